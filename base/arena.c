@@ -1,0 +1,145 @@
+#include "base/arena.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+struct dt_arena_block {
+    dt_arena_block *next;
+    size_t used, capacity; /* bytes of payload */
+    unsigned char *payload;
+};
+
+#define DEFAULT_BLOCK_BYTES ((size_t)64 << 10)
+
+static size_t align_up(size_t n, size_t to)
+{
+    return (n + to - 1) & ~(to - 1);
+}
+
+void dt_arena_init(dt_arena *arena, size_t block_bytes)
+{
+    arena->first = arena->current = NULL;
+    arena->block_bytes = block_bytes != 0 ? block_bytes : DEFAULT_BLOCK_BYTES;
+}
+
+void dt_arena_release(dt_arena *arena)
+{
+    dt_arena_block *block = arena->first;
+
+    while (block != NULL) {
+        dt_arena_block *next = block->next;
+        free(block);
+        block = next;
+    }
+    arena->first = arena->current = NULL;
+}
+
+void dt_arena_reset(dt_arena *arena)
+{
+    for (dt_arena_block *block = arena->first; block != NULL; block = block->next)
+        block->used = 0;
+    arena->current = arena->first;
+}
+
+static dt_arena_block *block_new(size_t payload_bytes)
+{
+    size_t header = align_up(sizeof(dt_arena_block), DT_ARENA_ALIGN);
+    dt_arena_block *block;
+
+    if (payload_bytes > SIZE_MAX / 2)
+        return NULL;
+    block = aligned_alloc(DT_ARENA_ALIGN, align_up(header + payload_bytes, DT_ARENA_ALIGN));
+    if (block == NULL)
+        return NULL;
+    block->next = NULL;
+    block->used = 0;
+    block->capacity = payload_bytes;
+    block->payload = (unsigned char *)block + header;
+    return block;
+}
+
+static void *take(dt_arena *arena, size_t bytes, size_t align)
+{
+    dt_arena_block *block = arena->current;
+    void *memory;
+
+    if (bytes > SIZE_MAX / 4)
+        return NULL;
+    while (block != NULL && align_up(block->used, align) + bytes > block->capacity)
+        block = block->next;
+    if (block == NULL) {
+        size_t want = arena->block_bytes != 0 ? arena->block_bytes : DEFAULT_BLOCK_BYTES;
+        dt_arena_block **tail = &arena->first;
+
+        block = block_new(bytes > want ? bytes : want);
+        if (block == NULL)
+            return NULL;
+        while (*tail != NULL)
+            tail = &(*tail)->next;
+        *tail = block;
+    }
+    /* A block that was skipped stays skipped until the next reset: no search of old gaps. */
+    arena->current = block;
+    block->used = align_up(block->used, align);
+    memory = block->payload + block->used;
+    block->used += bytes;
+    memset(memory, 0, bytes);
+    return memory;
+}
+
+void *dt_arena_alloc(dt_arena *arena, size_t bytes)
+{
+    return take(arena, bytes, 16);
+}
+
+void *dt_arena_alloc_array(dt_arena *arena, size_t count, size_t elem_bytes)
+{
+    if (elem_bytes != 0 && count > SIZE_MAX / elem_bytes)
+        return NULL;
+    return take(arena, count * elem_bytes, 16);
+}
+
+void *dt_arena_alloc_aligned(dt_arena *arena, size_t bytes)
+{
+    return take(arena, bytes, DT_ARENA_ALIGN);
+}
+
+char *dt_arena_strndup(dt_arena *arena, const char *text, size_t length)
+{
+    char *copy = take(arena, length + 1, 1);
+
+    if (copy != NULL) {
+        memcpy(copy, text, length);
+        copy[length] = '\0';
+    }
+    return copy;
+}
+
+char *dt_arena_strdup(dt_arena *arena, const char *text)
+{
+    return dt_arena_strndup(arena, text, strlen(text));
+}
+
+char *dt_arena_printf(dt_arena *arena, const char *fmt, ...)
+{
+    va_list args;
+    char *text;
+    int length;
+
+    va_start(args, fmt);
+    length = vsnprintf(NULL, 0, fmt, args);
+    va_end(args);
+    if (length < 0)
+        return NULL;
+    text = take(arena, (size_t)length + 1, 1);
+    if (text == NULL)
+        return NULL;
+    va_start(args, fmt);
+    vsnprintf(text, (size_t)length + 1, fmt, args);
+    va_end(args);
+    return text;
+}

@@ -1,0 +1,205 @@
+#define _GNU_SOURCE
+#include "base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/banned.h"
+
+dt_status dt_file_read(dt_strbuf *out, const char *path, size_t max_bytes, dt_error *err)
+{
+    dt_status st = DT_OK;
+    char chunk[65536];
+    struct stat info;
+    ssize_t got;
+    int fd;
+
+    dt_strbuf_reset(out);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return DT_FAIL(err, errno == ENOENT ? DT_ERR_NOT_FOUND : DT_ERR_IO,
+                       "cannot open '%s': %s", path, strerror(errno));
+    if (fstat(fd, &info) == 0 && S_ISDIR(info.st_mode))
+        DT_THROW(err, DT_ERR_IO, "cannot read '%s': it is a directory", path);
+    while ((got = read(fd, chunk, sizeof(chunk))) != 0) {
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            DT_THROW(err, DT_ERR_IO, "cannot read '%s': %s", path, strerror(errno));
+        if ((size_t)got > max_bytes - out->length)
+            DT_THROW(err, DT_ERR_UNSUPPORTED, "'%s' is larger than %zu bytes", path, max_bytes);
+        dt_strbuf_add(out, chunk, (size_t)got);
+    }
+out:
+    close(fd);
+    return st;
+}
+
+dt_status dt_file_write_all(int fd, const void *bytes, size_t length, dt_error *err)
+{
+    const char *at = bytes;
+
+    while (length > 0) {
+        ssize_t put = write(fd, at, length);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return DT_FAIL(err, DT_ERR_IO, "cannot write: %s", strerror(errno));
+        at += put;
+        length -= (size_t)put;
+    }
+    return DT_OK;
+}
+
+/* The directory part of a path, "." where there is none. */
+static void directory_of(dt_strbuf *out, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    dt_strbuf_reset(out);
+    if (slash == NULL)
+        dt_strbuf_add_char(out, '.');
+    else
+        dt_strbuf_add(out, path, slash == path ? 1 : (size_t)(slash - path));
+}
+
+dt_status dt_file_write_atomic(const char *path, const void *bytes, size_t length, mode_t mode,
+                               dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_strbuf temporary, directory;
+    int fd = -1;
+
+    dt_strbuf_init(&temporary);
+    dt_strbuf_init(&directory);
+    dt_strbuf_add_fmt(&temporary, "%s.%ld.tmp", path, (long)getpid());
+    fd = open(temporary.data, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+    if (fd < 0)
+        DT_THROW(err, DT_ERR_IO, "cannot create '%s': %s", temporary.data, strerror(errno));
+    DT_TRY(dt_file_write_all(fd, bytes, length, err));
+    if (fsync(fd) != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot sync: %s", strerror(errno));
+    if (close(fd) != 0) {
+        fd = -1;
+        DT_THROW(err, DT_ERR_IO, "cannot close: %s", strerror(errno));
+    }
+    fd = -1;
+    if (rename(temporary.data, path) != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot rename it into place: %s", strerror(errno));
+    directory_of(&directory, path);
+    DT_TRY(dt_file_sync_dir(directory.data, err));
+out:
+    if (fd >= 0)
+        close(fd);
+    if (st != DT_OK) {
+        dt_error_prefix(err, "'%s'", path);
+        unlink(temporary.data);
+    }
+    dt_strbuf_release(&temporary);
+    dt_strbuf_release(&directory);
+    return st;
+}
+
+dt_status dt_file_make_dirs(const char *path, mode_t mode, dt_error *err)
+{
+    dt_status st = DT_OK;
+    struct stat info;
+    dt_strbuf part;
+
+    dt_strbuf_init(&part);
+    for (const char *at = path;; at++) {
+        if ((*at == '/' && at != path) || *at == '\0') {
+            dt_strbuf_reset(&part);
+            dt_strbuf_add(&part, path, (size_t)(at - path));
+            if (mkdir(part.data, mode) != 0 && errno != EEXIST && *at == '\0')
+                DT_THROW(err, DT_ERR_IO, "cannot make the directory '%s': %s", path,
+                         strerror(errno));
+        }
+        if (*at == '\0')
+            break;
+    }
+    if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
+        DT_THROW(err, DT_ERR_IO, "cannot make the directory '%s': something else is in its place",
+                 path);
+out:
+    dt_strbuf_release(&part);
+    return st;
+}
+
+dt_status dt_file_sync_dir(const char *path, dt_error *err)
+{
+    dt_status st = DT_OK;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0)
+        return DT_FAIL(err, DT_ERR_IO, "cannot open the directory '%s': %s", path,
+                       strerror(errno));
+    if (fsync(fd) != 0 && errno != EINVAL) /* EINVAL: a file system without it */
+        st = DT_FAIL(err, DT_ERR_IO, "cannot sync the directory '%s': %s", path, strerror(errno));
+    close(fd);
+    return st;
+}
+
+static dt_status remove_at(int parent, const char *name, const char *shown, dt_error *err)
+{
+    dt_status st = DT_OK;
+    struct dirent *entry;
+    DIR *dir = NULL;
+    int fd;
+
+    if (unlinkat(parent, name, 0) == 0 || errno == ENOENT)
+        return DT_OK;
+    if (errno != EISDIR && errno != EPERM)
+        return DT_FAIL(err, DT_ERR_IO, "cannot remove '%s': %s", shown, strerror(errno));
+    fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || (dir = fdopendir(fd)) == NULL) {
+        st = DT_FAIL(err, DT_ERR_IO, "cannot remove '%s': %s", shown, strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return st;
+    }
+    while ((entry = readdir(dir)) != NULL) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        DT_TRY(remove_at(fd, entry->d_name, entry->d_name, err));
+    }
+    if (unlinkat(parent, name, AT_REMOVEDIR) != 0 && errno != ENOENT)
+        DT_THROW(err, DT_ERR_IO, "cannot remove '%s': %s", shown, strerror(errno));
+out:
+    closedir(dir);
+    return st;
+}
+
+dt_status dt_file_remove_tree(const char *path, dt_error *err)
+{
+    return remove_at(AT_FDCWD, path, path, err);
+}
+
+bool dt_file_exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+dt_status dt_file_lock(int *fd, const char *path, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (*fd < 0)
+        return DT_FAIL(err, DT_ERR_IO, "cannot open '%s': %s", path, strerror(errno));
+    if (flock(*fd, LOCK_EX | LOCK_NB) != 0) {
+        st = errno == EWOULDBLOCK
+                 ? DT_FAIL(err, DT_ERR_BUSY, "'%s' is held by another process", path)
+                 : DT_FAIL(err, DT_ERR_IO, "cannot lock '%s': %s", path, strerror(errno));
+        close(*fd);
+        *fd = -1;
+    }
+    return st;
+}

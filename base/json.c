@@ -1,0 +1,126 @@
+#include "base/json.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/file.h"
+
+#include "base/banned.h"
+
+dt_status dt_json_parse(json_t **out, const char *text, size_t length, const char *where,
+                        dt_error *err)
+{
+    json_error_t problem;
+
+    *out = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &problem);
+    if (*out == NULL)
+        return DT_FAIL(err, DT_ERR_CORRUPT, "%s:%d:%d: not JSON: %s", where, problem.line,
+                       problem.column, problem.text);
+    return DT_OK;
+}
+
+dt_status dt_json_read(json_t **out, const char *path, size_t max_bytes, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_strbuf text;
+
+    *out = NULL;
+    dt_strbuf_init(&text);
+    DT_TRY(dt_file_read(&text, path, max_bytes, err));
+    DT_TRY(dt_json_parse(out, text.data, text.length, path, err));
+out:
+    dt_strbuf_release(&text);
+    return st;
+}
+
+static int add_piece(const char *bytes, size_t length, void *out)
+{
+    dt_strbuf_add(out, bytes, length);
+    return 0;
+}
+
+void dt_json_write(dt_strbuf *out, const json_t *value)
+{
+    json_dump_callback(value, add_piece, out,
+                       JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+}
+
+void dt_json_write_pretty(dt_strbuf *out, const json_t *value)
+{
+    json_dump_callback(value, add_piece, out, JSON_INDENT(2) | JSON_ENCODE_ANY);
+    dt_strbuf_add_char(out, '\n');
+}
+
+static dt_status wrong(const json_t *value, const char *key, const char *wanted,
+                       const char *where, dt_error *err)
+{
+    return value == NULL
+               ? DT_FAIL(err, DT_ERR_CORRUPT, "%s: '%s' is missing", where, key)
+               : DT_FAIL(err, DT_ERR_CORRUPT, "%s: '%s': expected %s", where, key, wanted);
+}
+
+dt_status dt_json_get_object(json_t **out, const json_t *object, const char *key,
+                             const char *where, dt_error *err)
+{
+    *out = json_object_get(object, key);
+    return json_is_object(*out) ? DT_OK : wrong(*out, key, "an object", where, err);
+}
+
+dt_status dt_json_get_array(json_t **out, const json_t *object, const char *key,
+                            const char *where, dt_error *err)
+{
+    *out = json_object_get(object, key);
+    return json_is_array(*out) ? DT_OK : wrong(*out, key, "an array", where, err);
+}
+
+dt_status dt_json_get_string(const char **out, const json_t *object, const char *key,
+                             const char *where, dt_error *err)
+{
+    const json_t *value = json_object_get(object, key);
+
+    *out = json_string_value(value);
+    return *out != NULL ? DT_OK : wrong(value, key, "a string", where, err);
+}
+
+dt_status dt_json_get_int(int64_t *out, const json_t *object, const char *key, const char *where,
+                          dt_error *err)
+{
+    const json_t *value = json_object_get(object, key);
+
+    *out = json_integer_value(value);
+    return json_is_integer(value) ? DT_OK : wrong(value, key, "a whole number", where, err);
+}
+
+dt_status dt_json_get_number(double *out, const json_t *object, const char *key,
+                             const char *where, dt_error *err)
+{
+    const json_t *value = json_object_get(object, key);
+
+    *out = json_is_null(value) ? NAN : json_number_value(value);
+    return json_is_number(value) || json_is_null(value)
+               ? DT_OK
+               : wrong(value, key, "a number", where, err);
+}
+
+dt_status dt_json_get_string_or(const char **out, const json_t *object, const char *key,
+                                const char *fallback, const char *where, dt_error *err)
+{
+    *out = fallback;
+    if (json_object_get(object, key) == NULL || json_is_null(json_object_get(object, key)))
+        return DT_OK;
+    return dt_json_get_string(out, object, key, where, err);
+}
+
+dt_status dt_json_get_int_or(int64_t *out, const json_t *object, const char *key,
+                             int64_t fallback, const char *where, dt_error *err)
+{
+    *out = fallback;
+    if (json_object_get(object, key) == NULL || json_is_null(json_object_get(object, key)))
+        return DT_OK;
+    return dt_json_get_int(out, object, key, where, err);
+}
+
+json_t *dt_json_number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}

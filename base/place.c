@@ -1,0 +1,94 @@
+#define _GNU_SOURCE
+#include "base/place.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+#include "base/banned.h"
+
+static const struct {
+    const char *variable, *below_home;
+} places[] = {
+    [DT_PLACE_STATE] = {"XDG_STATE_HOME", ".local/state"},
+    [DT_PLACE_CACHE] = {"XDG_CACHE_HOME", ".cache"},
+    [DT_PLACE_CONFIG] = {"XDG_CONFIG_HOME", ".config"},
+};
+
+static const char *home_dir(void)
+{
+    const char *home = getenv("HOME");
+    const struct passwd *user;
+
+    if (home != NULL && home[0] == '/')
+        return home;
+    user = getpwuid(getuid());
+    return user != NULL ? user->pw_dir : NULL;
+}
+
+dt_status dt_place_dir(const char **out, dt_place place, dt_arena *arena, dt_error *err)
+{
+    const char *base = getenv(places[place].variable), *home;
+    char *path;
+    dt_status st;
+
+    *out = NULL;
+    if (base != NULL && base[0] == '/') {
+        path = dt_arena_printf(arena, "%s/dtrun", base);
+    } else {
+        home = home_dir();
+        if (home == NULL)
+            return DT_FAIL(err, DT_ERR_IO, "cannot tell the home directory: set HOME or %s",
+                           places[place].variable);
+        path = dt_arena_printf(arena, "%s/%s/dtrun", home, places[place].below_home);
+    }
+    if (path == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    st = dt_file_make_dirs(path, 0700, err);
+    if (st == DT_OK && access(path, W_OK | X_OK) != 0)
+        st = DT_FAIL(err, DT_ERR_IO, "cannot write in '%s': %s", path, strerror(errno));
+    if (st != DT_OK) {
+        if (err != NULL && strlen(err->message) < sizeof(err->message) - 128) {
+            size_t used = strlen(err->message);
+            snprintf(err->message + used, sizeof(err->message) - used,
+                     " (set %s to a folder that you can write in)", places[place].variable);
+        }
+        return st;
+    }
+    *out = path;
+    return DT_OK;
+}
+
+dt_status dt_place_program(const char **out, const char *name, const char *override,
+                           dt_arena *arena, dt_error *err)
+{
+    const char *wanted = override != NULL ? getenv(override) : NULL;
+    char self[PATH_MAX];
+    ssize_t length;
+    char *slash;
+
+    *out = NULL;
+    if (wanted != NULL && wanted[0] != '\0') {
+        *out = dt_arena_strdup(arena, wanted);
+    } else {
+        length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+        if (length < 0)
+            return DT_FAIL(err, DT_ERR_IO, "cannot read /proc/self/exe: %s", strerror(errno));
+        self[length] = '\0';
+        slash = strrchr(self, '/');
+        DT_ASSERT(slash != NULL);
+        *slash = '\0';
+        *out = dt_arena_printf(arena, "%s/%s", self, name);
+    }
+    if (*out == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    if (access(*out, X_OK) != 0)
+        return DT_FAIL(err, DT_ERR_NOT_FOUND, "cannot run '%s': %s", *out, strerror(errno));
+    return DT_OK;
+}

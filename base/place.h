@@ -1,0 +1,33 @@
+/* place: where dtrun keeps its things (XDG base directories), and where its programs are.
+ *
+ *   state   $XDG_STATE_HOME/dtrun    store.db, runs/ID/
+ *   cache   $XDG_CACHE_HOME/dtrun    bundles, tokenised data, tuned algorithms
+ *   config  $XDG_CONFIG_HOME/dtrun
+ *
+ * An XDG variable that is not an absolute path is ignored, as its specification says; then HOME,
+ * then the password file.
+ */
+#ifndef DT_BASE_PLACE_H
+#define DT_BASE_PLACE_H
+
+#include "base/arena.h"
+#include "base/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum dt_place { DT_PLACE_STATE, DT_PLACE_CACHE, DT_PLACE_CONFIG } dt_place;
+
+/* The folder, made with mode 0700 where missing. The text lives in the arena. */
+dt_status dt_place_dir(const char **out, dt_place place, dt_arena *arena, dt_error *err);
+
+/* The path of a program that is installed beside this one ("dtrun-engine"); the variable
+ * `override` wins where it is set (may be NULL). */
+dt_status dt_place_program(const char **out, const char *name, const char *override,
+                           dt_arena *arena, dt_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,105 @@
+#include "base/strbuf.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+static char empty[1]; /* what an unused buffer points at; never written */
+
+void dt_strbuf_init(dt_strbuf *buf)
+{
+    buf->data = empty;
+    buf->length = buf->capacity = 0;
+}
+
+void dt_strbuf_release(dt_strbuf *buf)
+{
+    if (buf->capacity != 0)
+        free(buf->data);
+    dt_strbuf_init(buf);
+}
+
+void dt_strbuf_reset(dt_strbuf *buf)
+{
+    buf->length = 0;
+    if (buf->capacity != 0)
+        buf->data[0] = '\0';
+}
+
+static void reserve(dt_strbuf *buf, size_t extra)
+{
+    size_t need = buf->length + extra + 1, capacity = buf->capacity;
+    char *data;
+
+    DT_ASSERT(extra < SIZE_MAX / 4);
+    if (need <= capacity)
+        return;
+    capacity = capacity < 64 ? 64 : capacity * 2;
+    if (capacity < need)
+        capacity = need;
+    data = realloc(buf->capacity != 0 ? buf->data : NULL, capacity);
+    if (data == NULL) {
+        fprintf(stderr, "out of memory: %zu bytes of text\n", capacity);
+        abort();
+    }
+    buf->data = data;
+    buf->capacity = capacity;
+}
+
+void dt_strbuf_add(dt_strbuf *buf, const void *bytes, size_t length)
+{
+    reserve(buf, length);
+    if (length != 0)
+        memcpy(buf->data + buf->length, bytes, length);
+    buf->length += length;
+    buf->data[buf->length] = '\0';
+}
+
+void dt_strbuf_add_str(dt_strbuf *buf, const char *text)
+{
+    dt_strbuf_add(buf, text, strlen(text));
+}
+
+void dt_strbuf_add_char(dt_strbuf *buf, char c)
+{
+    dt_strbuf_add(buf, &c, 1);
+}
+
+void dt_strbuf_add_fmt(dt_strbuf *buf, const char *fmt, ...)
+{
+    va_list args;
+    int length;
+
+    va_start(args, fmt);
+    length = vsnprintf(NULL, 0, fmt, args);
+    va_end(args);
+    DT_ASSERT(length >= 0);
+    reserve(buf, (size_t)length);
+    va_start(args, fmt);
+    vsnprintf(buf->data + buf->length, (size_t)length + 1, fmt, args);
+    va_end(args);
+    buf->length += (size_t)length;
+}
+
+void dt_strbuf_remove_front(dt_strbuf *buf, size_t length)
+{
+    DT_ASSERT(length <= buf->length);
+    if (length == 0)
+        return;
+    memmove(buf->data, buf->data + length, buf->length - length + 1);
+    buf->length -= length;
+}
+
+char *dt_strbuf_detach(dt_strbuf *buf)
+{
+    char *text;
+
+    reserve(buf, 0);
+    buf->data[buf->length] = '\0';
+    text = buf->data;
+    dt_strbuf_init(buf);
+    return text;
+}

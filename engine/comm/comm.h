@@ -1,0 +1,47 @@
+/* comm: collectives between the ranks of a run. A struct of functions per transport.
+ *
+ *   self   one rank: every collective is done when called
+ *   gloo   CPU ranks over TCP (shim in C++; every exception is caught at its border)
+ *
+ * All ranks call the same collectives in the same order. Sums are in rank order or a fixed ring,
+ * so that the same world size gives the same bits.
+ * Threads    one thread at a time per communicator; a strategy that overlaps opens a second one
+ * Errors     DT_ERR_COMM when a peer is gone or the timeout is over: within seconds, never a hang;
+ *            the communicator is unusable after that
+ */
+#ifndef DT_ENGINE_COMM_H
+#define DT_ENGINE_COMM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct dt_events;
+
+typedef struct dt_comm {
+    const char *name;
+    int64_t rank, world_size;
+    int64_t sent_bytes; /* by this rank, counted by the formula of the algorithm */
+    void *state;
+    dt_status (*all_reduce_f32)(struct dt_comm *, float *data, int64_t elems, dt_error *err);
+    dt_status (*all_reduce_f64)(struct dt_comm *, double *data, int64_t elems, dt_error *err);
+    dt_status (*broadcast)(struct dt_comm *, void *data, size_t bytes, int64_t root, dt_error *err);
+    dt_status (*barrier)(struct dt_comm *, dt_error *err);
+    void (*close)(struct dt_comm *);
+} dt_comm;
+
+/* Picks self or gloo by world size. `name` tells apart several communicators of one run (the
+ * rendezvous is "comm/NAME"). timeout_seconds: of one collective. */
+dt_status dt_comm_open(dt_comm *out, struct dt_events *events, const char *name, int64_t rank,
+                       int64_t world_size, double timeout_seconds, dt_error *err);
+void dt_comm_close(dt_comm *comm); /* accepts a zeroed one */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

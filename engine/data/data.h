@@ -1,0 +1,86 @@
+/* data: token streams, and which tokens step s of rank r sees.
+ *
+ * A source is all training (or validation) tokens in one array in host memory (mapped where the
+ * file allows it). A tokenizer turns text into tokens and back; it travels in the checkpoint.
+ *
+ * Sampler    an epoch cuts the stream into sequences of T tokens (targets: the same, one later),
+ *            from an offset in [0, T) drawn from (seed, epoch), in an order drawn from
+ *            (seed, epoch). Step s of a run takes the next `sequences * ranks * accumulate` of
+ *            them; the tail of an epoch runs on into the next one. The position is (epoch,
+ *            global sample index): it does not depend on the number of ranks.
+ * Formats    UTF-8 text; llm.c .bin: 256 int32 of header, magic 20240520 version 1 (uint16) or
+ *            20240801 version 7 (uint32), header[2] tokens; nanoGPT .bin: bare uint16
+ * Errors     DT_ERR_RECIPE naming the file: missing, unreadable, empty, shorter than one
+ *            sequence, broken UTF-8 (with the byte offset), a token outside the vocabulary
+ */
+#ifndef DT_ENGINE_DATA_H
+#define DT_ENGINE_DATA_H
+
+#include "base/error.h"
+#include "base/json.h"
+#include "recipes/recipe.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dt_tokenizer dt_tokenizer;
+typedef struct dt_dataset dt_dataset;
+
+/* --- tokenizer.c: kinds "char" (code points, sorted), "byte", "ids" (bin files: no text) */
+int64_t dt_tokenizer_vocab(const dt_tokenizer *tokenizer);
+/* {"kind":"char","characters":"\n !..."}; new reference */
+json_t *dt_tokenizer_to_json(const dt_tokenizer *tokenizer);
+dt_status dt_tokenizer_from_json(dt_tokenizer **out, const json_t *json, dt_error *err);
+void dt_tokenizer_free(dt_tokenizer *tokenizer);
+/* Text → tokens; a character that the vocabulary lacks is DT_ERR_USAGE naming it. Caller frees. */
+dt_status dt_tokenizer_encode(int32_t **tokens, int64_t *count, const dt_tokenizer *tokenizer,
+                              const char *text, size_t length, dt_error *err);
+void dt_tokenizer_decode(dt_strbuf *out, const dt_tokenizer *tokenizer, int32_t token);
+
+/* --- dataset.c */
+/* Reads training and validation files of the recipe (globs expanded and sorted). `fixed`: the
+ * tokenizer of the checkpoint that is resumed, or NULL to build one from the training text. */
+dt_status dt_dataset_open(dt_dataset **out, const dt_recipe *recipe, const dt_tokenizer *fixed,
+                          dt_error *err);
+void dt_dataset_close(dt_dataset *dataset);
+const dt_tokenizer *dt_dataset_tokenizer(const dt_dataset *dataset); /* lives with the dataset */
+int64_t dt_dataset_train_tokens(const dt_dataset *dataset);
+int64_t dt_dataset_valid_tokens(const dt_dataset *dataset);
+
+/* The checks of dt_dataset_open that need no full read, for `dtrun validate`, and the vocabulary
+ * (0 where only a full read can tell). */
+dt_status dt_dataset_check(int64_t *vocab, const dt_recipe *recipe, dt_error *err);
+
+/* --- sampler.c */
+typedef struct dt_sampler {
+    const dt_dataset *dataset;
+    int64_t tokens; /* T */
+    uint64_t seed;
+    int64_t epoch, sample; /* where the next step starts */
+    int64_t *order;        /* permutation of the epoch */
+    int64_t order_epoch, order_count, shift;
+} dt_sampler;
+
+dt_status dt_sampler_init(dt_sampler *out, const dt_dataset *dataset, int64_t tokens,
+                          uint64_t seed, dt_error *err);
+void dt_sampler_release(dt_sampler *sampler);
+dt_status dt_sampler_seek(dt_sampler *sampler, int64_t epoch, int64_t sample, dt_error *err);
+
+/* Fills inputs and targets (count, T) with samples first .. first+count of the current step (no
+ * move). The caller maps (micro-step, rank) to `first`. */
+dt_status dt_sampler_fill(dt_sampler *sampler, int32_t *inputs, int32_t *targets, int64_t first,
+                          int64_t count, dt_error *err);
+/* Moves on by the samples of one step. */
+dt_status dt_sampler_advance(dt_sampler *sampler, int64_t samples, dt_error *err);
+
+/* Validation sequence `index` of dt_validation_count, in file order, every T tokens; the last may
+ * be short: its missing targets are -1. */
+int64_t dt_validation_count(const dt_dataset *dataset, int64_t tokens);
+void dt_validation_fill(const dt_dataset *dataset, int64_t tokens, int64_t index, int32_t *inputs,
+                        int32_t *targets);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

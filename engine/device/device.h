@@ -1,0 +1,62 @@
+/* device: where tensors live and ops run. A struct of functions per backend.
+ *
+ * Threads   one thread drives a device (dp: one device per thread); the communication thread
+ *           touches memory only
+ * Memory    taken once at the start, in arenas; nothing is taken inside a step
+ * CPU       `threads` OpenMP threads; everything is done when a call returns
+ * CUDA      asynchronous on the device's stream; synchronize() waits for it
+ */
+#ifndef DT_ENGINE_DEVICE_H
+#define DT_ENGINE_DEVICE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct dt_ops;
+
+typedef struct dt_device {
+    const char *name; /* "cpu", "cuda" */
+    int index;
+    int threads; /* CPU */
+    const struct dt_ops *ops;
+    void *state; /* the backend's own: primitive cache, stream, handles */
+
+    /* Zeroed, aligned to 64 bytes or more. DT_ERR_NOMEM with the size. */
+    dt_status (*alloc)(struct dt_device *, void **out, size_t bytes, dt_error *err);
+    void (*free)(struct dt_device *, void *memory);
+    /* Either way between host and device; ordered with the ops. */
+    dt_status (*copy_in)(struct dt_device *, void *device_memory, const void *host, size_t bytes,
+                         dt_error *err);
+    dt_status (*copy_out)(struct dt_device *, void *host, const void *device_memory, size_t bytes,
+                          dt_error *err);
+    dt_status (*synchronize)(struct dt_device *, dt_error *err);
+    void (*close)(struct dt_device *);
+} dt_device;
+
+/* threads 0: all cores that this process may use. */
+dt_status dt_device_open_cpu(dt_device *out, int threads, dt_error *err);
+void dt_device_close(dt_device *device); /* accepts a zeroed device */
+
+/* A device arena: one block, bump-allocated in multiples of 64 bytes, handed out as pointers. */
+typedef struct dt_device_arena {
+    dt_device *device;
+    unsigned char *base;
+    size_t used_bytes, capacity_bytes;
+} dt_device_arena;
+
+dt_status dt_device_arena_open(dt_device_arena *out, dt_device *device, size_t capacity_bytes,
+                               dt_error *err);
+/* A bug (DT_ASSERT) where it does not fit: capacity comes from the same arithmetic. */
+void *dt_device_arena_take(dt_device_arena *arena, size_t bytes);
+void dt_device_arena_close(dt_device_arena *arena);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

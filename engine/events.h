@@ -1,0 +1,60 @@
+/* events: the channel between a rank and the agent that started it.
+ *
+ * One socket pair, inherited; its number is in DTRUN_CHANNEL. JSON lines both ways, one object a
+ * line, at most DT_EVENT_MAX_BYTES. Without DTRUN_CHANNEL (the engine started by hand) events go
+ * to stdout and a rendezvous of one rank answers itself.
+ *
+ * rank → agent (each becomes a numbered line of the journal, but for rendezvous)
+ *   {"event":"ready","pid":1,"device":"cpu","threads":1,"matmul_flops":1.1e12}
+ *   {"event":"memory","parameters_bytes":..,"gradients_bytes":..,"optimizer_bytes":..,
+ *    "activations_bytes":..,"buffers_bytes":..,"free_bytes":..}
+ *   {"event":"rendezvous","name":"gloo","value":"<hex>"}
+ *   {"event":"metrics","step":12,"values":{"loss":..,"learning_rate":..,"gradient_norm":..,
+ *    "tokens_per_second":..,"step_seconds":..,"flops_per_second":..}}      rank 0 only
+ *   {"event":"metrics","step":50,"values":{"valid_loss":..}}
+ *   {"event":"phase","phase":"train"|"evaluate"|"save"}     the hang detector's hint
+ *   {"event":"checkpoint","step":100,"directory":"step-00000100","bytes":..,"digest":"..",
+ *    "valid_loss":..|null,"seconds":..}
+ *   {"event":"checkpoint_failed","step":100,"message":".."}  training goes on
+ *   {"event":"sample","step":2000,"text":".."}
+ *   {"event":"failed","status":"io","message":".."}          then exit 1
+ *   {"event":"finished","step":2000,"reason":"steps"|"stopped","loss":..,"valid_loss":..}
+ * agent → rank
+ *   {"command":"rendezvous","name":"gloo","values":["<hex>",..]}   by rank
+ * A stop is SIGTERM: the ranks agree on the step after which they stop, save, finish, exit 0.
+ * End of file from the agent: the rank exits 1, since nobody supervises it any more.
+ *
+ * Threads  dt_events_send from any thread
+ * Errors   DT_ERR_PEER when the channel is gone
+ */
+#ifndef DT_ENGINE_EVENTS_H
+#define DT_ENGINE_EVENTS_H
+
+#include "base/error.h"
+#include "base/json.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DT_EVENT_MAX_BYTES (1 << 20)
+
+typedef struct dt_events dt_events;
+
+/* Starts the thread that reads commands. */
+dt_status dt_events_open(dt_events **out, int64_t rank, int64_t world_size, dt_error *err);
+void dt_events_close(dt_events *events);
+
+/* Takes `object` (its reference), whose "event" key is set. */
+dt_status dt_events_send(dt_events *events, json_t *object, dt_error *err);
+
+/* All ranks call it with the same name; returns when everyone's value is there.
+ * *values: new reference to an array of world_size hex strings. */
+dt_status dt_events_rendezvous(dt_events *events, const char *name, const void *value,
+                               size_t value_bytes, double timeout_seconds, json_t **values,
+                               dt_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

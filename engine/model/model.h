@@ -1,0 +1,116 @@
+/* model: parameters by name, and the forward and backward pass written out block by block.
+ *
+ * A model is cut into units: unit 0 is the root (embeddings, final norm), unit l+1 is block l.
+ * A strategy keeps the storage of every unit's parameters, gradients and optimizer state; the
+ * model sees tensors. The pass tells the strategy, through dt_model_hooks, when it is about to
+ * use a unit, when it has done with it, and when a unit's gradients are complete.
+ *
+ * B T C V Vp H as in ops.h; L blocks.
+ * Ownership  dt_model borrows device and hooks; activations are the model's own
+ * Threads    one thread per model
+ */
+#ifndef DT_ENGINE_MODEL_H
+#define DT_ENGINE_MODEL_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "engine/device/device.h"
+#include "engine/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum dt_init_kind { DT_INIT_ZERO, DT_INIT_ONE, DT_INIT_NORMAL } dt_init_kind;
+
+typedef struct dt_param {
+    char name[48]; /* GPT-2's published names: "wte.weight", "h.0.attn.c_attn.weight", ... */
+    int unit;
+    int ndim;
+    int64_t dim[2];
+    int64_t elems;
+    int64_t offset_elems; /* in the unit's flat buffer; each starts at a multiple of 16 elements */
+    dt_init_kind init;
+    double init_std;
+    bool decay; /* two or more dimensions */
+} dt_param;
+
+typedef struct dt_unit {
+    int first_param, param_count;
+    int64_t elems; /* of the flat buffer, gaps between parameters included (kept zero) */
+} dt_unit;
+
+typedef struct dt_model_config {
+    int64_t layers, heads, embed;
+    int64_t vocab, vocab_padded; /* padded to a multiple of 128 */
+    int64_t context;             /* longest T: rows of the position embedding */
+    int64_t batch, tokens;       /* the B and T of the largest pass: sizes the activations */
+    double dropout;
+    dt_dtype dtype; /* of activations and of the weights that enter ops: F32 or BF16 */
+    bool inference; /* no backward: activations of one block only */
+} dt_model_config;
+
+/* One micro-step's batch. targets may be left out (NULL data) for logits only. */
+typedef struct dt_batch {
+    dt_tensor tokens, targets; /* I32 (B,T), device memory; target < 0: not counted */
+    uint64_t seed;
+    uint32_t step, micro_step, data_rank; /* Philox key of dropout */
+} dt_batch;
+
+/* What the pass calls while it runs; each MAY be NULL. `self` is handed through. */
+typedef struct dt_model_hooks {
+    void *self;
+    dt_status (*before_unit)(void *self, int unit, bool backward, dt_error *err);
+    dt_status (*after_unit)(void *self, int unit, bool backward, dt_error *err);
+    /* unit's gradients got their last contribution of this micro-step (root: after block 0) */
+    dt_status (*unit_grads_ready)(void *self, int unit, dt_error *err);
+} dt_model_hooks;
+
+typedef struct dt_model {
+    dt_model_config config;
+    dt_device *device;
+    dt_param *params;
+    int param_count;
+    dt_unit *units;
+    int unit_count; /* layers + 1 */
+    /* Set by the strategy before a pass, per unit: flat buffers. */
+    void **weights; /* in config.dtype */
+    float **grads;  /* F32; NULL for inference */
+    const dt_model_hooks *hooks; /* may be NULL */
+    struct dt_gpt2_state *state;
+    size_t activation_bytes;
+} dt_model;
+
+/* DT_ERR_NOMEM when the activations do not fit. */
+dt_status dt_model_open(dt_model **out, const dt_model_config *config, dt_device *device,
+                        dt_error *err);
+void dt_model_close(dt_model *model);
+
+/* Parameters and matrix parameters (FLOP formula: 6N + 12 L C T, N with the tied embedding
+ * counted once). */
+int64_t dt_model_param_elems(const dt_model *model);
+double dt_model_flops_per_token(const dt_model_config *config);
+
+/* Fills one parameter's fp32 values on the host, the same whatever the strategy: a pure function
+ * of seed and the parameter's place in the table. Padded rows of the embedding are zero. */
+void dt_model_init_param(float *out, const dt_model *model, int param, uint64_t seed);
+
+/* Forward and backward of one micro-step. Gradients accumulate into grads. loss_sum: the sum of
+ * token losses (not yet divided). loss_scale: 1 / valid tokens of the whole step. */
+dt_status dt_model_forward_backward(dt_model *model, const dt_batch *batch, double loss_scale,
+                                    double *loss_sum, dt_error *err);
+
+/* Forward only, dropout off; the sum of token losses and the number of counted tokens. */
+dt_status dt_model_evaluate(dt_model *model, const dt_batch *batch, double *loss_sum,
+                            int64_t *counted, dt_error *err);
+
+/* Forward only; logits of the last `last` positions of each sequence, F32 (B, last, V) in host
+ * memory. */
+dt_status dt_model_logits(dt_model *model, const dt_batch *batch, int64_t last, float *logits,
+                          dt_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

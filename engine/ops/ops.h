@@ -1,0 +1,131 @@
+/* ops: everything that a backend computes, one function pointer per op and direction.
+ *
+ * B sequences, T tokens per sequence, C width, H heads, D = C/H, V vocabulary, Vp padded
+ * vocabulary, N = B*T rows, I inputs and O outputs of a product. d* are gradients.
+ *
+ * Order      device, outputs, inputs, numbers, err
+ * Types      "act" is F32 or BF16 (F16 with CUDA), the same for all activations of a call, and
+ *            weights that enter a call have the activations' type. Arithmetic and sums are in
+ *            fp32 whatever the type. Statistics (mean, rstd, lse, losses) and parameter
+ *            gradients are F32 always.
+ * Writes     activations and their gradients are OVERWRITTEN, parameter gradients ACCUMULATE
+ *            (+=), unless the op says otherwise
+ * Aliasing   none, unless the op says otherwise
+ * Determinism  same inputs, same thread count: same bits. No atomic float adds.
+ * Errors     DT_ERR_UNSUPPORTED for a type or shape that the backend has no code for; the
+ *            outputs are then unspecified. Shapes that contradict each other are a bug.
+ *
+ * ops/cpu/table.c and ops/cuda/table.c fill the struct in this order, one file per op with the
+ * same stem in both folders; tests/ops drives every entry.
+ */
+#ifndef DT_ENGINE_OPS_H
+#define DT_ENGINE_OPS_H
+
+#include "base/error.h"
+#include "engine/device/device.h"
+#include "engine/philox.h"
+#include "engine/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* AdamW, decoupled decay, epsilon after bias correction (PyTorch):
+ *   g = grad * grad_scale
+ *   m = beta1*m + (1-beta1)*g        v = beta2*v + (1-beta2)*g*g
+ *   p = p - lr*decay*p - lr * (m/(1-beta1^step)) / (sqrt(v/(1-beta2^step)) + eps)   */
+typedef struct dt_adamw_args {
+    double lr, beta1, beta2, eps, weight_decay;
+    int64_t step;      /* from 1 */
+    double grad_scale; /* the clip factor times the unscale factor */
+} dt_adamw_args;
+
+typedef struct dt_ops {
+    /* out[b,t] = wte[tokens[b,t]] + wpe[t].   out act (B,T,C)  tokens I32 (B,T)
+     * wte act (Vp,C)  wpe act (>=T,C) */
+    dt_status (*embedding_forward)(dt_device *, dt_tensor *out, const dt_tensor *tokens,
+                                   const dt_tensor *wte, const dt_tensor *wpe, dt_error *err);
+    /* dwte[token] += dout, dwpe[t] += sum over b.   dwte F32 (Vp,C)  dwpe F32 (>=T,C) */
+    dt_status (*embedding_backward)(dt_device *, dt_tensor *dwte, dt_tensor *dwpe,
+                                    const dt_tensor *dout, const dt_tensor *tokens, dt_error *err);
+
+    /* y = (x - mean) * rstd * w + b, rstd = 1/sqrt(var + eps), var biased (Ba et al. 2016).
+     * x,y act (N,C)  mean,rstd F32 (N)  w,b act (C) */
+    dt_status (*layernorm_forward)(dt_device *, dt_tensor *y, dt_tensor *mean, dt_tensor *rstd,
+                                   const dt_tensor *x, const dt_tensor *w, const dt_tensor *b,
+                                   double eps, dt_error *err);
+    /* dx is ADDED to (the residual stream's gradient is already there); dw, db F32 (C) += */
+    dt_status (*layernorm_backward)(dt_device *, dt_tensor *dx, dt_tensor *dw, dt_tensor *db,
+                                    const dt_tensor *dy, const dt_tensor *x, const dt_tensor *mean,
+                                    const dt_tensor *rstd, const dt_tensor *w, dt_error *err);
+
+    /* y = x w^T + bias.   x act (N,I)  w act (O,I)  bias act (O) or left out
+     * y act (N,O), or F32 where the caller made it so */
+    dt_status (*matmul_forward)(dt_device *, dt_tensor *y, const dt_tensor *x, const dt_tensor *w,
+                                const dt_tensor *bias, dt_error *err);
+    /* dx = dy w.   dx act (N,I) */
+    dt_status (*matmul_backward_input)(dt_device *, dt_tensor *dx, const dt_tensor *dy,
+                                       const dt_tensor *w, dt_error *err);
+    /* dw += dy^T x, dbias += column sums of dy.   dw F32 (O,I)  dbias F32 (O) or left out */
+    dt_status (*matmul_backward_weight)(dt_device *, dt_tensor *dw, dt_tensor *dbias,
+                                        const dt_tensor *dy, const dt_tensor *x, dt_error *err);
+
+    /* Causal softmax(q k^T / sqrt(D)) v per head; qkv act (B,T,3C): q, k, v, each H heads of D.
+     * out act (B,T,C)  lse F32 (B,H,T): log of the sum of exponentials, kept for backward */
+    dt_status (*attention_forward)(dt_device *, dt_tensor *out, dt_tensor *lse,
+                                   const dt_tensor *qkv, int64_t heads, dt_error *err);
+    /* Probabilities are recomputed from lse (Dao et al. 2022). dqkv act (B,T,3C) */
+    dt_status (*attention_backward)(dt_device *, dt_tensor *dqkv, const dt_tensor *dout,
+                                    const dt_tensor *qkv, const dt_tensor *out,
+                                    const dt_tensor *lse, int64_t heads, dt_error *err);
+
+    /* y = 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) (Hendrycks and Gimpel 2016) */
+    dt_status (*gelu_forward)(dt_device *, dt_tensor *y, const dt_tensor *x, dt_error *err);
+    /* dx may be dy */
+    dt_status (*gelu_backward)(dt_device *, dt_tensor *dx, const dt_tensor *dy, const dt_tensor *x,
+                               dt_error *err);
+
+    /* Keeps an element with probability 1-p and scales it by 1/(1-p); which, is Philox of the
+     * key and the element's index, so backward draws it again. y may be x. p = 0 copies. */
+    dt_status (*dropout_forward)(dt_device *, dt_tensor *y, const dt_tensor *x, double p,
+                                 const dt_philox_key *key, dt_error *err);
+    dt_status (*dropout_backward)(dt_device *, dt_tensor *dx, const dt_tensor *dy, double p,
+                                  const dt_philox_key *key, dt_error *err);
+
+    /* y = a + b.   y may be a or b */
+    dt_status (*residual_forward)(dt_device *, dt_tensor *y, const dt_tensor *a,
+                                  const dt_tensor *b, dt_error *err);
+
+    /* losses[n] = log(sum_v exp(logits[n,v])) - logits[n,target[n]] over the first V columns;
+     * a target < 0 counts nothing (loss 0, gradient 0).
+     * losses F32 (N)  logits act or F32 (N,Vp)  targets I32 (N) */
+    dt_status (*cross_entropy_forward)(dt_device *, dt_tensor *losses, const dt_tensor *logits,
+                                       const dt_tensor *targets, int64_t vocab, dt_error *err);
+    /* Also logits := (softmax - onehot) * scale IN PLACE, padded columns 0. scale: 1 / valid
+     * tokens of the whole step, over ranks and micro-steps. */
+    dt_status (*cross_entropy_backward)(dt_device *, dt_tensor *losses, dt_tensor *logits,
+                                        const dt_tensor *targets, int64_t vocab, double scale,
+                                        dt_error *err);
+
+    /* param, m, v F32 (n) in place, grad F32 (n); copy act (n) := param in the compute type, or
+     * left out */
+    dt_status (*adamw_step)(dt_device *, dt_tensor *param, dt_tensor *copy, dt_tensor *m,
+                            dt_tensor *v, const dt_tensor *grad, const dt_adamw_args *args,
+                            dt_error *err);
+
+    /* *out = sum of squares, in a fixed order. x F32 (n) */
+    dt_status (*sum_squares)(dt_device *, double *out, const dt_tensor *x, dt_error *err);
+    /* *out = sum of x, in a fixed order. x F32 (n) */
+    dt_status (*sum)(dt_device *, double *out, const dt_tensor *x, dt_error *err);
+    /* out := x in out's type */
+    dt_status (*cast)(dt_device *, dt_tensor *out, const dt_tensor *x, dt_error *err);
+    /* x := 0, any type */
+    dt_status (*zero)(dt_device *, dt_tensor *x, dt_error *err);
+} dt_ops;
+
+extern const dt_ops dt_ops_cpu;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,38 @@
+/* memory: what a rank will hold, by part, from the recipe alone: the arithmetic that is shown
+ * when a batch does not fit, before anything is started.
+ *
+ * Formulas are in memory.c beside each line. Bytes.
+ */
+#ifndef DT_RECIPES_MEMORY_H
+#define DT_RECIPES_MEMORY_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/strbuf.h"
+#include "recipes/recipe.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dt_memory {
+    int64_t parameter_count; /* elements, tied embedding once, vocabulary padded */
+    int64_t parameters_bytes, gradients_bytes, optimizer_bytes, activations_bytes, buffers_bytes;
+    int64_t total_bytes;
+} dt_memory;
+
+/* `vocab` is the data's where the recipe leaves it out (0: unknown, taken as 256). */
+void dt_memory_estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab);
+
+/* One line a part, aligned, for people: "activations  1.2 GB  batch 4 x 1024 tokens x 12 layers". */
+void dt_memory_table(dt_strbuf *out, const dt_memory *memory, const dt_recipe *recipe);
+
+/* DT_ERR_RECIPE with the table where `ranks` times the total is over available_bytes. */
+dt_status dt_memory_check(const dt_recipe *recipe, int64_t vocab, int64_t ranks_on_node,
+                          int64_t available_bytes, const char *node, dt_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,59 @@
+/* plan: what runner tells engine: who is where, and the recipe with every default filled in.
+ *
+ * Document (version 1), one JSON object:
+ *   {"plan": 1, "run": "k3v9x2", "attempt": 1, "world_size": 2,
+ *    "directory": "/abs/runs/k3v9x2/checkpoints",   where checkpoints are written
+ *    "resume_from": "" | "/abs/.../step-00000100",  a marked checkpoint directory
+ *    "nodes": [{"name": "localhost"}],
+ *    "ranks": [{"rank": 0, "node": 0, "local_rank": 0, "device": "cpu", "threads": 1}, ...],
+ *    "recipe": { ... the resolved recipe, the names of recipes/fields.c ... }}
+ *
+ * Unknown keys are refused: a plan comes from a runner of the same version (the bundle hash sees
+ * to that). The engine's own rank is in its environment (RANK).
+ */
+#ifndef DT_RECIPES_PLAN_H
+#define DT_RECIPES_PLAN_H
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "recipes/recipe.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DT_PLAN_VERSION 1
+
+typedef struct dt_plan_rank {
+    int64_t node, local_rank;
+    const char *device; /* "cpu", later "cuda:0" */
+    int64_t threads;
+} dt_plan_rank;
+
+typedef struct dt_plan {
+    const char *run;
+    int64_t attempt, world_size, node_count;
+    const char *directory;
+    const char *resume_from; /* "" for a fresh start */
+    const char **node_names; /* [node_count] */
+    dt_plan_rank *ranks;     /* [world_size], by rank */
+    dt_recipe recipe;
+} dt_plan;
+
+/* Ranks on nodes from a checked recipe: `ranks` per node in node order, device "cpu", threads
+ * filled in from `cores` where the recipe leaves them out. The rest (run, attempt, directory,
+ * resume_from) is the caller's. Everything lives in the arena. */
+dt_status dt_plan_make(dt_plan *out, const dt_recipe *recipe, int64_t cores, dt_arena *arena,
+                       dt_error *err);
+
+/* New reference. */
+json_t *dt_plan_to_json(const dt_plan *plan);
+
+/* Checks everything: counts, ranges, every rank present once. DT_ERR_CORRUPT. */
+dt_status dt_plan_from_json(dt_plan *out, const json_t *json, dt_arena *arena, dt_error *err);
+dt_status dt_plan_read(dt_plan *out, const char *path, dt_arena *arena, dt_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,45 @@
+/* reader: a recipe from YAML, with errors that say file:line:column.
+ *
+ *   gpt.yaml:14:9: unknown key 'batchsize' (did you mean 'batch.sequences'?)
+ *
+ * Accepts one YAML document of plain maps, lists and scalars, at most 1 MiB. Refused: duplicate
+ * keys, tabs in indentation, broken UTF-8, tags, more than one document; aliases are refused
+ * rather than expanded (that is where the anchor bombs are).
+ * `--set a.b=value` is read as YAML too and reported as `--set a.b=value:1:5`.
+ */
+#ifndef DT_RECIPES_READER_H
+#define DT_RECIPES_READER_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "recipes/recipe.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dt_recipe_source {
+    const char *path;        /* as named in messages; relative data paths start at its folder */
+    const char *text;        /* as written: kept with the run */
+    const char *const *sets; /* "a.b=value", in order; may be NULL */
+    size_t sets_count;
+} dt_recipe_source;
+
+/* Reads the file into source->text and path (arena). */
+dt_status dt_recipe_source_read(dt_recipe_source *out, const char *path, dt_arena *arena,
+                                dt_error *err);
+
+/* Text → tree → recipe: defaults, presets, shorthand, strict keys, types, ranges, then the checks
+ * across fields (check.h). DT_ERR_RECIPE. */
+dt_status dt_recipe_read(dt_recipe *out, const dt_recipe_source *source, dt_arena *arena,
+                         dt_error *err);
+
+/* A recipe that is already resolved (of an earlier attempt), with `sets` on top. Relative paths
+ * in sets start at the current folder. */
+dt_status dt_recipe_change(dt_recipe *out, const dt_recipe *from, const char *const *sets,
+                           size_t sets_count, dt_arena *arena, dt_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,37 @@
+/* supervisor: one detached process per run that follows the agents' journals, writes the store
+ * and decides. What commands call to reach it is here.
+ *
+ * Errors  DT_ERR_IO when it cannot be started or does not answer
+ */
+#ifndef DT_RUNNER_SUPERVISOR_H
+#define DT_RUNNER_SUPERVISOR_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "store/store.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* $XDG_STATE_HOME/dtrun/runs/ID, and the file or folder `below` it (NULL: the folder itself). */
+dt_status dt_run_path(const char **out, const char *run, const char *below, dt_arena *arena,
+                      dt_error *err);
+
+/* Starts `dtrun supervise ID`, detached; returns when it answers on its control socket. */
+dt_status dt_supervisor_start(const char *run, dt_error *err);
+
+/* Starts one where the run is active and has none (its lock is free); else does nothing. */
+dt_status dt_supervisor_ensure(const dt_run *run, dt_error *err);
+
+/* Asks for a stop (now: no checkpoint, SIGKILL at once); starts a supervisor where there is none.
+ * Returns when it is accepted, not when the run has ended. */
+dt_status dt_supervisor_stop(const char *run, bool now, dt_error *err);
+
+/* The main of `dtrun supervise ID`. */
+dt_status dt_supervisor_main(const char *run, dt_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,170 @@
+/* store: the run history, in one SQLite file.
+ *
+ * Invariants
+ *   1 A run ends exactly once per attempt: a terminal state is only left by a new attempt.
+ *   2 Metrics are append-only, keyed (run, attempt, name, step).
+ *   3 What came from a node's journal is written in one transaction with the new acknowledged
+ *     number of that journal: nothing is lost or doubled, whenever the writer dies.
+ *   4 Each multi-row change is one transaction.
+ *   5 One writer per run (its supervisor, which holds the run's lock); readers need no lock.
+ *
+ * File       mode 0600, WAL, synchronous=NORMAL, busy timeout 30 s, user_version = the newest
+ *            migration (store/schema/NNNN_*.sql). A newer user_version, a network file system,
+ *            a damaged or foreign file: a clear error.
+ * Ownership  readers fill structs whose strings live in the arena that is passed
+ * Threads    one handle, one thread
+ */
+#ifndef DT_STORE_H
+#define DT_STORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dt_store dt_store;
+
+/* --- store.c */
+/* Opens $XDG_STATE_HOME/dtrun/store.db where path is NULL; makes and migrates it. */
+dt_status dt_store_open(dt_store **out, const char *path, dt_error *err);
+void dt_store_close(dt_store *store);
+dt_status dt_store_begin(dt_store *store, dt_error *err); /* IMMEDIATE; not nested */
+dt_status dt_store_commit(dt_store *store, dt_error *err);
+void dt_store_rollback(dt_store *store);
+
+/* --- run.c */
+typedef enum dt_run_state {
+    DT_RUN_QUEUED,
+    DT_RUN_PREPARING,
+    DT_RUN_STARTING,
+    DT_RUN_RUNNING,
+    DT_RUN_STOPPING,
+    DT_RUN_FINISHED,
+    DT_RUN_FAILED,
+    DT_RUN_STOPPED,
+    DT_RUN_STATE_COUNT
+} dt_run_state;
+const char *dt_run_state_name(dt_run_state state); /* "queued", ... */
+bool dt_run_state_parse(dt_run_state *out, const char *name);
+bool dt_run_state_is_terminal(dt_run_state state);
+
+typedef struct dt_run {
+    const char *id, *name;
+    dt_run_state state;
+    int64_t attempt; /* newest, from 1 */
+    int64_t created_ms, started_ms, ended_ms; /* of the newest attempt but created; 0: not yet */
+    int64_t first_step_ms; /* when the first metrics of the newest attempt came; 0: not yet */
+    int64_t step, steps_total; /* steps done */
+    double loss, valid_loss, tokens_per_second; /* newest; NaN: none yet */
+    const char *recipe_path, *recipe_text; /* as written */
+    const char *recipe_json;               /* resolved, of the newest attempt */
+    const char *recipe_hash;
+    int exit_code;      /* of the newest attempt, as in the design; -1: not ended */
+    const char *reason; /* why it failed or stopped, "" else */
+} dt_run;
+
+/* A new run in state queued with attempt 1; id must be unused (DT_ERR_BUSY). */
+dt_status dt_store_run_add(dt_store *store, const dt_run *run, dt_error *err);
+/* By id, unique prefix of an id, name (its newest run), or "last". DT_ERR_NOT_FOUND, or
+ * DT_ERR_USAGE where a prefix is ambiguous (the message lists the candidates). */
+dt_status dt_store_run_find(dt_store *store, dt_run *out, const char *ref, dt_arena *arena,
+                            dt_error *err);
+/* Newest first. state: -1 for all. limit 0: all. */
+dt_status dt_store_run_list(dt_store *store, dt_run **out, int64_t *count, int state,
+                            int64_t limit, dt_arena *arena, dt_error *err);
+/* Moves the newest attempt; a terminal state also sets ended_ms, exit_code and reason. */
+dt_status dt_store_run_set_state(dt_store *store, const char *run, dt_run_state state,
+                                 int exit_code, const char *reason, int64_t now_ms, dt_error *err);
+/* What lists show: newest step, loss, ... NaN leaves a value as it is. */
+dt_status dt_store_run_set_progress(dt_store *store, const char *run, int64_t step, double loss,
+                                    double valid_loss, double tokens_per_second, int64_t now_ms,
+                                    dt_error *err);
+/* The next attempt, from start_step, in state queued. DT_ERR_BUSY where the newest has not ended.
+ * recipe_json and hash as resolved for it. */
+dt_status dt_store_attempt_add(dt_store *store, const char *run, int64_t start_step,
+                               int64_t steps_total, const char *recipe_json,
+                               const char *recipe_hash, int64_t now_ms, int64_t *attempt,
+                               dt_error *err);
+
+typedef struct dt_attempt {
+    int64_t attempt, start_step, created_ms, started_ms, ended_ms;
+    dt_run_state state;
+    int exit_code;
+    const char *reason;
+} dt_attempt;
+dt_status dt_store_attempt_list(dt_store *store, dt_attempt **out, int64_t *count, const char *run,
+                                dt_arena *arena, dt_error *err);
+
+/* --- node.c: nodes and ranks of an attempt */
+typedef struct dt_node {
+    int64_t node;
+    const char *name, *state; /* "connecting", "ready", "running", "lost", "released" */
+    int64_t acknowledged; /* journal number of the next event wanted, from 0 */
+} dt_node;
+typedef struct dt_rank {
+    int64_t rank, node, local_rank, pid; /* pid 0: not started */
+    const char *device, *state; /* "waiting", "started", "ready", "exited", "failed" */
+    int exit_code, exit_signal; /* -1: none */
+    int64_t log_bytes; /* of runs/ID/logs/rank-N.log, valid up to here */
+} dt_rank;
+dt_status dt_store_node_set(dt_store *store, const char *run, int64_t attempt, const dt_node *node,
+                            dt_error *err); /* inserts or replaces */
+dt_status dt_store_rank_set(dt_store *store, const char *run, int64_t attempt, const dt_rank *rank,
+                            dt_error *err);
+dt_status dt_store_node_list(dt_store *store, dt_node **out, int64_t *count, const char *run,
+                             int64_t attempt, dt_arena *arena, dt_error *err);
+dt_status dt_store_rank_list(dt_store *store, dt_rank **out, int64_t *count, const char *run,
+                             int64_t attempt, dt_arena *arena, dt_error *err);
+
+/* --- metric.c */
+dt_status dt_store_metric_add(dt_store *store, const char *run, int64_t attempt, int64_t step,
+                              const char *name, double value, int64_t time_ms, dt_error *err);
+typedef struct dt_metric {
+    int64_t attempt, step, time_ms;
+    const char *name;
+    double value;
+} dt_metric;
+/* The run's history as one line: of several attempts a point (attempt a, step s) is left out
+ * where a later attempt started before s. Ordered by name, step. name NULL: all. Points after
+ * (exclusive) after_step; at most `most` a name (0: all), thinned evenly with the last kept. */
+dt_status dt_store_metric_list(dt_store *store, dt_metric **out, int64_t *count, const char *run,
+                               const char *name, int64_t after_step, int64_t most, dt_arena *arena,
+                               dt_error *err);
+dt_status dt_store_metric_names(dt_store *store, const char ***out, int64_t *count,
+                                const char *run, dt_arena *arena, dt_error *err);
+
+/* --- event.c */
+typedef struct dt_store_event {
+    int64_t id, attempt, node, sequence, rank, time_ms; /* node, rank -1: none */
+    const char *kind; /* the "event" key */
+    const char *json; /* the whole line */
+} dt_store_event;
+dt_status dt_store_event_add(dt_store *store, const char *run, const dt_store_event *event,
+                             dt_error *err);
+/* By id, those after after_id; limit 0: all. */
+dt_status dt_store_event_list(dt_store *store, dt_store_event **out, int64_t *count,
+                              const char *run, int64_t after_id, int64_t limit, dt_arena *arena,
+                              dt_error *err);
+
+/* --- checkpoint.c */
+typedef struct dt_store_checkpoint {
+    int64_t attempt, step, bytes, time_ms;
+    const char *path, *digest;
+    double valid_loss; /* NaN: none */
+    double seconds;    /* that the save took */
+} dt_store_checkpoint;
+dt_status dt_store_checkpoint_add(dt_store *store, const char *run,
+                                  const dt_store_checkpoint *checkpoint, dt_error *err);
+/* Newest step first. Those whose directory is gone (keep rules) are the caller's to filter. */
+dt_status dt_store_checkpoint_list(dt_store *store, dt_store_checkpoint **out, int64_t *count,
+                                   const char *run, dt_arena *arena, dt_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
