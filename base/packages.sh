@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Installs the packages that dtrun is built with (build) and tested with (test) on Debian and
+# Ubuntu. What is there already is left alone, and then neither root nor a network is needed.
+#
+#   base/packages.sh build [test]
+set -euo pipefail
+
+# Needed, by name on Debian 12 and Ubuntu 22.04 and 24.04.
+build=(build-essential cmake ninja-build pkg-config git
+       libyaml-dev libjansson-dev libxxhash-dev    # recipes, JSON, digests
+       libuv1-dev libsqlite3-dev libcurl4-openssl-dev libmicrohttpd-dev # runner, store, page
+       libjs-chart.js                              # the page's charts
+       libdnnl-dev libgloo-dev                     # engine: matrix products, collectives
+       fortunes fortunes-min)                      # the English text of the quickstart
+test=(libcmocka-dev python3 curl sqlite3 procps util-linux)
+# Wanted: without them their tests say that they are skipped. On Ubuntu the browser is a snap,
+# under other names.
+wanted=(python3-selenium chromium chromium-driver)
+wanted_ubuntu=(python3-selenium chromium-browser chromium-chromedriver)
+
+die() { printf '%s\n' "$*" >&2; exit 1; }
+
+installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+
+missing_of() {
+    local name
+    for name in "$@"; do installed "$name" || printf '%s\n' "$name"; done
+}
+
+[ $# -gt 0 ] || die "usage: base/packages.sh build [test]"
+needed=()
+optional=()
+for set in "$@"; do
+    case $set in
+    build) needed+=("${build[@]}") ;;
+    test)
+        needed+=("${test[@]}")
+        if grep -qs '^ID=ubuntu' /etc/os-release; then
+            optional+=("${wanted_ubuntu[@]}")
+        else
+            optional+=("${wanted[@]}")
+        fi ;;
+    *) die "unknown package set '$set': build or test" ;;
+    esac
+done
+
+command -v apt-get >/dev/null ||
+    die "this is neither Debian nor Ubuntu: install what these packages hold, then build with cmake:
+  ${needed[*]}"
+
+mapfile -t missing < <(missing_of "${needed[@]}")
+mapfile -t missing_optional < <(missing_of "${optional[@]}")
+[ ${#missing[@]} -eq 0 ] && [ ${#missing_optional[@]} -eq 0 ] && exit 0
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || die "run this as root once, or install these packages:
+  ${missing[*]} ${missing_optional[*]}"
+    as_root=(sudo)
+fi
+apt_install() {
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y -q --no-install-recommends "$@" >"$log" 2>&1
+}
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+echo "installing packages: ${missing[*]} ${missing_optional[*]}"
+"${as_root[@]}" apt-get update -q >"$log" 2>&1 || { tail -n 5 "$log" >&2; die "apt-get update failed"; }
+if [ ${#missing[@]} -gt 0 ]; then
+    apt_install "${missing[@]}" || { tail -n 15 "$log" >&2; die "apt-get install failed"; }
+fi
+for name in "${missing_optional[@]}"; do
+    apt_install "$name" || echo "could not install $name: the tests that want it will be skipped"
+done

@@ -1,0 +1,2 @@
+dt_test(NAME base LABEL unit SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_base.c LIBS dt_json)
+dt_script_test(NAME layers LABEL unit COMMAND bash tests/unit/layers.sh)

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# No folder includes one above it: base <- recipes <- engine; base <- store <- web; runner on top.
+# Also: no .c file without the banned functions, no source file grown past 25 KB.
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+failed=0
+complain() { printf '%s\n' "$*"; failed=1; }
+
+# folder: the folders whose headers it may include, itself among them
+check() { # folder allowed...
+    local folder=$1 allowed hits
+    shift
+    allowed=$(IFS='|'; echo "$*")
+    hits=$(grep -rnE '^#include "(base|recipes|engine|store|web|runner)/' --include='*.[ch]' \
+        --include='*.cc' --include='*.cu' --include='*.cuh' "$folder" |
+        grep -vE "#include \"($allowed)/")
+    [ -z "$hits" ] || complain "$folder may include only ${allowed//|/, }:"$'\n'"$hits"
+}
+check base base
+check recipes base recipes
+check engine base recipes engine
+check store base store
+check web base store web
+check runner base recipes engine/data engine/checkpoint engine/strategy store web runner
+
+# The engine knows no YAML, no SQL, no ssh; ops and models know no strategy.
+hits=$(grep -rnE '#include <(yaml|sqlite3|microhttpd|curl/)' base recipes/*.h engine)
+[ -z "$hits" ] || complain "the engine's side includes what only the runner may:"$'\n'"$hits"
+hits=$(grep -rnE '#include "engine/(strategy|comm|checkpoint|data)/' engine/ops engine/device engine/model)
+[ -z "$hits" ] || complain "ops and models see tensors only:"$'\n'"$hits"
+
+for file in $(git ls-files '*.c' ':!tests'); do
+    grep -q '"base/banned.h"' "$file" || complain "$file does not include base/banned.h"
+done
+for file in $(git ls-files '*.c' '*.h' '*.cc' '*.cu' '*.js'); do
+    size=$(stat -c %s "$file")
+    [ "$size" -le 25600 ] || complain "$file has $size bytes: look for the second noun in it"
+done
+[ $failed -eq 0 ] && echo "layers hold"
+exit $failed

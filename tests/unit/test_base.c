@@ -1,0 +1,298 @@
+/* base: arena, strbuf, error, clock, file, json, place. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/place.h"
+#include "base/strbuf.h"
+
+#include "base/banned.h"
+
+static char folder[] = "/tmp/dtrun-base-XXXXXX";
+
+static int folder_make(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) == NULL;
+}
+
+static int folder_remove(void **state)
+{
+    (void)state;
+    return dt_file_remove_tree(folder, NULL) != DT_OK;
+}
+
+static void first_error_wins(void **state)
+{
+    dt_error err = DT_ERROR_INIT;
+
+    (void)state;
+    assert_int_equal(DT_FAIL(&err, DT_ERR_IO, "disk '%s' is full", "a"), DT_ERR_IO);
+    assert_int_equal(DT_FAIL(&err, DT_ERR_COMM, "later"), DT_ERR_COMM);
+    assert_int_equal(err.code, DT_ERR_IO);
+    assert_string_equal(err.message, "disk 'a' is full");
+    dt_error_prefix(&err, "rank %d", 3);
+    assert_string_equal(err.message, "rank 3: disk 'a' is full");
+    dt_error_clear(&err);
+    dt_error_prefix(&err, "nothing");
+    assert_string_equal(err.message, "");
+    assert_int_equal(DT_FAIL(NULL, DT_ERR_IO, "nobody listens"), DT_ERR_IO);
+}
+
+static void long_message_is_cut_not_overrun(void **state)
+{
+    dt_error err = DT_ERROR_INIT;
+    char text[5000];
+
+    (void)state;
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    DT_FAIL(&err, DT_ERR_IO, "%s", text);
+    dt_error_prefix(&err, "%s", text);
+    assert_int_equal(strlen(err.message), sizeof(err.message) - 1);
+}
+
+static void arena_gives_zeroed_aligned_memory(void **state)
+{
+    dt_arena arena;
+
+    (void)state;
+    dt_arena_init(&arena, 256);
+    for (size_t n = 1; n < 2000; n += 37) {
+        unsigned char *p = dt_arena_alloc_aligned(&arena, n);
+        assert_non_null(p);
+        assert_int_equal((uintptr_t)p % DT_ARENA_ALIGN, 0);
+        for (size_t i = 0; i < n; i++)
+            assert_int_equal(p[i], 0);
+        memset(p, 0xff, n);
+    }
+    assert_null(dt_arena_alloc(&arena, SIZE_MAX - 8));
+    assert_null(dt_arena_alloc_array(&arena, SIZE_MAX / 4, 8));
+    dt_arena_release(&arena);
+}
+
+static void arena_reset_keeps_blocks(void **state)
+{
+    dt_arena arena;
+    void *first, *second;
+
+    (void)state;
+    dt_arena_init(&arena, 128);
+    first = dt_arena_alloc(&arena, 100);
+    second = dt_arena_alloc(&arena, 1000);
+    dt_arena_reset(&arena);
+    assert_ptr_equal(dt_arena_alloc(&arena, 100), first);
+    assert_ptr_equal(dt_arena_alloc(&arena, 1000), second);
+    assert_string_equal(dt_arena_printf(&arena, "%d-%s", 7, "b"), "7-b");
+    assert_string_equal(dt_arena_strndup(&arena, "abcdef", 3), "abc");
+    dt_arena_release(&arena);
+}
+
+static void strbuf_grows_and_shrinks(void **state)
+{
+    dt_strbuf buf;
+    char *text;
+
+    (void)state;
+    dt_strbuf_init(&buf);
+    assert_string_equal(buf.data, "");
+    for (int i = 0; i < 1000; i++)
+        dt_strbuf_add_fmt(&buf, "%03d", i);
+    assert_int_equal(buf.length, 3000);
+    dt_strbuf_remove_front(&buf, 2997);
+    assert_string_equal(buf.data, "999");
+    dt_strbuf_add(&buf, "", 0);
+    text = dt_strbuf_detach(&buf);
+    assert_string_equal(text, "999");
+    assert_string_equal(buf.data, "");
+    free(text);
+    text = dt_strbuf_detach(&buf);
+    assert_string_equal(text, "");
+    free(text);
+    dt_strbuf_release(&buf);
+}
+
+static void times_are_written_as_people_read_them(void **state)
+{
+    static const struct {
+        double seconds;
+        const char *text;
+    } cases[] = {{0.0004, "0ms"}, {0.85, "850ms"},   {12.44, "12.4s"},    {59.97, "1m00s"},
+                 {185, "3m05s"},  {3725, "1h02m"},   {200000, "2d07h"},   {-1, "-"},
+                 {NAN, "-"},      {INFINITY, "-"}};
+    char text[32];
+
+    (void)state;
+    assert_string_equal(dt_clock_iso(text, 1700000000123), "2023-11-14T22:13:20.123Z");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_string_equal(dt_clock_duration(text, sizeof(text), cases[i].seconds),
+                            cases[i].text);
+}
+
+static void atomic_write_replaces_whole_files(void **state)
+{
+    char path[128];
+    dt_strbuf text;
+    dt_error err = DT_ERROR_INIT;
+
+    (void)state;
+    dt_strbuf_init(&text);
+    snprintf(path, sizeof(path), "%s/a/b", folder);
+    assert_int_equal(dt_file_write_atomic(path, "x", 1, 0600, &err), DT_ERR_IO);
+    assert_non_null(strstr(err.message, path));
+    dt_error_clear(&err);
+    snprintf(path, sizeof(path), "%s/a/b/c", folder);
+    assert_int_equal(dt_file_make_dirs(path, 0700, &err), DT_OK);
+    assert_int_equal(dt_file_make_dirs(path, 0700, &err), DT_OK);
+    snprintf(path, sizeof(path), "%s/a/b/c/file", folder);
+    assert_int_equal(dt_file_write_atomic(path, "one", 3, 0600, &err), DT_OK);
+    assert_int_equal(dt_file_write_atomic(path, "second", 6, 0600, &err), DT_OK);
+    assert_int_equal(dt_file_read(&text, path, 100, &err), DT_OK);
+    assert_string_equal(text.data, "second");
+    assert_int_equal(dt_file_read(&text, path, 5, &err), DT_ERR_UNSUPPORTED);
+    dt_error_clear(&err);
+    assert_int_equal(dt_file_read(&text, folder, 5, &err), DT_ERR_IO);
+    dt_error_clear(&err);
+    assert_int_equal(dt_file_make_dirs(path, 0700, &err), DT_ERR_IO);
+    dt_error_clear(&err);
+    snprintf(path, sizeof(path), "%s/a", folder);
+    assert_int_equal(dt_file_remove_tree(path, &err), DT_OK);
+    assert_false(dt_file_exists(path));
+    assert_int_equal(dt_file_remove_tree(path, &err), DT_OK);
+    assert_int_equal(dt_file_read(&text, path, 5, &err), DT_ERR_NOT_FOUND);
+    dt_strbuf_release(&text);
+}
+
+static void removing_a_tree_follows_no_link(void **state)
+{
+    char path[128], kept[128];
+
+    (void)state;
+    snprintf(kept, sizeof(kept), "%s/kept", folder);
+    assert_int_equal(dt_file_write_atomic(kept, "k", 1, 0600, NULL), DT_OK);
+    snprintf(path, sizeof(path), "%s/tree", folder);
+    assert_int_equal(dt_file_make_dirs(path, 0700, NULL), DT_OK);
+    snprintf(path, sizeof(path), "%s/tree/link", folder);
+    assert_int_equal(symlink(folder, path), 0);
+    snprintf(path, sizeof(path), "%s/tree", folder);
+    assert_int_equal(dt_file_remove_tree(path, NULL), DT_OK);
+    assert_true(dt_file_exists(kept));
+}
+
+static void lock_is_held_by_one_process(void **state)
+{
+    char path[128];
+    int fd, status;
+    pid_t child;
+
+    (void)state;
+    snprintf(path, sizeof(path), "%s/lock", folder);
+    assert_int_equal(dt_file_lock(&fd, path, NULL), DT_OK);
+    child = fork();
+    if (child == 0) {
+        int other;
+        _exit(dt_file_lock(&other, path, NULL) == DT_ERR_BUSY ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    close(fd);
+    assert_int_equal(dt_file_lock(&fd, path, NULL), DT_OK);
+    close(fd);
+}
+
+static void json_getters_say_where(void **state)
+{
+    static const char text[] = "{\"n\":1,\"x\":0.1,\"s\":\"t\",\"none\":null}";
+    dt_error err = DT_ERROR_INIT;
+    json_t *json;
+    const char *s;
+    int64_t n;
+    double x;
+    dt_strbuf out;
+
+    (void)state;
+    dt_strbuf_init(&out);
+    assert_int_equal(dt_json_parse(&json, text, sizeof(text) - 1, "it", &err), DT_OK);
+    assert_int_equal(dt_json_get_int(&n, json, "n", "it", &err), DT_OK);
+    assert_int_equal(n, 1);
+    assert_int_equal(dt_json_get_number(&x, json, "n", "it", &err), DT_OK);
+    assert_int_equal(dt_json_get_number(&x, json, "none", "it", &err), DT_OK);
+    assert_true(isnan(x));
+    assert_int_equal(dt_json_get_string_or(&s, json, "none", "f", "it", &err), DT_OK);
+    assert_string_equal(s, "f");
+    assert_int_equal(dt_json_get_int(&n, json, "s", "it", &err), DT_ERR_CORRUPT);
+    assert_string_equal(err.message, "it: 's': expected a whole number");
+    dt_error_clear(&err);
+    assert_int_equal(dt_json_get_string(&s, json, "gone", "it", &err), DT_ERR_CORRUPT);
+    assert_string_equal(err.message, "it: 'gone' is missing");
+    dt_error_clear(&err);
+    dt_json_write(&out, json);
+    assert_string_equal(out.data,
+                        "{\"n\":1,\"x\":0.10000000000000001,\"s\":\"t\",\"none\":null}");
+    json_decref(json);
+    assert_int_equal(dt_json_parse(&json, "{\"a\":1,\"a\":2}", 13, "it", &err), DT_ERR_CORRUPT);
+    assert_null(json);
+    dt_strbuf_release(&out);
+}
+
+static void places_follow_the_environment(void **state)
+{
+    dt_error err = DT_ERROR_INIT;
+    const char *path;
+    char wanted[128];
+    dt_arena arena;
+
+    (void)state;
+    dt_arena_init(&arena, 0);
+    setenv("XDG_STATE_HOME", folder, 1);
+    assert_int_equal(dt_place_dir(&path, DT_PLACE_STATE, &arena, &err), DT_OK);
+    snprintf(wanted, sizeof(wanted), "%s/dtrun", folder);
+    assert_string_equal(path, wanted);
+    setenv("XDG_STATE_HOME", "relative", 1);
+    setenv("HOME", folder, 1);
+    assert_int_equal(dt_place_dir(&path, DT_PLACE_STATE, &arena, &err), DT_OK);
+    snprintf(wanted, sizeof(wanted), "%s/.local/state/dtrun", folder);
+    assert_string_equal(path, wanted);
+    setenv("XDG_STATE_HOME", "/proc/nowhere", 1);
+    assert_int_equal(dt_place_dir(&path, DT_PLACE_STATE, &arena, &err), DT_ERR_IO);
+    assert_non_null(strstr(err.message, "set XDG_STATE_HOME"));
+    dt_error_clear(&err);
+    assert_int_equal(dt_place_program(&path, "no-such-program", NULL, &arena, &err),
+                     DT_ERR_NOT_FOUND);
+    dt_arena_release(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(first_error_wins),
+        cmocka_unit_test(long_message_is_cut_not_overrun),
+        cmocka_unit_test(arena_gives_zeroed_aligned_memory),
+        cmocka_unit_test(arena_reset_keeps_blocks),
+        cmocka_unit_test(strbuf_grows_and_shrinks),
+        cmocka_unit_test(times_are_written_as_people_read_them),
+        cmocka_unit_test(atomic_write_replaces_whole_files),
+        cmocka_unit_test(removing_a_tree_follows_no_link),
+        cmocka_unit_test(lock_is_held_by_one_process),
+        cmocka_unit_test(json_getters_say_where),
+        cmocka_unit_test(places_follow_the_environment),
+    };
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}
