@@ -21,21 +21,22 @@ struct dt_events;
 
 /* A piece of one parameter that this rank holds; fp32 in host-readable memory. */
 typedef struct dt_state_chunk {
-    int param;                       /* index in the model's table */
-    int64_t start_elems, elems;      /* the slice of the flattened parameter */
-    float *value, *m, *v;            /* parameter and optimizer moments */
+    int param;                  /* index in the model's table */
+    int64_t start_elems, elems; /* the slice of the flattened parameter */
+    float *value, *m, *v;       /* parameter and optimizer moments */
 } dt_state_chunk;
 
 typedef struct dt_strategy_state {
     const struct dt_strategy *strategy;
-    dt_model *model; /* borrowed */
-    struct dt_comm *comm; /* borrowed: the main thread's */
+    dt_model *model;          /* borrowed */
+    struct dt_comm *comm;     /* borrowed: the main thread's */
     struct dt_events *events; /* borrowed: to open further communicators */
     double bucket_mb;
     dt_model_hooks hooks; /* set up by the strategy, pointed to by model->hooks */
     void *own;
-    int64_t held_bytes; /* parameters, gradients, optimizer state */
-    int64_t sent_bytes; /* so far, by this rank */
+    int64_t parameters_bytes, gradients_bytes, optimizer_bytes; /* held by this rank, from setup */
+    int64_t held_bytes;                                         /* their sum */
+    int64_t sent_bytes;                                         /* so far, by this rank */
 } dt_strategy_state;
 
 typedef struct dt_strategy {

@@ -1,0 +1,197 @@
+#include "engine/comm/gloo_shim.h"
+
+#include <gloo/allreduce.h>
+#include <gloo/barrier.h>
+#include <gloo/broadcast.h>
+#include <gloo/rendezvous/context.h>
+#include <gloo/rendezvous/store.h>
+#include <gloo/transport/tcp/device.h>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "engine/events.h"
+
+struct dt_gloo {
+    std::string name;
+    std::shared_ptr<gloo::Context> context;
+};
+
+namespace
+{
+
+/* A dt_error on its way through Gloo's frames to the border. */
+struct Failure {
+    dt_error error;
+};
+
+/* Runs `body`; whatever it throws becomes a status. */
+template <typename Body>
+dt_status at_the_border(const std::string &name, const char *what, dt_error *err, Body body)
+{
+    try {
+        body();
+        return DT_OK;
+    } catch (const Failure &failure) {
+        return dt_error_set(err, failure.error.code, failure.error.file, failure.error.line, "%s",
+                            failure.error.message);
+    } catch (const std::bad_alloc &) {
+        return DT_FAIL(err, DT_ERR_NOMEM, "communicator '%s': no memory to %s", name.c_str(), what);
+    } catch (const std::exception &problem) {
+        return DT_FAIL(err, DT_ERR_COMM, "communicator '%s': cannot %s: %s", name.c_str(), what,
+                       problem.what());
+    } catch (...) {
+        return DT_FAIL(err, DT_ERR_COMM, "communicator '%s': cannot %s", name.c_str(), what);
+    }
+}
+
+/* Gloo's key-value store, over the rendezvous of the events channel.
+ *
+ * Every rank sets keys that end in its own rank ("0", "1"; some versions of Gloo also
+ * "rank_0", ...), the same kinds in the same order. So a set is an all-gather under the key's
+ * stem, which brings the keys of all ranks at once; get and wait find them there. */
+class ChannelStore : public gloo::rendezvous::Store
+{
+  public:
+    explicit ChannelStore(const dt_gloo_options &options) : options_(options) {}
+
+    void set(const std::string &key, const std::vector<char> &value) override
+    {
+        const std::string stem = key.substr(0, key.find_last_not_of("0123456789") + 1);
+        const std::string meeting =
+            std::string("comm/") + options_.name + (stem.empty() ? "" : "/" + stem);
+        Failure failure = {DT_ERROR_INIT};
+        json_t *values = nullptr;
+
+        if (dt_events_rendezvous(options_.events, meeting.c_str(), value.data(), value.size(),
+                                 options_.timeout_seconds, &values, &failure.error) != DT_OK)
+            throw failure;
+        std::unique_ptr<json_t, decltype(&json_decref)> owner(values, json_decref);
+        for (size_t rank = 0; rank < json_array_size(values); rank++)
+            values_[stem + std::to_string(rank)] = from_hex(json_array_get(values, rank));
+    }
+
+    std::vector<char> get(const std::string &key) override
+    {
+        auto found = values_.find(key);
+
+        if (found == values_.end()) {
+            Failure failure = {DT_ERROR_INIT};
+            DT_FAIL(&failure.error, DT_ERR_COMM, "communicator '%s': no rank has set the key '%s'",
+                    options_.name, key.c_str());
+            throw failure;
+        }
+        return found->second;
+    }
+
+    void wait(const std::vector<std::string> &keys) override
+    {
+        for (const std::string &key : keys)
+            get(key);
+    }
+
+    void wait(const std::vector<std::string> &keys, const std::chrono::milliseconds &) override
+    {
+        wait(keys);
+    }
+
+  private:
+    /* dt_events_rendezvous has checked the digits. */
+    static std::vector<char> from_hex(const json_t *text)
+    {
+        const char *digits = json_string_value(text);
+        std::vector<char> out(json_string_length(text) / 2);
+        auto nibble = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
+
+        for (size_t i = 0; i < out.size(); i++)
+            out[i] = static_cast<char>(nibble(digits[2 * i]) << 4 | nibble(digits[2 * i + 1]));
+        return out;
+    }
+
+    const dt_gloo_options &options_;
+    std::map<std::string, std::vector<char>> values_;
+};
+
+/* out := a + b; out may be a. */
+template <typename T> void add(void *out, const void *a, const void *b, size_t elems)
+{
+    T *to = static_cast<T *>(out);
+    const T *x = static_cast<const T *>(a), *y = static_cast<const T *>(b);
+
+#pragma GCC ivdep
+    for (size_t i = 0; i < elems; i++)
+        to[i] = x[i] + y[i];
+}
+
+template <typename T> dt_status sum(dt_gloo *handle, T *data, size_t elems, dt_error *err)
+{
+    return at_the_border(handle->name, "sum over the ranks", err, [&] {
+        gloo::AllreduceOptions options(handle->context);
+
+        options.setAlgorithm(gloo::AllreduceOptions::Algorithm::RING);
+        options.setReduceFunction(add<T>);
+        options.setOutput(data, elems);
+        gloo::allreduce(options);
+    });
+}
+
+} // namespace
+
+dt_status dt_gloo_open(dt_gloo **out, const dt_gloo_options *options, dt_error *err)
+{
+    *out = nullptr;
+    return at_the_border(options->name, "connect the ranks", err, [&] {
+        gloo::transport::tcp::attr where(options->address);
+        auto device = gloo::transport::tcp::CreateDevice(where);
+        auto context = std::make_shared<gloo::rendezvous::Context>(
+            static_cast<int>(options->rank), static_cast<int>(options->world_size));
+        ChannelStore store(*options);
+
+        context->setTimeout(
+            std::chrono::milliseconds(static_cast<int64_t>(options->timeout_seconds * 1e3)));
+        context->connectFullMesh(store, device);
+        *out = new dt_gloo{options->name, context};
+    });
+}
+
+void dt_gloo_close(dt_gloo *gloo)
+{
+    if (gloo == nullptr)
+        return;
+    at_the_border(gloo->name, "close", nullptr, [&] { gloo->context.reset(); });
+    delete gloo;
+}
+
+dt_status dt_gloo_sum_f32(dt_gloo *gloo, float *data, size_t elems, dt_error *err)
+{
+    return sum(gloo, data, elems, err);
+}
+
+dt_status dt_gloo_sum_f64(dt_gloo *gloo, double *data, size_t elems, dt_error *err)
+{
+    return sum(gloo, data, elems, err);
+}
+
+dt_status dt_gloo_broadcast(dt_gloo *handle, void *data, size_t bytes, int root, dt_error *err)
+{
+    return at_the_border(handle->name, "broadcast", err, [&] {
+        gloo::BroadcastOptions options(handle->context);
+
+        options.setRoot(root);
+        options.setOutput(static_cast<char *>(data), bytes);
+        gloo::broadcast(options);
+    });
+}
+
+dt_status dt_gloo_barrier(dt_gloo *handle, dt_error *err)
+{
+    return at_the_border(handle->name, "wait for all ranks", err, [&] {
+        gloo::BarrierOptions options(handle->context);
+
+        gloo::barrier(options);
+    });
+}

@@ -1,0 +1,15 @@
+#include "engine/strategy/strategy.h"
+
+#include "recipes/recipe.h"
+
+#include "base/banned.h"
+
+const dt_strategy *dt_strategy_find(int kind)
+{
+    static const dt_strategy *const all[] = {
+        [DT_STRATEGY_DDP] = &dt_strategy_ddp,
+    };
+
+    DT_ASSERT(kind >= 0 && kind < (int)(sizeof(all) / sizeof(all[0])));
+    return all[kind];
+}
