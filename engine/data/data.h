@@ -9,7 +9,11 @@
  *            them; the tail of an epoch runs on into the next one. The position is (epoch,
  *            global sample index): it does not depend on the number of ranks.
  * Formats    UTF-8 text; llm.c .bin: 256 int32 of header, magic 20240520 version 1 (uint16) or
- *            20240801 version 7 (uint32), header[2] tokens; nanoGPT .bin: bare uint16
+ *            20240801 version 7 (uint32), header[2] tokens; nanoGPT .bin: bare uint16. Files are
+ *            joined in the order of the list, a glob's matches sorted by bytes.
+ * Vocabulary char: the code points of training AND validation text, so that validation meets no
+ *            unknown one; byte: 256; ids: model.vocab, or the largest id of all files plus 1.
+ *            A model.vocab below it is an error, one above it is taken.
  * Errors     DT_ERR_RECIPE naming the file: missing, unreadable, empty, shorter than one
  *            sequence, broken UTF-8 (with the byte offset), a token outside the vocabulary
  */
@@ -33,9 +37,11 @@ int64_t dt_tokenizer_vocab(const dt_tokenizer *tokenizer);
 json_t *dt_tokenizer_to_json(const dt_tokenizer *tokenizer);
 dt_status dt_tokenizer_from_json(dt_tokenizer **out, const json_t *json, dt_error *err);
 void dt_tokenizer_free(dt_tokenizer *tokenizer);
-/* Text → tokens; a character that the vocabulary lacks is DT_ERR_USAGE naming it. Caller frees. */
+/* Text → tokens; a character that the vocabulary lacks is DT_ERR_USAGE naming it. Ids are written
+ * as numbers, "12 7 400". Caller frees. */
 dt_status dt_tokenizer_encode(int32_t **tokens, int64_t *count, const dt_tokenizer *tokenizer,
                               const char *text, size_t length, dt_error *err);
+/* Appends it; a token beyond the vocabulary becomes U+FFFD. */
 void dt_tokenizer_decode(dt_strbuf *out, const dt_tokenizer *tokenizer, int32_t token);
 
 /* --- dataset.c */
@@ -62,8 +68,8 @@ typedef struct dt_sampler {
     int64_t order_epoch, order_count, shift;
 } dt_sampler;
 
-dt_status dt_sampler_init(dt_sampler *out, const dt_dataset *dataset, int64_t tokens,
-                          uint64_t seed, dt_error *err);
+dt_status dt_sampler_init(dt_sampler *out, const dt_dataset *dataset, int64_t tokens, uint64_t seed,
+                          dt_error *err);
 void dt_sampler_release(dt_sampler *sampler);
 dt_status dt_sampler_seek(dt_sampler *sampler, int64_t epoch, int64_t sample, dt_error *err);
 

@@ -1,0 +1,104 @@
+/* dt_dataset_check: small data are opened and closed, which tells everything; of large data the
+ * sizes, headers and first megabytes are looked at. */
+#include "engine/data/dataset_int.h"
+
+#include <stdlib.h>
+
+#include "engine/data/bin.h"
+#include "engine/data/text.h"
+
+#include "base/banned.h"
+
+#define SMALL_BYTES ((int64_t)64 << 20) /* of all files together: read within a second */
+#define PEEK_BYTES  ((size_t)1 << 20)   /* of each file, where they are not small */
+
+static dt_status check_whole(int64_t *vocab, const dt_recipe *recipe, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_dataset *dataset = NULL;
+
+    DT_TRY(dt_dataset_open(&dataset, recipe, NULL, err));
+    *vocab = dt_tokenizer_vocab(dataset->tokenizer);
+out:
+    dt_dataset_close(dataset);
+    return st;
+}
+
+static dt_status peek_text(const dt_data_file *file, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_char_set *set = calloc(1, sizeof(*set));
+    dt_mapping text = {0}, start;
+    int64_t count;
+
+    if (set == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for a vocabulary");
+    DT_TRY(dt_mapping_open(&text, file->path, err));
+    start = text;
+    if (start.length > PEEK_BYTES) {
+        start.length = PEEK_BYTES;
+        for (int i = 0; i < DT_UTF8_MAX && (start.bytes[start.length] & 0xc0) == 0x80; i++)
+            start.length--; /* not through the middle of a character */
+    }
+    DT_TRY(dt_text_scan(set, &count, file->path, &start, err));
+out:
+    dt_mapping_close(&text);
+    free(set);
+    return st;
+}
+
+/* Looks at each file, and counts tokens; characters are not counted. */
+static dt_status peek(int64_t *tokens, const dt_data_files *files, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    *tokens = 0;
+    for (int64_t i = 0; i < files->count; i++) {
+        const dt_data_file *file = &files->items[i];
+        dt_bin_layout layout;
+
+        switch (file->kind) {
+        case DT_TOKENS_CHAR:
+            DT_TRY(peek_text(file, err));
+            break;
+        case DT_TOKENS_BYTE:
+            *tokens += file->bytes;
+            break;
+        default:
+            DT_TRY(dt_bin_layout_read(&layout, file, err));
+            *tokens += layout.count;
+            break;
+        }
+    }
+out:
+    return st;
+}
+
+dt_status dt_dataset_check(int64_t *vocab, const dt_recipe *recipe, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_arena arena;
+    dt_data_files train, validation;
+    int64_t train_count, valid_count, before_split;
+
+    *vocab = 0;
+    dt_arena_init(&arena, 0);
+    DT_TRY(dt_dataset_find_files(&train, &validation, recipe, &arena, err));
+    if (train.bytes + validation.bytes <= SMALL_BYTES) {
+        DT_TRY(check_whole(vocab, recipe, err));
+        goto out;
+    }
+    DT_TRY(peek(&train_count, &train, err));
+    DT_TRY(peek(&valid_count, &validation, err));
+    if (train.items[0].kind == DT_TOKENS_BYTE)
+        *vocab = 256;
+    else if (train.items[0].kind != DT_TOKENS_CHAR)
+        *vocab = recipe->model.vocab;
+    DT_TRY(dt_dataset_check_vocab(recipe, *vocab, err));
+    if (train.items[0].kind != DT_TOKENS_CHAR) /* their number is not known */
+        DT_TRY(dt_dataset_split(&before_split, recipe, train_count,
+                                validation.count > 0 ? valid_count : -1, err));
+out:
+    dt_arena_release(&arena);
+    return st;
+}

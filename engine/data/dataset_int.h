@@ -1,0 +1,39 @@
+/* dataset_int: what a dataset is made of, for dataset.c, check.c, sampler.c and validation.c. */
+#ifndef DT_ENGINE_DATASET_INT_H
+#define DT_ENGINE_DATASET_INT_H
+
+#include "base/arena.h"
+#include "engine/data/data.h"
+#include "engine/data/files.h"
+#include "engine/data/stream.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct dt_dataset {
+    dt_arena arena; /* paths */
+    dt_tokenizer *tokenizer;
+    dt_token_stream train, validation; /* validation stays empty where training text is split */
+    int64_t train_count;               /* of the train stream: the tokens before the split */
+    const dt_token_stream *valid_stream;
+    int64_t valid_start, valid_count; /* in valid_stream */
+    int64_t limit; /* tokens are below: model.vocab, or the tokenizer's vocabulary */
+};
+
+/* Training and validation files of the recipe, found, looked at, of one kind. */
+dt_status dt_dataset_find_files(dt_data_files *train, dt_data_files *validation,
+                                const dt_recipe *recipe, dt_arena *arena, dt_error *err);
+
+/* Where the split lies, and whether both sides are long enough for batch.tokens. train_count: all
+ * tokens of the training files; valid_count: of the validation files, -1 where there are none. */
+dt_status dt_dataset_split(int64_t *before_split, const dt_recipe *recipe, int64_t train_count,
+                           int64_t valid_count, dt_error *err);
+
+/* DT_ERR_RECIPE where model.vocab is given and is less than the data's. */
+dt_status dt_dataset_check_vocab(const dt_recipe *recipe, int64_t vocab, dt_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

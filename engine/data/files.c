@@ -1,0 +1,179 @@
+#define _GNU_SOURCE
+#include "engine/data/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/data/bin.h"
+
+#include "base/banned.h"
+
+const char *dt_tokens_kind_name(dt_tokens_kind kind)
+{
+    static const char *const names[] = {[DT_TOKENS_AUTO] = "auto",
+                                        [DT_TOKENS_CHAR] = "char",
+                                        [DT_TOKENS_BYTE] = "byte",
+                                        [DT_TOKENS_LLMC] = "llmc",
+                                        [DT_TOKENS_NANOGPT] = "nanogpt"};
+    return names[kind];
+}
+
+bool dt_tokens_kind_is_ids(dt_tokens_kind kind)
+{
+    return kind == DT_TOKENS_LLMC || kind == DT_TOKENS_NANOGPT;
+}
+
+static bool ends_with(const char *text, const char *tail)
+{
+    size_t length = strlen(text), tail_length = strlen(tail);
+
+    return length >= tail_length && strcmp(text + length - tail_length, tail) == 0;
+}
+
+/* Opens it once, to learn whether that is allowed, what it is, and its first bytes. */
+static dt_status look_at(dt_data_file *out, const char *path, dt_tokens_kind kind,
+                         const char *field, dt_error *err)
+{
+    dt_status st = DT_OK;
+    unsigned char start[4] = {0};
+    struct stat info;
+    int fd = -1;
+
+    /* stat first: opening a pipe would wait for its writer */
+    if (stat(path, &info) != 0 && errno == ENOENT)
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "%s: '%s' does not exist; check the path (a relative one starts at the recipe's "
+                 "folder)",
+                 field, path);
+    if (stat(path, &info) != 0)
+        DT_THROW(err, DT_ERR_RECIPE, "%s: cannot read '%s': %s", field, path, strerror(errno));
+    if (S_ISDIR(info.st_mode))
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "%s: '%s' is a directory; name the files in it, as in '%s/*.txt'", field, path,
+                 path);
+    if (!S_ISREG(info.st_mode))
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "%s: '%s' is not a regular file; write its contents to one first", field, path);
+    if (info.st_size == 0)
+        DT_THROW(err, DT_ERR_RECIPE, "%s: '%s' is empty; give a file with text or tokens in it",
+                 field, path);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || pread(fd, start, sizeof(start), 0) < 0)
+        DT_THROW(err, DT_ERR_RECIPE, "%s: cannot read '%s': %s; check its permissions", field, path,
+                 strerror(errno));
+    if (kind == DT_TOKENS_AUTO)
+        kind = !ends_with(path, ".bin")  ? DT_TOKENS_CHAR
+               : dt_bin_has_magic(start) ? DT_TOKENS_LLMC
+                                         : DT_TOKENS_NANOGPT;
+    out->path = path;
+    out->kind = kind;
+    out->bytes = info.st_size;
+out:
+    if (fd >= 0)
+        close(fd);
+    return st;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The files of one entry of the list. */
+static dt_status expand(glob_t *out, const char *pattern, const char *field, dt_error *err)
+{
+    switch (glob(pattern, GLOB_NOSORT | GLOB_ERR, NULL, out)) {
+    case 0:
+        qsort(out->gl_pathv, out->gl_pathc, sizeof(char *), by_bytes);
+        return DT_OK;
+    case GLOB_NOMATCH:
+        return DT_FAIL(err, DT_ERR_RECIPE, "%s: no file matches '%s'; check the pattern", field,
+                       pattern);
+    case GLOB_NOSPACE:
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the files of '%s'", pattern);
+    default:
+        return DT_FAIL(err, DT_ERR_RECIPE, "%s: cannot look for '%s': %s", field, pattern,
+                       strerror(errno));
+    }
+}
+
+static dt_status add(dt_data_files *files, int64_t *capacity, const char *path, dt_tokens_kind kind,
+                     const char *field, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    const char *copy = dt_arena_strdup(arena, path);
+
+    if (files->count == *capacity) {
+        int64_t wider = *capacity == 0 ? 8 : *capacity * 2;
+        dt_data_file *items = dt_arena_alloc_array(arena, (size_t)wider, sizeof(*items));
+
+        if (items == NULL)
+            DT_THROW(err, DT_ERR_NOMEM, "no memory for a list of %lld files", (long long)wider);
+        if (files->count > 0)
+            memcpy(items, files->items, (size_t)files->count * sizeof(*items));
+        files->items = items;
+        *capacity = wider;
+    }
+    if (copy == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for the path '%s'", path);
+    DT_TRY(look_at(&files->items[files->count], copy, kind, field, err));
+    files->bytes += files->items[files->count++].bytes;
+out:
+    return st;
+}
+
+static dt_status add_pattern(dt_data_files *files, int64_t *capacity, const char *pattern,
+                             dt_tokens_kind kind, const char *field, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    glob_t found = {0};
+    struct stat info;
+
+    if (strpbrk(pattern, "*?[") == NULL || stat(pattern, &info) == 0)
+        return add(files, capacity, pattern, kind, field, arena, err);
+    DT_TRY(expand(&found, pattern, field, err));
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        DT_TRY(add(files, capacity, found.gl_pathv[i], kind, field, arena, err));
+out:
+    globfree(&found);
+    return st;
+}
+
+dt_status dt_data_files_find(dt_data_files *out, const dt_string_list *patterns,
+                             dt_tokens_kind kind, const char *field, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    int64_t capacity = 0;
+
+    memset(out, 0, sizeof(*out));
+    for (int64_t i = 0; i < patterns->count; i++)
+        DT_TRY(add_pattern(out, &capacity, patterns->items[i], kind, field, arena, err));
+out:
+    return st;
+}
+
+dt_status dt_data_files_agree(const dt_data_files *train, const dt_data_files *validation,
+                              dt_error *err)
+{
+    const dt_data_files *lists[] = {train, validation};
+    const dt_data_file *first = &train->items[0];
+
+    for (size_t k = 0; k < sizeof(lists) / sizeof(lists[0]); k++) {
+        for (int64_t i = 0; i < lists[k]->count; i++) {
+            const dt_data_file *file = &lists[k]->items[i];
+
+            if (dt_tokens_kind_is_ids(file->kind) != dt_tokens_kind_is_ids(first->kind))
+                return DT_FAIL(err, DT_ERR_RECIPE,
+                               "'%s' is read as %s and '%s' as %s: text and token files do not "
+                               "mix; set data.tokens, or name files of one kind",
+                               first->path, dt_tokens_kind_name(first->kind), file->path,
+                               dt_tokens_kind_name(file->kind));
+        }
+    }
+    return DT_OK;
+}

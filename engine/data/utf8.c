@@ -1,0 +1,67 @@
+#include "engine/data/utf8.h"
+
+#include "base/error.h"
+
+#include "base/banned.h"
+
+size_t dt_utf8_decode(uint32_t *code, const unsigned char *at, size_t left)
+{
+    static const uint32_t smallest[DT_UTF8_MAX + 1] = {0, 0, 0x80, 0x800, 0x10000};
+    uint32_t value;
+    size_t length;
+
+    if (left == 0)
+        return 0;
+    if (at[0] < 0x80) {
+        *code = at[0];
+        return 1;
+    }
+    if (at[0] >= 0xc2 && at[0] < 0xe0) {
+        length = 2;
+        value = at[0] & 0x1fu;
+    } else if (at[0] >= 0xe0 && at[0] < 0xf0) {
+        length = 3;
+        value = at[0] & 0x0fu;
+    } else if (at[0] >= 0xf0 && at[0] < 0xf5) {
+        length = 4;
+        value = at[0] & 0x07u;
+    } else {
+        return 0;
+    }
+    if (left < length)
+        return 0;
+    for (size_t i = 1; i < length; i++) {
+        if ((at[i] & 0xc0) != 0x80)
+            return 0;
+        value = value << 6 | (at[i] & 0x3fu);
+    }
+    if (value < smallest[length] || value >= DT_UTF8_CODES || (value >= 0xd800 && value < 0xe000))
+        return 0;
+    *code = value;
+    return length;
+}
+
+size_t dt_utf8_encode(char *out, uint32_t code)
+{
+    DT_ASSERT(code < DT_UTF8_CODES);
+    if (code < 0x80) {
+        out[0] = (char)code;
+        return 1;
+    }
+    if (code < 0x800) {
+        out[0] = (char)(0xc0 | code >> 6);
+        out[1] = (char)(0x80 | (code & 0x3f));
+        return 2;
+    }
+    if (code < 0x10000) {
+        out[0] = (char)(0xe0 | code >> 12);
+        out[1] = (char)(0x80 | (code >> 6 & 0x3f));
+        out[2] = (char)(0x80 | (code & 0x3f));
+        return 3;
+    }
+    out[0] = (char)(0xf0 | code >> 18);
+    out[1] = (char)(0x80 | (code >> 12 & 0x3f));
+    out[2] = (char)(0x80 | (code >> 6 & 0x3f));
+    out[3] = (char)(0x80 | (code & 0x3f));
+    return 4;
+}
