@@ -5,7 +5,15 @@
  * model sees tensors. The pass tells the strategy, through dt_model_hooks, when it is about to
  * use a unit, when it has done with it, and when a unit's gradients are complete.
  *
+ * A pass with backward calls the hooks in this order (a pass without stops at the blocks, then
+ * after_unit(0, false)):
+ *   before 0 fwd, embedding; for each block: before fwd, forward, after fwd; final norm,
+ *   after 0 fwd; before 0 bwd, head and loss; for each block, last first: before bwd, backward,
+ *   after bwd, grads ready; embedding backward, after 0 bwd, root's grads ready.
+ *
  * B T C V Vp H as in ops.h; L blocks.
+ * Dropout    after the embedding and after both projections onto the residual stream (not on
+ *            attention probabilities); masks are drawn again in backward, none is kept
  * Ownership  dt_model borrows device and hooks; activations are the model's own
  * Threads    one thread per model
  */
@@ -51,7 +59,9 @@ typedef struct dt_model_config {
     bool inference; /* no backward: activations of one block only */
 } dt_model_config;
 
-/* One micro-step's batch. targets may be left out (NULL data) for logits only. */
+/* One micro-step's batch: B*T within config.batch * config.tokens, T within config.context,
+ * tokens within the vocabulary (anything else is a bug). targets may be left out (NULL data) for
+ * logits only. */
 typedef struct dt_batch {
     dt_tensor tokens, targets; /* I32 (B,T), device memory; target < 0: not counted */
     uint64_t seed;
@@ -63,7 +73,8 @@ typedef struct dt_model_hooks {
     void *self;
     dt_status (*before_unit)(void *self, int unit, bool backward, dt_error *err);
     dt_status (*after_unit)(void *self, int unit, bool backward, dt_error *err);
-    /* unit's gradients got their last contribution of this micro-step (root: after block 0) */
+    /* unit's gradients got their last contribution of this micro-step (root last of all: the tied
+     * embedding gets one from either end) */
     dt_status (*unit_grads_ready)(void *self, int unit, dt_error *err);
 } dt_model_hooks;
 
@@ -75,8 +86,8 @@ typedef struct dt_model {
     dt_unit *units;
     int unit_count; /* layers + 1 */
     /* Set by the strategy before a pass, per unit: flat buffers. */
-    void **weights; /* in config.dtype */
-    float **grads;  /* F32; NULL for inference */
+    void **weights;              /* in config.dtype */
+    float **grads;               /* F32; NULL for inference */
     const dt_model_hooks *hooks; /* may be NULL */
     struct dt_gpt2_state *state;
     size_t activation_bytes;
@@ -86,6 +97,9 @@ typedef struct dt_model {
 dt_status dt_model_open(dt_model **out, const dt_model_config *config, dt_device *device,
                         dt_error *err);
 void dt_model_close(dt_model *model);
+
+/* What dt_model_open will take, for a config that it accepts. */
+size_t dt_model_activation_bytes(const dt_model_config *config);
 
 /* Parameters and matrix parameters (FLOP formula: 6N + 12 L C T, N with the tied embedding
  * counted once). */

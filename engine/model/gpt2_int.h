@@ -1,0 +1,116 @@
+/* gpt2_int: what the files of the GPT-2 pass share (Radford et al. 2019).
+ *
+ *   block:  x ─ ln_1 ─ c_attn ─ attention ─ c_proj ─ dropout ─(+ x)─► mid
+ *         mid ─ ln_2 ─ c_fc ─ gelu ─ c_proj ─ dropout ─(+ mid)─► out
+ *   model:  wte[token] + wpe[t] ─ dropout ─ block 0 .. L-1 ─ ln_f ─ wte^T ─ loss
+ *
+ * Reading order  gpt2_params.c   names, shapes, where each starts in its unit
+ *                gpt2_memory.c   what activations a pass keeps
+ *                gpt2_block.c    one block, both ways
+ *                gpt2_head.c     final norm, logits in chunks, loss
+ *                gpt2.c          whole passes, and when the hooks are called
+ * Dropout        after the embedding and after both projections onto the residual stream. There
+ *                is none on the attention probabilities: ops.h has no such op.
+ */
+#ifndef DT_ENGINE_GPT2_INT_H
+#define DT_ENGINE_GPT2_INT_H
+
+#include "engine/model/model.h"
+#include "engine/ops/ops.h"
+
+#define DT_GPT2_NORM_EPS     1e-5
+#define DT_GPT2_LOGITS_BYTES ((size_t)64 << 20)
+#define DT_GPT2_MAX_LAYERS   4095 /* the dropout key has 12 bits for the layer */
+
+/* Places in the parameter table, within unit 0 and within a block's unit. */
+typedef enum dt_gpt2_root_param {
+    DT_GPT2_WTE,
+    DT_GPT2_WPE,
+    DT_GPT2_LN_F_W,
+    DT_GPT2_LN_F_B,
+    DT_GPT2_ROOT_PARAMS
+} dt_gpt2_root_param;
+
+typedef enum dt_gpt2_block_param {
+    DT_GPT2_LN_1_W,
+    DT_GPT2_LN_1_B,
+    DT_GPT2_ATTN_W,
+    DT_GPT2_ATTN_B,
+    DT_GPT2_ATTN_PROJ_W,
+    DT_GPT2_ATTN_PROJ_B,
+    DT_GPT2_LN_2_W,
+    DT_GPT2_LN_2_B,
+    DT_GPT2_FC_W,
+    DT_GPT2_FC_B,
+    DT_GPT2_MLP_PROJ_W,
+    DT_GPT2_MLP_PROJ_B,
+    DT_GPT2_BLOCK_PARAMS
+} dt_gpt2_block_param;
+
+/* What one block's forward pass leaves for its backward pass. */
+typedef struct dt_gpt2_block {
+    dt_tensor ln_1, ln_1_mean, ln_1_rstd;
+    dt_tensor qkv, att, lse;
+    dt_tensor mid;
+    dt_tensor ln_2, ln_2_mean, ln_2_rstd;
+    dt_tensor fc, gelu;
+    dt_tensor out; /* the next block's input */
+} dt_gpt2_block;
+
+typedef struct dt_gpt2_state {
+    dt_device_arena arena; /* laid out anew by each pass */
+    size_t logits_bytes;   /* a chunk of logits is at most this (one row at least) */
+    int32_t *targets;      /* host copy of a batch's targets, to count them */
+
+    /* The pass that is laid out. B, T as in ops.h. */
+    int64_t B, T;
+    dt_tensor embedded;    /* input of block 0 */
+    dt_gpt2_block *blocks; /* [layers]; without backward all the same memory */
+    dt_tensor ln_f, ln_f_mean, ln_f_rstd;
+    dt_tensor losses; /* (N) */
+    void *logits;
+    int64_t logits_rows; /* rows of a chunk */
+    dt_tensor narrow;    /* (B,T,C): a projection's output, or its gradient */
+    /* Backward only. */
+    dt_tensor dstream; /* (B,T,C): gradient of the residual stream, one for all blocks */
+    dt_tensor dnarrow; /* (B,T,C) */
+    dt_tensor dwide;   /* (B,T,4C) */
+} dt_gpt2_state;
+
+/* --- gpt2_params.c */
+dt_status dt_gpt2_params_make(dt_model *model, dt_error *err);
+/* Views of what the strategy keeps, valid between before_unit and after_unit. `which` is a
+ * dt_gpt2_root_param for unit 0, else a dt_gpt2_block_param. */
+dt_tensor dt_gpt2_weight(const dt_model *model, int unit, int which);
+dt_tensor dt_gpt2_grad(const dt_model *model, int unit, int which);
+
+/* --- gpt2_memory.c */
+/* The larger of a pass with backward (but for inference) and one without. */
+size_t dt_gpt2_activation_bytes(const dt_model_config *config);
+/* Points the state's tensors into the arena for a pass over (B,T). */
+void dt_gpt2_lay_out(dt_model *model, int64_t B, int64_t T, bool backward);
+
+/* --- gpt2_block.c; `x` is the block's input, `dropout` NULL where there is none */
+dt_status dt_gpt2_block_forward(dt_model *model, int layer, const dt_tensor *x,
+                                const dt_batch *dropout, dt_error *err);
+/* state->dstream: gradient of the output becomes gradient of the input. */
+dt_status dt_gpt2_block_backward(dt_model *model, int layer, const dt_tensor *x,
+                                 const dt_batch *dropout, dt_error *err);
+
+/* --- gpt2_head.c; `x` is the last block's output */
+/* Final norm into state->ln_f. */
+dt_status dt_gpt2_head_norm(dt_model *model, const dt_tensor *x, dt_error *err);
+/* After the norm: losses, and the gradients of head and norm; state->dstream is written. */
+dt_status dt_gpt2_head_train(dt_model *model, const dt_tensor *x, const dt_tensor *targets,
+                             double loss_scale, dt_error *err);
+/* After the norm: losses only. */
+dt_status dt_gpt2_head_evaluate(dt_model *model, const dt_tensor *targets, dt_error *err);
+/* After the norm: logits of the last positions, to the host. */
+dt_status dt_gpt2_head_logits(dt_model *model, int64_t last, float *logits, dt_error *err);
+
+/* --- gpt2.c */
+dt_status dt_gpt2_open(dt_model *model, dt_error *err);
+void dt_gpt2_close(dt_model *model); /* accepts a half-open one */
+dt_philox_key dt_gpt2_dropout_key(const dt_batch *batch, int layer, dt_philox_op op);
+
+#endif

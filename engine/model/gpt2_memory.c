@@ -1,0 +1,133 @@
+#include "engine/model/gpt2_int.h"
+
+#include "base/banned.h"
+
+/* One function says what a pass keeps; run without an arena it counts, with one it hands out. So
+ * the size that is reported, the size that is taken and the size that is used cannot differ. */
+typedef struct layout {
+    const dt_model_config *config;
+    dt_device_arena *arena; /* NULL: count only */
+    int64_t B, T;
+    size_t bytes;
+} layout;
+
+static void *take(layout *plan, size_t bytes)
+{
+    plan->bytes += (bytes + 63) / 64 * 64; /* as the arena does */
+    return plan->arena ? dt_device_arena_take(plan->arena, bytes) : NULL;
+}
+
+/* (B,T,width) in the model's type */
+static dt_tensor take_act(layout *plan, int64_t width)
+{
+    dt_tensor tensor = dt_tensor_3d(NULL, plan->config->dtype, plan->B, plan->T, width);
+
+    tensor.data = take(plan, dt_tensor_bytes(&tensor));
+    return tensor;
+}
+
+/* (B*T) in fp32 */
+static dt_tensor take_stat(layout *plan)
+{
+    dt_tensor tensor = dt_tensor_1d(NULL, DT_F32, plan->B * plan->T);
+
+    tensor.data = take(plan, dt_tensor_bytes(&tensor));
+    return tensor;
+}
+
+/* A block keeps, per token: 16 C activations (14 C without backward, where mid and out are the
+ * residual stream itself) and 4 + H fp32 statistics. */
+static void lay_out_block(layout *plan, dt_gpt2_block *block, const dt_tensor *stream)
+{
+    const dt_model_config *config = plan->config;
+    int64_t C = config->embed;
+
+    block->ln_1 = take_act(plan, C);
+    block->ln_1_mean = take_stat(plan);
+    block->ln_1_rstd = take_stat(plan);
+    block->qkv = take_act(plan, 3 * C);
+    block->att = take_act(plan, C);
+    block->lse = dt_tensor_3d(NULL, DT_F32, plan->B, config->heads, plan->T);
+    block->lse.data = take(plan, dt_tensor_bytes(&block->lse));
+    block->mid = stream ? *stream : take_act(plan, C);
+    block->ln_2 = take_act(plan, C);
+    block->ln_2_mean = take_stat(plan);
+    block->ln_2_rstd = take_stat(plan);
+    block->fc = take_act(plan, 4 * C);
+    block->gelu = take_act(plan, 4 * C);
+    block->out = stream ? *stream : take_act(plan, C);
+}
+
+/* Chunks of equal size: a backend that prepares a product per shape then meets two shapes. */
+static void lay_out_logits(layout *plan, dt_gpt2_state *state, bool backward)
+{
+    /* without backward logits are fp32 whatever the model's type */
+    size_t elem_bytes = backward ? dt_dtype_bytes(plan->config->dtype) : 4;
+    size_t row_bytes = (size_t)plan->config->vocab_padded * elem_bytes;
+    int64_t rows = plan->B * plan->T, most = (int64_t)(state->logits_bytes / row_bytes);
+    int64_t chunks;
+
+    if (most < 1)
+        most = 1;
+    if (most > rows)
+        most = rows;
+    chunks = (rows + most - 1) / most;
+    state->logits_rows = (rows + chunks - 1) / chunks;
+    state->logits = take(plan, (size_t)most * row_bytes);
+}
+
+/* blocks NULL: count only */
+static void lay_out(layout *plan, dt_gpt2_state *state, dt_gpt2_block *blocks, bool backward)
+{
+    int64_t C = plan->config->embed;
+    dt_gpt2_block counted;
+
+    state->B = plan->B;
+    state->T = plan->T;
+    state->embedded = take_act(plan, C);
+    if (backward) {
+        for (int64_t l = 0; l < plan->config->layers; l++)
+            lay_out_block(plan, blocks ? &blocks[l] : &counted, NULL);
+    } else {
+        lay_out_block(plan, &counted, &state->embedded);
+        for (int64_t l = 0; blocks && l < plan->config->layers; l++)
+            blocks[l] = counted;
+    }
+    state->ln_f = take_act(plan, C);
+    state->ln_f_mean = take_stat(plan);
+    state->ln_f_rstd = take_stat(plan);
+    state->losses = take_stat(plan);
+    lay_out_logits(plan, state, backward);
+    state->narrow = take_act(plan, C);
+    if (backward) {
+        state->dstream = take_act(plan, C);
+        state->dnarrow = take_act(plan, C);
+        state->dwide = take_act(plan, 4 * C);
+    }
+}
+
+static size_t count_bytes(const dt_model_config *config, bool backward)
+{
+    layout plan = {config, NULL, config->batch, config->tokens, 0};
+    dt_gpt2_state state = {.logits_bytes = DT_GPT2_LOGITS_BYTES};
+
+    lay_out(&plan, &state, NULL, backward);
+    return plan.bytes;
+}
+
+size_t dt_gpt2_activation_bytes(const dt_model_config *config)
+{
+    size_t without = count_bytes(config, false);
+    size_t with = config->inference ? 0 : count_bytes(config, true);
+
+    return with > without ? with : without;
+}
+
+void dt_gpt2_lay_out(dt_model *model, int64_t B, int64_t T, bool backward)
+{
+    dt_gpt2_state *state = model->state;
+    layout plan = {&model->config, &state->arena, B, T, 0};
+
+    state->arena.used_bytes = 0;
+    lay_out(&plan, state, state->blocks, backward);
+}

@@ -1,0 +1,13 @@
+#include "engine/optim/clip.h"
+
+#include "base/banned.h"
+
+double dt_clip_factor(double norm, double max_norm)
+{
+    double factor;
+
+    if (max_norm <= 0)
+        return 1;
+    factor = max_norm / (norm + 1e-6);
+    return factor > 1 ? 1 : factor; /* false for NaN */
+}
