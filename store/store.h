@@ -56,13 +56,13 @@ bool dt_run_state_is_terminal(dt_run_state state);
 typedef struct dt_run {
     const char *id, *name;
     dt_run_state state;
-    int64_t attempt; /* newest, from 1 */
+    int64_t attempt;                          /* newest, from 1 */
     int64_t created_ms, started_ms, ended_ms; /* of the newest attempt but created; 0: not yet */
-    int64_t first_step_ms; /* when the first metrics of the newest attempt came; 0: not yet */
+    int64_t first_step_ms;     /* when the first metrics of the newest attempt came; 0: not yet */
     int64_t step, steps_total; /* steps done */
     double loss, valid_loss, tokens_per_second; /* newest; NaN: none yet */
-    const char *recipe_path, *recipe_text; /* as written */
-    const char *recipe_json;               /* resolved, of the newest attempt */
+    const char *recipe_path, *recipe_text;      /* as written */
+    const char *recipe_json;                    /* resolved, of the newest attempt */
     const char *recipe_hash;
     int exit_code;      /* of the newest attempt, as in the design; -1: not ended */
     const char *reason; /* why it failed or stopped, "" else */
@@ -70,14 +70,16 @@ typedef struct dt_run {
 
 /* A new run in state queued with attempt 1; id must be unused (DT_ERR_BUSY). */
 dt_status dt_store_run_add(dt_store *store, const dt_run *run, dt_error *err);
-/* By id, unique prefix of an id, name (its newest run), or "last". DT_ERR_NOT_FOUND, or
- * DT_ERR_USAGE where a prefix is ambiguous (the message lists the candidates). */
+/* By id, "last", name (its newest run), or unique prefix of an id, in this order: a prefix can be
+ * made longer, a name cannot. DT_ERR_NOT_FOUND, or DT_ERR_USAGE where a prefix is ambiguous (the
+ * message lists the candidates). */
 dt_status dt_store_run_find(dt_store *store, dt_run *out, const char *ref, dt_arena *arena,
                             dt_error *err);
 /* Newest first. state: -1 for all. limit 0: all. */
-dt_status dt_store_run_list(dt_store *store, dt_run **out, int64_t *count, int state,
-                            int64_t limit, dt_arena *arena, dt_error *err);
-/* Moves the newest attempt; a terminal state also sets ended_ms, exit_code and reason. */
+dt_status dt_store_run_list(dt_store *store, dt_run **out, int64_t *count, int state, int64_t limit,
+                            dt_arena *arena, dt_error *err);
+/* Moves the newest attempt; a terminal state also sets ended_ms, exit_code and reason, the first
+ * one past queued started_ms. DT_ERR_BUSY where the attempt has ended already. */
 dt_status dt_store_run_set_state(dt_store *store, const char *run, dt_run_state state,
                                  int exit_code, const char *reason, int64_t now_ms, dt_error *err);
 /* What lists show: newest step, loss, ... NaN leaves a value as it is. */
@@ -104,13 +106,13 @@ dt_status dt_store_attempt_list(dt_store *store, dt_attempt **out, int64_t *coun
 typedef struct dt_node {
     int64_t node;
     const char *name, *state; /* "connecting", "ready", "running", "lost", "released" */
-    int64_t acknowledged; /* journal number of the next event wanted, from 0 */
+    int64_t acknowledged;     /* journal number of the next event wanted, from 0 */
 } dt_node;
 typedef struct dt_rank {
     int64_t rank, node, local_rank, pid; /* pid 0: not started */
-    const char *device, *state; /* "waiting", "started", "ready", "exited", "failed" */
-    int exit_code, exit_signal; /* -1: none */
-    int64_t log_bytes; /* of runs/ID/logs/rank-N.log, valid up to here */
+    const char *device, *state;          /* "waiting", "started", "ready", "exited", "failed" */
+    int exit_code, exit_signal;          /* -1: none */
+    int64_t log_bytes;                   /* of runs/ID/logs/rank-N.log, valid up to here */
 } dt_rank;
 dt_status dt_store_node_set(dt_store *store, const char *run, int64_t attempt, const dt_node *node,
                             dt_error *err); /* inserts or replaces */
@@ -122,6 +124,7 @@ dt_status dt_store_rank_list(dt_store *store, dt_rank **out, int64_t *count, con
                              int64_t attempt, dt_arena *arena, dt_error *err);
 
 /* --- metric.c */
+/* A point that is there already stays as it is. */
 dt_status dt_store_metric_add(dt_store *store, const char *run, int64_t attempt, int64_t step,
                               const char *name, double value, int64_t time_ms, dt_error *err);
 typedef struct dt_metric {
@@ -130,20 +133,22 @@ typedef struct dt_metric {
     double value;
 } dt_metric;
 /* The run's history as one line: of several attempts a point (attempt a, step s) is left out
- * where a later attempt started before s. Ordered by name, step. name NULL: all. Points after
- * (exclusive) after_step; at most `most` a name (0: all), thinned evenly with the last kept. */
+ * where a later attempt started before s, or has s itself. Ordered by name, step. name NULL: all.
+ * Points after (exclusive) after_step; at most `most` a name (0: all), thinned evenly with the last
+ * kept. */
 dt_status dt_store_metric_list(dt_store *store, dt_metric **out, int64_t *count, const char *run,
                                const char *name, int64_t after_step, int64_t most, dt_arena *arena,
                                dt_error *err);
-dt_status dt_store_metric_names(dt_store *store, const char ***out, int64_t *count,
-                                const char *run, dt_arena *arena, dt_error *err);
+dt_status dt_store_metric_names(dt_store *store, const char ***out, int64_t *count, const char *run,
+                                dt_arena *arena, dt_error *err);
 
 /* --- event.c */
 typedef struct dt_store_event {
     int64_t id, attempt, node, sequence, rank, time_ms; /* node, rank -1: none */
-    const char *kind; /* the "event" key */
-    const char *json; /* the whole line */
+    const char *kind;                                   /* the "event" key */
+    const char *json;                                   /* the whole line */
 } dt_store_event;
+/* A journal number (attempt, node >= 0, sequence) that is there already stays as it is. */
 dt_status dt_store_event_add(dt_store *store, const char *run, const dt_store_event *event,
                              dt_error *err);
 /* By id, those after after_id; limit 0: all. */
@@ -158,6 +163,7 @@ typedef struct dt_store_checkpoint {
     double valid_loss; /* NaN: none */
     double seconds;    /* that the save took */
 } dt_store_checkpoint;
+/* Replaces one with the same path. */
 dt_status dt_store_checkpoint_add(dt_store *store, const char *run,
                                   const dt_store_checkpoint *checkpoint, dt_error *err);
 /* Newest step first. Those whose directory is gone (keep rules) are the caller's to filter. */

@@ -1,0 +1,137 @@
+/* run: one row a run, with what lists show of it; its life is in attempt.c. */
+#include "store/store_int.h"
+
+#include <string.h>
+
+#include "base/banned.h"
+
+static const char *const state_names[DT_RUN_STATE_COUNT] = {
+    [DT_RUN_QUEUED] = "queued",   [DT_RUN_PREPARING] = "preparing", [DT_RUN_STARTING] = "starting",
+    [DT_RUN_RUNNING] = "running", [DT_RUN_STOPPING] = "stopping",   [DT_RUN_FINISHED] = "finished",
+    [DT_RUN_FAILED] = "failed",   [DT_RUN_STOPPED] = "stopped",
+};
+
+const char *dt_run_state_name(dt_run_state state)
+{
+    DT_ASSERT((int)state >= 0 && state < DT_RUN_STATE_COUNT);
+    return state_names[state];
+}
+
+bool dt_run_state_parse(dt_run_state *out, const char *name)
+{
+    for (int i = 0; i < DT_RUN_STATE_COUNT; i++) {
+        if (strcmp(state_names[i], name) == 0) {
+            *out = (dt_run_state)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool dt_run_state_is_terminal(dt_run_state state)
+{
+    return state == DT_RUN_FINISHED || state == DT_RUN_FAILED || state == DT_RUN_STOPPED;
+}
+
+dt_status dt_store_run_newest(dt_store *store, int64_t *number, int64_t *attempt,
+                              dt_run_state *state, const char *id, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_sql_rows rows = {0};
+    dt_arena arena;
+    bool more;
+
+    dt_arena_init(&arena, 512);
+    DT_TRY(DT_SQL_OPEN(&rows, store, &arena, err,
+                       "SELECT r.run, r.attempt, a.state FROM runs r JOIN attempts a"
+                       " ON a.run = r.run AND a.attempt = r.attempt WHERE r.id = ?1",
+                       DT_TEXT(id)));
+    DT_TRY(dt_sql_next(&rows, &more, err));
+    if (!more)
+        DT_THROW(err, DT_ERR_NOT_FOUND, "no run has the id '%s'", id);
+    *number = dt_sql_int(&rows);
+    *attempt = dt_sql_int(&rows);
+    DT_TRY(dt_sql_state(&rows, state, err));
+out:
+    dt_sql_close(&rows);
+    dt_arena_release(&arena);
+    return st;
+}
+
+dt_status dt_store_run_number(dt_store *store, int64_t *number, const char *id, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_sql_rows rows = {0};
+    bool more;
+
+    DT_TRY(DT_SQL_OPEN(&rows, store, NULL, err, "SELECT run FROM runs WHERE id = ?1", DT_TEXT(id)));
+    DT_TRY(dt_sql_next(&rows, &more, err));
+    if (!more)
+        DT_THROW(err, DT_ERR_NOT_FOUND, "no run has the id '%s'", id);
+    *number = dt_sql_int(&rows);
+out:
+    dt_sql_close(&rows);
+    return st;
+}
+
+static dt_status id_must_be_unused(dt_store *store, const char *id, dt_error *err)
+{
+    dt_error none = DT_ERROR_INIT;
+    int64_t number;
+    dt_status st = dt_store_run_number(store, &number, id, &none);
+
+    if (st == DT_ERR_NOT_FOUND)
+        return DT_OK;
+    if (st == DT_OK)
+        return DT_FAIL(err, DT_ERR_BUSY, "a run with the id '%s' exists already", id);
+    return DT_FAIL(err, st, "%s", none.message);
+}
+
+dt_status dt_store_run_add(dt_store *store, const dt_run *run, dt_error *err)
+{
+    dt_sql_group group = {0};
+    dt_status st = DT_OK;
+
+    DT_ASSERT(run->id != NULL && run->id[0] != '\0');
+    DT_TRY(dt_sql_group_begin(&group, store, err));
+    DT_TRY(id_must_be_unused(store, run->id, err));
+    DT_TRY(DT_SQL_RUN(store, err,
+                      "INSERT INTO runs (id, name, created_ms, attempt, recipe_path, recipe_text)"
+                      " VALUES (?1, ?2, ?3, 1, coalesce(?4, ''), coalesce(?5, ''))",
+                      DT_TEXT(run->id), DT_TEXT(run->name), DT_INT(run->created_ms),
+                      DT_TEXT(run->recipe_path), DT_TEXT(run->recipe_text)));
+    DT_TRY(DT_SQL_RUN(store, err,
+                      "INSERT INTO attempts (run, attempt, state, start_step, steps_total,"
+                      " created_ms, recipe_json, recipe_hash)"
+                      " SELECT run, 1, 'queued', 0, ?2, ?3, coalesce(?4, ''), coalesce(?5, '')"
+                      " FROM runs WHERE id = ?1",
+                      DT_TEXT(run->id), DT_INT(run->steps_total), DT_INT(run->created_ms),
+                      DT_TEXT(run->recipe_json), DT_TEXT(run->recipe_hash)));
+out:
+    return dt_sql_group_end(&group, st, err);
+}
+
+dt_status dt_store_run_set_progress(dt_store *store, const char *run, int64_t step, double loss,
+                                    double valid_loss, double tokens_per_second, int64_t now_ms,
+                                    dt_error *err)
+{
+    dt_sql_group group = {0};
+    dt_status st = DT_OK;
+    int64_t number;
+
+    DT_TRY(dt_sql_group_begin(&group, store, err));
+    DT_TRY(dt_store_run_number(store, &number, run, err));
+    DT_TRY(DT_SQL_RUN(store, err,
+                      "UPDATE runs SET step = ?2, loss = coalesce(?3, loss),"
+                      " valid_loss = coalesce(?4, valid_loss),"
+                      " tokens_per_second = coalesce(?5, tokens_per_second) WHERE run = ?1",
+                      DT_INT(number), DT_INT(step), DT_REAL(loss), DT_REAL(valid_loss),
+                      DT_REAL(tokens_per_second)));
+    DT_TRY(DT_SQL_RUN(store, err,
+                      "UPDATE attempts SET first_step_ms = ?2 WHERE run = ?1"
+                      " AND attempt = (SELECT attempt FROM runs WHERE run = ?1)"
+                      " AND first_step_ms IS NULL",
+                      DT_INT(number), DT_INT(now_ms)));
+out:
+    return dt_sql_group_end(&group, st, err);
+}

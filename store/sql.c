@@ -1,0 +1,270 @@
+#include "store/store_int.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+dt_status dt_sql_fail(dt_store *store, int code, const char *doing, dt_error *err)
+{
+    int system_error = sqlite3_system_errno(store->db);
+
+    switch (code & 0xff) {
+    case SQLITE_FULL:
+        return DT_FAIL(err, DT_ERR_IO,
+                       "cannot %s: the disk of the run store '%s' is full (free some space; "
+                       "nothing of this change is kept)",
+                       doing, store->path);
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return DT_FAIL(err, DT_ERR_BUSY,
+                       "cannot %s: another process has held the run store '%s' for %d s", doing,
+                       store->path, DT_STORE_BUSY_TIMEOUT_MS / 1000);
+    case SQLITE_NOTADB:
+        return DT_FAIL(err, DT_ERR_CORRUPT,
+                       "cannot %s: '%s' is not a run store (move it away; a new one is then made)",
+                       doing, store->path);
+    case SQLITE_CORRUPT:
+        return DT_FAIL(err, DT_ERR_CORRUPT,
+                       "cannot %s: the run store '%s' is damaged (save what is left with 'sqlite3 "
+                       "FILE .recover', or move it away; a new one is then made)",
+                       doing, store->path);
+    case SQLITE_NOMEM:
+        return DT_FAIL(err, DT_ERR_NOMEM, "cannot %s: no memory", doing);
+    case SQLITE_IOERR:
+        if (system_error == ENOSPC || system_error == EDQUOT)
+            return dt_sql_fail(store, SQLITE_FULL, doing, err);
+        break;
+    case SQLITE_CANTOPEN:
+    case SQLITE_READONLY:
+        break;
+    default:
+        return DT_FAIL(err, DT_ERR_IO, "cannot %s: run store '%s': %s", doing, store->path,
+                       sqlite3_errmsg(store->db));
+    }
+    return DT_FAIL(err, DT_ERR_IO, "cannot %s: run store '%s': %s%s%s", doing, store->path,
+                   sqlite3_errstr(code), system_error != 0 ? ": " : "",
+                   system_error != 0 ? strerror(system_error) : "");
+}
+
+dt_status dt_sql_exec(dt_store *store, const char *sql, const char *doing, dt_error *err)
+{
+    int code = sqlite3_exec(store->db, sql, NULL, NULL, NULL);
+
+    return code == SQLITE_OK ? DT_OK : dt_sql_fail(store, code, doing, err);
+}
+
+static dt_status statement_find(sqlite3_stmt **out, dt_store *store, const char *sql, dt_error *err)
+{
+    int code;
+
+    for (int i = 0; i < store->statement_count; i++) {
+        if (store->statements[i].sql == sql) {
+            *out = store->statements[i].statement;
+            return DT_OK;
+        }
+    }
+    DT_ASSERT(store->statement_count < DT_STORE_STATEMENTS_MAX);
+    code = sqlite3_prepare_v3(store->db, sql, -1, SQLITE_PREPARE_PERSISTENT, out, NULL);
+    if (code != SQLITE_OK)
+        return dt_sql_fail(store, code, "use the run store", err);
+    store->statements[store->statement_count].sql = sql;
+    store->statements[store->statement_count++].statement = *out;
+    return DT_OK;
+}
+
+static int bind(sqlite3_stmt *statement, int at, const dt_sql_value *value)
+{
+    switch (value->type) {
+    case DT_SQL_TEXT:
+        return sqlite3_bind_text(statement, at, value->text, -1, SQLITE_STATIC);
+    case DT_SQL_INT:
+        return sqlite3_bind_int64(statement, at, value->integer);
+    case DT_SQL_REAL:
+        break;
+    }
+    return sqlite3_bind_double(statement, at, value->real);
+}
+
+dt_status dt_sql_open(dt_sql_rows *rows, dt_store *store, dt_arena *arena, const char *sql,
+                      const dt_sql_value *values, size_t count, dt_error *err)
+{
+    dt_status st;
+
+    memset(rows, 0, sizeof(*rows));
+    st = statement_find(&rows->statement, store, sql, err);
+    if (st != DT_OK)
+        return st;
+    DT_ASSERT(!sqlite3_stmt_busy(rows->statement));
+    rows->store = store;
+    rows->arena = arena;
+    for (size_t i = 0; i < count; i++) {
+        int code = bind(rows->statement, (int)i + 1, &values[i]);
+        if (code != SQLITE_OK) {
+            dt_sql_close(rows);
+            return dt_sql_fail(store, code, "use the run store", err);
+        }
+    }
+    return DT_OK;
+}
+
+dt_status dt_sql_next(dt_sql_rows *rows, bool *more, dt_error *err)
+{
+    int code;
+
+    *more = false;
+    if (rows->no_memory)
+        return DT_FAIL(err, DT_ERR_NOMEM, "cannot read the run store: no memory");
+    code = sqlite3_step(rows->statement);
+    rows->column = 0;
+    *more = code == SQLITE_ROW;
+    if (code == SQLITE_ROW || code == SQLITE_DONE)
+        return DT_OK;
+    return dt_sql_fail(
+        rows->store, code,
+        sqlite3_stmt_readonly(rows->statement) ? "read the run store" : "write the run store", err);
+}
+
+void dt_sql_close(dt_sql_rows *rows)
+{
+    if (rows->statement == NULL)
+        return;
+    sqlite3_reset(rows->statement); /* repeats the error of the last step, already told */
+    sqlite3_clear_bindings(rows->statement);
+    rows->statement = NULL;
+}
+
+dt_status dt_sql_run(dt_store *store, const char *sql, const dt_sql_value *values, size_t count,
+                     dt_error *err)
+{
+    dt_sql_rows rows;
+    bool more;
+    dt_status st = dt_sql_open(&rows, store, NULL, sql, values, count, err);
+
+    if (st == DT_OK)
+        st = dt_sql_next(&rows, &more, err);
+    dt_sql_close(&rows);
+    return st;
+}
+
+const char *dt_sql_text(dt_sql_rows *rows)
+{
+    const char *text = (const char *)sqlite3_column_text(rows->statement, rows->column);
+    size_t length = (size_t)sqlite3_column_bytes(rows->statement, rows->column);
+    char *copy;
+
+    rows->column++;
+    if (text == NULL)
+        return "";
+    copy = dt_arena_strndup(rows->arena, text, length);
+    if (copy == NULL)
+        rows->no_memory = true;
+    return copy != NULL ? copy : "";
+}
+
+int64_t dt_sql_int_or(dt_sql_rows *rows, int64_t null_value)
+{
+    int column = rows->column++;
+
+    if (sqlite3_column_type(rows->statement, column) == SQLITE_NULL)
+        return null_value;
+    return sqlite3_column_int64(rows->statement, column);
+}
+
+int64_t dt_sql_int(dt_sql_rows *rows)
+{
+    return dt_sql_int_or(rows, 0);
+}
+
+double dt_sql_real(dt_sql_rows *rows)
+{
+    int column = rows->column++;
+
+    if (sqlite3_column_type(rows->statement, column) == SQLITE_NULL)
+        return NAN;
+    return sqlite3_column_double(rows->statement, column);
+}
+
+/* Room for one more; NULL where there is no memory. */
+static void *array_grow(void *items, int64_t count, int64_t *capacity, size_t item_bytes,
+                        dt_arena *arena)
+{
+    void *moved;
+
+    if (count < *capacity)
+        return items;
+    *capacity = count > 0 ? count * 2 : 16;
+    moved = dt_arena_alloc_array(arena, (size_t)*capacity, item_bytes);
+    if (moved != NULL && count > 0)
+        memcpy(moved, items, (size_t)count * item_bytes);
+    return moved;
+}
+
+dt_status dt_sql_list(dt_sql_rows *rows, void **items, int64_t *count, size_t item_bytes,
+                      dt_sql_read_item read, dt_error *err)
+{
+    dt_status st = DT_OK;
+    int64_t filled = 0, capacity = 0;
+    void *array = NULL;
+    bool more;
+
+    *items = NULL;
+    *count = 0;
+    for (;;) {
+        DT_TRY(dt_sql_next(rows, &more, err));
+        if (!more)
+            break;
+        array = array_grow(array, filled, &capacity, item_bytes, rows->arena);
+        if (array == NULL)
+            DT_THROW(err, DT_ERR_NOMEM, "cannot read the run store: no memory");
+        DT_TRY(read((char *)array + (size_t)filled * item_bytes, rows, err));
+        filled++;
+    }
+    *items = array;
+    *count = filled;
+out:
+    return st;
+}
+
+static dt_status group_begin(dt_sql_group *group, dt_store *store, const char *sql,
+                             const char *doing, dt_error *err)
+{
+    dt_status st;
+
+    group->store = store;
+    group->nested = sqlite3_get_autocommit(store->db) == 0;
+    st = dt_sql_exec(store, group->nested ? "SAVEPOINT grouped" : sql, doing, err);
+    group->open = st == DT_OK;
+    return st;
+}
+
+dt_status dt_sql_group_begin(dt_sql_group *group, dt_store *store, dt_error *err)
+{
+    return group_begin(group, store, "BEGIN IMMEDIATE", "write the run store", err);
+}
+
+dt_status dt_sql_group_begin_reading(dt_sql_group *group, dt_store *store, dt_error *err)
+{
+    return group_begin(group, store, "BEGIN", "read the run store", err);
+}
+
+dt_status dt_sql_group_end(dt_sql_group *group, dt_status st, dt_error *err)
+{
+    dt_store *store = group->store;
+
+    if (!group->open)
+        return st;
+    group->open = false;
+    if (st == DT_OK) {
+        st = dt_sql_exec(store, group->nested ? "RELEASE grouped" : "COMMIT", "write the run store",
+                         err);
+        if (st == DT_OK)
+            return st;
+    }
+    /* After some errors SQLite has rolled back by itself; then there is nothing to end. */
+    if (sqlite3_get_autocommit(store->db) == 0)
+        sqlite3_exec(store->db, group->nested ? "ROLLBACK TO grouped; RELEASE grouped" : "ROLLBACK",
+                     NULL, NULL, NULL);
+    return st;
+}

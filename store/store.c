@@ -1,0 +1,111 @@
+#define _GNU_SOURCE
+#include "store/store_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/place.h"
+
+#include "base/banned.h"
+
+/* Several processes may open a fresh store at once; the change to WAL then fails at once, without
+ * the busy handler, in all but one. */
+static dt_status wal_enable(dt_store *store, dt_error *err)
+{
+    double give_up = dt_clock_monotonic_seconds() + DT_STORE_BUSY_TIMEOUT_MS / 1000.0;
+
+    for (;;) {
+        int code = sqlite3_exec(store->db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
+
+        if (code == SQLITE_OK)
+            return DT_OK;
+        if ((code & 0xff) != SQLITE_BUSY || dt_clock_monotonic_seconds() > give_up)
+            return dt_sql_fail(store, code, "open the run store", err);
+        dt_clock_sleep_seconds(0.01);
+    }
+}
+
+static dt_status configure(dt_store *store, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    sqlite3_extended_result_codes(store->db, 1);
+    sqlite3_busy_timeout(store->db, DT_STORE_BUSY_TIMEOUT_MS);
+    sqlite3_db_config(store->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(store->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    DT_TRY(dt_sql_exec(store,
+                       "PRAGMA foreign_keys = ON; PRAGMA synchronous = NORMAL;"
+                       "PRAGMA temp_store = MEMORY; PRAGMA cell_size_check = ON",
+                       "open the run store", err));
+out:
+    return st;
+}
+
+dt_status dt_store_open(dt_store **out, const char *path, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_store *store = NULL;
+    dt_arena arena;
+    int code;
+
+    *out = NULL;
+    dt_arena_init(&arena, 0);
+    if (path == NULL) {
+        const char *folder;
+
+        DT_TRY(dt_place_dir(&folder, DT_PLACE_STATE, &arena, err));
+        path = dt_arena_printf(&arena, "%s/store.db", folder);
+        if (path == NULL)
+            DT_THROW(err, DT_ERR_NOMEM, "cannot open the run store: no memory");
+    }
+    DT_TRY(dt_store_file_prepare(path, err));
+    store = calloc(1, sizeof(*store));
+    if (store == NULL || (store->path = strdup(path)) == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "cannot open the run store: no memory");
+    code = sqlite3_open_v2(path, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+    if (store->db == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "cannot open the run store: no memory");
+    if (code != SQLITE_OK)
+        DT_TRY(dt_sql_fail(store, code, "open the run store", err));
+    DT_TRY(configure(store, err));
+    DT_TRY(dt_store_check(store, err)); /* before anything is written to a foreign file */
+    DT_TRY(wal_enable(store, err));
+    DT_TRY(dt_store_migrate(store, err));
+    *out = store;
+    store = NULL;
+out:
+    dt_store_close(store);
+    dt_arena_release(&arena);
+    return st;
+}
+
+void dt_store_close(dt_store *store)
+{
+    if (store == NULL)
+        return;
+    for (int i = 0; i < store->statement_count; i++)
+        sqlite3_finalize(store->statements[i].statement);
+    if (store->db != NULL)
+        DT_ASSERT(sqlite3_close(store->db) == SQLITE_OK); /* or a statement was left open */
+    free(store->path);
+    free(store);
+}
+
+dt_status dt_store_begin(dt_store *store, dt_error *err)
+{
+    DT_ASSERT(sqlite3_get_autocommit(store->db));
+    return dt_sql_exec(store, "BEGIN IMMEDIATE", "write the run store", err);
+}
+
+dt_status dt_store_commit(dt_store *store, dt_error *err)
+{
+    return dt_sql_exec(store, "COMMIT", "write the run store", err);
+}
+
+void dt_store_rollback(dt_store *store)
+{
+    /* After a full disk and its like SQLite has rolled back by itself. */
+    if (!sqlite3_get_autocommit(store->db))
+        sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+}

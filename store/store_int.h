@@ -1,0 +1,130 @@
+/* store_int: what the files of store/ share: the handle, statements, rows.
+ *
+ * Statements  SQL texts are string constants; a handle prepares each once and finds it again by
+ *             its address. A function that reads holds its statement between dt_sql_open and
+ *             dt_sql_close and calls nothing that would use the same one.
+ * Values      bound by position: DT_SQL_RUN(store, err, sql, DT_TEXT(id), DT_INT(step))
+ * Errors      one translation from SQLite's codes, dt_sql_fail
+ */
+#ifndef DT_STORE_INT_H
+#define DT_STORE_INT_H
+
+#include <sqlite3.h>
+#include <stddef.h>
+
+#include "store/store.h"
+
+#define DT_STORE_APPLICATION_ID  0x6474726e /* "dtrn", in the file's header */
+#define DT_STORE_BUSY_TIMEOUT_MS 30000
+#define DT_STORE_STATEMENTS_MAX  64
+
+struct dt_store {
+    sqlite3 *db;
+    char *path;
+    struct {
+        const char *sql; /* the key: a string constant */
+        sqlite3_stmt *statement;
+    } statements[DT_STORE_STATEMENTS_MAX];
+    int statement_count;
+};
+
+/* --- sql.c: values in */
+typedef struct dt_sql_value {
+    enum { DT_SQL_TEXT, DT_SQL_INT, DT_SQL_REAL } type;
+    const char *text; /* NULL: SQL NULL; borrowed until the statement is closed */
+    int64_t integer;
+    double real; /* NaN: SQL NULL */
+} dt_sql_value;
+
+#define DT_TEXT(value)                       \
+    {                                        \
+        .type = DT_SQL_TEXT, .text = (value) \
+    }
+#define DT_INT(value)                          \
+    {                                          \
+        .type = DT_SQL_INT, .integer = (value) \
+    }
+#define DT_REAL(value)                       \
+    {                                        \
+        .type = DT_SQL_REAL, .real = (value) \
+    }
+#define DT_SQL_VALUES(...)               \
+    (const dt_sql_value[]){__VA_ARGS__}, \
+        sizeof((const dt_sql_value[]){__VA_ARGS__}) / sizeof(dt_sql_value)
+
+/* A statement that gives no rows. */
+#define DT_SQL_RUN(store, err, sql, ...) \
+    dt_sql_run((store), (sql), DT_SQL_VALUES(__VA_ARGS__), (err))
+dt_status dt_sql_run(dt_store *store, const char *sql, const dt_sql_value *values, size_t count,
+                     dt_error *err);
+
+/* --- sql.c: rows out; texts are copied to the arena */
+typedef struct dt_sql_rows {
+    dt_store *store;
+    sqlite3_stmt *statement;
+    dt_arena *arena;
+    int column;     /* the next one that dt_sql_text, _int, _real give */
+    bool no_memory; /* in the arena; told by the next dt_sql_next */
+} dt_sql_rows;
+
+#define DT_SQL_OPEN(rows, store, arena, err, sql, ...) \
+    dt_sql_open((rows), (store), (arena), (sql), DT_SQL_VALUES(__VA_ARGS__), (err))
+dt_status dt_sql_open(dt_sql_rows *rows, dt_store *store, dt_arena *arena, const char *sql,
+                      const dt_sql_value *values, size_t count, dt_error *err);
+/* *more says whether there is a row; its columns are then read from the first on. */
+dt_status dt_sql_next(dt_sql_rows *rows, bool *more, dt_error *err);
+void dt_sql_close(dt_sql_rows *rows); /* accepts rows of zero bytes */
+
+const char *dt_sql_text(dt_sql_rows *rows); /* NULL is "" */
+int64_t dt_sql_int(dt_sql_rows *rows);      /* NULL is 0 */
+int64_t dt_sql_int_or(dt_sql_rows *rows, int64_t null_value);
+double dt_sql_real(dt_sql_rows *rows); /* NULL is NaN */
+
+/* All rows that are left, as one array in the arena; `read` fills a zeroed item from a row. */
+typedef dt_status (*dt_sql_read_item)(void *item, dt_sql_rows *rows, dt_error *err);
+dt_status dt_sql_list(dt_sql_rows *rows, void **items, int64_t *count, size_t item_bytes,
+                      dt_sql_read_item read, dt_error *err);
+
+/* --- sql.c: errors and transactions */
+dt_status dt_sql_fail(dt_store *store, int code, const char *doing, dt_error *err);
+dt_status dt_sql_exec(dt_store *store, const char *sql, const char *doing, dt_error *err);
+
+/* Several rows as one change: a transaction, or a savepoint inside the caller's. It ends with the
+ * status of what was done: DT_OK keeps it, any other takes it back. */
+typedef struct dt_sql_group {
+    dt_store *store;
+    bool open, nested;
+} dt_sql_group;
+dt_status dt_sql_group_begin(dt_sql_group *group, dt_store *store, dt_error *err);
+dt_status dt_sql_group_begin_reading(dt_sql_group *group, dt_store *store, dt_error *err);
+dt_status dt_sql_group_end(dt_sql_group *group, dt_status st, dt_error *err);
+
+/* --- migrate.c */
+extern const int64_t dt_store_version; /* the newest migration */
+/* Refuses a file that is another program's or of a newer version; writes nothing. */
+dt_status dt_store_check(dt_store *store, dt_error *err);
+dt_status dt_store_migrate(dt_store *store, dt_error *err);
+
+/* --- place.c */
+/* Whether shared memory and locks cannot be trusted there: the name of such a file system, or
+ * NULL. `type` is statfs's f_type; fuse_name the name after "fuse." in the mount table, or "". */
+const char *dt_store_file_system_refused(unsigned long type, const char *fuse_name);
+/* Checks the folder, makes the file where missing, and sees to mode 0600. */
+dt_status dt_store_file_prepare(const char *path, dt_error *err);
+
+/* --- run.c, run_find.c */
+/* The number of a run. DT_ERR_NOT_FOUND. */
+dt_status dt_store_run_number(dt_store *store, int64_t *number, const char *id, dt_error *err);
+/* Of the newest attempt of a run. DT_ERR_NOT_FOUND. */
+dt_status dt_store_run_newest(dt_store *store, int64_t *number, int64_t *attempt,
+                              dt_run_state *state, const char *id, dt_error *err);
+/* SELECT ... FROM, and the reading of such a row. */
+#define DT_RUN_COLUMNS                                                                    \
+    "SELECT r.id, r.name, a.state, r.attempt, r.created_ms, a.started_ms, a.ended_ms,"    \
+    " a.first_step_ms, r.step, a.steps_total, r.loss, r.valid_loss, r.tokens_per_second," \
+    " r.recipe_path, r.recipe_text, a.recipe_json, a.recipe_hash, a.exit_code, a.reason"  \
+    " FROM runs r JOIN attempts a ON a.run = r.run AND a.attempt = r.attempt "
+dt_status dt_store_run_read(void *run, dt_sql_rows *rows, dt_error *err);
+dt_status dt_sql_state(dt_sql_rows *rows, dt_run_state *out, dt_error *err);
+
+#endif
