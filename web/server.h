@@ -1,0 +1,35 @@
+/* server: the page and its JSON twins over HTTP, read-only, for people on this machine.
+ *
+ * One thread: requests are answered one after another from the run store. Only loopback
+ * addresses are taken. docs/api.md lists what is served.
+ * Threads  call it from one thread; it returns when it is told to stop
+ * Errors   DT_ERR_USAGE for an address that is not understood or not loopback, DT_ERR_BUSY where
+ *          the port is taken; what the store says
+ */
+#ifndef DT_WEB_SERVER_H
+#define DT_WEB_SERVER_H
+
+#include "base/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DT_WEB_LISTEN_DEFAULT "127.0.0.1:8642"
+
+typedef struct dt_web_options {
+    const char *listen;     /* "127.0.0.1:8642", "localhost:8642", "[::1]:8642"; NULL: the default;
+                               port 0: any that is free */
+    const char *store_path; /* NULL: $XDG_STATE_HOME/dtrun/store.db; logs and checkpoints are
+                               looked for below its folder */
+    int stop_fd;            /* the server ends when it can be read or is hung up; -1: never */
+    void (*listening)(void *context, const char *url); /* once, when requests are taken; or NULL */
+    void *context;
+} dt_web_options;
+
+dt_status dt_web_serve(const dt_web_options *options, dt_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
