@@ -1,0 +1,190 @@
+/* Opening, and what every reader needs. */
+#define _GNU_SOURCE
+#include "engine/checkpoint/checkpoint_int.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "engine/checkpoint/digest.h"
+#include "engine/checkpoint/name.h"
+
+#include "base/banned.h"
+
+static dt_status path_in(const char **out, dt_checkpoint *checkpoint, const char *name,
+                         dt_error *err)
+{
+    *out = dt_arena_printf(&checkpoint->arena, "%s/%s", checkpoint->path, name);
+    if (*out == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory to open '%s'", checkpoint->path);
+    return DT_OK;
+}
+
+static dt_status read_marker(dt_strbuf *out, dt_checkpoint *checkpoint, dt_error *err)
+{
+    dt_status st = DT_OK;
+    const char *path;
+
+    DT_TRY(path_in(&path, checkpoint, DT_CHECKPOINT_MARKER, err));
+    if (!dt_file_exists(checkpoint->path))
+        DT_THROW(err, DT_ERR_NOT_FOUND, "there is no checkpoint '%s'", checkpoint->path);
+    if (!dt_file_exists(path))
+        DT_THROW(err, DT_ERR_CORRUPT,
+                 "'%s' is not whole: it has no marker '" DT_CHECKPOINT_MARKER
+                 "', so that its save was cut short; use another checkpoint",
+                 checkpoint->path);
+    DT_TRY(dt_file_read(out, path, DT_DIGEST_SIZE, err));
+    if (out->length != DT_DIGEST_SIZE || out->data[DT_DIGEST_SIZE - 1] != '\n')
+        DT_THROW(err, DT_ERR_CORRUPT, "'%s' does not hold a digest; use another checkpoint", path);
+    out->data[DT_DIGEST_SIZE - 1] = '\0';
+out:
+    return st;
+}
+
+static dt_status read_index(dt_checkpoint *checkpoint, dt_error *err)
+{
+    dt_status st = DT_OK;
+    char digest[DT_DIGEST_SIZE];
+    const char *path;
+    dt_strbuf marker, text;
+
+    dt_strbuf_init(&marker);
+    dt_strbuf_init(&text);
+    DT_TRY(read_marker(&marker, checkpoint, err));
+    DT_TRY(path_in(&path, checkpoint, DT_CHECKPOINT_INDEX, err));
+    DT_TRY(dt_file_read(&text, path, DT_CHECKPOINT_MAX_INDEX, err));
+    dt_digest_of(digest, text.data, text.length);
+    if (strcmp(digest, marker.data) != 0)
+        DT_THROW(
+            err, DT_ERR_CORRUPT,
+            "'%s' is damaged: its digest is %s, and the marker says %s; use another checkpoint",
+            path, digest, marker.data);
+    DT_TRY(dt_json_parse(&checkpoint->json, text.data, text.length, path, err));
+    DT_TRY(dt_checkpoint_index_parse(&checkpoint->index, checkpoint->json, path, &checkpoint->arena,
+                                     err));
+out:
+    dt_strbuf_release(&marker);
+    dt_strbuf_release(&text);
+    return st;
+}
+
+static dt_status check_sizes(dt_checkpoint *checkpoint, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    for (int64_t i = 0; i < checkpoint->index.file_count; i++) {
+        const dt_checkpoint_file *file = &checkpoint->index.files[i];
+        dt_checkpoint_part *part = &checkpoint->parts[i];
+        struct stat info;
+
+        part->fd = -1;
+        DT_TRY(path_in(&part->path, checkpoint, file->name, err));
+        if (lstat(part->path, &info) != 0)
+            DT_THROW(err, DT_ERR_CORRUPT, "'%s' cannot be found: %s; use another checkpoint",
+                     part->path, strerror(errno));
+        if (!S_ISREG(info.st_mode) || info.st_size != file->bytes)
+            DT_THROW(err, DT_ERR_CORRUPT,
+                     "'%s' has %lld bytes, and the index says %lld; use another checkpoint",
+                     part->path, (long long)info.st_size, (long long)file->bytes);
+    }
+out:
+    return st;
+}
+
+dt_status dt_checkpoint_open(dt_checkpoint **out, const char *path, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_checkpoint *opened = calloc(1, sizeof(*opened));
+
+    *out = NULL;
+    if (opened == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory to open '%s'", path);
+    dt_arena_init(&opened->arena, 0);
+    opened->path = dt_arena_strdup(&opened->arena, path);
+    if (opened->path == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory to open '%s'", path);
+    DT_TRY(read_index(opened, err));
+    opened->parts = dt_arena_alloc_array(&opened->arena, (size_t)opened->index.file_count + 1,
+                                         sizeof(*opened->parts));
+    if (opened->parts == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory to open '%s'", path);
+    for (int64_t i = 0; i < opened->index.file_count; i++)
+        opened->parts[i].fd = -1;
+    DT_TRY(check_sizes(opened, err));
+    *out = opened; /* caller owns *out */
+    opened = NULL;
+out:
+    dt_checkpoint_close(opened);
+    return st;
+}
+
+void dt_checkpoint_close(dt_checkpoint *checkpoint)
+{
+    if (checkpoint == NULL)
+        return;
+    for (int64_t i = 0; checkpoint->parts != NULL && i < checkpoint->index.file_count; i++)
+        dt_checkpoint_part_close(&checkpoint->parts[i]);
+    json_decref(checkpoint->json);
+    dt_arena_release(&checkpoint->arena);
+    free(checkpoint);
+}
+
+const dt_checkpoint_info *dt_checkpoint_get_info(const dt_checkpoint *checkpoint)
+{
+    return &checkpoint->index.info;
+}
+
+dt_status dt_checkpoint_use_part(dt_checkpoint_part **out, dt_checkpoint *checkpoint, int64_t file,
+                                 dt_error *err)
+{
+    *out = &checkpoint->parts[file];
+    if ((*out)->fd >= 0)
+        return DT_OK;
+    return dt_checkpoint_part_open(*out, (*out)->path, &checkpoint->index.files[file], err);
+}
+
+static dt_status verify_pieces(dt_checkpoint *checkpoint, const dt_checkpoint_pieces *pieces,
+                               dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_checkpoint_part *part;
+
+    for (int64_t i = 0; i < pieces->count; i++) {
+        DT_TRY(dt_checkpoint_use_part(&part, checkpoint, pieces->items[i].file, err));
+        DT_TRY(dt_checkpoint_part_read(NULL, part, &pieces->items[i], 0, 0, err));
+    }
+out:
+    return st;
+}
+
+dt_status dt_checkpoint_verify(dt_checkpoint *checkpoint, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_checkpoint_part *part;
+
+    for (int64_t i = 0; i < checkpoint->index.file_count; i++)
+        DT_TRY(dt_checkpoint_use_part(&part, checkpoint, i, err));
+    for (int64_t i = 0; i < checkpoint->index.tensor_count; i++)
+        for (int kind = 0; kind < DT_CHECKPOINT_KINDS; kind++)
+            DT_TRY(verify_pieces(checkpoint, &checkpoint->index.tensors[i].pieces[kind], err));
+out:
+    return st;
+}
+
+dt_status dt_checkpoint_remove(const char *path, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_strbuf marker;
+
+    dt_strbuf_init(&marker);
+    dt_strbuf_add_fmt(&marker, "%s/" DT_CHECKPOINT_MARKER, path);
+    if (unlink(marker.data) != 0 && errno != ENOENT && errno != ENOTDIR)
+        DT_THROW(err, DT_ERR_IO, "cannot remove '%s': %s", marker.data, strerror(errno));
+    DT_TRY(dt_file_remove_tree(path, err));
+out:
+    dt_strbuf_release(&marker);
+    return st;
+}

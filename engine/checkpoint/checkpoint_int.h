@@ -1,0 +1,41 @@
+/* checkpoint_int: what the files of this folder know beyond checkpoint.h. */
+#ifndef DT_ENGINE_CHECKPOINT_INT_H
+#define DT_ENGINE_CHECKPOINT_INT_H
+
+#include "engine/checkpoint/index.h"
+#include "engine/checkpoint/io_int.h"
+#include "engine/checkpoint/part.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct dt_checkpoint {
+    dt_arena arena; /* everything below points into it, or into the JSON */
+    const char *path;
+    json_t *json;
+    dt_checkpoint_index index;
+    dt_checkpoint_part *parts; /* [index.file_count], opened when first used */
+};
+
+/* dt_checkpoint_save through given system calls. */
+dt_status dt_checkpoint_save_through(const dt_checkpoint_io *io, const char *parent,
+                                     const dt_checkpoint_info *info, dt_strategy_state *state,
+                                     dt_arena *arena, const char **directory, int64_t *bytes,
+                                     char *digest, dt_error *err);
+
+/* The part of a file, opened and digested where it is not yet. */
+dt_status dt_checkpoint_use_part(dt_checkpoint_part **out, dt_checkpoint *checkpoint, int64_t file,
+                                 dt_error *err);
+
+/* Reads every byte: digests of all files, every piece of the index. */
+dt_status dt_checkpoint_verify(dt_checkpoint *checkpoint, dt_error *err);
+
+/* Takes its marker away first, so that a removal that is cut short leaves nothing that is taken
+ * for a checkpoint. */
+dt_status dt_checkpoint_remove(const char *path, dt_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

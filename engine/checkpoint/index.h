@@ -1,0 +1,76 @@
+/* index: index.json of a checkpoint, typed. The document is described in docs/checkpoint.md.
+ *
+ * Ownership  strings are borrowed from the JSON, arrays live in the arena
+ */
+#ifndef DT_ENGINE_CHECKPOINT_INDEX_H
+#define DT_ENGINE_CHECKPOINT_INDEX_H
+
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/checkpoint/shape.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DT_CHECKPOINT_FORMAT    "dtrun-checkpoint"
+#define DT_CHECKPOINT_MAX_INDEX ((size_t)64 << 20)
+
+/* What a parameter comes with. */
+typedef enum dt_checkpoint_kind {
+    DT_CHECKPOINT_VALUE,
+    DT_CHECKPOINT_M,
+    DT_CHECKPOINT_V,
+    DT_CHECKPOINT_KINDS
+} dt_checkpoint_kind;
+
+const char *dt_checkpoint_kind_name(dt_checkpoint_kind kind); /* "value", "m", "v" */
+
+typedef struct dt_checkpoint_file {
+    const char *name; /* no directory in it */
+    int64_t bytes;
+    const char *digest;
+} dt_checkpoint_file;
+
+/* A slice of a flattened parameter, which is the tensor `key` of a file. */
+typedef struct dt_checkpoint_piece {
+    int64_t file; /* in the index's list */
+    const char *key;
+    int64_t start_elems, elems;
+} dt_checkpoint_piece;
+
+/* Ascending, without gap or overlap: together the whole parameter, or none at all. */
+typedef struct dt_checkpoint_pieces {
+    dt_checkpoint_piece *items;
+    int64_t count;
+} dt_checkpoint_pieces;
+
+typedef struct dt_checkpoint_tensor {
+    const char *name;
+    dt_checkpoint_shape shape;
+    dt_checkpoint_pieces pieces[DT_CHECKPOINT_KINDS]; /* values are always there */
+} dt_checkpoint_tensor;
+
+typedef struct dt_checkpoint_index {
+    dt_checkpoint_info info;
+    dt_checkpoint_file *files;
+    int64_t file_count;
+    dt_checkpoint_tensor *tensors;
+    int64_t tensor_count;
+} dt_checkpoint_index;
+
+/* Checks everything that the document alone can tell. DT_ERR_CORRUPT naming `where`. */
+dt_status dt_checkpoint_index_parse(dt_checkpoint_index *out, json_t *json, const char *where,
+                                    dt_arena *arena, dt_error *err);
+
+/* NULL where there is none. */
+const dt_checkpoint_tensor *dt_checkpoint_index_find(const dt_checkpoint_index *index,
+                                                     const char *name);
+
+/* The document, from what the ranks wrote (shard.h). New reference; NULL without memory. */
+json_t *dt_checkpoint_index_make(const dt_checkpoint_info *info, const dt_model *model,
+                                 json_t *const *fragments, int64_t fragment_count);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

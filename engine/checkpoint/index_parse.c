@@ -1,0 +1,268 @@
+#include "engine/checkpoint/index.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/checkpoint/digest.h"
+
+#include "base/banned.h"
+
+const char *dt_checkpoint_kind_name(dt_checkpoint_kind kind)
+{
+    static const char *const names[DT_CHECKPOINT_KINDS] = {"value", "m", "v"};
+
+    return names[kind];
+}
+
+const dt_checkpoint_tensor *dt_checkpoint_index_find(const dt_checkpoint_index *index,
+                                                     const char *name)
+{
+    for (int64_t i = 0; i < index->tensor_count; i++)
+        if (strcmp(index->tensors[i].name, name) == 0)
+            return &index->tensors[i];
+    return NULL;
+}
+
+/* What the steps of one reading share. */
+typedef struct parser {
+    dt_checkpoint_index *out;
+    const char *where;
+    dt_arena *arena;
+    json_t *file_numbers; /* name → number: a hostile list must not cost its square */
+} parser;
+
+/* Zeroed room for `count` of something, at least one. */
+static dt_status take(void **out, const parser *in, size_t count, size_t elem_bytes, dt_error *err)
+{
+    *out = dt_arena_alloc_array(in->arena, count > 0 ? count : 1, elem_bytes);
+    if (*out == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "%s: no memory to read it", in->where);
+    return DT_OK;
+}
+
+static dt_status get_count(int64_t *out, const json_t *object, const char *key, const char *where,
+                           dt_error *err)
+{
+    dt_status st = dt_json_get_int(out, object, key, where, err);
+
+    if (st == DT_OK && *out < 0)
+        st = DT_FAIL(err, DT_ERR_CORRUPT, "%s: '%s' is negative", where, key);
+    return st;
+}
+
+static dt_status info_parse(dt_checkpoint_info *out, const json_t *json, const char *where,
+                            dt_error *err)
+{
+    dt_status st = DT_OK;
+    const char *format;
+    int64_t version;
+
+    DT_TRY(dt_json_get_string(&format, json, "format", where, err));
+    DT_TRY(dt_json_get_int(&version, json, "version", where, err));
+    if (strcmp(format, DT_CHECKPOINT_FORMAT) != 0 || version != DT_CHECKPOINT_VERSION)
+        DT_THROW(err, DT_ERR_CORRUPT,
+                 "%s: it is '%.40s' version %lld; this program reads '%s' version %d", where,
+                 format, (long long)version, DT_CHECKPOINT_FORMAT, DT_CHECKPOINT_VERSION);
+    DT_TRY(dt_json_get_string(&out->run, json, "run", where, err));
+    DT_TRY(get_count(&out->attempt, json, "attempt", where, err));
+    DT_TRY(get_count(&out->step, json, "step", where, err));
+    DT_TRY(get_count(&out->epoch, json, "epoch", where, err));
+    DT_TRY(get_count(&out->sample, json, "sample", where, err));
+    DT_TRY(dt_json_get_number(&out->loss, json, "loss", where, err));
+    DT_TRY(dt_json_get_number(&out->valid_loss, json, "valid_loss", where, err));
+    DT_TRY(dt_json_get_object(&out->recipe, json, "recipe", where, err));
+    DT_TRY(dt_json_get_object(&out->tokenizer, json, "tokenizer", where, err));
+out:
+    return st;
+}
+
+/* A name that cannot lead out of the directory, nor to its index or marker. */
+static bool is_file_name(const char *name)
+{
+    static const char tail[] = ".safetensors";
+    size_t length = strlen(name);
+
+    return length > sizeof(tail) - 1 && length < 128 && name[0] != '.' &&
+           strchr(name, '/') == NULL && strcmp(name + length - (sizeof(tail) - 1), tail) == 0;
+}
+
+static dt_status file_parse(dt_checkpoint_file *out, const json_t *json, const char *where,
+                            dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_json_get_string(&out->name, json, "name", where, err));
+    DT_TRY(get_count(&out->bytes, json, "bytes", where, err));
+    DT_TRY(dt_json_get_string(&out->digest, json, "xxh3_128", where, err));
+    if (!is_file_name(out->name) || strlen(out->digest) != DT_DIGEST_SIZE - 1)
+        DT_THROW(err, DT_ERR_CORRUPT, "%s: the name or digest of file '%.80s' is malformed", where,
+                 out->name);
+out:
+    return st;
+}
+
+static dt_status files_parse(const parser *in, const json_t *json, dt_error *err)
+{
+    dt_status st = DT_OK;
+    json_t *files, *item;
+    void *room;
+    size_t i;
+
+    DT_TRY(dt_json_get_array(&files, json, "files", in->where, err));
+    DT_TRY(take(&room, in, json_array_size(files), sizeof(*in->out->files), err));
+    in->out->files = room;
+    json_array_foreach(files, i, item)
+    {
+        dt_checkpoint_file *file = &in->out->files[i];
+
+        DT_TRY(file_parse(file, item, in->where, err));
+        if (json_object_get(in->file_numbers, file->name) != NULL)
+            DT_THROW(err, DT_ERR_CORRUPT, "%s: '%s' is listed twice", in->where, file->name);
+        json_object_set_new(in->file_numbers, file->name, json_integer((json_int_t)i));
+    }
+    in->out->file_count = (int64_t)json_array_size(files);
+out:
+    return st;
+}
+
+static dt_status piece_parse(dt_checkpoint_piece *out, const json_t *json, const parser *in,
+                             const dt_checkpoint_tensor *tensor, dt_error *err)
+{
+    dt_status st = DT_OK;
+    const char *file;
+    const json_t *number;
+
+    DT_TRY(dt_json_get_string(&file, json, "file", in->where, err));
+    DT_TRY(dt_json_get_string(&out->key, json, "key", in->where, err));
+    DT_TRY(get_count(&out->start_elems, json, "start", in->where, err));
+    DT_TRY(get_count(&out->elems, json, "elems", in->where, err));
+    number = json_object_get(in->file_numbers, file);
+    if (number == NULL)
+        DT_THROW(err, DT_ERR_CORRUPT, "%s: '%s' is in '%.80s', which is not listed", in->where,
+                 tensor->name, file);
+    out->file = json_integer_value(number);
+    if (out->start_elems > tensor->shape.elems ||
+        out->elems > tensor->shape.elems - out->start_elems)
+        DT_THROW(err, DT_ERR_CORRUPT, "%s: a piece of '%s' reaches beyond it", in->where,
+                 tensor->name);
+out:
+    return st;
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const dt_checkpoint_piece *left = a, *right = b;
+
+    return (left->start_elems > right->start_elems) - (left->start_elems < right->start_elems);
+}
+
+/* Sorted; each element exactly once. */
+static dt_status pieces_cover(dt_checkpoint_pieces *pieces, const dt_checkpoint_tensor *tensor,
+                              const char *kind, const char *where, dt_error *err)
+{
+    int64_t at = 0;
+
+    qsort(pieces->items, (size_t)pieces->count, sizeof(*pieces->items), by_start);
+    for (int64_t i = 0; i < pieces->count; i++) {
+        const dt_checkpoint_piece *piece = &pieces->items[i];
+
+        if (piece->start_elems != at || piece->elems == 0)
+            return DT_FAIL(err, DT_ERR_CORRUPT, "%s: pieces of '%s' (%s) %s at element %lld", where,
+                           tensor->name, kind, piece->start_elems > at ? "leave a gap" : "overlap",
+                           (long long)at);
+        at += piece->elems;
+    }
+    if (at != tensor->shape.elems)
+        return DT_FAIL(err, DT_ERR_CORRUPT, "%s: pieces of '%s' (%s) end at element %lld of %lld",
+                       where, tensor->name, kind, (long long)at, (long long)tensor->shape.elems);
+    return DT_OK;
+}
+
+static dt_status pieces_parse(dt_checkpoint_tensor *tensor, dt_checkpoint_kind kind,
+                              const json_t *json, const parser *in, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_checkpoint_pieces *pieces = &tensor->pieces[kind];
+    const char *name = dt_checkpoint_kind_name(kind);
+    json_t *list, *item;
+    void *room;
+    size_t i;
+
+    DT_TRY(dt_json_get_array(&list, json, name, in->where, err));
+    DT_TRY(take(&room, in, json_array_size(list), sizeof(*pieces->items), err));
+    pieces->items = room;
+    pieces->count = (int64_t)json_array_size(list);
+    json_array_foreach(list, i, item) DT_TRY(piece_parse(&pieces->items[i], item, in, tensor, err));
+    if (pieces->count > 0 || kind == DT_CHECKPOINT_VALUE)
+        DT_TRY(pieces_cover(pieces, tensor, name, in->where, err));
+out:
+    return st;
+}
+
+static dt_status shape_parse(dt_checkpoint_shape *out, const json_t *json, const char *name,
+                             const char *where, dt_error *err)
+{
+    dt_status st = DT_OK;
+    const char *dtype;
+    json_t *shape, *dim;
+    size_t i;
+
+    DT_TRY(dt_json_get_string(&dtype, json, "dtype", where, err));
+    DT_TRY(dt_json_get_array(&shape, json, "shape", where, err));
+    if (strcmp(dtype, "F32") != 0 || json_array_size(shape) < 1 || json_array_size(shape) > 2)
+        DT_THROW(err, DT_ERR_CORRUPT, "%s: '%s' is not of type F32 with one or two dimensions",
+                 where, name);
+    out->elems = 1;
+    out->dim[0] = out->dim[1] = 1;
+    json_array_foreach(shape, i, dim)
+    {
+        out->dim[i] = json_integer_value(dim);
+        /* bytes, too, must be countable */
+        if (out->dim[i] < 1 || __builtin_mul_overflow(out->elems, out->dim[i], &out->elems) ||
+            out->elems > INT64_MAX / 8)
+            DT_THROW(err, DT_ERR_CORRUPT, "%s: '%s' has an impossible shape", where, name);
+    }
+    out->ndim = (int)json_array_size(shape);
+out:
+    return st;
+}
+
+static dt_status tensors_parse(const parser *in, const json_t *json, dt_error *err)
+{
+    dt_status st = DT_OK;
+    json_t *tensors, *item;
+    const char *name;
+    void *room;
+
+    DT_TRY(dt_json_get_object(&tensors, json, "tensors", in->where, err));
+    DT_TRY(take(&room, in, json_object_size(tensors), sizeof(*in->out->tensors), err));
+    in->out->tensors = room;
+    json_object_foreach(tensors, name, item)
+    {
+        dt_checkpoint_tensor *tensor = &in->out->tensors[in->out->tensor_count++];
+
+        tensor->name = name;
+        DT_TRY(shape_parse(&tensor->shape, item, name, in->where, err));
+        for (int kind = 0; kind < DT_CHECKPOINT_KINDS; kind++)
+            DT_TRY(pieces_parse(tensor, kind, item, in, err));
+    }
+out:
+    return st;
+}
+
+dt_status dt_checkpoint_index_parse(dt_checkpoint_index *out, json_t *json, const char *where,
+                                    dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    parser in = {.out = out, .where = where, .arena = arena, .file_numbers = json_object()};
+
+    memset(out, 0, sizeof(*out));
+    if (in.file_numbers == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "%s: no memory to read it", where);
+    DT_TRY(info_parse(&out->info, json, where, err));
+    DT_TRY(files_parse(&in, json, err));
+    DT_TRY(tensors_parse(&in, json, err));
+out:
+    json_decref(in.file_numbers);
+    return st;
+}

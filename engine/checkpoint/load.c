@@ -1,0 +1,140 @@
+/* Any layout from any layout: what is wanted is cut along the pieces that are stored. */
+#include <string.h>
+
+#include "engine/checkpoint/agree.h"
+#include "engine/checkpoint/checkpoint_int.h"
+
+#include "base/banned.h"
+
+/* Elements start .. start+elems of a flattened parameter; what is beyond the stored ones is
+ * padding, which is zero. */
+static dt_status read_range(float *out, dt_checkpoint *checkpoint,
+                            const dt_checkpoint_tensor *tensor, dt_checkpoint_kind kind,
+                            int64_t start, int64_t elems, dt_error *err)
+{
+    dt_status st = DT_OK;
+    const dt_checkpoint_pieces *pieces = &tensor->pieces[kind];
+    int64_t end = start + elems;
+
+    if (pieces->count == 0)
+        DT_THROW(err, DT_ERR_CORRUPT, "'%s' holds no optimizer state of '%s'; resume from another",
+                 checkpoint->path, tensor->name);
+    for (int64_t i = 0; i < pieces->count; i++) {
+        const dt_checkpoint_piece *piece = &pieces->items[i];
+        int64_t piece_end = piece->start_elems + piece->elems;
+        int64_t from = start > piece->start_elems ? start : piece->start_elems;
+        int64_t to = end < piece_end ? end : piece_end;
+        dt_checkpoint_part *part;
+
+        if (from >= to)
+            continue;
+        DT_TRY(dt_checkpoint_use_part(&part, checkpoint, piece->file, err));
+        DT_TRY(dt_checkpoint_part_read(out + (from - start), part, piece, from - piece->start_elems,
+                                       to - from, err));
+    }
+    if (end > tensor->shape.elems) {
+        int64_t from = start > tensor->shape.elems ? start : tensor->shape.elems;
+
+        memset(out + (from - start), 0, (size_t)(end - from) * sizeof(*out));
+    }
+out:
+    return st;
+}
+
+/* The tensor of a parameter, whose shape must be the model's. */
+static dt_status find_tensor(const dt_checkpoint_tensor **out, const dt_checkpoint *checkpoint,
+                             const dt_model *model, const dt_param *param, dt_error *err)
+{
+    dt_checkpoint_shape wanted = dt_checkpoint_shape_of(model, param);
+    const dt_checkpoint_shape *stored;
+
+    *out = dt_checkpoint_index_find(&checkpoint->index, param->name);
+    if (*out == NULL)
+        return DT_FAIL(err, DT_ERR_RECIPE,
+                       "'%s' has no parameter '%s': it is of another model; resume with the model "
+                       "that it was trained with",
+                       checkpoint->path, param->name);
+    stored = &(*out)->shape;
+    if (stored->ndim != wanted.ndim || stored->dim[0] != wanted.dim[0] ||
+        (wanted.ndim > 1 && stored->dim[1] != wanted.dim[1]))
+        return DT_FAIL(err, DT_ERR_RECIPE,
+                       "'%s': '%s' is %lld x %lld there, and %lld x %lld in this model; resume "
+                       "with the model that it was trained with",
+                       checkpoint->path, param->name, (long long)stored->dim[0],
+                       (long long)stored->dim[1], (long long)wanted.dim[0],
+                       (long long)(wanted.ndim > 1 ? wanted.dim[1] : 1));
+    return DT_OK;
+}
+
+static dt_status check_model(const dt_checkpoint *checkpoint, const dt_model *model, dt_error *err)
+{
+    dt_status st = DT_OK;
+    const dt_checkpoint_tensor *tensor;
+
+    for (int i = 0; i < model->param_count; i++)
+        DT_TRY(find_tensor(&tensor, checkpoint, model, &model->params[i], err));
+    if (checkpoint->index.tensor_count != model->param_count)
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "'%s' has %lld parameters, and this model has %d; resume with the model that it "
+                 "was trained with",
+                 checkpoint->path, (long long)checkpoint->index.tensor_count, model->param_count);
+out:
+    return st;
+}
+
+static dt_status load_chunk(dt_checkpoint *checkpoint, const dt_model *model,
+                            const dt_state_chunk *chunk, dt_error *err)
+{
+    dt_status st = DT_OK;
+    float *const out[DT_CHECKPOINT_KINDS] = {chunk->value, chunk->m, chunk->v};
+    const dt_checkpoint_tensor *tensor;
+
+    DT_TRY(find_tensor(&tensor, checkpoint, model, &model->params[chunk->param], err));
+    for (int kind = 0; kind < DT_CHECKPOINT_KINDS; kind++)
+        if (out[kind] != NULL)
+            DT_TRY(read_range(out[kind], checkpoint, tensor, kind, chunk->start_elems, chunk->elems,
+                              err));
+out:
+    return st;
+}
+
+static dt_status load_chunks(dt_checkpoint *checkpoint, dt_strategy_state *state, dt_error *err)
+{
+    dt_status st = DT_OK;
+    const dt_state_chunk *chunks;
+    int count;
+
+    DT_TRY(check_model(checkpoint, state->model, err));
+    DT_TRY(state->strategy->import_state(state, &chunks, &count, err));
+    for (int i = 0; i < count; i++)
+        DT_TRY(load_chunk(checkpoint, state->model, &chunks[i], err));
+out:
+    return st;
+}
+
+dt_status dt_checkpoint_load(dt_checkpoint *checkpoint, dt_strategy_state *state, dt_error *err)
+{
+    dt_status st = load_chunks(checkpoint, state, err);
+
+    /* import_finish may be collective: nobody may enter it alone. */
+    st = dt_checkpoint_agree(state->comm, st, "read the checkpoint", err);
+    if (st == DT_OK)
+        st = state->strategy->import_finish(state, err);
+    return st;
+}
+
+dt_status dt_checkpoint_load_param(dt_checkpoint *checkpoint, const char *name, float *out,
+                                   int64_t elems, dt_error *err)
+{
+    const dt_checkpoint_tensor *tensor = dt_checkpoint_index_find(&checkpoint->index, name);
+    bool fits;
+
+    if (tensor == NULL)
+        return DT_FAIL(err, DT_ERR_RECIPE, "'%s' has no parameter '%s'", checkpoint->path, name);
+    fits = elems == tensor->shape.elems ||
+           (dt_checkpoint_shape_is_padded(name) && elems > tensor->shape.elems);
+    if (!fits)
+        return DT_FAIL(err, DT_ERR_RECIPE, "'%s': '%s' has %lld elements there, and %lld here",
+                       checkpoint->path, name, (long long)tensor->shape.elems, (long long)elems);
+    return read_range(out, checkpoint, tensor, DT_CHECKPOINT_VALUE, 0, elems, err);
+}

@@ -1,0 +1,35 @@
+/* part: one safetensors file of an open checkpoint.
+ *
+ * Opened when first used, and then digested once from its first byte to its last, so that nothing
+ * damaged is ever handed out.
+ */
+#ifndef DT_ENGINE_CHECKPOINT_PART_H
+#define DT_ENGINE_CHECKPOINT_PART_H
+
+#include "engine/checkpoint/index.h"
+#include "engine/checkpoint/safetensors.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dt_checkpoint_part {
+    int fd; /* -1: not open */
+    dt_safetensors header;
+    const char *path; /* borrowed */
+} dt_checkpoint_part;
+
+/* DT_ERR_CORRUPT where size, digest or header do not agree with the index. */
+dt_status dt_checkpoint_part_open(dt_checkpoint_part *out, const char *path,
+                                  const dt_checkpoint_file *file, dt_error *err);
+void dt_checkpoint_part_close(dt_checkpoint_part *part);
+
+/* Elements from `skip_elems` of a piece; `out` NULL only checks that the piece is there. */
+dt_status dt_checkpoint_part_read(float *out, const dt_checkpoint_part *part,
+                                  const dt_checkpoint_piece *piece, int64_t skip_elems,
+                                  int64_t elems, dt_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,63 @@
+/* safetensors: the file format, as far as checkpoints use it.
+ *
+ *   8 bytes            N, unsigned, little-endian
+ *   N bytes            JSON: {"__metadata__": {text: text}, KEY: {"dtype": "F32",
+ *                      "shape": [rows, cols], "data_offsets": [begin, end]}, ...}, padded with
+ *                      spaces to a multiple of 8; offsets count from the end of the header
+ *   the rest           the tensors, without gaps
+ *
+ * Source     https://github.com/huggingface/safetensors, "Format"
+ * Types      F32 only: checkpoints hold nothing else
+ * Errors     DT_ERR_CORRUPT naming `where` and what does not agree
+ */
+#ifndef DT_ENGINE_SAFETENSORS_H
+#define DT_ENGINE_SAFETENSORS_H
+
+#include <stdbool.h>
+
+#include "base/json.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DT_SAFETENSORS_MAX_HEADER ((size_t)64 << 20)
+
+/* --- writing: add every tensor in the order of its data, then end, then write the data */
+typedef struct dt_safetensors_writer {
+    json_t *header;
+    int64_t bytes; /* of data, so far */
+} dt_safetensors_writer;
+
+dt_status dt_safetensors_writer_init(dt_safetensors_writer *out, dt_error *err);
+void dt_safetensors_writer_release(dt_safetensors_writer *writer); /* accepts a zeroed one */
+/* Keys must differ. */
+void dt_safetensors_writer_add(dt_safetensors_writer *writer, const char *key, const int64_t *dim,
+                               int ndim);
+/* The file's beginning: length, header, padding. */
+void dt_safetensors_writer_end(dt_strbuf *out, const dt_safetensors_writer *writer);
+
+/* --- reading */
+typedef struct dt_safetensors {
+    json_t *header;     /* checked */
+    int64_t data_start; /* in the file */
+} dt_safetensors;
+
+/* `text` is the N bytes of header; data_bytes is what follows them in the file. Every entry is
+ * checked: type, shape, offsets, no overlap and no gap. */
+dt_status dt_safetensors_parse(dt_safetensors *out, const char *text, size_t length,
+                               int64_t data_bytes, const char *where, dt_error *err);
+/* Reads and parses the header of an open file of `bytes`. */
+dt_status dt_safetensors_read(dt_safetensors *out, int fd, int64_t bytes, const char *where,
+                              dt_error *err);
+void dt_safetensors_release(dt_safetensors *file); /* accepts a zeroed one */
+
+/* Where a tensor's data begin in the file, and how many elements it has; false where it is not
+ * there. */
+bool dt_safetensors_find(int64_t *start_bytes, int64_t *elems, const dt_safetensors *file,
+                         const char *key);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,238 @@
+/* The protocol. Whatever call the process dies at, a directory is a checkpoint only when all of it
+ * is on the disk:
+ *
+ *   rank 0   mkdir NAME.partial                                                        agree
+ *   all      write and sync their files in it                                          agree
+ *   all      their parts of the index travel to rank 0
+ *   rank 0   write and sync index.json; sync NAME.partial; rename it to NAME; sync the parent;
+ *            write and sync NAME/complete; sync NAME; sync the parent                  agree
+ *
+ * A failure on one rank is a failure on all at the next "agree"; rank 0 then takes away what there
+ * is. Only a process that is killed leaves a NAME.partial, or a NAME without a marker.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "engine/checkpoint/agree.h"
+#include "engine/checkpoint/checkpoint_int.h"
+#include "engine/checkpoint/digest.h"
+#include "engine/checkpoint/gather.h"
+#include "engine/checkpoint/name.h"
+#include "engine/checkpoint/shard.h"
+#include "engine/checkpoint/sink.h"
+
+#include "base/banned.h"
+
+#define MAX_COPIES 1000
+
+/* What rank 0 tells the others at the end. */
+typedef struct result {
+    int64_t bytes;
+    char digest[DT_DIGEST_SIZE];
+} result;
+
+typedef struct save {
+    const dt_checkpoint_io *io;
+    const char *parent;
+    const dt_checkpoint_info *info;
+    dt_strategy_state *state;
+    dt_comm *comm;
+    char name[DT_CHECKPOINT_NAME_SIZE];
+    dt_strbuf partial, final;
+    bool begun, renamed, marked; /* rank 0: how far it came */
+    result result;
+} save;
+
+static void set_paths(save *run)
+{
+    dt_strbuf_add_fmt(&run->partial, "%s/%s" DT_CHECKPOINT_PARTIAL, run->parent, run->name);
+    dt_strbuf_add_fmt(&run->final, "%s/%s", run->parent, run->name);
+}
+
+/* The first name that is not a marked checkpoint's; what a killed save left under it goes. */
+static dt_status choose_name(save *run, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_strbuf marker;
+
+    dt_strbuf_init(&marker);
+    for (int copy = 1; copy <= MAX_COPIES; copy++) {
+        dt_checkpoint_name name = {.step = run->info->step, .copy = copy};
+
+        dt_checkpoint_name_format(run->name, &name);
+        dt_strbuf_reset(&marker);
+        dt_strbuf_add_fmt(&marker, "%s/%s/" DT_CHECKPOINT_MARKER, run->parent, run->name);
+        if (!dt_file_exists(marker.data))
+            break;
+        if (copy == MAX_COPIES)
+            DT_THROW(err, DT_ERR_IO, "'%s' holds %d checkpoints of step %lld; remove some",
+                     run->parent, copy, (long long)run->info->step);
+    }
+    set_paths(run);
+    DT_TRY(dt_file_remove_tree(run->final.data, err));
+    DT_TRY(dt_file_remove_tree(run->partial.data, err));
+out:
+    dt_strbuf_release(&marker);
+    return st;
+}
+
+static dt_status begin(save *run, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_file_make_dirs(run->parent, 0755, err));
+    DT_TRY(choose_name(run, err));
+    run->begun = true;
+    if (run->io->make_dir(run->io->self, run->partial.data, 0755) != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot make the directory '%s': %s", run->partial.data,
+                 strerror(errno));
+out:
+    return st;
+}
+
+static int64_t files_bytes(const json_t *index)
+{
+    const json_t *file;
+    int64_t bytes = 0;
+    size_t i;
+
+    json_array_foreach(json_object_get(index, "files"), i, file) bytes +=
+        json_integer_value(json_object_get(file, "bytes"));
+    return bytes;
+}
+
+static dt_status write_index(save *run, json_t *const *fragments, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_checkpoint_index checked;
+    json_t *index =
+        dt_checkpoint_index_make(run->info, run->state->model, fragments, run->comm->world_size);
+    dt_arena arena;
+    dt_strbuf text, path;
+
+    dt_arena_init(&arena, 0);
+    dt_strbuf_init(&text);
+    dt_strbuf_init(&path);
+    if (index == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for a checkpoint's index");
+    dt_strbuf_add_fmt(&path, "%s/" DT_CHECKPOINT_INDEX, run->partial.data);
+    /* Chunks that leave a gap are noticed now, not when the run is resumed. */
+    DT_TRY(dt_checkpoint_index_parse(&checked, index, path.data, &arena, err));
+    dt_json_write(&text, index);
+    dt_strbuf_add_char(&text, '\n');
+    DT_TRY(dt_checkpoint_sink_put(run->io, path.data, text.data, text.length, err));
+    dt_digest_of(run->result.digest, text.data, text.length);
+    run->result.bytes = files_bytes(index) + (int64_t)text.length;
+out:
+    json_decref(index);
+    dt_arena_release(&arena);
+    dt_strbuf_release(&text);
+    dt_strbuf_release(&path);
+    return st;
+}
+
+static dt_status write_marker(const save *run, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_strbuf path, text;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_init(&text);
+    dt_strbuf_add_fmt(&path, "%s/" DT_CHECKPOINT_MARKER, run->final.data);
+    dt_strbuf_add_fmt(&text, "%s\n", run->result.digest);
+    DT_TRY(dt_checkpoint_sink_put(run->io, path.data, text.data, text.length, err));
+out:
+    dt_strbuf_release(&path);
+    dt_strbuf_release(&text);
+    return st;
+}
+
+static dt_status commit(save *run, json_t *const *fragments, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(write_index(run, fragments, err));
+    DT_TRY(dt_checkpoint_io_sync_dir(run->io, run->partial.data, err));
+    if (run->io->rename(run->io->self, run->partial.data, run->final.data) != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot rename '%s' to '%s': %s", run->partial.data,
+                 run->final.data, strerror(errno));
+    run->renamed = true;
+    DT_TRY(dt_checkpoint_io_sync_dir(run->io, run->parent, err));
+    DT_TRY(write_marker(run, err));
+    DT_TRY(dt_checkpoint_io_sync_dir(run->io, run->final.data, err));
+    DT_TRY(dt_checkpoint_io_sync_dir(run->io, run->parent, err));
+    run->marked = true;
+out:
+    return st;
+}
+
+static dt_status save_steps(save *run, json_t **fragments, json_t **mine, dt_error *err)
+{
+    dt_status st = DT_OK;
+    bool lead = run->comm->rank == 0;
+
+    st = lead ? begin(run, err) : DT_OK;
+    DT_TRY(dt_checkpoint_agree(run->comm, st, "begin a checkpoint", err));
+    DT_TRY(run->comm->broadcast(run->comm, run->name, sizeof(run->name), 0, err));
+    if (!lead)
+        set_paths(run);
+    st = dt_checkpoint_shard_write(mine, run->io, run->partial.data, run->state, err);
+    DT_TRY(dt_checkpoint_agree(run->comm, st, "write its part of a checkpoint", err));
+    st = dt_checkpoint_gather(fragments, *mine, run->comm, err);
+    if (st == DT_OK && lead)
+        st = commit(run, fragments, err);
+    DT_TRY(dt_checkpoint_agree(run->comm, st, "put a checkpoint in place", err));
+    DT_TRY(run->comm->broadcast(run->comm, &run->result, sizeof(run->result), 0, err));
+out:
+    return st;
+}
+
+/* Best effort: the first error is the one to tell, and prune comes by later. */
+static void take_back(const save *run)
+{
+    if (run->begun && !run->marked)
+        (void)dt_checkpoint_remove(run->renamed ? run->final.data : run->partial.data, NULL);
+}
+
+dt_status dt_checkpoint_save_through(const dt_checkpoint_io *io, const char *parent,
+                                     const dt_checkpoint_info *info, dt_strategy_state *state,
+                                     dt_arena *arena, const char **directory, int64_t *bytes,
+                                     char *digest, dt_error *err)
+{
+    dt_status st = DT_OK;
+    save run = {.io = io, .parent = parent, .info = info, .state = state, .comm = state->comm};
+    json_t **fragments = NULL, *mine = NULL;
+
+    dt_strbuf_init(&run.partial);
+    dt_strbuf_init(&run.final);
+    fragments = calloc((size_t)run.comm->world_size, sizeof(*fragments));
+    DT_ASSERT(fragments != NULL); /* a rank that stays away makes the others wait */
+    st = save_steps(&run, fragments, &mine, err);
+    if (st != DT_OK) {
+        take_back(&run);
+        goto out;
+    }
+    *directory = dt_arena_strdup(arena, run.name);
+    if (*directory == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for the name of a checkpoint");
+    *bytes = run.result.bytes;
+    memcpy(digest, run.result.digest, sizeof(run.result.digest));
+out:
+    for (int64_t i = 0; i < run.comm->world_size; i++)
+        json_decref(fragments[i]);
+    free(fragments);
+    json_decref(mine);
+    dt_strbuf_release(&run.partial);
+    dt_strbuf_release(&run.final);
+    return st;
+}
+
+dt_status dt_checkpoint_save(const char *parent, const dt_checkpoint_info *info,
+                             dt_strategy_state *state, dt_arena *arena, const char **directory,
+                             int64_t *bytes, char *digest, dt_error *err)
+{
+    return dt_checkpoint_save_through(&dt_checkpoint_io_system, parent, info, state, arena,
+                                      directory, bytes, digest, err);
+}

@@ -1,0 +1,23 @@
+#include "engine/checkpoint/shape.h"
+
+#include <string.h>
+
+#include "base/banned.h"
+
+bool dt_checkpoint_shape_is_padded(const char *name)
+{
+    return strcmp(name, "wte.weight") == 0;
+}
+
+dt_checkpoint_shape dt_checkpoint_shape_of(const dt_model *model, const dt_param *param)
+{
+    dt_checkpoint_shape shape = {.ndim = param->ndim, .dim = {param->dim[0], param->dim[1]}};
+
+    if (dt_checkpoint_shape_is_padded(param->name))
+        shape.dim[0] = model->config.vocab;
+    shape.elems = 1;
+    for (int i = 0; i < shape.ndim; i++)
+        shape.elems *= shape.dim[i];
+    DT_ASSERT(shape.elems <= param->elems);
+    return shape;
+}

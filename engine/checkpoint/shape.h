@@ -1,0 +1,30 @@
+/* shape: what a parameter looks like in a checkpoint.
+ *
+ * The token embedding is stored without the rows that pad its vocabulary: how far it is padded is
+ * the business of the program that loads it, which keeps such rows (and their moments) zero. As
+ * they are the last rows, what is stored is the front of the flattened parameter.
+ */
+#ifndef DT_ENGINE_CHECKPOINT_SHAPE_H
+#define DT_ENGINE_CHECKPOINT_SHAPE_H
+
+#include "engine/model/model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dt_checkpoint_shape {
+    int ndim;
+    int64_t dim[2];
+    int64_t elems;
+} dt_checkpoint_shape;
+
+dt_checkpoint_shape dt_checkpoint_shape_of(const dt_model *model, const dt_param *param);
+
+/* Whether a parameter of this name may be longer in the program than in the file. */
+bool dt_checkpoint_shape_is_padded(const char *name);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
