@@ -1,0 +1,114 @@
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/device/device.h"
+#include "engine/ops/cpu/cpu_int.h"
+#include "engine/ops/cpu/isa.h"
+#include "engine/ops/cpu/product.h"
+
+#include "base/banned.h"
+
+#define ALIGN        ((size_t)64)
+#define ALIGN_HUGE   ((size_t)2 << 20) /* large blocks may then be backed by huge pages */
+#define FLOATS_ALIGN (ALIGN / sizeof(float))
+#define THREADS_MAX  1024
+
+static dt_status cpu_alloc(dt_device *device, void **out, size_t bytes, dt_error *err)
+{
+    size_t align = bytes >= ALIGN_HUGE ? ALIGN_HUGE : ALIGN;
+    size_t rounded = bytes > 0 ? (bytes + align - 1) & ~(align - 1) : align;
+
+    *out = rounded < bytes ? NULL : aligned_alloc(align, rounded);
+    if (*out == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM,
+                       "cannot take %.1f MB of memory: use a smaller batch or model",
+                       (double)bytes / 1e6);
+    memset(*out, 0, rounded);
+    return DT_OK;
+}
+
+static void cpu_free(dt_device *device, void *memory)
+{
+    free(memory);
+}
+
+static dt_status cpu_copy_in(dt_device *device, void *device_memory, const void *host, size_t bytes,
+                             dt_error *err)
+{
+    memcpy(device_memory, host, bytes);
+    return DT_OK;
+}
+
+static dt_status cpu_copy_out(dt_device *device, void *host, const void *device_memory,
+                              size_t bytes, dt_error *err)
+{
+    memcpy(host, device_memory, bytes);
+    return DT_OK;
+}
+
+static dt_status cpu_synchronize(dt_device *device, dt_error *err)
+{
+    return DT_OK;
+}
+
+static void cpu_close(dt_device *device)
+{
+    dt_cpu_state *state = device->state;
+
+    if (state == NULL)
+        return;
+    dt_cpu_products_free(state->products);
+    free(state->scratch);
+    free(state);
+    device->state = NULL;
+}
+
+dt_status dt_device_open_cpu(dt_device *out, int threads, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_cpu_state *state = NULL;
+
+    memset(out, 0, sizeof *out);
+    if (threads < 0 || threads > THREADS_MAX)
+        DT_THROW(err, DT_ERR_USAGE, "%d threads asked for: give 1 to %d, or 0 for all cores",
+                 threads, THREADS_MAX);
+    if ((state = calloc(1, sizeof *state)) == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for the cpu device");
+    out->name = "cpu";
+    out->threads = threads > 0 ? threads : omp_get_num_procs(); /* heeds the affinity */
+    out->state = state;
+    out->alloc = cpu_alloc;
+    out->free = cpu_free;
+    out->copy_in = cpu_copy_in;
+    out->copy_out = cpu_copy_out;
+    out->synchronize = cpu_synchronize;
+    out->close = cpu_close;
+    DT_TRY(dt_cpu_isa_pick(&out->ops, &state->isa, err));
+    DT_TRY(dt_cpu_products_new(&state->products, err));
+out:
+    if (st != DT_OK)
+        dt_device_close(out);
+    return st;
+}
+
+dt_status dt_cpu_scratch_take(dt_cpu_scratch *out, dt_device *device, int64_t floats_per_thread,
+                              dt_error *err)
+{
+    dt_cpu_state *state = device->state;
+    size_t stride = ((size_t)floats_per_thread + FLOATS_ALIGN - 1) & ~(FLOATS_ALIGN - 1);
+    size_t need = stride * (size_t)device->threads;
+
+    if (need > state->scratch_floats) {
+        free(state->scratch);
+        state->scratch_floats = 0;
+        state->scratch = aligned_alloc(ALIGN, need * sizeof(float));
+        if (state->scratch == NULL)
+            return DT_FAIL(err, DT_ERR_NOMEM, "cannot take %.1f MB for the cpu's working memory",
+                           (double)(need * sizeof(float)) / 1e6);
+        state->scratch_floats = need;
+    }
+    out->base = state->scratch;
+    out->stride = stride;
+    return DT_OK;
+}

@@ -1,0 +1,100 @@
+/* embedding: token and position rows added; their gradients gathered back.
+ *
+ * Backward   a thread owns columns and walks over all tokens, so that two tokens of one kind never
+ *            meet: no atomics, and sums in the order of the tokens whatever the thread count
+ * Errors     DT_ERR_CORRUPT for a token outside the vocabulary
+ */
+#include "engine/ops/cpu/ops_int.h"
+#include "engine/ops/cpu/rows_int.h"
+
+#include "base/banned.h"
+
+static dt_status check_tokens(const dt_tensor *tokens, int64_t vocab, dt_error *err)
+{
+    const int32_t *token = tokens->data;
+    int64_t n = dt_tensor_elems(tokens), bad = 0;
+
+#pragma omp simd reduction(+ : bad)
+    for (int64_t i = 0; i < n; i++)
+        bad += token[i] < 0 || token[i] >= vocab;
+    if (bad == 0)
+        return DT_OK;
+    for (int64_t i = 0; i < n; i++)
+        if (token[i] < 0 || token[i] >= vocab)
+            return DT_FAIL(err, DT_ERR_CORRUPT,
+                           "token %d at place %lld of the batch is outside the vocabulary of %lld: "
+                           "the data were made for another one",
+                           (int)token[i], (long long)i, (long long)vocab);
+    return DT_OK;
+}
+
+dt_status DT_CPU_NAME(embedding_forward)(dt_device *device, dt_tensor *out, const dt_tensor *tokens,
+                                         const dt_tensor *wte, const dt_tensor *wpe, dt_error *err)
+{
+    dt_status st = DT_OK;
+    int64_t t_count = dt_tensor_cols(tokens), n = dt_tensor_elems(tokens);
+    int64_t c = dt_tensor_cols(out);
+    const int32_t *token = tokens->data;
+    dt_cpu_scratch scratch;
+
+    DT_ASSERT(tokens->dtype == DT_I32 && dt_tensor_cols(wte) == c && dt_tensor_cols(wpe) == c &&
+              dt_tensor_rows(wpe) >= t_count && dt_tensor_rows(out) == n);
+    DT_TRY(dt_row_check(out, "embedding", err));
+    DT_TRY(check_tokens(tokens, dt_tensor_rows(wte), err));
+    DT_TRY(dt_cpu_scratch_take(&scratch, device, 3 * dt_cpu_round_up(c, 16), err));
+#pragma omp parallel num_threads(dt_cpu_threads(device, n *c))
+    {
+        dt_cpu_share share = dt_cpu_share_mine(n, 1);
+        float *mine = dt_cpu_scratch_mine(scratch);
+
+        for (int64_t i = share.begin; i < share.end; i++) {
+            const float *word = dt_row_read(wte, token[i] * c, c, mine);
+            const float *place = dt_row_read(wpe, i % t_count * c, c, mine + c);
+            float *row = dt_row_open(out, i * c, mine + 2 * c);
+
+#pragma omp simd
+            for (int64_t j = 0; j < c; j++)
+                row[j] = word[j] + place[j];
+            dt_row_close(out, i * c, c, row);
+        }
+    }
+out:
+    return st;
+}
+
+dt_status DT_CPU_NAME(embedding_backward)(dt_device *device, dt_tensor *dwte, dt_tensor *dwpe,
+                                          const dt_tensor *dout, const dt_tensor *tokens,
+                                          dt_error *err)
+{
+    dt_status st = DT_OK;
+    int64_t t_count = dt_tensor_cols(tokens), n = dt_tensor_elems(tokens);
+    int64_t c = dt_tensor_cols(dout);
+    const int32_t *token = tokens->data;
+    dt_cpu_scratch scratch;
+
+    DT_ASSERT(dwte->dtype == DT_F32 && dwpe->dtype == DT_F32 && dt_tensor_cols(dwte) == c &&
+              dt_tensor_cols(dwpe) == c && dt_tensor_rows(dwpe) >= t_count);
+    DT_TRY(dt_row_check(dout, "embedding", err));
+    DT_TRY(check_tokens(tokens, dt_tensor_rows(dwte), err));
+    DT_TRY(dt_cpu_scratch_take(&scratch, device, c, err));
+#pragma omp parallel num_threads(dt_cpu_threads(device, n *c))
+    {
+        dt_cpu_share share = dt_cpu_share_mine(c, 16);
+        int64_t width = share.end - share.begin;
+        float *mine = dt_cpu_scratch_mine(scratch);
+
+        for (int64_t i = 0; i < n && width > 0; i++) {
+            const float *row = dt_row_read(dout, i * c + share.begin, width, mine);
+            float *word = (float *)dwte->data + token[i] * c + share.begin;
+            float *place = (float *)dwpe->data + i % t_count * c + share.begin;
+
+#pragma omp simd
+            for (int64_t j = 0; j < width; j++) {
+                word[j] += row[j];
+                place[j] += row[j];
+            }
+        }
+    }
+out:
+    return st;
+}

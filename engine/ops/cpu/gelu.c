@@ -1,0 +1,87 @@
+/* gelu: tanh-approximated GELU (Hendrycks and Gimpel 2016).
+ *
+ * Formula    y = 0.5 x (1 + tanh(u)) = x sigmoid(2u),  u = sqrt(2/pi) (x + 0.044715 x^3)
+ *            dy/dx = s + x s (1-s) 2 u',  s = sigmoid(2u)
+ *            The sigmoid keeps its relative precision for large negative x, where 1 + tanh
+ *            cancels.
+ */
+#include "engine/ops/cpu/math_int.h"
+#include "engine/ops/cpu/ops_int.h"
+#include "engine/ops/cpu/rows_int.h"
+
+#include "base/banned.h"
+
+#define SLOPE 1.5957691216057308f /* 2 sqrt(2/pi) */
+#define CUBIC 0.044715f
+#define WORK  8 /* an element costs about as much as this many of a sum */
+
+static void gelu_row(float *y, const float *x, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        y[i] = x[i] * dt_sigmoid(SLOPE * (x[i] + CUBIC * x[i] * x[i] * x[i]));
+}
+
+static void gelu_row_backward(float *dx, const float *dy, const float *x, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        float square = x[i] * x[i];
+        float s = dt_sigmoid(SLOPE * (x[i] + CUBIC * x[i] * square));
+        float slope = SLOPE * (1.0f + 3.0f * CUBIC * square);
+        dx[i] = dy[i] * (s + x[i] * s * (1.0f - s) * slope);
+    }
+}
+
+dt_status DT_CPU_NAME(gelu_forward)(dt_device *device, dt_tensor *y, const dt_tensor *x,
+                                    dt_error *err)
+{
+    dt_status st = DT_OK;
+    int64_t elems = dt_tensor_elems(x);
+    dt_cpu_scratch scratch;
+
+    DT_TRY(dt_row_check(x, "gelu", err));
+    DT_TRY(dt_cpu_scratch_take(&scratch, device, 2 * DT_ROW_CHUNK, err));
+#pragma omp parallel num_threads(dt_cpu_threads(device, elems *WORK))
+    {
+        dt_cpu_share share = dt_cpu_share_mine(elems, DT_ROW_CHUNK);
+        float *mine = dt_cpu_scratch_mine(scratch);
+
+        for (int64_t i = share.begin; i < share.end; i += DT_ROW_CHUNK) {
+            int64_t n = dt_cpu_min(DT_ROW_CHUNK, share.end - i);
+            float *out = dt_row_open(y, i, mine + DT_ROW_CHUNK);
+
+            gelu_row(out, dt_row_read(x, i, n, mine), n);
+            dt_row_close(y, i, n, out);
+        }
+    }
+out:
+    return st;
+}
+
+dt_status DT_CPU_NAME(gelu_backward)(dt_device *device, dt_tensor *dx, const dt_tensor *dy,
+                                     const dt_tensor *x, dt_error *err)
+{
+    dt_status st = DT_OK;
+    int64_t elems = dt_tensor_elems(x);
+    dt_cpu_scratch scratch;
+
+    DT_TRY(dt_row_check(x, "gelu", err));
+    DT_TRY(dt_cpu_scratch_take(&scratch, device, 3 * DT_ROW_CHUNK, err));
+#pragma omp parallel num_threads(dt_cpu_threads(device, elems *WORK))
+    {
+        dt_cpu_share share = dt_cpu_share_mine(elems, DT_ROW_CHUNK);
+        float *mine = dt_cpu_scratch_mine(scratch);
+
+        for (int64_t i = share.begin; i < share.end; i += DT_ROW_CHUNK) {
+            int64_t n = dt_cpu_min(DT_ROW_CHUNK, share.end - i);
+            float *out = dt_row_open(dx, i, mine + 2 * DT_ROW_CHUNK);
+
+            gelu_row_backward(out, dt_row_read(dy, i, n, mine + DT_ROW_CHUNK),
+                              dt_row_read(x, i, n, mine), n);
+            dt_row_close(dx, i, n, out);
+        }
+    }
+out:
+    return st;
+}

@@ -1,0 +1,110 @@
+/* matmul: the three products of a linear layer, through oneDNN.
+ *
+ * Formula    y = x w^T + bias      dx = dy w      dw += dy^T x, dbias += column sums of dy
+ * Shapes     x,dx (N,I)  w,dw (O,I)  y,dy (N,O)  bias,dbias (O)
+ */
+#include "engine/ops/cpu/ops_int.h"
+#include "engine/ops/cpu/product.h"
+#include "engine/ops/cpu/rows_int.h"
+
+#include "base/banned.h"
+
+dt_status DT_CPU_NAME(matmul_forward)(dt_device *device, dt_tensor *y, const dt_tensor *x,
+                                      const dt_tensor *w, const dt_tensor *bias, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_cpu_product product = {.m = dt_tensor_rows(x),
+                              .n = dt_tensor_rows(w),
+                              .k = dt_tensor_cols(x),
+                              .b_transposed = true,
+                              .bias = bias != NULL && bias->data != NULL,
+                              .type = x->dtype,
+                              .c_type = y->dtype};
+
+    DT_ASSERT(dt_tensor_cols(w) == product.k && dt_tensor_rows(y) == product.m &&
+              dt_tensor_cols(y) == product.n);
+    DT_TRY(dt_row_check(x, "matmul", err));
+    DT_TRY(dt_row_check(y, "matmul", err));
+    DT_TRY(dt_cpu_product_run(device, &product, y->data, x->data, w->data,
+                              product.bias ? bias->data : NULL, err));
+out:
+    return st;
+}
+
+dt_status DT_CPU_NAME(matmul_backward_input)(dt_device *device, dt_tensor *dx, const dt_tensor *dy,
+                                             const dt_tensor *w, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_cpu_product product = {.m = dt_tensor_rows(dy),
+                              .n = dt_tensor_cols(w),
+                              .k = dt_tensor_cols(dy),
+                              .type = dy->dtype,
+                              .c_type = dx->dtype};
+
+    DT_ASSERT(dt_tensor_rows(w) == product.k && dt_tensor_rows(dx) == product.m &&
+              dt_tensor_cols(dx) == product.n);
+    DT_TRY(dt_row_check(dy, "matmul", err));
+    DT_TRY(dt_row_check(dx, "matmul", err));
+    DT_TRY(dt_cpu_product_run(device, &product, dx->data, dy->data, w->data, NULL, err));
+out:
+    return st;
+}
+
+#define COLUMNS 256 /* of dy at a time: the sums stay in the first-level cache */
+
+/* Each thread owns columns, and walks down the rows: the order of a sum is the order of rows. */
+static dt_status add_column_sums(dt_device *device, dt_tensor *out, const dt_tensor *dy,
+                                 dt_error *err)
+{
+    dt_status st = DT_OK;
+    int64_t rows = dt_tensor_rows(dy), cols = dt_tensor_cols(dy);
+    dt_cpu_scratch scratch;
+
+    DT_TRY(dt_cpu_scratch_take(&scratch, device, 2 * COLUMNS, err));
+#pragma omp parallel num_threads(dt_cpu_threads(device, rows *cols))
+    {
+        dt_cpu_share share = dt_cpu_share_mine(cols, 64);
+        float *row_scratch = dt_cpu_scratch_mine(scratch);
+        float *sums = row_scratch + COLUMNS;
+
+        for (int64_t j = share.begin; j < share.end; j += COLUMNS) {
+            int64_t n = dt_cpu_min(COLUMNS, share.end - j);
+            float *total = (float *)out->data + j;
+
+            memset(sums, 0, (size_t)n * sizeof *sums);
+            for (int64_t i = 0; i < rows; i++) {
+                const float *row = dt_row_read(dy, i * cols + j, n, row_scratch);
+#pragma omp simd
+                for (int64_t l = 0; l < n; l++)
+                    sums[l] += row[l];
+            }
+            for (int64_t l = 0; l < n; l++)
+                total[l] += sums[l];
+        }
+    }
+out:
+    return st;
+}
+
+dt_status DT_CPU_NAME(matmul_backward_weight)(dt_device *device, dt_tensor *dw, dt_tensor *dbias,
+                                              const dt_tensor *dy, const dt_tensor *x,
+                                              dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_cpu_product product = {.m = dt_tensor_cols(dy),
+                              .n = dt_tensor_cols(x),
+                              .k = dt_tensor_rows(dy),
+                              .a_transposed = true,
+                              .accumulate = true,
+                              .type = dy->dtype,
+                              .c_type = DT_F32};
+
+    DT_ASSERT(dw->dtype == DT_F32 && dt_tensor_rows(x) == product.k &&
+              dt_tensor_rows(dw) == product.m && dt_tensor_cols(dw) == product.n);
+    DT_TRY(dt_row_check(dy, "matmul", err));
+    DT_TRY(dt_cpu_product_run(device, &product, dw->data, dy->data, x->data, NULL, err));
+    if (dbias != NULL && dbias->data != NULL)
+        DT_TRY(add_column_sums(device, dbias, dy, err));
+out:
+    return st;
+}

@@ -1,0 +1,271 @@
+#include "engine/ops/cpu/product.h"
+
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/ops/cpu/cpu_int.h"
+#include "engine/ops/cpu/product_desc.h"
+#include "engine/ops/cpu/rows_int.h"
+
+#include "base/banned.h"
+
+/* One shape: oneDNN's primitive and its views of the operands, re-pointed at every run. */
+typedef struct entry {
+    dt_cpu_product key;
+    bool widen; /* no code for bf16: go through fp32 */
+    dnnl_primitive_t primitive;
+    dnnl_memory_t a, b, bias, c;
+} entry;
+
+struct dt_cpu_products {
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    entry *entries; /* a model has a few dozen: searched in order */
+    int count, capacity;
+    float *wide; /* for entries that widen: b, then rows of a, then of c */
+    size_t wide_floats;
+};
+
+static dt_status dnnl_check(dnnl_status_t status, const char *what, dt_error *err)
+{
+    if (status == dnnl_success)
+        return DT_OK;
+    if (status == dnnl_out_of_memory)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a matrix product (%s)", what);
+    return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                   "oneDNN cannot compute a matrix product (%s, status %d)", what, (int)status);
+}
+
+dt_status dt_cpu_products_new(struct dt_cpu_products **out, dt_error *err)
+{
+    dt_status st = DT_OK;
+    struct dt_cpu_products *products = calloc(1, sizeof *products);
+
+    *out = NULL;
+    if (products == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for the cpu device");
+    DT_TRY(dnnl_check(dnnl_engine_create(&products->engine, dnnl_cpu, 0), "engine", err));
+    DT_TRY(dnnl_check(
+        dnnl_stream_create(&products->stream, products->engine, dnnl_stream_default_flags),
+        "stream", err));
+    *out = products;
+    products = NULL;
+out:
+    dt_cpu_products_free(products);
+    return st;
+}
+
+static void entry_release(entry *e)
+{
+    dnnl_memory_t views[] = {e->a, e->b, e->bias, e->c};
+
+    for (size_t i = 0; i < sizeof views / sizeof views[0]; i++)
+        if (views[i] != NULL)
+            dnnl_memory_destroy(views[i]);
+    if (e->primitive != NULL)
+        dnnl_primitive_destroy(e->primitive);
+}
+
+void dt_cpu_products_free(struct dt_cpu_products *products)
+{
+    if (products == NULL)
+        return;
+    for (int i = 0; i < products->count; i++)
+        entry_release(&products->entries[i]);
+    free(products->entries);
+    free(products->wide);
+    if (products->stream != NULL)
+        dnnl_stream_destroy(products->stream);
+    if (products->engine != NULL)
+        dnnl_engine_destroy(products->engine);
+    free(products);
+}
+
+static bool same(const dt_cpu_product *x, const dt_cpu_product *y)
+{
+    return x->m == y->m && x->n == y->n && x->k == y->k && x->a_transposed == y->a_transposed &&
+           x->b_transposed == y->b_transposed && x->accumulate == y->accumulate &&
+           x->bias == y->bias && x->type == y->type && x->c_type == y->c_type;
+}
+
+static bool is_reference(const_dnnl_primitive_desc_t desc)
+{
+    const char *name = "";
+
+    dnnl_primitive_desc_query(desc, dnnl_query_impl_info_str, 0, &name);
+    return strncmp(name, "ref", 3) == 0;
+}
+
+static dt_status view_make(dnnl_memory_t *out, const_dnnl_primitive_desc_t desc, dnnl_query_t what,
+                           int index, dnnl_engine_t engine, dt_error *err)
+{
+    return dnnl_check(dnnl_memory_create(out, dnnl_primitive_desc_query_md(desc, what, index),
+                                         engine, DNNL_MEMORY_NONE),
+                      "operand", err);
+}
+
+static dt_status entry_make(entry *out, struct dt_cpu_products *products, const dt_cpu_product *key,
+                            dt_error *err)
+{
+    dt_status st = DT_OK;
+    dnnl_primitive_desc_t desc = NULL;
+    dnnl_status_t status = dt_cpu_product_desc_make(&desc, products->engine, key);
+
+    memset(out, 0, sizeof *out);
+    out->key = *key;
+    if (key->type == DT_BF16 &&
+        (status == dnnl_unimplemented || (status == dnnl_success && is_reference(desc)))) {
+        out->widen = true;
+        goto out;
+    }
+    DT_TRY(dnnl_check(status, "description", err));
+    DT_TRY(dnnl_check(dnnl_primitive_create(&out->primitive, desc), "primitive", err));
+    DT_TRY(view_make(&out->a, desc, dnnl_query_src_md, 0, products->engine, err));
+    DT_TRY(view_make(&out->b, desc, dnnl_query_weights_md, 0, products->engine, err));
+    DT_TRY(view_make(&out->c, desc, dnnl_query_dst_md, 0, products->engine, err));
+    if (key->bias)
+        DT_TRY(view_make(&out->bias, desc, dnnl_query_weights_md, 1, products->engine, err));
+out:
+    if (desc != NULL)
+        dnnl_primitive_desc_destroy(desc);
+    if (st != DT_OK)
+        entry_release(out);
+    return st;
+}
+
+static dt_status entry_find(entry **out, struct dt_cpu_products *products,
+                            const dt_cpu_product *key, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    *out = NULL;
+    for (int i = 0; i < products->count; i++) {
+        if (same(&products->entries[i].key, key)) {
+            *out = &products->entries[i];
+            return DT_OK;
+        }
+    }
+    if (products->count == products->capacity) {
+        int capacity = products->capacity > 0 ? 2 * products->capacity : 32;
+        entry *grown = realloc(products->entries, (size_t)capacity * sizeof *grown);
+
+        if (grown == NULL)
+            DT_THROW(err, DT_ERR_NOMEM, "no memory for a matrix product");
+        products->entries = grown;
+        products->capacity = capacity;
+    }
+    DT_TRY(entry_make(&products->entries[products->count], products, key, err));
+    *out = &products->entries[products->count++];
+out:
+    return st;
+}
+
+static dt_status entry_run(struct dt_cpu_products *products, const entry *e, void *c, const void *a,
+                           const void *b, const void *bias, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dnnl_exec_arg_t args[4] = {{DNNL_ARG_SRC, e->a},
+                               {DNNL_ARG_WEIGHTS, e->b},
+                               {DNNL_ARG_DST, e->c},
+                               {DNNL_ARG_BIAS, e->bias}};
+
+    /* oneDNN takes pointers to what it only reads without const */
+    DT_TRY(dnnl_check(dnnl_memory_set_data_handle(e->a, (void *)(uintptr_t)a), "operand", err));
+    DT_TRY(dnnl_check(dnnl_memory_set_data_handle(e->b, (void *)(uintptr_t)b), "operand", err));
+    DT_TRY(dnnl_check(dnnl_memory_set_data_handle(e->c, c), "operand", err));
+    if (e->bias != NULL)
+        DT_TRY(dnnl_check(dnnl_memory_set_data_handle(e->bias, (void *)(uintptr_t)bias), "operand",
+                          err));
+    DT_TRY(dnnl_check(
+        dnnl_primitive_execute(e->primitive, products->stream, e->bias != NULL ? 4 : 3, args),
+        "execution", err));
+    DT_TRY(dnnl_check(dnnl_stream_wait(products->stream), "execution", err));
+out:
+    return st;
+}
+
+/* --- bf16 through fp32, where oneDNN has no code for bf16 ------------------------------------ */
+
+#define WIDE_ROWS 256 /* of c at a time: bounds what is widened of a and c */
+
+static dt_status wide_take(float **out, struct dt_cpu_products *products, size_t floats,
+                           dt_error *err)
+{
+    if (floats > products->wide_floats) {
+        free(products->wide);
+        products->wide_floats = 0;
+        products->wide = malloc(floats * sizeof(float));
+        if (products->wide == NULL)
+            return DT_FAIL(err, DT_ERR_NOMEM,
+                           "cannot take %.1f MB to compute a bf16 product in fp32",
+                           (double)(floats * sizeof(float)) / 1e6);
+        products->wide_floats = floats;
+    }
+    *out = products->wide;
+    return DT_OK;
+}
+
+/* rows x cols of a matrix whose rows are `stride` apart, made dense. */
+static void widen_block(float *out, const uint16_t *in, int64_t rows, int64_t cols, int64_t stride,
+                        int threads)
+{
+#pragma omp parallel for num_threads(threads) schedule(static)
+    for (int64_t i = 0; i < rows; i++)
+        dt_row_widen(out + i * cols, in + i * stride, cols);
+}
+
+static dt_status run_wide(dt_device *device, const dt_cpu_product *product, void *c, const void *a,
+                          const void *b, const void *bias, dt_error *err)
+{
+    dt_status st = DT_OK;
+    struct dt_cpu_products *products = ((dt_cpu_state *)device->state)->products;
+    int64_t m = product->m, n = product->n, k = product->k;
+    int64_t rows = dt_cpu_min(m, WIDE_ROWS);
+    bool narrow = product->c_type == DT_BF16;
+    float *wide_b = NULL, *wide_a, *wide_c, *wide_bias;
+
+    DT_TRY(wide_take(&wide_b, products, (size_t)(k * n + rows * k + rows * n + n), err));
+    wide_a = wide_b + k * n;
+    wide_c = wide_a + rows * k;
+    wide_bias = wide_c + rows * n;
+    widen_block(wide_b, b, k, n, n, device->threads);
+    if (product->bias)
+        dt_row_widen(wide_bias, bias, n);
+    for (int64_t i = 0; i < m; i += rows) {
+        dt_cpu_product part = *product;
+        float *part_c = narrow ? wide_c : (float *)c + i * n;
+        entry *e;
+
+        part.m = dt_cpu_min(rows, m - i);
+        part.type = part.c_type = DT_F32;
+        if (product->a_transposed)
+            widen_block(wide_a, (const uint16_t *)a + i, k, part.m, m, device->threads);
+        else
+            widen_block(wide_a, (const uint16_t *)a + i * k, part.m, k, k, device->threads);
+        DT_TRY(entry_find(&e, products, &part, err));
+        DT_TRY(entry_run(products, e, part_c, wide_a, wide_b, wide_bias, err));
+        if (narrow)
+            dt_row_narrow((uint16_t *)c + i * n, part_c, part.m * n);
+    }
+out:
+    return st;
+}
+
+dt_status dt_cpu_product_run(dt_device *device, const dt_cpu_product *product, void *c,
+                             const void *a, const void *b, const void *bias, dt_error *err)
+{
+    dt_status st = DT_OK;
+    struct dt_cpu_products *products = ((dt_cpu_state *)device->state)->products;
+    entry *e;
+
+    /* oneDNN runs with the calling thread's count, when it makes a primitive and when it runs it */
+    omp_set_num_threads(device->threads);
+    DT_TRY(entry_find(&e, products, product, err));
+    if (e->widen)
+        DT_TRY(run_wide(device, product, c, a, b, bias, err));
+    else
+        DT_TRY(entry_run(products, e, c, a, b, bias, err));
+out:
+    return st;
+}

@@ -1,0 +1,38 @@
+/* product: the matrix product of the CPU, by oneDNN; primitives are made once per shape and kept.
+ *
+ * Formula    c(m,n) = a(m,k) b(k,n) [+ bias(n)] [+ c]
+ * Shapes     a lies as (m,k), or as (k,m) where a_transposed; b as (k,n), or as (n,k). All plain
+ *            row-major: oneDNN's kernels for AVX-512, with and without bf16 instructions, take
+ *            these within about a tenth of the speed of packed layouts (docs/performance.md)
+ * Types      a and b: type; c: c_type; bias: type. Sums are fp32.
+ * Fallback   where oneDNN has no code for bf16 (processors without AVX-512), rows of a and the
+ *            whole of b are widened and multiplied in fp32
+ * Threads    the device's; called outside a parallel region
+ * Errors     DT_ERR_UNSUPPORTED where oneDNN refuses, with its status; DT_ERR_NOMEM
+ */
+#ifndef DT_ENGINE_OPS_CPU_PRODUCT_H
+#define DT_ENGINE_OPS_CPU_PRODUCT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/device/device.h"
+#include "engine/tensor.h"
+
+typedef struct dt_cpu_product {
+    int64_t m, n, k;
+    bool a_transposed, b_transposed;
+    bool accumulate, bias;
+    dt_dtype type, c_type;
+} dt_cpu_product;
+
+struct dt_cpu_products;
+
+dt_status dt_cpu_products_new(struct dt_cpu_products **out, dt_error *err);
+void dt_cpu_products_free(struct dt_cpu_products *products);
+
+/* bias is read where product->bias. */
+dt_status dt_cpu_product_run(dt_device *device, const dt_cpu_product *product, void *c,
+                             const void *a, const void *b, const void *bias, dt_error *err);
+
+#endif
