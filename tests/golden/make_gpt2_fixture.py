@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Writes gpt2_start.safetensors and gpt2_expect.safetensors beside itself.
+
+A GPT-2 of two layers with odd sizes, computed by PyTorch in double precision from fp32 start
+values: logits, loss and every gradient of the first batch, then twenty AdamW steps with clipping
+and a cosine learning rate. The numbers come from modules and autograd, so that they share nothing
+with the engine but the published definition.
+
+    python3 tests/golden/make_gpt2_fixture.py      (PyTorch 2.x, safetensors)
+
+gpt2_start   parameters F32 by GPT-2's names, weights (out,in), wte without padding;
+             tokens, targets I32 (20,B,T), a target of -1 is not counted
+gpt2_expect  logits F32 (B,T,V), loss F64 (1): sum over counted tokens / their number,
+             grad.NAME F32, losses F64 (20), norms F64 (20), rates F64 (20)
+Hyperparameters are in both files' metadata.
+"""
+
+import math
+import pathlib
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import save_file
+
+LAYERS, EMBED, HEADS, VOCAB, CONTEXT, B, T, STEPS = 2, 36, 3, 61, 16, 3, 13, 20
+LR, MIN_LR, WARMUP, BETAS, EPS, DECAY, CLIP = 1e-2, 1e-3, 4, (0.9, 0.99), 1e-8, 0.1, 1.0
+
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.ln_1 = torch.nn.LayerNorm(EMBED)
+        self.attn = torch.nn.ModuleDict(
+            {"c_attn": torch.nn.Linear(EMBED, 3 * EMBED), "c_proj": torch.nn.Linear(EMBED, EMBED)}
+        )
+        self.ln_2 = torch.nn.LayerNorm(EMBED)
+        self.mlp = torch.nn.ModuleDict(
+            {
+                "c_fc": torch.nn.Linear(EMBED, 4 * EMBED),
+                "c_proj": torch.nn.Linear(4 * EMBED, EMBED),
+            }
+        )
+
+    def forward(self, x):
+        split = lambda y: y.unflatten(-1, (HEADS, -1)).transpose(1, 2)
+        q, k, v = map(split, self.attn["c_attn"](self.ln_1(x)).chunk(3, dim=-1))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.attn["c_proj"](y.transpose(1, 2).flatten(2))
+        y = F.gelu(self.mlp["c_fc"](self.ln_2(x)), approximate="tanh")
+        return x + self.mlp["c_proj"](y)
+
+
+class Gpt2(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.wte = torch.nn.Embedding(VOCAB, EMBED)
+        self.wpe = torch.nn.Embedding(CONTEXT, EMBED)
+        self.h = torch.nn.ModuleList(Block() for _ in range(LAYERS))
+        self.ln_f = torch.nn.LayerNorm(EMBED)
+
+    def forward(self, tokens):
+        x = self.wte(tokens) + self.wpe(torch.arange(tokens.shape[1]))
+        for block in self.h:
+            x = block(x)
+        return self.ln_f(x) @ self.wte.weight.T
+
+
+def loss_of(model, tokens, targets):
+    logits = model(tokens)
+    loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten().long(), ignore_index=-1)
+    return logits, loss
+
+
+def rate_of(step):
+    if step < WARMUP:
+        return MIN_LR + (LR - MIN_LR) * step / WARMUP
+    return MIN_LR + 0.5 * (LR - MIN_LR) * (1 + math.cos(math.pi * (step - WARMUP) / (STEPS - WARMUP)))
+
+
+def start_values(model, random):
+    """Biases and norms are moved off 0 and 1, so that a mistake in one of them shows."""
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            noise = torch.randn(p.shape, generator=random)
+            if p.ndim == 2:
+                value = 0.15 * noise
+            elif ".ln_" in "." + name and name.endswith("weight"):
+                value = 1 + 0.1 * noise
+            else:
+                value = 0.05 * noise
+            p.copy_(value.float())
+
+
+def batches(random):
+    tokens = torch.randint(VOCAB, (STEPS, B, T), generator=random)
+    # learnable: the next token mostly follows from the last one
+    targets = torch.where(
+        torch.rand(tokens.shape, generator=random) < 0.8,
+        (tokens * 7 + 3) % VOCAB,
+        torch.randint(VOCAB, tokens.shape, generator=random),
+    )
+    targets[torch.rand(tokens.shape, generator=random) < 0.2] = -1
+    targets[0, 1, :] = -1  # a whole sequence that counts nothing
+    return tokens.int(), targets.int()
+
+
+def main():
+    torch.set_num_threads(1)
+    random = torch.Generator().manual_seed(7)
+    model = Gpt2()
+    start_values(model, random)
+    tokens, targets = batches(random)
+    named = dict(model.named_parameters())
+    start = {n: p.detach().clone() for n, p in named.items()} | {"tokens": tokens, "targets": targets}
+
+    model.double()
+    logits, loss = loss_of(model, tokens[0], targets[0])
+    loss.backward()
+    expect = {"logits": logits.detach().float(), "loss": loss.detach()[None]}
+    expect |= {f"grad.{n}": p.grad.float().clone() for n, p in named.items()}
+
+    groups = [
+        {"params": [p for p in named.values() if p.ndim >= 2], "weight_decay": DECAY},
+        {"params": [p for p in named.values() if p.ndim < 2], "weight_decay": 0.0},
+    ]
+    adamw = torch.optim.AdamW(groups, lr=LR, betas=BETAS, eps=EPS)
+    losses, norms, rates = [], [], []
+    for step in range(STEPS):
+        for group in adamw.param_groups:
+            group["lr"] = rate_of(step)
+        adamw.zero_grad()
+        _, loss = loss_of(model, tokens[step], targets[step])
+        loss.backward()
+        norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP).item())
+        adamw.step()
+        losses.append(loss.item())
+        rates.append(rate_of(step))
+    for name, values in ("losses", losses), ("norms", norms), ("rates", rates):
+        expect[name] = torch.tensor(values, dtype=torch.float64)
+
+    about = {
+        "layers": LAYERS, "embed": EMBED, "heads": HEADS, "vocab": VOCAB, "context": CONTEXT,
+        "batch": B, "tokens": T, "steps": STEPS, "lr": LR, "min_lr": MIN_LR, "warmup": WARMUP,
+        "beta1": BETAS[0], "beta2": BETAS[1], "eps": EPS, "weight_decay": DECAY, "clip": CLIP,
+        "torch": torch.__version__.split("+")[0],
+    }  # fmt: skip
+    about = {k: str(v) for k, v in about.items()}
+    here = pathlib.Path(__file__).parent
+    save_file(start, here / "gpt2_start.safetensors", about)
+    save_file(expect, here / "gpt2_expect.safetensors", about)
+    for step, (loss, norm, rate) in enumerate(zip(losses, norms, rates)):
+        print(f"{step:3d}  loss {loss:.9f}  norm {norm:.6f}  rate {rate:.6f}")
+
+
+main()
