@@ -327,7 +327,7 @@ dt_status dt_events_rendezvous(dt_events *events, const char *name, const void *
         all = wait_for_answer(events, name, timeout_seconds);
         if (all == NULL)
             DT_THROW(err, DT_ERR_TIMEOUT,
-                     "rendezvous '%s': rank %lld waited %.0f seconds for the other %lld rank(s)",
+                     "rendezvous '%s': rank %lld waited %g seconds for the other %lld rank(s)",
                      name, (long long)events->rank, timeout_seconds,
                      (long long)(events->world_size - 1));
         DT_TRY(check_values(all, events->world_size, name, err));

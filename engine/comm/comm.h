@@ -35,6 +35,10 @@ typedef struct dt_comm {
     void (*close)(struct dt_comm *);
 } dt_comm;
 
+/* Of one collective while training: longer than the slowest checkpoint, which the other ranks wait
+ * for. A rank that hangs is found sooner by whoever supervises it. */
+#define DT_COMM_TIMEOUT_SECONDS 600.0
+
 /* Picks self or gloo by world size. `name` tells apart several communicators of one run (the
  * rendezvous is "comm/NAME"). timeout_seconds: of one collective. */
 dt_status dt_comm_open(dt_comm *out, struct dt_events *events, const char *name, int64_t rank,

@@ -1,11 +1,16 @@
 /* gloo: CPU ranks over TCP.
  *
  * The sockets bind to the interface whose address is in DTRUN_INTERFACE_ADDRESS, 127.0.0.1 where
- * it is unset. After an error the communicator is broken: what follows fails at once with the
- * same code instead of waiting for its timeout.
+ * it is unset; it must be one of this machine's. After an error the communicator is broken: what
+ * follows fails at once with the same code instead of waiting for its timeout.
  */
+#define _GNU_SOURCE
+#include <netdb.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "engine/comm/comm_int.h"
 #include "engine/comm/gloo_shim.h"
@@ -118,6 +123,22 @@ static void gloo_close(dt_comm *comm)
     free(state);
 }
 
+static bool is_address_of_this_machine(const char *address)
+{
+    struct addrinfo hints = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM}, *found;
+    bool good;
+    int fd;
+
+    if (getaddrinfo(address, NULL, &hints, &found) != 0)
+        return false;
+    fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    good = fd >= 0 && bind(fd, found->ai_addr, found->ai_addrlen) == 0;
+    if (fd >= 0)
+        close(fd);
+    freeaddrinfo(found);
+    return good;
+}
+
 dt_status dt_comm_open_gloo(dt_comm *out, struct dt_events *events, const char *name,
                             double timeout_seconds, dt_error *err)
 {
@@ -129,9 +150,15 @@ dt_status dt_comm_open_gloo(dt_comm *out, struct dt_events *events, const char *
                                .rank = out->rank,
                                .world_size = out->world_size,
                                .timeout_seconds = timeout_seconds};
-    dt_status st = DT_OK;
-    gloo_state *state = calloc(1, sizeof(*state));
+    gloo_state *state;
+    dt_status st;
 
+    if (!is_address_of_this_machine(options.address))
+        return DT_FAIL(
+            err, DT_ERR_USAGE,
+            "DTRUN_INTERFACE_ADDRESS is '%s': expected a numeric address of this machine",
+            options.address);
+    state = calloc(1, sizeof(*state));
     if (state == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the communicator '%s'", name);
     st = dt_gloo_open(&state->gloo, &options, err);

@@ -26,8 +26,6 @@
 
 #include "base/banned.h"
 
-#define REDUCE_TIMEOUT_SECONDS 300.0
-
 /* Neighbouring parameters of one unit that decay, or do not: one call of the optimizer. */
 typedef struct run {
     int unit;
@@ -201,7 +199,7 @@ static dt_status open_reducer(dt_strategy_state *state, dt_error *err)
     for (int unit = 0; unit < state->model->unit_count; unit++)
         buckets += (state->model->units[unit].elems + own->bucket_elems - 1) / own->bucket_elems;
     DT_TRY(dt_comm_open(&comm, state->events, "ddp", state->comm->rank, state->comm->world_size,
-                        REDUCE_TIMEOUT_SECONDS, err));
+                        DT_COMM_TIMEOUT_SECONDS, err));
     DT_TRY(dt_reducer_open(&own->reducer, &comm, buckets, err));
 out:
     return st;

@@ -1,0 +1,21 @@
+/* config: the model that a recipe asks for.
+ *
+ * Errors  DT_ERR_RECIPE where the data have more tokens than model.vocab allows
+ */
+#ifndef DT_ENGINE_CONFIG_H
+#define DT_ENGINE_CONFIG_H
+
+#include "engine/model/model.h"
+#include "recipes/recipe.h"
+
+#define DT_VOCAB_MULTIPLE 128
+
+/* `vocab` is the tokenizer's; sized for the recipe's batch. */
+dt_status dt_config_train(dt_model_config *out, const dt_recipe *recipe, int64_t vocab,
+                          dt_error *err);
+
+/* For one sequence, forward only, in fp32. */
+dt_status dt_config_inference(dt_model_config *out, const dt_recipe *recipe, int64_t vocab,
+                              dt_error *err);
+
+#endif

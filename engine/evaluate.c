@@ -1,0 +1,52 @@
+#include "engine/evaluate.h"
+
+#include "base/banned.h"
+
+/* Fills row `row` with validation sequence `index`, or with nothing that counts. */
+static void fill_row(dt_session *session, int64_t row, int64_t index, bool counts)
+{
+    int64_t tokens = session->recipe->batch.tokens;
+    int32_t *inputs = session->inputs + row * tokens, *targets = session->targets + row * tokens;
+
+    if (counts) {
+        dt_validation_fill(session->dataset, tokens, index, inputs, targets);
+    } else {
+        for (int64_t t = 0; t < tokens; t++) {
+            inputs[t] = 0;
+            targets[t] = -1;
+        }
+    }
+}
+
+dt_status dt_evaluate(dt_session *session, bool *evaluated, dt_error *err)
+{
+    const dt_recipe *recipe = session->recipe;
+    int64_t all = dt_validation_count(session->dataset, recipe->batch.tokens);
+    int64_t wanted = recipe->evaluate.sequences;
+    int64_t count = wanted > 0 && wanted < all ? wanted : all;
+    int64_t rows = recipe->batch.sequences, per_pass = rows * session->world_size;
+    double sums[2] = {0, 0}; /* loss, tokens */
+    dt_status st = DT_OK;
+
+    *evaluated = count > 0;
+    if (count == 0)
+        return DT_OK;
+    for (int64_t first = 0; first < count; first += per_pass) {
+        double loss_sum;
+        int64_t counted;
+
+        for (int64_t row = 0; row < rows; row++) {
+            int64_t turn = first + row * session->world_size + session->rank;
+
+            fill_row(session, row, turn * all / count, turn < count);
+        }
+        DT_TRY(dt_session_load_batch(session, err));
+        DT_TRY(dt_model_evaluate(session->model, &session->batch, &loss_sum, &counted, err));
+        sums[0] += loss_sum;
+        sums[1] += (double)counted;
+    }
+    DT_TRY(session->comm.all_reduce_f64(&session->comm, sums, 2, err));
+    session->valid_loss = sums[0] / sums[1];
+out:
+    return st;
+}

@@ -1,0 +1,28 @@
+/* generate: text from a checkpoint, token by token.
+ *
+ * Purpose    shows what a run has learnt; any checkpoint, whatever ranks and strategy wrote it
+ * Window     the model sees at most its context: past that, the newest tokens
+ * Determinism  same checkpoint, prompt, seed and threads: same text
+ * Errors     DT_ERR_USAGE for a prompt with characters that the tokenizer lacks;
+ *            DT_ERR_UNSUPPORTED for a run on token ids, which have no text; DT_ERR_CORRUPT,
+ *            DT_ERR_NOT_FOUND from the checkpoint
+ */
+#ifndef DT_ENGINE_GENERATE_H
+#define DT_ENGINE_GENERATE_H
+
+#include "base/strbuf.h"
+#include "engine/sample.h"
+
+typedef struct dt_generate_options {
+    const char *checkpoint; /* directory */
+    const char *prompt;     /* "": starts at a line break, or at token 0 where there is none */
+    int64_t tokens;         /* how many to add */
+    int64_t threads;        /* 0: all cores */
+    dt_sampling sampling;
+} dt_generate_options;
+
+/* Adds the new text, without the prompt, to `out`. *step: of the checkpoint. */
+dt_status dt_generate(dt_strbuf *out, int64_t *step, const dt_generate_options *options,
+                      dt_error *err);
+
+#endif

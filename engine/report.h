@@ -1,0 +1,30 @@
+/* report: what a rank tells of its training, as the events of events.h.
+ *
+ * Every rank says ready, memory, phase and finished; rank 0 alone says metrics and checkpoints,
+ * which are the same on all.
+ */
+#ifndef DT_ENGINE_REPORT_H
+#define DT_ENGINE_REPORT_H
+
+#include "engine/session.h"
+
+/* Steps since the last metrics: their time leaves out evaluation and saving. */
+typedef struct dt_interval {
+    int64_t steps;
+    double seconds;
+} dt_interval;
+
+dt_status dt_report_start(dt_session *session, dt_error *err); /* memory, then ready */
+dt_status dt_report_phase(dt_session *session, const char *phase, dt_error *err);
+/* Resets the interval. */
+dt_status dt_report_step(dt_session *session, double learning_rate, double gradient_norm,
+                         dt_interval *interval, dt_error *err);
+dt_status dt_report_valid_loss(dt_session *session, dt_error *err);
+dt_status dt_report_checkpoint(dt_session *session, const char *directory, int64_t bytes,
+                               const char *digest, double seconds, dt_error *err);
+dt_status dt_report_checkpoint_failed(dt_session *session, const char *message, dt_error *err);
+dt_status dt_report_finished(dt_session *session, const char *reason, dt_error *err);
+/* Without a session: it may not have come that far. */
+dt_status dt_report_failed(dt_events *events, const dt_error *failure, dt_error *err);
+
+#endif

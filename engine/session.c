@@ -1,0 +1,173 @@
+#include "engine/session.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/config.h"
+#include "engine/measure.h"
+#include "recipes/memory.h"
+
+#include "base/banned.h"
+
+static dt_status open_device(dt_session *session, dt_error *err)
+{
+    const dt_plan_rank *place = &session->plan->ranks[session->rank];
+
+    if (strcmp(place->device, "cpu") != 0)
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED, "this dtrun-engine has no device '%s', only 'cpu'",
+                       place->device);
+    return dt_device_open_cpu(&session->device, (int)place->threads, err);
+}
+
+/* A resumed run keeps the tokenizer of its checkpoint, whatever the text has become. */
+static dt_status open_data(dt_session *session, const dt_checkpoint_info *resumed, dt_error *err)
+{
+    dt_tokenizer *fixed = NULL;
+    dt_status st = DT_OK;
+
+    if (resumed != NULL)
+        DT_TRY(dt_tokenizer_from_json(&fixed, resumed->tokenizer, err));
+    DT_TRY(dt_dataset_open(&session->dataset, session->recipe, fixed, err));
+    DT_TRY(dt_sampler_init(&session->sampler, session->dataset, session->recipe->batch.tokens,
+                           (uint64_t)session->recipe->seed, err));
+out:
+    dt_tokenizer_free(fixed);
+    return st;
+}
+
+static dt_status open_model(dt_session *session, dt_error *err)
+{
+    int64_t vocab = dt_tokenizer_vocab(dt_dataset_tokenizer(session->dataset));
+    int64_t free_bytes = dt_measure_free_memory();
+    const dt_plan *plan = session->plan;
+    dt_model_config config;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_config_train(&config, session->recipe, vocab, err));
+    /* For this rank alone: its neighbours may have taken theirs already. */
+    if (free_bytes > 0)
+        DT_TRY(dt_memory_check(session->recipe, vocab, 1, free_bytes,
+                               plan->node_names[plan->ranks[session->rank].node], err));
+    DT_TRY(dt_measure_matmul(&session->matmul_flops, &session->device, &config, err));
+    DT_TRY(dt_model_open(&session->model, &config, &session->device, err));
+out:
+    return st;
+}
+
+static dt_status open_batch(dt_session *session, dt_error *err)
+{
+    int64_t sequences = session->recipe->batch.sequences, tokens = session->recipe->batch.tokens;
+    size_t bytes = (size_t)(sequences * tokens) * sizeof(int32_t);
+    dt_batch *batch = &session->batch;
+    dt_status st = DT_OK;
+
+    session->inputs = calloc(1, bytes);
+    session->targets = calloc(1, bytes);
+    if (session->inputs == NULL || session->targets == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for a batch of %lld sequences of %lld tokens",
+                 (long long)sequences, (long long)tokens);
+    DT_TRY(dt_device_arena_open(&session->batch_memory, &session->device, 2 * bytes + 128, err));
+    batch->tokens = dt_tensor_2d(dt_device_arena_take(&session->batch_memory, bytes), DT_I32,
+                                 sequences, tokens);
+    batch->targets = dt_tensor_2d(dt_device_arena_take(&session->batch_memory, bytes), DT_I32,
+                                  sequences, tokens);
+    batch->seed = (uint64_t)session->recipe->seed;
+    batch->data_rank = (uint32_t)session->rank;
+out:
+    return st;
+}
+
+static dt_status open_strategy(dt_session *session, dt_error *err)
+{
+    dt_strategy_state *state = &session->state;
+
+    state->strategy = dt_strategy_find((int)session->recipe->strategy.kind);
+    state->model = session->model;
+    state->comm = &session->comm;
+    state->events = session->events;
+    state->bucket_mb = session->recipe->strategy.bucket_mb;
+    return state->strategy->setup(state, (uint64_t)session->recipe->seed, err);
+}
+
+static dt_status resume(dt_session *session, dt_checkpoint *checkpoint, dt_error *err)
+{
+    const dt_checkpoint_info *info = dt_checkpoint_get_info(checkpoint);
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_checkpoint_load(checkpoint, &session->state, err));
+    DT_TRY(dt_sampler_seek(&session->sampler, info->epoch, info->sample, err));
+    session->step = info->step;
+    session->loss = info->loss;
+    session->valid_loss = info->valid_loss;
+out:
+    return st;
+}
+
+dt_status dt_session_open(dt_session *out, const dt_plan *plan, int64_t rank, dt_events *events,
+                          dt_error *err)
+{
+    dt_checkpoint *checkpoint = NULL;
+    dt_status st = DT_OK;
+
+    memset(out, 0, sizeof(*out));
+    out->plan = plan;
+    out->recipe = &plan->recipe;
+    out->events = events;
+    out->rank = rank;
+    out->world_size = plan->world_size;
+    out->loss = out->valid_loss = NAN;
+    dt_arena_init(&out->arena, 0);
+
+    if (plan->resume_from[0] != '\0')
+        DT_TRY(dt_checkpoint_open(&checkpoint, plan->resume_from, err));
+    DT_TRY(open_device(out, err));
+    DT_TRY(open_data(out, checkpoint != NULL ? dt_checkpoint_get_info(checkpoint) : NULL, err));
+    DT_TRY(open_model(out, err));
+    DT_TRY(open_batch(out, err));
+    DT_TRY(dt_comm_open(&out->comm, events, "main", rank, plan->world_size, DT_COMM_TIMEOUT_SECONDS,
+                        err));
+    DT_TRY(open_strategy(out, err));
+    if (checkpoint != NULL)
+        DT_TRY(resume(out, checkpoint, err));
+out:
+    dt_checkpoint_close(checkpoint);
+    return st;
+}
+
+void dt_session_close(dt_session *session)
+{
+    if (session->state.strategy != NULL)
+        session->state.strategy->teardown(&session->state);
+    dt_comm_close(&session->comm);
+    dt_device_arena_close(&session->batch_memory);
+    free(session->inputs);
+    free(session->targets);
+    dt_model_close(session->model);
+    dt_sampler_release(&session->sampler);
+    dt_dataset_close(session->dataset);
+    dt_device_close(&session->device);
+    dt_arena_release(&session->arena);
+    memset(session, 0, sizeof(*session));
+}
+
+dt_status dt_session_load_batch(dt_session *session, dt_error *err)
+{
+    dt_batch *batch = &session->batch;
+    dt_device *device = &session->device;
+    dt_status st = DT_OK;
+
+    DT_TRY(device->copy_in(device, batch->tokens.data, session->inputs,
+                           dt_tensor_bytes(&batch->tokens), err));
+    DT_TRY(device->copy_in(device, batch->targets.data, session->targets,
+                           dt_tensor_bytes(&batch->targets), err));
+out:
+    return st;
+}
+
+int64_t dt_session_samples_per_step(const dt_session *session)
+{
+    return session->recipe->batch.sequences * session->recipe->batch.accumulate *
+           session->world_size;
+}

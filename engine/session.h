@@ -1,0 +1,53 @@
+/* session: everything that one rank holds while it trains, from the plan to the first step.
+ *
+ * Purpose    opens the parts in the order in which they need each other, and closes them in the
+ *            other: device, data, model, communicator, strategy, checkpoint that is resumed
+ * Ownership  owns all of it but plan and events
+ * Errors     what the parts say. A rank that fails here ends; the others learn it from the agent
+ */
+#ifndef DT_ENGINE_SESSION_H
+#define DT_ENGINE_SESSION_H
+
+#include "base/arena.h"
+#include "engine/comm/comm.h"
+#include "engine/data/data.h"
+#include "engine/device/device.h"
+#include "engine/events.h"
+#include "engine/model/model.h"
+#include "engine/strategy/strategy.h"
+#include "recipes/plan.h"
+
+typedef struct dt_session {
+    const dt_plan *plan;     /* borrowed */
+    const dt_recipe *recipe; /* the plan's */
+    dt_events *events;       /* borrowed */
+    int64_t rank, world_size;
+
+    dt_device device;
+    dt_dataset *dataset;
+    dt_sampler sampler;
+    dt_model *model;
+    dt_comm comm;
+    dt_strategy_state state;
+    dt_device_arena batch_memory;
+    dt_batch batch;
+    int32_t *inputs, *targets; /* host, (sequences, T) */
+    dt_arena arena;            /* of one checkpoint; reset by the next */
+
+    int64_t step;        /* steps done */
+    double loss;         /* of the last step; NaN before the first */
+    double valid_loss;   /* of the last evaluation; NaN before the first */
+    double matmul_flops; /* measured at the start */
+} dt_session;
+
+dt_status dt_session_open(dt_session *out, const dt_plan *plan, int64_t rank, dt_events *events,
+                          dt_error *err);
+void dt_session_close(dt_session *session); /* accepts a zeroed or half-built one */
+
+/* Copies inputs and targets to the device's batch. */
+dt_status dt_session_load_batch(dt_session *session, dt_error *err);
+
+/* Samples of one step, over all ranks and micro-steps. */
+int64_t dt_session_samples_per_step(const dt_session *session);
+
+#endif
