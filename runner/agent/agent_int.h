@@ -1,0 +1,129 @@
+/* agent_int: what the files of the agent share.
+ *
+ * One process, one loop, one struct. Who does what:
+ *   serve.c       lock, loop, timers, end of life       client.c      the supervisor's connection
+ *   start.c       `start`: plan → ranks                 rank.c        a rank's lines and its death
+ *   rendezvous.c  values in, everyone's values out      ending.c      TERM → KILL → released
+ *   recover.c     restarted on an existing journal
+ * and without the loop: command.c event.c journal.c process.c spawn.c tail.c text.c
+ *
+ * The ends of a node's life (ending.c):
+ *
+ *   NO ── a rank failed, or `stop` ──► TERM ── all gone, or the grace is over ──► KILL ──► DONE
+ *    └── all ranks exited, or a restarted agent ───────────────────────────────────┘
+ */
+#ifndef DT_AGENT_INT_H
+#define DT_AGENT_INT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "base/json.h"
+#include "runner/agent/command.h"
+#include "runner/agent/journal.h"
+#include "runner/agent/tail.h"
+#include "runner/channel/listener.h"
+#include "runner/channel/stream.h"
+
+typedef struct dt_agent dt_agent;
+
+typedef struct dt_agent_output {
+    struct dt_agent_rank *rank;
+    dt_stream *stream;
+    const char *name; /* "stdout", "stderr" */
+} dt_agent_output;
+
+typedef struct dt_agent_rank {
+    dt_agent *agent;
+    int64_t rank, local_rank, threads;
+    char device[32];
+    pid_t pid; /* 0: not started */
+    int64_t start_ticks;
+    bool running;      /* started, and its death not yet seen */
+    int wait_status;   /* from waitpid, between its death and its report */
+    bool failed_first; /* said `failed` for a reason of its own, not because of a peer */
+    dt_stream *channel;
+    dt_agent_output out, err;
+    dt_tail tail;
+} dt_agent_rank;
+
+typedef enum dt_ending { DT_ENDING_NO, DT_ENDING_TERM, DT_ENDING_KILL, DT_ENDING_DONE } dt_ending;
+
+struct dt_agent {
+    uv_loop_t loop;
+    const char *folder; /* absolute */
+    char *mark;         /* DTRUN_NODE_DIR=folder: in the environment of every process of the run */
+    char *run;          /* from the first attach; NULL before */
+    int64_t attempt;
+    dt_journal journal;
+    bool journal_full;          /* the last write failed, and it was said */
+    double quiet_since_seconds; /* neither ranks nor a supervisor since then */
+
+    bool started; /* a `start` was carried out, by this process or the one before it */
+    dt_agent_rank *ranks;
+    int64_t rank_count;
+
+    dt_ending ending;
+    double ending_deadline_seconds; /* of TERM, or of KILL */
+    const char *ending_reason;      /* "stopped", "peer_failed", "": for the ranks that it ends */
+
+    json_t *offers;  /* rendezvous: name → rank → value */
+    json_t *answers; /* rendezvous: name → values */
+
+    dt_listener *listener;
+    dt_stream *client;
+    bool attached;         /* the client said `attach` */
+    int64_t client_offset; /* of the journal: what the client got */
+    int64_t acknowledged;
+
+    uv_prepare_t before_wait;
+    uv_timer_t alive_timer, ending_timer;
+    uv_signal_t child_signal, stop_signals[2];
+};
+
+#define DT_AGENT_LOG_LINE_BYTES ((size_t)16384)
+
+/* --- serve.c */
+dt_status dt_agent_serve(const char *folder, dt_error *err);
+void dt_agent_quit(dt_agent *agent);
+
+/* --- connect.c: the bridge; returns when either side has ended */
+dt_status dt_agent_connect(const char *folder, bool start, dt_error *err);
+
+/* --- client.c */
+void dt_agent_client_take(void *context, int connection);
+void dt_agent_client_pump(dt_agent *agent); /* sends what of the journal is written and unsent */
+void dt_agent_client_send(dt_agent *agent, json_t *message); /* takes; nothing where none listens */
+void dt_agent_client_close(dt_agent *agent);
+
+/* --- start.c */
+dt_status dt_agent_start(dt_agent *agent, const dt_command *command, dt_error *err);
+
+/* --- rank.c */
+dt_status dt_agent_rank_follow(dt_agent_rank *rank, int channel, int out, int err_fd,
+                               dt_error *err);
+void dt_agent_rank_log(dt_agent_rank *rank, const char *stream, const char *text); /* clean text */
+void dt_agent_rank_not_started(dt_agent_rank *rank, const char *message);
+void dt_agent_ranks_reap(dt_agent *agent); /* everyone that died */
+void dt_agent_rank_release(dt_agent_rank *rank);
+bool dt_agent_ranks_running(const dt_agent *agent);
+
+/* --- rendezvous.c */
+void dt_agent_rendezvous_offer(dt_agent_rank *rank, const char *name, const char *value);
+dt_status dt_agent_rendezvous_answer(dt_agent *agent, const char *name, json_t *values,
+                                     dt_error *err);
+void dt_agent_rendezvous_tell_all(dt_agent *agent); /* to a client that just attached */
+
+/* --- ending.c */
+void dt_agent_ending_begin(dt_agent *agent, double grace_seconds, const char *reason);
+void dt_agent_ending_advance(dt_agent *agent); /* after a rank's death, and by its timer */
+
+/* --- recover.c: fills in what the journal tells, and ends what the agent before left */
+typedef struct dt_agent_past dt_agent_past;
+dt_agent_past *dt_agent_past_new(void);
+void dt_agent_past_free(dt_agent_past *past);
+void dt_agent_past_see(void *past, const json_t *event); /* a dt_journal_fn */
+void dt_agent_recover(dt_agent *agent, const dt_agent_past *past);
+
+#endif

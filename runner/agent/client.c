@@ -1,0 +1,225 @@
+/* client: the supervisor's connection, one at a time; a newer one takes over. */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/version.h"
+#include "runner/agent/agent_int.h"
+#include "runner/channel/protocol.h"
+
+#include "base/banned.h"
+
+#define QUEUE_BYTES ((size_t)256 << 10) /* unsent; the rest waits in the journal's file */
+
+void dt_agent_client_send(dt_agent *agent, json_t *message)
+{
+    dt_strbuf line;
+
+    if (agent->client != NULL && agent->attached) {
+        dt_strbuf_init(&line);
+        dt_json_write(&line, message);
+        dt_strbuf_add_char(&line, '\n');
+        dt_stream_send(agent->client, line.data, line.length);
+        dt_strbuf_release(&line);
+    }
+    json_decref(message);
+}
+
+static void refuse(dt_agent *agent, const char *why)
+{
+    bool attached = agent->attached;
+
+    dt_log_warn("a command was refused: %s", why);
+    agent->attached = true; /* whoever speaks is told, attached or not */
+    dt_agent_client_send(agent, json_pack("{s:s, s:s}", "event", "error", "message", why));
+    agent->attached = attached;
+}
+
+void dt_agent_client_pump(dt_agent *agent)
+{
+    dt_error err = DT_ERROR_INIT;
+    dt_strbuf lines;
+
+    if (agent->client == NULL || !agent->attached)
+        return;
+    dt_strbuf_init(&lines);
+    while (agent->client_offset < agent->journal.whole_bytes &&
+           dt_stream_queued_bytes(agent->client) < QUEUE_BYTES) {
+        if (dt_journal_read(&agent->journal, agent->client_offset, QUEUE_BYTES / 4, &lines, &err) !=
+                DT_OK ||
+            lines.length == 0) {
+            refuse(agent, err.message);
+            dt_agent_client_close(agent);
+            break;
+        }
+        agent->client_offset += (int64_t)lines.length;
+        dt_stream_send(agent->client, lines.data, lines.length);
+    }
+    dt_strbuf_release(&lines);
+}
+
+static const char *state_name(const dt_agent *agent)
+{
+    if (agent->ending == DT_ENDING_DONE)
+        return "released";
+    return agent->started || agent->ending != DT_ENDING_NO ? "running" : "idle";
+}
+
+static void say_hello(dt_agent *agent)
+{
+    char host[256] = "";
+
+    gethostname(host, sizeof(host) - 1);
+    dt_agent_client_send(agent,
+                         json_pack("{s:s, s:i, s:s, s:s, s:I, s:s, s:I, s:I, s:I, s:s, s:I}",
+                                   "event", "hello", "protocol", DT_PROTOCOL_VERSION, "version",
+                                   DT_VERSION, "host", host, "pid", (json_int_t)getpid(), "run",
+                                   agent->run, "attempt", (json_int_t)agent->attempt,
+                                   "next_sequence", (json_int_t)agent->journal.next_sequence,
+                                   "acknowledged", (json_int_t)agent->acknowledged, "state",
+                                   state_name(agent), "time_ms", (json_int_t)dt_clock_wall_ms()));
+}
+
+static dt_status do_attach(dt_agent *agent, const dt_command *command, dt_error *err)
+{
+    dt_status st;
+
+    if (command->protocol != DT_PROTOCOL_VERSION)
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                       "this agent speaks protocol %d, and not %lld: use a dtrun and an agent of "
+                       "the same version",
+                       DT_PROTOCOL_VERSION, (long long)command->protocol);
+    if (agent->run != NULL &&
+        (strcmp(agent->run, command->run) != 0 || agent->attempt != command->attempt))
+        return DT_FAIL(err, DT_ERR_BUSY, "this agent serves run '%s', attempt %lld", agent->run,
+                       (long long)agent->attempt);
+    st = dt_journal_offset(&agent->journal, command->from, &agent->client_offset, err);
+    if (st != DT_OK)
+        return st;
+    if (agent->run == NULL) {
+        agent->run = strdup(command->run);
+        DT_ASSERT(agent->run != NULL);
+        agent->attempt = command->attempt;
+    }
+    agent->attached = true;
+    say_hello(agent);
+    dt_agent_rendezvous_tell_all(agent);
+    dt_agent_client_pump(agent);
+    return DT_OK;
+}
+
+static dt_status do_start(dt_agent *agent, const dt_command *command, dt_error *err)
+{
+    return dt_agent_start(agent, command, err);
+}
+
+static dt_status do_rendezvous(dt_agent *agent, const dt_command *command, dt_error *err)
+{
+    return dt_agent_rendezvous_answer(agent, command->name, command->values, err);
+}
+
+static dt_status do_signal(dt_agent *agent, const dt_command *command, dt_error *err)
+{
+    bool found = false;
+
+    for (int64_t i = 0; i < agent->rank_count; i++) {
+        dt_agent_rank *rank = &agent->ranks[i];
+        if (!rank->running || (command->rank != -1 && command->rank != rank->rank))
+            continue;
+        found = true;
+        kill(rank->pid, (int)command->signal);
+    }
+    return found ? DT_OK
+                 : DT_FAIL(err, DT_ERR_NOT_FOUND, "signal: no such rank is running on this node");
+}
+
+static dt_status do_stop(dt_agent *agent, const dt_command *command, dt_error *err)
+{
+    dt_agent_ending_begin(agent, command->grace_seconds, "stopped");
+    dt_agent_ending_advance(agent);
+    return DT_OK;
+}
+
+static dt_status do_ack(dt_agent *agent, const dt_command *command, dt_error *err)
+{
+    if (command->sequence > agent->journal.next_sequence)
+        return DT_FAIL(err, DT_ERR_CORRUPT, "ack: %lld is beyond the end of the journal",
+                       (long long)command->sequence);
+    if (command->sequence > agent->acknowledged)
+        agent->acknowledged = command->sequence;
+    return DT_OK;
+}
+
+static dt_status do_bye(dt_agent *agent, const dt_command *command, dt_error *err)
+{
+    if (agent->ending != DT_ENDING_DONE && agent->started)
+        return DT_FAIL(err, DT_ERR_BUSY, "bye: the ranks are not released yet");
+    dt_agent_quit(agent);
+    return DT_OK;
+}
+
+static dt_status (*const actions[DT_COMMAND_KIND_COUNT])(dt_agent *, const dt_command *,
+                                                         dt_error *) = {
+    [DT_COMMAND_ATTACH] = do_attach,
+    [DT_COMMAND_START] = do_start,
+    [DT_COMMAND_RENDEZVOUS] = do_rendezvous,
+    [DT_COMMAND_SIGNAL] = do_signal,
+    [DT_COMMAND_STOP] = do_stop,
+    [DT_COMMAND_ACK] = do_ack,
+    [DT_COMMAND_BYE] = do_bye,
+};
+
+static void on_line(void *context, const char *text, size_t length, bool cut)
+{
+    dt_agent *agent = context;
+    dt_error err = DT_ERROR_INIT;
+    dt_command command = {0};
+
+    if (cut) {
+        refuse(agent, "a command longer than 1 MiB");
+        return;
+    }
+    if (dt_command_parse(&command, text, length, &err) == DT_OK) {
+        if (!agent->attached && command.kind != DT_COMMAND_ATTACH)
+            DT_FAIL(&err, DT_ERR_USAGE, "'attach' comes first");
+        else
+            actions[command.kind](agent, &command, &err);
+    }
+    dt_command_release(&command);
+    if (err.code != DT_OK)
+        refuse(agent, err.message);
+}
+
+static void on_drained(void *context)
+{
+    dt_agent_client_pump(context);
+}
+
+static void on_ended(void *context, const char *why)
+{
+    dt_agent_client_close(context);
+}
+
+void dt_agent_client_close(dt_agent *agent)
+{
+    dt_stream_close(agent->client);
+    agent->client = NULL;
+    agent->attached = false;
+}
+
+void dt_agent_client_take(void *context, int connection)
+{
+    static const dt_stream_calls calls = {
+        .line = on_line, .drained = on_drained, .ended = on_ended};
+    dt_agent *agent = context;
+    dt_error err = DT_ERROR_INIT;
+
+    dt_agent_client_close(agent);
+    if (dt_stream_open(&agent->client, &agent->loop, connection, DT_PROTOCOL_MAX_LINE_BYTES, &calls,
+                       agent, &err) != DT_OK)
+        dt_log_error("%s", err.message);
+}

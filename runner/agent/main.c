@@ -1,0 +1,41 @@
+/* dtrun-agent: owns the processes of one run, attempt and node (runner/PROTOCOL.md). */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/version.h"
+#include "runner/agent/agent_int.h"
+
+#include "base/banned.h"
+
+static const char usage[] =
+    "usage: dtrun-agent connect DIR [--start]   bridge stdin and stdout to the agent in DIR\n"
+    "       dtrun-agent serve DIR               be that agent\n"
+    "       dtrun-agent --version\n"
+    "It is started by dtrun; people need not call it.\n";
+
+static int finish(dt_status st, const dt_error *err)
+{
+    if (st != DT_OK)
+        fprintf(stderr, "dtrun-agent: %s\n", err->message);
+    return st == DT_OK ? 0 : 3;
+}
+
+int main(int argc, char **argv)
+{
+    dt_error err = DT_ERROR_INIT;
+
+    dt_log_init("agent");
+    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+        printf("dtrun-agent %s (%s)\n", DT_VERSION, DT_COMMIT);
+        return 0;
+    }
+    if (argc == 3 && strcmp(argv[1], "serve") == 0)
+        return finish(dt_agent_serve(argv[2], &err), &err);
+    if (argc >= 3 && argc <= 4 && strcmp(argv[1], "connect") == 0 &&
+        (argc == 3 || strcmp(argv[3], "--start") == 0))
+        return finish(dt_agent_connect(argv[2], argc == 4, &err), &err);
+    fputs(usage, stderr);
+    return 2;
+}

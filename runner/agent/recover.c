@@ -1,0 +1,108 @@
+/* recover: an agent on a journal that another one began.
+ *
+ * The ranks died with the agent that started them (spawn.h); what they left behind, and a rank
+ * that is somehow alive, is ended here. Then the journal says so, and is served.
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "runner/agent/agent_int.h"
+#include "runner/agent/process.h"
+
+#include "base/banned.h"
+
+typedef struct past_rank {
+    int64_t rank, pid, start_ticks;
+    bool exited;
+} past_rank;
+
+struct dt_agent_past {
+    past_rank *ranks;
+    size_t count;
+    bool any_started, stopping, released;
+};
+
+dt_agent_past *dt_agent_past_new(void)
+{
+    dt_agent_past *past = calloc(1, sizeof(*past));
+
+    DT_ASSERT(past != NULL);
+    return past;
+}
+
+void dt_agent_past_free(dt_agent_past *past)
+{
+    free(past->ranks);
+    free(past);
+}
+
+static void see_started(dt_agent_past *past, const json_t *event)
+{
+    past_rank rank = {0};
+
+    if (dt_json_get_int(&rank.rank, event, "rank", "journal", NULL) != DT_OK ||
+        dt_json_get_int(&rank.pid, event, "pid", "journal", NULL) != DT_OK ||
+        dt_json_get_int(&rank.start_ticks, event, "start_ticks", "journal", NULL) != DT_OK)
+        return;
+    past->ranks = realloc(past->ranks, (past->count + 1) * sizeof(past->ranks[0]));
+    DT_ASSERT(past->ranks != NULL);
+    past->ranks[past->count++] = rank;
+}
+
+static void see_exited(dt_agent_past *past, const json_t *event)
+{
+    int64_t rank;
+
+    if (dt_json_get_int(&rank, event, "rank", "journal", NULL) != DT_OK)
+        return;
+    for (size_t i = 0; i < past->count; i++)
+        past->ranks[i].exited = past->ranks[i].exited || past->ranks[i].rank == rank;
+}
+
+void dt_agent_past_see(void *context, const json_t *event)
+{
+    dt_agent_past *past = context;
+    const char *kind = json_string_value(json_object_get(event, "event"));
+
+    if (kind == NULL)
+        return;
+    if (strcmp(kind, "started") == 0)
+        see_started(past, event);
+    if (strcmp(kind, "exited") == 0)
+        see_exited(past, event);
+    past->any_started =
+        past->any_started || strcmp(kind, "started") == 0 || strcmp(kind, "exited") == 0;
+    past->stopping = past->stopping || strcmp(kind, "stopping") == 0;
+    past->released = past->released || strcmp(kind, "released") == 0;
+}
+
+void dt_agent_recover(dt_agent *agent, const dt_agent_past *past)
+{
+    agent->started = past->any_started;
+    if (past->released) {
+        agent->ending = DT_ENDING_DONE;
+        return;
+    }
+    for (size_t i = 0; i < past->count; i++) {
+        const past_rank *rank = &past->ranks[i];
+
+        if (rank->exited)
+            continue;
+        dt_process_signal((pid_t)rank->pid, rank->start_ticks, SIGKILL);
+        dt_log_warn("rank %lld was running when the agent before this one was lost",
+                    (long long)rank->rank);
+        dt_journal_add(&agent->journal,
+                       json_pack("{s:s, s:I, s:n, s:n, s:s, s:s, s:[]}", "event", "exited", "rank",
+                                 (json_int_t)rank->rank, "code", "signal", "signal_name", "",
+                                 "reason", "agent_lost", "lines"));
+    }
+    if (past->any_started || past->stopping) {
+        agent->ending = DT_ENDING_TERM; /* whose grace is over */
+        agent->ending_reason = "agent_lost";
+        agent->ending_deadline_seconds = 0;
+        dt_agent_ending_advance(agent);
+    }
+}

@@ -1,0 +1,175 @@
+/* serve: the agent proper, from its lock to its last breath. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "runner/agent/agent_int.h"
+#include "runner/channel/detach.h"
+#include "runner/channel/protocol.h"
+
+#include "base/banned.h"
+
+/* With neither ranks nor a supervisor it leaves: `connect --start` begins anew on the journal. */
+#define QUIET_MAX_SECONDS 600.0
+#define SHUTDOWN_SECONDS  30.0 /* the grace of the ranks when the agent itself gets SIGTERM */
+
+void dt_agent_quit(dt_agent *agent)
+{
+    uv_stop(&agent->loop);
+}
+
+/* Before the loop sleeps: what happened goes to the file, and from there to the supervisor. */
+static void on_before_wait(uv_prepare_t *prepare)
+{
+    dt_agent *agent = prepare->data;
+    dt_error err = DT_ERROR_INIT;
+
+    if (dt_journal_flush(&agent->journal, &err) == DT_OK) {
+        agent->journal_full = false;
+    } else if (!agent->journal_full) {
+        agent->journal_full = true; /* tried again whenever the loop turns, told once */
+        dt_log_error("%s", err.message);
+        dt_agent_client_send(agent,
+                             json_pack("{s:s, s:s}", "event", "error", "message", err.message));
+    }
+    dt_agent_client_pump(agent);
+}
+
+static void on_alive(uv_timer_t *timer)
+{
+    dt_agent *agent = timer->data;
+    double now = dt_clock_monotonic_seconds();
+    bool working = agent->started && agent->ending != DT_ENDING_DONE;
+
+    dt_agent_client_send(agent, json_pack("{s:s, s:I}", "event", "alive", "time_ms",
+                                          (json_int_t)dt_clock_wall_ms()));
+    if (agent->client != NULL || working)
+        agent->quiet_since_seconds = now;
+    if (now - agent->quiet_since_seconds > QUIET_MAX_SECONDS) {
+        dt_log_info("nobody has asked for anything for a while: leaving");
+        dt_agent_quit(agent);
+    }
+}
+
+static void on_child(uv_signal_t *handle, int number)
+{
+    dt_agent_ranks_reap(handle->data);
+}
+
+static void on_stop_signal(uv_signal_t *handle, int number)
+{
+    dt_agent *agent = handle->data;
+
+    dt_log_warn("signal %d: the ranks are told to stop", number);
+    dt_agent_ending_begin(agent, SHUTDOWN_SECONDS, "agent_stopped");
+    dt_agent_ending_advance(agent);
+}
+
+static void loop_init(dt_agent *agent)
+{
+    static const int stops[] = {SIGTERM, SIGINT};
+    uint64_t alive_ms = (uint64_t)(DT_PROTOCOL_ALIVE_SECONDS * 1e3);
+
+    uv_prepare_init(&agent->loop, &agent->before_wait);
+    uv_timer_init(&agent->loop, &agent->alive_timer);
+    uv_timer_init(&agent->loop, &agent->ending_timer);
+    uv_signal_init(&agent->loop, &agent->child_signal);
+    agent->before_wait.data = agent->alive_timer.data = agent->ending_timer.data = agent;
+    agent->child_signal.data = agent;
+    uv_prepare_start(&agent->before_wait, on_before_wait);
+    uv_timer_start(&agent->alive_timer, on_alive, alive_ms, alive_ms);
+    uv_signal_start(&agent->child_signal, on_child, SIGCHLD);
+    for (size_t i = 0; i < 2; i++) {
+        uv_signal_init(&agent->loop, &agent->stop_signals[i]);
+        agent->stop_signals[i].data = agent;
+        uv_signal_start(&agent->stop_signals[i], on_stop_signal, stops[i]);
+    }
+}
+
+static void close_handle(uv_handle_t *handle, void *unused)
+{
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+static void loop_release(dt_agent *agent)
+{
+    dt_agent_client_close(agent);
+    dt_listener_close(agent->listener);
+    for (int64_t i = 0; i < agent->rank_count; i++)
+        dt_agent_rank_release(&agent->ranks[i]);
+    uv_walk(&agent->loop, close_handle, NULL);
+    uv_run(&agent->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&agent->loop);
+}
+
+static void agent_release(dt_agent *agent)
+{
+    dt_journal_close(&agent->journal);
+    json_decref(agent->offers);
+    json_decref(agent->answers);
+    free(agent->ranks);
+    free(agent->run);
+    free(agent->mark);
+}
+
+static dt_status journal_open(dt_agent *agent, dt_agent_past *past, dt_error *err)
+{
+    return dt_journal_open(&agent->journal, "journal.jsonl", dt_agent_past_see, past, err);
+}
+
+dt_status dt_agent_serve(const char *folder, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_agent_past *past = dt_agent_past_new();
+    dt_agent agent;
+    char absolute[PATH_MAX];
+    int lock = -1;
+
+    memset(&agent, 0, sizeof(agent));
+    agent.journal.fd = -1;
+    dt_strbuf_init(&agent.journal.pending);
+    agent.offers = json_object();
+    agent.answers = json_object();
+    agent.ending_reason = "";
+    agent.quiet_since_seconds = dt_clock_monotonic_seconds();
+    uv_loop_init(&agent.loop);
+    if (realpath(folder, absolute) == NULL || chdir(absolute) != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot use the folder '%s': %s", folder, strerror(errno));
+    agent.folder = absolute;
+    if (asprintf(&agent.mark, "DTRUN_NODE_DIR=%s", absolute) < 0) {
+        agent.mark = NULL;
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    }
+    DT_TRY(dt_file_lock(&lock, "agent.lock", err));
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot become the reaper of the ranks: %s", strerror(errno));
+    signal(SIGPIPE, SIG_IGN);
+    loop_init(&agent);
+    DT_TRY(journal_open(&agent, past, err));
+    dt_agent_recover(&agent, past);
+    DT_TRY(dt_listener_open(&agent.listener, &agent.loop, ".", "agent.sock", dt_agent_client_take,
+                            &agent, err));
+    dt_detach_ready(DT_OK, NULL);
+    uv_run(&agent.loop, UV_RUN_DEFAULT);
+    dt_journal_flush(&agent.journal, NULL);
+    unlink("agent.sock");
+out:
+    if (st != DT_OK)
+        dt_detach_ready(st, err);
+    loop_release(&agent);
+    agent_release(&agent);
+    dt_agent_past_free(past);
+    if (lock >= 0)
+        close(lock);
+    return st;
+}

@@ -1,0 +1,124 @@
+#define _GNU_SOURCE
+#include "runner/channel/detach.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/strbuf.h"
+
+#include "base/banned.h"
+
+#define READY_VARIABLE "DTRUN_READY_FD"
+#define REPORT_BYTES   4096
+
+void dt_detach_ready(dt_status st, const dt_error *err)
+{
+    const char *number = getenv(READY_VARIABLE);
+    char report[REPORT_BYTES];
+    long fd;
+    int length;
+
+    if (number == NULL)
+        return;
+    fd = strtol(number, NULL, 10);
+    unsetenv(READY_VARIABLE);
+    length = snprintf(report, sizeof(report), "%d %s", (int)st, st == DT_OK ? "" : err->message);
+    if (fd > STDERR_FILENO && length > 0) {
+        dt_file_write_all((int)fd, report, strlen(report), NULL);
+        close((int)fd);
+    }
+}
+
+/* In the grandchild: never returns. */
+static void become(const char *const *argv, const char *log_path, int ready)
+{
+    char number[16];
+    int log, nothing;
+    sigset_t none;
+
+    nothing = open("/dev/null", O_RDONLY);
+    log = open(log_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    if (nothing < 0 || log < 0 || dup2(nothing, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0) {
+        dprintf(ready, "%d cannot open '%s': %s", (int)DT_ERR_IO, log_path, strerror(errno));
+        _exit(127);
+    }
+    close(nothing);
+    close(log);
+    fcntl(ready, F_SETFD, 0);
+    snprintf(number, sizeof(number), "%d", ready);
+    setenv(READY_VARIABLE, number, 1);
+    signal(SIGPIPE, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execv(argv[0], (char *const *)argv);
+    dprintf(ready, "%d cannot run '%s': %s", (int)DT_ERR_IO, argv[0], strerror(errno));
+    _exit(127);
+}
+
+static dt_status wait_for_report(int ready, const char *const *argv, const char *log_path,
+                                 double timeout_seconds, dt_error *err)
+{
+    double deadline = dt_clock_monotonic_seconds() + timeout_seconds;
+    char report[REPORT_BYTES], *text;
+    size_t length = 0;
+    long code;
+
+    for (;;) {
+        double left = deadline - dt_clock_monotonic_seconds();
+        struct pollfd waiting = {ready, POLLIN, 0};
+        ssize_t got;
+
+        if (left <= 0 || poll(&waiting, 1, (int)(left * 1e3) + 1) == 0)
+            return DT_FAIL(err, DT_ERR_TIMEOUT, "'%s %s' was not ready within %.0f s: see '%s'",
+                           argv[0], argv[1] != NULL ? argv[1] : "", timeout_seconds, log_path);
+        got = read(ready, report + length, sizeof(report) - 1 - length);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            break;
+        length += (size_t)got;
+    }
+    report[length] = '\0';
+    code = strtol(report, &text, 10);
+    if (text == report || code < 0 || code >= DT_STATUS_COUNT)
+        return DT_FAIL(err, DT_ERR_IO, "'%s %s' ended before it was ready: see '%s'", argv[0],
+                       argv[1] != NULL ? argv[1] : "", log_path);
+    return code == DT_OK ? DT_OK : DT_FAIL(err, (dt_status)code, "%s", text + (*text == ' '));
+}
+
+dt_status dt_detach_start(const char *const *argv, const char *log_path, double timeout_seconds,
+                          dt_error *err)
+{
+    dt_status st;
+    int ready[2], ended;
+    pid_t child;
+
+    if (pipe2(ready, O_CLOEXEC) != 0)
+        return DT_FAIL(err, DT_ERR_IO, "cannot make a pipe: %s", strerror(errno));
+    child = fork();
+    if (child == 0) {
+        setsid();
+        if (fork() == 0)
+            become(argv, log_path, ready[1]);
+        _exit(0);
+    }
+    close(ready[1]);
+    if (child < 0) {
+        st = DT_FAIL(err, DT_ERR_IO, "cannot start a process: %s", strerror(errno));
+    } else {
+        while (waitpid(child, &ended, 0) < 0 && errno == EINTR)
+            ;
+        st = wait_for_report(ready[0], argv, log_path, timeout_seconds, err);
+    }
+    close(ready[0]);
+    return st;
+}
