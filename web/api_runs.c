@@ -1,0 +1,158 @@
+/* api_runs: the list of runs, one run with its attempts and ranks, its recipe, the health check. */
+#include <string.h>
+
+#include "web/request.h"
+#include "web/run_json.h"
+
+#include "base/banned.h"
+
+#define RUNS_DEFAULT 200
+#define RUNS_MOST    1000
+
+dt_status dt_web_runs(dt_web_request *request, dt_web_reply *reply, dt_error *err)
+{
+    const char *wanted = dt_web_argument(request, "state");
+    int64_t count, limit;
+    dt_run_state state;
+    json_t *list = json_array();
+    dt_run *runs;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_web_argument_int(&limit, request, "limit", RUNS_DEFAULT, 1, RUNS_MOST, err));
+    if (wanted != NULL && !dt_run_state_parse(&state, wanted))
+        DT_THROW(err, DT_ERR_USAGE, "'state': '%.32s' is not a state of a run", wanted);
+    DT_TRY(dt_store_run_list(request->store, &runs, &count, wanted != NULL ? (int)state : -1, limit,
+                             request->arena, err));
+    for (int64_t i = 0; i < count; i++)
+        json_array_append_new(list, dt_web_run_json(&runs[i], request->now_ms));
+    st = dt_web_reply_json(
+        reply, 200, json_pack("{sI sO}", "time_ms", (json_int_t)request->now_ms, "runs", list),
+        err);
+out:
+    json_decref(list);
+    return st;
+}
+
+static json_t *attempts_json(const dt_attempt *attempts, int64_t count)
+{
+    json_t *list = json_array();
+
+    for (int64_t i = 0; i < count; i++) {
+        const dt_attempt *a = &attempts[i];
+
+        json_array_append_new(
+            list,
+            json_pack("{sI ss sI so so so so so}", "attempt", (json_int_t)a->attempt, "state",
+                      dt_run_state_name(a->state), "start_step", (json_int_t)a->start_step,
+                      "created_ms", dt_web_time_json(a->created_ms), "started_ms",
+                      dt_web_time_json(a->started_ms), "ended_ms", dt_web_time_json(a->ended_ms),
+                      "exit_code", a->exit_code >= 0 ? json_integer(a->exit_code) : json_null(),
+                      "reason", dt_web_string_json(a->reason)));
+    }
+    return list;
+}
+
+static json_t *ranks_json(const dt_rank *ranks, int64_t count, int64_t node)
+{
+    json_t *list = json_array();
+
+    for (int64_t i = 0; i < count; i++) {
+        const dt_rank *r = &ranks[i];
+
+        if (r->node != node)
+            continue;
+        json_array_append_new(
+            list,
+            json_pack("{sI so so so so so}", "rank", (json_int_t)r->rank, "pid",
+                      r->pid > 0 ? json_integer(r->pid) : json_null(), "device",
+                      dt_web_string_json(r->device), "state", dt_web_string_json(r->state),
+                      "exit_code", r->exit_code >= 0 ? json_integer(r->exit_code) : json_null(),
+                      "exit_signal",
+                      r->exit_signal > 0 ? json_integer(r->exit_signal) : json_null()));
+    }
+    return list;
+}
+
+static dt_status nodes_json(json_t *list, dt_web_request *request, const dt_run *run, dt_error *err)
+{
+    int64_t node_count, rank_count;
+    dt_status st = DT_OK;
+    dt_node *nodes;
+    dt_rank *ranks;
+
+    DT_TRY(dt_store_node_list(request->store, &nodes, &node_count, run->id, run->attempt,
+                              request->arena, err));
+    DT_TRY(dt_store_rank_list(request->store, &ranks, &rank_count, run->id, run->attempt,
+                              request->arena, err));
+    for (int64_t i = 0; i < node_count; i++)
+        json_array_append_new(list, json_pack("{sI so so so}", "node", (json_int_t)nodes[i].node,
+                                              "host", dt_web_string_json(nodes[i].name), "state",
+                                              dt_web_string_json(nodes[i].state), "ranks",
+                                              ranks_json(ranks, rank_count, nodes[i].node)));
+out:
+    return st;
+}
+
+dt_status dt_web_run_view(dt_web_request *request, dt_web_reply *reply, dt_error *err)
+{
+    json_t *nodes = json_array(), *names = json_array(), *run_json;
+    int64_t attempt_count, name_count;
+    dt_attempt *attempts;
+    const char **metrics;
+    dt_status st = DT_OK;
+    dt_run run;
+
+    DT_TRY(dt_web_run(&run, request, err));
+    DT_TRY(dt_store_attempt_list(request->store, &attempts, &attempt_count, run.id, request->arena,
+                                 err));
+    DT_TRY(
+        dt_store_metric_names(request->store, &metrics, &name_count, run.id, request->arena, err));
+    DT_TRY(nodes_json(nodes, request, &run, err));
+    for (int64_t i = 0; i < name_count; i++)
+        json_array_append_new(names, dt_web_string_json(metrics[i]));
+    run_json = dt_web_run_json(&run, request->now_ms);
+    json_object_set_new(run_json, "eta_seconds",
+                        dt_json_number(dt_web_eta_seconds(
+                            &run, attempts[attempt_count - 1].start_step, request->now_ms)));
+    st = dt_web_reply_json(reply, 200,
+                           json_pack("{sI so so sO sO}", "time_ms", (json_int_t)request->now_ms,
+                                     "run", run_json, "attempts",
+                                     attempts_json(attempts, attempt_count), "nodes", nodes,
+                                     "metrics", names),
+                           err);
+out:
+    json_decref(nodes);
+    json_decref(names);
+    return st;
+}
+
+dt_status dt_web_recipe(dt_web_request *request, dt_web_reply *reply, dt_error *err)
+{
+    json_t *resolved;
+    dt_status st;
+    dt_run run;
+
+    st = dt_web_run(&run, request, err);
+    if (st != DT_OK)
+        return st;
+    if (dt_json_parse(&resolved, run.recipe_json, strlen(run.recipe_json), "recipe", NULL) != DT_OK)
+        resolved = json_null(); /* the recipe as written is still worth showing */
+    return dt_web_reply_json(reply, 200,
+                             json_pack("{so so so so so}", "run", dt_web_string_json(run.id),
+                                       "path", dt_web_string_json(run.recipe_path), "hash",
+                                       dt_web_string_json(run.recipe_hash), "text",
+                                       dt_web_string_json(run.recipe_text), "resolved", resolved),
+                             err);
+}
+
+dt_status dt_web_health(dt_web_request *request, dt_web_reply *reply, dt_error *err)
+{
+    int64_t count;
+    dt_run *runs;
+    dt_status st;
+
+    st = dt_store_run_list(request->store, &runs, &count, -1, 1, request->arena, err);
+    if (st != DT_OK)
+        return st;
+    return dt_web_reply_json(reply, 200, json_pack("{ss}", "status", "ok"), err);
+}

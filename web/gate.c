@@ -1,0 +1,42 @@
+#include "web/gate.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/banned.h"
+
+/* "localhost:8642" and its like; without the port where that is HTTP's own. */
+static bool host_is_ours(const char *host, int port, const char *address)
+{
+    const char *names[] = {"localhost", "127.0.0.1", "[::1]", address};
+    char wanted[64];
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        snprintf(wanted, sizeof(wanted), "%s:%d", names[i], port);
+        if (strcasecmp(host, wanted) == 0 || (port == 80 && strcasecmp(host, names[i]) == 0))
+            return true;
+    }
+    return false;
+}
+
+int dt_web_gate(const char *method, const char *host, int host_count, const char *origin, int port,
+                const char *address, const char **reason)
+{
+    if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0) {
+        *reason = "this page only reads: use GET or HEAD";
+        return 405;
+    }
+    if (host == NULL || host_count != 1 || !host_is_ours(host, port, address)) {
+        *reason = "the Host header does not name this machine: use http://localhost with the "
+                  "server's own port (when forwarding it by ssh, the same port on both sides)";
+        return 403;
+    }
+    if (origin != NULL &&
+        (strncmp(origin, "http://", 7) != 0 || !host_is_ours(origin + 7, port, address))) {
+        *reason = "pages of other sites may not read this one";
+        return 403;
+    }
+    return 0;
+}

@@ -1,0 +1,108 @@
+#define _GNU_SOURCE
+#include "web/listen.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/banned.h"
+
+#define BACKLOG 64
+
+typedef union any_address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+} any_address;
+
+static dt_status port_parse(int *out, const char *text, const char *whole, dt_error *err)
+{
+    char *end;
+    long port;
+
+    errno = 0;
+    port = strtol(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || port > 65535)
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "cannot listen on '%s': '%s' is not a port (a number up to 65535)", whole,
+                       text);
+    *out = (int)port;
+    return DT_OK;
+}
+
+/* "HOST:PORT" to an address, its length and its text. */
+static dt_status address_parse(any_address *address, socklen_t *length, dt_web_listener *out,
+                               const char *text, dt_error *err)
+{
+    const char *colon = strrchr(text, ':');
+    char host[48];
+    dt_status st;
+
+    if (colon == NULL ||
+        snprintf(host, sizeof(host), "%.*s", (int)(colon - text), text) >= (int)sizeof(host))
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "cannot listen on '%s': expected an address and a port, as in "
+                       "127.0.0.1:8642",
+                       text);
+    st = port_parse(&out->port, colon + 1, text, err);
+    if (st != DT_OK)
+        return st;
+    if (strcmp(host, "localhost") == 0)
+        snprintf(host, sizeof(host), "127.0.0.1");
+    memset(address, 0, sizeof(*address));
+    snprintf(out->address, sizeof(out->address), "%s", host);
+    if (strcmp(host, "[::1]") == 0) {
+        address->v6.sin6_family = AF_INET6;
+        address->v6.sin6_port = htons((uint16_t)out->port);
+        address->v6.sin6_addr = in6addr_loopback;
+        *length = sizeof(address->v6);
+        return DT_OK;
+    }
+    address->v4.sin_family = AF_INET;
+    address->v4.sin_port = htons((uint16_t)out->port);
+    *length = sizeof(address->v4);
+    if (inet_pton(AF_INET, host, &address->v4.sin_addr) != 1 ||
+        ntohl(address->v4.sin_addr.s_addr) >> 24 != 127)
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "cannot listen on '%s': only this machine's own addresses (127.0.0.1, "
+                       "[::1], localhost) are served; from elsewhere use 'ssh -L'",
+                       text);
+    return DT_OK;
+}
+
+dt_status dt_web_listen(dt_web_listener *out, const char *text, dt_error *err)
+{
+    any_address address;
+    socklen_t length;
+    dt_status st;
+    int on = 1;
+
+    out->fd = -1;
+    st = address_parse(&address, &length, out, text, err);
+    if (st != DT_OK)
+        return st;
+    out->fd = socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (out->fd >= 0 && setsockopt(out->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
+        bind(out->fd, &address.any, length) == 0 && listen(out->fd, BACKLOG) == 0 &&
+        getsockname(out->fd, &address.any, &length) == 0) {
+        out->port =
+            ntohs(address.any.sa_family == AF_INET6 ? address.v6.sin6_port : address.v4.sin_port);
+        return DT_OK;
+    }
+    if (errno == EADDRINUSE)
+        st = DT_FAIL(err, DT_ERR_BUSY,
+                     "cannot listen on '%s': the port is taken, perhaps by another 'dtrun serve' "
+                     "(give another port, or 0 for any)",
+                     text);
+    else
+        st = DT_FAIL(err, DT_ERR_IO, "cannot listen on '%s': %s", text, strerror(errno));
+    if (out->fd >= 0)
+        close(out->fd);
+    out->fd = -1;
+    return st;
+}

@@ -1,0 +1,95 @@
+// dom: the only place that makes elements. Text reaches the page through textContent alone, so
+// that nothing that came from a run is ever read as HTML.
+
+export function el(tag, properties = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name === 'class') node.className = value;
+    else if (name === 'text') node.textContent = value;
+    else if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
+    else if (value !== null && value !== undefined) node.setAttribute(name, value);
+  }
+  node.append(...children.filter((child) => child !== null));
+  return node;
+}
+
+// Changes text only where it differs: a selection by the reader survives.
+export function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+const states = ['queued', 'preparing', 'starting', 'running', 'stopping', 'finished', 'failed',
+                'stopped'];
+
+export function pill(state) {
+  const known = states.includes(state) ? state : 'queued';
+  return el('span', {class: `pill ${known}`, text: state});
+}
+
+export function progressBar(step, total, state) {
+  const share = total > 0 ? Math.min(1, Math.max(0, step / total)) : 0;
+  const fill = el('div', {class: `fill ${states.includes(state) ? state : ''}`});
+  fill.style.width = `${(share * 100).toFixed(2)}%`;
+  return el('div', {class: 'bar', role: 'progressbar', 'aria-valuemin': 0, 'aria-valuemax': 100,
+                    'aria-valuenow': Math.round(share * 100), 'aria-label': 'Steps done'}, fill);
+}
+
+// columns: [{title, class, cell: (item) => string or node}]
+export function table(columns, items) {
+  const cell = (column, item) => {
+    const value = column.cell(item);
+    const td = el('td', {class: column.class || '', 'data-title': column.title});
+    td.append(value); // a string becomes a text node
+    return td;
+  };
+  return el('table', {class: 'plain'},
+    el('thead', {}, el('tr', {}, ...columns.map((column) =>
+      el('th', {scope: 'col', class: column.class || '', text: column.title})))),
+    el('tbody', {}, ...items.map((item) =>
+      el('tr', {}, ...columns.map((column) => cell(column, item))))));
+}
+
+// A row of tabs over one panel; arrow keys move, as in the ARIA practices.
+export class Tabs {
+  constructor(list, panel, onSelect) {
+    this.list = list;
+    this.panel = panel;
+    this.onSelect = onSelect;
+    this.selected = null;
+    list.addEventListener('keydown', (event) => this.move(event));
+  }
+
+  // tabs: [{key, title}]; keeps the selection where its key is still there
+  set(tabs) {
+    const keys = tabs.map((tab) => tab.key).join('\n');
+    if (keys === this.keys) return;
+    this.keys = keys;
+    this.list.replaceChildren(...tabs.map((tab) =>
+      el('button', {type: 'button', role: 'tab', class: 'tab', 'data-key': tab.key,
+                    'aria-controls': this.panel.id, text: tab.title,
+                    onclick: () => this.select(tab.key)})));
+    this.select(tabs.some((tab) => tab.key === this.selected) ? this.selected : tabs[0].key);
+  }
+
+  select(key) {
+    this.selected = key;
+    for (const button of this.list.children) {
+      const on = button.dataset.key === key;
+      button.setAttribute('aria-selected', on ? 'true' : 'false');
+      button.tabIndex = on ? 0 : -1;
+      if (on) this.panel.setAttribute('aria-label', button.textContent);
+    }
+    this.onSelect(key);
+  }
+
+  move(event) {
+    const step = {ArrowRight: 1, ArrowLeft: -1}[event.key];
+    const buttons = [...this.list.children];
+    if (!step || buttons.length === 0) return;
+    const at = buttons.findIndex((button) => button.dataset.key === this.selected);
+    const next = buttons[(at + step + buttons.length) % buttons.length];
+    event.preventDefault();
+    next.focus();
+    this.select(next.dataset.key);
+  }
+}

@@ -1,0 +1,43 @@
+// live: asks the JSON twins again and again, as often as it is worth it.
+
+export const ACTIVE_MS = 1000;
+export const QUIET_MS = 5000;
+
+export function isActive(state) {
+  return !['finished', 'failed', 'stopped'].includes(state);
+}
+
+export async function getJson(path) {
+  const answer = await fetch(path, {headers: {Accept: 'application/json'}});
+  const body = await answer.json();
+  if (!answer.ok) throw new Error(body.error ? body.error.message : answer.statusText);
+  return body;
+}
+
+// Calls `step` now and then again after the milliseconds that it gives; one call at a time. While
+// the page is hidden nothing is asked; coming back asks at once. A failure shows the note in the
+// page's head and is tried again.
+export function poll(step) {
+  const note = document.getElementById('link');
+  let timer = 0;
+  let busy = false;
+
+  async function run() {
+    clearTimeout(timer);
+    if (busy || document.hidden) return;
+    busy = true;
+    let wait = QUIET_MS;
+    try {
+      wait = await step();
+      note.hidden = true;
+    } catch (error) {
+      note.hidden = false;
+    }
+    busy = false;
+    timer = setTimeout(run, wait);
+  }
+
+  document.addEventListener('visibilitychange', run);
+  run();
+  return run;
+}

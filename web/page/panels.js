@@ -1,0 +1,181 @@
+// panels: what lies below the charts of a run.
+import {Tabs, el, pill, setText, table} from '/dom.js';
+import {getJson} from '/live.js';
+import * as text from '/text.js';
+
+const LINES = 400;
+
+const made = new WeakMap(); // node -> what its content was made from, as text
+
+// Replaces the content only where what it is made from has changed.
+function showWhenChanged(node, data, make) {
+  const key = JSON.stringify(data);
+  if (made.get(node) === key) return;
+  made.set(node, key);
+  node.replaceChildren(make());
+}
+
+function nothing(words) {
+  return el('p', {class: 'quiet', text: words});
+}
+
+export function showRanks(node, nodes) {
+  const items = nodes.flatMap((n) => n.ranks.map((rank) => ({...rank, host: n.host})));
+  const ended = (r) => r.exit_signal !== null ? `signal ${r.exit_signal}`
+    : r.exit_code !== null ? `code ${r.exit_code}` : '–';
+  showWhenChanged(node, items, () => items.length === 0 ? nothing('Not started yet.') : table([
+    {title: 'Rank', cell: (r) => String(r.rank)},
+    {title: 'Node', cell: (r) => r.host},
+    {title: 'Device', cell: (r) => r.device},
+    {title: 'State', cell: (r) => r.state},
+    {title: 'Exit', cell: ended},
+    {title: 'Process', class: 'number', cell: (r) => r.pid === null ? '–' : String(r.pid)},
+  ], items));
+}
+
+export function showAttempts(card, node, attempts) {
+  card.hidden = attempts.length < 2;
+  showWhenChanged(node, attempts, () => table([
+    {title: 'Attempt', cell: (a) => String(a.attempt)},
+    {title: 'State', cell: (a) => pill(a.state)},
+    {title: 'From step', class: 'number', cell: (a) => text.count(a.start_step)},
+    {title: 'Started', cell: (a) => text.dateTime(a.started_ms)},
+    {title: 'Took', class: 'number', cell: (a) => a.started_ms === null || a.ended_ms === null
+      ? '–' : text.duration((a.ended_ms - a.started_ms) / 1000)},
+    {title: 'Reason', class: 'words', cell: (a) => a.reason},
+  ], attempts));
+}
+
+export class Checkpoints {
+  constructor(node, path) {
+    this.node = node;
+    this.path = `${path}/checkpoints`;
+  }
+
+  async update() {
+    const {checkpoints} = await getJson(this.path);
+    const present = checkpoints.filter((c) => c.present);
+    const losses = present.map((c) => c.valid_loss).filter((value) => value !== null);
+    const best = Math.min(...losses);
+    const validLoss = (c) => losses.length > 1 && c.valid_loss === best
+      ? el('span', {}, el('span', {class: 'tag', text: 'best'}), text.loss(c.valid_loss))
+      : text.loss(c.valid_loss);
+    showWhenChanged(this.node, present, () => present.length === 0
+      ? nothing('None on disk yet.') : table([
+        {title: 'Step', class: 'number', cell: (c) => text.count(c.step)},
+        {title: 'Validation', class: 'number', cell: validLoss},
+        {title: 'Size', class: 'number', cell: (c) => text.bytes(c.bytes)},
+        {title: 'Saved in', class: 'number', cell: (c) => text.duration(c.seconds)},
+        {title: 'At', cell: (c) => el('span', {title: text.dateTime(c.time_ms),
+                                              text: text.clock(c.time_ms)})},
+      ], present));
+  }
+}
+
+export class Recipe {
+  constructor(list, node, pathNode, path) {
+    this.node = node;
+    this.pathNode = pathNode;
+    this.path = `${path}/recipe`;
+    this.attempt = 0;
+    this.texts = {written: '', resolved: ''};
+    this.tabs = new Tabs(list, node, () => this.show());
+  }
+
+  show() {
+    setText(this.node, this.texts[this.tabs.selected] ?? '');
+  }
+
+  async update(attempt) {
+    if (attempt === this.attempt) return;
+    const recipe = await getJson(this.path);
+    this.attempt = attempt;
+    this.texts = {written: recipe.text, resolved: JSON.stringify(recipe.resolved, null, 2)};
+    setText(this.pathNode, recipe.path);
+    this.tabs.set([{key: 'written', title: 'As written'}, {key: 'resolved', title: 'Resolved'}]);
+    this.show();
+  }
+}
+
+// What an event says beside its name.
+function eventText(event) {
+  const detail = event.detail ?? {};
+  const words = {
+    started: () => `process ${detail.pid} on ${detail.device}`,
+    ready: () => `device ${detail.device}, ${detail.threads} thread(s)`,
+    checkpoint: () => `step ${text.count(detail.step)}, ${text.bytes(detail.bytes)}`,
+    checkpoint_failed: () => `step ${text.count(detail.step)}: ${detail.message}`,
+    sample: () => detail.text,
+    failed: () => detail.message,
+    finished: () => `step ${text.count(detail.step)}, loss ${text.loss(detail.loss)}`,
+    exited: () => detail.signal ? `by signal ${detail.signal_name ?? detail.signal}`
+      : `with code ${detail.code}`,
+    stopping: () => `${detail.grace_seconds} s of grace`,
+    released: () => (detail.left ?? []).length === 0 ? 'no process is left'
+      : `${detail.left.length} process(es) are left`,
+    memory: () => Object.entries(detail).filter(([name]) => name.endsWith('_bytes'))
+      .map(([name, value]) => `${name.slice(0, -6)} ${text.bytes(value)}`).join(', '),
+  }[event.event];
+  return words ? String(words() ?? '') : String(detail.message ?? '');
+}
+
+// Tabs over the tail of each rank's log and the events.
+export class Output {
+  constructor(list, node, path) {
+    this.node = node;
+    this.path = path;
+    this.events = [];
+    this.next = 0;
+    this.toEnd = true;
+    this.tabs = new Tabs(list, node, () => {
+      this.toEnd = true;
+      this.update().catch(() => {}); // the next poll asks again, and says so
+    });
+    this.setRanks([]);
+  }
+
+  setRanks(ranks) {
+    this.tabs.set([...ranks.map((rank) => ({key: `rank-${rank}`, title: `Rank ${rank}`})),
+                   {key: 'events', title: 'Events'}]);
+  }
+
+  async update() {
+    const key = this.tabs.selected;
+    if (key === null) return;
+    const lines = key === 'events' ? await this.eventLines() : await this.logLines(key);
+    if (key !== this.tabs.selected) return; // another tab was chosen meanwhile
+    const below = this.node.scrollHeight - this.node.scrollTop - this.node.clientHeight;
+    const toEnd = this.toEnd || below < 24; // follow, but not where the reader has scrolled up
+    this.toEnd = false;
+    showWhenChanged(this.node, [key, lines], () => lines.length === 0 ? nothing('Nothing yet.')
+      : el('ol', {class: 'lines'}, ...lines.map((line) =>
+        el('li', {}, el('time', {text: line.time}),
+          line.label === undefined ? null : el('b', {text: line.label}),
+          el('span', {text: line.text})))));
+    if (toEnd) this.node.scrollTop = this.node.scrollHeight;
+  }
+
+  async logLines(key) {
+    const rank = key.slice('rank-'.length);
+    const {lines} = await getJson(`${this.path}/logs?rank=${rank}&lines=${LINES}`);
+    return lines.map((line) => {
+      const at = /^\d+$/.test(line.time) ? Number(line.time) : Date.parse(line.time);
+      return {time: Number.isNaN(at) ? line.time : text.clock(at), text: line.text};
+    });
+  }
+
+  async eventLines() {
+    for (let more = true; more;) {
+      const page = await getJson(`${this.path}/events?after=${this.next}&limit=1000`);
+      if (page.next <= this.next) break; // nothing new, or another call was faster
+      this.events.push(...page.events);
+      this.next = page.next;
+      more = page.more;
+    }
+    return this.events.slice(-LINES).map((event) => ({
+      time: text.clock(event.time_ms),
+      label: event.rank === null ? event.event : `${event.event} · rank ${event.rank}`,
+      text: eventText(event),
+    }));
+  }
+}

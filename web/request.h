@@ -1,0 +1,62 @@
+/* request: what a route's function is given, and what it gives back.
+ *
+ * A page function queries the store and formats; it sees neither sockets nor headers. It fills
+ * the reply with JSON (dt_web_reply_json) or leaves a status: DT_ERR_NOT_FOUND is 404,
+ * DT_ERR_USAGE 400, DT_ERR_BUSY 503, any other 500, with the error's message as JSON.
+ * Ownership  everything of a request lives until it is answered; the arena is reset then
+ * Threads    one
+ */
+#ifndef DT_WEB_REQUEST_H
+#define DT_WEB_REQUEST_H
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "store/store.h"
+
+struct MHD_Connection;
+
+typedef struct dt_web_request {
+    dt_store *store;
+    dt_arena *arena;
+    const char *folder; /* of the store: runs/ID/ lies below it */
+    const char *run;    /* of the path, as it came: to be looked up; "" where there is none */
+    const char *asset;  /* of the route: the embedded file */
+    int64_t now_ms;
+    struct MHD_Connection *connection;
+} dt_web_request;
+
+typedef struct dt_web_reply {
+    int status;
+    const char *type;  /* MIME */
+    const char *bytes; /* either these, which live on, */
+    size_t length;
+    char *owned; /* or these, which are freed */
+} dt_web_reply;
+
+typedef dt_status (*dt_web_page)(dt_web_request *request, dt_web_reply *reply, dt_error *err);
+
+/* Takes `object`; adds "api": the version. */
+dt_status dt_web_reply_json(dt_web_reply *reply, int status, json_t *object, dt_error *err);
+
+/* Arguments of the query. NULL or the fallback where it is missing; DT_ERR_USAGE where it is not a
+ * whole number between low and high. */
+const char *dt_web_argument(const dt_web_request *request, const char *name);
+dt_status dt_web_argument_int(int64_t *out, const dt_web_request *request, const char *name,
+                              int64_t fallback, int64_t low, int64_t high, dt_error *err);
+
+/* The run that the path names, by its whole id and nothing else. */
+dt_status dt_web_run(dt_run *out, const dt_web_request *request, dt_error *err);
+
+/* --- the pages; routes.c has the table */
+dt_status dt_web_runs(dt_web_request *request, dt_web_reply *reply, dt_error *err);
+dt_status dt_web_run_view(dt_web_request *request, dt_web_reply *reply, dt_error *err);
+dt_status dt_web_recipe(dt_web_request *request, dt_web_reply *reply, dt_error *err);
+dt_status dt_web_health(dt_web_request *request, dt_web_reply *reply, dt_error *err);
+dt_status dt_web_metrics(dt_web_request *request, dt_web_reply *reply, dt_error *err);
+dt_status dt_web_checkpoints(dt_web_request *request, dt_web_reply *reply, dt_error *err);
+dt_status dt_web_events(dt_web_request *request, dt_web_reply *reply, dt_error *err);
+dt_status dt_web_logs(dt_web_request *request, dt_web_reply *reply, dt_error *err);
+dt_status dt_web_file(dt_web_request *request, dt_web_reply *reply, dt_error *err);
+dt_status dt_web_run_page(dt_web_request *request, dt_web_reply *reply, dt_error *err);
+
+#endif

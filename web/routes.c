@@ -1,0 +1,83 @@
+#include "web/routes.h"
+
+#include <string.h>
+
+#include "base/banned.h"
+
+static const struct route {
+    const char *pattern;
+    dt_web_page page;
+    const char *asset;
+} routes[] = {
+    /* pages, each beside its twin */
+    {"/", dt_web_file, "runs.html"},
+    {"/api/v1/runs", dt_web_runs, NULL},
+    {"/runs/ID", dt_web_run_page, NULL},
+    {"/api/v1/runs/ID", dt_web_run_view, NULL},
+    /* parts of a run */
+    {"/api/v1/runs/ID/metrics", dt_web_metrics, NULL},
+    {"/api/v1/runs/ID/checkpoints", dt_web_checkpoints, NULL},
+    {"/api/v1/runs/ID/events", dt_web_events, NULL},
+    {"/api/v1/runs/ID/logs", dt_web_logs, NULL},
+    {"/api/v1/runs/ID/recipe", dt_web_recipe, NULL},
+    {"/healthz", dt_web_health, NULL},
+    /* what the pages load */
+    {"/app.css", dt_web_file, "app.css"},
+    {"/app.js", dt_web_file, "app.js"},
+    {"/list.js", dt_web_file, "list.js"},
+    {"/run.js", dt_web_file, "run.js"},
+    {"/panels.js", dt_web_file, "panels.js"},
+    {"/live.js", dt_web_file, "live.js"},
+    {"/dom.js", dt_web_file, "dom.js"},
+    {"/charts.js", dt_web_file, "charts.js"},
+    {"/text.js", dt_web_file, "text.js"},
+    {"/chart.js", dt_web_file, "chart.js"},
+    {"/icon.svg", dt_web_file, "icon.svg"},
+};
+
+static dt_status nothing_there(dt_web_request *request, dt_web_reply *reply, dt_error *err)
+{
+    return DT_FAIL(err, DT_ERR_NOT_FOUND,
+                   "there is nothing at this address (docs/api.md lists "
+                   "what there is)");
+}
+
+/* Segment by segment; *run is the text that "ID" stands for. */
+static bool matches(const char *pattern, const char *path, const char **run, size_t *run_length)
+{
+    while (*pattern == '/' && *path == '/') {
+        size_t wanted = strcspn(++pattern, "/"), length = strcspn(++path, "/");
+
+        if (wanted == 2 && memcmp(pattern, "ID", 2) == 0) {
+            if (length == 0)
+                return false;
+            *run = path;
+            *run_length = length;
+        } else if (wanted != length || memcmp(pattern, path, length) != 0) {
+            return false;
+        }
+        pattern += wanted;
+        path += length;
+    }
+    return *pattern == '\0' && *path == '\0';
+}
+
+dt_web_page dt_web_route(dt_web_request *request, const char *path)
+{
+    const char *run = NULL;
+    size_t length = 0;
+
+    request->run = "";
+    request->asset = "missing.html";
+    for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
+        if (!matches(routes[i].pattern, path, &run, &length))
+            continue;
+        request->asset = routes[i].asset;
+        if (run != NULL)
+            request->run = dt_arena_strndup(request->arena, run, length);
+        if (request->run == NULL)
+            request->run = ""; /* no memory: no run is found */
+        return routes[i].page;
+    }
+    return strncmp(path, "/api/", 5) == 0 ? nothing_there : dt_web_file;
+}

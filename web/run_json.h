@@ -1,0 +1,21 @@
+/* run_json: a run as the API shows it, in one place, so that lists and views agree.
+ *
+ * What is not known yet is null. Strings of people pass through utf8.c.
+ */
+#ifndef DT_WEB_RUN_JSON_H
+#define DT_WEB_RUN_JSON_H
+
+#include "base/json.h"
+#include "store/store.h"
+
+/* New reference; NULL without memory. */
+json_t *dt_web_run_json(const dt_run *run, int64_t now_ms);
+
+/* Seconds that the run will still take at the pace of its newest attempt, which began at
+ * start_step; NaN where that cannot be said. */
+double dt_web_eta_seconds(const dt_run *run, int64_t start_step, int64_t now_ms);
+
+json_t *dt_web_string_json(const char *text); /* "" where NULL */
+json_t *dt_web_time_json(int64_t ms);         /* null where 0 */
+
+#endif
