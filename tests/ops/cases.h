@@ -1,0 +1,17 @@
+/* cases: one function per op; each runs the op, forward and backward, at one shape. */
+#ifndef DT_TESTS_OPS_CASES_H
+#define DT_TESTS_OPS_CASES_H
+
+#include "tests/ops/harness.h"
+
+/* dim: the shape's numbers, as the case's comment names them. */
+typedef void op_case(bench *b, const int64_t *dim);
+
+/* rows of activations: cases_rows.c */
+op_case case_embedding, case_layernorm, case_gelu, case_dropout, case_residual, case_cast;
+/* products and softmax: cases_products.c */
+op_case case_matmul, case_attention, case_cross_entropy;
+/* flat fp32 buffers: cases_flat.c */
+op_case case_adamw, case_sums, case_zero;
+
+#endif

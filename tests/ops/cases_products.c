@@ -1,0 +1,98 @@
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "tests/ops/cases.h"
+#include "tests/ops/reference.h"
+
+#include "base/banned.h"
+
+/* N I O */
+void case_matmul(bench *b, const int64_t *dim)
+{
+    int64_t n = dim[0], i = dim[1], o = dim[2];
+    const dt_ops *ops = b->device.ops;
+    operand x = bench_random(b, b->act, 1.0, n, i, 0), w = bench_random(b, b->act, 1.0, o, i, 0);
+    operand bias = bench_random(b, b->act, 1.0, o, 0, 0);
+    operand dy = bench_random(b, b->act, 1.0, n, o, 0);
+    operand dw = bench_random(b, DT_F32, 1.0, o, i, 0),
+            dbias = bench_random(b, DT_F32, 1.0, o, 0, 0);
+    dt_tensor y = bench_output(b, b->act, n, o, 0), wide_y = bench_output(b, DT_F32, n, o, 0);
+    dt_tensor dx = bench_output(b, b->act, n, i, 0);
+    double *want = bench_doubles(b, n * o), *want_dx = bench_doubles(b, n * i);
+    dt_error err = DT_ERROR_INIT;
+
+    bench_ok(ops->matmul_forward(&b->device, &y, &x.tensor, &w.tensor, &bias.tensor, &err), &err);
+    ref_matmul_forward(want, x.value, w.value, bias.value, n, i, o);
+    bench_check(b, "y", &y, want);
+    bench_ok(ops->matmul_forward(&b->device, &wide_y, &x.tensor, &w.tensor, NULL, &err), &err);
+    ref_matmul_forward(want, x.value, w.value, NULL, n, i, o);
+    bench_check(b, "y in fp32 without bias", &wide_y, want);
+
+    ref_matmul_backward(want_dx, dw.value, dbias.value, dy.value, x.value, w.value, n, i, o);
+    bench_ok(ops->matmul_backward_input(&b->device, &dx, &dy.tensor, &w.tensor, &err), &err);
+    bench_check(b, "dx", &dx, want_dx);
+    bench_ok(ops->matmul_backward_weight(&b->device, &dw.tensor, &dbias.tensor, &dy.tensor,
+                                         &x.tensor, &err),
+             &err);
+    bench_check(b, "dw", &dw.tensor, dw.value);
+    bench_check(b, "dbias", &dbias.tensor, dbias.value);
+}
+
+/* B T heads D */
+void case_attention(bench *b, const int64_t *dim)
+{
+    int64_t batch = dim[0], t = dim[1], heads = dim[2], d = dim[3], c = heads * d;
+    operand qkv = bench_random(b, b->act, 1.5, batch, t, 3 * c);
+    operand dout = bench_random(b, b->act, 1.0, batch, t, c);
+    dt_tensor out = bench_output(b, b->act, batch, t, c);
+    dt_tensor lse = bench_output(b, DT_F32, batch, heads, t);
+    dt_tensor dqkv = bench_output(b, b->act, batch, t, 3 * c);
+    double *want = bench_doubles(b, batch * t * 3 * c), *want_lse = bench_doubles(b, batch * c * t);
+    dt_error err = DT_ERROR_INIT;
+
+    bench_ok(b->device.ops->attention_forward(&b->device, &out, &lse, &qkv.tensor, heads, &err),
+             &err);
+    ref_attention_forward(want, want_lse, qkv.value, batch, t, heads, d);
+    bench_check(b, "out", &out, want);
+    bench_check(b, "lse", &lse, want_lse);
+
+    bench_ok(b->device.ops->attention_backward(&b->device, &dqkv, &dout.tensor, &qkv.tensor, &out,
+                                               &lse, heads, &err),
+             &err);
+    ref_attention_backward(want, dout.value, qkv.value, batch, t, heads, d);
+    bench_check(b, "dqkv", &dqkv, want);
+}
+
+/* N Vp V; about one target in four is not counted, and padded logits would win if they were */
+void case_cross_entropy(bench *b, const int64_t *dim)
+{
+    int64_t n = dim[0], padded = dim[1], vocab = dim[2];
+    const double scale = 1.0 / (double)(2 * n + 1);
+    operand logits = bench_random(b, b->act, 8.0, n, padded, 0);
+    dt_tensor targets = bench_tokens(b, 0, vocab, n, 1), losses = bench_output(b, DT_F32, n, 0, 0);
+    double *want = bench_doubles(b, n), *want_d = bench_doubles(b, n * padded);
+    dt_error err = DT_ERROR_INIT;
+
+    for (int64_t i = 0; i < n; i++) {
+        if (bench_uniform(b) < 0.25)
+            ((int32_t *)targets.data)[i] = i % 2 == 0 ? -1 : -100;
+        for (int64_t j = vocab; j < padded; j++) {
+            if (b->act == DT_F32)
+                ((float *)logits.tensor.data)[i * padded + j] = 1e4f;
+            else
+                ((uint16_t *)logits.tensor.data)[i * padded + j] = 0x461c; /* 9984 */
+        }
+    }
+    ref_cross_entropy(want, want_d, logits.value, targets.data, n, padded, vocab, scale);
+    bench_ok(b->device.ops->cross_entropy_forward(&b->device, &losses, &logits.tensor, &targets,
+                                                  vocab, &err),
+             &err);
+    bench_check(b, "losses", &losses, want);
+    memset(losses.data, 0xff, dt_tensor_bytes(&losses));
+    bench_ok(b->device.ops->cross_entropy_backward(&b->device, &losses, &logits.tensor, &targets,
+                                                   vocab, scale, &err),
+             &err);
+    bench_check(b, "losses of backward", &losses, want);
+    bench_check(b, "dlogits", &logits.tensor, want_d);
+}

@@ -1,0 +1,161 @@
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/ops/cases.h"
+#include "tests/ops/reference.h"
+
+#include "base/banned.h"
+
+/* B T C Vp; the position table is one row longer than T */
+void case_embedding(bench *b, const int64_t *dim)
+{
+    int64_t batch = dim[0], t = dim[1], c = dim[2], vocab = dim[3], n = batch * t;
+    dt_tensor tokens = bench_tokens(b, 0, vocab, batch, t);
+    operand wte = bench_random(b, b->act, 1.0, vocab, c, 0);
+    operand wpe = bench_random(b, b->act, 1.0, t + 1, c, 0);
+    operand dout = bench_random(b, b->act, 1.0, batch, t, c);
+    operand dwte = bench_random(b, DT_F32, 1.0, vocab, c, 0);
+    operand dwpe = bench_random(b, DT_F32, 1.0, t + 1, c, 0);
+    dt_tensor out = bench_output(b, b->act, batch, t, c);
+    double *want = bench_doubles(b, n * c);
+    dt_error err = DT_ERROR_INIT;
+
+    bench_ok(
+        b->device.ops->embedding_forward(&b->device, &out, &tokens, &wte.tensor, &wpe.tensor, &err),
+        &err);
+    ref_embedding_forward(want, tokens.data, wte.value, wpe.value, n, t, c);
+    bench_check(b, "out", &out, want);
+
+    bench_ok(b->device.ops->embedding_backward(&b->device, &dwte.tensor, &dwpe.tensor, &dout.tensor,
+                                               &tokens, &err),
+             &err);
+    ref_embedding_backward(dwte.value, dwpe.value, dout.value, tokens.data, n, t, c);
+    bench_check(b, "dwte", &dwte.tensor, dwte.value);
+    bench_check(b, "dwpe", &dwpe.tensor, dwpe.value);
+}
+
+/* N C */
+void case_layernorm(bench *b, const int64_t *dim)
+{
+    int64_t n = dim[0], c = dim[1];
+    const double eps = 1e-5;
+    operand x = bench_random(b, b->act, 2.0, n, c, 0), dy = bench_random(b, b->act, 1.0, n, c, 0);
+    operand w = bench_random(b, b->act, 1.0, c, 0, 0), bias = bench_random(b, b->act, 1.0, c, 0, 0);
+    operand dx = bench_random(b, b->act, 1.0, n, c, 0);
+    operand dw = bench_random(b, DT_F32, 1.0, c, 0, 0), db = bench_random(b, DT_F32, 1.0, c, 0, 0);
+    dt_tensor y = bench_output(b, b->act, n, c, 0);
+    dt_tensor mean = bench_output(b, DT_F32, n, 0, 0), rstd = bench_output(b, DT_F32, n, 0, 0);
+    double *want = bench_doubles(b, n * c), *want_mean = bench_doubles(b, n);
+    double *want_rstd = bench_doubles(b, n);
+    dt_error err = DT_ERROR_INIT;
+
+    bench_ok(b->device.ops->layernorm_forward(&b->device, &y, &mean, &rstd, &x.tensor, &w.tensor,
+                                              &bias.tensor, eps, &err),
+             &err);
+    ref_layernorm_forward(want, want_mean, want_rstd, x.value, w.value, bias.value, n, c, eps);
+    bench_check(b, "y", &y, want);
+    bench_check(b, "mean", &mean, want_mean);
+    bench_check(b, "rstd", &rstd, want_rstd);
+
+    bench_ok(b->device.ops->layernorm_backward(&b->device, &dx.tensor, &dw.tensor, &db.tensor,
+                                               &dy.tensor, &x.tensor, &mean, &rstd, &w.tensor,
+                                               &err),
+             &err);
+    ref_layernorm_backward(dx.value, dw.value, db.value, dy.value, x.value, w.value, n, c, eps);
+    bench_check(b, "dx", &dx.tensor, dx.value);
+    bench_check(b, "dw", &dw.tensor, dw.value);
+    bench_check(b, "db", &db.tensor, db.value);
+}
+
+/* elements; the last value of x is far out on either side */
+void case_gelu(bench *b, const int64_t *dim)
+{
+    int64_t n = dim[0];
+    operand x = bench_random(b, b->act, n % 2 == 0 ? 4.0 : 12.0, n, 0, 0);
+    operand dy = bench_random(b, b->act, 1.0, n, 0, 0);
+    dt_tensor y = bench_output(b, b->act, n, 0, 0), dx = bench_output(b, b->act, n, 0, 0);
+    double *want = bench_doubles(b, n);
+    dt_error err = DT_ERROR_INIT;
+
+    bench_ok(b->device.ops->gelu_forward(&b->device, &y, &x.tensor, &err), &err);
+    for (int64_t i = 0; i < n; i++)
+        want[i] = ref_gelu(x.value[i]);
+    bench_check(b, "y", &y, want);
+
+    bench_ok(b->device.ops->gelu_backward(&b->device, &dx, &dy.tensor, &x.tensor, &err), &err);
+    for (int64_t i = 0; i < n; i++)
+        want[i] = dy.value[i] * ref_gelu_slope(x.value[i]);
+    bench_check(b, "dx", &dx, want);
+    bench_ok(b->device.ops->gelu_backward(&b->device, &dy.tensor, &dy.tensor, &x.tensor, &err),
+             &err);
+    bench_check(b, "dx in place of dy", &dy.tensor, want);
+}
+
+/* elements, percent dropped */
+void case_dropout(bench *b, const int64_t *dim)
+{
+    int64_t n = dim[0], kept = 0;
+    double p = (double)dim[1] / 100.0, expected = (double)n * (1.0 - p);
+    const dt_philox_key key = {.seed = 7, .step = 3, .layer = 2, .op = DT_PHILOX_DROPOUT_MLP};
+    operand x = bench_random(b, b->act, 1.0, n, 0, 0);
+    dt_tensor y = bench_output(b, b->act, n, 0, 0), dx = bench_output(b, b->act, n, 0, 0);
+    double *want = bench_doubles(b, n);
+    dt_error err = DT_ERROR_INIT;
+
+    for (int64_t i = 0; i < n; i++) {
+        dt_philox_block block = dt_philox_draw(&key, (uint64_t)i / 4);
+        bool keep = dt_philox_uniform(block.word[i % 4]) >= (float)p;
+
+        want[i] = keep ? x.value[i] / (1.0 - p) : 0.0;
+        kept += keep;
+    }
+    assert_true(fabs((double)kept - expected) <= 5.0 * sqrt(expected * p) + 1.0);
+    bench_ok(b->device.ops->dropout_forward(&b->device, &y, &x.tensor, p, &key, &err), &err);
+    bench_check(b, "y", &y, want);
+    bench_ok(b->device.ops->dropout_backward(&b->device, &dx, &x.tensor, p, &key, &err), &err);
+    bench_check(b, "dx", &dx, want);
+    bench_ok(b->device.ops->dropout_forward(&b->device, &x.tensor, &x.tensor, p, &key, &err), &err);
+    bench_check(b, "y in place of x", &x.tensor, want);
+}
+
+/* elements */
+void case_residual(bench *b, const int64_t *dim)
+{
+    int64_t n = dim[0];
+    operand left = bench_random(b, b->act, 1.0, n, 0, 0);
+    operand right = bench_random(b, b->act, 1.0, n, 0, 0);
+    dt_tensor y = bench_output(b, b->act, n, 0, 0);
+    double *want = bench_doubles(b, n);
+    dt_error err = DT_ERROR_INIT;
+
+    for (int64_t i = 0; i < n; i++)
+        want[i] = left.value[i] + right.value[i];
+    bench_ok(b->device.ops->residual_forward(&b->device, &y, &left.tensor, &right.tensor, &err),
+             &err);
+    bench_check(b, "y", &y, want);
+    bench_ok(b->device.ops->residual_forward(&b->device, &right.tensor, &left.tensor, &right.tensor,
+                                             &err),
+             &err);
+    bench_check(b, "y in place of b", &right.tensor, want);
+}
+
+/* elements: to the other type, to the same, and back */
+void case_cast(bench *b, const int64_t *dim)
+{
+    int64_t n = dim[0];
+    operand x = bench_random(b, b->act, 1e3, n, 0, 0);
+    dt_tensor wide = bench_output(b, DT_F32, n, 0, 0), narrow = bench_output(b, DT_BF16, n, 0, 0);
+    dt_error err = DT_ERROR_INIT;
+
+    bench_ok(b->device.ops->cast(&b->device, &wide, &x.tensor, &err), &err);
+    for (int64_t i = 0; i < n; i++)
+        assert_true(bench_element(&wide, i) == x.value[i]);
+    bench_check(b, "fp32", &wide, x.value);
+    bench_ok(b->device.ops->cast(&b->device, &narrow, &wide, &err), &err);
+    bench_check(b, "bf16", &narrow, x.value);
+}

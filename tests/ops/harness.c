@@ -1,0 +1,154 @@
+#include "tests/ops/harness.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/banned.h"
+
+void bench_open(bench *b, int threads)
+{
+    dt_error err = DT_ERROR_INIT;
+
+    memset(b, 0, sizeof *b);
+    bench_ok(dt_device_open_cpu(&b->device, threads, &err), &err);
+    dt_arena_init(&b->arena, (size_t)1 << 20);
+}
+
+void bench_begin(bench *b, dt_dtype act)
+{
+    dt_arena_reset(&b->arena);
+    b->act = act;
+    b->draws = 0;
+    b->digest = 14695981039346656037u;
+    b->worst = 0.0;
+    b->worst_where[0] = '\0';
+}
+
+void bench_close(bench *b)
+{
+    dt_device_close(&b->device);
+    dt_arena_release(&b->arena);
+}
+
+double bench_uniform(bench *b)
+{
+    const dt_philox_key key = {.seed = 20261121, .op = 15};
+    uint64_t draw = b->draws++;
+
+    return (double)dt_philox_uniform(dt_philox_draw(&key, draw / 4).word[draw % 4]);
+}
+
+double *bench_doubles(bench *b, int64_t n)
+{
+    double *memory = dt_arena_alloc_array(&b->arena, (size_t)(n > 0 ? n : 1), sizeof *memory);
+
+    assert_non_null(memory);
+    return memory;
+}
+
+static dt_tensor tensor_new(bench *b, dt_dtype dtype, int64_t d0, int64_t d1, int64_t d2)
+{
+    dt_tensor x = d2 > 0   ? dt_tensor_3d(NULL, dtype, d0, d1, d2)
+                  : d1 > 0 ? dt_tensor_2d(NULL, dtype, d0, d1)
+                           : dt_tensor_1d(NULL, dtype, d0);
+
+    x.data = dt_arena_alloc_aligned(&b->arena, dt_tensor_bytes(&x));
+    assert_non_null(x.data);
+    return x;
+}
+
+/* A bf16 is the upper half of a float; cutting the lower half off is exact enough for inputs. */
+static uint16_t upper_half(float value)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof bits);
+    return (uint16_t)(bits >> 16);
+}
+
+static float from_upper_half(uint16_t half)
+{
+    uint32_t bits = (uint32_t)half << 16;
+    float value;
+
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+operand bench_random(bench *b, dt_dtype dtype, double size, int64_t d0, int64_t d1, int64_t d2)
+{
+    operand x = {tensor_new(b, dtype, d0, d1, d2), NULL};
+    int64_t n = dt_tensor_elems(&x.tensor);
+
+    x.value = bench_doubles(b, n);
+    for (int64_t i = 0; i < n; i++) {
+        float value = (float)((2.0 * bench_uniform(b) - 1.0) * size);
+
+        if (dtype == DT_F32)
+            ((float *)x.tensor.data)[i] = value;
+        else
+            ((uint16_t *)x.tensor.data)[i] = upper_half(value);
+        x.value[i] = bench_element(&x.tensor, i);
+    }
+    return x;
+}
+
+dt_tensor bench_output(bench *b, dt_dtype dtype, int64_t d0, int64_t d1, int64_t d2)
+{
+    dt_tensor x = tensor_new(b, dtype, d0, d1, d2);
+
+    memset(x.data, 0xff, dt_tensor_bytes(&x)); /* a NaN in either type */
+    return x;
+}
+
+dt_tensor bench_tokens(bench *b, int64_t low, int64_t high, int64_t d0, int64_t d1)
+{
+    dt_tensor x = tensor_new(b, DT_I32, d0, d1, 0);
+
+    for (int64_t i = 0; i < dt_tensor_elems(&x); i++)
+        ((int32_t *)x.data)[i] =
+            (int32_t)(low + (int64_t)(bench_uniform(b) * (double)(high - low)));
+    return x;
+}
+
+double bench_element(const dt_tensor *x, int64_t i)
+{
+    if (x->dtype == DT_F32)
+        return (double)((const float *)x->data)[i];
+    return (double)from_upper_half(((const uint16_t *)x->data)[i]);
+}
+
+void bench_check(bench *b, const char *what, const dt_tensor *got, const double *want)
+{
+    const unsigned char *bytes = got->data;
+    int64_t n = dt_tensor_elems(got);
+    double squares = 0.0, rms;
+
+    for (size_t i = 0; i < dt_tensor_bytes(got); i++)
+        b->digest = (b->digest ^ bytes[i]) * 1099511628211u;
+    for (int64_t i = 0; i < n; i++)
+        squares += want[i] * want[i];
+    rms = sqrt(squares / (double)n);
+    for (int64_t i = 0; i < n; i++) {
+        double value = bench_element(got, i), distance = fabs(value - want[i]);
+        double error = distance == 0.0 ? 0.0 : distance / (fabs(want[i]) + rms);
+
+        if (error > b->worst || isnan(error)) {
+            b->worst = isnan(error) ? INFINITY : error;
+            snprintf(b->worst_where, sizeof b->worst_where, "%s[%lld] is %g, not %g", what,
+                     (long long)i, value, want[i]);
+        }
+    }
+}
+
+void bench_ok(dt_status st, const dt_error *err)
+{
+    if (st != DT_OK)
+        fail_msg("%s: %s", dt_status_name(st), err->message);
+}

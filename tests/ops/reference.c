@@ -1,0 +1,239 @@
+#include "tests/ops/reference.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/banned.h"
+
+#define SQRT_2_OVER_PI 0.79788456080286535588
+
+void ref_embedding_forward(double *out, const int32_t *tokens, const double *wte, const double *wpe,
+                           int64_t n, int64_t t, int64_t c)
+{
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < c; j++)
+            out[i * c + j] = wte[tokens[i] * c + j] + wpe[i % t * c + j];
+}
+
+void ref_embedding_backward(double *dwte, double *dwpe, const double *dout, const int32_t *tokens,
+                            int64_t n, int64_t t, int64_t c)
+{
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < c; j++) {
+            dwte[tokens[i] * c + j] += dout[i * c + j];
+            dwpe[i % t * c + j] += dout[i * c + j];
+        }
+    }
+}
+
+static void row_statistics(double *mean, double *rstd, const double *x, int64_t c, double eps)
+{
+    double sum = 0.0, squares = 0.0;
+
+    for (int64_t j = 0; j < c; j++)
+        sum += x[j];
+    *mean = sum / (double)c;
+    for (int64_t j = 0; j < c; j++)
+        squares += (x[j] - *mean) * (x[j] - *mean);
+    *rstd = 1.0 / sqrt(squares / (double)c + eps);
+}
+
+void ref_layernorm_forward(double *y, double *mean, double *rstd, const double *x, const double *w,
+                           const double *b, int64_t n, int64_t c, double eps)
+{
+    for (int64_t i = 0; i < n; i++) {
+        row_statistics(&mean[i], &rstd[i], x + i * c, c, eps);
+        for (int64_t j = 0; j < c; j++)
+            y[i * c + j] = (x[i * c + j] - mean[i]) * rstd[i] * w[j] + b[j];
+    }
+}
+
+void ref_layernorm_backward(double *dx, double *dw, double *db, const double *dy, const double *x,
+                            const double *w, int64_t n, int64_t c, double eps)
+{
+    for (int64_t i = 0; i < n; i++) {
+        double mean, rstd, mean_g = 0.0, mean_gh = 0.0;
+
+        row_statistics(&mean, &rstd, x + i * c, c, eps);
+        for (int64_t j = 0; j < c; j++) {
+            double h = (x[i * c + j] - mean) * rstd, g = dy[i * c + j] * w[j];
+
+            mean_g += g / (double)c;
+            mean_gh += g * h / (double)c;
+            dw[j] += dy[i * c + j] * h;
+            db[j] += dy[i * c + j];
+        }
+        for (int64_t j = 0; j < c; j++) {
+            double h = (x[i * c + j] - mean) * rstd, g = dy[i * c + j] * w[j];
+            dx[i * c + j] += rstd * (g - mean_g - h * mean_gh);
+        }
+    }
+}
+
+void ref_matmul_forward(double *y, const double *x, const double *w, const double *bias, int64_t n,
+                        int64_t i, int64_t o)
+{
+    for (int64_t r = 0; r < n; r++) {
+        for (int64_t k = 0; k < o; k++) {
+            double sum = bias != NULL ? bias[k] : 0.0;
+
+            for (int64_t j = 0; j < i; j++)
+                sum += x[r * i + j] * w[k * i + j];
+            y[r * o + k] = sum;
+        }
+    }
+}
+
+void ref_matmul_backward(double *dx, double *dw, double *dbias, const double *dy, const double *x,
+                         const double *w, int64_t n, int64_t i, int64_t o)
+{
+    for (int64_t r = 0; r < n; r++) {
+        for (int64_t j = 0; j < i; j++) {
+            dx[r * i + j] = 0.0;
+            for (int64_t k = 0; k < o; k++) {
+                dx[r * i + j] += dy[r * o + k] * w[k * i + j];
+                dw[k * i + j] += dy[r * o + k] * x[r * i + j];
+            }
+        }
+        for (int64_t k = 0; k < o; k++)
+            dbias[k] += dy[r * o + k];
+    }
+}
+
+/* Element j of part (0 q, 1 k, 2 v) of a token's row, of one head. */
+static int64_t at(int64_t b, int64_t t_count, int64_t t, int64_t heads, int64_t d, int64_t part,
+                  int64_t head, int64_t j)
+{
+    return ((b * t_count + t) * 3 + part) * heads * d + head * d + j;
+}
+
+/* p[0..i]: the probabilities of query i; returns its log-sum-exp. */
+static double probabilities(double *p, const double *qkv, int64_t b, int64_t t, int64_t i,
+                            int64_t heads, int64_t d, int64_t head)
+{
+    double max = -INFINITY, sum = 0.0;
+
+    for (int64_t j = 0; j <= i; j++) {
+        p[j] = 0.0;
+        for (int64_t l = 0; l < d; l++)
+            p[j] += qkv[at(b, t, i, heads, d, 0, head, l)] *
+                    qkv[at(b, t, j, heads, d, 1, head, l)] / sqrt((double)d);
+        max = fmax(max, p[j]);
+    }
+    for (int64_t j = 0; j <= i; j++)
+        sum += exp(p[j] - max);
+    for (int64_t j = 0; j <= i; j++)
+        p[j] = exp(p[j] - max) / sum;
+    return max + log(sum);
+}
+
+void ref_attention_forward(double *out, double *lse, const double *qkv, int64_t b, int64_t t,
+                           int64_t heads, int64_t d)
+{
+    double *p = malloc((size_t)t * sizeof *p);
+
+    for (int64_t task = 0; task < b * heads * t; task++) {
+        int64_t i = task % t, head = task / t % heads, seq = task / t / heads;
+
+        lse[task] = probabilities(p, qkv, seq, t, i, heads, d, head);
+        for (int64_t l = 0; l < d; l++) {
+            double sum = 0.0;
+
+            for (int64_t j = 0; j <= i; j++)
+                sum += p[j] * qkv[at(seq, t, j, heads, d, 2, head, l)];
+            out[((seq * t + i) * heads + head) * d + l] = sum;
+        }
+    }
+    free(p);
+}
+
+void ref_attention_backward(double *dqkv, const double *dout, const double *qkv, int64_t b,
+                            int64_t t, int64_t heads, int64_t d)
+{
+    double *p = malloc((size_t)t * sizeof *p), *dp = malloc((size_t)t * sizeof *dp);
+
+    for (int64_t i = 0; i < b * t * 3 * heads * d; i++)
+        dqkv[i] = 0.0;
+    for (int64_t task = 0; task < b * heads * t; task++) {
+        int64_t i = task % t, head = task / t % heads, seq = task / t / heads;
+        const double *doi = dout + ((seq * t + i) * heads + head) * d;
+        double mean = 0.0;
+
+        probabilities(p, qkv, seq, t, i, heads, d, head);
+        for (int64_t j = 0; j <= i; j++) {
+            dp[j] = 0.0;
+            for (int64_t l = 0; l < d; l++) {
+                dp[j] += doi[l] * qkv[at(seq, t, j, heads, d, 2, head, l)];
+                dqkv[at(seq, t, j, heads, d, 2, head, l)] += p[j] * doi[l];
+            }
+            mean += p[j] * dp[j];
+        }
+        for (int64_t j = 0; j <= i; j++) {
+            double ds = p[j] * (dp[j] - mean) / sqrt((double)d);
+
+            for (int64_t l = 0; l < d; l++) {
+                dqkv[at(seq, t, i, heads, d, 0, head, l)] +=
+                    ds * qkv[at(seq, t, j, heads, d, 1, head, l)];
+                dqkv[at(seq, t, j, heads, d, 1, head, l)] +=
+                    ds * qkv[at(seq, t, i, heads, d, 0, head, l)];
+            }
+        }
+    }
+    free(p);
+    free(dp);
+}
+
+/* (1 + tanh(u)) / 2, which would cancel to nothing for a large negative u */
+static double half_one_plus_tanh(double u)
+{
+    return 1.0 / (1.0 + exp(-2.0 * u));
+}
+
+double ref_gelu(double x)
+{
+    return x * half_one_plus_tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x));
+}
+
+double ref_gelu_slope(double x)
+{
+    double s = half_one_plus_tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x));
+    double slope = SQRT_2_OVER_PI * (1.0 + 3.0 * 0.044715 * x * x);
+
+    return s + 2.0 * x * s * (1.0 - s) * slope;
+}
+
+void ref_cross_entropy(double *losses, double *dlogits, const double *logits,
+                       const int32_t *targets, int64_t n, int64_t padded, int64_t vocab,
+                       double scale)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const double *row = logits + i * padded;
+        double max = -INFINITY, sum = 0.0;
+
+        for (int64_t j = 0; j < vocab; j++)
+            max = fmax(max, row[j]);
+        for (int64_t j = 0; j < vocab; j++)
+            sum += exp(row[j] - max);
+        losses[i] = targets[i] < 0 ? 0.0 : log(sum) + max - row[targets[i]];
+        for (int64_t j = 0; j < padded; j++) {
+            double p = exp(row[j] - max) / sum - (j == targets[i] ? 1.0 : 0.0);
+            dlogits[i * padded + j] = targets[i] < 0 || j >= vocab ? 0.0 : p * scale;
+        }
+    }
+}
+
+void ref_adamw(double *param, double *m, double *v, const double *grad, int64_t n,
+               const dt_adamw_args *args)
+{
+    double correct_m = 1.0 - pow(args->beta1, (double)args->step);
+    double correct_v = 1.0 - pow(args->beta2, (double)args->step);
+
+    for (int64_t i = 0; i < n; i++) {
+        double g = grad[i] * args->grad_scale;
+
+        m[i] = args->beta1 * m[i] + (1.0 - args->beta1) * g;
+        v[i] = args->beta2 * v[i] + (1.0 - args->beta2) * g * g;
+        param[i] -= args->lr * args->weight_decay * param[i];
+        param[i] -= args->lr * (m[i] / correct_m) / (sqrt(v[i] / correct_v) + args->eps);
+    }
+}
