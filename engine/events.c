@@ -52,8 +52,11 @@ static void take_command(dt_events *events, const char *line, size_t length)
                dt_json_get_array(&values, object, "values", "channel", &err) != DT_OK) {
         dt_log_error("ignored a rendezvous from the agent: %s", err.message);
     } else {
+        /* The object goes before the lock does: from then on the values are the waiter's alone. */
         pthread_mutex_lock(&events->lock);
         json_object_set(events->answers, name, values);
+        json_decref(object);
+        object = NULL;
         pthread_cond_broadcast(&events->answered);
         pthread_mutex_unlock(&events->lock);
     }
