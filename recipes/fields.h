@@ -2,6 +2,10 @@
  *
  * The table drives reading, checking, defaults, `--help`-like texts, the resolved JSON and its
  * reading by the engine, and docs/recipe.md (which a test compares).
+ *
+ * Adding a field: a member in recipe.h, a row in fields.c, then `dtrun-recipe-doc` into
+ * docs/recipe.md. What one row cannot say (a default that follows from other fields, a rule
+ * across fields) goes into derive.c or check.c.
  */
 #ifndef DT_RECIPES_FIELDS_H
 #define DT_RECIPES_FIELDS_H
@@ -17,31 +21,37 @@ extern "C" {
 #endif
 
 typedef enum dt_field_type {
-    DT_FIELD_STRING,
+    DT_FIELD_STRING, /* one of `choices` or empty, where there are choices */
     DT_FIELD_INT,
     DT_FIELD_NUMBER,
-    DT_FIELD_BOOL,
     DT_FIELD_CHOICE, /* one of `choices`; stored as its index in an int-sized enum */
-    DT_FIELD_STRINGS /* a list; a scalar is a list of one */
+    DT_FIELD_STRINGS /* a list; a scalar is a list of one; low and high bound its length */
 } dt_field_type;
 
 typedef struct dt_field {
-    const char *path; /* "optimizer.lr" */
+    const char *path; /* "optimizer.lr"; at most one dot */
     dt_field_type type;
     size_t offset; /* in dt_recipe */
     const char *unit;
-    double low, high; /* inclusive; low_open excludes low */
-    bool low_open;
+    double low, high; /* inclusive; low_open excludes low, high_open excludes high */
+    bool low_open, high_open;
     const char *const *choices; /* NULL-terminated */
-    const char *fallback;       /* the default as YAML text; NULL: required */
+    const char *fallback;       /* the default as YAML text; NULL: required, or see derived */
+    const char *derived;        /* in words: what the default follows from; filled by derive.c */
+    const char *number_means;   /* a plain number given here is meant for this field (path) */
     bool shorthand;             /* a scalar given for the map means this field */
+    bool paths;                 /* file names: relative ones are made absolute */
     const char *help;           /* one sentence, no full stop */
 } dt_field;
+
+/* No table is longer, so that arrays by field need no allocation. */
+#define DT_FIELDS_MAX 64
 
 extern const dt_field dt_fields[];
 extern const size_t dt_fields_count;
 
-/* Every default; required fields stay zero. Strings of defaults are static. */
+/* Every default; required and derived fields stay zero (their strings ""). Strings of defaults
+ * are static. */
 void dt_recipe_init(dt_recipe *recipe);
 
 /* The resolved recipe as nested JSON objects in table order, nothing left out. New reference. */

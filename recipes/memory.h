@@ -25,7 +25,8 @@ typedef struct dt_memory {
 /* `vocab` is the data's where the recipe leaves it out (0: unknown, taken as 256). */
 void dt_memory_estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab);
 
-/* One line a part, aligned, for people: "activations  1.2 GB  batch 4 x 1024 tokens x 12 layers". */
+/* One line a part, aligned, for people: "activations  1.2 GB  batch 4 x 1024 tokens x 12 layers".
+ */
 void dt_memory_table(dt_strbuf *out, const dt_memory *memory, const dt_recipe *recipe);
 
 /* DT_ERR_RECIPE with the table where `ranks` times the total is over available_bytes. */

@@ -80,7 +80,7 @@ typedef struct dt_recipe {
 
     struct {
         dt_schedule_kind kind;
-        int64_t steps;        /* of the whole run */
+        int64_t steps; /* of the whole run */
         int64_t warmup_steps;
         double warmup_init_lr; /* default min_lr */
         double min_lr;

@@ -1,0 +1,268 @@
+#include "recipes/plan.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "recipes/fields.h"
+#include "recipes/text.h"
+
+#include "base/banned.h"
+
+#define PLAN_BYTES_MAX ((size_t)16 << 20)
+#define WORLD_SIZE_MAX ((int64_t)1 << 20)
+#define THREADS_MAX    ((int64_t)4096)
+#define NO_MEMORY      "no memory for the plan"
+
+/* --- from a recipe --- */
+
+static dt_status take(void *out, dt_arena *arena, int64_t count, size_t elem_bytes, dt_error *err)
+{
+    void *memory = dt_arena_alloc_array(arena, (size_t)count, elem_bytes);
+
+    if (memory == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, NO_MEMORY);
+    memcpy(out, &memory, sizeof(memory));
+    return DT_OK;
+}
+
+dt_status dt_plan_make(dt_plan *out, const dt_recipe *recipe, int64_t cores, dt_arena *arena,
+                       dt_error *err)
+{
+    dt_status st = DT_OK;
+    int64_t threads = recipe->threads;
+
+    memset(out, 0, sizeof(*out));
+    out->run = out->directory = out->resume_from = "";
+    out->recipe = *recipe;
+    out->node_count = recipe->nodes.count;
+    out->world_size = recipe->nodes.count * recipe->ranks;
+    if (threads == 0)
+        threads = cores / recipe->ranks > 1 ? cores / recipe->ranks : 1;
+    DT_TRY(take(&out->node_names, arena, out->node_count, sizeof(*out->node_names), err));
+    DT_TRY(take(&out->ranks, arena, out->world_size, sizeof(*out->ranks), err));
+    for (int64_t node = 0; node < out->node_count; node++)
+        out->node_names[node] = recipe->nodes.items[node];
+    for (int64_t rank = 0; rank < out->world_size; rank++) {
+        out->ranks[rank].node = rank / recipe->ranks;
+        out->ranks[rank].local_rank = rank % recipe->ranks;
+        out->ranks[rank].device = "cpu";
+        out->ranks[rank].threads = threads;
+    }
+out:
+    return st;
+}
+
+/* --- to JSON --- */
+
+json_t *dt_plan_to_json(const dt_plan *plan)
+{
+    json_t *nodes = json_array(), *ranks = json_array();
+
+    for (int64_t i = 0; i < plan->node_count; i++)
+        json_array_append_new(nodes, json_pack("{s:s}", "name", plan->node_names[i]));
+    for (int64_t i = 0; i < plan->world_size; i++) {
+        const dt_plan_rank *rank = &plan->ranks[i];
+
+        json_array_append_new(ranks, json_pack("{s:I, s:I, s:I, s:s, s:I}", "rank", (json_int_t)i,
+                                               "node", (json_int_t)rank->node, "local_rank",
+                                               (json_int_t)rank->local_rank, "device", rank->device,
+                                               "threads", (json_int_t)rank->threads));
+    }
+    return json_pack("{s:i, s:s, s:I, s:I, s:s, s:s, s:o, s:o, s:o}", "plan", DT_PLAN_VERSION,
+                     "run", plan->run, "attempt", (json_int_t)plan->attempt, "world_size",
+                     (json_int_t)plan->world_size, "directory", plan->directory, "resume_from",
+                     plan->resume_from, "nodes", nodes, "ranks", ranks, "recipe",
+                     dt_recipe_to_json(&plan->recipe));
+}
+
+/* --- from JSON --- */
+
+/* No key but those of the NULL-terminated list. */
+static dt_status check_keys(const json_t *object, const char *const *known, const char *where,
+                            dt_error *err)
+{
+    dt_status st = DT_OK;
+    json_t *borrowed = (json_t *)object; /* json_object_foreach reads only */
+    const char *key;
+    json_t *value;
+    dt_strbuf shown;
+
+    dt_strbuf_init(&shown);
+    if (!json_is_object(object))
+        DT_THROW(err, DT_ERR_CORRUPT, "%s: expected an object", where);
+    json_object_foreach(borrowed, key, value)
+    {
+        size_t i = 0;
+
+        while (known[i] != NULL && strcmp(known[i], key) != 0)
+            i++;
+        if (known[i] == NULL) {
+            dt_text_show(&shown, key);
+            DT_THROW(err, DT_ERR_CORRUPT, "%s: unknown key %s", where, shown.data);
+        }
+    }
+out:
+    dt_strbuf_release(&shown);
+    return st;
+}
+
+static dt_status get_int(int64_t *out, const json_t *object, const char *key, int64_t low,
+                         int64_t high, const char *where, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_json_get_int(out, object, key, where, err));
+    if (*out < low || *out > high)
+        DT_THROW(err, DT_ERR_CORRUPT, "%s: '%s' is %lld: expected %lld to %lld", where, key,
+                 (long long)*out, (long long)low, (long long)high);
+out:
+    return st;
+}
+
+/* A copy in the arena; `empty`: whether it may be. */
+static dt_status get_string(const char **out, const json_t *object, const char *key, bool empty,
+                            const char *where, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    const char *text;
+
+    DT_TRY(dt_json_get_string(&text, object, key, where, err));
+    if (text[0] == '\0' && !empty)
+        DT_THROW(err, DT_ERR_CORRUPT, "%s: '%s' is empty", where, key);
+    *out = dt_arena_strdup(arena, text);
+    if (*out == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, NO_MEMORY);
+out:
+    return st;
+}
+
+static dt_status get_path(const char **out, const json_t *object, const char *key, bool empty,
+                          dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(get_string(out, object, key, empty, "plan", arena, err));
+    if ((*out)[0] != '\0' && (*out)[0] != '/')
+        DT_THROW(err, DT_ERR_CORRUPT, "plan: '%s' is not an absolute path", key);
+out:
+    return st;
+}
+
+static dt_status read_nodes(dt_plan *out, const json_t *json, dt_arena *arena, dt_error *err)
+{
+    static const char *const known[] = {"name", NULL};
+    dt_status st = DT_OK;
+    json_t *nodes;
+
+    DT_TRY(dt_json_get_array(&nodes, json, "nodes", "plan", err));
+    out->node_count = (int64_t)json_array_size(nodes);
+    if (out->node_count < 1)
+        DT_THROW(err, DT_ERR_CORRUPT, "plan: 'nodes' is empty");
+    DT_TRY(take(&out->node_names, arena, out->node_count, sizeof(*out->node_names), err));
+    for (int64_t i = 0; i < out->node_count; i++) {
+        const json_t *node = json_array_get(nodes, (size_t)i);
+
+        DT_TRY(check_keys(node, known, "plan: nodes", err));
+        DT_TRY(get_string(&out->node_names[i], node, "name", false, "plan: nodes", arena, err));
+    }
+out:
+    return st;
+}
+
+static dt_status read_rank(dt_plan *out, const json_t *json, dt_arena *arena, dt_error *err)
+{
+    static const char *const known[] = {"rank", "node", "local_rank", "device", "threads", NULL};
+    const char *where = "plan: ranks";
+    dt_status st = DT_OK;
+    dt_plan_rank *rank;
+    int64_t index;
+
+    DT_TRY(check_keys(json, known, where, err));
+    DT_TRY(get_int(&index, json, "rank", 0, out->world_size - 1, where, err));
+    rank = &out->ranks[index];
+    if (rank->device != NULL)
+        DT_THROW(err, DT_ERR_CORRUPT, "%s: rank %lld is there twice", where, (long long)index);
+    DT_TRY(get_int(&rank->node, json, "node", 0, out->node_count - 1, where, err));
+    DT_TRY(get_int(&rank->local_rank, json, "local_rank", 0, out->world_size - 1, where, err));
+    DT_TRY(get_int(&rank->threads, json, "threads", 1, THREADS_MAX, where, err));
+    DT_TRY(get_string(&rank->device, json, "device", false, where, arena, err));
+out:
+    return st;
+}
+
+/* Ranks of a node stand together in node order, so local ranks count from 0 within it. */
+static dt_status check_local_ranks(const dt_plan *plan, dt_error *err)
+{
+    for (int64_t i = 0; i < plan->world_size; i++) {
+        const dt_plan_rank *rank = &plan->ranks[i], *before = i > 0 ? rank - 1 : NULL;
+        bool same_node = before != NULL && before->node == rank->node;
+
+        if (rank->local_rank != (same_node ? before->local_rank + 1 : 0) ||
+            (before != NULL && rank->node < before->node))
+            return DT_FAIL(err, DT_ERR_CORRUPT,
+                           "plan: ranks: rank %lld: local rank %lld of node %lld is out of order",
+                           (long long)i, (long long)rank->local_rank, (long long)rank->node);
+    }
+    return DT_OK;
+}
+
+static dt_status read_ranks(dt_plan *out, const json_t *json, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    json_t *ranks;
+
+    DT_TRY(get_int(&out->world_size, json, "world_size", 1, WORLD_SIZE_MAX, "plan", err));
+    DT_TRY(dt_json_get_array(&ranks, json, "ranks", "plan", err));
+    if ((int64_t)json_array_size(ranks) != out->world_size)
+        DT_THROW(err, DT_ERR_CORRUPT, "plan: 'ranks' has %zu entries, 'world_size' is %lld",
+                 json_array_size(ranks), (long long)out->world_size);
+    DT_TRY(take(&out->ranks, arena, out->world_size, sizeof(*out->ranks), err));
+    for (size_t i = 0; i < json_array_size(ranks); i++)
+        DT_TRY(read_rank(out, json_array_get(ranks, i), arena, err));
+    DT_TRY(check_local_ranks(out, err));
+out:
+    return st;
+}
+
+dt_status dt_plan_from_json(dt_plan *out, const json_t *json, dt_arena *arena, dt_error *err)
+{
+    static const char *const known[] = {"plan",      "run",         "attempt", "world_size",
+                                        "directory", "resume_from", "nodes",   "ranks",
+                                        "recipe",    NULL};
+    dt_status st = DT_OK;
+    int64_t version;
+    json_t *recipe;
+
+    memset(out, 0, sizeof(*out));
+    DT_TRY(check_keys(json, known, "plan", err));
+    DT_TRY(dt_json_get_int(&version, json, "plan", "plan", err));
+    if (version != DT_PLAN_VERSION)
+        DT_THROW(err, DT_ERR_CORRUPT,
+                 "plan: version %lld, and this program reads %d: use a runner "
+                 "and an engine of one build",
+                 (long long)version, DT_PLAN_VERSION);
+    DT_TRY(get_string(&out->run, json, "run", false, "plan", arena, err));
+    DT_TRY(get_int(&out->attempt, json, "attempt", 1, INT32_MAX, "plan", err));
+    DT_TRY(get_path(&out->directory, json, "directory", false, arena, err));
+    DT_TRY(get_path(&out->resume_from, json, "resume_from", true, arena, err));
+    DT_TRY(read_nodes(out, json, arena, err));
+    DT_TRY(read_ranks(out, json, arena, err));
+    DT_TRY(dt_json_get_object(&recipe, json, "recipe", "plan", err));
+    DT_TRY(dt_recipe_from_json(&out->recipe, recipe, arena, err));
+out:
+    return st;
+}
+
+dt_status dt_plan_read(dt_plan *out, const char *path, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    json_t *json = NULL;
+
+    DT_TRY(dt_json_read(&json, path, PLAN_BYTES_MAX, err));
+    st = dt_plan_from_json(out, json, arena, err);
+    if (st != DT_OK)
+        dt_error_prefix(err, "%s", path);
+out:
+    json_decref(json);
+    return st;
+}

@@ -1,0 +1,41 @@
+/* text: what is asked of bytes before anybody parses them, and how they are shown.
+ *
+ * libyaml reports broken bytes without a line; here they get one.
+ */
+#ifndef DT_RECIPES_TEXT_H
+#define DT_RECIPES_TEXT_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/strbuf.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A place in a text as people count, from 1; line 0: the source as a whole. */
+typedef struct dt_mark {
+    const char *source; /* "gpt.yaml", "--set clip=0"; NULL: nowhere */
+    int line, column;   /* column in characters */
+} dt_mark;
+
+/* "gpt.yaml:14:9", or the source alone. */
+void dt_mark_write(dt_strbuf *out, const dt_mark *mark);
+
+/* Puts "gpt.yaml:14:9: " in front of a recorded message. */
+void dt_mark_prefix(dt_error *err, const dt_mark *mark);
+
+/* DT_ERR_RECIPE with file:line:column on broken UTF-8, control characters, and tabs that indent. */
+dt_status dt_text_check(const char *text, size_t length, const char *source, dt_error *err);
+
+bool dt_text_is_utf8(const char *text);
+
+/* The text in single quotes as messages repeat it: cut after 60 characters, control characters
+ * (they could steer a terminal) and broken bytes as '?'. */
+void dt_text_show(dt_strbuf *out, const char *text);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

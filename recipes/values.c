@@ -1,0 +1,370 @@
+#include "recipes/values.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "recipes/text.h"
+
+#include "base/banned.h"
+
+/* --- the table --- */
+
+const dt_field *dt_field_find(const char *path)
+{
+    for (size_t i = 0; i < dt_fields_count; i++)
+        if (strcmp(dt_fields[i].path, path) == 0)
+            return &dt_fields[i];
+    return NULL;
+}
+
+size_t dt_field_group_length(const dt_field *field)
+{
+    const char *dot = strchr(field->path, '.');
+
+    return dot != NULL ? (size_t)(dot - field->path) : 0;
+}
+
+bool dt_field_in_group(const dt_field *field, const char *group)
+{
+    size_t length = dt_field_group_length(field);
+
+    return length != 0 && strlen(group) == length && memcmp(group, field->path, length) == 0;
+}
+
+/* --- what a field takes, in words --- */
+
+void dt_field_range(dt_strbuf *out, const dt_field *field)
+{
+    if (field->type != DT_FIELD_INT && field->type != DT_FIELD_NUMBER)
+        return;
+    if (field->low_open)
+        dt_strbuf_add_fmt(out, "above %.16g, up to %.16g", field->low, field->high);
+    else
+        dt_strbuf_add_fmt(out, "%.16g to %s%.16g", field->low, field->high_open ? "below " : "",
+                          field->high);
+    if (field->unit != NULL)
+        dt_strbuf_add_fmt(out, " %s", field->unit);
+}
+
+void dt_field_expected(dt_strbuf *out, const dt_field *field)
+{
+    switch (field->type) {
+    case DT_FIELD_INT:
+        dt_strbuf_add_str(out, "a whole number, ");
+        break;
+    case DT_FIELD_NUMBER:
+        dt_strbuf_add_str(out, "a number, ");
+        break;
+    case DT_FIELD_STRINGS:
+        dt_strbuf_add_fmt(out, "a list of text, %.16g to %.16g items", field->low, field->high);
+        break;
+    case DT_FIELD_STRING:
+    case DT_FIELD_CHOICE:
+        if (field->choices == NULL)
+            dt_strbuf_add_str(out, "text");
+        else if (field->choices[1] != NULL)
+            dt_strbuf_add_str(out, "one of ");
+        for (size_t i = 0; field->choices != NULL && field->choices[i] != NULL; i++)
+            dt_strbuf_add_fmt(out, "%s'%s'", i != 0 ? ", " : "", field->choices[i]);
+    }
+    dt_field_range(out, field);
+}
+
+/* `shown` is the value as a message repeats it, quoted where it is text. */
+static dt_status refuse(const dt_field *field, const char *shown, dt_status code, dt_error *err)
+{
+    dt_strbuf expected;
+
+    dt_strbuf_init(&expected);
+    dt_field_expected(&expected, field);
+    DT_FAIL(err, code, "'%s' is %s: expected %s", field->path, shown, expected.data);
+    dt_strbuf_release(&expected);
+    return code;
+}
+
+static dt_status refuse_text(const dt_field *field, const char *text, dt_status code, dt_error *err)
+{
+    dt_strbuf shown;
+
+    dt_strbuf_init(&shown);
+    dt_text_show(&shown, text);
+    refuse(field, shown.data, code, err);
+    dt_strbuf_release(&shown);
+    return code;
+}
+
+/* --- typed setters: the only writers of a dt_recipe --- */
+
+static void *place(dt_recipe *recipe, const dt_field *field)
+{
+    return (char *)recipe + field->offset;
+}
+
+static const void *place_const(const dt_recipe *recipe, const dt_field *field)
+{
+    return (const char *)recipe + field->offset;
+}
+
+static dt_status set_number(dt_recipe *recipe, const dt_field *field, double value, dt_status code,
+                            dt_error *err)
+{
+    char shown[32];
+
+    if (field->low_open ? value > field->low : value >= field->low)
+        if (field->high_open ? value < field->high : value <= field->high) {
+            if (field->type == DT_FIELD_INT)
+                *(int64_t *)place(recipe, field) = (int64_t)value;
+            else
+                *(double *)place(recipe, field) = value;
+            return DT_OK;
+        }
+    snprintf(shown, sizeof(shown), "%.16g", value);
+    return refuse(field, shown, code, err);
+}
+
+/* A whole number outside of what a double holds exactly is outside of every range. */
+static dt_status set_int(dt_recipe *recipe, const dt_field *field, int64_t value, dt_status code,
+                         dt_error *err)
+{
+    char shown[32];
+
+    if ((double)value >= field->low && (double)value <= field->high) {
+        *(int64_t *)place(recipe, field) = value;
+        return DT_OK;
+    }
+    snprintf(shown, sizeof(shown), "%lld", (long long)value);
+    return refuse(field, shown, code, err);
+}
+
+/* Index of the choice, or -1. */
+static int choice_index(const dt_field *field, const char *text)
+{
+    for (int i = 0; field->choices != NULL && field->choices[i] != NULL; i++)
+        if (strcmp(field->choices[i], text) == 0)
+            return i;
+    return -1;
+}
+
+bool dt_field_has_choice(const dt_field *field, const char *text)
+{
+    return choice_index(field, text) >= 0;
+}
+
+static dt_status set_choice(dt_recipe *recipe, const dt_field *field, const char *text,
+                            dt_status code, dt_error *err)
+{
+    int index = choice_index(field, text);
+
+    if (index < 0)
+        return refuse_text(field, text, code, err);
+    *(int *)place(recipe, field) = index;
+    return DT_OK;
+}
+
+static dt_status set_string(dt_recipe *recipe, const dt_field *field, const char *text,
+                            dt_status code, dt_error *err)
+{
+    if (field->choices != NULL && text[0] != '\0' && choice_index(field, text) < 0)
+        return refuse_text(field, text, code, err);
+    *(const char **)place(recipe, field) = text;
+    return DT_OK;
+}
+
+static dt_status set_list(dt_recipe *recipe, const dt_field *field, const char **items,
+                          int64_t count, dt_status code, dt_error *err)
+{
+    dt_string_list *list = place(recipe, field);
+    char shown[48];
+
+    if ((double)count < field->low || (double)count > field->high) {
+        snprintf(shown, sizeof(shown), "a list of %lld", (long long)count);
+        return refuse(field, shown, code, err);
+    }
+    for (int64_t i = 0; i < count; i++)
+        if (items[i][0] == '\0')
+            return DT_FAIL(err, code, "'%s' holds an empty text: remove it, or fill it in",
+                           field->path);
+    list->items = items;
+    list->count = count;
+    return DT_OK;
+}
+
+/* --- from text --- */
+
+bool dt_text_number(double *out, const char *text)
+{
+    char plain[64];
+    size_t length = 0;
+    bool digit = false;
+    char *end;
+
+    for (const char *at = text; *at != '\0'; at++) {
+        bool between =
+            at != text && isdigit((unsigned char)at[-1]) && isdigit((unsigned char)at[1]);
+
+        if (*at == '_' && between)
+            continue;
+        if (strchr("+-.eE0123456789", *at) == NULL || length + 1 == sizeof(plain))
+            return false;
+        digit = digit || isdigit((unsigned char)*at);
+        plain[length++] = *at;
+    }
+    plain[length] = '\0';
+    if (!digit)
+        return false;
+    *out = strtod(plain, &end);
+    return *end == '\0' && isfinite(*out);
+}
+
+dt_status dt_field_set_text(dt_recipe *recipe, const dt_field *field, const char *text,
+                            dt_error *err)
+{
+    double number;
+
+    switch (field->type) {
+    case DT_FIELD_INT:
+    case DT_FIELD_NUMBER:
+        if (!dt_text_number(&number, text) ||
+            (field->type == DT_FIELD_INT && number != floor(number)))
+            return refuse_text(field, text, DT_ERR_RECIPE, err);
+        return set_number(recipe, field, number, DT_ERR_RECIPE, err);
+    case DT_FIELD_CHOICE:
+        return set_choice(recipe, field, text, DT_ERR_RECIPE, err);
+    case DT_FIELD_STRING:
+    case DT_FIELD_STRINGS: /* the reader makes a list of one */
+        break;
+    }
+    DT_ASSERT(field->type == DT_FIELD_STRING);
+    return set_string(recipe, field, text, DT_ERR_RECIPE, err);
+}
+
+dt_status dt_field_set_list(dt_recipe *recipe, const dt_field *field, const char **items,
+                            int64_t count, dt_error *err)
+{
+    return set_list(recipe, field, items, count, DT_ERR_RECIPE, err);
+}
+
+void dt_recipe_init(dt_recipe *recipe)
+{
+    memset(recipe, 0, sizeof(*recipe));
+    for (size_t i = 0; i < dt_fields_count; i++) {
+        const dt_field *field = &dt_fields[i];
+        const char *text = field->fallback;
+
+        if (field->type == DT_FIELD_STRINGS) {
+            dt_string_list *list = place(recipe, field);
+
+            if (text == NULL || strcmp(text, "[]") == 0)
+                continue;
+            list->items = (const char **)&field->fallback; /* a list of one; never written */
+            list->count = 1;
+        } else if (text != NULL) {
+            DT_ASSERT(dt_field_set_text(recipe, field, text, NULL) == DT_OK);
+        } else if (field->type == DT_FIELD_STRING) {
+            *(const char **)place(recipe, field) = "";
+        }
+    }
+}
+
+/* --- from and to JSON --- */
+
+static const char *json_kind(const json_t *value)
+{
+    switch (json_typeof(value)) {
+    case JSON_OBJECT:
+        return "an object";
+    case JSON_ARRAY:
+        return "an array";
+    case JSON_STRING:
+        return "text";
+    case JSON_INTEGER:
+    case JSON_REAL:
+        return "a number";
+    case JSON_TRUE:
+    case JSON_FALSE:
+        return "true or false";
+    case JSON_NULL:
+        break;
+    }
+    return "null";
+}
+
+static dt_status set_json_list(dt_recipe *recipe, const dt_field *field, const json_t *value,
+                               dt_arena *arena, dt_error *err)
+{
+    size_t count = json_array_size(value);
+    const char **items = dt_arena_alloc_array(arena, count + 1, sizeof(*items));
+
+    if (items == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for '%s'", field->path);
+    for (size_t i = 0; i < count; i++) {
+        const char *text = json_string_value(json_array_get(value, i));
+
+        if (text == NULL)
+            return refuse(field, "a list of other things", DT_ERR_CORRUPT, err);
+        items[i] = dt_arena_strdup(arena, text);
+        if (items[i] == NULL)
+            return DT_FAIL(err, DT_ERR_NOMEM, "no memory for '%s'", field->path);
+    }
+    return set_list(recipe, field, items, (int64_t)count, DT_ERR_CORRUPT, err);
+}
+
+dt_status dt_field_set_json(dt_recipe *recipe, const dt_field *field, const json_t *value,
+                            dt_arena *arena, dt_error *err)
+{
+    const char *text;
+
+    switch (field->type) {
+    case DT_FIELD_INT:
+        if (json_is_integer(value))
+            return set_int(recipe, field, json_integer_value(value), DT_ERR_CORRUPT, err);
+        break;
+    case DT_FIELD_NUMBER:
+        if (json_is_number(value))
+            return set_number(recipe, field, json_number_value(value), DT_ERR_CORRUPT, err);
+        break;
+    case DT_FIELD_CHOICE:
+        if (json_is_string(value))
+            return set_choice(recipe, field, json_string_value(value), DT_ERR_CORRUPT, err);
+        break;
+    case DT_FIELD_STRING:
+        if (!json_is_string(value))
+            break;
+        text = dt_arena_strdup(arena, json_string_value(value));
+        if (text == NULL)
+            return DT_FAIL(err, DT_ERR_NOMEM, "no memory for '%s'", field->path);
+        return set_string(recipe, field, text, DT_ERR_CORRUPT, err);
+    case DT_FIELD_STRINGS:
+        if (json_is_array(value))
+            return set_json_list(recipe, field, value, arena, err);
+        break;
+    }
+    return refuse(field, json_kind(value), DT_ERR_CORRUPT, err);
+}
+
+json_t *dt_field_to_json(const dt_recipe *recipe, const dt_field *field)
+{
+    const void *at = place_const(recipe, field);
+    const dt_string_list *list = at;
+    json_t *array;
+
+    switch (field->type) {
+    case DT_FIELD_INT:
+        return json_integer(*(const int64_t *)at);
+    case DT_FIELD_NUMBER:
+        return json_real(*(const double *)at);
+    case DT_FIELD_CHOICE:
+        return json_string(field->choices[*(const int *)at]);
+    case DT_FIELD_STRING:
+        return json_string(*(const char *const *)at);
+    case DT_FIELD_STRINGS:
+        break;
+    }
+    array = json_array();
+    for (int64_t i = 0; i < list->count; i++)
+        json_array_append_new(array, json_string(list->items[i]));
+    return array;
+}
