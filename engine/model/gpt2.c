@@ -15,9 +15,7 @@ dt_status dt_gpt2_open(dt_model *model, dt_error *err)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the state of the model");
     model->state->logits_bytes = DT_GPT2_LOGITS_BYTES;
     model->state->blocks = calloc((size_t)config->layers, sizeof *model->state->blocks);
-    model->state->targets =
-        calloc((size_t)(config->batch * config->tokens), sizeof *model->state->targets);
-    if (!model->state->blocks || !model->state->targets)
+    if (!model->state->blocks)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the state of the model");
     model->activation_bytes = dt_gpt2_activation_bytes(config);
     st = dt_device_arena_open(&model->state->arena, model->device, model->activation_bytes, err);
@@ -25,6 +23,11 @@ dt_status dt_gpt2_open(dt_model *model, dt_error *err)
         dt_error_prefix(err, "activations of %lld blocks over %lld x %lld tokens",
                         (long long)config->layers, (long long)config->batch,
                         (long long)config->tokens);
+    DT_TRY(st);
+    model->state->targets =
+        calloc((size_t)(config->batch * config->tokens), sizeof *model->state->targets);
+    if (!model->state->targets)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for the targets of a batch");
 out:
     return st;
 }

@@ -1,0 +1,212 @@
+#include "tests/unit/model_harness.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/ops/ops.h"
+#include "engine/philox.h"
+
+#include "base/banned.h"
+
+static void good(dt_status st, const dt_error *err)
+{
+    if (st != DT_OK)
+        fail_msg("%s: %s", dt_status_name(st), err->message);
+}
+
+dt_model_config harness_config(void)
+{
+    dt_model_config config = {.layers = 2,
+                              .heads = 3,
+                              .embed = 24,
+                              .vocab = 61,
+                              .vocab_padded = 128,
+                              .context = 16,
+                              .batch = 8,
+                              .tokens = 11,
+                              .dtype = DT_F32};
+    return config;
+}
+
+static void take(harness *h, void **out, size_t bytes)
+{
+    dt_error err = DT_ERROR_INIT;
+
+    good(h->device.alloc(&h->device, out, bytes, &err), &err);
+}
+
+void harness_open(harness *out, const dt_model_config *config)
+{
+    dt_error err = DT_ERROR_INIT;
+    int64_t rows = config->batch * config->tokens;
+    dt_model *model;
+
+    memset(out, 0, sizeof *out);
+    good(dt_device_open_cpu(&out->device, 2, &err), &err);
+    good(dt_model_open(&out->model, config, &out->device, &err), &err);
+    model = out->model;
+    out->values = calloc((size_t)model->unit_count, sizeof *out->values);
+    for (int u = 0; u < model->unit_count; u++) {
+        size_t elems = (size_t)model->units[u].elems;
+        void *memory;
+
+        take(out, &memory, elems * sizeof(float));
+        out->values[u] = memory;
+        if (config->dtype == DT_F32)
+            model->weights[u] = memory;
+        else
+            take(out, &model->weights[u], elems * dt_dtype_bytes(config->dtype));
+        if (!config->inference) {
+            take(out, &memory, elems * sizeof(float));
+            model->grads[u] = memory;
+        }
+    }
+    out->tokens = calloc((size_t)rows, sizeof *out->tokens);
+    out->targets = calloc((size_t)rows, sizeof *out->targets);
+    out->batch = harness_batch(out, 0, config->batch);
+}
+
+void harness_close(harness *h)
+{
+    for (int u = 0; h->model && u < h->model->unit_count; u++) {
+        if (h->model->weights[u] != h->values[u])
+            h->device.free(&h->device, h->model->weights[u]);
+        h->device.free(&h->device, h->values[u]);
+        h->device.free(&h->device, h->model->grads[u]);
+    }
+    free(h->values);
+    free(h->tokens);
+    free(h->targets);
+    dt_model_close(h->model);
+    dt_device_close(&h->device);
+}
+
+void harness_init(harness *h, uint64_t seed)
+{
+    for (int p = 0; p < h->model->param_count; p++) {
+        const dt_param *param = &h->model->params[p];
+        dt_philox_key key = {.seed = seed, .step = (uint32_t)p, .op = DT_PHILOX_SAMPLE};
+        float *value = harness_value(h, p);
+
+        dt_model_init_param(value, h->model, p, seed);
+        for (int64_t i = 0; param->ndim == 1 && i < param->elems; i++)
+            value[i] +=
+                0.2f * (dt_philox_uniform(dt_philox_draw(&key, (uint64_t)i).word[0]) - 0.5f);
+    }
+    harness_values_changed(h);
+}
+
+void harness_values_changed(harness *h)
+{
+    dt_model *model = h->model;
+    dt_error err = DT_ERROR_INIT;
+
+    for (int u = 0; u < model->unit_count; u++) {
+        dt_tensor value = dt_tensor_1d(h->values[u], DT_F32, model->units[u].elems);
+        dt_tensor weight =
+            dt_tensor_1d(model->weights[u], model->config.dtype, model->units[u].elems);
+
+        if (weight.data != value.data)
+            good(h->device.ops->cast(&h->device, &weight, &value, &err), &err);
+    }
+}
+
+void harness_zero_grads(harness *h)
+{
+    for (int u = 0; u < h->model->unit_count; u++)
+        memset(h->model->grads[u], 0, (size_t)h->model->units[u].elems * sizeof(float));
+}
+
+int64_t harness_fill_batch(harness *h, uint64_t seed)
+{
+    const dt_model_config *config = &h->model->config;
+    dt_philox_key key = {.seed = seed, .op = DT_PHILOX_SAMPLE};
+    int64_t counted = 0;
+
+    for (int64_t i = 0; i < config->batch * config->tokens; i++) {
+        dt_philox_block draw = dt_philox_draw(&key, (uint64_t)i);
+
+        h->tokens[i] = (int32_t)(draw.word[0] % (uint32_t)config->vocab);
+        h->targets[i] = (int32_t)(draw.word[1] % (uint32_t)config->vocab);
+        if (draw.word[2] % 5 == 0)
+            h->targets[i] = -1;
+        counted += h->targets[i] >= 0;
+    }
+    return counted;
+}
+
+dt_batch harness_batch(const harness *h, int64_t first, int64_t count)
+{
+    int64_t T = h->model->config.tokens;
+    dt_batch batch = {.tokens = dt_tensor_2d(h->tokens + first * T, DT_I32, count, T),
+                      .targets = dt_tensor_2d(h->targets + first * T, DT_I32, count, T),
+                      .seed = 11,
+                      .step = 3,
+                      .micro_step = 1,
+                      .data_rank = 2};
+    return batch;
+}
+
+float *harness_value(const harness *h, int param)
+{
+    const dt_param *p = &h->model->params[param];
+
+    return h->values[p->unit] + p->offset_elems;
+}
+
+float *harness_grad(const harness *h, int param)
+{
+    const dt_param *p = &h->model->params[param];
+
+    return h->model->grads[p->unit] + p->offset_elems;
+}
+
+int harness_param(const harness *h, const char *name)
+{
+    for (int p = 0; p < h->model->param_count; p++)
+        if (strcmp(h->model->params[p].name, name) == 0)
+            return p;
+    fail_msg("no parameter '%s'", name);
+    return -1;
+}
+
+float *harness_copy_grads(const harness *h, int64_t *elems)
+{
+    float *copy;
+
+    *elems = 0;
+    for (int u = 0; u < h->model->unit_count; u++)
+        *elems += h->model->units[u].elems;
+    copy = calloc((size_t)*elems, sizeof *copy);
+    *elems = 0;
+    for (int u = 0; u < h->model->unit_count; u++) {
+        memcpy(copy + *elems, h->model->grads[u], (size_t)h->model->units[u].elems * sizeof *copy);
+        *elems += h->model->units[u].elems;
+    }
+    return copy;
+}
+
+double harness_pass(harness *h, const dt_batch *batch, double loss_scale)
+{
+    dt_error err = DT_ERROR_INIT;
+    double loss_sum = NAN;
+
+    good(dt_model_forward_backward(h->model, batch, loss_scale, &loss_sum, &err), &err);
+    return loss_sum;
+}
+
+double relative_norm(const float *a, const float *b, int64_t elems)
+{
+    double difference = 0, norm = 0;
+
+    for (int64_t i = 0; i < elems; i++) {
+        difference += ((double)a[i] - b[i]) * ((double)a[i] - b[i]);
+        norm += (double)b[i] * b[i];
+    }
+    return sqrt(difference / norm);
+}

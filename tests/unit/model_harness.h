@@ -1,0 +1,47 @@
+/* model_harness: a model with storage for its parameters, for tests: what a strategy does, plainly.
+ *
+ * Errors  a failing call fails the running test
+ */
+#ifndef DT_TESTS_MODEL_HARNESS_H
+#define DT_TESTS_MODEL_HARNESS_H
+
+#include "engine/model/model.h"
+
+typedef struct harness {
+    dt_device device;
+    dt_model *model;
+    float **values; /* fp32 parameters, per unit; the weights are these or a copy in BF16 */
+    int32_t *tokens, *targets; /* host memory for one batch of the config's size */
+    dt_batch batch;            /* views of both, (batch, tokens) */
+} harness;
+
+/* Layers, embed, heads, vocab, context, batch, tokens of a model that is quick to run. */
+dt_model_config harness_config(void);
+
+void harness_open(harness *out, const dt_model_config *config);
+void harness_close(harness *h);
+
+/* Values from the seed, norms and biases moved off 1 and 0; then the weights. */
+void harness_init(harness *h, uint64_t seed);
+/* Copies values to the weights, in the weights' type. */
+void harness_values_changed(harness *h);
+void harness_zero_grads(harness *h);
+/* Random tokens and targets, about a fifth of them not counted; returns how many are. */
+int64_t harness_fill_batch(harness *h, uint64_t seed);
+/* A view of `count` sequences from `first` on. */
+dt_batch harness_batch(const harness *h, int64_t first, int64_t count);
+
+float *harness_value(const harness *h, int param);
+float *harness_grad(const harness *h, int param);
+int harness_param(const harness *h, const char *name);
+
+/* All gradients as one array of `*elems`; the caller frees it. */
+float *harness_copy_grads(const harness *h, int64_t *elems);
+
+/* Forward and backward over the batch; the sum of losses. */
+double harness_pass(harness *h, const dt_batch *batch, double loss_scale);
+
+/* |a - b| / |b| in the 2-norm */
+double relative_norm(const float *a, const float *b, int64_t elems);
+
+#endif

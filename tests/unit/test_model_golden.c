@@ -1,0 +1,303 @@
+/* The whole model against PyTorch: tests/golden/make_gpt2_fixture.py computed the same model in
+ * double precision, from the same fp32 start values. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/ops/ops.h"
+#include "engine/optim/clip.h"
+#include "engine/optim/schedule.h"
+#include "tests/golden/safetensors.h"
+#include "tests/unit/model_harness.h"
+
+#include "base/banned.h"
+
+/* fp32: a sum of a few hundred products errs by some 1e-6 of its size; two layers deep and through
+ * the backward pass that stays below the bounds that semantics asks for. bf16 keeps 8 bits: 4e-3 a
+ * rounding. A gradient collects a dozen of them, hence its own bound; its largest elements are
+ * several times the root mean square that an element's error is measured with. */
+static const struct bounds {
+    dt_dtype dtype;
+    double logits, loss, grad_norm, grad_element, losses;
+} bounds[] = {
+    {DT_F32, 1e-5, 1e-5, 1e-4, 1e-4, 1e-5},
+    {DT_BF16, 1e-2, 1e-2, 2e-2, 1e-1, 1e-2},
+};
+
+typedef struct golden {
+    fixture start, expect;
+    harness h;
+    const struct bounds *bounds;
+    const int32_t *tokens, *targets; /* (steps,B,T) */
+    int64_t steps, vocab, rows;
+} golden;
+
+static int open_golden(void **state, const struct bounds *bound)
+{
+    golden *g = calloc(1, sizeof *g);
+    dt_model_config config = {.vocab_padded = 128, .dtype = bound->dtype};
+
+    assert_non_null(g);
+    fixture_open(&g->start, "tests/golden/gpt2_start.safetensors");
+    fixture_open(&g->expect, "tests/golden/gpt2_expect.safetensors");
+    config.layers = (int64_t)fixture_number(&g->start, "layers");
+    config.heads = (int64_t)fixture_number(&g->start, "heads");
+    config.embed = (int64_t)fixture_number(&g->start, "embed");
+    config.vocab = (int64_t)fixture_number(&g->start, "vocab");
+    config.context = (int64_t)fixture_number(&g->start, "context");
+    config.batch = (int64_t)fixture_number(&g->start, "batch");
+    config.tokens = (int64_t)fixture_number(&g->start, "tokens");
+    harness_open(&g->h, &config);
+    g->bounds = bound;
+    g->vocab = config.vocab;
+    g->rows = config.batch * config.tokens;
+    g->steps = (int64_t)fixture_number(&g->start, "steps");
+    g->tokens = fixture_get(&g->start, "tokens", "I32", g->steps * g->rows);
+    g->targets = fixture_get(&g->start, "targets", "I32", g->steps * g->rows);
+    *state = g;
+    return 0;
+}
+
+static int open_f32(void **state)
+{
+    return open_golden(state, &bounds[0]);
+}
+
+static int open_bf16(void **state)
+{
+    return open_golden(state, &bounds[1]);
+}
+
+static int close_golden(void **state)
+{
+    golden *g = *state;
+
+    harness_close(&g->h);
+    fixture_close(&g->start);
+    fixture_close(&g->expect);
+    free(g);
+    return 0;
+}
+
+/* Elements of a parameter that the fixture has: the embedding comes without its padding. */
+static int64_t published_elems(const golden *g, const dt_param *param)
+{
+    return strcmp(param->name, "wte.weight") == 0 ? g->vocab * param->dim[1] : param->elems;
+}
+
+static void load_start(golden *g)
+{
+    for (int p = 0; p < g->h.model->param_count; p++) {
+        const dt_param *param = &g->h.model->params[p];
+        int64_t elems = published_elems(g, param);
+
+        memcpy(harness_value(&g->h, p), fixture_get(&g->start, param->name, "F32", elems),
+               (size_t)elems * sizeof(float));
+    }
+    harness_values_changed(&g->h);
+}
+
+/* Step's batch into the harness; returns the number of counted tokens. */
+static int64_t load_batch(golden *g, int64_t step)
+{
+    int64_t counted = 0;
+
+    memcpy(g->h.tokens, g->tokens + step * g->rows, (size_t)g->rows * sizeof(int32_t));
+    memcpy(g->h.targets, g->targets + step * g->rows, (size_t)g->rows * sizeof(int32_t));
+    for (int64_t i = 0; i < g->rows; i++)
+        counted += g->h.targets[i] >= 0;
+    return counted;
+}
+
+static void expect_close(const char *what, double error, double bound)
+{
+    if (!(error <= bound))
+        fail_msg("%s: relative error %.3g is over %.3g", what, error, bound);
+}
+
+static double relative(double a, double b)
+{
+    return fabs(a - b) / fabs(b);
+}
+
+static void test_logits_are_pytorchs(void **state)
+{
+    golden *g = *state;
+    int64_t elems = g->rows * g->vocab;
+    const float *expected = fixture_get(&g->expect, "logits", "F32", elems);
+    float *logits = calloc((size_t)elems, sizeof *logits);
+    dt_error err = DT_ERROR_INIT;
+
+    load_start(g);
+    load_batch(g, 0);
+    assert_int_equal(
+        dt_model_logits(g->h.model, &g->h.batch, g->h.batch.tokens.dim[1], logits, &err), DT_OK);
+    expect_close("logits", relative_norm(logits, expected, elems), g->bounds->logits);
+    free(logits);
+}
+
+/* Elementwise, the scale is the tensor's root mean square: an element that happens to be near
+ * zero has no digits of its own. The key third of c_attn.bias has a gradient of exactly zero
+ * (softmax does not see a shift of all keys), which this covers too. */
+static double worst_element(const float *a, const float *b, int64_t elems)
+{
+    double worst = 0, square = 0;
+
+    for (int64_t i = 0; i < elems; i++) {
+        worst = fmax(worst, fabs((double)a[i] - b[i]));
+        square += (double)b[i] * b[i];
+    }
+    return worst / sqrt(square / (double)elems);
+}
+
+static void test_loss_and_every_gradient_are_pytorchs(void **state)
+{
+    golden *g = *state;
+    const double *loss = fixture_get(&g->expect, "loss", "F64", 1);
+    double worst_norm = 0, worst_elem = 0;
+    int64_t counted;
+
+    load_start(g);
+    counted = load_batch(g, 0);
+    expect_close(
+        "loss",
+        relative(harness_pass(&g->h, &g->h.batch, 1.0 / (double)counted) / (double)counted, *loss),
+        g->bounds->loss);
+    for (int p = 0; p < g->h.model->param_count; p++) {
+        const dt_param *param = &g->h.model->params[p];
+        int64_t elems = published_elems(g, param);
+        const float *grad = harness_grad(&g->h, p);
+        const float *expected;
+        char name[64];
+
+        snprintf(name, sizeof name, "grad.%s", param->name);
+        expected = fixture_get(&g->expect, name, "F32", elems);
+        worst_norm = fmax(worst_norm, relative_norm(grad, expected, elems));
+        worst_elem = fmax(worst_elem, worst_element(grad, expected, elems));
+        expect_close(name, relative_norm(grad, expected, elems), g->bounds->grad_norm);
+        expect_close(name, worst_element(grad, expected, elems), g->bounds->grad_element);
+        for (int64_t i = elems; i < param->elems; i++)
+            assert_true(grad[i] == 0); /* padding */
+    }
+    print_message("%s: worst gradient: norm %.2g, element %.2g\n", dt_dtype_name(g->bounds->dtype),
+                  worst_norm, worst_elem);
+}
+
+static dt_recipe recipe_of(const golden *g)
+{
+    dt_recipe recipe = {0};
+
+    recipe.optimizer.lr = fixture_number(&g->start, "lr");
+    recipe.schedule.kind = DT_SCHEDULE_COSINE;
+    recipe.schedule.steps = g->steps;
+    recipe.schedule.warmup_steps = (int64_t)fixture_number(&g->start, "warmup");
+    recipe.schedule.min_lr = fixture_number(&g->start, "min_lr");
+    recipe.schedule.warmup_init_lr = recipe.schedule.min_lr;
+    recipe.schedule.period_mult = 1;
+    recipe.schedule.shrink = 0.1;
+    return recipe;
+}
+
+static double grads_norm(golden *g)
+{
+    dt_error err = DT_ERROR_INIT;
+    double total = 0;
+
+    for (int u = 0; u < g->h.model->unit_count; u++) {
+        dt_tensor grads = dt_tensor_1d(g->h.model->grads[u], DT_F32, g->h.model->units[u].elems);
+        double squares;
+
+        assert_int_equal(g->h.device.ops->sum_squares(&g->h.device, &squares, &grads, &err), DT_OK);
+        total += squares;
+    }
+    return sqrt(total);
+}
+
+static void update(golden *g, float **m, float **v, dt_adamw_args args, double decay)
+{
+    for (int p = 0; p < g->h.model->param_count; p++) {
+        const dt_param *param = &g->h.model->params[p];
+        int64_t offset = param->offset_elems, elems = param->elems;
+        dt_tensor value = dt_tensor_1d(harness_value(&g->h, p), DT_F32, elems);
+        dt_tensor grad = dt_tensor_1d(harness_grad(&g->h, p), DT_F32, elems);
+        dt_tensor first = dt_tensor_1d(m[param->unit] + offset, DT_F32, elems);
+        dt_tensor second = dt_tensor_1d(v[param->unit] + offset, DT_F32, elems);
+        dt_tensor no_copy = {0};
+        dt_error err = DT_ERROR_INIT;
+
+        args.weight_decay = param->decay ? decay : 0;
+        assert_int_equal(g->h.device.ops->adamw_step(&g->h.device, &value, &no_copy, &first,
+                                                     &second, &grad, &args, &err),
+                         DT_OK);
+    }
+    harness_values_changed(&g->h);
+}
+
+static void test_twenty_adamw_losses_are_pytorchs(void **state)
+{
+    golden *g = *state;
+    const double *losses = fixture_get(&g->expect, "losses", "F64", g->steps);
+    const double *norms = fixture_get(&g->expect, "norms", "F64", g->steps);
+    const double *rates = fixture_get(&g->expect, "rates", "F64", g->steps);
+    int units = g->h.model->unit_count;
+    float **m = calloc((size_t)units, sizeof *m), **v = calloc((size_t)units, sizeof *v);
+    dt_recipe recipe = recipe_of(g);
+    double worst = 0;
+
+    for (int u = 0; u < units; u++) {
+        m[u] = calloc((size_t)g->h.model->units[u].elems, sizeof **m);
+        v[u] = calloc((size_t)g->h.model->units[u].elems, sizeof **v);
+    }
+    load_start(g);
+    for (int64_t step = 0; step < g->steps; step++) {
+        int64_t counted = load_batch(g, step);
+        dt_adamw_args args = {.lr = dt_schedule_lr(&recipe, step),
+                              .beta1 = fixture_number(&g->start, "beta1"),
+                              .beta2 = fixture_number(&g->start, "beta2"),
+                              .eps = fixture_number(&g->start, "eps"),
+                              .step = step + 1};
+        double loss, norm;
+
+        harness_zero_grads(&g->h);
+        loss = harness_pass(&g->h, &g->h.batch, 1.0 / (double)counted) / (double)counted;
+        norm = grads_norm(g);
+        worst = fmax(worst, relative(loss, losses[step]));
+        expect_close("rate", relative(args.lr, rates[step]), 1e-12);
+        expect_close("loss of a step", relative(loss, losses[step]), g->bounds->losses);
+        expect_close("norm of a step", relative(norm, norms[step]), 10 * g->bounds->losses);
+        args.grad_scale = dt_clip_factor(norm, fixture_number(&g->start, "clip"));
+        update(g, m, v, args, fixture_number(&g->start, "weight_decay"));
+    }
+    print_message("%s: worst loss of %lld: %.2g\n", dt_dtype_name(g->bounds->dtype),
+                  (long long)g->steps, worst);
+    for (int u = 0; u < units; u++) {
+        free(m[u]);
+        free(v[u]);
+    }
+    free(m);
+    free(v);
+}
+
+#define GOLDEN(test, open)                                   \
+    {                                                        \
+#test " (" #open ")", test, open, close_golden, NULL \
+    }
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        GOLDEN(test_logits_are_pytorchs, open_f32),
+        GOLDEN(test_loss_and_every_gradient_are_pytorchs, open_f32),
+        GOLDEN(test_twenty_adamw_losses_are_pytorchs, open_f32),
+        GOLDEN(test_logits_are_pytorchs, open_bf16),
+        GOLDEN(test_loss_and_every_gradient_are_pytorchs, open_bf16),
+        GOLDEN(test_twenty_adamw_losses_are_pytorchs, open_bf16),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

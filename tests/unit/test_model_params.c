@@ -1,0 +1,247 @@
+/* The parameter table, the start values, the sizes. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/model_harness.h"
+
+#include "base/banned.h"
+
+static dt_model_config gpt2_small(void)
+{
+    dt_model_config config = {.layers = 12,
+                              .heads = 12,
+                              .embed = 768,
+                              .vocab = 50257,
+                              .vocab_padded = 50304,
+                              .context = 1024,
+                              .batch = 1,
+                              .tokens = 1024,
+                              .dtype = DT_BF16};
+    return config;
+}
+
+static void test_the_table_has_the_published_names_in_unit_order(void **state)
+{
+    static const char *const block[] = {
+        "ln_1.weight",        "ln_1.bias",        "attn.c_attn.weight", "attn.c_attn.bias",
+        "attn.c_proj.weight", "attn.c_proj.bias", "ln_2.weight",        "ln_2.bias",
+        "mlp.c_fc.weight",    "mlp.c_fc.bias",    "mlp.c_proj.weight",  "mlp.c_proj.bias"};
+    dt_model_config config = harness_config();
+    harness h;
+
+    harness_open(&h, &config);
+    assert_int_equal(h.model->unit_count, 3);
+    assert_int_equal(h.model->param_count, 4 + 2 * 12);
+    assert_string_equal(h.model->params[0].name, "wte.weight");
+    assert_string_equal(h.model->params[1].name, "wpe.weight");
+    assert_string_equal(h.model->params[2].name, "ln_f.weight");
+    assert_string_equal(h.model->params[3].name, "ln_f.bias");
+    for (int i = 0; i < 12; i++) {
+        const dt_param *param = &h.model->params[h.model->units[2].first_param + i];
+
+        assert_memory_equal(param->name, "h.1.", 4);
+        assert_string_equal(param->name + 4, block[i]);
+        assert_int_equal(param->unit, 2);
+        assert_int_equal(param->decay, param->ndim == 2);
+    }
+    harness_close(&h);
+}
+
+static void test_parameters_lie_apart_at_multiples_of_sixteen(void **state)
+{
+    dt_model_config config = harness_config();
+    harness h;
+
+    config.embed = 15; /* nothing comes out even */
+    harness_open(&h, &config);
+    for (int u = 0; u < h.model->unit_count; u++) {
+        const dt_unit *unit = &h.model->units[u];
+        int64_t end = 0;
+
+        for (int p = unit->first_param; p < unit->first_param + unit->param_count; p++) {
+            const dt_param *param = &h.model->params[p];
+
+            assert_int_equal(param->offset_elems % 16, 0);
+            assert_true(param->offset_elems >= end && param->offset_elems < end + 16);
+            assert_int_equal(param->elems, param->dim[0] * param->dim[1]);
+            end = param->offset_elems + param->elems;
+        }
+        assert_true(unit->elems >= end);
+    }
+    harness_close(&h);
+}
+
+static void test_gpt2_small_has_its_published_size(void **state)
+{
+    dt_model_config config = gpt2_small();
+    dt_device device = {0};
+    dt_error err = DT_ERROR_INIT;
+    dt_model *model;
+    double matrices = 12.0 * 12 * 768 * 768 + 50257.0 * 768;
+
+    config.inference = true;
+    config.tokens = 1;
+    assert_int_equal(dt_device_open_cpu(&device, 1, &err), DT_OK);
+    assert_int_equal(dt_model_open(&model, &config, &device, &err), DT_OK);
+    /* 124,439,808 published, plus 47 rows of padding */
+    assert_int_equal(dt_model_param_elems(model), 124439808 + 47 * 768);
+    dt_model_close(model);
+    dt_device_close(&device);
+    config.tokens = 1024;
+    assert_true(dt_model_flops_per_token(&config) == 6 * matrices + 12.0 * 12 * 768 * 1024);
+}
+
+/* Mean and deviation of n normal numbers miss by std/sqrt(n) and std/sqrt(2n); five of those. */
+static void expect_normal(const float *value, int64_t elems, double std)
+{
+    double sum = 0, squares = 0, n = (double)elems;
+
+    for (int64_t i = 0; i < elems; i++) {
+        sum += value[i];
+        squares += (double)value[i] * value[i];
+    }
+    assert_true(fabs(sum / n) < 5 * std / sqrt(n));
+    assert_true(fabs(sqrt(squares / n) - std) < 5 * std / sqrt(2 * n));
+}
+
+static void test_start_values_have_gpt2s_distribution(void **state)
+{
+    dt_model_config config = harness_config();
+    float *value;
+    harness h;
+
+    config.embed = 96;
+    harness_open(&h, &config);
+    value = calloc((size_t)config.vocab_padded * 96 * 4, sizeof *value);
+    dt_model_init_param(value, h.model, harness_param(&h, "wte.weight"), 1);
+    expect_normal(value, config.vocab * 96, 0.02);
+    for (int64_t i = config.vocab * 96; i < config.vocab_padded * 96; i++)
+        assert_true(value[i] == 0);
+    dt_model_init_param(value, h.model, harness_param(&h, "h.1.mlp.c_fc.weight"), 1);
+    expect_normal(value, 4 * 96 * 96, 0.02);
+    dt_model_init_param(value, h.model, harness_param(&h, "h.1.mlp.c_proj.weight"), 1);
+    expect_normal(value, 4 * 96 * 96, 0.01); /* 0.02 / sqrt(2 * 2 layers) */
+    dt_model_init_param(value, h.model, harness_param(&h, "h.0.attn.c_proj.weight"), 1);
+    expect_normal(value, 96 * 96, 0.01);
+    dt_model_init_param(value, h.model, harness_param(&h, "h.0.attn.c_attn.bias"), 1);
+    for (int i = 0; i < 3 * 96; i++)
+        assert_true(value[i] == 0);
+    dt_model_init_param(value, h.model, harness_param(&h, "ln_f.weight"), 1);
+    for (int i = 0; i < 96; i++)
+        assert_true(value[i] == 1);
+    free(value);
+    harness_close(&h);
+}
+
+static void test_start_values_depend_on_seed_and_place_alone(void **state)
+{
+    dt_model_config config = harness_config();
+    int64_t elems = config.embed * config.embed * 3;
+    float *a = calloc((size_t)elems, sizeof *a), *b = calloc((size_t)elems, sizeof *b);
+    int first, second;
+    harness h, other;
+
+    harness_open(&h, &config);
+    config.batch = 2; /* another shape of pass, the same model */
+    harness_open(&other, &config);
+    first = harness_param(&h, "h.0.attn.c_attn.weight");
+    second = harness_param(&h, "h.1.attn.c_attn.weight");
+    dt_model_init_param(a, h.model, first, 42);
+    dt_model_init_param(b, other.model, first, 42);
+    assert_memory_equal(a, b, (size_t)elems * sizeof *a);
+    dt_model_init_param(b, h.model, second, 42);
+    assert_memory_not_equal(a, b, (size_t)elems * sizeof *a);
+    dt_model_init_param(b, h.model, first, 43);
+    assert_memory_not_equal(a, b, (size_t)elems * sizeof *a);
+    harness_close(&other);
+    harness_close(&h);
+    free(a);
+    free(b);
+}
+
+static void test_activation_bytes_are_what_the_comment_in_the_code_says(void **state)
+{
+    dt_model_config config = gpt2_small();
+    /* Every size here is a multiple of 64, so the sum has no rounding: per token 12 blocks of 16 C
+     * in bf16 and 4 + 12 heads in fp32, C each for embedding, final norm, projection, both narrow
+     * gradients and 4 C for the wide one, 3 statistics, and 667 rows of logits. */
+    int64_t C = 768, N = 4 * 1024, rows = (64 << 20) / (50304 * 2);
+    int64_t expected = N * (12 * (16 * C * 2 + 16 * 4) + 9 * C * 2 + 3 * 4) + rows * 50304 * 2;
+
+    config.batch = 4;
+    assert_int_equal(dt_model_activation_bytes(&config), (expected + 63) / 64 * 64);
+    config.inference = true;
+    assert_true(dt_model_activation_bytes(&config) < (size_t)expected / 5);
+}
+
+static void expect_refused(dt_model_config config, dt_status status, const char *part)
+{
+    dt_device device = {0};
+    dt_error err = DT_ERROR_INIT;
+    dt_model *model;
+
+    assert_int_equal(dt_device_open_cpu(&device, 1, &err), DT_OK);
+    assert_int_equal(dt_model_open(&model, &config, &device, &err), status);
+    assert_null(model);
+    if (!strstr(err.message, part))
+        fail_msg("'%s' does not hold '%s'", err.message, part);
+    dt_device_close(&device);
+}
+
+static void test_a_config_that_cannot_be_is_refused_with_the_reason(void **state)
+{
+    dt_model_config config = harness_config();
+
+    config.heads = 5;
+    expect_refused(config, DT_ERR_RECIPE, "'heads' (5) does not divide 'embed' (24)");
+    config = harness_config();
+    config.layers = 0;
+    expect_refused(config, DT_ERR_RECIPE, "'layers' is 0");
+    config.layers = 5000;
+    expect_refused(config, DT_ERR_RECIPE, "expected 1 to 4095");
+    config = harness_config();
+    config.tokens = config.context + 1;
+    expect_refused(config, DT_ERR_RECIPE, "'tokens' is 17");
+    config = harness_config();
+    config.vocab_padded = 100;
+    expect_refused(config, DT_ERR_RECIPE, "padded to 100");
+    config = harness_config();
+    config.dropout = 1;
+    expect_refused(config, DT_ERR_RECIPE, "'dropout' is 1");
+    config.dropout = (double)NAN;
+    expect_refused(config, DT_ERR_RECIPE, "'dropout'");
+    config = harness_config();
+    config.dtype = DT_I32;
+    expect_refused(config, DT_ERR_UNSUPPORTED, "'I32'");
+}
+
+static void test_activations_that_fit_no_memory_are_refused_before_anything_is_taken(void **state)
+{
+    dt_model_config config = harness_config();
+
+    config.batch = 1 << 20;
+    config.context = config.tokens = 1 << 20;
+    config.embed = 3 << 15;
+    expect_refused(config, DT_ERR_NOMEM, "smaller batch");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_table_has_the_published_names_in_unit_order),
+        cmocka_unit_test(test_parameters_lie_apart_at_multiples_of_sixteen),
+        cmocka_unit_test(test_gpt2_small_has_its_published_size),
+        cmocka_unit_test(test_start_values_have_gpt2s_distribution),
+        cmocka_unit_test(test_start_values_depend_on_seed_and_place_alone),
+        cmocka_unit_test(test_activation_bytes_are_what_the_comment_in_the_code_says),
+        cmocka_unit_test(test_a_config_that_cannot_be_is_refused_with_the_reason),
+        cmocka_unit_test(test_activations_that_fit_no_memory_are_refused_before_anything_is_taken),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
