@@ -1,0 +1,91 @@
+#define _GNU_SOURCE
+#include "runner/cli/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/banned.h"
+
+extern char **environ;
+
+static void close_both(int *pair)
+{
+    for (int i = 0; i < 2; i++)
+        if (pair[i] >= 0)
+            close(pair[i]);
+    pair[0] = pair[1] = -1;
+}
+
+static dt_status start(pid_t *pid, int out, int errors, char *const *argv, dt_error *err)
+{
+    posix_spawn_file_actions_t actions;
+    int failed = posix_spawn_file_actions_init(&actions);
+
+    if (failed != 0)
+        return DT_FAIL(err, DT_ERR_IO, "cannot run '%s': %s", argv[0], strerror(failed));
+    failed = posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+    if (failed == 0)
+        failed = posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
+    if (failed == 0)
+        failed = posix_spawn(pid, argv[0], &actions, NULL, argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (failed != 0)
+        return DT_FAIL(err, DT_ERR_IO, "cannot run '%s': %s", argv[0], strerror(failed));
+    return DT_OK;
+}
+
+/* Until both ends are closed. */
+static dt_status collect(int out_fd, int errors_fd, dt_strbuf *out, dt_strbuf *errors,
+                         dt_error *err)
+{
+    struct pollfd ends[2] = {{out_fd, POLLIN, 0}, {errors_fd, POLLIN, 0}};
+    dt_strbuf *buffers[2] = {out, errors};
+    char bytes[4096];
+
+    while (ends[0].fd >= 0 || ends[1].fd >= 0) {
+        if (poll(ends, 2, -1) < 0 && errno != EINTR)
+            return DT_FAIL(err, DT_ERR_IO, "cannot wait for a program: %s", strerror(errno));
+        for (int i = 0; i < 2; i++) {
+            ssize_t got;
+            if (ends[i].fd < 0 || ends[i].revents == 0)
+                continue;
+            got = read(ends[i].fd, bytes, sizeof(bytes));
+            if (got > 0)
+                dt_strbuf_add(buffers[i], bytes, (size_t)got);
+            else if (got == 0 || errno != EINTR)
+                ends[i].fd = -1;
+            ends[i].revents = 0;
+        }
+    }
+    return DT_OK;
+}
+
+dt_status dt_child_run(int *exit_code, dt_strbuf *out, dt_strbuf *errors, char *const *argv,
+                       dt_error *err)
+{
+    int out_pipe[2] = {-1, -1}, errors_pipe[2] = {-1, -1}, ended = 0;
+    dt_status st = DT_OK;
+    pid_t pid = -1;
+
+    if (pipe2(out_pipe, O_CLOEXEC) != 0 || pipe2(errors_pipe, O_CLOEXEC) != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot make a pipe: %s", strerror(errno));
+    DT_TRY(start(&pid, out_pipe[1], errors_pipe[1], argv, err));
+    close(out_pipe[1]);
+    close(errors_pipe[1]);
+    out_pipe[1] = errors_pipe[1] = -1;
+    DT_TRY(collect(out_pipe[0], errors_pipe[0], out, errors, err));
+out:
+    close_both(out_pipe); /* before waiting: a program that still writes ends by it */
+    close_both(errors_pipe);
+    if (pid > 0) {
+        while (waitpid(pid, &ended, 0) < 0 && errno == EINTR)
+            ;
+        *exit_code = WIFEXITED(ended) ? WEXITSTATUS(ended) : 128 + WTERMSIG(ended);
+    }
+    return st;
+}

@@ -1,0 +1,13 @@
+/* child: running one program to its end and keeping what it said. */
+#ifndef DT_RUNNER_CHILD_H
+#define DT_RUNNER_CHILD_H
+
+#include "base/error.h"
+#include "base/strbuf.h"
+
+/* argv[0] is the path. *exit_code is the program's, or 128 plus the signal that ended it. What it
+ * writes to stdout and stderr is added to the buffers. DT_ERR_IO where it cannot be run. */
+dt_status dt_child_run(int *exit_code, dt_strbuf *out, dt_strbuf *errors, char *const *argv,
+                       dt_error *err);
+
+#endif

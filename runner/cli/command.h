@@ -1,0 +1,64 @@
+/* command: what one command of dtrun is, and what it is given.
+ *
+ * Adding a command:
+ *   1  runner/commands/NAME.c defines `const dt_command dt_command_NAME` and its function
+ *   2  declare it below and put it in the table in runner/main.c
+ *   3  `dtrun help --markdown > docs/commands.md` (cli.help fails until that is done)
+ *   4  tests/cli/NAME.sh shows what it does, its JSON, and what it says of bad input
+ * The one description of its options drives parsing, help and the page.
+ *
+ * Output     results to stdout; progress, notes and errors to stderr; with --json exactly one
+ *            object on stdout, whose first key is "version"
+ * Errors     a command returns a status and a message that main.c prints; it sets exit_code where
+ *            it did its job and the answer is not 0 (a run that failed)
+ */
+#ifndef DT_RUNNER_COMMAND_H
+#define DT_RUNNER_COMMAND_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "runner/cli/options.h"
+
+/* What the shell is told. */
+typedef enum dt_exit {
+    DT_EXIT_GOOD = 0,
+    DT_EXIT_FAILED = 1,        /* the run failed */
+    DT_EXIT_USAGE = 2,         /* command line or recipe */
+    DT_EXIT_SYSTEM = 3,        /* a node or the system */
+    DT_EXIT_STOPPED = 4,       /* stopped by a person */
+    DT_EXIT_LEFT = 5,          /* memory or processes not released */
+    DT_EXIT_INTERRUPTED = 130, /* Ctrl-C; a followed run goes on */
+} dt_exit;
+
+typedef struct dt_call {
+    const dt_arguments *args;
+    dt_arena *arena; /* lives as long as the call */
+    bool json;
+    int exit_code; /* out; 0 at the start */
+} dt_call;
+
+struct dt_command {
+    const char *name;
+    const char *summary;            /* one line, no full stop */
+    const char *operands;           /* "RUN", "[RUN]", "RECIPE..."; "" for none */
+    int operands_min, operands_max; /* max -1: any number */
+    const dt_option *options;       /* ends with a NULL name; --json and --help are added */
+    const char *notes;              /* paragraphs after the options, lines of at most 80 columns */
+    bool hidden;
+    dt_status (*run)(dt_call *call, dt_error *err);
+};
+
+extern const dt_command dt_command_launch, dt_command_stop, dt_command_resume, dt_command_status,
+    dt_command_list, dt_command_show, dt_command_logs, dt_command_metrics, dt_command_checkpoints,
+    dt_command_generate, dt_command_validate, dt_command_serve, dt_command_supervise,
+    dt_command_help;
+
+/* main.c: ends with NULL, in the order of the help. */
+extern const dt_command *const dt_commands[];
+
+/* NULL where there is none of that name. */
+const dt_command *dt_command_find(const char *name);
+/* The command that was probably meant, or NULL. */
+const char *dt_command_suggest(const char *name);
+
+#endif

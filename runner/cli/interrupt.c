@@ -1,0 +1,29 @@
+#define _GNU_SOURCE
+#include "runner/cli/interrupt.h"
+
+#include <signal.h>
+#include <stddef.h>
+
+#include "base/banned.h"
+
+static volatile sig_atomic_t seen;
+
+static void note_signal(int number)
+{
+    seen = number;
+}
+
+void dt_interrupt_watch(void)
+{
+    struct sigaction action = {.sa_handler = note_signal, .sa_flags = SA_RESTART};
+
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+}
+
+bool dt_interrupt_seen(void)
+{
+    return seen != 0;
+}

@@ -1,0 +1,92 @@
+#include "runner/cli/preflight.h"
+
+#include "base/place.h"
+#include "engine/data/data.h"
+#include "runner/cli/room.h"
+#include "runner/term/format.h"
+
+#include "base/banned.h"
+
+/* Parameters and two moments, fp32. */
+enum { CHECKPOINT_BYTES_PER_PARAMETER = 12 };
+/* Store, journal and logs of a long run. */
+enum { BOOKKEEPING_BYTES = 16 << 20 };
+
+static int64_t fullest_node(const dt_plan *plan)
+{
+    int64_t most = 0;
+
+    for (int64_t r = 0; r < plan->world_size; r++)
+        if (plan->ranks[r].local_rank + 1 > most)
+            most = plan->ranks[r].local_rank + 1;
+    return most;
+}
+
+/* What is copied beside the agent and engine must be there, or the installation is broken. */
+static dt_status check_program(const char *name, const char *variable, dt_arena *arena,
+                               dt_error *err)
+{
+    const char *path;
+    dt_error cause = DT_ERROR_INIT;
+
+    if (dt_place_program(&path, name, variable, arena, &cause) == DT_OK)
+        return DT_OK;
+    return DT_FAIL(err, DT_ERR_IO, "%s: the installation is incomplete (set %s to use another)",
+                   cause.message, variable);
+}
+
+/* A save needs room for itself before an older one goes. */
+static dt_status check_disk(const dt_preflight *flight, dt_arena *arena, dt_error *err)
+{
+    int64_t wanted = BOOKKEEPING_BYTES;
+    char need[DT_FORMAT_SIZE], have[DT_FORMAT_SIZE], parameters[DT_FORMAT_SIZE];
+    const char *state;
+    int64_t free_bytes;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_place_dir(&state, DT_PLACE_STATE, arena, err));
+    DT_TRY(dt_room_disk(&free_bytes, state, err));
+    wanted += flight->memory.parameter_count * CHECKPOINT_BYTES_PER_PARAMETER;
+    if (free_bytes < wanted)
+        DT_THROW(
+            err, DT_ERR_IO,
+            "not enough room in '%s': %s are free, one checkpoint (%s parameters x %d bytes)"
+            " and the logs take %s; free some, or set XDG_STATE_HOME to a larger disk",
+            state, dt_format_bytes(have, sizeof(have), (double)free_bytes),
+            dt_format_count(parameters, sizeof(parameters), (double)flight->memory.parameter_count),
+            CHECKPOINT_BYTES_PER_PARAMETER, dt_format_bytes(need, sizeof(need), (double)wanted));
+out:
+    return st;
+}
+
+dt_status dt_preflight_recipe(dt_preflight *out, const dt_recipe *recipe, dt_arena *arena,
+                              dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    *out = (dt_preflight){0};
+    DT_TRY(dt_dataset_check(&out->vocab, recipe, err));
+    DT_TRY(dt_plan_make(&out->plan, recipe, dt_room_cores(), arena, err));
+    dt_memory_estimate(&out->memory, recipe, out->vocab);
+    out->ranks_on_node = fullest_node(&out->plan);
+    out->tokens_per_step = recipe->batch.sequences * recipe->batch.tokens *
+                           recipe->batch.accumulate * out->plan.world_size;
+out:
+    return st;
+}
+
+dt_status dt_preflight_check(dt_preflight *out, const dt_recipe *recipe, dt_arena *arena,
+                             dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_preflight_recipe(out, recipe, arena, err));
+    DT_TRY(dt_room_memory(&out->available_bytes, err));
+    DT_TRY(dt_memory_check(recipe, out->vocab, out->ranks_on_node, out->available_bytes,
+                           out->plan.node_names[0], err));
+    DT_TRY(check_program("dtrun-agent", "DTRUN_AGENT", arena, err));
+    DT_TRY(check_program("dtrun-engine", "DTRUN_ENGINE", arena, err));
+    DT_TRY(check_disk(out, arena, err));
+out:
+    return st;
+}

@@ -1,0 +1,30 @@
+/* preflight: everything that can be told before a run exists: data, placement, memory, programs,
+ * disk. Nothing is written.
+ *
+ * Errors  DT_ERR_RECIPE for what the recipe must change (with the arithmetic where it is about
+ *         memory), DT_ERR_NOT_FOUND turned into DT_ERR_IO for programs of an incomplete
+ *         installation, DT_ERR_IO for a disk without room
+ */
+#ifndef DT_RUNNER_PREFLIGHT_H
+#define DT_RUNNER_PREFLIGHT_H
+
+#include "recipes/memory.h"
+#include "recipes/plan.h"
+
+typedef struct dt_preflight {
+    dt_plan plan; /* run, attempt, directory, resume_from are the caller's to fill in */
+    dt_memory memory;
+    int64_t vocab;         /* 0: only a full read of the data can tell */
+    int64_t ranks_on_node; /* of the fullest */
+    int64_t available_bytes;
+    int64_t tokens_per_step;
+} dt_preflight;
+
+/* The recipe alone: data and plan. For `dtrun validate`, which may run on another machine. */
+dt_status dt_preflight_recipe(dt_preflight *out, const dt_recipe *recipe, dt_arena *arena,
+                              dt_error *err);
+/* The same, and whether it fits this machine. */
+dt_status dt_preflight_check(dt_preflight *out, const dt_recipe *recipe, dt_arena *arena,
+                             dt_error *err);
+
+#endif

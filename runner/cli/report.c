@@ -1,0 +1,100 @@
+#include "runner/cli/report.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "runner/term/term.h"
+
+#include "base/banned.h"
+
+enum { REPORT_VERSION = 1 };
+
+json_t *dt_report_object(void)
+{
+    return json_pack("{s:i}", "version", REPORT_VERSION);
+}
+
+dt_status dt_report_text(const dt_strbuf *text, dt_error *err)
+{
+    if (dt_file_write_all(STDOUT_FILENO, text->data, text->length, NULL) != DT_OK)
+        return DT_FAIL(err, DT_ERR_IO, "cannot write to stdout: %s", strerror(errno));
+    return DT_OK;
+}
+
+dt_status dt_report_json(json_t *object, dt_error *err)
+{
+    dt_strbuf text;
+    dt_status st;
+
+    if (object == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    dt_strbuf_init(&text);
+    if (isatty(STDOUT_FILENO))
+        dt_json_write_pretty(&text, object);
+    else
+        dt_json_write(&text, object);
+    if (text.length == 0 || text.data[text.length - 1] != '\n')
+        dt_strbuf_add_char(&text, '\n');
+    st = dt_report_text(&text, err);
+    dt_strbuf_release(&text);
+    json_decref(object);
+    return st;
+}
+
+void dt_report_note(const dt_call *call, const char *fmt, ...)
+{
+    va_list args;
+
+    if (call->json)
+        return;
+    va_start(args, fmt);
+    vfprintf(stderr, fmt, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
+
+int dt_report_exit_code(dt_status status)
+{
+    switch (status) {
+    case DT_OK:
+        return DT_EXIT_GOOD;
+    case DT_ERR_USAGE:
+    case DT_ERR_RECIPE:
+    case DT_ERR_NOT_FOUND: /* no such run, recipe, checkpoint: what was asked for is wrong */
+    case DT_ERR_BUSY:      /* resume of a run that goes on */
+        return DT_EXIT_USAGE;
+    case DT_ERR_PEER:
+        return DT_EXIT_FAILED;
+    default:
+        return DT_EXIT_SYSTEM;
+    }
+}
+
+int dt_report_error(const dt_command *command, bool json, const dt_error *error)
+{
+    const char *name = command != NULL ? command->name : "", *blank = command != NULL ? " " : "";
+    dt_strbuf text;
+    dt_term term;
+
+    dt_term_init(&term, STDERR_FILENO);
+    dt_strbuf_init(&text);
+    dt_term_add(&text, &term, DT_STYLE_BAD, "dtrun%s%s:", blank, name);
+    dt_strbuf_add_char(&text, ' ');
+    dt_term_add(&text, &term, DT_STYLE_PLAIN, "%s\n", error->message);
+    if (error->code == DT_ERR_USAGE)
+        dt_term_add(&text, &term, DT_STYLE_DIM, "'dtrun help%s%s' says how it is called\n", blank,
+                    name);
+    (void)dt_file_write_all(STDERR_FILENO, text.data, text.length, NULL);
+    dt_strbuf_release(&text);
+    if (json) {
+        json_t *object = dt_report_object();
+        json_object_set_new(object, "error",
+                            json_pack("{s:s, s:s}", "status", dt_status_name(error->code),
+                                      "message", error->message));
+        (void)dt_report_json(object, NULL);
+    }
+    return dt_report_exit_code(error->code);
+}

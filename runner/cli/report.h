@@ -1,0 +1,24 @@
+/* report: how commands speak.
+ *
+ * Results go to stdout, everything else to stderr. A failed write of a result is an error.
+ */
+#ifndef DT_RUNNER_REPORT_H
+#define DT_RUNNER_REPORT_H
+
+#include "base/json.h"
+#include "base/strbuf.h"
+#include "runner/cli/command.h"
+
+/* {"version": 1}: what every object of --json begins with. New reference. */
+json_t *dt_report_object(void);
+/* Prints `object` (takes its reference) as one line, or indented where a person reads it. */
+dt_status dt_report_json(json_t *object, dt_error *err);
+dt_status dt_report_text(const dt_strbuf *text, dt_error *err);
+/* A line to stderr, unless the reader is a program. */
+void dt_report_note(const dt_call *call, const char *fmt, ...) DT_PRINTF(2, 3);
+/* "dtrun launch: message" to stderr, and with --json {"version", "error": {status, message}} to
+ * stdout; returns the exit code that the status stands for. */
+int dt_report_error(const dt_command *command, bool json, const dt_error *error);
+int dt_report_exit_code(dt_status status);
+
+#endif

@@ -1,0 +1,140 @@
+#include "runner/cli/summary.h"
+
+#include <math.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "runner/cli/report.h"
+#include "runner/cli/runs.h"
+#include "runner/cli/trouble.h"
+#include "runner/term/format.h"
+#include "runner/term/table.h"
+
+#include "base/banned.h"
+
+enum { LINES_SHOWN = 12 };
+
+/* The newest that is still on disk; NULL where there is none. */
+static dt_status newest_checkpoint(const dt_store_checkpoint **out, dt_store *store,
+                                   const dt_run *run, dt_arena *arena, dt_error *err)
+{
+    dt_store_checkpoint *all;
+    int64_t count;
+    dt_status st = DT_OK;
+
+    *out = NULL;
+    DT_TRY(dt_store_checkpoint_list(store, &all, &count, run->id, arena, err));
+    for (int64_t i = 0; i < count && *out == NULL; i++)
+        if (dt_file_exists(all[i].path))
+            *out = &all[i];
+out:
+    return st;
+}
+
+static void add_row(dt_table *table, const char *label, const char *value)
+{
+    dt_table_add(table, DT_STYLE_DIM, "%s", label);
+    dt_table_add(table, DT_STYLE_PLAIN, "%s", value);
+}
+
+static void add_numbers(dt_strbuf *out, const dt_term *term, const dt_run *run,
+                        const dt_store_checkpoint *checkpoint, dt_arena *arena)
+{
+    static const dt_table_column columns[] = {{NULL, false}, {NULL, false}};
+    char text[DT_FORMAT_SIZE];
+    dt_table table;
+
+    dt_table_init(&table, columns, 2, arena);
+    if (!isnan(run->loss))
+        add_row(&table, "loss", dt_format_loss(text, sizeof(text), run->loss));
+    if (!isnan(run->valid_loss))
+        add_row(&table, "validation loss", dt_format_loss(text, sizeof(text), run->valid_loss));
+    if (!isnan(run->tokens_per_second))
+        add_row(&table, "tokens/s", dt_format_count(text, sizeof(text), run->tokens_per_second));
+    if (checkpoint != NULL)
+        add_row(&table, "checkpoint", checkpoint->path);
+    dt_table_write(out, &table, term, 2);
+}
+
+static void add_trouble(dt_strbuf *out, const dt_term *term, const dt_trouble *trouble)
+{
+    int64_t first = trouble->lines_count > LINES_SHOWN ? trouble->lines_count - LINES_SHOWN : 0;
+
+    if (trouble->rank < 0 || trouble->lines_count == 0)
+        return;
+    dt_term_add(out, term, DT_STYLE_DIM, "\nlast lines of rank %lld:\n", (long long)trouble->rank);
+    for (int64_t i = first; i < trouble->lines_count; i++)
+        dt_term_add(out, term, DT_STYLE_PLAIN, "  %s\n", trouble->lines[i]);
+}
+
+static void add_next(dt_strbuf *out, const dt_term *term, const dt_run *run,
+                     const dt_store_checkpoint *checkpoint)
+{
+    dt_term_add(out, term, DT_STYLE_DIM, "\nnext:\n");
+    if (run->state == DT_RUN_FINISHED && checkpoint != NULL)
+        dt_term_add(out, term, DT_STYLE_PLAIN, "  dtrun generate %s   text from the model\n",
+                    run->id);
+    if (run->state == DT_RUN_FAILED)
+        dt_term_add(out, term, DT_STYLE_PLAIN, "  dtrun logs %s       what every rank said\n",
+                    run->id);
+    if (run->state != DT_RUN_FINISHED && checkpoint != NULL)
+        dt_term_add(out, term, DT_STYLE_PLAIN, "  dtrun resume %s     go on from step %lld\n",
+                    run->id, (long long)checkpoint->step);
+    dt_term_add(out, term, DT_STYLE_PLAIN, "  dtrun show %s       everything about the run\n",
+                run->id);
+    dt_term_add(out, term, DT_STYLE_PLAIN, "  dtrun serve             the page, with charts\n");
+}
+
+dt_status dt_summary_text(dt_store *store, const dt_run *run, dt_arena *arena, dt_error *err)
+{
+    const dt_store_checkpoint *checkpoint;
+    dt_trouble trouble = {.rank = -1};
+    dt_status st = DT_OK;
+    dt_timing timing;
+    dt_strbuf text;
+    dt_term term;
+    char took[DT_FORMAT_SIZE], step[DT_FORMAT_SIZE];
+
+    dt_term_init(&term, STDOUT_FILENO);
+    dt_strbuf_init(&text);
+    DT_TRY(newest_checkpoint(&checkpoint, store, run, arena, err));
+    DT_TRY(dt_timing_read(&timing, store, run, dt_clock_wall_ms(), arena, err));
+    if (run->state == DT_RUN_FAILED)
+        DT_TRY(dt_trouble_find(&trouble, store, run, arena, err));
+
+    dt_term_add(&text, &term, DT_STYLE_BOLD, "%s %s ", run->name, run->id);
+    dt_term_add(&text, &term, dt_runs_style(run->state), "%s", dt_run_state_name(run->state));
+    dt_term_add(&text, &term, DT_STYLE_PLAIN, " at step %s after %s\n",
+                dt_format_whole(step, sizeof(step), run->step),
+                dt_clock_duration(took, sizeof(took), timing.elapsed_seconds));
+    if (run->reason[0] != '\0')
+        dt_term_add(&text, &term, dt_runs_style(run->state), "%s\n", run->reason);
+    add_trouble(&text, &term, &trouble);
+    dt_strbuf_add_char(&text, '\n');
+    add_numbers(&text, &term, run, checkpoint, arena);
+    add_next(&text, &term, run, checkpoint);
+    DT_TRY(dt_report_text(&text, err));
+out:
+    dt_strbuf_release(&text);
+    return st;
+}
+
+dt_status dt_summary_json(dt_store *store, const dt_run *run, dt_arena *arena, dt_error *err)
+{
+    const dt_store_checkpoint *checkpoint;
+    dt_status st = DT_OK;
+    dt_timing timing;
+    json_t *object;
+
+    DT_TRY(newest_checkpoint(&checkpoint, store, run, arena, err));
+    DT_TRY(dt_timing_read(&timing, store, run, dt_clock_wall_ms(), arena, err));
+    object = dt_runs_to_json(run);
+    json_object_set_new(object, "steps", json_integer(run->step));
+    json_object_set_new(object, "seconds", dt_json_number(timing.elapsed_seconds));
+    json_object_set_new(object, "checkpoint",
+                        checkpoint != NULL ? json_string(checkpoint->path) : json_null());
+    DT_TRY(dt_report_json(object, err));
+out:
+    return st;
+}

@@ -1,0 +1,13 @@
+/* summary: how a run ended, in a few lines or as the JSON of `launch --wait --json`. */
+#ifndef DT_RUNNER_SUMMARY_H
+#define DT_RUNNER_SUMMARY_H
+
+#include "store/store.h"
+
+/* To stdout; for a failed run with the reason and the last lines of the rank to blame. */
+dt_status dt_summary_text(dt_store *store, const dt_run *run, dt_arena *arena, dt_error *err);
+
+/* One object to stdout: run, name, state, ..., steps, seconds, checkpoint. */
+dt_status dt_summary_json(dt_store *store, const dt_run *run, dt_arena *arena, dt_error *err);
+
+#endif

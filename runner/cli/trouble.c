@@ -1,0 +1,85 @@
+#include "runner/cli/trouble.h"
+
+#include <string.h>
+
+#include "base/json.h"
+
+#include "base/banned.h"
+
+static json_t *parse(const dt_store_event *event)
+{
+    json_t *json = NULL;
+
+    /* What the store holds was checked when it came; a damaged line only loses its sentence. */
+    if (dt_json_parse(&json, event->json, strlen(event->json), "event", NULL) != DT_OK)
+        return NULL;
+    return json;
+}
+
+const char *dt_trouble_sentence(const dt_store_event *event, dt_arena *arena)
+{
+    const char *message, *sentence = NULL;
+    json_t *json;
+    int64_t step;
+
+    if (strcmp(event->kind, "checkpoint_failed") != 0)
+        return NULL;
+    json = parse(event);
+    if (json == NULL)
+        return NULL;
+    if (dt_json_get_string_or(&message, json, "message", "", "event", NULL) == DT_OK &&
+        dt_json_get_int_or(&step, json, "step", 0, "event", NULL) == DT_OK)
+        sentence = dt_arena_printf(arena, "step %lld  checkpoint failed, training goes on: %s",
+                                   (long long)step, message);
+    json_decref(json);
+    return sentence;
+}
+
+/* An end other than by code 0. */
+static bool ended_badly(const json_t *exited)
+{
+    const json_t *code = json_object_get(exited, "code");
+
+    return !json_is_integer(code) || json_integer_value(code) != 0;
+}
+
+static dt_status keep_lines(dt_trouble *out, const json_t *exited, dt_arena *arena, dt_error *err)
+{
+    const json_t *lines = json_object_get(exited, "lines");
+    size_t count = json_is_array(lines) ? json_array_size(lines) : 0;
+
+    out->lines = dt_arena_alloc_array(arena, count + 1, sizeof(out->lines[0]));
+    for (size_t i = 0; out->lines != NULL && i < count; i++) {
+        const char *text = json_string_value(json_array_get(lines, i));
+        out->lines[out->lines_count] = dt_arena_strdup(arena, text != NULL ? text : "");
+        if (out->lines[out->lines_count++] == NULL)
+            return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    }
+    return out->lines != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+}
+
+dt_status dt_trouble_find(dt_trouble *out, dt_store *store, const dt_run *run, dt_arena *arena,
+                          dt_error *err)
+{
+    dt_store_event *events;
+    dt_status st = DT_OK;
+    json_t *json = NULL;
+    int64_t count;
+
+    *out = (dt_trouble){.rank = -1};
+    DT_TRY(dt_store_event_list(store, &events, &count, run->id, 0, 0, arena, err));
+    for (int64_t i = 0; i < count && out->rank < 0; i++) {
+        if (events[i].attempt != run->attempt || strcmp(events[i].kind, "exited") != 0)
+            continue;
+        json = parse(&events[i]);
+        if (json != NULL && ended_badly(json)) {
+            out->rank = events[i].rank;
+            DT_TRY(keep_lines(out, json, arena, err));
+        }
+        json_decref(json);
+        json = NULL;
+    }
+out:
+    json_decref(json);
+    return st;
+}

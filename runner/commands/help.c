@@ -1,0 +1,60 @@
+/* dtrun help: of all commands, of one, or the page of the documentation. */
+#include "runner/cli/help.h"
+#include "runner/cli/report.h"
+
+#include "base/banned.h"
+
+static dt_status refuse(const char *name, dt_error *err)
+{
+    const char *meant = dt_command_suggest(name);
+
+    if (meant != NULL)
+        return DT_FAIL(err, DT_ERR_USAGE, "unknown command '%s' (did you mean '%s'?)", name, meant);
+    return DT_FAIL(err, DT_ERR_USAGE, "unknown command '%s'", name);
+}
+
+static dt_status help(dt_call *call, dt_error *err)
+{
+    const dt_command *command;
+    dt_status st = DT_OK;
+    dt_strbuf text;
+    json_t *object;
+
+    dt_strbuf_init(&text);
+    if (dt_arguments_flag(call->args, "markdown")) {
+        DT_TRY(dt_help_markdown(&text, err));
+    } else if (call->args->operands_count == 0) {
+        dt_help_overview(&text);
+    } else {
+        command = dt_command_find(call->args->operands[0]);
+        if (command == NULL)
+            DT_TRY(refuse(call->args->operands[0], err));
+        DT_TRY(dt_help_command(&text, command, err));
+    }
+    if (call->json) {
+        object = dt_report_object();
+        json_object_set_new(object, "text", json_string(text.data));
+        DT_TRY(dt_report_json(object, err));
+    } else {
+        DT_TRY(dt_report_text(&text, err));
+    }
+out:
+    dt_strbuf_release(&text);
+    return st;
+}
+
+static const dt_option options[] = {
+    {.name = "markdown",
+     .kind = DT_OPTION_FLAG,
+     .help = "docs/commands.md: the help of every command"},
+    {0},
+};
+
+const dt_command dt_command_help = {
+    .name = "help",
+    .summary = "how dtrun, or one of its commands, is called",
+    .operands = "[COMMAND]",
+    .operands_max = 1,
+    .options = options,
+    .run = help,
+};

@@ -1,0 +1,67 @@
+/* dtrun launch: from a recipe to a supervised run. */
+#include "runner/cli/attempt.h"
+#include "runner/cli/command.h"
+#include "runner/cli/dry_run.h"
+#include "runner/cli/follow_options.h"
+#include "runner/cli/interrupt.h"
+#include "runner/cli/preflight.h"
+#include "runner/cli/read_recipe.h"
+
+#include "base/banned.h"
+
+static dt_status launch(dt_call *call, dt_error *err)
+{
+    const dt_value *sets = dt_arguments_get(call->args, "set");
+    dt_recipe_source source;
+    dt_store *store = NULL;
+    dt_status st = DT_OK;
+    dt_preflight flight;
+    dt_recipe recipe;
+    const char *run;
+
+    DT_TRY(dt_follow_options_check(call, err));
+    DT_TRY(dt_read_recipe(&recipe, &source, call->args->operands[0], sets, call->arena, err));
+    DT_TRY(dt_preflight_check(&flight, &recipe, call->arena, err));
+    if (dt_arguments_flag(call->args, "dry-run")) {
+        DT_TRY(dt_dry_run_print(&flight, call, err));
+        goto out;
+    }
+    dt_interrupt_watch(); /* Ctrl-C from here on leaves a whole run, never half of one */
+    DT_TRY(dt_store_open(&store, NULL, err));
+    DT_TRY(dt_attempt_launch(&run, store, &source, &flight, call->arena, err));
+    DT_TRY(dt_follow_as_asked(store, run, call, err));
+out:
+    dt_store_close(store);
+    return st;
+}
+
+static const dt_option options[] = {
+    {.name = "set",
+     .letter = 's',
+     .kind = DT_OPTION_LIST,
+     .value = "KEY=VALUE",
+     .help = "change the recipe for this run, as in --set optimizer.lr=1e-4"},
+    DT_FOLLOW_OPTIONS,
+    {.name = "dry-run",
+     .letter = 'n',
+     .kind = DT_OPTION_FLAG,
+     .help = "check everything, print what would be started, start nothing"},
+    {0},
+};
+
+const dt_command dt_command_launch = {
+    .name = "launch",
+    .summary = "start a run from a recipe and follow it",
+    .operands = "RECIPE",
+    .operands_min = 1,
+    .operands_max = 1,
+    .options = options,
+    .notes = "Without --wait or --detach the run is followed: a live view on a terminal, plain\n"
+             "lines elsewhere. Ctrl-C leaves the view with exit code 130; the run goes on, and\n"
+             "'dtrun status --watch RUN' comes back to it.\n"
+             "\n"
+             "The recipe, its data, the memory of this machine and the disk are checked before\n"
+             "anything is started. At the end the exit code is that of the run. With --json the\n"
+             "object at the end has at least run, state, steps, loss, valid_loss, seconds.\n",
+    .run = launch,
+};

@@ -1,0 +1,160 @@
+/* dtrun logs: what the ranks of a run have said. */
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "runner/cli/command.h"
+#include "runner/cli/interrupt.h"
+#include "runner/cli/log_tail.h"
+#include "runner/cli/report.h"
+#include "runner/cli/runs.h"
+
+#include "base/banned.h"
+
+#define LOOK_SECONDS   0.25
+#define ENSURE_SECONDS 2.0
+
+/* Which rank spoke is said where more than one is shown. A terminal is not given the control
+ * characters of a log; a file or a pipe gets the line as it is. */
+static dt_status print_lines(const dt_log_line *lines, int64_t count, const dt_log_tail *tail,
+                             const dt_term *term, dt_error *err)
+{
+    dt_strbuf text;
+    dt_status st;
+
+    dt_strbuf_init(&text);
+    for (int64_t i = 0; i < count; i++) {
+        if (tail->count > 1)
+            dt_term_add(&text, term, DT_STYLE_DIM, "rank %lld  ", (long long)lines[i].rank);
+        if (term->live)
+            dt_term_add(&text, term, DT_STYLE_PLAIN, "%s", lines[i].text);
+        else
+            dt_strbuf_add_str(&text, lines[i].text);
+        dt_strbuf_add_char(&text, '\n');
+    }
+    st = dt_report_text(&text, err);
+    dt_strbuf_release(&text);
+    return st;
+}
+
+/* A byte that is no UTF-8 must not take the whole answer away. */
+static json_t *line_to_json(const dt_log_line *line)
+{
+    json_t *object = json_object(), *text = json_string(line->text);
+    dt_strbuf ascii;
+
+    if (text == NULL) {
+        dt_strbuf_init(&ascii);
+        for (const char *c = line->text; *c != '\0'; c++)
+            dt_strbuf_add_char(&ascii, (unsigned char)*c < 0x80 ? *c : '?');
+        text = json_string(ascii.data);
+        dt_strbuf_release(&ascii);
+    }
+    json_object_set_new(object, "rank", json_integer(line->rank));
+    json_object_set_new(object, "text", text);
+    return object;
+}
+
+static dt_status print_json(const dt_log_line *lines, int64_t count, const dt_run *run,
+                            dt_error *err)
+{
+    json_t *object = dt_report_object(), *array = json_array();
+
+    for (int64_t i = 0; i < count; i++)
+        json_array_append_new(array, line_to_json(&lines[i]));
+    json_object_set_new(object, "run", json_string(run->id));
+    json_object_set_new(object, "lines", array);
+    return dt_report_json(object, err);
+}
+
+/* Until the run has ended and everything is read. */
+static dt_status follow(dt_log_tail *tail, const dt_term *term, dt_store *store, const char *id,
+                        dt_call *call, dt_error *err)
+{
+    double ensured = dt_clock_monotonic_seconds();
+    dt_status st = DT_OK;
+    dt_log_line *lines;
+    dt_arena arena;
+    int64_t count;
+    dt_run run;
+
+    dt_arena_init(&arena, 0);
+    dt_interrupt_watch();
+    do {
+        dt_arena_reset(&arena);
+        DT_TRY(dt_store_run_find(store, &run, id, &arena, err));
+        DT_TRY(dt_log_tail_read(tail, &lines, &count, 0, store, &run, &arena, err));
+        DT_TRY(print_lines(lines, count, tail, term, err));
+        if (dt_clock_monotonic_seconds() - ensured > ENSURE_SECONDS) {
+            ensured = dt_clock_monotonic_seconds();
+            (void)dt_runs_ensure(&run, call);
+        }
+        if (!dt_run_state_is_terminal(run.state))
+            dt_clock_sleep_seconds(LOOK_SECONDS);
+    } while (!dt_run_state_is_terminal(run.state) && !dt_interrupt_seen());
+    if (!dt_run_state_is_terminal(run.state))
+        call->exit_code = DT_EXIT_INTERRUPTED;
+out:
+    dt_arena_release(&arena);
+    return st;
+}
+
+static dt_status logs(dt_call *call, dt_error *err)
+{
+    const dt_value *rank = dt_arguments_get(call->args, "rank");
+    int64_t most = dt_arguments_get(call->args, "lines")->integer, count;
+    bool following = dt_arguments_flag(call->args, "follow");
+    dt_store *store = NULL;
+    dt_status st = DT_OK;
+    dt_log_line *lines;
+    dt_log_tail tail;
+    dt_term term;
+    dt_run run;
+
+    if (following && call->json)
+        DT_THROW(err, DT_ERR_USAGE, "--follow and --json do not go together");
+    dt_term_init(&term, STDOUT_FILENO);
+    DT_TRY(dt_runs_open(&store, &run, call->args->operands[0], call, err));
+    DT_TRY(
+        dt_log_tail_init(&tail, store, &run, rank->given ? rank->integer : -1, call->arena, err));
+    DT_TRY(dt_log_tail_read(&tail, &lines, &count, most, store, &run, call->arena, err));
+    DT_TRY(call->json ? print_json(lines, count, &run, err)
+                      : print_lines(lines, count, &tail, &term, err));
+    if (following)
+        DT_TRY(follow(&tail, &term, store, run.id, call, err));
+out:
+    dt_store_close(store);
+    return st;
+}
+
+static const dt_option options[] = {
+    {.name = "follow",
+     .letter = 'f',
+     .kind = DT_OPTION_FLAG,
+     .help = "go on with what is written from now on, until the run ends"},
+    {.name = "rank",
+     .letter = 'r',
+     .kind = DT_OPTION_INT,
+     .value = "N",
+     .low = 0,
+     .high = 1e6,
+     .help = "only this rank; else all of them, in the order of their times"},
+    {.name = "lines",
+     .letter = 'n',
+     .kind = DT_OPTION_INT,
+     .value = "N",
+     .fallback = "100",
+     .low = 0,
+     .high = 1e9,
+     .help = "the last N; 0 for all"},
+    {0},
+};
+
+const dt_command dt_command_logs = {
+    .name = "logs",
+    .summary = "what the ranks of a run have said",
+    .operands = "RUN",
+    .operands_min = 1,
+    .operands_max = 1,
+    .options = options,
+    .run = logs,
+};

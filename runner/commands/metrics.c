@@ -1,0 +1,142 @@
+/* dtrun metrics: a run's history as data. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "runner/cli/command.h"
+#include "runner/cli/report.h"
+#include "runner/cli/runs.h"
+#include "runner/term/format.h"
+
+#include "base/banned.h"
+
+static const char *const formats[] = {"csv", "jsonl", NULL};
+enum { FORMAT_CSV, FORMAT_JSONL };
+
+static json_t *to_json(const dt_metric *point)
+{
+    char time[DT_CLOCK_ISO_SIZE];
+    json_t *object = json_object();
+
+    json_object_set_new(object, "attempt", json_integer(point->attempt));
+    json_object_set_new(object, "step", json_integer(point->step));
+    json_object_set_new(object, "name", json_string(point->name));
+    json_object_set_new(object, "value", dt_json_number(point->value));
+    json_object_set_new(object, "time", json_string(dt_clock_iso(time, point->time_ms)));
+    return object;
+}
+
+static void add_csv(dt_strbuf *out, const dt_metric *point)
+{
+    char value[DT_FORMAT_SIZE], time[DT_CLOCK_ISO_SIZE];
+
+    dt_strbuf_add_fmt(
+        out, "%lld,%lld,%s,%s,%s\n", (long long)point->attempt, (long long)point->step, point->name,
+        dt_format_exact(value, sizeof(value), point->value), dt_clock_iso(time, point->time_ms));
+}
+
+static dt_status print_lines(const dt_metric *points, int64_t count, int format, dt_error *err)
+{
+    dt_strbuf text;
+    dt_status st;
+
+    dt_strbuf_init(&text);
+    if (format == FORMAT_CSV)
+        dt_strbuf_add_str(&text, "attempt,step,name,value,time\n");
+    for (int64_t i = 0; i < count; i++) {
+        if (format == FORMAT_CSV) {
+            add_csv(&text, &points[i]);
+        } else {
+            json_t *object = to_json(&points[i]);
+            dt_json_write(&text, object);
+            dt_strbuf_add_char(&text, '\n');
+            json_decref(object);
+        }
+    }
+    st = dt_report_text(&text, err);
+    dt_strbuf_release(&text);
+    return st;
+}
+
+static dt_status print_json(const dt_run *run, const dt_metric *points, int64_t count,
+                            dt_error *err)
+{
+    json_t *object = dt_report_object(), *array = json_array();
+
+    for (int64_t i = 0; i < count; i++)
+        json_array_append_new(array, to_json(&points[i]));
+    json_object_set_new(object, "run", json_string(run->id));
+    json_object_set_new(object, "metrics", array);
+    return dt_report_json(object, err);
+}
+
+/* A run that has just begun knows no names yet; one that does is asked in vain for another. */
+static dt_status check_name(const char *name, dt_store *store, const dt_run *run, dt_arena *arena,
+                            dt_error *err)
+{
+    const char **names;
+    int64_t count;
+    dt_strbuf all;
+    dt_status st = DT_OK;
+
+    dt_strbuf_init(&all);
+    DT_TRY(dt_store_metric_names(store, &names, &count, run->id, arena, err));
+    for (int64_t i = 0; i < count; i++) {
+        if (strcmp(names[i], name) == 0)
+            goto out;
+        dt_strbuf_add_fmt(&all, "%s%s", i > 0 ? ", " : "", names[i]);
+    }
+    if (count > 0)
+        DT_THROW(err, DT_ERR_USAGE, "run '%s' has no metric '%s' (it has %s)", run->id, name,
+                 all.data);
+out:
+    dt_strbuf_release(&all);
+    return st;
+}
+
+static dt_status metrics(dt_call *call, dt_error *err)
+{
+    const char *name = dt_arguments_get(call->args, "name")->text;
+    int format = dt_arguments_get(call->args, "format")->choice;
+    dt_store *store = NULL;
+    dt_status st = DT_OK;
+    dt_metric *points;
+    int64_t count;
+    dt_run run;
+
+    DT_TRY(dt_runs_open(&store, &run, call->args->operands[0], call, err));
+    if (name != NULL)
+        DT_TRY(check_name(name, store, &run, call->arena, err));
+    DT_TRY(dt_store_metric_list(store, &points, &count, run.id, name, -1, 0, call->arena, err));
+    DT_TRY(call->json ? print_json(&run, points, count, err)
+                      : print_lines(points, count, format, err));
+out:
+    dt_store_close(store);
+    return st;
+}
+
+static const dt_option options[] = {
+    {.name = "name",
+     .kind = DT_OPTION_TEXT,
+     .value = "NAME",
+     .help = "only this metric, as in --name valid_loss"},
+    {.name = "format",
+     .kind = DT_OPTION_CHOICE,
+     .value = "FORMAT",
+     .choices = formats,
+     .fallback = "csv",
+     .help = "how it is written"},
+    {0},
+};
+
+const dt_command dt_command_metrics = {
+    .name = "metrics",
+    .summary = "the history of a run as data",
+    .operands = "RUN",
+    .operands_min = 1,
+    .operands_max = 1,
+    .options = options,
+    .notes = "csv begins with the line attempt,step,name,value,time. Ordered by name, then step.\n"
+             "Of a run that was resumed the points are those of its one history: what a later\n"
+             "attempt did again counts once.\n",
+    .run = metrics,
+};

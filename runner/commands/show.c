@@ -1,0 +1,227 @@
+/* dtrun show: everything the history knows of a run. */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "runner/cli/command.h"
+#include "runner/cli/report.h"
+#include "runner/cli/runs.h"
+#include "runner/supervisor/supervisor.h"
+#include "runner/term/format.h"
+#include "runner/term/table.h"
+
+#include "base/banned.h"
+
+typedef struct facts {
+    dt_attempt *attempts;
+    dt_store_checkpoint *checkpoints;
+    const char **metric_names;
+    const char *folder;
+    int64_t attempts_count, checkpoints_count, metric_names_count;
+} facts;
+
+static dt_status gather(facts *out, dt_store *store, const dt_run *run, dt_arena *arena,
+                        dt_error *err)
+{
+    int64_t kept = 0;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_run_path(&out->folder, run->id, NULL, arena, err));
+    DT_TRY(dt_store_attempt_list(store, &out->attempts, &out->attempts_count, run->id, arena, err));
+    DT_TRY(dt_store_metric_names(store, &out->metric_names, &out->metric_names_count, run->id,
+                                 arena, err));
+    DT_TRY(dt_store_checkpoint_list(store, &out->checkpoints, &out->checkpoints_count, run->id,
+                                    arena, err));
+    for (int64_t i = 0; i < out->checkpoints_count; i++)
+        if (dt_file_exists(out->checkpoints[i].path))
+            out->checkpoints[kept++] = out->checkpoints[i];
+    out->checkpoints_count = kept;
+out:
+    return st;
+}
+
+static json_t *attempts_to_json(const facts *all)
+{
+    json_t *array = json_array();
+
+    for (int64_t i = 0; i < all->attempts_count; i++) {
+        const dt_attempt *attempt = &all->attempts[i];
+        json_t *object = json_object();
+        json_object_set_new(object, "attempt", json_integer(attempt->attempt));
+        json_object_set_new(object, "state", json_string(dt_run_state_name(attempt->state)));
+        json_object_set_new(object, "start_step", json_integer(attempt->start_step));
+        json_object_set_new(object, "reason", json_string(attempt->reason));
+        json_array_append_new(array, object);
+    }
+    return array;
+}
+
+static dt_status print_json(dt_store *store, const dt_run *run, const facts *all, dt_arena *arena,
+                            dt_error *err)
+{
+    json_t *object = NULL, *recipe = NULL, *names = json_array(), *paths = json_array();
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_runs_status_json(&object, store, run, arena, err));
+    DT_TRY(
+        dt_json_parse(&recipe, run->recipe_json, strlen(run->recipe_json), "stored recipe", err));
+    for (int64_t i = 0; i < all->metric_names_count; i++)
+        json_array_append_new(names, json_string(all->metric_names[i]));
+    for (int64_t i = 0; i < all->checkpoints_count; i++)
+        json_array_append_new(paths, json_string(all->checkpoints[i].path));
+    json_object_set_new(object, "folder", json_string(all->folder));
+    json_object_set_new(object, "recipe_path", json_string(run->recipe_path));
+    json_object_set_new(object, "recipe_hash", json_string(run->recipe_hash));
+    json_object_set_new(object, "attempts", attempts_to_json(all));
+    json_object_set(object, "checkpoints", paths);
+    json_object_set(object, "metrics", names);
+    json_object_set(object, "recipe", recipe);
+    DT_TRY(dt_report_json(json_incref(object), err));
+out:
+    json_decref(object);
+    json_decref(recipe);
+    json_decref(names);
+    json_decref(paths);
+    return st;
+}
+
+static void add_fact(dt_table *table, const char *label, const char *value)
+{
+    dt_table_add(table, DT_STYLE_DIM, "%s", label);
+    dt_table_add(table, DT_STYLE_PLAIN, "%s", value);
+}
+
+static void add_time(dt_table *table, const char *label, int64_t wall_ms)
+{
+    char time[DT_CLOCK_ISO_SIZE];
+
+    if (wall_ms > 0)
+        add_fact(table, label, dt_clock_iso(time, wall_ms));
+}
+
+static void add_facts(dt_strbuf *out, const dt_term *term, const dt_run *run,
+                      const dt_timing *timing, const facts *all, dt_arena *arena)
+{
+    static const dt_table_column columns[] = {{NULL, false}, {NULL, false}};
+    char a[DT_FORMAT_SIZE], b[DT_FORMAT_SIZE];
+    dt_table table;
+
+    dt_table_init(&table, columns, 2, arena);
+    dt_table_add(&table, DT_STYLE_DIM, "state");
+    dt_table_add(&table, dt_runs_style(run->state), "%s", dt_run_state_name(run->state));
+    if (run->reason[0] != '\0')
+        add_fact(&table, "reason", run->reason);
+    dt_table_add(&table, DT_STYLE_DIM, "step");
+    dt_table_add(&table, DT_STYLE_PLAIN, "%s of %s", dt_format_whole(a, sizeof(a), run->step),
+                 dt_format_whole(b, sizeof(b), run->steps_total));
+    add_fact(&table, "loss", dt_format_loss(a, sizeof(a), run->loss));
+    add_fact(&table, "validation loss", dt_format_loss(a, sizeof(a), run->valid_loss));
+    add_fact(&table, "tokens/s", dt_format_count(a, sizeof(a), run->tokens_per_second));
+    add_time(&table, "created", run->created_ms);
+    add_time(&table, "started", run->started_ms);
+    add_time(&table, "ended", run->ended_ms);
+    add_fact(&table, "elapsed", dt_clock_duration(a, sizeof(a), timing->elapsed_seconds));
+    add_fact(&table, "recipe", run->recipe_path);
+    add_fact(&table, "hash", run->recipe_hash);
+    add_fact(&table, "folder", all->folder);
+    dt_table_write(out, &table, term, 2);
+}
+
+static void add_attempts(dt_strbuf *out, const dt_term *term, const facts *all, dt_arena *arena)
+{
+    static const dt_table_column columns[] = {
+        {"attempt", true}, {"state", false}, {"from step", true}, {"reason", false}};
+    dt_table table;
+
+    dt_table_init(&table, columns, 4, arena);
+    for (int64_t i = 0; i < all->attempts_count; i++) {
+        const dt_attempt *attempt = &all->attempts[i];
+        dt_table_add(&table, DT_STYLE_PLAIN, "%lld", (long long)attempt->attempt);
+        dt_table_add(&table, dt_runs_style(attempt->state), "%s",
+                     dt_run_state_name(attempt->state));
+        dt_table_add(&table, DT_STYLE_PLAIN, "%lld", (long long)attempt->start_step);
+        dt_table_add(&table, DT_STYLE_PLAIN, "%s", attempt->reason);
+    }
+    dt_strbuf_add_char(out, '\n');
+    dt_table_write(out, &table, term, 2);
+}
+
+static void add_checkpoints(dt_strbuf *out, const dt_term *term, const facts *all, dt_arena *arena)
+{
+    static const dt_table_column columns[] = {
+        {"checkpoint", true}, {"size", true}, {"path", false}};
+    char text[DT_FORMAT_SIZE];
+    dt_table table;
+
+    if (all->checkpoints_count == 0)
+        return;
+    dt_table_init(&table, columns, 3, arena);
+    for (int64_t i = 0; i < all->checkpoints_count; i++) {
+        const dt_store_checkpoint *checkpoint = &all->checkpoints[i];
+        dt_table_add(&table, DT_STYLE_PLAIN, "%s",
+                     dt_format_whole(text, sizeof(text), checkpoint->step));
+        dt_table_add(&table, DT_STYLE_PLAIN, "%s",
+                     dt_format_bytes(text, sizeof(text), (double)checkpoint->bytes));
+        dt_table_add(&table, DT_STYLE_PLAIN, "%s", checkpoint->path);
+    }
+    dt_strbuf_add_char(out, '\n');
+    dt_table_write(out, &table, term, 2);
+}
+
+static void add_recipe(dt_strbuf *out, const dt_term *term, const char *text)
+{
+    dt_term_add(out, term, DT_STYLE_DIM, "\n  recipe as written\n");
+    while (*text != '\0') {
+        int length = (int)strcspn(text, "\n");
+        dt_term_add(out, term, DT_STYLE_PLAIN, length > 0 ? "  %.*s\n" : "%.*s\n", length, text);
+        text += length + (text[length] == '\n');
+    }
+}
+
+static dt_status print_text(dt_store *store, const dt_run *run, const facts *all, dt_arena *arena,
+                            dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_timing timing;
+    dt_strbuf text;
+    dt_term term;
+
+    dt_term_init(&term, STDOUT_FILENO);
+    dt_strbuf_init(&text);
+    DT_TRY(dt_timing_read(&timing, store, run, dt_clock_wall_ms(), arena, err));
+    dt_term_add(&text, &term, DT_STYLE_BOLD, "%s %s\n\n", run->name, run->id);
+    add_facts(&text, &term, run, &timing, all, arena);
+    add_attempts(&text, &term, all, arena);
+    add_checkpoints(&text, &term, all, arena);
+    add_recipe(&text, &term, run->recipe_text);
+    DT_TRY(dt_report_text(&text, err));
+out:
+    dt_strbuf_release(&text);
+    return st;
+}
+
+static dt_status show(dt_call *call, dt_error *err)
+{
+    dt_store *store = NULL;
+    dt_status st = DT_OK;
+    facts all = {0};
+    dt_run run;
+
+    DT_TRY(dt_runs_open(&store, &run, call->args->operands[0], call, err));
+    DT_TRY(gather(&all, store, &run, call->arena, err));
+    DT_TRY(call->json ? print_json(store, &run, &all, call->arena, err)
+                      : print_text(store, &run, &all, call->arena, err));
+out:
+    dt_store_close(store);
+    return st;
+}
+
+const dt_command dt_command_show = {
+    .name = "show",
+    .summary = "everything about a run: numbers, attempts, checkpoints, recipe",
+    .operands = "RUN",
+    .operands_min = 1,
+    .operands_max = 1,
+    .run = show,
+};

@@ -1,0 +1,141 @@
+/* dtrun status: where a run stands, once or until it ends. */
+#include <math.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "runner/cli/command.h"
+#include "runner/cli/follow.h"
+#include "runner/cli/report.h"
+#include "runner/cli/runs.h"
+#include "runner/term/bar.h"
+#include "runner/term/format.h"
+#include "runner/term/table.h"
+
+#include "base/banned.h"
+
+enum { BAR_COLUMNS = 40 };
+
+static void add_run(dt_strbuf *out, const dt_term *term, const dt_run *run, const dt_timing *timing)
+{
+    double share = run->steps_total > 0 ? (double)run->step / (double)run->steps_total : 0;
+    char a[DT_FORMAT_SIZE], b[DT_FORMAT_SIZE], c[DT_FORMAT_SIZE];
+
+    dt_term_add(out, term, DT_STYLE_BOLD, "%s %s ", run->name, run->id);
+    dt_term_add(out, term, dt_runs_style(run->state), "%s", dt_run_state_name(run->state));
+    dt_term_add(out, term, DT_STYLE_DIM, run->attempt > 1 ? ", attempt %lld\n" : "\n",
+                (long long)run->attempt);
+    if (run->reason[0] != '\0')
+        dt_term_add(out, term, DT_STYLE_PLAIN, "  %s\n", run->reason);
+    dt_strbuf_add_str(out, "  ");
+    dt_bar_add(out, term, dt_runs_style(run->state), share, BAR_COLUMNS);
+    dt_term_add(out, term, DT_STYLE_PLAIN, " %d%%  step %s of %s\n", (int)(share * 100),
+                dt_format_whole(a, sizeof(a), run->step),
+                dt_format_whole(b, sizeof(b), run->steps_total));
+    dt_term_add(out, term, DT_STYLE_PLAIN, "  loss %s   validation %s   %s tokens/s\n",
+                dt_format_loss(a, sizeof(a), run->loss),
+                dt_format_loss(b, sizeof(b), run->valid_loss),
+                dt_format_count(c, sizeof(c), run->tokens_per_second));
+    dt_term_add(out, term, DT_STYLE_PLAIN, "  elapsed %s",
+                dt_clock_duration(a, sizeof(a), timing->elapsed_seconds));
+    if (!dt_run_state_is_terminal(run->state) && !isnan(timing->eta_seconds))
+        dt_term_add(out, term, DT_STYLE_PLAIN, "   left %s",
+                    dt_clock_duration(b, sizeof(b), ceil(timing->eta_seconds)));
+    dt_strbuf_add_char(out, '\n');
+}
+
+static dt_status add_ranks(dt_strbuf *out, const dt_term *term, dt_store *store, const dt_run *run,
+                           dt_arena *arena, dt_error *err)
+{
+    static const dt_table_column columns[] = {
+        {"rank", true}, {"host", false}, {"device", false}, {"pid", true}, {"state", false}};
+    dt_node *nodes;
+    dt_rank *ranks;
+    int64_t nodes_count, ranks_count;
+    dt_status st = DT_OK;
+    dt_table table;
+
+    DT_TRY(dt_store_node_list(store, &nodes, &nodes_count, run->id, run->attempt, arena, err));
+    DT_TRY(dt_store_rank_list(store, &ranks, &ranks_count, run->id, run->attempt, arena, err));
+    if (ranks_count == 0)
+        goto out;
+    dt_table_init(&table, columns, 5, arena);
+    for (int64_t i = 0; i < ranks_count; i++) {
+        const char *host = "-";
+        for (int64_t n = 0; n < nodes_count; n++)
+            if (nodes[n].node == ranks[i].node)
+                host = nodes[n].name;
+        dt_table_add(&table, DT_STYLE_PLAIN, "%lld", (long long)ranks[i].rank);
+        dt_table_add(&table, DT_STYLE_PLAIN, "%s", host);
+        dt_table_add(&table, DT_STYLE_PLAIN, "%s", ranks[i].device);
+        if (ranks[i].pid > 0)
+            dt_table_add(&table, DT_STYLE_PLAIN, "%lld", (long long)ranks[i].pid);
+        else
+            dt_table_add(&table, DT_STYLE_DIM, "-");
+        dt_table_add(&table, DT_STYLE_PLAIN, "%s", ranks[i].state);
+    }
+    dt_strbuf_add_char(out, '\n');
+    dt_table_write(out, &table, term, 2);
+out:
+    return st;
+}
+
+static dt_status print_text(dt_store *store, const dt_run *run, const dt_call *call, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_timing timing;
+    dt_strbuf text;
+    dt_term term;
+
+    dt_term_init(&term, STDOUT_FILENO);
+    dt_strbuf_init(&text);
+    DT_TRY(dt_timing_read(&timing, store, run, dt_clock_wall_ms(), call->arena, err));
+    add_run(&text, &term, run, &timing);
+    DT_TRY(add_ranks(&text, &term, store, run, call->arena, err));
+    DT_TRY(dt_report_text(&text, err));
+out:
+    dt_strbuf_release(&text);
+    return st;
+}
+
+static dt_status status(dt_call *call, dt_error *err)
+{
+    const char *ref = call->args->operands_count > 0 ? call->args->operands[0] : "last";
+    dt_store *store = NULL;
+    json_t *object = NULL;
+    dt_status st = DT_OK;
+    dt_run run;
+
+    DT_TRY(dt_runs_open(&store, &run, ref, call, err));
+    if (dt_arguments_flag(call->args, "watch") && !dt_run_state_is_terminal(run.state)) {
+        DT_TRY(dt_follow_to_end(store, run.id, call->json ? DT_FOLLOW_QUIET : DT_FOLLOW_AUTO,
+                                DT_FOLLOW_FROM_NOW, call, err));
+    } else if (call->json) {
+        DT_TRY(dt_runs_status_json(&object, store, &run, call->arena, err));
+        DT_TRY(dt_report_json(object, err));
+    } else {
+        DT_TRY(print_text(store, &run, call, err));
+    }
+out:
+    dt_store_close(store);
+    return st;
+}
+
+static const dt_option options[] = {
+    {.name = "watch",
+     .letter = 'w',
+     .kind = DT_OPTION_FLAG,
+     .help = "follow the run until it ends, as launch does; the exit code is then that of the run"},
+    {0},
+};
+
+const dt_command dt_command_status = {
+    .name = "status",
+    .summary = "where a run stands: state, step, losses, speed, time left, ranks",
+    .operands = "[RUN]",
+    .operands_max = 1,
+    .options = options,
+    .notes = "Without RUN it is the newest. The object of --json has at least run, name, state,\n"
+             "attempt, step, steps_total, loss, tokens_per_second, eta_seconds and\n"
+             "nodes[{host, state, ranks[{rank, pid, state}]}]; what is not known is null.\n",
+    .run = status,
+};

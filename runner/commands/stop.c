@@ -1,0 +1,206 @@
+/* dtrun stop: checkpoint, stop, and proof that nothing of the run is left. */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "recipes/fields.h"
+#include "runner/cli/command.h"
+#include "runner/cli/interrupt.h"
+#include "runner/cli/report.h"
+#include "runner/cli/runs.h"
+#include "runner/supervisor/supervisor.h"
+#include "runner/term/live.h"
+
+#include "base/banned.h"
+
+#define LOOK_SECONDS   0.2
+#define ENSURE_SECONDS 2.0
+/* Beyond the grace of the recipe: for the kill, the proof and the last rows. */
+#define PATIENCE_SECONDS 60.0
+
+/* The recipe's grace; a day where the stored recipe cannot be read, so that waiting still ends. */
+static double grace_seconds(const dt_run *run, dt_arena *arena)
+{
+    double grace = 24 * 3600;
+    json_t *json = NULL;
+    dt_recipe recipe;
+
+    if (dt_json_parse(&json, run->recipe_json, strlen(run->recipe_json), "recipe", NULL) == DT_OK &&
+        dt_recipe_from_json(&recipe, json, arena, NULL) == DT_OK)
+        grace = recipe.grace_seconds;
+    json_decref(json);
+    return grace;
+}
+
+static void draw(dt_live *live, const dt_run *run, double seconds)
+{
+    char text[DT_CLOCK_ISO_SIZE];
+    dt_strbuf block;
+
+    if (!live->term->live)
+        return;
+    dt_strbuf_init(&block);
+    dt_term_add(&block, live->term, dt_runs_style(run->state), "%s", dt_run_state_name(run->state));
+    dt_term_add(&block, live->term, DT_STYLE_DIM, " %s, step %lld, %s\n", run->id,
+                (long long)run->step, dt_clock_duration(text, sizeof(text), seconds));
+    dt_live_draw(live, "", block.data);
+    dt_strbuf_release(&block);
+}
+
+/* Until the run has ended. DT_ERR_TIMEOUT; *left where the watcher did not wait for it. */
+static dt_status await_end(dt_run *run, bool *left, dt_store *store, const dt_call *call,
+                           dt_error *err)
+{
+    double start = dt_clock_monotonic_seconds(), now = start, ensured = start;
+    double patience = grace_seconds(run, call->arena) + PATIENCE_SECONDS;
+    const char *id = run->id;
+    dt_status st = DT_OK;
+    dt_arena arena;
+    dt_live live;
+    dt_term term;
+    dt_run seen;
+
+    dt_arena_init(&arena, 0);
+    dt_term_init(&term, STDERR_FILENO);
+    term.live = term.live && !call->json;
+    dt_live_open(&live, &term);
+    dt_interrupt_watch();
+    *left = false;
+    for (;;) {
+        dt_arena_reset(&arena);
+        DT_TRY(dt_store_run_find(store, &seen, id, &arena, err));
+        if (dt_run_state_is_terminal(seen.state))
+            break;
+        *left = dt_interrupt_seen();
+        if (*left)
+            break;
+        now = dt_clock_monotonic_seconds();
+        draw(&live, &seen, now - start);
+        if (now - start > patience)
+            DT_THROW(err, DT_ERR_TIMEOUT,
+                     "run '%s' is still %s after %.0f s: see 'dtrun logs %s', or end it at once"
+                     " with 'dtrun stop %s --now'",
+                     id, dt_run_state_name(seen.state), now - start, id, id);
+        if (now - ensured > ENSURE_SECONDS) {
+            ensured = now;
+            (void)dt_supervisor_ensure(&seen, NULL); /* asked again in two seconds */
+        }
+        dt_clock_sleep_seconds(LOOK_SECONDS);
+    }
+    DT_TRY(dt_store_run_find(store, run, id, call->arena, err));
+out:
+    dt_live_close(&live);
+    dt_arena_release(&arena);
+    return st;
+}
+
+/* The checkpoint that resume will go on from; NULL where there is none. */
+static dt_status saved(const char **path, int64_t *step, dt_store *store, const dt_run *run,
+                       dt_arena *arena, dt_error *err)
+{
+    dt_store_checkpoint *all;
+    int64_t count;
+    dt_status st = DT_OK;
+
+    *path = NULL;
+    DT_TRY(dt_store_checkpoint_list(store, &all, &count, run->id, arena, err));
+    for (int64_t i = 0; i < count && *path == NULL; i++) {
+        if (dt_file_exists(all[i].path)) {
+            *path = all[i].path;
+            *step = all[i].step;
+        }
+    }
+out:
+    return st;
+}
+
+static dt_status say_end(dt_store *store, const dt_run *run, bool already, const dt_call *call,
+                         dt_error *err)
+{
+    dt_status st = DT_OK;
+    const char *path;
+    json_t *object;
+    dt_strbuf text;
+    int64_t step = 0;
+
+    dt_strbuf_init(&text);
+    DT_TRY(saved(&path, &step, store, run, call->arena, err));
+    if (call->json) {
+        object = dt_runs_to_json(run);
+        json_object_set_new(object, "already_ended", json_boolean(already));
+        json_object_set_new(object, "checkpoint", path != NULL ? json_string(path) : json_null());
+        DT_TRY(dt_report_json(object, err));
+        goto out;
+    }
+    dt_strbuf_add_fmt(&text, "run %s %s %s at step %lld", run->id,
+                      already ? "had already ended:" : "has", dt_run_state_name(run->state),
+                      (long long)run->step);
+    dt_strbuf_add_str(&text,
+                      run->state == DT_RUN_STOPPED && !already && run->exit_code != DT_EXIT_LEFT
+                          ? ", nothing of it is left running\n"
+                          : "\n");
+    if (run->reason[0] != '\0')
+        dt_strbuf_add_fmt(&text, "%s\n", run->reason);
+    if (path != NULL)
+        dt_strbuf_add_fmt(&text, "checkpoint of step %lld: %s\n", (long long)step, path);
+    if (path != NULL && run->state != DT_RUN_FINISHED)
+        dt_strbuf_add_fmt(&text, "'dtrun resume %s' goes on from it\n", run->id);
+    if (path == NULL)
+        dt_strbuf_add_str(&text, "no checkpoint was saved\n");
+    DT_TRY(dt_report_text(&text, err));
+out:
+    dt_strbuf_release(&text);
+    return st;
+}
+
+static dt_status stop(dt_call *call, dt_error *err)
+{
+    bool now = dt_arguments_flag(call->args, "now"), already, left = false;
+    dt_store *store = NULL;
+    dt_status st = DT_OK;
+    dt_run run;
+
+    DT_TRY(dt_runs_open(&store, &run, call->args->operands[0], call, err));
+    already = dt_run_state_is_terminal(run.state);
+    if (!already) {
+        DT_TRY(dt_supervisor_stop(run.id, now, err));
+        DT_TRY(await_end(&run, &left, store, call, err));
+    }
+    if (left) {
+        dt_report_note(call, "left run %s, which is being stopped ('dtrun status %s')", run.id,
+                       run.id);
+        call->exit_code = DT_EXIT_INTERRUPTED;
+    } else if (!already) {
+        call->exit_code = run.exit_code == DT_EXIT_LEFT ? DT_EXIT_LEFT
+                          : run.state == DT_RUN_FAILED  ? DT_EXIT_FAILED
+                                                        : DT_EXIT_GOOD;
+    }
+    if (!left || call->json)
+        DT_TRY(say_end(store, &run, already, call, err));
+out:
+    dt_store_close(store);
+    return st;
+}
+
+static const dt_option options[] = {
+    {.name = "now",
+     .kind = DT_OPTION_FLAG,
+     .help = "no checkpoint: every process of the run is killed at once"},
+    {0},
+};
+
+const dt_command dt_command_stop = {
+    .name = "stop",
+    .summary = "save a checkpoint, stop a run, and see that nothing of it is left",
+    .operands = "RUN",
+    .operands_min = 1,
+    .operands_max = 1,
+    .options = options,
+    .notes =
+        "Every rank is asked to stop and given the recipe's grace_seconds to save; what still\n"
+        "runs then is killed. Waits for the end: 0 when the run has ended and all of its\n"
+        "processes are gone, 5 when some could not be removed. A run that has already ended\n"
+        "is left as it is (0).\n",
+    .run = stop,
+};

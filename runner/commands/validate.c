@@ -1,0 +1,110 @@
+/* dtrun validate: recipes and their data, checked without starting anything. */
+#include "recipes/fields.h"
+#include "runner/cli/command.h"
+#include "runner/cli/preflight.h"
+#include "runner/cli/read_recipe.h"
+#include "runner/cli/report.h"
+#include "runner/term/format.h"
+
+#include "base/banned.h"
+
+enum { HASH_SIZE = 33 };
+
+typedef struct verdict {
+    char hash[HASH_SIZE];
+    dt_preflight flight;
+} verdict;
+
+static dt_status check(verdict *out, const char *path, const dt_call *call, dt_error *err)
+{
+    dt_recipe_source source;
+    dt_status st = DT_OK;
+    dt_recipe recipe;
+
+    DT_TRY(dt_read_recipe(&recipe, &source, path, dt_arguments_get(call->args, "set"), call->arena,
+                          err));
+    DT_TRY(dt_preflight_recipe(&out->flight, &recipe, call->arena, err));
+    dt_recipe_hash(out->hash, &recipe);
+out:
+    return st;
+}
+
+static json_t *to_json(const char *path, const verdict *good, const dt_error *problem)
+{
+    json_t *object = json_object();
+
+    json_object_set_new(object, "path", json_string(path));
+    json_object_set_new(object, "valid", json_boolean(good != NULL));
+    if (good != NULL) {
+        json_object_set_new(object, "hash", json_string(good->hash));
+        json_object_set_new(object, "parameters",
+                            json_integer(good->flight.memory.parameter_count));
+        json_object_set_new(object, "ranks", json_integer(good->flight.plan.world_size));
+    } else {
+        json_object_set_new(object, "message", json_string(problem->message));
+    }
+    return object;
+}
+
+static void add_text(dt_strbuf *out, const char *path, const verdict *good)
+{
+    char parameters[DT_FORMAT_SIZE];
+
+    dt_strbuf_add_fmt(out, "%s: good (%s parameters, %lld %s)\n", path,
+                      dt_format_count(parameters, sizeof(parameters),
+                                      (double)good->flight.memory.parameter_count),
+                      (long long)good->flight.plan.world_size,
+                      good->flight.plan.world_size == 1 ? "rank" : "ranks");
+}
+
+/* One broken recipe does not hide the next: each gets its verdict. */
+static dt_status validate(dt_call *call, dt_error *err)
+{
+    json_t *object = dt_report_object(), *array = json_array();
+    dt_status st = DT_OK;
+    dt_strbuf text;
+    verdict good;
+
+    dt_strbuf_init(&text);
+    for (int i = 0; i < call->args->operands_count; i++) {
+        const char *path = call->args->operands[i];
+        dt_error problem = DT_ERROR_INIT;
+        bool valid = check(&good, path, call, &problem) == DT_OK;
+        json_array_append_new(array, to_json(path, valid ? &good : NULL, &problem));
+        if (valid)
+            add_text(&text, path, &good);
+        else if (!call->json)
+            (void)dt_report_error(call->args->command, false, &problem);
+        if (!valid && call->exit_code == DT_EXIT_GOOD)
+            call->exit_code = dt_report_exit_code(problem.code);
+    }
+    json_object_set(object, "recipes", array);
+    DT_TRY(call->json ? dt_report_json(json_incref(object), err) : dt_report_text(&text, err));
+out:
+    json_decref(object);
+    json_decref(array);
+    dt_strbuf_release(&text);
+    return st;
+}
+
+static const dt_option options[] = {
+    {.name = "set",
+     .letter = 's',
+     .kind = DT_OPTION_LIST,
+     .value = "KEY=VALUE",
+     .help = "check with this change, as launch takes it"},
+    {0},
+};
+
+const dt_command dt_command_validate = {
+    .name = "validate",
+    .summary = "check recipes and their data without starting anything",
+    .operands = "RECIPE...",
+    .operands_min = 1,
+    .operands_max = -1,
+    .options = options,
+    .notes =
+        "Every recipe gets a verdict; 2 when any is not good. Whether a run fits the memory of\n"
+        "this machine is told by 'dtrun launch --dry-run'.\n",
+    .run = validate,
+};

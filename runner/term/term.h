@@ -1,0 +1,57 @@
+/* term: what the other end of a descriptor can show.
+ *
+ * Colour     on a terminal, unless NO_COLOR is set (to anything but "") or TERM is dumb
+ * Unicode    where the locale's character set is UTF-8; else plain ASCII is drawn
+ * Ownership  a dt_term holds no resources; strings returned are static
+ */
+#ifndef DT_RUNNER_TERM_H
+#define DT_RUNNER_TERM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/strbuf.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dt_term {
+    int fd;
+    bool live;    /* a terminal whose lines can be redrawn */
+    bool colour;  /* escape sequences are welcome */
+    bool unicode; /* bars and dots beyond ASCII */
+    int columns;  /* 80 where nobody says */
+} dt_term;
+
+/* What text means; how that looks is told in term.c alone. */
+typedef enum dt_style {
+    DT_STYLE_PLAIN,
+    DT_STYLE_BOLD,
+    DT_STYLE_DIM,
+    DT_STYLE_ACCENT,
+    DT_STYLE_GOOD,
+    DT_STYLE_WARN,
+    DT_STYLE_BAD,
+    DT_STYLE_COUNT
+} dt_style;
+
+void dt_term_init(dt_term *out, int fd);
+/* The width again: windows are resized. */
+void dt_term_measure(dt_term *term);
+
+/* Adds formatted text in a style. Control characters but line ends are shown as '?' (tabs as a
+ * blank), so that no log line or name steers the terminal. */
+void dt_term_add(dt_strbuf *out, const dt_term *term, dt_style style, const char *fmt, ...)
+    DT_PRINTF(4, 5);
+
+/* Columns that text takes: escape sequences take none, a UTF-8 character takes one. */
+size_t dt_term_width(const char *text);
+
+/* Adds text cut to `columns`; escape sequences are kept whole, and styles are ended. */
+void dt_term_add_clipped(dt_strbuf *out, const dt_term *term, const char *text, size_t columns);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
