@@ -1,0 +1,88 @@
+/* table: columns line up whatever the cells hold. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "runner/term/table.h"
+
+#include "base/banned.h"
+
+static const dt_term plain = {.fd = -1, .columns = 80};
+static const dt_term coloured = {.fd = -1, .live = true, .colour = true, .columns = 80};
+
+static void test_columns_line_up_and_lines_end_without_blanks(void **state)
+{
+    static const dt_table_column columns[] = {{"run", false}, {"step", true}, {"why", false}};
+    dt_arena arena;
+    dt_table table;
+    dt_strbuf out;
+
+    dt_arena_init(&arena, 0);
+    dt_strbuf_init(&out);
+    dt_table_init(&table, columns, 3, &arena);
+    dt_table_add(&table, DT_STYLE_PLAIN, "abcdef");
+    dt_table_add(&table, DT_STYLE_PLAIN, "%d", 5);
+    dt_table_add(&table, DT_STYLE_PLAIN, "%s", "");
+    dt_table_add(&table, DT_STYLE_PLAIN, "ü");
+    dt_table_add(&table, DT_STYLE_PLAIN, "12345");
+    dt_table_add(&table, DT_STYLE_PLAIN, "full disk");
+    dt_table_write(&out, &table, &plain, 1);
+    assert_string_equal(out.data, " run      step  why\n"
+                                  " abcdef      5\n"
+                                  " ü       12345  full disk\n");
+    dt_strbuf_release(&out);
+    dt_arena_release(&arena);
+}
+
+static void test_a_table_without_titles_has_no_line_of_them(void **state)
+{
+    static const dt_table_column columns[] = {{NULL, false}, {NULL, false}};
+    dt_arena arena;
+    dt_table table;
+    dt_strbuf out;
+
+    dt_arena_init(&arena, 0);
+    dt_strbuf_init(&out);
+    dt_table_init(&table, columns, 2, &arena);
+    dt_table_write(&out, &table, &plain, 2);
+    assert_int_equal(out.length, 0);
+    dt_table_add(&table, DT_STYLE_DIM, "loss");
+    dt_table_add(&table, DT_STYLE_PLAIN, "1.5");
+    dt_table_write(&out, &table, &plain, 2);
+    assert_string_equal(out.data, "  loss  1.5\n");
+    dt_strbuf_release(&out);
+    dt_arena_release(&arena);
+}
+
+static void test_colour_does_not_move_columns(void **state)
+{
+    static const dt_table_column columns[] = {{NULL, false}, {NULL, false}};
+    dt_arena arena;
+    dt_table table;
+    dt_strbuf out;
+
+    dt_arena_init(&arena, 0);
+    dt_strbuf_init(&out);
+    dt_table_init(&table, columns, 2, &arena);
+    dt_table_add(&table, DT_STYLE_BAD, "no");
+    dt_table_add(&table, DT_STYLE_PLAIN, "x");
+    dt_table_add(&table, DT_STYLE_PLAIN, "good");
+    dt_table_add(&table, DT_STYLE_PLAIN, "y");
+    dt_table_write(&out, &table, &coloured, 0);
+    assert_string_equal(out.data, "\x1b[31mno\x1b[0m    x\ngood  y\n");
+    dt_strbuf_release(&out);
+    dt_arena_release(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_columns_line_up_and_lines_end_without_blanks),
+        cmocka_unit_test(test_a_table_without_titles_has_no_line_of_them),
+        cmocka_unit_test(test_colour_does_not_move_columns),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
