@@ -1,4 +1,5 @@
 // charts: curves over steps, drawn by Chart.js; colours come from the style sheet.
+import {el} from '/dom.js';
 
 const dark = matchMedia('(prefers-color-scheme: dark)');
 
@@ -16,8 +17,13 @@ function scale(format, type) {
   };
 }
 
+// The distribution's Chart.js may be too old; the rest of the page then stands without curves.
+function canDraw() {
+  return typeof Chart !== 'undefined' && Number.parseInt(Chart.version, 10) >= 3;
+}
+
 export class Curves {
-  // series: [{name, title, colour, dots}]
+  // series: [{name, title, colour, dots, fromZero}]
   constructor(canvas, series, format, steps) {
     this.canvas = canvas;
     this.series = series;
@@ -25,18 +31,25 @@ export class Curves {
     this.steps = steps;
     this.type = 'linear';
     this.points = new Map(series.map((s) => [s.name, []]));
+    if (!canDraw()) {
+      canvas.replaceWith(el('p', {class: 'quiet', text: 'Curves need Chart.js 3 or newer.'}));
+      return;
+    }
+    Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
     this.chart = new Chart(canvas, {
       type: 'line',
-      data: {datasets: series.map((s) => ({label: s.title, data: []}))},
+      data: {datasets: series.map((s) => ({label: s.title, data: [], ...this.look(s)}))},
       options: {
+        ...this.scales(),
         animation: false,
         parsing: false,
+        spanGaps: false,
         normalized: true,
         responsive: true,
         maintainAspectRatio: false,
         interaction: {mode: 'nearest', axis: 'x', intersect: false},
         plugins: {
-          legend: {display: series.length > 1, align: 'end'},
+          legend: {display: series.length > 1, align: 'end', labels: {boxWidth: 14, boxHeight: 2}},
           decimation: {enabled: true, algorithm: 'min-max'},
           tooltip: {callbacks: {
             title: (items) => items.length > 0 ? `step ${steps(items[0].parsed.x)}` : '',
@@ -46,20 +59,28 @@ export class Curves {
       },
     });
     dark.addEventListener('change', () => this.paint());
-    this.paint();
   }
 
+  look(series) {
+    return {borderColor: colour(series.colour), backgroundColor: colour(series.colour),
+            borderWidth: 1.75, pointRadius: series.dots ? 2.5 : 0, pointHoverRadius: 4,
+            pointBorderWidth: 0, tension: 0};
+  }
+
+  scales() {
+    const x = scale(this.steps, 'linear');
+    x.grid.display = false;
+    x.bounds = 'data';
+    const y = scale(this.format, this.type);
+    y.beginAtZero = this.series.some((s) => s.fromZero);
+    return {scales: {x, y}, color: colour('text')};
+  }
+
+  // Again with the colours and scales of this moment.
   paint() {
-    const options = this.chart.options;
-    options.scales = {x: scale(this.steps, 'linear'), y: scale(this.format, this.type)};
-    options.scales.x.grid.display = false;
-    options.plugins.legend.labels = {color: colour('text'), boxWidth: 14, boxHeight: 2};
-    this.series.forEach((s, at) => {
-      Object.assign(this.chart.data.datasets[at], {
-        borderColor: colour(s.colour), backgroundColor: colour(s.colour), borderWidth: 1.75,
-        pointRadius: s.dots ? 2.5 : 0, pointHoverRadius: 4, tension: 0,
-      });
-    });
+    if (!this.chart) return;
+    Object.assign(this.chart.options, this.scales());
+    this.series.forEach((s, at) => Object.assign(this.chart.data.datasets[at], this.look(s)));
     this.chart.update('none');
   }
 
@@ -82,6 +103,7 @@ export class Curves {
   }
 
   draw() {
+    if (!this.chart) return;
     this.series.forEach((s, at) => {
       // a new array: Chart.js then thins it again
       this.chart.data.datasets[at].data = this.points.get(s.name).slice();

@@ -56,10 +56,11 @@ export class Tabs {
     this.panel = panel;
     this.onSelect = onSelect;
     this.selected = null;
+    this.chosen = null; // by the reader, not by us
     list.addEventListener('keydown', (event) => this.move(event));
   }
 
-  // tabs: [{key, title}]; keeps the selection where its key is still there
+  // tabs: [{key, title}]; keeps the reader's choice where it is still there, else the first
   set(tabs) {
     const keys = tabs.map((tab) => tab.key).join('\n');
     if (keys === this.keys) return;
@@ -67,8 +68,13 @@ export class Tabs {
     this.list.replaceChildren(...tabs.map((tab) =>
       el('button', {type: 'button', role: 'tab', class: 'tab', 'data-key': tab.key,
                     'aria-controls': this.panel.id, text: tab.title,
-                    onclick: () => this.select(tab.key)})));
-    this.select(tabs.some((tab) => tab.key === this.selected) ? this.selected : tabs[0].key);
+                    onclick: () => this.choose(tab.key)})));
+    this.select(tabs.some((tab) => tab.key === this.chosen) ? this.chosen : tabs[0].key);
+  }
+
+  choose(key) {
+    this.chosen = key;
+    this.select(key);
   }
 
   select(key) {
@@ -90,6 +96,6 @@ export class Tabs {
     const next = buttons[(at + step + buttons.length) % buttons.length];
     event.preventDefault();
     next.focus();
-    this.select(next.dataset.key);
+    this.choose(next.dataset.key);
   }
 }

@@ -29,7 +29,7 @@ export function showRanks(node, nodes) {
     {title: 'Device', cell: (r) => r.device},
     {title: 'State', cell: (r) => r.state},
     {title: 'Exit', cell: ended},
-    {title: 'Process', class: 'number', cell: (r) => r.pid === null ? '–' : String(r.pid)},
+    {title: 'Process', class: 'number wide', cell: (r) => r.pid === null ? '–' : String(r.pid)},
   ], items));
 }
 
@@ -65,8 +65,8 @@ export class Checkpoints {
         {title: 'Step', class: 'number', cell: (c) => text.count(c.step)},
         {title: 'Validation', class: 'number', cell: validLoss},
         {title: 'Size', class: 'number', cell: (c) => text.bytes(c.bytes)},
-        {title: 'Saved in', class: 'number', cell: (c) => text.duration(c.seconds)},
-        {title: 'At', cell: (c) => el('span', {title: text.dateTime(c.time_ms),
+        {title: 'Saved in', class: 'number wide', cell: (c) => text.duration(c.seconds)},
+        {title: 'At', class: 'number', cell: (c) => el('span', {title: text.dateTime(c.time_ms),
                                               text: text.clock(c.time_ms)})},
       ], present));
   }
@@ -131,7 +131,6 @@ export class Output {
       this.toEnd = true;
       this.update().catch(() => {}); // the next poll asks again, and says so
     });
-    this.setRanks([]);
   }
 
   setRanks(ranks) {

@@ -115,8 +115,8 @@ export function showRun() {
       [{name: 'learning_rate', title: 'Learning rate', colour: 'curve-3'}], text.compact,
       text.count),
     new Curves(byId('speed-chart'),
-      [{name: 'tokens_per_second', title: 'Tokens/s', colour: 'curve-4'}], text.compact,
-      text.count),
+      [{name: 'tokens_per_second', title: 'Tokens/s', colour: 'curve-4', fromZero: true}],
+      text.compact, text.count),
   ]);
   const checkpoints = new Checkpoints(byId('checkpoints'), path);
   const recipe = new Recipe(byId('recipe-tabs'), byId('recipe'), byId('recipe-path'), path);

@@ -15,14 +15,14 @@ export function loss(value) {
     : value.toFixed(4);
 }
 
-// A number of any size with three digits: "6.00e-4", "12.4", "1,250".
+// A number of any size with three digits: "6e-4", "12.4", "1,250".
 export function compact(value) {
   if (value === null || value === undefined) return none;
   const size = Math.abs(value);
   if (value === 0) return '0';
   if (size >= 1000) return whole.format(Math.round(value));
   if (size >= 0.001) return String(Number(value.toPrecision(3)));
-  return value.toExponential(2);
+  return value.toExponential(2).replace(/\.?0*e/, 'e');
 }
 
 export function bytes(value) {

@@ -1,0 +1,224 @@
+/* fill_store STORE: runs in every interesting state, with their logs, for the page's test.
+ * fill_store STORE step N: takes the running one on to step N.
+ *
+ * Names and texts hold what would be HTML if anybody read them so.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "store/store.h"
+
+#include "base/banned.h"
+
+#define STEPS 2000
+
+static dt_error err = DT_ERROR_INIT;
+
+static void must(dt_status st)
+{
+    if (st != DT_OK) {
+        fprintf(stderr, "fill_store: %s\n", err.message);
+        exit(1);
+    }
+}
+
+static const char recipe_text[] =
+    "# a small GPT on public text\n"
+    "name: shakespeare\n"
+    "ranks: 2\n"
+    "strategy: ddp\n"
+    "model: {layers: 4, heads: 4, embed: 128}   # <b>not bold</b>\n"
+    "data: {train: corpus.txt, split: 0.1}\n"
+    "batch: {sequences: 6, tokens: 64}\n"
+    "optimizer: {kind: adamw, lr: 1e-3, beta2: 0.99}\n"
+    "schedule: {kind: cosine, warmup_steps: 100, steps: 2000, min_lr: 1e-4}\n";
+static const char recipe_json[] =
+    "{\"name\":\"shakespeare\",\"nodes\":[\"localhost\"],\"ranks\":2,\"strategy\":{\"kind\":"
+    "\"ddp\",\"bucket_mb\":25.0},\"model\":{\"kind\":\"gpt2\",\"layers\":4,\"heads\":4,\"embed\":"
+    "128},\"optimizer\":{\"kind\":\"adamw\",\"lr\":0.001}}";
+
+static double wobble(int64_t step)
+{
+    return 0.04 * sin((double)step * 12.9898) + 0.03 * sin((double)step * 78.233);
+}
+
+static void add_points(dt_store *store, const char *id, int64_t attempt, int64_t from, int64_t to,
+                       int64_t start_ms)
+{
+    double loss = NAN, valid = NAN, speed = NAN;
+
+    for (int64_t step = from; step <= to; step++) {
+        int64_t time_ms = start_ms + step * 45;
+        double rate = step < 100 ? 1e-3 * (double)step / 100
+                                 : 1e-4 + 4.5e-4 * (1 + cos(3.14159 * (double)step / STEPS));
+
+        if (step % 10 == 0 || step == to) {
+            loss = 1.6 + 2.6 * exp(-(double)step / 260) + wobble(step);
+            speed = 17000 + 600 * wobble(step) / 0.07;
+            must(dt_store_metric_add(store, id, attempt, step, "loss", loss, time_ms, &err));
+            must(dt_store_metric_add(store, id, attempt, step, "learning_rate", rate, time_ms,
+                                     &err));
+            must(dt_store_metric_add(store, id, attempt, step, "tokens_per_second", speed, time_ms,
+                                     &err));
+            must(dt_store_metric_add(store, id, attempt, step, "step_seconds", 0.045, time_ms,
+                                     &err));
+            must(dt_store_metric_add(store, id, attempt, step, "gradient_norm",
+                                     0.6 + 5 * wobble(step), time_ms, &err));
+        }
+        if (step % 250 == 0 && step > 0) {
+            valid = 1.75 + 2.4 * exp(-(double)step / 280);
+            must(dt_store_metric_add(store, id, attempt, step, "valid_loss", valid, time_ms, &err));
+        }
+    }
+    must(dt_store_run_set_progress(store, id, to, loss, valid, speed, start_ms + from * 45, &err));
+}
+
+static void add_event(dt_store *store, const char *id, int64_t sequence, int64_t rank,
+                      int64_t time_ms, const char *kind, const char *json)
+{
+    dt_store_event event = {.attempt = 1,
+                            .node = 0,
+                            .sequence = sequence,
+                            .rank = rank,
+                            .time_ms = time_ms,
+                            .kind = kind,
+                            .json = json};
+
+    must(dt_store_event_add(store, id, &event, &err));
+}
+
+static void add_checkpoints(dt_store *store, const char *folder, const char *id, int64_t to,
+                            int64_t start_ms)
+{
+    char path[4096], name[32];
+
+    for (int64_t step = 500; step <= to; step += 500) {
+        dt_store_checkpoint checkpoint = {.attempt = 1,
+                                          .step = step,
+                                          .bytes = 9876543,
+                                          .time_ms = start_ms + step * 45,
+                                          .path = name,
+                                          .digest = "9f86d081884c7d65",
+                                          .valid_loss = 1.75 + 2.4 * exp(-(double)step / 280),
+                                          .seconds = 0.062};
+
+        snprintf(name, sizeof(name), "step-%08lld", (long long)step);
+        snprintf(path, sizeof(path), "%s/runs/%s/checkpoints/%s", folder, id, name);
+        must(dt_file_make_dirs(path, 0700, &err));
+        must(dt_store_checkpoint_add(store, id, &checkpoint, &err));
+    }
+}
+
+static void add_ranks(dt_store *store, const char *folder, const char *id, const char *state,
+                      int failed_signal, int64_t start_ms)
+{
+    bool over = strcmp(state, "exited") == 0;
+
+    must(dt_store_node_set(
+        store, id, 1,
+        &(dt_node){.node = 0, .name = "localhost", .state = over ? "released" : "running"}, &err));
+    for (int64_t rank = 0; rank < 2; rank++) {
+        bool failed = failed_signal > 0 && rank == 1;
+        dt_rank row = {.rank = rank,
+                       .local_rank = rank,
+                       .pid = 4100 + rank,
+                       .device = "cpu",
+                       .state = failed ? "failed" : state,
+                       .exit_code = over && !failed ? 0 : -1,
+                       .exit_signal = failed ? failed_signal : -1};
+        char path[4096], time[DT_CLOCK_ISO_SIZE];
+        dt_strbuf text;
+
+        dt_strbuf_init(&text);
+        dt_strbuf_add_fmt(&text, "%s rank %lld: GPT-2, 0.80 M parameters, vocabulary 65\n",
+                          dt_clock_iso(time, start_ms), (long long)rank);
+        for (int line = 1; line <= 60; line++)
+            dt_strbuf_add_fmt(&text, "%s evaluated %d sequences <script>alert(1)</script>\n",
+                              dt_clock_iso(time, start_ms + line * 900), line * 32);
+        if (failed)
+            dt_strbuf_add_fmt(&text, "%s \xff\xfe bytes that are no text \x1b[31mred\x1b[0m\n",
+                              dt_clock_iso(time, start_ms + 60000));
+        snprintf(path, sizeof(path), "%s/runs/%s/logs", folder, id);
+        must(dt_file_make_dirs(path, 0700, &err));
+        snprintf(path, sizeof(path), "%s/runs/%s/logs/rank-%lld.log", folder, id, (long long)rank);
+        must(dt_file_write_atomic(path, text.data, text.length, 0600, &err));
+        dt_strbuf_release(&text);
+        must(dt_store_rank_set(store, id, 1, &row, &err));
+    }
+}
+
+static void add_run(dt_store *store, const char *folder, const char *id, const char *name,
+                    dt_run_state end, int64_t steps, int64_t start_ms, int failed_signal,
+                    const char *reason)
+{
+    dt_run run = {.id = id,
+                  .name = name,
+                  .created_ms = start_ms - 1500,
+                  .steps_total = STEPS,
+                  .recipe_path = "/home/ada/examples/shakespeare.yaml",
+                  .recipe_text = recipe_text,
+                  .recipe_json = recipe_json,
+                  .recipe_hash = "0123456789abcdef0123456789abcdef"};
+    bool over = dt_run_state_is_terminal(end);
+
+    must(dt_store_begin(store, &err));
+    must(dt_store_run_add(store, &run, &err));
+    if (end != DT_RUN_QUEUED) {
+        must(dt_store_run_set_state(store, id, DT_RUN_RUNNING, -1, "", start_ms, &err));
+        add_ranks(store, folder, id, over ? "exited" : "ready", failed_signal, start_ms);
+        add_event(store, id, 0, 0, start_ms, "started",
+                  "{\"event\":\"started\",\"rank\":0,\"pid\":4100,\"device\":\"cpu\"}");
+        add_event(store, id, 1, 1, start_ms, "started",
+                  "{\"event\":\"started\",\"rank\":1,\"pid\":4101,\"device\":\"cpu\"}");
+        add_points(store, id, 1, 0, steps, start_ms);
+        add_checkpoints(store, folder, id, steps, start_ms);
+    }
+    if (failed_signal > 0)
+        add_event(store, id, 2, 1, start_ms + steps * 45, "exited",
+                  "{\"event\":\"exited\",\"rank\":1,\"code\":null,\"signal\":9,"
+                  "\"signal_name\":\"SIGKILL\"}");
+    if (over)
+        must(dt_store_run_set_state(store, id, end, end == DT_RUN_FINISHED ? 0 : 1, reason,
+                                    start_ms + steps * 45, &err));
+    must(dt_store_commit(store, &err));
+}
+
+static void fill(dt_store *store, const char *folder)
+{
+    int64_t now = dt_clock_wall_ms();
+
+    add_run(store, folder, "h7c2qa", "wikitext-baseline", DT_RUN_STOPPED, 870, now - 86400000 * 3,
+            0, "stopped by a person");
+    add_run(store, folder, "m4x9tr", "shakespeare", DT_RUN_FINISHED, STEPS, now - 7200000, 0, "");
+    add_run(store, folder, "b1d5wn", "a <img src=x onerror=alert(1)> name & more", DT_RUN_FAILED,
+            1210, now - 3000000, 9,
+            "rank 1 on localhost was killed by signal 9 (SIGKILL) at step 1210\n"
+            "its last line: evaluated 1920 sequences");
+    add_run(store, folder, "k3v9x2", "shakespeare-bf16", DT_RUN_RUNNING, 740, now - 740 * 45, 0,
+            "");
+    add_run(store, folder, "p8s6ze", "gpt2-small", DT_RUN_QUEUED, 0, now, 0, "");
+}
+
+int main(int argc, char **argv)
+{
+    char folder[4096];
+    dt_store *store;
+    const char *slash;
+
+    if ((argc != 2 && argc != 4) || (slash = strrchr(argv[1], '/')) == NULL) {
+        fprintf(stderr, "usage: fill_store FOLDER/store.db [step N]\n");
+        return 2;
+    }
+    snprintf(folder, sizeof(folder), "%.*s", (int)(slash - argv[1]), argv[1]);
+    must(dt_store_open(&store, argv[1], &err));
+    if (argc == 2)
+        fill(store, folder);
+    else
+        add_points(store, "k3v9x2", 1, 741, strtoll(argv[3], NULL, 10), dt_clock_wall_ms() - 40000);
+    dt_store_close(store);
+    return 0;
+}

@@ -1,0 +1,32 @@
+/* serve_store STORE: serves a store on a free port, prints the URL, ends when stdin does. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "web/server.h"
+
+#include "base/banned.h"
+
+static void print_url(void *context, const char *url)
+{
+    puts(url);
+    fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+    dt_web_options options = {.listen = "127.0.0.1:0",
+                              .store_path = argc == 2 ? argv[1] : NULL,
+                              .stop_fd = STDIN_FILENO,
+                              .listening = print_url};
+    dt_error err = DT_ERROR_INIT;
+
+    if (argc != 2) {
+        fprintf(stderr, "usage: serve_store STORE\n");
+        return 2;
+    }
+    if (dt_web_serve(&options, &err) != DT_OK) {
+        fprintf(stderr, "serve_store: %s\n", err.message);
+        return 1;
+    }
+    return 0;
+}
