@@ -5,7 +5,9 @@
  * Accepts one YAML document of plain maps, lists and scalars, at most 1 MiB. Refused: duplicate
  * keys, tabs in indentation, broken UTF-8, tags, more than one document; aliases are refused
  * rather than expanded (that is where the anchor bombs are).
- * `--set a.b=value` is read as YAML too and reported as `--set a.b=value:1:5`.
+ * `--set a.b=value` takes the same values: YAML where the value begins with '[', '{' or a quote, as
+ * it stands otherwise. Its errors begin "--set a.b=value: ". Relative paths in it start at the
+ * current folder, those of the file at the file's folder; "~/" is HOME.
  */
 #ifndef DT_RECIPES_READER_H
 #define DT_RECIPES_READER_H
@@ -30,12 +32,12 @@ dt_status dt_recipe_source_read(dt_recipe_source *out, const char *path, dt_aren
                                 dt_error *err);
 
 /* Text → tree → recipe: defaults, presets, shorthand, strict keys, types, ranges, then the checks
- * across fields (check.h). DT_ERR_RECIPE. */
+ * across fields (check.c). DT_ERR_RECIPE. */
 dt_status dt_recipe_read(dt_recipe *out, const dt_recipe_source *source, dt_arena *arena,
                          dt_error *err);
 
-/* A recipe that is already resolved (of an earlier attempt), with `sets` on top. Relative paths
- * in sets start at the current folder. */
+/* A recipe that is already resolved (of an earlier attempt), with `sets` on top; nothing of
+ * `from` is borrowed. A preset in sets brings its own dimensions. */
 dt_status dt_recipe_change(dt_recipe *out, const dt_recipe *from, const char *const *sets,
                            size_t sets_count, dt_arena *arena, dt_error *err);
 

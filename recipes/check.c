@@ -1,0 +1,145 @@
+/* Rules across fields, and what this version cannot do yet: recipes/reading.h. */
+#define _GNU_SOURCE
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "recipes/reading.h"
+
+#include "base/banned.h"
+
+#define NAME_MAX_LENGTH 64
+#define HOST_NAME_SIZE  256
+
+/* Fails at the mark of `path`. */
+#define REFUSE(reading, path, ...)                        \
+    (DT_FAIL((reading)->err, DT_ERR_RECIPE, __VA_ARGS__), \
+     dt_mark_prefix((reading)->err, dt_reading_mark((reading), (path))), DT_ERR_RECIPE)
+
+/* It names folders and is typed in commands. */
+static dt_status check_name(const dt_reading *reading)
+{
+    static const char taken[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    const char *name = reading->recipe->name;
+    size_t length = strlen(name);
+    dt_strbuf shown;
+    dt_status st;
+
+    if (length >= 1 && length <= NAME_MAX_LENGTH && strspn(name, taken) == length &&
+        name[0] != '-' && name[0] != '.')
+        return DT_OK;
+    dt_strbuf_init(&shown);
+    dt_text_show(&shown, name);
+    st = REFUSE(reading, "name",
+                "'name' is %s%s: expected 1 to 64 letters, digits, '.', '_' or '-', the first "
+                "neither '.' nor '-'",
+                shown.data, name == reading->stem ? " (from the file's name)" : "");
+    dt_strbuf_release(&shown);
+    return st;
+}
+
+static bool is_this_machine(const char *node)
+{
+    char host[HOST_NAME_SIZE] = "";
+    size_t length;
+
+    if (strcasecmp(node, "localhost") == 0 || strcmp(node, "127.0.0.1") == 0 ||
+        strcmp(node, "::1") == 0)
+        return true;
+    if (gethostname(host, sizeof(host) - 1) != 0 || host[0] == '\0')
+        return false;
+    length = strcspn(host, ".");
+    return strcasecmp(node, host) == 0 ||
+           (strlen(node) == length && strncasecmp(node, host, length) == 0);
+}
+
+static dt_status check_nodes(const dt_reading *reading)
+{
+    const dt_recipe *recipe = reading->recipe;
+    dt_status st = DT_OK;
+    dt_strbuf shown;
+
+    for (int64_t i = 0; i < recipe->nodes.count; i++) {
+        if (is_this_machine(recipe->nodes.items[i]))
+            continue;
+        dt_strbuf_init(&shown);
+        dt_text_show(&shown, recipe->nodes.items[i]);
+        st = REFUSE(reading, "nodes",
+                    "%s is not this machine, and launching over ssh is not there yet: leave "
+                    "'nodes' out to train here",
+                    shown.data);
+        dt_strbuf_release(&shown);
+        return st;
+    }
+    if (recipe->nodes.count > 1)
+        return REFUSE(reading, "nodes",
+                      "'nodes' names this machine twice: set 'ranks' for more "
+                      "processes on it");
+    if (recipe->gpus > 0)
+        return REFUSE(reading, "gpus",
+                      "'gpus' is %lld, and training on GPUs is not there yet: leave 'gpus' out and "
+                      "set 'ranks' to train on the CPU",
+                      (long long)recipe->gpus);
+    return DT_OK;
+}
+
+static dt_status check_heads(const dt_reading *reading)
+{
+    long long heads = reading->recipe->model.heads, embed = reading->recipe->model.embed;
+    long long below = heads, above = heads;
+
+    if (embed % heads == 0)
+        return DT_OK;
+    while (below > 1 && embed % below != 0)
+        below--;
+    while (above < embed && embed % above != 0)
+        above++;
+    if (heads > embed)
+        above = embed;
+    if (below < above)
+        return REFUSE(reading, "model.heads",
+                      "'model.heads' %lld does not divide 'model.embed' %lld: the nearest that do "
+                      "are %lld and %lld",
+                      heads, embed, below, above);
+    return REFUSE(reading, "model.heads",
+                  "'model.heads' %lld does not divide 'model.embed' %lld: the nearest that does is "
+                  "%lld",
+                  heads, embed, above);
+}
+
+static dt_status check_schedule(const dt_reading *reading)
+{
+    const dt_recipe *recipe = reading->recipe;
+
+    if (recipe->schedule.warmup_steps > recipe->schedule.steps)
+        return REFUSE(reading, "schedule.warmup_steps",
+                      "'schedule.warmup_steps' %lld is over 'schedule.steps' %lld",
+                      (long long)recipe->schedule.warmup_steps, (long long)recipe->schedule.steps);
+    if (recipe->schedule.min_lr > recipe->optimizer.lr)
+        return REFUSE(reading, "schedule.min_lr", "'schedule.min_lr' %g is over 'optimizer.lr' %g",
+                      recipe->schedule.min_lr, recipe->optimizer.lr);
+    return DT_OK;
+}
+
+/* `data.split` has no effect beside validation files; on an earlier recipe every field is given. */
+static dt_status check_data(const dt_reading *reading)
+{
+    if (reading->recipe->data.validation.count > 0 && reading->resolved == NULL &&
+        dt_reading_given(reading, "data.split"))
+        return REFUSE(reading, "data.split",
+                      "'data.split' has no effect beside files in 'data.validation': keep one");
+    return DT_OK;
+}
+
+dt_status dt_reading_check(const dt_reading *reading)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(check_name(reading));
+    DT_TRY(check_nodes(reading));
+    DT_TRY(check_heads(reading));
+    DT_TRY(check_schedule(reading));
+    DT_TRY(check_data(reading));
+out:
+    return st;
+}

@@ -1,0 +1,112 @@
+#include "recipes/doc.h"
+
+#include <string.h>
+
+#include "recipes/presets.h"
+#include "recipes/values.h"
+
+#include "base/banned.h"
+
+static const char opening[] =
+    "# The recipe\n"
+    "\n"
+    "<!-- Written by dtrun-recipe-doc from recipes/fields.c; a test compares. -->\n"
+    "\n"
+    "One YAML file says what a run is. The smallest:\n"
+    "\n"
+    "```yaml\n"
+    "model: gpt2-small\n"
+    "data: corpus.txt\n"
+    "schedule: {steps: 20000}\n"
+    "```\n"
+    "\n"
+    "Keys are strict: an unknown key, a wrong type or a value out of range is an error that says\n"
+    "where it stands, and `dtrun validate RECIPE` finds them without starting anything:\n"
+    "\n"
+    "```\n"
+    "gpt.yaml:14:9: unknown key 'batchsize' (did you mean 'batch.sequences'?)\n"
+    "```\n"
+    "\n"
+    "- **Shorthand.** A scalar given for a map means its field marked *short*: `strategy: ddp` is\n"
+    "  `strategy: {kind: ddp}`, and `batch: 16` is `batch: {sequences: 16}`. `model:` takes a "
+    "kind\n"
+    "  or a preset.\n"
+    "- **On the command line.** `--set optimizer.lr=1e-3` goes on top of the file, as often as\n"
+    "  needed; lists and maps are written `--set 'nodes=[localhost]'`.\n"
+    "- **Numbers** may be written `20000`, `20_000` or `2e4`, without quotes.\n"
+    "- **Paths** of the file start at the file's folder, those of `--set` at the current folder;\n"
+    "  `~/` is the home folder. A text that begins with `*` needs quotes.\n"
+    "- **The file** is one UTF-8 document of at most 1 MiB, indented by spaces, without anchors,\n"
+    "  aliases and tags.\n";
+
+static void add_default(dt_strbuf *out, const dt_field *field)
+{
+    if (field->derived != NULL)
+        dt_strbuf_add_str(out, field->derived);
+    else if (field->fallback == NULL)
+        dt_strbuf_add_str(out, "**required**");
+    else if (field->fallback[0] == '\0')
+        dt_strbuf_add_str(out, "none");
+    else
+        dt_strbuf_add_fmt(out, "`%s`", field->fallback);
+}
+
+static void add_takes(dt_strbuf *out, const dt_field *field)
+{
+    static const char *const types[] = {
+        [DT_FIELD_STRING] = "text",
+        [DT_FIELD_INT] = "whole number, ",
+        [DT_FIELD_NUMBER] = "number, ",
+        [DT_FIELD_CHOICE] = "",
+        [DT_FIELD_STRINGS] = "text or list of text",
+    };
+
+    if (field->choices == NULL)
+        dt_strbuf_add_str(out, types[field->type]);
+    for (size_t i = 0; field->choices != NULL && field->choices[i] != NULL; i++)
+        dt_strbuf_add_fmt(out, "%s`%s`", i != 0 ? ", " : "", field->choices[i]);
+    dt_field_range(out, field);
+}
+
+static void add_row(dt_strbuf *out, const dt_field *field)
+{
+    size_t length = dt_field_group_length(field);
+
+    dt_strbuf_add_fmt(out, "| `%s`%s | ", length != 0 ? field->path + length + 1 : field->path,
+                      field->shorthand ? " *short*" : "");
+    add_takes(out, field);
+    dt_strbuf_add_str(out, " | ");
+    add_default(out, field);
+    dt_strbuf_add_fmt(out, " | %s |\n", field->help);
+}
+
+static void add_head(dt_strbuf *out, const char *group, size_t length)
+{
+    dt_strbuf_add_fmt(out, "\n## %.*s\n\n", (int)length, group);
+    dt_strbuf_add_str(out, "| Key | Takes | Default | Meaning |\n|---|---|---|---|\n");
+}
+
+void dt_recipe_doc(dt_strbuf *out)
+{
+    dt_strbuf_add_str(out, opening);
+    add_head(out, "Top level", strlen("Top level"));
+    for (size_t i = 0; i < dt_fields_count; i++)
+        if (dt_field_group_length(&dt_fields[i]) == 0)
+            add_row(out, &dt_fields[i]);
+    for (size_t i = 0; i < dt_fields_count; i++) {
+        const char *path = dt_fields[i].path;
+        size_t length = dt_field_group_length(&dt_fields[i]);
+
+        if (length == 0)
+            continue;
+        if (i == 0 || strncmp(dt_fields[i - 1].path, path, length + 1) != 0)
+            add_head(out, path, length);
+        add_row(out, &dt_fields[i]);
+    }
+    dt_strbuf_add_str(out,
+                      "\n## Presets\n\n| Preset | layers | heads | embed |\n|---|---|---|---|\n");
+    for (size_t i = 0; i < dt_presets_count; i++)
+        dt_strbuf_add_fmt(out, "| `%s` | %lld | %lld | %lld |\n", dt_presets[i].name,
+                          (long long)dt_presets[i].layers, (long long)dt_presets[i].heads,
+                          (long long)dt_presets[i].embed);
+}

@@ -1,0 +1,384 @@
+#include "recipes/reader.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "recipes/paths.h"
+#include "recipes/reading.h"
+#include "recipes/suggest.h"
+#include "recipes/values.h"
+
+#include "base/banned.h"
+
+#define PATH_SIZE 128 /* "group.key"; longer ones are no field's */
+
+/* Records the message in `text` at the mark, and empties the buffer. */
+static dt_status refuse(const dt_reading *reading, const dt_mark *mark, dt_strbuf *text)
+{
+    DT_FAIL(reading->err, DT_ERR_RECIPE, "%s", text->data);
+    dt_mark_prefix(reading->err, mark);
+    dt_strbuf_release(text);
+    return DT_ERR_RECIPE;
+}
+
+static bool is_group(const char *path)
+{
+    for (size_t i = 0; i < dt_fields_count; i++)
+        if (dt_field_in_group(&dt_fields[i], path))
+            return true;
+    return false;
+}
+
+/* --- keys --- */
+
+static void add_keys(dt_strbuf *text, const char *group)
+{
+    const char *separator = "";
+
+    for (size_t i = 0; i < dt_fields_count; i++) {
+        size_t length = dt_field_group_length(&dt_fields[i]);
+        const char *path = dt_fields[i].path;
+
+        if (group[0] != '\0' && !dt_field_in_group(&dt_fields[i], group))
+            continue;
+        if (group[0] != '\0')
+            dt_strbuf_add_fmt(text, "%s%s", separator, path + length + 1);
+        else if (length == 0)
+            dt_strbuf_add_fmt(text, "%s%s", separator, path);
+        else if (i == 0 || strncmp(dt_fields[i - 1].path, path, length + 1) != 0)
+            dt_strbuf_add_fmt(text, "%s%.*s", separator, (int)length, path);
+        else
+            continue;
+        separator = ", ";
+    }
+}
+
+static dt_status refuse_key(const dt_reading *reading, const dt_mark *mark, const char *group,
+                            const char *key)
+{
+    const dt_field *dotted = group[0] == '\0' ? dt_field_find(key) : NULL;
+    char found[DT_SUGGEST_SIZE];
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    dt_strbuf_add_str(&text, "unknown key ");
+    dt_text_show(&text, key);
+    if (dotted != NULL) {
+        size_t length = dt_field_group_length(dotted);
+
+        dt_strbuf_add_fmt(&text, " (write it as '%.*s: {%s: ...}')", (int)length, dotted->path,
+                          dotted->path + length + 1);
+    } else if (dt_suggest_field(found, group, key) != NULL) {
+        dt_strbuf_add_fmt(&text, " (did you mean '%s'?)", found);
+    } else {
+        dt_strbuf_add_str(&text, " (known here: ");
+        add_keys(&text, group);
+        dt_strbuf_add_char(&text, ')');
+    }
+    return refuse(reading, mark, &text);
+}
+
+static dt_status refuse_twice(const dt_reading *reading, const dt_mark *mark, const char *what,
+                              const char *name, const dt_mark *first)
+{
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    dt_strbuf_add_fmt(&text, "%s ", what);
+    dt_text_show(&text, name);
+    dt_strbuf_add_str(&text, " (first at ");
+    dt_mark_write(&text, first);
+    dt_strbuf_add_str(&text, ")");
+    return refuse(reading, mark, &text);
+}
+
+/* Every entry of a map. What came before an entry was known and not twice, so looking back over
+ * it is short, however long the map. */
+static dt_status apply_map(dt_reading *reading, const char *group, const dt_node *map)
+{
+    dt_status st = DT_OK;
+
+    for (const dt_node *entry = map->first; entry != NULL; entry = entry->next) {
+        const char *key = entry->key->text;
+        char path[PATH_SIZE];
+
+        for (const dt_node *before = map->first; before != entry; before = before->next)
+            if (strcmp(before->key->text, key) == 0)
+                return refuse_twice(reading, &entry->key->mark, "duplicate key", key,
+                                    &before->key->mark);
+        snprintf(path, sizeof(path), "%s%s%s", group, group[0] != '\0' ? "." : "", key);
+        if (group[0] == '\0' && strchr(key, '.') != NULL)
+            return refuse_key(reading, &entry->key->mark, group, key);
+        if (dt_field_find(path) == NULL && (group[0] != '\0' || !is_group(path)))
+            return refuse_key(reading, &entry->key->mark, group, key);
+        DT_TRY(dt_reading_apply(reading, path, &entry->key->mark, entry));
+    }
+out:
+    return st;
+}
+
+/* --- values --- */
+
+static dt_status refuse_kind(const dt_reading *reading, const dt_field *field, const dt_node *node,
+                             const char *remedy)
+{
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    dt_strbuf_add_fmt(&text, "'%s' is %s: expected ", field->path, dt_node_kind_name(node));
+    dt_field_expected(&text, field);
+    dt_strbuf_add_str(&text, remedy);
+    return refuse(reading, &node->mark, &text);
+}
+
+static dt_status refuse_nothing(const dt_reading *reading, const char *path, const dt_node *node)
+{
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    dt_strbuf_add_fmt(&text, "'%s' has no value: fill it in, or remove the key", path);
+    return refuse(reading, &node->mark, &text);
+}
+
+/* One item of a list; file names become absolute. */
+static dt_status read_item(const char **out, dt_reading *reading, const dt_field *field,
+                           const dt_node *node)
+{
+    dt_status st = DT_OK;
+
+    if (dt_node_is_null(node))
+        return refuse_nothing(reading, field->path, node);
+    if (node->kind != DT_NODE_SCALAR)
+        return refuse_kind(reading, field, node, "");
+    *out = node->text;
+    if (field->paths && node->text[0] != '\0') {
+        st = dt_path_resolve(out, node->text, reading->folder, reading->arena, reading->err);
+        if (st != DT_OK)
+            dt_mark_prefix(reading->err, &node->mark);
+    }
+    return st;
+}
+
+static dt_status apply_list(dt_reading *reading, const dt_field *field, const dt_node *node)
+{
+    const dt_node *first = node->kind == DT_NODE_LIST ? node->first : node;
+    dt_status st = DT_OK;
+    int64_t count = 0;
+    const char **items;
+
+    for (const dt_node *item = first; item != NULL; item = item->next) {
+        count++;
+        if (item == node) /* a list of one: its siblings are other fields */
+            break;
+    }
+    items = dt_arena_alloc_array(reading->arena, (size_t)count + 1, sizeof(*items));
+    if (items == NULL)
+        return DT_FAIL(reading->err, DT_ERR_NOMEM, "no memory for '%s'", field->path);
+    for (int64_t i = 0; i < count; i++, first = first->next)
+        DT_TRY(read_item(&items[i], reading, field, first));
+    st = dt_field_set_list(reading->recipe, field, items, count, reading->err);
+    if (st != DT_OK)
+        dt_mark_prefix(reading->err, &node->mark);
+out:
+    return st;
+}
+
+static dt_status apply_scalar(dt_reading *reading, const dt_field *field, const dt_node *node)
+{
+    bool number = field->type == DT_FIELD_INT || field->type == DT_FIELD_NUMBER;
+    dt_status st;
+
+    if (node->kind != DT_NODE_SCALAR)
+        return refuse_kind(reading, field, node, "");
+    if (number && !node->plain)
+        return refuse_kind(reading, field, node, " (remove the quotes)");
+    st = dt_field_set_text(reading->recipe, field, node->text, reading->err);
+    if (st != DT_OK)
+        dt_mark_prefix(reading->err, &node->mark);
+    return st;
+}
+
+static dt_status apply_field(dt_reading *reading, const dt_field *field, const dt_node *node)
+{
+    dt_mark *mark;
+    double number;
+    dt_status st = DT_OK;
+
+    if (field->number_means != NULL && node->kind == DT_NODE_SCALAR && node->plain &&
+        dt_text_number(&number, node->text))
+        field = dt_field_find(field->number_means);
+    mark = &reading->field[field - dt_fields];
+    if (mark->source == node->mark.source && mark->line > 0)
+        return refuse_twice(reading, &node->mark, "a second value for", field->path, mark);
+    if (dt_node_is_null(node))
+        return refuse_nothing(reading, field->path, node);
+    if (field->type == DT_FIELD_STRINGS && node->kind != DT_NODE_MAP)
+        DT_TRY(apply_list(reading, field, node));
+    else
+        DT_TRY(apply_scalar(reading, field, node));
+    *mark = node->mark;
+out:
+    return st;
+}
+
+/* --- shorthand --- */
+
+/* A scalar or a list given for a map: the first shorthand field that takes it, or else the message
+ * tells what all of them would take. */
+static dt_status apply_shorthand(dt_reading *reading, const char *group, const dt_node *node)
+{
+    const dt_field *only = NULL;
+    const char *separator = "";
+    int fields = 0;
+    dt_strbuf text;
+
+    if (dt_node_is_null(node))
+        return refuse_nothing(reading, group, node);
+    dt_strbuf_init(&text);
+    dt_strbuf_add_fmt(&text, "'%s' is ", group);
+    if (node->kind == DT_NODE_SCALAR)
+        dt_text_show(&text, node->text);
+    else
+        dt_strbuf_add_str(&text, dt_node_kind_name(node));
+    dt_strbuf_add_str(&text, ": expected a map, or ");
+    for (size_t i = 0; i < dt_fields_count; i++) {
+        const dt_field *field = &dt_fields[i];
+
+        if (!field->shorthand || !dt_field_in_group(field, group))
+            continue;
+        if (node->kind == DT_NODE_SCALAR && dt_field_has_choice(field, node->text)) {
+            dt_strbuf_release(&text);
+            return apply_field(reading, field, node);
+        }
+        dt_strbuf_add_str(&text, separator);
+        dt_field_expected(&text, field);
+        separator = ", or ";
+        only = field;
+        fields++;
+    }
+    if (fields == 1 && only->choices == NULL &&
+        (node->kind == DT_NODE_SCALAR || only->type == DT_FIELD_STRINGS)) {
+        dt_strbuf_release(&text);
+        return apply_field(reading, only, node);
+    }
+    return refuse(reading, &node->mark, &text);
+}
+
+dt_status dt_reading_apply(dt_reading *reading, const char *path, const dt_mark *key,
+                           const dt_node *node)
+{
+    const dt_field *field = dt_field_find(path);
+
+    if (field != NULL)
+        return apply_field(reading, field, node);
+    DT_ASSERT(path[0] == '\0' || is_group(path));
+    for (size_t i = 0; i < dt_fields_count; i++)
+        if (path[0] == '\0' || dt_field_in_group(&dt_fields[i], path))
+            reading->group[i] = *key;
+    if (node->kind == DT_NODE_MAP)
+        return apply_map(reading, path, node);
+    return apply_shorthand(reading, path, node);
+}
+
+size_t dt_reading_row(const char *path)
+{
+    const dt_field *field = dt_field_find(path);
+
+    DT_ASSERT(field != NULL);
+    return (size_t)(field - dt_fields);
+}
+
+bool dt_reading_given(const dt_reading *reading, const char *path)
+{
+    return reading->field[dt_reading_row(path)].source != NULL;
+}
+
+const dt_mark *dt_reading_mark(const dt_reading *reading, const char *path)
+{
+    size_t row = dt_reading_row(path);
+
+    return reading->field[row].source != NULL ? &reading->field[row] : &reading->group[row];
+}
+
+/* --- the whole recipe --- */
+
+static const char *stem_of(const char *path, dt_arena *arena)
+{
+    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+    const char *dot = strrchr(name, '.');
+    size_t length = dot != NULL && dot != name ? (size_t)(dot - name) : strlen(name);
+
+    return dt_arena_strndup(arena, name, length);
+}
+
+static dt_status apply_text(dt_reading *reading, const dt_recipe_source *source)
+{
+    const dt_mark start = {source->path, 1, 1};
+    dt_status st = DT_OK;
+    dt_node *root;
+    dt_strbuf text;
+
+    DT_TRY(dt_tree_parse(&root, source->text, source->path, reading->arena, reading->err));
+    dt_strbuf_init(&text);
+    if (root == NULL || dt_node_is_null(root)) {
+        dt_strbuf_add_str(&text, "the recipe is empty (the least it needs: model, data, schedule)");
+        return refuse(reading, &start, &text);
+    }
+    if (root->kind != DT_NODE_MAP) {
+        dt_strbuf_add_fmt(&text, "the recipe is %s: expected a map of fields, such as 'data: ...'",
+                          dt_node_kind_name(root));
+        return refuse(reading, &root->mark, &text);
+    }
+    DT_TRY(dt_reading_apply(reading, "", &root->mark, root));
+out:
+    return st;
+}
+
+/* What comes after the fields of the text or the earlier recipe are in place. */
+static dt_status finish(dt_reading *reading, const char *const *sets, size_t sets_count)
+{
+    dt_status st = DT_OK;
+
+    for (size_t i = 0; i < sets_count; i++)
+        DT_TRY(dt_reading_set(reading, sets[i]));
+    DT_TRY(dt_reading_derive(reading));
+    DT_TRY(dt_reading_check(reading));
+out:
+    return st;
+}
+
+dt_status dt_recipe_read(dt_recipe *out, const dt_recipe_source *source, dt_arena *arena,
+                         dt_error *err)
+{
+    dt_reading reading = {.recipe = out, .arena = arena, .err = err};
+    dt_status st = DT_OK;
+
+    dt_recipe_init(out);
+    reading.stem = stem_of(source->path, arena);
+    if (reading.stem == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory to read '%s'", source->path);
+    DT_TRY(dt_path_folder(&reading.folder, source->path, arena, err));
+    DT_TRY(apply_text(&reading, source));
+    DT_TRY(finish(&reading, source->sets, source->sets_count));
+out:
+    return st;
+}
+
+dt_status dt_recipe_change(dt_recipe *out, const dt_recipe *from, const char *const *sets,
+                           size_t sets_count, dt_arena *arena, dt_error *err)
+{
+    dt_reading reading = {.recipe = out, .arena = arena, .err = err};
+    json_t *json = dt_recipe_to_json(from);
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_recipe_from_json(out, json, arena, err)); /* a copy whose text is ours */
+    reading.stem = out->name;
+    DT_TRY(dt_path_current(&reading.folder, arena, err));
+    reading.resolved = "the run's recipe";
+    for (size_t i = 0; i < dt_fields_count; i++)
+        reading.field[i].source = reading.group[i].source = reading.resolved;
+    DT_TRY(finish(&reading, sets, sets_count));
+out:
+    json_decref(json);
+    return st;
+}

@@ -1,0 +1,98 @@
+/* One `--set a.b=value`: recipes/reading.h.
+ *
+ * The value is YAML where it begins like a list, a map or a quoted text; anything else is taken as
+ * it stands, so that globs and colons need no quotes inside the shell's. */
+#include <string.h>
+
+#include "recipes/paths.h"
+#include "recipes/reading.h"
+#include "recipes/suggest.h"
+#include "recipes/values.h"
+
+#include "base/banned.h"
+
+static bool is_known(const char *path)
+{
+    for (size_t i = 0; i < dt_fields_count; i++)
+        if (strcmp(dt_fields[i].path, path) == 0 || dt_field_in_group(&dt_fields[i], path))
+            return true;
+    return false;
+}
+
+static dt_status refuse_path(const dt_reading *reading, const char *path)
+{
+    char found[DT_SUGGEST_SIZE];
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    dt_strbuf_add_str(&text, "unknown key ");
+    dt_text_show(&text, path);
+    if (dt_suggest_field(found, "", path) != NULL)
+        dt_strbuf_add_fmt(&text, " (did you mean '%s'?)", found);
+    DT_FAIL(reading->err, DT_ERR_RECIPE, "%s", text.data);
+    dt_strbuf_release(&text);
+    return DT_ERR_RECIPE;
+}
+
+/* Nodes below a value of `--set` stand at the option as a whole, not at a line of it. */
+static void flatten_marks(dt_node *node, const dt_mark *mark)
+{
+    for (; node != NULL; node = node->next) {
+        node->mark = *mark;
+        if (node->key != NULL)
+            node->key->mark = *mark;
+        flatten_marks(node->first, mark);
+    }
+}
+
+static dt_status parse_value(dt_node **out, dt_reading *reading, const char *text,
+                             const dt_mark *mark)
+{
+    dt_status st = DT_OK;
+
+    if (text[0] != '\0' && strchr("[{\"'", text[0]) != NULL) {
+        DT_TRY(dt_tree_parse(out, text, mark->source, reading->arena, reading->err));
+        flatten_marks(*out, mark);
+    } else {
+        DT_TRY(dt_text_check(text, strlen(text), mark->source, reading->err));
+        *out = dt_tree_scalar(text, mark, reading->arena);
+        if (*out == NULL)
+            DT_THROW(reading->err, DT_ERR_NOMEM, "no memory for '%s'", mark->source);
+    }
+out:
+    return st;
+}
+
+dt_status dt_reading_set(dt_reading *reading, const char *set)
+{
+    const char *equals = strchr(set, '='), *folder = reading->folder;
+    dt_arena *arena = reading->arena;
+    dt_mark mark = {NULL, 0, 0};
+    dt_status st = DT_OK;
+    dt_node *node;
+    char *path, *value;
+    dt_strbuf shown;
+
+    dt_strbuf_init(&shown);
+    dt_text_show(&shown, set);
+    mark.source = dt_arena_printf(arena, "--set %.*s", (int)shown.length - 2, shown.data + 1);
+    dt_strbuf_release(&shown);
+    path = dt_arena_strndup(arena, set, equals != NULL ? (size_t)(equals - set) : 0);
+    value = dt_arena_strdup(arena, equals != NULL ? equals + 1 : "");
+    if (mark.source == NULL || path == NULL || value == NULL)
+        return DT_FAIL(reading->err, DT_ERR_NOMEM, "no memory for '--set'");
+    if (equals == NULL)
+        return DT_FAIL(reading->err, DT_ERR_RECIPE,
+                       "%s: expected KEY=VALUE, such as 'optimizer.lr=1e-3'", mark.source);
+    if (!is_known(path)) {
+        st = refuse_path(reading, path);
+        dt_mark_prefix(reading->err, &mark);
+        return st;
+    }
+    DT_TRY(parse_value(&node, reading, value, &mark));
+    DT_TRY(dt_path_current(&reading->folder, arena, reading->err));
+    DT_TRY(dt_reading_apply(reading, path, &mark, node));
+out:
+    reading->folder = folder;
+    return st;
+}

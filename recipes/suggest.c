@@ -1,0 +1,182 @@
+#include "recipes/suggest.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "recipes/values.h"
+
+#include "base/banned.h"
+
+/* What other programs call our fields, without case and separators. */
+static const struct {
+    const char *name, *path;
+} elsewhere[] = {
+    {"batchsize", "batch.sequences"},
+    {"microbatchsize", "batch.sequences"},
+    {"perdevicetrainbatchsize", "batch.sequences"},
+    {"blocksize", "batch.tokens"},
+    {"contextlength", "batch.tokens"},
+    {"maxseqlen", "batch.tokens"},
+    {"seqlen", "batch.tokens"},
+    {"sequencelength", "batch.tokens"},
+    {"tokenspersample", "batch.tokens"},
+    {"gradaccum", "batch.accumulate"},
+    {"gradientaccumulationsteps", "batch.accumulate"},
+    {"updatefreq", "batch.accumulate"},
+    {"learningrate", "optimizer.lr"},
+    {"epsilon", "optimizer.eps"},
+    {"maxiters", "schedule.steps"},
+    {"maxsteps", "schedule.steps"},
+    {"maxupdate", "schedule.steps"},
+    {"numsteps", "schedule.steps"},
+    {"iterations", "schedule.steps"},
+    {"warmup", "schedule.warmup_steps"},
+    {"warmupiters", "schedule.warmup_steps"},
+    {"warmupupdates", "schedule.warmup_steps"},
+    {"lrdecayiters", "schedule.period_steps"},
+    {"lrscheduler", "schedule"},
+    {"scheduler", "schedule"},
+    {"gradclip", "clip"},
+    {"clipnorm", "clip"},
+    {"maxgradnorm", "clip"},
+    {"nlayer", "model.layers"},
+    {"numlayers", "model.layers"},
+    {"nhead", "model.heads"},
+    {"numheads", "model.heads"},
+    {"nembd", "model.embed"},
+    {"hiddensize", "model.embed"},
+    {"dmodel", "model.embed"},
+    {"width", "model.embed"},
+    {"vocabsize", "model.vocab"},
+    {"architecture", "model"},
+    {"arch", "model"},
+    {"dtype", "precision"},
+    {"bf16", "precision"},
+    {"mixedprecision", "precision"},
+    {"dataset", "data"},
+    {"trainfile", "data.train"},
+    {"validfile", "data.validation"},
+    {"tokenizer", "data.tokens"},
+    {"evalinterval", "evaluate.every"},
+    {"evalsteps", "evaluate.every"},
+    {"evaliters", "evaluate.sequences"},
+    {"savesteps", "checkpoint.every"},
+    {"saveinterval", "checkpoint.every"},
+    {"savetotallimit", "checkpoint.keep"},
+    {"loginterval", "log.every"},
+    {"loggingsteps", "log.every"},
+    {"nprocpernode", "ranks"},
+    {"worldsize", "ranks"},
+    {"workers", "ranks"},
+    {"hosts", "nodes"},
+    {"devices", "gpus"},
+    {"ompnumthreads", "threads"},
+};
+
+/* Lower case, letters and digits only; cut off where it does not fit. */
+static void normalise(char out[DT_SUGGEST_SIZE], const char *text)
+{
+    size_t length = 0;
+
+    for (; *text != '\0' && length + 1 < DT_SUGGEST_SIZE; text++)
+        if (isalnum((unsigned char)*text))
+            out[length++] = (char)tolower((unsigned char)*text);
+    out[length] = '\0';
+}
+
+static int smallest(int a, int b, int c)
+{
+    int least = a < b ? a : b;
+
+    return least < c ? least : c;
+}
+
+/* Insertions, deletions, replacements and swaps of neighbours that turn a into b
+ * (optimal string alignment); both shorter than DT_SUGGEST_SIZE. */
+static int distance(const char *a, const char *b)
+{
+    int rows[3][DT_SUGGEST_SIZE];
+    int *before = rows[0], *last = rows[1], *now = rows[2];
+    size_t width = strlen(b);
+
+    for (size_t j = 0; j <= width; j++)
+        last[j] = (int)j;
+    for (size_t i = 1; a[i - 1] != '\0'; i++) {
+        int *free_row = before;
+
+        now[0] = (int)i;
+        for (size_t j = 1; j <= width; j++) {
+            int replace = last[j - 1] + (a[i - 1] != b[j - 1]);
+
+            now[j] = smallest(last[j] + 1, now[j - 1] + 1, replace);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                before[j - 2] + 1 < now[j])
+                now[j] = before[j - 2] + 1;
+        }
+        before = last;
+        last = now;
+        now = free_row;
+    }
+    return last[width];
+}
+
+typedef struct search {
+    char key[DT_SUGGEST_SIZE];
+    int best; /* a candidate must be nearer than this */
+    const char *found;
+    size_t length; /* of what counts of `found` */
+} search;
+
+/* `name` is compared, the first `length` bytes of `path` are the answer. */
+static void consider(search *s, const char *name, const char *path, size_t length)
+{
+    char normal[DT_SUGGEST_SIZE];
+    int far;
+
+    normalise(normal, name);
+    far = distance(s->key, normal);
+    if (far < s->best) {
+        s->best = far;
+        s->found = path;
+        s->length = length;
+    }
+}
+
+static void consider_field(search *s, const dt_field *field, const char *group)
+{
+    size_t length = dt_field_group_length(field);
+    const char *key = length != 0 ? field->path + length + 1 : field->path;
+    char map[DT_SUGGEST_SIZE];
+
+    if (length != 0 && group[0] == '\0') { /* the name of a map, where maps may stand */
+        snprintf(map, sizeof(map), "%.*s", (int)length, field->path);
+        consider(s, map, field->path, length);
+    }
+    consider(s, key, field->path, strlen(field->path));
+    consider(s, field->path, field->path, strlen(field->path));
+}
+
+const char *dt_suggest_field(char *out, const char *group, const char *key)
+{
+    search s = {.found = NULL};
+
+    normalise(s.key, key);
+    if (s.key[0] == '\0')
+        return NULL;
+    /* a third of the letters may be wrong, in a long word three, in a short one one */
+    s.best = (int)strlen(s.key) / 3;
+    s.best = (s.best > 3 ? 3 : s.best < 1 ? 1 : s.best) + 1;
+    for (size_t i = 0; i < dt_fields_count; i++) /* first the neighbours: they win a draw */
+        if (group[0] == '\0' ? dt_field_group_length(&dt_fields[i]) == 0
+                             : dt_field_in_group(&dt_fields[i], group))
+            consider_field(&s, &dt_fields[i], group);
+    for (size_t i = 0; i < dt_fields_count; i++)
+        consider_field(&s, &dt_fields[i], group);
+    for (size_t i = 0; i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++)
+        consider(&s, elsewhere[i].name, elsewhere[i].path, strlen(elsewhere[i].path));
+    if (s.found == NULL)
+        return NULL;
+    snprintf(out, DT_SUGGEST_SIZE, "%.*s", (int)s.length, s.found);
+    return out;
+}

@@ -1,0 +1,237 @@
+#include "recipes/tree.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "base/banned.h"
+
+#define DEPTH_MAX 8 /* a recipe needs three */
+
+typedef struct builder {
+    yaml_parser_t parser;
+    yaml_event_t event; /* the current one */
+    bool has_event;
+    const char *source;
+    dt_arena *arena;
+    dt_error *err;
+} builder;
+
+static dt_mark mark_of(const builder *b, const yaml_mark_t *at)
+{
+    dt_mark mark = {b->source, (int)at->line + 1, (int)at->column + 1};
+
+    return mark;
+}
+
+/* Records the message at a place of the text. */
+static dt_status refuse_at(builder *b, const yaml_mark_t *at, const char *message)
+{
+    dt_mark mark = mark_of(b, at);
+
+    DT_FAIL(b->err, DT_ERR_RECIPE, "%s", message);
+    dt_mark_prefix(b->err, &mark);
+    return DT_ERR_RECIPE;
+}
+
+static dt_status refuse_yaml(builder *b)
+{
+    const yaml_parser_t *parser = &b->parser;
+    const char *context = parser->context != NULL ? parser->context : "";
+    char message[256];
+
+    if (parser->error == YAML_MEMORY_ERROR)
+        return DT_FAIL(b->err, DT_ERR_NOMEM, "no memory to read '%s'", b->source);
+    if (strstr(context, "alias") != NULL || strstr(context, "anchor") != NULL)
+        return refuse_at(b, &parser->problem_mark,
+                         "a plain text cannot begin with '*' or '&': put it in quotes");
+    snprintf(message, sizeof(message), "not YAML: %s%s%s",
+             parser->problem != NULL ? parser->problem : "unknown problem",
+             context[0] != '\0' ? " " : "", context);
+    return refuse_at(b, &parser->problem_mark, message);
+}
+
+static dt_status advance(builder *b)
+{
+    if (b->has_event)
+        yaml_event_delete(&b->event);
+    b->has_event = yaml_parser_parse(&b->parser, &b->event) != 0;
+    return b->has_event ? DT_OK : refuse_yaml(b);
+}
+
+static dt_status new_node(dt_node **out, builder *b, dt_node_kind kind)
+{
+    *out = dt_arena_alloc(b->arena, sizeof(**out));
+    if (*out == NULL)
+        return DT_FAIL(b->err, DT_ERR_NOMEM, "no memory to read '%s'", b->source);
+    (*out)->kind = kind;
+    (*out)->mark = mark_of(b, &b->event.start_mark);
+    return DT_OK;
+}
+
+static dt_status check_plain_yaml(builder *b, const yaml_char_t *anchor, const yaml_char_t *tag)
+{
+    if (anchor != NULL)
+        return refuse_at(b, &b->event.start_mark,
+                         "anchors are not taken in a recipe: write the value out");
+    if (tag != NULL)
+        return refuse_at(b, &b->event.start_mark,
+                         "tags are not taken in a recipe: remove what begins with '!'");
+    return DT_OK;
+}
+
+static dt_status read_scalar(dt_node **out, builder *b)
+{
+    dt_status st = DT_OK;
+    const char *text = (const char *)b->event.data.scalar.value;
+    size_t length = b->event.data.scalar.length;
+    dt_node *node;
+
+    DT_TRY(check_plain_yaml(b, b->event.data.scalar.anchor, b->event.data.scalar.tag));
+    if (memchr(text, '\0', length) != NULL)
+        return refuse_at(b, &b->event.start_mark, "a text with a zero byte in it");
+    DT_TRY(new_node(&node, b, DT_NODE_SCALAR));
+    node->plain = b->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+    node->text = dt_arena_strndup(b->arena, text, length);
+    if (node->text == NULL)
+        DT_THROW(b->err, DT_ERR_NOMEM, "no memory to read '%s'", b->source);
+    *out = node;
+out:
+    return st;
+}
+
+static dt_status read_node(dt_node **out, builder *b, int depth);
+
+/* The children of a list or a map, up to its end event, which stays current. */
+static dt_status read_children(dt_node *parent, builder *b, int depth)
+{
+    yaml_event_type_t end =
+        parent->kind == DT_NODE_MAP ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT;
+    dt_node **last = &parent->first;
+    dt_status st = DT_OK;
+
+    if (depth == DEPTH_MAX)
+        return refuse_at(b, &b->event.start_mark, "nested deeper than any recipe is");
+    for (;;) {
+        dt_node *key = NULL, *child;
+
+        DT_TRY(advance(b));
+        if (b->event.type == end)
+            break;
+        if (parent->kind == DT_NODE_MAP) {
+            if (b->event.type != YAML_SCALAR_EVENT && b->event.type != YAML_ALIAS_EVENT)
+                DT_TRY(refuse_at(b, &b->event.start_mark, "a key must be plain text"));
+            DT_TRY(read_node(&key, b, depth));
+            DT_TRY(advance(b));
+        }
+        DT_TRY(read_node(&child, b, depth));
+        child->key = key;
+        *last = child;
+        last = &child->next;
+    }
+out:
+    return st;
+}
+
+/* The node that begins with the current event. */
+static dt_status read_node(dt_node **out, builder *b, int depth)
+{
+    dt_status st = DT_OK;
+    dt_node *node;
+
+    switch (b->event.type) {
+    case YAML_SCALAR_EVENT:
+        return read_scalar(out, b);
+    case YAML_ALIAS_EVENT:
+        return refuse_at(b, &b->event.start_mark,
+                         "aliases are not taken in a recipe: write the value out (a text that "
+                         "begins with '*' needs quotes)");
+    case YAML_SEQUENCE_START_EVENT:
+        DT_TRY(check_plain_yaml(b, b->event.data.sequence_start.anchor,
+                                b->event.data.sequence_start.tag));
+        DT_TRY(new_node(&node, b, DT_NODE_LIST));
+        break;
+    default:
+        DT_ASSERT(b->event.type == YAML_MAPPING_START_EVENT);
+        DT_TRY(check_plain_yaml(b, b->event.data.mapping_start.anchor,
+                                b->event.data.mapping_start.tag));
+        DT_TRY(new_node(&node, b, DT_NODE_MAP));
+    }
+    DT_TRY(read_children(node, b, depth + 1));
+    *out = node;
+out:
+    return st;
+}
+
+/* Stream start, at most one document, stream end. */
+static dt_status read_stream(dt_node **out, builder *b)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(advance(b)); /* stream start */
+    DT_TRY(advance(b));
+    if (b->event.type == YAML_STREAM_END_EVENT)
+        goto out;
+    DT_TRY(advance(b)); /* past the document's start */
+    DT_TRY(read_node(out, b, 0));
+    DT_TRY(advance(b)); /* the document's end */
+    DT_TRY(advance(b));
+    if (b->event.type != YAML_STREAM_END_EVENT)
+        DT_TRY(refuse_at(b, &b->event.start_mark, "a second document: a recipe is one"));
+out:
+    return st;
+}
+
+dt_status dt_tree_parse(dt_node **out, const char *text, const char *source, dt_arena *arena,
+                        dt_error *err)
+{
+    builder b = {.source = source, .arena = arena, .err = err};
+    size_t length = strlen(text);
+    dt_status st = DT_OK;
+
+    *out = NULL;
+    DT_TRY(dt_text_check(text, length, source, err));
+    if (yaml_parser_initialize(&b.parser) == 0)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory to read '%s'", source);
+    yaml_parser_set_encoding(&b.parser, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&b.parser, (const unsigned char *)text, length);
+    st = read_stream(out, &b);
+    if (b.has_event)
+        yaml_event_delete(&b.event);
+    yaml_parser_delete(&b.parser);
+out:
+    return st;
+}
+
+dt_node *dt_tree_scalar(const char *text, const dt_mark *mark, dt_arena *arena)
+{
+    dt_node *node = dt_arena_alloc(arena, sizeof(*node));
+
+    if (node != NULL) {
+        node->kind = DT_NODE_SCALAR;
+        node->mark = *mark;
+        node->text = text;
+        node->plain = true;
+    }
+    return node;
+}
+
+bool dt_node_is_null(const dt_node *node)
+{
+    return node->kind == DT_NODE_SCALAR && node->plain &&
+           (node->text[0] == '\0' || strcmp(node->text, "~") == 0 ||
+            strcmp(node->text, "null") == 0);
+}
+
+const char *dt_node_kind_name(const dt_node *node)
+{
+    switch (node->kind) {
+    case DT_NODE_LIST:
+        return "a list";
+    case DT_NODE_MAP:
+        return "a map";
+    case DT_NODE_SCALAR:
+        break;
+    }
+    return "text";
+}

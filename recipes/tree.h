@@ -1,0 +1,46 @@
+/* tree: YAML as nodes that remember where they stood.
+ *
+ * Takes what reader.h says a recipe may be made of and refuses the rest of YAML: aliases, anchors
+ * and tags (an anchor bomb is an alias that is expanded), further documents, nesting deeper than
+ * any recipe. Duplicate keys are the reader's to find: it knows which keys there are.
+ * Ownership  nodes and their text live in the arena
+ */
+#ifndef DT_RECIPES_TREE_H
+#define DT_RECIPES_TREE_H
+
+#include "base/arena.h"
+#include "recipes/text.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum dt_node_kind { DT_NODE_SCALAR, DT_NODE_LIST, DT_NODE_MAP } dt_node_kind;
+
+typedef struct dt_node {
+    dt_node_kind kind;
+    dt_mark mark;
+    const char *text;      /* of a scalar */
+    bool plain;            /* a scalar without quotes: may be a number or nothing */
+    struct dt_node *key;   /* of an entry of a map */
+    struct dt_node *first; /* of a list or a map */
+    struct dt_node *next;  /* sibling */
+} dt_node;
+
+/* *out is NULL where the text holds nothing. DT_ERR_RECIPE with file:line:column. */
+dt_status dt_tree_parse(dt_node **out, const char *text, const char *source, dt_arena *arena,
+                        dt_error *err);
+
+/* A plain scalar of the given text that stands at `mark`; NULL without memory. */
+dt_node *dt_tree_scalar(const char *text, const dt_mark *mark, dt_arena *arena);
+
+/* Whether a scalar stands for nothing: "key:", "~", "null". */
+bool dt_node_is_null(const dt_node *node);
+
+/* "text", "a list", "a map": for messages. */
+const char *dt_node_kind_name(const dt_node *node);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
