@@ -21,7 +21,6 @@ typedef struct generator {
     dt_device device;
     dt_model *model;
     dt_device_arena memory;
-    void **weights;
     dt_tensor tokens_in;   /* (1, context) */
     int32_t *all, *window; /* prompt and what was added; one pass, host */
     int64_t count, prompt_count;
@@ -65,7 +64,8 @@ static dt_status load_weights(generator *g, dt_error *err)
         const dt_param *param = &model->params[i];
 
         DT_TRY(dt_checkpoint_load_param(g->checkpoint, param->name, host, param->elems, err));
-        DT_TRY(g->device.copy_in(&g->device, (float *)g->weights[param->unit] + param->offset_elems,
+        DT_TRY(g->device.copy_in(&g->device,
+                                 (float *)g->model->weights[param->unit] + param->offset_elems,
                                  host, (size_t)param->elems * sizeof(float), err));
     }
 out:
@@ -86,15 +86,11 @@ static dt_status open_model(generator *g, int64_t threads, dt_error *err)
     for (int unit = 0; unit < g->model->unit_count; unit++)
         bytes += (size_t)g->model->units[unit].elems * sizeof(float) + 64;
     bytes += (size_t)config.context * sizeof(int32_t) + 64;
-    g->weights = calloc((size_t)g->model->unit_count, sizeof(*g->weights));
-    if (g->weights == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory for the table of the parameters");
     DT_TRY(dt_device_arena_open(&g->memory, &g->device, bytes, err));
     for (int unit = 0; unit < g->model->unit_count; unit++)
-        g->weights[unit] =
+        g->model->weights[unit] =
             dt_device_arena_take(&g->memory, (size_t)g->model->units[unit].elems * sizeof(float));
     g->tokens_in.data = dt_device_arena_take(&g->memory, (size_t)config.context * sizeof(int32_t));
-    g->model->weights = g->weights;
     DT_TRY(load_weights(g, err));
 out:
     return st;
@@ -177,7 +173,6 @@ out:
     free(g.window);
     free(g.logits);
     dt_device_arena_close(&g.memory);
-    free(g.weights);
     dt_model_close(g.model);
     dt_device_close(&g.device);
     dt_tokenizer_free(g.tokenizer);

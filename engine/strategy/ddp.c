@@ -14,8 +14,9 @@
  *            units from the last block to the root, on all ranks alike; a bucket is launched when
  *            its unit is complete in the last micro-step, and the root, with the tied embedding,
  *            comes last.
- * Memory     one arena, taken at setup. Parameters are read and written through host pointers:
- *            a device whose memory the host cannot read needs staging here.
+ * Memory     one arena, taken at setup; gradients and weights in the compute type are found through
+ *            model->grads and model->weights, as the model finds them. Parameters are read and
+ * written through host pointers: a device whose memory the host cannot read needs staging here.
  * Threads    setup starts the communication thread (reducer.h) where there are peers
  */
 #include <math.h>
@@ -36,8 +37,6 @@ typedef struct run {
 typedef struct ddp_state {
     dt_device_arena memory;
     float **master, **m, **v; /* per unit */
-    void **weights;           /* per unit, in the compute type: the master where that is fp32 */
-    float **grads;            /* per unit */
     run *runs;
     int run_count;
     dt_state_chunk *chunks; /* every parameter, whole */
@@ -76,12 +75,10 @@ static dt_status take_memory(dt_strategy_state *state, dt_error *err)
     own->master = calloc(units, sizeof(*own->master));
     own->m = calloc(units, sizeof(*own->m));
     own->v = calloc(units, sizeof(*own->v));
-    own->weights = calloc(units, sizeof(*own->weights));
-    own->grads = calloc(units, sizeof(*own->grads));
     own->runs = calloc((size_t)model->param_count, sizeof(*own->runs));
     own->chunks = calloc((size_t)model->param_count, sizeof(*own->chunks));
-    if (own->master == NULL || own->m == NULL || own->v == NULL || own->weights == NULL ||
-        own->grads == NULL || own->runs == NULL || own->chunks == NULL)
+    if (own->master == NULL || own->m == NULL || own->v == NULL || own->runs == NULL ||
+        own->chunks == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the tables of the parameters");
 
     for (int unit = 0; unit < model->unit_count; unit++) {
@@ -101,11 +98,12 @@ static dt_status take_memory(dt_strategy_state *state, dt_error *err)
         size_t elems = (size_t)model->units[unit].elems;
 
         own->master[unit] = dt_device_arena_take(&own->memory, 4 * elems);
-        own->grads[unit] = dt_device_arena_take(&own->memory, 4 * elems);
+        model->grads[unit] = dt_device_arena_take(&own->memory, 4 * elems);
         own->m[unit] = dt_device_arena_take(&own->memory, 4 * elems);
         own->v[unit] = dt_device_arena_take(&own->memory, 4 * elems);
-        own->weights[unit] = copy_bytes > 0 ? dt_device_arena_take(&own->memory, copy_bytes * elems)
-                                            : (void *)own->master[unit];
+        model->weights[unit] = copy_bytes > 0
+                                   ? dt_device_arena_take(&own->memory, copy_bytes * elems)
+                                   : (void *)own->master[unit];
     }
 out:
     return st;
@@ -155,7 +153,7 @@ static dt_status refresh_weights(dt_strategy_state *state, dt_error *err)
 
     for (int unit = 0; keeps_copy(model) && unit < model->unit_count; unit++) {
         dt_tensor master = flat(own->master[unit], DT_F32, model, unit);
-        dt_tensor weights = flat(own->weights[unit], model->config.dtype, model, unit);
+        dt_tensor weights = flat(model->weights[unit], model->config.dtype, model, unit);
 
         DT_TRY(model->device->ops->cast(model->device, &weights, &master, err));
     }
@@ -169,7 +167,7 @@ static dt_status unit_grads_ready(void *self, int unit, dt_error *err)
     dt_strategy_state *state = self;
     ddp_state *own = state->own;
     int64_t left = state->model->units[unit].elems;
-    float *at = own->grads[unit];
+    float *at = state->model->grads[unit];
     dt_status st = DT_OK;
 
     if (own->reducer == NULL || !own->last_micro_step)
@@ -228,8 +226,6 @@ static dt_status ddp_setup(dt_strategy_state *state, uint64_t seed, dt_error *er
     state->held_bytes = state->parameters_bytes + state->gradients_bytes + state->optimizer_bytes;
     state->hooks = (dt_model_hooks){.self = state, .unit_grads_ready = unit_grads_ready};
     model->hooks = &state->hooks;
-    model->weights = own->weights;
-    model->grads = own->grads;
 out:
     return st;
 }
@@ -244,7 +240,7 @@ static dt_status ddp_step_begin(dt_strategy_state *state, int64_t micro_steps, d
 
     own->micro_steps = micro_steps;
     for (int unit = 0; unit < model->unit_count; unit++) {
-        dt_tensor grads = flat(own->grads[unit], DT_F32, model, unit);
+        dt_tensor grads = flat(model->grads[unit], DT_F32, model, unit);
 
         DT_TRY(model->device->ops->zero(model->device, &grads, err));
     }
@@ -278,13 +274,12 @@ out:
 /* All ranks hold the same gradients, so that all compute the same norm. */
 static dt_status ddp_grad_norm(dt_strategy_state *state, double *norm, dt_error *err)
 {
-    ddp_state *own = state->own;
     dt_model *model = state->model;
     double total = 0.0;
     dt_status st = DT_OK;
 
     for (int unit = 0; unit < model->unit_count; unit++) {
-        dt_tensor grads = flat(own->grads[unit], DT_F32, model, unit);
+        dt_tensor grads = flat(model->grads[unit], DT_F32, model, unit);
         double squares;
 
         DT_TRY(model->device->ops->sum_squares(model->device, &squares, &grads, err));
@@ -307,13 +302,13 @@ static dt_status ddp_update(dt_strategy_state *state, const dt_adamw_args *args,
         dt_tensor param = dt_tensor_1d(own->master[r->unit] + r->start_elems, DT_F32, r->elems);
         dt_tensor m = dt_tensor_1d(own->m[r->unit] + r->start_elems, DT_F32, r->elems);
         dt_tensor v = dt_tensor_1d(own->v[r->unit] + r->start_elems, DT_F32, r->elems);
-        dt_tensor grad = dt_tensor_1d(own->grads[r->unit] + r->start_elems, DT_F32, r->elems);
+        dt_tensor grad = dt_tensor_1d(model->grads[r->unit] + r->start_elems, DT_F32, r->elems);
         dt_tensor copy = dt_tensor_1d(NULL, dtype, r->elems);
         dt_adamw_args of_run = *args;
 
         if (keeps_copy(model))
             copy.data =
-                (char *)own->weights[r->unit] + (size_t)r->start_elems * dt_dtype_bytes(dtype);
+                (char *)model->weights[r->unit] + (size_t)r->start_elems * dt_dtype_bytes(dtype);
         if (!r->decay)
             of_run.weight_decay = 0.0;
         DT_TRY(model->device->ops->adamw_step(model->device, &param, &copy, &m, &v, &grad, &of_run,
@@ -359,15 +354,15 @@ static void ddp_teardown(dt_strategy_state *state)
     free(own->master);
     free(own->m);
     free(own->v);
-    free(own->weights);
-    free(own->grads);
     free(own->runs);
     free(own->chunks);
     free(own);
     state->own = NULL;
     state->model->hooks = NULL;
-    state->model->weights = NULL;
-    state->model->grads = NULL;
+    for (int unit = 0; unit < state->model->unit_count; unit++) {
+        state->model->weights[unit] = NULL;
+        state->model->grads[unit] = NULL;
+    }
 }
 
 const dt_strategy dt_strategy_ddp = {
