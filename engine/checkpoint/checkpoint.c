@@ -23,6 +23,17 @@ static dt_status path_in(const char **out, dt_checkpoint *checkpoint, const char
     return DT_OK;
 }
 
+/* A file that is missing or too long is damage, here. */
+static dt_status read_small(dt_strbuf *out, const char *path, size_t max_bytes, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st = dt_file_read(out, path, max_bytes, &problem);
+
+    if (st == DT_ERR_NOT_FOUND || st == DT_ERR_UNSUPPORTED)
+        st = DT_ERR_CORRUPT;
+    return st == DT_OK ? st : DT_FAIL(err, st, "%s; use another checkpoint", problem.message);
+}
+
 static dt_status read_marker(dt_strbuf *out, dt_checkpoint *checkpoint, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -36,7 +47,7 @@ static dt_status read_marker(dt_strbuf *out, dt_checkpoint *checkpoint, dt_error
                  "'%s' is not whole: it has no marker '" DT_CHECKPOINT_MARKER
                  "', so that its save was cut short; use another checkpoint",
                  checkpoint->path);
-    DT_TRY(dt_file_read(out, path, DT_DIGEST_SIZE, err));
+    DT_TRY(read_small(out, path, DT_DIGEST_SIZE, err));
     if (out->length != DT_DIGEST_SIZE || out->data[DT_DIGEST_SIZE - 1] != '\n')
         DT_THROW(err, DT_ERR_CORRUPT, "'%s' does not hold a digest; use another checkpoint", path);
     out->data[DT_DIGEST_SIZE - 1] = '\0';
@@ -55,13 +66,13 @@ static dt_status read_index(dt_checkpoint *checkpoint, dt_error *err)
     dt_strbuf_init(&text);
     DT_TRY(read_marker(&marker, checkpoint, err));
     DT_TRY(path_in(&path, checkpoint, DT_CHECKPOINT_INDEX, err));
-    DT_TRY(dt_file_read(&text, path, DT_CHECKPOINT_MAX_INDEX, err));
+    DT_TRY(read_small(&text, path, DT_CHECKPOINT_MAX_INDEX, err));
     dt_digest_of(digest, text.data, text.length);
     if (strcmp(digest, marker.data) != 0)
-        DT_THROW(
-            err, DT_ERR_CORRUPT,
-            "'%s' is damaged: its digest is %s, and the marker says %s; use another checkpoint",
-            path, digest, marker.data);
+        DT_THROW(err, DT_ERR_CORRUPT,
+                 "'%s' is damaged: its digest is %s, and '" DT_CHECKPOINT_MARKER
+                 "' says %s; use another checkpoint",
+                 path, digest, marker.data);
     DT_TRY(dt_json_parse(&checkpoint->json, text.data, text.length, path, err));
     DT_TRY(dt_checkpoint_index_parse(&checkpoint->index, checkpoint->json, path, &checkpoint->arena,
                                      err));

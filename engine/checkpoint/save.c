@@ -5,7 +5,8 @@
  *   all      write and sync their files in it                                          agree
  *   all      their parts of the index travel to rank 0
  *   rank 0   write and sync index.json; sync NAME.partial; rename it to NAME; sync the parent;
- *            write and sync NAME/complete; sync NAME; sync the parent                  agree
+ *            write and sync NAME/complete.partial; rename it to NAME/complete; sync NAME and the
+ *            parent                                                                     agree
  *
  * A failure on one rank is a failure on all at the next "agree"; rank 0 then takes away what there
  * is. Only a process that is killed leaves a NAME.partial, or a NAME without a marker.
@@ -133,17 +134,24 @@ out:
     return st;
 }
 
+/* Renamed into place, so that a marker is whole where there is one. */
 static dt_status write_marker(const save *run, dt_error *err)
 {
     dt_status st = DT_OK;
-    dt_strbuf path, text;
+    dt_strbuf partial, path, text;
 
+    dt_strbuf_init(&partial);
     dt_strbuf_init(&path);
     dt_strbuf_init(&text);
     dt_strbuf_add_fmt(&path, "%s/" DT_CHECKPOINT_MARKER, run->final.data);
+    dt_strbuf_add_fmt(&partial, "%s" DT_CHECKPOINT_PARTIAL, path.data);
     dt_strbuf_add_fmt(&text, "%s\n", run->result.digest);
-    DT_TRY(dt_checkpoint_sink_put(run->io, path.data, text.data, text.length, err));
+    DT_TRY(dt_checkpoint_sink_put(run->io, partial.data, text.data, text.length, err));
+    if (run->io->rename(run->io->self, partial.data, path.data) != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot rename '%s' to '%s': %s", partial.data, path.data,
+                 strerror(errno));
 out:
+    dt_strbuf_release(&partial);
     dt_strbuf_release(&path);
     dt_strbuf_release(&text);
     return st;
