@@ -1,0 +1,46 @@
+/* store_support: a store in a folder of its own, and the rows that the tests of store/ share. */
+#ifndef DT_TESTS_STORE_SUPPORT_H
+#define DT_TESTS_STORE_SUPPORT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "store/store.h"
+
+typedef struct test_store {
+    char folder[64]; /* removed at the end */
+    char path[96];
+    dt_store *store;
+    dt_arena arena;
+    dt_error err;
+} test_store;
+
+/* cmocka's setup and teardown; *state is a test_store with an open, empty store. */
+int test_store_setup(void **state);
+int test_store_teardown(void **state);
+
+/* Fails the test with the error's message. */
+#define assert_good(t, expression) \
+    assert_good_at((t), (expression), #expression, __FILE__, __LINE__)
+void assert_good_at(test_store *t, dt_status st, const char *what, const char *file, int line);
+
+/* The status, and that the message holds `words`; clears the error. */
+#define assert_fails(t, expression, code, words) \
+    assert_fails_at((t), (expression), (code), (words), __FILE__, __LINE__)
+void assert_fails_at(test_store *t, dt_status st, dt_status code, const char *words,
+                     const char *file, int line);
+
+/* A run of 100 steps in state queued. */
+void test_store_run(test_store *t, const char *id, const char *name);
+void test_store_reopen(test_store *t);
+
+/* What a statement gives as its first number, asked past the library. */
+int64_t test_store_number(test_store *t, const char *sql);
+/* Statements past the library. */
+void test_store_run_sql(test_store *t, const char *sql);
+
+#endif

@@ -1,0 +1,147 @@
+#include "store_support.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+static void add(test_store *t, int64_t node, int64_t sequence, const char *kind)
+{
+    dt_store_event event = {.attempt = 1,
+                            .node = node,
+                            .sequence = sequence,
+                            .rank = -1,
+                            .time_ms = 5,
+                            .kind = kind,
+                            .json = "{\"event\":\"x\"}"};
+
+    assert_good(t, dt_store_event_add(t->store, "aa", &event, &t->err));
+}
+
+static void test_events_are_read_from_a_cursor(void **state)
+{
+    test_store *t = *state;
+    dt_store_event *events;
+    int64_t count, second;
+
+    test_store_run(t, "aa", "n");
+    test_store_run(t, "bb", "n");
+    add(t, 0, 0, "started");
+    add(t, 0, 1, "ready");
+    add(t, 1, 0, "started");
+    assert_good(t, dt_store_event_list(t->store, &events, &count, "aa", 0, 0, &t->arena, &t->err));
+    assert_int_equal(count, 3);
+    assert_string_equal(events[1].kind, "ready");
+    assert_int_equal(events[1].sequence, 1);
+    assert_int_equal(events[1].node, 0);
+    assert_int_equal(events[1].rank, -1);
+    assert_int_equal(events[1].attempt, 1);
+    assert_int_equal(events[1].time_ms, 5);
+    assert_string_equal(events[1].json, "{\"event\":\"x\"}");
+    second = events[1].id;
+    assert_good(
+        t, dt_store_event_list(t->store, &events, &count, "aa", second, 0, &t->arena, &t->err));
+    assert_int_equal(count, 1);
+    assert_int_equal(events[0].node, 1);
+    assert_good(t, dt_store_event_list(t->store, &events, &count, "aa", 0, 2, &t->arena, &t->err));
+    assert_int_equal(count, 2);
+    assert_good(t, dt_store_event_list(t->store, &events, &count, "bb", 0, 0, &t->arena, &t->err));
+    assert_int_equal(count, 0);
+    assert_fails(t, dt_store_event_list(t->store, &events, &count, "zz", 0, 0, &t->arena, &t->err),
+                 DT_ERR_NOT_FOUND, "'zz'");
+}
+
+static void test_a_journal_number_is_stored_once_but_the_supervisors_own_are_not_numbered(
+    void **state)
+{
+    test_store *t = *state;
+    dt_store_event *events;
+    int64_t count;
+
+    test_store_run(t, "aa", "n");
+    add(t, 0, 3, "ready");
+    add(t, 0, 3, "ready again");
+    add(t, -1, 0, "note");
+    add(t, -1, 0, "note");
+    assert_good(t, dt_store_event_list(t->store, &events, &count, "aa", 0, 0, &t->arena, &t->err));
+    assert_int_equal(count, 3);
+    assert_string_equal(events[0].kind, "ready");
+}
+
+static void test_checkpoints_are_newest_first_and_one_a_path(void **state)
+{
+    test_store *t = *state;
+    dt_store_checkpoint checkpoint = {.attempt = 1,
+                                      .step = 100,
+                                      .bytes = (int64_t)5 << 32,
+                                      .time_ms = 77,
+                                      .path = "step-100",
+                                      .digest = "d1",
+                                      .valid_loss = NAN,
+                                      .seconds = 0.5};
+    dt_store_checkpoint *list;
+    int64_t count;
+
+    test_store_run(t, "aa", "n");
+    assert_good(t, dt_store_checkpoint_add(t->store, "aa", &checkpoint, &t->err));
+    checkpoint.step = 200;
+    checkpoint.path = "step-200";
+    checkpoint.valid_loss = 1.25;
+    assert_good(t, dt_store_checkpoint_add(t->store, "aa", &checkpoint, &t->err));
+    checkpoint.step = 100;
+    checkpoint.path = "step-100";
+    checkpoint.digest = "d2";
+    assert_good(t, dt_store_checkpoint_add(t->store, "aa", &checkpoint, &t->err));
+
+    assert_good(t, dt_store_checkpoint_list(t->store, &list, &count, "aa", &t->arena, &t->err));
+    assert_int_equal(count, 2);
+    assert_int_equal(list[0].step, 200);
+    assert_int_equal(list[0].bytes, (int64_t)5 << 32);
+    assert_int_equal(list[0].time_ms, 77);
+    assert_true(list[0].valid_loss == 1.25 && list[0].seconds == 0.5);
+    assert_int_equal(list[1].step, 100);
+    assert_string_equal(list[1].digest, "d2");
+    assert_string_equal(list[1].path, "step-100");
+    assert_fails(t, dt_store_checkpoint_add(t->store, "zz", &checkpoint, &t->err), DT_ERR_NOT_FOUND,
+                 "'zz'");
+}
+
+static void test_a_transaction_holds_all_or_nothing(void **state)
+{
+    test_store *t = *state;
+    dt_store_event *events;
+    int64_t count;
+
+    test_store_run(t, "aa", "n");
+    assert_good(t, dt_store_begin(t->store, &t->err));
+    add(t, 0, 0, "started");
+    /* a change of several rows that fails inside takes back itself, not what was before it */
+    assert_fails(t, dt_store_metric_add(t->store, "aa", 1, 1, "", 1, 1, &t->err), DT_ERR_IO,
+                 "CHECK");
+    assert_good(t, dt_store_metric_add(t->store, "aa", 1, 1, "loss", 1, 1, &t->err));
+    assert_int_equal(test_store_number(t, "SELECT count(*) FROM events"), 0); /* nobody else's */
+    assert_good(t, dt_store_commit(t->store, &t->err));
+    assert_int_equal(test_store_number(t, "SELECT count(*) FROM events"), 1);
+    assert_int_equal(test_store_number(t, "SELECT count(*) FROM metrics"), 1);
+
+    assert_good(t, dt_store_begin(t->store, &t->err));
+    add(t, 0, 1, "ready");
+    dt_store_rollback(t->store);
+    dt_store_rollback(t->store); /* harmless */
+    assert_good(t, dt_store_event_list(t->store, &events, &count, "aa", 0, 0, &t->arena, &t->err));
+    assert_int_equal(count, 1);
+}
+
+#define WITH_STORE(f) cmocka_unit_test_setup_teardown(f, test_store_setup, test_store_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_STORE(test_events_are_read_from_a_cursor),
+        WITH_STORE(test_a_journal_number_is_stored_once_but_the_supervisors_own_are_not_numbered),
+        WITH_STORE(test_checkpoints_are_newest_first_and_one_a_path),
+        WITH_STORE(test_a_transaction_holds_all_or_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

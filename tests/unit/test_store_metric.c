@@ -1,0 +1,197 @@
+#include "store_support.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+static void add(test_store *t, int64_t attempt, int64_t step, const char *name, double value)
+{
+    assert_good(
+        t, dt_store_metric_add(t->store, "aa", attempt, step, name, value, step * 10, &t->err));
+}
+
+static dt_metric *list(test_store *t, const char *name, int64_t after, int64_t most, int64_t *count)
+{
+    dt_metric *points;
+
+    assert_good(t, dt_store_metric_list(t->store, &points, count, "aa", name, after, most,
+                                        &t->arena, &t->err));
+    return points;
+}
+
+static void next_attempt(test_store *t, int64_t from)
+{
+    int64_t attempt;
+
+    assert_good(t, dt_store_run_set_state(t->store, "aa", DT_RUN_STOPPED, 4, "", 1, &t->err));
+    assert_good(t,
+                dt_store_attempt_add(t->store, "aa", from, 100, "{}", "h", 2, &attempt, &t->err));
+}
+
+static void test_points_come_back_by_name_and_step(void **state)
+{
+    test_store *t = *state;
+    const char **names;
+    dt_metric *points;
+    int64_t count;
+
+    test_store_run(t, "aa", "n");
+    points = list(t, NULL, -1, 0, &count);
+    assert_int_equal(count, 0);
+    add(t, 1, 2, "valid_loss", 3.5);
+    add(t, 1, 2, "loss", 4.0);
+    add(t, 1, 1, "loss", 5.0);
+    add(t, 1, 0, "loss", 6.0);
+
+    points = list(t, NULL, -1, 0, &count);
+    assert_int_equal(count, 4);
+    assert_string_equal(points[0].name, "loss");
+    assert_int_equal(points[0].step, 0);
+    assert_true(points[0].value == 6.0);
+    assert_int_equal(points[2].step, 2);
+    assert_int_equal(points[2].time_ms, 20);
+    assert_string_equal(points[3].name, "valid_loss");
+    list(t, "loss", 0, 0, &count);
+    assert_int_equal(count, 2); /* after is exclusive */
+    list(t, "unknown", -1, 0, &count);
+    assert_int_equal(count, 0);
+
+    assert_good(t, dt_store_metric_names(t->store, &names, &count, "aa", &t->arena, &t->err));
+    assert_int_equal(count, 2);
+    assert_string_equal(names[0], "loss");
+    assert_string_equal(names[1], "valid_loss");
+    assert_fails(t, dt_store_metric_names(t->store, &names, &count, "zz", &t->arena, &t->err),
+                 DT_ERR_NOT_FOUND, "'zz'");
+    assert_fails(t, dt_store_metric_add(t->store, "zz", 1, 1, "loss", 1, 1, &t->err),
+                 DT_ERR_NOT_FOUND, "'zz'");
+}
+
+static void test_a_point_that_is_sent_twice_is_stored_once_as_first_sent(void **state)
+{
+    test_store *t = *state;
+    dt_metric *points;
+    int64_t count;
+
+    test_store_run(t, "aa", "n");
+    add(t, 1, 1, "loss", 5.0);
+    add(t, 1, 1, "loss", 9.0);
+    points = list(t, "loss", -1, 0, &count);
+    assert_int_equal(count, 1);
+    assert_true(points[0].value == 5.0);
+}
+
+static void test_nan_and_infinity_survive(void **state)
+{
+    test_store *t = *state;
+    dt_metric *points;
+    int64_t count;
+
+    test_store_run(t, "aa", "n");
+    add(t, 1, 1, "loss", NAN);
+    add(t, 1, 2, "loss", INFINITY);
+    add(t, 1, 3, "loss", 0.1);
+    test_store_reopen(t);
+    points = list(t, "loss", -1, 0, &count);
+    assert_int_equal(count, 3);
+    assert_true(isnan(points[0].value));
+    assert_true(isinf(points[1].value));
+    assert_true(points[2].value == 0.1); /* the same bits */
+}
+
+/* Attempt 1 did 1..60 and was resumed from 40, attempt 2 did 40..80 and was resumed from 20. */
+static void test_the_history_of_several_attempts_is_one_line(void **state)
+{
+    test_store *t = *state;
+    dt_metric *points;
+    int64_t count;
+
+    test_store_run(t, "aa", "n");
+    for (int64_t step = 1; step <= 60; step++)
+        add(t, 1, step, "loss", 1);
+    next_attempt(t, 40);
+    for (int64_t step = 40; step <= 80; step++)
+        add(t, 2, step, "loss", 2);
+
+    points = list(t, "loss", -1, 0, &count);
+    assert_int_equal(count, 80);
+    for (int64_t i = 0; i < count; i++) {
+        assert_int_equal(points[i].step, i + 1);
+        assert_int_equal(points[i].attempt, i + 1 < 40 ? 1 : 2); /* at 40 the newer */
+    }
+
+    next_attempt(t, 20);
+    points = list(t, "loss", -1, 0, &count);
+    assert_int_equal(count, 20); /* what was undone is gone before anything replaces it */
+    for (int64_t step = 21; step <= 30; step++)
+        add(t, 3, step, "loss", 3);
+    points = list(t, "loss", 15, 0, &count);
+    assert_int_equal(count, 15);
+    for (int64_t i = 0; i < count; i++) {
+        assert_int_equal(points[i].step, i + 16);
+        assert_int_equal(points[i].attempt, i + 16 <= 20 ? 1 : 3);
+    }
+}
+
+static void test_an_attempt_from_a_later_step_undoes_nothing(void **state)
+{
+    test_store *t = *state;
+    int64_t count;
+
+    test_store_run(t, "aa", "n");
+    for (int64_t step = 1; step <= 10; step++)
+        add(t, 1, step, "loss", 1);
+    next_attempt(t, 10);
+    for (int64_t step = 11; step <= 20; step++)
+        add(t, 2, step, "loss", 2);
+    list(t, "loss", -1, 0, &count);
+    assert_int_equal(count, 20);
+}
+
+static void test_thinning_keeps_first_and_last_and_is_even(void **state)
+{
+    test_store *t = *state;
+    dt_metric *points;
+    int64_t count;
+
+    test_store_run(t, "aa", "n");
+    assert_good(t, dt_store_begin(t->store, &t->err));
+    for (int64_t step = 0; step < 1000; step++)
+        add(t, 1, step, "loss", (double)step);
+    add(t, 1, 999, "valid_loss", 1);
+    assert_good(t, dt_store_commit(t->store, &t->err));
+
+    for (int64_t most = 2; most <= 1000; most += 83) {
+        points = list(t, "loss", -1, most, &count);
+        assert_int_equal(count, most);
+        assert_int_equal(points[0].step, 0);
+        assert_int_equal(points[count - 1].step, 999);
+        for (int64_t i = 1; i < count; i++) {
+            double gap = (double)(points[i].step - points[i - 1].step);
+            assert_true(fabs(gap - 999.0 / (double)(most - 1)) <= 1.0);
+        }
+    }
+    points = list(t, "loss", -1, 1, &count);
+    assert_int_equal(count, 1);
+    assert_int_equal(points[0].step, 999);
+    list(t, "loss", -1, 5000, &count);
+    assert_int_equal(count, 1000);
+    list(t, NULL, -1, 10, &count);
+    assert_int_equal(count, 11); /* a name at a time */
+}
+
+#define WITH_STORE(f) cmocka_unit_test_setup_teardown(f, test_store_setup, test_store_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_STORE(test_points_come_back_by_name_and_step),
+        WITH_STORE(test_a_point_that_is_sent_twice_is_stored_once_as_first_sent),
+        WITH_STORE(test_nan_and_infinity_survive),
+        WITH_STORE(test_the_history_of_several_attempts_is_one_line),
+        WITH_STORE(test_an_attempt_from_a_later_step_undoes_nothing),
+        WITH_STORE(test_thinning_keeps_first_and_last_and_is_even),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,361 @@
+/* How a store is opened, and what is said about files that are none. */
+#define _GNU_SOURCE
+#include "store_support.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "store/store_int.h"
+
+#include "base/banned.h"
+
+static void close_store(test_store *t)
+{
+    dt_store_close(t->store);
+    t->store = NULL;
+}
+
+static dt_status open_again(test_store *t)
+{
+    close_store(t);
+    return dt_store_open(&t->store, t->path, &t->err);
+}
+
+static int mode_of(const char *path, const char *suffix)
+{
+    char name[128];
+    struct stat info;
+
+    snprintf(name, sizeof(name), "%s%s", path, suffix);
+    return stat(name, &info) == 0 ? (int)(info.st_mode & 0777) : -1;
+}
+
+static void test_nobody_else_may_read_it_whatever_the_umask(void **state)
+{
+    test_store *t = *state;
+    mode_t old = umask(0);
+
+    close_store(t);
+    assert_int_equal(unlink(t->path), 0);
+    assert_good(t, open_again(t));
+    test_store_run(t, "aa", "n");
+    assert_int_equal(mode_of(t->path, ""), 0600);
+    assert_int_equal(mode_of(t->path, "-wal"), 0600);
+    assert_int_equal(mode_of(t->path, "-shm"), 0600);
+
+    close_store(t);
+    assert_int_equal(chmod(t->path, 0664), 0);
+    assert_good(t, open_again(t));
+    assert_int_equal(mode_of(t->path, ""), 0600);
+    umask(old);
+}
+
+static void test_it_is_in_wal_mode_with_the_version_of_the_newest_migration(void **state)
+{
+    test_store *t = *state;
+    DIR *dir = opendir("store/schema");
+    struct dirent *entry;
+    int64_t files = 0;
+
+    assert_non_null(dir);
+    while ((entry = readdir(dir)) != NULL)
+        files += strstr(entry->d_name, ".sql") != NULL;
+    closedir(dir);
+    assert_int_equal(dt_store_version, files); /* each file has its line in migrate.c */
+    assert_int_equal(test_store_number(t, "PRAGMA user_version"), files);
+    assert_int_equal(test_store_number(t, "PRAGMA application_id"), DT_STORE_APPLICATION_ID);
+    assert_int_equal(test_store_number(t, "SELECT journal_mode = 'wal' FROM pragma_journal_mode"),
+                     1);
+}
+
+static void test_the_default_place_is_the_state_folder(void **state)
+{
+    test_store *t = *state;
+    char wanted[128];
+
+    close_store(t);
+    assert_int_equal(setenv("XDG_STATE_HOME", t->folder, 1), 0);
+    assert_good(t, dt_store_open(&t->store, NULL, &t->err));
+    snprintf(wanted, sizeof(wanted), "%s/dtrun/store.db", t->folder);
+    assert_string_equal(t->store->path, wanted);
+    assert_int_equal(mode_of(wanted, ""), 0600);
+    unsetenv("XDG_STATE_HOME");
+}
+
+static void test_a_newer_version_is_refused_and_left_alone(void **state)
+{
+    test_store *t = *state;
+
+    close_store(t);
+    test_store_run_sql(t, "PRAGMA user_version = 99");
+    assert_fails(t, open_again(t), DT_ERR_UNSUPPORTED, "a newer dtrun wrote it (version 99");
+    assert_null(t->store);
+    assert_int_equal(test_store_number(t, "PRAGMA user_version"), 99);
+}
+
+static void test_another_programs_database_is_refused_and_left_alone(void **state)
+{
+    test_store *t = *state;
+
+    close_store(t);
+    assert_int_equal(unlink(t->path), 0);
+    test_store_run_sql(t, "CREATE TABLE theirs (x); INSERT INTO theirs VALUES (42)");
+    assert_fails(t, open_again(t), DT_ERR_CORRUPT, "belongs to another program");
+    assert_int_equal(test_store_number(t, "SELECT x FROM theirs"), 42);
+    assert_int_equal(test_store_number(t, "SELECT count(*) FROM sqlite_schema"), 1);
+    assert_int_equal(
+        test_store_number(t, "SELECT journal_mode = 'delete' FROM pragma_journal_mode"), 1);
+}
+
+static void write_file(test_store *t, const void *bytes, size_t length)
+{
+    close_store(t);
+    assert_int_equal(unlink(t->path), 0);
+    assert_good(t, dt_file_write_atomic(t->path, bytes, length, 0600, &t->err));
+}
+
+static void test_a_file_that_is_no_database_is_refused(void **state)
+{
+    test_store *t = *state;
+    char text[8192];
+
+    memset(text, 'x', sizeof(text));
+    write_file(t, text, sizeof(text));
+    assert_fails(t, open_again(t), DT_ERR_CORRUPT, "is not a run store");
+    write_file(t, "short", 5);
+    assert_fails(t, open_again(t), DT_ERR_CORRUPT, "is not a run store");
+}
+
+static void test_an_empty_file_becomes_a_store(void **state)
+{
+    test_store *t = *state;
+
+    write_file(t, "", 0);
+    assert_good(t, open_again(t));
+    test_store_run(t, "aa", "n");
+}
+
+static void test_what_is_in_the_way_is_named(void **state)
+{
+    test_store *t = *state;
+    char path[160];
+
+    close_store(t);
+    assert_fails(t, dt_store_open(&t->store, t->folder, &t->err), DT_ERR_IO, "is not a file");
+    snprintf(path, sizeof(path), "%s/missing/store.db", t->folder);
+    assert_fails(t, dt_store_open(&t->store, path, &t->err), DT_ERR_IO, "No such file");
+    snprintf(path, sizeof(path), "%s/store.db", t->path);
+    assert_fails(t, dt_store_open(&t->store, path, &t->err), DT_ERR_IO, "Not a directory");
+}
+
+static void test_a_folder_of_somebody_else_is_named(void **state)
+{
+    test_store *t = *state;
+    int status;
+    pid_t child;
+
+    if (geteuid() != 0)
+        skip();
+    close_store(t);
+    child = fork();
+    if (child == 0) {
+        dt_error err = DT_ERROR_INIT;
+        dt_status st;
+
+        if (setuid(65534) != 0)
+            _exit(9);
+        st = dt_store_open(&t->store, t->path, &err);
+        _exit(st == DT_ERR_IO && strstr(err.message, "Permission denied") != NULL ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+/* Enough rows for a few hundred pages. */
+static void fill(test_store *t)
+{
+    char json[1024];
+    dt_store_event event = {.attempt = 1, .rank = -1, .kind = "k", .json = json};
+
+    memset(json, 'j', sizeof(json) - 1);
+    json[sizeof(json) - 1] = '\0';
+    test_store_run(t, "aa", "n");
+    assert_good(t, dt_store_begin(t->store, &t->err));
+    for (event.sequence = 0; event.sequence < 500; event.sequence++) {
+        assert_good(t, dt_store_event_add(t->store, "aa", &event, &t->err));
+        assert_good(t,
+                    dt_store_metric_add(t->store, "aa", 1, event.sequence, "loss", 1, 1, &t->err));
+    }
+    assert_good(t, dt_store_commit(t->store, &t->err));
+}
+
+/* Opens and reads all; the first status that is not good. */
+static dt_status read_all(test_store *t)
+{
+    dt_store_event *events;
+    dt_metric *points;
+    dt_status st = DT_OK;
+    int64_t count;
+    dt_run *runs;
+
+    DT_TRY(dt_store_open(&t->store, t->path, &t->err));
+    DT_TRY(dt_store_run_list(t->store, &runs, &count, -1, 0, &t->arena, &t->err));
+    DT_TRY(dt_store_event_list(t->store, &events, &count, "aa", 0, 0, &t->arena, &t->err));
+    DT_TRY(dt_store_metric_list(t->store, &points, &count, "aa", NULL, -1, 0, &t->arena, &t->err));
+out:
+    return st;
+}
+
+static void test_a_file_that_is_cut_short_is_called_damaged(void **state)
+{
+    test_store *t = *state;
+    struct stat info;
+
+    fill(t);
+    close_store(t);
+    assert_int_equal(stat(t->path, &info), 0);
+    assert_int_equal(truncate(t->path, info.st_size / 2), 0);
+    assert_fails(t, read_all(t), DT_ERR_CORRUPT, "is damaged");
+}
+
+static void test_overwritten_pages_never_do_worse_than_an_error(void **state)
+{
+    test_store *t = *state;
+    unsigned seed = 12345, errors = 0;
+    struct stat info;
+    char page[512];
+    dt_strbuf good;
+
+    fill(t);
+    close_store(t);
+    dt_strbuf_init(&good);
+    assert_good(t, dt_file_read(&good, t->path, 64u << 20, &t->err));
+    assert_int_equal(stat(t->path, &info), 0);
+    for (int round = 0; round < 40; round++) {
+        int fd;
+
+        assert_good(t, dt_file_write_atomic(t->path, good.data, good.length, 0600, &t->err));
+        fd = open(t->path, O_WRONLY);
+        for (size_t i = 0; i < sizeof(page); i++) {
+            seed = seed * 1103515245 + 12345;
+            page[i] = (char)(seed >> 16);
+        }
+        seed = seed * 1103515245 + 12345;
+        assert_int_equal(pwrite(fd, page, sizeof(page), (off_t)(seed >> 8) % info.st_size),
+                         sizeof(page));
+        close(fd);
+        errors += read_all(t) != DT_OK;
+        if (t->err.code != DT_OK) {
+            assert_true(t->err.code == DT_ERR_CORRUPT || t->err.code == DT_ERR_NOT_FOUND ||
+                        t->err.code == DT_ERR_UNSUPPORTED);
+            assert_true(t->err.message[0] != '\0');
+        }
+        dt_error_clear(&t->err);
+        close_store(t);
+        dt_arena_reset(&t->arena);
+    }
+    dt_strbuf_release(&good);
+    assert_true(errors > 10); /* most of such damage is seen */
+}
+
+static void test_network_file_systems_are_refused_by_name(void **state)
+{
+    assert_string_equal(dt_store_file_system_refused(0x6969, ""), "NFS");
+    assert_string_equal(dt_store_file_system_refused(0xFF534D42, ""), "CIFS");
+    assert_string_equal(dt_store_file_system_refused(0x0BD00BD0, ""), "Lustre");
+    assert_string_equal(dt_store_file_system_refused(0x65735546, "sshfs"), "sshfs");
+    assert_string_equal(dt_store_file_system_refused(0x65735546, ""), "FUSE");
+    assert_null(dt_store_file_system_refused(0x65735546, "fuse-overlayfs"));
+    assert_null(dt_store_file_system_refused(0xEF53, ""));     /* ext4 */
+    assert_null(dt_store_file_system_refused(0x01021994, "")); /* tmpfs */
+    assert_null(dt_store_file_system_refused(0x794C7630, "")); /* overlayfs */
+    assert_null(dt_store_file_system_refused(0x9123683E, "")); /* btrfs */
+}
+
+/* On a disk of its own of 600 KB: 0 good, 77 where none can be made. */
+static int full_disk_child(test_store *t)
+{
+    char json[4096], path[128];
+    dt_store_event event = {.attempt = 1, .rank = -1, .kind = "k", .json = json};
+    dt_error err = DT_ERROR_INIT;
+    int64_t stored = 0, count;
+    dt_store_event *events;
+    dt_status st = DT_OK;
+
+    if (unshare(geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) != 0 ||
+        mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("full", t->folder, "tmpfs", 0, "size=600k,mode=700") != 0)
+        return 77;
+    snprintf(path, sizeof(path), "%s/small.db", t->folder);
+    if (dt_store_open(&t->store, path, &err) != DT_OK)
+        return 1;
+    test_store_run(t, "aa", "n");
+    memset(json, 'j', sizeof(json) - 1);
+    json[sizeof(json) - 1] = '\0';
+    for (event.sequence = 0; event.sequence < 1000 && st == DT_OK; event.sequence++) {
+        if ((st = dt_store_begin(t->store, &err)) == DT_OK &&
+            (st = dt_store_event_add(t->store, "aa", &event, &err)) == DT_OK)
+            st = dt_store_commit(t->store, &err);
+        stored += st == DT_OK;
+        dt_store_rollback(t->store);
+    }
+    if (st != DT_ERR_IO || strstr(err.message, "is full") == NULL)
+        return 2;
+    dt_error_clear(&err);
+    /* what was committed is all there, and it can still be read */
+    if (dt_store_event_list(t->store, &events, &count, "aa", 0, 0, &t->arena, &err) != DT_OK)
+        return 3;
+    if (count != stored || stored < 10)
+        return 4;
+    dt_store_close(t->store);
+    return dt_store_open(&t->store, path, &err) == DT_OK || err.code == DT_ERR_IO ? 0 : 5;
+}
+
+static void test_a_full_disk_is_said_and_loses_nothing_that_was_committed(void **state)
+{
+    test_store *t = *state;
+    int status;
+    pid_t child;
+
+    close_store(t);
+    child = fork();
+    if (child == 0)
+        _exit(full_disk_child(t));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77)
+        skip();
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+#define WITH_STORE(f) cmocka_unit_test_setup_teardown(f, test_store_setup, test_store_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_STORE(test_nobody_else_may_read_it_whatever_the_umask),
+        WITH_STORE(test_it_is_in_wal_mode_with_the_version_of_the_newest_migration),
+        WITH_STORE(test_the_default_place_is_the_state_folder),
+        WITH_STORE(test_a_newer_version_is_refused_and_left_alone),
+        WITH_STORE(test_another_programs_database_is_refused_and_left_alone),
+        WITH_STORE(test_a_file_that_is_no_database_is_refused),
+        WITH_STORE(test_an_empty_file_becomes_a_store),
+        WITH_STORE(test_what_is_in_the_way_is_named),
+        WITH_STORE(test_a_folder_of_somebody_else_is_named),
+        WITH_STORE(test_a_file_that_is_cut_short_is_called_damaged),
+        WITH_STORE(test_overwritten_pages_never_do_worse_than_an_error),
+        cmocka_unit_test(test_network_file_systems_are_refused_by_name),
+        WITH_STORE(test_a_full_disk_is_said_and_loses_nothing_that_was_committed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
