@@ -317,22 +317,52 @@ static void test_dropout_keeps_the_share_that_it_should(void **state)
     harness_close(&h);
 }
 
-/* With a constant in place of every random number, the three sites of a block and the layers would
- * be dropped alike; the keys tell them apart. */
-static void test_every_dropout_site_has_its_own_key(void **state)
+/* What the dropout ops were called with, in order. */
+static struct {
+    dt_philox_key keys[16];
+    int count;
+} drawn;
+
+static dt_status record_dropout(dt_device *device, dt_tensor *y, const dt_tensor *x, double p,
+                                const dt_philox_key *key, dt_error *err)
 {
-    dt_batch batch = {.seed = 1, .step = 2, .micro_step = 3, .data_rank = 4};
-    static const dt_philox_op ops[] = {DT_PHILOX_DROPOUT_EMBEDDING, DT_PHILOX_DROPOUT_RESIDUAL,
-                                       DT_PHILOX_DROPOUT_MLP};
-    dt_philox_block seen[6];
+    assert_true(drawn.count < 16);
+    drawn.keys[drawn.count++] = *key;
+    return dt_ops_cpu.dropout_forward(device, y, x, p, key, err);
+}
 
-    for (int i = 0; i < 6; i++) {
-        dt_philox_key key = dt_gpt2_dropout_key(&batch, i / 3, ops[i % 3]);
+static void test_every_dropout_site_has_a_key_of_its_own_and_backward_draws_it_again(void **state)
+{
+    static const struct {
+        uint32_t layer, op;
+    } forward[5] = {{0, DT_PHILOX_DROPOUT_EMBEDDING},
+                    {0, DT_PHILOX_DROPOUT_RESIDUAL},
+                    {0, DT_PHILOX_DROPOUT_MLP},
+                    {1, DT_PHILOX_DROPOUT_RESIDUAL},
+                    {1, DT_PHILOX_DROPOUT_MLP}};
+    dt_model_config config = harness_config();
+    dt_ops recording;
+    harness h;
 
-        seen[i] = dt_philox_draw(&key, 0);
-        for (int j = 0; j < i; j++)
-            assert_memory_not_equal(&seen[i], &seen[j], sizeof *seen);
+    config.dropout = 0.1;
+    open_filled(&h, &config);
+    recording = *h.device.ops;
+    recording.dropout_forward = recording.dropout_backward = record_dropout;
+    h.device.ops = &recording;
+    drawn.count = 0;
+    harness_pass(&h, &h.batch, 1);
+    assert_int_equal(drawn.count, 10);
+    for (int i = 0; i < 10; i++) {
+        const dt_philox_key *key = &drawn.keys[i];
+        int site = i < 5 ? i : 9 - i;
+
+        assert_int_equal(key->layer, forward[site].layer);
+        assert_int_equal(key->op, forward[site].op);
+        assert_true(key->seed == h.batch.seed && key->step == h.batch.step);
+        assert_true(key->micro_step == h.batch.micro_step);
+        assert_true(key->data_rank == h.batch.data_rank);
     }
+    harness_close(&h);
 }
 
 static void test_a_repeated_pass_gives_the_same_bits(void **state)
@@ -445,7 +475,7 @@ int main(void)
         cmocka_unit_test(test_gradients_do_not_change_once_they_are_ready),
         cmocka_unit_test(test_dropout_is_the_same_for_the_same_key_and_another_for_another),
         cmocka_unit_test(test_dropout_keeps_the_share_that_it_should),
-        cmocka_unit_test(test_every_dropout_site_has_its_own_key),
+        cmocka_unit_test(test_every_dropout_site_has_a_key_of_its_own_and_backward_draws_it_again),
         cmocka_unit_test(test_a_repeated_pass_gives_the_same_bits),
         cmocka_unit_test(test_an_inference_model_gives_the_training_models_logits_and_loss),
         cmocka_unit_test(test_a_shorter_batch_gives_the_same_positions),

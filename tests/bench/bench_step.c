@@ -1,0 +1,311 @@
+/* bench_step: where the time of a training step goes, op by op.
+ *
+ *     bench_step char|124m [fp32|bf16 [threads [steps]]]
+ *
+ * A step is forward, backward, gradient norm and AdamW over random tokens in one process. Every op
+ * of the device's table is replaced by one that times it. Prints a line per op (calls and
+ * milliseconds a step, share of the step), then tokens/s and the FLOP rate by
+ * dt_model_flops_per_token; asserts nothing.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "engine/model/model.h"
+#include "engine/ops/ops.h"
+
+#include "base/banned.h"
+
+/* Every op: its name, its parameters after the device, its arguments. */
+#define OPS(X)                                                                                     \
+    X(embedding_forward,                                                                           \
+      (dt_device * d, dt_tensor * a, const dt_tensor *b, const dt_tensor *c, const dt_tensor *e,   \
+       dt_error *err),                                                                             \
+      (d, a, b, c, e, err))                                                                        \
+    X(embedding_backward,                                                                          \
+      (dt_device * d, dt_tensor * a, dt_tensor * b, const dt_tensor *c, const dt_tensor *e,        \
+       dt_error *err),                                                                             \
+      (d, a, b, c, e, err))                                                                        \
+    X(layernorm_forward,                                                                           \
+      (dt_device * d, dt_tensor * y, dt_tensor * mean, dt_tensor * rstd, const dt_tensor *x,       \
+       const dt_tensor *w, const dt_tensor *b, double eps, dt_error *err),                         \
+      (d, y, mean, rstd, x, w, b, eps, err))                                                       \
+    X(layernorm_backward,                                                                          \
+      (dt_device * d, dt_tensor * dx, dt_tensor * dw, dt_tensor * db, const dt_tensor *dy,         \
+       const dt_tensor *x, const dt_tensor *mean, const dt_tensor *rstd, const dt_tensor *w,       \
+       dt_error *err),                                                                             \
+      (d, dx, dw, db, dy, x, mean, rstd, w, err))                                                  \
+    X(matmul_forward,                                                                              \
+      (dt_device * d, dt_tensor * y, const dt_tensor *x, const dt_tensor *w, const dt_tensor *b,   \
+       dt_error *err),                                                                             \
+      (d, y, x, w, b, err))                                                                        \
+    X(matmul_backward_input,                                                                       \
+      (dt_device * d, dt_tensor * dx, const dt_tensor *dy, const dt_tensor *w, dt_error *err),     \
+      (d, dx, dy, w, err))                                                                         \
+    X(matmul_backward_weight,                                                                      \
+      (dt_device * d, dt_tensor * dw, dt_tensor * db, const dt_tensor *dy, const dt_tensor *x,     \
+       dt_error *err),                                                                             \
+      (d, dw, db, dy, x, err))                                                                     \
+    X(attention_forward,                                                                           \
+      (dt_device * d, dt_tensor * out, dt_tensor * lse, const dt_tensor *qkv, int64_t heads,       \
+       dt_error *err),                                                                             \
+      (d, out, lse, qkv, heads, err))                                                              \
+    X(attention_backward,                                                                          \
+      (dt_device * d, dt_tensor * dqkv, const dt_tensor *dout, const dt_tensor *qkv,               \
+       const dt_tensor *out, const dt_tensor *lse, int64_t heads, dt_error *err),                  \
+      (d, dqkv, dout, qkv, out, lse, heads, err))                                                  \
+    X(gelu_forward, (dt_device * d, dt_tensor * y, const dt_tensor *x, dt_error *err),             \
+      (d, y, x, err))                                                                              \
+    X(gelu_backward,                                                                               \
+      (dt_device * d, dt_tensor * dx, const dt_tensor *dy, const dt_tensor *x, dt_error *err),     \
+      (d, dx, dy, x, err))                                                                         \
+    X(residual_forward,                                                                            \
+      (dt_device * d, dt_tensor * y, const dt_tensor *a, const dt_tensor *b, dt_error *err),       \
+      (d, y, a, b, err))                                                                           \
+    X(cross_entropy_backward,                                                                      \
+      (dt_device * d, dt_tensor * losses, dt_tensor * logits, const dt_tensor *targets,            \
+       int64_t vocab, double scale, dt_error *err),                                                \
+      (d, losses, logits, targets, vocab, scale, err))                                             \
+    X(adamw_step,                                                                                  \
+      (dt_device * d, dt_tensor * param, dt_tensor * copy, dt_tensor * m, dt_tensor * v,           \
+       const dt_tensor *grad, const dt_adamw_args *args, dt_error *err),                           \
+      (d, param, copy, m, v, grad, args, err))                                                     \
+    X(sum_squares, (dt_device * d, double *out, const dt_tensor *x, dt_error *err),                \
+      (d, out, x, err))                                                                            \
+    X(sum, (dt_device * d, double *out, const dt_tensor *x, dt_error *err), (d, out, x, err))      \
+    X(cast, (dt_device * d, dt_tensor * out, const dt_tensor *x, dt_error *err), (d, out, x, err)) \
+    X(zero, (dt_device * d, dt_tensor * x, dt_error * err), (d, x, err))
+
+#define NAME_INDEX(op, params, args) OP_##op,
+enum { OPS(NAME_INDEX) OP_COUNT };
+#undef NAME_INDEX
+
+static struct {
+    const char *name;
+    double seconds;
+    long calls;
+} spent[OP_COUNT];
+static const dt_ops *real;
+
+#define TIMED(op, params, args)                                         \
+    static dt_status timed_##op params                                  \
+    {                                                                   \
+        double start = dt_clock_monotonic_seconds();                    \
+        dt_status st = real->op args;                                   \
+                                                                        \
+        spent[OP_##op].seconds += dt_clock_monotonic_seconds() - start; \
+        spent[OP_##op].calls++;                                         \
+        return st;                                                      \
+    }
+OPS(TIMED)
+
+/* The device's ops, timed; dropout is not part of these models and keeps its own. */
+static void time_ops(dt_device *device, dt_ops *table)
+{
+    real = device->ops;
+    *table = *real;
+#define PUT(op, params, args) \
+    table->op = timed_##op;   \
+    spent[OP_##op].name = #op;
+    OPS(PUT)
+    device->ops = table;
+}
+
+typedef struct storage {
+    void *weights, *values, *m, *v; /* weights are the values where the model is in fp32 */
+} storage;
+
+typedef struct subject {
+    dt_device device;
+    dt_ops table;
+    dt_model *model;
+    storage units[64];
+    dt_batch batch;
+} subject;
+
+static dt_status take(subject *s, void **out, int64_t elems, size_t elem_bytes, dt_error *err)
+{
+    return s->device.alloc(&s->device, out, (size_t)elems * elem_bytes, err);
+}
+
+static dt_status fill(subject *s, dt_error *err)
+{
+    dt_model *model = s->model;
+    dt_dtype dtype = model->config.dtype;
+    dt_status st = DT_OK;
+
+    for (int u = 0; u < model->unit_count; u++) {
+        int64_t elems = model->units[u].elems;
+        storage *unit = &s->units[u];
+        void *grads;
+
+        DT_TRY(take(s, &unit->values, elems, sizeof(float), err));
+        DT_TRY(take(s, &unit->m, elems, sizeof(float), err));
+        DT_TRY(take(s, &unit->v, elems, sizeof(float), err));
+        DT_TRY(take(s, &grads, elems, sizeof(float), err));
+        model->grads[u] = grads;
+        unit->weights = unit->values;
+        if (dtype != DT_F32)
+            DT_TRY(take(s, &unit->weights, elems, dt_dtype_bytes(dtype), err));
+        model->weights[u] = unit->weights;
+    }
+    for (int p = 0; p < model->param_count; p++) {
+        const dt_param *param = &model->params[p];
+        float *value = s->units[param->unit].values;
+
+        dt_model_init_param(value + param->offset_elems, model, p, 1);
+    }
+    for (int u = 0; u < model->unit_count && dtype != DT_F32; u++) {
+        dt_tensor weight = dt_tensor_1d(s->units[u].weights, dtype, model->units[u].elems);
+        dt_tensor value = dt_tensor_1d(s->units[u].values, DT_F32, model->units[u].elems);
+
+        DT_TRY(s->device.ops->cast(&s->device, &weight, &value, err));
+    }
+out:
+    return st;
+}
+
+static dt_status fill_batch(subject *s, dt_error *err)
+{
+    const dt_model_config *config = &s->model->config;
+    int64_t B = config->batch, T = config->tokens;
+    dt_philox_key key = {.seed = 1, .op = DT_PHILOX_SAMPLE};
+    void *tokens, *targets;
+    dt_status st = DT_OK;
+
+    DT_TRY(take(s, &tokens, B * T, sizeof(int32_t), err));
+    DT_TRY(take(s, &targets, B * T, sizeof(int32_t), err));
+    for (int64_t i = 0; i < B * T; i++) {
+        dt_philox_block draw = dt_philox_draw(&key, (uint64_t)i);
+
+        ((int32_t *)tokens)[i] = (int32_t)(draw.word[0] % (uint32_t)config->vocab);
+        ((int32_t *)targets)[i] = (int32_t)(draw.word[1] % (uint32_t)config->vocab);
+    }
+    s->batch.tokens = dt_tensor_2d(tokens, DT_I32, B, T);
+    s->batch.targets = dt_tensor_2d(targets, DT_I32, B, T);
+out:
+    return st;
+}
+
+static dt_status run_step(subject *s, int64_t step, double *loss, dt_error *err)
+{
+    dt_model *model = s->model;
+    const dt_ops *ops = s->device.ops;
+    double scale = 1.0 / (double)(model->config.batch * model->config.tokens), squares;
+    dt_adamw_args args = {.lr = 1e-4,
+                          .beta1 = 0.9,
+                          .beta2 = 0.99,
+                          .eps = 1e-8,
+                          .weight_decay = 0.1,
+                          .step = step,
+                          .grad_scale = 1};
+    dt_status st = DT_OK;
+
+    for (int u = 0; u < model->unit_count; u++) {
+        dt_tensor grads = dt_tensor_1d(model->grads[u], DT_F32, model->units[u].elems);
+
+        DT_TRY(ops->zero(&s->device, &grads, err));
+    }
+    DT_TRY(dt_model_forward_backward(model, &s->batch, scale, loss, err));
+    *loss *= scale;
+    for (int u = 0; u < model->unit_count; u++) {
+        int64_t elems = model->units[u].elems;
+        dt_tensor grads = dt_tensor_1d(model->grads[u], DT_F32, elems);
+        dt_tensor values = dt_tensor_1d(s->units[u].values, DT_F32, elems);
+        dt_tensor m = dt_tensor_1d(s->units[u].m, DT_F32, elems);
+        dt_tensor v = dt_tensor_1d(s->units[u].v, DT_F32, elems);
+        dt_tensor copy = dt_tensor_1d(NULL, model->config.dtype, elems);
+
+        if (model->config.dtype != DT_F32)
+            copy.data = s->units[u].weights;
+        DT_TRY(ops->sum_squares(&s->device, &squares, &grads, err));
+        DT_TRY(ops->adamw_step(&s->device, &values, &copy, &m, &v, &grads, &args, err));
+    }
+out:
+    return st;
+}
+
+static void print_profile(const dt_model *model, double seconds, long steps)
+{
+    const dt_model_config *config = &model->config;
+    double tokens = (double)(config->batch * config->tokens) * (double)steps, inside = 0;
+    double flops = dt_model_flops_per_token(config) * tokens;
+
+    printf("%-24s %7s %10s %7s\n", "op", "calls", "ms", "share");
+    for (int i = 0; i < OP_COUNT; i++) {
+        if (spent[i].calls == 0)
+            continue;
+        inside += spent[i].seconds;
+        printf("%-24s %7.0f %10.3f %6.1f%%\n", spent[i].name,
+               (double)spent[i].calls / (double)steps, 1e3 * spent[i].seconds / (double)steps,
+               100 * spent[i].seconds / seconds);
+    }
+    printf("%-24s %7s %10.3f %6.1f%%\n", "outside ops", "",
+           1e3 * (seconds - inside) / (double)steps, 100 * (seconds - inside) / seconds);
+    printf(
+        "step %.3f ms, %.0f tokens/s, %.3g FLOP/s (6 N + 12 L C T a token), activations %.1f MB\n",
+        1e3 * seconds / (double)steps, tokens / seconds, flops / seconds,
+        (double)model->activation_bytes / 1e6);
+}
+
+static dt_status bench(const dt_model_config *config, int threads, long steps, dt_error *err)
+{
+    static subject s; /* everything lives until the program ends */
+    double start, loss;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_device_open_cpu(&s.device, threads, err));
+    time_ops(&s.device, &s.table);
+    DT_TRY(dt_model_open(&s.model, config, &s.device, err));
+    DT_TRY(fill(&s, err));
+    DT_TRY(fill_batch(&s, err));
+    for (int64_t step = 1; step <= 2; step++) /* the first one makes the products ready */
+        DT_TRY(run_step(&s, step, &loss, err));
+    for (int i = 0; i < OP_COUNT; i++) {
+        spent[i].seconds = 0;
+        spent[i].calls = 0;
+    }
+    start = dt_clock_monotonic_seconds();
+    for (long step = 0; step < steps; step++)
+        DT_TRY(run_step(&s, 3 + step, &loss, err));
+    print_profile(s.model, dt_clock_monotonic_seconds() - start, steps);
+    printf("loss %.4f\n", loss);
+out:
+    return st;
+}
+
+int main(int argc, char **argv)
+{
+    dt_model_config character = {.layers = 4,
+                                 .heads = 4,
+                                 .embed = 128,
+                                 .vocab = 65,
+                                 .vocab_padded = 128,
+                                 .context = 64,
+                                 .batch = 12,
+                                 .tokens = 64};
+    dt_model_config small = {.layers = 12,
+                             .heads = 12,
+                             .embed = 768,
+                             .vocab = 50257,
+                             .vocab_padded = 50304,
+                             .context = 1024,
+                             .batch = 4,
+                             .tokens = 1024};
+    dt_model_config config = argc > 1 && strcmp(argv[1], "124m") == 0 ? small : character;
+    long steps = argc > 4 ? strtol(argv[4], NULL, 10) : config.layers == 4 ? 100 : 3;
+    int threads = argc > 3 ? (int)strtol(argv[3], NULL, 10) : 0;
+    dt_error err = DT_ERROR_INIT;
+
+    if (argc < 2 || argc > 5 || steps < 1) {
+        fprintf(stderr, "usage: bench_step char|124m [fp32|bf16 [threads [steps]]]\n");
+        return 2;
+    }
+    config.dtype = argc > 2 && strcmp(argv[2], "bf16") == 0 ? DT_BF16 : DT_F32;
+    if (bench(&config, threads, steps, &err)) {
+        fprintf(stderr, "bench_step: %s\n", err.message);
+        return 1;
+    }
+    return 0;
+}
