@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# What the engine cannot do it says: on its channel as an event, on stderr in words, exit code 1.
+# A checkpoint that cannot be written is survived until the last one.
+. "$(dirname "$0")/lib.sh"
+make_text 40
+failing() { # name status message field=value...
+    local name=$1 status=$2 message=$3 code=0
+    shift 3
+    plan "$name" "$@"
+    ranks 1 "$name" || code=$?
+    [ $code = 1 ] || fail "$name: exit $code"
+    grep -q "\"event\":\"failed\",\"status\":\"$status\"" "$work/$name.0" ||
+        fail "$name: no event of status $status: $(tail -n 1 "$work/$name.0")"
+    grep -q -- "$message" "$work/$name.0.err" || fail "$name: does not say '$message'"
+}
+failing no-data recipe "$work/none.txt" "data.train=[\"$work/none.txt\"]"
+head -c 20 "$work/text.txt" > "$work/short.txt"
+failing short-data recipe "$work/short.txt" "data.train=[\"$work/short.txt\"]"
+failing small-vocab recipe "model.vocab is 3" model.vocab=3
+failing no-memory recipe "activations" batch.sequences=60000 batch.tokens=4096
+failing diverged recipe "training has diverged" optimizer.lr=100 clip=0 schedule.steps=300 \
+    schedule.warmup_steps=0
+failing no-checkpoint not-found "$work/nowhere" "resume=$work/nowhere"
+
+# The folder of the checkpoints is a file: each save fails, training goes on to the last one.
+plan no-room schedule.steps=20 checkpoint.every=5
+: > "$work/no-room.ck"
+code=0
+ranks 1 no-room || code=$?
+[ $code = 1 ] || fail "a run without its last checkpoint exits $code"
+[ "$(grep -c '"event":"checkpoint_failed"' "$work/no-room.0")" = 3 ] || fail "not three failed saves"
+[ "$(grep -c '"learning_rate"' "$work/no-room.0")" = 20 ] || fail "training did not go on"
+
+refused() { # message, environment and arguments follow
+    local code=0 message=$1
+    shift
+    env "$@" > "$work/out" 2> "$work/refused.err" || code=$?
+    [ $code = 2 ] || fail "'$*' exits $code, not 2"
+    grep -q -- "$message" "$work/refused.err" || fail "'$*' does not say '$message'"
+}
+plan two ranks=2
+refused "RANK is '2'" RANK=2 "$bin/dtrun-engine" train --plan "$work/two.json"
+refused "RANK is 'x'" RANK=x "$bin/dtrun-engine" train --plan "$work/two.json"
+refused "DTRUN_CHANNEL is not set" RANK=0 "$bin/dtrun-engine" train --plan "$work/two.json"
+refused "DTRUN_CHANNEL is '77'" DTRUN_CHANNEL=77 "$bin/dtrun-engine" train --plan "$work/two.json"
+refused "--plan is missing" "$bin/dtrun-engine" train
+echo '{"plan": 1}' > "$work/bad.json"
+"$bin/dtrun-engine" train --plan "$work/bad.json" 2> "$work/refused.err" && fail "a bad plan is taken"
+grep -q "bad.json" "$work/refused.err" || fail "the bad plan is not named"

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Text from a checkpoint: as long as was asked for, past the context too; the same for a seed;
+# bad arguments are refused with exit code 2, bad checkpoints with 1.
+. "$(dirname "$0")/lib.sh"
+make_text 40
+train 2 run schedule.steps=60
+generate() { "$bin/dtrun-engine" generate --checkpoint "$work/run.ck/step-00000060" --threads 1 "$@"; }
+refused() { # code message arguments...
+    local code=0 wanted=$1 message=$2
+    shift 2
+    "$bin/dtrun-engine" "$@" > "$work/out" 2> "$work/refused.err" || code=$?
+    [ $code = "$wanted" ] || fail "'$*' exits $code, not $wanted"
+    grep -q -- "$message" "$work/refused.err" || fail "'$*' does not say '$message'"
+    [ ! -s "$work/out" ] || fail "'$*' prints something"
+}
+[ "$(generate --tokens 100 | wc -c)" = 101 ] || fail "not 100 characters and a line break"
+[ "$(generate --tokens 1 --temperature 0 | wc -c)" = 2 ] || fail "not one character"
+generate --prompt "the ship" --tokens 10 | head -c 8 | grep -qx "the ship" || fail "no prompt"
+[ "$(generate --prompt "the ship" --tokens 10 | wc -c)" -ge 19 ] || fail "nothing after the prompt"
+generate --tokens 200 --seed 5 > "$work/a"
+generate --tokens 200 --seed 5 > "$work/b"
+generate --tokens 200 --seed 6 > "$work/c"
+cmp "$work/a" "$work/b" || fail "a seed does not repeat"
+cmp -s "$work/a" "$work/c" && fail "another seed gives the same text"
+generate --tokens 50 --top-k 1 > "$work/a"
+generate --tokens 50 --temperature 0 > "$work/b"
+cmp "$work/a" "$work/b" || fail "the likeliest of 1 is not the likeliest"
+generate --json --prompt "the" --tokens 40 | grep -q '"step":60,"prompt":"the","text":".*","tokens":40' ||
+    fail "no JSON"
+checkpoint=$work/run.ck/step-00000060
+refused 2 "--checkpoint is missing" generate
+refused 2 "'--tokens' needs a value" generate --tokens
+refused 2 "--tokens is '0'" generate --checkpoint "$checkpoint" --tokens 0
+refused 2 "--temperature is 'nan'" generate --checkpoint "$checkpoint" --temperature nan
+refused 2 "unknown argument '--what'" generate --checkpoint "$checkpoint" --what
+refused 2 "unknown argument 'more'" generate --checkpoint "$checkpoint" more
+refused 2 "unknown command 'dance'" dance
+refused 2 "a command is missing"
+refused 2 "Z" generate --checkpoint "$checkpoint" --prompt "Z"
+refused 1 "$work/none" generate --checkpoint "$work/none"
+: > "$checkpoint/complete"
+refused 1 "$checkpoint" generate --checkpoint "$checkpoint"

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# A rank that is killed takes the others down within seconds, each with the reason: the
+# communicator is dead. Nobody hangs, nobody ends well.
+. "$(dirname "$0")/lib.sh"
+make_text 40
+check() { # killed world
+    local name=killed-$1-of-$2
+    plan "$name" "ranks=$2" schedule.steps=100000 evaluate.every=0
+    ranks "$2" "$name" --signal "$1:9:5" && fail "a run with a killed rank ends well"
+    while read -r rank code seconds; do
+        awk -v s="$seconds" 'BEGIN { exit !(s < 30) }' || fail "rank $rank lived $seconds s"
+        if [ "$rank" = "$1" ]; then
+            [ "$code" = 137 ] || fail "rank $rank was not killed: $code"
+        else
+            [ "$code" = 1 ] || fail "rank $rank exits $code"
+            grep -q '"event":"failed","status":"comm"' "$work/$name.$rank" ||
+                fail "rank $rank does not say why"
+            grep -q "rank $rank of $2" "$work/$name.$rank.err" || fail "rank $rank is silent"
+        fi
+    done < "$work/$name.exits"
+}
+check 1 2
+check 0 2
+check 1 3

@@ -1,0 +1,81 @@
+# lib: what the tests of several ranks share. Sourced; sets up $work, which goes when the test ends.
+set -euo pipefail
+bin=${DTRUN_BIN:?set DTRUN_BIN to the bin folder of a build}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export OMP_NUM_THREADS=1 DTRUN_LOG=warn
+
+fail() {
+    echo "FAILED: $*"
+    for log in "$work"/*.err; do
+        [ -s "$log" ] && { echo "--- ${log##*/}"; tail -n 20 "$log"; }
+    done
+    exit 1
+}
+
+# A text of about $1 kilobytes: words drawn by a generator of its own, so that the same text comes
+# out everywhere.
+make_text() {
+    awk -v bytes=$(($1 * 1024)) 'BEGIN {
+        count = split("the a ship sea wind captain and or of sailed over under bright dark storm " \
+                      "moon slowly never home again light sang told old young harbour", word, " ")
+        for (x = 7; length(line) + total < bytes;) {
+            x = (x * 1103515245 + 12345) % 2147483648
+            line = line word[int(x / 65536) % count + 1]
+            if (x % 13 == 0 || length(line) > 70) { print line "."; total += length(line) + 2; line = "" }
+            else line = line " "
+        }
+    }' > "$work/text.txt"
+}
+
+# plan NAME FIELD=VALUE...: a small model on that text; checkpoints go to $work/NAME.ck
+plan() {
+    local name=$1
+    shift
+    "$bin/dist_make_plan" "$work/$name.json" "$work/$name.ck" "data.train=[\"$work/text.txt\"]" \
+        model.layers=2 model.heads=4 model.embed=32 batch.sequences=4 batch.tokens=32 \
+        schedule.warmup_init_lr=0 schedule.steps=20 optimizer.lr=3e-3 schedule.warmup_steps=5 \
+        evaluate.every=0 log.every=1 threads=1 "$@"
+}
+
+# ranks W NAME [OPTION OF SPAWN...]: trains $work/NAME.json; events go to $work/NAME.RANK. The exit
+# code is that of the worst rank.
+ranks() {
+    local world=$1 name=$2
+    shift 2
+    "$bin/dist_spawn" --ranks "$world" --events "$work/$name" --timeout 100 "$@" -- \
+        "$bin/dtrun-engine" train --plan "$work/$name.json"
+}
+
+# train W NAME FIELD=VALUE...: plan, then run; it must end well.
+train() {
+    local world=$1 name=$2
+    shift 2
+    plan "$name" "ranks=$world" "$@"
+    ranks "$world" "$name" || fail "$name on $world ranks: exit $?"
+    grep -q '"event":"finished"' "$work/$name.0" || fail "$name has not finished"
+}
+
+# same_metric METRIC A B RELATIVE
+same_metric() {
+    "$bin/dist_compare" metrics "$1" "$work/$2.0" "$work/$3.0" "$4" ||
+        fail "$1 of $2 and $3 differ"
+}
+
+# same_tensors SUFFIX A B STEP RELATIVE: moments (.m, .v) of the checkpoints of A and B after STEP
+same_tensors() {
+    local file
+    file=$(printf 'step-%08d/optimizer-0.safetensors' "$4")
+    "$bin/dist_compare" tensors "$1" "$work/$2.ck/$file" "$work/$3.ck/$file" "$5" ||
+        fail "tensors '$1' of $2 and $3 differ after step $4"
+}
+
+# same_bits A B STEP: parameters and moments
+same_bits() {
+    local step kind
+    step=$(printf 'step-%08d' "$3")
+    for kind in model optimizer; do
+        cmp "$work/$1.ck/$step/$kind-0.safetensors" "$work/$2.ck/$step/$kind-0.safetensors" ||
+            fail "$1 and $2 differ after step $3"
+    done
+}
