@@ -98,7 +98,7 @@ void dt_agent_client_send(dt_agent *agent, json_t *message); /* takes; nothing w
 void dt_agent_client_close(dt_agent *agent);
 
 /* --- start.c */
-dt_status dt_agent_start(dt_agent *agent, const dt_command *command, dt_error *err);
+dt_status dt_agent_start(dt_agent *agent, const dt_agent_command *command, dt_error *err);
 
 /* --- rank.c */
 dt_status dt_agent_rank_follow(dt_agent_rank *rank, int channel, int out, int err_fd,

@@ -84,7 +84,7 @@ static void say_hello(dt_agent *agent)
                                    state_name(agent), "time_ms", (json_int_t)dt_clock_wall_ms()));
 }
 
-static dt_status do_attach(dt_agent *agent, const dt_command *command, dt_error *err)
+static dt_status do_attach(dt_agent *agent, const dt_agent_command *command, dt_error *err)
 {
     dt_status st;
 
@@ -112,17 +112,17 @@ static dt_status do_attach(dt_agent *agent, const dt_command *command, dt_error 
     return DT_OK;
 }
 
-static dt_status do_start(dt_agent *agent, const dt_command *command, dt_error *err)
+static dt_status do_start(dt_agent *agent, const dt_agent_command *command, dt_error *err)
 {
     return dt_agent_start(agent, command, err);
 }
 
-static dt_status do_rendezvous(dt_agent *agent, const dt_command *command, dt_error *err)
+static dt_status do_rendezvous(dt_agent *agent, const dt_agent_command *command, dt_error *err)
 {
     return dt_agent_rendezvous_answer(agent, command->name, command->values, err);
 }
 
-static dt_status do_signal(dt_agent *agent, const dt_command *command, dt_error *err)
+static dt_status do_signal(dt_agent *agent, const dt_agent_command *command, dt_error *err)
 {
     bool found = false;
 
@@ -137,14 +137,14 @@ static dt_status do_signal(dt_agent *agent, const dt_command *command, dt_error 
                  : DT_FAIL(err, DT_ERR_NOT_FOUND, "signal: no such rank is running on this node");
 }
 
-static dt_status do_stop(dt_agent *agent, const dt_command *command, dt_error *err)
+static dt_status do_stop(dt_agent *agent, const dt_agent_command *command, dt_error *err)
 {
     dt_agent_ending_begin(agent, command->grace_seconds, "stopped");
     dt_agent_ending_advance(agent);
     return DT_OK;
 }
 
-static dt_status do_ack(dt_agent *agent, const dt_command *command, dt_error *err)
+static dt_status do_ack(dt_agent *agent, const dt_agent_command *command, dt_error *err)
 {
     if (command->sequence > agent->journal.next_sequence)
         return DT_FAIL(err, DT_ERR_CORRUPT, "ack: %lld is beyond the end of the journal",
@@ -154,7 +154,7 @@ static dt_status do_ack(dt_agent *agent, const dt_command *command, dt_error *er
     return DT_OK;
 }
 
-static dt_status do_bye(dt_agent *agent, const dt_command *command, dt_error *err)
+static dt_status do_bye(dt_agent *agent, const dt_agent_command *command, dt_error *err)
 {
     if (agent->ending != DT_ENDING_DONE && agent->started)
         return DT_FAIL(err, DT_ERR_BUSY, "bye: the ranks are not released yet");
@@ -162,34 +162,34 @@ static dt_status do_bye(dt_agent *agent, const dt_command *command, dt_error *er
     return DT_OK;
 }
 
-static dt_status (*const actions[DT_COMMAND_KIND_COUNT])(dt_agent *, const dt_command *,
-                                                         dt_error *) = {
-    [DT_COMMAND_ATTACH] = do_attach,
-    [DT_COMMAND_START] = do_start,
-    [DT_COMMAND_RENDEZVOUS] = do_rendezvous,
-    [DT_COMMAND_SIGNAL] = do_signal,
-    [DT_COMMAND_STOP] = do_stop,
-    [DT_COMMAND_ACK] = do_ack,
-    [DT_COMMAND_BYE] = do_bye,
+static dt_status (*const actions[DT_AGENT_COMMAND_KIND_COUNT])(dt_agent *, const dt_agent_command *,
+                                                               dt_error *) = {
+    [DT_AGENT_COMMAND_ATTACH] = do_attach,
+    [DT_AGENT_COMMAND_START] = do_start,
+    [DT_AGENT_COMMAND_RENDEZVOUS] = do_rendezvous,
+    [DT_AGENT_COMMAND_SIGNAL] = do_signal,
+    [DT_AGENT_COMMAND_STOP] = do_stop,
+    [DT_AGENT_COMMAND_ACK] = do_ack,
+    [DT_AGENT_COMMAND_BYE] = do_bye,
 };
 
 static void on_line(void *context, const char *text, size_t length, bool cut)
 {
     dt_agent *agent = context;
     dt_error err = DT_ERROR_INIT;
-    dt_command command = {0};
+    dt_agent_command command = {0};
 
     if (cut) {
         refuse(agent, "a command longer than 1 MiB");
         return;
     }
-    if (dt_command_parse(&command, text, length, &err) == DT_OK) {
-        if (!agent->attached && command.kind != DT_COMMAND_ATTACH)
+    if (dt_agent_command_parse(&command, text, length, &err) == DT_OK) {
+        if (!agent->attached && command.kind != DT_AGENT_COMMAND_ATTACH)
             DT_FAIL(&err, DT_ERR_USAGE, "'attach' comes first");
         else
             actions[command.kind](agent, &command, &err);
     }
-    dt_command_release(&command);
+    dt_agent_command_release(&command);
     if (err.code != DT_OK)
         refuse(agent, err.message);
 }

@@ -27,7 +27,7 @@ static dt_status get_int(int64_t *out, const json_t *json, const char *key, int6
     return st == DT_OK ? check_range(*out, low, high, key, where, err) : st;
 }
 
-static dt_status parse_attach(dt_command *out, dt_error *err)
+static dt_status parse_attach(dt_agent_command *out, dt_error *err)
 {
     dt_status st;
 
@@ -49,7 +49,7 @@ static bool is_variable_name(const char *name)
     return true;
 }
 
-static dt_status parse_start(dt_command *out, dt_error *err)
+static dt_status parse_start(dt_agent_command *out, dt_error *err)
 {
     const char *name;
     json_t *value;
@@ -68,7 +68,7 @@ out:
     return st;
 }
 
-static dt_status parse_rendezvous(dt_command *out, dt_error *err)
+static dt_status parse_rendezvous(dt_agent_command *out, dt_error *err)
 {
     dt_status st;
     json_t *value;
@@ -82,7 +82,7 @@ out:
     return st;
 }
 
-static dt_status parse_signal(dt_command *out, dt_error *err)
+static dt_status parse_signal(dt_agent_command *out, dt_error *err)
 {
     dt_status st;
 
@@ -92,7 +92,7 @@ out:
     return st;
 }
 
-static dt_status parse_stop(dt_command *out, dt_error *err)
+static dt_status parse_stop(dt_agent_command *out, dt_error *err)
 {
     dt_status st;
 
@@ -104,30 +104,31 @@ out:
     return st;
 }
 
-static dt_status parse_ack(dt_command *out, dt_error *err)
+static dt_status parse_ack(dt_agent_command *out, dt_error *err)
 {
     return get_int(&out->sequence, out->json, "sequence", 0, INT64_MAX, "ack", err);
 }
 
-static dt_status parse_bye(dt_command *out, dt_error *err)
+static dt_status parse_bye(dt_agent_command *out, dt_error *err)
 {
     return DT_OK;
 }
 
 static const struct {
     const char *name;
-    dt_status (*parse)(dt_command *out, dt_error *err);
-} kinds[DT_COMMAND_KIND_COUNT] = {
-    [DT_COMMAND_ATTACH] = {"attach", parse_attach},
-    [DT_COMMAND_START] = {"start", parse_start},
-    [DT_COMMAND_RENDEZVOUS] = {"rendezvous", parse_rendezvous},
-    [DT_COMMAND_SIGNAL] = {"signal", parse_signal},
-    [DT_COMMAND_STOP] = {"stop", parse_stop},
-    [DT_COMMAND_ACK] = {"ack", parse_ack},
-    [DT_COMMAND_BYE] = {"bye", parse_bye},
+    dt_status (*parse)(dt_agent_command *out, dt_error *err);
+} kinds[DT_AGENT_COMMAND_KIND_COUNT] = {
+    [DT_AGENT_COMMAND_ATTACH] = {"attach", parse_attach},
+    [DT_AGENT_COMMAND_START] = {"start", parse_start},
+    [DT_AGENT_COMMAND_RENDEZVOUS] = {"rendezvous", parse_rendezvous},
+    [DT_AGENT_COMMAND_SIGNAL] = {"signal", parse_signal},
+    [DT_AGENT_COMMAND_STOP] = {"stop", parse_stop},
+    [DT_AGENT_COMMAND_ACK] = {"ack", parse_ack},
+    [DT_AGENT_COMMAND_BYE] = {"bye", parse_bye},
 };
 
-dt_status dt_command_parse(dt_command *out, const char *text, size_t length, dt_error *err)
+dt_status dt_agent_command_parse(dt_agent_command *out, const char *text, size_t length,
+                                 dt_error *err)
 {
     const char *name;
     dt_status st;
@@ -135,20 +136,20 @@ dt_status dt_command_parse(dt_command *out, const char *text, size_t length, dt_
     memset(out, 0, sizeof(*out));
     DT_TRY(dt_json_parse(&out->json, text, length, "command", err));
     DT_TRY(dt_json_get_string(&name, out->json, "command", "command", err));
-    for (int kind = 0; kind < DT_COMMAND_KIND_COUNT; kind++) {
+    for (int kind = 0; kind < DT_AGENT_COMMAND_KIND_COUNT; kind++) {
         if (strcmp(name, kinds[kind].name) != 0)
             continue;
-        out->kind = (dt_command_kind)kind;
+        out->kind = (dt_agent_command_kind)kind;
         DT_TRY(kinds[kind].parse(out, err));
         return DT_OK;
     }
     DT_THROW(err, DT_ERR_CORRUPT, "unknown command '%.64s'", name);
 out:
-    dt_command_release(out);
+    dt_agent_command_release(out);
     return st;
 }
 
-void dt_command_release(dt_command *command)
+void dt_agent_command_release(dt_agent_command *command)
 {
     json_decref(command->json);
     memset(command, 0, sizeof(*command));

@@ -8,19 +8,19 @@
 
 #include "base/json.h"
 
-typedef enum dt_command_kind {
-    DT_COMMAND_ATTACH,
-    DT_COMMAND_START,
-    DT_COMMAND_RENDEZVOUS,
-    DT_COMMAND_SIGNAL,
-    DT_COMMAND_STOP,
-    DT_COMMAND_ACK,
-    DT_COMMAND_BYE,
-    DT_COMMAND_KIND_COUNT
-} dt_command_kind;
+typedef enum dt_agent_command_kind {
+    DT_AGENT_COMMAND_ATTACH,
+    DT_AGENT_COMMAND_START,
+    DT_AGENT_COMMAND_RENDEZVOUS,
+    DT_AGENT_COMMAND_SIGNAL,
+    DT_AGENT_COMMAND_STOP,
+    DT_AGENT_COMMAND_ACK,
+    DT_AGENT_COMMAND_BYE,
+    DT_AGENT_COMMAND_KIND_COUNT
+} dt_agent_command_kind;
 
-typedef struct dt_command {
-    dt_command_kind kind;
+typedef struct dt_agent_command {
+    dt_agent_command_kind kind;
     json_t *json;
     int64_t protocol, attempt, from; /* attach */
     const char *run;
@@ -32,9 +32,10 @@ typedef struct dt_command {
     int64_t rank, signal; /* signal */
     double grace_seconds; /* stop */
     int64_t sequence;     /* ack */
-} dt_command;
+} dt_agent_command;
 
-dt_status dt_command_parse(dt_command *out, const char *text, size_t length, dt_error *err);
-void dt_command_release(dt_command *command); /* accepts one of zero bytes */
+dt_status dt_agent_command_parse(dt_agent_command *out, const char *text, size_t length,
+                                 dt_error *err);
+void dt_agent_command_release(dt_agent_command *command); /* accepts one of zero bytes */
 
 #endif

@@ -108,7 +108,8 @@ static void loop_release(dt_agent *agent)
     for (int64_t i = 0; i < agent->rank_count; i++)
         dt_agent_rank_release(&agent->ranks[i]);
     uv_walk(&agent->loop, close_handle, NULL);
-    uv_run(&agent->loop, UV_RUN_DEFAULT);
+    while (uv_run(&agent->loop, UV_RUN_DEFAULT) != 0)
+        ;
     uv_loop_close(&agent->loop);
 }
 

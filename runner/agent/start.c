@@ -111,7 +111,7 @@ static int64_t master_port(const char *run)
 }
 
 static void environment_for_node(dt_environment *out, const dt_agent *agent, const layout *world,
-                                 const dt_command *command)
+                                 const dt_agent_command *command)
 {
     const char *name;
     json_t *value;
@@ -157,7 +157,7 @@ out:
     return st;
 }
 
-dt_status dt_agent_start(dt_agent *agent, const dt_command *command, dt_error *err)
+dt_status dt_agent_start(dt_agent *agent, const dt_agent_command *command, dt_error *err)
 {
     dt_environment environment = {0};
     dt_strbuf plan;

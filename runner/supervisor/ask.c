@@ -1,0 +1,107 @@
+/* ask: a request to the supervisor of a run, over its control socket. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "runner/channel/socket.h"
+#include "runner/supervisor/supervisor.h"
+
+#include "base/banned.h"
+
+#define CONNECT_SECONDS 20.0 /* one that is in trouble with the store is back after a pause */
+#define ANSWER_SECONDS  40
+#define TRY_SECONDS     0.1
+
+/* *fd -1: the run has ended, there is nobody to ask. */
+static dt_status reach(int *fd, const char *run, const char *folder, dt_error *err)
+{
+    double deadline = dt_clock_monotonic_seconds() + CONNECT_SECONDS;
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st;
+
+    for (;;) {
+        st = dt_socket_connect(fd, folder, "control.sock", NULL);
+        if (st == DT_OK)
+            return DT_OK;
+        dt_error_clear(&problem);
+        st = dt_supervisor_start(run, &problem);
+        if (st == DT_ERR_USAGE)
+            return DT_OK;
+        if (st != DT_OK)
+            return DT_FAIL(err, st, "%s", problem.message);
+        if (dt_clock_monotonic_seconds() > deadline)
+            return DT_FAIL(err, DT_ERR_TIMEOUT,
+                           "the supervisor of run '%s' does not answer: see '%s/supervisor.log'",
+                           run, folder);
+        dt_clock_sleep_seconds(TRY_SECONDS);
+    }
+}
+
+static dt_status read_answer(dt_strbuf *out, int fd, dt_error *err)
+{
+    struct timeval patience = {.tv_sec = ANSWER_SECONDS};
+    char bytes[1024];
+    ssize_t got;
+
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    while (memchr(out->data, '\n', out->length) == NULL) {
+        got = read(fd, bytes, sizeof(bytes));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return DT_FAIL(err, got == 0 ? DT_ERR_IO : DT_ERR_TIMEOUT,
+                           "the supervisor did not answer: %s",
+                           got == 0 ? "it ended" : strerror(errno));
+        dt_strbuf_add(out, bytes, (size_t)got);
+    }
+    return DT_OK;
+}
+
+static dt_status exchange(int fd, const char *request, dt_error *err)
+{
+    json_t *answer = NULL;
+    const char *message;
+    dt_strbuf line;
+    dt_status st;
+
+    dt_strbuf_init(&line);
+    DT_TRY(dt_file_write_all(fd, request, strlen(request), err));
+    DT_TRY(read_answer(&line, fd, err));
+    DT_TRY(dt_json_parse(&answer, line.data, line.length, "answer", err));
+    if (json_is_true(json_object_get(answer, "ok")))
+        goto out;
+    DT_TRY(dt_json_get_string(&message, answer, "message", "answer", err));
+    DT_THROW(err, DT_ERR_IO, "%s", message);
+out:
+    json_decref(answer);
+    dt_strbuf_release(&line);
+    return st;
+}
+
+dt_status dt_supervisor_stop(const char *run, bool now, dt_error *err)
+{
+    const char *folder;
+    dt_arena arena;
+    dt_status st;
+    int fd = -1;
+
+    dt_arena_init(&arena, 0);
+    DT_TRY(dt_run_path(&folder, run, NULL, &arena, err));
+    DT_TRY(reach(&fd, run, folder, err));
+    if (fd >= 0)
+        DT_TRY(exchange(fd,
+                        now ? "{\"command\":\"stop\",\"now\":true}\n"
+                            : "{\"command\":\"stop\",\"now\":false}\n",
+                        err));
+out:
+    if (fd >= 0)
+        close(fd);
+    dt_arena_release(&arena);
+    return st;
+}

@@ -1,0 +1,262 @@
+/* load: everything that a supervisor must know, from the plan and the store.
+ *
+ * The rows say how far the journals are stored; the stored events, remembered in their order, give
+ * back what the supervisor before this one had in its memory.
+ */
+#define _GNU_SOURCE
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "recipes/plan.h"
+#include "runner/supervisor/supervisor.h"
+#include "runner/supervisor/supervisor_int.h"
+
+#include "base/banned.h"
+
+#define PLAN_MAX_BYTES ((size_t)16 << 20)
+
+static dt_status read_run(dt_session *session, const char *run, dt_error *err)
+{
+    dt_status st;
+    dt_run row;
+
+    DT_TRY(dt_store_run_find(session->store, &row, run, &session->arena, err));
+    if (strcmp(row.id, run) != 0)
+        DT_THROW(err, DT_ERR_NOT_FOUND, "no run has the id '%s'", run);
+    if (dt_run_state_is_terminal(row.state))
+        DT_THROW(err, DT_ERR_USAGE, "run '%s' has ended (%s): 'dtrun resume %s' goes on with it",
+                 run, dt_run_state_name(row.state), run);
+    session->run = row.id;
+    session->attempt = row.attempt;
+    session->state = row.state;
+    session->loss = session->valid_loss = session->tokens_per_second = NAN;
+    session->step = row.first_step_ms != 0 ? row.step : 0;
+    DT_TRY(dt_run_path(&session->folder, row.id, NULL, &session->arena, err));
+out:
+    return st;
+}
+
+static dt_status take(void *out, dt_session *session, int64_t count, size_t elem_bytes,
+                      dt_error *err)
+{
+    void *memory = dt_arena_alloc_array(&session->arena, (size_t)count, elem_bytes);
+
+    if (memory == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    memcpy(out, &memory, sizeof(memory));
+    return DT_OK;
+}
+
+static dt_status lay_out(dt_session *session, const dt_plan *plan, dt_error *err)
+{
+    dt_status st;
+
+    session->checkpoints = plan->directory;
+    session->grace_seconds = plan->recipe.grace_seconds;
+    DT_TRY(take(&session->ranks, session, plan->world_size, sizeof(session->ranks[0]), err));
+    DT_TRY(take(&session->nodes, session, plan->node_count, sizeof(session->nodes[0]), err));
+    session->world_size = plan->world_size;
+    session->node_count = plan->node_count;
+    for (int64_t i = 0; i < plan->world_size; i++) {
+        session->ranks[i].log = -1;
+        session->ranks[i].row = (dt_rank){.rank = i,
+                                          .node = plan->ranks[i].node,
+                                          .local_rank = plan->ranks[i].local_rank,
+                                          .device = plan->ranks[i].device,
+                                          .state = "waiting",
+                                          .exit_code = -1,
+                                          .exit_signal = -1};
+    }
+    for (int64_t i = 0; i < plan->node_count; i++) {
+        dt_supervised_node *node = &session->nodes[i];
+
+        node->session = session;
+        node->row = (dt_node){.node = i, .name = plan->node_names[i], .state = "connecting"};
+        node->target = (dt_transport_target){
+            .node = plan->node_names[i],
+            .run = session->run,
+            .attempt = session->attempt,
+            .node_index = i,
+            .here = dt_arena_printf(&session->arena, "%s/attempt-%lld/node-%lld", session->folder,
+                                    (long long)session->attempt, (long long)i)};
+        if (node->target.here == NULL)
+            DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    }
+    DT_TRY(dt_verdict_init(&session->verdict, session->world_size, err));
+out:
+    return st;
+}
+
+static dt_status read_plan(dt_session *session, dt_error *err)
+{
+    const char *path = dt_arena_printf(&session->arena, "%s/attempt-%lld/plan.json",
+                                       session->folder, (long long)session->attempt);
+    dt_status st;
+    dt_plan plan;
+
+    if (path == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    DT_TRY(dt_json_read(&session->plan, path, PLAN_MAX_BYTES, err));
+    DT_TRY(dt_plan_from_json(&plan, session->plan, &session->arena, err));
+    if (strcmp(plan.run, session->run) != 0 || plan.attempt != session->attempt)
+        DT_THROW(err, DT_ERR_CORRUPT, "it is for run '%s', attempt %lld", plan.run,
+                 (long long)plan.attempt);
+    DT_TRY(lay_out(session, &plan, err));
+out:
+    if (st != DT_OK)
+        dt_error_prefix(err, "the plan '%s'", path);
+    return st;
+}
+
+/* The rows of this attempt; where there are none, the logs go on where the last attempt ended. */
+static dt_status read_ranks(dt_session *session, int64_t attempt, bool logs_only, dt_error *err)
+{
+    dt_rank *rows;
+    int64_t count;
+    dt_status st;
+
+    DT_TRY(dt_store_rank_list(session->store, &rows, &count, session->run, attempt, &session->arena,
+                              err));
+    for (int64_t i = 0; i < count; i++) {
+        int64_t rank = rows[i].rank;
+
+        if (rank >= session->world_size)
+            continue;
+        if (!logs_only)
+            session->ranks[rank].row = rows[i];
+        if (!logs_only || session->ranks[rank].row.log_bytes == 0)
+            session->ranks[rank].row.log_bytes = rows[i].log_bytes;
+    }
+out:
+    return st;
+}
+
+static dt_status read_rows(dt_session *session, dt_error *err)
+{
+    dt_node *rows;
+    int64_t count;
+    dt_status st;
+
+    DT_TRY(dt_store_node_list(session->store, &rows, &count, session->run, session->attempt,
+                              &session->arena, err));
+    for (int64_t i = 0; i < count; i++)
+        if (rows[i].node < session->node_count)
+            session->nodes[rows[i].node].row = rows[i];
+    if (count > 0) {
+        DT_TRY(read_ranks(session, session->attempt, false, err));
+        return DT_OK;
+    }
+    for (int64_t before = session->attempt - 1; before >= 1; before--)
+        DT_TRY(read_ranks(session, before, true, err));
+    DT_TRY(dt_store_begin(session->store, err));
+    session->in_transaction = true;
+    for (int64_t i = 0; i < session->node_count; i++)
+        session->nodes[i].changed = true;
+    for (int64_t i = 0; i < session->world_size; i++)
+        session->ranks[i].changed = true;
+    DT_TRY(dt_follow_commit(session, err));
+out:
+    return st;
+}
+
+static void remember_own(dt_session *session, const dt_store_event *event)
+{
+    json_t *json = NULL;
+    const char *text;
+
+    if (dt_json_parse(&json, event->json, strlen(event->json), "event", NULL) != DT_OK)
+        return;
+    if (strcmp(event->kind, "stop") == 0) {
+        session->verdict.stop_asked = true;
+        session->stop_now = session->stop_now || json_is_true(json_object_get(json, "now"));
+    }
+    if (strcmp(event->kind, "lost") == 0 &&
+        dt_json_get_string(&text, json, "message", "event", NULL) == DT_OK)
+        dt_verdict_system_failed(&session->verdict, text, event->time_ms);
+    json_decref(json);
+}
+
+static dt_status read_events(dt_session *session, dt_error *err)
+{
+    dt_store_event *events;
+    int64_t count;
+    dt_status st;
+
+    DT_TRY(dt_store_event_list(session->store, &events, &count, session->run, 0, 0, &session->arena,
+                               err));
+    for (int64_t i = 0; i < count; i++) {
+        dt_message message;
+
+        if (events[i].attempt != session->attempt)
+            continue;
+        if (events[i].node < 0) {
+            remember_own(session, &events[i]);
+        } else if (events[i].node < session->node_count &&
+                   dt_message_parse(&message, events[i].json, strlen(events[i].json),
+                                    session->world_size, NULL) == DT_OK) {
+            dt_follow_remember(&session->nodes[events[i].node], &message);
+            dt_message_release(&message);
+        }
+    }
+out:
+    return st;
+}
+
+dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
+{
+    dt_status st;
+
+    memset(session, 0, sizeof(*session));
+    dt_arena_init(&session->arena, 0);
+    session->offers = json_object();
+    uv_loop_init(&session->loop);
+    uv_timer_init(&session->loop, &session->leave);
+    session->leave.data = session;
+    DT_TRY(dt_store_open(&session->store, NULL, err));
+    DT_TRY(read_run(session, run, err));
+    st = read_plan(session, err);
+    if (st != DT_OK) { /* no supervisor will ever do better */
+        dt_store_run_set_state(session->store, session->run, DT_RUN_FAILED, DT_VERDICT_SYSTEM,
+                               err != NULL ? err->message : "", dt_clock_wall_ms(), NULL);
+        goto out;
+    }
+    DT_TRY(read_rows(session, err));
+    DT_TRY(read_events(session, err));
+out:
+    return st;
+}
+
+static void close_handle(uv_handle_t *handle, void *unused)
+{
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+void dt_session_unload(dt_session *session)
+{
+    for (int64_t i = 0; i < session->node_count; i++) {
+        dt_node_disconnect(&session->nodes[i]);
+        if (session->nodes[i].retry_open)
+            uv_close((uv_handle_t *)&session->nodes[i].retry, NULL);
+    }
+    for (int64_t i = 0; i < session->world_size; i++)
+        if (session->ranks[i].log >= 0)
+            close(session->ranks[i].log);
+    dt_control_close_all(session);
+    dt_listener_close(session->listener);
+    close_handle((uv_handle_t *)&session->leave, NULL);
+    while (uv_run(&session->loop, UV_RUN_DEFAULT) != 0)
+        ; /* until the bridges are buried */
+    uv_loop_close(&session->loop);
+    dt_follow_rollback(session);
+    dt_store_close(session->store);
+    dt_verdict_release(&session->verdict);
+    json_decref(session->plan);
+    json_decref(session->offers);
+    dt_arena_release(&session->arena);
+}

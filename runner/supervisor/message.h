@@ -1,0 +1,55 @@
+/* message: one line from an agent, checked (runner/PROTOCOL.md, "Events").
+ *
+ * Ownership  `json` holds everything; release gives it back
+ * Errors     DT_ERR_CORRUPT: the connection is closed, never the run
+ */
+#ifndef DT_SUPERVISOR_MESSAGE_H
+#define DT_SUPERVISOR_MESSAGE_H
+
+#include <stdbool.h>
+
+#include "base/json.h"
+
+typedef enum dt_message_kind {
+    /* numbered, from the journal */
+    DT_MESSAGE_STARTED,
+    DT_MESSAGE_READY,
+    DT_MESSAGE_MEMORY,
+    DT_MESSAGE_METRICS,
+    DT_MESSAGE_PHASE,
+    DT_MESSAGE_CHECKPOINT,
+    DT_MESSAGE_CHECKPOINT_FAILED,
+    DT_MESSAGE_SAMPLE,
+    DT_MESSAGE_FAILED,
+    DT_MESSAGE_FINISHED,
+    DT_MESSAGE_LOG,
+    DT_MESSAGE_EXITED,
+    DT_MESSAGE_STOPPING,
+    DT_MESSAGE_RELEASED,
+    /* not numbered */
+    DT_MESSAGE_HELLO,
+    DT_MESSAGE_RENDEZVOUS,
+    DT_MESSAGE_ALIVE,
+    DT_MESSAGE_ERROR,
+    DT_MESSAGE_KIND_COUNT
+} dt_message_kind;
+
+typedef struct dt_message {
+    dt_message_kind kind;
+    const char *name; /* of the kind; static */
+    json_t *json;
+    bool numbered;
+    int64_t sequence, time_ms; /* where numbered */
+    int64_t rank;              /* -1: none */
+} dt_message;
+
+dt_status dt_message_parse(dt_message *out, const char *text, size_t length, int64_t world_size,
+                           dt_error *err);
+void dt_message_release(dt_message *message); /* accepts one of zero bytes */
+
+/* Fields that parse has checked. */
+const char *dt_message_string(const dt_message *message, const char *key); /* "" where missing */
+int64_t dt_message_int(const dt_message *message, const char *key, int64_t fallback);
+double dt_message_number(const dt_message *message, const char *key); /* NaN where missing */
+
+#endif

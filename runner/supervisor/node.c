@@ -1,0 +1,368 @@
+/* node: the connection to one agent, made again for as long as there is hope.
+ *
+ * A transport's command (dtrun-agent connect, over whatever reaches the node) has one end of a
+ * socket pair as stdin and stdout. When it ends, or nothing is heard, the next one is started
+ * after a back-off. An agent that was lost is started anew by it, ends what it finds, and says so.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "runner/channel/protocol.h"
+#include "runner/supervisor/state.h"
+
+#include "base/banned.h"
+
+#define LOOK_EVERY_MS         1000
+#define BACKOFF_FIRST_MS      100
+#define BACKOFF_MOST_MS       5000
+#define HOPE_FRESH_SECONDS    10.0 /* nothing was started there yet */
+#define HOPE_STOPPING_SECONDS 20.0
+#define HOPE_RUNNING_SECONDS  60.0
+#define PROBLEM_LINE_BYTES    400
+
+struct dt_connection {
+    uv_process_t process;
+    dt_supervised_node *node; /* NULL: let go of */
+    dt_stream *stream, *problems;
+};
+
+void dt_node_send(dt_supervised_node *node, json_t *command)
+{
+    dt_strbuf line;
+
+    if (node->connection != NULL) {
+        dt_strbuf_init(&line);
+        dt_json_write(&line, command);
+        dt_strbuf_add_char(&line, '\n');
+        dt_stream_send(node->connection->stream, line.data, line.length);
+        dt_strbuf_release(&line);
+    }
+    json_decref(command);
+}
+
+/* --- what the agent says */
+
+/* The row's state outside of what its journal tells. */
+static void show_state(dt_supervised_node *node, const char *state)
+{
+    dt_session *session = node->session;
+    dt_error err = DT_ERROR_INIT;
+    dt_status st;
+
+    node->row.state = state;
+    st = dt_store_node_set(session->store, session->run, session->attempt, &node->row, &err);
+    if (st != DT_OK)
+        dt_session_trouble(session, st, &err);
+}
+
+static void on_hello(dt_supervised_node *node, const dt_message *message)
+{
+    if (dt_message_int(message, "protocol", 0) != DT_PROTOCOL_VERSION) {
+        dt_node_reconnect(node, "its agent is of another version");
+        return;
+    }
+    node->attached = true;
+    node->tries = 0;
+    node->idle = strcmp(dt_message_string(message, "state"), "idle") == 0;
+    if (!node->released)
+        show_state(node, node->idle ? "ready" : "running");
+    dt_log_info("%s: attached, %s", node->row.name, dt_message_string(message, "state"));
+    dt_state_take(node->session, DT_EVENT_ATTACHED, node);
+}
+
+static void on_error(dt_supervised_node *node, const dt_message *message)
+{
+    const char *text = dt_message_string(message, "message");
+
+    dt_log_warn("%s: the agent says: %s", node->row.name, text);
+    if (!node->attached)
+        dt_node_reconnect(node, text);
+}
+
+static void on_message(dt_supervised_node *node, const dt_message *message)
+{
+    dt_session *session = node->session;
+    dt_error err = DT_ERROR_INIT;
+    char gap[128];
+    dt_status st;
+
+    if (message->kind == DT_MESSAGE_HELLO) {
+        on_hello(node, message);
+    } else if (message->kind == DT_MESSAGE_ERROR) {
+        on_error(node, message);
+    } else if (!node->attached) {
+        dt_node_reconnect(node, "its agent spoke before it said hello");
+    } else if (message->kind == DT_MESSAGE_RENDEZVOUS) {
+        dt_rendezvous_offer(session, message);
+    } else if (message->numbered && message->sequence > node->row.acknowledged) {
+        snprintf(gap, sizeof(gap), "its journal goes on with event %lld where %lld is next",
+                 (long long)message->sequence, (long long)node->row.acknowledged);
+        dt_node_reconnect(node, gap);
+    } else if (message->numbered) {
+        st = dt_follow_event(node, message, &err);
+        if (st != DT_OK)
+            dt_session_trouble(session, st, &err);
+    }
+}
+
+static void on_line(void *context, const char *text, size_t length, bool cut)
+{
+    dt_connection *connection = context;
+    dt_supervised_node *node = connection->node;
+    dt_error err = DT_ERROR_INIT;
+    dt_message message;
+
+    if (node->session->trouble != DT_OK)
+        return;
+    node->heard_seconds = dt_clock_monotonic_seconds();
+    if (cut) {
+        dt_node_reconnect(node, "its agent sent a line longer than 1 MiB");
+    } else if (dt_message_parse(&message, text, length, node->session->world_size, &err) != DT_OK) {
+        dt_node_reconnect(node, err.message);
+    } else {
+        on_message(node, &message);
+        dt_message_release(&message);
+    }
+}
+
+static void on_batch(void *context)
+{
+    dt_connection *connection = context;
+    dt_session *session = connection->node->session;
+    dt_error err = DT_ERROR_INIT;
+    dt_status st;
+
+    if (session->trouble != DT_OK)
+        return;
+    st = dt_follow_commit(session, &err);
+    if (st != DT_OK)
+        dt_session_trouble(session, st, &err);
+    else
+        dt_state_consider(session);
+}
+
+static void on_ended(void *context, const char *why)
+{
+    dt_connection *connection = context;
+    dt_supervised_node *node = connection->node;
+
+    if (connection->problems != NULL)
+        dt_stream_drain(connection->problems, 65536);
+    dt_node_reconnect(node, node->problem[0] != '\0' ? node->problem : why);
+}
+
+/* The command's stderr: why a node cannot be reached. */
+static void on_problem_line(void *context, const char *text, size_t length, bool cut)
+{
+    dt_connection *connection = context;
+
+    snprintf(connection->node->problem, sizeof(connection->node->problem), "%.*s", (int)length,
+             text);
+}
+
+static void on_problem_end(void *context, const char *why)
+{
+    dt_connection *connection = context;
+
+    dt_stream_close(connection->problems);
+    connection->problems = NULL;
+}
+
+/* --- the connection's life */
+
+static void on_process_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+/* The streams tell what this means; here it is only buried. */
+static void on_process_exit(uv_process_t *process, int64_t code, int number)
+{
+    dt_connection *connection = process->data;
+
+    if (connection->node == NULL)
+        uv_close((uv_handle_t *)process, on_process_closed);
+}
+
+void dt_node_disconnect(dt_supervised_node *node)
+{
+    dt_connection *connection = node->connection;
+
+    node->connection = NULL;
+    node->attached = false;
+    if (connection == NULL)
+        return;
+    dt_stream_close(connection->stream);
+    dt_stream_close(connection->problems);
+    connection->node = NULL;
+    if (!uv_is_active((uv_handle_t *)&connection->process) ||
+        uv_process_kill(&connection->process, SIGKILL) != 0)
+        uv_close((uv_handle_t *)&connection->process, on_process_closed);
+}
+
+static dt_status spawn(dt_connection *connection, const char **argv, int channel, int problems,
+                       dt_error *err)
+{
+    uv_stdio_container_t stdio[3] = {
+        {.flags = UV_INHERIT_FD, .data.fd = channel},
+        {.flags = UV_INHERIT_FD, .data.fd = channel},
+        {.flags = UV_INHERIT_FD, .data.fd = problems},
+    };
+    uv_process_options_t options = {
+        .exit_cb = on_process_exit,
+        .file = argv[0],
+        .args = (char **)argv,
+        .stdio_count = 3,
+        .stdio = stdio,
+    };
+    int problem = uv_spawn(&connection->node->session->loop, &connection->process, &options);
+
+    connection->process.data = connection;
+    return problem == 0
+               ? DT_OK
+               : DT_FAIL(err, DT_ERR_IO, "cannot run '%s': %s", argv[0], uv_strerror(problem));
+}
+
+static dt_status make_connection(dt_supervised_node *node, dt_error *err)
+{
+    static const dt_stream_calls calls = {.line = on_line, .batch = on_batch, .ended = on_ended};
+    static const dt_stream_calls problem_calls = {.line = on_problem_line, .ended = on_problem_end};
+    dt_session *session = node->session;
+    int channel[2] = {-1, -1}, problems[2] = {-1, -1};
+    dt_connection *connection;
+    dt_arena arena;
+    const char **argv;
+    dt_status st;
+
+    dt_arena_init(&arena, 0);
+    connection = calloc(1, sizeof(*connection));
+    DT_ASSERT(connection != NULL);
+    connection->node = node;
+    connection->process.data = connection;
+    DT_TRY(dt_transport_find(&node->transport, node->row.name, err));
+    DT_TRY(node->transport->command(&argv, &node->target, &arena, err));
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channel) != 0 ||
+        pipe2(problems, O_CLOEXEC) != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot make the pipes to a node: %s", strerror(errno));
+    node->connection = connection; /* from here on dt_node_disconnect cleans up */
+    connection = NULL;
+    st = spawn(node->connection, argv, channel[1], problems[1], err);
+    if (st == DT_OK) {
+        st = dt_stream_open(&node->connection->stream, &session->loop, channel[0],
+                            DT_PROTOCOL_MAX_LINE_BYTES, &calls, node->connection, err);
+        channel[0] = -1;
+    }
+    if (st == DT_OK) {
+        st = dt_stream_open(&node->connection->problems, &session->loop, problems[0],
+                            PROBLEM_LINE_BYTES, &problem_calls, node->connection, err);
+        problems[0] = -1;
+    }
+out:
+    for (int i = 0; i < 2; i++) {
+        if (channel[i] >= 0)
+            close(channel[i]);
+        if (problems[i] >= 0)
+            close(problems[i]);
+    }
+    free(connection);
+    dt_arena_release(&arena);
+    return st;
+}
+
+/* --- trying again, and giving up */
+
+static bool anything_started(const dt_supervised_node *node)
+{
+    for (int64_t i = 0; i < node->session->world_size; i++)
+        if (node->session->ranks[i].row.node == node->row.node &&
+            node->session->ranks[i].row.pid != 0)
+            return true;
+    return false;
+}
+
+static void give_up(dt_supervised_node *node)
+{
+    char why[sizeof(node->problem)];
+    bool started = anything_started(node);
+
+    memcpy(why, node->problem, sizeof(why));
+    snprintf(node->problem, sizeof(node->problem), "the agent on %s cannot be had: %.400s%s",
+             node->row.name, why, started ? " (its ranks may still be there)" : "");
+    node->given_up = true;
+    show_state(node, "lost");
+    dt_state_take(node->session, DT_EVENT_LOST, node);
+    dt_state_consider(node->session);
+}
+
+static void on_retry(uv_timer_t *timer)
+{
+    dt_supervised_node *node = timer->data;
+    double silent = dt_clock_monotonic_seconds() - node->heard_seconds;
+
+    if (node->session->trouble != DT_OK || node->given_up)
+        return;
+    if (node->connection == NULL)
+        dt_node_connect(node);
+    else if (silent > DT_PROTOCOL_SILENT_SECONDS * (node->tries + 1))
+        dt_node_reconnect(node, "nothing was heard from it");
+}
+
+void dt_node_reconnect(dt_supervised_node *node, const char *why)
+{
+    dt_session *session = node->session;
+    double hope = session->state == DT_RUN_STOPPING ? HOPE_STOPPING_SECONDS : HOPE_RUNNING_SECONDS;
+    int64_t wait_ms = BACKOFF_FIRST_MS << (node->tries < 8 ? node->tries : 8);
+
+    dt_node_disconnect(node);
+    if (session->leaving) {
+        dt_session_leave(session);
+        return;
+    }
+    if (node->given_up)
+        return;
+    if (why != node->problem)
+        snprintf(node->problem, sizeof(node->problem), "%s", why);
+    dt_log_warn("%s: %s", node->row.name, node->problem);
+    if (!anything_started(node) && !node->idle)
+        hope = HOPE_FRESH_SECONDS;
+    node->tries++;
+    if (dt_clock_monotonic_seconds() - node->heard_seconds > hope) {
+        give_up(node);
+        return;
+    }
+    uv_timer_start(&node->retry, on_retry,
+                   (uint64_t)(wait_ms < BACKOFF_MOST_MS ? wait_ms : BACKOFF_MOST_MS),
+                   LOOK_EVERY_MS);
+}
+
+void dt_node_connect(dt_supervised_node *node)
+{
+    dt_session *session = node->session;
+    dt_error err = DT_ERROR_INIT;
+
+    if (!node->retry_open) {
+        uv_timer_init(&session->loop, &node->retry);
+        node->retry.data = node;
+        node->retry_open = true;
+        node->heard_seconds = dt_clock_monotonic_seconds();
+    }
+    node->problem[0] = '\0';
+    if (make_connection(node, &err) != DT_OK) {
+        dt_node_reconnect(node, err.message);
+        return;
+    }
+    uv_timer_start(&node->retry, on_retry, LOOK_EVERY_MS, LOOK_EVERY_MS);
+    dt_node_send(node, json_pack("{s:s, s:i, s:s, s:I, s:I}", "command", "attach", "protocol",
+                                 DT_PROTOCOL_VERSION, "run", session->run, "attempt",
+                                 (json_int_t)session->attempt, "from",
+                                 (json_int_t)node->row.acknowledged));
+}

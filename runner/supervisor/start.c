@@ -1,0 +1,62 @@
+/* start: a supervisor for a run, from whatever command found it without one. */
+#define _GNU_SOURCE
+#include <limits.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "runner/channel/detach.h"
+#include "runner/channel/socket.h"
+#include "runner/supervisor/supervisor.h"
+
+#include "base/banned.h"
+
+#define READY_SECONDS 30.0
+
+dt_status dt_supervisor_start(const char *run, dt_error *err)
+{
+    const char *const argv[] = {"/proc/self/exe", "supervise", run, NULL};
+    dt_error problem = DT_ERROR_INIT;
+    const char *folder, *log;
+    dt_arena arena;
+    dt_status st;
+
+    dt_arena_init(&arena, 0);
+    DT_TRY(dt_run_path(&folder, run, NULL, &arena, err));
+    DT_TRY(dt_file_make_dirs(folder, 0700, err));
+    DT_TRY(dt_run_path(&log, run, "supervisor.log", &arena, err));
+    st = dt_detach_start(argv, log, READY_SECONDS, &problem);
+    if (st == DT_ERR_BUSY)
+        st = DT_OK; /* somebody else was quicker */
+    else if (st != DT_OK)
+        DT_THROW(err, st, "%s", problem.message);
+out:
+    dt_arena_release(&arena);
+    return st;
+}
+
+dt_status dt_supervisor_ensure(const dt_run *run, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    const char *folder;
+    dt_arena arena;
+    dt_status st;
+    int fd = -1;
+
+    if (dt_run_state_is_terminal(run->state))
+        return DT_OK;
+    dt_arena_init(&arena, 0);
+    DT_TRY(dt_run_path(&folder, run->id, NULL, &arena, err));
+    st = dt_socket_connect(&fd, folder, "control.sock", NULL);
+    if (st == DT_OK) {
+        close(fd);
+        goto out;
+    }
+    st = dt_supervisor_start(run->id, &problem);
+    if (st == DT_ERR_USAGE)
+        st = DT_OK; /* it has ended since the row was read */
+    else if (st != DT_OK)
+        DT_THROW(err, st, "%s", problem.message);
+out:
+    dt_arena_release(&arena);
+    return st;
+}

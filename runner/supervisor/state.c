@@ -1,0 +1,93 @@
+#define _GNU_SOURCE
+#include "runner/supervisor/state.h"
+
+#include "base/log.h"
+
+#include "base/banned.h"
+
+static dt_state_fn *const table[DT_RUN_STATE_COUNT][DT_STATE_EVENT_COUNT] = {
+    [DT_RUN_QUEUED] =
+        {
+            [DT_EVENT_BEGIN] = dt_action_prepare,
+        },
+    [DT_RUN_PREPARING] =
+        {
+            [DT_EVENT_BEGIN] = dt_action_connect,
+            [DT_EVENT_ATTACHED] = dt_action_start_if_all,
+            [DT_EVENT_LOST] = dt_action_end_ranks,
+            [DT_EVENT_STOP] = dt_action_end_ranks,
+        },
+    [DT_RUN_STARTING] =
+        {
+            [DT_EVENT_BEGIN] = dt_action_connect,
+            [DT_EVENT_ATTACHED] = dt_action_start_node,
+            [DT_EVENT_READY] = dt_action_run,
+            [DT_EVENT_FAILED] = dt_action_end_ranks,
+            [DT_EVENT_LOST] = dt_action_end_ranks,
+            [DT_EVENT_STOP] = dt_action_end_ranks,
+            [DT_EVENT_RELEASED] = dt_action_conclude,
+        },
+    [DT_RUN_RUNNING] =
+        {
+            [DT_EVENT_BEGIN] = dt_action_connect,
+            [DT_EVENT_ATTACHED] = dt_action_expect_ranks,
+            [DT_EVENT_FAILED] = dt_action_end_ranks,
+            [DT_EVENT_LOST] = dt_action_end_ranks,
+            [DT_EVENT_STOP] = dt_action_end_ranks,
+            [DT_EVENT_RELEASED] = dt_action_conclude,
+        },
+    [DT_RUN_STOPPING] =
+        {
+            [DT_EVENT_BEGIN] = dt_action_connect,
+            [DT_EVENT_ATTACHED] = dt_action_end_node,
+            [DT_EVENT_LOST] = dt_action_end_ranks,
+            [DT_EVENT_STOP] = dt_action_end_ranks,
+            [DT_EVENT_RELEASED] = dt_action_conclude,
+        },
+};
+
+void dt_state_take(dt_session *session, dt_state_event event, dt_supervised_node *node)
+{
+    dt_state_fn *handler = table[session->state][event];
+    dt_error err = DT_ERROR_INIT;
+    dt_status st;
+
+    if (handler == NULL || session->trouble != DT_OK)
+        return;
+    st = handler(session, node, &err);
+    if (st != DT_OK)
+        dt_session_trouble(session, st, &err);
+}
+
+void dt_state_consider(dt_session *session)
+{
+    bool ready = true, released = true;
+
+    for (int64_t i = 0; i < session->world_size; i++)
+        ready = ready && session->ranks[i].ready;
+    for (int64_t i = 0; i < session->node_count; i++)
+        released = released && (session->nodes[i].released || session->nodes[i].given_up);
+    if (ready)
+        dt_state_take(session, DT_EVENT_READY, NULL);
+    if (dt_verdict_has_failed(&session->verdict) && session->state != DT_RUN_STOPPING)
+        dt_state_take(session, DT_EVENT_FAILED, NULL);
+    if (released)
+        dt_state_take(session, DT_EVENT_RELEASED, NULL);
+}
+
+dt_status dt_state_ask_stop(dt_session *session, bool now, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (dt_run_state_is_terminal(session->state))
+        return DT_OK; /* a moment too late: there is nothing to stop */
+    DT_TRY(dt_follow_own_event(session, json_pack("{s:s, s:b}", "event", "stop", "now", now), err));
+    DT_TRY(dt_follow_commit(session, err));
+    dt_log_info("stop was asked for%s", now ? ", at once" : "");
+    session->verdict.stop_asked = true;
+    session->stop_now = session->stop_now || now;
+    dt_state_take(session, DT_EVENT_STOP, NULL);
+    dt_state_consider(session);
+out:
+    return st;
+}

@@ -1,0 +1,201 @@
+#define _GNU_SOURCE
+#include "runner/supervisor/verdict.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+dt_status dt_verdict_init(dt_verdict *verdict, int64_t world_size, dt_error *err)
+{
+    memset(verdict, 0, sizeof(*verdict));
+    dt_strbuf_init(&verdict->reason);
+    dt_strbuf_init(&verdict->left);
+    verdict->cause = DT_CAUSE_NONE;
+    verdict->world_size = world_size;
+    verdict->rank_failed = calloc((size_t)world_size, sizeof(verdict->rank_failed[0]));
+    return verdict->rank_failed != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+}
+
+void dt_verdict_release(dt_verdict *verdict)
+{
+    for (int64_t i = 0; verdict->rank_failed != NULL && i < verdict->world_size; i++)
+        free(verdict->rank_failed[i]);
+    free(verdict->rank_failed);
+    if (verdict->reason.data != NULL)
+        dt_strbuf_release(&verdict->reason);
+    if (verdict->left.data != NULL)
+        dt_strbuf_release(&verdict->left);
+    memset(verdict, 0, sizeof(*verdict));
+}
+
+/* True where this cause goes before the one that is known; the reason is then to be written. */
+static bool take_cause(dt_verdict *verdict, dt_cause cause, int64_t time_ms, int exit_code)
+{
+    if (cause > verdict->cause || (cause == verdict->cause && time_ms >= verdict->cause_time_ms))
+        return false;
+    verdict->cause = cause;
+    verdict->cause_time_ms = time_ms;
+    verdict->exit_code = exit_code;
+    dt_strbuf_reset(&verdict->reason);
+    return true;
+}
+
+void dt_verdict_system_failed(dt_verdict *verdict, const char *reason, int64_t time_ms)
+{
+    if (take_cause(verdict, DT_CAUSE_OWN, time_ms, DT_VERDICT_SYSTEM))
+        dt_strbuf_add_str(&verdict->reason, reason);
+}
+
+/* --- what each kind of event says --- */
+
+static void see_failed(dt_verdict *verdict, const dt_message *message)
+{
+    const char *status = dt_message_string(message, "status");
+    const char *text = dt_message_string(message, "message");
+    dt_strbuf both;
+
+    dt_strbuf_init(&both);
+    dt_strbuf_add(&both, status, strlen(status) + 1);
+    dt_strbuf_add_str(&both, text);
+    free(verdict->rank_failed[message->rank]);
+    verdict->rank_failed[message->rank] = dt_strbuf_detach(&both);
+}
+
+static dt_cause cause_of(const char *reason, const char *failed_status)
+{
+    static const char *const ended[] = {"peer_failed", "stopped", "agent_stopped"};
+
+    for (size_t i = 0; i < sizeof(ended) / sizeof(ended[0]); i++)
+        if (strcmp(reason, ended[i]) == 0)
+            return DT_CAUSE_ENDED;
+    if (strcmp(failed_status, "peer") == 0 || strcmp(failed_status, "comm") == 0)
+        return DT_CAUSE_PEER;
+    return DT_CAUSE_OWN;
+}
+
+static void say_death(dt_strbuf *out, const dt_message *message, const char *node,
+                      const char *failed_message)
+{
+    const char *reason = dt_message_string(message, "reason");
+    int64_t number = dt_message_int(message, "signal", 0);
+
+    dt_strbuf_add_fmt(out, "rank %lld on %s ", (long long)message->rank, node);
+    if (strcmp(reason, "not_started") == 0)
+        dt_strbuf_add_fmt(out, "could not be started: %s", dt_message_string(message, "message"));
+    else if (strcmp(reason, "agent_lost") == 0)
+        dt_strbuf_add_fmt(out, "was ended because the agent on %s was lost", node);
+    else if (number != 0)
+        dt_strbuf_add_fmt(out, "was killed by signal %lld (%s)", (long long)number,
+                          dt_message_string(message, "signal_name"));
+    else
+        dt_strbuf_add_fmt(out, "exited with code %lld",
+                          (long long)dt_message_int(message, "code", -1));
+    if (failed_message[0] != '\0')
+        dt_strbuf_add_fmt(out, ": %s", failed_message);
+}
+
+static void see_exited(dt_verdict *verdict, const dt_message *message, const char *node)
+{
+    const char *reason = dt_message_string(message, "reason");
+    const char *status = verdict->rank_failed[message->rank], *text = "";
+    bool system = strcmp(reason, "not_started") == 0 || strcmp(reason, "agent_lost") == 0;
+
+    if (dt_message_int(message, "code", -1) == 0)
+        return;
+    if (status != NULL)
+        text = status + strlen(status) + 1;
+    if (take_cause(verdict, cause_of(reason, status != NULL ? status : ""), message->time_ms,
+                   system ? DT_VERDICT_SYSTEM : DT_VERDICT_FAILED))
+        say_death(&verdict->reason, message, node, text);
+}
+
+static void see_finished(dt_verdict *verdict, const dt_message *message)
+{
+    if (message->rank != 0)
+        return;
+    verdict->finished = true;
+    verdict->finished_steps = strcmp(dt_message_string(message, "reason"), "steps") == 0;
+}
+
+static void see_released(dt_verdict *verdict, const dt_message *message, const char *node)
+{
+    json_t *process;
+    size_t i;
+
+    json_array_foreach(json_object_get(message->json, "left"), i, process)
+    {
+        const char *command = json_string_value(json_object_get(process, "command"));
+
+        dt_strbuf_add_fmt(&verdict->left, "%s%s on %s (pid %lld)",
+                          verdict->left.length > 0 ? ", " : "", command != NULL ? command : "?",
+                          node, (long long)json_integer_value(json_object_get(process, "pid")));
+    }
+}
+
+void dt_verdict_see(dt_verdict *verdict, const dt_message *message, const char *node)
+{
+    switch (message->kind) {
+    case DT_MESSAGE_FAILED:
+        see_failed(verdict, message);
+        break;
+    case DT_MESSAGE_EXITED:
+        see_exited(verdict, message, node);
+        break;
+    case DT_MESSAGE_FINISHED:
+        see_finished(verdict, message);
+        break;
+    case DT_MESSAGE_RELEASED:
+        see_released(verdict, message, node);
+        break;
+    default:
+        break;
+    }
+}
+
+/* --- the end --- */
+
+bool dt_verdict_has_failed(const dt_verdict *verdict)
+{
+    return verdict->cause < DT_CAUSE_ENDED ||
+           (verdict->cause == DT_CAUSE_ENDED && !verdict->stop_asked);
+}
+
+void dt_verdict_give(dt_verdict *verdict, dt_run_state *state, int *exit_code, const char **reason)
+{
+    if (dt_verdict_has_failed(verdict)) {
+        *state = DT_RUN_FAILED;
+        *exit_code = verdict->exit_code;
+    } else if (verdict->finished_steps) {
+        *state = DT_RUN_FINISHED;
+        *exit_code = DT_VERDICT_GOOD;
+        dt_strbuf_reset(&verdict->reason);
+    } else if (verdict->stop_asked) {
+        bool killed = verdict->cause == DT_CAUSE_ENDED;
+        char *how = killed ? dt_strbuf_detach(&verdict->reason) : NULL;
+
+        *state = DT_RUN_STOPPED;
+        *exit_code = DT_VERDICT_STOPPED;
+        dt_strbuf_reset(&verdict->reason);
+        dt_strbuf_add_str(&verdict->reason, "stopped by request");
+        if (killed)
+            dt_strbuf_add_fmt(&verdict->reason, "; it did not end by itself: %s", how);
+        free(how);
+    } else if (verdict->finished) {
+        *state = DT_RUN_STOPPED;
+        *exit_code = DT_VERDICT_STOPPED;
+        dt_strbuf_add_str(&verdict->reason,
+                          "the ranks got a signal to stop that did not come from dtrun");
+    } else {
+        *state = DT_RUN_FAILED;
+        *exit_code = DT_VERDICT_FAILED;
+        dt_strbuf_add_str(&verdict->reason,
+                          "every rank exited with code 0 and none said that training is finished");
+    }
+    if (verdict->left.length > 0) {
+        *exit_code = DT_VERDICT_LEFT;
+        dt_strbuf_add_fmt(&verdict->reason, "%sprocesses are left: %s",
+                          verdict->reason.length > 0 ? "; " : "", verdict->left.data);
+    }
+    *reason = verdict->reason.data;
+}

@@ -1,0 +1,58 @@
+/* verdict: how the attempt ended, from what its nodes told.
+ *
+ * It is a fold: every event that matters is seen once, in any order of nodes, and the same events
+ * read again from the store give the same verdict. The first cause of a failure is the earliest
+ * death that no other death explains: a rank that lost its peer, or that was told to end because
+ * of one, is a consequence.
+ *
+ * Ownership  copies what it keeps
+ */
+#ifndef DT_SUPERVISOR_VERDICT_H
+#define DT_SUPERVISOR_VERDICT_H
+
+#include "base/strbuf.h"
+#include "runner/supervisor/message.h"
+#include "store/store.h"
+
+enum { /* exit codes of a run, as `launch --wait` gives them */
+       DT_VERDICT_GOOD = 0,
+       DT_VERDICT_FAILED = 1,
+       DT_VERDICT_SYSTEM = 3,
+       DT_VERDICT_STOPPED = 4,
+       DT_VERDICT_LEFT = 5
+};
+
+/* The smaller, the more likely the first cause. */
+typedef enum dt_cause {
+    DT_CAUSE_OWN,   /* of its own: killed, failed, not started, agent lost */
+    DT_CAUSE_PEER,  /* said that a peer was lost */
+    DT_CAUSE_ENDED, /* ended by its agent, for another rank or a stop */
+    DT_CAUSE_NONE
+} dt_cause;
+
+typedef struct dt_verdict {
+    bool stop_asked;
+    bool finished;       /* rank 0 said so */
+    bool finished_steps; /* and that it was because all steps are done */
+    dt_cause cause;      /* of the failure below */
+    int64_t cause_time_ms;
+    int exit_code;      /* that this cause means */
+    dt_strbuf reason;   /* in words */
+    dt_strbuf left;     /* processes that could not be removed, "" none */
+    char **rank_failed; /* [world_size] "status\0message" of a rank's `failed`, or NULL */
+    int64_t world_size;
+} dt_verdict;
+
+dt_status dt_verdict_init(dt_verdict *verdict, int64_t world_size, dt_error *err);
+void dt_verdict_release(dt_verdict *verdict); /* accepts one of zero bytes */
+
+/* An event of the node named so. */
+void dt_verdict_see(dt_verdict *verdict, const dt_message *message, const char *node);
+/* The node, or the system, failed without a word from a rank. */
+void dt_verdict_system_failed(dt_verdict *verdict, const char *reason, int64_t time_ms);
+
+bool dt_verdict_has_failed(const dt_verdict *verdict);
+/* Once nothing more can come. *reason is borrowed from the verdict. */
+void dt_verdict_give(dt_verdict *verdict, dt_run_state *state, int *exit_code, const char **reason);
+
+#endif

@@ -1,0 +1,43 @@
+/* local: this machine. The agent's folder is the run's own, the programs are those beside us. */
+#include <string.h>
+
+#include "base/place.h"
+#include "runner/transport/transport.h"
+
+#include "base/banned.h"
+
+static bool local_reaches(const char *node)
+{
+    return strcmp(node, "localhost") == 0;
+}
+
+static dt_status local_command(const char ***argv, const dt_transport_target *target,
+                               dt_arena *arena, dt_error *err)
+{
+    const char **words = dt_arena_alloc_array(arena, 5, sizeof(words[0]));
+    dt_status st = DT_OK;
+
+    *argv = NULL;
+    if (words == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    DT_TRY(dt_place_program(&words[0], "dtrun-agent", "DTRUN_AGENT", arena, err));
+    words[1] = "connect";
+    words[2] = target->here;
+    words[3] = "--start";
+    *argv = words;
+out:
+    return st;
+}
+
+static dt_status local_engine(const char **path, const dt_transport_target *target, dt_arena *arena,
+                              dt_error *err)
+{
+    return dt_place_program(path, "dtrun-engine", "DTRUN_ENGINE", arena, err);
+}
+
+const dt_transport dt_transport_local = {
+    .kind = "local",
+    .reaches = local_reaches,
+    .command = local_command,
+    .engine = local_engine,
+};

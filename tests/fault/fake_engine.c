@@ -1,0 +1,172 @@
+/* fake_engine: a tiny program that speaks the engine's channel, for the tests of who supervises it.
+ *
+ * Called as the engine is: `fake_engine train --plan FILE`. What it does is in the environment:
+ *   FAKE_STEPS, FAKE_STEP_MS   how long it trains
+ *   FAKE_MODE                  ok | crash (exit 1 with `failed`) | abort | stubborn (ignores
+ *                              SIGTERM) | grandchild (stubborn, and starts one that calls setsid)
+ *                              | hang | flood | garbage | silent (exits 0 without `finished`)
+ *   FAKE_RANK, FAKE_STEP       the rank and the step of crash and abort
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t told_to_stop;
+
+static void on_term(int number)
+{
+    told_to_stop = 1;
+}
+
+static long variable(const char *name, long fallback)
+{
+    const char *text = getenv(name);
+
+    return text != NULL ? strtol(text, NULL, 10) : fallback;
+}
+
+static int is_mode(const char *mode)
+{
+    const char *text = getenv("FAKE_MODE");
+
+    return strcmp(text != NULL ? text : "ok", mode) == 0;
+}
+
+static int channel(void)
+{
+    return (int)variable("DTRUN_CHANNEL", 1);
+}
+
+static void say(const char *text)
+{
+    size_t length = strlen(text);
+
+    while (length > 0) {
+        ssize_t put = write(channel(), text, length);
+        if (put < 0 && errno != EINTR)
+            _exit(1); /* nobody supervises us */
+        if (put > 0) {
+            text += put;
+            length -= (size_t)put;
+        }
+    }
+}
+
+/* Reads one line of the channel; false at its end. */
+static int hear(char *out, size_t size)
+{
+    size_t length = 0;
+
+    while (length + 1 < size) {
+        ssize_t got = read(channel(), out + length, 1);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return 0;
+        if (out[length] == '\n')
+            break;
+        length++;
+    }
+    out[length] = '\0';
+    return 1;
+}
+
+static void wait_ms(long ms)
+{
+    struct pollfd waiting = {channel(), POLLIN, 0};
+    struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
+
+    nanosleep(&pause, NULL);
+    if (!is_mode("hang") && poll(&waiting, 1, 0) == 1 && (waiting.revents & POLLHUP) != 0)
+        _exit(1);
+}
+
+static void grandchild(void)
+{
+    signal(SIGTERM, SIG_IGN);
+    if (fork() != 0)
+        return;
+    setsid();
+    if (fork() != 0)
+        _exit(0);
+    unsetenv("DTRUN_NODE_DIR");
+    execl("/bin/sleep", "sleep", "600", (char *)NULL);
+    _exit(1);
+}
+
+static void misbehave(long rank, long step)
+{
+    int here = rank == variable("FAKE_RANK", 0) && step == variable("FAKE_STEP", 3);
+
+    if (is_mode("crash") && here) {
+        fprintf(stderr, "the last words of rank %ld\n", rank);
+        say("{\"event\":\"failed\",\"status\":\"io\",\"message\":\"no such corpus\"}\n");
+        exit(1);
+    }
+    if (is_mode("abort") && here) {
+        fprintf(stderr, "the last words of rank %ld\n", rank);
+        abort();
+    }
+    if (is_mode("flood"))
+        for (int i = 0; i < 2000; i++)
+            printf("step %ld line %d of a very talkative program\n", step, i);
+    if (is_mode("garbage"))
+        say("not json\n{\"event\":\"nonsense\"}\n{\"event\":\"metrics\",\"step\":\"x\"}\n\xff\xfe\n");
+    if (is_mode("hang") && here)
+        for (;;)
+            pause();
+}
+
+int main(int argc, char **argv)
+{
+    long rank = variable("RANK", 0), world = variable("WORLD_SIZE", 1);
+    long steps = variable("FAKE_STEPS", 10), step_ms = variable("FAKE_STEP_MS", 10), step;
+    static char line[1 << 16];
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    signal(SIGTERM, is_mode("stubborn") ? SIG_IGN : on_term);
+    if (is_mode("grandchild"))
+        grandchild();
+    snprintf(line, sizeof(line),
+             "{\"event\":\"ready\",\"pid\":%ld,\"device\":\"cpu\",\"threads\":1}\n", (long)getpid());
+    say(line);
+    snprintf(line, sizeof(line),
+             "{\"event\":\"rendezvous\",\"name\":\"gloo\",\"value\":\"%02lx\"}\n", rank);
+    say(line);
+    if (!hear(line, sizeof(line)) || strstr(line, "\"rendezvous\"") == NULL)
+        return 1;
+    printf("rank %ld of %ld: %s\n", rank, world, line);
+    for (step = 1; step <= steps && !told_to_stop; step++) {
+        misbehave(rank, step);
+        wait_ms(step_ms);
+        if (rank == 0) {
+            snprintf(line, sizeof(line),
+                     "{\"event\":\"metrics\",\"step\":%ld,\"values\":{\"loss\":%.6f,"
+                     "\"tokens_per_second\":1000}}\n",
+                     step, 5.0 / (double)step);
+            say(line);
+        }
+        printf("step %ld\n", step);
+    }
+    if (is_mode("silent"))
+        return 0;
+    if (rank == 0) {
+        snprintf(line, sizeof(line),
+                 "{\"event\":\"checkpoint\",\"step\":%ld,\"directory\":\"step-%08ld\",\"bytes\":10,"
+                 "\"digest\":\"00\",\"valid_loss\":null,\"seconds\":0.1}\n",
+                 step - 1, step - 1);
+        say(line);
+        snprintf(line, sizeof(line),
+                 "{\"event\":\"finished\",\"step\":%ld,\"reason\":\"%s\",\"loss\":1.5,"
+                 "\"valid_loss\":1.6}\n",
+                 step - 1, told_to_stop ? "stopped" : "steps");
+        say(line);
+    }
+    return 0;
+}
