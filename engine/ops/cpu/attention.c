@@ -80,22 +80,38 @@ static void scatter(dt_tensor *x, place p, int64_t i, int64_t rows, int64_t d, c
     }
 }
 
-/* Scores of one query against keys 0 .. keys, and zeros up to `width`, become probabilities that
- * are not yet divided by their sum; returns the log-sum-exp, and the sum's inverse. */
-static float softmax_row(float *row, int64_t keys, int64_t width, float *inverse)
+/* The part of a query's row that is computed: its keys in whole panels. What lies beyond them is
+ * put at minus infinity, whose exponential is 0: vectors without a remainder. */
+static int64_t mask_row(float *row, int64_t keys)
 {
-    float max = row[0], sum = 0.0f;
+    int64_t width = dt_cpu_round_up(keys, COLS);
+
+    for (int64_t j = keys; j < width; j++)
+        row[j] = -INFINITY;
+    return width;
+}
+
+/* Scores of one query against its keys become probabilities, and zeros up to `width`; returns the
+ * log-sum-exp. */
+static float softmax_row(float *row, int64_t keys, int64_t width)
+{
+    int64_t computed = mask_row(row, keys);
+    float max = row[0], sum = 0.0f, inverse;
 
 #pragma omp simd reduction(max : max)
-    for (int64_t j = 0; j < keys; j++)
+    for (int64_t j = 0; j < computed; j++)
         max = row[j] > max ? row[j] : max;
 #pragma omp simd reduction(+ : sum)
-    for (int64_t j = 0; j < keys; j++) {
+    for (int64_t j = 0; j < computed; j++) {
         row[j] = dt_exp(row[j] - max);
         sum += row[j];
     }
-    memset(row + keys, 0, (size_t)(width - keys) * sizeof *row);
-    *inverse = 1.0f / sum;
+    inverse = 1.0f / sum;
+#pragma omp simd
+    for (int64_t j = 0; j < computed; j++)
+        row[j] *= inverse;
+    for (int64_t j = computed; j < width; j++)
+        row[j] = 0.0f;
     return max + logf(sum);
 }
 
@@ -141,14 +157,8 @@ static void forward_head(dt_tensor *out, float *lse, const dt_tensor *qkv, const
         gather(u.rows, qkv, q, i, rows, s->d, s->scale);
         dt_tile_product(u.scores, s->tp, u.rows, s->d, 1, u.keys, s->d * COLS, rows, keys, s->d,
                         false);
-        for (int64_t r = 0; r < rows; r++) {
-            float *row = u.scores + r * s->tp, inverse;
-
-            lse[i + r] = softmax_row(row, i + r + 1, keys, &inverse);
-#pragma omp simd
-            for (int64_t j = 0; j < i + r + 1; j++)
-                row[j] *= inverse;
-        }
+        for (int64_t r = 0; r < rows; r++)
+            lse[i + r] = softmax_row(u.scores + r * s->tp, i + r + 1, keys);
         dt_tile_product(u.out, s->dp, u.scores, s->tp, 1, u.values, s->t * COLS, rows, s->d, keys,
                         false);
         scatter(out, o, i, rows, s->d, u.out, s->dp, u.rows);
@@ -229,13 +239,15 @@ static float dot(const float *a, const float *b, int64_t n)
 /* p: scores of one query → probabilities; ds: dout v^T → gradient of the scores. */
 static void backward_row(float *p, float *ds, int64_t keys, int64_t width, float lse, float delta)
 {
+    int64_t computed = mask_row(p, keys);
+
 #pragma omp simd
-    for (int64_t j = 0; j < keys; j++) {
+    for (int64_t j = 0; j < computed; j++) {
         p[j] = dt_exp(p[j] - lse);
         ds[j] = p[j] * (ds[j] - delta);
     }
-    memset(p + keys, 0, (size_t)(width - keys) * sizeof *p);
-    memset(ds + keys, 0, (size_t)(width - keys) * sizeof *ds);
+    for (int64_t j = computed; j < width; j++)
+        p[j] = ds[j] = 0.0f;
 }
 
 typedef struct backward_tensors {

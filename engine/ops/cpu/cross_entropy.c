@@ -24,7 +24,7 @@ static float row_max(const float *x, int64_t n)
     return best;
 }
 
-static float row_sum_exp(const float *x, int64_t n, float max)
+static float chunk_sum_exp(const float *x, int64_t n, float max)
 {
     float sum = 0.0f;
 
@@ -34,8 +34,7 @@ static float row_sum_exp(const float *x, int64_t n, float max)
     return sum;
 }
 
-/* out may be x. */
-static float row_exp(float *out, const float *x, int64_t n, float max)
+static float chunk_exp(float *out, const float *x, int64_t n, float max)
 {
     float sum = 0.0f;
 
@@ -45,6 +44,21 @@ static float row_exp(float *out, const float *x, int64_t n, float max)
         sum += out[j];
     }
     return sum;
+}
+
+/* The sum of exp(x - max), kept in out where that is not NULL; out may be x. Chunks are summed in
+ * fp32, their sums in double: a vocabulary is long enough for fp32 alone to show. */
+static double row_exp(float *out, const float *x, int64_t n, float max)
+{
+    double total = 0.0;
+
+    for (int64_t j = 0; j < n; j += DT_ROW_CHUNK) {
+        int64_t count = dt_cpu_min(DT_ROW_CHUNK, n - j);
+
+        total += (double)(out != NULL ? chunk_exp(out + j, x + j, count, max)
+                                      : chunk_sum_exp(x + j, count, max));
+    }
+    return total;
 }
 
 static void row_scale(float *x, int64_t n, float factor)
@@ -98,7 +112,7 @@ dt_status DT_CPU_NAME(cross_entropy_forward)(dt_device *device, dt_tensor *losse
                 continue;
             row = dt_row_read(logits, i * stride, vocab, mine);
             max = row_max(row, vocab);
-            loss[i] = logf(row_sum_exp(row, vocab, max)) + (max - row[target[i]]);
+            loss[i] = (float)log(row_exp(NULL, row, vocab, max)) + (max - row[target[i]]);
         }
     }
 out:
@@ -131,10 +145,10 @@ dt_status DT_CPU_NAME(cross_entropy_backward)(dt_device *device, dt_tensor *loss
             } else {
                 const float *row = dt_row_read(logits, i * stride, vocab, mine);
                 float max = row_max(row, vocab), aim = row[target[i]];
-                float sum = row_exp(out, row, vocab, max);
+                double sum = row_exp(out, row, vocab, max);
 
-                loss[i] = logf(sum) + (max - aim);
-                row_scale(out, vocab, (float)(scale / (double)sum));
+                loss[i] = (float)log(sum) + (max - aim);
+                row_scale(out, vocab, (float)(scale / sum));
                 out[target[i]] -= (float)scale;
                 memset(out + vocab, 0, (size_t)(stride - vocab) * sizeof *out);
             }

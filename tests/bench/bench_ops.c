@@ -1,0 +1,395 @@
+/* bench_ops: what each op costs on this machine, at the sizes of two models.
+ *
+ *     bench_ops [threads]
+ *
+ * Columns: the op, its shape, median milliseconds of a run, GB/s of the bytes that it must move
+ * (each operand once), GFLOP/s of the products that it must do. Prints, asserts nothing.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "engine/ops/ops.h"
+
+#include "base/banned.h"
+
+typedef struct model_size {
+    const char *name;
+    int64_t b, t, c, heads, vocab, padded, head_rows; /* the head's logits, this many at a time */
+} model_size;
+
+static const model_size sizes[] = {
+    {"char GPT", 12, 64, 128, 4, 65, 128, 768},
+    {"GPT-2 124M", 4, 1024, 768, 12, 50257, 50304, 1024},
+};
+
+/* The tensors of one block and of the head. */
+typedef struct subject {
+    dt_device device;
+    const model_size *size;
+    dt_dtype act;
+    int64_t n;
+    dt_tensor tokens, head_targets;
+    dt_tensor x, y, z, qkv, dqkv, wide, wide2, logits, head_x, losses, mean, rstd, lse;
+    dt_tensor w[4], dw, db, vector, wte, wpe, dwte, dwpe;
+    dt_tensor param, m, v, grad, copy;
+    dt_error err;
+} subject;
+
+typedef struct cost {
+    double bytes, flops;
+    int64_t rows, inputs, outputs;
+} cost;
+
+/* What a row of the table runs; i tells apart the shapes of one op. */
+typedef dt_status run_op(subject *s, int i, cost *cost);
+
+static double bytes_of(const dt_tensor *x)
+{
+    return (double)dt_tensor_bytes(x);
+}
+
+/* --- linear layers --- */
+
+static void linear(subject *s, int i, const dt_tensor **x, const dt_tensor **w, dt_tensor **y,
+                   cost *c)
+{
+    dt_tensor *inputs[] = {&s->x, &s->x, &s->x, &s->wide, &s->head_x};
+    dt_tensor *outputs[] = {&s->qkv, &s->y, &s->wide, &s->y, &s->logits};
+
+    *x = inputs[i];
+    *y = outputs[i];
+    *w = i < 4 ? &s->w[i] : &s->wte;
+    c->rows = dt_tensor_rows(*x);
+    c->inputs = dt_tensor_cols(*x);
+    c->outputs = dt_tensor_cols(*y);
+    c->bytes = bytes_of(*x) + bytes_of(*w) + bytes_of(*y);
+    c->flops = 2.0 * (double)c->rows * (double)c->inputs * (double)c->outputs;
+}
+
+static dt_status matmul_forward(subject *s, int i, cost *c)
+{
+    const dt_tensor *x, *w;
+    dt_tensor *y;
+
+    linear(s, i, &x, &w, &y, c);
+    return s->device.ops->matmul_forward(&s->device, y, x, w, NULL, &s->err);
+}
+
+static dt_status matmul_backward_input(subject *s, int i, cost *c)
+{
+    const dt_tensor *x, *w;
+    dt_tensor *y;
+
+    linear(s, i, &x, &w, &y, c);
+    return s->device.ops->matmul_backward_input(&s->device, (dt_tensor *)(uintptr_t)x, y, w,
+                                                &s->err);
+}
+
+static dt_status matmul_backward_weight(subject *s, int i, cost *c)
+{
+    const dt_tensor *x, *w;
+    dt_tensor *y, dw = i < 4 ? s->dw : s->dwte;
+
+    linear(s, i, &x, &w, &y, c);
+    dw.ndim = 2;
+    dw.dim[0] = c->outputs;
+    dw.dim[1] = c->inputs;
+    c->bytes += 2.0 * bytes_of(&dw) - bytes_of(w);
+    return s->device.ops->matmul_backward_weight(&s->device, &dw, NULL, y, x, &s->err);
+}
+
+/* --- the rest of a block --- */
+
+static dt_status attention_forward(subject *s, int i, cost *c)
+{
+    c->bytes = bytes_of(&s->qkv) + bytes_of(&s->y);
+    c->flops = 2.0 * (double)s->n * (double)s->size->t * (double)s->size->c; /* causal half of 4 */
+    return s->device.ops->attention_forward(&s->device, &s->y, &s->lse, &s->qkv, s->size->heads,
+                                            &s->err);
+}
+
+static dt_status attention_backward(subject *s, int i, cost *c)
+{
+    c->bytes = 2.0 * (bytes_of(&s->qkv) + bytes_of(&s->y));
+    c->flops = 5.0 * (double)s->n * (double)s->size->t * (double)s->size->c;
+    return s->device.ops->attention_backward(&s->device, &s->dqkv, &s->x, &s->qkv, &s->y, &s->lse,
+                                             s->size->heads, &s->err);
+}
+
+static dt_status layernorm_forward(subject *s, int i, cost *c)
+{
+    c->bytes = 2.0 * bytes_of(&s->x);
+    return s->device.ops->layernorm_forward(&s->device, &s->y, &s->mean, &s->rstd, &s->x,
+                                            &s->vector, &s->vector, 1e-5, &s->err);
+}
+
+static dt_status layernorm_backward(subject *s, int i, cost *c)
+{
+    c->bytes = 4.0 * bytes_of(&s->x);
+    return s->device.ops->layernorm_backward(&s->device, &s->z, &s->db, &s->db, &s->y, &s->x,
+                                             &s->mean, &s->rstd, &s->vector, &s->err);
+}
+
+static dt_status gelu_forward(subject *s, int i, cost *c)
+{
+    c->bytes = 2.0 * bytes_of(&s->wide);
+    return s->device.ops->gelu_forward(&s->device, &s->wide2, &s->wide, &s->err);
+}
+
+static dt_status gelu_backward(subject *s, int i, cost *c)
+{
+    c->bytes = 3.0 * bytes_of(&s->wide);
+    return s->device.ops->gelu_backward(&s->device, &s->wide2, &s->wide, &s->wide, &s->err);
+}
+
+static dt_status dropout_forward(subject *s, int i, cost *c)
+{
+    const dt_philox_key key = {.seed = 1};
+
+    c->bytes = 2.0 * bytes_of(&s->x);
+    return s->device.ops->dropout_forward(&s->device, &s->y, &s->x, 0.1, &key, &s->err);
+}
+
+static dt_status residual_forward(subject *s, int i, cost *c)
+{
+    c->bytes = 3.0 * bytes_of(&s->x);
+    return s->device.ops->residual_forward(&s->device, &s->z, &s->x, &s->y, &s->err);
+}
+
+/* --- ends of the model --- */
+
+static dt_status embedding_forward(subject *s, int i, cost *c)
+{
+    c->bytes = 2.0 * bytes_of(&s->x);
+    return s->device.ops->embedding_forward(&s->device, &s->x, &s->tokens, &s->wte, &s->wpe,
+                                            &s->err);
+}
+
+static dt_status embedding_backward(subject *s, int i, cost *c)
+{
+    c->bytes = bytes_of(&s->x) * (1.0 + 16.0 / (double)dt_dtype_bytes(s->act));
+    return s->device.ops->embedding_backward(&s->device, &s->dwte, &s->dwpe, &s->x, &s->tokens,
+                                             &s->err);
+}
+
+static dt_status cross_entropy_forward(subject *s, int i, cost *c)
+{
+    c->bytes = bytes_of(&s->logits);
+    return s->device.ops->cross_entropy_forward(&s->device, &s->losses, &s->logits,
+                                                &s->head_targets, s->size->vocab, &s->err);
+}
+
+static dt_status cross_entropy_backward(subject *s, int i, cost *c)
+{
+    c->bytes = 2.0 * bytes_of(&s->logits);
+    return s->device.ops->cross_entropy_backward(&s->device, &s->losses, &s->logits,
+                                                 &s->head_targets, s->size->vocab, 1e-3, &s->err);
+}
+
+/* --- flat buffers, of one block's parameters --- */
+
+static dt_status adamw_step(subject *s, int i, cost *c)
+{
+    const dt_adamw_args args = {1e-4, 0.9, 0.95, 1e-8, 0.1, 10, 1.0};
+
+    c->bytes = 7.0 * bytes_of(&s->param) + bytes_of(&s->copy);
+    return s->device.ops->adamw_step(&s->device, &s->param, &s->copy, &s->m, &s->v, &s->grad, &args,
+                                     &s->err);
+}
+
+static dt_status sum_squares(subject *s, int i, cost *c)
+{
+    double sum;
+
+    c->bytes = bytes_of(&s->grad);
+    return s->device.ops->sum_squares(&s->device, &sum, &s->grad, &s->err);
+}
+
+static dt_status cast(subject *s, int i, cost *c)
+{
+    c->bytes = bytes_of(&s->param) + bytes_of(&s->copy);
+    return s->device.ops->cast(&s->device, &s->copy, &s->param, &s->err);
+}
+
+static dt_status zero(subject *s, int i, cost *c)
+{
+    c->bytes = bytes_of(&s->grad);
+    return s->device.ops->zero(&s->device, &s->grad, &s->err);
+}
+
+#define ROW(op, shapes) \
+    {                   \
+#op, op, shapes \
+    }
+static const struct {
+    const char *name;
+    run_op *run;
+    int shapes;
+} rows[] = {
+    ROW(embedding_forward, 1),
+    ROW(embedding_backward, 1),
+    ROW(layernorm_forward, 1),
+    ROW(layernorm_backward, 1),
+    ROW(matmul_forward, 5),
+    ROW(matmul_backward_input, 5),
+    ROW(matmul_backward_weight, 5),
+    ROW(attention_forward, 1),
+    ROW(attention_backward, 1),
+    ROW(gelu_forward, 1),
+    ROW(gelu_backward, 1),
+    ROW(dropout_forward, 1),
+    ROW(residual_forward, 1),
+    ROW(cross_entropy_forward, 1),
+    ROW(cross_entropy_backward, 1),
+    ROW(adamw_step, 1),
+    ROW(sum_squares, 1),
+    ROW(cast, 1),
+    ROW(zero, 1),
+};
+
+/* --- set-up and timing --- */
+
+/* Small enough that what the products make of them is of ordinary size. */
+static dt_tensor tensor_new(dt_device_arena *arena, dt_dtype dtype, int64_t a, int64_t b, int64_t c)
+{
+    dt_tensor x = dt_tensor_3d(NULL, dtype, a, b, c);
+
+    x.data = dt_device_arena_take(arena, dt_tensor_bytes(&x));
+    for (int64_t i = 0; i < dt_tensor_elems(&x); i++) {
+        float value = (float)((i * 7919) % 1021) / 4096.0f - 0.125f;
+        uint32_t bits;
+
+        memcpy(&bits, &value, sizeof bits);
+        if (dtype == DT_F32)
+            ((float *)x.data)[i] = value;
+        else if (dtype == DT_BF16)
+            ((uint16_t *)x.data)[i] = (uint16_t)(bits >> 16);
+        else
+            ((int32_t *)x.data)[i] = (int32_t)((i * 7919) % 61);
+    }
+    return x;
+}
+
+static void subject_fill(subject *s, dt_device_arena *arena)
+{
+    const model_size *z = s->size;
+    int64_t b = z->b, t = z->t, c = z->c, params = 12 * c * c;
+    const int64_t out[] = {3 * c, c, 4 * c, c}, in[] = {c, c, c, 4 * c};
+
+    s->n = b * t;
+    s->tokens = tensor_new(arena, DT_I32, 1, b, t);
+    s->head_targets = tensor_new(arena, DT_I32, 1, 1, z->head_rows);
+    s->x = tensor_new(arena, s->act, b, t, c);
+    s->y = tensor_new(arena, s->act, b, t, c);
+    s->z = tensor_new(arena, s->act, b, t, c);
+    s->qkv = tensor_new(arena, s->act, b, t, 3 * c);
+    s->dqkv = tensor_new(arena, s->act, b, t, 3 * c);
+    s->wide = tensor_new(arena, s->act, b, t, 4 * c);
+    s->wide2 = tensor_new(arena, s->act, b, t, 4 * c);
+    s->head_x = tensor_new(arena, s->act, 1, z->head_rows, c);
+    s->logits = tensor_new(arena, s->act, 1, z->head_rows, z->padded);
+    s->losses = tensor_new(arena, DT_F32, 1, 1, z->head_rows);
+    s->mean = tensor_new(arena, DT_F32, 1, 1, s->n);
+    s->rstd = tensor_new(arena, DT_F32, 1, 1, s->n);
+    s->lse = tensor_new(arena, DT_F32, b, z->heads, t);
+    for (int i = 0; i < 4; i++)
+        s->w[i] = tensor_new(arena, s->act, 1, out[i], in[i]);
+    s->dw = tensor_new(arena, DT_F32, 1, 4 * c, c);
+    s->db = tensor_new(arena, DT_F32, 1, 1, c);
+    s->vector = tensor_new(arena, s->act, 1, 1, c);
+    s->wte = tensor_new(arena, s->act, 1, z->padded, c);
+    s->wpe = tensor_new(arena, s->act, 1, t, c);
+    s->dwte = tensor_new(arena, DT_F32, 1, z->padded, c);
+    s->dwpe = tensor_new(arena, DT_F32, 1, t, c);
+    s->param = tensor_new(arena, DT_F32, 1, 1, params);
+    s->m = tensor_new(arena, DT_F32, 1, 1, params);
+    s->v = tensor_new(arena, DT_F32, 1, 1, params);
+    s->grad = tensor_new(arena, DT_F32, 1, 1, params);
+    s->copy = tensor_new(arena, s->act, 1, 1, params);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+#define RUNS_MAX 51
+
+/* Median of up to RUNS_MAX runs within about half a second, after one that is not counted. */
+static dt_status measure(subject *s, run_op *run, int i, cost *c, double *seconds)
+{
+    double times[RUNS_MAX], begin = dt_clock_monotonic_seconds();
+    dt_status st = run(s, i, c);
+    int count = 0;
+
+    while (st == DT_OK && count < RUNS_MAX &&
+           (count < 3 || dt_clock_monotonic_seconds() - begin < 0.5)) {
+        double start = dt_clock_monotonic_seconds();
+
+        st = run(s, i, c);
+        times[count++] = dt_clock_monotonic_seconds() - start;
+    }
+    qsort(times, (size_t)count, sizeof *times, by_value);
+    *seconds = count > 0 ? times[count / 2] : 0.0;
+    return st;
+}
+
+static dt_status bench(subject *s)
+{
+    dt_status st = DT_OK;
+
+    printf("\n%s, %s, B %lld T %lld C %lld, %d threads\n", s->size->name, dt_dtype_name(s->act),
+           (long long)s->size->b, (long long)s->size->t, (long long)s->size->c, s->device.threads);
+    printf("%-24s %-18s %10s %10s %10s\n", "op", "rows, in, out", "ms", "GB/s", "GFLOP/s");
+    for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+        for (int i = 0; i < rows[r].shapes; i++) {
+            cost c = {0};
+            char shape[64] = "", flops[32] = "";
+            double seconds;
+
+            DT_TRY(measure(s, rows[r].run, i, &c, &seconds));
+            if (c.rows > 0)
+                snprintf(shape, sizeof shape, "%lld, %lld, %lld", (long long)c.rows,
+                         (long long)c.inputs, (long long)c.outputs);
+            if (c.flops > 0.0)
+                snprintf(flops, sizeof flops, "%.1f", c.flops / seconds / 1e9);
+            printf("%-24s %-18s %10.3f %10.1f %10s\n", rows[r].name, shape, seconds * 1e3,
+                   c.bytes / seconds / 1e9, flops);
+            fflush(stdout);
+        }
+    }
+out:
+    return st;
+}
+
+int main(int argc, char **argv)
+{
+    int threads = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 0;
+    const dt_dtype types[] = {DT_F32, DT_BF16};
+
+    for (size_t z = 0; z < sizeof sizes / sizeof sizes[0]; z++) {
+        for (int t = 0; t < 2; t++) {
+            subject s = {.size = &sizes[z], .act = types[t]};
+            size_t capacity = z == 0 ? (size_t)64 << 20 : (size_t)2 << 30;
+            dt_device_arena arena = {0};
+            dt_status st = dt_device_open_cpu(&s.device, threads, &s.err);
+
+            if (st == DT_OK)
+                st = dt_device_arena_open(&arena, &s.device, capacity, &s.err);
+            if (st == DT_OK) {
+                subject_fill(&s, &arena);
+                st = bench(&s);
+            }
+            dt_device_arena_close(&arena);
+            dt_device_close(&s.device);
+            if (st != DT_OK) {
+                fprintf(stderr, "bench_ops: %s\n", s.err.message);
+                return 1;
+            }
+        }
+    }
+    return 0;
+}
