@@ -6,7 +6,8 @@
 
 #include "base/banned.h"
 
-#define DEPTH_MAX 8 /* a recipe needs three */
+#define DEPTH_MAX       8 /* a recipe needs three */
+#define BYTE_ORDER_MARK "\xef\xbb\xbf"
 
 typedef struct builder {
     yaml_parser_t parser;
@@ -186,10 +187,13 @@ dt_status dt_tree_parse(dt_node **out, const char *text, const char *source, dt_
                         dt_error *err)
 {
     builder b = {.source = source, .arena = arena, .err = err};
-    size_t length = strlen(text);
+    bool marked = strncmp(text, BYTE_ORDER_MARK, strlen(BYTE_ORDER_MARK)) == 0;
+    size_t length;
     dt_status st = DT_OK;
 
     *out = NULL;
+    text += marked ? strlen(BYTE_ORDER_MARK) : 0;
+    length = strlen(text);
     DT_TRY(dt_text_check(text, length, source, err));
     if (yaml_parser_initialize(&b.parser) == 0)
         DT_THROW(err, DT_ERR_NOMEM, "no memory to read '%s'", source);

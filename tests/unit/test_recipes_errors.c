@@ -1,0 +1,278 @@
+/* Every way in which a recipe can be wrong, and the message that says so. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "recipes_support.h"
+
+typedef struct bad {
+    const char *text, *message;
+} bad;
+
+static void expect_all(const bad *cases, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        expect_refused(cases[i].text, NULL, cases[i].message);
+}
+
+#define EXPECT_ALL(cases) expect_all(cases, sizeof(cases) / sizeof(cases[0]))
+
+static void test_an_unknown_key_names_the_line_and_what_was_meant(void **state)
+{
+    static const bad cases[] = {
+        {LEAST "optimizer:\n        batchsize: 8\n",
+         "/r/gpt.yaml:5:9: unknown key 'batchsize' (did you mean 'batch.sequences'?)"},
+        {LEAST "batch_size: 8\n",
+         "/r/gpt.yaml:4:1: unknown key 'batch_size' (did you mean 'batch.sequences'?)"},
+        {LEAST "lr: 8\n", "/r/gpt.yaml:4:1: unknown key 'lr' (did you mean 'optimizer.lr'?)"},
+        {LEAST "steps: 8\n",
+         "/r/gpt.yaml:4:1: unknown key 'steps' (did you mean 'schedule.steps'?)"},
+        {LEAST "optimiser: adamw\n",
+         "/r/gpt.yaml:4:1: unknown key 'optimiser' (did you mean 'optimizer'?)"},
+        {LEAST "optimizer: {learning_rate: 1}\n",
+         "/r/gpt.yaml:4:13: unknown key 'learning_rate' (did you mean 'optimizer.lr'?)"},
+        {LEAST "optimizer: {wieght_decay: 1}\n",
+         "/r/gpt.yaml:4:13: unknown key 'wieght_decay' (did you mean 'optimizer.weight_decay'?)"},
+        {LEAST "optimizer.lr: 1\n",
+         "/r/gpt.yaml:4:1: unknown key 'optimizer.lr' (write it as 'optimizer: {lr: ...}')"},
+        {LEAST "checkpoint: {frobnicate: 1}\n",
+         "/r/gpt.yaml:4:14: unknown key 'frobnicate' (known here: every, keep)"},
+        {LEAST "<<: 1\n",
+         "/r/gpt.yaml:4:1: unknown key '<<' (known here: name, nodes, gpus, ranks, "
+         "threads, strategy, model, precision, data, batch, optimizer, schedule, "
+         "clip, seed, evaluate, checkpoint, log, grace_seconds)"},
+    };
+    EXPECT_ALL(cases);
+}
+
+static void test_a_wrong_type_says_what_was_expected(void **state)
+{
+    static const bad cases[] = {
+        {LEAST "ranks: two\n",
+         "/r/gpt.yaml:4:8: 'ranks' is 'two': expected a whole number, 1 to 1024 per node"},
+        {LEAST "ranks: 1.5\n",
+         "/r/gpt.yaml:4:8: 'ranks' is '1.5': expected a whole number, 1 to 1024 per node"},
+        {LEAST "ranks: \"2\"\n",
+         "/r/gpt.yaml:4:8: 'ranks' is text: expected a whole number, 1 to 1024 per node (remove "
+         "the quotes)"},
+        {LEAST "ranks: [2]\n",
+         "/r/gpt.yaml:4:8: 'ranks' is a list: expected a whole number, 1 to 1024 per node"},
+        {LEAST "clip: 0x10\n",
+         "/r/gpt.yaml:4:7: 'clip' is '0x10': expected a number, 0 to 1000000"},
+        {LEAST "clip: .inf\n",
+         "/r/gpt.yaml:4:7: 'clip' is '.inf': expected a number, 0 to 1000000"},
+        {LEAST "clip: 1e999\n",
+         "/r/gpt.yaml:4:7: 'clip' is '1e999': expected a number, 0 to 1000000"},
+        {LEAST "clip:\n", "/r/gpt.yaml:4:6: 'clip' has no value: fill it in, or remove the key"},
+        {LEAST "batch: ~\n",
+         "/r/gpt.yaml:4:8: 'batch' has no value: fill it in, or remove the key"},
+        {LEAST "name: {a: b}\n", "/r/gpt.yaml:4:7: 'name' is a map: expected text"},
+        {LEAST "strategy: fsd\n",
+         "/r/gpt.yaml:4:11: 'strategy' is 'fsd': expected a map, or 'ddp'"},
+        {LEAST "strategy: [ddp]\n",
+         "/r/gpt.yaml:4:11: 'strategy' is a list: expected a map, or 'ddp'"},
+        {LEAST "precision: {kind: fp8}\n",
+         "/r/gpt.yaml:4:19: 'precision.kind' is 'fp8': expected one of 'fp32', 'bf16'"},
+        {LEAST "nodes: [{host: a}]\n",
+         "/r/gpt.yaml:4:9: 'nodes' is a map: expected a list of text, 1 to 1024 items"},
+        {LEAST "nodes: []\n",
+         "/r/gpt.yaml:4:8: 'nodes' is a list of 0: expected a list of text, 1 to 1024 items"},
+        {LEAST "nodes: [~]\n",
+         "/r/gpt.yaml:4:9: 'nodes' has no value: fill it in, or remove the key"},
+        {LEAST "nodes: ['']\n",
+         "/r/gpt.yaml:4:8: 'nodes' holds an empty text: remove it, or fill it in"},
+        {"model: gpt3\n",
+         "/r/gpt.yaml:1:8: 'model' is 'gpt3': expected a map, or 'gpt2', or one of "
+         "'gpt2-small', 'gpt2-medium', 'gpt2-large', 'gpt2-xl'"},
+        {LEAST "log: often\n",
+         "/r/gpt.yaml:4:6: 'log.every' is 'often': expected a whole number, 1 to 1000000 steps"},
+    };
+    EXPECT_ALL(cases);
+}
+
+static void test_a_value_out_of_range_tells_the_range_and_the_unit(void **state)
+{
+    static const bad cases[] = {
+        {LEAST "ranks: 0\n",
+         "/r/gpt.yaml:4:8: 'ranks' is 0: expected a whole number, 1 to 1024 per node"},
+        {LEAST "optimizer: {lr: 0}\n",
+         "/r/gpt.yaml:4:17: 'optimizer.lr' is 0: expected a number, above 0, up to 100"},
+        {LEAST "optimizer: {beta2: 1}\n",
+         "/r/gpt.yaml:4:20: 'optimizer.beta2' is 1: expected a number, 0 to below 1"},
+        {LEAST "grace_seconds: -1\n",
+         "/r/gpt.yaml:4:16: 'grace_seconds' is -1: expected a number, 0 to 86400 seconds"},
+        {LEAST "seed: 9007199254740993\n", "/r/gpt.yaml:4:7: 'seed' is 9007199254740992: expected "
+                                           "a whole number, 0 to 9007199254740991"},
+    };
+    EXPECT_ALL(cases);
+}
+
+static void test_a_key_that_is_there_twice_is_refused(void **state)
+{
+    static const bad cases[] = {
+        {LEAST "clip: 1\nclip: 1\n",
+         "/r/gpt.yaml:5:1: duplicate key 'clip' (first at /r/gpt.yaml:4:1)"},
+        {LEAST "data: b\n", "/r/gpt.yaml:4:1: duplicate key 'data' (first at /r/gpt.yaml:2:1)"},
+        {"model: gpt2-small\ndata: {validation: 0.1, split: 0.2}\n",
+         "/r/gpt.yaml:2:32: a second value for 'data.split' (first at /r/gpt.yaml:2:20)"},
+    };
+    EXPECT_ALL(cases);
+}
+
+static void test_what_is_missing_is_asked_for_where_its_map_begins(void **state)
+{
+    static const bad cases[] = {
+        {"data: a\nschedule: {steps: 1}\n",
+         "/r/gpt.yaml:1:1: 'model.layers' is missing (transformer blocks): give it, or 'preset: "
+         "gpt2-small' for all dimensions"},
+        {"data: a\nschedule: {steps: 1}\nmodel:\n  layers: 2\n",
+         "/r/gpt.yaml:3:1: 'model.heads' is missing (attention heads of a block; they divide "
+         "embed): give it, or 'preset: gpt2-small' for all dimensions"},
+        {"model: gpt2-small\nschedule: {steps: 1}\n",
+         "/r/gpt.yaml:1:1: 'data.train' is missing (files to learn from, or globs; relative ones "
+         "start at the recipe's folder)"},
+        {"model: gpt2-small\ndata: a\n\nschedule: cosine\n",
+         "/r/gpt.yaml:4:1: 'schedule.steps' is missing (length of the whole run)"},
+    };
+    EXPECT_ALL(cases);
+}
+
+static void test_fields_that_contradict_each_other_are_refused(void **state)
+{
+    static const bad cases[] = {
+        {"data: a\nschedule: {steps: 1}\nmodel: {layers: 1, heads: 5, embed: 128}\n",
+         "/r/gpt.yaml:3:27: 'model.heads' 5 does not divide 'model.embed' 128: the nearest that "
+         "do are 4 and 8"},
+        {"data: a\nschedule: {steps: 1}\nmodel: {layers: 1, heads: 9, embed: 8}\n",
+         "/r/gpt.yaml:3:27: 'model.heads' 9 does not divide 'model.embed' 8: the nearest that "
+         "does is 8"},
+        {"data: a\nmodel: gpt2-small\nschedule: {steps: 10, warmup_steps: 11}\n",
+         "/r/gpt.yaml:3:37: 'schedule.warmup_steps' 11 is over 'schedule.steps' 10"},
+        {"data: a\nmodel: gpt2-small\nschedule: {steps: 10, min_lr: 1}\n",
+         "/r/gpt.yaml:3:31: 'schedule.min_lr' 1 is over 'optimizer.lr' 0.0003"},
+        {"data: {train: a, validation: b, split: 0.2}\nmodel: gpt2-small\nschedule: {steps: 10}\n",
+         "/r/gpt.yaml:1:40: 'data.split' has no effect beside files in 'data.validation': keep "
+         "one"},
+        {LEAST "name: -x\n", "/r/gpt.yaml:4:7: 'name' is '-x': expected 1 to 64 letters, digits, "
+                             "'.', '_' or '-', the first neither '.' nor '-'"},
+        {LEAST "name: ../x\n", "/r/gpt.yaml:4:7: 'name' is '../x': expected 1 to 64 letters, "
+                               "digits, '.', '_' or '-', the first neither '.' nor '-'"},
+    };
+    EXPECT_ALL(cases);
+}
+
+static void test_what_is_not_there_yet_is_said_with_what_to_write_instead(void **state)
+{
+    static const bad cases[] = {
+        {LEAST "nodes: [gpu-a]\n",
+         "/r/gpt.yaml:4:8: 'gpu-a' is not this machine, and launching over ssh is not there yet: "
+         "leave 'nodes' out to train here"},
+        {LEAST "nodes: [localhost, 127.0.0.1]\n",
+         "/r/gpt.yaml:4:8: 'nodes' names this machine twice: set 'ranks' for more processes on "
+         "it"},
+        {LEAST "gpus: 8\n", "/r/gpt.yaml:4:7: 'gpus' is 8, and training on GPUs is not there yet: "
+                            "leave 'gpus' out and set 'ranks' to train on the CPU"},
+    };
+    EXPECT_ALL(cases);
+}
+
+static void test_text_that_is_no_plain_yaml_is_refused(void **state)
+{
+    static const bad cases[] = {
+        {"", "/r/gpt.yaml:1:1: the recipe is empty (the least it needs: model, data, schedule)"},
+        {"# a comment\n",
+         "/r/gpt.yaml:1:1: the recipe is empty (the least it needs: model, data, schedule)"},
+        {"---\n...\n",
+         "/r/gpt.yaml:1:1: the recipe is empty (the least it needs: model, data, schedule)"},
+        {"- a\n- b\n",
+         "/r/gpt.yaml:1:1: the recipe is a list: expected a map of fields, such as 'data: ...'"},
+        {"hello\n",
+         "/r/gpt.yaml:1:1: the recipe is text: expected a map of fields, such as 'data: ...'"},
+        {"data:\n\ttrain: a\n", "/r/gpt.yaml:2:1: a tab in the indentation: use spaces"},
+        {"data:\n  \ttrain: a\n", "/r/gpt.yaml:2:3: a tab in the indentation: use spaces"},
+        {"data: a\xff\n", "/r/gpt.yaml:1:8: broken UTF-8 (byte 0xff): save the file as UTF-8 text"},
+        {"# \xc3\xa9\xc3\xa9 \xc0\xaf\n",
+         "/r/gpt.yaml:1:6: broken UTF-8 (byte 0xc0): save the file as UTF-8 text"},
+        {"a: \xed\xa0\x80\n",
+         "/r/gpt.yaml:1:4: broken UTF-8 (byte 0xed): save the file as UTF-8 text"},
+        {"a: \xe2\x82", "/r/gpt.yaml:1:4: broken UTF-8 (byte 0xe2): save the file as UTF-8 text"},
+        {"a: \x1b[2J\n", "/r/gpt.yaml:1:4: control character U+001B: this is not a text file"},
+        {"data: a\n---\ndata: b\n", "/r/gpt.yaml:2:1: a second document: a recipe is one"},
+        {"data: &a b\n", "/r/gpt.yaml:1:7: anchors are not taken in a recipe: write the value out"},
+        {"data: *a\n", "/r/gpt.yaml:1:7: aliases are not taken in a recipe: write the value out (a "
+                       "text that begins with '*' needs quotes)"},
+        {"data: *.txt\n", "/r/gpt.yaml:1:8: a plain text cannot begin with '*' or '&': put it in "
+                          "quotes"},
+        {"data: !!str a\n",
+         "/r/gpt.yaml:1:7: tags are not taken in a recipe: remove what begins with '!'"},
+        {"? [a]\n: b\n", "/r/gpt.yaml:1:3: a key must be plain text"},
+        {"data: \"a\\0b\"\n", "/r/gpt.yaml:1:7: a text with a zero byte in it"},
+        {"data: [[[[[[[[[a]]]]]]]]]\n", "/r/gpt.yaml:1:13: nested deeper than any recipe is"},
+        {"a: b: c\n", "/r/gpt.yaml:1:5: not YAML: mapping values are not allowed in this context"},
+        {"data: [a\n", "/r/gpt.yaml:2:1: not YAML: did not find expected ',' or ']' while parsing "
+                       "a flow sequence"},
+    };
+    EXPECT_ALL(cases);
+}
+
+static void test_an_anchor_bomb_is_refused_at_its_first_anchor(void **state)
+{
+    expect_refused("a: &a [x, x, x, x]\nb: &b [*a, *a, *a, *a]\nc: &c [*b, *b, *b, *b]\n", NULL,
+                   "/r/gpt.yaml:1:4: anchors are not taken in a recipe: write the value out");
+}
+
+/* A terminal must not be steered by a recipe, and a message stays short. */
+static void test_wrong_values_are_shown_short_and_harmless(void **state)
+{
+    char text[4096];
+    reading r;
+
+    expect_refused(LEAST "log: {\"\\e[31mred\\u009b\": 1}\n", NULL,
+                   "/r/gpt.yaml:4:7: unknown key '?[31mred?' (known here: every)");
+    snprintf(text, sizeof(text), "%sname: %0500d\n", LEAST, 7);
+    reading_text(&r, text, NULL);
+    assert_int_equal(r.st, DT_ERR_RECIPE);
+    assert_non_null(strstr(r.err.message, "000...'"));
+    assert_true(strlen(r.err.message) < 300);
+    reading_close(&r);
+}
+
+/* 1 MiB of brackets, of keys and of entries: each is refused at its first fault, at once. */
+static void test_large_hostile_texts_are_refused_quickly(void **state)
+{
+    static const char *const pieces[] = {"[", "{a: ", "- ", "a: 1\n", "? ", "\"a\": "};
+    enum { SIZE = 1 << 20 };
+    char *text = malloc(SIZE + 1);
+
+    assert_non_null(text);
+    for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
+        size_t length = strlen(pieces[i]), used = 0;
+        reading r;
+
+        for (; used + length <= SIZE; used += length)
+            memcpy(text + used, pieces[i], length);
+        text[used] = '\0';
+        reading_text(&r, text, NULL);
+        assert_int_equal(r.st, DT_ERR_RECIPE);
+        reading_close(&r);
+    }
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_an_unknown_key_names_the_line_and_what_was_meant),
+        cmocka_unit_test(test_a_wrong_type_says_what_was_expected),
+        cmocka_unit_test(test_a_value_out_of_range_tells_the_range_and_the_unit),
+        cmocka_unit_test(test_a_key_that_is_there_twice_is_refused),
+        cmocka_unit_test(test_what_is_missing_is_asked_for_where_its_map_begins),
+        cmocka_unit_test(test_fields_that_contradict_each_other_are_refused),
+        cmocka_unit_test(test_what_is_not_there_yet_is_said_with_what_to_write_instead),
+        cmocka_unit_test(test_text_that_is_no_plain_yaml_is_refused),
+        cmocka_unit_test(test_an_anchor_bomb_is_refused_at_its_first_anchor),
+        cmocka_unit_test(test_wrong_values_are_shown_short_and_harmless),
+        cmocka_unit_test(test_large_hostile_texts_are_refused_quickly),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
