@@ -39,9 +39,10 @@ void dt_model_init_param(float *out, const dt_model *model, int param, uint64_t 
     const dt_param *p = &model->params[param];
     /* the place in the table tells parameters apart, in the counter's word for the step */
     dt_philox_key key = {.seed = seed, .step = (uint32_t)param, .op = DT_PHILOX_INIT};
-    int64_t elems = p->elems;
+    int64_t elems;
 
     DT_ASSERT(param >= 0 && param < model->param_count);
+    elems = p->elems;
     switch (p->init) {
     case DT_INIT_ZERO:
         memset(out, 0, (size_t)elems * sizeof *out);

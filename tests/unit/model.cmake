@@ -11,3 +11,7 @@ if(TARGET dt_cpu)
   dt_test(NAME model_golden LABEL unit LIBS dt_model dt_optim dt_cpu dt_json m
     SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_model_golden.c ${harness} ${golden})
 endif()
+if(TARGET dt_cpu AND TARGET dt_recipe)
+  dt_test(NAME model_memory LABEL unit LIBS dt_recipe dt_model dt_cpu m
+    SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_model_memory.c ${harness})
+endif()

@@ -1,0 +1,90 @@
+/* The recipe's arithmetic, shown before a run starts, against what the model then takes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "recipes/memory.h"
+#include "tests/unit/model_harness.h"
+
+#include "base/banned.h"
+
+static const struct {
+    int64_t layers, heads, embed, vocab, batch, tokens;
+    dt_precision_kind precision;
+} cases[] = {
+    {4, 4, 128, 65, 12, 64, DT_PRECISION_FP32},
+    {4, 4, 128, 65, 12, 64, DT_PRECISION_BF16},
+    {2, 3, 36, 61, 3, 13, DT_PRECISION_FP32},
+    {12, 12, 768, 50257, 4, 1024, DT_PRECISION_BF16},
+    {12, 12, 768, 50257, 4, 1024, DT_PRECISION_FP32},
+    {48, 25, 1600, 50257, 1, 1024, DT_PRECISION_BF16},
+};
+#define CASE_COUNT (sizeof cases / sizeof cases[0])
+
+static dt_model_config config_of(size_t i)
+{
+    dt_model_config config = {.layers = cases[i].layers,
+                              .heads = cases[i].heads,
+                              .embed = cases[i].embed,
+                              .vocab = cases[i].vocab,
+                              .vocab_padded = (cases[i].vocab + 127) / 128 * 128,
+                              .context = cases[i].tokens,
+                              .batch = cases[i].batch,
+                              .tokens = cases[i].tokens,
+                              .dtype = cases[i].precision == DT_PRECISION_BF16 ? DT_BF16 : DT_F32};
+    return config;
+}
+
+static dt_memory estimate_of(size_t i)
+{
+    dt_recipe recipe = {.ranks = 1, .nodes = {.count = 1}};
+    dt_memory memory;
+
+    recipe.model.layers = cases[i].layers;
+    recipe.model.heads = cases[i].heads;
+    recipe.model.embed = cases[i].embed;
+    recipe.batch.sequences = cases[i].batch;
+    recipe.batch.tokens = cases[i].tokens;
+    recipe.precision.kind = cases[i].precision;
+    dt_memory_estimate(&memory, &recipe, cases[i].vocab);
+    return memory;
+}
+
+/* Over by the logits' type at most (fp32 is assumed), under by the rounding to 64 bytes: thirteen
+ * tensors a block and a dozen beside. */
+static void test_the_estimate_of_activations_is_what_a_model_takes(void **state)
+{
+    for (size_t i = 0; i < CASE_COUNT; i++) {
+        dt_model_config config = config_of(i);
+        int64_t taken = (int64_t)dt_model_activation_bytes(&config);
+        int64_t estimate = estimate_of(i).activations_bytes;
+
+        if (taken > estimate + 64 * (13 * config.layers + 12) ||
+            (double)estimate > 1.05 * (double)taken)
+            fail_msg("case %zu: the model takes %lld bytes, the recipe says %lld", i,
+                     (long long)taken, (long long)estimate);
+    }
+}
+
+static void test_the_estimate_of_parameters_is_the_models_table(void **state)
+{
+    for (size_t i = 0; i < 3; i++) { /* the small ones: opening takes the activations */
+        dt_model_config config = config_of(i);
+        harness h;
+
+        harness_open(&h, &config);
+        assert_int_equal(estimate_of(i).parameter_count, dt_model_param_elems(h.model));
+        harness_close(&h);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_estimate_of_activations_is_what_a_model_takes),
+        cmocka_unit_test(test_the_estimate_of_parameters_is_the_models_table),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
