@@ -318,7 +318,7 @@ static dt_status apply_text(dt_reading *reading, const dt_recipe_source *source)
     dt_node *root;
     dt_strbuf text;
 
-    DT_TRY(dt_tree_parse(&root, source->text, source->path, reading->arena, reading->err));
+    DT_TRY(dt_tree_parse(&root, source->text, &start, reading->arena, reading->err));
     dt_strbuf_init(&text);
     if (root == NULL || dt_node_is_null(root)) {
         dt_strbuf_add_str(&text, "the recipe is empty (the least it needs: model, data, schedule)");

@@ -34,27 +34,15 @@ static dt_status refuse_path(const dt_reading *reading, const char *path)
     return DT_ERR_RECIPE;
 }
 
-/* Nodes below a value of `--set` stand at the option as a whole, not at a line of it. */
-static void flatten_marks(dt_node *node, const dt_mark *mark)
-{
-    for (; node != NULL; node = node->next) {
-        node->mark = *mark;
-        if (node->key != NULL)
-            node->key->mark = *mark;
-        flatten_marks(node->first, mark);
-    }
-}
-
 static dt_status parse_value(dt_node **out, dt_reading *reading, const char *text,
                              const dt_mark *mark)
 {
     dt_status st = DT_OK;
 
     if (text[0] != '\0' && strchr("[{\"'", text[0]) != NULL) {
-        DT_TRY(dt_tree_parse(out, text, mark->source, reading->arena, reading->err));
-        flatten_marks(*out, mark);
+        DT_TRY(dt_tree_parse(out, text, mark, reading->arena, reading->err));
     } else {
-        DT_TRY(dt_text_check(text, strlen(text), mark->source, reading->err));
+        DT_TRY(dt_text_check(text, strlen(text), mark, reading->err));
         *out = dt_tree_scalar(text, mark, reading->arena);
         if (*out == NULL)
             DT_THROW(reading->err, DT_ERR_NOMEM, "no memory for '%s'", mark->source);

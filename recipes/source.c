@@ -12,6 +12,7 @@
 dt_status dt_recipe_source_read(dt_recipe_source *out, const char *path, dt_arena *arena,
                                 dt_error *err)
 {
+    const dt_mark start = {path, 1, 1};
     dt_error cause = DT_ERROR_INIT;
     dt_status st = DT_OK;
     dt_strbuf text;
@@ -25,7 +26,7 @@ dt_status dt_recipe_source_read(dt_recipe_source *out, const char *path, dt_aren
     if (st != DT_OK) /* a person gave a wrong path: as any other fault of a recipe */
         DT_THROW(err, DT_ERR_RECIPE, "%s", cause.message);
     if (memchr(text.data, '\0', text.length) != NULL)
-        DT_TRY(dt_text_check(text.data, text.length, path, err)); /* says where */
+        DT_TRY(dt_text_check(text.data, text.length, &start, err)); /* says where */
     out->path = dt_arena_strdup(arena, path);
     out->text = dt_arena_strndup(arena, text.data, text.length);
     if (out->path == NULL || out->text == NULL)

@@ -1,6 +1,7 @@
 #include "recipes/text.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/banned.h"
@@ -47,27 +48,40 @@ static bool is_blank_line(const char *at, const char *end)
     return at == end || *at == '\n' || *at == '\r';
 }
 
-dt_status dt_text_check(const char *text, size_t length, const char *source, dt_error *err)
+static dt_status refuse_at(dt_error *err, const dt_mark *start, int line, int column,
+                           const char *message)
+{
+    dt_mark mark = {start->source, line, column};
+
+    DT_FAIL(err, DT_ERR_RECIPE, "%s", message);
+    dt_mark_prefix(err, start->line > 0 ? &mark : start);
+    return DT_ERR_RECIPE;
+}
+
+dt_status dt_text_check(const char *text, size_t length, const dt_mark *start, dt_error *err)
 {
     const char *at = text, *end = text + length;
     int line = 1, column = 1;
     bool indent = true;
+    char message[80];
 
     while (at < end) {
         uint32_t code;
         size_t bytes = decode(&code, at, (size_t)(end - at));
 
-        if (bytes == 0)
-            return DT_FAIL(err, DT_ERR_RECIPE,
-                           "%s:%d:%d: broken UTF-8 (byte 0x%02x): save the file as UTF-8 text",
-                           source, line, column, (unsigned char)*at);
+        if (bytes == 0) {
+            snprintf(message, sizeof(message),
+                     "broken UTF-8 (byte 0x%02x): save the file as UTF-8 text",
+                     (unsigned)(unsigned char)*at);
+            return refuse_at(err, start, line, column, message);
+        }
         if (code == '\t' && indent && !is_blank_line(at, end))
-            return DT_FAIL(err, DT_ERR_RECIPE, "%s:%d:%d: a tab in the indentation: use spaces",
-                           source, line, column);
-        if (is_control(code) && code != '\t' && code != '\n' && code != '\r')
-            return DT_FAIL(err, DT_ERR_RECIPE,
-                           "%s:%d:%d: control character U+%04X: this is not a text file", source,
-                           line, column, (unsigned)code);
+            return refuse_at(err, start, line, column, "a tab in the indentation: use spaces");
+        if (is_control(code) && code != '\t' && code != '\n' && code != '\r') {
+            snprintf(message, sizeof(message), "control character U+%04X: this is not a text file",
+                     (unsigned)code);
+            return refuse_at(err, start, line, column, message);
+        }
         at += bytes;
         column++;
         if (code != ' ' && code != '\t')

@@ -26,8 +26,9 @@ void dt_mark_write(dt_strbuf *out, const dt_mark *mark);
 /* Puts "gpt.yaml:14:9: " in front of a recorded message. */
 void dt_mark_prefix(dt_error *err, const dt_mark *mark);
 
-/* DT_ERR_RECIPE with file:line:column on broken UTF-8, control characters, and tabs that indent. */
-dt_status dt_text_check(const char *text, size_t length, const char *source, dt_error *err);
+/* DT_ERR_RECIPE on broken UTF-8, control characters, and tabs that indent; told with line and
+ * column where the text starts at line 1, at `start` as a whole where that has none. */
+dt_status dt_text_check(const char *text, size_t length, const dt_mark *start, dt_error *err);
 
 bool dt_text_is_utf8(const char *text);
 

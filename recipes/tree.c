@@ -13,16 +13,16 @@ typedef struct builder {
     yaml_parser_t parser;
     yaml_event_t event; /* the current one */
     bool has_event;
-    const char *source;
+    const dt_mark *start;
     dt_arena *arena;
     dt_error *err;
 } builder;
 
 static dt_mark mark_of(const builder *b, const yaml_mark_t *at)
 {
-    dt_mark mark = {b->source, (int)at->line + 1, (int)at->column + 1};
+    dt_mark mark = {b->start->source, (int)at->line + 1, (int)at->column + 1};
 
-    return mark;
+    return b->start->line > 0 ? mark : *b->start;
 }
 
 /* Records the message at a place of the text. */
@@ -42,7 +42,7 @@ static dt_status refuse_yaml(builder *b)
     char message[256];
 
     if (parser->error == YAML_MEMORY_ERROR)
-        return DT_FAIL(b->err, DT_ERR_NOMEM, "no memory to read '%s'", b->source);
+        return DT_FAIL(b->err, DT_ERR_NOMEM, "no memory to read '%s'", b->start->source);
     if (strstr(context, "alias") != NULL || strstr(context, "anchor") != NULL)
         return refuse_at(b, &parser->problem_mark,
                          "a plain text cannot begin with '*' or '&': put it in quotes");
@@ -64,7 +64,7 @@ static dt_status new_node(dt_node **out, builder *b, dt_node_kind kind)
 {
     *out = dt_arena_alloc(b->arena, sizeof(**out));
     if (*out == NULL)
-        return DT_FAIL(b->err, DT_ERR_NOMEM, "no memory to read '%s'", b->source);
+        return DT_FAIL(b->err, DT_ERR_NOMEM, "no memory to read '%s'", b->start->source);
     (*out)->kind = kind;
     (*out)->mark = mark_of(b, &b->event.start_mark);
     return DT_OK;
@@ -95,7 +95,7 @@ static dt_status read_scalar(dt_node **out, builder *b)
     node->plain = b->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
     node->text = dt_arena_strndup(b->arena, text, length);
     if (node->text == NULL)
-        DT_THROW(b->err, DT_ERR_NOMEM, "no memory to read '%s'", b->source);
+        DT_THROW(b->err, DT_ERR_NOMEM, "no memory to read '%s'", b->start->source);
     *out = node;
 out:
     return st;
@@ -183,10 +183,10 @@ out:
     return st;
 }
 
-dt_status dt_tree_parse(dt_node **out, const char *text, const char *source, dt_arena *arena,
+dt_status dt_tree_parse(dt_node **out, const char *text, const dt_mark *start, dt_arena *arena,
                         dt_error *err)
 {
-    builder b = {.source = source, .arena = arena, .err = err};
+    builder b = {.start = start, .arena = arena, .err = err};
     bool marked = strncmp(text, BYTE_ORDER_MARK, strlen(BYTE_ORDER_MARK)) == 0;
     size_t length;
     dt_status st = DT_OK;
@@ -194,9 +194,9 @@ dt_status dt_tree_parse(dt_node **out, const char *text, const char *source, dt_
     *out = NULL;
     text += marked ? strlen(BYTE_ORDER_MARK) : 0;
     length = strlen(text);
-    DT_TRY(dt_text_check(text, length, source, err));
+    DT_TRY(dt_text_check(text, length, start, err));
     if (yaml_parser_initialize(&b.parser) == 0)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory to read '%s'", source);
+        DT_THROW(err, DT_ERR_NOMEM, "no memory to read '%s'", start->source);
     yaml_parser_set_encoding(&b.parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&b.parser, (const unsigned char *)text, length);
     st = read_stream(out, &b);

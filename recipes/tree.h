@@ -27,8 +27,9 @@ typedef struct dt_node {
     struct dt_node *next;  /* sibling */
 } dt_node;
 
-/* *out is NULL where the text holds nothing. DT_ERR_RECIPE with file:line:column. */
-dt_status dt_tree_parse(dt_node **out, const char *text, const char *source, dt_arena *arena,
+/* *out is NULL where the text holds nothing. DT_ERR_RECIPE. Nodes and errors have line and column
+ * where the text starts at line 1 of its source, and stand at `start` where that has none. */
+dt_status dt_tree_parse(dt_node **out, const char *text, const dt_mark *start, dt_arena *arena,
                         dt_error *err);
 
 /* A plain scalar of the given text that stands at `mark`; NULL without memory. */

@@ -1,7 +1,14 @@
 add_library(recipes_support STATIC ${CMAKE_CURRENT_SOURCE_DIR}/recipes_support.c)
 target_link_libraries(recipes_support PUBLIC dt_recipe_reader PkgConfig::CMOCKA)
 
-foreach(part reader errors)
+foreach(part reader errors sets source)
   dt_test(NAME recipes_${part} LABEL unit SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_recipes_${part}.c
     LIBS recipes_support)
 endforeach()
+# What the engine links, without the reader.
+foreach(part fields plan memory)
+  dt_test(NAME recipes_${part} LABEL unit SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_recipes_${part}.c
+    LIBS dt_recipe)
+endforeach()
+dt_test(NAME recipes_pages LABEL unit SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_recipes_pages.c
+  LIBS recipes_support)

@@ -1,0 +1,137 @@
+/* The arithmetic of memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "recipes/fields.h"
+#include "recipes/memory.h"
+
+/* GPT-2 124M at batch 4 x 1024. */
+static void fill(dt_recipe *recipe)
+{
+    dt_recipe_init(recipe);
+    recipe->name = "one";
+    recipe->model.layers = recipe->model.heads = 12;
+    recipe->model.embed = 768;
+    recipe->model.vocab = 50257;
+    recipe->batch.sequences = 4;
+    recipe->batch.tokens = 1024;
+    recipe->schedule.steps = 1;
+}
+
+static void test_gpt2_small_has_its_published_number_of_parameters(void **state)
+{
+    dt_memory memory;
+    dt_recipe recipe;
+
+    fill(&recipe);
+    dt_memory_estimate(&memory, &recipe, 0);
+    /* 124,439,808 of the published model, and 47 rows of padding */
+    assert_int_equal(memory.parameter_count, 124439808 + 47 * 768);
+}
+
+static void test_ddp_holds_16_bytes_a_parameter_in_fp32_and_18_in_bf16(void **state)
+{
+    dt_memory memory;
+    dt_recipe recipe;
+
+    fill(&recipe);
+    dt_memory_estimate(&memory, &recipe, 0);
+    assert_int_equal(memory.parameters_bytes + memory.gradients_bytes + memory.optimizer_bytes,
+                     16 * memory.parameter_count);
+    recipe.precision.kind = DT_PRECISION_BF16;
+    dt_memory_estimate(&memory, &recipe, 0);
+    assert_int_equal(memory.parameters_bytes + memory.gradients_bytes + memory.optimizer_bytes,
+                     18 * memory.parameter_count);
+}
+
+static void test_activations_follow_the_formula(void **state)
+{
+    dt_memory memory;
+    dt_recipe recipe;
+    int64_t rows = 4 * 1024, act = (16 * 12 + 9) * 768 * 2, stats = 4 * (12 * 16 + 3);
+
+    fill(&recipe);
+    recipe.precision.kind = DT_PRECISION_BF16;
+    dt_memory_estimate(&memory, &recipe, 0);
+    assert_int_equal(memory.activations_bytes, rows * (act + stats) + (64 << 20));
+    assert_int_equal(memory.total_bytes, memory.parameters_bytes + memory.gradients_bytes +
+                                             memory.optimizer_bytes + memory.activations_bytes +
+                                             memory.buffers_bytes);
+}
+
+static void test_the_vocabulary_is_the_recipes_or_the_datas(void **state)
+{
+    dt_memory recipes, datas, unknown, small;
+    dt_recipe recipe;
+
+    fill(&recipe);
+    dt_memory_estimate(&recipes, &recipe, 65);
+    recipe.model.vocab = 0;
+    dt_memory_estimate(&datas, &recipe, 50257);
+    dt_memory_estimate(&unknown, &recipe, 0);
+    dt_memory_estimate(&small, &recipe, 65);
+    assert_int_equal(recipes.parameter_count, datas.parameter_count);
+    assert_int_equal(datas.parameter_count - unknown.parameter_count, (50304 - 256) * 768);
+    assert_int_equal(unknown.parameter_count - small.parameter_count, (256 - 128) * 768);
+}
+
+static void test_what_fits_passes_and_what_does_not_is_told_with_the_table(void **state)
+{
+    dt_error err = DT_ERROR_INIT;
+    dt_memory memory;
+    dt_recipe recipe;
+
+    fill(&recipe);
+    dt_memory_estimate(&memory, &recipe, 0);
+    assert_int_equal(dt_memory_check(&recipe, 0, 2, 2 * memory.total_bytes, "localhost", &err),
+                     DT_OK);
+    assert_int_equal(dt_memory_check(&recipe, 0, 2, 2 * memory.total_bytes - 1, "localhost", &err),
+                     DT_ERR_RECIPE);
+    dt_error_clear(&err);
+    dt_memory_check(&recipe, 0, 2, 8000000000, "localhost", &err);
+    assert_string_equal(
+        err.message,
+        "the run does not fit into the memory of 'localhost': 2 ranks need 9.3 GB, 8.0 GB "
+        "available\n"
+        "  parameters     497.9 MB  124475904 x 4 bytes\n"
+        "  gradients      497.9 MB  124475904 x 4 bytes\n"
+        "  optimizer      995.8 MB  124475904 x 8 bytes, two moments\n"
+        "  activations      2.6 GB  batch 4 x 1024 tokens x 12 layers\n"
+        "  buffers         67.2 MB  tokens, gradients on their way, the program\n"
+        "  a rank           4.7 GB  in all\n"
+        "lower 'batch.sequences' or 'batch.tokens', the model's size, or 'ranks'");
+}
+
+static void test_the_largest_recipe_does_not_overflow(void **state)
+{
+    dt_error err = DT_ERROR_INIT;
+    dt_memory memory;
+    dt_recipe recipe;
+
+    dt_recipe_init(&recipe);
+    for (size_t i = 0; i < dt_fields_count; i++)
+        if (dt_fields[i].type == DT_FIELD_INT)
+            *(int64_t *)((char *)&recipe + dt_fields[i].offset) = (int64_t)dt_fields[i].high;
+    dt_memory_estimate(&memory, &recipe, 0);
+    assert_true(memory.total_bytes > (int64_t)1 << 60);
+    assert_int_equal(dt_memory_check(&recipe, 0, 1024, INT64_MAX - 1, "localhost", &err),
+                     DT_ERR_RECIPE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gpt2_small_has_its_published_number_of_parameters),
+        cmocka_unit_test(test_ddp_holds_16_bytes_a_parameter_in_fp32_and_18_in_bf16),
+        cmocka_unit_test(test_activations_follow_the_formula),
+        cmocka_unit_test(test_the_vocabulary_is_the_recipes_or_the_datas),
+        cmocka_unit_test(test_what_fits_passes_and_what_does_not_is_told_with_the_table),
+        cmocka_unit_test(test_the_largest_recipe_does_not_overflow),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

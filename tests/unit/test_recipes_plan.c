@@ -1,0 +1,228 @@
+/* The plan: made from a recipe, and read back with nothing taken on trust. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "recipes/fields.h"
+#include "recipes/plan.h"
+
+static int make(void **state)
+{
+    dt_arena *arena = calloc(1, sizeof(*arena));
+
+    dt_arena_init(arena, 0);
+    *state = arena;
+    return 0;
+}
+
+static int clean(void **state)
+{
+    dt_arena_release(*state);
+    free(*state);
+    return 0;
+}
+
+/* Two ranks on each of `nodes` nodes. */
+static void make_plan(dt_plan *plan, int64_t nodes, dt_arena *arena)
+{
+    static const char *names[] = {"localhost", "other"}, *train[] = {"/a.txt"};
+    dt_recipe recipe;
+
+    dt_recipe_init(&recipe);
+    recipe.name = "one";
+    recipe.nodes.items = names;
+    recipe.nodes.count = nodes;
+    recipe.ranks = 2;
+    recipe.model.layers = recipe.model.heads = recipe.model.embed = 1;
+    recipe.data.train.items = train;
+    recipe.data.train.count = 1;
+    recipe.schedule.steps = 10;
+    assert_int_equal(dt_plan_make(plan, &recipe, 7, arena, NULL), DT_OK);
+    plan->run = "k3v9x2";
+    plan->attempt = 1;
+    plan->directory = "/runs/k3v9x2/checkpoints";
+}
+
+static void test_ranks_are_laid_on_nodes_in_order_with_the_cores_divided(void **state)
+{
+    dt_plan plan;
+
+    make_plan(&plan, 2, *state);
+    assert_int_equal(plan.world_size, 4);
+    assert_int_equal(plan.node_count, 2);
+    assert_string_equal(plan.node_names[1], "other");
+    for (int64_t i = 0; i < 4; i++) {
+        assert_int_equal(plan.ranks[i].node, i / 2);
+        assert_int_equal(plan.ranks[i].local_rank, i % 2);
+        assert_string_equal(plan.ranks[i].device, "cpu");
+        assert_int_equal(plan.ranks[i].threads, 3);
+    }
+    assert_string_equal(plan.resume_from, "");
+}
+
+static void test_threads_of_the_recipe_win_and_are_never_none(void **state)
+{
+    dt_plan plan, again;
+
+    make_plan(&plan, 1, *state);
+    assert_int_equal(dt_plan_make(&again, &plan.recipe, 1, *state, NULL), DT_OK);
+    assert_int_equal(again.ranks[0].threads, 1);
+    plan.recipe.threads = 5;
+    assert_int_equal(dt_plan_make(&again, &plan.recipe, 1, *state, NULL), DT_OK);
+    assert_int_equal(again.ranks[1].threads, 5);
+}
+
+static void test_a_plan_comes_back_from_its_json(void **state)
+{
+    dt_error err = DT_ERROR_INIT;
+    char hash[33], back_hash[33];
+    dt_plan plan, back;
+    json_t *json;
+
+    make_plan(&plan, 2, *state);
+    plan.resume_from = "/runs/k3v9x2/checkpoints/step-00000100";
+    json = dt_plan_to_json(&plan);
+    assert_int_equal(dt_plan_from_json(&back, json, *state, &err), DT_OK);
+    json_decref(json);
+    assert_string_equal(back.run, "k3v9x2");
+    assert_int_equal(back.attempt, 1);
+    assert_string_equal(back.directory, plan.directory);
+    assert_string_equal(back.resume_from, plan.resume_from);
+    assert_int_equal(back.world_size, 4);
+    assert_int_equal(back.ranks[3].node, 1);
+    assert_int_equal(back.ranks[3].local_rank, 1);
+    assert_int_equal(back.ranks[3].threads, 3);
+    assert_string_equal(back.node_names[0], "localhost");
+    dt_recipe_hash(hash, &plan.recipe);
+    dt_recipe_hash(back_hash, &back.recipe);
+    assert_string_equal(hash, back_hash);
+}
+
+static void expect_corrupt(json_t *json, dt_arena *arena, const char *message)
+{
+    dt_error err = DT_ERROR_INIT;
+    dt_plan back;
+
+    assert_int_equal(dt_plan_from_json(&back, json, arena, &err), DT_ERR_CORRUPT);
+    assert_string_equal(err.message, message);
+    json_decref(json);
+}
+
+static json_t *good_json(dt_arena *arena)
+{
+    dt_plan plan;
+
+    make_plan(&plan, 1, arena);
+    return dt_plan_to_json(&plan);
+}
+
+/* A good plan whose `key` is `value` (NULL: taken out) must fail with the message. */
+static void expect_corrupt_key(void **state, const char *key, json_t *value, const char *message)
+{
+    json_t *json = good_json(*state);
+
+    if (value != NULL)
+        json_object_set_new(json, key, value);
+    else
+        json_object_del(json, key);
+    expect_corrupt(json, *state, message);
+}
+
+/* The same for a key of its second rank. */
+static void expect_corrupt_rank(void **state, const char *key, json_t *value, const char *message)
+{
+    json_t *json = good_json(*state);
+
+    json_object_set_new(json_array_get(json_object_get(json, "ranks"), 1), key, value);
+    expect_corrupt(json, *state, message);
+}
+
+static void test_damage_at_the_top_is_refused(void **state)
+{
+    expect_corrupt(json_array(), *state, "plan: expected an object");
+    expect_corrupt_key(state, "plan", json_integer(2),
+                       "plan: version 2, and this program reads 1: use a runner and an engine of "
+                       "one build");
+    expect_corrupt_key(state, "colour", json_integer(2), "plan: unknown key 'colour'");
+    expect_corrupt_key(state, "run", json_string(""), "plan: 'run' is empty");
+    expect_corrupt_key(state, "run", NULL, "plan: 'run' is missing");
+    expect_corrupt_key(state, "attempt", json_integer(0),
+                       "plan: 'attempt' is 0: expected 1 to 2147483647");
+    expect_corrupt_key(state, "directory", json_string("here"),
+                       "plan: 'directory' is not an absolute path");
+    expect_corrupt_key(state, "directory", json_string(""), "plan: 'directory' is empty");
+    expect_corrupt_key(state, "resume_from", json_string("step"),
+                       "plan: 'resume_from' is not an absolute path");
+    expect_corrupt_key(state, "nodes", json_array(), "plan: 'nodes' is empty");
+    expect_corrupt_key(state, "nodes", json_pack("[s]", "a"), "plan: nodes: expected an object");
+    expect_corrupt_key(state, "world_size", json_integer(3),
+                       "plan: 'ranks' has 2 entries, 'world_size' is 3");
+    expect_corrupt_key(state, "world_size", json_integer(INT64_MAX),
+                       "plan: 'world_size' is 9223372036854775807: expected 1 to 1048576");
+    expect_corrupt_key(state, "recipe", json_object(), "recipe: 'name' is missing");
+}
+
+static void test_damage_of_a_rank_is_refused(void **state)
+{
+    expect_corrupt_rank(state, "rank", json_integer(0), "plan: ranks: rank 0 is there twice");
+    expect_corrupt_rank(state, "rank", json_integer(2),
+                        "plan: ranks: 'rank' is 2: expected 0 to 1");
+    expect_corrupt_rank(state, "node", json_integer(1),
+                        "plan: ranks: 'node' is 1: expected 0 to 0");
+    expect_corrupt_rank(state, "local_rank", json_integer(0),
+                        "plan: ranks: rank 1: local rank 0 of node 0 is out of order");
+    expect_corrupt_rank(state, "threads", json_integer(0),
+                        "plan: ranks: 'threads' is 0: expected 1 to 4096");
+    expect_corrupt_rank(state, "device", json_string(""), "plan: ranks: 'device' is empty");
+    expect_corrupt_rank(state, "colour", json_null(), "plan: ranks: unknown key 'colour'");
+}
+
+static void test_a_plan_file_is_named_in_its_errors(void **state)
+{
+    char folder[] = "/tmp/dt_plan.XXXXXX", path[64], message[128];
+    dt_error err = DT_ERROR_INIT;
+    dt_strbuf text;
+    json_t *json = good_json(*state);
+    dt_plan back;
+
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/plan.json", folder);
+    dt_strbuf_init(&text);
+    dt_json_write(&text, json);
+    assert_int_equal(dt_file_write_atomic(path, text.data, text.length, 0600, NULL), DT_OK);
+    assert_int_equal(dt_plan_read(&back, path, *state, &err), DT_OK);
+    json_object_set_new(json, "attempt", json_string("one"));
+    dt_strbuf_reset(&text);
+    dt_json_write(&text, json);
+    assert_int_equal(dt_file_write_atomic(path, text.data, text.length, 0600, NULL), DT_OK);
+    assert_int_equal(dt_plan_read(&back, path, *state, &err), DT_ERR_CORRUPT);
+    snprintf(message, sizeof(message), "%s: plan: 'attempt': expected a whole number", path);
+    assert_string_equal(err.message, message);
+    json_decref(json);
+    dt_strbuf_release(&text);
+    dt_file_remove_tree(folder, NULL);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make, clean)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_ranks_are_laid_on_nodes_in_order_with_the_cores_divided),
+        TEST(test_threads_of_the_recipe_win_and_are_never_none),
+        TEST(test_a_plan_comes_back_from_its_json),
+        TEST(test_damage_at_the_top_is_refused),
+        TEST(test_damage_of_a_rank_is_refused),
+        TEST(test_a_plan_file_is_named_in_its_errors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,170 @@
+/* `--set` on a recipe, and on the recipe of a run that is resumed. */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "recipes/fields.h"
+#include "recipes_support.h"
+
+static void test_a_set_wins_over_the_file(void **state)
+{
+    reading r;
+
+    expect_good(&r, LEAST "clip: 2\n", "clip=3");
+    assert_true(r.recipe.clip == 3);
+    reading_close(&r);
+}
+
+static void test_a_set_takes_lists_maps_and_text_as_it_stands(void **state)
+{
+    reading r;
+
+    expect_good(&r, LEAST, "data.train=[/a, '/b c']");
+    assert_int_equal(r.recipe.data.train.count, 2);
+    assert_string_equal(r.recipe.data.train.items[1], "/b c");
+    reading_close(&r);
+    expect_good(&r, LEAST, "data.train=/x/*: #.txt");
+    assert_string_equal(r.recipe.data.train.items[0], "/x/*: #.txt");
+    reading_close(&r);
+    expect_good(&r, LEAST, "schedule={steps: 5, min_lr: 1e-5}");
+    assert_int_equal(r.recipe.schedule.steps, 5);
+    assert_true(r.recipe.schedule.min_lr == 1e-5);
+    reading_close(&r);
+    expect_good(&r, LEAST, "precision=bf16");
+    assert_int_equal(r.recipe.precision.kind, DT_PRECISION_BF16);
+    reading_close(&r);
+}
+
+static void test_paths_of_a_set_start_at_the_current_folder(void **state)
+{
+    char *current = getcwd(NULL, 0);
+    size_t length;
+    reading r;
+
+    assert_non_null(current);
+    length = strlen(current);
+    expect_good(&r, LEAST, "data=x.txt");
+    assert_memory_equal(r.recipe.data.train.items[0], current, length);
+    assert_string_equal(r.recipe.data.train.items[0] + length, "/x.txt");
+    reading_close(&r);
+    free(current);
+}
+
+static void test_a_wrong_set_is_named_in_the_message(void **state)
+{
+    expect_refused(LEAST, "clip=-1",
+                   "--set clip=-1: 'clip' is -1: expected a number, 0 to 1000000");
+    expect_refused(LEAST, "optimizer.rl=1",
+                   "--set optimizer.rl=1: unknown key 'optimizer.rl' (did you mean "
+                   "'optimizer.lr'?)");
+    expect_refused(LEAST, "batchsize=1",
+                   "--set batchsize=1: unknown key 'batchsize' (did you mean 'batch.sequences'?)");
+    expect_refused(LEAST, "clip", "--set clip: expected KEY=VALUE, such as 'optimizer.lr=1e-3'");
+    expect_refused(LEAST, "=1", "--set =1: unknown key ''");
+    expect_refused(LEAST, "name=",
+                   "--set name=: 'name' has no value: fill it in, or remove the "
+                   "key");
+    expect_refused(LEAST, "batch={size: 1}",
+                   "--set batch={size: 1}: unknown key 'size' (known here: sequences, tokens, "
+                   "accumulate)");
+    expect_refused(LEAST, "clip=[1",
+                   "--set clip=[1: not YAML: did not find expected ',' or ']' "
+                   "while parsing a flow sequence");
+    expect_refused(LEAST, "model.heads=7",
+                   "--set model.heads=7: 'model.heads' 7 does not divide 'model.embed' 768: the "
+                   "nearest that do are 6 and 8");
+    expect_refused(LEAST, "name=\xff",
+                   "--set name=?: broken UTF-8 (byte 0xff): save the file as UTF-8 text");
+}
+
+static void test_the_last_set_of_a_field_wins(void **state)
+{
+    static const char *const sets[] = {"clip=3", "clip=4"};
+    const dt_recipe_source source = {"gpt.yaml", LEAST, sets, 2};
+    reading r;
+
+    reading_open(&r);
+    assert_int_equal(dt_recipe_read(&r.recipe, &source, &r.arena, &r.err), DT_OK);
+    assert_true(r.recipe.clip == 4);
+    reading_close(&r);
+}
+
+/* --- dt_recipe_change --- */
+
+static void change(reading *to, const reading *from, const char *set)
+{
+    const char *const sets[] = {set};
+
+    reading_open(to);
+    to->st = dt_recipe_change(&to->recipe, &from->recipe, sets, set != NULL ? 1 : 0, &to->arena,
+                              &to->err);
+}
+
+static void test_a_change_of_nothing_is_the_same_recipe(void **state)
+{
+    char before[33], after[33];
+    reading from, to;
+
+    expect_good(&from, "model: gpt2-small\ndata: {train: a, validation: b}\nschedule: {steps: 9}\n",
+                NULL);
+    change(&to, &from, NULL);
+    assert_string_equal(to.err.message, "");
+    dt_recipe_hash(before, &from.recipe);
+    reading_close(&from); /* nothing of it is borrowed */
+    dt_recipe_hash(after, &to.recipe);
+    assert_string_equal(before, after);
+    reading_close(&to);
+}
+
+static void test_a_change_is_checked_like_a_recipe(void **state)
+{
+    reading from, to;
+
+    expect_good(&from, LEAST "name: run-of-mine\n", NULL);
+    change(&to, &from, "schedule.steps=500");
+    assert_int_equal(to.recipe.schedule.steps, 500);
+    assert_string_equal(to.recipe.name, "run-of-mine");
+    reading_close(&to);
+    change(&to, &from, "schedule.warmup_steps=500");
+    assert_int_equal(to.st, DT_ERR_RECIPE);
+    assert_string_equal(to.err.message, "--set schedule.warmup_steps=500: 'schedule.warmup_steps' "
+                                        "500 is over 'schedule.steps' 100");
+    reading_close(&to);
+    change(&to, &from, "optimizer.lr=0");
+    assert_int_equal(to.st, DT_ERR_RECIPE);
+    reading_close(&to);
+    reading_close(&from);
+}
+
+static void test_a_changed_preset_brings_its_dimensions(void **state)
+{
+    reading from, to;
+
+    expect_good(&from, LEAST, NULL);
+    change(&to, &from, "model=gpt2-xl");
+    assert_string_equal(to.err.message, "");
+    assert_int_equal(to.recipe.model.layers, 48);
+    assert_int_equal(to.recipe.model.embed, 1600);
+    reading_close(&to);
+    change(&to, &from, "model={preset: gpt2-xl, layers: 2}");
+    assert_int_equal(to.recipe.model.layers, 2);
+    assert_int_equal(to.recipe.model.embed, 1600);
+    reading_close(&to);
+    reading_close(&from);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_set_wins_over_the_file),
+        cmocka_unit_test(test_a_set_takes_lists_maps_and_text_as_it_stands),
+        cmocka_unit_test(test_paths_of_a_set_start_at_the_current_folder),
+        cmocka_unit_test(test_a_wrong_set_is_named_in_the_message),
+        cmocka_unit_test(test_the_last_set_of_a_field_wins),
+        cmocka_unit_test(test_a_change_of_nothing_is_the_same_recipe),
+        cmocka_unit_test(test_a_change_is_checked_like_a_recipe),
+        cmocka_unit_test(test_a_changed_preset_brings_its_dimensions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

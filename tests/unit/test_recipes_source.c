@@ -1,0 +1,165 @@
+/* The file of a recipe. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "recipes_support.h"
+
+typedef struct folder {
+    char path[32];
+    char file[64];
+    reading r;
+    dt_recipe_source source;
+} folder;
+
+static int make(void **state)
+{
+    folder *f = calloc(1, sizeof(*f));
+
+    snprintf(f->path, sizeof(f->path), "/tmp/dt_recipes.XXXXXX");
+    if (mkdtemp(f->path) == NULL)
+        return -1;
+    snprintf(f->file, sizeof(f->file), "%s/gpt.yaml", f->path);
+    reading_open(&f->r);
+    *state = f;
+    return 0;
+}
+
+static int clean(void **state)
+{
+    folder *f = *state;
+
+    dt_file_remove_tree(f->path, NULL);
+    reading_close(&f->r);
+    free(f);
+    return 0;
+}
+
+static void write_file(const folder *f, const char *bytes, size_t length)
+{
+    assert_int_equal(dt_file_write_atomic(f->file, bytes, length, 0600, NULL), DT_OK);
+}
+
+static void expect_unread(folder *f, const char *path, const char *part)
+{
+    dt_status st = dt_recipe_source_read(&f->source, path, &f->r.arena, &f->r.err);
+
+    assert_int_equal(st, DT_ERR_RECIPE);
+    assert_non_null(strstr(f->r.err.message, path));
+    assert_non_null(strstr(f->r.err.message, part));
+}
+
+static void test_a_file_is_read_as_written_and_its_paths_start_at_its_folder(void **state)
+{
+    folder *f = *state;
+    char expected[80];
+
+    write_file(f, LEAST, strlen(LEAST));
+    assert_int_equal(dt_recipe_source_read(&f->source, f->file, &f->r.arena, &f->r.err), DT_OK);
+    assert_string_equal(f->source.text, LEAST);
+    assert_string_equal(f->source.path, f->file);
+    assert_int_equal(dt_recipe_read(&f->r.recipe, &f->source, &f->r.arena, &f->r.err), DT_OK);
+    snprintf(expected, sizeof(expected), "%s/a.txt", f->path);
+    assert_string_equal(f->r.recipe.data.train.items[0], expected);
+    assert_string_equal(f->r.recipe.name, "gpt");
+}
+
+static void test_a_missing_file_is_named(void **state)
+{
+    folder *f = *state;
+
+    expect_unread(f, f->file, "No such file");
+}
+
+static void test_a_directory_is_no_recipe(void **state)
+{
+    folder *f = *state;
+
+    expect_unread(f, f->path, "directory");
+}
+
+static void test_an_unreadable_file_is_named(void **state)
+{
+    folder *f = *state;
+
+    if (geteuid() == 0)
+        skip(); /* root reads everything */
+    write_file(f, LEAST, strlen(LEAST));
+    assert_int_equal(chmod(f->file, 0), 0);
+    expect_unread(f, f->file, "denied");
+}
+
+static void test_a_recipe_of_100_megabytes_is_refused_at_once(void **state)
+{
+    folder *f = *state;
+    double start = dt_clock_monotonic_seconds();
+    int fd = open(f->file, O_WRONLY | O_CREAT, 0600);
+
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, 100 << 20), 0);
+    close(fd);
+    expect_unread(f, f->file, "larger than 1 MiB");
+    assert_true(dt_clock_monotonic_seconds() - start < 1);
+}
+
+static void test_a_recipe_without_end_is_refused(void **state)
+{
+    expect_unread(*state, "/dev/zero", "larger than 1 MiB");
+}
+
+static void test_a_zero_byte_is_found_before_it_cuts_the_text(void **state)
+{
+    folder *f = *state;
+
+    write_file(f, "clip: 1\na: \0b\n", 14);
+    expect_unread(f, f->file, "gpt.yaml:2:4: control character U+0000");
+}
+
+static void test_a_file_name_that_is_no_name_asks_for_one(void **state)
+{
+    const dt_recipe_source source = {"/r/my recipe.yaml", LEAST, NULL, 0};
+    reading r;
+
+    reading_open(&r);
+    assert_int_equal(dt_recipe_read(&r.recipe, &source, &r.arena, &r.err), DT_ERR_RECIPE);
+    assert_string_equal(r.err.message,
+                        "/r/my recipe.yaml:1:1: 'name' is 'my recipe' (from the file's name): "
+                        "expected 1 to 64 letters, digits, '.', '_' or '-', the first neither '.' "
+                        "nor '-'");
+    reading_close(&r);
+}
+
+static void test_a_folder_that_is_not_utf8_asks_for_absolute_paths(void **state)
+{
+    const dt_recipe_source source = {"/r\xff/gpt.yaml", LEAST, NULL, 0};
+    reading r;
+
+    reading_open(&r);
+    assert_int_equal(dt_recipe_read(&r.recipe, &source, &r.arena, &r.err), DT_ERR_RECIPE);
+    assert_non_null(strstr(r.err.message, "not named in UTF-8"));
+    reading_close(&r);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make, clean)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_file_is_read_as_written_and_its_paths_start_at_its_folder),
+        TEST(test_a_missing_file_is_named),
+        TEST(test_a_directory_is_no_recipe),
+        TEST(test_an_unreadable_file_is_named),
+        TEST(test_a_recipe_of_100_megabytes_is_refused_at_once),
+        TEST(test_a_recipe_without_end_is_refused),
+        TEST(test_a_zero_byte_is_found_before_it_cuts_the_text),
+        cmocka_unit_test(test_a_file_name_that_is_no_name_asks_for_one),
+        cmocka_unit_test(test_a_folder_that_is_not_utf8_asks_for_absolute_paths),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
