@@ -19,3 +19,5 @@ dt_test(NAME ops_reference LABEL ops LIBS dt_cpu m
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_ops_reference.c ${CMAKE_CURRENT_SOURCE_DIR}/reference.c)
 dt_test(NAME ops_philox LABEL ops LIBS dt_base
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_ops_philox.c)
+dt_test(NAME ops_device LABEL ops LIBS dt_cpu
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_ops_device.c)

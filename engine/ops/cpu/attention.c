@@ -8,7 +8,7 @@
  *            thread's scratch, and all that it writes is its own, so results do not depend on the
  *            thread count. Queries are taken in blocks of BLOCK rows, against the keys up to the
  *            block's last row: the half above the diagonal is skipped by blocks.
- * Scratch    forward 3, backward 8 times T D floats a thread, and 2 BLOCK T
+ * Scratch    forward 3, backward 6 times T D floats a thread, and 2 BLOCK T
  */
 #include <math.h>
 
