@@ -3,19 +3,19 @@
 #include "base/banned.h"
 
 /* Fills row `row` with validation sequence `index`, or with nothing that counts. */
-static void fill_row(dt_session *session, int64_t row, int64_t index, bool counts)
+static dt_status fill_row(dt_session *session, int64_t row, int64_t index, bool counts,
+                          dt_error *err)
 {
     int64_t tokens = session->recipe->batch.tokens;
     int32_t *inputs = session->inputs + row * tokens, *targets = session->targets + row * tokens;
 
-    if (counts) {
-        dt_validation_fill(session->dataset, tokens, index, inputs, targets);
-    } else {
-        for (int64_t t = 0; t < tokens; t++) {
-            inputs[t] = 0;
-            targets[t] = -1;
-        }
+    if (counts)
+        return dt_validation_fill(session->dataset, tokens, index, inputs, targets, err);
+    for (int64_t t = 0; t < tokens; t++) {
+        inputs[t] = 0;
+        targets[t] = -1;
     }
+    return DT_OK;
 }
 
 dt_status dt_evaluate(dt_session *session, bool *evaluated, dt_error *err)
@@ -38,7 +38,7 @@ dt_status dt_evaluate(dt_session *session, bool *evaluated, dt_error *err)
         for (int64_t row = 0; row < rows; row++) {
             int64_t turn = first + row * session->world_size + session->rank;
 
-            fill_row(session, row, turn * all / count, turn < count);
+            DT_TRY(fill_row(session, row, turn * all / count, turn < count, err));
         }
         DT_TRY(dt_session_load_batch(session, err));
         DT_TRY(dt_model_evaluate(session->model, &session->batch, &loss_sum, &counted, err));

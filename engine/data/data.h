@@ -16,6 +16,7 @@
  *            A model.vocab below it is an error, one above it is taken.
  * Errors     DT_ERR_RECIPE naming the file: missing, unreadable, empty, shorter than one
  *            sequence, broken UTF-8 (with the byte offset), a token outside the vocabulary
+ *            (the first 64 million are looked at when they are opened, the rest when drawn)
  */
 #ifndef DT_ENGINE_DATA_H
 #define DT_ENGINE_DATA_H
@@ -83,8 +84,8 @@ dt_status dt_sampler_advance(dt_sampler *sampler, int64_t samples, dt_error *err
 /* Validation sequence `index` of dt_validation_count, in file order, every T tokens; the last may
  * be short: its missing targets are -1. */
 int64_t dt_validation_count(const dt_dataset *dataset, int64_t tokens);
-void dt_validation_fill(const dt_dataset *dataset, int64_t tokens, int64_t index, int32_t *inputs,
-                        int32_t *targets);
+dt_status dt_validation_fill(const dt_dataset *dataset, int64_t tokens, int64_t index,
+                             int32_t *inputs, int32_t *targets, dt_error *err);
 
 #ifdef __cplusplus
 }

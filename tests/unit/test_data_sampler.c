@@ -217,10 +217,10 @@ static void test_validation_masks_what_the_last_window_lacks(void **state)
     /* tokens 90 .. 99: 9 inputs with a target, in windows of 4, 4 and 1 */
     assert_int_equal(dt_dataset_valid_tokens(dataset), 10);
     assert_int_equal(dt_validation_count(dataset, T), 3);
-    dt_validation_fill(dataset, T, 1, inputs, targets);
+    assert_int_equal(dt_validation_fill(dataset, T, 1, inputs, targets, NULL), DT_OK);
     assert_int_equal(inputs[0], 94);
     assert_int_equal(targets[3], 98);
-    dt_validation_fill(dataset, T, 2, inputs, targets);
+    assert_int_equal(dt_validation_fill(dataset, T, 2, inputs, targets, NULL), DT_OK);
     assert_int_equal(inputs[0], 98);
     assert_int_equal(targets[0], 99);
     for (int t = 1; t < T; t++) {
