@@ -58,9 +58,45 @@ static dt_status keep_lines(dt_trouble *out, const json_t *exited, dt_arena *are
     return out->lines != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
+/* The smaller, the nearer to the cause: a rank that lost its peer, or that was ended because of
+ * one, only tells of what another did. */
+enum { BLAME_OWN, BLAME_PEER, BLAME_ENDED, BLAME_NONE };
+
+/* Whether this rank said that a peer was lost, in the events up to `count`. */
+static bool lost_its_peer(const dt_store_event *events, int64_t count, int64_t attempt,
+                          int64_t rank)
+{
+    bool lost = false;
+
+    for (int64_t i = 0; i < count && !lost; i++) {
+        json_t *json;
+        const char *status = NULL;
+        if (events[i].attempt != attempt || events[i].rank != rank ||
+            strcmp(events[i].kind, "failed") != 0)
+            continue;
+        json = parse(&events[i]);
+        if (json != NULL)
+            status = json_string_value(json_object_get(json, "status"));
+        lost = status != NULL && (strcmp(status, dt_status_name(DT_ERR_PEER)) == 0 ||
+                                  strcmp(status, dt_status_name(DT_ERR_COMM)) == 0);
+        json_decref(json);
+    }
+    return lost;
+}
+
+static int blame_of(const json_t *exited, bool lost_peer)
+{
+    const char *reason = json_string_value(json_object_get(exited, "reason"));
+
+    if (reason != NULL && (strcmp(reason, "peer_failed") == 0 || strcmp(reason, "stopped") == 0))
+        return BLAME_ENDED;
+    return lost_peer ? BLAME_PEER : BLAME_OWN;
+}
+
 dt_status dt_trouble_find(dt_trouble *out, dt_store *store, const dt_run *run, dt_arena *arena,
                           dt_error *err)
 {
+    int blame, least = BLAME_NONE;
     dt_store_event *events;
     dt_status st = DT_OK;
     json_t *json = NULL;
@@ -68,13 +104,17 @@ dt_status dt_trouble_find(dt_trouble *out, dt_store *store, const dt_run *run, d
 
     *out = (dt_trouble){.rank = -1};
     DT_TRY(dt_store_event_list(store, &events, &count, run->id, 0, 0, arena, err));
-    for (int64_t i = 0; i < count && out->rank < 0; i++) {
+    for (int64_t i = 0; i < count; i++) {
         if (events[i].attempt != run->attempt || strcmp(events[i].kind, "exited") != 0)
             continue;
         json = parse(&events[i]);
         if (json != NULL && ended_badly(json)) {
-            out->rank = events[i].rank;
-            DT_TRY(keep_lines(out, json, arena, err));
+            blame = blame_of(json, lost_its_peer(events, i, run->attempt, events[i].rank));
+            if (blame < least) {
+                least = blame;
+                *out = (dt_trouble){.rank = events[i].rank};
+                DT_TRY(keep_lines(out, json, arena, err));
+            }
         }
         json_decref(json);
         json = NULL;

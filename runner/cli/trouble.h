@@ -16,7 +16,8 @@ typedef struct dt_trouble {
     int64_t lines_count;
 } dt_trouble;
 
-/* The first rank of the newest attempt that ended badly, and what it said last. */
+/* The rank of the newest attempt that ended badly of its own, or else the first that ended badly at
+ * all, and what it said last. */
 dt_status dt_trouble_find(dt_trouble *out, dt_store *store, const dt_run *run, dt_arena *arena,
                           dt_error *err);
 

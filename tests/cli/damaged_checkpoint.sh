@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# A damaged checkpoint is passed over where an older one is whole, and named where it was asked for.
+. "$(dirname "$0")/lib.sh"
+make_tiny
+
+expect 0 launch --wait --json "$work/tiny.yaml"
+run=$(field "o['run']")
+whole=$(field "o['loss']")
+newest=$work/state/dtrun/runs/$run/checkpoints/step-00000060
+part=$(ls "$newest"/*.safetensors | head -n 1)
+truncate -s -100 "$part"
+
+expect 3 generate "$run" --checkpoint 60
+one_line
+says "step-00000060"
+expect 0 generate "$run" --tokens 5 --json
+json "o['step'] == 40"
+expect 0 resume "$run" --wait --json
+json "o['steps'] == 60" "o['loss'] == $whole"
+says "step-00000060"
+
+# None whole: said, and what to do.
+for directory in "$work/state/dtrun/runs/$run/checkpoints"/step-*; do
+    rm -f "$directory/complete"
+done
+expect 2 generate "$run"
+says "no whole checkpoint"
+expect 2 resume "$run" --set schedule.steps=100
+says "no whole checkpoint" "launch it anew"

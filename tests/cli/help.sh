@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Every command has a help, the page of the documentation is made of the same texts.
+. "$(dirname "$0")/lib.sh"
+
+expect 0 --help
+says "Usage: dtrun COMMAND"
+commands=$(sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' "$work/out")
+[ "$(wc -w <<<"$commands")" -ge 13 ] || fail "only $(wc -w <<<"$commands") commands are listed"
+for command in $commands; do
+    expect 0 help "$command"
+    cp "$work/out" "$work/help"
+    expect 0 "$command" --help
+    cmp -s "$work/help" "$work/out" || fail "differs from dtrun help $command"
+    says "Usage: dtrun $command" "--json" "--help"
+    python3 - docs/commands.md "$work/help" "$command" <<'PY' || fail "docs/commands.md differs"
+import sys
+page, text, name = open(sys.argv[1]).read(), open(sys.argv[2]).read(), sys.argv[3]
+assert f"\n## {name}\n\n```text\n{text}```\n" in page
+PY
+    awk 'length > 88 { exit 1 }' "$work/out" || fail "a line is wider than 88 columns"
+done
+lacks "supervise"
+
+expect 0 help --markdown
+cmp -s "$work/out" docs/commands.md ||
+    fail "docs/commands.md is old: dtrun help --markdown > docs/commands.md"
+expect 0 help help --json
+json "'Usage' in o['text']"
+
+expect 0 --version
+says "dtrun 0." "("
+expect 0 --version --json
+json "o['dtrun'][0].isdigit()" "len(o['commit']) >= 7"

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Ctrl-C during a followed launch: exit code 130, how to come back, and the run goes on.
+. "$(dirname "$0")/lib.sh"
+make_tiny
+
+# A terminal sends SIGINT to the whole process group of the command; so does this.
+launch_and_interrupt() { # extra arguments
+    subject="Ctrl-C in dtrun launch $*"
+    set -m
+    "$dtrun" launch "$work/tiny.yaml" --set schedule.steps=100000 --set name=followed "$@" \
+        >"$work/out" 2>"$work/err" </dev/null &
+    local pid=$!
+    set +m
+    within 20 step_reached followed 5
+    subject="Ctrl-C in dtrun launch $*"
+    kill -INT -- "-$pid"
+    wait "$pid"
+    [ $? -eq 130 ] || fail "the exit code is not 130"
+}
+
+launch_and_interrupt
+says "which goes on" "dtrun status --watch" "dtrun logs -f" "dtrun stop"
+expect 0 status followed --json
+json "o['state'] == 'running'"
+step=$(field "o['step']")
+within 10 step_reached followed $((step + 5))
+
+# Somebody else may watch, and leave again.
+set -m
+"$dtrun" status --watch followed >"$work/out" 2>"$work/err" </dev/null &
+pid=$!
+set +m
+within 10 grep -q "loss" "$work/err"
+kill -INT "$pid"
+wait "$pid"
+[ $? -eq 130 ] || fail "leaving status --watch did not give 130"
+set -m
+"$dtrun" logs -f followed >"$work/out" 2>"$work/err" </dev/null &
+pid=$!
+set +m
+sleep 0.5
+kill -INT "$pid"
+wait "$pid"
+[ $? -eq 130 ] || fail "leaving logs -f did not give 130"
+expect 0 stop --now followed
+
+launch_and_interrupt --wait --json
+json "o['state'] == 'running'" "o['steps'] >= 5"
+expect 0 stop --now followed

@@ -1,0 +1,148 @@
+# What every script of this folder begins with: a state folder of its own, `dtrun` that is
+# checked, and the end of every run that it started.
+#
+#   expect 2 validate bad.yaml      runs `dtrun validate bad.yaml`, wants exit code 2
+#   says "text"                     stdout or stderr of the last expect has this text
+#   lacks "text"                    neither has it
+#   one_line                        stderr is one line (and perhaps the hint how it is called)
+#   json "o['state'] == 'running'"  stdout is one JSON object o, version 1, and this holds
+#   field "o['run']"                prints that of the JSON object
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+: "${DTRUN_BIN:?the folder of the programs, as in DTRUN_BIN=build/dev/bin}"
+dtrun=$(realpath "$DTRUN_BIN")/dtrun
+work=$(mktemp -d)
+export XDG_STATE_HOME=$work/state XDG_CACHE_HOME=$work/cache XDG_CONFIG_HOME=$work/config
+export OMP_NUM_THREADS=1
+unset NO_COLOR
+failures=0 subject=""
+
+active_runs() {
+    "$dtrun" list --json --limit 0 2>/dev/null | python3 -c '
+import json, sys
+for run in json.load(sys.stdin)["runs"]:
+    if run["state"] not in ("finished", "failed", "stopped"):
+        print(run["run"])' 2>/dev/null
+}
+
+at_exit() {
+    local status=$?
+    [ -d "$work/state/dtrun" ] && for run in $(active_runs); do
+        "$dtrun" stop --now "$run" >/dev/null 2>&1
+    done
+    mountpoint -q "$work/small" && umount "$work/small"
+    chmod -R u+rwx "$work" 2>/dev/null
+    rm -rf "$work"
+    [ $status -eq 0 ] && [ $failures -gt 0 ] && status=1
+    [ $status -eq 0 ] && echo "good"
+    exit $status
+}
+trap at_exit EXIT
+
+fail() {
+    failures=$((failures + 1))
+    printf 'FAILED %s: %s\n' "$subject" "$*"
+    printf '  stdout: %s\n  stderr: %s\n' "$(head -c 2000 "$work/out")" \
+        "$(head -c 4000 "$work/err")"
+}
+
+expect() { # exit-code arguments...
+    local wanted=$1 got=0
+    shift
+    subject="dtrun $*"
+    "$dtrun" "$@" >"$work/out" 2>"$work/err" </dev/null || got=$?
+    [ $got -eq "$wanted" ] || fail "exit code $got, wanted $wanted"
+}
+
+says() {
+    local text
+    for text; do
+        grep -qF -- "$text" "$work/out" "$work/err" || fail "does not say '$text'"
+    done
+}
+
+lacks() {
+    ! grep -qF -- "$1" "$work/out" "$work/err" || fail "says '$1'"
+}
+
+one_line() {
+    local count
+    count=$(grep -cv "^'dtrun help" "$work/err")
+    [ "$count" -eq 1 ] || fail "$count lines of errors, wanted one"
+    [ ! -s "$work/out" ] || fail "an error wrote to stdout"
+}
+
+json() {
+    local condition
+    for condition; do
+        python3 - "$work/out" "$condition" <<'PY' || fail "JSON: $condition"
+import json, math, sys
+text = open(sys.argv[1]).read()
+o = json.loads(text)
+assert isinstance(o, dict) and o["version"] == 1 and list(o)[0] == "version", text[:500]
+assert eval(sys.argv[2]), text[:2000]
+PY
+    done
+}
+
+field() {
+    python3 -c 'import json, sys; o = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' \
+        "$work/out" "$1"
+}
+
+# Nothing of a run may be there: no row, no folder.
+nothing_half_made() {
+    local said=$subject
+    [ -z "$(ls -A "$work/state/dtrun/runs" 2>/dev/null)" ] || fail "a run's folder was left"
+    expect 0 list --json --limit 0
+    json "o['runs'] == []"
+    subject=$said
+}
+
+# within SECONDS COMMAND...: waits until the command succeeds
+within() {
+    local tries=$(($1 * 10))
+    shift
+    while [ $tries -gt 0 ]; do
+        "$@" && return 0
+        sleep 0.1
+        tries=$((tries - 1))
+    done
+    subject="$*"
+    fail "not within the time"
+    return 1
+}
+
+state_is() { # run state
+    [ "$("$dtrun" status "$1" --json 2>/dev/null |
+        python3 -c 'import json, sys; print(json.load(sys.stdin)["state"])')" = "$2" ]
+}
+
+step_reached() { # run step
+    [ "$("$dtrun" status "$1" --json 2>/dev/null |
+        python3 -c 'import json, sys; print(json.load(sys.stdin)["step"])')" -ge "$2" ]
+}
+
+# tiny.yaml and corpus.txt in $work: a model that does hundreds of steps a second.
+make_tiny() {
+    python3 - >"$work/corpus.txt" <<'PY'
+import random
+random.seed(1)
+words = "the quick brown fox jumps over a lazy dog and then it sleeps until the morning".split()
+for _ in range(1500):
+    print(" ".join(random.choice(words) for _ in range(8)))
+PY
+    cat >"$work/tiny.yaml" <<'YAML'
+name: tiny
+ranks: 2
+threads: 1
+model: {kind: gpt2, layers: 1, heads: 2, embed: 16}
+data: {train: corpus.txt}
+batch: {sequences: 2, tokens: 16}
+optimizer: {kind: adamw, lr: 3e-3}
+schedule: {kind: cosine, warmup_steps: 5, steps: 60}
+evaluate: {every: 20, sequences: 16}
+checkpoint: {every: 20, keep: 3}
+log: {every: 1}
+YAML
+}

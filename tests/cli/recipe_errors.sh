@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# A recipe that is wrong: the file, line and column, what to do, exit code 2, and no run.
+. "$(dirname "$0")/lib.sh"
+make_tiny
+
+refused() { # name texts...  (the recipe on stdin)
+    local name=$1 text
+    shift
+    cat >"$work/$name.yaml"
+    for how in validate "launch --wait"; do
+        expect 2 $how "$work/$name.yaml"
+        one_line
+        for text; do says "$text"; done
+    done
+}
+with() { # tiny.yaml with a line more
+    cat "$work/tiny.yaml"
+    printf "$1\n"
+}
+
+with 'batchsize: 4' | refused unknown_key "unknown_key.yaml:12:1: unknown key 'batchsize'" \
+    "did you mean 'batch.sequences'?"
+sed 's/embed: 16/embed: wide/' "$work/tiny.yaml" | refused wrong_type "wrong_type.yaml:4:" "embed" \
+    "wide"
+sed 's/layers: 1/layers: 0/' "$work/tiny.yaml" | refused range "range.yaml:4:" "layers"
+sed 's/lr: 3e-3/lr: -1/' "$work/tiny.yaml" | refused negative_rate "negative_rate.yaml:7:" "lr"
+with 'name: again' | refused duplicate "duplicate.yaml:12:1:" "name"
+with 'log:\n\tevery: 1' | refused tabs "tabs.yaml:13:" "tab"
+with 'seed: 1 # \xff\xfe' | refused utf8 "utf8.yaml:12:" "UTF-8"
+with 'clip: !!python/object:os.system x' | refused tag "tag.yaml:12:"
+sed 's/heads: 2/heads: 3/' "$work/tiny.yaml" | refused heads "heads.yaml:4:" "heads" "embed"
+sed '/^data/d' "$work/tiny.yaml" | refused no_data "data"
+printf '' | refused empty "empty.yaml"
+with 'nodes: [gpu-a, gpu-b]' | refused other_nodes "other_nodes.yaml:12:" "ssh"
+
+# Anchors multiply: refused rather than expanded.
+{
+    echo 'a: &a [x,x,x,x,x,x,x,x,x,x]'
+    for pair in b:a c:b d:c e:d f:e g:f h:g i:h; do
+        echo "${pair%:*}: &${pair%:*} [*${pair#*:},*${pair#*:},*${pair#*:},*${pair#*:},*${pair#*:},*${pair#*:}]"
+    done
+} | refused anchor_bomb "anchor_bomb.yaml:"
+
+# 100 MB are refused by their size, without reading them.
+{
+    cat "$work/tiny.yaml"
+    yes '# nothing' | head -c 100000000
+} >"$work/large.yaml"
+SECONDS=0
+expect 2 launch "$work/large.yaml"
+one_line
+says "large.yaml" "1 MiB"
+[ $SECONDS -le 2 ] || fail "took $SECONDS s"
+
+# --set is checked like the file.
+expect 2 launch "$work/tiny.yaml" --set optimizer.learning=1
+one_line
+says "--set" "optimizer.learning"
+expect 2 launch "$work/tiny.yaml" --set schedule.steps=soon
+one_line
+says "--set" "soon"
+expect 2 launch "$work/tiny.yaml" --set nonsense
+one_line
+says "--set"
+
+# A recipe that is not there, or no file.
+expect 2 launch "$work/missing.yaml"
+one_line
+says "missing.yaml" "No such file"
+expect 2 validate "$work"
+one_line
+
+# One broken recipe does not hide the next.
+expect 2 validate "$work/heads.yaml" "$work/tiny.yaml" --json
+json "[r['valid'] for r in o['recipes']] == [False, True]" \
+    "'heads.yaml:4:' in o['recipes'][0]['message']" "o['recipes'][1]['ranks'] == 2"
+expect 2 validate "$work/heads.yaml" "$work/tiny.yaml"
+says "tiny.yaml: good"
+expect 0 validate "$work/tiny.yaml"
+nothing_half_made

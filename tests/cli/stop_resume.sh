@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Detach, look, stop, resume: the resumed run reaches the numbers of one that was never stopped.
+. "$(dirname "$0")/lib.sh"
+make_tiny
+steps=3000
+set_steps=(--set "schedule.steps=$steps" --set evaluate.every=1000 --set log.every=10
+    --set checkpoint.every=1000)
+
+expect 0 launch --detach "$work/tiny.yaml" "${set_steps[@]}"
+run=$(cat "$work/out")
+[ ${#run} -eq 6 ] || fail "--detach prints more than the id"
+within 20 step_reached "$run" 20
+expect 0 status "$run" --json
+json "o['state'] == 'running'" "o['steps_total'] == $steps" \
+    "all(r['state'] in ('started', 'ready') for r in o['nodes'][0]['ranks'])"
+pids=$(field "' '.join(str(r['pid']) for r in o['nodes'][0]['ranks'])")
+expect 2 resume "$run"
+one_line
+says "is running" "dtrun stop $run"
+expect 0 list --state running --json
+json "o['runs'][0]['run'] == '$run'"
+
+expect 0 stop "$run"
+says "has stopped at step" "nothing of it is left running" "'dtrun resume $run' goes on from it"
+for pid in $pids; do
+    ! kill -0 "$pid" 2>/dev/null || fail "process $pid is still there"
+done
+expect 0 status "$run" --json
+json "o['state'] == 'stopped'" "o['exit_code'] == 4" "0 < o['step'] < $steps"
+stopped_at=$(field "o['step']")
+expect 0 checkpoints "$run" --json
+json "o['checkpoints'][0]['step'] == $stopped_at"
+expect 0 stop "$run"
+says "had already ended: stopped"
+
+expect 0 resume "$run" --wait --json
+json "o['state'] == 'finished'" "o['steps'] == $steps" "o['attempt'] == 2"
+resumed=$(field "(o['loss'], o['valid_loss'])")
+expect 0 show "$run" --json
+json "[a['start_step'] for a in o['attempts']] == [0, $stopped_at]"
+expect 0 metrics "$run" --name loss
+cut -d, -f2- "$work/out" | sed 's/,[^,]*$//' >"$work/resumed.csv"
+
+expect 0 launch --wait --json "$work/tiny.yaml" "${set_steps[@]}"
+[ "$(field "(o['loss'], o['valid_loss'])")" = "$resumed" ] ||
+    fail "the resumed run ends at $resumed, the uninterrupted one elsewhere"
+whole=$(field "o['run']")
+expect 0 metrics "$whole" --name loss
+cut -d, -f2- "$work/out" | sed 's/,[^,]*$//' | cmp -s - "$work/resumed.csv" ||
+    fail "a loss on the way differs"
+
+# At once: no checkpoint; and then there is nothing to resume from.
+expect 0 launch --detach "$work/tiny.yaml" --set schedule.steps=100000 --set checkpoint.every=0 --json
+json "o['state'] in ('queued', 'preparing', 'starting', 'running')"
+run=$(field "o['run']")
+within 20 step_reached "$run" 1
+expect 0 stop --now "$run" --json
+json "o['state'] == 'stopped'" "o['checkpoint'] is None"
+expect 2 resume "$run"
+one_line
+says "no whole checkpoint"
+expect 2 generate "$run"
+one_line
+says "no whole checkpoint"

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Launches at the same moment: each is a run of its own, whole, with its own numbers of steps.
+. "$(dirname "$0")/lib.sh"
+make_tiny
+
+pids=()
+for i in 1 2 3; do
+    "$dtrun" launch --wait --json "$work/tiny.yaml" --set "name=run$i" --set ranks=1 \
+        --set "schedule.steps=$((30 + i))" >"$work/out$i" 2>"$work/err$i" </dev/null &
+    pids+=($!)
+done
+for i in 1 2 3; do
+    wait "${pids[$((i - 1))]}"
+    code=$?
+    cp "$work/out$i" "$work/out"
+    cp "$work/err$i" "$work/err"
+    subject="launch $i of three at once"
+    [ $code -eq 0 ] || fail "exit code $code"
+    json "o['steps'] == $((30 + i))" "o['name'] == 'run$i'" "o['state'] == 'finished'"
+done
+expect 0 list --json
+json "len({r['run'] for r in o['runs']}) == 3"
+expect 0 metrics run2 --name loss
+[ "$(wc -l <"$work/out")" -eq 33 ] || fail "$(wc -l <"$work/out") lines, wanted 32 points"
+
+# One state folder on which two people ask at once while runs are written.
+for i in 1 2 3 4; do
+    "$dtrun" list --json >"$work/list$i" 2>&1 &
+done
+wait
+for i in 1 2 3 4; do
+    cmp -s "$work/list1" "$work/list$i" || fail "two lists differ"
+done

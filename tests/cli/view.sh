@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# The live view in a terminal: drawn in place, within the width, the cursor given back.
+. "$(dirname "$0")/lib.sh"
+make_tiny
+
+follow() { # columns, environment...
+    local columns=$1
+    shift
+    subject="the live view in $columns columns, $*"
+    env "$@" python3 - "$columns" "$dtrun" launch "$work/tiny.yaml" \
+        --set schedule.steps=2000 --set evaluate.every=500 >"$work/screen" <<'PY'
+import fcntl, os, pty, struct, sys, termios
+columns, command = int(sys.argv[1]), sys.argv[2:]
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(command[0], command)
+fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+while True:
+    try:
+        data = os.read(terminal, 65536)
+    except OSError:
+        break
+    if not data:
+        break
+    os.write(1, data)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+PY
+    [ $? -eq 0 ] || fail "the launch did not end well"
+    cp "$work/screen" "$work/out"
+    : >"$work/err"
+}
+
+drawn() { # columns: what a terminal makes of it, checked
+    python3 - "$work/screen" "$1" <<'PY' || fail "the screen is not as it should be"
+import re, sys
+text = open(sys.argv[1], newline="").read().replace("\r\n", "\n")
+width = int(sys.argv[2])
+lines, row, shown, frames = [""], 0, True, 0
+for token in re.findall(r"\x1b\[\??[0-9;]*[A-Za-z]|\n|\r|[^\x1b\r\n]+", text):
+    if token == "\n":
+        row += 1
+        if row == len(lines):
+            lines.append("")
+    elif token == "\r":
+        pass
+    elif re.fullmatch(r"\x1b\[\d+A", token):
+        row -= int(token[2:-1])
+        frames += 1
+        lines[row] = ""
+    elif token == "\x1b[K":
+        pass
+    elif token == "\x1b[J":
+        lines = lines[:row] + [""]
+    elif token in ("\x1b[?25l", "\x1b[?25h"):
+        shown = token.endswith("h")
+    elif token.startswith("\x1b"):
+        pass
+    else:
+        if lines[row] and lines[row].endswith("\0"):
+            lines[row] = ""
+        lines[row] += token
+    if token == "\n" and row < len(lines):
+        lines[row] = ""
+screen = "\n".join(lines)
+assert frames >= 3, frames
+assert shown, "the cursor stays hidden"
+assert screen.count("validation loss ") == 5, screen  # four evaluations, once in the summary
+assert "Ctrl-C" not in screen, screen                 # the block is gone at the end
+assert "finished at step 2,000" in screen, screen
+assert all(len(l) <= width for l in lines if "/" not in l), screen
+PY
+}
+
+follow 100 TERM=xterm LANG=C.UTF-8
+says "━" "running" "tokens/s" "elapsed" $'\x1b[36m'
+drawn 100
+follow 44 TERM=xterm NO_COLOR=1 LC_ALL=C
+lacks $'\x1b[3'
+lacks "━"
+says "##"
+drawn 44
+follow 80 TERM=dumb
+lacks $'\x1b['
+says "step " "finished at step 2,000"
