@@ -23,7 +23,7 @@
 #include "base/banned.h"
 
 #define CONNECTIONS_MOST   64
-#define IDLE_SECONDS       30
+#define IDLE_SECONDS       15
 #define REQUEST_HEAD_BYTES ((size_t)32 << 10) /* a request line and headers over it: 431 or 414 */
 
 typedef struct server {
@@ -62,32 +62,36 @@ static int http_status(dt_status st)
     }
 }
 
-static dt_status reply_error(dt_web_reply *reply, int status, const char *message)
+/* Leaves the reply empty only where there is no memory. */
+static void reply_error(dt_web_reply *reply, int status, const char *message)
 {
-    return dt_web_reply_json(reply, status,
-                             json_pack("{s{si ss}}", "error", "status", status, "message", message),
-                             NULL);
+    dt_web_reply_json(reply, status,
+                      json_pack("{s{si ss}}", "error", "status", status, "message", message), NULL);
 }
 
 static enum MHD_Result send_reply(struct MHD_Connection *connection, dt_web_reply *reply)
 {
     enum MHD_Result result = MHD_NO;
-    struct MHD_Response *response =
-        reply->owned != NULL
-            ? MHD_create_response_from_buffer(reply->length, reply->owned, MHD_RESPMEM_MUST_FREE)
-            : MHD_create_response_from_buffer(reply->length, (void *)(uintptr_t)reply->bytes,
-                                              MHD_RESPMEM_PERSISTENT);
+    struct MHD_Response *response = NULL;
 
+    if (reply->owned != NULL)
+        response =
+            MHD_create_response_from_buffer(reply->length, reply->owned, MHD_RESPMEM_MUST_FREE);
+    else if (reply->bytes != NULL)
+        response = MHD_create_response_from_buffer(reply->length, (void *)(uintptr_t)reply->bytes,
+                                                   MHD_RESPMEM_PERSISTENT);
     if (response == NULL) {
         free(reply->owned);
-        return MHD_NO;
+        return MHD_NO; /* the connection is closed */
     }
     for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
         if (MHD_add_response_header(response, headers[i].name, headers[i].value) != MHD_YES)
             goto out;
     if (MHD_add_response_header(response, "Content-Type", reply->type) != MHD_YES ||
         (reply->status == 405 &&
-         MHD_add_response_header(response, "Allow", "GET, HEAD") != MHD_YES))
+         MHD_add_response_header(response, "Allow", "GET, HEAD") != MHD_YES) ||
+        ((reply->status == 403 || reply->status == 405) && /* whatever follows is not wanted */
+         MHD_add_response_header(response, "Connection", "close") != MHD_YES))
         goto out;
     result = MHD_queue_response(connection, (unsigned)reply->status, response);
 out:
@@ -103,9 +107,25 @@ static enum MHD_Result count_host(void *count, enum MHD_ValueKind kind, const ch
     return MHD_YES;
 }
 
-/* Fills the reply, whatever happens. */
-static dt_status answer(server *web, struct MHD_Connection *connection, const char *path,
-                        const char *method, dt_web_reply *reply)
+/* Whether the request passes; else the reply says why not. */
+static bool gate_passes(server *web, struct MHD_Connection *connection, const char *method,
+                        dt_web_reply *reply)
+{
+    int status, host_count = 0;
+    const char *reason;
+
+    MHD_get_connection_values(connection, MHD_HEADER_KIND, count_host, &host_count);
+    status =
+        dt_web_gate(method, MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host"),
+                    host_count, MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Origin"),
+                    web->listener.port, web->listener.address, &reason);
+    if (status != 0)
+        reply_error(reply, status, reason);
+    return status == 0;
+}
+
+static void answer(server *web, struct MHD_Connection *connection, const char *path,
+                   dt_web_reply *reply)
 {
     dt_web_request request = {.store = web->store,
                               .arena = &web->arena,
@@ -113,44 +133,33 @@ static dt_status answer(server *web, struct MHD_Connection *connection, const ch
                               .now_ms = dt_clock_wall_ms(),
                               .connection = connection};
     dt_error err = DT_ERROR_INIT;
-    int refused, host_count = 0;
-    const char *reason;
-    dt_status st;
+    dt_status st = dt_web_route(&request, path)(&request, reply, &err);
 
-    MHD_get_connection_values(connection, MHD_HEADER_KIND, count_host, &host_count);
-    refused =
-        dt_web_gate(method, MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host"),
-                    host_count, MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Origin"),
-                    web->listener.port, web->listener.address, &reason);
-    if (refused != 0)
-        return reply_error(reply, refused, reason);
-    st = dt_web_route(&request, path)(&request, reply, &err);
     if (st != DT_OK)
-        return reply_error(reply, http_status(st), err.message);
-    return DT_OK;
+        reply_error(reply, http_status(st), err.message);
 }
 
-/* Called once with the headers, then again until the body, if any, is through. */
+/* Called once with the headers, which is when the gate decides; then again until the body, if
+ * any, is through. */
 static enum MHD_Result on_request(void *context, struct MHD_Connection *connection,
                                   const char *path, const char *method, const char *version,
                                   const char *body, size_t *body_bytes, void **seen)
 {
     server *web = context;
     dt_web_reply reply = {0};
-    enum MHD_Result result = MHD_NO;
 
     if (*seen == NULL) {
         *seen = web;
-        return MHD_YES;
+        return gate_passes(web, connection, method, &reply) ? MHD_YES
+                                                            : send_reply(connection, &reply);
     }
     if (*body_bytes > 0) { /* nobody reads it */
         *body_bytes = 0;
         return MHD_YES;
     }
-    if (answer(web, connection, path, method, &reply) == DT_OK)
-        result = send_reply(connection, &reply);
+    answer(web, connection, path, &reply);
     dt_arena_reset(&web->arena);
-    return result;
+    return send_reply(connection, &reply);
 }
 
 static dt_status loop(server *web, int stop_fd, dt_error *err)

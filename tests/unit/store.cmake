@@ -8,3 +8,11 @@ if(TARGET dt_store)
       LIBS dt_store PkgConfig::SQLITE m)
   endforeach()
 endif()
+if(TARGET dt_web)
+  foreach(subject api gate pages)
+    dt_test(NAME web_${subject} LABEL unit TIMEOUT 120
+      SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_web_${subject}.c
+              ${CMAKE_CURRENT_SOURCE_DIR}/store_support.c ${CMAKE_CURRENT_SOURCE_DIR}/web_support.c
+      LIBS dt_web dt_store dt_json PkgConfig::SQLITE Threads::Threads m)
+  endforeach()
+endif()

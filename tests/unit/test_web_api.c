@@ -1,0 +1,308 @@
+/* The routes through a real server. */
+#include "web_support.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+
+#include "base/banned.h"
+
+static const char *text_at(const json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+
+static json_int_t int_at(const json_t *object, const char *key)
+{
+    json_t *value = json_object_get(object, key);
+
+    assert_true(json_is_integer(value));
+    return json_integer_value(value);
+}
+
+static void assert_null_at(const json_t *object, const char *key)
+{
+    assert_true(json_is_null(json_object_get(object, key)));
+}
+
+/* A run in state running at step 20 of 100, with one rank. */
+static void add_running(test_web *web, const char *id, const char *name)
+{
+    test_store *t = &web->rows;
+    dt_rank rank = {
+        .pid = 77, .device = "cpu", .state = "ready", .exit_code = -1, .exit_signal = -1};
+
+    test_store_run(t, id, name);
+    assert_good(t, dt_store_run_set_state(t->store, id, DT_RUN_RUNNING, -1, "", 2000, &t->err));
+    assert_good(t, dt_store_node_set(t->store, id, 1,
+                                     &(dt_node){.name = "localhost", .state = "running"}, &t->err));
+    assert_good(t, dt_store_rank_set(t->store, id, 1, &rank, &t->err));
+    for (int64_t step = 1; step <= 20; step++)
+        assert_good(t, dt_store_metric_add(t->store, id, 1, step, "loss", 5.0 / (double)step,
+                                           step * 100, &t->err));
+    assert_good(t, dt_store_metric_add(t->store, id, 1, 20, "valid_loss", NAN, 2000, &t->err));
+    assert_good(t, dt_store_run_set_progress(t->store, id, 20, 0.25, NAN, 1234.5, 3000, &t->err));
+}
+
+static void test_the_list_is_newest_first_and_says_null_for_what_is_unknown(void **state)
+{
+    test_web *web = *state;
+    json_t *answer, *run;
+
+    answer = test_web_json(web, 200, "/api/v1/runs");
+    assert_int_equal(json_array_size(json_object_get(answer, "runs")), 0);
+    json_decref(answer);
+
+    test_store_run(&web->rows, "aa", "first");
+    add_running(web, "bb", "<b>\"second\"</b>");
+    answer = test_web_json(web, 200, "/api/v1/runs");
+    assert_int_equal(json_array_size(json_object_get(answer, "runs")), 2);
+    run = json_array_get(json_object_get(answer, "runs"), 0);
+    assert_string_equal(text_at(run, "id"), "bb");
+    assert_string_equal(text_at(run, "name"), "<b>\"second\"</b>");
+    assert_string_equal(text_at(run, "state"), "running");
+    assert_int_equal(int_at(run, "step"), 20);
+    assert_int_equal(int_at(run, "steps_total"), 100);
+    assert_true(json_number_value(json_object_get(run, "loss")) == 0.25);
+    assert_null_at(run, "valid_loss");
+    assert_null_at(run, "ended_ms");
+    assert_null_at(run, "exit_code");
+    run = json_array_get(json_object_get(answer, "runs"), 1);
+    assert_null_at(run, "started_ms");
+    assert_null_at(run, "loss");
+    assert_null_at(run, "elapsed_seconds");
+    json_decref(answer);
+
+    answer = test_web_json(web, 200, "/api/v1/runs?state=queued");
+    assert_int_equal(json_array_size(json_object_get(answer, "runs")), 1);
+    json_decref(answer);
+    answer = test_web_json(web, 200, "/api/v1/runs?limit=1");
+    assert_int_equal(json_array_size(json_object_get(answer, "runs")), 1);
+    json_decref(answer);
+}
+
+static void test_a_run_is_shown_with_attempts_nodes_and_metric_names(void **state)
+{
+    test_web *web = *state;
+    json_t *answer, *node, *rank;
+
+    add_running(web, "bb", "n");
+    answer = test_web_json(web, 200, "/api/v1/runs/bb");
+    assert_string_equal(text_at(json_object_get(answer, "run"), "id"), "bb");
+    assert_true(json_number_value(json_object_get(json_object_get(answer, "run"), "eta_seconds")) >
+                0);
+    assert_int_equal(json_array_size(json_object_get(answer, "attempts")), 1);
+    assert_int_equal(json_array_size(json_object_get(answer, "metrics")), 2);
+    node = json_array_get(json_object_get(answer, "nodes"), 0);
+    assert_string_equal(text_at(node, "host"), "localhost");
+    rank = json_array_get(json_object_get(node, "ranks"), 0);
+    assert_int_equal(int_at(rank, "pid"), 77);
+    assert_null_at(rank, "exit_signal");
+    json_decref(answer);
+}
+
+static void test_metrics_are_columns_with_a_cursor_and_a_bound(void **state)
+{
+    test_web *web = *state;
+    json_t *answer, *series, *loss;
+
+    add_running(web, "bb", "n");
+    answer = test_web_json(web, 200, "/api/v1/runs/bb/metrics");
+    series = json_object_get(answer, "series");
+    assert_int_equal(json_object_size(series), 2);
+    loss = json_object_get(series, "loss");
+    assert_int_equal(json_array_size(json_object_get(loss, "step")), 20);
+    assert_int_equal(json_array_size(json_object_get(loss, "value")), 20);
+    assert_true(json_number_value(json_array_get(json_object_get(loss, "value"), 19)) == 0.25);
+    assert_int_equal(json_integer_value(json_array_get(json_object_get(loss, "time_ms"), 0)), 100);
+    assert_true(json_is_null(json_array_get(
+        json_object_get(json_object_get(series, "valid_loss"), "value"), 0))); /* NaN */
+    json_decref(answer);
+
+    answer = test_web_json(web, 200, "/api/v1/runs/bb/metrics?name=loss&after=15&most=3");
+    series = json_object_get(answer, "series");
+    assert_int_equal(json_object_size(series), 1);
+    loss = json_object_get(json_object_get(series, "loss"), "step");
+    assert_int_equal(json_array_size(loss), 3);
+    assert_int_equal(json_integer_value(json_array_get(loss, 2)), 20);
+    json_decref(answer);
+    answer = test_web_json(web, 200, "/api/v1/runs/bb/metrics?name=nope");
+    assert_int_equal(json_object_size(json_object_get(answer, "series")), 0);
+    json_decref(answer);
+}
+
+static void write_log(test_web *web, const char *run, int rank, const char *text, size_t length)
+{
+    char path[256];
+
+    snprintf(path, sizeof(path), "%s/runs/%s/logs", web->rows.folder, run);
+    assert_good(&web->rows, dt_file_make_dirs(path, 0700, &web->rows.err));
+    snprintf(path, sizeof(path), "%s/runs/%s/logs/rank-%d.log", web->rows.folder, run, rank);
+    assert_good(&web->rows, dt_file_write_atomic(path, text, length, 0600, &web->rows.err));
+}
+
+static void test_the_tail_of_a_log_is_served_and_any_bytes_become_text(void **state)
+{
+    static const char log[] = "2026-01-01T00:00:00.000Z one\n"
+                              "2026-01-01T00:00:01.000Z two \xff\xfe \x1b[31mred\x1b[0m\tx\n"
+                              "2026-01-01T00:00:02.000Z \xe2\x82\xac <i>\n"
+                              "word\n"
+                              "2026-01-01T00:00:03.000Z not yet whole";
+    test_web *web = *state;
+    json_t *answer, *lines;
+
+    add_running(web, "bb", "n");
+    answer = test_web_json(web, 200, "/api/v1/runs/bb/logs?rank=0"); /* no file yet */
+    assert_int_equal(json_array_size(json_object_get(answer, "lines")), 0);
+    json_decref(answer);
+
+    write_log(web, "bb", 0, log, sizeof(log) - 1);
+    answer = test_web_json(web, 200, "/api/v1/runs/bb/logs?rank=0&lines=3");
+    lines = json_object_get(answer, "lines");
+    assert_int_equal(json_array_size(lines), 3);
+    assert_string_equal(text_at(json_array_get(lines, 0), "time"), "2026-01-01T00:00:01.000Z");
+    assert_string_equal(text_at(json_array_get(lines, 0), "text"),
+                        "two \xef\xbf\xbd\xef\xbf\xbd red\tx");
+    assert_string_equal(text_at(json_array_get(lines, 1), "text"), "\xe2\x82\xac <i>");
+    assert_string_equal(text_at(json_array_get(lines, 2), "text"), "word");
+    json_decref(answer);
+    json_decref(test_web_json(web, 404, "/api/v1/runs/bb/logs?rank=1"));
+    json_decref(test_web_json(web, 400, "/api/v1/runs/bb/logs?rank=../../store.db"));
+    json_decref(test_web_json(web, 400, "/api/v1/runs/bb/logs?rank=-1"));
+}
+
+static void test_checkpoints_say_whether_they_are_still_there(void **state)
+{
+    dt_store_checkpoint checkpoint = {.attempt = 1,
+                                      .step = 10,
+                                      .bytes = 5,
+                                      .time_ms = 9,
+                                      .path = "step-10",
+                                      .digest = "d",
+                                      .valid_loss = NAN};
+    test_web *web = *state;
+    test_store *t = &web->rows;
+    json_t *answer, *list;
+    char path[256];
+
+    add_running(web, "bb", "n");
+    snprintf(path, sizeof(path), "%s/runs/bb/checkpoints/step-10", t->folder);
+    assert_good(t, dt_file_make_dirs(path, 0700, &t->err));
+    assert_good(t, dt_store_checkpoint_add(t->store, "bb", &checkpoint, &t->err));
+    checkpoint.path = "/nowhere/step-20";
+    checkpoint.step = 20;
+    assert_good(t, dt_store_checkpoint_add(t->store, "bb", &checkpoint, &t->err));
+
+    answer = test_web_json(web, 200, "/api/v1/runs/bb/checkpoints");
+    list = json_object_get(answer, "checkpoints");
+    assert_int_equal(json_array_size(list), 2);
+    assert_int_equal(int_at(json_array_get(list, 0), "step"), 20);
+    assert_true(json_is_false(json_object_get(json_array_get(list, 0), "present")));
+    assert_true(json_is_true(json_object_get(json_array_get(list, 1), "present")));
+    assert_null_at(json_array_get(list, 1), "valid_loss");
+    json_decref(answer);
+}
+
+static void test_events_leave_out_what_has_its_own_view_but_count_it(void **state)
+{
+    const char *kinds[] = {"started", "metrics", "log", "checkpoint", "phase"};
+    test_web *web = *state;
+    test_store *t = &web->rows;
+    json_t *answer, *list;
+
+    add_running(web, "bb", "n");
+    for (int i = 0; i < 5; i++) {
+        dt_store_event event = {.attempt = 1,
+                                .sequence = i,
+                                .rank = i - 1,
+                                .time_ms = 5,
+                                .kind = kinds[i],
+                                .json = i == 3 ? "no json" : "{\"step\":7}"};
+
+        assert_good(t, dt_store_event_add(t->store, "bb", &event, &t->err));
+    }
+    answer = test_web_json(web, 200, "/api/v1/runs/bb/events");
+    list = json_object_get(answer, "events");
+    assert_int_equal(json_array_size(list), 2);
+    assert_null_at(json_array_get(list, 0), "rank");
+    assert_int_equal(int_at(json_object_get(json_array_get(list, 0), "detail"), "step"), 7);
+    assert_null_at(json_array_get(list, 1), "detail"); /* damaged: shown without */
+    assert_int_equal(int_at(answer, "next"), 5);
+    assert_true(json_is_false(json_object_get(answer, "more")));
+    json_decref(answer);
+    answer = test_web_json(web, 200, "/api/v1/runs/bb/events?after=1&limit=2");
+    assert_int_equal(json_array_size(json_object_get(answer, "events")), 0);
+    assert_int_equal(int_at(answer, "next"), 3);
+    assert_true(json_is_true(json_object_get(answer, "more")));
+    json_decref(answer);
+}
+
+static void test_the_recipe_is_served_as_written_and_resolved(void **state)
+{
+    test_web *web = *state;
+    json_t *answer;
+
+    test_store_run(&web->rows, "aa", "n");
+    answer = test_web_json(web, 200, "/api/v1/runs/aa/recipe");
+    assert_string_equal(text_at(answer, "text"), "name: x\n");
+    assert_string_equal(text_at(answer, "path"), "/r.yaml");
+    assert_string_equal(text_at(answer, "hash"), "h");
+    assert_true(json_is_object(json_object_get(answer, "resolved")));
+    json_decref(answer);
+}
+
+static void test_bad_arguments_are_named(void **state)
+{
+    static const char *const paths[] = {
+        "/api/v1/runs?limit=0",           "/api/v1/runs?limit=x",
+        "/api/v1/runs?limit=1001",        "/api/v1/runs?limit=",
+        "/api/v1/runs?state=happy",       "/api/v1/runs/aa/metrics?after=-2",
+        "/api/v1/runs/aa/metrics?most=0", "/api/v1/runs/aa/metrics?most=99999999999999999999",
+        "/api/v1/runs/aa/logs?lines=0",   "/api/v1/runs/aa/events?after=1.5",
+    };
+    test_web *web = *state;
+
+    test_store_run(&web->rows, "aa", "n");
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        json_t *answer = test_web_json(web, 400, paths[i]);
+
+        assert_int_equal(int_at(json_object_get(answer, "error"), "status"), 400);
+        assert_non_null(strchr(text_at(json_object_get(answer, "error"), "message"), '\''));
+        json_decref(answer);
+    }
+}
+
+static void test_a_run_is_looked_up_by_its_whole_id_alone(void **state)
+{
+    static const char *const ids[] = {"b", "last", "name", "zz", "b%62b", "..",   "%2e%2e",
+                                      "%", "_",    "%2A",  "BB", "bb%20", "bb%2F"};
+    test_web *web = *state;
+    char path[128];
+
+    add_running(web, "bb", "name");
+    json_decref(test_web_json(web, 200, "/api/v1/runs/%62b"));
+    for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+        snprintf(path, sizeof(path), "/api/v1/runs/%s/recipe", ids[i]);
+        json_decref(test_web_json(web, 404, path));
+    }
+}
+
+int main(void)
+{
+#define WITH_WEB(f) cmocka_unit_test_setup_teardown(f, test_web_setup, test_web_teardown)
+    const struct CMUnitTest tests[] = {
+        WITH_WEB(test_the_list_is_newest_first_and_says_null_for_what_is_unknown),
+        WITH_WEB(test_a_run_is_shown_with_attempts_nodes_and_metric_names),
+        WITH_WEB(test_metrics_are_columns_with_a_cursor_and_a_bound),
+        WITH_WEB(test_the_tail_of_a_log_is_served_and_any_bytes_become_text),
+        WITH_WEB(test_checkpoints_say_whether_they_are_still_there),
+        WITH_WEB(test_events_leave_out_what_has_its_own_view_but_count_it),
+        WITH_WEB(test_the_recipe_is_served_as_written_and_resolved),
+        WITH_WEB(test_bad_arguments_are_named),
+        WITH_WEB(test_a_run_is_looked_up_by_its_whole_id_alone),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
