@@ -189,8 +189,7 @@ def main():
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
     data = read_data(args)
-    settings = {**vars(args), "vocab": data[2]}
-    result = {"peer": "torch " + torch.__version__, "settings": settings}
+    result = {"peer": "torch " + torch.__version__, "settings": {**vars(args), "vocab": data[2]}}
     for name in ["eager", "compile"] if args.compile == "both" else [args.compile]:
         work = measure_speed if args.mode == "speed" else train
         result[name] = work(args, data, name == "compile")
