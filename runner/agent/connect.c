@@ -56,7 +56,7 @@ static void bridge(int agent)
 /* Starts the agent proper; good where another one was quicker. */
 static dt_status start_agent(const char *folder, dt_error *err)
 {
-    const char *const argv[] = {"/proc/self/exe", "serve", folder, NULL};
+    const char *const argv[] = {"dtrun-agent", "serve", folder, NULL};
     dt_error problem = DT_ERROR_INIT;
     dt_strbuf log;
     dt_status st;

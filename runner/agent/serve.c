@@ -134,7 +134,7 @@ dt_status dt_agent_serve(const char *folder, dt_error *err)
     dt_agent_past *past = dt_agent_past_new();
     dt_agent agent;
     char absolute[PATH_MAX];
-    int lock = -1;
+    int lock = -1, ready = dt_detach_claim();
 
     memset(&agent, 0, sizeof(agent));
     agent.journal.fd = -1;
@@ -160,13 +160,13 @@ dt_status dt_agent_serve(const char *folder, dt_error *err)
     dt_agent_recover(&agent, past);
     DT_TRY(dt_listener_open(&agent.listener, &agent.loop, ".", "agent.sock", dt_agent_client_take,
                             &agent, err));
-    dt_detach_ready(DT_OK, NULL);
+    dt_detach_ready(&ready, DT_OK, NULL);
     uv_run(&agent.loop, UV_RUN_DEFAULT);
     dt_journal_flush(&agent.journal, NULL);
     unlink("agent.sock");
 out:
     if (st != DT_OK)
-        dt_detach_ready(st, err);
+        dt_detach_ready(&ready, st, err);
     loop_release(&agent);
     agent_release(&agent);
     dt_agent_past_free(past);

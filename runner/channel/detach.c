@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,22 +21,27 @@
 #define READY_VARIABLE "DTRUN_READY_FD"
 #define REPORT_BYTES   4096
 
-void dt_detach_ready(dt_status st, const dt_error *err)
+int dt_detach_claim(void)
 {
     const char *number = getenv(READY_VARIABLE);
-    char report[REPORT_BYTES];
-    long fd;
-    int length;
+    long fd = number != NULL ? strtol(number, NULL, 10) : -1;
 
-    if (number == NULL)
-        return;
-    fd = strtol(number, NULL, 10);
     unsetenv(READY_VARIABLE);
-    length = snprintf(report, sizeof(report), "%d %s", (int)st, st == DT_OK ? "" : err->message);
-    if (fd > STDERR_FILENO && length > 0) {
-        dt_file_write_all((int)fd, report, strlen(report), NULL);
-        close((int)fd);
-    }
+    if (fd <= STDERR_FILENO || fd > INT_MAX || fcntl((int)fd, F_SETFD, FD_CLOEXEC) != 0)
+        return -1;
+    return (int)fd;
+}
+
+void dt_detach_ready(int *ready, dt_status st, const dt_error *err)
+{
+    char report[REPORT_BYTES];
+
+    if (*ready < 0)
+        return;
+    snprintf(report, sizeof(report), "%d %s", (int)st, st == DT_OK ? "" : err->message);
+    dt_file_write_all(*ready, report, strlen(report), NULL);
+    close(*ready);
+    *ready = -1;
 }
 
 /* In the grandchild: never returns. */
@@ -59,7 +65,7 @@ static void become(const char *const *argv, const char *log_path, int ready)
     signal(SIGPIPE, SIG_DFL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    execv(argv[0], (char *const *)argv);
+    execv("/proc/self/exe", (char *const *)argv);
     dprintf(ready, "%d cannot run '%s': %s", (int)DT_ERR_IO, argv[0], strerror(errno));
     _exit(127);
 }

@@ -1,6 +1,6 @@
-/* detach: start a program that outlives us, and hear from it when it is ready.
+/* detach: start this program again, to outlive us, and hear from it when it is ready.
  *
- * The program runs in a session of its own, its parent is init, its stdin is /dev/null, its
+ * It runs in a session of its own, its parent is init, its stdin is /dev/null, its
  * stdout and stderr go to a log file. It tells by dt_detach_ready, on a pipe whose number is in
  * DTRUN_READY_FD, that it serves, or why it cannot: nobody sleeps and hopes.
  *
@@ -12,10 +12,15 @@
 
 #include "base/error.h"
 
+/* argv[0] is only what lists of processes show. */
 dt_status dt_detach_start(const char *const *argv, const char *log_path, double timeout_seconds,
                           dt_error *err);
 
-/* Called once by the program: st DT_OK, or what `err` holds. Good where nobody waits. */
-void dt_detach_ready(dt_status st, const dt_error *err);
+/* First thing in the program: the pipe to who waits, kept from its own children; -1 where nobody
+ * does. */
+int dt_detach_claim(void);
+
+/* Tells, once: DT_OK, or what `err` holds. *ready is -1 afterwards; good where it was before. */
+void dt_detach_ready(int *ready, dt_status st, const dt_error *err);
 
 #endif

@@ -14,7 +14,7 @@
 
 dt_status dt_supervisor_start(const char *run, dt_error *err)
 {
-    const char *const argv[] = {"/proc/self/exe", "supervise", run, NULL};
+    const char *const argv[] = {"dtrun", "supervise", run, NULL};
     dt_error problem = DT_ERROR_INIT;
     const char *folder, *log;
     dt_arena arena;

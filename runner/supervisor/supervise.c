@@ -49,7 +49,7 @@ void dt_session_leave(dt_session *session)
 }
 
 /* From load to unload. *again: the run has not ended, and another session may go on with it. */
-static dt_status follow(const char *run, bool *again, dt_error *err)
+static dt_status follow(const char *run, int *ready, bool *again, dt_error *err)
 {
     dt_session session;
     dt_status st;
@@ -58,7 +58,7 @@ static dt_status follow(const char *run, bool *again, dt_error *err)
     DT_TRY(dt_listener_open(&session.listener, &session.loop, session.folder, "control.sock",
                             dt_control_take, &session, err));
     dt_state_take(&session, DT_EVENT_BEGIN, NULL);
-    dt_detach_ready(DT_OK, NULL);
+    dt_detach_ready(ready, DT_OK, NULL);
     *again = true;
     if (session.trouble == DT_OK)
         uv_run(&session.loop, UV_RUN_DEFAULT);
@@ -75,17 +75,17 @@ static bool worth_another(dt_status st)
     return st != DT_OK && st != DT_ERR_USAGE && st != DT_ERR_NOT_FOUND;
 }
 
-static dt_status supervise(const char *run, dt_error *err)
+static dt_status supervise(const char *run, int *ready, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
     bool again = false;
-    dt_status st = follow(run, &again, &problem);
+    dt_status st = follow(run, ready, &again, &problem);
 
     while (again && worth_another(st)) {
         dt_log_error("%s: trying again", problem.message);
         dt_clock_sleep_seconds(TROUBLE_PAUSE_SECONDS);
         dt_error_clear(&problem);
-        st = follow(run, &again, &problem);
+        st = follow(run, ready, &again, &problem);
         again = true; /* a store that cannot be opened now may be there later */
     }
     return st == DT_OK ? DT_OK : DT_FAIL(err, st, "%s", problem.message);
@@ -98,7 +98,7 @@ dt_status dt_supervisor_main(const char *run, dt_error *err)
     dt_status st;
     dt_arena arena;
     char who[128];
-    int lock = -1;
+    int lock = -1, ready = dt_detach_claim();
 
     dt_arena_init(&arena, 0);
     snprintf(who, sizeof(who), "supervisor %.100s", run);
@@ -106,13 +106,13 @@ dt_status dt_supervisor_main(const char *run, dt_error *err)
     signal(SIGPIPE, SIG_IGN);
     DT_TRY(dt_run_path(&path, run, "supervisor.lock", &arena, &problem));
     DT_TRY(dt_file_lock(&lock, path, &problem));
-    DT_TRY(supervise(run, &problem));
+    DT_TRY(supervise(run, &ready, &problem));
 out:
     if (lock >= 0)
         close(lock);
     if (st != DT_OK)
         DT_FAIL(err, st, "%s", problem.message);
-    dt_detach_ready(st, &problem);
+    dt_detach_ready(&ready, st, &problem);
     dt_arena_release(&arena);
     return st;
 }

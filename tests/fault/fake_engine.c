@@ -5,6 +5,7 @@
  *   FAKE_MODE                  ok | crash (exit 1 with `failed`) | abort | stubborn (ignores
  *                              SIGTERM) | grandchild (stubborn, and starts one that calls setsid)
  *                              | hang | flood | garbage | silent (exits 0 without `finished`)
+ *   FAKE_ESCAPE                the grandchild takes the agent's mark out of its environment
  *   FAKE_RANK, FAKE_STEP       the rank and the step of crash and abort
  */
 #define _GNU_SOURCE
@@ -95,7 +96,8 @@ static void grandchild(void)
     setsid();
     if (fork() != 0)
         _exit(0);
-    unsetenv("DTRUN_NODE_DIR");
+    if (getenv("FAKE_ESCAPE") != NULL)
+        unsetenv("DTRUN_NODE_DIR"); /* found as a descendant only */
     execl("/bin/sleep", "sleep", "600", (char *)NULL);
     _exit(1);
 }
@@ -117,7 +119,8 @@ static void misbehave(long rank, long step)
         for (int i = 0; i < 2000; i++)
             printf("step %ld line %d of a very talkative program\n", step, i);
     if (is_mode("garbage"))
-        say("not json\n{\"event\":\"nonsense\"}\n{\"event\":\"metrics\",\"step\":\"x\"}\n\xff\xfe\n");
+        say("not "
+            "json\n{\"event\":\"nonsense\"}\n{\"event\":\"metrics\",\"step\":\"x\"}\n\xff\xfe\n");
     if (is_mode("hang") && here)
         for (;;)
             pause();
@@ -134,7 +137,8 @@ int main(int argc, char **argv)
     if (is_mode("grandchild"))
         grandchild();
     snprintf(line, sizeof(line),
-             "{\"event\":\"ready\",\"pid\":%ld,\"device\":\"cpu\",\"threads\":1}\n", (long)getpid());
+             "{\"event\":\"ready\",\"pid\":%ld,\"device\":\"cpu\",\"threads\":1}\n",
+             (long)getpid());
     say(line);
     snprintf(line, sizeof(line),
              "{\"event\":\"rendezvous\",\"name\":\"gloo\",\"value\":\"%02lx\"}\n", rank);

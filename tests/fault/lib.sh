@@ -1,0 +1,61 @@
+# What the fault tests share. Each has a state folder of its own; a process belongs to a test if
+# its environment names that folder, and none is left when the test ends, however it ends.
+set -euo pipefail
+
+XDG_STATE_HOME=$(mktemp -d "${TMPDIR:-/tmp}/dtrun-fault.XXXXXX")
+export XDG_STATE_HOME DTRUN_ENGINE=$DTRUN_BIN/fake_engine DTRUN_AGENT=$DTRUN_BIN/dtrun-agent
+driver=$DTRUN_BIN/fault_driver
+runs=$XDG_STATE_HOME/dtrun/runs
+
+# pids of this test's living processes whose command line matches the pattern (default: all)
+processes() { # [pattern]
+    local file pid stat
+    for file in $(grep -lzsxF "XDG_STATE_HOME=$XDG_STATE_HOME" /proc/[0-9]*/environ); do
+        pid=${file//[!0-9]/}
+        read -r stat 2>/dev/null <"/proc/$pid/stat" || continue
+        [[ ${stat##*) } != Z* ]] || continue
+        [ $# -eq 0 ] || tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline" | grep -q -- "$1" || continue
+        echo "$pid"
+    done
+}
+
+clean() {
+    local status=$? pid
+    for pid in $(processes); do kill -9 "$pid" 2>/dev/null || true; done
+    if [ $status -ne 0 ] && [ $status -ne 77 ]; then
+        tail -n 20 "$runs"/*/supervisor.log "$runs"/*/attempt-*/node-*/agent.log 2>/dev/null || true
+    fi
+    rm -rf "$XDG_STATE_HOME"
+    exit $status
+}
+trap clean EXIT
+
+fail() { printf 'FAILED: %s\n' "$*" >&2; exit 1; }
+is() { # what got wanted
+    [ "$2" = "$3" ] || fail "$1 is '$2', expected '$3'"
+}
+like() { # what got pattern
+    [[ "$2" == $3 ]] || fail "$1 is '$2', expected something like '$3'"
+}
+get() { "$driver" get "$1" "$2"; }
+
+# until the command is true; the limit is in seconds
+await() { # limit command...
+    local limit=$1 start
+    shift
+    start=$(date +%s%N)
+    until "$@"; do
+        [ $(($(date +%s%N) - start)) -lt $((limit * 1000000000)) ] || fail "not within $limit s: $*"
+        sleep 0.05
+    done
+}
+state_is() { [ "$(get "$1" state)" = "$2" ]; }
+has_ended() { case $(get "$1" state) in finished | failed | stopped) true ;; *) false ;; esac; }
+has_step() { [ "$(get "$1" step)" -ge "$2" ]; }
+nothing_left() { [ -z "$(processes)" ]; }
+
+end_is() { # run state exit_code
+    await 30 has_ended "$1"
+    is "state ($(get "$1" reason))" "$(get "$1" state)" "$2"
+    is "exit code" "$(get "$1" exit_code)" "$3"
+}

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# What cannot be started ends in a failed run with the reason, and leaves nothing.
+. "$(dirname "$0")/lib.sh"
+DTRUN_ENGINE=$XDG_STATE_HOME/none "$driver" launch engine 2
+end_is engine failed 3
+is reason "$(get engine reason)" \
+    "cannot run '$XDG_STATE_HOME/none': No such file or directory"
+
+printf 'not a program' >"$XDG_STATE_HOME/text" && chmod +x "$XDG_STATE_HOME/text"
+DTRUN_ENGINE=$XDG_STATE_HOME/text "$driver" launch text 2
+end_is text failed 3
+is reason "$(get text reason)" \
+    "rank 0 on localhost could not be started: cannot run '$XDG_STATE_HOME/text': Exec format error"
+
+cp /bin/false "$XDG_STATE_HOME/false"
+DTRUN_AGENT=$XDG_STATE_HOME/false "$driver" launch agent 2
+await 40 has_ended agent
+end_is agent failed 3
+like reason "$(get agent reason)" "the agent on localhost cannot be had: *"
+
+# lines that are not the protocol's become log lines
+FAKE_MODE=garbage FAKE_STEPS=3 "$driver" launch garbage 2
+end_is garbage finished 0
+grep -q "was not understood" "$runs/garbage/logs/rank-0.log"
+is points "$(get garbage points)" 3
+
+# and very many lines are only many
+FAKE_MODE=flood FAKE_STEPS=10 "$driver" launch flood 2
+end_is flood finished 0
+is "lines" "$(grep -c talkative "$runs/flood/logs/rank-1.log")" 20000
+await 10 nothing_left

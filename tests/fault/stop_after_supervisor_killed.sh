@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# stop brings a supervisor back, and the run ends as it would have.
+. "$(dirname "$0")/lib.sh"
+FAKE_STEPS=100000 "$driver" launch one 2
+await 20 has_step one 3
+kill -9 $(processes "supervise one")
+is state "$(get one state)" running
+"$driver" stop one
+end_is one stopped 4
+
+# and where it is killed again while it stops
+FAKE_MODE=stubborn FAKE_STEPS=100000 "$driver" launch two 2
+await 20 has_step two 3
+"$driver" stop two
+kill -9 $(processes "supervise two")
+is state "$(get two state)" stopping
+"$driver" ensure two
+end_is two stopped 4
+await 10 nothing_left

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# stop: with ranks that end, that ignore SIGTERM, with a grandchild that called setsid, at once,
+# and at once after the launch.
+. "$(dirname "$0")/lib.sh"
+export FAKE_STEPS=100000
+
+"$driver" launch good 2
+await 20 has_step good 3
+"$driver" stop good
+end_is good stopped 4
+is reason "$(get good reason)" "stopped by request"
+is checkpoints "$(get good checkpoints)" 1
+
+FAKE_MODE=stubborn "$driver" launch stubborn 2
+await 20 has_step stubborn 3
+"$driver" stop stubborn
+end_is stubborn stopped 4
+like reason "$(get stubborn reason)" "stopped by request; it did not end by itself: rank * on localhost was killed by signal 9 (SIGKILL)"
+
+# found by its environment, and by its descent
+FAKE_MODE=grandchild "$driver" launch grand 2
+FAKE_MODE=grandchild FAKE_ESCAPE=1 "$driver" launch escaped 2
+for run in grand escaped; do
+    await 20 has_step $run 3
+done
+[ "$(processes 'sleep 600' | wc -l)" -eq 4 ] || fail "there are no grandchildren to lose"
+for run in grand escaped; do
+    "$driver" stop $run
+    end_is $run stopped 4
+done
+[ -z "$(processes 'sleep 600')" ] || fail "a grandchild is left"
+
+FAKE_MODE=stubborn "$driver" launch now 2
+await 20 has_step now 3
+start=$(date +%s%N)
+"$driver" kill now
+end_is now stopped 4
+[ $(($(date +%s%N) - start)) -lt 1400000000 ] || fail "a stop at once waited for the grace"
+
+"$driver" launch early 2
+"$driver" stop early
+end_is early stopped 4
+await 10 nothing_left

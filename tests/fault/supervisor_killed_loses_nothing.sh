@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# kill -9 of the supervisor at random moments, another one follows: every point once, three times.
+. "$(dirname "$0")/lib.sh"
+steps=300
+for run in one two three; do
+    FAKE_STEPS=$steps FAKE_STEP_MS=12 "$driver" launch $run 2
+    kills=0
+    while ! has_ended $run; do
+        sleep "0.$(printf %03d $((RANDOM % 400)))"
+        for pid in $(processes "supervise $run"); do
+            kill -9 "$pid" 2>/dev/null && kills=$((kills + 1))
+        done
+        "$driver" ensure $run
+    done
+    end_is $run finished 0
+    is points "$(get $run points)" $steps
+    is step "$(get $run step)" $steps
+    is attempt "$(get $run attempt)" 1
+    is checkpoints "$(get $run checkpoints)" 1
+    for rank in 0 1; do
+        lines=$(grep -cE '^[^ ]+Z step [0-9]+$' "$runs/$run/logs/rank-$rank.log")
+        is "lines of rank $rank" "$lines" $steps
+        is "different lines of rank $rank" \
+            "$(cut -d' ' -f2- "$runs/$run/logs/rank-$rank.log" | sort -u | grep -c '^step ')" $steps
+    done
+    [ $kills -ge 2 ] || fail "the supervisor was killed $kills times only"
+    echo "run $run: $kills kills, $steps points"
+done
+await 10 nothing_left
