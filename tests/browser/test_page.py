@@ -1,0 +1,271 @@
+#!/usr/bin/python3
+"""The page in a headless Chromium, over a store that fill_store makes.
+
+usage: test_page.py FILL_STORE SERVE_STORE [FOLDER_FOR_SCREENSHOTS]
+Exits 77 where python3-selenium, Chromium or its driver is missing.
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+try:
+    from selenium import webdriver
+    from selenium.webdriver.chrome.options import Options
+    from selenium.webdriver.chrome.service import Service
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.ui import WebDriverWait
+except ImportError:
+    print("python3-selenium is missing")
+    sys.exit(77)
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+FILL = SERVE = SHOTS = None
+PATIENCE_SECONDS = 20
+
+
+class Browsing(unittest.TestCase):
+    """A browser on a filled store of its own, and what tests do with it."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="dtrun-page-")
+        cls.store = os.path.join(cls.folder, "store.db")
+        subprocess.run([FILL, cls.store], check=True)
+        cls.server = subprocess.Popen([SERVE, cls.store], stdin=subprocess.PIPE,
+                                      stdout=subprocess.PIPE, text=True)
+        cls.url = cls.server.stdout.readline().strip()
+        options = Options()
+        options.binary_location = BROWSER
+        for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage",
+                         "--disable-gpu", "--hide-scrollbars",
+                         "--user-data-dir=" + os.path.join(cls.folder, "profile"),
+                         "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"):
+            options.add_argument(argument)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        cls.browser = webdriver.Chrome(options=options, service=Service(DRIVER))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.quit()
+        if not cls.server.stdin.closed:
+            cls.server.stdin.close()
+        code = cls.server.wait(10)
+        cls.server.stdout.close()
+        shutil.rmtree(cls.folder, ignore_errors=True)
+        assert code == 0, f"the server ended with {code}"
+
+    def look(self, width, height, scheme="light"):
+        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600})
+        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {
+            "features": [{"name": "prefers-color-scheme", "value": scheme}]})
+
+    def open(self, path, until):
+        self.browser.get(self.url + path)
+        self.wait(until)
+
+    def wait(self, condition):
+        WebDriverWait(self.browser, PATIENCE_SECONDS, 0.1).until(lambda _: condition())
+
+    def text(self, css):
+        return self.browser.find_element(By.CSS_SELECTOR, css).text
+
+    def texts(self, css):
+        return [element.text for element in self.browser.find_elements(By.CSS_SELECTOR, css)]
+
+    def script(self, code):
+        return self.browser.execute_script(code)
+
+    def shoot(self, name):
+        if SHOTS:
+            self.browser.save_screenshot(os.path.join(SHOTS, name + ".png"))
+
+    def open_run(self, run):
+        self.open("runs/" + run, lambda: self.text("#state") != "" and self.text("#recipe") != "")
+
+    def points(self, canvas, dataset=0):
+        """What the chart of a canvas holds."""
+        return self.script(f"return Chart.getChart('{canvas}').data.datasets[{dataset}]"
+                           ".data.map((p) => p.x)")
+
+
+class Page(Browsing):
+    def setUp(self):
+        self.look(1280, 900)
+
+    def tearDown(self):
+        log = [entry for entry in self.browser.get_log("browser")
+               if not entry["message"].startswith(self.url + "runs/nope")]
+        self.assertEqual(log, [], "the browser's console holds errors")
+
+    def test_the_list_shows_every_run_newest_first(self):
+        self.open("", lambda: len(self.texts("#runs tbody tr")) == 5)
+        self.assertEqual(self.texts("#runs tbody .pill"),
+                         ["queued", "running", "failed", "finished", "stopped"])
+        self.assertEqual(self.texts("#runs tbody code"),
+                         ["p8s6ze", "k3v9x2", "b1d5wn", "m4x9tr", "h7c2qa"])
+        self.assertEqual(self.texts("#runs .steps")[3], "2,000 / 2,000")
+        self.assertIn("5 in all, 2 active", self.text("#summary"))
+        numbers = self.texts("#runs tbody tr:nth-child(4) .number")
+        self.assertEqual(numbers[1], "1.7519")
+        self.assertEqual(numbers[4], "1 min 30 s")
+        self.shoot("list")
+
+    def test_what_looks_like_html_stays_text(self):
+        self.open("", lambda: len(self.texts("#runs tbody tr")) == 5)
+        self.assertEqual(self.texts("#runs strong")[2],
+                         "a <img src=x onerror=alert(1)> name & more")
+        self.assertEqual(self.script("return document.querySelectorAll('td img').length"), 0)
+        self.open_run("b1d5wn")
+        self.wait(lambda: "<script>alert(1)</script>" in self.text("#output"))
+        self.assertIn("<b>not bold</b>", self.text("#recipe"))
+        self.assertEqual(self.script("return document.querySelectorAll('main img, main script,"
+                                     " #recipe b').length"), 0)
+
+    def test_a_name_leads_to_its_run(self):
+        self.open("", lambda: len(self.texts("#runs tbody tr")) == 5)
+        link = self.browser.find_elements(By.CSS_SELECTOR, "#runs a")[3]
+        link.send_keys(Keys.ENTER)
+        self.wait(lambda: self.browser.current_url == self.url + "runs/m4x9tr")
+        self.wait(lambda: self.text("#name") == "shakespeare")
+
+    def test_a_finished_run_shows_its_curves_figures_and_checkpoints(self):
+        self.open_run("m4x9tr")
+        self.assertEqual(self.text("#state"), "finished")
+        self.assertIn("Step 2,000 of 2,000", self.text("#steps"))
+        self.assertEqual(self.text("#eta"), "took 1 min 30 s")
+        self.assertIn("2 ranks on 1 node", self.text("#about"))
+        self.wait(lambda: len(self.points("loss-chart")) == 201)
+        self.assertEqual(len(self.points("loss-chart", 1)), 8)
+        self.assertEqual(len(self.points("rate-chart")), 201)
+        self.assertEqual(len(self.points("speed-chart")), 201)
+        figures = dict(zip(self.texts("#figures dt"), self.texts("#figures dd")))
+        self.assertEqual(figures["Validation loss"], "1.7519")
+        self.assertEqual(figures["Best validation"], "1.7519")
+        self.assertEqual(figures["Step time"], "45 ms")
+        self.wait(lambda: len(self.texts("#checkpoints tbody tr")) == 4)
+        self.assertEqual(self.texts("#checkpoints tbody tr td:first-child"),
+                         ["2,000", "1,500", "1,000", "500"])
+        self.assertEqual(self.texts("#checkpoints .tag"), ["best"])
+        self.assertFalse(self.browser.find_element(By.ID, "reason").is_displayed())
+        self.shoot("finished")
+
+    def test_a_failed_run_says_why(self):
+        self.open_run("b1d5wn")
+        self.assertEqual(self.text("#state"), "failed")
+        self.assertIn("rank 1 on localhost was killed by signal 9", self.text("#reason"))
+        self.assertIn("signal 9", self.text("#ranks"))
+        self.shoot("failed")
+
+    def test_a_running_run_moves_while_one_looks(self):
+        self.open_run("k3v9x2")
+        self.wait(lambda: self.points("loss-chart")[-1] == 740)
+        before = self.script("return document.querySelector('#figures dd').textContent")
+        self.assertIn("left", self.text("#eta"))
+        subprocess.run([FILL, self.store, "step", "1010"], check=True)
+        started = time.monotonic()
+        self.wait(lambda: "Step 1,010 of 2,000" in self.text("#steps"))
+        self.wait(lambda: self.points("loss-chart")[-1] == 1010)
+        self.assertLess(time.monotonic() - started, 10)
+        steps = self.points("loss-chart")
+        self.assertEqual(steps, sorted(set(steps)), "a point is missing or doubled")
+        self.assertEqual(steps[:75], list(range(0, 750, 10)))
+        self.assertEqual(self.points("loss-chart", 1), [250, 500, 750, 1000])
+        self.assertNotEqual(before, self.texts("#figures dd")[0])
+
+    def test_the_loss_is_shown_on_a_logarithmic_scale_on_demand(self):
+        self.open_run("m4x9tr")
+        kind = "return Chart.getChart('loss-chart').scales.y.type"
+        self.assertEqual(self.script(kind), "linear")
+        button = self.browser.find_element(By.ID, "log-scale")
+        button.send_keys(Keys.SPACE)
+        self.assertEqual(self.script(kind), "logarithmic")
+        self.assertEqual(button.get_attribute("aria-pressed"), "true")
+        button.click()
+        self.assertEqual(self.script(kind), "linear")
+
+    def test_tabs_are_reached_with_the_keyboard(self):
+        self.open_run("b1d5wn")
+        self.wait(lambda: self.texts("#output-tabs .tab") == ["Rank 0", "Rank 1", "Events"])
+        self.wait(lambda: "evaluated 1920 sequences" in self.text("#output"))
+        self.browser.find_element(By.CSS_SELECTOR, "#output-tabs [aria-selected=true]").send_keys(
+            Keys.ARROW_RIGHT)
+        self.wait(lambda: "bytes that are no text red" in self.text("#output"))
+        self.browser.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
+        self.wait(lambda: "by signal SIGKILL" in self.text("#output"))
+        self.assertEqual(self.texts("#output-tabs [aria-selected=true]"), ["Events"])
+        self.browser.find_element(By.CSS_SELECTOR, "#recipe-tabs .tab:last-child").click()
+        self.wait(lambda: '"bucket_mb": 25' in self.text("#recipe"))
+
+    def test_dark_follows_the_readers_wish_while_open(self):
+        ground = "return getComputedStyle(document.body).backgroundColor"
+        brightness = lambda: sum(int(part) for part in
+                                 self.script(ground).strip("rgb()").split(",")) / 3
+        self.open_run("m4x9tr")
+        light = self.script("return Chart.getChart('loss-chart').data.datasets[0].borderColor")
+        self.assertGreater(brightness(), 200)
+        self.look(1280, 900, "dark")
+        self.wait(lambda: brightness() < 60)
+        self.wait(lambda: light != self.script(
+            "return Chart.getChart('loss-chart').data.datasets[0].borderColor"))
+        self.shoot("dark")
+
+    def test_nothing_is_wider_than_a_phone(self):
+        self.look(390, 844)
+        pages = [("", lambda: len(self.texts("#runs tbody tr")) == 5)]
+        pages += [("runs/" + run, lambda: self.text("#recipe") != "")
+                  for run in ("k3v9x2", "b1d5wn", "p8s6ze")]
+        for path, ready in pages:
+            self.open(path, ready)
+            width = self.script("return document.documentElement.scrollWidth")
+            self.assertLessEqual(width, 390, path or "the list")
+        self.open_run("b1d5wn")
+        self.shoot("phone")
+
+    def test_a_queued_run_is_a_whole_page_too(self):
+        self.open_run("p8s6ze")
+        self.assertEqual(self.text("#state"), "queued")
+        self.assertIn("Not started yet.", self.text("#ranks"))
+        self.assertIn("None on disk yet.", self.text("#checkpoints"))
+        self.assertEqual(self.texts("#output-tabs .tab"), ["Events"])
+
+    def test_an_unknown_run_is_a_friendly_page(self):
+        self.open("runs/nope", lambda: "Nothing here" in self.text("h1"))
+        self.assertEqual(self.text("main a"), "All runs")
+
+    def test_everything_has_a_name_for_those_who_do_not_see(self):
+        self.open_run("m4x9tr")
+        self.wait(lambda: "validation loss 1.75 at step 2,000" in self.browser.find_element(
+            By.ID, "loss-chart").get_attribute("aria-label"))
+        nameless = self.script("""
+          return [...document.querySelectorAll('button, a, canvas, [role=tabpanel], section.card')]
+            .filter((e) => !(e.textContent.trim() || e.getAttribute('aria-label')))
+            .map((e) => e.outerHTML.slice(0, 80));""")
+        self.assertEqual(nameless, [])
+
+
+class ServerLost(Browsing):
+    def test_a_lost_server_is_said(self):
+        self.open("", lambda: len(self.texts("#runs tbody tr")) == 5)
+        note = self.browser.find_element(By.ID, "link")
+        self.assertFalse(note.is_displayed())
+        self.server.stdin.close()
+        self.assertEqual(self.server.wait(10), 0)
+        self.wait(note.is_displayed)
+        self.assertIn("No answer from the server", note.text)
+        self.assertEqual(len(self.texts("#runs tbody tr")), 5)  # what was known stays
+
+
+if __name__ == "__main__":
+    if BROWSER is None or DRIVER is None:
+        print("Chromium or its driver is missing")
+        sys.exit(77)
+    FILL, SERVE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+    SHOTS = sys.argv[3] if len(sys.argv) > 3 else None
+    unittest.main(argv=sys.argv[:1], verbosity=2)
