@@ -71,6 +71,12 @@ static dt_status name_read(void *item, dt_sql_rows *rows, dt_error *err)
     return DT_OK;
 }
 
+static dt_status number_read(void *item, dt_sql_rows *rows, dt_error *err)
+{
+    *(int64_t *)item = dt_sql_int(rows);
+    return DT_OK;
+}
+
 static dt_status names_read(dt_store *store, const char ***out, int64_t *count, int64_t run,
                             const char *only, dt_arena *arena, dt_error *err)
 {
@@ -103,12 +109,44 @@ out:
     return st;
 }
 
-/* Of points with one step the last, which is the newest attempt's. */
-static int64_t drop_repeated(dt_metric *points, int64_t count)
+/* For each attempt, from 1, the last step of it that counts: where the earliest of the later ones
+ * starts. */
+static dt_status last_steps_read(dt_store *store, int64_t **out, int64_t *count, int64_t run,
+                                 dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_sql_rows rows = {0};
+    int64_t *steps, earliest = INT64_MAX;
+    void *items = NULL;
+
+    DT_TRY(DT_SQL_OPEN(&rows, store, arena, err,
+                       "SELECT start_step FROM attempts WHERE run = ?1 ORDER BY attempt",
+                       DT_INT(run)));
+    DT_TRY(dt_sql_list(&rows, &items, count, sizeof(*steps), number_read, err));
+    steps = items;
+    for (int64_t i = *count - 1; i >= 0; i--) {
+        int64_t start = steps[i];
+
+        steps[i] = earliest;
+        earliest = start < earliest ? start : earliest;
+    }
+    *out = steps;
+out:
+    dt_sql_close(&rows);
+    return st;
+}
+
+/* Leaves out what a later attempt undid, and of points with one step all but the newest. */
+static int64_t drop_undone(dt_metric *points, int64_t count, const int64_t *last_steps,
+                           int64_t attempts)
 {
     int64_t kept = 0;
 
     for (int64_t i = 0; i < count; i++) {
+        int64_t attempt = points[i].attempt;
+
+        if (attempt >= 1 && attempt <= attempts && points[i].step > last_steps[attempt - 1])
+            continue;
         if (kept > 0 && points[kept - 1].step == points[i].step)
             kept--;
         points[kept++] = points[i];
@@ -130,28 +168,21 @@ static int64_t thin(dt_metric *points, int64_t count, int64_t most)
     return most;
 }
 
-/* One name's points, in order of steps. */
+/* One name's points, in order of steps, an older attempt's before a newer's. */
 static dt_status curve_read(dt_store *store, dt_metric **out, int64_t *count, int64_t run,
-                            const char *name, int64_t after_step, int64_t most, dt_arena *arena,
-                            dt_error *err)
+                            const char *name, int64_t after_step, dt_arena *arena, dt_error *err)
 {
     dt_status st = DT_OK;
     dt_sql_rows rows = {0};
     void *items = NULL;
 
     DT_TRY(DT_SQL_OPEN(&rows, store, arena, err,
-                       "WITH valid AS (SELECT a.attempt AS attempt, (SELECT min(l.start_step)"
-                       " FROM attempts l WHERE l.run = ?1 AND l.attempt > a.attempt) AS last_step"
-                       " FROM attempts a WHERE a.run = ?1)"
-                       " SELECT m.attempt, m.step, m.time_ms, m.value FROM metrics m"
-                       " JOIN valid v ON v.attempt = m.attempt"
-                       " WHERE m.series = (SELECT series FROM series WHERE run = ?1 AND name = ?2)"
-                       " AND m.step > ?3 AND (v.last_step IS NULL OR m.step <= v.last_step)"
-                       " ORDER BY m.step, m.attempt",
+                       "SELECT attempt, step, time_ms, value FROM metrics WHERE series ="
+                       " (SELECT series FROM series WHERE run = ?1 AND name = ?2)"
+                       " AND step > ?3 ORDER BY step, attempt",
                        DT_INT(run), DT_TEXT(name), DT_INT(after_step)));
     DT_TRY(dt_sql_list(&rows, &items, count, sizeof(**out), metric_read, err));
     *out = items;
-    *count = thin(*out, drop_repeated(*out, *count), most);
     for (int64_t i = 0; i < *count; i++)
         (*out)[i].name = name;
 out:
@@ -166,7 +197,7 @@ dt_status dt_store_metric_list(dt_store *store, dt_metric **out, int64_t *count,
     dt_sql_group group = {0};
     const char **names = NULL;
     dt_metric **curves = NULL;
-    int64_t *sizes = NULL, name_count = 0, number, total = 0;
+    int64_t *sizes = NULL, *last_steps, name_count = 0, attempts, number, total = 0;
     dt_status st = DT_OK;
 
     *out = NULL;
@@ -174,13 +205,15 @@ dt_status dt_store_metric_list(dt_store *store, dt_metric **out, int64_t *count,
     DT_TRY(dt_sql_group_begin_reading(&group, store, err)); /* one moment for all names */
     DT_TRY(dt_store_run_number(store, &number, run, err));
     DT_TRY(names_read(store, &names, &name_count, number, name, arena, err));
+    DT_TRY(last_steps_read(store, &last_steps, &attempts, number, arena, err));
     curves = dt_arena_alloc_array(arena, (size_t)name_count + 1, sizeof(*curves));
     sizes = dt_arena_alloc_array(arena, (size_t)name_count + 1, sizeof(*sizes));
     if (curves == NULL || sizes == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "cannot read the metrics: no memory");
     for (int64_t i = 0; i < name_count; i++) {
-        DT_TRY(curve_read(store, &curves[i], &sizes[i], number, names[i], after_step, most, arena,
-                          err));
+        DT_TRY(curve_read(store, &curves[i], &sizes[i], number, names[i], after_step, arena, err));
+        sizes[i] = drop_undone(curves[i], sizes[i], last_steps, attempts);
+        sizes[i] = thin(curves[i], sizes[i], most);
         total += sizes[i];
     }
     if (name_count == 1) {
