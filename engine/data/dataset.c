@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/data/bin.h"
-#include "engine/data/text.h"
+#include "engine/data/tokenizer_int.h"
 
 #include "base/banned.h"
 
@@ -70,152 +69,7 @@ dt_status dt_dataset_check_vocab(const dt_recipe *recipe, int64_t vocab, dt_erro
     return DT_OK;
 }
 
-/* --- ids */
-
-static dt_status map_bins(dt_token_stream *out, const dt_data_files *files, dt_error *err)
-{
-    dt_status st = DT_OK;
-
-    DT_TRY(dt_token_stream_init(out, files->count, err));
-    for (int64_t i = 0; i < files->count; i++) {
-        dt_token_piece piece = {.path = files->items[i].path};
-        dt_data_file file = files->items[i];
-        dt_bin_layout layout;
-
-        DT_TRY(dt_mapping_open(&piece.mapping, file.path, err));
-        file.bytes = (int64_t)piece.mapping.length; /* what is mapped is what is checked */
-        if ((st = dt_bin_layout_read(&layout, &file, err)) != DT_OK) {
-            dt_mapping_close(&piece.mapping);
-            goto out;
-        }
-        piece.tokens = piece.mapping.bytes + layout.header_bytes;
-        piece.width_bytes = layout.width_bytes;
-        piece.count = layout.count;
-        dt_token_stream_add(out, &piece);
-    }
-out:
-    return st;
-}
-
-static dt_status open_ids(dt_dataset *dataset, const dt_data_files *train,
-                          const dt_data_files *validation, const dt_recipe *recipe,
-                          const dt_tokenizer *fixed, dt_error *err)
-{
-    dt_status st = DT_OK;
-    int64_t vocab = recipe->model.vocab;
-
-    DT_TRY(map_bins(&dataset->train, train, err));
-    DT_TRY(map_bins(&dataset->validation, validation, err));
-    if (fixed != NULL) {
-        DT_TRY(dt_tokenizer_copy(&dataset->tokenizer, fixed, err));
-        goto out;
-    }
-    if (vocab == 0) {
-        int64_t a = dt_token_stream_max(&dataset->train);
-        int64_t b = dt_token_stream_max(&dataset->validation);
-        vocab = (a > b ? a : b) + 1;
-    }
-    if (vocab > INT32_MAX)
-        DT_THROW(err, DT_ERR_RECIPE,
-                 "'%s' or a file beside it holds the token %lld, beyond every vocabulary; set "
-                 "data.tokens to what the file holds",
-                 train->items[0].path, (long long)vocab - 1);
-    DT_TRY(dt_tokenizer_new_ids(&dataset->tokenizer, vocab, err));
-out:
-    return st;
-}
-
-/* --- text */
-
-static dt_status map_texts(dt_token_stream *out, const dt_data_files *files, dt_error *err)
-{
-    dt_status st = DT_OK;
-
-    DT_TRY(dt_token_stream_init(out, files->count, err));
-    for (int64_t i = 0; i < files->count; i++) {
-        dt_token_piece piece = {.path = files->items[i].path, .width_bytes = 1};
-
-        DT_TRY(dt_mapping_open(&piece.mapping, piece.path, err));
-        piece.tokens = piece.mapping.bytes;
-        piece.count = (int64_t)piece.mapping.length;
-        dt_token_stream_add(out, &piece);
-    }
-out:
-    return st;
-}
-
-/* Bytes of a mapped text are its tokens under "byte"; under "char" they become code points. */
-static dt_status scan_texts(dt_char_set *set, dt_token_stream *stream, int64_t *counts,
-                            dt_error *err)
-{
-    dt_status st = DT_OK;
-
-    for (int64_t i = 0; i < stream->piece_count; i++)
-        DT_TRY(
-            dt_text_scan(set, &counts[i], stream->pieces[i].path, &stream->pieces[i].mapping, err));
-out:
-    return st;
-}
-
-static dt_status encode_texts(dt_token_stream *out, const dt_token_stream *texts,
-                              const int64_t *counts, const dt_tokenizer *tokenizer, dt_error *err)
-{
-    dt_status st = DT_OK;
-
-    DT_TRY(dt_token_stream_init(out, texts->piece_count, err));
-    for (int64_t i = 0; i < texts->piece_count; i++) {
-        dt_token_piece piece;
-
-        DT_TRY(dt_text_encode(&piece, counts[i], texts->pieces[i].path, &texts->pieces[i].mapping,
-                              tokenizer, err));
-        dt_token_stream_add(out, &piece);
-    }
-out:
-    return st;
-}
-
-static dt_status open_chars(dt_dataset *dataset, const dt_data_files *train,
-                            const dt_data_files *validation, const dt_tokenizer *fixed,
-                            dt_error *err)
-{
-    dt_status st = DT_OK;
-    dt_char_set *set = calloc(1, sizeof(*set));
-    int64_t *counts = calloc((size_t)(train->count + validation->count), sizeof(*counts));
-    dt_token_stream train_text = {0}, validation_text = {0};
-
-    if (set == NULL || counts == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory for a vocabulary");
-    DT_TRY(map_texts(&train_text, train, err));
-    DT_TRY(map_texts(&validation_text, validation, err));
-    /* One vocabulary for both, so that validation meets no unknown character. */
-    DT_TRY(scan_texts(set, &train_text, counts, err));
-    DT_TRY(scan_texts(set, &validation_text, counts + train->count, err));
-    DT_TRY(fixed != NULL ? dt_tokenizer_copy(&dataset->tokenizer, fixed, err)
-                         : dt_tokenizer_new_char(&dataset->tokenizer, set, err));
-    DT_TRY(encode_texts(&dataset->train, &train_text, counts, dataset->tokenizer, err));
-    DT_TRY(encode_texts(&dataset->validation, &validation_text, counts + train->count,
-                        dataset->tokenizer, err));
-out:
-    dt_token_stream_release(&train_text);
-    dt_token_stream_release(&validation_text);
-    free(counts);
-    free(set);
-    return st;
-}
-
-static dt_status open_bytes(dt_dataset *dataset, const dt_data_files *train,
-                            const dt_data_files *validation, dt_error *err)
-{
-    dt_status st = DT_OK;
-
-    DT_TRY(map_texts(&dataset->train, train, err));
-    DT_TRY(map_texts(&dataset->validation, validation, err));
-    DT_TRY(dt_tokenizer_new_byte(&dataset->tokenizer, err));
-out:
-    return st;
-}
-
-/* --- both */
+/* --- opening */
 
 static dt_status check_fixed(const dt_tokenizer *fixed, dt_tokenizer_kind kind, dt_error *err)
 {
@@ -236,15 +90,15 @@ static dt_status open_tokens(dt_dataset *dataset, const dt_data_files *train,
     switch (train->items[0].kind) {
     case DT_TOKENS_CHAR:
         DT_TRY(check_fixed(fixed, DT_TOKENIZER_CHAR, err));
-        DT_TRY(open_chars(dataset, train, validation, fixed, err));
+        DT_TRY(dt_dataset_open_chars(dataset, train, validation, fixed, err));
         break;
     case DT_TOKENS_BYTE:
         DT_TRY(check_fixed(fixed, DT_TOKENIZER_BYTE, err));
-        DT_TRY(open_bytes(dataset, train, validation, err));
+        DT_TRY(dt_dataset_open_bytes(dataset, train, validation, err));
         break;
     default:
         DT_TRY(check_fixed(fixed, DT_TOKENIZER_IDS, err));
-        DT_TRY(open_ids(dataset, train, validation, recipe, fixed, err));
+        DT_TRY(dt_dataset_open_ids(dataset, train, validation, recipe, fixed, err));
         break;
     }
 out:

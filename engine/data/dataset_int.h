@@ -30,6 +30,17 @@ dt_status dt_dataset_find_files(dt_data_files *train, dt_data_files *validation,
 dt_status dt_dataset_split(int64_t *before_split, const dt_recipe *recipe, int64_t train_count,
                            int64_t valid_count, dt_error *err);
 
+/* Fill in the streams and the tokenizer; `fixed` (may be NULL) is of that kind. dataset_ids.c and
+ * dataset_text.c. */
+dt_status dt_dataset_open_ids(dt_dataset *dataset, const dt_data_files *train,
+                              const dt_data_files *validation, const dt_recipe *recipe,
+                              const dt_tokenizer *fixed, dt_error *err);
+dt_status dt_dataset_open_chars(dt_dataset *dataset, const dt_data_files *train,
+                                const dt_data_files *validation, const dt_tokenizer *fixed,
+                                dt_error *err);
+dt_status dt_dataset_open_bytes(dt_dataset *dataset, const dt_data_files *train,
+                                const dt_data_files *validation, dt_error *err);
+
 /* DT_ERR_RECIPE where model.vocab is given and is less than the data's. */
 dt_status dt_dataset_check_vocab(const dt_recipe *recipe, int64_t vocab, dt_error *err);
 
