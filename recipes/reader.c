@@ -223,45 +223,55 @@ out:
 
 /* --- shorthand --- */
 
-/* A scalar or a list given for a map: the first shorthand field that takes it, or else the message
- * tells what all of them would take. */
-static dt_status apply_shorthand(dt_reading *reading, const char *group, const dt_node *node)
+/* The shorthand field of `group` that takes a node which is no map: one whose choices hold it, or
+ * one without choices. */
+static const dt_field *find_shorthand(const char *group, const dt_node *node)
 {
-    const dt_field *only = NULL;
-    const char *separator = "";
-    int fields = 0;
+    bool scalar = node->kind == DT_NODE_SCALAR;
+    const dt_field *open = NULL;
+
+    for (size_t i = 0; i < dt_fields_count; i++) {
+        const dt_field *field = &dt_fields[i];
+
+        if (!field->shorthand || !dt_field_in_group(field, group))
+            continue;
+        if (scalar && dt_field_has_choice(field, node->text))
+            return field;
+        if (field->choices == NULL && (scalar || field->type == DT_FIELD_STRINGS))
+            open = field;
+    }
+    return open;
+}
+
+static dt_status refuse_shorthand(const dt_reading *reading, const char *group, const dt_node *node)
+{
     dt_strbuf text;
 
-    if (dt_node_is_null(node))
-        return refuse_nothing(reading, group, node);
     dt_strbuf_init(&text);
     dt_strbuf_add_fmt(&text, "'%s' is ", group);
     if (node->kind == DT_NODE_SCALAR)
         dt_text_show(&text, node->text);
     else
         dt_strbuf_add_str(&text, dt_node_kind_name(node));
-    dt_strbuf_add_str(&text, ": expected a map, or ");
+    dt_strbuf_add_str(&text, ": expected a map");
     for (size_t i = 0; i < dt_fields_count; i++) {
-        const dt_field *field = &dt_fields[i];
-
-        if (!field->shorthand || !dt_field_in_group(field, group))
+        if (!dt_fields[i].shorthand || !dt_field_in_group(&dt_fields[i], group))
             continue;
-        if (node->kind == DT_NODE_SCALAR && dt_field_has_choice(field, node->text)) {
-            dt_strbuf_release(&text);
-            return apply_field(reading, field, node);
-        }
-        dt_strbuf_add_str(&text, separator);
-        dt_field_expected(&text, field);
-        separator = ", or ";
-        only = field;
-        fields++;
-    }
-    if (fields == 1 && only->choices == NULL &&
-        (node->kind == DT_NODE_SCALAR || only->type == DT_FIELD_STRINGS)) {
-        dt_strbuf_release(&text);
-        return apply_field(reading, only, node);
+        dt_strbuf_add_str(&text, ", or ");
+        dt_field_expected(&text, &dt_fields[i]);
     }
     return refuse(reading, &node->mark, &text);
+}
+
+/* A scalar or a list given for a map. */
+static dt_status apply_shorthand(dt_reading *reading, const char *group, const dt_node *node)
+{
+    const dt_field *field = find_shorthand(group, node);
+
+    if (dt_node_is_null(node))
+        return refuse_nothing(reading, group, node);
+    return field != NULL ? apply_field(reading, field, node)
+                         : refuse_shorthand(reading, group, node);
 }
 
 dt_status dt_reading_apply(dt_reading *reading, const char *path, const dt_mark *key,
