@@ -1,7 +1,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/file.h"
 #include "runner/cli/runs.h"
 #include "runner/cli/view.h"
@@ -43,7 +42,7 @@ static void add_step(lines_view *lines, const dt_frame *frame)
                 dt_format_count(speed, sizeof(speed), run->tokens_per_second));
     if (!isnan(frame->timing.eta_seconds))
         dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "  %s left",
-                    dt_clock_duration(left, sizeof(left), frame->timing.eta_seconds));
+                    dt_format_seconds(left, sizeof(left), ceil(frame->timing.eta_seconds)));
     dt_strbuf_add_char(&lines->text, '\n');
 }
 

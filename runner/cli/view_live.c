@@ -11,7 +11,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "runner/cli/runs.h"
 #include "runner/cli/view.h"
 #include "runner/term/bar.h"
@@ -96,16 +95,21 @@ static void add_numbers(live_view *live, const dt_frame *frame)
     const dt_run *run = frame->run;
     char text[DT_FORMAT_SIZE];
 
-    add_pair(live, "loss", dt_format_loss(text, sizeof(text), run->loss), "");
-    if (!isnan(run->valid_loss))
-        add_pair(live, "validation", dt_format_loss(text, sizeof(text), run->valid_loss), "");
-    add_pair(live, "", dt_format_count(text, sizeof(text), run->tokens_per_second), " tokens/s");
+    if (isnan(run->loss)) {
+        dt_term_add(&live->block, &live->term, DT_STYLE_DIM, "no step yet");
+    } else {
+        add_pair(live, "loss", dt_format_loss(text, sizeof(text), run->loss), "");
+        if (!isnan(run->valid_loss))
+            add_pair(live, "validation", dt_format_loss(text, sizeof(text), run->valid_loss), "");
+        add_pair(live, "", dt_format_count(text, sizeof(text), run->tokens_per_second),
+                 " tokens/s");
+    }
     dt_strbuf_add_char(&live->block, '\n');
-    add_pair(live, "elapsed", dt_clock_duration(text, sizeof(text), frame->timing.elapsed_seconds),
+    add_pair(live, "elapsed", dt_format_seconds(text, sizeof(text), frame->timing.elapsed_seconds),
              "");
     if (!isnan(frame->timing.eta_seconds))
         add_pair(live, "left",
-                 dt_clock_duration(text, sizeof(text), ceil(frame->timing.eta_seconds)), "");
+                 dt_format_seconds(text, sizeof(text), ceil(frame->timing.eta_seconds)), "");
     dt_term_add(&live->block, &live->term, DT_STYLE_DIM, "Ctrl-C leaves, the run goes on\n");
 }
 

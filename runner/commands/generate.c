@@ -54,17 +54,22 @@ out:
     return st;
 }
 
-/* The last line of what the engine said, without its name in front. */
-static const char *last_line(dt_strbuf *errors)
+/* What the engine said went wrong: its last line with its name in front, without the name; else
+ * whatever it said last. */
+static const char *complaint(dt_strbuf *errors)
 {
     static const char name[] = "dtrun-engine: ";
-    char *line;
+    const char *found = NULL, *last = "";
 
-    while (errors->length > 0 && errors->data[errors->length - 1] == '\n')
-        errors->data[--errors->length] = '\0';
-    line = strrchr(errors->data, '\n');
-    line = line != NULL ? line + 1 : errors->data;
-    return strncmp(line, name, sizeof(name) - 1) == 0 ? line + sizeof(name) - 1 : line;
+    for (char *line = errors->data, *next; line != NULL && line[0] != '\0'; line = next) {
+        next = strchr(line, '\n');
+        if (next != NULL)
+            *next++ = '\0';
+        if (strncmp(line, name, sizeof(name) - 1) == 0)
+            found = line + sizeof(name) - 1;
+        last = line;
+    }
+    return found != NULL ? found : last;
 }
 
 static dt_status call_engine(dt_strbuf *out, const char *checkpoint, const dt_call *call,
@@ -92,7 +97,7 @@ static dt_status call_engine(dt_strbuf *out, const char *checkpoint, const dt_ca
     argv[argc] = NULL;
     DT_TRY(dt_child_run(&exit_code, out, &errors, (char *const *)argv, err));
     if (exit_code != 0 && errors.length > 0)
-        st = DT_FAIL(err, exit_code == 2 ? DT_ERR_USAGE : DT_ERR_CORRUPT, "%s", last_line(&errors));
+        st = DT_FAIL(err, exit_code == 2 ? DT_ERR_USAGE : DT_ERR_CORRUPT, "%s", complaint(&errors));
     else if (exit_code != 0)
         st = DT_FAIL(err, DT_ERR_IO, "dtrun-engine ended with code %d without saying why",
                      exit_code);

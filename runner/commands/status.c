@@ -39,7 +39,7 @@ static void add_run(dt_strbuf *out, const dt_term *term, const dt_run *run, cons
                 dt_clock_duration(a, sizeof(a), timing->elapsed_seconds));
     if (!dt_run_state_is_terminal(run->state) && !isnan(timing->eta_seconds))
         dt_term_add(out, term, DT_STYLE_PLAIN, "   left %s",
-                    dt_clock_duration(b, sizeof(b), ceil(timing->eta_seconds)));
+                    dt_format_seconds(b, sizeof(b), ceil(timing->eta_seconds)));
     dt_strbuf_add_char(out, '\n');
 }
 

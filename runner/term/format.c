@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 #include "base/banned.h"
 
 /* Three significant digits of value / 1000^n, and which n that is. */
@@ -75,6 +77,15 @@ char *dt_format_loss(char *out, size_t size, double value)
         snprintf(out, size, "-");
     else
         snprintf(out, size, "%.4f", value);
+    return out;
+}
+
+char *dt_format_seconds(char *out, size_t size, double seconds)
+{
+    if (seconds >= 0 && seconds < 60)
+        snprintf(out, size, "%ds", (int)seconds);
+    else
+        dt_clock_duration(out, size, floor(seconds));
     return out;
 }
 

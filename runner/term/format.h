@@ -23,6 +23,8 @@ char *dt_format_bytes(char *out, size_t size, double bytes);
 char *dt_format_whole(char *out, size_t size, int64_t value);
 /* 1.8421; four digits after the point. */
 char *dt_format_loss(char *out, size_t size, double value);
+/* 0s, 59s, 1m02s, 3h05m: whole seconds, for what is redrawn. */
+char *dt_format_seconds(char *out, size_t size, double seconds);
 /* "just now", "5m ago", "3h ago", "12d ago". */
 char *dt_format_ago(char *out, size_t size, int64_t then_ms, int64_t now_ms);
 /* The shortest text that reads back as the same double; "nan", "inf", "-inf". */

@@ -115,12 +115,12 @@ within() {
 
 state_is() { # run state
     [ "$("$dtrun" status "$1" --json 2>/dev/null |
-        python3 -c 'import json, sys; print(json.load(sys.stdin)["state"])')" = "$2" ]
+        python3 -c 'import json, sys; print(json.load(sys.stdin).get("state"))')" = "$2" ]
 }
 
 step_reached() { # run step
     [ "$("$dtrun" status "$1" --json 2>/dev/null |
-        python3 -c 'import json, sys; print(json.load(sys.stdin)["step"])')" -ge "$2" ]
+        python3 -c 'import json, sys; print(json.load(sys.stdin).get("step", -1))')" -ge "$2" ]
 }
 
 # tiny.yaml and corpus.txt in $work: a model that does hundreds of steps a second.

@@ -17,18 +17,14 @@ expect 0 list
 python3 - "$work/state/dtrun/store.db" <<'PY'
 import sqlite3, sys
 db = sqlite3.connect(sys.argv[1])
-def insert(table, row):
-    known = [c[1] for c in db.execute(f"PRAGMA table_info({table})")]
-    row = {k: v for k, v in row.items() if k in known}
-    marks = ",".join("?" * len(row))
-    db.execute(f"INSERT INTO {table} ({','.join(row)}) VALUES ({marks})", list(row.values()))
 for n, (run, name) in enumerate([("abc234", "first"), ("abd567", "second"), ("xyz789", "first")]):
     at = 1700000000000 + n * 60000
-    insert("runs", dict(id=run, name=name, created_ms=at, recipe_path="r.yaml",
-                        recipe_text="name: x", attempt=1))
-    insert("attempts", dict(run=run, attempt=1, state="finished", start_step=0, steps_total=10,
-                            step=10, created_ms=at, started_ms=at, ended_ms=at + 1000, exit_code=0,
-                            reason="", recipe_json="{}", recipe_hash="0" * 32, loss=1.5))
+    row = db.execute("INSERT INTO runs (id, name, created_ms, attempt, step, loss, recipe_path,"
+                     " recipe_text) VALUES (?, ?, ?, 1, 10, 1.5, 'r.yaml', 'name: x')",
+                     (run, name, at)).lastrowid
+    db.execute("INSERT INTO attempts (run, attempt, state, start_step, steps_total, created_ms,"
+               " started_ms, ended_ms, exit_code, recipe_json, recipe_hash)"
+               " VALUES (?, 1, 'finished', 0, 10, ?, ?, ?, 0, '{}', '0')", (row, at, at, at + 1000))
 db.commit()
 PY
 expect 0 status abc234 --json
@@ -37,7 +33,7 @@ expect 0 status abd --json
 json "o['run'] == 'abd567'"
 expect 2 status ab
 one_line
-says "ambiguous" "abc234" "abd567"
+says "beginning of 2 runs" "abc234" "abd567"
 expect 0 status first --json
 json "o['run'] == 'xyz789'"
 expect 0 status last --json

@@ -2,9 +2,9 @@
 # Detach, look, stop, resume: the resumed run reaches the numbers of one that was never stopped.
 . "$(dirname "$0")/lib.sh"
 make_tiny
-steps=3000
-set_steps=(--set "schedule.steps=$steps" --set evaluate.every=1000 --set log.every=10
-    --set checkpoint.every=1000)
+steps=1500
+set_steps=(--set "schedule.steps=$steps" --set evaluate.every=500 --set log.every=10
+    --set checkpoint.every=500)
 
 expect 0 launch --detach "$work/tiny.yaml" "${set_steps[@]}"
 run=$(cat "$work/out")

@@ -65,6 +65,17 @@ static void test_losses_have_four_digits_or_a_dash(void **state)
     assert_string_equal(dt_format_loss(text, sizeof(text), NAN), "-");
 }
 
+static void test_seconds_are_whole(void **state)
+{
+    char text[DT_FORMAT_SIZE];
+
+    assert_string_equal(dt_format_seconds(text, sizeof(text), 0.9), "0s");
+    assert_string_equal(dt_format_seconds(text, sizeof(text), 59.99), "59s");
+    assert_string_equal(dt_format_seconds(text, sizeof(text), 60), "1m00s");
+    assert_string_equal(dt_format_seconds(text, sizeof(text), 3725), "1h02m");
+    assert_string_equal(dt_format_seconds(text, sizeof(text), NAN), "-");
+}
+
 static void test_times_ago_pick_their_unit(void **state)
 {
     char text[DT_FORMAT_SIZE];
@@ -99,6 +110,7 @@ int main(void)
         cmocka_unit_test(test_bytes_have_units),
         cmocka_unit_test(test_whole_numbers_are_grouped),
         cmocka_unit_test(test_losses_have_four_digits_or_a_dash),
+        cmocka_unit_test(test_seconds_are_whole),
         cmocka_unit_test(test_times_ago_pick_their_unit),
         cmocka_unit_test(test_exact_numbers_read_back_the_same),
     };
