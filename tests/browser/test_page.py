@@ -123,6 +123,8 @@ class Page(Browsing):
                          "a <img src=x onerror=alert(1)> name & more")
         self.assertEqual(self.script("return document.querySelectorAll('td img').length"), 0)
         self.open_run("b1d5wn")
+        self.wait(lambda: len(self.texts("#output-tabs .tab")) == 3)
+        self.browser.find_elements(By.CSS_SELECTOR, "#output-tabs .tab")[1].click()
         self.wait(lambda: "<script>alert(1)</script>" in self.text("#output"))
         self.assertIn("<b>not bold</b>", self.text("#recipe"))
         self.assertEqual(self.script("return document.querySelectorAll('main img, main script,"
@@ -192,14 +194,14 @@ class Page(Browsing):
 
     def test_tabs_are_reached_with_the_keyboard(self):
         self.open_run("b1d5wn")
-        self.wait(lambda: self.texts("#output-tabs .tab") == ["Rank 0", "Rank 1", "Events"])
-        self.wait(lambda: "evaluated 1920 sequences" in self.text("#output"))
+        self.wait(lambda: self.texts("#output-tabs .tab") == ["Events", "Rank 0", "Rank 1"])
+        self.wait(lambda: "by signal SIGKILL" in self.text("#output"))
         self.browser.find_element(By.CSS_SELECTOR, "#output-tabs [aria-selected=true]").send_keys(
             Keys.ARROW_RIGHT)
-        self.wait(lambda: "bytes that are no text red" in self.text("#output"))
+        self.wait(lambda: "evaluated 1920 sequences" in self.text("#output"))
         self.browser.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
-        self.wait(lambda: "by signal SIGKILL" in self.text("#output"))
-        self.assertEqual(self.texts("#output-tabs [aria-selected=true]"), ["Events"])
+        self.wait(lambda: "bytes that are no text red" in self.text("#output"))
+        self.assertEqual(self.texts("#output-tabs [aria-selected=true]"), ["Rank 1"])
         self.browser.find_element(By.CSS_SELECTOR, "#recipe-tabs .tab:last-child").click()
         self.wait(lambda: '"bucket_mb": 25' in self.text("#recipe"))
 

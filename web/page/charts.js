@@ -71,6 +71,7 @@ export class Curves {
     const x = scale(this.steps, 'linear');
     x.grid.display = false;
     x.bounds = 'data';
+    x.suggestedMin = 0;
     const y = scale(this.format, this.type);
     y.beginAtZero = this.series.some((s) => s.fromZero);
     return {scales: {x, y}, color: colour('text')};

@@ -102,7 +102,7 @@ function eventText(event) {
   const detail = event.detail ?? {};
   const words = {
     started: () => `process ${detail.pid} on ${detail.device}`,
-    ready: () => `device ${detail.device}, ${detail.threads} thread(s)`,
+    ready: () => `device ${detail.device}, threads ${detail.threads}`,
     checkpoint: () => `step ${text.count(detail.step)}, ${text.bytes(detail.bytes)}`,
     checkpoint_failed: () => `step ${text.count(detail.step)}: ${detail.message}`,
     sample: () => detail.text,
@@ -112,14 +112,14 @@ function eventText(event) {
       : `with code ${detail.code}`,
     stopping: () => `${detail.grace_seconds} s of grace`,
     released: () => (detail.left ?? []).length === 0 ? 'no process is left'
-      : `${detail.left.length} process(es) are left`,
+      : `processes left: ${detail.left.length}`,
     memory: () => Object.entries(detail).filter(([name]) => name.endsWith('_bytes'))
       .map(([name, value]) => `${name.slice(0, -6)} ${text.bytes(value)}`).join(', '),
   }[event.event];
   return words ? String(words() ?? '') : String(detail.message ?? '');
 }
 
-// Tabs over the tail of each rank's log and the events.
+// Tabs over the events, which every run has, and the tail of each rank's log.
 export class Output {
   constructor(list, node, path) {
     this.node = node;
@@ -134,8 +134,8 @@ export class Output {
   }
 
   setRanks(ranks) {
-    this.tabs.set([...ranks.map((rank) => ({key: `rank-${rank}`, title: `Rank ${rank}`})),
-                   {key: 'events', title: 'Events'}]);
+    this.tabs.set([{key: 'events', title: 'Events'},
+                   ...ranks.map((rank) => ({key: `rank-${rank}`, title: `Rank ${rank}`}))]);
   }
 
   async update() {
