@@ -57,7 +57,11 @@ class Browsing(unittest.TestCase):
             cls.server.stdin.close()
         code = cls.server.wait(10)
         cls.server.stdout.close()
-        shutil.rmtree(cls.folder, ignore_errors=True)
+        for _ in range(20):  # the browser's last processes may still be writing their profile
+            shutil.rmtree(cls.folder, ignore_errors=True)
+            if not os.path.exists(cls.folder):
+                break
+            time.sleep(0.2)
         assert code == 0, f"the server ended with {code}"
 
     def look(self, width, height, scheme="light"):
