@@ -22,6 +22,9 @@ processes() { # [pattern]
 clean() {
     local status=$? pid
     for pid in $(processes); do kill -9 "$pid" 2>/dev/null || true; done
+    if grep -rlsE 'Sanitizer|runtime error|this is a bug' --include='*.log' "$runs"; then
+        status=1 # a detached process complained
+    fi
     if [ $status -ne 0 ] && [ $status -ne 77 ]; then
         tail -n 20 "$runs"/*/supervisor.log "$runs"/*/attempt-*/node-*/agent.log 2>/dev/null || true
     fi

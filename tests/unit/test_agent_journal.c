@@ -1,0 +1,203 @@
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "runner/agent/journal.h"
+
+static char folder[64], path[96];
+
+static int make_folder(void **state)
+{
+    snprintf(folder, sizeof(folder), "/tmp/dtrun-journal.XXXXXX");
+    if (mkdtemp(folder) == NULL)
+        return 1;
+    snprintf(path, sizeof(path), "%s/journal.jsonl", folder);
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    return dt_file_remove_tree(folder, NULL) != DT_OK;
+}
+
+static void count_event(void *context, const json_t *event)
+{
+    ++*(int64_t *)context;
+}
+
+static int64_t open_journal(dt_journal *journal)
+{
+    dt_error err = DT_ERROR_INIT;
+    int64_t seen = 0;
+
+    assert_int_equal(dt_journal_open(journal, path, count_event, &seen, &err), DT_OK);
+    return seen;
+}
+
+static void add_log(dt_journal *journal, int64_t number)
+{
+    dt_journal_add(journal, json_pack("{s:s, s:I, s:s}", "event", "log", "number",
+                                      (json_int_t)number, "text", "of a rank"));
+}
+
+static int64_t number_at(const dt_journal *journal, int64_t sequence)
+{
+    json_t *event = NULL;
+    int64_t offset, number;
+    dt_strbuf lines;
+
+    dt_strbuf_init(&lines);
+    assert_int_equal(dt_journal_offset(journal, sequence, &offset, NULL), DT_OK);
+    assert_int_equal(dt_journal_read(journal, offset, 1, &lines, NULL), DT_OK);
+    *strchr(lines.data, '\n') = '\0';
+    assert_int_equal(dt_json_parse(&event, lines.data, strlen(lines.data), "line", NULL), DT_OK);
+    assert_int_equal(json_integer_value(json_object_get(event, "sequence")), sequence);
+    number = json_integer_value(json_object_get(event, "number"));
+    json_decref(event);
+    dt_strbuf_release(&lines);
+    return number;
+}
+
+static void test_every_event_is_found_by_its_number_after_opening_again(void **state)
+{
+    const int64_t total = 3 * DT_JOURNAL_MARK_EVERY + 17;
+    dt_journal journal;
+    int64_t offset;
+
+    assert_int_equal(open_journal(&journal), 0);
+    for (int64_t i = 0; i < total; i++) {
+        add_log(&journal, 10 * i);
+        if (i % 100 == 0)
+            assert_int_equal(dt_journal_flush(&journal, NULL), DT_OK);
+    }
+    assert_int_equal(dt_journal_flush(&journal, NULL), DT_OK);
+    for (int pass = 0; pass < 2; pass++) {
+        for (int64_t i = 0; i < total; i += 51)
+            assert_int_equal(number_at(&journal, i), 10 * i);
+        assert_int_equal(number_at(&journal, DT_JOURNAL_MARK_EVERY), 10 * DT_JOURNAL_MARK_EVERY);
+        assert_int_equal(dt_journal_offset(&journal, total, &offset, NULL), DT_OK);
+        assert_int_equal(offset, journal.whole_bytes);
+        assert_int_equal(dt_journal_offset(&journal, total + 1, &offset, NULL), DT_ERR_NOT_FOUND);
+        dt_journal_close(&journal);
+        assert_int_equal(open_journal(&journal), total);
+    }
+    dt_journal_close(&journal);
+}
+
+static void test_what_a_crash_left_of_a_line_is_cut_off(void **state)
+{
+    static const char *const tails[] = {"{\"event\":\"log\",\"seq", "{\"sequence\":5}\n",
+                                        "not json\n", "\0\0\0\0\n"};
+
+    for (size_t i = 0; i < sizeof(tails) / sizeof(tails[0]); i++) {
+        dt_journal journal;
+        FILE *file;
+
+        unlink(path);
+        open_journal(&journal);
+        add_log(&journal, 0);
+        add_log(&journal, 1);
+        assert_int_equal(dt_journal_flush(&journal, NULL), DT_OK);
+        dt_journal_close(&journal);
+        file = fopen(path, "a");
+        fputs(tails[i], file);
+        fclose(file);
+        assert_int_equal(open_journal(&journal), 2);
+        add_log(&journal, 2);
+        assert_int_equal(dt_journal_flush(&journal, NULL), DT_OK);
+        assert_int_equal(number_at(&journal, 2), 2);
+        dt_journal_close(&journal);
+        assert_int_equal(open_journal(&journal), 3);
+        dt_journal_close(&journal);
+    }
+}
+
+static void set_file_limit(rlim_t bytes)
+{
+    struct rlimit limit;
+
+    getrlimit(RLIMIT_FSIZE, &limit);
+    limit.rlim_cur = bytes;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+static void test_a_full_disk_loses_no_event_and_tears_no_line(void **state)
+{
+    dt_error err = DT_ERROR_INIT;
+    int64_t written, seen;
+    dt_journal journal;
+    dt_strbuf lines;
+
+    signal(SIGXFSZ, SIG_IGN);
+    unlink(path);
+    dt_strbuf_init(&lines);
+    open_journal(&journal);
+    set_file_limit(1010); /* inside a line */
+    for (int64_t i = 0; i < 50; i++)
+        add_log(&journal, i);
+    assert_int_equal(dt_journal_flush(&journal, &err), DT_ERR_IO);
+    assert_non_null(strstr(err.message, "cannot write the journal"));
+    written = journal.whole_bytes;
+    assert_true(written > 0 && written < 1010);
+    assert_int_equal(dt_journal_read(&journal, 0, 65536, &lines, NULL), DT_OK);
+    assert_int_equal(lines.length, written);
+    assert_int_equal(lines.data[lines.length - 1], '\n');
+
+    /* What a rank prints is dropped beyond a bound, what it reports is not. */
+    for (int64_t i = 0; i < 20000; i++)
+        add_log(&journal, i);
+    assert_true(journal.dropped_lines > 0);
+    dt_journal_add(&journal, json_pack("{s:s}", "event", "released"));
+    seen = journal.next_sequence;
+    set_file_limit(RLIM_INFINITY);
+    assert_int_equal(dt_journal_flush(&journal, NULL), DT_OK);
+    assert_int_equal(journal.next_sequence, seen + 1); /* the note of what was dropped */
+    dt_journal_close(&journal);
+    assert_int_equal(open_journal(&journal), seen + 1);
+    dt_journal_close(&journal);
+    dt_strbuf_release(&lines);
+}
+
+static void test_a_line_larger_than_a_read_comes_whole(void **state)
+{
+    char *big = calloc(1, 300001);
+    dt_journal journal;
+    dt_strbuf lines;
+
+    unlink(path);
+    dt_strbuf_init(&lines);
+    memset(big, 'x', 300000);
+    open_journal(&journal);
+    dt_journal_add(&journal, json_pack("{s:s, s:s}", "event", "sample", "text", big));
+    add_log(&journal, 1);
+    assert_int_equal(dt_journal_flush(&journal, NULL), DT_OK);
+    assert_int_equal(dt_journal_read(&journal, 0, 100, &lines, NULL), DT_OK);
+    assert_true(lines.length > 300000 && lines.data[lines.length - 1] == '\n');
+    assert_int_equal(number_at(&journal, 1), 1);
+    dt_journal_close(&journal);
+    dt_strbuf_release(&lines);
+    free(big);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_event_is_found_by_its_number_after_opening_again),
+        cmocka_unit_test(test_what_a_crash_left_of_a_line_is_cut_off),
+        cmocka_unit_test(test_a_full_disk_loses_no_event_and_tears_no_line),
+        cmocka_unit_test(test_a_line_larger_than_a_read_comes_whole),
+    };
+
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,178 @@
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "runner/supervisor/verdict.h"
+
+#define WORLD_SIZE 4
+
+typedef struct expected {
+    dt_run_state state;
+    int code;
+    const char *reason;
+} expected;
+
+static void see(dt_verdict *verdict, const char *node, const char *line)
+{
+    dt_error err = DT_ERROR_INIT;
+    dt_message message;
+
+    if (dt_message_parse(&message, line, strlen(line), WORLD_SIZE, &err) != DT_OK)
+        fail_msg("%s", err.message);
+    dt_verdict_see(verdict, &message, node);
+    dt_message_release(&message);
+}
+
+/* Lines of node a, ended by NULL. */
+static void check(bool stop_asked, const char *const *lines, expected wanted)
+{
+    const char *reason;
+    dt_verdict verdict;
+    dt_run_state state;
+    int code;
+
+    assert_int_equal(dt_verdict_init(&verdict, WORLD_SIZE, NULL), DT_OK);
+    verdict.stop_asked = stop_asked;
+    for (; *lines != NULL; lines++)
+        see(&verdict, "a", *lines);
+    dt_verdict_give(&verdict, &state, &code, &reason);
+    assert_int_equal(state, wanted.state);
+    assert_int_equal(code, wanted.code);
+    assert_string_equal(reason, wanted.reason);
+    dt_verdict_release(&verdict);
+}
+
+#define KILLED(rank, time)                                                                \
+    "{\"event\":\"exited\",\"rank\":" rank ",\"code\":null,\"signal\":9,\"signal_name\":" \
+    "\"SIGKILL\",\"reason\":\"killed\",\"lines\":[],\"sequence\":1,\"time_ms\":" time "}"
+#define EXITED(rank, code, reason, time)                         \
+    "{\"event\":\"exited\",\"rank\":" rank ",\"code\":" code     \
+    ",\"signal\":null,\"signal_name\":\"\",\"reason\":\"" reason \
+    "\",\"lines\":[],\"sequence\":1,\"time_ms\":" time "}"
+#define FAILED(rank, status, message)                                                          \
+    "{\"event\":\"failed\",\"rank\":" rank ",\"status\":\"" status "\",\"message\":\"" message \
+    "\",\"sequence\":1,\"time_ms\":1}"
+#define FINISHED(reason)                                                 \
+    "{\"event\":\"finished\",\"rank\":0,\"step\":9,\"reason\":\"" reason \
+    "\",\"sequence\":1,\"time_ms\":1}"
+#define RELEASED(left) "{\"event\":\"released\",\"left\":[" left "],\"sequence\":1,\"time_ms\":9}"
+
+static void test_all_steps_are_done(void **state)
+{
+    const char *const lines[] = {FINISHED("steps"), EXITED("0", "0", "", "5"), RELEASED(""), NULL};
+
+    check(false, lines, (expected){DT_RUN_FINISHED, 0, ""});
+    check(true, lines, (expected){DT_RUN_FINISHED, 0, ""}); /* the stop came too late */
+}
+
+static void test_the_first_cause_is_not_the_first_to_arrive(void **state)
+{
+    const char *const lines[] = {FAILED("0", "peer", "connection closed"),
+                                 EXITED("0", "1", "failed", "10"),
+                                 EXITED("3", "1", "peer_failed", "5"), KILLED("2", "11"), NULL};
+    const char *const two[] = {KILLED("2", "11"), KILLED("1", "10"), NULL};
+
+    check(false, lines,
+          (expected){DT_RUN_FAILED, 1, "rank 2 on a was killed by signal 9 (SIGKILL)"});
+    check(false, two, (expected){DT_RUN_FAILED, 1, "rank 1 on a was killed by signal 9 (SIGKILL)"});
+}
+
+static void test_the_message_of_the_rank_is_the_reason(void **state)
+{
+    const char *const lines[] = {FAILED("1", "io", "cannot read 'x'"),
+                                 EXITED("1", "1", "failed", "5"), NULL};
+
+    check(false, lines,
+          (expected){DT_RUN_FAILED, 1, "rank 1 on a exited with code 1: cannot read 'x'"});
+}
+
+static void test_a_lost_agent_is_the_systems_failure(void **state)
+{
+    const char *const lines[] = {EXITED("1", "null", "agent_lost", "5"), NULL};
+
+    check(false, lines,
+          (expected){DT_RUN_FAILED, 3, "rank 1 on a was ended because the agent on a was lost"});
+}
+
+static void test_a_stop_is_told_from_a_failure(void **state)
+{
+    const char *const good[] = {FINISHED("stopped"), EXITED("0", "0", "", "5"), NULL};
+    const char *const killed[] = {
+        "{\"event\":\"exited\",\"rank\":1,\"code\":null,\"signal\":9,\"signal_name\":\"SIGKILL\","
+        "\"reason\":\"stopped\",\"lines\":[],\"sequence\":1,\"time_ms\":2}",
+        NULL};
+    const char *const before[] = {KILLED("1", "5"), NULL};
+    const char *const nothing[] = {RELEASED(""), NULL};
+
+    check(true, good, (expected){DT_RUN_STOPPED, 4, "stopped by request"});
+    check(true, killed,
+          (expected){DT_RUN_STOPPED, 4,
+                     "stopped by request; it did not end by itself: rank 1 on a was killed by "
+                     "signal 9 (SIGKILL)"});
+    check(true, before,
+          (expected){DT_RUN_FAILED, 1, "rank 1 on a was killed by signal 9 (SIGKILL)"});
+    check(true, nothing, (expected){DT_RUN_STOPPED, 4, "stopped by request"});
+    check(false, good,
+          (expected){DT_RUN_STOPPED, 4,
+                     "the ranks got a signal to stop that did not come from dtrun"});
+}
+
+static void test_processes_that_are_left_have_an_exit_code_of_their_own(void **state)
+{
+    const char *const lines[] = {FINISHED("stopped"), EXITED("0", "0", "", "5"),
+                                 RELEASED("{\"pid\":12,\"command\":\"python3\"}"), NULL};
+
+    check(true, lines,
+          (expected){DT_RUN_STOPPED, 5,
+                     "stopped by request; processes are left: python3 on a (pid 12)"});
+}
+
+static void test_ranks_that_end_without_a_word_have_not_finished(void **state)
+{
+    const char *const lines[] = {EXITED("0", "0", "", "5"), RELEASED(""), NULL};
+
+    check(false, lines,
+          (expected){DT_RUN_FAILED, 1,
+                     "every rank exited with code 0 and none said that training is finished"});
+}
+
+static void test_messages_are_checked(void **state)
+{
+    static const char *const bad[] = {
+        "{}",
+        "{\"event\":\"alive\"",
+        "{\"event\":\"ready\",\"rank\":4,\"sequence\":0,\"time_ms\":1}",
+        "{\"event\":\"ready\",\"rank\":-1,\"sequence\":0,\"time_ms\":1}",
+        "{\"event\":\"ready\",\"rank\":0,\"time_ms\":1}",
+        "{\"event\":\"released\",\"left\":3,\"sequence\":0,\"time_ms\":1}",
+        "{\"event\":\"attach\"}",
+    };
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        dt_message message;
+
+        assert_int_equal(dt_message_parse(&message, bad[i], strlen(bad[i]), WORLD_SIZE, NULL),
+                         DT_ERR_CORRUPT);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_steps_are_done),
+        cmocka_unit_test(test_the_first_cause_is_not_the_first_to_arrive),
+        cmocka_unit_test(test_the_message_of_the_rank_is_the_reason),
+        cmocka_unit_test(test_a_lost_agent_is_the_systems_failure),
+        cmocka_unit_test(test_a_stop_is_told_from_a_failure),
+        cmocka_unit_test(test_processes_that_are_left_have_an_exit_code_of_their_own),
+        cmocka_unit_test(test_ranks_that_end_without_a_word_have_not_finished),
+        cmocka_unit_test(test_messages_are_checked),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
