@@ -14,8 +14,8 @@
 
 #include "base/log.h"
 #include "base/version.h"
+#include "engine/data/utf8.h"
 #include "engine/generate.h"
-#include "engine/report.h"
 #include "engine/train.h"
 
 #include "base/banned.h"
@@ -107,14 +107,12 @@ static void hold_stop_signal(void)
     sigemptyset(&stop);
     sigaddset(&stop, SIGTERM);
     sigprocmask(SIG_BLOCK, &stop, NULL);
-    signal(SIGPIPE, SIG_IGN);
 }
 
 static dt_status train(int argc, char **argv, dt_error *err)
 {
     const char *path, *rank_text = getenv("RANK");
     dt_events *events = NULL;
-    dt_error unsent = DT_ERROR_INIT;
     int64_t rank = 0;
     dt_arena arena;
     dt_plan plan;
@@ -130,9 +128,7 @@ static dt_status train(int argc, char **argv, dt_error *err)
     snprintf(who, sizeof(who), "engine[%lld]", (long long)rank);
     dt_log_init(who);
     DT_TRY(dt_events_open(&events, rank, plan.world_size, err));
-    st = dt_train(&plan, rank, events, err);
-    if (st != DT_OK && dt_report_failed(events, err, &unsent) != DT_OK)
-        dt_log_error("the failure could not be reported: %s", unsent.message);
+    DT_TRY(dt_train(&plan, rank, events, err));
 out:
     dt_events_close(events);
     dt_arena_release(&arena);
@@ -198,6 +194,23 @@ out:
     return st;
 }
 
+/* A model of bytes may add some that make no character: U+FFFD stands for each. */
+static void add_valid_utf8(dt_strbuf *out, const dt_strbuf *text)
+{
+    const unsigned char *at = (const unsigned char *)text->data, *end = at + text->length;
+
+    while (at < end) {
+        uint32_t code;
+        size_t length = dt_utf8_decode(&code, at, (size_t)(end - at));
+
+        if (length > 0)
+            dt_strbuf_add(out, at, length);
+        else
+            dt_strbuf_add_str(out, "\xef\xbf\xbd");
+        at += length > 0 ? length : 1;
+    }
+}
+
 static dt_status print(const dt_strbuf *text, dt_error *err)
 {
     if (fwrite(text->data, 1, text->length, stdout) != text->length || putchar('\n') == EOF ||
@@ -209,24 +222,26 @@ static dt_status print(const dt_strbuf *text, dt_error *err)
 static dt_status generate(int argc, char **argv, dt_error *err)
 {
     dt_generate_options options;
-    dt_strbuf text, out;
+    dt_strbuf text, valid, out;
     json_t *object = NULL;
     int64_t step;
     bool json;
     dt_status st = DT_OK;
 
     dt_strbuf_init(&text);
+    dt_strbuf_init(&valid);
     dt_strbuf_init(&out);
     DT_TRY(parse_generate(&options, &json, argc, argv, err));
     DT_TRY(dt_generate(&text, &step, &options, err));
     if (json) {
+        add_valid_utf8(&valid, &text);
         object = json_pack("{s:s, s:I, s:s, s:s%, s:I, s:I}", "checkpoint", options.checkpoint,
-                           "step", (json_int_t)step, "prompt", options.prompt, "text", text.data,
-                           text.length, "tokens", (json_int_t)options.tokens, "seed",
+                           "step", (json_int_t)step, "prompt", options.prompt, "text", valid.data,
+                           valid.length, "tokens", (json_int_t)options.tokens, "seed",
                            (json_int_t)options.sampling.seed);
         if (object == NULL)
             DT_THROW(err, DT_ERR_UNSUPPORTED,
-                     "the text is not UTF-8, so it does not go into JSON (leave out --json)");
+                     "the prompt is not UTF-8, so it does not go into JSON (leave out --json)");
         dt_json_write(&out, object);
     } else {
         dt_strbuf_add_str(&out, options.prompt);
@@ -236,6 +251,7 @@ static dt_status generate(int argc, char **argv, dt_error *err)
 out:
     json_decref(object);
     dt_strbuf_release(&text);
+    dt_strbuf_release(&valid);
     dt_strbuf_release(&out);
     return st;
 }

@@ -8,9 +8,10 @@
  *   {"event":"ready","pid":1,"device":"cpu","threads":1,"matmul_flops":1.1e12}
  *   {"event":"memory","parameters_bytes":..,"gradients_bytes":..,"optimizer_bytes":..,
  *    "activations_bytes":..,"buffers_bytes":..,"free_bytes":..}
- *   {"event":"rendezvous","name":"gloo","value":"<hex>"}
+ *   {"event":"rendezvous","name":"comm/main","value":"<hex>"}
  *   {"event":"metrics","step":12,"values":{"loss":..,"learning_rate":..,"gradient_norm":..,
- *    "tokens_per_second":..,"step_seconds":..,"flops_per_second":..}}      rank 0 only
+ *    "tokens_per_second":..,"step_seconds":..,"flops_per_second":..}}      rank 0 only;
+ *    every log.every steps, and the first and the last
  *   {"event":"metrics","step":50,"values":{"valid_loss":..}}
  *   {"event":"phase","phase":"train"|"evaluate"|"save"}     the hang detector's hint
  *   {"event":"checkpoint","step":100,"directory":"step-00000100","bytes":..,"digest":"..",
@@ -20,7 +21,7 @@
  *   {"event":"failed","status":"io","message":".."}          then exit 1
  *   {"event":"finished","step":2000,"reason":"steps"|"stopped","loss":..,"valid_loss":..}
  * agent → rank
- *   {"command":"rendezvous","name":"gloo","values":["<hex>",..]}   by rank
+ *   {"command":"rendezvous","name":"comm/main","values":["<hex>",..]}   by rank
  * A stop is SIGTERM: the ranks agree on the step after which they stop, save, finish, exit 0.
  * End of file from the agent: the rank exits 1, since nobody supervises it any more.
  *

@@ -129,6 +129,7 @@ static dt_status write_checkpoint(dt_session *session, dt_error *err)
 {
     const dt_plan *plan = session->plan;
     double start = dt_clock_monotonic_seconds();
+    dt_error unpruned = DT_ERROR_INIT;
     const char *directory;
     int64_t bytes;
     char digest[33];
@@ -150,8 +151,10 @@ static dt_status write_checkpoint(dt_session *session, dt_error *err)
                               &bytes, digest, err));
     DT_TRY(dt_report_checkpoint(session, directory, bytes, digest,
                                 dt_clock_monotonic_seconds() - start, err));
-    if (session->rank == 0)
-        DT_TRY(dt_checkpoint_prune(plan->directory, session->recipe->checkpoint.keep, err));
+    if (session->rank == 0 &&
+        dt_checkpoint_prune(plan->directory, session->recipe->checkpoint.keep, &unpruned) != DT_OK)
+        dt_log_warn("step %lld: old checkpoints stay: %s", (long long)session->step,
+                    unpruned.message);
 out:
     json_decref(info.recipe);
     json_decref(info.tokenizer);
@@ -220,12 +223,16 @@ out:
 
 dt_status dt_train(const dt_plan *plan, int64_t rank, dt_events *events, dt_error *err)
 {
+    dt_error unsent = DT_ERROR_INIT;
     dt_session session;
     dt_status st = DT_OK;
 
     DT_TRY(dt_session_open(&session, plan, rank, events, err));
     DT_TRY(run(&session, err));
 out:
+    /* Said before the session is closed, which may have to wait for a collective under way. */
+    if (st != DT_OK && dt_report_failed(events, err, &unsent) != DT_OK)
+        dt_log_error("the failure could not be reported: %s", unsent.message);
     dt_session_close(&session);
     return st;
 }

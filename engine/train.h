@@ -8,8 +8,8 @@
  * Stop       SIGTERM is blocked by the caller, before it starts any thread, and looked for after
  *            each step; the ranks add up who has seen it, so that all stop after the same step
  * Errors     DT_ERR_RECIPE (data, or a loss that is not finite), DT_ERR_NOMEM, DT_ERR_COMM and
- *            what the parts say. A checkpoint that cannot be saved is an event, and training goes
- *            on, unless it is the last one
+ *            what the parts say; *err is required, and has been sent as `failed`. A checkpoint that
+ * cannot be saved is an event, and training goes on, unless it is the last one
  */
 #ifndef DT_ENGINE_TRAIN_H
 #define DT_ENGINE_TRAIN_H

@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include <netdb.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,6 +159,7 @@ dt_status dt_comm_open_gloo(dt_comm *out, struct dt_events *events, const char *
             err, DT_ERR_USAGE,
             "DTRUN_INTERFACE_ADDRESS is '%s': expected a numeric address of this machine",
             options.address);
+    signal(SIGPIPE, SIG_IGN);
     state = calloc(1, sizeof(*state));
     if (state == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the communicator '%s'", name);

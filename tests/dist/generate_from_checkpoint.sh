@@ -27,6 +27,10 @@ generate --tokens 50 --temperature 0 > "$work/b"
 cmp "$work/a" "$work/b" || fail "the likeliest of 1 is not the likeliest"
 generate --json --prompt "the" --tokens 40 | grep -q '"step":60,"prompt":"the","text":".*","tokens":40' ||
     fail "no JSON"
+train 1 bytes data.tokens=byte schedule.steps=1
+"$bin/dtrun-engine" generate --checkpoint "$work/bytes.ck/step-00000001" --tokens 300 --json \
+    --temperature 5 --threads 1 | iconv -f UTF-8 -t UTF-8 > "$work/a" || fail "JSON that is not UTF-8"
+grep -q $'\xef\xbf\xbd' "$work/a" || fail "300 random bytes without a broken character"
 checkpoint=$work/run.ck/step-00000060
 refused 2 "--checkpoint is missing" generate
 refused 2 "'--tokens' needs a value" generate --tokens
