@@ -170,12 +170,10 @@ static dt_status save(dt_session *session, bool last, dt_error *err)
     DT_TRY(dt_report_phase(session, "save", err));
     if (write_checkpoint(session, &problem) != DT_OK) {
         if (last || problem.code == DT_ERR_COMM || problem.code == DT_ERR_PEER)
-            st = dt_error_set(err, problem.code, problem.file, problem.line, "%s", problem.message);
+            DT_THROW(err, problem.code, "step %lld: no checkpoint: %s", (long long)session->step,
+                     problem.message);
         dt_log_error("step %lld: no checkpoint: %s", (long long)session->step, problem.message);
-        if (st == DT_OK)
-            DT_TRY(dt_report_checkpoint_failed(session, problem.message, err));
-        else
-            goto out;
+        DT_TRY(dt_report_checkpoint_failed(session, problem.message, err));
     }
     DT_TRY(dt_report_phase(session, "train", err));
 out:
@@ -206,10 +204,10 @@ static dt_status run(dt_session *session, dt_error *err)
         DT_TRY(run_step(session, &result, err));
         interval.steps++;
         interval.seconds += dt_clock_monotonic_seconds() - start;
-        if (every(session->step, recipe->log.every) || session->step == 1 || session->step == steps)
+        last = result.stop || session->step == steps;
+        if (every(session->step, recipe->log.every) || session->step == 1 || last)
             DT_TRY(dt_report_step(session, result.learning_rate, result.gradient_norm, &interval,
                                   err));
-        last = result.stop || session->step == steps;
         if (every(session->step, recipe->evaluate.every) || session->step == steps)
             DT_TRY(evaluate(session, err));
         if (every(session->step, recipe->checkpoint.every) || last)
