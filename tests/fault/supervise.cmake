@@ -11,3 +11,7 @@ if(TARGET dt_supervisor AND TARGET dtrun-agent)
       COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/${name}.sh)
   endforeach()
 endif()
+if(TARGET dtrun AND TARGET dtrun-engine)
+  dt_script_test(NAME true_engine_under_faults LABEL fault TIMEOUT 180
+    COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/true_engine_under_faults.sh)
+endif()

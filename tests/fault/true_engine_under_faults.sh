@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# The same through the commands and the real engine: the supervisor killed while two ranks train,
+# a rank that hears nothing at the stop, the agent killed.
+. "$(dirname "$0")/lib.sh"
+unset DTRUN_ENGINE
+export OMP_NUM_THREADS=1
+dtrun=$DTRUN_BIN/dtrun
+seq 1 4000 | sed 's/.*/line & of a text that can be learned/' >"$XDG_STATE_HOME/corpus.txt"
+cat >"$XDG_STATE_HOME/tiny.yaml" <<'YAML'
+ranks: 2
+threads: 1
+model: {kind: gpt2, layers: 1, heads: 2, embed: 16}
+data: {train: corpus.txt}
+batch: {sequences: 2, tokens: 16}
+schedule: {kind: cosine, warmup_steps: 5, steps: 100000}
+checkpoint: {every: 500, keep: 2}
+log: {every: 1}
+grace_seconds: 2
+YAML
+launch() { "$dtrun" launch --detach "$XDG_STATE_HOME/tiny.yaml" --set "name=$1" "${@:2}" >/dev/null; }
+value() { # run expression over the object o
+    "$dtrun" status "$1" --json | python3 -c "import json, sys; o = json.load(sys.stdin); print($2)"
+}
+is_over() { [[ $(value "$1" "o['state']") =~ ^(finished|failed|stopped)$ ]]; }
+past() { [ "$(value "$1" "o['step']")" -ge "$2" ]; }
+
+launch killed --set schedule.steps=2500
+for _ in 1 2 3 4; do
+    sleep "0.$((RANDOM % 9))"
+    for pid in $(processes "dtrun supervise"); do kill -9 "$pid" 2>/dev/null || true; done
+    value killed "o['state']" >/dev/null # which brings one back
+done
+await 60 is_over killed
+is state "$(value killed "o['state']")" finished
+is points "$("$dtrun" metrics killed --name loss | tail -n +2 | cut -d, -f2 | sort -un | wc -l)" 2500
+is "points with repeats" "$("$dtrun" metrics killed --name loss | tail -n +2 | wc -l)" 2500
+
+launch deaf
+await 30 past deaf 5
+kill -STOP "$(value deaf "o['nodes'][0]['ranks'][1]['pid']")"
+"$dtrun" stop deaf >/dev/null
+is state "$(value deaf "o['state']")" stopped
+is "exit code" "$(value deaf "o['exit_code']")" 4
+await 10 nothing_left
+
+launch orphaned
+await 30 past orphaned 5
+kill -9 $(processes "dtrun-agent serve")
+await 30 is_over orphaned
+is "exit code" "$(value orphaned "o['exit_code']")" 3
+like reason "$(value orphaned "o['reason']")" "*because the agent on localhost was lost"
+await 10 nothing_left
