@@ -4,7 +4,7 @@
  *   serve.c       lock, loop, timers, end of life       client.c      the supervisor's connection
  *   start.c       `start`: plan → ranks                 rank.c        a rank's lines and its death
  *   rendezvous.c  values in, everyone's values out      ending.c      TERM → KILL → released
- *   recover.c     restarted on an existing journal
+ *   recover.c     restarted on an existing journal        holder.c      who holds the lock
  * and without the loop: command.c event.c journal.c process.c spawn.c tail.c text.c
  *
  * The ends of a node's life (ending.c):
@@ -88,8 +88,13 @@ struct dt_agent {
 dt_status dt_agent_serve(const char *folder, dt_error *err);
 void dt_agent_quit(dt_agent *agent);
 
-/* --- connect.c: the bridge; returns when either side has ended */
-dt_status dt_agent_connect(const char *folder, bool start, dt_error *err);
+/* --- connect.c: the bridge; returns when either side has ended. replace: an agent that holds the
+ * lock and hangs is killed first, and the one that is started ends what it finds. */
+dt_status dt_agent_connect(const char *folder, bool start, bool replace, dt_error *err);
+
+/* --- holder.c: the lock's file names the process that holds it */
+dt_status dt_agent_holder_write(int lock, dt_error *err);
+dt_status dt_agent_holder_kill(const char *folder, dt_error *err); /* good where none holds it */
 
 /* --- client.c */
 void dt_agent_client_take(void *context, int connection);

@@ -74,13 +74,15 @@ out:
     return st;
 }
 
-dt_status dt_agent_connect(const char *folder, bool start, dt_error *err)
+dt_status dt_agent_connect(const char *folder, bool start, bool replace, dt_error *err)
 {
     double deadline = dt_clock_monotonic_seconds() + START_SECONDS;
-    dt_status st;
+    dt_status st = DT_OK;
     int agent = -1;
 
     signal(SIGPIPE, SIG_IGN);
+    if (replace)
+        DT_TRY(dt_agent_holder_kill(folder, err));
     st = dt_socket_connect(&agent, folder, "agent.sock", start ? NULL : err);
     /* An agent that is just leaving still has its lock: until it is gone, again. */
     while (start && st == DT_ERR_NOT_FOUND) {

@@ -10,8 +10,9 @@
 #include "base/banned.h"
 
 static const char usage[] =
-    "usage: dtrun-agent connect DIR [--start]   bridge stdin and stdout to the agent in DIR\n"
-    "       dtrun-agent serve DIR               be that agent\n"
+    "usage: dtrun-agent connect DIR [--start [--replace]]   bridge stdin and stdout to the agent\n"
+    "                                                       in DIR; start it; kill a hung one\n"
+    "       dtrun-agent serve DIR                           be that agent\n"
     "       dtrun-agent --version\n"
     "It is started by dtrun; people need not call it.\n";
 
@@ -33,9 +34,10 @@ int main(int argc, char **argv)
     }
     if (argc == 3 && strcmp(argv[1], "serve") == 0)
         return finish(dt_agent_serve(argv[2], &err), &err);
-    if (argc >= 3 && argc <= 4 && strcmp(argv[1], "connect") == 0 &&
-        (argc == 3 || strcmp(argv[3], "--start") == 0))
-        return finish(dt_agent_connect(argv[2], argc == 4, &err), &err);
+    if (argc >= 3 && argc <= 5 && strcmp(argv[1], "connect") == 0 &&
+        (argc < 4 || strcmp(argv[3], "--start") == 0) &&
+        (argc < 5 || strcmp(argv[4], "--replace") == 0))
+        return finish(dt_agent_connect(argv[2], argc >= 4, argc == 5, &err), &err);
     fputs(usage, stderr);
     return 2;
 }

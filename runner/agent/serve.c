@@ -152,6 +152,7 @@ dt_status dt_agent_serve(const char *folder, dt_error *err)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     }
     DT_TRY(dt_file_lock(&lock, "agent.lock", err));
+    DT_TRY(dt_agent_holder_write(lock, err));
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot become the reaper of the ranks: %s", strerror(errno));
     signal(SIGPIPE, SIG_IGN);

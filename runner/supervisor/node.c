@@ -27,6 +27,7 @@
 #define HOPE_FRESH_SECONDS    10.0 /* nothing was started there yet */
 #define HOPE_STOPPING_SECONDS 20.0
 #define HOPE_RUNNING_SECONDS  60.0
+#define HOPE_REPLACED_SECONDS 15.0 /* after what holds the agent's lock was killed */
 #define PROBLEM_LINE_BYTES    400
 
 struct dt_connection {
@@ -72,6 +73,7 @@ static void on_hello(dt_supervised_node *node, const dt_message *message)
     }
     node->attached = true;
     node->tries = 0;
+    node->target.replace = false;
     node->idle = strcmp(dt_message_string(message, "state"), "idle") == 0;
     if (!node->released)
         show_state(node, node->idle ? "ready" : "running");
@@ -320,6 +322,7 @@ void dt_node_reconnect(dt_supervised_node *node, const char *why)
 {
     dt_session *session = node->session;
     double hope = session->state == DT_RUN_STOPPING ? HOPE_STOPPING_SECONDS : HOPE_RUNNING_SECONDS;
+    bool fresh = !anything_started(node) && !node->idle;
     int64_t wait_ms = BACKOFF_FIRST_MS << (node->tries < 8 ? node->tries : 8);
 
     dt_node_disconnect(node);
@@ -332,12 +335,20 @@ void dt_node_reconnect(dt_supervised_node *node, const char *why)
     if (why != node->problem)
         snprintf(node->problem, sizeof(node->problem), "%s", why);
     dt_log_warn("%s: %s", node->row.name, node->problem);
-    if (!anything_started(node) && !node->idle)
+    if (fresh)
         hope = HOPE_FRESH_SECONDS;
     node->tries++;
+    if (node->target.replace)
+        hope = HOPE_REPLACED_SECONDS;
     if (dt_clock_monotonic_seconds() - node->heard_seconds > hope) {
-        give_up(node);
-        return;
+        if (fresh || node->target.replace) {
+            give_up(node);
+            return;
+        }
+        /* The last means: whatever hangs there, its ranks must not live on unseen. */
+        dt_log_warn("%s: its agent is replaced", node->row.name);
+        node->target.replace = true;
+        node->heard_seconds = dt_clock_monotonic_seconds();
     }
     uv_timer_start(&node->retry, on_retry,
                    (uint64_t)(wait_ms < BACKOFF_MOST_MS ? wait_ms : BACKOFF_MOST_MS),

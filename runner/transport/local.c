@@ -14,7 +14,7 @@ static bool local_reaches(const char *node)
 static dt_status local_command(const char ***argv, const dt_transport_target *target,
                                dt_arena *arena, dt_error *err)
 {
-    const char **words = dt_arena_alloc_array(arena, 5, sizeof(words[0]));
+    const char **words = dt_arena_alloc_array(arena, 6, sizeof(words[0]));
     dt_status st = DT_OK;
 
     *argv = NULL;
@@ -24,6 +24,7 @@ static dt_status local_command(const char ***argv, const dt_transport_target *ta
     words[1] = "connect";
     words[2] = target->here;
     words[3] = "--start";
+    words[4] = target->replace ? "--replace" : NULL;
     *argv = words;
 out:
     return st;

@@ -1,8 +1,8 @@
 /* transport: how a node is reached: "the argv that gives me stdin and stdout on that node".
  *
- * What runs there is always `dtrun-agent connect FOLDER --start`; the protocol on its stdin and
- * stdout is the same, whatever carries it. Adding a transport: a file with one struct, a line in
- * the table of transport.c.
+ * What runs there is always `dtrun-agent connect FOLDER --start [--replace]`; the protocol on its
+ * stdin and stdout is the same, whatever carries it. Adding a transport: a file with one struct, a
+ * line in the table of transport.c.
  *
  * Ownership  everything returned lives in the arena that is passed
  */
@@ -20,6 +20,7 @@ typedef struct dt_transport_target {
     const char *run;
     int64_t attempt, node_index;
     const char *here; /* a folder on the launch machine that belongs to this target alone */
+    bool replace;     /* an agent that hangs there is killed first: its ranks die with it */
 } dt_transport_target;
 
 typedef struct dt_transport {

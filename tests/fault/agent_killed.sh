@@ -18,3 +18,13 @@ kill -CONT "$agent"
 end_is two finished 0
 is points "$(get two points)" 200
 await 10 nothing_left
+
+# one that hangs for good is replaced, and its ranks do not live on
+FAKE_MODE=stubborn FAKE_STEPS=100000 "$driver" launch three 2
+await 20 has_step three 3
+kill -STOP "$(processes "dtrun-agent serve .*/three/")"
+"$driver" stop three
+await 60 has_ended three
+end_is three failed 3
+like reason "$(get three reason)" "rank * on localhost was ended because the agent on localhost was lost"
+await 10 nothing_left

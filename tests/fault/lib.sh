@@ -28,6 +28,7 @@ clean() {
     if [ $status -ne 0 ] && [ $status -ne 77 ]; then
         tail -n 20 "$runs"/*/supervisor.log "$runs"/*/attempt-*/node-*/agent.log 2>/dev/null || true
     fi
+    if declare -F clean_more >/dev/null; then clean_more; fi # what a test has to undo
     rm -rf "$XDG_STATE_HOME"
     exit $status
 }

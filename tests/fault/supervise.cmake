@@ -5,7 +5,7 @@ if(TARGET dt_supervisor AND TARGET dtrun-agent)
   add_executable(fault_driver ${CMAKE_CURRENT_SOURCE_DIR}/fault_driver.c)
   target_link_libraries(fault_driver PRIVATE dt_supervisor dt_store dt_recipe)
   add_dependencies(fault_driver dtrun-agent fake_engine)
-  foreach(name agent_killed rank_killed_mid_step start_fails stop_after_supervisor_killed
+  foreach(name agent_killed full_disk_heals rank_killed_mid_step start_fails stop_after_supervisor_killed
           stop_leaves_nothing supervisor_killed_loses_nothing two_runs_are_apart)
     dt_script_test(NAME ${name} LABEL fault TIMEOUT 120
       COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/${name}.sh)

@@ -1,0 +1,70 @@
+/* holder: which process holds an agent's lock, so that one that hangs can be ended for certain.
+ *
+ * The ranks die with it (spawn.h), and the agent that is started next recovers.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "runner/agent/agent_int.h"
+#include "runner/agent/process.h"
+
+#include "base/banned.h"
+
+#define GONE_SECONDS 5.0
+
+dt_status dt_agent_holder_write(int lock, dt_error *err)
+{
+    dt_process self;
+    char text[64];
+
+    if (!dt_process_read(&self, getpid()))
+        return DT_FAIL(err, DT_ERR_IO, "cannot read /proc/%d/stat", (int)getpid());
+    snprintf(text, sizeof(text), "%d %lld\n", (int)self.pid, (long long)self.start_ticks);
+    if (ftruncate(lock, 0) != 0)
+        return DT_FAIL(err, DT_ERR_IO, "cannot write the lock: %s", strerror(errno));
+    return dt_file_write_all(lock, text, strlen(text), err);
+}
+
+static bool is_free(const char *path)
+{
+    int lock = -1;
+    dt_status st = dt_file_lock(&lock, path, NULL);
+
+    if (lock >= 0)
+        close(lock);
+    return st != DT_ERR_BUSY;
+}
+
+dt_status dt_agent_holder_kill(const char *folder, dt_error *err)
+{
+    double deadline = dt_clock_monotonic_seconds() + GONE_SECONDS;
+    dt_status st = DT_OK;
+    dt_strbuf path, text;
+    long long ticks;
+    int pid;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_init(&text);
+    dt_strbuf_add_fmt(&path, "%s/agent.lock", folder);
+    if (!dt_file_exists(path.data) || is_free(path.data))
+        goto out;
+    DT_TRY(dt_file_read(&text, path.data, 4096, err));
+    if (sscanf(text.data, "%d %lld", &pid, &ticks) != 2)
+        DT_THROW(err, DT_ERR_CORRUPT, "'%s' does not name its holder", path.data);
+    dt_process_signal(pid, ticks, SIGKILL);
+    while (!is_free(path.data)) {
+        if (dt_clock_monotonic_seconds() > deadline)
+            DT_THROW(err, DT_ERR_TIMEOUT, "the agent %d holds its lock and cannot be killed", pid);
+        dt_clock_sleep_seconds(0.01);
+    }
+out:
+    dt_strbuf_release(&path);
+    dt_strbuf_release(&text);
+    return st;
+}
