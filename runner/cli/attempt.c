@@ -2,7 +2,9 @@
 #include "runner/cli/attempt.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -101,7 +103,7 @@ static dt_status recipe_text(const char **json_text, char *hash, const dt_recipe
 static dt_status add_row(dt_store *store, const char *run, const dt_recipe_source *source,
                          const dt_recipe *recipe, dt_arena *arena, dt_error *err)
 {
-    char hash[HASH_SIZE];
+    char hash[HASH_SIZE], absolute[PATH_MAX];
     const char *json;
     dt_status st = DT_OK;
     dt_run row = {
@@ -114,7 +116,7 @@ static dt_status add_row(dt_store *store, const char *run, const dt_recipe_sourc
         .loss = NAN,
         .valid_loss = NAN,
         .tokens_per_second = NAN,
-        .recipe_path = source->path,
+        .recipe_path = realpath(source->path, absolute) != NULL ? absolute : source->path,
         .recipe_text = source->text,
         .exit_code = -1,
         .reason = "",

@@ -2,6 +2,7 @@
 
 #include "base/place.h"
 #include "engine/data/data.h"
+#include "runner/cli/program.h"
 #include "runner/cli/room.h"
 #include "runner/term/format.h"
 
@@ -20,19 +21,6 @@ static int64_t fullest_node(const dt_plan *plan)
         if (plan->ranks[r].local_rank + 1 > most)
             most = plan->ranks[r].local_rank + 1;
     return most;
-}
-
-/* What is copied beside the agent and engine must be there, or the installation is broken. */
-static dt_status check_program(const char *name, const char *variable, dt_arena *arena,
-                               dt_error *err)
-{
-    const char *path;
-    dt_error cause = DT_ERROR_INIT;
-
-    if (dt_place_program(&path, name, variable, arena, &cause) == DT_OK)
-        return DT_OK;
-    return DT_FAIL(err, DT_ERR_IO, "%s: the installation is incomplete (set %s to use another)",
-                   cause.message, variable);
 }
 
 /* A save needs room for itself before an older one goes. */
@@ -79,13 +67,14 @@ dt_status dt_preflight_check(dt_preflight *out, const dt_recipe *recipe, dt_aren
                              dt_error *err)
 {
     dt_status st = DT_OK;
+    const char *program;
 
     DT_TRY(dt_preflight_recipe(out, recipe, arena, err));
     DT_TRY(dt_room_memory(&out->available_bytes, err));
     DT_TRY(dt_memory_check(recipe, out->vocab, out->ranks_on_node, out->available_bytes,
                            out->plan.node_names[0], err));
-    DT_TRY(check_program("dtrun-agent", "DTRUN_AGENT", arena, err));
-    DT_TRY(check_program("dtrun-engine", "DTRUN_ENGINE", arena, err));
+    DT_TRY(dt_program_agent(&program, arena, err));
+    DT_TRY(dt_program_engine(&program, arena, err));
     DT_TRY(check_disk(out, arena, err));
 out:
     return st;

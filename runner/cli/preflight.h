@@ -2,8 +2,8 @@
  * disk. Nothing is written.
  *
  * Errors  DT_ERR_RECIPE for what the recipe must change (with the arithmetic where it is about
- *         memory), DT_ERR_NOT_FOUND turned into DT_ERR_IO for programs of an incomplete
- *         installation, DT_ERR_IO for a disk without room
+ *         memory), DT_ERR_IO for programs of an incomplete installation, DT_ERR_IO for a disk
+ * without room
  */
 #ifndef DT_RUNNER_PREFLIGHT_H
 #define DT_RUNNER_PREFLIGHT_H

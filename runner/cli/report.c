@@ -64,7 +64,6 @@ int dt_report_exit_code(dt_status status)
     case DT_ERR_USAGE:
     case DT_ERR_RECIPE:
     case DT_ERR_NOT_FOUND: /* no such run, recipe, checkpoint: what was asked for is wrong */
-    case DT_ERR_BUSY:      /* resume of a run that goes on */
         return DT_EXIT_USAGE;
     case DT_ERR_PEER:
         return DT_EXIT_FAILED;

@@ -2,10 +2,10 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/place.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "runner/cli/child.h"
 #include "runner/cli/command.h"
+#include "runner/cli/program.h"
 #include "runner/cli/report.h"
 #include "runner/cli/runs.h"
 #include "runner/supervisor/supervisor.h"
@@ -82,7 +82,7 @@ static dt_status call_engine(dt_strbuf *out, const char *checkpoint, const dt_ca
     int argc = 0, exit_code = 0;
 
     dt_strbuf_init(&errors);
-    DT_TRY(dt_place_program(&argv[argc++], "dtrun-engine", "DTRUN_ENGINE", call->arena, err));
+    DT_TRY(dt_program_engine(&argv[argc++], call->arena, err));
     argv[argc++] = "generate";
     argv[argc++] = "--checkpoint";
     argv[argc++] = checkpoint;

@@ -64,7 +64,7 @@ static dt_status resume(dt_call *call, dt_error *err)
     DT_TRY(dt_follow_options_check(call, err));
     DT_TRY(dt_runs_open(&store, &run, call->args->operands[0], call, err));
     if (!dt_run_state_is_terminal(run.state))
-        DT_THROW(err, DT_ERR_BUSY,
+        DT_THROW(err, DT_ERR_USAGE,
                  "run '%s' is %s: it can be resumed once it has ended ('dtrun stop %s' ends it)",
                  run.id, dt_run_state_name(run.state), run.id);
     DT_TRY(change_recipe(&recipe, &run, sets, call->arena, err));

@@ -23,7 +23,11 @@ static dt_status check(verdict *out, const char *path, const dt_call *call, dt_e
 
     DT_TRY(dt_read_recipe(&recipe, &source, path, dt_arguments_get(call->args, "set"), call->arena,
                           err));
-    DT_TRY(dt_preflight_recipe(&out->flight, &recipe, call->arena, err));
+    st = dt_preflight_recipe(&out->flight, &recipe, call->arena, err);
+    if (st != DT_OK) {
+        dt_error_prefix(err, "%s", path); /* what the reader says names the file by itself */
+        goto out;
+    }
     dt_recipe_hash(out->hash, &recipe);
 out:
     return st;

@@ -4,21 +4,22 @@
 make_tiny
 
 # A terminal sends SIGINT to the whole process group of the command; so does this.
-launch_and_interrupt() { # extra arguments
-    subject="Ctrl-C in dtrun launch $*"
+launch_and_interrupt() { # name, extra arguments
+    local name=$1
+    shift
     set -m
-    "$dtrun" launch "$work/tiny.yaml" --set schedule.steps=100000 --set name=followed "$@" \
+    "$dtrun" launch "$work/tiny.yaml" --set schedule.steps=100000 --set "name=$name" "$@" \
         >"$work/out" 2>"$work/err" </dev/null &
     local pid=$!
     set +m
-    within 20 step_reached followed 5
+    within 20 step_reached "$name" 5
     subject="Ctrl-C in dtrun launch $*"
     kill -INT -- "-$pid"
     wait "$pid"
     [ $? -eq 130 ] || fail "the exit code is not 130"
 }
 
-launch_and_interrupt
+launch_and_interrupt followed
 says "which goes on" "dtrun status --watch" "dtrun logs -f" "dtrun stop"
 expect 0 status followed --json
 json "o['state'] == 'running'"
@@ -44,6 +45,6 @@ wait "$pid"
 [ $? -eq 130 ] || fail "leaving logs -f did not give 130"
 expect 0 stop --now followed
 
-launch_and_interrupt --wait --json
-json "o['state'] == 'running'" "o['steps'] >= 5"
-expect 0 stop --now followed
+launch_and_interrupt awaited --wait --json
+json "o['state'] == 'running'" "o['steps'] >= 1"
+expect 0 stop --now awaited

@@ -13,7 +13,7 @@ import json, sys, urllib.request
 assert urllib.request.urlopen(sys.argv[1] + "/healthz").status == 200
 assert json.load(urllib.request.urlopen(sys.argv[1] + "/api/v1/runs"))["runs"] == []
 PY
-expect 2 serve --listen "${url#http://}"
+expect 3 serve --listen "${url#http://}"
 one_line
 says "${url##*:}"
 kill -TERM $server

@@ -23,7 +23,7 @@ expect 0 status --watch "$run"
 expect 0 show "$run"
 says "validation loss" "recipe as written" "step-00000060" "attempt"
 expect 0 show "$run" --json
-json "o['recipe']['schedule']['steps'] == 60" "o['recipe']['name'] == 'small'" \
+json "o['recipe']['schedule']['steps'] == 60" "o['recipe']['name'] == 'small'" "o['recipe_path'] == '$work/tiny.yaml'" \
     "'valid_loss' in o['metrics']" "len(o['attempts']) == 1"
 
 expect 0 metrics "$run"
