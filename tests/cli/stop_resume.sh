@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 make_tiny
 steps=1500
-set_steps=(--set "schedule.steps=$steps" --set evaluate.every=500 --set log.every=10
+set_steps=(--set "schedule.steps=$steps" --set evaluate.every=500 --set log.every=1
     --set checkpoint.every=500)
 
 expect 0 launch --detach "$work/tiny.yaml" "${set_steps[@]}"
