@@ -8,7 +8,7 @@ set -euo pipefail
 # Needed, by name on Debian 12 and Ubuntu 22.04 and 24.04.
 build=(build-essential cmake ninja-build pkg-config git
        libyaml-dev libjansson-dev libxxhash-dev    # recipes, JSON, digests
-       libuv1-dev libsqlite3-dev libcurl4-openssl-dev libmicrohttpd-dev # runner, store, page
+       libuv1-dev libsqlite3-dev libmicrohttpd-dev # runner, store, page
        libjs-chart.js                              # the page's charts
        libdnnl-dev libgloo-dev                     # engine: matrix products, collectives
        fortunes fortunes-min)                      # the English text of the quickstart

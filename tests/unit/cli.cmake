@@ -1,11 +1,9 @@
-if(TARGET dt_term)
-  foreach(part term format table live)
-    dt_test(NAME term_${part} LABEL unit
-      SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_term_${part}.c LIBS dt_term)
-  endforeach()
-  dt_test(NAME cli_options LABEL unit LIBS dt_base
-    SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cli_options.c ${PROJECT_SOURCE_DIR}/runner/cli/options.c
-      ${PROJECT_SOURCE_DIR}/runner/cli/suggest.c)
-  dt_test(NAME cli_room LABEL unit LIBS dt_base
-    SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cli_room.c ${PROJECT_SOURCE_DIR}/runner/cli/room.c)
-endif()
+foreach(part term format table live)
+  dt_test(NAME term_${part} LABEL unit
+    SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_term_${part}.c LIBS dt_term)
+endforeach()
+dt_test(NAME cli_options LABEL unit LIBS dt_base
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cli_options.c ${PROJECT_SOURCE_DIR}/runner/cli/options.c
+    ${PROJECT_SOURCE_DIR}/runner/cli/suggest.c)
+dt_test(NAME cli_room LABEL unit LIBS dt_base
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cli_room.c ${PROJECT_SOURCE_DIR}/runner/cli/room.c)

@@ -3,15 +3,11 @@ set(golden ${CMAKE_CURRENT_SOURCE_DIR}/../golden/safetensors.c)
 
 dt_test(NAME optim_schedule LABEL unit LIBS dt_optim m
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_optim_schedule.c)
-if(TARGET dt_cpu)
-  dt_test(NAME model_params LABEL unit LIBS dt_model dt_cpu m
-    SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_model_params.c ${harness})
-  dt_test(NAME model_pass LABEL unit LIBS dt_model dt_cpu m
-    SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_model_pass.c ${harness})
-  dt_test(NAME model_golden LABEL unit LIBS dt_model dt_optim dt_cpu dt_json m
-    SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_model_golden.c ${harness} ${golden})
-endif()
-if(TARGET dt_cpu AND TARGET dt_recipe)
-  dt_test(NAME model_memory LABEL unit LIBS dt_recipe dt_model dt_cpu m
-    SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_model_memory.c ${harness})
-endif()
+dt_test(NAME model_params LABEL unit LIBS dt_model dt_cpu m
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_model_params.c ${harness})
+dt_test(NAME model_pass LABEL unit LIBS dt_model dt_cpu m
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_model_pass.c ${harness})
+dt_test(NAME model_golden LABEL unit LIBS dt_model dt_optim dt_cpu dt_json m
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_model_golden.c ${harness} ${golden})
+dt_test(NAME model_memory LABEL unit LIBS dt_recipe dt_model dt_cpu m
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_model_memory.c ${harness})
