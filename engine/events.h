@@ -10,14 +10,15 @@
  *    "activations_bytes":..,"buffers_bytes":..,"free_bytes":..}
  *   {"event":"rendezvous","name":"comm/main","value":"<hex>"}
  *   {"event":"metrics","step":12,"values":{"loss":..,"learning_rate":..,"gradient_norm":..,
- *    "tokens_per_second":..,"step_seconds":..,"flops_per_second":..}}      rank 0 only;
- *    every log.every steps, and the first and the last
+ *    "tokens_per_second":..,"step_seconds":..,"flops_per_second":..,"matmul_flops_per_second":..}}
+ *    rank 0 only; every log.every steps, and the first and the last. flops_per_second is by the
+ *    formula of model.h, over all ranks; matmul_flops_per_second is what it can be held against:
+ *    the rate of matrix products that the ranks measured at their start
  *   {"event":"metrics","step":50,"values":{"valid_loss":..}}
  *   {"event":"phase","phase":"train"|"evaluate"|"save"}     the hang detector's hint
  *   {"event":"checkpoint","step":100,"directory":"step-00000100","bytes":..,"digest":"..",
  *    "valid_loss":..|null,"seconds":..}
  *   {"event":"checkpoint_failed","step":100,"message":".."}  training goes on
- *   {"event":"sample","step":2000,"text":".."}
  *   {"event":"failed","status":"io","message":".."}          then exit 1
  *   {"event":"finished","step":2000,"reason":"steps"|"stopped","loss":..,"valid_loss":..}
  * agent → rank

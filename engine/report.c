@@ -65,11 +65,13 @@ dt_status dt_report_step(dt_session *session, double learning_rate, double gradi
     return send_metrics(
         session,
         json_pack(
-            "{s:o, s:o, s:o, s:o, s:o, s:o}", "loss", dt_json_number(session->loss),
+            "{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "loss", dt_json_number(session->loss),
             "learning_rate", dt_json_number(learning_rate), "gradient_norm",
             dt_json_number(gradient_norm), "tokens_per_second", dt_json_number(tokens_per_second),
             "step_seconds", dt_json_number(step_seconds), "flops_per_second",
-            dt_json_number(tokens_per_second * dt_model_flops_per_token(&session->model->config))),
+            dt_json_number(tokens_per_second * dt_model_flops_per_token(&session->model->config)),
+            "matmul_flops_per_second",
+            dt_json_number(session->matmul_flops * (double)session->world_size)),
         err);
 }
 

@@ -20,13 +20,6 @@ if [ $status -ne 0 ]; then
 fi
 
 echo
-echo "what it writes:"
+echo "300 characters that it writes:"
 echo
 "$dtrun" generate last --prompt "A " --tokens 300 --temperature 0.8 --seed 1
-cat <<END
-
-worth trying next:
-  $dtrun serve                                     # the run's page, http://127.0.0.1:8642
-  $dtrun generate last --prompt "Love is "
-  $dtrun resume last --set schedule.steps=3000     # train on
-END

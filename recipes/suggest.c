@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/distance.h"
 #include "recipes/values.h"
 
 #include "base/banned.h"
@@ -85,42 +86,6 @@ static void normalise(char out[DT_SUGGEST_SIZE], const char *text)
     out[length] = '\0';
 }
 
-static int smallest(int a, int b, int c)
-{
-    int least = a < b ? a : b;
-
-    return least < c ? least : c;
-}
-
-/* Insertions, deletions, replacements and swaps of neighbours that turn a into b
- * (optimal string alignment); both shorter than DT_SUGGEST_SIZE. */
-static int distance(const char *a, const char *b)
-{
-    int rows[3][DT_SUGGEST_SIZE];
-    int *before = rows[0], *last = rows[1], *now = rows[2];
-    size_t width = strlen(b);
-
-    for (size_t j = 0; j <= width; j++)
-        last[j] = (int)j;
-    for (size_t i = 1; a[i - 1] != '\0'; i++) {
-        int *free_row = before;
-
-        now[0] = (int)i;
-        for (size_t j = 1; j <= width; j++) {
-            int replace = last[j - 1] + (a[i - 1] != b[j - 1]);
-
-            now[j] = smallest(last[j] + 1, now[j - 1] + 1, replace);
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-                before[j - 2] + 1 < now[j])
-                now[j] = before[j - 2] + 1;
-        }
-        before = last;
-        last = now;
-        now = free_row;
-    }
-    return last[width];
-}
-
 typedef struct search {
     char key[DT_SUGGEST_SIZE];
     int best; /* a candidate must be nearer than this */
@@ -135,7 +100,7 @@ static void consider(search *s, const char *name, const char *path, size_t lengt
     int far;
 
     normalise(normal, name);
-    far = distance(s->key, normal);
+    far = dt_distance(s->key, normal);
     if (far < s->best) {
         s->best = far;
         s->found = path;

@@ -16,7 +16,6 @@ static const struct {
     {"phase", {"s phase"}},
     {"checkpoint", {"i step", "s directory", "i bytes", "s digest"}},
     {"checkpoint_failed", {"i step", "s message"}},
-    {"sample", {"i step", "s text"}},
     {"failed", {"s status", "s message"}},
     {"finished", {"i step", "s reason"}},
     {"rendezvous", {"s name", "s value"}},

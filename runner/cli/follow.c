@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "runner/cli/follow.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -206,12 +207,14 @@ out:
 
 void dt_follow_say_left(const dt_run *run)
 {
+    const char *dtrun = program_invocation_name;
+
     fprintf(stderr,
             "left run %s, which goes on\n"
-            "  dtrun status --watch %s   to come back\n"
-            "  dtrun logs -f %s          to read along\n"
-            "  dtrun stop %s             to save a checkpoint and stop\n",
-            run->id, run->id, run->id, run->id);
+            "  %s status --watch %s   to come back\n"
+            "  %s logs -f %s          to read along\n"
+            "  %s stop %s             to save a checkpoint and stop\n",
+            run->id, dtrun, run->id, dtrun, run->id, dtrun, run->id);
 }
 
 dt_status dt_follow_to_end(dt_store *store, const char *run, dt_follow_view view,

@@ -1,5 +1,7 @@
+#define _GNU_SOURCE
 #include "runner/cli/summary.h"
 
+#include <errno.h>
 #include <math.h>
 #include <unistd.h>
 
@@ -68,22 +70,26 @@ static void add_trouble(dt_strbuf *out, const dt_term *term, const dt_trouble *t
         dt_term_add(out, term, DT_STYLE_PLAIN, "  %s\n", trouble->lines[i]);
 }
 
+/* Commands as they can be typed here: with the name by which this one was called. */
 static void add_next(dt_strbuf *out, const dt_term *term, const dt_run *run,
                      const dt_store_checkpoint *checkpoint)
 {
-    dt_term_add(out, term, DT_STYLE_DIM, "\nnext:\n");
+    const char *dtrun = program_invocation_name;
+
+    dt_term_add(out, term, DT_STYLE_DIM, "\nworth trying next:\n");
     if (run->state == DT_RUN_FINISHED && checkpoint != NULL)
-        dt_term_add(out, term, DT_STYLE_PLAIN, "  dtrun generate %s   text from the model\n",
+        dt_term_add(out, term, DT_STYLE_PLAIN, "  %s generate %s    text from the model\n", dtrun,
                     run->id);
     if (run->state == DT_RUN_FAILED)
-        dt_term_add(out, term, DT_STYLE_PLAIN, "  dtrun logs %s       what every rank said\n",
+        dt_term_add(out, term, DT_STYLE_PLAIN, "  %s logs %s        what every rank said\n", dtrun,
                     run->id);
     if (run->state != DT_RUN_FINISHED && checkpoint != NULL)
-        dt_term_add(out, term, DT_STYLE_PLAIN, "  dtrun resume %s     go on from step %lld\n",
+        dt_term_add(out, term, DT_STYLE_PLAIN, "  %s resume %s      go on from step %lld\n", dtrun,
                     run->id, (long long)checkpoint->step);
-    dt_term_add(out, term, DT_STYLE_PLAIN, "  dtrun show %s       everything about the run\n",
+    dt_term_add(out, term, DT_STYLE_PLAIN, "  %s show %s        everything about the run\n", dtrun,
                 run->id);
-    dt_term_add(out, term, DT_STYLE_PLAIN, "  dtrun serve             the page, with charts\n");
+    dt_term_add(out, term, DT_STYLE_PLAIN, "  %s serve              the page, with charts\n",
+                dtrun);
 }
 
 dt_status dt_summary_text(dt_store *store, const dt_run *run, dt_arena *arena, dt_error *err)

@@ -24,7 +24,6 @@ static const struct {
                                true,
                                {"i step", "s directory", "i bytes", "s digest"}},
     [DT_MESSAGE_CHECKPOINT_FAILED] = {"checkpoint_failed", true, true, {"i step", "s message"}},
-    [DT_MESSAGE_SAMPLE] = {"sample", true, true, {"i step", "s text"}},
     [DT_MESSAGE_FAILED] = {"failed", true, true, {"s status", "s message"}},
     [DT_MESSAGE_FINISHED] = {"finished", true, true, {"i step", "s reason"}},
     [DT_MESSAGE_LOG] = {"log", true, false, {"i rank", "s stream", "s text"}},

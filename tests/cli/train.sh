@@ -97,6 +97,6 @@ json "o['steps'] == 80" "o['attempt'] == 2" "o['state'] == 'finished'"
 # Followed where there is no terminal: plain lines, then a summary on stdout.
 expect 0 launch "$work/tiny.yaml"
 grep -q 'finished at step 60' "$work/out" || fail "no summary on stdout"
-says "validation loss" "checkpoint saved" "next:"
+says "validation loss" "checkpoint saved" "worth trying next:"
 grep -q "running$" "$work/err" || fail "states are not told on stderr"
 ! grep -q $'\x1b' "$work/out" "$work/err" || fail "escape sequences without a terminal"

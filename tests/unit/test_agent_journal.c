@@ -179,7 +179,7 @@ static void test_a_line_larger_than_a_read_comes_whole(void **state)
     dt_strbuf_init(&lines);
     memset(big, 'x', 300000);
     open_journal(&journal);
-    dt_journal_add(&journal, json_pack("{s:s, s:s}", "event", "sample", "text", big));
+    dt_journal_add(&journal, json_pack("{s:s, s:s}", "event", "log", "text", big));
     add_log(&journal, 1);
     assert_int_equal(dt_journal_flush(&journal, NULL), DT_OK);
     assert_int_equal(dt_journal_read(&journal, 0, 100, &lines, NULL), DT_OK);

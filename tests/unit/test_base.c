@@ -18,6 +18,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/distance.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/place.h"
@@ -127,6 +128,22 @@ static void strbuf_grows_and_shrinks(void **state)
     assert_string_equal(text, "");
     free(text);
     dt_strbuf_release(&buf);
+}
+
+static void distance_counts_typing_mistakes(void **state)
+{
+    char long_word[200];
+
+    (void)state;
+    memset(long_word, 'a', sizeof(long_word) - 1);
+    long_word[sizeof(long_word) - 1] = '\0';
+    assert_int_equal(dt_distance("launch", "launch"), 0);
+    assert_int_equal(dt_distance("lanch", "launch"), 1);
+    assert_int_equal(dt_distance("luanch", "launch"), 1);
+    assert_int_equal(dt_distance("kitten", "sitting"), 3);
+    assert_int_equal(dt_distance("", "abc"), 3);
+    assert_int_equal(dt_distance("abc", ""), 3);
+    assert_int_equal(dt_distance(long_word, "a"), DT_DISTANCE_MAX);
 }
 
 static void times_are_written_as_people_read_them(void **state)
@@ -287,6 +304,7 @@ int main(void)
         cmocka_unit_test(arena_gives_zeroed_aligned_memory),
         cmocka_unit_test(arena_reset_keeps_blocks),
         cmocka_unit_test(strbuf_grows_and_shrinks),
+        cmocka_unit_test(distance_counts_typing_mistakes),
         cmocka_unit_test(times_are_written_as_people_read_them),
         cmocka_unit_test(atomic_write_replaces_whole_files),
         cmocka_unit_test(removing_a_tree_follows_no_link),

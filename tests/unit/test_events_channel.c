@@ -224,7 +224,7 @@ static void test_an_event_over_the_limit_is_refused(void **state)
     memset(text, 'x', DT_EVENT_MAX_BYTES);
     text[DT_EVENT_MAX_BYTES] = '\0';
     assert_int_equal(
-        dt_events_send(f->events, json_pack("{s:s, s:s}", "event", "sample", "text", text), NULL),
+        dt_events_send(f->events, json_pack("{s:s, s:s}", "event", "phase", "text", text), NULL),
         DT_ERR_UNSUPPORTED);
     free(text);
 }

@@ -105,7 +105,6 @@ function eventText(event) {
     ready: () => `device ${detail.device}, threads ${detail.threads}`,
     checkpoint: () => `step ${text.count(detail.step)}, ${text.bytes(detail.bytes)}`,
     checkpoint_failed: () => `step ${text.count(detail.step)}: ${detail.message}`,
-    sample: () => detail.text,
     failed: () => detail.message,
     finished: () => `step ${text.count(detail.step)}, loss ${text.loss(detail.loss)}`,
     exited: () => detail.signal ? `by signal ${detail.signal_name ?? detail.signal}`

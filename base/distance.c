@@ -1,0 +1,41 @@
+#include "base/distance.h"
+
+#include <string.h>
+
+#include "base/banned.h"
+
+static int smallest(int a, int b, int c)
+{
+    int least = a < b ? a : b;
+
+    return least < c ? least : c;
+}
+
+int dt_distance(const char *a, const char *b)
+{
+    int rows[3][DT_DISTANCE_MAX];
+    int *before = rows[0], *last = rows[1], *now = rows[2];
+    size_t height = strlen(a), width = strlen(b);
+
+    if (height >= DT_DISTANCE_MAX || width >= DT_DISTANCE_MAX)
+        return DT_DISTANCE_MAX;
+    for (size_t j = 0; j <= width; j++)
+        last[j] = (int)j;
+    for (size_t i = 1; i <= height; i++) {
+        int *free_row = before;
+
+        now[0] = (int)i;
+        for (size_t j = 1; j <= width; j++) {
+            int replace = last[j - 1] + (a[i - 1] != b[j - 1]);
+
+            now[j] = smallest(last[j] + 1, now[j - 1] + 1, replace);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                before[j - 2] + 1 < now[j])
+                now[j] = before[j - 2] + 1;
+        }
+        before = last;
+        last = now;
+        now = free_row;
+    }
+    return last[width];
+}

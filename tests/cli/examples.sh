@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Every example trains: the recipes that people copy, with fewer steps and small data of our own.
+. "$(dirname "$0")/lib.sh"
+
+small=(--set evaluate.every=0 --set evaluate.sequences=2 --wait --json)
+trains() { # steps arguments...
+    local steps=$1
+    shift
+    expect 0 launch "$@" --set schedule.steps="$steps" --set schedule.warmup_steps=1 "${small[@]}"
+    json "o['state'] == 'finished'" "o['steps'] == $steps" "o['loss'] > 0" "o['valid_loss'] > 0"
+}
+
+if [ -f /usr/share/games/fortunes/computers ]; then
+    trains 12 examples/quickstart.yaml
+    json "o['tokens_per_second'] > 0"
+    expect 0 generate "$(field "o['run']")" --prompt "A " --tokens 20
+else
+    echo "quickstart.yaml is left out: the package fortunes is not installed"
+fi
+
+awk 'BEGIN { for (i = 0; i < 4000; i++) print "line " i ": to be, or not to be; that is " i * i }' \
+    >"$work/text.txt"
+trains 12 examples/char-shakespeare.yaml --set data.train="$work/text.txt"
+
+# 40,000 GPT-2 tokens; a model of that size takes minutes here, so its blocks are narrow.
+python3 -c '
+import array, random
+draw = random.Random(1)
+array.array("H", (draw.randrange(50257) for _ in range(40000))).tofile(open("'"$work"'/gpt2.bin", "wb"))'
+trains 2 examples/gpt2-124m-cpu.yaml --set data.train="$work/gpt2.bin" --set data.split=0.1 \
+    --set model.layers=1 --set model.heads=2 --set model.embed=32 --set batch.sequences=1 \
+    --set batch.tokens=128 --set batch.accumulate=2
+expect 0 launch examples/gpt2-124m-cpu.yaml --set data.train="$work/gpt2.bin" --dry-run --json
+json "o['parameters'] == 124475904" "o['plan']['recipe']['model']['layers'] == 12"
