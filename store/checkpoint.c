@@ -45,21 +45,15 @@ static dt_status checkpoint_read(void *item, dt_sql_rows *rows, dt_error *err)
 dt_status dt_store_checkpoint_list(dt_store *store, dt_store_checkpoint **out, int64_t *count,
                                    const char *run, dt_arena *arena, dt_error *err)
 {
-    dt_status st = DT_OK;
-    dt_sql_rows rows = {0};
-    void *items = NULL;
-    int64_t number;
+    const dt_sql_selection selection = {
+        .sql = "SELECT attempt, step, bytes, time_ms, path, digest, valid_loss, seconds"
+               " FROM checkpoints WHERE run = ?1 ORDER BY step DESC, attempt DESC",
+        .item_bytes = sizeof(**out),
+        .read = checkpoint_read,
+    };
+    void *items;
+    dt_status st = dt_sql_list_of_run(store, &items, count, run, &selection, arena, err);
 
-    *out = NULL;
-    *count = 0;
-    DT_TRY(dt_store_run_number(store, &number, run, err));
-    DT_TRY(DT_SQL_OPEN(&rows, store, arena, err,
-                       "SELECT attempt, step, bytes, time_ms, path, digest, valid_loss, seconds"
-                       " FROM checkpoints WHERE run = ?1 ORDER BY step DESC, attempt DESC",
-                       DT_INT(number)));
-    DT_TRY(dt_sql_list(&rows, &items, count, sizeof(**out), checkpoint_read, err));
     *out = items;
-out:
-    dt_sql_close(&rows);
     return st;
 }

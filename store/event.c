@@ -42,21 +42,17 @@ dt_status dt_store_event_list(dt_store *store, dt_store_event **out, int64_t *co
                               const char *run, int64_t after_id, int64_t limit, dt_arena *arena,
                               dt_error *err)
 {
-    dt_status st = DT_OK;
-    dt_sql_rows rows = {0};
-    void *items = NULL;
-    int64_t number;
+    const dt_sql_selection selection = {
+        .sql = "SELECT event, attempt, node, sequence, rank, time_ms, kind, json"
+               " FROM events WHERE run = ?1 AND event > ?2 ORDER BY event LIMIT ?3",
+        .item_bytes = sizeof(**out),
+        .read = event_read,
+        .more = {DT_INT(after_id), DT_INT(limit > 0 ? limit : -1)},
+        .more_count = 2,
+    };
+    void *items;
+    dt_status st = dt_sql_list_of_run(store, &items, count, run, &selection, arena, err);
 
-    *out = NULL;
-    *count = 0;
-    DT_TRY(dt_store_run_number(store, &number, run, err));
-    DT_TRY(DT_SQL_OPEN(&rows, store, arena, err,
-                       "SELECT event, attempt, node, sequence, rank, time_ms, kind, json"
-                       " FROM events WHERE run = ?1 AND event > ?2 ORDER BY event LIMIT ?3",
-                       DT_INT(number), DT_INT(after_id), DT_INT(limit > 0 ? limit : -1)));
-    DT_TRY(dt_sql_list(&rows, &items, count, sizeof(**out), event_read, err));
     *out = items;
-out:
-    dt_sql_close(&rows);
     return st;
 }

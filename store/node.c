@@ -61,22 +61,18 @@ static dt_status node_read(void *item, dt_sql_rows *rows, dt_error *err)
 dt_status dt_store_node_list(dt_store *store, dt_node **out, int64_t *count, const char *run,
                              int64_t attempt, dt_arena *arena, dt_error *err)
 {
-    dt_status st = DT_OK;
-    dt_sql_rows rows = {0};
-    void *items = NULL;
-    int64_t number;
+    const dt_sql_selection selection = {
+        .sql = "SELECT node, name, state, acknowledged FROM nodes"
+               " WHERE run = ?1 AND attempt = ?2 ORDER BY node",
+        .item_bytes = sizeof(**out),
+        .read = node_read,
+        .more = {DT_INT(attempt)},
+        .more_count = 1,
+    };
+    void *items;
+    dt_status st = dt_sql_list_of_run(store, &items, count, run, &selection, arena, err);
 
-    *out = NULL;
-    *count = 0;
-    DT_TRY(dt_store_run_number(store, &number, run, err));
-    DT_TRY(DT_SQL_OPEN(&rows, store, arena, err,
-                       "SELECT node, name, state, acknowledged FROM nodes"
-                       " WHERE run = ?1 AND attempt = ?2 ORDER BY node",
-                       DT_INT(number), DT_INT(attempt)));
-    DT_TRY(dt_sql_list(&rows, &items, count, sizeof(**out), node_read, err));
     *out = items;
-out:
-    dt_sql_close(&rows);
     return st;
 }
 
@@ -99,21 +95,17 @@ static dt_status rank_read(void *item, dt_sql_rows *rows, dt_error *err)
 dt_status dt_store_rank_list(dt_store *store, dt_rank **out, int64_t *count, const char *run,
                              int64_t attempt, dt_arena *arena, dt_error *err)
 {
-    dt_status st = DT_OK;
-    dt_sql_rows rows = {0};
-    void *items = NULL;
-    int64_t number;
+    const dt_sql_selection selection = {
+        .sql = "SELECT rank, node, local_rank, pid, device, state, exit_code, exit_signal,"
+               " log_bytes FROM ranks WHERE run = ?1 AND attempt = ?2 ORDER BY rank",
+        .item_bytes = sizeof(**out),
+        .read = rank_read,
+        .more = {DT_INT(attempt)},
+        .more_count = 1,
+    };
+    void *items;
+    dt_status st = dt_sql_list_of_run(store, &items, count, run, &selection, arena, err);
 
-    *out = NULL;
-    *count = 0;
-    DT_TRY(dt_store_run_number(store, &number, run, err));
-    DT_TRY(DT_SQL_OPEN(&rows, store, arena, err,
-                       "SELECT rank, node, local_rank, pid, device, state, exit_code, exit_signal,"
-                       " log_bytes FROM ranks WHERE run = ?1 AND attempt = ?2 ORDER BY rank",
-                       DT_INT(number), DT_INT(attempt)));
-    DT_TRY(dt_sql_list(&rows, &items, count, sizeof(**out), rank_read, err));
     *out = items;
-out:
-    dt_sql_close(&rows);
     return st;
 }

@@ -85,6 +85,18 @@ typedef dt_status (*dt_sql_read_item)(void *item, dt_sql_rows *rows, dt_error *e
 dt_status dt_sql_list(dt_sql_rows *rows, void **items, int64_t *count, size_t item_bytes,
                       dt_sql_read_item read, dt_error *err);
 
+/* Opens, lists and closes for a list of run `id`, whose number is the statement's ?1; `more` are
+ * ?2 and on. */
+typedef struct dt_sql_selection {
+    const char *sql;
+    size_t item_bytes;
+    dt_sql_read_item read;
+    dt_sql_value more[2];
+    size_t more_count;
+} dt_sql_selection;
+dt_status dt_sql_list_of_run(dt_store *store, void **items, int64_t *count, const char *id,
+                             const dt_sql_selection *selection, dt_arena *arena, dt_error *err);
+
 /* --- sql.c: errors and transactions */
 dt_status dt_sql_fail(dt_store *store, int code, const char *doing, dt_error *err);
 dt_status dt_sql_exec(dt_store *store, const char *sql, const char *doing, dt_error *err);

@@ -17,18 +17,8 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/exit.h"
 #include "runner/cli/options.h"
-
-/* What the shell is told. */
-typedef enum dt_exit {
-    DT_EXIT_GOOD = 0,
-    DT_EXIT_FAILED = 1,        /* the run failed */
-    DT_EXIT_USAGE = 2,         /* command line or recipe */
-    DT_EXIT_SYSTEM = 3,        /* a node or the system */
-    DT_EXIT_STOPPED = 4,       /* stopped by a person */
-    DT_EXIT_LEFT = 5,          /* memory or processes not released */
-    DT_EXIT_INTERRUPTED = 130, /* Ctrl-C; a followed run goes on */
-} dt_exit;
 
 typedef struct dt_call {
     const dt_arguments *args;

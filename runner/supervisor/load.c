@@ -221,7 +221,7 @@ dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
     DT_TRY(read_run(session, run, err));
     st = read_plan(session, err);
     if (st != DT_OK) { /* no supervisor will ever do better */
-        dt_store_run_set_state(session->store, session->run, DT_RUN_FAILED, DT_VERDICT_SYSTEM,
+        dt_store_run_set_state(session->store, session->run, DT_RUN_FAILED, DT_EXIT_SYSTEM,
                                err != NULL ? err->message : "", dt_clock_wall_ms(), NULL);
         goto out;
     }

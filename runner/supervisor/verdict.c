@@ -43,7 +43,7 @@ static bool take_cause(dt_verdict *verdict, dt_cause cause, int64_t time_ms, int
 
 void dt_verdict_system_failed(dt_verdict *verdict, const char *reason, int64_t time_ms)
 {
-    if (take_cause(verdict, DT_CAUSE_OWN, time_ms, DT_VERDICT_SYSTEM))
+    if (take_cause(verdict, DT_CAUSE_OWN, time_ms, DT_EXIT_SYSTEM))
         dt_strbuf_add_str(&verdict->reason, reason);
 }
 
@@ -106,7 +106,7 @@ static void see_exited(dt_verdict *verdict, const dt_message *message, const cha
     if (status != NULL)
         text = status + strlen(status) + 1;
     if (take_cause(verdict, cause_of(reason, status != NULL ? status : ""), message->time_ms,
-                   system ? DT_VERDICT_SYSTEM : DT_VERDICT_FAILED))
+                   system ? DT_EXIT_SYSTEM : DT_EXIT_FAILED))
         say_death(&verdict->reason, message, node, text);
 }
 
@@ -168,14 +168,14 @@ void dt_verdict_give(dt_verdict *verdict, dt_run_state *state, int *exit_code, c
         *exit_code = verdict->exit_code;
     } else if (verdict->finished_steps) {
         *state = DT_RUN_FINISHED;
-        *exit_code = DT_VERDICT_GOOD;
+        *exit_code = DT_EXIT_GOOD;
         dt_strbuf_reset(&verdict->reason);
     } else if (verdict->stop_asked) {
         bool killed = verdict->cause == DT_CAUSE_ENDED;
         char *how = killed ? dt_strbuf_detach(&verdict->reason) : NULL;
 
         *state = DT_RUN_STOPPED;
-        *exit_code = DT_VERDICT_STOPPED;
+        *exit_code = DT_EXIT_STOPPED;
         dt_strbuf_reset(&verdict->reason);
         dt_strbuf_add_str(&verdict->reason, "stopped by request");
         if (killed)
@@ -183,17 +183,17 @@ void dt_verdict_give(dt_verdict *verdict, dt_run_state *state, int *exit_code, c
         free(how);
     } else if (verdict->finished) {
         *state = DT_RUN_STOPPED;
-        *exit_code = DT_VERDICT_STOPPED;
+        *exit_code = DT_EXIT_STOPPED;
         dt_strbuf_add_str(&verdict->reason,
                           "the ranks got a signal to stop that did not come from dtrun");
     } else {
         *state = DT_RUN_FAILED;
-        *exit_code = DT_VERDICT_FAILED;
+        *exit_code = DT_EXIT_FAILED;
         dt_strbuf_add_str(&verdict->reason,
                           "every rank exited with code 0 and none said that training is finished");
     }
     if (verdict->left.length > 0) {
-        *exit_code = DT_VERDICT_LEFT;
+        *exit_code = DT_EXIT_LEFT;
         dt_strbuf_add_fmt(&verdict->reason, "%sprocesses are left: %s",
                           verdict->reason.length > 0 ? "; " : "", verdict->left.data);
     }

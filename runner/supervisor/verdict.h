@@ -10,17 +10,10 @@
 #ifndef DT_SUPERVISOR_VERDICT_H
 #define DT_SUPERVISOR_VERDICT_H
 
+#include "base/exit.h"
 #include "base/strbuf.h"
 #include "runner/supervisor/message.h"
 #include "store/store.h"
-
-enum { /* exit codes of a run, as `launch --wait` gives them */
-       DT_VERDICT_GOOD = 0,
-       DT_VERDICT_FAILED = 1,
-       DT_VERDICT_SYSTEM = 3,
-       DT_VERDICT_STOPPED = 4,
-       DT_VERDICT_LEFT = 5
-};
 
 /* The smaller, the more likely the first cause. */
 typedef enum dt_cause {
