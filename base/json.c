@@ -51,23 +51,23 @@ void dt_json_write_pretty(dt_strbuf *out, const json_t *value)
     dt_strbuf_add_char(out, '\n');
 }
 
-static dt_status wrong(const json_t *value, const char *key, const char *wanted,
-                       const char *where, dt_error *err)
+static dt_status wrong(const json_t *value, const char *key, const char *wanted, const char *where,
+                       dt_error *err)
 {
     return value == NULL
                ? DT_FAIL(err, DT_ERR_CORRUPT, "%s: '%s' is missing", where, key)
                : DT_FAIL(err, DT_ERR_CORRUPT, "%s: '%s': expected %s", where, key, wanted);
 }
 
-dt_status dt_json_get_object(json_t **out, const json_t *object, const char *key,
-                             const char *where, dt_error *err)
+dt_status dt_json_get_object(json_t **out, const json_t *object, const char *key, const char *where,
+                             dt_error *err)
 {
     *out = json_object_get(object, key);
     return json_is_object(*out) ? DT_OK : wrong(*out, key, "an object", where, err);
 }
 
-dt_status dt_json_get_array(json_t **out, const json_t *object, const char *key,
-                            const char *where, dt_error *err)
+dt_status dt_json_get_array(json_t **out, const json_t *object, const char *key, const char *where,
+                            dt_error *err)
 {
     *out = json_object_get(object, key);
     return json_is_array(*out) ? DT_OK : wrong(*out, key, "an array", where, err);
@@ -91,15 +91,23 @@ dt_status dt_json_get_int(int64_t *out, const json_t *object, const char *key, c
     return json_is_integer(value) ? DT_OK : wrong(value, key, "a whole number", where, err);
 }
 
-dt_status dt_json_get_number(double *out, const json_t *object, const char *key,
-                             const char *where, dt_error *err)
+dt_status dt_json_get_bool(bool *out, const json_t *object, const char *key, const char *where,
+                           dt_error *err)
+{
+    const json_t *value = json_object_get(object, key);
+
+    *out = json_is_true(value);
+    return json_is_boolean(value) ? DT_OK : wrong(value, key, "true or false", where, err);
+}
+
+dt_status dt_json_get_number(double *out, const json_t *object, const char *key, const char *where,
+                             dt_error *err)
 {
     const json_t *value = json_object_get(object, key);
 
     *out = json_is_null(value) ? NAN : json_number_value(value);
-    return json_is_number(value) || json_is_null(value)
-               ? DT_OK
-               : wrong(value, key, "a number", where, err);
+    return json_is_number(value) || json_is_null(value) ? DT_OK
+                                                        : wrong(value, key, "a number", where, err);
 }
 
 dt_status dt_json_get_string_or(const char **out, const json_t *object, const char *key,
@@ -111,8 +119,8 @@ dt_status dt_json_get_string_or(const char **out, const json_t *object, const ch
     return dt_json_get_string(out, object, key, where, err);
 }
 
-dt_status dt_json_get_int_or(int64_t *out, const json_t *object, const char *key,
-                             int64_t fallback, const char *where, dt_error *err)
+dt_status dt_json_get_int_or(int64_t *out, const json_t *object, const char *key, int64_t fallback,
+                             const char *where, dt_error *err)
 {
     *out = fallback;
     if (json_object_get(object, key) == NULL || json_is_null(json_object_get(object, key)))

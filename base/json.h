@@ -9,6 +9,7 @@
 #define DT_BASE_JSON_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -28,20 +29,22 @@ void dt_json_write(dt_strbuf *out, const json_t *value);
 /* Indented by two, for people. */
 void dt_json_write_pretty(dt_strbuf *out, const json_t *value);
 
-dt_status dt_json_get_object(json_t **out, const json_t *object, const char *key,
-                             const char *where, dt_error *err);
-dt_status dt_json_get_array(json_t **out, const json_t *object, const char *key,
-                            const char *where, dt_error *err);
+dt_status dt_json_get_object(json_t **out, const json_t *object, const char *key, const char *where,
+                             dt_error *err);
+dt_status dt_json_get_array(json_t **out, const json_t *object, const char *key, const char *where,
+                            dt_error *err);
 dt_status dt_json_get_string(const char **out, const json_t *object, const char *key,
                              const char *where, dt_error *err);
 dt_status dt_json_get_int(int64_t *out, const json_t *object, const char *key, const char *where,
                           dt_error *err);
-dt_status dt_json_get_number(double *out, const json_t *object, const char *key,
-                             const char *where, dt_error *err);
+dt_status dt_json_get_bool(bool *out, const json_t *object, const char *key, const char *where,
+                           dt_error *err);
+dt_status dt_json_get_number(double *out, const json_t *object, const char *key, const char *where,
+                             dt_error *err);
 dt_status dt_json_get_string_or(const char **out, const json_t *object, const char *key,
                                 const char *fallback, const char *where, dt_error *err);
-dt_status dt_json_get_int_or(int64_t *out, const json_t *object, const char *key,
-                             int64_t fallback, const char *where, dt_error *err);
+dt_status dt_json_get_int_or(int64_t *out, const json_t *object, const char *key, int64_t fallback,
+                             const char *where, dt_error *err);
 
 /* A number, or null where JSON has none (NaN, infinities). New reference. */
 json_t *dt_json_number(double value);

@@ -4,6 +4,17 @@
 
 #include "base/banned.h"
 
+static dt_dtype compute_type(dt_precision_kind kind)
+{
+    static const dt_dtype types[] = {
+        [DT_PRECISION_FP32] = DT_F32,
+        [DT_PRECISION_BF16] = DT_BF16,
+        [DT_PRECISION_FP16] = DT_F16,
+    };
+
+    return types[kind];
+}
+
 dt_status dt_config_train(dt_model_config *out, const dt_recipe *recipe, int64_t vocab,
                           dt_error *err)
 {
@@ -25,7 +36,12 @@ dt_status dt_config_train(dt_model_config *out, const dt_recipe *recipe, int64_t
         .batch = recipe->batch.sequences,
         .tokens = recipe->batch.tokens,
         .dropout = recipe->model.dropout,
-        .dtype = recipe->precision.kind == DT_PRECISION_BF16 ? DT_BF16 : DT_F32,
+        .attention_dropout = recipe->model.attention_dropout,
+        .positions = recipe->model.positions,
+        .scale_embedding = recipe->model.scale_embedding,
+        .untied = !recipe->model.tied,
+        .recompute = recipe->activation_checkpointing,
+        .dtype = compute_type(recipe->precision.kind),
     };
     return DT_OK;
 }
@@ -37,9 +53,27 @@ dt_status dt_config_inference(dt_model_config *out, const dt_recipe *recipe, int
 
     DT_TRY(dt_config_train(out, recipe, vocab, err));
     out->batch = 1;
-    out->dropout = 0;
+    out->dropout = out->attention_dropout = 0;
     out->dtype = DT_F32;
     out->inference = true;
 out:
     return st;
+}
+
+dt_strategy_options dt_config_strategy(const dt_recipe *recipe, int64_t replicas)
+{
+    bool sgd = recipe->optimizer.kind == DT_OPTIMIZER_SGD;
+
+    return (dt_strategy_options){
+        .bucket_mb = recipe->strategy.bucket_mb,
+        .first_bucket_mb = recipe->strategy.first_bucket_mb,
+        .shard = recipe->strategy.shard,
+        .reshard_after_forward = recipe->strategy.reshard_after_forward,
+        .reduce_each_micro_step = recipe->strategy.reduce_each_micro_step,
+        .reduce_dtype = recipe->strategy.reduce_dtype,
+        .moments = !sgd                             ? 2
+                   : recipe->optimizer.momentum > 0 ? 1
+                                                    : 0,
+        .replicas = replicas,
+    };
 }

@@ -6,6 +6,7 @@
 #define DT_ENGINE_CONFIG_H
 
 #include "engine/model/model.h"
+#include "engine/strategy/strategy.h"
 #include "recipes/recipe.h"
 
 #define DT_VOCAB_MULTIPLE 128
@@ -13,6 +14,9 @@
 /* `vocab` is the tokenizer's; sized for the recipe's batch. */
 dt_status dt_config_train(dt_model_config *out, const dt_recipe *recipe, int64_t vocab,
                           dt_error *err);
+
+/* What the strategy is told. */
+dt_strategy_options dt_config_strategy(const dt_recipe *recipe, int64_t replicas);
 
 /* For one sequence, forward only, in fp32. */
 dt_status dt_config_inference(dt_model_config *out, const dt_recipe *recipe, int64_t vocab,

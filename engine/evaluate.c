@@ -24,7 +24,7 @@ dt_status dt_evaluate(dt_session *session, bool *evaluated, dt_error *err)
     int64_t all = dt_validation_count(session->dataset, recipe->batch.tokens);
     int64_t wanted = recipe->evaluate.sequences;
     int64_t count = wanted > 0 && wanted < all ? wanted : all;
-    int64_t rows = recipe->batch.sequences, per_pass = rows * session->world_size;
+    int64_t rows = session->batch.sequences, per_pass = rows * session->world_size;
     double sums[2] = {0, 0}; /* loss, tokens */
     dt_status st = DT_OK;
 
@@ -40,8 +40,8 @@ dt_status dt_evaluate(dt_session *session, bool *evaluated, dt_error *err)
 
             DT_TRY(fill_row(session, row, turn * all / count, turn < count, err));
         }
-        DT_TRY(dt_session_load_batch(session, err));
-        DT_TRY(dt_model_evaluate(session->model, &session->batch, &loss_sum, &counted, err));
+        DT_TRY(session->state.strategy->evaluate(&session->state, &session->batch, &loss_sum,
+                                                 &counted, err));
         sums[0] += loss_sum;
         sums[1] += (double)counted;
     }

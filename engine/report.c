@@ -23,7 +23,7 @@ dt_status dt_report_start(dt_session *session, dt_error *err)
                   as_json(state->gradients_bytes), "optimizer_bytes",
                   as_json(state->optimizer_bytes), "activations_bytes",
                   as_json((int64_t)session->model->activation_bytes), "buffers_bytes",
-                  as_json((int64_t)session->batch_memory.capacity_bytes), "free_bytes",
+                  as_json((int64_t)state->buffers_bytes), "free_bytes",
                   as_json(dt_measure_free_memory())),
         err));
     DT_TRY(dt_events_send(session->events,

@@ -58,25 +58,23 @@ out:
 
 static dt_status open_batch(dt_session *session, dt_error *err)
 {
-    int64_t sequences = session->recipe->batch.sequences, tokens = session->recipe->batch.tokens;
-    size_t bytes = (size_t)(sequences * tokens) * sizeof(int32_t);
-    dt_batch *batch = &session->batch;
-    dt_status st = DT_OK;
+    const dt_recipe *recipe = session->recipe;
+    int64_t sequences = recipe->batch.sequences * session->replicas, tokens = recipe->batch.tokens;
 
-    session->inputs = calloc(1, bytes);
-    session->targets = calloc(1, bytes);
+    session->inputs = calloc((size_t)(sequences * tokens), sizeof(session->inputs[0]));
+    session->targets = calloc((size_t)(sequences * tokens), sizeof(session->targets[0]));
     if (session->inputs == NULL || session->targets == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory for a batch of %lld sequences of %lld tokens",
-                 (long long)sequences, (long long)tokens);
-    DT_TRY(dt_device_arena_open(&session->batch_memory, &session->device, 2 * bytes + 128, err));
-    batch->tokens = dt_tensor_2d(dt_device_arena_take(&session->batch_memory, bytes), DT_I32,
-                                 sequences, tokens);
-    batch->targets = dt_tensor_2d(dt_device_arena_take(&session->batch_memory, bytes), DT_I32,
-                                  sequences, tokens);
-    batch->seed = (uint64_t)session->recipe->seed;
-    batch->data_rank = (uint32_t)session->rank;
-out:
-    return st;
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a batch of %lld sequences of %lld tokens",
+                       (long long)sequences, (long long)tokens);
+    session->batch = (dt_micro_batch){
+        .inputs = session->inputs,
+        .targets = session->targets,
+        .sequences = sequences,
+        .tokens = tokens,
+        .seed = (uint64_t)recipe->seed,
+        .first_data_rank = (uint32_t)(session->rank * session->replicas),
+    };
+    return DT_OK;
 }
 
 static dt_status open_strategy(dt_session *session, dt_error *err)
@@ -84,10 +82,12 @@ static dt_status open_strategy(dt_session *session, dt_error *err)
     dt_strategy_state *state = &session->state;
 
     state->strategy = dt_strategy_find((int)session->recipe->strategy.kind);
+    if (state->strategy == NULL)
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED, "this strategy is not there yet");
     state->model = session->model;
     state->comm = &session->comm;
     state->events = session->events;
-    state->bucket_mb = session->recipe->strategy.bucket_mb;
+    state->options = dt_config_strategy(session->recipe, session->replicas);
     return state->strategy->setup(state, (uint64_t)session->recipe->seed, err);
 }
 
@@ -117,6 +117,7 @@ dt_status dt_session_open(dt_session *out, const dt_plan *plan, int64_t rank, dt
     out->events = events;
     out->rank = rank;
     out->world_size = plan->world_size;
+    out->replicas = plan->ranks[rank].replicas;
     out->loss = out->valid_loss = NAN;
     dt_arena_init(&out->arena, 0);
 
@@ -141,7 +142,6 @@ void dt_session_close(dt_session *session)
     if (session->state.strategy != NULL)
         session->state.strategy->teardown(&session->state);
     dt_comm_close(&session->comm);
-    dt_device_arena_close(&session->batch_memory);
     free(session->inputs);
     free(session->targets);
     dt_model_close(session->model);
@@ -152,22 +152,7 @@ void dt_session_close(dt_session *session)
     memset(session, 0, sizeof(*session));
 }
 
-dt_status dt_session_load_batch(dt_session *session, dt_error *err)
-{
-    dt_batch *batch = &session->batch;
-    dt_device *device = &session->device;
-    dt_status st = DT_OK;
-
-    DT_TRY(device->copy_in(device, batch->tokens.data, session->inputs,
-                           dt_tensor_bytes(&batch->tokens), err));
-    DT_TRY(device->copy_in(device, batch->targets.data, session->targets,
-                           dt_tensor_bytes(&batch->targets), err));
-out:
-    return st;
-}
-
 int64_t dt_session_samples_per_step(const dt_session *session)
 {
-    return session->recipe->batch.sequences * session->recipe->batch.accumulate *
-           session->world_size;
+    return session->batch.sequences * session->world_size * session->recipe->batch.accumulate;
 }

@@ -22,6 +22,7 @@ typedef struct dt_session {
     const dt_recipe *recipe; /* the plan's */
     dt_events *events;       /* borrowed */
     int64_t rank, world_size;
+    int64_t replicas; /* of this rank (dp); else 1 */
 
     dt_device device;
     dt_dataset *dataset;
@@ -29,9 +30,8 @@ typedef struct dt_session {
     dt_model *model;
     dt_comm comm;
     dt_strategy_state state;
-    dt_device_arena batch_memory;
-    dt_batch batch;
-    int32_t *inputs, *targets; /* host, (sequences, T) */
+    dt_micro_batch batch;
+    int32_t *inputs, *targets; /* the batch's, (batch.sequences, T) */
     dt_arena arena;            /* of one checkpoint; reset by the next */
 
     int64_t step;        /* steps done */
@@ -43,9 +43,6 @@ typedef struct dt_session {
 dt_status dt_session_open(dt_session *out, const dt_plan *plan, int64_t rank, dt_events *events,
                           dt_error *err);
 void dt_session_close(dt_session *session); /* accepts a zeroed or half-built one */
-
-/* Copies inputs and targets to the device's batch. */
-dt_status dt_session_load_batch(dt_session *session, dt_error *err);
 
 /* Samples of one step, over all ranks and micro-steps. */
 int64_t dt_session_samples_per_step(const dt_session *session);

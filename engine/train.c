@@ -32,7 +32,7 @@ static bool asked_to_stop(void)
 
 static dt_status fill_batch(dt_session *session, int64_t micro_step, dt_error *err)
 {
-    int64_t sequences = session->recipe->batch.sequences;
+    int64_t sequences = session->batch.sequences;
     dt_status st = DT_OK;
 
     DT_TRY(dt_sampler_fill(&session->sampler, session->inputs, session->targets,
@@ -40,7 +40,6 @@ static dt_status fill_batch(dt_session *session, int64_t micro_step, dt_error *e
                            sequences, err));
     session->batch.step = (uint32_t)session->step;
     session->batch.micro_step = (uint32_t)micro_step;
-    DT_TRY(dt_session_load_batch(session, err));
 out:
     return st;
 }
@@ -79,28 +78,30 @@ static dt_status run_step(dt_session *session, step_result *result, dt_error *er
     int64_t samples = dt_session_samples_per_step(session);
     double loss_scale = 1.0 / (double)(samples * recipe->batch.tokens); /* all targets count */
     double loss_sum = 0, micro_sum;
-    dt_adamw_args args;
+    dt_optimizer_args args;
     dt_status st = DT_OK;
 
     result->learning_rate = dt_schedule_lr(recipe, session->step);
     DT_TRY(strategy->step_begin(state, recipe->batch.accumulate, err));
     for (int64_t micro_step = 0; micro_step < recipe->batch.accumulate; micro_step++) {
         DT_TRY(fill_batch(session, micro_step, err));
-        DT_TRY(strategy->micro_step_begin(state, micro_step, err));
-        DT_TRY(dt_model_forward_backward(session->model, &session->batch, loss_scale, &micro_sum,
-                                         err));
+        DT_TRY(strategy->forward_backward(state, &session->batch, loss_scale, &micro_sum, err));
         loss_sum += micro_sum;
     }
     DT_TRY(strategy->grads_finish(state, err));
     DT_TRY(strategy->grad_norm(state, &result->gradient_norm, err));
     DT_TRY(agree(session, loss_sum, result, err));
-    args = (dt_adamw_args){.lr = result->learning_rate,
-                           .beta1 = recipe->optimizer.beta1,
-                           .beta2 = recipe->optimizer.beta2,
-                           .eps = recipe->optimizer.eps,
-                           .weight_decay = recipe->optimizer.weight_decay,
-                           .step = session->step + 1,
-                           .grad_scale = dt_clip_factor(result->gradient_norm, recipe->clip)};
+    args = (dt_optimizer_args){.kind = recipe->optimizer.kind,
+                               .variant = recipe->optimizer.variant,
+                               .momentum = recipe->optimizer.momentum,
+                               .nesterov = recipe->optimizer.nesterov,
+                               .lr = result->learning_rate,
+                               .beta1 = recipe->optimizer.beta1,
+                               .beta2 = recipe->optimizer.beta2,
+                               .eps = recipe->optimizer.eps,
+                               .weight_decay = recipe->optimizer.weight_decay,
+                               .step = session->step + 1,
+                               .grad_scale = dt_clip_factor(result->gradient_norm, recipe->clip)};
     DT_TRY(strategy->update(state, &args, err));
     DT_TRY(session->device.synchronize(&session->device, err));
     DT_TRY(dt_sampler_advance(&session->sampler, samples, err));

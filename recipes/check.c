@@ -111,7 +111,11 @@ static dt_status check_schedule(const dt_reading *reading)
 {
     const dt_recipe *recipe = reading->recipe;
 
-    if (recipe->schedule.warmup_steps > recipe->schedule.steps)
+    if (recipe->schedule.steps == 0 && recipe->schedule.epochs == 0)
+        return REFUSE(reading, "schedule.steps",
+                      "'schedule.steps' is missing (length of the whole run): give it, or "
+                      "'schedule.epochs'");
+    if (recipe->schedule.steps > 0 && recipe->schedule.warmup_steps > recipe->schedule.steps)
         return REFUSE(reading, "schedule.warmup_steps",
                       "'schedule.warmup_steps' %lld is over 'schedule.steps' %lld",
                       (long long)recipe->schedule.warmup_steps, (long long)recipe->schedule.steps);

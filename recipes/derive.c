@@ -11,29 +11,25 @@ static void derived_from(dt_reading *reading, const char *path, const char *from
     reading->field[dt_reading_row(path)] = *dt_reading_mark(reading, from);
 }
 
-/* The preset's dimensions where the recipe leaves them out. On an earlier recipe (all of whose
- * fields are there) a preset that is set anew brings its own. */
+/* The preset's values where the recipe leaves them out. On an earlier recipe (all of whose fields
+ * are there) a preset that is set anew brings its own. */
 static void derive_model(dt_reading *reading)
 {
-    dt_recipe *recipe = reading->recipe;
-    const dt_preset *preset = dt_preset_find(recipe->model.preset);
+    const dt_preset *preset = dt_preset_find(reading->recipe->model.preset);
     const dt_mark *now = dt_reading_mark(reading, "model.preset");
-    const struct {
-        const char *path;
-        int64_t *to, value;
-    } dims[] = {
-        {"model.layers", &recipe->model.layers, preset != NULL ? preset->layers : 0},
-        {"model.heads", &recipe->model.heads, preset != NULL ? preset->heads : 0},
-        {"model.embed", &recipe->model.embed, preset != NULL ? preset->embed : 0},
-    };
 
-    for (size_t i = 0; preset != NULL && i < sizeof(dims) / sizeof(dims[0]); i++) {
-        const char *source = reading->field[dt_reading_row(dims[i].path)].source;
+    for (size_t i = 0; preset != NULL && i < DT_PRESET_VALUES; i++) {
+        const dt_preset_value *value = &preset->values[i];
+        const char *source;
 
+        if (value->path == NULL)
+            break;
+        source = reading->field[dt_reading_row(value->path)].source;
         if (source != NULL && (source != reading->resolved || now->source == reading->resolved))
             continue;
-        *dims[i].to = dims[i].value;
-        derived_from(reading, dims[i].path, "model.preset");
+        DT_ASSERT(dt_field_set_text(reading->recipe, dt_field_find(value->path), value->text,
+                                    NULL) == DT_OK);
+        derived_from(reading, value->path, "model.preset");
     }
 }
 

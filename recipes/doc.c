@@ -57,6 +57,8 @@ static void add_takes(dt_strbuf *out, const dt_field *field)
         [DT_FIELD_STRING] = "text",
         [DT_FIELD_INT] = "whole number, ",
         [DT_FIELD_NUMBER] = "number, ",
+        [DT_FIELD_BOOL] = "true or false",
+        [DT_FIELD_DURATION] = "time, ",
         [DT_FIELD_CHOICE] = "",
         [DT_FIELD_STRINGS] = "text or list of text",
     };
@@ -103,10 +105,14 @@ void dt_recipe_doc(dt_strbuf *out)
             add_head(out, path, length);
         add_row(out, &dt_fields[i]);
     }
-    dt_strbuf_add_str(out,
-                      "\n## Presets\n\n| Preset | layers | heads | embed |\n|---|---|---|---|\n");
-    for (size_t i = 0; i < dt_presets_count; i++)
-        dt_strbuf_add_fmt(out, "| `%s` | %lld | %lld | %lld |\n", dt_presets[i].name,
-                          (long long)dt_presets[i].layers, (long long)dt_presets[i].heads,
-                          (long long)dt_presets[i].embed);
+    dt_strbuf_add_str(out, "\n## Presets\n\n| Preset | stands for |\n|---|---|\n");
+    for (size_t i = 0; i < dt_presets_count; i++) {
+        const dt_preset_value *value = dt_presets[i].values;
+
+        dt_strbuf_add_fmt(out, "| `%s` | ", dt_presets[i].name);
+        for (int k = 0; k < DT_PRESET_VALUES && value[k].path != NULL; k++)
+            dt_strbuf_add_fmt(out, "%s`%s: %s`", k > 0 ? ", " : "", strchr(value[k].path, '.') + 1,
+                              value[k].text);
+        dt_strbuf_add_str(out, " |\n");
+    }
 }

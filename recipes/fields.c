@@ -3,14 +3,23 @@
 #include "base/banned.h"
 
 /* In the order of the enumerations of recipe.h. */
-static const char *const strategies[] = {"ddp", NULL};
+static const char *const strategies[] = {"dp", "ddp", "fsdp", NULL};
 static const char *const models[] = {"gpt2", NULL};
-static const char *const precisions[] = {"fp32", "bf16", NULL};
+static const char *const precisions[] = {"fp32", "bf16", "fp16", NULL};
 static const char *const token_kinds[] = {"auto", "char", "byte", "llmc", "nanogpt", NULL};
-static const char *const optimizers[] = {"adamw", NULL};
-static const char *const schedules[] = {"cosine", NULL};
+static const char *const optimizers[] = {"adamw", "adam", "sgd", NULL};
+static const char *const variants[] = {"pytorch", "fairseq", NULL};
+static const char *const schedules[] = {"cosine",   "inverse_sqrt",        "linear", "polynomial",
+                                        "constant", "warmup_stable_decay", NULL};
+static const char *const shards[] = {"full", "gradients", "optimizer", NULL};
+static const char *const reduces[] = {"fp32", "bf16", NULL};
+static const char *const positions[] = {"learned", "sinusoidal", NULL};
+static const char *const recomputes[] = {"none", "selective", "full", NULL};
+static const char *const tails[] = {"wrap", "drop", NULL};
+static const char *const ships[] = {"auto", "never", NULL};
 /* The names of presets.c; a test compares. */
-static const char *const presets[] = {"gpt2-small", "gpt2-medium", "gpt2-large", "gpt2-xl", NULL};
+static const char *const presets[] = {
+    "gpt2-small", "gpt2-medium", "gpt2-large", "gpt2-xl", "transformer_lm_gpt2_small", NULL};
 
 #define AT(member) .offset = offsetof(dt_recipe, member)
 
@@ -32,6 +41,21 @@ const dt_field dt_fields[] = {
      .high = 1024,
      .fallback = "localhost",
      .help = "the machines that train; for now this machine only"},
+    {.path = "hostfile",
+     .type = DT_FIELD_STRING,
+     AT(hostfile),
+     .fallback = "",
+     .paths = true,
+     .help = "a file with a node a line, \"host slots=8\"; instead of nodes"},
+    {.path = "nodes_min",
+     .type = DT_FIELD_INT,
+     AT(nodes_min),
+     .unit = "nodes",
+     .low = 0,
+     .high = 1024,
+     .fallback = "0",
+     .help = "a run that lost nodes goes on with the others where at least so many are left; "
+             "0: all are needed"},
     {.path = "gpus",
      .type = DT_FIELD_INT,
      AT(gpus),
@@ -57,6 +81,13 @@ const dt_field dt_fields[] = {
      .high = 1024,
      .fallback = "0",
      .help = "0 divides the cores of a node among its ranks"},
+    {.path = "network.interface",
+     .type = DT_FIELD_STRING,
+     AT(network.interface),
+     .fallback = "",
+     .shorthand = true,
+     .help = "what ranks of different nodes talk over: a name, an address or a subnet; left "
+             "out, the one that the nodes reach each other by"},
 
     {.path = "strategy.kind",
      .type = DT_FIELD_CHOICE,
@@ -75,6 +106,40 @@ const dt_field dt_fields[] = {
      .high = 65536,
      .fallback = "25",
      .help = "gradients are sent in pieces of at most this size"},
+    {.path = "strategy.first_bucket_mb",
+     .type = DT_FIELD_NUMBER,
+     AT(strategy.first_bucket_mb),
+     .unit = "MB",
+     .low = 0,
+     .low_open = true,
+     .high = 65536,
+     .fallback = "1",
+     .help = "the first piece is smaller, so that sending starts early"},
+    {.path = "strategy.shard",
+     .type = DT_FIELD_CHOICE,
+     AT(strategy.shard),
+     .choices = shards,
+     .fallback = "full",
+     .help = "fsdp: what is divided among the ranks; full: parameters, gradients and "
+             "optimizer; gradients: all but the parameters; optimizer: its state alone"},
+    {.path = "strategy.reshard_after_forward",
+     .type = DT_FIELD_BOOL,
+     AT(strategy.reshard_after_forward),
+     .fallback = "true",
+     .help = "fsdp with shard full: gathered parameters are dropped after the forward pass "
+             "and gathered again for the backward pass"},
+    {.path = "strategy.reduce_dtype",
+     .type = DT_FIELD_CHOICE,
+     AT(strategy.reduce_dtype),
+     .choices = reduces,
+     .fallback = "fp32",
+     .help = "type in which gradients are sent"},
+    {.path = "strategy.reduce_each_micro_step",
+     .type = DT_FIELD_BOOL,
+     AT(strategy.reduce_each_micro_step),
+     .fallback = "true",
+     .help = "fsdp: gradients are divided after every micro-step, which saves memory; false "
+             "keeps them whole until the last one, which sends less"},
 
     {.path = "model.kind",
      .type = DT_FIELD_CHOICE,
@@ -129,6 +194,37 @@ const dt_field dt_fields[] = {
      .fallback = "0",
      .help = "probability of zeroing an element after the embedding, attention and the "
              "multi-layer perceptron"},
+    {.path = "model.attention_dropout",
+     .type = DT_FIELD_NUMBER,
+     AT(model.attention_dropout),
+     .low = 0,
+     .high = 1,
+     .high_open = true,
+     .fallback = "0",
+     .help = "probability of zeroing an attention probability"},
+    {.path = "model.positions",
+     .type = DT_FIELD_CHOICE,
+     AT(model.positions),
+     .choices = positions,
+     .fallback = "learned",
+     .help = "learned: a parameter a position; sinusoidal: fixed"},
+    {.path = "model.scale_embedding",
+     .type = DT_FIELD_BOOL,
+     AT(model.scale_embedding),
+     .fallback = "false",
+     .help = "token embeddings are multiplied by the root of embed"},
+    {.path = "model.tied",
+     .type = DT_FIELD_BOOL,
+     AT(model.tied),
+     .fallback = "true",
+     .help = "the output head is the token embedding"},
+    {.path = "activation_checkpointing",
+     .type = DT_FIELD_CHOICE,
+     AT(activation_checkpointing),
+     .choices = recomputes,
+     .fallback = "none",
+     .help = "what of the forward pass is computed again in the backward pass instead of "
+             "kept; selective: what is cheap; full: all but the input of each block"},
 
     {.path = "precision.kind",
      .type = DT_FIELD_CHOICE,
@@ -138,6 +234,30 @@ const dt_field dt_fields[] = {
      .shorthand = true,
      .help = "type of activations and of the weights in products; bf16 keeps parameters, "
              "gradients and sums in fp32"},
+    {.path = "precision.loss_scale",
+     .type = DT_FIELD_NUMBER,
+     AT(precision.loss_scale),
+     .low = 0,
+     .low_open = true,
+     .high = 4294967296,
+     .fallback = "65536",
+     .help = "fp16: what the loss is first multiplied by, so that small gradients do not "
+             "vanish"},
+    {.path = "precision.scale_window",
+     .type = DT_FIELD_INT,
+     AT(precision.scale_window),
+     .unit = "steps",
+     .low = 1,
+     .high = BILLION,
+     .fallback = "2000",
+     .help = "fp16: steps without overflow before the scale doubles"},
+    {.path = "precision.min_loss_scale",
+     .type = DT_FIELD_NUMBER,
+     AT(precision.min_loss_scale),
+     .low = 0,
+     .high = 4294967296,
+     .fallback = "1e-4",
+     .help = "fp16: the run fails when the scale falls below it"},
 
     {.path = "data.train",
      .type = DT_FIELD_STRINGS,
@@ -172,6 +292,20 @@ const dt_field dt_fields[] = {
      .fallback = "auto",
      .help = "char: one token per character; byte: one per byte; llmc and nanogpt: .bin files of "
              "those programs; auto: by the file"},
+    {.path = "data.tail",
+     .type = DT_FIELD_CHOICE,
+     AT(data.tail),
+     .choices = tails,
+     .fallback = "wrap",
+     .help = "what happens to the end of an epoch that fills no step; wrap: the next epoch "
+             "fills it up; drop: it is left out"},
+    {.path = "data.ship",
+     .type = DT_FIELD_CHOICE,
+     AT(data.ship),
+     .choices = ships,
+     .fallback = "auto",
+     .help = "auto copies files that a node lacks to its cache, by content; never expects "
+             "them there"},
 
     {.path = "batch.sequences",
      .type = DT_FIELD_INT,
@@ -206,6 +340,13 @@ const dt_field dt_fields[] = {
      .fallback = "adamw",
      .shorthand = true,
      .help = "how gradients become steps"},
+    {.path = "optimizer.variant",
+     .type = DT_FIELD_CHOICE,
+     AT(optimizer.variant),
+     .choices = variants,
+     .fallback = "pytorch",
+     .help = "where epsilon is added: after the bias correction as PyTorch does, or before "
+             "as fairseq does"},
     {.path = "optimizer.lr",
      .type = DT_FIELD_NUMBER,
      AT(optimizer.lr),
@@ -245,6 +386,19 @@ const dt_field dt_fields[] = {
      .high = 10,
      .fallback = "0.1",
      .help = "decoupled decay of parameters with two or more dimensions"},
+    {.path = "optimizer.momentum",
+     .type = DT_FIELD_NUMBER,
+     AT(optimizer.momentum),
+     .low = 0,
+     .high = 1,
+     .high_open = true,
+     .fallback = "0",
+     .help = "sgd: share of the last step that goes on"},
+    {.path = "optimizer.nesterov",
+     .type = DT_FIELD_BOOL,
+     AT(optimizer.nesterov),
+     .fallback = "false",
+     .help = "sgd: momentum looks ahead"},
 
     {.path = "schedule.kind",
      .type = DT_FIELD_CHOICE,
@@ -257,9 +411,18 @@ const dt_field dt_fields[] = {
      .type = DT_FIELD_INT,
      AT(schedule.steps),
      .unit = "steps",
-     .low = 1,
+     .low = 0,
      .high = BILLION,
-     .help = "length of the whole run"},
+     .fallback = "0",
+     .help = "length of the whole run; 0: epochs say it"},
+    {.path = "schedule.epochs",
+     .type = DT_FIELD_INT,
+     AT(schedule.epochs),
+     .unit = "epochs",
+     .low = 0,
+     .high = MILLION,
+     .fallback = "0",
+     .help = "length of the whole run in passes over the training data; 0: steps say it"},
     {.path = "schedule.warmup_steps",
      .type = DT_FIELD_INT,
      AT(schedule.warmup_steps),
@@ -306,6 +469,30 @@ const dt_field dt_fields[] = {
      .high = 1,
      .fallback = "0.1",
      .help = "each period's learning rates are this fraction of those before"},
+    {.path = "schedule.power",
+     .type = DT_FIELD_NUMBER,
+     AT(schedule.power),
+     .low = 0,
+     .low_open = true,
+     .high = 100,
+     .fallback = "1",
+     .help = "polynomial: exponent of what is left of the run"},
+    {.path = "schedule.decay_steps",
+     .type = DT_FIELD_INT,
+     AT(schedule.decay_steps),
+     .unit = "steps",
+     .low = 0,
+     .high = BILLION,
+     .fallback = "0",
+     .help = "warmup_stable_decay: the last so many steps fall to min_lr; 0 takes a tenth of "
+             "the run"},
+    {.path = "time_limit",
+     .type = DT_FIELD_DURATION,
+     AT(time_limit_seconds),
+     .low = 0,
+     .high = 3153600000,
+     .fallback = "0",
+     .help = "the run saves and ends after so long; 0: no limit"},
 
     {.path = "clip",
      .type = DT_FIELD_NUMBER,
@@ -357,6 +544,28 @@ const dt_field dt_fields[] = {
      .high = MILLION,
      .fallback = "2",
      .help = "the newest so many stay; 0 keeps all"},
+    {.path = "checkpoint.every_epoch",
+     .type = DT_FIELD_INT,
+     AT(checkpoint.every_epoch),
+     .unit = "epochs",
+     .low = 0,
+     .high = MILLION,
+     .fallback = "0",
+     .help = "epochs between further checkpoints; 0: none"},
+    {.path = "checkpoint.keep_epochs",
+     .type = DT_FIELD_INT,
+     AT(checkpoint.keep_epochs),
+     .low = 0,
+     .high = MILLION,
+     .fallback = "0",
+     .help = "the newest so many of those stay; 0 keeps all"},
+    {.path = "checkpoint.keep_best",
+     .type = DT_FIELD_INT,
+     AT(checkpoint.keep_best),
+     .low = 0,
+     .high = MILLION,
+     .fallback = "1",
+     .help = "the so many with the lowest validation loss stay as well"},
 
     {.path = "log.every",
      .type = DT_FIELD_INT,
@@ -376,6 +585,35 @@ const dt_field dt_fields[] = {
      .high = 86400,
      .fallback = "30",
      .help = "how long a stop waits for the checkpoint before it kills"},
+
+    {.path = "failure.max_restarts",
+     .type = DT_FIELD_INT,
+     AT(failure.max_restarts),
+     .low = 0,
+     .high = 1000,
+     .fallback = "3",
+     .help = "how often a run that failed is started again from its last checkpoint"},
+    {.path = "failure.launcher_lost",
+     .type = DT_FIELD_STRING,
+     AT(failure.launcher_lost),
+     .fallback = "continue",
+     .help = "what nodes do while the launch machine is away: \"continue\", or \"stop_after "
+             "10m\""},
+    {.path = "failure.hang_seconds",
+     .type = DT_FIELD_DURATION,
+     AT(failure.hang_seconds),
+     .low = 1,
+     .high = 86400,
+     .fallback = "30",
+     .help = "a rank without a step for five times the usual, and at least so long, hangs"},
+
+    {.path = "notify.webhook",
+     .type = DT_FIELD_STRING,
+     AT(notify.webhook),
+     .fallback = "",
+     .shorthand = true,
+     .help = "a URL that is told when the run finishes, fails or restarts; \"${env:NAME}\" "
+             "keeps it out of the recipe"},
 };
 /* clang-format on */
 

@@ -24,8 +24,10 @@ typedef enum dt_field_type {
     DT_FIELD_STRING, /* one of `choices` or empty, where there are choices */
     DT_FIELD_INT,
     DT_FIELD_NUMBER,
-    DT_FIELD_CHOICE, /* one of `choices`; stored as its index in an int-sized enum */
-    DT_FIELD_STRINGS /* a list; a scalar is a list of one; low and high bound its length */
+    DT_FIELD_BOOL,     /* true or false */
+    DT_FIELD_DURATION, /* a number of seconds, or "90s", "10m", "2h", "1d" */
+    DT_FIELD_CHOICE,   /* one of `choices`; stored as its index in an int-sized enum */
+    DT_FIELD_STRINGS   /* a list; a scalar is a list of one; low and high bound its length */
 } dt_field_type;
 
 typedef struct dt_field {
@@ -45,7 +47,7 @@ typedef struct dt_field {
 } dt_field;
 
 /* No table is longer, so that arrays by field need no allocation. */
-#define DT_FIELDS_MAX 64
+#define DT_FIELDS_MAX 96
 
 extern const dt_field dt_fields[];
 extern const size_t dt_fields_count;

@@ -11,6 +11,7 @@
 #define PLAN_BYTES_MAX ((size_t)16 << 20)
 #define WORLD_SIZE_MAX ((int64_t)1 << 20)
 #define THREADS_MAX    ((int64_t)4096)
+#define DEVICES_MAX    ((int64_t)1024)
 #define NO_MEMORY      "no memory for the plan"
 
 /* --- from a recipe --- */
@@ -30,12 +31,15 @@ dt_status dt_plan_make(dt_plan *out, const dt_recipe *recipe, int64_t cores, dt_
 {
     dt_status st = DT_OK;
     int64_t threads = recipe->threads;
+    int64_t replicas = recipe->strategy.kind == DT_STRATEGY_DP ? recipe->ranks : 1;
+    int64_t ranks = recipe->ranks / replicas;
 
     memset(out, 0, sizeof(*out));
     out->run = out->directory = out->resume_from = "";
+    out->shared = true;
     out->recipe = *recipe;
     out->node_count = recipe->nodes.count;
-    out->world_size = recipe->nodes.count * recipe->ranks;
+    out->world_size = recipe->nodes.count * ranks;
     if (threads == 0)
         threads = cores / recipe->ranks > 1 ? cores / recipe->ranks : 1;
     DT_TRY(take(&out->node_names, arena, out->node_count, sizeof(*out->node_names), err));
@@ -43,9 +47,10 @@ dt_status dt_plan_make(dt_plan *out, const dt_recipe *recipe, int64_t cores, dt_
     for (int64_t node = 0; node < out->node_count; node++)
         out->node_names[node] = recipe->nodes.items[node];
     for (int64_t rank = 0; rank < out->world_size; rank++) {
-        out->ranks[rank].node = rank / recipe->ranks;
-        out->ranks[rank].local_rank = rank % recipe->ranks;
+        out->ranks[rank].node = rank / ranks;
+        out->ranks[rank].local_rank = rank % ranks;
         out->ranks[rank].device = "cpu";
+        out->ranks[rank].replicas = replicas;
         out->ranks[rank].threads = threads;
     }
 out:
@@ -63,16 +68,17 @@ json_t *dt_plan_to_json(const dt_plan *plan)
     for (int64_t i = 0; i < plan->world_size; i++) {
         const dt_plan_rank *rank = &plan->ranks[i];
 
-        json_array_append_new(ranks, json_pack("{s:I, s:I, s:I, s:s, s:I}", "rank", (json_int_t)i,
-                                               "node", (json_int_t)rank->node, "local_rank",
-                                               (json_int_t)rank->local_rank, "device", rank->device,
+        json_array_append_new(ranks, json_pack("{s:I, s:I, s:I, s:s, s:I, s:I}", "rank",
+                                               (json_int_t)i, "node", (json_int_t)rank->node,
+                                               "local_rank", (json_int_t)rank->local_rank, "device",
+                                               rank->device, "replicas", (json_int_t)rank->replicas,
                                                "threads", (json_int_t)rank->threads));
     }
-    return json_pack("{s:i, s:s, s:I, s:I, s:s, s:s, s:o, s:o, s:o}", "plan", DT_PLAN_VERSION,
+    return json_pack("{s:i, s:s, s:I, s:I, s:s, s:b, s:s, s:o, s:o, s:o}", "plan", DT_PLAN_VERSION,
                      "run", plan->run, "attempt", (json_int_t)plan->attempt, "world_size",
-                     (json_int_t)plan->world_size, "directory", plan->directory, "resume_from",
-                     plan->resume_from, "nodes", nodes, "ranks", ranks, "recipe",
-                     dt_recipe_to_json(&plan->recipe));
+                     (json_int_t)plan->world_size, "directory", plan->directory, "shared",
+                     (int)plan->shared, "resume_from", plan->resume_from, "nodes", nodes, "ranks",
+                     ranks, "recipe", dt_recipe_to_json(&plan->recipe));
 }
 
 /* --- from JSON --- */
@@ -171,7 +177,8 @@ out:
 
 static dt_status read_rank(dt_plan *out, const json_t *json, dt_arena *arena, dt_error *err)
 {
-    static const char *const known[] = {"rank", "node", "local_rank", "device", "threads", NULL};
+    static const char *const known[] = {"rank",     "node",    "local_rank", "device",
+                                        "replicas", "threads", NULL};
     const char *where = "plan: ranks";
     dt_status st = DT_OK;
     dt_plan_rank *rank;
@@ -184,6 +191,7 @@ static dt_status read_rank(dt_plan *out, const json_t *json, dt_arena *arena, dt
         DT_THROW(err, DT_ERR_CORRUPT, "%s: rank %lld is there twice", where, (long long)index);
     DT_TRY(get_int(&rank->node, json, "node", 0, out->node_count - 1, where, err));
     DT_TRY(get_int(&rank->local_rank, json, "local_rank", 0, out->world_size - 1, where, err));
+    DT_TRY(get_int(&rank->replicas, json, "replicas", 1, DEVICES_MAX, where, err));
     DT_TRY(get_int(&rank->threads, json, "threads", 1, THREADS_MAX, where, err));
     DT_TRY(get_string(&rank->device, json, "device", false, where, arena, err));
 out:
@@ -226,9 +234,9 @@ out:
 
 dt_status dt_plan_from_json(dt_plan *out, const json_t *json, dt_arena *arena, dt_error *err)
 {
-    static const char *const known[] = {"plan",      "run",         "attempt", "world_size",
-                                        "directory", "resume_from", "nodes",   "ranks",
-                                        "recipe",    NULL};
+    static const char *const known[] = {"plan",      "run",    "attempt",     "world_size",
+                                        "directory", "shared", "resume_from", "nodes",
+                                        "ranks",     "recipe", NULL};
     dt_status st = DT_OK;
     int64_t version;
     json_t *recipe;
@@ -244,6 +252,7 @@ dt_status dt_plan_from_json(dt_plan *out, const json_t *json, dt_arena *arena, d
     DT_TRY(get_string(&out->run, json, "run", false, "plan", arena, err));
     DT_TRY(get_int(&out->attempt, json, "attempt", 1, INT32_MAX, "plan", err));
     DT_TRY(get_path(&out->directory, json, "directory", false, arena, err));
+    DT_TRY(dt_json_get_bool(&out->shared, json, "shared", "plan", err));
     DT_TRY(get_path(&out->resume_from, json, "resume_from", true, arena, err));
     DT_TRY(read_nodes(out, json, arena, err));
     DT_TRY(read_ranks(out, json, arena, err));

@@ -3,9 +3,11 @@
  * Document (version 1), one JSON object:
  *   {"plan": 1, "run": "k3v9x2", "attempt": 1, "world_size": 2,
  *    "directory": "/abs/runs/k3v9x2/checkpoints",   where checkpoints are written
+ *    "shared": true,                                whether all nodes see that folder as one
  *    "resume_from": "" | "/abs/.../step-00000100",  a marked checkpoint directory
  *    "nodes": [{"name": "localhost"}],
- *    "ranks": [{"rank": 0, "node": 0, "local_rank": 0, "device": "cpu", "threads": 1}, ...],
+ *    "ranks": [{"rank": 0, "node": 0, "local_rank": 0, "device": "cpu",
+ *                "replicas": 1, "threads": 1}, ...],
  *    "recipe": { ... the resolved recipe, the names of recipes/fields.c ... }}
  *
  * Unknown keys are refused: a plan comes from a runner of the same version (the bundle hash sees
@@ -26,23 +28,26 @@ extern "C" {
 
 typedef struct dt_plan_rank {
     int64_t node, local_rank;
-    const char *device; /* "cpu", later "cuda:0" */
-    int64_t threads;
+    const char *device; /* "cpu" or "cuda:0": the first, where there are several */
+    int64_t replicas;   /* devices of this process: dp has one rank a node, the others one a rank */
+    int64_t threads;    /* of each */
 } dt_plan_rank;
 
 typedef struct dt_plan {
     const char *run;
     int64_t attempt, world_size, node_count;
     const char *directory;
+    bool shared;             /* false: each node has a `directory` of its own (engine/checkpoint) */
     const char *resume_from; /* "" for a fresh start */
     const char **node_names; /* [node_count] */
     dt_plan_rank *ranks;     /* [world_size], by rank */
     dt_recipe recipe;
 } dt_plan;
 
-/* Ranks on nodes from a checked recipe: `ranks` per node in node order, device "cpu", threads
- * filled in from `cores` where the recipe leaves them out. The rest (run, attempt, directory,
- * resume_from) is the caller's. Everything lives in the arena. */
+/* Ranks on nodes from a checked recipe: `ranks` per node in node order (dp: one with so many
+ * replicas), device "cpu", threads filled in from `cores` where the recipe leaves them out. The
+ * rest (run, attempt, directory, shared, resume_from) is the caller's. Everything lives in the
+ * arena. */
 dt_status dt_plan_make(dt_plan *out, const dt_recipe *recipe, int64_t cores, dt_arena *arena,
                        dt_error *err);
 

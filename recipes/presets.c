@@ -4,12 +4,30 @@
 
 #include "base/banned.h"
 
-/* Radford et al. 2019, table 2, with the head counts of the published weights. */
+#define GPT2(l, h, c)                                                \
+    {                                                                \
+        {"model.layers", l}, {"model.heads", h}, {"model.embed", c}, \
+        {                                                            \
+            NULL, NULL                                               \
+        }                                                            \
+    }
+
 const dt_preset dt_presets[] = {
-    {.name = "gpt2-small", .layers = 12, .heads = 12, .embed = 768},
-    {.name = "gpt2-medium", .layers = 24, .heads = 16, .embed = 1024},
-    {.name = "gpt2-large", .layers = 36, .heads = 20, .embed = 1280},
-    {.name = "gpt2-xl", .layers = 48, .heads = 25, .embed = 1600},
+    /* Radford et al. 2019, table 2, with the head counts of the published weights. */
+    {"gpt2-small", GPT2("12", "12", "768")},
+    {"gpt2-medium", GPT2("24", "16", "1024")},
+    {"gpt2-large", GPT2("36", "20", "1280")},
+    {"gpt2-xl", GPT2("48", "25", "1600")},
+    /* fairseq's architecture of that name, as large as gpt2-medium. */
+    {"transformer_lm_gpt2_small",
+     {{"model.layers", "24"},
+      {"model.heads", "16"},
+      {"model.embed", "1024"},
+      {"model.dropout", "0.1"},
+      {"model.attention_dropout", "0.1"},
+      {"model.positions", "sinusoidal"},
+      {"model.scale_embedding", "true"},
+      {"model.tied", "false"}}},
 };
 const size_t dt_presets_count = sizeof(dt_presets) / sizeof(dt_presets[0]);
 

@@ -1,17 +1,22 @@
-/* presets: published model dimensions by name. */
+/* presets: published models by name: values for fields that the recipe leaves out. */
 #ifndef DT_RECIPES_PRESETS_H
 #define DT_RECIPES_PRESETS_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+#define DT_PRESET_VALUES 8
+
+typedef struct dt_preset_value {
+    const char *path, *text; /* as in a recipe; a NULL path ends the list */
+} dt_preset_value;
+
 typedef struct dt_preset {
     const char *name;
-    int64_t layers, heads, embed;
+    dt_preset_value values[DT_PRESET_VALUES];
 } dt_preset;
 
 extern const dt_preset dt_presets[];

@@ -22,9 +22,27 @@ typedef struct dt_string_list {
     int64_t count;
 } dt_string_list;
 
-typedef enum dt_strategy_kind { DT_STRATEGY_DDP } dt_strategy_kind;
+typedef enum dt_strategy_kind {
+    DT_STRATEGY_DP,
+    DT_STRATEGY_DDP,
+    DT_STRATEGY_FSDP
+} dt_strategy_kind;
+/* What fsdp divides among the ranks: all of it, gradients and optimizer (ZeRO-2), optimizer alone
+ * (ZeRO-1). */
+typedef enum dt_shard_kind { DT_SHARD_FULL, DT_SHARD_GRADIENTS, DT_SHARD_OPTIMIZER } dt_shard_kind;
 typedef enum dt_model_kind { DT_MODEL_GPT2 } dt_model_kind;
-typedef enum dt_precision_kind { DT_PRECISION_FP32, DT_PRECISION_BF16 } dt_precision_kind;
+typedef enum dt_positions_kind { DT_POSITIONS_LEARNED, DT_POSITIONS_SINUSOIDAL } dt_positions_kind;
+typedef enum dt_recompute_kind {
+    DT_RECOMPUTE_NONE,
+    DT_RECOMPUTE_SELECTIVE, /* what is cheap to compute and large to keep */
+    DT_RECOMPUTE_FULL       /* of a block only its input is kept */
+} dt_recompute_kind;
+typedef enum dt_precision_kind {
+    DT_PRECISION_FP32,
+    DT_PRECISION_BF16,
+    DT_PRECISION_FP16
+} dt_precision_kind;
+typedef enum dt_reduce_kind { DT_REDUCE_FP32, DT_REDUCE_BF16 } dt_reduce_kind;
 typedef enum dt_tokens_kind {
     DT_TOKENS_AUTO,   /* by the file: .bin with a magic = llmc, other .bin = nanogpt, else char */
     DT_TOKENS_CHAR,   /* one token per Unicode code point of the training text */
@@ -32,20 +50,51 @@ typedef enum dt_tokens_kind {
     DT_TOKENS_LLMC,   /* llm.c .bin, versions 1 (uint16) and 7 (uint32) */
     DT_TOKENS_NANOGPT /* bare uint16 */
 } dt_tokens_kind;
-typedef enum dt_optimizer_kind { DT_OPTIMIZER_ADAMW } dt_optimizer_kind;
-typedef enum dt_schedule_kind { DT_SCHEDULE_COSINE } dt_schedule_kind;
+typedef enum dt_tail_kind { DT_TAIL_WRAP, DT_TAIL_DROP } dt_tail_kind;
+typedef enum dt_ship_kind { DT_SHIP_AUTO, DT_SHIP_NEVER } dt_ship_kind;
+typedef enum dt_optimizer_kind {
+    DT_OPTIMIZER_ADAMW,
+    DT_OPTIMIZER_ADAM, /* decay added to the gradient */
+    DT_OPTIMIZER_SGD
+} dt_optimizer_kind;
+/* Where epsilon stands: PyTorch adds it after the bias correction, fairseq before. */
+typedef enum dt_optimizer_variant {
+    DT_OPTIMIZER_PYTORCH,
+    DT_OPTIMIZER_FAIRSEQ
+} dt_optimizer_variant;
+typedef enum dt_schedule_kind {
+    DT_SCHEDULE_COSINE,
+    DT_SCHEDULE_INVERSE_SQRT,
+    DT_SCHEDULE_LINEAR,
+    DT_SCHEDULE_POLYNOMIAL,
+    DT_SCHEDULE_CONSTANT,
+    DT_SCHEDULE_WARMUP_STABLE_DECAY
+} dt_schedule_kind;
 
 typedef struct dt_recipe {
     const char *name; /* left out: the recipe file's stem */
 
-    dt_string_list nodes; /* left out: {"localhost"} */
+    /* One node an item, ranges and hostfile expanded: "HOST", "USER@HOST", then " gpus=N" or
+     * " ranks=N" where the node has its own (recipes/nodes.h), or "slurm:N". Left out:
+     * {"localhost"} */
+    dt_string_list nodes;
+    const char *hostfile; /* "" or a file of nodes */
+    int64_t nodes_min;    /* fewer are not gone on with; 0: all are needed */
     int64_t gpus;         /* per node; -1: all that are found */
     int64_t ranks;        /* CPU ranks per node where there is no GPU; default 1 */
-    int64_t threads;      /* per rank; 0: the node's cores divided by its ranks */
+    int64_t threads;      /* per rank (dp: per replica); 0: the node's cores divided by its ranks */
+
+    struct {
+        const char *interface; /* "": found; a name, an address or a subnet "10.0.0.0/24" */
+    } network;
 
     struct {
         dt_strategy_kind kind;
-        double bucket_mb;
+        double bucket_mb, first_bucket_mb;
+        dt_shard_kind shard;        /* fsdp */
+        bool reshard_after_forward; /* fsdp, full: gathered weights are dropped until backward */
+        dt_reduce_kind reduce_dtype;
+        bool reduce_each_micro_step; /* fsdp: else full gradients are kept until the last one */
     } strategy;
 
     struct {
@@ -54,10 +103,19 @@ typedef struct dt_recipe {
         int64_t layers, heads, embed;
         int64_t vocab; /* 0: taken from the data; the engine pads it to a multiple of 128 */
         double dropout;
+        double attention_dropout; /* of the attention's probabilities */
+        dt_positions_kind positions;
+        bool scale_embedding; /* token embeddings times sqrt(embed) */
+        bool tied;            /* the head is the token embedding */
     } model;
+
+    dt_recompute_kind activation_checkpointing;
 
     struct {
         dt_precision_kind kind;
+        double loss_scale;     /* fp16: the first one */
+        int64_t scale_window;  /* fp16: clean steps before it doubles */
+        double min_loss_scale; /* fp16: below it the run fails */
     } precision;
 
     struct {
@@ -65,6 +123,8 @@ typedef struct dt_recipe {
         dt_string_list validation; /* files; empty: split */
         double split;              /* fraction at the end of the training text that validates */
         dt_tokens_kind tokens;
+        dt_tail_kind tail; /* the end of an epoch that fills no step */
+        dt_ship_kind ship; /* to nodes that lack the files */
     } data;
 
     struct {
@@ -75,18 +135,26 @@ typedef struct dt_recipe {
 
     struct {
         dt_optimizer_kind kind;
+        dt_optimizer_variant variant; /* adamw, adam */
         double lr, beta1, beta2, eps, weight_decay;
+        double momentum; /* sgd */
+        bool nesterov;
     } optimizer;
 
     struct {
         dt_schedule_kind kind;
-        int64_t steps; /* of the whole run */
+        int64_t steps;  /* of the whole run; 0: epochs say it */
+        int64_t epochs; /* 0: steps say it; both: whichever is over first */
         int64_t warmup_steps;
         double warmup_init_lr; /* default min_lr */
         double min_lr;
         int64_t period_steps; /* 0: steps - warmup_steps */
         double period_mult, shrink;
+        double power;        /* polynomial */
+        int64_t decay_steps; /* warmup-stable-decay: the last so many */
     } schedule;
+
+    double time_limit_seconds; /* 0: none */
 
     double clip; /* global gradient norm; 0: none */
     int64_t seed;
@@ -97,8 +165,11 @@ typedef struct dt_recipe {
     } evaluate;
 
     struct {
-        int64_t every; /* steps; 0: only at the end */
-        int64_t keep;  /* the last K stay; 0: all */
+        int64_t every;       /* steps; 0: only at the end */
+        int64_t keep;        /* the last K of those stay; 0: all */
+        int64_t every_epoch; /* epochs; 0: none */
+        int64_t keep_epochs; /* the last K of those stay; 0: all */
+        int64_t keep_best;   /* the K with the lowest validation loss stay as well */
     } checkpoint;
 
     struct {
@@ -106,6 +177,16 @@ typedef struct dt_recipe {
     } log;
 
     double grace_seconds; /* between SIGTERM and SIGKILL at a stop */
+
+    struct {
+        int64_t max_restarts;
+        const char *launcher_lost; /* "continue" or "stop_after 10m" (dt_launcher_lost_seconds) */
+        double hang_seconds;       /* least time without a step that is a hang */
+    } failure;
+
+    struct {
+        const char *webhook; /* "" or a URL; "${env:NAME}" is filled in when it is used */
+    } notify;
 } dt_recipe;
 
 #ifdef __cplusplus

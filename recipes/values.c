@@ -38,13 +38,16 @@ bool dt_field_in_group(const dt_field *field, const char *group)
 
 void dt_field_range(dt_strbuf *out, const dt_field *field)
 {
-    if (field->type != DT_FIELD_INT && field->type != DT_FIELD_NUMBER)
+    if (field->type != DT_FIELD_INT && field->type != DT_FIELD_NUMBER &&
+        field->type != DT_FIELD_DURATION)
         return;
     if (field->low_open)
         dt_strbuf_add_fmt(out, "above %.16g, up to %.16g", field->low, field->high);
     else
         dt_strbuf_add_fmt(out, "%.16g to %s%.16g", field->low, field->high_open ? "below " : "",
                           field->high);
+    if (field->type == DT_FIELD_DURATION)
+        dt_strbuf_add_str(out, " seconds");
     if (field->unit != NULL)
         dt_strbuf_add_fmt(out, " %s", field->unit);
 }
@@ -57,6 +60,12 @@ void dt_field_expected(dt_strbuf *out, const dt_field *field)
         break;
     case DT_FIELD_NUMBER:
         dt_strbuf_add_str(out, "a number, ");
+        break;
+    case DT_FIELD_BOOL:
+        dt_strbuf_add_str(out, "'true' or 'false'");
+        break;
+    case DT_FIELD_DURATION:
+        dt_strbuf_add_str(out, "seconds, or a time like '90s', '10m', '2h' or '1d', ");
         break;
     case DT_FIELD_STRINGS:
         dt_strbuf_add_fmt(out, "a list of text, %.16g to %.16g items", field->low, field->high);
@@ -139,6 +148,17 @@ static dt_status set_int(dt_recipe *recipe, const dt_field *field, int64_t value
     return refuse(field, shown, code, err);
 }
 
+static dt_status set_bool(dt_recipe *recipe, const dt_field *field, const char *text,
+                          dt_status code, dt_error *err)
+{
+    bool value = strcmp(text, "true") == 0;
+
+    if (!value && strcmp(text, "false") != 0)
+        return refuse_text(field, text, code, err);
+    *(bool *)place(recipe, field) = value;
+    return DT_OK;
+}
+
 /* Index of the choice, or -1. */
 static int choice_index(const dt_field *field, const char *text)
 {
@@ -219,6 +239,29 @@ bool dt_text_number(double *out, const char *text)
     return *end == '\0' && isfinite(*out);
 }
 
+bool dt_text_duration(double *seconds, const char *text)
+{
+    static const struct {
+        char letter;
+        double seconds;
+    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
+    size_t length = strlen(text);
+    char number[64];
+
+    if (dt_text_number(seconds, text))
+        return true;
+    if (length < 2 || length >= sizeof(number))
+        return false;
+    memcpy(number, text, length - 1);
+    number[length - 1] = '\0';
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+        if (text[length - 1] == units[i].letter && dt_text_number(seconds, number)) {
+            *seconds *= units[i].seconds;
+            return true;
+        }
+    return false;
+}
+
 dt_status dt_field_set_text(dt_recipe *recipe, const dt_field *field, const char *text,
                             dt_error *err)
 {
@@ -231,6 +274,12 @@ dt_status dt_field_set_text(dt_recipe *recipe, const dt_field *field, const char
             (field->type == DT_FIELD_INT && number != floor(number)))
             return refuse_text(field, text, DT_ERR_RECIPE, err);
         return set_number(recipe, field, number, DT_ERR_RECIPE, err);
+    case DT_FIELD_DURATION:
+        if (!dt_text_duration(&number, text))
+            return refuse_text(field, text, DT_ERR_RECIPE, err);
+        return set_number(recipe, field, number, DT_ERR_RECIPE, err);
+    case DT_FIELD_BOOL:
+        return set_bool(recipe, field, text, DT_ERR_RECIPE, err);
     case DT_FIELD_CHOICE:
         return set_choice(recipe, field, text, DT_ERR_RECIPE, err);
     case DT_FIELD_STRING:
@@ -322,7 +371,13 @@ dt_status dt_field_set_json(dt_recipe *recipe, const dt_field *field, const json
         if (json_is_integer(value))
             return set_int(recipe, field, json_integer_value(value), DT_ERR_CORRUPT, err);
         break;
+    case DT_FIELD_BOOL:
+        if (json_is_boolean(value))
+            return set_bool(recipe, field, json_is_true(value) ? "true" : "false", DT_ERR_CORRUPT,
+                            err);
+        break;
     case DT_FIELD_NUMBER:
+    case DT_FIELD_DURATION:
         if (json_is_number(value))
             return set_number(recipe, field, json_number_value(value), DT_ERR_CORRUPT, err);
         break;
@@ -354,7 +409,10 @@ json_t *dt_field_to_json(const dt_recipe *recipe, const dt_field *field)
     switch (field->type) {
     case DT_FIELD_INT:
         return json_integer(*(const int64_t *)at);
+    case DT_FIELD_BOOL:
+        return json_boolean(*(const bool *)at);
     case DT_FIELD_NUMBER:
+    case DT_FIELD_DURATION:
         return json_real(*(const double *)at);
     case DT_FIELD_CHOICE:
         return json_string(field->choices[*(const int *)at]);

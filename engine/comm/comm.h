@@ -1,7 +1,9 @@
 /* comm: collectives between the ranks of a run. A struct of functions per transport.
  *
  *   self   one rank: every collective is done when called
+ *   shm    ranks of one node, through shared memory
  *   gloo   CPU ranks over TCP (shim in C++; every exception is caught at its border)
+ *   nodes  several ranks on several nodes: shm within a node, gloo between them
  *
  * All ranks call the same collectives in the same order. Sums are in rank order or a fixed ring,
  * so that the same world size gives the same bits.
@@ -16,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "engine/tensor.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -28,8 +31,17 @@ typedef struct dt_comm {
     int64_t rank, world_size;
     int64_t sent_bytes; /* by this rank, counted by the formula of the algorithm */
     void *state;
-    dt_status (*all_reduce_f32)(struct dt_comm *, float *data, int64_t elems, dt_error *err);
+    dt_status (*all_reduce)(struct dt_comm *, void *data, int64_t elems, dt_dtype dtype,
+                            dt_error *err); /* F32 or BF16 */
     dt_status (*all_reduce_f64)(struct dt_comm *, double *data, int64_t elems, dt_error *err);
+    /* out[i] = sum over ranks of in[rank * elems + i]: in has world_size * elems elements, out
+     * elems. dtype F32, or BF16 (sums in fp32, each rounded once per hop). out may be in + rank *
+     * elems */
+    dt_status (*reduce_scatter)(struct dt_comm *, void *out, const void *in, int64_t elems,
+                                dt_dtype dtype, dt_error *err);
+    /* out[r * bytes ...] = what rank r gave. in may be out + rank * bytes */
+    dt_status (*all_gather)(struct dt_comm *, void *out, const void *in, size_t bytes,
+                            dt_error *err);
     dt_status (*broadcast)(struct dt_comm *, void *data, size_t bytes, int64_t root, dt_error *err);
     dt_status (*barrier)(struct dt_comm *, dt_error *err);
     void (*close)(struct dt_comm *);

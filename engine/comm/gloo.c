@@ -61,7 +61,8 @@ static int64_t tree_bytes(const dt_comm *comm, int64_t root, int64_t bytes)
     return sent;
 }
 
-static dt_status gloo_all_reduce_f32(dt_comm *comm, float *data, int64_t elems, dt_error *err)
+static dt_status gloo_all_reduce(dt_comm *comm, void *data, int64_t elems, dt_dtype dtype,
+                                 dt_error *err)
 {
     gloo_state *state = comm->state;
     dt_status st = DT_OK;
@@ -171,7 +172,7 @@ dt_status dt_comm_open_gloo(dt_comm *out, struct dt_events *events, const char *
     }
     out->name = "gloo";
     out->state = state;
-    out->all_reduce_f32 = gloo_all_reduce_f32;
+    out->all_reduce = gloo_all_reduce;
     out->all_reduce_f64 = gloo_all_reduce_f64;
     out->broadcast = gloo_broadcast;
     out->barrier = gloo_barrier;

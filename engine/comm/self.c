@@ -3,7 +3,8 @@
 
 #include "base/banned.h"
 
-static dt_status self_all_reduce_f32(dt_comm *comm, float *data, int64_t elems, dt_error *err)
+static dt_status self_all_reduce(dt_comm *comm, void *data, int64_t elems, dt_dtype dtype,
+                                 dt_error *err)
 {
     return DT_OK;
 }
@@ -28,7 +29,7 @@ static dt_status self_barrier(dt_comm *comm, dt_error *err)
 dt_status dt_comm_open_self(dt_comm *out)
 {
     out->name = "self";
-    out->all_reduce_f32 = self_all_reduce_f32;
+    out->all_reduce = self_all_reduce;
     out->all_reduce_f64 = self_all_reduce_f64;
     out->broadcast = self_broadcast;
     out->barrier = self_barrier;

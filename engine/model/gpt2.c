@@ -94,8 +94,8 @@ static dt_status forward(dt_model *model, const dt_batch *batch, const dt_batch 
     DT_TRY(before(model, 0, false, err));
     wte = dt_gpt2_weight(model, 0, DT_GPT2_WTE);
     wpe = dt_gpt2_weight(model, 0, DT_GPT2_WPE);
-    DT_TRY(
-        device->ops->embedding_forward(device, &state->embedded, &batch->tokens, &wte, &wpe, err));
+    DT_TRY(device->ops->embedding_forward(device, &state->embedded, &batch->tokens, &wte, &wpe, 1,
+                                          err));
     if (dropout) {
         dt_philox_key key = dt_gpt2_dropout_key(dropout, 0, DT_PHILOX_DROPOUT_EMBEDDING);
 
@@ -135,7 +135,8 @@ static dt_status backward(dt_model *model, const dt_batch *batch, const dt_batch
     }
     dwte = dt_gpt2_grad(model, 0, DT_GPT2_WTE);
     dwpe = dt_gpt2_grad(model, 0, DT_GPT2_WPE);
-    DT_TRY(device->ops->embedding_backward(device, &dwte, &dwpe, &dembedded, &batch->tokens, err));
+    DT_TRY(
+        device->ops->embedding_backward(device, &dwte, &dwpe, &dembedded, &batch->tokens, 1, err));
     DT_TRY(after(model, 0, true, err));
     DT_TRY(grads_ready(model, 0, err));
 out:

@@ -37,7 +37,8 @@ dt_status dt_gpt2_block_forward(dt_model *model, int layer, const dt_tensor *x,
                                   &w[DT_GPT2_LN_1_W], &w[DT_GPT2_LN_1_B], DT_GPT2_NORM_EPS, err));
     DT_TRY(ops->matmul_forward(device, &a->qkv, &a->ln_1, &w[DT_GPT2_ATTN_W], &w[DT_GPT2_ATTN_B],
                                err));
-    DT_TRY(ops->attention_forward(device, &a->att, &a->lse, &a->qkv, model->config.heads, err));
+    DT_TRY(ops->attention_forward(device, &a->att, &a->lse, &a->qkv, model->config.heads, 0, NULL,
+                                  err));
     DT_TRY(project(model, &state->narrow, &a->att, &w[DT_GPT2_ATTN_PROJ_W], &w[DT_GPT2_ATTN_PROJ_B],
                    dropout, layer, DT_PHILOX_DROPOUT_RESIDUAL, err));
     DT_TRY(ops->residual_forward(device, &a->mid, x, &state->narrow, err));
@@ -106,7 +107,7 @@ dt_status dt_gpt2_block_backward(dt_model *model, int layer, const dt_tensor *x,
                                        &dproj, &a->att, err));
     DT_TRY(ops->matmul_backward_input(device, &datt, &dproj, &w[DT_GPT2_ATTN_PROJ_W], err));
     DT_TRY(ops->attention_backward(device, &dqkv, &datt, &a->qkv, &a->att, &a->lse,
-                                   model->config.heads, err));
+                                   model->config.heads, 0, NULL, err));
     DT_TRY(ops->matmul_backward_weight(device, &dw[DT_GPT2_ATTN_W], &dw[DT_GPT2_ATTN_B], &dqkv,
                                        &a->ln_1, err));
     DT_TRY(ops->matmul_backward_input(device, &dln, &dqkv, &w[DT_GPT2_ATTN_W], err));

@@ -12,8 +12,10 @@
  *   after bwd, grads ready; embedding backward, after 0 bwd, root's grads ready.
  *
  * B T C V Vp H as in ops.h; L blocks.
- * Dropout    after the embedding and after both projections onto the residual stream (not on
- *            attention probabilities); masks are drawn again in backward, none is kept
+ * Dropout    after the embedding, on the attention's probabilities, and after both projections
+ *            onto the residual stream; masks are drawn again in backward, none is kept
+ * Recompute  none: every activation that backward needs is kept; selective: what is cheap to
+ *            compute again is not; full: of a block only its input. The same bits all three ways
  * Ownership  dt_model borrows device and hooks; activations are the model's own
  * Threads    one thread per model
  */
@@ -25,6 +27,7 @@
 #include "base/error.h"
 #include "engine/device/device.h"
 #include "engine/tensor.h"
+#include "recipes/recipe.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -54,8 +57,12 @@ typedef struct dt_model_config {
     int64_t vocab, vocab_padded; /* padded to a multiple of 128 */
     int64_t context;             /* longest T: rows of the position embedding */
     int64_t batch, tokens;       /* the B and T of the largest pass: sizes the activations */
-    double dropout;
-    dt_dtype dtype; /* of activations and of the weights that enter ops: F32 or BF16 */
+    double dropout, attention_dropout;
+    dt_positions_kind positions;
+    bool scale_embedding; /* token embeddings times sqrt(embed) */
+    bool untied;          /* the head is "lm_head.weight", not the token embedding */
+    dt_recompute_kind recompute;
+    dt_dtype dtype; /* of activations and of the weights that enter ops: F32, BF16 or F16 */
     bool inference; /* no backward: activations of one block only */
 } dt_model_config;
 

@@ -4,7 +4,7 @@
  * vocabulary, N = B*T rows, I inputs and O outputs of a product. d* are gradients.
  *
  * Order      device, outputs, inputs, numbers, err
- * Types      "act" is F32 or BF16 (F16 with CUDA), the same for all activations of a call, and
+ * Types      "act" is F32, BF16 or F16, the same for all activations of a call, and
  *            weights that enter a call have the activations' type. Arithmetic and sums are in
  *            fp32 whatever the type. Statistics (mean, rstd, lse, losses) and parameter
  *            gradients are F32 always.
@@ -25,29 +25,41 @@
 #include "engine/device/device.h"
 #include "engine/philox.h"
 #include "engine/tensor.h"
+#include "recipes/recipe.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* AdamW, decoupled decay, epsilon after bias correction (PyTorch):
- *   g = grad * grad_scale
+/* g = grad * grad_scale in all of them.
+ *
+ * ADAMW (decoupled decay; Loshchilov and Hutter 2019)
  *   m = beta1*m + (1-beta1)*g        v = beta2*v + (1-beta2)*g*g
- *   p = p - lr*decay*p - lr * (m/(1-beta1^step)) / (sqrt(v/(1-beta2^step)) + eps)   */
-typedef struct dt_adamw_args {
-    double lr, beta1, beta2, eps, weight_decay;
+ *   PYTORCH  p = p - lr*decay*p - lr * (m/(1-beta1^step)) / (sqrt(v/(1-beta2^step)) + eps)
+ *   FAIRSEQ  p = p - lr*decay*p - lr * sqrt(1-beta2^step)/(1-beta1^step) * m / (sqrt(v) + eps)
+ * ADAM   the same with g = g + decay*p in front and no decay behind (Kingma and Ba 2015)
+ * SGD    g = g + decay*p; with momentum m = momentum*m + g (m = g at step 1), then
+ *        p = p - lr*m, or with nesterov p = p - lr*(g + momentum*m) (PyTorch, no dampening) */
+typedef struct dt_optimizer_args {
+    dt_optimizer_kind kind;
+    dt_optimizer_variant variant;
+    double lr, beta1, beta2, eps, weight_decay, momentum;
+    bool nesterov;
     int64_t step;      /* from 1 */
     double grad_scale; /* the clip factor times the unscale factor */
-} dt_adamw_args;
+} dt_optimizer_args;
 
 typedef struct dt_ops {
-    /* out[b,t] = wte[tokens[b,t]] + wpe[t].   out act (B,T,C)  tokens I32 (B,T)
+    /* out[b,t] = scale*wte[tokens[b,t]] + wpe[t].   out act (B,T,C)  tokens I32 (B,T)
      * wte act (Vp,C)  wpe act (>=T,C) */
     dt_status (*embedding_forward)(dt_device *, dt_tensor *out, const dt_tensor *tokens,
-                                   const dt_tensor *wte, const dt_tensor *wpe, dt_error *err);
-    /* dwte[token] += dout, dwpe[t] += sum over b.   dwte F32 (Vp,C)  dwpe F32 (>=T,C) */
+                                   const dt_tensor *wte, const dt_tensor *wpe, double scale,
+                                   dt_error *err);
+    /* dwte[token] += scale*dout, dwpe[t] += sum over b.   dwte F32 (Vp,C)
+     * dwpe F32 (>=T,C), or left out where positions are not learned */
     dt_status (*embedding_backward)(dt_device *, dt_tensor *dwte, dt_tensor *dwpe,
-                                    const dt_tensor *dout, const dt_tensor *tokens, dt_error *err);
+                                    const dt_tensor *dout, const dt_tensor *tokens, double scale,
+                                    dt_error *err);
 
     /* y = (x - mean) * rstd * w + b, rstd = 1/sqrt(var + eps), var biased (Ba et al. 2016).
      * x,y act (N,C)  mean,rstd F32 (N)  w,b act (C) */
@@ -70,14 +82,17 @@ typedef struct dt_ops {
     dt_status (*matmul_backward_weight)(dt_device *, dt_tensor *dw, dt_tensor *dbias,
                                         const dt_tensor *dy, const dt_tensor *x, dt_error *err);
 
-    /* Causal softmax(q k^T / sqrt(D)) v per head; qkv act (B,T,3C): q, k, v, each H heads of D.
-     * out act (B,T,C)  lse F32 (B,H,T): log of the sum of exponentials, kept for backward */
+    /* Causal dropout(softmax(q k^T / sqrt(D)), p) v per head; qkv act (B,T,3C): q, k, v, each H
+     * heads of D. out act (B,T,C)  lse F32 (B,H,T): log of the sum of exponentials, kept for
+     * backward. The element of the mask is ((b*H + h)*T + query)*T + key. p = 0: key unused */
     dt_status (*attention_forward)(dt_device *, dt_tensor *out, dt_tensor *lse,
-                                   const dt_tensor *qkv, int64_t heads, dt_error *err);
+                                   const dt_tensor *qkv, int64_t heads, double p,
+                                   const dt_philox_key *key, dt_error *err);
     /* Probabilities are recomputed from lse (Dao et al. 2022). dqkv act (B,T,3C) */
     dt_status (*attention_backward)(dt_device *, dt_tensor *dqkv, const dt_tensor *dout,
                                     const dt_tensor *qkv, const dt_tensor *out,
-                                    const dt_tensor *lse, int64_t heads, dt_error *err);
+                                    const dt_tensor *lse, int64_t heads, double p,
+                                    const dt_philox_key *key, dt_error *err);
 
     /* y = 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) (Hendrycks and Gimpel 2016) */
     dt_status (*gelu_forward)(dt_device *, dt_tensor *y, const dt_tensor *x, dt_error *err);
@@ -93,8 +108,8 @@ typedef struct dt_ops {
                                   const dt_philox_key *key, dt_error *err);
 
     /* y = a + b.   y may be a or b */
-    dt_status (*residual_forward)(dt_device *, dt_tensor *y, const dt_tensor *a,
-                                  const dt_tensor *b, dt_error *err);
+    dt_status (*residual_forward)(dt_device *, dt_tensor *y, const dt_tensor *a, const dt_tensor *b,
+                                  dt_error *err);
 
     /* losses[n] = log(sum_v exp(logits[n,v])) - logits[n,target[n]] over the first V columns;
      * a target < 0 counts nothing (loss 0, gradient 0).
@@ -108,12 +123,12 @@ typedef struct dt_ops {
                                         dt_error *err);
 
     /* param, m, v F32 (n) in place, grad F32 (n); copy act (n) := param in the compute type, or
-     * left out */
-    dt_status (*adamw_step)(dt_device *, dt_tensor *param, dt_tensor *copy, dt_tensor *m,
-                            dt_tensor *v, const dt_tensor *grad, const dt_adamw_args *args,
-                            dt_error *err);
+     * left out; v is left out for SGD, m as well where it has no momentum */
+    dt_status (*optimizer_step)(dt_device *, dt_tensor *param, dt_tensor *copy, dt_tensor *m,
+                                dt_tensor *v, const dt_tensor *grad, const dt_optimizer_args *args,
+                                dt_error *err);
 
-    /* *out = sum of squares, in a fixed order. x F32 (n) */
+    /* *out = sum of squares, in a fixed order; not finite where x is not. x F32 (n) */
     dt_status (*sum_squares)(dt_device *, double *out, const dt_tensor *x, dt_error *err);
     /* *out = sum of x, in a fixed order. x F32 (n) */
     dt_status (*sum)(dt_device *, double *out, const dt_tensor *x, dt_error *err);

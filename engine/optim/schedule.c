@@ -58,6 +58,8 @@ double dt_schedule_lr(const dt_recipe *recipe, int64_t step)
     switch (recipe->schedule.kind) {
     case DT_SCHEDULE_COSINE:
         return cosine(recipe, step - warmup);
+    default:
+        break;
     }
     return lr;
 }

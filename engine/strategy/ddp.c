@@ -23,6 +23,7 @@
 #include <stdlib.h>
 
 #include "engine/strategy/reducer.h"
+#include "engine/strategy/replica.h"
 #include "engine/strategy/strategy.h"
 
 #include "base/banned.h"
@@ -35,6 +36,7 @@ typedef struct run {
 } run;
 
 typedef struct ddp_state {
+    dt_replica replica;
     dt_device_arena memory;
     float **master, **m, **v; /* per unit */
     run *runs;
@@ -43,8 +45,7 @@ typedef struct ddp_state {
     dt_reducer *reducer;    /* NULL where there is one rank */
     int64_t bucket_elems;
     int next_unit; /* the bucket that is to be launched next */
-    bool last_micro_step;
-    int64_t micro_steps;
+    int64_t micro_steps_left;
 } ddp_state;
 
 static bool keeps_copy(const dt_model *model)
@@ -170,7 +171,7 @@ static dt_status unit_grads_ready(void *self, int unit, dt_error *err)
     float *at = state->model->grads[unit];
     dt_status st = DT_OK;
 
-    if (own->reducer == NULL || !own->last_micro_step)
+    if (own->reducer == NULL || own->micro_steps_left > 1)
         return DT_OK;
     DT_ASSERT(unit == own->next_unit);
     own->next_unit--;
@@ -188,7 +189,7 @@ out:
 static dt_status open_reducer(dt_strategy_state *state, dt_error *err)
 {
     ddp_state *own = state->own;
-    double bucket_elems = state->bucket_mb * 1e6 / sizeof(float);
+    double bucket_elems = state->options.bucket_mb * 1e6 / sizeof(float);
     int64_t buckets = 0;
     dt_status st = DT_OK;
     dt_comm comm;
@@ -212,6 +213,7 @@ static dt_status ddp_setup(dt_strategy_state *state, uint64_t seed, dt_error *er
     if (own == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the strategy");
     state->own = own;
+    DT_TRY(dt_replica_open(&own->replica, model, err));
     DT_TRY(take_memory(state, err));
     make_tables(state);
     if (state->comm->rank == 0)
@@ -223,6 +225,7 @@ static dt_status ddp_setup(dt_strategy_state *state, uint64_t seed, dt_error *er
     }
     DT_TRY(refresh_weights(state, err));
 
+    state->buffers_bytes = (int64_t)own->replica.memory.capacity_bytes;
     state->held_bytes = state->parameters_bytes + state->gradients_bytes + state->optimizer_bytes;
     state->hooks = (dt_model_hooks){.self = state, .unit_grads_ready = unit_grads_ready};
     model->hooks = &state->hooks;
@@ -238,7 +241,7 @@ static dt_status ddp_step_begin(dt_strategy_state *state, int64_t micro_steps, d
     dt_model *model = state->model;
     dt_status st = DT_OK;
 
-    own->micro_steps = micro_steps;
+    own->micro_steps_left = micro_steps;
     for (int unit = 0; unit < model->unit_count; unit++) {
         dt_tensor grads = flat(model->grads[unit], DT_F32, model, unit);
 
@@ -248,13 +251,25 @@ out:
     return st;
 }
 
-static dt_status ddp_micro_step_begin(dt_strategy_state *state, int64_t micro_step, dt_error *err)
+static dt_status ddp_forward_backward(dt_strategy_state *state, const dt_micro_batch *batch,
+                                      double loss_scale, double *loss_sum, dt_error *err)
+{
+    ddp_state *own = state->own;
+    dt_status st = DT_OK;
+
+    own->next_unit = state->model->unit_count - 1;
+    DT_TRY(dt_replica_forward_backward(&own->replica, batch, 0, 1, loss_scale, loss_sum, err));
+    own->micro_steps_left--;
+out:
+    return st;
+}
+
+static dt_status ddp_evaluate(dt_strategy_state *state, const dt_micro_batch *batch,
+                              double *loss_sum, int64_t *counted, dt_error *err)
 {
     ddp_state *own = state->own;
 
-    own->last_micro_step = micro_step == own->micro_steps - 1;
-    own->next_unit = state->model->unit_count - 1;
-    return DT_OK;
+    return dt_replica_evaluate(&own->replica, batch, 0, 1, loss_sum, counted, err);
 }
 
 static dt_status ddp_grads_finish(dt_strategy_state *state, dt_error *err)
@@ -290,7 +305,7 @@ out:
     return st;
 }
 
-static dt_status ddp_update(dt_strategy_state *state, const dt_adamw_args *args, dt_error *err)
+static dt_status ddp_update(dt_strategy_state *state, const dt_optimizer_args *args, dt_error *err)
 {
     ddp_state *own = state->own;
     dt_model *model = state->model;
@@ -304,15 +319,15 @@ static dt_status ddp_update(dt_strategy_state *state, const dt_adamw_args *args,
         dt_tensor v = dt_tensor_1d(own->v[r->unit] + r->start_elems, DT_F32, r->elems);
         dt_tensor grad = dt_tensor_1d(model->grads[r->unit] + r->start_elems, DT_F32, r->elems);
         dt_tensor copy = dt_tensor_1d(NULL, dtype, r->elems);
-        dt_adamw_args of_run = *args;
+        dt_optimizer_args of_run = *args;
 
         if (keeps_copy(model))
             copy.data =
                 (char *)model->weights[r->unit] + (size_t)r->start_elems * dt_dtype_bytes(dtype);
         if (!r->decay)
             of_run.weight_decay = 0.0;
-        DT_TRY(model->device->ops->adamw_step(model->device, &param, &copy, &m, &v, &grad, &of_run,
-                                              err));
+        DT_TRY(model->device->ops->optimizer_step(model->device, &param, &copy, &m, &v, &grad,
+                                                  &of_run, err));
     }
 out:
     return st;
@@ -350,6 +365,7 @@ static void ddp_teardown(dt_strategy_state *state)
     if (own == NULL)
         return;
     dt_reducer_close(own->reducer);
+    dt_replica_close(&own->replica);
     dt_device_arena_close(&own->memory);
     free(own->master);
     free(own->m);
@@ -369,7 +385,8 @@ const dt_strategy dt_strategy_ddp = {
     .name = "ddp",
     .setup = ddp_setup,
     .step_begin = ddp_step_begin,
-    .micro_step_begin = ddp_micro_step_begin,
+    .forward_backward = ddp_forward_backward,
+    .evaluate = ddp_evaluate,
     .grads_finish = ddp_grads_finish,
     .grad_norm = ddp_grad_norm,
     .update = ddp_update,

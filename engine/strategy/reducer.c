@@ -43,7 +43,7 @@ static void *reduce_buckets(void *self)
             break;
         next = reducer->buckets[reducer->done];
         pthread_mutex_unlock(&reducer->lock);
-        reducer->comm.all_reduce_f32(&reducer->comm, next.data, next.elems, &err);
+        reducer->comm.all_reduce(&reducer->comm, next.data, next.elems, DT_F32, &err);
         pthread_mutex_lock(&reducer->lock);
         reducer->done++;
         reducer->sent_bytes = reducer->comm.sent_bytes;

@@ -1,10 +1,11 @@
 /* strategy: what each rank holds of parameters, gradients and optimizer state, and when it talks.
  *
- * train.c never asks which strategy it has. A strategy owns the storage of the model's units and
- * hangs itself into the pass through dt_model_hooks.
+ * train.c never asks which strategy it has. A strategy owns the storage of the model's units, hangs
+ * itself into the pass through dt_model_hooks, and runs the passes: dp has a replica a thread.
  *
- * Life: setup → (step_begin → micro-steps of the model → grads_finish → grad_norm → update)* →
- * teardown. export and import between steps.
+ * Life: setup → (step_begin → forward_backward per micro-step → grads_finish → grad_norm →
+ * update)* → teardown. evaluate, export and import between steps. A step whose gradients are not
+ * finite (fp16) leaves update out.
  */
 #ifndef DT_ENGINE_STRATEGY_H
 #define DT_ENGINE_STRATEGY_H
@@ -19,7 +20,28 @@ extern "C" {
 
 struct dt_events;
 
-/* A piece of one parameter that this rank holds; fp32 in host-readable memory. */
+/* What the recipe says about it. */
+typedef struct dt_strategy_options {
+    double bucket_mb, first_bucket_mb;
+    dt_shard_kind shard;
+    bool reshard_after_forward, reduce_each_micro_step;
+    dt_reduce_kind reduce_dtype;
+    int moments;      /* of the optimizer: 2 (m and v), 1 (m) or 0 */
+    int64_t replicas; /* dp: of this process; else 1 */
+} dt_strategy_options;
+
+/* One micro-step's samples of this rank, in host memory. dp: replica r has the rows
+ * [r * sequences / replicas, (r+1) * sequences / replicas) and the data rank first_data_rank + r.
+ */
+typedef struct dt_micro_batch {
+    const int32_t *inputs, *targets; /* (sequences, tokens); target < 0: not counted */
+    int64_t sequences, tokens;
+    uint64_t seed;
+    uint32_t step, micro_step, first_data_rank; /* Philox key of dropout */
+} dt_micro_batch;
+
+/* A piece of one parameter that this rank holds; fp32 in host-readable memory. m and v are NULL
+ * where the optimizer has none. */
 typedef struct dt_state_chunk {
     int param;                  /* index in the model's table */
     int64_t start_elems, elems; /* the slice of the flattened parameter */
@@ -31,12 +53,13 @@ typedef struct dt_strategy_state {
     dt_model *model;          /* borrowed */
     struct dt_comm *comm;     /* borrowed: the main thread's */
     struct dt_events *events; /* borrowed: to open further communicators */
-    double bucket_mb;
+    dt_strategy_options options;
     dt_model_hooks hooks; /* set up by the strategy, pointed to by model->hooks */
     void *own;
     int64_t parameters_bytes, gradients_bytes, optimizer_bytes; /* held by this rank, from setup */
     int64_t held_bytes;                                         /* their sum */
-    int64_t sent_bytes;                                         /* so far, by this rank */
+    int64_t buffers_bytes; /* batches, gathered units, pieces being sent */
+    int64_t sent_bytes;    /* so far, by this rank */
 } dt_strategy_state;
 
 typedef struct dt_strategy {
@@ -45,14 +68,20 @@ typedef struct dt_strategy {
     dt_status (*setup)(dt_strategy_state *, uint64_t seed, dt_error *);
     /* MUST: zero gradients; micro_steps says when the last one comes */
     dt_status (*step_begin)(dt_strategy_state *, int64_t micro_steps, dt_error *);
-    /* MUST: before each micro-step's pass */
-    dt_status (*micro_step_begin)(dt_strategy_state *, int64_t micro_step, dt_error *);
+    /* MUST: forward and backward pass of one micro-step; gradients accumulate. loss_scale: 1 /
+     * valid tokens of the whole step, times the loss scale of fp16; loss_sum: the sum of this
+     * rank's token losses */
+    dt_status (*forward_backward)(dt_strategy_state *, const dt_micro_batch *, double loss_scale,
+                                  double *loss_sum, dt_error *);
+    /* MUST: forward pass, dropout off; the sum of token losses, and how many counted */
+    dt_status (*evaluate)(dt_strategy_state *, const dt_micro_batch *, double *loss_sum,
+                          int64_t *counted, dt_error *);
     /* MUST: gradients are reduced (SUM over ranks) when it returns */
     dt_status (*grads_finish)(dt_strategy_state *, dt_error *);
     /* MUST: norm over all ranks and parameters, tied ones once */
     dt_status (*grad_norm)(dt_strategy_state *, double *norm, dt_error *);
     /* MUST: one optimizer step over what is held; weight_decay applies to params with decay */
-    dt_status (*update)(dt_strategy_state *, const dt_adamw_args *args, dt_error *);
+    dt_status (*update)(dt_strategy_state *, const dt_optimizer_args *args, dt_error *);
     /* MUST: the chunks that THIS rank writes into a checkpoint (ddp: rank 0 all, others none).
      * The array is the strategy's, valid until the next step. */
     dt_status (*export_state)(dt_strategy_state *, const dt_state_chunk **chunks, int *count,
@@ -65,7 +94,7 @@ typedef struct dt_strategy {
     void (*teardown)(dt_strategy_state *);
 } dt_strategy;
 
-extern const dt_strategy dt_strategy_ddp;
+extern const dt_strategy dt_strategy_dp, dt_strategy_ddp, dt_strategy_fsdp;
 
 /* By the recipe's kind. */
 const dt_strategy *dt_strategy_find(int kind);

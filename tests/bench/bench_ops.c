@@ -106,8 +106,8 @@ static dt_status attention_forward(subject *s, int i, cost *c)
 {
     c->bytes = bytes_of(&s->qkv) + bytes_of(&s->y);
     c->flops = 2.0 * (double)s->n * (double)s->size->t * (double)s->size->c; /* causal half of 4 */
-    return s->device.ops->attention_forward(&s->device, &s->y, &s->lse, &s->qkv, s->size->heads,
-                                            &s->err);
+    return s->device.ops->attention_forward(&s->device, &s->y, &s->lse, &s->qkv, s->size->heads, 0,
+                                            NULL, &s->err);
 }
 
 static dt_status attention_backward(subject *s, int i, cost *c)
@@ -115,7 +115,7 @@ static dt_status attention_backward(subject *s, int i, cost *c)
     c->bytes = 2.0 * (bytes_of(&s->qkv) + bytes_of(&s->y));
     c->flops = 5.0 * (double)s->n * (double)s->size->t * (double)s->size->c;
     return s->device.ops->attention_backward(&s->device, &s->dqkv, &s->x, &s->qkv, &s->y, &s->lse,
-                                             s->size->heads, &s->err);
+                                             s->size->heads, 0, NULL, &s->err);
 }
 
 static dt_status layernorm_forward(subject *s, int i, cost *c)
@@ -163,14 +163,14 @@ static dt_status residual_forward(subject *s, int i, cost *c)
 static dt_status embedding_forward(subject *s, int i, cost *c)
 {
     c->bytes = 2.0 * bytes_of(&s->x);
-    return s->device.ops->embedding_forward(&s->device, &s->x, &s->tokens, &s->wte, &s->wpe,
+    return s->device.ops->embedding_forward(&s->device, &s->x, &s->tokens, &s->wte, &s->wpe, 1,
                                             &s->err);
 }
 
 static dt_status embedding_backward(subject *s, int i, cost *c)
 {
     c->bytes = bytes_of(&s->x) * (1.0 + 16.0 / (double)dt_dtype_bytes(s->act));
-    return s->device.ops->embedding_backward(&s->device, &s->dwte, &s->dwpe, &s->x, &s->tokens,
+    return s->device.ops->embedding_backward(&s->device, &s->dwte, &s->dwpe, &s->x, &s->tokens, 1,
                                              &s->err);
 }
 
@@ -190,13 +190,19 @@ static dt_status cross_entropy_backward(subject *s, int i, cost *c)
 
 /* --- flat buffers, of one block's parameters --- */
 
-static dt_status adamw_step(subject *s, int i, cost *c)
+static dt_status optimizer_step(subject *s, int i, cost *c)
 {
-    const dt_adamw_args args = {1e-4, 0.9, 0.95, 1e-8, 0.1, 10, 1.0};
+    const dt_optimizer_args args = {.lr = 1e-4,
+                                    .beta1 = 0.9,
+                                    .beta2 = 0.95,
+                                    .eps = 1e-8,
+                                    .weight_decay = 0.1,
+                                    .step = 10,
+                                    .grad_scale = 1};
 
     c->bytes = 7.0 * bytes_of(&s->param) + bytes_of(&s->copy);
-    return s->device.ops->adamw_step(&s->device, &s->param, &s->copy, &s->m, &s->v, &s->grad, &args,
-                                     &s->err);
+    return s->device.ops->optimizer_step(&s->device, &s->param, &s->copy, &s->m, &s->v, &s->grad,
+                                         &args, &s->err);
 }
 
 static dt_status sum_squares(subject *s, int i, cost *c)
@@ -243,7 +249,7 @@ static const struct {
     ROW(residual_forward, 1),
     ROW(cross_entropy_forward, 1),
     ROW(cross_entropy_backward, 1),
-    ROW(adamw_step, 1),
+    ROW(optimizer_step, 1),
     ROW(sum_squares, 1),
     ROW(cast, 1),
     ROW(zero, 1),

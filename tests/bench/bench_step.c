@@ -21,12 +21,12 @@
 #define OPS(X)                                                                                     \
     X(embedding_forward,                                                                           \
       (dt_device * d, dt_tensor * a, const dt_tensor *b, const dt_tensor *c, const dt_tensor *e,   \
-       dt_error *err),                                                                             \
-      (d, a, b, c, e, err))                                                                        \
+       double scale, dt_error *err),                                                               \
+      (d, a, b, c, e, scale, err))                                                                 \
     X(embedding_backward,                                                                          \
       (dt_device * d, dt_tensor * a, dt_tensor * b, const dt_tensor *c, const dt_tensor *e,        \
-       dt_error *err),                                                                             \
-      (d, a, b, c, e, err))                                                                        \
+       double scale, dt_error *err),                                                               \
+      (d, a, b, c, e, scale, err))                                                                 \
     X(layernorm_forward,                                                                           \
       (dt_device * d, dt_tensor * y, dt_tensor * mean, dt_tensor * rstd, const dt_tensor *x,       \
        const dt_tensor *w, const dt_tensor *b, double eps, dt_error *err),                         \
@@ -49,12 +49,13 @@
       (d, dw, db, dy, x, err))                                                                     \
     X(attention_forward,                                                                           \
       (dt_device * d, dt_tensor * out, dt_tensor * lse, const dt_tensor *qkv, int64_t heads,       \
-       dt_error *err),                                                                             \
-      (d, out, lse, qkv, heads, err))                                                              \
+       double p, const dt_philox_key *key, dt_error *err),                                         \
+      (d, out, lse, qkv, heads, p, key, err))                                                      \
     X(attention_backward,                                                                          \
       (dt_device * d, dt_tensor * dqkv, const dt_tensor *dout, const dt_tensor *qkv,               \
-       const dt_tensor *out, const dt_tensor *lse, int64_t heads, dt_error *err),                  \
-      (d, dqkv, dout, qkv, out, lse, heads, err))                                                  \
+       const dt_tensor *out, const dt_tensor *lse, int64_t heads, double p,                        \
+       const dt_philox_key *key, dt_error *err),                                                   \
+      (d, dqkv, dout, qkv, out, lse, heads, p, key, err))                                          \
     X(gelu_forward, (dt_device * d, dt_tensor * y, const dt_tensor *x, dt_error *err),             \
       (d, y, x, err))                                                                              \
     X(gelu_backward,                                                                               \
@@ -67,9 +68,9 @@
       (dt_device * d, dt_tensor * losses, dt_tensor * logits, const dt_tensor *targets,            \
        int64_t vocab, double scale, dt_error *err),                                                \
       (d, losses, logits, targets, vocab, scale, err))                                             \
-    X(adamw_step,                                                                                  \
+    X(optimizer_step,                                                                              \
       (dt_device * d, dt_tensor * param, dt_tensor * copy, dt_tensor * m, dt_tensor * v,           \
-       const dt_tensor *grad, const dt_adamw_args *args, dt_error *err),                           \
+       const dt_tensor *grad, const dt_optimizer_args *args, dt_error *err),                       \
       (d, param, copy, m, v, grad, args, err))                                                     \
     X(sum_squares, (dt_device * d, double *out, const dt_tensor *x, dt_error *err),                \
       (d, out, x, err))                                                                            \
@@ -193,13 +194,13 @@ static dt_status run_step(subject *s, int64_t step, double *loss, dt_error *err)
     dt_model *model = s->model;
     const dt_ops *ops = s->device.ops;
     double scale = 1.0 / (double)(model->config.batch * model->config.tokens), squares;
-    dt_adamw_args args = {.lr = 1e-4,
-                          .beta1 = 0.9,
-                          .beta2 = 0.99,
-                          .eps = 1e-8,
-                          .weight_decay = 0.1,
-                          .step = step,
-                          .grad_scale = 1};
+    dt_optimizer_args args = {.lr = 1e-4,
+                              .beta1 = 0.9,
+                              .beta2 = 0.99,
+                              .eps = 1e-8,
+                              .weight_decay = 0.1,
+                              .step = step,
+                              .grad_scale = 1};
     dt_status st = DT_OK;
 
     for (int u = 0; u < model->unit_count; u++) {
@@ -220,7 +221,7 @@ static dt_status run_step(subject *s, int64_t step, double *loss, dt_error *err)
         if (model->config.dtype != DT_F32)
             copy.data = s->units[u].weights;
         DT_TRY(ops->sum_squares(&s->device, &squares, &grads, err));
-        DT_TRY(ops->adamw_step(&s->device, &values, &copy, &m, &v, &grads, &args, err));
+        DT_TRY(ops->optimizer_step(&s->device, &values, &copy, &m, &v, &grads, &args, err));
     }
 out:
     return st;

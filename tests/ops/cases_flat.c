@@ -22,16 +22,16 @@ void case_adamw(bench *b, const int64_t *dim)
     dt_error err = DT_ERROR_INIT;
 
     for (int64_t step = 1; step <= 3; step++) {
-        const dt_adamw_args args = {.lr = 0.02,
-                                    .beta1 = 0.9,
-                                    .beta2 = 0.99,
-                                    .eps = 1e-8,
-                                    .weight_decay = 0.1,
-                                    .step = step,
-                                    .grad_scale = 0.5};
+        const dt_optimizer_args args = {.lr = 0.02,
+                                        .beta1 = 0.9,
+                                        .beta2 = 0.99,
+                                        .eps = 1e-8,
+                                        .weight_decay = 0.1,
+                                        .step = step,
+                                        .grad_scale = 0.5};
 
-        bench_ok(b->device.ops->adamw_step(&b->device, &param.tensor, step == 1 ? &none : &copy,
-                                           &m.tensor, &v.tensor, &grad.tensor, &args, &err),
+        bench_ok(b->device.ops->optimizer_step(&b->device, &param.tensor, step == 1 ? &none : &copy,
+                                               &m.tensor, &v.tensor, &grad.tensor, &args, &err),
                  &err);
         ref_adamw(param.value, m.value, v.value, grad.value, n, &args);
     }

@@ -51,14 +51,15 @@ void case_attention(bench *b, const int64_t *dim)
     double *want = bench_doubles(b, batch * t * 3 * c), *want_lse = bench_doubles(b, batch * c * t);
     dt_error err = DT_ERROR_INIT;
 
-    bench_ok(b->device.ops->attention_forward(&b->device, &out, &lse, &qkv.tensor, heads, &err),
-             &err);
+    bench_ok(
+        b->device.ops->attention_forward(&b->device, &out, &lse, &qkv.tensor, heads, 0, NULL, &err),
+        &err);
     ref_attention_forward(want, want_lse, qkv.value, batch, t, heads, d);
     bench_check(b, "out", &out, want);
     bench_check(b, "lse", &lse, want_lse);
 
     bench_ok(b->device.ops->attention_backward(&b->device, &dqkv, &dout.tensor, &qkv.tensor, &out,
-                                               &lse, heads, &err),
+                                               &lse, heads, 0, NULL, &err),
              &err);
     ref_attention_backward(want, dout.value, qkv.value, batch, t, heads, d);
     bench_check(b, "dqkv", &dqkv, want);

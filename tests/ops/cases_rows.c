@@ -25,14 +25,14 @@ void case_embedding(bench *b, const int64_t *dim)
     double *want = bench_doubles(b, n * c);
     dt_error err = DT_ERROR_INIT;
 
-    bench_ok(
-        b->device.ops->embedding_forward(&b->device, &out, &tokens, &wte.tensor, &wpe.tensor, &err),
-        &err);
+    bench_ok(b->device.ops->embedding_forward(&b->device, &out, &tokens, &wte.tensor, &wpe.tensor,
+                                              1, &err),
+             &err);
     ref_embedding_forward(want, tokens.data, wte.value, wpe.value, n, t, c);
     bench_check(b, "out", &out, want);
 
     bench_ok(b->device.ops->embedding_backward(&b->device, &dwte.tensor, &dwpe.tensor, &dout.tensor,
-                                               &tokens, &err),
+                                               &tokens, 1, &err),
              &err);
     ref_embedding_backward(dwte.value, dwpe.value, dout.value, tokens.data, n, t, c);
     bench_check(b, "dwte", &dwte.tensor, dwte.value);

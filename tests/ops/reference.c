@@ -223,7 +223,7 @@ void ref_cross_entropy(double *losses, double *dlogits, const double *logits,
 }
 
 void ref_adamw(double *param, double *m, double *v, const double *grad, int64_t n,
-               const dt_adamw_args *args)
+               const dt_optimizer_args *args)
 {
     double correct_m = 1.0 - pow(args->beta1, (double)args->step);
     double correct_v = 1.0 - pow(args->beta2, (double)args->step);

@@ -38,6 +38,6 @@ void ref_cross_entropy(double *losses, double *dlogits, const double *logits,
                        double scale);
 
 void ref_adamw(double *param, double *m, double *v, const double *grad, int64_t n,
-               const dt_adamw_args *args);
+               const dt_optimizer_args *args);
 
 #endif

@@ -69,7 +69,7 @@ static int body_sums(int rank, void *self)
 
         for (int64_t k = 0; k < n; k++)
             d[k] = f[k] = (float)(k % 1000 + 1) * (float)(rank + 1);
-        CHECK(comm.all_reduce_f32(&comm, f, n, NULL) == DT_OK);
+        CHECK(comm.all_reduce(&comm, f, n, DT_F32, NULL) == DT_OK);
         CHECK(comm.sent_bytes - sent == 2 * (world_size - 1) * 4 * n / world_size);
         CHECK(comm.all_reduce_f64(&comm, d, n, NULL) == DT_OK);
         for (int64_t k = 0; k < n; k++) {
@@ -123,7 +123,7 @@ static int body_same_bits(int rank, void *self)
         x = x * 1664525u + 1013904223u;
         s->same[rank][i] = ((float)(x >> 8) / 16777216.0f - 0.5f) * (float)(1 << (x & 15));
     }
-    CHECK(comm.all_reduce_f32(&comm, s->same[rank], SAME_ELEMS, NULL) == DT_OK);
+    CHECK(comm.all_reduce(&comm, s->same[rank], SAME_ELEMS, DT_F32, NULL) == DT_OK);
     dt_comm_close(&comm);
     dt_events_close(events);
     return 0;
@@ -142,9 +142,9 @@ static int body_peer_dies(int rank, void *self)
     if (rank == 1)
         _exit(0);
     start = dt_clock_monotonic_seconds();
-    CHECK(comm.all_reduce_f32(&comm, data, 100, &err) == DT_ERR_COMM);
+    CHECK(comm.all_reduce(&comm, data, 100, DT_F32, &err) == DT_ERR_COMM);
     CHECK(strncmp(err.message, "rank ", 5) == 0);
-    CHECK(comm.all_reduce_f32(&comm, data, 100, NULL) == DT_ERR_COMM);
+    CHECK(comm.all_reduce(&comm, data, 100, DT_F32, NULL) == DT_ERR_COMM);
     CHECK(comm.all_reduce_f64(&comm, (double[1]){0}, 1, NULL) == DT_ERR_COMM);
     CHECK(comm.broadcast(&comm, data, 4, 0, NULL) == DT_ERR_COMM);
     CHECK(comm.barrier(&comm, NULL) == DT_ERR_COMM);
@@ -168,7 +168,7 @@ static int body_peer_hangs(int rank, void *self)
         _exit(0);
     }
     start = dt_clock_monotonic_seconds();
-    CHECK(comm.all_reduce_f32(&comm, data, 100, NULL) == DT_ERR_COMM);
+    CHECK(comm.all_reduce(&comm, data, 100, DT_F32, NULL) == DT_ERR_COMM);
     CHECK(dt_clock_monotonic_seconds() - start < 4.5);
     dt_comm_close(&comm);
     dt_events_close(events);
@@ -263,7 +263,7 @@ static void test_one_rank_needs_nobody(void **state)
 
     assert_int_equal(dt_comm_open(&comm, NULL, "test", 0, 1, 1, NULL), DT_OK);
     assert_string_equal(comm.name, "self");
-    assert_int_equal(comm.all_reduce_f32(&comm, data, 3, NULL), DT_OK);
+    assert_int_equal(comm.all_reduce(&comm, data, 3, DT_F32, NULL), DT_OK);
     assert_int_equal(comm.all_reduce_f64(&comm, &one, 1, NULL), DT_OK);
     assert_int_equal(comm.broadcast(&comm, data, sizeof(data), 0, NULL), DT_OK);
     assert_int_equal(comm.barrier(&comm, NULL), DT_OK);

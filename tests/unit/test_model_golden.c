@@ -219,7 +219,7 @@ static double grads_norm(golden *g)
     return sqrt(total);
 }
 
-static void update(golden *g, float **m, float **v, dt_adamw_args args, double decay)
+static void update(golden *g, float **m, float **v, dt_optimizer_args args, double decay)
 {
     for (int p = 0; p < g->h.model->param_count; p++) {
         const dt_param *param = &g->h.model->params[p];
@@ -232,8 +232,8 @@ static void update(golden *g, float **m, float **v, dt_adamw_args args, double d
         dt_error err = DT_ERROR_INIT;
 
         args.weight_decay = param->decay ? decay : 0;
-        assert_int_equal(g->h.device.ops->adamw_step(&g->h.device, &value, &no_copy, &first,
-                                                     &second, &grad, &args, &err),
+        assert_int_equal(g->h.device.ops->optimizer_step(&g->h.device, &value, &no_copy, &first,
+                                                         &second, &grad, &args, &err),
                          DT_OK);
     }
     harness_values_changed(&g->h);
@@ -257,11 +257,11 @@ static void test_twenty_adamw_losses_are_pytorchs(void **state)
     load_start(g);
     for (int64_t step = 0; step < g->steps; step++) {
         int64_t counted = load_batch(g, step);
-        dt_adamw_args args = {.lr = dt_schedule_lr(&recipe, step),
-                              .beta1 = fixture_number(&g->start, "beta1"),
-                              .beta2 = fixture_number(&g->start, "beta2"),
-                              .eps = fixture_number(&g->start, "eps"),
-                              .step = step + 1};
+        dt_optimizer_args args = {.lr = dt_schedule_lr(&recipe, step),
+                                  .beta1 = fixture_number(&g->start, "beta1"),
+                                  .beta2 = fixture_number(&g->start, "beta2"),
+                                  .eps = fixture_number(&g->start, "eps"),
+                                  .step = step + 1};
         double loss, norm;
 
         harness_zero_grads(&g->h);

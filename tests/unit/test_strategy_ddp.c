@@ -48,7 +48,7 @@ static void open_fixture(fixture *f, dt_dtype dtype)
     f->state.strategy = &dt_strategy_ddp;
     f->state.model = f->model;
     f->state.comm = &f->comm;
-    f->state.bucket_mb = 25;
+    f->state.options.bucket_mb = 25;
     assert_int_equal(dt_strategy_ddp.setup(&f->state, 7, NULL), DT_OK);
 }
 
@@ -63,21 +63,20 @@ static void close_fixture(fixture *f)
 
 static double step(fixture *f, int64_t number, double lr, double weight_decay)
 {
-    dt_adamw_args args = {.lr = lr,
-                          .beta1 = 0.9,
-                          .beta2 = 0.99,
-                          .eps = 1e-8,
-                          .weight_decay = weight_decay,
-                          .step = number,
-                          .grad_scale = 1};
-    dt_batch batch = {.tokens = dt_tensor_2d(f->tokens, DT_I32, B, T),
-                      .targets = dt_tensor_2d(f->targets, DT_I32, B, T)};
+    dt_optimizer_args args = {.lr = lr,
+                              .beta1 = 0.9,
+                              .beta2 = 0.99,
+                              .eps = 1e-8,
+                              .weight_decay = weight_decay,
+                              .step = number,
+                              .grad_scale = 1};
+    dt_micro_batch batch = {
+        .inputs = f->tokens, .targets = f->targets, .sequences = B, .tokens = T};
     double loss, norm;
 
     assert_int_equal(dt_strategy_ddp.step_begin(&f->state, 1, NULL), DT_OK);
-    assert_int_equal(dt_strategy_ddp.micro_step_begin(&f->state, 0, NULL), DT_OK);
-    assert_int_equal(dt_model_forward_backward(f->model, &batch, 1.0 / (B * T), &loss, NULL),
-                     DT_OK);
+    assert_int_equal(
+        dt_strategy_ddp.forward_backward(&f->state, &batch, 1.0 / (B * T), &loss, NULL), DT_OK);
     assert_int_equal(dt_strategy_ddp.grads_finish(&f->state, NULL), DT_OK);
     assert_int_equal(dt_strategy_ddp.grad_norm(&f->state, &norm, NULL), DT_OK);
     assert_true(norm > 0 && isfinite(norm));

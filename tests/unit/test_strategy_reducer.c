@@ -24,8 +24,9 @@ typedef struct recorder {
     double slow_seconds;
 } recorder;
 
-static dt_status record(dt_comm *comm, float *data, int64_t elems, dt_error *err)
+static dt_status record(dt_comm *comm, void *given, int64_t elems, dt_dtype dtype, dt_error *err)
 {
+    float *data = given;
     recorder *r = comm->state;
 
     if (r->slow_seconds > 0)
@@ -49,7 +50,7 @@ static dt_reducer *open_reducer(recorder *r, int64_t capacity)
     dt_comm comm = {.name = "recorder",
                     .world_size = 2,
                     .state = r,
-                    .all_reduce_f32 = record,
+                    .all_reduce = record,
                     .close = close_recorder};
     dt_reducer *reducer;
 

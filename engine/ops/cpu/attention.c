@@ -166,7 +166,8 @@ static void forward_head(dt_tensor *out, float *lse, const dt_tensor *qkv, const
 }
 
 dt_status DT_CPU_NAME(attention_forward)(dt_device *device, dt_tensor *out, dt_tensor *lse,
-                                         const dt_tensor *qkv, int64_t heads, dt_error *err)
+                                         const dt_tensor *qkv, int64_t heads, double p,
+                                         const dt_philox_key *key, dt_error *err)
 {
     dt_status st = DT_OK;
     shape s = shape_of(qkv, heads);
@@ -303,7 +304,8 @@ static void backward_head(const backward_tensors *x, const shape *s, int64_t tas
 
 dt_status DT_CPU_NAME(attention_backward)(dt_device *device, dt_tensor *dqkv, const dt_tensor *dout,
                                           const dt_tensor *qkv, const dt_tensor *out,
-                                          const dt_tensor *lse, int64_t heads, dt_error *err)
+                                          const dt_tensor *lse, int64_t heads, double p,
+                                          const dt_philox_key *key, dt_error *err)
 {
     dt_status st = DT_OK;
     shape s = shape_of(qkv, heads);

@@ -29,7 +29,8 @@ static dt_status check_tokens(const dt_tensor *tokens, int64_t vocab, dt_error *
 }
 
 dt_status DT_CPU_NAME(embedding_forward)(dt_device *device, dt_tensor *out, const dt_tensor *tokens,
-                                         const dt_tensor *wte, const dt_tensor *wpe, dt_error *err)
+                                         const dt_tensor *wte, const dt_tensor *wpe, double scale,
+                                         dt_error *err)
 {
     dt_status st = DT_OK;
     int64_t t_count = dt_tensor_cols(tokens), n = dt_tensor_elems(tokens);
@@ -64,7 +65,7 @@ out:
 
 dt_status DT_CPU_NAME(embedding_backward)(dt_device *device, dt_tensor *dwte, dt_tensor *dwpe,
                                           const dt_tensor *dout, const dt_tensor *tokens,
-                                          dt_error *err)
+                                          double scale, dt_error *err)
 {
     dt_status st = DT_OK;
     int64_t t_count = dt_tensor_cols(tokens), n = dt_tensor_elems(tokens);

@@ -24,7 +24,7 @@ DT_CPU_DECLARE(dropout_backward);
 DT_CPU_DECLARE(residual_forward);
 DT_CPU_DECLARE(cross_entropy_forward);
 DT_CPU_DECLARE(cross_entropy_backward);
-DT_CPU_DECLARE(adamw_step);
+DT_CPU_DECLARE(optimizer_step);
 DT_CPU_DECLARE(sum_squares);
 DT_CPU_DECLARE(sum);
 DT_CPU_DECLARE(cast);

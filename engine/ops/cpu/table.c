@@ -24,7 +24,7 @@ const dt_ops DT_CPU_TABLE = {
     ENTRY(residual_forward),
     ENTRY(cross_entropy_forward),
     ENTRY(cross_entropy_backward),
-    ENTRY(adamw_step),
+    ENTRY(optimizer_step),
     ENTRY(sum_squares),
     ENTRY(sum),
     ENTRY(cast),

@@ -18,7 +18,7 @@ typedef struct factors {
     float v_scale, eps; /* 1 / sqrt(1 - beta2^step) */
 } factors;
 
-static factors factors_of(const dt_adamw_args *args)
+static factors factors_of(const dt_optimizer_args *args)
 {
     double step = (double)args->step;
     factors f = {.grad_scale = (float)args->grad_scale,
@@ -46,9 +46,9 @@ static void step_row(float *restrict p, float *restrict m, float *restrict v,
     }
 }
 
-dt_status DT_CPU_NAME(adamw_step)(dt_device *device, dt_tensor *param, dt_tensor *copy,
-                                  dt_tensor *m, dt_tensor *v, const dt_tensor *grad,
-                                  const dt_adamw_args *args, dt_error *err)
+dt_status DT_CPU_NAME(optimizer_step)(dt_device *device, dt_tensor *param, dt_tensor *copy,
+                                      dt_tensor *m, dt_tensor *v, const dt_tensor *grad,
+                                      const dt_optimizer_args *args, dt_error *err)
 {
     dt_status st = DT_OK;
     int64_t elems = dt_tensor_elems(param);

@@ -1,0 +1,28 @@
+/* replica: a model on its device, and the device's copy of a micro-step's batch.
+ *
+ * ddp and fsdp have one, dp one a thread. Ownership: borrows model and device; owns the batch's
+ * memory. Threads: one per replica.
+ */
+#ifndef DT_ENGINE_REPLICA_H
+#define DT_ENGINE_REPLICA_H
+
+#include "engine/strategy/strategy.h"
+
+typedef struct dt_replica {
+    dt_model *model;
+    dt_device_arena memory;
+    dt_batch batch;
+} dt_replica;
+
+/* Sized by the model's config. */
+dt_status dt_replica_open(dt_replica *out, dt_model *model, dt_error *err);
+void dt_replica_close(dt_replica *replica); /* accepts a zeroed one */
+
+/* Part `part` of `parts` of the micro-batch's sequences. */
+dt_status dt_replica_forward_backward(dt_replica *replica, const dt_micro_batch *batch,
+                                      int64_t part, int64_t parts, double loss_scale,
+                                      double *loss_sum, dt_error *err);
+dt_status dt_replica_evaluate(dt_replica *replica, const dt_micro_batch *batch, int64_t part,
+                              int64_t parts, double *loss_sum, int64_t *counted, dt_error *err);
+
+#endif
