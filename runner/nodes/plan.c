@@ -1,0 +1,52 @@
+/* plan: the plan as one node's engine must see it. */
+#include <string.h>
+
+#include "runner/nodes/nodes_int.h"
+
+#include "base/banned.h"
+
+static json_t *join(const char *folder, const char *name)
+{
+    dt_strbuf path;
+    json_t *out;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_add_fmt(&path, "%s/%s", folder, name);
+    out = json_string(path.data);
+    dt_strbuf_release(&path);
+    return out;
+}
+
+static void move_files(json_t *list, const json_t *paths)
+{
+    json_t *item;
+    size_t i;
+
+    json_array_foreach(list, i, item)
+    {
+        const char *here = json_string_value(item);
+        json_t *there = here != NULL ? json_object_get(paths, here) : NULL;
+
+        if (there != NULL)
+            json_array_set(list, i, there);
+    }
+}
+
+json_t *dt_node_plan(const json_t *plan, const dt_node_place *place, bool all_shared)
+{
+    json_t *out = json_deep_copy(plan), *data;
+    const char *from = json_string_value(json_object_get(plan, "resume_from"));
+
+    json_object_set_new(out, "directory", json_string(place->checkpoints));
+    json_object_set_new(out, "shared", json_boolean(all_shared));
+    if (from != NULL && from[0] != '\0') {
+        const char *slash = strrchr(from, '/');
+
+        json_object_set_new(out, "resume_from",
+                            join(place->checkpoints, slash != NULL ? slash + 1 : from));
+    }
+    data = json_object_get(json_object_get(out, "recipe"), "data");
+    move_files(json_object_get(data, "train"), place->paths);
+    move_files(json_object_get(data, "validation"), place->paths);
+    return out;
+}
