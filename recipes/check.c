@@ -1,15 +1,13 @@
 /* Rules across fields, and what this version cannot do yet: recipes/reading.h. */
-#define _GNU_SOURCE
 #include <string.h>
-#include <strings.h>
-#include <unistd.h>
 
+#include "recipes/durations.h"
+#include "recipes/nodes.h"
 #include "recipes/reading.h"
 
 #include "base/banned.h"
 
 #define NAME_MAX_LENGTH 64
-#define HOST_NAME_SIZE  256
 
 /* Fails at the mark of `path`. */
 #define REFUSE(reading, path, ...)                        \
@@ -38,48 +36,58 @@ static dt_status check_name(const dt_reading *reading)
     return st;
 }
 
-static bool is_this_machine(const char *node)
-{
-    char host[HOST_NAME_SIZE] = "";
-    size_t length;
-
-    if (strcasecmp(node, "localhost") == 0 || strcmp(node, "127.0.0.1") == 0 ||
-        strcmp(node, "::1") == 0)
-        return true;
-    if (gethostname(host, sizeof(host) - 1) != 0 || host[0] == '\0')
-        return false;
-    length = strcspn(host, ".");
-    return strcasecmp(node, host) == 0 ||
-           (strlen(node) == length && strncasecmp(node, host, length) == 0);
-}
-
 static dt_status check_nodes(const dt_reading *reading)
 {
     const dt_recipe *recipe = reading->recipe;
     dt_status st = DT_OK;
-    dt_strbuf shown;
+    int64_t here = 0;
 
     for (int64_t i = 0; i < recipe->nodes.count; i++) {
-        if (is_this_machine(recipe->nodes.items[i]))
-            continue;
-        dt_strbuf_init(&shown);
-        dt_text_show(&shown, recipe->nodes.items[i]);
-        st = REFUSE(reading, "nodes",
-                    "%s is not this machine, and launching over ssh is not there yet: leave "
-                    "'nodes' out to train here",
-                    shown.data);
-        dt_strbuf_release(&shown);
-        return st;
+        dt_node_spec spec;
+
+        DT_TRY(dt_node_spec_parse(&spec, recipe->nodes.items[i], reading->arena, reading->err));
+        if (dt_node_is_here(spec.destination) && strchr(spec.destination, '#') == NULL)
+            here++;
     }
-    if (recipe->nodes.count > 1)
+    if (here > 1)
         return REFUSE(reading, "nodes",
                       "'nodes' names this machine twice: set 'ranks' for more "
                       "processes on it");
+    if (recipe->nodes_min > recipe->nodes.count)
+        return REFUSE(reading, "nodes_min", "'nodes_min' is %lld, and there are only %lld nodes",
+                      (long long)recipe->nodes_min, (long long)recipe->nodes.count);
+    if (recipe->strategy.kind == DT_STRATEGY_DP &&
+        (recipe->nodes.count > 1 || dt_node_slurm_count(recipe->nodes.items[0]) > 1))
+        return REFUSE(reading, "strategy.kind",
+                      "'strategy' is 'dp', which trains in one process on one node: with several "
+                      "nodes take 'ddp'");
     if (recipe->gpus > 0)
         return REFUSE(reading, "gpus",
                       "'gpus' is %lld, and training on GPUs is not there yet: leave 'gpus' out and "
                       "set 'ranks' to train on the CPU",
                       (long long)recipe->gpus);
+out:
+    return st;
+}
+
+static dt_status check_failure(const dt_reading *reading)
+{
+    double seconds;
+
+    if (dt_launcher_lost_seconds(&seconds, reading->recipe->failure.launcher_lost))
+        return DT_OK;
+    return REFUSE(reading, "failure.launcher_lost",
+                  "'failure.launcher_lost' is neither 'continue' nor a time as in 'stop_after "
+                  "10m'");
+}
+
+static dt_status check_optimizer(const dt_reading *reading)
+{
+    const dt_recipe *recipe = reading->recipe;
+
+    if (recipe->optimizer.nesterov && recipe->optimizer.momentum == 0)
+        return REFUSE(reading, "optimizer.nesterov",
+                      "'optimizer.nesterov' needs 'optimizer.momentum' above 0");
     return DT_OK;
 }
 
@@ -143,6 +151,8 @@ dt_status dt_reading_check(const dt_reading *reading)
     DT_TRY(check_nodes(reading));
     DT_TRY(check_heads(reading));
     DT_TRY(check_schedule(reading));
+    DT_TRY(check_optimizer(reading));
+    DT_TRY(check_failure(reading));
     DT_TRY(check_data(reading));
 out:
     return st;

@@ -1,4 +1,5 @@
 /* Defaults that follow from other fields: recipes/reading.h. */
+#include "recipes/nodes.h"
 #include "recipes/presets.h"
 #include "recipes/reading.h"
 #include "recipes/values.h"
@@ -45,11 +46,38 @@ static dt_status refuse_missing(const dt_reading *reading, const dt_field *field
     return DT_ERR_RECIPE;
 }
 
+/* The hostfile's nodes, and every range as its machines. */
+static dt_status derive_nodes(dt_reading *reading)
+{
+    dt_recipe *recipe = reading->recipe;
+    const char *from = recipe->hostfile[0] != '\0' ? "hostfile" : "nodes";
+    dt_string_list items = recipe->nodes;
+    dt_status st = DT_OK;
+
+    if (recipe->hostfile[0] != '\0') {
+        const dt_mark *nodes = dt_reading_mark(reading, "nodes");
+
+        if (nodes->source != NULL && nodes->source != reading->resolved)
+            DT_THROW(reading->err, DT_ERR_RECIPE,
+                     "'hostfile' and 'nodes' both name machines: keep one");
+        DT_TRY(dt_nodes_read_hostfile(&items, recipe->hostfile, reading->arena, reading->err));
+    }
+    DT_TRY(dt_nodes_expand(&recipe->nodes, &items, reading->arena, reading->err));
+    derived_from(reading, "nodes", from);
+    recipe->hostfile = ""; /* its nodes are the recipe's now, whatever becomes of the file */
+out:
+    if (st != DT_OK)
+        dt_mark_prefix(reading->err, dt_reading_mark(reading, from));
+    return st;
+}
+
 dt_status dt_reading_derive(dt_reading *reading)
 {
     dt_recipe *recipe = reading->recipe;
+    dt_status st = DT_OK;
 
     derive_model(reading);
+    DT_TRY(derive_nodes(reading));
     if (!dt_reading_given(reading, "name")) {
         recipe->name = reading->stem;
         derived_from(reading, "name", "name");
@@ -61,5 +89,6 @@ dt_status dt_reading_derive(dt_reading *reading)
     for (size_t i = 0; i < dt_fields_count; i++)
         if (dt_fields[i].fallback == NULL && reading->field[i].source == NULL)
             return refuse_missing(reading, &dt_fields[i]);
-    return DT_OK;
+out:
+    return st;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "recipes/fields.h"
+#include "recipes/nodes.h"
 #include "recipes/text.h"
 
 #include "base/banned.h"
@@ -26,33 +27,65 @@ static dt_status take(void *out, dt_arena *arena, int64_t count, size_t elem_byt
     return DT_OK;
 }
 
-dt_status dt_plan_make(dt_plan *out, const dt_recipe *recipe, int64_t cores, dt_arena *arena,
-                       dt_error *err)
+/* How many CPU ranks the node has: its own number, else the recipe's. */
+static int64_t ranks_of(const dt_recipe *recipe, const dt_node_spec *spec)
 {
-    dt_status st = DT_OK;
+    return spec->ranks > 0 ? spec->ranks : recipe->ranks;
+}
+
+static void lay_out(dt_plan *out, int64_t *next, int64_t node, int64_t count, int64_t cores)
+{
+    const dt_recipe *recipe = &out->recipe;
     int64_t threads = recipe->threads;
-    int64_t replicas = recipe->strategy.kind == DT_STRATEGY_DP ? recipe->ranks : 1;
-    int64_t ranks = recipe->ranks / replicas;
+    bool dp = recipe->strategy.kind == DT_STRATEGY_DP;
+
+    if (threads == 0)
+        threads = cores / count > 1 ? cores / count : 1;
+    for (int64_t local = 0; local < (dp ? 1 : count); local++)
+        out->ranks[(*next)++] = (dt_plan_rank){.node = node,
+                                               .local_rank = local,
+                                               .device = "cpu",
+                                               .replicas = dp ? count : 1,
+                                               .threads = threads};
+}
+
+dt_status dt_plan_make_on(dt_plan *out, const dt_recipe *recipe, const int64_t *cores,
+                          dt_arena *arena, dt_error *err)
+{
+    dt_node_spec *specs = NULL;
+    int64_t next = 0;
+    dt_status st = DT_OK;
 
     memset(out, 0, sizeof(*out));
     out->run = out->directory = out->resume_from = "";
     out->shared = true;
     out->recipe = *recipe;
     out->node_count = recipe->nodes.count;
-    out->world_size = recipe->nodes.count * ranks;
-    if (threads == 0)
-        threads = cores / recipe->ranks > 1 ? cores / recipe->ranks : 1;
+    DT_TRY(take(&specs, arena, out->node_count, sizeof(*specs), err));
     DT_TRY(take(&out->node_names, arena, out->node_count, sizeof(*out->node_names), err));
+    for (int64_t node = 0; node < out->node_count; node++) {
+        DT_TRY(dt_node_spec_parse(&specs[node], recipe->nodes.items[node], arena, err));
+        out->node_names[node] = specs[node].destination;
+        out->world_size +=
+            recipe->strategy.kind == DT_STRATEGY_DP ? 1 : ranks_of(recipe, &specs[node]);
+    }
     DT_TRY(take(&out->ranks, arena, out->world_size, sizeof(*out->ranks), err));
     for (int64_t node = 0; node < out->node_count; node++)
-        out->node_names[node] = recipe->nodes.items[node];
-    for (int64_t rank = 0; rank < out->world_size; rank++) {
-        out->ranks[rank].node = rank / ranks;
-        out->ranks[rank].local_rank = rank % ranks;
-        out->ranks[rank].device = "cpu";
-        out->ranks[rank].replicas = replicas;
-        out->ranks[rank].threads = threads;
-    }
+        lay_out(out, &next, node, ranks_of(recipe, &specs[node]), cores[node]);
+out:
+    return st;
+}
+
+dt_status dt_plan_make(dt_plan *out, const dt_recipe *recipe, int64_t cores, dt_arena *arena,
+                       dt_error *err)
+{
+    dt_status st = DT_OK;
+    int64_t *each = NULL;
+
+    DT_TRY(take(&each, arena, recipe->nodes.count, sizeof(*each), err));
+    for (int64_t node = 0; node < recipe->nodes.count; node++)
+        each[node] = cores;
+    DT_TRY(dt_plan_make_on(out, recipe, each, arena, err));
 out:
     return st;
 }

@@ -45,11 +45,14 @@ typedef struct dt_plan {
 } dt_plan;
 
 /* Ranks on nodes from a checked recipe: `ranks` per node in node order (dp: one with so many
- * replicas), device "cpu", threads filled in from `cores` where the recipe leaves them out. The
- * rest (run, attempt, directory, shared, resume_from) is the caller's. Everything lives in the
- * arena. */
+ * replicas), device "cpu", threads filled in from a node's `cores` where the recipe leaves them
+ * out. The rest (run, attempt, directory, shared, resume_from) is the caller's. Everything lives in
+ * the arena. */
 dt_status dt_plan_make(dt_plan *out, const dt_recipe *recipe, int64_t cores, dt_arena *arena,
                        dt_error *err);
+/* The same where nodes differ: cores[node], in the order of recipe->nodes. */
+dt_status dt_plan_make_on(dt_plan *out, const dt_recipe *recipe, const int64_t *cores,
+                          dt_arena *arena, dt_error *err);
 
 /* New reference. */
 json_t *dt_plan_to_json(const dt_plan *plan);

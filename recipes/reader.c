@@ -140,6 +140,38 @@ static dt_status refuse_nothing(const dt_reading *reading, const char *path, con
     return refuse(reading, &node->mark, &text);
 }
 
+/* {host: gpu-a, gpus: 4} as the text "gpu-a gpus=4" of recipes/nodes.h. */
+static dt_status read_node_map(const char **out, dt_reading *reading, const dt_field *field,
+                               const dt_node *node)
+{
+    const char *host = NULL;
+    dt_strbuf shares;
+    dt_status st = DT_OK;
+
+    dt_strbuf_init(&shares);
+    for (const dt_node *entry = node->first; entry != NULL; entry = entry->next) {
+        const char *key = entry->key->text;
+
+        if (entry->kind != DT_NODE_SCALAR)
+            DT_TRY(refuse_kind(reading, field, entry, ""));
+        if (strcmp(key, "host") == 0)
+            host = entry->text;
+        else if (strcmp(key, "gpus") == 0 || strcmp(key, "ranks") == 0)
+            dt_strbuf_add_fmt(&shares, " %s=%s", key, entry->text);
+        else
+            DT_TRY(refuse_kind(reading, field, entry->key,
+                               " of names or of maps with the keys host, gpus, ranks"));
+    }
+    if (host == NULL)
+        DT_TRY(refuse_kind(reading, field, node, ", or maps with the key 'host'"));
+    *out = dt_arena_printf(reading->arena, "%s%s", host, shares.data);
+    if (*out == NULL)
+        DT_THROW(reading->err, DT_ERR_NOMEM, "no memory for '%s'", field->path);
+out:
+    dt_strbuf_release(&shares);
+    return st;
+}
+
 /* One item of a list; file names become absolute. */
 static dt_status read_item(const char **out, dt_reading *reading, const dt_field *field,
                            const dt_node *node)
@@ -148,10 +180,12 @@ static dt_status read_item(const char **out, dt_reading *reading, const dt_field
 
     if (dt_node_is_null(node))
         return refuse_nothing(reading, field->path, node);
+    if (node->kind == DT_NODE_MAP && field == dt_field_find("nodes"))
+        return read_node_map(out, reading, field, node);
     if (node->kind != DT_NODE_SCALAR)
         return refuse_kind(reading, field, node, "");
     *out = node->text;
-    if (field->paths && node->text[0] != '\0') {
+    if (field->paths && node->text[0] != '\0' && strstr(node->text, "://") == NULL) {
         st = dt_path_resolve(out, node->text, reading->folder, reading->arena, reading->err);
         if (st != DT_OK)
             dt_mark_prefix(reading->err, &node->mark);
@@ -185,16 +219,21 @@ out:
 
 static dt_status apply_scalar(dt_reading *reading, const dt_field *field, const dt_node *node)
 {
-    bool number = field->type == DT_FIELD_INT || field->type == DT_FIELD_NUMBER;
+    bool number = field->type == DT_FIELD_INT || field->type == DT_FIELD_NUMBER ||
+                  field->type == DT_FIELD_BOOL;
+    const char *text = node->text;
     dt_status st;
 
     if (node->kind != DT_NODE_SCALAR)
         return refuse_kind(reading, field, node, "");
     if (number && !node->plain)
         return refuse_kind(reading, field, node, " (remove the quotes)");
-    st = dt_field_set_text(reading->recipe, field, node->text, reading->err);
+    if (field->paths)
+        DT_TRY(read_item(&text, reading, field, node));
+    st = dt_field_set_text(reading->recipe, field, text, reading->err);
     if (st != DT_OK)
         dt_mark_prefix(reading->err, &node->mark);
+out:
     return st;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "recipes/durations.h"
 #include "recipes/text.h"
 
 #include "base/banned.h"
@@ -237,29 +238,6 @@ bool dt_text_number(double *out, const char *text)
         return false;
     *out = strtod(plain, &end);
     return *end == '\0' && isfinite(*out);
-}
-
-bool dt_text_duration(double *seconds, const char *text)
-{
-    static const struct {
-        char letter;
-        double seconds;
-    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
-    size_t length = strlen(text);
-    char number[64];
-
-    if (dt_text_number(seconds, text))
-        return true;
-    if (length < 2 || length >= sizeof(number))
-        return false;
-    memcpy(number, text, length - 1);
-    number[length - 1] = '\0';
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-        if (text[length - 1] == units[i].letter && dt_text_number(seconds, number)) {
-            *seconds *= units[i].seconds;
-            return true;
-        }
-    return false;
 }
 
 dt_status dt_field_set_text(dt_recipe *recipe, const dt_field *field, const char *text,

@@ -35,9 +35,6 @@ bool dt_field_has_choice(const dt_field *field, const char *text);
 /* Whether the text is a number as recipes write it: 3, 1_000, 2e4, .5, never hex, inf or nan. */
 bool dt_text_number(double *out, const char *text);
 
-/* Seconds from a number or "90s", "10m", "2h", "1d". */
-bool dt_text_duration(double *seconds, const char *text);
-
 /* A scalar as text. The text is borrowed: it must live as long as the recipe. */
 dt_status dt_field_set_text(dt_recipe *recipe, const dt_field *field, const char *text,
                             dt_error *err);

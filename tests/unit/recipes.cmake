@@ -6,7 +6,7 @@ foreach(part reader errors sets source)
     LIBS recipes_support)
 endforeach()
 # What the engine links, without the reader.
-foreach(part fields plan memory)
+foreach(part fields memory nodes plan)
   dt_test(NAME recipes_${part} LABEL unit SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_recipes_${part}.c
     LIBS dt_recipe)
 endforeach()

@@ -17,13 +17,15 @@
 #include "runner/agent/process.h"
 #include "runner/agent/spawn.h"
 
+static const dt_spawn_place outside = {-1, 022};
+
 static bool is_found(pid_t wanted, pid_t ancestor, const char *mark)
 {
     dt_process *found;
     bool hit = false;
     size_t count;
 
-    assert_int_equal(dt_process_find(&found, &count, ancestor, mark, NULL), DT_OK);
+    assert_int_equal(dt_process_find(&found, &count, ancestor, mark, NULL, NULL), DT_OK);
     for (size_t i = 0; i < count; i++)
         hit = hit || found[i].pid == wanted;
     free(found);
@@ -39,7 +41,7 @@ static pid_t start(dt_spawned *spawned, const char *command, const char *mark)
     dt_environment_init(&environment);
     if (mark != NULL)
         dt_environment_set(&environment, "DTRUN_NODE_DIR", mark);
-    assert_int_equal(dt_spawn(spawned, (char *const *)argv, environment.items, &err), DT_OK);
+    assert_int_equal(dt_spawn(spawned, (char *const *)argv, environment.items, &outside, &err), DT_OK);
     dt_environment_release(&environment);
     return spawned->pid;
 }
@@ -116,7 +118,7 @@ static void test_a_program_that_cannot_run_is_an_error_with_its_path(void **stat
     dt_error err = DT_ERROR_INIT;
     dt_spawned spawned;
 
-    assert_int_equal(dt_spawn(&spawned, (char *const *)argv, nothing, &err), DT_ERR_IO);
+    assert_int_equal(dt_spawn(&spawned, (char *const *)argv, nothing, &outside, &err), DT_ERR_IO);
     assert_string_equal(err.message, "cannot run '/no/such/engine': No such file or directory");
 }
 

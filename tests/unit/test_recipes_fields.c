@@ -72,12 +72,16 @@ static void test_the_json_comes_back_as_the_same_recipe(void **state)
     fill(&recipe);
     recipe.optimizer.lr = 0.1 + 0.2; /* needs all its digits */
     recipe.precision.kind = DT_PRECISION_BF16;
+    recipe.optimizer.nesterov = true;
+    recipe.time_limit_seconds = 5400;
     json = dt_recipe_to_json(&recipe);
     assert_int_equal(dt_recipe_from_json(&back, json, &arena, &err), DT_OK);
     json_decref(json);
     assert_string_equal(back.name, "one");
     assert_true(back.optimizer.lr == 0.1 + 0.2);
     assert_int_equal(back.precision.kind, DT_PRECISION_BF16);
+    assert_true(back.optimizer.nesterov);
+    assert_true(back.time_limit_seconds == 5400);
     assert_int_equal(back.data.train.count, 2);
     assert_string_equal(back.data.train.items[1], "/data/\xc3\xa9.txt");
     assert_int_equal(back.schedule.steps, 100);
@@ -127,8 +131,10 @@ static void test_the_hash_changes_with_every_number(void **state)
 
         if (dt_fields[i].type == DT_FIELD_INT)
             ++*(int64_t *)at;
-        else if (dt_fields[i].type == DT_FIELD_NUMBER)
+        else if (dt_fields[i].type == DT_FIELD_NUMBER || dt_fields[i].type == DT_FIELD_DURATION)
             *(double *)at += 1e-3;
+        else if (dt_fields[i].type == DT_FIELD_BOOL)
+            *(bool *)at = !*(bool *)at;
         else
             continue;
         dt_recipe_hash(other, &changed);
@@ -201,8 +207,8 @@ static void test_damaged_json_is_refused(void **state)
     json_object_set_new(json, "clip", json_null());
     expect_corrupt(json, "recipe: 'clip' is null: expected a number, 0 to 1000000");
     json = good_json();
-    json_object_set_new(json_object_get(json, "strategy"), "kind", json_string("dp"));
-    expect_corrupt(json, "recipe: 'strategy.kind' is 'dp': expected 'ddp'");
+    json_object_set_new(json_object_get(json, "strategy"), "kind", json_string("tp"));
+    expect_corrupt(json, "recipe: 'strategy.kind' is 'tp': expected one of 'dp', 'ddp', 'fsdp'");
     json = good_json();
     json_object_set_new(json_object_get(json, "data"), "train", json_array());
     expect_corrupt(json, "recipe: 'data.train' is a list of 0: expected a list of text, 1 to 10000 "

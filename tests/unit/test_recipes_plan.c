@@ -69,6 +69,31 @@ static void test_ranks_are_laid_on_nodes_in_order_with_the_cores_divided(void **
     assert_string_equal(plan.resume_from, "");
 }
 
+static void test_a_node_may_have_its_own_ranks_and_dp_has_one_process(void **state)
+{
+    static const char *names[] = {"a ranks=3", "me@b"};
+    const int64_t cores[] = {6, 2};
+    dt_plan plan, again;
+
+    make_plan(&plan, 2, *state);
+    plan.recipe.nodes.items = names;
+    assert_int_equal(dt_plan_make_on(&again, &plan.recipe, cores, *state, NULL), DT_OK);
+    assert_int_equal(again.world_size, 5);
+    assert_string_equal(again.node_names[0], "a");
+    assert_string_equal(again.node_names[1], "me@b");
+    assert_int_equal(again.ranks[2].local_rank, 2);
+    assert_int_equal(again.ranks[2].threads, 2);
+    assert_int_equal(again.ranks[3].node, 1);
+    assert_int_equal(again.ranks[3].threads, 1);
+
+    plan.recipe.nodes.count = 1;
+    plan.recipe.strategy.kind = DT_STRATEGY_DP;
+    assert_int_equal(dt_plan_make_on(&again, &plan.recipe, cores, *state, NULL), DT_OK);
+    assert_int_equal(again.world_size, 1);
+    assert_int_equal(again.ranks[0].replicas, 3);
+    assert_int_equal(again.ranks[0].threads, 2);
+}
+
 static void test_threads_of_the_recipe_win_and_are_never_none(void **state)
 {
     dt_plan plan, again;
@@ -218,6 +243,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_ranks_are_laid_on_nodes_in_order_with_the_cores_divided),
+        TEST(test_a_node_may_have_its_own_ranks_and_dp_has_one_process),
         TEST(test_threads_of_the_recipe_win_and_are_never_none),
         TEST(test_a_plan_comes_back_from_its_json),
         TEST(test_damage_at_the_top_is_refused),
