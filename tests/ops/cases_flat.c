@@ -11,34 +11,83 @@
 
 #include "base/banned.h"
 
-/* elements; three steps, with a copy and without */
-void case_adamw(bench *b, const int64_t *dim)
+/* Three steps, the first without a copy. What the kind does not need is left out. */
+static void optimizer(bench *b, int64_t n, dt_optimizer_args args)
 {
-    int64_t n = dim[0];
-    operand param = bench_random(b, DT_F32, 1.0, n, 0, 0),
-            m = bench_random(b, DT_F32, 0.0, n, 0, 0);
-    operand v = bench_random(b, DT_F32, 0.0, n, 0, 0), grad = bench_random(b, DT_F32, 1.0, n, 0, 0);
+    bool has_v = args.kind != DT_OPTIMIZER_SGD, has_m = has_v || args.momentum != 0.0;
+    operand param = bench_random(b, DT_F32, 1.0, n, 0, 0);
+    operand grad = bench_random(b, DT_F32, 1.0, n, 0, 0);
+    operand m = bench_random(b, DT_F32, 0.0, n, 0, 0), v = bench_random(b, DT_F32, 0.0, n, 0, 0);
     dt_tensor copy = bench_output(b, b->act, n, 0, 0), none = {0};
     dt_error err = DT_ERROR_INIT;
 
-    for (int64_t step = 1; step <= 3; step++) {
-        const dt_optimizer_args args = {.lr = 0.02,
-                                        .beta1 = 0.9,
-                                        .beta2 = 0.99,
-                                        .eps = 1e-8,
-                                        .weight_decay = 0.1,
-                                        .step = step,
-                                        .grad_scale = 0.5};
-
-        bench_ok(b->device.ops->optimizer_step(&b->device, &param.tensor, step == 1 ? &none : &copy,
-                                               &m.tensor, &v.tensor, &grad.tensor, &args, &err),
+    args.lr = 0.02;
+    args.weight_decay = 0.1;
+    args.grad_scale = 0.5;
+    for (args.step = 1; args.step <= 3; args.step++) {
+        bench_ok(b->device.ops->optimizer_step(&b->device, &param.tensor,
+                                               args.step == 1 ? &none : &copy,
+                                               has_m ? &m.tensor : &none, has_v ? &v.tensor : &none,
+                                               &grad.tensor, &args, &err),
                  &err);
-        ref_adamw(param.value, m.value, v.value, grad.value, n, &args);
+        ref_optimizer(param.value, has_m ? m.value : NULL, has_v ? v.value : NULL, grad.value, n,
+                      &args);
     }
     bench_check(b, "param", &param.tensor, param.value);
-    bench_check(b, "m", &m.tensor, m.value);
-    bench_check(b, "v", &v.tensor, v.value);
+    if (has_m)
+        bench_check(b, "m", &m.tensor, m.value);
+    if (has_v)
+        bench_check(b, "v", &v.tensor, v.value);
     bench_check(b, "copy", &copy, param.value);
+}
+
+/* elements; an epsilon that is large enough for its place to show */
+static const dt_optimizer_args adam_args = {.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-2};
+
+void case_adamw(bench *b, const int64_t *dim)
+{
+    optimizer(b, dim[0], adam_args);
+}
+
+void case_adamw_fairseq(bench *b, const int64_t *dim)
+{
+    dt_optimizer_args args = adam_args;
+
+    args.variant = DT_OPTIMIZER_FAIRSEQ;
+    optimizer(b, dim[0], args);
+}
+
+void case_adam(bench *b, const int64_t *dim)
+{
+    dt_optimizer_args args = adam_args;
+
+    args.kind = DT_OPTIMIZER_ADAM;
+    optimizer(b, dim[0], args);
+}
+
+void case_adam_fairseq(bench *b, const int64_t *dim)
+{
+    dt_optimizer_args args = adam_args;
+
+    args.kind = DT_OPTIMIZER_ADAM;
+    args.variant = DT_OPTIMIZER_FAIRSEQ;
+    optimizer(b, dim[0], args);
+}
+
+void case_sgd(bench *b, const int64_t *dim)
+{
+    optimizer(b, dim[0], (dt_optimizer_args){.kind = DT_OPTIMIZER_SGD});
+}
+
+void case_sgd_momentum(bench *b, const int64_t *dim)
+{
+    optimizer(b, dim[0], (dt_optimizer_args){.kind = DT_OPTIMIZER_SGD, .momentum = 0.9});
+}
+
+void case_sgd_nesterov(bench *b, const int64_t *dim)
+{
+    optimizer(b, dim[0],
+              (dt_optimizer_args){.kind = DT_OPTIMIZER_SGD, .momentum = 0.9, .nesterov = true});
 }
 
 /* elements: the sums are doubles, so they are compared as such */

@@ -1,6 +1,10 @@
 #include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "tests/ops/cases.h"
 #include "tests/ops/reference.h"
@@ -39,8 +43,8 @@ void case_matmul(bench *b, const int64_t *dim)
     bench_check(b, "dbias", &dbias.tensor, dbias.value);
 }
 
-/* B T heads D */
-void case_attention(bench *b, const int64_t *dim)
+static void attention(bench *b, const int64_t *dim, double p, const dt_philox_key *key,
+                      const double *mask)
 {
     int64_t batch = dim[0], t = dim[1], heads = dim[2], d = dim[3], c = heads * d;
     operand qkv = bench_random(b, b->act, 1.5, batch, t, 3 * c);
@@ -52,17 +56,46 @@ void case_attention(bench *b, const int64_t *dim)
     dt_error err = DT_ERROR_INIT;
 
     bench_ok(
-        b->device.ops->attention_forward(&b->device, &out, &lse, &qkv.tensor, heads, 0, NULL, &err),
+        b->device.ops->attention_forward(&b->device, &out, &lse, &qkv.tensor, heads, p, key, &err),
         &err);
-    ref_attention_forward(want, want_lse, qkv.value, batch, t, heads, d);
+    ref_attention_forward(want, want_lse, qkv.value, mask, batch, t, heads, d);
     bench_check(b, "out", &out, want);
     bench_check(b, "lse", &lse, want_lse);
 
     bench_ok(b->device.ops->attention_backward(&b->device, &dqkv, &dout.tensor, &qkv.tensor, &out,
-                                               &lse, heads, 0, NULL, &err),
+                                               &lse, heads, p, key, &err),
              &err);
-    ref_attention_backward(want, dout.value, qkv.value, batch, t, heads, d);
+    ref_attention_backward(want, dout.value, qkv.value, mask, batch, t, heads, d);
     bench_check(b, "dqkv", &dqkv, want);
+}
+
+/* B T heads D */
+void case_attention(bench *b, const int64_t *dim)
+{
+    attention(b, dim, 0.0, NULL, NULL);
+}
+
+/* the same, three in ten dropped; as many as that, and as ops.h numbers them */
+void case_attention_dropout(bench *b, const int64_t *dim)
+{
+    const double p = 0.3;
+    const dt_philox_key key = {.seed = 5, .step = 2, .layer = 3, .op = DT_PHILOX_DROPOUT_ATTENTION};
+    int64_t t = dim[1], n = dim[0] * dim[2] * t * t, kept = 0, causal = 0;
+    double *mask = bench_doubles(b, n), expected;
+
+    for (int64_t i = 0; i < n; i++) {
+        dt_philox_block block = dt_philox_draw(&key, (uint64_t)i / 4);
+        bool keep = dt_philox_uniform(block.word[i % 4]) >= (float)p;
+
+        mask[i] = keep ? 1.0 / (1.0 - p) : 0.0;
+        if (i % t <= i / t % t) {
+            kept += keep;
+            causal++;
+        }
+    }
+    expected = (double)causal * (1.0 - p);
+    assert_true(fabs((double)kept - expected) <= 5.0 * sqrt(expected * p) + 1.0);
+    attention(b, dim, p, &key, mask);
 }
 
 /* N Vp V; about one target in four is not counted, and padded logits would win if they were */
@@ -78,12 +111,8 @@ void case_cross_entropy(bench *b, const int64_t *dim)
     for (int64_t i = 0; i < n; i++) {
         if (bench_uniform(b) < 0.25)
             ((int32_t *)targets.data)[i] = i % 2 == 0 ? -1 : -100;
-        for (int64_t j = vocab; j < padded; j++) {
-            if (b->act == DT_F32)
-                ((float *)logits.tensor.data)[i * padded + j] = 1e4f;
-            else
-                ((uint16_t *)logits.tensor.data)[i * padded + j] = 0x461c; /* 9984 */
-        }
+        for (int64_t j = vocab; j < padded; j++)
+            bench_put(&logits.tensor, i * padded + j, 1e4);
     }
     ref_cross_entropy(want, want_d, logits.value, targets.data, n, padded, vocab, scale);
     bench_ok(b->device.ops->cross_entropy_forward(&b->device, &losses, &logits.tensor, &targets,

@@ -11,11 +11,10 @@
 
 #include "base/banned.h"
 
-/* B T C Vp; the position table is one row longer than T */
-void case_embedding(bench *b, const int64_t *dim)
+static void embedding(bench *b, const int64_t *dim, double scale, bool learned_places)
 {
     int64_t batch = dim[0], t = dim[1], c = dim[2], vocab = dim[3], n = batch * t;
-    dt_tensor tokens = bench_tokens(b, 0, vocab, batch, t);
+    dt_tensor tokens = bench_tokens(b, 0, vocab, batch, t), none = {0};
     operand wte = bench_random(b, b->act, 1.0, vocab, c, 0);
     operand wpe = bench_random(b, b->act, 1.0, t + 1, c, 0);
     operand dout = bench_random(b, b->act, 1.0, batch, t, c);
@@ -26,17 +25,31 @@ void case_embedding(bench *b, const int64_t *dim)
     dt_error err = DT_ERROR_INIT;
 
     bench_ok(b->device.ops->embedding_forward(&b->device, &out, &tokens, &wte.tensor, &wpe.tensor,
-                                              1, &err),
+                                              scale, &err),
              &err);
-    ref_embedding_forward(want, tokens.data, wte.value, wpe.value, n, t, c);
+    ref_embedding_forward(want, tokens.data, wte.value, wpe.value, scale, n, t, c);
     bench_check(b, "out", &out, want);
 
-    bench_ok(b->device.ops->embedding_backward(&b->device, &dwte.tensor, &dwpe.tensor, &dout.tensor,
-                                               &tokens, 1, &err),
+    bench_ok(b->device.ops->embedding_backward(&b->device, &dwte.tensor,
+                                               learned_places ? &dwpe.tensor : &none, &dout.tensor,
+                                               &tokens, scale, &err),
              &err);
-    ref_embedding_backward(dwte.value, dwpe.value, dout.value, tokens.data, n, t, c);
+    ref_embedding_backward(dwte.value, learned_places ? dwpe.value : NULL, dout.value, tokens.data,
+                           scale, n, t, c);
     bench_check(b, "dwte", &dwte.tensor, dwte.value);
     bench_check(b, "dwpe", &dwpe.tensor, dwpe.value);
+}
+
+/* B T C Vp; the position table is one row longer than T */
+void case_embedding(bench *b, const int64_t *dim)
+{
+    embedding(b, dim, 1.0, true);
+}
+
+/* the same, scaled by the root of C, and no gradient for the positions */
+void case_embedding_fixed_places(bench *b, const int64_t *dim)
+{
+    embedding(b, dim, sqrt((double)dim[2]), false);
 }
 
 /* N C */
@@ -144,18 +157,23 @@ void case_residual(bench *b, const int64_t *dim)
     bench_check(b, "y in place of b", &right.tensor, want);
 }
 
-/* elements: to the other type, to the same, and back */
+/* elements: to fp32, which is exact, and from there to each type, and between those of 16 bits */
 void case_cast(bench *b, const int64_t *dim)
 {
     int64_t n = dim[0];
     operand x = bench_random(b, b->act, 1e3, n, 0, 0);
-    dt_tensor wide = bench_output(b, DT_F32, n, 0, 0), narrow = bench_output(b, DT_BF16, n, 0, 0);
+    dt_tensor wide = bench_output(b, DT_F32, n, 0, 0), bf16 = bench_output(b, DT_BF16, n, 0, 0);
+    dt_tensor f16 = bench_output(b, DT_F16, n, 0, 0), direct = bench_output(b, DT_F16, n, 0, 0);
     dt_error err = DT_ERROR_INIT;
 
     bench_ok(b->device.ops->cast(&b->device, &wide, &x.tensor, &err), &err);
     for (int64_t i = 0; i < n; i++)
         assert_true(bench_element(&wide, i) == x.value[i]);
     bench_check(b, "fp32", &wide, x.value);
-    bench_ok(b->device.ops->cast(&b->device, &narrow, &wide, &err), &err);
-    bench_check(b, "bf16", &narrow, x.value);
+    bench_ok(b->device.ops->cast(&b->device, &bf16, &wide, &err), &err);
+    bench_check(b, "bf16", &bf16, x.value);
+    bench_ok(b->device.ops->cast(&b->device, &f16, &wide, &err), &err);
+    bench_check(b, "fp16", &f16, x.value);
+    bench_ok(b->device.ops->cast(&b->device, &direct, &x.tensor, &err), &err);
+    assert_memory_equal(direct.data, f16.data, dt_tensor_bytes(&f16));
 }

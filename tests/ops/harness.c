@@ -11,6 +11,8 @@
 
 #include "base/banned.h"
 
+#define HALF_GRAIN_F16 0x1p-25 /* half of the smallest number that the type holds */
+
 void bench_open(bench *b, int threads)
 {
     dt_error err = DT_ERROR_INIT;
@@ -64,7 +66,7 @@ static dt_tensor tensor_new(bench *b, dt_dtype dtype, int64_t d0, int64_t d1, in
 }
 
 /* A bf16 is the upper half of a float; cutting the lower half off is exact enough for inputs. */
-static uint16_t upper_half(float value)
+static uint16_t to_bf16(float value)
 {
     uint32_t bits;
 
@@ -72,13 +74,58 @@ static uint16_t upper_half(float value)
     return (uint16_t)(bits >> 16);
 }
 
-static float from_upper_half(uint16_t half)
+static float from_bf16(uint16_t half)
 {
     uint32_t bits = (uint32_t)half << 16;
     float value;
 
     memcpy(&value, &bits, sizeof value);
     return value;
+}
+
+/* IEEE 754 binary16 by its definition; value is finite and below 65536. */
+static uint16_t to_f16(double value)
+{
+    int exponent;
+    double mantissa = frexp(fabs(value), &exponent); /* in [0.5, 1) */
+    uint16_t sign = signbit(value) ? 0x8000u : 0u;
+
+    if (exponent < -13) /* subnormal: a multiple of 2^-24 */
+        return (uint16_t)(sign | (uint16_t)ldexp(fabs(value), 24));
+    return (uint16_t)(sign | (uint16_t)((exponent + 14) << 10) |
+                      ((uint16_t)ldexp(mantissa, 11) & 0x3ffu));
+}
+
+static double from_f16(uint16_t half)
+{
+    int exponent = half >> 10 & 0x1f, mantissa = half & 0x3ff;
+    double size = exponent == 0     ? ldexp(mantissa, -24)
+                  : exponent < 0x1f ? ldexp(mantissa + 1024, exponent - 25)
+                  : mantissa == 0   ? (double)INFINITY
+                                    : (double)NAN;
+
+    return (half & 0x8000u) != 0 ? -size : size;
+}
+
+void bench_put(dt_tensor *x, int64_t i, double value)
+{
+    if (x->dtype == DT_F32)
+        ((float *)x->data)[i] = (float)value;
+    else
+        ((uint16_t *)x->data)[i] = x->dtype == DT_BF16 ? to_bf16((float)value) : to_f16(value);
+}
+
+double bench_element(const dt_tensor *x, int64_t i)
+{
+    if (x->dtype == DT_F32)
+        return (double)((const float *)x->data)[i];
+    return x->dtype == DT_BF16 ? (double)from_bf16(((const uint16_t *)x->data)[i])
+                               : from_f16(((const uint16_t *)x->data)[i]);
+}
+
+const char *bench_type_name(dt_dtype dtype)
+{
+    return dtype == DT_F32 ? "fp32" : dtype == DT_BF16 ? "bf16" : "fp16";
 }
 
 operand bench_random(bench *b, dt_dtype dtype, double size, int64_t d0, int64_t d1, int64_t d2)
@@ -88,12 +135,7 @@ operand bench_random(bench *b, dt_dtype dtype, double size, int64_t d0, int64_t 
 
     x.value = bench_doubles(b, n);
     for (int64_t i = 0; i < n; i++) {
-        float value = (float)((2.0 * bench_uniform(b) - 1.0) * size);
-
-        if (dtype == DT_F32)
-            ((float *)x.tensor.data)[i] = value;
-        else
-            ((uint16_t *)x.tensor.data)[i] = upper_half(value);
+        bench_put(&x.tensor, i, (2.0 * bench_uniform(b) - 1.0) * size);
         x.value[i] = bench_element(&x.tensor, i);
     }
     return x;
@@ -103,7 +145,7 @@ dt_tensor bench_output(bench *b, dt_dtype dtype, int64_t d0, int64_t d1, int64_t
 {
     dt_tensor x = tensor_new(b, dtype, d0, d1, d2);
 
-    memset(x.data, 0xff, dt_tensor_bytes(&x)); /* a NaN in either type */
+    memset(x.data, 0xff, dt_tensor_bytes(&x)); /* a NaN in each type */
     return x;
 }
 
@@ -117,18 +159,11 @@ dt_tensor bench_tokens(bench *b, int64_t low, int64_t high, int64_t d0, int64_t 
     return x;
 }
 
-double bench_element(const dt_tensor *x, int64_t i)
-{
-    if (x->dtype == DT_F32)
-        return (double)((const float *)x->data)[i];
-    return (double)from_upper_half(((const uint16_t *)x->data)[i]);
-}
-
 void bench_check(bench *b, const char *what, const dt_tensor *got, const double *want)
 {
     const unsigned char *bytes = got->data;
     int64_t n = dt_tensor_elems(got);
-    double squares = 0.0, rms;
+    double grain = got->dtype == DT_F16 ? HALF_GRAIN_F16 : 0.0, squares = 0.0, rms;
 
     for (size_t i = 0; i < dt_tensor_bytes(got); i++)
         b->digest = (b->digest ^ bytes[i]) * 1099511628211u;
@@ -137,7 +172,7 @@ void bench_check(bench *b, const char *what, const dt_tensor *got, const double 
     rms = sqrt(squares / (double)n);
     for (int64_t i = 0; i < n; i++) {
         double value = bench_element(got, i), distance = fabs(value - want[i]);
-        double error = distance == 0.0 ? 0.0 : distance / (fabs(want[i]) + rms);
+        double error = distance <= grain ? 0.0 : distance / (fabs(want[i]) + rms);
 
         if (error > b->worst || isnan(error)) {
             b->worst = isnan(error) ? INFINITY : error;

@@ -4,7 +4,8 @@
  * for the reference, runs the op, and checks each output. A bench remembers the largest error and
  * a digest of all output bits, so that one run of a case serves both accuracy and repeatability.
  *
- * Error of an element: |got - want| / (|want| + root mean square of want).
+ * Error of an element: |got - want| / (|want| + root mean square of want); none where an fp16 is
+ * off by no more than half the smallest number of its type, which is all that it can promise there.
  */
 #ifndef DT_TESTS_OPS_HARNESS_H
 #define DT_TESTS_OPS_HARNESS_H
@@ -43,6 +44,9 @@ dt_tensor bench_output(bench *b, dt_dtype dtype, int64_t d0, int64_t d1, int64_t
 dt_tensor bench_tokens(bench *b, int64_t low, int64_t high, int64_t d0, int64_t d1);
 
 double bench_element(const dt_tensor *x, int64_t i);
+/* x[i] := value, cut off to what the type holds. */
+void bench_put(dt_tensor *x, int64_t i, double value);
+const char *bench_type_name(dt_dtype dtype); /* "fp32", "bf16", "fp16" */
 void bench_check(bench *b, const char *what, const dt_tensor *got, const double *want);
 /* The op must succeed; fails the test with its message. */
 void bench_ok(dt_status st, const dt_error *err);

@@ -8,20 +8,21 @@
 #define SQRT_2_OVER_PI 0.79788456080286535588
 
 void ref_embedding_forward(double *out, const int32_t *tokens, const double *wte, const double *wpe,
-                           int64_t n, int64_t t, int64_t c)
+                           double scale, int64_t n, int64_t t, int64_t c)
 {
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < c; j++)
-            out[i * c + j] = wte[tokens[i] * c + j] + wpe[i % t * c + j];
+            out[i * c + j] = scale * wte[tokens[i] * c + j] + wpe[i % t * c + j];
 }
 
 void ref_embedding_backward(double *dwte, double *dwpe, const double *dout, const int32_t *tokens,
-                            int64_t n, int64_t t, int64_t c)
+                            double scale, int64_t n, int64_t t, int64_t c)
 {
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < c; j++) {
-            dwte[tokens[i] * c + j] += dout[i * c + j];
-            dwpe[i % t * c + j] += dout[i * c + j];
+            dwte[tokens[i] * c + j] += scale * dout[i * c + j];
+            if (dwpe != NULL)
+                dwpe[i % t * c + j] += dout[i * c + j];
         }
     }
 }
@@ -127,8 +128,14 @@ static double probabilities(double *p, const double *qkv, int64_t b, int64_t t, 
     return max + log(sum);
 }
 
-void ref_attention_forward(double *out, double *lse, const double *qkv, int64_t b, int64_t t,
-                           int64_t heads, int64_t d)
+/* Of the probability of query `task % t`, whose head and sequence `task` says, for key j. */
+static double kept(const double *mask, int64_t task, int64_t t, int64_t j)
+{
+    return mask != NULL ? mask[task * t + j] : 1.0;
+}
+
+void ref_attention_forward(double *out, double *lse, const double *qkv, const double *mask,
+                           int64_t b, int64_t t, int64_t heads, int64_t d)
 {
     double *p = malloc((size_t)t * sizeof *p);
 
@@ -140,15 +147,15 @@ void ref_attention_forward(double *out, double *lse, const double *qkv, int64_t 
             double sum = 0.0;
 
             for (int64_t j = 0; j <= i; j++)
-                sum += p[j] * qkv[at(seq, t, j, heads, d, 2, head, l)];
+                sum += kept(mask, task, t, j) * p[j] * qkv[at(seq, t, j, heads, d, 2, head, l)];
             out[((seq * t + i) * heads + head) * d + l] = sum;
         }
     }
     free(p);
 }
 
-void ref_attention_backward(double *dqkv, const double *dout, const double *qkv, int64_t b,
-                            int64_t t, int64_t heads, int64_t d)
+void ref_attention_backward(double *dqkv, const double *dout, const double *qkv, const double *mask,
+                            int64_t b, int64_t t, int64_t heads, int64_t d)
 {
     double *p = malloc((size_t)t * sizeof *p), *dp = malloc((size_t)t * sizeof *dp);
 
@@ -161,10 +168,12 @@ void ref_attention_backward(double *dqkv, const double *dout, const double *qkv,
 
         probabilities(p, qkv, seq, t, i, heads, d, head);
         for (int64_t j = 0; j <= i; j++) {
+            double keep = kept(mask, task, t, j);
+
             dp[j] = 0.0;
             for (int64_t l = 0; l < d; l++) {
-                dp[j] += doi[l] * qkv[at(seq, t, j, heads, d, 2, head, l)];
-                dqkv[at(seq, t, j, heads, d, 2, head, l)] += p[j] * doi[l];
+                dp[j] += keep * doi[l] * qkv[at(seq, t, j, heads, d, 2, head, l)];
+                dqkv[at(seq, t, j, heads, d, 2, head, l)] += keep * p[j] * doi[l];
             }
             mean += p[j] * dp[j];
         }
@@ -222,18 +231,40 @@ void ref_cross_entropy(double *losses, double *dlogits, const double *logits,
     }
 }
 
-void ref_adamw(double *param, double *m, double *v, const double *grad, int64_t n,
-               const dt_optimizer_args *args)
+static double adam_step(double m, double v, const dt_optimizer_args *args)
 {
     double correct_m = 1.0 - pow(args->beta1, (double)args->step);
     double correct_v = 1.0 - pow(args->beta2, (double)args->step);
 
+    if (args->variant == DT_OPTIMIZER_FAIRSEQ)
+        return args->lr * sqrt(correct_v) / correct_m * m / (sqrt(v) + args->eps);
+    return args->lr * (m / correct_m) / (sqrt(v / correct_v) + args->eps);
+}
+
+static double sgd_step(double *m, double g, const dt_optimizer_args *args)
+{
+    if (args->momentum == 0.0)
+        return args->lr * g;
+    *m = args->step == 1 ? g : args->momentum * *m + g;
+    return args->lr * (args->nesterov ? g + args->momentum * *m : *m);
+}
+
+void ref_optimizer(double *param, double *m, double *v, const double *grad, int64_t n,
+                   const dt_optimizer_args *args)
+{
     for (int64_t i = 0; i < n; i++) {
         double g = grad[i] * args->grad_scale;
 
+        if (args->kind == DT_OPTIMIZER_ADAMW)
+            param[i] -= args->lr * args->weight_decay * param[i];
+        else
+            g += args->weight_decay * param[i];
+        if (args->kind == DT_OPTIMIZER_SGD) {
+            param[i] -= sgd_step(m != NULL ? &m[i] : NULL, g, args);
+            continue;
+        }
         m[i] = args->beta1 * m[i] + (1.0 - args->beta1) * g;
         v[i] = args->beta2 * v[i] + (1.0 - args->beta2) * g * g;
-        param[i] -= args->lr * args->weight_decay * param[i];
-        param[i] -= args->lr * (m[i] / correct_m) / (sqrt(v[i] / correct_v) + args->eps);
+        param[i] -= adam_step(m[i], v[i], args);
     }
 }

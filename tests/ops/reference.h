@@ -11,9 +11,10 @@
 #include "engine/ops/ops.h"
 
 void ref_embedding_forward(double *out, const int32_t *tokens, const double *wte, const double *wpe,
-                           int64_t n, int64_t t, int64_t c);
+                           double scale, int64_t n, int64_t t, int64_t c);
+/* dwpe may be NULL. */
 void ref_embedding_backward(double *dwte, double *dwpe, const double *dout, const int32_t *tokens,
-                            int64_t n, int64_t t, int64_t c);
+                            double scale, int64_t n, int64_t t, int64_t c);
 
 void ref_layernorm_forward(double *y, double *mean, double *rstd, const double *x, const double *w,
                            const double *b, int64_t n, int64_t c, double eps);
@@ -25,10 +26,11 @@ void ref_matmul_forward(double *y, const double *x, const double *w, const doubl
 void ref_matmul_backward(double *dx, double *dw, double *dbias, const double *dy, const double *x,
                          const double *w, int64_t n, int64_t i, int64_t o);
 
-void ref_attention_forward(double *out, double *lse, const double *qkv, int64_t b, int64_t t,
-                           int64_t heads, int64_t d);
-void ref_attention_backward(double *dqkv, const double *dout, const double *qkv, int64_t b,
-                            int64_t t, int64_t heads, int64_t d);
+/* mask (B,H,T,T): what each probability is multiplied by, or NULL for no dropout. */
+void ref_attention_forward(double *out, double *lse, const double *qkv, const double *mask,
+                           int64_t b, int64_t t, int64_t heads, int64_t d);
+void ref_attention_backward(double *dqkv, const double *dout, const double *qkv, const double *mask,
+                            int64_t b, int64_t t, int64_t heads, int64_t d);
 
 double ref_gelu(double x);
 double ref_gelu_slope(double x);
@@ -37,7 +39,8 @@ void ref_cross_entropy(double *losses, double *dlogits, const double *logits,
                        const int32_t *targets, int64_t n, int64_t padded, int64_t vocab,
                        double scale);
 
-void ref_adamw(double *param, double *m, double *v, const double *grad, int64_t n,
-               const dt_optimizer_args *args);
+/* m, v: NULL where the kind has none. */
+void ref_optimizer(double *param, double *m, double *v, const double *grad, int64_t n,
+                   const dt_optimizer_args *args);
 
 #endif

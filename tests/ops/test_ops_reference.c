@@ -100,22 +100,38 @@ static void test_matmul_backward_is_the_slope_of_forward(void **state)
 
 enum { AT_B = 2, AT_T = 4, AT_H = 2, AT_D = 3, AT_OUT = AT_B * AT_T * AT_H * AT_D };
 
+static double at_mask[AT_B * AT_H * AT_T * AT_T];
+
 static double attention_scalar(const double *qkv)
 {
     double out[AT_OUT], lse[AT_B * AT_H * AT_T];
 
-    ref_attention_forward(out, lse, qkv, AT_B, AT_T, AT_H, AT_D);
+    ref_attention_forward(out, lse, qkv, at_mask, AT_B, AT_T, AT_H, AT_D);
     return mix(out, AT_OUT);
 }
 
-static void test_attention_backward_is_the_slope_of_forward(void **state)
+static void assert_attention_gradient(void)
 {
     double qkv[3 * AT_OUT], dqkv[3 * AT_OUT], dout[AT_OUT];
 
     fill(qkv, 3 * AT_OUT, 0);
     fill(dout, AT_OUT, 1000);
-    ref_attention_backward(dqkv, dout, qkv, AT_B, AT_T, AT_H, AT_D);
+    ref_attention_backward(dqkv, dout, qkv, at_mask, AT_B, AT_T, AT_H, AT_D);
     assert_gradient(attention_scalar, qkv, dqkv, 3 * AT_OUT);
+}
+
+static void test_attention_backward_is_the_slope_of_forward(void **state)
+{
+    for (size_t i = 0; i < sizeof at_mask / sizeof at_mask[0]; i++)
+        at_mask[i] = 1.0;
+    assert_attention_gradient();
+}
+
+static void test_attention_backward_is_the_slope_of_forward_under_one_dropout_mask(void **state)
+{
+    for (size_t i = 0; i < sizeof at_mask / sizeof at_mask[0]; i++)
+        at_mask[i] = number((int64_t)i) > -0.5 ? 1.5 : 0.0;
+    assert_attention_gradient();
 }
 
 enum { CE_N = 4, CE_VP = 6, CE_V = 5, CE_ALL = CE_N * CE_VP };
@@ -169,7 +185,7 @@ static double embedding_scalar(const double *all)
 {
     double out[EM_N * EM_C];
 
-    ref_embedding_forward(out, em_tokens, all, all + EM_V * EM_C, EM_N, EM_T, EM_C);
+    ref_embedding_forward(out, em_tokens, all, all + EM_V * EM_C, 1.7, EM_N, EM_T, EM_C);
     return mix(out, EM_N * EM_C);
 }
 
@@ -179,7 +195,7 @@ static void test_embedding_backward_is_the_slope_of_forward(void **state)
 
     fill(all, EM_ALL, 0);
     fill(dout, EM_N * EM_C, 1000);
-    ref_embedding_backward(dall, dall + EM_V * EM_C, dout, em_tokens, EM_N, EM_T, EM_C);
+    ref_embedding_backward(dall, dall + EM_V * EM_C, dout, em_tokens, 1.7, EM_N, EM_T, EM_C);
     assert_gradient(embedding_scalar, all, dall, EM_ALL);
 }
 
@@ -189,6 +205,7 @@ int main(void)
         cmocka_unit_test(test_layernorm_backward_is_the_slope_of_forward),
         cmocka_unit_test(test_matmul_backward_is_the_slope_of_forward),
         cmocka_unit_test(test_attention_backward_is_the_slope_of_forward),
+        cmocka_unit_test(test_attention_backward_is_the_slope_of_forward_under_one_dropout_mask),
         cmocka_unit_test(test_cross_entropy_gradient_is_the_slope_of_the_loss),
         cmocka_unit_test(test_gelu_is_the_published_formula),
         cmocka_unit_test(test_gelu_slope_is_the_slope_of_gelu),

@@ -10,6 +10,7 @@ dt_status DT_CPU_NAME(cast)(dt_device *device, dt_tensor *out, const dt_tensor *
     int64_t elems = dt_tensor_elems(x);
     size_t elem_bytes = dt_dtype_bytes(x->dtype);
     bool same = out->dtype == x->dtype;
+    dt_cpu_scratch scratch;
 
     DT_ASSERT(dt_tensor_elems(out) == elems);
     if (same && out->data == x->data)
@@ -18,21 +19,22 @@ dt_status DT_CPU_NAME(cast)(dt_device *device, dt_tensor *out, const dt_tensor *
         DT_TRY(dt_row_check(x, "cast", err));
         DT_TRY(dt_row_check(out, "cast", err));
     }
+    DT_TRY(dt_cpu_scratch_take(&scratch, device, DT_ROW_CHUNK, err));
 #pragma omp parallel num_threads(dt_cpu_threads(device, elems))
     {
         dt_cpu_share share = dt_cpu_share_mine(elems, DT_ROW_CHUNK);
-        int64_t n = share.end - share.begin;
+        float *mine = dt_cpu_scratch_mine(scratch);
 
         if (same)
             memcpy((char *)out->data + (size_t)share.begin * elem_bytes,
                    (const char *)x->data + (size_t)share.begin * elem_bytes,
-                   (size_t)n * elem_bytes);
-        else if (x->dtype == DT_F32)
-            dt_row_narrow((uint16_t *)out->data + share.begin, (const float *)x->data + share.begin,
-                          n);
-        else
-            dt_row_widen((float *)out->data + share.begin, (const uint16_t *)x->data + share.begin,
-                         n);
+                   (size_t)(share.end - share.begin) * elem_bytes);
+        for (int64_t i = share.begin; i < share.end && !same; i += DT_ROW_CHUNK) {
+            int64_t n = dt_cpu_min(DT_ROW_CHUNK, share.end - i);
+
+            /* widened where it goes, narrowed from where it lies, or both by way of scratch */
+            dt_row_close(out, i, n, dt_row_read(x, i, n, dt_row_open(out, i, mine)));
+        }
     }
 out:
     return st;

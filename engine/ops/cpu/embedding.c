@@ -1,4 +1,4 @@
-/* embedding: token and position rows added; their gradients gathered back.
+/* embedding: scaled token rows and position rows added; their gradients gathered back.
  *
  * Backward   a thread owns columns and walks over all tokens, so that two tokens of one kind never
  *            meet: no atomics, and sums in the order of the tokens whatever the thread count
@@ -34,15 +34,16 @@ dt_status DT_CPU_NAME(embedding_forward)(dt_device *device, dt_tensor *out, cons
 {
     dt_status st = DT_OK;
     int64_t t_count = dt_tensor_cols(tokens), n = dt_tensor_elems(tokens);
-    int64_t c = dt_tensor_cols(out);
+    int64_t c = dt_tensor_cols(out), pad = dt_cpu_round_up(c, 16);
     const int32_t *token = tokens->data;
+    float factor = (float)scale;
     dt_cpu_scratch scratch;
 
     DT_ASSERT(tokens->dtype == DT_I32 && dt_tensor_cols(wte) == c && dt_tensor_cols(wpe) == c &&
               dt_tensor_rows(wpe) >= t_count && dt_tensor_rows(out) == n);
     DT_TRY(dt_row_check(out, "embedding", err));
     DT_TRY(check_tokens(tokens, dt_tensor_rows(wte), err));
-    DT_TRY(dt_cpu_scratch_take(&scratch, device, 3 * dt_cpu_round_up(c, 16), err));
+    DT_TRY(dt_cpu_scratch_take(&scratch, device, 3 * pad, err));
 #pragma omp parallel num_threads(dt_cpu_threads(device, n *c))
     {
         dt_cpu_share share = dt_cpu_share_mine(n, 1);
@@ -50,17 +51,25 @@ dt_status DT_CPU_NAME(embedding_forward)(dt_device *device, dt_tensor *out, cons
 
         for (int64_t i = share.begin; i < share.end; i++) {
             const float *word = dt_row_read(wte, token[i] * c, c, mine);
-            const float *place = dt_row_read(wpe, i % t_count * c, c, mine + c);
-            float *row = dt_row_open(out, i * c, mine + 2 * c);
+            const float *place = dt_row_read(wpe, i % t_count * c, c, mine + pad);
+            float *row = dt_row_open(out, i * c, mine + 2 * pad);
 
 #pragma omp simd
             for (int64_t j = 0; j < c; j++)
-                row[j] = word[j] + place[j];
+                row[j] = factor * word[j] + place[j];
             dt_row_close(out, i * c, c, row);
         }
     }
 out:
     return st;
+}
+
+/* sums += factor * row. */
+static void gather_row(float *restrict sums, const float *row, float factor, int64_t n)
+{
+#pragma omp simd
+    for (int64_t j = 0; j < n; j++)
+        sums[j] += factor * row[j];
 }
 
 dt_status DT_CPU_NAME(embedding_backward)(dt_device *device, dt_tensor *dwte, dt_tensor *dwpe,
@@ -71,10 +80,12 @@ dt_status DT_CPU_NAME(embedding_backward)(dt_device *device, dt_tensor *dwte, dt
     int64_t t_count = dt_tensor_cols(tokens), n = dt_tensor_elems(tokens);
     int64_t c = dt_tensor_cols(dout);
     const int32_t *token = tokens->data;
+    bool places = dwpe != NULL && dwpe->data != NULL;
     dt_cpu_scratch scratch;
 
-    DT_ASSERT(dwte->dtype == DT_F32 && dwpe->dtype == DT_F32 && dt_tensor_cols(dwte) == c &&
-              dt_tensor_cols(dwpe) == c && dt_tensor_rows(dwpe) >= t_count);
+    DT_ASSERT(dwte->dtype == DT_F32 && dt_tensor_cols(dwte) == c && dt_tensor_rows(dout) == n);
+    DT_ASSERT(!places || (dwpe->dtype == DT_F32 && dt_tensor_cols(dwpe) == c &&
+                          dt_tensor_rows(dwpe) >= t_count));
     DT_TRY(dt_row_check(dout, "embedding", err));
     DT_TRY(check_tokens(tokens, dt_tensor_rows(dwte), err));
     DT_TRY(dt_cpu_scratch_take(&scratch, device, c, err));
@@ -86,14 +97,10 @@ dt_status DT_CPU_NAME(embedding_backward)(dt_device *device, dt_tensor *dwte, dt
 
         for (int64_t i = 0; i < n && width > 0; i++) {
             const float *row = dt_row_read(dout, i * c + share.begin, width, mine);
-            float *word = (float *)dwte->data + token[i] * c + share.begin;
-            float *place = (float *)dwpe->data + i % t_count * c + share.begin;
 
-#pragma omp simd
-            for (int64_t j = 0; j < width; j++) {
-                word[j] += row[j];
-                place[j] += row[j];
-            }
+            gather_row((float *)dwte->data + token[i] * c + share.begin, row, (float)scale, width);
+            if (places)
+                gather_row((float *)dwpe->data + i % t_count * c + share.begin, row, 1.0f, width);
         }
     }
 out:

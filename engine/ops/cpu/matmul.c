@@ -3,11 +3,25 @@
  * Formula    y = x w^T + bias      dx = dy w      dw += dy^T x, dbias += column sums of dy
  * Shapes     x,dx (N,I)  w,dw (O,I)  y,dy (N,O)  bias,dbias (O)
  */
+#include "engine/ops/cpu/matmul_wide.h"
 #include "engine/ops/cpu/ops_int.h"
 #include "engine/ops/cpu/product.h"
 #include "engine/ops/cpu/rows_int.h"
 
 #include "base/banned.h"
+
+static dt_status multiply(dt_device *device, const dt_cpu_product *product, void *c, const void *a,
+                          const void *b, const void *bias, dt_error *err)
+{
+    dt_status st = DT_OK;
+    bool done;
+
+    DT_TRY(dt_cpu_product_run(device, product, c, a, b, bias, &done, err));
+    if (!done)
+        DT_TRY(DT_CPU_NAME(matmul_wide)(device, product, c, a, b, bias, err));
+out:
+    return st;
+}
 
 dt_status DT_CPU_NAME(matmul_forward)(dt_device *device, dt_tensor *y, const dt_tensor *x,
                                       const dt_tensor *w, const dt_tensor *bias, dt_error *err)
@@ -25,8 +39,8 @@ dt_status DT_CPU_NAME(matmul_forward)(dt_device *device, dt_tensor *y, const dt_
               dt_tensor_cols(y) == product.n);
     DT_TRY(dt_row_check(x, "matmul", err));
     DT_TRY(dt_row_check(y, "matmul", err));
-    DT_TRY(dt_cpu_product_run(device, &product, y->data, x->data, w->data,
-                              product.bias ? bias->data : NULL, err));
+    DT_TRY(multiply(device, &product, y->data, x->data, w->data, product.bias ? bias->data : NULL,
+                    err));
 out:
     return st;
 }
@@ -45,7 +59,7 @@ dt_status DT_CPU_NAME(matmul_backward_input)(dt_device *device, dt_tensor *dx, c
               dt_tensor_cols(dx) == product.n);
     DT_TRY(dt_row_check(dy, "matmul", err));
     DT_TRY(dt_row_check(dx, "matmul", err));
-    DT_TRY(dt_cpu_product_run(device, &product, dx->data, dy->data, w->data, NULL, err));
+    DT_TRY(multiply(device, &product, dx->data, dy->data, w->data, NULL, err));
 out:
     return st;
 }
@@ -102,7 +116,7 @@ dt_status DT_CPU_NAME(matmul_backward_weight)(dt_device *device, dt_tensor *dw, 
     DT_ASSERT(dw->dtype == DT_F32 && dt_tensor_rows(x) == product.k &&
               dt_tensor_rows(dw) == product.m && dt_tensor_cols(dw) == product.n);
     DT_TRY(dt_row_check(dy, "matmul", err));
-    DT_TRY(dt_cpu_product_run(device, &product, dw->data, dy->data, x->data, NULL, err));
+    DT_TRY(multiply(device, &product, dw->data, dy->data, x->data, NULL, err));
     if (dbias != NULL && dbias->data != NULL)
         DT_TRY(add_column_sums(device, dbias, dy, err));
 out:

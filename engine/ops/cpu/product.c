@@ -6,14 +6,13 @@
 
 #include "engine/ops/cpu/cpu_int.h"
 #include "engine/ops/cpu/product_desc.h"
-#include "engine/ops/cpu/rows_int.h"
 
 #include "base/banned.h"
 
 /* One shape: oneDNN's primitive and its views of the operands, re-pointed at every run. */
 typedef struct entry {
     dt_cpu_product key;
-    bool widen; /* no code for bf16: go through fp32 */
+    bool lacking; /* oneDNN has no fast code for the type: there is no primitive */
     dnnl_primitive_t primitive;
     dnnl_memory_t a, b, bias, c;
 } entry;
@@ -23,8 +22,6 @@ struct dt_cpu_products {
     dnnl_stream_t stream;
     entry *entries; /* a model has a few dozen: searched in order */
     int count, capacity;
-    float *wide; /* for entries that widen: b, then rows of a, then of c */
-    size_t wide_floats;
 };
 
 static dt_status dnnl_check(dnnl_status_t status, const char *what, dt_error *err)
@@ -74,7 +71,6 @@ void dt_cpu_products_free(struct dt_cpu_products *products)
     for (int i = 0; i < products->count; i++)
         entry_release(&products->entries[i]);
     free(products->entries);
-    free(products->wide);
     if (products->stream != NULL)
         dnnl_stream_destroy(products->stream);
     if (products->engine != NULL)
@@ -114,9 +110,9 @@ static dt_status entry_make(entry *out, struct dt_cpu_products *products, const 
 
     memset(out, 0, sizeof *out);
     out->key = *key;
-    if (key->type == DT_BF16 &&
+    if (key->type != DT_F32 &&
         (status == dnnl_unimplemented || (status == dnnl_success && is_reference(desc)))) {
-        out->widen = true;
+        out->lacking = true;
         goto out;
     }
     DT_TRY(dnnl_check(status, "description", err));
@@ -185,87 +181,22 @@ out:
     return st;
 }
 
-/* --- bf16 through fp32, where oneDNN has no code for bf16 ------------------------------------ */
-
-#define WIDE_ROWS 256 /* of c at a time: bounds what is widened of a and c */
-
-static dt_status wide_take(float **out, struct dt_cpu_products *products, size_t floats,
-                           dt_error *err)
-{
-    if (floats > products->wide_floats) {
-        free(products->wide);
-        products->wide_floats = 0;
-        products->wide = malloc(floats * sizeof(float));
-        if (products->wide == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM,
-                           "cannot take %.1f MB to compute a bf16 product in fp32",
-                           (double)(floats * sizeof(float)) / 1e6);
-        products->wide_floats = floats;
-    }
-    *out = products->wide;
-    return DT_OK;
-}
-
-/* rows x cols of a matrix whose rows are `stride` apart, made dense. */
-static void widen_block(float *out, const uint16_t *in, int64_t rows, int64_t cols, int64_t stride,
-                        int threads)
-{
-#pragma omp parallel for num_threads(threads) schedule(static)
-    for (int64_t i = 0; i < rows; i++)
-        dt_row_widen(out + i * cols, in + i * stride, cols);
-}
-
-static dt_status run_wide(dt_device *device, const dt_cpu_product *product, void *c, const void *a,
-                          const void *b, const void *bias, dt_error *err)
-{
-    dt_status st = DT_OK;
-    struct dt_cpu_products *products = ((dt_cpu_state *)device->state)->products;
-    int64_t m = product->m, n = product->n, k = product->k;
-    int64_t rows = dt_cpu_min(m, WIDE_ROWS);
-    bool narrow = product->c_type == DT_BF16;
-    float *wide_b = NULL, *wide_a, *wide_c, *wide_bias;
-
-    DT_TRY(wide_take(&wide_b, products, (size_t)(k * n + rows * k + rows * n + n), err));
-    wide_a = wide_b + k * n;
-    wide_c = wide_a + rows * k;
-    wide_bias = wide_c + rows * n;
-    widen_block(wide_b, b, k, n, n, device->threads);
-    if (product->bias)
-        dt_row_widen(wide_bias, bias, n);
-    for (int64_t i = 0; i < m; i += rows) {
-        dt_cpu_product part = *product;
-        float *part_c = narrow ? wide_c : (float *)c + i * n;
-        entry *e;
-
-        part.m = dt_cpu_min(rows, m - i);
-        part.type = part.c_type = DT_F32;
-        if (product->a_transposed)
-            widen_block(wide_a, (const uint16_t *)a + i, k, part.m, m, device->threads);
-        else
-            widen_block(wide_a, (const uint16_t *)a + i * k, part.m, k, k, device->threads);
-        DT_TRY(entry_find(&e, products, &part, err));
-        DT_TRY(entry_run(products, e, part_c, wide_a, wide_b, wide_bias, err));
-        if (narrow)
-            dt_row_narrow((uint16_t *)c + i * n, part_c, part.m * n);
-    }
-out:
-    return st;
-}
-
 dt_status dt_cpu_product_run(dt_device *device, const dt_cpu_product *product, void *c,
-                             const void *a, const void *b, const void *bias, dt_error *err)
+                             const void *a, const void *b, const void *bias, bool *done,
+                             dt_error *err)
 {
     dt_status st = DT_OK;
     struct dt_cpu_products *products = ((dt_cpu_state *)device->state)->products;
     entry *e;
 
+    *done = false;
     /* oneDNN runs with the calling thread's count, when it makes a primitive and when it runs it */
     omp_set_num_threads(device->threads);
     DT_TRY(entry_find(&e, products, product, err));
-    if (e->widen)
-        DT_TRY(run_wide(device, product, c, a, b, bias, err));
-    else
-        DT_TRY(entry_run(products, e, c, a, b, bias, err));
+    if (e->lacking)
+        goto out;
+    DT_TRY(entry_run(products, e, c, a, b, bias, err));
+    *done = true;
 out:
     return st;
 }

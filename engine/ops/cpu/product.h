@@ -5,8 +5,8 @@
  *            row-major: oneDNN's kernels for AVX-512, with and without bf16 instructions, take
  *            these within about a tenth of the speed of packed layouts (docs/performance.md)
  * Types      a and b: type; c: c_type; bias: type. Sums are fp32.
- * Fallback   where oneDNN has no code for bf16 (processors without AVX-512), rows of a and the
- *            whole of b are widened and multiplied in fp32
+ * Lacking    oneDNN has no fast code for bf16 without AVX-512, nor for f16 without its own
+ *            instructions (AVX512-FP16): matmul_wide.h is the way round
  * Threads    the device's; called outside a parallel region
  * Errors     DT_ERR_UNSUPPORTED where oneDNN refuses, with its status; DT_ERR_NOMEM
  */
@@ -31,8 +31,10 @@ struct dt_cpu_products;
 dt_status dt_cpu_products_new(struct dt_cpu_products **out, dt_error *err);
 void dt_cpu_products_free(struct dt_cpu_products *products);
 
-/* bias is read where product->bias. */
+/* bias is read where product->bias. *done: false where code for the type is lacking; c is then as
+ * it was. fp32 is never lacking. */
 dt_status dt_cpu_product_run(dt_device *device, const dt_cpu_product *product, void *c,
-                             const void *a, const void *b, const void *bias, dt_error *err);
+                             const void *a, const void *b, const void *bias, bool *done,
+                             dt_error *err);
 
 #endif

@@ -9,7 +9,7 @@ typedef struct matrix {
 
 static dnnl_data_type_t type_of(dt_dtype dtype)
 {
-    return dtype == DT_BF16 ? dnnl_bf16 : dnnl_f32;
+    return dtype == DT_BF16 ? dnnl_bf16 : dtype == DT_F16 ? dnnl_f16 : dnnl_f32;
 }
 
 static matrix matrix_of(int64_t rows, int64_t cols, bool transposed, dt_dtype dtype)

@@ -1,14 +1,12 @@
-/* rows_int: activations of either type seen as rows of fp32.
+/* rows_int: activations of any type seen as rows of fp32.
  *
- * An fp32 row is used where it lies; a bf16 row is widened into scratch, or written there and
- * narrowed afterwards. Ops are thus written once:
+ * An fp32 row is used where it lies; one of 16 bits is widened into scratch, or written there and
+ * narrowed afterwards (half_int.h). Ops are thus written once:
  *
  *     const float *in = dt_row_read(x, start, n, scratch_a);
  *     float *out = dt_row_open(y, start, scratch_b);
  *     ...
  *     dt_row_close(y, start, n, out);
- *
- * Narrowing rounds to nearest, ties to even; a NaN stays one.
  */
 #ifndef DT_ENGINE_OPS_CPU_ROWS_INT_H
 #define DT_ENGINE_OPS_CPU_ROWS_INT_H
@@ -17,42 +15,28 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "engine/ops/cpu/half_int.h"
 #include "engine/tensor.h"
 
 /* Elements that an elementwise op takes at a time: input and output stay in the first-level cache.
  */
 #define DT_ROW_CHUNK 2048
 
-static inline float dt_bf16_widen(uint16_t half)
+/* type: BF16 or F16 */
+static inline void dt_row_widen(float *out, const uint16_t *in, dt_dtype type, int64_t n)
 {
-    uint32_t bits = (uint32_t)half << 16;
-    float value;
-
-    memcpy(&value, &bits, sizeof value);
-    return value;
+    if (type == DT_F16)
+        dt_f16_widen_row(out, in, n);
+    else
+        dt_bf16_widen_row(out, in, n);
 }
 
-static inline uint16_t dt_bf16_narrow(float value)
+static inline void dt_row_narrow(uint16_t *out, dt_dtype type, const float *in, int64_t n)
 {
-    uint32_t bits, rounded;
-
-    memcpy(&bits, &value, sizeof bits);
-    rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-    return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? (bits >> 16) | 0x40u : rounded);
-}
-
-static inline void dt_row_widen(float *out, const uint16_t *in, int64_t n)
-{
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++)
-        out[i] = dt_bf16_widen(in[i]);
-}
-
-static inline void dt_row_narrow(uint16_t *out, const float *in, int64_t n)
-{
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++)
-        out[i] = dt_bf16_narrow(in[i]);
+    if (type == DT_F16)
+        dt_f16_narrow_row(out, in, n);
+    else
+        dt_bf16_narrow_row(out, in, n);
 }
 
 /* Elements start .. start+n of x in fp32: in place, or widened into scratch. */
@@ -60,7 +44,7 @@ static inline const float *dt_row_read(const dt_tensor *x, int64_t start, int64_
 {
     if (x->dtype == DT_F32)
         return (const float *)x->data + start;
-    dt_row_widen(scratch, (const uint16_t *)x->data + start, n);
+    dt_row_widen(scratch, (const uint16_t *)x->data + start, x->dtype, n);
     return scratch;
 }
 
@@ -73,16 +57,16 @@ static inline float *dt_row_open(dt_tensor *y, int64_t start, float *scratch)
 static inline void dt_row_close(dt_tensor *y, int64_t start, int64_t n, const float *row)
 {
     if (y->dtype != DT_F32)
-        dt_row_narrow((uint16_t *)y->data + start, row, n);
+        dt_row_narrow((uint16_t *)y->data + start, y->dtype, row, n);
 }
 
 /* The types that these functions know. */
 static inline dt_status dt_row_check(const dt_tensor *x, const char *op, dt_error *err)
 {
-    if (x->dtype == DT_F32 || x->dtype == DT_BF16)
+    if (x->dtype == DT_F32 || x->dtype == DT_BF16 || x->dtype == DT_F16)
         return DT_OK;
     return DT_FAIL(err, DT_ERR_UNSUPPORTED,
-                   "%s: type '%s' cannot be computed on the cpu: use fp32 or bf16", op,
+                   "%s: type '%s' cannot be computed on the cpu: use fp32, bf16 or fp16", op,
                    dt_dtype_name(x->dtype));
 }
 

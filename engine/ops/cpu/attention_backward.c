@@ -1,0 +1,178 @@
+/* attention, backward. Probabilities are recomputed from lse, the dropout mask from its key.
+ *
+ * Formula    P = exp(S - lse) and M as in attention.c
+ *            dv = (M P)^T dout    dS = P (M (dout v^T) - delta) with delta = rowsum(dout out)
+ *            dq = dS k / sqrt(D)  dk = dS^T q / sqrt(D)        (Dao et al. 2022,
+ *            https://arxiv.org/abs/2205.14135)
+ * Scratch    6 T D floats a thread, and 2 BLOCK T
+ */
+#include "engine/ops/cpu/attention_int.h"
+
+#include "base/banned.h"
+
+typedef struct backward_buffers {
+    float *rows;                   /* T x D: a part of the head as it came */
+    float *keys_t, *values_t;      /* panels of k^T and v^T (D deep) */
+    float *keys;                   /* panels of k (T deep) */
+    float *dkeys, *dvalues;        /* T x Dp */
+    float *p, *ds;                 /* BLOCK x Tp */
+    float *q, *dout;               /* BLOCK x D, q already times scale */
+    float *q_panels, *dout_panels; /* panels of the two (BLOCK deep) */
+    float *dq;                     /* BLOCK x Dp */
+    float *uniforms;               /* of one query, where there is dropout */
+} backward_buffers;
+
+static int64_t backward_floats(const shape *s)
+{
+    return s->t * s->d + 2 * s->d * s->tp + 3 * s->t * s->dp + 2 * BLOCK * s->tp +
+           2 * BLOCK * s->d + 3 * BLOCK * s->dp + dt_dropout_floats(s->t);
+}
+
+static backward_buffers backward_cut(float *mine, const shape *s)
+{
+    backward_buffers u;
+
+    u.keys_t = mine;
+    u.values_t = u.keys_t + s->d * s->tp;
+    u.keys = u.values_t + s->d * s->tp;
+    u.dkeys = u.keys + s->t * s->dp;
+    u.dvalues = u.dkeys + s->t * s->dp;
+    u.p = u.dvalues + s->t * s->dp;
+    u.ds = u.p + BLOCK * s->tp;
+    u.q_panels = u.ds + BLOCK * s->tp;
+    u.dout_panels = u.q_panels + BLOCK * s->dp;
+    u.dq = u.dout_panels + BLOCK * s->dp;
+    u.q = u.dq + BLOCK * s->dp;
+    u.dout = u.q + BLOCK * s->d;
+    u.rows = u.dout + BLOCK * s->d;
+    u.uniforms = u.rows + s->t * s->d;
+    return u;
+}
+
+static float dot(const float *a, const float *b, int64_t n)
+{
+    float sum = 0.0f;
+
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; i++)
+        sum += a[i] * b[i];
+    return sum;
+}
+
+/* p: scores of one query → probabilities; ds: dout v^T → gradient of the scores. */
+static void backward_row(float *p, float *ds, int64_t keys, int64_t width, float lse, float delta)
+{
+    int64_t computed = mask_row(p, keys);
+
+#pragma omp simd
+    for (int64_t j = 0; j < computed; j++) {
+        p[j] = dt_exp(p[j] - lse);
+        ds[j] = p[j] * (ds[j] - delta);
+    }
+    for (int64_t j = computed; j < width; j++)
+        p[j] = ds[j] = 0.0f;
+}
+
+/* The same with dropout: p comes out times the mask, as dv needs it. */
+static void backward_row_dropped(float *p, float *ds, int64_t keys, int64_t width, float lse,
+                                 float delta, const float *uniforms, const dt_dropout *dropout)
+{
+    float threshold = dropout->threshold, scale = dropout->scale;
+
+#pragma omp simd
+    for (int64_t j = 0; j < keys; j++) {
+        float mask = uniforms[j] >= threshold ? scale : 0.0f, probability = dt_exp(p[j] - lse);
+
+        ds[j] = probability * (mask * ds[j] - delta);
+        p[j] = probability * mask;
+    }
+    for (int64_t j = keys; j < width; j++)
+        p[j] = ds[j] = 0.0f;
+}
+
+typedef struct backward_tensors {
+    dt_tensor *dqkv;
+    const dt_tensor *dout, *qkv, *out;
+    const float *lse; /* of all heads */
+    dt_dropout dropout;
+} backward_tensors;
+
+static void backward_block(const backward_tensors *x, const shape *s, int64_t task, int64_t i,
+                           backward_buffers u)
+{
+    int64_t rows = dt_cpu_min(BLOCK, s->t - i), keys = i + rows, d = s->d;
+    place q = place_of(x->qkv, s, task, 0), o = place_of(x->out, s, task, 0);
+
+    gather(u.q, x->qkv, q, i, rows, d, s->scale);
+    gather(u.dout, x->dout, o, i, rows, d, 1.0f);
+    gather(u.rows, x->out, o, i, rows, d, 1.0f);
+    dt_tile_pack(u.q_panels, BLOCK, u.q, d, rows, d);
+    dt_tile_pack(u.dout_panels, BLOCK, u.dout, d, rows, d);
+
+    dt_tile_product(u.p, s->tp, u.q, d, 1, u.keys_t, d * COLS, rows, keys, d, false);
+    dt_tile_product(u.ds, s->tp, u.dout, d, 1, u.values_t, d * COLS, rows, keys, d, false);
+    for (int64_t r = 0; r < rows; r++) {
+        float *p = u.p + r * s->tp, *ds = u.ds + r * s->tp;
+        float lse = x->lse[task * s->t + i + r], delta = dot(u.dout + r * d, u.rows + r * d, d);
+        int64_t mine = i + r + 1;
+
+        if (x->dropout.threshold > 0.0f)
+            backward_row_dropped(
+                p, ds, mine, keys, lse, delta,
+                dt_dropout_draw(&x->dropout, mask_start(s, task, i + r), mine, u.uniforms),
+                &x->dropout);
+        else
+            backward_row(p, ds, mine, keys, lse, delta);
+    }
+
+    dt_tile_product(u.dq, s->dp, u.ds, s->tp, 1, u.keys, s->t * COLS, rows, d, keys, false);
+    for (int64_t j = 0; j < rows * s->dp; j++)
+        u.dq[j] *= s->scale;
+    scatter(x->dqkv, q, i, rows, d, u.dq, s->dp, u.rows);
+    dt_tile_product(u.dkeys, s->dp, u.ds, 1, s->tp, u.q_panels, BLOCK * COLS, keys, d, rows, true);
+    dt_tile_product(u.dvalues, s->dp, u.p, 1, s->tp, u.dout_panels, BLOCK * COLS, keys, d, rows,
+                    true);
+}
+
+static void backward_head(const backward_tensors *x, const shape *s, int64_t task,
+                          backward_buffers u)
+{
+    place k = place_of(x->qkv, s, task, 1), v = place_of(x->qkv, s, task, 2);
+
+    gather(u.rows, x->qkv, k, 0, s->t, s->d, 1.0f);
+    dt_tile_pack_transposed(u.keys_t, s->d, u.rows, s->d, s->d, s->t);
+    dt_tile_pack(u.keys, s->t, u.rows, s->d, s->t, s->d);
+    gather(u.rows, x->qkv, v, 0, s->t, s->d, 1.0f);
+    dt_tile_pack_transposed(u.values_t, s->d, u.rows, s->d, s->d, s->t);
+    memset(u.dkeys, 0, (size_t)(s->t * s->dp) * sizeof(float));
+    memset(u.dvalues, 0, (size_t)(s->t * s->dp) * sizeof(float));
+    for (int64_t i = 0; i < s->t; i += BLOCK)
+        backward_block(x, s, task, i, u);
+    scatter(x->dqkv, k, 0, s->t, s->d, u.dkeys, s->dp, u.rows);
+    scatter(x->dqkv, v, 0, s->t, s->d, u.dvalues, s->dp, u.rows);
+}
+
+dt_status DT_CPU_NAME(attention_backward)(dt_device *device, dt_tensor *dqkv, const dt_tensor *dout,
+                                          const dt_tensor *qkv, const dt_tensor *out,
+                                          const dt_tensor *lse, int64_t heads, double p,
+                                          const dt_philox_key *key, dt_error *err)
+{
+    dt_status st = DT_OK;
+    shape s = shape_of(qkv, heads);
+    backward_tensors tensors = {dqkv, dout, qkv, out, lse->data, dt_dropout_of(p, key)};
+    dt_cpu_scratch scratch;
+
+    DT_ASSERT(lse->dtype == DT_F32 && dt_tensor_elems(lse) == s.b * heads * s.t);
+    DT_TRY(dt_row_check(qkv, "attention", err));
+    DT_TRY(dt_cpu_scratch_take(&scratch, device, backward_floats(&s), err));
+#pragma omp parallel num_threads(dt_cpu_threads(device, s.b *s.t *s.t *s.c))
+    {
+        dt_cpu_share share = dt_cpu_share_mine(s.b * s.heads, 1);
+        backward_buffers buffers = backward_cut(dt_cpu_scratch_mine(scratch), &s);
+
+        for (int64_t task = share.begin; task < share.end; task++)
+            backward_head(&tensors, &s, task, buffers);
+    }
+out:
+    return st;
+}

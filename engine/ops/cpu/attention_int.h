@@ -1,0 +1,98 @@
+/* attention_int: what the two directions of attention share: the shape of a call, and the way of a
+ * head's rows to and from fp32.
+ *
+ * Tasks      a head of a sequence is one task, whole: its rows are widened and laid out once in the
+ *            thread's scratch, and all that it writes is its own, so results do not depend on the
+ *            thread count. Queries are taken in blocks of BLOCK rows, against the keys up to the
+ *            block's last row: the half above the diagonal is skipped by blocks.
+ */
+#ifndef DT_ENGINE_OPS_CPU_ATTENTION_INT_H
+#define DT_ENGINE_OPS_CPU_ATTENTION_INT_H
+
+#include <math.h>
+
+#include "engine/ops/cpu/dropout_int.h"
+#include "engine/ops/cpu/math_int.h"
+#include "engine/ops/cpu/ops_int.h"
+#include "engine/ops/cpu/rows_int.h"
+#include "engine/ops/cpu/tile_int.h"
+
+#define BLOCK 32
+#define COLS  DT_TILE_COLS
+
+typedef struct shape {
+    int64_t b, t, c, heads, d;
+    int64_t tp, dp; /* T and D in whole panels */
+    float scale;    /* 1 / sqrt(D) */
+} shape;
+
+static inline shape shape_of(const dt_tensor *qkv, int64_t heads)
+{
+    int64_t c = dt_tensor_cols(qkv) / 3;
+    shape s = {.b = qkv->dim[0], .t = qkv->dim[1], .c = c, .heads = heads, .d = c / heads};
+
+    DT_ASSERT(qkv->ndim == 3 && dt_tensor_cols(qkv) == 3 * c && s.d * heads == c);
+    s.tp = dt_cpu_round_up(s.t, COLS);
+    s.dp = dt_cpu_round_up(s.d, COLS);
+    s.scale = (float)(1.0 / sqrt((double)s.d));
+    return s;
+}
+
+/* Where a head's rows lie in x: row i of sequence b starts at element first + i * stride. */
+typedef struct place {
+    int64_t first, stride;
+} place;
+
+/* part: 0 q, 1 k, 2 v of a tensor that is 3C wide; 0 of one that is C wide. */
+static inline place place_of(const dt_tensor *x, const shape *s, int64_t task, int64_t part)
+{
+    int64_t b = task / s->heads, head = task % s->heads, stride = dt_tensor_cols(x);
+    place p = {b * s->t * stride + part * s->c + head * s->d, stride};
+
+    return p;
+}
+
+/* Rows i .. i+rows of a head, dense, in fp32, times scale. */
+static inline void gather(float *out, const dt_tensor *x, place p, int64_t i, int64_t rows,
+                          int64_t d, float scale)
+{
+    for (int64_t r = 0; r < rows; r++, out += d) {
+        const float *row = dt_row_read(x, p.first + (i + r) * p.stride, d, out);
+
+#pragma omp simd
+        for (int64_t j = 0; j < d; j++)
+            out[j] = row[j] * scale;
+    }
+}
+
+/* The way back, from rows that are `stride` apart. */
+static inline void scatter(dt_tensor *x, place p, int64_t i, int64_t rows, int64_t d,
+                           const float *in, int64_t stride, float *scratch)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t start = p.first + (i + r) * p.stride;
+        float *row = dt_row_open(x, start, scratch);
+
+        memcpy(row, in + r * stride, (size_t)d * sizeof *row);
+        dt_row_close(x, start, d, row);
+    }
+}
+
+/* The part of a query's row that is computed: its keys in whole panels. What lies beyond them is
+ * put at minus infinity, whose exponential is 0: vectors without a remainder. */
+static inline int64_t mask_row(float *row, int64_t keys)
+{
+    int64_t width = dt_cpu_round_up(keys, COLS);
+
+    for (int64_t j = keys; j < width; j++)
+        row[j] = -INFINITY;
+    return width;
+}
+
+/* Element of the dropout mask (ops.h) at a query's first key. */
+static inline int64_t mask_start(const shape *s, int64_t task, int64_t query)
+{
+    return (task * s->t + query) * s->t;
+}
+
+#endif

@@ -1,0 +1,233 @@
+/* Values at the edges: rounding and overflow of the types of 16 bits, and what is not finite. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/ops/harness.h"
+
+#include "base/banned.h"
+
+#define VECTOR 37 /* of each value: whole vectors of every instruction set, and a rest */
+
+typedef struct pair {
+    uint32_t from; /* bits of an fp32 */
+    uint16_t to;
+} pair;
+
+static float float_of(uint32_t bits)
+{
+    float value;
+
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static void assert_casts(dt_dtype dtype, const pair *pairs, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint32_t from[VECTOR];
+        uint16_t to[VECTOR];
+        dt_tensor x = dt_tensor_1d(from, DT_F32, VECTOR), out = dt_tensor_1d(to, dtype, VECTOR);
+        dt_error err = DT_ERROR_INIT;
+        bench b;
+
+        for (int l = 0; l < VECTOR; l++)
+            from[l] = pairs[i].from;
+        bench_open(&b, 1);
+        bench_ok(b.device.ops->cast(&b.device, &out, &x, &err), &err);
+        for (int l = 0; l < VECTOR; l++)
+            if (to[l] != pairs[i].to)
+                fail_msg("%08x becomes %04x at place %d, not %04x", pairs[i].from, to[l], l,
+                         pairs[i].to);
+        bench_close(&b);
+    }
+}
+
+static void test_cast_to_bf16_rounds_to_nearest_even(void **state)
+{
+    static const pair pairs[] = {
+        {0x3f800000u, 0x3f80}, {0x3f807fffu, 0x3f80}, {0x3f808000u, 0x3f80}, {0x3f808001u, 0x3f81},
+        {0x3f818000u, 0x3f82}, {0xbf818000u, 0xbf82}, {0x7f7fffffu, 0x7f80}, {0x7f800000u, 0x7f80},
+        {0xff800000u, 0xff80}, {0x00000001u, 0x0000}, {0x80000000u, 0x8000}, {0x7f800001u, 0x7fc0}};
+
+    assert_casts(DT_BF16, pairs, sizeof pairs / sizeof pairs[0]);
+}
+
+static void test_cast_to_fp16_rounds_to_nearest_even(void **state)
+{
+    static const pair pairs[] = {
+        {0x3f800000u, 0x3c00},                        /* 1 */
+        {0x3f800fffu, 0x3c00},                        /* below the middle of 1 and the next */
+        {0x3f801000u, 0x3c00},                        /* the middle: to the even one */
+        {0x3f801001u, 0x3c01},                        /* above */
+        {0x3f803000u, 0x3c02},                        /* the next middle, the even one is above */
+        {0xbf803000u, 0xbc02}, {0x3fffffffu, 0x4000}, /* carries into the exponent */
+        {0x80000000u, 0x8000},                        /* -0 */
+    };
+
+    assert_casts(DT_F16, pairs, sizeof pairs / sizeof pairs[0]);
+}
+
+static void test_cast_to_fp16_keeps_subnormal_numbers(void **state)
+{
+    static const pair pairs[] = {
+        {0x38800000u, 0x0400},                        /* 2^-14, the smallest normal one */
+        {0x387fffffu, 0x0400},                        /* just below rounds up to it */
+        {0x38000000u, 0x0200},                        /* 2^-15 */
+        {0x33800000u, 0x0001},                        /* 2^-24, the smallest of all */
+        {0x33000000u, 0x0000},                        /* 2^-25: the middle, to the even one */
+        {0x33000001u, 0x0001}, {0x33c00000u, 0x0002}, /* 1.5 times 2^-24: to the even one */
+        {0xb3c00000u, 0x8002}, {0x00000001u, 0x0000}, {0x80000001u, 0x8000},
+    };
+
+    assert_casts(DT_F16, pairs, sizeof pairs / sizeof pairs[0]);
+}
+
+static void test_cast_to_fp16_overflows_to_infinity(void **state)
+{
+    static const pair pairs[] = {
+        {0x477fe000u, 0x7bff}, /* 65504, the largest */
+        {0x477fefffu, 0x7bff}, /* rounds down to it */
+        {0x477ff000u, 0x7c00}, /* 65520 rounds up: infinite */
+        {0xc77ff000u, 0xfc00}, {0x47800000u, 0x7c00}, {0x7f7fffffu, 0x7c00},
+        {0x7f800000u, 0x7c00}, {0xff800000u, 0xfc00}, {0x7fc00000u, 0x7e00},
+        {0x7f802000u, 0x7e01}, {0xffc02000u, 0xfe01}, /* a NaN stays one */
+    };
+
+    assert_casts(DT_F16, pairs, sizeof pairs / sizeof pairs[0]);
+}
+
+/* All numbers of the type: to fp32 and back; the harness says what each is. */
+static void test_every_fp16_goes_to_fp32_and_back(void **state)
+{
+    enum { ALL = 1 << 16 };
+    static uint16_t from[ALL], back[ALL];
+    static float wide[ALL];
+    dt_tensor x = dt_tensor_1d(from, DT_F16, ALL), y = dt_tensor_1d(wide, DT_F32, ALL);
+    dt_tensor z = dt_tensor_1d(back, DT_F16, ALL);
+    dt_error err = DT_ERROR_INIT;
+    bench b;
+
+    for (int i = 0; i < ALL; i++)
+        from[i] = (uint16_t)i;
+    bench_open(&b, 1);
+    bench_ok(b.device.ops->cast(&b.device, &y, &x, &err), &err);
+    bench_ok(b.device.ops->cast(&b.device, &z, &y, &err), &err);
+    for (int i = 0; i < ALL; i++) {
+        double want = bench_element(&x, i);
+
+        if (isnan(want)) {
+            assert_true(isnan(wide[i]));
+            assert_int_equal(back[i], i | 0x0200); /* quiet */
+        } else {
+            assert_true((double)wide[i] == want);
+            assert_int_equal(back[i], i);
+        }
+    }
+    bench_close(&b);
+}
+
+/* A result that fp16 cannot hold must reach the loss scaler. */
+static void test_product_that_overflows_fp16_is_infinite(void **state)
+{
+    dt_error err = DT_ERROR_INIT;
+    bench b;
+
+    bench_open(&b, 1);
+    bench_begin(&b, DT_F16);
+    dt_tensor x = bench_output(&b, DT_F16, 3, 64, 0), w = bench_output(&b, DT_F16, 5, 64, 0);
+    dt_tensor y = bench_output(&b, DT_F16, 3, 5, 0), wide_y = bench_output(&b, DT_F32, 3, 5, 0);
+
+    for (int64_t i = 0; i < 3 * 64; i++)
+        bench_put(&x, i, 64.0);
+    for (int64_t i = 0; i < 5 * 64; i++)
+        bench_put(&w, i, i < 64 ? -64.0 : 64.0);
+    bench_ok(b.device.ops->matmul_forward(&b.device, &y, &x, &w, NULL, &err), &err);
+    bench_ok(b.device.ops->matmul_forward(&b.device, &wide_y, &x, &w, NULL, &err), &err);
+    for (int64_t i = 0; i < 15; i++) {
+        assert_true(bench_element(&y, i) == (i % 5 == 0 ? (double)-INFINITY : (double)INFINITY));
+        assert_true(bench_element(&wide_y, i) == (i % 5 == 0 ? -262144.0 : 262144.0));
+    }
+    bench_close(&b);
+}
+
+/* Wherever it stands, and whatever else is there. */
+static void test_sum_of_squares_of_what_is_not_finite_is_not_finite(void **state)
+{
+    static const uint32_t bad[] = {0x7f800000u, 0xff800000u, 0x7fc00000u, 0xffc00000u};
+    enum { N = 1031, THREADED = 40009 };
+    static float x[THREADED];
+    const int64_t sizes[] = {N, THREADED};
+    dt_error err = DT_ERROR_INIT;
+    bench b;
+
+    bench_open(&b, 2);
+    for (size_t s = 0; s < 2; s++) {
+        dt_tensor tensor = dt_tensor_1d(x, DT_F32, sizes[s]);
+
+        for (int64_t i = 0; i < sizes[s]; i++)
+            x[i] = 1.0f;
+        for (int64_t i = 0; i < sizes[s]; i += i < 70 ? 1 : 97) {
+            for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++) {
+                double sum = 0.0;
+
+                x[i] = float_of(bad[k]);
+                bench_ok(b.device.ops->sum_squares(&b.device, &sum, &tensor, &err), &err);
+                assert_false(isfinite(sum));
+            }
+            x[i] = 1.0f;
+        }
+        x[0] = float_of(0x7f800000u);
+        x[1] = float_of(0xff800000u); /* the two do not cancel */
+        double sum = 0.0;
+
+        bench_ok(b.device.ops->sum_squares(&b.device, &sum, &tensor, &err), &err);
+        assert_true(isinf(sum));
+        x[0] = float_of(0x7f7fffffu); /* fp32's largest: its square is finite in double */
+        x[1] = 1.0f;
+        bench_ok(b.device.ops->sum_squares(&b.device, &sum, &tensor, &err), &err);
+        assert_true(isfinite(sum));
+    }
+    bench_close(&b);
+}
+
+static void test_type_without_arithmetic_is_refused_with_a_way_out(void **state)
+{
+    float memory[16] = {0};
+    dt_tensor x = dt_tensor_1d(memory, DT_I32, 16);
+    dt_error err = DT_ERROR_INIT;
+    bench b;
+
+    bench_open(&b, 1);
+    assert_int_equal(b.device.ops->gelu_forward(&b.device, &x, &x, &err), DT_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "use fp32, bf16 or fp16"));
+    bench_close(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cast_to_bf16_rounds_to_nearest_even),
+        cmocka_unit_test(test_cast_to_fp16_rounds_to_nearest_even),
+        cmocka_unit_test(test_cast_to_fp16_keeps_subnormal_numbers),
+        cmocka_unit_test(test_cast_to_fp16_overflows_to_infinity),
+        cmocka_unit_test(test_every_fp16_goes_to_fp32_and_back),
+        cmocka_unit_test(test_product_that_overflows_fp16_is_infinite),
+        cmocka_unit_test(test_sum_of_squares_of_what_is_not_finite_is_not_finite),
+        cmocka_unit_test(test_type_without_arithmetic_is_refused_with_a_way_out),
+    };
+    dt_error err = DT_ERROR_INIT;
+    dt_device device;
+
+    if (dt_device_open_cpu(&device, 1, &err) == DT_ERR_UNSUPPORTED) {
+        printf("skipped: %s\n", err.message);
+        return 77;
+    }
+    dt_device_close(&device);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
