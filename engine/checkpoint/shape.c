@@ -6,7 +6,7 @@
 
 bool dt_checkpoint_shape_is_padded(const char *name)
 {
-    return strcmp(name, "wte.weight") == 0;
+    return strcmp(name, "wte.weight") == 0 || strcmp(name, "lm_head.weight") == 0;
 }
 
 dt_checkpoint_shape dt_checkpoint_shape_of(const dt_model *model, const dt_param *param)

@@ -1,8 +1,8 @@
 /* shape: what a parameter looks like in a checkpoint.
  *
- * The token embedding is stored without the rows that pad its vocabulary: how far it is padded is
- * the business of the program that loads it, which keeps such rows (and their moments) zero. As
- * they are the last rows, what is stored is the front of the flattened parameter.
+ * The token embedding, and an untied head, are stored without the rows that pad the vocabulary: how
+ * far it is padded is the business of the program that loads it, which keeps such rows (and their
+ * moments) zero. As they are the last rows, what is stored is the front of the flattened parameter.
  */
 #ifndef DT_ENGINE_CHECKPOINT_SHAPE_H
 #define DT_ENGINE_CHECKPOINT_SHAPE_H

@@ -1,3 +1,4 @@
+#include <math.h>
 #include <stdlib.h>
 
 #include "engine/model/gpt2_int.h"
@@ -28,6 +29,8 @@ dt_status dt_gpt2_open(dt_model *model, dt_error *err)
         calloc((size_t)(config->batch * config->tokens), sizeof *model->state->targets);
     if (!model->state->targets)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the targets of a batch");
+    if (config->positions == DT_POSITIONS_SINUSOIDAL)
+        DT_TRY(dt_gpt2_positions_fill(model, err));
 out:
     return st;
 }
@@ -52,6 +55,16 @@ dt_philox_key dt_gpt2_dropout_key(const dt_batch *batch, int layer, dt_philox_op
                          .layer = (uint32_t)layer,
                          .op = op};
     return key;
+}
+
+bool dt_gpt2_drops(const dt_model *model, const dt_batch *dropout)
+{
+    return dropout && model->config.dropout > 0;
+}
+
+static double embedding_scale(const dt_model_config *config)
+{
+    return config->scale_embedding ? sqrt((double)config->embed) : 1;
 }
 
 static dt_status before(dt_model *model, int unit, bool backward, dt_error *err)
@@ -93,10 +106,12 @@ static dt_status forward(dt_model *model, const dt_batch *batch, const dt_batch 
 
     DT_TRY(before(model, 0, false, err));
     wte = dt_gpt2_weight(model, 0, DT_GPT2_WTE);
-    wpe = dt_gpt2_weight(model, 0, DT_GPT2_WPE);
-    DT_TRY(device->ops->embedding_forward(device, &state->embedded, &batch->tokens, &wte, &wpe, 1,
-                                          err));
-    if (dropout) {
+    wpe = model->config.positions == DT_POSITIONS_SINUSOIDAL
+              ? state->positions
+              : dt_gpt2_weight(model, 0, DT_GPT2_WPE);
+    DT_TRY(device->ops->embedding_forward(device, &state->embedded, &batch->tokens, &wte, &wpe,
+                                          embedding_scale(&model->config), err));
+    if (dt_gpt2_drops(model, dropout)) {
         dt_philox_key key = dt_gpt2_dropout_key(dropout, 0, DT_PHILOX_DROPOUT_EMBEDDING);
 
         DT_TRY(device->ops->dropout_forward(device, &state->embedded, &state->embedded,
@@ -112,8 +127,7 @@ out:
 }
 
 /* From state->dstream, the gradient of the last block's output, down to the embeddings. */
-static dt_status backward(dt_model *model, const dt_batch *batch, const dt_batch *dropout,
-                          dt_error *err)
+static dt_status backward(dt_model *model, const dt_batch *batch, dt_error *err)
 {
     dt_device *device = model->device;
     dt_gpt2_state *state = model->state;
@@ -121,13 +135,16 @@ static dt_status backward(dt_model *model, const dt_batch *batch, const dt_batch
     dt_status st = DT_OK;
 
     for (int layer = (int)model->config.layers - 1; layer >= 0; layer--) {
+        const dt_tensor *x = block_input(state, layer);
+
         DT_TRY(before(model, layer + 1, true, err));
-        DT_TRY(dt_gpt2_block_backward(model, layer, block_input(state, layer), dropout, err));
+        DT_TRY(dt_gpt2_block_recompute(model, layer, x, batch, err));
+        DT_TRY(dt_gpt2_block_backward(model, layer, x, batch, err));
         DT_TRY(after(model, layer + 1, true, err));
         DT_TRY(grads_ready(model, layer + 1, err));
     }
-    if (dropout) {
-        dt_philox_key key = dt_gpt2_dropout_key(dropout, 0, DT_PHILOX_DROPOUT_EMBEDDING);
+    if (dt_gpt2_drops(model, batch)) {
+        dt_philox_key key = dt_gpt2_dropout_key(batch, 0, DT_PHILOX_DROPOUT_EMBEDDING);
 
         dembedded = state->narrow;
         DT_TRY(device->ops->dropout_backward(device, &dembedded, &state->dstream,
@@ -135,8 +152,8 @@ static dt_status backward(dt_model *model, const dt_batch *batch, const dt_batch
     }
     dwte = dt_gpt2_grad(model, 0, DT_GPT2_WTE);
     dwpe = dt_gpt2_grad(model, 0, DT_GPT2_WPE);
-    DT_TRY(
-        device->ops->embedding_backward(device, &dwte, &dwpe, &dembedded, &batch->tokens, 1, err));
+    DT_TRY(device->ops->embedding_backward(device, &dwte, &dwpe, &dembedded, &batch->tokens,
+                                           embedding_scale(&model->config), err));
     DT_TRY(after(model, 0, true, err));
     DT_TRY(grads_ready(model, 0, err));
 out:
@@ -160,19 +177,18 @@ dt_status dt_model_forward_backward(dt_model *model, const dt_batch *batch, doub
                                     double *loss_sum, dt_error *err)
 {
     dt_gpt2_state *state = model->state;
-    const dt_batch *dropout = model->config.dropout > 0 ? batch : NULL;
     const dt_tensor *last;
     dt_status st = DT_OK;
 
     DT_ASSERT(!model->config.inference && batch->targets.data);
     lay_out(model, batch, true);
     last = block_input(state, (int)model->config.layers);
-    DT_TRY(forward(model, batch, dropout, err));
+    DT_TRY(forward(model, batch, batch, err));
     DT_TRY(dt_gpt2_head_norm(model, last, err));
     DT_TRY(after(model, 0, false, err));
     DT_TRY(before(model, 0, true, err));
     DT_TRY(dt_gpt2_head_train(model, last, &batch->targets, loss_scale, err));
-    DT_TRY(backward(model, batch, dropout, err));
+    DT_TRY(backward(model, batch, err));
     DT_TRY(model->device->ops->sum(model->device, loss_sum, &state->losses, err));
 out:
     return st;

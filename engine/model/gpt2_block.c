@@ -12,10 +12,56 @@ static dt_status project(dt_model *model, dt_tensor *y, const dt_tensor *x, cons
     dt_philox_key key;
 
     DT_TRY(ops->matmul_forward(model->device, y, x, w, b, err));
-    if (dropout) {
+    if (dt_gpt2_drops(model, dropout)) {
         key = dt_gpt2_dropout_key(dropout, layer, op);
         DT_TRY(ops->dropout_forward(model->device, y, y, model->config.dropout, &key, err));
     }
+out:
+    return st;
+}
+
+/* The weights of a block, or their gradients, in the order of dt_gpt2_block_param. */
+static void block_params(dt_tensor *out, const dt_model *model, int layer,
+                         dt_tensor (*view)(const dt_model *, int unit, int which))
+{
+    for (int i = 0; i < DT_GPT2_BLOCK_PARAMS; i++)
+        out[i] = view(model, layer + 1, i);
+}
+
+static double attention_dropout(const dt_model *model, const dt_batch *dropout, int layer,
+                                dt_philox_key *key)
+{
+    if (!dropout || model->config.attention_dropout == 0)
+        return 0;
+    *key = dt_gpt2_dropout_key(dropout, layer, DT_PHILOX_DROPOUT_ATTENTION);
+    return model->config.attention_dropout;
+}
+
+/* From the block's input up to fc: every product whose result backward reads. */
+static dt_status forward_to_fc(dt_model *model, int layer, const dt_tensor *x, const dt_tensor *w,
+                               const dt_batch *dropout, dt_error *err)
+{
+    dt_device *device = model->device;
+    const dt_ops *ops = device->ops;
+    dt_gpt2_state *state = model->state;
+    dt_gpt2_block *a = &state->blocks[layer];
+    dt_philox_key key = {0};
+    double p = attention_dropout(model, dropout, layer, &key);
+    dt_status st = DT_OK;
+
+    DT_TRY(ops->layernorm_forward(device, &a->ln_1, &a->ln_1_mean, &a->ln_1_rstd, x,
+                                  &w[DT_GPT2_LN_1_W], &w[DT_GPT2_LN_1_B], DT_GPT2_NORM_EPS, err));
+    DT_TRY(ops->matmul_forward(device, &a->qkv, &a->ln_1, &w[DT_GPT2_ATTN_W], &w[DT_GPT2_ATTN_B],
+                               err));
+    DT_TRY(ops->attention_forward(device, &a->att, &a->lse, &a->qkv, model->config.heads, p, &key,
+                                  err));
+    DT_TRY(project(model, &state->narrow, &a->att, &w[DT_GPT2_ATTN_PROJ_W], &w[DT_GPT2_ATTN_PROJ_B],
+                   dropout, layer, DT_PHILOX_DROPOUT_RESIDUAL, err));
+    DT_TRY(ops->residual_forward(device, &a->mid, x, &state->narrow, err));
+
+    DT_TRY(ops->layernorm_forward(device, &a->ln_2, &a->ln_2_mean, &a->ln_2_rstd, &a->mid,
+                                  &w[DT_GPT2_LN_2_W], &w[DT_GPT2_LN_2_B], DT_GPT2_NORM_EPS, err));
+    DT_TRY(ops->matmul_forward(device, &a->fc, &a->ln_2, &w[DT_GPT2_FC_W], &w[DT_GPT2_FC_B], err));
 out:
     return st;
 }
@@ -30,28 +76,26 @@ dt_status dt_gpt2_block_forward(dt_model *model, int layer, const dt_tensor *x,
     dt_tensor w[DT_GPT2_BLOCK_PARAMS];
     dt_status st = DT_OK;
 
-    for (int i = 0; i < DT_GPT2_BLOCK_PARAMS; i++)
-        w[i] = dt_gpt2_weight(model, layer + 1, i);
-
-    DT_TRY(ops->layernorm_forward(device, &a->ln_1, &a->ln_1_mean, &a->ln_1_rstd, x,
-                                  &w[DT_GPT2_LN_1_W], &w[DT_GPT2_LN_1_B], DT_GPT2_NORM_EPS, err));
-    DT_TRY(ops->matmul_forward(device, &a->qkv, &a->ln_1, &w[DT_GPT2_ATTN_W], &w[DT_GPT2_ATTN_B],
-                               err));
-    DT_TRY(ops->attention_forward(device, &a->att, &a->lse, &a->qkv, model->config.heads, 0, NULL,
-                                  err));
-    DT_TRY(project(model, &state->narrow, &a->att, &w[DT_GPT2_ATTN_PROJ_W], &w[DT_GPT2_ATTN_PROJ_B],
-                   dropout, layer, DT_PHILOX_DROPOUT_RESIDUAL, err));
-    DT_TRY(ops->residual_forward(device, &a->mid, x, &state->narrow, err));
-
-    DT_TRY(ops->layernorm_forward(device, &a->ln_2, &a->ln_2_mean, &a->ln_2_rstd, &a->mid,
-                                  &w[DT_GPT2_LN_2_W], &w[DT_GPT2_LN_2_B], DT_GPT2_NORM_EPS, err));
-    DT_TRY(ops->matmul_forward(device, &a->fc, &a->ln_2, &w[DT_GPT2_FC_W], &w[DT_GPT2_FC_B], err));
+    block_params(w, model, layer, dt_gpt2_weight);
+    DT_TRY(forward_to_fc(model, layer, x, w, dropout, err));
     DT_TRY(ops->gelu_forward(device, &a->gelu, &a->fc, err));
     DT_TRY(project(model, &state->narrow, &a->gelu, &w[DT_GPT2_MLP_PROJ_W], &w[DT_GPT2_MLP_PROJ_B],
                    dropout, layer, DT_PHILOX_DROPOUT_MLP, err));
     DT_TRY(ops->residual_forward(device, &a->out, &a->mid, &state->narrow, err));
 out:
     return st;
+}
+
+dt_status dt_gpt2_block_recompute(dt_model *model, int layer, const dt_tensor *x,
+                                  const dt_batch *dropout, dt_error *err)
+{
+    dt_tensor w[DT_GPT2_BLOCK_PARAMS];
+
+    /* nothing has written over the last block's */
+    if (model->config.recompute != DT_RECOMPUTE_FULL || layer == (int)model->config.layers - 1)
+        return DT_OK;
+    block_params(w, model, layer, dt_gpt2_weight);
+    return forward_to_fc(model, layer, x, w, dropout, err);
 }
 
 /* The gradient that reaches a projection's output: the stream's, through the dropout. */
@@ -62,7 +106,7 @@ static dt_status projection_grad(dt_model *model, dt_tensor *dy, const dt_batch 
     dt_philox_key key;
 
     *dy = state->dstream;
-    if (!dropout)
+    if (!dt_gpt2_drops(model, dropout))
         return DT_OK;
     *dy = state->narrow;
     key = dt_gpt2_dropout_key(dropout, layer, op);
@@ -70,50 +114,97 @@ static dt_status projection_grad(dt_model *model, dt_tensor *dy, const dt_batch 
                                                 model->config.dropout, &key, err);
 }
 
-dt_status dt_gpt2_block_backward(dt_model *model, int layer, const dt_tensor *x,
-                                 const dt_batch *dropout, dt_error *err)
+/* dy w^T's side of a linear layer: gradients of its weight and bias from its input, then its
+ * input's. `dx` may lie where `x` does: x is read first. */
+static dt_status linear_backward(dt_model *model, dt_tensor *dx, dt_tensor *dw, dt_tensor *db,
+                                 const dt_tensor *dy, const dt_tensor *x, const dt_tensor *w,
+                                 dt_error *err)
+{
+    const dt_ops *ops = model->device->ops;
+    dt_status st = DT_OK;
+
+    DT_TRY(ops->matmul_backward_weight(model->device, dw, db, dy, x, err));
+    DT_TRY(ops->matmul_backward_input(model->device, dx, dy, w, err));
+out:
+    return st;
+}
+
+/* out = mid + dropout(c_proj(gelu(c_fc(ln_2(mid))))) */
+static dt_status mlp_backward(dt_model *model, int layer, const dt_tensor *w, dt_tensor *dw,
+                              const dt_batch *dropout, dt_error *err)
 {
     dt_device *device = model->device;
     const dt_ops *ops = device->ops;
     dt_gpt2_state *state = model->state;
     dt_gpt2_block *a = &state->blocks[layer];
-    dt_tensor w[DT_GPT2_BLOCK_PARAMS], dw[DT_GPT2_BLOCK_PARAMS];
-    dt_tensor dproj, dln = state->dnarrow, datt = state->dnarrow, dgelu = state->dwide;
-    dt_tensor dqkv = dt_tensor_3d(state->dwide.data, model->config.dtype, state->B, state->T,
-                                  3 * model->config.embed);
+    bool again = model->config.recompute != DT_RECOMPUTE_NONE;
+    dt_tensor dproj, dln = state->dnarrow, dgelu = state->dwide;
     dt_status st = DT_OK;
 
-    for (int i = 0; i < DT_GPT2_BLOCK_PARAMS; i++) {
-        w[i] = dt_gpt2_weight(model, layer + 1, i);
-        dw[i] = dt_gpt2_grad(model, layer + 1, i);
-    }
-
-    /* out = mid + dropout(c_proj(gelu(c_fc(ln_2(mid))))) */
     DT_TRY(projection_grad(model, &dproj, dropout, layer, DT_PHILOX_DROPOUT_MLP, err));
-    DT_TRY(ops->matmul_backward_weight(device, &dw[DT_GPT2_MLP_PROJ_W], &dw[DT_GPT2_MLP_PROJ_B],
-                                       &dproj, &a->gelu, err));
-    DT_TRY(ops->matmul_backward_input(device, &dgelu, &dproj, &w[DT_GPT2_MLP_PROJ_W], err));
+    if (again) /* into dwide */
+        DT_TRY(ops->gelu_forward(device, &a->gelu, &a->fc, err));
+    DT_TRY(linear_backward(model, &dgelu, &dw[DT_GPT2_MLP_PROJ_W], &dw[DT_GPT2_MLP_PROJ_B], &dproj,
+                           &a->gelu, &w[DT_GPT2_MLP_PROJ_W], err));
     DT_TRY(ops->gelu_backward(device, &dgelu, &dgelu, &a->fc, err));
-    DT_TRY(ops->matmul_backward_weight(device, &dw[DT_GPT2_FC_W], &dw[DT_GPT2_FC_B], &dgelu,
-                                       &a->ln_2, err));
-    DT_TRY(ops->matmul_backward_input(device, &dln, &dgelu, &w[DT_GPT2_FC_W], err));
+    if (again) /* into dnarrow */
+        DT_TRY(ops->layernorm_forward(device, &a->ln_2, &a->ln_2_mean, &a->ln_2_rstd, &a->mid,
+                                      &w[DT_GPT2_LN_2_W], &w[DT_GPT2_LN_2_B], DT_GPT2_NORM_EPS,
+                                      err));
+    DT_TRY(linear_backward(model, &dln, &dw[DT_GPT2_FC_W], &dw[DT_GPT2_FC_B], &dgelu, &a->ln_2,
+                           &w[DT_GPT2_FC_W], err));
     DT_TRY(ops->layernorm_backward(device, &state->dstream, &dw[DT_GPT2_LN_2_W],
                                    &dw[DT_GPT2_LN_2_B], &dln, &a->mid, &a->ln_2_mean, &a->ln_2_rstd,
                                    &w[DT_GPT2_LN_2_W], err));
+out:
+    return st;
+}
 
-    /* mid = x + dropout(c_proj(attention(c_attn(ln_1(x))))) */
+/* mid = x + dropout(c_proj(attention(c_attn(ln_1(x))))) */
+static dt_status attention_backward(dt_model *model, int layer, const dt_tensor *x,
+                                    const dt_tensor *w, dt_tensor *dw, const dt_batch *dropout,
+                                    dt_error *err)
+{
+    dt_device *device = model->device;
+    const dt_ops *ops = device->ops;
+    const dt_model_config *config = &model->config;
+    dt_gpt2_state *state = model->state;
+    dt_gpt2_block *a = &state->blocks[layer];
+    dt_tensor dproj, dln = state->dnarrow, datt = state->dnarrow;
+    dt_tensor dqkv =
+        dt_tensor_3d(state->dwide.data, config->dtype, state->B, state->T, 3 * config->embed);
+    dt_philox_key key = {0};
+    double p = attention_dropout(model, dropout, layer, &key);
+    dt_status st = DT_OK;
+
     DT_TRY(projection_grad(model, &dproj, dropout, layer, DT_PHILOX_DROPOUT_RESIDUAL, err));
-    DT_TRY(ops->matmul_backward_weight(device, &dw[DT_GPT2_ATTN_PROJ_W], &dw[DT_GPT2_ATTN_PROJ_B],
-                                       &dproj, &a->att, err));
-    DT_TRY(ops->matmul_backward_input(device, &datt, &dproj, &w[DT_GPT2_ATTN_PROJ_W], err));
-    DT_TRY(ops->attention_backward(device, &dqkv, &datt, &a->qkv, &a->att, &a->lse,
-                                   model->config.heads, 0, NULL, err));
-    DT_TRY(ops->matmul_backward_weight(device, &dw[DT_GPT2_ATTN_W], &dw[DT_GPT2_ATTN_B], &dqkv,
-                                       &a->ln_1, err));
-    DT_TRY(ops->matmul_backward_input(device, &dln, &dqkv, &w[DT_GPT2_ATTN_W], err));
+    DT_TRY(linear_backward(model, &datt, &dw[DT_GPT2_ATTN_PROJ_W], &dw[DT_GPT2_ATTN_PROJ_B], &dproj,
+                           &a->att, &w[DT_GPT2_ATTN_PROJ_W], err));
+    DT_TRY(ops->attention_backward(device, &dqkv, &datt, &a->qkv, &a->att, &a->lse, config->heads,
+                                   p, &key, err));
+    if (config->recompute != DT_RECOMPUTE_NONE) /* into dnarrow */
+        DT_TRY(ops->layernorm_forward(device, &a->ln_1, &a->ln_1_mean, &a->ln_1_rstd, x,
+                                      &w[DT_GPT2_LN_1_W], &w[DT_GPT2_LN_1_B], DT_GPT2_NORM_EPS,
+                                      err));
+    DT_TRY(linear_backward(model, &dln, &dw[DT_GPT2_ATTN_W], &dw[DT_GPT2_ATTN_B], &dqkv, &a->ln_1,
+                           &w[DT_GPT2_ATTN_W], err));
     DT_TRY(ops->layernorm_backward(device, &state->dstream, &dw[DT_GPT2_LN_1_W],
                                    &dw[DT_GPT2_LN_1_B], &dln, x, &a->ln_1_mean, &a->ln_1_rstd,
                                    &w[DT_GPT2_LN_1_W], err));
+out:
+    return st;
+}
+
+dt_status dt_gpt2_block_backward(dt_model *model, int layer, const dt_tensor *x,
+                                 const dt_batch *dropout, dt_error *err)
+{
+    dt_tensor w[DT_GPT2_BLOCK_PARAMS], dw[DT_GPT2_BLOCK_PARAMS];
+    dt_status st = DT_OK;
+
+    block_params(w, model, layer, dt_gpt2_weight);
+    block_params(dw, model, layer, dt_gpt2_grad);
+    DT_TRY(mlp_backward(model, layer, w, dw, dropout, err));
+    DT_TRY(attention_backward(model, layer, x, w, dw, dropout, err));
 out:
     return st;
 }

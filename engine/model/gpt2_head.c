@@ -41,8 +41,8 @@ dt_status dt_gpt2_head_train(dt_model *model, const dt_tensor *x, const dt_tenso
     const dt_ops *ops = device->ops;
     const dt_model_config *config = &model->config;
     dt_gpt2_state *state = model->state;
-    dt_tensor wte = dt_gpt2_weight(model, 0, DT_GPT2_WTE);
-    dt_tensor dwte = dt_gpt2_grad(model, 0, DT_GPT2_WTE);
+    dt_tensor head = dt_gpt2_weight(model, 0, dt_gpt2_head_param(model));
+    dt_tensor dhead = dt_gpt2_grad(model, 0, dt_gpt2_head_param(model));
     dt_tensor w = dt_gpt2_weight(model, 0, DT_GPT2_LN_F_W);
     dt_tensor dw = dt_gpt2_grad(model, 0, DT_GPT2_LN_F_W);
     dt_tensor db = dt_gpt2_grad(model, 0, DT_GPT2_LN_F_B);
@@ -60,11 +60,11 @@ dt_status dt_gpt2_head_train(dt_model *model, const dt_tensor *x, const dt_tenso
         target = slice(&all_targets, first, count);
         ln_f = slice(&state->ln_f, first, count);
         dln_f = slice(&state->dnarrow, first, count);
-        DT_TRY(ops->matmul_forward(device, &logits, &ln_f, &wte, &no_bias, err));
+        DT_TRY(ops->matmul_forward(device, &logits, &ln_f, &head, &no_bias, err));
         DT_TRY(ops->cross_entropy_backward(device, &losses, &logits, &target, config->vocab,
                                            loss_scale, err));
-        DT_TRY(ops->matmul_backward_weight(device, &dwte, &no_bias, &logits, &ln_f, err));
-        DT_TRY(ops->matmul_backward_input(device, &dln_f, &logits, &wte, err));
+        DT_TRY(ops->matmul_backward_weight(device, &dhead, &no_bias, &logits, &ln_f, err));
+        DT_TRY(ops->matmul_backward_input(device, &dln_f, &logits, &head, err));
     }
     DT_TRY(ops->zero(device, &state->dstream, err)); /* the norm's backward adds to it */
     DT_TRY(ops->layernorm_backward(device, &state->dstream, &dw, &db, &state->dnarrow, x,
@@ -78,7 +78,7 @@ dt_status dt_gpt2_head_evaluate(dt_model *model, const dt_tensor *targets, dt_er
     dt_device *device = model->device;
     const dt_model_config *config = &model->config;
     dt_gpt2_state *state = model->state;
-    dt_tensor wte = dt_gpt2_weight(model, 0, DT_GPT2_WTE);
+    dt_tensor head = dt_gpt2_weight(model, 0, dt_gpt2_head_param(model));
     dt_tensor all_targets = dt_tensor_1d(targets->data, DT_I32, dt_tensor_elems(targets));
     dt_tensor no_bias = {0};
     int64_t rows = state->B * state->T, count;
@@ -92,7 +92,7 @@ dt_status dt_gpt2_head_evaluate(dt_model *model, const dt_tensor *targets, dt_er
         losses = slice(&state->losses, first, count);
         target = slice(&all_targets, first, count);
         ln_f = slice(&state->ln_f, first, count);
-        DT_TRY(device->ops->matmul_forward(device, &logits, &ln_f, &wte, &no_bias, err));
+        DT_TRY(device->ops->matmul_forward(device, &logits, &ln_f, &head, &no_bias, err));
         DT_TRY(device->ops->cross_entropy_forward(device, &losses, &logits, &target, config->vocab,
                                                   err));
     }
@@ -105,7 +105,7 @@ dt_status dt_gpt2_head_logits(dt_model *model, int64_t last, float *logits, dt_e
     dt_device *device = model->device;
     const dt_model_config *config = &model->config;
     dt_gpt2_state *state = model->state;
-    dt_tensor wte = dt_gpt2_weight(model, 0, DT_GPT2_WTE);
+    dt_tensor head = dt_gpt2_weight(model, 0, dt_gpt2_head_param(model));
     dt_tensor no_bias = {0};
     int64_t count;
     dt_status st = DT_OK;
@@ -119,7 +119,7 @@ dt_status dt_gpt2_head_logits(dt_model *model, int64_t last, float *logits, dt_e
             count = chunk_count(state, first, end);
             chunk = dt_tensor_2d(state->logits, DT_F32, count, config->vocab_padded);
             ln_f = slice(&state->ln_f, first, count);
-            DT_TRY(device->ops->matmul_forward(device, &chunk, &ln_f, &wte, &no_bias, err));
+            DT_TRY(device->ops->matmul_forward(device, &chunk, &ln_f, &head, &no_bias, err));
             for (int64_t i = 0; i < count; i++, logits += config->vocab) {
                 dt_tensor row = slice(&chunk, i, 1);
 

@@ -2,15 +2,15 @@
  *
  *   block:  x ─ ln_1 ─ c_attn ─ attention ─ c_proj ─ dropout ─(+ x)─► mid
  *         mid ─ ln_2 ─ c_fc ─ gelu ─ c_proj ─ dropout ─(+ mid)─► out
- *   model:  wte[token] + wpe[t] ─ dropout ─ block 0 .. L-1 ─ ln_f ─ wte^T ─ loss
+ *   model:  scale wte[token] + wpe[t] ─ dropout ─ block 0 .. L-1 ─ ln_f ─ head^T ─ loss
+ *   head is wte, or lm_head where it is untied; wpe is learned, or the table of gpt2_positions.c
  *
  * Reading order  gpt2_params.c   names, shapes, where each starts in its unit
- *                gpt2_memory.c   what activations a pass keeps
+ *                gpt2_positions.c  sinusoidal positions
+ *                gpt2_memory.c   what activations a pass keeps, and what it computes again
  *                gpt2_block.c    one block, both ways
  *                gpt2_head.c     final norm, logits in chunks, loss
  *                gpt2.c          whole passes, and when the hooks are called
- * Dropout        after the embedding and after both projections onto the residual stream. There
- *                is none on the attention probabilities: ops.h has no such op.
  */
 #ifndef DT_ENGINE_GPT2_INT_H
 #define DT_ENGINE_GPT2_INT_H
@@ -28,6 +28,7 @@ typedef enum dt_gpt2_root_param {
     DT_GPT2_WPE,
     DT_GPT2_LN_F_W,
     DT_GPT2_LN_F_B,
+    DT_GPT2_HEAD,
     DT_GPT2_ROOT_PARAMS
 } dt_gpt2_root_param;
 
@@ -47,7 +48,8 @@ typedef enum dt_gpt2_block_param {
     DT_GPT2_BLOCK_PARAMS
 } dt_gpt2_block_param;
 
-/* What one block's forward pass leaves for its backward pass. */
+/* What one block's forward pass leaves for its backward pass. Where it is computed again, blocks
+ * share memory, with one another and with the scratch of the backward pass. */
 typedef struct dt_gpt2_block {
     dt_tensor ln_1, ln_1_mean, ln_1_rstd;
     dt_tensor qkv, att, lse;
@@ -64,6 +66,8 @@ typedef struct dt_gpt2_state {
 
     /* The pass that is laid out. B, T as in ops.h. */
     int64_t B, T;
+    dt_tensor positions;   /* (context,C) where they are sinusoidal; at the arena's start, so that
+                            * it outlives passes */
     dt_tensor embedded;    /* input of block 0 */
     dt_gpt2_block *blocks; /* [layers]; without backward all the same memory */
     dt_tensor ln_f, ln_f_mean, ln_f_rstd;
@@ -80,9 +84,19 @@ typedef struct dt_gpt2_state {
 /* --- gpt2_params.c */
 dt_status dt_gpt2_params_make(dt_model *model, dt_error *err);
 /* Views of what the strategy keeps, valid between before_unit and after_unit. `which` is a
- * dt_gpt2_root_param for unit 0, else a dt_gpt2_block_param. */
+ * dt_gpt2_root_param for unit 0, else a dt_gpt2_block_param. No data where the config leaves the
+ * parameter out. */
 dt_tensor dt_gpt2_weight(const dt_model *model, int unit, int which);
 dt_tensor dt_gpt2_grad(const dt_model *model, int unit, int which);
+/* DT_GPT2_HEAD, or DT_GPT2_WTE where they are tied. */
+int dt_gpt2_head_param(const dt_model *model);
+
+/* --- gpt2_positions.c */
+/* One row of the table: sin(pos f_0) .. sin(pos f_{h-1}), cos(pos f_0) .. cos(pos f_{h-1}), and a
+ * zero where `embed` is odd; h = embed / 2 (2 or more), f_i = 10000^(-i/(h-1)). */
+void dt_gpt2_position_row(float *out, int64_t position, int64_t embed);
+/* Fills state->positions. */
+dt_status dt_gpt2_positions_fill(dt_model *model, dt_error *err);
 
 /* --- gpt2_memory.c */
 /* The larger of a pass with backward (but for inference) and one without. */
@@ -90,9 +104,13 @@ size_t dt_gpt2_activation_bytes(const dt_model_config *config);
 /* Points the state's tensors into the arena for a pass over (B,T). */
 void dt_gpt2_lay_out(dt_model *model, int64_t B, int64_t T, bool backward);
 
-/* --- gpt2_block.c; `x` is the block's input, `dropout` NULL where there is none */
+/* --- gpt2_block.c; `x` is the block's input, `dropout` has the key, NULL: none whatever p is */
 dt_status dt_gpt2_block_forward(dt_model *model, int layer, const dt_tensor *x,
                                 const dt_batch *dropout, dt_error *err);
+/* Fills again what backward needs and the forward pass of a later block has written over; nothing
+ * to do but for DT_RECOMPUTE_FULL. */
+dt_status dt_gpt2_block_recompute(dt_model *model, int layer, const dt_tensor *x,
+                                  const dt_batch *dropout, dt_error *err);
 /* state->dstream: gradient of the output becomes gradient of the input. */
 dt_status dt_gpt2_block_backward(dt_model *model, int layer, const dt_tensor *x,
                                  const dt_batch *dropout, dt_error *err);
@@ -112,5 +130,7 @@ dt_status dt_gpt2_head_logits(dt_model *model, int64_t last, float *logits, dt_e
 dt_status dt_gpt2_open(dt_model *model, dt_error *err);
 void dt_gpt2_close(dt_model *model); /* accepts a half-open one */
 dt_philox_key dt_gpt2_dropout_key(const dt_batch *batch, int layer, dt_philox_op op);
+/* config.dropout's part of it: false where p is 0 */
+bool dt_gpt2_drops(const dt_model *model, const dt_batch *dropout);
 
 #endif

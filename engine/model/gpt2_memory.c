@@ -35,27 +35,82 @@ static dt_tensor take_stat(layout *plan)
     return tensor;
 }
 
-/* A block keeps, per token: 16 C activations (14 C without backward, where mid and out are the
- * residual stream itself) and 4 + H fp32 statistics. */
-static void lay_out_block(layout *plan, dt_gpt2_block *block, const dt_tensor *stream)
+/* The norms' outputs and statistics, and GELU's: 6 C and 4 statistics a token. */
+static void take_cheap(layout *plan, dt_gpt2_block *block)
 {
-    const dt_model_config *config = plan->config;
-    int64_t C = config->embed;
+    int64_t C = plan->config->embed;
 
     block->ln_1 = take_act(plan, C);
+    block->ln_2 = take_act(plan, C);
+    block->gelu = take_act(plan, 4 * C);
     block->ln_1_mean = take_stat(plan);
     block->ln_1_rstd = take_stat(plan);
-    block->qkv = take_act(plan, 3 * C);
-    block->att = take_act(plan, C);
-    block->lse = dt_tensor_3d(NULL, DT_F32, plan->B, config->heads, plan->T);
-    block->lse.data = take(plan, dt_tensor_bytes(&block->lse));
-    block->mid = stream ? *stream : take_act(plan, C);
-    block->ln_2 = take_act(plan, C);
     block->ln_2_mean = take_stat(plan);
     block->ln_2_rstd = take_stat(plan);
+}
+
+/* The same where backward computes them again, each just before it is read: into the gradients'
+ * scratch, whose contents are then not needed yet. The forward pass needs that scratch for nothing.
+ * The statistics are one set for all blocks. */
+static void share_cheap(layout *plan, dt_gpt2_block *block, const dt_gpt2_state *state)
+{
+    block->ln_1 = block->ln_2 = state->dnarrow;
+    block->gelu = state->dwide;
+    block->ln_1_mean = take_stat(plan);
+    block->ln_1_rstd = take_stat(plan);
+    block->ln_2_mean = take_stat(plan);
+    block->ln_2_rstd = take_stat(plan);
+}
+
+/* What products and attention have made, but for the block's output: 8 C (9 C with mid, which is
+ * the stream itself where there is no backward) and H statistics a token. */
+static void take_products(layout *plan, dt_gpt2_block *block, const dt_tensor *stream)
+{
+    int64_t C = plan->config->embed;
+
+    block->qkv = take_act(plan, 3 * C);
+    block->att = take_act(plan, C);
+    block->lse = dt_tensor_3d(NULL, DT_F32, plan->B, plan->config->heads, plan->T);
+    block->lse.data = take(plan, dt_tensor_bytes(&block->lse));
+    block->mid = stream ? *stream : take_act(plan, C);
     block->fc = take_act(plan, 4 * C);
-    block->gelu = take_act(plan, 4 * C);
-    block->out = stream ? *stream : take_act(plan, C);
+}
+
+/* A pass with backward keeps, per token and block:
+ *   none       16 C and 4 + H statistics
+ *   selective  10 C and H; beside the blocks 4 statistics
+ *   full       C, the output; beside the blocks 9 C and 4 + H statistics, of one block at a time */
+static void lay_out_blocks(layout *plan, const dt_gpt2_state *state, dt_gpt2_block *blocks)
+{
+    dt_recompute_kind recompute = plan->config->recompute;
+    dt_gpt2_block block = {0};
+
+    if (recompute != DT_RECOMPUTE_NONE)
+        share_cheap(plan, &block, state);
+    if (recompute == DT_RECOMPUTE_FULL)
+        take_products(plan, &block, NULL);
+    for (int64_t l = 0; l < plan->config->layers; l++) {
+        if (recompute == DT_RECOMPUTE_NONE)
+            take_cheap(plan, &block);
+        if (recompute != DT_RECOMPUTE_FULL)
+            take_products(plan, &block, NULL);
+        block.out = take_act(plan, plan->config->embed);
+        if (blocks)
+            blocks[l] = block;
+    }
+}
+
+/* A pass without: 14 C and 4 + H statistics a token, the same for all blocks; mid and out are the
+ * residual stream itself. */
+static void lay_out_one_block(layout *plan, const dt_tensor *stream, dt_gpt2_block *blocks)
+{
+    dt_gpt2_block block;
+
+    take_cheap(plan, &block);
+    take_products(plan, &block, stream);
+    block.out = *stream;
+    for (int64_t l = 0; blocks && l < plan->config->layers; l++)
+        blocks[l] = block;
 }
 
 /* Chunks of equal size: a backend that prepares a product per shape then meets two shapes. */
@@ -79,31 +134,30 @@ static void lay_out_logits(layout *plan, dt_gpt2_state *state, bool backward)
 /* blocks NULL: count only */
 static void lay_out(layout *plan, dt_gpt2_state *state, dt_gpt2_block *blocks, bool backward)
 {
-    int64_t C = plan->config->embed;
-    dt_gpt2_block counted;
+    const dt_model_config *config = plan->config;
+    int64_t C = config->embed;
 
     state->B = plan->B;
     state->T = plan->T;
+    if (config->positions == DT_POSITIONS_SINUSOIDAL) { /* first: at one place in every pass */
+        state->positions = dt_tensor_2d(NULL, config->dtype, config->context, C);
+        state->positions.data = take(plan, dt_tensor_bytes(&state->positions));
+    }
     state->embedded = take_act(plan, C);
+    state->narrow = take_act(plan, C);
     if (backward) {
-        for (int64_t l = 0; l < plan->config->layers; l++)
-            lay_out_block(plan, blocks ? &blocks[l] : &counted, NULL);
+        state->dstream = take_act(plan, C);
+        state->dnarrow = take_act(plan, C);
+        state->dwide = take_act(plan, 4 * C);
+        lay_out_blocks(plan, state, blocks);
     } else {
-        lay_out_block(plan, &counted, &state->embedded);
-        for (int64_t l = 0; blocks && l < plan->config->layers; l++)
-            blocks[l] = counted;
+        lay_out_one_block(plan, &state->embedded, blocks);
     }
     state->ln_f = take_act(plan, C);
     state->ln_f_mean = take_stat(plan);
     state->ln_f_rstd = take_stat(plan);
     state->losses = take_stat(plan);
     lay_out_logits(plan, state, backward);
-    state->narrow = take_act(plan, C);
-    if (backward) {
-        state->dstream = take_act(plan, C);
-        state->dnarrow = take_act(plan, C);
-        state->dwide = take_act(plan, 4 * C);
-    }
 }
 
 static size_t count_bytes(const dt_model_config *config, bool backward)

@@ -24,6 +24,7 @@ static const shape root_shapes[DT_GPT2_ROOT_PARAMS] = {
     [DT_GPT2_WPE] = {"wpe.weight", CONTEXT, C1, DT_INIT_NORMAL, false},
     [DT_GPT2_LN_F_W] = {"ln_f.weight", C1, NONE, DT_INIT_ONE, false},
     [DT_GPT2_LN_F_B] = {"ln_f.bias", C1, NONE, DT_INIT_ZERO, false},
+    [DT_GPT2_HEAD] = {"lm_head.weight", VOCAB, C1, DT_INIT_NORMAL, false},
 };
 
 static const shape block_shapes[DT_GPT2_BLOCK_PARAMS] = {
@@ -65,17 +66,26 @@ static int64_t align_up(int64_t elems)
     return (elems + ALIGN_ELEMS - 1) / ALIGN_ELEMS * ALIGN_ELEMS;
 }
 
-/* Appends a unit with `count` parameters to the table. */
+static bool left_out(const dt_model_config *config, int unit, int which)
+{
+    return unit == 0 && ((which == DT_GPT2_WPE && config->positions == DT_POSITIONS_SINUSOIDAL) ||
+                         (which == DT_GPT2_HEAD && !config->untied));
+}
+
+/* Appends a unit with `count` parameters, less what the config leaves out, to the table. */
 static void add_unit(dt_model *model, int unit, const shape *shapes, int count)
 {
     const dt_model_config *config = &model->config;
     int64_t offset = 0;
 
     model->units[unit].first_param = model->param_count;
-    model->units[unit].param_count = count;
     for (int i = 0; i < count; i++) {
-        dt_param *param = &model->params[model->param_count++];
+        dt_param *param = &model->params[model->param_count];
 
+        if (left_out(config, unit, i))
+            continue;
+        model->param_count++;
+        model->units[unit].param_count++;
         if (unit == 0)
             snprintf(param->name, sizeof param->name, "%s", shapes[i].name);
         else
@@ -114,10 +124,16 @@ dt_status dt_gpt2_params_make(dt_model *model, dt_error *err)
 
 static dt_tensor view(const dt_model *model, int unit, int which, void *base, dt_dtype dtype)
 {
-    const dt_param *param = &model->params[model->units[unit].first_param + which];
+    int before = 0;
+    const dt_param *param;
     unsigned char *data = base;
 
-    DT_ASSERT(data && which < model->units[unit].param_count);
+    if (left_out(&model->config, unit, which))
+        return (dt_tensor){.dtype = dtype};
+    for (int i = 0; i < which; i++)
+        before += !left_out(&model->config, unit, i);
+    DT_ASSERT(data && before < model->units[unit].param_count);
+    param = &model->params[model->units[unit].first_param + before];
     data += (size_t)param->offset_elems * dt_dtype_bytes(dtype);
     if (param->ndim == 1)
         return dt_tensor_1d(data, dtype, param->dim[0]);
@@ -132,4 +148,9 @@ dt_tensor dt_gpt2_weight(const dt_model *model, int unit, int which)
 dt_tensor dt_gpt2_grad(const dt_model *model, int unit, int which)
 {
     return view(model, unit, which, model->grads[unit], DT_F32);
+}
+
+int dt_gpt2_head_param(const dt_model *model)
+{
+    return model->config.untied ? DT_GPT2_HEAD : DT_GPT2_WTE;
 }

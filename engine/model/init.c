@@ -52,7 +52,8 @@ void dt_model_init_param(float *out, const dt_model *model, int param, uint64_t 
             out[i] = 1.0f;
         break;
     case DT_INIT_NORMAL:
-        if (strcmp(p->name, "wte.weight") == 0) { /* no token has the padded rows */
+        /* no token has the padded rows */
+        if (strcmp(p->name, "wte.weight") == 0 || strcmp(p->name, "lm_head.weight") == 0) {
             elems = model->config.vocab * p->dim[1];
             memset(out + elems, 0, (size_t)(p->elems - elems) * sizeof *out);
         }

@@ -38,8 +38,16 @@ static dt_status check_config(const dt_model_config *config, dt_error *err)
     if (!(config->dropout >= 0 && config->dropout < 1))
         DT_THROW(err, DT_ERR_RECIPE, "model: 'dropout' is %g; expected 0 up to, not including, 1",
                  config->dropout);
-    if (config->dtype != DT_F32 && config->dtype != DT_BF16)
-        DT_THROW(err, DT_ERR_UNSUPPORTED, "model: no pass in '%s'; choose fp32 or bf16",
+    if (!(config->attention_dropout >= 0 && config->attention_dropout < 1))
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "model: 'attention_dropout' is %g; expected 0 up to, not including, 1",
+                 config->attention_dropout);
+    if (config->positions == DT_POSITIONS_SINUSOIDAL && config->embed < 4)
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "model: sinusoidal positions need an 'embed' of 4 or more, not %lld",
+                 (long long)config->embed);
+    if (config->dtype != DT_F32 && config->dtype != DT_BF16 && config->dtype != DT_F16)
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "model: no pass in '%s'; choose fp32, bf16 or fp16",
                  dt_dtype_name(config->dtype));
     /* keeps every size below in 64 bits */
     if ((double)config->batch * (double)config->tokens * (double)config->embed *

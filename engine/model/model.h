@@ -14,8 +14,21 @@
  * B T C V Vp H as in ops.h; L blocks.
  * Dropout    after the embedding, on the attention's probabilities, and after both projections
  *            onto the residual stream; masks are drawn again in backward, none is kept
- * Recompute  none: every activation that backward needs is kept; selective: what is cheap to
- *            compute again is not; full: of a block only its input. The same bits all three ways
+ * Recompute  what backward reads, kept or computed again (config.recompute); the same bits all
+ *            three ways, as masks are drawn from keys. Per token, C in the compute type (2 or 4
+ *            bytes) and fp32 statistics, L blocks:
+ *                         of every block       beside the blocks        124M, bf16, 4 x 1024
+ *              none       16 C   4 + H stats    9 C   3 stats            1335 MB
+ *              selective  10 C   H              9 C   7                   881 MB
+ *              full          C                 18 C   7 + H               256 MB
+ *            and a chunk of logits (64 MiB at most), and the table of sinusoidal positions.
+ *            What of the 16 C can go cheaply: an element of a norm's output costs some 8 FLOPs to
+ *            compute again, one of GELU's some 20, both from what is kept anyway: 6 C for less
+ *            than 1 % of a block's FLOPs. An element that a product made costs 2 C FLOPs or more
+ *            (1536 at C = 768), so q k v, attention's output, the residual stream and c_fc's
+ *            output stay under selective. full computes those again as well, with 8 of the 12 C^2
+ *            of a block's forward pass: 22 % more FLOPs a step. The block's last product is not
+ *            needed again, and the last block, still there, is spared
  * Ownership  dt_model borrows device and hooks; activations are the model's own
  * Threads    one thread per model
  */
@@ -108,9 +121,11 @@ void dt_model_close(dt_model *model);
 /* What dt_model_open will take, for a config that it accepts. */
 size_t dt_model_activation_bytes(const dt_model_config *config);
 
-/* Parameters and matrix parameters (FLOP formula: 6N + 12 L C T, N with the tied embedding
- * counted once). */
+/* Elements of all parameters, padding of the vocabulary included: the token embedding twice where
+ * the head is untied, no positions where they are sinusoidal. */
 int64_t dt_model_param_elems(const dt_model *model);
+/* 6 N + 12 L C T, see flops.c; the same for a tied head and an untied one, and whatever is computed
+ * again: a share of the peak counts the model's work, not the program's. */
 double dt_model_flops_per_token(const dt_model_config *config);
 
 /* Fills one parameter's fp32 values on the host, the same whatever the strategy: a pure function
