@@ -61,31 +61,59 @@ static int64_t tree_bytes(const dt_comm *comm, int64_t root, int64_t bytes)
     return sent;
 }
 
+static dt_status sum_over_ranks(dt_comm *comm, void *data, int64_t elems, const dt_sum *sum,
+                                dt_error *err)
+{
+    gloo_state *state = comm->state;
+    dt_status st = DT_OK;
+
+    DT_TRY(before(comm, err));
+    if (elems == 0)
+        return DT_OK;
+    DT_TRY(after(comm, dt_gloo_all_reduce(state->gloo, data, (size_t)elems, sum, err), err));
+    comm->sent_bytes += ring_bytes(comm, elems * (int64_t)sum->elem_bytes);
+out:
+    return st;
+}
+
 static dt_status gloo_all_reduce(dt_comm *comm, void *data, int64_t elems, dt_dtype dtype,
+                                 dt_error *err)
+{
+    return sum_over_ranks(comm, data, elems, dt_sum_of(dtype), err);
+}
+
+static dt_status gloo_all_reduce_f64(dt_comm *comm, double *data, int64_t elems, dt_error *err)
+{
+    return sum_over_ranks(comm, data, elems, &dt_sum_f64, err);
+}
+
+static dt_status gloo_reduce_scatter(dt_comm *comm, void *out, const void *in, int64_t elems,
+                                     dt_dtype dtype, dt_error *err)
+{
+    const dt_sum *sum = dt_sum_of(dtype);
+    gloo_state *state = comm->state;
+    dt_status st = DT_OK;
+
+    DT_TRY(before(comm, err));
+    if (elems == 0)
+        return DT_OK;
+    DT_TRY(after(comm, dt_gloo_reduce_scatter(state->gloo, out, in, (size_t)elems, sum, err), err));
+    comm->sent_bytes += (comm->world_size - 1) * elems * (int64_t)sum->elem_bytes;
+out:
+    return st;
+}
+
+static dt_status gloo_all_gather(dt_comm *comm, void *out, const void *in, size_t bytes,
                                  dt_error *err)
 {
     gloo_state *state = comm->state;
     dt_status st = DT_OK;
 
     DT_TRY(before(comm, err));
-    if (elems == 0)
+    if (bytes == 0)
         return DT_OK;
-    DT_TRY(after(comm, dt_gloo_sum_f32(state->gloo, data, (size_t)elems, err), err));
-    comm->sent_bytes += ring_bytes(comm, elems * (int64_t)sizeof(float));
-out:
-    return st;
-}
-
-static dt_status gloo_all_reduce_f64(dt_comm *comm, double *data, int64_t elems, dt_error *err)
-{
-    gloo_state *state = comm->state;
-    dt_status st = DT_OK;
-
-    DT_TRY(before(comm, err));
-    if (elems == 0)
-        return DT_OK;
-    DT_TRY(after(comm, dt_gloo_sum_f64(state->gloo, data, (size_t)elems, err), err));
-    comm->sent_bytes += ring_bytes(comm, elems * (int64_t)sizeof(double));
+    DT_TRY(after(comm, dt_gloo_all_gather(state->gloo, out, in, bytes, err), err));
+    comm->sent_bytes += (comm->world_size - 1) * (int64_t)bytes;
 out:
     return st;
 }
@@ -174,6 +202,8 @@ dt_status dt_comm_open_gloo(dt_comm *out, struct dt_events *events, const char *
     out->state = state;
     out->all_reduce = gloo_all_reduce;
     out->all_reduce_f64 = gloo_all_reduce_f64;
+    out->reduce_scatter = gloo_reduce_scatter;
+    out->all_gather = gloo_all_gather;
     out->broadcast = gloo_broadcast;
     out->barrier = gloo_barrier;
     out->close = gloo_close;

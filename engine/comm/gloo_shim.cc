@@ -1,5 +1,4 @@
-#include "engine/comm/gloo_shim.h"
-
+#include <gloo/allgather.h>
 #include <gloo/allreduce.h>
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
@@ -8,46 +7,17 @@
 #include <gloo/transport/tcp/device.h>
 
 #include <chrono>
+#include <cstring>
 #include <map>
 #include <memory>
-#include <new>
 #include <string>
 #include <vector>
 
+#include "engine/comm/gloo_shim_int.h"
 #include "engine/events.h"
-
-struct dt_gloo {
-    std::string name;
-    std::shared_ptr<gloo::Context> context;
-};
 
 namespace
 {
-
-/* A dt_error on its way through Gloo's frames to the border. */
-struct Failure {
-    dt_error error;
-};
-
-/* Runs `body`; whatever it throws becomes a status. */
-template <typename Body>
-dt_status at_the_border(const std::string &name, const char *what, dt_error *err, Body body)
-{
-    try {
-        body();
-        return DT_OK;
-    } catch (const Failure &failure) {
-        return dt_error_set(err, failure.error.code, failure.error.file, failure.error.line, "%s",
-                            failure.error.message);
-    } catch (const std::bad_alloc &) {
-        return DT_FAIL(err, DT_ERR_NOMEM, "communicator '%s': no memory to %s", name.c_str(), what);
-    } catch (const std::exception &problem) {
-        return DT_FAIL(err, DT_ERR_COMM, "communicator '%s': cannot %s: %s", name.c_str(), what,
-                       problem.what());
-    } catch (...) {
-        return DT_FAIL(err, DT_ERR_COMM, "communicator '%s': cannot %s", name.c_str(), what);
-    }
-}
 
 /* Gloo's key-value store, over the rendezvous of the events channel.
  *
@@ -64,7 +34,7 @@ class ChannelStore : public gloo::rendezvous::Store
         const std::string stem = key.substr(0, key.find_last_not_of("0123456789") + 1);
         const std::string meeting =
             std::string("comm/") + options_.name + (stem.empty() ? "" : "/" + stem);
-        Failure failure = {DT_ERROR_INIT};
+        dt_gloo_failure failure = {DT_ERROR_INIT};
         json_t *values = nullptr;
 
         if (dt_events_rendezvous(options_.events, meeting.c_str(), value.data(), value.size(),
@@ -80,7 +50,7 @@ class ChannelStore : public gloo::rendezvous::Store
         auto found = values_.find(key);
 
         if (found == values_.end()) {
-            Failure failure = {DT_ERROR_INIT};
+            dt_gloo_failure failure = {DT_ERROR_INIT};
             DT_FAIL(&failure.error, DT_ERR_COMM, "communicator '%s': no rank has set the key '%s'",
                     options_.name, key.c_str());
             throw failure;
@@ -116,35 +86,12 @@ class ChannelStore : public gloo::rendezvous::Store
     std::map<std::string, std::vector<char>> values_;
 };
 
-/* out := a + b; out may be a. */
-template <typename T> void add(void *out, const void *a, const void *b, size_t elems)
-{
-    T *to = static_cast<T *>(out);
-    const T *x = static_cast<const T *>(a), *y = static_cast<const T *>(b);
-
-#pragma GCC ivdep
-    for (size_t i = 0; i < elems; i++)
-        to[i] = x[i] + y[i];
-}
-
-template <typename T> dt_status sum(dt_gloo *handle, T *data, size_t elems, dt_error *err)
-{
-    return at_the_border(handle->name, "sum over the ranks", err, [&] {
-        gloo::AllreduceOptions options(handle->context);
-
-        options.setAlgorithm(gloo::AllreduceOptions::Algorithm::RING);
-        options.setReduceFunction(add<T>);
-        options.setOutput(data, elems);
-        gloo::allreduce(options);
-    });
-}
-
 } // namespace
 
 dt_status dt_gloo_open(dt_gloo **out, const dt_gloo_options *options, dt_error *err)
 {
     *out = nullptr;
-    return at_the_border(options->name, "connect the ranks", err, [&] {
+    return dt_gloo_border(options->name, "connect the ranks", err, [&] {
         gloo::transport::tcp::attr where(options->address);
         auto device = gloo::transport::tcp::CreateDevice(where);
         auto context = std::make_shared<gloo::rendezvous::Context>(
@@ -154,7 +101,7 @@ dt_status dt_gloo_open(dt_gloo **out, const dt_gloo_options *options, dt_error *
         context->setTimeout(
             std::chrono::milliseconds(static_cast<int64_t>(options->timeout_seconds * 1e3)));
         context->connectFullMesh(store, device);
-        *out = new dt_gloo{options->name, context};
+        *out = new dt_gloo{options->name, context, nullptr};
     });
 }
 
@@ -162,23 +109,47 @@ void dt_gloo_close(dt_gloo *gloo)
 {
     if (gloo == nullptr)
         return;
-    at_the_border(gloo->name, "close", nullptr, [&] { gloo->context.reset(); });
+    dt_gloo_border(gloo->name, "close", nullptr, [&] { gloo->context.reset(); });
     delete gloo;
 }
 
-dt_status dt_gloo_sum_f32(dt_gloo *gloo, float *data, size_t elems, dt_error *err)
+dt_status dt_gloo_all_reduce(dt_gloo *handle, void *data, size_t elems, const dt_sum *sum,
+                             dt_error *err)
 {
-    return sum(gloo, data, elems, err);
+    return dt_gloo_border(handle->name, "sum over the ranks", err, [&] {
+        gloo::AllreduceOptions options(handle->context);
+
+        options.setAlgorithm(gloo::AllreduceOptions::Algorithm::RING);
+        options.setReduceFunction(sum->two);
+        if (sum->elem_bytes == sizeof(uint16_t))
+            options.setOutput(static_cast<uint16_t *>(data), elems);
+        else if (sum->elem_bytes == sizeof(float))
+            options.setOutput(static_cast<float *>(data), elems);
+        else
+            options.setOutput(static_cast<double *>(data), elems);
+        gloo::allreduce(options);
+    });
 }
 
-dt_status dt_gloo_sum_f64(dt_gloo *gloo, double *data, size_t elems, dt_error *err)
+dt_status dt_gloo_all_gather(dt_gloo *handle, void *out, const void *in, size_t bytes,
+                             dt_error *err)
 {
-    return sum(gloo, data, elems, err);
+    return dt_gloo_border(handle->name, "gather from the ranks", err, [&] {
+        gloo::AllgatherOptions options(handle->context);
+        char *all = static_cast<char *>(out);
+        char *mine = all + static_cast<size_t>(handle->context->rank) * bytes;
+
+        /* Without an input Gloo takes what lies in the output. */
+        if (mine != in)
+            std::memcpy(mine, in, bytes);
+        options.setOutput(all, static_cast<size_t>(handle->context->size) * bytes);
+        gloo::allgather(options);
+    });
 }
 
 dt_status dt_gloo_broadcast(dt_gloo *handle, void *data, size_t bytes, int root, dt_error *err)
 {
-    return at_the_border(handle->name, "broadcast", err, [&] {
+    return dt_gloo_border(handle->name, "broadcast", err, [&] {
         gloo::BroadcastOptions options(handle->context);
 
         options.setRoot(root);
@@ -189,7 +160,7 @@ dt_status dt_gloo_broadcast(dt_gloo *handle, void *data, size_t bytes, int root,
 
 dt_status dt_gloo_barrier(dt_gloo *handle, dt_error *err)
 {
-    return at_the_border(handle->name, "wait for all ranks", err, [&] {
+    return dt_gloo_border(handle->name, "wait for all ranks", err, [&] {
         gloo::BarrierOptions options(handle->context);
 
         gloo::barrier(options);

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "engine/comm/sum.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,10 +34,14 @@ typedef struct dt_gloo_options {
 dt_status dt_gloo_open(dt_gloo **out, const dt_gloo_options *options, dt_error *err);
 void dt_gloo_close(dt_gloo *gloo); /* accepts NULL */
 
-/* In place. A ring in a fixed order: reduce-scatter, then all-gather, so that all ranks hold the
- * same bits, and the same ones in every run. */
-dt_status dt_gloo_sum_f32(dt_gloo *gloo, float *data, size_t elems, dt_error *err);
-dt_status dt_gloo_sum_f64(dt_gloo *gloo, double *data, size_t elems, dt_error *err);
+/* In place. Rings in a fixed order, so that all ranks hold the same bits, and the same ones in
+ * every run: here reduce-scatter, then all-gather. */
+dt_status dt_gloo_all_reduce(dt_gloo *gloo, void *data, size_t elems, const dt_sum *sum,
+                             dt_error *err);
+/* As dt_comm's. */
+dt_status dt_gloo_reduce_scatter(dt_gloo *gloo, void *out, const void *in, size_t elems,
+                                 const dt_sum *sum, dt_error *err);
+dt_status dt_gloo_all_gather(dt_gloo *gloo, void *out, const void *in, size_t bytes, dt_error *err);
 dt_status dt_gloo_broadcast(dt_gloo *gloo, void *data, size_t bytes, int root, dt_error *err);
 dt_status dt_gloo_barrier(dt_gloo *gloo, dt_error *err);
 

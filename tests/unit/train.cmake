@@ -1,12 +1,8 @@
-# The channel, the communicators, the strategies, and what the loop is made of.
+# The channel, the strategies, and what the loop is made of.
 dt_test(NAME events_channel LABEL unit THREADS LIBS dt_events
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_events_channel.c)
 dt_test(NAME strategy_exchange LABEL unit THREADS LIBS dt_strategy
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_strategy_exchange.c)
-if(TARGET gloo)
-  dt_test(NAME comm_gloo LABEL unit THREADS LIBS dt_comm
-    SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_comm_gloo.c ${PROJECT_SOURCE_DIR}/tests/dist/ranks.c)
-endif()
 dt_test(NAME strategy_ddp LABEL unit THREADS LIBS dt_strategy
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_strategy_ddp.c)
 dt_test(NAME train_sample LABEL unit LIBS dt_train
