@@ -5,7 +5,7 @@
  *   start.c       `start`: plan → ranks                 rank.c        a rank's lines and its death
  *   rendezvous.c  values in, everyone's values out      ending.c      TERM → KILL → released
  *   recover.c     restarted on an existing journal        holder.c      who holds the lock
- * and without the loop: command.c event.c journal.c process.c spawn.c tail.c text.c
+ * and without the loop: cgroup.c command.c event.c journal.c process.c spawn.c tail.c text.c
  *
  * The ends of a node's life (ending.c):
  *
@@ -20,6 +20,7 @@
 #include <uv.h>
 
 #include "base/json.h"
+#include "runner/agent/cgroup.h"
 #include "runner/agent/command.h"
 #include "runner/agent/journal.h"
 #include "runner/agent/tail.h"
@@ -63,6 +64,8 @@ struct dt_agent {
     bool started; /* a `start` was carried out, by this process or the one before it */
     dt_agent_rank *ranks;
     int64_t rank_count;
+    dt_cgroup cgroup;  /* of the ranks; empty where there is none */
+    mode_t ranks_mask; /* umask of the ranks: the one that the agent was started with */
 
     dt_ending ending;
     double ending_deadline_seconds; /* of TERM, or of KILL */
@@ -109,6 +112,7 @@ dt_status dt_agent_start(dt_agent *agent, const dt_agent_command *command, dt_er
 dt_status dt_agent_rank_follow(dt_agent_rank *rank, int channel, int out, int err_fd,
                                dt_error *err);
 void dt_agent_rank_log(dt_agent_rank *rank, const char *stream, const char *text); /* clean text */
+void dt_agent_say(dt_agent *agent, const char *text); /* a `log` of no rank, and of agent.log */
 void dt_agent_rank_not_started(dt_agent_rank *rank, const char *message);
 void dt_agent_ranks_reap(dt_agent *agent); /* everyone that died */
 void dt_agent_rank_release(dt_agent_rank *rank);

@@ -1,8 +1,8 @@
 /* ending: no process of the run is left on the node, and that is proved.
  *
- * TERM: the ranks were asked. KILL: everything that belongs to the run (process.h) is killed,
- * again and again until a look finds nothing. DONE: `released` is in the journal. The picture is
- * in agent_int.h.
+ * TERM: the ranks were asked. KILL: everything that belongs to the run (cgroup.h, process.h) is
+ * killed, again and again until a look finds nothing. DONE: `released` is in the journal. The
+ * picture is in agent_int.h.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -37,6 +37,8 @@ static void enter_kill(dt_agent *agent)
 static void enter_done(dt_agent *agent, json_t *left)
 {
     agent->ending = DT_ENDING_DONE;
+    if (!dt_cgroup_remove(&agent->cgroup))
+        dt_log_warn("the cgroup '%s' could not be removed", agent->cgroup.folder);
     uv_timer_stop(&agent->ending_timer);
     for (int64_t i = 0; i < agent->rank_count; i++)
         dt_agent_rank_release(&agent->ranks[i]);
@@ -51,7 +53,9 @@ static void kill_and_look(dt_agent *agent)
     json_t *left;
     bool over = dt_clock_monotonic_seconds() >= agent->ending_deadline_seconds;
 
-    if (dt_process_find(&found, &count, getpid(), agent->mark, &err) != DT_OK) {
+    dt_cgroup_kill(&agent->cgroup);
+    if (dt_process_find(&found, &count, getpid(), agent->mark, agent->cgroup.inside, &err) !=
+        DT_OK) {
         dt_log_error("%s", err.message);
         if (!over)
             return;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "runner/agent/cgroup.h"
 
 #include "base/banned.h"
 
@@ -113,7 +114,7 @@ static bool is_ours(const dt_process *all, size_t count, pid_t pid)
 }
 
 dt_status dt_process_find(dt_process **out, size_t *count, pid_t ancestor, const char *mark,
-                          dt_error *err)
+                          const char *cgroup, dt_error *err)
 {
     size_t total, kept = 0;
     dt_strbuf scratch;
@@ -128,7 +129,9 @@ dt_status dt_process_find(dt_process **out, size_t *count, pid_t ancestor, const
         return st;
     dt_strbuf_init(&scratch);
     for (size_t i = 0; i < total; i++)
-        all[i].ours = all[i].pid != ancestor && has_mark(all[i].pid, mark, &scratch);
+        all[i].ours =
+            all[i].pid != ancestor && ((cgroup != NULL && dt_cgroup_holds(cgroup, all[i].pid)) ||
+                                       has_mark(all[i].pid, mark, &scratch));
     dt_strbuf_release(&scratch);
     while (grew) { /* as often as the tree of descendants is deep */
         grew = false;

@@ -2,7 +2,8 @@
  *
  * A process belongs where it descends from the agent (which is the reaper of its descendants, so
  * that one that called setsid and lost its parent comes back to it), or where its environment
- * carries the mark that the agent gave its ranks. Never by name.
+ * carries the mark that the agent gave its ranks, or where it is in the run's cgroup (cgroup.h).
+ * Never by name.
  *
  * Identity  (pid, start time in clock ticks since boot): a pid that was used again is another
  *           process and is left alone
@@ -28,9 +29,10 @@ typedef struct dt_process {
 /* False where there is no such process. */
 bool dt_process_read(dt_process *out, pid_t pid);
 
-/* Living ones, zombies left out; the caller frees *out. mark: "NAME=value". */
+/* Living ones, zombies left out; the caller frees *out. mark: "NAME=value"; cgroup: its path as in
+ * /proc/PID/cgroup, NULL where there is none. */
 dt_status dt_process_find(dt_process **out, size_t *count, pid_t ancestor, const char *mark,
-                          dt_error *err);
+                          const char *cgroup, dt_error *err);
 
 /* False where the process is gone, or the pid is another's by now. */
 bool dt_process_signal(pid_t pid, int64_t start_ticks, int number);

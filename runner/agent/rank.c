@@ -25,6 +25,13 @@ void dt_agent_rank_log(dt_agent_rank *rank, const char *stream, const char *text
                              "stream", stream, "text", text));
 }
 
+void dt_agent_say(dt_agent *agent, const char *text)
+{
+    dt_log_info("%s", text);
+    dt_journal_add(&agent->journal, json_pack("{s:s, s:i, s:s, s:s}", "event", "log", "rank", -1,
+                                              "stream", "agent", "text", text));
+}
+
 static void on_output_line(void *context, const char *text, size_t length, bool cut)
 {
     dt_agent_output *output = context;

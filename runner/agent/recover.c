@@ -22,6 +22,7 @@ typedef struct past_rank {
 struct dt_agent_past {
     past_rank *ranks;
     size_t count;
+    char *cgroup; /* its folder; NULL: there was none */
     bool any_started, stopping, released;
 };
 
@@ -36,11 +37,13 @@ dt_agent_past *dt_agent_past_new(void)
 void dt_agent_past_free(dt_agent_past *past)
 {
     free(past->ranks);
+    free(past->cgroup);
     free(past);
 }
 
 static void see_started(dt_agent_past *past, const json_t *event)
 {
+    const char *cgroup = json_string_value(json_object_get(event, "cgroup"));
     past_rank rank = {0};
 
     if (dt_json_get_int(&rank.rank, event, "rank", "journal", NULL) != DT_OK ||
@@ -50,6 +53,10 @@ static void see_started(dt_agent_past *past, const json_t *event)
     past->ranks = realloc(past->ranks, (past->count + 1) * sizeof(past->ranks[0]));
     DT_ASSERT(past->ranks != NULL);
     past->ranks[past->count++] = rank;
+    if (cgroup != NULL && past->cgroup == NULL) {
+        past->cgroup = strdup(cgroup);
+        DT_ASSERT(past->cgroup != NULL);
+    }
 }
 
 static void see_exited(dt_agent_past *past, const json_t *event)
@@ -81,8 +88,13 @@ void dt_agent_past_see(void *context, const json_t *event)
 
 void dt_agent_recover(dt_agent *agent, const dt_agent_past *past)
 {
+    dt_error err = DT_ERROR_INIT;
+
     agent->started = past->any_started;
+    if (past->cgroup != NULL && dt_cgroup_adopt(&agent->cgroup, past->cgroup, &err) != DT_OK)
+        dt_log_info("%s", err.message);
     if (past->released) {
+        dt_cgroup_remove(&agent->cgroup);
         agent->ending = DT_ENDING_DONE;
         return;
     }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -116,6 +117,7 @@ static void loop_release(dt_agent *agent)
 static void agent_release(dt_agent *agent)
 {
     dt_journal_close(&agent->journal);
+    dt_cgroup_release(&agent->cgroup);
     json_decref(agent->offers);
     json_decref(agent->answers);
     free(agent->ranks);
@@ -138,6 +140,8 @@ dt_status dt_agent_serve(const char *folder, dt_error *err)
 
     memset(&agent, 0, sizeof(agent));
     agent.journal.fd = -1;
+    agent.ranks_mask = umask(077);
+    dt_cgroup_init(&agent.cgroup);
     dt_strbuf_init(&agent.journal.pending);
     agent.offers = json_object();
     agent.answers = json_object();

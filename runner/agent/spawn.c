@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -46,7 +47,8 @@ static dt_status plumbing_make(plumbing *pipes, dt_error *err)
 }
 
 /* In the child: only calls that are safe between fork and exec. Returns where it failed. */
-static void become(const plumbing *pipes, char *const *argv, char *const *environment, pid_t agent)
+static void become(const plumbing *pipes, char *const *argv, char *const *environment,
+                   const dt_spawn_place *place, pid_t agent)
 {
     struct sigaction usual;
     int nothing, channel;
@@ -63,6 +65,11 @@ static void become(const plumbing *pipes, char *const *argv, char *const *enviro
         return;
     if (getppid() != agent)
         _exit(127); /* the agent died between fork and prctl */
+    umask(place->mask);
+    /* Itself, before it can start anything; where that is refused it runs outside, and is found by
+     * the other means. */
+    if (place->cgroup_procs >= 0 && write(place->cgroup_procs, "0", 1) != 1)
+        errno = 0;
     nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     /* Above all fixed numbers first: dup2 onto 3 must not hit a pipe that is still needed. */
     channel = fcntl(pipes->channel[1], F_DUPFD_CLOEXEC, 10);
@@ -86,7 +93,8 @@ static int wait_for_exec(int fd)
     return got == (ssize_t)sizeof(problem) ? problem : 0;
 }
 
-dt_status dt_spawn(dt_spawned *spawned, char *const *argv, char *const *environment, dt_error *err)
+dt_status dt_spawn(dt_spawned *spawned, char *const *argv, char *const *environment,
+                   const dt_spawn_place *place, dt_error *err)
 {
     pid_t agent = getpid();
     plumbing pipes;
@@ -106,7 +114,7 @@ dt_status dt_spawn(dt_spawned *spawned, char *const *argv, char *const *environm
     if (spawned->pid < 0)
         DT_THROW(err, DT_ERR_IO, "cannot start a process: %s", strerror(errno));
     if (spawned->pid == 0) {
-        become(&pipes, argv, environment, agent);
+        become(&pipes, argv, environment, place, agent);
         problem = errno;
         if (write(pipes.problem[1], &problem, sizeof(problem)) < 0)
             _exit(126);

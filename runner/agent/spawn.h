@@ -21,6 +21,12 @@ typedef struct dt_spawned {
     int channel, out, err;
 } dt_spawned;
 
-dt_status dt_spawn(dt_spawned *spawned, char *const *argv, char *const *environment, dt_error *err);
+typedef struct dt_spawn_place {
+    int cgroup_procs; /* of the group that the child joins, where it may; -1: none */
+    mode_t mask;      /* umask of the child */
+} dt_spawn_place;
+
+dt_status dt_spawn(dt_spawned *spawned, char *const *argv, char *const *environment,
+                   const dt_spawn_place *place, dt_error *err);
 
 #endif

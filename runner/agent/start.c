@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -142,6 +143,7 @@ static dt_status rank_start(dt_agent_rank *rank, dt_environment *environment, co
                             const char *plan, dt_error *err)
 {
     const char *const argv[] = {engine, "train", "--plan", plan, NULL};
+    dt_agent *agent = rank->agent;
     dt_process process;
     dt_spawned spawned;
     dt_status st;
@@ -150,19 +152,43 @@ static dt_status rank_start(dt_agent_rank *rank, dt_environment *environment, co
     dt_environment_set_int(environment, "LOCAL_RANK", rank->local_rank);
     if (rank->threads > 0)
         dt_environment_set_int(environment, "OMP_NUM_THREADS", rank->threads);
-    DT_TRY(dt_spawn(&spawned, (char *const *)argv, environment->items, err));
+    DT_TRY(dt_spawn(&spawned, (char *const *)argv, environment->items,
+                    &(dt_spawn_place){agent->cgroup.procs, agent->ranks_mask}, err));
     rank->pid = spawned.pid;
     rank->running = true;
     rank->start_ticks = dt_process_read(&process, rank->pid) ? process.start_ticks : 0;
-    dt_journal_add(&rank->agent->journal,
-                   json_pack("{s:s, s:I, s:I, s:I, s:I, s:s}", "event", "started", "rank",
+    dt_journal_add(&agent->journal,
+                   json_pack("{s:s, s:I, s:I, s:I, s:I, s:s, s:s?}", "event", "started", "rank",
                              (json_int_t)rank->rank, "local_rank", (json_int_t)rank->local_rank,
                              "pid", (json_int_t)rank->pid, "start_ticks",
-                             (json_int_t)rank->start_ticks, "device", rank->device));
+                             (json_int_t)rank->start_ticks, "device", rank->device, "cgroup",
+                             agent->cgroup.folder));
     /* From here on the process is known, whatever else fails. */
     DT_TRY(dt_agent_rank_follow(rank, spawned.channel, spawned.out, spawned.err, err));
 out:
     return st;
+}
+
+/* The strongest means that this node allows to find and end what belongs to the run; said once. */
+static void means_find(dt_agent *agent, int64_t node)
+{
+    dt_error err = DT_ERROR_INIT;
+    dt_strbuf name, words;
+
+    dt_strbuf_init(&name);
+    dt_strbuf_init(&words);
+    dt_strbuf_add_fmt(&name, "%.64s-%lld-%lld-%d", agent->run, (long long)agent->attempt,
+                      (long long)node, (int)getpid());
+    if (dt_cgroup_make(&agent->cgroup, name.data, &err) == DT_OK)
+        dt_strbuf_add_fmt(&words, "the ranks are in the cgroup '%s'", agent->cgroup.folder);
+    else
+        dt_strbuf_add_fmt(&words,
+                          "the ranks have no cgroup of their own (%s): what belongs to them is "
+                          "found by descent and by environment",
+                          err.message);
+    dt_agent_say(agent, words.data);
+    dt_strbuf_release(&name);
+    dt_strbuf_release(&words);
 }
 
 dt_status dt_agent_start(dt_agent *agent, const dt_agent_command *command, dt_error *err)
@@ -182,6 +208,7 @@ dt_status dt_agent_start(dt_agent *agent, const dt_agent_command *command, dt_er
     DT_TRY(plan_write(plan.data, command->plan, err));
     DT_TRY(ranks_read(agent, &world, command->node, err));
     environment_for_node(&environment, agent, &world, command);
+    means_find(agent, command->node);
     agent->started = true;
     for (int64_t i = 0; i < agent->rank_count; i++) {
         dt_error problem = DT_ERROR_INIT;

@@ -5,7 +5,8 @@
  *   FAKE_MODE                  ok | crash (exit 1 with `failed`) | abort | stubborn (ignores
  *                              SIGTERM) | grandchild (stubborn, and starts one that calls setsid)
  *                              | hang | flood | garbage | silent (exits 0 without `finished`)
- *   FAKE_ESCAPE                the grandchild takes the agent's mark out of its environment
+ *   FAKE_ESCAPE                the grandchild takes the agent's mark out of its environment; all:
+ *                              it empties it
  *   FAKE_RANK, FAKE_STEP       the rank and the step of crash and abort
  */
 #define _GNU_SOURCE
@@ -37,6 +38,13 @@ static int is_mode(const char *mode)
     const char *text = getenv("FAKE_MODE");
 
     return strcmp(text != NULL ? text : "ok", mode) == 0;
+}
+
+static int is_escape(const char *kind)
+{
+    const char *text = getenv("FAKE_ESCAPE");
+
+    return text != NULL && strcmp(text, kind) == 0;
 }
 
 static int channel(void)
@@ -98,6 +106,8 @@ static void grandchild(void)
         _exit(0);
     if (getenv("FAKE_ESCAPE") != NULL)
         unsetenv("DTRUN_NODE_DIR"); /* found as a descendant only */
+    if (is_escape("all"))
+        clearenv(); /* and not even that once its agent is gone */
     execl("/bin/sleep", "sleep", "600", (char *)NULL);
     _exit(1);
 }

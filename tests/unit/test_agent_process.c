@@ -41,7 +41,8 @@ static pid_t start(dt_spawned *spawned, const char *command, const char *mark)
     dt_environment_init(&environment);
     if (mark != NULL)
         dt_environment_set(&environment, "DTRUN_NODE_DIR", mark);
-    assert_int_equal(dt_spawn(spawned, (char *const *)argv, environment.items, &outside, &err), DT_OK);
+    assert_int_equal(dt_spawn(spawned, (char *const *)argv, environment.items, &outside, &err),
+                     DT_OK);
     dt_environment_release(&environment);
     return spawned->pid;
 }
