@@ -48,7 +48,8 @@ static void open_fixture(fixture *f, dt_dtype dtype)
     f->state.strategy = &dt_strategy_ddp;
     f->state.model = f->model;
     f->state.comm = &f->comm;
-    f->state.options.bucket_mb = 25;
+    f->state.options =
+        (dt_strategy_options){.bucket_mb = 25, .first_bucket_mb = 1, .moments = 2, .replicas = 1};
     assert_int_equal(dt_strategy_ddp.setup(&f->state, 7, NULL), DT_OK);
 }
 

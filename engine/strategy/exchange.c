@@ -1,0 +1,204 @@
+#define _GNU_SOURCE
+#include "engine/strategy/exchange.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+typedef enum job_kind { ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER } job_kind;
+
+typedef struct job {
+    job_kind kind;
+    void *out;
+    const void *in;
+    int64_t elems;
+    dt_dtype dtype;
+    size_t bytes;
+} job;
+
+struct dt_exchange {
+    dt_comm comm;
+    dt_device *device;
+    pthread_t thread;
+    bool started;
+
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t changed;
+    job *jobs; /* a ring: job i, counted from 0, is at i % capacity */
+    int64_t capacity, launched, done;
+    int64_t sent_bytes;
+    bool closing;
+    dt_error failure;
+};
+
+static dt_status run(dt_comm *comm, const job *next, dt_error *err)
+{
+    switch (next->kind) {
+    case ALL_REDUCE:
+        return comm->all_reduce(comm, next->out, next->elems, next->dtype, err);
+    case REDUCE_SCATTER:
+        return comm->reduce_scatter(comm, next->out, next->in, next->elems, next->dtype, err);
+    case ALL_GATHER:
+        return comm->all_gather(comm, next->out, next->in, next->bytes, err);
+    }
+    return DT_FAIL(err, DT_ERR_UNSUPPORTED, "no collective %d", (int)next->kind);
+}
+
+static void *run_jobs(void *self)
+{
+    dt_exchange *exchange = self;
+
+    pthread_mutex_lock(&exchange->lock);
+    for (;;) {
+        dt_error err = DT_ERROR_INIT;
+        job next;
+
+        while (!exchange->closing &&
+               (exchange->done == exchange->launched || exchange->failure.code != DT_OK))
+            pthread_cond_wait(&exchange->changed, &exchange->lock);
+        if (exchange->closing)
+            break;
+        next = exchange->jobs[exchange->done % exchange->capacity];
+        pthread_mutex_unlock(&exchange->lock);
+        run(&exchange->comm, &next, &err);
+        pthread_mutex_lock(&exchange->lock);
+        exchange->done++;
+        exchange->sent_bytes = exchange->comm.sent_bytes;
+        exchange->failure = err;
+        pthread_cond_broadcast(&exchange->changed);
+    }
+    pthread_mutex_unlock(&exchange->lock);
+    return NULL;
+}
+
+dt_status dt_exchange_open(dt_exchange **out, dt_comm *comm, dt_device *device, int64_t capacity,
+                           dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_exchange *exchange;
+    int failed;
+
+    *out = NULL;
+    exchange = calloc(1, sizeof(*exchange));
+    if (exchange == NULL) {
+        dt_comm_close(comm);
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the communication thread");
+    }
+    exchange->comm = *comm;
+    memset(comm, 0, sizeof(*comm));
+    exchange->device = device;
+    exchange->capacity = capacity;
+    pthread_mutex_init(&exchange->lock, NULL);
+    pthread_cond_init(&exchange->changed, NULL);
+    exchange->jobs = calloc((size_t)capacity, sizeof(*exchange->jobs));
+    if (exchange->jobs == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for the communication thread");
+    failed = pthread_create(&exchange->thread, NULL, run_jobs, exchange);
+    if (failed != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot start the communication thread: %s", strerror(failed));
+    exchange->started = true;
+    *out = exchange;
+    exchange = NULL;
+out:
+    dt_exchange_close(exchange);
+    return st;
+}
+
+static dt_status tell_failure(const dt_exchange *exchange, dt_error *err)
+{
+    const dt_error *failure = &exchange->failure;
+
+    if (failure->code == DT_OK)
+        return DT_OK;
+    return dt_error_set(err, failure->code, failure->file, failure->line, "%s", failure->message);
+}
+
+static dt_status launch(dt_exchange *exchange, dt_exchange_ticket *ticket, job next, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(exchange->device->synchronize(exchange->device, err));
+    pthread_mutex_lock(&exchange->lock);
+    st = tell_failure(exchange, err);
+    if (st == DT_OK) {
+        DT_ASSERT(exchange->launched - exchange->done < exchange->capacity);
+        exchange->jobs[exchange->launched++ % exchange->capacity] = next;
+        if (ticket != NULL)
+            *ticket = exchange->launched;
+        pthread_cond_broadcast(&exchange->changed);
+    }
+    pthread_mutex_unlock(&exchange->lock);
+out:
+    return st;
+}
+
+dt_status dt_exchange_all_reduce(dt_exchange *exchange, dt_exchange_ticket *ticket, void *data,
+                                 int64_t elems, dt_dtype dtype, dt_error *err)
+{
+    return launch(exchange, ticket,
+                  (job){.kind = ALL_REDUCE, .out = data, .elems = elems, .dtype = dtype}, err);
+}
+
+dt_status dt_exchange_reduce_scatter(dt_exchange *exchange, dt_exchange_ticket *ticket, void *out,
+                                     const void *in, int64_t elems, dt_dtype dtype, dt_error *err)
+{
+    return launch(
+        exchange, ticket,
+        (job){.kind = REDUCE_SCATTER, .out = out, .in = in, .elems = elems, .dtype = dtype}, err);
+}
+
+dt_status dt_exchange_all_gather(dt_exchange *exchange, dt_exchange_ticket *ticket, void *out,
+                                 const void *in, size_t bytes, dt_error *err)
+{
+    return launch(exchange, ticket, (job){.kind = ALL_GATHER, .out = out, .in = in, .bytes = bytes},
+                  err);
+}
+
+dt_status dt_exchange_wait(dt_exchange *exchange, dt_exchange_ticket ticket, dt_error *err)
+{
+    dt_status st;
+
+    pthread_mutex_lock(&exchange->lock);
+    DT_ASSERT(ticket <= exchange->launched);
+    while (exchange->done < ticket && exchange->failure.code == DT_OK)
+        pthread_cond_wait(&exchange->changed, &exchange->lock);
+    st = tell_failure(exchange, err);
+    pthread_mutex_unlock(&exchange->lock);
+    return st;
+}
+
+dt_status dt_exchange_wait_all(dt_exchange *exchange, dt_error *err)
+{
+    return dt_exchange_wait(exchange, exchange->launched, err); /* changed by this thread alone */
+}
+
+int64_t dt_exchange_sent_bytes(dt_exchange *exchange)
+{
+    int64_t sent_bytes;
+
+    pthread_mutex_lock(&exchange->lock);
+    sent_bytes = exchange->sent_bytes;
+    pthread_mutex_unlock(&exchange->lock);
+    return sent_bytes;
+}
+
+void dt_exchange_close(dt_exchange *exchange)
+{
+    if (exchange == NULL)
+        return;
+    if (exchange->started) {
+        pthread_mutex_lock(&exchange->lock);
+        exchange->closing = true;
+        pthread_cond_broadcast(&exchange->changed);
+        pthread_mutex_unlock(&exchange->lock);
+        pthread_join(exchange->thread, NULL);
+    }
+    dt_comm_close(&exchange->comm);
+    pthread_cond_destroy(&exchange->changed);
+    pthread_mutex_destroy(&exchange->lock);
+    free(exchange->jobs);
+    free(exchange);
+}

@@ -1,0 +1,248 @@
+#include "engine/strategy/share.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+/* Neighbouring parameters of one slice that decay, or do not: one call of the optimizer. */
+typedef struct dt_share_run {
+    int unit;
+    int64_t start_elems, elems; /* in the slice */
+    bool decay;
+} dt_share_run;
+
+dt_status dt_share_open(dt_share *out, dt_model *model, int moments, dt_error *err)
+{
+    size_t params = (size_t)model->param_count;
+
+    memset(out, 0, sizeof(*out));
+    out->model = model;
+    out->moments = moments;
+    out->units = calloc((size_t)model->unit_count, sizeof(*out->units));
+    out->runs = calloc(params, sizeof(*out->runs));
+    out->chunks = calloc(params, sizeof(*out->chunks));
+    if (out->units == NULL || out->runs == NULL || out->chunks == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the tables of the parameters");
+    return dt_stage_open(&out->stage, model->device, 3 * model->param_count, err);
+}
+
+void dt_share_close(dt_share *share)
+{
+    dt_stage_close(&share->stage);
+    free(share->units);
+    free(share->runs);
+    free(share->chunks);
+    memset(share, 0, sizeof(*share));
+}
+
+void dt_share_take_moments(dt_share *share, int unit, dt_layout *layout)
+{
+    dt_share_unit *slice = &share->units[unit];
+
+    if (share->moments > 0)
+        slice->m = dt_layout_take(layout, 4 * (size_t)slice->elems);
+    if (share->moments > 1)
+        slice->v = dt_layout_take(layout, 4 * (size_t)slice->elems);
+}
+
+void dt_share_take_unit(dt_share *share, int unit, dt_layout *layout)
+{
+    dt_model *model = share->model;
+    dt_share_unit *slice = &share->units[unit];
+    size_t elems = (size_t)model->units[unit].elems;
+
+    slice->elems = (int64_t)elems;
+    slice->master = dt_layout_take(layout, 4 * elems);
+    slice->grad = dt_layout_take(layout, 4 * elems);
+    dt_share_take_moments(share, unit, layout);
+    if (model->config.dtype != DT_F32)
+        slice->copy = dt_layout_take(layout, dt_dtype_bytes(model->config.dtype) * elems);
+    model->grads[unit] = slice->grad;
+    model->weights[unit] = slice->copy != NULL ? slice->copy : slice->master;
+}
+
+int64_t dt_share_optimizer_bytes(const dt_share *share)
+{
+    int64_t elems = 0;
+
+    for (int unit = 0; unit < share->model->unit_count; unit++)
+        elems += share->units[unit].elems;
+    return 4 * share->moments * elems;
+}
+
+/* --- tables */
+
+static float *at(float *slice, int64_t elems)
+{
+    return slice != NULL ? slice + elems : NULL;
+}
+
+/* The gap between two parameters holds zeros, and every optimizer keeps zeros. */
+static void add_run(dt_share *share, const dt_param *param, int64_t start, int64_t elems)
+{
+    dt_share_run *last = share->run_count > 0 ? &share->runs[share->run_count - 1] : NULL;
+
+    if (last != NULL && last->unit == param->unit && last->decay == param->decay)
+        last->elems = start + elems - last->start_elems;
+    else
+        share->runs[share->run_count++] = (dt_share_run){param->unit, start, elems, param->decay};
+}
+
+static dt_status add_chunk(dt_share *share, int param, int64_t param_start, int64_t start,
+                           int64_t elems, dt_error *err)
+{
+    const dt_share_unit *slice = &share->units[share->model->params[param].unit];
+    dt_state_chunk *chunk = &share->chunks[share->chunk_count++];
+    dt_status st = DT_OK;
+
+    *chunk = (dt_state_chunk){.param = param, .start_elems = param_start, .elems = elems};
+    DT_TRY(dt_stage_add(&share->stage, &chunk->value, at(slice->master, start), elems, err));
+    DT_TRY(dt_stage_add(&share->stage, &chunk->m, at(slice->m, start), elems, err));
+    DT_TRY(dt_stage_add(&share->stage, &chunk->v, at(slice->v, start), elems, err));
+out:
+    return st;
+}
+
+dt_status dt_share_make_tables(dt_share *share, bool with_chunks, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    for (int i = 0; i < share->model->param_count; i++) {
+        const dt_param *param = &share->model->params[i];
+        const dt_share_unit *slice = &share->units[param->unit];
+        int64_t first = param->offset_elems, end = first + param->elems;
+
+        if (first < slice->start_elems)
+            first = slice->start_elems;
+        if (end > slice->start_elems + slice->elems)
+            end = slice->start_elems + slice->elems;
+        if (first >= end)
+            continue;
+        add_run(share, param, first - slice->start_elems, end - first);
+        if (with_chunks)
+            DT_TRY(add_chunk(share, i, first - param->offset_elems, first - slice->start_elems,
+                             end - first, err));
+    }
+out:
+    return st;
+}
+
+dt_status dt_share_export(dt_share *share, const dt_state_chunk **chunks, int *count, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_stage_from_device(&share->stage, err));
+    *chunks = share->chunks;
+    *count = share->chunk_count;
+out:
+    return st;
+}
+
+/* --- values */
+
+dt_status dt_share_init(dt_share *share, uint64_t seed, dt_error *err)
+{
+    const dt_model *model = share->model;
+    int64_t largest = 0;
+    float *whole = NULL;
+    dt_status st = DT_OK;
+
+    for (int i = 0; i < share->chunk_count; i++) {
+        const dt_state_chunk *chunk = &share->chunks[i];
+        int64_t elems = model->params[chunk->param].elems;
+
+        if (chunk->elems < elems && elems > largest)
+            largest = elems;
+    }
+    if (largest > 0 && (whole = calloc((size_t)largest, sizeof(*whole))) == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for the first values of a parameter (%.1f MB)",
+                 (double)largest * sizeof(*whole) / 1e6);
+    for (int i = 0; i < share->chunk_count; i++) {
+        const dt_state_chunk *chunk = &share->chunks[i];
+
+        if (chunk->elems == model->params[chunk->param].elems) {
+            dt_model_init_param(chunk->value, model, chunk->param, seed);
+        } else {
+            dt_model_init_param(whole, model, chunk->param, seed);
+            memcpy(chunk->value, whole + chunk->start_elems, (size_t)chunk->elems * sizeof(*whole));
+        }
+    }
+    DT_TRY(dt_stage_to_device(&share->stage, err));
+out:
+    free(whole);
+    return st;
+}
+
+dt_status dt_share_refresh(dt_share *share, dt_error *err)
+{
+    dt_device *device = share->model->device;
+    dt_status st = DT_OK;
+
+    for (int unit = 0; unit < share->model->unit_count; unit++) {
+        const dt_share_unit *slice = &share->units[unit];
+        dt_tensor master = dt_tensor_1d(slice->master, DT_F32, slice->elems);
+        dt_tensor copy = dt_tensor_1d(slice->copy, share->model->config.dtype, slice->elems);
+
+        if (copy.data != NULL)
+            DT_TRY(device->ops->cast(device, &copy, &master, err));
+    }
+out:
+    return st;
+}
+
+/* --- a step */
+
+dt_status dt_share_sum_squares(dt_share *share, double *out, dt_error *err)
+{
+    dt_device *device = share->model->device;
+    double total = 0;
+    dt_status st = DT_OK;
+
+    for (int unit = 0; unit < share->model->unit_count; unit++) {
+        const dt_share_unit *slice = &share->units[unit];
+        dt_tensor grad = dt_tensor_1d(slice->grad, DT_F32, slice->elems);
+        double squares;
+
+        DT_TRY(device->ops->sum_squares(device, &squares, &grad, err));
+        total += squares;
+    }
+    *out = total;
+out:
+    return st;
+}
+
+dt_status dt_share_update(dt_share *share, const dt_optimizer_args *args, dt_error *err)
+{
+    dt_device *device = share->model->device;
+    dt_dtype dtype = share->model->config.dtype;
+    dt_status st = DT_OK;
+
+    for (int i = 0; i < share->run_count; i++) {
+        const dt_share_run *run = &share->runs[i];
+        const dt_share_unit *slice = &share->units[run->unit];
+        dt_tensor param = dt_tensor_1d(slice->master + run->start_elems, DT_F32, run->elems);
+        dt_tensor m = dt_tensor_1d(at(slice->m, run->start_elems), DT_F32, run->elems);
+        dt_tensor v = dt_tensor_1d(at(slice->v, run->start_elems), DT_F32, run->elems);
+        dt_tensor grad = dt_tensor_1d(slice->grad + run->start_elems, DT_F32, run->elems);
+        dt_tensor copy = dt_tensor_1d(NULL, dtype, run->elems);
+        dt_optimizer_args of_run = *args;
+
+        if (slice->copy != NULL)
+            copy.data = (char *)slice->copy + (size_t)run->start_elems * dt_dtype_bytes(dtype);
+        if (!run->decay)
+            of_run.weight_decay = 0;
+        DT_TRY(device->ops->optimizer_step(device, &param, &copy, &m, &v, &grad, &of_run, err));
+    }
+out:
+    return st;
+}
+
+void dt_share_leave_model(dt_model *model)
+{
+    model->hooks = NULL;
+    for (int unit = 0; unit < model->unit_count; unit++) {
+        model->weights[unit] = NULL;
+        model->grads[unit] = NULL;
+    }
+}
