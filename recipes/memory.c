@@ -30,60 +30,160 @@ static int64_t padded_vocab(const dt_recipe *recipe, int64_t vocab)
 
 static int64_t act_bytes(const dt_recipe *recipe)
 {
-    return recipe->precision.kind == DT_PRECISION_BF16 ? 2 : 4;
+    return recipe->precision.kind == DT_PRECISION_FP32 ? 4 : 2;
 }
 
-/* Embeddings Vp C + T C; a block 12 C^2 + 13 C (products 3+1+4+4 C^2, their biases 9 C, two norms
- * of 2 C); final norm 2 C. The output head is the token embedding. */
-static int64_t parameter_count(const dt_recipe *recipe, int64_t vocab_padded)
+/* A block 12 C^2 + 13 C: products 3+1+4+4 C^2, their biases 9 C, two norms of 2 C. */
+static int64_t block_count(const dt_recipe *recipe)
 {
     int64_t C = recipe->model.embed;
-    int64_t block = plus(times(12, times(C, C)), times(13, C));
-    int64_t root = times(plus(vocab_padded, plus(recipe->batch.tokens, 2)), C);
 
-    return plus(root, times(recipe->model.layers, block));
+    return plus(times(12, times(C, C)), times(13, C));
 }
 
-/* What one pass keeps, N = B T rows. Per row and block 16 C activations (two norms, q k v,
- * attention, two residuals, 4 C before and 4 C after GELU) and 4 + H fp32 statistics; per row
- * beside the blocks 9 C (embedding, final norm, two scratch rows and the gradients: stream, narrow,
- * 4 C wide) and 3 statistics; a chunk of logits, at least one row, at most all. */
+/* Token embedding Vp C, as much again for a head of its own, learned positions T C, final norm 2 C.
+ */
+static int64_t root_count(const dt_recipe *recipe, int64_t vocab_padded)
+{
+    int64_t positions = recipe->model.positions == DT_POSITIONS_LEARNED ? recipe->batch.tokens : 0;
+    int64_t rows = times(recipe->model.tied ? 1 : 2, vocab_padded);
+
+    return times(plus(rows, plus(positions, 2)), recipe->model.embed);
+}
+
+/* What a pass keeps per row: C in the compute type, and fp32 statistics. */
+typedef struct row_cost {
+    int64_t widths, stats;
+} row_cost;
+
+/* The table of engine/model/model.h, where each line has its reason. Beside the blocks stand the
+ * embedding, the final norm, a projection, the gradients (stream, narrow, 4 C wide) and the final
+ * norm's and the loss's statistics; under full, one block as well. */
+static row_cost row_cost_of(const dt_recipe *recipe)
+{
+    int64_t L = recipe->model.layers, H = recipe->model.heads;
+
+    switch (recipe->activation_checkpointing) {
+    case DT_RECOMPUTE_SELECTIVE:
+        return (row_cost){plus(times(10, L), 9), plus(times(L, H), 7)};
+    case DT_RECOMPUTE_FULL:
+        return (row_cost){plus(L, 18), plus(H, 7)};
+    case DT_RECOMPUTE_NONE:
+        break;
+    }
+    return (row_cost){plus(times(16, L), 9), plus(times(L, plus(4, H)), 3)};
+}
+
+/* N = B T rows; a chunk of logits, at least one row, at most all; sinusoidal positions T C. */
 static int64_t activations_bytes(const dt_recipe *recipe, int64_t vocab_padded)
 {
     int64_t rows = times(recipe->batch.sequences, recipe->batch.tokens);
-    int64_t layers = recipe->model.layers;
-    int64_t act = times(plus(times(16, layers), 9), times(recipe->model.embed, act_bytes(recipe)));
-    int64_t stats = times(4, plus(times(layers, 4 + recipe->model.heads), 3));
+    int64_t width = times(recipe->model.embed, act_bytes(recipe));
+    row_cost cost = row_cost_of(recipe);
     int64_t row = times(4, vocab_padded), logits = times(rows, row);
+    int64_t positions =
+        recipe->model.positions == DT_POSITIONS_SINUSOIDAL ? times(recipe->batch.tokens, width) : 0;
 
     if (logits > LOGITS_MAX_BYTES)
         logits = row > LOGITS_MAX_BYTES ? row : LOGITS_MAX_BYTES;
-    return plus(times(rows, plus(act, stats)), logits);
+    return plus(times(rows, plus(times(cost.widths, width), times(4, cost.stats))),
+                plus(logits, positions));
 }
 
-/* Two batches of int32 tokens and targets; a bucket on its way where there is somebody to send it
- * to; what the program itself takes. */
-static int64_t buffers_bytes(const dt_recipe *recipe)
+/* --- what a strategy divides --- */
+
+/* How many ranks a rank's share is one of; 1: it holds everything. */
+typedef struct shares {
+    int64_t masters, gradients, moments;
+} shares;
+
+static int64_t world_size(const dt_recipe *recipe)
+{
+    return times(recipe->ranks, recipe->nodes.count);
+}
+
+static bool is_full_shard(const dt_recipe *recipe)
+{
+    return recipe->strategy.kind == DT_STRATEGY_FSDP && recipe->strategy.shard == DT_SHARD_FULL;
+}
+
+/* fp32 weights that are also the compute type's are whole where the compute type's are. */
+static shares shares_of(const dt_recipe *recipe)
+{
+    bool copy = recipe->precision.kind != DT_PRECISION_FP32;
+    int64_t world = world_size(recipe);
+    shares out = {1, 1, 1};
+
+    if (recipe->strategy.kind != DT_STRATEGY_FSDP || world < 1)
+        return out;
+    out.moments = world;
+    if (copy || is_full_shard(recipe))
+        out.masters = world;
+    if (recipe->strategy.shard != DT_SHARD_OPTIMIZER && recipe->strategy.reduce_each_micro_step)
+        out.gradients = world;
+    return out;
+}
+
+static int64_t share(int64_t count, int64_t ways)
+{
+    return count / ways + (count % ways != 0);
+}
+
+static int moments_of(const dt_recipe *recipe)
+{
+    if (recipe->optimizer.kind != DT_OPTIMIZER_SGD)
+        return 2;
+    return recipe->optimizer.momentum > 0 ? 1 : 0;
+}
+
+/* What full sharding gathers, in the compute type: the root, which stays, and two blocks, or all
+ * where they are kept until backward. */
+static int64_t gathered_bytes(const dt_recipe *recipe, int64_t vocab_padded)
+{
+    int64_t layers = recipe->model.layers;
+    int64_t blocks = recipe->strategy.reshard_after_forward && layers > 2 ? 2 : layers;
+
+    return times(plus(root_count(recipe, vocab_padded), times(blocks, block_count(recipe))),
+                 act_bytes(recipe));
+}
+
+/* Gradients on their way: a bucket where there is somebody to send it to; under fsdp the fp32
+ * gradients of the root and of two blocks, before they are divided. */
+static int64_t sending_bytes(const dt_recipe *recipe, int64_t vocab_padded)
+{
+    if (world_size(recipe) == 1)
+        return 0;
+    if (shares_of(recipe).gradients == 1)
+        return (int64_t)(recipe->strategy.bucket_mb * 1e6);
+    return times(plus(root_count(recipe, vocab_padded), times(2, block_count(recipe))), 4);
+}
+
+/* Two batches of int32 tokens and targets; gathered weights; gradients on their way; what the
+ * program itself takes. */
+static int64_t buffers_bytes(const dt_recipe *recipe, int64_t vocab_padded)
 {
     int64_t rows = times(recipe->batch.sequences, recipe->batch.tokens);
-    bool alone = recipe->ranks * recipe->nodes.count == 1;
-    int64_t bucket = alone ? 0 : (int64_t)(recipe->strategy.bucket_mb * 1e6);
+    int64_t gathered = is_full_shard(recipe) ? gathered_bytes(recipe, vocab_padded) : 0;
 
-    return plus(RUNTIME_BYTES, plus(times(16, rows), bucket));
+    return plus(plus(RUNTIME_BYTES, times(16, rows)),
+                plus(gathered, sending_bytes(recipe, vocab_padded)));
 }
 
 void dt_memory_estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab)
 {
     int64_t vocab_padded = padded_vocab(recipe, vocab);
-    int64_t count = parameter_count(recipe, vocab_padded);
-    bool copy = recipe->precision.kind != DT_PRECISION_FP32;
+    int64_t count =
+        plus(root_count(recipe, vocab_padded), times(recipe->model.layers, block_count(recipe)));
+    shares part = shares_of(recipe);
+    int64_t copy = recipe->precision.kind == DT_PRECISION_FP32 || is_full_shard(recipe) ? 0 : 2;
 
     out->parameter_count = count;
-    out->parameters_bytes = times(count, copy ? 6 : 4); /* fp32, and a copy in the compute type */
-    out->gradients_bytes = times(count, 4);             /* fp32 */
-    out->optimizer_bytes = times(count, 8);             /* two fp32 moments */
+    /* fp32, and a copy in the compute type */
+    out->parameters_bytes = plus(times(share(count, part.masters), 4), times(count, copy));
+    out->gradients_bytes = times(share(count, part.gradients), 4); /* fp32 */
+    out->optimizer_bytes = times(share(count, part.moments), 4 * moments_of(recipe));
     out->activations_bytes = activations_bytes(recipe, vocab_padded);
-    out->buffers_bytes = buffers_bytes(recipe);
+    out->buffers_bytes = buffers_bytes(recipe, vocab_padded);
     out->total_bytes =
         plus(plus(out->parameters_bytes, plus(out->gradients_bytes, out->optimizer_bytes)),
              plus(out->activations_bytes, out->buffers_bytes));
@@ -115,23 +215,50 @@ static void add_line(dt_strbuf *out, const char *part, int64_t bytes)
     dt_strbuf_add_fmt(out, "  %-12s %10s  ", part, size_text(size, bytes));
 }
 
+/* "124475904 x 4 bytes, divided among 8\n" */
+static void add_elements(dt_strbuf *out, int64_t count, const char *each, int64_t ways)
+{
+    dt_strbuf_add_fmt(out, "%lld x %s", (long long)count, each);
+    if (ways > 1)
+        dt_strbuf_add_fmt(out, ", divided among %lld", (long long)ways);
+    dt_strbuf_add_str(out, "\n");
+}
+
+static const char *parameter_text(const dt_recipe *recipe)
+{
+    if (recipe->precision.kind == DT_PRECISION_FP32 || is_full_shard(recipe))
+        return "4 bytes";
+    if (shares_of(recipe).masters > 1)
+        return "2 bytes, and 4 for fp32";
+    return recipe->precision.kind == DT_PRECISION_BF16 ? "(4 fp32 + 2 bf16) bytes"
+                                                       : "(4 fp32 + 2 fp16) bytes";
+}
+
 void dt_memory_table(dt_strbuf *out, const dt_memory *memory, const dt_recipe *recipe)
 {
-    bool copy = recipe->precision.kind != DT_PRECISION_FP32;
-    long long count = (long long)memory->parameter_count;
+    static const char *const moments[] = {"0 bytes", "4 bytes, one moment", "8 bytes, two moments"};
+    static const char *const recomputes[] = {
+        [DT_RECOMPUTE_NONE] = "",
+        [DT_RECOMPUTE_SELECTIVE] = ", some computed again",
+        [DT_RECOMPUTE_FULL] = ", computed again",
+    };
+    shares part = shares_of(recipe);
 
     add_line(out, "parameters", memory->parameters_bytes);
-    dt_strbuf_add_fmt(out, "%lld x %s\n", count, copy ? "(4 fp32 + 2 bf16) bytes" : "4 bytes");
+    add_elements(out, memory->parameter_count, parameter_text(recipe), part.masters);
     add_line(out, "gradients", memory->gradients_bytes);
-    dt_strbuf_add_fmt(out, "%lld x 4 bytes\n", count);
+    add_elements(out, memory->parameter_count, "4 bytes", part.gradients);
     add_line(out, "optimizer", memory->optimizer_bytes);
-    dt_strbuf_add_fmt(out, "%lld x 8 bytes, two moments\n", count);
+    add_elements(out, memory->parameter_count, moments[moments_of(recipe)], part.moments);
     add_line(out, "activations", memory->activations_bytes);
-    dt_strbuf_add_fmt(out, "batch %lld x %lld tokens x %lld layers\n",
+    dt_strbuf_add_fmt(out, "batch %lld x %lld tokens x %lld layers%s\n",
                       (long long)recipe->batch.sequences, (long long)recipe->batch.tokens,
-                      (long long)recipe->model.layers);
+                      (long long)recipe->model.layers,
+                      recomputes[recipe->activation_checkpointing]);
     add_line(out, "buffers", memory->buffers_bytes);
-    dt_strbuf_add_str(out, "tokens, gradients on their way, the program\n");
+    dt_strbuf_add_str(out, is_full_shard(recipe)
+                               ? "tokens, gathered weights, gradients on their way, the program\n"
+                               : "tokens, gradients on their way, the program\n");
     add_line(out, "a rank", memory->total_bytes);
     dt_strbuf_add_str(out, "in all\n");
 }
@@ -150,11 +277,14 @@ dt_status dt_memory_check(const dt_recipe *recipe, int64_t vocab, int64_t ranks_
     dt_memory_table(&table, &memory, recipe);
     DT_FAIL(err, DT_ERR_RECIPE,
             "the run does not fit into the memory of '%s': %lld rank%s need%s %s, %s available\n%s"
-            "lower 'batch.sequences' or 'batch.tokens'%s",
+            "lower 'batch.sequences' or 'batch.tokens'%s%s",
             node, (long long)ranks_on_node, ranks_on_node == 1 ? "" : "s",
             ranks_on_node == 1 ? "s" : "",
             size_text(need, times(memory.total_bytes, ranks_on_node)),
             size_text(have, available_bytes), table.data,
+            recipe->activation_checkpointing == DT_RECOMPUTE_FULL
+                ? ""
+                : ", take 'activation_checkpointing: full'",
             ranks_on_node == 1 ? ", or the model's size" : ", the model's size, or 'ranks'");
     dt_strbuf_release(&table);
     return DT_ERR_RECIPE;

@@ -49,6 +49,90 @@ static void test_ddp_holds_16_bytes_a_parameter_in_fp32_and_18_in_bf16(void **st
                      18 * memory.parameter_count);
 }
 
+/* Held by a rank of W = 8: the table of bytes a parameter that the strategies open with. */
+static void test_fsdp_holds_what_its_shard_says(void **state)
+{
+    static const struct {
+        dt_shard_kind shard;
+        dt_precision_kind precision;
+        double whole, divided; /* bytes a parameter */
+    } cases[] = {
+        {DT_SHARD_OPTIMIZER, DT_PRECISION_BF16, 6, 12},
+        {DT_SHARD_OPTIMIZER, DT_PRECISION_FP32, 8, 8},
+        {DT_SHARD_GRADIENTS, DT_PRECISION_BF16, 2, 16},
+        {DT_SHARD_GRADIENTS, DT_PRECISION_FP32, 4, 12},
+        {DT_SHARD_FULL, DT_PRECISION_FP16, 0, 16},
+        {DT_SHARD_FULL, DT_PRECISION_FP32, 0, 16},
+    };
+    dt_memory memory;
+    dt_recipe recipe;
+
+    fill(&recipe);
+    recipe.strategy.kind = DT_STRATEGY_FSDP;
+    recipe.ranks = 8;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int64_t held;
+        double expected;
+
+        recipe.strategy.shard = cases[i].shard;
+        recipe.precision.kind = cases[i].precision;
+        dt_memory_estimate(&memory, &recipe, 0);
+        held = memory.parameters_bytes + memory.gradients_bytes + memory.optimizer_bytes;
+        expected = (cases[i].whole + cases[i].divided / 8) * (double)memory.parameter_count;
+        assert_true((double)held >= expected && (double)held <= expected + 64);
+    }
+    recipe.strategy.reduce_each_micro_step = false; /* whole gradients until the last one */
+    dt_memory_estimate(&memory, &recipe, 0);
+    assert_int_equal(memory.gradients_bytes, 4 * memory.parameter_count);
+}
+
+static void test_full_sharding_gathers_the_root_and_two_blocks_or_all(void **state)
+{
+    int64_t block = 12 * 768 * 768 + 13 * 768, two, all;
+    dt_memory memory;
+    dt_recipe recipe;
+
+    fill(&recipe);
+    recipe.strategy.kind = DT_STRATEGY_FSDP;
+    recipe.precision.kind = DT_PRECISION_BF16;
+    recipe.ranks = 8;
+    dt_memory_estimate(&memory, &recipe, 0);
+    two = memory.buffers_bytes;
+    recipe.strategy.reshard_after_forward = false;
+    dt_memory_estimate(&memory, &recipe, 0);
+    all = memory.buffers_bytes;
+    assert_int_equal(all - two, 10 * block * 2);
+}
+
+static void test_the_optimizer_holds_its_moments(void **state)
+{
+    dt_memory memory;
+    dt_recipe recipe;
+
+    fill(&recipe);
+    recipe.optimizer.kind = DT_OPTIMIZER_SGD;
+    recipe.optimizer.momentum = 0;
+    dt_memory_estimate(&memory, &recipe, 0);
+    assert_int_equal(memory.optimizer_bytes, 0);
+    recipe.optimizer.momentum = 0.9;
+    dt_memory_estimate(&memory, &recipe, 0);
+    assert_int_equal(memory.optimizer_bytes, 4 * memory.parameter_count);
+}
+
+static void test_a_head_of_its_own_counts_and_sinusoidal_positions_do_not(void **state)
+{
+    dt_memory memory;
+    dt_recipe recipe;
+
+    fill(&recipe);
+    recipe.model.tied = false;
+    dt_memory_estimate(&memory, &recipe, 0);
+    assert_int_equal(memory.parameter_count, 124439808 + 47 * 768 + 50304 * 768);
+    recipe.model.positions = DT_POSITIONS_SINUSOIDAL;
+    dt_memory_estimate(&memory, &recipe, 0);
+    assert_int_equal(memory.parameter_count, 124439808 + 47 * 768 + 50304 * 768 - 1024 * 768);
+}
+
 static void test_activations_follow_the_formula(void **state)
 {
     dt_memory memory;
@@ -104,7 +188,8 @@ static void test_what_fits_passes_and_what_does_not_is_told_with_the_table(void 
         "  activations      2.6 GB  batch 4 x 1024 tokens x 12 layers\n"
         "  buffers         67.2 MB  tokens, gradients on their way, the program\n"
         "  a rank           4.7 GB  in all\n"
-        "lower 'batch.sequences' or 'batch.tokens', the model's size, or 'ranks'");
+        "lower 'batch.sequences' or 'batch.tokens', take 'activation_checkpointing: full', the "
+        "model's size, or 'ranks'");
 }
 
 static void test_the_largest_recipe_does_not_overflow(void **state)
@@ -128,6 +213,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gpt2_small_has_its_published_number_of_parameters),
         cmocka_unit_test(test_ddp_holds_16_bytes_a_parameter_in_fp32_and_18_in_bf16),
+        cmocka_unit_test(test_fsdp_holds_what_its_shard_says),
+        cmocka_unit_test(test_full_sharding_gathers_the_root_and_two_blocks_or_all),
+        cmocka_unit_test(test_the_optimizer_holds_its_moments),
+        cmocka_unit_test(test_a_head_of_its_own_counts_and_sinusoidal_positions_do_not),
         cmocka_unit_test(test_activations_follow_the_formula),
         cmocka_unit_test(test_the_vocabulary_is_the_recipes_or_the_datas),
         cmocka_unit_test(test_what_fits_passes_and_what_does_not_is_told_with_the_table),
