@@ -1,35 +1,39 @@
+/* command: the argv that the supervisor starts. What is not this machine goes through dtrun-reach,
+ * which waits its turn, takes the noise off and says what is wrong. */
 #include <string.h>
 
+#include "base/place.h"
 #include "runner/nodes/nodes_int.h"
+#include "runner/transport/transport.h"
 
 #include "base/banned.h"
 
 bool dt_nodes_is_here(const char *node)
 {
-    const char *rest = strncmp(node, "localhost", 9) == 0 ? node + 9 : "?";
-
-    return rest[0] == '\0' || rest[0] == '#';
-}
-
-static dt_status copy_words(const char ***out, const char *const *words, dt_arena *arena,
-                            dt_error *err)
-{
-    size_t count = 0;
-
-    while (words[count] != NULL)
-        count++;
-    *out = dt_arena_alloc_array(arena, count + 1, sizeof((*out)[0]));
-    for (size_t i = 0; *out != NULL && i < count; i++)
-        (*out)[i] = words[i];
-    return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    return dt_transport_local.reaches(node);
 }
 
 dt_status dt_node_command(const char ***argv, const char *node, const char *const *words,
                           dt_arena *arena, dt_error *err)
 {
+    const dt_transport *transport;
+    dt_status st = DT_OK;
+    size_t count = 0;
+
     *argv = NULL;
-    if (dt_nodes_is_here(node))
-        return copy_words(argv, words, arena, err);
-    return DT_FAIL(err, DT_ERR_UNSUPPORTED,
-                   "node '%s' cannot be reached: this version runs on 'localhost' only", node);
+    DT_TRY(dt_transport_find(&transport, node, err));
+    if (transport->trouble == NULL) {
+        DT_TRY(transport->run(argv, node, words, arena, err));
+        return DT_OK;
+    }
+    while (words[count] != NULL)
+        count++;
+    *argv = dt_arena_alloc_array(arena, count + 3, sizeof((*argv)[0]));
+    if (*argv == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    DT_TRY(dt_place_program(&(*argv)[0], "dtrun-reach", "DTRUN_REACH", arena, err));
+    (*argv)[1] = node;
+    memcpy(*argv + 2, words, (count + 1) * sizeof(words[0]));
+out:
+    return st;
 }

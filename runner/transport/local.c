@@ -1,4 +1,4 @@
-/* local: this machine. The agent's folder is the run's own, the programs are those beside us. */
+/* local: this machine, once or several times: "localhost", "localhost#2". */
 #include <string.h>
 
 #include "base/place.h"
@@ -8,7 +8,23 @@
 
 static bool local_reaches(const char *node)
 {
-    return strcmp(node, "localhost") == 0;
+    const char *rest = strncmp(node, "localhost", 9) == 0 ? node + 9 : "?";
+
+    return rest[0] == '\0' || rest[0] == '#';
+}
+
+static dt_status local_run(const char ***argv, const char *node, const char *const *words,
+                           dt_arena *arena, dt_error *err)
+{
+    size_t count = 0;
+
+    while (words[count] != NULL)
+        count++;
+    *argv = dt_arena_alloc_array(arena, count + 1, sizeof((*argv)[0]));
+    if (*argv == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    memcpy(*argv, words, (count + 1) * sizeof(words[0]));
+    return DT_OK;
 }
 
 static dt_status local_command(const char ***argv, const dt_transport_target *target,
@@ -39,6 +55,7 @@ static dt_status local_engine(const char **path, const dt_transport_target *targ
 const dt_transport dt_transport_local = {
     .kind = "local",
     .reaches = local_reaches,
+    .run = local_run,
     .command = local_command,
     .engine = local_engine,
 };

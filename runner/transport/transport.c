@@ -4,7 +4,8 @@
 
 #include "base/banned.h"
 
-static const dt_transport *const transports[] = {&dt_transport_local};
+/* The first that reaches it. */
+static const dt_transport *const transports[] = {&dt_transport_local, &dt_transport_ssh};
 
 dt_status dt_transport_find(const dt_transport **out, const char *node, dt_error *err)
 {
@@ -14,6 +15,6 @@ dt_status dt_transport_find(const dt_transport **out, const char *node, dt_error
             *out = transports[i];
             return DT_OK;
         }
-    return DT_FAIL(err, DT_ERR_UNSUPPORTED,
-                   "node '%s' cannot be reached: this version runs on 'localhost' only", node);
+    return DT_FAIL(err, DT_ERR_UNSUPPORTED, "node '%s' is not a name that ssh could be given",
+                   node);
 }

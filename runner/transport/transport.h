@@ -1,10 +1,13 @@
 /* transport: how a node is reached: "the argv that gives me stdin and stdout on that node".
  *
- * What runs there is always `dtrun-agent connect FOLDER --start [--replace]`; the protocol on its
- * stdin and stdout is the same, whatever carries it. Adding a transport: a file with one struct, a
- * line in the table of transport.c.
+ *   local.c   this machine                 ssh.c     the system's ssh, with the user's own setup
+ *   slurm.c   srun inside an allocation    remote.c  one command there, as a descriptor
+ *   quote.c   words through a login shell  trouble.c what ssh complains of, with the remedy
+ *   slots.c   how many connections are being opened at once
  *
+ * Adding a transport: a file with one struct, a line in the table of transport.c.
  * Ownership  everything returned lives in the arena that is passed
+ * Threads    any
  */
 #ifndef DT_RUNNER_TRANSPORT_H
 #define DT_RUNNER_TRANSPORT_H
@@ -14,6 +17,10 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+
+/* What a remote shell prints before the command's own first byte, alone on its line: what comes
+ * before it is noise of the login shell. */
+#define DT_TRANSPORT_MARK "dtrun-begins-here"
 
 typedef struct dt_transport_target {
     const char *node; /* as the recipe names it */
@@ -26,15 +33,22 @@ typedef struct dt_transport_target {
 typedef struct dt_transport {
     const char *kind;
     bool (*reaches)(const char *node); /* MUST: whether this transport is for that node */
-    /* MUST: ended by NULL; argv[0] is a path */
-    dt_status (*command)(const char ***argv, const dt_transport_target *target, dt_arena *arena,
-                         dt_error *err);
-    /* MUST: the engine's path on the node */
-    dt_status (*engine)(const char **path, const dt_transport_target *target, dt_arena *arena,
-                        dt_error *err);
+    /* MUST: the argv, ended by NULL, that runs `words` there with its stdin and stdout; words[0] is
+     * a path on the node. */
+    dt_status (*run)(const char ***argv, const char *node, const char *const *words,
+                     dt_arena *arena, dt_error *err);
+    /* MAY: opening a connection takes a slot, DT_TRANSPORT_MARK comes before the command's output,
+     * and the exit code 255 is the transport's own. NULL: it is this machine. `complaint` is the
+     * command's stderr; records what it means and what helps, returns its status. */
+    dt_status (*trouble)(const char *node, const char *complaint, dt_error *err);
+    /* Until the supervisor has moved to dt_node_command. */
+    dt_status (*command)(const char ***argv, const struct dt_transport_target *target,
+                         dt_arena *arena, dt_error *err);
+    dt_status (*engine)(const char **path, const struct dt_transport_target *target,
+                        dt_arena *arena, dt_error *err);
 } dt_transport;
 
-extern const dt_transport dt_transport_local;
+extern const dt_transport dt_transport_local, dt_transport_ssh;
 
 /* DT_ERR_UNSUPPORTED, naming the node, where none reaches it. */
 dt_status dt_transport_find(const dt_transport **out, const char *node, dt_error *err);

@@ -23,8 +23,10 @@ static void test_this_machine_is_reached_and_another_is_named(void **state)
 
     assert_int_equal(dt_transport_find(&transport, "localhost", &err), DT_OK);
     assert_string_equal(transport->kind, "local");
-    assert_int_equal(dt_transport_find(&transport, "gpu-a", &err), DT_ERR_UNSUPPORTED);
-    assert_non_null(strstr(err.message, "'gpu-a'"));
+    assert_int_equal(dt_transport_find(&transport, "localhost#2", &err), DT_OK);
+    assert_string_equal(transport->kind, "local");
+    assert_int_equal(dt_transport_find(&transport, "-gpu-a", &err), DT_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "'-gpu-a'"));
 }
 
 static void test_local_runs_the_agent_in_the_nodes_folder(void **state)

@@ -1,0 +1,88 @@
+/* dtrun-reach: one command on a node, with clean stdin and stdout.
+ *
+ *   dtrun-reach NODE WORD...
+ *
+ * ssh, with what it needs around it: its turn among the connections that are being opened, the
+ * noise of a login shell taken off, and one line on stderr that says what is wrong and what helps.
+ * dtrun starts it; it ends with the command's exit code, or 255 where the node was not reached.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "runner/transport/remote.h"
+
+#include "base/banned.h"
+
+enum { NOT_REACHED = 255, END_SECONDS = 30 };
+
+static bool copy_out(dt_remote *remote)
+{
+    char bytes[65536];
+    size_t got;
+
+    return dt_remote_read(remote, bytes, sizeof(bytes), &got, 1.0, NULL) == DT_OK && got > 0 &&
+           dt_file_write_all(STDOUT_FILENO, bytes, got, NULL) == DT_OK;
+}
+
+static bool copy_in(dt_remote *remote)
+{
+    char bytes[65536];
+    ssize_t got;
+
+    do
+        got = read(STDIN_FILENO, bytes, sizeof(bytes));
+    while (got < 0 && errno == EINTR);
+    return got > 0 && dt_remote_write(remote, bytes, (size_t)got, END_SECONDS, NULL) == DT_OK;
+}
+
+/* Until the command's output ends; ours may end before. */
+static void bridge(dt_remote *remote)
+{
+    struct pollfd ends[2] = {{STDIN_FILENO, POLLIN, 0}, {remote->fd, POLLIN, 0}};
+
+    for (;;) {
+        if (poll(ends, 2, -1) < 0) {
+            if (errno == EINTR)
+                continue;
+            return;
+        }
+        if (ends[1].revents != 0 && !copy_out(remote))
+            return;
+        if (ends[0].fd >= 0 && ends[0].revents != 0 && !copy_in(remote)) {
+            dt_remote_write_end(remote);
+            ends[0].fd = -1;
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    dt_error err = DT_ERROR_INIT;
+    dt_remote remote = {0};
+    int code = NOT_REACHED;
+    dt_status st = DT_OK;
+
+    if (argc < 3) {
+        fputs("usage: dtrun-reach NODE WORD...\n", stderr);
+        return 2;
+    }
+    signal(SIGPIPE, SIG_IGN);
+    DT_TRY(dt_remote_open(&remote, argv[1], (const char *const *)argv + 2, NULL, &err));
+    DT_TRY(dt_file_write_all(STDOUT_FILENO, remote.early.data, remote.early.length, &err));
+    bridge(&remote);
+    DT_TRY(dt_remote_finish(&remote, &code, END_SECONDS, &err));
+    if (code < 0)
+        code = 128 - code;
+out:
+    if (st != DT_OK)
+        fprintf(stderr, "%s\n", err.message);
+    else
+        dt_remote_print_problems(&remote, STDERR_FILENO);
+    dt_remote_close(&remote);
+    return st == DT_OK ? code : NOT_REACHED;
+}

@@ -1,0 +1,93 @@
+/* ssh: the system's client with the user's own configuration: jump hosts, keys, ports, users.
+ *
+ * What is said on the command line wins over that configuration, and is therefore little: nothing
+ * may ask, nothing but our words may run or be forwarded, a dead peer is noticed in about 12 s, all
+ * commands to a node share one connection, and a host key is always checked.
+ */
+#include <stddef.h>
+#include <string.h>
+
+#include "base/strbuf.h"
+#include "runner/transport/quote.h"
+#include "runner/transport/slots.h"
+#include "runner/transport/transport.h"
+#include "runner/transport/trouble.h"
+
+#include "base/banned.h"
+
+/* In this order; the path of the control socket comes after them. */
+static const char *const options[] = {
+    "BatchMode=yes",     "StrictHostKeyChecking=yes", /* never weaker, whatever the configuration
+                                                         says */
+    "ConnectTimeout=8",  "ServerAliveInterval=4",     "ServerAliveCountMax=3", "ControlMaster=auto",
+    "ControlPersist=60", "ClearAllForwardings=yes", /* a forwarded port can be taken once only */
+    "ForwardX11=no",     "RemoteCommand=none",        "PermitLocalCommand=no", "RequestTTY=no",
+    "LogLevel=INFO", /* trouble.c reads it */
+};
+enum { OPTION_COUNT = sizeof(options) / sizeof(options[0]) };
+
+/* ProxyCommand and Match exec hand the name to a shell: what a shell knows is not in a name. */
+static bool ssh_reaches(const char *node)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                  "._-@:%/[]+";
+    const char *at = strrchr(node, '@');
+
+    return node[0] != '\0' && node[0] != '-' && node[strspn(node, letters)] == '\0' &&
+           (at == NULL || (at[1] != '\0' && at[1] != '-'));
+}
+
+static const char *script(const char *const *words, dt_arena *arena)
+{
+    dt_strbuf plain, quoted;
+    const char *out;
+
+    dt_strbuf_init(&plain);
+    dt_strbuf_init(&quoted);
+    dt_strbuf_add_str(&plain, "echo; echo " DT_TRANSPORT_MARK "; exec");
+    for (size_t i = 0; words[i] != NULL; i++) {
+        dt_strbuf_add_char(&plain, ' ');
+        dt_quote_word(&plain, words[i]);
+    }
+    dt_quote_script(&quoted, plain.data);
+    out = dt_arena_strdup(arena, quoted.data);
+    dt_strbuf_release(&plain);
+    dt_strbuf_release(&quoted);
+    return out;
+}
+
+static dt_status ssh_run(const char ***argv, const char *node, const char *const *words,
+                         dt_arena *arena, dt_error *err)
+{
+    const char **out = dt_arena_alloc_array(arena, 2 * OPTION_COUNT + 8, sizeof(out[0]));
+    const char *folder;
+    dt_status st = DT_OK;
+    size_t n = 0;
+
+    *argv = NULL;
+    if (out == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    DT_TRY(dt_slots_folder(&folder, arena, err));
+    out[n++] = "ssh";
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        out[n++] = "-o";
+        out[n++] = options[i];
+    }
+    out[n++] = "-o";
+    out[n++] = dt_arena_printf(arena, "ControlPath=%s/%%C", folder);
+    out[n++] = "--";
+    out[n++] = node;
+    out[n++] = script(words, arena);
+    if (out[n - 1] == NULL || out[n - 4] == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    *argv = out;
+out:
+    return st;
+}
+
+const dt_transport dt_transport_ssh = {
+    .kind = "ssh",
+    .reaches = ssh_reaches,
+    .run = ssh_run,
+    .trouble = dt_trouble_ssh,
+};

@@ -1,0 +1,241 @@
+/* Words through every login shell, what ssh complains of, and one command on a "node": the ssh here
+ * is a script that is first in PATH, the shells are real. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "runner/transport/quote.h"
+#include "runner/transport/remote.h"
+#include "runner/transport/slots.h"
+#include "runner/transport/trouble.h"
+
+static char root[] = "/tmp/dtrun-reach.XXXXXX";
+
+static const char *const nasty[] = {"/usr/bin/printf",
+                                    "%s|",
+                                    "two words",
+                                    "it's",
+                                    "\"double\"",
+                                    "line\nbreak",
+                                    "$(touch pwned)",
+                                    "`touch pwned`",
+                                    "$HOME !! !x",
+                                    "back\\slash\\\\ \\'",
+                                    "--dash",
+                                    "-",
+                                    "*",
+                                    "~root",
+                                    "",
+                                    "a=b",
+                                    "#x",
+                                    "%s%n\\101",
+                                    "{a,b}",
+                                    "\xc3\xa9\xff\x01\t;&|<>()",
+                                    "=ls",
+                                    "ends\n",
+                                    NULL};
+
+/* The ssh of these tests: the last word of its command line, as sshd would hand it to $LOGIN_SHELL.
+ */
+static void write_ssh(const char *body)
+{
+    char path[64], text[1024];
+
+    snprintf(path, sizeof(path), "%s/ssh", root);
+    snprintf(text, sizeof(text), "#!/bin/sh\nfor last; do :; done\n%s\n", body);
+    assert_int_equal(dt_file_write_atomic(path, text, strlen(text), 0755, NULL), DT_OK);
+}
+
+static int make_root(void **state)
+{
+    char path[512];
+
+    assert_non_null(mkdtemp(root));
+    snprintf(path, sizeof(path), "%s:%s", root, getenv("PATH"));
+    setenv("PATH", path, 1);
+    setenv("XDG_RUNTIME_DIR", root, 1);
+    return chdir(root);
+}
+
+static int remove_root(void **state)
+{
+    return dt_file_remove_tree(root, NULL) == DT_OK ? 0 : -1;
+}
+
+static void test_words_arrive_as_they_are_through_every_login_shell(void **state)
+{
+    static const char *const shells[] = {"/bin/sh",  "/bin/bash", "/bin/dash", "/usr/bin/fish",
+                                         "/bin/csh", "/bin/tcsh", "/bin/zsh",  "/bin/ksh"};
+    dt_strbuf wanted, answer;
+    int tried = 0, code;
+
+    dt_strbuf_init(&wanted);
+    dt_strbuf_init(&answer);
+    for (size_t i = 2; nasty[i] != NULL; i++)
+        dt_strbuf_add_fmt(&wanted, "%s|", nasty[i]);
+    write_ssh("exec \"$LOGIN_SHELL\" -c \"$last\"");
+    for (size_t s = 0; s < sizeof(shells) / sizeof(shells[0]); s++) {
+        dt_error err = DT_ERROR_INIT;
+
+        if (access(shells[s], X_OK) != 0)
+            continue;
+        tried++;
+        setenv("LOGIN_SHELL", shells[s], 1);
+        if (dt_remote_ask(&answer, "gpu-a", nasty, NULL, 0, 4096, 10.0, &code, NULL, &err) != DT_OK)
+            fail_msg("%s: %s", shells[s], err.message);
+        assert_int_equal(code, 0);
+        if (strcmp(answer.data, wanted.data) != 0)
+            fail_msg("%s: got\n%s\nwanted\n%s", shells[s], answer.data, wanted.data);
+    }
+    assert_true(tried >= 2);
+    assert_false(dt_file_exists("pwned"));
+    dt_strbuf_release(&wanted);
+    dt_strbuf_release(&answer);
+}
+
+static void test_a_name_that_ssh_would_take_for_an_option_is_refused(void **state)
+{
+    static const char *const bad[] = {"-oProxyCommand=x", "",      "a b",  "a;b", "$(x)",
+                                      "root@-x",          "root@", "a\nb", "a'b"};
+    static const char *const good[] = {"gpu-a", "root@10.0.0.7", "[fe80::1%eth0]",
+                                       "ssh://me@host:2222"};
+    const dt_transport *transport;
+    const char **argv, *const words[] = {"/bin/true", NULL};
+    dt_error err = DT_ERROR_INIT;
+    dt_arena arena;
+    size_t n = 0;
+
+    dt_arena_init(&arena, 0);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_int_equal(dt_transport_find(&transport, bad[i], NULL), DT_ERR_UNSUPPORTED);
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+        assert_int_equal(dt_transport_find(&transport, good[i], NULL), DT_OK);
+    assert_int_equal(transport->run(&argv, "gpu-a", words, &arena, &err), DT_OK);
+    while (argv[n] != NULL)
+        n++;
+    assert_string_equal(argv[n - 3], "--");
+    assert_string_equal(argv[n - 2], "gpu-a");
+    dt_arena_release(&arena);
+}
+
+static void ask_expecting(const char *ssh, dt_status wanted, const char *part)
+{
+    const char *const words[] = {"/bin/echo", "hello", NULL};
+    dt_error err = DT_ERROR_INIT;
+    dt_strbuf answer;
+    dt_status st;
+
+    dt_strbuf_init(&answer);
+    write_ssh(ssh);
+    st = dt_remote_ask(&answer, "gpu-a", words, NULL, 0, 4096, 10.0, NULL, NULL, &err);
+    if (st != wanted)
+        fail_msg("%s: status %d, wanted %d: %s", ssh, st, wanted, err.message);
+    if (strstr(st == DT_OK ? answer.data : err.message, part) == NULL)
+        fail_msg("%s: '%s' lacks '%s'", ssh, st == DT_OK ? answer.data : err.message, part);
+    if (st == DT_OK)
+        assert_string_equal(answer.data, part);
+    dt_strbuf_release(&answer);
+}
+
+static void test_a_banner_is_skipped_and_one_without_end_is_an_error(void **state)
+{
+    ask_expecting("echo Welcome; echo; printf 'no newline'; exec sh -c \"$last\"", DT_OK,
+                  "hello\n");
+    ask_expecting("exec yes Welcome", DT_ERR_UNSUPPORTED, "prints without end");
+    ask_expecting("echo 'This account is currently not available.'; exit 1", DT_ERR_UNSUPPORTED,
+                  "currently not available");
+    ask_expecting("echo 'bad news' >&2; exec sh -c \"$last; exit 3\"", DT_OK, "hello\n");
+    ask_expecting("eval \"$last\" & echo dtrun-begins-here; echo 'no such file' >&2; exit 3",
+                  DT_ERR_PEER, "no such file");
+}
+
+static void test_every_complaint_says_what_helps(void **state)
+{
+    static const struct {
+        const char *says;
+        dt_status status;
+        const char *remedy;
+    } cases[] = {
+        {"Host key verification failed.", DT_ERR_UNSUPPORTED, "'ssh gpu-a'"},
+        {"@@@\n@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.",
+         DT_ERR_UNSUPPORTED, "ssh-keygen -R"},
+        {"root@gpu-a: Permission denied (publickey,password).", DT_ERR_UNSUPPORTED, "ssh-copy-id"},
+        {"ssh: connect to host gpu-a port 22: Connection refused", DT_ERR_PEER, "sshd"},
+        {"ssh: connect to host gpu-a port 22: No route to host", DT_ERR_PEER, "no way"},
+        {"ssh: connect to host gpu-a port 22: Connection timed out", DT_ERR_PEER, "switched on"},
+        {"ssh: Could not resolve hostname gpu-a: Name or service not known", DT_ERR_PEER,
+         "spelling"},
+        {"kex_exchange_identification: Connection closed by remote host\nConnection closed by "
+         "10.0.0.1 port 22",
+         DT_ERR_PEER, "MaxStartups"},
+        {"/root/.ssh/config: line 3: Bad configuration option: foo\r\n/root/.ssh/config: "
+         "terminating, 1 bad configuration options",
+         DT_ERR_UNSUPPORTED, "~/.ssh/config"},
+        {"something else", DT_ERR_PEER, "something else"},
+        {"", DT_ERR_PEER, "without a word"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char script[512];
+
+        snprintf(script, sizeof(script), "cat >&2 <<'END'\n%s\nEND\nexit 255", cases[i].says);
+        ask_expecting(script, cases[i].status, cases[i].remedy);
+        ask_expecting(script, cases[i].status, "'gpu-a'");
+    }
+}
+
+static void test_ten_connections_are_opened_at_once_and_no_more(void **state)
+{
+    int slots[DT_SLOT_COUNT], one_more;
+    atomic_bool cancelled = true;
+
+    for (int i = 0; i < DT_SLOT_COUNT; i++)
+        assert_int_equal(dt_slot_take(&slots[i], 0, NULL, NULL), DT_OK);
+    assert_int_equal(dt_slot_take(&one_more, 0, NULL, NULL), DT_ERR_TIMEOUT);
+    assert_int_equal(dt_slot_take(&one_more, 60, &cancelled, NULL), DT_ERR_BUSY);
+    close(slots[3]);
+    assert_int_equal(dt_slot_take(&one_more, 0, NULL, NULL), DT_OK);
+    close(one_more);
+    for (int i = 0; i < DT_SLOT_COUNT; i++)
+        if (i != 3)
+            close(slots[i]);
+}
+
+static void test_a_folder_for_sockets_that_others_can_enter_is_refused(void **state)
+{
+    dt_error err = DT_ERROR_INIT;
+    const char *folder;
+    dt_arena arena;
+
+    dt_arena_init(&arena, 0);
+    assert_int_equal(dt_slots_folder(&folder, &arena, NULL), DT_OK);
+    assert_int_equal(chmod(folder, 0755), 0);
+    assert_int_equal(dt_slots_folder(&folder, &arena, &err), DT_ERR_IO);
+    assert_non_null(strstr(err.message, "0700"));
+    assert_int_equal(chmod(folder, 0700), 0);
+    dt_arena_release(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_words_arrive_as_they_are_through_every_login_shell),
+        cmocka_unit_test(test_a_name_that_ssh_would_take_for_an_option_is_refused),
+        cmocka_unit_test(test_a_banner_is_skipped_and_one_without_end_is_an_error),
+        cmocka_unit_test(test_every_complaint_says_what_helps),
+        cmocka_unit_test(test_ten_connections_are_opened_at_once_and_no_more),
+        cmocka_unit_test(test_a_folder_for_sockets_that_others_can_enter_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, make_root, remove_root);
+}
