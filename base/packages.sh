@@ -15,8 +15,9 @@ build=(build-essential cmake ninja-build pkg-config git
 test=(libcmocka-dev python3 curl sqlite3 procps util-linux)
 # Wanted: without them their tests say that they are skipped. On Ubuntu the browser is a snap,
 # under other names.
-wanted=(python3-selenium chromium chromium-driver)
-wanted_ubuntu=(python3-selenium chromium-browser chromium-chromedriver)
+hosts=(openssh-server openssh-client iproute2) # test hosts that are reached by ssh
+wanted=(python3-selenium chromium chromium-driver "${hosts[@]}")
+wanted_ubuntu=(python3-selenium chromium-browser chromium-chromedriver "${hosts[@]}")
 
 die() { printf '%s\n' "$*" >&2; exit 1; }
 

@@ -1,0 +1,106 @@
+#!/usr/bin/env bash
+# dtrun-reach on hosts with a real sshd: what works, and every way in which it does not.
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+net=$(tests/net/net.sh up 2) || exit $?
+trap 'tests/net/net.sh down "$net"' EXIT
+. "$net/env"
+reach=$DTRUN_BIN/dtrun-reach
+failed=0
+fail() { echo "FAILED: $*"; failed=1; }
+wants() { # code text command...
+    local code=$1 text=$2 got=0
+    shift 2
+    "$@" >"$net/out" 2>"$net/err" </dev/null || got=$?
+    [ $got -eq "$code" ] || fail "$*: code $got, wanted $code: $(cat "$net/err")"
+    [ -z "$text" ] || grep -qF -- "$text" "$net/out" "$net/err" || fail "$*: does not say '$text': $(cat "$net/err")"
+}
+drop_masters() {
+    local socket
+    for socket in "$net"/run/dtrun/*; do
+        [ -S "$socket" ] && ssh -S "$socket" -O exit x 2>/dev/null
+    done
+}
+
+wants 0 "words 'as they are' \$(x)" "$reach" host1 /bin/echo "words 'as they are' \$(x)"
+wants 7 "" "$reach" host1 /bin/sh -c 'exit 7'
+wants 127 "not found" "$reach" host1 /no/such/program
+printf 'a\nb' | "$reach" host2 /bin/cat | cmp -s - <(printf 'a\nb') || fail "stdin does not reach stdout"
+head -c 3000000 /dev/urandom >"$net/big"
+"$reach" host2 /bin/cat <"$net/big" | cmp -s - "$net/big" || fail "3 MB do not come back as they went"
+
+# One connection is shared: sshd saw one login of host1, however many commands ran.
+drop_masters
+for _ in 1 2 3; do "$reach" host1 /bin/true; done
+logins=$(grep -c 'Accepted publickey' "$net/host1/sshd.log")
+for _ in 1 2 3; do "$reach" host1 /bin/true; done
+[ "$(grep -c 'Accepted publickey' "$net/host1/sshd.log")" -eq "$logins" ] ||
+    fail "six commands did not share a connection"
+drop_masters
+
+# Keys that are not known, or are others.
+cp "$net/known_hosts" "$net/known"
+: >"$net/known_hosts"
+wants 255 "'ssh host1'" "$reach" host1 /bin/true
+sed "s/ssh-ed25519 .*/$(cut -d' ' -f1,2 "$net/host2/key.pub" | sed 's/[&/]/\\&/g')/" "$net/known" >"$net/known_hosts"
+wants 255 "ssh-keygen -R" "$reach" host1 /bin/true
+# ... and a configuration that would wave them through does not.
+sed -i '1i StrictHostKeyChecking no' "$net/ssh_config"
+wants 255 "host key" "$reach" host1 /bin/true
+sed -i 1d "$net/ssh_config"
+cp "$net/known" "$net/known_hosts"
+
+# Nobody is let in; a password would be asked for.
+mv "$net/host1/authorized_keys" "$net/host1/nobody"
+wants 255 "ssh-copy-id host1" "$reach" host1 /bin/true
+mv "$net/host1/nobody" "$net/host1/authorized_keys"
+
+# A port where nobody listens, one where the connection is closed at once, a name that is none.
+closer=$(mktemp)
+cat >"$closer" <<'END'
+import socket
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+s.listen()
+print(s.getsockname()[1], flush=True)
+while True:
+    s.accept()[0].close()
+END
+exec 5< <(exec python3 "$closer")
+closer_pid=$!
+read -r port <&5
+printf 'Host closes\n  HostName 127.0.0.1\n  Port %s\nHost deaf\n  HostName 127.0.0.1\n  Port 1\n' "$port" >>"$net/ssh_config"
+wants 255 "closes the connection at once" "$reach" closes /bin/true
+kill $closer_pid
+rm -f "$closer"
+wants 255 "nothing listens" "$reach" deaf /bin/true
+wants 255 "cannot be resolved" "$reach" no-such-host.invalid /bin/true
+
+# A login shell with something to say.
+bashrc() { "$reach" host1 /bin/sh -c "printf '%s\n' \"\$1\" > ~/.bashrc" sh "$1"; }
+case $(getent passwd "$(id -u)") in
+*bash)
+    bashrc 'echo "Welcome to host1"; echo noise >&2'
+    wants 0 "hello" "$reach" host1 /bin/echo hello
+    ! grep -q Welcome "$net/out" || fail "the banner is in the output"
+    bashrc 'exit 3'
+    wants 255 "ended with code 3" "$reach" host1 /bin/true ;;
+esac
+
+if [ "$net_kind" = namespace ]; then
+    drop_masters
+    tests/net/net.sh cut "$net" host2
+    wants 255 "node 'host2': " "$reach" host2 /bin/true
+    tests/net/net.sh heal "$net" host2
+    wants 0 back "$reach" host2 /bin/echo back
+    # A connection that stands when the cable is pulled ends by itself.
+    "$reach" host2 /bin/cat >/dev/null 2>"$net/err" < <(sleep 60) &
+    waits=$!
+    "$reach" host2 /bin/true
+    tests/net/net.sh cut "$net" host2
+    wait $waits
+    [ $? -eq 255 ] || fail "a cut connection did not end with 255"
+    grep -q "host2" "$net/err" || fail "a cut connection says '$(cat "$net/err")'"
+fi
+[ $failed -eq 0 ] && echo good
+exit $failed
