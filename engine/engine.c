@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include "base/version.h"
 #include "engine/data/utf8.h"
 #include "engine/generate.h"
+#include "engine/stop.h"
 #include "engine/train.h"
 
 #include "base/banned.h"
@@ -98,17 +98,6 @@ static dt_status parse_train(const char **plan, int argc, char **argv, dt_error 
     return DT_OK;
 }
 
-/* A stop waits until the loop looks for it: blocked before any thread is started, so that all
- * inherit it. */
-static void hold_stop_signal(void)
-{
-    sigset_t stop;
-
-    sigemptyset(&stop);
-    sigaddset(&stop, SIGTERM);
-    sigprocmask(SIG_BLOCK, &stop, NULL);
-}
-
 static dt_status train(int argc, char **argv, dt_error *err)
 {
     const char *path, *rank_text = getenv("RANK");
@@ -124,7 +113,7 @@ static dt_status train(int argc, char **argv, dt_error *err)
     DT_TRY(dt_plan_read(&plan, path, &arena, err));
     if (rank_text != NULL)
         DT_TRY(parse_whole(&rank, rank_text, "RANK", 0, plan.world_size - 1, err));
-    hold_stop_signal();
+    dt_stop_hold();
     snprintf(who, sizeof(who), "engine[%lld]", (long long)rank);
     dt_log_init(who);
     DT_TRY(dt_events_open(&events, rank, plan.world_size, err));

@@ -1,5 +1,7 @@
 #include "engine/evaluate.h"
 
+#include "engine/stop.h"
+
 #include "base/banned.h"
 
 /* Fills row `row` with validation sequence `index`, or with nothing that counts. */
@@ -18,7 +20,17 @@ static dt_status fill_row(dt_session *session, int64_t row, int64_t index, bool 
     return DT_OK;
 }
 
-dt_status dt_evaluate(dt_session *session, bool *evaluated, dt_error *err)
+/* Passes may be collective: all ranks end after the same one. */
+static dt_status look_for_stop(dt_session *session, bool *stopped, dt_error *err)
+{
+    double asked = dt_stop_asked() ? 1 : 0;
+    dt_status st = session->comm.all_reduce_f64(&session->comm, &asked, 1, err);
+
+    *stopped = asked > 0;
+    return st;
+}
+
+dt_status dt_evaluate(dt_session *session, bool *evaluated, bool *stopped, dt_error *err)
 {
     const dt_recipe *recipe = session->recipe;
     int64_t all = dt_validation_count(session->dataset, recipe->batch.tokens);
@@ -28,13 +40,14 @@ dt_status dt_evaluate(dt_session *session, bool *evaluated, dt_error *err)
     double sums[2] = {0, 0}; /* loss, tokens */
     dt_status st = DT_OK;
 
-    *evaluated = count > 0;
-    if (count == 0)
-        return DT_OK;
+    *evaluated = *stopped = false;
     for (int64_t first = 0; first < count; first += per_pass) {
         double loss_sum;
         int64_t counted;
 
+        DT_TRY(look_for_stop(session, stopped, err));
+        if (*stopped)
+            goto out;
         for (int64_t row = 0; row < rows; row++) {
             int64_t turn = first + row * session->world_size + session->rank;
 
@@ -45,8 +58,11 @@ dt_status dt_evaluate(dt_session *session, bool *evaluated, dt_error *err)
         sums[0] += loss_sum;
         sums[1] += (double)counted;
     }
+    if (count == 0)
+        goto out;
     DT_TRY(session->comm.all_reduce_f64(&session->comm, sums, 2, err));
     session->valid_loss = sums[0] / sums[1];
+    *evaluated = true;
 out:
     return st;
 }

@@ -10,8 +10,8 @@
 
 #include "engine/session.h"
 
-/* Sets session->valid_loss, and leaves it alone where there is no validation text. All ranks
- * call it. *evaluated says which. */
-dt_status dt_evaluate(dt_session *session, bool *evaluated, dt_error *err);
+/* Collective. *evaluated: session->valid_loss has been set; not where there is no validation text,
+ * nor where a rank was asked to stop, which is looked for before every pass: *stopped. */
+dt_status dt_evaluate(dt_session *session, bool *evaluated, bool *stopped, dt_error *err);
 
 #endif

@@ -20,8 +20,11 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "engine/stop.h"
 
 #include "base/banned.h"
+
+#define STOP_LOOK_SECONDS 0.2 /* between looks for a stop while a rendezvous waits */
 
 struct dt_events {
     int64_t rank, world_size;
@@ -291,21 +294,28 @@ static dt_status check_values(const json_t *values, int64_t world_size, const ch
     return DT_OK;
 }
 
-/* Takes the answer out where it has come, else waits. New reference, NULL when time is up. */
+static void at_seconds(struct timespec *out, double seconds)
+{
+    out->tv_sec = (time_t)seconds;
+    out->tv_nsec = (long)((seconds - (double)out->tv_sec) * 1e9);
+}
+
+/* Takes the answer out where it has come, else waits. New reference, NULL when time is up or the
+ * rank is asked to stop. */
 static json_t *wait_for_answer(dt_events *events, const char *name, double timeout_seconds)
 {
-    double until_seconds = dt_clock_monotonic_seconds() + timeout_seconds;
-    struct timespec until;
+    double now = dt_clock_monotonic_seconds(), until = now + timeout_seconds;
     json_t *values;
 
-    until.tv_sec = (time_t)until_seconds;
-    until.tv_nsec = (long)((until_seconds - (double)until.tv_sec) * 1e9);
     pthread_mutex_lock(&events->lock);
-    while ((values = json_object_get(events->answers, name)) == NULL)
-        if (pthread_cond_timedwait(&events->answered, &events->lock, &until) == ETIMEDOUT)
-            break;
-    if (values == NULL)
-        values = json_object_get(events->answers, name);
+    while ((values = json_object_get(events->answers, name)) == NULL && now < until &&
+           !dt_stop_asked()) {
+        struct timespec next;
+
+        at_seconds(&next, now + STOP_LOOK_SECONDS < until ? now + STOP_LOOK_SECONDS : until);
+        (void)pthread_cond_timedwait(&events->answered, &events->lock, &next);
+        now = dt_clock_monotonic_seconds();
+    }
     json_incref(values);
     if (values != NULL)
         json_object_del(events->answers, name);
@@ -328,6 +338,8 @@ dt_status dt_events_rendezvous(dt_events *events, const char *name, const void *
             events,
             json_pack("{s:s, s:s, s:O}", "event", "rendezvous", "name", name, "value", mine), err));
         all = wait_for_answer(events, name, timeout_seconds);
+        if (all == NULL && dt_stop_asked())
+            DT_THROW(err, DT_ERR_TIMEOUT, "rendezvous '%s': asked to stop", name);
         if (all == NULL)
             DT_THROW(err, DT_ERR_TIMEOUT,
                      "rendezvous '%s': rank %lld waited %g seconds for the other %lld rank(s)",

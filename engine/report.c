@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "engine/measure.h"
 
 #include "base/banned.h"
@@ -16,21 +17,22 @@ dt_status dt_report_start(dt_session *session, dt_error *err)
     const dt_strategy_state *state = &session->state;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_events_send(
-        session->events,
-        json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "event", "memory", "parameters_bytes",
-                  as_json(state->parameters_bytes), "gradients_bytes",
-                  as_json(state->gradients_bytes), "optimizer_bytes",
-                  as_json(state->optimizer_bytes), "activations_bytes",
-                  as_json((int64_t)session->model->activation_bytes), "buffers_bytes",
-                  as_json((int64_t)state->buffers_bytes), "free_bytes",
-                  as_json(dt_measure_free_memory())),
-        err));
     DT_TRY(dt_events_send(session->events,
-                          json_pack("{s:s, s:I, s:s, s:i, s:o}", "event", "ready", "pid",
+                          json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "event", "memory",
+                                    "parameters_bytes", as_json(state->parameters_bytes),
+                                    "gradients_bytes", as_json(state->gradients_bytes),
+                                    "optimizer_bytes", as_json(state->optimizer_bytes),
+                                    "activations_bytes",
+                                    as_json((int64_t)session->model->activation_bytes),
+                                    "buffers_bytes", as_json((int64_t)state->buffers_bytes),
+                                    "free_bytes", as_json(dt_measure_free_memory())),
+                          err));
+    DT_TRY(dt_events_send(session->events,
+                          json_pack("{s:s, s:I, s:s, s:i, s:I, s:I, s:o}", "event", "ready", "pid",
                                     as_json(getpid()), "device", session->device.name, "threads",
-                                    session->device.threads, "matmul_flops",
-                                    dt_json_number(session->matmul_flops)),
+                                    session->device.threads, "step", as_json(session->step),
+                                    "steps", as_json(session->recipe->schedule.steps),
+                                    "matmul_flops", dt_json_number(session->matmul_flops)),
                           err));
 out:
     return st;
@@ -50,29 +52,52 @@ static dt_status send_metrics(dt_session *session, json_t *values, dt_error *err
                           err);
 }
 
-dt_status dt_report_step(dt_session *session, double learning_rate, double gradient_norm,
-                         dt_interval *interval, dt_error *err)
+void dt_interval_add(dt_interval *interval, const dt_step *step, double seconds)
 {
-    const dt_recipe *recipe = session->recipe;
-    double tokens =
-        (double)(interval->steps * dt_session_samples_per_step(session) * recipe->batch.tokens);
-    double tokens_per_second = tokens / interval->seconds;
-    double step_seconds = interval->seconds / (double)interval->steps;
+    interval->steps++;
+    interval->seconds += seconds;
+    interval->outside_seconds += step->outside_seconds;
+}
 
-    *interval = (dt_interval){0};
+dt_status dt_report_step(dt_session *session, const dt_step *step, dt_interval *interval,
+                         dt_error *err)
+{
+    double start = dt_clock_monotonic_seconds(), steps = (double)interval->steps;
+    double tokens =
+        steps * (double)(dt_session_samples_per_step(session) * session->recipe->batch.tokens);
+    double tokens_per_second = tokens / interval->seconds;
+    int64_t sent_before = interval->sent_bytes, sent = session->state.sent_bytes;
+    const struct {
+        const char *name;
+        double value;
+    } values[] = {
+        {"loss", session->loss},
+        {"learning_rate", step->learning_rate},
+        {"gradient_norm", step->gradient_norm},
+        {"tokens_per_second", tokens_per_second},
+        {"step_seconds", interval->seconds / steps},
+        {"outside_seconds", interval->outside_seconds / steps},
+        {"flops_per_second", tokens_per_second * dt_model_flops_per_token(&session->model->config)},
+        {"matmul_flops_per_second", session->matmul_flops * (double)session->world_size},
+        {"held_bytes", (double)session->state.held_bytes},
+        {"sent_bytes", (double)(sent - sent_before) / steps},
+        {"loss_scale", session->scaler.scale}, /* from here on: with fp16 alone */
+        {"skipped_steps", (double)session->scaler.skipped_steps},
+    };
+    size_t count = sizeof(values) / sizeof(values[0]) - (session->scaler.on ? 0 : 2);
+    json_t *object;
+    dt_status st = DT_OK;
+
+    *interval = (dt_interval){.sent_bytes = sent};
     if (session->rank != 0)
         return DT_OK;
-    return send_metrics(
-        session,
-        json_pack(
-            "{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "loss", dt_json_number(session->loss),
-            "learning_rate", dt_json_number(learning_rate), "gradient_norm",
-            dt_json_number(gradient_norm), "tokens_per_second", dt_json_number(tokens_per_second),
-            "step_seconds", dt_json_number(step_seconds), "flops_per_second",
-            dt_json_number(tokens_per_second * dt_model_flops_per_token(&session->model->config)),
-            "matmul_flops_per_second",
-            dt_json_number(session->matmul_flops * (double)session->world_size)),
-        err);
+    object = json_object();
+    for (size_t i = 0; i < count; i++)
+        json_object_set_new(object, values[i].name, dt_json_number(values[i].value));
+    st = send_metrics(session, object, err);
+    interval->outside_seconds = dt_clock_monotonic_seconds() - start;
+    interval->seconds = interval->outside_seconds;
+    return st;
 }
 
 dt_status dt_report_valid_loss(dt_session *session, dt_error *err)

@@ -7,18 +7,23 @@
 #define DT_ENGINE_REPORT_H
 
 #include "engine/session.h"
+#include "engine/step.h"
 
-/* Steps since the last metrics: their time leaves out evaluation and saving. */
+/* Steps since the last metrics, skipped ones too: their time leaves out evaluation and saving. */
 typedef struct dt_interval {
     int64_t steps;
     double seconds;
+    double outside_seconds; /* of them, in neither strategy nor collectives: loop, data, events */
+    int64_t sent_bytes;     /* by this rank, up to the end of the interval before */
 } dt_interval;
+
+void dt_interval_add(dt_interval *interval, const dt_step *step, double seconds);
 
 dt_status dt_report_start(dt_session *session, dt_error *err); /* memory, then ready */
 dt_status dt_report_phase(dt_session *session, const char *phase, dt_error *err);
-/* Resets the interval. */
-dt_status dt_report_step(dt_session *session, double learning_rate, double gradient_norm,
-                         dt_interval *interval, dt_error *err);
+/* Starts the next interval. */
+dt_status dt_report_step(dt_session *session, const dt_step *step, dt_interval *interval,
+                         dt_error *err);
 dt_status dt_report_valid_loss(dt_session *session, dt_error *err);
 dt_status dt_report_checkpoint(dt_session *session, const char *directory, int64_t bytes,
                                const char *digest, double seconds, dt_error *err);

@@ -1,12 +1,15 @@
 #include "engine/session.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/config.h"
 #include "engine/measure.h"
+#include "engine/stop.h"
 #include "recipes/memory.h"
 
 #include "base/banned.h"
@@ -105,6 +108,36 @@ out:
     return st;
 }
 
+/* While it gets ready a rank ends by itself: whoever stops a run tells all of them. */
+static dt_status heed_stop(dt_error *err)
+{
+    return dt_stop_asked() ? DT_FAIL(err, DT_ERR_TIMEOUT, "asked to stop before the first step")
+                           : DT_OK;
+}
+
+/* Also where a peer has heeded it sooner. */
+static bool is_stop(dt_status st)
+{
+    return (st == DT_ERR_TIMEOUT || st == DT_ERR_COMM || st == DT_ERR_PEER) && dt_stop_asked();
+}
+
+/* What did not fit, beside the message of the part that noticed. */
+static void add_memory_table(const dt_session *session, dt_error *err)
+{
+    const dt_tokenizer *tokenizer =
+        session->dataset != NULL ? dt_dataset_tokenizer(session->dataset) : NULL;
+    size_t used = strlen(err->message);
+    dt_memory memory;
+    dt_strbuf table;
+
+    dt_strbuf_init(&table);
+    dt_memory_estimate(&memory, session->recipe,
+                       tokenizer != NULL ? dt_tokenizer_vocab(tokenizer) : 0);
+    dt_memory_table(&table, &memory, session->recipe);
+    snprintf(err->message + used, sizeof(err->message) - used, "\n%s", table.data);
+    dt_strbuf_release(&table);
+}
+
 dt_status dt_session_open(dt_session *out, const dt_plan *plan, int64_t rank, dt_events *events,
                           dt_error *err)
 {
@@ -113,26 +146,35 @@ dt_status dt_session_open(dt_session *out, const dt_plan *plan, int64_t rank, dt
 
     memset(out, 0, sizeof(*out));
     out->plan = plan;
-    out->recipe = &plan->recipe;
+    out->resolved = plan->recipe;
+    out->recipe = &out->resolved;
     out->events = events;
     out->rank = rank;
     out->world_size = plan->world_size;
     out->replicas = plan->ranks[rank].replicas;
-    out->loss = out->valid_loss = NAN;
+    out->loss = out->valid_loss = out->best_loss = NAN;
+    out->start_seconds = dt_clock_monotonic_seconds();
+    dt_scaler_init(&out->scaler, out->recipe);
     dt_arena_init(&out->arena, 0);
 
     if (plan->resume_from[0] != '\0')
         DT_TRY(dt_checkpoint_open(&checkpoint, plan->resume_from, err));
     DT_TRY(open_device(out, err));
     DT_TRY(open_data(out, checkpoint != NULL ? dt_checkpoint_get_info(checkpoint) : NULL, err));
+    DT_TRY(heed_stop(err));
     DT_TRY(open_model(out, err));
     DT_TRY(open_batch(out, err));
+    DT_TRY(heed_stop(err));
     DT_TRY(dt_comm_open(&out->comm, events, "main", rank, plan->world_size, DT_COMM_TIMEOUT_SECONDS,
                         err));
     DT_TRY(open_strategy(out, err));
     if (checkpoint != NULL)
         DT_TRY(resume(out, checkpoint, err));
+    out->epoch_saved = out->sampler.epoch;
 out:
+    out->stopped = is_stop(st);
+    if (st == DT_ERR_NOMEM)
+        add_memory_table(out, err);
     dt_checkpoint_close(checkpoint);
     return st;
 }

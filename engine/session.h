@@ -14,12 +14,14 @@
 #include "engine/device/device.h"
 #include "engine/events.h"
 #include "engine/model/model.h"
+#include "engine/optim/scaler.h"
 #include "engine/strategy/strategy.h"
 #include "recipes/plan.h"
 
 typedef struct dt_session {
     const dt_plan *plan;     /* borrowed */
-    const dt_recipe *recipe; /* the plan's */
+    const dt_recipe *recipe; /* the plan's, with steps derived where epochs are given */
+    dt_recipe resolved;      /* what it points to */
     dt_events *events;       /* borrowed */
     int64_t rank, world_size;
     int64_t replicas; /* of this rank (dp); else 1 */
@@ -34,10 +36,15 @@ typedef struct dt_session {
     int32_t *inputs, *targets; /* the batch's, (batch.sequences, T) */
     dt_arena arena;            /* of one checkpoint; reset by the next */
 
-    int64_t step;        /* steps done */
-    double loss;         /* of the last step; NaN before the first */
-    double valid_loss;   /* of the last evaluation; NaN before the first */
-    double matmul_flops; /* measured at the start */
+    dt_scaler scaler;
+    int64_t epoch_saved;  /* the sampler's epoch when checkpoints of epochs were last looked at */
+    int64_t step;         /* steps done: optimizer and schedule stand here */
+    double loss;          /* of the last step; NaN before the first */
+    double valid_loss;    /* of the last evaluation; NaN before the first */
+    double best_loss;     /* the lowest valid_loss of the run; NaN before the first */
+    double matmul_flops;  /* measured at the start */
+    double start_seconds; /* when this attempt started, for the time limit */
+    bool stopped;         /* asked to stop before the first step: not an error */
 } dt_session;
 
 dt_status dt_session_open(dt_session *out, const dt_plan *plan, int64_t rank, dt_events *events,
