@@ -5,6 +5,7 @@
  *   start.c       `start`: plan → ranks                 rank.c        a rank's lines and its death
  *   rendezvous.c  values in, everyone's values out      ending.c      TERM → KILL → released
  *   recover.c     restarted on an existing journal        holder.c      who holds the lock
+ *   diagnose.c    what a rank that hangs does             helper.c      asking another program
  * and without the loop: cgroup.c command.c event.c journal.c process.c spawn.c tail.c text.c
  *
  * The ends of a node's life (ending.c):
@@ -28,6 +29,7 @@
 #include "runner/channel/stream.h"
 
 typedef struct dt_agent dt_agent;
+typedef struct dt_diagnosis dt_diagnosis;
 
 typedef struct dt_agent_output {
     struct dt_agent_rank *rank;
@@ -47,6 +49,7 @@ typedef struct dt_agent_rank {
     dt_stream *channel;
     dt_agent_output out, err;
     dt_tail tail;
+    dt_diagnosis *diagnosis; /* being made; NULL: none is */
 } dt_agent_rank;
 
 typedef enum dt_ending { DT_ENDING_NO, DT_ENDING_TERM, DT_ENDING_KILL, DT_ENDING_DONE } dt_ending;
@@ -81,7 +84,7 @@ struct dt_agent {
     int64_t acknowledged;
 
     uv_prepare_t before_wait;
-    uv_timer_t alive_timer, ending_timer;
+    uv_timer_t alive_timer, ending_timer, diagnosis_timer;
     uv_signal_t child_signal, stop_signals[2];
 };
 
@@ -123,6 +126,11 @@ void dt_agent_rendezvous_offer(dt_agent_rank *rank, const char *name, const char
 dt_status dt_agent_rendezvous_answer(dt_agent *agent, const char *name, json_t *values,
                                      dt_error *err);
 void dt_agent_rendezvous_tell_all(dt_agent *agent); /* to a client that just attached */
+
+/* --- diagnose.c */
+dt_status dt_agent_diagnose(dt_agent *agent, int64_t rank, dt_error *err); /* -1: all */
+void dt_agent_diagnosis_where(dt_agent_rank *rank, const json_t *answer);  /* of the engine */
+void dt_agent_diagnosis_end(dt_agent_rank *rank); /* with what is there; good where none is made */
 
 /* --- ending.c */
 void dt_agent_ending_begin(dt_agent *agent, double grace_seconds, const char *reason);

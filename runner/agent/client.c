@@ -137,6 +137,11 @@ static dt_status do_signal(dt_agent *agent, const dt_agent_command *command, dt_
                  : DT_FAIL(err, DT_ERR_NOT_FOUND, "signal: no such rank is running on this node");
 }
 
+static dt_status do_diagnose(dt_agent *agent, const dt_agent_command *command, dt_error *err)
+{
+    return dt_agent_diagnose(agent, command->rank, err);
+}
+
 static dt_status do_stop(dt_agent *agent, const dt_agent_command *command, dt_error *err)
 {
     dt_agent_ending_begin(agent, command->grace_seconds, "stopped");
@@ -168,6 +173,7 @@ static dt_status (*const actions[DT_AGENT_COMMAND_KIND_COUNT])(dt_agent *, const
     [DT_AGENT_COMMAND_START] = do_start,
     [DT_AGENT_COMMAND_RENDEZVOUS] = do_rendezvous,
     [DT_AGENT_COMMAND_SIGNAL] = do_signal,
+    [DT_AGENT_COMMAND_DIAGNOSE] = do_diagnose,
     [DT_AGENT_COMMAND_STOP] = do_stop,
     [DT_AGENT_COMMAND_ACK] = do_ack,
     [DT_AGENT_COMMAND_BYE] = do_bye,

@@ -92,6 +92,11 @@ out:
     return st;
 }
 
+static dt_status parse_diagnose(dt_agent_command *out, dt_error *err)
+{
+    return get_int(&out->rank, out->json, "rank", -1, DT_PROTOCOL_MAX_RANKS, "diagnose", err);
+}
+
 static dt_status parse_stop(dt_agent_command *out, dt_error *err)
 {
     dt_status st;
@@ -122,6 +127,7 @@ static const struct {
     [DT_AGENT_COMMAND_START] = {"start", parse_start},
     [DT_AGENT_COMMAND_RENDEZVOUS] = {"rendezvous", parse_rendezvous},
     [DT_AGENT_COMMAND_SIGNAL] = {"signal", parse_signal},
+    [DT_AGENT_COMMAND_DIAGNOSE] = {"diagnose", parse_diagnose},
     [DT_AGENT_COMMAND_STOP] = {"stop", parse_stop},
     [DT_AGENT_COMMAND_ACK] = {"ack", parse_ack},
     [DT_AGENT_COMMAND_BYE] = {"bye", parse_bye},

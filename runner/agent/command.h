@@ -13,6 +13,7 @@ typedef enum dt_agent_command_kind {
     DT_AGENT_COMMAND_START,
     DT_AGENT_COMMAND_RENDEZVOUS,
     DT_AGENT_COMMAND_SIGNAL,
+    DT_AGENT_COMMAND_DIAGNOSE,
     DT_AGENT_COMMAND_STOP,
     DT_AGENT_COMMAND_ACK,
     DT_AGENT_COMMAND_BYE,
@@ -29,7 +30,7 @@ typedef struct dt_agent_command {
     int64_t node;
     const char *name; /* rendezvous */
     json_t *values;
-    int64_t rank, signal; /* signal */
+    int64_t rank, signal; /* signal; diagnose: rank */
     double grace_seconds; /* stop */
     int64_t sequence;     /* ack */
 } dt_agent_command;

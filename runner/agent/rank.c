@@ -91,6 +91,11 @@ static void on_channel_line(void *context, const char *text, size_t length, bool
         json_decref(event);
         return;
     }
+    if (strcmp(kind, "where") == 0) {
+        dt_agent_diagnosis_where(rank, event);
+        json_decref(event);
+        return;
+    }
     if (strcmp(kind, "failed") == 0)
         rank->failed_first = is_own_failure(event);
     json_object_set_new(event, "rank", json_integer(rank->rank));
@@ -158,6 +163,7 @@ static void report_death(dt_agent_rank *rank)
                       WIFEXITED(status) ? json_integer(WEXITSTATUS(status)) : json_null(), "signal",
                       number != 0 ? json_integer(number) : json_null(), "signal_name", signal_name,
                       "reason", reason_of(rank, good), "lines", dt_tail_to_json(&rank->tail));
+    dt_agent_diagnosis_end(rank);
     dt_journal_add(&rank->agent->journal, event);
     if (!good)
         dt_agent_ending_begin(rank->agent, PEER_GRACE_SECONDS, "peer_failed");
@@ -234,6 +240,7 @@ bool dt_agent_ranks_running(const dt_agent *agent)
 
 void dt_agent_rank_release(dt_agent_rank *rank)
 {
+    dt_agent_diagnosis_end(rank);
     dt_stream_close(rank->channel);
     dt_stream_close(rank->out.stream);
     dt_stream_close(rank->err.stream);

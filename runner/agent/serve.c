@@ -83,9 +83,10 @@ static void loop_init(dt_agent *agent)
     uv_prepare_init(&agent->loop, &agent->before_wait);
     uv_timer_init(&agent->loop, &agent->alive_timer);
     uv_timer_init(&agent->loop, &agent->ending_timer);
+    uv_timer_init(&agent->loop, &agent->diagnosis_timer);
     uv_signal_init(&agent->loop, &agent->child_signal);
     agent->before_wait.data = agent->alive_timer.data = agent->ending_timer.data = agent;
-    agent->child_signal.data = agent;
+    agent->child_signal.data = agent->diagnosis_timer.data = agent;
     uv_prepare_start(&agent->before_wait, on_before_wait);
     uv_timer_start(&agent->alive_timer, on_alive, alive_ms, alive_ms);
     uv_signal_start(&agent->child_signal, on_child, SIGCHLD);

@@ -26,6 +26,7 @@ static const struct {
     [DT_MESSAGE_CHECKPOINT_FAILED] = {"checkpoint_failed", true, true, {"i step", "s message"}},
     [DT_MESSAGE_FAILED] = {"failed", true, true, {"s status", "s message"}},
     [DT_MESSAGE_FINISHED] = {"finished", true, true, {"i step", "s reason"}},
+    [DT_MESSAGE_DIAGNOSIS] = {"diagnosis", true, true, {"i pid", "s state", "s state_words"}},
     [DT_MESSAGE_LOG] = {"log", true, false, {"i rank", "s stream", "s text"}},
     [DT_MESSAGE_EXITED] = {"exited", true, true, {"s reason", "s signal_name", "a lines"}},
     [DT_MESSAGE_STOPPING] = {"stopping", true, false, {NULL}},

@@ -7,7 +7,9 @@
  *                              | hang | flood | garbage | silent (exits 0 without `finished`)
  *   FAKE_ESCAPE                the grandchild takes the agent's mark out of its environment; all:
  *                              it empties it
- *   FAKE_RANK, FAKE_STEP       the rank and the step of crash and abort
+ *   FAKE_RANK, FAKE_STEP       the rank and the step of crash, abort and hang
+ *   FAKE_ATTEMPTS              they happen in so many attempts; default: in all
+ *   FAKE_STATUS                what crash says of itself (io)
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -96,6 +98,24 @@ static void wait_ms(long ms)
         _exit(1);
 }
 
+/* As the engine's event thread does: what hangs is asked, and answers. */
+static void hang(long step)
+{
+    static char line[1 << 12];
+
+    for (;;) {
+        if (!hear(line, sizeof(line)))
+            _exit(1);
+        if (strstr(line, "\"where\"") == NULL)
+            continue;
+        snprintf(line, sizeof(line),
+                 "{\"event\":\"where\",\"step\":%ld,\"phase\":\"train\",\"collective\":"
+                 "\"all_reduce comm/ddp #%ld, 25.0 MB\",\"seconds\":12.5}\n",
+                 step, step);
+        say(line);
+    }
+}
+
 static void grandchild(void)
 {
     signal(SIGTERM, SIG_IGN);
@@ -114,11 +134,17 @@ static void grandchild(void)
 
 static void misbehave(long rank, long step)
 {
-    int here = rank == variable("FAKE_RANK", 0) && step == variable("FAKE_STEP", 3);
+    int here = rank == variable("FAKE_RANK", 0) && step == variable("FAKE_STEP", 3) &&
+               variable("DTRUN_ATTEMPT", 1) <= variable("FAKE_ATTEMPTS", 1000);
+    const char *status = getenv("FAKE_STATUS");
+    char text[200];
 
     if (is_mode("crash") && here) {
         fprintf(stderr, "the last words of rank %ld\n", rank);
-        say("{\"event\":\"failed\",\"status\":\"io\",\"message\":\"no such corpus\"}\n");
+        snprintf(text, sizeof(text),
+                 "{\"event\":\"failed\",\"status\":\"%s\",\"message\":\"no such corpus\"}\n",
+                 status != NULL ? status : "io");
+        say(text);
         exit(1);
     }
     if (is_mode("abort") && here) {
@@ -132,8 +158,7 @@ static void misbehave(long rank, long step)
         say("not "
             "json\n{\"event\":\"nonsense\"}\n{\"event\":\"metrics\",\"step\":\"x\"}\n\xff\xfe\n");
     if (is_mode("hang") && here)
-        for (;;)
-            pause();
+        hang(step);
 }
 
 int main(int argc, char **argv)

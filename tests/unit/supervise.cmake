@@ -8,3 +8,5 @@ dt_test(NAME supervisor_verdict LABEL unit
 dt_test(NAME transport_local LABEL unit
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_transport_local.c
   LIBS dt_supervisor dt_transport dt_channel)
+dt_test(NAME events_where LABEL unit THREADS
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_events_where.c LIBS dt_events)

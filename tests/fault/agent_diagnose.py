@@ -1,0 +1,44 @@
+"""A rank that hangs: the kernel's, the debugger's and its own words about it become an event."""
+import os, shutil, signal, time
+from agent_talk import Agent, check
+
+agent = Agent()
+agent.connect()
+agent.start(2, {'FAKE_MODE': 'hang', 'FAKE_STEP_MS': '5', 'FAKE_STEP': '3', 'FAKE_RANK': '1',
+                'FAKE_STEPS': '100000'})
+pids = {agent.wait('started', rank=r)['rank']: agent.seen[-1]['pid'] for r in (0, 1)}
+agent.wait('metrics', step=5)
+
+# one that waits for a collective, and says so; the other one has no event thread that answers
+os.kill(pids[0], signal.SIGSTOP)
+begun = time.monotonic()
+agent.send(command='diagnose', rank=-1)
+told = {}
+while len(told) < 2:
+    event = agent.wait('diagnosis', 15)
+    told[event['rank']] = event
+check(time.monotonic() - begun < 9, 'a diagnosis takes longer than its limits allow')
+stopped, hung = told[0], told[1]
+check(stopped['state'] == 'T' and stopped['state_words'] == 'stopped by a signal', f'{stopped}')
+check('does not run' in stopped['stack_note'], f'{stopped}')
+check(stopped['where'] is None and 'does not answer' in stopped['where_note'], f'{stopped}')
+check(hung['state'] == 'S' and hung['pid'] == pids[1] and hung['thread_count'] == 1, f'{hung}')
+check(hung['threads'][0]['name'] == 'fake_engine', f'{hung}')
+check(hung['where'] == {'step': 3, 'phase': 'train', 'collective': 'all_reduce comm/ddp #3, 25.0 MB',
+                        'seconds': 12.5}, f'{hung}')
+if shutil.which('gdb') or shutil.which('eu-stack'):
+    check(any(' hear ' in line for line in hung['stack']) or hung['stack_note'],
+          f"neither a stack nor a word about it: {hung['stack']}")
+else:
+    check('neither eu-stack nor gdb' in hung['stack_note'], f'{hung}')
+
+# the ranks are as they were: one that was stopped still is, the other one ends when told
+check(open(f'/proc/{pids[0]}/stat').read().split(')')[1].split()[0] == 'T', 'rank 0 goes on')
+agent.send(command='diagnose', rank=7)
+check('no such rank' in agent.wait('error')['message'], 'a rank that is not there is diagnosed')
+agent.send(command='diagnose', rank=1)
+agent.send(command='stop', grace_seconds=0)
+agent.wait('diagnosis', rank=1)
+agent.wait('exited', rank=1, reason='stopped')
+agent.wait('released', left=[])
+agent.send(command='bye')
