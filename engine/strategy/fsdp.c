@@ -1,0 +1,252 @@
+/* fsdp: parameters, gradients and optimizer state are divided among the ranks; a unit (a block, or
+ * the root: embeddings and final norm) is gathered when it is used (Rajbhandari et al. 2020, ZeRO).
+ *
+ *   held by each of W ranks, bytes per parameter element
+ *   shard                      full      gradients (ZeRO-2)    optimizer (ZeRO-1)
+ *   fp32 master                4/W         4/W   (fp32: -)       4/W   (fp32: -)
+ *   weights, compute type       -          2     (fp32: 4)       2     (fp32: 4)
+ *   gradients (fp32)           4/W         4/W                   4
+ *   optimizer m, v (fp32)      8/W         8/W                   8/W
+ *   sum, bf16 compute         16/W        2 + 16/W              6 + 12/W
+ *   sum, fp32 compute         16/W        4 + 12/W              8 +  8/W
+ *   In fp32 the master is a part of the weights where these are held whole. Whole gradients (4
+ *   instead of 4/W) also where reduce_each_micro_step is false.
+ *
+ *   buffers, for a while of each step: shard full: the gathered root and two gathered blocks (all
+ *   blocks, where reshard_after_forward is false) in the compute type; where gradients are held in
+ *   parts: those of the root and of two blocks in fp32; with reduce_dtype bf16 2 bytes for each
+ *   element on its way; the batch
+ *
+ *   sent per step by each rank, S bytes of weights in the compute type, G of gradients in the type
+ *   that is sent, with `accumulate` micro-steps:
+ *     gather   (W-1)/W * S, once a step; with shard full and resharding the blocks once more for
+ *              each pass after the first, but for the two that the pass before it left there
+ *     reduce   (W-1)/W * G, for each micro-step where gradients are held in parts, else once
+ *   so in fp32 at most 3 (W-1)/W * S with one micro-step, 2 (W-1)/W * S without resharding
+ *
+ * Order      gathers and reductions are launched by the model's hooks, in the order of units, the
+ *            same on all ranks; a passing update makes what was gathered old
+ * Resharding the root is kept from its first use of a step to the update: it is needed at both ends
+ * Sums       in the order of the communicator; over micro-steps in fp32. Same bits, run after run
+ * Threads    one communication thread (exchange.h)
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "engine/strategy/fsdp_int.h"
+
+#include "base/banned.h"
+
+/* --- what the model calls */
+
+/* Comes next in this pass, and is fetched while `unit` computes; 0: nobody. */
+static int next_unit(const dt_model *model, int unit, bool backward)
+{
+    int last = model->unit_count - 1;
+
+    if (!backward)
+        return unit < last ? unit + 1 : 0;
+    return unit == 0 ? last : unit - 1; /* the root's part comes first: head and loss */
+}
+
+static dt_status before_unit(void *self, int unit, bool backward, dt_error *err)
+{
+    dt_strategy_state *state = self;
+    int next = next_unit(state->model, unit, backward);
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_fsdp_gather_start(state, unit, err));
+    if (next > 0)
+        DT_TRY(dt_fsdp_gather_start(state, next, err));
+    if (backward)
+        DT_TRY(dt_fsdp_reduce_begin(state, unit, err));
+    DT_TRY(dt_fsdp_gather_wait(state, unit, err));
+out:
+    return st;
+}
+
+static dt_status after_unit(void *self, int unit, bool backward, dt_error *err)
+{
+    dt_strategy_state *state = self;
+    dt_fsdp *own = state->own;
+
+    if (!own->keeps_weights && unit > 0)
+        state->model->weights[unit] = NULL; /* its slot may be another's from here on */
+    return DT_OK;
+}
+
+static dt_status unit_grads_ready(void *self, int unit, dt_error *err)
+{
+    return dt_fsdp_reduce_start(self, unit, err);
+}
+
+/* --- setup */
+
+static void read_options(dt_strategy_state *state)
+{
+    const dt_strategy_options *options = &state->options;
+    dt_fsdp *own = state->own;
+
+    own->rank = state->comm->rank;
+    own->world_size = state->comm->world_size;
+    own->holds_weights = options->shard != DT_SHARD_FULL;
+    own->keeps_weights = own->holds_weights || !options->reshard_after_forward;
+    own->holds_grads = options->shard == DT_SHARD_OPTIMIZER || !options->reduce_each_micro_step;
+    own->narrow = options->reduce_dtype == DT_REDUCE_BF16;
+}
+
+static dt_status fsdp_setup(dt_strategy_state *state, uint64_t seed, dt_error *err)
+{
+    dt_fsdp *own = calloc(1, sizeof(*own));
+    dt_comm comm;
+    dt_status st = DT_OK;
+
+    if (own == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the strategy");
+    state->own = own;
+    read_options(state);
+    DT_TRY(dt_replica_open(&own->replica, state->model, err));
+    DT_TRY(dt_fsdp_take_memory(state, err));
+    for (int unit = 0; unit < state->model->unit_count; unit++)
+        state->model->grads[unit] = own->whole_grads[unit];
+    /* Every rank draws its own parts: the first values are a function of the seed alone. */
+    DT_TRY(dt_share_init(&own->share, seed, err));
+    DT_TRY(dt_comm_open(&comm, state->events, "fsdp", own->rank, own->world_size,
+                        DT_COMM_TIMEOUT_SECONDS, err));
+    /* A gather and a reduction of each unit at most. */
+    DT_TRY(dt_exchange_open(&own->exchange, &comm, state->model->device,
+                            2 * (int64_t)state->model->unit_count, err));
+    state->hooks = (dt_model_hooks){.self = state,
+                                    .before_unit = before_unit,
+                                    .after_unit = after_unit,
+                                    .unit_grads_ready = unit_grads_ready};
+    state->model->hooks = &state->hooks;
+out:
+    return st;
+}
+
+/* --- a step */
+
+static dt_status fsdp_step_begin(dt_strategy_state *state, int64_t micro_steps, dt_error *err)
+{
+    dt_fsdp *own = state->own;
+    dt_device *device = state->model->device;
+    dt_status st = DT_OK;
+
+    own->micro_steps_left = micro_steps;
+    for (int unit = 0; unit < state->model->unit_count; unit++) {
+        const dt_share_unit *part = &own->share.units[unit];
+        dt_tensor grads = dt_tensor_1d(part->grad, DT_F32, part->elems);
+
+        if (own->holds_grads)
+            grads = dt_tensor_1d(own->whole_grads[unit], DT_F32, dt_fsdp_unit_elems(own, unit));
+        DT_TRY(device->ops->zero(device, &grads, err));
+    }
+out:
+    return st;
+}
+
+static dt_status fsdp_forward_backward(dt_strategy_state *state, const dt_micro_batch *batch,
+                                       double loss_scale, double *loss_sum, dt_error *err)
+{
+    dt_fsdp *own = state->own;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_replica_forward_backward(&own->replica, batch, 0, 1, loss_scale, loss_sum, err));
+    own->micro_steps_left--;
+out:
+    return st;
+}
+
+static dt_status fsdp_evaluate(dt_strategy_state *state, const dt_micro_batch *batch,
+                               double *loss_sum, int64_t *counted, dt_error *err)
+{
+    dt_fsdp *own = state->own;
+
+    return dt_replica_evaluate(&own->replica, batch, 0, 1, loss_sum, counted, err);
+}
+
+static dt_status fsdp_grads_finish(dt_strategy_state *state, dt_error *err)
+{
+    dt_fsdp *own = state->own;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_fsdp_reduce_finish(state, err));
+    DT_TRY(dt_exchange_wait_all(own->exchange, err));
+    state->sent_bytes = dt_exchange_sent_bytes(own->exchange);
+out:
+    return st;
+}
+
+/* Every parameter is in one part on one rank, and padding is zero. */
+static dt_status fsdp_grad_norm(dt_strategy_state *state, double *norm, dt_error *err)
+{
+    dt_fsdp *own = state->own;
+    double squares;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_share_sum_squares(&own->share, &squares, err));
+    DT_TRY(state->comm->all_reduce_f64(state->comm, &squares, 1, err));
+    *norm = sqrt(squares);
+out:
+    return st;
+}
+
+static dt_status fsdp_update(dt_strategy_state *state, const dt_optimizer_args *args, dt_error *err)
+{
+    dt_fsdp *own = state->own;
+
+    dt_fsdp_gather_forget(state);
+    return dt_share_update(&own->share, args, err);
+}
+
+/* --- checkpoints: every rank writes and reads its own parts */
+
+static dt_status fsdp_export_state(dt_strategy_state *state, const dt_state_chunk **chunks,
+                                   int *count, dt_error *err)
+{
+    dt_fsdp *own = state->own;
+
+    return dt_share_export(&own->share, chunks, count, err);
+}
+
+static dt_status fsdp_import_finish(dt_strategy_state *state, dt_error *err)
+{
+    dt_fsdp *own = state->own;
+
+    dt_fsdp_gather_forget(state);
+    return dt_stage_to_device(&own->share.stage, err);
+}
+
+static void fsdp_teardown(dt_strategy_state *state)
+{
+    dt_fsdp *own = state->own;
+
+    if (own == NULL)
+        return;
+    dt_exchange_close(own->exchange);
+    dt_replica_close(&own->replica);
+    dt_share_close(&own->share);
+    dt_device_arena_close(&own->memory);
+    free(own->slots);
+    free(own->lanes);
+    free(own->whole_grads);
+    free(own);
+    state->own = NULL;
+    dt_share_leave_model(state->model);
+}
+
+const dt_strategy dt_strategy_fsdp = {
+    .name = "fsdp",
+    .setup = fsdp_setup,
+    .step_begin = fsdp_step_begin,
+    .forward_backward = fsdp_forward_backward,
+    .evaluate = fsdp_evaluate,
+    .grads_finish = fsdp_grads_finish,
+    .grad_norm = fsdp_grad_norm,
+    .update = fsdp_update,
+    .export_state = fsdp_export_state,
+    .import_state = fsdp_export_state,
+    .import_finish = fsdp_import_finish,
+    .teardown = fsdp_teardown,
+};

@@ -1,0 +1,102 @@
+/* A rank that holds parts of gradients computes a unit's into its lane, and adds the part that the
+ * reduce-scatter left there to its own. Blocks take turns with two lanes, so that one is sent while
+ * the next is computed. Sums over micro-steps are in fp32 even where bf16 is sent.
+ */
+#include "engine/ops/ops.h"
+#include "engine/strategy/fsdp_int.h"
+
+#include "base/banned.h"
+
+/* This rank's part of a unit's gradients, where they were computed. */
+static dt_tensor part_of(const dt_fsdp *own, int unit, void *grads, dt_dtype dtype)
+{
+    const dt_share_unit *part = &own->share.units[unit];
+    size_t start_bytes = (size_t)part->start_elems * dt_dtype_bytes(dtype);
+
+    return dt_tensor_1d((unsigned char *)grads + start_bytes, dtype, part->elems);
+}
+
+/* Waits for what the lane has sent, and takes the part home. */
+static dt_status finish(dt_strategy_state *state, dt_fsdp_lane *lane, dt_error *err)
+{
+    dt_fsdp *own = state->own;
+    dt_device *device = state->model->device;
+    dt_tensor home, part;
+    float *grads;
+    dt_status st = DT_OK;
+
+    if (lane->unit < 0)
+        return DT_OK;
+    DT_TRY(dt_exchange_wait(own->exchange, lane->ticket, err));
+    grads = own->holds_grads ? own->whole_grads[lane->unit] : lane->grads;
+    part = part_of(own, lane->unit, grads, DT_F32);
+    if (own->narrow) {
+        dt_tensor received = part_of(own, lane->unit, lane->narrow, DT_BF16);
+
+        DT_TRY(device->ops->cast(device, &part, &received, err));
+    }
+    home = dt_tensor_1d(own->share.units[lane->unit].grad, DT_F32, part.dim[0]);
+    if (home.data != part.data)
+        DT_TRY(device->ops->residual_forward(device, &home, &home, &part, err));
+    lane->unit = -1;
+out:
+    return st;
+}
+
+dt_status dt_fsdp_reduce_begin(dt_strategy_state *state, int unit, dt_error *err)
+{
+    dt_fsdp *own = state->own;
+    dt_device *device = state->model->device;
+    dt_fsdp_lane *lane = dt_fsdp_lane_of(own, unit);
+    dt_tensor grads;
+    dt_status st = DT_OK;
+
+    if (own->holds_grads)
+        return DT_OK;
+    DT_TRY(finish(state, lane, err));
+    grads = dt_tensor_1d(lane->grads, DT_F32, dt_fsdp_unit_elems(own, unit));
+    DT_TRY(device->ops->zero(device, &grads, err));
+    state->model->grads[unit] = lane->grads;
+out:
+    return st;
+}
+
+dt_status dt_fsdp_reduce_start(dt_strategy_state *state, int unit, dt_error *err)
+{
+    dt_fsdp *own = state->own;
+    dt_device *device = state->model->device;
+    dt_fsdp_lane *lane = dt_fsdp_lane_of(own, unit);
+    int64_t elems = dt_fsdp_unit_elems(own, unit);
+    dt_tensor sent = dt_tensor_1d(state->model->grads[unit], DT_F32, elems), part;
+    dt_status st = DT_OK;
+
+    if (own->holds_grads && own->micro_steps_left > 1)
+        return DT_OK;
+    if (own->holds_grads)
+        DT_TRY(finish(state, lane, err)); /* a lane's bf16 copy may be another unit's */
+    if (own->narrow) {
+        dt_tensor narrow = dt_tensor_1d(lane->narrow, DT_BF16, elems);
+
+        DT_TRY(device->ops->cast(device, &narrow, &sent, err));
+        sent = narrow;
+    }
+    part = part_of(own, unit, sent.data, sent.dtype);
+    DT_TRY(dt_exchange_reduce_scatter(own->exchange, &lane->ticket, part.data, sent.data,
+                                      part.dim[0], sent.dtype, err));
+    lane->unit = unit;
+    if (!own->holds_grads)
+        state->model->grads[unit] = NULL;
+out:
+    return st;
+}
+
+dt_status dt_fsdp_reduce_finish(dt_strategy_state *state, dt_error *err)
+{
+    dt_fsdp *own = state->own;
+    dt_status st = DT_OK;
+
+    for (int i = 0; i < own->lane_count; i++)
+        DT_TRY(finish(state, &own->lanes[i], err));
+out:
+    return st;
+}
