@@ -1,17 +1,23 @@
 #!/usr/bin/env python3
-"""Writes gpt2_start.safetensors and gpt2_expect.safetensors beside itself.
+"""Writes MODEL_start.safetensors and MODEL_expect.safetensors beside itself, for two models:
 
-A GPT-2 of two layers with odd sizes, computed by PyTorch in double precision from fp32 start
-values: logits, loss and every gradient of the first batch, then twenty AdamW steps with clipping
-and a cosine learning rate. The numbers come from modules and autograd, so that they share nothing
-with the engine but the published definition.
+gpt2        GPT-2: learned positions, the head is the token embedding
+fairseq_lm  as fairseq's transformer_lm_gpt2_small: sinusoidal positions, token embeddings times
+            sqrt(embed), a head of its own, an odd width. GELU is GPT-2's tanh approximation in both:
+            fairseq's own is exact, 5e-4 away at most.
+
+Two layers with odd sizes, computed by PyTorch in double precision from fp32 start values: logits,
+loss and every gradient of the first batch, then twenty AdamW steps with clipping and a cosine
+learning rate. The numbers come from modules and autograd, so that they share nothing with the
+engine but the published definition.
 
     python3 tests/golden/make_gpt2_fixture.py      (PyTorch 2.x, safetensors)
 
-gpt2_start   parameters F32 by GPT-2's names, weights (out,in), wte without padding;
-             tokens, targets I32 (20,B,T), a target of -1 is not counted
-gpt2_expect  logits F32 (B,T,V), loss F64 (1): sum over counted tokens / their number,
-             grad.NAME F32, losses F64 (20), norms F64 (20), rates F64 (20)
+start   parameters F32 by GPT-2's names, weights (out,in), wte and lm_head without padding;
+        tokens, targets I32 (20,B,T), a target of -1 is not counted
+expect  logits F32 (B,T,V), loss F64 (1): sum over counted tokens / their number,
+        grad.NAME F32, losses F64 (20), norms F64 (20), rates F64 (20);
+        positions F32 (context,C) where they are sinusoidal
 Hyperparameters are in both files' metadata.
 """
 
@@ -22,22 +28,22 @@ import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
 
-LAYERS, EMBED, HEADS, VOCAB, CONTEXT, B, T, STEPS = 2, 36, 3, 61, 16, 3, 13, 20
+LAYERS, HEADS, VOCAB, CONTEXT, B, T, STEPS = 2, 3, 61, 16, 3, 13, 20
 LR, MIN_LR, WARMUP, BETAS, EPS, DECAY, CLIP = 1e-2, 1e-3, 4, (0.9, 0.99), 1e-8, 0.1, 1.0
 
 
 class Block(torch.nn.Module):
-    def __init__(self):
+    def __init__(self, embed):
         super().__init__()
-        self.ln_1 = torch.nn.LayerNorm(EMBED)
+        self.ln_1 = torch.nn.LayerNorm(embed)
         self.attn = torch.nn.ModuleDict(
-            {"c_attn": torch.nn.Linear(EMBED, 3 * EMBED), "c_proj": torch.nn.Linear(EMBED, EMBED)}
+            {"c_attn": torch.nn.Linear(embed, 3 * embed), "c_proj": torch.nn.Linear(embed, embed)}
         )
-        self.ln_2 = torch.nn.LayerNorm(EMBED)
+        self.ln_2 = torch.nn.LayerNorm(embed)
         self.mlp = torch.nn.ModuleDict(
             {
-                "c_fc": torch.nn.Linear(EMBED, 4 * EMBED),
-                "c_proj": torch.nn.Linear(4 * EMBED, EMBED),
+                "c_fc": torch.nn.Linear(embed, 4 * embed),
+                "c_proj": torch.nn.Linear(4 * embed, embed),
             }
         )
 
@@ -50,19 +56,49 @@ class Block(torch.nn.Module):
         return x + self.mlp["c_proj"](y)
 
 
+def sinusoidal(first, count, embed):
+    """The table that fairseq's SinusoidalPositionalEmbedding looks positions up in, in fp32."""
+    half = embed // 2
+    frequency = torch.exp(torch.arange(half, dtype=torch.float) * -(math.log(10000) / (half - 1)))
+    angle = torch.arange(first, first + count, dtype=torch.float)[:, None] * frequency
+    return F.pad(torch.cat([torch.sin(angle), torch.cos(angle)], dim=1), (0, embed % 2))
+
+
 class Gpt2(torch.nn.Module):
-    def __init__(self):
+    def __init__(self, embed):
         super().__init__()
-        self.wte = torch.nn.Embedding(VOCAB, EMBED)
-        self.wpe = torch.nn.Embedding(CONTEXT, EMBED)
-        self.h = torch.nn.ModuleList(Block() for _ in range(LAYERS))
-        self.ln_f = torch.nn.LayerNorm(EMBED)
+        self.wte = torch.nn.Embedding(VOCAB, embed)
+        self.wpe = torch.nn.Embedding(CONTEXT, embed)
+        self.h = torch.nn.ModuleList(Block(embed) for _ in range(LAYERS))
+        self.ln_f = torch.nn.LayerNorm(embed)
+
+    def embedded(self, tokens):
+        return self.wte(tokens) + self.wpe(torch.arange(tokens.shape[1]))
+
+    def head(self, x):
+        return x @ self.wte.weight.T
 
     def forward(self, tokens):
-        x = self.wte(tokens) + self.wpe(torch.arange(tokens.shape[1]))
+        x = self.embedded(tokens)
         for block in self.h:
             x = block(x)
-        return self.ln_f(x) @ self.wte.weight.T
+        return self.head(self.ln_f(x))
+
+
+class FairseqLm(Gpt2):
+    def __init__(self, embed):
+        super().__init__(embed)
+        del self.wpe
+        # the padding token is 1, positions count from the one behind it
+        self.register_buffer("positions", sinusoidal(2, CONTEXT, embed))
+        self.scale = math.sqrt(embed)
+        self.lm_head = torch.nn.Linear(embed, VOCAB, bias=False)
+
+    def embedded(self, tokens):
+        return self.scale * self.wte(tokens) + self.positions[: tokens.shape[1]]
+
+    def head(self, x):
+        return self.lm_head(x)
 
 
 def loss_of(model, tokens, targets):
@@ -104,19 +140,19 @@ def batches(random):
     return tokens.int(), targets.int()
 
 
-def main():
-    torch.set_num_threads(1)
+def write(name, model, embed):
     random = torch.Generator().manual_seed(7)
-    model = Gpt2()
     start_values(model, random)
     tokens, targets = batches(random)
     named = dict(model.named_parameters())
     start = {n: p.detach().clone() for n, p in named.items()} | {"tokens": tokens, "targets": targets}
 
+    positions = {n: b.clone() for n, b in model.named_buffers()}
     model.double()
     logits, loss = loss_of(model, tokens[0], targets[0])
     loss.backward()
     expect = {"logits": logits.detach().float(), "loss": loss.detach()[None]}
+    expect |= positions
     expect |= {f"grad.{n}": p.grad.float().clone() for n, p in named.items()}
 
     groups = [
@@ -135,21 +171,27 @@ def main():
         adamw.step()
         losses.append(loss.item())
         rates.append(rate_of(step))
-    for name, values in ("losses", losses), ("norms", norms), ("rates", rates):
-        expect[name] = torch.tensor(values, dtype=torch.float64)
+    for key, values in ("losses", losses), ("norms", norms), ("rates", rates):
+        expect[key] = torch.tensor(values, dtype=torch.float64)
 
     about = {
-        "layers": LAYERS, "embed": EMBED, "heads": HEADS, "vocab": VOCAB, "context": CONTEXT,
+        "layers": LAYERS, "embed": embed, "heads": HEADS, "vocab": VOCAB, "context": CONTEXT,
         "batch": B, "tokens": T, "steps": STEPS, "lr": LR, "min_lr": MIN_LR, "warmup": WARMUP,
         "beta1": BETAS[0], "beta2": BETAS[1], "eps": EPS, "weight_decay": DECAY, "clip": CLIP,
         "torch": torch.__version__.split("+")[0],
     }  # fmt: skip
     about = {k: str(v) for k, v in about.items()}
     here = pathlib.Path(__file__).parent
-    save_file(start, here / "gpt2_start.safetensors", about)
-    save_file(expect, here / "gpt2_expect.safetensors", about)
+    save_file(start, here / f"{name}_start.safetensors", about)
+    save_file(expect, here / f"{name}_expect.safetensors", about)
     for step, (loss, norm, rate) in enumerate(zip(losses, norms, rates)):
-        print(f"{step:3d}  loss {loss:.9f}  norm {norm:.6f}  rate {rate:.6f}")
+        print(f"{name} {step:3d}  loss {loss:.9f}  norm {norm:.6f}  rate {rate:.6f}")
+
+
+def main():
+    torch.set_num_threads(1)
+    write("gpt2", Gpt2(36), 36)
+    write("fairseq_lm", FairseqLm(21), 21)
 
 
 main()

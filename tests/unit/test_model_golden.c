@@ -1,4 +1,4 @@
-/* The whole model against PyTorch: tests/golden/make_gpt2_fixture.py computed the same model in
+/* The whole model against PyTorch: tests/golden/make_gpt2_fixture.py computed the same models in
  * double precision, from the same fp32 start values. */
 #include <math.h>
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "engine/ops/ops.h"
+#include "engine/model/gpt2_int.h"
 #include "engine/optim/clip.h"
 #include "engine/optim/schedule.h"
 #include "tests/golden/safetensors.h"
@@ -21,31 +21,62 @@
 /* fp32: a sum of a few hundred products errs by some 1e-6 of its size; two layers deep and through
  * the backward pass that stays below the bounds that semantics asks for. bf16 keeps 8 bits: 4e-3 a
  * rounding. A gradient collects a dozen of them, hence its own bound; its largest elements are
- * several times the root mean square that an element's error is measured with. */
-static const struct bounds {
+ * several times the root mean square that an element's error is measured with. fp16 keeps 11 bits,
+ * eight times finer, and its gradients are scaled up as in training: unscaled, their small elements
+ * would be below its smallest number.
+ * The wide steps of the optimizer (1e-2) let a rounding grow from step to step: norms get ten times
+ * the losses' bound. */
+typedef struct bounds {
     dt_dtype dtype;
+    double scale; /* of the loss, so of the gradients */
     double logits, loss, grad_norm, grad_element, losses;
-} bounds[] = {
-    {DT_F32, 1e-5, 1e-5, 1e-4, 1e-4, 1e-5},
-    {DT_BF16, 1e-2, 1e-2, 2e-2, 1e-1, 1e-2},
-};
+} bounds;
+
+static const bounds fp32 = {DT_F32, 1, 1e-5, 1e-5, 1e-4, 1e-4, 1e-5};
+static const bounds bf16 = {DT_BF16, 1, 1e-2, 1e-2, 2e-2, 1e-1, 1e-2};
+static const bounds fp16 = {DT_F16, 1024, 2e-3, 2e-3, 4e-3, 2e-2, 2e-3};
+
+typedef struct golden_case {
+    const char *model; /* of tests/golden/MODEL_*.safetensors */
+    const bounds *bounds;
+} golden_case;
+
+static const golden_case gpt2_fp32 = {"gpt2", &fp32}, gpt2_bf16 = {"gpt2", &bf16};
+static const golden_case gpt2_fp16 = {"gpt2", &fp16};
+static const golden_case fairseq_fp32 = {"fairseq_lm", &fp32};
+static const golden_case fairseq_bf16 = {"fairseq_lm", &bf16};
+static const golden_case fairseq_fp16 = {"fairseq_lm", &fp16};
 
 typedef struct golden {
     fixture start, expect;
     harness h;
-    const struct bounds *bounds;
+    const bounds *bounds;
     const int32_t *tokens, *targets; /* (steps,B,T) */
     int64_t steps, vocab, rows;
 } golden;
 
-static int open_golden(void **state, const struct bounds *bound)
+static void open_fixture(fixture *out, const golden_case *which, const char *part)
 {
+    char path[96];
+
+    snprintf(path, sizeof path, "tests/golden/%s_%s.safetensors", which->model, part);
+    fixture_open(out, path);
+}
+
+static int open_golden(void **state)
+{
+    const golden_case *which = *state;
+    const bounds *bound = which->bounds;
     golden *g = calloc(1, sizeof *g);
     dt_model_config config = {.vocab_padded = 128, .dtype = bound->dtype};
 
     assert_non_null(g);
-    fixture_open(&g->start, "tests/golden/gpt2_start.safetensors");
-    fixture_open(&g->expect, "tests/golden/gpt2_expect.safetensors");
+    open_fixture(&g->start, which, "start");
+    open_fixture(&g->expect, which, "expect");
+    if (strcmp(which->model, "fairseq_lm") == 0) {
+        config.positions = DT_POSITIONS_SINUSOIDAL;
+        config.scale_embedding = config.untied = true;
+    }
     config.layers = (int64_t)fixture_number(&g->start, "layers");
     config.heads = (int64_t)fixture_number(&g->start, "heads");
     config.embed = (int64_t)fixture_number(&g->start, "embed");
@@ -64,16 +95,6 @@ static int open_golden(void **state, const struct bounds *bound)
     return 0;
 }
 
-static int open_f32(void **state)
-{
-    return open_golden(state, &bounds[0]);
-}
-
-static int open_bf16(void **state)
-{
-    return open_golden(state, &bounds[1]);
-}
-
 static int close_golden(void **state)
 {
     golden *g = *state;
@@ -85,10 +106,11 @@ static int close_golden(void **state)
     return 0;
 }
 
-/* Elements of a parameter that the fixture has: the embedding comes without its padding. */
+/* Elements of a parameter that the fixture has: embedding and head come without their padding. */
 static int64_t published_elems(const golden *g, const dt_param *param)
 {
-    return strcmp(param->name, "wte.weight") == 0 ? g->vocab * param->dim[1] : param->elems;
+    return param->dim[0] == g->h.model->config.vocab_padded ? g->vocab * param->dim[1]
+                                                            : param->elems;
 }
 
 static void load_start(golden *g)
@@ -156,6 +178,19 @@ static double worst_element(const float *a, const float *b, int64_t elems)
     return worst / sqrt(square / (double)elems);
 }
 
+/* One pass over the batch: its mean loss, and gradients without the loss's scale. */
+static double pass(golden *g, int64_t counted)
+{
+    double scale = g->bounds->scale, loss;
+
+    harness_zero_grads(&g->h);
+    loss = harness_pass(&g->h, &g->h.batch, scale / (double)counted) / (double)counted;
+    for (int u = 0; u < g->h.model->unit_count; u++)
+        for (int64_t i = 0; i < g->h.model->units[u].elems; i++)
+            g->h.model->grads[u][i] /= (float)scale;
+    return loss;
+}
+
 static void test_loss_and_every_gradient_are_pytorchs(void **state)
 {
     golden *g = *state;
@@ -165,10 +200,7 @@ static void test_loss_and_every_gradient_are_pytorchs(void **state)
 
     load_start(g);
     counted = load_batch(g, 0);
-    expect_close(
-        "loss",
-        relative(harness_pass(&g->h, &g->h.batch, 1.0 / (double)counted) / (double)counted, *loss),
-        g->bounds->loss);
+    expect_close("loss", relative(pass(g, counted), *loss), g->bounds->loss);
     for (int p = 0; p < g->h.model->param_count; p++) {
         const dt_param *param = &g->h.model->params[p];
         int64_t elems = published_elems(g, param);
@@ -264,8 +296,7 @@ static void test_twenty_adamw_losses_are_pytorchs(void **state)
                                   .step = step + 1};
         double loss, norm;
 
-        harness_zero_grads(&g->h);
-        loss = harness_pass(&g->h, &g->h.batch, 1.0 / (double)counted) / (double)counted;
+        loss = pass(g, counted);
         norm = grads_norm(g);
         worst = fmax(worst, relative(loss, losses[step]));
         expect_close("rate", relative(args.lr, rates[step]), 1e-12);
@@ -284,20 +315,52 @@ static void test_twenty_adamw_losses_are_pytorchs(void **state)
     free(v);
 }
 
-#define GOLDEN(test, open)                                   \
-    {                                                        \
-#test " (" #open ")", test, open, close_golden, NULL \
+/* fairseq computes the table in fp32 too; sin and cos may differ in the last bit. */
+static void test_positions_are_fairseqs(void **state)
+{
+    golden *g = *state;
+    const dt_model_config *config = &g->h.model->config;
+    int64_t elems = config->context * config->embed;
+    const float *expected = fixture_get(&g->expect, "positions", "F32", elems);
+    const float *table = g->h.model->state->positions.data;
+    float *row = calloc((size_t)config->embed, sizeof *row);
+
+    for (int64_t i = 0; i < elems; i++)
+        assert_true(fabsf(table[i] - expected[i]) <= 1.2e-7f);
+    for (int64_t t = 0; t < config->context; t++) {
+        dt_gpt2_position_row(row, 2 + t, config->embed);
+        assert_memory_equal(row, table + t * config->embed, (size_t)config->embed * sizeof *row);
+    }
+    free(row);
+}
+
+#define GOLDEN(test, which)                                                               \
+    {                                                                                     \
+#test " (" #which ")", test, open_golden, close_golden, (void *)(uintptr_t)&which \
     }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        GOLDEN(test_logits_are_pytorchs, open_f32),
-        GOLDEN(test_loss_and_every_gradient_are_pytorchs, open_f32),
-        GOLDEN(test_twenty_adamw_losses_are_pytorchs, open_f32),
-        GOLDEN(test_logits_are_pytorchs, open_bf16),
-        GOLDEN(test_loss_and_every_gradient_are_pytorchs, open_bf16),
-        GOLDEN(test_twenty_adamw_losses_are_pytorchs, open_bf16),
+        GOLDEN(test_logits_are_pytorchs, gpt2_fp32),
+        GOLDEN(test_loss_and_every_gradient_are_pytorchs, gpt2_fp32),
+        GOLDEN(test_twenty_adamw_losses_are_pytorchs, gpt2_fp32),
+        GOLDEN(test_logits_are_pytorchs, gpt2_bf16),
+        GOLDEN(test_loss_and_every_gradient_are_pytorchs, gpt2_bf16),
+        GOLDEN(test_twenty_adamw_losses_are_pytorchs, gpt2_bf16),
+        GOLDEN(test_logits_are_pytorchs, gpt2_fp16),
+        GOLDEN(test_loss_and_every_gradient_are_pytorchs, gpt2_fp16),
+        GOLDEN(test_twenty_adamw_losses_are_pytorchs, gpt2_fp16),
+        GOLDEN(test_positions_are_fairseqs, fairseq_fp32),
+        GOLDEN(test_logits_are_pytorchs, fairseq_fp32),
+        GOLDEN(test_loss_and_every_gradient_are_pytorchs, fairseq_fp32),
+        GOLDEN(test_twenty_adamw_losses_are_pytorchs, fairseq_fp32),
+        GOLDEN(test_logits_are_pytorchs, fairseq_bf16),
+        GOLDEN(test_loss_and_every_gradient_are_pytorchs, fairseq_bf16),
+        GOLDEN(test_twenty_adamw_losses_are_pytorchs, fairseq_bf16),
+        GOLDEN(test_logits_are_pytorchs, fairseq_fp16),
+        GOLDEN(test_loss_and_every_gradient_are_pytorchs, fairseq_fp16),
+        GOLDEN(test_twenty_adamw_losses_are_pytorchs, fairseq_fp16),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

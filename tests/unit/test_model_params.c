@@ -53,6 +53,47 @@ static void test_the_table_has_the_published_names_in_unit_order(void **state)
     harness_close(&h);
 }
 
+static dt_model_config fairseq_config(void)
+{
+    dt_model_config config = harness_config();
+
+    config.positions = DT_POSITIONS_SINUSOIDAL;
+    config.scale_embedding = config.untied = true;
+    return config;
+}
+
+static void test_a_head_of_its_own_is_in_the_table_and_sinusoidal_positions_are_not(void **state)
+{
+    static const char *const root[] = {"wte.weight", "ln_f.weight", "ln_f.bias", "lm_head.weight"};
+    dt_model_config config = fairseq_config();
+    int64_t tied_elems;
+    harness h;
+
+    harness_open(&h, &config);
+    assert_int_equal(h.model->units[0].param_count, 4);
+    for (int i = 0; i < 4; i++)
+        assert_string_equal(h.model->params[i].name, root[i]);
+    assert_int_equal(h.model->params[3].dim[0], 128);
+    assert_true(h.model->params[3].decay);
+    assert_string_equal(h.model->params[4].name, "h.0.ln_1.weight");
+    tied_elems = dt_model_param_elems(h.model) - 128 * 24;
+    harness_close(&h);
+    config.untied = false;
+    harness_open(&h, &config);
+    assert_int_equal(h.model->param_count, 3 + 2 * 12);
+    assert_int_equal(dt_model_param_elems(h.model), tied_elems);
+    harness_close(&h);
+}
+
+/* Looked up, not multiplied with: neither a head of its own nor positions change the formula. */
+static void test_the_flops_are_those_of_the_products(void **state)
+{
+    dt_model_config tied = harness_config(), untied = fairseq_config();
+
+    untied.recompute = DT_RECOMPUTE_FULL;
+    assert_true(dt_model_flops_per_token(&tied) == dt_model_flops_per_token(&untied));
+}
+
 static void test_parameters_lie_apart_at_multiples_of_sixteen(void **state)
 {
     dt_model_config config = harness_config();
@@ -117,6 +158,7 @@ static void test_start_values_have_gpt2s_distribution(void **state)
     harness h;
 
     config.embed = 96;
+    config.untied = true;
     harness_open(&h, &config);
     value = calloc((size_t)config.vocab_padded * 96 * 4, sizeof *value);
     dt_model_init_param(value, h.model, harness_param(&h, "wte.weight"), 1);
@@ -135,6 +177,10 @@ static void test_start_values_have_gpt2s_distribution(void **state)
     dt_model_init_param(value, h.model, harness_param(&h, "ln_f.weight"), 1);
     for (int i = 0; i < 96; i++)
         assert_true(value[i] == 1);
+    dt_model_init_param(value, h.model, harness_param(&h, "lm_head.weight"), 1);
+    expect_normal(value, config.vocab * 96, 0.02);
+    for (int64_t i = config.vocab * 96; i < config.vocab_padded * 96; i++)
+        assert_true(value[i] == 0);
     free(value);
     harness_close(&h);
 }
@@ -202,6 +248,13 @@ static void test_a_config_that_cannot_be_is_refused_with_the_reason(void **state
     config.dropout = (double)NAN;
     expect_refused(config, DT_ERR_RECIPE, "'dropout'");
     config = harness_config();
+    config.attention_dropout = 1;
+    expect_refused(config, DT_ERR_RECIPE, "'attention_dropout' is 1");
+    config = harness_config();
+    config.heads = config.embed = 3;
+    config.positions = DT_POSITIONS_SINUSOIDAL;
+    expect_refused(config, DT_ERR_RECIPE, "an 'embed' of 4 or more, not 3");
+    config = harness_config();
     config.dtype = DT_I32;
     expect_refused(config, DT_ERR_UNSUPPORTED, "'I32'");
 }
@@ -220,6 +273,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_table_has_the_published_names_in_unit_order),
+        cmocka_unit_test(test_a_head_of_its_own_is_in_the_table_and_sinusoidal_positions_are_not),
+        cmocka_unit_test(test_the_flops_are_those_of_the_products),
         cmocka_unit_test(test_parameters_lie_apart_at_multiples_of_sixteen),
         cmocka_unit_test(test_gpt2_small_has_its_published_size),
         cmocka_unit_test(test_start_values_have_gpt2s_distribution),

@@ -74,7 +74,7 @@ static void test_gradients_are_the_slope_of_the_loss(void **state)
     harness h;
     double scale;
 
-    config.dropout = 0.1; /* the same masks at every pass */
+    config.dropout = config.attention_dropout = 0.1; /* the same masks at every pass */
     open_filled(&h, &config);
     scale = 1.0 / (double)(config.batch * config.tokens);
     for (size_t i = 0; i < sizeof chosen / sizeof *chosen; i++) {
@@ -317,44 +317,72 @@ static void test_dropout_keeps_the_share_that_it_should(void **state)
     harness_close(&h);
 }
 
-/* What the dropout ops were called with, in order. */
+/* What the dropout and attention ops were called with, in order. */
 static struct {
     dt_philox_key keys[16];
     int count;
 } drawn;
 
-static dt_status record_dropout(dt_device *device, dt_tensor *y, const dt_tensor *x, double p,
-                                const dt_philox_key *key, dt_error *err)
+static void record_key(const dt_philox_key *key)
 {
     assert_true(drawn.count < 16);
     drawn.keys[drawn.count++] = *key;
+}
+
+static dt_status record_dropout(dt_device *device, dt_tensor *y, const dt_tensor *x, double p,
+                                const dt_philox_key *key, dt_error *err)
+{
+    assert_true(p == 0.1);
+    record_key(key);
     return dt_ops_cpu.dropout_forward(device, y, x, p, key, err);
+}
+
+static dt_status record_attention(dt_device *device, dt_tensor *out, dt_tensor *lse,
+                                  const dt_tensor *qkv, int64_t heads, double p,
+                                  const dt_philox_key *key, dt_error *err)
+{
+    assert_true(p == 0.2);
+    record_key(key);
+    return dt_ops_cpu.attention_forward(device, out, lse, qkv, heads, p, key, err);
+}
+
+static dt_status record_attention_backward(dt_device *device, dt_tensor *dqkv,
+                                           const dt_tensor *dout, const dt_tensor *qkv,
+                                           const dt_tensor *out, const dt_tensor *lse,
+                                           int64_t heads, double p, const dt_philox_key *key,
+                                           dt_error *err)
+{
+    assert_true(p == 0.2);
+    record_key(key);
+    return dt_ops_cpu.attention_backward(device, dqkv, dout, qkv, out, lse, heads, p, key, err);
 }
 
 static void test_every_dropout_site_has_a_key_of_its_own_and_backward_draws_it_again(void **state)
 {
     static const struct {
         uint32_t layer, op;
-    } forward[5] = {{0, DT_PHILOX_DROPOUT_EMBEDDING},
-                    {0, DT_PHILOX_DROPOUT_RESIDUAL},
-                    {0, DT_PHILOX_DROPOUT_MLP},
-                    {1, DT_PHILOX_DROPOUT_RESIDUAL},
+    } forward[7] = {{0, DT_PHILOX_DROPOUT_EMBEDDING}, {0, DT_PHILOX_DROPOUT_ATTENTION},
+                    {0, DT_PHILOX_DROPOUT_RESIDUAL},  {0, DT_PHILOX_DROPOUT_MLP},
+                    {1, DT_PHILOX_DROPOUT_ATTENTION}, {1, DT_PHILOX_DROPOUT_RESIDUAL},
                     {1, DT_PHILOX_DROPOUT_MLP}};
     dt_model_config config = harness_config();
     dt_ops recording;
     harness h;
 
     config.dropout = 0.1;
+    config.attention_dropout = 0.2;
     open_filled(&h, &config);
     recording = *h.device.ops;
     recording.dropout_forward = recording.dropout_backward = record_dropout;
+    recording.attention_forward = record_attention;
+    recording.attention_backward = record_attention_backward;
     h.device.ops = &recording;
     drawn.count = 0;
     harness_pass(&h, &h.batch, 1);
-    assert_int_equal(drawn.count, 10);
-    for (int i = 0; i < 10; i++) {
+    assert_int_equal(drawn.count, 14);
+    for (int i = 0; i < 14; i++) {
         const dt_philox_key *key = &drawn.keys[i];
-        int site = i < 5 ? i : 9 - i;
+        int site = i < 7 ? i : 13 - i;
 
         assert_int_equal(key->layer, forward[site].layer);
         assert_int_equal(key->op, forward[site].op);
@@ -367,9 +395,9 @@ static void test_every_dropout_site_has_a_key_of_its_own_and_backward_draws_it_a
 
 static void test_a_repeated_pass_gives_the_same_bits(void **state)
 {
-    static const dt_dtype dtypes[] = {DT_F32, DT_BF16};
+    static const dt_dtype dtypes[] = {DT_F32, DT_BF16, DT_F16};
 
-    for (int d = 0; d < 2; d++) {
+    for (int d = 0; d < 3; d++) {
         dt_model_config config = harness_config();
         float *first, *again;
         double loss, loss_again;
@@ -377,7 +405,7 @@ static void test_a_repeated_pass_gives_the_same_bits(void **state)
         harness h;
 
         config.dtype = dtypes[d];
-        config.dropout = 0.1;
+        config.dropout = config.attention_dropout = 0.1;
         open_filled(&h, &config);
         loss = harness_pass(&h, &h.batch, 0.125);
         first = harness_copy_grads(&h, &elems);
@@ -406,7 +434,7 @@ static void test_an_inference_model_gives_the_training_models_logits_and_loss(vo
     harness_init(&h, 5);
     expected = harness_fill_batch(&h, 9);
     config.inference = true;
-    config.dropout = 0.5; /* has no part in it */
+    config.dropout = config.attention_dropout = 0.5; /* have no part in it */
     open_filled(&inference, &config);
     assert_true(inference.model->activation_bytes < h.model->activation_bytes);
     loss = harness_pass(&h, &h.batch, 1);
