@@ -10,6 +10,7 @@
 
 /* The grace of ranks that are ended because another rank failed: they have nothing to save. */
 #define FAILED_GRACE_SECONDS 10.0
+#define LEAVE_MS             3000 /* for the agents to take their leave */
 
 static dt_status enter(dt_session *session, dt_run_state state, dt_error *err)
 {
@@ -25,8 +26,14 @@ static dt_status enter(dt_session *session, dt_run_state state, dt_error *err)
 
 dt_status dt_action_connect(dt_session *session, dt_supervised_node *unused, dt_error *err)
 {
-    for (int64_t i = 0; i < session->node_count; i++)
-        dt_node_connect(&session->nodes[i]);
+    for (int64_t i = 0; i < session->node_count; i++) {
+        if (session->nodes[i].placed)
+            dt_node_connect(&session->nodes[i]);
+        else if (session->nodes[i].released)
+            session->nodes[i].gone = true;
+        else
+            dt_prepare_node(&session->nodes[i]);
+    }
     dt_state_consider(session); /* all may be over already */
     return DT_OK;
 }
@@ -45,56 +52,45 @@ out:
     return st;
 }
 
-/* Nothing was started: there is nothing to wait for. */
-static dt_status fail_before_start(dt_session *session, const char *reason, dt_error *err)
-{
-    dt_status st;
-
-    DT_TRY(note_lost(session, reason, err));
-    for (int64_t i = 0; i < session->node_count; i++)
-        session->nodes[i].given_up = true;
-    DT_TRY(dt_action_conclude(session, NULL, err));
-out:
-    return st;
-}
-
 dt_status dt_action_prepare(dt_session *session, dt_supervised_node *unused, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
-    const char *engine;
     dt_status st;
 
     DT_TRY(enter(session, DT_RUN_PREPARING, err));
-    for (int64_t i = 0; i < session->node_count; i++) {
-        dt_supervised_node *node = &session->nodes[i];
-
-        if (dt_transport_find(&node->transport, node->row.name, &problem) != DT_OK ||
-            node->transport->engine(&engine, &node->target, &session->arena, &problem) != DT_OK)
-            return fail_before_start(session, problem.message, err);
-    }
     for (int64_t i = 0; i < session->world_size; i++)
-        if (dt_rank_log_open(session, &session->ranks[i], &problem) != DT_OK)
-            return fail_before_start(session, problem.message, err);
+        if (dt_rank_log_open(session, &session->ranks[i], &problem) != DT_OK) {
+            DT_TRY(note_lost(session, problem.message, err));
+            return dt_action_end_ranks(session, NULL, err);
+        }
     DT_TRY(dt_action_connect(session, NULL, err));
 out:
     return st;
 }
 
+static bool all_shared(const dt_session *session)
+{
+    bool shared = true;
+
+    for (int64_t i = 0; i < session->node_count; i++)
+        shared = shared && session->nodes[i].place.checkpoints_shared;
+    return shared;
+}
+
 dt_status dt_action_start_node(dt_session *session, dt_supervised_node *node, dt_error *err)
 {
-    dt_error problem = DT_ERROR_INIT;
-    const char *engine;
+    json_t *environment;
 
     if (!node->idle)
         return DT_OK;
-    if (node->transport->engine(&engine, &node->target, &session->arena, &problem) != DT_OK) {
-        dt_status st = note_lost(session, problem.message, err);
-
-        return st == DT_OK ? dt_action_end_ranks(session, NULL, err) : st;
-    }
-    dt_node_send(node, json_pack("{s:s, s:s, s:O, s:I, s:{}}", "command", "start", "engine", engine,
-                                 "plan", session->plan, "node", (json_int_t)node->row.node,
-                                 "environment"));
+    environment = json_pack("{s:s, s:s, s:s}", "DTRUN_INTERFACE_ADDRESS", node->place.address,
+                            "DTRUN_RUN_SECRET", session->secret, "MASTER_ADDR",
+                            session->nodes[0].place.address);
+    dt_node_send(node, json_pack("{s:s, s:s, s:o, s:I, s:o, s:f}", "command", "start", "engine",
+                                 node->place.engine, "plan",
+                                 dt_node_plan(session->plan, &node->place, all_shared(session)),
+                                 "node", (json_int_t)node->row.node, "environment", environment,
+                                 "launcher_lost_seconds", session->launcher_lost_seconds));
     return DT_OK;
 }
 
@@ -140,39 +136,71 @@ dt_status dt_action_end_node(dt_session *session, dt_supervised_node *node, dt_e
         grace = session->grace_seconds;
     if (session->stop_now)
         grace = 0;
-    if (!node->released && !node->given_up)
+    if (!node->placed) {
+        dt_prepare_cancel(node);
+        node->given_up = true; /* nothing was begun there */
+    } else if (!node->released && !node->given_up) {
         dt_node_send(node, json_pack("{s:s, s:f}", "command", "stop", "grace_seconds", grace));
+    }
     return DT_OK;
 }
 
-/* node: one that is lost and given up, which dt_node_give_up has noted; or NULL. */
+/* A stop that cannot be proved on a node is no failure of the run, and is told apart. */
+static dt_status note_unreached(dt_session *session, const dt_supervised_node *node, dt_error *err)
+{
+    dt_status st;
+
+    DT_TRY(dt_follow_own_event(
+        session, json_pack("{s:s, s:s}", "event", "unreached", "message", node->problem), err));
+    DT_TRY(dt_follow_commit(session, err));
+    dt_log_error("%s", node->problem);
+    dt_verdict_unreached(&session->verdict, node->problem);
+out:
+    return st;
+}
+
+/* node: one that was given up; or NULL. */
 dt_status dt_action_end_ranks(dt_session *session, dt_supervised_node *node, dt_error *err)
 {
     dt_status st = DT_OK;
 
-    if (node != NULL)
+    if (node != NULL && session->verdict.stop_asked)
+        DT_TRY(note_unreached(session, node, err));
+    else if (node != NULL)
         DT_TRY(note_lost(session, node->problem, err));
     if (session->state != DT_RUN_STOPPING)
         DT_TRY(enter(session, DT_RUN_STOPPING, err));
     for (int64_t i = 0; i < session->node_count; i++)
         DT_TRY(dt_action_end_node(session, &session->nodes[i], err));
+    dt_state_consider(session);
 out:
     return st;
 }
 
+static void on_leave_time(uv_timer_t *timer)
+{
+    dt_session *session = timer->data;
+
+    session->leaving = true;
+    dt_state_take(session, DT_EVENT_RELEASED, NULL);
+}
+
+/* Everything is known. The agents leave first: once the end is in the store, nobody comes back to
+ * see whether they did. */
 dt_status dt_action_conclude(dt_session *session, dt_supervised_node *unused, dt_error *err)
 {
-    const char *reason;
-    dt_run_state state;
-    dt_status st;
-    int code;
+    bool alone = true;
+    dt_status st = DT_OK;
 
-    dt_verdict_give(&session->verdict, &state, &code, &reason);
-    DT_TRY(dt_store_run_set_state(session->store, session->run, state, code, reason,
-                                  dt_clock_wall_ms(), err));
-    session->state = state;
-    dt_log_info("%s%s%s", dt_run_state_name(state), reason[0] != '\0' ? ": " : "", reason);
-    dt_session_leave(session);
+    for (int64_t i = 0; i < session->node_count; i++)
+        alone = alone && (session->nodes[i].gone || session->nodes[i].given_up);
+    if (!alone && !session->leaving) {
+        if (!uv_is_active((uv_handle_t *)&session->leave))
+            uv_timer_start(&session->leave, on_leave_time, LEAVE_MS, 0);
+        return DT_OK;
+    }
+    DT_TRY(dt_restart_or_end(&session->restarted, session, err));
+    uv_stop(&session->loop);
 out:
     return st;
 }

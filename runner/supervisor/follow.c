@@ -272,6 +272,8 @@ dt_status dt_follow_commit(dt_session *session, dt_error *err)
             dt_node_send(&session->nodes[i],
                          json_pack("{s:s, s:I}", "command", "ack", "sequence",
                                    (json_int_t)session->nodes[i].row.acknowledged));
+        if (session->nodes[i].changed && session->nodes[i].released)
+            dt_node_let_go(&session->nodes[i]);
         session->nodes[i].changed = false;
     }
 out:

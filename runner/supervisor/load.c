@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "recipes/durations.h"
 #include "recipes/plan.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/supervisor/supervisor_int.h"
@@ -58,6 +59,10 @@ static dt_status lay_out(dt_session *session, const dt_plan *plan, dt_error *err
 
     session->checkpoints = plan->directory;
     session->grace_seconds = plan->recipe.grace_seconds;
+    session->nodes_min = plan->recipe.nodes_min;
+    session->max_restarts = plan->recipe.failure.max_restarts;
+    session->steps_total = plan->recipe.schedule.steps;
+    dt_launcher_lost_seconds(&session->launcher_lost_seconds, plan->recipe.failure.launcher_lost);
     DT_TRY(take(&session->ranks, session, plan->world_size, sizeof(session->ranks[0]), err));
     DT_TRY(take(&session->nodes, session, plan->node_count, sizeof(session->nodes[0]), err));
     session->world_size = plan->world_size;
@@ -77,14 +82,9 @@ static dt_status lay_out(dt_session *session, const dt_plan *plan, dt_error *err
 
         node->session = session;
         node->row = (dt_node){.node = i, .name = plan->node_names[i], .state = "connecting"};
-        node->target = (dt_transport_target){
-            .node = plan->node_names[i],
-            .run = session->run,
-            .attempt = session->attempt,
-            .node_index = i,
-            .here = dt_arena_printf(&session->arena, "%s/attempt-%lld/node-%lld", session->folder,
-                                    (long long)session->attempt, (long long)i)};
-        if (node->target.here == NULL)
+        node->here = dt_arena_printf(&session->arena, "%s/attempt-%lld/node-%lld", session->folder,
+                                     (long long)session->attempt, (long long)i);
+        if (node->here == NULL)
             DT_THROW(err, DT_ERR_NOMEM, "no memory");
     }
     DT_TRY(dt_verdict_init(&session->verdict, session->world_size, err));
@@ -178,6 +178,11 @@ static void remember_own(dt_session *session, const dt_store_event *event)
     if (strcmp(event->kind, "lost") == 0 &&
         dt_json_get_string(&text, json, "message", "event", NULL) == DT_OK)
         dt_verdict_system_failed(&session->verdict, text, event->time_ms);
+    if (strcmp(event->kind, "unreached") == 0 &&
+        dt_json_get_string(&text, json, "message", "event", NULL) == DT_OK)
+        dt_verdict_unreached(&session->verdict, text);
+    if (strcmp(event->kind, "restart") == 0)
+        (void)dt_json_get_int_or(&session->restarts, json, "count", 0, "event", NULL);
     json_decref(json);
 }
 
@@ -207,6 +212,33 @@ out:
     return st;
 }
 
+static dt_status read_attempt(dt_session *session, dt_error *err)
+{
+    dt_attempt *attempts;
+    int64_t count;
+    dt_status st;
+
+    DT_TRY(dt_store_attempt_list(session->store, &attempts, &count, session->run, &session->arena,
+                                 err));
+    for (int64_t i = 0; i < count; i++)
+        if (attempts[i].attempt == session->attempt)
+            session->start_step = attempts[i].start_step;
+out:
+    return st;
+}
+
+/* What the folder of the run knows: the secret, and where things lie on the nodes. */
+static dt_status read_folder(dt_session *session, dt_error *err)
+{
+    dt_status st;
+
+    DT_TRY(dt_run_secret(&session->secret, session->folder, &session->arena, err));
+    for (int64_t i = 0; i < session->node_count; i++)
+        DT_TRY(dt_prepare_recall(&session->nodes[i], err));
+out:
+    return st;
+}
+
 dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
 {
     dt_status st;
@@ -226,7 +258,10 @@ dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
         goto out;
     }
     DT_TRY(read_rows(session, err));
+    DT_TRY(read_attempt(session, err));
     DT_TRY(read_events(session, err));
+    DT_TRY(read_folder(session, err));
+    session->begun_seconds = dt_clock_monotonic_seconds();
 out:
     return st;
 }
@@ -240,6 +275,8 @@ static void close_handle(uv_handle_t *handle, void *unused)
 void dt_session_unload(dt_session *session)
 {
     for (int64_t i = 0; i < session->node_count; i++) {
+        dt_prepare_cancel(&session->nodes[i]);
+        dt_hope_forget(&session->nodes[i]);
         dt_node_disconnect(&session->nodes[i]);
         if (session->nodes[i].retry_open)
             uv_close((uv_handle_t *)&session->nodes[i].retry, NULL);
@@ -253,6 +290,8 @@ void dt_session_unload(dt_session *session)
     while (uv_run(&session->loop, UV_RUN_DEFAULT) != 0)
         ; /* until the bridges are buried */
     uv_loop_close(&session->loop);
+    for (int64_t i = 0; i < session->node_count; i++)
+        json_decref(session->nodes[i].place.paths);
     dt_follow_rollback(session);
     dt_store_close(session->store);
     dt_verdict_release(&session->verdict);

@@ -1,8 +1,9 @@
 /* node: the connection to one agent, made again for as long as there is hope.
  *
- * A transport's command (dtrun-agent connect, over whatever reaches the node) has one end of a
- * socket pair as stdin and stdout. When it ends, or nothing is heard, the next one is started
- * after a back-off. An agent that was lost is started anew by it, ends what it finds, and says so.
+ * `dtrun-agent connect`, over whatever reaches the node, has one end of a socket pair as stdin and
+ * stdout. When it ends, or nothing is heard, the next one is started after a back-off. An agent
+ * that was lost is started anew by it, ends what it finds, and says so. One that has released its
+ * node is told that all is stored, and is not started again.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,20 +22,29 @@
 
 #include "base/banned.h"
 
-#define LOOK_EVERY_MS         1000
-#define BACKOFF_FIRST_MS      100
-#define BACKOFF_MOST_MS       5000
-#define HOPE_FRESH_SECONDS    10.0 /* nothing was started there yet */
-#define HOPE_STOPPING_SECONDS 20.0
-#define HOPE_RUNNING_SECONDS  60.0
-#define HOPE_REPLACED_SECONDS 15.0 /* after what holds the agent's lock was killed */
-#define PROBLEM_LINE_BYTES    400
+#define BACKOFF_FIRST_MS   100
+#define BACKOFF_MOST_MS    2000
+#define PROBLEM_LINE_BYTES 400
 
 struct dt_connection {
     uv_process_t process;
     dt_supervised_node *node; /* NULL: let go of */
     dt_stream *stream, *problems;
 };
+
+static dt_status connect_argv(const char ***argv, const dt_supervised_node *node, dt_arena *arena,
+                              dt_error *err)
+{
+    const char *start = node->released ? NULL : "--start";
+    const char *const words[] = {node->place.agent,
+                                 "connect",
+                                 node->place.folder,
+                                 start,
+                                 start != NULL && node->replace ? "--replace" : NULL,
+                                 NULL};
+
+    return dt_node_command(argv, node->row.name, words, arena, err);
+}
 
 void dt_node_send(dt_supervised_node *node, json_t *command)
 {
@@ -52,8 +62,7 @@ void dt_node_send(dt_supervised_node *node, json_t *command)
 
 /* --- what the agent says */
 
-/* The row's state outside of what its journal tells. */
-static void show_state(dt_supervised_node *node, const char *state)
+void dt_node_show_state(dt_supervised_node *node, const char *state)
 {
     dt_session *session = node->session;
     dt_error err = DT_ERROR_INIT;
@@ -73,11 +82,14 @@ static void on_hello(dt_supervised_node *node, const dt_message *message)
     }
     node->attached = true;
     node->tries = 0;
-    node->target.replace = false;
+    node->replace = false;
     node->idle = strcmp(dt_message_string(message, "state"), "idle") == 0;
-    if (!node->released)
-        show_state(node, node->idle ? "ready" : "running");
     dt_log_info("%s: attached, %s", node->row.name, dt_message_string(message, "state"));
+    if (node->released) {
+        dt_node_let_go(node);
+        return;
+    }
+    dt_node_show_state(node, node->idle ? "ready" : "running");
     dt_state_take(node->session, DT_EVENT_ATTACHED, node);
 }
 
@@ -250,8 +262,7 @@ static dt_status make_connection(dt_supervised_node *node, dt_error *err)
     DT_ASSERT(connection != NULL);
     connection->node = node;
     connection->process.data = connection;
-    DT_TRY(dt_transport_find(&node->transport, node->row.name, err));
-    DT_TRY(node->transport->command(&argv, &node->target, &arena, err));
+    DT_TRY(connect_argv(&argv, node, &arena, err));
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channel) != 0 ||
         pipe2(problems, O_CLOEXEC) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot make the pipes to a node: %s", strerror(errno));
@@ -280,54 +291,58 @@ out:
     return st;
 }
 
-/* --- trying again, and giving up */
-
-static bool anything_started(const dt_supervised_node *node)
-{
-    for (int64_t i = 0; i < node->session->world_size; i++)
-        if (node->session->ranks[i].row.node == node->row.node &&
-            node->session->ranks[i].row.pid != 0)
-            return true;
-    return false;
-}
-
-static void give_up(dt_supervised_node *node)
-{
-    char why[sizeof(node->problem)];
-    bool started = anything_started(node);
-
-    memcpy(why, node->problem, sizeof(why));
-    snprintf(node->problem, sizeof(node->problem), "the agent on %s cannot be had: %.400s%s",
-             node->row.name, why, started ? " (its ranks may still be there)" : "");
-    node->given_up = true;
-    show_state(node, "lost");
-    dt_state_take(node->session, DT_EVENT_LOST, node);
-    dt_state_consider(node->session);
-}
+/* --- trying again */
 
 static void on_retry(uv_timer_t *timer)
 {
     dt_supervised_node *node = timer->data;
-    double silent = dt_clock_monotonic_seconds() - node->heard_seconds;
 
-    if (node->session->trouble != DT_OK || node->given_up)
+    if (node->session->trouble != DT_OK || node->given_up || node->gone)
         return;
-    if (node->connection == NULL)
+    if (!node->placed) {
+        if (node->preparation == NULL)
+            dt_prepare_node(node);
+    } else if (node->connection == NULL) {
         dt_node_connect(node);
-    else if (silent > DT_PROTOCOL_SILENT_SECONDS * (node->tries + 1))
-        dt_node_reconnect(node, "nothing was heard from it");
+    } else {
+        dt_hope_look(node);
+    }
+}
+
+void dt_node_retry_in(dt_supervised_node *node, uint64_t wait_ms)
+{
+    if (!node->retry_open) {
+        uv_timer_init(&node->session->loop, &node->retry);
+        node->retry.data = node;
+        node->retry_open = true;
+        node->heard_seconds = dt_clock_monotonic_seconds();
+    }
+    uv_timer_start(&node->retry, on_retry, wait_ms, DT_HOPE_LOOK_MS);
+}
+
+static void leave(dt_supervised_node *node)
+{
+    node->gone = true;
+    if (node->retry_open)
+        uv_timer_stop(&node->retry);
+    dt_state_consider(node->session);
+}
+
+void dt_node_let_go(dt_supervised_node *node)
+{
+    if (node->connection == NULL)
+        leave(node); /* what comes back to it later finds nothing to do */
+    else
+        dt_node_send(node, json_pack("{s:s}", "command", "bye"));
 }
 
 void dt_node_reconnect(dt_supervised_node *node, const char *why)
 {
-    dt_session *session = node->session;
-    double hope = session->state == DT_RUN_STOPPING ? HOPE_STOPPING_SECONDS : HOPE_RUNNING_SECONDS;
-    bool fresh = !anything_started(node) && !node->idle;
-    int64_t wait_ms = BACKOFF_FIRST_MS << (node->tries < 8 ? node->tries : 8);
+    uint64_t wait_ms = (uint64_t)BACKOFF_FIRST_MS << (node->tries < 8 ? node->tries : 8);
 
     dt_node_disconnect(node);
-    if (session->leaving) {
-        dt_session_leave(session);
+    if (node->released) {
+        leave(node);
         return;
     }
     if (node->given_up)
@@ -335,24 +350,9 @@ void dt_node_reconnect(dt_supervised_node *node, const char *why)
     if (why != node->problem)
         snprintf(node->problem, sizeof(node->problem), "%s", why);
     dt_log_warn("%s: %s", node->row.name, node->problem);
-    if (fresh)
-        hope = HOPE_FRESH_SECONDS;
     node->tries++;
-    if (node->target.replace)
-        hope = HOPE_REPLACED_SECONDS;
-    if (dt_clock_monotonic_seconds() - node->heard_seconds > hope) {
-        if (fresh || node->target.replace) {
-            give_up(node);
-            return;
-        }
-        /* The last means: whatever hangs there, its ranks must not live on unseen. */
-        dt_log_warn("%s: its agent is replaced", node->row.name);
-        node->target.replace = true;
-        node->heard_seconds = dt_clock_monotonic_seconds();
-    }
-    uv_timer_start(&node->retry, on_retry,
-                   (uint64_t)(wait_ms < BACKOFF_MOST_MS ? wait_ms : BACKOFF_MOST_MS),
-                   LOOK_EVERY_MS);
+    dt_node_retry_in(node, wait_ms < BACKOFF_MOST_MS ? wait_ms : BACKOFF_MOST_MS);
+    dt_hope_judge(node);
 }
 
 void dt_node_connect(dt_supervised_node *node)
@@ -360,18 +360,13 @@ void dt_node_connect(dt_supervised_node *node)
     dt_session *session = node->session;
     dt_error err = DT_ERROR_INIT;
 
-    if (!node->retry_open) {
-        uv_timer_init(&session->loop, &node->retry);
-        node->retry.data = node;
-        node->retry_open = true;
-        node->heard_seconds = dt_clock_monotonic_seconds();
-    }
+    dt_node_retry_in(node, DT_HOPE_LOOK_MS);
     node->problem[0] = '\0';
+    node->connected_seconds = dt_clock_monotonic_seconds();
     if (make_connection(node, &err) != DT_OK) {
         dt_node_reconnect(node, err.message);
         return;
     }
-    uv_timer_start(&node->retry, on_retry, LOOK_EVERY_MS, LOOK_EVERY_MS);
     dt_node_send(node, json_pack("{s:s, s:i, s:s, s:I, s:I}", "command", "attach", "protocol",
                                  DT_PROTOCOL_VERSION, "run", session->run, "attempt",
                                  (json_int_t)session->attempt, "from",

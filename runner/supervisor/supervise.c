@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,13 +15,7 @@
 
 #include "base/banned.h"
 
-#define LEAVE_MS              3000 /* for the agents to hear `bye` */
 #define TROUBLE_PAUSE_SECONDS 5.0
-
-static void on_leave_time(uv_timer_t *timer)
-{
-    uv_stop(timer->loop);
-}
 
 void dt_session_trouble(dt_session *session, dt_status st, const dt_error *err)
 {
@@ -31,25 +26,9 @@ void dt_session_trouble(dt_session *session, dt_status st, const dt_error *err)
     uv_stop(&session->loop);
 }
 
-/* First says goodbye; called again whenever a connection ends, until none is left. */
-void dt_session_leave(dt_session *session)
-{
-    bool alone = true;
-
-    if (!session->leaving)
-        for (int64_t i = 0; i < session->node_count; i++)
-            dt_node_send(&session->nodes[i], json_pack("{s:s}", "command", "bye"));
-    session->leaving = true;
-    for (int64_t i = 0; i < session->node_count; i++)
-        alone = alone && session->nodes[i].connection == NULL;
-    if (alone)
-        uv_stop(&session->loop);
-    else if (!uv_is_active((uv_handle_t *)&session->leave))
-        uv_timer_start(&session->leave, on_leave_time, LEAVE_MS, 0);
-}
-
-/* From load to unload. *again: the run has not ended, and another session may go on with it. */
-static dt_status follow(const char *run, int *ready, bool *again, dt_error *err)
+/* From load to unload. *again: the run has not ended, and another session may go on with it.
+ * *restarted: the next session is another attempt. */
+static dt_status follow(const char *run, int *ready, bool *again, bool *restarted, dt_error *err)
 {
     dt_session session;
     dt_status st;
@@ -64,7 +43,7 @@ static dt_status follow(const char *run, int *ready, bool *again, dt_error *err)
         uv_run(&session.loop, UV_RUN_DEFAULT);
     if (session.trouble != DT_OK)
         DT_THROW(err, session.trouble, "%s", session.trouble_error.message);
-    *again = false;
+    *again = *restarted = session.restarted;
 out:
     dt_session_unload(&session);
     return st;
@@ -78,15 +57,18 @@ static bool worth_another(dt_status st)
 static dt_status supervise(const char *run, int *ready, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
-    bool again = false;
-    dt_status st = follow(run, ready, &again, &problem);
+    bool again = false, restarted = false;
+    dt_status st = follow(run, ready, &again, &restarted, &problem);
 
-    while (again && worth_another(st)) {
-        dt_log_error("%s: trying again", problem.message);
-        dt_clock_sleep_seconds(TROUBLE_PAUSE_SECONDS);
+    while (again && (restarted || worth_another(st))) {
+        if (!restarted) {
+            dt_log_error("%s: trying again", problem.message);
+            dt_clock_sleep_seconds(TROUBLE_PAUSE_SECONDS);
+        }
         dt_error_clear(&problem);
-        st = follow(run, ready, &again, &problem);
-        again = true; /* a store that cannot be opened now may be there later */
+        restarted = false;
+        st = follow(run, ready, &again, &restarted, &problem);
+        again = again || st != DT_OK; /* a store that cannot be opened now may be later */
     }
     return st == DT_OK ? DT_OK : DT_FAIL(err, st, "%s", problem.message);
 }
@@ -104,6 +86,7 @@ dt_status dt_supervisor_main(const char *run, dt_error *err)
     snprintf(who, sizeof(who), "supervisor %.100s", run);
     dt_log_init(who);
     signal(SIGPIPE, SIG_IGN);
+    setenv("UV_THREADPOOL_SIZE", "16", 0); /* nodes are made ready at the same time */
     DT_TRY(dt_run_path(&path, run, "supervisor.lock", &arena, &problem));
     DT_TRY(dt_file_lock(&lock, path, &problem));
     DT_TRY(supervise(run, &ready, &problem));

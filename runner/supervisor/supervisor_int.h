@@ -1,11 +1,15 @@
 /* supervisor_int: what the files of the supervisor share.
  *
- *   supervise.c   lock, load, loop, end                 state.c       the [state][event] table
+ *   supervise.c   lock, load, loop, end                  state.c      the [state][event] table
  *   load.c        everything known, from plan and store  actions.c    what the states do
- *   node.c        the connection to one agent            follow.c     journal → store
- *   rendezvous.c  everyone's values                      rank_log.c   runs/ID/logs/rank-N.log
- *   control.c     runs/ID/control.sock                   verdict.c    how it ended, and why
- *   start.c, ask.c, path.c   what commands call
+ *   prepare.c     a node before its agent                node.c       the connection to one agent
+ *   follow.c      journal → store                        rank_log.c   runs/ID/logs/rank-N.log
+ *   rendezvous.c  everyone's values                      control.c    runs/ID/control.sock
+ *   verdict.c     how it ended, and why                  restart.c    the attempt after this one
+ *   secret.c      what the ranks of a run share          start.c, ask.c, path.c   commands call
+ *
+ * A session is one attempt. Where a failed one is followed by another, the session ends and the
+ * next one loads it: there is no state that lives longer.
  *
  * The process may be killed at any moment: it knows nothing that is not in the store, the plan or
  * the agents' journals. An error of the store ends the session (supervise.c) and begins it anew.
@@ -21,14 +25,16 @@
 #include "base/json.h"
 #include "runner/channel/listener.h"
 #include "runner/channel/stream.h"
+#include "runner/nodes/nodes.h"
 #include "runner/supervisor/message.h"
 #include "runner/supervisor/verdict.h"
-#include "runner/transport/transport.h"
 #include "store/store.h"
 
 typedef struct dt_session dt_session;
 typedef struct dt_connection dt_connection;
 typedef struct dt_control dt_control;
+typedef struct dt_preparation dt_preparation;
+typedef struct dt_probe dt_probe;
 
 typedef struct dt_supervised_rank {
     dt_rank row;
@@ -40,18 +46,29 @@ typedef struct dt_supervised_node {
     dt_session *session;
     dt_node row;
     bool changed;
-    dt_transport_target target;
-    const dt_transport *transport;
+    const char *here; /* attempt-N/node-K on this machine */
+
+    dt_preparation *preparation; /* NULL: none is under way */
+    dt_node_place place;         /* where `placed` */
+    bool placed;
 
     dt_connection *connection; /* NULL: none */
     uv_timer_t retry;          /* until the next try; while connected: is it silent? */
     bool retry_open;
     int tries;            /* since it was last heard */
     double heard_seconds; /* the last line, or the beginning */
-    bool attached;        /* said hello on this connection */
-    bool idle;            /* ... and that no rank was started */
-    bool released, given_up;
-    char problem[512]; /* the last thing that went wrong on the way to it */
+    double connected_seconds;
+    dt_probe *probe;        /* NULL: none is running */
+    double probed_seconds;  /* when the last one was begun */
+    double reached_seconds; /* when one last came to a good end */
+    bool replace;           /* an agent that hangs there is killed by the next connection */
+    bool attached;          /* said hello on this connection */
+    bool idle;              /* ... and that no rank was started */
+    bool released;          /* its journal says that nothing is left */
+    bool gone;              /* ... and its agent has taken its leave */
+    bool given_up;          /* nothing more is expected of it */
+    bool lost;              /* ... because it could not be reached */
+    char problem[512];      /* the last thing that went wrong on the way to it */
 } dt_supervised_node;
 
 struct dt_session {
@@ -62,7 +79,12 @@ struct dt_session {
     int64_t attempt, world_size, node_count;
     json_t *plan;
     const char *checkpoints; /* the plan's directory */
-    double grace_seconds;
+    const char *secret;      /* of the run, hexadecimal (secret.c) */
+    double grace_seconds, launcher_lost_seconds;
+    int64_t nodes_min, max_restarts, steps_total;
+    int64_t start_step;
+    int64_t restarts; /* that led here without a new checkpoint; 0: a person started it */
+    double begun_seconds;
     dt_run_state state;
     dt_supervised_rank *ranks;
     dt_supervised_node *nodes;
@@ -78,7 +100,8 @@ struct dt_session {
     dt_listener *listener;
     dt_control *controls;
     uv_timer_t leave;
-    bool leaving;
+    bool leaving;      /* all is known; the agents are let go, then it is concluded */
+    bool restarted;    /* another attempt follows this one */
     dt_status trouble; /* why the session ends before the run does */
     dt_error trouble_error;
 };
@@ -86,13 +109,42 @@ struct dt_session {
 /* --- supervise.c */
 /* The session cannot go on (the store, the system): it ends, and another one begins. */
 void dt_session_trouble(dt_session *session, dt_status st, const dt_error *err);
-void dt_session_leave(dt_session *session); /* the run has ended: bye, and out */
 
 /* --- load.c */
 dt_status dt_session_load(dt_session *session, const char *run, dt_error *err);
 void dt_session_unload(dt_session *session);
 
+/* --- prepare.c */
+/* Makes the node ready on another thread, then connects; or tries again, or gives it up. */
+void dt_prepare_node(dt_supervised_node *node);
+void dt_prepare_cancel(dt_supervised_node *node); /* soon; unload waits for it */
+/* Reads place.json, where one was written. */
+dt_status dt_prepare_recall(dt_supervised_node *node, dt_error *err);
+
+/* --- secret.c */
+/* 32 random bytes, hexadecimal, in FOLDER/secret (0600); made where missing. */
+dt_status dt_run_secret(const char **out, const char *folder, dt_arena *arena, dt_error *err);
+
+/* --- restart.c */
+/* The end of the attempt goes into the store, and where it is worth it the next attempt with it;
+ * *again says so. */
+dt_status dt_restart_or_end(bool *again, dt_session *session, dt_error *err);
+
+/* --- hope.c */
+#define DT_HOPE_LOOK_MS 1000
+/* Every second while there is a connection: is it silent? */
+void dt_hope_look(dt_supervised_node *node);
+/* Whether to go on trying, to replace a hanging agent, or to give the node up; does it. */
+void dt_hope_judge(dt_supervised_node *node);
+void dt_hope_forget(dt_supervised_node *node); /* a probe that runs is ended */
+/* Nothing more is expected of the node: the run is told. */
+void dt_node_give_up(dt_supervised_node *node, const char *why);
+
 /* --- node.c */
+void dt_node_retry_in(dt_supervised_node *node, uint64_t wait_ms);
+/* All that it has told is stored: its agent may end. */
+void dt_node_let_go(dt_supervised_node *node);
+void dt_node_show_state(dt_supervised_node *node, const char *state); /* the row's, of our own */
 void dt_node_connect(dt_supervised_node *node);
 void dt_node_disconnect(dt_supervised_node *node);
 void dt_node_reconnect(dt_supervised_node *node, const char *why);

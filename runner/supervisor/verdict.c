@@ -11,6 +11,7 @@ dt_status dt_verdict_init(dt_verdict *verdict, int64_t world_size, dt_error *err
     memset(verdict, 0, sizeof(*verdict));
     dt_strbuf_init(&verdict->reason);
     dt_strbuf_init(&verdict->left);
+    dt_strbuf_init(&verdict->unreached);
     verdict->cause = DT_CAUSE_NONE;
     verdict->world_size = world_size;
     verdict->rank_failed = calloc((size_t)world_size, sizeof(verdict->rank_failed[0]));
@@ -26,6 +27,8 @@ void dt_verdict_release(dt_verdict *verdict)
         dt_strbuf_release(&verdict->reason);
     if (verdict->left.data != NULL)
         dt_strbuf_release(&verdict->left);
+    if (verdict->unreached.data != NULL)
+        dt_strbuf_release(&verdict->unreached);
     memset(verdict, 0, sizeof(*verdict));
 }
 
@@ -37,6 +40,7 @@ static bool take_cause(dt_verdict *verdict, dt_cause cause, int64_t time_ms, int
     verdict->cause = cause;
     verdict->cause_time_ms = time_ms;
     verdict->exit_code = exit_code;
+    verdict->hopeless = false;
     dt_strbuf_reset(&verdict->reason);
     return true;
 }
@@ -45,6 +49,11 @@ void dt_verdict_system_failed(dt_verdict *verdict, const char *reason, int64_t t
 {
     if (take_cause(verdict, DT_CAUSE_OWN, time_ms, DT_EXIT_SYSTEM))
         dt_strbuf_add_str(&verdict->reason, reason);
+}
+
+void dt_verdict_unreached(dt_verdict *verdict, const char *what)
+{
+    dt_strbuf_add_fmt(&verdict->unreached, "%s%s", verdict->unreached.length > 0 ? ", " : "", what);
 }
 
 /* --- what each kind of event says --- */
@@ -95,6 +104,17 @@ static void say_death(dt_strbuf *out, const dt_message *message, const char *nod
         dt_strbuf_add_fmt(out, ": %s", failed_message);
 }
 
+/* What a rank says of itself that is the same the next time; a divergence is "recipe". */
+static bool is_lasting(const char *failed_status)
+{
+    static const dt_status lasting[] = {DT_ERR_RECIPE, DT_ERR_USAGE, DT_ERR_UNSUPPORTED};
+    bool found = false;
+
+    for (size_t i = 0; failed_status != NULL && i < sizeof(lasting) / sizeof(lasting[0]); i++)
+        found = found || strcmp(failed_status, dt_status_name(lasting[i])) == 0;
+    return found;
+}
+
 static void see_exited(dt_verdict *verdict, const dt_message *message, const char *node)
 {
     const char *reason = dt_message_string(message, "reason");
@@ -106,8 +126,10 @@ static void see_exited(dt_verdict *verdict, const dt_message *message, const cha
     if (status != NULL)
         text = status + strlen(status) + 1;
     if (take_cause(verdict, cause_of(reason, status != NULL ? status : ""), message->time_ms,
-                   system ? DT_EXIT_SYSTEM : DT_EXIT_FAILED))
+                   system ? DT_EXIT_SYSTEM : DT_EXIT_FAILED)) {
         say_death(&verdict->reason, message, node, text);
+        verdict->hopeless = strcmp(reason, "not_started") == 0 || is_lasting(status);
+    }
 }
 
 static void see_finished(dt_verdict *verdict, const dt_message *message)
@@ -161,6 +183,12 @@ bool dt_verdict_has_failed(const dt_verdict *verdict)
            (verdict->cause == DT_CAUSE_ENDED && !verdict->stop_asked);
 }
 
+bool dt_verdict_may_restart(const dt_verdict *verdict)
+{
+    return dt_verdict_has_failed(verdict) && !verdict->hopeless && !verdict->stop_asked &&
+           verdict->left.length == 0;
+}
+
 void dt_verdict_give(dt_verdict *verdict, dt_run_state *state, int *exit_code, const char **reason)
 {
     if (dt_verdict_has_failed(verdict)) {
@@ -196,6 +224,11 @@ void dt_verdict_give(dt_verdict *verdict, dt_run_state *state, int *exit_code, c
         *exit_code = DT_EXIT_LEFT;
         dt_strbuf_add_fmt(&verdict->reason, "%sprocesses are left: %s",
                           verdict->reason.length > 0 ? "; " : "", verdict->left.data);
+    }
+    if (verdict->unreached.length > 0) {
+        *exit_code = DT_EXIT_LEFT;
+        dt_strbuf_add_fmt(&verdict->reason, "%swhether anything is left is not known: %s",
+                          verdict->reason.length > 0 ? "; " : "", verdict->unreached.data);
     }
     *reason = verdict->reason.data;
 }

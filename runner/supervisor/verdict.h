@@ -29,10 +29,12 @@ typedef struct dt_verdict {
     bool finished_steps; /* and that it was because all steps are done */
     dt_cause cause;      /* of the failure below */
     int64_t cause_time_ms;
-    int exit_code;      /* that this cause means */
-    dt_strbuf reason;   /* in words */
-    dt_strbuf left;     /* processes that could not be removed, "" none */
-    char **rank_failed; /* [world_size] "status\0message" of a rank's `failed`, or NULL */
+    int exit_code;       /* that this cause means */
+    dt_strbuf reason;    /* in words */
+    bool hopeless;       /* another try would end the same way */
+    dt_strbuf left;      /* processes that could not be removed, "" none */
+    dt_strbuf unreached; /* nodes where a stop could not be proved, "" none */
+    char **rank_failed;  /* [world_size] "status\0message" of a rank's `failed`, or NULL */
     int64_t world_size;
 } dt_verdict;
 
@@ -44,7 +46,14 @@ void dt_verdict_see(dt_verdict *verdict, const dt_message *message, const char *
 /* The node, or the system, failed without a word from a rank. */
 void dt_verdict_system_failed(dt_verdict *verdict, const char *reason, int64_t time_ms);
 
+/* A stop was asked for, and this node cannot be asked whether anything is left. */
+void dt_verdict_unreached(dt_verdict *verdict, const char *what);
+
 bool dt_verdict_has_failed(const dt_verdict *verdict);
+/* Once nothing more can come: failed of something that may go better the next time. Not a recipe
+ * that cannot work, a training that diverged, a program that cannot be run; and not while
+ * processes are left that hold what the next try needs. */
+bool dt_verdict_may_restart(const dt_verdict *verdict);
 /* Once nothing more can come. *reason is borrowed from the verdict. */
 void dt_verdict_give(dt_verdict *verdict, dt_run_state *state, int *exit_code, const char **reason);
 

@@ -1,7 +1,9 @@
 /* fault_driver: launches and asks about runs through the libraries alone, for the tests of agent
  * and supervisor. The recipe trains nothing: DTRUN_ENGINE is set to fake_engine.
  *
- *   fault_driver launch ID RANKS   makes the run and starts its supervisor
+ *   fault_driver launch ID RANKS [NODES]   makes the run and starts its supervisor; nodes are
+ *                                          this machine, several times
+ *                                          FAULT_RESTARTS, FAULT_HANG_SECONDS: failure.* of it
  *   fault_driver supervise ID      is that supervisor
  *   fault_driver ensure|stop|kill ID
  *   fault_driver get ID state|exit_code|reason|step|attempt|points|pids|checkpoints
@@ -20,20 +22,39 @@
 
 #include "base/banned.h"
 
-static dt_status make_plan(dt_plan *plan, const char *run, int64_t ranks, dt_arena *arena,
-                           dt_error *err)
+static int64_t variable(const char *name, int64_t fallback)
 {
-    static const char *nodes[] = {"localhost"}, *files[] = {"/nowhere.txt"};
+    const char *text = getenv(name);
+
+    return text != NULL ? strtoll(text, NULL, 10) : fallback;
+}
+
+static dt_status name_nodes(dt_string_list *out, int64_t count, dt_arena *arena, dt_error *err)
+{
+    out->count = count;
+    out->items = dt_arena_alloc_array(arena, (size_t)count, sizeof(out->items[0]));
+    for (int64_t i = 0; out->items != NULL && i < count; i++)
+        out->items[i] =
+            i == 0 ? "localhost" : dt_arena_printf(arena, "localhost#%lld", (long long)i + 1);
+    return out->items != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+}
+
+static dt_status make_plan(dt_plan *plan, const char *run, int64_t ranks, int64_t nodes,
+                           dt_arena *arena, dt_error *err)
+{
+    static const char *files[] = {"/nowhere.txt"};
     const char *folder;
     dt_recipe recipe;
     dt_status st;
 
     dt_recipe_init(&recipe);
     recipe.name = run;
-    recipe.nodes = (dt_string_list){nodes, 1};
+    DT_TRY(name_nodes(&recipe.nodes, nodes, arena, err));
     recipe.data.train = (dt_string_list){files, 1};
     recipe.ranks = ranks;
     recipe.grace_seconds = 1.5;
+    recipe.failure.max_restarts = variable("FAULT_RESTARTS", 0);
+    recipe.failure.hang_seconds = (double)variable("FAULT_HANG_SECONDS", 30);
     recipe.schedule.steps = 100;
     recipe.schedule.period_steps = 100;
     recipe.model.layers = recipe.model.heads = 1;
@@ -67,8 +88,8 @@ out:
     return st;
 }
 
-static dt_status launch(dt_store *store, const char *run, int64_t ranks, dt_arena *arena,
-                        dt_error *err)
+static dt_status launch(dt_store *store, const char *run, int64_t ranks, int64_t nodes,
+                        dt_arena *arena, dt_error *err)
 {
     dt_plan plan;
     dt_status st;
@@ -86,7 +107,7 @@ static dt_status launch(dt_store *store, const char *run, int64_t ranks, dt_aren
                   .exit_code = -1,
                   .reason = ""};
 
-    DT_TRY(make_plan(&plan, run, ranks, arena, err));
+    DT_TRY(make_plan(&plan, run, ranks, nodes, arena, err));
     DT_TRY(write_plan(&plan, arena, err));
     DT_TRY(dt_store_run_add(store, &row, err));
     DT_TRY(dt_supervisor_start(run, err));
@@ -148,8 +169,9 @@ static dt_status act(int argc, char **argv, dt_arena *arena, dt_error *err)
     if (strcmp(verb, "supervise") == 0)
         return dt_supervisor_main(id, err);
     DT_TRY(dt_store_open(&store, NULL, err));
-    if (strcmp(verb, "launch") == 0 && argc == 4) {
-        DT_TRY(launch(store, id, strtoll(argv[3], NULL, 10), arena, err));
+    if (strcmp(verb, "launch") == 0 && argc >= 4) {
+        DT_TRY(launch(store, id, strtoll(argv[3], NULL, 10),
+                      argc > 4 ? strtoll(argv[4], NULL, 10) : 1, arena, err));
         goto out;
     }
     DT_TRY(dt_store_run_find(store, &run, id, arena, err));

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The same through the commands and the real engine: the supervisor killed while two ranks train,
-# a rank that hears nothing at the stop, the agent killed.
+# a rank that hears nothing at the stop, a rank and the agent killed.
 . "$(dirname "$0")/lib.sh"
 unset DTRUN_ENGINE
 export OMP_NUM_THREADS=1
@@ -43,10 +43,20 @@ is state "$(value deaf "o['state']")" stopped
 is "exit code" "$(value deaf "o['exit_code']")" 4
 await 10 nothing_left
 
-launch orphaned
-await 30 past orphaned 5
-kill -9 $(processes "dtrun-agent serve")
-await 30 is_over orphaned
-is "exit code" "$(value orphaned "o['exit_code']")" 3
-like reason "$(value orphaned "o['reason']")" "*because the agent on localhost was lost"
-await 10 nothing_left
+# A rank or the agent is killed: the run goes on from its checkpoint, and every loss is that of the
+# run that nothing happened to.
+losses() { "$dtrun" metrics "$1" --name loss | cut -d, -f2,4; }
+for victim in rank agent; do
+    launch $victim --set schedule.steps=2500
+    await 60 past $victim 700
+    case $victim in
+    rank) pid=$(value rank "o['nodes'][0]['ranks'][1]['pid']") ;;
+    agent) pid=$(processes "dtrun-agent serve .*/attempt-1/") ;;
+    esac
+    kill -9 $pid
+    await 60 is_over $victim
+    is state "$(value $victim "o['state']")" finished
+    is attempt "$(value $victim "o['attempt']")" 2
+    cmp <(losses killed) <(losses $victim) || fail "other losses after the $victim was killed"
+    await 10 nothing_left
+done

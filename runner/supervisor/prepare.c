@@ -1,0 +1,192 @@
+/* prepare: a node is made ready on a thread of libuv's pool, while the session's loop goes on.
+ *
+ * The thread has a copy of what it needs and touches nothing of the session; its words come over
+ * an async handle. Where things lie then is read back from place.json, as a later supervisor does.
+ * A node that cannot be reached ends the attempt where a person started it. After a restart it may
+ * only be rebooting: it is tried again for an hour, unless the run may go on without it.
+ */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "runner/supervisor/state.h"
+
+#include "base/banned.h"
+
+#define AGAIN_MS         5000
+#define PATIENCE_SECONDS 3600.0
+
+struct dt_preparation {
+    uv_work_t work;
+    uv_async_t news;
+    dt_supervised_node *node;
+    atomic_bool cancelled;
+    dt_prepare_request request;
+    dt_arena arena; /* the thread's */
+    dt_status st;
+    dt_error err;
+
+    uv_mutex_t lock; /* of what follows */
+    char text[256];
+    bool fresh;
+};
+
+/* --- on the thread */
+
+static void on_progress(void *context, const char *text)
+{
+    dt_preparation *preparation = context;
+
+    uv_mutex_lock(&preparation->lock);
+    snprintf(preparation->text, sizeof(preparation->text), "%s", text);
+    preparation->fresh = true;
+    uv_mutex_unlock(&preparation->lock);
+    uv_async_send(&preparation->news);
+}
+
+static void prepare(uv_work_t *work)
+{
+    dt_preparation *preparation = work->data;
+    dt_node_place place = {0};
+
+    preparation->st =
+        dt_node_prepare(&place, &preparation->request, &preparation->arena, &preparation->err);
+    if (preparation->st == DT_OK)
+        preparation->st = dt_node_place_write(&place, preparation->request.here, &preparation->err);
+    json_decref(place.paths);
+}
+
+/* --- on the session's */
+
+static void say(dt_supervised_node *node, const char *text)
+{
+    dt_session *session = node->session;
+    dt_error err = DT_ERROR_INIT;
+    dt_status st;
+
+    dt_log_info("%s: %s", node->row.name, text);
+    DT_TRY(dt_follow_own_event(session,
+                               json_pack("{s:s, s:I, s:s, s:s}", "event", "preparing", "node",
+                                         (json_int_t)node->row.node, "host", node->row.name,
+                                         "message", text),
+                               &err));
+    DT_TRY(dt_follow_commit(session, &err));
+out:
+    if (st != DT_OK)
+        dt_session_trouble(session, st, &err);
+}
+
+static void on_news(uv_async_t *news)
+{
+    dt_preparation *preparation = news->data;
+    char text[sizeof(preparation->text)] = "";
+
+    uv_mutex_lock(&preparation->lock);
+    if (preparation->fresh)
+        memcpy(text, preparation->text, sizeof(text));
+    preparation->fresh = false;
+    uv_mutex_unlock(&preparation->lock);
+    if (text[0] != '\0' && preparation->node->session->trouble == DT_OK)
+        say(preparation->node, text);
+}
+
+static void on_news_closed(uv_handle_t *handle)
+{
+    dt_preparation *preparation = handle->data;
+
+    uv_mutex_destroy(&preparation->lock);
+    dt_arena_release(&preparation->arena);
+    free(preparation);
+}
+
+dt_status dt_prepare_recall(dt_supervised_node *node, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st = dt_node_place_read(&node->place, node->here, &node->session->arena, &problem);
+
+    node->placed = st == DT_OK;
+    if (st != DT_OK && st != DT_ERR_NOT_FOUND)
+        return DT_FAIL(err, st, "%s", problem.message);
+    return DT_OK;
+}
+
+static bool may_go_without(const dt_session *session)
+{
+    return session->nodes_min > 0 && session->node_count > session->nodes_min;
+}
+
+/* Whether it is worth another try, which is then on its way. */
+static bool try_again(dt_supervised_node *node, dt_status st)
+{
+    dt_session *session = node->session;
+    double waited = dt_clock_monotonic_seconds() - session->begun_seconds;
+
+    if (st != DT_ERR_PEER || session->restarts == 0 || may_go_without(session) ||
+        waited > PATIENCE_SECONDS || session->state != DT_RUN_PREPARING)
+        return false;
+    say(node, node->problem);
+    dt_node_retry_in(node, AGAIN_MS);
+    return true;
+}
+
+static void on_prepared(uv_work_t *work, int status)
+{
+    dt_preparation *preparation = work->data;
+    dt_supervised_node *node = preparation->node;
+    dt_session *session = node->session;
+    dt_error err = preparation->err;
+    dt_status st = preparation->st;
+
+    on_news(&preparation->news);
+    node->preparation = NULL;
+    if (status == 0 && st == DT_OK)
+        st = dt_prepare_recall(node, &err);
+    uv_close((uv_handle_t *)&preparation->news, on_news_closed);
+    if (session->trouble != DT_OK || node->given_up || node->released)
+        return;
+    if (node->placed) {
+        dt_node_connect(node);
+        return;
+    }
+    snprintf(node->problem, sizeof(node->problem), "%.*s", (int)sizeof(node->problem) - 1,
+             err.message[0] != '\0' ? err.message : "its preparation was given up");
+    if (!try_again(node, st))
+        dt_node_give_up(node, node->problem);
+}
+
+void dt_prepare_node(dt_supervised_node *node)
+{
+    dt_session *session = node->session;
+    dt_preparation *preparation = calloc(1, sizeof(*preparation));
+
+    DT_ASSERT(preparation != NULL);
+    preparation->node = node;
+    preparation->work.data = preparation->news.data = preparation;
+    dt_arena_init(&preparation->arena, 0);
+    atomic_init(&preparation->cancelled, false);
+    preparation->request = (dt_prepare_request){.node = node->row.name,
+                                                .run = session->run,
+                                                .attempt = session->attempt,
+                                                .node_index = node->row.node,
+                                                .node_count = session->node_count,
+                                                .here = node->here,
+                                                .checkpoints_here = session->checkpoints,
+                                                .plan = session->plan,
+                                                .cancelled = &preparation->cancelled,
+                                                .progress = on_progress,
+                                                .context = preparation};
+    uv_mutex_init(&preparation->lock);
+    uv_async_init(&session->loop, &preparation->news, on_news);
+    node->preparation = preparation;
+    uv_queue_work(&session->loop, &preparation->work, prepare, on_prepared);
+}
+
+void dt_prepare_cancel(dt_supervised_node *node)
+{
+    if (node->preparation == NULL)
+        return;
+    atomic_store(&node->preparation->cancelled, true);
+    uv_cancel((uv_req_t *)&node->preparation->work); /* where it has not begun */
+}

@@ -1,0 +1,232 @@
+/* restart: the end of an attempt, and the attempt that follows a failed one.
+ *
+ * The next attempt's plan is written first; then one transaction ends this attempt and adds the
+ * next. Whoever dies in between, the next supervisor finds the old attempt with all its nodes
+ * released and comes here again: it writes the same plan and the same rows.
+ *
+ * Budget      restarts in a row that reached no new checkpoint: failure.max_restarts of them, then
+ *             the run has failed. A new checkpoint begins a new count
+ * Nodes       one that is gone is left out where nodes_min allows it, and waited for where not
+ *             (prepare.c)
+ */
+#define _GNU_SOURCE
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "recipes/plan.h"
+#include "runner/supervisor/state.h"
+
+#include "base/banned.h"
+
+typedef struct next_attempt {
+    int64_t attempt, restarts, start_step;
+    const char *checkpoint; /* "": from the beginning */
+    int64_t nodes_lost;     /* and left out */
+} next_attempt;
+
+static dt_status newest_checkpoint(next_attempt *next, dt_session *session, dt_error *err)
+{
+    dt_checkpoint *checkpoint = NULL;
+    const char *path = NULL;
+    dt_status st = DT_OK;
+
+    next->checkpoint = "";
+    if (!dt_file_exists(session->checkpoints))
+        return DT_OK; /* none was ever begun */
+    DT_TRY(dt_checkpoint_find_newest(&path, session->checkpoints, &session->arena, err));
+    if (path == NULL)
+        goto out;
+    DT_TRY(dt_checkpoint_open(&checkpoint, path, err));
+    next->checkpoint = path;
+    next->start_step = dt_checkpoint_get_info(checkpoint)->step;
+out:
+    dt_checkpoint_close(checkpoint);
+    return st;
+}
+
+/* --- the plan */
+
+static int64_t count_lost(const dt_session *session)
+{
+    int64_t lost = 0;
+
+    for (int64_t i = 0; i < session->node_count; i++)
+        lost += session->nodes[i].lost ? 1 : 0;
+    return lost;
+}
+
+/* What stays keeps its order; nodes and ranks are numbered anew. */
+static void leave_out_lost(dt_plan *plan, const dt_session *session)
+{
+    int64_t nodes = 0, ranks = 0;
+
+    for (int64_t i = 0; i < session->node_count; i++) {
+        if (session->nodes[i].lost)
+            continue;
+        for (int64_t r = 0; r < session->world_size; r++) {
+            if (plan->ranks[r].node != i || r < ranks)
+                continue;
+            plan->ranks[ranks] = plan->ranks[r];
+            plan->ranks[ranks++].node = nodes;
+        }
+        plan->node_names[nodes++] = plan->node_names[i];
+    }
+    plan->node_count = nodes;
+    plan->world_size = ranks;
+}
+
+static dt_status write_plan(dt_session *session, next_attempt *next, dt_error *err)
+{
+    const char *folder = dt_arena_printf(&session->arena, "%s/attempt-%lld", session->folder,
+                                         (long long)next->attempt);
+    json_t *json = NULL;
+    dt_strbuf text, path;
+    dt_status st = DT_OK;
+    dt_plan plan;
+
+    dt_strbuf_init(&text);
+    dt_strbuf_init(&path);
+    if (folder == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    DT_TRY(dt_plan_from_json(&plan, session->plan, &session->arena, err));
+    plan.attempt = next->attempt;
+    plan.resume_from = next->checkpoint;
+    if (next->nodes_lost > 0)
+        leave_out_lost(&plan, session);
+    json = dt_plan_to_json(&plan);
+    dt_json_write_pretty(&text, json);
+    dt_strbuf_add_fmt(&path, "%s/plan.json", folder);
+    DT_TRY(dt_file_remove_tree(folder, err)); /* what one that died here began */
+    DT_TRY(dt_file_make_dirs(folder, 0700, err));
+    DT_TRY(dt_file_write_atomic(path.data, text.data, text.length, 0600, err));
+out:
+    json_decref(json);
+    dt_strbuf_release(&text);
+    dt_strbuf_release(&path);
+    return st;
+}
+
+/* --- the rows */
+
+static dt_status add_event(dt_session *session, const next_attempt *next, const char *reason,
+                           dt_error *err)
+{
+    json_t *json = json_pack("{s:s, s:I, s:I, s:I, s:I, s:s}", "event", "restart", "attempt",
+                             (json_int_t)next->attempt, "step", (json_int_t)next->start_step,
+                             "count", (json_int_t)next->restarts, "nodes_lost",
+                             (json_int_t)next->nodes_lost, "reason", reason);
+    dt_store_event event = {.attempt = next->attempt,
+                            .node = -1,
+                            .sequence = -1,
+                            .rank = -1,
+                            .time_ms = dt_clock_wall_ms(),
+                            .kind = "restart"};
+    dt_strbuf text;
+    dt_status st;
+
+    dt_strbuf_init(&text);
+    dt_json_write(&text, json);
+    event.json = text.data;
+    st = dt_store_event_add(session->store, session->run, &event, err);
+    dt_strbuf_release(&text);
+    json_decref(json);
+    return st;
+}
+
+static dt_status add_attempt(dt_session *session, const next_attempt *next, int code,
+                             const char *reason, dt_error *err)
+{
+    int64_t now_ms = dt_clock_wall_ms(), added;
+    dt_status st;
+    dt_run row;
+
+    DT_TRY(dt_store_begin(session->store, err));
+    session->in_transaction = true;
+    DT_TRY(dt_store_run_find(session->store, &row, session->run, &session->arena, err));
+    DT_TRY(dt_store_run_set_state(session->store, session->run, DT_RUN_FAILED, code, reason, now_ms,
+                                  err));
+    DT_TRY(dt_store_attempt_add(session->store, session->run, next->start_step, row.steps_total,
+                                row.recipe_json, row.recipe_hash, now_ms, &added, err));
+    DT_ASSERT(added == next->attempt);
+    DT_TRY(add_event(session, next, reason, err));
+    DT_TRY(dt_store_commit(session->store, err));
+    session->in_transaction = false;
+out:
+    dt_follow_rollback(session);
+    return st;
+}
+
+/* --- whether */
+
+static bool was_started(const dt_session *session)
+{
+    bool started = session->restarts > 0;
+
+    for (int64_t i = 0; i < session->world_size; i++)
+        started = started || session->ranks[i].row.pid != 0;
+    return started;
+}
+
+/* Fills in `next`; false with the reason to say (or "") where there is to be none. */
+static bool worth_it(next_attempt *next, dt_session *session, const char **why_not)
+{
+    dt_error problem = DT_ERROR_INIT;
+    int64_t lost = count_lost(session);
+
+    *why_not = "";
+    *next = (next_attempt){.attempt = session->attempt + 1};
+    if (!dt_verdict_may_restart(&session->verdict) || session->max_restarts == 0 ||
+        !was_started(session))
+        return false;
+    if (newest_checkpoint(next, session, &problem) != DT_OK) {
+        dt_log_error("%s", problem.message);
+        *why_not = "its checkpoints cannot be read";
+        return false;
+    }
+    if (next->start_step >= session->steps_total)
+        return false; /* all is done and saved: there is nothing to go on with */
+    next->restarts = next->start_step > session->start_step ? 1 : session->restarts + 1;
+    if (next->restarts > session->max_restarts) {
+        *why_not = dt_arena_printf(&session->arena,
+                                   "given up after %lld restart%s without a new"
+                                   " checkpoint",
+                                   (long long)session->max_restarts,
+                                   session->max_restarts == 1 ? "" : "s");
+        return false;
+    }
+    if (session->nodes_min > 0 && session->node_count - lost >= session->nodes_min)
+        next->nodes_lost = lost;
+    return true;
+}
+
+dt_status dt_restart_or_end(bool *again, dt_session *session, dt_error *err)
+{
+    const char *reason, *why_not;
+    dt_run_state state;
+    next_attempt next;
+    dt_status st;
+    int code;
+
+    dt_verdict_give(&session->verdict, &state, &code, &reason);
+    *again = worth_it(&next, session, &why_not);
+    if (*again) {
+        DT_TRY(write_plan(session, &next, err));
+        DT_TRY(add_attempt(session, &next, code, reason, err));
+        dt_log_warn("%s: attempt %lld goes on from step %lld", reason, (long long)next.attempt,
+                    (long long)next.start_step);
+    } else {
+        if (why_not != NULL && why_not[0] != '\0')
+            reason = dt_arena_printf(&session->arena, "%s; %s", reason, why_not);
+        DT_TRY(dt_store_run_set_state(session->store, session->run, state, code, reason,
+                                      dt_clock_wall_ms(), err));
+        dt_log_info("%s%s%s", dt_run_state_name(state), reason[0] != '\0' ? ": " : "", reason);
+    }
+    session->state = state;
+out:
+    if (st != DT_OK)
+        *again = false;
+    return st;
+}
