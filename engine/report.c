@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "engine/measure.h"
+#include "engine/where.h"
 
 #include "base/banned.h"
 
@@ -40,6 +41,7 @@ out:
 
 dt_status dt_report_phase(dt_session *session, const char *phase, dt_error *err)
 {
+    dt_where_phase(phase);
     return dt_events_send(session->events,
                           json_pack("{s:s, s:s}", "event", "phase", "phase", phase), err);
 }

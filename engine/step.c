@@ -6,6 +6,7 @@
 #include "engine/optim/clip.h"
 #include "engine/optim/schedule.h"
 #include "engine/stop.h"
+#include "engine/where.h"
 
 #include "base/banned.h"
 
@@ -116,6 +117,7 @@ dt_status dt_step_run(dt_session *session, dt_step *out, dt_error *err)
     double scale = session->scaler.scale, loss_sum = 0, mean_norm;
     dt_status st = DT_OK;
 
+    dt_where_step(session->step + 1);
     *out = (dt_step){.learning_rate = dt_schedule_lr(session->recipe, session->step)};
     DT_TRY(make_gradients(session, out, valid_targets, &loss_sum, err));
     DT_TRY(agree(session, out, &loss_sum, &mean_norm, err));
