@@ -29,6 +29,13 @@
  *            output stay under selective. full computes those again as well, with 8 of the 12 C^2
  *            of a block's forward pass: 22 % more FLOPs a step. The block's last product is not
  *            needed again, and the last block, still there, is spared
+ * Types      everything that a pass keeps is in config.dtype, the residual stream too, as fairseq's
+ *            fp16 and bf16 and FSDP's mixed precision have it; PyTorch's autocast keeps the stream
+ *            in fp32. Measured against fp64 on 12 blocks of 256 (rounding simulated): an fp32
+ *            stream takes the gradient's error in bf16 from 1.5 % to 1.2 %, in fp16 from 0.46 % to
+ *            0.44 %: products and norms round as much. It would cost 2 C of 16 C more bytes a block
+ *            (of 10 C under selective, and twice the memory under full) and as much more traffic
+ *            in the ops that memory bounds. Not worth it; sums and statistics are fp32 anyway
  * Ownership  dt_model borrows device and hooks; activations are the model's own
  * Threads    one thread per model
  */
