@@ -1,0 +1,214 @@
+/* device_cuda: one card, one stream; memory, copies, and what its ops share. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/device/device_cuda.h"
+#include "engine/ops/cuda/table.cuh"
+
+/* --- errors */
+
+dt_status dt_cuda_check(cudaError_t result, const char *what, dt_error *err)
+{
+    if (result == cudaSuccess)
+        return DT_OK;
+    if (result == cudaErrorMemoryAllocation) {
+        (void)cudaGetLastError(); /* the process may go on */
+        return DT_FAIL(err, DT_ERR_NOMEM, "%s: no memory on the device", what);
+    }
+    return DT_FAIL(err, DT_ERR_CUDA, "%s: %s (%s)", what, cudaGetErrorString(result),
+                   cudaGetErrorName(result));
+}
+
+/* --- memory */
+
+static dt_status cuda_alloc(dt_device *device, void **out, size_t bytes, dt_error *err)
+{
+    dt_cuda_state *state = dt_cuda_of(device);
+    size_t free_bytes = 0, total_bytes = 0;
+    dt_status st = DT_OK;
+
+    *out = NULL;
+    if (cudaMalloc(out, bytes > 0 ? bytes : 256) != cudaSuccess) {
+        (void)cudaGetLastError();
+        (void)cudaMemGetInfo(&free_bytes, &total_bytes);
+        return DT_FAIL(err, DT_ERR_NOMEM,
+                       "cannot take %.1f MB on card %d, where %.1f of %.1f MB are free: use a "
+                       "smaller batch, activation checkpointing or fsdp",
+                       (double)bytes / 1e6, state->index, (double)free_bytes / 1e6,
+                       (double)total_bytes / 1e6);
+    }
+    DT_TRY(dt_cuda_check(cudaMemsetAsync(*out, 0, bytes, state->stream), "zeroing memory", err));
+out:
+    return st;
+}
+
+static void cuda_free(dt_device *device, void *memory)
+{
+    (void)cudaFree(memory);
+}
+
+dt_status dt_cuda_scratch(void **out, dt_device *device, size_t bytes, dt_error *err)
+{
+    dt_cuda_state *state = dt_cuda_of(device);
+    dt_status st = DT_OK;
+
+    if (bytes > state->scratch_bytes) {
+        DT_TRY(dt_cuda_check(cudaStreamSynchronize(state->stream), "working memory", err));
+        (void)cudaFree(state->scratch);
+        state->scratch = NULL;
+        state->scratch_bytes = 0;
+        DT_TRY(dt_cuda_check(cudaMalloc(&state->scratch, bytes), "working memory", err));
+        state->scratch_bytes = bytes;
+    }
+    *out = state->scratch;
+out:
+    return st;
+}
+
+/* --- copies: ordered with the ops, done when the call returns (host memory is the caller's) */
+
+static dt_status cuda_copy_in(dt_device *device, void *device_memory, const void *host,
+                              size_t bytes, dt_error *err)
+{
+    dt_cuda_state *state = dt_cuda_of(device);
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_cuda_check(
+        cudaMemcpyAsync(device_memory, host, bytes, cudaMemcpyHostToDevice, state->stream),
+        "copy to the device", err));
+    DT_TRY(dt_cuda_check(cudaStreamSynchronize(state->stream), "copy to the device", err));
+out:
+    return st;
+}
+
+static dt_status cuda_copy_out(dt_device *device, void *host, const void *device_memory,
+                               size_t bytes, dt_error *err)
+{
+    dt_cuda_state *state = dt_cuda_of(device);
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_cuda_check(
+        cudaMemcpyAsync(host, device_memory, bytes, cudaMemcpyDeviceToHost, state->stream),
+        "copy from the device", err));
+    DT_TRY(dt_cuda_check(cudaStreamSynchronize(state->stream), "copy from the device", err));
+out:
+    return st;
+}
+
+static dt_status cuda_synchronize(dt_device *device, dt_error *err)
+{
+    dt_cuda_state *state = dt_cuda_of(device);
+    dt_status st = DT_OK;
+    int fault = 0;
+
+    DT_TRY(dt_cuda_check(cudaMemcpyAsync(&fault, state->fault, sizeof(fault),
+                                         cudaMemcpyDeviceToHost, state->stream),
+                         "synchronize", err));
+    DT_TRY(dt_cuda_check(cudaStreamSynchronize(state->stream), "synchronize", err));
+    if (fault != 0)
+        DT_THROW(err, DT_ERR_CORRUPT,
+                 "token %d of the batch is outside the vocabulary: the data were made for another "
+                 "one",
+                 fault - 1);
+out:
+    return st;
+}
+
+/* --- life */
+
+static void cuda_close(dt_device *device)
+{
+    dt_cuda_state *state = dt_cuda_of(device);
+
+    if (state == NULL)
+        return;
+    if (state->stream != NULL)
+        (void)cudaStreamSynchronize(state->stream);
+    dt_cuda_products_close(state->products);
+    (void)cudaFree(state->scratch);
+    (void)cudaFree(state->fault);
+    (void)cudaFreeHost(state->host_value);
+    if (state->stream != NULL)
+        (void)cudaStreamDestroy(state->stream);
+    free(state);
+    device->state = NULL;
+}
+
+static dt_status open_card(dt_device *out, int index, bool tf32, dt_error *err)
+{
+    dt_cuda_state *state = (dt_cuda_state *)calloc(1, sizeof(*state));
+    dt_status st = DT_OK;
+
+    memset(out, 0, sizeof(*out));
+    if (state == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for card %d", index);
+    state->index = index;
+    state->tf32 = tf32;
+    out->name = "cuda";
+    out->index = index;
+    out->threads = 1;
+    out->ops = dt_cuda_ops();
+    out->state = state;
+    out->alloc = cuda_alloc;
+    out->free = cuda_free;
+    out->copy_in = cuda_copy_in;
+    out->copy_out = cuda_copy_out;
+    out->synchronize = cuda_synchronize;
+    out->close = cuda_close;
+    DT_TRY(dt_cuda_check(cudaSetDevice(index), "opening the card", err));
+    DT_TRY(dt_cuda_check(cudaDeviceGetAttribute(&state->processors,
+                                                cudaDevAttrMultiProcessorCount, index),
+                         "opening the card", err));
+    DT_TRY(dt_cuda_check(cudaStreamCreateWithFlags(&state->stream, cudaStreamNonBlocking),
+                         "opening the card", err));
+    DT_TRY(dt_cuda_check(cudaMalloc(&state->fault, sizeof(*state->fault)), "opening the card",
+                         err));
+    DT_TRY(dt_cuda_check(cudaMemset(state->fault, 0, sizeof(*state->fault)), "opening the card",
+                         err));
+    DT_TRY(dt_cuda_check(cudaMallocHost(&state->host_value, sizeof(*state->host_value)),
+                         "opening the card", err));
+    DT_TRY(dt_cuda_products_open(&state->products, err));
+out:
+    if (st != DT_OK) {
+        dt_error_prefix(err, "cuda:%d", index);
+        cuda_close(out);
+    }
+    return st;
+}
+
+static dt_status count_cards(int *out, dt_error *err)
+{
+    cudaError_t result = cudaGetDeviceCount(out);
+
+    if (result == cudaErrorNoDevice) {
+        *out = 0;
+        return DT_OK;
+    }
+    if (result == cudaErrorInsufficientDriver)
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                       "the NVIDIA driver is missing, or older than this dtrun-engine needs");
+    return dt_cuda_check(result, "counting cards", err);
+}
+
+static dt_status describe_card(dt_cuda_card *out, int index, dt_error *err)
+{
+    size_t free_bytes, total_bytes;
+    cudaDeviceProp properties;
+    dt_status st = DT_OK;
+
+    memset(out, 0, sizeof(*out));
+    DT_TRY(dt_cuda_check(cudaSetDevice(index), "looking at a card", err));
+    DT_TRY(dt_cuda_check(cudaGetDeviceProperties(&properties, index), "looking at a card", err));
+    DT_TRY(dt_cuda_check(cudaMemGetInfo(&free_bytes, &total_bytes), "looking at a card", err));
+    memcpy(out->name, properties.name, sizeof(out->name) - 1);
+    out->free_bytes = (int64_t)free_bytes;
+    out->total_bytes = (int64_t)total_bytes;
+    out->processors = properties.multiProcessorCount;
+    out->major = properties.major;
+    out->minor = properties.minor;
+out:
+    return st;
+}
+
+extern "C" __attribute__((visibility("default"))) const dt_cuda_entry dt_cuda_entry_1 = {
+    count_cards, describe_card, open_card};

@@ -1,0 +1,404 @@
+/* attention_flash: causal attention in tiles that stay on the chip (Dao et al. 2022; Dao 2023).
+ *
+ * A block has four warps; a warp owns 16 of the block's 64 rows. Tiles of the other side come by
+ * asynchronous copies into two buffers in turn.
+ *   forward   rows are queries: S = Q K^T, running maximum and sum, O += P V
+ *   dq        rows are queries: S again, P from lse, dP = dO V^T, dS = P (dP - delta), dQ += dS K
+ *   dk, dv    rows are keys, everything transposed: dV += P^T dO, dK += dS^T Q
+ * Two backward kernels compute S and dP twice (7 products of a tile where 5 would do) so that every
+ * sum has one owner and a fixed order, without atomics and without a buffer of partial dQ.
+ * FLOPs        causal half: forward 2 B H T^2 D, backward 5 B H T^2 D necessary, 7 done
+ * Exponentials are taken to base 2: scores are scaled by log2(e) / sqrt(D).
+ */
+#include "engine/ops/cuda/attention_int.cuh"
+#include "engine/ops/cuda/tile.cuh"
+
+#define LOG2_E 1.4426950408889634f
+#define LN_2   0.6931471805599453f
+#define COLS   8 /* accumulators of 8 columns that span a tile */
+
+/* The matrices of one head: rows are `stride` apart. */
+template <typename T> struct head {
+    const T *q, *k, *v, *dout;
+    T *out, *dq, *dk, *dv;
+    int64_t qkv_stride, out_stride;
+    const float *delta;
+    float *lse;
+};
+
+template <typename T> __device__ inline head<T> head_of(const dt_attention &a, int64_t bh)
+{
+    int64_t in = bh / a.heads * a.t * 3 * a.c + bh % a.heads * a.d;
+    int64_t narrow = bh / a.heads * a.t * a.c + bh % a.heads * a.d;
+    head<T> h;
+
+    h.q = (const T *)a.qkv + in;
+    h.k = h.q + a.c;
+    h.v = h.k + a.c;
+    h.dq = (T *)a.dqkv + in;
+    h.dk = h.dq + a.c;
+    h.dv = h.dk + a.c;
+    h.out = (T *)a.out_written + narrow;
+    h.dout = (const T *)a.dout + narrow;
+    h.qkv_stride = 3 * a.c;
+    h.out_stride = a.c;
+    h.lse = a.lse + bh * a.t;
+    h.delta = a.delta + bh * a.t;
+    return h;
+}
+
+/* acc (16 rows of `left` from `row`, by N accumulators of 8 rows of `right` from `n`): += left
+ * right^T over D. */
+template <typename T, int D, int N>
+__device__ inline void products_of_rows(float (&acc)[N][4], T *left, int row, T *right, int n)
+{
+#pragma unroll
+    for (int col = 0; col < D; col += 16) {
+        dt_frag a = dt_frag_left<T, D>(left, row, col);
+
+#pragma unroll
+        for (int i = 0; i < N; i += 2)
+            dt_mma_pair<T>(acc[i], acc[i + 1], a, dt_frag_rows<T, D>(right, n + i * 8, col));
+    }
+}
+
+/* acc (16 x D) += weights (16 x 8N) times rows n .. of `right`. */
+template <typename T, int D, int N>
+__device__ inline void weighted_rows(float (&acc)[D / 8][4], const float (&weights)[N][4], T *right,
+                                     int n)
+{
+#pragma unroll
+    for (int i = 0; i < N; i += 2) {
+        dt_frag a = dt_frag_of<T>(weights[i], weights[i + 1]);
+
+#pragma unroll
+        for (int j = 0; j < D / 8; j += 2)
+            dt_mma_pair<T>(acc[j], acc[j + 1], a, dt_frag_cols<T, D>(right, n + i * 8, j * 8));
+    }
+}
+
+/* Writes 16 rows of D columns from accumulators; rows from `limit` on are left out. */
+template <typename T, int D>
+__device__ inline void write_rows(T *matrix, int64_t stride, int64_t first, int64_t limit,
+                                  const float (&acc)[D / 8][4], float factor_low, float factor_high)
+{
+    int lane = (int)threadIdx.x % 32;
+    int64_t low = first + lane / 4, high = low + 8;
+
+#pragma unroll
+    for (int j = 0; j < D / 8; j++) {
+        int col = j * 8 + lane % 4 * 2;
+
+        if (low < limit)
+            *(uint32_t *)(matrix + low * stride + col) =
+                dt_pack(acc[j][0] * factor_low, acc[j][1] * factor_low, T());
+        if (high < limit)
+            *(uint32_t *)(matrix + high * stride + col) =
+                dt_pack(acc[j][2] * factor_high, acc[j][3] * factor_high, T());
+    }
+}
+
+/* --- forward */
+
+template <typename T, int D, bool DROPS>
+__global__ void __launch_bounds__(DT_TILE_THREADS) forward(dt_attention a)
+{
+    extern __shared__ __align__(128) unsigned char memory[];
+    constexpr int TILE = DT_TILE * D;
+    T *q_tile = (T *)memory, *k_tiles = q_tile + TILE, *v_tiles = k_tiles + 2 * TILE;
+    int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+    int block = (int)(gridDim.x - 1 - blockIdx.x); /* the longest first */
+    int64_t bh = blockIdx.y, first = (int64_t)block * DT_TILE, row = first + warp * 16 + lane / 4;
+    head<T> h = head_of<T>(a, bh);
+    float out[D / 8][4] = {}, max[2] = {-INFINITY, -INFINITY}, total[2] = {0.0f, 0.0f};
+    float scale = a.scale * LOG2_E;
+
+    dt_tile_load<T, D>(q_tile, h.q, h.qkv_stride, first, a.t);
+    dt_tile_load<T, D>(k_tiles, h.k, h.qkv_stride, 0, a.t);
+    dt_tile_load<T, D>(v_tiles, h.v, h.qkv_stride, 0, a.t);
+    dt_tile_commit();
+    for (int j = 0; j <= block; j++) {
+        T *k_tile = k_tiles + (j & 1) * TILE, *v_tile = v_tiles + (j & 1) * TILE;
+        float s[COLS][4] = {};
+
+        if (j < block) {
+            int64_t next = (int64_t)(j + 1) * DT_TILE;
+
+            dt_tile_load<T, D>(k_tiles + (~j & 1) * TILE, h.k, h.qkv_stride, next, a.t);
+            dt_tile_load<T, D>(v_tiles + (~j & 1) * TILE, h.v, h.qkv_stride, next, a.t);
+            dt_tile_commit();
+            dt_tile_wait<1>();
+        } else {
+            dt_tile_wait<0>();
+        }
+        __syncthreads();
+        products_of_rows<T, D, COLS>(s, q_tile, warp * 16, k_tile, 0);
+#pragma unroll
+        for (int half = 0; half < 2; half++) { /* rows lane/4 and lane/4 + 8 */
+            int64_t query = row + half * 8;
+            float top = max[half], shrink;
+
+#pragma unroll
+            for (int i = 0; i < COLS; i++)
+#pragma unroll
+                for (int e = 0; e < 2; e++) {
+                    float *x = &s[i][half * 2 + e];
+
+                    *x *= scale;
+                    if (j == block && (int64_t)j * DT_TILE + i * 8 + lane % 4 * 2 + e > query)
+                        *x = -INFINITY;
+                    top = fmaxf(top, *x);
+                }
+            top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 1));
+            top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 2));
+            shrink = exp2f(max[half] - top);
+            max[half] = top;
+            total[half] *= shrink;
+#pragma unroll
+            for (int i = 0; i < COLS; i++)
+#pragma unroll
+                for (int e = 0; e < 2; e++) {
+                    float *x = &s[i][half * 2 + e];
+
+                    *x = exp2f(*x - top);
+                    total[half] += *x;
+                    if (DROPS)
+                        *x *= dt_attention_mask(a, bh, query,
+                                                (int64_t)j * DT_TILE + i * 8 + lane % 4 * 2 + e);
+                }
+#pragma unroll
+            for (int i = 0; i < D / 8; i++) {
+                out[i][half * 2] *= shrink;
+                out[i][half * 2 + 1] *= shrink;
+            }
+        }
+        weighted_rows<T, D, COLS>(out, s, v_tile, 0);
+        __syncthreads(); /* the buffers are read: the copy after next may overwrite them */
+    }
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        total[half] += __shfl_xor_sync(0xffffffffu, total[half], 1);
+        total[half] += __shfl_xor_sync(0xffffffffu, total[half], 2);
+        if (lane % 4 == 0 && row + half * 8 < a.t)
+            h.lse[row + half * 8] = (max[half] + log2f(total[half])) * LN_2;
+    }
+    write_rows<T, D>(h.out, h.out_stride, first + warp * 16, a.t, out, 1.0f / total[0],
+                     1.0f / total[1]);
+}
+
+/* --- backward to the queries */
+
+template <typename T, int D, bool DROPS>
+__global__ void __launch_bounds__(DT_TILE_THREADS) backward_queries(dt_attention a)
+{
+    extern __shared__ __align__(128) unsigned char memory[];
+    constexpr int TILE = DT_TILE * D;
+    T *q_tile = (T *)memory, *dout_tile = q_tile + TILE;
+    T *k_tiles = dout_tile + TILE, *v_tiles = k_tiles + 2 * TILE;
+    int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+    int block = (int)(gridDim.x - 1 - blockIdx.x);
+    int64_t bh = blockIdx.y, first = (int64_t)block * DT_TILE, row = first + warp * 16 + lane / 4;
+    head<T> h = head_of<T>(a, bh);
+    float dq[D / 8][4] = {}, lse[2], delta[2], scale = a.scale * LOG2_E;
+
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        bool inside = row + half * 8 < a.t;
+
+        lse[half] = inside ? h.lse[row + half * 8] * LOG2_E : INFINITY; /* P becomes 0 */
+        delta[half] = inside ? h.delta[row + half * 8] : 0.0f;
+    }
+    dt_tile_load<T, D>(q_tile, h.q, h.qkv_stride, first, a.t);
+    dt_tile_load<T, D>(dout_tile, h.dout, h.out_stride, first, a.t);
+    dt_tile_load<T, D>(k_tiles, h.k, h.qkv_stride, 0, a.t);
+    dt_tile_load<T, D>(v_tiles, h.v, h.qkv_stride, 0, a.t);
+    dt_tile_commit();
+    for (int j = 0; j <= block; j++) {
+        T *k_tile = k_tiles + (j & 1) * TILE, *v_tile = v_tiles + (j & 1) * TILE;
+        float s[COLS][4] = {}, dp[COLS][4] = {};
+
+        if (j < block) {
+            int64_t next = (int64_t)(j + 1) * DT_TILE;
+
+            dt_tile_load<T, D>(k_tiles + (~j & 1) * TILE, h.k, h.qkv_stride, next, a.t);
+            dt_tile_load<T, D>(v_tiles + (~j & 1) * TILE, h.v, h.qkv_stride, next, a.t);
+            dt_tile_commit();
+            dt_tile_wait<1>();
+        } else {
+            dt_tile_wait<0>();
+        }
+        __syncthreads();
+        products_of_rows<T, D, COLS>(s, q_tile, warp * 16, k_tile, 0);
+        products_of_rows<T, D, COLS>(dp, dout_tile, warp * 16, v_tile, 0);
+#pragma unroll
+        for (int i = 0; i < COLS; i++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                int64_t query = row + e / 2 * 8;
+                int64_t key = (int64_t)j * DT_TILE + i * 8 + lane % 4 * 2 + e % 2;
+                float probability = key > query ? 0.0f : exp2f(s[i][e] * scale - lse[e / 2]);
+
+                if (DROPS)
+                    dp[i][e] *= dt_attention_mask(a, bh, query, key);
+                s[i][e] = probability * (dp[i][e] - delta[e / 2]);
+            }
+        weighted_rows<T, D, COLS>(dq, s, k_tile, 0);
+        __syncthreads();
+    }
+    write_rows<T, D>(h.dq, h.qkv_stride, first + warp * 16, a.t, dq, a.scale, a.scale);
+}
+
+/* --- backward to the keys and values */
+
+/* lse (base 2) and delta of a tile's queries; rows from `limit` on get a P of 0. */
+template <typename T>
+__device__ inline void load_statistics(float *lse, float *delta, const head<T> &h, int64_t first,
+                                       int64_t limit)
+{
+    int i = (int)threadIdx.x;
+
+    if (i < DT_TILE) {
+        bool inside = first + i < limit;
+
+        lse[i] = inside ? h.lse[first + i] * LOG2_E : INFINITY;
+        delta[i] = inside ? h.delta[first + i] : 0.0f;
+    }
+}
+
+/* Half the queries at a time where D is large: the accumulators would not fit the registers. */
+template <typename T, int D, bool DROPS>
+__global__ void __launch_bounds__(DT_TILE_THREADS) backward_keys(dt_attention a)
+{
+    extern __shared__ __align__(128) unsigned char memory[];
+    constexpr int TILE = DT_TILE * D, N = D > 64 ? COLS / 2 : COLS;
+    T *k_tile = (T *)memory, *v_tile = k_tile + TILE;
+    T *q_tiles = v_tile + TILE, *dout_tiles = q_tiles + 2 * TILE;
+    float *lse = (float *)(dout_tiles + 2 * TILE), *delta = lse + 2 * DT_TILE;
+    int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+    int block = (int)blockIdx.x, last = (int)gridDim.x - 1;
+    int64_t bh = blockIdx.y, first = (int64_t)block * DT_TILE, row = first + warp * 16 + lane / 4;
+    head<T> h = head_of<T>(a, bh);
+    float dk[D / 8][4] = {}, dv[D / 8][4] = {}, scale = a.scale * LOG2_E;
+
+    dt_tile_load<T, D>(k_tile, h.k, h.qkv_stride, first, a.t);
+    dt_tile_load<T, D>(v_tile, h.v, h.qkv_stride, first, a.t);
+    dt_tile_load<T, D>(q_tiles, h.q, h.qkv_stride, first, a.t);
+    dt_tile_load<T, D>(dout_tiles, h.dout, h.out_stride, first, a.t);
+    dt_tile_commit();
+    load_statistics(lse, delta, h, first, a.t);
+    for (int i = block; i <= last; i++) {
+        int now = (i - block) & 1, then = now ^ 1;
+        T *q_tile = q_tiles + now * TILE, *dout_tile = dout_tiles + now * TILE;
+
+        if (i < last) {
+            int64_t next = (int64_t)(i + 1) * DT_TILE;
+
+            dt_tile_load<T, D>(q_tiles + then * TILE, h.q, h.qkv_stride, next, a.t);
+            dt_tile_load<T, D>(dout_tiles + then * TILE, h.dout, h.out_stride, next, a.t);
+            dt_tile_commit();
+            load_statistics(lse + then * DT_TILE, delta + then * DT_TILE, h, next, a.t);
+            dt_tile_wait<1>();
+        } else {
+            dt_tile_wait<0>();
+        }
+        __syncthreads();
+#pragma unroll
+        for (int n = 0; n < DT_TILE; n += N * 8) {
+            float s[N][4] = {}, dp[N][4] = {};
+
+            products_of_rows<T, D, N>(s, k_tile, warp * 16, q_tile, n);
+            products_of_rows<T, D, N>(dp, v_tile, warp * 16, dout_tile, n);
+#pragma unroll
+            for (int c = 0; c < N; c++)
+#pragma unroll
+                for (int e = 0; e < 4; e++) {
+                    int at = n + c * 8 + lane % 4 * 2 + e % 2; /* the query, within the tile */
+                    int64_t query = (int64_t)i * DT_TILE + at, key = row + e / 2 * 8;
+                    float probability =
+                        key > query ? 0.0f
+                                    : exp2f(s[c][e] * scale - lse[now * DT_TILE + at]);
+                    float mask = DROPS ? dt_attention_mask(a, bh, query, key) : 1.0f;
+
+                    s[c][e] = probability * mask;
+                    dp[c][e] = probability * (mask * dp[c][e] - delta[now * DT_TILE + at]);
+                }
+            weighted_rows<T, D, N>(dv, s, dout_tile, n);
+            weighted_rows<T, D, N>(dk, dp, q_tile, n);
+        }
+        __syncthreads();
+    }
+    write_rows<T, D>(h.dk, h.qkv_stride, first + warp * 16, a.t, dk, a.scale, a.scale);
+    write_rows<T, D>(h.dv, h.qkv_stride, first + warp * 16, a.t, dv, 1.0f, 1.0f);
+}
+
+/* --- launches */
+
+typedef void (*kernel)(dt_attention);
+
+static dt_status launch(dt_cuda_state *state, kernel which, const dt_attention &a, size_t bytes,
+                        dt_error *err)
+{
+    dim3 grid((unsigned)dt_cuda_ceil(a.t, DT_TILE), (unsigned)(a.batch * a.heads));
+    dt_status st = dt_cuda_check(cudaFuncSetAttribute((const void *)which,
+                                                      cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                      (int)bytes),
+                                 "attention", err);
+
+    if (st != DT_OK)
+        return st;
+    which<<<grid, DT_TILE_THREADS, bytes, state->stream>>>(a);
+    return dt_cuda_launched("attention", err);
+}
+
+template <typename T, int D, bool DROPS>
+static dt_status forward_of(dt_cuda_state *state, const dt_attention &a, dt_error *err)
+{
+    return launch(state, forward<T, D, DROPS>, a, 5 * DT_TILE * D * sizeof(T), err);
+}
+
+template <typename T, int D, bool DROPS>
+static dt_status backward_of(dt_cuda_state *state, const dt_attention &a, dt_error *err)
+{
+    size_t tiles = 6 * DT_TILE * D * sizeof(T), statistics = 4 * DT_TILE * sizeof(float);
+    dt_status st = launch(state, backward_keys<T, D, DROPS>, a, tiles + statistics, err);
+
+    if (st != DT_OK)
+        return st;
+    return launch(state, backward_queries<T, D, DROPS>, a, tiles, err);
+}
+
+#define CHOOSE(function)                                                                           \
+    do {                                                                                           \
+        bool bf16 = dtype == DT_BF16, wide = a.d == 128, drops = a.p > 0.0f;                       \
+                                                                                                   \
+        if (bf16 && wide)                                                                          \
+            return drops ? function<__nv_bfloat16, 128, true>(state, a, err)                       \
+                         : function<__nv_bfloat16, 128, false>(state, a, err);                     \
+        if (bf16)                                                                                  \
+            return drops ? function<__nv_bfloat16, 64, true>(state, a, err)                        \
+                         : function<__nv_bfloat16, 64, false>(state, a, err);                      \
+        if (wide)                                                                                  \
+            return drops ? function<__half, 128, true>(state, a, err)                              \
+                         : function<__half, 128, false>(state, a, err);                            \
+        return drops ? function<__half, 64, true>(state, a, err)                                   \
+                     : function<__half, 64, false>(state, a, err);                                 \
+    } while (0)
+
+/* Rows start at 16 bytes: D and C are multiples of 8, and tensors are aligned. */
+bool dt_attention_flash_has(const dt_attention &a, dt_dtype dtype)
+{
+    return (dtype == DT_BF16 || dtype == DT_F16) && (a.d == 64 || a.d == 128) &&
+           ((uintptr_t)a.qkv & 15) == 0 && ((uintptr_t)a.dout & 15) == 0;
+}
+
+dt_status dt_attention_flash_forward(dt_cuda_state *state, const dt_attention &a, dt_dtype dtype,
+                                     dt_error *err)
+{
+    CHOOSE(forward_of);
+}
+
+dt_status dt_attention_flash_backward(dt_cuda_state *state, const dt_attention &a, dt_dtype dtype,
+                                      dt_error *err)
+{
+    CHOOSE(backward_of);
+}

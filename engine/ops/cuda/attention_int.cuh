@@ -1,0 +1,46 @@
+/* attention_int: what the ways to compute attention share (ops.h has the formulas).
+ *
+ *   attention.cu         which way, and the sums of dout * out that both backward passes need
+ *   attention_plain.cu   any type and any head of up to 256, a warp a row: fp32, and odd sizes
+ *   attention_flash.cu   bf16 and fp16, heads of 64 and 128, tiles on the tensor cores
+ */
+#ifndef DT_ENGINE_OPS_CUDA_ATTENTION_INT_CUH
+#define DT_ENGINE_OPS_CUDA_ATTENTION_INT_CUH
+
+#include "engine/ops/cuda/cuda_int.cuh"
+
+/* Of one call. Query, key and value of head h start at h*D, C + h*D and 2C + h*D of a row of qkv. */
+struct dt_attention {
+    int64_t batch, t, heads, d, c;
+    const void *qkv, *out, *dout;
+    void *out_written, *dqkv;
+    float *lse;         /* (B,H,T); forward writes it */
+    const float *delta; /* (B,H,T): sum over d of dout * out; backward */
+    float scale;        /* 1 / sqrt(D) */
+    float p, keep;      /* dropout of the probabilities, 1 / (1 - p) */
+    dt_philox_key key;
+};
+
+/* The factor of probability (query, key) of head `bh`: 0 or keep. */
+__device__ inline float dt_attention_mask(const dt_attention &a, int64_t bh, int64_t query,
+                                          int64_t key)
+{
+    uint64_t index = ((uint64_t)bh * (uint64_t)a.t + (uint64_t)query) * (uint64_t)a.t +
+                     (uint64_t)key;
+    dt_philox_block block = dt_philox_draw(&a.key, index / 4);
+
+    return dt_philox_uniform(block.word[index % 4]) >= a.p ? a.keep : 0.0f;
+}
+
+dt_status dt_attention_plain_forward(dt_cuda_state *state, const dt_attention &a, dt_dtype dtype,
+                                     dt_error *err);
+dt_status dt_attention_plain_backward(dt_cuda_state *state, const dt_attention &a, dt_dtype dtype,
+                                      dt_error *err);
+
+bool dt_attention_flash_has(const dt_attention &a, dt_dtype dtype);
+dt_status dt_attention_flash_forward(dt_cuda_state *state, const dt_attention &a, dt_dtype dtype,
+                                     dt_error *err);
+dt_status dt_attention_flash_backward(dt_cuda_state *state, const dt_attention &a, dt_dtype dtype,
+                                      dt_error *err);
+
+#endif

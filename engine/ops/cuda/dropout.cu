@@ -1,0 +1,60 @@
+/* dropout: keep with probability 1-p, scale what is kept by 1/(1-p).
+ *
+ * Element i is kept where the uniform number of Philox word i is >= p (engine/philox.h), on every
+ * backend alike; one draw serves four neighbours. Forward and backward are the same map.
+ */
+#include "engine/ops/cuda/cuda_int.cuh"
+
+template <typename T>
+__global__ void drop(T *y, const T *x, int64_t elems, float p, float scale, dt_philox_key key)
+{
+    int64_t stride = (int64_t)gridDim.x * blockDim.x * 4;
+
+    for (int64_t i = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * 4; i < elems; i += stride) {
+        dt_philox_block block = dt_philox_draw(&key, (uint64_t)i / 4);
+
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            if (i + k < elems) {
+                bool keep = dt_philox_uniform(block.word[k]) >= p;
+
+                y[i + k] = dt_from_float<T>(keep ? dt_to_float(x[i + k]) * scale : 0.0f);
+            }
+    }
+}
+
+static dt_status run(dt_device *device, dt_tensor *y, const dt_tensor *x, double p,
+                     const dt_philox_key *key, dt_error *err)
+{
+    dt_cuda_state *state = dt_cuda_of(device);
+    int64_t elems = dt_tensor_elems(x);
+    float scale = (float)(1.0 / (1.0 - p));
+
+    DT_ASSERT(dt_tensor_elems(y) == elems && y->dtype == x->dtype && p >= 0 && p < 1);
+    if (p == 0.0) {
+        if (y->data == x->data)
+            return DT_OK;
+        return dt_cuda_check(cudaMemcpyAsync(y->data, x->data, dt_tensor_bytes(x),
+                                             cudaMemcpyDeviceToDevice, state->stream),
+                             "dropout", err);
+    }
+    if (elems == 0)
+        return DT_OK;
+    DT_CUDA_DISPATCH(x->dtype, "dropout", err, {
+        drop<T><<<dt_cuda_blocks(state, elems, DT_CUDA_BLOCK * 4), DT_CUDA_BLOCK, 0,
+                  state->stream>>>((T *)y->data, (const T *)x->data, elems, (float)p, scale, *key);
+    });
+    return dt_cuda_launched("dropout", err);
+}
+
+dt_status dt_cuda_dropout_forward(dt_device *device, dt_tensor *y, const dt_tensor *x, double p,
+                                  const dt_philox_key *key, dt_error *err)
+{
+    return run(device, y, x, p, key, err);
+}
+
+dt_status dt_cuda_dropout_backward(dt_device *device, dt_tensor *dx, const dt_tensor *dy, double p,
+                                   const dt_philox_key *key, dt_error *err)
+{
+    return run(device, dx, dy, p, key, err);
+}

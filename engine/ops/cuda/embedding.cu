@@ -1,0 +1,220 @@
+/* embedding: token and position rows added; their gradients gathered back.
+ *
+ * Backward of tokens, without atomics: the batch's places are sorted by token (a stable radix sort),
+ * so that a token's places stand together, in batch order. A block sums a chunk of CHUNK sorted
+ * places: runs that lie within the chunk go to dwte at once, for no other block has them; the run
+ * that the chunk begins with and the one that it ends with may reach beyond it and go to `edges`.
+ * A second kernel adds the edges of one run in order, in the block whose chunk the run starts in.
+ * Errors  a token outside the vocabulary is noted on the device and told by synchronize()
+ */
+#include <cub/device/device_radix_sort.cuh>
+
+#include "engine/ops/cuda/cuda_int.cuh"
+
+#define CHUNK 32
+
+template <typename T>
+__global__ void forward(T *out, const int32_t *tokens, const T *wte, const T *wpe, int64_t t_count,
+                        int64_t c, int64_t vocab, float scale, int *fault)
+{
+    int64_t row = blockIdx.x, place = row % t_count;
+    int64_t token = tokens[row];
+
+    if (token < 0 || token >= vocab) {
+        if (threadIdx.x == 0)
+            atomicMax(fault, (int)(token < 0 ? 1 : token + 1));
+        token = 0;
+    }
+    for (int64_t j = threadIdx.x; j < c; j += blockDim.x)
+        out[row * c + j] = dt_from_float<T>(scale * dt_to_float(wte[token * c + j]) +
+                                            dt_to_float(wpe[place * c + j]));
+}
+
+dt_status dt_cuda_embedding_forward(dt_device *device, dt_tensor *out, const dt_tensor *tokens,
+                                    const dt_tensor *wte, const dt_tensor *wpe, double scale,
+                                    dt_error *err)
+{
+    dt_cuda_state *state = dt_cuda_of(device);
+    int64_t n = dt_tensor_elems(tokens), c = dt_tensor_cols(out);
+
+    DT_ASSERT(tokens->dtype == DT_I32 && dt_tensor_cols(wte) == c && dt_tensor_cols(wpe) == c &&
+              dt_tensor_rows(wpe) >= dt_tensor_cols(tokens) && dt_tensor_rows(out) == n);
+    if (n == 0)
+        return DT_OK;
+    DT_CUDA_DISPATCH(out->dtype, "embedding", err, {
+        forward<T><<<(unsigned)n, DT_CUDA_BLOCK, 0, state->stream>>>(
+            (T *)out->data, (const int32_t *)tokens->data, (const T *)wte->data,
+            (const T *)wpe->data, dt_tensor_cols(tokens), c, dt_tensor_rows(wte), (float)scale,
+            state->fault);
+    });
+    return dt_cuda_launched("embedding", err);
+}
+
+/* --- backward */
+
+__global__ void number_places(uint32_t *keys, int32_t *places, const int32_t *tokens, int64_t n,
+                              int64_t vocab, int *fault)
+{
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+
+    if (i >= n)
+        return;
+    if (tokens[i] < 0 || tokens[i] >= vocab)
+        atomicMax(fault, tokens[i] < 0 ? 1 : tokens[i] + 1);
+    keys[i] = tokens[i] < 0 || tokens[i] >= vocab ? 0u : (uint32_t)tokens[i];
+    places[i] = (int32_t)i;
+}
+
+/* Chunk blockIdx.x, columns of blockIdx.y. edges (chunks, 2, C): the sums of the chunk's first and
+ * last run where these reach beyond it. */
+template <typename T>
+__global__ void sum_chunks(float *dwte, float *edges, const T *dout, const uint32_t *keys,
+                           const int32_t *places, int64_t n, int64_t c, float scale)
+{
+    int64_t column = (int64_t)blockIdx.y * blockDim.x + threadIdx.x;
+    int64_t begin = (int64_t)blockIdx.x * CHUNK, end = begin + CHUNK < n ? begin + CHUNK : n;
+    bool open = begin > 0 && keys[begin - 1] == keys[begin]; /* the run began before this chunk */
+
+    if (column >= c)
+        return;
+    edges += (int64_t)blockIdx.x * 2 * c;
+    for (int64_t i = begin; i < end;) {
+        uint32_t token = keys[i];
+        float sum = 0.0f;
+
+        while (i < end && keys[i] == token) {
+            sum += dt_to_float(dout[(int64_t)places[i] * c + column]);
+            i++;
+        }
+        if (open)
+            edges[column] = sum;
+        else if (i == end && i < n && keys[i] == token)
+            edges[c + column] = sum;
+        else
+            dwte[(int64_t)token * c + column] += scale * sum;
+        open = false;
+    }
+}
+
+/* The run that starts in chunk blockIdx.x and goes on into the next: its pieces, in order. */
+__global__ void join_chunks(float *dwte, const float *edges, const uint32_t *keys, int64_t n,
+                            int64_t c, float scale)
+{
+    int64_t column = (int64_t)blockIdx.y * blockDim.x + threadIdx.x;
+    int64_t chunk = blockIdx.x, begin = chunk * CHUNK, next = begin + CHUNK;
+    uint32_t token;
+    float sum;
+
+    if (column >= c || next >= n || keys[next] != keys[next - 1])
+        return;
+    token = keys[next];
+    if (keys[begin] == token && begin > 0 && keys[begin - 1] == token)
+        return; /* it started earlier */
+    sum = edges[(chunk * 2 + 1) * c + column];
+    for (; next < n && keys[next] == token; next += CHUNK)
+        sum += edges[(next / CHUNK) * 2 * c + column];
+    dwte[(int64_t)token * c + column] += scale * sum;
+}
+
+template <typename T>
+__global__ void sum_positions(float *dwpe, const T *dout, int64_t batch, int64_t t_count, int64_t c)
+{
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    float sum = 0.0f;
+
+    if (i >= t_count * c)
+        return;
+    for (int64_t b = 0; b < batch; b++)
+        sum += dt_to_float(dout[b * t_count * c + i]);
+    dwpe[i] += sum;
+}
+
+/* What the backward pass of n places takes from scratch. */
+struct layout {
+    size_t keys, places, sorted_keys, sorted_places, edges, sort, sort_bytes, total;
+};
+
+static size_t take(size_t *at, size_t bytes)
+{
+    size_t start = *at;
+
+    *at += (bytes + 255) / 256 * 256;
+    return start;
+}
+
+static dt_status lay_out(layout *l, int64_t n, int64_t c, dt_error *err)
+{
+    size_t at = 0, words = (size_t)n * 4;
+    dt_status st = dt_cuda_check(
+        cub::DeviceRadixSort::SortPairs(NULL, l->sort_bytes, (const uint32_t *)NULL,
+                                        (uint32_t *)NULL, (const int32_t *)NULL, (int32_t *)NULL,
+                                        (int)n),
+        "embedding", err);
+
+    l->keys = take(&at, words);
+    l->places = take(&at, words);
+    l->sorted_keys = take(&at, words);
+    l->sorted_places = take(&at, words);
+    l->edges = take(&at, (size_t)dt_cuda_ceil(n, CHUNK) * 2 * (size_t)c * sizeof(float));
+    l->sort = take(&at, l->sort_bytes);
+    l->total = at;
+    return st;
+}
+
+static int bits_of(int64_t vocab)
+{
+    int bits = 1;
+
+    while (bits < 31 && ((int64_t)1 << bits) < vocab)
+        bits++;
+    return bits;
+}
+
+dt_status dt_cuda_embedding_backward(dt_device *device, dt_tensor *dwte, dt_tensor *dwpe,
+                                     const dt_tensor *dout, const dt_tensor *tokens, double scale,
+                                     dt_error *err)
+{
+    dt_cuda_state *state = dt_cuda_of(device);
+    int64_t t_count = dt_tensor_cols(tokens), n = dt_tensor_elems(tokens);
+    int64_t c = dt_tensor_cols(dout), vocab = dt_tensor_rows(dwte);
+    dim3 grid((unsigned)dt_cuda_ceil(n, CHUNK), (unsigned)dt_cuda_ceil(c, DT_CUDA_BLOCK));
+    uint32_t *keys, *sorted;
+    int32_t *places, *sorted_places;
+    dt_status st = DT_OK;
+    float *edges;
+    layout l;
+    char *base;
+    void *scratch;
+
+    DT_ASSERT(dwte->dtype == DT_F32 && dt_tensor_cols(dwte) == c && n < ((int64_t)1 << 31));
+    if (n == 0)
+        return DT_OK;
+    DT_TRY(lay_out(&l, n, c, err));
+    DT_TRY(dt_cuda_scratch(&scratch, device, l.total, err));
+    base = (char *)scratch;
+    keys = (uint32_t *)(base + l.keys);
+    places = (int32_t *)(base + l.places);
+    sorted = (uint32_t *)(base + l.sorted_keys);
+    sorted_places = (int32_t *)(base + l.sorted_places);
+    edges = (float *)(base + l.edges);
+    number_places<<<(unsigned)dt_cuda_ceil(n, DT_CUDA_BLOCK), DT_CUDA_BLOCK, 0, state->stream>>>(
+        keys, places, (const int32_t *)tokens->data, n, vocab, state->fault);
+    DT_TRY(dt_cuda_check(cub::DeviceRadixSort::SortPairs(base + l.sort, l.sort_bytes, keys, sorted,
+                                                         places, sorted_places, (int)n, 0,
+                                                         bits_of(vocab), state->stream),
+                         "embedding", err));
+    DT_CUDA_DISPATCH(dout->dtype, "embedding", err, {
+        sum_chunks<T><<<grid, DT_CUDA_BLOCK, 0, state->stream>>>(
+            (float *)dwte->data, edges, (const T *)dout->data, sorted, sorted_places, n, c,
+            (float)scale);
+        if (dwpe != NULL && dwpe->data != NULL)
+            sum_positions<T><<<(unsigned)dt_cuda_ceil(t_count * c, DT_CUDA_BLOCK), DT_CUDA_BLOCK, 0,
+                               state->stream>>>((float *)dwpe->data, (const T *)dout->data,
+                                                n / t_count, t_count, c);
+    });
+    join_chunks<<<grid, DT_CUDA_BLOCK, 0, state->stream>>>((float *)dwte->data, edges, sorted, n, c,
+                                                           (float)scale);
+    DT_TRY(dt_cuda_launched("embedding", err));
+out:
+    return st;
+}

@@ -1,0 +1,73 @@
+/* flat: one function over every element, 16 bytes a thread and turn.
+ *
+ * F is called as f(index, values...) with fp32 values and gives the fp32 result; see gelu.cu.
+ */
+#ifndef DT_ENGINE_OPS_CUDA_FLAT_CUH
+#define DT_ENGINE_OPS_CUDA_FLAT_CUH
+
+#include "engine/ops/cuda/cuda_int.cuh"
+
+/* y[i] = f(i, a[i]) or f(i, a[i], b[i]) where b is given; y may be a or b. */
+template <typename T, bool TWO, typename F>
+__global__ void dt_flat_kernel(T *y, const T *a, const T *b, int64_t elems, F f)
+{
+    constexpr int N = dt_vec<T>::N;
+    int64_t stride = (int64_t)gridDim.x * blockDim.x * N;
+
+    for (int64_t i = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * N; i < elems; i += stride) {
+        dt_vec<T> x, z, out;
+        bool whole = i + N <= elems;
+
+        if (whole) {
+            x = *(const dt_vec<T> *)(a + i);
+            if (TWO)
+                z = *(const dt_vec<T> *)(b + i);
+        } else {
+            for (int k = 0; k < N && i + k < elems; k++) {
+                x.v[k] = a[i + k];
+                if (TWO)
+                    z.v[k] = b[i + k];
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < N; k++)
+            out.v[k] = dt_from_float<T>(
+                f(i + k, dt_to_float(x.v[k]), TWO ? dt_to_float(z.v[k]) : 0.0f));
+        if (whole) {
+            *(dt_vec<T> *)(y + i) = out;
+        } else {
+            for (int k = 0; k < N && i + k < elems; k++)
+                y[i + k] = out.v[k];
+        }
+    }
+}
+
+/* Tensors come from arenas in multiples of 64 bytes or are whole rows of them; a view that is not
+ * aligned has no code here. */
+template <typename F>
+static dt_status dt_flat_run(dt_device *device, dt_tensor *y, const dt_tensor *a,
+                             const dt_tensor *b, const char *op, F f, dt_error *err)
+{
+    dt_cuda_state *state = dt_cuda_of(device);
+    int64_t elems = dt_tensor_elems(y);
+    uintptr_t all = (uintptr_t)y->data | (uintptr_t)a->data | (uintptr_t)(b ? b->data : NULL);
+
+    DT_ASSERT(dt_tensor_elems(a) == elems && y->dtype == a->dtype);
+    if ((all & 15) != 0)
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED, "%s: a tensor does not start at 16 bytes", op);
+    if (elems == 0)
+        return DT_OK;
+    DT_CUDA_DISPATCH(y->dtype, op, err, {
+        unsigned blocks = dt_cuda_blocks(state, elems, DT_CUDA_BLOCK * dt_vec<T>::N);
+
+        if (b != NULL)
+            dt_flat_kernel<T, true><<<blocks, DT_CUDA_BLOCK, 0, state->stream>>>(
+                (T *)y->data, (const T *)a->data, (const T *)b->data, elems, f);
+        else
+            dt_flat_kernel<T, false><<<blocks, DT_CUDA_BLOCK, 0, state->stream>>>(
+                (T *)y->data, (const T *)a->data, (const T *)NULL, elems, f);
+    });
+    return dt_cuda_launched(op, err);
+}
+
+#endif
