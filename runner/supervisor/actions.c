@@ -134,8 +134,8 @@ dt_status dt_action_end_node(dt_session *session, dt_supervised_node *node, dt_e
 
     if (session->verdict.stop_asked && !dt_verdict_has_failed(&session->verdict))
         grace = session->grace_seconds;
-    if (session->stop_now)
-        grace = 0;
+    if (session->stop_now || session->verdict.hung)
+        grace = 0; /* what hangs will not end by itself */
     if (!node->placed) {
         dt_prepare_cancel(node);
         node->given_up = true; /* nothing was begun there */

@@ -72,6 +72,10 @@ void dt_follow_remember(dt_supervised_node *node, const dt_message *message)
     case DT_MESSAGE_EXITED:
         remember_exited(node, message);
         break;
+    case DT_MESSAGE_DIAGNOSIS:
+        if (json_array_size(node->session->diagnoses) > 0)
+            json_array_set(node->session->diagnoses, (size_t)message->rank, message->json);
+        break;
     case DT_MESSAGE_RELEASED:
         node->released = true;
         node->row.state = "released";
@@ -122,6 +126,8 @@ static dt_status store_metrics(dt_session *session, const dt_message *message, d
         DT_TRY(dt_store_metric_add(session->store, session->run, session->attempt, step, name,
                                    value_of(values, name), message->time_ms, err));
     }
+    if (json_object_get(values, "loss") != NULL)
+        dt_watch_step(&session->watch, step, message->time_ms, dt_clock_monotonic_seconds());
     progress(session, step, value_of(values, "loss"), value_of(values, "valid_loss"),
              value_of(values, "tokens_per_second"));
 out:
@@ -194,12 +200,16 @@ static dt_status store_rows(dt_supervised_node *node, const dt_message *message,
         return store_metrics(session, message, err);
     case DT_MESSAGE_LOG:
         return store_log(session, message, err);
-    case DT_MESSAGE_PHASE:
-        return DT_OK; /* for who watches live; of no interest afterwards */
+    case DT_MESSAGE_PHASE: /* of no interest afterwards */
+        if (message->rank == 0)
+            dt_watch_enter(&session->watch, dt_message_string(message, "phase"), message->time_ms,
+                           dt_clock_monotonic_seconds());
+        return DT_OK;
     case DT_MESSAGE_CHECKPOINT:
         DT_TRY(store_checkpoint(session, message, err));
         break;
     case DT_MESSAGE_FINISHED:
+        dt_watch_finished(&session->watch, dt_clock_monotonic_seconds());
         if (message->rank == 0)
             progress(session, dt_message_int(message, "step", 0),
                      dt_message_number(message, "loss"), dt_message_number(message, "valid_loss"),
@@ -213,13 +223,14 @@ out:
     return st;
 }
 
-dt_status dt_follow_event(dt_supervised_node *node, const dt_message *message, dt_error *err)
+dt_status dt_follow_event(dt_supervised_node *node, dt_message *message, dt_error *err)
 {
     dt_status st = DT_OK;
 
     if (message->sequence < node->row.acknowledged)
         return DT_OK;                                       /* seen before */
     DT_ASSERT(message->sequence == node->row.acknowledged); /* node.c refuses a gap */
+    message->time_ms -= node->clock_ms; /* the rows have one clock; the line keeps its own */
     DT_TRY(begin(node->session, err));
     DT_TRY(store_rows(node, message, err));
     dt_follow_remember(node, message);

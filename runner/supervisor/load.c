@@ -20,6 +20,7 @@
 #include "base/banned.h"
 
 #define PLAN_MAX_BYTES ((size_t)16 << 20)
+#define WATCH_STEPS    1000 /* whose times tell how long a step takes */
 
 static dt_status read_run(dt_session *session, const char *run, dt_error *err)
 {
@@ -61,6 +62,7 @@ static dt_status lay_out(dt_session *session, const dt_plan *plan, dt_error *err
     session->grace_seconds = plan->recipe.grace_seconds;
     session->nodes_min = plan->recipe.nodes_min;
     session->max_restarts = plan->recipe.failure.max_restarts;
+    session->hang_seconds = plan->recipe.failure.hang_seconds;
     session->steps_total = plan->recipe.schedule.steps;
     dt_launcher_lost_seconds(&session->launcher_lost_seconds, plan->recipe.failure.launcher_lost);
     DT_TRY(take(&session->ranks, session, plan->world_size, sizeof(session->ranks[0]), err));
@@ -81,6 +83,7 @@ static dt_status lay_out(dt_session *session, const dt_plan *plan, dt_error *err
         dt_supervised_node *node = &session->nodes[i];
 
         node->session = session;
+        node->clock_error_ms = INFINITY;
         node->row = (dt_node){.node = i, .name = plan->node_names[i], .state = "connecting"};
         node->here = dt_arena_printf(&session->arena, "%s/attempt-%lld/node-%lld", session->folder,
                                      (long long)session->attempt, (long long)i);
@@ -181,6 +184,9 @@ static void remember_own(dt_session *session, const dt_store_event *event)
     if (strcmp(event->kind, "unreached") == 0 &&
         dt_json_get_string(&text, json, "message", "event", NULL) == DT_OK)
         dt_verdict_unreached(&session->verdict, text);
+    if (strcmp(event->kind, "hung") == 0 &&
+        dt_json_get_string(&text, json, "message", "event", NULL) == DT_OK)
+        dt_verdict_hung(&session->verdict, text, event->time_ms);
     if (strcmp(event->kind, "restart") == 0)
         (void)dt_json_get_int_or(&session->restarts, json, "count", 0, "event", NULL);
     json_decref(json);
@@ -204,6 +210,7 @@ static dt_status read_events(dt_session *session, dt_error *err)
         } else if (events[i].node < session->node_count &&
                    dt_message_parse(&message, events[i].json, strlen(events[i].json),
                                     session->world_size, NULL) == DT_OK) {
+            message.time_ms = events[i].time_ms; /* by our clock */
             dt_follow_remember(&session->nodes[events[i].node], &message);
             dt_message_release(&message);
         }
@@ -227,6 +234,25 @@ out:
     return st;
 }
 
+/* How fast the steps of this attempt came, before this supervisor. */
+static dt_status read_watch(dt_session *session, dt_error *err)
+{
+    int64_t count, from = session->step - WATCH_STEPS;
+    dt_metric *points;
+    dt_status st;
+
+    dt_watch_init(&session->watch, session->hang_seconds, session->begun_seconds);
+    DT_TRY(dt_store_metric_list(session->store, &points, &count, session->run, "loss",
+                                from > session->start_step ? from : session->start_step, 0,
+                                &session->arena, err));
+    for (int64_t i = 0; i < count; i++)
+        if (points[i].attempt == session->attempt)
+            dt_watch_step(&session->watch, points[i].step, points[i].time_ms,
+                          session->begun_seconds);
+out:
+    return st;
+}
+
 /* What the folder of the run knows: the secret, and where things lie on the nodes. */
 static dt_status read_folder(dt_session *session, dt_error *err)
 {
@@ -246,8 +272,10 @@ dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
     memset(session, 0, sizeof(*session));
     dt_arena_init(&session->arena, 0);
     session->offers = json_object();
+    session->diagnoses = json_array();
     uv_loop_init(&session->loop);
     uv_timer_init(&session->loop, &session->leave);
+    uv_timer_init(&session->loop, &session->look);
     session->leave.data = session;
     DT_TRY(dt_store_open(&session->store, NULL, err));
     DT_TRY(read_run(session, run, err));
@@ -262,6 +290,7 @@ dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
     DT_TRY(read_events(session, err));
     DT_TRY(read_folder(session, err));
     session->begun_seconds = dt_clock_monotonic_seconds();
+    DT_TRY(read_watch(session, err));
 out:
     return st;
 }
@@ -287,6 +316,7 @@ void dt_session_unload(dt_session *session)
     dt_control_close_all(session);
     dt_listener_close(session->listener);
     close_handle((uv_handle_t *)&session->leave, NULL);
+    close_handle((uv_handle_t *)&session->look, NULL);
     while (uv_run(&session->loop, UV_RUN_DEFAULT) != 0)
         ; /* until the bridges are buried */
     uv_loop_close(&session->loop);
@@ -297,5 +327,6 @@ void dt_session_unload(dt_session *session)
     dt_verdict_release(&session->verdict);
     json_decref(session->plan);
     json_decref(session->offers);
+    json_decref(session->diagnoses);
     dt_arena_release(&session->arena);
 }

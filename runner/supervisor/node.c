@@ -80,6 +80,7 @@ static void on_hello(dt_supervised_node *node, const dt_message *message)
         dt_node_reconnect(node, "its agent is of another version");
         return;
     }
+    dt_clocks_hear(node, dt_message_int(message, "time_ms", 0), true);
     node->attached = true;
     node->tries = 0;
     node->replace = false;
@@ -102,7 +103,7 @@ static void on_error(dt_supervised_node *node, const dt_message *message)
         dt_node_reconnect(node, text);
 }
 
-static void on_message(dt_supervised_node *node, const dt_message *message)
+static void on_message(dt_supervised_node *node, dt_message *message)
 {
     dt_session *session = node->session;
     dt_error err = DT_ERROR_INIT;
@@ -115,6 +116,8 @@ static void on_message(dt_supervised_node *node, const dt_message *message)
         on_error(node, message);
     } else if (!node->attached) {
         dt_node_reconnect(node, "its agent spoke before it said hello");
+    } else if (message->kind == DT_MESSAGE_ALIVE) {
+        dt_clocks_hear(node, dt_message_int(message, "time_ms", 0), false);
     } else if (message->kind == DT_MESSAGE_RENDEZVOUS) {
         dt_rendezvous_offer(session, message);
     } else if (message->numbered && message->sequence > node->row.acknowledged) {
@@ -367,6 +370,7 @@ void dt_node_connect(dt_supervised_node *node)
         dt_node_reconnect(node, err.message);
         return;
     }
+    node->asked_ms = dt_clock_wall_ms();
     dt_node_send(node, json_pack("{s:s, s:i, s:s, s:I, s:I}", "command", "attach", "protocol",
                                  DT_PROTOCOL_VERSION, "run", session->run, "attempt",
                                  (json_int_t)session->attempt, "from",

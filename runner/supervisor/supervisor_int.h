@@ -6,6 +6,8 @@
  *   follow.c      journal → store                        rank_log.c   runs/ID/logs/rank-N.log
  *   rendezvous.c  everyone's values                      control.c    runs/ID/control.sock
  *   verdict.c     how it ended, and why                  restart.c    the attempt after this one
+ *   watch.c       does it make steps?                    hang.c       what to do where not
+ *   hope.c        what a node's silence means            clocks.c     whose clock is how wrong
  *   secret.c      what the ranks of a run share          start.c, ask.c, path.c   commands call
  *
  * A session is one attempt. Where a failed one is followed by another, the session ends and the
@@ -28,6 +30,7 @@
 #include "runner/nodes/nodes.h"
 #include "runner/supervisor/message.h"
 #include "runner/supervisor/verdict.h"
+#include "runner/supervisor/watch.h"
 #include "store/store.h"
 
 typedef struct dt_session dt_session;
@@ -59,6 +62,9 @@ typedef struct dt_supervised_node {
     double heard_seconds; /* the last line, or the beginning */
     double connected_seconds;
     dt_probe *probe;        /* NULL: none is running */
+    int64_t clock_ms;       /* that its clock is ahead of ours (clocks.c) */
+    double clock_error_ms;  /* at most so wrong; infinite: not known */
+    int64_t asked_ms;       /* our clock when `attach` was sent */
     double probed_seconds;  /* when the last one was begun */
     double reached_seconds; /* when one last came to a good end */
     bool replace;           /* an agent that hangs there is killed by the next connection */
@@ -80,7 +86,7 @@ struct dt_session {
     json_t *plan;
     const char *checkpoints; /* the plan's directory */
     const char *secret;      /* of the run, hexadecimal (secret.c) */
-    double grace_seconds, launcher_lost_seconds;
+    double grace_seconds, launcher_lost_seconds, hang_seconds;
     int64_t nodes_min, max_restarts, steps_total;
     int64_t start_step;
     int64_t restarts; /* that led here without a new checkpoint; 0: a person started it */
@@ -91,6 +97,11 @@ struct dt_session {
     dt_verdict verdict;
     bool stop_now;
     json_t *offers; /* rendezvous: name → [value or null, by rank] */
+
+    dt_watch watch;
+    uv_timer_t look;
+    double asked_seconds; /* the ranks, what they do; 0: they were not */
+    json_t *diagnoses;    /* [by rank], their answers */
 
     bool in_transaction;
     bool progressed; /* the values below are newer than the store's */
@@ -120,6 +131,9 @@ void dt_prepare_node(dt_supervised_node *node);
 void dt_prepare_cancel(dt_supervised_node *node); /* soon; unload waits for it */
 /* Reads place.json, where one was written. */
 dt_status dt_prepare_recall(dt_supervised_node *node, dt_error *err);
+
+/* --- hang.c */
+void dt_hang_watch(dt_session *session); /* from now on */
 
 /* --- secret.c */
 /* 32 random bytes, hexadecimal, in FOLDER/secret (0600); made where missing. */
@@ -151,7 +165,7 @@ void dt_node_reconnect(dt_supervised_node *node, const char *why);
 void dt_node_send(dt_supervised_node *node, json_t *command); /* takes; nothing if not connected */
 
 /* --- follow.c */
-dt_status dt_follow_event(dt_supervised_node *node, const dt_message *message, dt_error *err);
+dt_status dt_follow_event(dt_supervised_node *node, dt_message *message, dt_error *err);
 /* What was followed goes into the store; then the agent is told, and the states move. */
 dt_status dt_follow_commit(dt_session *session, dt_error *err);
 void dt_follow_rollback(dt_session *session);
@@ -159,6 +173,10 @@ void dt_follow_rollback(dt_session *session);
 void dt_follow_remember(dt_supervised_node *node, const dt_message *message);
 /* An event of the supervisor's own, in the open or a new transaction. Takes `event`. */
 dt_status dt_follow_own_event(dt_session *session, json_t *event, dt_error *err);
+
+/* --- clocks.c */
+/* A line that the node stamped came: `answer`, to what was asked at asked_ms; or of itself. */
+void dt_clocks_hear(dt_supervised_node *node, int64_t time_ms, bool answer);
 
 /* --- rank_log.c */
 dt_status dt_rank_log_open(dt_session *session, dt_supervised_rank *rank, dt_error *err);

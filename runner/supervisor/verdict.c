@@ -51,6 +51,13 @@ void dt_verdict_system_failed(dt_verdict *verdict, const char *reason, int64_t t
         dt_strbuf_add_str(&verdict->reason, reason);
 }
 
+void dt_verdict_hung(dt_verdict *verdict, const char *reason, int64_t time_ms)
+{
+    verdict->hung = true;
+    if (take_cause(verdict, DT_CAUSE_OWN, time_ms, DT_EXIT_FAILED))
+        dt_strbuf_add_str(&verdict->reason, reason);
+}
+
 void dt_verdict_unreached(dt_verdict *verdict, const char *what)
 {
     dt_strbuf_add_fmt(&verdict->unreached, "%s%s", verdict->unreached.length > 0 ? ", " : "", what);
@@ -88,6 +95,7 @@ static void say_death(dt_strbuf *out, const dt_message *message, const char *nod
 {
     const char *reason = dt_message_string(message, "reason");
     int64_t number = dt_message_int(message, "signal", 0);
+    const json_t *lines;
 
     dt_strbuf_add_fmt(out, "rank %lld on %s ", (long long)message->rank, node);
     if (strcmp(reason, "not_started") == 0)
@@ -102,6 +110,10 @@ static void say_death(dt_strbuf *out, const dt_message *message, const char *nod
                           (long long)dt_message_int(message, "code", -1));
     if (failed_message[0] != '\0')
         dt_strbuf_add_fmt(out, ": %s", failed_message);
+    lines = json_object_get(message->json, "kernel_lines");
+    if (json_array_size(lines) > 0 && json_is_string(json_array_get(lines, 0)))
+        dt_strbuf_add_fmt(out, "; the kernel says: %s",
+                          json_string_value(json_array_get(lines, 0)));
 }
 
 /* What a rank says of itself that is the same the next time; a divergence is "recipe". */
@@ -138,6 +150,13 @@ static void see_finished(dt_verdict *verdict, const dt_message *message)
         return;
     verdict->finished = true;
     verdict->finished_steps = strcmp(dt_message_string(message, "reason"), "steps") == 0;
+    verdict->time_limit = strcmp(dt_message_string(message, "reason"), "time_limit") == 0;
+}
+
+static void see_stopping(dt_verdict *verdict, const dt_message *message)
+{
+    if (strcmp(dt_message_string(message, "reason"), "launcher_lost") == 0)
+        verdict->launcher_lost = true;
 }
 
 static void see_released(dt_verdict *verdict, const dt_message *message, const char *node)
@@ -167,6 +186,9 @@ void dt_verdict_see(dt_verdict *verdict, const dt_message *message, const char *
     case DT_MESSAGE_FINISHED:
         see_finished(verdict, message);
         break;
+    case DT_MESSAGE_STOPPING:
+        see_stopping(verdict, message);
+        break;
     case DT_MESSAGE_RELEASED:
         see_released(verdict, message, node);
         break;
@@ -180,7 +202,7 @@ void dt_verdict_see(dt_verdict *verdict, const dt_message *message, const char *
 bool dt_verdict_has_failed(const dt_verdict *verdict)
 {
     return verdict->cause < DT_CAUSE_ENDED ||
-           (verdict->cause == DT_CAUSE_ENDED && !verdict->stop_asked);
+           (verdict->cause == DT_CAUSE_ENDED && !verdict->stop_asked && !verdict->launcher_lost);
 }
 
 bool dt_verdict_may_restart(const dt_verdict *verdict)
@@ -209,6 +231,17 @@ void dt_verdict_give(dt_verdict *verdict, dt_run_state *state, int *exit_code, c
         if (killed)
             dt_strbuf_add_fmt(&verdict->reason, "; it did not end by itself: %s", how);
         free(how);
+    } else if (verdict->time_limit) {
+        *state = DT_RUN_STOPPED;
+        *exit_code = DT_EXIT_TIME_LIMIT;
+        dt_strbuf_reset(&verdict->reason);
+        dt_strbuf_add_str(&verdict->reason, "its time_limit is over");
+    } else if (verdict->launcher_lost) {
+        *state = DT_RUN_STOPPED;
+        *exit_code = DT_EXIT_STOPPED;
+        dt_strbuf_reset(&verdict->reason);
+        dt_strbuf_add_str(&verdict->reason, "stopped on its nodes because the launch machine was"
+                                            " not heard of (failure.launcher_lost)");
     } else if (verdict->finished) {
         *state = DT_RUN_STOPPED;
         *exit_code = DT_EXIT_STOPPED;

@@ -31,6 +31,9 @@ typedef struct dt_verdict {
     int64_t cause_time_ms;
     int exit_code;       /* that this cause means */
     dt_strbuf reason;    /* in words */
+    bool hung;           /* no step was made any more */
+    bool launcher_lost;  /* an agent stopped its ranks, as the recipe asks */
+    bool time_limit;     /* the ranks ended because the recipe gives no more time */
     bool hopeless;       /* another try would end the same way */
     dt_strbuf left;      /* processes that could not be removed, "" none */
     dt_strbuf unreached; /* nodes where a stop could not be proved, "" none */
@@ -46,6 +49,8 @@ void dt_verdict_see(dt_verdict *verdict, const dt_message *message, const char *
 /* The node, or the system, failed without a word from a rank. */
 void dt_verdict_system_failed(dt_verdict *verdict, const char *reason, int64_t time_ms);
 
+/* The ranks made no step any more; time_ms is of the last sign of one. */
+void dt_verdict_hung(dt_verdict *verdict, const char *reason, int64_t time_ms);
 /* A stop was asked for, and this node cannot be asked whether anything is left. */
 void dt_verdict_unreached(dt_verdict *verdict, const char *what);
 

@@ -2,14 +2,12 @@
  *
  * Called as the engine is: `fake_engine train --plan FILE`. What it does is in the environment:
  *   FAKE_STEPS, FAKE_STEP_MS   how long it trains
- *   FAKE_MODE                  ok | crash (exit 1 with `failed`) | abort | stubborn (ignores
- *                              SIGTERM) | grandchild (stubborn, and starts one that calls setsid)
- *                              | hang | flood | garbage | silent (exits 0 without `finished`)
- *   FAKE_ESCAPE                the grandchild takes the agent's mark out of its environment; all:
- *                              it empties it
- *   FAKE_RANK, FAKE_STEP       the rank and the step of crash, abort and hang
- *   FAKE_ATTEMPTS              they happen in so many attempts; default: in all
- *   FAKE_STATUS                what crash says of itself (io)
+ *   FAKE_MODE                  ok | crash (exit 1 with `failed`) | abort | fault | stubborn
+ * (ignores SIGTERM) | grandchild (stubborn, and starts one that calls setsid) | hang | flood |
+ * garbage | silent (exits 0 without `finished`) FAKE_ESCAPE                the grandchild takes the
+ * agent's mark out of its environment; all: it empties it FAKE_RANK, FAKE_STEP       the rank and
+ * the step of crash, abort and hang FAKE_ATTEMPTS              they happen in so many attempts;
+ * default: in all FAKE_STATUS                what crash says of itself (io)
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -151,6 +149,8 @@ static void misbehave(long rank, long step)
         fprintf(stderr, "the last words of rank %ld\n", rank);
         abort();
     }
+    if (is_mode("fault") && here)
+        *(volatile char *)16 = 0; /* SIGSEGV, which the kernel logs */
     if (is_mode("flood"))
         for (int i = 0; i < 2000; i++)
             printf("step %ld line %d of a very talkative program\n", step, i);

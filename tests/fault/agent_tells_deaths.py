@@ -1,0 +1,36 @@
+"""How a rank died is said in words, and what the kernel says about it is kept."""
+import os, signal
+from agent_talk import Agent, check
+
+
+def death(environment, number=None):
+    agent = Agent()
+    agent.connect()
+    agent.start(1, dict({'FAKE_STEP_MS': '5', 'FAKE_STEPS': '100000'}, **environment))
+    pid = agent.wait('started')['pid']
+    if number is not None:
+        agent.wait('metrics', step=3)
+        os.kill(pid, number)
+    exited = agent.wait('exited')
+    agent.wait('released', left=[])
+    agent.send(command='bye')
+    agent.disconnect()
+    return exited, pid
+
+
+exited, pid = death({}, signal.SIGKILL)
+check(exited['words'] == 'killed by signal 9 (SIGKILL, Killed)', f'{exited}')
+check(exited['signal'] == 9 and exited['kernel_lines'] == [], f'{exited}')
+exited, pid = death({'FAKE_MODE': 'crash'})
+check(exited['words'] == 'exited with code 1' and exited['kernel_lines'] == [], f'{exited}')
+check('the last words of rank 0' in exited['lines'], f'{exited}')
+exited, pid = death({'FAKE_MODE': 'fault'})
+check(exited['words'].startswith('killed by signal 11 (SIGSEGV, Segmentation fault)'), f'{exited}')
+try:
+    logged = os.read(os.open('/dev/kmsg', os.O_RDONLY | os.O_NONBLOCK), 8192) != b'' and \
+        open('/proc/sys/debug/exception-trace').read().strip() == '1'
+except OSError:
+    logged = False
+if logged:
+    check(any(f'[{pid}]' in line and 'segfault' in line for line in exited['kernel_lines']),
+          f'the kernel said nothing: {exited}')

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# A rank that makes no step: seen after failure.hang_seconds, told which, killed, started again;
+# given up where it hangs again and again.
+. "$(dirname "$0")/lib.sh"
+export FAULT_RESTARTS=3 FAULT_HANG_SECONDS=2
+hung() { python3 - "$runs/$1/../../store.db" "$1" <<'PY'
+import json, sqlite3, sys
+rows = sqlite3.connect(sys.argv[1]).execute(
+    "SELECT e.json FROM events e JOIN runs r USING (run) WHERE r.id = ? AND kind = 'hung'", sys.argv[2:])
+print("\n".join(json.loads(row[0])["message"] for row in rows))
+PY
+}
+
+FAKE_STEPS=150 "$driver" launch stopped 2
+await 20 has_step stopped 5
+start=$(date +%s%N)
+kill -STOP "$(get stopped pids | head -n 1)"
+is_again() { [ "$(get stopped attempt)" = 2 ]; }
+await 30 is_again
+echo "stopped: the next attempt came after $((($(date +%s%N) - start) / 1000000)) ms"
+end_is stopped finished 0
+is points "$(get stopped points)" 150
+like "what is said" "$(hung stopped)" "no step for * s while training: rank 0 on localhost is in state T (*"
+await 10 nothing_left
+
+FAKE_MODE=hang "$driver" launch ever 2
+await 90 has_ended ever
+end_is ever failed 1
+is attempt "$(get ever attempt)" 4
+like reason "$(get ever reason)" "no step for * s while training: rank 0 on localhost waits in all_reduce*; given up after 3 restarts without a new checkpoint"
+await 10 nothing_left
+
+# one that is slow from the beginning, and one that stopped for a moment, do not hang
+FAKE_STEPS=8 FAKE_STEP_MS=1000 "$driver" launch slow 1
+await 20 has_step slow 3
+rank=$(get slow pids)
+kill -STOP "$rank"
+sleep 2.2
+kill -CONT "$rank"
+end_is slow finished 0
+is attempt "$(get slow attempt)" 1
+await 10 nothing_left
