@@ -18,16 +18,16 @@ dt_status dt_report_start(dt_session *session, dt_error *err)
     const dt_strategy_state *state = &session->state;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_events_send(session->events,
-                          json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "event", "memory",
-                                    "parameters_bytes", as_json(state->parameters_bytes),
-                                    "gradients_bytes", as_json(state->gradients_bytes),
-                                    "optimizer_bytes", as_json(state->optimizer_bytes),
-                                    "activations_bytes",
-                                    as_json((int64_t)session->model->activation_bytes),
-                                    "buffers_bytes", as_json((int64_t)state->buffers_bytes),
-                                    "free_bytes", as_json(dt_measure_free_memory())),
-                          err));
+    DT_TRY(dt_events_send(
+        session->events,
+        json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "event", "memory", "parameters_bytes",
+                  as_json(state->parameters_bytes), "gradients_bytes",
+                  as_json(state->gradients_bytes), "optimizer_bytes",
+                  as_json(state->optimizer_bytes), "activations_bytes",
+                  as_json((int64_t)session->model->activation_bytes), "buffers_bytes",
+                  as_json(state->buffers_bytes + dt_checkpoint_writer_bytes(session->writer)),
+                  "free_bytes", as_json(dt_measure_free_memory())),
+        err));
     DT_TRY(dt_events_send(session->events,
                           json_pack("{s:s, s:I, s:s, s:i, s:I, s:I, s:o}", "event", "ready", "pid",
                                     as_json(getpid()), "device", session->device.name, "threads",
@@ -110,27 +110,28 @@ dt_status dt_report_valid_loss(dt_session *session, dt_error *err)
                         json_pack("{s:o}", "valid_loss", dt_json_number(session->valid_loss)), err);
 }
 
-dt_status dt_report_checkpoint(dt_session *session, const char *directory, int64_t bytes,
-                               const char *digest, double seconds, dt_error *err)
+dt_status dt_report_checkpoint(dt_session *session, const dt_checkpoint_outcome *outcome,
+                               dt_error *err)
 {
     if (session->rank != 0)
         return DT_OK;
-    return dt_events_send(session->events,
-                          json_pack("{s:s, s:I, s:s, s:I, s:s, s:o, s:o}", "event", "checkpoint",
-                                    "step", as_json(session->step), "directory", directory, "bytes",
-                                    as_json(bytes), "digest", digest, "valid_loss",
-                                    dt_json_number(session->valid_loss), "seconds",
-                                    dt_json_number(seconds)),
-                          err);
+    return dt_events_send(
+        session->events,
+        json_pack("{s:s, s:I, s:s, s:I, s:s, s:o, s:o}", "event", "checkpoint", "step",
+                  as_json(outcome->step), "directory", outcome->saved.directory, "bytes",
+                  as_json(outcome->saved.bytes), "digest", outcome->saved.digest, "valid_loss",
+                  dt_json_number(outcome->valid_loss), "seconds", dt_json_number(outcome->seconds)),
+        err);
 }
 
-dt_status dt_report_checkpoint_failed(dt_session *session, const char *message, dt_error *err)
+dt_status dt_report_checkpoint_failed(dt_session *session, int64_t step, const char *message,
+                                      dt_error *err)
 {
     if (session->rank != 0)
         return DT_OK;
     return dt_events_send(session->events,
                           json_pack("{s:s, s:I, s:s}", "event", "checkpoint_failed", "step",
-                                    as_json(session->step), "message", message),
+                                    as_json(step), "message", message),
                           err);
 }
 

@@ -6,6 +6,7 @@
 #ifndef DT_ENGINE_REPORT_H
 #define DT_ENGINE_REPORT_H
 
+#include "engine/checkpoint/writer.h"
 #include "engine/session.h"
 #include "engine/step.h"
 
@@ -25,9 +26,10 @@ dt_status dt_report_phase(dt_session *session, const char *phase, dt_error *err)
 dt_status dt_report_step(dt_session *session, const dt_step *step, dt_interval *interval,
                          dt_error *err);
 dt_status dt_report_valid_loss(dt_session *session, dt_error *err);
-dt_status dt_report_checkpoint(dt_session *session, const char *directory, int64_t bytes,
-                               const char *digest, double seconds, dt_error *err);
-dt_status dt_report_checkpoint_failed(dt_session *session, const char *message, dt_error *err);
+dt_status dt_report_checkpoint(dt_session *session, const dt_checkpoint_outcome *outcome,
+                               dt_error *err);
+dt_status dt_report_checkpoint_failed(dt_session *session, int64_t step, const char *message,
+                                      dt_error *err);
 dt_status dt_report_finished(dt_session *session, const char *reason, dt_error *err);
 /* Without a session: it may not have come that far. */
 dt_status dt_report_failed(dt_events *events, const dt_error *failure, dt_error *err);

@@ -1,23 +1,47 @@
 #include "engine/saving.h"
 
+#include <math.h>
+
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine/checkpoint/checkpoint.h"
+#include "engine/checkpoint/writer.h"
+#include "engine/measure.h"
 #include "engine/report.h"
 #include "recipes/fields.h"
 
 #include "base/banned.h"
 
-static dt_status write_checkpoint(dt_session *session, dt_error *err)
+/* Of one collective: the slowest rank writes its part before the others go on. */
+#define WRITER_TIMEOUT_SECONDS 3600.0
+
+static dt_checkpoint_place place_of(const dt_session *session)
 {
     const dt_plan *plan = session->plan;
-    double start = dt_clock_monotonic_seconds();
-    dt_error unpruned = DT_ERROR_INIT;
-    const char *directory;
-    int64_t bytes;
-    char digest[33];
-    dt_status st = DT_OK;
-    dt_checkpoint_info info = {
+    bool shared = plan->shared || plan->node_count == 1;
+
+    return (dt_checkpoint_place){
+        .parent = plan->directory,
+        .shared = shared,
+        .lead = shared ? session->rank == 0 : plan->ranks[session->rank].local_rank == 0,
+    };
+}
+
+static dt_checkpoint_keep keep_of(const dt_recipe *recipe)
+{
+    return (dt_checkpoint_keep){
+        .newest = recipe->checkpoint.keep,
+        .epochs = recipe->checkpoint.keep_epochs,
+        .best = recipe->checkpoint.keep_best,
+    };
+}
+
+static dt_checkpoint_info info_make(dt_session *session, unsigned reasons)
+{
+    const dt_plan *plan = session->plan;
+    json_t *recipe = dt_recipe_to_json(&plan->recipe);
+    const json_t *optimizer = json_object_get(recipe, "optimizer");
+
+    return (dt_checkpoint_info){
         .run = plan->run,
         .attempt = plan->attempt,
         .step = session->step,
@@ -25,50 +49,180 @@ static dt_status write_checkpoint(dt_session *session, dt_error *err)
         .sample = session->sampler.sample,
         .loss = session->loss,
         .valid_loss = session->valid_loss,
-        .recipe = dt_recipe_to_json(&plan->recipe),
+        .best_loss = session->best_loss,
+        .kept_for = reasons,
+        .optimizer = json_string_value(json_object_get(optimizer, "kind")),
+        .loss_scale = session->scaler.on ? session->scaler.scale : 0,
+        .clean_steps = session->scaler.clean_steps,
+        .skipped_steps = session->scaler.skipped_steps,
+        .recipe = recipe,
         .tokenizer = dt_tokenizer_to_json(dt_dataset_tokenizer(session->dataset)),
     };
+}
 
-    dt_arena_reset(&session->arena);
-    DT_TRY(dt_checkpoint_save(plan->directory, &info, &session->state, &session->arena, &directory,
-                              &bytes, digest, err));
-    DT_TRY(dt_report_checkpoint(session, directory, bytes, digest,
-                                dt_clock_monotonic_seconds() - start, err));
-    if (session->rank == 0 &&
-        dt_checkpoint_prune(plan->directory, session->recipe->checkpoint.keep, &unpruned) != DT_OK)
-        dt_log_warn("step %lld: old checkpoints stay: %s", (long long)session->step,
-                    unpruned.message);
+/* --- why */
+
+static bool every(int64_t step, int64_t interval)
+{
+    return interval > 0 && step % interval == 0;
+}
+
+static bool ends_epochs(dt_session *session)
+{
+    int64_t interval = session->recipe->checkpoint.every_epoch;
+    int64_t before = session->epoch_saved, now = session->sampler.epoch;
+
+    session->epoch_saved = now;
+    return interval > 0 && now / interval > before / interval;
+}
+
+/* Ties count as better: the newer of two has seen more. */
+static bool is_best(dt_session *session)
+{
+    if (session->valid_loss > session->best_loss || isnan(session->valid_loss))
+        return false;
+    session->best_loss = session->valid_loss;
+    return session->recipe->checkpoint.keep_best > 0;
+}
+
+static unsigned reasons_now(dt_session *session, bool evaluated, bool last)
+{
+    unsigned reasons = last ? DT_CHECKPOINT_END : 0;
+
+    if (every(session->step, session->recipe->checkpoint.every))
+        reasons |= DT_CHECKPOINT_STEPS;
+    if (ends_epochs(session))
+        reasons |= DT_CHECKPOINT_EPOCH;
+    if (evaluated && is_best(session))
+        reasons |= DT_CHECKPOINT_BEST;
+    return reasons;
+}
+
+/* --- in the background */
+
+static bool saves_before_the_end(const dt_session *session)
+{
+    const dt_recipe *recipe = session->recipe;
+    int64_t evaluate = recipe->evaluate.every, steps = recipe->schedule.steps;
+    bool validates = dt_validation_count(session->dataset, recipe->batch.tokens) > 0;
+
+    return (recipe->checkpoint.every > 0 && recipe->checkpoint.every < steps) ||
+           recipe->checkpoint.every_epoch > 0 ||
+           (recipe->checkpoint.keep_best > 0 && validates && evaluate > 0 && evaluate < steps);
+}
+
+/* All ranks save in the background, or none. */
+static dt_status agree_on_writer(dt_session *session, dt_status mine, dt_error *problem,
+                                 dt_error *err)
+{
+    double failed = mine != DT_OK ? 1 : 0;
+    dt_status st = DT_OK;
+
+    DT_TRY(session->comm.all_reduce_f64(&session->comm, &failed, 1, err));
+    if (failed > 0) {
+        dt_checkpoint_writer_close(session->writer);
+        session->writer = NULL;
+        dt_log_warn("training waits for each checkpoint to be written: %s",
+                    mine != DT_OK ? problem->message : "another rank lacks memory for snapshots");
+    }
 out:
-    json_decref(info.recipe);
-    json_decref(info.tokenizer);
     return st;
 }
 
-/* A save that fails is said and survived; what it cannot survive is the loss of a peer. */
-static dt_status save(dt_session *session, bool last, dt_error *err)
+dt_status dt_saving_open(dt_session *session, dt_error *err)
 {
+    dt_checkpoint_place place = place_of(session);
+    dt_checkpoint_keep keep = keep_of(session->recipe);
     dt_error problem = DT_ERROR_INIT;
+    dt_status st = DT_OK, opened;
+
+    if (!saves_before_the_end(session))
+        return DT_OK;
+    DT_TRY(dt_comm_open(&session->writer_comm, session->events, "checkpoint", session->rank,
+                        session->world_size, WRITER_TIMEOUT_SECONDS, err));
+    opened = dt_checkpoint_writer_open(&session->writer, &place, &keep, &session->state,
+                                       &session->writer_comm, session->device.threads, &problem);
+    DT_TRY(agree_on_writer(session, opened, &problem, err));
+out:
+    return st;
+}
+
+void dt_saving_close(dt_session *session)
+{
+    dt_checkpoint_writer_close(session->writer);
+    session->writer = NULL;
+    dt_comm_close(&session->writer_comm);
+}
+
+/* --- what came of it */
+
+/* A save that fails is said and survived, unless it was the last; what none survives is the loss of
+ * a peer. */
+static dt_status tell(dt_session *session, const dt_checkpoint_outcome *outcome, bool last,
+                      dt_error *err)
+{
+    const char *message = outcome->err.message;
+    dt_status st = outcome->st;
+
+    if (st == DT_OK)
+        return dt_report_checkpoint(session, outcome, err);
+    if (last || st == DT_ERR_COMM || st == DT_ERR_PEER)
+        return DT_FAIL(err, st, "step %lld: no checkpoint: %s", (long long)outcome->step, message);
+    dt_log_error("step %lld: no checkpoint: %s", (long long)outcome->step, message);
+    return dt_report_checkpoint_failed(session, outcome->step, message, err);
+}
+
+static dt_status collect(dt_session *session, bool wait, dt_error *err)
+{
+    dt_checkpoint_outcome outcome;
+
+    if (session->writer == NULL || !dt_checkpoint_writer_collect(session->writer, wait, &outcome))
+        return DT_OK;
+    return tell(session, &outcome, false, err);
+}
+
+static dt_status save_and_wait(dt_session *session, unsigned reasons, bool last, dt_error *err)
+{
+    double start = dt_clock_monotonic_seconds();
+    dt_checkpoint_place place = place_of(session);
+    dt_checkpoint_keep keep = keep_of(session->recipe);
+    dt_checkpoint_info info = info_make(session, reasons);
+    dt_checkpoint_outcome outcome = {.step = info.step, .valid_loss = info.valid_loss};
+    dt_error unpruned = DT_ERROR_INIT;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_report_phase(session, "save", err));
-    if (write_checkpoint(session, &problem) != DT_OK) {
-        if (last || problem.code == DT_ERR_COMM || problem.code == DT_ERR_PEER)
-            DT_THROW(err, problem.code, "step %lld: no checkpoint: %s", (long long)session->step,
-                     problem.message);
-        dt_log_error("step %lld: no checkpoint: %s", (long long)session->step, problem.message);
-        DT_TRY(dt_report_checkpoint_failed(session, problem.message, err));
-    }
-    DT_TRY(dt_report_phase(session, "train", err));
+    outcome.st = dt_checkpoint_save(&outcome.saved, &place, &info, &session->state, &outcome.err);
+    outcome.seconds = dt_clock_monotonic_seconds() - start;
+    json_decref(info.recipe);
+    json_decref(info.tokenizer);
+    DT_TRY(tell(session, &outcome, last, err));
+    if (outcome.st == DT_OK && place.lead &&
+        dt_checkpoint_prune(place.parent, &keep, &unpruned) != DT_OK)
+        dt_log_warn("step %lld: old checkpoints stay: %s", (long long)session->step,
+                    unpruned.message);
 out:
     return st;
 }
 
 dt_status dt_saving_step(dt_session *session, bool evaluated, bool last, dt_error *err)
 {
-    int64_t interval = session->recipe->checkpoint.every;
+    unsigned reasons = reasons_now(session, evaluated, last);
+    bool background = session->writer != NULL && !last;
+    dt_status st = DT_OK;
 
-    (void)evaluated;
-    if (last || (interval > 0 && session->step % interval == 0))
-        return save(session, last, err);
-    return DT_OK;
+    DT_TRY(collect(session, false, err));
+    if (reasons == 0)
+        goto out;
+    DT_TRY(dt_report_phase(session, "save", err));
+    DT_TRY(collect(session, true, err));
+    if (background) {
+        dt_checkpoint_info info = info_make(session, reasons);
+
+        dt_checkpoint_writer_start(session->writer, &info);
+    } else {
+        DT_TRY(save_and_wait(session, reasons, last, err));
+    }
+    DT_TRY(dt_report_phase(session, "train", err));
+out:
+    return st;
 }

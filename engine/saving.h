@@ -1,8 +1,12 @@
 /* saving: when a checkpoint is due, why, and what comes of it.
  *
  * Due        every checkpoint.every steps; at the end of every checkpoint.every_epoch epochs; after
- *            an evaluation as good as the best so far, where checkpoint.keep_best is above 0;
+ *            an evaluation as good as the best before it, where checkpoint.keep_best is above 0;
  *            at the end of the run, stopped or not. One save a step, whatever the reasons
+ * Background of all but the last, which nothing could go on beside: a step that saves takes a
+ *            snapshot, and a later step tells what came of it. One that is due while another is
+ *            under way waits for it: what the recipe asks for is saved. Where a node has no memory
+ *            for snapshots, every save is waited for, and the log says so at the start
  * Failure    of any but the last is an event, and training goes on with the older checkpoint; what
  *            no save survives is the loss of a peer
  */
@@ -10,6 +14,11 @@
 #define DT_ENGINE_SAVING_H
 
 #include "engine/session.h"
+
+/* Collective, once the strategy holds its state: takes memory for snapshots where the run will
+ * save before its end. */
+dt_status dt_saving_open(dt_session *session, dt_error *err);
+void dt_saving_close(dt_session *session);
 
 /* At the end of a step, after its evaluation. Collective. `evaluated`: valid_loss is of this
  * step. */

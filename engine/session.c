@@ -9,6 +9,7 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/config.h"
 #include "engine/measure.h"
+#include "engine/saving.h"
 #include "engine/stop.h"
 #include "recipes/memory.h"
 
@@ -94,16 +95,38 @@ static dt_status open_strategy(dt_session *session, dt_error *err)
     return state->strategy->setup(state, (uint64_t)session->recipe->seed, err);
 }
 
+/* Moments of one kind are not those of the other; without any, all may be resumed from. */
+static dt_status check_optimizer(const dt_session *session, const dt_checkpoint_info *info,
+                                 dt_error *err)
+{
+    bool is_sgd = session->recipe->optimizer.kind == DT_OPTIMIZER_SGD;
+    bool was_sgd = strcmp(info->optimizer, "sgd") == 0;
+
+    if (session->state.options.moments > 0 && is_sgd != was_sgd)
+        return DT_FAIL(err, DT_ERR_RECIPE,
+                       "'%s' was trained with optimizer '%s', whose moments are not those of this "
+                       "recipe's (resume with 'optimizer.kind=%s')",
+                       session->plan->resume_from, info->optimizer, info->optimizer);
+    return DT_OK;
+}
+
 static dt_status resume(dt_session *session, dt_checkpoint *checkpoint, dt_error *err)
 {
     const dt_checkpoint_info *info = dt_checkpoint_get_info(checkpoint);
     dt_status st = DT_OK;
 
+    DT_TRY(check_optimizer(session, info, err));
     DT_TRY(dt_checkpoint_load(checkpoint, &session->state, err));
     DT_TRY(dt_sampler_seek(&session->sampler, info->epoch, info->sample, err));
     session->step = info->step;
     session->loss = info->loss;
     session->valid_loss = info->valid_loss;
+    session->best_loss = info->best_loss;
+    if (session->scaler.on && info->loss_scale > 0) {
+        session->scaler.scale = info->loss_scale;
+        session->scaler.clean_steps = info->clean_steps;
+        session->scaler.skipped_steps = info->skipped_steps;
+    }
 out:
     return st;
 }
@@ -155,7 +178,6 @@ dt_status dt_session_open(dt_session *out, const dt_plan *plan, int64_t rank, dt
     out->loss = out->valid_loss = out->best_loss = NAN;
     out->start_seconds = dt_clock_monotonic_seconds();
     dt_scaler_init(&out->scaler, out->recipe);
-    dt_arena_init(&out->arena, 0);
 
     if (plan->resume_from[0] != '\0')
         DT_TRY(dt_checkpoint_open(&checkpoint, plan->resume_from, err));
@@ -171,6 +193,7 @@ dt_status dt_session_open(dt_session *out, const dt_plan *plan, int64_t rank, dt
     if (checkpoint != NULL)
         DT_TRY(resume(out, checkpoint, err));
     out->epoch_saved = out->sampler.epoch;
+    DT_TRY(dt_saving_open(out, err));
 out:
     out->stopped = is_stop(st);
     if (st == DT_ERR_NOMEM)
@@ -181,6 +204,7 @@ out:
 
 void dt_session_close(dt_session *session)
 {
+    dt_saving_close(session);
     if (session->state.strategy != NULL)
         session->state.strategy->teardown(&session->state);
     dt_comm_close(&session->comm);
@@ -190,7 +214,6 @@ void dt_session_close(dt_session *session)
     dt_sampler_release(&session->sampler);
     dt_dataset_close(session->dataset);
     dt_device_close(&session->device);
-    dt_arena_release(&session->arena);
     memset(session, 0, sizeof(*session));
 }
 

@@ -8,7 +8,6 @@
 #ifndef DT_ENGINE_SESSION_H
 #define DT_ENGINE_SESSION_H
 
-#include "base/arena.h"
 #include "engine/comm/comm.h"
 #include "engine/data/data.h"
 #include "engine/device/device.h"
@@ -34,7 +33,9 @@ typedef struct dt_session {
     dt_strategy_state state;
     dt_micro_batch batch;
     int32_t *inputs, *targets; /* the batch's, (batch.sequences, T) */
-    dt_arena arena;            /* of one checkpoint; reset by the next */
+
+    struct dt_checkpoint_writer *writer; /* NULL: every save is waited for */
+    dt_comm writer_comm;
 
     dt_scaler scaler;
     int64_t epoch_saved;  /* the sampler's epoch when checkpoints of epochs were last looked at */

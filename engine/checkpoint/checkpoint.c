@@ -34,19 +34,20 @@ static dt_status read_small(dt_strbuf *out, const char *path, size_t max_bytes, 
     return st == DT_OK ? st : DT_FAIL(err, st, "%s; use another checkpoint", problem.message);
 }
 
-static dt_status read_marker(dt_strbuf *out, dt_checkpoint *checkpoint, dt_error *err)
+static dt_status read_marker(dt_strbuf *out, dt_checkpoint *checkpoint, const char *marker,
+                             dt_error *err)
 {
     dt_status st = DT_OK;
     const char *path;
 
-    DT_TRY(path_in(&path, checkpoint, DT_CHECKPOINT_MARKER, err));
+    DT_TRY(path_in(&path, checkpoint, marker, err));
     if (!dt_file_exists(checkpoint->path))
         DT_THROW(err, DT_ERR_NOT_FOUND, "there is no checkpoint '%s'", checkpoint->path);
     if (!dt_file_exists(path))
         DT_THROW(err, DT_ERR_CORRUPT,
-                 "'%s' is not whole: it has no marker '" DT_CHECKPOINT_MARKER
-                 "', so that its save was cut short; use another checkpoint",
-                 checkpoint->path);
+                 "'%s' is not whole: it has no marker '%s', so that its save was cut short; use "
+                 "another checkpoint",
+                 checkpoint->path, marker);
     DT_TRY(read_small(out, path, DT_DIGEST_SIZE, err));
     if (out->length != DT_DIGEST_SIZE || out->data[DT_DIGEST_SIZE - 1] != '\n')
         DT_THROW(err, DT_ERR_CORRUPT, "'%s' does not hold a digest; use another checkpoint", path);
@@ -55,7 +56,7 @@ out:
     return st;
 }
 
-static dt_status read_index(dt_checkpoint *checkpoint, dt_error *err)
+static dt_status read_index(dt_checkpoint *checkpoint, const char *marker_name, dt_error *err)
 {
     dt_status st = DT_OK;
     char digest[DT_DIGEST_SIZE];
@@ -64,15 +65,14 @@ static dt_status read_index(dt_checkpoint *checkpoint, dt_error *err)
 
     dt_strbuf_init(&marker);
     dt_strbuf_init(&text);
-    DT_TRY(read_marker(&marker, checkpoint, err));
+    DT_TRY(read_marker(&marker, checkpoint, marker_name, err));
     DT_TRY(path_in(&path, checkpoint, DT_CHECKPOINT_INDEX, err));
     DT_TRY(read_small(&text, path, DT_CHECKPOINT_MAX_INDEX, err));
     dt_digest_of(digest, text.data, text.length);
     if (strcmp(digest, marker.data) != 0)
         DT_THROW(err, DT_ERR_CORRUPT,
-                 "'%s' is damaged: its digest is %s, and '" DT_CHECKPOINT_MARKER
-                 "' says %s; use another checkpoint",
-                 path, digest, marker.data);
+                 "'%s' is damaged: its digest is %s, and '%s' says %s; use another checkpoint",
+                 path, digest, marker_name, marker.data);
     DT_TRY(dt_json_parse(&checkpoint->json, text.data, text.length, path, err));
     DT_TRY(dt_checkpoint_index_parse(&checkpoint->index, checkpoint->json, path, &checkpoint->arena,
                                      err));
@@ -105,7 +105,8 @@ out:
     return st;
 }
 
-dt_status dt_checkpoint_open(dt_checkpoint **out, const char *path, dt_error *err)
+static dt_status open_marked(dt_checkpoint **out, const char *path, const char *marker,
+                             dt_error *err)
 {
     dt_status st = DT_OK;
     dt_checkpoint *opened = calloc(1, sizeof(*opened));
@@ -117,19 +118,38 @@ dt_status dt_checkpoint_open(dt_checkpoint **out, const char *path, dt_error *er
     opened->path = dt_arena_strdup(&opened->arena, path);
     if (opened->path == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory to open '%s'", path);
-    DT_TRY(read_index(opened, err));
+    DT_TRY(read_index(opened, marker, err));
     opened->parts = dt_arena_alloc_array(&opened->arena, (size_t)opened->index.file_count + 1,
                                          sizeof(*opened->parts));
     if (opened->parts == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory to open '%s'", path);
     for (int64_t i = 0; i < opened->index.file_count; i++)
         opened->parts[i].fd = -1;
-    DT_TRY(check_sizes(opened, err));
     *out = opened; /* caller owns *out */
     opened = NULL;
 out:
     dt_checkpoint_close(opened);
     return st;
+}
+
+dt_status dt_checkpoint_open(dt_checkpoint **out, const char *path, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_checkpoint *opened = NULL;
+
+    *out = NULL;
+    DT_TRY(open_marked(&opened, path, DT_CHECKPOINT_MARKER, err));
+    DT_TRY(check_sizes(opened, err));
+    *out = opened;
+    opened = NULL;
+out:
+    dt_checkpoint_close(opened);
+    return st;
+}
+
+dt_status dt_checkpoint_open_part(dt_checkpoint **out, const char *path, dt_error *err)
+{
+    return open_marked(out, path, DT_CHECKPOINT_PART, err);
 }
 
 void dt_checkpoint_close(dt_checkpoint *checkpoint)
@@ -185,17 +205,26 @@ out:
     return st;
 }
 
-dt_status dt_checkpoint_remove(const char *path, dt_error *err)
+static dt_status remove_marker(const char *path, const char *name, dt_error *err)
 {
     dt_status st = DT_OK;
     dt_strbuf marker;
 
     dt_strbuf_init(&marker);
-    dt_strbuf_add_fmt(&marker, "%s/" DT_CHECKPOINT_MARKER, path);
+    dt_strbuf_add_fmt(&marker, "%s/%s", path, name);
     if (unlink(marker.data) != 0 && errno != ENOENT && errno != ENOTDIR)
-        DT_THROW(err, DT_ERR_IO, "cannot remove '%s': %s", marker.data, strerror(errno));
+        st = DT_FAIL(err, DT_ERR_IO, "cannot remove '%s': %s", marker.data, strerror(errno));
+    dt_strbuf_release(&marker);
+    return st;
+}
+
+dt_status dt_checkpoint_remove(const char *path, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(remove_marker(path, DT_CHECKPOINT_MARKER, err));
+    DT_TRY(remove_marker(path, DT_CHECKPOINT_PART, err));
     DT_TRY(dt_file_remove_tree(path, err));
 out:
-    dt_strbuf_release(&marker);
     return st;
 }

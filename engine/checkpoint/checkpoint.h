@@ -3,14 +3,15 @@
  * Layout     step-00000100/  index.json  model-0.safetensors optimizer-0.safetensors ...  complete
  *            written under a temporary name, files and folder synced, renamed, then `complete`
  *            (the marker, holding the digest of index.json) is written and synced. A reader takes
- *            only marked ones whose sizes and digests agree. The format, byte by byte, is in
- *            docs/checkpoint.md.
- * Contents   fp32 parameters and both moments, per chunk (name, global shape, slice), so that any
- *            strategy and world size loads it; step, sampler position, tokenizer, recipe (with
- *            the seed). The vocabulary's padding is not stored, so that any padding loads it.
- * Threads    one; the snapshot is taken before the call returns. One run writes below a parent.
- * Errors     DT_ERR_IO (full disk: the partial directory is removed), DT_ERR_CORRUPT naming the
- *            file and what does not agree
+ *            only marked ones whose sizes and digests agree. Where the nodes share no file system
+ *            each has such a directory with its own ranks' files and the marker `part`, which no
+ *            reader takes for a checkpoint. The format, byte by byte, is in docs/checkpoint.md.
+ * Contents   fp32 parameters and the optimizer's moments, per chunk (name, global shape, slice), so
+ * that any strategy and world size loads it; step, sampler position, loss scale, tokenizer, recipe
+ * (with the seed). The vocabulary's padding is not stored, so that any padding loads it. Threads
+ * one at a time (writer.h saves in the background). One run writes below a parent. Errors DT_ERR_IO
+ * (full disk: the partial directory is removed), DT_ERR_CORRUPT naming the file and what does not
+ * agree
  */
 #ifndef DT_ENGINE_CHECKPOINT_H
 #define DT_ENGINE_CHECKPOINT_H
@@ -26,29 +27,61 @@ extern "C" {
 
 #define DT_CHECKPOINT_VERSION 1
 
+/* Why one was saved, which says by what rule it stays. */
+enum {
+    DT_CHECKPOINT_STEPS = 1, /* checkpoint.every */
+    DT_CHECKPOINT_EPOCH = 2, /* checkpoint.every_epoch */
+    DT_CHECKPOINT_BEST = 4,  /* no evaluation before it was better */
+    DT_CHECKPOINT_END = 8    /* the run was over, or stopped */
+};
+
 /* Everything but the tensors. */
 typedef struct dt_checkpoint_info {
     const char *run;
-    int64_t attempt, step;   /* steps done */
+    int64_t attempt, step;   /* steps done: where optimizer and schedule stand */
     int64_t epoch, sample;   /* sampler: where the next step starts */
     double loss, valid_loss; /* NaN: none */
-    json_t *recipe;          /* resolved */
-    json_t *tokenizer;       /* dt_tokenizer_to_json */
+    double best_loss;        /* the lowest valid_loss so far */
+    unsigned kept_for;       /* DT_CHECKPOINT_STEPS | ... */
+    const char *optimizer;   /* the recipe's value: what the moments mean */
+    double loss_scale;       /* fp16; 0: none */
+    int64_t clean_steps, skipped_steps;
+    json_t *recipe;    /* resolved */
+    json_t *tokenizer; /* dt_tokenizer_to_json */
 } dt_checkpoint_info;
 
-/* All ranks call it, with a file system that all see. Each writes its chunks; rank 0 writes the
- * index, renames and marks, and they agree after each step. *directory (arena): the name within
- * `parent`, with "-2", "-3" behind it where that step has a checkpoint already; bytes of the
- * whole; digest (33 bytes) of its index, which holds those of its files. On every rank. When any
- * rank fails all return an error, and nothing marked is left (a peer that dies after the marker
- * was written leaves a whole checkpoint behind). */
-dt_status dt_checkpoint_save(const char *parent, const dt_checkpoint_info *info,
-                             dt_strategy_state *state, dt_arena *arena, const char **directory,
-                             int64_t *bytes, char *digest, dt_error *err);
+/* Where the ranks write. */
+typedef struct dt_checkpoint_place {
+    const char *parent; /* of the checkpoint directories */
+    bool shared;        /* false: each node has a `parent` of its own */
+    bool lead;          /* this rank makes the directory: rank 0, or the first one of each node */
+} dt_checkpoint_place;
 
-/* Removes all but the newest `keep` marked ones (0: all stay), and leftovers of killed saves. The
- * writer calls it, between saves. Newest: the highest attempt, then the highest step. */
-dt_status dt_checkpoint_prune(const char *parent, int64_t keep, dt_error *err);
+/* What a save has made, the same on every rank. */
+typedef struct dt_checkpoint_saved {
+    char directory[64]; /* the name within `parent`, with "-2", "-3" behind it where that step has
+                           a checkpoint already */
+    char digest[33];    /* of its index, which holds those of its files */
+    int64_t bytes;      /* of the whole */
+} dt_checkpoint_saved;
+
+/* All ranks call it. Each writes its chunks; the leads write the index, rename and mark, and they
+ * agree after each step. When any rank fails all return an error, and nothing marked is left (a
+ * peer that dies after the marker was written leaves a whole checkpoint behind). */
+dt_status dt_checkpoint_save(dt_checkpoint_saved *out, const dt_checkpoint_place *place,
+                             const dt_checkpoint_info *info, dt_strategy_state *state,
+                             dt_error *err);
+
+/* What stays. One that any rule keeps stays, and the newest always does. */
+typedef struct dt_checkpoint_keep {
+    int64_t newest; /* of those saved every few steps or at an end; 0: all */
+    int64_t epochs; /* of those saved at the end of an epoch; 0: all */
+    int64_t best;   /* of those saved as the best so far: the lowest losses, the newer of equals */
+} dt_checkpoint_keep;
+
+/* Removes the others, and leftovers of killed saves. The writer calls it, between saves. Newest:
+ * the highest attempt, then the highest step. */
+dt_status dt_checkpoint_prune(const char *parent, const dt_checkpoint_keep *keep, dt_error *err);
 
 typedef struct dt_checkpoint dt_checkpoint; /* an open one: index read, marker and sizes checked */
 

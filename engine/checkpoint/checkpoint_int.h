@@ -19,10 +19,13 @@ struct dt_checkpoint {
 };
 
 /* dt_checkpoint_save through given system calls. */
-dt_status dt_checkpoint_save_through(const dt_checkpoint_io *io, const char *parent,
+dt_status dt_checkpoint_save_through(const dt_checkpoint_io *io, dt_checkpoint_saved *out,
+                                     const dt_checkpoint_place *place,
                                      const dt_checkpoint_info *info, dt_strategy_state *state,
-                                     dt_arena *arena, const char **directory, int64_t *bytes,
-                                     char *digest, dt_error *err);
+                                     dt_error *err);
+
+/* The index of one node's part (marker `part`), of whose files others may be elsewhere. */
+dt_status dt_checkpoint_open_part(dt_checkpoint **out, const char *path, dt_error *err);
 
 /* The part of a file, opened and digested where it is not yet. */
 dt_status dt_checkpoint_use_part(dt_checkpoint_part **out, dt_checkpoint *checkpoint, int64_t file,
@@ -31,7 +34,7 @@ dt_status dt_checkpoint_use_part(dt_checkpoint_part **out, dt_checkpoint *checkp
 /* Reads every byte: digests of all files, every piece of the index. */
 dt_status dt_checkpoint_verify(dt_checkpoint *checkpoint, dt_error *err);
 
-/* Takes its marker away first, so that a removal that is cut short leaves nothing that is taken
+/* Takes its markers away first, so that a removal that is cut short leaves nothing that is taken
  * for a checkpoint. */
 dt_status dt_checkpoint_remove(const char *path, dt_error *err);
 

@@ -58,6 +58,15 @@ typedef struct dt_checkpoint_index {
     int64_t tensor_count;
 } dt_checkpoint_index;
 
+/* Its part without files and tensors. New reference; and back, `out` zeroed before. */
+json_t *dt_checkpoint_info_make(const dt_checkpoint_info *info);
+dt_status dt_checkpoint_info_parse(dt_checkpoint_info *out, const json_t *json, const char *where,
+                                   dt_error *err);
+
+/* A whole number that is not negative. */
+dt_status dt_checkpoint_get_count(int64_t *out, const json_t *object, const char *key,
+                                  const char *where, dt_error *err);
+
 /* Checks everything that the document alone can tell. DT_ERR_CORRUPT naming `where`. */
 dt_status dt_checkpoint_index_parse(dt_checkpoint_index *out, json_t *json, const char *where,
                                     dt_arena *arena, dt_error *err);

@@ -2,20 +2,6 @@
 
 #include "base/banned.h"
 
-static json_t *header_make(const dt_checkpoint_info *info)
-{
-    json_t *out = json_pack("{s:s, s:i, s:s, s:I, s:I, s:I, s:I}", "format", DT_CHECKPOINT_FORMAT,
-                            "version", DT_CHECKPOINT_VERSION, "run", info->run, "attempt",
-                            (json_int_t)info->attempt, "step", (json_int_t)info->step, "epoch",
-                            (json_int_t)info->epoch, "sample", (json_int_t)info->sample);
-
-    json_object_set_new(out, "loss", dt_json_number(info->loss));
-    json_object_set_new(out, "valid_loss", dt_json_number(info->valid_loss));
-    json_object_set(out, "recipe", info->recipe);
-    json_object_set(out, "tokenizer", info->tokenizer);
-    return out;
-}
-
 static json_t *tensor_make(const dt_model *model, const dt_param *param)
 {
     dt_checkpoint_shape shape = dt_checkpoint_shape_of(model, param);
@@ -42,7 +28,7 @@ static void merge(json_t *tensors, const json_t *fragment)
 json_t *dt_checkpoint_index_make(const dt_checkpoint_info *info, const dt_model *model,
                                  json_t *const *fragments, int64_t fragment_count)
 {
-    json_t *out = header_make(info), *files = json_array(), *tensors = json_object();
+    json_t *out = dt_checkpoint_info_make(info), *files = json_array(), *tensors = json_object();
 
     if (out == NULL || files == NULL || tensors == NULL) {
         json_decref(out);

@@ -40,42 +40,6 @@ static dt_status take(void **out, const parser *in, size_t count, size_t elem_by
     return DT_OK;
 }
 
-static dt_status get_count(int64_t *out, const json_t *object, const char *key, const char *where,
-                           dt_error *err)
-{
-    dt_status st = dt_json_get_int(out, object, key, where, err);
-
-    if (st == DT_OK && *out < 0)
-        st = DT_FAIL(err, DT_ERR_CORRUPT, "%s: '%s' is negative", where, key);
-    return st;
-}
-
-static dt_status info_parse(dt_checkpoint_info *out, const json_t *json, const char *where,
-                            dt_error *err)
-{
-    dt_status st = DT_OK;
-    const char *format;
-    int64_t version;
-
-    DT_TRY(dt_json_get_string(&format, json, "format", where, err));
-    DT_TRY(dt_json_get_int(&version, json, "version", where, err));
-    if (strcmp(format, DT_CHECKPOINT_FORMAT) != 0 || version != DT_CHECKPOINT_VERSION)
-        DT_THROW(err, DT_ERR_CORRUPT,
-                 "%s: it is '%.40s' version %lld; this program reads '%s' version %d", where,
-                 format, (long long)version, DT_CHECKPOINT_FORMAT, DT_CHECKPOINT_VERSION);
-    DT_TRY(dt_json_get_string(&out->run, json, "run", where, err));
-    DT_TRY(get_count(&out->attempt, json, "attempt", where, err));
-    DT_TRY(get_count(&out->step, json, "step", where, err));
-    DT_TRY(get_count(&out->epoch, json, "epoch", where, err));
-    DT_TRY(get_count(&out->sample, json, "sample", where, err));
-    DT_TRY(dt_json_get_number(&out->loss, json, "loss", where, err));
-    DT_TRY(dt_json_get_number(&out->valid_loss, json, "valid_loss", where, err));
-    DT_TRY(dt_json_get_object(&out->recipe, json, "recipe", where, err));
-    DT_TRY(dt_json_get_object(&out->tokenizer, json, "tokenizer", where, err));
-out:
-    return st;
-}
-
 /* A name that cannot lead out of the directory, nor to its index or marker. */
 static bool is_file_name(const char *name)
 {
@@ -92,7 +56,7 @@ static dt_status file_parse(dt_checkpoint_file *out, const json_t *json, const c
     dt_status st = DT_OK;
 
     DT_TRY(dt_json_get_string(&out->name, json, "name", where, err));
-    DT_TRY(get_count(&out->bytes, json, "bytes", where, err));
+    DT_TRY(dt_checkpoint_get_count(&out->bytes, json, "bytes", where, err));
     DT_TRY(dt_json_get_string(&out->digest, json, "xxh3_128", where, err));
     if (!is_file_name(out->name) || strlen(out->digest) != DT_DIGEST_SIZE - 1)
         DT_THROW(err, DT_ERR_CORRUPT, "%s: the name or digest of file '%.80s' is malformed", where,
@@ -134,8 +98,8 @@ static dt_status piece_parse(dt_checkpoint_piece *out, const json_t *json, const
 
     DT_TRY(dt_json_get_string(&file, json, "file", in->where, err));
     DT_TRY(dt_json_get_string(&out->key, json, "key", in->where, err));
-    DT_TRY(get_count(&out->start_elems, json, "start", in->where, err));
-    DT_TRY(get_count(&out->elems, json, "elems", in->where, err));
+    DT_TRY(dt_checkpoint_get_count(&out->start_elems, json, "start", in->where, err));
+    DT_TRY(dt_checkpoint_get_count(&out->elems, json, "elems", in->where, err));
     number = json_object_get(in->file_numbers, file);
     if (number == NULL)
         DT_THROW(err, DT_ERR_CORRUPT, "%s: '%s' is in '%.80s', which is not listed", in->where,
@@ -259,7 +223,7 @@ dt_status dt_checkpoint_index_parse(dt_checkpoint_index *out, json_t *json, cons
     memset(out, 0, sizeof(*out));
     if (in.file_numbers == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "%s: no memory to read it", where);
-    DT_TRY(info_parse(&out->info, json, where, err));
+    DT_TRY(dt_checkpoint_info_parse(&out->info, json, where, err));
     DT_TRY(files_parse(&in, json, err));
     DT_TRY(tensors_parse(&in, json, err));
 out:

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "engine/checkpoint/checkpoint.h"
+#include "engine/checkpoint/checkpoint_int.h"
 
 #include "base/banned.h"
 
@@ -22,29 +22,47 @@ static int newest_first(const void *a, const void *b)
     return (left->name.copy < right->name.copy) - (left->name.copy > right->name.copy);
 }
 
+static dt_status has(bool *out, const dt_checkpoint_entry *entry, const char *name, dt_arena *arena,
+                     dt_error *err)
+{
+    const char *path = dt_arena_printf(arena, "%s/%s", entry->path, name);
+
+    if (path == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a list of checkpoints");
+    *out = dt_file_exists(path);
+    return DT_OK;
+}
+
 static dt_status look_at(dt_checkpoint_entry *entry, dt_arena *arena, dt_error *err)
 {
     dt_checkpoint *opened = NULL;
     dt_error problem = DT_ERROR_INIT;
-    const char *marker = dt_arena_printf(arena, "%s/" DT_CHECKPOINT_MARKER, entry->path);
+    bool part = false;
+    dt_status st = DT_OK;
 
     entry->attempt = -1;
     entry->problem = "";
     if (entry->name.partial)
         return DT_OK;
-    if (marker == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a list of checkpoints");
-    entry->marked = dt_file_exists(marker);
-    if (dt_checkpoint_open(&opened, entry->path, &problem) == DT_OK) {
+    DT_TRY(has(&entry->whole, entry, DT_CHECKPOINT_MARKER, arena, err));
+    DT_TRY(has(&part, entry, DT_CHECKPOINT_PART, arena, err));
+    entry->marked = entry->whole || part;
+    if ((part && !entry->whole ? dt_checkpoint_open_part : dt_checkpoint_open)(&opened, entry->path,
+                                                                               &problem) == DT_OK) {
+        const dt_checkpoint_info *info = dt_checkpoint_get_info(opened);
+
         entry->opens = entry->marked;
-        entry->attempt = dt_checkpoint_get_info(opened)->attempt;
+        entry->attempt = info->attempt;
+        entry->valid_loss = info->valid_loss;
+        entry->kept_for = info->kept_for;
     } else {
         entry->problem = dt_arena_strdup(arena, problem.message);
     }
-    dt_checkpoint_close(opened);
     if (entry->problem == NULL || problem.code == DT_ERR_NOMEM)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a list of checkpoints");
-    return DT_OK;
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for a list of checkpoints");
+out:
+    dt_checkpoint_close(opened);
+    return st;
 }
 
 static dt_status add(dt_checkpoint_entry **entries, int64_t *count, int64_t *capacity,

@@ -17,10 +17,13 @@ extern "C" {
 typedef struct dt_checkpoint_entry {
     const char *path;
     dt_checkpoint_name name;
-    bool marked;
-    bool opens;          /* marked, and dt_checkpoint_open takes it (data not digested) */
+    bool whole;          /* marked `complete` */
+    bool marked;         /* that, or `part` */
+    bool opens;          /* marked, and its index and sizes agree (data not digested) */
     const char *problem; /* why not; "" where it opens */
     int64_t attempt;     /* -1 where it does not open */
+    double valid_loss;
+    unsigned kept_for; /* DT_CHECKPOINT_STEPS | ... */
 } dt_checkpoint_entry;
 
 /* Everything that bears a checkpoint's name; nothing where `parent` is not there. Both outputs live

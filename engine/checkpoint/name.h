@@ -19,6 +19,7 @@ extern "C" {
 #define DT_CHECKPOINT_NAME_SIZE 64
 #define DT_CHECKPOINT_INDEX     "index.json"
 #define DT_CHECKPOINT_MARKER    "complete"
+#define DT_CHECKPOINT_PART      "part" /* the marker of one node's files alone */
 #define DT_CHECKPOINT_PARTIAL   ".partial"
 
 typedef struct dt_checkpoint_name {

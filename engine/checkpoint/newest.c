@@ -32,7 +32,7 @@ dt_status dt_checkpoint_find_newest(const char **path, const char *parent, dt_ar
     for (int64_t i = 0; i < count && *path == NULL; i++) {
         dt_error problem = DT_ERROR_INIT;
 
-        if (!entries[i].opens)
+        if (!entries[i].opens || !entries[i].whole)
             continue;
         if (verify(entries[i].path, &problem) == DT_OK)
             *path = entries[i].path;

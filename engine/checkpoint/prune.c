@@ -4,26 +4,78 @@
 
 #include "base/banned.h"
 
-/* A damaged one does not count among the kept; it goes once `keep` good ones stand. */
-dt_status dt_checkpoint_prune(const char *parent, int64_t keep, dt_error *err)
+/* Entries are newest first; stays[i] belongs to entries[i]. */
+typedef struct pruning {
+    dt_checkpoint_entry *entries;
+    bool *stays, *is_best;
+    int64_t count;
+} pruning;
+
+/* The newest `limit` (0: all) of those that were saved for one of `reasons`. A damaged one, whose
+ * reasons nobody knows, goes by the rule for steps; it does not count among the kept. */
+static void keep_newest(pruning *run, unsigned reasons, int64_t limit)
+{
+    int64_t kept = 0;
+
+    for (int64_t i = 0; i < run->count && (limit == 0 || kept < limit); i++) {
+        const dt_checkpoint_entry *entry = &run->entries[i];
+        bool counts = entry->opens && (entry->kept_for & reasons) != 0;
+
+        if (counts || (entry->marked && !entry->opens && (reasons & DT_CHECKPOINT_STEPS)))
+            run->stays[i] = true;
+        if (counts)
+            kept++;
+    }
+}
+
+/* -1 where none is left. Of equals the newer one. */
+static int64_t next_best(const pruning *run)
+{
+    int64_t best = -1;
+
+    for (int64_t i = 0; i < run->count; i++) {
+        const dt_checkpoint_entry *entry = &run->entries[i];
+
+        if (entry->opens && (entry->kept_for & DT_CHECKPOINT_BEST) && !run->is_best[i] &&
+            (best < 0 || entry->valid_loss < run->entries[best].valid_loss))
+            best = i;
+    }
+    return best;
+}
+
+static void keep_best(pruning *run, int64_t limit)
+{
+    for (int64_t kept = 0; kept < limit; kept++) {
+        int64_t best = next_best(run);
+
+        if (best < 0)
+            return;
+        run->stays[best] = run->is_best[best] = true;
+    }
+}
+
+dt_status dt_checkpoint_prune(const char *parent, const dt_checkpoint_keep *keep, dt_error *err)
 {
     dt_status st = DT_OK;
-    dt_checkpoint_entry *entries;
+    pruning run = {0};
     dt_arena arena;
-    int64_t count, kept = 0;
 
     dt_arena_init(&arena, 0);
-    DT_TRY(dt_checkpoint_list(&entries, &count, parent, &arena, err));
-    for (int64_t i = 0; i < count; i++) {
-        bool surplus = keep > 0 && kept >= keep;
-
-        if (!entries[i].marked || surplus) {
+    DT_TRY(dt_checkpoint_list(&run.entries, &run.count, parent, &arena, err));
+    run.stays = dt_arena_alloc_array(&arena, (size_t)run.count + 1, sizeof(bool));
+    run.is_best = dt_arena_alloc_array(&arena, (size_t)run.count + 1, sizeof(bool));
+    if (run.stays == NULL || run.is_best == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for a list of checkpoints");
+    keep_newest(&run, ~0u, 1);
+    keep_newest(&run, DT_CHECKPOINT_STEPS | DT_CHECKPOINT_END, keep->newest);
+    keep_newest(&run, DT_CHECKPOINT_EPOCH, keep->epochs);
+    keep_best(&run, keep->best);
+    for (int64_t i = 0; i < run.count; i++) {
+        if (!run.stays[i]) {
             /* goes on after a failure, and tells of the first */
-            dt_status removed = dt_checkpoint_remove(entries[i].path, err);
+            dt_status removed = dt_checkpoint_remove(run.entries[i].path, err);
             if (st == DT_OK)
                 st = removed;
-        } else if (entries[i].opens) {
-            kept++;
         }
     }
 out:

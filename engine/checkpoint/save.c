@@ -1,15 +1,16 @@
 /* The protocol. Whatever call the process dies at, a directory is a checkpoint only when all of it
- * is on the disk:
+ * is on the disk. The lead is rank 0, or the first rank of each node where they share no files:
  *
- *   rank 0   mkdir NAME.partial                                                        agree
+ *   all      the first name that no lead has already                                   agree
+ *   lead     mkdir NAME.partial                                                        agree
  *   all      write and sync their files in it                                          agree
- *   all      their parts of the index travel to rank 0
- *   rank 0   write and sync index.json; sync NAME.partial; rename it to NAME; sync the parent;
+ *   all      their parts of the index travel to every rank
+ *   lead     write and sync index.json; sync NAME.partial; rename it to NAME; sync the parent;
  *            write and sync NAME/complete.partial; rename it to NAME/complete; sync NAME and the
- *            parent                                                                     agree
+ *            parent (`part` for `complete` where there are several leads)               agree
  *
- * A failure on one rank is a failure on all at the next "agree"; rank 0 then takes away what there
- * is. Only a process that is killed leaves a NAME.partial, or a NAME without a marker.
+ * A failure on one rank is a failure on all at the next "agree"; the leads then take away what
+ * there is. Only a process that is killed leaves a NAME.partial, or a NAME without a marker.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,63 +29,63 @@
 
 #define MAX_COPIES 1000
 
-/* What rank 0 tells the others at the end. */
-typedef struct result {
-    int64_t bytes;
-    char digest[DT_DIGEST_SIZE];
-} result;
-
 typedef struct save {
     const dt_checkpoint_io *io;
-    const char *parent;
+    const dt_checkpoint_place *place;
+    const char *marker;
     const dt_checkpoint_info *info;
     dt_strategy_state *state;
     dt_comm *comm;
-    char name[DT_CHECKPOINT_NAME_SIZE];
     dt_strbuf partial, final;
-    bool begun, renamed, marked; /* rank 0: how far it came */
-    result result;
+    bool begun, renamed, marked; /* a lead: how far it came */
+    dt_checkpoint_saved saved;
 } save;
 
-static void set_paths(save *run)
+static bool is_taken(const save *run)
 {
-    dt_strbuf_add_fmt(&run->partial, "%s/%s" DT_CHECKPOINT_PARTIAL, run->parent, run->name);
-    dt_strbuf_add_fmt(&run->final, "%s/%s", run->parent, run->name);
+    static const char *const markers[] = {DT_CHECKPOINT_MARKER, DT_CHECKPOINT_PART};
+    bool taken = false;
+    dt_strbuf path;
+
+    dt_strbuf_init(&path);
+    for (int i = 0; i < 2; i++) {
+        dt_strbuf_reset(&path);
+        dt_strbuf_add_fmt(&path, "%s/%s/%s", run->place->parent, run->saved.directory, markers[i]);
+        taken = taken || dt_file_exists(path.data);
+    }
+    dt_strbuf_release(&path);
+    return taken;
 }
 
-/* The first name that is not a marked checkpoint's; what a killed save left under it goes. */
 static dt_status choose_name(save *run, dt_error *err)
 {
+    dt_checkpoint_name name = {.step = run->info->step};
     dt_status st = DT_OK;
-    dt_strbuf marker;
+    double taken = 1;
 
-    dt_strbuf_init(&marker);
-    for (int copy = 1; copy <= MAX_COPIES; copy++) {
-        dt_checkpoint_name name = {.step = run->info->step, .copy = copy};
-
-        dt_checkpoint_name_format(run->name, &name);
-        dt_strbuf_reset(&marker);
-        dt_strbuf_add_fmt(&marker, "%s/%s/" DT_CHECKPOINT_MARKER, run->parent, run->name);
-        if (!dt_file_exists(marker.data))
-            break;
-        if (copy == MAX_COPIES)
+    while (taken > 0) {
+        if (++name.copy > MAX_COPIES)
             DT_THROW(err, DT_ERR_IO, "'%s' holds %d checkpoints of step %lld; remove some",
-                     run->parent, copy, (long long)run->info->step);
+                     run->place->parent, MAX_COPIES, (long long)run->info->step);
+        dt_checkpoint_name_format(run->saved.directory, &name);
+        taken = run->place->lead && is_taken(run) ? 1 : 0;
+        DT_TRY(run->comm->all_reduce_f64(run->comm, &taken, 1, err));
     }
-    set_paths(run);
-    DT_TRY(dt_file_remove_tree(run->final.data, err));
-    DT_TRY(dt_file_remove_tree(run->partial.data, err));
+    dt_strbuf_add_fmt(&run->partial, "%s/%s" DT_CHECKPOINT_PARTIAL, run->place->parent,
+                      run->saved.directory);
+    dt_strbuf_add_fmt(&run->final, "%s/%s", run->place->parent, run->saved.directory);
 out:
-    dt_strbuf_release(&marker);
     return st;
 }
 
+/* What a killed save left under the name goes. */
 static dt_status begin(save *run, dt_error *err)
 {
     dt_status st = DT_OK;
 
-    DT_TRY(dt_file_make_dirs(run->parent, 0755, err));
-    DT_TRY(choose_name(run, err));
+    DT_TRY(dt_file_make_dirs(run->place->parent, 0755, err));
+    DT_TRY(dt_file_remove_tree(run->final.data, err));
+    DT_TRY(dt_file_remove_tree(run->partial.data, err));
     run->begun = true;
     if (run->io->make_dir(run->io->self, run->partial.data, 0755) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot make the directory '%s': %s", run->partial.data,
@@ -124,8 +125,8 @@ static dt_status write_index(save *run, json_t *const *fragments, dt_error *err)
     dt_json_write(&text, index);
     dt_strbuf_add_char(&text, '\n');
     DT_TRY(dt_checkpoint_sink_put(run->io, path.data, text.data, text.length, err));
-    dt_digest_of(run->result.digest, text.data, text.length);
-    run->result.bytes = files_bytes(index) + (int64_t)text.length;
+    dt_digest_of(run->saved.digest, text.data, text.length);
+    run->saved.bytes = files_bytes(index) + (int64_t)text.length;
 out:
     json_decref(index);
     dt_arena_release(&arena);
@@ -143,9 +144,9 @@ static dt_status write_marker(const save *run, dt_error *err)
     dt_strbuf_init(&partial);
     dt_strbuf_init(&path);
     dt_strbuf_init(&text);
-    dt_strbuf_add_fmt(&path, "%s/" DT_CHECKPOINT_MARKER, run->final.data);
+    dt_strbuf_add_fmt(&path, "%s/%s", run->final.data, run->marker);
     dt_strbuf_add_fmt(&partial, "%s" DT_CHECKPOINT_PARTIAL, path.data);
-    dt_strbuf_add_fmt(&text, "%s\n", run->result.digest);
+    dt_strbuf_add_fmt(&text, "%s\n", run->saved.digest);
     DT_TRY(dt_checkpoint_sink_put(run->io, partial.data, text.data, text.length, err));
     if (run->io->rename(run->io->self, partial.data, path.data) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot rename '%s' to '%s': %s", partial.data, path.data,
@@ -167,10 +168,10 @@ static dt_status commit(save *run, json_t *const *fragments, dt_error *err)
         DT_THROW(err, DT_ERR_IO, "cannot rename '%s' to '%s': %s", run->partial.data,
                  run->final.data, strerror(errno));
     run->renamed = true;
-    DT_TRY(dt_checkpoint_io_sync_dir(run->io, run->parent, err));
+    DT_TRY(dt_checkpoint_io_sync_dir(run->io, run->place->parent, err));
     DT_TRY(write_marker(run, err));
     DT_TRY(dt_checkpoint_io_sync_dir(run->io, run->final.data, err));
-    DT_TRY(dt_checkpoint_io_sync_dir(run->io, run->parent, err));
+    DT_TRY(dt_checkpoint_io_sync_dir(run->io, run->place->parent, err));
     run->marked = true;
 out:
     return st;
@@ -179,38 +180,42 @@ out:
 static dt_status save_steps(save *run, json_t **fragments, json_t **mine, dt_error *err)
 {
     dt_status st = DT_OK;
-    bool lead = run->comm->rank == 0;
+    bool lead = run->place->lead;
 
+    DT_TRY(choose_name(run, err));
     st = lead ? begin(run, err) : DT_OK;
     DT_TRY(dt_checkpoint_agree(run->comm, st, "begin a checkpoint", err));
-    DT_TRY(run->comm->broadcast(run->comm, run->name, sizeof(run->name), 0, err));
-    if (!lead)
-        set_paths(run);
     st = dt_checkpoint_shard_write(mine, run->io, run->partial.data, run->state, err);
     DT_TRY(dt_checkpoint_agree(run->comm, st, "write its part of a checkpoint", err));
     st = dt_checkpoint_gather(fragments, *mine, run->comm, err);
     if (st == DT_OK && lead)
         st = commit(run, fragments, err);
     DT_TRY(dt_checkpoint_agree(run->comm, st, "put a checkpoint in place", err));
-    DT_TRY(run->comm->broadcast(run->comm, &run->result, sizeof(run->result), 0, err));
+    DT_TRY(run->comm->broadcast(run->comm, &run->saved, sizeof(run->saved), 0, err));
 out:
     return st;
 }
 
-/* Best effort: the first error is the one to tell, and prune comes by later. */
+/* Best effort: the first error is the one to tell, and prune comes by later. A part that is marked
+ * is of no use without the others'. */
 static void take_back(const save *run)
 {
-    if (run->begun && !run->marked)
+    if (run->begun && !(run->marked && run->place->shared))
         (void)dt_checkpoint_remove(run->renamed ? run->final.data : run->partial.data, NULL);
 }
 
-dt_status dt_checkpoint_save_through(const dt_checkpoint_io *io, const char *parent,
+dt_status dt_checkpoint_save_through(const dt_checkpoint_io *io, dt_checkpoint_saved *out,
+                                     const dt_checkpoint_place *place,
                                      const dt_checkpoint_info *info, dt_strategy_state *state,
-                                     dt_arena *arena, const char **directory, int64_t *bytes,
-                                     char *digest, dt_error *err)
+                                     dt_error *err)
 {
-    dt_status st = DT_OK;
-    save run = {.io = io, .parent = parent, .info = info, .state = state, .comm = state->comm};
+    dt_status st;
+    save run = {.io = io,
+                .place = place,
+                .marker = place->shared ? DT_CHECKPOINT_MARKER : DT_CHECKPOINT_PART,
+                .info = info,
+                .state = state,
+                .comm = state->comm};
     json_t **fragments = NULL, *mine = NULL;
 
     dt_strbuf_init(&run.partial);
@@ -218,16 +223,10 @@ dt_status dt_checkpoint_save_through(const dt_checkpoint_io *io, const char *par
     fragments = calloc((size_t)run.comm->world_size, sizeof(*fragments));
     DT_ASSERT(fragments != NULL); /* a rank that stays away makes the others wait */
     st = save_steps(&run, fragments, &mine, err);
-    if (st != DT_OK) {
+    if (st == DT_OK)
+        *out = run.saved;
+    else
         take_back(&run);
-        goto out;
-    }
-    *directory = dt_arena_strdup(arena, run.name);
-    if (*directory == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory for the name of a checkpoint");
-    *bytes = run.result.bytes;
-    memcpy(digest, run.result.digest, sizeof(run.result.digest));
-out:
     for (int64_t i = 0; i < run.comm->world_size; i++)
         json_decref(fragments[i]);
     free(fragments);
@@ -237,10 +236,9 @@ out:
     return st;
 }
 
-dt_status dt_checkpoint_save(const char *parent, const dt_checkpoint_info *info,
-                             dt_strategy_state *state, dt_arena *arena, const char **directory,
-                             int64_t *bytes, char *digest, dt_error *err)
+dt_status dt_checkpoint_save(dt_checkpoint_saved *out, const dt_checkpoint_place *place,
+                             const dt_checkpoint_info *info, dt_strategy_state *state,
+                             dt_error *err)
 {
-    return dt_checkpoint_save_through(&dt_checkpoint_io_system, parent, info, state, arena,
-                                      directory, bytes, digest, err);
+    return dt_checkpoint_save_through(&dt_checkpoint_io_system, out, place, info, state, err);
 }

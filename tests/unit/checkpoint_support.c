@@ -225,6 +225,9 @@ void fake_world_init(fake_world *world, const char *parent)
     world->failing_rank = -1;
     world->io = &dt_checkpoint_io_system;
     snprintf(world->parent, sizeof(world->parent), "%s/checkpoints", parent);
+    for (int rank = 0; rank < FAKE_MAX_RANKS; rank++)
+        snprintf(world->node_parent[rank], sizeof(world->node_parent[rank]), "%s/node%d", parent,
+                 rank);
     world->info =
         (dt_checkpoint_info){.run = "k3v9x2",
                              .attempt = 1,
@@ -233,6 +236,9 @@ void fake_world_init(fake_world *world, const char *parent)
                              .sample = 17,
                              .loss = 2.5,
                              .valid_loss = NAN,
+                             .best_loss = NAN,
+                             .kept_for = DT_CHECKPOINT_STEPS,
+                             .optimizer = "adamw",
                              .recipe = json_pack("{s:i}", "seed", 42),
                              .tokenizer = json_pack("{s:s, s:i}", "kind", "byte", "vocab", 256)};
 }
@@ -301,18 +307,19 @@ dt_status fake_world_run(fake_world *world, fake_task task)
 
 dt_status fake_save(fake_world *world, dt_strategy_state *state, dt_error *err)
 {
-    dt_status st = DT_OK;
     int64_t rank = state->comm->rank;
-    const char *directory = "";
-    dt_arena arena;
+    dt_checkpoint_place place = {world->parent, true, rank == 0};
+    dt_status st = DT_OK;
 
-    dt_arena_init(&arena, 0);
     fill(state->own, false);
-    DT_TRY(dt_checkpoint_save_through(world->io, world->parent, &world->info, state, &arena,
-                                      &directory, &world->bytes[rank], world->digest[rank], err));
-    snprintf(world->directory[rank], sizeof(world->directory[rank]), "%s", directory);
+    if (world->apart) { /* each rank a node of its own */
+        place.shared = false;
+        place.lead = true;
+        place.parent = world->node_parent[rank];
+    }
+    DT_TRY(dt_checkpoint_save_through(world->io, &world->saved[rank], &place, &world->info, state,
+                                      err));
 out:
-    dt_arena_release(&arena);
     return st;
 }
 
@@ -335,6 +342,13 @@ out:
     dt_checkpoint_close(checkpoint);
     dt_arena_release(&arena);
     return st;
+}
+
+dt_status fake_prune(const char *parent, int64_t newest)
+{
+    dt_checkpoint_keep keep = {.newest = newest};
+
+    return dt_checkpoint_prune(parent, &keep, NULL);
 }
 
 static void must(fake_world *world, fake_task task)

@@ -31,13 +31,13 @@ struct fake_world {
     int failing_rank; /* its export_state fails; -1: none */
     const dt_checkpoint_io *io;
     char parent[128]; /* where checkpoints go */
+    bool apart;       /* each rank is a node with a folder of its own */
+    char node_parent[FAKE_MAX_RANKS][128];
     dt_checkpoint_info info;
     /* results, per rank */
     dt_status st[FAKE_MAX_RANKS];
     dt_error err[FAKE_MAX_RANKS];
-    char directory[FAKE_MAX_RANKS][64];
-    int64_t bytes[FAKE_MAX_RANKS];
-    char digest[FAKE_MAX_RANKS][33];
+    dt_checkpoint_saved saved[FAKE_MAX_RANKS];
     struct fake_shared *shared;
 };
 
@@ -50,6 +50,9 @@ dt_status fake_world_run(fake_world *world, fake_task task);
 /* Tasks. Load: poisons the state first, then expects every element. */
 dt_status fake_save(fake_world *world, dt_strategy_state *state, dt_error *err);
 dt_status fake_load(fake_world *world, dt_strategy_state *state, dt_error *err);
+
+/* Prunes all but the newest (0: leftovers alone). */
+dt_status fake_prune(const char *parent, int64_t newest);
 
 /* Shorthands that fail the test where they fail. */
 void fake_must_save(fake_world *world);

@@ -196,10 +196,10 @@ static bool die_and_look(fake_world *world, trouble kind, int at)
     if (!WIFSIGNALED(code))
         assert_int_equal(step, 100);
     /* Whatever is left over is no obstacle, and prune takes it away. */
-    assert_int_equal(dt_checkpoint_prune(world->parent, 0, NULL), DT_OK);
+    assert_int_equal(fake_prune(world->parent, 0), DT_OK);
     assert_int_equal(entries(world->parent), step == 100 ? 2 : 1);
     if (step == 100) {
-        assert_int_equal(dt_checkpoint_prune(world->parent, 1, NULL), DT_OK);
+        assert_int_equal(fake_prune(world->parent, 1), DT_OK);
         assert_int_equal(entries(world->parent), 1);
         assert_int_equal(newest_step(world), 100);
         assert_int_equal(dt_file_remove_tree(world->parent, NULL), DT_OK);
@@ -255,7 +255,7 @@ static void test_a_killed_save_is_repeated(void **state)
         died = WIFSIGNALED(code);
         fake_must_save(&world);
         assert_int_equal(newest_step(&world), 100);
-        assert_int_equal(dt_checkpoint_prune(world.parent, 1, NULL), DT_OK);
+        assert_int_equal(fake_prune(world.parent, 1), DT_OK);
     }
     fake_world_release(&world);
 }

@@ -1,0 +1,131 @@
+/* Everything of index.json but files and tensors, written and read. */
+#include "engine/checkpoint/index.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+static const struct {
+    const char *name;
+    unsigned flag;
+} reasons[] = {
+    {"steps", DT_CHECKPOINT_STEPS},
+    {"epoch", DT_CHECKPOINT_EPOCH},
+    {"best", DT_CHECKPOINT_BEST},
+    {"end", DT_CHECKPOINT_END},
+};
+
+#define REASONS (sizeof(reasons) / sizeof(reasons[0]))
+
+static json_t *scaler_make(const dt_checkpoint_info *info)
+{
+    if (info->loss_scale <= 0)
+        return json_null();
+    return json_pack("{s:o, s:I, s:I}", "scale", dt_json_number(info->loss_scale), "clean_steps",
+                     (json_int_t)info->clean_steps, "skipped_steps",
+                     (json_int_t)info->skipped_steps);
+}
+
+json_t *dt_checkpoint_info_make(const dt_checkpoint_info *info)
+{
+    json_t *kept_for = json_array();
+    json_t *out = json_pack("{s:s, s:i, s:s, s:I, s:I, s:I, s:I}", "format", DT_CHECKPOINT_FORMAT,
+                            "version", DT_CHECKPOINT_VERSION, "run", info->run, "attempt",
+                            (json_int_t)info->attempt, "step", (json_int_t)info->step, "epoch",
+                            (json_int_t)info->epoch, "sample", (json_int_t)info->sample);
+
+    for (size_t i = 0; i < REASONS; i++)
+        if (info->kept_for & reasons[i].flag)
+            json_array_append_new(kept_for, json_string(reasons[i].name));
+    json_object_set_new(out, "loss", dt_json_number(info->loss));
+    json_object_set_new(out, "valid_loss", dt_json_number(info->valid_loss));
+    json_object_set_new(out, "best_loss", dt_json_number(info->best_loss));
+    json_object_set_new(out, "kept_for", kept_for);
+    json_object_set_new(out, "optimizer", json_string(info->optimizer));
+    json_object_set_new(out, "scaler", scaler_make(info));
+    json_object_set(out, "recipe", info->recipe);
+    json_object_set(out, "tokenizer", info->tokenizer);
+    return out;
+}
+
+dt_status dt_checkpoint_get_count(int64_t *out, const json_t *object, const char *key,
+                                  const char *where, dt_error *err)
+{
+    dt_status st = dt_json_get_int(out, object, key, where, err);
+
+    if (st == DT_OK && *out < 0)
+        st = DT_FAIL(err, DT_ERR_CORRUPT, "%s: '%s' is negative", where, key);
+    return st;
+}
+
+static dt_status scaler_parse(dt_checkpoint_info *out, const json_t *json, const char *where,
+                              dt_error *err)
+{
+    const json_t *scaler = json_object_get(json, "scaler");
+    dt_status st = DT_OK;
+
+    if (scaler == NULL || json_is_null(scaler))
+        return DT_OK;
+    DT_TRY(dt_json_get_number(&out->loss_scale, scaler, "scale", where, err));
+    DT_TRY(dt_checkpoint_get_count(&out->clean_steps, scaler, "clean_steps", where, err));
+    DT_TRY(dt_checkpoint_get_count(&out->skipped_steps, scaler, "skipped_steps", where, err));
+    if (!(out->loss_scale > 0))
+        DT_THROW(err, DT_ERR_CORRUPT, "%s: the loss scale is not above 0", where);
+out:
+    return st;
+}
+
+/* One without reasons, or with none that is known, was kept as one of every few steps. */
+static dt_status kept_for_parse(dt_checkpoint_info *out, const json_t *json, const char *where,
+                                dt_error *err)
+{
+    json_t *list = json_object_get(json, "kept_for"), *item;
+    size_t i;
+
+    if (list != NULL && !json_is_array(list))
+        return DT_FAIL(err, DT_ERR_CORRUPT, "%s: 'kept_for' is not a list", where);
+    json_array_foreach(list, i, item)
+    {
+        const char *name = json_string_value(item);
+
+        for (size_t k = 0; name != NULL && k < REASONS; k++)
+            if (strcmp(name, reasons[k].name) == 0)
+                out->kept_for |= reasons[k].flag;
+    }
+    if (out->kept_for == 0)
+        out->kept_for = DT_CHECKPOINT_STEPS;
+    return DT_OK;
+}
+
+dt_status dt_checkpoint_info_parse(dt_checkpoint_info *out, const json_t *json, const char *where,
+                                   dt_error *err)
+{
+    dt_status st = DT_OK;
+    const char *format;
+    int64_t version;
+
+    DT_TRY(dt_json_get_string(&format, json, "format", where, err));
+    DT_TRY(dt_json_get_int(&version, json, "version", where, err));
+    if (strcmp(format, DT_CHECKPOINT_FORMAT) != 0 || version != DT_CHECKPOINT_VERSION)
+        DT_THROW(err, DT_ERR_CORRUPT,
+                 "%s: it is '%.40s' version %lld; this program reads '%s' version %d", where,
+                 format, (long long)version, DT_CHECKPOINT_FORMAT, DT_CHECKPOINT_VERSION);
+    DT_TRY(dt_json_get_string(&out->run, json, "run", where, err));
+    DT_TRY(dt_checkpoint_get_count(&out->attempt, json, "attempt", where, err));
+    DT_TRY(dt_checkpoint_get_count(&out->step, json, "step", where, err));
+    DT_TRY(dt_checkpoint_get_count(&out->epoch, json, "epoch", where, err));
+    DT_TRY(dt_checkpoint_get_count(&out->sample, json, "sample", where, err));
+    DT_TRY(dt_json_get_number(&out->loss, json, "loss", where, err));
+    DT_TRY(dt_json_get_number(&out->valid_loss, json, "valid_loss", where, err));
+    out->best_loss = NAN;
+    if (json_object_get(json, "best_loss") != NULL)
+        DT_TRY(dt_json_get_number(&out->best_loss, json, "best_loss", where, err));
+    DT_TRY(kept_for_parse(out, json, where, err));
+    DT_TRY(dt_json_get_string_or(&out->optimizer, json, "optimizer", "adamw", where, err));
+    DT_TRY(scaler_parse(out, json, where, err));
+    DT_TRY(dt_json_get_object(&out->recipe, json, "recipe", where, err));
+    DT_TRY(dt_json_get_object(&out->tokenizer, json, "tokenizer", where, err));
+out:
+    return st;
+}

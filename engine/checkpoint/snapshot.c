@@ -1,0 +1,161 @@
+#define _GNU_SOURCE
+#include "engine/checkpoint/snapshot.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/banned.h"
+
+#define KINDS       3                 /* value, m, v */
+#define ALIGN_ELEMS 16                /* 64 bytes */
+#define PAGE_BYTES  ((size_t)2 << 20) /* a huge one: few faults, few misses */
+
+static int64_t aligned(int64_t elems)
+{
+    return (elems + ALIGN_ELEMS - 1) / ALIGN_ELEMS * ALIGN_ELEMS;
+}
+
+/* Where each piece comes from now. A strategy exports the same ones as at the start. */
+static void find_pieces(dt_snapshot *snapshot, const dt_state_chunk *chunks, int count)
+{
+    bool same = count == snapshot->count;
+
+    for (int i = 0; same && i < count; i++) {
+        const float *const from[KINDS] = {chunks[i].value, chunks[i].m, chunks[i].v};
+
+        for (int kind = 0; kind < KINDS; kind++) {
+            dt_snapshot_piece *piece = &snapshot->pieces[i * KINDS + kind];
+
+            piece->from = from[kind];
+            same = same && piece->elems == (from[kind] != NULL ? chunks[i].elems : 0);
+        }
+    }
+    DT_ASSERT(same);
+}
+
+static void lay_out(dt_snapshot *snapshot)
+{
+    int64_t at = 0;
+
+    for (int i = 0; i < snapshot->count; i++) {
+        dt_state_chunk *chunk = &snapshot->chunks[i];
+        float **const to[KINDS] = {&chunk->value, &chunk->m, &chunk->v};
+
+        for (int kind = 0; kind < KINDS; kind++) {
+            dt_snapshot_piece *piece = &snapshot->pieces[i * KINDS + kind];
+
+            if (*to[kind] == NULL)
+                continue;
+            piece->elems = chunk->elems;
+            piece->to = *to[kind] = snapshot->memory != NULL ? snapshot->memory + at : *to[kind];
+            at += aligned(chunk->elems);
+        }
+    }
+    snapshot->elems = at;
+}
+
+/* Thread `part` of `parts` takes an equal share of all elements, in one run from piece to piece. */
+static void copy_part(const dt_snapshot *snapshot, int64_t part, int64_t parts)
+{
+    int64_t from = snapshot->elems * part / parts, to = snapshot->elems * (part + 1) / parts;
+
+    for (int i = 0; i < snapshot->count * KINDS; i++) {
+        const dt_snapshot_piece *piece = &snapshot->pieces[i];
+        int64_t begin = piece->to - snapshot->memory, end = begin + piece->elems;
+        int64_t a = from > begin ? from : begin, b = to < end ? to : end;
+
+        if (piece->elems > 0 && a < b)
+            memcpy(snapshot->memory + a, piece->from + (a - begin),
+                   (size_t)(b - a) * sizeof(float));
+    }
+}
+
+static void copy(const dt_snapshot *snapshot)
+{
+    int threads = snapshot->threads;
+
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int part = 0; part < threads; part++)
+        copy_part(snapshot, part, threads);
+}
+
+dt_status dt_snapshot_open(dt_snapshot *out, dt_strategy_state *live, int threads, dt_error *err)
+{
+    dt_status st = DT_OK;
+    const dt_state_chunk *chunks;
+    size_t bytes;
+    int count;
+
+    memset(out, 0, sizeof(*out));
+    out->live = live;
+    out->threads = threads;
+    DT_TRY(live->strategy->export_state(live, &chunks, &count, err));
+    out->chunks = calloc((size_t)count + 1, sizeof(*out->chunks));
+    out->pieces = calloc((size_t)count * KINDS + 1, sizeof(*out->pieces));
+    if (out->chunks == NULL || out->pieces == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for a list of %d pieces", count);
+    out->count = count;
+    if (count > 0)
+        memcpy(out->chunks, chunks, (size_t)count * sizeof(*chunks));
+    lay_out(out);
+    bytes = ((size_t)dt_snapshot_bytes(out) + PAGE_BYTES) / PAGE_BYTES * PAGE_BYTES;
+    out->memory = aligned_alloc(PAGE_BYTES, bytes);
+    if (out->memory == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for a snapshot of %zu bytes", bytes);
+    (void)madvise(out->memory, bytes, MADV_HUGEPAGE); /* advice */
+    lay_out(out);
+    find_pieces(out, chunks, count);
+    copy(out); /* touches every page now, not in the first step that saves */
+out:
+    return st;
+}
+
+void dt_snapshot_close(dt_snapshot *snapshot)
+{
+    free(snapshot->chunks);
+    free(snapshot->pieces);
+    free(snapshot->memory);
+    memset(snapshot, 0, sizeof(*snapshot));
+}
+
+int64_t dt_snapshot_bytes(const dt_snapshot *snapshot)
+{
+    return snapshot->elems * (int64_t)sizeof(float);
+}
+
+void dt_snapshot_take(dt_snapshot *snapshot)
+{
+    const dt_state_chunk *chunks;
+    int count;
+
+    dt_error_clear(&snapshot->err);
+    snapshot->st =
+        snapshot->live->strategy->export_state(snapshot->live, &chunks, &count, &snapshot->err);
+    if (snapshot->st != DT_OK)
+        return;
+    find_pieces(snapshot, chunks, count);
+    copy(snapshot);
+}
+
+static dt_status export_copy(dt_strategy_state *state, const dt_state_chunk **chunks, int *count,
+                             dt_error *err)
+{
+    const dt_snapshot *snapshot = state->own;
+
+    if (snapshot->st != DT_OK)
+        return DT_FAIL(err, snapshot->st, "%s", snapshot->err.message);
+    *chunks = snapshot->chunks;
+    *count = snapshot->count;
+    return DT_OK;
+}
+
+static const dt_strategy snapshot_strategy = {.name = "snapshot", .export_state = export_copy};
+
+dt_strategy_state dt_snapshot_state(dt_snapshot *snapshot, dt_comm *comm)
+{
+    return (dt_strategy_state){.strategy = &snapshot_strategy,
+                               .model = snapshot->live->model,
+                               .comm = comm,
+                               .own = snapshot};
+}
