@@ -21,6 +21,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "engine/stop.h"
+#include "engine/where.h"
 
 #include "base/banned.h"
 
@@ -49,6 +50,9 @@ static void take_command(dt_events *events, const char *line, size_t length)
     if (dt_json_parse(&object, line, length, "channel", &err) != DT_OK ||
         dt_json_get_string(&command, object, "command", "channel", &err) != DT_OK) {
         dt_log_error("ignored a line of %zu bytes from the agent: %s", length, err.message);
+    } else if (strcmp(command, "where") == 0) {
+        (void)dt_events_send(events, dt_where_tell(),
+                             NULL); /* a lost channel is seen by who reads */
     } else if (strcmp(command, "rendezvous") != 0) {
         dt_log_error("ignored an unknown command '%.64s' from the agent", command);
     } else if (dt_json_get_string(&name, object, "name", "channel", &err) != DT_OK ||
