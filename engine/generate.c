@@ -10,9 +10,6 @@
 
 #include "base/banned.h"
 
-/* Passes are this many tokens long, or a multiple: few shapes, so that products are set up once. */
-#define PASS_MULTIPLE 32
-
 typedef struct generator {
     dt_checkpoint *checkpoint;
     dt_arena arena; /* the recipe's strings */
@@ -21,10 +18,10 @@ typedef struct generator {
     dt_device device;
     dt_model *model;
     dt_device_arena memory;
-    dt_tensor tokens_in;   /* (1, context) */
-    int32_t *all, *window; /* prompt and what was added; one pass, host */
+    dt_tensor tokens_in; /* (1, context) */
+    int32_t *all;        /* prompt and what was added, host */
     int64_t count, prompt_count;
-    float *logits; /* (PASS_MULTIPLE, V) */
+    float *logits; /* (V) */
 } generator;
 
 static dt_status open_checkpoint(generator *g, const char *path, dt_error *err)
@@ -80,6 +77,7 @@ static dt_status open_model(generator *g, int64_t threads, dt_error *err)
     dt_status st = DT_OK;
 
     DT_TRY(dt_config_inference(&config, &g->recipe, dt_tokenizer_vocab(g->tokenizer), err));
+    config.incremental = true;
     DT_TRY(dt_device_open_cpu(&g->device, (int)threads, err));
     DT_TRY(dt_model_open(&g->model, &config, &g->device, err));
 
@@ -99,7 +97,6 @@ out:
 /* The prompt as tokens, with room behind it for what is added. */
 static dt_status start_text(generator *g, const dt_generate_options *options, dt_error *err)
 {
-    int64_t vocab = g->model->config.vocab, context = g->model->config.context;
     int32_t *prompt = NULL;
     size_t room;
     dt_status st = DT_OK;
@@ -113,9 +110,8 @@ static dt_status start_text(generator *g, const dt_generate_options *options, dt
     }
     room = (size_t)(g->prompt_count + options->tokens);
     g->all = calloc(room, sizeof(*g->all));
-    g->window = calloc((size_t)context, sizeof(*g->window));
-    g->logits = calloc((size_t)(PASS_MULTIPLE * vocab), sizeof(*g->logits));
-    if (g->all == NULL || g->window == NULL || g->logits == NULL)
+    g->logits = calloc((size_t)g->model->config.vocab, sizeof(*g->logits));
+    if (g->all == NULL || g->logits == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for %zu tokens", room);
     if (prompt != NULL)
         memcpy(g->all, prompt, (size_t)g->prompt_count * sizeof(*prompt));
@@ -125,25 +121,25 @@ out:
     return st;
 }
 
-/* One pass over the newest tokens. The first row of g->logits is the one behind the last of them;
- * what the pass holds beyond it cannot be seen from there, attention being causal. */
+/* What follows the newest tokens, as many as the context holds. While all of them fit, the model
+ * sees only what is new; then each pass is over the whole window, which has moved: the place of
+ * every token in it is another one. */
 static dt_status next_logits(generator *g, dt_error *err)
 {
-    int64_t context = g->model->config.context;
-    int64_t seen = g->count < context ? g->count : context;
-    int64_t length = (seen + PASS_MULTIPLE - 1) / PASS_MULTIPLE * PASS_MULTIPLE;
+    int64_t context = g->model->config.context, first, length;
+    bool fits = g->count <= context;
     dt_batch batch = {0};
     dt_status st = DT_OK;
 
-    if (length > context)
-        length = context;
-    memset(g->window, 0, (size_t)length * sizeof(*g->window));
-    memcpy(g->window, g->all + g->count - seen, (size_t)seen * sizeof(*g->window));
+    first = fits ? dt_model_extended(g->model) : g->count - context;
+    length = g->count - first;
     batch.tokens = dt_tensor_2d(g->tokens_in.data, DT_I32, 1, length);
-    batch.targets = dt_tensor_2d(NULL, DT_I32, 1, length);
-    DT_TRY(g->device.copy_in(&g->device, batch.tokens.data, g->window,
-                             (size_t)length * sizeof(*g->window), err));
-    DT_TRY(dt_model_logits(g->model, &batch, length - seen + 1, g->logits, err));
+    DT_TRY(g->device.copy_in(&g->device, batch.tokens.data, g->all + first,
+                             (size_t)length * sizeof(*g->all), err));
+    if (fits)
+        DT_TRY(dt_model_extend(g->model, &batch.tokens, g->logits, err));
+    else
+        DT_TRY(dt_model_logits(g->model, &batch, 1, g->logits, err));
 out:
     return st;
 }
@@ -170,7 +166,6 @@ dt_status dt_generate(dt_strbuf *out, int64_t *step, const dt_generate_options *
     }
 out:
     free(g.all);
-    free(g.window);
     free(g.logits);
     dt_device_arena_close(&g.memory);
     dt_model_close(g.model);

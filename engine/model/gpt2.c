@@ -90,6 +90,18 @@ static dt_status grads_ready(dt_model *model, int unit, dt_error *err)
                                             : DT_OK;
 }
 
+/* The rows of the position table from `first` on. */
+static dt_tensor positions_from(const dt_model *model, int64_t first)
+{
+    dt_tensor table = model->config.positions == DT_POSITIONS_SINUSOIDAL
+                          ? model->state->positions
+                          : dt_gpt2_weight(model, 0, DT_GPT2_WPE);
+    unsigned char *rows = table.data;
+
+    rows += (size_t)(first * table.dim[1]) * dt_dtype_bytes(table.dtype);
+    return dt_tensor_2d(rows, table.dtype, table.dim[0] - first, table.dim[1]);
+}
+
 static const dt_tensor *block_input(const dt_gpt2_state *state, int layer)
 {
     return layer == 0 ? &state->embedded : &state->blocks[layer - 1].out;
@@ -106,9 +118,7 @@ static dt_status forward(dt_model *model, const dt_batch *batch, const dt_batch 
 
     DT_TRY(before(model, 0, false, err));
     wte = dt_gpt2_weight(model, 0, DT_GPT2_WTE);
-    wpe = model->config.positions == DT_POSITIONS_SINUSOIDAL
-              ? state->positions
-              : dt_gpt2_weight(model, 0, DT_GPT2_WPE);
+    wpe = positions_from(model, state->first_position);
     DT_TRY(device->ops->embedding_forward(device, &state->embedded, &batch->tokens, &wte, &wpe,
                                           embedding_scale(&model->config), err));
     if (dt_gpt2_drops(model, dropout)) {
@@ -194,12 +204,11 @@ out:
     return st;
 }
 
-/* Final norm of a pass without backward; unit 0 is in use when it returns. */
+/* Final norm of a pass without backward that is laid out; unit 0 is in use when it returns. */
 static dt_status infer(dt_model *model, const dt_batch *batch, dt_error *err)
 {
     dt_status st = DT_OK;
 
-    lay_out(model, batch, false);
     DT_TRY(forward(model, batch, NULL, err));
     DT_TRY(dt_gpt2_head_norm(model, block_input(model->state, (int)model->config.layers), err));
 out:
@@ -213,6 +222,7 @@ dt_status dt_model_evaluate(dt_model *model, const dt_batch *batch, double *loss
     dt_status st = DT_OK;
 
     DT_ASSERT(batch->targets.data);
+    lay_out(model, batch, false);
     DT_TRY(infer(model, batch, err));
     DT_TRY(dt_gpt2_head_evaluate(model, &batch->targets, err));
     DT_TRY(after(model, 0, false, err));
@@ -232,9 +242,33 @@ dt_status dt_model_logits(dt_model *model, const dt_batch *batch, int64_t last, 
     dt_status st = DT_OK;
 
     DT_ASSERT(last > 0 && last <= batch->tokens.dim[1]);
+    lay_out(model, batch, false);
     DT_TRY(infer(model, batch, err));
     DT_TRY(dt_gpt2_head_logits(model, last, logits, err));
     DT_TRY(after(model, 0, false, err));
 out:
     return st;
+}
+
+dt_status dt_model_extend(dt_model *model, const dt_tensor *tokens, float *logits, dt_error *err)
+{
+    dt_gpt2_state *state = model->state;
+    dt_batch batch = {.tokens = *tokens};
+    dt_status st = DT_OK;
+
+    DT_ASSERT(model->config.incremental && tokens->dim[0] == 1);
+    DT_ASSERT(state->kept_tokens + tokens->dim[1] <= model->config.context);
+    lay_out(model, &batch, false);
+    dt_gpt2_lay_out_behind(model);
+    DT_TRY(infer(model, &batch, err));
+    DT_TRY(dt_gpt2_head_logits(model, 1, logits, err));
+    DT_TRY(after(model, 0, false, err));
+    state->kept_tokens += tokens->dim[1];
+out:
+    return st;
+}
+
+int64_t dt_model_extended(const dt_model *model)
+{
+    return model->state->kept_tokens;
 }

@@ -53,8 +53,8 @@ static dt_status forward_to_fc(dt_model *model, int layer, const dt_tensor *x, c
                                   &w[DT_GPT2_LN_1_W], &w[DT_GPT2_LN_1_B], DT_GPT2_NORM_EPS, err));
     DT_TRY(ops->matmul_forward(device, &a->qkv, &a->ln_1, &w[DT_GPT2_ATTN_W], &w[DT_GPT2_ATTN_B],
                                err));
-    DT_TRY(ops->attention_forward(device, &a->att, &a->lse, &a->qkv, model->config.heads, p, &key,
-                                  err));
+    DT_TRY(ops->attention_forward(device, &a->att, &a->lse, &a->attended, model->config.heads, p,
+                                  &key, err));
     DT_TRY(project(model, &state->narrow, &a->att, &w[DT_GPT2_ATTN_PROJ_W], &w[DT_GPT2_ATTN_PROJ_B],
                    dropout, layer, DT_PHILOX_DROPOUT_RESIDUAL, err));
     DT_TRY(ops->residual_forward(device, &a->mid, x, &state->narrow, err));

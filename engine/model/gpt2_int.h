@@ -53,6 +53,7 @@ typedef enum dt_gpt2_block_param {
 typedef struct dt_gpt2_block {
     dt_tensor ln_1, ln_1_mean, ln_1_rstd;
     dt_tensor qkv, att, lse;
+    dt_tensor attended; /* qkv of the keys: qkv, or a growing sequence's from its start */
     dt_tensor mid;
     dt_tensor ln_2, ln_2_mean, ln_2_rstd;
     dt_tensor fc, gelu;
@@ -66,10 +67,13 @@ typedef struct dt_gpt2_state {
 
     /* The pass that is laid out. B, T as in ops.h. */
     int64_t B, T;
-    dt_tensor positions;   /* (context,C) where they are sinusoidal; at the arena's start, so that
-                            * it outlives passes */
-    dt_tensor embedded;    /* input of block 0 */
-    dt_gpt2_block *blocks; /* [layers]; without backward all the same memory */
+    dt_tensor positions; /* (context,C) where they are sinusoidal; at the arena's start, so that
+                          * it outlives passes */
+    dt_tensor kept;      /* (layers,context,3C) likewise: q k v of a growing sequence */
+    int64_t kept_tokens;
+    int64_t first_position; /* of the pass: 0, or kept_tokens where it continues */
+    dt_tensor embedded;     /* input of block 0 */
+    dt_gpt2_block *blocks;  /* [layers]; without backward all the same memory */
     dt_tensor ln_f, ln_f_mean, ln_f_rstd;
     dt_tensor losses; /* (N) */
     void *logits;
@@ -103,6 +107,8 @@ dt_status dt_gpt2_positions_fill(dt_model *model, dt_error *err);
 size_t dt_gpt2_activation_bytes(const dt_model_config *config);
 /* Points the state's tensors into the arena for a pass over (B,T). */
 void dt_gpt2_lay_out(dt_model *model, int64_t B, int64_t T, bool backward);
+/* After it, for a pass that continues the sequence: each block's q k v go behind the kept ones. */
+void dt_gpt2_lay_out_behind(dt_model *model);
 
 /* --- gpt2_block.c; `x` is the block's input, `dropout` has the key, NULL: none whatever p is */
 dt_status dt_gpt2_block_forward(dt_model *model, int layer, const dt_tensor *x,

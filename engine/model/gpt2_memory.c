@@ -74,6 +74,7 @@ static void take_products(layout *plan, dt_gpt2_block *block, const dt_tensor *s
     block->lse.data = take(plan, dt_tensor_bytes(&block->lse));
     block->mid = stream ? *stream : take_act(plan, C);
     block->fc = take_act(plan, 4 * C);
+    block->attended = block->qkv;
 }
 
 /* A pass with backward keeps, per token and block:
@@ -139,9 +140,14 @@ static void lay_out(layout *plan, dt_gpt2_state *state, dt_gpt2_block *blocks, b
 
     state->B = plan->B;
     state->T = plan->T;
+    state->first_position = 0;
     if (config->positions == DT_POSITIONS_SINUSOIDAL) { /* first: at one place in every pass */
         state->positions = dt_tensor_2d(NULL, config->dtype, config->context, C);
         state->positions.data = take(plan, dt_tensor_bytes(&state->positions));
+    }
+    if (config->incremental) {
+        state->kept = dt_tensor_3d(NULL, config->dtype, config->layers, config->context, 3 * C);
+        state->kept.data = take(plan, dt_tensor_bytes(&state->kept));
     }
     state->embedded = take_act(plan, C);
     state->narrow = take_act(plan, C);
@@ -184,4 +190,23 @@ void dt_gpt2_lay_out(dt_model *model, int64_t B, int64_t T, bool backward)
 
     state->arena.used_bytes = 0;
     lay_out(&plan, state, state->blocks, backward);
+}
+
+void dt_gpt2_lay_out_behind(dt_model *model)
+{
+    dt_gpt2_state *state = model->state;
+    const dt_tensor *kept = &state->kept;
+    int64_t width = kept->dim[2], first = state->kept_tokens;
+    size_t row_bytes = (size_t)width * dt_dtype_bytes(kept->dtype);
+
+    for (int64_t l = 0; l < model->config.layers; l++) {
+        dt_gpt2_block *block = &state->blocks[l];
+        unsigned char *start = kept->data;
+
+        start += (size_t)(l * kept->dim[1]) * row_bytes;
+        block->qkv =
+            dt_tensor_3d(start + (size_t)first * row_bytes, kept->dtype, 1, state->T, width);
+        block->attended = dt_tensor_3d(start, kept->dtype, 1, first + state->T, width);
+    }
+    state->first_position = first;
 }

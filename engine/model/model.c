@@ -49,6 +49,8 @@ static dt_status check_config(const dt_model_config *config, dt_error *err)
     if (config->dtype != DT_F32 && config->dtype != DT_BF16 && config->dtype != DT_F16)
         DT_THROW(err, DT_ERR_UNSUPPORTED, "model: no pass in '%s'; choose fp32, bf16 or fp16",
                  dt_dtype_name(config->dtype));
+    if (config->incremental && !config->inference)
+        DT_THROW(err, DT_ERR_USAGE, "model: a sequence grows where there is no backward only");
     /* keeps every size below in 64 bits */
     if ((double)config->batch * (double)config->tokens * (double)config->embed *
             (double)config->layers >

@@ -82,8 +82,9 @@ typedef struct dt_model_config {
     bool scale_embedding; /* token embeddings times sqrt(embed) */
     bool untied;          /* the head is "lm_head.weight", not the token embedding */
     dt_recompute_kind recompute;
-    dt_dtype dtype; /* of activations and of the weights that enter ops: F32, BF16 or F16 */
-    bool inference; /* no backward: activations of one block only */
+    dt_dtype dtype;   /* of activations and of the weights that enter ops: F32, BF16 or F16 */
+    bool inference;   /* no backward: activations of one block only */
+    bool incremental; /* inference: room for what dt_model_extend keeps, (L, context, 3C) */
 } dt_model_config;
 
 /* One micro-step's batch: B*T within config.batch * config.tokens, T within config.context,
@@ -152,6 +153,14 @@ dt_status dt_model_evaluate(dt_model *model, const dt_batch *batch, double *loss
  * memory. */
 dt_status dt_model_logits(dt_model *model, const dt_batch *batch, int64_t last, float *logits,
                           dt_error *err);
+
+/* One sequence that grows: the logits behind the last of `tokens` (I32 (1,n), device memory), given
+ * those of all earlier calls; F32 (V) in host memory. As dt_model_logits over the whole sequence
+ * but for rounding, at the cost of n tokens: q, k and v of earlier ones are kept. For
+ * config.incremental; other passes in between leave the sequence alone. More than config.context
+ * tokens in all is a bug. */
+dt_status dt_model_extend(dt_model *model, const dt_tensor *tokens, float *logits, dt_error *err);
+int64_t dt_model_extended(const dt_model *model); /* tokens so far */
 
 #ifdef __cplusplus
 }

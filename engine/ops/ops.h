@@ -84,7 +84,9 @@ typedef struct dt_ops {
 
     /* Causal dropout(softmax(q k^T / sqrt(D)), p) v per head; qkv act (B,T,3C): q, k, v, each H
      * heads of D. out act (B,T,C)  lse F32 (B,H,T): log of the sum of exponentials, kept for
-     * backward. The element of the mask is ((b*H + h)*T + query)*T + key. p = 0: key unused */
+     * backward. The element of the mask is ((b*H + h)*T + query)*T + key. p = 0: key unused
+     * out (B,Q,C), lse (B,H,Q) with Q < T: of the last Q queries alone, for a sequence that grows;
+     * a backend may say DT_ERR_UNSUPPORTED to that */
     dt_status (*attention_forward)(dt_device *, dt_tensor *out, dt_tensor *lse,
                                    const dt_tensor *qkv, int64_t heads, double p,
                                    const dt_philox_key *key, dt_error *err);

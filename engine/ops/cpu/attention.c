@@ -2,6 +2,8 @@
  *
  * Formula    S = q k^T / sqrt(D), P = exp(S - lse), out = (M P) v with M the dropout mask: 0, or
  *            1/(1-p). Rows of P are normalised in fp32 before they are dropped.
+ * Queries    those of the last rows of qkv, as many as out has: all of a pass, or what a sequence
+ *            has grown by
  * Scratch    3 T D floats a thread, and BLOCK T
  */
 #include "engine/ops/cpu/attention_int.h"
@@ -75,26 +77,28 @@ static void forward_head(dt_tensor *out, float *lse, const dt_tensor *qkv, const
 {
     place q = place_of(qkv, s, task, 0), k = place_of(qkv, s, task, 1);
     place v = place_of(qkv, s, task, 2), o = place_of(out, s, task, 0);
+    int64_t queries = out->dim[1], first = s->t - queries;
 
+    o.first -= task / s->heads * first * s->c; /* out has fewer rows a sequence */
     gather(u.rows, qkv, k, 0, s->t, s->d, 1.0f);
     dt_tile_pack_transposed(u.keys, s->d, u.rows, s->d, s->d, s->t);
     gather(u.rows, qkv, v, 0, s->t, s->d, 1.0f);
     dt_tile_pack(u.values, s->t, u.rows, s->d, s->t, s->d);
-    for (int64_t i = 0; i < s->t; i += BLOCK) {
+    for (int64_t i = first; i < s->t; i += BLOCK) {
         int64_t rows = dt_cpu_min(BLOCK, s->t - i), keys = i + rows;
 
         gather(u.rows, qkv, q, i, rows, s->d, s->scale);
         dt_tile_product(u.scores, s->tp, u.rows, s->d, 1, u.keys, s->d * COLS, rows, keys, s->d,
                         false);
         for (int64_t r = 0; r < rows; r++) {
-            lse[i + r] = softmax_row(u.scores + r * s->tp, i + r + 1, keys);
+            lse[i - first + r] = softmax_row(u.scores + r * s->tp, i + r + 1, keys);
             if (dropout->threshold > 0.0f)
                 drop_row(u.scores + r * s->tp, i + r + 1, dropout, mask_start(s, task, i + r),
                          u.uniforms);
         }
         dt_tile_product(u.out, s->dp, u.scores, s->tp, 1, u.values, s->t * COLS, rows, s->d, keys,
                         false);
-        scatter(out, o, i, rows, s->d, u.out, s->dp, u.rows);
+        scatter(out, o, i - first, rows, s->d, u.out, s->dp, u.rows);
     }
 }
 
@@ -105,18 +109,21 @@ dt_status DT_CPU_NAME(attention_forward)(dt_device *device, dt_tensor *out, dt_t
     dt_status st = DT_OK;
     shape s = shape_of(qkv, heads);
     dt_dropout dropout = dt_dropout_of(p, key);
+    int64_t queries = out->dim[1];
     dt_cpu_scratch scratch;
 
-    DT_ASSERT(lse->dtype == DT_F32 && dt_tensor_elems(lse) == s.b * heads * s.t);
+    DT_ASSERT(out->ndim == 3 && out->dim[0] == s.b && queries >= 1 && queries <= s.t);
+    DT_ASSERT(lse->dtype == DT_F32 && dt_tensor_elems(lse) == s.b * heads * queries);
     DT_TRY(dt_row_check(qkv, "attention", err));
     DT_TRY(dt_cpu_scratch_take(&scratch, device, forward_floats(&s), err));
-#pragma omp parallel num_threads(dt_cpu_threads(device, s.b *s.t *s.t *s.c))
+#pragma omp parallel num_threads(dt_cpu_threads(device, s.b *queries *s.t *s.c))
     {
         dt_cpu_share share = dt_cpu_share_mine(s.b * s.heads, 1);
         forward_buffers buffers = forward_cut(dt_cpu_scratch_mine(scratch), &s);
 
         for (int64_t task = share.begin; task < share.end; task++)
-            forward_head(out, (float *)lse->data + task * s.t, qkv, &s, &dropout, task, buffers);
+            forward_head(out, (float *)lse->data + task * queries, qkv, &s, &dropout, task,
+                         buffers);
     }
 out:
     return st;
