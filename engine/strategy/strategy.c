@@ -7,7 +7,7 @@
 const dt_strategy *dt_strategy_find(int kind)
 {
     static const dt_strategy *const all[] = {
-        [DT_STRATEGY_DP] = NULL,
+        [DT_STRATEGY_DP] = &dt_strategy_dp,
         [DT_STRATEGY_DDP] = &dt_strategy_ddp,
         [DT_STRATEGY_FSDP] = &dt_strategy_fsdp,
     };

@@ -1,0 +1,377 @@
+/* dp: one process, a replica of the model per device, each with a thread. Replica 0 is the master.
+ *
+ *   held, bytes per parameter element      fp32 compute   bf16 compute
+ *   master: parameters (fp32)                   4              4
+ *           parameters (compute type)           -              2
+ *           gradients (fp32)                    4              4
+ *           optimizer m, v (fp32)               8              8
+ *   each of the R-1 others: parameters          4              2
+ *           gradients (fp32)                    4              4
+ *   sum                                   16 + 8 (R-1)   18 + 6 (R-1)
+ *   buffers: the batches; the activations of the R-1 others
+ *
+ *   moved per step between the replicas, through memory: (R-1) * 4 bytes per element to the master
+ *   (gradients), (R-1) * 4 or 2 bytes back (parameters); between processes nothing, there is one
+ *
+ * A step     scatter the batch by sequences, a pass in every replica; when all micro-steps are
+ *            done, add the gradients to the master's in the order of the replicas, update there,
+ *            copy the parameters to the others. Nothing overlaps: ddp is the faster way, dp the
+ *            one that needs no communicator
+ * Threads    team.h; each replica has a device of its own with as many threads as the master's
+ * Errors     DT_ERR_RECIPE for more than one process; DT_ERR_UNSUPPORTED for a device that is not
+ *            the CPU: its gradients would have to travel between devices
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/ops/ops.h"
+#include "engine/strategy/replica.h"
+#include "engine/strategy/share.h"
+#include "engine/strategy/team.h"
+
+#include "base/banned.h"
+
+/* The master has model and memory from the state and the share. */
+typedef struct dp_replica {
+    dt_replica replica;
+    dt_device device;
+    dt_model *model;
+    dt_device_arena memory;
+    double loss_sum; /* of the last pass */
+    int64_t counted;
+} dp_replica;
+
+/* What a pass is told. */
+typedef struct dp_pass {
+    dt_strategy_state *state;
+    const dt_micro_batch *batch;
+    double loss_scale;
+} dp_pass;
+
+typedef struct dp_state {
+    dt_device_arena memory;
+    dt_share share;
+    dp_replica *replicas;
+    int64_t count;
+    dt_team *team;
+} dp_state;
+
+static dt_tensor flat(const dt_model *model, void *data, int unit, dt_dtype dtype)
+{
+    return dt_tensor_1d(data, dtype, model->units[unit].elems);
+}
+
+/* --- setup */
+
+static void lay_out_master(void *self, dt_layout *layout)
+{
+    dt_strategy_state *state = self;
+    dp_state *own = state->own;
+
+    for (int unit = 0; unit < state->model->unit_count; unit++)
+        dt_share_take_unit(&own->share, unit, layout);
+}
+
+static void lay_out_replica(void *self, dt_layout *layout)
+{
+    dt_model *model = self;
+
+    for (int unit = 0; unit < model->unit_count; unit++) {
+        size_t elems = (size_t)model->units[unit].elems;
+
+        model->weights[unit] = dt_layout_take(layout, elems * dt_dtype_bytes(model->config.dtype));
+        model->grads[unit] = dt_layout_take(layout, elems * sizeof(float));
+    }
+}
+
+static dt_status open_replica(dp_replica *out, const dt_model *master, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (strcmp(master->device->name, "cpu") != 0)
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                       "'strategy: dp' runs on CPU replicas only, not on '%s'; use 'ddp'",
+                       master->device->name);
+    DT_TRY(dt_device_open_cpu(&out->device, master->device->threads, err));
+    DT_TRY(dt_model_open(&out->model, &master->config, &out->device, err));
+    DT_TRY(dt_layout_open(&out->memory, &out->device, lay_out_replica, out->model, err));
+    DT_TRY(dt_replica_open(&out->replica, out->model, err));
+out:
+    return st;
+}
+
+static void fill_accounts(dt_strategy_state *state)
+{
+    dp_state *own = state->own;
+    dt_dtype dtype = state->model->config.dtype;
+    int64_t elems = 0, others = own->count - 1, type_bytes = (int64_t)dt_dtype_bytes(dtype);
+
+    for (int unit = 0; unit < state->model->unit_count; unit++)
+        elems += state->model->units[unit].elems;
+    state->parameters_bytes =
+        (4 + (dtype != DT_F32 ? type_bytes : 0) + others * type_bytes) * elems;
+    state->gradients_bytes = 4 * own->count * elems;
+    state->optimizer_bytes = dt_share_optimizer_bytes(&own->share);
+    state->held_bytes = state->parameters_bytes + state->gradients_bytes + state->optimizer_bytes;
+    state->buffers_bytes = others * (int64_t)state->model->activation_bytes;
+    for (int64_t r = 0; r < own->count; r++)
+        state->buffers_bytes += (int64_t)own->replicas[r].replica.memory.capacity_bytes;
+}
+
+static dt_status take_weights(void *self, int64_t member, dt_error *err);
+
+static dt_status dp_setup(dt_strategy_state *state, uint64_t seed, dt_error *err)
+{
+    dp_state *own;
+    dt_status st = DT_OK;
+
+    if (state->comm->world_size > 1)
+        return DT_FAIL(err, DT_ERR_RECIPE,
+                       "'strategy: dp' is for one process on one node, and there are %lld; use "
+                       "'strategy: ddp'",
+                       (long long)state->comm->world_size);
+    if ((own = calloc(1, sizeof(*own))) == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the strategy");
+    state->own = own;
+    own->count = state->options.replicas;
+    own->replicas = calloc((size_t)own->count, sizeof(*own->replicas));
+    if (own->replicas == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for %lld replicas", (long long)own->count);
+    DT_TRY(dt_share_open(&own->share, state->model, state->options.moments, err));
+    DT_TRY(dt_layout_open(&own->memory, state->model->device, lay_out_master, state, err));
+    DT_TRY(dt_share_make_tables(&own->share, true, err));
+    DT_TRY(dt_replica_open(&own->replicas[0].replica, state->model, err));
+    for (int64_t r = 1; r < own->count; r++)
+        DT_TRY(open_replica(&own->replicas[r], state->model, err));
+    DT_TRY(dt_team_open(&own->team, own->count, err));
+    DT_TRY(dt_share_init(&own->share, seed, err));
+    DT_TRY(dt_share_refresh(&own->share, err));
+    DT_TRY(dt_team_run(own->team, take_weights, state, err));
+    fill_accounts(state);
+out:
+    return st;
+}
+
+/* --- what the replicas do side by side */
+
+static dt_model *model_of(const dt_strategy_state *state, int64_t member)
+{
+    dp_state *own = state->own;
+
+    return own->replicas[member].replica.model;
+}
+
+/* The master's, which does not change meanwhile. */
+static dt_status take_weights(void *self, int64_t member, dt_error *err)
+{
+    dt_strategy_state *state = self;
+    const dt_model *master = state->model;
+    dt_model *model = model_of(state, member);
+    dt_status st = DT_OK;
+
+    for (int unit = 0; member > 0 && unit < model->unit_count; unit++) {
+        dt_tensor from = flat(master, master->weights[unit], unit, model->config.dtype);
+        dt_tensor to = flat(model, model->weights[unit], unit, model->config.dtype);
+
+        DT_TRY(model->device->ops->cast(model->device, &to, &from, err));
+    }
+    DT_TRY(model->device->synchronize(model->device, err));
+out:
+    return st;
+}
+
+static dt_status zero_grads(void *self, int64_t member, dt_error *err)
+{
+    dt_model *model = model_of(self, member);
+    dt_status st = DT_OK;
+
+    for (int unit = 0; unit < model->unit_count; unit++) {
+        dt_tensor grads = flat(model, model->grads[unit], unit, DT_F32);
+
+        DT_TRY(model->device->ops->zero(model->device, &grads, err));
+    }
+out:
+    return st;
+}
+
+static dt_status pass_forward_backward(void *self, int64_t member, dt_error *err)
+{
+    const dp_pass *pass = self;
+    dp_state *own = pass->state->own;
+    dp_replica *mine = &own->replicas[member];
+
+    return dt_replica_forward_backward(&mine->replica, pass->batch, member, own->count,
+                                       pass->loss_scale, &mine->loss_sum, err);
+}
+
+static dt_status pass_evaluate(void *self, int64_t member, dt_error *err)
+{
+    const dp_pass *pass = self;
+    dp_state *own = pass->state->own;
+    dp_replica *mine = &own->replicas[member];
+
+    return dt_replica_evaluate(&mine->replica, pass->batch, member, own->count, &mine->loss_sum,
+                               &mine->counted, err);
+}
+
+/* --- a step */
+
+static dt_status dp_step_begin(dt_strategy_state *state, int64_t micro_steps, dt_error *err)
+{
+    dp_state *own = state->own;
+
+    return dt_team_run(own->team, zero_grads, state, err);
+}
+
+static dt_status dp_forward_backward(dt_strategy_state *state, const dt_micro_batch *batch,
+                                     double loss_scale, double *loss_sum, dt_error *err)
+{
+    dp_state *own = state->own;
+    dp_pass pass = {.state = state, .batch = batch, .loss_scale = loss_scale};
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_team_run(own->team, pass_forward_backward, &pass, err));
+    *loss_sum = 0;
+    for (int64_t r = 0; r < own->count; r++)
+        *loss_sum += own->replicas[r].loss_sum;
+out:
+    return st;
+}
+
+static dt_status dp_evaluate(dt_strategy_state *state, const dt_micro_batch *batch,
+                             double *loss_sum, int64_t *counted, dt_error *err)
+{
+    dp_state *own = state->own;
+    dp_pass pass = {.state = state, .batch = batch};
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_team_run(own->team, pass_evaluate, &pass, err));
+    *loss_sum = 0;
+    *counted = 0;
+    for (int64_t r = 0; r < own->count; r++) {
+        *loss_sum += own->replicas[r].loss_sum;
+        *counted += own->replicas[r].counted;
+    }
+out:
+    return st;
+}
+
+static dt_status dp_grads_finish(dt_strategy_state *state, dt_error *err)
+{
+    dp_state *own = state->own;
+    dt_model *master = state->model;
+    dt_device *device = master->device;
+    dt_status st = DT_OK;
+
+    for (int unit = 0; unit < master->unit_count; unit++) {
+        dt_tensor sum = flat(master, master->grads[unit], unit, DT_F32);
+
+        for (int64_t r = 1; r < own->count; r++) {
+            dt_tensor more = flat(master, model_of(state, r)->grads[unit], unit, DT_F32);
+
+            DT_TRY(device->ops->residual_forward(device, &sum, &sum, &more, err));
+            state->sent_bytes += (int64_t)dt_tensor_bytes(&more);
+        }
+    }
+out:
+    return st;
+}
+
+static dt_status dp_grad_norm(dt_strategy_state *state, double *norm, dt_error *err)
+{
+    dp_state *own = state->own;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_share_sum_squares(&own->share, norm, err));
+    *norm = sqrt(*norm);
+out:
+    return st;
+}
+
+static dt_status broadcast(dt_strategy_state *state, dt_error *err)
+{
+    dp_state *own = state->own;
+    int64_t type_bytes = (int64_t)dt_dtype_bytes(state->model->config.dtype);
+    dt_status st = DT_OK;
+
+    DT_TRY(state->model->device->synchronize(state->model->device, err));
+    DT_TRY(dt_team_run(own->team, take_weights, state, err));
+    for (int unit = 0; unit < state->model->unit_count; unit++)
+        state->sent_bytes += (own->count - 1) * type_bytes * state->model->units[unit].elems;
+out:
+    return st;
+}
+
+static dt_status dp_update(dt_strategy_state *state, const dt_optimizer_args *args, dt_error *err)
+{
+    dp_state *own = state->own;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_share_update(&own->share, args, err));
+    DT_TRY(broadcast(state, err));
+out:
+    return st;
+}
+
+/* --- checkpoints */
+
+static dt_status dp_export_state(dt_strategy_state *state, const dt_state_chunk **chunks,
+                                 int *count, dt_error *err)
+{
+    dp_state *own = state->own;
+
+    return dt_share_export(&own->share, chunks, count, err);
+}
+
+static dt_status dp_import_finish(dt_strategy_state *state, dt_error *err)
+{
+    dp_state *own = state->own;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_stage_to_device(&own->share.stage, err));
+    DT_TRY(dt_share_refresh(&own->share, err));
+    DT_TRY(broadcast(state, err));
+out:
+    return st;
+}
+
+static void close_replica(dp_replica *replica)
+{
+    dt_replica_close(&replica->replica);
+    dt_device_arena_close(&replica->memory);
+    dt_model_close(replica->model);
+    dt_device_close(&replica->device);
+}
+
+static void dp_teardown(dt_strategy_state *state)
+{
+    dp_state *own = state->own;
+
+    if (own == NULL)
+        return;
+    dt_team_close(own->team);
+    for (int64_t r = 0; own->replicas != NULL && r < own->count; r++)
+        close_replica(&own->replicas[r]);
+    dt_share_close(&own->share);
+    dt_device_arena_close(&own->memory);
+    free(own->replicas);
+    free(own);
+    state->own = NULL;
+    dt_share_leave_model(state->model);
+}
+
+const dt_strategy dt_strategy_dp = {
+    .name = "dp",
+    .setup = dp_setup,
+    .step_begin = dp_step_begin,
+    .forward_backward = dp_forward_backward,
+    .evaluate = dp_evaluate,
+    .grads_finish = dp_grads_finish,
+    .grad_norm = dp_grad_norm,
+    .update = dp_update,
+    .export_state = dp_export_state,
+    .import_state = dp_export_state,
+    .import_finish = dp_import_finish,
+    .teardown = dp_teardown,
+};
