@@ -8,9 +8,10 @@ set -euo pipefail
 # Needed, by name on Debian 12 and Ubuntu 22.04 and 24.04.
 build=(build-essential cmake ninja-build pkg-config git
        libyaml-dev libjansson-dev libxxhash-dev    # recipes, JSON, digests
+       libzstd-dev                                 # what is sent to nodes
        libuv1-dev libsqlite3-dev libmicrohttpd-dev # runner, store, page
        libjs-chart.js                              # the page's charts
-       libdnnl-dev libgloo-dev                     # engine: matrix products, collectives
+       libdnnl-dev libgloo-dev nettle-dev          # engine: matrix products, collectives, proofs
        fortunes fortunes-min)                      # the English text of the quickstart
 test=(libcmocka-dev python3 curl sqlite3 procps util-linux)
 # Wanted: without them their tests say that they are skipped. On Ubuntu the browser is a snap,

@@ -5,8 +5,13 @@
  *   gloo   CPU ranks over TCP (shim in C++; every exception is caught at its border)
  *   nodes  several ranks on several nodes: shm within a node, gloo between them
  *
+ * Which one is found out when it is opened (place.h); where the ranks of a node cannot share memory
+ * all of them use Gloo, and the log says why. DTRUN_INTERFACE_ADDRESS is the interface that Gloo's
+ * sockets bind to; DTRUN_RUN_SECRET is proved on each of its connections (gloo_proof.h says what
+ * that protects from, and what it does not).
+ *
  * All ranks call the same collectives in the same order. Sums are in rank order or a fixed ring,
- * so that the same world size gives the same bits.
+ * so that the same ranks on the same nodes give the same bits.
  * Threads    one thread at a time per communicator; a strategy that overlaps opens a second one
  * Errors     DT_ERR_COMM when a peer is gone or the timeout is over: within seconds, never a hang;
  *            the communicator is unusable after that
@@ -51,8 +56,8 @@ typedef struct dt_comm {
  * for. A rank that hangs is found sooner by whoever supervises it. */
 #define DT_COMM_TIMEOUT_SECONDS 600.0
 
-/* Picks self or gloo by world size. `name` tells apart several communicators of one run (the
- * rendezvous is "comm/NAME"). timeout_seconds: of one collective. */
+/* All ranks call it. `name` tells apart several communicators of one run (the rendezvous are
+ * "comm/NAME/..."). timeout_seconds: of one collective, and of one rendezvous. */
 dt_status dt_comm_open(dt_comm *out, struct dt_events *events, const char *name, int64_t rank,
                        int64_t world_size, double timeout_seconds, dt_error *err);
 void dt_comm_close(dt_comm *comm); /* accepts a zeroed one */

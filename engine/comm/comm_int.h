@@ -1,11 +1,41 @@
-/* comm_int: what the transports offer to comm.c. `out` comes zeroed, with rank and world_size. */
+/* comm_int: what the transports offer to comm.c and to each other. */
 #ifndef DT_ENGINE_COMM_INT_H
 #define DT_ENGINE_COMM_INT_H
 
 #include "engine/comm/comm.h"
+#include "engine/comm/place.h"
+#include "engine/comm/segment.h"
 
+/* The communicator to be opened, seen by one rank of the whole run. */
+typedef struct dt_comm_setup {
+    struct dt_events *events;
+    const char *name;
+    int64_t rank, world_size;
+    double timeout_seconds;
+    const dt_place *place;
+} dt_comm_setup;
+
+/* `out` comes zeroed, with rank and world_size, which are those within the group that it connects.
+ */
 dt_status dt_comm_open_self(dt_comm *out);
-dt_status dt_comm_open_gloo(dt_comm *out, struct dt_events *events, const char *name,
-                            double timeout_seconds, dt_error *err);
+
+/* Takes the segment, which is zeroed. peers: by member. */
+dt_status dt_comm_open_shm(dt_comm *out, dt_segment *segment, const dt_peer *peers,
+                           int64_t first_rank, double timeout_seconds, dt_error *err);
+
+/* Connects the ranks group[0 ..< world_size] of the run, of which the caller is group[rank]. All
+ * ranks of the run call it, each with a group that it is in: the rendezvous is everybody's. */
+dt_status dt_comm_open_gloo(dt_comm *out, const dt_comm_setup *setup, const int64_t *group,
+                            dt_error *err);
+
+/* Takes the segment of this rank's node. */
+dt_status dt_comm_open_nodes(dt_comm *out, const dt_comm_setup *setup, dt_segment *segment,
+                             dt_error *err);
+
+/* Bytes that each rank sends in an all-reduce of `bytes`: every share but its own, twice. */
+static inline int64_t dt_comm_all_reduce_bytes(int64_t world_size, int64_t bytes)
+{
+    return 2 * (world_size - 1) * bytes / world_size;
+}
 
 #endif

@@ -1,8 +1,9 @@
 /* gloo: CPU ranks over TCP.
  *
  * The sockets bind to the interface whose address is in DTRUN_INTERFACE_ADDRESS, 127.0.0.1 where
- * it is unset; it must be one of this machine's. After an error the communicator is broken: what
- * follows fails at once with the same code instead of waiting for its timeout.
+ * it is unset; it must be one of this machine's. Every connection proves itself before it carries
+ * anything (gloo_proof.h). After an error the communicator is closed: what follows fails at once
+ * with the same code instead of waiting for its timeout.
  */
 #define _GNU_SOURCE
 #include <netdb.h>
@@ -14,39 +15,40 @@
 #include <unistd.h>
 
 #include "engine/comm/comm_int.h"
+#include "engine/comm/gloo_proof.h"
 #include "engine/comm/gloo_shim.h"
 
 #include "base/banned.h"
 
+/* The longest that a connected rank may take to prove itself. */
+#define PROOF_SECONDS 30.0
+
 typedef struct gloo_state {
-    dt_gloo *gloo;
-    bool broken;
+    dt_gloo *gloo; /* NULL after an error */
+    int64_t run_rank, run_size;
 } gloo_state;
 
 static dt_status before(dt_comm *comm, dt_error *err)
 {
     gloo_state *state = comm->state;
 
-    return state->broken ? DT_FAIL(err, DT_ERR_COMM, "the communicator has failed before") : DT_OK;
+    return state->gloo == NULL ? DT_FAIL(err, DT_ERR_COMM, "the communicator has failed before")
+                               : DT_OK;
 }
 
-/* Rank and world go in front of what Gloo says; a failure is remembered. */
+/* Rank and world go in front of what Gloo says. The connections are closed: a rank that has none
+ * to the one that is gone hears of it from us. */
 static dt_status after(dt_comm *comm, dt_status st, dt_error *err)
 {
     gloo_state *state = comm->state;
 
     if (st != DT_OK) {
-        state->broken = true;
-        dt_error_prefix(err, "rank %lld of %lld", (long long)comm->rank,
-                        (long long)comm->world_size);
+        dt_gloo_close(state->gloo);
+        state->gloo = NULL;
+        dt_error_prefix(err, "rank %lld of %lld", (long long)state->run_rank,
+                        (long long)state->run_size);
     }
     return st;
-}
-
-/* Ring: each rank sends every chunk but one, twice. */
-static int64_t ring_bytes(const dt_comm *comm, int64_t bytes)
-{
-    return 2 * (comm->world_size - 1) * bytes / comm->world_size;
 }
 
 /* Binomial tree: counted from the root, rank v hands on to v + 2^k for every 2^k below v's lowest
@@ -71,7 +73,8 @@ static dt_status sum_over_ranks(dt_comm *comm, void *data, int64_t elems, const 
     if (elems == 0)
         return DT_OK;
     DT_TRY(after(comm, dt_gloo_all_reduce(state->gloo, data, (size_t)elems, sum, err), err));
-    comm->sent_bytes += ring_bytes(comm, elems * (int64_t)sum->elem_bytes);
+    comm->sent_bytes +=
+        dt_comm_all_reduce_bytes(comm->world_size, elems * (int64_t)sum->elem_bytes);
 out:
     return st;
 }
@@ -153,6 +156,13 @@ static void gloo_close(dt_comm *comm)
     free(state);
 }
 
+static const char *interface_address(void)
+{
+    const char *address = getenv("DTRUN_INTERFACE_ADDRESS");
+
+    return address != NULL && address[0] != '\0' ? address : "127.0.0.1";
+}
+
 static bool is_address_of_this_machine(const char *address)
 {
     struct addrinfo hints = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM}, *found;
@@ -169,35 +179,68 @@ static bool is_address_of_this_machine(const char *address)
     return good;
 }
 
-dt_status dt_comm_open_gloo(dt_comm *out, struct dt_events *events, const char *name,
-                            double timeout_seconds, dt_error *err)
+/* --- proof: see gloo_proof.h */
+
+static dt_status prove(dt_gloo *gloo, const dt_comm *comm, const dt_comm_setup *setup,
+                       const int64_t *group, dt_error *err)
 {
-    const char *address = getenv("DTRUN_INTERFACE_ADDRESS");
-    dt_gloo_options options = {.events = events,
-                               .name = name,
-                               .address =
-                                   address != NULL && address[0] != '\0' ? address : "127.0.0.1",
+    size_t count = (size_t)comm->world_size;
+    uint8_t *given = calloc(count, DT_PROOF_BYTES), *got = calloc(count, DT_PROOF_BYTES);
+    uint8_t expected[DT_PROOF_BYTES];
+    dt_status st = DT_OK;
+    dt_proof_key key;
+
+    if (given == NULL || got == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory to greet the ranks");
+    DT_TRY(dt_proof_key_read(&key, err));
+    for (size_t i = 0; i < count; i++)
+        dt_proof_make(given + i * DT_PROOF_BYTES, &key, setup, setup->rank, group[i]);
+    DT_TRY(dt_gloo_swap(
+        gloo, got, given, DT_PROOF_BYTES,
+        setup->timeout_seconds < PROOF_SECONDS ? setup->timeout_seconds : PROOF_SECONDS, err));
+    for (size_t i = 0; i < count; i++) {
+        dt_proof_make(expected, &key, setup, group[i], setup->rank);
+        if (!dt_proof_equal(expected, got + i * DT_PROOF_BYTES))
+            DT_THROW(err, DT_ERR_COMM,
+                     "communicator '%s': whoever answers as rank %lld does not know the secret of "
+                     "this run: something else has connected to a port of %s; close that network "
+                     "to others, or choose another one",
+                     setup->name, (long long)group[i], interface_address());
+    }
+out:
+    free(got);
+    free(given);
+    return st;
+}
+
+/* --- life */
+
+dt_status dt_comm_open_gloo(dt_comm *out, const dt_comm_setup *setup, const int64_t *group,
+                            dt_error *err)
+{
+    dt_gloo_options options = {.events = setup->events,
+                               .name = setup->name,
+                               .address = interface_address(),
                                .rank = out->rank,
                                .world_size = out->world_size,
-                               .timeout_seconds = timeout_seconds};
-    gloo_state *state;
-    dt_status st;
+                               .group = group,
+                               .timeout_seconds = setup->timeout_seconds};
+    gloo_state *state = NULL;
+    dt_gloo *gloo = NULL;
+    dt_status st = DT_OK;
 
     if (!is_address_of_this_machine(options.address))
-        return DT_FAIL(
-            err, DT_ERR_USAGE,
-            "DTRUN_INTERFACE_ADDRESS is '%s': expected a numeric address of this machine",
-            options.address);
+        DT_THROW(err, DT_ERR_USAGE,
+                 "DTRUN_INTERFACE_ADDRESS is '%s': expected a numeric address of this machine",
+                 options.address);
     signal(SIGPIPE, SIG_IGN);
+    DT_TRY(dt_gloo_open(&gloo, &options, err));
+    DT_TRY(prove(gloo, out, setup, group, err));
     state = calloc(1, sizeof(*state));
     if (state == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the communicator '%s'", name);
-    st = dt_gloo_open(&state->gloo, &options, err);
-    if (st != DT_OK) {
-        dt_error_prefix(err, "rank %lld of %lld", (long long)out->rank, (long long)out->world_size);
-        free(state);
-        return st;
-    }
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for the communicator '%s'", setup->name);
+    *state = (gloo_state){gloo, setup->rank, setup->world_size};
+    gloo = NULL;
     out->name = "gloo";
     out->state = state;
     out->all_reduce = gloo_all_reduce;
@@ -207,5 +250,7 @@ dt_status dt_comm_open_gloo(dt_comm *out, struct dt_events *events, const char *
     out->broadcast = gloo_broadcast;
     out->barrier = gloo_barrier;
     out->close = gloo_close;
-    return DT_OK;
+out:
+    dt_gloo_close(gloo);
+    return st;
 }

@@ -1,5 +1,6 @@
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
+#include <gloo/alltoall.h>
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
 #include <gloo/rendezvous/context.h>
@@ -21,9 +22,10 @@ namespace
 
 /* Gloo's key-value store, over the rendezvous of the events channel.
  *
- * Every rank sets keys that end in its own rank ("0", "1"; some versions of Gloo also
- * "rank_0", ...), the same kinds in the same order. So a set is an all-gather under the key's
- * stem, which brings the keys of all ranks at once; get and wait find them there. */
+ * Every rank of a group sets keys that end in its own rank there ("0", "1"; some versions of Gloo
+ * also "rank_0", ...), the same kinds in the same order in all groups. So a set is an all-gather
+ * under the key's stem over the whole run, which brings the keys of all ranks at once; those of
+ * the group are kept, and get and wait find them there. */
 class ChannelStore : public gloo::rendezvous::Store
 {
   public:
@@ -41,8 +43,9 @@ class ChannelStore : public gloo::rendezvous::Store
                                  options_.timeout_seconds, &values, &failure.error) != DT_OK)
             throw failure;
         std::unique_ptr<json_t, decltype(&json_decref)> owner(values, json_decref);
-        for (size_t rank = 0; rank < json_array_size(values); rank++)
-            values_[stem + std::to_string(rank)] = from_hex(json_array_get(values, rank));
+        for (int64_t rank = 0; rank < options_.world_size; rank++)
+            values_[stem + std::to_string(rank)] =
+                from_hex(json_array_get(values, static_cast<size_t>(options_.group[rank])));
     }
 
     std::vector<char> get(const std::string &key) override
@@ -155,6 +158,20 @@ dt_status dt_gloo_broadcast(dt_gloo *handle, void *data, size_t bytes, int root,
         options.setRoot(root);
         options.setOutput(static_cast<char *>(data), bytes);
         gloo::broadcast(options);
+    });
+}
+
+dt_status dt_gloo_swap(dt_gloo *handle, void *in, void *out, size_t bytes, double timeout_seconds,
+                       dt_error *err)
+{
+    return dt_gloo_border(handle->name, "greet the ranks", err, [&] {
+        gloo::AlltoallOptions options(handle->context);
+        const size_t all = bytes * static_cast<size_t>(handle->context->size);
+
+        options.setInput(static_cast<char *>(out), all);
+        options.setOutput(static_cast<char *>(in), all);
+        options.setTimeout(std::chrono::milliseconds(static_cast<int64_t>(timeout_seconds * 1e3)));
+        gloo::alltoall(options);
     });
 }
 

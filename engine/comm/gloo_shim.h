@@ -27,8 +27,9 @@ typedef struct dt_gloo_options {
     struct dt_events *events; /* borrowed until dt_gloo_open returns */
     const char *name;         /* of the communicator: the rendezvous is "comm/NAME" */
     const char *address;      /* of the interface that the sockets bind to */
-    int64_t rank, world_size;
-    double timeout_seconds; /* of the connection, and of each collective */
+    int64_t rank, world_size; /* within the group */
+    const int64_t *group;     /* the ranks of the run that belong to it, in order */
+    double timeout_seconds;   /* of the connection, and of each collective */
 } dt_gloo_options;
 
 dt_status dt_gloo_open(dt_gloo **out, const dt_gloo_options *options, dt_error *err);
@@ -43,6 +44,9 @@ dt_status dt_gloo_reduce_scatter(dt_gloo *gloo, void *out, const void *in, size_
                                  const dt_sum *sum, dt_error *err);
 dt_status dt_gloo_all_gather(dt_gloo *gloo, void *out, const void *in, size_t bytes, dt_error *err);
 dt_status dt_gloo_broadcast(dt_gloo *gloo, void *data, size_t bytes, int root, dt_error *err);
+/* Block i of `out` goes to rank i; block i of `in` has come from it. bytes: of a block. */
+dt_status dt_gloo_swap(dt_gloo *gloo, void *in, void *out, size_t bytes, double timeout_seconds,
+                       dt_error *err);
 dt_status dt_gloo_barrier(dt_gloo *gloo, dt_error *err);
 
 #ifdef __cplusplus

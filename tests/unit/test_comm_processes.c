@@ -1,0 +1,486 @@
+/* Collectives between processes of this machine; the bodies run in the ranks. NODE_RANK tells them
+ * which of them share a node, and so which transport they get. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "engine/comm/comm.h"
+#include "engine/events.h"
+#include "tests/dist/ranks.h"
+#include "tests/unit/comm_support.h"
+
+#include "base/banned.h"
+
+#define SAME_ELEMS 100003
+
+typedef struct layout {
+    const char *kind;
+    int world_size;
+    int node[RANKS_MAX];
+} layout;
+
+typedef struct shared {
+    int world_size;
+    const layout *layout;
+    float same[RANKS_MAX][SAME_ELEMS];
+} shared;
+
+static const layout layouts[] = {
+    {"shm", 2, {0}},
+    {"shm", 3, {0}},
+    {"shm", 4, {0}},
+    {"gloo", 2, {0, 1}},
+    {"gloo", 3, {0, 1, 2}},
+    {"gloo", 4, {0, 1, 2, 3}},
+    {"nodes", 4, {0, 0, 1, 1}},
+    {"nodes", 3, {0, 0, 1}},
+    {"nodes", 4, {0, 1, 1, 2}},
+    {"gloo", 4, {0, 1, 0, 1}}, /* no neighbours */
+};
+
+#define LAYOUTS (sizeof(layouts) / sizeof(layouts[0]))
+
+static dt_status open_with(dt_events **events, dt_comm *comm, int rank, const shared *s,
+                           double timeout_seconds, dt_error *err)
+{
+    char node[16];
+    dt_status st;
+
+    snprintf(node, sizeof(node), "%d", s->layout->node[rank]);
+    setenv("NODE_RANK", node, 1);
+    st = dt_events_open(events, rank, s->world_size, err);
+    if (st == DT_OK)
+        st = dt_comm_open(comm, *events, "test", rank, s->world_size, timeout_seconds, err);
+    return st;
+}
+
+static int open_comm(dt_events **events, dt_comm *comm, int rank, const shared *s,
+                     double timeout_seconds)
+{
+    dt_error err = DT_ERROR_INIT;
+
+    if (open_with(events, comm, rank, s, timeout_seconds, &err) != DT_OK)
+        fprintf(stderr, "rank %d: %s\n", rank, err.message);
+    CHECK(err.code == DT_OK);
+    CHECK(strcmp(comm->name, s->layout->kind) == 0);
+    return 0;
+}
+
+static int run_layout(const layout *l, int (*body)(int rank, void *self), shared *s)
+{
+    ranks all = {.world_size = l->world_size, .timeout_seconds = 40, .body = body, .self = s};
+    int code;
+
+    s->layout = l;
+    s->world_size = l->world_size;
+    code = ranks_run(&all);
+    if (code != 0)
+        fprintf(stderr, "with %d ranks, %s: %d\n", l->world_size, l->kind, code);
+    return code;
+}
+
+static void run_all(int (*body)(int rank, void *self), shared *s)
+{
+    for (size_t i = 0; i < LAYOUTS; i++)
+        assert_int_equal(run_layout(&layouts[i], body, s), 0);
+}
+
+static int body_collectives(int rank, void *self)
+{
+    dt_events *events;
+    dt_comm comm;
+
+    CHECK(open_comm(&events, &comm, rank, self, 20) == 0);
+    CHECK(check_collectives(&comm) == 0);
+    dt_comm_close(&comm);
+    dt_events_close(events);
+    return 0;
+}
+
+/* Several segments and rounds of the ring. */
+/* Many chunks of shared memory, several segments and rounds of Gloo's ring. What all ranks send
+ * together is what the formulas say, whichever way it goes; between nodes of different sizes more.
+ */
+static int body_large(int rank, void *self)
+{
+    const shared *s = self;
+    int64_t n = 5000000, world_size = s->world_size, bytes = n * 4;
+    bool exact = strcmp(s->layout->kind, "nodes") != 0 || s->layout->node[1] == 0;
+    float *data = calloc((size_t)(n * world_size), sizeof(*data));
+    dt_events *events;
+    dt_comm comm;
+    double sent[3];
+
+    exact = exact && world_size != 3;
+    CHECK(open_comm(&events, &comm, rank, s, 20) == 0);
+    for (int64_t i = 0; i < n * world_size; i++)
+        data[i] = (float)((i + rank) % 1000);
+    CHECK(comm.reduce_scatter(&comm, data + rank * n, data, n, DT_F32, NULL) == DT_OK);
+    for (int64_t i = 0; i < n; i++) {
+        float sum = 0;
+
+        for (int r = 0; r < world_size; r++)
+            sum += (float)((rank * n + i + r) % 1000);
+        CHECK(data[rank * n + i] == sum);
+    }
+    sent[0] = (double)comm.sent_bytes;
+    CHECK(comm.all_gather(&comm, data, data + rank * n, (size_t)bytes, NULL) == DT_OK);
+    sent[1] = (double)comm.sent_bytes - sent[0];
+    CHECK(comm.all_reduce(&comm, data, n, DT_F32, NULL) == DT_OK);
+    sent[2] = (double)comm.sent_bytes - sent[1] - sent[0];
+    CHECK(comm.all_reduce_f64(&comm, sent, 3, NULL) == DT_OK);
+    CHECK(!exact || sent[0] == (double)(world_size * (world_size - 1) * bytes));
+    CHECK(!exact || sent[1] == (double)(world_size * (world_size - 1) * bytes));
+    CHECK(!exact || sent[2] == (double)(2 * (world_size - 1) * bytes));
+    dt_comm_close(&comm);
+    dt_events_close(events);
+    free(data);
+    return 0;
+}
+
+static int body_broadcast(int rank, void *self)
+{
+    const shared *s = self;
+    unsigned char bytes[1001];
+    dt_events *events;
+    dt_comm comm;
+    double sent = 0;
+
+    CHECK(open_comm(&events, &comm, rank, s, 20) == 0);
+    for (int root = 0; root < s->world_size; root++) {
+        memset(bytes, rank + 1, sizeof(bytes));
+        CHECK(comm.broadcast(&comm, bytes, sizeof(bytes), root, NULL) == DT_OK);
+        for (size_t i = 0; i < sizeof(bytes); i++)
+            CHECK(bytes[i] == root + 1);
+    }
+    /* Each broadcast reaches all but the root: so much was sent by all together. */
+    sent = (double)comm.sent_bytes;
+    CHECK(comm.all_reduce_f64(&comm, &sent, 1, NULL) == DT_OK);
+    CHECK(sent == (double)s->world_size * (s->world_size - 1) * sizeof(bytes));
+    dt_comm_close(&comm);
+    dt_events_close(events);
+    return 0;
+}
+
+/* Values whose sum depends on the order of the additions. */
+static int body_same_bits(int rank, void *self)
+{
+    shared *s = self;
+    dt_events *events;
+    dt_comm comm;
+    uint32_t x = 12345u + (uint32_t)rank;
+
+    CHECK(open_comm(&events, &comm, rank, s, 20) == 0);
+    for (int i = 0; i < SAME_ELEMS; i++) {
+        x = x * 1664525u + 1013904223u;
+        s->same[rank][i] = ((float)(x >> 8) / 16777216.0f - 0.5f) * (float)(1 << (x & 15));
+    }
+    CHECK(comm.all_reduce(&comm, s->same[rank], SAME_ELEMS, DT_F32, NULL) == DT_OK);
+    dt_comm_close(&comm);
+    dt_events_close(events);
+    return 0;
+}
+
+static int expect_dead(dt_comm *comm, double within_seconds)
+{
+    double start = dt_clock_monotonic_seconds();
+    int rank = (int)comm->rank;
+    dt_error err = DT_ERROR_INIT;
+    float data[800] = {0};
+
+    CHECK(comm->all_reduce(comm, data, 100, DT_F32, &err) == DT_ERR_COMM);
+    CHECK(strncmp(err.message, "rank ", 5) == 0 || strncmp(err.message, "waited ", 7) == 0);
+    CHECK(comm->all_reduce(comm, data, 100, DT_F32, NULL) == DT_ERR_COMM);
+    CHECK(comm->all_reduce_f64(comm, (double[1]){0}, 1, NULL) == DT_ERR_COMM);
+    CHECK(comm->reduce_scatter(comm, data, data, 100, DT_F32, NULL) == DT_ERR_COMM);
+    CHECK(comm->all_gather(comm, data, data, 4, NULL) == DT_ERR_COMM);
+    CHECK(comm->broadcast(comm, data, 4, 0, NULL) == DT_ERR_COMM);
+    CHECK(comm->barrier(comm, NULL) == DT_ERR_COMM);
+    CHECK(dt_clock_monotonic_seconds() - start < within_seconds);
+    return 0;
+}
+
+/* The last rank: what waits for it is not always its neighbour. */
+static int body_peer_is_killed(int rank, void *self)
+{
+    const shared *s = self;
+    dt_events *events;
+    dt_comm comm;
+
+    CHECK(open_comm(&events, &comm, rank, s, 30) == 0);
+    CHECK(comm.barrier(&comm, NULL) == DT_OK);
+    if (rank == s->world_size - 1)
+        _exit(0); /* nothing is closed: as after a kill, with an exit code that is good */
+    CHECK(expect_dead(&comm, 10) == 0);
+    dt_comm_close(&comm);
+    dt_events_close(events);
+    return 0;
+}
+
+static int body_peer_is_killed_in_the_middle(int rank, void *self)
+{
+    const shared *s = self;
+    float *data = calloc(1 << 22, sizeof(*data));
+    double start = dt_clock_monotonic_seconds();
+    dt_status st = DT_OK;
+    dt_events *events;
+    dt_comm comm;
+
+    CHECK(open_comm(&events, &comm, rank, s, 30) == 0);
+    CHECK(comm.barrier(&comm, NULL) == DT_OK);
+    if (rank == 0) {
+        signal(SIGALRM, SIG_DFL);
+        CHECK(setitimer(ITIMER_REAL, &(struct itimerval){.it_value = {.tv_usec = 50000}}, NULL) ==
+              0);
+    }
+    while (st == DT_OK && dt_clock_monotonic_seconds() - start < 20)
+        st = comm.all_reduce(&comm, data, 1 << 22, DT_F32, NULL);
+    CHECK(st == DT_ERR_COMM);
+    dt_comm_close(&comm);
+    dt_events_close(events);
+    free(data);
+    return 0;
+}
+
+static int body_peer_hangs(int rank, void *self)
+{
+    const shared *s = self;
+    dt_events *events;
+    dt_comm comm;
+
+    CHECK(open_comm(&events, &comm, rank, s, 1) == 0);
+    CHECK(comm.barrier(&comm, NULL) == DT_OK);
+    if (rank == s->world_size - 1) {
+        dt_clock_sleep_seconds(5);
+        _exit(0);
+    }
+    CHECK(expect_dead(&comm, 4.5) == 0);
+    dt_comm_close(&comm);
+    dt_events_close(events);
+    return 0;
+}
+
+static int body_peer_never_comes(int rank, void *self)
+{
+    const shared *s = self;
+    dt_error err = DT_ERROR_INIT;
+    dt_events *events;
+    dt_comm comm;
+
+    if (rank == 1)
+        return 0;
+    CHECK(open_with(&events, &comm, rank, s, 0.5, &err) == DT_ERR_TIMEOUT);
+    CHECK(strstr(err.message, "rendezvous 'comm/test") != NULL);
+    dt_comm_close(&comm);
+    dt_events_close(events);
+    return 0;
+}
+
+static int body_bad_address(int rank, void *self)
+{
+    const shared *s = self;
+    dt_error err = DT_ERROR_INIT;
+    dt_events *events;
+    dt_comm comm;
+
+    setenv("DTRUN_INTERFACE_ADDRESS", "192.0.2.1", 1); /* for documentation: nobody's */
+    CHECK(open_with(&events, &comm, rank, s, 5, &err) == DT_ERR_USAGE);
+    CHECK(strstr(err.message, "'192.0.2.1'") != NULL);
+    dt_events_close(events);
+    return 0;
+}
+
+static int body_secret(int rank, void *self)
+{
+    dt_events *events;
+    dt_comm comm;
+
+    setenv("DTRUN_RUN_SECRET", "00ff17", 1);
+    CHECK(open_comm(&events, &comm, rank, self, 20) == 0);
+    CHECK(comm.barrier(&comm, NULL) == DT_OK);
+    dt_comm_close(&comm);
+    dt_events_close(events);
+    return 0;
+}
+
+static int body_wrong_secret(int rank, void *self)
+{
+    const shared *s = self;
+    dt_error err = DT_ERROR_INIT;
+    dt_events *events;
+    dt_comm comm;
+
+    setenv("DTRUN_RUN_SECRET", rank == 1 ? "00ff18" : "00ff17", 1);
+    CHECK(open_with(&events, &comm, rank, s, 20, &err) == DT_ERR_COMM);
+    CHECK(strstr(err.message, "does not know the secret") != NULL ||
+          strstr(err.message, "greet the ranks") != NULL);
+    CHECK(rank != 1 || strstr(err.message, "does not know the secret") != NULL);
+    CHECK(strstr(err.message, "00ff") == NULL);
+    dt_events_close(events);
+    return 0;
+}
+
+static int body_bad_secret(int rank, void *self)
+{
+    const shared *s = self;
+    dt_error err = DT_ERROR_INIT;
+    dt_events *events;
+    dt_comm comm;
+
+    setenv("DTRUN_RUN_SECRET", "no secret", 1);
+    CHECK(open_with(&events, &comm, rank, s, 20, &err) == DT_ERR_USAGE);
+    CHECK(strstr(err.message, "no secret") == NULL);
+    dt_events_close(events);
+    return 0;
+}
+
+static const layout gloo_2 = {"gloo", 2, {0, 1}}, shm_2 = {"shm", 2, {0}};
+
+static void test_collectives_are_right(void **state)
+{
+    run_all(body_collectives, *state);
+}
+
+static void test_large_ones_are_right_and_what_is_sent_is_counted(void **state)
+{
+    run_all(body_large, *state);
+}
+
+static void test_a_broadcast_is_counted_once_for_each_that_it_reaches(void **state)
+{
+    run_all(body_broadcast, *state);
+}
+
+static void test_all_ranks_and_all_runs_get_the_same_bits(void **state)
+{
+    shared *s = *state;
+    float *first = malloc(sizeof(s->same[0]));
+
+    for (size_t i = 0; i < LAYOUTS; i++)
+        for (int run = 0; run < 3; run++) {
+            assert_int_equal(run_layout(&layouts[i], body_same_bits, s), 0);
+            if (run == 0)
+                memcpy(first, s->same[0], sizeof(s->same[0]));
+            for (int rank = 0; rank < s->world_size; rank++)
+                assert_memory_equal(s->same[rank], first, sizeof(s->same[0]));
+        }
+    free(first);
+}
+
+static void test_a_dead_peer_is_an_error_within_seconds(void **state)
+{
+    run_all(body_peer_is_killed, *state);
+}
+
+static void test_a_peer_killed_in_the_middle_is_an_error_of_all_others(void **state)
+{
+    shared *s = *state;
+
+    for (size_t i = 0; i < LAYOUTS; i++) {
+        ranks all = {.world_size = layouts[i].world_size,
+                     .timeout_seconds = 40,
+                     .body = body_peer_is_killed_in_the_middle,
+                     .self = s};
+
+        s->layout = &layouts[i];
+        s->world_size = all.world_size;
+        ranks_run(&all);
+        assert_int_equal(all.code[0], 128 + SIGALRM);
+        for (int rank = 1; rank < all.world_size; rank++)
+            assert_int_equal(all.code[rank], 0);
+    }
+}
+
+static void test_a_peer_that_hangs_is_an_error_after_the_timeout(void **state)
+{
+    for (size_t i = 0; i < LAYOUTS; i++)
+        if (layouts[i].world_size != 3)
+            assert_int_equal(run_layout(&layouts[i], body_peer_hangs, *state), 0);
+}
+
+static void test_a_peer_that_never_comes_is_an_error_after_the_timeout(void **state)
+{
+    assert_int_equal(run_layout(&gloo_2, body_peer_never_comes, *state), 0);
+    assert_int_equal(run_layout(&shm_2, body_peer_never_comes, *state), 0);
+}
+
+static void test_an_address_of_another_machine_is_an_error(void **state)
+{
+    assert_int_equal(run_layout(&gloo_2, body_bad_address, *state), 0);
+}
+
+static void test_ranks_that_share_a_secret_connect(void **state)
+{
+    run_all(body_secret, *state);
+}
+
+static void test_a_connection_without_the_secret_is_refused(void **state)
+{
+    for (size_t i = 0; i < LAYOUTS; i++)
+        if (strcmp(layouts[i].kind, "gloo") == 0)
+            assert_int_equal(run_layout(&layouts[i], body_wrong_secret, *state), 0);
+}
+
+static void test_a_secret_that_is_not_hex_is_an_error_that_does_not_show_it(void **state)
+{
+    assert_int_equal(run_layout(&gloo_2, body_bad_secret, *state), 0);
+}
+
+static void test_one_rank_needs_nobody(void **state)
+{
+    dt_comm comm;
+
+    assert_int_equal(dt_comm_open(&comm, NULL, "test", 0, 1, 1, NULL), DT_OK);
+    assert_string_equal(comm.name, "self");
+    assert_int_equal(check_collectives(&comm), 0);
+    assert_int_equal(comm.sent_bytes, 0);
+    dt_comm_close(&comm);
+    dt_comm_close(&comm);
+}
+
+static int share_memory(void **state)
+{
+    *state = mmap(NULL, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return *state == MAP_FAILED ? -1 : 0;
+}
+
+static int unshare_memory(void **state)
+{
+    return munmap(*state, sizeof(shared));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_rank_needs_nobody),
+        cmocka_unit_test(test_collectives_are_right),
+        cmocka_unit_test(test_large_ones_are_right_and_what_is_sent_is_counted),
+        cmocka_unit_test(test_a_broadcast_is_counted_once_for_each_that_it_reaches),
+        cmocka_unit_test(test_all_ranks_and_all_runs_get_the_same_bits),
+        cmocka_unit_test(test_a_dead_peer_is_an_error_within_seconds),
+        cmocka_unit_test(test_a_peer_killed_in_the_middle_is_an_error_of_all_others),
+        cmocka_unit_test(test_a_peer_that_hangs_is_an_error_after_the_timeout),
+        cmocka_unit_test(test_a_peer_that_never_comes_is_an_error_after_the_timeout),
+        cmocka_unit_test(test_an_address_of_another_machine_is_an_error),
+        cmocka_unit_test(test_ranks_that_share_a_secret_connect),
+        cmocka_unit_test(test_a_connection_without_the_secret_is_refused),
+        cmocka_unit_test(test_a_secret_that_is_not_hex_is_an_error_that_does_not_show_it),
+    };
+
+    return cmocka_run_group_tests_name("comm: collectives between processes", tests, share_memory,
+                                       unshare_memory);
+}
