@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "base/error.h"
+
 #include "base/banned.h"
 
 #define PI 3.14159265358979323846
@@ -48,6 +50,44 @@ static double cosine(const dt_recipe *recipe, int64_t t)
     return low + 0.5 * (high - low) * (1 + cos(PI * p.done / p.length));
 }
 
+static double inverse_sqrt(const dt_recipe *recipe, int64_t step)
+{
+    double warmup = recipe->schedule.warmup_steps > 0 ? (double)recipe->schedule.warmup_steps : 1;
+    double lr = recipe->optimizer.lr * sqrt(warmup / fmax((double)step, warmup));
+
+    return fmax(lr, recipe->schedule.min_lr);
+}
+
+/* From lr to min_lr over `length` steps, of which `left` are still to come. */
+static double fall(const dt_recipe *recipe, int64_t left, int64_t length, double power)
+{
+    double share = left > 0 && length > 0 ? (double)left / (double)length : 0;
+
+    return recipe->schedule.min_lr +
+           (recipe->optimizer.lr - recipe->schedule.min_lr) * pow(share, power);
+}
+
+static double polynomial(const dt_recipe *recipe, int64_t step, double power)
+{
+    int64_t steps = recipe->schedule.steps;
+
+    return fall(recipe, steps - step, steps - recipe->schedule.warmup_steps, power);
+}
+
+static double stable_then_decay(const dt_recipe *recipe, int64_t step)
+{
+    int64_t steps = recipe->schedule.steps, most = steps - recipe->schedule.warmup_steps;
+    int64_t decay = recipe->schedule.decay_steps;
+
+    if (decay == 0)
+        decay = steps / 10 > 0 ? steps / 10 : 1;
+    if (decay > most)
+        decay = most;
+    if (step < steps - decay)
+        return recipe->optimizer.lr;
+    return fall(recipe, steps - step, decay, 1);
+}
+
 double dt_schedule_lr(const dt_recipe *recipe, int64_t step)
 {
     int64_t warmup = recipe->schedule.warmup_steps;
@@ -58,8 +98,17 @@ double dt_schedule_lr(const dt_recipe *recipe, int64_t step)
     switch (recipe->schedule.kind) {
     case DT_SCHEDULE_COSINE:
         return cosine(recipe, step - warmup);
-    default:
-        break;
+    case DT_SCHEDULE_INVERSE_SQRT:
+        return inverse_sqrt(recipe, step);
+    case DT_SCHEDULE_LINEAR:
+        return polynomial(recipe, step, 1);
+    case DT_SCHEDULE_POLYNOMIAL:
+        return polynomial(recipe, step, recipe->schedule.power);
+    case DT_SCHEDULE_CONSTANT:
+        return lr;
+    case DT_SCHEDULE_WARMUP_STABLE_DECAY:
+        return stable_then_decay(recipe, step);
     }
+    DT_ASSERT(!"a kind of schedule that this function knows");
     return lr;
 }

@@ -1,10 +1,20 @@
 /* schedule: the learning rate of a step.
  *
- * Pure function; steps count from 0. Warm-up is linear from warmup_init_lr to lr over
- * warmup_steps. Cosine (Loshchilov and Hutter 2016, fairseq's periods): after warm-up,
- *   lr(t) = min + (max - min)/2 * (1 + cos(pi * t_i / T_i)),
- * t_i steps into period i of length T_i = period * mult^i, both ends multiplied by shrink^i;
- * past the last step it stays at what the formula gives.
+ * Pure function; steps count from 0, and recipe->schedule.steps is above 0 (who runs by epochs has
+ * filled it in). With lr = optimizer.lr, min = min_lr, W = warmup_steps, S = steps:
+ *
+ *   warm-up       t < W, all kinds: init + (lr - init) * t / W, init = warmup_init_lr
+ *   cosine        min' + (lr' - min')/2 * (1 + cos(pi * t_i / T_i)), t_i steps into period i, which
+ *                 has T_i = period * mult^i; lr' = lr * shrink^i and min' = min * shrink^i; period
+ *                 is S - W by default (Loshchilov and Hutter 2016; fairseq's cosine)
+ *   inverse_sqrt  max(min, lr * sqrt(w / max(t, w))), w = max(W, 1) (Vaswani et al. 2017;
+ *                 fairseq's inverse_sqrt, which has no minimum)
+ *   polynomial    min + (lr - min) * (1 - (t - W)/(S - W))^power (fairseq's polynomial_decay)
+ *   linear        the same with power 1
+ *   constant      lr
+ *   warmup_stable_decay  lr up to S - D, then min + (lr - min) * (S - t)/D, D = decay_steps, or a
+ *                 tenth of S where that is 0; never more than S - W (Hu et al. 2024, linear)
+ * Past the last step: cosine and inverse_sqrt go on, constant too; the others stay at min.
  */
 #ifndef DT_ENGINE_SCHEDULE_H
 #define DT_ENGINE_SCHEDULE_H

@@ -145,6 +145,100 @@ static void test_very_many_periods_take_no_time(void **state)
     expect_rate(&r, INT64_C(4000000000001), 0.6);
 }
 
+#define STEPS 12
+
+typedef struct row {
+    dt_schedule_kind kind;
+    double lr[STEPS];
+} row;
+
+/* The formulas of schedule.h in decimal arithmetic of 50 digits: lr 1, min_lr and warmup_init_lr
+ * 0.2, 8 steps of warm-up out of 108, power 1.5, decay_steps 20. */
+static const int64_t table_steps[STEPS] = {0, 3, 8, 9, 33, 58, 87, 88, 98, 107, 108, 140};
+static const row table[] = {
+    {DT_SCHEDULE_COSINE,
+     {0.20000000000000001, 0.5, 1, 0.99980262414629262, 0.88284271247461898, 0.59999999999999998,
+      0.28393799504972383, 0.27639320225002101, 0.21957739348193858, 0.20019737585370737,
+      0.10000000000000001, 0.081433071799159859}},
+    {DT_SCHEDULE_INVERSE_SQRT,
+     {0.20000000000000001, 0.5, 1, 0.94280904158206336, 0.49236596391733095, 0.37139067635410372,
+      0.30323921743156135, 0.30151134457776363, 0.2857142857142857, 0.27343437080986532,
+      0.27216552697590868, 0.23904572186687872}},
+    {DT_SCHEDULE_LINEAR,
+     {0.20000000000000001, 0.5, 1, 0.99199999999999999, 0.80000000000000004, 0.59999999999999998,
+      0.36799999999999999, 0.35999999999999999, 0.28000000000000003, 0.20799999999999999,
+      0.20000000000000001, 0.20000000000000001}},
+    {DT_SCHEDULE_POLYNOMIAL,
+     {0.20000000000000001, 0.5, 1, 0.98803005018844303, 0.7196152422706632, 0.48284271247461902,
+      0.27698727167525811, 0.27155417527999326, 0.22529822128134702, 0.20080000000000001,
+      0.20000000000000001, 0.20000000000000001}},
+    {DT_SCHEDULE_CONSTANT, {0.20000000000000001, 0.5, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}},
+    {DT_SCHEDULE_WARMUP_STABLE_DECAY,
+     {0.20000000000000001, 0.5, 1, 1, 1, 1, 1, 1, 0.59999999999999998, 0.23999999999999999,
+      0.20000000000000001, 0.20000000000000001}},
+};
+
+static void test_every_schedule_has_the_values_of_its_formula(void **state)
+{
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        dt_recipe r = recipe();
+
+        r.schedule.kind = table[i].kind;
+        r.schedule.power = 1.5;
+        r.schedule.decay_steps = 20;
+        for (int s = 0; s < STEPS; s++)
+            expect_rate(&r, table_steps[s], table[i].lr[s]);
+    }
+}
+
+static void test_inverse_sqrt_without_warmup_starts_at_the_rate(void **state)
+{
+    dt_recipe r = recipe();
+
+    r.schedule.kind = DT_SCHEDULE_INVERSE_SQRT;
+    r.schedule.warmup_steps = 0;
+    r.schedule.min_lr = 0;
+    expect_rate(&r, 0, 1.0);
+    expect_rate(&r, 1, 1.0);
+    expect_rate(&r, 4, 0.5);
+    expect_rate(&r, 10000, 0.01);
+}
+
+static void test_decay_takes_a_tenth_of_the_run_and_never_starts_within_warmup(void **state)
+{
+    dt_recipe r = recipe();
+
+    r.schedule.kind = DT_SCHEDULE_WARMUP_STABLE_DECAY;
+    r.schedule.steps = 100;
+    expect_rate(&r, 90, 1.0);
+    expect_rate(&r, 95, 0.6);
+    r.schedule.decay_steps = 1000;
+    expect_rate(&r, 8, 1.0);
+    expect_rate(&r, 8 + 46, 0.6);
+    r.schedule.decay_steps = 0;
+    r.schedule.steps = 3;
+    r.schedule.warmup_steps = 0;
+    expect_rate(&r, 1, 1.0);
+    expect_rate(&r, 2, 1.0);
+    expect_rate(&r, 3, 0.2);
+}
+
+static void test_a_run_that_is_all_warmup_ends_at_the_minimum_of_what_falls(void **state)
+{
+    static const dt_schedule_kind falling[] = {DT_SCHEDULE_LINEAR, DT_SCHEDULE_POLYNOMIAL,
+                                               DT_SCHEDULE_WARMUP_STABLE_DECAY};
+
+    for (size_t i = 0; i < sizeof(falling) / sizeof(falling[0]); i++) {
+        dt_recipe r = recipe();
+
+        r.schedule.kind = falling[i];
+        r.schedule.power = 2;
+        r.schedule.warmup_steps = 108;
+        expect_rate(&r, 54, 0.6);
+        expect_rate(&r, 108, 0.2);
+    }
+}
+
 static void test_clip_scales_down_to_the_limit_and_never_up(void **state)
 {
     assert_true(fabs(dt_clip_factor(4.0, 1.0) - 0.25) < 1e-6);
@@ -168,6 +262,10 @@ int main(void)
         cmocka_unit_test(test_past_the_last_step_the_formula_goes_on),
         cmocka_unit_test(test_a_run_that_is_all_warmup_never_divides_by_zero),
         cmocka_unit_test(test_very_many_periods_take_no_time),
+        cmocka_unit_test(test_every_schedule_has_the_values_of_its_formula),
+        cmocka_unit_test(test_inverse_sqrt_without_warmup_starts_at_the_rate),
+        cmocka_unit_test(test_decay_takes_a_tenth_of_the_run_and_never_starts_within_warmup),
+        cmocka_unit_test(test_a_run_that_is_all_warmup_ends_at_the_minimum_of_what_falls),
         cmocka_unit_test(test_clip_scales_down_to_the_limit_and_never_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
