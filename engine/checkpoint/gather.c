@@ -2,7 +2,8 @@
 
 #include "base/banned.h"
 
-dt_status dt_checkpoint_gather(json_t **all, const json_t *mine, dt_comm *comm, dt_error *err)
+dt_status dt_checkpoint_gather(json_t **all, const json_t *mine, bool wanted, dt_comm *comm,
+                               dt_error *err)
 {
     dt_status st = DT_OK, parsed = DT_OK;
     dt_strbuf written, received;
@@ -21,7 +22,7 @@ dt_status dt_checkpoint_gather(json_t **all, const json_t *mine, dt_comm *comm, 
             dt_strbuf_add_char(&received, ' '); /* room */
         DT_TRY(comm->broadcast(comm, received.data, (size_t)length, root, err));
         /* Goes on after a failure: the others count on every broadcast. */
-        if (comm->rank == 0 && parsed == DT_OK)
+        if (wanted && parsed == DT_OK)
             parsed = dt_json_parse(&all[root], received.data, (size_t)length,
                                    "a rank's part of the index", err);
     }

@@ -1,4 +1,5 @@
-/* gather: everyone's JSON on every rank, through broadcasts: it needs no shared file system. */
+/* gather: everyone's JSON on those who want it, through broadcasts: it needs no shared file system.
+ */
 #ifndef DT_ENGINE_CHECKPOINT_GATHER_H
 #define DT_ENGINE_CHECKPOINT_GATHER_H
 
@@ -9,9 +10,10 @@
 extern "C" {
 #endif
 
-/* Collective. all[world_size], zeroed by the caller, gets new references in rank order: on the
- * lead (rank 0) everyone's, elsewhere nothing. */
-dt_status dt_checkpoint_gather(json_t **all, const json_t *mine, dt_comm *comm, dt_error *err);
+/* Collective. all[world_size], zeroed by the caller, gets new references in rank order where it is
+ * wanted, elsewhere nothing. */
+dt_status dt_checkpoint_gather(json_t **all, const json_t *mine, bool wanted, dt_comm *comm,
+                               dt_error *err);
 
 #ifdef __cplusplus
 }

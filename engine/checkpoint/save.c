@@ -4,7 +4,7 @@
  *   all      the first name that no lead has already                                   agree
  *   lead     mkdir NAME.partial                                                        agree
  *   all      write and sync their files in it                                          agree
- *   all      their parts of the index travel to every rank
+ *   all      their parts of the index travel to the leads
  *   lead     write and sync index.json; sync NAME.partial; rename it to NAME; sync the parent;
  *            write and sync NAME/complete.partial; rename it to NAME/complete; sync NAME and the
  *            parent (`part` for `complete` where there are several leads)               agree
@@ -187,7 +187,7 @@ static dt_status save_steps(save *run, json_t **fragments, json_t **mine, dt_err
     DT_TRY(dt_checkpoint_agree(run->comm, st, "begin a checkpoint", err));
     st = dt_checkpoint_shard_write(mine, run->io, run->partial.data, run->state, err);
     DT_TRY(dt_checkpoint_agree(run->comm, st, "write its part of a checkpoint", err));
-    st = dt_checkpoint_gather(fragments, *mine, run->comm, err);
+    st = dt_checkpoint_gather(fragments, *mine, lead, run->comm, err);
     if (st == DT_OK && lead)
         st = commit(run, fragments, err);
     DT_TRY(dt_checkpoint_agree(run->comm, st, "put a checkpoint in place", err));

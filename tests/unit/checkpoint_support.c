@@ -132,6 +132,11 @@ static void fill(fake_state *own, bool poison)
                            : fake_value(own->chunks[i].param, own->chunks[i].start_elems + k, kind);
 }
 
+void fake_fill(dt_strategy_state *state, bool poison)
+{
+    fill(state->own, poison);
+}
+
 static dt_status expect(const fake_state *own, dt_error *err)
 {
     if (!own->finished)

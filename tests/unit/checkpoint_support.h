@@ -54,6 +54,9 @@ dt_status fake_load(fake_world *world, dt_strategy_state *state, dt_error *err);
 /* Prunes all but the newest (0: leftovers alone). */
 dt_status fake_prune(const char *parent, int64_t newest);
 
+/* All that a rank holds: what it should be, or NaN. */
+void fake_fill(dt_strategy_state *state, bool poison);
+
 /* Shorthands that fail the test where they fail. */
 void fake_must_save(fake_world *world);
 void fake_must_load(fake_world *world);
