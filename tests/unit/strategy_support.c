@@ -1,0 +1,136 @@
+#include "tests/unit/strategy_support.h"
+
+#include <string.h>
+
+#include "base/banned.h"
+
+#define VOCAB        11
+#define MAX_REPLICAS 4
+
+dt_strategy_options default_options(void)
+{
+    return (dt_strategy_options){.bucket_mb = 25,
+                                 .first_bucket_mb = 1,
+                                 .shard = DT_SHARD_FULL,
+                                 .reshard_after_forward = true,
+                                 .reduce_each_micro_step = true,
+                                 .moments = 2,
+                                 .replicas = 1};
+}
+
+dt_status open_trainee(trainee *out, const dt_strategy *strategy,
+                       const dt_strategy_options *options, dt_dtype dtype, dt_events *events,
+                       int64_t rank, int64_t world_size, dt_error *err)
+{
+    dt_model_config config = {.layers = LAYERS,
+                              .heads = 2,
+                              .embed = 32,
+                              .vocab = VOCAB,
+                              .vocab_padded = 128,
+                              .context = TOKENS,
+                              .batch = SEQUENCES,
+                              .tokens = TOKENS,
+                              .dtype = dtype};
+    dt_status st = DT_OK;
+
+    memset(out, 0, sizeof(*out));
+    DT_TRY(dt_device_open_cpu(&out->device, 1, err));
+    DT_TRY(dt_model_open(&out->model, &config, &out->device, err));
+    DT_TRY(dt_comm_open(&out->comm, events, "main", rank, world_size, 20, err));
+    out->state.strategy = strategy;
+    out->state.model = out->model;
+    out->state.comm = &out->comm;
+    out->state.events = events;
+    out->state.options = *options;
+    DT_TRY(strategy->setup(&out->state, 7, err));
+out:
+    return st;
+}
+
+void close_trainee(trainee *t)
+{
+    if (t->state.strategy != NULL) {
+        t->state.strategy->teardown(&t->state);
+        t->state.strategy->teardown(&t->state); /* twice is once */
+    }
+    dt_comm_close(&t->comm);
+    dt_model_close(t->model);
+    dt_device_close(&t->device);
+}
+
+dt_status train_step_with(trainee *t, int64_t micro_steps, dt_optimizer_args args, double *loss,
+                          dt_error *err)
+{
+    const dt_strategy *strategy = t->state.strategy;
+    int64_t sequences = SEQUENCES * t->state.options.replicas;
+    int32_t inputs[MAX_REPLICAS * SEQUENCES * TOKENS], targets[MAX_REPLICAS * SEQUENCES * TOKENS];
+    double scale = 1.0 / (double)(micro_steps * t->comm.world_size * sequences * TOKENS), norm, sum;
+    dt_status st = DT_OK;
+
+    *loss = 0;
+    DT_TRY(strategy->step_begin(&t->state, micro_steps, err));
+    for (int64_t micro = 0; micro < micro_steps; micro++) {
+        dt_micro_batch batch = {
+            .inputs = inputs, .targets = targets, .sequences = sequences, .tokens = TOKENS};
+
+        for (int64_t i = 0; i < sequences * TOKENS; i++) {
+            inputs[i] = (int32_t)((i + 3 * t->comm.rank + 5 * micro) % VOCAB);
+            targets[i] = (inputs[i] + 1) % VOCAB;
+        }
+        DT_TRY(strategy->forward_backward(&t->state, &batch, scale, &sum, err));
+        *loss += sum * scale;
+    }
+    DT_TRY(strategy->grads_finish(&t->state, err));
+    DT_TRY(strategy->grad_norm(&t->state, &norm, err));
+    if (!(norm > 0 && norm < 1e3))
+        DT_THROW(err, DT_ERR_CORRUPT, "a gradient norm of %g", norm);
+    args.step = ++t->steps;
+    DT_TRY(strategy->update(&t->state, &args, err));
+    DT_TRY(t->comm.all_reduce_f64(&t->comm, loss, 1, err));
+out:
+    return st;
+}
+
+dt_status train_step(trainee *t, int64_t micro_steps, double *loss, dt_error *err)
+{
+    dt_optimizer_args args = {
+        .lr = 1e-2, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .grad_scale = 1};
+
+    return train_step_with(t, micro_steps, args, loss, err);
+}
+
+static void copy_floats(float *to, const float *from, int64_t elems)
+{
+    if (to != NULL)
+        memcpy(to, from, (size_t)elems * sizeof(*to));
+}
+
+dt_status hand_over(trainee *a, trainee *b, dt_error *err)
+{
+    const dt_state_chunk *from, *to;
+    int count, to_count;
+    dt_status st = DT_OK;
+
+    DT_TRY(a->state.strategy->export_state(&a->state, &from, &count, err));
+    DT_TRY(b->state.strategy->import_state(&b->state, &to, &to_count, err));
+    if (count != to_count)
+        DT_THROW(err, DT_ERR_CORRUPT, "%d chunks are exported, %d imported", count, to_count);
+    for (int i = 0; i < count; i++) {
+        copy_floats(to[i].value, from[i].value, from[i].elems);
+        copy_floats(to[i].m, from[i].m, from[i].elems);
+        copy_floats(to[i].v, from[i].v, from[i].elems);
+    }
+    DT_TRY(b->state.strategy->import_finish(&b->state, err));
+    b->steps = a->steps;
+out:
+    return st;
+}
+
+int64_t trainee_elems(const trainee *t)
+{
+    int64_t elems = 0;
+
+    for (int unit = 0; unit < t->model->unit_count; unit++)
+        elems += t->model->units[unit].elems;
+    return elems;
+}

@@ -1,0 +1,164 @@
+/* What each strategy says that it holds and sends, against the formulas of its file, on 1 to 4
+ * ranks. Padding makes up the difference: 5 % is allowed, for a model of 55 thousand parameters.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "tests/dist/ranks.h"
+#include "tests/unit/comm_support.h"
+#include "tests/unit/strategy_support.h"
+
+#include "base/banned.h"
+
+/* Bytes per parameter element of W ranks: all + divided / W. */
+typedef struct row {
+    const char *name;
+    const dt_strategy *strategy;
+    dt_dtype dtype;
+    dt_shard_kind shard;
+    bool reshard, each;
+    double all, divided;
+} row;
+
+static const row rows[] = {
+    {"ddp", &dt_strategy_ddp, DT_F32, 0, true, true, 16, 0},
+    {"ddp bf16", &dt_strategy_ddp, DT_BF16, 0, true, true, 18, 0},
+    {"full", &dt_strategy_fsdp, DT_F32, DT_SHARD_FULL, true, true, 0, 16},
+    {"full bf16", &dt_strategy_fsdp, DT_BF16, DT_SHARD_FULL, true, true, 0, 16},
+    {"full kept", &dt_strategy_fsdp, DT_F32, DT_SHARD_FULL, false, true, 0, 16},
+    {"full, whole gradients", &dt_strategy_fsdp, DT_F32, DT_SHARD_FULL, true, false, 4, 12},
+    {"zero-2", &dt_strategy_fsdp, DT_F32, DT_SHARD_GRADIENTS, true, true, 4, 12},
+    {"zero-2 bf16", &dt_strategy_fsdp, DT_BF16, DT_SHARD_GRADIENTS, true, true, 2, 16},
+    {"zero-1", &dt_strategy_fsdp, DT_F32, DT_SHARD_OPTIMIZER, true, true, 8, 8},
+    {"zero-1 bf16", &dt_strategy_fsdp, DT_BF16, DT_SHARD_OPTIMIZER, true, true, 6, 12},
+};
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
+
+static bool near(double value, double expected)
+{
+    return fabs(value - expected) <= 0.05 * expected;
+}
+
+/* Bytes that cross in a step of `micro_steps`, before the factor (W-1)/W. */
+static double expected_traffic(const row *r, const trainee *t, int64_t micro_steps)
+{
+    double weight_bytes = (double)dt_dtype_bytes(r->dtype), root, block, all, gathered, reduced;
+
+    root = (double)t->model->units[0].elems;
+    block = (double)t->model->units[1].elems;
+    all = root + LAYERS * block;
+    if (r->strategy == &dt_strategy_ddp)
+        return 2 * 4 * all;
+    gathered = all;
+    if (r->shard == DT_SHARD_FULL && r->reshard) /* each further pass finds two blocks there */
+        gathered += (double)(2 * micro_steps - 1) * (LAYERS - 2) * block;
+    reduced = r->shard == DT_SHARD_OPTIMIZER || !r->each ? all : (double)micro_steps * all;
+    return weight_bytes * gathered + 4 * reduced;
+}
+
+static int check_row(const row *r, dt_events *events, int rank, int world_size)
+{
+    dt_strategy_options options = default_options();
+    double elems, share = (double)(world_size - 1) / world_size, loss;
+    int64_t sent;
+    trainee t;
+
+    options.shard = r->shard;
+    options.reshard_after_forward = r->reshard;
+    options.reduce_each_micro_step = r->each;
+    CHECK(open_trainee(&t, r->strategy, &options, r->dtype, events, rank, world_size, NULL) ==
+          DT_OK);
+    elems = (double)trainee_elems(&t);
+    CHECK(near((double)t.state.held_bytes, (r->all + r->divided / world_size) * elems));
+    CHECK(t.state.held_bytes ==
+          t.state.parameters_bytes + t.state.gradients_bytes + t.state.optimizer_bytes);
+    CHECK(near((double)t.state.optimizer_bytes,
+               8 * elems / (r->strategy == &dt_strategy_ddp ? 1 : world_size)));
+    for (int64_t micro_steps = 1; micro_steps <= 3; micro_steps++) {
+        double traffic = expected_traffic(r, &t, micro_steps);
+
+        sent = t.state.sent_bytes;
+        CHECK(train_step(&t, micro_steps, &loss, NULL) == DT_OK);
+        CHECK(near((double)(t.state.sent_bytes - sent), share * traffic));
+        /* 2 S, and 3 S where blocks are gathered twice */
+        if (r->dtype == DT_F32 && micro_steps == 1)
+            CHECK(traffic <= (r->shard == DT_SHARD_FULL && r->reshard ? 3 : 2) * 4 * elems);
+    }
+    close_trainee(&t);
+    return 0;
+}
+
+static int body(int rank, void *self)
+{
+    const int *world_size = self;
+    dt_events *events;
+
+    CHECK(dt_events_open(&events, rank, *world_size, NULL) == DT_OK);
+    for (size_t i = 0; i < ROWS; i++)
+        if (check_row(&rows[i], events, rank, *world_size) != 0) {
+            fprintf(stderr, "in the row '%s' on %d ranks\n", rows[i].name, *world_size);
+            return 1;
+        }
+    dt_events_close(events);
+    return 0;
+}
+
+static void test_a_rank_holds_and_sends_what_the_tables_say(void **state)
+{
+    for (int world_size = 1; world_size <= 4; world_size++) {
+        ranks all = {
+            .world_size = world_size, .timeout_seconds = 40, .body = body, .self = &world_size};
+
+        assert_int_equal(ranks_run(&all), 0);
+    }
+}
+
+/* The gathered root and two blocks, and as much in fp32 for gradients on their way. */
+static void test_full_sharding_has_buffers_for_the_root_and_two_blocks(void **state)
+{
+    dt_strategy_options options = default_options();
+    int64_t there, batch = 2 * SEQUENCES * TOKENS * 4;
+    trainee t;
+
+    assert_int_equal(open_trainee(&t, &dt_strategy_fsdp, &options, DT_BF16, NULL, 0, 1, NULL),
+                     DT_OK);
+    there = t.model->units[0].elems + 2 * t.model->units[1].elems;
+    assert_in_range(t.state.buffers_bytes, (2 + 4) * there, (2 + 4) * there + batch + 128);
+    close_trainee(&t);
+}
+
+static void test_dp_holds_a_copy_per_replica(void **state)
+{
+    dt_strategy_options options = default_options();
+    int64_t elems, sent;
+    double loss;
+    trainee t;
+
+    options.replicas = 3;
+    assert_int_equal(open_trainee(&t, &dt_strategy_dp, &options, DT_BF16, NULL, 0, 1, NULL), DT_OK);
+    elems = trainee_elems(&t);
+    assert_int_equal(t.state.held_bytes, (18 + 2 * 6) * elems);
+    assert_true(t.state.buffers_bytes > 2 * (int64_t)t.model->activation_bytes);
+    sent = t.state.sent_bytes;
+    assert_int_equal(train_step(&t, 2, &loss, NULL), DT_OK);
+    assert_int_equal(t.state.sent_bytes - sent, 2 * (4 + 2) * elems);
+    close_trainee(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_rank_holds_and_sends_what_the_tables_say),
+        cmocka_unit_test(test_full_sharding_has_buffers_for_the_root_and_two_blocks),
+        cmocka_unit_test(test_dp_holds_a_copy_per_replica),
+    };
+
+    return cmocka_run_group_tests_name("strategy: held and sent", tests, NULL, NULL);
+}

@@ -1,0 +1,279 @@
+/* The strategies against each other on 1 to 3 ranks: losses, checkpoints, what is sent in bf16. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "tests/dist/ranks.h"
+#include "tests/unit/comm_support.h"
+#include "tests/unit/strategy_support.h"
+
+#include "base/banned.h"
+
+#define STEPS 6
+
+typedef struct rank_task {
+    int world_size;
+    int (*check)(dt_events *events, int rank, int world_size);
+} rank_task;
+
+static int body(int rank, void *self)
+{
+    const rank_task *task = self;
+    dt_events *events;
+    int failed;
+
+    CHECK(dt_events_open(&events, rank, task->world_size, NULL) == DT_OK);
+    failed = task->check(events, rank, task->world_size);
+    dt_events_close(events);
+    return failed;
+}
+
+static void on_ranks(int least, int most, int (*check)(dt_events *, int, int))
+{
+    for (int world_size = least; world_size <= most; world_size++) {
+        rank_task task = {world_size, check};
+        ranks all = {.world_size = world_size, .timeout_seconds = 40, .body = body, .self = &task};
+
+        assert_int_equal(ranks_run(&all), 0);
+    }
+}
+
+/* The losses of STEPS steps of two micro-steps. */
+static int train(double *losses, const dt_strategy *strategy, const dt_strategy_options *options,
+                 dt_dtype dtype, dt_events *events, int rank, int world_size)
+{
+    dt_error err = DT_ERROR_INIT;
+    trainee t;
+
+    CHECK(open_trainee(&t, strategy, options, dtype, events, rank, world_size, &err) == DT_OK);
+    for (int i = 0; i < STEPS; i++)
+        CHECK(train_step(&t, 2, &losses[i], &err) == DT_OK);
+    close_trainee(&t);
+    return 0;
+}
+
+static bool agree(const double *a, const double *b, double relative)
+{
+    for (int i = 0; i < STEPS; i++)
+        if (fabs(a[i] - b[i]) > relative * a[i])
+            return false;
+    return true;
+}
+
+/* What is computed is the same to the bit wherever it is held; where gradients are added up, over
+ * micro-steps or over ranks first, decides about roundings. */
+static int check_shardings(dt_events *events, int rank, int world_size)
+{
+    static const dt_dtype dtypes[] = {DT_F32, DT_BF16};
+
+    for (size_t i = 0; i < 2; i++) {
+        dt_strategy_options options = default_options();
+        double ddp[STEPS], parts[STEPS], whole[STEPS], losses[STEPS];
+
+        CHECK(!train(ddp, &dt_strategy_ddp, &options, dtypes[i], events, rank, world_size));
+        CHECK(!train(parts, &dt_strategy_fsdp, &options, dtypes[i], events, rank, world_size));
+        CHECK(agree(ddp, parts, dtypes[i] == DT_F32 ? 1e-6 : 1e-2) && ddp[STEPS - 1] < ddp[0]);
+        options.reshard_after_forward = false;
+        CHECK(!train(losses, &dt_strategy_fsdp, &options, dtypes[i], events, rank, world_size));
+        CHECK(agree(parts, losses, 0));
+        options.shard = DT_SHARD_GRADIENTS;
+        CHECK(!train(losses, &dt_strategy_fsdp, &options, dtypes[i], events, rank, world_size));
+        CHECK(agree(parts, losses, 0));
+        options.shard = DT_SHARD_OPTIMIZER;
+        CHECK(!train(whole, &dt_strategy_fsdp, &options, dtypes[i], events, rank, world_size));
+        CHECK(agree(ddp, whole, dtypes[i] == DT_F32 ? 1e-6 : 1e-2));
+        options.shard = DT_SHARD_FULL;
+        options.reduce_each_micro_step = false;
+        CHECK(!train(losses, &dt_strategy_fsdp, &options, dtypes[i], events, rank, world_size));
+        CHECK(agree(whole, losses, 0));
+    }
+    return 0;
+}
+
+static void test_shardings_train_to_the_same_bits(void **state)
+{
+    on_ranks(1, 3, check_shardings);
+}
+
+/* bf16 has 8 bits of precision: gradients are wrong by up to 0.4 %, and Adam's steps by less. */
+static int check_bf16_reduction(dt_events *events, int rank, int world_size)
+{
+    dt_strategy_options options = default_options();
+    double exact[STEPS], losses[STEPS];
+
+    CHECK(!train(exact, &dt_strategy_ddp, &options, DT_F32, events, rank, world_size));
+    options.reduce_dtype = DT_REDUCE_BF16;
+    CHECK(!train(losses, &dt_strategy_ddp, &options, DT_F32, events, rank, world_size));
+    CHECK(agree(exact, losses, 5e-3) && !agree(exact, losses, 0));
+    for (int each = 0; each <= 1; each++) {
+        options.reduce_each_micro_step = each;
+        CHECK(!train(losses, &dt_strategy_fsdp, &options, DT_F32, events, rank, world_size));
+        CHECK(agree(exact, losses, 5e-3) && !agree(exact, losses, 0));
+    }
+    return 0;
+}
+
+static void test_gradients_sent_in_bf16_train_alike(void **state)
+{
+    on_ranks(2, 3, check_bf16_reduction);
+}
+
+static double chunk_elems(trainee *t, int *bad)
+{
+    const dt_state_chunk *chunks;
+    int64_t elems = 0;
+    int count;
+
+    *bad = t->state.strategy->export_state(&t->state, &chunks, &count, NULL) != DT_OK;
+    for (int i = 0; i < count; i++) {
+        const dt_param *param = &t->model->params[chunks[i].param];
+
+        *bad += chunks[i].start_elems < 0 ||
+                chunks[i].start_elems + chunks[i].elems > param->elems || chunks[i].elems < 1;
+        *bad += (chunks[i].m != NULL) != (t->state.options.moments > 0);
+        *bad += (chunks[i].v != NULL) != (t->state.options.moments > 1);
+        elems += chunks[i].elems;
+    }
+    return (double)elems;
+}
+
+/* With 0, 1 and 2 moments: what was exported is all, and whoever imports it goes on alike. */
+static int check_hand_over(dt_events *events, int rank, int world_size)
+{
+    static const dt_strategy *const strategies[] = {&dt_strategy_ddp, &dt_strategy_fsdp};
+
+    for (int i = 0; i < 2 * 3 * 2; i++) {
+        const dt_strategy *strategy = strategies[i % 2];
+        dt_strategy_options options = default_options();
+        dt_dtype dtype = i < 6 ? DT_F32 : DT_BF16;
+        dt_optimizer_args args = {.kind = DT_OPTIMIZER_SGD, .lr = 0.1, .grad_scale = 1};
+        double elems, loss_a, loss_b;
+        trainee a, b;
+        int bad;
+
+        options.moments = i / 2 % 3;
+        if (options.moments > 0)
+            args.momentum = 0.9;
+        if (options.moments == 2) {
+            args.kind = DT_OPTIMIZER_ADAMW;
+            args.lr = 1e-2, args.beta1 = 0.9, args.beta2 = 0.99, args.eps = 1e-8;
+        }
+        CHECK(!open_trainee(&a, strategy, &options, dtype, events, rank, world_size, NULL));
+        CHECK(!open_trainee(&b, strategy, &options, dtype, events, rank, world_size, NULL));
+        CHECK(!train_step_with(&a, 1, args, &loss_a, NULL));
+        CHECK(!train_step_with(&a, 1, args, &loss_a, NULL));
+        elems = chunk_elems(&a, &bad);
+        CHECK(bad == 0);
+        CHECK(!a.comm.all_reduce_f64(&a.comm, &elems, 1, NULL));
+        CHECK(elems == (double)dt_model_param_elems(a.model));
+        CHECK(!hand_over(&a, &b, NULL));
+        for (int step = 0; step < 2; step++) {
+            CHECK(!train_step_with(&a, 1, args, &loss_a, NULL));
+            CHECK(!train_step_with(&b, 1, args, &loss_b, NULL));
+            CHECK(loss_a == loss_b);
+        }
+        close_trainee(&a);
+        close_trainee(&b);
+    }
+    return 0;
+}
+
+static void test_an_imported_state_goes_on_to_the_same_bits(void **state)
+{
+    on_ranks(1, 3, check_hand_over);
+}
+
+/* --- dp */
+
+static int check_dp_refuses(dt_events *events, int rank, int world_size)
+{
+    dt_strategy_options options = default_options();
+    dt_error err = DT_ERROR_INIT;
+    trainee t;
+
+    CHECK(open_trainee(&t, &dt_strategy_dp, &options, DT_F32, events, rank, world_size, &err) ==
+          DT_ERR_RECIPE);
+    CHECK(strstr(err.message, "use 'strategy: ddp'") != NULL);
+    close_trainee(&t);
+    return 0;
+}
+
+static void test_dp_on_two_processes_names_ddp(void **state)
+{
+    on_ranks(2, 2, check_dp_refuses);
+}
+
+static void test_dp_hands_its_state_over(void **state)
+{
+    dt_strategy_options options = default_options();
+    double loss_a, loss_b;
+    trainee a, b;
+
+    options.replicas = 3;
+    assert_int_equal(open_trainee(&a, &dt_strategy_dp, &options, DT_BF16, NULL, 0, 1, NULL), 0);
+    assert_int_equal(open_trainee(&b, &dt_strategy_dp, &options, DT_BF16, NULL, 0, 1, NULL), 0);
+    assert_int_equal(train_step(&a, 2, &loss_a, NULL), 0);
+    assert_int_equal(hand_over(&a, &b, NULL), 0);
+    assert_int_equal(train_step(&a, 2, &loss_a, NULL), 0);
+    assert_int_equal(train_step(&b, 2, &loss_b, NULL), 0);
+    assert_true(loss_a == loss_b);
+    close_trainee(&a);
+    close_trainee(&b);
+}
+
+/* --- a device whose memory the host cannot read: stood in for by the CPU under another name */
+
+static void test_state_of_a_far_device_goes_through_copies(void **state)
+{
+    static const dt_strategy *const strategies[] = {&dt_strategy_ddp, &dt_strategy_fsdp};
+
+    for (size_t i = 0; i < 2; i++) {
+        dt_strategy_options options = default_options();
+        const dt_state_chunk *chunks;
+        double near_loss, far_loss;
+        trainee near, far;
+        float before;
+        int count;
+
+        assert_int_equal(open_trainee(&near, strategies[i], &options, DT_F32, NULL, 0, 1, NULL), 0);
+        assert_int_equal(open_trainee(&far, strategies[i], &options, DT_F32, NULL, 0, 1, NULL), 0);
+        /* set up again, from the far device's first byte on */
+        far.state.strategy->teardown(&far.state);
+        far.device.name = "far";
+        assert_int_equal(far.state.strategy->setup(&far.state, 7, NULL), 0);
+        assert_int_equal(train_step(&near, 1, &near_loss, NULL), 0);
+        assert_int_equal(train_step(&far, 1, &far_loss, NULL), 0);
+        assert_true(near_loss == far_loss);
+
+        assert_int_equal(strategies[i]->export_state(&far.state, &chunks, &count, NULL), 0);
+        before = chunks[0].value[3];
+        assert_int_equal(train_step(&far, 1, &far_loss, NULL), 0);
+        assert_true(chunks[0].value[3] == before); /* a copy, of that time */
+        assert_int_equal(hand_over(&near, &far, NULL), 0);
+        assert_int_equal(train_step(&near, 1, &near_loss, NULL), 0);
+        assert_int_equal(train_step(&far, 1, &far_loss, NULL), 0);
+        assert_true(near_loss == far_loss);
+        close_trainee(&near);
+        close_trainee(&far);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shardings_train_to_the_same_bits),
+        cmocka_unit_test(test_gradients_sent_in_bf16_train_alike),
+        cmocka_unit_test(test_an_imported_state_goes_on_to_the_same_bits),
+        cmocka_unit_test(test_dp_on_two_processes_names_ddp),
+        cmocka_unit_test(test_dp_hands_its_state_over),
+        cmocka_unit_test(test_state_of_a_far_device_goes_through_copies),
+    };
+
+    return cmocka_run_group_tests_name("strategy: one against the other", tests, NULL, NULL);
+}
