@@ -1,7 +1,13 @@
-/* The recipe's arithmetic, shown before a run starts, against what the model then takes. */
+/* The recipe's arithmetic, shown before a run starts, against what the model then takes, and that
+ * against what the system sees. */
+#define _DEFAULT_SOURCE
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -102,9 +108,58 @@ static void test_the_estimate_of_parameters_is_the_models_table(void **state)
     }
 }
 
+/* The most memory that a process holds which runs one pass, in bytes. */
+static int64_t peak_of_pass(const dt_model_config *config)
+{
+    struct rusage usage;
+    pid_t child = fork();
+    int status;
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        harness h;
+
+        harness_open(&h, config);
+        harness_init(&h, 5);
+        harness_fill_batch(&h, 9);
+        harness_pass(&h, &h.batch, 1);
+        _exit(0);
+    }
+    assert_int_equal(wait4(child, &status, 0, &usage), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    return (int64_t)usage.ru_maxrss * 1024;
+}
+
+/* Everything else that a process holds is the same; pages, and what ops keep, make the rest. */
+static void test_recomputation_saves_the_memory_that_it_says(void **state)
+{
+    static const dt_recompute_kind kinds[] = {DT_RECOMPUTE_SELECTIVE, DT_RECOMPUTE_FULL};
+    dt_model_config config = harness_config();
+    int64_t bytes, peak;
+
+    config.layers = 8;
+    config.heads = 4;
+    config.embed = 128;
+    config.context = config.tokens = 128;
+    bytes = (int64_t)dt_model_activation_bytes(&config);
+    peak = peak_of_pass(&config);
+    for (size_t k = 0; k < 2; k++) {
+        int64_t said, seen;
+
+        config.recompute = kinds[k];
+        said = bytes - (int64_t)dt_model_activation_bytes(&config);
+        seen = peak - peak_of_pass(&config);
+        print_message("saves %.1f MB, said %.1f\n", (double)seen / 1e6, (double)said / 1e6);
+        assert_true(said > bytes / 4);
+        assert_true(fabs((double)(seen - said)) < 0.1 * (double)said);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        /* first: a process that has run OpenMP threads must not fork */
+        cmocka_unit_test(test_recomputation_saves_the_memory_that_it_says),
         cmocka_unit_test(test_the_estimate_of_activations_is_what_a_model_takes),
         cmocka_unit_test(test_the_estimate_of_parameters_is_the_models_table),
     };
