@@ -6,7 +6,8 @@
  * Sampler    an epoch cuts the stream into sequences of T tokens (targets: the same, one later),
  *            from an offset in [0, T) drawn from (seed, epoch), in an order drawn from
  *            (seed, epoch). Step s of a run takes the next `sequences * ranks * accumulate` of
- *            them; the tail of an epoch runs on into the next one. The position is (epoch,
+ *            them. What is left of an epoch and fills no step runs on into the next one (data.tail
+ *            wrap) or is left out (drop); no rank ever lacks a batch. The position is (epoch,
  *            global sample index): it does not depend on the number of ranks.
  * Formats    UTF-8 text; llm.c .bin: 256 int32 of header, magic 20240520 version 1 (uint16) or
  *            20240801 version 7 (uint32), header[2] tokens; nanoGPT .bin: bare uint16. Files are
@@ -65,19 +66,36 @@ typedef struct dt_sampler {
     int64_t tokens; /* T */
     uint64_t seed;
     int64_t epoch, sample; /* where the next step starts */
-    int64_t *order;        /* permutation of the epoch */
+    dt_tail_kind tail;
+    int64_t step_samples; /* drop: of a step */
+    int64_t *order;       /* permutation of the epoch */
     int64_t order_epoch, order_count, shift;
 } dt_sampler;
 
 dt_status dt_sampler_init(dt_sampler *out, const dt_dataset *dataset, int64_t tokens, uint64_t seed,
                           dt_error *err);
 void dt_sampler_release(dt_sampler *sampler);
+/* What happens to the end of an epoch; wrap where it is not called. step_samples: of one step of
+ * all ranks. DT_ERR_RECIPE where an epoch that is cut down to whole steps would have none. */
+dt_status dt_sampler_set_tail(dt_sampler *sampler, dt_tail_kind tail, int64_t step_samples,
+                              dt_error *err);
 dt_status dt_sampler_seek(dt_sampler *sampler, int64_t epoch, int64_t sample, dt_error *err);
 
 /* Fills inputs and targets (count, T) with samples first .. first+count of the current step (no
  * move). The caller maps (micro-step, rank) to `first`. */
 dt_status dt_sampler_fill(dt_sampler *sampler, int32_t *inputs, int32_t *targets, int64_t first,
                           int64_t count, dt_error *err);
+/* How many targets count in samples first .. first+count of the current step. A function of the
+ * position alone, so that every rank knows a step's divisor before its forward passes. */
+int64_t dt_sampler_valid_targets(const dt_sampler *sampler, int64_t first, int64_t count);
+
+/* Samples of the epoch that the sampler is in, those that drop leaves out included. Epochs differ
+ * by at most one, since each is cut from an offset of its own. */
+int64_t dt_sampler_epoch_samples(const dt_sampler *sampler);
+/* Steps from the start of the first epoch until `epochs` of them are over: with wrap all of their
+ * samples are seen (the last step may run on), with drop only whole steps of each. */
+int64_t dt_sampler_epoch_steps(const dt_sampler *sampler, int64_t epochs, int64_t step_samples);
+
 /* Moves on by the samples of one step. */
 dt_status dt_sampler_advance(dt_sampler *sampler, int64_t samples, dt_error *err);
 

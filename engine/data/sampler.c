@@ -27,14 +27,19 @@ static dt_philox_key key_of(const dt_sampler *sampler, int64_t epoch, uint32_t w
     return key;
 }
 
-/* Where an epoch's first sequence starts: in [0, T), less where that would leave none. */
+/* An epoch's first sequence starts in [0, T), less where that would leave none: so many places. */
+static int64_t shifts(const dt_sampler *sampler)
+{
+    int64_t spare = sampler->dataset->train_count - sampler->tokens; /* at least 1 */
+
+    return spare < sampler->tokens ? spare : sampler->tokens;
+}
+
 static int64_t shift_of(const dt_sampler *sampler, int64_t epoch)
 {
     dt_philox_key key = key_of(sampler, epoch, DRAW_SHIFT);
-    int64_t spare = sampler->dataset->train_count - sampler->tokens; /* at least 1 */
-    int64_t range = spare < sampler->tokens ? spare : sampler->tokens;
 
-    return (int64_t)(draw(&key, 0) % (uint64_t)range);
+    return (int64_t)(draw(&key, 0) % (uint64_t)shifts(sampler));
 }
 
 /* Sequences of an epoch; the last token has no target. */
@@ -85,6 +90,63 @@ static void carry(const dt_sampler *sampler, int64_t *epoch, int64_t *sample)
     }
 }
 
+/* Where the next step starts: not in what drop leaves out. */
+static void settle(const dt_sampler *sampler, int64_t *epoch, int64_t *sample)
+{
+    carry(sampler, epoch, sample);
+    if (sampler->tail == DT_TAIL_DROP &&
+        count_of(sampler, *epoch) - *sample < sampler->step_samples) {
+        ++*epoch;
+        *sample = 0;
+    }
+}
+
+dt_status dt_sampler_set_tail(dt_sampler *sampler, dt_tail_kind tail, int64_t step_samples,
+                              dt_error *err)
+{
+    /* Of the epoch that starts last. */
+    int64_t fewest = (sampler->dataset->train_count - shifts(sampler)) / sampler->tokens;
+
+    DT_ASSERT(step_samples > 0);
+    if (tail == DT_TAIL_DROP && fewest < step_samples)
+        return DT_FAIL(
+            err, DT_ERR_RECIPE,
+            "'data.tail: drop' leaves out the end of an epoch that fills no step, and "
+            "that is all of it: an epoch has %lld sequences of %lld tokens, a step %lld; "
+            "give more text, smaller batches, or 'data.tail: wrap'",
+            (long long)fewest, (long long)sampler->tokens, (long long)step_samples);
+    sampler->tail = tail;
+    sampler->step_samples = step_samples;
+    settle(sampler, &sampler->epoch, &sampler->sample);
+    return DT_OK;
+}
+
+int64_t dt_sampler_epoch_samples(const dt_sampler *sampler)
+{
+    return count_of(sampler, sampler->epoch);
+}
+
+int64_t dt_sampler_epoch_steps(const dt_sampler *sampler, int64_t epochs, int64_t step_samples)
+{
+    int64_t samples = 0, steps = 0;
+
+    DT_ASSERT(step_samples > 0);
+    for (int64_t epoch = 0; epoch < epochs; epoch++) {
+        int64_t count = count_of(sampler, epoch);
+
+        samples += count;
+        steps += count / step_samples;
+    }
+    return sampler->tail == DT_TAIL_DROP ? steps : (samples + step_samples - 1) / step_samples;
+}
+
+/* An epoch has whole sequences only, each followed by its last target. */
+int64_t dt_sampler_valid_targets(const dt_sampler *sampler, int64_t first, int64_t count)
+{
+    DT_ASSERT(first >= 0 && count >= 0);
+    return count * sampler->tokens;
+}
+
 dt_status dt_sampler_seek(dt_sampler *sampler, int64_t epoch, int64_t sample, dt_error *err)
 {
     if (epoch < 0 || epoch > UINT32_MAX || sample < 0 || sample > count_of(sampler, epoch))
@@ -92,7 +154,7 @@ dt_status dt_sampler_seek(dt_sampler *sampler, int64_t epoch, int64_t sample, dt
                        "the data have no sample %lld in epoch %lld, where the checkpoint stopped; "
                        "they are not the data that it was trained on: resume with those",
                        (long long)sample, (long long)epoch);
-    carry(sampler, &epoch, &sample);
+    settle(sampler, &epoch, &sample);
     sampler->epoch = epoch;
     sampler->sample = sample;
     return DT_OK;
@@ -146,7 +208,7 @@ dt_status dt_sampler_advance(dt_sampler *sampler, int64_t samples, dt_error *err
     int64_t epoch = sampler->epoch, sample = sampler->sample + samples;
 
     DT_ASSERT(samples >= 0);
-    carry(sampler, &epoch, &sample);
+    settle(sampler, &epoch, &sample);
     if (epoch > UINT32_MAX)
         return DT_FAIL(err, DT_ERR_RECIPE,
                        "the run has seen the data %lld times, which is beyond what it can count",

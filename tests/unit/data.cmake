@@ -4,6 +4,12 @@ foreach(part tokenizer dataset sampler check)
     SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_data_${part}.c ${CMAKE_CURRENT_SOURCE_DIR}/data_support.c)
 endforeach()
 
+# Token files written in Python.
+add_executable(data_show ${CMAKE_CURRENT_SOURCE_DIR}/data_show.c)
+target_link_libraries(data_show PRIVATE dt_flags dt_data)
+dt_script_test(NAME data_bins LABEL unit
+  COMMAND python3 tests/unit/data_bins.py $<TARGET_FILE:data_show>)
+
 foreach(part layouts faults damage)
   dt_test(NAME checkpoint_${part} LABEL unit LIBS dt_checkpoint Threads::Threads m
     SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_checkpoint_${part}.c

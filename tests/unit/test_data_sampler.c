@@ -174,6 +174,87 @@ static void test_a_step_may_hold_several_epochs(void **state)
     dt_dataset_close(dataset);
 }
 
+/* 9 or 10 sequences an epoch and steps of 4: two steps each. */
+static void test_drop_leaves_out_what_fills_no_step(void **state)
+{
+    dt_dataset *dataset = count_up(*state, 4 * 10 + 1, 0);
+    int64_t at[4], seen_epochs = 0;
+    dt_sampler sampler;
+
+    assert_int_equal(dt_sampler_init(&sampler, dataset, T, 3, NULL), DT_OK);
+    assert_int_equal(dt_sampler_set_tail(&sampler, DT_TAIL_DROP, 4, NULL), DT_OK);
+    for (int64_t step = 0; step < 20; step++) {
+        assert_int_equal(sampler.epoch, step / 2);
+        assert_int_equal(sampler.sample, step % 2 * 4);
+        starts(at, &sampler, 0, 4);
+        assert_int_equal(sampler.order_epoch, sampler.epoch); /* none was of the next one */
+        assert_int_equal(dt_sampler_advance(&sampler, 4, NULL), DT_OK);
+        seen_epochs += sampler.sample == 0;
+    }
+    assert_int_equal(seen_epochs, 10);
+    /* Another number of ranks made that position: the rest holds no step of ours. */
+    assert_int_equal(dt_sampler_seek(&sampler, 5, 8, NULL), DT_OK);
+    assert_int_equal(sampler.epoch, 6);
+    assert_int_equal(sampler.sample, 0);
+    dt_sampler_release(&sampler);
+    dt_dataset_close(dataset);
+}
+
+static void test_drop_of_everything_is_told_with_numbers(void **state)
+{
+    dt_dataset *dataset = count_up(*state, 4 * 10 + 1, 0);
+    dt_error err = DT_ERROR_INIT;
+    dt_sampler sampler;
+
+    assert_int_equal(dt_sampler_init(&sampler, dataset, T, 3, NULL), DT_OK);
+    assert_int_equal(dt_sampler_set_tail(&sampler, DT_TAIL_DROP, 9, NULL), DT_OK);
+    assert_int_equal(dt_sampler_set_tail(&sampler, DT_TAIL_DROP, 10, &err), DT_ERR_RECIPE);
+    assert_non_null(strstr(err.message, "an epoch has 9 sequences of 4 tokens, a step 10"));
+    assert_int_equal(dt_sampler_set_tail(&sampler, DT_TAIL_WRAP, 10, NULL), DT_OK);
+    dt_sampler_release(&sampler);
+    dt_dataset_close(dataset);
+}
+
+static void test_the_smallest_data_have_one_step_an_epoch(void **state)
+{
+    dt_dataset *dataset = count_up(*state, T + 3, 0);
+    dt_sampler sampler;
+
+    assert_int_equal(dt_sampler_init(&sampler, dataset, T, 3, NULL), DT_OK);
+    assert_int_equal(dt_sampler_set_tail(&sampler, DT_TAIL_DROP, 1, NULL), DT_OK);
+    assert_int_equal(dt_sampler_epoch_samples(&sampler), 1);
+    assert_int_equal(dt_sampler_epoch_steps(&sampler, 7, 1), 7);
+    dt_sampler_release(&sampler);
+    dt_dataset_close(dataset);
+}
+
+/* Counted by walking, for steps that divide an epoch and that do not. */
+static void test_the_steps_of_epochs_are_those_that_a_run_takes(void **state)
+{
+    dt_dataset *dataset = count_up(*state, 4 * 10 + 1, 0);
+
+    for (int tail = DT_TAIL_WRAP; tail <= DT_TAIL_DROP; tail++)
+        for (int64_t samples = 1; samples <= 9; samples++) {
+            int64_t steps = 0;
+            dt_sampler sampler;
+
+            assert_int_equal(dt_sampler_init(&sampler, dataset, T, 3, NULL), DT_OK);
+            assert_int_equal(dt_sampler_set_tail(&sampler, (dt_tail_kind)tail, samples, NULL),
+                             DT_OK);
+            for (int64_t epochs = 0; epochs < 12; epochs++) {
+                while (sampler.epoch < epochs) {
+                    assert_in_range(dt_sampler_epoch_samples(&sampler), 9, 10);
+                    assert_int_equal(dt_sampler_valid_targets(&sampler, 0, samples), samples * T);
+                    assert_int_equal(dt_sampler_advance(&sampler, samples, NULL), DT_OK);
+                    steps++;
+                }
+                assert_int_equal(dt_sampler_epoch_steps(&sampler, epochs, samples), steps);
+            }
+            dt_sampler_release(&sampler);
+        }
+    dt_dataset_close(dataset);
+}
+
 static void test_a_position_of_other_data_is_refused(void **state)
 {
     dt_dataset *dataset = count_up(*state, 4 * 10 + 1, 0);
@@ -243,6 +324,10 @@ int main(void)
         IN_FOLDER(test_the_samples_of_a_step_do_not_depend_on_the_ranks),
         IN_FOLDER(test_a_seek_goes_on_where_another_run_stopped),
         IN_FOLDER(test_a_step_may_hold_several_epochs),
+        IN_FOLDER(test_drop_leaves_out_what_fills_no_step),
+        IN_FOLDER(test_drop_of_everything_is_told_with_numbers),
+        IN_FOLDER(test_the_smallest_data_have_one_step_an_epoch),
+        IN_FOLDER(test_the_steps_of_epochs_are_those_that_a_run_takes),
         IN_FOLDER(test_a_position_of_other_data_is_refused),
         IN_FOLDER(test_the_order_is_the_one_of_earlier_versions),
         IN_FOLDER(test_validation_masks_what_the_last_window_lacks),
