@@ -24,8 +24,8 @@ dt_status dt_file_read(dt_strbuf *out, const char *path, size_t max_bytes, dt_er
     dt_strbuf_reset(out);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return DT_FAIL(err, errno == ENOENT ? DT_ERR_NOT_FOUND : DT_ERR_IO,
-                       "cannot open '%s': %s", path, strerror(errno));
+        return DT_FAIL(err, errno == ENOENT ? DT_ERR_NOT_FOUND : DT_ERR_IO, "cannot open '%s': %s",
+                       path, strerror(errno));
     if (fstat(fd, &info) == 0 && S_ISDIR(info.st_mode))
         DT_THROW(err, DT_ERR_IO, "cannot read '%s': it is a directory", path);
     while ((got = read(fd, chunk, sizeof(chunk))) != 0) {
@@ -139,8 +139,7 @@ dt_status dt_file_sync_dir(const char *path, dt_error *err)
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     if (fd < 0)
-        return DT_FAIL(err, DT_ERR_IO, "cannot open the directory '%s': %s", path,
-                       strerror(errno));
+        return DT_FAIL(err, DT_ERR_IO, "cannot open the directory '%s': %s", path, strerror(errno));
     if (fsync(fd) != 0 && errno != EINVAL) /* EINVAL: a file system without it */
         st = DT_FAIL(err, DT_ERR_IO, "cannot sync the directory '%s': %s", path, strerror(errno));
     close(fd);
@@ -191,7 +190,7 @@ dt_status dt_file_lock(int *fd, const char *path, dt_error *err)
 {
     dt_status st = DT_OK;
 
-    *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    *fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (*fd < 0)
         return DT_FAIL(err, DT_ERR_IO, "cannot open '%s': %s", path, strerror(errno));
     if (flock(*fd, LOCK_EX | LOCK_NB) != 0) {

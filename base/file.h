@@ -37,7 +37,8 @@ dt_status dt_file_remove_tree(const char *path, dt_error *err);
 bool dt_file_exists(const char *path);
 
 /* An exclusive flock on `path`, made where missing; *fd is the caller's to close, which unlocks.
- * DT_ERR_BUSY at once where another process holds it. The descriptor is close-on-exec. */
+ * DT_ERR_BUSY at once where another process holds it; a link is refused. The descriptor is
+ * close-on-exec. */
 dt_status dt_file_lock(int *fd, const char *path, dt_error *err);
 
 #ifdef __cplusplus

@@ -43,6 +43,7 @@ typedef struct dt_agent_rank {
     char device[32];
     pid_t pid; /* 0: not started */
     int64_t start_ticks;
+    double started_seconds;
     bool running;      /* started, and its death not yet seen */
     int wait_status;   /* from waitpid, between its death and its report */
     bool failed_first; /* said `failed` for a reason of its own, not because of a peer */
@@ -67,6 +68,7 @@ struct dt_agent {
     bool started; /* a `start` was carried out, by this process or the one before it */
     dt_agent_rank *ranks;
     int64_t rank_count;
+    int64_t oom_kills; /* that the cgroup counted so far; -1: it does not */
     dt_cgroup cgroup;  /* of the ranks; empty where there is none */
     mode_t ranks_mask; /* umask of the ranks: the one that the agent was started with */
 
@@ -97,6 +99,11 @@ void dt_agent_quit(dt_agent *agent);
 /* --- connect.c: the bridge; returns when either side has ended. replace: an agent that holds the
  * lock and hangs is killed first, and the one that is started ends what it finds. */
 dt_status dt_agent_connect(const char *folder, bool start, bool replace, dt_error *err);
+
+/* --- folder.c: refuses a link, and what belongs to somebody else; takes everyone else's rights
+ * away. check: DT_ERR_NOT_FOUND where there is none. */
+dt_status dt_agent_folder_check(const char *folder, dt_error *err);
+dt_status dt_agent_folder_make(const char *folder, dt_error *err);
 
 /* --- holder.c: the lock's file names the process that holds it */
 dt_status dt_agent_holder_write(int lock, dt_error *err);

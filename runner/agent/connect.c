@@ -62,7 +62,6 @@ static dt_status start_agent(const char *folder, dt_error *err)
     dt_status st;
 
     dt_strbuf_init(&log);
-    DT_TRY(dt_file_make_dirs(folder, 0700, err));
     dt_strbuf_add_fmt(&log, "%s/agent.log", folder);
     st = dt_detach_start(argv, log.data, START_SECONDS, &problem);
     if (st == DT_ERR_BUSY)
@@ -81,6 +80,10 @@ dt_status dt_agent_connect(const char *folder, bool start, bool replace, dt_erro
     int agent = -1;
 
     signal(SIGPIPE, SIG_IGN);
+    if (start)
+        DT_TRY(dt_agent_folder_make(folder, err));
+    else
+        DT_TRY(dt_agent_folder_check(folder, err));
     if (replace)
         DT_TRY(dt_agent_holder_kill(folder, err));
     st = dt_socket_connect(&agent, folder, "agent.sock", start ? NULL : err);

@@ -64,7 +64,7 @@ dt_status dt_journal_open(dt_journal *journal, const char *path, dt_journal_fn *
 
     memset(journal, 0, sizeof(*journal));
     dt_strbuf_init(&journal->pending);
-    journal->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    journal->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (journal->fd < 0)
         DT_THROW(err, DT_ERR_IO, "cannot open the journal '%s': %s", path, strerror(errno));
     file = fopen(path, "re");

@@ -1,6 +1,7 @@
 /* rank: what a rank says and prints becomes events; so does its death. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "base/log.h"
 #include "runner/agent/agent_int.h"
 #include "runner/agent/event.h"
+#include "runner/agent/kernel.h"
 #include "runner/agent/text.h"
 #include "runner/channel/protocol.h"
 
@@ -147,22 +149,62 @@ static const char *reason_of(const dt_agent_rank *rank, bool good)
     return WIFSIGNALED(rank->wait_status) ? "killed" : "failed";
 }
 
+/* Why the kernel killed it, where it says so; also from the count of the cgroup, which needs no
+ * rights. */
+static json_t *kernel_lines(dt_agent_rank *rank)
+{
+    dt_agent *agent = rank->agent;
+    json_t *lines;
+    int64_t count;
+    char text[128];
+
+    if (!WIFSIGNALED(rank->wait_status) || agent->ending != DT_ENDING_NO)
+        return json_array(); /* by itself, or by us */
+    lines = dt_kernel_lines(rank->pid, rank->started_seconds);
+    count = dt_cgroup_oom_kills(&agent->cgroup);
+    if (WTERMSIG(rank->wait_status) == SIGKILL && count > agent->oom_kills) {
+        snprintf(text, sizeof(text),
+                 "the cgroup's memory.events: oom_kill went from %lld to %lld (out of memory)",
+                 (long long)agent->oom_kills, (long long)count);
+        json_array_append_new(lines, json_string(text));
+        agent->oom_kills = count;
+    }
+    return lines;
+}
+
+static bool any_is_oom(const json_t *lines)
+{
+    json_t *line;
+    size_t i;
+
+    json_array_foreach(lines, i,
+                       line) if (dt_kernel_line_is_oom(json_string_value(line))) return true;
+    return false;
+}
+
 static void report_death(dt_agent_rank *rank)
 {
     int status = rank->wait_status, number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     bool good = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    json_t *event, *lines = kernel_lines(rank);
     const char *name = sigabbrev_np(number);
     char signal_name[32] = "";
-    json_t *event;
+    dt_strbuf words;
 
+    dt_strbuf_init(&words);
     if (number != 0)
         snprintf(signal_name, sizeof(signal_name), name != NULL ? "SIG%s" : "signal %s",
                  name != NULL ? name : "of another system");
-    event = json_pack("{s:s, s:I, s:o, s:o, s:s, s:s, s:o}", "event", "exited", "rank",
+    dt_kernel_death_words(&words, status);
+    if (any_is_oom(lines))
+        dt_strbuf_add_str(&words, ": the node is out of memory");
+    event = json_pack("{s:s, s:I, s:o, s:o, s:s, s:s, s:s, s:o, s:o}", "event", "exited", "rank",
                       (json_int_t)rank->rank, "code",
                       WIFEXITED(status) ? json_integer(WEXITSTATUS(status)) : json_null(), "signal",
                       number != 0 ? json_integer(number) : json_null(), "signal_name", signal_name,
-                      "reason", reason_of(rank, good), "lines", dt_tail_to_json(&rank->tail));
+                      "reason", reason_of(rank, good), "words", words.data, "kernel_lines", lines,
+                      "lines", dt_tail_to_json(&rank->tail));
+    dt_strbuf_release(&words);
     dt_agent_diagnosis_end(rank);
     dt_journal_add(&rank->agent->journal, event);
     if (!good)

@@ -149,6 +149,7 @@ dt_status dt_agent_serve(const char *folder, dt_error *err)
     agent.ending_reason = "";
     agent.quiet_since_seconds = dt_clock_monotonic_seconds();
     uv_loop_init(&agent.loop);
+    DT_TRY(dt_agent_folder_check(folder, err));
     if (realpath(folder, absolute) == NULL || chdir(absolute) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot use the folder '%s': %s", folder, strerror(errno));
     agent.folder = absolute;

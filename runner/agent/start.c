@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "runner/agent/agent_int.h"
@@ -155,6 +156,7 @@ static dt_status rank_start(dt_agent_rank *rank, dt_environment *environment, co
     DT_TRY(dt_spawn(&spawned, (char *const *)argv, environment->items,
                     &(dt_spawn_place){agent->cgroup.procs, agent->ranks_mask}, err));
     rank->pid = spawned.pid;
+    rank->started_seconds = dt_clock_monotonic_seconds();
     rank->running = true;
     rank->start_ticks = dt_process_read(&process, rank->pid) ? process.start_ticks : 0;
     dt_journal_add(&agent->journal,
@@ -186,6 +188,7 @@ static void means_find(dt_agent *agent, int64_t node)
                           "the ranks have no cgroup of their own (%s): what belongs to them is "
                           "found by descent and by environment",
                           err.message);
+    agent->oom_kills = dt_cgroup_oom_kills(&agent->cgroup);
     dt_agent_say(agent, words.data);
     dt_strbuf_release(&name);
     dt_strbuf_release(&words);

@@ -52,7 +52,7 @@ static void become(const char *const *argv, const char *log_path, int ready)
     sigset_t none;
 
     nothing = open("/dev/null", O_RDONLY);
-    log = open(log_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    log = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
     if (nothing < 0 || log < 0 || dup2(nothing, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0) {
         dprintf(ready, "%d cannot open '%s': %s", (int)DT_ERR_IO, log_path, strerror(errno));
         _exit(127);

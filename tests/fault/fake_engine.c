@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -150,7 +151,7 @@ static void misbehave(long rank, long step)
         abort();
     }
     if (is_mode("fault") && here)
-        *(volatile char *)16 = 0; /* SIGSEGV, which the kernel logs */
+        *(volatile char *)mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) = 1;
     if (is_mode("flood"))
         for (int i = 0; i < 2000; i++)
             printf("step %ld line %d of a very talkative program\n", step, i);
