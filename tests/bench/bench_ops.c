@@ -1,9 +1,10 @@
 /* bench_ops: what each op costs on this machine, at the sizes of two models.
  *
- *     bench_ops [threads]
+ *     bench_ops [threads [fp32|bf16|fp16 [what the name of an op begins with]]]
  *
- * Columns: the op, its shape, median milliseconds of a run, GB/s of the bytes that it must move
- * (each operand once), GFLOP/s of the products that it must do. Prints, asserts nothing.
+ * All types and ops where they are left out. Columns: the op, its shape, median milliseconds of a
+ * run, GB/s of the bytes that it must move (each operand once), GFLOP/s of the products that it
+ * must do. Prints, asserts nothing.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,11 +18,12 @@
 typedef struct model_size {
     const char *name;
     int64_t b, t, c, heads, vocab, padded, head_rows; /* the head's logits, this many at a time */
+    size_t capacity;
 } model_size;
 
 static const model_size sizes[] = {
-    {"char GPT", 12, 64, 128, 4, 65, 128, 768},
-    {"GPT-2 124M", 4, 1024, 768, 12, 50257, 50304, 1024},
+    {"char GPT", 12, 64, 128, 4, 65, 128, 768, (size_t)64 << 20},
+    {"GPT-2 124M", 4, 1024, 768, 12, 50257, 50304, 1024, (size_t)2 << 30},
 };
 
 /* The tensors of one block and of the head. */
@@ -102,20 +104,25 @@ static dt_status matmul_backward_weight(subject *s, int i, cost *c)
 
 /* --- the rest of a block --- */
 
+/* i 1: with dropout */
 static dt_status attention_forward(subject *s, int i, cost *c)
 {
+    const dt_philox_key key = {.seed = 1};
+
     c->bytes = bytes_of(&s->qkv) + bytes_of(&s->y);
     c->flops = 2.0 * (double)s->n * (double)s->size->t * (double)s->size->c; /* causal half of 4 */
-    return s->device.ops->attention_forward(&s->device, &s->y, &s->lse, &s->qkv, s->size->heads, 0,
-                                            NULL, &s->err);
+    return s->device.ops->attention_forward(&s->device, &s->y, &s->lse, &s->qkv, s->size->heads,
+                                            i == 1 ? 0.1 : 0.0, &key, &s->err);
 }
 
 static dt_status attention_backward(subject *s, int i, cost *c)
 {
+    const dt_philox_key key = {.seed = 1};
+
     c->bytes = 2.0 * (bytes_of(&s->qkv) + bytes_of(&s->y));
     c->flops = 5.0 * (double)s->n * (double)s->size->t * (double)s->size->c;
     return s->device.ops->attention_backward(&s->device, &s->dqkv, &s->x, &s->qkv, &s->y, &s->lse,
-                                             s->size->heads, 0, NULL, &s->err);
+                                             s->size->heads, i == 1 ? 0.1 : 0.0, &key, &s->err);
 }
 
 static dt_status layernorm_forward(subject *s, int i, cost *c)
@@ -241,8 +248,8 @@ static const struct {
     ROW(matmul_forward, 5),
     ROW(matmul_backward_input, 5),
     ROW(matmul_backward_weight, 5),
-    ROW(attention_forward, 1),
-    ROW(attention_backward, 1),
+    ROW(attention_forward, 2),
+    ROW(attention_backward, 2),
     ROW(gelu_forward, 1),
     ROW(gelu_backward, 1),
     ROW(dropout_forward, 1),
@@ -264,7 +271,8 @@ static dt_tensor tensor_new(dt_device_arena *arena, dt_dtype dtype, int64_t a, i
 
     x.data = dt_device_arena_take(arena, dt_tensor_bytes(&x));
     for (int64_t i = 0; i < dt_tensor_elems(&x); i++) {
-        float value = (float)((i * 7919) % 1021) / 4096.0f - 0.125f;
+        int64_t number = (i * 7919) % 1021;
+        float value = (float)number / 4096.0f - 0.125f;
         uint32_t bits;
 
         memcpy(&bits, &value, sizeof bits);
@@ -272,6 +280,8 @@ static dt_tensor tensor_new(dt_device_arena *arena, dt_dtype dtype, int64_t a, i
             ((float *)x.data)[i] = value;
         else if (dtype == DT_BF16)
             ((uint16_t *)x.data)[i] = (uint16_t)(bits >> 16);
+        else if (dtype == DT_F16) /* 1/8 to 1/4, of either sign */
+            ((uint16_t *)x.data)[i] = (uint16_t)(0x3000 | number | (number & 1) << 15);
         else
             ((int32_t *)x.data)[i] = (int32_t)((i * 7919) % 61);
     }
@@ -343,7 +353,8 @@ static dt_status measure(subject *s, run_op *run, int i, cost *c, double *second
     return st;
 }
 
-static dt_status bench(subject *s)
+/* Rows whose name begins with `only`. */
+static dt_status bench(subject *s, const char *only)
 {
     dt_status st = DT_OK;
 
@@ -351,7 +362,7 @@ static dt_status bench(subject *s)
            (long long)s->size->b, (long long)s->size->t, (long long)s->size->c, s->device.threads);
     printf("%-24s %-18s %10s %10s %10s\n", "op", "rows, in, out", "ms", "GB/s", "GFLOP/s");
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
-        for (int i = 0; i < rows[r].shapes; i++) {
+        for (int i = 0; i < rows[r].shapes && strncmp(rows[r].name, only, strlen(only)) == 0; i++) {
             cost c = {0};
             char shape[64] = "", flops[32] = "";
             double seconds;
@@ -371,28 +382,41 @@ out:
     return st;
 }
 
+static dt_status bench_size(const model_size *size, dt_dtype act, int threads, const char *only,
+                            dt_error *err)
+{
+    dt_status st = DT_OK;
+    subject s = {.size = size, .act = act};
+    dt_device_arena arena = {0};
+
+    DT_TRY(dt_device_open_cpu(&s.device, threads, &s.err));
+    DT_TRY(dt_device_arena_open(&arena, &s.device, size->capacity, &s.err));
+    subject_fill(&s, &arena);
+    DT_TRY(bench(&s, only));
+out:
+    *err = s.err;
+    dt_device_arena_close(&arena);
+    dt_device_close(&s.device);
+    return st;
+}
+
 int main(int argc, char **argv)
 {
+    static const struct {
+        const char *name;
+        dt_dtype type;
+    } types[] = {{"fp32", DT_F32}, {"bf16", DT_BF16}, {"fp16", DT_F16}};
     int threads = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 0;
-    const dt_dtype types[] = {DT_F32, DT_BF16};
+    const char *type = argc > 2 ? argv[2] : "", *only = argc > 3 ? argv[3] : "";
 
     for (size_t z = 0; z < sizeof sizes / sizeof sizes[0]; z++) {
-        for (int t = 0; t < 2; t++) {
-            subject s = {.size = &sizes[z], .act = types[t]};
-            size_t capacity = z == 0 ? (size_t)64 << 20 : (size_t)2 << 30;
-            dt_device_arena arena = {0};
-            dt_status st = dt_device_open_cpu(&s.device, threads, &s.err);
+        for (size_t t = 0; t < sizeof types / sizeof types[0]; t++) {
+            dt_error err = DT_ERROR_INIT;
 
-            if (st == DT_OK)
-                st = dt_device_arena_open(&arena, &s.device, capacity, &s.err);
-            if (st == DT_OK) {
-                subject_fill(&s, &arena);
-                st = bench(&s);
-            }
-            dt_device_arena_close(&arena);
-            dt_device_close(&s.device);
-            if (st != DT_OK) {
-                fprintf(stderr, "bench_ops: %s\n", s.err.message);
+            if (type[0] != '\0' && strcmp(type, types[t].name) != 0)
+                continue;
+            if (bench_size(&sizes[z], types[t].type, threads, only, &err) != DT_OK) {
+                fprintf(stderr, "bench_ops: %s\n", err.message);
                 return 1;
             }
         }

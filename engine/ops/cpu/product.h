@@ -1,4 +1,5 @@
-/* product: the matrix product of the CPU, by oneDNN; primitives are made once per shape and kept.
+/* product: the matrix product of the CPU, by oneDNN: its primitives, made once per shape and kept,
+ * or its BLAS interface where that is faster.
  *
  * Formula    c(m,n) = a(m,k) b(k,n) [+ bias(n)] [+ c]
  * Shapes     a lies as (m,k), or as (k,m) where a_transposed; b as (k,n), or as (n,k). All plain
