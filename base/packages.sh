@@ -10,6 +10,7 @@ build=(build-essential cmake ninja-build pkg-config git
        libyaml-dev libjansson-dev libxxhash-dev    # recipes, JSON, digests
        libzstd-dev                                 # what is sent to nodes
        libuv1-dev libsqlite3-dev libmicrohttpd-dev # runner, store, page
+       libcurl4-openssl-dev                        # webhooks
        libjs-chart.js                              # the page's charts
        libdnnl-dev libgloo-dev nettle-dev          # engine: matrix products, collectives, proofs
        fortunes fortunes-min)                      # the English text of the quickstart

@@ -60,6 +60,7 @@ static dt_status lay_out(dt_session *session, const dt_plan *plan, dt_error *err
 
     session->checkpoints = plan->directory;
     session->grace_seconds = plan->recipe.grace_seconds;
+    session->webhook = plan->recipe.notify.webhook;
     session->nodes_min = plan->recipe.nodes_min;
     session->max_restarts = plan->recipe.failure.max_restarts;
     session->hang_seconds = plan->recipe.failure.hang_seconds;

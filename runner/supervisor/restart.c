@@ -159,6 +159,23 @@ out:
     return st;
 }
 
+static void notify(dt_session *session, const char *event, int64_t attempt, const char *reason)
+{
+    char when[DT_CLOCK_ISO_SIZE];
+    dt_run row;
+
+    if (session->webhook[0] == '\0' ||
+        dt_store_run_find(session->store, &row, session->run, &session->arena, NULL) != DT_OK)
+        return;
+    dt_notifier_tell(session->notifier, session->webhook,
+                     json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:s, s:s}", "event", event,
+                               "run", session->run, "name", row.name, "attempt",
+                               (json_int_t)attempt, "step", (json_int_t)row.step, "loss",
+                               dt_json_number(row.loss), "valid_loss",
+                               dt_json_number(row.valid_loss), "reason", reason, "time",
+                               dt_clock_iso(when, dt_clock_wall_ms())));
+}
+
 /* --- whether */
 
 static bool was_started(const dt_session *session)
@@ -217,12 +234,15 @@ dt_status dt_restart_or_end(bool *again, dt_session *session, dt_error *err)
         DT_TRY(add_attempt(session, &next, code, reason, err));
         dt_log_warn("%s: attempt %lld goes on from step %lld", reason, (long long)next.attempt,
                     (long long)next.start_step);
+        notify(session, "restarted", next.attempt, reason);
     } else {
         if (why_not != NULL && why_not[0] != '\0')
             reason = dt_arena_printf(&session->arena, "%s; %s", reason, why_not);
         DT_TRY(dt_store_run_set_state(session->store, session->run, state, code, reason,
                                       dt_clock_wall_ms(), err));
         dt_log_info("%s%s%s", dt_run_state_name(state), reason[0] != '\0' ? ": " : "", reason);
+        if (state != DT_RUN_STOPPED)
+            notify(session, dt_run_state_name(state), session->attempt, reason);
     }
     session->state = state;
 out:

@@ -15,6 +15,7 @@
 
 #include "base/banned.h"
 
+#define NOTIFY_SECONDS        90.0 /* that the end of the process waits for the webhook */
 #define TROUBLE_PAUSE_SECONDS 5.0
 
 void dt_session_trouble(dt_session *session, dt_status st, const dt_error *err)
@@ -28,12 +29,14 @@ void dt_session_trouble(dt_session *session, dt_status st, const dt_error *err)
 
 /* From load to unload. *again: the run has not ended, and another session may go on with it.
  * *restarted: the next session is another attempt. */
-static dt_status follow(const char *run, int *ready, bool *again, bool *restarted, dt_error *err)
+static dt_status follow(const char *run, dt_notifier *notifier, int *ready, bool *again,
+                        bool *restarted, dt_error *err)
 {
     dt_session session;
     dt_status st;
 
     DT_TRY(dt_session_load(&session, run, err));
+    session.notifier = notifier;
     DT_TRY(dt_listener_open(&session.listener, &session.loop, session.folder, "control.sock",
                             dt_control_take, &session, err));
     dt_hang_watch(&session);
@@ -55,11 +58,11 @@ static bool worth_another(dt_status st)
     return st != DT_OK && st != DT_ERR_USAGE && st != DT_ERR_NOT_FOUND;
 }
 
-static dt_status supervise(const char *run, int *ready, dt_error *err)
+static dt_status supervise(const char *run, dt_notifier *notifier, int *ready, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
     bool again = false, restarted = false;
-    dt_status st = follow(run, ready, &again, &restarted, &problem);
+    dt_status st = follow(run, notifier, ready, &again, &restarted, &problem);
 
     while (again && (restarted || worth_another(st))) {
         if (!restarted) {
@@ -68,7 +71,7 @@ static dt_status supervise(const char *run, int *ready, dt_error *err)
         }
         dt_error_clear(&problem);
         restarted = false;
-        st = follow(run, ready, &again, &restarted, &problem);
+        st = follow(run, notifier, ready, &again, &restarted, &problem);
         again = again || st != DT_OK; /* a store that cannot be opened now may be later */
     }
     return st == DT_OK ? DT_OK : DT_FAIL(err, st, "%s", problem.message);
@@ -77,6 +80,7 @@ static dt_status supervise(const char *run, int *ready, dt_error *err)
 dt_status dt_supervisor_main(const char *run, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
+    dt_notifier *notifier = NULL;
     const char *path;
     dt_status st;
     dt_arena arena;
@@ -90,8 +94,10 @@ dt_status dt_supervisor_main(const char *run, dt_error *err)
     setenv("UV_THREADPOOL_SIZE", "16", 0); /* nodes are made ready at the same time */
     DT_TRY(dt_run_path(&path, run, "supervisor.lock", &arena, &problem));
     DT_TRY(dt_file_lock(&lock, path, &problem));
-    DT_TRY(supervise(run, &ready, &problem));
+    DT_TRY(dt_notifier_open(&notifier, &problem));
+    DT_TRY(supervise(run, notifier, &ready, &problem));
 out:
+    dt_notifier_close(notifier, NOTIFY_SECONDS);
     if (lock >= 0)
         close(lock);
     if (st != DT_OK)

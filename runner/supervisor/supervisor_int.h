@@ -8,6 +8,7 @@
  *   verdict.c     how it ended, and why                  restart.c    the attempt after this one
  *   watch.c       does it make steps?                    hang.c       what to do where not
  *   hope.c        what a node's silence means            clocks.c     whose clock is how wrong
+ *   notify.c      a webhook is told
  *   secret.c      what the ranks of a run share          start.c, ask.c, path.c   commands call
  *
  * A session is one attempt. Where a failed one is followed by another, the session ends and the
@@ -29,6 +30,7 @@
 #include "runner/channel/stream.h"
 #include "runner/nodes/nodes.h"
 #include "runner/supervisor/message.h"
+#include "runner/supervisor/notify.h"
 #include "runner/supervisor/verdict.h"
 #include "runner/supervisor/watch.h"
 #include "store/store.h"
@@ -85,6 +87,8 @@ struct dt_session {
     int64_t attempt, world_size, node_count;
     json_t *plan;
     const char *checkpoints; /* the plan's directory */
+    const char *webhook;     /* with its references, "" none */
+    dt_notifier *notifier;   /* of the process; borrowed */
     const char *secret;      /* of the run, hexadecimal (secret.c) */
     double grace_seconds, launcher_lost_seconds, hang_seconds;
     int64_t nodes_min, max_restarts, steps_total;

@@ -3,7 +3,8 @@
  *
  *   fault_driver launch ID RANKS [NODES]   makes the run and starts its supervisor; nodes are
  *                                          this machine, several times
- *                                          FAULT_RESTARTS, FAULT_HANG_SECONDS: failure.* of it
+ *                                          FAULT_RESTARTS, FAULT_HANG_SECONDS, FAULT_WEBHOOK
+ *                                          are of its recipe
  *   fault_driver supervise ID      is that supervisor
  *   fault_driver ensure|stop|kill ID
  *   fault_driver get ID state|exit_code|reason|step|attempt|points|pids|checkpoints
@@ -55,6 +56,7 @@ static dt_status make_plan(dt_plan *plan, const char *run, int64_t ranks, int64_
     recipe.grace_seconds = 1.5;
     recipe.failure.max_restarts = variable("FAULT_RESTARTS", 0);
     recipe.failure.hang_seconds = (double)variable("FAULT_HANG_SECONDS", 30);
+    recipe.notify.webhook = getenv("FAULT_WEBHOOK") != NULL ? getenv("FAULT_WEBHOOK") : "";
     recipe.schedule.steps = 100;
     recipe.schedule.period_steps = 100;
     recipe.model.layers = recipe.model.heads = 1;
