@@ -47,12 +47,14 @@ ranks() {
         "$bin/dtrun-engine" train --plan "$work/$name.json"
 }
 
-# train W NAME FIELD=VALUE...: plan, then run; it must end well.
+# train W NAME FIELD=VALUE...: plan, then run; it must end well. With strategy.kind=dp there is one
+# process of W replicas.
 train() {
-    local world=$1 name=$2
+    local world=$1 name=$2 processes=$1
     shift 2
+    [[ " $* " = *" strategy.kind=dp "* ]] && processes=1
     plan "$name" "ranks=$world" "$@"
-    ranks "$world" "$name" || fail "$name on $world ranks: exit $?"
+    ranks "$processes" "$name" || fail "$name on $world ranks: exit $?"
     grep -q '"event":"finished"' "$work/$name.0" || fail "$name has not finished"
 }
 
@@ -70,12 +72,11 @@ same_tensors() {
         fail "tensors '$1' of $2 and $3 differ after step $4"
 }
 
-# same_bits A B STEP: parameters and moments
+# same_bits A B STEP: parameters and moments of all ranks
 same_bits() {
-    local step kind
+    local step file
     step=$(printf 'step-%08d' "$3")
-    for kind in model optimizer; do
-        cmp "$work/$1.ck/$step/$kind-0.safetensors" "$work/$2.ck/$step/$kind-0.safetensors" ||
-            fail "$1 and $2 differ after step $3"
+    for file in "$work/$1.ck/$step"/*.safetensors; do
+        cmp "$file" "$work/$2.ck/$step/${file##*/}" || fail "$1 and $2 differ after step $3"
     done
 }

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Stopped by SIGTERM in the middle and resumed, a run goes on to the bits of the uninterrupted one:
 # losses with 17 digits, parameters and both moments. With dropout and accumulation, fp32 and bf16,
-# on one rank and on two.
+# on one rank and on two; ddp and fsdp.
 . "$(dirname "$0")/lib.sh"
 make_text 12 # so short that the resumed run crosses into the next epoch
-check() { # name ranks precision
+check() { # name ranks precision FIELD=VALUE...
     local common=(schedule.steps=30 model.dropout=0.1 batch.accumulate=2 precision.kind="$3"
-                  checkpoint.keep=0)
+                  checkpoint.keep=0 "${@:4}")
     train "$2" "$1" "${common[@]}"
     plan "$1-cut" "ranks=$2" "${common[@]}"
     ranks "$2" "$1-cut" --signal -1:15:11 || fail "a stopped run exits 0, not $?"
@@ -27,3 +27,4 @@ check() { # name ranks precision
 check one 1 fp32
 check two 2 fp32
 check two-bf16 2 bf16
+check fsdp 2 bf16 strategy.kind=fsdp
