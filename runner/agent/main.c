@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/version.h"
 #include "runner/agent/agent_int.h"
+#include "runner/nodes/there/there.h"
 
 #include "base/banned.h"
 
@@ -13,6 +14,7 @@ static const char usage[] =
     "usage: dtrun-agent connect DIR [--start [--replace]]   bridge stdin and stdout to the agent\n"
     "                                                       in DIR; start it; kill a hung one\n"
     "       dtrun-agent serve DIR                           be that agent\n"
+    "       dtrun-agent node ...                            look at this machine, take files\n"
     "       dtrun-agent --version\n"
     "It is started by dtrun; people need not call it.\n";
 
@@ -38,6 +40,8 @@ int main(int argc, char **argv)
         (argc < 4 || strcmp(argv[3], "--start") == 0) &&
         (argc < 5 || strcmp(argv[4], "--replace") == 0))
         return finish(dt_agent_connect(argv[2], argc >= 4, argc == 5, &err), &err);
+    if (argc >= 3 && strcmp(argv[1], "node") == 0)
+        return dt_there_main(argc - 2, argv + 2);
     fputs(usage, stderr);
     return 2;
 }

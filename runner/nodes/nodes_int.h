@@ -7,4 +7,27 @@
 /* "localhost", or "localhost#2": this machine, once more. */
 bool dt_nodes_is_here(const char *node);
 
+/* ask.c: a command's whole output. It failed: `problem` has the last line of its stderr, *code its
+ * exit code, and the status is good; only a node that was not reached, or does not end, is an
+ * error. */
+dt_status dt_nodes_ask_code(dt_strbuf *answer, int *code, dt_error *problem, const char *node,
+                            const char *const *words, const void *input, size_t input_length,
+                            double timeout_seconds, const atomic_bool *cancelled, dt_error *err);
+
+/* The same; a command that failed is DT_ERR_IO with that line. */
+dt_status dt_nodes_ask(dt_strbuf *answer, const char *node, const char *const *words,
+                       const void *input, size_t input_length, double timeout_seconds,
+                       const atomic_bool *cancelled, dt_error *err);
+
+/* prepare.c: whether a bundle that needs this version runs on the node that gave these facts. */
+dt_status dt_nodes_check_glibc(const char *node, const json_t *facts, const char *needed,
+                               dt_error *err);
+
+/* ship.c: a file to CACHE/data on the node, resumed where it broke off. *there: its path. */
+dt_status dt_ship_file(const char **there, const char *path, const char *agent,
+                       const dt_prepare_request *request, dt_arena *arena, dt_error *err);
+/* The plan's data: adds to `paths` what lies elsewhere there. */
+dt_status dt_ship_data(json_t *paths, const char *agent, const dt_prepare_request *request,
+                       dt_arena *arena, dt_error *err);
+
 #endif

@@ -75,7 +75,7 @@ int main(int argc, char **argv)
     DT_TRY(dt_remote_open(&remote, argv[1], (const char *const *)argv + 2, NULL, &err));
     DT_TRY(dt_file_write_all(STDOUT_FILENO, remote.early.data, remote.early.length, &err));
     bridge(&remote);
-    DT_TRY(dt_remote_finish(&remote, &code, END_SECONDS, &err));
+    DT_TRY(dt_remote_finish(&remote, &code, NULL, END_SECONDS, &err));
     if (code < 0)
         code = 128 - code;
 out:

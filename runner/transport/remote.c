@@ -281,7 +281,8 @@ void dt_remote_write_end(dt_remote *remote)
     shutdown(remote->fd, SHUT_WR);
 }
 
-dt_status dt_remote_finish(dt_remote *remote, int *code, double timeout_seconds, dt_error *err)
+dt_status dt_remote_finish(dt_remote *remote, int *code, dt_error *problem, double timeout_seconds,
+                           dt_error *err)
 {
     double deadline = dt_clock_monotonic_seconds() + timeout_seconds;
     char complaint[COMPLAINT_BYTES];
@@ -299,9 +300,11 @@ dt_status dt_remote_finish(dt_remote *remote, int *code, double timeout_seconds,
     read_problems(remote, complaint, sizeof(complaint));
     if (ended == SSH_FAILED && remote->transport->trouble != NULL)
         return remote->transport->trouble(remote->node, complaint, err);
-    if (code != NULL)
+    if (code != NULL) {
         *code = ended;
-    else if (ended != 0)
+        if (ended != 0)
+            DT_FAIL(problem, DT_ERR_IO, "%.400s", last_words(complaint));
+    } else if (ended != 0)
         return DT_FAIL(err, DT_ERR_PEER, "node '%s': %.400s (code %d)", remote->node,
                        last_words(complaint), ended);
     return DT_OK;
@@ -317,8 +320,8 @@ void dt_remote_print_problems(const dt_remote *remote, int fd)
 
 dt_status dt_remote_ask(dt_strbuf *answer, const char *node, const char *const *words,
                         const void *input, size_t input_length, size_t max_bytes,
-                        double timeout_seconds, int *code, const atomic_bool *cancelled,
-                        dt_error *err)
+                        double timeout_seconds, int *code, dt_error *problem,
+                        const atomic_bool *cancelled, dt_error *err)
 {
     char bytes[16384];
     dt_remote remote;
@@ -341,7 +344,7 @@ dt_status dt_remote_ask(dt_strbuf *answer, const char *node, const char *const *
             DT_THROW(err, DT_ERR_CORRUPT, "node '%s' answered with more than %zu bytes", node,
                      max_bytes);
     } while (got > 0);
-    DT_TRY(dt_remote_finish(&remote, code, timeout_seconds, err));
+    DT_TRY(dt_remote_finish(&remote, code, problem, timeout_seconds, err));
 out:
     dt_remote_close(&remote);
     return st;

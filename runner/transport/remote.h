@@ -46,9 +46,11 @@ dt_status dt_remote_write(dt_remote *remote, const void *bytes, size_t length,
                           double timeout_seconds, dt_error *err);
 void dt_remote_write_end(dt_remote *remote); /* end of its stdin */
 
-/* Waits for its end. *code: its exit code, or minus a signal's number; code may be NULL: then
- * anything but 0 is an error with the last of its stderr. */
-dt_status dt_remote_finish(dt_remote *remote, int *code, double timeout_seconds, dt_error *err);
+/* Waits for its end. *code: its exit code, or minus a signal's number, and where it is not 0 the
+ * last line of its stderr in `problem` (may be NULL). code NULL: anything but 0 is an error with
+ * that line. */
+dt_status dt_remote_finish(dt_remote *remote, int *code, dt_error *problem, double timeout_seconds,
+                           dt_error *err);
 
 /* The end of what was written to stderr, onto `fd`. */
 void dt_remote_print_problems(const dt_remote *remote, int fd);
@@ -56,7 +58,7 @@ void dt_remote_print_problems(const dt_remote *remote, int fd);
 /* All of these, for short answers: stdin, whole stdout (at most max_bytes), exit code as above. */
 dt_status dt_remote_ask(dt_strbuf *answer, const char *node, const char *const *words,
                         const void *input, size_t input_length, size_t max_bytes,
-                        double timeout_seconds, int *code, const atomic_bool *cancelled,
-                        dt_error *err);
+                        double timeout_seconds, int *code, dt_error *problem,
+                        const atomic_bool *cancelled, dt_error *err);
 
 #endif

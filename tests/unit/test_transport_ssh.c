@@ -91,7 +91,7 @@ static void test_words_arrive_as_they_are_through_every_login_shell(void **state
             continue;
         tried++;
         setenv("LOGIN_SHELL", shells[s], 1);
-        if (dt_remote_ask(&answer, "gpu-a", nasty, NULL, 0, 4096, 10.0, &code, NULL, &err) != DT_OK)
+        if (dt_remote_ask(&answer, "gpu-a", nasty, NULL, 0, 4096, 10.0, &code, NULL, NULL, &err) != DT_OK)
             fail_msg("%s: %s", shells[s], err.message);
         assert_int_equal(code, 0);
         if (strcmp(answer.data, wanted.data) != 0)
@@ -137,7 +137,7 @@ static void ask_expecting(const char *ssh, dt_status wanted, const char *part)
 
     dt_strbuf_init(&answer);
     write_ssh(ssh);
-    st = dt_remote_ask(&answer, "gpu-a", words, NULL, 0, 4096, 10.0, NULL, NULL, &err);
+    st = dt_remote_ask(&answer, "gpu-a", words, NULL, 0, 4096, 10.0, NULL, NULL, NULL, &err);
     if (st != wanted)
         fail_msg("%s: status %d, wanted %d: %s", ssh, st, wanted, err.message);
     if (strstr(st == DT_OK ? answer.data : err.message, part) == NULL)

@@ -1,0 +1,31 @@
+/* ask: a command on a node, its whole output. */
+#include "runner/nodes/nodes_int.h"
+#include "runner/transport/remote.h"
+
+#include "base/banned.h"
+
+#define ANSWER_MAX_BYTES ((size_t)4 << 20)
+
+dt_status dt_nodes_ask_code(dt_strbuf *answer, int *code, dt_error *problem, const char *node,
+                            const char *const *words, const void *input, size_t input_length,
+                            double timeout_seconds, const atomic_bool *cancelled, dt_error *err)
+{
+    *code = 0;
+    return dt_remote_ask(answer, node, words, input, input_length, ANSWER_MAX_BYTES,
+                         timeout_seconds, code, problem, cancelled, err);
+}
+
+dt_status dt_nodes_ask(dt_strbuf *answer, const char *node, const char *const *words,
+                       const void *input, size_t input_length, double timeout_seconds,
+                       const atomic_bool *cancelled, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st;
+    int code;
+
+    st = dt_nodes_ask_code(answer, &code, &problem, node, words, input, input_length,
+                           timeout_seconds, cancelled, err);
+    if (st != DT_OK)
+        return st;
+    return code == 0 ? DT_OK : DT_FAIL(err, DT_ERR_IO, "node '%s': %s", node, problem.message);
+}

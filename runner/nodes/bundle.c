@@ -1,0 +1,147 @@
+#define _GNU_SOURCE
+#include "runner/nodes/bundle.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/place.h"
+#include "base/strbuf.h"
+#include "runner/nodes/nodes_int.h"
+
+#include "base/banned.h"
+
+#define LIST_SECONDS 20.0
+
+enum { FILES_MAX = 256 };
+
+/* What comes with glibc: always the node's own. */
+static bool is_glibc(const char *name)
+{
+    static const char *const names[] = {
+        "linux-vdso.so",  "ld-linux",    "libc.so.",         "libm.so.",        "libmvec.so.",
+        "libpthread.so.", "libdl.so.",   "librt.so.",        "libutil.so.",     "libresolv.so.",
+        "libanl.so.",     "libnsl.so.1", "libthread_db.so.", "libBrokenLocale", "libnss_"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strncmp(name, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+
+static dt_status add_file(dt_bundle *bundle, const char *folder, const char *name, const char *path,
+                          dt_arena *arena, dt_error *err)
+{
+    dt_bundle_file *file = &bundle->files[bundle->file_count];
+    char glibc[DT_GLIBC_SIZE];
+    dt_status st = DT_OK;
+    struct stat info;
+    void *bytes;
+    int fd = -1;
+
+    if (bundle->file_count == FILES_MAX)
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "the engine needs more than %d libraries", FILES_MAX);
+    file->name = dt_arena_printf(arena, "%s/%s", folder, name);
+    file->path = dt_arena_strdup(arena, path);
+    if (file->name == NULL || file->path == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &info) != 0 || info.st_size == 0)
+        DT_THROW(err, DT_ERR_IO, "cannot read '%s': %s", path,
+                 fd >= 0 && info.st_size == 0 ? "it is empty" : strerror(errno));
+    bytes = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (bytes == MAP_FAILED)
+        DT_THROW(err, DT_ERR_IO, "cannot read '%s': %s", path, strerror(errno));
+    dt_digest_of(file->digest, bytes, (size_t)info.st_size);
+    munmap(bytes, (size_t)info.st_size);
+    DT_TRY(dt_glibc_highest(glibc, path, err));
+    if (dt_glibc_compare(glibc, bundle->glibc) > 0)
+        memcpy(bundle->glibc, glibc, sizeof(glibc));
+    file->bytes = info.st_size;
+    bundle->bytes += info.st_size;
+    bundle->file_count++;
+out:
+    if (fd >= 0)
+        close(fd);
+    return st;
+}
+
+/* A line of the loader's list: "\tlibdnnl.so.2 => /usr/lib/libdnnl.so.2 (0x00007f...)". */
+static dt_status add_library(dt_bundle *bundle, char *line, dt_arena *arena, dt_error *err)
+{
+    char *name = line + strspn(line, " \t"), *path = strstr(name, " => "), *end;
+
+    if (path == NULL)
+        return DT_OK; /* the kernel's own, the loader, or "statically linked" */
+    *path = '\0';
+    path += 4;
+    if (is_glibc(name))
+        return DT_OK;
+    if (strncmp(path, "not found", 9) == 0)
+        return DT_FAIL(err, DT_ERR_IO,
+                       "the installation is incomplete: dtrun-engine needs '%s', which is not here",
+                       name);
+    end = strstr(path, " (0x");
+    if (end != NULL)
+        *end = '\0';
+    return path[0] == '/' && strchr(name, '/') == NULL
+               ? add_file(bundle, "lib", name, path, arena, err)
+               : DT_OK;
+}
+
+/* The loader knows best what it will load: it is asked, not the files. */
+static dt_status add_libraries(dt_bundle *bundle, const char *engine, dt_arena *arena,
+                               dt_error *err)
+{
+    const char *const words[] = {"/usr/bin/env", "LD_TRACE_LOADED_OBJECTS=1", engine, NULL};
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st = DT_OK;
+    dt_strbuf list;
+    int code;
+
+    dt_strbuf_init(&list);
+    DT_TRY(dt_nodes_ask_code(&list, &code, &problem, "localhost", words, NULL, 0, LIST_SECONDS,
+                             NULL, err));
+    for (char *line = list.data, *next; line != NULL && line[0] != '\0'; line = next) {
+        next = strchr(line, '\n');
+        if (next != NULL)
+            *next++ = '\0';
+        DT_TRY(add_library(bundle, line, arena, err));
+    }
+out:
+    dt_strbuf_release(&list);
+    return st;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const dt_bundle_file *)a)->name, ((const dt_bundle_file *)b)->name);
+}
+
+dt_status dt_bundle_make(dt_bundle *out, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    const char *engine;
+    dt_strbuf all;
+
+    *out = (dt_bundle){0};
+    dt_strbuf_init(&all);
+    out->files = dt_arena_alloc_array(arena, FILES_MAX, sizeof(out->files[0]));
+    if (out->files == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    DT_TRY(dt_place_program(&engine, "dtrun-engine", "DTRUN_ENGINE", arena, err));
+    DT_TRY(add_file(out, "bin", "dtrun-engine", engine, arena, err));
+    DT_TRY(add_libraries(out, engine, arena, err));
+    qsort(out->files, (size_t)out->file_count, sizeof(out->files[0]), by_name);
+    for (int64_t i = 0; i < out->file_count; i++)
+        dt_strbuf_add_fmt(&all, "%s %lld %s\n", out->files[i].name, (long long)out->files[i].bytes,
+                          out->files[i].digest);
+    dt_digest_of(out->hash, all.data, all.length);
+out:
+    dt_strbuf_release(&all);
+    return st;
+}

@@ -1,0 +1,42 @@
+/* bundle: the engine and the libraries that it needs beyond glibc, as they lie on this machine.
+ *
+ * On a node it is CACHE/bundles/HASH/bin/dtrun-engine and .../lib/, where the engine's run path
+ * finds them. HASH is of all names and contents: the same programs are the same bundle, whoever
+ * sends them. glibc itself is the node's: loader and libc belong together.
+ *
+ * Ownership  everything lives in the arena
+ * Threads    send may run for several nodes at once
+ */
+#ifndef DT_NODES_BUNDLE_H
+#define DT_NODES_BUNDLE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "engine/checkpoint/digest.h"
+#include "runner/nodes/glibc.h"
+
+typedef struct dt_bundle_file {
+    const char *name; /* "bin/dtrun-engine", "lib/libdnnl.so.2" */
+    const char *path; /* here */
+    int64_t bytes;
+    char digest[DT_DIGEST_SIZE];
+} dt_bundle_file;
+
+typedef struct dt_bundle {
+    char hash[DT_DIGEST_SIZE];
+    char glibc[DT_GLIBC_SIZE]; /* the lowest that its programs run with */
+    int64_t bytes, file_count;
+    dt_bundle_file *files;
+} dt_bundle;
+
+/* Reads all of it: some ten milliseconds. DT_ERR_IO where the installation is incomplete. */
+dt_status dt_bundle_make(dt_bundle *out, dt_arena *arena, dt_error *err);
+
+/* To the node, through the agent that is there. */
+dt_status dt_bundle_send(const dt_bundle *bundle, const char *node, const char *agent,
+                         void (*progress)(void *context, const char *text), void *context,
+                         const atomic_bool *cancelled, dt_error *err);
+
+#endif

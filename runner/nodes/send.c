@@ -1,0 +1,151 @@
+/* send: a bundle to a node, as one zstd stream (there/receive.c reads it). */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "runner/nodes/bundle.h"
+#include "runner/nodes/nodes_int.h"
+#include "runner/transport/remote.h"
+
+#include "base/banned.h"
+
+#define PIECE_BYTES    ((size_t)262144)
+#define LEVEL          1     /* as quick as a fast network, a third of the size */
+#define STALL_SECONDS  30.0  /* no byte was taken for so long */
+#define SETTLE_SECONDS 120.0 /* all was sent: the node writes and checks */
+
+typedef struct sink {
+    dt_remote remote;
+    ZSTD_CStream *stream;
+    char *packed, *piece; /* PIECE_BYTES each */
+} sink;
+
+static dt_status put(sink *to, const void *bytes, size_t length, ZSTD_EndDirective how,
+                     dt_error *err)
+{
+    ZSTD_inBuffer in = {bytes, length, 0};
+    size_t left;
+
+    do {
+        ZSTD_outBuffer out = {to->packed, PIECE_BYTES, 0};
+        dt_status st;
+
+        left = ZSTD_compressStream2(to->stream, &out, &in, how);
+        if (ZSTD_isError(left))
+            return DT_FAIL(err, DT_ERR_NOMEM, "zstd: %s", ZSTD_getErrorName(left));
+        st = dt_remote_write(&to->remote, to->packed, out.pos, STALL_SECONDS, err);
+        if (st != DT_OK)
+            return st;
+    } while (how == ZSTD_e_end ? left > 0 : in.pos < in.size);
+    return DT_OK;
+}
+
+static dt_status put_header(sink *to, const dt_bundle *bundle, dt_error *err)
+{
+    json_t *files = json_array(), *header;
+    dt_strbuf text;
+    dt_status st;
+
+    for (int64_t i = 0; i < bundle->file_count; i++) {
+        const dt_bundle_file *file = &bundle->files[i];
+
+        json_array_append_new(files, json_pack("{s:s, s:I, s:i, s:s}", "name", file->name, "bytes",
+                                               (json_int_t)file->bytes, "mode",
+                                               strncmp(file->name, "bin/", 4) == 0 ? 0700 : 0600,
+                                               "digest", file->digest));
+    }
+    header = json_pack("{s:o}", "files", files);
+    dt_strbuf_init(&text);
+    dt_json_write(&text, header);
+    dt_strbuf_add_char(&text, '\n');
+    st = put(to, text.data, text.length, ZSTD_e_continue, err);
+    dt_strbuf_release(&text);
+    json_decref(header);
+    return st;
+}
+
+static dt_status put_file(sink *to, const dt_bundle_file *file, dt_error *err)
+{
+    int fd = open(file->path, O_RDONLY | O_CLOEXEC);
+    int64_t left = file->bytes;
+    dt_status st = DT_OK;
+
+    if (fd < 0)
+        return DT_FAIL(err, DT_ERR_IO, "cannot read '%s': %s", file->path, strerror(errno));
+    while (left > 0) {
+        ssize_t got = read(fd, to->piece, left < (int64_t)PIECE_BYTES ? (size_t)left : PIECE_BYTES);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            DT_THROW(err, DT_ERR_IO, "'%s' has become shorter while it was sent", file->path);
+        DT_TRY(put(to, to->piece, (size_t)got, ZSTD_e_continue, err));
+        left -= got;
+    }
+out:
+    close(fd);
+    return st;
+}
+
+static dt_status put_all(sink *to, const dt_bundle *bundle,
+                         void (*progress)(void *context, const char *text), void *context,
+                         dt_error *err)
+{
+    int64_t done = 0;
+    dt_status st;
+    char text[96];
+
+    DT_TRY(put_header(to, bundle, err));
+    for (int64_t i = 0; i < bundle->file_count; i++) {
+        if (progress != NULL) {
+            snprintf(text, sizeof(text), "copying the engine: %lld of %lld MB",
+                     (long long)(done >> 20), (long long)(bundle->bytes >> 20));
+            progress(context, text);
+        }
+        DT_TRY(put_file(to, &bundle->files[i], err));
+        done += bundle->files[i].bytes;
+    }
+    DT_TRY(put(to, NULL, 0, ZSTD_e_end, err));
+out:
+    return st;
+}
+
+dt_status dt_bundle_send(const dt_bundle *bundle, const char *node, const char *agent,
+                         void (*progress)(void *context, const char *text), void *context,
+                         const atomic_bool *cancelled, dt_error *err)
+{
+    const char *const words[] = {agent, "node", "receive", bundle->hash, NULL};
+    dt_error cause = DT_ERROR_INIT, problem = DT_ERROR_INIT;
+    dt_status st = DT_OK, sent;
+    sink to = {0};
+    int code = 0;
+
+    to.packed = malloc(PIECE_BYTES);
+    to.piece = malloc(PIECE_BYTES);
+    to.stream = ZSTD_createCStream();
+    if (to.packed == NULL || to.piece == NULL || to.stream == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    (void)ZSTD_CCtx_setParameter(to.stream, ZSTD_c_compressionLevel, LEVEL);
+    DT_TRY(dt_remote_open(&to.remote, node, words, cancelled, err));
+    sent = put_all(&to, bundle, progress, context, &cause);
+    if (sent != DT_OK && sent != DT_ERR_PEER)
+        DT_THROW(err, sent, "%s", cause.message);
+    /* A reader that went away says why. */
+    DT_TRY(dt_remote_finish(&to.remote, &code, &problem, SETTLE_SECONDS, err));
+    if (code != 0 || sent != DT_OK)
+        DT_THROW(err, DT_ERR_IO, "node '%s': %s", node,
+                 code != 0 ? problem.message : cause.message);
+out:
+    dt_remote_close(&to.remote);
+    ZSTD_freeCStream(to.stream);
+    free(to.packed);
+    free(to.piece);
+    return st;
+}

@@ -1,0 +1,215 @@
+/* ship: data files that the node lacks, to its cache, by content hash; what broke off goes on. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/checkpoint/digest.h"
+#include "runner/nodes/nodes_int.h"
+#include "runner/transport/remote.h"
+
+#include "base/banned.h"
+
+#define PIECE_BYTES    ((size_t)262144)
+#define ASK_SECONDS    20.0
+#define START_SECONDS  600.0 /* another launch may be sending the same file; ours waits */
+#define STALL_SECONDS  30.0
+#define SETTLE_SECONDS 120.0
+
+static dt_status digest_file(char *hex, int fd, const char *path, const atomic_bool *cancelled,
+                             dt_error *err)
+{
+    char *piece = malloc(PIECE_BYTES);
+    dt_digest *digest = NULL;
+    dt_status st = DT_OK;
+    ssize_t got;
+
+    if (piece == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    DT_TRY(dt_digest_new(&digest, err));
+    while ((got = read(fd, piece, PIECE_BYTES)) > 0) {
+        dt_digest_add(digest, piece, (size_t)got);
+        if (cancelled != NULL && atomic_load(cancelled))
+            DT_THROW(err, DT_ERR_BUSY, "given up");
+    }
+    if (got < 0)
+        DT_THROW(err, DT_ERR_IO, "cannot read '%s': %s", path, strerror(errno));
+    dt_digest_get(hex, digest);
+out:
+    dt_digest_free(digest);
+    free(piece);
+    return st;
+}
+
+/* A line of the agent's answer, without its end. */
+static dt_status read_line(dt_strbuf *line, dt_remote *remote, double timeout_seconds,
+                           dt_error *err)
+{
+    dt_status st;
+    size_t got;
+    char c;
+
+    dt_strbuf_reset(line);
+    for (;;) {
+        if (remote->early.length > 0) {
+            c = remote->early.data[0];
+            dt_strbuf_remove_front(&remote->early, 1);
+        } else {
+            st = dt_remote_read(remote, &c, 1, &got, timeout_seconds, err);
+            if (st != DT_OK || got == 0)
+                return st;
+        }
+        if (c == '\n')
+            return DT_OK;
+        if (line->length < 8192)
+            dt_strbuf_add_char(line, c);
+    }
+}
+
+static dt_status send_from(dt_remote *remote, int fd, const char *path, int64_t from, int64_t bytes,
+                           const dt_prepare_request *request, dt_error *err)
+{
+    char *piece = malloc(PIECE_BYTES), text[160];
+    int64_t done = from, told = -1;
+    dt_status st = DT_OK;
+
+    if (piece == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    while (done < bytes) {
+        ssize_t got = pread(fd, piece, PIECE_BYTES, (off_t)done);
+
+        if (got <= 0)
+            DT_THROW(err, DT_ERR_IO, "'%s' has become shorter while it was sent", path);
+        DT_TRY(dt_remote_write(remote, piece, (size_t)got, STALL_SECONDS, err));
+        done += got;
+        if (request->progress != NULL && done * 100 / bytes != told) {
+            told = done * 100 / bytes;
+            snprintf(text, sizeof(text), "copying %.80s: %lld of %lld MB", basename(path),
+                     (long long)(done >> 20), (long long)(bytes >> 20));
+            request->progress(request->context, text);
+        }
+    }
+out:
+    free(piece);
+    return st;
+}
+
+dt_status dt_ship_file(const char **there, const char *path, const char *agent,
+                       const dt_prepare_request *request, dt_arena *arena, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT, cause = DT_ERROR_INIT;
+    char hex[DT_DIGEST_SIZE], size[32];
+    const char *const words[] = {agent, "node", "put", hex, size, basename(path), NULL};
+    dt_status st = DT_OK, sent = DT_OK;
+    dt_remote remote = {0};
+    struct stat info;
+    dt_strbuf line;
+    int fd, code = 0;
+
+    *there = NULL;
+    dt_strbuf_init(&line);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &info) != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot read '%s': %s", path, strerror(errno));
+    DT_TRY(digest_file(hex, fd, path, request->cancelled, err));
+    snprintf(size, sizeof(size), "%lld", (long long)info.st_size);
+    DT_TRY(dt_remote_open(&remote, request->node, words, request->cancelled, err));
+    DT_TRY(read_line(&line, &remote, START_SECONDS, err));
+    if (strncmp(line.data, "from ", 5) == 0) {
+        int64_t from = strtoll(line.data + 5, NULL, 10);
+
+        if (from < 0 || from > info.st_size)
+            DT_THROW(err, DT_ERR_CORRUPT, "node '%s' has more of '%s' than there is", request->node,
+                     path);
+        sent = send_from(&remote, fd, path, from, info.st_size, request, &cause);
+        dt_remote_write_end(&remote);
+        if (sent != DT_OK && sent != DT_ERR_PEER)
+            DT_THROW(err, sent, "%s", cause.message);
+        DT_TRY(read_line(&line, &remote, SETTLE_SECONDS, err));
+    }
+    DT_TRY(dt_remote_finish(&remote, &code, &problem, SETTLE_SECONDS, err));
+    if (code != 0 || sent != DT_OK || strncmp(line.data, "have ", 5) != 0)
+        DT_THROW(err, sent == DT_ERR_PEER && code == 0 ? DT_ERR_PEER : DT_ERR_IO,
+                 "node '%s': '%s' cannot be copied: %s", request->node, path,
+                 code != 0 ? problem.message : cause.message);
+    *there = dt_arena_strdup(arena, line.data + 5);
+    if (*there == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+out:
+    dt_remote_close(&remote);
+    dt_strbuf_release(&line);
+    if (fd >= 0)
+        close(fd);
+    return st;
+}
+
+/* Sizes of `path` there: -1 where it is not a file. */
+static dt_status size_there(int64_t *bytes, const char *path, const char *agent,
+                            const dt_prepare_request *request, dt_error *err)
+{
+    const char *const words[] = {agent, "node", "size", path, NULL};
+    dt_strbuf answer;
+    dt_status st;
+
+    dt_strbuf_init(&answer);
+    st = dt_nodes_ask(&answer, request->node, words, NULL, 0, ASK_SECONDS, request->cancelled, err);
+    *bytes = st == DT_OK ? strtoll(answer.data, NULL, 10) : -1;
+    dt_strbuf_release(&answer);
+    return st;
+}
+
+static dt_status ship_list(json_t *paths, const json_t *list, bool never, const char *agent,
+                           const dt_prepare_request *request, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach((json_t *)list, i, item)
+    {
+        const char *path = json_string_value(item), *there;
+        struct stat info;
+        int64_t bytes;
+
+        if (path == NULL || path[0] != '/' || json_object_get(paths, path) != NULL)
+            continue;
+        DT_TRY(size_there(&bytes, path, agent, request, err));
+        if (stat(path, &info) != 0) {
+            if (bytes < 0)
+                DT_THROW(err, DT_ERR_IO, "'%s' is neither here nor on node '%s'", path,
+                         request->node);
+            continue; /* it lives on the nodes only */
+        }
+        if (bytes == (int64_t)info.st_size)
+            continue;
+        if (never)
+            DT_THROW(
+                err, DT_ERR_RECIPE,
+                "data '%s' %s on node '%s', and data.ship is never: put the file there, or set "
+                "data.ship: auto",
+                path, bytes < 0 ? "is not" : "is another file", request->node);
+        DT_TRY(dt_ship_file(&there, path, agent, request, arena, err));
+        json_object_set_new(paths, path, json_string(there));
+    }
+out:
+    return st;
+}
+
+dt_status dt_ship_data(json_t *paths, const char *agent, const dt_prepare_request *request,
+                       dt_arena *arena, dt_error *err)
+{
+    const json_t *data = json_object_get(json_object_get(request->plan, "recipe"), "data");
+    const char *ship = json_string_value(json_object_get(data, "ship"));
+    bool never = ship != NULL && strcmp(ship, "never") == 0;
+    dt_status st = DT_OK;
+
+    DT_TRY(ship_list(paths, json_object_get(data, "train"), never, agent, request, arena, err));
+    DT_TRY(
+        ship_list(paths, json_object_get(data, "validation"), never, agent, request, arena, err));
+out:
+    return st;
+}

@@ -1,0 +1,44 @@
+/* there: what dtrun-agent does on a node besides serving a run: `dtrun-agent node ...`.
+ *
+ *   probe BUNDLE FOLDER   one JSON object: what this machine is and has (probe.c)
+ *   receive BUNDLE        a bundle on stdin, to CACHE/bundles/BUNDLE (receive.c)
+ *   put DIGEST BYTES NAME a file on stdin, to CACHE/data/DIGEST/NAME, from where it broke off
+ * (put.c) folder PATH           makes it, mode 0700, and prints its absolute name listen ADDRESS
+ * waits for one connection, prints its port first (meet.c) dial ADDRESS PORT     is that connection
+ *
+ * CACHE is known by the program's own place, CACHE/agents/HASH. Errors go to stderr, one line, exit
+ * code 3; nothing is left half done under its final name.
+ */
+#ifndef DT_NODES_THERE_H
+#define DT_NODES_THERE_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/strbuf.h"
+
+#define DT_THERE_HEADER_BYTES ((size_t)1 << 20)
+
+/* argv[0] is the operation. Prints its own errors. */
+int dt_there_main(int argc, char **argv);
+
+dt_status dt_there_cache(dt_strbuf *out, dt_error *err); /* the absolute path of CACHE */
+
+dt_status dt_there_probe(const char *bundle, const char *folder, dt_error *err);
+dt_status dt_there_receive(const char *bundle, dt_error *err);
+dt_status dt_there_put(const char *digest, int64_t bytes, const char *name, dt_error *err);
+dt_status dt_there_folder(const char *path, dt_error *err);
+dt_status dt_there_listen(const char *address, dt_error *err);
+dt_status dt_there_dial(const char *address, const char *port, dt_error *err);
+
+/* devices.c: an array of {name, memory_bytes, free_bytes}, and the driver's version or "". */
+json_t *dt_there_devices(char *driver, size_t size);
+
+/* room.c: DT_ERR_IO, with what is free, where `path`'s file system has less than `bytes`. */
+dt_status dt_there_room(const char *path, int64_t bytes, dt_error *err);
+
+/* prune.c: bundles, agents and data that nothing runs from and that were last used long ago. */
+void dt_there_prune(const char *cache);
+
+#endif
