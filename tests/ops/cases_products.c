@@ -43,6 +43,32 @@ void case_matmul(bench *b, const int64_t *dim)
     bench_check(b, "dbias", &dbias.tensor, dbias.value);
 }
 
+/* The last queries alone: the last rows of what all of them make, or a backend that says so. */
+static void attention_of_last(bench *b, const dt_tensor *qkv, int64_t heads, double p,
+                              const dt_philox_key *key, int64_t queries, const double *want,
+                              const double *want_lse)
+{
+    int64_t batch = qkv->dim[0], t = qkv->dim[1], c = qkv->dim[2] / 3, first = t - queries;
+    dt_tensor out = bench_output(b, b->act, batch, queries, c);
+    dt_tensor lse = bench_output(b, DT_F32, batch, heads, queries);
+    double *rows = bench_doubles(b, batch * queries * c);
+    double *sums = bench_doubles(b, batch * heads * queries);
+    dt_error err = DT_ERROR_INIT;
+    dt_status st =
+        b->device.ops->attention_forward(&b->device, &out, &lse, qkv, heads, p, key, &err);
+
+    if (st == DT_ERR_UNSUPPORTED)
+        return;
+    bench_ok(st, &err);
+    for (int64_t i = 0; i < batch; i++)
+        memcpy(rows + i * queries * c, want + (i * t + first) * c,
+               (size_t)(queries * c) * sizeof(double));
+    for (int64_t i = 0; i < batch * heads; i++)
+        memcpy(sums + i * queries, want_lse + i * t + first, (size_t)queries * sizeof(double));
+    bench_check(b, "out of the last queries", &out, rows);
+    bench_check(b, "lse of the last queries", &lse, sums);
+}
+
 static void attention(bench *b, const int64_t *dim, double p, const dt_philox_key *key,
                       const double *mask)
 {
@@ -61,6 +87,8 @@ static void attention(bench *b, const int64_t *dim, double p, const dt_philox_ke
     ref_attention_forward(want, want_lse, qkv.value, mask, batch, t, heads, d);
     bench_check(b, "out", &out, want);
     bench_check(b, "lse", &lse, want_lse);
+    attention_of_last(b, &qkv.tensor, heads, p, key, 1, want, want_lse);
+    attention_of_last(b, &qkv.tensor, heads, p, key, (t + 1) / 2, want, want_lse);
 
     bench_ok(b->device.ops->attention_backward(&b->device, &dqkv, &dout.tensor, &qkv.tensor, &out,
                                                &lse, heads, p, key, &err),
