@@ -23,7 +23,7 @@ dt_status dt_node_command(const char ***argv, const char *node, const char *cons
     *argv = NULL;
     DT_TRY(dt_transport_find(&transport, node, err));
     if (transport->trouble == NULL) {
-        DT_TRY(transport->run(argv, node, words, arena, err));
+        DT_TRY(transport->command(argv, node, words, arena, err));
         return DT_OK;
     }
     while (words[count] != NULL)

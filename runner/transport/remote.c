@@ -198,7 +198,7 @@ dt_status dt_remote_open(dt_remote *out, const char *node, const char *const *wo
     dt_arena_init(&arena, 4096);
     dt_strbuf_init(&out->early);
     DT_TRY(dt_transport_find(&out->transport, node, err));
-    DT_TRY(out->transport->run(&argv, node, words, &arena, err));
+    DT_TRY(out->transport->command(&argv, node, words, &arena, err));
     if (out->transport->trouble != NULL)
         DT_TRY(dt_slot_take(&slot, SLOT_SECONDS, cancelled, err));
     DT_TRY(spawn(out, argv, err));

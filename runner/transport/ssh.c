@@ -56,8 +56,8 @@ static const char *script(const char *const *words, dt_arena *arena)
     return out;
 }
 
-static dt_status ssh_run(const char ***argv, const char *node, const char *const *words,
-                         dt_arena *arena, dt_error *err)
+static dt_status ssh_command(const char ***argv, const char *node, const char *const *words,
+                             dt_arena *arena, dt_error *err)
 {
     const char **out = dt_arena_alloc_array(arena, 2 * OPTION_COUNT + 8, sizeof(out[0]));
     const char *folder;
@@ -88,6 +88,6 @@ out:
 const dt_transport dt_transport_ssh = {
     .kind = "ssh",
     .reaches = ssh_reaches,
-    .run = ssh_run,
+    .command = ssh_command,
     .trouble = dt_trouble_ssh,
 };

@@ -13,7 +13,6 @@
 #define DT_RUNNER_TRANSPORT_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "base/arena.h"
 #include "base/error.h"
@@ -22,30 +21,17 @@
  * before it is noise of the login shell. */
 #define DT_TRANSPORT_MARK "dtrun-begins-here"
 
-typedef struct dt_transport_target {
-    const char *node; /* as the recipe names it */
-    const char *run;
-    int64_t attempt, node_index;
-    const char *here; /* a folder on the launch machine that belongs to this target alone */
-    bool replace;     /* an agent that hangs there is killed first: its ranks die with it */
-} dt_transport_target;
-
 typedef struct dt_transport {
     const char *kind;
     bool (*reaches)(const char *node); /* MUST: whether this transport is for that node */
     /* MUST: the argv, ended by NULL, that runs `words` there with its stdin and stdout; words[0] is
      * a path on the node. */
-    dt_status (*run)(const char ***argv, const char *node, const char *const *words,
-                     dt_arena *arena, dt_error *err);
+    dt_status (*command)(const char ***argv, const char *node, const char *const *words,
+                         dt_arena *arena, dt_error *err);
     /* MAY: opening a connection takes a slot, DT_TRANSPORT_MARK comes before the command's output,
      * and the exit code 255 is the transport's own. NULL: it is this machine. `complaint` is the
      * command's stderr; records what it means and what helps, returns its status. */
     dt_status (*trouble)(const char *node, const char *complaint, dt_error *err);
-    /* Until the supervisor has moved to dt_node_command. */
-    dt_status (*command)(const char ***argv, const struct dt_transport_target *target,
-                         dt_arena *arena, dt_error *err);
-    dt_status (*engine)(const char **path, const struct dt_transport_target *target,
-                        dt_arena *arena, dt_error *err);
 } dt_transport;
 
 extern const dt_transport dt_transport_local, dt_transport_ssh;

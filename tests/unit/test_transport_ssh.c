@@ -120,7 +120,7 @@ static void test_a_name_that_ssh_would_take_for_an_option_is_refused(void **stat
         assert_int_equal(dt_transport_find(&transport, bad[i], NULL), DT_ERR_UNSUPPORTED);
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
         assert_int_equal(dt_transport_find(&transport, good[i], NULL), DT_OK);
-    assert_int_equal(transport->run(&argv, "gpu-a", words, &arena, &err), DT_OK);
+    assert_int_equal(transport->command(&argv, "gpu-a", words, &arena, &err), DT_OK);
     while (argv[n] != NULL)
         n++;
     assert_string_equal(argv[n - 3], "--");
