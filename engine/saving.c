@@ -47,6 +47,7 @@ static dt_checkpoint_info info_make(dt_session *session, unsigned reasons)
         .step = session->step,
         .epoch = session->sampler.epoch,
         .sample = session->sampler.sample,
+        .step_samples = dt_session_samples_per_step(session),
         .loss = session->loss,
         .valid_loss = session->valid_loss,
         .best_loss = session->best_loss,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "engine/budget.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/config.h"
 #include "engine/measure.h"
@@ -36,6 +37,10 @@ static dt_status open_data(dt_session *session, const dt_checkpoint_info *resume
     DT_TRY(dt_dataset_open(&session->dataset, session->recipe, fixed, err));
     DT_TRY(dt_sampler_init(&session->sampler, session->dataset, session->recipe->batch.tokens,
                            (uint64_t)session->recipe->seed, err));
+    DT_TRY(dt_sampler_set_tail(&session->sampler, session->recipe->data.tail,
+                               dt_session_samples_per_step(session), err));
+    session->resolved.schedule.steps = dt_budget_steps(
+        &session->plan->recipe, &session->sampler, dt_session_samples_per_step(session), resumed);
 out:
     dt_tokenizer_free(fixed);
     return st;
@@ -219,5 +224,8 @@ void dt_session_close(dt_session *session)
 
 int64_t dt_session_samples_per_step(const dt_session *session)
 {
-    return session->batch.sequences * session->world_size * session->recipe->batch.accumulate;
+    const dt_recipe *recipe = session->recipe;
+
+    return recipe->batch.sequences * session->replicas * session->world_size *
+           recipe->batch.accumulate;
 }

@@ -113,7 +113,7 @@ out:
 dt_status dt_step_run(dt_session *session, dt_step *out, dt_error *err)
 {
     int64_t samples = dt_session_samples_per_step(session);
-    double valid_targets = (double)(samples * session->recipe->batch.tokens); /* all count */
+    double valid_targets = (double)dt_sampler_valid_targets(&session->sampler, 0, samples);
     double scale = session->scaler.scale, loss_sum = 0, mean_norm;
     dt_status st = DT_OK;
 

@@ -40,6 +40,7 @@ typedef struct dt_checkpoint_info {
     const char *run;
     int64_t attempt, step;   /* steps done: where optimizer and schedule stand */
     int64_t epoch, sample;   /* sampler: where the next step starts */
+    int64_t step_samples;    /* of a step, over all ranks and micro-steps; 0: not known */
     double loss, valid_loss; /* NaN: none */
     double best_loss;        /* the lowest valid_loss so far */
     unsigned kept_for;       /* DT_CHECKPOINT_STEPS | ... */

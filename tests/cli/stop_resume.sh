@@ -50,7 +50,8 @@ cut -d, -f2- "$work/out" | sed 's/,[^,]*$//' | cmp -s - "$work/resumed.csv" ||
     fail "a loss on the way differs"
 
 # At once: no checkpoint; and then there is nothing to resume from.
-expect 0 launch --detach "$work/tiny.yaml" --set schedule.steps=100000 --set checkpoint.every=0 --json
+expect 0 launch --detach "$work/tiny.yaml" --set schedule.steps=100000 --set checkpoint.every=0 \
+    --set checkpoint.keep_best=0 --json
 json "o['state'] in ('queued', 'preparing', 'starting', 'running')"
 run=$(field "o['run']")
 within 20 step_reached "$run" 1

@@ -139,7 +139,8 @@ static void test_scaler_optimizer_and_reasons_come_back(void **state)
 /* As the first program of this format wrote it. */
 static void test_an_index_without_them_is_read(void **state)
 {
-    static const char *const later[] = {"best_loss", "kept_for", "optimizer", "scaler"};
+    static const char *const later[] = {"best_loss", "kept_for", "optimizer", "scaler",
+                                        "step_samples"};
     dt_checkpoint_info info = {0};
     fake_world world;
     json_t *json;
