@@ -5,8 +5,10 @@
  *   start.c       `start`: plan → ranks                 rank.c        a rank's lines and its death
  *   rendezvous.c  values in, everyone's values out      ending.c      TERM → KILL → released
  *   recover.c     restarted on an existing journal        holder.c      who holds the lock
+ *   lease.c       nobody supervises for too long          folder.c      the agent's own
  *   diagnose.c    what a rank that hangs does             helper.c      asking another program
- * and without the loop: cgroup.c command.c event.c journal.c process.c spawn.c tail.c text.c
+ * and without the loop: cgroup.c command.c event.c journal.c process.c spawn.c
+ * tail.c text.c trim.c
  *
  * The ends of a node's life (ending.c):
  *
@@ -64,6 +66,11 @@ struct dt_agent {
     dt_journal journal;
     bool journal_full;          /* the last write failed, and it was said */
     double quiet_since_seconds; /* neither ranks nor a supervisor since then */
+
+    bool trim_refused; /* by the file system, and it was said */
+
+    double lease_seconds, lease_grace_seconds; /* lease.c; 0: without end */
+    double heard_seconds;                      /* when the supervisor last said something */
 
     bool started; /* a `start` was carried out, by this process or the one before it */
     dt_agent_rank *ranks;
@@ -138,6 +145,10 @@ void dt_agent_rendezvous_tell_all(dt_agent *agent); /* to a client that just att
 dt_status dt_agent_diagnose(dt_agent *agent, int64_t rank, dt_error *err); /* -1: all */
 void dt_agent_diagnosis_where(dt_agent_rank *rank, const json_t *answer);  /* of the engine */
 void dt_agent_diagnosis_end(dt_agent_rank *rank); /* with what is there; good where none is made */
+
+/* --- lease.c */
+void dt_agent_lease_begin(dt_agent *agent, const dt_agent_command *start);
+void dt_agent_lease_check(dt_agent *agent);
 
 /* --- ending.c */
 void dt_agent_ending_begin(dt_agent *agent, double grace_seconds, const char *reason);

@@ -149,6 +149,18 @@ static dt_status do_stop(dt_agent *agent, const dt_agent_command *command, dt_er
     return DT_OK;
 }
 
+/* Once ranks have ended, the little that comes is kept: a restarted agent must know of it. */
+static void trim(dt_agent *agent)
+{
+    dt_error err = DT_ERROR_INIT;
+
+    if (agent->ending != DT_ENDING_NO || agent->trim_refused ||
+        dt_journal_trim(&agent->journal, agent->acknowledged, agent->client_offset, &err) == DT_OK)
+        return;
+    agent->trim_refused = true;
+    dt_agent_say(agent, err.message);
+}
+
 static dt_status do_ack(dt_agent *agent, const dt_agent_command *command, dt_error *err)
 {
     if (command->sequence > agent->journal.next_sequence)
@@ -156,6 +168,13 @@ static dt_status do_ack(dt_agent *agent, const dt_agent_command *command, dt_err
                        (long long)command->sequence);
     if (command->sequence > agent->acknowledged)
         agent->acknowledged = command->sequence;
+    trim(agent);
+    return DT_OK;
+}
+
+/* That it was heard is noted of every command. */
+static dt_status do_alive(dt_agent *agent, const dt_agent_command *command, dt_error *err)
+{
     return DT_OK;
 }
 
@@ -176,6 +195,7 @@ static dt_status (*const actions[DT_AGENT_COMMAND_KIND_COUNT])(dt_agent *, const
     [DT_AGENT_COMMAND_DIAGNOSE] = do_diagnose,
     [DT_AGENT_COMMAND_STOP] = do_stop,
     [DT_AGENT_COMMAND_ACK] = do_ack,
+    [DT_AGENT_COMMAND_ALIVE] = do_alive,
     [DT_AGENT_COMMAND_BYE] = do_bye,
 };
 
@@ -194,6 +214,8 @@ static void on_line(void *context, const char *text, size_t length, bool cut)
             DT_FAIL(&err, DT_ERR_USAGE, "'attach' comes first");
         else
             actions[command.kind](agent, &command, &err);
+        if (agent->attached)
+            agent->heard_seconds = dt_clock_monotonic_seconds();
     }
     dt_agent_command_release(&command);
     if (err.code != DT_OK)

@@ -9,6 +9,7 @@
 #include "base/banned.h"
 
 #define GRACE_MAX_SECONDS 86400.0
+#define LEASE_MAX_SECONDS 1e9
 
 static dt_status check_range(int64_t value, int64_t low, int64_t high, const char *key,
                              const char *where, dt_error *err)
@@ -61,6 +62,12 @@ static dt_status parse_start(dt_agent_command *out, dt_error *err)
     DT_TRY(dt_json_get_object(&out->plan, out->json, "plan", "start", err));
     DT_TRY(get_int(&out->node, out->json, "node", 0, DT_PROTOCOL_MAX_RANKS, "start", err));
     DT_TRY(dt_json_get_object(&out->environment, out->json, "environment", "start", err));
+    if (json_object_get(out->json, "launcher_lost_seconds") != NULL)
+        DT_TRY(dt_json_get_number(&out->launcher_lost_seconds, out->json, "launcher_lost_seconds",
+                                  "start", err));
+    if (!(out->launcher_lost_seconds >= 0 && out->launcher_lost_seconds <= LEASE_MAX_SECONDS))
+        DT_THROW(err, DT_ERR_CORRUPT, "start: 'launcher_lost_seconds' is not between 0 and %.0f",
+                 LEASE_MAX_SECONDS);
     json_object_foreach(out->environment, name,
                         value) if (!is_variable_name(name) || !json_is_string(value))
         DT_THROW(err, DT_ERR_CORRUPT, "start: 'environment': '%s' is not NAME: \"text\"", name);
@@ -114,7 +121,7 @@ static dt_status parse_ack(dt_agent_command *out, dt_error *err)
     return get_int(&out->sequence, out->json, "sequence", 0, INT64_MAX, "ack", err);
 }
 
-static dt_status parse_bye(dt_agent_command *out, dt_error *err)
+static dt_status parse_nothing(dt_agent_command *out, dt_error *err)
 {
     return DT_OK;
 }
@@ -130,7 +137,8 @@ static const struct {
     [DT_AGENT_COMMAND_DIAGNOSE] = {"diagnose", parse_diagnose},
     [DT_AGENT_COMMAND_STOP] = {"stop", parse_stop},
     [DT_AGENT_COMMAND_ACK] = {"ack", parse_ack},
-    [DT_AGENT_COMMAND_BYE] = {"bye", parse_bye},
+    [DT_AGENT_COMMAND_ALIVE] = {"alive", parse_nothing},
+    [DT_AGENT_COMMAND_BYE] = {"bye", parse_nothing},
 };
 
 dt_status dt_agent_command_parse(dt_agent_command *out, const char *text, size_t length,

@@ -16,6 +16,7 @@ typedef enum dt_agent_command_kind {
     DT_AGENT_COMMAND_DIAGNOSE,
     DT_AGENT_COMMAND_STOP,
     DT_AGENT_COMMAND_ACK,
+    DT_AGENT_COMMAND_ALIVE,
     DT_AGENT_COMMAND_BYE,
     DT_AGENT_COMMAND_KIND_COUNT
 } dt_agent_command_kind;
@@ -28,7 +29,8 @@ typedef struct dt_agent_command {
     const char *engine; /* start */
     json_t *plan, *environment;
     int64_t node;
-    const char *name; /* rendezvous */
+    double launcher_lost_seconds; /* 0: the ranks go on without a supervisor */
+    const char *name;             /* rendezvous */
     json_t *values;
     int64_t rank, signal; /* signal; diagnose: rank */
     double grace_seconds; /* stop */

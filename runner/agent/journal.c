@@ -27,6 +27,21 @@ static void mark_add(dt_journal *journal, int64_t sequence, int64_t offset)
     journal->marks[journal->mark_count++] = offset;
 }
 
+/* Past what was given back. The marks of what is in it are never read. */
+static void jump(dt_journal *journal, FILE *file)
+{
+    int64_t marks = journal->kept_sequence / DT_JOURNAL_MARK_EVERY;
+
+    if (journal->kept_bytes == 0 || journal->whole_bytes < journal->head_bytes ||
+        journal->whole_bytes >= journal->kept_bytes)
+        return;
+    while ((int64_t)journal->mark_count < marks)
+        mark_add(journal, (int64_t)journal->mark_count * DT_JOURNAL_MARK_EVERY, 0);
+    journal->whole_bytes = journal->kept_bytes;
+    journal->next_sequence = journal->kept_sequence;
+    fseeko(file, (off_t)journal->kept_bytes, SEEK_SET);
+}
+
 /* Reads what is there; stops at the first line that is not whole or not the next number. */
 static dt_status scan(dt_journal *journal, FILE *file, dt_journal_fn *seen, void *context)
 {
@@ -45,6 +60,7 @@ static dt_status scan(dt_journal *journal, FILE *file, dt_journal_fn *seen, void
             journal->next_sequence++;
             journal->whole_bytes += length;
             seen(context, event);
+            jump(journal, file);
         } else {
             length = 0;
         }
@@ -64,12 +80,14 @@ dt_status dt_journal_open(dt_journal *journal, const char *path, dt_journal_fn *
 
     memset(journal, 0, sizeof(*journal));
     dt_strbuf_init(&journal->pending);
+    journal->note_fd = -1;
     journal->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (journal->fd < 0)
         DT_THROW(err, DT_ERR_IO, "cannot open the journal '%s': %s", path, strerror(errno));
     file = fopen(path, "re");
     if (file == NULL)
         DT_THROW(err, DT_ERR_IO, "cannot read the journal '%s': %s", path, strerror(errno));
+    DT_TRY(dt_journal_note_open(journal, path, err));
     DT_TRY(scan(journal, file, seen, context));
     if (ftruncate(journal->fd, journal->whole_bytes) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot mend the journal '%s': %s", path, strerror(errno));
@@ -84,7 +102,9 @@ void dt_journal_close(dt_journal *journal)
 {
     if (journal->fd >= 0)
         close(journal->fd);
-    journal->fd = -1;
+    if (journal->note_fd >= 0)
+        close(journal->note_fd);
+    journal->fd = journal->note_fd = -1;
     dt_strbuf_release(&journal->pending);
     free(journal->marks);
     journal->marks = NULL;
@@ -198,7 +218,13 @@ dt_status dt_journal_offset(const dt_journal *journal, int64_t sequence, int64_t
         return DT_FAIL(err, DT_ERR_NOT_FOUND,
                        "event %lld was asked for, and the journal ends before %lld",
                        (long long)sequence, (long long)journal->next_sequence);
-    if (sequence == 0)
+    if (sequence < journal->kept_sequence)
+        return DT_FAIL(err, DT_ERR_NOT_FOUND,
+                       "event %lld was asked for, and what is before %lld was acknowledged and is "
+                       "no longer kept",
+                       (long long)sequence, (long long)journal->kept_sequence);
+    *offset = journal->kept_bytes;
+    if (sequence == journal->kept_sequence)
         return DT_OK;
     /* The one past the last may begin exactly where the next mark will be. */
     at = (sequence - 1) / DT_JOURNAL_MARK_EVERY;

@@ -53,6 +53,7 @@ static void on_alive(uv_timer_t *timer)
 
     dt_agent_client_send(agent, json_pack("{s:s, s:I}", "event", "alive", "time_ms",
                                           (json_int_t)dt_clock_wall_ms()));
+    dt_agent_lease_check(agent);
     if (agent->client != NULL || working)
         agent->quiet_since_seconds = now;
     if (now - agent->quiet_since_seconds > QUIET_MAX_SECONDS) {
@@ -140,7 +141,7 @@ dt_status dt_agent_serve(const char *folder, dt_error *err)
     int lock = -1, ready = dt_detach_claim();
 
     memset(&agent, 0, sizeof(agent));
-    agent.journal.fd = -1;
+    agent.journal.fd = agent.journal.note_fd = -1;
     agent.ranks_mask = umask(077);
     dt_cgroup_init(&agent.cgroup);
     dt_strbuf_init(&agent.journal.pending);
@@ -164,6 +165,7 @@ dt_status dt_agent_serve(const char *folder, dt_error *err)
     signal(SIGPIPE, SIG_IGN);
     loop_init(&agent);
     DT_TRY(journal_open(&agent, past, err));
+    agent.acknowledged = agent.journal.kept_sequence;
     dt_agent_recover(&agent, past);
     DT_TRY(dt_listener_open(&agent.listener, &agent.loop, ".", "agent.sock", dt_agent_client_take,
                             &agent, err));

@@ -212,6 +212,7 @@ dt_status dt_agent_start(dt_agent *agent, const dt_agent_command *command, dt_er
     DT_TRY(ranks_read(agent, &world, command->node, err));
     environment_for_node(&environment, agent, &world, command);
     means_find(agent, command->node);
+    dt_agent_lease_begin(agent, command);
     agent->started = true;
     for (int64_t i = 0; i < agent->rank_count; i++) {
         dt_error problem = DT_ERROR_INIT;
@@ -223,6 +224,8 @@ dt_status dt_agent_start(dt_agent *agent, const dt_agent_command *command, dt_er
         dt_agent_rank_not_started(&agent->ranks[i], problem.message);
         break;
     }
+    dt_journal_keep_head(
+        &agent->journal); /* the `started`, by which another agent would end them */
 out:
     dt_environment_release(&environment);
     dt_strbuf_release(&plan);

@@ -118,6 +118,7 @@ static void on_message(dt_supervised_node *node, dt_message *message)
         dt_node_reconnect(node, "its agent spoke before it said hello");
     } else if (message->kind == DT_MESSAGE_ALIVE) {
         dt_clocks_hear(node, dt_message_int(message, "time_ms", 0), false);
+        dt_node_send(node, json_pack("{s:s}", "command", "alive")); /* its lease hears that */
     } else if (message->kind == DT_MESSAGE_RENDEZVOUS) {
         dt_rendezvous_offer(session, message);
     } else if (message->numbered && message->sequence > node->row.acknowledged) {

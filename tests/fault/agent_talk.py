@@ -29,6 +29,7 @@ class Agent:
         self.seen = []
         self.next = 0
         self.bridge = None
+        self.answers_alive = True
         atexit.register(self.clean)
 
     def connect(self):
@@ -45,7 +46,8 @@ class Agent:
     @staticmethod
     def _read(bridge, lines):
         for line in bridge.stdout:
-            lines.put(json.loads(line))
+            if line.endswith('\n'):  # else its agent died while it wrote it
+                lines.put(json.loads(line))
         lines.put(None)
 
     def disconnect(self):
@@ -82,6 +84,8 @@ class Agent:
             event = self.hear(seconds)
             if event is None:
                 fail(f'the connection ended before {kind}: {self.bridge.stderr.read()}')
+            if event['event'] == 'alive' and self.answers_alive:
+                self.send(command='alive')
             if event['event'] == 'rendezvous':
                 offers = [e for e in self.seen
                           if e['event'] == 'rendezvous' and e['name'] == event['name']]

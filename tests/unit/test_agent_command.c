@@ -44,6 +44,12 @@ static void test_bad_commands_are_refused_with_what_is_wrong(void **state)
         {"{\"command\":\"ack\",\"sequence\":-1}", "is not between 0 and"},
         {"{\"command\":\"signal\",\"rank\":0,\"signal\":0}", "is not between 1 and"},
         {"{\"command\":\"signal\",\"rank\":-2,\"signal\":9}", "is not between -1 and"},
+        {"{\"command\":\"start\",\"engine\":\"/e\",\"plan\":{},\"node\":0,\"environment\":{},"
+         "\"launcher_lost_seconds\":-1}",
+         "'launcher_lost_seconds' is not between 0 and"},
+        {"{\"command\":\"start\",\"engine\":\"/e\",\"plan\":{},\"node\":0,\"environment\":{},"
+         "\"launcher_lost_seconds\":\"1\"}",
+         "'launcher_lost_seconds': expected a number"},
         {"{\"command\":\"diagnose\"}", "'rank' is missing"},
         {"{\"command\":\"diagnose\",\"rank\":-2}", "is not between -1 and"},
         {"{\"command\":\"rendezvous\",\"name\":\"a\",\"values\":[1]}", "that of rank 0"},

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -190,6 +191,87 @@ static void test_a_line_larger_than_a_read_comes_whole(void **state)
     free(big);
 }
 
+static int64_t bytes_on_disk(void)
+{
+    struct stat info;
+
+    assert_int_equal(stat(path, &info), 0);
+    return (int64_t)info.st_blocks * 512;
+}
+
+static void note_first(void *context, const json_t *event)
+{
+    int64_t *seen = context; /* how many, and the number of the last */
+
+    seen[0]++;
+    dt_json_get_int(&seen[1], event, "sequence", "journal", NULL);
+}
+
+static void test_what_is_acknowledged_goes_back_to_the_disk(void **state)
+{
+    enum { LINES = 60000, SAFE = 50000, HEAD = 10 };
+    dt_error err = DT_ERROR_INIT;
+    int64_t before, offset, seen[2] = {0, -1};
+    dt_journal journal;
+
+    open_journal(&journal);
+    for (int64_t i = 0; i < HEAD; i++)
+        add_log(&journal, i);
+    dt_journal_keep_head(&journal);
+    for (int64_t i = HEAD; i < LINES; i++) {
+        add_log(&journal, i);
+        assert_int_equal(dt_journal_flush(&journal, &err), DT_OK);
+    }
+    before = bytes_on_disk();
+    assert_true(before > 4 << 20);
+    assert_int_equal(dt_journal_trim(&journal, SAFE, 100, &err), DT_OK); /* nobody got more */
+    assert_int_equal(journal.kept_sequence, 0);
+    if (dt_journal_trim(&journal, SAFE, journal.whole_bytes, &err) == DT_ERR_UNSUPPORTED) {
+        dt_journal_close(&journal);
+        print_message("skipped: %s\n", err.message);
+        skip();
+    }
+    assert_true(bytes_on_disk() < before / 4);
+    assert_true(journal.kept_sequence <= SAFE && journal.kept_sequence > SAFE - 1024);
+    for (int again = 0; again < 2; again++) {
+        assert_int_equal(number_at(&journal, SAFE), SAFE);
+        assert_int_equal(number_at(&journal, journal.kept_sequence), journal.kept_sequence);
+        assert_int_equal(number_at(&journal, journal.kept_sequence + 1), journal.kept_sequence + 1);
+        assert_int_equal(dt_journal_offset(&journal, journal.kept_sequence - 1, &offset, &err),
+                         DT_ERR_NOT_FOUND);
+        assert_int_equal(dt_journal_offset(&journal, 0, &offset, NULL), DT_ERR_NOT_FOUND);
+        if (again == 1)
+            break;
+        dt_journal_close(&journal); /* and as the next agent finds it */
+        assert_int_equal(dt_journal_open(&journal, path, note_first, seen, &err), DT_OK);
+        assert_true(seen[0] >= HEAD + LINES - SAFE && seen[0] < HEAD + LINES - SAFE + 1200);
+        assert_int_equal(seen[1], LINES - 1);
+    }
+    add_log(&journal, LINES);
+    assert_int_equal(dt_journal_flush(&journal, &err), DT_OK);
+    assert_int_equal(number_at(&journal, LINES), LINES);
+    assert_int_equal(dt_journal_trim(&journal, LINES, journal.whole_bytes, &err), DT_OK);
+    dt_journal_close(&journal);
+}
+
+static void test_a_note_that_is_damaged_is_not_believed(void **state)
+{
+    dt_journal journal;
+    dt_strbuf note;
+
+    open_journal(&journal);
+    add_log(&journal, 0);
+    assert_int_equal(dt_journal_flush(&journal, NULL), DT_OK);
+    dt_journal_close(&journal);
+    dt_strbuf_init(&note);
+    dt_strbuf_add_fmt(&note, "%s.trim", path);
+    assert_int_equal(dt_file_write_atomic(note.data, "1 2 3 nonsense", 14, 0600, NULL), DT_OK);
+    dt_strbuf_release(&note);
+    assert_int_equal(open_journal(&journal), 1);
+    assert_int_equal(journal.kept_sequence, 0);
+    dt_journal_close(&journal);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -197,6 +279,10 @@ int main(void)
         cmocka_unit_test(test_what_a_crash_left_of_a_line_is_cut_off),
         cmocka_unit_test(test_a_full_disk_loses_no_event_and_tears_no_line),
         cmocka_unit_test(test_a_line_larger_than_a_read_comes_whole),
+        cmocka_unit_test_setup_teardown(test_what_is_acknowledged_goes_back_to_the_disk,
+                                        make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_a_note_that_is_damaged_is_not_believed, make_folder,
+                                        remove_folder),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

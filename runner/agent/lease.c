@@ -1,0 +1,40 @@
+/* lease: ranks that nobody supervises for too long are stopped, as the recipe wants it
+ * (failure.launcher_lost).
+ *
+ * A connection alone proves nothing: one that was cut may look whole from here for hours. What
+ * counts is that the supervisor says something; it answers every `alive`. The ranks die with the
+ * agent, so a lease needs no memory beyond it.
+ */
+#define _GNU_SOURCE
+#include "base/clock.h"
+#include "base/log.h"
+#include "runner/agent/agent_int.h"
+
+#include "base/banned.h"
+
+#define GRACE_SECONDS 30.0 /* where the plan does not say */
+
+void dt_agent_lease_begin(dt_agent *agent, const dt_agent_command *start)
+{
+    const json_t *recipe = json_object_get(start->plan, "recipe");
+    const json_t *grace = json_object_get(recipe, "grace_seconds");
+
+    agent->lease_seconds = start->launcher_lost_seconds;
+    agent->lease_grace_seconds = json_is_number(grace) && json_number_value(grace) >= 0
+                                     ? json_number_value(grace)
+                                     : GRACE_SECONDS;
+    agent->heard_seconds = dt_clock_monotonic_seconds();
+}
+
+void dt_agent_lease_check(dt_agent *agent)
+{
+    double silent = dt_clock_monotonic_seconds() - agent->heard_seconds;
+
+    if (!agent->started || agent->ending != DT_ENDING_NO || agent->lease_seconds <= 0 ||
+        silent < agent->lease_seconds)
+        return;
+    dt_log_warn("the supervisor has not been heard of for %.0f s: the ranks are told to stop",
+                silent);
+    dt_agent_ending_begin(agent, agent->lease_grace_seconds, "launcher_lost");
+    dt_agent_ending_advance(agent);
+}
