@@ -177,6 +177,15 @@ out:
     return st;
 }
 
+static int64_t count_lost(const dt_session *session)
+{
+    int64_t lost = 0;
+
+    for (int64_t i = 0; i < session->node_count; i++)
+        lost += session->nodes[i].lost ? 1 : 0;
+    return lost;
+}
+
 static void on_leave_time(uv_timer_t *timer)
 {
     dt_session *session = timer->data;
@@ -194,6 +203,10 @@ dt_status dt_action_conclude(dt_session *session, dt_supervised_node *unused, dt
 
     for (int64_t i = 0; i < session->node_count; i++)
         alone = alone && (session->nodes[i].gone || session->nodes[i].given_up);
+    if (count_lost(session) > 0)
+        dt_gather_cancel(session);
+    if (!dt_gather_is_over(session))
+        return DT_OK; /* which comes back here */
     if (!alone && !session->leaving) {
         if (!uv_is_active((uv_handle_t *)&session->leave))
             uv_timer_start(&session->leave, on_leave_time, LEAVE_MS, 0);

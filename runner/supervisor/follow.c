@@ -134,7 +134,7 @@ out:
     return st;
 }
 
-static dt_status store_checkpoint(dt_session *session, const dt_message *message, dt_error *err)
+dt_status dt_follow_checkpoint(dt_session *session, const dt_message *message, dt_error *err)
 {
     dt_store_checkpoint checkpoint = {
         .attempt = session->attempt,
@@ -206,7 +206,10 @@ static dt_status store_rows(dt_supervised_node *node, const dt_message *message,
                            dt_clock_monotonic_seconds());
         return DT_OK;
     case DT_MESSAGE_CHECKPOINT:
-        DT_TRY(store_checkpoint(session, message, err));
+        if (dt_gather_is_needed(session))
+            dt_gather_add(session, message);
+        else
+            DT_TRY(dt_follow_checkpoint(session, message, err));
         break;
     case DT_MESSAGE_FINISHED:
         dt_watch_finished(&session->watch, dt_clock_monotonic_seconds());

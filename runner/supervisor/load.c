@@ -193,6 +193,26 @@ static void remember_own(dt_session *session, const dt_store_event *event)
     json_decref(json);
 }
 
+/* One that the supervisor before this one did not bring here. */
+static dt_status gather_again(dt_session *session, const dt_message *message, dt_error *err)
+{
+    dt_store_checkpoint *rows;
+    bool known = false;
+    int64_t count;
+    dt_status st = DT_OK;
+
+    if (!dt_gather_is_needed(session))
+        return DT_OK;
+    DT_TRY(dt_store_checkpoint_list(session->store, &rows, &count, session->run, &session->arena,
+                                    err));
+    for (int64_t i = 0; i < count; i++)
+        known = known || rows[i].step >= dt_message_int(message, "step", 0);
+    if (!known)
+        dt_gather_add(session, message);
+out:
+    return st;
+}
+
 static dt_status read_events(dt_session *session, dt_error *err)
 {
     dt_store_event *events;
@@ -213,7 +233,10 @@ static dt_status read_events(dt_session *session, dt_error *err)
                                     session->world_size, NULL) == DT_OK) {
             message.time_ms = events[i].time_ms; /* by our clock */
             dt_follow_remember(&session->nodes[events[i].node], &message);
+            st = message.kind == DT_MESSAGE_CHECKPOINT ? gather_again(session, &message, err)
+                                                       : DT_OK;
             dt_message_release(&message);
+            DT_TRY(st);
         }
     }
 out:
@@ -277,6 +300,7 @@ dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
     uv_loop_init(&session->loop);
     uv_timer_init(&session->loop, &session->leave);
     uv_timer_init(&session->loop, &session->look);
+    uv_timer_init(&session->loop, &session->gather_again);
     session->leave.data = session;
     DT_TRY(dt_store_open(&session->store, NULL, err));
     DT_TRY(read_run(session, run, err));
@@ -288,8 +312,8 @@ dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
     }
     DT_TRY(read_rows(session, err));
     DT_TRY(read_attempt(session, err));
-    DT_TRY(read_events(session, err));
     DT_TRY(read_folder(session, err));
+    DT_TRY(read_events(session, err));
     session->begun_seconds = dt_clock_monotonic_seconds();
     DT_TRY(read_watch(session, err));
 out:
@@ -318,9 +342,12 @@ void dt_session_unload(dt_session *session)
     dt_listener_close(session->listener);
     close_handle((uv_handle_t *)&session->leave, NULL);
     close_handle((uv_handle_t *)&session->look, NULL);
+    dt_gather_cancel(session);
+    close_handle((uv_handle_t *)&session->gather_again, NULL);
     while (uv_run(&session->loop, UV_RUN_DEFAULT) != 0)
         ; /* until the bridges are buried */
     uv_loop_close(&session->loop);
+    dt_gather_release(session);
     for (int64_t i = 0; i < session->node_count; i++)
         json_decref(session->nodes[i].place.paths);
     dt_follow_rollback(session);

@@ -8,7 +8,7 @@
  *   verdict.c     how it ended, and why                  restart.c    the attempt after this one
  *   watch.c       does it make steps?                    hang.c       what to do where not
  *   hope.c        what a node's silence means            clocks.c     whose clock is how wrong
- *   notify.c      a webhook is told
+ *   gather.c      checkpoints come here                  notify.c     a webhook is told
  *   secret.c      what the ranks of a run share          start.c, ask.c, path.c   commands call
  *
  * A session is one attempt. Where a failed one is followed by another, the session ends and the
@@ -40,6 +40,7 @@ typedef struct dt_connection dt_connection;
 typedef struct dt_control dt_control;
 typedef struct dt_preparation dt_preparation;
 typedef struct dt_probe dt_probe;
+typedef struct dt_gather dt_gather;
 
 typedef struct dt_supervised_rank {
     dt_rank row;
@@ -101,6 +102,10 @@ struct dt_session {
     dt_verdict verdict;
     bool stop_now;
     json_t *offers; /* rendezvous: name → [value or null, by rank] */
+
+    dt_gather *gathers;      /* checkpoints to be brought here, the oldest first */
+    bool gathering;          /* ... which a thread does now */
+    uv_timer_t gather_again; /* after a failure */
 
     dt_watch watch;
     uv_timer_t look;
@@ -177,6 +182,16 @@ void dt_follow_rollback(dt_session *session);
 void dt_follow_remember(dt_supervised_node *node, const dt_message *message);
 /* An event of the supervisor's own, in the open or a new transaction. Takes `event`. */
 dt_status dt_follow_own_event(dt_session *session, json_t *event, dt_error *err);
+
+/* The row of a checkpoint that is whole here, in the open transaction. */
+dt_status dt_follow_checkpoint(dt_session *session, const dt_message *message, dt_error *err);
+
+/* --- gather.c */
+bool dt_gather_is_needed(const dt_session *session); /* nodes have folders of their own */
+void dt_gather_add(dt_session *session, const dt_message *message);
+bool dt_gather_is_over(const dt_session *session);
+void dt_gather_cancel(dt_session *session);
+void dt_gather_release(dt_session *session); /* after the loop has run dry */
 
 /* --- clocks.c */
 /* A line that the node stamped came: `answer`, to what was asked at asked_ms; or of itself. */
