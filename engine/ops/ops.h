@@ -8,10 +8,15 @@
  *            weights that enter a call have the activations' type. Arithmetic and sums are in
  *            fp32 whatever the type. Statistics (mean, rstd, lse, losses) and parameter
  *            gradients are F32 always.
+ * Rounding   once, to nearest even, where a result is stored. What F16 cannot hold becomes infinite
+ *            and is never held at its largest number, since the loss scale goes by it; subnormal
+ *            numbers are kept, a NaN stays one.
  * Writes     activations and their gradients are OVERWRITTEN, parameter gradients ACCUMULATE
  *            (+=), unless the op says otherwise
  * Aliasing   none, unless the op says otherwise
  * Determinism  same inputs, same thread count: same bits. No atomic float adds.
+ * Dropout    element i is kept where dt_philox_uniform(word i % 4 of block i / 4) >= (float)p, and
+ *            times (float)(1/(1-p)): the same mask on every backend, for any thread or tile
  * Errors     DT_ERR_UNSUPPORTED for a type or shape that the backend has no code for; the
  *            outputs are then unspecified. Shapes that contradict each other are a bug.
  *
@@ -84,13 +89,15 @@ typedef struct dt_ops {
 
     /* Causal dropout(softmax(q k^T / sqrt(D)), p) v per head; qkv act (B,T,3C): q, k, v, each H
      * heads of D. out act (B,T,C)  lse F32 (B,H,T): log of the sum of exponentials, kept for
-     * backward. The element of the mask is ((b*H + h)*T + query)*T + key. p = 0: key unused
+     * backward. The element of the mask is ((b*H + h)*T + query)*T + key; lse is that of all keys,
+     * dropped or not. p = 0: key unused
      * out (B,Q,C), lse (B,H,Q) with Q < T: of the last Q queries alone, for a sequence that grows;
      * a backend may say DT_ERR_UNSUPPORTED to that */
     dt_status (*attention_forward)(dt_device *, dt_tensor *out, dt_tensor *lse,
                                    const dt_tensor *qkv, int64_t heads, double p,
                                    const dt_philox_key *key, dt_error *err);
-    /* Probabilities are recomputed from lse (Dao et al. 2022). dqkv act (B,T,3C) */
+    /* Probabilities are recomputed from lse (Dao et al. 2022), the mask from key; the row sums of
+     * dout * out stay what they are with dropout. dqkv act (B,T,3C) */
     dt_status (*attention_backward)(dt_device *, dt_tensor *dqkv, const dt_tensor *dout,
                                     const dt_tensor *qkv, const dt_tensor *out,
                                     const dt_tensor *lse, int64_t heads, double p,
@@ -125,7 +132,8 @@ typedef struct dt_ops {
                                         dt_error *err);
 
     /* param, m, v F32 (n) in place, grad F32 (n); copy act (n) := param in the compute type, or
-     * left out; v is left out for SGD, m as well where it has no momentum */
+     * left out; v is left out for SGD, m as well where it has no momentum. SGD does not read m at
+     * step 1. The step of an element is in optimizer_factors.h, for all backends. */
     dt_status (*optimizer_step)(dt_device *, dt_tensor *param, dt_tensor *copy, dt_tensor *m,
                                 dt_tensor *v, const dt_tensor *grad, const dt_optimizer_args *args,
                                 dt_error *err);

@@ -48,14 +48,14 @@ static void drop_row(float *row, int64_t keys, const dt_dropout *dropout, int64_
 typedef struct forward_buffers {
     float *rows;          /* T x D: a part of the head as it came */
     float *keys, *values; /* panels of k^T (D deep) and of v (T deep) */
-    float *scores;        /* BLOCK x Tp */
+    float *scores;        /* BLOCK x Tp, rows sp apart */
     float *uniforms;      /* of one query, where there is dropout */
     float *out;           /* BLOCK x Dp */
 } forward_buffers;
 
 static int64_t forward_floats(const shape *s)
 {
-    return s->t * s->d + s->d * s->tp + s->t * s->dp + BLOCK * (s->tp + s->dp) +
+    return s->t * s->d + s->d * s->tp + s->t * s->dp + BLOCK * (s->sp + s->dp) +
            dt_dropout_floats(s->t);
 }
 
@@ -66,7 +66,7 @@ static forward_buffers forward_cut(float *mine, const shape *s)
     u.keys = mine;
     u.values = u.keys + s->d * s->tp;
     u.scores = u.values + s->t * s->dp;
-    u.out = u.scores + BLOCK * s->tp;
+    u.out = u.scores + BLOCK * s->sp;
     u.rows = u.out + BLOCK * s->dp;
     u.uniforms = u.rows + s->t * s->d;
     return u;
@@ -88,15 +88,15 @@ static void forward_head(dt_tensor *out, float *lse, const dt_tensor *qkv, const
         int64_t rows = dt_cpu_min(BLOCK, s->t - i), keys = i + rows;
 
         gather(u.rows, qkv, q, i, rows, s->d, s->scale);
-        dt_tile_product(u.scores, s->tp, u.rows, s->d, 1, u.keys, s->d * COLS, rows, keys, s->d,
+        dt_tile_product(u.scores, s->sp, u.rows, s->d, 1, u.keys, s->d * COLS, rows, keys, s->d,
                         false);
         for (int64_t r = 0; r < rows; r++) {
-            lse[i - first + r] = softmax_row(u.scores + r * s->tp, i + r + 1, keys);
+            lse[i - first + r] = softmax_row(u.scores + r * s->sp, i + r + 1, keys);
             if (dropout->threshold > 0.0f)
-                drop_row(u.scores + r * s->tp, i + r + 1, dropout, mask_start(s, task, i + r),
+                drop_row(u.scores + r * s->sp, i + r + 1, dropout, mask_start(s, task, i + r),
                          u.uniforms);
         }
-        dt_tile_product(u.out, s->dp, u.scores, s->tp, 1, u.values, s->t * COLS, rows, s->d, keys,
+        dt_tile_product(u.out, s->dp, u.scores, s->sp, 1, u.values, s->t * COLS, rows, s->d, keys,
                         false);
         scatter(out, o, i - first, rows, s->d, u.out, s->dp, u.rows);
     }

@@ -15,7 +15,7 @@ typedef struct backward_buffers {
     float *keys_t, *values_t;      /* panels of k^T and v^T (D deep) */
     float *keys;                   /* panels of k (T deep) */
     float *dkeys, *dvalues;        /* T x Dp */
-    float *p, *ds;                 /* BLOCK x Tp */
+    float *p, *ds;                 /* BLOCK x Tp, rows sp apart */
     float *q, *dout;               /* BLOCK x D, q already times scale */
     float *q_panels, *dout_panels; /* panels of the two (BLOCK deep) */
     float *dq;                     /* BLOCK x Dp */
@@ -24,7 +24,7 @@ typedef struct backward_buffers {
 
 static int64_t backward_floats(const shape *s)
 {
-    return s->t * s->d + 2 * s->d * s->tp + 3 * s->t * s->dp + 2 * BLOCK * s->tp +
+    return s->t * s->d + 2 * s->d * s->tp + 3 * s->t * s->dp + 2 * BLOCK * s->sp +
            2 * BLOCK * s->d + 3 * BLOCK * s->dp + dt_dropout_floats(s->t);
 }
 
@@ -38,8 +38,8 @@ static backward_buffers backward_cut(float *mine, const shape *s)
     u.dkeys = u.keys + s->t * s->dp;
     u.dvalues = u.dkeys + s->t * s->dp;
     u.p = u.dvalues + s->t * s->dp;
-    u.ds = u.p + BLOCK * s->tp;
-    u.q_panels = u.ds + BLOCK * s->tp;
+    u.ds = u.p + BLOCK * s->sp;
+    u.q_panels = u.ds + BLOCK * s->sp;
     u.dout_panels = u.q_panels + BLOCK * s->dp;
     u.dq = u.dout_panels + BLOCK * s->dp;
     u.q = u.dq + BLOCK * s->dp;
@@ -109,10 +109,10 @@ static void backward_block(const backward_tensors *x, const shape *s, int64_t ta
     dt_tile_pack(u.q_panels, BLOCK, u.q, d, rows, d);
     dt_tile_pack(u.dout_panels, BLOCK, u.dout, d, rows, d);
 
-    dt_tile_product(u.p, s->tp, u.q, d, 1, u.keys_t, d * COLS, rows, keys, d, false);
-    dt_tile_product(u.ds, s->tp, u.dout, d, 1, u.values_t, d * COLS, rows, keys, d, false);
+    dt_tile_product(u.p, s->sp, u.q, d, 1, u.keys_t, d * COLS, rows, keys, d, false);
+    dt_tile_product(u.ds, s->sp, u.dout, d, 1, u.values_t, d * COLS, rows, keys, d, false);
     for (int64_t r = 0; r < rows; r++) {
-        float *p = u.p + r * s->tp, *ds = u.ds + r * s->tp;
+        float *p = u.p + r * s->sp, *ds = u.ds + r * s->sp;
         float lse = x->lse[task * s->t + i + r], delta = dot(u.dout + r * d, u.rows + r * d, d);
         int64_t mine = i + r + 1;
 
@@ -125,12 +125,12 @@ static void backward_block(const backward_tensors *x, const shape *s, int64_t ta
             backward_row(p, ds, mine, keys, lse, delta);
     }
 
-    dt_tile_product(u.dq, s->dp, u.ds, s->tp, 1, u.keys, s->t * COLS, rows, d, keys, false);
+    dt_tile_product(u.dq, s->dp, u.ds, s->sp, 1, u.keys, s->t * COLS, rows, d, keys, false);
     for (int64_t j = 0; j < rows * s->dp; j++)
         u.dq[j] *= s->scale;
     scatter(x->dqkv, q, i, rows, d, u.dq, s->dp, u.rows);
-    dt_tile_product(u.dkeys, s->dp, u.ds, 1, s->tp, u.q_panels, BLOCK * COLS, keys, d, rows, true);
-    dt_tile_product(u.dvalues, s->dp, u.p, 1, s->tp, u.dout_panels, BLOCK * COLS, keys, d, rows,
+    dt_tile_product(u.dkeys, s->dp, u.ds, 1, s->sp, u.q_panels, BLOCK * COLS, keys, d, rows, true);
+    dt_tile_product(u.dvalues, s->dp, u.p, 1, s->sp, u.dout_panels, BLOCK * COLS, keys, d, rows,
                     true);
 }
 

@@ -19,10 +19,12 @@
 
 #define BLOCK 32
 #define COLS  DT_TILE_COLS
+#define LINE  16 /* floats of a cache line */
 
 typedef struct shape {
     int64_t b, t, c, heads, d;
     int64_t tp, dp; /* T and D in whole panels */
+    int64_t sp;     /* from one row of scores to the next */
     float scale;    /* 1 / sqrt(D) */
 } shape;
 
@@ -33,6 +35,7 @@ static inline shape shape_of(const dt_tensor *qkv, int64_t heads)
 
     DT_ASSERT(qkv->ndim == 3 && dt_tensor_cols(qkv) == 3 * c && s.d * heads == c);
     s.tp = dt_cpu_round_up(s.t, COLS);
+    s.sp = s.tp + LINE; /* rows 4096 bytes apart would share the sets of the first-level cache */
     s.dp = dt_cpu_round_up(s.d, COLS);
     s.scale = (float)(1.0 / sqrt((double)s.d));
     return s;
