@@ -126,31 +126,6 @@ void case_attention_dropout(bench *b, const int64_t *dim)
     attention(b, dim, p, &key, mask);
 }
 
-/* B T heads D; of the last third of the queries alone */
-void case_attention_grown(bench *b, const int64_t *dim)
-{
-    int64_t batch = dim[0], t = dim[1], heads = dim[2], c = heads * dim[3], last = t / 3 + 1;
-    operand qkv = bench_random(b, b->act, 1.5, batch, t, 3 * c);
-    dt_tensor out = bench_output(b, b->act, batch, last, c);
-    dt_tensor lse = bench_output(b, DT_F32, batch, heads, last);
-    double *all = bench_doubles(b, batch * t * c), *all_lse = bench_doubles(b, batch * heads * t);
-    double *want = bench_doubles(b, batch * last * c);
-    double *want_lse = bench_doubles(b, batch * heads * last);
-    dt_error err = DT_ERROR_INIT;
-
-    ref_attention_forward(all, all_lse, qkv.value, NULL, batch, t, heads, dim[3]);
-    for (int64_t s = 0; s < batch; s++)
-        memcpy(want + s * last * c, all + ((s + 1) * t - last) * c,
-               (size_t)(last * c) * sizeof *want);
-    for (int64_t h = 0; h < batch * heads; h++)
-        memcpy(want_lse + h * last, all_lse + (h + 1) * t - last, (size_t)last * sizeof *want_lse);
-    bench_ok(b->device.ops->attention_forward(&b->device, &out, &lse, &qkv.tensor, heads, 0.0, NULL,
-                                              &err),
-             &err);
-    bench_check(b, "out", &out, want);
-    bench_check(b, "lse", &lse, want_lse);
-}
-
 /* N Vp V; about one target in four is not counted, and padded logits would win if they were */
 void case_cross_entropy(bench *b, const int64_t *dim)
 {
