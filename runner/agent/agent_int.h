@@ -6,14 +6,15 @@
  *   rendezvous.c  values in, everyone's values out      ending.c      TERM → KILL → released
  *   recover.c     restarted on an existing journal        holder.c      who holds the lock
  *   lease.c       nobody supervises for too long          folder.c      the agent's own
+ *   memory.c      what GPUs hold, before and after
  *   diagnose.c    what a rank that hangs does             helper.c      asking another program
  * and without the loop: cgroup.c command.c event.c journal.c process.c spawn.c
  * tail.c text.c trim.c
  *
  * The ends of a node's life (ending.c):
  *
- *   NO ── a rank failed, or `stop` ──► TERM ── all gone, or the grace is over ──► KILL ──► DONE
- *    └── all ranks exited, or a restarted agent ───────────────────────────────────┘
+ *   NO ── a rank failed, or `stop` ──► TERM ── all gone, or the grace is over ──► KILL ──► PROOF
+ * ──► DONE └── all ranks exited, or a restarted agent ───────────────────────────────────┘
  */
 #ifndef DT_AGENT_INT_H
 #define DT_AGENT_INT_H
@@ -25,6 +26,8 @@
 #include "base/json.h"
 #include "runner/agent/cgroup.h"
 #include "runner/agent/command.h"
+#include "runner/agent/devices.h"
+#include "runner/agent/environment.h"
 #include "runner/agent/journal.h"
 #include "runner/agent/tail.h"
 #include "runner/channel/listener.h"
@@ -32,6 +35,7 @@
 
 typedef struct dt_agent dt_agent;
 typedef struct dt_diagnosis dt_diagnosis;
+typedef struct dt_helper dt_helper;
 
 typedef struct dt_agent_output {
     struct dt_agent_rank *rank;
@@ -55,7 +59,13 @@ typedef struct dt_agent_rank {
     dt_diagnosis *diagnosis; /* being made; NULL: none is */
 } dt_agent_rank;
 
-typedef enum dt_ending { DT_ENDING_NO, DT_ENDING_TERM, DT_ENDING_KILL, DT_ENDING_DONE } dt_ending;
+typedef enum dt_ending {
+    DT_ENDING_NO,
+    DT_ENDING_TERM,
+    DT_ENDING_KILL,
+    DT_ENDING_PROOF,
+    DT_ENDING_DONE
+} dt_ending;
 
 struct dt_agent {
     uv_loop_t loop;
@@ -79,6 +89,18 @@ struct dt_agent {
     dt_cgroup cgroup;  /* of the ranks; empty where there is none */
     mode_t ranks_mask; /* umask of the ranks: the one that the agent was started with */
 
+    /* From `start` until the ranks are spawned: GPUs are asked first what they hold (memory.c). */
+    bool starting;
+    char *engine;
+    dt_environment environment;
+
+    dt_devices devices;    /* that the ranks use; count 0: none, or nothing is known */
+    char *devices_visible; /* CUDA_VISIBLE_DEVICES of the ranks; NULL: all are */
+    char *devices_note;    /* why nothing is proved of them; NULL: it is */
+    dt_helper *question;   /* of memory.c, on its way; NULL: none is */
+    double proof_deadline_seconds;
+    json_t *left; /* processes that could not be ended, while the proof is made */
+
     dt_ending ending;
     double ending_deadline_seconds; /* of TERM, or of KILL */
     const char *ending_reason;      /* "stopped", "peer_failed", "": for the ranks that it ends */
@@ -93,7 +115,7 @@ struct dt_agent {
     int64_t acknowledged;
 
     uv_prepare_t before_wait;
-    uv_timer_t alive_timer, ending_timer, diagnosis_timer;
+    uv_timer_t alive_timer, ending_timer, diagnosis_timer, proof_timer;
     uv_signal_t child_signal, stop_signals[2];
 };
 
@@ -124,6 +146,12 @@ void dt_agent_client_close(dt_agent *agent);
 
 /* --- start.c */
 dt_status dt_agent_start(dt_agent *agent, const dt_agent_command *command, dt_error *err);
+void dt_agent_start_ranks(dt_agent *agent); /* once memory.c knows what there is before */
+
+/* --- memory.c: each calls the next step, dt_agent_start_ranks or dt_agent_ending_proved, at once
+ * where there is nothing to ask */
+void dt_agent_memory_before(dt_agent *agent);
+void dt_agent_memory_after(dt_agent *agent);
 
 /* --- rank.c */
 dt_status dt_agent_rank_follow(dt_agent_rank *rank, int channel, int out, int err_fd,
@@ -152,6 +180,7 @@ void dt_agent_lease_check(dt_agent *agent);
 
 /* --- ending.c */
 void dt_agent_ending_begin(dt_agent *agent, double grace_seconds, const char *reason);
+void dt_agent_ending_proved(dt_agent *agent);  /* by memory.c */
 void dt_agent_ending_advance(dt_agent *agent); /* after a rank's death, and by its timer */
 
 /* --- recover.c: fills in what the journal tells, and ends what the agent before left */

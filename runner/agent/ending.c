@@ -1,8 +1,8 @@
 /* ending: no process of the run is left on the node, and that is proved.
  *
  * TERM: the ranks were asked. KILL: everything that belongs to the run (cgroup.h, process.h) is
- * killed, again and again until a look finds nothing. DONE: `released` is in the journal. The
- * picture is in agent_int.h.
+ * killed, again and again until a look finds nothing. PROOF: the GPUs hold no more than before.
+ * DONE: `released` is in the journal. The picture is in agent_int.h.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "runner/agent/agent_int.h"
+#include "runner/agent/helper.h"
 #include "runner/agent/process.h"
 
 #include "base/banned.h"
@@ -28,21 +28,41 @@ static void on_timer(uv_timer_t *timer)
 
 static void enter_kill(dt_agent *agent)
 {
+    if (agent->starting) { /* nothing is to be begun any more */
+        dt_helper_cancel(agent->question);
+        agent->question = NULL;
+        agent->starting = false;
+    }
     agent->ending = DT_ENDING_KILL;
     agent->ending_deadline_seconds = dt_clock_monotonic_seconds() + KILL_MAX_SECONDS;
     uv_timer_start(&agent->ending_timer, on_timer, LOOK_EVERY_MS, LOOK_EVERY_MS);
 }
 
 /* Takes `left`. */
-static void enter_done(dt_agent *agent, json_t *left)
+static void enter_proof(dt_agent *agent, json_t *left)
 {
+    agent->ending = DT_ENDING_PROOF;
+    agent->left = left;
+    uv_timer_stop(&agent->ending_timer);
+    dt_agent_memory_after(agent);
+}
+
+void dt_agent_ending_proved(dt_agent *agent)
+{
+    const char *note = agent->devices_note;
+
     agent->ending = DT_ENDING_DONE;
     if (!dt_cgroup_remove(&agent->cgroup))
         dt_log_warn("the cgroup '%s' could not be removed", agent->cgroup.folder);
-    uv_timer_stop(&agent->ending_timer);
     for (int64_t i = 0; i < agent->rank_count; i++)
         dt_agent_rank_release(&agent->ranks[i]);
-    dt_journal_add(&agent->journal, json_pack("{s:s, s:o}", "event", "released", "left", left));
+    if (note == NULL && agent->devices.count == 0)
+        note = "it is not known what was held before";
+    dt_journal_add(&agent->journal,
+                   json_pack("{s:s, s:o, s:o, s:s}", "event", "released", "left", agent->left,
+                             "devices", dt_devices_to_json(&agent->devices), "devices_note",
+                             note != NULL ? note : ""));
+    agent->left = NULL;
 }
 
 static void kill_and_look(dt_agent *agent)
@@ -68,7 +88,7 @@ static void kill_and_look(dt_agent *agent)
     }
     free(found);
     if (over || (count == 0 && !dt_agent_ranks_running(agent)))
-        enter_done(agent, left);
+        enter_proof(agent, left);
     else
         json_decref(left);
 }
@@ -99,7 +119,7 @@ void dt_agent_ending_advance(dt_agent *agent)
 {
     bool running = dt_agent_ranks_running(agent);
 
-    if (agent->ending == DT_ENDING_NO && agent->started && !running) {
+    if (agent->ending == DT_ENDING_NO && agent->started && !agent->starting && !running) {
         agent->ending_reason = "";
         enter_kill(agent);
     }

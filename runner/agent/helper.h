@@ -11,8 +11,6 @@
 
 #include "runner/agent/agent_int.h"
 
-typedef struct dt_helper dt_helper;
-
 /* text: what it printed, to stdout and stderr, cleaned; problem: why it was ended, or NULL. */
 typedef void dt_helper_fn(void *context, const char *text, const char *problem);
 

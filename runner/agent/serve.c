@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "runner/agent/agent_int.h"
+#include "runner/agent/helper.h"
 #include "runner/channel/detach.h"
 #include "runner/channel/protocol.h"
 
@@ -85,9 +85,10 @@ static void loop_init(dt_agent *agent)
     uv_timer_init(&agent->loop, &agent->alive_timer);
     uv_timer_init(&agent->loop, &agent->ending_timer);
     uv_timer_init(&agent->loop, &agent->diagnosis_timer);
+    uv_timer_init(&agent->loop, &agent->proof_timer);
     uv_signal_init(&agent->loop, &agent->child_signal);
     agent->before_wait.data = agent->alive_timer.data = agent->ending_timer.data = agent;
-    agent->child_signal.data = agent->diagnosis_timer.data = agent;
+    agent->child_signal.data = agent->diagnosis_timer.data = agent->proof_timer.data = agent;
     uv_prepare_start(&agent->before_wait, on_before_wait);
     uv_timer_start(&agent->alive_timer, on_alive, alive_ms, alive_ms);
     uv_signal_start(&agent->child_signal, on_child, SIGCHLD);
@@ -107,6 +108,7 @@ static void close_handle(uv_handle_t *handle, void *unused)
 static void loop_release(dt_agent *agent)
 {
     dt_agent_client_close(agent);
+    dt_helper_cancel(agent->question);
     dt_listener_close(agent->listener);
     for (int64_t i = 0; i < agent->rank_count; i++)
         dt_agent_rank_release(&agent->ranks[i]);
@@ -123,6 +125,11 @@ static void agent_release(dt_agent *agent)
     json_decref(agent->offers);
     json_decref(agent->answers);
     free(agent->ranks);
+    json_decref(agent->left);
+    dt_environment_release(&agent->environment);
+    free(agent->engine);
+    free(agent->devices_visible);
+    free(agent->devices_note);
     free(agent->run);
     free(agent->mark);
 }

@@ -194,9 +194,40 @@ static void means_find(dt_agent *agent, int64_t node)
     dt_strbuf_release(&words);
 }
 
+/* What the ranks' variable says, ours or that of `start`. */
+static void visible_find(dt_agent *agent)
+{
+    static const char name[] = "CUDA_VISIBLE_DEVICES=";
+
+    for (size_t i = 0; i < agent->environment.count; i++)
+        if (strncmp(agent->environment.items[i], name, strlen(name)) == 0)
+            agent->devices_visible = strdup(agent->environment.items[i] + strlen(name));
+}
+
+void dt_agent_start_ranks(dt_agent *agent)
+{
+    dt_strbuf plan;
+
+    dt_strbuf_init(&plan);
+    dt_strbuf_add_fmt(&plan, "%s/plan.json", agent->folder);
+    agent->starting = false;
+    for (int64_t i = 0; i < agent->rank_count; i++) {
+        dt_error problem = DT_ERROR_INIT;
+
+        if (rank_start(&agent->ranks[i], &agent->environment, agent->engine, plan.data, &problem) ==
+            DT_OK)
+            continue;
+        dt_log_error("rank %lld: %s", (long long)agent->ranks[i].rank, problem.message);
+        dt_agent_rank_not_started(&agent->ranks[i], problem.message);
+        break;
+    }
+    /* The `started`, by which another agent would end them. */
+    dt_journal_keep_head(&agent->journal);
+    dt_strbuf_release(&plan);
+}
+
 dt_status dt_agent_start(dt_agent *agent, const dt_agent_command *command, dt_error *err)
 {
-    dt_environment environment = {0};
     dt_strbuf plan;
     layout world;
     dt_status st;
@@ -210,24 +241,15 @@ dt_status dt_agent_start(dt_agent *agent, const dt_agent_command *command, dt_er
     dt_strbuf_add_fmt(&plan, "%s/plan.json", agent->folder);
     DT_TRY(plan_write(plan.data, command->plan, err));
     DT_TRY(ranks_read(agent, &world, command->node, err));
-    environment_for_node(&environment, agent, &world, command);
+    environment_for_node(&agent->environment, agent, &world, command);
+    visible_find(agent);
+    agent->engine = strdup(command->engine);
+    DT_ASSERT(agent->engine != NULL);
     means_find(agent, command->node);
     dt_agent_lease_begin(agent, command);
-    agent->started = true;
-    for (int64_t i = 0; i < agent->rank_count; i++) {
-        dt_error problem = DT_ERROR_INIT;
-
-        if (rank_start(&agent->ranks[i], &environment, command->engine, plan.data, &problem) ==
-            DT_OK)
-            continue;
-        dt_log_error("rank %lld: %s", (long long)agent->ranks[i].rank, problem.message);
-        dt_agent_rank_not_started(&agent->ranks[i], problem.message);
-        break;
-    }
-    dt_journal_keep_head(
-        &agent->journal); /* the `started`, by which another agent would end them */
+    agent->started = agent->starting = true;
+    dt_agent_memory_before(agent);
 out:
-    dt_environment_release(&environment);
     dt_strbuf_release(&plan);
     return st;
 }

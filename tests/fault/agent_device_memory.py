@@ -1,0 +1,82 @@
+"""The memory of GPUs is back before a run is released, or `released` says what is held and where.
+The devices are a program called nvidia-smi, which prints what a file says."""
+import os, threading, time
+from agent_talk import Agent, check
+
+SMI = '''#!/bin/sh
+[ "$1" = --query-gpu=index,uuid,memory.used ] || exit 2
+cat "$(dirname "$0")/answer"
+'''
+MIB = 1 << 20
+
+
+def gpu_agent(answer, name='nvidia-smi'):
+    agent = Agent()
+    programs = agent.top + '/programs'
+    os.mkdir(programs)
+    agent.answer = programs + '/answer'
+    say(agent, answer)
+    with open(f'{programs}/{name}', 'w') as file:
+        file.write(SMI)
+    os.chmod(f'{programs}/{name}', 0o755)
+    agent.environment['PATH'] = programs + ':/usr/bin:/bin'
+    agent.environment['CUDA_VISIBLE_DEVICES'] = '0,GPU-c'
+    agent.connect()
+    return agent
+
+
+def say(agent, text):
+    with open(agent.answer + '.new', 'w') as file:
+        file.write(text)
+    os.rename(agent.answer + '.new', agent.answer)
+
+
+def answer(*used):
+    return ''.join(f'{i}, GPU-{"abc"[i]}000, {u}\n' for i, u in enumerate(used))
+
+
+# held for a while after the ranks are gone: waited for
+agent = gpu_agent(answer(100, 7, 3))
+agent.start(2, {'FAKE_STEPS': '5'}, device='cuda')
+agent.wait('metrics', step=1)
+say(agent, answer(9000, 90000, 3))
+agent.wait('exited')
+agent.wait('exited')
+begun = time.monotonic()
+threading.Timer(1.5, say, (agent, answer(600, 90000, 3))).start()
+released = agent.wait('released', left=[])
+check(time.monotonic() - begun > 1, 'it was released while a device held 9 GB')
+check(released['devices'] == [
+    {'index': 0, 'baseline_bytes': 100 * MIB, 'used_bytes': 600 * MIB},
+    {'index': 2, 'baseline_bytes': 3 * MIB, 'used_bytes': 3 * MIB}], f'{released}')
+check(released['devices_note'] == '', f'{released}')
+
+# answers that are none, no such program, and a stop before the ranks are there
+agent = gpu_agent('No devices were found\n')
+agent.start(1, {'FAKE_STEPS': '2'}, device='cuda')
+check("nvidia-smi answered 'No devices" in agent.wait('released')['devices_note'], 'no word of it')
+agent = gpu_agent('', name='another')
+if not any(os.path.exists(f'{p}/nvidia-smi') for p in ('/usr/bin', '/bin')):
+    agent.start(1, {'FAKE_STEPS': '2'}, device='cuda')
+    check('no nvidia-smi' in agent.wait('released')['devices_note'], 'no word of it')
+agent = gpu_agent('')
+os.unlink(agent.answer)
+os.mkfifo(agent.answer)  # it never answers
+agent.start(1, {'FAKE_STEPS': '2'}, device='cuda')
+agent.send(command='stop', grace_seconds=30)
+agent.wait('released', 5, left=[])
+check(not any(e['event'] == 'started' for e in agent.seen), 'a rank was started after the stop')
+
+# held for good: said, within a bounded time
+agent = gpu_agent(answer(100, 0, 0))
+agent.start(1, {'FAKE_STEPS': '2'}, device='cuda')
+agent.wait('metrics', step=1)
+say(agent, answer(5000, 0, 0))
+released = agent.wait('released', 40)
+check(released['devices'][0]['used_bytes'] == 5000 * MIB, f'{released}')
+
+agent = Agent()
+agent.connect()
+agent.start(1, {'FAKE_STEPS': '2'})
+released = agent.wait('released')
+check(released['devices'] == [] and 'no rank' in released['devices_note'], f'{released}')
