@@ -12,6 +12,8 @@
  *   after bwd, grads ready; embedding backward, after 0 bwd, root's grads ready.
  *
  * B T C V Vp H as in ops.h; L blocks.
+ * GELU       GPT-2's tanh approximation in every model. fairseq's transformer_lm_gpt2_small has the
+ *            exact one, 5e-4 away at most: weights of that model run here, off by so much
  * Dropout    after the embedding, on the attention's probabilities, and after both projections
  *            onto the residual stream; masks are drawn again in backward, none is kept
  * Recompute  what backward reads, kept or computed again (config.recompute); the same bits all
@@ -33,9 +35,9 @@
  *            fp16 and bf16 and FSDP's mixed precision have it; PyTorch's autocast keeps the stream
  *            in fp32. Measured against fp64 on 12 blocks of 256 (rounding simulated): an fp32
  *            stream takes the gradient's error in bf16 from 1.5 % to 1.2 %, in fp16 from 0.46 % to
- *            0.44 %: products and norms round as much. It would cost 2 C of 16 C more bytes a block
- *            (of 10 C under selective, and twice the memory under full) and as much more traffic
- *            in the ops that memory bounds. Not worth it; sums and statistics are fp32 anyway
+ *            0.44 %: products and norms round as much. Its two tensors a block would be twice as
+ *            wide: 2 C more on 16 C (on 10 C under selective, C on C under full), and as much more
+ *            traffic in ops that memory bounds. Not worth it; sums and statistics are fp32 anyway
  * Ownership  dt_model borrows device and hooks; activations are the model's own
  * Threads    one thread per model
  */
