@@ -76,11 +76,30 @@ out:
     return st;
 }
 
+static dt_status say_let_go(dt_session *session, const dt_gather *gather, dt_error *err)
+{
+    dt_status st;
+
+    dt_log_error("checkpoint '%s' is not brought here: %s", gather->name, gather->err.message);
+    DT_TRY(dt_follow_own_event(session,
+                               json_pack("{s:s, s:s, s:I, s:s}", "event", "checkpoint_left",
+                                         "directory", gather->name, "step",
+                                         (json_int_t)dt_message_int(&gather->message, "step", 0),
+                                         "message", gather->err.message),
+                               err));
+    DT_TRY(dt_follow_commit(session, err));
+out:
+    return st;
+}
+
 static bool is_hopeless(const dt_session *session, const dt_gather *gather)
 {
     bool ending = session->state != DT_RUN_RUNNING && session->state != DT_RUN_STARTING;
 
-    return gather->next != NULL || atomic_load(&gather->cancelled) ||
+    bool lasting =
+        gather->st != DT_ERR_PEER && gather->st != DT_ERR_TIMEOUT && gather->st != DT_ERR_IO;
+
+    return lasting || gather->next != NULL || atomic_load(&gather->cancelled) ||
            gather->tries >= (ending ? TRIES_STOPPING : TRIES_RUNNING);
 }
 
@@ -106,7 +125,7 @@ static void on_fetched(uv_work_t *work, int status)
         st = keep(session, gather, &err);
         drop_first(session);
     } else if (is_hopeless(session, gather)) {
-        dt_log_error("checkpoint '%s' is not brought here: %s", gather->name, gather->err.message);
+        st = say_let_go(session, gather, &err);
         drop_first(session);
     } else {
         dt_log_warn("checkpoint '%s' is not here yet: %s", gather->name, gather->err.message);
