@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #include "base/banned.h"
 
@@ -55,19 +58,39 @@ static void lay_out(dt_snapshot *snapshot)
     snapshot->elems = at;
 }
 
+/* Past the caches, which hold what the next step needs: a third of the traffic less than memcpy,
+ * which reads a line before it writes it. `to` is aligned to 16 bytes. */
+static void copy_past_caches(float *to, const float *from, int64_t elems)
+{
+    int64_t i = 0;
+
+#ifdef __SSE2__
+    for (; i + 4 <= elems; i += 4)
+        _mm_stream_ps(to + i, _mm_loadu_ps(from + i));
+    _mm_sfence();
+#endif
+    memcpy(to + i, from + i, (size_t)(elems - i) * sizeof(*to));
+}
+
 /* Thread `part` of `parts` takes an equal share of all elements, in one run from piece to piece. */
 static void copy_part(const dt_snapshot *snapshot, int64_t part, int64_t parts)
 {
-    int64_t from = snapshot->elems * part / parts, to = snapshot->elems * (part + 1) / parts;
+    int64_t lines = snapshot->elems / ALIGN_ELEMS;
+    int64_t from = lines * part / parts * ALIGN_ELEMS;
+    int64_t to = lines * (part + 1) / parts * ALIGN_ELEMS;
 
     for (int i = 0; i < snapshot->count * KINDS; i++) {
         const dt_snapshot_piece *piece = &snapshot->pieces[i];
-        int64_t begin = piece->to - snapshot->memory, end = begin + piece->elems;
-        int64_t a = from > begin ? from : begin, b = to < end ? to : end;
+        int64_t begin, end, a, b;
 
-        if (piece->elems > 0 && a < b)
-            memcpy(snapshot->memory + a, piece->from + (a - begin),
-                   (size_t)(b - a) * sizeof(float));
+        if (piece->elems == 0)
+            continue;
+        begin = piece->to - snapshot->memory;
+        end = begin + piece->elems;
+        a = from > begin ? from : begin;
+        b = to < end ? to : end;
+        if (a < b)
+            copy_past_caches(snapshot->memory + a, piece->from + (a - begin), b - a);
     }
 }
 
