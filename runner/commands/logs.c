@@ -23,8 +23,11 @@ static dt_status print_lines(const dt_log_line *lines, int64_t count, const dt_l
 
     dt_strbuf_init(&text);
     for (int64_t i = 0; i < count; i++) {
-        if (tail->count > 1)
-            dt_term_add(&text, term, DT_STYLE_DIM, "rank %lld  ", (long long)lines[i].rank);
+        if (tail->count > 1 && tail->several_nodes)
+            dt_term_add(&text, term, DT_STYLE_DIM, "[rank %lld %s] ", (long long)lines[i].rank,
+                        lines[i].node);
+        else if (tail->count > 1)
+            dt_term_add(&text, term, DT_STYLE_DIM, "[rank %lld] ", (long long)lines[i].rank);
         if (term->live)
             dt_term_add(&text, term, DT_STYLE_PLAIN, "%s", lines[i].text);
         else
@@ -50,6 +53,7 @@ static json_t *line_to_json(const dt_log_line *line)
         dt_strbuf_release(&ascii);
     }
     json_object_set_new(object, "rank", json_integer(line->rank));
+    json_object_set_new(object, "node", json_string(line->node));
     json_object_set_new(object, "text", text);
     return object;
 }
@@ -82,7 +86,9 @@ static dt_status follow(dt_log_tail *tail, const dt_term *term, dt_store *store,
     do {
         dt_arena_reset(&arena);
         DT_TRY(dt_store_run_find(store, &run, id, &arena, err));
-        DT_TRY(dt_log_tail_read(tail, &lines, &count, 0, store, &run, &arena, err));
+        DT_TRY(dt_log_tail_read(tail, &lines, &count,
+                                dt_run_state_is_terminal(run.state) ? DT_LOG_REST : DT_LOG_LIVE, 0,
+                                store, &run, &arena, err));
         DT_TRY(print_lines(lines, count, tail, term, err));
         if (dt_clock_monotonic_seconds() - ensured > ENSURE_SECONDS) {
             ensured = dt_clock_monotonic_seconds();
@@ -116,7 +122,8 @@ static dt_status logs(dt_call *call, dt_error *err)
     DT_TRY(dt_runs_open(&store, &run, call->args->operands[0], call, err));
     DT_TRY(
         dt_log_tail_init(&tail, store, &run, rank->given ? rank->integer : -1, call->arena, err));
-    DT_TRY(dt_log_tail_read(&tail, &lines, &count, most, store, &run, call->arena, err));
+    DT_TRY(
+        dt_log_tail_read(&tail, &lines, &count, DT_LOG_LAST, most, store, &run, call->arena, err));
     DT_TRY(call->json ? print_json(lines, count, &run, err)
                       : print_lines(lines, count, &tail, &term, err));
     if (following)
