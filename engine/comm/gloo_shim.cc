@@ -3,7 +3,6 @@
 #include <gloo/alltoall.h>
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
-#include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/store.h>
 #include <gloo/transport/tcp/device.h>
 
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "engine/comm/gloo_shim_int.h"
+#include "engine/comm/gloo_watch.h"
 #include "engine/events.h"
 
 namespace
@@ -97,13 +97,14 @@ dt_status dt_gloo_open(dt_gloo **out, const dt_gloo_options *options, dt_error *
     return dt_gloo_border(options->name, "connect the ranks", err, [&] {
         gloo::transport::tcp::attr where(options->address);
         auto device = gloo::transport::tcp::CreateDevice(where);
-        auto context = std::make_shared<gloo::rendezvous::Context>(
-            static_cast<int>(options->rank), static_cast<int>(options->world_size));
+        auto context = std::make_shared<dt_gloo_mesh>(static_cast<int>(options->rank),
+                                                      static_cast<int>(options->world_size));
         ChannelStore store(*options);
 
         context->setTimeout(
             std::chrono::milliseconds(static_cast<int64_t>(options->timeout_seconds * 1e3)));
         context->connectFullMesh(store, device);
+        context->start_watch();
         *out = new dt_gloo{options->name, context, nullptr};
     });
 }
