@@ -108,13 +108,13 @@ static dt_status put_agent(const dt_foothold *foothold, const char *node,
 }
 
 dt_status dt_foothold_probe(json_t **facts, int64_t *skew_ms, const dt_foothold *foothold,
-                            const char *node, const char *bundle, const char *folder,
-                            const atomic_bool *cancelled, dt_error *err)
+                            const char *node, const char *bundle, const atomic_bool *cancelled,
+                            dt_error *err)
 {
     char size[32];
-    const char *const there[] = {"/bin/sh", "-c",    call_script, "sh",   foothold->digest,
-                                 size,      "probe", bundle,      folder, NULL};
-    const char *const here[] = {foothold->path, "node", "probe", bundle, folder, NULL};
+    const char *const there[] = {"/bin/sh", "-c",    call_script, "sh", foothold->digest,
+                                 size,      "probe", bundle,      NULL};
+    const char *const here[] = {foothold->path, "node", "probe", bundle, NULL};
     bool is_here = dt_nodes_is_here(node), put = false;
     dt_status st = DT_OK;
     dt_strbuf answer;

@@ -27,10 +27,10 @@ dt_status dt_foothold_init(dt_foothold *out, dt_arena *arena, dt_error *err);
 void dt_foothold_release(dt_foothold *foothold); /* accepts one of zero bytes */
 
 /* there/probe.c's object of the node; the agent is put there first where it is not. *skew_ms: its
- * clock minus ours, as well as an answer tells. bundle, folder: "-" for none. */
+ * clock minus ours, as well as an answer tells. bundle: "-" for none. */
 dt_status dt_foothold_probe(json_t **facts, int64_t *skew_ms, const dt_foothold *foothold,
-                            const char *node, const char *bundle, const char *folder,
-                            const atomic_bool *cancelled, dt_error *err);
+                            const char *node, const char *bundle, const atomic_bool *cancelled,
+                            dt_error *err);
 
 /* Where the agent is on the node that gave these facts. */
 dt_status dt_foothold_agent(const char **path, const dt_foothold *foothold, const char *node,

@@ -62,10 +62,9 @@ static dt_status address_here(dt_node_place *out, const dt_prepare_request *requ
     if (other == NULL)
         return DT_OK;
     DT_TRY(dt_foothold_init(&foothold, arena, err));
-    DT_TRY(dt_foothold_probe(&facts, &skew_ms, &foothold, request->node, "-", "-",
-                             request->cancelled, err));
-    DT_TRY(
-        dt_foothold_probe(&others, &skew_ms, &foothold, other, "-", "-", request->cancelled, err));
+    DT_TRY(dt_foothold_probe(&facts, &skew_ms, &foothold, request->node, "-", request->cancelled,
+                             err));
+    DT_TRY(dt_foothold_probe(&others, &skew_ms, &foothold, other, "-", request->cancelled, err));
     DT_TRY(dt_node_address(&out->address, request->node, facts, others, interface_of(request->plan),
                            arena, err));
 out:
@@ -234,7 +233,7 @@ static dt_status prepare_there(dt_node_place *out, const dt_prepare_request *req
     DT_TRY(dt_bundle_make(&bundle, arena, err));
     if (request->progress != NULL)
         request->progress(request->context, "connecting");
-    DT_TRY(dt_foothold_probe(&facts, &skew_ms, &foothold, request->node, bundle.hash, "-",
+    DT_TRY(dt_foothold_probe(&facts, &skew_ms, &foothold, request->node, bundle.hash,
                              request->cancelled, err));
     DT_TRY(dt_nodes_check_glibc(request->node, facts, bundle.glibc, err));
     DT_TRY(keep(&out->node, request->node, arena, err));

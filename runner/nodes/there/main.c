@@ -89,8 +89,8 @@ static dt_status run(int argc, char **argv, dt_error *err)
 {
     const char *name = argc > 0 ? argv[0] : "";
 
-    if (strcmp(name, "probe") == 0 && argc == 3)
-        return dt_there_probe(argv[1], argv[2], err);
+    if (strcmp(name, "probe") == 0 && argc == 2)
+        return dt_there_probe(argv[1], err);
     if (strcmp(name, "receive") == 0 && argc == 2)
         return dt_there_receive(argv[1], err);
     if (strcmp(name, "put") == 0 && argc == 4)

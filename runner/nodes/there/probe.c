@@ -71,6 +71,14 @@ static void identity(dt_strbuf *out)
     dt_strbuf_release(&boot);
 }
 
+static void add_glibc(json_t *out)
+{
+    char version[DT_GLIBC_SIZE];
+
+    if (dt_glibc_here(version) == DT_OK)
+        json_object_set_new(out, "glibc", json_string(version));
+}
+
 /* Of the file system that `path` is on, or will be on. */
 static void add_free(json_t *out, const char *key, const char *path)
 {
@@ -88,14 +96,6 @@ static void add_free(json_t *out, const char *key, const char *path)
     json_object_set_new(out, key, json_integer((json_int_t)(info.f_bavail * info.f_frsize)));
 }
 
-static void add_glibc(json_t *out)
-{
-    char version[DT_GLIBC_SIZE];
-
-    if (dt_glibc_here(version) == DT_OK)
-        json_object_set_new(out, "glibc", json_string(version));
-}
-
 /* Where runs keep their things on this machine. */
 static void add_state(json_t *out)
 {
@@ -107,8 +107,10 @@ static void add_state(json_t *out)
         dt_strbuf_add_fmt(&path, "%s/dtrun", state);
     else if (home != NULL && home[0] == '/')
         dt_strbuf_add_fmt(&path, "%s/.local/state/dtrun", home);
-    if (path.length > 0)
+    if (path.length > 0) {
         json_object_set_new(out, "state", json_string(path.data));
+        add_free(out, "state_free_bytes", path.data);
+    }
     dt_strbuf_release(&path);
 }
 
@@ -137,7 +139,7 @@ static dt_status own_digest(char *hex, dt_error *err)
     return st;
 }
 
-dt_status dt_there_probe(const char *bundle, const char *folder, dt_error *err)
+dt_status dt_there_probe(const char *bundle, dt_error *err)
 {
     char driver[64], host[256] = "", hex[DT_DIGEST_SIZE];
     dt_strbuf cache, text;
@@ -170,8 +172,6 @@ dt_status dt_there_probe(const char *bundle, const char *folder, dt_error *err)
     add_state(out);
     add_ssh_address(out);
     add_free(out, "cache_free_bytes", cache.data);
-    if (folder[0] == '/')
-        add_free(out, "folder_free_bytes", folder);
     dt_strbuf_reset(&text);
     dt_strbuf_add_fmt(&text, "%s/bundles/%s", cache.data, bundle);
     json_object_set_new(out, "bundle", json_boolean(utimensat(AT_FDCWD, text.data, NULL, 0) == 0));

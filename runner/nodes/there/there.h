@@ -1,6 +1,6 @@
 /* there: what dtrun-agent does on a node besides serving a run: `dtrun-agent node ...`.
  *
- *   probe BUNDLE FOLDER   one JSON object: what this machine is and has (probe.c)
+ *   probe BUNDLE          one JSON object: what this machine is and has (probe.c)
  *   receive BUNDLE        a bundle on stdin, to CACHE/bundles/BUNDLE (receive.c)
  *   put DIGEST BYTES NAME a file on stdin, to CACHE/data/DIGEST/NAME, from where it broke off
  * (put.c) folder PATH           makes it, mode 0700, and prints its absolute name listen ADDRESS
@@ -25,7 +25,7 @@ int dt_there_main(int argc, char **argv);
 
 dt_status dt_there_cache(dt_strbuf *out, dt_error *err); /* the absolute path of CACHE */
 
-dt_status dt_there_probe(const char *bundle, const char *folder, dt_error *err);
+dt_status dt_there_probe(const char *bundle, dt_error *err);
 dt_status dt_there_receive(const char *bundle, dt_error *err);
 dt_status dt_there_put(const char *digest, int64_t bytes, const char *name, dt_error *err);
 dt_status dt_there_folder(const char *path, dt_error *err);

@@ -1,0 +1,69 @@
+#include "runner/cli/nodes.h"
+
+#include <string.h>
+
+#include "recipes/nodes.h"
+#include "runner/cli/report.h"
+
+#include "base/banned.h"
+
+/* Parameters and two moments, fp32; a save needs room before an older one goes. */
+enum { CHECKPOINT_BYTES_PER_PARAMETER = 12 };
+
+dt_status dt_nodes_probe(dt_probe_report *out, const dt_preflight *flight, dt_arena *arena,
+                         dt_error *err)
+{
+    const dt_plan *plan = &flight->plan;
+    int64_t *devices = dt_arena_alloc_array(arena, (size_t)plan->node_count, sizeof(devices[0]));
+    dt_probe_wish wish = {
+        .nodes = plan->node_names,
+        .count = plan->node_count,
+        .devices = devices,
+        .interface = plan->recipe.network.interface,
+        .disk_bytes = flight->memory.parameter_count * CHECKPOINT_BYTES_PER_PARAMETER,
+        .meet = true,
+    };
+
+    if (devices == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    for (int64_t r = 0; r < plan->world_size; r++)
+        if (strncmp(plan->ranks[r].device, "cuda", 4) == 0)
+            devices[plan->ranks[r].node] += plan->ranks[r].replicas;
+    return dt_probe_all(out, &wish, arena, err);
+}
+
+static bool is_all_here(const dt_plan *plan)
+{
+    for (int64_t i = 0; i < plan->node_count; i++)
+        if (!dt_node_is_here(plan->node_names[i]))
+            return false;
+    return true;
+}
+
+dt_status dt_nodes_check(const dt_preflight *flight, const dt_call *call, dt_error *err)
+{
+    dt_probe_report report = {0};
+    dt_status st = DT_OK;
+
+    if (is_all_here(&flight->plan))
+        return DT_OK;
+    DT_TRY(dt_nodes_probe(&report, flight, call->arena, err));
+    for (int64_t i = 0; i < report.fault_count; i++) {
+        const dt_probe_fault *fault = &report.faults[i];
+
+        if (!fault->fatal) {
+            dt_report_note(call, "%s", fault->text);
+            continue;
+        }
+        if (st == DT_OK) /* nothing ran that a peer could have ended: the system's */
+            st = fault->status == DT_ERR_PEER ? DT_ERR_IO : fault->status;
+        if (report.fatal_count > 1)
+            DT_FAIL(err, st, "%s (and %lld more: 'dtrun doctor %s' shows all)", fault->text,
+                    (long long)report.fatal_count - 1, call->args->operands[0]);
+        else
+            DT_FAIL(err, st, "%s", fault->text);
+    }
+out:
+    dt_probe_release(&report);
+    return st;
+}

@@ -1,0 +1,17 @@
+/* nodes: the nodes of a recipe, asked and judged: the first phase of launch, and doctor. */
+#ifndef DT_RUNNER_CLI_NODES_H
+#define DT_RUNNER_CLI_NODES_H
+
+#include "runner/cli/command.h"
+#include "runner/cli/preflight.h"
+#include "runner/nodes/probe.h"
+
+/* All nodes of the plan; dt_probe_release gives the report back. */
+dt_status dt_nodes_probe(dt_probe_report *out, const dt_preflight *flight, dt_arena *arena,
+                         dt_error *err);
+
+/* Where another machine is among them: an error where one is not good (the first fault, and how
+ * many more there are), the rest as notes to stderr. */
+dt_status dt_nodes_check(const dt_preflight *flight, const dt_call *call, dt_error *err);
+
+#endif

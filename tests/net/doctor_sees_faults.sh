@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# dtrun doctor, and the first phase of a launch: what the nodes are, and each fault with its remedy.
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+net=$(tests/net/net.sh up 2) || exit $?
+trap 'tests/net/net.sh down "$net"' EXIT
+. "$net/env"
+dtrun=$DTRUN_BIN/dtrun
+failed=0
+fail() { echo "FAILED: $*"; failed=1; }
+recipe() { # nodes gpus
+    seq 20000 >"$net/launch/corpus.txt"
+    cat >"$net/launch/r.yaml" <<END
+name: doctor
+nodes: $1
+ranks: 2
+strategy: ddp
+model: {kind: gpt2, layers: 1, heads: 1, embed: 16, dropout: 0}
+data: {train: corpus.txt, tokens: char}
+batch: {sequences: 2, tokens: 16}
+schedule: {steps: 10}
+END
+}
+doctor() { # code text
+    local got=0
+    "$dtrun" doctor "$net/launch/r.yaml" >"$net/out" 2>&1 || got=$?
+    [ $got -eq "$1" ] || fail "doctor ends with $got, wanted $1: $(cat "$net/out")"
+    grep -qF -- "$2" "$net/out" || fail "doctor does not say '$2': $(cat "$net/out")"
+}
+json() { # expression over o
+    "$dtrun" doctor --json "$net/launch/r.yaml" >"$net/json"
+    python3 -c 'import json, sys; o = json.load(open(sys.argv[1])); sys.exit(not eval(sys.argv[2]))' "$net/json" "$1" ||
+        fail "not so: $1: $(cat "$net/json")"
+}
+
+recipe '[host1, host2]'
+start=$(date +%s%N)
+doctor 0 "will be copied"
+took=$((($(date +%s%N) - start) / 1000000))
+echo "doctor, two nodes with nothing on them: $took ms"
+json 'o["version"] == 1 and o["good"] and [n["node"] for n in o["nodes"]] == ["host1", "host2"]'
+json 'all(n["reached"] and n["good"] and abs(n["clock_skew_ms"]) < 2000 for n in o["nodes"])'
+json 'all(n["facts"][k] for n in o["nodes"] for k in ("arch", "glibc", "cores", "memory_free_bytes", "state_free_bytes"))'
+
+# A node that nobody reaches, beside one that is good; a launch ends at once and leaves nothing.
+printf 'Host deaf\n  HostName 127.0.0.1\n  Port 1\n' >>"$net/ssh_config"
+recipe '[host1, deaf]'
+doctor 3 "nothing listens on its ssh port"
+json 'not o["good"] and [n["good"] for n in o["nodes"]] == [True, False] and o["faults"][0]["node"] == "deaf"'
+"$dtrun" launch --wait "$net/launch/r.yaml" >"$net/out" 2>&1
+[ $? -eq 3 ] || fail "a launch to a deaf node does not end with 3: $(cat "$net/out")"
+grep -q "nothing listens" "$net/out" || fail "a launch to a deaf node says: $(cat "$net/out")"
+[ "$("$dtrun" list --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["runs"]))')" = 0 ] ||
+    fail "a launch that could not be leaves a run"
+
+# One machine under two names; a name twice is the recipe reader's.
+awk '/^Host host1$/ {print "Host again"; getline; print; getline; print}' "$net/ssh_config" >"$net/again"
+cat "$net/again" >>"$net/ssh_config"
+recipe '[host1, again]'
+doctor 3 "'host1' and 'again' are one machine"
+
+# This machine under another name: said, and taken. (Where hosts are loopback, all of them are it.)
+if [ "$net_kind" = loopback ]; then
+    recipe '[host1]'
+    doctor 0 "is this machine"
+fi
+
+recipe '[host1, host2]'
+"$dtrun" doctor --set gpus=4 "$net/launch/r.yaml" >"$net/out" 2>&1
+[ $? -eq 0 ] && [ ! -e /proc/driver/nvidia ] && fail "GPUs that are not there are not missed"
+"$dtrun" doctor --set network.interface=ib7 "$net/launch/r.yaml" >"$net/out" 2>&1
+grep -q "has no address on 'ib7'" "$net/out" || fail "an interface that is not there: $(cat "$net/out")"
+
+if [ "$net_kind" = namespace ]; then
+    # Both are reached from here, and not from each other.
+    address=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["nodes"][1]["address"])' "$net/json")
+    json 'o["good"]'
+    address=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["nodes"][1]["address"])' "$net/json")
+    tests/net/net.sh on "$net" host1 ip route add prohibit "$address/32"
+    doctor 3 "cannot connect to node"
+    grep -q "network.interface" "$net/out" || fail "no remedy for nodes that do not meet"
+    tests/net/net.sh on "$net" host1 ip route del prohibit "$address/32"
+    doctor 0 "good"
+fi
+[ $failed -eq 0 ] && echo good
+exit $failed
