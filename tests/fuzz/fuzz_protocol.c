@@ -3,14 +3,17 @@
  * The input is cut into lines twice, whole and in uneven pieces: both must give the same lines.
  * Each line goes to the agent's reader of commands, its reader of a rank's events, the
  * supervisor's reader and its verdict, and through the cleaning of log lines, whose result must
- * be fit for JSON.
+ * be fit for JSON; what is clean goes to the readers of nvidia-smi's answers and the kernel's
+ * lines.
  */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runner/agent/command.h"
+#include "runner/agent/devices.h"
 #include "runner/agent/event.h"
+#include "runner/agent/kernel.h"
 #include "runner/agent/text.h"
 #include "runner/channel/lines.h"
 #include "runner/supervisor/verdict.h"
@@ -54,6 +57,19 @@ static void read_as_supervisor(dt_verdict *verdict, const char *text, size_t len
     }
 }
 
+static void read_answers(const char *text)
+{
+    dt_devices devices;
+
+    if (dt_devices_parse(&devices, text, NULL) == DT_OK) {
+        DT_ASSERT(devices.count <= 1); /* of one line */
+        dt_devices_keep_visible(&devices, text);
+        json_decref(dt_devices_to_json(&devices));
+    }
+    (void)dt_kernel_line_names(text, 7);
+    (void)dt_kernel_line_is_oom(text);
+}
+
 static void clean(const char *text, size_t length, bool cut)
 {
     dt_strbuf out;
@@ -64,6 +80,7 @@ static void clean(const char *text, size_t length, bool cut)
     json = json_string(out.data);
     DT_ASSERT(json != NULL && strlen(out.data) == out.length);
     json_decref(json);
+    read_answers(out.data);
     dt_strbuf_release(&out);
 }
 
