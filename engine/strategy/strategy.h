@@ -59,7 +59,8 @@ typedef struct dt_strategy_state {
     int64_t parameters_bytes, gradients_bytes, optimizer_bytes; /* held by this rank, from setup */
     int64_t held_bytes;                                         /* their sum */
     int64_t buffers_bytes; /* batches, gathered units, pieces being sent */
-    int64_t sent_bytes;    /* so far, by this rank */
+    int64_t sent_bytes;    /* of gradients and parameters, so far, by this rank; dp: moved between
+                            * its replicas. Sums of a few numbers are left out */
 } dt_strategy_state;
 
 typedef struct dt_strategy {

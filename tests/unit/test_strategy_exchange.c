@@ -124,7 +124,7 @@ static void test_launching_does_not_wait_for_the_reduction(void **state)
     assert_true(dt_clock_monotonic_seconds() - start < 0.3);
     assert_int_equal(dt_exchange_wait_all(exchange, NULL), DT_OK);
     assert_true(dt_clock_monotonic_seconds() - start >= 0.4);
-    dt_exchange_close(exchange);
+    close_exchange(exchange, &r);
 }
 
 static void test_a_failure_is_told_by_all_that_follows(void **state)
@@ -152,9 +152,8 @@ static void test_closing_with_buckets_under_way_ends(void **state)
 
     for (int i = 0; i < 50; i++)
         assert_int_equal(dt_exchange_all_reduce(exchange, NULL, &data[i], 1, DT_F32, NULL), DT_OK);
-    dt_exchange_close(exchange);
+    close_exchange(exchange, &r);
     assert_true(r.count < 50);
-    assert_int_equal(r.closed, 1);
     dt_exchange_close(NULL);
 }
 
