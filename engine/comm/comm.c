@@ -86,6 +86,9 @@ dt_status dt_comm_open(dt_comm *out, struct dt_events *events, const char *name,
         return dt_comm_open_self(out);
     DT_TRY(dt_place_find(&place, &setup, err));
     DT_TRY(open_by_place(out, &setup, err));
+    st = dt_comm_tell(out, name, err);
+    if (st != DT_OK)
+        dt_comm_close(out);
 out:
     dt_place_release(&place);
     if (st != DT_OK) {

@@ -32,6 +32,9 @@ dt_status dt_comm_open_gloo(dt_comm *out, const dt_comm_setup *setup, const int6
 dt_status dt_comm_open_nodes(dt_comm *out, const dt_comm_setup *setup, dt_segment *segment,
                              dt_error *err);
 
+/* Collectives of `comm` say on the board what they wait for. name lives as long as the process. */
+dt_status dt_comm_tell(dt_comm *comm, const char *name, dt_error *err);
+
 /* Bytes that each rank sends in an all-reduce of `bytes`: every share but its own, twice. */
 static inline int64_t dt_comm_all_reduce_bytes(int64_t world_size, int64_t bytes)
 {
