@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -85,6 +86,25 @@ static void print_same(const char *path, const char *text)
     dt_strbuf_release(&folder);
 }
 
+static dt_status get(const char *path, int64_t offset, dt_error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    dt_status st = DT_OK;
+    char piece[131072];
+    ssize_t got;
+
+    if (fd < 0 || offset < 0 || lseek(fd, (off_t)offset, SEEK_SET) < 0)
+        DT_THROW(err, DT_ERR_IO, "cannot read '%s': %s", path, strerror(errno));
+    while ((got = read(fd, piece, sizeof(piece))) > 0)
+        DT_TRY(dt_file_write_all(STDOUT_FILENO, piece, (size_t)got, err));
+    if (got < 0)
+        DT_THROW(err, DT_ERR_IO, "cannot read '%s': %s", path, strerror(errno));
+out:
+    if (fd >= 0)
+        close(fd);
+    return st;
+}
+
 static dt_status run(int argc, char **argv, dt_error *err)
 {
     const char *name = argc > 0 ? argv[0] : "";
@@ -93,8 +113,11 @@ static dt_status run(int argc, char **argv, dt_error *err)
         return dt_there_probe(argv[1], err);
     if (strcmp(name, "receive") == 0 && argc == 2)
         return dt_there_receive(argv[1], err);
-    if (strcmp(name, "put") == 0 && argc == 4)
-        return dt_there_put(argv[1], strtoll(argv[2], NULL, 10), argv[3], err);
+    if (strcmp(name, "put") == 0 && (argc == 4 || argc == 5))
+        return dt_there_put(argv[1], strtoll(argv[2], NULL, 10), argv[3],
+                            argc == 5 ? argv[4] : NULL, err);
+    if (strcmp(name, "get") == 0 && argc == 3)
+        return get(argv[1], strtoll(argv[2], NULL, 10), err);
     if (strcmp(name, "folder") == 0 && argc == 2)
         return dt_there_folder(argv[1], err);
     if (strcmp(name, "size") == 0 && argc == 2) {

@@ -75,7 +75,32 @@ static dt_status take_rest(int fd, dt_digest *digest, int64_t left, dt_error *er
     return fsync(fd) == 0 ? DT_OK : DT_FAIL(err, DT_ERR_IO, "cannot write: %s", strerror(errno));
 }
 
-dt_status dt_there_put(const char *wanted, int64_t bytes, const char *name, dt_error *err)
+/* Where a folder is given, its name says nothing of what is in it. */
+static dt_status remove_other(const char *path, const char *wanted, int64_t bytes, dt_error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char hex[DT_DIGEST_SIZE] = "";
+    dt_digest *digest = NULL;
+    dt_status st = DT_OK;
+    int64_t have;
+
+    if (fd < 0)
+        return DT_OK;
+    DT_TRY(dt_digest_new(&digest, err));
+    st = read_part(&have, digest, fd, bytes, NULL);
+    if (st == DT_OK && have == bytes)
+        dt_digest_get(hex, digest);
+    st = DT_OK;
+    if (strcmp(hex, wanted) != 0 && unlink(path) != 0)
+        st = DT_FAIL(err, DT_ERR_IO, "cannot remove '%s': %s", path, strerror(errno));
+out:
+    dt_digest_free(digest);
+    close(fd);
+    return st;
+}
+
+dt_status dt_there_put(const char *wanted, int64_t bytes, const char *name, const char *into,
+                       dt_error *err)
 {
     dt_strbuf cache, folder, part, path;
     char hex[DT_DIGEST_SIZE];
@@ -93,11 +118,18 @@ dt_status dt_there_put(const char *wanted, int64_t bytes, const char *name, dt_e
         name[0] == '.' || strchr(name, '/') != NULL)
         DT_THROW(err, DT_ERR_USAGE, "put: not a digest, a size and a name");
     DT_TRY(dt_there_cache(&cache, err));
-    dt_strbuf_add_fmt(&folder, "%s/data/%s", cache.data, wanted);
-    dt_strbuf_add_fmt(&part, "%s.part", folder.data);
+    if (into != NULL) {
+        dt_strbuf_add_str(&folder, into);
+        dt_strbuf_add_fmt(&part, "%s/.%s.part", into, wanted);
+    } else {
+        dt_strbuf_add_fmt(&folder, "%s/data/%s", cache.data, wanted);
+        dt_strbuf_add_fmt(&part, "%s.part", folder.data);
+    }
     dt_strbuf_add_fmt(&path, "%s/%s", folder.data, name);
     DT_TRY(dt_file_make_dirs(folder.data, 0700, err));
     DT_TRY(open_part(&fd, part.data, err));
+    if (into != NULL)
+        DT_TRY(remove_other(path.data, wanted, bytes, err));
     if (dt_file_exists(path.data)) {
         unlink(part.data);
         (void)utimensat(AT_FDCWD, folder.data, NULL, 0); /* prune.c: in use */

@@ -27,7 +27,8 @@ dt_status dt_there_cache(dt_strbuf *out, dt_error *err); /* the absolute path of
 
 dt_status dt_there_probe(const char *bundle, dt_error *err);
 dt_status dt_there_receive(const char *bundle, dt_error *err);
-dt_status dt_there_put(const char *digest, int64_t bytes, const char *name, dt_error *err);
+dt_status dt_there_put(const char *digest, int64_t bytes, const char *name, const char *into,
+                       dt_error *err);
 dt_status dt_there_folder(const char *path, dt_error *err);
 dt_status dt_there_listen(const char *address, dt_error *err);
 dt_status dt_there_dial(const char *address, const char *port, dt_error *err);
