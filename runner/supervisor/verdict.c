@@ -6,6 +6,9 @@
 
 #include "base/banned.h"
 
+/* Of a GPU, that a driver may keep without a process of ours. */
+#define MEMORY_SLACK_BYTES ((int64_t)512 << 20)
+
 dt_status dt_verdict_init(dt_verdict *verdict, int64_t world_size, dt_error *err)
 {
     memset(verdict, 0, sizeof(*verdict));
@@ -80,7 +83,7 @@ static void see_failed(dt_verdict *verdict, const dt_message *message)
 
 static dt_cause cause_of(const char *reason, const char *failed_status)
 {
-    static const char *const ended[] = {"peer_failed", "stopped", "agent_stopped"};
+    static const char *const ended[] = {"peer_failed", "stopped", "agent_stopped", "launcher_lost"};
 
     for (size_t i = 0; i < sizeof(ended) / sizeof(ended[0]); i++)
         if (strcmp(reason, ended[i]) == 0)
@@ -95,6 +98,7 @@ static void say_death(dt_strbuf *out, const dt_message *message, const char *nod
 {
     const char *reason = dt_message_string(message, "reason");
     int64_t number = dt_message_int(message, "signal", 0);
+    const char *meaning = strstr(dt_message_string(message, "words"), ": ");
     const json_t *lines;
 
     dt_strbuf_add_fmt(out, "rank %lld on %s ", (long long)message->rank, node);
@@ -110,6 +114,8 @@ static void say_death(dt_strbuf *out, const dt_message *message, const char *nod
                           (long long)dt_message_int(message, "code", -1));
     if (failed_message[0] != '\0')
         dt_strbuf_add_fmt(out, ": %s", failed_message);
+    else if (meaning != NULL)
+        dt_strbuf_add_str(out, meaning); /* ": the node is out of memory" */
     lines = json_object_get(message->json, "kernel_lines");
     if (json_array_size(lines) > 0 && json_is_string(json_array_get(lines, 0)))
         dt_strbuf_add_fmt(out, "; the kernel says: %s",
@@ -159,18 +165,39 @@ static void see_stopping(dt_verdict *verdict, const dt_message *message)
         verdict->launcher_lost = true;
 }
 
+static void add_left(dt_verdict *verdict)
+{
+    if (verdict->left.length > 0)
+        dt_strbuf_add_str(&verdict->left, ", ");
+}
+
+static int64_t whole(const json_t *object, const char *key)
+{
+    return json_integer_value(json_object_get(object, key));
+}
+
 static void see_released(dt_verdict *verdict, const dt_message *message, const char *node)
 {
-    json_t *process;
+    json_t *process, *device;
     size_t i;
 
     json_array_foreach(json_object_get(message->json, "left"), i, process)
     {
         const char *command = json_string_value(json_object_get(process, "command"));
 
-        dt_strbuf_add_fmt(&verdict->left, "%s%s on %s (pid %lld)",
-                          verdict->left.length > 0 ? ", " : "", command != NULL ? command : "?",
-                          node, (long long)json_integer_value(json_object_get(process, "pid")));
+        add_left(verdict);
+        dt_strbuf_add_fmt(&verdict->left, "%s on %s (pid %lld)", command != NULL ? command : "?",
+                          node, (long long)whole(process, "pid"));
+    }
+    json_array_foreach(json_object_get(message->json, "devices"), i, device)
+    {
+        int64_t more = whole(device, "used_bytes") - whole(device, "baseline_bytes");
+
+        if (more <= MEMORY_SLACK_BYTES)
+            continue;
+        add_left(verdict);
+        dt_strbuf_add_fmt(&verdict->left, "%lld MiB of GPU %lld on %s", (long long)(more >> 20),
+                          (long long)whole(device, "index"), node);
     }
 }
 
@@ -255,7 +282,7 @@ void dt_verdict_give(dt_verdict *verdict, dt_run_state *state, int *exit_code, c
     }
     if (verdict->left.length > 0) {
         *exit_code = DT_EXIT_LEFT;
-        dt_strbuf_add_fmt(&verdict->reason, "%sprocesses are left: %s",
+        dt_strbuf_add_fmt(&verdict->reason, "%snot released: %s",
                           verdict->reason.length > 0 ? "; " : "", verdict->left.data);
     }
     if (verdict->unreached.length > 0) {

@@ -128,8 +128,76 @@ static void test_processes_that_are_left_have_an_exit_code_of_their_own(void **s
                                  RELEASED("{\"pid\":12,\"command\":\"python3\"}"), NULL};
 
     check(true, lines,
-          (expected){DT_RUN_STOPPED, 5,
-                     "stopped by request; processes are left: python3 on a (pid 12)"});
+          (expected){DT_RUN_STOPPED, 5, "stopped by request; not released: python3 on a (pid 12)"});
+}
+
+#define DEVICES(baseline, used)                                                                  \
+    "{\"event\":\"released\",\"left\":[],\"devices\":[{\"index\":1,\"baseline_bytes\":" baseline \
+    ",\"used_bytes\":" used "}],\"sequence\":1,\"time_ms\":9}"
+
+static void test_device_memory_that_is_not_back_is_left_too(void **state)
+{
+    const char *const held[] = {FINISHED("steps"), DEVICES("1048576", "2148532224"), NULL};
+    const char *const back[] = {FINISHED("steps"), DEVICES("1048576", "537919488"), NULL};
+
+    check(false, held, (expected){DT_RUN_FINISHED, 5, "not released: 2048 MiB of GPU 1 on a"});
+    check(false, back, (expected){DT_RUN_FINISHED, 0, ""});
+}
+
+static void test_a_time_limit_and_a_lost_launcher_are_stops_of_their_own(void **state)
+{
+    const char *const limit[] = {FINISHED("time_limit"), EXITED("0", "0", "", "5"), NULL};
+    const char *const lost[] = {
+        "{\"event\":\"stopping\",\"grace_seconds\":30,\"reason\":\"launcher_lost\",\"sequence\":1,"
+        "\"time_ms\":1}",
+        EXITED("1", "null", "launcher_lost", "5"), NULL};
+
+    check(false, limit, (expected){DT_RUN_STOPPED, 124, "its time_limit is over"});
+    check(false, lost,
+          (expected){DT_RUN_STOPPED, 4,
+                     "stopped on its nodes because the launch machine was not heard of "
+                     "(failure.launcher_lost)"});
+}
+
+static void test_the_kernels_words_are_part_of_the_reason(void **state)
+{
+    const char *const lines[] = {
+        "{\"event\":\"exited\",\"rank\":1,\"code\":null,\"signal\":9,\"signal_name\":\"SIGKILL\","
+        "\"words\":\"killed by signal 9 (SIGKILL, Killed): the node is out of memory\","
+        "\"reason\":\"killed\",\"kernel_lines\":[\"Out of memory: Killed process 7\"],\"lines\":[],"
+        "\"sequence\":1,\"time_ms\":2}",
+        NULL};
+
+    check(false, lines,
+          (expected){DT_RUN_FAILED, 1,
+                     "rank 1 on a was killed by signal 9 (SIGKILL): the node is out of memory; the "
+                     "kernel says: Out of memory: Killed process 7"});
+}
+
+static bool restarts(const char *line, bool stop_asked)
+{
+    dt_verdict verdict;
+    bool may;
+
+    assert_int_equal(dt_verdict_init(&verdict, WORLD_SIZE, NULL), DT_OK);
+    verdict.stop_asked = stop_asked;
+    see(&verdict, "a", FAILED("2", "recipe", "training has diverged"));
+    see(&verdict, "a", FAILED("1", "io", "cannot read 'x'"));
+    see(&verdict, "a", line);
+    may = dt_verdict_may_restart(&verdict);
+    dt_verdict_release(&verdict);
+    return may;
+}
+
+static void test_only_what_may_go_better_is_tried_again(void **state)
+{
+    assert_true(restarts(KILLED("1", "5"), false));
+    assert_true(restarts(EXITED("1", "1", "failed", "5"), false));
+    assert_true(restarts(EXITED("1", "null", "agent_lost", "5"), false));
+    assert_false(restarts(EXITED("2", "1", "failed", "5"), false));
+    assert_false(restarts(EXITED("0", "null", "not_started", "5"), false));
+    assert_false(restarts(KILLED("1", "5"), true));
+    assert_false(restarts(EXITED("1", "0", "", "5"), false));
 }
 
 static void test_ranks_that_end_without_a_word_have_not_finished(void **state)
@@ -170,6 +238,10 @@ int main(void)
         cmocka_unit_test(test_a_lost_agent_is_the_systems_failure),
         cmocka_unit_test(test_a_stop_is_told_from_a_failure),
         cmocka_unit_test(test_processes_that_are_left_have_an_exit_code_of_their_own),
+        cmocka_unit_test(test_device_memory_that_is_not_back_is_left_too),
+        cmocka_unit_test(test_a_time_limit_and_a_lost_launcher_are_stops_of_their_own),
+        cmocka_unit_test(test_the_kernels_words_are_part_of_the_reason),
+        cmocka_unit_test(test_only_what_may_go_better_is_tried_again),
         cmocka_unit_test(test_ranks_that_end_without_a_word_have_not_finished),
         cmocka_unit_test(test_messages_are_checked),
     };
