@@ -9,8 +9,11 @@
 
 #include <cmocka.h>
 
+#include "tests/ops/backend.h"
+
 #include "base/banned.h"
 
+#define MEMORY_BYTES   ((size_t)32 << 20)
 #define HALF_GRAIN_F16 0x1p-25 /* half of the smallest number that the type holds */
 
 void bench_open(bench *b, int threads)
@@ -18,13 +21,16 @@ void bench_open(bench *b, int threads)
     dt_error err = DT_ERROR_INIT;
 
     memset(b, 0, sizeof *b);
-    bench_ok(dt_device_open_cpu(&b->device, threads, &err), &err);
+    bench_ok(bench_backend_open(&b->device, threads, &err), &err);
+    b->memory = bench_backend_memory(MEMORY_BYTES);
+    assert_non_null(b->memory);
     dt_arena_init(&b->arena, (size_t)1 << 20);
 }
 
 void bench_begin(bench *b, dt_dtype act)
 {
     dt_arena_reset(&b->arena);
+    b->used_bytes = 0;
     b->act = act;
     b->draws = 0;
     b->digest = 14695981039346656037u;
@@ -35,6 +41,7 @@ void bench_begin(bench *b, dt_dtype act)
 void bench_close(bench *b)
 {
     dt_device_close(&b->device);
+    bench_backend_memory_free(b->memory);
     dt_arena_release(&b->arena);
 }
 
@@ -60,8 +67,9 @@ static dt_tensor tensor_new(bench *b, dt_dtype dtype, int64_t d0, int64_t d1, in
                   : d1 > 0 ? dt_tensor_2d(NULL, dtype, d0, d1)
                            : dt_tensor_1d(NULL, dtype, d0);
 
-    x.data = dt_arena_alloc_aligned(&b->arena, dt_tensor_bytes(&x));
-    assert_non_null(x.data);
+    x.data = b->memory + b->used_bytes;
+    b->used_bytes += (dt_tensor_bytes(&x) + 63) / 64 * 64;
+    assert_true(b->used_bytes <= MEMORY_BYTES);
     return x;
 }
 
@@ -164,7 +172,9 @@ void bench_check(bench *b, const char *what, const dt_tensor *got, const double 
     const unsigned char *bytes = got->data;
     int64_t n = dt_tensor_elems(got);
     double grain = got->dtype == DT_F16 ? HALF_GRAIN_F16 : 0.0, squares = 0.0, rms;
+    dt_error err = DT_ERROR_INIT;
 
+    bench_ok(b->device.synchronize(&b->device, &err), &err);
     for (size_t i = 0; i < dt_tensor_bytes(got); i++)
         b->digest = (b->digest ^ bytes[i]) * 1099511628211u;
     for (int64_t i = 0; i < n; i++)

@@ -15,7 +15,9 @@
 
 typedef struct bench {
     dt_device device;
-    dt_arena arena; /* all memory of one run of a case */
+    dt_arena arena;        /* numbers of one run of a case, in double */
+    unsigned char *memory; /* tensors of one run */
+    size_t used_bytes;
     dt_dtype act;   /* type of activations in this run */
     uint64_t draws; /* random numbers so far */
     uint64_t digest;

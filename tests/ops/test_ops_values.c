@@ -209,6 +209,31 @@ static void test_type_without_arithmetic_is_refused_with_a_way_out(void **state)
     bench_close(&b);
 }
 
+static void test_token_outside_the_vocabulary_is_refused(void **state)
+{
+    dt_error err = DT_ERROR_INIT;
+    bench b;
+
+    bench_open(&b, 1);
+    bench_begin(&b, DT_F32);
+    dt_tensor tokens = bench_tokens(&b, 0, 4, 1, 3), losses = bench_output(&b, DT_F32, 3, 0, 0);
+    operand table = bench_random(&b, DT_F32, 1.0, 4, 8, 0);
+    dt_tensor out = bench_output(&b, DT_F32, 1, 3, 8);
+    operand logits = bench_random(&b, DT_F32, 1.0, 3, 4, 0);
+
+    ((int32_t *)tokens.data)[2] = 4;
+    assert_int_equal(b.device.ops->embedding_forward(&b.device, &out, &tokens, &table.tensor,
+                                                     &table.tensor, 1, &err),
+                     DT_ERR_CORRUPT);
+    assert_non_null(strstr(err.message, "token 4 at place 2"));
+    dt_error_clear(&err);
+    assert_int_equal(
+        b.device.ops->cross_entropy_forward(&b.device, &losses, &logits.tensor, &tokens, 4, &err),
+        DT_ERR_CORRUPT);
+    assert_non_null(strstr(err.message, "target 4 at place 2"));
+    bench_close(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +245,7 @@ int main(void)
         cmocka_unit_test(test_product_that_overflows_fp16_is_infinite),
         cmocka_unit_test(test_sum_of_squares_of_what_is_not_finite_is_not_finite),
         cmocka_unit_test(test_type_without_arithmetic_is_refused_with_a_way_out),
+        cmocka_unit_test(test_token_outside_the_vocabulary_is_refused),
     };
     dt_error err = DT_ERROR_INIT;
     dt_device device;

@@ -56,6 +56,10 @@ dt_status dt_cuda_attention_forward(dt_device *device, dt_tensor *out, dt_tensor
     a.out_written = out->data;
     if (a.batch * a.t == 0)
         return DT_OK;
+    if (out->dim[1] != a.t)
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                       "cuda: no attention of the last %lld of %lld queries alone",
+                       (long long)out->dim[1], (long long)a.t);
     if (dt_attention_flash_has(a, qkv->dtype))
         return dt_attention_flash_forward(state, a, qkv->dtype, err);
     return dt_attention_plain_forward(state, a, qkv->dtype, err);
@@ -80,9 +84,9 @@ dt_status dt_cuda_attention_backward(dt_device *device, dt_tensor *dqkv, const d
     DT_TRY(dt_cuda_scratch(&scratch, device, (size_t)rows * sizeof(float), err));
     a.delta = (const float *)scratch;
     DT_CUDA_DISPATCH(qkv->dtype, "attention", err, {
-        row_products<T><<<(unsigned)dt_cuda_ceil(rows * 32, DT_CUDA_BLOCK), DT_CUDA_BLOCK, 0,
-                          state->stream>>>((float *)scratch, (const T *)a.dout, (const T *)a.out,
-                                           a.batch, a.t, heads, a.d);
+        DT_CUDA_LAUNCH((row_products<T>), (unsigned)dt_cuda_ceil(rows * 32, DT_CUDA_BLOCK),
+                       DT_CUDA_BLOCK, 0, state->stream, (float *)scratch, (const T *)a.dout,
+                       (const T *)a.out, a.batch, a.t, heads, a.d);
     });
     DT_TRY(dt_cuda_launched("attention", err));
     if (dt_attention_flash_has(a, qkv->dtype))

@@ -103,7 +103,7 @@ __device__ inline void write_rows(T *matrix, int64_t stride, int64_t first, int6
 template <typename T, int D, bool DROPS>
 __global__ void __launch_bounds__(DT_TILE_THREADS) forward(dt_attention a)
 {
-    extern __shared__ __align__(128) unsigned char memory[];
+    DT_CUDA_DYNAMIC_SHARED(memory);
     constexpr int TILE = DT_TILE * D;
     T *q_tile = (T *)memory, *k_tiles = q_tile + TILE, *v_tiles = k_tiles + 2 * TILE;
     int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
@@ -191,7 +191,7 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) forward(dt_attention a)
 template <typename T, int D, bool DROPS>
 __global__ void __launch_bounds__(DT_TILE_THREADS) backward_queries(dt_attention a)
 {
-    extern __shared__ __align__(128) unsigned char memory[];
+    DT_CUDA_DYNAMIC_SHARED(memory);
     constexpr int TILE = DT_TILE * D;
     T *q_tile = (T *)memory, *dout_tile = q_tile + TILE;
     T *k_tiles = dout_tile + TILE, *v_tiles = k_tiles + 2 * TILE;
@@ -269,7 +269,7 @@ __device__ inline void load_statistics(float *lse, float *delta, const head<T> &
 template <typename T, int D, bool DROPS>
 __global__ void __launch_bounds__(DT_TILE_THREADS) backward_keys(dt_attention a)
 {
-    extern __shared__ __align__(128) unsigned char memory[];
+    DT_CUDA_DYNAMIC_SHARED(memory);
     constexpr int TILE = DT_TILE * D, N = D > 64 ? COLS / 2 : COLS;
     T *k_tile = (T *)memory, *v_tile = k_tile + TILE;
     T *q_tiles = v_tile + TILE, *dout_tiles = q_tiles + 2 * TILE;
@@ -315,8 +315,7 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) backward_keys(dt_attention a)
                     int at = n + c * 8 + lane % 4 * 2 + e % 2; /* the query, within the tile */
                     int64_t query = (int64_t)i * DT_TILE + at, key = row + e / 2 * 8;
                     float probability =
-                        key > query ? 0.0f
-                                    : exp2f(s[c][e] * scale - lse[now * DT_TILE + at]);
+                        key > query ? 0.0f : exp2f(s[c][e] * scale - lse[now * DT_TILE + at]);
                     float mask = DROPS ? dt_attention_mask(a, bh, query, key) : 1.0f;
 
                     s[c][e] = probability * mask;
@@ -339,14 +338,14 @@ static dt_status launch(dt_cuda_state *state, kernel which, const dt_attention &
                         dt_error *err)
 {
     dim3 grid((unsigned)dt_cuda_ceil(a.t, DT_TILE), (unsigned)(a.batch * a.heads));
-    dt_status st = dt_cuda_check(cudaFuncSetAttribute((const void *)which,
-                                                      cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                      (int)bytes),
-                                 "attention", err);
+    dt_status st =
+        dt_cuda_check(cudaFuncSetAttribute((const void *)which,
+                                           cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes),
+                      "attention", err);
 
     if (st != DT_OK)
         return st;
-    which<<<grid, DT_TILE_THREADS, bytes, state->stream>>>(a);
+    DT_CUDA_LAUNCH(which, grid, DT_TILE_THREADS, bytes, state->stream, a);
     return dt_cuda_launched("attention", err);
 }
 
@@ -367,21 +366,21 @@ static dt_status backward_of(dt_cuda_state *state, const dt_attention &a, dt_err
     return launch(state, backward_queries<T, D, DROPS>, a, tiles, err);
 }
 
-#define CHOOSE(function)                                                                           \
-    do {                                                                                           \
-        bool bf16 = dtype == DT_BF16, wide = a.d == 128, drops = a.p > 0.0f;                       \
-                                                                                                   \
-        if (bf16 && wide)                                                                          \
-            return drops ? function<__nv_bfloat16, 128, true>(state, a, err)                       \
-                         : function<__nv_bfloat16, 128, false>(state, a, err);                     \
-        if (bf16)                                                                                  \
-            return drops ? function<__nv_bfloat16, 64, true>(state, a, err)                        \
-                         : function<__nv_bfloat16, 64, false>(state, a, err);                      \
-        if (wide)                                                                                  \
-            return drops ? function<__half, 128, true>(state, a, err)                              \
-                         : function<__half, 128, false>(state, a, err);                            \
-        return drops ? function<__half, 64, true>(state, a, err)                                   \
-                     : function<__half, 64, false>(state, a, err);                                 \
+#define CHOOSE(function)                                                       \
+    do {                                                                       \
+        bool bf16 = dtype == DT_BF16, wide = a.d == 128, drops = a.p > 0.0f;   \
+                                                                               \
+        if (bf16 && wide)                                                      \
+            return drops ? function<__nv_bfloat16, 128, true>(state, a, err)   \
+                         : function<__nv_bfloat16, 128, false>(state, a, err); \
+        if (bf16)                                                              \
+            return drops ? function<__nv_bfloat16, 64, true>(state, a, err)    \
+                         : function<__nv_bfloat16, 64, false>(state, a, err);  \
+        if (wide)                                                              \
+            return drops ? function<__half, 128, true>(state, a, err)          \
+                         : function<__half, 128, false>(state, a, err);        \
+        return drops ? function<__half, 64, true>(state, a, err)               \
+                     : function<__half, 64, false>(state, a, err);             \
     } while (0)
 
 /* Rows start at 16 bytes: D and C are multiples of 8, and tensors are aligned. */

@@ -9,7 +9,8 @@
 
 #include "engine/ops/cuda/cuda_int.cuh"
 
-/* Of one call. Query, key and value of head h start at h*D, C + h*D and 2C + h*D of a row of qkv. */
+/* Of one call. Query, key and value of head h start at h*D, C + h*D and 2C + h*D of a row of qkv.
+ */
 struct dt_attention {
     int64_t batch, t, heads, d, c;
     const void *qkv, *out, *dout;
@@ -25,8 +26,8 @@ struct dt_attention {
 __device__ inline float dt_attention_mask(const dt_attention &a, int64_t bh, int64_t query,
                                           int64_t key)
 {
-    uint64_t index = ((uint64_t)bh * (uint64_t)a.t + (uint64_t)query) * (uint64_t)a.t +
-                     (uint64_t)key;
+    uint64_t index =
+        ((uint64_t)bh * (uint64_t)a.t + (uint64_t)query) * (uint64_t)a.t + (uint64_t)key;
     dt_philox_block block = dt_philox_draw(&a.key, index / 4);
 
     return dt_philox_uniform(block.word[index % 4]) >= a.p ? a.keep : 0.0f;

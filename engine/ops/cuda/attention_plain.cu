@@ -1,13 +1,13 @@
-/* attention_plain: a warp owns a row: of queries (forward, dq) or of keys (dk, dv). It takes 32 rows
- * of the other side at a time: a lane computes one row's products, then every lane adds all 32 to
- * the columns that it holds. Sums stand in fp32 and in a fixed order.
+/* attention_plain: a warp owns a row: of queries (forward, dq) or of keys (dk, dv). It takes 32
+ * rows of the other side at a time: a lane computes one row's products, then every lane adds all 32
+ * to the columns that it holds. Sums stand in fp32 and in a fixed order.
  */
 #include "engine/ops/cuda/attention_int.cuh"
 
-#define WARPS       4 /* of a block */
-#define D_MAX       256
-#define LANE_COLS   (D_MAX / 32)
-#define FULL        0xffffffffu
+#define WARPS     4 /* of a block */
+#define D_MAX     256
+#define LANE_COLS (D_MAX / 32)
+#define FULL      0xffffffffu
 
 /* Row `row` of q (which 0), k (1) or v (2) of head bh. */
 template <typename T>
@@ -24,8 +24,7 @@ __device__ inline const T *out_row(const dt_attention &a, const void *out, int64
     return (const T *)out + (bh / a.heads * a.t + row) * a.c + bh % a.heads * a.d;
 }
 
-template <typename T>
-__device__ inline float dot(const float *mine, const T *row, int64_t d)
+template <typename T> __device__ inline float dot(const float *mine, const T *row, int64_t d)
 {
     float sum = 0.0f;
 
@@ -166,10 +165,11 @@ template <typename T> __global__ void backward_keys(dt_attention a)
 static dt_status check(const dt_attention &a, dt_error *err)
 {
     if (a.d > D_MAX)
-        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
-                       "attention: heads of %lld are wider than the %d that CUDA has code for: take "
-                       "more heads",
-                       (long long)a.d, D_MAX);
+        return DT_FAIL(
+            err, DT_ERR_UNSUPPORTED,
+            "attention: heads of %lld are wider than the %d that CUDA has code for: take "
+            "more heads",
+            (long long)a.d, D_MAX);
     return DT_OK;
 }
 
@@ -186,7 +186,7 @@ dt_status dt_attention_plain_forward(dt_cuda_state *state, const dt_attention &a
     if (st != DT_OK)
         return st;
     DT_CUDA_DISPATCH(dtype, "attention", err,
-                     { forward<T><<<grid(a), WARPS * 32, 0, state->stream>>>(a); });
+                     { DT_CUDA_LAUNCH((forward<T>), grid(a), WARPS * 32, 0, state->stream, a); });
     return dt_cuda_launched("attention", err);
 }
 
@@ -198,8 +198,8 @@ dt_status dt_attention_plain_backward(dt_cuda_state *state, const dt_attention &
     if (st != DT_OK)
         return st;
     DT_CUDA_DISPATCH(dtype, "attention", err, {
-        backward_queries<T><<<grid(a), WARPS * 32, 0, state->stream>>>(a);
-        backward_keys<T><<<grid(a), WARPS * 32, 0, state->stream>>>(a);
+        DT_CUDA_LAUNCH((backward_queries<T>), grid(a), WARPS * 32, 0, state->stream, a);
+        DT_CUDA_LAUNCH((backward_keys<T>), grid(a), WARPS * 32, 0, state->stream, a);
     });
     return dt_cuda_launched("attention", err);
 }

@@ -1,8 +1,7 @@
 /* cast: out := x in out's type; zero: x := 0. */
 #include "engine/ops/cuda/cuda_int.cuh"
 
-template <typename Out, typename In>
-__global__ void convert(Out *out, const In *x, int64_t elems)
+template <typename Out, typename In> __global__ void convert(Out *out, const In *x, int64_t elems)
 {
     constexpr int N = 4;
     int64_t stride = (int64_t)gridDim.x * blockDim.x * N;
@@ -21,8 +20,8 @@ static dt_status cast_from(dt_cuda_state *state, dt_tensor *out, const dt_tensor
     unsigned blocks = dt_cuda_blocks(state, elems, DT_CUDA_BLOCK * 4);
 
     DT_CUDA_DISPATCH(out->dtype, "cast", err, {
-        convert<T, In><<<blocks, DT_CUDA_BLOCK, 0, state->stream>>>((T *)out->data,
-                                                                    (const In *)x->data, elems);
+        DT_CUDA_LAUNCH((convert<T, In>), blocks, DT_CUDA_BLOCK, 0, state->stream, (T *)out->data,
+                       (const In *)x->data, elems);
     });
     return dt_cuda_launched("cast", err);
 }

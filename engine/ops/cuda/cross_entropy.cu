@@ -108,9 +108,9 @@ static dt_status run(dt_device *device, dt_tensor *losses, const dt_tensor *logi
     DT_CUDA_DISPATCH(logits->dtype, "cross entropy", err, {
         bool aligned = dt_cuda_aligned<T>(logits->data, padded);
 
-        rows<T, BACKWARD><<<(unsigned)n, THREADS, 0, state->stream>>>(
-            (float *)losses->data, (T *)logits->data, (const int32_t *)targets->data, vocab, padded,
-            (float)scale, aligned);
+        DT_CUDA_LAUNCH((rows<T, BACKWARD>), (unsigned)n, THREADS, 0, state->stream,
+                       (float *)losses->data, (T *)logits->data, (const int32_t *)targets->data,
+                       vocab, padded, (float)scale, aligned);
     });
     return dt_cuda_launched("cross entropy", err);
 }

@@ -26,9 +26,9 @@
 struct dt_cuda_products; /* matmul.cu: handles, plans, workspace */
 
 struct dt_cuda_state {
-    int index;          /* of the card */
-    int processors;     /* streaming multiprocessors */
-    bool tf32;          /* fp32 products may round their inputs to tf32 */
+    int index;      /* of the card */
+    int processors; /* streaming multiprocessors */
+    bool tf32;      /* fp32 products may round their inputs to tf32 */
     cudaStream_t stream;
     dt_cuda_products *products;
     void *scratch; /* grows in the first step, then stays */
@@ -44,6 +44,14 @@ static inline dt_cuda_state *dt_cuda_of(dt_device *device)
 
 /* Records a failed call of the runtime: out of memory is DT_ERR_NOMEM, all else DT_ERR_CUDA. */
 dt_status dt_cuda_check(cudaError_t result, const char *what, dt_error *err);
+
+/* kernel<<<grid, block, shared, stream>>>(...). Kernels are launched in this one way so that
+ * tests/gpu can run them on a CPU as well, thread by thread, where there is no card. */
+#ifndef DT_CUDA_LAUNCH
+#define DT_CUDA_LAUNCH(kernel, grid, block, shared, stream, ...) \
+    (kernel)<<<(grid), (block), (shared), (stream)>>>(__VA_ARGS__)
+#define DT_CUDA_DYNAMIC_SHARED(name) extern __shared__ __align__(128) unsigned char name[]
+#endif
 
 /* After a launch. */
 static inline dt_status dt_cuda_launched(const char *op, dt_error *err)
@@ -75,41 +83,56 @@ template <typename T> struct dt_vec {
     T v[N];
 } __attribute__((aligned(16)));
 
-__device__ inline float dt_to_float(float x) { return x; }
-__device__ inline float dt_to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
-__device__ inline float dt_to_float(__half x) { return __half2float(x); }
+__device__ inline float dt_to_float(float x)
+{
+    return x;
+}
+__device__ inline float dt_to_float(__nv_bfloat16 x)
+{
+    return __bfloat162float(x);
+}
+__device__ inline float dt_to_float(__half x)
+{
+    return __half2float(x);
+}
 
 template <typename T> __device__ inline T dt_from_float(float x);
-template <> __device__ inline float dt_from_float<float>(float x) { return x; }
+template <> __device__ inline float dt_from_float<float>(float x)
+{
+    return x;
+}
 template <> __device__ inline __nv_bfloat16 dt_from_float<__nv_bfloat16>(float x)
 {
     return __float2bfloat16_rn(x);
 }
-template <> __device__ inline __half dt_from_float<__half>(float x) { return __float2half_rn(x); }
+template <> __device__ inline __half dt_from_float<__half>(float x)
+{
+    return __float2half_rn(x);
+}
 
 /* Calls f.template operator()<T>() for the tensor's type. */
-#define DT_CUDA_DISPATCH(dtype, op, err, ...)                                                      \
-    do {                                                                                           \
-        switch (dtype) {                                                                           \
-        case DT_F32: {                                                                             \
-            using T = float;                                                                       \
-            __VA_ARGS__;                                                                           \
-            break;                                                                                 \
-        }                                                                                          \
-        case DT_BF16: {                                                                            \
-            using T = __nv_bfloat16;                                                               \
-            __VA_ARGS__;                                                                           \
-            break;                                                                                 \
-        }                                                                                          \
-        case DT_F16: {                                                                             \
-            using T = __half;                                                                      \
-            __VA_ARGS__;                                                                           \
-            break;                                                                                 \
-        }                                                                                          \
-        default:                                                                                   \
-            return DT_FAIL(err, DT_ERR_UNSUPPORTED, "%s: no CUDA code for '%s'", op,               \
-                           dt_dtype_name(dtype));                                                  \
-        }                                                                                          \
+#define DT_CUDA_DISPATCH(dtype, op, err, ...)                                        \
+    do {                                                                             \
+        switch (dtype) {                                                             \
+        case DT_F32: {                                                               \
+            using T = float;                                                         \
+            __VA_ARGS__;                                                             \
+            break;                                                                   \
+        }                                                                            \
+        case DT_BF16: {                                                              \
+            using T = __nv_bfloat16;                                                 \
+            __VA_ARGS__;                                                             \
+            break;                                                                   \
+        }                                                                            \
+        case DT_F16: {                                                               \
+            using T = __half;                                                        \
+            __VA_ARGS__;                                                             \
+            break;                                                                   \
+        }                                                                            \
+        default:                                                                     \
+            return DT_FAIL(err, DT_ERR_UNSUPPORTED, "%s: no CUDA code for '%s'", op, \
+                           dt_dtype_name(dtype));                                    \
+        }                                                                            \
     } while (0)
 
 /* Whether rows of `cols` elements that start at `data` are whole vectors. */

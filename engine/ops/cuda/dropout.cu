@@ -41,8 +41,9 @@ static dt_status run(dt_device *device, dt_tensor *y, const dt_tensor *x, double
     if (elems == 0)
         return DT_OK;
     DT_CUDA_DISPATCH(x->dtype, "dropout", err, {
-        drop<T><<<dt_cuda_blocks(state, elems, DT_CUDA_BLOCK * 4), DT_CUDA_BLOCK, 0,
-                  state->stream>>>((T *)y->data, (const T *)x->data, elems, (float)p, scale, *key);
+        DT_CUDA_LAUNCH((drop<T>), dt_cuda_blocks(state, elems, DT_CUDA_BLOCK * 4), DT_CUDA_BLOCK, 0,
+                       state->stream, (T *)y->data, (const T *)x->data, elems, (float)p, scale,
+                       *key);
     });
     return dt_cuda_launched("dropout", err);
 }

@@ -1,11 +1,12 @@
 /* embedding: token and position rows added; their gradients gathered back.
  *
- * Backward of tokens, without atomics: the batch's places are sorted by token (a stable radix sort),
- * so that a token's places stand together, in batch order. A block sums a chunk of CHUNK sorted
- * places: runs that lie within the chunk go to dwte at once, for no other block has them; the run
- * that the chunk begins with and the one that it ends with may reach beyond it and go to `edges`.
- * A second kernel adds the edges of one run in order, in the block whose chunk the run starts in.
- * Errors  a token outside the vocabulary is noted on the device and told by synchronize()
+ * Backward of tokens, without atomics: the batch's places are sorted by token (a stable radix
+ * sort), so that a token's places stand together, in batch order. A block sums a chunk of CHUNK
+ * sorted places: runs that lie within the chunk go to dwte at once, for no other block has them;
+ * the run that the chunk begins with and the one that it ends with may reach beyond it and go to
+ * `edges`. A second kernel adds the edges of one run in order, in the block whose chunk the run
+ * starts in. Errors  a token outside the vocabulary is noted on the device and told by
+ * synchronize()
  */
 #include <cub/device/device_radix_sort.cuh>
 
@@ -42,10 +43,9 @@ dt_status dt_cuda_embedding_forward(dt_device *device, dt_tensor *out, const dt_
     if (n == 0)
         return DT_OK;
     DT_CUDA_DISPATCH(out->dtype, "embedding", err, {
-        forward<T><<<(unsigned)n, DT_CUDA_BLOCK, 0, state->stream>>>(
-            (T *)out->data, (const int32_t *)tokens->data, (const T *)wte->data,
-            (const T *)wpe->data, dt_tensor_cols(tokens), c, dt_tensor_rows(wte), (float)scale,
-            state->fault);
+        DT_CUDA_LAUNCH((forward<T>), (unsigned)n, DT_CUDA_BLOCK, 0, state->stream, (T *)out->data,
+                       (const int32_t *)tokens->data, (const T *)wte->data, (const T *)wpe->data,
+                       dt_tensor_cols(tokens), c, dt_tensor_rows(wte), (float)scale, state->fault);
     });
     return dt_cuda_launched("embedding", err);
 }
@@ -145,11 +145,10 @@ static size_t take(size_t *at, size_t bytes)
 static dt_status lay_out(layout *l, int64_t n, int64_t c, dt_error *err)
 {
     size_t at = 0, words = (size_t)n * 4;
-    dt_status st = dt_cuda_check(
-        cub::DeviceRadixSort::SortPairs(NULL, l->sort_bytes, (const uint32_t *)NULL,
-                                        (uint32_t *)NULL, (const int32_t *)NULL, (int32_t *)NULL,
-                                        (int)n),
-        "embedding", err);
+    dt_status st = dt_cuda_check(cub::DeviceRadixSort::SortPairs(
+                                     NULL, l->sort_bytes, (const uint32_t *)NULL, (uint32_t *)NULL,
+                                     (const int32_t *)NULL, (int32_t *)NULL, (int)n),
+                                 "embedding", err);
 
     l->keys = take(&at, words);
     l->places = take(&at, words);
@@ -197,23 +196,23 @@ dt_status dt_cuda_embedding_backward(dt_device *device, dt_tensor *dwte, dt_tens
     sorted = (uint32_t *)(base + l.sorted_keys);
     sorted_places = (int32_t *)(base + l.sorted_places);
     edges = (float *)(base + l.edges);
-    number_places<<<(unsigned)dt_cuda_ceil(n, DT_CUDA_BLOCK), DT_CUDA_BLOCK, 0, state->stream>>>(
-        keys, places, (const int32_t *)tokens->data, n, vocab, state->fault);
+    DT_CUDA_LAUNCH(number_places, (unsigned)dt_cuda_ceil(n, DT_CUDA_BLOCK), DT_CUDA_BLOCK, 0,
+                   state->stream, keys, places, (const int32_t *)tokens->data, n, vocab,
+                   state->fault);
     DT_TRY(dt_cuda_check(cub::DeviceRadixSort::SortPairs(base + l.sort, l.sort_bytes, keys, sorted,
                                                          places, sorted_places, (int)n, 0,
                                                          bits_of(vocab), state->stream),
                          "embedding", err));
     DT_CUDA_DISPATCH(dout->dtype, "embedding", err, {
-        sum_chunks<T><<<grid, DT_CUDA_BLOCK, 0, state->stream>>>(
-            (float *)dwte->data, edges, (const T *)dout->data, sorted, sorted_places, n, c,
-            (float)scale);
+        DT_CUDA_LAUNCH((sum_chunks<T>), grid, DT_CUDA_BLOCK, 0, state->stream, (float *)dwte->data,
+                       edges, (const T *)dout->data, sorted, sorted_places, n, c, (float)scale);
         if (dwpe != NULL && dwpe->data != NULL)
-            sum_positions<T><<<(unsigned)dt_cuda_ceil(t_count * c, DT_CUDA_BLOCK), DT_CUDA_BLOCK, 0,
-                               state->stream>>>((float *)dwpe->data, (const T *)dout->data,
-                                                n / t_count, t_count, c);
+            DT_CUDA_LAUNCH((sum_positions<T>), (unsigned)dt_cuda_ceil(t_count * c, DT_CUDA_BLOCK),
+                           DT_CUDA_BLOCK, 0, state->stream, (float *)dwpe->data,
+                           (const T *)dout->data, n / t_count, t_count, c);
     });
-    join_chunks<<<grid, DT_CUDA_BLOCK, 0, state->stream>>>((float *)dwte->data, edges, sorted, n, c,
-                                                           (float)scale);
+    DT_CUDA_LAUNCH(join_chunks, grid, DT_CUDA_BLOCK, 0, state->stream, (float *)dwte->data, edges,
+                   sorted, n, c, (float)scale);
     DT_TRY(dt_cuda_launched("embedding", err));
 out:
     return st;

@@ -31,8 +31,8 @@ __global__ void dt_flat_kernel(T *y, const T *a, const T *b, int64_t elems, F f)
         }
 #pragma unroll
         for (int k = 0; k < N; k++)
-            out.v[k] = dt_from_float<T>(
-                f(i + k, dt_to_float(x.v[k]), TWO ? dt_to_float(z.v[k]) : 0.0f));
+            out.v[k] =
+                dt_from_float<T>(f(i + k, dt_to_float(x.v[k]), TWO ? dt_to_float(z.v[k]) : 0.0f));
         if (whole) {
             *(dt_vec<T> *)(y + i) = out;
         } else {
@@ -61,11 +61,11 @@ static dt_status dt_flat_run(dt_device *device, dt_tensor *y, const dt_tensor *a
         unsigned blocks = dt_cuda_blocks(state, elems, DT_CUDA_BLOCK * dt_vec<T>::N);
 
         if (b != NULL)
-            dt_flat_kernel<T, true><<<blocks, DT_CUDA_BLOCK, 0, state->stream>>>(
-                (T *)y->data, (const T *)a->data, (const T *)b->data, elems, f);
+            DT_CUDA_LAUNCH((dt_flat_kernel<T, true>), blocks, DT_CUDA_BLOCK, 0, state->stream,
+                           (T *)y->data, (const T *)a->data, (const T *)b->data, elems, f);
         else
-            dt_flat_kernel<T, false><<<blocks, DT_CUDA_BLOCK, 0, state->stream>>>(
-                (T *)y->data, (const T *)a->data, (const T *)NULL, elems, f);
+            DT_CUDA_LAUNCH((dt_flat_kernel<T, false>), blocks, DT_CUDA_BLOCK, 0, state->stream,
+                           (T *)y->data, (const T *)a->data, (const T *)NULL, elems, f);
     });
     return dt_cuda_launched(op, err);
 }

@@ -1,23 +1,26 @@
-/* gelu: the tanh approximation, forward and backward (ops.h). */
+/* gelu: the tanh approximation, forward and backward (ops.h), with 0.5 (1 + tanh(u)) written as the
+ * sigmoid of 2u, which keeps its digits where x is far below 0.
+ */
 #include "engine/ops/cuda/flat.cuh"
 
 #define ROOT_2_OVER_PI 0.7978845608028654f
 #define CUBIC          0.044715f
 
+__device__ inline float gate(float x)
+{
+    return 1.0f / (1.0f + expf(-2.0f * ROOT_2_OVER_PI * (x + CUBIC * x * x * x)));
+}
+
 struct gelu {
-    __device__ float operator()(int64_t, float x, float) const
-    {
-        return 0.5f * x * (1.0f + tanhf(ROOT_2_OVER_PI * (x + CUBIC * x * x * x)));
-    }
+    __device__ float operator()(int64_t, float x, float) const { return x * gate(x); }
 };
 
 struct gelu_slope {
     __device__ float operator()(int64_t, float dy, float x) const
     {
-        float t = tanhf(ROOT_2_OVER_PI * (x + CUBIC * x * x * x));
-        float inner = ROOT_2_OVER_PI * (1.0f + 3.0f * CUBIC * x * x);
+        float g = gate(x), inner = ROOT_2_OVER_PI * (1.0f + 3.0f * CUBIC * x * x);
 
-        return dy * (0.5f * (1.0f + t) + 0.5f * x * (1.0f - t * t) * inner);
+        return dy * (g + x * g * (1.0f - g) * 2.0f * inner);
     }
 };
 

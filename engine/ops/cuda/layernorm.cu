@@ -3,9 +3,9 @@
  * Forward   a warp a row. Rows of up to VECTORS vectors a lane stay in registers between the sum,
  *           the variance and the result; longer ones are read again.
  * Backward  a warp a row for dx; each block walks over a fixed stripe of rows, its warps keep
- *           column sums of dw and db in shared memory in turn, and what the blocks found is added in
- *           the order of the blocks.
- * Bytes     forward 4 C a row (bf16), backward 8 C (reads dy, x, dx; writes dx)
+ *           column sums of dw and db in shared memory in turn, and what the blocks found is added
+ * in the order of the blocks. Bytes     forward 4 C a row (bf16), backward 8 C (reads dy, x, dx;
+ * writes dx)
  */
 #include "engine/ops/cuda/cuda_int.cuh"
 
@@ -54,9 +54,9 @@ __global__ void forward_registers(T *y, float *mean, float *rstd, const T *x, co
 
 #pragma unroll
             for (int k = 0; k < N; k++)
-                out.v[k] = dt_from_float<T>((dt_to_float(in[i].v[k]) - m) * r *
-                                                dt_to_float(wv.v[k]) +
-                                            dt_to_float(bv.v[k]));
+                out.v[k] =
+                    dt_from_float<T>((dt_to_float(in[i].v[k]) - m) * r * dt_to_float(wv.v[k]) +
+                                     dt_to_float(bv.v[k]));
             *(dt_vec<T> *)(y + row * c + at) = out;
         }
     }
@@ -88,8 +88,8 @@ __global__ void forward_any(T *y, float *mean, float *rstd, const T *x, const T 
     }
     r = rsqrtf(dt_warp_sum(squares) / (float)c + eps);
     for (int64_t j = lane; j < c; j += 32)
-        y[j] = dt_from_float<T>((dt_to_float(x[j]) - m) * r * dt_to_float(w[j]) +
-                                dt_to_float(b[j]));
+        y[j] =
+            dt_from_float<T>((dt_to_float(x[j]) - m) * r * dt_to_float(w[j]) + dt_to_float(b[j]));
     if (lane == 0) {
         mean[row] = m;
         rstd[row] = r;
@@ -101,10 +101,10 @@ static void forward_vectors(dt_cuda_state *state, unsigned blocks, int vectors, 
                             float *rstd, const T *x, const T *w, const T *b, int64_t n, int c,
                             float eps)
 {
-#define CASE(V)                                                                                    \
-    case V:                                                                                        \
-        forward_registers<T, V>                                                                    \
-            <<<blocks, WARPS * 32, 0, state->stream>>>(y, mean, rstd, x, w, b, n, c, eps);         \
+#define CASE(V)                                                                                  \
+    case V:                                                                                      \
+        DT_CUDA_LAUNCH((forward_registers<T, V>), blocks, WARPS * 32, 0, state->stream, y, mean, \
+                       rstd, x, w, b, n, c, eps);                                                \
         break
     switch (vectors) {
         CASE(1);
@@ -143,9 +143,9 @@ dt_status dt_cuda_layernorm_forward(dt_device *device, dt_tensor *y, dt_tensor *
                                (float *)rstd->data, (const T *)x->data, (const T *)w->data,
                                (const T *)b->data, n, (int)c, (float)eps);
         else
-            forward_any<T><<<blocks, WARPS * 32, 0, state->stream>>>(
-                (T *)y->data, (float *)mean->data, (float *)rstd->data, (const T *)x->data,
-                (const T *)w->data, (const T *)b->data, n, c, (float)eps);
+            DT_CUDA_LAUNCH((forward_any<T>), blocks, WARPS * 32, 0, state->stream, (T *)y->data,
+                           (float *)mean->data, (float *)rstd->data, (const T *)x->data,
+                           (const T *)w->data, (const T *)b->data, n, c, (float)eps);
     });
     return dt_cuda_launched("layernorm", err);
 }
@@ -277,15 +277,16 @@ dt_status dt_cuda_layernorm_backward(dt_device *device, dt_tensor *dx, dt_tensor
         bool aligned = dt_cuda_aligned<T>(x->data, c) && dt_cuda_aligned<T>(dy->data, c) &&
                        dt_cuda_aligned<T>(w->data, c) && dt_cuda_aligned<T>(dx->data, c);
 
-        backward_columns<T><<<dim3(column_blocks, stripes), DT_CUDA_BLOCK, 0, state->stream>>>(
-            (float *)scratch, (const T *)dy->data, (const T *)x->data, (const float *)mean->data,
-            (const float *)rstd->data, n, c);
-        backward_input<T><<<(unsigned)dt_cuda_ceil(n, WARPS), WARPS * 32, 0, state->stream>>>(
-            (T *)dx->data, (const T *)dy->data, (const T *)x->data, (const float *)mean->data,
-            (const float *)rstd->data, (const T *)w->data, n, c, aligned);
+        DT_CUDA_LAUNCH((backward_columns<T>), dim3(column_blocks, stripes), DT_CUDA_BLOCK, 0,
+                       state->stream, (float *)scratch, (const T *)dy->data, (const T *)x->data,
+                       (const float *)mean->data, (const float *)rstd->data, n, c);
+        DT_CUDA_LAUNCH((backward_input<T>), (unsigned)dt_cuda_ceil(n, WARPS), WARPS * 32, 0,
+                       state->stream, (T *)dx->data, (const T *)dy->data, (const T *)x->data,
+                       (const float *)mean->data, (const float *)rstd->data, (const T *)w->data, n,
+                       c, aligned);
     });
-    add_columns<<<column_blocks, DT_CUDA_BLOCK, 0, state->stream>>>(
-        (float *)dw->data, (float *)db->data, (const float *)scratch, (int)stripes, c);
+    DT_CUDA_LAUNCH(add_columns, column_blocks, DT_CUDA_BLOCK, 0, state->stream, (float *)dw->data,
+                   (float *)db->data, (const float *)scratch, (int)stripes, c);
     DT_TRY(dt_cuda_launched("layernorm", err));
 out:
     return st;

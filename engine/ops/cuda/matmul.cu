@@ -8,8 +8,8 @@
  * that the library names are timed on the tensors of that call, except where that would change them
  * (a product that accumulates), where its first choice is taken.
  * fp32   true fp32 unless the device was opened with tf32 allowed
- * Sums   in fp32; the split of a long sum is the algorithm's, and the same from run to run while the
- *        same algorithm is taken, so ties in the timing must not decide: only an algorithm that is
+ * Sums   in fp32; the split of a long sum is the algorithm's, and the same from run to run while
+ * the same algorithm is taken, so ties in the timing must not decide: only an algorithm that is
  *        more than 2 % faster displaces an earlier one, and algorithms that split through atomics
  *        are not asked for.
  */
@@ -65,8 +65,8 @@ dt_status dt_cuda_products_open(dt_cuda_products **out, dt_error *err)
     if (products == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the products");
     DT_TRY(check(cublasLtCreate(&products->handle), "cublasLtCreate", err));
-    DT_TRY(dt_cuda_check(cudaMalloc(&products->workspace, WORKSPACE_BYTES), "matmul workspace",
-                         err));
+    DT_TRY(
+        dt_cuda_check(cudaMalloc(&products->workspace, WORKSPACE_BYTES), "matmul workspace", err));
 out:
     return st;
 }
@@ -110,8 +110,7 @@ static dt_status describe(plan *made, const product *p, bool tf32, dt_error *err
     cublasOperation_t op_b = p->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
     dt_status st = DT_OK;
 
-    DT_TRY(check(cublasLtMatmulDescCreate(&made->desc, compute, CUDA_R_32F),
-                 "describe", err));
+    DT_TRY(check(cublasLtMatmulDescCreate(&made->desc, compute, CUDA_R_32F), "describe", err));
     DT_TRY(check(cublasLtMatmulDescSetAttribute(made->desc, CUBLASLT_MATMUL_DESC_TRANSA, &op_a,
                                                 sizeof(op_a)),
                  "describe", err));
@@ -125,9 +124,8 @@ static dt_status describe(plan *made, const product *p, bool tf32, dt_error *err
         DT_TRY(check(cublasLtMatmulDescSetAttribute(made->desc, CUBLASLT_MATMUL_DESC_EPILOGUE,
                                                     &epilogue, sizeof(epilogue)),
                      "describe", err));
-        DT_TRY(check(cublasLtMatmulDescSetAttribute(made->desc,
-                                                    CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &type,
-                                                    sizeof(type)),
+        DT_TRY(check(cublasLtMatmulDescSetAttribute(made->desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
+                                                    &type, sizeof(type)),
                      "describe", err));
     }
     DT_TRY(check(cublasLtMatrixLayoutCreate(&made->a, type_of(p->in), (uint64_t)p->a_rows,
@@ -136,9 +134,9 @@ static dt_status describe(plan *made, const product *p, bool tf32, dt_error *err
     DT_TRY(check(cublasLtMatrixLayoutCreate(&made->b, type_of(p->in), (uint64_t)p->b_rows,
                                             (uint64_t)p->b_cols, p->b_rows),
                  "describe", err));
-    DT_TRY(check(cublasLtMatrixLayoutCreate(&made->d, type_of(p->out), (uint64_t)p->m,
-                                            (uint64_t)p->n, p->m),
-                 "describe", err));
+    DT_TRY(check(
+        cublasLtMatrixLayoutCreate(&made->d, type_of(p->out), (uint64_t)p->m, (uint64_t)p->n, p->m),
+        "describe", err));
 out:
     return st;
 }
@@ -195,13 +193,13 @@ static dt_status choose(dt_cuda_state *state, plan *made, const product *p, dt_e
     int count = 0;
 
     DT_TRY(check(cublasLtMatmulPreferenceCreate(&preference), "choose", err));
-    DT_TRY(check(cublasLtMatmulPreferenceSetAttribute(
-                     preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
-                     sizeof(workspace)),
+    DT_TRY(check(cublasLtMatmulPreferenceSetAttribute(preference,
+                                                      CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                                      &workspace, sizeof(workspace)),
                  "choose", err));
-    DT_TRY(check(cublasLtMatmulPreferenceSetAttribute(
-                     preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions,
-                     sizeof(reductions)),
+    DT_TRY(check(cublasLtMatmulPreferenceSetAttribute(preference,
+                                                      CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                                                      &reductions, sizeof(reductions)),
                  "choose", err));
     DT_TRY(check(cublasLtMatmulAlgoGetHeuristic(state->products->handle, made->desc, made->a,
                                                 made->b, made->d, made->d, preference, CANDIDATES,
@@ -307,8 +305,7 @@ dt_status dt_cuda_matmul_backward_input(dt_device *device, dt_tensor *dx, const 
 
 /* --- the bias's gradient: column sums, in stripes of rows that are added in order */
 
-template <typename T>
-__global__ void sum_stripes(float *parts, const T *dy, int64_t n, int64_t out)
+template <typename T> __global__ void sum_stripes(float *parts, const T *dy, int64_t n, int64_t out)
 {
     int64_t column = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     int64_t begin = n * blockIdx.y / gridDim.y, end = n * (blockIdx.y + 1) / gridDim.y;
@@ -347,11 +344,11 @@ static dt_status bias_gradient(dt_device *device, dt_tensor *dbias, const dt_ten
 
     DT_TRY(dt_cuda_scratch(&scratch, device, (size_t)stripes * (size_t)out * sizeof(float), err));
     DT_CUDA_DISPATCH(dy->dtype, "matmul", err, {
-        sum_stripes<T><<<dim3(columns, stripes), DT_CUDA_BLOCK, 0, state->stream>>>(
-            (float *)scratch, (const T *)dy->data, n, out);
+        DT_CUDA_LAUNCH((sum_stripes<T>), dim3(columns, stripes), DT_CUDA_BLOCK, 0, state->stream,
+                       (float *)scratch, (const T *)dy->data, n, out);
     });
-    add_stripes<<<columns, DT_CUDA_BLOCK, 0, state->stream>>>(
-        (float *)dbias->data, (const float *)scratch, (int)stripes, out);
+    DT_CUDA_LAUNCH(add_stripes, columns, DT_CUDA_BLOCK, 0, state->stream, (float *)dbias->data,
+                   (const float *)scratch, (int)stripes, out);
     DT_TRY(dt_cuda_launched("matmul", err));
 out:
     return st;

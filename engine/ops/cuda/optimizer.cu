@@ -16,7 +16,7 @@ __global__ void step(float *p, T *copy, float *m, float *v, const float *grad, i
     int64_t stride = (int64_t)gridDim.x * blockDim.x * N;
 
     for (int64_t i = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * N; i < elems; i += stride) {
-        float pv[N], mv[N], vv[N], gv[N];
+        alignas(16) float pv[N], mv[N], vv[N], gv[N];
         bool whole = i + N <= elems;
 
         if (whole) {
@@ -70,8 +70,7 @@ __global__ void step(float *p, T *copy, float *m, float *v, const float *grad, i
 
 template <typename T, bool COPIES>
 static void launch(dt_cuda_state *state, rule which, dt_tensor *param, dt_tensor *copy,
-                   dt_tensor *m, dt_tensor *v, const dt_tensor *grad,
-                   const dt_optimizer_factors &f)
+                   dt_tensor *m, dt_tensor *v, const dt_tensor *grad, const dt_optimizer_factors &f)
 {
     int64_t elems = dt_tensor_elems(param);
     unsigned blocks = dt_cuda_blocks(state, elems, DT_CUDA_BLOCK * 4);
@@ -81,19 +80,19 @@ static void launch(dt_cuda_state *state, rule which, dt_tensor *param, dt_tensor
     const float *gv = (const float *)grad->data;
 
     if (which == ADAM)
-        step<T, ADAM, COPIES><<<blocks, DT_CUDA_BLOCK, 0, state->stream>>>(pv, cv, mv, vv, gv,
-                                                                           elems, f);
+        DT_CUDA_LAUNCH((step<T, ADAM, COPIES>), blocks, DT_CUDA_BLOCK, 0, state->stream, pv, cv, mv,
+                       vv, gv, elems, f);
     else if (which == MOMENTUM)
-        step<T, MOMENTUM, COPIES><<<blocks, DT_CUDA_BLOCK, 0, state->stream>>>(pv, cv, mv, vv, gv,
-                                                                               elems, f);
+        DT_CUDA_LAUNCH((step<T, MOMENTUM, COPIES>), blocks, DT_CUDA_BLOCK, 0, state->stream, pv, cv,
+                       mv, vv, gv, elems, f);
     else
-        step<T, PLAIN, COPIES><<<blocks, DT_CUDA_BLOCK, 0, state->stream>>>(pv, cv, mv, vv, gv,
-                                                                            elems, f);
+        DT_CUDA_LAUNCH((step<T, PLAIN, COPIES>), blocks, DT_CUDA_BLOCK, 0, state->stream, pv, cv,
+                       mv, vv, gv, elems, f);
 }
 
-dt_status dt_cuda_optimizer_step(dt_device *device, dt_tensor *param, dt_tensor *copy,
-                                 dt_tensor *m, dt_tensor *v, const dt_tensor *grad,
-                                 const dt_optimizer_args *args, dt_error *err)
+dt_status dt_cuda_optimizer_step(dt_device *device, dt_tensor *param, dt_tensor *copy, dt_tensor *m,
+                                 dt_tensor *v, const dt_tensor *grad, const dt_optimizer_args *args,
+                                 dt_error *err)
 {
     dt_cuda_state *state = dt_cuda_of(device);
     bool adam = args->kind != DT_OPTIMIZER_SGD;

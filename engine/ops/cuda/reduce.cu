@@ -7,8 +7,7 @@
 
 #define PIECES 1024
 
-template <bool SQUARES>
-__global__ void pieces(double *parts, const float *x, int64_t elems)
+template <bool SQUARES> __global__ void pieces(double *parts, const float *x, int64_t elems)
 {
     __shared__ double shared[32];
     int64_t begin = elems * blockIdx.x / PIECES, end = elems * (blockIdx.x + 1) / PIECES;
@@ -48,12 +47,12 @@ static dt_status run(dt_device *device, double *out, const dt_tensor *x, bool sq
     DT_TRY(dt_cuda_scratch(&scratch, device, (PIECES + 1) * sizeof(double), err));
     parts = (double *)scratch;
     if (squares)
-        pieces<true><<<PIECES, DT_CUDA_BLOCK, 0, state->stream>>>(parts, (const float *)x->data,
-                                                                  dt_tensor_elems(x));
+        DT_CUDA_LAUNCH((pieces<true>), PIECES, DT_CUDA_BLOCK, 0, state->stream, parts,
+                       (const float *)x->data, dt_tensor_elems(x));
     else
-        pieces<false><<<PIECES, DT_CUDA_BLOCK, 0, state->stream>>>(parts, (const float *)x->data,
-                                                                   dt_tensor_elems(x));
-    join<<<1, PIECES, 0, state->stream>>>(parts + PIECES, parts);
+        DT_CUDA_LAUNCH((pieces<false>), PIECES, DT_CUDA_BLOCK, 0, state->stream, parts,
+                       (const float *)x->data, dt_tensor_elems(x));
+    DT_CUDA_LAUNCH(join, 1, PIECES, 0, state->stream, parts + PIECES, parts);
     DT_TRY(dt_cuda_launched("sum", err));
     DT_TRY(dt_cuda_check(cudaMemcpyAsync(state->host_value, parts + PIECES, sizeof(double),
                                          cudaMemcpyDeviceToHost, state->stream),

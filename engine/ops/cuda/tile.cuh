@@ -10,7 +10,7 @@
 #ifndef DT_ENGINE_OPS_CUDA_TILE_CUH
 #define DT_ENGINE_OPS_CUDA_TILE_CUH
 
-#include "engine/ops/cuda/cuda_int.cuh"
+#include "engine/ops/cuda/ptx.cuh"
 
 #define DT_TILE         64
 #define DT_TILE_THREADS 128
@@ -33,49 +33,12 @@ __device__ inline void dt_tile_load(T *tile, const T *matrix, int64_t stride, in
         int row = i / CHUNKS, chunk = i % CHUNKS;
         bool inside = first + row < limit;
         const T *from = matrix + (inside ? (first + row) * stride + chunk * 8 : 0);
-        unsigned to = (unsigned)__cvta_generic_to_shared(dt_tile_at<T, D>(tile, row, chunk));
-        int bytes = inside ? 16 : 0;
 
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(to), "l"(from),
-                     "r"(bytes));
+        dt_ptx_copy_16(dt_tile_at<T, D>(tile, row, chunk), from, inside);
     }
 }
 
-__device__ inline void dt_tile_commit() { asm volatile("cp.async.commit_group;\n"); }
-
-/* Waits until at most `LEFT` of the committed groups are under way. */
-template <int LEFT> __device__ inline void dt_tile_wait()
-{
-    asm volatile("cp.async.wait_group %0;\n" ::"n"(LEFT));
-}
-
-/* --- fragments: four registers, each two elements */
-
-struct dt_frag {
-    uint32_t r[4];
-};
-
-template <typename T> __device__ inline dt_frag dt_ldmatrix(const T *address)
-{
-    unsigned from = (unsigned)__cvta_generic_to_shared(address);
-    dt_frag f;
-
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\n"
-                 : "=r"(f.r[0]), "=r"(f.r[1]), "=r"(f.r[2]), "=r"(f.r[3])
-                 : "r"(from));
-    return f;
-}
-
-template <typename T> __device__ inline dt_frag dt_ldmatrix_transposed(const T *address)
-{
-    unsigned from = (unsigned)__cvta_generic_to_shared(address);
-    dt_frag f;
-
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];\n"
-                 : "=r"(f.r[0]), "=r"(f.r[1]), "=r"(f.r[2]), "=r"(f.r[3])
-                 : "r"(from));
-    return f;
-}
+/* --- fragments */
 
 /* Left operand: rows row .. row+15, columns col .. col+15 of the tile. */
 template <typename T, int D> __device__ inline dt_frag dt_frag_left(T *tile, int row, int col)
@@ -85,8 +48,8 @@ template <typename T, int D> __device__ inline dt_frag dt_frag_left(T *tile, int
     return dt_ldmatrix(dt_tile_at<T, D>(tile, row + lane % 16, col / 8 + lane / 16));
 }
 
-/* Right operand of two neighbouring products, where the tile's rows are the result's columns: result
- * columns n .. n+15, depth col .. col+15. Registers 0, 1 are the first product's. */
+/* Right operand of two neighbouring products, where the tile's rows are the result's columns:
+ * result columns n .. n+15, depth col .. col+15. Registers 0, 1 are the first product's. */
 template <typename T, int D> __device__ inline dt_frag dt_frag_rows(T *tile, int n, int col)
 {
     int lane = (int)threadIdx.x % 32;
@@ -128,23 +91,6 @@ template <typename T> __device__ inline dt_frag dt_frag_of(const float (&a)[4], 
     f.r[2] = dt_pack(b[0], b[1], T());
     f.r[3] = dt_pack(b[2], b[3], T());
     return f;
-}
-
-__device__ inline void dt_mma(float (&c)[4], const dt_frag &a, uint32_t b0, uint32_t b1,
-                              __nv_bfloat16)
-{
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "r"(b0), "r"(b1));
-}
-
-__device__ inline void dt_mma(float (&c)[4], const dt_frag &a, uint32_t b0, uint32_t b1, __half)
-{
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "r"(b0), "r"(b1));
 }
 
 /* c (16 x 16) += left * the two right operands. */

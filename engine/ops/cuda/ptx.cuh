@@ -1,0 +1,72 @@
+/* ptx: the instructions that CUDA C++ has no name for (PTX ISA, sm_80 and newer). */
+#ifndef DT_ENGINE_OPS_CUDA_PTX_CUH
+#define DT_ENGINE_OPS_CUDA_PTX_CUH
+
+#include "engine/ops/cuda/cuda_int.cuh"
+
+/* Queues a copy of 16 bytes into shared memory; zeros where `inside` is false. */
+__device__ inline void dt_ptx_copy_16(void *shared, const void *from, bool inside)
+{
+    unsigned to = (unsigned)__cvta_generic_to_shared(shared);
+    int bytes = inside ? 16 : 0;
+
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(to), "l"(from),
+                 "r"(bytes));
+}
+
+__device__ inline void dt_tile_commit()
+{
+    asm volatile("cp.async.commit_group;\n");
+}
+
+/* Waits until at most `LEFT` of the committed groups are under way. */
+template <int LEFT> __device__ inline void dt_tile_wait()
+{
+    asm volatile("cp.async.wait_group %0;\n" ::"n"(LEFT));
+}
+
+/* Four registers, each two elements of 16 bits. */
+struct dt_frag {
+    uint32_t r[4];
+};
+
+template <typename T> __device__ inline dt_frag dt_ldmatrix(const T *address)
+{
+    unsigned from = (unsigned)__cvta_generic_to_shared(address);
+    dt_frag f;
+
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\n"
+                 : "=r"(f.r[0]), "=r"(f.r[1]), "=r"(f.r[2]), "=r"(f.r[3])
+                 : "r"(from));
+    return f;
+}
+
+template <typename T> __device__ inline dt_frag dt_ldmatrix_transposed(const T *address)
+{
+    unsigned from = (unsigned)__cvta_generic_to_shared(address);
+    dt_frag f;
+
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];\n"
+                 : "=r"(f.r[0]), "=r"(f.r[1]), "=r"(f.r[2]), "=r"(f.r[3])
+                 : "r"(from));
+    return f;
+}
+
+__device__ inline void dt_mma(float (&c)[4], const dt_frag &a, uint32_t b0, uint32_t b1,
+                              __nv_bfloat16)
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "r"(b0), "r"(b1));
+}
+
+__device__ inline void dt_mma(float (&c)[4], const dt_frag &a, uint32_t b0, uint32_t b1, __half)
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "r"(b0), "r"(b1));
+}
+
+#endif

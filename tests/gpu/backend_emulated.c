@@ -1,0 +1,24 @@
+/* A card that is emulated: host memory is its memory. */
+#include <stdlib.h>
+
+#include "engine/device/device_cuda.h"
+#include "tests/ops/backend.h"
+
+#include "base/banned.h"
+
+extern const dt_cuda_entry dt_cuda_entry_1;
+
+dt_status bench_backend_open(dt_device *out, int threads, dt_error *err)
+{
+    return dt_cuda_entry_1.open(out, 0, false, err);
+}
+
+void *bench_backend_memory(size_t bytes)
+{
+    return aligned_alloc(64, (bytes + 63) / 64 * 64);
+}
+
+void bench_backend_memory_free(void *memory)
+{
+    free(memory);
+}

@@ -1,0 +1,245 @@
+/* emulated CUDA: enough of the programming model to run this project's kernels on a CPU, thread by
+ * thread, where there is no card. It checks arithmetic, indices and barriers, never speed.
+ *
+ * A block's threads are fibers that are taken in turn; one runs until it meets a barrier of its
+ * warp or block, or ends. Blocks run one after the other, each launch to its end: streams are
+ * always idle. A barrier waits for the threads that are still there, as the hardware's does. Not
+ * modelled: memory that other threads see too early or late, launch limits, clocks.
+ */
+#ifndef DT_EMULATED_CUDA_RUNTIME_H
+#define DT_EMULATED_CUDA_RUNTIME_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <functional>
+#include <utility>
+
+#define __CUDACC__ 1
+#define __host__
+#define __device__
+#define __global__
+#define __shared__ static
+#define __launch_bounds__(...)
+
+struct dim3 {
+    unsigned x, y, z;
+    dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c) {}
+};
+
+struct alignas(16) float4 {
+    float x, y, z, w;
+};
+
+/* --- what a kernel sees */
+
+struct dt_emulated_place {
+    dim3 thread, block, block_size, grid_size;
+    unsigned char *dynamic_shared;
+};
+
+extern dt_emulated_place dt_emulated; /* of the thread that runs */
+
+#define threadIdx (dt_emulated.thread)
+#define blockIdx  (dt_emulated.block)
+#define blockDim  (dt_emulated.block_size)
+#define gridDim   (dt_emulated.grid_size)
+
+void dt_emulated_run(dim3 grid, dim3 block, size_t shared_bytes, std::function<void()> body);
+void dt_emulated_block_barrier(void);
+void dt_emulated_warp_barrier(void);
+/* 32 slots of 64 bytes of this thread's warp. */
+unsigned char *dt_emulated_warp_memory(void);
+
+#define DT_CUDA_LAUNCH(kernel, grid, block, shared, stream, ...) \
+    ((void)(stream), dt_emulated_run((grid), (block), (shared), [=]() { (kernel)(__VA_ARGS__); }))
+#define DT_CUDA_DYNAMIC_SHARED(name) unsigned char *name = dt_emulated.dynamic_shared
+
+static inline void __syncthreads(void)
+{
+    dt_emulated_block_barrier();
+}
+
+static inline void __syncwarp(void)
+{
+    dt_emulated_warp_barrier();
+}
+
+/* Every thread of the warp puts `mine` down, then looks at that of lane `from`. */
+template <typename V> static inline V dt_emulated_exchange(V mine, int from)
+{
+    unsigned char *slots = dt_emulated_warp_memory();
+    V theirs;
+
+    memcpy(slots + threadIdx.x % 32 * 64, &mine, sizeof(mine));
+    dt_emulated_warp_barrier();
+    memcpy(&theirs, slots + (unsigned)from % 32 * 64, sizeof(theirs));
+    dt_emulated_warp_barrier();
+    return theirs;
+}
+
+template <typename V> static inline V __shfl_xor_sync(unsigned, V value, int mask)
+{
+    return dt_emulated_exchange(value, (int)(threadIdx.x % 32) ^ mask);
+}
+
+template <typename V> static inline V __shfl_sync(unsigned, V value, int from)
+{
+    return dt_emulated_exchange(value, from);
+}
+
+static inline int atomicMax(int *at, int value)
+{
+    int old = *at;
+
+    *at = value > old ? value : old;
+    return old;
+}
+
+#define __expf expf /* the C library has a __expf of its own */
+
+static inline float rsqrtf(float x)
+{
+    return 1.0f / sqrtf(x);
+}
+
+/* --- the runtime: host memory is device memory */
+
+typedef enum cudaError_t {
+    cudaSuccess = 0,
+    cudaErrorMemoryAllocation = 2,
+    cudaErrorInsufficientDriver = 35,
+    cudaErrorNoDevice = 100
+} cudaError_t;
+typedef struct dt_emulated_stream *cudaStream_t;
+typedef struct dt_emulated_event *cudaEvent_t;
+typedef enum cudaMemcpyKind {
+    cudaMemcpyHostToDevice,
+    cudaMemcpyDeviceToHost,
+    cudaMemcpyDeviceToDevice
+} cudaMemcpyKind;
+enum { cudaStreamNonBlocking = 1 };
+typedef enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize } cudaFuncAttribute;
+typedef enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount } cudaDeviceAttr;
+typedef struct cudaDeviceProp {
+    char name[256];
+    int multiProcessorCount, major, minor;
+} cudaDeviceProp;
+
+static inline cudaError_t cudaGetLastError(void)
+{
+    return cudaSuccess;
+}
+static inline const char *cudaGetErrorString(cudaError_t)
+{
+    return "emulated";
+}
+static inline const char *cudaGetErrorName(cudaError_t)
+{
+    return "emulated";
+}
+static inline cudaError_t cudaMalloc(void **out, size_t bytes)
+{
+    return posix_memalign(out, 256, bytes) == 0 ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+template <typename T> static inline cudaError_t cudaMalloc(T **out, size_t bytes)
+{
+    return cudaMalloc((void **)out, bytes);
+}
+template <typename T> static inline cudaError_t cudaMallocHost(T **out, size_t bytes)
+{
+    return cudaMalloc((void **)out, bytes);
+}
+static inline cudaError_t cudaFree(void *memory)
+{
+    free(memory);
+    return cudaSuccess;
+}
+static inline cudaError_t cudaFreeHost(void *memory)
+{
+    return cudaFree(memory);
+}
+static inline cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t)
+{
+    memset(to, value, bytes);
+    return cudaSuccess;
+}
+static inline cudaError_t cudaMemset(void *to, int value, size_t bytes)
+{
+    return cudaMemsetAsync(to, value, bytes, NULL);
+}
+static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind,
+                                          cudaStream_t)
+{
+    memmove(to, from, bytes);
+    return cudaSuccess;
+}
+static inline cudaError_t cudaStreamSynchronize(cudaStream_t)
+{
+    return cudaSuccess;
+}
+static inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned)
+{
+    *out = NULL;
+    return cudaSuccess;
+}
+static inline cudaError_t cudaStreamDestroy(cudaStream_t)
+{
+    return cudaSuccess;
+}
+static inline cudaError_t cudaEventCreate(cudaEvent_t *out)
+{
+    *out = NULL;
+    return cudaSuccess;
+}
+static inline cudaError_t cudaEventDestroy(cudaEvent_t)
+{
+    return cudaSuccess;
+}
+static inline cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t)
+{
+    return cudaSuccess;
+}
+static inline cudaError_t cudaEventSynchronize(cudaEvent_t)
+{
+    return cudaSuccess;
+}
+static inline cudaError_t cudaEventElapsedTime(float *out, cudaEvent_t, cudaEvent_t)
+{
+    *out = 1.0f;
+    return cudaSuccess;
+}
+static inline cudaError_t cudaFuncSetAttribute(const void *, cudaFuncAttribute, int)
+{
+    return cudaSuccess;
+}
+static inline cudaError_t cudaSetDevice(int)
+{
+    return cudaSuccess;
+}
+static inline cudaError_t cudaGetDeviceCount(int *out)
+{
+    *out = 1;
+    return cudaSuccess;
+}
+static inline cudaError_t cudaDeviceGetAttribute(int *out, cudaDeviceAttr, int)
+{
+    *out = 3; /* few: grids then loop, and stripes are uneven */
+    return cudaSuccess;
+}
+static inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int)
+{
+    memset(out, 0, sizeof(*out));
+    strcpy(out->name, "emulated");
+    return cudaSuccess;
+}
+static inline cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
+{
+    *free_bytes = *total_bytes = (size_t)1 << 30;
+    return cudaSuccess;
+}
+
+#endif

@@ -1,0 +1,92 @@
+/* emulated PTX: the instructions of engine/ops/cuda/ptx.cuh, each lane's part worked out from what
+ * all lanes put down (the fragments' layouts are those of the PTX ISA).
+ */
+#ifndef DT_ENGINE_OPS_CUDA_PTX_CUH
+#define DT_ENGINE_OPS_CUDA_PTX_CUH
+
+#include "engine/ops/cuda/cuda_int.cuh"
+
+static inline void dt_ptx_copy_16(void *shared, const void *from, bool inside)
+{
+    if (inside)
+        memcpy(shared, from, 16);
+    else
+        memset(shared, 0, 16);
+}
+
+static inline void dt_tile_commit() {}
+template <int LEFT> static inline void dt_tile_wait() {}
+
+struct dt_frag {
+    uint32_t r[4];
+};
+
+/* Lane l holds elements 2(l%4) and +1 of row l/4 of each of four 8x8 matrices; lane 8i + j gave the
+ * address of row j of matrix i. */
+template <typename T> static inline dt_frag dt_emulated_ldmatrix(const T *address, bool transposed)
+{
+    int lane = (int)threadIdx.x % 32, row = lane / 4, col = lane % 4 * 2;
+    const uint16_t *mine = (const uint16_t *)address;
+    dt_frag f;
+
+    for (int i = 0; i < 4; i++) {
+        uint16_t element[2];
+
+        for (int e = 0; e < 2; e++) {
+            int from = transposed ? col + e : row, at = transposed ? row : col + e;
+            const uint16_t *line = dt_emulated_exchange(mine, i * 8 + from);
+
+            element[e] = line[at];
+        }
+        f.r[i] = (uint32_t)element[0] | (uint32_t)element[1] << 16;
+    }
+    return f;
+}
+
+template <typename T> static inline dt_frag dt_ldmatrix(const T *address)
+{
+    return dt_emulated_ldmatrix(address, false);
+}
+
+template <typename T> static inline dt_frag dt_ldmatrix_transposed(const T *address)
+{
+    return dt_emulated_ldmatrix(address, true);
+}
+
+struct dt_emulated_operands {
+    uint32_t a[4], b[2];
+};
+
+template <typename T> static inline float dt_emulated_half_of(uint32_t both, int which)
+{
+    T value;
+
+    value.bits = (uint16_t)(both >> (which * 16));
+    return dt_to_float(value);
+}
+
+/* c (16x8) += a (16x16) b (16x8) */
+template <typename T>
+static inline void dt_mma(float (&c)[4], const dt_frag &a, uint32_t b0, uint32_t b1, T)
+{
+    int lane = (int)threadIdx.x % 32;
+    dt_emulated_operands mine = {{a.r[0], a.r[1], a.r[2], a.r[3]}, {b0, b1}}, all[32];
+
+    for (int i = 0; i < 32; i++)
+        all[i] = dt_emulated_exchange(mine, i);
+    for (int e = 0; e < 4; e++) {
+        int row = lane / 4 + e / 2 * 8, col = lane % 4 * 2 + e % 2;
+        float sum = c[e];
+
+        for (int k = 0; k < 16; k++) {
+            const dt_emulated_operands &left = all[row % 8 * 4 + k % 8 / 2];
+            const dt_emulated_operands &right = all[col * 4 + k % 8 / 2];
+
+            sum += dt_emulated_half_of<T>(left.a[row / 8 + k / 8 * 2], k % 2) *
+                   dt_emulated_half_of<T>(right.b[k / 8], k % 2);
+        }
+        c[e] = sum;
+    }
+}
+
+#endif
