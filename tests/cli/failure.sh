@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# A rank that is killed: the run fails, and says which rank, how, and what it said last.
+# A rank that is killed, and no restart allowed: the run fails, and says which rank, how, and what it
+# said last.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 
-"$dtrun" launch --wait "$work/tiny.yaml" --set schedule.steps=100000 >"$work/followed" 2>&1 &
+"$dtrun" launch --wait "$work/tiny.yaml" --set schedule.steps=100000 \
+    --set failure.max_restarts=0 >"$work/followed" 2>&1 &
 follower=$!
 within 20 step_reached last 5
 expect 0 status last --json

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# The disk of the checkpoints fills up while a run trains: each save that fails is an event, the
+# older checkpoint stays whole, training goes on, and saves again when there is room.
+. "$(dirname "$0")/lib.sh"
+disk=$work/full.ck
+mkdir "$disk"
+if ! mount -t tmpfs -o size=2m none "$disk" 2>/dev/null; then
+    echo "skipped: no permission to mount a small file system"
+    exit 77
+fi
+pid=
+trap '[ -z "$pid" ] || kill -9 "$pid" 2> /dev/null || true; umount -l "$disk"; rm -rf "$work"' EXIT
+make_text 12
+events() { grep -c "\"event\":\"$1\"," "$work/full.0" || true; }
+within() { # seconds, what follows becomes true
+    local until=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        [ $SECONDS -lt $until ] || fail "never: $*"
+        sleep 0.05
+    done
+}
+more() { [ "$(events "$1")" -gt "$2" ]; } # event count
+whole() { ls -d "$disk"/step-*/complete; }
+
+plan full schedule.steps=100000000 checkpoint.every=20 checkpoint.keep=1 log.every=1000
+"$bin/dtrun-engine" train --plan "$work/full.json" > "$work/full.0" 2> "$work/full.0.err" &
+pid=$!
+within 30 more checkpoint 0
+dd if=/dev/zero of="$disk/filler" bs=64k 2> /dev/null && fail "the disk does not fill up"
+within 30 more checkpoint_failed 2
+saved=$(whole) || fail "no checkpoint is left"
+failed=$(events checkpoint_failed)
+within 30 more checkpoint_failed "$failed"
+[ "$(whole)" = "$saved" ] || fail "the older checkpoint did not stay: $saved, then $(whole)"
+grep -q 'No space left on device; free some space' "$work/full.0" || fail "it does not say why"
+rm "$disk/filler"
+good=$(events checkpoint)
+within 30 more checkpoint "$good"
+kill -TERM $pid
+wait $pid || fail "the run ends with $?"
+pid=
+step=$(grep -o '"event":"finished","step":[0-9]*' "$work/full.0" | grep -o '[0-9]*$')
+[ "$(whole)" = "$disk/$(printf 'step-%08d' "$step")/complete" ] || fail "not the last step: $(whole)"
