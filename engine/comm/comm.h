@@ -29,13 +29,18 @@
 extern "C" {
 #endif
 
+struct dt_device;
 struct dt_events;
+struct dt_queue;
 
 typedef struct dt_comm {
     const char *name;
     int64_t rank, world_size;
     int64_t sent_bytes; /* by this rank, counted by the formula of the algorithm */
     void *state;
+    /* NULL: a collective is done when it returns. Else (NCCL) it is queued there (device/queue.h)
+     * and returns at once; what it reads and writes is left alone until the queue has done it */
+    struct dt_queue *queue;
     dt_status (*all_reduce)(struct dt_comm *, void *data, int64_t elems, dt_dtype dtype,
                             dt_error *err); /* F32 or BF16 */
     dt_status (*all_reduce_f64)(struct dt_comm *, double *data, int64_t elems, dt_error *err);
@@ -61,6 +66,13 @@ typedef struct dt_comm {
 dt_status dt_comm_open(dt_comm *out, struct dt_events *events, const char *name, int64_t rank,
                        int64_t world_size, double timeout_seconds, dt_error *err);
 void dt_comm_close(dt_comm *comm); /* accepts a zeroed one */
+
+/* As dt_comm_open, for collectives of this device's memory: all pointers but those of
+ * all_reduce_f64 are device memory. On the CPU that is dt_comm_open; on GPUs NCCL where each rank
+ * has a card of its own, else staged.h. Borrows the device. */
+dt_status dt_comm_open_device(dt_comm *out, struct dt_device *device, struct dt_events *events,
+                              const char *name, int64_t rank, int64_t world_size,
+                              double timeout_seconds, dt_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,14 +1,16 @@
 /* device: where tensors live and ops run. A struct of functions per backend.
  *
- * Threads   one thread drives a device (dp: one device per thread); the communication thread
- *           touches memory only
- * Memory    taken once at the start, in arenas; nothing is taken inside a step
+ * Threads   one thread drives a device's ops (dp: one device per thread), and calls enter() when it
+ *           comes from another device. Everything else may be called by any thread
+ * Memory    taken once at the start, in arenas; nothing is taken inside a step. Where host_reads is
+ *           false no pointer into it may be followed outside of ops: copy_in, copy_out, queue.h
  * CPU       `threads` OpenMP threads; everything is done when a call returns
- * CUDA      asynchronous on the device's stream; synchronize() waits for it
+ * CUDA      asynchronous: ops return before they have run. synchronize() waits for them
  */
 #ifndef DT_ENGINE_DEVICE_H
 #define DT_ENGINE_DEVICE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,22 +21,38 @@ extern "C" {
 #endif
 
 struct dt_ops;
+struct dt_queues;
 
 typedef struct dt_device {
     const char *name; /* "cpu", "cuda" */
     int index;
-    int threads; /* CPU */
+    int threads;     /* CPU */
+    bool host_reads; /* the host reads and writes its memory: the CPU */
     const struct dt_ops *ops;
-    void *state; /* the backend's own: primitive cache, stream, handles */
+    const struct dt_queues *queues; /* queue.h: what it does beside its ops */
+    void *state;                    /* the backend's own: primitive cache, stream, handles */
 
     /* Zeroed, aligned to 64 bytes or more. DT_ERR_NOMEM with the size. */
     dt_status (*alloc)(struct dt_device *, void **out, size_t bytes, dt_error *err);
     void (*free)(struct dt_device *, void *memory);
-    /* Either way between host and device; ordered with the ops. */
+    /* Host memory, zeroed, that the device copies from and to while the host goes on (pinned). */
+    dt_status (*host_alloc)(struct dt_device *, void **out, size_t bytes, dt_error *err);
+    void (*host_free)(struct dt_device *, void *memory);
+    /* What the device has, and what of it nobody holds. */
+    dt_status (*memory_info)(struct dt_device *, int64_t *free_bytes, int64_t *total_bytes,
+                             dt_error *err);
+
+    /* Either way between host and device; ordered with the ops, done when it returns. */
     dt_status (*copy_in)(struct dt_device *, void *device_memory, const void *host, size_t bytes,
                          dt_error *err);
     dt_status (*copy_out)(struct dt_device *, void *host, const void *device_memory, size_t bytes,
                           dt_error *err);
+    /* From the memory of another device of the same kind, which has done what it was to do there;
+     * ordered with the ops of this one. */
+    dt_status (*copy_from)(struct dt_device *, void *device_memory, struct dt_device *other,
+                           const void *other_memory, size_t bytes, dt_error *err);
+    /* The calling thread drives this device's ops from here on. */
+    dt_status (*enter)(struct dt_device *, dt_error *err);
     dt_status (*synchronize)(struct dt_device *, dt_error *err);
     void (*close)(struct dt_device *);
 } dt_device;

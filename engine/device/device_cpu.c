@@ -1,8 +1,12 @@
+#define _GNU_SOURCE
+#include <errno.h>
 #include <omp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/device/device.h"
+#include "engine/device/queue_cpu.h"
 #include "engine/ops/cpu/cpu_int.h"
 #include "engine/ops/cpu/isa.h"
 #include "engine/ops/cpu/product.h"
@@ -47,6 +51,38 @@ static dt_status cpu_copy_out(dt_device *device, void *host, const void *device_
     return DT_OK;
 }
 
+static dt_status cpu_copy_from(dt_device *device, void *device_memory, dt_device *other,
+                               const void *other_memory, size_t bytes, dt_error *err)
+{
+    memcpy(device_memory, other_memory, bytes);
+    return DT_OK;
+}
+
+/* Free: what the kernel would hand out without swapping. */
+static dt_status cpu_memory_info(dt_device *device, int64_t *free_bytes, int64_t *total_bytes,
+                                 dt_error *err)
+{
+    FILE *file = fopen("/proc/meminfo", "re");
+    long long total = 0, available = 0;
+    char line[128];
+
+    if (file == NULL)
+        return DT_FAIL(err, DT_ERR_IO, "cannot read /proc/meminfo: %s", strerror(errno));
+    while (fgets(line, sizeof(line), file) != NULL) {
+        (void)sscanf(line, "MemTotal: %lld kB", &total);
+        (void)sscanf(line, "MemAvailable: %lld kB", &available);
+    }
+    fclose(file);
+    *total_bytes = total * 1024;
+    *free_bytes = available * 1024;
+    return DT_OK;
+}
+
+static dt_status cpu_enter(dt_device *device, dt_error *err)
+{
+    return DT_OK;
+}
+
 static dt_status cpu_synchronize(dt_device *device, dt_error *err)
 {
     return DT_OK;
@@ -77,11 +113,18 @@ dt_status dt_device_open_cpu(dt_device *out, int threads, dt_error *err)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the cpu device");
     out->name = "cpu";
     out->threads = threads > 0 ? threads : omp_get_num_procs(); /* heeds the affinity */
+    out->host_reads = true;
+    out->queues = &dt_cpu_queues;
     out->state = state;
     out->alloc = cpu_alloc;
     out->free = cpu_free;
+    out->host_alloc = cpu_alloc;
+    out->host_free = cpu_free;
+    out->memory_info = cpu_memory_info;
     out->copy_in = cpu_copy_in;
     out->copy_out = cpu_copy_out;
+    out->copy_from = cpu_copy_from;
+    out->enter = cpu_enter;
     out->synchronize = cpu_synchronize;
     out->close = cpu_close;
     DT_TRY(dt_cpu_isa_pick(&out->ops, &state->isa, err));

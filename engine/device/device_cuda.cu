@@ -1,8 +1,11 @@
-/* device_cuda: one card, one stream; memory, copies, and what its ops share. */
+/* device_cuda: one card; memory, copies, and what its ops share. Every function here enters the
+ * card first: a thread's current card is its own, and any thread may call them.
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/device/device_cuda.h"
+#include "engine/device/queue_cuda.cuh"
 #include "engine/ops/cuda/table.cuh"
 
 /* --- errors */
@@ -19,6 +22,11 @@ dt_status dt_cuda_check(cudaError_t result, const char *what, dt_error *err)
                    cudaGetErrorName(result));
 }
 
+dt_status dt_cuda_enter(dt_device *device, dt_error *err)
+{
+    return dt_cuda_check(cudaSetDevice(dt_cuda_of(device)->index), "turning to the card", err);
+}
+
 /* --- memory */
 
 static dt_status cuda_alloc(dt_device *device, void **out, size_t bytes, dt_error *err)
@@ -28,6 +36,7 @@ static dt_status cuda_alloc(dt_device *device, void **out, size_t bytes, dt_erro
     dt_status st = DT_OK;
 
     *out = NULL;
+    DT_TRY(dt_cuda_enter(device, err));
     if (cudaMalloc(out, bytes > 0 ? bytes : 256) != cudaSuccess) {
         (void)cudaGetLastError();
         (void)cudaMemGetInfo(&free_bytes, &total_bytes);
@@ -44,7 +53,45 @@ out:
 
 static void cuda_free(dt_device *device, void *memory)
 {
+    (void)cudaSetDevice(dt_cuda_of(device)->index);
     (void)cudaFree(memory);
+}
+
+static dt_status cuda_host_alloc(dt_device *device, void **out, size_t bytes, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    *out = NULL;
+    DT_TRY(dt_cuda_enter(device, err));
+    if (cudaMallocHost(out, bytes > 0 ? bytes : 1) != cudaSuccess) {
+        (void)cudaGetLastError();
+        *out = NULL;
+        DT_THROW(err, DT_ERR_NOMEM,
+                 "cannot pin %.1f MB of host memory for copies from and to card %d",
+                 (double)bytes / 1e6, dt_cuda_of(device)->index);
+    }
+    memset(*out, 0, bytes);
+out:
+    return st;
+}
+
+static void cuda_host_free(dt_device *device, void *memory)
+{
+    (void)cudaFreeHost(memory);
+}
+
+static dt_status cuda_memory_info(dt_device *device, int64_t *free_bytes, int64_t *total_bytes,
+                                  dt_error *err)
+{
+    size_t available = 0, total = 0;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_cuda_enter(device, err));
+    DT_TRY(dt_cuda_check(cudaMemGetInfo(&available, &total), "asking for the card's memory", err));
+    *free_bytes = (int64_t)available;
+    *total_bytes = (int64_t)total;
+out:
+    return st;
 }
 
 dt_status dt_cuda_scratch(void **out, dt_device *device, size_t bytes, dt_error *err)
@@ -73,6 +120,7 @@ static dt_status cuda_copy_in(dt_device *device, void *device_memory, const void
     dt_cuda_state *state = dt_cuda_of(device);
     dt_status st = DT_OK;
 
+    DT_TRY(dt_cuda_enter(device, err));
     DT_TRY(dt_cuda_check(
         cudaMemcpyAsync(device_memory, host, bytes, cudaMemcpyHostToDevice, state->stream),
         "copy to the device", err));
@@ -87,10 +135,25 @@ static dt_status cuda_copy_out(dt_device *device, void *host, const void *device
     dt_cuda_state *state = dt_cuda_of(device);
     dt_status st = DT_OK;
 
+    DT_TRY(dt_cuda_enter(device, err));
     DT_TRY(dt_cuda_check(
         cudaMemcpyAsync(host, device_memory, bytes, cudaMemcpyDeviceToHost, state->stream),
         "copy from the device", err));
     DT_TRY(dt_cuda_check(cudaStreamSynchronize(state->stream), "copy from the device", err));
+out:
+    return st;
+}
+
+static dt_status cuda_copy_from(dt_device *device, void *device_memory, dt_device *other,
+                                const void *other_memory, size_t bytes, dt_error *err)
+{
+    dt_cuda_state *state = dt_cuda_of(device);
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_cuda_enter(device, err));
+    DT_TRY(dt_cuda_check(cudaMemcpyPeerAsync(device_memory, state->index, other_memory,
+                                             dt_cuda_of(other)->index, bytes, state->stream),
+                         "copy between cards", err));
 out:
     return st;
 }
@@ -101,9 +164,10 @@ static dt_status cuda_synchronize(dt_device *device, dt_error *err)
     dt_status st = DT_OK;
     int fault = 0;
 
-    DT_TRY(dt_cuda_check(cudaMemcpyAsync(&fault, state->fault, sizeof(fault),
-                                         cudaMemcpyDeviceToHost, state->stream),
-                         "synchronize", err));
+    DT_TRY(dt_cuda_enter(device, err));
+    DT_TRY(dt_cuda_check(
+        cudaMemcpyAsync(&fault, state->fault, sizeof(fault), cudaMemcpyDeviceToHost, state->stream),
+        "synchronize", err));
     DT_TRY(dt_cuda_check(cudaStreamSynchronize(state->stream), "synchronize", err));
     if (fault != 0)
         DT_THROW(err, DT_ERR_CORRUPT,
@@ -122,6 +186,7 @@ static void cuda_close(dt_device *device)
 
     if (state == NULL)
         return;
+    (void)cudaSetDevice(state->index);
     if (state->stream != NULL)
         (void)cudaStreamSynchronize(state->stream);
     dt_cuda_products_close(state->products);
@@ -147,24 +212,31 @@ static dt_status open_card(dt_device *out, int index, bool tf32, dt_error *err)
     out->name = "cuda";
     out->index = index;
     out->threads = 1;
+    out->host_reads = false;
     out->ops = dt_cuda_ops();
+    out->queues = &dt_cuda_queues;
     out->state = state;
     out->alloc = cuda_alloc;
     out->free = cuda_free;
+    out->host_alloc = cuda_host_alloc;
+    out->host_free = cuda_host_free;
+    out->memory_info = cuda_memory_info;
     out->copy_in = cuda_copy_in;
     out->copy_out = cuda_copy_out;
+    out->copy_from = cuda_copy_from;
+    out->enter = dt_cuda_enter;
     out->synchronize = cuda_synchronize;
     out->close = cuda_close;
     DT_TRY(dt_cuda_check(cudaSetDevice(index), "opening the card", err));
-    DT_TRY(dt_cuda_check(cudaDeviceGetAttribute(&state->processors,
-                                                cudaDevAttrMultiProcessorCount, index),
-                         "opening the card", err));
+    DT_TRY(dt_cuda_check(
+        cudaDeviceGetAttribute(&state->processors, cudaDevAttrMultiProcessorCount, index),
+        "opening the card", err));
     DT_TRY(dt_cuda_check(cudaStreamCreateWithFlags(&state->stream, cudaStreamNonBlocking),
                          "opening the card", err));
-    DT_TRY(dt_cuda_check(cudaMalloc(&state->fault, sizeof(*state->fault)), "opening the card",
-                         err));
-    DT_TRY(dt_cuda_check(cudaMemset(state->fault, 0, sizeof(*state->fault)), "opening the card",
-                         err));
+    DT_TRY(
+        dt_cuda_check(cudaMalloc(&state->fault, sizeof(*state->fault)), "opening the card", err));
+    DT_TRY(
+        dt_cuda_check(cudaMemset(state->fault, 0, sizeof(*state->fault)), "opening the card", err));
     DT_TRY(dt_cuda_check(cudaMallocHost(&state->host_value, sizeof(*state->host_value)),
                          "opening the card", err));
     DT_TRY(dt_cuda_products_open(&state->products, err));
@@ -210,5 +282,5 @@ out:
     return st;
 }
 
-extern "C" __attribute__((visibility("default"))) const dt_cuda_entry dt_cuda_entry_1 = {
-    count_cards, describe_card, open_card};
+extern "C" __attribute__((visibility("default")))
+const dt_cuda_entry dt_cuda_entry_1 = {count_cards, describe_card, open_card};

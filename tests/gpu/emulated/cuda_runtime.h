@@ -121,7 +121,7 @@ typedef enum cudaMemcpyKind {
     cudaMemcpyDeviceToHost,
     cudaMemcpyDeviceToDevice
 } cudaMemcpyKind;
-enum { cudaStreamNonBlocking = 1 };
+enum { cudaStreamNonBlocking = 1, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2 };
 typedef enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize } cudaFuncAttribute;
 typedef enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount } cudaDeviceAttr;
 typedef struct cudaDeviceProp {
@@ -177,6 +177,12 @@ static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t byt
     memmove(to, from, bytes);
     return cudaSuccess;
 }
+static inline cudaError_t cudaMemcpyPeerAsync(void *to, int, const void *from, int, size_t bytes,
+                                              cudaStream_t)
+{
+    memmove(to, from, bytes);
+    return cudaSuccess;
+}
 static inline cudaError_t cudaStreamSynchronize(cudaStream_t)
 {
     return cudaSuccess;
@@ -186,11 +192,30 @@ static inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned)
     *out = NULL;
     return cudaSuccess;
 }
+static inline cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned, int)
+{
+    *out = NULL;
+    return cudaSuccess;
+}
+static inline cudaError_t cudaDeviceGetStreamPriorityRange(int *lowest, int *highest)
+{
+    *lowest = *highest = 0;
+    return cudaSuccess;
+}
+static inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned)
+{
+    return cudaSuccess;
+}
 static inline cudaError_t cudaStreamDestroy(cudaStream_t)
 {
     return cudaSuccess;
 }
 static inline cudaError_t cudaEventCreate(cudaEvent_t *out)
+{
+    *out = NULL;
+    return cudaSuccess;
+}
+static inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned)
 {
     *out = NULL;
     return cudaSuccess;

@@ -1,0 +1,239 @@
+#include "engine/comm/staged.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/device/queue.h"
+
+#include "base/banned.h"
+
+/* Large enough that a piece's latency does not count, small beside a rank's memory. */
+#define PIECE_BYTES ((int64_t)16 << 20)
+
+typedef struct staged {
+    dt_comm host; /* does the work */
+    dt_device *device;
+    dt_queue *queue;
+    dt_mark *copied;
+    unsigned char *in, *out; /* pinned, PIECE_BYTES each */
+} staged;
+
+typedef struct copy {
+    void *to;
+    const void *from;
+    size_t bytes;
+} copy;
+
+static dt_status wait(staged *own, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(own->device->queues->record(own->device, own->copied, own->queue, err));
+    DT_TRY(own->device->queues->wait(own->device, own->copied, err));
+out:
+    return st;
+}
+
+static dt_status fetch(staged *own, copy what, dt_error *err)
+{
+    return own->device->queues->copy_out(own->device, own->queue, what.to, what.from, what.bytes,
+                                         err);
+}
+
+static dt_status put(staged *own, copy what, dt_error *err)
+{
+    return own->device->queues->copy_in(own->device, own->queue, what.to, what.from, what.bytes,
+                                        err);
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static dt_status staged_all_reduce(dt_comm *comm, void *data, int64_t elems, dt_dtype dtype,
+                                   dt_error *err)
+{
+    staged *own = comm->state;
+    size_t each = dt_dtype_bytes(dtype);
+    int64_t most = PIECE_BYTES / (int64_t)each;
+    unsigned char *at = data;
+    dt_status st = DT_OK;
+
+    while (elems > 0) {
+        int64_t count = least(elems, most);
+        size_t bytes = (size_t)count * each;
+
+        DT_TRY(fetch(own, (copy){own->in, at, bytes}, err));
+        DT_TRY(wait(own, err));
+        DT_TRY(own->host.all_reduce(&own->host, own->in, count, dtype, err));
+        DT_TRY(put(own, (copy){at, own->in, bytes}, err));
+        DT_TRY(wait(own, err));
+        at += bytes;
+        elems -= count;
+    }
+out:
+    comm->sent_bytes = own->host.sent_bytes;
+    return st;
+}
+
+/* Of each rank's part the same piece at a time. */
+static dt_status staged_reduce_scatter(dt_comm *comm, void *out, const void *in, int64_t elems,
+                                       dt_dtype dtype, dt_error *err)
+{
+    staged *own = comm->state;
+    size_t each = dt_dtype_bytes(dtype);
+    int64_t most = PIECE_BYTES / ((int64_t)each * comm->world_size);
+    dt_status st = DT_OK;
+
+    for (int64_t start = 0; start < elems; start += most) {
+        int64_t count = least(elems - start, most);
+        size_t bytes = (size_t)count * each;
+
+        for (int64_t rank = 0; rank < comm->world_size; rank++)
+            DT_TRY(fetch(own,
+                         (copy){own->in + (size_t)rank * bytes,
+                                (const unsigned char *)in + (size_t)(rank * elems + start) * each,
+                                bytes},
+                         err));
+        DT_TRY(wait(own, err));
+        DT_TRY(own->host.reduce_scatter(&own->host, own->out, own->in, count, dtype, err));
+        DT_TRY(put(own, (copy){(unsigned char *)out + (size_t)start * each, own->out, bytes}, err));
+        DT_TRY(wait(own, err));
+    }
+out:
+    comm->sent_bytes = own->host.sent_bytes;
+    return st;
+}
+
+static dt_status staged_all_gather(dt_comm *comm, void *out, const void *in, size_t bytes,
+                                   dt_error *err)
+{
+    staged *own = comm->state;
+    size_t most = (size_t)(PIECE_BYTES / comm->world_size);
+    dt_status st = DT_OK;
+
+    for (size_t start = 0; start < bytes; start += most) {
+        size_t count = bytes - start < most ? bytes - start : most;
+
+        DT_TRY(fetch(own, (copy){own->in, (const unsigned char *)in + start, count}, err));
+        DT_TRY(wait(own, err));
+        DT_TRY(own->host.all_gather(&own->host, own->out, own->in, count, err));
+        for (int64_t rank = 0; rank < comm->world_size; rank++)
+            DT_TRY(put(own,
+                       (copy){(unsigned char *)out + (size_t)rank * bytes + start,
+                              own->out + (size_t)rank * count, count},
+                       err));
+        DT_TRY(wait(own, err));
+    }
+out:
+    comm->sent_bytes = own->host.sent_bytes;
+    return st;
+}
+
+static dt_status staged_broadcast(dt_comm *comm, void *data, size_t bytes, int64_t root,
+                                  dt_error *err)
+{
+    staged *own = comm->state;
+    unsigned char *at = data;
+    dt_status st = DT_OK;
+
+    while (bytes > 0) {
+        size_t count = bytes < (size_t)PIECE_BYTES ? bytes : (size_t)PIECE_BYTES;
+
+        if (comm->rank == root) {
+            DT_TRY(fetch(own, (copy){own->in, at, count}, err));
+            DT_TRY(wait(own, err));
+        }
+        DT_TRY(own->host.broadcast(&own->host, own->in, count, root, err));
+        if (comm->rank != root) {
+            DT_TRY(put(own, (copy){at, own->in, count}, err));
+            DT_TRY(wait(own, err));
+        }
+        at += count;
+        bytes -= count;
+    }
+out:
+    comm->sent_bytes = own->host.sent_bytes;
+    return st;
+}
+
+static dt_status staged_all_reduce_f64(dt_comm *comm, double *data, int64_t elems, dt_error *err)
+{
+    staged *own = comm->state;
+
+    return own->host.all_reduce_f64(&own->host, data, elems, err);
+}
+
+static dt_status staged_barrier(dt_comm *comm, dt_error *err)
+{
+    staged *own = comm->state;
+
+    return own->host.barrier(&own->host, err);
+}
+
+static void release(staged *own)
+{
+    const dt_queues *queues = own->device->queues;
+
+    dt_comm_close(&own->host);
+    queues->close(own->device, own->queue);
+    queues->mark_close(own->device, own->copied);
+    own->device->host_free(own->device, own->in);
+    own->device->host_free(own->device, own->out);
+    free(own);
+}
+
+static void staged_close(dt_comm *comm)
+{
+    release(comm->state);
+}
+
+dt_status dt_comm_stage(dt_comm *comm, dt_device *device, dt_error *err)
+{
+    staged *own = calloc(1, sizeof(*own));
+    dt_status st = DT_OK;
+
+    if (own == NULL) {
+        dt_comm_close(comm);
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a communicator");
+    }
+    own->host = *comm;
+    own->device = device;
+    memset(comm, 0, sizeof(*comm));
+    DT_ASSERT(own->host.world_size <= PIECE_BYTES / 64);
+    DT_TRY(device->queues->open(device, &own->queue, err));
+    DT_TRY(device->queues->mark_open(device, &own->copied, err));
+    DT_TRY(device->host_alloc(device, (void **)&own->in, (size_t)PIECE_BYTES, err));
+    DT_TRY(device->host_alloc(device, (void **)&own->out, (size_t)PIECE_BYTES, err));
+    *comm = (dt_comm){
+        .name = "staged",
+        .rank = own->host.rank,
+        .world_size = own->host.world_size,
+        .state = own,
+        .all_reduce = staged_all_reduce,
+        .all_reduce_f64 = staged_all_reduce_f64,
+        .reduce_scatter = staged_reduce_scatter,
+        .all_gather = staged_all_gather,
+        .broadcast = staged_broadcast,
+        .barrier = staged_barrier,
+        .close = staged_close,
+    };
+out:
+    if (st != DT_OK)
+        release(own);
+    return st;
+}
+
+dt_status dt_comm_open_device(dt_comm *out, dt_device *device, struct dt_events *events,
+                              const char *name, int64_t rank, int64_t world_size,
+                              double timeout_seconds, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_comm_open(out, events, name, rank, world_size, timeout_seconds, err));
+    if (!device->host_reads)
+        DT_TRY(dt_comm_stage(out, device, err));
+out:
+    return st;
+}

@@ -1,0 +1,124 @@
+#include "engine/device/queue_cuda.cuh"
+
+static cudaEvent_t event_of(dt_mark *mark)
+{
+    return (cudaEvent_t)(void *)mark;
+}
+
+/* Above the ops' priority: what a queue does is short, and others wait for it. */
+static dt_status queue_open(dt_device *device, dt_queue **out, dt_error *err)
+{
+    int lowest = 0, highest = 0;
+    cudaStream_t stream;
+    dt_status st = DT_OK;
+
+    *out = NULL;
+    DT_TRY(dt_cuda_enter(device, err));
+    DT_TRY(dt_cuda_check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "opening a stream",
+                         err));
+    DT_TRY(dt_cuda_check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, highest),
+                         "opening a stream", err));
+    *out = (dt_queue *)(void *)stream;
+out:
+    return st;
+}
+
+static void queue_close(dt_device *device, dt_queue *queue)
+{
+    if (queue == NULL)
+        return;
+    (void)cudaSetDevice(dt_cuda_of(device)->index);
+    (void)cudaStreamSynchronize(dt_cuda_stream_of(device, queue));
+    (void)cudaStreamDestroy(dt_cuda_stream_of(device, queue));
+}
+
+static dt_status mark_open(dt_device *device, dt_mark **out, dt_error *err)
+{
+    cudaEvent_t event;
+    dt_status st = DT_OK;
+
+    *out = NULL;
+    DT_TRY(dt_cuda_enter(device, err));
+    DT_TRY(dt_cuda_check(
+        cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync),
+        "opening an event", err));
+    *out = (dt_mark *)(void *)event;
+out:
+    return st;
+}
+
+static void mark_close(dt_device *device, dt_mark *mark)
+{
+    if (mark != NULL)
+        (void)cudaEventDestroy(event_of(mark));
+}
+
+static dt_status record(dt_device *device, dt_mark *mark, dt_queue *queue, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_cuda_enter(device, err));
+    DT_TRY(dt_cuda_check(cudaEventRecord(event_of(mark), dt_cuda_stream_of(device, queue)),
+                         "recording an event", err));
+out:
+    return st;
+}
+
+static dt_status follow(dt_device *device, dt_queue *queue, dt_mark *mark, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_cuda_enter(device, err));
+    DT_TRY(dt_cuda_check(cudaStreamWaitEvent(dt_cuda_stream_of(device, queue), event_of(mark), 0),
+                         "waiting for an event", err));
+out:
+    return st;
+}
+
+static dt_status wait(dt_device *device, dt_mark *mark, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_cuda_enter(device, err));
+    DT_TRY(dt_cuda_check(cudaEventSynchronize(event_of(mark)), "waiting for an event", err));
+out:
+    return st;
+}
+
+static dt_status copy_in(dt_device *device, dt_queue *queue, void *device_memory, const void *host,
+                         size_t bytes, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_cuda_enter(device, err));
+    DT_TRY(dt_cuda_check(cudaMemcpyAsync(device_memory, host, bytes, cudaMemcpyHostToDevice,
+                                         dt_cuda_stream_of(device, queue)),
+                         "copy to the device", err));
+out:
+    return st;
+}
+
+static dt_status copy_out(dt_device *device, dt_queue *queue, void *host, const void *device_memory,
+                          size_t bytes, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_cuda_enter(device, err));
+    DT_TRY(dt_cuda_check(cudaMemcpyAsync(host, device_memory, bytes, cudaMemcpyDeviceToHost,
+                                         dt_cuda_stream_of(device, queue)),
+                         "copy from the device", err));
+out:
+    return st;
+}
+
+const dt_queues dt_cuda_queues = {
+    .open = queue_open,
+    .close = queue_close,
+    .mark_open = mark_open,
+    .mark_close = mark_close,
+    .record = record,
+    .follow = follow,
+    .wait = wait,
+    .copy_in = copy_in,
+    .copy_out = copy_out,
+};
