@@ -37,6 +37,7 @@ dt_status dt_config_train(dt_model_config *out, const dt_recipe *recipe, int64_t
         .tokens = recipe->batch.tokens,
         .dropout = recipe->model.dropout,
         .attention_dropout = recipe->model.attention_dropout,
+        .activation = recipe->model.activation,
         .positions = recipe->model.positions,
         .scale_embedding = recipe->model.scale_embedding,
         .untied = !recipe->model.tied,

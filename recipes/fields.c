@@ -14,6 +14,7 @@ static const char *const schedules[] = {"cosine",   "inverse_sqrt",        "line
 static const char *const shards[] = {"full", "gradients", "optimizer", NULL};
 static const char *const reduces[] = {"fp32", "bf16", NULL};
 static const char *const positions[] = {"learned", "sinusoidal", NULL};
+static const char *const activations[] = {"gelu_tanh", "gelu", NULL};
 static const char *const recomputes[] = {"none", "selective", "full", NULL};
 static const char *const tails[] = {"wrap", "drop", NULL};
 static const char *const ships[] = {"auto", "never", NULL};
@@ -202,6 +203,13 @@ const dt_field dt_fields[] = {
      .high_open = true,
      .fallback = "0",
      .help = "probability of zeroing an attention probability"},
+    {.path = "model.activation",
+     .type = DT_FIELD_CHOICE,
+     AT(model.activation),
+     .choices = activations,
+     .fallback = "gelu_tanh",
+     .help = "gelu_tanh: GPT-2's approximation of GELU; gelu: by the error function itself, "
+             "as fairseq has it"},
     {.path = "model.positions",
      .type = DT_FIELD_CHOICE,
      AT(model.positions),

@@ -7,6 +7,7 @@
 #define GPT2(l, h, c)                                                \
     {                                                                \
         {"model.layers", l}, {"model.heads", h}, {"model.embed", c}, \
+            {"model.activation", "gelu_tanh"},                       \
         {                                                            \
             NULL, NULL                                               \
         }                                                            \
@@ -25,6 +26,7 @@ const dt_preset dt_presets[] = {
       {"model.embed", "1024"},
       {"model.dropout", "0.1"},
       {"model.attention_dropout", "0.1"},
+      {"model.activation", "gelu"},
       {"model.positions", "sinusoidal"},
       {"model.scale_embedding", "true"},
       {"model.tied", "false"}}},

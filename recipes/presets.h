@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-#define DT_PRESET_VALUES 8
+#define DT_PRESET_VALUES 9
 
 typedef struct dt_preset_value {
     const char *path, *text; /* as in a recipe; a NULL path ends the list */

@@ -32,6 +32,8 @@ typedef enum dt_strategy_kind {
 typedef enum dt_shard_kind { DT_SHARD_FULL, DT_SHARD_GRADIENTS, DT_SHARD_OPTIMIZER } dt_shard_kind;
 typedef enum dt_model_kind { DT_MODEL_GPT2 } dt_model_kind;
 typedef enum dt_positions_kind { DT_POSITIONS_LEARNED, DT_POSITIONS_SINUSOIDAL } dt_positions_kind;
+/* The block's nonlinearity: GPT-2's tanh approximation of GELU, or GELU itself, x Phi(x). */
+typedef enum dt_activation_kind { DT_ACTIVATION_GELU_TANH, DT_ACTIVATION_GELU } dt_activation_kind;
 typedef enum dt_recompute_kind {
     DT_RECOMPUTE_NONE,
     DT_RECOMPUTE_SELECTIVE, /* what is cheap to compute and large to keep */
@@ -104,6 +106,7 @@ typedef struct dt_recipe {
         int64_t vocab; /* 0: taken from the data; the engine pads it to a multiple of 128 */
         double dropout;
         double attention_dropout; /* of the attention's probabilities */
+        dt_activation_kind activation;
         dt_positions_kind positions;
         bool scale_embedding; /* token embeddings times sqrt(embed) */
         bool tied;            /* the head is the token embedding */

@@ -78,7 +78,7 @@ dt_status dt_gpt2_block_forward(dt_model *model, int layer, const dt_tensor *x,
 
     block_params(w, model, layer, dt_gpt2_weight);
     DT_TRY(forward_to_fc(model, layer, x, w, dropout, err));
-    DT_TRY(ops->gelu_forward(device, &a->gelu, &a->fc, err));
+    DT_TRY(ops->gelu_forward(device, &a->gelu, &a->fc, model->config.activation, err));
     DT_TRY(project(model, &state->narrow, &a->gelu, &w[DT_GPT2_MLP_PROJ_W], &w[DT_GPT2_MLP_PROJ_B],
                    dropout, layer, DT_PHILOX_DROPOUT_MLP, err));
     DT_TRY(ops->residual_forward(device, &a->out, &a->mid, &state->narrow, err));
@@ -143,10 +143,10 @@ static dt_status mlp_backward(dt_model *model, int layer, const dt_tensor *w, dt
 
     DT_TRY(projection_grad(model, &dproj, dropout, layer, DT_PHILOX_DROPOUT_MLP, err));
     if (again) /* into dwide */
-        DT_TRY(ops->gelu_forward(device, &a->gelu, &a->fc, err));
+        DT_TRY(ops->gelu_forward(device, &a->gelu, &a->fc, model->config.activation, err));
     DT_TRY(linear_backward(model, &dgelu, &dw[DT_GPT2_MLP_PROJ_W], &dw[DT_GPT2_MLP_PROJ_B], &dproj,
                            &a->gelu, &w[DT_GPT2_MLP_PROJ_W], err));
-    DT_TRY(ops->gelu_backward(device, &dgelu, &dgelu, &a->fc, err));
+    DT_TRY(ops->gelu_backward(device, &dgelu, &dgelu, &a->fc, model->config.activation, err));
     if (again) /* into dnarrow */
         DT_TRY(ops->layernorm_forward(device, &a->ln_2, &a->ln_2_mean, &a->ln_2_rstd, &a->mid,
                                       &w[DT_GPT2_LN_2_W], &w[DT_GPT2_LN_2_B], DT_GPT2_NORM_EPS,

@@ -12,8 +12,8 @@
  *   after bwd, grads ready; embedding backward, after 0 bwd, root's grads ready.
  *
  * B T C V Vp H as in ops.h; L blocks.
- * GELU       GPT-2's tanh approximation in every model. fairseq's transformer_lm_gpt2_small has the
- *            exact one, 5e-4 away at most: weights of that model run here, off by so much
+ * GELU       by config.activation: GPT-2's tanh approximation, or GELU itself, as fairseq's
+ *            transformer_lm_gpt2_small has it (5e-4 apart at most)
  * Dropout    after the embedding, on the attention's probabilities, and after both projections
  *            onto the residual stream; masks are drawn again in backward, none is kept
  * Recompute  what backward reads, kept or computed again (config.recompute); the same bits all
@@ -80,6 +80,7 @@ typedef struct dt_model_config {
     int64_t context;             /* longest T: rows of the position embedding */
     int64_t batch, tokens;       /* the B and T of the largest pass: sizes the activations */
     double dropout, attention_dropout;
+    dt_activation_kind activation;
     dt_positions_kind positions;
     bool scale_embedding; /* token embeddings times sqrt(embed) */
     bool untied;          /* the head is "lm_head.weight", not the token embedding */

@@ -103,11 +103,14 @@ typedef struct dt_ops {
                                     const dt_tensor *lse, int64_t heads, double p,
                                     const dt_philox_key *key, dt_error *err);
 
-    /* y = 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) (Hendrycks and Gimpel 2016) */
-    dt_status (*gelu_forward)(dt_device *, dt_tensor *y, const dt_tensor *x, dt_error *err);
+    /* GELU       y = 0.5 x (1 + erf(x/sqrt(2)))
+     * GELU_TANH  y = 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
+     * (Hendrycks and Gimpel 2016). x,y act, of any shape */
+    dt_status (*gelu_forward)(dt_device *, dt_tensor *y, const dt_tensor *x,
+                              dt_activation_kind kind, dt_error *err);
     /* dx may be dy */
     dt_status (*gelu_backward)(dt_device *, dt_tensor *dx, const dt_tensor *dy, const dt_tensor *x,
-                               dt_error *err);
+                               dt_activation_kind kind, dt_error *err);
 
     /* Keeps an element with probability 1-p and scales it by 1/(1-p); which, is Philox of the
      * key and the element's index, so backward draws it again. y may be x. p = 0 copies. */

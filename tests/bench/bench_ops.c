@@ -142,13 +142,15 @@ static dt_status layernorm_backward(subject *s, int i, cost *c)
 static dt_status gelu_forward(subject *s, int i, cost *c)
 {
     c->bytes = 2.0 * bytes_of(&s->wide);
-    return s->device.ops->gelu_forward(&s->device, &s->wide2, &s->wide, &s->err);
+    return s->device.ops->gelu_forward(&s->device, &s->wide2, &s->wide, DT_ACTIVATION_GELU_TANH,
+                                       &s->err);
 }
 
 static dt_status gelu_backward(subject *s, int i, cost *c)
 {
     c->bytes = 3.0 * bytes_of(&s->wide);
-    return s->device.ops->gelu_backward(&s->device, &s->wide2, &s->wide, &s->wide, &s->err);
+    return s->device.ops->gelu_backward(&s->device, &s->wide2, &s->wide, &s->wide,
+                                        DT_ACTIVATION_GELU_TANH, &s->err);
 }
 
 static dt_status dropout_forward(subject *s, int i, cost *c)

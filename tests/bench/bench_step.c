@@ -56,11 +56,13 @@
        const dt_tensor *out, const dt_tensor *lse, int64_t heads, double p,                        \
        const dt_philox_key *key, dt_error *err),                                                   \
       (d, dqkv, dout, qkv, out, lse, heads, p, key, err))                                          \
-    X(gelu_forward, (dt_device * d, dt_tensor * y, const dt_tensor *x, dt_error *err),             \
-      (d, y, x, err))                                                                              \
+    X(gelu_forward,                                                                                \
+      (dt_device * d, dt_tensor * y, const dt_tensor *x, dt_activation_kind kind, dt_error *err),  \
+      (d, y, x, kind, err))                                                                        \
     X(gelu_backward,                                                                               \
-      (dt_device * d, dt_tensor * dx, const dt_tensor *dy, const dt_tensor *x, dt_error *err),     \
-      (d, dx, dy, x, err))                                                                         \
+      (dt_device * d, dt_tensor * dx, const dt_tensor *dy, const dt_tensor *x,                     \
+       dt_activation_kind kind, dt_error *err),                                                    \
+      (d, dx, dy, x, kind, err))                                                                   \
     X(residual_forward,                                                                            \
       (dt_device * d, dt_tensor * y, const dt_tensor *a, const dt_tensor *b, dt_error *err),       \
       (d, y, a, b, err))                                                                           \

@@ -39,7 +39,7 @@ write=${1:-}
 golden fp32 1.2e-7 2e-6
 golden bf16 2e-3 3e-2 precision.kind=bf16
 golden fp16 3e-4 4e-3 precision.kind=fp16
-fairseq=(model.positions=sinusoidal model.scale_embedding=true model.tied=false model.dropout=0.1
+fairseq=(model.activation=gelu model.positions=sinusoidal model.scale_embedding=true model.tied=false model.dropout=0.1
     model.attention_dropout=0.1 optimizer.variant=fairseq)
 golden fairseq 1.2e-7 2e-6 "${fairseq[@]}"
 for kind in selective full; do # what is computed again is the same

@@ -3,8 +3,8 @@
 
 gpt2        GPT-2: learned positions, the head is the token embedding
 fairseq_lm  as fairseq's transformer_lm_gpt2_small: sinusoidal positions, token embeddings times
-            sqrt(embed), a head of its own, an odd width. GELU is GPT-2's tanh approximation in both:
-            fairseq's own is exact, 5e-4 away at most.
+            sqrt(embed), a head of its own, GELU by the error function (gpt2 has the tanh
+            approximation), an odd width
 
 Two layers with odd sizes, computed by PyTorch in double precision from fp32 start values: logits,
 loss and every gradient of the first batch, then twenty AdamW steps with clipping and a cosine
@@ -33,8 +33,9 @@ LR, MIN_LR, WARMUP, BETAS, EPS, DECAY, CLIP = 1e-2, 1e-3, 4, (0.9, 0.99), 1e-8, 
 
 
 class Block(torch.nn.Module):
-    def __init__(self, embed):
+    def __init__(self, embed, gelu):
         super().__init__()
+        self.gelu = gelu
         self.ln_1 = torch.nn.LayerNorm(embed)
         self.attn = torch.nn.ModuleDict(
             {"c_attn": torch.nn.Linear(embed, 3 * embed), "c_proj": torch.nn.Linear(embed, embed)}
@@ -52,7 +53,7 @@ class Block(torch.nn.Module):
         q, k, v = map(split, self.attn["c_attn"](self.ln_1(x)).chunk(3, dim=-1))
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.attn["c_proj"](y.transpose(1, 2).flatten(2))
-        y = F.gelu(self.mlp["c_fc"](self.ln_2(x)), approximate="tanh")
+        y = F.gelu(self.mlp["c_fc"](self.ln_2(x)), approximate=self.gelu)
         return x + self.mlp["c_proj"](y)
 
 
@@ -65,11 +66,13 @@ def sinusoidal(first, count, embed):
 
 
 class Gpt2(torch.nn.Module):
+    GELU = "tanh"
+
     def __init__(self, embed):
         super().__init__()
         self.wte = torch.nn.Embedding(VOCAB, embed)
         self.wpe = torch.nn.Embedding(CONTEXT, embed)
-        self.h = torch.nn.ModuleList(Block(embed) for _ in range(LAYERS))
+        self.h = torch.nn.ModuleList(Block(embed, self.GELU) for _ in range(LAYERS))
         self.ln_f = torch.nn.LayerNorm(embed)
 
     def embedded(self, tokens):
@@ -86,6 +89,8 @@ class Gpt2(torch.nn.Module):
 
 
 class FairseqLm(Gpt2):
+    GELU = "none"
+
     def __init__(self, embed):
         super().__init__(embed)
         del self.wpe

@@ -8,8 +8,8 @@
 typedef void op_case(bench *b, const int64_t *dim);
 
 /* rows of activations: cases_rows.c */
-op_case case_embedding, case_embedding_fixed_places, case_layernorm, case_gelu, case_dropout,
-    case_residual, case_cast;
+op_case case_embedding, case_embedding_fixed_places, case_layernorm, case_gelu, case_gelu_tanh,
+    case_dropout, case_residual, case_cast;
 /* products and softmax: cases_products.c */
 op_case case_matmul, case_attention, case_attention_dropout, case_cross_entropy;
 /* flat fp32 buffers: cases_flat.c */

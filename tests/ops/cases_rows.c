@@ -86,7 +86,8 @@ void case_layernorm(bench *b, const int64_t *dim)
 }
 
 /* elements; the last value of x is far out on either side */
-void case_gelu(bench *b, const int64_t *dim)
+static void gelu(bench *b, const int64_t *dim, dt_activation_kind kind, double (*value)(double),
+                 double (*slope)(double))
 {
     int64_t n = dim[0];
     operand x = bench_random(b, b->act, n % 2 == 0 ? 4.0 : 12.0, n, 0, 0);
@@ -95,18 +96,30 @@ void case_gelu(bench *b, const int64_t *dim)
     double *want = bench_doubles(b, n);
     dt_error err = DT_ERROR_INIT;
 
-    bench_ok(b->device.ops->gelu_forward(&b->device, &y, &x.tensor, &err), &err);
+    bench_ok(b->device.ops->gelu_forward(&b->device, &y, &x.tensor, kind, &err), &err);
     for (int64_t i = 0; i < n; i++)
-        want[i] = ref_gelu(x.value[i]);
+        want[i] = value(x.value[i]);
     bench_check(b, "y", &y, want);
 
-    bench_ok(b->device.ops->gelu_backward(&b->device, &dx, &dy.tensor, &x.tensor, &err), &err);
-    for (int64_t i = 0; i < n; i++)
-        want[i] = dy.value[i] * ref_gelu_slope(x.value[i]);
-    bench_check(b, "dx", &dx, want);
-    bench_ok(b->device.ops->gelu_backward(&b->device, &dy.tensor, &dy.tensor, &x.tensor, &err),
+    bench_ok(b->device.ops->gelu_backward(&b->device, &dx, &dy.tensor, &x.tensor, kind, &err),
              &err);
+    for (int64_t i = 0; i < n; i++)
+        want[i] = dy.value[i] * slope(x.value[i]);
+    bench_check(b, "dx", &dx, want);
+    bench_ok(
+        b->device.ops->gelu_backward(&b->device, &dy.tensor, &dy.tensor, &x.tensor, kind, &err),
+        &err);
     bench_check(b, "dx in place of dy", &dy.tensor, want);
+}
+
+void case_gelu(bench *b, const int64_t *dim)
+{
+    gelu(b, dim, DT_ACTIVATION_GELU, ref_gelu, ref_gelu_slope);
+}
+
+void case_gelu_tanh(bench *b, const int64_t *dim)
+{
+    gelu(b, dim, DT_ACTIVATION_GELU_TANH, ref_gelu_tanh, ref_gelu_tanh_slope);
 }
 
 /* elements, percent dropped */

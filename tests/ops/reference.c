@@ -6,6 +6,8 @@
 #include "base/banned.h"
 
 #define SQRT_2_OVER_PI 0.79788456080286535588
+#define ROOT_HALF      0.70710678118654752440
+#define DENSITY        0.39894228040143267794 /* 1/sqrt(2 pi) */
 
 void ref_embedding_forward(double *out, const int32_t *tokens, const double *wte, const double *wpe,
                            double scale, int64_t n, int64_t t, int64_t c)
@@ -200,10 +202,20 @@ static double half_one_plus_tanh(double u)
 
 double ref_gelu(double x)
 {
-    return x * half_one_plus_tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x));
+    return x * 0.5 * erfc(-x * ROOT_HALF);
 }
 
 double ref_gelu_slope(double x)
+{
+    return 0.5 * erfc(-x * ROOT_HALF) + x * DENSITY * exp(-0.5 * x * x);
+}
+
+double ref_gelu_tanh(double x)
+{
+    return x * half_one_plus_tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x));
+}
+
+double ref_gelu_tanh_slope(double x)
 {
     double s = half_one_plus_tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x));
     double slope = SQRT_2_OVER_PI * (1.0 + 3.0 * 0.044715 * x * x);

@@ -34,6 +34,8 @@ void ref_attention_backward(double *dqkv, const double *dout, const double *qkv,
 
 double ref_gelu(double x);
 double ref_gelu_slope(double x);
+double ref_gelu_tanh(double x);
+double ref_gelu_tanh_slope(double x);
 
 void ref_cross_entropy(double *losses, double *dlogits, const double *logits,
                        const int32_t *targets, int64_t n, int64_t padded, int64_t vocab,

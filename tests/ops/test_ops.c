@@ -83,6 +83,14 @@ static const row rows[] = {
      4e-6,
      6e-3,
      6e-4,
+     "a tail of 5e-7 whose exponent's rounding counts |exponent| times; results are rounded to the "
+     "type",
+     {{1}, {7}, {31}, {2048}, {5003}, {40000}}},
+    {"gelu_tanh",
+     case_gelu_tanh,
+     4e-6,
+     6e-3,
+     6e-4,
      "a sigmoid of 4e-7 whose argument's rounding counts |argument| times; results are rounded to "
      "the type",
      {{1}, {7}, {31}, {2048}, {5003}, {40000}}},

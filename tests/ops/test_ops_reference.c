@@ -161,19 +161,29 @@ static double gelu_scalar(const double *x)
     return ref_gelu(x[0]);
 }
 
+static double gelu_tanh_scalar(const double *x)
+{
+    return ref_gelu_tanh(x[0]);
+}
+
 static void test_gelu_slope_is_the_slope_of_gelu(void **state)
 {
     for (double at = -6.0; at <= 6.0; at += 0.37) {
-        double x = at, dx = ref_gelu_slope(at);
+        double x = at, dx = ref_gelu_slope(at), dx_tanh = ref_gelu_tanh_slope(at);
+
         assert_gradient(gelu_scalar, &x, &dx, 1);
+        assert_gradient(gelu_tanh_scalar, &x, &dx_tanh, 1);
     }
 }
 
-static void test_gelu_is_the_published_formula(void **state)
+static void test_gelu_is_the_published_formula_and_near_its_approximation(void **state)
 {
     for (double x = -6.0; x <= 6.0; x += 0.37) {
         double tanh_u = tanh(sqrt(2.0 / acos(-1.0)) * (x + 0.044715 * x * x * x));
-        assert_true(fabs(ref_gelu(x) - 0.5 * x * (1.0 + tanh_u)) <= 1e-14);
+
+        assert_true(fabs(ref_gelu(x) - 0.5 * x * (1.0 + erf(x / sqrt(2.0)))) <= 1e-14);
+        assert_true(fabs(ref_gelu_tanh(x) - 0.5 * x * (1.0 + tanh_u)) <= 1e-14);
+        assert_true(fabs(ref_gelu(x) - ref_gelu_tanh(x)) <= 5e-4);
     }
 }
 
@@ -207,7 +217,7 @@ int main(void)
         cmocka_unit_test(test_attention_backward_is_the_slope_of_forward),
         cmocka_unit_test(test_attention_backward_is_the_slope_of_forward_under_one_dropout_mask),
         cmocka_unit_test(test_cross_entropy_gradient_is_the_slope_of_the_loss),
-        cmocka_unit_test(test_gelu_is_the_published_formula),
+        cmocka_unit_test(test_gelu_is_the_published_formula_and_near_its_approximation),
         cmocka_unit_test(test_gelu_slope_is_the_slope_of_gelu),
         cmocka_unit_test(test_embedding_backward_is_the_slope_of_forward),
     };

@@ -204,7 +204,8 @@ static void test_type_without_arithmetic_is_refused_with_a_way_out(void **state)
     bench b;
 
     bench_open(&b, 1);
-    assert_int_equal(b.device.ops->gelu_forward(&b.device, &x, &x, &err), DT_ERR_UNSUPPORTED);
+    assert_int_equal(b.device.ops->gelu_forward(&b.device, &x, &x, DT_ACTIVATION_GELU, &err),
+                     DT_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "use fp32, bf16 or fp16"));
     bench_close(&b);
 }
@@ -234,6 +235,51 @@ static void test_token_outside_the_vocabulary_is_refused(void **state)
     bench_close(&b);
 }
 
+/* The bounds of engine/ops/cpu/math_int.h: below 0 the tail itself, not what rounding left of it.
+ */
+static void test_gelu_keeps_its_digits_in_the_tail(void **state)
+{
+    enum { PLACES = 26001 };
+    float x[PLACES], y[PLACES];
+    dt_tensor in = dt_tensor_1d(x, DT_F32, PLACES), out = dt_tensor_1d(y, DT_F32, PLACES);
+    dt_error err = DT_ERROR_INIT;
+    bench b;
+
+    for (int i = 0; i < PLACES; i++)
+        x[i] = (float)(i - PLACES / 2) * 1e-3f;
+    bench_open(&b, 1);
+    bench_ok(b.device.ops->gelu_forward(&b.device, &out, &in, DT_ACTIVATION_GELU, &err), &err);
+    for (int i = 0; i < PLACES; i++) {
+        double at = x[i], want = at * 0.5 * erfc(-at * 0.70710678118654752440);
+        double bound = (6e-7 + 6e-8 * at * at) * fabs(want);
+
+        if (x[i] < -12.8f)
+            assert_true(y[i] == 0.0f);
+        else if (!(fabs((double)y[i] - want) <= bound))
+            fail_msg("gelu(%g) is %g, not %g", at, (double)y[i], want);
+    }
+    bench_close(&b);
+}
+
+static void test_gelu_of_what_is_not_finite_is_not_finite(void **state)
+{
+    const dt_activation_kind kinds[] = {DT_ACTIVATION_GELU, DT_ACTIVATION_GELU_TANH};
+    float x[VECTOR], y[VECTOR];
+    dt_tensor in = dt_tensor_1d(x, DT_F32, VECTOR), out = dt_tensor_1d(y, DT_F32, VECTOR);
+    dt_error err = DT_ERROR_INIT;
+    bench b;
+
+    bench_open(&b, 1);
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < VECTOR; i++)
+            x[i] = i % 2 == 0 ? NAN : INFINITY;
+        bench_ok(b.device.ops->gelu_forward(&b.device, &out, &in, kinds[k], &err), &err);
+        for (int i = 0; i < VECTOR; i++)
+            assert_true(i % 2 == 0 ? isnan(y[i]) : isinf(y[i]));
+    }
+    bench_close(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -246,6 +292,8 @@ int main(void)
         cmocka_unit_test(test_sum_of_squares_of_what_is_not_finite_is_not_finite),
         cmocka_unit_test(test_type_without_arithmetic_is_refused_with_a_way_out),
         cmocka_unit_test(test_token_outside_the_vocabulary_is_refused),
+        cmocka_unit_test(test_gelu_keeps_its_digits_in_the_tail),
+        cmocka_unit_test(test_gelu_of_what_is_not_finite_is_not_finite),
     };
     dt_error err = DT_ERROR_INIT;
     dt_device device;

@@ -74,6 +74,7 @@ static int open_golden(void **state)
     open_fixture(&g->start, which, "start");
     open_fixture(&g->expect, which, "expect");
     if (strcmp(which->model, "fairseq_lm") == 0) {
+        config.activation = DT_ACTIVATION_GELU;
         config.positions = DT_POSITIONS_SINUSOIDAL;
         config.scale_embedding = config.untied = true;
     }

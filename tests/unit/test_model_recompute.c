@@ -26,6 +26,7 @@ static dt_model_config rich_config(dt_dtype dtype)
     config.layers = 3;
     config.dropout = 0.1;
     config.attention_dropout = 0.2;
+    config.activation = DT_ACTIVATION_GELU;
     config.positions = DT_POSITIONS_SINUSOIDAL;
     config.scale_embedding = config.untied = true;
     config.dtype = dtype;
@@ -180,10 +181,11 @@ static dt_status count_norm(dt_device *device, dt_tensor *y, dt_tensor *mean, dt
     return dt_ops_cpu.layernorm_forward(device, y, mean, rstd, x, w, b, eps, err);
 }
 
-static dt_status count_gelu(dt_device *device, dt_tensor *y, const dt_tensor *x, dt_error *err)
+static dt_status count_gelu(dt_device *device, dt_tensor *y, const dt_tensor *x,
+                            dt_activation_kind kind, dt_error *err)
 {
     counted.gelus++;
-    return dt_ops_cpu.gelu_forward(device, y, x, err);
+    return dt_ops_cpu.gelu_forward(device, y, x, kind, err);
 }
 
 /* Three blocks of four products, and the head. full: two blocks again, less the product behind

@@ -1,6 +1,7 @@
-/* gelu: tanh-approximated GELU (Hendrycks and Gimpel 2016).
+/* gelu: GELU and its tanh approximation (Hendrycks and Gimpel 2016).
  *
- * Formula    y = 0.5 x (1 + tanh(u)) = x sigmoid(2u),  u = sqrt(2/pi) (x + 0.044715 x^3)
+ * GELU       y = x Phi(x), dy/dx = Phi(x) + x phi(x); Phi the normal distribution, phi its density
+ * GELU_TANH  y = 0.5 x (1 + tanh(u)) = x sigmoid(2u),  u = sqrt(2/pi) (x + 0.044715 x^3)
  *            dy/dx = s + x s (1-s) 2 u',  s = sigmoid(2u)
  *            The sigmoid keeps its relative precision for large negative x, where 1 + tanh
  *            cancels.
@@ -11,18 +12,35 @@
 
 #include "base/banned.h"
 
-#define SLOPE 1.5957691216057308f /* 2 sqrt(2/pi) */
-#define CUBIC 0.044715f
-#define WORK  8 /* an element costs about as much as this many of a sum */
+#define SLOPE   1.5957691216057308f /* 2 sqrt(2/pi) */
+#define CUBIC   0.044715f
+#define DENSITY 0.3989422804014327f /* 1/sqrt(2 pi) */
+#define WORK    8                   /* an element costs about as much as this many of a sum */
 
-static void gelu_row(float *y, const float *x, int64_t n)
+static void exact_row(float *y, const float *x, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        y[i] = x[i] * dt_normal(x[i], dt_bell(x[i]));
+}
+
+static void exact_row_backward(float *dx, const float *dy, const float *x, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        float bell = dt_bell(x[i]);
+        dx[i] = dy[i] * (dt_normal(x[i], bell) + x[i] * bell * DENSITY);
+    }
+}
+
+static void tanh_row(float *y, const float *x, int64_t n)
 {
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
         y[i] = x[i] * dt_sigmoid(SLOPE * (x[i] + CUBIC * x[i] * x[i] * x[i]));
 }
 
-static void gelu_row_backward(float *dx, const float *dy, const float *x, int64_t n)
+static void tanh_row_backward(float *dx, const float *dy, const float *x, int64_t n)
 {
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) {
@@ -34,8 +52,10 @@ static void gelu_row_backward(float *dx, const float *dy, const float *x, int64_
 }
 
 dt_status DT_CPU_NAME(gelu_forward)(dt_device *device, dt_tensor *y, const dt_tensor *x,
-                                    dt_error *err)
+                                    dt_activation_kind kind, dt_error *err)
 {
+    void (*row)(float *, const float *, int64_t) =
+        kind == DT_ACTIVATION_GELU ? exact_row : tanh_row;
     dt_status st = DT_OK;
     int64_t elems = dt_tensor_elems(x);
     dt_cpu_scratch scratch;
@@ -51,7 +71,7 @@ dt_status DT_CPU_NAME(gelu_forward)(dt_device *device, dt_tensor *y, const dt_te
             int64_t n = dt_cpu_min(DT_ROW_CHUNK, share.end - i);
             float *out = dt_row_open(y, i, mine + DT_ROW_CHUNK);
 
-            gelu_row(out, dt_row_read(x, i, n, mine), n);
+            row(out, dt_row_read(x, i, n, mine), n);
             dt_row_close(y, i, n, out);
         }
     }
@@ -60,8 +80,10 @@ out:
 }
 
 dt_status DT_CPU_NAME(gelu_backward)(dt_device *device, dt_tensor *dx, const dt_tensor *dy,
-                                     const dt_tensor *x, dt_error *err)
+                                     const dt_tensor *x, dt_activation_kind kind, dt_error *err)
 {
+    void (*row)(float *, const float *, const float *, int64_t) =
+        kind == DT_ACTIVATION_GELU ? exact_row_backward : tanh_row_backward;
     dt_status st = DT_OK;
     int64_t elems = dt_tensor_elems(x);
     dt_cpu_scratch scratch;
@@ -77,8 +99,7 @@ dt_status DT_CPU_NAME(gelu_backward)(dt_device *device, dt_tensor *dx, const dt_
             int64_t n = dt_cpu_min(DT_ROW_CHUNK, share.end - i);
             float *out = dt_row_open(dx, i, mine + 2 * DT_ROW_CHUNK);
 
-            gelu_row_backward(out, dt_row_read(dy, i, n, mine + DT_ROW_CHUNK),
-                              dt_row_read(x, i, n, mine), n);
+            row(out, dt_row_read(dy, i, n, mine + DT_ROW_CHUNK), dt_row_read(x, i, n, mine), n);
             dt_row_close(dx, i, n, out);
         }
     }

@@ -2,15 +2,22 @@
  *
  * dt_exp      relative error < 2e-7 on [-87, 87]; 0 below -87.3, held at exp(87) above; NaN stays
  * dt_sigmoid  1 / (1 + exp(-x)), relative error < 4e-7
+ * dt_bell     exp(-x^2/2), relative error < 2e-7 + 6e-8 x^2; 0 beyond 12.8
+ * dt_normal   the normal distribution's share below x, (1 + erf(x/sqrt(2))) / 2, from x and its
+ *             bell; relative error < 5e-7 + 6e-8 x^2 on either side, since the tail is computed and
+ *             not what is left beside it
  *
  * exp(x) = 2^n exp(r) with n = round(x / ln 2) and |r| <= ln(2)/2; ln 2 in two parts (Cody and
  * Waite), exp(r) by its Taylor sum to r^7, whose rest is below 6e-9.
  * Held at 87, where the inverse is still a normal number: processors take a hundred times as long
- * over denormal ones.
+ * over denormal ones; the bell ends at 12.8 for the same reason.
+ * The tail over the bell (Mills' ratio / sqrt(2 pi)) falls as 1/z: a polynomial of degree 9 in
+ * q = 1/(1 + 0.35 z), fitted on [0, 13] to a relative error of 3e-8, 2.8e-7 in fp32 arithmetic.
  */
 #ifndef DT_ENGINE_OPS_CPU_MATH_INT_H
 #define DT_ENGINE_OPS_CPU_MATH_INT_H
 
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -45,6 +52,30 @@ static inline float dt_exp(float x)
 static inline float dt_sigmoid(float x)
 {
     return 1.0f / (1.0f + dt_exp(-x));
+}
+
+static inline float dt_bell(float x)
+{
+    float bell = dt_exp(-0.5f * x * x);
+
+    return fabsf(x) > 12.8f ? 0.0f : bell;
+}
+
+static inline float dt_normal(float x, float bell)
+{
+    float q = 1.0f / (1.0f + 0.35f * fabsf(x));
+    float p = -0.029095137f, tail;
+
+    p = p * q + 0.14371975f;
+    p = p * q - 0.25518265f;
+    p = p * q + 0.15855280f;
+    p = p * q - 0.022671120f;
+    p = p * q + 0.10531704f;
+    p = p * q + 0.11988273f;
+    p = p * q + 0.13985476f;
+    p = p * q + 0.13962182f;
+    tail = bell * p * q;
+    return x < 0.0f ? tail : 1.0f - tail;
 }
 
 #endif

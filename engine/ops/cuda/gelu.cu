@@ -1,21 +1,24 @@
-/* gelu: the tanh approximation, forward and backward (ops.h), with 0.5 (1 + tanh(u)) written as the
- * sigmoid of 2u, which keeps its digits where x is far below 0.
+/* gelu: by the error function and by the tanh approximation, forward and backward (ops.h). Phi(x)
+ * is half of erfc(-x/sqrt(2)), which has its own digits in the tail below 0; for the same reason
+ * 0.5 (1 + tanh(u)) is written as the sigmoid of 2u.
  */
 #include "engine/ops/cuda/flat.cuh"
 
 #define ROOT_2_OVER_PI 0.7978845608028654f
 #define CUBIC          0.044715f
+#define ROOT_HALF      0.7071067811865476f
+#define DENSITY        0.3989422804014327f /* 1/sqrt(2 pi) */
 
 __device__ inline float gate(float x)
 {
     return 1.0f / (1.0f + expf(-2.0f * ROOT_2_OVER_PI * (x + CUBIC * x * x * x)));
 }
 
-struct gelu {
+struct gelu_tanh {
     __device__ float operator()(int64_t, float x, float) const { return x * gate(x); }
 };
 
-struct gelu_slope {
+struct gelu_tanh_slope {
     __device__ float operator()(int64_t, float dy, float x) const
     {
         float g = gate(x), inner = ROOT_2_OVER_PI * (1.0f + 3.0f * CUBIC * x * x);
@@ -24,13 +27,34 @@ struct gelu_slope {
     }
 };
 
-dt_status dt_cuda_gelu_forward(dt_device *device, dt_tensor *y, const dt_tensor *x, dt_error *err)
+__device__ inline float below(float x)
 {
-    return dt_flat_run(device, y, x, NULL, "gelu", gelu(), err);
+    return 0.5f * erfcf(-ROOT_HALF * x);
+}
+
+struct gelu {
+    __device__ float operator()(int64_t, float x, float) const { return x * below(x); }
+};
+
+struct gelu_slope {
+    __device__ float operator()(int64_t, float dy, float x) const
+    {
+        return dy * (below(x) + x * DENSITY * expf(-0.5f * x * x));
+    }
+};
+
+dt_status dt_cuda_gelu_forward(dt_device *device, dt_tensor *y, const dt_tensor *x,
+                               dt_activation_kind kind, dt_error *err)
+{
+    if (kind == DT_ACTIVATION_GELU)
+        return dt_flat_run(device, y, x, NULL, "gelu", gelu(), err);
+    return dt_flat_run(device, y, x, NULL, "gelu", gelu_tanh(), err);
 }
 
 dt_status dt_cuda_gelu_backward(dt_device *device, dt_tensor *dx, const dt_tensor *dy,
-                                const dt_tensor *x, dt_error *err)
+                                const dt_tensor *x, dt_activation_kind kind, dt_error *err)
 {
-    return dt_flat_run(device, dx, dy, x, "gelu", gelu_slope(), err);
+    if (kind == DT_ACTIVATION_GELU)
+        return dt_flat_run(device, dx, dy, x, "gelu", gelu_slope(), err);
+    return dt_flat_run(device, dx, dy, x, "gelu", gelu_tanh_slope(), err);
 }
