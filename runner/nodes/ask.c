@@ -1,10 +1,13 @@
 /* ask: a command on a node, its whole output. */
+#include <stdlib.h>
+
 #include "runner/nodes/nodes_int.h"
 #include "runner/transport/remote.h"
 
 #include "base/banned.h"
 
-#define ANSWER_MAX_BYTES ((size_t)4 << 20)
+#define ANSWER_MAX_BYTES ((size_t)64 << 20) /* the index of a checkpoint */
+#define SIZE_SECONDS     20.0
 
 dt_status dt_nodes_ask_code(dt_strbuf *answer, int *code, dt_error *problem, const char *node,
                             const char *const *words, const void *input, size_t input_length,
@@ -28,4 +31,18 @@ dt_status dt_nodes_ask(dt_strbuf *answer, const char *node, const char *const *w
     if (st != DT_OK)
         return st;
     return code == 0 ? DT_OK : DT_FAIL(err, DT_ERR_IO, "node '%s': %s", node, problem.message);
+}
+
+dt_status dt_nodes_size(int64_t *bytes, const char *node, const char *agent, const char *path,
+                        const atomic_bool *cancelled, dt_error *err)
+{
+    const char *const words[] = {agent, "node", "size", path, NULL};
+    dt_strbuf answer;
+    dt_status st;
+
+    dt_strbuf_init(&answer);
+    st = dt_nodes_ask(&answer, node, words, NULL, 0, SIZE_SECONDS, cancelled, err);
+    *bytes = st == DT_OK ? strtoll(answer.data, NULL, 10) : -1;
+    dt_strbuf_release(&answer);
+    return st;
 }

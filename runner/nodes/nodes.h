@@ -6,7 +6,7 @@
  *   probe.c    what is there: system, devices, memory, disk, clock, cache   (doctor's table)
  *   bundle.c   agent, engine and their libraries, put there once, by content hash
  *   ship.c     data files and checkpoints that the node lacks, by content hash, resumable
- *   gather.c   a checkpoint's files from the nodes that wrote them, to the launch machine
+ *   gather.c   a checkpoint's files from the nodes that wrote them (bring.c), to the launch machine
  *   prepare.c  the order of these for one node
  *
  * Threads    every function blocks and may be called from any thread, for different nodes at the
@@ -26,6 +26,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "engine/checkpoint/name.h"
 
 /* Where things lie on the node, absolute there. Written to and read from
  * attempt-N/node-K/place.json on the launch machine, so that a new supervisor knows it at once. */
@@ -64,15 +65,24 @@ dt_status dt_node_place_read(dt_node_place *out, const char *here, dt_arena *are
  * are there. New reference. */
 json_t *dt_node_plan(const json_t *plan, const dt_node_place *place, bool all_shared);
 
-/* The argv that runs `words` on the node (words[0] absolute there), stdin and stdout connected. */
+/* The argv that runs `words` on the node (words[0] absolute there), stdin and stdout connected.
+ * renew: not over a connection that stands already, which may be stuck. */
 dt_status dt_node_command(const char ***argv, const char *node, const char *const *words,
-                          dt_arena *arena, dt_error *err);
+                          bool renew, dt_arena *arena, dt_error *err);
 
-/* Copies checkpoint `name` ("step-00000100") of nodes that do not share the folder into
- * checkpoints_here, checks digests, writes `complete` last. Resumable; good where it is whole there
- * already. forget: older ones that the launch machine no longer keeps are removed on the nodes. */
-dt_status dt_nodes_gather(const dt_node_place *places, int64_t count, const char *name,
-                          const char *checkpoints_here, const atomic_bool *cancelled,
-                          dt_error *err);
+typedef struct dt_gather_request {
+    const dt_node_place *places; /* [count] */
+    int64_t count;
+    const char *name, *digest;    /* of the event `checkpoint`: "step-00000100", its index's */
+    const char *checkpoints_here; /* runs/ID/checkpoints */
+    const json_t *plan;           /* its recipe says what stays */
+    const atomic_bool *cancelled;
+} dt_gather_request;
+
+/* Copies the checkpoint of nodes that do not share the folder into checkpoints_here, checks
+ * digests, writes `complete` last; then removes what the recipe's rules let go. Resumable; good
+ * where it is whole there already. name: as it is called here, room for DT_CHECKPOINT_NAME_SIZE.
+ * DT_ERR_NOT_FOUND where the nodes have let it go. */
+dt_status dt_nodes_gather(char *name, const dt_gather_request *request, dt_error *err);
 
 #endif

@@ -23,11 +23,25 @@ dt_status dt_nodes_ask(dt_strbuf *answer, const char *node, const char *const *w
 dt_status dt_nodes_check_glibc(const char *node, const json_t *facts, const char *needed,
                                dt_error *err);
 
-/* ship.c: a file to CACHE/data on the node, resumed where it broke off. *there: its path. */
-dt_status dt_ship_file(const char **there, const char *path, const char *agent,
-                       const dt_prepare_request *request, dt_arena *arena, dt_error *err);
+/* ask.c: of the file `path` there; -1 where it is none. */
+dt_status dt_nodes_size(int64_t *bytes, const char *node, const char *agent, const char *path,
+                        const atomic_bool *cancelled, dt_error *err);
+
+/* plan.c: adds where ranks of a node that shares the run's folder write their part of a checkpoint
+ * while other nodes do not share it: CHECKPOINTS/node-K. */
+void dt_nodes_parts(dt_strbuf *out, const dt_node_place *place);
+
+/* ship.c: a file to CACHE/data on the node, or into the folder `into` there; resumed where it broke
+ * off. digest: of its content where that is known, else NULL. *there: its path. */
+dt_status dt_ship_file(const char **there, const char *path, const char *digest, const char *into,
+                       const char *agent, const dt_prepare_request *request, dt_arena *arena,
+                       dt_error *err);
 /* The plan's data: adds to `paths` what lies elsewhere there. */
 dt_status dt_ship_data(json_t *paths, const char *agent, const dt_prepare_request *request,
                        dt_arena *arena, dt_error *err);
+
+/* What the plan goes on from, whole, to the node's checkpoints; its marker last. */
+dt_status dt_ship_checkpoint(const dt_node_place *place, const dt_prepare_request *request,
+                             dt_arena *arena, dt_error *err);
 
 #endif

@@ -1,4 +1,9 @@
-/* plan: the plan as one node's engine must see it. */
+/* plan: the plan as one node's engine must see it.
+ *
+ * Where all nodes see the run's folder, their ranks write one checkpoint together. Where some do
+ * not, every node writes its own ranks' files below a folder of its own, and they are gathered
+ * (gather.c); nodes that do see the run's folder then have one each in it.
+ */
 #include <string.h>
 
 #include "runner/nodes/nodes_int.h"
@@ -32,12 +37,26 @@ static void move_files(json_t *list, const json_t *paths)
     }
 }
 
+void dt_nodes_parts(dt_strbuf *out, const dt_node_place *place)
+{
+    const char *slash = strrchr(place->folder, '/');
+
+    dt_strbuf_add_fmt(out, "%s/%s", place->checkpoints,
+                      slash != NULL ? slash + 1 : place->folder); /* node-K */
+}
+
 json_t *dt_node_plan(const json_t *plan, const dt_node_place *place, bool all_shared)
 {
     json_t *out = json_deep_copy(plan), *data;
     const char *from = json_string_value(json_object_get(plan, "resume_from"));
+    dt_strbuf parts;
 
-    json_object_set_new(out, "directory", json_string(place->checkpoints));
+    dt_strbuf_init(&parts);
+    dt_nodes_parts(&parts, place);
+    json_object_set_new(
+        out, "directory",
+        json_string(place->checkpoints_shared && !all_shared ? parts.data : place->checkpoints));
+    dt_strbuf_release(&parts);
     json_object_set_new(out, "shared", json_boolean(all_shared));
     if (from != NULL && from[0] != '\0') {
         const char *slash = strrchr(from, '/');

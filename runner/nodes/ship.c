@@ -1,4 +1,5 @@
-/* ship: data files that the node lacks, to its cache, by content hash; what broke off goes on. */
+/* ship: files that the node lacks, by content hash; what broke off goes on. Data go to its cache,
+ * the checkpoint that the run goes on from to its folder of checkpoints. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -14,11 +15,11 @@
 
 #include "base/banned.h"
 
-#define PIECE_BYTES    ((size_t)262144)
-#define ASK_SECONDS    20.0
-#define START_SECONDS  600.0 /* another launch may be sending the same file; ours waits */
-#define STALL_SECONDS  30.0
-#define SETTLE_SECONDS 120.0
+#define PIECE_BYTES     ((size_t)262144)
+#define INDEX_MAX_BYTES ((size_t)64 << 20)
+#define START_SECONDS   600.0 /* another launch may be sending the same file; ours waits */
+#define STALL_SECONDS   30.0
+#define SETTLE_SECONDS  120.0
 
 static dt_status digest_file(char *hex, int fd, const char *path, const atomic_bool *cancelled,
                              dt_error *err)
@@ -98,12 +99,13 @@ out:
     return st;
 }
 
-dt_status dt_ship_file(const char **there, const char *path, const char *agent,
-                       const dt_prepare_request *request, dt_arena *arena, dt_error *err)
+dt_status dt_ship_file(const char **there, const char *path, const char *known, const char *into,
+                       const char *agent, const dt_prepare_request *request, dt_arena *arena,
+                       dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT, cause = DT_ERROR_INIT;
     char hex[DT_DIGEST_SIZE], size[32];
-    const char *const words[] = {agent, "node", "put", hex, size, basename(path), NULL};
+    const char *const words[] = {agent, "node", "put", hex, size, basename(path), into, NULL};
     dt_status st = DT_OK, sent = DT_OK;
     dt_remote remote = {0};
     struct stat info;
@@ -115,7 +117,10 @@ dt_status dt_ship_file(const char **there, const char *path, const char *agent,
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &info) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot read '%s': %s", path, strerror(errno));
-    DT_TRY(digest_file(hex, fd, path, request->cancelled, err));
+    if (known != NULL)
+        snprintf(hex, sizeof(hex), "%s", known);
+    else
+        DT_TRY(digest_file(hex, fd, path, request->cancelled, err));
     snprintf(size, sizeof(size), "%lld", (long long)info.st_size);
     DT_TRY(dt_remote_open(&remote, request->node, words, request->cancelled, err));
     DT_TRY(read_line(&line, &remote, START_SECONDS, err));
@@ -147,21 +152,6 @@ out:
     return st;
 }
 
-/* Sizes of `path` there: -1 where it is not a file. */
-static dt_status size_there(int64_t *bytes, const char *path, const char *agent,
-                            const dt_prepare_request *request, dt_error *err)
-{
-    const char *const words[] = {agent, "node", "size", path, NULL};
-    dt_strbuf answer;
-    dt_status st;
-
-    dt_strbuf_init(&answer);
-    st = dt_nodes_ask(&answer, request->node, words, NULL, 0, ASK_SECONDS, request->cancelled, err);
-    *bytes = st == DT_OK ? strtoll(answer.data, NULL, 10) : -1;
-    dt_strbuf_release(&answer);
-    return st;
-}
-
 static dt_status ship_list(json_t *paths, const json_t *list, bool never, const char *agent,
                            const dt_prepare_request *request, dt_arena *arena, dt_error *err)
 {
@@ -177,7 +167,7 @@ static dt_status ship_list(json_t *paths, const json_t *list, bool never, const 
 
         if (path == NULL || path[0] != '/' || json_object_get(paths, path) != NULL)
             continue;
-        DT_TRY(size_there(&bytes, path, agent, request, err));
+        DT_TRY(dt_nodes_size(&bytes, request->node, agent, path, request->cancelled, err));
         if (stat(path, &info) != 0) {
             if (bytes < 0)
                 DT_THROW(err, DT_ERR_IO, "'%s' is neither here nor on node '%s'", path,
@@ -192,7 +182,7 @@ static dt_status ship_list(json_t *paths, const json_t *list, bool never, const 
                 "data '%s' %s on node '%s', and data.ship is never: put the file there, or set "
                 "data.ship: auto",
                 path, bytes < 0 ? "is not" : "is another file", request->node);
-        DT_TRY(dt_ship_file(&there, path, agent, request, arena, err));
+        DT_TRY(dt_ship_file(&there, path, NULL, NULL, agent, request, arena, err));
         json_object_set_new(paths, path, json_string(there));
     }
 out:
@@ -211,5 +201,48 @@ dt_status dt_ship_data(json_t *paths, const char *agent, const dt_prepare_reques
     DT_TRY(
         ship_list(paths, json_object_get(data, "validation"), never, agent, request, arena, err));
 out:
+    return st;
+}
+
+/* --- the checkpoint to go on from */
+
+static dt_status ship_part(const char *folder, const char *name, const char *digest,
+                           const dt_node_place *place, const char *into,
+                           const dt_prepare_request *request, dt_arena *arena, dt_error *err)
+{
+    const char *path = dt_arena_printf(arena, "%s/%s", folder, name), *there;
+
+    if (path == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    return dt_ship_file(&there, path, digest, into, place->agent, request, arena, err);
+}
+
+dt_status dt_ship_checkpoint(const dt_node_place *place, const dt_prepare_request *request,
+                             dt_arena *arena, dt_error *err)
+{
+    const char *from = json_string_value(json_object_get(request->plan, "resume_from"));
+    const char *index_path, *into, *name, *digest;
+    json_t *index = NULL, *files, *item;
+    dt_status st = DT_OK;
+    size_t i;
+
+    if (place->checkpoints_shared || from == NULL || from[0] == '\0')
+        return DT_OK;
+    index_path = dt_arena_printf(arena, "%s/" DT_CHECKPOINT_INDEX, from);
+    into = dt_arena_printf(arena, "%s/%s", place->checkpoints, basename(from));
+    if (index_path == NULL || into == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    DT_TRY(dt_json_read(&index, index_path, INDEX_MAX_BYTES, err));
+    DT_TRY(dt_json_get_array(&files, index, "files", index_path, err));
+    json_array_foreach(files, i, item)
+    {
+        DT_TRY(dt_json_get_string(&name, item, "name", index_path, err));
+        DT_TRY(dt_json_get_string(&digest, item, "xxh3_128", index_path, err));
+        DT_TRY(ship_part(from, name, digest, place, into, request, arena, err));
+    }
+    DT_TRY(ship_part(from, DT_CHECKPOINT_INDEX, NULL, place, into, request, arena, err));
+    DT_TRY(ship_part(from, DT_CHECKPOINT_MARKER, NULL, place, into, request, arena, err));
+out:
+    json_decref(index);
     return st;
 }

@@ -26,7 +26,9 @@ struct dt_gather {
     int tries;
 
     uv_work_t work; /* what the thread sees: */
-    char name[NAME_SIZE];
+    char name[NAME_SIZE], digest[NAME_SIZE];
+    char kept_as[DT_CHECKPOINT_NAME_SIZE];
+    const json_t *plan; /* the session's, which reads it as well */
     dt_node_place *places;
     int64_t count;
     const char *here;
@@ -48,9 +50,15 @@ bool dt_gather_is_needed(const dt_session *session)
 static void fetch(uv_work_t *work)
 {
     dt_gather *gather = work->data;
+    dt_gather_request request = {.places = gather->places,
+                                 .count = gather->count,
+                                 .name = gather->name,
+                                 .digest = gather->digest,
+                                 .checkpoints_here = gather->here,
+                                 .plan = gather->plan,
+                                 .cancelled = &gather->cancelled};
 
-    gather->st = dt_nodes_gather(gather->places, gather->count, gather->name, gather->here,
-                                 &gather->cancelled, &gather->err);
+    gather->st = dt_nodes_gather(gather->kept_as, &request, &gather->err);
 }
 
 static void drop_first(dt_session *session)
@@ -67,6 +75,7 @@ static dt_status keep(dt_session *session, const dt_gather *gather, dt_error *er
 {
     dt_status st;
 
+    json_object_set_new(gather->message.json, "directory", json_string(gather->kept_as));
     DT_TRY(dt_store_begin(session->store, err));
     session->in_transaction = true;
     DT_TRY(dt_follow_checkpoint(session, &gather->message, err));
@@ -162,12 +171,14 @@ void dt_gather_add(dt_session *session, const dt_message *message)
     json_incref(gather->message.json);
     gather->work.data = gather;
     gather->here = session->checkpoints;
+    gather->plan = session->plan;
     gather->count = session->node_count;
     gather->places = calloc((size_t)session->node_count, sizeof(gather->places[0]));
     DT_ASSERT(gather->places != NULL);
     for (int64_t i = 0; i < session->node_count; i++)
         gather->places[i] = session->nodes[i].place;
     snprintf(gather->name, sizeof(gather->name), "%s", dt_message_string(message, "directory"));
+    snprintf(gather->digest, sizeof(gather->digest), "%s", dt_message_string(message, "digest"));
     atomic_init(&gather->cancelled, false);
     while (*last != NULL)
         last = &(*last)->next;

@@ -206,7 +206,8 @@ static dt_status gather_again(dt_session *session, const dt_message *message, dt
     DT_TRY(dt_store_checkpoint_list(session->store, &rows, &count, session->run, &session->arena,
                                     err));
     for (int64_t i = 0; i < count; i++)
-        known = known || rows[i].step >= dt_message_int(message, "step", 0);
+        known = known || (rows[i].attempt == session->attempt &&
+                          rows[i].step >= dt_message_int(message, "step", 0));
     if (!known)
         dt_gather_add(session, message);
 out:

@@ -1,0 +1,29 @@
+/* gather_int: what gather.c and bring.c share. */
+#ifndef DT_NODES_GATHER_INT_H
+#define DT_NODES_GATHER_INT_H
+
+#include "runner/nodes/nodes_int.h"
+
+#define DT_GATHER_ASK_SECONDS 20.0
+
+typedef struct dt_gathering {
+    const dt_gather_request *request;
+    const char *folder; /* CHECKPOINTS/NAME.partial here */
+    char *piece;        /* DT_GATHER_PIECE_BYTES */
+} dt_gathering;
+
+#define DT_GATHER_PIECE_BYTES ((size_t)262144)
+
+/* Its checkpoints lie on its own disk. */
+bool dt_gather_is_far(const dt_node_place *place);
+
+/* NAME/`file` of the place's checkpoints, where the place is. */
+dt_status dt_gather_size_there(int64_t *bytes, const dt_gathering *all, const dt_node_place *place,
+                               const char *file, dt_error *err); /* -1: it is not there */
+dt_status dt_gather_read_there(dt_strbuf *out, const dt_gathering *all, const dt_node_place *place,
+                               const char *file, dt_error *err);
+
+/* One of the index's files into the folder, from whichever node has it, unless it is there. */
+dt_status dt_gather_bring(const dt_gathering *all, const json_t *item, dt_error *err);
+
+#endif
