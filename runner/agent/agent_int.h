@@ -5,6 +5,7 @@
  *   start.c       `start`: plan → ranks                 rank.c        a rank's lines and its death
  *   rendezvous.c  values in, everyone's values out      ending.c      TERM → KILL → released
  *   recover.c     restarted on an existing journal        holder.c      who holds the lock
+ *   fence.c       what earlier attempts left here
  *   lease.c       nobody supervises for too long          folder.c      the agent's own
  *   memory.c      what GPUs hold, before and after
  *   diagnose.c    what a rank that hangs does             helper.c      asking another program
@@ -101,6 +102,7 @@ struct dt_agent {
     double proof_deadline_seconds;
     json_t *left; /* processes that could not be ended, while the proof is made */
 
+    bool end_only; /* nobody is served: it leaves when all is ended */
     dt_ending ending;
     double ending_deadline_seconds; /* of TERM, or of KILL */
     const char *ending_reason;      /* "stopped", "peer_failed", "": for the ranks that it ends */
@@ -123,6 +125,8 @@ struct dt_agent {
 
 /* --- serve.c */
 dt_status dt_agent_serve(const char *folder, dt_error *err);
+/* Kills the agent in the folder, ends all that is left of its ranks, and returns. */
+dt_status dt_agent_end(const char *folder, dt_error *err);
 void dt_agent_quit(dt_agent *agent);
 
 /* --- connect.c: the bridge; returns when either side has ended. replace: an agent that holds the
@@ -137,6 +141,10 @@ dt_status dt_agent_folder_make(const char *folder, dt_error *err);
 /* --- holder.c: the lock's file names the process that holds it */
 dt_status dt_agent_holder_write(int lock, dt_error *err);
 dt_status dt_agent_holder_kill(const char *folder, dt_error *err); /* good where none holds it */
+bool dt_agent_holder_is_here(const char *folder); /* a living process of this machine */
+
+/* --- fence.c: ends what earlier attempts of the run left on this machine */
+void dt_agent_fence(const char *folder);
 
 /* --- client.c */
 void dt_agent_client_take(void *context, int connection);

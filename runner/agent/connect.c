@@ -86,6 +86,8 @@ dt_status dt_agent_connect(const char *folder, bool start, bool replace, dt_erro
         DT_TRY(dt_agent_folder_check(folder, err));
     if (replace)
         DT_TRY(dt_agent_holder_kill(folder, err));
+    if (start)
+        dt_agent_fence(folder);
     st = dt_socket_connect(&agent, folder, "agent.sock", start ? NULL : err);
     /* An agent that is just leaving still has its lock: until it is gone, again. */
     while (start && st == DT_ERR_NOT_FOUND) {

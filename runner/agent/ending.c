@@ -63,6 +63,8 @@ void dt_agent_ending_proved(dt_agent *agent)
                              "devices", dt_devices_to_json(&agent->devices), "devices_note",
                              note != NULL ? note : ""));
     agent->left = NULL;
+    if (agent->end_only)
+        dt_agent_quit(agent);
 }
 
 static void kill_and_look(dt_agent *agent)

@@ -41,22 +41,51 @@ static bool is_free(const char *path)
     return st != DT_ERR_BUSY;
 }
 
+/* Of a lock that is held. */
+static dt_status read_holder(int *pid, long long *ticks, const char *path, dt_error *err)
+{
+    dt_strbuf text;
+    dt_status st;
+
+    dt_strbuf_init(&text);
+    DT_TRY(dt_file_read(&text, path, 4096, err));
+    if (sscanf(text.data, "%d %lld", pid, ticks) != 2)
+        DT_THROW(err, DT_ERR_CORRUPT, "'%s' does not name its holder", path);
+out:
+    dt_strbuf_release(&text);
+    return st;
+}
+
+bool dt_agent_holder_is_here(const char *folder)
+{
+    dt_process process;
+    dt_strbuf path;
+    long long ticks;
+    bool here;
+    int pid;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_add_fmt(&path, "%s/agent.lock", folder);
+    here = dt_file_exists(path.data) && !is_free(path.data) &&
+           read_holder(&pid, &ticks, path.data, NULL) == DT_OK &&
+           dt_process_read(&process, (pid_t)pid) && process.start_ticks == ticks;
+    dt_strbuf_release(&path);
+    return here;
+}
+
 dt_status dt_agent_holder_kill(const char *folder, dt_error *err)
 {
     double deadline = dt_clock_monotonic_seconds() + GONE_SECONDS;
     dt_status st = DT_OK;
-    dt_strbuf path, text;
     long long ticks;
+    dt_strbuf path;
     int pid;
 
     dt_strbuf_init(&path);
-    dt_strbuf_init(&text);
     dt_strbuf_add_fmt(&path, "%s/agent.lock", folder);
     if (!dt_file_exists(path.data) || is_free(path.data))
         goto out;
-    DT_TRY(dt_file_read(&text, path.data, 4096, err));
-    if (sscanf(text.data, "%d %lld", &pid, &ticks) != 2)
-        DT_THROW(err, DT_ERR_CORRUPT, "'%s' does not name its holder", path.data);
+    DT_TRY(read_holder(&pid, &ticks, path.data, err));
     dt_process_signal(pid, ticks, SIGKILL);
     while (!is_free(path.data)) {
         if (dt_clock_monotonic_seconds() > deadline)
@@ -65,6 +94,5 @@ dt_status dt_agent_holder_kill(const char *folder, dt_error *err)
     }
 out:
     dt_strbuf_release(&path);
-    dt_strbuf_release(&text);
     return st;
 }

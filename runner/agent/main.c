@@ -14,6 +14,8 @@ static const char usage[] =
     "usage: dtrun-agent connect DIR [--start [--replace]]   bridge stdin and stdout to the agent\n"
     "                                                       in DIR; start it; kill a hung one\n"
     "       dtrun-agent serve DIR                           be that agent\n"
+    "       dtrun-agent end DIR                             end the one in DIR, and all of its "
+    "run\n"
     "       dtrun-agent node ...                            look at this machine, take files\n"
     "       dtrun-agent --version\n"
     "It is started by dtrun; people need not call it.\n";
@@ -36,6 +38,8 @@ int main(int argc, char **argv)
     }
     if (argc == 3 && strcmp(argv[1], "serve") == 0)
         return finish(dt_agent_serve(argv[2], &err), &err);
+    if (argc == 3 && strcmp(argv[1], "end") == 0)
+        return finish(dt_agent_end(argv[2], &err), &err);
     if (argc >= 3 && argc <= 5 && strcmp(argv[1], "connect") == 0 &&
         (argc < 4 || strcmp(argv[3], "--start") == 0) &&
         (argc < 5 || strcmp(argv[4], "--replace") == 0))

@@ -1,4 +1,5 @@
-/* serve: the agent proper, from its lock to its last breath. */
+/* serve: the agent proper, from its lock to its last breath; and `end`, which is the same without
+ * anybody to serve. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
@@ -139,7 +140,7 @@ static dt_status journal_open(dt_agent *agent, dt_agent_past *past, dt_error *er
     return dt_journal_open(&agent->journal, "journal.jsonl", dt_agent_past_see, past, err);
 }
 
-dt_status dt_agent_serve(const char *folder, dt_error *err)
+static dt_status serve(const char *folder, bool end_only, dt_error *err)
 {
     dt_status st = DT_OK;
     dt_agent_past *past = dt_agent_past_new();
@@ -173,11 +174,14 @@ dt_status dt_agent_serve(const char *folder, dt_error *err)
     loop_init(&agent);
     DT_TRY(journal_open(&agent, past, err));
     agent.acknowledged = agent.journal.kept_sequence;
+    agent.end_only = end_only;
     dt_agent_recover(&agent, past);
-    DT_TRY(dt_listener_open(&agent.listener, &agent.loop, ".", "agent.sock", dt_agent_client_take,
-                            &agent, err));
+    if (!end_only)
+        DT_TRY(dt_listener_open(&agent.listener, &agent.loop, ".", "agent.sock",
+                                dt_agent_client_take, &agent, err));
     dt_detach_ready(&ready, DT_OK, NULL);
-    uv_run(&agent.loop, UV_RUN_DEFAULT);
+    if (!end_only || (agent.ending != DT_ENDING_NO && agent.ending != DT_ENDING_DONE))
+        uv_run(&agent.loop, UV_RUN_DEFAULT);
     dt_journal_flush(&agent.journal, NULL);
     unlink("agent.sock");
 out:
@@ -189,4 +193,18 @@ out:
     if (lock >= 0)
         close(lock);
     return st;
+}
+
+dt_status dt_agent_serve(const char *folder, dt_error *err)
+{
+    return serve(folder, false, err);
+}
+
+dt_status dt_agent_end(const char *folder, dt_error *err)
+{
+    dt_status st = dt_agent_folder_check(folder, err);
+
+    if (st == DT_OK)
+        st = dt_agent_holder_kill(folder, err);
+    return st == DT_OK ? serve(folder, true, err) : st;
 }

@@ -14,11 +14,11 @@ bool dt_nodes_is_here(const char *node)
 }
 
 dt_status dt_node_command(const char ***argv, const char *node, const char *const *words,
-                          dt_arena *arena, dt_error *err)
+                          bool renew, dt_arena *arena, dt_error *err)
 {
     const dt_transport *transport;
     dt_status st = DT_OK;
-    size_t count = 0;
+    size_t count = 0, n = 1;
 
     *argv = NULL;
     DT_TRY(dt_transport_find(&transport, node, err));
@@ -28,12 +28,14 @@ dt_status dt_node_command(const char ***argv, const char *node, const char *cons
     }
     while (words[count] != NULL)
         count++;
-    *argv = dt_arena_alloc_array(arena, count + 3, sizeof((*argv)[0]));
+    *argv = dt_arena_alloc_array(arena, count + 4, sizeof((*argv)[0]));
     if (*argv == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_place_program(&(*argv)[0], "dtrun-reach", "DTRUN_REACH", arena, err));
-    (*argv)[1] = node;
-    memcpy(*argv + 2, words, (count + 1) * sizeof(words[0]));
+    if (renew)
+        (*argv)[n++] = "--renew";
+    (*argv)[n++] = node;
+    memcpy(*argv + n, words, (count + 1) * sizeof(words[0]));
 out:
     return st;
 }

@@ -1,16 +1,17 @@
 /* hope: what the silence of a node means.
  *
  *   silent for      and                                    then
- *    6 s                                                   another connection is tried
+ *    6 s                                                   a new connection is tried
  *    8 s            it is another machine                  it is probed (a command is run on it)
  *   10 s            no agent ever answered there           given up
  *   17 s            no probe has reached it since          given up: the node is gone
  *   20 s, 60 s      it is reached; the run stops, trains   its agent hangs: replaced, which ends
  * its ranks 15 s            after that                             given up
  *
- * A cut of ten seconds costs nothing: TCP sends again at latest 12.6 s after a cut began (its
- * pauses double from 0.2 s), and the agent goes on from the number that is stored here. The
- * verdict on a node that is gone is there in less than 20 s.
+ * A cut of ten seconds costs nothing: probes and connections after a silence do not share the one
+ * that was cut, which may be stuck for as long again (TCP doubles its pauses); and the agent goes
+ * on from the number that is stored here. The verdict on a node that is gone is there in less than
+ * 20 s.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -80,7 +81,7 @@ static void probe(dt_supervised_node *node)
     DT_ASSERT(node->probe != NULL);
     node->probe->node = node;
     node->probe->process.data = node->probe;
-    if (dt_node_command(&argv, node->row.name, words, &arena, NULL) == DT_OK) {
+    if (dt_node_command(&argv, node->row.name, words, true, &arena, NULL) == DT_OK) {
         options.file = argv[0];
         options.args = (char **)argv;
         if (uv_spawn(&node->session->loop, &node->probe->process, &options) != 0)
@@ -174,8 +175,10 @@ void dt_hope_look(dt_supervised_node *node)
     double since = node->heard_seconds > node->connected_seconds ? node->heard_seconds
                                                                  : node->connected_seconds;
 
-    if (now - since > SILENT_SECONDS)
+    if (now - since > SILENT_SECONDS) {
+        node->renew = true;
         dt_node_reconnect(node, "nothing was heard from it");
-    else
+    } else {
         dt_hope_judge(node);
+    }
 }

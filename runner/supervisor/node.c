@@ -43,7 +43,7 @@ static dt_status connect_argv(const char ***argv, const dt_supervised_node *node
                                  start != NULL && node->replace ? "--replace" : NULL,
                                  NULL};
 
-    return dt_node_command(argv, node->row.name, words, arena, err);
+    return dt_node_command(argv, node->row.name, words, node->renew, arena, err);
 }
 
 void dt_node_send(dt_supervised_node *node, json_t *command)
@@ -83,7 +83,7 @@ static void on_hello(dt_supervised_node *node, const dt_message *message)
     dt_clocks_hear(node, dt_message_int(message, "time_ms", 0), true);
     node->attached = true;
     node->tries = 0;
-    node->replace = false;
+    node->replace = node->renew = false;
     node->idle = strcmp(dt_message_string(message, "state"), "idle") == 0;
     dt_log_info("%s: attached, %s", node->row.name, dt_message_string(message, "state"));
     if (node->released) {

@@ -71,6 +71,7 @@ typedef struct dt_supervised_node {
     double probed_seconds;  /* when the last one was begun */
     double reached_seconds; /* when one last came to a good end */
     bool replace;           /* an agent that hangs there is killed by the next connection */
+    bool renew;             /* the connection may be what is stuck: the next is one of its own */
     bool attached;          /* said hello on this connection */
     bool idle;              /* ... and that no rank was started */
     bool released;          /* its journal says that nothing is left */

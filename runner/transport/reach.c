@@ -1,6 +1,6 @@
 /* dtrun-reach: one command on a node, with clean stdin and stdout.
  *
- *   dtrun-reach NODE WORD...
+ *   dtrun-reach [--renew] NODE WORD...      --renew: not over a connection that stands already
  *
  * ssh, with what it needs around it: its turn among the connections that are being opened, the
  * noise of a login shell taken off, and one line on stderr that says what is wrong and what helps.
@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -67,11 +68,16 @@ int main(int argc, char **argv)
     int code = NOT_REACHED;
     dt_status st = DT_OK;
 
-    if (argc < 3) {
-        fputs("usage: dtrun-reach NODE WORD...\n", stderr);
+    bool renew = argc > 1 && strcmp(argv[1], "--renew") == 0;
+
+    argv += renew ? 1 : 0;
+    if (argc - (renew ? 1 : 0) < 3) {
+        fputs("usage: dtrun-reach [--renew] NODE WORD...\n", stderr);
         return 2;
     }
     signal(SIGPIPE, SIG_IGN);
+    if (renew)
+        dt_remote_renew(argv[1]);
     DT_TRY(dt_remote_open(&remote, argv[1], (const char *const *)argv + 2, NULL, &err));
     DT_TRY(dt_file_write_all(STDOUT_FILENO, remote.early.data, remote.early.length, &err));
     bridge(&remote);

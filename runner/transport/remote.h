@@ -38,6 +38,10 @@ dt_status dt_remote_open(dt_remote *out, const char *node, const char *const *wo
                          const atomic_bool *cancelled, dt_error *err);
 void dt_remote_close(dt_remote *remote); /* accepts one of zero bytes */
 
+/* From now on commands to the node do not wait behind a connection that is stuck (renew.c). What can
+ * not be done, or not within two seconds, is left: a new connection may be had all the same. */
+void dt_remote_renew(const char *node);
+
 /* Up to `size` bytes; *got 0: the end. DT_ERR_TIMEOUT where none came. */
 dt_status dt_remote_read(dt_remote *remote, void *bytes, size_t size, size_t *got,
                          double timeout_seconds, dt_error *err);

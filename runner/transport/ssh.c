@@ -24,7 +24,7 @@ static const char *const options[] = {
     "ForwardX11=no",     "RemoteCommand=none",        "PermitLocalCommand=no", "RequestTTY=no",
     "LogLevel=INFO", /* trouble.c reads it */
 };
-enum { OPTION_COUNT = sizeof(options) / sizeof(options[0]) };
+enum { OPTION_COUNT = sizeof(options) / sizeof(options[0]), EXTRA_WORDS = 5 };
 
 /* ProxyCommand and Match exec hand the name to a shell: what a shell knows is not in a name. */
 static bool ssh_reaches(const char *node)
@@ -56,10 +56,11 @@ static const char *script(const char *const *words, dt_arena *arena)
     return out;
 }
 
-static dt_status ssh_command(const char ***argv, const char *node, const char *const *words,
-                             dt_arena *arena, dt_error *err)
+/* "ssh" and the options, with room for EXTRA_WORDS more. */
+static dt_status begin(const char ***argv, size_t *count, dt_arena *arena, dt_error *err)
 {
-    const char **out = dt_arena_alloc_array(arena, 2 * OPTION_COUNT + 8, sizeof(out[0]));
+    const char **out =
+        dt_arena_alloc_array(arena, 2 * OPTION_COUNT + 3 + EXTRA_WORDS, sizeof(out[0]));
     const char *folder;
     dt_status st = DT_OK;
     size_t n = 0;
@@ -75,12 +76,42 @@ static dt_status ssh_command(const char ***argv, const char *node, const char *c
     }
     out[n++] = "-o";
     out[n++] = dt_arena_printf(arena, "ControlPath=%s/%%C", folder);
-    out[n++] = "--";
-    out[n++] = node;
-    out[n++] = script(words, arena);
-    if (out[n - 1] == NULL || out[n - 4] == NULL)
+    if (out[n - 1] == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     *argv = out;
+    *count = n;
+out:
+    return st;
+}
+
+static dt_status ssh_command(const char ***argv, const char *node, const char *const *words,
+                             dt_arena *arena, dt_error *err)
+{
+    dt_status st;
+    size_t n;
+
+    DT_TRY(begin(argv, &n, arena, err));
+    (*argv)[n++] = "--";
+    (*argv)[n++] = node;
+    (*argv)[n++] = script(words, arena);
+    if ((*argv)[n - 1] == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+out:
+    if (st != DT_OK)
+        *argv = NULL;
+    return st;
+}
+
+static dt_status ssh_renew(const char ***argv, const char *node, dt_arena *arena, dt_error *err)
+{
+    dt_status st;
+    size_t n;
+
+    DT_TRY(begin(argv, &n, arena, err));
+    (*argv)[n++] = "-O";
+    (*argv)[n++] = "stop"; /* the master takes no new session and ends with its last one */
+    (*argv)[n++] = "--";
+    (*argv)[n++] = node;
 out:
     return st;
 }
@@ -90,4 +121,5 @@ const dt_transport dt_transport_ssh = {
     .reaches = ssh_reaches,
     .command = ssh_command,
     .trouble = dt_trouble_ssh,
+    .renew = ssh_renew,
 };

@@ -4,6 +4,7 @@
  *   slurm.c   srun inside an allocation    remote.c  one command there, as a descriptor
  *   quote.c   words through a login shell  trouble.c what ssh complains of, with the remedy
  *   slots.c   how many connections are being opened at once
+ *   renew.c   past a connection that is stuck
  *
  * Adding a transport: a file with one struct, a line in the table of transport.c.
  * Ownership  everything returned lives in the arena that is passed
@@ -32,6 +33,9 @@ typedef struct dt_transport {
      * and the exit code 255 is the transport's own. NULL: it is this machine. `complaint` is the
      * command's stderr; records what it means and what helps, returns its status. */
     dt_status (*trouble)(const char *node, const char *complaint, dt_error *err);
+    /* MAY: the argv, run here, after which new commands to the node do not share the connection
+     * that stands; what runs over that one goes on. NULL: nothing is shared. */
+    dt_status (*renew)(const char ***argv, const char *node, dt_arena *arena, dt_error *err);
 } dt_transport;
 
 extern const dt_transport dt_transport_local, dt_transport_ssh;

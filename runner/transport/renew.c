@@ -1,0 +1,69 @@
+/* renew: past a connection that is stuck.
+ *
+ * Commands to a node share one connection. After a cut TCP sends again at growing intervals: one
+ * that was cut for ten seconds may say nothing for twenty-five, while a new one is there at once.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "runner/transport/remote.h"
+
+#include "base/banned.h"
+
+#define PATIENCE_SECONDS 2.0
+#define SLICE_SECONDS    0.005
+
+extern char **environ;
+
+static bool has_ended(pid_t pid)
+{
+    pid_t got;
+
+    do
+        got = waitpid(pid, NULL, WNOHANG);
+    while (got < 0 && errno == EINTR);
+    return got != 0;
+}
+
+static void run_quietly(const char **argv)
+{
+    double deadline = dt_clock_monotonic_seconds() + PATIENCE_SECONDS;
+    posix_spawn_file_actions_t actions;
+    bool started;
+    pid_t pid;
+
+    if (posix_spawn_file_actions_init(&actions) != 0)
+        return;
+    started = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0) == 0 &&
+              posix_spawn_file_actions_adddup2(&actions, 0, 1) == 0 &&
+              posix_spawn_file_actions_adddup2(&actions, 0, 2) == 0 &&
+              posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)argv, environ) == 0;
+    posix_spawn_file_actions_destroy(&actions);
+    if (!started)
+        return;
+    while (!has_ended(pid)) {
+        if (dt_clock_monotonic_seconds() > deadline)
+            kill(pid, SIGKILL);
+        dt_clock_sleep_seconds(SLICE_SECONDS);
+    }
+}
+
+void dt_remote_renew(const char *node)
+{
+    const dt_transport *transport;
+    const char **argv;
+    dt_arena arena;
+
+    dt_arena_init(&arena, 4096);
+    if (dt_transport_find(&transport, node, NULL) == DT_OK && transport->renew != NULL &&
+        transport->renew(&argv, node, &arena, NULL) == DT_OK)
+        run_quietly(argv);
+    dt_arena_release(&arena);
+}

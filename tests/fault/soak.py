@@ -1,0 +1,358 @@
+#!/usr/bin/env python3
+"""Many short runs of the real engine, 2 nodes x 2 ranks by ddp and by fsdp, with random faults.
+
+  soak.py [--faults 200] [--seed S] [--steps 500] [--longest-cut 30] [--kinds rank,cut]
+
+DTRUN_BIN names the folder of the programs.
+
+The nodes are the hosts of tests/net: network namespaces with an sshd each, or, where those are not
+allowed, several sshd on 127.0.0.1 (then no cable is pulled, and that is said).
+
+A fault is one of
+  rank        kill -9 of a rank              pause   SIGSTOP of a rank, for a moment or for good
+  agent       kill -9 of a node's agent      cut     the network of a node, 1 s to --longest-cut
+  supervisor  kill -9, and nobody there for a while, until some command meets the run
+  disk        that of the store, the journals and the checkpoints is full for some seconds
+One run gets one to four of them, which may overlap; one in five is stopped and resumed besides.
+
+After each run: it is finished (or stopped, where it was), with code 0 and every step; no process of
+it is left on any host; every point that the store ever showed is still there; each step has one
+loss, and it has the bits of the run that nothing happened to.
+
+The seed fixes which faults come and when; what the machine does in between, it does not fix. A run
+that breaks a promise is described, its folder is kept, and the exit code is 1."""
+import argparse, collections, contextlib, glob, os, random, shutil, signal, sqlite3, subprocess, sys, tempfile, time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+NET = os.path.join(HERE, '..', 'net', 'net.sh')
+DTRUN = os.path.join(os.environ['DTRUN_BIN'], 'dtrun')
+ENDED = ('finished', 'failed', 'stopped')
+RUN_SECONDS = 300  # no run may take longer, whatever happens to it
+DISK_MIB = 192
+
+RECIPE = """nodes: [host1, host2]
+ranks: 2
+threads: 1
+model: {kind: gpt2, layers: 1, heads: 2, embed: 16}
+data: {train: corpus.txt}
+batch: {sequences: 2, tokens: 16}
+schedule: {kind: cosine, warmup_steps: 5, steps: %d}
+checkpoint: {every: 50, keep: 2}
+log: {every: 1}
+grace_seconds: 5
+failure: {max_restarts: 50, hang_seconds: 4}
+"""
+
+
+def call(*words, check=True):
+    done = subprocess.run(words, capture_output=True, text=True, env=ENVIRONMENT)
+    if check and done.returncode != 0:
+        raise RuntimeError(f'{" ".join(words)}: exit {done.returncode}: {done.stderr.strip()}')
+    return done
+
+
+class Place:
+    """The hosts, the state folder on a small disk, and the recipe; all of it away at the end."""
+
+    def __init__(self, steps):
+        global ENVIRONMENT
+        self.state = tempfile.mkdtemp(prefix='dtrun-soak.')
+        self.disk = subprocess.run(['mount', '-t', 'tmpfs', '-o', f'size={DISK_MIB}m', 'none',
+                                    self.state], capture_output=True).returncode == 0
+        up = subprocess.run(['bash', NET, 'up', '2'], stdout=subprocess.PIPE, text=True)
+        if up.returncode != 0:
+            self.leave()
+            sys.exit(up.returncode)
+        self.net = up.stdout.strip()
+        shell = subprocess.run(['bash', '-c', f'. {self.net}/env; env -0; printf "kind=$net_kind"'],
+                               capture_output=True, text=True, check=True)
+        ENVIRONMENT = dict(line.split('=', 1) for line in shell.stdout.split('\0'))
+        self.cable = ENVIRONMENT.pop('kind') == 'namespace'
+        ENVIRONMENT['XDG_STATE_HOME'] = self.state
+        ENVIRONMENT['OMP_NUM_THREADS'] = '1'
+        with open(self.state + '/corpus.txt', 'w') as file:
+            file.writelines(f'line {i} of a text that can be learned\n' for i in range(1, 4001))
+        with open(self.state + '/tiny.yaml', 'w') as file:
+            file.write(RECIPE % steps)
+
+    def database(self):
+        path = f'file:{self.state}/dtrun/store.db?mode=ro'
+        return sqlite3.connect(path, uri=True, timeout=30)
+
+    def hosts(self, verb, host):
+        call('bash', NET, verb, self.net, host)
+
+    def leave(self):
+        if self.disk:
+            subprocess.run(['umount', '-l', self.state])
+        shutil.rmtree(self.state, ignore_errors=True)
+
+    def down(self):
+        subprocess.run(['bash', NET, 'down', self.net])
+        self.leave()
+
+
+def processes(run):
+    """{pid: command} of the living processes that belong to the run, wherever they are."""
+    found = {}
+    for name in os.listdir('/proc'):
+        if not name.isdigit():
+            continue
+        try:
+            with open(f'/proc/{name}/cmdline', 'rb') as file:
+                command = file.read().replace(b'\0', b' ').decode(errors='replace')
+            with open(f'/proc/{name}/environ', 'rb') as file:
+                environment = file.read()
+            with open(f'/proc/{name}/stat') as file:
+                zombie = file.read().rpartition(')')[2].split()[0] == 'Z'
+        except OSError:
+            continue
+        ours = f'DTRUN_RUN_ID={run}\0'.encode() in environment or (
+            'dtrun' in command and run in command and 'soak.py' not in command)
+        if ours and not zombie and int(name) != os.getpid():
+            found[int(name)] = command
+    return found
+
+
+class Run:
+    def __init__(self, place, name, strategy):
+        self.place, self.name = place, name
+        self.later = []  # (when, what) to be undone
+        self.seen = {}   # (step, attempt) -> loss, whatever the store has shown
+        self.told = []
+        call(DTRUN, 'launch', '--detach', place.state + '/tiny.yaml', '--set', 'name=' + name,
+             '--set', 'strategy=' + strategy)
+        self.id = self.row()[0]
+
+    def row(self):
+        with contextlib.closing(self.place.database()) as store:
+            return store.execute(
+                'SELECT r.id, a.state, a.attempt, r.step, a.exit_code, a.reason FROM runs r JOIN'
+                ' attempts a ON a.run = r.run AND a.attempt = r.attempt WHERE r.name = ?',
+                (self.name,)).fetchone()
+
+    def look(self):
+        """What the store shows now; what it has shown before must still be there."""
+        with contextlib.closing(self.place.database()) as store:
+            points = dict(((step, attempt), value) for step, attempt, value in store.execute(
+                'SELECT m.step, m.attempt, m.value FROM metrics m JOIN series s USING (series)'
+                " JOIN runs r USING (run) WHERE r.name = ? AND s.name = 'loss'", (self.name,)))
+        lost = [key for key, value in self.seen.items() if points.get(key) != value]
+        if lost:
+            raise AssertionError(f'{len(lost)} points that the store had shown are lost: {lost[:3]}')
+        self.seen = points
+
+    def say(self, text):
+        self.told.append(f'{time.monotonic() - BEGUN:.1f} s: {text}')
+
+    def pids(self, what):
+        return [pid for pid, command in processes(self.id).items() if what in command]
+
+    def kill(self, pids, number, draw, what):
+        if not pids:
+            self.say(f'no {what} there to be hit')
+            return None
+        pid = draw.choice(sorted(pids))
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            return None
+        self.say(f'{signal.Signals(number).name} to {what} {pid}')
+        return pid
+
+    def after(self, seconds, what):
+        self.later.append((time.monotonic() + seconds, what))
+
+    # --- the faults
+
+    def rank(self, draw):
+        self.kill(self.pids('dtrun-engine'), signal.SIGKILL, draw, 'a rank')
+
+    def agent(self, draw):
+        self.kill(self.pids('dtrun-agent serve'), signal.SIGKILL, draw, 'an agent')
+
+    def supervisor(self, draw):
+        seconds = draw.choice([0, draw.uniform(0, 2), draw.uniform(2, 10)])
+        self.kill(self.pids('dtrun supervise'), signal.SIGKILL, draw, 'the supervisor')
+        self.after(seconds, lambda: call(DTRUN, 'status', self.id, '--json'))
+
+    def pause(self, draw):
+        seconds = draw.choice([0, draw.uniform(0.2, 2)])
+        pid = self.kill(self.pids('dtrun-engine'), signal.SIGSTOP, draw, 'a rank')
+
+        def go_on():
+            if pid in processes(self.id):
+                os.kill(pid, signal.SIGCONT)
+        if pid is not None and seconds > 0:
+            self.after(seconds, go_on)
+
+    def cut(self, draw):
+        host = draw.choice(['host1', 'host2'])
+        seconds = draw.choice([draw.uniform(1, 12), draw.uniform(1, OPTIONS.longest_cut)])
+        seconds = min(seconds, OPTIONS.longest_cut)
+        self.place.hosts('cut', host)
+        self.say(f'{host} is cut off for {seconds:.1f} s')
+
+        def heal():
+            self.place.hosts('heal', host)
+            self.say(f'{host} is back')
+        self.after(seconds, heal)
+
+    def disk(self, draw):
+        filler = self.place.state + '/filler'
+        seconds = draw.uniform(0.5, 5)
+        self.say(f'the disk is full for {seconds:.1f} s')
+        try:
+            with open(filler, 'ab', buffering=0) as file:
+                while file.write(bytes(1 << 16)) > 0:
+                    pass
+        except OSError:
+            pass
+
+        def free():
+            if os.path.exists(filler):
+                os.unlink(filler)
+        self.after(seconds, free)
+
+    # --- its life
+
+    def undo(self, all_of_it=False):
+        now = time.monotonic()
+        due = [item for item in self.later if all_of_it or item[0] <= now]
+        self.later = [item for item in self.later if item not in due]
+        for _, what in due:
+            what()
+
+    def until_ended(self, faults=(), draw=None, stop_after=None):
+        begun = time.monotonic()
+        due = begun + draw.uniform(0, 1.5) if draw else 0
+        faults = list(faults)
+        asked = None
+        while True:
+            self.undo()
+            _, state, attempt, step, _, _ = self.row()
+            self.look()
+            if state in ENDED:
+                break
+            if faults and state in ('starting', 'running') and time.monotonic() >= due:
+                getattr(self, faults.pop(0))(draw)
+                COUNT['faults'] += 1
+                due = time.monotonic() + draw.choice([0, draw.uniform(0, 4)])
+            if stop_after is not None and state == 'running' and step >= stop_after:
+                asked = asked or subprocess.Popen([DTRUN, 'stop', self.id], env=ENVIRONMENT,
+                                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            if time.monotonic() - begun > RUN_SECONDS:
+                raise AssertionError(f'{state} at step {step} of attempt {attempt} after'
+                                     f' {RUN_SECONDS} s')
+            time.sleep(0.05)
+        self.undo(all_of_it=True)
+        if asked:
+            asked.communicate()
+        return asked is not None
+
+    def check_end(self, wanted):
+        _, state, attempt, step, code, reason = self.row()
+        self.say(f'{state} ({code}) at step {step} of attempt {attempt} {reason}')
+        if (state, code) not in wanted:
+            raise AssertionError(f'it ended {state} ({code}): {reason}')
+        deadline = time.monotonic() + 20
+        while processes(self.id):
+            if time.monotonic() > deadline:
+                raise AssertionError(f'processes are left: {processes(self.id)}')
+            time.sleep(0.1)
+        return state
+
+    def losses(self):
+        return call(DTRUN, 'metrics', self.id, '--name', 'loss').stdout.splitlines()[1:]
+
+
+def undisturbed(place, strategy, steps):
+    run = Run(place, f'golden-{strategy}', strategy)
+    begun = time.monotonic()
+    run.until_ended()
+    run.check_end([('finished', 0)])
+    losses = [line.split(',')[3] for line in run.losses()]
+    assert len(losses) == steps, f'{len(losses)} losses of {steps} steps'
+    print(f'{strategy}: {steps} steps undisturbed, {time.monotonic() - begun:.1f} s', flush=True)
+    return losses
+
+
+def disturbed(place, name, strategy, golden, faults, draw):
+    """What is wrong, or None."""
+    run = Run(place, name, strategy)
+    stop_after = draw.randrange(1, len(golden)) if draw.random() < 0.2 else None
+    try:
+        # A fault that comes with the stop may have ended the attempt before it: then it failed, or
+        # a node could not be asked whether anything is left.
+        wanted = [('finished', 0)]
+        if run.until_ended(faults, draw, stop_after):
+            wanted += [('stopped', 4), ('failed', 1), ('failed', 3), ('stopped', 5), ('failed', 5)]
+        if run.check_end(wanted) != 'finished':
+            call(DTRUN, 'resume', '--detach', run.id)
+            COUNT['resumed'] += 1
+            run.until_ended()
+            run.check_end([('finished', 0)])
+        run.look()
+        rows = [line.split(',') for line in run.losses()]
+        assert [int(row[1]) for row in rows] == list(range(1, len(golden) + 1)), \
+            f'{len(rows)} points, not each step once'
+        other = [row[1] for row, loss in zip(rows, golden) if row[3] != loss]
+        assert not other, f'{len(other)} losses differ, from step {other[0]} on'
+        COUNT['attempts'] += run.row()[2]
+        COUNT['points'] += len(run.seen)
+    except (AssertionError, RuntimeError, sqlite3.Error) as problem:
+        run.undo(all_of_it=True)
+        subprocess.run([DTRUN, 'stop', '--now', run.id], env=ENVIRONMENT, capture_output=True)
+        kept = tempfile.mkdtemp(prefix=f'dtrun-soak-{name}.')
+        shutil.copytree(f'{place.state}/dtrun/runs/{run.id}', kept + '/run', symlinks=True,
+                        ignore=shutil.ignore_patterns('*.sock', 'checkpoints'))
+        for name in glob.glob(f'{place.state}/dtrun/store.db*'):
+            shutil.copy(name, kept)
+        for pid in processes(run.id):
+            os.kill(pid, signal.SIGKILL)
+        return f'{name} ({strategy}): {problem}\n  ' + '\n  '.join(run.told) + f'\n  kept in {kept}'
+    shutil.rmtree(f'{place.state}/dtrun/runs/{run.id}')
+    return None
+
+
+def main():
+    place = Place(OPTIONS.steps)
+    kinds = ['rank', 'agent', 'supervisor', 'pause'] + ['cut'] * place.cable + ['disk'] * place.disk
+    kinds = [kind for kind in kinds if kind in (OPTIONS.kinds or kinds)]
+    draw = random.Random(OPTIONS.seed)
+    problems, runs = [], 0
+    print(f'seed {OPTIONS.seed}, {OPTIONS.faults} faults of {", ".join(kinds)}; hosts are '
+          + ('network namespaces' if place.cable else 'several sshd on 127.0.0.1'), flush=True)
+    try:
+        golden = {s: undisturbed(place, s, OPTIONS.steps) for s in ('ddp', 'fsdp')}
+        planned = 0
+        while planned < OPTIONS.faults:
+            faults = [draw.choice(kinds) for _ in range(draw.randint(1, 4))][:OPTIONS.faults - planned]
+            planned += len(faults)
+            runs += 1
+            strategy = draw.choice(['ddp', 'fsdp'])
+            # Each run has a generator of its own: how often one draws does not move the next.
+            problem = disturbed(place, f'run-{runs}', strategy, golden[strategy], faults,
+                                random.Random(f'{OPTIONS.seed} {runs}'))
+            print(f'{time.monotonic() - BEGUN:6.0f} s  run {runs} {strategy:4} {" ".join(faults)}'
+                  + (f'\nWRONG {problem}' if problem else ''), flush=True)
+            problems += [problem] if problem else []
+    finally:
+        place.down()
+    print(f'{COUNT["faults"]} faults in {runs} runs: {COUNT["attempts"]} attempts, {COUNT["resumed"]}'
+          f' resumed after a stop, {COUNT["points"]} points, each of its bits;'
+          f' {len(problems)} runs broke a promise')
+    return 1 if problems else 0
+
+
+if __name__ == '__main__':
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--faults', type=int, default=200)
+    parser.add_argument('--seed', type=int, default=1)
+    parser.add_argument('--steps', type=int, default=500)
+    parser.add_argument('--kinds', type=lambda text: text.split(','), help='of these only')
+    parser.add_argument('--longest-cut', type=float, default=30)
+    OPTIONS = parser.parse_args()
+    BEGUN, COUNT, ENVIRONMENT = time.monotonic(), collections.Counter(), dict(os.environ)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    sys.exit(main())
