@@ -55,9 +55,9 @@ static dt_status derive_nodes(dt_reading *reading)
     dt_status st = DT_OK;
 
     if (recipe->hostfile[0] != '\0') {
-        const dt_mark *nodes = dt_reading_mark(reading, "nodes");
+        const char *nodes = reading->field[dt_reading_row("nodes")].source;
 
-        if (nodes->source != NULL && nodes->source != reading->resolved)
+        if (nodes != NULL && nodes != reading->resolved)
             DT_THROW(reading->err, DT_ERR_RECIPE,
                      "'hostfile' and 'nodes' both name machines: keep one");
         DT_TRY(dt_nodes_read_hostfile(&items, recipe->hostfile, reading->arena, reading->err));

@@ -1,8 +1,11 @@
 /* What good recipes mean. */
 #define _GNU_SOURCE
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "recipes_support.h"
 
 static void test_the_smallest_recipe_gets_every_default(void **state)
@@ -33,6 +36,25 @@ static void test_the_smallest_recipe_gets_every_default(void **state)
     assert_int_equal(r.recipe.schedule.steps, 100);
     assert_true(r.recipe.clip == 1);
     assert_true(r.recipe.grace_seconds == 30);
+    reading_close(&r);
+}
+
+static void test_a_hostfile_stands_for_nodes(void **state)
+{
+    static const char hosts[] = "gpu-a slots=2\ngpu-[1-2]\n";
+    char path[] = "/tmp/dt-hostfile-XXXXXX", text[512];
+    int fd = mkstemp(path);
+    reading r;
+
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(dt_file_write_atomic(path, hosts, strlen(hosts), 0600, NULL), DT_OK);
+    snprintf(text, sizeof(text), LEAST "hostfile: %s\n", path);
+    expect_good(&r, text, NULL);
+    assert_int_equal(r.recipe.nodes.count, 3);
+    assert_string_equal(r.recipe.nodes.items[2], "gpu-2");
+    assert_string_equal(r.recipe.hostfile, "");
+    assert_int_equal(unlink(path), 0);
     reading_close(&r);
 }
 
@@ -169,6 +191,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_smallest_recipe_gets_every_default),
+        cmocka_unit_test(test_a_hostfile_stands_for_nodes),
         cmocka_unit_test(test_a_scalar_means_the_shorthand_field_of_a_map),
         cmocka_unit_test(test_a_model_may_be_its_kind_or_a_preset),
         cmocka_unit_test(test_a_preset_fills_only_what_is_left_out),
