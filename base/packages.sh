@@ -18,8 +18,10 @@ test=(libcmocka-dev python3 curl sqlite3 procps util-linux)
 # Wanted: without them their tests say that they are skipped. On Ubuntu the browser is a snap,
 # under other names.
 hosts=(openssh-server openssh-client iproute2) # test hosts that are reached by ssh
-wanted=(python3-selenium chromium chromium-driver "${hosts[@]}")
-wanted_ubuntu=(python3-selenium chromium-browser chromium-chromedriver "${hosts[@]}")
+emulator=(qemu-user)                            # a processor that has less
+wanted=(python3-selenium chromium chromium-driver "${hosts[@]}" "${emulator[@]}")
+wanted_ubuntu=(python3-selenium chromium-browser chromium-chromedriver "${hosts[@]}"
+               "${emulator[@]}")
 
 die() { printf '%s\n' "$*" >&2; exit 1; }
 

@@ -1,10 +1,12 @@
 /* spawn: runs the ranks of a plan without an agent.
  *
- *   spawn --ranks W --events PREFIX [--signal RANK:SIGNAL:AFTER] [--timeout S] -- PROGRAM ARGS...
+ *   spawn --ranks W --events PREFIX [--signal RANK:SIGNAL:AFTER[:DELAY]] [--timeout S]
+ *         -- PROGRAM ARGS...
  *
  * The lines of rank r go to PREFIX.r, its stderr to PREFIX.r.err, with its exit code and the
  * seconds that it lived on the last line of PREFIX.exits ("RANK CODE SECONDS"). SIGNAL goes to
- * RANK (-1: all) after the AFTERth metrics line of rank 0. Exits with the largest exit code.
+ * RANK (-1: all) DELAY milliseconds after the AFTERth metrics line of rank 0. Exits with the
+ * largest exit code.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -15,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "tests/dist/ranks.h"
 
@@ -25,6 +28,7 @@ typedef struct spawn {
     char **program;
     FILE *lines[RANKS_MAX];
     int target, signal, after; /* after 0: no signal */
+    double delay_ms;
     int metrics;
 } spawn;
 
@@ -63,6 +67,7 @@ static void take_line(ranks *all, int rank, const char *line)
     if (rank != 0 || s->after == 0 || strstr(line, "\"learning_rate\"") == NULL ||
         ++s->metrics != s->after)
         return;
+    dt_clock_sleep_seconds(s->delay_ms / 1e3);
     for (int i = 0; i < all->world_size; i++)
         if (s->target == -1 || s->target == i)
             kill(all->pid[i], s->signal);
@@ -88,7 +93,8 @@ int main(int argc, char **argv)
             s.prefix = optarg;
         else if (option == 't')
             all.timeout_seconds = strtod(optarg, NULL);
-        else if (option != 's' || sscanf(optarg, "%d:%d:%d", &s.target, &s.signal, &s.after) != 3)
+        else if (option != 's' ||
+                 sscanf(optarg, "%d:%d:%d:%lf", &s.target, &s.signal, &s.after, &s.delay_ms) < 3)
             return 2;
     }
     if (s.prefix == NULL || optind >= argc || all.world_size < 1 || all.world_size > RANKS_MAX)
