@@ -23,7 +23,8 @@
 static const char help[] =
     "usage: dtrun-engine train --plan FILE\n"
     "       dtrun-engine generate --checkpoint DIR [--prompt TEXT] [--tokens N]\n"
-    "                             [--temperature X] [--top-k K] [--seed S] [--threads N] [--json]\n"
+    "                             [--temperature X] [--top-k K] [--seed S] [--device NAME]\n"
+    "                             [--threads N] [--json]\n"
     "       dtrun-engine --version | --help\n"
     "\n"
     "train      runs one rank of a plan; 'dtrun launch' writes the plan and starts the ranks.\n"
@@ -38,7 +39,8 @@ static const char help[] =
     "  --temperature X    0 takes the likeliest, 1 samples as learnt (default 0.8)\n"
     "  --top-k K          samples among the K likeliest only (default 0: all)\n"
     "  --seed S           of the sampling (default 1337)\n"
-    "  --threads N        default 0: all cores\n"
+    "  --device NAME      cpu (default) or cuda:N\n"
+    "  --threads N        of the cpu, default 0: all cores\n"
     "  --json             one JSON object: checkpoint, step, prompt, text, tokens, seed\n";
 
 static dt_status parse_whole(int64_t *out, const char *text, const char *what, int64_t low,
@@ -135,6 +137,7 @@ static dt_status parse_generate(dt_generate_options *out, bool *json, int argc, 
                                             {"temperature", required_argument, NULL, 't'},
                                             {"top-k", required_argument, NULL, 'k'},
                                             {"seed", required_argument, NULL, 's'},
+                                            {"device", required_argument, NULL, 'd'},
                                             {"threads", required_argument, NULL, 'j'},
                                             {"json", no_argument, NULL, 'J'},
                                             {NULL, 0, NULL, 0}};
@@ -143,7 +146,8 @@ static dt_status parse_generate(dt_generate_options *out, bool *json, int argc, 
     dt_status st = DT_OK;
 
     *json = false;
-    *out = (dt_generate_options){.prompt = "", .tokens = 300, .sampling = {.temperature = 0.8}};
+    *out = (dt_generate_options){
+        .prompt = "", .tokens = 300, .device = "cpu", .sampling = {.temperature = 0.8}};
     while ((option = getopt_long(argc, argv, ":", options, NULL)) != -1) {
         switch (option) {
         case 'c':
@@ -163,6 +167,9 @@ static dt_status parse_generate(dt_generate_options *out, bool *json, int argc, 
             break;
         case 's':
             DT_TRY(parse_whole(&seed, optarg, "--seed", 0, INT64_MAX, err));
+            break;
+        case 'd':
+            out->device = optarg;
             break;
         case 'j':
             DT_TRY(parse_whole(&out->threads, optarg, "--threads", 0, 1024, err));

@@ -70,7 +70,7 @@ out:
     return st;
 }
 
-static dt_status open_model(generator *g, int64_t threads, dt_error *err)
+static dt_status open_model(generator *g, const char *device, int64_t threads, dt_error *err)
 {
     dt_model_config config;
     size_t bytes = 0;
@@ -78,7 +78,7 @@ static dt_status open_model(generator *g, int64_t threads, dt_error *err)
 
     DT_TRY(dt_config_inference(&config, &g->recipe, dt_tokenizer_vocab(g->tokenizer), err));
     config.incremental = true;
-    DT_TRY(dt_device_open_cpu(&g->device, (int)threads, err));
+    DT_TRY(dt_device_open(&g->device, device, (int)threads, false, err));
     DT_TRY(dt_model_open(&g->model, &config, &g->device, err));
 
     for (int unit = 0; unit < g->model->unit_count; unit++)
@@ -152,7 +152,7 @@ dt_status dt_generate(dt_strbuf *out, int64_t *step, const dt_generate_options *
 
     dt_arena_init(&g.arena, 0);
     DT_TRY(open_checkpoint(&g, options->checkpoint, err));
-    DT_TRY(open_model(&g, options->threads, err));
+    DT_TRY(open_model(&g, options->device, options->threads, err));
     DT_TRY(start_text(&g, options, err));
     *step = dt_checkpoint_get_info(g.checkpoint)->step;
     while (g.count < g.prompt_count + options->tokens) {

@@ -17,7 +17,8 @@ typedef struct dt_generate_options {
     const char *checkpoint; /* directory */
     const char *prompt;     /* "": starts at a line break, or at token 0 where there is none */
     int64_t tokens;         /* how many to add */
-    int64_t threads;        /* 0: all cores */
+    const char *device;     /* "cpu" or "cuda:N" */
+    int64_t threads;        /* CPU; 0: all cores */
     dt_sampling sampling;
 } dt_generate_options;
 

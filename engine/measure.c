@@ -1,7 +1,5 @@
 #include "engine/measure.h"
 
-#include <stdio.h>
-
 #include "base/clock.h"
 #include "engine/ops/ops.h"
 
@@ -50,17 +48,9 @@ out:
     return st;
 }
 
-int64_t dt_measure_free_memory(void)
+int64_t dt_measure_free_memory(dt_device *device)
 {
-    FILE *file = fopen("/proc/meminfo", "re");
-    long long kilobytes = 0;
-    char line[128];
+    int64_t free_bytes, total_bytes;
 
-    if (file == NULL)
-        return 0;
-    while (fgets(line, sizeof(line), file) != NULL)
-        if (sscanf(line, "MemAvailable: %lld kB", &kilobytes) == 1)
-            break;
-    fclose(file);
-    return kilobytes * 1024;
+    return device->memory_info(device, &free_bytes, &total_bytes, NULL) == DT_OK ? free_bytes : 0;
 }

@@ -12,7 +12,7 @@
 dt_status dt_measure_matmul(double *flops_per_second, dt_device *device,
                             const dt_model_config *config, dt_error *err);
 
-/* Memory that the kernel would hand out without swapping; 0 where it does not say. */
-int64_t dt_measure_free_memory(void);
+/* Memory of the device that nobody holds; 0 where it does not say. */
+int64_t dt_measure_free_memory(dt_device *device);
 
 #endif

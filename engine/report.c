@@ -26,7 +26,7 @@ dt_status dt_report_start(dt_session *session, dt_error *err)
                   as_json(state->optimizer_bytes), "activations_bytes",
                   as_json((int64_t)session->model->activation_bytes), "buffers_bytes",
                   as_json(state->buffers_bytes + dt_checkpoint_writer_bytes(session->writer)),
-                  "free_bytes", as_json(dt_measure_free_memory())),
+                  "free_bytes", as_json(dt_measure_free_memory(&session->device))),
         err));
     DT_TRY(dt_events_send(session->events,
                           json_pack("{s:s, s:I, s:s, s:i, s:I, s:I, s:o}", "event", "ready", "pid",

@@ -20,10 +20,7 @@ static dt_status open_device(dt_session *session, dt_error *err)
 {
     const dt_plan_rank *place = &session->plan->ranks[session->rank];
 
-    if (strcmp(place->device, "cpu") != 0)
-        return DT_FAIL(err, DT_ERR_UNSUPPORTED, "this dtrun-engine has no device '%s', only 'cpu'",
-                       place->device);
-    return dt_device_open_cpu(&session->device, (int)place->threads, err);
+    return dt_device_open(&session->device, place->device, (int)place->threads, false, err);
 }
 
 /* A resumed run keeps the tokenizer of its checkpoint, whatever the text has become. */
@@ -49,7 +46,7 @@ out:
 static dt_status open_model(dt_session *session, dt_error *err)
 {
     int64_t vocab = dt_tokenizer_vocab(dt_dataset_tokenizer(session->dataset));
-    int64_t free_bytes = dt_measure_free_memory();
+    int64_t free_bytes = dt_measure_free_memory(&session->device);
     const dt_plan *plan = session->plan;
     dt_model_config config;
     dt_status st = DT_OK;

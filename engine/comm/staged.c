@@ -51,6 +51,14 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* A run of one rank: the device's own copy, ordered with its ops. */
+static dt_status copy_alone(staged *own, copy what, dt_error *err)
+{
+    if (what.to == what.from || what.bytes == 0)
+        return DT_OK;
+    return own->device->copy_from(own->device, what.to, own->device, what.from, what.bytes, err);
+}
+
 static dt_status staged_all_reduce(dt_comm *comm, void *data, int64_t elems, dt_dtype dtype,
                                    dt_error *err)
 {
@@ -60,7 +68,7 @@ static dt_status staged_all_reduce(dt_comm *comm, void *data, int64_t elems, dt_
     unsigned char *at = data;
     dt_status st = DT_OK;
 
-    while (elems > 0) {
+    while (elems > 0 && comm->world_size > 1) {
         int64_t count = least(elems, most);
         size_t bytes = (size_t)count * each;
 
@@ -85,6 +93,9 @@ static dt_status staged_reduce_scatter(dt_comm *comm, void *out, const void *in,
     size_t each = dt_dtype_bytes(dtype);
     int64_t most = PIECE_BYTES / ((int64_t)each * comm->world_size);
     dt_status st = DT_OK;
+
+    if (comm->world_size == 1)
+        return copy_alone(own, (copy){out, in, (size_t)elems * each}, err);
 
     for (int64_t start = 0; start < elems; start += most) {
         int64_t count = least(elems - start, most);
@@ -113,6 +124,9 @@ static dt_status staged_all_gather(dt_comm *comm, void *out, const void *in, siz
     size_t most = (size_t)(PIECE_BYTES / comm->world_size);
     dt_status st = DT_OK;
 
+    if (comm->world_size == 1)
+        return copy_alone(own, (copy){out, in, bytes}, err);
+
     for (size_t start = 0; start < bytes; start += most) {
         size_t count = bytes - start < most ? bytes - start : most;
 
@@ -138,7 +152,7 @@ static dt_status staged_broadcast(dt_comm *comm, void *data, size_t bytes, int64
     unsigned char *at = data;
     dt_status st = DT_OK;
 
-    while (bytes > 0) {
+    while (bytes > 0 && comm->world_size > 1) {
         size_t count = bytes < (size_t)PIECE_BYTES ? bytes : (size_t)PIECE_BYTES;
 
         if (comm->rank == root) {

@@ -51,6 +51,9 @@ typedef struct dt_device {
      * ordered with the ops of this one. */
     dt_status (*copy_from)(struct dt_device *, void *device_memory, struct dt_device *other,
                            const void *other_memory, size_t bytes, dt_error *err);
+    /* Another one of the kind, for replica n of a process that has this one for replica 0: as many
+     * threads, or the n-th card after this one. */
+    dt_status (*open_replica)(struct dt_device *, struct dt_device *out, int64_t n, dt_error *err);
     /* The calling thread drives this device's ops from here on. */
     dt_status (*enter)(struct dt_device *, dt_error *err);
     dt_status (*synchronize)(struct dt_device *, dt_error *err);
@@ -59,6 +62,8 @@ typedef struct dt_device {
 
 /* threads 0: all cores that this process may use. */
 dt_status dt_device_open_cpu(dt_device *out, int threads, dt_error *err);
+/* "cpu", or "cuda:N" (device_cuda.h). tf32: fp32 products may round their inputs to it. */
+dt_status dt_device_open(dt_device *out, const char *name, int threads, bool tf32, dt_error *err);
 void dt_device_close(dt_device *device); /* accepts a zeroed device */
 
 /* A device arena: one block, bump-allocated in multiples of 64 bytes, handed out as pointers. */

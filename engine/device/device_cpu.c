@@ -78,6 +78,11 @@ static dt_status cpu_memory_info(dt_device *device, int64_t *free_bytes, int64_t
     return DT_OK;
 }
 
+static dt_status cpu_open_replica(dt_device *device, dt_device *out, int64_t n, dt_error *err)
+{
+    return dt_device_open_cpu(out, device->threads, err);
+}
+
 static dt_status cpu_enter(dt_device *device, dt_error *err)
 {
     return DT_OK;
@@ -124,6 +129,7 @@ dt_status dt_device_open_cpu(dt_device *out, int threads, dt_error *err)
     out->copy_in = cpu_copy_in;
     out->copy_out = cpu_copy_out;
     out->copy_from = cpu_copy_from;
+    out->open_replica = cpu_open_replica;
     out->enter = cpu_enter;
     out->synchronize = cpu_synchronize;
     out->close = cpu_close;

@@ -199,6 +199,15 @@ static void cuda_close(dt_device *device)
     device->state = NULL;
 }
 
+static dt_status open_card(dt_device *out, int index, bool tf32, dt_error *err);
+
+static dt_status cuda_open_replica(dt_device *device, dt_device *out, int64_t n, dt_error *err)
+{
+    dt_cuda_state *state = dt_cuda_of(device);
+
+    return open_card(out, state->index + (int)n, state->tf32, err);
+}
+
 static dt_status open_card(dt_device *out, int index, bool tf32, dt_error *err)
 {
     dt_cuda_state *state = (dt_cuda_state *)calloc(1, sizeof(*state));
@@ -224,6 +233,7 @@ static dt_status open_card(dt_device *out, int index, bool tf32, dt_error *err)
     out->copy_in = cuda_copy_in;
     out->copy_out = cuda_copy_out;
     out->copy_from = cuda_copy_from;
+    out->open_replica = cuda_open_replica;
     out->enter = dt_cuda_enter;
     out->synchronize = cuda_synchronize;
     out->close = cuda_close;

@@ -1,12 +1,15 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "engine/device/device_cuda.h"
 
 #include "base/banned.h"
+
+#define DIGITS_MAX 4
 
 /* Beside the program, then where the loader looks (its run path holds the bundle's lib). */
 static void *load(char *problem, size_t size)
@@ -63,4 +66,30 @@ dt_status dt_device_open_cuda(dt_device *out, int index, bool tf32, dt_error *er
     DT_TRY(entry->open(out, index, tf32, err));
 out:
     return st;
+}
+
+/* Digits alone: 'cuda:0'. */
+static bool parse_index(int *out, const char *name)
+{
+    static const char kind[] = "cuda:";
+    const char *digits = name + sizeof(kind) - 1;
+
+    if (strncmp(name, kind, sizeof(kind) - 1) != 0 || *digits == '\0' ||
+        strlen(digits) > DIGITS_MAX || strspn(digits, "0123456789") != strlen(digits))
+        return false;
+    *out = (int)strtol(digits, NULL, 10);
+    return true;
+}
+
+dt_status dt_device_open(dt_device *out, const char *name, int threads, bool tf32, dt_error *err)
+{
+    int index;
+
+    memset(out, 0, sizeof(*out));
+    if (strcmp(name, "cpu") == 0)
+        return dt_device_open_cpu(out, threads, err);
+    if (!parse_index(&index, name))
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                       "there is no device '%s': expected 'cpu' or 'cuda:N'", name);
+    return dt_device_open_cuda(out, index, tf32, err);
 }

@@ -104,19 +104,27 @@ static dt_status open_exchange(dt_strategy_state *state, dt_error *err)
         own->first_bucket_elems = own->bucket_elems;
     for (int unit = 0; unit < state->model->unit_count; unit++)
         buckets += (state->model->units[unit].elems + own->bucket_elems - 1) / own->bucket_elems;
-    DT_TRY(dt_comm_open(&comm, state->events, "ddp", state->comm->rank, state->comm->world_size,
-                        DT_COMM_TIMEOUT_SECONDS, err));
+    DT_TRY(dt_comm_open_device(&comm, state->model->device, state->events, "ddp", state->comm->rank,
+                               state->comm->world_size, DT_COMM_TIMEOUT_SECONDS, err));
     DT_TRY(dt_exchange_open(&own->exchange, &comm, state->model->device, buckets, err));
 out:
     return st;
 }
 
+/* One at a time: this is the start of a run, not a step. */
 static dt_status share_from_rank_0(dt_strategy_state *state, float *slice, int unit, dt_error *err)
 {
-    if (slice == NULL)
+    ddp_state *own = state->own;
+    dt_exchange_ticket ticket;
+    dt_status st = DT_OK;
+
+    if (own->exchange == NULL || slice == NULL)
         return DT_OK;
-    return state->comm->broadcast(state->comm, slice, 4 * (size_t)state->model->units[unit].elems,
-                                  0, err);
+    DT_TRY(dt_exchange_broadcast(own->exchange, &ticket, slice,
+                                 4 * (size_t)state->model->units[unit].elems, 0, err));
+    DT_TRY(dt_exchange_wait(own->exchange, ticket, err));
+out:
+    return st;
 }
 
 static dt_status unit_grads_ready(void *self, int unit, dt_error *err);
@@ -133,11 +141,12 @@ static dt_status ddp_setup(dt_strategy_state *state, uint64_t seed, dt_error *er
     DT_TRY(dt_replica_open(&own->replica, model, err));
     DT_TRY(take_memory(state, err));
     DT_TRY(dt_share_init(&own->share, seed, err));
-    if (state->comm->world_size > 1) {
+    if (state->comm->world_size > 1)
         DT_TRY(open_exchange(state, err));
-        for (int unit = 0; unit < model->unit_count; unit++)
-            DT_TRY(share_from_rank_0(state, own->share.units[unit].master, unit, err));
-    }
+    for (int unit = 0; unit < model->unit_count; unit++)
+        DT_TRY(share_from_rank_0(state, own->share.units[unit].master, unit, err));
+    if (own->exchange != NULL)
+        state->sent_bytes = dt_exchange_sent_bytes(own->exchange);
     DT_TRY(dt_share_refresh(&own->share, err));
     state->hooks = (dt_model_hooks){.self = state, .unit_grads_ready = unit_grads_ready};
     model->hooks = &state->hooks;
@@ -287,6 +296,8 @@ static dt_status ddp_import_finish(dt_strategy_state *state, dt_error *err)
         DT_TRY(share_from_rank_0(state, slice->m, unit, err));
         DT_TRY(share_from_rank_0(state, slice->v, unit, err));
     }
+    if (own->exchange != NULL)
+        state->sent_bytes = dt_exchange_sent_bytes(own->exchange);
     DT_TRY(dt_share_refresh(&own->share, err));
 out:
     return st;

@@ -8,7 +8,7 @@
  *   each of the R-1 others: parameters          4              2
  *           gradients (fp32)                    4              4
  *   sum                                   16 + 8 (R-1)   18 + 6 (R-1)
- *   buffers: the batches; the activations of the R-1 others
+ *   buffers: the batches; the activations of the R-1 others; on GPUs a unit's gradients (fp32)
  *
  *   moved per step between the replicas, through memory: (R-1) * 4 bytes per element to the master
  *   (gradients), (R-1) * 4 or 2 bytes back (parameters); between processes nothing, there is one
@@ -17,9 +17,9 @@
  *            done, add the gradients to the master's in the order of the replicas, update there,
  *            copy the parameters to the others. Nothing overlaps: ddp is the faster way, dp the
  *            one that needs no communicator
- * Threads    team.h; each replica has a device of its own with as many threads as the master's
- * Errors     DT_ERR_RECIPE for more than one process; DT_ERR_UNSUPPORTED for a device that is not
- *            the CPU: its gradients would have to travel between devices
+ * Threads    team.h; each replica has a device of its own: as many threads as the master's, or the
+ *            next card
+ * Errors     DT_ERR_RECIPE for more than one process
  */
 #include <math.h>
 #include <stdlib.h>
@@ -54,6 +54,8 @@ typedef struct dp_state {
     dt_share share;
     dp_replica *replicas;
     int64_t count;
+    float
+        *received; /* another card's gradients of a unit; NULL where the master reads them there */
     dt_team *team;
 } dp_state;
 
@@ -64,6 +66,18 @@ static dt_tensor flat(const dt_model *model, void *data, int unit, dt_dtype dtyp
 
 /* --- setup */
 
+static int64_t received_bytes(const dp_state *own, const dt_model *model)
+{
+    int64_t most = 0;
+
+    if (model->device->host_reads || own->count == 1)
+        return 0;
+    for (int unit = 0; unit < model->unit_count; unit++)
+        if (model->units[unit].elems > most)
+            most = model->units[unit].elems;
+    return 4 * most;
+}
+
 static void lay_out_master(void *self, dt_layout *layout)
 {
     dt_strategy_state *state = self;
@@ -71,6 +85,8 @@ static void lay_out_master(void *self, dt_layout *layout)
 
     for (int unit = 0; unit < state->model->unit_count; unit++)
         dt_share_take_unit(&own->share, unit, layout);
+    if (received_bytes(own, state->model) > 0)
+        own->received = dt_layout_take(layout, (size_t)received_bytes(own, state->model));
 }
 
 static void lay_out_replica(void *self, dt_layout *layout)
@@ -85,15 +101,12 @@ static void lay_out_replica(void *self, dt_layout *layout)
     }
 }
 
-static dt_status open_replica(dp_replica *out, const dt_model *master, dt_error *err)
+static dt_status open_replica(dp_replica *out, int64_t n, const dt_model *master, dt_error *err)
 {
     dt_status st = DT_OK;
 
-    if (strcmp(master->device->name, "cpu") != 0)
-        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
-                       "'strategy: dp' runs on CPU replicas only, not on '%s'; use 'ddp'",
-                       master->device->name);
-    DT_TRY(dt_device_open_cpu(&out->device, master->device->threads, err));
+    DT_TRY(master->device->open_replica(master->device, &out->device, n, err));
+    DT_TRY(out->device.enter(&out->device, err));
     DT_TRY(dt_model_open(&out->model, &master->config, &out->device, err));
     DT_TRY(dt_layout_open(&out->memory, &out->device, lay_out_replica, out->model, err));
     DT_TRY(dt_replica_open(&out->replica, out->model, err));
@@ -114,7 +127,8 @@ static void fill_accounts(dt_strategy_state *state)
     state->gradients_bytes = 4 * own->count * elems;
     state->optimizer_bytes = dt_share_optimizer_bytes(&own->share);
     state->held_bytes = state->parameters_bytes + state->gradients_bytes + state->optimizer_bytes;
-    state->buffers_bytes = others * (int64_t)state->model->activation_bytes;
+    state->buffers_bytes =
+        others * (int64_t)state->model->activation_bytes + received_bytes(own, state->model);
     for (int64_t r = 0; r < own->count; r++)
         state->buffers_bytes += (int64_t)own->replicas[r].replica.memory.capacity_bytes;
 }
@@ -143,7 +157,8 @@ static dt_status dp_setup(dt_strategy_state *state, uint64_t seed, dt_error *err
     DT_TRY(dt_share_make_tables(&own->share, true, err));
     DT_TRY(dt_replica_open(&own->replicas[0].replica, state->model, err));
     for (int64_t r = 1; r < own->count; r++)
-        DT_TRY(open_replica(&own->replicas[r], state->model, err));
+        DT_TRY(open_replica(&own->replicas[r], r, state->model, err));
+    DT_TRY(state->model->device->enter(state->model->device, err));
     DT_TRY(dt_team_open(&own->team, own->count, err));
     DT_TRY(dt_share_init(&own->share, seed, err));
     DT_TRY(dt_share_refresh(&own->share, err));
@@ -171,10 +186,10 @@ static dt_status take_weights(void *self, int64_t member, dt_error *err)
     dt_status st = DT_OK;
 
     for (int unit = 0; member > 0 && unit < model->unit_count; unit++) {
-        dt_tensor from = flat(master, master->weights[unit], unit, model->config.dtype);
-        dt_tensor to = flat(model, model->weights[unit], unit, model->config.dtype);
+        size_t bytes = (size_t)model->units[unit].elems * dt_dtype_bytes(model->config.dtype);
 
-        DT_TRY(model->device->ops->cast(model->device, &to, &from, err));
+        DT_TRY(model->device->copy_from(model->device, model->weights[unit], master->device,
+                                        master->weights[unit], bytes, err));
     }
     DT_TRY(model->device->synchronize(model->device, err));
 out:
@@ -186,6 +201,7 @@ static dt_status zero_grads(void *self, int64_t member, dt_error *err)
     dt_model *model = model_of(self, member);
     dt_status st = DT_OK;
 
+    DT_TRY(model->device->enter(model->device, err));
     for (int unit = 0; unit < model->unit_count; unit++) {
         dt_tensor grads = flat(model, model->grads[unit], unit, DT_F32);
 
@@ -200,9 +216,15 @@ static dt_status pass_forward_backward(void *self, int64_t member, dt_error *err
     const dp_pass *pass = self;
     dp_state *own = pass->state->own;
     dp_replica *mine = &own->replicas[member];
+    dt_device *device = mine->replica.model->device;
+    dt_status st = DT_OK;
 
-    return dt_replica_forward_backward(&mine->replica, pass->batch, member, own->count,
-                                       pass->loss_scale, &mine->loss_sum, err);
+    DT_TRY(device->enter(device, err));
+    DT_TRY(dt_replica_forward_backward(&mine->replica, pass->batch, member, own->count,
+                                       pass->loss_scale, &mine->loss_sum, err));
+    DT_TRY(device->synchronize(device, err)); /* the master reads the gradients */
+out:
+    return st;
 }
 
 static dt_status pass_evaluate(void *self, int64_t member, dt_error *err)
@@ -210,9 +232,14 @@ static dt_status pass_evaluate(void *self, int64_t member, dt_error *err)
     const dp_pass *pass = self;
     dp_state *own = pass->state->own;
     dp_replica *mine = &own->replicas[member];
+    dt_device *device = mine->replica.model->device;
+    dt_status st = DT_OK;
 
-    return dt_replica_evaluate(&mine->replica, pass->batch, member, own->count, &mine->loss_sum,
-                               &mine->counted, err);
+    DT_TRY(device->enter(device, err));
+    DT_TRY(dt_replica_evaluate(&mine->replica, pass->batch, member, own->count, &mine->loss_sum,
+                               &mine->counted, err));
+out:
+    return st;
 }
 
 /* --- a step */
@@ -268,8 +295,14 @@ static dt_status dp_grads_finish(dt_strategy_state *state, dt_error *err)
         dt_tensor sum = flat(master, master->grads[unit], unit, DT_F32);
 
         for (int64_t r = 1; r < own->count; r++) {
-            dt_tensor more = flat(master, model_of(state, r)->grads[unit], unit, DT_F32);
+            dt_model *other = model_of(state, r);
+            dt_tensor more = flat(master, other->grads[unit], unit, DT_F32);
 
+            if (own->received != NULL) {
+                DT_TRY(device->copy_from(device, own->received, other->device, more.data,
+                                         dt_tensor_bytes(&more), err));
+                more.data = own->received;
+            }
             DT_TRY(device->ops->residual_forward(device, &sum, &sum, &more, err));
             state->sent_bytes += (int64_t)dt_tensor_bytes(&more);
         }

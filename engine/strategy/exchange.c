@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/device/queue.h"
+
 #include "base/banned.h"
 
-typedef enum job_kind { ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER } job_kind;
+typedef enum job_kind { ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST } job_kind;
 
 typedef struct job {
     job_kind kind;
@@ -17,18 +19,27 @@ typedef struct job {
     int64_t elems;
     dt_dtype dtype;
     size_t bytes;
+    int64_t root;
 } job;
+
+/* Of a job, in the device's queues. */
+typedef struct job_marks {
+    dt_mark *ready; /* the ops before it are done */
+    dt_mark *done;  /* where the communicator queues */
+} job_marks;
 
 struct dt_exchange {
     dt_comm comm;
     dt_device *device;
     pthread_t thread;
-    bool started;
+    bool started; /* not where the communicator queues */
+    int64_t capacity;
+    job_marks *marks; /* a ring: job i, counted from 0, is at i % capacity */
 
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
-    job *jobs; /* a ring: job i, counted from 0, is at i % capacity */
-    int64_t capacity, launched, done;
+    job *jobs; /* a ring as well */
+    int64_t launched, done;
     int64_t sent_bytes;
     bool closing;
     dt_error failure;
@@ -43,8 +54,21 @@ static dt_status run(dt_comm *comm, const job *next, dt_error *err)
         return comm->reduce_scatter(comm, next->out, next->in, next->elems, next->dtype, err);
     case ALL_GATHER:
         return comm->all_gather(comm, next->out, next->in, next->bytes, err);
+    case BROADCAST:
+        return comm->broadcast(comm, next->out, next->bytes, next->root, err);
     }
     return DT_FAIL(err, DT_ERR_UNSUPPORTED, "no collective %d", (int)next->kind);
+}
+
+static dt_status run_when_ready(dt_exchange *exchange, const job *next, dt_mark *ready,
+                                dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(exchange->device->queues->wait(exchange->device, ready, err));
+    DT_TRY(run(&exchange->comm, next, err));
+out:
+    return st;
 }
 
 static void *run_jobs(void *self)
@@ -54,6 +78,7 @@ static void *run_jobs(void *self)
     pthread_mutex_lock(&exchange->lock);
     for (;;) {
         dt_error err = DT_ERROR_INIT;
+        dt_mark *ready;
         job next;
 
         while (!exchange->closing &&
@@ -62,8 +87,9 @@ static void *run_jobs(void *self)
         if (exchange->closing)
             break;
         next = exchange->jobs[exchange->done % exchange->capacity];
+        ready = exchange->marks[exchange->done % exchange->capacity].ready;
         pthread_mutex_unlock(&exchange->lock);
-        run(&exchange->comm, &next, &err);
+        run_when_ready(exchange, &next, ready, &err);
         pthread_mutex_lock(&exchange->lock);
         exchange->done++;
         exchange->sent_bytes = exchange->comm.sent_bytes;
@@ -74,12 +100,36 @@ static void *run_jobs(void *self)
     return NULL;
 }
 
+static dt_status open_marks(dt_exchange *exchange, dt_error *err)
+{
+    dt_device *device = exchange->device;
+    dt_status st = DT_OK;
+
+    for (int64_t i = 0; i < exchange->capacity; i++) {
+        DT_TRY(device->queues->mark_open(device, &exchange->marks[i].ready, err));
+        if (exchange->comm.queue != NULL)
+            DT_TRY(device->queues->mark_open(device, &exchange->marks[i].done, err));
+    }
+out:
+    return st;
+}
+
+static dt_status start_thread(dt_exchange *exchange, dt_error *err)
+{
+    int failed = pthread_create(&exchange->thread, NULL, run_jobs, exchange);
+
+    if (failed != 0)
+        return DT_FAIL(err, DT_ERR_IO, "cannot start the communication thread: %s",
+                       strerror(failed));
+    exchange->started = true;
+    return DT_OK;
+}
+
 dt_status dt_exchange_open(dt_exchange **out, dt_comm *comm, dt_device *device, int64_t capacity,
                            dt_error *err)
 {
     dt_status st = DT_OK;
     dt_exchange *exchange;
-    int failed;
 
     *out = NULL;
     exchange = calloc(1, sizeof(*exchange));
@@ -94,12 +144,12 @@ dt_status dt_exchange_open(dt_exchange **out, dt_comm *comm, dt_device *device, 
     pthread_mutex_init(&exchange->lock, NULL);
     pthread_cond_init(&exchange->changed, NULL);
     exchange->jobs = calloc((size_t)capacity, sizeof(*exchange->jobs));
-    if (exchange->jobs == NULL)
+    exchange->marks = calloc((size_t)capacity, sizeof(*exchange->marks));
+    if (exchange->jobs == NULL || exchange->marks == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the communication thread");
-    failed = pthread_create(&exchange->thread, NULL, run_jobs, exchange);
-    if (failed != 0)
-        DT_THROW(err, DT_ERR_IO, "cannot start the communication thread: %s", strerror(failed));
-    exchange->started = true;
+    DT_TRY(open_marks(exchange, err));
+    if (exchange->comm.queue == NULL)
+        DT_TRY(start_thread(exchange, err));
     *out = exchange;
     exchange = NULL;
 out:
@@ -116,21 +166,51 @@ static dt_status tell_failure(const dt_exchange *exchange, dt_error *err)
     return dt_error_set(err, failure->code, failure->file, failure->line, "%s", failure->message);
 }
 
-static dt_status launch(dt_exchange *exchange, dt_exchange_ticket *ticket, job next, dt_error *err)
+/* For the thread. */
+static dt_status hand_over(dt_exchange *exchange, job next, dt_error *err)
 {
-    dt_status st = DT_OK;
+    dt_status st;
 
-    DT_TRY(exchange->device->synchronize(exchange->device, err));
     pthread_mutex_lock(&exchange->lock);
     st = tell_failure(exchange, err);
     if (st == DT_OK) {
         DT_ASSERT(exchange->launched - exchange->done < exchange->capacity);
         exchange->jobs[exchange->launched++ % exchange->capacity] = next;
-        if (ticket != NULL)
-            *ticket = exchange->launched;
         pthread_cond_broadcast(&exchange->changed);
     }
     pthread_mutex_unlock(&exchange->lock);
+    return st;
+}
+
+/* The communicator's queue follows the ops. */
+static dt_status enqueue(dt_exchange *exchange, job next, dt_mark *ready, dt_mark *done,
+                         dt_error *err)
+{
+    const dt_queues *queues = exchange->device->queues;
+    dt_queue *queue = exchange->comm.queue;
+    dt_status st = DT_OK;
+
+    DT_TRY(queues->follow(exchange->device, queue, ready, err));
+    DT_TRY(run(&exchange->comm, &next, err));
+    DT_TRY(queues->record(exchange->device, done, queue, err));
+    exchange->launched++;
+    exchange->sent_bytes = exchange->comm.sent_bytes;
+out:
+    return st;
+}
+
+static dt_status launch(dt_exchange *exchange, dt_exchange_ticket *ticket, job next, dt_error *err)
+{
+    job_marks *marks = &exchange->marks[exchange->launched % exchange->capacity];
+    dt_status st = DT_OK;
+
+    DT_TRY(exchange->device->queues->record(exchange->device, marks->ready, NULL, err));
+    if (exchange->comm.queue != NULL)
+        DT_TRY(enqueue(exchange, next, marks->ready, marks->done, err));
+    else
+        DT_TRY(hand_over(exchange, next, err));
+    if (ticket != NULL)
+        *ticket = exchange->launched;
 out:
     return st;
 }
@@ -157,12 +237,32 @@ dt_status dt_exchange_all_gather(dt_exchange *exchange, dt_exchange_ticket *tick
                   err);
 }
 
+dt_status dt_exchange_broadcast(dt_exchange *exchange, dt_exchange_ticket *ticket, void *data,
+                                size_t bytes, int64_t root, dt_error *err)
+{
+    return launch(exchange, ticket,
+                  (job){.kind = BROADCAST, .out = data, .bytes = bytes, .root = root}, err);
+}
+
+/* The ops follow the queue. A mark that a later job has taken since comes later still. */
+static dt_status follow(dt_exchange *exchange, dt_exchange_ticket ticket, dt_error *err)
+{
+    dt_mark *done;
+
+    if (ticket == 0)
+        return DT_OK;
+    done = exchange->marks[(ticket - 1) % exchange->capacity].done;
+    return exchange->device->queues->follow(exchange->device, NULL, done, err);
+}
+
 dt_status dt_exchange_wait(dt_exchange *exchange, dt_exchange_ticket ticket, dt_error *err)
 {
     dt_status st;
 
-    pthread_mutex_lock(&exchange->lock);
     DT_ASSERT(ticket <= exchange->launched);
+    if (exchange->comm.queue != NULL)
+        return follow(exchange, ticket, err);
+    pthread_mutex_lock(&exchange->lock);
     while (exchange->done < ticket && exchange->failure.code == DT_OK)
         pthread_cond_wait(&exchange->changed, &exchange->lock);
     st = tell_failure(exchange, err);
@@ -197,8 +297,13 @@ void dt_exchange_close(dt_exchange *exchange)
         pthread_join(exchange->thread, NULL);
     }
     dt_comm_close(&exchange->comm);
+    for (int64_t i = 0; exchange->marks != NULL && i < exchange->capacity; i++) {
+        exchange->device->queues->mark_close(exchange->device, exchange->marks[i].ready);
+        exchange->device->queues->mark_close(exchange->device, exchange->marks[i].done);
+    }
     pthread_cond_destroy(&exchange->changed);
     pthread_mutex_destroy(&exchange->lock);
+    free(exchange->marks);
     free(exchange->jobs);
     free(exchange);
 }

@@ -1,11 +1,12 @@
-/* exchange: collectives of gradients and parameters beside the passes.
+/* exchange: collectives of gradients and parameters, in the device's memory, beside the passes.
  *
- * Purpose    one communication thread with its own communicator takes jobs in the order in which
- *            they are launched. All ranks launch the same jobs in the same order: by the index of
- *            a unit, never by readiness
+ * Purpose    a communicator of its own takes jobs in the order in which they are launched. All
+ * ranks launch the same jobs in the same order: by the index of a unit, never by readiness Order a
+ * job begins when the device's ops that were given before it are done; ops that are given after a
+ * wait find what the job left. A communicator that queues (NCCL) does so without the host waiting
+ * at all; for any other a thread runs the collectives, and wait() returns when they are done
  * Ownership  the memory of a launched job belongs to the exchange until it was waited for
- * Threads    launch and wait from one thread; nothing is allocated by either. The device is waited
- *            for before a job is handed over, so that what it computed is there
+ * Threads    launch and wait from one thread; nothing is allocated by either
  * Errors     the first one, given by every later launch and wait; DT_ERR_COMM when a peer is gone
  */
 #ifndef DT_ENGINE_EXCHANGE_H
@@ -19,7 +20,7 @@ typedef struct dt_exchange dt_exchange;
 /* Counts jobs from 1; 0 is one that is over. */
 typedef int64_t dt_exchange_ticket;
 
-/* At most `capacity` jobs are under way. Takes *comm, failing or not. */
+/* At most `capacity` jobs are under way. Takes *comm (dt_comm_open_device), failing or not. */
 dt_status dt_exchange_open(dt_exchange **out, dt_comm *comm, dt_device *device, int64_t capacity,
                            dt_error *err);
 
@@ -30,8 +31,10 @@ dt_status dt_exchange_reduce_scatter(dt_exchange *exchange, dt_exchange_ticket *
                                      const void *in, int64_t elems, dt_dtype dtype, dt_error *err);
 dt_status dt_exchange_all_gather(dt_exchange *exchange, dt_exchange_ticket *ticket, void *out,
                                  const void *in, size_t bytes, dt_error *err);
+dt_status dt_exchange_broadcast(dt_exchange *exchange, dt_exchange_ticket *ticket, void *data,
+                                size_t bytes, int64_t root, dt_error *err);
 
-/* The job is done, and all that were launched before it. */
+/* The job is done, and all that were launched before it, as far as ops can tell. */
 dt_status dt_exchange_wait(dt_exchange *exchange, dt_exchange_ticket ticket, dt_error *err);
 dt_status dt_exchange_wait_all(dt_exchange *exchange, dt_error *err);
 

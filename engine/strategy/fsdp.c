@@ -111,8 +111,8 @@ static dt_status fsdp_setup(dt_strategy_state *state, uint64_t seed, dt_error *e
         state->model->grads[unit] = own->whole_grads[unit];
     /* Every rank draws its own parts: the first values are a function of the seed alone. */
     DT_TRY(dt_share_init(&own->share, seed, err));
-    DT_TRY(dt_comm_open(&comm, state->events, "fsdp", own->rank, own->world_size,
-                        DT_COMM_TIMEOUT_SECONDS, err));
+    DT_TRY(dt_comm_open_device(&comm, state->model->device, state->events, "fsdp", own->rank,
+                               own->world_size, DT_COMM_TIMEOUT_SECONDS, err));
     /* A gather and a reduction of each unit at most. */
     DT_TRY(dt_exchange_open(&own->exchange, &comm, state->model->device,
                             2 * (int64_t)state->model->unit_count, err));

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "engine/device/queue.h"
+
 #include "base/banned.h"
 
 dt_status dt_replica_open(dt_replica *out, dt_model *model, dt_error *err)
@@ -12,6 +14,8 @@ dt_status dt_replica_open(dt_replica *out, dt_model *model, dt_error *err)
     memset(out, 0, sizeof(*out));
     out->model = model;
     DT_TRY(dt_device_arena_open(&out->memory, model->device, 2 * bytes + 128, err));
+    DT_TRY(model->device->host_alloc(model->device, (void **)&out->host, 2 * bytes, err));
+    DT_TRY(model->device->queues->mark_open(model->device, &out->loaded, err));
     out->batch.tokens.data = dt_device_arena_take(&out->memory, bytes);
     out->batch.targets.data = dt_device_arena_take(&out->memory, bytes);
 out:
@@ -20,17 +24,42 @@ out:
 
 void dt_replica_close(dt_replica *replica)
 {
+    dt_device *device = replica->model != NULL ? replica->model->device : NULL;
+
+    if (device != NULL) {
+        device->queues->mark_close(device, replica->loaded);
+        device->host_free(device, replica->host);
+    }
     dt_device_arena_close(&replica->memory);
     memset(replica, 0, sizeof(*replica));
+}
+
+/* The host goes on while they are copied; the ops that follow find them there. */
+static dt_status copy_in(dt_replica *replica, const dt_micro_batch *from, int64_t first,
+                         dt_error *err)
+{
+    dt_device *device = replica->model->device;
+    const dt_queues *queues = device->queues;
+    dt_batch *batch = &replica->batch;
+    size_t bytes = dt_tensor_bytes(&batch->tokens);
+    int32_t *tokens = replica->host, *targets = tokens + dt_tensor_elems(&batch->tokens);
+    dt_status st = DT_OK;
+
+    DT_TRY(queues->wait(device, replica->loaded, err));
+    memcpy(tokens, from->inputs + first, bytes);
+    memcpy(targets, from->targets + first, bytes);
+    DT_TRY(queues->copy_in(device, NULL, batch->tokens.data, tokens, bytes, err));
+    DT_TRY(queues->copy_in(device, NULL, batch->targets.data, targets, bytes, err));
+    DT_TRY(queues->record(device, replica->loaded, NULL, err));
+out:
+    return st;
 }
 
 static dt_status load(dt_replica *replica, const dt_micro_batch *from, int64_t part, int64_t parts,
                       dt_error *err)
 {
-    dt_device *device = replica->model->device;
     dt_batch *batch = &replica->batch;
     int64_t sequences = from->sequences / parts, first = part * sequences * from->tokens;
-    dt_status st = DT_OK;
 
     DT_ASSERT(from->sequences % parts == 0 &&
               sequences * from->tokens <=
@@ -41,12 +70,7 @@ static dt_status load(dt_replica *replica, const dt_micro_batch *from, int64_t p
     batch->step = from->step;
     batch->micro_step = from->micro_step;
     batch->data_rank = from->first_data_rank + (uint32_t)part;
-    DT_TRY(device->copy_in(device, batch->tokens.data, from->inputs + first,
-                           dt_tensor_bytes(&batch->tokens), err));
-    DT_TRY(device->copy_in(device, batch->targets.data, from->targets + first,
-                           dt_tensor_bytes(&batch->targets), err));
-out:
-    return st;
+    return copy_in(replica, from, first, err);
 }
 
 dt_status dt_replica_forward_backward(dt_replica *replica, const dt_micro_batch *batch,

@@ -12,6 +12,8 @@ typedef struct dt_replica {
     dt_model *model;
     dt_device_arena memory;
     dt_batch batch;
+    int32_t *host;          /* tokens, then targets: what is on its way to the device */
+    struct dt_mark *loaded; /* it is there */
 } dt_replica;
 
 /* Sized by the model's config. */

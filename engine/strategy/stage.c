@@ -32,7 +32,7 @@ dt_status dt_stage_add(dt_stage *stage, float **host, float *device_memory, int6
     if (device_memory == NULL)
         return DT_OK;
     DT_ASSERT(stage->count < stage->capacity);
-    if (strcmp(stage->device->name, "cpu") != 0 && (piece.host = calloc(1, piece.bytes)) == NULL)
+    if (!stage->device->host_reads && (piece.host = calloc(1, piece.bytes)) == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM,
                        "no host memory (%.1f MB) for a copy of what the device holds",
                        (double)piece.bytes / 1e6);
