@@ -33,6 +33,7 @@ static dt_attention describe(const dt_tensor *qkv, const dt_tensor *lse, int64_t
     DT_ASSERT(p >= 0 && p < 1 && (p == 0 || key != NULL));
     a.batch = qkv->dim[0];
     a.t = qkv->dim[1];
+    a.queries = a.t;
     a.c = qkv->dim[2] / 3;
     a.heads = heads;
     a.d = a.c / heads;
@@ -53,13 +54,12 @@ dt_status dt_cuda_attention_forward(dt_device *device, dt_tensor *out, dt_tensor
     dt_cuda_state *state = dt_cuda_of(device);
     dt_attention a = describe(qkv, lse, heads, p, key);
 
+    DT_ASSERT(out->ndim == 3 && out->dim[0] == a.batch && out->dim[1] <= a.t &&
+              dt_tensor_elems(lse) == a.batch * heads * out->dim[1]);
+    a.queries = out->dim[1];
     a.out_written = out->data;
-    if (a.batch * a.t == 0)
+    if (a.batch * a.queries == 0)
         return DT_OK;
-    if (out->dim[1] != a.t)
-        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
-                       "cuda: no attention of the last %lld of %lld queries alone",
-                       (long long)out->dim[1], (long long)a.t);
     if (dt_attention_flash_has(a, qkv->dtype))
         return dt_attention_flash_forward(state, a, qkv->dtype, err);
     return dt_attention_plain_forward(state, a, qkv->dtype, err);

@@ -17,7 +17,8 @@
 #define LN_2   0.6931471805599453f
 #define COLS   8 /* accumulators of 8 columns that span a tile */
 
-/* The matrices of one head: rows are `stride` apart. */
+/* The matrices of one head: rows are `stride` apart. q, out and dout begin with the call's first
+ * query. */
 template <typename T> struct head {
     const T *q, *k, *v, *dout;
     T *out, *dq, *dk, *dv;
@@ -29,11 +30,11 @@ template <typename T> struct head {
 template <typename T> __device__ inline head<T> head_of(const dt_attention &a, int64_t bh)
 {
     int64_t in = bh / a.heads * a.t * 3 * a.c + bh % a.heads * a.d;
-    int64_t narrow = bh / a.heads * a.t * a.c + bh % a.heads * a.d;
+    int64_t narrow = bh / a.heads * a.queries * a.c + bh % a.heads * a.d;
     head<T> h;
 
-    h.q = (const T *)a.qkv + in;
-    h.k = h.q + a.c;
+    h.q = (const T *)a.qkv + in + (a.t - a.queries) * 3 * a.c;
+    h.k = (const T *)a.qkv + in + a.c;
     h.v = h.k + a.c;
     h.dq = (T *)a.dqkv + in;
     h.dk = h.dq + a.c;
@@ -42,7 +43,7 @@ template <typename T> __device__ inline head<T> head_of(const dt_attention &a, i
     h.dout = (const T *)a.dout + narrow;
     h.qkv_stride = 3 * a.c;
     h.out_stride = a.c;
-    h.lse = a.lse + bh * a.t;
+    h.lse = a.lse + bh * a.queries;
     h.delta = a.delta + bh * a.t;
     return h;
 }
@@ -98,6 +99,12 @@ __device__ inline void write_rows(T *matrix, int64_t stride, int64_t first, int6
     }
 }
 
+/* Tiles that `rows` rows fill. */
+__host__ __device__ inline int tiles_of(int64_t rows)
+{
+    return (int)((rows + DT_TILE - 1) / DT_TILE);
+}
+
 /* --- forward */
 
 template <typename T, int D, bool DROPS>
@@ -107,21 +114,25 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) forward(dt_attention a)
     constexpr int TILE = DT_TILE * D;
     T *q_tile = (T *)memory, *k_tiles = q_tile + TILE, *v_tiles = k_tiles + 2 * TILE;
     int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-    int block = (int)(gridDim.x - 1 - blockIdx.x); /* the longest first */
-    int64_t bh = blockIdx.y, first = (int64_t)block * DT_TILE, row = first + warp * 16 + lane / 4;
+    int blocks = tiles_of(a.queries), block = blocks - 1 - (int)(blockIdx.x % (unsigned)blocks);
+    int64_t bh = blockIdx.x / (unsigned)blocks, first = (int64_t)block * DT_TILE;
+    int64_t row = first + warp * 16 + lane / 4, start = a.t - a.queries + first;
+    int last = (int)((start + DT_TILE - 1 < a.t ? start + DT_TILE - 1 : a.t - 1) / DT_TILE);
     head<T> h = head_of<T>(a, bh);
     float out[D / 8][4] = {}, max[2] = {-INFINITY, -INFINITY}, total[2] = {0.0f, 0.0f};
     float scale = a.scale * LOG2_E;
 
-    dt_tile_load<T, D>(q_tile, h.q, h.qkv_stride, first, a.t);
+    dt_tile_load<T, D>(q_tile, h.q, h.qkv_stride, first, a.queries);
     dt_tile_load<T, D>(k_tiles, h.k, h.qkv_stride, 0, a.t);
     dt_tile_load<T, D>(v_tiles, h.v, h.qkv_stride, 0, a.t);
     dt_tile_commit();
-    for (int j = 0; j <= block; j++) {
+    for (int j = 0; j <= last; j++) {
         T *k_tile = k_tiles + (j & 1) * TILE, *v_tile = v_tiles + (j & 1) * TILE;
+        bool masks =
+            (int64_t)j * DT_TILE + DT_TILE - 1 > start; /* some key is some query's future */
         float s[COLS][4] = {};
 
-        if (j < block) {
+        if (j < last) {
             int64_t next = (int64_t)(j + 1) * DT_TILE;
 
             dt_tile_load<T, D>(k_tiles + (~j & 1) * TILE, h.k, h.qkv_stride, next, a.t);
@@ -135,7 +146,7 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) forward(dt_attention a)
         products_of_rows<T, D, COLS>(s, q_tile, warp * 16, k_tile, 0);
 #pragma unroll
         for (int half = 0; half < 2; half++) { /* rows lane/4 and lane/4 + 8 */
-            int64_t query = row + half * 8;
+            int64_t query = start + (row - first) + half * 8;
             float top = max[half], shrink;
 
 #pragma unroll
@@ -145,7 +156,7 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) forward(dt_attention a)
                     float *x = &s[i][half * 2 + e];
 
                     *x *= scale;
-                    if (j == block && (int64_t)j * DT_TILE + i * 8 + lane % 4 * 2 + e > query)
+                    if (masks && (int64_t)j * DT_TILE + i * 8 + lane % 4 * 2 + e > query)
                         *x = -INFINITY;
                     top = fmaxf(top, *x);
                 }
@@ -179,10 +190,10 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) forward(dt_attention a)
     for (int half = 0; half < 2; half++) {
         total[half] += __shfl_xor_sync(0xffffffffu, total[half], 1);
         total[half] += __shfl_xor_sync(0xffffffffu, total[half], 2);
-        if (lane % 4 == 0 && row + half * 8 < a.t)
+        if (lane % 4 == 0 && row + half * 8 < a.queries)
             h.lse[row + half * 8] = (max[half] + log2f(total[half])) * LN_2;
     }
-    write_rows<T, D>(h.out, h.out_stride, first + warp * 16, a.t, out, 1.0f / total[0],
+    write_rows<T, D>(h.out, h.out_stride, first + warp * 16, a.queries, out, 1.0f / total[0],
                      1.0f / total[1]);
 }
 
@@ -196,8 +207,9 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) backward_queries(dt_attention
     T *q_tile = (T *)memory, *dout_tile = q_tile + TILE;
     T *k_tiles = dout_tile + TILE, *v_tiles = k_tiles + 2 * TILE;
     int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-    int block = (int)(gridDim.x - 1 - blockIdx.x);
-    int64_t bh = blockIdx.y, first = (int64_t)block * DT_TILE, row = first + warp * 16 + lane / 4;
+    int blocks = tiles_of(a.t), block = blocks - 1 - (int)(blockIdx.x % (unsigned)blocks);
+    int64_t bh = blockIdx.x / (unsigned)blocks, first = (int64_t)block * DT_TILE;
+    int64_t row = first + warp * 16 + lane / 4;
     head<T> h = head_of<T>(a, bh);
     float dq[D / 8][4] = {}, lse[2], delta[2], scale = a.scale * LOG2_E;
 
@@ -275,8 +287,9 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) backward_keys(dt_attention a)
     T *q_tiles = v_tile + TILE, *dout_tiles = q_tiles + 2 * TILE;
     float *lse = (float *)(dout_tiles + 2 * TILE), *delta = lse + 2 * DT_TILE;
     int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-    int block = (int)blockIdx.x, last = (int)gridDim.x - 1;
-    int64_t bh = blockIdx.y, first = (int64_t)block * DT_TILE, row = first + warp * 16 + lane / 4;
+    int blocks = tiles_of(a.t), block = (int)(blockIdx.x % (unsigned)blocks), last = blocks - 1;
+    int64_t bh = blockIdx.x / (unsigned)blocks, first = (int64_t)block * DT_TILE;
+    int64_t row = first + warp * 16 + lane / 4;
     head<T> h = head_of<T>(a, bh);
     float dk[D / 8][4] = {}, dv[D / 8][4] = {}, scale = a.scale * LOG2_E;
 
@@ -337,7 +350,7 @@ typedef void (*kernel)(dt_attention);
 static dt_status launch(dt_cuda_state *state, kernel which, const dt_attention &a, size_t bytes,
                         dt_error *err)
 {
-    dim3 grid((unsigned)dt_cuda_ceil(a.t, DT_TILE), (unsigned)(a.batch * a.heads));
+    unsigned grid = (unsigned)(tiles_of(a.queries) * a.batch * a.heads);
     dt_status st =
         dt_cuda_check(cudaFuncSetAttribute((const void *)which,
                                            cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes),

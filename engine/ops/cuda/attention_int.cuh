@@ -10,19 +10,23 @@
 #include "engine/ops/cuda/cuda_int.cuh"
 
 /* Of one call. Query, key and value of head h start at h*D, C + h*D and 2C + h*D of a row of qkv.
+ * Query i of a call stands at place t - queries + i of its sequence.
+ * Grids  one-dimensional, all blocks of a head side by side: batch * heads may be beyond the 65,535
+ *        that the other dimensions of a grid can have
  */
 struct dt_attention {
     int64_t batch, t, heads, d, c;
+    int64_t queries; /* of each sequence, its last ones; backward: t */
     const void *qkv, *out, *dout;
     void *out_written, *dqkv;
-    float *lse;         /* (B,H,T); forward writes it */
+    float *lse;         /* (B,H,queries); forward writes it */
     const float *delta; /* (B,H,T): sum over d of dout * out; backward */
     float scale;        /* 1 / sqrt(D) */
     float p, keep;      /* dropout of the probabilities, 1 / (1 - p) */
     dt_philox_key key;
 };
 
-/* The factor of probability (query, key) of head `bh`: 0 or keep. */
+/* The factor of probability (query, key), places in the sequence, of head `bh`: 0 or keep. */
 __device__ inline float dt_attention_mask(const dt_attention &a, int64_t bh, int64_t query,
                                           int64_t key)
 {

@@ -21,7 +21,16 @@ __device__ inline const T *row_of(const dt_attention &a, const void *qkv, int64_
 template <typename T>
 __device__ inline const T *out_row(const dt_attention &a, const void *out, int64_t bh, int64_t row)
 {
-    return (const T *)out + (bh / a.heads * a.t + row) * a.c + bh % a.heads * a.d;
+    return (const T *)out + (bh / a.heads * a.queries + row) * a.c + bh % a.heads * a.d;
+}
+
+/* This warp's row, of `rows` of head *bh. */
+__device__ inline int64_t warp_row(int64_t *bh, int64_t rows)
+{
+    int64_t blocks = (rows + WARPS - 1) / WARPS;
+
+    *bh = blockIdx.x / blocks;
+    return blockIdx.x % blocks * WARPS + threadIdx.x / 32;
 }
 
 template <typename T> __device__ inline float dot(const float *mine, const T *row, int64_t d)
@@ -71,10 +80,10 @@ template <typename T> __global__ void forward(dt_attention a)
 {
     __shared__ float rows[WARPS][D_MAX];
     int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-    int64_t query = (int64_t)blockIdx.x * WARPS + warp, bh = blockIdx.y;
+    int64_t bh, row = warp_row(&bh, a.queries), query = a.t - a.queries + row;
     float sum[LANE_COLS] = {}, max = -INFINITY, total = 0.0f;
 
-    if (query >= a.t)
+    if (row >= a.queries)
         return;
     keep_row(rows[warp], row_of<T>(a, a.qkv, bh, query, 0), a.d, lane);
     for (int64_t first = 0; first <= query; first += 32) {
@@ -94,9 +103,9 @@ template <typename T> __global__ void forward(dt_attention a)
             weight *= dt_attention_mask(a, bh, query, key);
         add_rows(sum, weight, row_of<T>(a, a.qkv, bh, first, 2), 3 * a.c, count, a.d, lane);
     }
-    write_row((T *)out_row<T>(a, a.out_written, bh, query), sum, 1.0f / total, a.d, lane);
+    write_row((T *)out_row<T>(a, a.out_written, bh, row), sum, 1.0f / total, a.d, lane);
     if (lane == 0)
-        a.lse[bh * a.t + query] = max + logf(total);
+        a.lse[bh * a.queries + row] = max + logf(total);
 }
 
 /* dS of (query, key): P (mask dP - delta); *weight: mask P. Rows are given in shared memory. */
@@ -116,7 +125,7 @@ template <typename T> __global__ void backward_queries(dt_attention a)
 {
     __shared__ float rows[WARPS][2][D_MAX];
     int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-    int64_t query = (int64_t)blockIdx.x * WARPS + warp, bh = blockIdx.y;
+    int64_t bh, query = warp_row(&bh, a.t);
     float sum[LANE_COLS] = {};
 
     if (query >= a.t)
@@ -140,7 +149,7 @@ template <typename T> __global__ void backward_keys(dt_attention a)
 {
     __shared__ float rows[WARPS][2][D_MAX];
     int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-    int64_t key = (int64_t)blockIdx.x * WARPS + warp, bh = blockIdx.y;
+    int64_t bh, key = warp_row(&bh, a.t);
     float dk[LANE_COLS] = {}, dv[LANE_COLS] = {};
 
     if (key >= a.t)
@@ -173,9 +182,9 @@ static dt_status check(const dt_attention &a, dt_error *err)
     return DT_OK;
 }
 
-static dim3 grid(const dt_attention &a)
+static unsigned grid(const dt_attention &a, int64_t rows)
 {
-    return dim3((unsigned)dt_cuda_ceil(a.t, WARPS), (unsigned)(a.batch * a.heads));
+    return (unsigned)(dt_cuda_ceil(rows, WARPS) * a.batch * a.heads);
 }
 
 dt_status dt_attention_plain_forward(dt_cuda_state *state, const dt_attention &a, dt_dtype dtype,
@@ -185,8 +194,9 @@ dt_status dt_attention_plain_forward(dt_cuda_state *state, const dt_attention &a
 
     if (st != DT_OK)
         return st;
-    DT_CUDA_DISPATCH(dtype, "attention", err,
-                     { DT_CUDA_LAUNCH((forward<T>), grid(a), WARPS * 32, 0, state->stream, a); });
+    DT_CUDA_DISPATCH(dtype, "attention", err, {
+        DT_CUDA_LAUNCH((forward<T>), grid(a, a.queries), WARPS * 32, 0, state->stream, a);
+    });
     return dt_cuda_launched("attention", err);
 }
 
@@ -198,8 +208,8 @@ dt_status dt_attention_plain_backward(dt_cuda_state *state, const dt_attention &
     if (st != DT_OK)
         return st;
     DT_CUDA_DISPATCH(dtype, "attention", err, {
-        DT_CUDA_LAUNCH((backward_queries<T>), grid(a), WARPS * 32, 0, state->stream, a);
-        DT_CUDA_LAUNCH((backward_keys<T>), grid(a), WARPS * 32, 0, state->stream, a);
+        DT_CUDA_LAUNCH((backward_queries<T>), grid(a, a.t), WARPS * 32, 0, state->stream, a);
+        DT_CUDA_LAUNCH((backward_keys<T>), grid(a, a.t), WARPS * 32, 0, state->stream, a);
     });
     return dt_cuda_launched("attention", err);
 }

@@ -1,16 +1,21 @@
 /* cast: out := x in out's type; zero: x := 0. */
 #include "engine/ops/cuda/cuda_int.cuh"
 
-template <typename Out, typename In> __global__ void convert(Out *out, const In *x, int64_t elems)
+template <typename Out, typename In>
+__global__ void convert(Out *out, const In *x, int64_t elems, bool aligned)
 {
-    constexpr int N = 4;
-    int64_t stride = (int64_t)gridDim.x * blockDim.x * N;
+    int64_t stride = (int64_t)gridDim.x * blockDim.x * 4;
 
-    for (int64_t i = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * N; i < elems; i += stride)
+    for (int64_t i = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * 4; i < elems; i += stride) {
+        bool whole = aligned && i + 4 <= elems;
+        dt_four<In> from = dt_four_load(x, i, elems, whole);
+        dt_four<Out> to;
+
 #pragma unroll
-        for (int k = 0; k < N; k++)
-            if (i + k < elems)
-                out[i + k] = dt_from_float<Out>(dt_to_float(x[i + k]));
+        for (int k = 0; k < 4; k++)
+            to.v[k] = dt_from_float<Out>(dt_to_float(from.v[k]));
+        dt_four_store(out, i, elems, whole, to);
+    }
 }
 
 template <typename In>
@@ -21,7 +26,8 @@ static dt_status cast_from(dt_cuda_state *state, dt_tensor *out, const dt_tensor
 
     DT_CUDA_DISPATCH(out->dtype, "cast", err, {
         DT_CUDA_LAUNCH((convert<T, In>), blocks, DT_CUDA_BLOCK, 0, state->stream, (T *)out->data,
-                       (const In *)x->data, elems);
+                       (const In *)x->data, elems,
+                       dt_cuda_fours<T>(out->data) && dt_cuda_fours<In>(x->data));
     });
     return dt_cuda_launched("cast", err);
 }

@@ -3,8 +3,12 @@
  * A block a row. The row is read twice from memory at most: once for the maximum and the sum of
  * exponentials together (each thread keeps both, rescaling its sum when its maximum grows: Milakov
  * and Gimelshein 2018), once to write the gradient; a row of 50,304 bf16 fits the L2 cache.
+ * Errors       a target beyond the vocabulary counts nothing, is noted on the device and told by
+ *              synchronize()
  * Bytes        forward reads 2 V a row (bf16); backward reads them twice and writes them once
  */
+#include <limits.h>
+
 #include "engine/ops/cuda/cuda_int.cuh"
 
 #define THREADS 512
@@ -52,19 +56,21 @@ __device__ void row_statistics(float *max_out, float *sum_out, const T *row, int
 
 template <typename T, bool BACKWARD>
 __global__ void rows(float *losses, T *logits, const int32_t *targets, int64_t vocab,
-                     int64_t padded, float scale, bool aligned)
+                     int64_t padded, float scale, bool aligned, int *fault)
 {
     constexpr int N = dt_vec<T>::N;
     __shared__ float shared[32];
     int64_t row = blockIdx.x;
     T *x = logits + row * padded;
     int32_t target = targets[row];
-    bool counts = target >= 0;
+    bool counts = target >= 0 && target < vocab;
     float max, sum, factor;
 
     row_statistics(&max, &sum, x, vocab, aligned, shared);
+    if (threadIdx.x == 0 && target >= vocab)
+        atomicMax(fault, target < INT_MAX ? target + 1 : target);
     if (threadIdx.x == 0)
-        losses[row] = counts ? logf(sum) + max - dt_to_float(x[target]) : 0.0f;
+        losses[row] = counts ? logf(sum) + (max - dt_to_float(x[target])) : 0.0f;
     if (!BACKWARD)
         return;
     __syncthreads(); /* the target's logit has been read */
@@ -110,7 +116,7 @@ static dt_status run(dt_device *device, dt_tensor *losses, const dt_tensor *logi
 
         DT_CUDA_LAUNCH((rows<T, BACKWARD>), (unsigned)n, THREADS, 0, state->stream,
                        (float *)losses->data, (T *)logits->data, (const int32_t *)targets->data,
-                       vocab, padded, (float)scale, aligned);
+                       vocab, padded, (float)scale, aligned, state->fault);
     });
     return dt_cuda_launched("cross entropy", err);
 }

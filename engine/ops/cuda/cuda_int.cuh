@@ -83,6 +83,11 @@ template <typename T> struct dt_vec {
     T v[N];
 } __attribute__((aligned(16)));
 
+/* Four neighbours, which are one load or store whatever their type. */
+template <typename T> struct dt_four {
+    T v[4];
+} __attribute__((aligned(4 * sizeof(T))));
+
 __device__ inline float dt_to_float(float x)
 {
     return x;
@@ -110,7 +115,7 @@ template <> __device__ inline __half dt_from_float<__half>(float x)
     return __float2half_rn(x);
 }
 
-/* Calls f.template operator()<T>() for the tensor's type. */
+/* Runs what follows with T as the type of the tensors' elements. */
 #define DT_CUDA_DISPATCH(dtype, op, err, ...)                                        \
     do {                                                                             \
         switch (dtype) {                                                             \
@@ -139,6 +144,40 @@ template <> __device__ inline __half dt_from_float<__half>(float x)
 template <typename T> static inline bool dt_cuda_aligned(const void *data, int64_t cols)
 {
     return ((uintptr_t)data & 15) == 0 && cols % dt_vec<T>::N == 0;
+}
+
+/* Whether data starts where fours of its type do. */
+template <typename T> static inline bool dt_cuda_fours(const void *data)
+{
+    return (uintptr_t)data % sizeof(dt_four<T>) == 0;
+}
+
+/* Elements i .. i+3 of x, of `elems`; one load where `whole`. */
+template <typename T>
+__device__ inline dt_four<T> dt_four_load(const T *x, int64_t i, int64_t elems, bool whole)
+{
+    dt_four<T> four;
+
+    if (whole)
+        return *(const dt_four<T> *)(x + i);
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+        four.v[k] = x[i + k < elems ? i + k : i];
+    return four;
+}
+
+template <typename T>
+__device__ inline void dt_four_store(T *x, int64_t i, int64_t elems, bool whole,
+                                     const dt_four<T> &four)
+{
+    if (whole) {
+        *(dt_four<T> *)(x + i) = four;
+        return;
+    }
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+        if (i + k < elems)
+            x[i + k] = four.v[k];
 }
 
 /* --- sums of a fixed shape */

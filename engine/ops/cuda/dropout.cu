@@ -6,20 +6,23 @@
 #include "engine/ops/cuda/cuda_int.cuh"
 
 template <typename T>
-__global__ void drop(T *y, const T *x, int64_t elems, float p, float scale, dt_philox_key key)
+__global__ void drop(T *y, const T *x, int64_t elems, float p, float scale, dt_philox_key key,
+                     bool aligned)
 {
     int64_t stride = (int64_t)gridDim.x * blockDim.x * 4;
 
     for (int64_t i = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * 4; i < elems; i += stride) {
         dt_philox_block block = dt_philox_draw(&key, (uint64_t)i / 4);
+        bool whole = aligned && i + 4 <= elems;
+        dt_four<T> four = dt_four_load(x, i, elems, whole);
 
 #pragma unroll
-        for (int k = 0; k < 4; k++)
-            if (i + k < elems) {
-                bool keep = dt_philox_uniform(block.word[k]) >= p;
+        for (int k = 0; k < 4; k++) {
+            bool keep = dt_philox_uniform(block.word[k]) >= p;
 
-                y[i + k] = dt_from_float<T>(keep ? dt_to_float(x[i + k]) * scale : 0.0f);
-            }
+            four.v[k] = dt_from_float<T>(keep ? dt_to_float(four.v[k]) * scale : 0.0f);
+        }
+        dt_four_store(y, i, elems, whole, four);
     }
 }
 
@@ -43,7 +46,7 @@ static dt_status run(dt_device *device, dt_tensor *y, const dt_tensor *x, double
     DT_CUDA_DISPATCH(x->dtype, "dropout", err, {
         DT_CUDA_LAUNCH((drop<T>), dt_cuda_blocks(state, elems, DT_CUDA_BLOCK * 4), DT_CUDA_BLOCK, 0,
                        state->stream, (T *)y->data, (const T *)x->data, elems, (float)p, scale,
-                       *key);
+                       *key, dt_cuda_fours<T>(y->data) && dt_cuda_fours<T>(x->data));
     });
     return dt_cuda_launched("dropout", err);
 }

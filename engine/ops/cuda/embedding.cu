@@ -8,11 +8,19 @@
  * starts in. Errors  a token outside the vocabulary is noted on the device and told by
  * synchronize()
  */
+#include <limits.h>
+
 #include <cub/device/device_radix_sort.cuh>
 
 #include "engine/ops/cuda/cuda_int.cuh"
 
 #define CHUNK 32
+
+/* How a bad token is noted in dt_cuda_state.fault. */
+__device__ inline int note_of(int32_t token)
+{
+    return token < 0 ? 1 : token < INT_MAX ? token + 1 : token;
+}
 
 template <typename T>
 __global__ void forward(T *out, const int32_t *tokens, const T *wte, const T *wpe, int64_t t_count,
@@ -23,7 +31,7 @@ __global__ void forward(T *out, const int32_t *tokens, const T *wte, const T *wp
 
     if (token < 0 || token >= vocab) {
         if (threadIdx.x == 0)
-            atomicMax(fault, (int)(token < 0 ? 1 : token + 1));
+            atomicMax(fault, note_of(tokens[row]));
         token = 0;
     }
     for (int64_t j = threadIdx.x; j < c; j += blockDim.x)
@@ -60,7 +68,7 @@ __global__ void number_places(uint32_t *keys, int32_t *places, const int32_t *to
     if (i >= n)
         return;
     if (tokens[i] < 0 || tokens[i] >= vocab)
-        atomicMax(fault, tokens[i] < 0 ? 1 : tokens[i] + 1);
+        atomicMax(fault, note_of(tokens[i]));
     keys[i] = tokens[i] < 0 || tokens[i] >= vocab ? 0u : (uint32_t)tokens[i];
     places[i] = (int32_t)i;
 }

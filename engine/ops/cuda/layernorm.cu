@@ -2,12 +2,13 @@
  *
  * Forward   a warp a row. Rows of up to VECTORS vectors a lane stay in registers between the sum,
  *           the variance and the result; longer ones are read again.
- * Backward  a warp a row for dx; each block walks over a fixed stripe of rows, its warps keep
- *           column sums of dw and db in shared memory in turn, and what the blocks found is added
- * in the order of the blocks. Bytes     forward 4 C a row (bf16), backward 8 C (reads dy, x, dx;
- * writes dx)
+ * Backward  a warp a row; a block's warps walk over fixed rows, keep what they found of dw and db
+ * in registers, and add it up in their order; the blocks' sums are added in order (columns.cuh).
+ * Rows that do not fit the registers, or do not start at 16 bytes, are read twice: once for dx, a
+ * warp a row, and once for dw and db, a thread a column Bytes     forward 4 C a row (bf16),
+ * backward 8 C (reads dy, x, dx; writes dx)
  */
-#include "engine/ops/cuda/cuda_int.cuh"
+#include "engine/ops/cuda/columns.cuh"
 
 #define WARPS 8 /* of a block */
 
@@ -152,6 +153,86 @@ dt_status dt_cuda_layernorm_forward(dt_device *device, dt_tensor *y, dt_tensor *
 
 /* --- backward */
 
+/* dx += rstd * (g - mean(g) - xhat * mean(g * xhat)) with g = dy * w, and the block's part of dw
+ * and db. parts (blocks, 2, C): dw, db. */
+template <typename T, int VECTORS>
+__global__ void __launch_bounds__(WARPS * 32)
+    backward_registers(T *dx, float *parts, const T *dy, const T *x, const float *mean,
+                       const float *rstd, const T *w, int64_t n, int c)
+{
+    DT_CUDA_DYNAMIC_SHARED(memory);
+    constexpr int N = dt_vec<T>::N;
+    float *sums = (float *)memory; /* (2, C) */
+    int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+    float dw[VECTORS * N] = {}, db[VECTORS * N] = {};
+
+    for (int64_t row = (int64_t)blockIdx.x * WARPS + warp; row < n;
+         row += (int64_t)gridDim.x * WARPS) {
+        dt_vec<T> dyv[VECTORS], xv[VECTORS];
+        float m = mean[row], r = rstd[row], g_sum = 0.0f, gx_sum = 0.0f;
+
+#pragma unroll
+        for (int i = 0; i < VECTORS; i++) {
+            int at = (i * 32 + lane) * N;
+            dt_vec<T> wv;
+
+            if (at >= c)
+                continue;
+            dyv[i] = *(const dt_vec<T> *)(dy + row * c + at);
+            xv[i] = *(const dt_vec<T> *)(x + row * c + at);
+            wv = *(const dt_vec<T> *)(w + at);
+#pragma unroll
+            for (int k = 0; k < N; k++) {
+                float d = dt_to_float(dyv[i].v[k]), g = d * dt_to_float(wv.v[k]);
+                float xhat = (dt_to_float(xv[i].v[k]) - m) * r;
+
+                g_sum += g;
+                gx_sum += g * xhat;
+                dw[i * N + k] += d * xhat;
+                db[i * N + k] += d;
+            }
+        }
+        g_sum = dt_warp_sum(g_sum) / (float)c;
+        gx_sum = dt_warp_sum(gx_sum) / (float)c;
+#pragma unroll
+        for (int i = 0; i < VECTORS; i++) {
+            int at = (i * 32 + lane) * N;
+            dt_vec<T> out, wv;
+
+            if (at >= c)
+                continue;
+            out = *(const dt_vec<T> *)(dx + row * c + at);
+            wv = *(const dt_vec<T> *)(w + at);
+#pragma unroll
+            for (int k = 0; k < N; k++) {
+                float g = dt_to_float(dyv[i].v[k]) * dt_to_float(wv.v[k]);
+                float xhat = (dt_to_float(xv[i].v[k]) - m) * r;
+
+                out.v[k] =
+                    dt_from_float<T>(dt_to_float(out.v[k]) + r * (g - g_sum - xhat * gx_sum));
+            }
+            *(dt_vec<T> *)(dx + row * c + at) = out;
+        }
+    }
+    for (int turn = 0; turn < WARPS; turn++) {
+        if (warp == turn)
+#pragma unroll
+            for (int i = 0; i < VECTORS; i++)
+#pragma unroll
+                for (int k = 0; k < N; k++) {
+                    int at = (i * 32 + lane) * N + k;
+
+                    if (at < c) {
+                        sums[at] = dw[i * N + k] + (turn > 0 ? sums[at] : 0.0f);
+                        sums[c + at] = db[i * N + k] + (turn > 0 ? sums[c + at] : 0.0f);
+                    }
+                }
+        __syncthreads();
+    }
+    for (int j = (int)threadIdx.x; j < 2 * c; j += WARPS * 32)
+        parts[(int64_t)blockIdx.x * 2 * c + j] = sums[j];
+}
+
 /* dx += rstd * (g - mean(g) - xhat * mean(g * xhat)) with g = dy * w. A warp a row. */
 template <typename T>
 __global__ void backward_input(T *dx, const T *dy, const T *x, const float *mean, const float *rstd,
@@ -241,19 +322,37 @@ __global__ void backward_columns(float *parts, const T *dy, const T *x, const fl
     parts[c + column] = db;
 }
 
-__global__ void add_columns(float *dw, float *db, const float *parts, int stripes, int64_t c)
+/* As forward_vectors. */
+template <typename T>
+static void backward_vectors(dt_cuda_state *state, unsigned blocks, int vectors, T *dx,
+                             float *parts, const T *dy, const T *x, const float *mean,
+                             const float *rstd, const T *w, int64_t n, int c)
 {
-    int64_t column = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    float w = 0.0f, b = 0.0f;
+    size_t shared_bytes = 2 * (size_t)c * sizeof(float); /* c <= 2048: 16 KB */
 
-    if (column >= c)
-        return;
-    for (int i = 0; i < stripes; i++) {
-        w += parts[(int64_t)i * 2 * c + column];
-        b += parts[(int64_t)i * 2 * c + c + column];
+#define CASE(V)                                                                      \
+    case V:                                                                          \
+        DT_CUDA_LAUNCH((backward_registers<T, V>), blocks, WARPS * 32, shared_bytes, \
+                       state->stream, dx, parts, dy, x, mean, rstd, w, n, c);        \
+        break
+    switch (vectors) {
+        CASE(1);
+        CASE(2);
+        CASE(3);
+        CASE(4);
+        CASE(5);
+        CASE(6);
+        CASE(7);
+        CASE(8);
+    default:
+        break;
     }
-    dw[column] += w;
-    db[column] += b;
+#undef CASE
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
 }
 
 dt_status dt_cuda_layernorm_backward(dt_device *device, dt_tensor *dx, dt_tensor *dw, dt_tensor *db,
@@ -263,8 +362,11 @@ dt_status dt_cuda_layernorm_backward(dt_device *device, dt_tensor *dx, dt_tensor
     dt_cuda_state *state = dt_cuda_of(device);
     int64_t n = dt_tensor_rows(x), c = dt_tensor_cols(x);
     unsigned column_blocks = (unsigned)dt_cuda_ceil(c, DT_CUDA_BLOCK);
-    int64_t wanted = dt_cuda_ceil((int64_t)state->processors * 8, column_blocks);
-    unsigned stripes = (unsigned)(wanted < dt_cuda_ceil(n, 8) ? wanted : dt_cuda_ceil(n, 8));
+    int64_t most = dt_cuda_ceil((int64_t)state->processors * 8, column_blocks);
+    unsigned stripes = (unsigned)least(most, dt_cuda_ceil(n, 8));
+    unsigned blocks = (unsigned)least((int64_t)state->processors * 2, dt_cuda_ceil(n, WARPS));
+    size_t parts_bytes = (stripes > blocks ? stripes : blocks) * 2 * (size_t)c * sizeof(float);
+    const float *m = (const float *)mean->data, *r = (const float *)rstd->data;
     dt_status st = DT_OK;
     void *scratch;
 
@@ -272,22 +374,29 @@ dt_status dt_cuda_layernorm_backward(dt_device *device, dt_tensor *dx, dt_tensor
               dt_tensor_elems(dx) == n * c);
     if (n == 0)
         return DT_OK;
-    DT_TRY(dt_cuda_scratch(&scratch, device, (size_t)stripes * 2 * (size_t)c * sizeof(float), err));
+    DT_TRY(dt_cuda_scratch(&scratch, device, parts_bytes, err));
     DT_CUDA_DISPATCH(x->dtype, "layernorm", err, {
         bool aligned = dt_cuda_aligned<T>(x->data, c) && dt_cuda_aligned<T>(dy->data, c) &&
                        dt_cuda_aligned<T>(w->data, c) && dt_cuda_aligned<T>(dx->data, c);
+        int64_t vectors = dt_cuda_ceil(c, 32 * dt_vec<T>::N);
 
-        DT_CUDA_LAUNCH((backward_columns<T>), dim3(column_blocks, stripes), DT_CUDA_BLOCK, 0,
-                       state->stream, (float *)scratch, (const T *)dy->data, (const T *)x->data,
-                       (const float *)mean->data, (const float *)rstd->data, n, c);
-        DT_CUDA_LAUNCH((backward_input<T>), (unsigned)dt_cuda_ceil(n, WARPS), WARPS * 32, 0,
-                       state->stream, (T *)dx->data, (const T *)dy->data, (const T *)x->data,
-                       (const float *)mean->data, (const float *)rstd->data, (const T *)w->data, n,
-                       c, aligned);
+        if (aligned && vectors <= 8) {
+            stripes = blocks;
+            backward_vectors<T>(state, blocks, (int)vectors, (T *)dx->data, (float *)scratch,
+                                (const T *)dy->data, (const T *)x->data, m, r, (const T *)w->data,
+                                n, (int)c);
+        } else {
+            DT_CUDA_LAUNCH((backward_columns<T>), dim3(column_blocks, stripes), DT_CUDA_BLOCK, 0,
+                           state->stream, (float *)scratch, (const T *)dy->data, (const T *)x->data,
+                           m, r, n, c);
+            DT_CUDA_LAUNCH((backward_input<T>), (unsigned)dt_cuda_ceil(n, WARPS), WARPS * 32, 0,
+                           state->stream, (T *)dx->data, (const T *)dy->data, (const T *)x->data, m,
+                           r, (const T *)w->data, n, c, aligned);
+        }
     });
-    DT_CUDA_LAUNCH(add_columns, column_blocks, DT_CUDA_BLOCK, 0, state->stream, (float *)dw->data,
-                   (float *)db->data, (const float *)scratch, (int)stripes, c);
     DT_TRY(dt_cuda_launched("layernorm", err));
+    DT_TRY(dt_columns_add(state, (float *)dw->data, (float *)db->data, (const float *)scratch,
+                          stripes, c, "layernorm", err));
 out:
     return st;
 }

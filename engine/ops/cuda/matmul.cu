@@ -20,7 +20,7 @@
 #include <new>
 #include <tuple>
 
-#include "engine/ops/cuda/cuda_int.cuh"
+#include "engine/ops/cuda/columns.cuh"
 
 #define WORKSPACE_BYTES ((size_t)64 << 20)
 #define CANDIDATES      8
@@ -319,18 +319,6 @@ template <typename T> __global__ void sum_stripes(float *parts, const T *dy, int
     parts[(int64_t)blockIdx.y * out + column] = sum;
 }
 
-__global__ void add_stripes(float *dbias, const float *parts, int stripes, int64_t out)
-{
-    int64_t column = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    float sum = 0.0f;
-
-    if (column >= out)
-        return;
-    for (int i = 0; i < stripes; i++)
-        sum += parts[(int64_t)i * out + column];
-    dbias[column] += sum;
-}
-
 static dt_status bias_gradient(dt_device *device, dt_tensor *dbias, const dt_tensor *dy,
                                dt_error *err)
 {
@@ -347,9 +335,9 @@ static dt_status bias_gradient(dt_device *device, dt_tensor *dbias, const dt_ten
         DT_CUDA_LAUNCH((sum_stripes<T>), dim3(columns, stripes), DT_CUDA_BLOCK, 0, state->stream,
                        (float *)scratch, (const T *)dy->data, n, out);
     });
-    DT_CUDA_LAUNCH(add_stripes, columns, DT_CUDA_BLOCK, 0, state->stream, (float *)dbias->data,
-                   (const float *)scratch, (int)stripes, out);
     DT_TRY(dt_cuda_launched("matmul", err));
+    DT_TRY(dt_columns_add(state, (float *)dbias->data, NULL, (const float *)scratch, stripes, out,
+                          "matmul", err));
 out:
     return st;
 }

@@ -10,7 +10,7 @@ enum rule { ADAM, MOMENTUM, PLAIN };
 
 template <typename T, rule RULE, bool COPIES>
 __global__ void step(float *p, T *copy, float *m, float *v, const float *grad, int64_t elems,
-                     dt_optimizer_factors f)
+                     dt_optimizer_factors f, bool copy_aligned)
 {
     constexpr int N = 4;
     int64_t stride = (int64_t)gridDim.x * blockDim.x * N;
@@ -60,11 +60,14 @@ __global__ void step(float *p, T *copy, float *m, float *v, const float *grad, i
                     v[i + k] = vv[k];
             }
         }
-        if (COPIES)
+        if (COPIES) {
+            dt_four<T> four;
+
 #pragma unroll
             for (int k = 0; k < N; k++)
-                if (i + k < elems)
-                    copy[i + k] = dt_from_float<T>(pv[k]);
+                four.v[k] = dt_from_float<T>(pv[k]);
+            dt_four_store(copy, i, elems, whole && copy_aligned, four);
+        }
     }
 }
 
@@ -77,17 +80,18 @@ static void launch(dt_cuda_state *state, rule which, dt_tensor *param, dt_tensor
     float *pv = (float *)param->data, *mv = m ? (float *)m->data : NULL;
     float *vv = v ? (float *)v->data : NULL;
     T *cv = COPIES ? (T *)copy->data : NULL;
+    bool fours = dt_cuda_fours<T>(cv);
     const float *gv = (const float *)grad->data;
 
     if (which == ADAM)
         DT_CUDA_LAUNCH((step<T, ADAM, COPIES>), blocks, DT_CUDA_BLOCK, 0, state->stream, pv, cv, mv,
-                       vv, gv, elems, f);
+                       vv, gv, elems, f, fours);
     else if (which == MOMENTUM)
         DT_CUDA_LAUNCH((step<T, MOMENTUM, COPIES>), blocks, DT_CUDA_BLOCK, 0, state->stream, pv, cv,
-                       mv, vv, gv, elems, f);
+                       mv, vv, gv, elems, f, fours);
     else
         DT_CUDA_LAUNCH((step<T, PLAIN, COPIES>), blocks, DT_CUDA_BLOCK, 0, state->stream, pv, cv,
-                       mv, vv, gv, elems, f);
+                       mv, vv, gv, elems, f, fours);
 }
 
 dt_status dt_cuda_optimizer_step(dt_device *device, dt_tensor *param, dt_tensor *copy, dt_tensor *m,

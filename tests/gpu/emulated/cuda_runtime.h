@@ -3,8 +3,9 @@
  *
  * A block's threads are fibers that are taken in turn; one runs until it meets a barrier of its
  * warp or block, or ends. Blocks run one after the other, each launch to its end: streams are
- * always idle. A barrier waits for the threads that are still there, as the hardware's does. Not
- * modelled: memory that other threads see too early or late, launch limits, clocks.
+ * always idle. A barrier waits for the threads that are still there, as the hardware's does.
+ * Launches that a card would refuse abort. Not modelled: memory that other threads see too early or
+ * late, registers, clocks.
  */
 #ifndef DT_EMULATED_CUDA_RUNTIME_H
 #define DT_EMULATED_CUDA_RUNTIME_H
@@ -110,6 +111,7 @@ static inline float rsqrtf(float x)
 
 typedef enum cudaError_t {
     cudaSuccess = 0,
+    cudaErrorInvalidValue = 1,
     cudaErrorMemoryAllocation = 2,
     cudaErrorInsufficientDriver = 35,
     cudaErrorNoDevice = 100
@@ -237,10 +239,8 @@ static inline cudaError_t cudaEventElapsedTime(float *out, cudaEvent_t, cudaEven
     *out = 1.0f;
     return cudaSuccess;
 }
-static inline cudaError_t cudaFuncSetAttribute(const void *, cudaFuncAttribute, int)
-{
-    return cudaSuccess;
-}
+/* Holds for the next launch. */
+cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute which, int bytes);
 static inline cudaError_t cudaSetDevice(int)
 {
     return cudaSuccess;

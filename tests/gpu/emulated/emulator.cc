@@ -1,4 +1,5 @@
 /* The fibers behind the emulated cuda_runtime.h. */
+#include <limits.h>
 #include <setjmp.h>
 #include <ucontext.h>
 
@@ -8,7 +9,10 @@
 
 #include "cuda_runtime.h"
 
-#define STACK_BYTES ((size_t)256 << 10)
+#define STACK_BYTES    ((size_t)256 << 10)
+#define SHARED_UNASKED ((size_t)48 << 10) /* more must be asked for */
+#define SHARED_MOST \
+    ((size_t)99 << 10) /* of sm_86 and sm_89, the least of those that we build for */
 
 dt_emulated_place dt_emulated;
 
@@ -35,6 +39,7 @@ jmp_buf scheduler;
 std::deque<fiber> fibers;
 std::vector<warp> warps;
 unsigned current;
+size_t shared_allowed = SHARED_UNASKED;
 const std::function<void()> *work;
 
 void wait(waiting state)
@@ -117,6 +122,10 @@ void dt_emulated_run(dim3 grid, dim3 block, size_t shared_bytes, std::function<v
 
     if (block.y != 1 || block.z != 1 || grid.z != 1)
         abort();
+    if (grid.x == 0 || grid.x > INT_MAX || grid.y == 0 || grid.y > 65535 || block.x == 0 ||
+        block.x > 1024 || shared_bytes > shared_allowed)
+        abort(); /* a card would refuse the launch */
+    shared_allowed = SHARED_UNASKED;
     while (fibers.size() < block.x) {
         fiber made = {};
 
@@ -137,6 +146,14 @@ void dt_emulated_run(dim3 grid, dim3 block, size_t shared_bytes, std::function<v
             dt_emulated.block = dim3(x, y, 0);
             run_block(block.x);
         }
+}
+
+cudaError_t cudaFuncSetAttribute(const void *, cudaFuncAttribute, int bytes)
+{
+    if (bytes < 0 || (size_t)bytes > SHARED_MOST)
+        return cudaErrorInvalidValue;
+    shared_allowed = (size_t)bytes > SHARED_UNASKED ? (size_t)bytes : SHARED_UNASKED;
+    return cudaSuccess;
 }
 
 void dt_emulated_block_barrier(void)

@@ -1,0 +1,51 @@
+/* columns: sums over the rows of a matrix, found in stripes of rows and added in order.
+ *
+ * A first kernel leaves the sums of each stripe in scratch; this one adds the stripes: a block has
+ * 32 columns and eight groups of threads, a group adds every eighth stripe, and the groups' sums
+ * are added in order. The shape of the sum depends on the number of stripes alone.
+ */
+#ifndef DT_ENGINE_OPS_CUDA_COLUMNS_CUH
+#define DT_ENGINE_OPS_CUDA_COLUMNS_CUH
+
+#include "engine/ops/cuda/cuda_int.cuh"
+
+#define DT_COLUMNS_GROUPS (DT_CUDA_BLOCK / 32)
+
+/* first[j] += sum of parts (stripes, width) over column j < c; second[j - c] += those behind, up to
+ * width. second MAY be NULL where width is c. */
+static __global__ void dt_columns_kernel(float *first, float *second, const float *parts,
+                                         int stripes, int64_t c, int64_t width)
+{
+    __shared__ float sums[DT_COLUMNS_GROUPS][32];
+    int lane = (int)threadIdx.x % 32, group = (int)threadIdx.x / 32;
+    int64_t column = (int64_t)blockIdx.x * 32 + lane;
+    float sum = 0.0f;
+
+    if (column < width)
+#pragma unroll 4
+        for (int i = group; i < stripes; i += DT_COLUMNS_GROUPS)
+            sum += parts[(int64_t)i * width + column];
+    sums[group][lane] = sum;
+    __syncthreads();
+    if (group > 0 || column >= width)
+        return;
+    for (int i = 1; i < DT_COLUMNS_GROUPS; i++)
+        sum += sums[i][lane];
+    if (column < c)
+        first[column] += sum;
+    else
+        second[column - c] += sum;
+}
+
+static inline dt_status dt_columns_add(dt_cuda_state *state, float *first, float *second,
+                                       const float *parts, unsigned stripes, int64_t c,
+                                       const char *op, dt_error *err)
+{
+    int64_t width = second != NULL ? 2 * c : c;
+
+    DT_CUDA_LAUNCH(dt_columns_kernel, (unsigned)dt_cuda_ceil(width, 32), DT_CUDA_BLOCK, 0,
+                   state->stream, first, second, parts, (int)stripes, c, width);
+    return dt_cuda_launched(op, err);
+}
+
+#endif
