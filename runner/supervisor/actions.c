@@ -168,6 +168,8 @@ dt_status dt_action_end_ranks(dt_session *session, dt_supervised_node *node, dt_
         DT_TRY(note_unreached(session, node, err));
     else if (node != NULL)
         DT_TRY(note_lost(session, node->problem, err));
+    if (node != NULL && node->hopeless)
+        session->verdict.hopeless = true;
     if (session->state != DT_RUN_STOPPING)
         DT_TRY(enter(session, DT_RUN_STOPPING, err));
     for (int64_t i = 0; i < session->node_count; i++)
@@ -207,11 +209,15 @@ dt_status dt_action_conclude(dt_session *session, dt_supervised_node *unused, dt
         dt_gather_cancel(session);
     if (!dt_gather_is_over(session))
         return DT_OK; /* which comes back here */
+    if (session->verdict.stop_asked && !dt_sweep_is_over(session))
+        return DT_OK; /* the same */
     if (!alone && !session->leaving) {
         if (!uv_is_active((uv_handle_t *)&session->leave))
             uv_timer_start(&session->leave, on_leave_time, LEAVE_MS, 0);
         return DT_OK;
     }
+    if (session->verdict.stop_asked)
+        DT_TRY(dt_sweep_tell(session, err));
     DT_TRY(dt_restart_or_end(&session->restarted, session, err));
     uv_stop(&session->loop);
 out:

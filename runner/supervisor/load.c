@@ -302,6 +302,7 @@ dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
     uv_timer_init(&session->loop, &session->leave);
     uv_timer_init(&session->loop, &session->look);
     uv_timer_init(&session->loop, &session->gather_again);
+    uv_timer_init(&session->loop, &session->sweep_timer);
     session->leave.data = session;
     DT_TRY(dt_store_open(&session->store, NULL, err));
     DT_TRY(read_run(session, run, err));
@@ -315,6 +316,7 @@ dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
     DT_TRY(read_attempt(session, err));
     DT_TRY(read_folder(session, err));
     DT_TRY(read_events(session, err));
+    DT_TRY(dt_sweep_load(session, err));
     session->begun_seconds = dt_clock_monotonic_seconds();
     DT_TRY(read_watch(session, err));
 out:
@@ -345,10 +347,13 @@ void dt_session_unload(dt_session *session)
     close_handle((uv_handle_t *)&session->look, NULL);
     dt_gather_cancel(session);
     close_handle((uv_handle_t *)&session->gather_again, NULL);
+    dt_sweep_cancel(session);
+    close_handle((uv_handle_t *)&session->sweep_timer, NULL);
     while (uv_run(&session->loop, UV_RUN_DEFAULT) != 0)
         ; /* until the bridges are buried */
     uv_loop_close(&session->loop);
     dt_gather_release(session);
+    dt_sweep_release(session);
     for (int64_t i = 0; i < session->node_count; i++)
         json_decref(session->nodes[i].place.paths);
     dt_follow_rollback(session);

@@ -9,6 +9,7 @@
  *   watch.c       does it make steps?                    hang.c       what to do where not
  *   hope.c        what a node's silence means            clocks.c     whose clock is how wrong
  *   gather.c      checkpoints come here                  notify.c     a webhook is told
+ *   sweep.c       nodes that earlier attempts lost
  *   secret.c      what the ranks of a run share          start.c, ask.c, path.c   commands call
  *
  * A session is one attempt. Where a failed one is followed by another, the session ends and the
@@ -41,6 +42,7 @@ typedef struct dt_control dt_control;
 typedef struct dt_preparation dt_preparation;
 typedef struct dt_probe dt_probe;
 typedef struct dt_gather dt_gather;
+typedef struct dt_sweep dt_sweep;
 
 typedef struct dt_supervised_rank {
     dt_rank row;
@@ -78,6 +80,7 @@ typedef struct dt_supervised_node {
     bool gone;              /* ... and its agent has taken its leave */
     bool given_up;          /* nothing more is expected of it */
     bool lost;              /* ... because it could not be reached */
+    bool hopeless;          /* ... and another attempt would not reach it either */
     char problem[512];      /* the last thing that went wrong on the way to it */
 } dt_supervised_node;
 
@@ -107,6 +110,11 @@ struct dt_session {
     dt_gather *gathers;      /* checkpoints to be brought here, the oldest first */
     bool gathering;          /* ... which a thread does now */
     uv_timer_t gather_again; /* after a failure */
+
+    dt_sweep *sweeps; /* nodes that earlier attempts lost */
+    int64_t sweep_count;
+    enum { DT_SWEEP_ON, DT_SWEEP_LAST, DT_SWEEP_OVER } sweep_end;
+    uv_timer_t sweep_timer;
 
     dt_watch watch;
     uv_timer_t look;
@@ -193,6 +201,15 @@ void dt_gather_add(dt_session *session, const dt_message *message);
 bool dt_gather_is_over(const dt_session *session);
 void dt_gather_cancel(dt_session *session);
 void dt_gather_release(dt_session *session); /* after the loop has run dry */
+
+/* --- sweep.c */
+dt_status dt_sweep_load(dt_session *session, dt_error *err);
+void dt_sweep_begin(dt_session *session);   /* from now on */
+bool dt_sweep_is_over(dt_session *session); /* the run ends: a last try, which comes back here */
+/* What could not be asked goes into the verdict. */
+dt_status dt_sweep_tell(dt_session *session, dt_error *err);
+void dt_sweep_cancel(dt_session *session);
+void dt_sweep_release(dt_session *session); /* after the loop has run dry */
 
 /* --- clocks.c */
 /* A line that the node stamped came: `answer`, to what was asked at asked_ms; or of itself. */

@@ -17,7 +17,8 @@ start=$(date +%s%N)
 kill -STOP "$(get stopped pids | head -n 1)"
 is_again() { [ "$(get stopped attempt)" = 2 ]; }
 await 30 is_again
-echo "stopped: the next attempt came after $((($(date +%s%N) - start) / 1000000)) ms"
+figure 8 "SIGSTOP of a rank, floor of 2 s (a program in the engine's place): the next attempt" "17 s" \
+    "$(seconds_since "$start")"
 end_is stopped finished 0
 is points "$(get stopped points)" 150
 like "what is said" "$(hung stopped)" "no step for * s while training: rank 0 on localhost is in state T (*"
@@ -27,6 +28,8 @@ FAKE_MODE=hang "$driver" launch ever 2
 await 90 has_ended ever
 end_is ever failed 1
 is attempt "$(get ever attempt)" 4
+figure 8 "a rank that hangs in every attempt: given up after so many restarts" 3 \
+    "$(($(get ever attempt) - 1))"
 like reason "$(get ever reason)" "no step for * s while training: rank 0 on localhost waits in all_reduce*; given up after 3 restarts without a new checkpoint"
 await 10 nothing_left
 

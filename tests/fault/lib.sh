@@ -34,6 +34,16 @@ clean() {
 }
 trap clean EXIT
 
+# What was measured: which of the fault tests of ten.sh, what was done, the limit ("-": none), what
+# was seen. A figure past its limit is no failure of the test: the machine may have been busy.
+figure() { # number what limit seen
+    printf '%s: %s (limit %s)\n' "$2" "$4" "$3"
+    [ -z "${FAULT_FIGURES:-}" ] || printf '%s\t%s\t%s\t%s\n' "$@" >>"$FAULT_FIGURES"
+}
+seconds_since() { # what `date +%s%N` said
+    awk -v ns=$(($(date +%s%N) - $1)) 'BEGIN { printf "%.1f s", ns / 1e9 }'
+}
+
 fail() { printf 'FAILED: %s\n' "$*" >&2; exit 1; }
 is() { # what got wanted
     [ "$2" = "$3" ] || fail "$1 is '$2', expected '$3'"

@@ -27,6 +27,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 NET = os.path.join(HERE, '..', 'net', 'net.sh')
 DTRUN = os.path.join(os.environ['DTRUN_BIN'], 'dtrun')
 ENDED = ('finished', 'failed', 'stopped')
+STORE_SECONDS = 20
 RUN_SECONDS = 300  # no run may take longer, whatever happens to it
 DISK_MIB = 192
 
@@ -75,9 +76,18 @@ class Place:
         with open(self.state + '/tiny.yaml', 'w') as file:
             file.write(RECIPE % steps)
 
-    def database(self):
+    def query(self, text, *values):
+        """Rows. What is wrong with the store for longer than STORE_SECONDS is damage."""
         path = f'file:{self.state}/dtrun/store.db?mode=ro'
-        return sqlite3.connect(path, uri=True, timeout=30)
+        until = time.monotonic() + STORE_SECONDS
+        while True:
+            try:
+                with contextlib.closing(sqlite3.connect(path, uri=True, timeout=30)) as store:
+                    return store.execute(text, values).fetchall()
+            except sqlite3.Error:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.2)
 
     def hosts(self, verb, host):
         call('bash', NET, verb, self.net, host)
@@ -120,23 +130,21 @@ class Run:
         self.later = []  # (when, what) to be undone
         self.seen = {}   # (step, attempt) -> loss, whatever the store has shown
         self.told = []
+        self.filler = place.state + '/filler'
         call(DTRUN, 'launch', '--detach', place.state + '/tiny.yaml', '--set', 'name=' + name,
              '--set', 'strategy=' + strategy)
         self.id = self.row()[0]
 
     def row(self):
-        with contextlib.closing(self.place.database()) as store:
-            return store.execute(
-                'SELECT r.id, a.state, a.attempt, r.step, a.exit_code, a.reason FROM runs r JOIN'
-                ' attempts a ON a.run = r.run AND a.attempt = r.attempt WHERE r.name = ?',
-                (self.name,)).fetchone()
+        return self.place.query(
+            'SELECT r.id, a.state, a.attempt, r.step, a.exit_code, a.reason FROM runs r JOIN'
+            ' attempts a ON a.run = r.run AND a.attempt = r.attempt WHERE r.name = ?', self.name)[0]
 
     def look(self):
         """What the store shows now; what it has shown before must still be there."""
-        with contextlib.closing(self.place.database()) as store:
-            points = dict(((step, attempt), value) for step, attempt, value in store.execute(
-                'SELECT m.step, m.attempt, m.value FROM metrics m JOIN series s USING (series)'
-                " JOIN runs r USING (run) WHERE r.name = ? AND s.name = 'loss'", (self.name,)))
+        points = dict(((step, attempt), value) for step, attempt, value in self.place.query(
+            'SELECT m.step, m.attempt, m.value FROM metrics m JOIN series s USING (series)'
+            " JOIN runs r USING (run) WHERE r.name = ? AND s.name = 'loss'", self.name))
         lost = [key for key, value in self.seen.items() if points.get(key) != value]
         if lost:
             raise AssertionError(f'{len(lost)} points that the store had shown are lost: {lost[:3]}')
@@ -199,19 +207,18 @@ class Run:
         self.after(seconds, heal)
 
     def disk(self, draw):
-        filler = self.place.state + '/filler'
         seconds = draw.uniform(0.5, 5)
         self.say(f'the disk is full for {seconds:.1f} s')
         try:
-            with open(filler, 'ab', buffering=0) as file:
+            with open(self.filler, 'ab', buffering=0) as file:
                 while file.write(bytes(1 << 16)) > 0:
                     pass
         except OSError:
             pass
 
         def free():
-            if os.path.exists(filler):
-                os.unlink(filler)
+            if os.path.exists(self.filler):
+                os.unlink(self.filler)
         self.after(seconds, free)
 
     # --- its life
@@ -230,6 +237,9 @@ class Run:
         asked = None
         while True:
             self.undo()
+            if os.path.exists(self.filler): # even who reads the store may need room
+                time.sleep(0.05)
+                continue
             _, state, attempt, step, _, _ = self.row()
             self.look()
             if state in ENDED:
@@ -306,8 +316,8 @@ def disturbed(place, name, strategy, golden, faults, draw):
         kept = tempfile.mkdtemp(prefix=f'dtrun-soak-{name}.')
         shutil.copytree(f'{place.state}/dtrun/runs/{run.id}', kept + '/run', symlinks=True,
                         ignore=shutil.ignore_patterns('*.sock', 'checkpoints'))
-        for name in glob.glob(f'{place.state}/dtrun/store.db*'):
-            shutil.copy(name, kept)
+        for path in glob.glob(f'{place.state}/dtrun/store.db*'):
+            shutil.copy(path, kept)
         for pid in processes(run.id):
             os.kill(pid, signal.SIGKILL)
         return f'{name} ({strategy}): {problem}\n  ' + '\n  '.join(run.told) + f'\n  kept in {kept}'
@@ -337,6 +347,10 @@ def main():
             print(f'{time.monotonic() - BEGUN:6.0f} s  run {runs} {strategy:4} {" ".join(faults)}'
                   + (f'\nWRONG {problem}' if problem else ''), flush=True)
             problems += [problem] if problem else []
+        (good,), = place.query('PRAGMA integrity_check')
+        if good != 'ok':
+            problems.append(f'the store: {good}')
+            print('WRONG', problems[-1])
     finally:
         place.down()
     print(f'{COUNT["faults"]} faults in {runs} runs: {COUNT["attempts"]} attempts, {COUNT["resumed"]}'

@@ -25,10 +25,14 @@ for run in grand escaped; do
 done
 [ "$(processes 'sleep 600' | wc -l)" -eq 4 ] || fail "there are no grandchildren to lose"
 for run in grand escaped; do
+    start=$(date +%s%N)
     "$driver" stop $run
     end_is $run stopped 4
+    figure 6 "stop: ranks deaf to SIGTERM with grandchildren that called setsid ($run), grace 1.5 s" \
+        "30 s" "$(seconds_since "$start")"
 done
 [ -z "$(processes 'sleep 600')" ] || fail "a grandchild is left"
+figure 6 "... and so many processes are left" 0 "$(processes 'sleep 600\|fake_engine' | wc -l)"
 
 FAKE_MODE=stubborn "$driver" launch now 2
 await 20 has_step now 3

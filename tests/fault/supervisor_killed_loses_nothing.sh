@@ -24,6 +24,7 @@ for run in one two three; do
             "$(cut -d' ' -f2- "$runs/$run/logs/rank-$rank.log" | sort -u | grep -c '^step ')" $steps
     done
     [ $kills -ge 2 ] || fail "the supervisor was killed $kills times only"
-    echo "run $run: $kills kills, $steps points"
+    figure 4 "supervisor killed at $kills random moments of a run: points lost or doubled" 0 \
+        "$(($(get $run points) - steps))"
 done
 await 10 nothing_left
