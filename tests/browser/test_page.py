@@ -14,6 +14,7 @@ import unittest
 
 try:
     from selenium import webdriver
+    from selenium.common.exceptions import StaleElementReferenceException
     from selenium.webdriver.chrome.options import Options
     from selenium.webdriver.chrome.service import Service
     from selenium.webdriver.common.by import By
@@ -75,7 +76,10 @@ class Browsing(unittest.TestCase):
         self.wait(until)
 
     def wait(self, condition):
-        WebDriverWait(self.browser, PATIENCE_SECONDS, 0.1).until(lambda _: condition())
+        # an element may be replaced between being found and being read
+        WebDriverWait(self.browser, PATIENCE_SECONDS, 0.1,
+                      ignored_exceptions=[StaleElementReferenceException]
+                      ).until(lambda _: condition())
 
     def text(self, css):
         return self.browser.find_element(By.CSS_SELECTOR, css).text
