@@ -4,7 +4,6 @@
 
 #include "base/banned.h"
 
-#define VOCAB_UNKNOWN    256                 /* taken where only a full read of the data can tell */
 #define LOGITS_MAX_BYTES ((int64_t)64 << 20) /* the head works on chunks of rows of this size */
 #define RUNTIME_BYTES    ((int64_t)64 << 20) /* program, libraries, stacks, packed products */
 
@@ -24,7 +23,7 @@ static int64_t padded_vocab(const dt_recipe *recipe, int64_t vocab)
     if (recipe->model.vocab > 0)
         vocab = recipe->model.vocab;
     if (vocab <= 0)
-        vocab = VOCAB_UNKNOWN;
+        vocab = DT_MEMORY_VOCAB_UNKNOWN;
     return (vocab + 127) / 128 * 128;
 }
 
@@ -49,6 +48,12 @@ static int64_t root_count(const dt_recipe *recipe, int64_t vocab_padded)
     int64_t rows = times(recipe->model.tied ? 1 : 2, vocab_padded);
 
     return times(plus(rows, plus(positions, 2)), recipe->model.embed);
+}
+
+void dt_memory_units(int64_t *root, int64_t *block, const dt_recipe *recipe, int64_t vocab)
+{
+    *root = root_count(recipe, padded_vocab(recipe, vocab));
+    *block = block_count(recipe);
 }
 
 /* What a pass keeps per row: C in the compute type, and fp32 statistics. */
@@ -129,7 +134,7 @@ static int64_t share(int64_t count, int64_t ways)
     return count / ways + (count % ways != 0);
 }
 
-static int moments_of(const dt_recipe *recipe)
+int dt_memory_moments(const dt_recipe *recipe)
 {
     if (recipe->optimizer.kind != DT_OPTIMIZER_SGD)
         return 2;
@@ -181,7 +186,7 @@ void dt_memory_estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab)
     /* fp32, and a copy in the compute type */
     out->parameters_bytes = plus(times(share(count, part.masters), 4), times(count, copy));
     out->gradients_bytes = times(share(count, part.gradients), 4); /* fp32 */
-    out->optimizer_bytes = times(share(count, part.moments), 4 * moments_of(recipe));
+    out->optimizer_bytes = times(share(count, part.moments), 4 * dt_memory_moments(recipe));
     out->activations_bytes = activations_bytes(recipe, vocab_padded);
     out->buffers_bytes = buffers_bytes(recipe, vocab_padded);
     out->total_bytes =
@@ -249,7 +254,7 @@ void dt_memory_table(dt_strbuf *out, const dt_memory *memory, const dt_recipe *r
     add_line(out, "gradients", memory->gradients_bytes);
     add_elements(out, memory->parameter_count, "4 bytes", part.gradients);
     add_line(out, "optimizer", memory->optimizer_bytes);
-    add_elements(out, memory->parameter_count, moments[moments_of(recipe)], part.moments);
+    add_elements(out, memory->parameter_count, moments[dt_memory_moments(recipe)], part.moments);
     add_line(out, "activations", memory->activations_bytes);
     dt_strbuf_add_fmt(out, "batch %lld x %lld tokens x %lld layers%s\n",
                       (long long)recipe->batch.sequences, (long long)recipe->batch.tokens,

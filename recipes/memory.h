@@ -22,8 +22,17 @@ typedef struct dt_memory {
     int64_t total_bytes;
 } dt_memory;
 
-/* `vocab` is the data's where the recipe leaves it out (0: unknown, taken as 256). */
+/* `vocab` is the data's where the recipe leaves it out (0: unknown). */
 void dt_memory_estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab);
+
+/* Taken for the vocabulary where only a full read of the data can tell. */
+#define DT_MEMORY_VOCAB_UNKNOWN 256
+
+/* Moments that the recipe's optimizer keeps: 2, 1 or 0. */
+int dt_memory_moments(const dt_recipe *recipe);
+/* Elements of the root (embeddings, final norm) and of a block: the units of engine/model/model.h.
+ */
+void dt_memory_units(int64_t *root, int64_t *block, const dt_recipe *recipe, int64_t vocab);
 
 /* One line a part, aligned, for people: "activations  1.2 GB  batch 4 x 1024 tokens x 12 layers".
  */

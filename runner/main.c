@@ -13,10 +13,23 @@
 #include "base/banned.h"
 
 const dt_command *const dt_commands[] = {
-    &dt_command_launch,   &dt_command_stop,        &dt_command_resume,    &dt_command_status,
-    &dt_command_list,     &dt_command_show,        &dt_command_logs,      &dt_command_metrics,
-    &dt_command_generate, &dt_command_checkpoints, &dt_command_doctor,    &dt_command_validate,
-    &dt_command_serve,    &dt_command_help,        &dt_command_supervise, NULL,
+    &dt_command_launch,
+    &dt_command_stop,
+    &dt_command_resume,
+    &dt_command_status,
+    &dt_command_list,
+    &dt_command_show,
+    &dt_command_logs,
+    &dt_command_metrics,
+    &dt_command_generate,
+    &dt_command_checkpoints,
+    &dt_command_doctor,
+    &dt_command_plan,
+    &dt_command_validate,
+    &dt_command_serve,
+    &dt_command_help,
+    &dt_command_supervise,
+    NULL,
 };
 
 enum { COMMANDS_COUNT = sizeof(dt_commands) / sizeof(dt_commands[0]) };

@@ -11,6 +11,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/comm/comm_int.h"
+#include "recipes/fields.h"
+#include "recipes/traffic.h"
 #include "tests/dist/ranks.h"
 #include "tests/unit/comm_support.h"
 #include "tests/unit/strategy_support.h"
@@ -63,6 +66,35 @@ static double expected_traffic(const row *r, const trainee *t, int64_t micro_ste
     return weight_bytes * gathered + 4 * reduced;
 }
 
+/* What `dtrun plan` counts, by the recipe alone, for the same step. */
+static int64_t planned_bytes(const row *r, const trainee *t, int world_size, int64_t micro_steps)
+{
+    const dt_model_config *config = &t->model->config;
+    dt_traffic traffic;
+    dt_recipe recipe;
+    dt_arena arena;
+    int64_t sum = 0;
+
+    dt_recipe_init(&recipe);
+    recipe.model.layers = config->layers;
+    recipe.model.embed = config->embed;
+    recipe.model.vocab = config->vocab;
+    recipe.batch.tokens = config->tokens;
+    recipe.precision.kind = r->dtype == DT_F32 ? DT_PRECISION_FP32 : DT_PRECISION_BF16;
+    recipe.strategy.kind = r->strategy == &dt_strategy_ddp ? DT_STRATEGY_DDP : DT_STRATEGY_FSDP;
+    recipe.strategy.shard = r->shard;
+    recipe.strategy.reshard_after_forward = r->reshard;
+    recipe.strategy.reduce_each_micro_step = r->each;
+    dt_arena_init(&arena, 0);
+    if (dt_traffic_make(&traffic, &recipe, 0, world_size, micro_steps, &arena, NULL) == DT_OK)
+        for (int64_t i = 0; i < traffic.count; i++)
+            sum += traffic.messages[i].kind == DT_MESSAGE_ALL_REDUCE
+                       ? dt_comm_all_reduce_bytes(world_size, traffic.messages[i].bytes)
+                       : (world_size - 1) * (traffic.messages[i].bytes / world_size);
+    dt_arena_release(&arena);
+    return sum;
+}
+
 static int check_row(const row *r, dt_events *events, int rank, int world_size)
 {
     dt_strategy_options options = default_options();
@@ -87,6 +119,7 @@ static int check_row(const row *r, dt_events *events, int rank, int world_size)
         sent = t.state.sent_bytes;
         CHECK(train_step(&t, micro_steps, &loss, NULL) == DT_OK);
         CHECK(near((double)(t.state.sent_bytes - sent), share * traffic));
+        CHECK(t.state.sent_bytes - sent == planned_bytes(r, &t, world_size, micro_steps));
         /* 2 S, and 3 S where blocks are gathered twice */
         if (r->dtype == DT_F32 && micro_steps == 1)
             CHECK(traffic <= (r->shard == DT_SHARD_FULL && r->reshard ? 3 : 2) * 4 * elems);

@@ -1,0 +1,224 @@
+#include "recipes/traffic.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "recipes/memory.h"
+
+#include "base/banned.h"
+
+#define PART_ALIGN_ELEMS 16 /* fsdp cuts units into W parts of a multiple of this */
+
+typedef struct maker {
+    dt_traffic *out;
+    const dt_recipe *recipe;
+    dt_arena *arena;
+    int64_t capacity, world_size, layers, micro_steps;
+    int64_t root_elems, block_elems;
+
+    /* fsdp, named as in engine/strategy/fsdp_int.h */
+    bool keeps_weights, holds_grads, narrow;
+    int64_t *slots; /* the unit whose weights lie there; -1: none */
+} maker;
+
+static int64_t micro_stages(const maker *m)
+{
+    return 2 * m->layers + 3;
+}
+
+static int64_t unit_elems(const maker *m, int64_t unit)
+{
+    return unit == 0 ? m->root_elems : m->block_elems;
+}
+
+static dt_status send(maker *m, dt_message message, dt_error *err)
+{
+    dt_traffic *out = m->out;
+
+    if (out->count == m->capacity) {
+        int64_t capacity = m->capacity > 0 ? 2 * m->capacity : 64;
+        dt_message *more = dt_arena_alloc_array(m->arena, (size_t)capacity, sizeof(*more));
+
+        if (more == NULL)
+            return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the messages of a step");
+        if (out->count > 0)
+            memcpy(more, out->messages, (size_t)out->count * sizeof(*more));
+        out->messages = more;
+        m->capacity = capacity;
+    }
+    out->messages[out->count++] = message;
+    return DT_OK;
+}
+
+/* Where a unit's gradients are complete, within a micro-step. */
+static int64_t backward_stage(const maker *m, int64_t unit)
+{
+    return 2 * m->layers + 2 - unit;
+}
+
+static int64_t sent_elem_bytes(const dt_recipe *recipe)
+{
+    return recipe->strategy.reduce_dtype == DT_REDUCE_BF16 ? 2 : 4;
+}
+
+/* --- ddp: buckets of the last micro-step, from the last block to the root */
+
+static int64_t elems_of_mb(double mb)
+{
+    double elems = mb * 1e6 / 4; /* fp32, whatever is sent */
+
+    return elems > 1 ? (int64_t)elems : 1;
+}
+
+static dt_status send_buckets(maker *m, dt_error *err)
+{
+    int64_t usual = elems_of_mb(m->recipe->strategy.bucket_mb);
+    int64_t most = elems_of_mb(m->recipe->strategy.first_bucket_mb);
+    int64_t begin = (m->micro_steps - 1) * micro_stages(m);
+    dt_status st = DT_OK;
+
+    if (most > usual)
+        most = usual;
+    for (int64_t unit = m->layers; unit >= 0; unit--) {
+        for (int64_t left = unit_elems(m, unit); left > 0; most = usual) {
+            int64_t elems = left < most ? left : most;
+            dt_message bucket = {.kind = DT_MESSAGE_ALL_REDUCE,
+                                 .bytes = elems * sent_elem_bytes(m->recipe),
+                                 .launched = begin + backward_stage(m, unit) + 1,
+                                 .needed = m->out->stages};
+
+            DT_TRY(send(m, bucket, err));
+            left -= elems;
+        }
+    }
+out:
+    return st;
+}
+
+/* --- fsdp: gathers ahead of a unit's use, reduce-scatters behind it */
+
+/* Blocks take turns with two places unless they have one each; the root has its own. */
+static int64_t place(int64_t unit, bool each)
+{
+    return each || unit == 0 ? unit : 1 + (unit - 1) % 2;
+}
+
+static int64_t padded_elems(const maker *m, int64_t unit)
+{
+    int64_t parts = m->world_size * PART_ALIGN_ELEMS;
+
+    return (unit_elems(m, unit) + parts - 1) / parts * parts;
+}
+
+static dt_status gather(maker *m, int64_t unit, int64_t launched, int64_t needed, dt_error *err)
+{
+    int64_t *slot = &m->slots[place(unit, m->keeps_weights)];
+    int64_t elem_bytes = m->recipe->precision.kind == DT_PRECISION_FP32 ? 4 : 2;
+
+    if (*slot == unit)
+        return DT_OK;
+    *slot = unit;
+    return send(m,
+                (dt_message){.kind = DT_MESSAGE_ALL_GATHER,
+                             .bytes = padded_elems(m, unit) * elem_bytes,
+                             .launched = launched,
+                             .needed = needed},
+                err);
+}
+
+/* The memory of the gradients on their way is wanted again: by the block two further down, in the
+ * next micro-step by the first that takes its turn there; where rounded copies of whole gradients
+ * are sent, only once the next gradients are computed. */
+static int64_t lane_wanted(const maker *m, int64_t unit, int64_t micro_step)
+{
+    int64_t begin = micro_step * micro_stages(m), next = begin + micro_stages(m);
+    int64_t last = m->layers, computed = m->holds_grads ? 1 : 0;
+
+    if (m->holds_grads && !m->narrow)
+        return m->out->stages;
+    if (unit > 2)
+        return begin + backward_stage(m, unit - 2) + computed;
+    if (micro_step == m->micro_steps - 1)
+        return m->out->stages;
+    if (unit == 0)
+        return next + m->layers + 1;
+    return next + backward_stage(m, (last - unit) % 2 == 0 ? last : last - 1);
+}
+
+static dt_status reduce(maker *m, int64_t unit, int64_t micro_step, dt_error *err)
+{
+    if (m->holds_grads && micro_step < m->micro_steps - 1)
+        return DT_OK;
+    return send(m,
+                (dt_message){.kind = DT_MESSAGE_REDUCE_SCATTER,
+                             .bytes = padded_elems(m, unit) * sent_elem_bytes(m->recipe),
+                             .launched = micro_step * micro_stages(m) + backward_stage(m, unit) + 1,
+                             .needed = lane_wanted(m, unit, micro_step)},
+                err);
+}
+
+static dt_status pass(maker *m, int64_t micro_step, dt_error *err)
+{
+    int64_t begin = micro_step * micro_stages(m), L = m->layers;
+    dt_status st = DT_OK;
+
+    for (int64_t unit = 0; unit <= L; unit++) {
+        DT_TRY(gather(m, unit, begin + unit, begin + unit, err));
+        if (unit < L)
+            DT_TRY(gather(m, unit + 1, begin + unit, begin + unit + 1, err));
+    }
+    DT_TRY(gather(m, L, begin + L + 1, begin + L + 2, err));
+    for (int64_t unit = L; unit >= 1; unit--) {
+        int64_t stage = begin + backward_stage(m, unit);
+
+        DT_TRY(gather(m, unit, stage, stage, err));
+        if (unit > 1)
+            DT_TRY(gather(m, unit - 1, stage, stage + 1, err));
+        DT_TRY(reduce(m, unit, micro_step, err));
+    }
+    DT_TRY(reduce(m, 0, micro_step, err));
+out:
+    return st;
+}
+
+static dt_status send_shards(maker *m, dt_error *err)
+{
+    const dt_recipe *recipe = m->recipe;
+    bool full = recipe->strategy.shard == DT_SHARD_FULL;
+    dt_status st = DT_OK;
+
+    m->keeps_weights = !full || !recipe->strategy.reshard_after_forward;
+    m->holds_grads =
+        recipe->strategy.shard == DT_SHARD_OPTIMIZER || !recipe->strategy.reduce_each_micro_step;
+    m->narrow = recipe->strategy.reduce_dtype == DT_REDUCE_BF16;
+    m->slots = dt_arena_alloc_array(m->arena, (size_t)m->layers + 3, sizeof(*m->slots));
+    if (m->slots == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the messages of a step");
+    for (int64_t i = 0; i < m->layers + 3; i++)
+        m->slots[i] = -1;
+    for (int64_t micro_step = 0; micro_step < m->micro_steps; micro_step++)
+        DT_TRY(pass(m, micro_step, err));
+out:
+    return st;
+}
+
+dt_status dt_traffic_make(dt_traffic *out, const dt_recipe *recipe, int64_t vocab,
+                          int64_t world_size, int64_t micro_steps, dt_arena *arena, dt_error *err)
+{
+    maker m = {.out = out,
+               .recipe = recipe,
+               .arena = arena,
+               .world_size = world_size,
+               .layers = recipe->model.layers,
+               .micro_steps = micro_steps};
+
+    dt_memory_units(&m.root_elems, &m.block_elems, recipe, vocab);
+    *out = (dt_traffic){.stages = micro_steps * micro_stages(&m)};
+    if (world_size == 1)
+        return DT_OK;
+    if (recipe->strategy.kind == DT_STRATEGY_DP)
+        return DT_FAIL(err, DT_ERR_RECIPE,
+                       "'strategy: dp' is for one process: with %lld ranks take 'ddp' or 'fsdp'",
+                       (long long)world_size);
+    return recipe->strategy.kind == DT_STRATEGY_DDP ? send_buckets(&m, err) : send_shards(&m, err);
+}

@@ -1,0 +1,55 @@
+/* traffic: what one rank sends in a step, message by message, from the recipe alone: what
+ * `dtrun plan` puts times to.
+ *
+ * Stages     of a step, in the order of the passes (engine/model/model.h), L blocks, micro-step m:
+ *              m S + 0            embedding
+ *              m S + 1 .. L       blocks forward
+ *              m S + L+1          final norm, head and loss, both ways
+ *              m S + L+2 .. 2L+1  blocks backward, last first
+ *              m S + 2L+2         embedding backward; S = 2L + 3
+ * Messages   in the order in which the strategy launches them (engine/strategy/ddp.c, fsdp.c, which
+ *            have the rules); a test holds their sums against what the strategies really sent
+ * Left out   sums of a few numbers: loss, tokens, norm
+ * Ownership  the array is the arena's
+ * Units      bytes of the whole buffer, as nccl-tests counts them: each of W ranks sends (W-1)/W of
+ *            it for a gather or a reduce-scatter, twice that for an all-reduce
+ */
+#ifndef DT_RECIPES_TRAFFIC_H
+#define DT_RECIPES_TRAFFIC_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "recipes/recipe.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum dt_message_kind {
+    DT_MESSAGE_ALL_REDUCE,
+    DT_MESSAGE_ALL_GATHER,
+    DT_MESSAGE_REDUCE_SCATTER
+} dt_message_kind;
+enum { DT_MESSAGE_KINDS = 3 };
+
+typedef struct dt_message {
+    dt_message_kind kind;
+    int64_t bytes;
+    int64_t launched; /* when this stage begins; `stages`: when the last one is over */
+    int64_t needed;   /* this stage waits for it; `stages`: the update does */
+} dt_message;
+
+typedef struct dt_traffic {
+    dt_message *messages;
+    int64_t count, stages;
+} dt_traffic;
+
+/* Of `micro_steps` micro-steps among `world_size` ranks; none where there is one rank. vocab as for
+ * dt_memory_estimate. DT_ERR_RECIPE for dp with more than one process: it has no communicator. */
+dt_status dt_traffic_make(dt_traffic *out, const dt_recipe *recipe, int64_t vocab,
+                          int64_t world_size, int64_t micro_steps, dt_arena *arena, dt_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

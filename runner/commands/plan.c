@@ -1,0 +1,190 @@
+/* dtrun plan: what a recipe would do on GPUs that are not there yet. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/data/data.h"
+#include "runner/cli/command.h"
+#include "runner/cli/plan_report.h"
+#include "runner/cli/read_recipe.h"
+#include "runner/cli/report.h"
+
+#include "base/banned.h"
+
+enum { NODES_MOST = 8192, CARDS_MOST = 16, DEFAULT_CARDS = 8 };
+
+/* "1,2,128" */
+static dt_status parse_nodes(dt_planned *out, const char *text, dt_error *err)
+{
+    const char *at = text;
+    char *end;
+
+    do {
+        long long nodes;
+
+        errno = 0;
+        nodes = strtoll(at, &end, 10);
+        if (errno != 0 || end == at || (*end != ',' && *end != '\0') || nodes < 1 ||
+            nodes > NODES_MOST)
+            return DT_FAIL(err, DT_ERR_USAGE,
+                           "--nodes is '%s': expected whole numbers from 1 to %d with commas "
+                           "between them, '1,2,128' for example",
+                           text, NODES_MOST);
+        if (out->sizes_count == DT_PLANNED_MOST)
+            return DT_FAIL(err, DT_ERR_USAGE, "--nodes has more than %d numbers", DT_PLANNED_MOST);
+        out->sizes[out->sizes_count++].nodes = nodes;
+        at = end + 1;
+    } while (*end == ',');
+    return DT_OK;
+}
+
+/* What is given takes the place of the tables' values. */
+static void read_machine(dt_planned *out, const dt_arguments *args)
+{
+    const dt_value *gpus = dt_arguments_get(args, "gpus-per-node");
+    const dt_value *peak = dt_arguments_get(args, "peak");
+    const dt_value *within = dt_arguments_get(args, "node-gbs");
+    const dt_value *between = dt_arguments_get(args, "network-gbs");
+    const dt_recipe *recipe = &out->recipe;
+    dt_machine *machine = &out->machine;
+    double cards;
+
+    out->card = &dt_cards[dt_arguments_get(args, "card")->choice];
+    out->network = &dt_networks[dt_arguments_get(args, "network")->choice];
+    machine->fabric.node_cards = gpus->given        ? gpus->integer
+                                 : recipe->gpus > 0 ? recipe->gpus
+                                                    : DEFAULT_CARDS;
+    machine->fabric.nvlink = out->card->nvlink;
+    out->given_node = within->given;
+    machine->fabric.node_gbs = within->given ? within->number : out->card->node_gbs;
+    out->given_network = between->given;
+    cards = out->network->per_gpu ? (double)machine->fabric.node_cards : 1;
+    machine->fabric.network_gbs = between->given ? between->number : out->network->card_gbs * cards;
+    out->given_peak = peak->given;
+    machine->tflops = peak->given                                   ? peak->number
+                      : recipe->precision.kind == DT_PRECISION_FP32 ? out->card->single_tflops
+                                                                    : out->card->half_tflops;
+    machine->efficiency = dt_arguments_get(args, "efficiency")->number / 100;
+    machine->memory_gbs = out->card->memory_gbs;
+    machine->memory_bytes = out->card->memory_gb * 1e9;
+}
+
+/* The recipe's own number, else what the data say; a text says it only when it is read. */
+static dt_status find_vocab(dt_planned *out, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    out->vocab = out->recipe.model.vocab;
+    if (out->vocab > 0)
+        return DT_OK;
+    st = dt_dataset_check(&out->vocab, &out->recipe, err);
+    if (st != DT_OK)
+        dt_error_prefix(err, "the vocabulary is the data's, or 'model.vocab' (--set "
+                             "model.vocab=50257)");
+    return st;
+}
+
+static dt_status plan(dt_call *call, dt_error *err)
+{
+    const dt_value *nodes = dt_arguments_get(call->args, "nodes");
+    dt_recipe_source source;
+    dt_planned planned = {0};
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_read_recipe(&planned.recipe, &source, call->args->operands[0],
+                          dt_arguments_get(call->args, "set"), call->arena, err));
+    if (nodes->given)
+        DT_TRY(parse_nodes(&planned, nodes->text, err));
+    else
+        planned.sizes[planned.sizes_count++].nodes = planned.recipe.nodes.count;
+    read_machine(&planned, call->args);
+    DT_TRY(find_vocab(&planned, err));
+    for (int i = 0; i < planned.sizes_count; i++) {
+        dt_planned_size *size = &planned.sizes[i];
+        dt_machine machine = planned.machine;
+
+        machine.fabric.nodes = size->nodes;
+        DT_TRY(dt_predict(&size->prediction, &planned.recipe, planned.vocab, &machine, call->arena,
+                          err));
+    }
+    DT_TRY(dt_predict_overlap_end(&planned.overlap_end, &planned.recipe, planned.vocab,
+                                  &planned.machine, call->arena, err));
+    DT_TRY(call->json ? dt_plan_report_json(&planned, err)
+                      : dt_plan_report_text(&planned, call->arena, err));
+out:
+    return st;
+}
+
+static const dt_option options[] = {
+    {.name = "nodes",
+     .letter = 'n',
+     .kind = DT_OPTION_TEXT,
+     .value = "N[,N...]",
+     .help = "nodes to plan for, each number a line of the table (default: the recipe's)"},
+    {.name = "gpus-per-node",
+     .letter = 'g',
+     .kind = DT_OPTION_INT,
+     .value = "G",
+     .low = 1,
+     .high = CARDS_MOST,
+     .help = "cards of a node (default: the recipe's 'gpus', else 8)"},
+    {.name = "card",
+     .kind = DT_OPTION_CHOICE,
+     .value = "CARD",
+     .choices = dt_card_names,
+     .fallback = "h100",
+     .help = "whose matrix rate, memory and links are taken"},
+    {.name = "network",
+     .kind = DT_OPTION_CHOICE,
+     .value = "NETWORK",
+     .choices = dt_network_names,
+     .fallback = "ndr",
+     .help = "between nodes: ndr and hdr with a network card for each GPU, Ethernet with one"},
+    {.name = "efficiency",
+     .kind = DT_OPTION_NUMBER,
+     .value = "PERCENT",
+     .low = 1,
+     .high = 100,
+     .fallback = "50",
+     .help = "of the matrix rate that the passes reach on one card"},
+    {.name = "peak",
+     .kind = DT_OPTION_NUMBER,
+     .value = "TFLOPS",
+     .low = 0.001,
+     .high = 1e6,
+     .help = "matrix rate of a card, instead of the data sheet's"},
+    {.name = "node-gbs",
+     .kind = DT_OPTION_NUMBER,
+     .value = "GBS",
+     .low = 0.001,
+     .high = 1e6,
+     .help = "bus bandwidth of collectives within a node, GB/s"},
+    {.name = "network-gbs",
+     .kind = DT_OPTION_NUMBER,
+     .value = "GBS",
+     .low = 0.001,
+     .high = 1e6,
+     .help = "what all network cards of a node deliver together, GB/s"},
+    {.name = "set",
+     .letter = 's',
+     .kind = DT_OPTION_LIST,
+     .value = "KEY=VALUE",
+     .help = "plan with this change, as launch takes it"},
+    {0},
+};
+
+const dt_command dt_command_plan = {
+    .name = "plan",
+    .summary = "predict memory, messages and speed of a recipe on GPUs",
+    .operands = "RECIPE",
+    .operands_min = 1,
+    .operands_max = 1,
+    .options = options,
+    .notes = "Nothing is measured and no GPU is needed: passes take the model's FLOPs over the\n"
+             "card's rate times the efficiency, messages what NCCL's own model says for these\n"
+             "links, and they run beside the passes as the strategy launches them. For your own\n"
+             "cluster give what you measured: --efficiency from a run on one card (its MFU),\n"
+             "--node-gbs and --network-gbs from nccl-tests (busbw). docs/scaling.md has worked\n"
+             "plans, and what others have published.\n",
+    .run = plan,
+};

@@ -1,0 +1,157 @@
+/* The messages of a step, against lists written down by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "recipes/fields.h"
+#include "recipes/memory.h"
+#include "recipes/traffic.h"
+
+/* Three blocks of 64: 12 * 64^2 + 13 * 64 = 49,984 elements; the root (128 + 32 + 2) * 64 = 10,368.
+ * Stages of a micro-step: 0 embedding, 1 2 3 forward, 4 head, 5 6 7 backward, 8 embedding. */
+#define BLOCK 49984
+#define ROOT  10368
+
+static void fill(dt_recipe *recipe)
+{
+    dt_recipe_init(recipe);
+    recipe->name = "three";
+    recipe->model.layers = 3;
+    recipe->model.heads = 2;
+    recipe->model.embed = 64;
+    recipe->model.vocab = 100;
+    recipe->batch.tokens = 32;
+    recipe->strategy.kind = DT_STRATEGY_FSDP;
+    recipe->precision.kind = DT_PRECISION_BF16;
+}
+
+static void expect(const dt_recipe *recipe, int64_t world_size, int64_t micro_steps,
+                   const dt_message *wanted, int64_t count)
+{
+    dt_traffic traffic;
+    dt_arena arena;
+
+    dt_arena_init(&arena, 0);
+    assert_int_equal(dt_traffic_make(&traffic, recipe, 0, world_size, micro_steps, &arena, NULL),
+                     DT_OK);
+    assert_int_equal(traffic.stages, 9 * micro_steps);
+    assert_int_equal(traffic.count, count);
+    for (int64_t i = 0; i < count; i++) {
+        assert_int_equal(traffic.messages[i].kind, wanted[i].kind);
+        assert_int_equal(traffic.messages[i].bytes, wanted[i].bytes);
+        assert_int_equal(traffic.messages[i].launched, wanted[i].launched);
+        assert_int_equal(traffic.messages[i].needed, wanted[i].needed);
+    }
+    dt_arena_release(&arena);
+}
+#define EXPECT(recipe, world_size, micro_steps, wanted) \
+    expect(recipe, world_size, micro_steps, wanted, sizeof(wanted) / sizeof((wanted)[0]))
+
+static void test_the_units_are_those_of_the_parameter_count(void **state)
+{
+    int64_t root, block;
+    dt_memory memory;
+    dt_recipe recipe;
+
+    fill(&recipe);
+    dt_memory_units(&root, &block, &recipe, 0);
+    dt_memory_estimate(&memory, &recipe, 0);
+    assert_int_equal(root, ROOT);
+    assert_int_equal(block, BLOCK);
+    assert_int_equal(memory.parameter_count, ROOT + 3 * BLOCK);
+}
+
+/* Buckets of 0.1 MB: 25,000 elements, the first of 10,000; only the last micro-step sends. */
+static void test_ddp_sends_buckets_from_the_last_block_to_the_root(void **state)
+{
+    static const dt_message wanted[] = {
+        {DT_MESSAGE_ALL_REDUCE, 4 * 10000, 9 + 6, 18},
+        {DT_MESSAGE_ALL_REDUCE, 4 * 25000, 9 + 6, 18},
+        {DT_MESSAGE_ALL_REDUCE, 4 * 14984, 9 + 6, 18},
+        {DT_MESSAGE_ALL_REDUCE, 4 * 25000, 9 + 7, 18},
+        {DT_MESSAGE_ALL_REDUCE, 4 * 24984, 9 + 7, 18},
+        {DT_MESSAGE_ALL_REDUCE, 4 * 25000, 9 + 8, 18},
+        {DT_MESSAGE_ALL_REDUCE, 4 * 24984, 9 + 8, 18},
+        {DT_MESSAGE_ALL_REDUCE, 4 * ROOT, 9 + 9, 18},
+    };
+    dt_recipe recipe;
+
+    fill(&recipe);
+    recipe.strategy.kind = DT_STRATEGY_DDP;
+    recipe.strategy.bucket_mb = 0.1;
+    recipe.strategy.first_bucket_mb = 0.04;
+    EXPECT(&recipe, 4, 2, wanted);
+}
+
+/* Two places for three blocks: block 1 has lost its own when the backward pass comes to it. On four
+ * ranks parts are multiples of 64: the root is 10,368, a block 49,984 already. Gradients go in
+ * fp32, and their memory is wanted by the block two further down. */
+static void test_full_shards_are_gathered_ahead_and_reduced_behind(void **state)
+{
+    static const dt_message wanted[] = {
+        {DT_MESSAGE_ALL_GATHER, 2 * ROOT, 0, 0},      {DT_MESSAGE_ALL_GATHER, 2 * BLOCK, 0, 1},
+        {DT_MESSAGE_ALL_GATHER, 2 * BLOCK, 1, 2},     {DT_MESSAGE_ALL_GATHER, 2 * BLOCK, 2, 3},
+        {DT_MESSAGE_REDUCE_SCATTER, 4 * BLOCK, 6, 7}, {DT_MESSAGE_ALL_GATHER, 2 * BLOCK, 6, 7},
+        {DT_MESSAGE_REDUCE_SCATTER, 4 * BLOCK, 7, 9}, {DT_MESSAGE_REDUCE_SCATTER, 4 * BLOCK, 8, 9},
+        {DT_MESSAGE_REDUCE_SCATTER, 4 * ROOT, 9, 9},
+    };
+    dt_recipe recipe;
+
+    fill(&recipe);
+    EXPECT(&recipe, 4, 1, wanted);
+}
+
+/* ZeRO-1: every unit once, gradients whole until the end. Seven ranks: parts of a multiple of
+ * 7 * 16 = 112 elements, 93 * 112 = 10,416 and 447 * 112 = 50,064. */
+static void test_zero_1_gathers_once_and_reduces_once(void **state)
+{
+    static const dt_message wanted[] = {
+        {DT_MESSAGE_ALL_GATHER, 2 * 10416, 0, 0},
+        {DT_MESSAGE_ALL_GATHER, 2 * 50064, 0, 1},
+        {DT_MESSAGE_ALL_GATHER, 2 * 50064, 1, 2},
+        {DT_MESSAGE_ALL_GATHER, 2 * 50064, 2, 3},
+        {DT_MESSAGE_REDUCE_SCATTER, 4 * 50064, 9 + 6, 18},
+        {DT_MESSAGE_REDUCE_SCATTER, 4 * 50064, 9 + 7, 18},
+        {DT_MESSAGE_REDUCE_SCATTER, 4 * 50064, 9 + 8, 18},
+        {DT_MESSAGE_REDUCE_SCATTER, 4 * 10416, 9 + 9, 18},
+    };
+    dt_recipe recipe;
+
+    fill(&recipe);
+    recipe.strategy.shard = DT_SHARD_OPTIMIZER;
+    EXPECT(&recipe, 7, 2, wanted);
+}
+
+static void test_one_rank_sends_nothing_and_dp_has_no_communicator(void **state)
+{
+    dt_error err = DT_ERROR_INIT;
+    dt_traffic traffic;
+    dt_recipe recipe;
+    dt_arena arena;
+
+    dt_arena_init(&arena, 0);
+    fill(&recipe);
+    recipe.strategy.kind = DT_STRATEGY_DP;
+    assert_int_equal(dt_traffic_make(&traffic, &recipe, 0, 1, 1, &arena, &err), DT_OK);
+    assert_int_equal(traffic.count, 0);
+    assert_int_equal(dt_traffic_make(&traffic, &recipe, 0, 2, 1, &arena, &err), DT_ERR_RECIPE);
+    assert_non_null(strstr(err.message, "take 'ddp' or 'fsdp'"));
+    dt_arena_release(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_units_are_those_of_the_parameter_count),
+        cmocka_unit_test(test_ddp_sends_buckets_from_the_last_block_to_the_root),
+        cmocka_unit_test(test_full_shards_are_gathered_ahead_and_reduced_behind),
+        cmocka_unit_test(test_zero_1_gathers_once_and_reduces_once),
+        cmocka_unit_test(test_one_rank_sends_nothing_and_dp_has_no_communicator),
+    };
+
+    return cmocka_run_group_tests_name("recipes: messages of a step", tests, NULL, NULL);
+}
