@@ -189,6 +189,62 @@ static void test_an_imported_state_goes_on_to_the_same_bits(void **state)
     on_ranks(1, 3, check_hand_over);
 }
 
+/* --- fp16: one rank overflows */
+
+/* Gradients of a micro-step whose loss is multiplied by `scale` on this rank; the norm of all. */
+static dt_status scaled_norm(trainee *t, double scale, double *norm)
+{
+    const dt_strategy *strategy = t->state.strategy;
+    int32_t tokens[SEQUENCES * TOKENS] = {0};
+    dt_micro_batch batch = {
+        .inputs = tokens, .targets = tokens, .sequences = SEQUENCES, .tokens = TOKENS};
+    double sum;
+    dt_status st = DT_OK;
+
+    DT_TRY(strategy->step_begin(&t->state, 1, NULL));
+    DT_TRY(strategy->forward_backward(&t->state, &batch, scale, &sum, NULL));
+    DT_TRY(strategy->grads_finish(&t->state, NULL));
+    DT_TRY(strategy->grad_norm(&t->state, norm, NULL));
+out:
+    return st;
+}
+
+/* Whoever it is, all see it in the norm, and leave out the same step: what follows is as if it had
+ * not been. */
+static int check_overflow(dt_events *events, int rank, int world_size)
+{
+    static const dt_shard_kind shards[] = {DT_SHARD_FULL, DT_SHARD_GRADIENTS, DT_SHARD_OPTIMIZER};
+
+    for (int i = 0; i < 2 * 4 * world_size; i++) {
+        const dt_strategy *strategy = i % 4 == 3 ? &dt_strategy_ddp : &dt_strategy_fsdp;
+        dt_strategy_options options = default_options();
+        double norm, loss_a, loss_b;
+        trainee a, b;
+
+        options.shard = shards[i % 4 % 3];
+        options.reduce_dtype = i / 4 % 2 == 0 ? DT_REDUCE_FP32 : DT_REDUCE_BF16;
+        CHECK(!open_trainee(&a, strategy, &options, DT_F16, events, rank, world_size, NULL));
+        CHECK(!open_trainee(&b, strategy, &options, DT_F16, events, rank, world_size, NULL));
+        CHECK(!scaled_norm(&a, 1, &norm));
+        CHECK(isfinite(norm));
+        CHECK(!scaled_norm(&a, rank == i / 8 ? 1e7 : 1, &norm));
+        CHECK(!isfinite(norm));
+        for (int step = 0; step < 2; step++) {
+            CHECK(!train_step(&a, 1, &loss_a, NULL));
+            CHECK(!train_step(&b, 1, &loss_b, NULL));
+            CHECK(loss_a == loss_b);
+        }
+        close_trainee(&a);
+        close_trainee(&b);
+    }
+    return 0;
+}
+
+static void test_an_overflow_of_one_rank_is_met_by_all(void **state)
+{
+    on_ranks(2, 3, check_overflow);
+}
+
 /* --- dp */
 
 static int check_dp_refuses(dt_events *events, int rank, int world_size)
@@ -270,6 +326,7 @@ int main(void)
         cmocka_unit_test(test_shardings_train_to_the_same_bits),
         cmocka_unit_test(test_gradients_sent_in_bf16_train_alike),
         cmocka_unit_test(test_an_imported_state_goes_on_to_the_same_bits),
+        cmocka_unit_test(test_an_overflow_of_one_rank_is_met_by_all),
         cmocka_unit_test(test_dp_on_two_processes_names_ddp),
         cmocka_unit_test(test_dp_hands_its_state_over),
         cmocka_unit_test(test_state_of_a_far_device_goes_through_copies),
