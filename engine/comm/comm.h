@@ -4,6 +4,7 @@
  *   shm    ranks of one node, through shared memory
  *   gloo   CPU ranks over TCP (shim in C++; every exception is caught at its border)
  *   nodes  several ranks on several nodes: shm within a node, gloo between them
+ *   nccl   cards, one a rank (nccl.h); else staged, through host memory (staged.h)
  *
  * Which one is found out when it is opened (place.h); where the ranks of a node cannot share memory
  * all of them use Gloo, and the log says why. DTRUN_INTERFACE_ADDRESS is the interface that Gloo's
@@ -54,6 +55,9 @@ typedef struct dt_comm {
                             dt_error *err);
     dt_status (*broadcast)(struct dt_comm *, void *data, size_t bytes, int64_t root, dt_error *err);
     dt_status (*barrier)(struct dt_comm *, dt_error *err);
+    /* NULL where queue is. Else the host waits until all that is queued is done; an error where
+     * that was cut short, and what it wrote is garbage. */
+    dt_status (*finish)(struct dt_comm *, dt_error *err);
     void (*close)(struct dt_comm *);
 } dt_comm;
 

@@ -16,15 +16,15 @@
 
 #include "base/banned.h"
 
-/* --- everybody gives `bytes` and gets those of all, by rank */
+/* --- what everybody gives */
 
 static unsigned char nibble(char digit)
 {
     return (unsigned char)(digit <= '9' ? digit - '0' : digit - 'a' + 10);
 }
 
-static dt_status exchange(void *all, const void *mine, size_t bytes, const dt_comm_setup *setup,
-                          const char *what, dt_error *err)
+dt_status dt_place_swap(void *all, const void *mine, size_t bytes, const dt_comm_setup *setup,
+                        const char *what, dt_error *err)
 {
     dt_status st = DT_OK;
     unsigned char *to = all;
@@ -125,7 +125,7 @@ dt_status dt_place_find(dt_place *out, const dt_comm_setup *setup, dt_error *err
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the places of %lld ranks",
                  (long long)world_size);
     DT_TRY(write_card(&own, err));
-    DT_TRY(exchange(out->cards, &own, sizeof(own), setup, "places", err));
+    DT_TRY(dt_place_swap(out->cards, &own, sizeof(own), setup, "places", err));
     find_nodes(out, setup->rank, world_size);
 out:
     if (st != DT_OK)
@@ -165,14 +165,14 @@ dt_status dt_place_share(bool *shared, dt_segment *out, const dt_comm_setup *set
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the names of shared memory");
     if (count > 1 && rank == first)
         good = dt_segment_make(out, &own, &fd, count, &why) == DT_OK;
-    DT_TRY(exchange(names, &own, sizeof(own), setup, "segments", err));
+    DT_TRY(dt_place_swap(names, &own, sizeof(own), setup, "segments", err));
     if (count > 1 && rank != first && names[first].fd < 0)
         good = 0; /* its maker says why */
     else if (count > 1 && rank != first)
         good = dt_segment_open(out, &names[first], place->cards[first].pid, count, &why) == DT_OK;
     if (why.code != DT_OK)
         dt_log_warn("the ranks of this node cannot share memory, and use Gloo: %s", why.message);
-    DT_TRY(exchange(all_good, &good, sizeof(good), setup, "mapped", err));
+    DT_TRY(dt_place_swap(all_good, &good, sizeof(good), setup, "mapped", err));
     *shared = memchr(all_good, 0, (size_t)world_size) == NULL;
 out:
     if (fd >= 0)

@@ -38,6 +38,11 @@ typedef struct dt_place {
     int64_t node; /* this rank's */
 } dt_place;
 
+/* All ranks call it with the same `what`, once: each gives `bytes` and gets those of all, by rank.
+ */
+dt_status dt_place_swap(void *all, const void *mine, size_t bytes,
+                        const struct dt_comm_setup *setup, const char *what, dt_error *err);
+
 /* All ranks call it; setup->place is not read. */
 dt_status dt_place_find(dt_place *out, const struct dt_comm_setup *setup, dt_error *err);
 void dt_place_release(dt_place *place); /* accepts a zeroed one */

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/comm/comm_int.h"
+#include "engine/comm/nccl.h"
 #include "engine/device/queue.h"
 
 #include "base/banned.h"
@@ -239,15 +241,39 @@ out:
     return st;
 }
 
+/* NCCL where all ranks can, else through the host's communicator, which *comm is. */
+static dt_status reach_cards(dt_comm *comm, dt_device *device, const dt_comm_setup *setup,
+                             dt_error *err)
+{
+    dt_comm cards = {0};
+    dt_status st = DT_OK;
+
+    if (setup->world_size > 1)
+        DT_TRY(dt_nccl_meet(&cards, setup, device, comm, err));
+    if (cards.name == NULL)
+        return dt_comm_stage(comm, device, err);
+    *comm = cards;
+    DT_TRY(dt_comm_tell(comm, setup->name, err));
+out:
+    if (st != DT_OK)
+        dt_comm_close(comm);
+    return st;
+}
+
 dt_status dt_comm_open_device(dt_comm *out, dt_device *device, struct dt_events *events,
                               const char *name, int64_t rank, int64_t world_size,
                               double timeout_seconds, dt_error *err)
 {
+    dt_comm_setup setup = {.events = events,
+                           .name = name,
+                           .rank = rank,
+                           .world_size = world_size,
+                           .timeout_seconds = timeout_seconds};
     dt_status st = DT_OK;
 
     DT_TRY(dt_comm_open(out, events, name, rank, world_size, timeout_seconds, err));
     if (!device->host_reads)
-        DT_TRY(dt_comm_stage(out, device, err));
+        DT_TRY(reach_cards(out, device, &setup, err));
 out:
     return st;
 }

@@ -62,6 +62,11 @@ static dt_status barrier(dt_comm *comm, dt_error *err)
     TELL(comm, "barrier", 0, inner->barrier(inner, err));
 }
 
+static dt_status finish(dt_comm *comm, dt_error *err)
+{
+    TELL(comm, "finish", 0, inner->finish(inner, err));
+}
+
 static void close_told(dt_comm *comm)
 {
     told *self = comm->state;
@@ -85,6 +90,8 @@ dt_status dt_comm_tell(dt_comm *comm, const char *name, dt_error *err)
     comm->all_gather = all_gather;
     comm->broadcast = broadcast;
     comm->barrier = barrier;
+    if (comm->finish != NULL)
+        comm->finish = finish;
     comm->close = close_told;
     return DT_OK;
 }

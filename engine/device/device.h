@@ -20,6 +20,7 @@
 extern "C" {
 #endif
 
+struct dt_nccl_link;
 struct dt_ops;
 struct dt_queues;
 
@@ -29,8 +30,9 @@ typedef struct dt_device {
     int threads;     /* CPU */
     bool host_reads; /* the host reads and writes its memory: the CPU */
     const struct dt_ops *ops;
-    const struct dt_queues *queues; /* queue.h: what it does beside its ops */
-    void *state;                    /* the backend's own: primitive cache, stream, handles */
+    const struct dt_queues *queues;  /* queue.h: what it does beside its ops */
+    const struct dt_nccl_link *nccl; /* comm/nccl_link.h; NULL where there is none */
+    void *state;                     /* the backend's own: primitive cache, stream, handles */
 
     /* Zeroed, aligned to 64 bytes or more. DT_ERR_NOMEM with the size. */
     dt_status (*alloc)(struct dt_device *, void **out, size_t bytes, dt_error *err);

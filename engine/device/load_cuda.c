@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/comm/nccl_link.h"
 #include "engine/device/device_cuda.h"
 
 #include "base/banned.h"
@@ -32,6 +33,9 @@ static void *load(char *problem, size_t size)
     return library;
 }
 
+/* From dt_cuda_load on; NULL where the library was built without NCCL. */
+static const struct dt_nccl_link *nccl;
+
 dt_status dt_cuda_load(const dt_cuda_entry **out, dt_error *err)
 {
     static const dt_cuda_entry *entry;
@@ -52,6 +56,7 @@ dt_status dt_cuda_load(const dt_cuda_entry **out, dt_error *err)
                        "'%s' is of another build than this dtrun-engine: install both anew",
                        DT_CUDA_LIBRARY);
     }
+    nccl = dlsym(library, DT_NCCL_ENTRY);
     *out = entry;
     return DT_OK;
 }
@@ -64,6 +69,7 @@ dt_status dt_device_open_cuda(dt_device *out, int index, bool tf32, dt_error *er
     memset(out, 0, sizeof(*out));
     DT_TRY(dt_cuda_load(&entry, err));
     DT_TRY(entry->open(out, index, tf32, err));
+    out->nccl = nccl;
 out:
     return st;
 }

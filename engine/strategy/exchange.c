@@ -272,7 +272,13 @@ dt_status dt_exchange_wait(dt_exchange *exchange, dt_exchange_ticket ticket, dt_
 
 dt_status dt_exchange_wait_all(dt_exchange *exchange, dt_error *err)
 {
-    return dt_exchange_wait(exchange, exchange->launched, err); /* changed by this thread alone */
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_exchange_wait(exchange, exchange->launched, err)); /* changed by this thread alone */
+    if (exchange->comm.queue != NULL) /* whoever updates by it must know that it is whole */
+        DT_TRY(exchange->comm.finish(&exchange->comm, err));
+out:
+    return st;
 }
 
 int64_t dt_exchange_sent_bytes(dt_exchange *exchange)

@@ -36,6 +36,7 @@ dt_status dt_exchange_broadcast(dt_exchange *exchange, dt_exchange_ticket *ticke
 
 /* The job is done, and all that were launched before it, as far as ops can tell. */
 dt_status dt_exchange_wait(dt_exchange *exchange, dt_exchange_ticket ticket, dt_error *err);
+/* All jobs, and the host waits in any case: an error where one of them failed. */
 dt_status dt_exchange_wait_all(dt_exchange *exchange, dt_error *err);
 
 int64_t dt_exchange_sent_bytes(dt_exchange *exchange); /* by what is done, since it was opened */

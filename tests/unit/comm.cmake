@@ -5,3 +5,6 @@ if(TARGET gloo)
   dt_test(NAME comm_processes LABEL unit THREADS TIMEOUT 120 LIBS dt_comm
     SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_comm_processes.c ${comm_support})
 endif()
+
+dt_test(NAME comm_nccl LABEL unit THREADS TIMEOUT 60 LIBS dt_comm
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_comm_nccl.c)

@@ -3,6 +3,8 @@ dt_test(NAME events_channel LABEL unit THREADS LIBS dt_events
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_events_channel.c)
 dt_test(NAME strategy_exchange LABEL unit THREADS LIBS dt_strategy
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_strategy_exchange.c)
+dt_test(NAME strategy_queues LABEL unit LIBS dt_strategy
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_strategy_queues.c)
 dt_test(NAME strategy_ddp LABEL unit THREADS LIBS dt_strategy
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_strategy_ddp.c)
 dt_test(NAME train_sample LABEL unit LIBS dt_train
