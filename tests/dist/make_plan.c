@@ -1,9 +1,10 @@
 /* make_plan: writes the plan of a test run.
  *
- *   make_plan OUT.json CHECKPOINTS [resume=DIR] FIELD=VALUE...
+ *   make_plan OUT.json CHECKPOINTS [resume=DIR] [device=NAME] FIELD=VALUE...
  *
  * Every field starts at its default; a VALUE is JSON where it parses as such, else a string. The
- * recipe goes through the same checks as one that the engine reads.
+ * recipe goes through the same checks as one that the engine reads. NAME ("cuda:0") is the device
+ * of every rank; "cpu" where it is left out.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +37,7 @@ static dt_status set_field(json_t *recipe, const char *path, const char *text, d
 
 static dt_status make(int argc, char **argv, dt_error *err)
 {
-    const char *resume_from = "";
+    const char *resume_from = "", *device = NULL;
     json_t *recipe_json, *plan_json = NULL;
     dt_recipe recipe;
     dt_arena arena;
@@ -57,6 +58,8 @@ static dt_status make(int argc, char **argv, dt_error *err)
         *equals = '\0';
         if (strcmp(argv[i], "resume") == 0)
             resume_from = equals + 1;
+        else if (strcmp(argv[i], "device") == 0)
+            device = equals + 1;
         else
             DT_TRY(set_field(recipe_json, argv[i], equals + 1, err));
     }
@@ -66,6 +69,8 @@ static dt_status make(int argc, char **argv, dt_error *err)
     plan.attempt = 1;
     plan.directory = argv[2];
     plan.resume_from = resume_from;
+    for (int64_t r = 0; device != NULL && r < plan.world_size; r++)
+        plan.ranks[r].device = device;
     plan_json = dt_plan_to_json(&plan);
     dt_json_write_pretty(&text, plan_json);
     DT_TRY(dt_file_write_atomic(argv[1], text.data, text.length, 0600, err));

@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# trust_chain.sh [DEVICE [WHAT...]]: a card trains as the CPU does: losses of one process, two ranks
+# on one card (collectives staged through the host) in every strategy, the same bits run after run,
+# a checkpoint of the card taken up by the CPU and back.
+# DEVICE is cuda:0 where it is left out; DTRUN_BIN holds dtrun-engine and its libdtrun-cuda.so.
+cd "$(dirname "$0")/../.."
+. tests/dist/lib.sh
+device=${1:-cuda:0}
+shift $(($# > 0))
+parts=${*:-one ranks bits moves types}
+"$bin/card_info" "$device" || exit $?
+make_text 40
+card=(device="$device")
+common=(schedule.steps=30 evaluate.every=15 evaluate.sequences=33 batch.accumulate=2)
+
+# same A B RELATIVE: losses, gradient norms and the validation loss
+same() {
+    for metric in loss gradient_norm valid_loss; do
+        same_metric $metric "$1" "$2" "$3"
+    done
+}
+train 1 cpu "${common[@]}" batch.sequences=12
+
+# fp32: products and sums are in another order than the CPU's, 1e-5 as between strategies there.
+one() {
+    train 1 one "${common[@]}" "${card[@]}" batch.sequences=12
+    same cpu one 1e-5
+    for recompute in selective full; do # recomputed activations change no bit
+        train 1 $recompute "${common[@]}" "${card[@]}" batch.sequences=12 \
+            activation_checkpointing=$recompute
+        same one $recompute 0
+    done
+}
+
+ranks_of_one_card() {
+    check() { # name FIELD=VALUE...
+        local name=$1
+        shift
+        train 2 "$name" "${common[@]}" "${card[@]}" batch.sequences=6 "$@"
+        same cpu "$name" 1e-5
+    }
+    check ddp strategy.kind=ddp
+    for shard in full gradients optimizer; do
+        check $shard strategy.kind=fsdp strategy.shard=$shard
+    done
+    check kept strategy.kind=fsdp strategy.reshard_after_forward=false
+    check whole strategy.kind=fsdp strategy.reduce_each_micro_step=false
+}
+
+bits() {
+    local world
+    for world in 1 2; do
+        for run in a b; do
+            train $world bits-$world-$run "${card[@]}" batch.accumulate=2 model.dropout=0.1 \
+                strategy.kind=fsdp precision.kind=bf16
+        done
+        same_metric loss bits-$world-a bits-$world-b 0
+        same_bits bits-$world-a bits-$world-b 20
+    done
+}
+
+# Half of the steps on one device, half on the other, as the CPU does all of them.
+moves() {
+    local halves=(batch.sequences=12 schedule.period_steps=35 batch.accumulate=2)
+    local step=step-00000020
+    train 1 whole-run "${halves[@]}" schedule.steps=40
+    train 1 card-half "${halves[@]}" "${card[@]}" schedule.steps=20
+    train 1 cpu-half "${halves[@]}" schedule.steps=20
+    train 1 to-cpu "${halves[@]}" schedule.steps=40 "resume=$work/card-half.ck/$step"
+    train 1 to-card "${halves[@]}" "${card[@]}" schedule.steps=40 "resume=$work/cpu-half.ck/$step"
+    for run in card-half cpu-half to-cpu to-card; do
+        same_metric loss whole-run $run 1e-5
+    done
+}
+
+# Half precision: both backends round each op once, at places where their fp32 sums differ; the
+# bound is the one that bf16 has against fp32.
+types() {
+    local type
+    for type in bf16 fp16; do
+        train 1 cpu-$type "${common[@]}" batch.sequences=12 precision.kind=$type
+        train 1 card-$type "${common[@]}" "${card[@]}" batch.sequences=12 precision.kind=$type
+        same_metric loss cpu-$type card-$type 1e-2
+    done
+}
+
+for part in $parts; do
+    case $part in
+        one | bits | moves | types) $part ;;
+        ranks) ranks_of_one_card ;;
+        *) fail "no part '$part': one, ranks, bits, moves, types" ;;
+    esac
+    echo "$device, $part: good"
+done
