@@ -81,7 +81,8 @@ typedef struct dt_checkpoint_keep {
 } dt_checkpoint_keep;
 
 /* Removes the others, and leftovers of killed saves. The writer calls it, between saves. Newest:
- * the highest attempt, then the highest step. */
+ * the highest attempt, then the highest step. One whose directory is held by flock(LOCK_SH) stays
+ * until the next time. */
 dt_status dt_checkpoint_prune(const char *parent, const dt_checkpoint_keep *keep, dt_error *err);
 
 typedef struct dt_checkpoint dt_checkpoint; /* an open one: index read, marker and sizes checked */

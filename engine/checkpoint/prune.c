@@ -1,4 +1,10 @@
+#define _GNU_SOURCE
 #include "engine/checkpoint/checkpoint_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "engine/checkpoint/list.h"
 
@@ -54,6 +60,19 @@ static void keep_best(pruning *run, int64_t limit)
     }
 }
 
+/* One that somebody holds (who copies it to another machine) goes the next time. */
+static dt_status remove_unheld(const char *path, dt_error *err)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    dt_status st = DT_OK;
+
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+        st = dt_checkpoint_remove(path, err);
+    if (fd >= 0)
+        close(fd);
+    return st;
+}
+
 dt_status dt_checkpoint_prune(const char *parent, const dt_checkpoint_keep *keep, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -73,7 +92,7 @@ dt_status dt_checkpoint_prune(const char *parent, const dt_checkpoint_keep *keep
     for (int64_t i = 0; i < run.count; i++) {
         if (!run.stays[i]) {
             /* goes on after a failure, and tells of the first */
-            dt_status removed = dt_checkpoint_remove(run.entries[i].path, err);
+            dt_status removed = remove_unheld(run.entries[i].path, err);
             if (st == DT_OK)
                 st = removed;
         }

@@ -65,6 +65,40 @@ dt_status dt_gather_read_there(dt_strbuf *out, const dt_gathering *all, const dt
     return st;
 }
 
+dt_status dt_gather_hold(dt_remote *out, const dt_gathering *all, const dt_node_place *place,
+                         dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_strbuf path, heard;
+    dt_status st = DT_OK;
+    char bytes[64];
+    size_t got = 1;
+    int code = 0;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_init(&heard);
+    path_there(&path, all, place, "");
+    {
+        const char *const words[] = {place->agent, "node", "hold", path.data, NULL};
+
+        DT_TRY(dt_remote_open(out, place->node, words, all->request->cancelled, err));
+    }
+    dt_strbuf_add(&heard, out->early.data, out->early.length);
+    while (got > 0 && strchr(heard.data, '\n') == NULL) {
+        DT_TRY(dt_remote_read(out, bytes, sizeof(bytes), &got, DT_GATHER_ASK_SECONDS, err));
+        dt_strbuf_add(&heard, bytes, got);
+    }
+    if (strcmp(heard.data, "held\n") == 0)
+        goto out;
+    DT_TRY(dt_remote_finish(out, &code, &problem, DT_GATHER_ASK_SECONDS, err));
+    DT_THROW(err, DT_ERR_NOT_FOUND, "node '%s' keeps checkpoint '%s' no longer", place->node,
+             all->request->name);
+out:
+    dt_strbuf_release(&path);
+    dt_strbuf_release(&heard);
+    return st;
+}
+
 static dt_status check_file(bool *good, const dt_gathering *all, const char *path, int64_t bytes,
                             const char *wanted, dt_error *err)
 {

@@ -1,11 +1,12 @@
 /* gather: a checkpoint's files from the nodes that wrote them, to the launch machine.
  *
  * Each node holds the whole index.json and the files of its own ranks; the index has the digest of
- * every file. Indexes of two nodes may differ in the recipe, which has the node's own paths of
- * data: the event, which is rank 0's, has the digest of that of node 0. All is brought into
- * CHECKPOINTS/NAME.partial, which is renamed; nothing counts until `complete` is there: it comes
- * last. A file that is there and matches is not fetched again. Then the recipe's rules of what
- * stays are kept here as the ranks keep them there.
+ * every file. Nodes that prune by the recipe's rules are kept from removing it meanwhile. Indexes
+ * of two nodes may differ in the recipe, which has the node's own paths of data: the event, which
+ * is rank 0's, has the digest of that of node 0. All is brought into CHECKPOINTS/NAME.partial,
+ * which is renamed; nothing counts until `complete` is there: it comes last. A file that is there
+ * and matches is not fetched again. Then the recipe's rules of what stays are kept here as the
+ * ranks keep them there.
  *
  * Nodes know only the names on their own disks. Where the launch machine has another checkpoint of
  * that name (of an earlier attempt, on other nodes) the new one becomes NAME-2.
@@ -67,14 +68,9 @@ static dt_status fetch_index(json_t **index, const dt_gathering *all, dt_error *
     char digest[DT_DIGEST_SIZE];
     dt_strbuf bytes, path;
     dt_status st = DT_OK;
-    int64_t size;
 
     dt_strbuf_init(&bytes);
     dt_strbuf_init(&path);
-    DT_TRY(dt_gather_size_there(&size, all, place, DT_CHECKPOINT_INDEX, err));
-    if (size < 0)
-        DT_THROW(err, DT_ERR_NOT_FOUND, "node '%s' keeps checkpoint '%s' no longer", place->node,
-                 request->name);
     DT_TRY(dt_gather_read_there(&bytes, all, place, DT_CHECKPOINT_INDEX, err));
     dt_digest_of(digest, bytes.data, bytes.length);
     if (strcmp(digest, request->digest) != 0)
@@ -152,10 +148,16 @@ static void prune(const dt_gather_request *request)
 
 static dt_status gather(const dt_gathering *all, const char *name, dt_error *err)
 {
+    int64_t count = all->request->count;
+    dt_remote *holds = calloc((size_t)count, sizeof(*holds));
     json_t *index = NULL, *files, *item;
     dt_status st = DT_OK;
     size_t i;
 
+    if (holds == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    for (int64_t n = 0; n < count; n++)
+        DT_TRY(dt_gather_hold(&holds[n], all, &all->request->places[n], err));
     DT_TRY(dt_file_make_dirs(all->folder, 0700, err));
     DT_TRY(fetch_index(&index, all, err));
     DT_TRY(dt_json_get_array(&files, index, "files", "index", err));
@@ -163,6 +165,9 @@ static dt_status gather(const dt_gathering *all, const char *name, dt_error *err
     DT_TRY(finish(all, name, err));
     prune(all->request);
 out:
+    for (int64_t n = 0; holds != NULL && n < count; n++)
+        dt_remote_close(&holds[n]);
+    free(holds);
     json_decref(index);
     return st;
 }

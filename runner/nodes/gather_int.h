@@ -3,6 +3,7 @@
 #define DT_NODES_GATHER_INT_H
 
 #include "runner/nodes/nodes_int.h"
+#include "runner/transport/remote.h"
 
 #define DT_GATHER_ASK_SECONDS 20.0
 
@@ -22,6 +23,10 @@ dt_status dt_gather_size_there(int64_t *bytes, const dt_gathering *all, const dt
                                const char *file, dt_error *err); /* -1: it is not there */
 dt_status dt_gather_read_there(dt_strbuf *out, const dt_gathering *all, const dt_node_place *place,
                                const char *file, dt_error *err);
+
+/* Nothing of it is removed there until *out is closed. DT_ERR_NOT_FOUND: it has been. */
+dt_status dt_gather_hold(dt_remote *out, const dt_gathering *all, const dt_node_place *place,
+                         dt_error *err);
 
 /* One of the index's files into the folder, from whichever node has it, unless it is there. */
 dt_status dt_gather_bring(const dt_gathering *all, const json_t *item, dt_error *err);

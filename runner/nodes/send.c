@@ -98,13 +98,14 @@ static dt_status put_all(sink *to, const dt_bundle *bundle,
                          void (*progress)(void *context, const char *text), void *context,
                          dt_error *err)
 {
-    int64_t done = 0;
+    int64_t done = 0, told = -1;
     dt_status st;
     char text[96];
 
     DT_TRY(put_header(to, bundle, err));
     for (int64_t i = 0; i < bundle->file_count; i++) {
-        if (progress != NULL) {
+        if (progress != NULL && done * 10 / bundle->bytes != told) {
+            told = done * 10 / bundle->bytes;
             snprintf(text, sizeof(text), "copying the engine: %lld of %lld MB",
                      (long long)(done >> 20), (long long)(bundle->bytes >> 20));
             progress(context, text);

@@ -87,10 +87,10 @@ static dt_status send_from(dt_remote *remote, int fd, const char *path, int64_t 
             DT_THROW(err, DT_ERR_IO, "'%s' has become shorter while it was sent", path);
         DT_TRY(dt_remote_write(remote, piece, (size_t)got, STALL_SECONDS, err));
         done += got;
-        if (request->progress != NULL && done * 100 / bytes != told) {
-            told = done * 100 / bytes;
-            snprintf(text, sizeof(text), "copying %.80s: %lld of %lld MB", basename(path),
-                     (long long)(done >> 20), (long long)(bytes >> 20));
+        if (request->progress != NULL && done * 10 / bytes != told) {
+            told = done * 10 / bytes;
+            snprintf(text, sizeof(text), "copying %.80s: %lld of %lld kB", basename(path),
+                     (long long)(done >> 10), (long long)((bytes + 1023) >> 10));
             request->progress(request->context, text);
         }
     }

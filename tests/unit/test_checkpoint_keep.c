@@ -6,10 +6,13 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -96,6 +99,25 @@ static void test_the_newest_stays_whatever_it_was_saved_for(void **state)
     save_one(&world, 20, END, NAN);
     save_one(&world, 30, BEST, 3);
     expect_steps(world.parent, (dt_checkpoint_keep){1, 1, 0}, "20 30");
+    fake_world_release(&world);
+}
+
+static void test_one_that_is_held_stays_until_it_is_let_go(void **state)
+{
+    fake_world world;
+    char path[512];
+    int fd;
+
+    fake_world_init(&world, *state);
+    save_one(&world, 10, STEPS, NAN);
+    save_one(&world, 20, STEPS, NAN);
+    save_one(&world, 30, STEPS, NAN);
+    snprintf(path, sizeof(path), "%s/step-00000010", world.parent);
+    fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(flock(fd, LOCK_SH), 0);
+    expect_steps(world.parent, (dt_checkpoint_keep){1, 1, 0}, "10 30");
+    assert_int_equal(close(fd), 0);
+    expect_steps(world.parent, (dt_checkpoint_keep){1, 1, 0}, "30");
     fake_world_release(&world);
 }
 
@@ -261,6 +283,7 @@ int main(void)
         IN_FOLDER(test_each_rule_keeps_its_own),
         IN_FOLDER(test_of_equal_losses_the_newer_is_the_better),
         IN_FOLDER(test_the_newest_stays_whatever_it_was_saved_for),
+        IN_FOLDER(test_one_that_is_held_stays_until_it_is_let_go),
         IN_FOLDER(test_scaler_optimizer_and_reasons_come_back),
         IN_FOLDER(test_an_index_without_them_is_read),
         IN_FOLDER(test_the_parts_of_all_nodes_are_a_checkpoint_together),

@@ -1,10 +1,16 @@
 /* there: what dtrun-agent does on a node besides serving a run: `dtrun-agent node ...`.
  *
- *   probe BUNDLE          one JSON object: what this machine is and has (probe.c)
- *   receive BUNDLE        a bundle on stdin, to CACHE/bundles/BUNDLE (receive.c)
- *   put DIGEST BYTES NAME a file on stdin, to CACHE/data/DIGEST/NAME, from where it broke off
- * (put.c) folder PATH           makes it, mode 0700, and prints its absolute name listen ADDRESS
- * waits for one connection, prints its port first (meet.c) dial ADDRESS PORT     is that connection
+ *   probe BUNDLE           one JSON object: what this machine is and has (probe.c)
+ *   receive BUNDLE         a bundle on stdin, to CACHE/bundles/BUNDLE (receive.c)
+ *   put DIGEST BYTES NAME  a file on stdin, to CACHE/data/DIGEST, from where it broke off (put.c)
+ *   put ... NAME FOLDER    the same, to FOLDER
+ *   get PATH OFFSET        a file from there on, to stdout
+ *   size PATH              of a file that can be read, else -1
+ *   same PATH TEXT         yes: the file holds that, and its folder can be written to
+ *   hold PATH              says "held"; until stdin ends no prune takes the folder
+ *   folder PATH            makes it, mode 0700, and prints its absolute name
+ *   listen ADDRESS         prints its port, then waits for one connection (meet.c)
+ *   dial ADDRESS PORT      is that connection
  *
  * CACHE is known by the program's own place, CACHE/agents/HASH. Errors go to stderr, one line, exit
  * code 3; nothing is left half done under its final name.

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Hosts that share no folder: every checkpoint is whole on the launch machine; a run goes on from it
+# after a killed rank, and on other hosts, and its losses are those of a run that nothing happened to.
+. "$(dirname "$0")/lib.sh"
+hosts 3
+apart || { echo "skipped: hosts on 127.0.0.1 share their folders"; exit 77; }
+home() { echo "$net/launch/state/dtrun/runs/$(value "$1" "o['run']")/checkpoints"; }
+steps() { # RUN: the whole checkpoints here
+    (cd "$(home "$1")" && for one in step-*; do [ ! -e "$one/complete" ] || echo -n "${one#step-00000} "; done)
+}
+past() { [ "$(value "$1" "o['step']")" -ge "$2" ]; }
+in_attempt() { [ "$(value "$1" "o['attempt']")" -ge "$2" ]; }
+has_ended() { [[ $(value "$1" "o['state']") =~ ^(finished|failed|stopped)$ ]]; }
+start_of() { # RUN ATTEMPT
+    "$dtrun" show "$1" --json | python3 -c "
+import json, sys
+print([a['start_step'] for a in json.load(sys.stdin)['attempts'] if a['attempt'] == $2][0])"
+}
+
+recipe <<'END'
+strategy: fsdp
+schedule: {kind: cosine, warmup_steps: 5, steps: 300}
+evaluate: {every: 0, sequences: 32}
+checkpoint: {every: 100, keep: 2, keep_best: 0}
+log: {every: 10}
+END
+every=10 # a run that is stopped tells of its last step too
+launch golden --set 'nodes=[localhost, localhost#2]'
+points=$(curve golden | wc -l)
+
+# What the nodes no longer keep is not kept here either.
+launch hosts
+same_curve hosts golden "$points"
+is "names here" "$(ls "$(home hosts)" | xargs)" "step-00000200 step-00000300"
+is "checkpoints here" "$(steps hosts)" "200 300 "
+[ -e "$(home hosts)/step-00000300/model-3.safetensors" ] || fail "the parameters of rank 3 are not here"
+is "checkpoints of the store" "$("$dtrun" checkpoints hosts --json |
+    python3 -c 'import json, sys; print([c["step"] for c in json.load(sys.stdin)["checkpoints"]])')" "[300, 200]"
+"$dtrun" generate hosts --tokens 5 >"$net/out" 2>&1 || fail "no text from what came home: $(cat "$net/out")"
+
+# Stopped, and gone on with on a host that never saw it and this machine.
+"$dtrun" launch --detach "$net/launch/r.yaml" --set name=moves >/dev/null
+await 60 past moves 20
+"$dtrun" stop moves >"$net/out" 2>&1 || fail "stop: $(cat "$net/out")"
+at=$(value moves "o['step']")
+[ "$at" -lt 300 ] || fail "it was over before it was stopped"
+wants 0 "" "$dtrun" resume moves --wait --set 'nodes=[host3, localhost]'
+is "step that it went on from" "$(start_of moves 2)" "$at"
+same_curve moves golden "$points"
+[[ $(steps moves) == *"300 " ]] || fail "the last checkpoint is not here: $(steps moves)"
+
+# A rank is killed on a host: the next attempt starts from what is here.
+"$dtrun" launch --detach "$net/launch/r.yaml" --set name=falls >/dev/null
+has_checkpoint() { [ -n "$(steps falls)" ]; }
+await 60 has_checkpoint
+for pid in $(tests/net/net.sh pids "$net" host2); do
+    grep -qsa 'dtrun-engine.*train' "/proc/$pid/cmdline" && kill -9 "$pid" && break
+done
+await 30 in_attempt falls 2
+await 60 has_ended falls
+is "how it ended" "$(value falls "o['state'], o['attempt']")" "finished 2"
+[ "$(start_of falls 2)" -ge 100 ] || fail "the second attempt starts at step $(start_of falls 2)"
+same_curve falls golden "$points"
