@@ -7,13 +7,17 @@
 
 speed  tokens/s, median over steps after warm-up (forward, backward, clip, AdamW), eager and
        torch.compile; random tokens unless --data is given
-train  characters of a text, 90/10 split, warm-up and cosine; wall time without start-up
+train  characters of a text, 90/10 split, warm-up and cosine; wall time without start-up and
+       compilation; curve: step, validation loss and seconds
+
+peak_bytes is the process's: ask for one way, eager or compile, where it matters.
 """
 
 import argparse
 import json
 import math
 import pathlib
+import resource
 import statistics
 import time
 
@@ -173,6 +177,10 @@ def train(args, data, compiled):
             total += part.item() * len(inputs[i : i + 64])
         return total / count
 
+    with run.autocast():
+        first = run.loss(*batch_of(stream, args))  # compiles
+    first.backward()
+    run.adamw.zero_grad(set_to_none=True)
     curve, start = [], time.perf_counter()
     for step in range(steps):
         done = (step - warmup) / max(1, steps - warmup)
@@ -181,7 +189,8 @@ def train(args, data, compiled):
             rate = args.lr * (step + 1) / warmup
         run.step(rate, lambda: batch_of(stream, args))
         if (step + 1) % args.every == 0 or step + 1 == steps:
-            curve.append([step + 1, round(validation_loss(), 4)])
+            loss = round(validation_loss(), 4)
+            curve.append([step + 1, loss, round(time.perf_counter() - start, 2)])
     seconds = round(time.perf_counter() - start, 2)
     return {"valid_loss": curve[-1][1], "seconds": seconds, "curve": curve}
 
@@ -195,6 +204,8 @@ def main():
     for name in ["eager", "compile"] if args.compile == "both" else [args.compile]:
         work = measure_speed if args.mode == "speed" else train
         result[name] = work(args, data, name == "compile")
+        peak_kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        result[name]["peak_bytes"] = 1024 * peak_kilobytes
     print(json.dumps(result))
 
 

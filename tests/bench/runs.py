@@ -1,0 +1,109 @@
+"""What the measures are made of: whole runs of dtrun, the peer, and the machine they share."""
+
+import datetime
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build" / "bench-release"
+PROGRAMS = ["dtrun", "dtrun-agent", "dtrun-engine", "bench_step"]
+
+
+def build():
+    """The programs as people run them, and bench_step, which belongs to the tests."""
+    options = ["-G", "Ninja", "-DDT_TESTS=ON"]
+    for command in (["cmake", "-S", ROOT, "-B", BUILD, *options],
+                    ["cmake", "--build", BUILD, "--target", *PROGRAMS]):
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+def output(program, *args):
+    done = subprocess.run([BUILD / "bin" / program, *map(str, args)], capture_output=True,
+                          text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"{program} {' '.join(map(str, args))}: {done.stderr}")
+    return done.stdout
+
+
+class PeakMemory(threading.Thread):
+    """The most that any rank of our runs has held resident (VmHWM), looked up while they live.
+
+    Ours are told from others' by the state folder in their command line or environment."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.state = os.environ["XDG_STATE_HOME"].encode()
+        self.peak_bytes = 0
+        self.over = threading.Event()
+
+    def run(self):
+        while not self.over.wait(0.25):
+            for process in pathlib.Path("/proc").glob("[0-9]*"):
+                try:
+                    self.look(process)
+                except OSError:
+                    pass  # it has ended
+
+    def look(self, process):
+        if (process / "comm").read_text().strip() != "dtrun-engine":
+            return
+        words = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
+        held = re.search(r"VmHWM:\s*(\d+) kB", (process / "status").read_text())
+        if held and self.state in words:
+            self.peak_bytes = max(self.peak_bytes, int(held[1]) * 1024)
+
+
+def launch(recipe, **sets):
+    """A whole run: its final object, its points, seconds to the first step, a rank's memory.
+
+    A key of `sets` is a path of the recipe with '__' for '.'. Checkpoints are deleted."""
+    args = [word for key, value in sets.items()
+            for word in ("--set", f"{key.replace('__', '.')}={value}")]
+    memory = PeakMemory()
+    memory.start()
+    asked = time.time()
+    end = json.loads(output("dtrun", "launch", ROOT / "examples" / recipe, "--wait", "--json",
+                            *args))
+    memory.over.set()
+    memory.join()
+    points = output("dtrun", "metrics", end["run"], "--format", "jsonl").splitlines()
+    end["points"] = [json.loads(line) for line in points]
+    end["first_step_seconds"] = min(when(point["time"]) for point in end["points"]) - asked
+    end["peak_bytes"] = memory.peak_bytes
+    runs = pathlib.Path(os.environ["XDG_STATE_HOME"]) / "dtrun" / "runs"
+    shutil.rmtree(runs / end["run"] / "checkpoints", ignore_errors=True)
+    return end
+
+
+def when(stamp):
+    return datetime.datetime.fromisoformat(stamp.replace("Z", "+00:00")).timestamp()
+
+
+def values(run, name, skip=0):
+    """A metric's values, without the first `skip` points."""
+    return [point["value"] for point in run["points"] if point["name"] == name][skip:]
+
+
+def peer(python, **options):
+    """The peer's answer for the one way of running that is asked for: eager or compile."""
+    args = [word for key, value in options.items()
+            for word in (f"--{key.replace('_', '-')}", str(value))]
+    script = ROOT / "tests" / "bench" / "peer_torch.py"
+    done = subprocess.run([python, script, *args], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"the peer failed: {done.stderr}")
+    return json.loads(done.stdout.splitlines()[-1])[options["compile"]]
+
+
+def machine():
+    cpu = pathlib.Path("/proc/cpuinfo").read_text()
+    model = re.search(r"model name\s*: (.*)", cpu)[1]
+    units = [name for name in ("amx_bf16", "avx512_bf16", "avx512f", "avx2")
+             if re.search(rf"\b{name}\b", cpu)]
+    return f"{model}, {os.cpu_count()} cores, {units[0] if units else 'no AVX2'}"
