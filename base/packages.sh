@@ -10,7 +10,7 @@ build=(build-essential cmake ninja-build pkg-config git
        libyaml-dev libjansson-dev libxxhash-dev    # recipes, JSON, digests
        libzstd-dev                                 # what is sent to nodes
        libuv1-dev libsqlite3-dev libmicrohttpd-dev # runner, store, page
-       libcurl4-openssl-dev                        # webhooks
+       libcurl4-openssl-dev                        # webhooks, data by https
        libjs-chart.js                              # the page's charts
        libdnnl-dev libgloo-dev nettle-dev          # engine: matrix products, collectives, proofs
        fortunes fortunes-min)                      # the English text of the quickstart
@@ -19,9 +19,10 @@ test=(libcmocka-dev python3 curl sqlite3 procps util-linux)
 # under other names.
 hosts=(openssh-server openssh-client iproute2) # test hosts that are reached by ssh
 emulator=(qemu-user)                            # a processor that has less
-wanted=(python3-selenium chromium chromium-driver "${hosts[@]}" "${emulator[@]}")
+slurm=(slurmctld slurmd slurm-client munge)     # a cluster of the tests' own, on those hosts
+wanted=(python3-selenium chromium chromium-driver "${hosts[@]}" "${emulator[@]}" "${slurm[@]}")
 wanted_ubuntu=(python3-selenium chromium-browser chromium-chromedriver "${hosts[@]}"
-               "${emulator[@]}")
+               "${emulator[@]}" "${slurm[@]}")
 
 die() { printf '%s\n' "$*" >&2; exit 1; }
 

@@ -39,8 +39,9 @@ static dt_status check_name(const dt_reading *reading)
 static dt_status check_nodes(const dt_reading *reading)
 {
     const dt_recipe *recipe = reading->recipe;
+    int64_t here = 0, count = recipe->nodes.count,
+            slurm = dt_node_slurm_count(recipe->nodes.items[0]);
     dt_status st = DT_OK;
-    int64_t here = 0;
 
     for (int64_t i = 0; i < recipe->nodes.count; i++) {
         dt_node_spec spec;
@@ -53,11 +54,12 @@ static dt_status check_nodes(const dt_reading *reading)
         return REFUSE(reading, "nodes",
                       "'nodes' names this machine twice: set 'ranks' for more "
                       "processes on it");
-    if (recipe->nodes_min > recipe->nodes.count)
+    if (slurm > 0)
+        count = slurm;
+    if (recipe->nodes_min > count && (slurm > 0 || !dt_node_is_slurm(recipe->nodes.items[0])))
         return REFUSE(reading, "nodes_min", "'nodes_min' is %lld, and there are only %lld nodes",
-                      (long long)recipe->nodes_min, (long long)recipe->nodes.count);
-    if (recipe->strategy.kind == DT_STRATEGY_DP &&
-        (recipe->nodes.count > 1 || dt_node_slurm_count(recipe->nodes.items[0]) > 1))
+                      (long long)recipe->nodes_min, (long long)count);
+    if (recipe->strategy.kind == DT_STRATEGY_DP && count > 1)
         return REFUSE(reading, "strategy.kind",
                       "'strategy' is 'dp', which trains in one process on one node: with several "
                       "nodes take 'ddp'");
@@ -68,6 +70,33 @@ static dt_status check_nodes(const dt_reading *reading)
                       (long long)recipe->gpus);
 out:
     return st;
+}
+
+/* They go to sbatch as they are; what would make it another kind of job is refused. */
+static dt_status check_slurm(const dt_reading *reading)
+{
+    static const char *const taken[] = {"--array",    "--nodes",     "--ntasks-per-node",
+                                        "--parsable", "--test-only", "--output",
+                                        "--chdir",    "--wait",      "--wrap",
+                                        "--requeue"};
+    const dt_string_list *options = &reading->recipe->slurm.options;
+
+    for (int64_t i = 0; i < options->count; i++) {
+        const char *option = options->items[i];
+        size_t name = strcspn(option, "=");
+
+        if (strncmp(option, "--", 2) != 0 || name < 3)
+            return REFUSE(reading, "slurm.options",
+                          "'slurm.options' takes options of sbatch in their long form, as in "
+                          "'--partition=gpu'");
+        for (size_t k = 0; k < sizeof(taken) / sizeof(taken[0]); k++)
+            if (strlen(taken[k]) == name && strncmp(taken[k], option, name) == 0)
+                return REFUSE(reading, "slurm.options",
+                              "'slurm.options': '%s' is dtrun's own to set (nodes, ranks and "
+                              "threads of the recipe say what is asked for)",
+                              taken[k]);
+    }
+    return DT_OK;
 }
 
 static dt_status check_failure(const dt_reading *reading)
@@ -149,6 +178,7 @@ dt_status dt_reading_check(const dt_reading *reading)
 
     DT_TRY(check_name(reading));
     DT_TRY(check_nodes(reading));
+    DT_TRY(check_slurm(reading));
     DT_TRY(check_heads(reading));
     DT_TRY(check_schedule(reading));
     DT_TRY(check_optimizer(reading));

@@ -41,7 +41,8 @@ const dt_field dt_fields[] = {
      .low = 1,
      .high = 1024,
      .fallback = "localhost",
-     .help = "the machines that train; for now this machine only"},
+     .help = "the machines that train: ssh destinations, ranges as in gpu[01-16]; slurm:4 are four "
+             "of a Slurm cluster, slurm all of the job that dtrun runs in"},
     {.path = "hostfile",
      .type = DT_FIELD_STRING,
      AT(hostfile),
@@ -89,6 +90,15 @@ const dt_field dt_fields[] = {
      .shorthand = true,
      .help = "what ranks of different nodes talk over: a name, an address or a subnet; left "
              "out, the one that the nodes reach each other by"},
+    {.path = "slurm.options",
+     .type = DT_FIELD_STRINGS,
+     AT(slurm.options),
+     .low = 0,
+     .high = 64,
+     .fallback = "[]",
+     .shorthand = true,
+     .help = "options of sbatch for the job that 'nodes: slurm:N' submits, as in "
+             "[--partition=gpu, --time=12:00:00, --gres=gpu:8]"},
 
     {.path = "strategy.kind",
      .type = DT_FIELD_CHOICE,

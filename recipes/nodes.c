@@ -211,8 +211,9 @@ dt_status dt_nodes_expand(dt_string_list *out, const dt_string_list *items, dt_a
     for (int64_t i = 0; i < items->count; i++)
         DT_TRY(expand(list, items->items[i]));
     for (int64_t i = 0; i < list->count; i++)
-        if (strncmp(list->specs[i].destination, "slurm:", 6) == 0) {
-            if (dt_node_slurm_count(list->specs[i].destination) == 0)
+        if (dt_node_is_slurm(list->specs[i].destination)) {
+            if (list->specs[i].destination[5] == ':' &&
+                dt_node_slurm_count(list->specs[i].destination) == 0)
                 DT_TRY(
                     refuse(list->items[i], "expected a number from 1 to 1024 after 'slurm:'", err));
             if (list->count > 1)
@@ -283,6 +284,11 @@ bool dt_node_is_here(const char *destination)
     length = strcspn(host, ".");
     return strcasecmp(destination, host) == 0 ||
            (strlen(destination) == length && strncasecmp(destination, host, length) == 0);
+}
+
+bool dt_node_is_slurm(const char *destination)
+{
+    return strcmp(destination, "slurm") == 0 || strncmp(destination, "slurm:", 6) == 0;
 }
 
 int64_t dt_node_slurm_count(const char *destination)

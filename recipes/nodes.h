@@ -1,10 +1,11 @@
 /* nodes: how a recipe names machines.
  *
  *   [USER@]HOST [gpus=N] [ranks=N] [slots=N]     an ssh destination, and its own share
- *   gpu[01-16,20]                                ranges in brackets, zeros kept; several are
- * crossed {host: gpu-a, gpus: 4}                       the same as a map localhost, localhost#2
- * this machine; once more, to try several nodes on it slurm:4 so many nodes of a Slurm cluster,
- * alone in the list
+ *   gpu[01-16,20]             ranges in brackets, zeros kept; several are crossed
+ *   {host: gpu-a, gpus: 4}    the same as a map
+ *   localhost, localhost#2    this machine; once more, to try several nodes on it
+ *   slurm:4                   so many nodes of a Slurm cluster, alone in the list
+ *   slurm                     all nodes of the Slurm job that dtrun runs in, alone in the list
  *
  * In a hostfile a line is such an item, and "slots" are devices where the node has some, else CPU
  * ranks; '#' starts a comment.
@@ -43,6 +44,8 @@ dt_status dt_nodes_read_hostfile(dt_string_list *out, const char *path, dt_arena
 /* localhost and its numbers, loopback addresses, this machine's host name. */
 bool dt_node_is_here(const char *destination);
 
+/* "slurm", all nodes of the Slurm job that dtrun runs in; or "slurm:N". */
+bool dt_node_is_slurm(const char *destination);
 /* N of "slurm:N", or 0. */
 int64_t dt_node_slurm_count(const char *destination);
 

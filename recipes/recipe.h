@@ -77,8 +77,8 @@ typedef struct dt_recipe {
     const char *name; /* left out: the recipe file's stem */
 
     /* One node an item, ranges and hostfile expanded: "HOST", "USER@HOST", then " gpus=N" or
-     * " ranks=N" where the node has its own (recipes/nodes.h), or "slurm:N". Left out:
-     * {"localhost"} */
+     * " ranks=N" where the node has its own (recipes/nodes.h), or "slurm:N", or "slurm". Left
+     * out: {"localhost"} */
     dt_string_list nodes;
     const char *hostfile; /* "" or a file of nodes */
     int64_t nodes_min;    /* fewer are not gone on with; 0: all are needed */
@@ -89,6 +89,10 @@ typedef struct dt_recipe {
     struct {
         const char *interface; /* "": found; a name, an address or a subnet "10.0.0.0/24" */
     } network;
+
+    struct {
+        dt_string_list options; /* for sbatch, each "--name" or "--name=value" */
+    } slurm;
 
     struct {
         dt_strategy_kind kind;

@@ -4,6 +4,7 @@
 
 #include "recipes/nodes.h"
 #include "runner/cli/report.h"
+#include "runner/cli/slurm.h"
 
 #include "base/banned.h"
 
@@ -26,6 +27,11 @@ dt_status dt_nodes_probe(dt_probe_report *out, const dt_preflight *flight, dt_ar
 
     if (devices == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    if (dt_slurm_is_promised(plan))
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                       "which machines the %lld nodes are is known once Slurm gives them: 'salloc "
+                       "--nodes=%lld', and there 'dtrun doctor' again",
+                       (long long)plan->node_count, (long long)plan->node_count);
     for (int64_t r = 0; r < plan->world_size; r++)
         if (strncmp(plan->ranks[r].device, "cuda", 4) == 0)
             devices[plan->ranks[r].node] += plan->ranks[r].replicas;
@@ -47,6 +53,8 @@ dt_status dt_nodes_check(const dt_preflight *flight, const dt_call *call, dt_err
 
     if (is_all_here(&flight->plan))
         return DT_OK;
+    if (dt_slurm_is_promised(&flight->plan))
+        return dt_slurm_try(&flight->plan, call->arena, err);
     DT_TRY(dt_nodes_probe(&report, flight, call->arena, err));
     for (int64_t i = 0; i < report.fault_count; i++) {
         const dt_probe_fault *fault = &report.faults[i];

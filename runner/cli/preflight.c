@@ -2,8 +2,10 @@
 
 #include "base/place.h"
 #include "engine/data/data.h"
+#include "recipes/nodes.h"
 #include "runner/cli/program.h"
 #include "runner/cli/room.h"
+#include "runner/cli/slurm.h"
 #include "runner/term/format.h"
 
 #include "base/banned.h"
@@ -54,7 +56,7 @@ dt_status dt_preflight_recipe(dt_preflight *out, const dt_recipe *recipe, dt_are
 
     *out = (dt_preflight){0};
     DT_TRY(dt_dataset_check(&out->vocab, recipe, err));
-    DT_TRY(dt_plan_make(&out->plan, recipe, dt_room_cores(), arena, err));
+    DT_TRY(dt_slurm_plan(&out->plan, recipe, arena, err));
     dt_memory_estimate(&out->memory, recipe, out->vocab);
     out->ranks_on_node = fullest_node(&out->plan);
     out->tokens_per_step = recipe->batch.sequences * recipe->batch.tokens *
@@ -71,8 +73,9 @@ dt_status dt_preflight_check(dt_preflight *out, const dt_recipe *recipe, dt_aren
 
     DT_TRY(dt_preflight_recipe(out, recipe, arena, err));
     DT_TRY(dt_room_memory(&out->available_bytes, err));
-    DT_TRY(dt_memory_check(recipe, out->vocab, out->ranks_on_node, out->available_bytes,
-                           out->plan.node_names[0], err));
+    if (!dt_node_is_slurm(recipe->nodes.items[0])) /* whose machines are not this one */
+        DT_TRY(dt_memory_check(recipe, out->vocab, out->ranks_on_node, out->available_bytes,
+                               out->plan.node_names[0], err));
     DT_TRY(dt_program_agent(&program, arena, err));
     DT_TRY(dt_program_engine(&program, arena, err));
     DT_TRY(check_disk(out, arena, err));

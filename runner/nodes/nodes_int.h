@@ -31,6 +31,11 @@ dt_status dt_nodes_size(int64_t *bytes, const char *node, const char *agent, con
  * while other nodes do not share it: CHECKPOINTS/node-K. */
 void dt_nodes_parts(dt_strbuf *out, const dt_node_place *place);
 
+/* hold.c: starts the agent where what a connection starts would be ended with it; elsewhere
+ * nothing. */
+dt_status dt_nodes_hold_agent(const dt_node_place *place, const dt_prepare_request *request,
+                              dt_arena *arena, dt_error *err);
+
 /* ship.c: a file to CACHE/data on the node, or into the folder `into` there; resumed where it broke
  * off. digest: of its content where that is known, else NULL. *there: its path. */
 dt_status dt_ship_file(const char **there, const char *path, const char *digest, const char *into,

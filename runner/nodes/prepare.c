@@ -11,6 +11,7 @@
 #include "runner/nodes/bundle.h"
 #include "runner/nodes/foothold.h"
 #include "runner/nodes/nodes_int.h"
+#include "runner/nodes/slurm.h"
 
 #include "base/banned.h"
 
@@ -261,7 +262,12 @@ out:
 dt_status dt_node_prepare(dt_node_place *out, const dt_prepare_request *request, dt_arena *arena,
                           dt_error *err)
 {
+    dt_prepare_request named = *request;
+    dt_status st = dt_nodes_slurm_place(&named.node, request, arena, err);
+
     *out = (dt_node_place){0};
-    return dt_nodes_is_here(request->node) ? prepare_here(out, request, arena, err)
-                                           : prepare_there(out, request, arena, err);
+    if (st != DT_OK)
+        return st;
+    return dt_nodes_is_here(named.node) ? prepare_here(out, &named, arena, err)
+                                        : prepare_there(out, &named, arena, err);
 }

@@ -107,6 +107,8 @@ dt_status dt_prepare_recall(dt_supervised_node *node, dt_error *err)
     dt_status st = dt_node_place_read(&node->place, node->here, &node->session->arena, &problem);
 
     node->placed = st == DT_OK;
+    if (node->placed)
+        node->row.name = node->place.node; /* a Slurm node has its name once its job runs */
     if (st != DT_OK && st != DT_ERR_NOT_FOUND)
         return DT_FAIL(err, st, "%s", problem.message);
     return DT_OK;
@@ -152,8 +154,10 @@ static void on_prepared(uv_work_t *work, int status)
     }
     snprintf(node->problem, sizeof(node->problem), "%.*s", (int)sizeof(node->problem) - 1,
              err.message[0] != '\0' ? err.message : "its preparation was given up");
-    if (!try_again(node, st))
-        dt_node_give_up(node, node->problem);
+    if (try_again(node, st))
+        return;
+    node->hopeless = st == DT_ERR_UNSUPPORTED;
+    dt_node_give_up(node, node->problem);
 }
 
 void dt_prepare_node(dt_supervised_node *node)

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "recipes/plan.h"
+#include "runner/nodes/slurm.h"
 #include "runner/supervisor/state.h"
 
 #include "base/banned.h"
@@ -238,6 +239,7 @@ dt_status dt_restart_or_end(bool *again, dt_session *session, dt_error *err)
     } else {
         if (why_not != NULL && why_not[0] != '\0')
             reason = dt_arena_printf(&session->arena, "%s; %s", reason, why_not);
+        dt_nodes_slurm_end(session->folder, state == DT_RUN_FINISHED);
         DT_TRY(dt_store_run_set_state(session->store, session->run, state, code, reason,
                                       dt_clock_wall_ms(), err));
         dt_log_info("%s%s%s", dt_run_state_name(state), reason[0] != '\0' ? ": " : "", reason);

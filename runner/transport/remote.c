@@ -41,14 +41,22 @@ static void read_problems(const dt_remote *remote, char *out, size_t size)
             *p = ' ';
 }
 
-static const char *last_words(char *text)
+/* The last line that is not the transport's own, where there is one. */
+static const char *last_words(const dt_remote *remote, char *text)
 {
+    bool (*own)(const char *line) = remote->transport->says_itself;
     size_t length = strlen(text);
     char *line;
 
-    while (length > 0 && (unsigned char)text[length - 1] <= ' ')
-        text[--length] = '\0';
-    line = strrchr(text, '\n');
+    for (;;) {
+        while (length > 0 && (unsigned char)text[length - 1] <= ' ')
+            text[--length] = '\0';
+        line = strrchr(text, '\n');
+        if (line == NULL || own == NULL || !own(line + 1))
+            break;
+        length = (size_t)(line - text);
+        text[length] = '\0';
+    }
     line = line != NULL ? line + 1 : text;
     for (char *p = line; *p != '\0'; p++)
         if ((unsigned char)*p < ' ' || *p == 0x7f)
@@ -138,13 +146,13 @@ static dt_status ended_early(dt_remote *remote, dt_error *err)
     while (!reap(remote, &code) && dt_clock_monotonic_seconds() < deadline)
         dt_clock_sleep_seconds(WAIT_SLICE_SECONDS);
     read_problems(remote, complaint, sizeof(complaint));
-    if (code == SSH_FAILED)
+    if (code == SSH_FAILED || remote->transport->says_itself != NULL)
         return remote->transport->trouble(remote->node, complaint, err);
     return DT_FAIL(err, DT_ERR_UNSUPPORTED,
                    "node '%s': its login shell ended with code %d instead of running a command: "
                    "%.300s (an account that may log in, and /bin/sh, are needed)",
                    remote->node, code,
-                   last_words(complaint[0] != '\0' ? complaint : remote->early.data));
+                   last_words(remote, complaint[0] != '\0' ? complaint : remote->early.data));
 }
 
 /* Reads up to the mark; what came after it stays in `early`. */
@@ -298,24 +306,32 @@ dt_status dt_remote_finish(dt_remote *remote, int *code, dt_error *problem, doub
         dt_clock_sleep_seconds(WAIT_SLICE_SECONDS);
     }
     read_problems(remote, complaint, sizeof(complaint));
-    if (ended == SSH_FAILED && remote->transport->trouble != NULL)
+    if (remote->transport->trouble != NULL &&
+        (ended == SSH_FAILED || (ended != 0 && remote->transport->broke_off != NULL &&
+                                 remote->transport->broke_off(complaint))))
         return remote->transport->trouble(remote->node, complaint, err);
     if (code != NULL) {
         *code = ended;
         if (ended != 0)
-            DT_FAIL(problem, DT_ERR_IO, "%.400s", last_words(complaint));
+            DT_FAIL(problem, DT_ERR_IO, "%.400s", last_words(remote, complaint));
     } else if (ended != 0)
         return DT_FAIL(err, DT_ERR_PEER, "node '%s': %.400s (code %d)", remote->node,
-                       last_words(complaint), ended);
+                       last_words(remote, complaint), ended);
     return DT_OK;
 }
 
 void dt_remote_print_problems(const dt_remote *remote, int fd)
 {
     char complaint[COMPLAINT_BYTES];
+    const char *line = complaint, *end;
 
     read_problems(remote, complaint, sizeof(complaint));
-    (void)dt_file_write_all(fd, complaint, strlen(complaint), NULL);
+    for (; *line != '\0'; line = end) {
+        end = line + strcspn(line, "\n");
+        end += *end == '\n' ? 1 : 0;
+        if (remote->transport->says_itself == NULL || !remote->transport->says_itself(line))
+            (void)dt_file_write_all(fd, line, (size_t)(end - line), NULL);
+    }
 }
 
 dt_status dt_remote_ask(dt_strbuf *answer, const char *node, const char *const *words,

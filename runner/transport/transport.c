@@ -5,7 +5,8 @@
 #include "base/banned.h"
 
 /* The first that reaches it. */
-static const dt_transport *const transports[] = {&dt_transport_local, &dt_transport_ssh};
+static const dt_transport *const transports[] = {&dt_transport_local, &dt_transport_slurm,
+                                                 &dt_transport_ssh};
 
 dt_status dt_transport_find(const dt_transport **out, const char *node, dt_error *err)
 {

@@ -1,7 +1,7 @@
 /* transport: how a node is reached: "the argv that gives me stdin and stdout on that node".
  *
  *   local.c   this machine                 ssh.c     the system's ssh, with the user's own setup
- *   slurm.c   srun inside an allocation    remote.c  one command there, as a descriptor
+ *   slurm.c   srun, into a job's nodes      remote.c  one command there, as a descriptor
  *   quote.c   words through a login shell  trouble.c what ssh complains of, with the remedy
  *   slots.c   how many connections are being opened at once
  *   renew.c   past a connection that is stuck
@@ -36,9 +36,14 @@ typedef struct dt_transport {
     /* MAY: the argv, run here, after which new commands to the node do not share the connection
      * that stands; what runs over that one goes on. NULL: nothing is shared. */
     dt_status (*renew)(const char ***argv, const char *node, dt_arena *arena, dt_error *err);
+    /* MAY: whether this line of stderr is the transport's own, which comes after what the command
+     * said; then any exit code before the mark is the transport's too. NULL: none is. */
+    bool (*says_itself)(const char *line);
+    bool (*broke_off)(const char *complaint); /* MAY: not the command failed but what carried it */
+    bool ends_children; /* what a command leaves running there is ended with it */
 } dt_transport;
 
-extern const dt_transport dt_transport_local, dt_transport_ssh;
+extern const dt_transport dt_transport_local, dt_transport_slurm, dt_transport_ssh;
 
 /* DT_ERR_UNSUPPORTED, naming the node, where none reaches it. */
 dt_status dt_transport_find(const dt_transport **out, const char *node, dt_error *err);

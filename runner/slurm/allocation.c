@@ -1,0 +1,124 @@
+#define _GNU_SOURCE
+#include "runner/slurm/allocation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runner/slurm/job.h"
+
+#include "base/banned.h"
+
+#define COUNT_MAX 1000000
+
+/* NULL where it is not set, or empty. */
+static const char *variable(const char *name)
+{
+    const char *text = getenv(name);
+
+    return text != NULL && text[0] != '\0' ? text : NULL;
+}
+
+bool dt_slurm_is_inside(void)
+{
+    return variable("SLURM_JOB_ID") != NULL && variable("SLURM_JOB_NODELIST") != NULL;
+}
+
+static bool take_number(int64_t *out, const char **at)
+{
+    size_t digits = strspn(*at, "0123456789");
+
+    if (digits == 0 || digits > 7)
+        return false;
+    *out = strtoll(*at, NULL, 10);
+    *at += digits;
+    return *out <= COUNT_MAX;
+}
+
+bool dt_slurm_counts(int64_t *out, int64_t count, const char *text)
+{
+    int64_t filled = 0, value, times;
+
+    while (*text != '\0') {
+        times = 1;
+        if (!take_number(&value, &text))
+            return false;
+        if (strncmp(text, "(x", 2) == 0) {
+            text += 2;
+            if (!take_number(&times, &text) || *text++ != ')')
+                return false;
+        }
+        if (times > count - filled)
+            return false;
+        while (times-- > 0)
+            out[filled++] = value;
+        if (*text == ',' && text[1] != '\0')
+            text++;
+        else if (*text != '\0')
+            return false;
+    }
+    return filled == count;
+}
+
+/* -1: none. A list of indexes where the number itself is not there. */
+static int64_t gpus(void)
+{
+    const char *number = variable("SLURM_GPUS_ON_NODE"), *list = variable("SLURM_JOB_GPUS");
+    int64_t count = 0;
+
+    if (number != NULL && take_number(&count, &number))
+        return count;
+    if (list == NULL)
+        return -1;
+    for (count = 1; *list != '\0'; list++)
+        count += *list == ',' ? 1 : 0;
+    return count;
+}
+
+static dt_status read_tasks(dt_slurm_allocation *out, dt_error *err)
+{
+    const char *each = variable("SLURM_NTASKS_PER_NODE"), *all = variable("SLURM_TASKS_PER_NODE");
+    int64_t count;
+
+    if (each != NULL && take_number(&count, &each) && *each == '\0') {
+        for (int64_t i = 0; i < out->count; i++)
+            out->tasks[i] = count;
+    } else if (variable("SLURM_NTASKS") != NULL && all != NULL &&
+               !dt_slurm_counts(out->tasks, out->count, all)) {
+        /* Without SLURM_NTASKS it is a number that nobody asked for. */
+        return DT_FAIL(err, DT_ERR_CORRUPT,
+                       "SLURM_TASKS_PER_NODE is '%.100s', which does not fit %lld nodes", all,
+                       (long long)out->count);
+    }
+    return DT_OK;
+}
+
+dt_status dt_slurm_allocation_read(dt_slurm_allocation *out, dt_arena *arena, dt_error *err)
+{
+    const char *job = variable("SLURM_JOB_ID"), *cpus = variable("SLURM_JOB_CPUS_PER_NODE");
+    const char *nodes = variable("SLURM_JOB_NODELIST");
+    dt_status st = DT_OK;
+    char *end;
+
+    *out = (dt_slurm_allocation){.gpus = gpus()};
+    if (job == NULL || nodes == NULL)
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "this is not a Slurm job");
+    out->job = strtoll(job, &end, 10);
+    if (out->job <= 0 || *end != '\0')
+        DT_THROW(err, DT_ERR_CORRUPT, "SLURM_JOB_ID is '%.40s', which is not a number", job);
+    DT_TRY(dt_slurm_hosts(&out->hosts, &out->count, nodes, arena, err));
+    out->cpus = dt_arena_alloc_array(arena, (size_t)out->count, sizeof(out->cpus[0]));
+    out->tasks = dt_arena_alloc_array(arena, (size_t)out->count, sizeof(out->tasks[0]));
+    if (out->cpus == NULL || out->tasks == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    for (int64_t i = 0; i < out->count; i++) {
+        out->cpus[i] = 1;
+        out->tasks[i] = 0;
+    }
+    if (cpus != NULL && !dt_slurm_counts(out->cpus, out->count, cpus))
+        DT_THROW(err, DT_ERR_CORRUPT,
+                 "SLURM_JOB_CPUS_PER_NODE is '%.100s', which does not fit %lld nodes", cpus,
+                 (long long)out->count);
+    DT_TRY(read_tasks(out, err));
+out:
+    return st;
+}

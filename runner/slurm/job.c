@@ -1,0 +1,232 @@
+#define _GNU_SOURCE
+#include "runner/slurm/job.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "runner/slurm/tool.h"
+
+#include "base/banned.h"
+
+#define END_SECONDS 3.0 /* for the script to end by itself */
+#define HOSTS_MAX   1024
+
+/* Ends well when it is told to, so that accounting shows a completed job. */
+static const char script[] = "#!/bin/sh\n"
+                             "# Holds the nodes of a dtrun run; agents come by srun.\n"
+                             "trap 'exit 0' USR1\n"
+                             "while :; do sleep 60 & wait; done\n";
+
+/* What Slurm calls it, and what that means; what is not here is over. */
+static const struct {
+    const char *state;
+    dt_slurm_phase phase;
+    const char *words;
+} states[] = {
+    {"PENDING", DT_SLURM_WAITS, "waits"},
+    {"CONFIGURING", DT_SLURM_WAITS, "waits for its nodes to be made ready"},
+    {"REQUEUED", DT_SLURM_WAITS, "was put back into the queue"},
+    {"RUNNING", DT_SLURM_RUNS, "runs"},
+    {"SUSPENDED", DT_SLURM_RUNS, "is suspended"},
+    {"COMPLETING", DT_SLURM_ENDED, "is ending"},
+    {"CANCELLED", DT_SLURM_ENDED, "was cancelled (scancel)"},
+    {"TIMEOUT", DT_SLURM_ENDED, "reached its time limit"},
+    {"DEADLINE", DT_SLURM_ENDED, "reached its deadline"},
+    {"NODE_FAIL", DT_SLURM_ENDED, "ended because a node failed"},
+    {"PREEMPTED", DT_SLURM_ENDED, "was pre-empted by another job"},
+    {"OUT_OF_MEMORY", DT_SLURM_ENDED, "was ended for using too much memory"},
+    {"COMPLETED", DT_SLURM_ENDED, "is over"},
+    {"FAILED", DT_SLURM_ENDED, "has failed"},
+    {"", DT_SLURM_ENDED, "is over, and Slurm has forgotten it"},
+};
+enum { STATE_COUNT = sizeof(states) / sizeof(states[0]) };
+
+/* Reasons that people ask about most. */
+static const struct {
+    const char *reason, *words;
+} reasons[] = {
+    {"Priority", "other jobs come first"},
+    {"Resources", "not enough is free yet"},
+    {"ReqNodeNotAvail", "a node that it asks for is not available"},
+    {"PartitionDown", "its partition is down: ask whoever runs the cluster"},
+    {"PartitionTimeLimit", "it asks for more time than its partition gives: give slurm.options a "
+                           "shorter --time"},
+    {"PartitionNodeLimit", "it asks for more nodes than its partition has: fewer in 'slurm:N', or "
+                           "another --partition in slurm.options"},
+    {"PartitionConfig", "its partition cannot give what it asks for: look at slurm.options"},
+    {"AssocMaxJobsLimit", "its account may not run more jobs now"},
+    {"QOSMaxJobsPerUserLimit", "its user may not run more jobs now"},
+    {"Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions",
+     "nodes are down or drained: 'sinfo' shows which"},
+};
+
+static int row_of(const char *state)
+{
+    for (int i = 0; i < STATE_COUNT; i++)
+        if (strcmp(states[i].state, state) == 0)
+            return i;
+    return -1;
+}
+
+/* Up to the next '|' of squeue's line. */
+static const char *take_column(char *out, size_t size, const char *at)
+{
+    size_t length = strcspn(at, "|\n");
+
+    snprintf(out, size, "%.*s", (int)length, at);
+    return at[length] == '|' ? at + length + 1 : at + length;
+}
+
+dt_status dt_slurm_job_look(dt_slurm_job *out, int64_t job, dt_error *err)
+{
+    char number[48];
+    const char *const argv[] = {"squeue", "--noheader",        "--states=all",
+                                number,   "--format=%T|%r|%N", NULL};
+    dt_error problem = DT_ERROR_INIT;
+    dt_strbuf answer;
+    dt_status st;
+    int row;
+
+    *out = (dt_slurm_job){.job = job, .phase = DT_SLURM_ENDED};
+    snprintf(number, sizeof(number), "--jobs=%" PRId64, job);
+    dt_strbuf_init(&answer);
+    st = dt_slurm_tool(&answer, argv, NULL, &problem);
+    if (st == DT_OK) {
+        const char *at = take_column(out->state, sizeof(out->state), answer.data);
+
+        at = take_column(out->reason, sizeof(out->reason), at);
+        (void)take_column(out->nodes, sizeof(out->nodes), at);
+        row = row_of(out->state);
+        out->phase = row >= 0 ? states[row].phase : DT_SLURM_ENDED;
+    } else if (strstr(problem.message, "Invalid job id") != NULL) {
+        st = DT_OK;
+    } else {
+        DT_FAIL(err, st, "%s", problem.message);
+    }
+    dt_strbuf_release(&answer);
+    return st;
+}
+
+void dt_slurm_job_words(dt_strbuf *out, const dt_slurm_job *job)
+{
+    int row = row_of(job->state);
+    const char *more = "";
+
+    dt_strbuf_add_fmt(out, "Slurm job %" PRId64 " ", job->job);
+    if (row >= 0)
+        dt_strbuf_add_str(out, states[row].words);
+    else
+        dt_strbuf_add_fmt(out, "is over (%s)", job->state);
+    if (strcmp(job->state, "PENDING") != 0)
+        return;
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+        if (strcmp(reasons[i].reason, job->reason) == 0)
+            more = reasons[i].words;
+    if (strcmp(job->reason, "None") != 0 && job->reason[0] != '\0')
+        dt_strbuf_add_fmt(out, ": %s%s%s%s", more[0] != '\0' ? more : job->reason,
+                          more[0] != '\0' ? " (" : "", more[0] != '\0' ? job->reason : "",
+                          more[0] != '\0' ? ")" : "");
+}
+
+dt_status dt_slurm_job_submit(int64_t *job, const dt_slurm_wish *wish, bool try_only, dt_error *err)
+{
+    const char **argv = calloc((size_t)wish->option_count + 16, sizeof(argv[0]));
+    char nodes[48], tasks[64], cpus[64], name[128];
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st = DT_OK;
+    dt_strbuf answer;
+    size_t n = 0;
+    char *end;
+
+    dt_strbuf_init(&answer);
+    if (argv == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    snprintf(nodes, sizeof(nodes), "--nodes=%" PRId64, wish->nodes);
+    snprintf(tasks, sizeof(tasks), "--ntasks-per-node=%" PRId64, wish->tasks_per_node);
+    snprintf(cpus, sizeof(cpus), "--cpus-per-task=%" PRId64, wish->cpus_per_task);
+    snprintf(name, sizeof(name), "--job-name=%s", wish->name);
+    argv[n++] = "sbatch";
+    argv[n++] = name; /* a recipe may name it otherwise */
+    for (int64_t i = 0; i < wish->option_count; i++)
+        argv[n++] = wish->options[i];
+    argv[n++] = nodes;
+    argv[n++] = tasks;
+    argv[n++] = cpus;
+    argv[n++] = "--no-requeue"; /* a run that starts again is dtrun's to do */
+    argv[n++] = "--output=/dev/null";
+    argv[n++] = "--chdir=/";
+    argv[n++] = try_only ? "--test-only" : "--parsable";
+    st = dt_slurm_tool(&answer, argv, script, &problem);
+    if (st == DT_ERR_IO)
+        DT_THROW(err, DT_ERR_UNSUPPORTED,
+                 "Slurm does not take the job: %s: change slurm.options or 'slurm:N' in the "
+                 "recipe, or look at 'sinfo'",
+                 problem.message);
+    if (st != DT_OK)
+        DT_THROW(err, st, "%s", problem.message);
+    if (try_only)
+        goto out;
+    *job = strtoll(answer.data, &end, 10); /* "12", or "12;cluster" */
+    if (*job <= 0 || (*end != '\n' && *end != ';' && *end != '\0'))
+        DT_THROW(err, DT_ERR_CORRUPT, "sbatch answered '%.60s' instead of a job's number",
+                 answer.data);
+out:
+    free(argv);
+    dt_strbuf_release(&answer);
+    return st;
+}
+
+static bool has_ended(int64_t job)
+{
+    dt_slurm_job now;
+
+    return dt_slurm_job_look(&now, job, NULL) == DT_OK && now.phase == DT_SLURM_ENDED;
+}
+
+dt_status dt_slurm_job_end(int64_t job, bool good, dt_error *err)
+{
+    char number[32];
+    const char *const tell[] = {"scancel", "--quiet", "--batch", "--signal=USR1", number, NULL};
+    const char *const cancel[] = {"scancel", "--quiet", number, NULL};
+    double deadline = dt_clock_monotonic_seconds() + END_SECONDS;
+
+    snprintf(number, sizeof(number), "%" PRId64, job);
+    if (good && dt_slurm_tool(NULL, tell, NULL, NULL) == DT_OK)
+        while (dt_clock_monotonic_seconds() < deadline) {
+            if (has_ended(job))
+                return DT_OK;
+            dt_clock_sleep_seconds(0.1);
+        }
+    return dt_slurm_tool(NULL, cancel, NULL, err);
+}
+
+dt_status dt_slurm_hosts(const char ***out, int64_t *count, const char *list, dt_arena *arena,
+                         dt_error *err)
+{
+    const char *const argv[] = {"scontrol", "show", "hostnames", list, NULL};
+    char *line, *rest = NULL;
+    dt_status st = DT_OK;
+    dt_strbuf answer;
+
+    *count = 0;
+    *out = dt_arena_alloc_array(arena, HOSTS_MAX, sizeof((*out)[0]));
+    dt_strbuf_init(&answer);
+    if (*out == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    DT_TRY(dt_slurm_tool(&answer, argv, NULL, err));
+    for (line = strtok_r(answer.data, "\n", &rest); line != NULL && *count < HOSTS_MAX;
+         line = strtok_r(NULL, "\n", &rest)) {
+        (*out)[*count] = dt_arena_strdup(arena, line);
+        if ((*out)[*count] == NULL)
+            DT_THROW(err, DT_ERR_NOMEM, "no memory");
+        (*count)++;
+    }
+    if (*count == 0)
+        DT_THROW(err, DT_ERR_CORRUPT, "scontrol names no machine for '%s'", list);
+out:
+    dt_strbuf_release(&answer);
+    return st;
+}

@@ -1,0 +1,139 @@
+/* slurm: a machine of a Slurm job, by a step of it: srun, from any machine that has Slurm's
+ * programs.
+ *
+ * The step shares all that the job has there (--overlap), CPUs, memory and GPUs, beside other
+ * steps. What runs in it ends with it: an agent, which must outlive connections, has a step of its
+ * own (nodes/hold.c).
+ */
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "runner/slurm/job.h"
+#include "runner/slurm/name.h"
+#include "runner/transport/transport.h"
+
+#include "base/banned.h"
+
+/* What salloc, sbatch or an outer srun left in the environment, and srun would take for options. */
+static const char *const unset[] = {
+    "SLURM_NTASKS",         "SLURM_NPROCS",        "SLURM_NTASKS_PER_NODE", "SLURM_NTASKS_PER_CORE",
+    "SLURM_NTASKS_PER_GPU", "SLURM_CPUS_PER_TASK", "SLURM_CPUS_PER_GPU",    "SLURM_MEM_PER_CPU",
+    "SLURM_MEM_PER_GPU",    "SLURM_MEM_PER_NODE",  "SLURM_DISTRIBUTION",    "SLURM_EXACT",
+    "SLURM_EXCLUSIVE",      "SLURM_HINT",          "SLURM_THREAD_SPEC",     "SLURM_GPUS_PER_TASK",
+    "SLURM_GPU_BIND",       "SLURM_STEP_GRES",     "SLURM_LABELIO",         "SLURM_STDOUTMODE",
+    "SLURM_STDERRMODE",     "SLURM_STDINMODE",     "SLURM_MULTI_PROG",      "SLURM_PTY_PORT",
+};
+/* In this order, then --jobid and --nodelist. --mem=0: the job's, whatever it is. */
+static const char *const options[] = {
+    "--overlap", "--nodes=1", "--ntasks=1", "--mem=0",      "--cpu-bind=none",
+    "--quiet",   "--chdir=/", "--mpi=none", "--export=ALL",
+};
+enum {
+    UNSET_COUNT = sizeof(unset) / sizeof(unset[0]),
+    OPTION_COUNT = sizeof(options) / sizeof(options[0]),
+};
+
+static bool slurm_reaches(const char *node)
+{
+    const char *host;
+    int64_t job;
+
+    return dt_slurm_name_is_host(node, &job, &host);
+}
+
+static dt_status slurm_command(const char ***argv, const char *node, const char *const *words,
+                               dt_arena *arena, dt_error *err)
+{
+    size_t count = 0, n = 0;
+    const char **out, *host;
+    int64_t job;
+
+    *argv = NULL;
+    if (!dt_slurm_name_is_host(node, &job, &host))
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED, "node '%s' is no machine of a Slurm job", node);
+    while (words[count] != NULL)
+        count++;
+    out = dt_arena_alloc_array(arena, 2 * UNSET_COUNT + OPTION_COUNT + count + 10, sizeof(out[0]));
+    if (out == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    out[n++] = "env";
+    for (size_t i = 0; i < UNSET_COUNT; i++) {
+        out[n++] = "-u";
+        out[n++] = unset[i];
+    }
+    out[n++] = "srun";
+    for (size_t i = 0; i < OPTION_COUNT; i++)
+        out[n++] = options[i];
+    out[n++] = dt_arena_printf(arena, "--jobid=%" PRId64, job);
+    out[n++] = dt_arena_printf(arena, "--nodelist=%s", host);
+    if (out[n - 1] == NULL || out[n - 2] == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    out[n++] = "/bin/sh";
+    out[n++] = "-c";
+    out[n++] = "echo; echo " DT_TRANSPORT_MARK "; exec \"$@\"";
+    out[n++] = "sh";
+    memcpy(out + n, words, (count + 1) * sizeof(words[0]));
+    *argv = out;
+    return DT_OK;
+}
+
+/* The last line that says anything. */
+static const char *last_line(const char *text, size_t *length)
+{
+    size_t end = strlen(text), start;
+
+    while (end > 0 && (unsigned char)text[end - 1] <= ' ')
+        end--;
+    for (start = end; start > 0 && text[start - 1] != '\n'; start--)
+        ;
+    *length = end - start < 300 ? end - start : 300;
+    return text + start;
+}
+
+/* srun's words are many and change; the job's state tells what most of them mean. */
+static dt_status slurm_trouble(const char *node, const char *complaint, dt_error *err)
+{
+    dt_status st = DT_ERR_PEER;
+    dt_slurm_job now;
+    const char *host, *line;
+    dt_strbuf words;
+    int64_t job;
+    size_t length;
+
+    line = last_line(complaint, &length);
+    if (!dt_slurm_name_is_host(node, &job, &host) || dt_slurm_job_look(&now, job, NULL) != DT_OK ||
+        now.phase != DT_SLURM_ENDED)
+        return DT_FAIL(err, st, "node '%s': srun: %.*s", node,
+                       length > 0 ? (int)length : (int)strlen("ended without a word"),
+                       length > 0 ? line : "ended without a word");
+    dt_strbuf_init(&words);
+    dt_slurm_job_words(&words, &now);
+    st = DT_FAIL(err, DT_ERR_UNSUPPORTED, "node '%s': %s", node, words.data);
+    dt_strbuf_release(&words);
+    return st;
+}
+
+/* srun adds a line of its own to what a command that fails has said. */
+static bool slurm_says_itself(const char *line)
+{
+    return strncmp(line, "srun: ", 6) == 0 || strncmp(line, "slurmstepd: ", 12) == 0;
+}
+
+/* A step that was ended from outside; a task that failed by itself only "Exited with ...". */
+static bool slurm_broke_off(const char *complaint)
+{
+    return strstr(complaint, "CANCELLED AT") != NULL ||
+           strstr(complaint, "Job step aborted") != NULL ||
+           strstr(complaint, "Node failure on") != NULL;
+}
+
+const dt_transport dt_transport_slurm = {
+    .kind = "slurm",
+    .reaches = slurm_reaches,
+    .command = slurm_command,
+    .trouble = slurm_trouble,
+    .says_itself = slurm_says_itself,
+    .broke_off = slurm_broke_off,
+    .ends_children = true,
+};

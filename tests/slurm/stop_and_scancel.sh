@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# `stop` ends the job, whether it runs or waits; scancel and a time limit end the run, and are told; a
+# supervisor that is killed costs nothing.
+. "$(dirname "$0")/lib.sh"
+cluster 2
+recipe <<END
+schedule: {kind: cosine, steps: 1000000}
+checkpoint: {every: 100000, keep: 2}
+grace_seconds: 20
+END
+long() { wants 0 "" "$dtrun" launch --detach "$net/launch/r.yaml" --set "name=$1" "${@:2}"; }
+id() { value "$1" "o['run']"; }
+ranks_left() { pgrep -c -f "dtrun-engine" -s 0 2>/dev/null; }
+
+# stop: a checkpoint, the job is over, nothing is left.
+long one
+await 60 past one 5
+job=$(job_of "$(id one)")
+wants 0 "stopped" "$dtrun" stop one
+await 10 has_ended "$job"
+[ "$(value one "o['state']")" = stopped ] || fail "stop: $(value one o)"
+"$dtrun" checkpoints one --json | grep -q '"step"' || fail "a stopped run has no checkpoint"
+
+# A supervisor that is killed: steps go on, the next command starts another, agents were never lost.
+long two
+await 60 past two 5
+pid=$(pgrep -f "supervise $(id two)")
+kill -9 $pid
+sleep 2
+step=$(value two "o['step']")
+"$dtrun" metrics two --name loss >/dev/null
+wants 0 "" timeout 3 "$dtrun" logs two
+(timeout 8 "$dtrun" status two --watch >/dev/null 2>&1) || true
+await 20 past two "$((step + 5))"
+[ "$(value two "o['attempt']")" = 1 ] || fail "the supervisor's death cost an attempt: $(value two "o['reason']")"
+
+# scancel: told as what it was, no other attempt is made of it.
+job=$(job_of "$(id two)")
+scancel "$job"
+await 60 is two failed
+value two "o['reason']" | grep -q "Slurm job $job was cancelled" || fail "scancel: $(value two "o['reason']")"
+[ "$(value two "o['exit_code']" 2>/dev/null || echo 3)" = 3 ] || fail "scancel: code $(value two "o['exit_code']")"
+
+# Pending: the reason is said; stop takes it out of the queue.
+long three --set 'slurm.options=[--begin=now+1hour]'
+await 20 sh -c '"$1" logs three 2>/dev/null; grep -q "BeginTime" "$2"/runs/*/supervisor.log' sh "$dtrun" "$XDG_STATE_HOME/dtrun"
+job=$(job_of "$(id three)")
+[ "$(state_of "$job")" = PENDING ] || fail "the job waits as $(state_of "$job")"
+wants 0 "stopped" "$dtrun" stop three
+await 10 has_ended "$job"
+
+# Cancelled while it waits.
+long four --set 'slurm.options=[--hold]'
+await 20 sh -c 'grep -q "JobHeldUser" "$1"/runs/*/supervisor.log' sh "$XDG_STATE_HOME/dtrun"
+scancel "$(job_of "$(id four)")"
+await 30 is four failed
+value four "o['reason']" | grep -q "was cancelled (scancel)" || fail "cancelled while it waits: $(value four "o['reason']")"

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Outside a job: `nodes: slurm:N` submits one, waits for it, trains on its nodes, gives them back. What
+# Slurm refuses is said before there is a run.
+. "$(dirname "$0")/lib.sh"
+cluster 2
+
+recipe </dev/null
+wants 0 "" "$dtrun" launch --wait "$net/launch/r.yaml"
+run=$("$dtrun" list --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["runs"][0]["run"])')
+[ "$(value "$run" "(o['state'], o['step'], len(o['nodes']))")" = "('finished', 40, $nodes)" ] ||
+    fail "it ends as $(value "$run" o)"
+job=$(job_of "$run")
+value "$run" "[n['host'] for n in o['nodes']]" | grep -q "slurm:$job/" || fail "hosts: $(value "$run" "o['nodes']")"
+await 10 has_ended "$job"
+[ "$(state_of "$job")" = COMPLETED ] || fail "its job counts as $(state_of "$job")"
+[ "$("$dtrun" checkpoints "$run" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["checkpoints"][0]["step"])')" = 40 ] ||
+    fail "the last checkpoint is not here"
+[ "$("$dtrun" logs "$run" | grep -c .)" -gt 0 ] || fail "no logs are here"
+
+# Goes on in another job.
+wants 0 "" "$dtrun" resume --wait "$run" --set schedule.steps=60
+[ "$(value "$run" "(o['state'], o['step'], o['attempt'])")" = "('finished', 60, 2)" ] || fail "resumed: $(value "$run" o)"
+[ "$(job_of "$run")" -gt "$job" ] || fail "a resumed run does not submit anew"
+
+# The same losses as on this machine, but for the order of the sums: two by two on nodes, four in a
+# row here.
+recipe <<END
+nodes: localhost
+ranks: $((2 * nodes))
+END
+wants 0 "" "$dtrun" launch --wait "$net/launch/r.yaml" --set name=here
+losses() { "$dtrun" metrics "$1" --name loss --format csv | awk -F, '$2 <= 40 {print $2, $4}'; }
+paste <(losses here) <(losses "$run") |
+    awk '$1 != $3 || ($2 - $4) ^ 2 > (1e-5 * $2) ^ 2 {print; bad = 1} END {exit bad || NR < 40}' ||
+    fail "losses differ from this machine's"
+
+# Refused: by Slurm, by the recipe, by a missing sbatch, and no run is left of it.
+recipe </dev/null
+count() { "$dtrun" list --json --limit 0 | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["runs"]))'; }
+before=$(count)
+wants 3 "Slurm does not take the job" "$dtrun" launch --wait "$net/launch/r.yaml" --set 'slurm.options=[--partition=nowhere]'
+wants 2 "is dtrun's own to set" "$dtrun" launch --wait "$net/launch/r.yaml" --set 'slurm.options=[--array=1-3]'
+wants 2 "long form" "$dtrun" launch --wait "$net/launch/r.yaml" --set 'slurm.options=[-p main]'
+wants 2 "this is none" "$dtrun" launch --wait "$net/launch/r.yaml" --set nodes=slurm
+wants 2 "number from 1 to 1024" "$dtrun" launch --wait "$net/launch/r.yaml" --set nodes=slurm:many
+mkdir "$net/nothing"
+for tool in env sh bash setsid; do ln -s "$(command -v $tool)" "$net/nothing/$tool"; done
+wants 3 "there is no 'sbatch' here" env PATH="$net/nothing" "$dtrun" launch --wait "$net/launch/r.yaml"
+wants 3 "salloc" "$dtrun" doctor "$net/launch/r.yaml"
+[ "$(count)" = "$before" ] || fail "a refused launch leaves a run"
