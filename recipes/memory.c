@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "recipes/nodes.h"
+
 #include "base/banned.h"
 
 #define LOGITS_MAX_BYTES ((int64_t)64 << 20) /* the head works on chunks of rows of this size */
@@ -102,9 +104,28 @@ typedef struct shares {
     int64_t masters, gradients, moments;
 } shares;
 
+/* A node may have ranks of its own; Slurm's nodes are one item. */
 static int64_t world_size(const dt_recipe *recipe)
 {
-    return times(recipe->ranks, recipe->nodes.count);
+    int64_t world = 0;
+    dt_arena arena;
+
+    dt_arena_init(&arena, 0);
+    for (int64_t i = 0; i < recipe->nodes.count; i++) {
+        int64_t nodes = 1, ranks = recipe->ranks;
+        dt_node_spec spec;
+
+        /* one that is no node has been refused before */
+        if (dt_node_spec_parse(&spec, recipe->nodes.items[i], &arena, NULL) == DT_OK) {
+            if (dt_node_slurm_count(spec.destination) > 0)
+                nodes = dt_node_slurm_count(spec.destination);
+            if (spec.ranks > 0)
+                ranks = spec.ranks;
+        }
+        world = plus(world, times(ranks, nodes));
+    }
+    dt_arena_release(&arena);
+    return world;
 }
 
 static bool is_full_shard(const dt_recipe *recipe)

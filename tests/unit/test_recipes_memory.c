@@ -34,6 +34,25 @@ static void test_gpt2_small_has_its_published_number_of_parameters(void **state)
     assert_int_equal(memory.parameter_count, 124439808 + 47 * 768);
 }
 
+/* Three ranks of one node, one of the other, or Slurm's: all share. */
+static void test_the_ranks_of_each_node_count(void **state)
+{
+    static const char *own[] = {"a ranks=3", "b"}, *slurm[] = {"slurm:2 ranks=2"};
+    static const dt_string_list lists[] = {{own, 2}, {slurm, 1}};
+
+    for (size_t i = 0; i < 2; i++) {
+        dt_memory memory;
+        dt_recipe recipe;
+
+        fill(&recipe);
+        recipe.strategy.kind = DT_STRATEGY_FSDP;
+        recipe.nodes = lists[i];
+        dt_memory_estimate(&memory, &recipe, 0);
+        assert_int_equal(memory.parameters_bytes + memory.gradients_bytes + memory.optimizer_bytes,
+                         16 * memory.parameter_count / 4);
+    }
+}
+
 static void test_ddp_holds_16_bytes_a_parameter_in_fp32_and_18_in_bf16(void **state)
 {
     dt_memory memory;
@@ -212,6 +231,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gpt2_small_has_its_published_number_of_parameters),
+        cmocka_unit_test(test_the_ranks_of_each_node_count),
         cmocka_unit_test(test_ddp_holds_16_bytes_a_parameter_in_fp32_and_18_in_bf16),
         cmocka_unit_test(test_fsdp_holds_what_its_shard_says),
         cmocka_unit_test(test_full_sharding_gathers_the_root_and_two_blocks_or_all),
