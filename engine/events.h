@@ -21,6 +21,8 @@
  *    parameters, gradients and moments; sent_bytes in a step. fp16 alone: the scale, and how many
  *    steps of the run were skipped, which have no number
  *   {"event":"metrics","step":50,"values":{"valid_loss":..}}
+ *   {"event":"pace","step":12,"step_seconds":..,"waited_seconds":..}   of a step, by every rank of
+ *    several, every 5 s: the one that waited least for the others is the one they wait for
  *   {"event":"phase","phase":"train"|"evaluate"|"save"}     the hang detector's hint
  *   {"event":"checkpoint","step":100,"directory":"step-00000100","bytes":..,"digest":"..",
  *    "valid_loss":..|null,"seconds":..}

@@ -8,6 +8,8 @@
 
 #include "base/banned.h"
 
+#define PACE_SECONDS 5.0
+
 static json_int_t as_json(int64_t value)
 {
     return (json_int_t)value;
@@ -99,6 +101,26 @@ dt_status dt_report_step(dt_session *session, const dt_step *step, dt_interval *
     st = send_metrics(session, object, err);
     interval->outside_seconds = dt_clock_monotonic_seconds() - start;
     interval->seconds = interval->outside_seconds;
+    return st;
+}
+
+dt_status dt_report_pace(dt_session *session, dt_pace *pace, dt_error *err)
+{
+    double now = dt_clock_monotonic_seconds(), waited = dt_where_waited_seconds();
+    int64_t steps = session->step - pace->step;
+    bool begins = pace->since_seconds == 0;
+    dt_status st = DT_OK;
+
+    if (session->world_size < 2 || (!begins && now - pace->since_seconds < PACE_SECONDS))
+        return DT_OK;
+    if (!begins && steps > 0)
+        st = dt_events_send(session->events,
+                            json_pack("{s:s, s:I, s:f, s:f}", "event", "pace", "step",
+                                      as_json(session->step), "step_seconds",
+                                      (now - pace->since_seconds) / (double)steps, "waited_seconds",
+                                      (waited - pace->waited_seconds) / (double)steps),
+                            err);
+    *pace = (dt_pace){now, waited, session->step};
     return st;
 }
 

@@ -41,6 +41,7 @@ static dt_status run(dt_session *session, dt_error *err)
     int64_t steps = session->recipe->schedule.steps;
     dt_interval interval = {.sent_bytes = session->state.sent_bytes};
     dt_step step = {0};
+    dt_pace pace = {0};
     bool last = false;
     dt_status st = DT_OK;
 
@@ -52,6 +53,7 @@ static dt_status run(dt_session *session, dt_error *err)
         DT_TRY(dt_step_run(session, &step, err));
         last = step.stop || step.time_over || session->step == steps;
         dt_interval_add(&interval, &step, dt_clock_monotonic_seconds() - start);
+        DT_TRY(dt_report_pace(session, &pace, err));
         if (step.skipped && !last)
             continue;
         if (every(session->step, session->recipe->log.every) || session->step == 1 || last)

@@ -19,7 +19,7 @@ typedef struct wait_slot {
 } wait_slot;
 
 static struct {
-    atomic_int_fast64_t step;
+    atomic_int_fast64_t step, waited_ns;
     _Atomic(const char *) phase;
     wait_slot waits[WAITS];
 } board;
@@ -54,10 +54,19 @@ int dt_where_wait_begin(const char *what, const char *whom, int64_t number, int6
 
 void dt_where_wait_end(int place)
 {
+    double waited;
+
     if (place < 0)
         return;
+    waited = dt_clock_monotonic_seconds() - atomic_load(&board.waits[place].since_seconds);
+    atomic_fetch_add_explicit(&board.waited_ns, (int_fast64_t)(waited * 1e9), memory_order_relaxed);
     atomic_store(&board.waits[place].since_seconds, 0); /* the next one's is not mixed with ours */
     atomic_fetch_add(&board.waits[place].turn, 1);
+}
+
+double dt_where_waited_seconds(void)
+{
+    return (double)atomic_load_explicit(&board.waited_ns, memory_order_relaxed) * 1e-9;
 }
 
 typedef struct waiting {

@@ -26,6 +26,10 @@ void dt_where_phase(const char *phase);
 int dt_where_wait_begin(const char *what, const char *whom, int64_t number, int64_t bytes);
 void dt_where_wait_end(int place);
 
+/* That this process has waited so far, over all threads: waits that have ended. The rank that holds
+ * up the others waits least. */
+double dt_where_waited_seconds(void);
+
 /* New reference: {"event":"where","step":12,"phase":"train",
  * "collective":"all_reduce comm/main #1234, 25.0 MB","seconds":12.3}: the wait that has lasted
  * longest; collective and seconds are null where there is none. */

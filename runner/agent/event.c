@@ -6,13 +6,15 @@
 
 #define FIELDS_MAX 4
 
-/* field: "i step" a whole number, "s text" a string, "o values" an object */
+/* field: "i step" a whole number, "f seconds" a number, "s text" a string, "o values" an
+ * object */
 static const struct {
     const char *kind, *fields[FIELDS_MAX];
 } kinds[] = {
     {"ready", {"i pid"}},
     {"memory", {NULL}},
     {"metrics", {"i step", "o values"}},
+    {"pace", {"i step", "f step_seconds", "f waited_seconds"}},
     {"phase", {"s phase"}},
     {"checkpoint", {"i step", "s directory", "i bytes", "s digest"}},
     {"checkpoint_failed", {"i step", "s message"}},
@@ -28,12 +30,15 @@ static dt_status check_field(const json_t *event, const char *kind, const char *
     const char *key = field + 2, *text;
     json_t *object;
     int64_t number;
+    double real;
 
     switch (field[0]) {
     case 'i':
         return dt_json_get_int(&number, event, key, kind, err);
     case 's':
         return dt_json_get_string(&text, event, key, kind, err);
+    case 'f':
+        return dt_json_get_number(&real, event, key, kind, err);
     default:
         return dt_json_get_object(&object, event, key, kind, err);
     }

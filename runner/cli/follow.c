@@ -136,7 +136,6 @@ out:
 /* The run first: what is read after it can only be newer, so that nothing is missed at the end. */
 static dt_status next_frame(follower *f, dt_error *err)
 {
-    dt_rank *ranks;
     dt_status st = DT_OK;
 
     dt_arena_reset(&f->arena);
@@ -145,8 +144,7 @@ static dt_status next_frame(follower *f, dt_error *err)
     if (f->row.attempt != f->at.attempt)
         DT_TRY(place_cursors(f, DT_FOLLOW_FROM_START, err));
     DT_TRY(dt_timing_read(&f->frame.timing, f->store, &f->row, dt_clock_wall_ms(), &f->arena, err));
-    DT_TRY(dt_store_rank_list(f->store, &ranks, &f->frame.ranks_count, f->run, f->row.attempt,
-                              &f->arena, err));
+    DT_TRY(dt_node_lines_read(&f->frame.nodes, f->store, &f->row, &f->arena, err));
     DT_TRY(new_points(&f->frame.losses, &f->frame.losses_count, &f->at.loss_step, f, "loss", err));
     DT_TRY(new_points(&f->frame.valid_losses, &f->frame.valid_losses_count, &f->at.valid_step, f,
                       "valid_loss", err));

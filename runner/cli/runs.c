@@ -1,6 +1,7 @@
 #include "runner/cli/runs.h"
 
 #include "base/clock.h"
+#include "runner/cli/node_lines.h"
 #include "runner/cli/report.h"
 #include "runner/supervisor/supervisor.h"
 
@@ -101,19 +102,23 @@ dt_status dt_runs_status_json(json_t **out, dt_store *store, const dt_run *run, 
                               dt_error *err)
 {
     dt_status st = DT_OK;
-    int64_t nodes_count, ranks_count;
+    dt_node_lines lines;
     dt_timing timing;
-    dt_node *nodes;
-    dt_rank *ranks;
 
     *out = NULL;
     DT_TRY(dt_timing_read(&timing, store, run, dt_clock_wall_ms(), arena, err));
-    DT_TRY(dt_store_node_list(store, &nodes, &nodes_count, run->id, run->attempt, arena, err));
-    DT_TRY(dt_store_rank_list(store, &ranks, &ranks_count, run->id, run->attempt, arena, err));
+    DT_TRY(dt_node_lines_read(&lines, store, run, arena, err));
     *out = dt_runs_to_json(run);
     json_object_set_new(*out, "elapsed_seconds", dt_json_number(timing.elapsed_seconds));
     json_object_set_new(*out, "eta_seconds", dt_json_number(timing.eta_seconds));
-    json_object_set_new(*out, "nodes", nodes_to_json(nodes, nodes_count, ranks, ranks_count));
+    json_object_set_new(
+        *out, "nodes",
+        nodes_to_json(lines.nodes, lines.nodes_count, lines.ranks, lines.ranks_count));
+    json_object_set_new(*out, "slowest",
+                        lines.slowest_rank < 0
+                            ? json_null()
+                            : json_pack("{s:I, s:f}", "rank", (json_int_t)lines.slowest_rank,
+                                        "seconds", lines.slowest_seconds));
 out:
     return st;
 }

@@ -6,6 +6,7 @@
 #ifndef DT_RUNNER_VIEW_H
 #define DT_RUNNER_VIEW_H
 
+#include "runner/cli/node_lines.h"
 #include "runner/cli/timing.h"
 #include "runner/term/term.h"
 #include "store/store.h"
@@ -13,7 +14,7 @@
 typedef struct dt_frame {
     const dt_run *run;
     dt_timing timing;
-    int64_t ranks_count;
+    dt_node_lines nodes;
     double now_seconds; /* monotonic */
 
     /* New since the last frame, oldest first. */

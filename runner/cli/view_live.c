@@ -1,5 +1,5 @@
-/* The live view: four calm lines at the foot of the terminal, and above them a record of what is
- * rare (evaluations, checkpoints, trouble).
+/* The live view: four calm lines at the foot of the terminal, one more for each node where there
+ * are several, and above them a record of what is rare (evaluations, checkpoints, trouble).
  *
  *   step 1,000  validation loss 1.9034
  *
@@ -19,7 +19,7 @@
 
 #include "base/banned.h"
 
-enum { BAR_MOST = 60, BAR_LEAST = 10, BESIDE_BAR = 36 };
+enum { BAR_MOST = 60, BAR_LEAST = 10, BESIDE_BAR = 36, NODES_MOST = 16 };
 
 typedef struct live_view {
     dt_view view;
@@ -58,9 +58,10 @@ static void add_title(live_view *live, const dt_frame *frame)
     dt_term_add(&live->block, &live->term, DT_STYLE_DIM, "%s", dot);
     dt_term_add(&live->block, &live->term, dt_runs_style(run->state), "%s",
                 dt_run_state_name(run->state));
-    if (frame->ranks_count > 0)
+    if (frame->nodes.ranks_count > 0)
         dt_term_add(&live->block, &live->term, DT_STYLE_DIM, "%s%lld %s", dot,
-                    (long long)frame->ranks_count, frame->ranks_count == 1 ? "rank" : "ranks");
+                    (long long)frame->nodes.ranks_count,
+                    frame->nodes.ranks_count == 1 ? "rank" : "ranks");
     if (run->attempt > 1)
         dt_term_add(&live->block, &live->term, DT_STYLE_DIM, "%sattempt %lld", dot,
                     (long long)run->attempt);
@@ -125,6 +126,8 @@ static void live_show(dt_view *view, const dt_frame *frame)
     add_title(live, frame);
     add_progress(live, frame->run);
     add_numbers(live, frame);
+    if (frame->nodes.nodes_count > 1)
+        dt_node_lines_add(&live->block, &live->term, &frame->nodes, NODES_MOST);
     dt_live_draw(&live->live, live->above.data, live->block.data);
 }
 

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "runner/cli/command.h"
 #include "runner/cli/follow.h"
+#include "runner/cli/node_lines.h"
 #include "runner/cli/report.h"
 #include "runner/cli/runs.h"
 #include "runner/term/bar.h"
@@ -43,27 +44,20 @@ static void add_run(dt_strbuf *out, const dt_term *term, const dt_run *run, cons
     dt_strbuf_add_char(out, '\n');
 }
 
-static dt_status add_ranks(dt_strbuf *out, const dt_term *term, dt_store *store, const dt_run *run,
-                           dt_arena *arena, dt_error *err)
+static void add_ranks(dt_strbuf *out, const dt_term *term, const dt_node_lines *lines,
+                      dt_arena *arena)
 {
     static const dt_table_column columns[] = {
         {"rank", true}, {"host", false}, {"device", false}, {"pid", true}, {"state", false}};
-    dt_node *nodes;
-    dt_rank *ranks;
-    int64_t nodes_count, ranks_count;
-    dt_status st = DT_OK;
+    const dt_rank *ranks = lines->ranks;
     dt_table table;
 
-    DT_TRY(dt_store_node_list(store, &nodes, &nodes_count, run->id, run->attempt, arena, err));
-    DT_TRY(dt_store_rank_list(store, &ranks, &ranks_count, run->id, run->attempt, arena, err));
-    if (ranks_count == 0)
-        goto out;
     dt_table_init(&table, columns, 5, arena);
-    for (int64_t i = 0; i < ranks_count; i++) {
+    for (int64_t i = 0; i < lines->ranks_count; i++) {
         const char *host = "-";
-        for (int64_t n = 0; n < nodes_count; n++)
-            if (nodes[n].node == ranks[i].node)
-                host = nodes[n].name;
+        for (int64_t n = 0; n < lines->nodes_count; n++)
+            if (lines->nodes[n].node == ranks[i].node)
+                host = lines->nodes[n].name;
         dt_table_add(&table, DT_STYLE_PLAIN, "%lld", (long long)ranks[i].rank);
         dt_table_add(&table, DT_STYLE_PLAIN, "%s", host);
         dt_table_add(&table, DT_STYLE_PLAIN, "%s", ranks[i].device);
@@ -73,8 +67,29 @@ static dt_status add_ranks(dt_strbuf *out, const dt_term *term, dt_store *store,
             dt_table_add(&table, DT_STYLE_DIM, "-");
         dt_table_add(&table, DT_STYLE_PLAIN, "%s", ranks[i].state);
     }
-    dt_strbuf_add_char(out, '\n');
     dt_table_write(out, &table, term, 2);
+    if (lines->slowest_rank >= 0) {
+        dt_strbuf_add_str(out, "\n  ");
+        dt_node_lines_add_slowest(out, term, lines);
+        dt_strbuf_add_char(out, '\n');
+    }
+}
+
+/* One node: its ranks. Several: a line each. */
+static dt_status add_nodes(dt_strbuf *out, const dt_term *term, dt_store *store, const dt_run *run,
+                           dt_arena *arena, dt_error *err)
+{
+    dt_node_lines lines;
+    dt_status st;
+
+    DT_TRY(dt_node_lines_read(&lines, store, run, arena, err));
+    if (lines.ranks_count == 0)
+        goto out;
+    dt_strbuf_add_char(out, '\n');
+    if (lines.nodes_count > 1)
+        dt_node_lines_add(out, term, &lines, 0);
+    else
+        add_ranks(out, term, &lines, arena);
 out:
     return st;
 }
@@ -90,7 +105,7 @@ static dt_status print_text(dt_store *store, const dt_run *run, const dt_call *c
     dt_strbuf_init(&text);
     DT_TRY(dt_timing_read(&timing, store, run, dt_clock_wall_ms(), call->arena, err));
     add_run(&text, &term, run, &timing);
-    DT_TRY(add_ranks(&text, &term, store, run, call->arena, err));
+    DT_TRY(add_nodes(&text, &term, store, run, call->arena, err));
     DT_TRY(dt_report_text(&text, err));
 out:
     dt_strbuf_release(&text);
@@ -134,8 +149,10 @@ const dt_command dt_command_status = {
     .operands = "[RUN]",
     .operands_max = 1,
     .options = options,
-    .notes = "Without RUN it is the newest. The object of --json has at least run, name, state,\n"
-             "attempt, step, steps_total, loss, tokens_per_second, eta_seconds and\n"
-             "nodes[{host, state, ranks[{rank, pid, state}]}]; what is not known is null.\n",
+    .notes =
+        "Without RUN it is the newest. The object of --json has at least run, name, state,\n"
+        "attempt, step, steps_total, loss, tokens_per_second, eta_seconds and\n"
+        "nodes[{host, state, ranks[{rank, pid, state}]}]; what is not known is null. slowest is\n"
+        "{rank, seconds}: the rank that the others wait for, and how long in a step.\n",
     .run = status,
 };

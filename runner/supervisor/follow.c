@@ -200,6 +200,8 @@ static dt_status store_rows(dt_supervised_node *node, const dt_message *message,
         return store_metrics(session, message, err);
     case DT_MESSAGE_LOG:
         return store_log(session, message, err);
+    case DT_MESSAGE_PACE:
+        return dt_pace_hear(session, message, err);
     case DT_MESSAGE_PHASE: /* of no interest afterwards */
         if (message->rank == 0)
             dt_watch_enter(&session->watch, dt_message_string(message, "phase"), message->time_ms,

@@ -7,8 +7,8 @@
 
 #define FIELDS_MAX 6
 
-/* field: "i" a whole number, "s" a string, "o" an object, "a" an array; "rank" is checked for all.
- * One list with runner/PROTOCOL.md. */
+/* field: "i" a whole number, "f" a number, "s" a string, "o" an object, "a" an array; "rank" is
+ * checked for all. One list with runner/PROTOCOL.md. */
 static const struct {
     const char *name;
     bool numbered, of_rank;
@@ -18,6 +18,7 @@ static const struct {
     [DT_MESSAGE_READY] = {"ready", true, true, {NULL}},
     [DT_MESSAGE_MEMORY] = {"memory", true, true, {NULL}},
     [DT_MESSAGE_METRICS] = {"metrics", true, true, {"i step", "o values"}},
+    [DT_MESSAGE_PACE] = {"pace", true, true, {"i step", "f step_seconds", "f waited_seconds"}},
     [DT_MESSAGE_PHASE] = {"phase", true, true, {"s phase"}},
     [DT_MESSAGE_CHECKPOINT] = {"checkpoint",
                                true,
@@ -45,10 +46,13 @@ static dt_status check_field(const dt_message *message, const char *field, dt_er
     const char *key = field + 2, *text;
     int64_t number;
     json_t *value;
+    double real;
 
     switch (field[0]) {
     case 'i':
         return dt_json_get_int(&number, message->json, key, message->name, err);
+    case 'f':
+        return dt_json_get_number(&real, message->json, key, message->name, err);
     case 's':
         return dt_json_get_string(&text, message->json, key, message->name, err);
     case 'a':

@@ -28,6 +28,11 @@ dt_status dt_supervisor_ensure(const dt_run *run, dt_error *err);
  * Returns when it is accepted, not when the run has ended. */
 dt_status dt_supervisor_stop(const char *run, bool now, dt_error *err);
 
+/* Metrics that the supervisor adds where there are several ranks: which one holds up the others, and
+ * how long they wait for it in a step (pace.c). */
+#define DT_METRIC_SLOWEST_RANK    "slowest_rank"
+#define DT_METRIC_SLOWEST_SECONDS "slowest_seconds"
+
 /* The main of `dtrun supervise ID`. */
 dt_status dt_supervisor_main(const char *run, dt_error *err);
 

@@ -9,7 +9,7 @@
  *   watch.c       does it make steps?                    hang.c       what to do where not
  *   hope.c        what a node's silence means            clocks.c     whose clock is how wrong
  *   gather.c      checkpoints come here                  notify.c     a webhook is told
- *   sweep.c       nodes that earlier attempts lost
+ *   sweep.c       nodes that earlier attempts lost       pace.c       who holds up the others
  *   secret.c      what the ranks of a run share          start.c, ask.c, path.c   commands call
  *
  * A session is one attempt. Where a failed one is followed by another, the session ends and the
@@ -32,6 +32,7 @@
 #include "runner/nodes/nodes.h"
 #include "runner/supervisor/message.h"
 #include "runner/supervisor/notify.h"
+#include "runner/supervisor/supervisor.h"
 #include "runner/supervisor/verdict.h"
 #include "runner/supervisor/watch.h"
 #include "store/store.h"
@@ -48,6 +49,8 @@ typedef struct dt_supervised_rank {
     dt_rank row;
     int log; /* descriptor, -1: not open yet */
     bool changed, ready, exited;
+    bool paced;            /* since the slowest was last told of */
+    double waited_seconds; /* for other ranks, in a step, as it last said */
 } dt_supervised_rank;
 
 typedef struct dt_supervised_node {
@@ -210,6 +213,9 @@ bool dt_sweep_is_over(dt_session *session); /* the run ends: a last try, which c
 dt_status dt_sweep_tell(dt_session *session, dt_error *err);
 void dt_sweep_cancel(dt_session *session);
 void dt_sweep_release(dt_session *session); /* after the loop has run dry */
+
+/* --- pace.c: in the open transaction */
+dt_status dt_pace_hear(dt_session *session, const dt_message *message, dt_error *err);
 
 /* --- clocks.c */
 /* A line that the node stamped came: `answer`, to what was asked at asked_ms; or of itself. */
