@@ -48,6 +48,13 @@ expect 2 metrics "$run" --name los
 one_line
 says "has no metric 'los'" "valid_loss"
 
+# What each rank held at its start is kept, with every part.
+held=$(sqlite3 "$work/state/dtrun/store.db" "SELECT rank, min(json_extract(json, '$.parameters_bytes'),
+    json_extract(json, '$.gradients_bytes'), json_extract(json, '$.optimizer_bytes'),
+    json_extract(json, '$.activations_bytes'), json_extract(json, '$.buffers_bytes'),
+    json_extract(json, '$.free_bytes')) > 0 FROM events WHERE kind = 'memory' ORDER BY rank")
+[ "$held" = $'0|1\n1|1' ] || fail "what the ranks hold is not kept: $held"
+
 expect 0 checkpoints "$run" --json
 json "[c['step'] for c in o['checkpoints']] == [60, 40, 20]" \
     "all(c['bytes'] > 0 and len(c['digest']) == 32 for c in o['checkpoints'])"
