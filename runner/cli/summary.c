@@ -15,8 +15,6 @@
 
 #include "base/banned.h"
 
-enum { LINES_SHOWN = 12 };
-
 /* The newest that is still on disk; NULL where there is none. */
 static dt_status newest_checkpoint(const dt_store_checkpoint **out, dt_store *store,
                                    const dt_run *run, dt_arena *arena, dt_error *err)
@@ -59,14 +57,17 @@ static void add_numbers(dt_strbuf *out, const dt_term *term, const dt_run *run,
     dt_table_write(out, &table, term, 2);
 }
 
-static void add_trouble(dt_strbuf *out, const dt_term *term, const dt_trouble *trouble)
+void dt_summary_add_trouble(dt_strbuf *out, const dt_term *term, const dt_trouble *trouble)
 {
-    int64_t first = trouble->lines_count > LINES_SHOWN ? trouble->lines_count - LINES_SHOWN : 0;
-
+    if (trouble->kernel_lines_count > 0)
+        dt_term_add(out, term, DT_STYLE_DIM, "\nthe kernel said of rank %lld:\n",
+                    (long long)trouble->rank);
+    for (int64_t i = 0; i < trouble->kernel_lines_count; i++)
+        dt_term_add(out, term, DT_STYLE_PLAIN, "  %s\n", trouble->kernel_lines[i]);
     if (trouble->rank < 0 || trouble->lines_count == 0)
         return;
     dt_term_add(out, term, DT_STYLE_DIM, "\nlast lines of rank %lld:\n", (long long)trouble->rank);
-    for (int64_t i = first; i < trouble->lines_count; i++)
+    for (int64_t i = 0; i < trouble->lines_count; i++)
         dt_term_add(out, term, DT_STYLE_PLAIN, "  %s\n", trouble->lines[i]);
 }
 
@@ -116,7 +117,7 @@ dt_status dt_summary_text(dt_store *store, const dt_run *run, dt_arena *arena, d
                 dt_clock_duration(took, sizeof(took), timing.elapsed_seconds));
     if (run->reason[0] != '\0')
         dt_term_add(&text, &term, dt_runs_style(run->state), "%s\n", run->reason);
-    add_trouble(&text, &term, &trouble);
+    dt_summary_add_trouble(&text, &term, &trouble);
     dt_strbuf_add_char(&text, '\n');
     add_numbers(&text, &term, run, checkpoint, arena);
     add_next(&text, &term, run, checkpoint);
@@ -126,16 +127,38 @@ out:
     return st;
 }
 
+static json_t *lines_to_json(const char *const *lines, int64_t count)
+{
+    json_t *array = json_array();
+
+    for (int64_t i = 0; i < count; i++)
+        json_array_append_new(array, json_string(lines[i]));
+    return array;
+}
+
+static json_t *trouble_to_json(const dt_trouble *trouble)
+{
+    if (trouble->rank < 0)
+        return json_null();
+    return json_pack("{s:I, s:o, s:o}", "rank", (json_int_t)trouble->rank, "lines",
+                     lines_to_json(trouble->lines, trouble->lines_count), "kernel_lines",
+                     lines_to_json(trouble->kernel_lines, trouble->kernel_lines_count));
+}
+
 dt_status dt_summary_json(dt_store *store, const dt_run *run, dt_arena *arena, dt_error *err)
 {
     const dt_store_checkpoint *checkpoint;
+    dt_trouble trouble = {.rank = -1};
     dt_status st = DT_OK;
     dt_timing timing;
     json_t *object;
 
     DT_TRY(newest_checkpoint(&checkpoint, store, run, arena, err));
     DT_TRY(dt_timing_read(&timing, store, run, dt_clock_wall_ms(), arena, err));
+    if (run->state == DT_RUN_FAILED)
+        DT_TRY(dt_trouble_find(&trouble, store, run, arena, err));
     object = dt_runs_to_json(run);
+    json_object_set_new(object, "failure", trouble_to_json(&trouble));
     json_object_set_new(object, "steps", json_integer(run->step));
     json_object_set_new(object, "seconds", dt_json_number(timing.elapsed_seconds));
     json_object_set_new(object, "checkpoint",

@@ -43,19 +43,34 @@ static bool ended_badly(const json_t *exited)
     return !json_is_integer(code) || json_integer_value(code) != 0;
 }
 
-static dt_status keep_lines(dt_trouble *out, const json_t *exited, dt_arena *arena, dt_error *err)
+static dt_status keep_lines(const char ***out, int64_t *count, const json_t *lines, dt_arena *arena,
+                            dt_error *err)
 {
-    const json_t *lines = json_object_get(exited, "lines");
-    size_t count = json_is_array(lines) ? json_array_size(lines) : 0;
+    size_t total = json_is_array(lines) ? json_array_size(lines) : 0;
 
-    out->lines = dt_arena_alloc_array(arena, count + 1, sizeof(out->lines[0]));
-    for (size_t i = 0; out->lines != NULL && i < count; i++) {
+    *count = 0;
+    *out = dt_arena_alloc_array(arena, total + 1, sizeof((*out)[0]));
+    for (size_t i = 0; *out != NULL && i < total; i++) {
         const char *text = json_string_value(json_array_get(lines, i));
-        out->lines[out->lines_count] = dt_arena_strdup(arena, text != NULL ? text : "");
-        if (out->lines[out->lines_count++] == NULL)
+        (*out)[*count] = dt_arena_strdup(arena, text != NULL ? text : "");
+        if ((*out)[(*count)++] == NULL)
             return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     }
-    return out->lines != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+}
+
+static dt_status keep(dt_trouble *out, int64_t rank, const json_t *exited, dt_arena *arena,
+                      dt_error *err)
+{
+    dt_status st;
+
+    *out = (dt_trouble){.rank = rank};
+    DT_TRY(
+        keep_lines(&out->lines, &out->lines_count, json_object_get(exited, "lines"), arena, err));
+    DT_TRY(keep_lines(&out->kernel_lines, &out->kernel_lines_count,
+                      json_object_get(exited, "kernel_lines"), arena, err));
+out:
+    return st;
 }
 
 /* The smaller, the nearer to the cause: a rank that lost its peer, or that was ended because of
@@ -86,10 +101,12 @@ static bool lost_its_peer(const dt_store_event *events, int64_t count, int64_t a
 
 static int blame_of(const json_t *exited, bool lost_peer)
 {
+    static const char *const ended[] = {"peer_failed", "stopped", "agent_stopped", "launcher_lost"};
     const char *reason = json_string_value(json_object_get(exited, "reason"));
 
-    if (reason != NULL && (strcmp(reason, "peer_failed") == 0 || strcmp(reason, "stopped") == 0))
-        return BLAME_ENDED;
+    for (size_t i = 0; reason != NULL && i < sizeof(ended) / sizeof(ended[0]); i++)
+        if (strcmp(reason, ended[i]) == 0)
+            return BLAME_ENDED;
     return lost_peer ? BLAME_PEER : BLAME_OWN;
 }
 
@@ -100,7 +117,7 @@ dt_status dt_trouble_find(dt_trouble *out, dt_store *store, const dt_run *run, d
     dt_store_event *events;
     dt_status st = DT_OK;
     json_t *json = NULL;
-    int64_t count;
+    int64_t count, first_ms = 0;
 
     *out = (dt_trouble){.rank = -1};
     DT_TRY(dt_store_event_list(store, &events, &count, run->id, 0, 0, arena, err));
@@ -110,10 +127,10 @@ dt_status dt_trouble_find(dt_trouble *out, dt_store *store, const dt_run *run, d
         json = parse(&events[i]);
         if (json != NULL && ended_badly(json)) {
             blame = blame_of(json, lost_its_peer(events, i, run->attempt, events[i].rank));
-            if (blame < least) {
+            if (blame < least || (blame == least && events[i].time_ms < first_ms)) {
                 least = blame;
-                *out = (dt_trouble){.rank = events[i].rank};
-                DT_TRY(keep_lines(out, json, arena, err));
+                first_ms = events[i].time_ms;
+                DT_TRY(keep(out, events[i].rank, json, arena, err));
             }
         }
         json_decref(json);

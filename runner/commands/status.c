@@ -8,6 +8,7 @@
 #include "runner/cli/node_lines.h"
 #include "runner/cli/report.h"
 #include "runner/cli/runs.h"
+#include "runner/cli/summary.h"
 #include "runner/term/bar.h"
 #include "runner/term/format.h"
 #include "runner/term/table.h"
@@ -96,6 +97,7 @@ out:
 
 static dt_status print_text(dt_store *store, const dt_run *run, const dt_call *call, dt_error *err)
 {
+    dt_trouble trouble;
     dt_status st = DT_OK;
     dt_timing timing;
     dt_strbuf text;
@@ -106,6 +108,10 @@ static dt_status print_text(dt_store *store, const dt_run *run, const dt_call *c
     DT_TRY(dt_timing_read(&timing, store, run, dt_clock_wall_ms(), call->arena, err));
     add_run(&text, &term, run, &timing);
     DT_TRY(add_nodes(&text, &term, store, run, call->arena, err));
+    if (run->state == DT_RUN_FAILED) {
+        DT_TRY(dt_trouble_find(&trouble, store, run, call->arena, err));
+        dt_summary_add_trouble(&text, &term, &trouble);
+    }
     DT_TRY(dt_report_text(&text, err));
 out:
     dt_strbuf_release(&text);

@@ -18,6 +18,7 @@ FAKE_MODE=crash FAKE_RANK=1 "$driver" launch two 2
 end_is two failed 1
 is reason "$(get two reason)" "rank 1 on localhost exited with code 1: no such corpus"
 grep -q "the last words of rank 1" "$runs/two/logs/rank-1.log"
+like "status" "$("$DTRUN_BIN/dtrun" status two)" "*last lines of rank 1:*the last words of rank 1*"
 
 # it never said that it was done
 FAKE_MODE=silent FAKE_STEPS=2 "$driver" launch three 1

@@ -28,7 +28,7 @@ NET = os.path.join(HERE, '..', 'net', 'net.sh')
 DTRUN = os.path.join(os.environ['DTRUN_BIN'], 'dtrun')
 ENDED = ('finished', 'failed', 'stopped')
 STORE_SECONDS = 20
-RUN_SECONDS = 300  # no run may take longer, whatever happens to it
+RUN_SECONDS = 600  # no run may take longer; a rank halted before its first step is seen after 60 x hang_seconds
 DISK_MIB = 192
 
 RECIPE = """nodes: [host1, host2]
