@@ -5,7 +5,8 @@
  *
  *   probe.c    what is there: system, devices, memory, disk, clock, cache   (doctor's table)
  *   bundle.c   agent, engine and their libraries, put there once, by content hash
- *   ship.c     data files and checkpoints that the node lacks, by content hash, resumable
+ *   cargo.c    data files and the checkpoint that the node lacks (ship.c: one file, by content
+ *              hash, resumable)
  *   gather.c   a checkpoint's files from the nodes that wrote them (bring.c), to the launch machine
  *   prepare.c  the order of these for one node
  *
@@ -39,7 +40,7 @@ typedef struct dt_node_place {
     const char *checkpoints; /* the run's, for all attempts, on that node */
     const char *address;     /* of the interface that ranks talk over; "127.0.0.1" for one node */
     bool checkpoints_shared; /* that folder is the launch machine's own (probed) */
-    json_t *paths;           /* {"/here/corpus.txt": "/there/cache/..."}: data that lie elsewhere */
+    json_t *paths;           /* {"/here/a.txt": ["/there/cache/..."]}: data that lie elsewhere */
 } dt_node_place;
 
 typedef struct dt_prepare_request {

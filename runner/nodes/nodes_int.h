@@ -41,7 +41,7 @@ dt_status dt_nodes_hold_agent(const dt_node_place *place, const dt_prepare_reque
 dt_status dt_ship_file(const char **there, const char *path, const char *digest, const char *into,
                        const char *agent, const dt_prepare_request *request, dt_arena *arena,
                        dt_error *err);
-/* The plan's data: adds to `paths` what lies elsewhere there. */
+/* cargo.c: the plan's data: adds to `paths` what lies elsewhere there. */
 dt_status dt_ship_data(json_t *paths, const char *agent, const dt_prepare_request *request,
                        dt_arena *arena, dt_error *err);
 

@@ -22,19 +22,23 @@ static json_t *join(const char *folder, const char *name)
     return out;
 }
 
-static void move_files(json_t *list, const json_t *paths)
+/* An entry is one of several, or none that is elsewhere. */
+static json_t *moved(const json_t *list, const json_t *paths)
 {
-    json_t *item;
+    json_t *out = json_array();
+    const json_t *item;
     size_t i;
 
-    json_array_foreach(list, i, item)
+    json_array_foreach((json_t *)list, i, item)
     {
-        const char *here = json_string_value(item);
-        json_t *there = here != NULL ? json_object_get(paths, here) : NULL;
+        json_t *there = json_object_get(paths, json_string_value(item));
 
-        if (there != NULL)
-            json_array_set(list, i, there);
+        if (json_is_array(there))
+            json_array_extend(out, there);
+        else
+            json_array_append(out, there != NULL ? there : (json_t *)item);
     }
+    return out;
 }
 
 void dt_nodes_parts(dt_strbuf *out, const dt_node_place *place)
@@ -65,7 +69,8 @@ json_t *dt_node_plan(const json_t *plan, const dt_node_place *place, bool all_sh
                             join(place->checkpoints, slash != NULL ? slash + 1 : from));
     }
     data = json_object_get(json_object_get(out, "recipe"), "data");
-    move_files(json_object_get(data, "train"), place->paths);
-    move_files(json_object_get(data, "validation"), place->paths);
+    json_object_set_new(data, "train", moved(json_object_get(data, "train"), place->paths));
+    json_object_set_new(data, "validation",
+                        moved(json_object_get(data, "validation"), place->paths));
     return out;
 }

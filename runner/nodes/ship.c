@@ -1,5 +1,4 @@
-/* ship: files that the node lacks, by content hash; what broke off goes on. Data go to its cache,
- * the checkpoint that the run goes on from to its folder of checkpoints. */
+/* ship: one file to a node that may lack it, by content hash; what broke off goes on. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -15,11 +14,10 @@
 
 #include "base/banned.h"
 
-#define PIECE_BYTES     ((size_t)262144)
-#define INDEX_MAX_BYTES ((size_t)64 << 20)
-#define START_SECONDS   600.0 /* another launch may be sending the same file; ours waits */
-#define STALL_SECONDS   30.0
-#define SETTLE_SECONDS  120.0
+#define PIECE_BYTES    ((size_t)262144)
+#define START_SECONDS  600.0 /* another launch may be sending the same file; ours waits */
+#define STALL_SECONDS  30.0
+#define SETTLE_SECONDS 120.0
 
 static dt_status digest_file(char *hex, int fd, const char *path, const atomic_bool *cancelled,
                              dt_error *err)
@@ -99,6 +97,22 @@ out:
     return st;
 }
 
+/* The agent is CACHE/agents/HASH. */
+static dt_status path_there(const char **out, const char *digest, const char *name,
+                            const char *into, const char *agent, dt_arena *arena, dt_error *err)
+{
+    const char *end = strrchr(agent, '/');
+
+    end = end != NULL ? memrchr(agent, '/', (size_t)(end - agent)) : NULL;
+    if (into != NULL)
+        *out = dt_arena_printf(arena, "%s/%s", into, name);
+    else if (end != NULL)
+        *out = dt_arena_printf(arena, "%.*s/data/%s/%s", (int)(end - agent), agent, digest, name);
+    else
+        return DT_FAIL(err, DT_ERR_CORRUPT, "'%s' is not an agent in a cache", agent);
+    return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+}
+
 dt_status dt_ship_file(const char **there, const char *path, const char *known, const char *into,
                        const char *agent, const dt_prepare_request *request, dt_arena *arena,
                        dt_error *err)
@@ -137,112 +151,15 @@ dt_status dt_ship_file(const char **there, const char *path, const char *known, 
         DT_TRY(read_line(&line, &remote, SETTLE_SECONDS, err));
     }
     DT_TRY(dt_remote_finish(&remote, &code, &problem, SETTLE_SECONDS, err));
-    if (code != 0 || sent != DT_OK || strncmp(line.data, "have ", 5) != 0)
+    if (code != 0 || sent != DT_OK || strcmp(line.data, "have") != 0)
         DT_THROW(err, sent == DT_ERR_PEER && code == 0 ? DT_ERR_PEER : DT_ERR_IO,
                  "node '%s': '%s' cannot be copied: %s", request->node, path,
                  code != 0 ? problem.message : cause.message);
-    *there = dt_arena_strdup(arena, line.data + 5);
-    if (*there == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    DT_TRY(path_there(there, hex, basename(path), into, agent, arena, err));
 out:
     dt_remote_close(&remote);
     dt_strbuf_release(&line);
     if (fd >= 0)
         close(fd);
-    return st;
-}
-
-static dt_status ship_list(json_t *paths, const json_t *list, bool never, const char *agent,
-                           const dt_prepare_request *request, dt_arena *arena, dt_error *err)
-{
-    dt_status st = DT_OK;
-    const json_t *item;
-    size_t i;
-
-    json_array_foreach((json_t *)list, i, item)
-    {
-        const char *path = json_string_value(item), *there;
-        struct stat info;
-        int64_t bytes;
-
-        if (path == NULL || path[0] != '/' || json_object_get(paths, path) != NULL)
-            continue;
-        DT_TRY(dt_nodes_size(&bytes, request->node, agent, path, request->cancelled, err));
-        if (stat(path, &info) != 0) {
-            if (bytes < 0)
-                DT_THROW(err, DT_ERR_IO, "'%s' is neither here nor on node '%s'", path,
-                         request->node);
-            continue; /* it lives on the nodes only */
-        }
-        if (bytes == (int64_t)info.st_size)
-            continue;
-        if (never)
-            DT_THROW(
-                err, DT_ERR_RECIPE,
-                "data '%s' %s on node '%s', and data.ship is never: put the file there, or set "
-                "data.ship: auto",
-                path, bytes < 0 ? "is not" : "is another file", request->node);
-        DT_TRY(dt_ship_file(&there, path, NULL, NULL, agent, request, arena, err));
-        json_object_set_new(paths, path, json_string(there));
-    }
-out:
-    return st;
-}
-
-dt_status dt_ship_data(json_t *paths, const char *agent, const dt_prepare_request *request,
-                       dt_arena *arena, dt_error *err)
-{
-    const json_t *data = json_object_get(json_object_get(request->plan, "recipe"), "data");
-    const char *ship = json_string_value(json_object_get(data, "ship"));
-    bool never = ship != NULL && strcmp(ship, "never") == 0;
-    dt_status st = DT_OK;
-
-    DT_TRY(ship_list(paths, json_object_get(data, "train"), never, agent, request, arena, err));
-    DT_TRY(
-        ship_list(paths, json_object_get(data, "validation"), never, agent, request, arena, err));
-out:
-    return st;
-}
-
-/* --- the checkpoint to go on from */
-
-static dt_status ship_part(const char *folder, const char *name, const char *digest,
-                           const dt_node_place *place, const char *into,
-                           const dt_prepare_request *request, dt_arena *arena, dt_error *err)
-{
-    const char *path = dt_arena_printf(arena, "%s/%s", folder, name), *there;
-
-    if (path == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
-    return dt_ship_file(&there, path, digest, into, place->agent, request, arena, err);
-}
-
-dt_status dt_ship_checkpoint(const dt_node_place *place, const dt_prepare_request *request,
-                             dt_arena *arena, dt_error *err)
-{
-    const char *from = json_string_value(json_object_get(request->plan, "resume_from"));
-    const char *index_path, *into, *name, *digest;
-    json_t *index = NULL, *files, *item;
-    dt_status st = DT_OK;
-    size_t i;
-
-    if (place->checkpoints_shared || from == NULL || from[0] == '\0')
-        return DT_OK;
-    index_path = dt_arena_printf(arena, "%s/" DT_CHECKPOINT_INDEX, from);
-    into = dt_arena_printf(arena, "%s/%s", place->checkpoints, basename(from));
-    if (index_path == NULL || into == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    DT_TRY(dt_json_read(&index, index_path, INDEX_MAX_BYTES, err));
-    DT_TRY(dt_json_get_array(&files, index, "files", index_path, err));
-    json_array_foreach(files, i, item)
-    {
-        DT_TRY(dt_json_get_string(&name, item, "name", index_path, err));
-        DT_TRY(dt_json_get_string(&digest, item, "xxh3_128", index_path, err));
-        DT_TRY(ship_part(from, name, digest, place, into, request, arena, err));
-    }
-    DT_TRY(ship_part(from, DT_CHECKPOINT_INDEX, NULL, place, into, request, arena, err));
-    DT_TRY(ship_part(from, DT_CHECKPOINT_MARKER, NULL, place, into, request, arena, err));
-out:
-    json_decref(index);
     return st;
 }

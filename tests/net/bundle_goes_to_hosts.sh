@@ -42,7 +42,7 @@ needs=$(ssh host1 "ldd $engine")
 ! grep -q 'not found' <<<"$needs" || fail "a library is missing there: $needs"
 grep -q "bundles/.*/libstdc++" <<<"$needs" || fail "the bundle's libraries are not what is loaded"
 ! grep -q "bundles/.*/libc.so" <<<"$needs" || fail "glibc travels along"
-there=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["paths"].get(sys.argv[2], sys.argv[2]))' "$net/out" "$data")
+there=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["paths"].get(sys.argv[2], [sys.argv[2]])[0])' "$net/out" "$data")
 far && [ "$there" = "$data" ] && fail "the data are where they cannot be"
 "$DTRUN_BIN/dtrun-reach" host1 /bin/cat "$there" | cmp -s - "$data" || fail "the data there are others"
 [ "$(ssh host1 'stat -c %a ~/.local/state/dtrun/nodes/run1 ~/.cache/dtrun' | sort -u)" = 700 ] ||

@@ -53,7 +53,7 @@ same_curve moves golden "$points"
 "$dtrun" launch --detach "$net/launch/r.yaml" --set name=falls >/dev/null
 has_checkpoint() { [ -n "$(steps falls)" ]; }
 await 60 has_checkpoint
-for pid in $(tests/net/net.sh pids "$net" host2); do
+for pid in $("$net_sh" pids "$net" host2); do
     grep -qsa 'dtrun-engine.*train' "/proc/$pid/cmdline" && kill -9 "$pid" && break
 done
 await 30 in_attempt falls 2

@@ -45,4 +45,12 @@ is ranks "$(value by-hostfile "[(n['host'], len(n['ranks'])) for n in o['nodes']
 sed -i 's/^hostfile:.*/nodes: "host[1-2]"/' "$net/launch/r.yaml"
 launch by-range
 is nodes "$(value by-range "[n['host'] for n in o['nodes']]")" "['host1', 'host2']"
+
+# Data of several files: a host that has others of such names takes ours.
+head -n 900 "$net/launch/corpus.txt" >"$net/launch/part-1.txt"
+tail -n 1100 "$net/launch/corpus.txt" >"$net/launch/part-2[x].txt"
+sed -i 's/train: corpus.txt/train: "part-*.txt"/' "$net/launch/r.yaml"
+launch parts-hosts
+launch parts-here --set 'nodes=[localhost, localhost#2]'
+same_curve parts-hosts parts-here 7
 wants 2 "twice" "$dtrun" launch "$net/launch/r.yaml" --set 'nodes=[host1, "host[1-2]"]'

@@ -9,7 +9,8 @@
 #   await SECONDS COMMAND...    until it is true
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-dtrun=$DTRUN_BIN/dtrun
+dtrun=$(realpath "$DTRUN_BIN")/dtrun
+net_sh=$PWD/tests/net/net.sh
 failed=0
 
 fail() { echo "FAILED: $*"; failed=1; }
@@ -33,21 +34,21 @@ at_exit() {
     if [ $failed -ne 0 ]; then
         tail -n 25 "$net"/launch/state/dtrun/runs/*/supervisor.log 2>/dev/null
     fi
-    tests/net/net.sh down "$net"
+    "$net_sh" down "$net"
     [ $status -eq 0 ] && [ $failed -eq 0 ] && echo good
     [ $status -eq 0 ] && status=$failed
     exit $status
 }
 
 hosts() { # how many
-    net=$(tests/net/net.sh up "$1") || exit $?
+    net=$("$net_sh" up "$1") || exit $?
     trap at_exit EXIT
     . "$net/env"
     export OMP_NUM_THREADS=1
     seq 1 2000 | sed 's/.*/line & of a text that can be learned/' >"$net/launch/corpus.txt"
 }
 
-on() { tests/net/net.sh on "$net" "$@"; }
+on() { "$net_sh" on "$net" "$@"; }
 apart() { [ "$net_kind" = namespace ]; } # hosts that do not see this machine's files, and can be cut off
 
 recipe() { # lines on top of the usual ones; those win

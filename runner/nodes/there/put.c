@@ -133,7 +133,7 @@ dt_status dt_there_put(const char *wanted, int64_t bytes, const char *name, cons
     if (dt_file_exists(path.data)) {
         unlink(part.data);
         (void)utimensat(AT_FDCWD, folder.data, NULL, 0); /* prune.c: in use */
-        printf("have %s\n", path.data);
+        puts("have");
         goto out;
     }
     DT_TRY(dt_digest_new(&digest, err));
@@ -154,7 +154,7 @@ dt_status dt_there_put(const char *wanted, int64_t bytes, const char *name, cons
     if (rename(part.data, path.data) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot rename '%s': %s", part.data, strerror(errno));
     DT_TRY(dt_file_sync_dir(folder.data, err));
-    printf("have %s\n", path.data);
+    puts("have");
 out:
     dt_digest_free(digest);
     if (fd >= 0)

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Nodes with two networks: ranks listen on the chosen one alone, by name of the interface, by subnet, or
+# where nothing is said, where ssh came in; a network that the nodes cannot meet on is found before.
+. "$(dirname "$0")/lib.sh"
+hosts 2
+apart || { echo "skipped: hosts on 127.0.0.1 have one interface"; exit 77; }
+for i in 1 2; do
+    on host$i ip addr add 203.0.113.$i/24 dev eth0
+    on host$i ip addr add fd5a:17::$i/64 dev eth0 nodad
+    on host$i ip link add lonely type veth peer name end
+    on host$i ip link set end up
+    on host$i ip addr add 198.51.100.$i/24 dev lonely
+    on host$i ip link set lonely up
+done
+recipe <<'END'
+schedule: {kind: cosine, warmup_steps: 5, steps: 1000000}
+checkpoint: {every: 0}
+evaluate: {every: 0, sequences: 32}
+END
+past() { [ "$(value "$1" "o['step']")" -ge "$2" ]; }
+address() { sed 's/:[0-9]*$//' | sort -u | xargs; }
+talkers() { on host1 ss -Htn state established | awk '$3 !~ /:22$/ && $3 !~ /^127\./ {print $3}' | address; }
+# They stop to listen once all have met: looked at from before the launch on.
+watch_listeners() {
+    touch "$net/watching"
+    on host1 sh -c 'while [ -e "$1" ]; do ss -Htln; sleep 0.02; done' sh "$net/watching" >"$net/listeners" &
+    watcher=$!
+}
+listeners() { awk '$4 !~ /:22$/ {print $4}' "$net/listeners" | address; }
+run() { # name wanted-address options...
+    local name=$1 wanted=$2
+    shift 2
+    watch_listeners
+    "$dtrun" launch --detach "$net/launch/r.yaml" --set "name=$name" "$@" >"$net/out" 2>&1 || { fail "$name: $(cat "$net/out")"; exit 1; }
+    await 60 past "$name" 5
+    rm "$net/watching"
+    wait $watcher
+    is "addresses that $name listens on" "$(listeners)" "$wanted"
+    is "addresses that $name talks on" "$(talkers)" "$wanted"
+    "$dtrun" stop --now "$name" >/dev/null 2>&1
+}
+
+own=$(on host1 ip -4 -o addr show eth0 | awk 'NR == 1 {sub("/.*", "", $4); print $4}')
+run unsaid "$own"
+run by-subnet 203.0.113.1 --set network.interface=203.0.113.0/24
+run by-strategy 203.0.113.1 --set network.interface=203.0.113.0/24 --set strategy=fsdp
+run by-ipv6 '[fd5a:17::1]' --set network.interface=fd5a:17::/64
+run by-name "$own" --set network.interface=eth0
+wants 3 "cannot connect to node" "$dtrun" launch "$net/launch/r.yaml" --set network.interface=lonely
+wants 3 "has no address on 'ib0'" "$dtrun" launch "$net/launch/r.yaml" --set network.interface=ib0
