@@ -12,9 +12,9 @@ build=(build-essential cmake ninja-build pkg-config git
        libuv1-dev libsqlite3-dev libmicrohttpd-dev # runner, store, page
        libcurl4-openssl-dev                        # webhooks, data by https
        libjs-chart.js                              # the page's charts
-       libdnnl-dev libgloo-dev nettle-dev          # engine: matrix products, collectives, proofs
+       libdnnl-dev libgloo-dev nettle-dev          # engine: matrix products, collectives, proofs, sha256
        fortunes fortunes-min)                      # the English text of the quickstart
-test=(libcmocka-dev python3 curl sqlite3 procps util-linux)
+test=(libcmocka-dev python3 curl openssl sqlite3 procps util-linux)
 # Wanted: without them their tests say that they are skipped. On Ubuntu the browser is a snap,
 # under other names.
 hosts=(openssh-server openssh-client iproute2) # test hosts that are reached by ssh

@@ -162,14 +162,43 @@ static dt_status check_schedule(const dt_reading *reading)
     return DT_OK;
 }
 
+/* Data by URL: what comes is only trusted for its digest (runner/nodes/fetch.h reads the rest). */
+static dt_status check_urls(const dt_reading *reading, const char *path, const dt_string_list *list)
+{
+    static const char key[] = "#sha256=";
+
+    for (int64_t i = 0; i < list->count; i++) {
+        const char *url = list->items[i], *digest = strstr(url, key);
+
+        if (strstr(url, "://") == NULL)
+            continue;
+        if (strncmp(url, "https://", 8) != 0 && strncmp(url, "http://", 7) != 0)
+            return REFUSE(reading, path, "'%s' has a URL that is neither https:// nor http://",
+                          path);
+        if (digest == NULL || strspn(digest + sizeof(key) - 1, "0123456789abcdefABCDEF") != 64 ||
+            digest[sizeof(key) - 1 + 64] != '\0')
+            return REFUSE(reading, path,
+                          "'%s' has a URL without a digest: end it with '#sha256=' and the 64 "
+                          "digits that its publisher names, or 'sha256sum' gives of a copy that "
+                          "you trust",
+                          path);
+    }
+    return DT_OK;
+}
+
 /* `data.split` has no effect beside validation files; on an earlier recipe every field is given. */
 static dt_status check_data(const dt_reading *reading)
 {
+    dt_status st;
+
+    DT_TRY(check_urls(reading, "data.train", &reading->recipe->data.train));
+    DT_TRY(check_urls(reading, "data.validation", &reading->recipe->data.validation));
     if (reading->recipe->data.validation.count > 0 && reading->resolved == NULL &&
         dt_reading_given(reading, "data.split"))
         return REFUSE(reading, "data.split",
                       "'data.split' has no effect beside files in 'data.validation': keep one");
-    return DT_OK;
+out:
+    return st;
 }
 
 dt_status dt_reading_check(const dt_reading *reading)

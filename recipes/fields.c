@@ -284,7 +284,8 @@ const dt_field dt_fields[] = {
      .high = 10000,
      .shorthand = true,
      .paths = true,
-     .help = "files to learn from, or globs; relative ones start at the recipe's folder"},
+     .help = "files to learn from, or globs; relative ones start at the recipe's folder; "
+             "https://HOST/FILE#sha256=DIGEST is fetched and checked before anything starts"},
     {.path = "data.validation",
      .type = DT_FIELD_STRINGS,
      AT(data.validation),

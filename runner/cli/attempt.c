@@ -153,7 +153,7 @@ dt_status dt_attempt_launch(const char **run, dt_store *store, const dt_recipe_s
     DT_TRY(check_text(copy, err));
     DT_TRY(dt_file_write_atomic(copy, source->text, strlen(source->text), 0600, err));
     DT_TRY(write_plan(flight, *run, 1, "", folder, arena, err));
-    DT_TRY(add_row(store, *run, source, &flight->plan.recipe, arena, err));
+    DT_TRY(add_row(store, *run, source, &flight->recipe, arena, err));
     folder = NULL; /* belongs to the row now */
     DT_TRY(supervise(store, *run, err));
 out:
@@ -177,8 +177,8 @@ dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *chec
     DT_TRY(dt_run_path(&lock_path, run->id, "resume.lock", arena, err));
     DT_TRY(dt_file_lock(&lock, lock_path, err));
     DT_TRY(write_plan(flight, run->id, attempt, checkpoint, folder, arena, err));
-    DT_TRY(recipe_text(&json, hash, &flight->plan.recipe, arena, err));
-    DT_TRY(dt_store_attempt_add(store, run->id, start_step, flight->plan.recipe.schedule.steps,
+    DT_TRY(recipe_text(&json, hash, &flight->recipe, arena, err));
+    DT_TRY(dt_store_attempt_add(store, run->id, start_step, flight->recipe.schedule.steps,
                                 json, hash, dt_clock_wall_ms(), &added, err));
     if (added != attempt)
         DT_THROW(err, DT_ERR_BUSY, "run '%s' was resumed by somebody else just now", run->id);

@@ -3,6 +3,7 @@
 #include "base/place.h"
 #include "engine/data/data.h"
 #include "recipes/nodes.h"
+#include "runner/cli/fetch.h"
 #include "runner/cli/program.h"
 #include "runner/cli/room.h"
 #include "runner/cli/slurm.h"
@@ -53,10 +54,12 @@ dt_status dt_preflight_recipe(dt_preflight *out, const dt_recipe *recipe, dt_are
                               dt_error *err)
 {
     dt_status st = DT_OK;
+    dt_recipe here;
 
-    *out = (dt_preflight){0};
-    DT_TRY(dt_dataset_check(&out->vocab, recipe, err));
-    DT_TRY(dt_slurm_plan(&out->plan, recipe, arena, err));
+    *out = (dt_preflight){.recipe = *recipe};
+    DT_TRY(dt_fetch_recipe(&here, recipe, arena, err));
+    DT_TRY(dt_dataset_check(&out->vocab, &here, err));
+    DT_TRY(dt_slurm_plan(&out->plan, &here, arena, err));
     dt_memory_estimate(&out->memory, recipe, out->vocab);
     out->ranks_on_node = fullest_node(&out->plan);
     out->tokens_per_step = recipe->batch.sequences * recipe->batch.tokens *

@@ -12,7 +12,8 @@
 #include "recipes/plan.h"
 
 typedef struct dt_preflight {
-    dt_plan plan; /* run, attempt, directory, resume_from are the caller's to fill in */
+    dt_recipe recipe; /* as it was asked for, and is kept: data by URL, nodes by Slurm */
+    dt_plan plan;     /* run, attempt, directory, resume_from are the caller's to fill in */
     dt_memory memory;
     int64_t vocab;         /* 0: only a full read of the data can tell */
     int64_t ranks_on_node; /* of the fullest */

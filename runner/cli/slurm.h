@@ -1,10 +1,10 @@
 /* slurm: the plan of a recipe whose nodes are Slurm's.
  *
- * In a job      its machines by name, with the CPUs and, where the recipe leaves them out (ranks 1,
- *               gpus -1), the tasks and GPUs that the job has there
- * Elsewhere     "slurm:4#1" to "slurm:4#4", which are machines once the job that the run submits
- * has begun (runner/nodes/slurm.h); threads left out are 1 a rank, since it has to say how many it
- * asks for
+ * In a job   its machines by name, with the CPUs and, where the recipe leaves them out (ranks 1,
+ *            gpus -1), the tasks and GPUs that the job has there
+ * Elsewhere  "slurm:4#1" to "slurm:4#4", which are machines once the job that the run submits has
+ *            begun (runner/nodes/slurm.h); threads left out are 1 a rank, since the job has to say
+ *            how many it asks for
  */
 #ifndef DT_RUNNER_CLI_SLURM_H
 #define DT_RUNNER_CLI_SLURM_H

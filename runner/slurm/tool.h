@@ -10,8 +10,7 @@
 #include "base/error.h"
 #include "base/strbuf.h"
 
-#define DT_SLURM_TOOL_SECONDS 30.0 /* a controller that is away is asked for 10 s by Slurm itself \
-                                    */
+#define DT_SLURM_TOOL_SECONDS 30.0 /* Slurm itself asks an absent controller for 10 s */
 
 /* stdin (NULL: empty), whole stdout (NULL: not wanted). */
 dt_status dt_slurm_tool(dt_strbuf *answer, const char *const *argv, const char *input,
