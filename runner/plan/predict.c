@@ -154,8 +154,9 @@ static dt_status predict(dt_prediction *out, const dt_recipe *recipe, int64_t vo
     dt_status st = DT_OK;
 
     memset(out, 0, sizeof(*out));
-    placed.nodes.count = machine->fabric.nodes;
-    placed.ranks = machine->fabric.node_cards;
+    /* the arithmetic of memory knows how many ranks there are, not where */
+    placed.nodes = (dt_string_list){(const char *[]){"localhost"}, 1};
+    placed.ranks = machine->fabric.nodes * machine->fabric.node_cards;
     dt_memory_estimate(&out->memory, &placed, vocab);
     DT_TRY(run_all(&line, recipe, vocab, machine, arena, err));
     memcpy(out->messages, line.messages, sizeof(out->messages));
