@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/data/data.h"
+#include "recipes/nodes.h"
 #include "runner/cli/command.h"
 #include "runner/cli/plan_report.h"
 #include "runner/cli/read_recipe.h"
@@ -38,22 +39,47 @@ static dt_status parse_nodes(dt_planned *out, const char *text, dt_error *err)
     return DT_OK;
 }
 
+/* How many nodes the recipe has ("slurm:4" is four), and how many cards each. */
+static dt_status read_nodes(dt_planned *out, bool cards_given, dt_arena *arena, dt_error *err)
+{
+    const dt_recipe *recipe = &out->recipe;
+    int64_t *cards = &out->machine.fabric.node_cards, nodes = 0;
+    dt_status st = DT_OK;
+
+    for (int64_t i = 0; i < recipe->nodes.count; i++) {
+        int64_t each = recipe->gpus > 0 ? recipe->gpus : DEFAULT_CARDS, many;
+        dt_node_spec spec;
+
+        DT_TRY(dt_node_spec_parse(&spec, recipe->nodes.items[i], arena, err));
+        if (spec.gpus > 0)
+            each = spec.gpus;
+        if (!cards_given && i > 0 && each != *cards)
+            DT_THROW(err, DT_ERR_USAGE,
+                     "the recipe's nodes have %lld and %lld GPUs: a plan is for nodes that are "
+                     "alike, give --gpus-per-node",
+                     (long long)*cards, (long long)each);
+        if (!cards_given)
+            *cards = each;
+        many = dt_node_slurm_count(spec.destination);
+        nodes += many > 0 ? many : 1;
+    }
+    if (out->sizes_count == 0)
+        out->sizes[out->sizes_count++].nodes = nodes;
+out:
+    return st;
+}
+
 /* What is given takes the place of the tables' values. */
 static void read_machine(dt_planned *out, const dt_arguments *args)
 {
-    const dt_value *gpus = dt_arguments_get(args, "gpus-per-node");
     const dt_value *peak = dt_arguments_get(args, "peak");
     const dt_value *within = dt_arguments_get(args, "node-gbs");
     const dt_value *between = dt_arguments_get(args, "network-gbs");
-    const dt_recipe *recipe = &out->recipe;
     dt_machine *machine = &out->machine;
     double cards;
 
     out->card = &dt_cards[dt_arguments_get(args, "card")->choice];
     out->network = &dt_networks[dt_arguments_get(args, "network")->choice];
-    machine->fabric.node_cards = gpus->given        ? gpus->integer
-                                 : recipe->gpus > 0 ? recipe->gpus
-                                                    : DEFAULT_CARDS;
     machine->fabric.nvlink = out->card->nvlink;
     out->given_node = within->given;
     machine->fabric.node_gbs = within->given ? within->number : out->card->node_gbs;
@@ -61,9 +87,9 @@ static void read_machine(dt_planned *out, const dt_arguments *args)
     cards = out->network->per_gpu ? (double)machine->fabric.node_cards : 1;
     machine->fabric.network_gbs = between->given ? between->number : out->network->card_gbs * cards;
     out->given_peak = peak->given;
-    machine->tflops = peak->given                                   ? peak->number
-                      : recipe->precision.kind == DT_PRECISION_FP32 ? out->card->single_tflops
-                                                                    : out->card->half_tflops;
+    machine->tflops = peak->given                                       ? peak->number
+                      : out->recipe.precision.kind == DT_PRECISION_FP32 ? out->card->single_tflops
+                                                                        : out->card->half_tflops;
     machine->efficiency = dt_arguments_get(args, "efficiency")->number / 100;
     machine->memory_gbs = out->card->memory_gbs;
     machine->memory_bytes = out->card->memory_gb * 1e9;
@@ -87,6 +113,7 @@ static dt_status find_vocab(dt_planned *out, dt_error *err)
 static dt_status plan(dt_call *call, dt_error *err)
 {
     const dt_value *nodes = dt_arguments_get(call->args, "nodes");
+    const dt_value *cards = dt_arguments_get(call->args, "gpus-per-node");
     dt_recipe_source source;
     dt_planned planned = {0};
     dt_status st = DT_OK;
@@ -95,8 +122,8 @@ static dt_status plan(dt_call *call, dt_error *err)
                           dt_arguments_get(call->args, "set"), call->arena, err));
     if (nodes->given)
         DT_TRY(parse_nodes(&planned, nodes->text, err));
-    else
-        planned.sizes[planned.sizes_count++].nodes = planned.recipe.nodes.count;
+    planned.machine.fabric.node_cards = cards->integer;
+    DT_TRY(read_nodes(&planned, cards->given, call->arena, err));
     read_machine(&planned, call->args);
     DT_TRY(find_vocab(&planned, err));
     for (int i = 0; i < planned.sizes_count; i++) {

@@ -38,6 +38,14 @@ done
 expect 0 plan "$work/gpt.yaml" --set model.preset=gpt2-xl --set batch.sequences=64
 says "does not fit 80 GB"
 
+# Nodes of the recipe, alike or not.
+expect 0 plan "$work/gpt.yaml" --set 'nodes=[a gpus=4, b gpus=4, c gpus=4]' --json
+json "o['sizes'][0]['gpus'] == 12" "o['sizes'][0]['nodes'] == 3"
+expect 2 plan "$work/gpt.yaml" --set 'nodes=[a gpus=4, b gpus=8]'
+says "4 and 8 GPUs" "--gpus-per-node"
+expect 0 plan "$work/gpt.yaml" --set 'nodes=[a gpus=4, b gpus=8]' -g 2 --json
+json "o['sizes'][0]['gpus'] == 4"
+
 expect 2 plan "$work/gpt.yaml" --nodes 1,x
 says "--nodes is '1,x'" "'1,2,128' for example"
 expect 2 plan "$work/gpt.yaml" --nodes 0
