@@ -48,13 +48,13 @@ ranks() {
 }
 
 # train W NAME FIELD=VALUE...: plan, then run; it must end well. With strategy.kind=dp there is one
-# process of W replicas.
+# process of W replicas. Where per_node is set, so many ranks share a node.
 train() {
     local world=$1 name=$2 processes=$1
     shift 2
     [[ " $* " = *" strategy.kind=dp "* ]] && processes=1
     plan "$name" "ranks=$world" "$@"
-    ranks "$processes" "$name" || fail "$name on $world ranks: exit $?"
+    ranks "$processes" "$name" ${per_node:+--per-node "$per_node"} || fail "$name on $world ranks: exit $?"
     grep -q '"event":"finished"' "$work/$name.0" || fail "$name has not finished"
 }
 

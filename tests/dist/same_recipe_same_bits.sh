@@ -17,6 +17,7 @@ for world in 1 2 3; do
     check $world fsdp strategy.kind=fsdp
 done
 check 3 dp strategy.kind=dp
+check 3 kept strategy.kind=fsdp strategy.reshard_after_forward=false
 check 3 gradients strategy.kind=fsdp strategy.shard=gradients precision.kind=bf16
 check 3 optimizer strategy.kind=fsdp strategy.shard=optimizer precision.kind=fp16
 check 3 sent strategy.kind=fsdp strategy.reduce_dtype=bf16

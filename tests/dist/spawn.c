@@ -1,12 +1,12 @@
 /* spawn: runs the ranks of a plan without an agent.
  *
  *   spawn --ranks W --events PREFIX [--signal RANK:SIGNAL:AFTER[:DELAY]] [--timeout S]
- *         -- PROGRAM ARGS...
+ *         [--per-node N] -- PROGRAM ARGS...
  *
  * The lines of rank r go to PREFIX.r, its stderr to PREFIX.r.err, with its exit code and the
  * seconds that it lived on the last line of PREFIX.exits ("RANK CODE SECONDS"). SIGNAL goes to
  * RANK (-1: all) DELAY milliseconds after the AFTERth metrics line of rank 0. Exits with the
- * largest exit code.
+ * largest exit code. With --per-node the ranks are told that N of them share a node.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -29,6 +29,7 @@ typedef struct spawn {
     FILE *lines[RANKS_MAX];
     int target, signal, after; /* after 0: no signal */
     double delay_ms;
+    int per_node; /* 0: nothing is said of nodes */
     int metrics;
 } spawn;
 
@@ -51,6 +52,10 @@ static int be_program(int rank, void *self)
     spawn *s = self;
     char ending[32];
 
+    if (s->per_node > 0) {
+        snprintf(ending, sizeof(ending), "%d", rank / s->per_node);
+        setenv("NODE_RANK", ending, 1);
+    }
     snprintf(ending, sizeof(ending), "%d.err", rank);
     dup2(fileno(open_file(s->prefix, ending)), STDERR_FILENO);
     execv(s->program[0], s->program);
@@ -75,11 +80,10 @@ static void take_line(ranks *all, int rank, const char *line)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {{"ranks", required_argument, NULL, 'r'},
-                                            {"events", required_argument, NULL, 'e'},
-                                            {"signal", required_argument, NULL, 's'},
-                                            {"timeout", required_argument, NULL, 't'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"ranks", required_argument, NULL, 'r'},    {"events", required_argument, NULL, 'e'},
+        {"signal", required_argument, NULL, 's'},   {"timeout", required_argument, NULL, 't'},
+        {"per-node", required_argument, NULL, 'n'}, {NULL, 0, NULL, 0}};
     spawn s = {0};
     ranks all = {.world_size = 1, .timeout_seconds = 120, .body = be_program, .on_line = take_line};
     FILE *exits;
@@ -91,6 +95,8 @@ int main(int argc, char **argv)
             all.world_size = (int)strtol(optarg, NULL, 10);
         else if (option == 'e')
             s.prefix = optarg;
+        else if (option == 'n')
+            s.per_node = (int)strtol(optarg, NULL, 10);
         else if (option == 't')
             all.timeout_seconds = strtod(optarg, NULL);
         else if (option != 's' ||
