@@ -1,0 +1,215 @@
+/* Streams that do nothing until somebody waits for them, events, and the two cards. */
+#include <deque>
+#include <memory>
+#include <set>
+
+#include "emulator.h"
+
+#define CARDS 2
+
+namespace
+{
+
+/* What a stream was given; item i, counted from 0, is at front once `done` is i. */
+struct line {
+    std::deque<std::function<void()>> items;
+    uint64_t given, done;
+};
+
+std::set<cudaStream_t> streams;
+
+void run_to(line *at, uint64_t count)
+{
+    while (at->done < count) {
+        std::function<void()> work = std::move(at->items.front());
+
+        at->items.pop_front();
+        at->done++;
+        work();
+    }
+}
+
+} // namespace
+
+struct dt_emulated_stream {
+    int device;
+    std::shared_ptr<line> held;
+};
+
+struct dt_emulated_event {
+    std::shared_ptr<line> held; /* where it was recorded; none: never */
+    uint64_t count;             /* it is reached when so many items are done */
+};
+
+std::recursive_mutex dt_emulated_lock;
+thread_local int dt_emulated_device;
+
+void dt_emulated_drain(void)
+{
+    for (cudaStream_t stream : streams)
+        run_to(stream->held.get(), stream->held->given);
+}
+
+void dt_emulated_enqueue(cudaStream_t stream, std::function<void()> work)
+{
+    std::lock_guard<std::recursive_mutex> held(dt_emulated_lock);
+
+    if (stream == NULL) {
+        dt_emulated_drain();
+        work();
+        return;
+    }
+    if (stream->device != dt_emulated_device)
+        dt_emulated_refuse("a stream of a card that the thread has not turned to");
+    stream->held->items.push_back(std::move(work));
+    stream->held->given++;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned)
+{
+    std::lock_guard<std::recursive_mutex> held(dt_emulated_lock);
+
+    *out = new dt_emulated_stream{dt_emulated_device, std::make_shared<line>()};
+    streams.insert(*out);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int)
+{
+    return cudaStreamCreateWithFlags(out, flags);
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *lowest, int *highest)
+{
+    *lowest = 0;
+    *highest = -1;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
+{
+    std::shared_ptr<line> before = event->held;
+    uint64_t count = event->count;
+
+    if (before != nullptr)
+        dt_emulated_enqueue(stream, [=]() { run_to(before.get(), count); });
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    std::lock_guard<std::recursive_mutex> held(dt_emulated_lock);
+
+    if (stream == NULL)
+        dt_emulated_drain();
+    else
+        run_to(stream->held.get(), stream->held->given);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    std::lock_guard<std::recursive_mutex> held(dt_emulated_lock);
+
+    cudaStreamSynchronize(stream);
+    streams.erase(stream);
+    delete stream;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t *out)
+{
+    *out = new dt_emulated_event{nullptr, 0};
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned)
+{
+    return cudaEventCreate(out);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    delete event;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    std::lock_guard<std::recursive_mutex> held(dt_emulated_lock);
+
+    event->held = stream->held;
+    event->count = stream->held->given;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    std::lock_guard<std::recursive_mutex> held(dt_emulated_lock);
+
+    if (event->held != nullptr)
+        run_to(event->held.get(), event->count);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventElapsedTime(float *out, cudaEvent_t, cudaEvent_t)
+{
+    *out = 1.0f;
+    return cudaSuccess;
+}
+
+/* --- cards */
+
+cudaError_t cudaSetDevice(int device)
+{
+    if (device < 0 || device >= CARDS)
+        return cudaErrorInvalidDevice;
+    dt_emulated_device = device;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int *out)
+{
+    *out = dt_emulated_device;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion(int *out)
+{
+    *out = 13000;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceCount(int *out)
+{
+    *out = CARDS;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int *out, cudaDeviceAttr, int)
+{
+    *out = 3; /* few: grids then loop, and stripes are uneven */
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int)
+{
+    memset(out, 0, sizeof(*out));
+    strcpy(out->name, "emulated");
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetLastError(void)
+{
+    return cudaSuccess;
+}
+
+const char *cudaGetErrorString(cudaError_t)
+{
+    return "emulated";
+}
+
+const char *cudaGetErrorName(cudaError_t)
+{
+    return "emulated";
+}

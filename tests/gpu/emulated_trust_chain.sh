@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# The engine with its GPU part on emulated cards (emulated/cuda_runtime.h), whose memory the host may
+# not touch and whose streams do nothing before they are waited for: losses of one process, two
+# ranks that share a card, two cards under dp, the same bits twice, a checkpoint that goes on
+# elsewhere. Tiny: what the numbers of a card are is trust_chain.sh's.
+. tests/dist/lib.sh
+make_text 4
+tiny=(model.layers=2 model.heads=2 model.embed=32 batch.tokens=8 evaluate.sequences=4
+    schedule.period_steps=4 schedule.warmup_steps=1)
+
+# run W NAME STEPS FIELD=VALUE...
+run() {
+    local world=$1 name=$2 steps=$3
+    shift 3
+    train "$world" "$name" "${tiny[@]}" batch.sequences=$((4 / world)) schedule.steps="$steps" "$@"
+}
+
+# like_cpu NAME: fp32, products and sums in another order
+like_cpu() {
+    same_metric loss cpu "$1" 1e-5
+    same_metric gradient_norm cpu "$1" 1e-5
+}
+
+run 1 cpu 4
+run 1 one 4 device=cuda:0
+run 2 ddp 3 device=cuda:0
+run 2 fsdp 3 device=cuda:0 strategy.kind=fsdp batch.accumulate=1
+run 2 again 3 device=cuda:0 strategy.kind=fsdp batch.accumulate=1
+run 2 dp 3 device=cuda:0 strategy.kind=dp
+for name in one ddp fsdp dp; do
+    like_cpu $name
+done
+same_metric loss fsdp again 0
+same_bits fsdp again 3
+
+run 1 card-half 2 device=cuda:0
+run 1 cpu-half 2
+run 1 to-cpu 4 "resume=$work/card-half.ck/step-00000002"
+run 1 to-card 4 device=cuda:0 "resume=$work/cpu-half.ck/step-00000002"
+like_cpu to-cpu
+like_cpu to-card
+"$bin/dtrun-engine" generate --checkpoint "$work/one.ck/step-00000004" --tokens 3 --temperature 0 \
+    > "$work/by-cpu"
+"$bin/dtrun-engine" generate --checkpoint "$work/one.ck/step-00000004" --tokens 3 --temperature 0 \
+    --device cuda:0 > "$work/by-card"
+cmp "$work/by-cpu" "$work/by-card" || fail "the card continues the text in another way"
