@@ -7,6 +7,7 @@
 #include "recipes/fields.h"
 #include "runner/cli/command.h"
 #include "runner/cli/interrupt.h"
+#include "runner/cli/leftover.h"
 #include "runner/cli/report.h"
 #include "runner/cli/runs.h"
 #include "runner/supervisor/supervisor.h"
@@ -154,6 +155,26 @@ out:
     return st;
 }
 
+/* A run that has ended, and nodes of it that could not be asked then. */
+static dt_status ask_again(const dt_run *run, dt_store *store, dt_call *call, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_strbuf left;
+    int64_t asked;
+
+    dt_strbuf_init(&left);
+    DT_TRY(dt_leftover_end(&asked, &left, store, run, call->arena, err));
+    if (left.length > 0) {
+        dt_report_note(call, "whether anything is left is still not known: %s", left.data);
+        call->exit_code = DT_EXIT_LEFT;
+    } else if (asked > 0) {
+        dt_report_note(call, "nothing of it is left on the nodes that could not be asked before");
+    }
+out:
+    dt_strbuf_release(&left);
+    return st;
+}
+
 static dt_status stop(dt_call *call, dt_error *err)
 {
     bool now = dt_arguments_flag(call->args, "now"), already, left = false;
@@ -163,7 +184,9 @@ static dt_status stop(dt_call *call, dt_error *err)
 
     DT_TRY(dt_runs_open(&store, &run, call->args->operands[0], call, err));
     already = dt_run_state_is_terminal(run.state);
-    if (!already) {
+    if (already) {
+        DT_TRY(ask_again(&run, store, call, err));
+    } else {
         DT_TRY(dt_supervisor_stop(run.id, now, err));
         DT_TRY(await_end(&run, &left, store, call, err));
     }
@@ -200,7 +223,8 @@ const dt_command dt_command_stop = {
     .notes =
         "Every rank is asked to stop and given the recipe's grace_seconds to save; what still\n"
         "runs then is killed. Waits for the end: 0 when the run has ended and all of its\n"
-        "processes are gone, 5 when some could not be removed. A run that has already ended\n"
-        "is left as it is (0).\n",
+        "processes are gone, 5 when some could not be removed or a node could not be asked. A\n"
+        "run that has already ended is left as it is (0), but for nodes that could not be asked\n"
+        "then: what it still has there is ended now.\n",
     .run = stop,
 };

@@ -6,7 +6,7 @@ if ! apart; then
     echo "skipped: hosts on 127.0.0.1 cannot be cut off"
     exit 77
 fi
-endless=(--set schedule.steps=1000000 --set log.every=10)
+endless=(--set log.every=10)
 stopped() { # run id
     "$dtrun" stop "$1" >/dev/null
     is "state of $1 ($(value "$1" "o['reason']"))" "$(value "$1" "o['state']")" stopped
@@ -26,13 +26,12 @@ await 90 past cut $((step + 50))
 is attempt "$(value cut "o['attempt']")" 1
 figure 3 "a node cut off for 10 s: attempts begun beyond the first" 0 "$(($(value cut "o['attempt']") - 1))"
 figure 3 "... and the ranks go on after the cut" "30 s" "$(seconds_since "$start")"
-stopped cut "$(id_of cut)"
+stopped cut "$id"
 
 for strategy in ddp fsdp; do
     run=smaller-$strategy
     launch $run "${endless[@]}" --set nodes_min=1 --set strategy=$strategy
     await 60 past $run 60
-    id=$(id_of $run)
     start=$(date +%s%N)
     "$net_sh" cut "$net" host2
     is_told() { [[ $("$dtrun" status $run --json) == *'"lost"'* ]] || in_attempt $run 2; }
@@ -50,9 +49,23 @@ import json, sys; print(json.load(sys.stdin)['attempts'][-1]['start_step'])")
     stopped $run "$id"
 done
 
+# Stopped while it is cut off: nobody can say what is left there. Once it is back, stop finishes that.
+launch away "${endless[@]}"
+await 60 past away 20
+"$net_sh" cut "$net" host2
+code=0
+"$dtrun" stop away >"$state/stop.out" || code=$?
+is "exit code of stop" $code 5
+like "what stop says" "$(<"$state/stop.out")" "*whether anything is left is not known: node host2 is gone*"
+code=0
+"$dtrun" stop away >/dev/null 2>"$state/stop.err" || code=$?
+is "exit code of another stop" $code 5
+"$net_sh" heal "$net" host2
+"$dtrun" stop away >/dev/null || fail "stop once the node is back: exit $?"
+await 20 none_there "$id"
+
 launch waits "${endless[@]}"
 await 60 past waits 60
-id=$(id_of waits)
 "$net_sh" cut "$net" host2
 await 90 in_attempt waits 2
 on_host1() { "$net_sh" pids "$net" host1 | xargs -r ps -o args= -p | grep -c 'dtrun-engine.* train' || true; }

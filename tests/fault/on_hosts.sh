@@ -2,10 +2,9 @@
 # The faults that a network matters to, over real sshd, 2 nodes x 2 ranks, with the real engine:
 # a rank, an agent, the supervisor killed; a node that cannot be prepared; stop; two runs; a hang.
 # FAULT_FULL=1: the supervisor stays away for 0, 20 and 60 s, three times; a hang is one after 30 s.
-STEPS=1500
 . "$(dirname "$0")/hosts.sh"
-away="0 3" rounds=1 hang=3
-[ -z "${FAULT_FULL:-}" ] || { away="0 20 60" rounds=3 hang=30; }
+away="0 3" rounds=1 hang=3 steps=2000
+[ -z "${FAULT_FULL:-}" ] || { away="0 20 60" rounds=3 hang=30 steps=4000; }
 
 hit() { # id pattern
     local pids
@@ -13,20 +12,33 @@ hit() { # id pattern
     [ -n "$pids" ] || fail "nothing there to be killed: $2"
     kill -9 $pids
 }
+goes_on() { # run attempt: from its checkpoint, with the same losses; then it is stopped
+    local from
+    await 60 in_attempt "$1" "$2"
+    from=$("$dtrun" show "$1" --json | python3 -c "
+import json, sys; print(json.load(sys.stdin)['attempts'][-1]['start_step'])")
+    [ "$from" -ge 50 ] || fail "it goes on from step $from: the checkpoint was not used"
+    await 120 past "$1" $((from + 100))
+    is "attempt of $1" "$(value "$1" "o['attempt']")" "$2"
+    "$dtrun" stop "$1" >/dev/null
+    is "state of $1" "$(value "$1" "o['state']")" stopped
+    whole "$1"
+    await 20 none_there "$id"
+}
 
 launch golden
-await 120 is_over golden
-is state "$(value golden "o['state']")" finished
+await 120 past golden 1000
+"$dtrun" stop golden >/dev/null
 whole golden
 
 # 1: a rank is killed. It is not to be started again here, so that the run fails.
 code=0
-"$dtrun" launch --wait "$state/tiny.yaml" --set name=rank --set schedule.steps=1000000 \
-    --set failure.max_restarts=0 >"$state/rank.out" 2>&1 &
+"$dtrun" launch --wait "$state/tiny.yaml" --set name=rank --set failure.max_restarts=0 \
+    >"$state/rank.out" 2>&1 &
 waiting=$!
 await 60 eval '"$dtrun" status rank --json >/dev/null 2>&1'
 await 60 past rank 20
-id=$(id_of rank)
+id=$(value rank "o['run']")
 kill -9 "$(pid_of rank 3)"
 start=$(date +%s%N)
 await 60 no_ranks "$id"
@@ -34,7 +46,7 @@ figure 1 "kill -9 of a rank, 2 nodes x 2: every rank gone" "30 s" "$(seconds_sin
 wait $waiting || code=$?
 is "exit code of launch --wait" $code 1
 like "what it says" "$(<"$state/rank.out")" "*rank 3 on host2 was killed by signal 9 (SIGKILL*"
-await 10 none_there "$id"
+await 20 none_there "$id"
 
 # ... or a node fails while it is made ready
 if apart; then
@@ -51,42 +63,42 @@ fi
 launch agent
 await 60 past agent 100
 start=$(date +%s%N)
-hit "$(id_of agent)" 'dtrun-agent serve .*node-1'
+hit "$id" 'dtrun-agent serve .*node-1'
 await 60 in_attempt agent 2
 figure 2 "kill -9 of an agent: the next attempt begins" "60 s" "$(seconds_since "$start")"
-finished agent 2
-await 10 none_there "$(id_of agent)"
+goes_on agent 2
 
 # 4: the supervisor is killed and nobody looks
 for round in $(seq $rounds); do
     for seconds in $away; do
         run=away-$round-$seconds
-        launch "$run"
-        await 60 past "$run" 20
-        id=$(id_of "$run")
+        launch "$run" --set schedule.steps=$steps
+        await 60 past "$run" 5
         hit "$id" 'dtrun supervise'
         sleep "$seconds"
         start=$(date +%s%N)
-        finished "$run" 1
-        figure 4 "supervisor killed, away for $seconds s: one attempt, $STEPS points; then ended in" - \
+        await 240 is_over "$run"
+        is "state of $run ($(value "$run" "o['reason']"))" "$(value "$run" "o['state']")" finished
+        is "attempts of $run" "$(value "$run" "o['attempt']")" 1
+        whole "$run" $steps
+        figure 4 "supervisor killed, away for $seconds s: one attempt, $steps points; then ended in" - \
             "$(seconds_since "$start")"
-        await 10 none_there "$id"
+        await 20 none_there "$id"
     done
 done
 
 # 5: stop where the supervisor was killed
-launch orphan --set schedule.steps=1000000
+launch orphan
 await 60 past orphan 20
-id=$(id_of orphan)
 hit "$id" 'dtrun supervise'
 start=$(date +%s%N)
 "$dtrun" stop orphan >/dev/null
 figure 5 "stop after the supervisor was killed" "30 s" "$(seconds_since "$start")"
 is state "$(value orphan "o['state']")" stopped
-await 5 none_there "$id"
+await 20 none_there "$id"
 
 # 7: two runs on the same nodes
-launch one --set schedule.steps=1000000
+launch one
 launch two
 await 60 past one 20
 await 60 past two 20
@@ -94,8 +106,12 @@ start=$(date +%s%N)
 "$dtrun" stop one >/dev/null
 took=$(seconds_since "$start")
 is state "$(value one "o['state']")" stopped
-finished two 1
-figure 7 "two runs on the same nodes, one stopped: the other has lost 0 steps; stopped in" - "$took"
+step=$(value two "o['step']")
+await 60 past two $((step + 100))
+is "attempt of the other" "$(value two "o['attempt']")" 1
+"$dtrun" stop two >/dev/null
+whole two
+figure 7 "two runs on the same nodes, one stopped: the other has lost no step; stopped in" - "$took"
 
 # 8: a rank that does nothing more
 launch hang --set failure.hang_seconds=$hang
@@ -105,5 +121,4 @@ kill -STOP "$(pid_of hang 2)"
 await 120 in_attempt hang 2
 figure 8 "SIGSTOP of a rank, floor of $hang s: seen, told and the next attempt begun" "$((hang + 15)) s" \
     "$(seconds_since "$start")"
-finished hang 2
-await 10 none_there "$(id_of hang)"
+goes_on hang 2
