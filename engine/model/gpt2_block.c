@@ -37,7 +37,17 @@ static double attention_dropout(const dt_model *model, const dt_batch *dropout, 
     return model->config.attention_dropout;
 }
 
-/* From the block's input up to fc: every product whose result backward reads. */
+/* fc and GELU in one. Not where GELU is computed again from fc, which is rounded by then: forward
+ * and backward pass would not see the same. */
+static bool fuses_gelu(const dt_model *model)
+{
+    return model->device->ops->matmul_gelu_forward != NULL &&
+           model->config.activation == DT_ACTIVATION_GELU_TANH &&
+           model->config.recompute == DT_RECOMPUTE_NONE;
+}
+
+/* From the block's input up to fc: every product whose result backward reads; and GELU of that,
+ * where the two are one. */
 static dt_status forward_to_fc(dt_model *model, int layer, const dt_tensor *x, const dt_tensor *w,
                                const dt_batch *dropout, dt_error *err)
 {
@@ -61,7 +71,12 @@ static dt_status forward_to_fc(dt_model *model, int layer, const dt_tensor *x, c
 
     DT_TRY(ops->layernorm_forward(device, &a->ln_2, &a->ln_2_mean, &a->ln_2_rstd, &a->mid,
                                   &w[DT_GPT2_LN_2_W], &w[DT_GPT2_LN_2_B], DT_GPT2_NORM_EPS, err));
-    DT_TRY(ops->matmul_forward(device, &a->fc, &a->ln_2, &w[DT_GPT2_FC_W], &w[DT_GPT2_FC_B], err));
+    if (fuses_gelu(model))
+        DT_TRY(ops->matmul_gelu_forward(device, &a->gelu, &a->fc, &a->ln_2, &w[DT_GPT2_FC_W],
+                                        &w[DT_GPT2_FC_B], err));
+    else
+        DT_TRY(
+            ops->matmul_forward(device, &a->fc, &a->ln_2, &w[DT_GPT2_FC_W], &w[DT_GPT2_FC_B], err));
 out:
     return st;
 }
@@ -78,7 +93,8 @@ dt_status dt_gpt2_block_forward(dt_model *model, int layer, const dt_tensor *x,
 
     block_params(w, model, layer, dt_gpt2_weight);
     DT_TRY(forward_to_fc(model, layer, x, w, dropout, err));
-    DT_TRY(ops->gelu_forward(device, &a->gelu, &a->fc, model->config.activation, err));
+    if (!fuses_gelu(model))
+        DT_TRY(ops->gelu_forward(device, &a->gelu, &a->fc, model->config.activation, err));
     DT_TRY(project(model, &state->narrow, &a->gelu, &w[DT_GPT2_MLP_PROJ_W], &w[DT_GPT2_MLP_PROJ_B],
                    dropout, layer, DT_PHILOX_DROPOUT_MLP, err));
     DT_TRY(ops->residual_forward(device, &a->out, &a->mid, &state->narrow, err));
@@ -129,6 +145,22 @@ out:
     return st;
 }
 
+/* dfc = (dproj w) gelu'(fc) */
+static dt_status gelu_input_grad(dt_model *model, dt_tensor *dfc, const dt_tensor *dproj,
+                                 const dt_tensor *w, const dt_tensor *fc, dt_error *err)
+{
+    dt_device *device = model->device;
+    const dt_ops *ops = device->ops;
+    dt_status st = DT_OK;
+
+    if (ops->matmul_gelu_backward != NULL && model->config.activation == DT_ACTIVATION_GELU_TANH)
+        return ops->matmul_gelu_backward(device, dfc, dproj, w, fc, err);
+    DT_TRY(ops->matmul_backward_input(device, dfc, dproj, w, err));
+    DT_TRY(ops->gelu_backward(device, dfc, dfc, fc, model->config.activation, err));
+out:
+    return st;
+}
+
 /* out = mid + dropout(c_proj(gelu(c_fc(ln_2(mid))))) */
 static dt_status mlp_backward(dt_model *model, int layer, const dt_tensor *w, dt_tensor *dw,
                               const dt_batch *dropout, dt_error *err)
@@ -144,9 +176,9 @@ static dt_status mlp_backward(dt_model *model, int layer, const dt_tensor *w, dt
     DT_TRY(projection_grad(model, &dproj, dropout, layer, DT_PHILOX_DROPOUT_MLP, err));
     if (again) /* into dwide */
         DT_TRY(ops->gelu_forward(device, &a->gelu, &a->fc, model->config.activation, err));
-    DT_TRY(linear_backward(model, &dgelu, &dw[DT_GPT2_MLP_PROJ_W], &dw[DT_GPT2_MLP_PROJ_B], &dproj,
-                           &a->gelu, &w[DT_GPT2_MLP_PROJ_W], err));
-    DT_TRY(ops->gelu_backward(device, &dgelu, &dgelu, &a->fc, model->config.activation, err));
+    DT_TRY(ops->matmul_backward_weight(device, &dw[DT_GPT2_MLP_PROJ_W], &dw[DT_GPT2_MLP_PROJ_B],
+                                       &dproj, &a->gelu, err));
+    DT_TRY(gelu_input_grad(model, &dgelu, &dproj, &w[DT_GPT2_MLP_PROJ_W], &a->fc, err));
     if (again) /* into dnarrow */
         DT_TRY(ops->layernorm_forward(device, &a->ln_2, &a->ln_2_mean, &a->ln_2_rstd, &a->mid,
                                       &w[DT_GPT2_LN_2_W], &w[DT_GPT2_LN_2_B], DT_GPT2_NORM_EPS,

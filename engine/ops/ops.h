@@ -20,7 +20,7 @@
  * Errors     DT_ERR_UNSUPPORTED for a type or shape that the backend has no code for; the
  *            outputs are then unspecified. Shapes that contradict each other are a bug.
  *
- * ops/cpu/table.c and ops/cuda/table.c fill the struct in this order, one file per op with the
+ * ops/cpu/table.c and ops/cuda/table.cu fill the struct in this order, one file per op with the
  * same stem in both folders; tests/ops drives every entry.
  */
 #ifndef DT_ENGINE_OPS_H
@@ -149,6 +149,17 @@ typedef struct dt_ops {
     dt_status (*cast)(dt_device *, dt_tensor *out, const dt_tensor *x, dt_error *err);
     /* x := 0, any type */
     dt_status (*zero)(dt_device *, dt_tensor *x, dt_error *err);
+
+    /* --- two ops in one pass over memory; NULL where a backend has nothing better than the two */
+
+    /* matmul_forward into pre, and gelu_forward (GELU_TANH) of that into y, before or after it is
+     * rounded. y,pre act (N,O) */
+    dt_status (*matmul_gelu_forward)(dt_device *, dt_tensor *y, dt_tensor *pre, const dt_tensor *x,
+                                     const dt_tensor *w, const dt_tensor *bias, dt_error *err);
+    /* matmul_backward_input, and gelu_backward (GELU_TANH) of that, before or after it is rounded.
+     * dpre,pre act (N,I), dy act (N,O) */
+    dt_status (*matmul_gelu_backward)(dt_device *, dt_tensor *dpre, const dt_tensor *dy,
+                                      const dt_tensor *w, const dt_tensor *pre, dt_error *err);
 } dt_ops;
 
 extern const dt_ops dt_ops_cpu;

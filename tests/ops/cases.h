@@ -11,7 +11,7 @@ typedef void op_case(bench *b, const int64_t *dim);
 op_case case_embedding, case_embedding_fixed_places, case_layernorm, case_gelu, case_gelu_tanh,
     case_dropout, case_residual, case_cast;
 /* products and softmax: cases_products.c */
-op_case case_matmul, case_attention, case_attention_dropout, case_cross_entropy;
+op_case case_matmul, case_matmul_gelu, case_attention, case_attention_dropout, case_cross_entropy;
 /* flat fp32 buffers: cases_flat.c */
 op_case case_adamw, case_adamw_fairseq, case_adam, case_adam_fairseq, case_sgd, case_sgd_momentum,
     case_sgd_nesterov, case_sums, case_zero;

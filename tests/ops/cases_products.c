@@ -43,6 +43,42 @@ void case_matmul(bench *b, const int64_t *dim)
     bench_check(b, "dbias", &dbias.tensor, dbias.value);
 }
 
+/* N I O, where the backend has it: pre = x w^T + bias, y = gelu(pre); dpre = (dy v) gelu'(pre), v
+ * (I,O)
+ */
+void case_matmul_gelu(bench *b, const int64_t *dim)
+{
+    int64_t n = dim[0], i = dim[1], o = dim[2];
+    const dt_ops *ops = b->device.ops;
+    operand x = bench_random(b, b->act, 1.0, n, i, 0), w = bench_random(b, b->act, 1.0, o, i, 0);
+    operand bias = bench_random(b, b->act, 1.0, o, 0, 0);
+    operand dy = bench_random(b, b->act, 1.0, n, i, 0), v = bench_random(b, b->act, 1.0, i, o, 0);
+    operand at = bench_random(b, b->act, 2.0, n, o, 0);
+    dt_tensor y = bench_output(b, b->act, n, o, 0), pre = bench_output(b, b->act, n, o, 0);
+    dt_tensor dpre = bench_output(b, b->act, n, o, 0);
+    double *want = bench_doubles(b, n * o), *want_pre = bench_doubles(b, n * o);
+    double *unused = bench_doubles(b, i * o);
+    dt_error err = DT_ERROR_INIT;
+
+    if (ops->matmul_gelu_forward == NULL || ops->matmul_gelu_backward == NULL)
+        return;
+    bench_ok(
+        ops->matmul_gelu_forward(&b->device, &y, &pre, &x.tensor, &w.tensor, &bias.tensor, &err),
+        &err);
+    ref_matmul_forward(want_pre, x.value, w.value, bias.value, n, i, o);
+    bench_check(b, "pre", &pre, want_pre);
+    for (int64_t k = 0; k < n * o; k++)
+        want[k] = ref_gelu_tanh(want_pre[k]);
+    bench_check(b, "y", &y, want);
+
+    bench_ok(ops->matmul_gelu_backward(&b->device, &dpre, &dy.tensor, &v.tensor, &at.tensor, &err),
+             &err);
+    ref_matmul_backward(want, unused, unused, dy.value, at.value, v.value, n, o, i);
+    for (int64_t k = 0; k < n * o; k++)
+        want[k] *= ref_gelu_tanh_slope(at.value[k]);
+    bench_check(b, "dpre", &dpre, want);
+}
+
 /* The last queries alone: the last rows of what all of them make, or a backend that says so. */
 static void attention_of_last(bench *b, const dt_tensor *qkv, int64_t heads, double p,
                               const dt_philox_key *key, int64_t queries, const double *want,

@@ -18,3 +18,5 @@ if(TARGET gloo)
         ${CMAKE_CURRENT_SOURCE_DIR}/strategy_support.c ${PROJECT_SOURCE_DIR}/tests/dist/ranks.c)
   endforeach()
 endif()
+dt_test(NAME ops_tuned LABEL unit LIBS dt_base
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_ops_tuned.c ${PROJECT_SOURCE_DIR}/engine/ops/cuda/tuned.c)

@@ -23,7 +23,7 @@
 #define DT_CUDA_BLOCK 256 /* threads of a block, where nothing speaks for another number */
 #define DT_CUDA_WARP  32
 
-struct dt_cuda_products; /* matmul.cu: handles, plans, workspace */
+struct dt_cuda_products; /* product.cu: handles, plans, workspace */
 
 struct dt_cuda_state {
     int index;      /* of the card */
@@ -259,9 +259,11 @@ DT_CUDA_DECLARE(sum_squares);
 DT_CUDA_DECLARE(sum);
 DT_CUDA_DECLARE(cast);
 DT_CUDA_DECLARE(zero);
+DT_CUDA_DECLARE(matmul_gelu_forward);
+DT_CUDA_DECLARE(matmul_gelu_backward);
 }
 
-/* --- matmul.cu */
+/* --- product.cu */
 dt_status dt_cuda_products_open(dt_cuda_products **out, dt_error *err);
 void dt_cuda_products_close(dt_cuda_products *products);
 

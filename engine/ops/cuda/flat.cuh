@@ -61,10 +61,10 @@ static dt_status dt_flat_run(dt_device *device, dt_tensor *y, const dt_tensor *a
         unsigned blocks = dt_cuda_blocks(state, elems, DT_CUDA_BLOCK * dt_vec<T>::N);
 
         if (b != NULL)
-            DT_CUDA_LAUNCH((dt_flat_kernel<T, true>), blocks, DT_CUDA_BLOCK, 0, state->stream,
+            DT_CUDA_LAUNCH((dt_flat_kernel<T, true, F>), blocks, DT_CUDA_BLOCK, 0, state->stream,
                            (T *)y->data, (const T *)a->data, (const T *)b->data, elems, f);
         else
-            DT_CUDA_LAUNCH((dt_flat_kernel<T, false>), blocks, DT_CUDA_BLOCK, 0, state->stream,
+            DT_CUDA_LAUNCH((dt_flat_kernel<T, false, F>), blocks, DT_CUDA_BLOCK, 0, state->stream,
                            (T *)y->data, (const T *)a->data, (const T *)NULL, elems, f);
     });
     return dt_cuda_launched(op, err);

@@ -28,6 +28,8 @@ static dt_ops make()
     ENTRY(sum);
     ENTRY(cast);
     ENTRY(zero);
+    ENTRY(matmul_gelu_forward);
+    ENTRY(matmul_gelu_backward);
     return ops;
 }
 

@@ -1,5 +1,7 @@
 #include "cublasLt.h"
 
+#include "emulator.h"
+
 static float read(const void *at, cudaDataType_t type, uint64_t i)
 {
     if (type == CUDA_R_32F)
@@ -52,7 +54,8 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
                                               cublasLtMatmulDescAttributes_t which,
                                               const void *value, size_t bytes)
 {
-    void *to[] = {&desc->a, &desc->b, &desc->epilogue, &desc->bias_type, &desc->bias};
+    void *to[] = {&desc->a,    &desc->b,   &desc->epilogue,   &desc->bias_type,
+                  &desc->bias, &desc->aux, &desc->aux_leading};
 
     memcpy(to[which], value, bytes);
     return CUBLAS_STATUS_SUCCESS;
@@ -89,24 +92,113 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t,
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t,
+/* As the library, it has no kernel for every wish: here none with an epilogue for an odd m. */
+static bool has_kernel(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t d)
+{
+    return desc->epilogue <= CUBLASLT_EPILOGUE_BIAS || d->rows % 2 == 0;
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
                                               cublasLtMatmulPreference_t, int,
                                               cublasLtMatmulHeuristicResult_t *results, int *found)
 {
-    results[0].algo.number = 0;
-    results[1].algo.number = 1;
+    *found = 0;
+    if (!has_kernel(desc, d))
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    results[0] = {{0}, 0};
+    results[1] = {{1}, 0};
     *found = 2;
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* D (m,n) = A B + beta C + bias by row. */
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
+                                       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
+                                       const cublasLtMatmulAlgo_t *algo,
+                                       cublasLtMatmulHeuristicResult_t *result)
+{
+    *result = {*algo, 0};
+    return has_kernel(desc, d) && (algo->number == 0 || algo->number == 1)
+               ? CUBLAS_STATUS_SUCCESS
+               : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
+size_t cublasLtGetVersion(void)
+{
+    return 1;
+}
+
+static double gelu_gate(double x)
+{
+    return 0.5 * (1.0 + tanh(sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+
+static double gelu_slope(double x)
+{
+    double g = gelu_gate(x);
+
+    return g + x * g * (1.0 - g) * 2.0 * sqrt(2.0 / M_PI) * (1.0 + 3.0 * 0.044715 * x * x);
+}
+
+/* sum[j] := sums over k of B. */
+static void sum_b(float *sums, const void *b, const dt_emulated_layout &lb, bool tb, uint64_t n,
+                  uint64_t k)
+{
+    for (uint64_t j = 0; j < n; j++) {
+        double sum = 0.0;
+
+        for (uint64_t l = 0; l < k; l++)
+            sum += (double)read(b, lb.type,
+                                tb ? l * (uint64_t)lb.leading + j : j * (uint64_t)lb.leading + l);
+        sums[j] = (float)sum;
+    }
+}
+
+/* D (m,n) = epilogue(A B + beta C). */
+static void multiply(const dt_emulated_desc &desc, const void *a, const dt_emulated_layout &la,
+                     const void *b, const dt_emulated_layout &lb, float keep, const void *c,
+                     void *d, const dt_emulated_layout &ld)
+{
+    bool ta = desc.a == CUBLAS_OP_T, tb = desc.b == CUBLAS_OP_T;
+    bool gelu = desc.epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+    uint64_t m = ld.rows, n = ld.cols, k = ta ? la.rows : la.cols;
+    dt_emulated_open memory;
+
+    if (desc.epilogue == CUBLASLT_EPILOGUE_BGRADB)
+        sum_b((float *)desc.bias, b, lb, tb, n, k);
+    for (uint64_t j = 0; j < n; j++)
+        for (uint64_t i = 0; i < m; i++) {
+            uint64_t at = j * (uint64_t)ld.leading + i;
+            uint64_t aux = j * (uint64_t)desc.aux_leading + i;
+            double sum = 0.0;
+
+            for (uint64_t l = 0; l < k; l++) {
+                uint64_t ia = ta ? i * (uint64_t)la.leading + l : l * (uint64_t)la.leading + i;
+                uint64_t ib = tb ? l * (uint64_t)lb.leading + j : j * (uint64_t)lb.leading + l;
+
+                sum += (double)read(a, la.type, ia) * (double)read(b, lb.type, ib);
+            }
+            if (desc.epilogue == CUBLASLT_EPILOGUE_BIAS || gelu)
+                sum += (double)read(desc.bias, desc.bias_type, i);
+            if (keep != 0.0f)
+                sum += (double)keep * (double)read(c, ld.type, at);
+            if (gelu) {
+                write(desc.aux, ld.type, aux, (float)sum);
+                sum *= gelu_gate(sum);
+            }
+            if (desc.epilogue == CUBLASLT_EPILOGUE_DGELU)
+                sum *= gelu_slope((double)read(desc.aux, ld.type, aux));
+            write(d, ld.type, at, (float)sum);
+        }
+}
+
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void *,
                               const void *a, cublasLtMatrixLayout_t la, const void *b,
                               cublasLtMatrixLayout_t lb, const void *beta, const void *c,
                               cublasLtMatrixLayout_t, void *d, cublasLtMatrixLayout_t ld,
-                              const cublasLtMatmulAlgo_t *, void *, size_t, cudaStream_t)
+                              const cublasLtMatmulAlgo_t *, void *, size_t, cudaStream_t stream)
 {
     bool ta = desc->a == CUBLAS_OP_T, tb = desc->b == CUBLAS_OP_T;
     uint64_t m = ta ? la->cols : la->rows, k = ta ? la->rows : la->cols;
@@ -115,22 +207,12 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
 
     if (k != bk || ld->rows != m || ld->cols != n || la->type != lb->type)
         return CUBLAS_STATUS_INVALID_VALUE;
-    for (uint64_t j = 0; j < n; j++)
-        for (uint64_t i = 0; i < m; i++) {
-            uint64_t at = j * (uint64_t)ld->leading + i;
-            double sum = 0.0;
-
-            for (uint64_t l = 0; l < k; l++) {
-                uint64_t ia = ta ? i * (uint64_t)la->leading + l : l * (uint64_t)la->leading + i;
-                uint64_t ib = tb ? l * (uint64_t)lb->leading + j : j * (uint64_t)lb->leading + l;
-
-                sum += (double)read(a, la->type, ia) * (double)read(b, lb->type, ib);
-            }
-            if (desc->epilogue == CUBLASLT_EPILOGUE_BIAS)
-                sum += (double)read(desc->bias, desc->bias_type, i);
-            if (keep != 0.0f)
-                sum += (double)keep * (double)read(c, ld->type, at);
-            write(d, ld->type, at, (float)sum);
-        }
+    if (desc->aux != NULL && (desc->aux_leading < (int64_t)m || desc->aux_leading % 8 != 0))
+        return CUBLAS_STATUS_INVALID_VALUE;
+    if (desc->epilogue == CUBLASLT_EPILOGUE_BGRADB && desc->bias_type != CUDA_R_32F)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    dt_emulated_enqueue(stream, [=, what = *desc, of_a = *la, of_b = *lb, of_d = *ld]() {
+        multiply(what, a, of_a, b, of_b, keep, c, d, of_d);
+    });
     return CUBLAS_STATUS_SUCCESS;
 }

@@ -2,10 +2,14 @@
  * thread, where there is no card. It checks arithmetic, indices and barriers, never speed.
  *
  * A block's threads are fibers that are taken in turn; one runs until it meets a barrier of its
- * warp or block, or ends. Blocks run one after the other, each launch to its end: streams are
- * always idle. A barrier waits for the threads that are still there, as the hardware's does.
- * Launches that a card would refuse abort. Not modelled: memory that other threads see too early or
- * late, registers, clocks.
+ * warp or block, or ends. Blocks run one after the other, each launch to its end. A barrier waits
+ * for the threads that are still there, as the hardware's does. Launches that a card would refuse
+ * abort. Not modelled: memory that other threads see too early or late, registers, clocks.
+ *
+ * Streams are as late as they may be: what they are given is done when somebody waits for it and
+ * not before, so that whoever forgets to wait finds nothing (streams.cc). Memory of the cards lies
+ * where the host may not look outside of kernels and copies: it faults, as on a card (memory.cc).
+ * Two cards; a stream must belong to the one that the thread has turned to.
  */
 #ifndef DT_EMULATED_CUDA_RUNTIME_H
 #define DT_EMULATED_CUDA_RUNTIME_H
@@ -17,6 +21,7 @@
 #include <string.h>
 
 #include <functional>
+#include <tuple>
 #include <utility>
 
 #define __CUDACC__ 1
@@ -49,14 +54,26 @@ extern dt_emulated_place dt_emulated; /* of the thread that runs */
 #define blockDim  (dt_emulated.block_size)
 #define gridDim   (dt_emulated.grid_size)
 
-void dt_emulated_run(dim3 grid, dim3 block, size_t shared_bytes, std::function<void()> body);
+void dt_emulated_launch(dim3 grid, dim3 block, size_t shared_bytes,
+                        struct dt_emulated_stream *stream, std::function<void()> body);
 void dt_emulated_block_barrier(void);
 void dt_emulated_warp_barrier(void);
 /* 32 slots of 64 bytes of this thread's warp. */
 unsigned char *dt_emulated_warp_memory(void);
 
+/* Arguments are those of the moment of the launch. */
+template <typename K, typename... A>
+static inline void dt_emulated_call(dim3 grid, dim3 block, size_t shared_bytes,
+                                    struct dt_emulated_stream *stream, K kernel, A... args)
+{
+    std::tuple<A...> held(args...);
+
+    dt_emulated_launch(grid, block, shared_bytes, stream, [=]() { std::apply(kernel, held); });
+}
+
 #define DT_CUDA_LAUNCH(kernel, grid, block, shared, stream, ...) \
-    ((void)(stream), dt_emulated_run((grid), (block), (shared), [=]() { (kernel)(__VA_ARGS__); }))
+    dt_emulated_call((grid), (block), (shared), (stream),        \
+                     [=](auto... args) { (kernel)(args...); }, __VA_ARGS__)
 #define DT_CUDA_DYNAMIC_SHARED(name) unsigned char *name = dt_emulated.dynamic_shared
 
 static inline void __syncthreads(void)
@@ -107,14 +124,15 @@ static inline float rsqrtf(float x)
     return 1.0f / sqrtf(x);
 }
 
-/* --- the runtime: host memory is device memory */
+/* --- the runtime */
 
 typedef enum cudaError_t {
     cudaSuccess = 0,
     cudaErrorInvalidValue = 1,
     cudaErrorMemoryAllocation = 2,
     cudaErrorInsufficientDriver = 35,
-    cudaErrorNoDevice = 100
+    cudaErrorNoDevice = 100,
+    cudaErrorInvalidDevice = 101
 } cudaError_t;
 typedef struct dt_emulated_stream *cudaStream_t;
 typedef struct dt_emulated_event *cudaEvent_t;
@@ -131,140 +149,53 @@ typedef struct cudaDeviceProp {
     int multiProcessorCount, major, minor;
 } cudaDeviceProp;
 
-static inline cudaError_t cudaGetLastError(void)
-{
-    return cudaSuccess;
-}
-static inline const char *cudaGetErrorString(cudaError_t)
-{
-    return "emulated";
-}
-static inline const char *cudaGetErrorName(cudaError_t)
-{
-    return "emulated";
-}
-static inline cudaError_t cudaMalloc(void **out, size_t bytes)
-{
-    return posix_memalign(out, 256, bytes) == 0 ? cudaSuccess : cudaErrorMemoryAllocation;
-}
+/* What a library call on a stream does, when its turn has come. */
+void dt_emulated_enqueue(cudaStream_t stream, std::function<void()> work);
+
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaGetDevice(int *out);
+cudaError_t cudaGetDeviceCount(int *out);
+cudaError_t cudaDriverGetVersion(int *out);
+cudaError_t cudaDeviceGetAttribute(int *out, cudaDeviceAttr, int device);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int device);
+cudaError_t cudaGetLastError(void);
+const char *cudaGetErrorString(cudaError_t error);
+const char *cudaGetErrorName(cudaError_t error);
+/* Holds for the next launch. */
+cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute which, int bytes);
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags);
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int priority);
+cudaError_t cudaDeviceGetStreamPriorityRange(int *lowest, int *highest);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaEventCreate(cudaEvent_t *out);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaEventElapsedTime(float *out, cudaEvent_t from, cudaEvent_t to);
+
+cudaError_t cudaMalloc(void **out, size_t bytes);
+cudaError_t cudaMallocHost(void **out, size_t bytes);
+cudaError_t cudaFree(void *memory);
+cudaError_t cudaFreeHost(void *memory);
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes);
+cudaError_t cudaMemset(void *to, int value, size_t bytes);
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream);
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream);
+cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device,
+                                size_t bytes, cudaStream_t stream);
+
 template <typename T> static inline cudaError_t cudaMalloc(T **out, size_t bytes)
 {
     return cudaMalloc((void **)out, bytes);
 }
 template <typename T> static inline cudaError_t cudaMallocHost(T **out, size_t bytes)
 {
-    return cudaMalloc((void **)out, bytes);
-}
-static inline cudaError_t cudaFree(void *memory)
-{
-    free(memory);
-    return cudaSuccess;
-}
-static inline cudaError_t cudaFreeHost(void *memory)
-{
-    return cudaFree(memory);
-}
-static inline cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t)
-{
-    memset(to, value, bytes);
-    return cudaSuccess;
-}
-static inline cudaError_t cudaMemset(void *to, int value, size_t bytes)
-{
-    return cudaMemsetAsync(to, value, bytes, NULL);
-}
-static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind,
-                                          cudaStream_t)
-{
-    memmove(to, from, bytes);
-    return cudaSuccess;
-}
-static inline cudaError_t cudaMemcpyPeerAsync(void *to, int, const void *from, int, size_t bytes,
-                                              cudaStream_t)
-{
-    memmove(to, from, bytes);
-    return cudaSuccess;
-}
-static inline cudaError_t cudaStreamSynchronize(cudaStream_t)
-{
-    return cudaSuccess;
-}
-static inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned)
-{
-    *out = NULL;
-    return cudaSuccess;
-}
-static inline cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned, int)
-{
-    *out = NULL;
-    return cudaSuccess;
-}
-static inline cudaError_t cudaDeviceGetStreamPriorityRange(int *lowest, int *highest)
-{
-    *lowest = *highest = 0;
-    return cudaSuccess;
-}
-static inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned)
-{
-    return cudaSuccess;
-}
-static inline cudaError_t cudaStreamDestroy(cudaStream_t)
-{
-    return cudaSuccess;
-}
-static inline cudaError_t cudaEventCreate(cudaEvent_t *out)
-{
-    *out = NULL;
-    return cudaSuccess;
-}
-static inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned)
-{
-    *out = NULL;
-    return cudaSuccess;
-}
-static inline cudaError_t cudaEventDestroy(cudaEvent_t)
-{
-    return cudaSuccess;
-}
-static inline cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t)
-{
-    return cudaSuccess;
-}
-static inline cudaError_t cudaEventSynchronize(cudaEvent_t)
-{
-    return cudaSuccess;
-}
-static inline cudaError_t cudaEventElapsedTime(float *out, cudaEvent_t, cudaEvent_t)
-{
-    *out = 1.0f;
-    return cudaSuccess;
-}
-/* Holds for the next launch. */
-cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute which, int bytes);
-static inline cudaError_t cudaSetDevice(int)
-{
-    return cudaSuccess;
-}
-static inline cudaError_t cudaGetDeviceCount(int *out)
-{
-    *out = 1;
-    return cudaSuccess;
-}
-static inline cudaError_t cudaDeviceGetAttribute(int *out, cudaDeviceAttr, int)
-{
-    *out = 3; /* few: grids then loop, and stripes are uneven */
-    return cudaSuccess;
-}
-static inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int)
-{
-    memset(out, 0, sizeof(*out));
-    strcpy(out->name, "emulated");
-    return cudaSuccess;
-}
-static inline cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
-{
-    *free_bytes = *total_bytes = (size_t)1 << 30;
-    return cudaSuccess;
+    return cudaMallocHost((void **)out, bytes);
 }
 
 #endif

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "cuda_runtime.h"
+#include "emulator.h"
 
 #define STACK_BYTES    ((size_t)256 << 10)
 #define SHARED_UNASKED ((size_t)48 << 10) /* more must be asked for */
@@ -110,22 +110,17 @@ void run_block(unsigned threads)
     }
     for (unsigned i = 0; i < threads; i++)
         if (fibers[i].state != ENDED)
-            abort(); /* some threads wait at a barrier that the others never reach */
+            dt_emulated_refuse("threads wait at a barrier that the others never reach");
 }
 
 } // namespace
 
-void dt_emulated_run(dim3 grid, dim3 block, size_t shared_bytes, std::function<void()> body)
+static void run(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &body)
 {
     std::vector<unsigned char> shared(shared_bytes + 256);
     uintptr_t start = ((uintptr_t)shared.data() + 127) & ~(uintptr_t)127;
+    dt_emulated_open memory;
 
-    if (block.y != 1 || block.z != 1 || grid.z != 1)
-        abort();
-    if (grid.x == 0 || grid.x > INT_MAX || grid.y == 0 || grid.y > 65535 || block.x == 0 ||
-        block.x > 1024 || shared_bytes > shared_allowed)
-        abort(); /* a card would refuse the launch */
-    shared_allowed = SHARED_UNASKED;
     while (fibers.size() < block.x) {
         fiber made = {};
 
@@ -146,6 +141,20 @@ void dt_emulated_run(dim3 grid, dim3 block, size_t shared_bytes, std::function<v
             dt_emulated.block = dim3(x, y, 0);
             run_block(block.x);
         }
+}
+
+void dt_emulated_launch(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
+                        std::function<void()> body)
+{
+    std::lock_guard<std::recursive_mutex> held(dt_emulated_lock);
+
+    if (block.y != 1 || block.z != 1 || grid.z != 1)
+        dt_emulated_refuse("blocks of one dimension and grids of two are all that there is here");
+    if (grid.x == 0 || grid.x > INT_MAX || grid.y == 0 || grid.y > 65535 || block.x == 0 ||
+        block.x > 1024 || shared_bytes > shared_allowed)
+        dt_emulated_refuse("a launch that a card would refuse");
+    shared_allowed = SHARED_UNASKED;
+    dt_emulated_enqueue(stream, [=]() { run(grid, block, shared_bytes, body); });
 }
 
 cudaError_t cudaFuncSetAttribute(const void *, cudaFuncAttribute, int bytes)

@@ -1,0 +1,46 @@
+/* product: one matrix product on a card, through cuBLASLt.
+ *
+ *   D (m,n) = epilogue(A B + beta D)     column-major, which is how the library sees the transposes
+ *                                        of row-major tensors
+ * Plans      layouts and the algorithm are chosen at the first product of a kind and kept. The
+ *            candidates that the library names are timed on the tensors of that call, those that
+ *            accumulate on a copy of D's size, unless the choice is known from before (tuned.h)
+ * fp32       true fp32 unless the device was opened with tf32 allowed
+ * Sums       in fp32. How a long sum is split is the algorithm's; those that split through atomics
+ *            are not asked for. The same algorithm gives the same bits
+ * Alignment  what the pointers of a call have is part of its kind: parameters begin anywhere
+ */
+#ifndef DT_ENGINE_OPS_CUDA_PRODUCT_CUH
+#define DT_ENGINE_OPS_CUDA_PRODUCT_CUH
+
+#include "engine/ops/cuda/cuda_int.cuh"
+
+enum dt_cuda_epilogue {
+    DT_CUDA_PLAIN,
+    DT_CUDA_BIAS,       /* + bias[row] */
+    DT_CUDA_BIAS_GELU,  /* aux := A B + bias, D := gelu_tanh of that before it is rounded */
+    DT_CUDA_GELU_SLOPE, /* D := A B times gelu_tanh's slope at aux */
+    DT_CUDA_SUM_B       /* and sum[column] := sums over k of B, F32 */
+};
+
+struct dt_cuda_product {
+    int64_t m, n, k;
+    bool transpose_a, transpose_b; /* A is stored (k,m), B (n,k) */
+    const void *a, *b;
+    void *d;
+    dt_dtype in, out; /* of A and B; of D */
+    float beta;       /* 0 or 1 */
+    dt_cuda_epilogue epilogue;
+    const void *bias; /* m, in the type of A */
+    void *aux;        /* (m,n), in the type of D */
+    float *sum;       /* n */
+};
+
+dt_status dt_cuda_product_run(dt_device *device, const dt_cuda_product *product, dt_error *err);
+
+/* The same with DT_CUDA_BIAS_GELU and what follows; *done is false where the library has no kernel
+ * for that: nothing is written then. */
+dt_status dt_cuda_product_try(dt_device *device, const dt_cuda_product *product, bool *done,
+                              dt_error *err);
+
+#endif

@@ -1,0 +1,226 @@
+#define _GNU_SOURCE
+#include "engine/ops/cuda/tuned.h"
+
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/place.h"
+#include "base/strbuf.h"
+
+#include "base/banned.h"
+
+#define FILE_NAME    "cublaslt-algorithms"
+#define FILE_MAX     ((size_t)4 << 20)
+#define LINE_BYTES   (DT_TUNED_KEY_MAX + 2 * DT_TUNED_ALGO_MAX + 32)
+#define LOCK_TRIES   50
+#define LOCK_SECONDS 0.02
+
+struct dt_tuned {
+    char path[4096]; /* empty: nothing is kept */
+    dt_strbuf text;  /* good lines alone */
+    bool told;       /* of what is wrong with the file */
+};
+
+static uint64_t sum_of(const char *text, size_t length)
+{
+    uint64_t sum = 14695981039346656037u;
+
+    for (size_t i = 0; i < length; i++)
+        sum = (sum ^ (unsigned char)text[i]) * 1099511628211u;
+    return sum;
+}
+
+static void tell(dt_tuned *tuned, const char *what)
+{
+    if (!tuned->told)
+        dt_log_warn("tuned algorithms in '%s': %s", tuned->path, what);
+    tuned->told = true;
+}
+
+/* --- lines */
+
+/* Whether it is one: key, tab, hex, tab, sum; in *hex and *hex_length its middle. */
+static bool is_line(const char *line, size_t length, const char **hex, size_t *hex_length)
+{
+    const char *first = memchr(line, '\t', length), *second;
+    char sum[17];
+
+    if (length > LINE_BYTES || first == NULL || first == line)
+        return false;
+    second = memchr(first + 1, '\t', length - (size_t)(first + 1 - line));
+    if (second == NULL || length - (size_t)(second + 1 - line) != 16)
+        return false;
+    *hex = first + 1;
+    *hex_length = (size_t)(second - *hex);
+    if (*hex_length == 0 || *hex_length % 2 != 0 || *hex_length > 2 * DT_TUNED_ALGO_MAX)
+        return false;
+    for (size_t i = 0; i < *hex_length; i++)
+        if (strchr("0123456789abcdef", (*hex)[i]) == NULL || (*hex)[i] == '\0')
+            return false;
+    snprintf(sum, sizeof(sum), "%016" PRIx64, sum_of(line, (size_t)(second - line)));
+    return memcmp(sum, second + 1, 16) == 0;
+}
+
+static unsigned nibble(char digit)
+{
+    return (unsigned)(digit <= '9' ? digit - '0' : digit - 'a' + 10);
+}
+
+static bool find_in(const dt_strbuf *text, const char *key, void *algo, size_t bytes)
+{
+    size_t key_length = strlen(key), left = text->length, hex_length;
+    const char *line = text->data, *hex;
+
+    while (left > 0) {
+        const char *end = memchr(line, '\n', left);
+        size_t length = end != NULL ? (size_t)(end - line) : left;
+
+        if (is_line(line, length, &hex, &hex_length) && (size_t)(hex - line) == key_length + 1 &&
+            memcmp(line, key, key_length) == 0 && hex_length == 2 * bytes) {
+            for (size_t i = 0; i < bytes; i++)
+                ((unsigned char *)algo)[i] =
+                    (unsigned char)(nibble(hex[2 * i]) << 4 | nibble(hex[2 * i + 1]));
+            return true;
+        }
+        left -= length + (end != NULL);
+        line += length + (end != NULL);
+    }
+    return false;
+}
+
+static void add_to(dt_strbuf *text, const char *key, const void *algo, size_t bytes)
+{
+    size_t start = text->length;
+
+    dt_strbuf_add_fmt(text, "%s\t", key);
+    for (size_t i = 0; i < bytes; i++)
+        dt_strbuf_add_fmt(text, "%02x", ((const unsigned char *)algo)[i]);
+    dt_strbuf_add_fmt(text, "\t%016" PRIx64 "\n", sum_of(text->data + start, text->length - start));
+}
+
+/* --- the file */
+
+static void load(dt_tuned *tuned)
+{
+    dt_error err = DT_ERROR_INIT;
+    dt_strbuf raw;
+    size_t bad = 0, hex_length;
+    const char *line, *hex;
+
+    dt_strbuf_reset(&tuned->text);
+    dt_strbuf_init(&raw);
+    if (!dt_file_exists(tuned->path)) {
+        dt_strbuf_release(&raw);
+        return;
+    }
+    if (dt_file_read(&raw, tuned->path, FILE_MAX, &err) != DT_OK)
+        tell(tuned, err.message);
+    line = raw.data;
+    for (size_t left = raw.length; left > 0;) {
+        const char *end = memchr(line, '\n', left);
+        size_t length = end != NULL ? (size_t)(end - line) : left;
+
+        if (end != NULL && is_line(line, length, &hex, &hex_length))
+            dt_strbuf_add(&tuned->text, line, length + 1);
+        else
+            bad++;
+        left -= length + (end != NULL);
+        line += length + (end != NULL);
+    }
+    dt_strbuf_release(&raw);
+    if (bad > 0)
+        tell(tuned, "some lines are damaged and ignored");
+}
+
+static dt_status lock(int *fd, const char *path, dt_error *err)
+{
+    char name[sizeof(((dt_tuned *)NULL)->path) + 8];
+    dt_status st = DT_ERR_BUSY;
+
+    snprintf(name, sizeof(name), "%s.lock", path);
+    for (int i = 0; i < LOCK_TRIES && st == DT_ERR_BUSY; i++) {
+        if (i > 0)
+            dt_clock_sleep_seconds(LOCK_SECONDS);
+        st = dt_file_lock(fd, name, err);
+    }
+    return st;
+}
+
+bool dt_tuned_find(dt_tuned *tuned, const char *key, void *algo, size_t bytes)
+{
+    return find_in(&tuned->text, key, algo, bytes);
+}
+
+void dt_tuned_keep(dt_tuned *tuned, const char *key, void *algo, size_t bytes)
+{
+    dt_error err = DT_ERROR_INIT;
+    dt_status st = DT_OK;
+    int fd = -1;
+
+    DT_ASSERT(bytes <= DT_TUNED_ALGO_MAX && strlen(key) < DT_TUNED_KEY_MAX &&
+              strpbrk(key, "\t\n") == NULL);
+    if (tuned->path[0] == '\0') {
+        add_to(&tuned->text, key, algo, bytes);
+        return;
+    }
+    DT_TRY(lock(&fd, tuned->path, &err));
+    load(tuned);
+    if (find_in(&tuned->text, key, algo, bytes))
+        goto out;
+    add_to(&tuned->text, key, algo, bytes);
+    DT_TRY(dt_file_write_atomic(tuned->path, tuned->text.data, tuned->text.length, 0600, &err));
+out:
+    if (fd >= 0)
+        close(fd);
+    if (st != DT_OK)
+        tell(tuned, err.message);
+}
+
+/* --- life */
+
+static void find_path(dt_tuned *tuned)
+{
+    dt_error err = DT_ERROR_INIT;
+    const char *directory;
+    dt_arena arena;
+
+    dt_arena_init(&arena, 4096);
+    if (dt_place_dir(&directory, DT_PLACE_CACHE, &arena, &err) == DT_OK)
+        snprintf(tuned->path, sizeof(tuned->path), "%s/%s", directory, FILE_NAME);
+    else
+        tell(tuned, err.message);
+    dt_arena_release(&arena);
+}
+
+dt_tuned *dt_tuned_open(const char *path)
+{
+    dt_tuned *tuned = calloc(1, sizeof(*tuned));
+
+    if (tuned == NULL)
+        return NULL;
+    dt_strbuf_init(&tuned->text);
+    if (path != NULL)
+        snprintf(tuned->path, sizeof(tuned->path), "%s", path);
+    else
+        find_path(tuned);
+    if (tuned->path[0] != '\0')
+        load(tuned);
+    return tuned;
+}
+
+void dt_tuned_close(dt_tuned *tuned)
+{
+    if (tuned == NULL)
+        return;
+    dt_strbuf_release(&tuned->text);
+    free(tuned);
+}
