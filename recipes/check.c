@@ -63,11 +63,6 @@ static dt_status check_nodes(const dt_reading *reading)
         return REFUSE(reading, "strategy.kind",
                       "'strategy' is 'dp', which trains in one process on one node: with several "
                       "nodes take 'ddp'");
-    if (recipe->gpus > 0)
-        return REFUSE(reading, "gpus",
-                      "'gpus' is %lld, and training on GPUs is not there yet: leave 'gpus' out and "
-                      "set 'ranks' to train on the CPU",
-                      (long long)recipe->gpus);
 out:
     return st;
 }

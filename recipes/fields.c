@@ -65,8 +65,8 @@ const dt_field dt_fields[] = {
      .low = -1,
      .high = 1024,
      .fallback = "-1",
-     .help = "devices that train; -1 takes all that are found, and where there is none the CPU "
-             "trains; for now -1 or 0"},
+     .help = "devices that train, a rank each; -1 takes all that are found, and where there is "
+             "none the CPU trains"},
     {.path = "ranks",
      .type = DT_FIELD_INT,
      AT(ranks),
@@ -74,7 +74,8 @@ const dt_field dt_fields[] = {
      .low = 1,
      .high = 1024,
      .fallback = "1",
-     .help = "processes that train on the CPU of a node, each with its share of the batch"},
+     .help = "processes that train on the CPU of a node, each with its share of the batch; with "
+             "more than 'gpus' they share the devices"},
     {.path = "threads",
      .type = DT_FIELD_INT,
      AT(threads),

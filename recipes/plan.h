@@ -54,6 +54,12 @@ dt_status dt_plan_make(dt_plan *out, const dt_recipe *recipe, int64_t cores, dt_
 dt_status dt_plan_make_on(dt_plan *out, const dt_recipe *recipe, const int64_t *cores,
                           dt_arena *arena, dt_error *err);
 
+/* Gives the ranks of nodes that have GPUs a device each: found[node] of them, -1 where that is not
+ * known. A node has as many ranks as GPUs that it is to use (dp: one, with so many replicas); where
+ * the recipe asks for GPUs by number and for more ranks than that, ranks share them. Nodes without
+ * keep their CPU ranks. DT_ERR_RECIPE where more are asked for than there are. Once for a plan. */
+dt_status dt_plan_use_devices(dt_plan *plan, const int64_t *found, dt_arena *arena, dt_error *err);
+
 /* New reference. */
 json_t *dt_plan_to_json(const dt_plan *plan);
 

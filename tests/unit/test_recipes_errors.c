@@ -188,15 +188,6 @@ static void test_fields_that_contradict_each_other_are_refused(void **state)
     EXPECT_ALL(cases);
 }
 
-static void test_what_is_not_there_yet_is_said_with_what_to_write_instead(void **state)
-{
-    static const bad cases[] = {
-        {LEAST "gpus: 8\n", "/r/gpt.yaml:4:7: 'gpus' is 8, and training on GPUs is not there yet: "
-                            "leave 'gpus' out and set 'ranks' to train on the CPU"},
-    };
-    EXPECT_ALL(cases);
-}
-
 static void test_text_that_is_no_plain_yaml_is_refused(void **state)
 {
     static const bad cases[] = {
@@ -289,7 +280,6 @@ int main(void)
         cmocka_unit_test(test_a_key_that_is_there_twice_is_refused),
         cmocka_unit_test(test_what_is_missing_is_asked_for_where_its_map_begins),
         cmocka_unit_test(test_fields_that_contradict_each_other_are_refused),
-        cmocka_unit_test(test_what_is_not_there_yet_is_said_with_what_to_write_instead),
         cmocka_unit_test(test_text_that_is_no_plain_yaml_is_refused),
         cmocka_unit_test(test_an_anchor_bomb_is_refused_at_its_first_anchor),
         cmocka_unit_test(test_wrong_values_are_shown_short_and_harmless),

@@ -106,6 +106,44 @@ static void test_threads_of_the_recipe_win_and_are_never_none(void **state)
     assert_int_equal(again.ranks[1].threads, 5);
 }
 
+static void test_ranks_get_the_devices_that_are_found_or_asked_for(void **state)
+{
+    static const char *names[] = {"a gpus=1 ranks=2", "b", "c gpus=0"};
+    const int64_t found[] = {4, 3, 8}, unknown[] = {-1, -1, -1}, few[] = {4, 1, 8};
+    dt_error err = DT_ERROR_INIT;
+    dt_plan plan, again;
+
+    make_plan(&plan, 2, *state);
+    plan.recipe.nodes = (dt_string_list){.items = names, .count = 3};
+    assert_int_equal(dt_plan_make(&again, &plan.recipe, 4, *state, NULL), DT_OK);
+    assert_int_equal(dt_plan_use_devices(&again, found, *state, NULL), DT_OK);
+    assert_int_equal(again.world_size, 2 + 3 + 2);
+    assert_string_equal(again.ranks[0].device, "cuda:0"); /* shared */
+    assert_string_equal(again.ranks[1].device, "cuda:0");
+    assert_string_equal(again.ranks[4].device, "cuda:2");
+    assert_int_equal(again.ranks[4].node, 1);
+    assert_int_equal(again.ranks[4].local_rank, 2);
+    assert_string_equal(again.ranks[5].device, "cpu");
+    assert_int_equal(again.ranks[5].threads, 2);
+
+    plan.recipe.gpus = 2;
+    assert_int_equal(dt_plan_make(&again, &plan.recipe, 4, *state, NULL), DT_OK);
+    assert_int_equal(dt_plan_use_devices(&again, few, *state, &err), DT_ERR_RECIPE);
+    assert_non_null(strstr(err.message, "'gpus' is 2, and 'b' has 1"));
+    assert_int_equal(dt_plan_use_devices(&again, unknown, *state, NULL), DT_OK);
+    assert_int_equal(again.world_size, 2 + 2 + 2);
+
+    plan.recipe.nodes.items = names + 1;
+    plan.recipe.nodes.count = 1;
+    plan.recipe.gpus = -1;
+    plan.recipe.strategy.kind = DT_STRATEGY_DP;
+    assert_int_equal(dt_plan_make(&again, &plan.recipe, 4, *state, NULL), DT_OK);
+    assert_int_equal(dt_plan_use_devices(&again, found + 1, *state, NULL), DT_OK);
+    assert_int_equal(again.world_size, 1);
+    assert_int_equal(again.ranks[0].replicas, 3);
+    assert_string_equal(again.ranks[0].device, "cuda:0");
+}
+
 static void test_a_plan_comes_back_from_its_json(void **state)
 {
     dt_error err = DT_ERROR_INIT;
@@ -245,6 +283,7 @@ int main(void)
         TEST(test_ranks_are_laid_on_nodes_in_order_with_the_cores_divided),
         TEST(test_a_node_may_have_its_own_ranks_and_dp_has_one_process),
         TEST(test_threads_of_the_recipe_win_and_are_never_none),
+        TEST(test_ranks_get_the_devices_that_are_found_or_asked_for),
         TEST(test_a_plan_comes_back_from_its_json),
         TEST(test_damage_at_the_top_is_refused),
         TEST(test_damage_of_a_rank_is_refused),

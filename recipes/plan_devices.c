@@ -1,0 +1,98 @@
+#include "recipes/nodes.h"
+#include "recipes/plan.h"
+
+#include "base/banned.h"
+
+/* What the recipe asks of a node, and how much of it is cards: its own numbers, else the recipe's,
+ * else what was found. Ranks that are more than cards share them, where cards were asked for. */
+typedef struct wish {
+    int64_t cards, ranks;
+} wish;
+
+static wish wish_of(const dt_recipe *recipe, const dt_node_spec *spec, int64_t found)
+{
+    int64_t asked = spec->gpus >= 0 ? spec->gpus : recipe->gpus;
+    int64_t ranks = spec->ranks > 0 ? spec->ranks : recipe->ranks;
+    wish out = {.cards = asked >= 0 ? asked : found > 0 ? found : 0};
+
+    out.ranks = asked > 0 && ranks > out.cards ? ranks : out.cards;
+    return out;
+}
+
+static dt_status check_found(const wish *wanted, int64_t found, const char *node, dt_error *err)
+{
+    if (found < 0 || wanted->cards <= found)
+        return DT_OK;
+    return DT_FAIL(err, DT_ERR_RECIPE,
+                   "'gpus' is %lld, and '%s' has %lld: ask for as many as there are, or leave "
+                   "'gpus' out to take all of them",
+                   (long long)wanted->cards, node, (long long)found);
+}
+
+static dt_status give(dt_plan_rank *rank, int64_t card, dt_arena *arena, dt_error *err)
+{
+    rank->device = dt_arena_printf(arena, "cuda:%lld", (long long)card);
+    return rank->device != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory for the plan");
+}
+
+/* The node's ranks anew, behind those of the nodes before it. */
+static dt_status lay_out(dt_plan *plan, dt_plan_rank *ranks, int64_t *next, int64_t node,
+                         const wish *wanted, dt_arena *arena, dt_error *err)
+{
+    bool dp = plan->recipe.strategy.kind == DT_STRATEGY_DP;
+    int64_t threads = plan->recipe.threads > 0 ? plan->recipe.threads : 1;
+    dt_status st = DT_OK;
+
+    for (int64_t local = 0; local < (dp ? 1 : wanted->ranks); local++) {
+        dt_plan_rank *rank = &ranks[(*next)++];
+
+        *rank = (dt_plan_rank){.node = node,
+                               .local_rank = local,
+                               .replicas = dp ? wanted->cards : 1,
+                               .threads = threads};
+        DT_TRY(give(rank, local % wanted->cards, arena, err));
+    }
+out:
+    return st;
+}
+
+static void keep(const dt_plan *plan, dt_plan_rank *ranks, int64_t *next, int64_t node)
+{
+    for (int64_t i = 0; i < plan->world_size; i++)
+        if (plan->ranks[i].node == node)
+            ranks[(*next)++] = plan->ranks[i];
+}
+
+dt_status dt_plan_use_devices(dt_plan *plan, const int64_t *found, dt_arena *arena, dt_error *err)
+{
+    int64_t most = plan->world_size, next = 0;
+    dt_plan_rank *ranks;
+    dt_status st = DT_OK;
+    wish *wishes;
+
+    wishes = dt_arena_alloc_array(arena, (size_t)plan->node_count, sizeof(*wishes));
+    if (wishes == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for the plan");
+    for (int64_t node = 0; node < plan->node_count; node++) {
+        dt_node_spec spec = {.gpus = -1, .ranks = -1};
+
+        if (plan->node_count == plan->recipe.nodes.count) /* Slurm's nodes are one item */
+            DT_TRY(dt_node_spec_parse(&spec, plan->recipe.nodes.items[node], arena, err));
+        wishes[node] = wish_of(&plan->recipe, &spec, found[node]);
+        DT_TRY(check_found(&wishes[node], found[node], plan->node_names[node], err));
+        most += wishes[node].ranks;
+    }
+    ranks = dt_arena_alloc_array(arena, (size_t)most, sizeof(*ranks));
+    if (ranks == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for the plan");
+    for (int64_t node = 0; node < plan->node_count; node++) {
+        if (wishes[node].cards == 0)
+            keep(plan, ranks, &next, node);
+        else
+            DT_TRY(lay_out(plan, ranks, &next, node, &wishes[node], arena, err));
+    }
+    plan->ranks = ranks;
+    plan->world_size = next;
+out:
+    return st;
+}
