@@ -17,7 +17,7 @@ build=(build-essential cmake ninja-build pkg-config git
 test=(libcmocka-dev python3 curl openssl sqlite3 procps util-linux)
 # Wanted: without them their tests say that they are skipped. On Ubuntu the browser is a snap,
 # under other names.
-hosts=(openssh-server openssh-client iproute2) # test hosts that are reached by ssh
+hosts=(openssh-server openssh-client iproute2 faketime) # test hosts that are reached by ssh; clocks
 emulator=(qemu-user)                            # a processor that has less
 slurm=(slurmctld slurmd slurm-client munge)     # a cluster of the tests' own, on those hosts
 wanted=(python3-selenium chromium chromium-driver "${hosts[@]}" "${emulator[@]}" "${slurm[@]}")

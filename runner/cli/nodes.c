@@ -16,16 +16,19 @@ dt_status dt_nodes_probe(dt_probe_report *out, const dt_preflight *flight, dt_ar
 {
     const dt_plan *plan = &flight->plan;
     int64_t *devices = dt_arena_alloc_array(arena, (size_t)plan->node_count, sizeof(devices[0]));
+    int64_t *ranks = dt_arena_alloc_array(arena, (size_t)plan->node_count, sizeof(ranks[0]));
     dt_probe_wish wish = {
         .nodes = plan->node_names,
         .count = plan->node_count,
         .devices = devices,
+        .ranks = ranks,
+        .rank_bytes = flight->memory.total_bytes,
         .interface = plan->recipe.network.interface,
         .disk_bytes = flight->memory.parameter_count * CHECKPOINT_BYTES_PER_PARAMETER,
         .meet = true,
     };
 
-    if (devices == NULL)
+    if (devices == NULL || ranks == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     if (dt_slurm_is_promised(plan))
         return DT_FAIL(err, DT_ERR_UNSUPPORTED,
@@ -35,6 +38,8 @@ dt_status dt_nodes_probe(dt_probe_report *out, const dt_preflight *flight, dt_ar
     for (int64_t r = 0; r < plan->world_size; r++)
         if (strncmp(plan->ranks[r].device, "cuda", 4) == 0)
             devices[plan->ranks[r].node] += plan->ranks[r].replicas;
+        else
+            ranks[plan->ranks[r].node]++;
     return dt_probe_all(out, &wish, arena, err);
 }
 
@@ -46,7 +51,28 @@ static bool is_all_here(const dt_plan *plan)
     return true;
 }
 
-dt_status dt_nodes_check(const dt_preflight *flight, const dt_call *call, dt_error *err)
+/* The plan was made with this machine's cores: another's ranks divide its own. */
+static void divide_cores(dt_plan *plan, const dt_probe_report *report)
+{
+    for (int64_t i = 0; i < report->count && plan->recipe.threads == 0; i++) {
+        const json_t *cores = json_object_get(report->probes[i].facts, "cores");
+        int64_t wanted = 0;
+
+        if (dt_node_is_here(report->probes[i].node) || !json_is_integer(cores))
+            continue;
+        for (int64_t r = 0; r < plan->world_size; r++)
+            wanted += plan->ranks[r].node == i ? plan->ranks[r].replicas : 0;
+        for (int64_t r = 0; r < plan->world_size; r++)
+            if (plan->ranks[r].node == i) {
+                int64_t share = json_integer_value(cores) / wanted;
+
+                plan->ranks[r].threads = share > 1 ? share : 1;
+            }
+    }
+}
+
+dt_status dt_nodes_check(dt_preflight *flight, const char *recipe, const dt_call *call,
+                         dt_error *err)
 {
     dt_probe_report report = {0};
     dt_status st = DT_OK;
@@ -67,10 +93,12 @@ dt_status dt_nodes_check(const dt_preflight *flight, const dt_call *call, dt_err
             st = fault->status == DT_ERR_PEER ? DT_ERR_IO : fault->status;
         if (report.fatal_count > 1)
             DT_FAIL(err, st, "%s (and %lld more: 'dtrun doctor %s' shows all)", fault->text,
-                    (long long)report.fatal_count - 1, call->args->operands[0]);
+                    (long long)report.fatal_count - 1, recipe);
         else
             DT_FAIL(err, st, "%s", fault->text);
     }
+    if (st == DT_OK && !dt_node_is_slurm(flight->plan.recipe.nodes.items[0]))
+        divide_cores(&flight->plan, &report);
 out:
     dt_probe_release(&report);
     return st;

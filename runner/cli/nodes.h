@@ -11,7 +11,9 @@ dt_status dt_nodes_probe(dt_probe_report *out, const dt_preflight *flight, dt_ar
                          dt_error *err);
 
 /* Where another machine is among them: an error where one is not good (the first fault, and how
- * many more there are), the rest as notes to stderr. */
-dt_status dt_nodes_check(const dt_preflight *flight, const dt_call *call, dt_error *err);
+ * many more there are), the rest as notes to stderr. Threads that the recipe leaves out are then
+ * each node's own cores, divided. */
+dt_status dt_nodes_check(dt_preflight *flight, const char *recipe, const dt_call *call,
+                         dt_error *err);
 
 #endif

@@ -26,6 +26,15 @@ static int64_t fullest_node(const dt_plan *plan)
     return most;
 }
 
+static int64_t ranks_here(const dt_plan *plan)
+{
+    int64_t count = 0;
+
+    for (int64_t r = 0; r < plan->world_size; r++)
+        count += dt_node_is_here(plan->node_names[plan->ranks[r].node]);
+    return count;
+}
+
 /* A save needs room for itself before an older one goes. */
 static dt_status check_disk(const dt_preflight *flight, dt_arena *arena, dt_error *err)
 {
@@ -76,9 +85,9 @@ dt_status dt_preflight_check(dt_preflight *out, const dt_recipe *recipe, dt_aren
 
     DT_TRY(dt_preflight_recipe(out, recipe, arena, err));
     DT_TRY(dt_room_memory(&out->available_bytes, err));
-    if (!dt_node_is_slurm(recipe->nodes.items[0])) /* whose machines are not this one */
-        DT_TRY(dt_memory_check(recipe, out->vocab, out->ranks_on_node, out->available_bytes,
-                               out->plan.node_names[0], err));
+    if (ranks_here(&out->plan) > 0) /* of other machines nodes.h tells */
+        DT_TRY(dt_memory_check(recipe, out->vocab, ranks_here(&out->plan), out->available_bytes,
+                               "localhost", err));
     DT_TRY(dt_program_agent(&program, arena, err));
     DT_TRY(dt_program_engine(&program, arena, err));
     DT_TRY(check_disk(out, arena, err));

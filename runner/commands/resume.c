@@ -7,6 +7,7 @@
 #include "runner/cli/command.h"
 #include "runner/cli/follow_options.h"
 #include "runner/cli/interrupt.h"
+#include "runner/cli/nodes.h"
 #include "runner/cli/runs.h"
 #include "runner/supervisor/supervisor.h"
 
@@ -75,6 +76,7 @@ static dt_status resume(dt_call *call, dt_error *err)
                  " 'dtrun resume %s --set schedule.steps=%lld'",
                  run.id, (long long)recipe.schedule.steps, run.id, (long long)step * 2);
     DT_TRY(dt_preflight_check(&flight, &recipe, call->arena, err));
+    DT_TRY(dt_nodes_check(&flight, run.recipe_path, call, err));
     dt_interrupt_watch(); /* Ctrl-C from here on leaves a whole attempt, never half of one */
     DT_TRY(dt_attempt_resume(store, &run, checkpoint, step, &flight, call->arena, err));
     DT_TRY(dt_follow_as_asked(store, run.id, call, err));

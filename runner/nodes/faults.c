@@ -91,6 +91,21 @@ static void judge_devices(dt_probe_report *report, const dt_probe *probe, int64_
                            probe->node, wanted, has, driver);
 }
 
+static void judge_memory(dt_probe_report *report, const dt_probe *probe, int64_t ranks,
+                         int64_t rank_bytes, dt_arena *arena)
+{
+    int64_t has = number_of(probe->facts, "memory_free_bytes");
+
+    if (has < 0 || ranks == 0 || rank_bytes <= has / ranks)
+        return;
+    dt_probe_add_fault(report, arena, probe->node, true, DT_ERR_RECIPE,
+                       "node '%s': %" PRId64 " rank%s take%s %" PRId64 " MB each, and %" PRId64
+                       " MB of memory are free: lower 'batch.sequences', the model's size%s, or "
+                       "end what else runs there",
+                       probe->node, ranks, ranks == 1 ? "" : "s", ranks == 1 ? "s" : "",
+                       MB(rank_bytes), MB(has), ranks == 1 ? "" : " or 'ranks'");
+}
+
 static void judge_room(dt_probe_report *report, const dt_probe *probe, const dt_probe_wish *wish,
                        const dt_bundle *bundle, dt_arena *arena)
 {
@@ -130,6 +145,8 @@ void dt_probe_judge(dt_probe_report *report, const dt_probe_wish *wish, const dt
                                problem.message);
         judge_clock(report, probe, arena);
         judge_devices(report, probe, wish->devices != NULL ? wish->devices[i] : 0, arena);
+        judge_memory(report, probe, wish->ranks != NULL ? wish->ranks[i] : 0, wish->rank_bytes,
+                     arena);
         judge_room(report, probe, wish, bundle, arena);
     }
 }

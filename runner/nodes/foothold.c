@@ -32,11 +32,13 @@ enum { SYSTEM_NEEDS_AGENT = 42, SYSTEM_NO_PLACE = 43, SHELL_CANNOT_RUN = 126 };
 static const char call_script[] =
     FIND_AGENT "if [ -f \"$agent\" ] && [ \"$(wc -c <\"$agent\")\" -eq \"$2\" ]; then\n"
                "    shift 2\n"
-               "    exec \"$agent\" node \"$@\"\n"
+               "    \"$agent\" node \"$@\"\n"
+               "    code=$?\n"
+               "else\n"
+               "    code=42\n"
                "fi\n"
-               "uname -s\n"
-               "uname -m\n"
-               "exit 42";
+               "case $code in 42 | 126) uname -s; uname -m ;; esac\n"
+               "exit $code";
 
 static const char put_script[] = FIND_AGENT
     "new=$agent.$$\n"
@@ -107,60 +109,89 @@ static dt_status put_agent(const dt_foothold *foothold, const char *node,
     return st == DT_OK ? st : DT_FAIL(err, st, "%s", problem.message);
 }
 
-dt_status dt_foothold_probe(json_t **facts, int64_t *skew_ms, const dt_foothold *foothold,
-                            const char *node, const char *bundle, const atomic_bool *cancelled,
-                            dt_error *err)
+/* Its answer; *damaged where another program gave it, or it is none. */
+static dt_status read_facts(json_t **facts, bool *damaged, const dt_strbuf *answer,
+                            const dt_foothold *foothold, const char *node, dt_error *err)
 {
-    char size[32];
-    const char *const there[] = {"/bin/sh", "-c",    call_script, "sh", foothold->digest,
-                                 size,      "probe", bundle,      NULL};
-    const char *const here[] = {foothold->path, "node", "probe", bundle, NULL};
-    bool is_here = dt_nodes_is_here(node), put = false;
-    dt_status st = DT_OK;
-    dt_strbuf answer;
     const char *agent;
-    int64_t time_ms;
-    int code;
+    dt_status st = DT_OK;
 
-    *facts = NULL;
-    *skew_ms = 0;
-    snprintf(size, sizeof(size), "%zu", foothold->bytes.length);
-    dt_strbuf_init(&answer);
-    for (;;) {
-        dt_error problem = DT_ERROR_INIT;
-
-        DT_TRY(dt_nodes_ask_code(&answer, &code, &problem, node, is_here ? here : there, NULL, 0,
-                                 PROBE_SECONDS, cancelled, err));
-        if (code == SYSTEM_NEEDS_AGENT && !put) {
-            DT_TRY(check_system(node, answer.data, err));
-            DT_TRY(put_agent(foothold, node, cancelled, err));
-            put = true;
-            continue;
-        }
-        if (code == SHELL_CANNOT_RUN)
-            DT_THROW(err, DT_ERR_UNSUPPORTED,
-                     "node '%s': programs may not be run from its cache (%s): the file system is "
-                     "mounted noexec; make ~/.cache a link to one that is not",
-                     node, problem.message);
-        if (code != 0)
-            DT_THROW(err, DT_ERR_UNSUPPORTED, "node '%s': %s (code %d)", node, problem.message,
-                     code);
-        break;
-    }
-    DT_TRY(dt_json_parse(facts, answer.data, answer.length, node, err));
-    DT_TRY(dt_json_get_int(&time_ms, *facts, "time_ms", node, err));
-    *skew_ms = time_ms - dt_clock_wall_ms();
+    *damaged = true;
+    DT_TRY(dt_json_parse(facts, answer->data, answer->length, node, err));
     DT_TRY(dt_json_get_string(&agent, *facts, "agent", node, err));
     if (strcmp(agent, foothold->digest) != 0)
         DT_THROW(err, DT_ERR_CORRUPT,
                  "node '%s': the agent in its cache is damaged: remove ~/.cache/dtrun/agents there",
                  node);
+    *damaged = false;
 out:
     if (st != DT_OK) {
         json_decref(*facts);
         *facts = NULL;
     }
+    return st;
+}
+
+/* Asked once. *put: an agent that is put there (anew) may help. */
+static dt_status ask_facts(json_t **facts, bool *put, const dt_foothold *foothold, const char *node,
+                           const char *bundle, const atomic_bool *cancelled, dt_error *err)
+{
+    char size[32];
+    const char *const there[] = {"/bin/sh", "-c",    call_script, "sh", foothold->digest,
+                                 size,      "probe", bundle,      NULL};
+    const char *const here[] = {foothold->path, "node", "probe", bundle, NULL};
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st = DT_OK;
+    dt_strbuf answer;
+    int code = 0;
+
+    *put = false;
+    snprintf(size, sizeof(size), "%zu", foothold->bytes.length);
+    dt_strbuf_init(&answer);
+    DT_TRY(dt_nodes_ask_code(&answer, &code, &problem, node, dt_nodes_is_here(node) ? here : there,
+                             NULL, 0, PROBE_SECONDS, cancelled, err));
+    if (code == SYSTEM_NEEDS_AGENT || (code == SHELL_CANNOT_RUN && !dt_nodes_is_here(node)))
+        DT_TRY(check_system(node, answer.data, err));
+    *put = code != 0;
+    if (code == SYSTEM_NEEDS_AGENT)
+        DT_THROW(err, DT_ERR_IO, "node '%s': the agent does not stay in its cache", node);
+    if (code == SHELL_CANNOT_RUN)
+        DT_THROW(err, DT_ERR_UNSUPPORTED,
+                 "node '%s': programs may not be run from its cache (%s): the file system is "
+                 "mounted noexec; make ~/.cache a link to one that is not",
+                 node, problem.message);
+    if (code != 0)
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "node '%s': %s (code %d)", node, problem.message, code);
+    DT_TRY(read_facts(facts, put, &answer, foothold, node, err));
+out:
     dt_strbuf_release(&answer);
+    return st;
+}
+
+dt_status dt_foothold_probe(json_t **facts, int64_t *skew_ms, const dt_foothold *foothold,
+                            const char *node, const char *bundle, const atomic_bool *cancelled,
+                            dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st = DT_OK;
+    int64_t time_ms;
+    bool put;
+
+    *facts = NULL;
+    *skew_ms = 0;
+    st = ask_facts(facts, &put, foothold, node, bundle, cancelled, &problem);
+    if (st != DT_OK && put && !dt_nodes_is_here(node)) {
+        DT_TRY(put_agent(foothold, node, cancelled, err));
+        DT_TRY(ask_facts(facts, &put, foothold, node, bundle, cancelled, err));
+    } else if (st != DT_OK)
+        DT_THROW(err, st, "%s", problem.message);
+    DT_TRY(dt_json_get_int(&time_ms, *facts, "time_ms", node, err));
+    *skew_ms = time_ms - dt_clock_wall_ms();
+out:
+    if (st != DT_OK) {
+        json_decref(*facts);
+        *facts = NULL;
+    }
     return st;
 }
 

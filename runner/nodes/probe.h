@@ -20,9 +20,11 @@ typedef struct dt_probe_wish {
     const char *const *nodes; /* [count] */
     int64_t count;
     const int64_t *devices; /* [count]: GPUs that each must have; NULL: none */
-    const char *interface;  /* network.interface of the recipe, "" */
-    int64_t disk_bytes;     /* that a node's folder must have room for */
-    bool meet;              /* nodes connect to each other */
+    const int64_t *ranks;   /* [count]: that take rank_bytes of its memory each; NULL: none */
+    int64_t rank_bytes;
+    const char *interface; /* network.interface of the recipe, "" */
+    int64_t disk_bytes;    /* that a node's folder must have room for */
+    bool meet;             /* nodes connect to each other */
     const atomic_bool *cancelled;
 } dt_probe_wish;
 
