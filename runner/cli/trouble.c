@@ -16,21 +16,41 @@ static json_t *parse(const dt_store_event *event)
     return json;
 }
 
-const char *dt_trouble_sentence(const dt_store_event *event, dt_arena *arena)
+/* Of what is done before ranks start: what may take hours is said, what takes seconds is not. */
+static const char *preparing_sentence(const json_t *json, dt_arena *arena)
 {
-    const char *message, *sentence = NULL;
-    json_t *json;
+    const char *message;
+
+    if (dt_json_get_string_or(&message, json, "message", "", "event", NULL) != DT_OK ||
+        strncmp(message, "Slurm job ", strlen("Slurm job ")) != 0)
+        return NULL;
+    return dt_arena_strdup(arena, message);
+}
+
+static const char *checkpoint_failed_sentence(const json_t *json, dt_arena *arena)
+{
+    const char *message;
     int64_t step;
 
-    if (strcmp(event->kind, "checkpoint_failed") != 0)
+    if (dt_json_get_string_or(&message, json, "message", "", "event", NULL) != DT_OK ||
+        dt_json_get_int_or(&step, json, "step", 0, "event", NULL) != DT_OK)
         return NULL;
-    json = parse(event);
-    if (json == NULL)
-        return NULL;
-    if (dt_json_get_string_or(&message, json, "message", "", "event", NULL) == DT_OK &&
-        dt_json_get_int_or(&step, json, "step", 0, "event", NULL) == DT_OK)
-        sentence = dt_arena_printf(arena, "step %lld  checkpoint failed, training goes on: %s",
-                                   (long long)step, message);
+    return dt_arena_printf(arena, "step %lld  checkpoint failed, training goes on: %s",
+                           (long long)step, message);
+}
+
+const char *dt_trouble_sentence(const dt_store_event *event, dt_arena *arena)
+{
+    const char *(*say)(const json_t *json, dt_arena *arena) = NULL;
+    const char *sentence;
+    json_t *json;
+
+    if (strcmp(event->kind, "preparing") == 0)
+        say = preparing_sentence;
+    else if (strcmp(event->kind, "checkpoint_failed") == 0)
+        say = checkpoint_failed_sentence;
+    json = say != NULL ? parse(event) : NULL;
+    sentence = json != NULL ? say(json, arena) : NULL;
     json_decref(json);
     return sentence;
 }

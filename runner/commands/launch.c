@@ -64,6 +64,10 @@ const dt_command dt_command_launch = {
              "\n"
              "The recipe, its data, the memory of this machine and the disk are checked before\n"
              "anything is started. At the end the exit code is that of the run. With --json the\n"
-             "object at the end has at least run, state, steps, loss, valid_loss, seconds.\n",
+             "object at the end has at least run, state, steps, loss, valid_loss, seconds.\n"
+             "\n"
+             "With nodes: slurm:4 a job is submitted and waited for, and given back at the end;\n"
+             "nodes: slurm takes the machines of the Slurm job that this runs in (docs/slurm.md).\n"
+             "Data by https are fetched into ~/.cache/dtrun/data first; what breaks off goes on.\n",
     .run = launch,
 };

@@ -67,6 +67,10 @@ static void say(dt_supervised_node *node, const char *text)
     dt_status st;
 
     dt_log_info("%s: %s", node->row.name, text);
+    node->row.state = dt_arena_strdup(&session->arena, text); /* until it is ready */
+    if (node->row.state == NULL)
+        node->row.state = "connecting";
+    node->changed = true;
     DT_TRY(dt_follow_own_event(session,
                                json_pack("{s:s, s:I, s:s, s:s}", "event", "preparing", "node",
                                          (json_int_t)node->row.node, "host", node->row.name,

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `stop` ends the job, whether it runs or waits; scancel and a time limit end the run, and are told; a
-# supervisor that is killed costs nothing.
+# `stop` ends the job, whether it runs or waits; scancel ends the run, and is told; a supervisor that is
+# killed costs nothing.
 . "$(dirname "$0")/lib.sh"
 cluster 2
 recipe <<END
@@ -10,7 +10,6 @@ grace_seconds: 20
 END
 long() { wants 0 "" "$dtrun" launch --detach "$net/launch/r.yaml" --set "name=$1" "${@:2}"; }
 id() { value "$1" "o['run']"; }
-ranks_left() { pgrep -c -f "dtrun-engine" -s 0 2>/dev/null; }
 
 # stop: a checkpoint, the job is over, nothing is left.
 long one
@@ -41,17 +40,22 @@ await 60 is two failed
 value two "o['reason']" | grep -q "Slurm job $job was cancelled" || fail "scancel: $(value two "o['reason']")"
 [ "$(value two "o['exit_code']" 2>/dev/null || echo 3)" = 3 ] || fail "scancel: code $(value two "o['exit_code']")"
 
-# Pending: the reason is said; stop takes it out of the queue.
+# Pending: the reason is said by status and to who follows; stop takes it out of the queue.
 long three --set 'slurm.options=[--begin=now+1hour]'
-await 20 sh -c '"$1" logs three 2>/dev/null; grep -q "BeginTime" "$2"/runs/*/supervisor.log' sh "$dtrun" "$XDG_STATE_HOME/dtrun"
-job=$(job_of "$(id three)")
-[ "$(state_of "$job")" = PENDING ] || fail "the job waits as $(state_of "$job")"
-wants 0 "stopped" "$dtrun" stop three
-await 10 has_ended "$job"
+says() { "$dtrun" status "$1" | grep -q "$2"; }
+await 20 says three BeginTime
+timeout 3 "$dtrun" launch "$net/launch/r.yaml" --set name=followed --set 'slurm.options=[--hold]' >"$net/out" 2>&1
+grep -q "Slurm job .* waits: .*JobHeldUser" "$net/out" || fail "a follower is not told: $(cat "$net/out")"
+for run in three followed; do
+    job=$(job_of "$(id $run)")
+    [ "$(state_of "$job")" = PENDING ] || fail "the job waits as $(state_of "$job")"
+    wants 0 "stopped" "$dtrun" stop $run
+    await 10 has_ended "$job"
+done
 
 # Cancelled while it waits.
 long four --set 'slurm.options=[--hold]'
-await 20 sh -c 'grep -q "JobHeldUser" "$1"/runs/*/supervisor.log' sh "$XDG_STATE_HOME/dtrun"
+await 20 says four JobHeldUser
 scancel "$(job_of "$(id four)")"
 await 30 is four failed
 value four "o['reason']" | grep -q "was cancelled (scancel)" || fail "cancelled while it waits: $(value four "o['reason']")"

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# A job that reaches its time limit ends the run, which says so and goes on in another job. (Slurm looks at
+# limits about once a minute: that is how long this waits.)
+. "$(dirname "$0")/lib.sh"
+cluster 1
+recipe <<END
+nodes: slurm:1
+schedule: {kind: cosine, steps: 1000000}
+checkpoint: {every: 5, keep: 2}
+END
+wants 0 "" "$dtrun" launch --detach "$net/launch/r.yaml" --set name=limited
+await 60 past limited 20
+job=$(job_of "$(value limited "o['run']")")
+scontrol update JobId="$job" TimeLimit=0:01
+await 180 is limited failed
+value limited "o['reason']" | grep -q "Slurm job $job reached its time limit" || fail "it says: $(value limited "o['reason']")"
+step=$("$dtrun" checkpoints limited --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["checkpoints"][0]["step"])')
+wants 0 "" "$dtrun" resume --wait limited --set schedule.steps=$((step + 5))
+[ "$(value limited "(o['state'], o['step'])")" = "('finished', $((step + 5)))" ] || fail "resumed: $(value limited o)"
