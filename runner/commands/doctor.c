@@ -220,6 +220,9 @@ const dt_command dt_command_doctor = {
         "their clocks go, whether they can connect to each other. Each fault comes with what\n"
         "helps. Without RECIPE it is about this machine. 'dtrun launch' begins with the same.\n"
         "\n"
+        "MEMORY and DISK are what is free, the disk of checkpoints. CLOCK is how far the node's\n"
+        "is ahead of this machine's. ADDRESS is what its ranks talk over (network.interface).\n"
+        "\n"
         "A node that has nothing of dtrun gets its agent (2 MB) into ~/.cache/dtrun; nothing\n"
         "else is changed there. The exit code is 3 where a launch would fail.\n",
     .run = doctor,
