@@ -9,6 +9,8 @@
 
 #define PART_ALIGN_ELEMS 16 /* fsdp cuts units into W parts of a multiple of this */
 
+#define MESSAGES_MOST ((int64_t)1 << 17) /* more make no step that anybody would wait for */
+
 typedef struct maker {
     dt_traffic *out;
     const dt_recipe *recipe;
@@ -35,6 +37,10 @@ static dt_status send(maker *m, dt_message message, dt_error *err)
 {
     dt_traffic *out = m->out;
 
+    if (out->count == MESSAGES_MOST)
+        return DT_FAIL(err, DT_ERR_RECIPE,
+                       "a step would send more than %lld messages: raise 'strategy.bucket_mb' (%g)",
+                       (long long)MESSAGES_MOST, m->recipe->strategy.bucket_mb);
     if (out->count == m->capacity) {
         int64_t capacity = m->capacity > 0 ? 2 * m->capacity : 64;
         dt_message *more = dt_arena_alloc_array(m->arena, (size_t)capacity, sizeof(*more));

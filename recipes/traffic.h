@@ -45,7 +45,8 @@ typedef struct dt_traffic {
 } dt_traffic;
 
 /* Of `micro_steps` micro-steps among `world_size` ranks; none where there is one rank. vocab as for
- * dt_memory_estimate. DT_ERR_RECIPE for dp with more than one process: it has no communicator. */
+ * dt_memory_estimate. DT_ERR_RECIPE for dp with more than one process, which has no communicator,
+ * and for buckets so small that a step has more than 131,072 messages. */
 dt_status dt_traffic_make(dt_traffic *out, const dt_recipe *recipe, int64_t vocab,
                           int64_t world_size, int64_t micro_steps, dt_arena *arena, dt_error *err);
 

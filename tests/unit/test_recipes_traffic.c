@@ -143,6 +143,22 @@ static void test_one_rank_sends_nothing_and_dp_has_no_communicator(void **state)
     dt_arena_release(&arena);
 }
 
+static void test_buckets_of_a_few_numbers_are_refused(void **state)
+{
+    dt_error err = DT_ERROR_INIT;
+    dt_traffic traffic;
+    dt_recipe recipe;
+    dt_arena arena;
+
+    dt_arena_init(&arena, 0);
+    fill(&recipe);
+    recipe.strategy.kind = DT_STRATEGY_DDP;
+    recipe.strategy.bucket_mb = 4e-6; /* 160,320 messages of one number */
+    assert_int_equal(dt_traffic_make(&traffic, &recipe, 0, 2, 1, &arena, &err), DT_ERR_RECIPE);
+    assert_non_null(strstr(err.message, "raise 'strategy.bucket_mb'"));
+    dt_arena_release(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +167,7 @@ int main(void)
         cmocka_unit_test(test_full_shards_are_gathered_ahead_and_reduced_behind),
         cmocka_unit_test(test_zero_1_gathers_once_and_reduces_once),
         cmocka_unit_test(test_one_rank_sends_nothing_and_dp_has_no_communicator),
+        cmocka_unit_test(test_buckets_of_a_few_numbers_are_refused),
     };
 
     return cmocka_run_group_tests_name("recipes: messages of a step", tests, NULL, NULL);
