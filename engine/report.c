@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "engine/measure.h"
 #include "engine/where.h"
 
@@ -15,21 +16,38 @@ static json_int_t as_json(int64_t value)
     return (json_int_t)value;
 }
 
-dt_status dt_report_start(dt_session *session, dt_error *err)
+/* What holds what of this rank's memory: an event, and a line in its log. */
+static dt_status report_memory(dt_session *session, dt_error *err)
 {
     const dt_strategy_state *state = &session->state;
+    const struct {
+        const char *key;
+        int64_t bytes;
+    } parts[] = {
+        {"parameters_bytes", state->parameters_bytes},
+        {"gradients_bytes", state->gradients_bytes},
+        {"optimizer_bytes", state->optimizer_bytes},
+        {"activations_bytes", (int64_t)session->model->activation_bytes},
+        {"buffers_bytes", state->buffers_bytes + dt_checkpoint_writer_bytes(session->writer)},
+        {"free_bytes", dt_measure_free_memory(&session->device)},
+    };
+    json_t *event = json_pack("{s:s}", "event", "memory");
+
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        json_object_set_new(event, parts[i].key, json_integer(as_json(parts[i].bytes)));
+    dt_log_info("memory in MB: parameters %.1f, gradients %.1f, optimizer %.1f, activations %.1f, "
+                "buffers %.1f; free %.0f",
+                (double)parts[0].bytes / 1e6, (double)parts[1].bytes / 1e6,
+                (double)parts[2].bytes / 1e6, (double)parts[3].bytes / 1e6,
+                (double)parts[4].bytes / 1e6, (double)parts[5].bytes / 1e6);
+    return dt_events_send(session->events, event, err);
+}
+
+dt_status dt_report_start(dt_session *session, dt_error *err)
+{
     dt_status st = DT_OK;
 
-    DT_TRY(dt_events_send(
-        session->events,
-        json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "event", "memory", "parameters_bytes",
-                  as_json(state->parameters_bytes), "gradients_bytes",
-                  as_json(state->gradients_bytes), "optimizer_bytes",
-                  as_json(state->optimizer_bytes), "activations_bytes",
-                  as_json((int64_t)session->model->activation_bytes), "buffers_bytes",
-                  as_json(state->buffers_bytes + dt_checkpoint_writer_bytes(session->writer)),
-                  "free_bytes", as_json(dt_measure_free_memory(&session->device))),
-        err));
+    DT_TRY(report_memory(session, err));
     DT_TRY(dt_events_send(session->events,
                           json_pack("{s:s, s:I, s:s, s:i, s:I, s:I, s:o}", "event", "ready", "pid",
                                     as_json(getpid()), "device", session->device.name, "threads",

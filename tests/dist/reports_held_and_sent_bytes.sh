@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What the ranks report of themselves is what the formulas say, within 5 %: the bytes that a rank
-# holds (in the event `memory`, of each rank, and in the metric held_bytes) and the bytes that it
-# sends in a step (sent_bytes), for every strategy and sharding, on 2 to 4 ranks.
+# holds (in the event `memory` of each rank, which its log has too, and in the metric held_bytes) and
+# the bytes that it sends in a step (sent_bytes), for every strategy and sharding, on 2 to 4 ranks.
 . "$(dirname "$0")/lib.sh"
 make_text 40
 # Parameters: embeddings of 128 (padded) and 32 places, final norm, L blocks of 12 C^2 + 13 C.
@@ -13,7 +13,7 @@ block=$((12 * C * C + 13 * C)) elems=$(((128 + 32 + 2) * C + L * (12 * C * C + 1
 check() {
     local name=$1-$2 world=$2 held=$3 sent=$4
     shift 4
-    train "$world" "$name" model.layers=$L model.heads=4 model.embed=$C schedule.steps=3 "$@"
+    DTRUN_LOG=info train "$world" "$name" model.layers=$L model.heads=4 model.embed=$C schedule.steps=3 "$@"
     for rank in $(cd "$work" && ls | sed -nE "s/^$name\.([0-9])$/\1/p"); do
         awk -v W="$world" -v N=$elems -v B=$block -v L=$L -v name="$name, rank $rank" '
             function of(key) {
@@ -38,6 +38,8 @@ check() {
             }
             END { exit bad || !seen || steps != ('"$rank"' == 0 ? 3 : 0) }' "$work/$name.$rank" ||
             fail "$name, rank $rank: $(head -n 1 "$work/$name.$rank")"
+        grep -q 'memory in MB: parameters .*; free' \
+            "$work/$name.$rank.err" || fail "$name, rank $rank: its log does not say what it holds"
     done
 }
 
