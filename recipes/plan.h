@@ -57,7 +57,8 @@ dt_status dt_plan_make_on(dt_plan *out, const dt_recipe *recipe, const int64_t *
 /* Gives the ranks of nodes that have GPUs a device each: found[node] of them, -1 where that is not
  * known. A node has as many ranks as GPUs that it is to use (dp: one, with so many replicas); where
  * the recipe asks for GPUs by number and for more ranks than that, ranks share them. Nodes without
- * keep their CPU ranks. DT_ERR_RECIPE where more are asked for than there are. Once for a plan. */
+ * keep their CPU ranks. DT_ERR_RECIPE where more are asked for than there are. May be called again
+ * when more nodes are known. */
 dt_status dt_plan_use_devices(dt_plan *plan, const int64_t *found, dt_arena *arena, dt_error *err);
 
 /* New reference. */

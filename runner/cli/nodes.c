@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "recipes/nodes.h"
+#include "runner/cli/cards.h"
 #include "runner/cli/report.h"
 #include "runner/cli/slurm.h"
 
@@ -97,6 +98,8 @@ dt_status dt_nodes_check(dt_preflight *flight, const char *recipe, const dt_call
         else
             DT_FAIL(err, st, "%s", fault->text);
     }
+    if (st == DT_OK)
+        DT_TRY(dt_cards_give(&flight->plan, &report, call->arena, err));
     if (st == DT_OK && !dt_node_is_slurm(flight->plan.recipe.nodes.items[0]))
         divide_cores(&flight->plan, &report);
 out:

@@ -1,8 +1,11 @@
 #include "runner/cli/preflight.h"
 
+#include <string.h>
+
 #include "base/place.h"
 #include "engine/data/data.h"
 #include "recipes/nodes.h"
+#include "runner/cli/cards.h"
 #include "runner/cli/fetch.h"
 #include "runner/cli/program.h"
 #include "runner/cli/room.h"
@@ -26,12 +29,14 @@ static int64_t fullest_node(const dt_plan *plan)
     return most;
 }
 
+/* On processors: what a card holds the engine checks against the card. */
 static int64_t ranks_here(const dt_plan *plan)
 {
     int64_t count = 0;
 
     for (int64_t r = 0; r < plan->world_size; r++)
-        count += dt_node_is_here(plan->node_names[plan->ranks[r].node]);
+        count += dt_node_is_here(plan->node_names[plan->ranks[r].node]) &&
+                 strcmp(plan->ranks[r].device, "cpu") == 0;
     return count;
 }
 
@@ -69,6 +74,7 @@ dt_status dt_preflight_recipe(dt_preflight *out, const dt_recipe *recipe, dt_are
     DT_TRY(dt_fetch_recipe(&here, recipe, arena, err));
     DT_TRY(dt_dataset_check(&out->vocab, &here, err));
     DT_TRY(dt_slurm_plan(&out->plan, &here, arena, err));
+    DT_TRY(dt_cards_give(&out->plan, NULL, arena, err));
     dt_memory_estimate(&out->memory, recipe, out->vocab);
     out->ranks_on_node = fullest_node(&out->plan);
     out->tokens_per_step = recipe->batch.sequences * recipe->batch.tokens *

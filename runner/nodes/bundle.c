@@ -16,16 +16,18 @@
 #include "base/banned.h"
 
 #define LIST_SECONDS 20.0
+#define GPU_PART     "libdtrun-cuda.so" /* DT_CUDA_LIBRARY of engine/device/device_cuda.h */
 
 enum { FILES_MAX = 256 };
 
-/* What comes with glibc: always the node's own. */
-static bool is_glibc(const char *name)
+/* What comes with glibc, or with the driver: always the node's own. */
+static bool is_the_nodes(const char *name)
 {
     static const char *const names[] = {
         "linux-vdso.so",  "ld-linux",    "libc.so.",         "libm.so.",        "libmvec.so.",
         "libpthread.so.", "libdl.so.",   "librt.so.",        "libutil.so.",     "libresolv.so.",
-        "libanl.so.",     "libnsl.so.1", "libthread_db.so.", "libBrokenLocale", "libnss_"};
+        "libanl.so.",     "libnsl.so.1", "libthread_db.so.", "libBrokenLocale", "libnss_",
+        "libcuda.so.",    "libnvidia-"};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (strncmp(name, names[i], strlen(names[i])) == 0)
@@ -70,6 +72,15 @@ out:
     return st;
 }
 
+/* "libX.so.1" is "lib/libX.so.1" already: engine and GPU part need some in common. */
+static bool has_file(const dt_bundle *bundle, const char *library)
+{
+    for (int64_t i = 0; i < bundle->file_count; i++)
+        if (strcmp(strchr(bundle->files[i].name, '/') + 1, library) == 0)
+            return true;
+    return false;
+}
+
 /* A line of the loader's list: "\tlibdnnl.so.2 => /usr/lib/libdnnl.so.2 (0x00007f...)". */
 static dt_status add_library(dt_bundle *bundle, char *line, dt_arena *arena, dt_error *err)
 {
@@ -79,12 +90,14 @@ static dt_status add_library(dt_bundle *bundle, char *line, dt_arena *arena, dt_
         return DT_OK; /* the kernel's own, the loader, or "statically linked" */
     *path = '\0';
     path += 4;
-    if (is_glibc(name))
+    if (is_the_nodes(name))
         return DT_OK;
     if (strncmp(path, "not found", 9) == 0)
         return DT_FAIL(err, DT_ERR_IO,
                        "the installation is incomplete: dtrun-engine needs '%s', which is not here",
                        name);
+    if (has_file(bundle, name))
+        return DT_OK;
     end = strstr(path, " (0x");
     if (end != NULL)
         *end = '\0';
@@ -94,10 +107,9 @@ static dt_status add_library(dt_bundle *bundle, char *line, dt_arena *arena, dt_
 }
 
 /* The loader knows best what it will load: it is asked, not the files. */
-static dt_status add_libraries(dt_bundle *bundle, const char *engine, dt_arena *arena,
+static dt_status add_libraries(dt_bundle *bundle, const char *const *words, dt_arena *arena,
                                dt_error *err)
 {
-    const char *const words[] = {"/usr/bin/env", "LD_TRACE_LOADED_OBJECTS=1", engine, NULL};
     dt_error problem = DT_ERROR_INIT;
     dt_status st = DT_OK;
     dt_strbuf list;
@@ -117,12 +129,44 @@ out:
     return st;
 }
 
+static dt_status add_engine(dt_bundle *bundle, const char *engine, dt_arena *arena, dt_error *err)
+{
+    const char *const words[] = {"/usr/bin/env", "LD_TRACE_LOADED_OBJECTS=1", engine, NULL};
+    dt_status st = DT_OK;
+
+    DT_TRY(add_file(bundle, "bin", "dtrun-engine", engine, arena, err));
+    DT_TRY(add_libraries(bundle, words, arena, err));
+out:
+    return st;
+}
+
+/* Beside the engine, as it is loaded. A library is no program: ldd asks the loader for it. */
+static dt_status add_gpu_part(dt_bundle *bundle, const char *engine, dt_arena *arena, dt_error *err)
+{
+    const char *slash = strrchr(engine, '/');
+    const char *path = dt_arena_printf(arena, "%.*s/%s", (int)(slash - engine), engine, GPU_PART);
+    const char *const words[] = {"/usr/bin/env", "ldd", path, NULL};
+    dt_status st = DT_OK;
+
+    if (path == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    if (access(path, R_OK) != 0)
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                       "this dtrun has no code for GPUs: '%s' is missing (build it with the CUDA "
+                       "toolkit, or set 'gpus: 0')",
+                       path);
+    DT_TRY(add_file(bundle, "bin", GPU_PART, path, arena, err));
+    DT_TRY(add_libraries(bundle, words, arena, err));
+out:
+    return st;
+}
+
 static int by_name(const void *a, const void *b)
 {
     return strcmp(((const dt_bundle_file *)a)->name, ((const dt_bundle_file *)b)->name);
 }
 
-dt_status dt_bundle_make(dt_bundle *out, dt_arena *arena, dt_error *err)
+dt_status dt_bundle_make(dt_bundle *out, bool gpus, dt_arena *arena, dt_error *err)
 {
     dt_status st = DT_OK;
     const char *engine;
@@ -134,8 +178,9 @@ dt_status dt_bundle_make(dt_bundle *out, dt_arena *arena, dt_error *err)
     if (out->files == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_place_program(&engine, "dtrun-engine", "DTRUN_ENGINE", arena, err));
-    DT_TRY(add_file(out, "bin", "dtrun-engine", engine, arena, err));
-    DT_TRY(add_libraries(out, engine, arena, err));
+    DT_TRY(add_engine(out, engine, arena, err));
+    if (gpus)
+        DT_TRY(add_gpu_part(out, engine, arena, err));
     qsort(out->files, (size_t)out->file_count, sizeof(out->files[0]), by_name);
     for (int64_t i = 0; i < out->file_count; i++)
         dt_strbuf_add_fmt(&all, "%s %lld %s\n", out->files[i].name, (long long)out->files[i].bytes,

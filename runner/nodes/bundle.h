@@ -1,5 +1,8 @@
 /* bundle: the engine and the libraries that it needs beyond glibc, as they lie on this machine.
  *
+ * With the GPU part for nodes whose ranks use GPUs: libdtrun-cuda.so beside the engine, and CUDA's
+ * libraries (some hundred megabytes). The driver is the node's.
+ *
  * On a node it is CACHE/bundles/HASH/bin/dtrun-engine and .../lib/, where the engine's run path
  * finds them. HASH is of all names and contents: the same programs are the same bundle, whoever
  * sends them. glibc itself is the node's: loader and libc belong together.
@@ -11,6 +14,7 @@
 #define DT_NODES_BUNDLE_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/arena.h"
@@ -31,8 +35,9 @@ typedef struct dt_bundle {
     dt_bundle_file *files;
 } dt_bundle;
 
-/* Reads all of it: some ten milliseconds. DT_ERR_IO where the installation is incomplete. */
-dt_status dt_bundle_make(dt_bundle *out, dt_arena *arena, dt_error *err);
+/* Reads all of it: some ten milliseconds, a second with `gpus`. DT_ERR_IO where the installation is
+ * incomplete, DT_ERR_UNSUPPORTED where it has no GPU part. */
+dt_status dt_bundle_make(dt_bundle *out, bool gpus, dt_arena *arena, dt_error *err);
 
 /* To the node, through the agent that is there. */
 dt_status dt_bundle_send(const dt_bundle *bundle, const char *node, const char *agent,

@@ -221,6 +221,22 @@ out:
     return st;
 }
 
+static bool uses_gpus(const json_t *plan, int64_t node)
+{
+    const json_t *ranks = json_object_get(plan, "ranks"), *rank;
+    size_t i;
+
+    json_array_foreach((json_t *)ranks, i, rank)
+    {
+        const char *device = json_string_value(json_object_get(rank, "device"));
+
+        if (json_integer_value(json_object_get(rank, "node")) == node && device != NULL &&
+            strncmp(device, "cuda", 4) == 0)
+            return true;
+    }
+    return false;
+}
+
 static dt_status prepare_there(dt_node_place *out, const dt_prepare_request *request,
                                dt_arena *arena, dt_error *err)
 {
@@ -231,7 +247,7 @@ static dt_status prepare_there(dt_node_place *out, const dt_prepare_request *req
     int64_t skew_ms;
 
     DT_TRY(dt_foothold_init(&foothold, arena, err));
-    DT_TRY(dt_bundle_make(&bundle, arena, err));
+    DT_TRY(dt_bundle_make(&bundle, uses_gpus(request->plan, request->node_index), arena, err));
     if (request->progress != NULL)
         request->progress(request->context, "connecting");
     DT_TRY(dt_foothold_probe(&facts, &skew_ms, &foothold, request->node, bundle.hash,

@@ -116,11 +116,14 @@ dt_status dt_probe_all(dt_probe_report *out, const dt_probe_wish *wish, dt_arena
     dt_status st = DT_OK;
     json_t *here = NULL;
     dt_bundle bundle;
+    bool gpus = false;
     int64_t skew_ms;
 
     *out = (dt_probe_report){.count = wish->count};
     DT_TRY(dt_foothold_init(&foothold, arena, err));
-    DT_TRY(dt_bundle_make(&bundle, arena, err));
+    for (int64_t i = 0; wish->devices != NULL && i < wish->count; i++)
+        gpus = gpus || wish->devices[i] > 0;
+    DT_TRY(dt_bundle_make(&bundle, gpus, arena, err));
     out->probes = dt_arena_alloc_array(arena, (size_t)wish->count, sizeof(out->probes[0]));
     out->faults = dt_arena_alloc_array(arena, (size_t)(wish->count + 1) * FAULTS_PER_NODE,
                                        sizeof(out->faults[0]));
