@@ -29,6 +29,11 @@ hits=$(grep -rnE '#include <(yaml|sqlite3|microhttpd|curl/)' base recipes/*.h en
 hits=$(grep -rnE '#include "engine/(strategy|comm|checkpoint|data)/' engine/ops engine/device engine/model)
 [ -z "$hits" ] || complain "ops and models see tensors only:"$'\n'"$hits"
 
+# The loop asks no strategy which one it is.
+hits=$(grep -rnE 'DT_STRATEGY_|dt_strategy_(dp|ddp|fsdp)\b' --include='*.[ch]' engine |
+    grep -v '^engine/strategy/')
+[ -z "$hits" ] || complain "only engine/strategy knows one strategy from another:"$'\n'"$hits"
+
 for file in $(git ls-files '*.c' ':!tests'); do
     grep -q '"base/banned.h"' "$file" || complain "$file does not include base/banned.h"
 done
