@@ -16,6 +16,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "engine/ops/cpu/transpose_int.h"
+
 #if defined(__AVX512F__)
 #define DT_TILE_LANES 16
 #define DT_TILE_ROWS  8
@@ -101,6 +103,29 @@ static inline void dt_tile_pack(float *out, int64_t depth, const float *in, int6
     }
 }
 
+/* Columns l to l + 16 of a panel, from as many rows of `in`, as far down as whole squares go:
+ * returns how many rows of the result are done. */
+static inline int64_t dt_tile_pack_squares(float *out, const float *in, int64_t row_stride,
+                                           int64_t rows)
+{
+    int64_t p = 0;
+
+#if defined(__AVX512F__)
+    for (; p + 16 <= rows; p += 16) {
+        __m512i square[16];
+
+        for (int i = 0; i < 16; i++)
+            square[i] = _mm512_loadu_si512(in + i * row_stride + p);
+        dt_transpose_16(square);
+        for (int i = 0; i < 16; i++)
+            _mm512_storeu_si512(out + (p + i) * DT_TILE_COLS, square[i]);
+    }
+#else
+    (void)out, (void)in, (void)row_stride, (void)rows;
+#endif
+    return p;
+}
+
 /* The same of the transpose: `in` is (cols, rows), columns of the result are rows of `in`. */
 static inline void dt_tile_pack_transposed(float *out, int64_t depth, const float *in,
                                            int64_t row_stride, int64_t rows, int64_t cols)
@@ -110,9 +135,16 @@ static inline void dt_tile_pack_transposed(float *out, int64_t depth, const floa
 
         if (width < DT_TILE_COLS)
             memset(out, 0, (size_t)(rows * DT_TILE_COLS) * sizeof *out);
-        for (int64_t l = 0; l < width; l++)
-            for (int64_t p = 0; p < rows; p++)
-                out[p * DT_TILE_COLS + l] = in[(j + l) * row_stride + p];
+        for (int64_t l = 0; l < width; l += 16) {
+            const float *from = in + (j + l) * row_stride;
+            int64_t some = width - l < 16 ? width - l : 16, done = 0;
+
+            if (some == 16)
+                done = dt_tile_pack_squares(out + l, from, row_stride, rows);
+            for (int64_t i = 0; i < some; i++)
+                for (int64_t p = done; p < rows; p++)
+                    out[p * DT_TILE_COLS + l + i] = from[i * row_stride + p];
+        }
     }
 }
 
