@@ -111,8 +111,9 @@ def char(settings):
         if theirs:
             times = median(map(reached, theirs)) / median(map(reached, curves))
             beside = f"its best, {' '.join(way)}: {told(theirs)}; {times:.1f}× ours"
-        rows.append((f"char-Shakespeare, {steps} steps and 8 validations of the whole split, "
-                     f"{precision}, seeds 1–{len(settings.seeds)}: time to {CHAR_TARGET}, or whole",
+        rows.append((f"char-Shakespeare, {precision}, {steps} steps and "
+                     f"{settings.char_validations} validations of the whole split, seeds "
+                     f"1–{len(settings.seeds)}: time to {CHAR_TARGET}, or whole",
                      "≤ 30 s, PyTorch ≥ 5×", told(curves), beside, len(curves)))
     if tried:
         rows.append(("the same, tokens/s of PyTorch's ways", "", "", ways(tried), 1))
