@@ -192,7 +192,7 @@ static void cuda_close(dt_device *device)
     dt_cuda_products_close(state->products);
     (void)cudaFree(state->scratch);
     (void)cudaFree(state->fault);
-    (void)cudaFreeHost(state->host_value);
+    (void)cudaFreeHost(state->host_values);
     if (state->stream != NULL)
         (void)cudaStreamDestroy(state->stream);
     free(state);
@@ -247,8 +247,9 @@ static dt_status open_card(dt_device *out, int index, bool tf32, dt_error *err)
         dt_cuda_check(cudaMalloc(&state->fault, sizeof(*state->fault)), "opening the card", err));
     DT_TRY(
         dt_cuda_check(cudaMemset(state->fault, 0, sizeof(*state->fault)), "opening the card", err));
-    DT_TRY(dt_cuda_check(cudaMallocHost(&state->host_value, sizeof(*state->host_value)),
-                         "opening the card", err));
+    DT_TRY(dt_cuda_check(
+        cudaMallocHost(&state->host_values, DT_CUDA_VALUES * sizeof(*state->host_values)),
+        "opening the card", err));
     DT_TRY(dt_cuda_products_open(&state->products, err));
 out:
     if (st != DT_OK) {

@@ -17,9 +17,9 @@
  * Dropout    after the embedding, on the attention's probabilities, and after both projections
  *            onto the residual stream; masks are drawn again in backward, none is kept
  * Recompute  what backward reads, kept or computed again (config.recompute); the same bits all
- *            three ways, as masks are drawn from keys (on a card, where GELU of the first way is of
- *            sums that are not rounded yet, the other two are the same). Per token, C in the compute type (2 or 4
- *            bytes) and fp32 statistics, L blocks:
+ *            three ways, as masks are drawn from keys (on a card the last two: GELU of the first is
+ *            of sums that are not rounded yet). Per token, C in the compute type (2 or 4 bytes) and
+ *            fp32 statistics, L blocks:
  *                         of every block       beside the blocks        124M, bf16, 4 x 1024
  *              none       16 C   4 + H stats    9 C   3 stats            1335 MB
  *              selective  10 C   H              9 C   7                   881 MB

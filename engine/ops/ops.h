@@ -150,7 +150,7 @@ typedef struct dt_ops {
     /* x := 0, any type */
     dt_status (*zero)(dt_device *, dt_tensor *x, dt_error *err);
 
-    /* --- two ops in one pass over memory; NULL where a backend has nothing better than the two */
+    /* --- several ops in one; NULL where a backend has nothing better than these */
 
     /* matmul_forward into pre, and gelu_forward (GELU_TANH) of that into y, before or after it is
      * rounded. y,pre act (N,O) */
@@ -160,6 +160,9 @@ typedef struct dt_ops {
      * dpre,pre act (N,I), dy act (N,O) */
     dt_status (*matmul_gelu_backward)(dt_device *, dt_tensor *dpre, const dt_tensor *dy,
                                       const dt_tensor *w, const dt_tensor *pre, dt_error *err);
+    /* out[i] = sum_squares of x[i], and the device is waited for once. */
+    dt_status (*sum_squares_each)(dt_device *, double *out, const dt_tensor *x, int count,
+                                  dt_error *err);
 } dt_ops;
 
 extern const dt_ops dt_ops_cpu;

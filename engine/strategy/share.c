@@ -193,19 +193,40 @@ out:
 
 /* --- a step */
 
-dt_status dt_share_sum_squares(dt_share *share, double *out, dt_error *err)
+#define SLICES_AT_ONCE 64
+
+/* Of the slices' gradients one by one, so that they are added in the same order on every device. */
+static dt_status square_slices(dt_device *device, double *squares, const dt_tensor *grads,
+                               int count, dt_error *err)
 {
-    dt_device *device = share->model->device;
-    double total = 0;
     dt_status st = DT_OK;
 
-    for (int unit = 0; unit < share->model->unit_count; unit++) {
-        const dt_share_unit *slice = &share->units[unit];
-        dt_tensor grad = dt_tensor_1d(slice->grad, DT_F32, slice->elems);
-        double squares;
+    if (device->ops->sum_squares_each != NULL)
+        return device->ops->sum_squares_each(device, squares, grads, count, err);
+    for (int i = 0; i < count; i++)
+        DT_TRY(device->ops->sum_squares(device, &squares[i], &grads[i], err));
+out:
+    return st;
+}
 
-        DT_TRY(device->ops->sum_squares(device, &squares, &grad, err));
-        total += squares;
+dt_status dt_share_sum_squares(dt_share *share, double *out, dt_error *err)
+{
+    int units = share->model->unit_count;
+    dt_tensor grads[SLICES_AT_ONCE];
+    double squares[SLICES_AT_ONCE], total = 0;
+    dt_status st = DT_OK;
+
+    for (int first = 0; first < units; first += SLICES_AT_ONCE) {
+        int count = units - first < SLICES_AT_ONCE ? units - first : SLICES_AT_ONCE;
+
+        for (int i = 0; i < count; i++) {
+            const dt_share_unit *slice = &share->units[first + i];
+
+            grads[i] = dt_tensor_1d(slice->grad, DT_F32, slice->elems);
+        }
+        DT_TRY(square_slices(share->model->device, squares, grads, count, err));
+        for (int i = 0; i < count; i++)
+            total += squares[i];
     }
     *out = total;
 out:

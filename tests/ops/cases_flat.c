@@ -107,6 +107,14 @@ void case_sums(bench *b, const int64_t *dim)
     assert_true(fabs(got - sum) <= 1e-12 * sizes);
     bench_ok(b->device.ops->sum_squares(&b->device, &got, &x.tensor, &err), &err);
     assert_true(fabs(got - squares) <= 1e-12 * squares);
+    if (b->device.ops->sum_squares_each != NULL) {
+        dt_tensor parts[] = {x.tensor, dt_tensor_1d(x.tensor.data, DT_F32, n / 2), x.tensor};
+        double each[3], half;
+
+        bench_ok(b->device.ops->sum_squares(&b->device, &half, &parts[1], &err), &err);
+        bench_ok(b->device.ops->sum_squares_each(&b->device, each, parts, 3, &err), &err);
+        assert_true(each[0] == got && each[1] == half && each[2] == got);
+    }
 }
 
 /* elements */

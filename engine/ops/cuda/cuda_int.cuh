@@ -23,6 +23,8 @@
 #define DT_CUDA_BLOCK 256 /* threads of a block, where nothing speaks for another number */
 #define DT_CUDA_WARP  32
 
+#define DT_CUDA_VALUES 64 /* results of reductions that one wait brings */
+
 struct dt_cuda_products; /* product.cu: handles, plans, workspace */
 
 struct dt_cuda_state {
@@ -33,8 +35,8 @@ struct dt_cuda_state {
     dt_cuda_products *products;
     void *scratch; /* grows in the first step, then stays */
     size_t scratch_bytes;
-    int *fault;         /* on the device: 0, or a token that is outside the vocabulary, plus 1 */
-    double *host_value; /* pinned: where one result of a reduction lands */
+    int *fault;          /* on the device: 0, or a token that is outside the vocabulary, plus 1 */
+    double *host_values; /* pinned, DT_CUDA_VALUES: where results of reductions land */
 };
 
 static inline dt_cuda_state *dt_cuda_of(dt_device *device)
@@ -261,6 +263,7 @@ DT_CUDA_DECLARE(cast);
 DT_CUDA_DECLARE(zero);
 DT_CUDA_DECLARE(matmul_gelu_forward);
 DT_CUDA_DECLARE(matmul_gelu_backward);
+DT_CUDA_DECLARE(sum_squares_each);
 }
 
 /* --- product.cu */

@@ -30,6 +30,7 @@ static dt_ops make()
     ENTRY(zero);
     ENTRY(matmul_gelu_forward);
     ENTRY(matmul_gelu_backward);
+    ENTRY(sum_squares_each);
     return ops;
 }
 
