@@ -16,6 +16,7 @@ typedef struct expansion {
     const char **items; /* [count] "slurm:12/gpu-a ranks=2" */
     int64_t *cores;     /* [count] */
     int64_t count;
+    int64_t gpus; /* of each; -1: nobody said anything */
 } expansion;
 
 static dt_status make_room(expansion *out, int64_t count, dt_arena *arena, dt_error *err)
@@ -27,22 +28,18 @@ static dt_status make_room(expansion *out, int64_t count, dt_arena *arena, dt_er
                                                     : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
-/* The shares are the recipe's where it says some, else Slurm's; 0 and -1: nobody said anything. */
-static dt_status add_item(expansion *out, int64_t i, const char *name, int64_t ranks, int64_t gpus,
+/* Ranks are the recipe's where it says some, else Slurm's; 0: nobody said anything. */
+static dt_status add_item(expansion *out, int64_t i, const char *name, int64_t ranks,
                           dt_arena *arena, dt_error *err)
 {
     dt_strbuf text;
 
     if (out->spec.ranks > 0)
         ranks = out->spec.ranks;
-    if (out->spec.gpus >= 0)
-        gpus = out->spec.gpus;
     dt_strbuf_init(&text);
     dt_strbuf_add_str(&text, name);
     if (ranks > 0)
         dt_strbuf_add_fmt(&text, " ranks=%lld", (long long)ranks);
-    if (gpus >= 0)
-        dt_strbuf_add_fmt(&text, " gpus=%lld", (long long)gpus);
     out->items[i] = dt_arena_strdup(arena, text.data);
     dt_strbuf_release(&text);
     return out->items[i] != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
@@ -70,9 +67,9 @@ static dt_status expand_inside(expansion *out, const dt_recipe *recipe, dt_arena
         if (name == NULL)
             DT_THROW(err, DT_ERR_NOMEM, "no memory");
         out->cores[i] = job.cpus[i];
-        DT_TRY(add_item(out, i, name, recipe->ranks == 1 ? job.tasks[i] : 0,
-                        recipe->gpus < 0 ? job.gpus : -1, arena, err));
+        DT_TRY(add_item(out, i, name, recipe->ranks == 1 ? job.tasks[i] : 0, arena, err));
     }
+    out->gpus = job.gpus;
 out:
     return st;
 }
@@ -95,7 +92,7 @@ static dt_status expand_promise(expansion *out, dt_arena *arena, dt_error *err)
         if (name == NULL)
             DT_THROW(err, DT_ERR_NOMEM, "no memory");
         out->cores[i] = 1;
-        DT_TRY(add_item(out, i, name, 0, -1, arena, err));
+        DT_TRY(add_item(out, i, name, 0, arena, err));
     }
 out:
     return st;
@@ -104,7 +101,7 @@ out:
 dt_status dt_slurm_plan(dt_plan *out, const dt_recipe *recipe, dt_arena *arena, dt_error *err)
 {
     dt_recipe expanded = *recipe;
-    expansion nodes = {0};
+    expansion nodes = {.gpus = -1};
     dt_status st;
 
     DT_TRY(dt_node_spec_parse(&nodes.spec, recipe->nodes.items[0], arena, err));
@@ -121,6 +118,10 @@ dt_status dt_slurm_plan(dt_plan *out, const dt_recipe *recipe, dt_arena *arena, 
                  (long long)nodes.count);
     expanded.nodes = (dt_string_list){.items = nodes.items, .count = nodes.count};
     DT_TRY(dt_plan_make_on(out, &expanded, nodes.cores, arena, err));
+    if (nodes.spec.gpus >= 0)
+        out->recipe.gpus = nodes.spec.gpus;
+    else if (recipe->gpus < 0 && nodes.gpus >= 0)
+        out->recipe.gpus = nodes.gpus;
     out->recipe.nodes = recipe->nodes; /* what a resumed run asks for, in whichever job */
 out:
     return st;

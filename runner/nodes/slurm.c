@@ -7,6 +7,7 @@
 #include "runner/nodes/slurm.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -93,6 +94,37 @@ out:
     return st;
 }
 
+/* Whether the recipe tells sbatch itself, which may be by a card's name. */
+static bool says_gpus(const char *const *options, int64_t count)
+{
+    bool said = false;
+
+    for (int64_t i = 0; i < count; i++)
+        said =
+            said || strncmp(options[i], "--gpus", 6) == 0 || strncmp(options[i], "--gres", 6) == 0;
+    return said;
+}
+
+/* Ranks may share a card: it is the highest number that counts. */
+static int64_t cards_per_node(const json_t *plan)
+{
+    const json_t *item;
+    int64_t most = 0;
+    size_t i;
+
+    json_array_foreach(json_object_get(plan, "ranks"), i, item)
+    {
+        const char *device = json_string_value(json_object_get(item, "device"));
+        int64_t first, replicas = json_integer_value(json_object_get(item, "replicas"));
+
+        if (device == NULL || strncmp(device, "cuda:", 5) != 0)
+            continue;
+        first = strtoll(device + 5, NULL, 10);
+        most = first + replicas > most ? first + replicas : most;
+    }
+    return most;
+}
+
 /* What the plan's ranks need of each node. */
 static dt_status make_wish(dt_slurm_wish *out, const json_t *plan, int64_t nodes, dt_arena *arena,
                            dt_error *err)
@@ -124,6 +156,7 @@ static dt_status make_wish(dt_slurm_wish *out, const json_t *plan, int64_t nodes
         if (cpus > out->cpus_per_task)
             out->cpus_per_task = cpus;
     }
+    out->gpus_per_node = says_gpus(options, out->option_count) ? 0 : cards_per_node(plan);
     return DT_OK;
 }
 

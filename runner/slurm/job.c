@@ -134,7 +134,7 @@ void dt_slurm_job_words(dt_strbuf *out, const dt_slurm_job *job)
 dt_status dt_slurm_job_submit(int64_t *job, const dt_slurm_wish *wish, bool try_only, dt_error *err)
 {
     const char **argv = calloc((size_t)wish->option_count + 16, sizeof(argv[0]));
-    char nodes[48], tasks[64], cpus[64], name[128];
+    char nodes[48], tasks[64], cpus[64], gpus[64], name[128];
     dt_error problem = DT_ERROR_INIT;
     dt_status st = DT_OK;
     dt_strbuf answer;
@@ -147,6 +147,7 @@ dt_status dt_slurm_job_submit(int64_t *job, const dt_slurm_wish *wish, bool try_
     snprintf(nodes, sizeof(nodes), "--nodes=%" PRId64, wish->nodes);
     snprintf(tasks, sizeof(tasks), "--ntasks-per-node=%" PRId64, wish->tasks_per_node);
     snprintf(cpus, sizeof(cpus), "--cpus-per-task=%" PRId64, wish->cpus_per_task);
+    snprintf(gpus, sizeof(gpus), "--gpus-per-node=%" PRId64, wish->gpus_per_node);
     snprintf(name, sizeof(name), "--job-name=%s", wish->name);
     argv[n++] = "sbatch";
     argv[n++] = name; /* a recipe may name it otherwise */
@@ -155,6 +156,8 @@ dt_status dt_slurm_job_submit(int64_t *job, const dt_slurm_wish *wish, bool try_
     argv[n++] = nodes;
     argv[n++] = tasks;
     argv[n++] = cpus;
+    if (wish->gpus_per_node > 0)
+        argv[n++] = gpus;
     argv[n++] = "--no-requeue"; /* a run that starts again is dtrun's to do */
     argv[n++] = "--output=/dev/null";
     argv[n++] = "--chdir=/";

@@ -39,6 +39,7 @@ void dt_slurm_job_words(dt_strbuf *out, const dt_slurm_job *job);
 typedef struct dt_slurm_wish {
     const char *name;
     int64_t nodes, tasks_per_node, cpus_per_task;
+    int64_t gpus_per_node;      /* 0: none, or the options say it */
     const char *const *options; /* [count] the recipe's, for sbatch; ours win */
     int64_t option_count;
 } dt_slurm_wish;

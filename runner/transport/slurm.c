@@ -128,6 +128,18 @@ static bool slurm_broke_off(const char *complaint)
            strstr(complaint, "Node failure on") != NULL;
 }
 
+/* Not one that is completing: its processes may still be dying. */
+static bool slurm_is_taken_back(const char *node)
+{
+    dt_slurm_job now;
+    const char *host;
+    int64_t job;
+
+    return dt_slurm_name_is_host(node, &job, &host) &&
+           dt_slurm_job_look(&now, job, NULL) == DT_OK && now.phase == DT_SLURM_ENDED &&
+           strcmp(now.state, "COMPLETING") != 0;
+}
+
 const dt_transport dt_transport_slurm = {
     .kind = "slurm",
     .reaches = slurm_reaches,
@@ -135,5 +147,6 @@ const dt_transport dt_transport_slurm = {
     .trouble = slurm_trouble,
     .says_itself = slurm_says_itself,
     .broke_off = slurm_broke_off,
+    .is_taken_back = slurm_is_taken_back,
     .ends_children = true,
 };

@@ -40,6 +40,8 @@ typedef struct dt_transport {
      * said; then any exit code before the mark is the transport's too. NULL: none is. */
     bool (*says_itself)(const char *line);
     bool (*broke_off)(const char *complaint); /* MAY: not the command failed but what carried it */
+    /* MAY: whether the node was taken back from us, and all that ran there ended with that. */
+    bool (*is_taken_back)(const char *node);
     bool ends_children; /* what a command leaves running there is ended with it */
 } dt_transport;
 

@@ -40,6 +40,8 @@ await 60 is two failed
 value two "o['reason']" | grep -q "Slurm job $job was cancelled" || fail "scancel: $(value two "o['reason']")"
 [ "$(value two "o['exit_code']" 2>/dev/null || echo 3)" = 3 ] || fail "scancel: code $(value two "o['exit_code']")"
 
+wants 0 "" "$dtrun" stop two # what Slurm has ended is not left over
+
 # Pending: the reason is said by status and to who follows; stop takes it out of the queue.
 long three --set 'slurm.options=[--begin=now+1hour]'
 says() { "$dtrun" status "$1" | grep -q "$2"; }

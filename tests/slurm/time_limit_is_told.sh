@@ -6,10 +6,10 @@ cluster 1
 recipe <<END
 nodes: slurm:1
 schedule: {kind: cosine, steps: 1000000}
-checkpoint: {every: 5, keep: 2}
+checkpoint: {every: 500, keep: 2}
 END
 wants 0 "" "$dtrun" launch --detach "$net/launch/r.yaml" --set name=limited
-await 60 past limited 20
+await 60 sh -c '"$1" checkpoints limited --json | grep -q "\"step\""' sh "$dtrun"
 job=$(job_of "$(value limited "o['run']")")
 scontrol update JobId="$job" TimeLimit=0:01
 await 180 is limited failed
