@@ -100,8 +100,15 @@ dt_status dt_checkpoint_load(dt_checkpoint *checkpoint, dt_strategy_state *state
 dt_status dt_checkpoint_load_param(dt_checkpoint *checkpoint, const char *name, float *out,
                                    int64_t elems, dt_error *err);
 
-/* The newest whole one below `parent`, skipping damaged ones (each said through dt_log_warn).
- * *path NULL where there is none. */
+/* Whether a checkpoint may be taken, by its path. */
+typedef bool dt_checkpoint_fit_fn(const void *context, const char *path);
+
+/* The newest whole one below `parent`, skipping damaged ones (each said through dt_log_warn), and
+ * those that do not fit. *path NULL where there is none. */
+dt_status dt_checkpoint_find_newest_fit(const char **path, const char *parent,
+                                        dt_checkpoint_fit_fn *fits, const void *context,
+                                        dt_arena *arena, dt_error *err);
+/* The same, and all fit. */
 dt_status dt_checkpoint_find_newest(const char **path, const char *parent, dt_arena *arena,
                                     dt_error *err);
 

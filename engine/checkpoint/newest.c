@@ -17,8 +17,9 @@ out:
     return st;
 }
 
-dt_status dt_checkpoint_find_newest(const char **path, const char *parent, dt_arena *arena,
-                                    dt_error *err)
+dt_status dt_checkpoint_find_newest_fit(const char **path, const char *parent,
+                                        dt_checkpoint_fit_fn *fits, const void *context,
+                                        dt_arena *arena, dt_error *err)
 {
     dt_status st = DT_OK;
     dt_checkpoint_entry *entries;
@@ -32,7 +33,7 @@ dt_status dt_checkpoint_find_newest(const char **path, const char *parent, dt_ar
     for (int64_t i = 0; i < count && *path == NULL; i++) {
         dt_error problem = DT_ERROR_INIT;
 
-        if (!entries[i].opens || !entries[i].whole)
+        if (!entries[i].opens || !entries[i].whole || !fits(context, entries[i].path))
             continue;
         if (verify(entries[i].path, &problem) == DT_OK)
             *path = entries[i].path;
@@ -43,4 +44,15 @@ dt_status dt_checkpoint_find_newest(const char **path, const char *parent, dt_ar
     }
 out:
     return st;
+}
+
+static bool any_fits(const void *unused, const char *path)
+{
+    return true;
+}
+
+dt_status dt_checkpoint_find_newest(const char **path, const char *parent, dt_arena *arena,
+                                    dt_error *err)
+{
+    return dt_checkpoint_find_newest_fit(path, parent, any_fits, NULL, arena, err);
 }

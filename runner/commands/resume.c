@@ -13,15 +13,19 @@
 
 #include "base/banned.h"
 
-/* The newest checkpoint that is whole, and the steps it holds. */
-static dt_status newest_checkpoint(const char **path, int64_t *step, const dt_run *run,
-                                   dt_arena *arena, dt_error *err)
+/* The newest checkpoint that is whole, and the steps it holds: one that the history knows of, or,
+ * where there is none, one that somebody put there. */
+static dt_status newest_checkpoint(const char **path, int64_t *step, dt_store *store,
+                                   const dt_run *run, dt_arena *arena, dt_error *err)
 {
     dt_checkpoint *checkpoint = NULL;
     const char *parent;
     dt_status st = DT_OK;
 
     DT_TRY(dt_run_path(&parent, run->id, "checkpoints", arena, err));
+    DT_TRY(dt_run_newest_checkpoint(path, step, store, run->id, parent, arena, err));
+    if (*path != NULL)
+        return DT_OK;
     DT_TRY(dt_checkpoint_find_newest(path, parent, arena, err));
     if (*path == NULL)
         DT_THROW(err, DT_ERR_NOT_FOUND,
@@ -69,7 +73,7 @@ static dt_status resume(dt_call *call, dt_error *err)
                  "run '%s' is %s: it can be resumed once it has ended ('dtrun stop %s' ends it)",
                  run.id, dt_run_state_name(run.state), run.id);
     DT_TRY(change_recipe(&recipe, &run, sets, call->arena, err));
-    DT_TRY(newest_checkpoint(&checkpoint, &step, &run, call->arena, err));
+    DT_TRY(newest_checkpoint(&checkpoint, &step, store, &run, call->arena, err));
     if (step >= recipe.schedule.steps)
         DT_THROW(err, DT_ERR_RECIPE,
                  "run '%s' has done all its %lld steps: to go on give it more, as in"

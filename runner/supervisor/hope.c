@@ -4,7 +4,7 @@
  *    6 s                                                   a new connection is tried
  *    8 s            it is another machine                  it is probed (a command is run on it)
  *   10 s            no agent ever answered there           given up
- *   17 s            no probe has reached it since          given up: the node is gone
+ *   16 s            no probe has reached it since          given up: the node is gone
  *   20 s, 60 s      it is reached; the run stops, trains   its agent hangs: replaced, which ends
  * its ranks 15 s            after that                             given up
  *
@@ -29,7 +29,7 @@
 #define DOUBT_SECONDS    8.0
 #define PROBE_SECONDS    3.0 /* between two */
 #define FRESH_SECONDS    10.0
-#define GONE_SECONDS     17.0
+#define GONE_SECONDS     16.0
 #define STOPPING_SECONDS 20.0
 #define RUNNING_SECONDS  60.0
 #define REPLACED_SECONDS 15.0

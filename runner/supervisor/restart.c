@@ -15,7 +15,6 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "engine/checkpoint/checkpoint.h"
 #include "recipes/plan.h"
 #include "runner/nodes/slurm.h"
 #include "runner/supervisor/state.h"
@@ -28,23 +27,24 @@ typedef struct next_attempt {
     int64_t nodes_lost;     /* and left out */
 } next_attempt;
 
+/* Where this attempt made none that is known of: what it went on from itself. */
 static dt_status newest_checkpoint(next_attempt *next, dt_session *session, dt_error *err)
 {
-    dt_checkpoint *checkpoint = NULL;
-    const char *path = NULL;
-    dt_status st = DT_OK;
+    const char *before = json_string_value(json_object_get(session->plan, "resume_from"));
+    const char *path;
+    dt_status st;
 
     next->checkpoint = "";
-    if (!dt_file_exists(session->checkpoints))
-        return DT_OK; /* none was ever begun */
-    DT_TRY(dt_checkpoint_find_newest(&path, session->checkpoints, &session->arena, err));
-    if (path == NULL)
-        goto out;
-    DT_TRY(dt_checkpoint_open(&checkpoint, path, err));
-    next->checkpoint = path;
-    next->start_step = dt_checkpoint_get_info(checkpoint)->step;
+    next->start_step = 0;
+    DT_TRY(dt_run_newest_checkpoint(&path, &next->start_step, session->store, session->run,
+                                    session->checkpoints, &session->arena, err));
+    if (path != NULL) {
+        next->checkpoint = path;
+    } else if (before != NULL && before[0] != '\0' && dt_file_exists(before)) {
+        next->checkpoint = before;
+        next->start_step = session->start_step;
+    }
 out:
-    dt_checkpoint_close(checkpoint);
     return st;
 }
 
@@ -188,24 +188,26 @@ static bool was_started(const dt_session *session)
     return started;
 }
 
-/* Fills in `next`; false with the reason to say (or "") where there is to be none. */
-static bool worth_it(next_attempt *next, dt_session *session, const char **why_not)
+/* Fills in `next`; false with the reason to say (or "") where there is to be none. *done: because
+ * every step is done and saved, and what failed came after. */
+static bool worth_it(next_attempt *next, dt_session *session, bool *done, const char **why_not)
 {
     dt_error problem = DT_ERROR_INIT;
     int64_t lost = count_lost(session);
 
+    *done = false;
     *why_not = "";
     *next = (next_attempt){.attempt = session->attempt + 1};
-    if (!dt_verdict_may_restart(&session->verdict) || session->max_restarts == 0 ||
-        !was_started(session))
+    if (!dt_verdict_may_restart(&session->verdict) || !was_started(session))
         return false;
     if (newest_checkpoint(next, session, &problem) != DT_OK) {
         dt_log_error("%s", problem.message);
         *why_not = "its checkpoints cannot be read";
         return false;
     }
-    if (next->start_step >= session->steps_total)
-        return false; /* all is done and saved: there is nothing to go on with */
+    *done = next->start_step >= session->steps_total;
+    if (*done || session->max_restarts == 0)
+        return false;
     next->restarts = next->start_step > session->start_step ? 1 : session->restarts + 1;
     if (next->restarts > session->max_restarts) {
         *why_not = dt_arena_printf(&session->arena,
@@ -226,10 +228,16 @@ dt_status dt_restart_or_end(bool *again, dt_session *session, dt_error *err)
     dt_run_state state;
     next_attempt next;
     dt_status st;
+    bool done;
     int code;
 
     dt_verdict_give(&session->verdict, &state, &code, &reason);
-    *again = worth_it(&next, session, &why_not);
+    *again = worth_it(&next, session, &done, &why_not);
+    if (done) {
+        reason = dt_arena_printf(&session->arena, "every step was done and saved; then %s", reason);
+        state = DT_RUN_FINISHED;
+        code = DT_EXIT_GOOD;
+    }
     if (*again) {
         DT_TRY(write_plan(session, &next, err));
         DT_TRY(add_attempt(session, &next, code, reason, err));

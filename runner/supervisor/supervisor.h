@@ -28,6 +28,12 @@ dt_status dt_supervisor_ensure(const dt_run *run, dt_error *err);
  * Returns when it is accepted, not when the run has ended. */
 dt_status dt_supervisor_stop(const char *run, bool now, dt_error *err);
 
+/* The newest whole checkpoint below `parent` that the run's history knows of (go_on.c); *path NULL
+ * where there is none. */
+dt_status dt_run_newest_checkpoint(const char **path, int64_t *step, dt_store *store,
+                                   const char *run, const char *parent, dt_arena *arena,
+                                   dt_error *err);
+
 /* Metrics that the supervisor adds where there are several ranks: which one holds up the others, and
  * how long they wait for it in a step (pace.c). */
 #define DT_METRIC_SLOWEST_RANK    "slowest_rank"

@@ -47,7 +47,7 @@ void dt_watch_enter(dt_watch *watch, const char *phase, int64_t time_ms, double 
     else if (strcmp(phase, "save") == 0)
         next = DT_WATCH_SAVE;
     else if (strcmp(phase, "train") == 0)
-        next = watch->step > 0 ? DT_WATCH_TRAIN : DT_WATCH_SETUP;
+        next = watch->step > 0 ? DT_WATCH_TRAIN : DT_WATCH_FIRST;
     else
         return;
     if (took > watch->longest[watch->phase])
@@ -67,8 +67,8 @@ void dt_watch_excuse(dt_watch *watch, double now_seconds)
 
 const char *dt_watch_phase_name(dt_watch_phase phase)
 {
-    static const char *const names[DT_WATCH_PHASE_COUNT] = {"setting up", "training", "evaluating",
-                                                            "saving", "ending"};
+    static const char *const names[DT_WATCH_PHASE_COUNT] = {
+        "setting up", "making the first step", "training", "evaluating", "saving", "ending"};
 
     return names[phase];
 }

@@ -2,6 +2,7 @@
  *
  *   phase      from              a hang is silence longer than
  *   set-up     the beginning     60 x hang_seconds (reading and preparing the data may take long)
+ *   first      "train"           10 x hang_seconds: all is read, the first step is being made
  *   train      the first step    5 x the longest of the last 8 gaps between steps, and hang_seconds
  *   evaluate   "phase"           5 x the longest yet, and 10 x hang_seconds
  *   save       "phase"           the same of its own
@@ -20,6 +21,7 @@
 
 typedef enum dt_watch_phase {
     DT_WATCH_SETUP,
+    DT_WATCH_FIRST,
     DT_WATCH_TRAIN,
     DT_WATCH_EVALUATE,
     DT_WATCH_SAVE,

@@ -23,8 +23,8 @@ static void test_set_up_has_the_most_time(void **state)
 
     dt_watch_init(&watch, HANG, 100);
     assert_float_equal(dt_watch_limit(&watch), 60 * HANG, 0);
-    dt_watch_enter(&watch, "train", 1000, 101); /* before the first step: still set-up */
-    assert_float_equal(dt_watch_limit(&watch), 60 * HANG, 0);
+    dt_watch_enter(&watch, "train", 1000, 101);
+    assert_float_equal(dt_watch_limit(&watch), 10 * HANG, 0); /* of the first step */
     assert_float_equal(dt_watch_silent(&watch, 131), 30, 1e-9);
 }
 

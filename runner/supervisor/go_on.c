@@ -1,0 +1,62 @@
+/* go_on: the checkpoint that the next attempt of a run goes on from.
+ *
+ * Only one that the history knows of. A rank tells of a save after all points before it, over one
+ * channel: where the word of a save is stored, so are they. An agent that is killed takes with it
+ * what its ranks had told it last; a checkpoint that was saved and never told of may then lie
+ * beyond the last point, and going on from it would leave a gap in the history for ever.
+ */
+#include <string.h>
+
+#include "base/file.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "runner/supervisor/supervisor.h"
+
+#include "base/banned.h"
+
+typedef struct known {
+    const dt_store_checkpoint *rows;
+    int64_t count;
+} known;
+
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash != NULL ? slash + 1 : path;
+}
+
+/* By name: the folder may be called otherwise than when the row was written. */
+static bool is_known(const void *context, const char *path)
+{
+    const known *all = context;
+
+    for (int64_t i = 0; i < all->count; i++)
+        if (strcmp(name_of(all->rows[i].path), name_of(path)) == 0)
+            return true;
+    return false;
+}
+
+dt_status dt_run_newest_checkpoint(const char **path, int64_t *step, dt_store *store,
+                                   const char *run, const char *parent, dt_arena *arena,
+                                   dt_error *err)
+{
+    dt_checkpoint *checkpoint = NULL;
+    dt_store_checkpoint *rows;
+    dt_status st = DT_OK;
+    known all;
+
+    *path = NULL;
+    *step = 0;
+    if (!dt_file_exists(parent))
+        return DT_OK; /* none was ever begun */
+    DT_TRY(dt_store_checkpoint_list(store, &rows, &all.count, run, arena, err));
+    all.rows = rows;
+    DT_TRY(dt_checkpoint_find_newest_fit(path, parent, is_known, &all, arena, err));
+    if (*path == NULL)
+        goto out;
+    DT_TRY(dt_checkpoint_open(&checkpoint, *path, err));
+    *step = dt_checkpoint_get_info(checkpoint)->step;
+out:
+    dt_checkpoint_close(checkpoint);
+    return st;
+}
