@@ -17,7 +17,7 @@
 #define DT_ENGINE_COMM_NCCL_H
 
 #include "engine/comm/comm_int.h"
-#include "engine/comm/nccl_link.h"
+#include "engine/device/nccl_link.h"
 
 typedef struct dt_nccl_options {
     const dt_nccl_link *link;

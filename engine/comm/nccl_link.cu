@@ -3,7 +3,7 @@
 #include <nccl.h>
 #include <string.h>
 
-#include "engine/comm/nccl_link.h"
+#include "engine/device/nccl_link.h"
 #include "engine/device/queue_cuda.cuh"
 
 static_assert(DT_NCCL_ID_BYTES == NCCL_UNIQUE_ID_BYTES, "the id goes through the rendezvous");

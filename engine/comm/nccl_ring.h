@@ -5,7 +5,7 @@
 #ifndef DT_ENGINE_COMM_NCCL_RING_H
 #define DT_ENGINE_COMM_NCCL_RING_H
 
-#include "engine/comm/nccl_link.h"
+#include "engine/device/nccl_link.h"
 
 #define DT_NCCL_RING 32
 

@@ -31,7 +31,7 @@ typedef struct dt_device {
     bool host_reads; /* the host reads and writes its memory: the CPU */
     const struct dt_ops *ops;
     const struct dt_queues *queues;  /* queue.h: what it does beside its ops */
-    const struct dt_nccl_link *nccl; /* comm/nccl_link.h; NULL where there is none */
+    const struct dt_nccl_link *nccl; /* nccl_link.h; NULL where there is none */
     void *state;                     /* the backend's own: primitive cache, stream, handles */
 
     /* Zeroed, aligned to 64 bytes or more. DT_ERR_NOMEM with the size. */

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/comm/nccl_link.h"
 #include "engine/device/device_cuda.h"
+#include "engine/device/nccl_link.h"
 
 #include "base/banned.h"
 

@@ -4,8 +4,8 @@
  * Threads  one at a time per communicator; `reached` any
  * Errors   DT_ERR_COMM with NCCL's own words: the communicator can only be aborted after that
  */
-#ifndef DT_ENGINE_COMM_NCCL_LINK_H
-#define DT_ENGINE_COMM_NCCL_LINK_H
+#ifndef DT_ENGINE_DEVICE_NCCL_LINK_H
+#define DT_ENGINE_DEVICE_NCCL_LINK_H
 
 #include "engine/device/queue.h"
 #include "engine/tensor.h"
