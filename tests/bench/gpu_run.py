@@ -55,7 +55,7 @@ def run(command, seconds=900, **more):
         raise Failed(str(problem)) from None
     if done.returncode:
         lines = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()
-        raise Failed(lines[-1][:300])
+        raise Failed(" / ".join(lines[-3:])[-400:])
     return done.stdout
 
 
@@ -94,6 +94,7 @@ class Bench:
         self.args, self.work = args, pathlib.Path(work)
         self.bin = pathlib.Path(args.bin).resolve() if args.bin else ROOT / "build/bench-gpu/bin"
         self.results, self.rows, self.tables = {}, [], []
+        self.vocab = 128 if args.quick else VOCAB
 
     # --- the machine
 
@@ -129,7 +130,7 @@ class Bench:
         if not path.exists():
             draw = random.Random(1)
             with path.open("wb") as file:
-                array.array("H", (draw.randrange(VOCAB) for _ in range(2_000_000))).tofile(file)
+                array.array("H", (draw.randrange(self.vocab) for _ in range(2_000_000))).tofile(file)
         return path
 
     def train(self, model, precision="bf16", steps=40):
@@ -139,7 +140,7 @@ class Bench:
         plan = self.work / "plan.json"
         run([self.bin / "dist_make_plan", plan, self.work / "checkpoints", f"device={self.args.device}",
              f'data.train=["{self.tokens_file()}"]', "data.tokens=nanogpt", "data.split=0.01",
-             f"model.layers={layers}", f"model.heads={heads}", f"model.embed={embed}", f"model.vocab={VOCAB}",
+             f"model.layers={layers}", f"model.heads={heads}", f"model.embed={embed}", f"model.vocab={self.vocab}",
              f"batch.sequences={batch}", f"batch.tokens={tokens}", f"schedule.steps={steps}", "schedule.warmup_steps=0",
              "schedule.warmup_init_lr=0", "optimizer.lr=1e-4", "clip=1.0", f"precision.kind={precision}",
              "evaluate.every=0", "evaluate.sequences=1", "log.every=1", "threads=4"])  # fmt: skip
