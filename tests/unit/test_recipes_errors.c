@@ -40,8 +40,9 @@ static void test_an_unknown_key_names_the_line_and_what_was_meant(void **state)
          "every_epoch, keep_epochs, keep_best)"},
         {LEAST "<<: 1\n",
          "/r/gpt.yaml:4:1: unknown key '<<' (known here: name, nodes, hostfile, nodes_min, "
-         "gpus, ranks, threads, network, strategy, model, activation_checkpointing, precision, "
-         "data, batch, optimizer, schedule, time_limit, clip, seed, evaluate, checkpoint, log, "
+         "gpus, ranks, threads, network, slurm, strategy, model, activation_checkpointing, "
+         "precision, data, batch, optimizer, schedule, time_limit, clip, seed, evaluate, "
+         "checkpoint, log, "
          "grace_seconds, failure, notify)"},
     };
     EXPECT_ALL(cases);
@@ -141,7 +142,8 @@ static void test_what_is_missing_is_asked_for_where_its_map_begins(void **state)
          "embed): give it, or 'preset: gpt2-small' for all dimensions"},
         {"model: gpt2-small\nschedule: {steps: 1}\n",
          "/r/gpt.yaml:1:1: 'data.train' is missing (files to learn from, or globs; relative ones "
-         "start at the recipe's folder)"},
+         "start at the recipe's folder; https://HOST/FILE#sha256=DIGEST is fetched and checked "
+         "before anything starts)"},
         {"model: gpt2-small\ndata: a\n\nschedule: cosine\n",
          "/r/gpt.yaml:4:1: 'schedule.steps' is missing (length of the whole run): give it, or "
          "'schedule.epochs'"},
@@ -170,6 +172,14 @@ static void test_fields_that_contradict_each_other_are_refused(void **state)
          "it"},
         {LEAST "nodes: [a, b]\nnodes_min: 3\n",
          "/r/gpt.yaml:5:12: 'nodes_min' is 3, and there are only 2 nodes"},
+        {LEAST "nodes: slurm:4\nnodes_min: 5\n",
+         "/r/gpt.yaml:5:12: 'nodes_min' is 5, and there are only 4 nodes"},
+        {LEAST "nodes: slurm:4\nslurm: -p main\n",
+         "/r/gpt.yaml:5:8: 'slurm.options' takes options of sbatch in their long form, as in "
+         "'--partition=gpu'"},
+        {LEAST "nodes: slurm:4\nslurm: [--partition=a, --array=1-3]\n",
+         "/r/gpt.yaml:5:8: 'slurm.options': '--array' is dtrun's own to set (nodes, ranks and "
+         "threads of the recipe say what is asked for)"},
         {LEAST "nodes: [a, b]\nhostfile: /h\n",
          "/r/gpt.yaml:5:11: 'hostfile' and 'nodes' both name machines: keep one"},
         {LEAST "nodes: [a, b]\nstrategy: dp\n",

@@ -66,6 +66,7 @@ static void test_ranges_become_machines(void **state)
                     "me@r1n0.lan gpus=2,me@r1n1.lan gpus=2,me@r3n0.lan gpus=2,"
                     "me@r3n1.lan gpus=2,me@r4n0.lan gpus=2,me@r4n1.lan gpus=2");
     expect_expanded("slurm:4", "slurm:4");
+    expect_expanded("slurm", "slurm");
 }
 
 static void test_what_is_no_list_of_machines_is_refused(void **state)
@@ -85,6 +86,8 @@ static void test_what_is_no_list_of_machines_is_refused(void **state)
     expect_refused("a gpus=x", "not one from 1 to 1024");
     expect_refused("a cpus=3", "only 'gpus=N'");
     expect_refused("slurm:0", "after 'slurm:'");
+    expect_refused("slurm:x", "after 'slurm:'");
+    expect_refused("slurm:12/gpu-a", "after 'slurm:'");
 }
 
 static void test_a_machine_may_have_its_own_share(void **state)
