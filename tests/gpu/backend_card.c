@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 
+#include "engine/device/device_cuda.h"
 #include "tests/ops/backend.h"
 
 #include "base/banned.h"
@@ -17,8 +18,17 @@ typedef int free_managed(unsigned long long memory);
 dt_status bench_backend_open(dt_device *out, int threads, dt_error *err)
 {
     const char *name = getenv("DTRUN_TEST_DEVICE");
+    const dt_cuda_entry *entry;
+    int count;
+    dt_status st = DT_OK;
 
-    return dt_device_open(out, name != NULL ? name : "cuda:0", threads, false, err);
+    DT_TRY(dt_cuda_load(&entry, err));
+    DT_TRY(entry->count(&count, err));
+    if (count == 0)
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "this machine has an NVIDIA driver and no card");
+    DT_TRY(dt_device_open(out, name != NULL ? name : "cuda:0", threads, false, err));
+out:
+    return st;
 }
 
 static void *driver_function(const char *name)
