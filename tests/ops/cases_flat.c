@@ -117,6 +117,41 @@ void case_sums(bench *b, const int64_t *dim)
     }
 }
 
+static dt_tensor from_second(const dt_tensor *x)
+{
+    unsigned char *data = x->data;
+
+    return dt_tensor_1d(data + dt_dtype_bytes(x->dtype), x->dtype, dt_tensor_elems(x) - 1);
+}
+
+/* elements: of tensors that begin where no vector does, as parts of a unit may */
+void case_views(bench *b, const int64_t *dim)
+{
+    int64_t n = dim[0];
+    const dt_ops *ops = b->device.ops;
+    operand x = bench_random(b, b->act, 1.0, n + 1, 0, 0);
+    operand z = bench_random(b, b->act, 1.0, n + 1, 0, 0);
+    operand param = bench_random(b, DT_F32, 1.0, n + 1, 0, 0);
+    operand grad = bench_random(b, DT_F32, 1.0, n + 1, 0, 0);
+    dt_tensor y = bench_output(b, b->act, n + 1, 0, 0), copy = bench_output(b, b->act, n + 1, 0, 0);
+    dt_tensor from[] = {from_second(&x.tensor), from_second(&z.tensor), from_second(&grad.tensor)};
+    dt_tensor to[] = {from_second(&y), from_second(&param.tensor), from_second(&copy)};
+    dt_optimizer_args args = {.kind = DT_OPTIMIZER_SGD, .lr = 0.02, .grad_scale = 0.5, .step = 1};
+    double *want = bench_doubles(b, n);
+    dt_error err = DT_ERROR_INIT;
+
+    bench_ok(ops->residual_forward(&b->device, &to[0], &from[0], &from[1], &err), &err);
+    for (int64_t i = 0; i < n; i++)
+        want[i] = x.value[i + 1] + z.value[i + 1];
+    bench_check(b, "a sum", &to[0], want);
+    bench_ok(ops->optimizer_step(&b->device, &to[1], &to[2], NULL, NULL, &from[2], &args, &err),
+             &err);
+    for (int64_t i = 0; i < n; i++)
+        want[i] = param.value[i + 1] - 0.02 * 0.5 * grad.value[i + 1];
+    bench_check(b, "a step", &to[1], want);
+    bench_check(b, "its copy", &to[2], want);
+}
+
 /* elements */
 void case_zero(bench *b, const int64_t *dim)
 {

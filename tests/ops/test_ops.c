@@ -173,6 +173,13 @@ static const row rows[] = {
      1e-30,
      "compared in the case, relative 1e-12: double sums",
      {{1}, {31}, {63}, {4099}, {100003}}},
+    {"views",
+     case_views,
+     2e-7,
+     4e-3,
+     5e-4,
+     "one addition, and a step of one product and one sum; rounded once to the type",
+     {{1}, {7}, {31}, {4099}}},
     {"zero", case_zero, 1e-30, 1e-30, 1e-30, "exact", {{1}, {31}, {4099}, {200003}}},
 };
 

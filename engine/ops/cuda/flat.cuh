@@ -9,14 +9,14 @@
 
 /* y[i] = f(i, a[i]) or f(i, a[i], b[i]) where b is given; y may be a or b. */
 template <typename T, bool TWO, typename F>
-__global__ void dt_flat_kernel(T *y, const T *a, const T *b, int64_t elems, F f)
+__global__ void dt_flat_kernel(T *y, const T *a, const T *b, int64_t elems, F f, bool aligned)
 {
     constexpr int N = dt_vec<T>::N;
     int64_t stride = (int64_t)gridDim.x * blockDim.x * N;
 
     for (int64_t i = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * N; i < elems; i += stride) {
         dt_vec<T> x, z, out;
-        bool whole = i + N <= elems;
+        bool whole = aligned && i + N <= elems;
 
         if (whole) {
             x = *(const dt_vec<T> *)(a + i);
@@ -42,8 +42,7 @@ __global__ void dt_flat_kernel(T *y, const T *a, const T *b, int64_t elems, F f)
     }
 }
 
-/* Tensors come from arenas in multiples of 64 bytes or are whole rows of them; a view that is not
- * aligned has no code here. */
+/* Views that do not start at 16 bytes go element by element. */
 template <typename F>
 static dt_status dt_flat_run(dt_device *device, dt_tensor *y, const dt_tensor *a,
                              const dt_tensor *b, const char *op, F f, dt_error *err)
@@ -53,8 +52,6 @@ static dt_status dt_flat_run(dt_device *device, dt_tensor *y, const dt_tensor *a
     uintptr_t all = (uintptr_t)y->data | (uintptr_t)a->data | (uintptr_t)(b ? b->data : NULL);
 
     DT_ASSERT(dt_tensor_elems(a) == elems && y->dtype == a->dtype);
-    if ((all & 15) != 0)
-        return DT_FAIL(err, DT_ERR_UNSUPPORTED, "%s: a tensor does not start at 16 bytes", op);
     if (elems == 0)
         return DT_OK;
     DT_CUDA_DISPATCH(y->dtype, op, err, {
@@ -62,10 +59,12 @@ static dt_status dt_flat_run(dt_device *device, dt_tensor *y, const dt_tensor *a
 
         if (b != NULL)
             DT_CUDA_LAUNCH((dt_flat_kernel<T, true, F>), blocks, DT_CUDA_BLOCK, 0, state->stream,
-                           (T *)y->data, (const T *)a->data, (const T *)b->data, elems, f);
+                           (T *)y->data, (const T *)a->data, (const T *)b->data, elems, f,
+                           (all & 15) == 0);
         else
             DT_CUDA_LAUNCH((dt_flat_kernel<T, false, F>), blocks, DT_CUDA_BLOCK, 0, state->stream,
-                           (T *)y->data, (const T *)a->data, (const T *)NULL, elems, f);
+                           (T *)y->data, (const T *)a->data, (const T *)NULL, elems, f,
+                           (all & 15) == 0);
     });
     return dt_cuda_launched(op, err);
 }

@@ -10,14 +10,14 @@ enum rule { ADAM, MOMENTUM, PLAIN };
 
 template <typename T, rule RULE, bool COPIES>
 __global__ void step(float *p, T *copy, float *m, float *v, const float *grad, int64_t elems,
-                     dt_optimizer_factors f, bool copy_aligned)
+                     dt_optimizer_factors f, bool aligned, bool copy_aligned)
 {
     constexpr int N = 4;
     int64_t stride = (int64_t)gridDim.x * blockDim.x * N;
 
     for (int64_t i = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * N; i < elems; i += stride) {
         alignas(16) float pv[N], mv[N], vv[N], gv[N];
-        bool whole = i + N <= elems;
+        bool whole = aligned && i + N <= elems;
 
         if (whole) {
             *(float4 *)pv = *(const float4 *)(p + i);
@@ -66,7 +66,7 @@ __global__ void step(float *p, T *copy, float *m, float *v, const float *grad, i
 #pragma unroll
             for (int k = 0; k < N; k++)
                 four.v[k] = dt_from_float<T>(pv[k]);
-            dt_four_store(copy, i, elems, whole && copy_aligned, four);
+            dt_four_store(copy, i, elems, copy_aligned && i + N <= elems, four);
         }
     }
 }
@@ -80,18 +80,21 @@ static void launch(dt_cuda_state *state, rule which, dt_tensor *param, dt_tensor
     float *pv = (float *)param->data, *mv = m ? (float *)m->data : NULL;
     float *vv = v ? (float *)v->data : NULL;
     T *cv = COPIES ? (T *)copy->data : NULL;
-    bool fours = dt_cuda_fours<T>(cv);
     const float *gv = (const float *)grad->data;
+    /* a part of a unit begins where its parameter does */
+    bool aligned = dt_cuda_fours<float>(pv) && dt_cuda_fours<float>(mv) &&
+                   dt_cuda_fours<float>(vv) && dt_cuda_fours<float>(gv);
+    bool copy_aligned = dt_cuda_fours<T>(cv);
 
     if (which == ADAM)
         DT_CUDA_LAUNCH((step<T, ADAM, COPIES>), blocks, DT_CUDA_BLOCK, 0, state->stream, pv, cv, mv,
-                       vv, gv, elems, f, fours);
+                       vv, gv, elems, f, aligned, copy_aligned);
     else if (which == MOMENTUM)
         DT_CUDA_LAUNCH((step<T, MOMENTUM, COPIES>), blocks, DT_CUDA_BLOCK, 0, state->stream, pv, cv,
-                       mv, vv, gv, elems, f, fours);
+                       mv, vv, gv, elems, f, aligned, copy_aligned);
     else
         DT_CUDA_LAUNCH((step<T, PLAIN, COPIES>), blocks, DT_CUDA_BLOCK, 0, state->stream, pv, cv,
-                       mv, vv, gv, elems, f, fours);
+                       mv, vv, gv, elems, f, aligned, copy_aligned);
 }
 
 dt_status dt_cuda_optimizer_step(dt_device *device, dt_tensor *param, dt_tensor *copy, dt_tensor *m,
@@ -102,13 +105,9 @@ dt_status dt_cuda_optimizer_step(dt_device *device, dt_tensor *param, dt_tensor 
     bool adam = args->kind != DT_OPTIMIZER_SGD;
     rule which = adam ? ADAM : args->momentum != 0.0 ? MOMENTUM : PLAIN;
     dt_optimizer_factors f = dt_optimizer_factors_of(args);
-    uintptr_t all = (uintptr_t)param->data | (uintptr_t)grad->data |
-                    (uintptr_t)(m ? m->data : NULL) | (uintptr_t)(v ? v->data : NULL);
 
     DT_ASSERT(args->step >= 1 && param->dtype == DT_F32 && grad->dtype == DT_F32 &&
               dt_tensor_elems(grad) == dt_tensor_elems(param));
-    if ((all & 15) != 0)
-        return DT_FAIL(err, DT_ERR_UNSUPPORTED, "optimizer: a tensor does not start at 16 bytes");
     if (dt_tensor_elems(param) == 0)
         return DT_OK;
     if (copy != NULL && copy->data != NULL)
