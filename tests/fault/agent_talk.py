@@ -10,6 +10,14 @@ def fail(text):
     sys.exit(1)
 
 
+def figure(number, what, limit, seen):
+    """As in lib.sh: what was measured, for ten.sh."""
+    print(f'{what}: {seen} (limit {limit})')
+    if os.environ.get('FAULT_FIGURES'):
+        with open(os.environ['FAULT_FIGURES'], 'a') as file:
+            file.write(f'{number}\t{what}\t{limit}\t{seen}\n')
+
+
 def check(good, text):
     if not good:
         fail(text)

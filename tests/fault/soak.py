@@ -28,7 +28,7 @@ NET = os.path.join(HERE, '..', 'net', 'net.sh')
 DTRUN = os.path.join(os.environ['DTRUN_BIN'], 'dtrun')
 ENDED = ('finished', 'failed', 'stopped')
 STORE_SECONDS = 20
-RUN_SECONDS = 600  # no run may take longer; a rank halted before its first step is seen after 60 x hang_seconds
+RUN_SECONDS = 600  # no run may take longer, whatever happens to it
 DISK_MIB = 192
 
 RECIPE = """nodes: [host1, host2]
@@ -41,7 +41,7 @@ schedule: {kind: cosine, warmup_steps: 5, steps: %d}
 checkpoint: {every: 50, keep: 2}
 log: {every: 1}
 grace_seconds: 5
-failure: {max_restarts: 50, hang_seconds: 4}
+failure: {max_restarts: 50, hang_seconds: 3}
 """
 
 
@@ -244,7 +244,9 @@ class Run:
             self.look()
             if state in ENDED:
                 break
-            if faults and state in ('starting', 'running') and time.monotonic() >= due:
+            # One that is halted while it sets up is called hanging after minutes only.
+            fit = state == 'running' or (state == 'starting' and faults[:1] != ['pause'])
+            if faults and fit and time.monotonic() >= due:
                 getattr(self, faults.pop(0))(draw)
                 COUNT['faults'] += 1
                 due = time.monotonic() + draw.choice([0, draw.uniform(0, 4)])
