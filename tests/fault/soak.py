@@ -182,7 +182,11 @@ class Run:
     def supervisor(self, draw):
         seconds = draw.choice([0, draw.uniform(0, 2), draw.uniform(2, 10)])
         self.kill(self.pids('dtrun supervise'), signal.SIGKILL, draw, 'the supervisor')
-        self.after(seconds, lambda: call(DTRUN, 'status', self.id, '--json'))
+
+        def meet(): # which is refused while the disk is full
+            if call(DTRUN, 'status', self.id, '--json', check=False).returncode != 0:
+                self.after(0.5, meet)
+        self.after(seconds, meet)
 
     def pause(self, draw):
         seconds = draw.choice([0, draw.uniform(0.2, 2)])
