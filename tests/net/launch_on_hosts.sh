@@ -2,7 +2,7 @@
 # A recipe with node names, launched on hosts with nothing installed: it trains to the very losses of
 # the same recipe on this machine alone, by ddp and by fsdp. A second launch copies nothing.
 . "$(dirname "$0")/lib.sh"
-hosts 2
+hosts 2 apart
 on_one() { # name options...
     launch "$1" --set 'nodes=[localhost, localhost#2]' "${@:2}"
 }

@@ -1,7 +1,8 @@
 # What the scripts of this folder share: hosts, dtrun's state in $net/launch, and the end of every
 # run that was started.
 #
-#   hosts 2                     host1, host2 (net.sh); skips the test where they cannot be had
+#   hosts 2 [apart]             host1, host2 (net.sh); skips the test where they cannot be had, or
+#                               where they are one machine
 #   wants CODE TEXT COMMAND...  the command ends so, and its output has the text ("": any)
 #   value RUN EXPRESSION        over the object o of `dtrun status --json`
 #   curve RUN                   step, metric and value of losses and gradient norms, as text; with
@@ -40,16 +41,19 @@ at_exit() {
     exit $status
 }
 
-hosts() { # how many
+hosts() { # how many [apart]
     net=$("$net_sh" up "$1") || exit $?
     trap at_exit EXIT
     . "$net/env"
+    if [ "${2:-}" = apart ] && [ "$net_kind" != namespace ]; then
+        echo "skipped: several sshd on 127.0.0.1 are one machine, which a run takes once"
+        exit 77
+    fi
     export OMP_NUM_THREADS=1
     seq 1 2000 | sed 's/.*/line & of a text that can be learned/' >"$net/launch/corpus.txt"
 }
 
 on() { "$net_sh" on "$net" "$@"; }
-apart() { [ "$net_kind" = namespace ]; } # hosts that do not see this machine's files, and can be cut off
 
 recipe() { # lines on top of the usual ones; those win
     cat >"$net/launch/r.yaml"

@@ -2,7 +2,7 @@
 # Names, paths and values full of what a shell would take for its own: they arrive as they are, on
 # hosts whose own folders are called like that too, and nothing of them is run.
 . "$(dirname "$0")/lib.sh"
-hosts 2
+hosts 2 apart
 cd "$net/launch" || exit 1
 lines=$'new\nline'
 nasty="-rf it's \"\$(touch pwned)\" \`touch pwned\` $lines ;touch pwned; &|<>~#%!{a,b}"
@@ -13,8 +13,7 @@ mv corpus.txt "./$nasty/$nasty.txt"
 # The hosts' own folders (sshd reads \" inside quotes, and no newline).
 theirs="/tmp/dtrun-words.$$ -x it's \\\"\$(touch pwned)\\\" \`touch pwned\`;*"
 for host in host1 host2; do
-    apart && keys="environment=\"HOME=/root\"," || keys="environment=\"HOME=$net/$host/home\","
-    keys+="environment=\"XDG_CACHE_HOME=$theirs/cache $host\",environment=\"XDG_STATE_HOME=$theirs/state $host\""
+    keys="environment=\"XDG_CACHE_HOME=$theirs/cache $host\",environment=\"XDG_STATE_HOME=$theirs/state $host\""
     printf '%s %s\n' "$keys" "$(cat "$net/id.pub")" >"$net/$host/authorized_keys"
     ssh -O exit "$host" 2>/dev/null
 done
