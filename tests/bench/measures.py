@@ -10,8 +10,9 @@ import pathlib
 import random
 import re
 import statistics
+import sys
 
-from runs import launch, output, peer, values, when
+from runs import Failed, launch, output, peer, values, when
 
 median = statistics.median
 
@@ -40,13 +41,20 @@ class Settings:
 
 
 def best_way(settings, dtypes, **options):
-    """The peer's fastest dtype and way, by a short run of each, and what each did."""
+    """The peer's fastest dtype and way, by a short run of each, and what each did. A way that does
+    not run is told and left out."""
     tried = {}
     for dtype in dtypes:
         for way in ("eager", "compile"):
-            if way == "eager" or not settings.quick:
+            if way == "compile" and settings.quick:
+                continue
+            try:
                 tried[dtype, way] = peer(settings.torch, mode="speed", dtype=dtype, compile=way,
                                          **options)
+            except Failed as why:
+                print(f"{dtype} {way}: {why}", file=sys.stderr, flush=True)
+    if not tried:
+        raise Failed("no way of the peer runs")
     return max(tried, key=lambda one: tried[one]["tokens_per_second"]), tried
 
 

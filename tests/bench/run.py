@@ -35,6 +35,7 @@ def main():
 
     runs.build()
     settings = Settings(args)
+    failed = False
     with tempfile.TemporaryDirectory() as state:
         os.environ["XDG_STATE_HOME"] = state
         settings.gpt2_data(state)
@@ -44,10 +45,15 @@ def main():
             if args.only and name not in args.only:
                 continue
             start = time.monotonic()
-            for row in measure(settings):
-                print("| " + " | ".join(map(str, row)) + " |", flush=True)
+            try:
+                for row in measure(settings):
+                    print("| " + " | ".join(map(str, row)) + " |", flush=True)
+            except runs.Failed as why:
+                failed = True
+                print(f"{name}: {why}", file=sys.stderr, flush=True)
             print(f"{name}: {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -13,6 +13,11 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "bench-release"
 PROGRAMS = ["dtrun", "dtrun-agent", "dtrun-engine", "bench_step"]
+PEER_SECONDS = 420
+
+
+class Failed(Exception):
+    """A run of ours or of the peer did not end well; the text says why."""
 
 
 def build():
@@ -27,7 +32,7 @@ def output(program, *args):
     done = subprocess.run([BUILD / "bin" / program, *map(str, args)], capture_output=True,
                           text=True)
     if done.returncode != 0:
-        raise SystemExit(f"{program} {' '.join(map(str, args))}: {done.stderr}")
+        raise Failed(f"{program} {' '.join(map(str, args))}: {done.stderr}")
     return done.stdout
 
 
@@ -95,9 +100,13 @@ def peer(python, **options):
     args = [word for key, value in options.items()
             for word in (f"--{key.replace('_', '-')}", str(value))]
     script = ROOT / "tests" / "bench" / "peer_torch.py"
-    done = subprocess.run([python, script, *args], capture_output=True, text=True)
+    try:
+        done = subprocess.run([python, script, *args], capture_output=True, text=True,
+                              timeout=PEER_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise Failed(f"the peer took over {PEER_SECONDS} s: {' '.join(args)}") from None
     if done.returncode != 0:
-        raise SystemExit(f"the peer failed: {done.stderr}")
+        raise Failed(f"the peer failed: {done.stderr}")
     return json.loads(done.stdout.splitlines()[-1])[options["compile"]]
 
 
