@@ -31,7 +31,7 @@ static const struct {
     {"REQUEUED", DT_SLURM_WAITS, "was put back into the queue"},
     {"RUNNING", DT_SLURM_RUNS, "runs"},
     {"SUSPENDED", DT_SLURM_RUNS, "is suspended"},
-    {"COMPLETING", DT_SLURM_ENDED, "is ending"},
+    {"COMPLETING", DT_SLURM_WAITS, "is ending"}, /* how it ended is said a moment later */
     {"CANCELLED", DT_SLURM_ENDED, "was cancelled (scancel)"},
     {"TIMEOUT", DT_SLURM_ENDED, "reached its time limit"},
     {"DEADLINE", DT_SLURM_ENDED, "reached its deadline"},

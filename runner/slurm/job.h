@@ -18,7 +18,7 @@
 #include "base/strbuf.h"
 
 typedef enum dt_slurm_phase {
-    DT_SLURM_WAITS, /* pending, or its nodes are being made ready */
+    DT_SLURM_WAITS, /* pending, or its nodes are being made ready or taken back */
     DT_SLURM_RUNS,
     DT_SLURM_ENDED
 } dt_slurm_phase;

@@ -167,6 +167,14 @@ static dt_status skip_noise(dt_remote *remote, double deadline, dt_error *err)
         size_t got;
 
         st = wait_for(remote, POLLIN, deadline, NULL);
+        if (st == DT_ERR_TIMEOUT && remote->transport->says_itself != NULL) {
+            char complaint[COMPLAINT_BYTES];
+
+            read_problems(remote, complaint, sizeof(complaint));
+            return DT_FAIL(err, st, "node '%s': %s has begun nothing there after %.0f s: %.300s",
+                           remote->node, remote->transport->kind, DT_REMOTE_OPEN_SECONDS,
+                           last_words(remote, complaint));
+        }
         if (st == DT_ERR_TIMEOUT)
             return DT_FAIL(err, st,
                            "node '%s': the connection stands, and after %.0f s its login shell has "

@@ -17,12 +17,15 @@
 
 /* What salloc, sbatch or an outer srun left in the environment, and srun would take for options. */
 static const char *const unset[] = {
-    "SLURM_NTASKS",         "SLURM_NPROCS",        "SLURM_NTASKS_PER_NODE", "SLURM_NTASKS_PER_CORE",
-    "SLURM_NTASKS_PER_GPU", "SLURM_CPUS_PER_TASK", "SLURM_CPUS_PER_GPU",    "SLURM_MEM_PER_CPU",
-    "SLURM_MEM_PER_GPU",    "SLURM_MEM_PER_NODE",  "SLURM_DISTRIBUTION",    "SLURM_EXACT",
-    "SLURM_EXCLUSIVE",      "SLURM_HINT",          "SLURM_THREAD_SPEC",     "SLURM_GPUS_PER_TASK",
-    "SLURM_GPU_BIND",       "SLURM_STEP_GRES",     "SLURM_LABELIO",         "SLURM_STDOUTMODE",
-    "SLURM_STDERRMODE",     "SLURM_STDINMODE",     "SLURM_MULTI_PROG",      "SLURM_PTY_PORT",
+    "SLURM_NTASKS",          "SLURM_NPROCS",         "SLURM_NTASKS_PER_NODE",
+    "SLURM_NTASKS_PER_CORE", "SLURM_NTASKS_PER_GPU", "SLURM_CPUS_PER_TASK",
+    "SRUN_CPUS_PER_TASK",    "SLURM_CPUS_PER_GPU",   "SLURM_MEM_PER_CPU",
+    "SLURM_MEM_PER_GPU",     "SLURM_MEM_PER_NODE",   "SLURM_DISTRIBUTION",
+    "SLURM_EXACT",           "SLURM_EXCLUSIVE",      "SLURM_HINT",
+    "SLURM_THREAD_SPEC",     "SLURM_GPUS_PER_TASK",  "SLURM_GPU_BIND",
+    "SLURM_STEP_GRES",       "SLURM_LABELIO",        "SLURM_STDOUTMODE",
+    "SLURM_STDERRMODE",      "SLURM_STDINMODE",      "SLURM_MULTI_PROG",
+    "SLURM_PTY_PORT",
 };
 /* In this order, then --jobid and --nodelist. --mem=0: the job's, whatever it is. */
 static const char *const options[] = {
@@ -128,7 +131,6 @@ static bool slurm_broke_off(const char *complaint)
            strstr(complaint, "Node failure on") != NULL;
 }
 
-/* Not one that is completing: its processes may still be dying. */
 static bool slurm_is_taken_back(const char *node)
 {
     dt_slurm_job now;
@@ -136,8 +138,7 @@ static bool slurm_is_taken_back(const char *node)
     int64_t job;
 
     return dt_slurm_name_is_host(node, &job, &host) &&
-           dt_slurm_job_look(&now, job, NULL) == DT_OK && now.phase == DT_SLURM_ENDED &&
-           strcmp(now.state, "COMPLETING") != 0;
+           dt_slurm_job_look(&now, job, NULL) == DT_OK && now.phase == DT_SLURM_ENDED;
 }
 
 const dt_transport dt_transport_slurm = {

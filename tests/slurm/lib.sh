@@ -90,8 +90,8 @@ await() { # seconds command...
     done
 }
 
-is() { [ "$(value "$1" "o['state']")" = "$2" ]; }        # run state
-past() { [ "$(value "$1" "o['step']")" -gt "$2" ]; }     # run step
+is() { [ "$(value "$1" "o.get('state')")" = "$2" ]; }        # run state
+past() { [ "$(value "$1" "o.get('step', -1)" 2>/dev/null || echo -1)" -gt "$2" ]; }     # run step
 state_of() { squeue --noheader --states=all --jobs="$1" --format=%T 2>/dev/null; }
 has_ended() { case $(state_of "$1") in PENDING | RUNNING | CONFIGURING | COMPLETING) false ;; esac; }
 job_of() { # RUN: of its file, or of a node's name once the job has been given back
