@@ -12,14 +12,18 @@
  *   {"event":"rendezvous","name":"comm/main","value":"<hex>"}
  *   {"event":"metrics","step":12,"values":{"loss":..,"learning_rate":..,"gradient_norm":..,
  *    "tokens_per_second":..,"step_seconds":..,"outside_seconds":..,"flops_per_second":..,
- *    "matmul_flops_per_second":..,"held_bytes":..,"sent_bytes":..,
+ *    "matmul_flops_per_second":..,"least_step_seconds":..,"held_bytes":..,"sent_bytes":..,
  *    "loss_scale":..,"skipped_steps":..}}
  *    rank 0 only; every log.every steps, and the first and the last. flops_per_second is by the
  *    formula of model.h, over all ranks; matmul_flops_per_second is what it can be held against:
- *    the rate of matrix products that the ranks measured at their start. Rank 0 alone:
+ *    the rate of matrix products that the ranks measured at their start, at which the products of a
+ *    step take least_step_seconds. Rank 0 alone:
  *    outside_seconds of a step went neither into the strategy nor into collectives; held_bytes of
  *    parameters, gradients and moments; sent_bytes in a step. fp16 alone: the scale, and how many
  *    steps of the run were skipped, which have no number
+ *   {"event":"metrics","step":12,"values":{"gpu_busy_percent_rank_3":..,"gpu_used_bytes_rank_3":..,
+ *    "gpu_temperature_c_rank_3":..,"gpu_power_watts_rank_3":..}}   by every rank on a GPU, of its
+ *    card, as NVML tells
  *   {"event":"metrics","step":50,"values":{"valid_loss":..}}
  *   {"event":"pace","step":12,"step_seconds":..,"waited_seconds":..}   of a step, by every rank of
  *    several, every 5 s: the one that waited least for the others is the one they wait for

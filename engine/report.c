@@ -1,9 +1,12 @@
 #include "engine/report.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "engine/device/nvml.h"
 #include "engine/measure.h"
 #include "engine/where.h"
 
@@ -43,11 +46,25 @@ static dt_status report_memory(dt_session *session, dt_error *err)
     return dt_events_send(session->events, event, err);
 }
 
+/* What a step takes at least: its necessary products at the measured rate. */
+static double light_seconds(const dt_session *session)
+{
+    double tokens = (double)(dt_session_samples_per_step(session) * session->recipe->batch.tokens);
+
+    return tokens * dt_model_flops_per_token(&session->model->config) /
+           (session->matmul_flops * (double)(session->world_size * session->replicas));
+}
+
 dt_status dt_report_start(dt_session *session, dt_error *err)
 {
     dt_status st = DT_OK;
 
     DT_TRY(report_memory(session, err));
+    if (session->rank == 0)
+        dt_log_info(
+            "a step takes at least %.4g s: its products at the measured %.4g FLOP/s of each "
+            "device",
+            light_seconds(session), session->matmul_flops);
     DT_TRY(dt_events_send(session->events,
                           json_pack("{s:s, s:I, s:s, s:i, s:I, s:I, s:o}", "event", "ready", "pid",
                                     as_json(getpid()), "device", session->device.name, "threads",
@@ -81,6 +98,33 @@ void dt_interval_add(dt_interval *interval, const dt_step *step, double seconds)
     interval->outside_seconds += step->outside_seconds;
 }
 
+/* By every rank, of its own card: names end in the rank. */
+static dt_status report_card(dt_session *session, dt_error *err)
+{
+    json_t *object = json_object();
+    dt_nvml_reading now;
+
+    dt_nvml_read(&now, session->nvml);
+    const struct {
+        const char *name;
+        double value;
+    } values[] = {
+        {"gpu_busy_percent", now.busy_percent},
+        {"gpu_used_bytes", now.used_bytes},
+        {"gpu_temperature_c", now.temperature_c},
+        {"gpu_power_watts", now.power_watts},
+    };
+
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        char name[64];
+
+        snprintf(name, sizeof(name), "%s_rank_%lld", values[i].name, (long long)session->rank);
+        if (!isnan(values[i].value))
+            json_object_set_new(object, name, dt_json_number(values[i].value));
+    }
+    return send_metrics(session, object, err);
+}
+
 dt_status dt_report_step(dt_session *session, const dt_step *step, dt_interval *interval,
                          dt_error *err)
 {
@@ -101,6 +145,7 @@ dt_status dt_report_step(dt_session *session, const dt_step *step, dt_interval *
         {"outside_seconds", interval->outside_seconds / steps},
         {"flops_per_second", tokens_per_second * dt_model_flops_per_token(&session->model->config)},
         {"matmul_flops_per_second", session->matmul_flops * (double)session->world_size},
+        {"least_step_seconds", light_seconds(session)},
         {"held_bytes", (double)session->state.held_bytes},
         {"sent_bytes", (double)(sent - sent_before) / steps},
         {"loss_scale", session->scaler.scale}, /* from here on: with fp16 alone */
@@ -111,8 +156,10 @@ dt_status dt_report_step(dt_session *session, const dt_step *step, dt_interval *
     dt_status st = DT_OK;
 
     *interval = (dt_interval){.sent_bytes = sent};
-    if (session->rank != 0)
-        return DT_OK;
+    if (session->nvml != NULL)
+        st = report_card(session, err);
+    if (session->rank != 0 || st != DT_OK)
+        return st;
     object = json_object();
     for (size_t i = 0; i < count; i++)
         json_object_set_new(object, values[i].name, dt_json_number(values[i].value));

@@ -6,9 +6,12 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "engine/budget.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/config.h"
+#include "engine/device/device_cuda.h"
+#include "engine/device/nvml.h"
 #include "engine/measure.h"
 #include "engine/saving.h"
 #include "engine/stop.h"
@@ -16,11 +19,33 @@
 
 #include "base/banned.h"
 
+/* Not worth a run: one that cannot watch its card trains all the same. */
+static void watch_card(dt_session *session)
+{
+    dt_error problem = DT_ERROR_INIT;
+    const dt_cuda_entry *entry;
+    dt_cuda_card card;
+
+    if (dt_cuda_load(&entry, &problem) == DT_OK &&
+        entry->card(&card, session->device.index, &problem) == DT_OK &&
+        dt_nvml_open(&session->nvml, card.pci, &problem) == DT_OK)
+        return;
+    dt_log_warn("no metrics of the card: %s", problem.message);
+}
+
 static dt_status open_device(dt_session *session, dt_error *err)
 {
     const dt_plan_rank *place = &session->plan->ranks[session->rank];
+    dt_status st = DT_OK;
 
-    return dt_device_open(&session->device, place->device, (int)place->threads, false, err);
+    DT_TRY(dt_device_open(&session->device, place->device, (int)place->threads, false, err));
+    if (!session->device.host_reads)
+        watch_card(session);
+    else if (session->rank == 0 && session->recipe->gpus != 0)
+        dt_log_info("no GPU was found: %lld rank(s) train on the CPU",
+                    (long long)session->world_size);
+out:
+    return st;
 }
 
 /* A resumed run keeps the tokenizer of its checkpoint, whatever the text has become. */
@@ -215,6 +240,7 @@ void dt_session_close(dt_session *session)
     dt_model_close(session->model);
     dt_sampler_release(&session->sampler);
     dt_dataset_close(session->dataset);
+    dt_nvml_close(session->nvml);
     dt_device_close(&session->device);
     memset(session, 0, sizeof(*session));
 }

@@ -26,6 +26,7 @@ typedef struct dt_session {
     int64_t replicas; /* of this rank (dp); else 1 */
 
     dt_device device;
+    struct dt_nvml *nvml; /* of a GPU; NULL where the driver does not tell */
     dt_dataset *dataset;
     dt_sampler sampler;
     dt_model *model;

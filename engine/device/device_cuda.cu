@@ -1,6 +1,7 @@
 /* device_cuda: one card; memory, copies, and what its ops share. Every function here enters the
  * card first: a thread's current card is its own, and any thread may call them.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -284,6 +285,8 @@ static dt_status describe_card(dt_cuda_card *out, int index, dt_error *err)
     DT_TRY(dt_cuda_check(cudaGetDeviceProperties(&properties, index), "looking at a card", err));
     DT_TRY(dt_cuda_check(cudaMemGetInfo(&free_bytes, &total_bytes), "looking at a card", err));
     memcpy(out->name, properties.name, sizeof(out->name) - 1);
+    snprintf(out->pci, sizeof(out->pci), "%08x:%02x:%02x.0", (unsigned)properties.pciDomainID,
+             (unsigned)properties.pciBusID, (unsigned)properties.pciDeviceID);
     out->free_bytes = (int64_t)free_bytes;
     out->total_bytes = (int64_t)total_bytes;
     out->processors = properties.multiProcessorCount;

@@ -16,6 +16,7 @@ extern "C" {
 
 typedef struct dt_cuda_card {
     char name[256];
+    char pci[32]; /* "00000000:3B:00.0" */
     int64_t free_bytes, total_bytes;
     int processors, major, minor;
 } dt_cuda_card;

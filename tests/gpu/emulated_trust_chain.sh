@@ -5,6 +5,7 @@
 # elsewhere. Tiny: what the numbers of a card are is trust_chain.sh's.
 . tests/dist/lib.sh
 make_text 4
+export LD_LIBRARY_PATH=$bin # the emulated card's NVML
 tiny=(model.layers=2 model.heads=2 model.embed=32 batch.tokens=8 evaluate.sequences=4
     schedule.period_steps=4 schedule.warmup_steps=1)
 
@@ -32,6 +33,9 @@ for name in one ddp fsdp dp; do
 done
 same_metric loss fsdp again 0
 same_bits fsdp again 3
+
+grep -q '"gpu_busy_percent_rank_1":50.*"gpu_power_watts_rank_1":250.5' "$work/ddp.1" ||
+    fail "rank 1 does not tell what its card does"
 
 run 1 card-half 2 device=cuda:0
 run 1 cpu-half 2

@@ -146,7 +146,7 @@ typedef enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize } c
 typedef enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount } cudaDeviceAttr;
 typedef struct cudaDeviceProp {
     char name[256];
-    int multiProcessorCount, major, minor;
+    int multiProcessorCount, major, minor, pciDomainID, pciBusID, pciDeviceID;
 } cudaDeviceProp;
 
 /* What a library call on a stream does, when its turn has come. */

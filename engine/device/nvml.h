@@ -1,0 +1,30 @@
+/* nvml: what a card does, as the driver tells (NVIDIA Management Library, which comes with it).
+ *
+ * Loaded when asked for; the agent, which is static, asks nvidia-smi instead
+ * (runner/agent/devices.h).
+ * Threads  one
+ * Errors   DT_ERR_UNSUPPORTED where there is no such library or card
+ */
+#ifndef DT_ENGINE_DEVICE_NVML_H
+#define DT_ENGINE_DEVICE_NVML_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+typedef struct dt_nvml dt_nvml;
+
+/* NaN: the card does not say. */
+typedef struct dt_nvml_reading {
+    double busy_percent;  /* of the last second or less, in which a kernel ran */
+    double used_bytes;    /* by all processes */
+    double temperature_c; /* of the chip */
+    double power_watts;
+} dt_nvml_reading;
+
+/* pci: "00000000:3B:00.0". */
+dt_status dt_nvml_open(dt_nvml **out, const char *pci, dt_error *err);
+void dt_nvml_read(dt_nvml_reading *out, dt_nvml *nvml);
+void dt_nvml_close(dt_nvml *nvml); /* accepts NULL */
+
+#endif
