@@ -79,6 +79,7 @@ static dt_status read_share(dt_node_spec *out, const char *item, const char *wor
         out->gpus = count;
     if (ranks)
         out->ranks = count;
+    out->slots = out->slots || slots;
     return DT_OK;
 }
 

@@ -11,7 +11,8 @@ typedef struct wish {
 
 static wish wish_of(const dt_recipe *recipe, const dt_node_spec *spec, int64_t found)
 {
-    int64_t asked = spec->gpus >= 0 ? spec->gpus : recipe->gpus;
+    int64_t own = spec->slots && found <= 0 ? 0 : spec->gpus;
+    int64_t asked = own >= 0 ? own : recipe->gpus;
     int64_t ranks = spec->ranks > 0 ? spec->ranks : recipe->ranks;
     wish out = {.cards = asked >= 0 ? asked : found > 0 ? found : 0};
 

@@ -103,6 +103,7 @@ static void test_a_machine_may_have_its_own_share(void **state)
     assert_int_equal(dt_node_spec_parse(&spec, "a slots=8", &f.arena, &f.err), DT_OK);
     assert_int_equal(spec.gpus, 8);
     assert_int_equal(spec.ranks, 8);
+    assert_true(spec.slots);
     dt_arena_release(&f.arena);
 }
 
