@@ -34,8 +34,9 @@ static void path_there(dt_strbuf *out, const dt_gathering *all, const dt_node_pl
     dt_strbuf_add_fmt(out, "/%s/%s", all->request->name, file);
 }
 
-dt_status dt_gather_size_there(int64_t *bytes, const dt_gathering *all, const dt_node_place *place,
-                               const char *file, dt_error *err)
+/* Of NAME/`file` there; -1: it is not there. */
+static dt_status size_there(int64_t *bytes, const dt_gathering *all, const dt_node_place *place,
+                            const char *file, dt_error *err)
 {
     dt_strbuf path;
     dt_status st;
@@ -255,7 +256,7 @@ dt_status dt_gather_bring(const dt_gathering *all, const json_t *item, dt_error 
                 DT_TRY(check_file(&good, all, here.data, bytes, digest, err));
             continue;
         }
-        DT_TRY(dt_gather_size_there(&has, all, place, name, err));
+        DT_TRY(size_there(&has, all, place, name, err));
         good = has >= 0;
         if (good)
             DT_TRY(fetch(all, place, name, bytes, digest, err));

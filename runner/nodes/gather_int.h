@@ -19,8 +19,6 @@ typedef struct dt_gathering {
 bool dt_gather_is_far(const dt_node_place *place);
 
 /* NAME/`file` of the place's checkpoints, where the place is. */
-dt_status dt_gather_size_there(int64_t *bytes, const dt_gathering *all, const dt_node_place *place,
-                               const char *file, dt_error *err); /* -1: it is not there */
 dt_status dt_gather_read_there(dt_strbuf *out, const dt_gathering *all, const dt_node_place *place,
                                const char *file, dt_error *err);
 
