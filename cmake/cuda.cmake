@@ -1,6 +1,6 @@
 # The GPU part of the engine. DT_CUDA: AUTO builds it where nvcc is found, ON insists, OFF leaves it
 # out. Sets DT_HAVE_CUDA, and DT_NCCL_LIBRARY and DT_NCCL_INCLUDE where NCCL is found.
-set(DT_CUDA OFF CACHE STRING "The GPU part of the engine: AUTO, ON or OFF")
+set(DT_CUDA AUTO CACHE STRING "The GPU part of the engine: AUTO, ON or OFF")
 set_property(CACHE DT_CUDA PROPERTY STRINGS AUTO ON OFF)
 # A100 and H100 in machine code, everything newer from PTX.
 set(DT_CUDA_ARCHITECTURES "80-real;90-real;90-virtual" CACHE STRING
