@@ -265,6 +265,7 @@ static dt_status prepare_there(dt_node_place *out, const dt_prepare_request *req
     out->paths = json_object();
     DT_TRY(dt_ship_data(out->paths, out->agent, request, arena, err));
     DT_TRY(dt_ship_checkpoint(out, request, arena, err));
+    DT_TRY(dt_nodes_hold_agent(out, request, arena, err));
 out:
     if (st != DT_OK) {
         json_decref(out->paths);
