@@ -32,3 +32,7 @@ trains 2 examples/gpt2-124m-cpu.yaml --set data.train="$work/gpt2.bin" --set dat
     --set batch.tokens=128 --set batch.accumulate=2
 expect 0 launch examples/gpt2-124m-cpu.yaml --set data.train="$work/gpt2.bin" --dry-run --json
 json "o['parameters'] == 124475904" "o['plan']['recipe']['model']['layers'] == 12"
+
+# On two nodes of this machine, by way of agents as everywhere.
+trains 12 examples/two-nodes.yaml --set data.train="$work/text.txt" \
+    --set 'nodes=[localhost, "localhost#2"]' --set threads=1
