@@ -73,13 +73,14 @@ static dt_status open_model(dt_session *session, dt_error *err)
     int64_t vocab = dt_tokenizer_vocab(dt_dataset_tokenizer(session->dataset));
     int64_t free_bytes = dt_measure_free_memory(&session->device);
     const dt_plan *plan = session->plan;
+    dt_memory_ranks ranks = dt_plan_memory_ranks(plan, session->rank);
     dt_model_config config;
     dt_status st = DT_OK;
 
     DT_TRY(dt_config_train(&config, session->recipe, vocab, err));
     /* For this rank alone: its neighbours may have taken theirs already. */
     if (free_bytes > 0)
-        DT_TRY(dt_memory_check(session->recipe, vocab, 1, free_bytes,
+        DT_TRY(dt_memory_check(session->recipe, vocab, &ranks, 1, free_bytes,
                                plan->node_names[plan->ranks[session->rank].node], err));
     DT_TRY(dt_measure_matmul(&session->matmul_flops, &session->device, &config, err));
     DT_TRY(dt_model_open(&session->model, &config, &session->device, err));
@@ -176,13 +177,14 @@ static void add_memory_table(const dt_session *session, dt_error *err)
 {
     const dt_tokenizer *tokenizer =
         session->dataset != NULL ? dt_dataset_tokenizer(session->dataset) : NULL;
+    dt_memory_ranks ranks = dt_plan_memory_ranks(session->plan, session->rank);
     size_t used = strlen(err->message);
     dt_memory memory;
     dt_strbuf table;
 
     dt_strbuf_init(&table);
     dt_memory_estimate(&memory, session->recipe,
-                       tokenizer != NULL ? dt_tokenizer_vocab(tokenizer) : 0);
+                       tokenizer != NULL ? dt_tokenizer_vocab(tokenizer) : 0, &ranks);
     dt_memory_table(&table, &memory, session->recipe);
     snprintf(err->message + used, sizeof(err->message) - used, "\n%s", table.data);
     dt_strbuf_release(&table);

@@ -2,8 +2,6 @@
 
 #include <stdio.h>
 
-#include "recipes/nodes.h"
-
 #include "base/banned.h"
 
 #define LOGITS_MAX_BYTES ((int64_t)64 << 20) /* the head works on chunks of rows of this size */
@@ -104,49 +102,24 @@ typedef struct shares {
     int64_t masters, gradients, moments;
 } shares;
 
-/* A node may have ranks of its own; Slurm's nodes are one item. */
-static int64_t world_size(const dt_recipe *recipe)
-{
-    int64_t world = 0;
-    dt_arena arena;
-
-    dt_arena_init(&arena, 0);
-    for (int64_t i = 0; i < recipe->nodes.count; i++) {
-        int64_t nodes = 1, ranks = recipe->ranks;
-        dt_node_spec spec;
-
-        /* one that is no node has been refused before */
-        if (dt_node_spec_parse(&spec, recipe->nodes.items[i], &arena, NULL) == DT_OK) {
-            if (dt_node_slurm_count(spec.destination) > 0)
-                nodes = dt_node_slurm_count(spec.destination);
-            if (spec.ranks > 0)
-                ranks = spec.ranks;
-        }
-        world = plus(world, times(ranks, nodes));
-    }
-    dt_arena_release(&arena);
-    return world;
-}
-
 static bool is_full_shard(const dt_recipe *recipe)
 {
     return recipe->strategy.kind == DT_STRATEGY_FSDP && recipe->strategy.shard == DT_SHARD_FULL;
 }
 
 /* fp32 weights that are also the compute type's are whole where the compute type's are. */
-static shares shares_of(const dt_recipe *recipe)
+static shares shares_of(const dt_recipe *recipe, int64_t world_size)
 {
     bool copy = recipe->precision.kind != DT_PRECISION_FP32;
-    int64_t world = world_size(recipe);
     shares out = {1, 1, 1};
 
-    if (recipe->strategy.kind != DT_STRATEGY_FSDP || world < 1)
+    if (recipe->strategy.kind != DT_STRATEGY_FSDP)
         return out;
-    out.moments = world;
+    out.moments = world_size;
     if (copy || is_full_shard(recipe))
-        out.masters = world;
+        out.masters = world_size;
     if (recipe->strategy.shard != DT_SHARD_OPTIMIZER && recipe->strategy.reduce_each_micro_step)
-        out.gradients = world;
+        out.gradients = world_size;
     return out;
 }
 
@@ -175,41 +148,46 @@ static int64_t gathered_bytes(const dt_recipe *recipe, int64_t vocab_padded)
 
 /* Gradients on their way: a bucket where there is somebody to send it to; under fsdp the fp32
  * gradients of the root and of two blocks, before they are divided. */
-static int64_t sending_bytes(const dt_recipe *recipe, int64_t vocab_padded)
+static int64_t sending_bytes(const dt_recipe *recipe, int64_t vocab_padded, int64_t world_size)
 {
-    if (world_size(recipe) == 1)
+    if (world_size == 1)
         return 0;
-    if (shares_of(recipe).gradients == 1)
+    if (shares_of(recipe, world_size).gradients == 1)
         return (int64_t)(recipe->strategy.bucket_mb * 1e6);
     return times(plus(root_count(recipe, vocab_padded), times(2, block_count(recipe))), 4);
 }
 
 /* Two batches of int32 tokens and targets; gathered weights; gradients on their way; what the
  * program itself takes. */
-static int64_t buffers_bytes(const dt_recipe *recipe, int64_t vocab_padded)
+static int64_t buffers_bytes(const dt_recipe *recipe, int64_t vocab_padded,
+                             const dt_memory_ranks *ranks)
 {
     int64_t rows = times(recipe->batch.sequences, recipe->batch.tokens);
     int64_t gathered = is_full_shard(recipe) ? gathered_bytes(recipe, vocab_padded) : 0;
 
-    return plus(plus(RUNTIME_BYTES, times(16, rows)),
-                plus(gathered, sending_bytes(recipe, vocab_padded)));
+    return plus(plus(RUNTIME_BYTES, times(ranks->replicas, times(16, rows))),
+                plus(gathered, sending_bytes(recipe, vocab_padded, ranks->world_size)));
 }
 
-void dt_memory_estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab)
+void dt_memory_estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab,
+                        const dt_memory_ranks *ranks)
 {
-    int64_t vocab_padded = padded_vocab(recipe, vocab);
+    int64_t vocab_padded = padded_vocab(recipe, vocab), others = ranks->replicas - 1;
     int64_t count =
         plus(root_count(recipe, vocab_padded), times(recipe->model.layers, block_count(recipe)));
-    shares part = shares_of(recipe);
+    shares part = shares_of(recipe, ranks->world_size);
     int64_t copy = recipe->precision.kind == DT_PRECISION_FP32 || is_full_shard(recipe) ? 0 : 2;
 
+    out->ranks = *ranks;
     out->parameter_count = count;
-    /* fp32, and a copy in the compute type */
-    out->parameters_bytes = plus(times(share(count, part.masters), 4), times(count, copy));
-    out->gradients_bytes = times(share(count, part.gradients), 4); /* fp32 */
+    /* fp32, and a copy in the compute type; other replicas have the compute type's alone */
+    out->parameters_bytes = plus(plus(times(share(count, part.masters), 4), times(count, copy)),
+                                 times(others, times(count, act_bytes(recipe))));
+    out->gradients_bytes =
+        times(ranks->replicas, times(share(count, part.gradients), 4)); /* fp32 */
     out->optimizer_bytes = times(share(count, part.moments), 4 * dt_memory_moments(recipe));
-    out->activations_bytes = activations_bytes(recipe, vocab_padded);
-    out->buffers_bytes = buffers_bytes(recipe, vocab_padded);
+    out->activations_bytes = times(ranks->replicas, activations_bytes(recipe, vocab_padded));
+    out->buffers_bytes = buffers_bytes(recipe, vocab_padded, ranks);
     out->total_bytes =
         plus(plus(out->parameters_bytes, plus(out->gradients_bytes, out->optimizer_bytes)),
              plus(out->activations_bytes, out->buffers_bytes));
@@ -250,11 +228,11 @@ static void add_elements(dt_strbuf *out, int64_t count, const char *each, int64_
     dt_strbuf_add_str(out, "\n");
 }
 
-static const char *parameter_text(const dt_recipe *recipe)
+static const char *parameter_text(const dt_recipe *recipe, int64_t masters)
 {
     if (recipe->precision.kind == DT_PRECISION_FP32 || is_full_shard(recipe))
         return "4 bytes";
-    if (shares_of(recipe).masters > 1)
+    if (masters > 1)
         return "2 bytes, and 4 for fp32";
     return recipe->precision.kind == DT_PRECISION_BF16 ? "(4 fp32 + 2 bf16) bytes"
                                                        : "(4 fp32 + 2 fp16) bytes";
@@ -268,10 +246,10 @@ void dt_memory_table(dt_strbuf *out, const dt_memory *memory, const dt_recipe *r
         [DT_RECOMPUTE_SELECTIVE] = ", some computed again",
         [DT_RECOMPUTE_FULL] = ", computed again",
     };
-    shares part = shares_of(recipe);
+    shares part = shares_of(recipe, memory->ranks.world_size);
 
     add_line(out, "parameters", memory->parameters_bytes);
-    add_elements(out, memory->parameter_count, parameter_text(recipe), part.masters);
+    add_elements(out, memory->parameter_count, parameter_text(recipe, part.masters), part.masters);
     add_line(out, "gradients", memory->gradients_bytes);
     add_elements(out, memory->parameter_count, "4 bytes", part.gradients);
     add_line(out, "optimizer", memory->optimizer_bytes);
@@ -286,17 +264,21 @@ void dt_memory_table(dt_strbuf *out, const dt_memory *memory, const dt_recipe *r
                                ? "tokens, gathered weights, gradients on their way, the program\n"
                                : "tokens, gradients on their way, the program\n");
     add_line(out, "a rank", memory->total_bytes);
-    dt_strbuf_add_str(out, "in all\n");
+    dt_strbuf_add_str(out, "in all");
+    if (memory->ranks.replicas > 1)
+        dt_strbuf_add_fmt(out, ", of %lld replicas", (long long)memory->ranks.replicas);
+    dt_strbuf_add_str(out, "\n");
 }
 
-dt_status dt_memory_check(const dt_recipe *recipe, int64_t vocab, int64_t ranks_on_node,
-                          int64_t available_bytes, const char *node, dt_error *err)
+dt_status dt_memory_check(const dt_recipe *recipe, int64_t vocab, const dt_memory_ranks *ranks,
+                          int64_t ranks_on_node, int64_t available_bytes, const char *node,
+                          dt_error *err)
 {
     char need[SIZE_TEXT], have[SIZE_TEXT];
     dt_memory memory;
     dt_strbuf table;
 
-    dt_memory_estimate(&memory, recipe, vocab);
+    dt_memory_estimate(&memory, recipe, vocab, ranks);
     if (times(memory.total_bytes, ranks_on_node) <= available_bytes)
         return DT_OK;
     dt_strbuf_init(&table);

@@ -1,5 +1,5 @@
-/* memory: what a rank will hold, by part, from the recipe alone: the arithmetic that is shown
- * when a batch does not fit, before anything is started.
+/* memory: what a rank will hold, by part, from the recipe and the number of ranks: the arithmetic
+ * that is shown when a batch does not fit, before anything is started.
  *
  * Formulas are in memory.c beside each line. Bytes.
  */
@@ -16,14 +16,22 @@
 extern "C" {
 #endif
 
+/* As a plan has them, both at least 1. replicas: that share the memory which is counted: those of a
+ * process on CPUs; 1 on cards, where each has its own. */
+typedef struct dt_memory_ranks {
+    int64_t world_size, replicas;
+} dt_memory_ranks;
+
 typedef struct dt_memory {
+    dt_memory_ranks ranks;
     int64_t parameter_count; /* elements, tied embedding once, vocabulary padded */
     int64_t parameters_bytes, gradients_bytes, optimizer_bytes, activations_bytes, buffers_bytes;
     int64_t total_bytes;
 } dt_memory;
 
 /* `vocab` is the data's where the recipe leaves it out (0: unknown). */
-void dt_memory_estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab);
+void dt_memory_estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab,
+                        const dt_memory_ranks *ranks);
 
 /* Taken for the vocabulary where only a full read of the data can tell. */
 #define DT_MEMORY_VOCAB_UNKNOWN 256
@@ -38,9 +46,10 @@ void dt_memory_units(int64_t *root, int64_t *block, const dt_recipe *recipe, int
  */
 void dt_memory_table(dt_strbuf *out, const dt_memory *memory, const dt_recipe *recipe);
 
-/* DT_ERR_RECIPE with the table where `ranks` times the total is over available_bytes. */
-dt_status dt_memory_check(const dt_recipe *recipe, int64_t vocab, int64_t ranks_on_node,
-                          int64_t available_bytes, const char *node, dt_error *err);
+/* DT_ERR_RECIPE with the table where `ranks_on_node` times the total is over available_bytes. */
+dt_status dt_memory_check(const dt_recipe *recipe, int64_t vocab, const dt_memory_ranks *ranks,
+                          int64_t ranks_on_node, int64_t available_bytes, const char *node,
+                          dt_error *err);
 
 #ifdef __cplusplus
 }

@@ -18,6 +18,7 @@
 
 #include "base/arena.h"
 #include "base/json.h"
+#include "recipes/memory.h"
 #include "recipes/recipe.h"
 
 #ifdef __cplusplus
@@ -60,6 +61,9 @@ dt_status dt_plan_make_on(dt_plan *out, const dt_recipe *recipe, const int64_t *
  * keep their CPU ranks. DT_ERR_RECIPE where more are asked for than there are. May be called again
  * when more nodes are known. */
 dt_status dt_plan_use_devices(dt_plan *plan, const int64_t *found, dt_arena *arena, dt_error *err);
+
+/* What the memory of this rank depends on. */
+dt_memory_ranks dt_plan_memory_ranks(const dt_plan *plan, int64_t rank);
 
 /* New reference. */
 json_t *dt_plan_to_json(const dt_plan *plan);

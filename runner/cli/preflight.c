@@ -68,6 +68,7 @@ dt_status dt_preflight_recipe(dt_preflight *out, const dt_recipe *recipe, dt_are
                               dt_error *err)
 {
     dt_status st = DT_OK;
+    dt_memory_ranks ranks;
     dt_recipe here;
 
     *out = (dt_preflight){.recipe = *recipe};
@@ -75,7 +76,8 @@ dt_status dt_preflight_recipe(dt_preflight *out, const dt_recipe *recipe, dt_are
     DT_TRY(dt_dataset_check(&out->vocab, &here, err));
     DT_TRY(dt_slurm_plan(&out->plan, &here, arena, err));
     DT_TRY(dt_cards_give(&out->plan, NULL, arena, err));
-    dt_memory_estimate(&out->memory, recipe, out->vocab);
+    ranks = dt_plan_memory_ranks(&out->plan, 0);
+    dt_memory_estimate(&out->memory, recipe, out->vocab, &ranks);
     out->ranks_on_node = fullest_node(&out->plan);
     out->tokens_per_step = recipe->batch.sequences * recipe->batch.tokens *
                            recipe->batch.accumulate * out->plan.world_size;
@@ -87,13 +89,15 @@ dt_status dt_preflight_check(dt_preflight *out, const dt_recipe *recipe, dt_aren
                              dt_error *err)
 {
     dt_status st = DT_OK;
+    dt_memory_ranks ranks;
     const char *program;
 
     DT_TRY(dt_preflight_recipe(out, recipe, arena, err));
     DT_TRY(dt_room_memory(&out->available_bytes, err));
+    ranks = dt_plan_memory_ranks(&out->plan, 0);
     if (ranks_here(&out->plan) > 0) /* of other machines nodes.h tells */
-        DT_TRY(dt_memory_check(recipe, out->vocab, ranks_here(&out->plan), out->available_bytes,
-                               "localhost", err));
+        DT_TRY(dt_memory_check(recipe, out->vocab, &ranks, ranks_here(&out->plan),
+                               out->available_bytes, "localhost", err));
     DT_TRY(dt_program_agent(&program, arena, err));
     DT_TRY(dt_program_engine(&program, arena, err));
     DT_TRY(check_disk(out, arena, err));

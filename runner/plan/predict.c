@@ -149,20 +149,17 @@ static dt_status predict(dt_prediction *out, const dt_recipe *recipe, int64_t vo
 {
     stage_flops flops = flops_of(recipe, vocab);
     double rows = (double)recipe->batch.sequences * (double)recipe->batch.tokens;
-    dt_recipe placed = *recipe;
+    dt_memory_ranks ranks = {machine->fabric.nodes * machine->fabric.node_cards, 1};
     timeline line;
     dt_status st = DT_OK;
 
     memset(out, 0, sizeof(*out));
-    /* the arithmetic of memory knows how many ranks there are, not where */
-    placed.nodes = (dt_string_list){(const char *[]){"localhost"}, 1};
-    placed.ranks = machine->fabric.nodes * machine->fabric.node_cards;
-    dt_memory_estimate(&out->memory, &placed, vocab);
+    dt_memory_estimate(&out->memory, recipe, vocab, &ranks);
     DT_TRY(run_all(&line, recipe, vocab, machine, arena, err));
     memcpy(out->messages, line.messages, sizeof(out->messages));
     for (int kind = 0; kind < DT_MESSAGE_KINDS; kind++)
         out->message_seconds += line.messages[kind].seconds;
-    out->world_size = machine->fabric.nodes * machine->fabric.node_cards;
+    out->world_size = ranks.world_size;
     out->step_tokens = rows * (double)recipe->batch.accumulate * (double)out->world_size;
     out->token_flops = (3 * (double)recipe->model.layers * flops.forward + flops.head) / rows;
     out->pass_seconds = line.passes;

@@ -19,6 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 static void check_good(const dt_recipe *recipe, dt_arena *arena)
 {
     char hash[33], back_hash[33];
+    const dt_memory_ranks ranks = {recipe->ranks, 1};
     dt_memory memory;
     dt_recipe back;
     dt_plan plan;
@@ -29,7 +30,7 @@ static void check_good(const dt_recipe *recipe, dt_arena *arena)
     dt_recipe_hash(hash, recipe);
     dt_recipe_hash(back_hash, &back);
     DT_ASSERT(strcmp(hash, back_hash) == 0);
-    dt_memory_estimate(&memory, recipe, 0);
+    dt_memory_estimate(&memory, recipe, 0, &ranks);
     DT_ASSERT(memory.total_bytes > 0);
     if (recipe->ranks > RANKS_PLANNED)
         return;

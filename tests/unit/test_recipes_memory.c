@@ -23,34 +23,43 @@ static void fill(dt_recipe *recipe)
     recipe->schedule.steps = 1;
 }
 
+/* On one node. */
+static void estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab)
+{
+    const dt_memory_ranks ranks = {recipe->ranks, 1};
+
+    dt_memory_estimate(out, recipe, vocab, &ranks);
+}
+
 static void test_gpt2_small_has_its_published_number_of_parameters(void **state)
 {
     dt_memory memory;
     dt_recipe recipe;
 
     fill(&recipe);
-    dt_memory_estimate(&memory, &recipe, 0);
+    estimate(&memory, &recipe, 0);
     /* 124,439,808 of the published model, and 47 rows of padding */
     assert_int_equal(memory.parameter_count, 124439808 + 47 * 768);
 }
 
-/* Three ranks of one node, one of the other, or Slurm's: all share. */
-static void test_the_ranks_of_each_node_count(void **state)
+/* Of dp on a CPU: 16 + 8 bytes an element in fp32, 18 + 6 in bf16 (strategy/dp.c). */
+static void test_replicas_of_a_process_count(void **state)
 {
-    static const char *own[] = {"a ranks=3", "b"}, *slurm[] = {"slurm:2 ranks=2"};
-    static const dt_string_list lists[] = {{own, 2}, {slurm, 1}};
+    const dt_memory_ranks four = {1, 4}, one = {1, 1};
+    dt_memory memory, alone;
+    dt_recipe recipe;
 
-    for (size_t i = 0; i < 2; i++) {
-        dt_memory memory;
-        dt_recipe recipe;
-
-        fill(&recipe);
-        recipe.strategy.kind = DT_STRATEGY_FSDP;
-        recipe.nodes = lists[i];
-        dt_memory_estimate(&memory, &recipe, 0);
-        assert_int_equal(memory.parameters_bytes + memory.gradients_bytes + memory.optimizer_bytes,
-                         16 * memory.parameter_count / 4);
-    }
+    fill(&recipe);
+    recipe.strategy.kind = DT_STRATEGY_DP;
+    dt_memory_estimate(&memory, &recipe, 0, &four);
+    assert_int_equal(memory.parameters_bytes + memory.gradients_bytes + memory.optimizer_bytes,
+                     (16 + 8 * 3) * memory.parameter_count);
+    recipe.precision.kind = DT_PRECISION_BF16;
+    dt_memory_estimate(&memory, &recipe, 0, &four);
+    assert_int_equal(memory.parameters_bytes + memory.gradients_bytes + memory.optimizer_bytes,
+                     (18 + 6 * 3) * memory.parameter_count);
+    dt_memory_estimate(&alone, &recipe, 0, &one);
+    assert_int_equal(memory.activations_bytes, 4 * alone.activations_bytes);
 }
 
 static void test_ddp_holds_16_bytes_a_parameter_in_fp32_and_18_in_bf16(void **state)
@@ -59,11 +68,11 @@ static void test_ddp_holds_16_bytes_a_parameter_in_fp32_and_18_in_bf16(void **st
     dt_recipe recipe;
 
     fill(&recipe);
-    dt_memory_estimate(&memory, &recipe, 0);
+    estimate(&memory, &recipe, 0);
     assert_int_equal(memory.parameters_bytes + memory.gradients_bytes + memory.optimizer_bytes,
                      16 * memory.parameter_count);
     recipe.precision.kind = DT_PRECISION_BF16;
-    dt_memory_estimate(&memory, &recipe, 0);
+    estimate(&memory, &recipe, 0);
     assert_int_equal(memory.parameters_bytes + memory.gradients_bytes + memory.optimizer_bytes,
                      18 * memory.parameter_count);
 }
@@ -95,13 +104,13 @@ static void test_fsdp_holds_what_its_shard_says(void **state)
 
         recipe.strategy.shard = cases[i].shard;
         recipe.precision.kind = cases[i].precision;
-        dt_memory_estimate(&memory, &recipe, 0);
+        estimate(&memory, &recipe, 0);
         held = memory.parameters_bytes + memory.gradients_bytes + memory.optimizer_bytes;
         expected = (cases[i].whole + cases[i].divided / 8) * (double)memory.parameter_count;
         assert_true((double)held >= expected && (double)held <= expected + 64);
     }
     recipe.strategy.reduce_each_micro_step = false; /* whole gradients until the last one */
-    dt_memory_estimate(&memory, &recipe, 0);
+    estimate(&memory, &recipe, 0);
     assert_int_equal(memory.gradients_bytes, 4 * memory.parameter_count);
 }
 
@@ -115,10 +124,10 @@ static void test_full_sharding_gathers_the_root_and_two_blocks_or_all(void **sta
     recipe.strategy.kind = DT_STRATEGY_FSDP;
     recipe.precision.kind = DT_PRECISION_BF16;
     recipe.ranks = 8;
-    dt_memory_estimate(&memory, &recipe, 0);
+    estimate(&memory, &recipe, 0);
     two = memory.buffers_bytes;
     recipe.strategy.reshard_after_forward = false;
-    dt_memory_estimate(&memory, &recipe, 0);
+    estimate(&memory, &recipe, 0);
     all = memory.buffers_bytes;
     assert_int_equal(all - two, 10 * block * 2);
 }
@@ -131,10 +140,10 @@ static void test_the_optimizer_holds_its_moments(void **state)
     fill(&recipe);
     recipe.optimizer.kind = DT_OPTIMIZER_SGD;
     recipe.optimizer.momentum = 0;
-    dt_memory_estimate(&memory, &recipe, 0);
+    estimate(&memory, &recipe, 0);
     assert_int_equal(memory.optimizer_bytes, 0);
     recipe.optimizer.momentum = 0.9;
-    dt_memory_estimate(&memory, &recipe, 0);
+    estimate(&memory, &recipe, 0);
     assert_int_equal(memory.optimizer_bytes, 4 * memory.parameter_count);
 }
 
@@ -145,10 +154,10 @@ static void test_a_head_of_its_own_counts_and_sinusoidal_positions_do_not(void *
 
     fill(&recipe);
     recipe.model.tied = false;
-    dt_memory_estimate(&memory, &recipe, 0);
+    estimate(&memory, &recipe, 0);
     assert_int_equal(memory.parameter_count, 124439808 + 47 * 768 + 50304 * 768);
     recipe.model.positions = DT_POSITIONS_SINUSOIDAL;
-    dt_memory_estimate(&memory, &recipe, 0);
+    estimate(&memory, &recipe, 0);
     assert_int_equal(memory.parameter_count, 124439808 + 47 * 768 + 50304 * 768 - 1024 * 768);
 }
 
@@ -160,7 +169,7 @@ static void test_activations_follow_the_formula(void **state)
 
     fill(&recipe);
     recipe.precision.kind = DT_PRECISION_BF16;
-    dt_memory_estimate(&memory, &recipe, 0);
+    estimate(&memory, &recipe, 0);
     assert_int_equal(memory.activations_bytes, rows * (act + stats) + (64 << 20));
     assert_int_equal(memory.total_bytes, memory.parameters_bytes + memory.gradients_bytes +
                                              memory.optimizer_bytes + memory.activations_bytes +
@@ -173,11 +182,11 @@ static void test_the_vocabulary_is_the_recipes_or_the_datas(void **state)
     dt_recipe recipe;
 
     fill(&recipe);
-    dt_memory_estimate(&recipes, &recipe, 65);
+    estimate(&recipes, &recipe, 65);
     recipe.model.vocab = 0;
-    dt_memory_estimate(&datas, &recipe, 50257);
-    dt_memory_estimate(&unknown, &recipe, 0);
-    dt_memory_estimate(&small, &recipe, 65);
+    estimate(&datas, &recipe, 50257);
+    estimate(&unknown, &recipe, 0);
+    estimate(&small, &recipe, 65);
     assert_int_equal(recipes.parameter_count, datas.parameter_count);
     assert_int_equal(datas.parameter_count - unknown.parameter_count, (50304 - 256) * 768);
     assert_int_equal(unknown.parameter_count - small.parameter_count, (256 - 128) * 768);
@@ -185,18 +194,20 @@ static void test_the_vocabulary_is_the_recipes_or_the_datas(void **state)
 
 static void test_what_fits_passes_and_what_does_not_is_told_with_the_table(void **state)
 {
+    const dt_memory_ranks alone = {1, 1};
     dt_error err = DT_ERROR_INIT;
     dt_memory memory;
     dt_recipe recipe;
 
     fill(&recipe);
-    dt_memory_estimate(&memory, &recipe, 0);
-    assert_int_equal(dt_memory_check(&recipe, 0, 2, 2 * memory.total_bytes, "localhost", &err),
-                     DT_OK);
-    assert_int_equal(dt_memory_check(&recipe, 0, 2, 2 * memory.total_bytes - 1, "localhost", &err),
-                     DT_ERR_RECIPE);
+    estimate(&memory, &recipe, 0);
+    assert_int_equal(
+        dt_memory_check(&recipe, 0, &alone, 2, 2 * memory.total_bytes, "localhost", &err), DT_OK);
+    assert_int_equal(
+        dt_memory_check(&recipe, 0, &alone, 2, 2 * memory.total_bytes - 1, "localhost", &err),
+        DT_ERR_RECIPE);
     dt_error_clear(&err);
-    dt_memory_check(&recipe, 0, 2, 8000000000, "localhost", &err);
+    dt_memory_check(&recipe, 0, &alone, 2, 8000000000, "localhost", &err);
     assert_string_equal(
         err.message,
         "the run does not fit into the memory of 'localhost': 2 ranks need 9.3 GB, 8.0 GB "
@@ -213,6 +224,7 @@ static void test_what_fits_passes_and_what_does_not_is_told_with_the_table(void 
 
 static void test_the_largest_recipe_does_not_overflow(void **state)
 {
+    const dt_memory_ranks alone = {1, 1};
     dt_error err = DT_ERROR_INIT;
     dt_memory memory;
     dt_recipe recipe;
@@ -221,9 +233,9 @@ static void test_the_largest_recipe_does_not_overflow(void **state)
     for (size_t i = 0; i < dt_fields_count; i++)
         if (dt_fields[i].type == DT_FIELD_INT)
             *(int64_t *)((char *)&recipe + dt_fields[i].offset) = (int64_t)dt_fields[i].high;
-    dt_memory_estimate(&memory, &recipe, 0);
+    estimate(&memory, &recipe, 0);
     assert_true(memory.total_bytes > (int64_t)1 << 60);
-    assert_int_equal(dt_memory_check(&recipe, 0, 1024, INT64_MAX - 1, "localhost", &err),
+    assert_int_equal(dt_memory_check(&recipe, 0, &alone, 1024, INT64_MAX - 1, "localhost", &err),
                      DT_ERR_RECIPE);
 }
 
@@ -231,7 +243,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gpt2_small_has_its_published_number_of_parameters),
-        cmocka_unit_test(test_the_ranks_of_each_node_count),
+        cmocka_unit_test(test_replicas_of_a_process_count),
         cmocka_unit_test(test_ddp_holds_16_bytes_a_parameter_in_fp32_and_18_in_bf16),
         cmocka_unit_test(test_fsdp_holds_what_its_shard_says),
         cmocka_unit_test(test_full_sharding_gathers_the_root_and_two_blocks_or_all),

@@ -28,6 +28,7 @@ static void test_every_preset_has_its_published_number_of_parameters(void **stat
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const dt_preset *preset = dt_preset_find(cases[i].preset);
+        const dt_memory_ranks one = {1, 1};
         dt_memory memory;
         dt_recipe recipe;
 
@@ -39,7 +40,7 @@ static void test_every_preset_has_its_published_number_of_parameters(void **stat
             assert_int_equal(dt_field_set_text(&recipe, dt_field_find(preset->values[v].path),
                                                preset->values[v].text, NULL),
                              DT_OK);
-        dt_memory_estimate(&memory, &recipe, 0);
+        dt_memory_estimate(&memory, &recipe, 0, &one);
         assert_int_equal(memory.parameter_count,
                          cases[i].published + cases[i].padding_rows * recipe.model.embed);
         assert_int_equal(recipe.model.activation,
