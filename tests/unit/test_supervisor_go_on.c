@@ -1,0 +1,75 @@
+/* go_on: which checkpoint the next attempt goes on from. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "checkpoint_support.h"
+#include "runner/supervisor/supervisor.h"
+#include "store_support.h"
+
+#include "base/banned.h"
+
+static void save(const char *folder, int64_t step)
+{
+    fake_world world;
+
+    fake_world_init(&world, folder); /* FOLDER/checkpoints */
+    world.info.step = step;
+    fake_must_save(&world);
+    fake_world_release(&world);
+}
+
+static void tell(test_store *t, const char *path, int64_t step)
+{
+    dt_store_checkpoint row = {
+        .attempt = 1, .step = step, .path = path, .digest = "", .valid_loss = NAN};
+
+    assert_good(t, dt_store_checkpoint_add(t->store, "aa", &row, &t->err));
+}
+
+static int64_t newest(test_store *t, const char *parent)
+{
+    const char *path;
+    int64_t step;
+
+    assert_good(t,
+                dt_run_newest_checkpoint(&path, &step, t->store, "aa", parent, &t->arena, &t->err));
+    assert_true((path != NULL) == (step > 0));
+    return step;
+}
+
+static void test_only_what_the_history_knows_of_is_gone_on_from(void **state)
+{
+    test_store *t = *state;
+    char parent[128];
+
+    test_store_run(t, "aa", "n");
+    snprintf(parent, sizeof(parent), "%s/checkpoints", t->folder);
+    assert_int_equal(newest(t, parent), 0); /* no folder */
+    save(t->folder, 100);
+    save(t->folder, 200);
+    assert_int_equal(newest(t, parent), 0);
+    tell(t, "/elsewhere/step-00000100", 100);
+    assert_int_equal(newest(t, parent), 100); /* 200 was never told of */
+    tell(t, "/elsewhere/step-00000200", 200);
+    assert_int_equal(newest(t, parent), 200);
+    tell(t, "/elsewhere/step-00000300", 300); /* told of, and not there */
+    assert_int_equal(newest(t, parent), 200);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_only_what_the_history_knows_of_is_gone_on_from,
+                                        test_store_setup, test_store_teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
