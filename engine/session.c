@@ -38,7 +38,8 @@ static dt_status open_device(dt_session *session, dt_error *err)
     const dt_plan_rank *place = &session->plan->ranks[session->rank];
     dt_status st = DT_OK;
 
-    DT_TRY(dt_device_open(&session->device, place->device, (int)place->threads, false, err));
+    DT_TRY(dt_device_open(&session->device, place->device, (int)place->threads,
+                          session->recipe->precision.tf32, err));
     if (!session->device.host_reads)
         watch_card(session);
     else if (session->rank == 0 && session->recipe->gpus != 0)

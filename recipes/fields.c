@@ -277,6 +277,12 @@ const dt_field dt_fields[] = {
      .high = 4294967296,
      .fallback = "1e-4",
      .help = "fp16: the run fails when the scale falls below it"},
+    {.path = "precision.tf32",
+     .type = DT_FIELD_BOOL,
+     AT(precision.tf32),
+     .fallback = "false",
+     .help = "fp32 on GPUs: products may round their inputs to 10 bits of mantissa, which is "
+             "several times faster"},
 
     {.path = "data.train",
      .type = DT_FIELD_STRINGS,

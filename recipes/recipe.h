@@ -123,6 +123,7 @@ typedef struct dt_recipe {
         double loss_scale;     /* fp16: the first one */
         int64_t scale_window;  /* fp16: clean steps before it doubles */
         double min_loss_scale; /* fp16: below it the run fails */
+        bool tf32;             /* fp32 on GPUs: products may round their inputs to it */
     } precision;
 
     struct {
