@@ -115,8 +115,9 @@ static int64_t master_port(const char *run)
 /* How long an OpenMP thread of a rank spins at a barrier before it sleeps. By default it spins for
  * milliseconds, which on shared cores takes the time slice of the very thread that it waits for:
  * beside one other busy process a small model's step takes 48 ms instead of 30 (13 alone). Never
- * spinning costs 40 % alone; this count 8 %. bench_step char fp32 2, two cores. */
-#define OMP_SPIN_COUNT "300"
+ * spinning costs 40 % alone. This count costs 3 % alone and gives 35 ms beside the other
+ * (docs/performance.md). */
+#define OMP_SPIN_COUNT "1000"
 
 static void environment_for_node(dt_environment *out, const dt_agent *agent, const layout *world,
                                  const dt_agent_command *command)
