@@ -18,9 +18,9 @@ print([a['start_step'] for a in json.load(sys.stdin)['attempts'] if a['attempt']
 
 recipe <<'END'
 strategy: fsdp
-schedule: {kind: cosine, warmup_steps: 5, steps: 300}
+schedule: {kind: cosine, warmup_steps: 5, steps: 600}
 evaluate: {every: 0, sequences: 32}
-checkpoint: {every: 100, keep: 2, keep_best: 0}
+checkpoint: {every: 200, keep: 2, keep_best: 0}
 log: {every: 10}
 END
 every=10 # a run that is stopped tells of its last step too
@@ -30,11 +30,11 @@ points=$(curve golden | wc -l)
 # What the nodes no longer keep is not kept here either.
 launch hosts
 same_curve hosts golden "$points"
-is "names here" "$(ls "$(home hosts)" | xargs)" "step-00000200 step-00000300"
-is "checkpoints here" "$(steps hosts)" "200 300 "
-[ -e "$(home hosts)/step-00000300/model-3.safetensors" ] || fail "the parameters of rank 3 are not here"
+is "names here" "$(ls "$(home hosts)" | xargs)" "step-00000400 step-00000600"
+is "checkpoints here" "$(steps hosts)" "400 600 "
+[ -e "$(home hosts)/step-00000600/model-3.safetensors" ] || fail "the parameters of rank 3 are not here"
 is "checkpoints of the store" "$("$dtrun" checkpoints hosts --json |
-    python3 -c 'import json, sys; print([c["step"] for c in json.load(sys.stdin)["checkpoints"]])')" "[300, 200]"
+    python3 -c 'import json, sys; print([c["step"] for c in json.load(sys.stdin)["checkpoints"]])')" "[600, 400]"
 "$dtrun" generate hosts --tokens 5 >"$net/out" 2>&1 || fail "no text from what came home: $(cat "$net/out")"
 
 # Stopped, and gone on with on a host that never saw it and this machine.
@@ -42,11 +42,11 @@ is "checkpoints of the store" "$("$dtrun" checkpoints hosts --json |
 await 60 past moves 20
 "$dtrun" stop moves >"$net/out" 2>&1 || fail "stop: $(cat "$net/out")"
 at=$(value moves "o['step']")
-[ "$at" -lt 300 ] || fail "it was over before it was stopped"
+[ "$at" -lt 600 ] || fail "it was over before it was stopped"
 wants 0 "" "$dtrun" resume moves --wait --set 'nodes=[host3, localhost]'
 is "step that it went on from" "$(start_of moves 2)" "$at"
 same_curve moves golden "$points"
-[[ $(steps moves) == *"300 " ]] || fail "the last checkpoint is not here: $(steps moves)"
+[[ $(steps moves) == *"600 " ]] || fail "the last checkpoint is not here: $(steps moves)"
 
 # A rank is killed on a host: the next attempt starts from what is here.
 "$dtrun" launch --detach "$net/launch/r.yaml" --set name=falls >/dev/null
@@ -56,5 +56,5 @@ kill -9 "$(value falls "o['nodes'][1]['ranks'][0]['pid']")" # hosts have our pro
 await 30 in_attempt falls 2
 await 60 has_ended falls
 is "how it ended" "$(value falls "o['state'], o['attempt']")" "finished 2"
-[ "$(start_of falls 2)" -ge 100 ] || fail "the second attempt starts at step $(start_of falls 2)"
+[ "$(start_of falls 2)" -ge 200 ] || fail "the second attempt starts at step $(start_of falls 2)"
 same_curve falls golden "$points"
