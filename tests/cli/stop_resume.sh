@@ -2,9 +2,9 @@
 # Detach, look, stop, resume: the resumed run reaches the numbers of one that was never stopped.
 . "$(dirname "$0")/lib.sh"
 make_tiny
-steps=6000
-set_steps=(--set "schedule.steps=$steps" --set evaluate.every=2000 --set log.every=1
-    --set checkpoint.every=2000)
+steps=12000
+set_steps=(--set "schedule.steps=$steps" --set evaluate.every=4000 --set log.every=1
+    --set checkpoint.every=4000)
 
 expect 0 launch --detach "$work/tiny.yaml" "${set_steps[@]}"
 run=$(cat "$work/out")
