@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/banned.h"
 
-#define SLICE_BYTES ((size_t)1 << 20) /* digested, then written while still in the cache */
+#define BLOCK_BYTES ((size_t)1 << 20) /* digested and gathered while in the processor's cache */
+#define DISK_BYTES  ((size_t)4096)    /* O_DIRECT: address, length and offset are multiples of it */
 
 static dt_status failed(const dt_checkpoint_sink *sink, const char *what, dt_error *err)
 {
@@ -16,6 +18,15 @@ static dt_status failed(const dt_checkpoint_sink *sink, const char *what, dt_err
 
     return DT_FAIL(err, DT_ERR_IO, "cannot %s '%s': %s%s", what, sink->path, strerror(errno),
                    advice);
+}
+
+/* Whether writes go past the page cache. A file system that cannot (or will not) leaves them in. */
+static void set_direct(dt_checkpoint_sink *sink, bool on)
+{
+    int flags = fcntl(sink->fd, F_GETFL);
+
+    flags = flags < 0 ? 0 : on ? flags | O_DIRECT : flags & ~O_DIRECT;
+    sink->direct = fcntl(sink->fd, F_SETFL, flags) == 0 && on;
 }
 
 dt_status dt_checkpoint_sink_open(dt_checkpoint_sink *out, const dt_checkpoint_io *io,
@@ -28,6 +39,9 @@ dt_status dt_checkpoint_sink_open(dt_checkpoint_sink *out, const dt_checkpoint_i
     out->path = path;
     out->fd = -1;
     DT_TRY(dt_digest_new(&out->digest, err));
+    out->block = aligned_alloc(DISK_BYTES, BLOCK_BYTES);
+    if (out->block == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory to write '%s'", path);
     out->fd = io->open(io->self, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (out->fd < 0)
         DT_TRY(failed(out, "create", err));
@@ -35,18 +49,27 @@ out:
     return st;
 }
 
-static dt_status write_slice(dt_checkpoint_sink *sink, const char *bytes, size_t length,
-                             dt_error *err)
+/* Writes what is gathered. What is no whole number of the disk's blocks, the end of the file that
+ * is, goes through the page cache, as does everything after a write that was refused. */
+static dt_status flush(dt_checkpoint_sink *sink, dt_error *err)
 {
-    while (length > 0) {
-        ssize_t put = sink->io->write(sink->io->self, sink->fd, bytes, length);
+    const char *at = sink->block;
+
+    set_direct(sink, !sink->refused && sink->held % DISK_BYTES == 0);
+    while (sink->held > 0) {
+        ssize_t put = sink->io->write(sink->io->self, sink->fd, at, sink->held);
 
         if (put < 0 && errno == EINTR)
             continue;
+        if (put < 0 && errno == EINVAL && sink->direct) {
+            sink->refused = true;
+            set_direct(sink, false);
+            continue;
+        }
         if (put < 0)
             return failed(sink, "write", err);
-        bytes += put;
-        length -= (size_t)put;
+        at += put;
+        sink->held -= (size_t)put;
     }
     return DT_OK;
 }
@@ -55,16 +78,19 @@ dt_status dt_checkpoint_sink_write(dt_checkpoint_sink *sink, const void *bytes, 
                                    dt_error *err)
 {
     dt_status st = DT_OK;
-    const char *at = bytes;
+    const char *from = bytes;
 
     while (length > 0) {
-        size_t slice = length < SLICE_BYTES ? length : SLICE_BYTES;
+        size_t room = BLOCK_BYTES - sink->held, part = length < room ? length : room;
 
-        dt_digest_add(sink->digest, at, slice);
-        DT_TRY(write_slice(sink, at, slice, err));
-        sink->bytes += (int64_t)slice;
-        at += slice;
-        length -= slice;
+        dt_digest_add(sink->digest, from, part);
+        memcpy(sink->block + sink->held, from, part);
+        sink->held += part;
+        sink->bytes += (int64_t)part;
+        from += part;
+        length -= part;
+        if (sink->held == BLOCK_BYTES)
+            DT_TRY(flush(sink, err));
     }
 out:
     return st;
@@ -75,6 +101,7 @@ dt_status dt_checkpoint_sink_finish(dt_checkpoint_sink *sink, char *hex, dt_erro
     dt_status st = DT_OK;
     int fd = sink->fd;
 
+    DT_TRY(flush(sink, err));
     if (sink->io->sync(sink->io->self, fd) != 0)
         DT_TRY(failed(sink, "sync", err));
     sink->fd = -1;
@@ -91,6 +118,7 @@ void dt_checkpoint_sink_release(dt_checkpoint_sink *sink)
     if (sink->io != NULL && sink->fd >= 0)
         sink->io->close(sink->io->self, sink->fd);
     dt_digest_free(sink->digest);
+    free(sink->block);
     memset(sink, 0, sizeof(*sink));
 }
 

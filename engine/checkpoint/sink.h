@@ -1,10 +1,16 @@
 /* sink: a new file that is written once, front to back, digested on the way, and synced.
  *
+ * It goes past the page cache where the file system allows it: nobody reads a checkpoint soon, and
+ * a page of the cache costs the kernel several times what a copy within the process does, on the
+ * processors that train (docs/performance.md).
+ *
  * Errors  DT_ERR_IO naming the file; a full disk says so and what to do
  */
 #ifndef DT_ENGINE_CHECKPOINT_SINK_H
 #define DT_ENGINE_CHECKPOINT_SINK_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "engine/checkpoint/digest.h"
@@ -19,6 +25,9 @@ typedef struct dt_checkpoint_sink {
     const char *path; /* borrowed */
     int fd;
     int64_t bytes; /* so far */
+    char *block;   /* gathered for one write */
+    size_t held;   /* bytes of it */
+    bool direct, refused;
     dt_digest *digest;
 } dt_checkpoint_sink;
 

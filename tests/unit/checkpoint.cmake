@@ -1,9 +1,11 @@
-# Saving in the background, what stays, and the loss scale that goes into a checkpoint.
+# Saving, past the page cache and in the background, what stays, and the loss scale that goes into a checkpoint.
 dt_test(NAME checkpoint_keep LABEL unit LIBS dt_checkpoint Threads::Threads m
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_checkpoint_keep.c
           ${CMAKE_CURRENT_SOURCE_DIR}/checkpoint_support.c)
 dt_test(NAME checkpoint_writer LABEL unit THREADS LIBS dt_checkpoint_writer Threads::Threads m
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_checkpoint_writer.c
           ${CMAKE_CURRENT_SOURCE_DIR}/checkpoint_support.c)
+dt_test(NAME checkpoint_sink LABEL unit LIBS dt_checkpoint
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_checkpoint_sink.c)
 dt_test(NAME train_scaler LABEL unit LIBS dt_optim m
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_train_scaler.c)
