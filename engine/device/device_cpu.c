@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "engine/device/device.h"
 #include "engine/device/queue_cpu.h"
@@ -14,9 +15,20 @@
 #include "base/banned.h"
 
 #define ALIGN        ((size_t)64)
-#define ALIGN_HUGE   ((size_t)2 << 20) /* large blocks may then be backed by huge pages */
+#define ALIGN_HUGE   ((size_t)2 << 20) /* large blocks are backed by huge pages where there are */
 #define FLOATS_ALIGN (ALIGN / sizeof(float))
 #define THREADS_MAX  1024
+
+/* By all threads: a first touch costs more than the zero, and settles the node the page lies on. */
+static void zero(char *memory, size_t bytes, int threads)
+{
+    int64_t parts = (int64_t)(bytes / ALIGN_HUGE);
+
+#pragma omp parallel for schedule(static) num_threads(threads) if (parts > 1)
+    for (int64_t part = 0; part < parts; part++)
+        memset(memory + (size_t)part * ALIGN_HUGE, 0, ALIGN_HUGE);
+    memset(memory + (size_t)parts * ALIGN_HUGE, 0, bytes - (size_t)parts * ALIGN_HUGE);
+}
 
 static dt_status cpu_alloc(dt_device *device, void **out, size_t bytes, dt_error *err)
 {
@@ -28,7 +40,9 @@ static dt_status cpu_alloc(dt_device *device, void **out, size_t bytes, dt_error
         return DT_FAIL(err, DT_ERR_NOMEM,
                        "cannot take %.1f MB of memory: use a smaller batch or model",
                        (double)bytes / 1e6);
-    memset(*out, 0, rounded);
+    if (align == ALIGN_HUGE)
+        (void)madvise(*out, rounded, MADV_HUGEPAGE); /* advice */
+    zero(*out, rounded, device->threads);
     return DT_OK;
 }
 
