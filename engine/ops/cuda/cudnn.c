@@ -1,0 +1,80 @@
+#define _GNU_SOURCE
+#include "engine/ops/cuda/cudnn.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+#define WORDS_MAX 512
+
+dt_status dt_cudnn_check(const dt_cudnn *cudnn, int status, const char *what, dt_error *err)
+{
+    char words[WORDS_MAX] = "";
+
+    if (status == 0)
+        return DT_OK;
+    if (cudnn->last_words != NULL) /* since 9.0, and only of calls with a reason */
+        cudnn->last_words(words, sizeof(words));
+    words[sizeof(words) - 1] = '\0';
+    words[strcspn(words, "\n")] = '\0';
+    return DT_FAIL(err, status / 1000 == 3 ? DT_ERR_UNSUPPORTED : DT_ERR_CUDA, "cudnn: %s: %s%s%s",
+                   what, cudnn->status_text(status), words[0] != '\0' ? ": " : "", words);
+}
+
+/* A function pointer from a symbol: POSIX lets them be copied so. */
+static dt_status find(void *function, const dt_cudnn *cudnn, const char *name, dt_error *err)
+{
+    void *symbol = dlsym(cudnn->library, name);
+
+    memcpy(function, &symbol, sizeof(symbol));
+    return symbol != NULL ? DT_OK : DT_FAIL(err, DT_ERR_UNSUPPORTED, "%s", dlerror());
+}
+
+dt_status dt_cudnn_open(dt_cudnn *out, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    memset(out, 0, sizeof(*out));
+    out->library = dlopen(DT_CUDNN_LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (out->library == NULL)
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED, "%s", dlerror());
+    DT_TRY(find(&out->version, out, "cudnnGetVersion", err));
+    if (out->version() < DT_CUDNN_OLDEST)
+        DT_THROW(err, DT_ERR_UNSUPPORTED,
+                 DT_CUDNN_LIBRARY " is version %zu, and %d is the oldest that is used",
+                 out->version(), DT_CUDNN_OLDEST);
+    DT_TRY(find(&out->status_text, out, "cudnnGetErrorString", err));
+    DT_TRY(find(&out->last_words, out, "cudnnGetLastErrorString", err));
+    DT_TRY(find(&out->handle_create, out, "cudnnCreate", err));
+    DT_TRY(find(&out->handle_destroy, out, "cudnnDestroy", err));
+    DT_TRY(find(&out->stream_set, out, "cudnnSetStream", err));
+    DT_TRY(find(&out->create, out, "cudnnBackendCreateDescriptor", err));
+    DT_TRY(find(&out->destroy, out, "cudnnBackendDestroyDescriptor", err));
+    DT_TRY(find(&out->set, out, "cudnnBackendSetAttribute", err));
+    DT_TRY(find(&out->get, out, "cudnnBackendGetAttribute", err));
+    DT_TRY(find(&out->finalize, out, "cudnnBackendFinalize", err));
+    DT_TRY(find(&out->execute, out, "cudnnBackendExecute", err));
+out:
+    return st;
+}
+
+dt_status dt_cudnn_connect(dt_cudnn *cudnn, void *stream, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_cudnn_check(cudnn, cudnn->handle_create(&cudnn->handle), "a handle", err));
+    DT_TRY(dt_cudnn_check(cudnn, cudnn->stream_set(cudnn->handle, stream), "the stream", err));
+out:
+    return st;
+}
+
+void dt_cudnn_close(dt_cudnn *cudnn)
+{
+    if (cudnn->handle != NULL)
+        (void)cudnn->handle_destroy(cudnn->handle);
+    if (cudnn->library != NULL)
+        dlclose(cudnn->library);
+    memset(cudnn, 0, sizeof(*cudnn));
+}

@@ -1,0 +1,163 @@
+/* cudnn: NVIDIA's cuDNN 9 through its backend API, where it is found at run time.
+ *
+ * Purpose    its attention is an alternative to ours (attention_choice.h). Nothing is linked and
+ *            none of its headers is needed: what is built once works with whatever version, or
+ *            none, the machine has. The names and values below are those of cudnn_graph.h of
+ *            cuDNN 9; they are part of its binary interface, and unit.ops_cudnn compares each with
+ *            the header where there is one
+ * Descriptors are made, given attributes, finalized, and handed to each other
+ *            (docs.nvidia.com/deeplearning/cudnn, "Backend API")
+ * Ownership  the library stays loaded when closed: it leaves things behind in the driver
+ * Threads    one at a time; the card is the one that the thread has turned to
+ * Errors     DT_ERR_UNSUPPORTED: not found, too old, or not for this card; DT_ERR_CUDA: a call
+ *            failed. None of them needs to end a run
+ */
+#ifndef DT_ENGINE_OPS_CUDA_CUDNN_H
+#define DT_ENGINE_OPS_CUDA_CUDNN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DT_CUDNN_LIBRARY "libcudnn.so.9"
+/* The oldest whose masks take an infinity (cuDNN's own front end goes by the same number). */
+#define DT_CUDNN_OLDEST 91000
+
+enum { /* cudnnBackendDescriptorType_t */
+       DT_CUDNN_POINTWISE = 0,
+       DT_CUDNN_ENGINE = 2,
+       DT_CUDNN_CONFIG = 3,
+       DT_CUDNN_HEURISTICS = 4,
+       DT_CUDNN_PLAN = 5,
+       DT_CUDNN_DO_POINTWISE = 13,
+       DT_CUDNN_GRAPH = 15,
+       DT_CUDNN_PACK = 16,
+       DT_CUDNN_TENSOR = 17,
+       DT_CUDNN_MATMUL = 18,
+       DT_CUDNN_DO_MATMUL = 19,
+       DT_CUDNN_REDUCTION = 21,
+       DT_CUDNN_DO_REDUCTION = 22,
+       DT_CUDNN_CARD = 38 /* for checks without a card: tests alone make one */
+};
+
+enum { /* cudnnBackendAttributeName_t */
+       DT_CUDNN_POINTWISE_MODE = 0,
+       DT_CUDNN_POINTWISE_PRECISION = 1,
+       DT_CUDNN_POINTWISE_AXIS = 9,
+       DT_CUDNN_HEURISTICS_MODE = 200,
+       DT_CUDNN_HEURISTICS_GRAPH = 201,
+       DT_CUDNN_HEURISTICS_RESULTS = 202,
+       DT_CUDNN_HEURISTICS_CARD = 204,
+       DT_CUDNN_CONFIG_ENGINE = 300,
+       DT_CUDNN_PLAN_HANDLE = 400,
+       DT_CUDNN_PLAN_CONFIG = 401,
+       DT_CUDNN_PLAN_WORKSPACE_BYTES = 402,
+       DT_CUDNN_DO_POINTWISE_OPERATOR = 750,
+       DT_CUDNN_DO_POINTWISE_X = 751,
+       DT_CUDNN_DO_POINTWISE_B = 752,
+       DT_CUDNN_DO_POINTWISE_Y = 753,
+       DT_CUDNN_DO_POINTWISE_T = 758,
+       DT_CUDNN_GRAPH_HANDLE = 800,
+       DT_CUDNN_GRAPH_OPERATIONS = 801,
+       DT_CUDNN_TENSOR_ALIGNMENT = 900,
+       DT_CUDNN_TENSOR_TYPE = 901,
+       DT_CUDNN_TENSOR_DIMENSIONS = 902,
+       DT_CUDNN_TENSOR_STRIDES = 903,
+       DT_CUDNN_TENSOR_ID = 906,
+       DT_CUDNN_TENSOR_VIRTUAL = 907,
+       DT_CUDNN_TENSOR_BY_VALUE = 908,
+       DT_CUDNN_PACK_IDS = 1000,
+       DT_CUDNN_PACK_POINTERS = 1001,
+       DT_CUDNN_PACK_WORKSPACE = 1003,
+       DT_CUDNN_ENGINE_NOTES = 1303,
+       DT_CUDNN_MATMUL_PRECISION = 1500,
+       DT_CUDNN_DO_MATMUL_A = 1520,
+       DT_CUDNN_DO_MATMUL_B = 1521,
+       DT_CUDNN_DO_MATMUL_C = 1522,
+       DT_CUDNN_DO_MATMUL_OPERATOR = 1523,
+       DT_CUDNN_REDUCTION_KIND = 1600,
+       DT_CUDNN_REDUCTION_PRECISION = 1601,
+       DT_CUDNN_DO_REDUCTION_X = 1610,
+       DT_CUDNN_DO_REDUCTION_Y = 1611,
+       DT_CUDNN_DO_REDUCTION_OPERATOR = 1612,
+       DT_CUDNN_CARD_JSON = 2702
+};
+
+enum { /* cudnnBackendAttributeType_t */
+       DT_CUDNN_OF_HANDLE = 0,
+       DT_CUDNN_OF_TYPE = 1,
+       DT_CUDNN_OF_BOOL = 2,
+       DT_CUDNN_OF_INT64 = 3,
+       DT_CUDNN_OF_POINTER = 6,
+       DT_CUDNN_OF_HEURISTICS_MODE = 8,
+       DT_CUDNN_OF_NOTE = 11,
+       DT_CUDNN_OF_POINTWISE_MODE = 14,
+       DT_CUDNN_OF_DESCRIPTOR = 15,
+       DT_CUDNN_OF_REDUCTION_KIND = 18,
+       DT_CUDNN_OF_CHAR = 24
+};
+
+enum { /* cudnnDataType_t */
+       DT_CUDNN_FLOAT = 0,
+       DT_CUDNN_HALF = 2,
+       DT_CUDNN_INT32 = 4,
+       DT_CUDNN_BFLOAT16 = 9,
+       DT_CUDNN_BOOLEAN = 11
+};
+
+enum { /* cudnnPointwiseMode_t */
+       DT_CUDNN_ADD = 0,
+       DT_CUDNN_MUL = 1,
+       DT_CUDNN_DIV = 6,
+       DT_CUDNN_SUB = 9,
+       DT_CUDNN_EXP = 13,
+       DT_CUDNN_LOG = 15,
+       DT_CUDNN_GREATER_EQUAL = 303,
+       DT_CUDNN_INDEX = 501,
+       DT_CUDNN_SELECT = 601
+};
+
+enum { /* cudnnReduceTensorOp_t, cudnnBackendHeurMode_t, cudnnBackendNumericalNote_t */
+       DT_CUDNN_SUM = 0,
+       DT_CUDNN_MAX = 3,
+       DT_CUDNN_HEURISTICS_BEST_GUESS = 3,
+       DT_CUDNN_NOTE_NOT_DETERMINISTIC = 4,
+       DT_CUDNN_NOTES_MOST = 16
+};
+
+/* The calls return a cudnnStatus_t: 0 is success. */
+typedef struct dt_cudnn {
+    void *library;
+    void *handle; /* of dt_cudnn_connect */
+    size_t (*version)(void);
+    const char *(*status_text)(int status);
+    void (*last_words)(char *out, size_t bytes);
+    int (*handle_create)(void **handle);
+    int (*handle_destroy)(void *handle);
+    int (*stream_set)(void *handle, void *stream);
+    int (*create)(int kind, void **out);
+    int (*destroy)(void *descriptor);
+    int (*set)(void *descriptor, int name, int type, int64_t count, const void *values);
+    int (*get)(void *descriptor, int name, int type, int64_t room, int64_t *count, void *values);
+    int (*finalize)(void *descriptor);
+    int (*execute)(void *handle, void *plan, void *pack);
+} dt_cudnn;
+
+/* The library; after a failure as well, dt_cudnn_close. */
+dt_status dt_cudnn_open(dt_cudnn *out, dt_error *err);
+/* A handle for the card and this queue of it (a cudaStream_t). */
+dt_status dt_cudnn_connect(dt_cudnn *cudnn, void *stream, dt_error *err);
+void dt_cudnn_close(dt_cudnn *cudnn);
+
+/* What a call returned, as an error with the library's own words. */
+dt_status dt_cudnn_check(const dt_cudnn *cudnn, int status, const char *what, dt_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
