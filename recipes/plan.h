@@ -61,6 +61,10 @@ dt_status dt_plan_make_on(dt_plan *out, const dt_recipe *recipe, const int64_t *
  * keep their CPU ranks. DT_ERR_RECIPE where more are asked for than there are. May be called again
  * when more nodes are known. */
 dt_status dt_plan_use_devices(dt_plan *plan, const int64_t *found, dt_arena *arena, dt_error *err);
+/* Whether only what is found on the node tells if it uses GPUs: nobody asks it for a number, or a
+ * hostfile's slots are GPUs where there are some. */
+dt_status dt_plan_devices_open(bool *out, const dt_plan *plan, int64_t node, dt_arena *arena,
+                               dt_error *err);
 
 /* What the memory of this rank depends on. */
 dt_memory_ranks dt_plan_memory_ranks(const dt_plan *plan, int64_t rank);

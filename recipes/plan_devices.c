@@ -64,6 +64,25 @@ static void keep(const dt_plan *plan, dt_plan_rank *ranks, int64_t *next, int64_
             ranks[(*next)++] = plan->ranks[i];
 }
 
+static dt_status spec_of(dt_node_spec *out, const dt_plan *plan, int64_t node, dt_arena *arena,
+                         dt_error *err)
+{
+    *out = (dt_node_spec){.gpus = -1, .ranks = -1};
+    if (plan->node_count != plan->recipe.nodes.count) /* Slurm's nodes are one item */
+        return DT_OK;
+    return dt_node_spec_parse(out, plan->recipe.nodes.items[node], arena, err);
+}
+
+dt_status dt_plan_devices_open(bool *out, const dt_plan *plan, int64_t node, dt_arena *arena,
+                               dt_error *err)
+{
+    dt_node_spec spec;
+    dt_status st = spec_of(&spec, plan, node, arena, err);
+
+    *out = st == DT_OK && (spec.slots || (spec.gpus < 0 && plan->recipe.gpus < 0));
+    return st;
+}
+
 dt_status dt_plan_use_devices(dt_plan *plan, const int64_t *found, dt_arena *arena, dt_error *err)
 {
     int64_t most = plan->world_size, next = 0;
@@ -75,10 +94,9 @@ dt_status dt_plan_use_devices(dt_plan *plan, const int64_t *found, dt_arena *are
     if (wishes == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the plan");
     for (int64_t node = 0; node < plan->node_count; node++) {
-        dt_node_spec spec = {.gpus = -1, .ranks = -1};
+        dt_node_spec spec;
 
-        if (plan->node_count == plan->recipe.nodes.count) /* Slurm's nodes are one item */
-            DT_TRY(dt_node_spec_parse(&spec, plan->recipe.nodes.items[node], arena, err));
+        DT_TRY(spec_of(&spec, plan, node, arena, err));
         wishes[node] = wish_of(&plan->recipe, &spec, found[node]);
         DT_TRY(check_found(&wishes[node], found[node], plan->node_names[node], err));
         most += wishes[node].ranks;

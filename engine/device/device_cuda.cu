@@ -202,6 +202,15 @@ static void cuda_close(dt_device *device)
 
 static dt_status open_card(dt_device *out, int index, bool tf32, dt_error *err);
 
+/* Of the first call of a process, which finds out about the driver. */
+static dt_status check_driver(cudaError_t result, const char *doing, dt_error *err)
+{
+    if (result == cudaErrorInsufficientDriver)
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                       "the NVIDIA driver is missing, or older than this dtrun-engine needs");
+    return dt_cuda_check(result, doing, err);
+}
+
 static dt_status cuda_open_replica(dt_device *device, dt_device *out, int64_t n, dt_error *err)
 {
     dt_cuda_state *state = dt_cuda_of(device);
@@ -238,7 +247,7 @@ static dt_status open_card(dt_device *out, int index, bool tf32, dt_error *err)
     out->enter = dt_cuda_enter;
     out->synchronize = cuda_synchronize;
     out->close = cuda_close;
-    DT_TRY(dt_cuda_check(cudaSetDevice(index), "opening the card", err));
+    DT_TRY(check_driver(cudaSetDevice(index), "opening the card", err));
     DT_TRY(dt_cuda_check(
         cudaDeviceGetAttribute(&state->processors, cudaDevAttrMultiProcessorCount, index),
         "opening the card", err));
@@ -268,10 +277,7 @@ static dt_status count_cards(int *out, dt_error *err)
         *out = 0;
         return DT_OK;
     }
-    if (result == cudaErrorInsufficientDriver)
-        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
-                       "the NVIDIA driver is missing, or older than this dtrun-engine needs");
-    return dt_cuda_check(result, "counting cards", err);
+    return check_driver(result, "counting cards", err);
 }
 
 static dt_status describe_card(dt_cuda_card *out, int index, dt_error *err)

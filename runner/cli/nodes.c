@@ -28,6 +28,7 @@ dt_status dt_nodes_probe(dt_probe_report *out, const dt_preflight *flight, dt_ar
         .disk_bytes = flight->memory.parameter_count * CHECKPOINT_BYTES_PER_PARAMETER,
         .meet = true,
     };
+    dt_status st = DT_OK;
 
     if (devices == NULL || ranks == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
@@ -41,7 +42,16 @@ dt_status dt_nodes_probe(dt_probe_report *out, const dt_preflight *flight, dt_ar
             devices[plan->ranks[r].node] += plan->ranks[r].replicas;
         else
             ranks[plan->ranks[r].node]++;
-    return dt_probe_all(out, &wish, arena, err);
+    for (int64_t i = 0; i < plan->node_count; i++) {
+        bool open;
+
+        DT_TRY(dt_plan_devices_open(&open, plan, i, arena, err));
+        if (open && !dt_node_is_here(plan->node_names[i])) /* of this machine it is known */
+            devices[i] = DT_PROBE_ALL;
+    }
+    DT_TRY(dt_probe_all(out, &wish, arena, err));
+out:
+    return st;
 }
 
 static bool is_all_here(const dt_plan *plan)

@@ -82,7 +82,9 @@ static void add_devices(dt_table *table, const json_t *facts)
     else
         dt_table_add(table, DT_STYLE_PLAIN, "%zu x %s, %s free, driver %s",
                      json_array_size(devices), text_of(first, "name", "?"),
-                     dt_format_bytes(least, sizeof(least), free_bytes),
+                     json_object_get(first, "free_bytes") != NULL
+                         ? dt_format_bytes(least, sizeof(least), free_bytes)
+                         : "?",
                      text_of(facts, "driver", "?"));
 }
 

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "runner/nodes/bundle.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -140,6 +141,50 @@ out:
     return st;
 }
 
+/* "PREFIX13" or, for two numbers, "PREFIX13.0": the name that is loaded, not the file behind it. */
+static bool is_library(const char *name, const char *prefix, int numbers)
+{
+    size_t length = strlen(prefix);
+
+    if (strncmp(name, prefix, length) != 0)
+        return false;
+    for (name += length; numbers > 0; numbers--) {
+        size_t digits = strspn(name, "0123456789");
+
+        if (digits == 0 || name[digits] != (numbers > 1 ? '.' : '\0'))
+            return false;
+        name += digits + 1;
+    }
+    return true;
+}
+
+/* cuBLASLt loads NVRTC by name, from where it is itself, for products that it compiles; without it
+ * other algorithms are chosen, and a node's numbers would differ by whether it has a toolkit. */
+static dt_status add_compiler(dt_bundle *bundle, dt_arena *arena, dt_error *err)
+{
+    const char *beside = NULL;
+    struct dirent *entry;
+    dt_status st = DT_OK;
+    DIR *folder = NULL;
+
+    for (int64_t i = 0; i < bundle->file_count; i++)
+        if (is_library(bundle->files[i].name, "lib/libcublasLt.so.", 1))
+            beside = bundle->files[i].path;
+    if (beside != NULL)
+        folder = opendir(dt_arena_strndup(arena, beside, (size_t)(strrchr(beside, '/') - beside)));
+    while (folder != NULL && (entry = readdir(folder)) != NULL)
+        if (is_library(entry->d_name, "libnvrtc.so.", 1) ||
+            is_library(entry->d_name, "libnvrtc-builtins.so.", 2))
+            DT_TRY(add_file(bundle, "lib", entry->d_name,
+                            dt_arena_printf(arena, "%.*s/%s", (int)(strrchr(beside, '/') - beside),
+                                            beside, entry->d_name),
+                            arena, err));
+out:
+    if (folder != NULL)
+        closedir(folder);
+    return st;
+}
+
 /* Beside the engine, as it is loaded. A library is no program: ldd asks the loader for it. */
 static dt_status add_gpu_part(dt_bundle *bundle, const char *engine, dt_arena *arena, dt_error *err)
 {
@@ -157,6 +202,7 @@ static dt_status add_gpu_part(dt_bundle *bundle, const char *engine, dt_arena *a
                        path);
     DT_TRY(add_file(bundle, "bin", GPU_PART, path, arena, err));
     DT_TRY(add_libraries(bundle, words, arena, err));
+    DT_TRY(add_compiler(bundle, arena, err));
 out:
     return st;
 }

@@ -85,9 +85,8 @@ static void judge_devices(dt_probe_report *report, const dt_probe *probe, int64_
                            probe->node, wanted);
     else
         dt_probe_add_fault(report, arena, probe->node, true, DT_ERR_UNSUPPORTED,
-                           "node '%s': %" PRId64
-                           " GPUs are asked for, and nvidia-smi shows %" PRId64
-                           " (driver %s): look at 'nvidia-smi' there, or ask for fewer",
+                           "node '%s': %" PRId64 " GPUs are asked for, and the driver has %" PRId64
+                           " (%s): look at 'nvidia-smi' there, or ask for fewer",
                            probe->node, wanted, has, driver);
 }
 
@@ -129,12 +128,13 @@ static void judge_room(dt_probe_report *report, const dt_probe *probe, const dt_
                            text_of(probe->facts, "cache"), MB(cache));
 }
 
-void dt_probe_judge(dt_probe_report *report, const dt_probe_wish *wish, const dt_bundle *bundle,
-                    const json_t *here, dt_arena *arena)
+void dt_probe_judge(dt_probe_report *report, const dt_probe_wish *wish,
+                    const dt_probe_bundles *bundles, const json_t *here, dt_arena *arena)
 {
     judge_names(report, here, arena);
     for (int64_t i = 0; i < report->count; i++) {
         const dt_probe *probe = &report->probes[i];
+        const dt_bundle *bundle = probe->gpus ? &bundles->gpus : &bundles->plain;
         dt_error problem = DT_ERROR_INIT;
 
         if (probe->facts == NULL)
@@ -145,8 +145,8 @@ void dt_probe_judge(dt_probe_report *report, const dt_probe_wish *wish, const dt
                                problem.message);
         judge_clock(report, probe, arena);
         judge_devices(report, probe, wish->devices != NULL ? wish->devices[i] : 0, arena);
-        judge_memory(report, probe, wish->ranks != NULL ? wish->ranks[i] : 0, wish->rank_bytes,
-                     arena);
+        judge_memory(report, probe, wish->ranks != NULL && !probe->gpus ? wish->ranks[i] : 0,
+                     wish->rank_bytes, arena);
         judge_room(report, probe, wish, bundle, arena);
     }
 }

@@ -53,7 +53,7 @@ void dt_probe_spread(int64_t count, void (*work)(void *context, int64_t i), void
 typedef struct question {
     const dt_probe_wish *wish;
     const dt_foothold *foothold;
-    const char *bundle;
+    dt_probe_bundles bundles;
     dt_probe *probes;
     dt_error *errors; /* [count] */
 } question;
@@ -61,12 +61,66 @@ typedef struct question {
 static void ask_node(void *context, int64_t i)
 {
     question *ask = context;
+    dt_probe *probe = &ask->probes[i];
+    const dt_bundle *bundle = probe->gpus ? &ask->bundles.gpus : &ask->bundles.plain;
     double start = dt_clock_monotonic_seconds();
 
-    (void)dt_foothold_probe(&ask->probes[i].facts, &ask->probes[i].skew_ms, ask->foothold,
-                            ask->probes[i].node, ask->bundle, ask->wish->cancelled,
-                            &ask->errors[i]);
-    ask->probes[i].seconds = dt_clock_monotonic_seconds() - start;
+    (void)dt_foothold_probe(&probe->facts, &probe->skew_ms, ask->foothold, probe->node,
+                            bundle->hash, ask->wish->cancelled, &ask->errors[i]);
+    probe->seconds += dt_clock_monotonic_seconds() - start;
+}
+
+/* Has GPUs, and was asked for the bundle of nodes that have none. */
+static bool is_surprise(const question *ask, int64_t i)
+{
+    const dt_probe *probe = &ask->probes[i];
+
+    return ask->wish->devices != NULL && ask->wish->devices[i] == DT_PROBE_ALL && !probe->gpus &&
+           json_array_size(json_object_get(probe->facts, "devices")) > 0;
+}
+
+static void ask_surprise(void *context, int64_t i)
+{
+    question *ask = context;
+    dt_probe *probe = &ask->probes[i];
+
+    if (!is_surprise(ask, i))
+        return;
+    probe->gpus = true;
+    if (dt_nodes_is_here(probe->node))
+        return; /* which needs no bundle */
+    json_decref(probe->facts);
+    ask_node(ask, i);
+}
+
+/* All nodes at once; those that turn out to use GPUs once more. */
+static dt_status ask_all(question *ask, dt_arena *arena, dt_error *err)
+{
+    int64_t count = ask->wish->count;
+    const char *surprise = NULL;
+    bool gpus = false;
+    dt_status st;
+
+    for (int64_t i = 0; i < count; i++) {
+        ask->probes[i].gpus = ask->wish->devices != NULL && ask->wish->devices[i] > 0;
+        gpus = gpus || ask->probes[i].gpus;
+    }
+    DT_TRY(dt_bundle_make(&ask->bundles.plain, false, arena, err));
+    if (gpus)
+        DT_TRY(dt_bundle_make(&ask->bundles.gpus, true, arena, err));
+    dt_probe_spread(count, ask_node, ask);
+    for (int64_t i = 0; i < count && surprise == NULL; i++)
+        if (is_surprise(ask, i) && !dt_nodes_is_here(ask->probes[i].node))
+            surprise = ask->probes[i].node;
+    if (surprise != NULL && !gpus) {
+        st = dt_bundle_make(&ask->bundles.gpus, true, arena, err);
+        if (st != DT_OK)
+            dt_error_prefix(err, "node '%s' has GPUs", surprise);
+        DT_TRY(st);
+    }
+    dt_probe_spread(count, ask_surprise, ask);
+out:
+    return st;
 }
 
 void dt_probe_add_fault(dt_probe_report *report, dt_arena *arena, const char *node, bool fatal,
@@ -115,15 +169,10 @@ dt_status dt_probe_all(dt_probe_report *out, const dt_probe_wish *wish, dt_arena
     dt_foothold foothold = {0};
     dt_status st = DT_OK;
     json_t *here = NULL;
-    dt_bundle bundle;
-    bool gpus = false;
     int64_t skew_ms;
 
     *out = (dt_probe_report){.count = wish->count};
     DT_TRY(dt_foothold_init(&foothold, arena, err));
-    for (int64_t i = 0; wish->devices != NULL && i < wish->count; i++)
-        gpus = gpus || wish->devices[i] > 0;
-    DT_TRY(dt_bundle_make(&bundle, gpus, arena, err));
     out->probes = dt_arena_alloc_array(arena, (size_t)wish->count, sizeof(out->probes[0]));
     out->faults = dt_arena_alloc_array(arena, (size_t)(wish->count + 1) * FAULTS_PER_NODE,
                                        sizeof(out->faults[0]));
@@ -133,15 +182,14 @@ dt_status dt_probe_all(dt_probe_report *out, const dt_probe_wish *wish, dt_arena
     for (int64_t i = 0; i < wish->count; i++)
         out->probes[i].node = wish->nodes[i];
     ask.foothold = &foothold;
-    ask.bundle = bundle.hash;
     ask.probes = out->probes;
-    dt_probe_spread(wish->count, ask_node, &ask);
+    DT_TRY(ask_all(&ask, arena, err));
     for (int64_t i = 0; i < wish->count; i++)
         if (out->probes[i].facts == NULL)
             dt_probe_add_fault(out, arena, wish->nodes[i], true, ask.errors[i].code, "%s",
                                ask.errors[i].message);
     DT_TRY(dt_foothold_probe(&here, &skew_ms, &foothold, "localhost", "-", wish->cancelled, err));
-    dt_probe_judge(out, wish, &bundle, here, arena);
+    dt_probe_judge(out, wish, &ask.bundles, here, arena);
     if (wish->count > 1) {
         find_addresses(out, wish, arena);
         if (wish->meet)

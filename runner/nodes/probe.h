@@ -16,11 +16,14 @@
 #include "base/arena.h"
 #include "base/json.h"
 
+#define DT_PROBE_ALL (-1) /* as many GPUs as it has; none is good too */
+
 typedef struct dt_probe_wish {
     const char *const *nodes; /* [count] */
     int64_t count;
-    const int64_t *devices; /* [count]: GPUs that each must have; NULL: none */
-    const int64_t *ranks;   /* [count]: that take rank_bytes of its memory each; NULL: none */
+    const int64_t *devices; /* [count]: GPUs that each must have, or DT_PROBE_ALL; NULL: none */
+    const int64_t *ranks;   /* [count]: that take rank_bytes of its memory each, where it uses no
+                             * GPUs; NULL: none */
     int64_t rank_bytes;
     const char *interface; /* network.interface of the recipe, "" */
     int64_t disk_bytes;    /* that a node's folder must have room for */
@@ -33,6 +36,7 @@ typedef struct dt_probe {
     json_t *facts;       /* there/probe.c; NULL: not reached */
     int64_t skew_ms;     /* its clock minus ours */
     double seconds;      /* that it took to answer */
+    bool gpus;           /* its ranks will use GPUs: the engine that it needs has the GPU part */
     const char *address; /* that its ranks talk over; NULL where there is none */
 } dt_probe;
 

@@ -25,6 +25,9 @@ typedef struct sink {
     dt_remote remote;
     ZSTD_CStream *stream;
     char *packed, *piece; /* PIECE_BYTES each */
+    int64_t done, all;    /* bytes of files */
+    void (*progress)(void *context, const char *text);
+    void *context;
 } sink;
 
 static dt_status put(sink *to, const void *bytes, size_t length, ZSTD_EndDirective how,
@@ -71,6 +74,20 @@ static dt_status put_header(sink *to, const dt_bundle *bundle, dt_error *err)
     return st;
 }
 
+/* Each tenth is told. */
+static void add_done(sink *to, int64_t bytes)
+{
+    int64_t told = to->done * 10 / to->all;
+    char text[96];
+
+    to->done += bytes;
+    if (to->progress == NULL || (to->done > bytes && to->done * 10 / to->all == told))
+        return;
+    snprintf(text, sizeof(text), "copying the engine: %lld of %lld MB", (long long)(to->done >> 20),
+             (long long)(to->all >> 20));
+    to->progress(to->context, text);
+}
+
 static dt_status put_file(sink *to, const dt_bundle_file *file, dt_error *err)
 {
     int fd = open(file->path, O_RDONLY | O_CLOEXEC);
@@ -88,31 +105,20 @@ static dt_status put_file(sink *to, const dt_bundle_file *file, dt_error *err)
             DT_THROW(err, DT_ERR_IO, "'%s' has become shorter while it was sent", file->path);
         DT_TRY(put(to, to->piece, (size_t)got, ZSTD_e_continue, err));
         left -= got;
+        add_done(to, got);
     }
 out:
     close(fd);
     return st;
 }
 
-static dt_status put_all(sink *to, const dt_bundle *bundle,
-                         void (*progress)(void *context, const char *text), void *context,
-                         dt_error *err)
+static dt_status put_all(sink *to, const dt_bundle *bundle, dt_error *err)
 {
-    int64_t done = 0, told = -1;
     dt_status st;
-    char text[96];
 
     DT_TRY(put_header(to, bundle, err));
-    for (int64_t i = 0; i < bundle->file_count; i++) {
-        if (progress != NULL && done * 10 / bundle->bytes != told) {
-            told = done * 10 / bundle->bytes;
-            snprintf(text, sizeof(text), "copying the engine: %lld of %lld MB",
-                     (long long)(done >> 20), (long long)(bundle->bytes >> 20));
-            progress(context, text);
-        }
+    for (int64_t i = 0; i < bundle->file_count; i++)
         DT_TRY(put_file(to, &bundle->files[i], err));
-        done += bundle->files[i].bytes;
-    }
     DT_TRY(put(to, NULL, 0, ZSTD_e_end, err));
 out:
     return st;
@@ -125,7 +131,7 @@ dt_status dt_bundle_send(const dt_bundle *bundle, const char *node, const char *
     const char *const words[] = {agent, "node", "receive", bundle->hash, NULL};
     dt_error cause = DT_ERROR_INIT, problem = DT_ERROR_INIT;
     dt_status st = DT_OK, sent;
-    sink to = {0};
+    sink to = {.all = bundle->bytes, .progress = progress, .context = context};
     int code = 0;
 
     to.packed = malloc(PIECE_BYTES);
@@ -135,7 +141,7 @@ dt_status dt_bundle_send(const dt_bundle *bundle, const char *node, const char *
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     (void)ZSTD_CCtx_setParameter(to.stream, ZSTD_c_compressionLevel, LEVEL);
     DT_TRY(dt_remote_open(&to.remote, node, words, cancelled, err));
-    sent = put_all(&to, bundle, progress, context, &cause);
+    sent = put_all(&to, bundle, &cause);
     if (sent != DT_OK && sent != DT_ERR_PEER)
         DT_THROW(err, sent, "%s", cause.message);
     /* A reader that went away says why. */

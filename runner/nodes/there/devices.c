@@ -1,5 +1,12 @@
-/* devices: NVIDIA GPUs, as nvidia-smi tells them; where it is missing, only that there are some. */
+/* devices: NVIDIA GPUs, as nvidia-smi tells them; where it tells nothing, as the driver's own files
+ * do, which have no memory in them:
+ *
+ *   /proc/driver/nvidia/version               "NVRM version: NVIDIA UNIX x86_64 Kernel Module
+ * 535.104.05  ..." /proc/driver/nvidia/gpus/BUS/information  "Model: \t\t NVIDIA H100 80GB HBM3"
+ */
 #define _GNU_SOURCE
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -19,6 +26,8 @@
 
 #define ASK_SECONDS  6.0 /* without persistence mode the driver starts first */
 #define ANSWER_BYTES ((size_t)64 << 10)
+#define FILE_BYTES   ((size_t)64 << 10)
+#define DRIVER       "/proc/driver/nvidia"
 
 extern char **environ;
 
@@ -84,6 +93,58 @@ static void add_device(json_t *devices, char *line, char *driver, size_t size)
                                     (json_int_t)strtoll(field[2], NULL, 10) << 20));
 }
 
+/* The first of its words that is a number with a point in it: "535.104.05". */
+static void read_driver_version(char *driver, size_t size)
+{
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    (void)dt_file_read(&text, DRIVER "/version", FILE_BYTES, NULL);
+    for (const char *word = text.data; *word != '\0'; word += strspn(word, " \t\n")) {
+        size_t length = strcspn(word, " \t\n");
+
+        if (isdigit((unsigned char)*word) && memchr(word, '.', length) != NULL) {
+            snprintf(driver, size, "%.*s", (int)length, word);
+            break;
+        }
+        word += length;
+    }
+    dt_strbuf_release(&text);
+}
+
+/* A folder for each card that this machine, or container, may use. */
+static void add_driver_files(json_t *devices)
+{
+    static const char model[] = "Model:";
+    DIR *cards = opendir(DRIVER "/gpus");
+    struct dirent *entry;
+    dt_strbuf path, text;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_init(&text);
+    while (cards != NULL && (entry = readdir(cards)) != NULL) {
+        char *name, *end;
+
+        if (entry->d_name[0] == '.')
+            continue;
+        dt_strbuf_reset(&path);
+        dt_strbuf_add_fmt(&path, DRIVER "/gpus/%s/information", entry->d_name);
+        if (dt_file_read(&text, path.data, FILE_BYTES, NULL) != DT_OK)
+            continue;
+        name = strstr(text.data, model);
+        name = name != NULL ? name + sizeof(model) - 1 : text.data + text.length;
+        name += strspn(name, " \t");
+        end = name + strcspn(name, "\n");
+        *end = '\0';
+        json_array_append_new(devices,
+                              json_pack("{s:s}", "name", *name != '\0' ? name : "NVIDIA GPU"));
+    }
+    if (cards != NULL)
+        closedir(cards);
+    dt_strbuf_release(&path);
+    dt_strbuf_release(&text);
+}
+
 json_t *dt_there_devices(char *driver, size_t size)
 {
     static const char *const argv[] = {"nvidia-smi",
@@ -94,8 +155,9 @@ json_t *dt_there_devices(char *driver, size_t size)
 
     driver[0] = '\0';
     dt_strbuf_init(&text);
-    if (dt_file_exists("/proc/driver/nvidia/version")) {
+    if (dt_file_exists(DRIVER "/version")) {
         snprintf(driver, size, "unknown");
+        read_driver_version(driver, size);
         if (ask(&text, argv))
             for (char *line = text.data, *next; line != NULL && line[0] != '\0'; line = next) {
                 next = strchr(line, '\n');
@@ -103,6 +165,8 @@ json_t *dt_there_devices(char *driver, size_t size)
                     *next++ = '\0';
                 add_device(devices, line, driver, size);
             }
+        if (json_array_size(devices) == 0)
+            add_driver_files(devices);
     }
     dt_strbuf_release(&text);
     return devices;

@@ -39,7 +39,8 @@ dt_status dt_there_folder(const char *path, dt_error *err);
 dt_status dt_there_listen(const char *address, dt_error *err);
 dt_status dt_there_dial(const char *address, const char *port, dt_error *err);
 
-/* devices.c: an array of {name, memory_bytes, free_bytes}, and the driver's version or "". */
+/* devices.c: an array of {name, memory_bytes, free_bytes}, and the driver's version or "". Where
+ * nvidia-smi tells nothing, of {name}. */
 json_t *dt_there_devices(char *driver, size_t size);
 
 /* room.c: DT_ERR_IO, with what is free, where `path`'s file system has less than `bytes`. */
