@@ -12,6 +12,8 @@ op_case case_embedding, case_embedding_fixed_places, case_layernorm, case_gelu, 
     case_dropout, case_residual, case_cast;
 /* products and softmax: cases_products.c */
 op_case case_matmul, case_matmul_gelu, case_attention, case_attention_dropout, case_cross_entropy;
+/* what a product adds: cases_bias.c */
+op_case case_matmul_bias;
 /* flat fp32 buffers: cases_flat.c */
 op_case case_adamw, case_adamw_fairseq, case_adam, case_adam_fairseq, case_sgd, case_sgd_momentum,
     case_sgd_nesterov, case_sums, case_views, case_zero;

@@ -13,7 +13,7 @@
 
 #include "base/banned.h"
 
-#define SHAPES_MAX 7
+#define SHAPES_MAX 8
 
 /* The largest error that is let through, and why no smaller one can be asked for. */
 typedef struct row {
@@ -49,7 +49,7 @@ static const row rows[] = {
      1e-3,
      "fp32 sums over a row and over rows; y and dx are rounded to the type, dx twice (it is added "
      "to)",
-     {{1, 2}, {3, 7}, {5, 31}, {64, 33}, {17, 768}, {768, 128}}},
+     {{1, 2}, {3, 7}, {5, 31}, {64, 33}, {17, 768}, {9, 1600}, {768, 128}}},
     {"matmul",
      case_matmul,
      3e-6,
@@ -57,6 +57,13 @@ static const row rows[] = {
      5e-4,
      "fp32 sums of up to 331 products in blocks; results are rounded to the type",
      {{1, 1, 1}, {1, 7, 3}, {5, 3, 2}, {31, 33, 65}, {64, 128, 96}, {97, 331, 67}, {300, 64, 48}}},
+    {"matmul_bias",
+     case_matmul_bias,
+     3e-6,
+     8e-3,
+     5e-4,
+     "as above",
+     {{1, 1, 1}, {5, 3, 2}, {17, 64, 48}}},
     {"attention",
      case_attention,
      1e-5,
@@ -70,6 +77,7 @@ static const row rows[] = {
       {1, 33, 1, 32},
       {3, 64, 4, 32},
       {1, 131, 2, 64},
+      {1, 150, 1, 128},
       {2, 97, 2, 80}}},
     {"attention_with_dropout",
      case_attention_dropout,
@@ -77,7 +85,13 @@ static const row rows[] = {
      3e-2,
      4e-3,
      "as above; which probabilities are kept is exact, and one more or less would show in fp32",
-     {{1, 1, 1, 1}, {2, 5, 3, 7}, {1, 31, 2, 33}, {1, 33, 1, 32}, {1, 131, 2, 64}, {2, 97, 2, 80}}},
+     {{1, 1, 1, 1},
+      {2, 5, 3, 7},
+      {1, 31, 2, 33},
+      {1, 33, 1, 32},
+      {1, 131, 2, 64},
+      {1, 150, 1, 128},
+      {2, 97, 2, 80}}},
     {"matmul_gelu",
      case_matmul_gelu,
      4e-6,

@@ -396,11 +396,13 @@ static dt_status backward_of(dt_cuda_state *state, const dt_attention &a, dt_err
                      : function<__half, 64, false>(state, a, err);             \
     } while (0)
 
-/* Rows start at 16 bytes: D and C are multiples of 8, and tensors are aligned. */
+/* Rows start at 16 bytes where tiles are read, at 4 where pairs are written: D and C are multiples
+ * of 8. */
 bool dt_attention_flash_has(const dt_attention &a, dt_dtype dtype)
 {
     return (dtype == DT_BF16 || dtype == DT_F16) && (a.d == 64 || a.d == 128) &&
-           ((uintptr_t)a.qkv & 15) == 0 && ((uintptr_t)a.dout & 15) == 0;
+           (((uintptr_t)a.qkv | (uintptr_t)a.dout) & 15) == 0 &&
+           (((uintptr_t)a.out_written | (uintptr_t)a.dqkv) & 3) == 0;
 }
 
 dt_status dt_attention_flash_forward(dt_cuda_state *state, const dt_attention &a, dt_dtype dtype,

@@ -17,7 +17,7 @@
 /* What makes two products alike; no padding, since kinds are compared byte by byte. */
 struct kind {
     int64_t m, n, k;
-    uint32_t align_a, align_b, align_d, in, out, epilogue;
+    uint32_t align_a, align_b, align_d, align_bias, align_aux, in, out, epilogue;
     uint8_t transpose_a, transpose_b, adds, unused[5];
 
     bool operator<(const kind &other) const { return memcmp(this, &other, sizeof(kind)) < 0; }
@@ -287,6 +287,7 @@ static dt_status ask(dt_cuda_state *state, const plan *made, const dt_cuda_produ
 {
     uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     cublasLtMatmulPreference_t preference = NULL;
+    int given = 0;
     cublasStatus_t status;
     dt_status st = DT_OK;
 
@@ -298,12 +299,15 @@ static dt_status ask(dt_cuda_state *state, const plan *made, const dt_cuda_produ
     DT_TRY(prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(p->b), err));
     DT_TRY(prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(p->d), err));
     DT_TRY(prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(p->d), err));
-    status = cublasLtMatmulAlgoGetHeuristic(state->products->handle, made->desc, made->a, made->b,
-                                            made->d, made->d, preference, CANDIDATES, found, count);
+    status =
+        cublasLtMatmulAlgoGetHeuristic(state->products->handle, made->desc, made->a, made->b,
+                                       made->d, made->d, preference, CANDIDATES, found, &given);
     if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE)
-        *count = 0;
-    else
-        DT_TRY(check(status, "choose", err));
+        goto out;
+    DT_TRY(check(status, "choose", err));
+    for (int i = 0; i < given; i++) /* the rest of one that is not in this state says nothing */
+        if (found[i].state == CUBLAS_STATUS_SUCCESS)
+            found[(*count)++] = found[i];
 out:
     if (preference != NULL)
         cublasLtMatmulPreferenceDestroy(preference);
@@ -354,6 +358,8 @@ static kind kind_of(const dt_cuda_product *p)
                  alignment(p->a),
                  alignment(p->b),
                  alignment(p->d),
+                 alignment(p->epilogue == DT_CUDA_SUM_B ? p->sum : p->bias),
+                 alignment(p->aux),
                  (uint32_t)p->in,
                  (uint32_t)p->out,
                  (uint32_t)p->epilogue,
@@ -371,11 +377,12 @@ static void write_key(char *key, const dt_cuda_state *state, const kind *what)
     dt_dtype in = (dt_dtype)what->in;
 
     snprintf(key, DT_TUNED_KEY_MAX,
-             "%s; %c%c %lld x %lld x %lld, %s to %s%s, beta %d, %s, align %u %u %u",
+             "%s; %c%c %lld x %lld x %lld, %s to %s%s, beta %d, %s, align %u %u %u %u %u",
              state->products->machine, what->transpose_a ? 't' : 'n', what->transpose_b ? 't' : 'n',
              (long long)what->m, (long long)what->n, (long long)what->k, dt_dtype_name(in),
              dt_dtype_name((dt_dtype)what->out), state->tf32 && in == DT_F32 ? " by tf32" : "",
-             what->adds, epilogues[what->epilogue], what->align_a, what->align_b, what->align_d);
+             what->adds, epilogues[what->epilogue], what->align_a, what->align_b, what->align_d,
+             what->align_bias, what->align_aux);
 }
 
 /* --- running one */

@@ -17,7 +17,7 @@
 
 enum dt_cuda_epilogue {
     DT_CUDA_PLAIN,
-    DT_CUDA_BIAS,       /* + bias[row] */
+    DT_CUDA_BIAS,       /* + bias[row]; D of A's type */
     DT_CUDA_BIAS_GELU,  /* aux := A B + bias, D := gelu_tanh of that before it is rounded */
     DT_CUDA_GELU_SLOPE, /* D := A B times gelu_tanh's slope at aux */
     DT_CUDA_SUM_B       /* and sum[column] := sums over k of B, F32 */
@@ -31,15 +31,14 @@ struct dt_cuda_product {
     dt_dtype in, out; /* of A and B; of D */
     float beta;       /* 0 or 1 */
     dt_cuda_epilogue epilogue;
-    const void *bias; /* m, in the type of A */
+    const void *bias; /* m, in the type of A; the library wants that of D */
     void *aux;        /* (m,n), in the type of D */
     float *sum;       /* n */
 };
 
 dt_status dt_cuda_product_run(dt_device *device, const dt_cuda_product *product, dt_error *err);
 
-/* The same with DT_CUDA_BIAS_GELU and what follows; *done is false where the library has no kernel
- * for that: nothing is written then. */
+/* The same; *done is false where the library has no kernel for that: nothing is written then. */
 dt_status dt_cuda_product_try(dt_device *device, const dt_cuda_product *product, bool *done,
                               dt_error *err);
 

@@ -1,4 +1,5 @@
-/* ptx: the instructions that CUDA C++ has no name for (PTX ISA, sm_80 and newer). */
+/* ptx: the instructions that CUDA C++ has no name for (PTX ISA, sm_80 and newer). The copies say
+ * that they touch memory: nothing that is read or written in C may be moved across them. */
 #ifndef DT_ENGINE_OPS_CUDA_PTX_CUH
 #define DT_ENGINE_OPS_CUDA_PTX_CUH
 
@@ -10,19 +11,19 @@ __device__ inline void dt_ptx_copy_16(void *shared, const void *from, bool insid
     unsigned to = (unsigned)__cvta_generic_to_shared(shared);
     int bytes = inside ? 16 : 0;
 
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(to), "l"(from),
-                 "r"(bytes));
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(to), "l"(from), "r"(bytes)
+                 : "memory");
 }
 
 __device__ inline void dt_tile_commit()
 {
-    asm volatile("cp.async.commit_group;\n");
+    asm volatile("cp.async.commit_group;\n" ::: "memory");
 }
 
 /* Waits until at most `LEFT` of the committed groups are under way. */
 template <int LEFT> __device__ inline void dt_tile_wait()
 {
-    asm volatile("cp.async.wait_group %0;\n" ::"n"(LEFT));
+    asm volatile("cp.async.wait_group %0;\n" ::"n"(LEFT) : "memory");
 }
 
 /* Four registers, each two elements of 16 bits. */

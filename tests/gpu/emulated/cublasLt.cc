@@ -76,40 +76,66 @@ cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
 
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *out)
 {
-    *out = NULL;
+    *out = new dt_emulated_preference{{256, 256, 256, 256}};
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t)
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference)
 {
+    delete preference;
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t,
-                                                    cublasLtMatmulPreferenceAttributes_t,
-                                                    const void *, size_t)
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t which,
+                                                    const void *value, size_t bytes)
 {
+    if (which >= CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES)
+        memcpy(&preference->aligned[which - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES], value,
+               bytes);
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* As the library, it has no kernel for every wish: here none with an epilogue for an odd m. */
+/* As the library, it has no kernel for every wish: here none with an epilogue for an odd m, and
+ * none for a bias that is not of D's type. */
 static bool has_kernel(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t d)
 {
+    bool adds = desc->epilogue == CUBLASLT_EPILOGUE_BIAS ||
+                desc->epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+
+    if (adds && desc->bias_type != d->type)
+        return false;
     return desc->epilogue <= CUBLASLT_EPILOGUE_BIAS || d->rows % 2 == 0;
+}
+
+static uint32_t alignment(const void *pointer)
+{
+    uint32_t bytes = 256;
+
+    while ((uintptr_t)pointer % bytes != 0)
+        bytes /= 2;
+    return bytes;
 }
 
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
-                                              cublasLtMatmulPreference_t, int,
+                                              cublasLtMatmulPreference_t preference, int,
                                               cublasLtMatmulHeuristicResult_t *results, int *found)
 {
+    cublasLtMatmulAlgo_t algo = {1, {}};
+
     *found = 0;
     if (!has_kernel(desc, d))
         return CUBLAS_STATUS_NOT_SUPPORTED;
-    results[0] = {{0}, 0};
-    results[1] = {{1}, 0};
-    *found = 2;
+    memcpy(algo.aligned, preference->aligned, sizeof(preference->aligned));
+    algo.aligned[4] = alignment(desc->bias);
+    algo.aligned[5] = alignment(desc->aux);
+    results[0] = {{}, 0, CUBLAS_STATUS_NOT_SUPPORTED}; /* nothing, as `state` says */
+    results[1] = {algo, 0, CUBLAS_STATUS_SUCCESS};
+    algo.number = 2;
+    results[2] = {algo, 0, CUBLAS_STATUS_SUCCESS};
+    *found = 3;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -119,8 +145,8 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t de
                                        const cublasLtMatmulAlgo_t *algo,
                                        cublasLtMatmulHeuristicResult_t *result)
 {
-    *result = {*algo, 0};
-    return has_kernel(desc, d) && (algo->number == 0 || algo->number == 1)
+    *result = {*algo, 0, CUBLAS_STATUS_SUCCESS};
+    return has_kernel(desc, d) && (algo->number == 1 || algo->number == 2)
                ? CUBLAS_STATUS_SUCCESS
                : CUBLAS_STATUS_NOT_SUPPORTED;
 }
@@ -198,13 +224,19 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
                               const void *a, cublasLtMatrixLayout_t la, const void *b,
                               cublasLtMatrixLayout_t lb, const void *beta, const void *c,
                               cublasLtMatrixLayout_t, void *d, cublasLtMatrixLayout_t ld,
-                              const cublasLtMatmulAlgo_t *, void *, size_t, cudaStream_t stream)
+                              const cublasLtMatmulAlgo_t *algo, void *, size_t, cudaStream_t stream)
 {
+    const void *pointers[DT_EMULATED_POINTERS] = {a, b, c, d, desc->bias, desc->aux};
     bool ta = desc->a == CUBLAS_OP_T, tb = desc->b == CUBLAS_OP_T;
     uint64_t m = ta ? la->cols : la->rows, k = ta ? la->rows : la->cols;
     uint64_t n = tb ? lb->rows : lb->cols, bk = tb ? lb->cols : lb->rows;
     float keep = *(const float *)beta;
 
+    if (algo->number == 0)
+        dt_emulated_refuse("an algorithm that the library has not named");
+    for (int i = 0; i < DT_EMULATED_POINTERS; i++)
+        if (alignment(pointers[i]) < algo->aligned[i])
+            dt_emulated_refuse("an algorithm that was found for pointers better aligned");
     if (k != bk || ld->rows != m || ld->cols != n || la->type != lb->type)
         return CUBLAS_STATUS_INVALID_VALUE;
     if (desc->aux != NULL && (desc->aux_leading < (int64_t)m || desc->aux_leading % 8 != 0))

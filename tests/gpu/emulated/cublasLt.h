@@ -58,13 +58,19 @@ typedef struct dt_emulated_layout {
     int64_t leading;
 } * cublasLtMatrixLayout_t;
 typedef struct dt_emulated_handle *cublasLtHandle_t;
-typedef struct dt_emulated_preference *cublasLtMatmulPreference_t;
+/* What the pointers of A, B, C, D, bias and aux are multiples of. */
+enum { DT_EMULATED_POINTERS = 6 };
+typedef struct dt_emulated_preference {
+    uint32_t aligned[4];
+} * cublasLtMatmulPreference_t;
+/* Good for pointers that are aligned as those that it was found for, or better. */
 typedef struct cublasLtMatmulAlgo_t {
-    int number;
+    uint32_t number, aligned[DT_EMULATED_POINTERS];
 } cublasLtMatmulAlgo_t;
 typedef struct cublasLtMatmulHeuristicResult_t {
     cublasLtMatmulAlgo_t algo;
     size_t workspaceSize;
+    cublasStatus_t state;
 } cublasLtMatmulHeuristicResult_t;
 
 size_t cublasLtGetVersion(void);
