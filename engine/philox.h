@@ -8,10 +8,13 @@
  * Counter  word 0: index / 4 low, word 1: index / 4 high 16 bits | layer 12 bits | op 4 bits,
  *          word 2: step low 32, word 3: data rank 16 bits | micro-step 16 bits.
  *          The four outputs of one call serve indices 4k .. 4k+3.
+ * Clock    an op that is recorded once and run in many steps (device/graph.h) has a key whose step
+ *          and micro-step are found in the device's memory at the moment of the draw
  */
 #ifndef DT_ENGINE_PHILOX_H
 #define DT_ENGINE_PHILOX_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __CUDACC__
@@ -35,9 +38,14 @@ typedef enum dt_philox_op {
     DT_PHILOX_SAMPLE
 } dt_philox_op;
 
+typedef struct dt_philox_clock {
+    uint32_t step, micro_step;
+} dt_philox_clock;
+
 typedef struct dt_philox_key {
     uint64_t seed;
     uint32_t step, micro_step, data_rank, layer, op;
+    const dt_philox_clock *clock; /* NULL, or stands for step and micro_step: see above */
 } dt_philox_key;
 
 typedef struct dt_philox_block {
@@ -52,14 +60,28 @@ DT_PHILOX_FN void dt_philox_mul(uint32_t a, uint32_t b, uint32_t *high, uint32_t
     *low = (uint32_t)product;
 }
 
+/* The same key by its step's numbers. Who draws much reads the clock once. */
+DT_PHILOX_FN dt_philox_key dt_philox_now(const dt_philox_key *key)
+{
+    dt_philox_key now = *key;
+
+    if (key->clock != NULL) {
+        now.step = key->clock->step;
+        now.micro_step = key->clock->micro_step;
+        now.clock = NULL;
+    }
+    return now;
+}
+
 /* The four words of block number `block` (index / 4). */
 DT_PHILOX_FN dt_philox_block dt_philox_draw(const dt_philox_key *key, uint64_t block)
 {
-    uint32_t k0 = (uint32_t)key->seed, k1 = (uint32_t)(key->seed >> 32);
+    dt_philox_key now = dt_philox_now(key);
+    uint32_t k0 = (uint32_t)now.seed, k1 = (uint32_t)(now.seed >> 32);
     uint32_t c0 = (uint32_t)block;
-    uint32_t c1 = ((uint32_t)(block >> 32) << 16) | ((key->layer & 0xfffu) << 4) | (key->op & 0xfu);
-    uint32_t c2 = key->step;
-    uint32_t c3 = (key->data_rank << 16) | (key->micro_step & 0xffffu);
+    uint32_t c1 = ((uint32_t)(block >> 32) << 16) | ((now.layer & 0xfffu) << 4) | (now.op & 0xfu);
+    uint32_t c2 = now.step;
+    uint32_t c3 = (now.data_rank << 16) | (now.micro_step & 0xffffu);
     dt_philox_block out;
 
     for (int round = 0; round < 10; round++) {

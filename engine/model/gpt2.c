@@ -53,7 +53,8 @@ dt_philox_key dt_gpt2_dropout_key(const dt_batch *batch, int layer, dt_philox_op
                          .micro_step = batch->micro_step,
                          .data_rank = batch->data_rank,
                          .layer = (uint32_t)layer,
-                         .op = op};
+                         .op = op,
+                         .clock = batch->clock};
     return key;
 }
 

@@ -98,6 +98,8 @@ typedef struct dt_batch {
     dt_tensor tokens, targets; /* I32 (B,T), device memory; target < 0: not counted */
     uint64_t seed;
     uint32_t step, micro_step, data_rank; /* Philox key of dropout */
+    const struct dt_philox_clock *clock;  /* MAY be NULL; else in device memory, instead of step and
+                                           * micro_step (engine/philox.h) */
 } dt_batch;
 
 /* What the pass calls while it runs; each MAY be NULL. `self` is handed through. */

@@ -15,6 +15,9 @@
  *            (+=), unless the op says otherwise
  * Aliasing   none, unless the op says otherwise
  * Determinism  same inputs, same thread count: same bits. No atomic float adds.
+ * Steps      what changes from step to step, an op finds in the device's memory when it runs (a
+ *            key's clock, the optimizer's factors), so that it may be recorded once and run again
+ *            (device/graph.h). On the CPU that is when it is called
  * Dropout    element i is kept where dt_philox_uniform(word i % 4 of block i / 4) >= (float)p, and
  *            times (float)(1/(1-p)): the same mask on every backend, for any thread or tile
  * Errors     DT_ERR_UNSUPPORTED for a type or shape that the backend has no code for; the
@@ -36,7 +39,9 @@
 extern "C" {
 #endif
 
-/* g = grad * grad_scale in all of them.
+struct dt_optimizer_factors; /* optimizer_factors.h */
+
+/* What an optimizer's factors are made from. g = grad * grad_scale in all of them.
  *
  * ADAMW (decoupled decay; Loshchilov and Hutter 2019)
  *   m = beta1*m + (1-beta1)*g        v = beta2*v + (1-beta2)*g*g
@@ -135,11 +140,12 @@ typedef struct dt_ops {
                                         dt_error *err);
 
     /* param, m, v F32 (n) in place, grad F32 (n); copy act (n) := param in the compute type, or
-     * left out; v is left out for SGD, m as well where it has no momentum. SGD does not read m at
-     * step 1. The step of an element is in optimizer_factors.h, for all backends. */
+     * left out. Adam and AdamW have m and v, SGD with momentum m alone, without neither: what is
+     * left out says which. SGD does not read m at step 1. factors lie in the device's memory. The
+     * step of an element is in optimizer_factors.h, for all backends. */
     dt_status (*optimizer_step)(dt_device *, dt_tensor *param, dt_tensor *copy, dt_tensor *m,
-                                dt_tensor *v, const dt_tensor *grad, const dt_optimizer_args *args,
-                                dt_error *err);
+                                dt_tensor *v, const dt_tensor *grad,
+                                const struct dt_optimizer_factors *factors, dt_error *err);
 
     /* *out = sum of squares, in a fixed order; not finite where x is not. x F32 (n) */
     dt_status (*sum_squares)(dt_device *, double *out, const dt_tensor *x, dt_error *err);

@@ -1,5 +1,6 @@
 /* optimizer_factors: ops.h's optimizer formulas with what does not depend on the element worked out
- * once, in double, and the step of one element. Every backend's loop is around these.
+ * once, in double, and the step of one element. Every backend's loop is around these; the factors
+ * are made on the host and read where the op runs, in the device's memory.
  */
 #ifndef DT_ENGINE_OPTIMIZER_FACTORS_H
 #define DT_ENGINE_OPTIMIZER_FACTORS_H

@@ -79,7 +79,7 @@ static dt_status take_memory(dt_strategy_state *state, dt_error *err)
     state->optimizer_bytes = dt_share_optimizer_bytes(&own->share);
     state->held_bytes = state->parameters_bytes + state->gradients_bytes + state->optimizer_bytes;
     state->buffers_bytes =
-        (int64_t)own->replica.memory.capacity_bytes + (own->narrow != NULL ? 2 * elems : 0);
+        (int64_t)own->replica.feed.bytes + (own->narrow != NULL ? 2 * elems : 0);
 out:
     return st;
 }

@@ -130,7 +130,7 @@ static void fill_accounts(dt_strategy_state *state)
     state->buffers_bytes =
         others * (int64_t)state->model->activation_bytes + received_bytes(own, state->model);
     for (int64_t r = 0; r < own->count; r++)
-        state->buffers_bytes += (int64_t)own->replicas[r].replica.memory.capacity_bytes;
+        state->buffers_bytes += (int64_t)own->replicas[r].replica.feed.bytes;
 }
 
 static dt_status take_weights(void *self, int64_t member, dt_error *err);

@@ -140,7 +140,7 @@ static void fill_accounts(dt_strategy_state *state)
     state->gradients_bytes = own->holds_grads ? 4 * own->world_size * part : 4 * part;
     state->optimizer_bytes = dt_share_optimizer_bytes(&own->share);
     state->buffers_bytes += (own->holds_grads ? 0 : 4 * lanes) + (own->narrow ? 2 * lanes : 0) +
-                            (int64_t)own->replica.memory.capacity_bytes;
+                            (int64_t)own->replica.feed.bytes;
     state->held_bytes = state->parameters_bytes + state->gradients_bytes + state->optimizer_bytes;
 }
 

@@ -2,75 +2,61 @@
 
 #include <string.h>
 
-#include "engine/device/queue.h"
-
 #include "base/banned.h"
+
+/* What starts here may be read 16 bytes at a time. */
+#define LINE_BYTES ((size_t)64)
 
 dt_status dt_replica_open(dt_replica *out, dt_model *model, dt_error *err)
 {
     size_t bytes = (size_t)(model->config.batch * model->config.tokens) * sizeof(int32_t);
-    dt_status st = DT_OK;
 
     memset(out, 0, sizeof(*out));
     out->model = model;
-    DT_TRY(dt_device_arena_open(&out->memory, model->device, 2 * bytes + 128, err));
-    DT_TRY(model->device->host_alloc(model->device, (void **)&out->host, 2 * bytes, err));
-    DT_TRY(model->device->queues->mark_open(model->device, &out->loaded, err));
-    out->batch.tokens.data = dt_device_arena_take(&out->memory, bytes);
-    out->batch.targets.data = dt_device_arena_take(&out->memory, bytes);
-out:
-    return st;
+    out->targets_offset = LINE_BYTES + (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+    return dt_feed_open(&out->feed, model->device, out->targets_offset + bytes, err);
 }
 
 void dt_replica_close(dt_replica *replica)
 {
-    dt_device *device = replica->model != NULL ? replica->model->device : NULL;
-
-    if (device != NULL) {
-        device->queues->mark_close(device, replica->loaded);
-        device->host_free(device, replica->host);
-    }
-    dt_device_arena_close(&replica->memory);
+    dt_feed_close(&replica->feed);
     memset(replica, 0, sizeof(*replica));
 }
 
-/* The host goes on while they are copied; the ops that follow find them there. */
-static dt_status copy_in(dt_replica *replica, const dt_micro_batch *from, int64_t first,
-                         dt_error *err)
+/* Tensors in the feed's memory. */
+static void lay_out(dt_replica *replica, int64_t sequences, int64_t tokens)
 {
-    dt_device *device = replica->model->device;
-    const dt_queues *queues = device->queues;
-    dt_batch *batch = &replica->batch;
-    size_t bytes = dt_tensor_bytes(&batch->tokens);
-    int32_t *tokens = replica->host, *targets = tokens + dt_tensor_elems(&batch->tokens);
-    dt_status st = DT_OK;
+    unsigned char *data = replica->feed.data;
 
-    DT_TRY(queues->wait(device, replica->loaded, err));
-    memcpy(tokens, from->inputs + first, bytes);
-    memcpy(targets, from->targets + first, bytes);
-    DT_TRY(queues->copy_in(device, NULL, batch->tokens.data, tokens, bytes, err));
-    DT_TRY(queues->copy_in(device, NULL, batch->targets.data, targets, bytes, err));
-    DT_TRY(queues->record(device, replica->loaded, NULL, err));
-out:
-    return st;
+    replica->batch.clock = replica->feed.data;
+    replica->batch.tokens = dt_tensor_2d(data + LINE_BYTES, DT_I32, sequences, tokens);
+    replica->batch.targets =
+        dt_tensor_2d(data + replica->targets_offset, DT_I32, sequences, tokens);
 }
 
+/* The host goes on while they are copied; the ops that follow find them there. */
 static dt_status load(dt_replica *replica, const dt_micro_batch *from, int64_t part, int64_t parts,
                       dt_error *err)
 {
-    dt_batch *batch = &replica->batch;
     int64_t sequences = from->sequences / parts, first = part * sequences * from->tokens;
+    size_t bytes = (size_t)(sequences * from->tokens) * sizeof(int32_t);
+    dt_philox_clock clock = {.step = from->step, .micro_step = from->micro_step};
+    unsigned char *host = replica->feed.host;
+    dt_status st = DT_OK;
 
     DT_ASSERT(from->sequences % parts == 0 &&
               sequences * from->tokens <=
                   replica->model->config.batch * replica->model->config.tokens);
-    batch->tokens = dt_tensor_2d(batch->tokens.data, DT_I32, sequences, from->tokens);
-    batch->targets = dt_tensor_2d(batch->targets.data, DT_I32, sequences, from->tokens);
-    batch->seed = from->seed;
-    batch->step = from->step;
-    batch->micro_step = from->micro_step;
-    batch->data_rank = from->first_data_rank + (uint32_t)part;
-    return copy_in(replica, from, first, err);
+    lay_out(replica, sequences, from->tokens);
+    replica->batch.seed = from->seed;
+    replica->batch.data_rank = from->first_data_rank + (uint32_t)part;
+    DT_TRY(dt_feed_begin(&replica->feed, err));
+    memcpy(host, &clock, sizeof(clock));
+    memcpy(host + LINE_BYTES, from->inputs + first, bytes);
+    memcpy(host + replica->targets_offset, from->targets + first, bytes);
+    DT_TRY(dt_feed_send(&replica->feed, err));
+out:
+    return st;
 }
 
 dt_status dt_replica_forward_backward(dt_replica *replica, const dt_micro_batch *batch,

@@ -6,14 +6,14 @@
 #ifndef DT_ENGINE_REPLICA_H
 #define DT_ENGINE_REPLICA_H
 
+#include "engine/device/feed.h"
 #include "engine/strategy/strategy.h"
 
 typedef struct dt_replica {
     dt_model *model;
-    dt_device_arena memory;
+    dt_feed feed;          /* the clock of dropout, tokens, targets */
+    size_t targets_offset; /* in the feed */
     dt_batch batch;
-    int32_t *host;          /* tokens, then targets: what is on its way to the device */
-    struct dt_mark *loaded; /* it is there */
 } dt_replica;
 
 /* Sized by the model's config. */

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/ops/optimizer_factors.h"
+
 #include "base/banned.h"
 
 /* Neighbouring parameters of one slice that decay, or do not: one call of the optimizer. */
@@ -15,6 +17,7 @@ typedef struct dt_share_run {
 dt_status dt_share_open(dt_share *out, dt_model *model, int moments, dt_error *err)
 {
     size_t params = (size_t)model->param_count;
+    dt_status st = DT_OK;
 
     memset(out, 0, sizeof(*out));
     out->model = model;
@@ -23,12 +26,16 @@ dt_status dt_share_open(dt_share *out, dt_model *model, int moments, dt_error *e
     out->runs = calloc(params, sizeof(*out->runs));
     out->chunks = calloc(params, sizeof(*out->chunks));
     if (out->units == NULL || out->runs == NULL || out->chunks == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the tables of the parameters");
-    return dt_stage_open(&out->stage, model->device, 3 * model->param_count, err);
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for the tables of the parameters");
+    DT_TRY(dt_stage_open(&out->stage, model->device, 3 * model->param_count, err));
+    DT_TRY(dt_feed_open(&out->factors, model->device, 2 * sizeof(dt_optimizer_factors), err));
+out:
+    return st;
 }
 
 void dt_share_close(dt_share *share)
 {
+    dt_feed_close(&share->factors);
     dt_stage_close(&share->stage);
     free(share->units);
     free(share->runs);
@@ -233,10 +240,26 @@ out:
     return st;
 }
 
-dt_status dt_share_update(dt_share *share, const dt_optimizer_args *args, dt_error *err)
+static dt_status send_factors(dt_share *share, const dt_optimizer_args *args, dt_error *err)
+{
+    dt_optimizer_factors *sets = share->factors.host;
+    dt_optimizer_args without = *args;
+    dt_status st = DT_OK;
+
+    without.weight_decay = 0;
+    DT_TRY(dt_feed_begin(&share->factors, err));
+    sets[false] = dt_optimizer_factors_of(&without);
+    sets[true] = dt_optimizer_factors_of(args);
+    DT_TRY(dt_feed_send(&share->factors, err));
+out:
+    return st;
+}
+
+static dt_status step_runs(dt_share *share, dt_error *err)
 {
     dt_device *device = share->model->device;
     dt_dtype dtype = share->model->config.dtype;
+    const dt_optimizer_factors *sets = share->factors.data;
     dt_status st = DT_OK;
 
     for (int i = 0; i < share->run_count; i++) {
@@ -247,14 +270,23 @@ dt_status dt_share_update(dt_share *share, const dt_optimizer_args *args, dt_err
         dt_tensor v = dt_tensor_1d(at(slice->v, run->start_elems), DT_F32, run->elems);
         dt_tensor grad = dt_tensor_1d(slice->grad + run->start_elems, DT_F32, run->elems);
         dt_tensor copy = dt_tensor_1d(NULL, dtype, run->elems);
-        dt_optimizer_args of_run = *args;
 
         if (slice->copy != NULL)
             copy.data = (char *)slice->copy + (size_t)run->start_elems * dt_dtype_bytes(dtype);
-        if (!run->decay)
-            of_run.weight_decay = 0;
-        DT_TRY(device->ops->optimizer_step(device, &param, &copy, &m, &v, &grad, &of_run, err));
+        DT_TRY(device->ops->optimizer_step(device, &param, &copy, &m, &v, &grad, &sets[run->decay],
+                                           err));
     }
+out:
+    return st;
+}
+
+dt_status dt_share_update(dt_share *share, const dt_optimizer_args *args, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_ASSERT(args->step >= 1);
+    DT_TRY(send_factors(share, args, err));
+    DT_TRY(step_runs(share, err));
 out:
     return st;
 }

@@ -4,13 +4,14 @@
  *            values, checkpoints. dp and ddp: whole units; fsdp: 1/W of each
  * Shapes     a slice is `elems` elements of a unit's flat buffer from start_elems on; it may reach
  *            beyond the unit's end, where all is zero and stays so
- * Groups     weight_decay is 0 for parameters without decay (dt_param.decay)
+ * Groups     weight_decay is 0 for parameters without decay (dt_param.decay): two sets of factors
  * Ownership  owns its tables and the host's copies (stage.h); the memory of the slices is the
  *            strategy's
  */
 #ifndef DT_ENGINE_SHARE_H
 #define DT_ENGINE_SHARE_H
 
+#include "engine/device/feed.h"
 #include "engine/strategy/layout.h"
 #include "engine/strategy/stage.h"
 #include "engine/strategy/strategy.h"
@@ -33,6 +34,7 @@ typedef struct dt_share {
     dt_state_chunk *chunks; /* the parameters' parts in the slices; host-readable */
     int chunk_count;
     dt_stage stage;
+    dt_feed factors; /* of the optimizer, for this step: without decay, and with it */
 } dt_share;
 
 dt_status dt_share_open(dt_share *out, dt_model *model, int moments, dt_error *err);

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "engine/model/model.h"
 #include "engine/ops/ops.h"
+#include "engine/ops/optimizer_factors.h"
 
 #include "base/banned.h"
 
@@ -72,8 +73,8 @@
       (d, losses, logits, targets, vocab, scale, err))                                             \
     X(optimizer_step,                                                                              \
       (dt_device * d, dt_tensor * param, dt_tensor * copy, dt_tensor * m, dt_tensor * v,           \
-       const dt_tensor *grad, const dt_optimizer_args *args, dt_error *err),                       \
-      (d, param, copy, m, v, grad, args, err))                                                     \
+       const dt_tensor *grad, const dt_optimizer_factors *f, dt_error *err),                       \
+      (d, param, copy, m, v, grad, f, err))                                                        \
     X(sum_squares, (dt_device * d, double *out, const dt_tensor *x, dt_error *err),                \
       (d, out, x, err))                                                                            \
     X(sum, (dt_device * d, double *out, const dt_tensor *x, dt_error *err), (d, out, x, err))      \
@@ -203,6 +204,7 @@ static dt_status run_step(subject *s, int64_t step, double *loss, dt_error *err)
                               .weight_decay = 0.1,
                               .step = step,
                               .grad_scale = 1};
+    dt_optimizer_factors factors = dt_optimizer_factors_of(&args);
     dt_status st = DT_OK;
 
     for (int u = 0; u < model->unit_count; u++) {
@@ -223,7 +225,7 @@ static dt_status run_step(subject *s, int64_t step, double *loss, dt_error *err)
         if (model->config.dtype != DT_F32)
             copy.data = s->units[u].weights;
         DT_TRY(ops->sum_squares(&s->device, &squares, &grads, err));
-        DT_TRY(ops->optimizer_step(&s->device, &values, &copy, &m, &v, &grads, &args, err));
+        DT_TRY(ops->optimizer_step(&s->device, &values, &copy, &m, &v, &grads, &factors, err));
     }
 out:
     return st;

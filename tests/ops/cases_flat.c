@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "engine/ops/optimizer_factors.h"
 #include "tests/ops/cases.h"
 #include "tests/ops/reference.h"
 
@@ -25,10 +26,12 @@ static void optimizer(bench *b, int64_t n, dt_optimizer_args args)
     args.weight_decay = 0.1;
     args.grad_scale = 0.5;
     for (args.step = 1; args.step <= 3; args.step++) {
-        bench_ok(b->device.ops->optimizer_step(&b->device, &param.tensor,
-                                               args.step == 1 ? &none : &copy,
-                                               has_m ? &m.tensor : &none, has_v ? &v.tensor : &none,
-                                               &grad.tensor, &args, &err),
+        dt_optimizer_factors factors = dt_optimizer_factors_of(&args);
+
+        bench_ok(b->device.ops->optimizer_step(
+                     &b->device, &param.tensor, args.step == 1 ? &none : &copy,
+                     has_m ? &m.tensor : &none, has_v ? &v.tensor : &none, &grad.tensor,
+                     bench_bytes(b, &factors, sizeof factors), &err),
                  &err);
         ref_optimizer(param.value, has_m ? m.value : NULL, has_v ? v.value : NULL, grad.value, n,
                       &args);
@@ -137,6 +140,7 @@ void case_views(bench *b, const int64_t *dim)
     dt_tensor from[] = {from_second(&x.tensor), from_second(&z.tensor), from_second(&grad.tensor)};
     dt_tensor to[] = {from_second(&y), from_second(&param.tensor), from_second(&copy)};
     dt_optimizer_args args = {.kind = DT_OPTIMIZER_SGD, .lr = 0.02, .grad_scale = 0.5, .step = 1};
+    dt_optimizer_factors factors = dt_optimizer_factors_of(&args);
     double *want = bench_doubles(b, n);
     dt_error err = DT_ERROR_INIT;
 
@@ -144,7 +148,8 @@ void case_views(bench *b, const int64_t *dim)
     for (int64_t i = 0; i < n; i++)
         want[i] = x.value[i + 1] + z.value[i + 1];
     bench_check(b, "a sum", &to[0], want);
-    bench_ok(ops->optimizer_step(&b->device, &to[1], &to[2], NULL, NULL, &from[2], &args, &err),
+    bench_ok(ops->optimizer_step(&b->device, &to[1], &to[2], NULL, NULL, &from[2],
+                                 bench_bytes(b, &factors, sizeof factors), &err),
              &err);
     for (int64_t i = 0; i < n; i++)
         want[i] = param.value[i + 1] - 0.02 * 0.5 * grad.value[i + 1];

@@ -144,6 +144,8 @@ void case_attention_dropout(bench *b, const int64_t *dim)
 {
     const double p = 0.3;
     const dt_philox_key key = {.seed = 5, .step = 2, .layer = 3, .op = DT_PHILOX_DROPOUT_ATTENTION};
+    const dt_philox_clock clock = {.step = 2};
+    dt_philox_key by_clock = {.seed = 5, .step = 9, .layer = 3, .op = DT_PHILOX_DROPOUT_ATTENTION};
     int64_t t = dim[1], n = dim[0] * dim[2] * t * t, kept = 0, causal = 0;
     double *mask = bench_doubles(b, n), expected;
 
@@ -159,7 +161,8 @@ void case_attention_dropout(bench *b, const int64_t *dim)
     }
     expected = (double)causal * (1.0 - p);
     assert_true(fabs((double)kept - expected) <= 5.0 * sqrt(expected * p) + 1.0);
-    attention(b, dim, p, &key, mask);
+    by_clock.clock = bench_bytes(b, &clock, sizeof clock);
+    attention(b, dim, p, &by_clock, mask);
 }
 
 /* N Vp V; about one target in four is not counted, and padded logits would win if they were */

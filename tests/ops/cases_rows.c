@@ -122,12 +122,15 @@ void case_gelu_tanh(bench *b, const int64_t *dim)
     gelu(b, dim, DT_ACTIVATION_GELU_TANH, ref_gelu_tanh, ref_gelu_tanh_slope);
 }
 
-/* elements, percent dropped */
+/* elements, percent dropped; a clock says what time it is, whatever the key thinks */
 void case_dropout(bench *b, const int64_t *dim)
 {
     int64_t n = dim[0], kept = 0;
     double p = (double)dim[1] / 100.0, expected = (double)n * (1.0 - p);
-    const dt_philox_key key = {.seed = 7, .step = 3, .layer = 2, .op = DT_PHILOX_DROPOUT_MLP};
+    const dt_philox_key key = {
+        .seed = 7, .step = 3, .micro_step = 1, .layer = 2, .op = DT_PHILOX_DROPOUT_MLP};
+    const dt_philox_clock clock = {.step = 3, .micro_step = 1};
+    dt_philox_key later = {.seed = 7, .step = 9, .layer = 2, .op = DT_PHILOX_DROPOUT_MLP};
     operand x = bench_random(b, b->act, 1.0, n, 0, 0);
     dt_tensor y = bench_output(b, b->act, n, 0, 0), dx = bench_output(b, b->act, n, 0, 0);
     double *want = bench_doubles(b, n);
@@ -143,7 +146,8 @@ void case_dropout(bench *b, const int64_t *dim)
     assert_true(fabs((double)kept - expected) <= 5.0 * sqrt(expected * p) + 1.0);
     bench_ok(b->device.ops->dropout_forward(&b->device, &y, &x.tensor, p, &key, &err), &err);
     bench_check(b, "y", &y, want);
-    bench_ok(b->device.ops->dropout_backward(&b->device, &dx, &x.tensor, p, &key, &err), &err);
+    later.clock = bench_bytes(b, &clock, sizeof clock);
+    bench_ok(b->device.ops->dropout_backward(&b->device, &dx, &x.tensor, p, &later, &err), &err);
     bench_check(b, "dx", &dx, want);
     bench_ok(b->device.ops->dropout_forward(&b->device, &x.tensor, &x.tensor, p, &key, &err), &err);
     bench_check(b, "y in place of x", &x.tensor, want);

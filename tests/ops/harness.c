@@ -73,6 +73,14 @@ static dt_tensor tensor_new(bench *b, dt_dtype dtype, int64_t d0, int64_t d1, in
     return x;
 }
 
+void *bench_bytes(bench *b, const void *from, size_t bytes)
+{
+    dt_tensor x = tensor_new(b, DT_I32, (int64_t)(bytes + 3) / 4, 0, 0);
+
+    memcpy(x.data, from, bytes);
+    return x.data;
+}
+
 /* A bf16 is the upper half of a float; cutting the lower half off is exact enough for inputs. */
 static uint16_t to_bf16(float value)
 {

@@ -42,6 +42,8 @@ double *bench_doubles(bench *b, int64_t n);
 operand bench_random(bench *b, dt_dtype dtype, double size, int64_t d0, int64_t d1, int64_t d2);
 /* An output of the same kind, first filled with NaN: what an op forgets to write is seen. */
 dt_tensor bench_output(bench *b, dt_dtype dtype, int64_t d0, int64_t d1, int64_t d2);
+/* What an op reads that is no tensor, where the device and the host find it. */
+void *bench_bytes(bench *b, const void *from, size_t bytes);
 /* I32 in [low, high). */
 dt_tensor bench_tokens(bench *b, int64_t low, int64_t high, int64_t d0, int64_t d1);
 

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "engine/model/gpt2_int.h"
+#include "engine/ops/optimizer_factors.h"
 #include "engine/optim/clip.h"
 #include "engine/optim/schedule.h"
 #include "tests/golden/safetensors.h"
@@ -262,11 +263,13 @@ static void update(golden *g, float **m, float **v, dt_optimizer_args args, doub
         dt_tensor first = dt_tensor_1d(m[param->unit] + offset, DT_F32, elems);
         dt_tensor second = dt_tensor_1d(v[param->unit] + offset, DT_F32, elems);
         dt_tensor no_copy = {0};
+        dt_optimizer_factors factors;
         dt_error err = DT_ERROR_INIT;
 
         args.weight_decay = param->decay ? decay : 0;
+        factors = dt_optimizer_factors_of(&args);
         assert_int_equal(g->h.device.ops->optimizer_step(&g->h.device, &value, &no_copy, &first,
-                                                         &second, &grad, &args, &err),
+                                                         &second, &grad, &factors, &err),
                          DT_OK);
     }
     harness_values_changed(&g->h);

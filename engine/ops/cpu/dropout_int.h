@@ -21,7 +21,7 @@ static inline dt_dropout dt_dropout_of(double p, const dt_philox_key *key)
 
     DT_ASSERT(p >= 0.0 && p < 1.0 && (p == 0.0 || key != NULL));
     if (p > 0.0)
-        d.key = *key;
+        d.key = dt_philox_now(key);
     return d;
 }
 
@@ -40,6 +40,7 @@ static inline const float *dt_dropout_draw(const dt_dropout *d, int64_t start, i
     int64_t blocks = (start % 4 + n + 3) / 4;
     dt_philox_key key = d->key;
 
+    key.clock = NULL; /* so it is; a loop without a branch */
 #pragma omp simd
     for (int64_t b = 0; b < blocks; b++) {
         dt_philox_block block = dt_philox_draw(&key, first + (uint64_t)b);

@@ -35,23 +35,27 @@ static void plain_row(float *restrict p, const float *restrict grad, int64_t n,
         dt_step_plain(&p[i], grad[i], &f);
 }
 
+static bool given(const dt_tensor *x)
+{
+    return x != NULL && x->data != NULL;
+}
+
 static bool is_whole(const dt_tensor *x, int64_t elems)
 {
-    return x != NULL && x->data != NULL && x->dtype == DT_F32 && dt_tensor_elems(x) == elems;
+    return given(x) && x->dtype == DT_F32 && dt_tensor_elems(x) == elems;
 }
 
 dt_status DT_CPU_NAME(optimizer_step)(dt_device *device, dt_tensor *param, dt_tensor *copy,
                                       dt_tensor *m, dt_tensor *v, const dt_tensor *grad,
-                                      const dt_optimizer_args *args, dt_error *err)
+                                      const dt_optimizer_factors *factors, dt_error *err)
 {
     dt_status st = DT_OK;
     int64_t elems = dt_tensor_elems(param);
-    bool copies = copy != NULL && copy->data != NULL;
-    bool adam = args->kind != DT_OPTIMIZER_SGD, moves = adam || args->momentum != 0.0;
-    dt_optimizer_factors f = dt_optimizer_factors_of(args);
+    bool copies = given(copy), adam = given(v), moves = given(m);
+    dt_optimizer_factors f = *factors;
 
-    DT_ASSERT(args->step >= 1 && is_whole(param, elems) && is_whole(grad, elems));
-    DT_ASSERT((!moves || is_whole(m, elems)) && (!adam || is_whole(v, elems)));
+    DT_ASSERT(is_whole(param, elems) && is_whole(grad, elems));
+    DT_ASSERT((!moves || is_whole(m, elems)) && (!adam || (moves && is_whole(v, elems))));
     if (copies)
         DT_TRY(dt_row_check(copy, "optimizer", err));
 #pragma omp parallel num_threads(dt_cpu_threads(device, elems * 4))

@@ -11,6 +11,7 @@ __global__ void drop(T *y, const T *x, int64_t elems, float p, float scale, dt_p
 {
     int64_t stride = (int64_t)gridDim.x * blockDim.x * 4;
 
+    key = dt_philox_now(&key);
     for (int64_t i = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * 4; i < elems; i += stride) {
         dt_philox_block block = dt_philox_draw(&key, (uint64_t)i / 4);
         bool whole = aligned && i + 4 <= elems;

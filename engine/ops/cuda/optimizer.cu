@@ -10,9 +10,10 @@ enum rule { ADAM, MOMENTUM, PLAIN };
 
 template <typename T, rule RULE, bool COPIES>
 __global__ void step(float *p, T *copy, float *m, float *v, const float *grad, int64_t elems,
-                     dt_optimizer_factors f, bool aligned, bool copy_aligned)
+                     const dt_optimizer_factors *factors, bool aligned, bool copy_aligned)
 {
     constexpr int N = 4;
+    const dt_optimizer_factors f = *factors;
     int64_t stride = (int64_t)gridDim.x * blockDim.x * N;
 
     for (int64_t i = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * N; i < elems; i += stride) {
@@ -71,14 +72,18 @@ __global__ void step(float *p, T *copy, float *m, float *v, const float *grad, i
     }
 }
 
+static float *values(dt_tensor *x)
+{
+    return x != NULL ? (float *)x->data : NULL;
+}
+
 template <typename T, bool COPIES>
 static void launch(dt_cuda_state *state, rule which, dt_tensor *param, dt_tensor *copy,
-                   dt_tensor *m, dt_tensor *v, const dt_tensor *grad, const dt_optimizer_factors &f)
+                   dt_tensor *m, dt_tensor *v, const dt_tensor *grad, const dt_optimizer_factors *f)
 {
     int64_t elems = dt_tensor_elems(param);
     unsigned blocks = dt_cuda_blocks(state, elems, DT_CUDA_BLOCK * 4);
-    float *pv = (float *)param->data, *mv = m ? (float *)m->data : NULL;
-    float *vv = v ? (float *)v->data : NULL;
+    float *pv = (float *)param->data, *mv = values(m), *vv = values(v);
     T *cv = COPIES ? (T *)copy->data : NULL;
     const float *gv = (const float *)grad->data;
     /* a part of a unit begins where its parameter does */
@@ -98,22 +103,20 @@ static void launch(dt_cuda_state *state, rule which, dt_tensor *param, dt_tensor
 }
 
 dt_status dt_cuda_optimizer_step(dt_device *device, dt_tensor *param, dt_tensor *copy, dt_tensor *m,
-                                 dt_tensor *v, const dt_tensor *grad, const dt_optimizer_args *args,
-                                 dt_error *err)
+                                 dt_tensor *v, const dt_tensor *grad,
+                                 const dt_optimizer_factors *factors, dt_error *err)
 {
     dt_cuda_state *state = dt_cuda_of(device);
-    bool adam = args->kind != DT_OPTIMIZER_SGD;
-    rule which = adam ? ADAM : args->momentum != 0.0 ? MOMENTUM : PLAIN;
-    dt_optimizer_factors f = dt_optimizer_factors_of(args);
+    rule which = values(v) != NULL ? ADAM : values(m) != NULL ? MOMENTUM : PLAIN;
 
-    DT_ASSERT(args->step >= 1 && param->dtype == DT_F32 && grad->dtype == DT_F32 &&
+    DT_ASSERT(param->dtype == DT_F32 && grad->dtype == DT_F32 &&
               dt_tensor_elems(grad) == dt_tensor_elems(param));
     if (dt_tensor_elems(param) == 0)
         return DT_OK;
     if (copy != NULL && copy->data != NULL)
         DT_CUDA_DISPATCH(copy->dtype, "optimizer", err,
-                         { launch<T, true>(state, which, param, copy, m, v, grad, f); });
+                         { launch<T, true>(state, which, param, copy, m, v, grad, factors); });
     else
-        launch<float, false>(state, which, param, NULL, m, v, grad, f);
+        launch<float, false>(state, which, param, NULL, m, v, grad, factors);
     return dt_cuda_launched("optimizer", err);
 }
