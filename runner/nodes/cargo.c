@@ -4,8 +4,8 @@
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "base/file.h"
 #include "engine/checkpoint/name.h"
 #include "runner/nodes/nodes_int.h"
 
@@ -46,23 +46,24 @@ static dt_status place_file(const char **there, const char *path, const shipment
 {
     const dt_prepare_request *request = all->request;
     dt_status st = DT_OK;
-    struct stat info;
     int64_t bytes;
+    dt_same same;
 
     *there = path;
-    DT_TRY(dt_nodes_size(&bytes, request->node, all->agent, path, request->cancelled, err));
-    if (stat(path, &info) != 0) {
+    if (!dt_file_exists(path)) {
+        DT_TRY(dt_nodes_size(&bytes, request->node, all->agent, path, request->cancelled, err));
         if (bytes < 0)
             DT_THROW(err, DT_ERR_IO, "'%s' is neither here nor on node '%s'", path, request->node);
         return DT_OK; /* it lives on the nodes only */
     }
-    if (bytes == (int64_t)info.st_size)
+    DT_TRY(dt_nodes_compare(&same, path, all->agent, request, all->arena, err));
+    if (same == DT_SAME)
         return DT_OK;
     if (all->never)
         DT_THROW(err, DT_ERR_RECIPE,
                  "data '%s' %s on node '%s', and data.ship is never: put the file there, or set "
                  "data.ship: auto",
-                 path, bytes < 0 ? "is not" : "is another file", request->node);
+                 path, same == DT_MISSING ? "is not" : "is another file", request->node);
     DT_TRY(dt_ship_file(there, path, NULL, NULL, all->agent, request, all->arena, err));
 out:
     return st;

@@ -5,6 +5,7 @@
  *
  *   probe.c    what is there: system, devices, memory, disk, clock, cache   (doctor's table)
  *   bundle.c   agent, engine and their libraries, put there once, by content hash
+ *   compare.c  is a file there the one here (content.c: what it holds, remembered)
  *   cargo.c    data files and the checkpoint that the node lacks (ship.c: one file, by content
  *              hash, resumable)
  *   gather.c   a checkpoint's files from the nodes that wrote them (bring.c), to the launch machine

@@ -3,6 +3,7 @@
 #define DT_RUNNER_NODES_INT_H
 
 #include "runner/nodes/nodes.h"
+#include "runner/transport/remote.h"
 
 /* "localhost", or "localhost#2": this machine, once more. */
 bool dt_nodes_is_here(const char *node);
@@ -23,6 +24,9 @@ dt_status dt_nodes_ask(dt_strbuf *answer, const char *node, const char *const *w
 dt_status dt_nodes_check_glibc(const char *node, const json_t *facts, const char *needed,
                                dt_error *err);
 
+/* ask.c: the next line of what runs there, without its end; "" at the end of all. */
+dt_status dt_nodes_line(dt_strbuf *line, dt_remote *remote, double timeout_seconds, dt_error *err);
+
 /* ask.c: of the file `path` there; -1 where it is none. */
 dt_status dt_nodes_size(int64_t *bytes, const char *node, const char *agent, const char *path,
                         const atomic_bool *cancelled, dt_error *err);
@@ -41,6 +45,10 @@ dt_status dt_nodes_hold_agent(const dt_node_place *place, const dt_prepare_reque
 dt_status dt_ship_file(const char **there, const char *path, const char *digest, const char *into,
                        const char *agent, const dt_prepare_request *request, dt_arena *arena,
                        dt_error *err);
+/* compare.c: a file of the launch machine and what has the same path on the node. */
+typedef enum dt_same { DT_SAME, DT_OTHER, DT_MISSING } dt_same;
+dt_status dt_nodes_compare(dt_same *out, const char *path, const char *agent,
+                           const dt_prepare_request *request, dt_arena *arena, dt_error *err);
 /* cargo.c: the plan's data: adds to `paths` what lies elsewhere there. */
 dt_status dt_ship_data(json_t *paths, const char *agent, const dt_prepare_request *request,
                        dt_arena *arena, dt_error *err);

@@ -8,7 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/checkpoint/digest.h"
+#include "base/place.h"
+#include "runner/nodes/content.h"
 #include "runner/nodes/nodes_int.h"
 #include "runner/transport/remote.h"
 
@@ -18,56 +19,6 @@
 #define START_SECONDS  600.0 /* another launch may be sending the same file; ours waits */
 #define STALL_SECONDS  30.0
 #define SETTLE_SECONDS 120.0
-
-static dt_status digest_file(char *hex, int fd, const char *path, const atomic_bool *cancelled,
-                             dt_error *err)
-{
-    char *piece = malloc(PIECE_BYTES);
-    dt_digest *digest = NULL;
-    dt_status st = DT_OK;
-    ssize_t got;
-
-    if (piece == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    DT_TRY(dt_digest_new(&digest, err));
-    while ((got = read(fd, piece, PIECE_BYTES)) > 0) {
-        dt_digest_add(digest, piece, (size_t)got);
-        if (cancelled != NULL && atomic_load(cancelled))
-            DT_THROW(err, DT_ERR_BUSY, "given up");
-    }
-    if (got < 0)
-        DT_THROW(err, DT_ERR_IO, "cannot read '%s': %s", path, strerror(errno));
-    dt_digest_get(hex, digest);
-out:
-    dt_digest_free(digest);
-    free(piece);
-    return st;
-}
-
-/* A line of the agent's answer, without its end. */
-static dt_status read_line(dt_strbuf *line, dt_remote *remote, double timeout_seconds,
-                           dt_error *err)
-{
-    dt_status st;
-    size_t got;
-    char c;
-
-    dt_strbuf_reset(line);
-    for (;;) {
-        if (remote->early.length > 0) {
-            c = remote->early.data[0];
-            dt_strbuf_remove_front(&remote->early, 1);
-        } else {
-            st = dt_remote_read(remote, &c, 1, &got, timeout_seconds, err);
-            if (st != DT_OK || got == 0)
-                return st;
-        }
-        if (c == '\n')
-            return DT_OK;
-        if (line->length < 8192)
-            dt_strbuf_add_char(line, c);
-    }
-}
 
 static dt_status send_from(dt_remote *remote, int fd, const char *path, int64_t from, int64_t bytes,
                            const dt_prepare_request *request, dt_error *err)
@@ -122,22 +73,25 @@ dt_status dt_ship_file(const char **there, const char *path, const char *known, 
     const char *const words[] = {agent, "node", "put", hex, size, basename(path), into, NULL};
     dt_status st = DT_OK, sent = DT_OK;
     dt_remote remote = {0};
+    const char *cache = NULL;
     struct stat info;
     dt_strbuf line;
-    int fd, code = 0;
+    int fd = -1, code = 0;
 
     *there = NULL;
     dt_strbuf_init(&line);
+    if (into == NULL)
+        DT_TRY(dt_place_dir(&cache, DT_PLACE_CACHE, arena, err));
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &info) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot read '%s': %s", path, strerror(errno));
     if (known != NULL)
         snprintf(hex, sizeof(hex), "%s", known);
     else
-        DT_TRY(digest_file(hex, fd, path, request->cancelled, err));
+        DT_TRY(dt_content_digest(hex, path, cache, request->cancelled, NULL, NULL, err));
     snprintf(size, sizeof(size), "%lld", (long long)info.st_size);
     DT_TRY(dt_remote_open(&remote, request->node, words, request->cancelled, err));
-    DT_TRY(read_line(&line, &remote, START_SECONDS, err));
+    DT_TRY(dt_nodes_line(&line, &remote, START_SECONDS, err));
     if (strncmp(line.data, "from ", 5) == 0) {
         int64_t from = strtoll(line.data + 5, NULL, 10);
 
@@ -148,7 +102,7 @@ dt_status dt_ship_file(const char **there, const char *path, const char *known, 
         dt_remote_write_end(&remote);
         if (sent != DT_OK && sent != DT_ERR_PEER)
             DT_THROW(err, sent, "%s", cause.message);
-        DT_TRY(read_line(&line, &remote, SETTLE_SECONDS, err));
+        DT_TRY(dt_nodes_line(&line, &remote, SETTLE_SECONDS, err));
     }
     DT_TRY(dt_remote_finish(&remote, &code, &problem, SETTLE_SECONDS, err));
     if (code != 0 || sent != DT_OK || strcmp(line.data, "have") != 0)

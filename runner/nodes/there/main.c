@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "runner/nodes/content.h"
 #include "runner/nodes/there/there.h"
 
 #include "base/banned.h"
@@ -67,7 +68,32 @@ static void print_size(const char *path)
     struct stat info;
     bool is_file = stat(path, &info) == 0 && S_ISREG(info.st_mode) && access(path, R_OK) == 0;
 
-    printf("%lld\n", is_file ? (long long)info.st_size : -1LL);
+    if (is_file)
+        printf("%lld %llu %lld%09ld\n", (long long)info.st_size, (unsigned long long)info.st_ino,
+               (long long)info.st_ctim.tv_sec, info.st_ctim.tv_nsec);
+    else
+        puts("-1");
+}
+
+/* Who asked has heard so much; false where nobody listens any more. */
+static bool tell_at(void *unused, int64_t bytes)
+{
+    return printf("at %lld\n", (long long)bytes) > 0 && fflush(stdout) == 0;
+}
+
+static dt_status digest(const char *path, dt_error *err)
+{
+    char hex[DT_DIGEST_SIZE];
+    dt_strbuf cache;
+    dt_status st;
+
+    dt_strbuf_init(&cache);
+    DT_TRY(dt_there_cache(&cache, err));
+    DT_TRY(dt_content_digest(hex, path, cache.data, NULL, tell_at, NULL, err));
+    printf("is %s\n", hex);
+out:
+    dt_strbuf_release(&cache);
+    return st;
 }
 
 /* A file that the launch machine has just written: whether its folder is this machine's too. */
@@ -145,6 +171,8 @@ static dt_status run(int argc, char **argv, dt_error *err)
         print_size(argv[1]);
         return DT_OK;
     }
+    if (strcmp(name, "digest") == 0 && argc == 2)
+        return digest(argv[1], err);
     if (strcmp(name, "same") == 0 && argc == 3) {
         print_same(argv[1], argv[2]);
         return DT_OK;

@@ -1,7 +1,8 @@
 /* prune: what the cache no longer needs.
  *
  * A bundle or an agent goes when no process of this machine runs from it and nobody has asked for
- * it for a day (its folder's time is set whenever a launch finds it); data after thirty days; what
+ * it for a day (its folder's time is set whenever a launch finds it); data, and what is known of
+ * files, after thirty days; what
  * a launch left half done after a day. Nothing here is an error: the next launch tries again.
  */
 #define _GNU_SOURCE
@@ -74,4 +75,5 @@ void dt_there_prune(const char *cache)
     prune_folder(cache, "agents", DAY_MS);
     prune_folder(cache, "bundles", DAY_MS);
     prune_folder(cache, "data", 30 * DAY_MS);
+    prune_folder(cache, "digests", 30 * DAY_MS);
 }

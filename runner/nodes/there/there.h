@@ -5,7 +5,8 @@
  *   put DIGEST BYTES NAME  a file on stdin, to CACHE/data/DIGEST, from where it broke off (put.c)
  *   put ... NAME FOLDER    the same, to FOLDER
  *   get PATH OFFSET        a file from there on, to stdout
- *   size PATH              of a file that can be read, else -1
+ *   size PATH              "BYTES INODE CHANGED" of a file that can be read, else "-1"
+ *   digest PATH            "at BYTES" lines while it is read, then "is DIGEST" (../content.h)
  *   same PATH TEXT         yes: the file holds that, and its folder can be written to
  *   hold PATH              says "held"; until stdin ends no prune takes the folder
  *   folder PATH            makes it, mode 0700, and prints its absolute name
