@@ -9,6 +9,7 @@
  *   cargo.c    data files and the checkpoint that the node lacks (ship.c: one file, by content
  *              hash, resumable)
  *   gather.c   a checkpoint's files from the nodes that wrote them (bring.c), to the launch machine
+ *   forget.c   what a run that has ended left there is removed
  *   prepare.c  the order of these for one node
  *
  * Threads    every function blocks and may be called from any thread, for different nodes at the
@@ -86,5 +87,11 @@ typedef struct dt_gather_request {
  * where it is whole there already. name: as it is called here, room for DT_CHECKPOINT_NAME_SIZE.
  * DT_ERR_NOT_FOUND where the nodes have let it go. */
 dt_status dt_nodes_gather(char *name, const dt_gather_request *request, dt_error *err);
+
+/* Removes the folder of that attempt and node there, and of a node with checkpoints of its own
+ * those that `home` names, a line each. *kept: names of the others, which stay. What the folder has
+ * must be here. Good where nothing is there, and for this machine, where nothing is done. */
+dt_status dt_node_forget(dt_strbuf *kept, const dt_node_place *place, const char *home,
+                         const atomic_bool *cancelled, dt_error *err);
 
 #endif

@@ -216,6 +216,8 @@ dt_status dt_action_conclude(dt_session *session, dt_supervised_node *unused, dt
             uv_timer_start(&session->leave, on_leave_time, LEAVE_MS, 0);
         return DT_OK;
     }
+    if (!dt_restart_is_due(session) && !dt_tidy_is_over(session))
+        return DT_OK; /* the same */
     if (session->verdict.stop_asked)
         DT_TRY(dt_sweep_tell(session, err));
     DT_TRY(dt_restart_or_end(&session->restarted, session, err));

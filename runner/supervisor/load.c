@@ -348,12 +348,14 @@ void dt_session_unload(dt_session *session)
     dt_gather_cancel(session);
     close_handle((uv_handle_t *)&session->gather_again, NULL);
     dt_sweep_cancel(session);
+    dt_tidy_cancel(session);
     close_handle((uv_handle_t *)&session->sweep_timer, NULL);
     while (uv_run(&session->loop, UV_RUN_DEFAULT) != 0)
         ; /* until the bridges are buried */
     uv_loop_close(&session->loop);
     dt_gather_release(session);
     dt_sweep_release(session);
+    dt_tidy_release(session);
     for (int64_t i = 0; i < session->node_count; i++)
         json_decref(session->nodes[i].place.paths);
     dt_follow_rollback(session);

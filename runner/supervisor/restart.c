@@ -222,6 +222,15 @@ static bool worth_it(next_attempt *next, dt_session *session, bool *done, const 
     return true;
 }
 
+bool dt_restart_is_due(dt_session *session)
+{
+    const char *why_not;
+    next_attempt next;
+    bool done;
+
+    return worth_it(&next, session, &done, &why_not);
+}
+
 dt_status dt_restart_or_end(bool *again, dt_session *session, dt_error *err)
 {
     const char *reason, *why_not;

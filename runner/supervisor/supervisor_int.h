@@ -10,6 +10,7 @@
  *   hope.c        what a node's silence means            clocks.c     whose clock is how wrong
  *   gather.c      checkpoints come here                  notify.c     a webhook is told
  *   sweep.c       nodes that earlier attempts lost       pace.c       who holds up the others
+ *   tidy.c        what an ended run left there
  *   secret.c      what the ranks of a run share          start.c, ask.c, path.c   commands call
  *
  * A session is one attempt. Where a failed one is followed by another, the session ends and the
@@ -44,6 +45,7 @@ typedef struct dt_preparation dt_preparation;
 typedef struct dt_probe dt_probe;
 typedef struct dt_gather dt_gather;
 typedef struct dt_sweep dt_sweep;
+typedef struct dt_tidy dt_tidy;
 
 typedef struct dt_supervised_rank {
     dt_rank row;
@@ -119,6 +121,8 @@ struct dt_session {
     enum { DT_SWEEP_ON, DT_SWEEP_LAST, DT_SWEEP_OVER } sweep_end;
     uv_timer_t sweep_timer;
 
+    dt_tidy *tidy; /* NULL: the run has not come so far */
+
     dt_watch watch;
     uv_timer_t look;
     double asked_seconds; /* the ranks, what they do; 0: they were not */
@@ -161,6 +165,8 @@ void dt_hang_watch(dt_session *session); /* from now on */
 dt_status dt_run_secret(const char **out, const char *folder, dt_arena *arena, dt_error *err);
 
 /* --- restart.c */
+/* Once nothing more can come: another attempt will follow. */
+bool dt_restart_is_due(dt_session *session);
 /* The end of the attempt goes into the store, and where it is worth it the next attempt with it;
  * *again says so. */
 dt_status dt_restart_or_end(bool *again, dt_session *session, dt_error *err);
@@ -213,6 +219,12 @@ bool dt_sweep_is_over(dt_session *session); /* the run ends: a last try, which c
 dt_status dt_sweep_tell(dt_session *session, dt_error *err);
 void dt_sweep_cancel(dt_session *session);
 void dt_sweep_release(dt_session *session); /* after the loop has run dry */
+
+/* --- tidy.c */
+/* The run ends, and no attempt follows: begins, and comes back here when it is done. */
+bool dt_tidy_is_over(dt_session *session);
+void dt_tidy_cancel(dt_session *session);  /* soon */
+void dt_tidy_release(dt_session *session); /* after the loop has run dry */
 
 /* --- pace.c: in the open transaction */
 dt_status dt_pace_hear(dt_session *session, const dt_message *message, dt_error *err);

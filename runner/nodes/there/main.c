@@ -177,6 +177,8 @@ static dt_status run(int argc, char **argv, dt_error *err)
         print_same(argv[1], argv[2]);
         return DT_OK;
     }
+    if (strcmp(name, "forget") == 0 && argc == 3)
+        return dt_there_forget(argv[1], argv[2], err);
     if (strcmp(name, "listen") == 0 && argc == 2)
         return dt_there_listen(argv[1], err);
     if (strcmp(name, "dial") == 0 && argc == 3)

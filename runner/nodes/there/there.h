@@ -10,6 +10,8 @@
  *   same PATH TEXT         yes: the file holds that, and its folder can be written to
  *   hold PATH              says "held"; until stdin ends no prune takes the folder
  *   folder PATH            makes it, mode 0700, and prints its absolute name
+ *   forget FOLDER CHECKPOINTS
+ *                          what a run left here is removed; names on stdin (forget.c)
  *   listen ADDRESS         prints its port, then waits for one connection (meet.c)
  *   dial ADDRESS PORT      is that connection
  *
@@ -37,6 +39,7 @@ dt_status dt_there_receive(const char *bundle, dt_error *err);
 dt_status dt_there_put(const char *digest, int64_t bytes, const char *name, const char *into,
                        dt_error *err);
 dt_status dt_there_folder(const char *path, dt_error *err);
+dt_status dt_there_forget(const char *folder, const char *checkpoints, dt_error *err);
 dt_status dt_there_listen(const char *address, dt_error *err);
 dt_status dt_there_dial(const char *address, const char *port, dt_error *err);
 

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# A run that has ended leaves nothing on its nodes but what may be the only one of its kind. It is gone on
+# with all the same; and a supervisor that dies over it is followed by one that ends the run as it was.
+. "$(dirname "$0")/lib.sh"
+hosts 2 apart
+nodes=/root/.local/state/dtrun/nodes
+left() { on "$1" sh -c "cd $nodes && find . -mindepth 2 | sort | xargs"; }
+past() { [ "$(value "$1" "o.get('step', 0)")" -ge "$2" ]; }
+is_now() { [ "$(value "$1" "o['state']")" = "$2" ]; }
+recipe <<'YAML'
+schedule: {kind: constant, steps: 1000000}
+evaluate: {every: 0, sequences: 32}
+checkpoint: {every: 1000000, keep: 2, keep_best: 0}
+log: {every: 50}
+ranks: 1
+YAML
+
+# Stopped: what it saved is here; a checkpoint that never came here stays on its node.
+"$dtrun" launch --detach "$net/launch/r.yaml" --set name=ends >"$net/out" 2>&1 || fail "launch: $(cat "$net/out")"
+await 60 past ends 50
+run=$(value ends "o['run']") folder=$net/launch/state/dtrun/runs/$(value ends "o['run']")
+on host1 test -s "$nodes/$run/attempt-1/node-0/journal.jsonl" || fail "the journal of host1 is not where it is looked for"
+on host1 sh -c "cd $nodes/$run/checkpoints-0 && mkdir step-00000001 && touch step-00000001/complete"
+wants 0 "" "$dtrun" stop ends
+at=$(value ends "o['step']")
+[ -e "$folder/checkpoints/$(printf 'step-%08d' "$at")/complete" ] || fail "step $at is not here"
+is "what host1 keeps" "$(left host1)" "./$run/checkpoints-0 ./$run/checkpoints-0/step-00000001 ./$run/checkpoints-0/step-00000001/complete"
+is "what host2 keeps" "$(left host2)" ""
+grep -q "checkpoints that did not come here stay .*: step-00000001\$" "$folder/supervisor.log" ||
+    fail "what stays is not told: $(tail -n 3 "$folder/supervisor.log")"
+on host1 rm -r "$nodes/$run"
+
+# On the same nodes, which have nothing of it; and to its end, with a supervisor that dies while a node is
+# left: here because something holds the agent's lock there.
+"$dtrun" resume ends --detach >"$net/out" 2>&1 || fail "resume: $(cat "$net/out")"
+await 60 past ends $((at + 50))
+is "step that it went on from" "$("$dtrun" show ends --json | python3 -c "
+import json, sys
+print([a['start_step'] for a in json.load(sys.stdin)['attempts']][-1])")" "$at"
+"$net_sh" on "$net" host2 flock -o "$nodes/$run/attempt-2/node-1/agent.lock" sleep 300 &
+holder=$!
+"$dtrun" stop ends >"$net/stop" 2>&1 &
+stop=$!
+left_one() { [ -z "$(left host1)" ]; }
+await 30 left_one
+is_now ends stopping || fail "the run is $(value ends "o['state']") before its nodes are clean"
+kill -9 $(pgrep -f "dtrun supervise $run\$")
+kill "$holder"
+ended() { is_now ends stopped; } # which brings a supervisor back
+await 30 ended
+wait $stop
+is "stop" "$? $(grep -ci 'lost\|fail' "$net/stop")" "0 0"
+is "what host2 keeps" "$(left host2)" ""
+is "how it ended" "$(value ends "o['exit_code'], o['reason']")" "4 stopped by request"
+
+# One whose node was lost: that keeps its journal, which nobody has read; the other has nothing.
+"$dtrun" launch --detach "$net/launch/r.yaml" --set name=lost --set failure.max_restarts=0 >"$net/out" 2>&1 || fail "launch: $(cat "$net/out")"
+await 60 past lost 50
+"$net_sh" cut "$net" host2
+fallen() { is_now lost failed; }
+await 90 fallen
+run=$(value lost "o['run']")
+is "what host1 keeps of a run that lost host2" "$(left host1)" ""
+on host2 test -s "$nodes/$run/attempt-1/node-1/journal.jsonl" || fail "the journal of a lost node is gone"
+"$net_sh" heal "$net" host2
