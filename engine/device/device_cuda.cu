@@ -190,6 +190,7 @@ static void cuda_close(dt_device *device)
     (void)cudaSetDevice(state->index);
     if (state->stream != NULL)
         (void)cudaStreamSynchronize(state->stream);
+    dt_cuda_attention_close(state->attention);
     dt_cuda_products_close(state->products);
     (void)cudaFree(state->scratch);
     (void)cudaFree(state->fault);

@@ -53,6 +53,8 @@ dt_status dt_cuda_attention_forward(dt_device *device, dt_tensor *out, dt_tensor
 {
     dt_cuda_state *state = dt_cuda_of(device);
     dt_attention a = describe(qkv, lse, heads, p, key);
+    dt_status st = DT_OK;
+    bool done = false;
 
     DT_ASSERT(out->ndim == 3 && out->dim[0] == a.batch && out->dim[1] <= a.t &&
               dt_tensor_elems(lse) == a.batch * heads * out->dim[1]);
@@ -60,9 +62,14 @@ dt_status dt_cuda_attention_forward(dt_device *device, dt_tensor *out, dt_tensor
     a.out_written = out->data;
     if (a.batch * a.queries == 0)
         return DT_OK;
+    DT_TRY(dt_attention_cudnn_forward(device, a, qkv->dtype, &done, err));
+    if (done)
+        return DT_OK;
     if (dt_attention_flash_has(a, qkv->dtype))
         return dt_attention_flash_forward(state, a, qkv->dtype, err);
     return dt_attention_plain_forward(state, a, qkv->dtype, err);
+out:
+    return st;
 }
 
 dt_status dt_cuda_attention_backward(dt_device *device, dt_tensor *dqkv, const dt_tensor *dout,

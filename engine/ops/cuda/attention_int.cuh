@@ -3,6 +3,7 @@
  *   attention.cu         which way, and the sums of dout * out that both backward passes need
  *   attention_plain.cu   any type and any head of up to 256, a warp a row: fp32, and odd sizes
  *   attention_flash.cu   bf16 and fp16, heads of 64 and 128, tiles on the tensor cores
+ *   attention_cudnn.cu   forward alone, of the shapes of attention_flash.cu, by cuDNN
  */
 #ifndef DT_ENGINE_OPS_CUDA_ATTENTION_INT_CUH
 #define DT_ENGINE_OPS_CUDA_ATTENTION_INT_CUH
@@ -41,6 +42,10 @@ dt_status dt_attention_plain_forward(dt_cuda_state *state, const dt_attention &a
                                      dt_error *err);
 dt_status dt_attention_plain_backward(dt_cuda_state *state, const dt_attention &a, dt_dtype dtype,
                                       dt_error *err);
+
+/* *done is false where ours is to run: nothing counts as written then. */
+dt_status dt_attention_cudnn_forward(dt_device *device, const dt_attention &a, dt_dtype dtype,
+                                     bool *done, dt_error *err);
 
 bool dt_attention_flash_has(const dt_attention &a, dt_dtype dtype);
 dt_status dt_attention_flash_forward(dt_cuda_state *state, const dt_attention &a, dt_dtype dtype,

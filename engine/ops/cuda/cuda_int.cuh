@@ -25,7 +25,8 @@
 
 #define DT_CUDA_VALUES 64 /* results of reductions that one wait brings */
 
-struct dt_cuda_products; /* product.cu: handles, plans, workspace */
+struct dt_cuda_products;  /* product.cu: handles, plans, workspace */
+struct dt_cuda_attention; /* attention_cudnn.cu: cuDNN, and what was chosen for which shape */
 
 struct dt_cuda_state {
     int index;      /* of the card */
@@ -33,6 +34,7 @@ struct dt_cuda_state {
     bool tf32;      /* fp32 products may round their inputs to tf32 */
     cudaStream_t stream;
     dt_cuda_products *products;
+    dt_cuda_attention *attention; /* NULL before it is needed */
     void *scratch; /* grows in the first step, then stays */
     size_t scratch_bytes;
     int *fault;          /* on the device: 0, or a token that is outside the vocabulary, plus 1 */
@@ -269,5 +271,8 @@ DT_CUDA_DECLARE(sum_squares_each);
 /* --- product.cu */
 dt_status dt_cuda_products_open(dt_cuda_products **out, dt_error *err);
 void dt_cuda_products_close(dt_cuda_products *products);
+
+/* --- attention_cudnn.cu */
+void dt_cuda_attention_close(dt_cuda_attention *attention); /* accepts NULL */
 
 #endif

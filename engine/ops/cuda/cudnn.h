@@ -25,8 +25,7 @@ extern "C" {
 #endif
 
 #define DT_CUDNN_LIBRARY "libcudnn.so.9"
-/* The oldest whose masks take an infinity (cuDNN's own front end goes by the same number). */
-#define DT_CUDNN_OLDEST 91000
+#define DT_CUDNN_OLDEST  91900 /* 9.19.0; the graph was shown to this one and to 9.26 alone */
 
 enum { /* cudnnBackendDescriptorType_t */
        DT_CUDNN_POINTWISE = 0,

@@ -117,6 +117,16 @@ void dt_cuda_products_close(dt_cuda_products *products)
     delete products;
 }
 
+dt_tuned *dt_cuda_products_tuned(dt_cuda_products *products)
+{
+    return products->tuned;
+}
+
+const char *dt_cuda_products_machine(const dt_cuda_products *products)
+{
+    return products->machine;
+}
+
 /* --- describing one to the library */
 
 template <typename V>

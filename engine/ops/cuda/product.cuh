@@ -42,4 +42,8 @@ dt_status dt_cuda_product_run(dt_device *device, const dt_cuda_product *product,
 dt_status dt_cuda_product_try(dt_device *device, const dt_cuda_product *product, bool *done,
                               dt_error *err);
 
+/* Where algorithms are kept, and how their keys begin: card, driver and library. */
+struct dt_tuned *dt_cuda_products_tuned(dt_cuda_products *products);
+const char *dt_cuda_products_machine(const dt_cuda_products *products);
+
 #endif

@@ -1,0 +1,333 @@
+/* attention_cudnn: forward attention by cuDNN, where it is there and the faster one
+ * (attention_choice.h has the rule, cudnn_graph.h what is computed).
+ *
+ * When a shape is first met both are run on what the step is about, and cuDNN's is taken only where
+ * its results are ours within rounding and the same in every bit when run again: what no card here
+ * has run cannot go wrong unseen.
+ * Memory  while a shape is measured: two more of out and lse. Where there is no room, ours
+ */
+#include <float.h>
+
+#include <map>
+#include <new>
+#include <tuple>
+
+#include "base/log.h"
+#include "engine/ops/cuda/attention_choice.h"
+#include "engine/ops/cuda/attention_int.cuh"
+#include "engine/ops/cuda/cudnn_plan.h"
+#include "engine/ops/cuda/product.cuh"
+
+#define TRIALS         3
+#define SHAPES_MOST    16 /* others are ours: lengths that change with every call cost too much */
+#define WORKSPACE_MOST ((size_t)64 << 20)
+/* Of the largest number of ours. Each rounds probabilities and out to the type, in another order:
+ * some units of 8 or 11 bits. */
+#define OUT_BF16 (1.0f / 32)
+#define OUT_F16  (1.0f / 256)
+/* An fp32 number of either sign; sums and exponentials of 1e-6. A mask or a factor that is left out
+ * moves it by tenths. */
+#define LSE_APART 2e-3f
+
+namespace
+{
+
+struct shape_plan {
+    dt_attention_wish way; /* own or cudnn */
+    dt_cudnn_plan plan;
+};
+
+using shape_key = std::tuple<int64_t, int64_t, int64_t, int64_t, int>;
+
+/* A shape that is met for the first time. */
+struct trial {
+    dt_device *device;
+    const dt_attention *a;
+    dt_cudnn_shape shape;
+    dt_cudnn_plan *plan;
+};
+
+} // namespace
+
+struct dt_cuda_attention {
+    dt_attention_wish wish; /* own where the library is not to be had */
+    dt_cudnn cudnn;
+    std::map<shape_key, shape_plan> shapes;
+};
+
+/* --- life */
+
+/* Never fails for the library's sake. */
+static dt_status open(dt_cuda_state *state, dt_error *err)
+{
+    dt_cuda_attention *made = new (std::nothrow) dt_cuda_attention();
+    dt_error why = DT_ERROR_INIT;
+    dt_status st = DT_OK;
+
+    if (made == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for attention");
+    DT_TRY(dt_attention_wish_read(&made->wish, err));
+    if (made->wish != DT_ATTENTION_OWN && dt_cudnn_open(&made->cudnn, &why) != DT_OK) {
+        dt_log_info("attention: ours, without cuDNN: %s", why.message);
+        dt_cudnn_close(&made->cudnn);
+        made->wish = DT_ATTENTION_OWN;
+    }
+    state->attention = made;
+    made = NULL;
+out:
+    delete made;
+    return st;
+}
+
+void dt_cuda_attention_close(dt_cuda_attention *attention)
+{
+    if (attention == NULL)
+        return;
+    for (auto &entry : attention->shapes)
+        dt_cudnn_plan_close(&entry.second.plan);
+    dt_cudnn_close(&attention->cudnn);
+    delete attention;
+}
+
+/* --- comparing */
+
+/* most[2b] = the largest |a - b| of block b's elements, most[2b+1] = the largest |a|. What is not
+ * finite in one alone is as far apart as can be. */
+template <typename T>
+__global__ void apart_kernel(float *most, const T *a, const T *b, int64_t elems)
+{
+    __shared__ float shared[32];
+    float apart = 0.0f, size = 0.0f;
+
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < elems;
+         i += (int64_t)gridDim.x * blockDim.x) {
+        float x = dt_to_float(a[i]), y = dt_to_float(b[i]), d = x == y ? 0.0f : fabsf(x - y);
+
+        apart = fmaxf(apart, d <= FLT_MAX ? d : INFINITY);
+        size = fmaxf(size, fabsf(x));
+    }
+    apart = dt_block_max(apart, shared);
+    __syncthreads();
+    size = dt_block_max(size, shared);
+    if (threadIdx.x == 0) {
+        most[2 * blockIdx.x] = apart;
+        most[2 * blockIdx.x + 1] = size;
+    }
+}
+
+/* Waits for the stream. */
+static dt_status compare(float *apart, float *size, dt_device *device, const void *a, const void *b,
+                         int64_t elems, dt_dtype dtype, dt_error *err)
+{
+    dt_cuda_state *state = dt_cuda_of(device);
+    unsigned blocks = dt_cuda_blocks(state, elems, DT_CUDA_BLOCK);
+    size_t bytes = 2 * blocks * sizeof(float);
+    float *host = new (std::nothrow) float[2 * blocks];
+    dt_status st = DT_OK;
+    void *most;
+
+    *apart = *size = 0.0f;
+    if (host == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory to compare results");
+    DT_TRY(dt_cuda_scratch(&most, device, bytes, err));
+    if (dtype == DT_F32)
+        DT_CUDA_LAUNCH((apart_kernel<float>), blocks, DT_CUDA_BLOCK, 0, state->stream,
+                       (float *)most, (const float *)a, (const float *)b, elems);
+    else if (dtype == DT_BF16)
+        DT_CUDA_LAUNCH((apart_kernel<__nv_bfloat16>), blocks, DT_CUDA_BLOCK, 0, state->stream,
+                       (float *)most, (const __nv_bfloat16 *)a, (const __nv_bfloat16 *)b, elems);
+    else
+        DT_CUDA_LAUNCH((apart_kernel<__half>), blocks, DT_CUDA_BLOCK, 0, state->stream,
+                       (float *)most, (const __half *)a, (const __half *)b, elems);
+    DT_TRY(dt_cuda_launched("attention", err));
+    DT_TRY(device->copy_out(device, host, most, bytes, err));
+    for (unsigned i = 0; i < blocks; i++) {
+        *apart = fmaxf(*apart, host[2 * i]);
+        *size = fmaxf(*size, host[2 * i + 1]);
+    }
+out:
+    delete[] host;
+    return st;
+}
+
+/* --- one shape */
+
+static dt_status run(dt_device *device, dt_cudnn_plan *plan, void *out, float *lse, const void *qkv,
+                     dt_error *err)
+{
+    dt_status st = DT_OK;
+    void *workspace = NULL;
+
+    if (plan->workspace_bytes > 0)
+        DT_TRY(dt_cuda_scratch(&workspace, device, plan->workspace_bytes, err));
+    DT_TRY(dt_cudnn_plan_run(plan, out, lse, qkv, workspace, err));
+out:
+    return st;
+}
+
+static dt_status build(void *context, dt_error *err)
+{
+    trial *t = (trial *)context;
+    dt_cuda_state *state = dt_cuda_of(t->device);
+    dt_cudnn *cudnn = &state->attention->cudnn;
+    dt_status st = DT_OK;
+
+    if (cudnn->handle == NULL)
+        DT_TRY(dt_cudnn_connect(cudnn, state->stream, err));
+    DT_TRY(dt_cudnn_plan_open(t->plan, cudnn, &t->shape, WORKSPACE_MOST, err));
+out:
+    return st;
+}
+
+/* The best of TRIALS; the first run warms up. `work` queues one. */
+template <typename W>
+static dt_status time_of(float *best_ms, dt_cuda_state *state, cudaEvent_t begin, cudaEvent_t end,
+                         W work, dt_error *err)
+{
+    dt_status st = DT_OK;
+    float ms;
+
+    for (int i = 0; i <= TRIALS; i++) {
+        DT_TRY(dt_cuda_check(cudaEventRecord(begin, state->stream), "timing attention", err));
+        DT_TRY(work());
+        DT_TRY(dt_cuda_check(cudaEventRecord(end, state->stream), "timing attention", err));
+        DT_TRY(dt_cuda_check(cudaEventSynchronize(end), "timing attention", err));
+        DT_TRY(dt_cuda_check(cudaEventElapsedTime(&ms, begin, end), "timing attention", err));
+        if (i == 1 || (i > 1 && ms < *best_ms))
+            *best_ms = ms;
+    }
+out:
+    return st;
+}
+
+/* Theirs against ours, and against theirs once more. */
+static dt_status agree(const trial *t, const void *out[2], const void *lse[2], dt_error *err)
+{
+    int64_t sums = t->a->batch * t->a->heads * t->a->t, elems = sums * t->a->d;
+    dt_dtype dtype = t->shape.dtype;
+    float most = dtype == DT_BF16 ? OUT_BF16 : OUT_F16, apart[2], again[2], size;
+    dt_status st = DT_OK;
+
+    DT_TRY(compare(&again[0], &size, t->device, out[0], out[1], elems, dtype, err));
+    DT_TRY(compare(&again[1], &size, t->device, lse[0], lse[1], sums, DT_F32, err));
+    DT_TRY(compare(&apart[1], &size, t->device, t->a->lse, lse[0], sums, DT_F32, err));
+    DT_TRY(compare(&apart[0], &size, t->device, t->a->out_written, out[0], elems, dtype, err));
+    if (!(again[0] == 0.0f && again[1] == 0.0f))
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "it gives other bits when run again");
+    if (!(apart[0] <= most * size && apart[1] <= LSE_APART))
+        DT_THROW(err, DT_ERR_UNSUPPORTED,
+                 "its results are not ours: %g apart where ours reach %g, sums %g apart",
+                 (double)apart[0], (double)size, (double)apart[1]);
+out:
+    return st;
+}
+
+/* Ours is left in out and lse. */
+static dt_status measure(void *context, float *own_ms, float *cudnn_ms, dt_error *err)
+{
+    trial *t = (trial *)context;
+    dt_cuda_state *state = dt_cuda_of(t->device);
+    size_t sums = (size_t)(t->a->batch * t->a->heads * t->a->t);
+    size_t out_bytes = sums * (size_t)t->a->d * dt_dtype_bytes(t->shape.dtype);
+    size_t lse_bytes = (sums * sizeof(float) + 255) / 256 * 256;
+    cudaEvent_t begin = NULL, end = NULL;
+    const void *out[2], *lse[2];
+    char *copies = NULL;
+    dt_status st = DT_OK;
+    int turn = 0;
+
+    out_bytes = (out_bytes + 255) / 256 * 256;
+    DT_TRY(dt_cuda_check(cudaMalloc(&copies, 2 * (out_bytes + lse_bytes)),
+                         "comparing attention with ours", err));
+    for (int i = 0; i < 2; i++) {
+        out[i] = copies + i * (out_bytes + lse_bytes);
+        lse[i] = copies + i * (out_bytes + lse_bytes) + out_bytes;
+    }
+    DT_TRY(dt_cuda_check(cudaEventCreate(&begin), "timing attention", err));
+    DT_TRY(dt_cuda_check(cudaEventCreate(&end), "timing attention", err));
+    DT_TRY(time_of(
+        own_ms, state, begin, end,
+        [&]() { return dt_attention_flash_forward(state, *t->a, t->shape.dtype, err); }, err));
+    DT_TRY(time_of(
+        cudnn_ms, state, begin, end,
+        [&]() {
+            int i = turn++ % 2;
+
+            return run(t->device, t->plan, (void *)out[i], (float *)lse[i], t->a->qkv, err);
+        },
+        err));
+    DT_TRY(agree(t, out, lse, err));
+out:
+    if (begin != NULL)
+        cudaEventDestroy(begin);
+    if (end != NULL)
+        cudaEventDestroy(end);
+    if (copies != NULL)
+        cudaFree(copies);
+    return st;
+}
+
+static dt_attention_wish choose(trial *t)
+{
+    dt_cuda_state *state = dt_cuda_of(t->device);
+    dt_attention_question question = {};
+
+    question.wish = state->attention->wish;
+    question.tuned = dt_cuda_products_tuned(state->products);
+    question.machine = dt_cuda_products_machine(state->products);
+    question.version = state->attention->cudnn.version();
+    question.shape = t->shape;
+    question.context = t;
+    question.build = build;
+    question.measure = measure;
+    return dt_attention_choose(&question);
+}
+
+/* Whether it may be asked at all: cuDNN's dropout is not ours, and last queries are few. */
+static bool may(const dt_attention &a, dt_dtype dtype)
+{
+    return a.p == 0.0f && a.queries == a.t && dt_attention_flash_has(a, dtype) &&
+           ((uintptr_t)a.out_written & 15) == 0 && ((uintptr_t)a.lse & 15) == 0;
+}
+
+dt_status dt_attention_cudnn_forward(dt_device *device, const dt_attention &a, dt_dtype dtype,
+                                     bool *done, dt_error *err)
+{
+    dt_cuda_state *state = dt_cuda_of(device);
+    shape_key key(a.batch, a.t, a.heads, a.d, (int)dtype);
+    dt_error why = DT_ERROR_INIT;
+    dt_cuda_attention *attention;
+    dt_status st = DT_OK;
+
+    *done = false;
+    if (!may(a, dtype))
+        return DT_OK;
+    if (state->attention == NULL)
+        DT_TRY(open(state, err));
+    attention = state->attention;
+    if (attention->wish != DT_ATTENTION_OWN) {
+        auto known = attention->shapes.find(key);
+
+        if (known == attention->shapes.end()) {
+            if (attention->shapes.size() >= SHAPES_MOST)
+                return DT_OK;
+            known = attention->shapes.emplace(key, shape_plan()).first;
+
+            trial t = {device, &a, {a.batch, a.t, a.heads, a.d, dtype}, &known->second.plan};
+
+            known->second.way = choose(&t);
+            (void)cudaGetLastError(); /* of a kernel that was not to be had */
+            if (known->second.way == DT_ATTENTION_OWN)
+                dt_cudnn_plan_close(&known->second.plan);
+        }
+        if (known->second.way == DT_ATTENTION_OWN)
+            return DT_OK;
+        *done = run(device, &known->second.plan, a.out_written, a.lse, a.qkv, &why) == DT_OK;
+        if (!*done) {
+            dt_log_warn("attention: ours from here on: %s", why.message);
+            known->second.way = DT_ATTENTION_OWN;
+        }
+    }
+out:
+    return st;
+}
