@@ -62,37 +62,39 @@ typedef struct row_cost {
 } row_cost;
 
 /* The table of engine/model/model.h, where each line has its reason. Beside the blocks stand the
- * embedding, the final norm, a projection, the gradients (stream, narrow, 4 C wide) and the final
- * norm's and the loss's statistics; under full, one block as well. */
+ * embedding, the final norm, a gradient, and the final norm's and the loss's statistics; under
+ * full, one block as well. */
 static row_cost row_cost_of(const dt_recipe *recipe)
 {
     int64_t L = recipe->model.layers, H = recipe->model.heads;
 
     switch (recipe->activation_checkpointing) {
     case DT_RECOMPUTE_SELECTIVE:
-        return (row_cost){plus(times(10, L), 9), plus(times(L, H), 7)};
+        return (row_cost){plus(times(10, L), 3), plus(times(L, H), 7)};
     case DT_RECOMPUTE_FULL:
-        return (row_cost){plus(L, 18), plus(H, 7)};
+        return (row_cost){plus(L, 12), plus(H, 7)};
     case DT_RECOMPUTE_NONE:
         break;
     }
-    return (row_cost){plus(times(16, L), 9), plus(times(L, plus(4, H)), 3)};
+    return (row_cost){plus(times(12, L), 3), plus(times(L, plus(4, H)), 3)};
 }
 
-/* N = B T rows; a chunk of logits, at least one row, at most all; sinusoidal positions T C. */
+/* N = B T rows; the larger of the blocks' scratch of 5 C, and a chunk of logits, at least one row,
+ * at most all; sinusoidal positions T C. */
 static int64_t activations_bytes(const dt_recipe *recipe, int64_t vocab_padded)
 {
     int64_t rows = times(recipe->batch.sequences, recipe->batch.tokens);
     int64_t width = times(recipe->model.embed, act_bytes(recipe));
     row_cost cost = row_cost_of(recipe);
     int64_t row = times(4, vocab_padded), logits = times(rows, row);
+    int64_t scratch = times(rows, times(5, width));
     int64_t positions =
         recipe->model.positions == DT_POSITIONS_SINUSOIDAL ? times(recipe->batch.tokens, width) : 0;
 
     if (logits > LOGITS_MAX_BYTES)
         logits = row > LOGITS_MAX_BYTES ? row : LOGITS_MAX_BYTES;
     return plus(times(rows, plus(times(cost.widths, width), times(4, cost.stats))),
-                plus(logits, positions));
+                plus(logits > scratch ? logits : scratch, positions));
 }
 
 /* --- what a strategy divides --- */

@@ -37,13 +37,12 @@ static double attention_dropout(const dt_model *model, const dt_batch *dropout, 
     return model->config.attention_dropout;
 }
 
-/* fc and GELU in one. Not where GELU is computed again from fc, which is rounded by then: forward
- * and backward pass would not see the same. */
+/* fc and GELU in one, in every forward pass or in none: backward computes GELU again from fc, as it
+ * is rounded, and fc itself under DT_RECOMPUTE_FULL. */
 static bool fuses_gelu(const dt_model *model)
 {
     return model->device->ops->matmul_gelu_forward != NULL &&
-           model->config.activation == DT_ACTIVATION_GELU_TANH &&
-           model->config.recompute == DT_RECOMPUTE_NONE;
+           model->config.activation == DT_ACTIVATION_GELU_TANH;
 }
 
 /* From the block's input up to fc: every product whose result backward reads; and GELU of that,
@@ -169,17 +168,15 @@ static dt_status mlp_backward(dt_model *model, int layer, const dt_tensor *w, dt
     const dt_ops *ops = device->ops;
     dt_gpt2_state *state = model->state;
     dt_gpt2_block *a = &state->blocks[layer];
-    bool again = model->config.recompute != DT_RECOMPUTE_NONE;
-    dt_tensor dproj, dln = state->dnarrow, dgelu = state->dwide;
+    dt_tensor dproj, dln = state->dnarrow, dgelu = state->wide; /* where GELU's output was */
     dt_status st = DT_OK;
 
     DT_TRY(projection_grad(model, &dproj, dropout, layer, DT_PHILOX_DROPOUT_MLP, err));
-    if (again) /* into dwide */
-        DT_TRY(ops->gelu_forward(device, &a->gelu, &a->fc, model->config.activation, err));
+    DT_TRY(ops->gelu_forward(device, &a->gelu, &a->fc, model->config.activation, err));
     DT_TRY(ops->matmul_backward_weight(device, &dw[DT_GPT2_MLP_PROJ_W], &dw[DT_GPT2_MLP_PROJ_B],
                                        &dproj, &a->gelu, err));
     DT_TRY(gelu_input_grad(model, &dgelu, &dproj, &w[DT_GPT2_MLP_PROJ_W], &a->fc, err));
-    if (again) /* into dnarrow */
+    if (model->config.recompute != DT_RECOMPUTE_NONE) /* into dnarrow */
         DT_TRY(ops->layernorm_forward(device, &a->ln_2, &a->ln_2_mean, &a->ln_2_rstd, &a->mid,
                                       &w[DT_GPT2_LN_2_W], &w[DT_GPT2_LN_2_B], DT_GPT2_NORM_EPS,
                                       err));
@@ -204,7 +201,7 @@ static dt_status attention_backward(dt_model *model, int layer, const dt_tensor 
     dt_gpt2_block *a = &state->blocks[layer];
     dt_tensor dproj, dln = state->dnarrow, datt = state->dnarrow;
     dt_tensor dqkv =
-        dt_tensor_3d(state->dwide.data, config->dtype, state->B, state->T, 3 * config->embed);
+        dt_tensor_3d(state->wide.data, config->dtype, state->B, state->T, 3 * config->embed);
     dt_philox_key key = {0};
     double p = attention_dropout(model, dropout, layer, &key);
     dt_status st = DT_OK;

@@ -56,8 +56,8 @@ typedef struct dt_gpt2_block {
     dt_tensor attended; /* qkv of the keys: qkv, or a growing sequence's from its start */
     dt_tensor mid;
     dt_tensor ln_2, ln_2_mean, ln_2_rstd;
-    dt_tensor fc, gelu;
-    dt_tensor out; /* the next block's input */
+    dt_tensor fc, gelu; /* gelu: the same memory for all blocks, always computed again */
+    dt_tensor out;      /* the next block's input */
 } dt_gpt2_block;
 
 typedef struct dt_gpt2_state {
@@ -77,12 +77,13 @@ typedef struct dt_gpt2_state {
     dt_tensor ln_f, ln_f_mean, ln_f_rstd;
     dt_tensor losses; /* (N) */
     void *logits;
-    int64_t logits_rows; /* rows of a chunk */
-    dt_tensor narrow;    /* (B,T,C): a projection's output, or its gradient */
+    int64_t logits_rows;    /* rows of a chunk */
+    dt_tensor narrow, wide; /* in the blocks, where the head has its logits: (B,T,C) a projection's
+                             * output, or its gradient; (B,T,4C) GELU's, then that of q k v */
     /* Backward only. */
-    dt_tensor dstream; /* (B,T,C): gradient of the residual stream, one for all blocks */
+    dt_tensor dstream; /* (B,T,C): gradient of the residual stream, one for all blocks; where the
+                        * head had ln_f */
     dt_tensor dnarrow; /* (B,T,C) */
-    dt_tensor dwide;   /* (B,T,4C) */
 } dt_gpt2_state;
 
 /* --- gpt2_params.c */

@@ -35,27 +35,23 @@ static dt_tensor take_stat(layout *plan)
     return tensor;
 }
 
-/* The norms' outputs and statistics, and GELU's: 6 C and 4 statistics a token. */
-static void take_cheap(layout *plan, dt_gpt2_block *block)
+/* The norms' outputs and statistics: 2 C and 4 statistics a token. */
+static void take_norms(layout *plan, dt_gpt2_block *block)
 {
-    int64_t C = plan->config->embed;
-
-    block->ln_1 = take_act(plan, C);
-    block->ln_2 = take_act(plan, C);
-    block->gelu = take_act(plan, 4 * C);
+    block->ln_1 = take_act(plan, plan->config->embed);
+    block->ln_2 = take_act(plan, plan->config->embed);
     block->ln_1_mean = take_stat(plan);
     block->ln_1_rstd = take_stat(plan);
     block->ln_2_mean = take_stat(plan);
     block->ln_2_rstd = take_stat(plan);
 }
 
-/* The same where backward computes them again, each just before it is read: into the gradients'
+/* The same where backward computes them again, each just before it is read: into a gradient's
  * scratch, whose contents are then not needed yet. The forward pass needs that scratch for nothing.
  * The statistics are one set for all blocks. */
-static void share_cheap(layout *plan, dt_gpt2_block *block, const dt_gpt2_state *state)
+static void share_norms(layout *plan, dt_gpt2_block *block, const dt_gpt2_state *state)
 {
     block->ln_1 = block->ln_2 = state->dnarrow;
-    block->gelu = state->dwide;
     block->ln_1_mean = take_stat(plan);
     block->ln_1_rstd = take_stat(plan);
     block->ln_2_mean = take_stat(plan);
@@ -78,21 +74,22 @@ static void take_products(layout *plan, dt_gpt2_block *block, const dt_tensor *s
 }
 
 /* A pass with backward keeps, per token and block:
- *   none       16 C and 4 + H statistics
+ *   none       12 C and 4 + H statistics
  *   selective  10 C and H; beside the blocks 4 statistics
- *   full       C, the output; beside the blocks 9 C and 4 + H statistics, of one block at a time */
+ *   full       C, the output; beside the blocks 9 C and 4 + H statistics, of one block at a time
+ * GELU's output is in none of them: it is made where its gradient will be, and made again there. */
 static void lay_out_blocks(layout *plan, const dt_gpt2_state *state, dt_gpt2_block *blocks)
 {
     dt_recompute_kind recompute = plan->config->recompute;
-    dt_gpt2_block block = {0};
+    dt_gpt2_block block = {.gelu = state->wide};
 
     if (recompute != DT_RECOMPUTE_NONE)
-        share_cheap(plan, &block, state);
+        share_norms(plan, &block, state);
     if (recompute == DT_RECOMPUTE_FULL)
         take_products(plan, &block, NULL);
     for (int64_t l = 0; l < plan->config->layers; l++) {
         if (recompute == DT_RECOMPUTE_NONE)
-            take_cheap(plan, &block);
+            take_norms(plan, &block);
         if (recompute != DT_RECOMPUTE_FULL)
             take_products(plan, &block, NULL);
         block.out = take_act(plan, plan->config->embed);
@@ -101,15 +98,15 @@ static void lay_out_blocks(layout *plan, const dt_gpt2_state *state, dt_gpt2_blo
     }
 }
 
-/* A pass without: 14 C and 4 + H statistics a token, the same for all blocks; mid and out are the
+/* A pass without: 10 C and 4 + H statistics a token, the same for all blocks; mid and out are the
  * residual stream itself. */
-static void lay_out_one_block(layout *plan, const dt_tensor *stream, dt_gpt2_block *blocks)
+static void lay_out_one_block(layout *plan, const dt_gpt2_state *state, dt_gpt2_block *blocks)
 {
-    dt_gpt2_block block;
+    dt_gpt2_block block = {.gelu = state->wide};
 
-    take_cheap(plan, &block);
-    take_products(plan, &block, stream);
-    block.out = *stream;
+    take_norms(plan, &block);
+    take_products(plan, &block, &state->embedded);
+    block.out = state->embedded;
     for (int64_t l = 0; blocks && l < plan->config->layers; l++)
         blocks[l] = block;
 }
@@ -132,6 +129,30 @@ static void lay_out_logits(layout *plan, dt_gpt2_state *state, bool backward)
     state->logits = take(plan, (size_t)most * row_bytes);
 }
 
+/* What follows lies over what has been taken since `bytes`. */
+static void go_back(layout *plan, size_t bytes)
+{
+    plan->bytes = bytes;
+    if (plan->arena)
+        plan->arena->used_bytes = bytes;
+}
+
+/* Scratch of the blocks, 5 C a token, in place of the logits: these are there between the blocks'
+ * forward and backward passes, when nothing is in it. */
+static void lay_out_scratch(layout *plan, dt_gpt2_state *state, bool backward)
+{
+    int64_t C = plan->config->embed;
+    size_t start = plan->bytes, logits_end;
+
+    lay_out_logits(plan, state, backward);
+    logits_end = plan->bytes;
+    go_back(plan, start);
+    state->narrow = take_act(plan, C);
+    state->wide = take_act(plan, 4 * C);
+    if (plan->bytes < logits_end)
+        take(plan, logits_end - plan->bytes);
+}
+
 /* blocks NULL: count only */
 static void lay_out(layout *plan, dt_gpt2_state *state, dt_gpt2_block *blocks, bool backward)
 {
@@ -150,20 +171,18 @@ static void lay_out(layout *plan, dt_gpt2_state *state, dt_gpt2_block *blocks, b
         state->kept.data = take(plan, dt_tensor_bytes(&state->kept));
     }
     state->embedded = take_act(plan, C);
-    state->narrow = take_act(plan, C);
-    if (backward) {
-        state->dstream = take_act(plan, C);
-        state->dnarrow = take_act(plan, C);
-        state->dwide = take_act(plan, 4 * C);
-        lay_out_blocks(plan, state, blocks);
-    } else {
-        lay_out_one_block(plan, &state->embedded, blocks);
-    }
     state->ln_f = take_act(plan, C);
     state->ln_f_mean = take_stat(plan);
     state->ln_f_rstd = take_stat(plan);
     state->losses = take_stat(plan);
-    lay_out_logits(plan, state, backward);
+    lay_out_scratch(plan, state, backward);
+    if (backward) {
+        state->dstream = state->ln_f; /* begins when the head has read that */
+        state->dnarrow = take_act(plan, C);
+        lay_out_blocks(plan, state, blocks);
+    } else {
+        lay_out_one_block(plan, state, blocks);
+    }
 }
 
 static size_t count_bytes(const dt_model_config *config, bool backward)

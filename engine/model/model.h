@@ -17,27 +17,29 @@
  * Dropout    after the embedding, on the attention's probabilities, and after both projections
  *            onto the residual stream; masks are drawn again in backward, none is kept
  * Recompute  what backward reads, kept or computed again (config.recompute); the same bits all
- *            three ways, as masks are drawn from keys (on a card the last two: GELU of the first is
- *            of sums that are not rounded yet). Per token, C in the compute type (2 or 4 bytes) and
- *            fp32 statistics, L blocks:
+ *            three ways, as masks are drawn from keys. Per token, C in the compute type (2 or 4
+ *            bytes) and fp32 statistics, L blocks:
  *                         of every block       beside the blocks        124M, bf16, 4 x 1024
- *              none       16 C   4 + H stats    9 C   3 stats            1335 MB
- *              selective  10 C   H              9 C   7                   881 MB
- *              full          C                 18 C   7 + H               256 MB
- *            and a chunk of logits (64 MiB at most), and the table of sinusoidal positions.
- *            What of the 16 C can go cheaply: an element of a norm's output costs some 8 FLOPs to
- *            compute again, one of GELU's some 20, both from what is kept anyway: 6 C for less
- *            than 1 % of a block's FLOPs. An element that a product made costs 2 C FLOPs or more
- *            (1536 at C = 768), so q k v, attention's output, the residual stream and c_fc's
- *            output stay under selective. full computes those again as well, with 8 of the 12 C^2
- *            of a block's forward pass: 22 % more FLOPs a step. The block's last product is not
- *            needed again, and the last block, still there, is spared
- * Types      everything that a pass keeps is in config.dtype, the residual stream too, as fairseq's
- *            fp16 and bf16 and FSDP's mixed precision have it; PyTorch's autocast keeps the stream
+ *              none       12 C   4 + H stats    3 C   3 stats             995 MB
+ *              selective  10 C   H              3 C   7                   843 MB
+ *              full          C                 12 C   7 + H               218 MB
+ *            and in one place the blocks' scratch of 5 C and the head's chunk of logits (64 MiB at
+ *            most), and the table of sinusoidal positions.
+ *            An element of a norm's output costs some 8 FLOPs to compute again, one of GELU's some
+ *            20, both from what is kept anyway, 6 C together for less than 1 % of a block's FLOPs.
+ *            GELU's 4 C are never kept; the norms' 2 C go under selective. An element that a
+ * product made costs 2 C FLOPs or more (1536 at C = 768), so q k v, attention's output, the
+ *            residual stream and c_fc's output stay there. full computes those again as well, with
+ * 8 of the 12 C^2 of a block's forward pass: 22 % more FLOPs a step. The block's last product is
+ * not needed again, and the last block, still there, is spared. A product with GELU in it (ops.h)
+ * gives the forward pass GELU of sums that are not rounded yet, and backward has GELU of the
+ * rounded ones: in half precision one rounding apart, in the gradient of one weight, whatever is
+ * kept Types      everything that a pass keeps is in config.dtype, the residual stream too, as
+ * fairseq's fp16 and bf16 and FSDP's mixed precision have it; PyTorch's autocast keeps the stream
  *            in fp32. Measured against fp64 on 12 blocks of 256 (rounding simulated): an fp32
  *            stream takes the gradient's error in bf16 from 1.5 % to 1.2 %, in fp16 from 0.46 % to
  *            0.44 %: products and norms round as much. Its two tensors a block would be twice as
- *            wide: 2 C more on 16 C (on 10 C under selective, C on C under full), and as much more
+ *            wide: 2 C more on 12 C (on 10 C under selective, C on C under full), and as much more
  *            traffic in ops that memory bounds. Not worth it; sums and statistics are fp32 anyway
  * Ownership  dt_model borrows device and hooks; activations are the model's own
  * Threads    one thread per model

@@ -135,13 +135,14 @@ static int64_t peak_of_pass(const dt_model_config *config)
 static void test_recomputation_saves_the_memory_that_it_says(void **state)
 {
     static const dt_recompute_kind kinds[] = {DT_RECOMPUTE_SELECTIVE, DT_RECOMPUTE_FULL};
+    static const int64_t least[] = {8, 2}; /* of what is kept without, this part */
     dt_model_config config = harness_config();
     int64_t bytes, peak;
 
     config.layers = 8;
     config.heads = 4;
     config.embed = 128;
-    config.context = config.tokens = 128;
+    config.context = config.tokens = 256;
     bytes = (int64_t)dt_model_activation_bytes(&config);
     peak = peak_of_pass(&config);
     for (size_t k = 0; k < 2; k++) {
@@ -151,7 +152,7 @@ static void test_recomputation_saves_the_memory_that_it_says(void **state)
         said = bytes - (int64_t)dt_model_activation_bytes(&config);
         seen = peak - peak_of_pass(&config);
         print_message("saves %.1f MB, said %.1f\n", (double)seen / 1e6, (double)said / 1e6);
-        assert_true(said > bytes / 4);
+        assert_true(said > bytes / least[k]);
         assert_true(fabs((double)(seen - said)) < 0.1 * (double)said);
     }
 }

@@ -165,7 +165,7 @@ static void test_activations_follow_the_formula(void **state)
 {
     dt_memory memory;
     dt_recipe recipe;
-    int64_t rows = 4 * 1024, act = (16 * 12 + 9) * 768 * 2, stats = 4 * (12 * 16 + 3);
+    int64_t rows = 4 * 1024, act = (12 * 12 + 3) * 768 * 2, stats = 4 * (12 * 16 + 3);
 
     fill(&recipe);
     recipe.precision.kind = DT_PRECISION_BF16;
@@ -207,17 +207,17 @@ static void test_what_fits_passes_and_what_does_not_is_told_with_the_table(void 
         dt_memory_check(&recipe, 0, &alone, 2, 2 * memory.total_bytes - 1, "localhost", &err),
         DT_ERR_RECIPE);
     dt_error_clear(&err);
-    dt_memory_check(&recipe, 0, &alone, 2, 8000000000, "localhost", &err);
+    dt_memory_check(&recipe, 0, &alone, 2, 7000000000, "localhost", &err);
     assert_string_equal(
         err.message,
-        "the run does not fit into the memory of 'localhost': 2 ranks need 9.3 GB, 8.0 GB "
+        "the run does not fit into the memory of 'localhost': 2 ranks need 8.0 GB, 7.0 GB "
         "available\n"
         "  parameters     497.9 MB  124475904 x 4 bytes\n"
         "  gradients      497.9 MB  124475904 x 4 bytes\n"
         "  optimizer      995.8 MB  124475904 x 8 bytes, two moments\n"
-        "  activations      2.6 GB  batch 4 x 1024 tokens x 12 layers\n"
+        "  activations      1.9 GB  batch 4 x 1024 tokens x 12 layers\n"
         "  buffers         67.2 MB  tokens, gradients on their way, the program\n"
-        "  a rank           4.7 GB  in all\n"
+        "  a rank           4.0 GB  in all\n"
         "lower 'batch.sequences' or 'batch.tokens', take 'activation_checkpointing: full', the "
         "model's size, or 'ranks'");
 }
