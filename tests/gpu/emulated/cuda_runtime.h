@@ -4,7 +4,10 @@
  * A block's threads are fibers that are taken in turn; one runs until it meets a barrier of its
  * warp or block, or ends. Blocks run one after the other, each launch to its end. A barrier waits
  * for the threads that are still there, as the hardware's does. Launches that a card would refuse
- * abort. Not modelled: memory that other threads see too early or late, registers, clocks.
+ * abort, as do barriers that not all threads meet at, shuffles of lanes that are gone, accesses of
+ * two threads that nothing orders (races.cc), shared memory that was not asked for, addresses that
+ * are not aligned as an instruction wants, and what a copy is still to write. Not modelled:
+ * registers, clocks.
  *
  * Streams are as late as they may be: what they are given is done when somebody waits for it and
  * not before, so that whoever forgets to wait finds nothing (streams.cc). Memory of the cards lies
@@ -56,10 +59,21 @@ extern dt_emulated_place dt_emulated; /* of the thread that runs */
 
 void dt_emulated_launch(dim3 grid, dim3 block, size_t shared_bytes,
                         struct dt_emulated_stream *stream, std::function<void()> body);
-void dt_emulated_block_barrier(void);
-void dt_emulated_warp_barrier(void);
-/* 32 slots of 64 bytes of this thread's warp. */
-unsigned char *dt_emulated_warp_memory(void);
+/* All threads that have not ended must come to the same barrier: that of the same line. */
+void dt_emulated_block_barrier(int line);
+/* All lanes of `mask`, which is all of them. */
+void dt_emulated_warp_barrier(unsigned mask, int line);
+/* Puts `mine` down, waits for the other lanes, and gives what all 32 have put down, 64 bytes
+ * apart; until the next call. */
+const unsigned char *dt_emulated_exchange_all(const void *mine, size_t bytes, unsigned mask,
+                                              int line);
+
+/* Of this thread: 16 bytes that are copied when somebody waits for them, and not before. */
+void dt_emulated_copy_16(void *shared, const void *from, bool inside);
+void dt_emulated_copy_commit(void);
+void dt_emulated_copy_wait(size_t left);
+/* A row of 16 bytes in shared memory that a lane names for ldmatrix. */
+void dt_emulated_matrix_row(const void *row);
 
 /* Arguments are those of the moment of the launch. */
 template <typename K, typename... A>
@@ -76,40 +90,39 @@ static inline void dt_emulated_call(dim3 grid, dim3 block, size_t shared_bytes,
                      [=](auto... args) { (kernel)(args...); }, __VA_ARGS__)
 #define DT_CUDA_DYNAMIC_SHARED(name) unsigned char *name = dt_emulated.dynamic_shared
 
-static inline void __syncthreads(void)
+static inline void __syncthreads(int line = __builtin_LINE())
 {
-    dt_emulated_block_barrier();
+    dt_emulated_block_barrier(line);
 }
 
-static inline void __syncwarp(void)
+static inline void __syncwarp(unsigned mask = 0xffffffffu, int line = __builtin_LINE())
 {
-    dt_emulated_warp_barrier();
+    dt_emulated_warp_barrier(mask, line);
 }
 
-/* Every thread of the warp puts `mine` down, then looks at that of lane `from`. */
-template <typename V> static inline V dt_emulated_exchange(V mine, int from)
+template <typename V>
+static inline V dt_emulated_exchange(V mine, int from, unsigned mask, int line)
 {
-    unsigned char *slots = dt_emulated_warp_memory();
+    const unsigned char *all = dt_emulated_exchange_all(&mine, sizeof(mine), mask, line);
     V theirs;
 
-    memcpy(slots + threadIdx.x % 32 * 64, &mine, sizeof(mine));
-    dt_emulated_warp_barrier();
-    memcpy(&theirs, slots + (unsigned)from % 32 * 64, sizeof(theirs));
-    dt_emulated_warp_barrier();
+    memcpy(&theirs, all + (unsigned)from % 32 * 64, sizeof(theirs));
     return theirs;
 }
 
-template <typename V> static inline V __shfl_xor_sync(unsigned, V value, int mask)
+template <typename V>
+static inline V __shfl_xor_sync(unsigned mask, V value, int other, int line = __builtin_LINE())
 {
-    return dt_emulated_exchange(value, (int)(threadIdx.x % 32) ^ mask);
+    return dt_emulated_exchange(value, (int)(threadIdx.x % 32) ^ other, mask, line);
 }
 
-template <typename V> static inline V __shfl_sync(unsigned, V value, int from)
+template <typename V>
+static inline V __shfl_sync(unsigned mask, V value, int from, int line = __builtin_LINE())
 {
-    return dt_emulated_exchange(value, from);
+    return dt_emulated_exchange(value, from, mask, line);
 }
 
-static inline int atomicMax(int *at, int value)
+__attribute__((no_sanitize("thread"))) static inline int atomicMax(int *at, int value)
 {
     int old = *at;
 

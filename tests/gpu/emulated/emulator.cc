@@ -1,6 +1,7 @@
 /* The fibers behind the emulated cuda_runtime.h. */
 #include <limits.h>
 #include <setjmp.h>
+#include <sys/mman.h>
 #include <ucontext.h>
 
 #include <deque>
@@ -14,12 +15,22 @@
 #define SHARED_MOST \
     ((size_t)99 << 10) /* of sm_86 and sm_89, the least of those that we build for */
 
+#define WINDOW_BYTES ((size_t)100 << 10) /* in pages */
+#define GUARD_BYTES  ((size_t)4096)
+
 dt_emulated_place dt_emulated;
+struct dt_emulated_now dt_emulated_now;
 
 namespace
 {
 
 enum waiting { RUNS, AT_WARP, AT_BLOCK, ENDED };
+
+struct copy {
+    void *to;
+    const void *from;
+    bool inside;
+};
 
 /* A fiber begins by its context and is then left and entered by jumps, which cost no system call.
  * It serves one thread after the other, of all blocks. */
@@ -29,10 +40,17 @@ struct fiber {
     jmp_buf place;
     std::unique_ptr<char[]> stack;
     waiting state;
+    int line;                /* of the barrier */
+    unsigned mask;           /* of a warp's barrier */
+    bool orders;             /* it orders memory as well */
+    unsigned exchanges;      /* so far: two sets of slots in turn */
+    std::deque<copy> copies; /* those of groups, then the rest */
+    std::deque<size_t> groups;
 };
 
 struct warp {
-    unsigned char slots[32 * 64];
+    unsigned char slots[2][32 * 64];
+    uint32_t epoch;
 };
 
 jmp_buf scheduler;
@@ -41,6 +59,27 @@ std::vector<warp> warps;
 unsigned current;
 size_t shared_allowed = SHARED_UNASKED;
 const std::function<void()> *work;
+unsigned char *shared_window; /* and a page behind it that faults */
+size_t shared_bytes;
+thread_local bool running; /* a kernel's thread: others may be in the ops' own code */
+
+void make_shared_window()
+{
+    if (shared_window != NULL)
+        return;
+    shared_window = (unsigned char *)mmap(NULL, WINDOW_BYTES + GUARD_BYTES, PROT_READ | PROT_WRITE,
+                                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (shared_window == MAP_FAILED ||
+        mprotect(shared_window + WINDOW_BYTES, GUARD_BYTES, PROT_NONE) != 0)
+        abort();
+}
+
+bool is_shared(const void *at, size_t bytes)
+{
+    const unsigned char *byte = (const unsigned char *)at, *start = dt_emulated.dynamic_shared;
+
+    return byte >= start && byte + bytes <= start + shared_bytes;
+}
 
 void wait(waiting state)
 {
@@ -53,6 +92,8 @@ void serve()
 {
     for (;;) {
         (*work)();
+        if (!fibers[current].copies.empty())
+            dt_emulated_refuse("a thread has ended, and copies of it are under way");
         wait(ENDED);
     }
 }
@@ -61,8 +102,12 @@ void go_on(unsigned i)
 {
     current = i;
     dt_emulated.thread = dim3(i, 0, 0);
-    if (_setjmp(scheduler) != 0)
+    dt_emulated_now.warp_epoch = warps[i / 32].epoch;
+    running = true;
+    if (_setjmp(scheduler) != 0) {
+        running = false;
         return;
+    }
     if (fibers[i].begun)
         _longjmp(fibers[i].place, 1);
     fibers[i].begun = true;
@@ -82,10 +127,34 @@ bool all_at(unsigned first, unsigned last, waiting state)
     return any;
 }
 
+/* Those that wait there together must have come to the same place. */
+void check_barrier(unsigned first, unsigned last, waiting state)
+{
+    int line = 0;
+
+    for (unsigned i = first; i < last; i++) {
+        if (fibers[i].state != state)
+            continue;
+        if (line != 0 && fibers[i].line != line)
+            dt_emulated_refuse("threads meet at barriers of different lines");
+        line = fibers[i].line;
+        if (state == AT_WARP && fibers[i].mask != 0xffffffffu)
+            dt_emulated_refuse("a mask of less than all lanes is not known here");
+    }
+    for (unsigned i = first; i < last && state == AT_WARP; i++)
+        if (fibers[i].state == ENDED)
+            dt_emulated_refuse("a lane that the mask names has ended");
+}
+
 void release(unsigned first, unsigned last, waiting state)
 {
     if (!all_at(first, last, state))
         return;
+    check_barrier(first, last, state);
+    if (state == AT_BLOCK)
+        dt_emulated_now.epoch++;
+    else if (fibers[first].orders)
+        warps[first / 32].epoch++;
     for (unsigned i = first; i < last; i++)
         if (fibers[i].state == state)
             fibers[i].state = RUNS;
@@ -95,8 +164,13 @@ void run_block(unsigned threads)
 {
     bool left = true;
 
-    for (unsigned i = 0; i < threads; i++)
+    for (unsigned i = 0; i < threads; i++) {
         fibers[i].state = RUNS;
+        fibers[i].exchanges = 0;
+    }
+    for (warp &each : warps)
+        each.epoch = 0;
+    dt_emulated_now.epoch = 0;
     while (left) {
         left = false;
         for (unsigned i = 0; i < threads; i++)
@@ -115,12 +189,14 @@ void run_block(unsigned threads)
 
 } // namespace
 
-static void run(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &body)
+static void run(dim3 grid, dim3 block, size_t bytes, const std::function<void()> &body)
 {
-    std::vector<unsigned char> shared(shared_bytes + 256);
-    uintptr_t start = ((uintptr_t)shared.data() + 127) & ~(uintptr_t)127;
     dt_emulated_open memory;
 
+    make_shared_window();
+    dt_emulated_races_begin();
+    dt_emulated_now = {};
+    shared_bytes = bytes;
     while (fibers.size() < block.x) {
         fiber made = {};
 
@@ -135,11 +211,15 @@ static void run(dim3 grid, dim3 block, size_t shared_bytes, const std::function<
     work = &body;
     dt_emulated.block_size = block;
     dt_emulated.grid_size = grid;
-    dt_emulated.dynamic_shared = (unsigned char *)start;
+    dt_emulated.dynamic_shared =
+        shared_window + (WINDOW_BYTES - bytes) / 128 * 128; /* as aligned as kernels may ask for */
     for (unsigned y = 0; y < grid.y; y++)
         for (unsigned x = 0; x < grid.x; x++) {
             dt_emulated.block = dim3(x, y, 0);
+            dt_emulated_races_block();
+            memset(dt_emulated.dynamic_shared, 0xff, bytes); /* NaN, until it is written */
             run_block(block.x);
+            dt_emulated_now.block++;
         }
 }
 
@@ -150,6 +230,8 @@ void dt_emulated_launch(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t
 
     if (block.y != 1 || block.z != 1 || grid.z != 1)
         dt_emulated_refuse("blocks of one dimension and grids of two are all that there is here");
+    if (block.x % 32 != 0)
+        dt_emulated_refuse("a warp of less than 32 lanes is not known here");
     if (grid.x == 0 || grid.x > INT_MAX || grid.y == 0 || grid.y > 65535 || block.x == 0 ||
         block.x > 1024 || shared_bytes > shared_allowed)
         dt_emulated_refuse("a launch that a card would refuse");
@@ -165,17 +247,114 @@ cudaError_t cudaFuncSetAttribute(const void *, cudaFuncAttribute, int bytes)
     return cudaSuccess;
 }
 
-void dt_emulated_block_barrier(void)
+void dt_emulated_block_barrier(int line)
 {
+    fibers[current].line = line;
     wait(AT_BLOCK);
 }
 
-void dt_emulated_warp_barrier(void)
+static void meet(unsigned mask, int line, bool orders)
 {
+    fibers[current].line = line;
+    fibers[current].mask = mask;
+    fibers[current].orders = orders;
     wait(AT_WARP);
 }
 
-unsigned char *dt_emulated_warp_memory(void)
+void dt_emulated_warp_barrier(unsigned mask, int line)
 {
-    return warps[current / 32].slots;
+    meet(mask, line, true);
+}
+
+const unsigned char *dt_emulated_exchange_all(const void *mine, size_t bytes, unsigned mask,
+                                              int line)
+{
+    unsigned char *slots = warps[current / 32].slots[fibers[current].exchanges++ % 2];
+
+    memcpy(slots + current % 32 * 64, mine, bytes);
+    meet(mask, line, false);
+    return slots;
+}
+
+/* --- what is watched */
+
+bool dt_emulated_watches(const void *memory, size_t bytes)
+{
+    const unsigned char *byte = (const unsigned char *)memory;
+    const char *stack;
+
+    if (!running)
+        return false;
+    stack = fibers[current].stack.get();
+    if ((const char *)byte >= stack && (const char *)byte < stack + STACK_BYTES)
+        return false;
+    if (byte >= (const unsigned char *)&dt_emulated &&
+        byte < (const unsigned char *)(&dt_emulated + 1))
+        return false;
+    if (byte >= shared_window && byte < shared_window + WINDOW_BYTES + GUARD_BYTES &&
+        !is_shared(byte, bytes))
+        dt_emulated_refuse("shared memory beyond what the launch asked for");
+    return true;
+}
+
+/* A kernel's own __shared__ variables are static ones, which nothing else among the kernels is. */
+extern unsigned char __bss_start[] __attribute__((visibility("hidden")));
+extern unsigned char _end[] __attribute__((visibility("hidden")));
+
+bool dt_emulated_is_shared(const void *memory)
+{
+    const unsigned char *byte = (const unsigned char *)memory;
+
+    return (byte >= shared_window && byte < shared_window + WINDOW_BYTES) ||
+           (byte >= __bss_start && byte < _end);
+}
+
+/* --- copies into shared memory */
+
+void dt_emulated_copy_16(void *shared, const void *from, bool inside)
+{
+    if ((uintptr_t)shared % 16 != 0 || (uintptr_t)from % 16 != 0)
+        dt_emulated_refuse("a copy of 16 bytes from or to where no 16 bytes begin");
+    if (!is_shared(shared, 16))
+        dt_emulated_refuse("a copy into what is not the launch's shared memory");
+    dt_emulated_copy_mark(shared, 16, true);
+    fibers[current].copies.push_back({shared, from, inside});
+}
+
+void dt_emulated_copy_commit(void)
+{
+    fiber &mine = fibers[current];
+    size_t count = mine.copies.size();
+
+    for (size_t group : mine.groups)
+        count -= group;
+    mine.groups.push_back(count);
+}
+
+void dt_emulated_copy_wait(size_t left)
+{
+    fiber &mine = fibers[current];
+
+    while (mine.groups.size() > left) {
+        for (size_t i = 0; i < mine.groups.front(); i++) {
+            copy what = mine.copies.front();
+
+            mine.copies.pop_front();
+            dt_emulated_copy_mark(what.to, 16, false);
+            if (what.inside)
+                memcpy(what.to, what.from, 16);
+            else
+                memset(what.to, 0, 16);
+        }
+        mine.groups.pop_front();
+    }
+}
+
+void dt_emulated_matrix_row(const void *row)
+{
+    if ((uintptr_t)row % 16 != 0)
+        dt_emulated_refuse("a row for ldmatrix that does not begin at 16 bytes");
+    if (!is_shared(row, 16))
+        dt_emulated_refuse("a row for ldmatrix that is not in the launch's shared memory");
+    dt_emulated_read(row, 16);
 }

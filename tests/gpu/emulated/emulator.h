@@ -12,6 +12,31 @@ extern std::recursive_mutex dt_emulated_lock;
 /* The card that the thread has turned to. */
 extern thread_local int dt_emulated_device;
 
+/* When the thread that runs is, in the order of its launch. */
+struct dt_emulated_now {
+    uint32_t block;      /* counted over the launch */
+    uint32_t epoch;      /* __syncthreads that the block has passed */
+    uint32_t warp_epoch; /* __syncwarp that the warp has passed */
+};
+extern struct dt_emulated_now dt_emulated_now;
+
+/* Whether a kernel runs, and this is not its thread's own stack. What lies behind the shared memory
+ * that the launch asked for is refused. */
+bool dt_emulated_watches(const void *memory, size_t bytes);
+/* Shared memory of the block, of either kind. */
+bool dt_emulated_is_shared(const void *memory);
+
+/* --- races.cc */
+
+/* A launch begins: what was done before it is before it. */
+void dt_emulated_races_begin(void);
+/* And a block of it. */
+void dt_emulated_races_block(void);
+/* This thread reads there. */
+void dt_emulated_read(const void *memory, size_t bytes);
+/* This thread has begun, or ended, to copy there. */
+void dt_emulated_copy_mark(void *memory, size_t bytes, bool under_way);
+
 /* --- streams.cc */
 
 /* All that any stream was given. */

@@ -8,14 +8,18 @@
 
 static inline void dt_ptx_copy_16(void *shared, const void *from, bool inside)
 {
-    if (inside)
-        memcpy(shared, from, 16);
-    else
-        memset(shared, 0, 16);
+    dt_emulated_copy_16(shared, from, inside);
 }
 
-static inline void dt_tile_commit() {}
-template <int LEFT> static inline void dt_tile_wait() {}
+static inline void dt_tile_commit()
+{
+    dt_emulated_copy_commit();
+}
+
+template <int LEFT> static inline void dt_tile_wait()
+{
+    dt_emulated_copy_wait(LEFT);
+}
 
 struct dt_frag {
     uint32_t r[4];
@@ -23,19 +27,25 @@ struct dt_frag {
 
 /* Lane l holds elements 2(l%4) and +1 of row l/4 of each of four 8x8 matrices; lane 8i + j gave the
  * address of row j of matrix i. */
-template <typename T> static inline dt_frag dt_emulated_ldmatrix(const T *address, bool transposed)
+template <typename T>
+__attribute__((no_sanitize("thread"))) /* the lane that names a row is the one that reads it */
+static inline dt_frag
+dt_emulated_ldmatrix(const T *address, bool transposed)
 {
     int lane = (int)threadIdx.x % 32, row = lane / 4, col = lane % 4 * 2;
-    const uint16_t *mine = (const uint16_t *)address;
+    const unsigned char *all;
     dt_frag f;
 
+    dt_emulated_matrix_row(address);
+    all = dt_emulated_exchange_all(&address, sizeof(address), 0xffffffffu, __LINE__);
     for (int i = 0; i < 4; i++) {
         uint16_t element[2];
 
         for (int e = 0; e < 2; e++) {
             int from = transposed ? col + e : row, at = transposed ? row : col + e;
-            const uint16_t *line = dt_emulated_exchange(mine, i * 8 + from);
+            const uint16_t *line;
 
+            memcpy(&line, all + (i * 8 + from) * 64, sizeof(line));
             element[e] = line[at];
         }
         f.r[i] = (uint32_t)element[0] | (uint32_t)element[1] << 16;
@@ -57,6 +67,16 @@ struct dt_emulated_operands {
     uint32_t a[4], b[2];
 };
 
+__attribute__((no_sanitize("thread"))) static inline void dt_emulated_mma_operands(
+    dt_emulated_operands *all, dt_emulated_operands mine)
+{
+    const unsigned char *slots =
+        dt_emulated_exchange_all(&mine, sizeof(mine), 0xffffffffu, __LINE__);
+
+    for (int i = 0; i < 32; i++)
+        memcpy(&all[i], slots + i * 64, sizeof(all[i]));
+}
+
 template <typename T> static inline float dt_emulated_half_of(uint32_t both, int which)
 {
     T value;
@@ -72,8 +92,7 @@ static inline void dt_mma(float (&c)[4], const dt_frag &a, uint32_t b0, uint32_t
     int lane = (int)threadIdx.x % 32;
     dt_emulated_operands mine = {{a.r[0], a.r[1], a.r[2], a.r[3]}, {b0, b1}}, all[32];
 
-    for (int i = 0; i < 32; i++)
-        all[i] = dt_emulated_exchange(mine, i);
+    dt_emulated_mma_operands(all, mine);
     for (int e = 0; e < 4; e++) {
         int row = lane / 4 + e / 2 * 8, col = lane % 4 * 2 + e % 2;
         float sum = c[e];
