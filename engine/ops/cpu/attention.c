@@ -10,9 +10,9 @@
 
 #include "base/banned.h"
 
-/* Scores of one query against its keys become probabilities, and zeros up to `width`; returns the
- * log-sum-exp. */
-static float softmax_row(float *row, int64_t keys, int64_t width)
+/* Scores of one query against its keys, yet without their scale, become probabilities, and zeros up
+ * to `width`; returns the log-sum-exp. */
+static float softmax_row(float *row, int64_t keys, int64_t width, float scale)
 {
     int64_t computed = mask_row(row, keys);
     float max = row[0], sum = 0.0f, inverse;
@@ -22,7 +22,7 @@ static float softmax_row(float *row, int64_t keys, int64_t width)
         max = row[j] > max ? row[j] : max;
 #pragma omp simd reduction(+ : sum)
     for (int64_t j = 0; j < computed; j++) {
-        row[j] = dt_exp(row[j] - max);
+        row[j] = dt_exp((row[j] - max) * scale);
         sum += row[j];
     }
     inverse = 1.0f / sum;
@@ -31,7 +31,7 @@ static float softmax_row(float *row, int64_t keys, int64_t width)
         row[j] *= inverse;
     for (int64_t j = computed; j < width; j++)
         row[j] = 0.0f;
-    return max + logf(sum);
+    return max * scale + logf(sum);
 }
 
 static void drop_row(float *row, int64_t keys, const dt_dropout *dropout, int64_t start,
@@ -78,26 +78,31 @@ static void forward_head(dt_tensor *out, float *lse, const dt_tensor *qkv, const
     place q = place_of(qkv, s, task, 0), k = place_of(qkv, s, task, 1);
     place v = place_of(qkv, s, task, 2), o = place_of(out, s, task, 0);
     int64_t queries = out->dim[1], first = s->t - queries;
+    int64_t d = words(s, s->d), t = words(s, s->t);
 
     o.first -= task / s->heads * first * s->c; /* out has fewer rows a sequence */
-    gather(u.rows, qkv, k, 0, s->t, s->d, 1.0f);
-    dt_tile_pack_transposed(u.keys, s->d, u.rows, s->d, s->d, s->t);
-    gather(u.rows, qkv, v, 0, s->t, s->d, 1.0f);
-    dt_tile_pack(u.values, s->t, u.rows, s->d, s->t, s->d);
+    gather(u.rows, qkv, k, 0, s->t, s);
+    pack_transposed(u.keys, u.rows, s->t, s);
+    gather(u.rows, qkv, v, 0, s->t, s);
+    pack(u.values, t, u.rows, s->t, s);
     for (int64_t i = first; i < s->t; i += BLOCK) {
         int64_t rows = dt_cpu_min(BLOCK, s->t - i), keys = i + rows;
+        int64_t width = dt_cpu_round_up(keys, COLS);
 
-        gather(u.rows, qkv, q, i, rows, s->d, s->scale);
-        dt_tile_product(u.scores, s->sp, u.rows, s->d, 1, u.keys, s->d * COLS, rows, keys, s->d,
-                        false);
+        gather(u.rows, qkv, q, i, rows, s);
+        dt_tile_product(u.scores, s->sp, u.rows, d, 1, u.keys, d * COLS, rows, keys, d, false,
+                        s->pairs);
         for (int64_t r = 0; r < rows; r++) {
-            lse[i - first + r] = softmax_row(u.scores + r * s->sp, i + r + 1, keys);
+            float *row = u.scores + r * s->sp;
+
+            lse[i - first + r] = softmax_row(row, i + r + 1, width, s->scale);
             if (dropout->threshold > 0.0f)
-                drop_row(u.scores + r * s->sp, i + r + 1, dropout, mask_start(s, task, i + r),
-                         u.uniforms);
+                drop_row(row, i + r + 1, dropout, mask_start(s, task, i + r), u.uniforms);
+            if (s->pairs)
+                dt_tile_pair_row(row, width);
         }
-        dt_tile_product(u.out, s->dp, u.scores, s->sp, 1, u.values, s->t * COLS, rows, s->d, keys,
-                        false);
+        dt_tile_product(u.out, s->dp, u.scores, s->sp, 1, u.values, t * COLS, rows, s->d,
+                        words(s, keys), false, s->pairs);
         scatter(out, o, i - first, rows, s->d, u.out, s->dp, u.rows);
     }
 }

@@ -16,7 +16,7 @@ typedef struct backward_buffers {
     float *keys;                   /* panels of k (T deep) */
     float *dkeys, *dvalues;        /* T x Dp */
     float *p, *ds;                 /* BLOCK x Tp, rows sp apart */
-    float *q, *dout;               /* BLOCK x D, q already times scale */
+    float *q, *dout;               /* BLOCK x D */
     float *q_panels, *dout_panels; /* panels of the two (BLOCK deep) */
     float *dq;                     /* BLOCK x Dp */
     float *uniforms;               /* of one query, where there is dropout */
@@ -60,13 +60,14 @@ static float dot(const float *a, const float *b, int64_t n)
 }
 
 /* p: scores of one query → probabilities; ds: dout v^T → gradient of the scores. */
-static void backward_row(float *p, float *ds, int64_t keys, int64_t width, float lse, float delta)
+static void backward_row(float *p, float *ds, int64_t keys, int64_t width, float scale, float lse,
+                         float delta)
 {
     int64_t computed = mask_row(p, keys);
 
 #pragma omp simd
     for (int64_t j = 0; j < computed; j++) {
-        p[j] = dt_exp(p[j] - lse);
+        p[j] = dt_exp(p[j] * scale - lse);
         ds[j] = p[j] * (ds[j] - delta);
     }
     for (int64_t j = computed; j < width; j++)
@@ -74,14 +75,16 @@ static void backward_row(float *p, float *ds, int64_t keys, int64_t width, float
 }
 
 /* The same with dropout: p comes out times the mask, as dv needs it. */
-static void backward_row_dropped(float *p, float *ds, int64_t keys, int64_t width, float lse,
-                                 float delta, const float *uniforms, const dt_dropout *dropout)
+static void backward_row_dropped(float *p, float *ds, int64_t keys, int64_t width, float scale,
+                                 float lse, float delta, const float *uniforms,
+                                 const dt_dropout *dropout)
 {
-    float threshold = dropout->threshold, scale = dropout->scale;
+    float threshold = dropout->threshold, kept = dropout->scale;
 
 #pragma omp simd
     for (int64_t j = 0; j < keys; j++) {
-        float mask = uniforms[j] >= threshold ? scale : 0.0f, probability = dt_exp(p[j] - lse);
+        float mask = uniforms[j] >= threshold ? kept : 0.0f;
+        float probability = dt_exp(p[j] * scale - lse);
 
         ds[j] = probability * (mask * ds[j] - delta);
         p[j] = probability * mask;
@@ -97,41 +100,77 @@ typedef struct backward_tensors {
     dt_dropout dropout;
 } backward_tensors;
 
+/* Rows of p and ds become pairs: ds of neighbouring keys, where it stands, and both of neighbouring
+ * queries, in every other row of p: p in the first, ds in the second. */
+static void pair_rows(const shape *s, int64_t rows, int64_t width, backward_buffers u)
+{
+    if (rows % 2 != 0) {
+        memset(u.p + rows * s->sp, 0, (size_t)width * sizeof(float));
+        memset(u.ds + rows * s->sp, 0, (size_t)width * sizeof(float));
+    }
+    for (int64_t r = 0; r < rows; r += 2) {
+        float *p = u.p + r * s->sp, *ds = u.ds + r * s->sp;
+
+        dt_tile_pair_rows(p, p, p + s->sp, width);
+        dt_tile_pair_rows(p + s->sp, ds, ds + s->sp, width);
+        dt_tile_pair_row(ds, width);
+        dt_tile_pair_row(ds + s->sp, width);
+    }
+}
+
+/* delta of a query. */
+static float dout_times_out(const backward_tensors *x, const shape *s, place o, int64_t i,
+                            float *scratch, float *more)
+{
+    int64_t start = o.first + i * o.stride;
+
+    return dot(dt_row_read(x->dout, start, s->d, scratch), dt_row_read(x->out, start, s->d, more),
+               s->d);
+}
+
 static void backward_block(const backward_tensors *x, const shape *s, int64_t task, int64_t i,
                            backward_buffers u)
 {
-    int64_t rows = dt_cpu_min(BLOCK, s->t - i), keys = i + rows, d = s->d;
+    int64_t rows = dt_cpu_min(BLOCK, s->t - i), keys = i + rows, deep = words(s, rows);
+    int64_t d = words(s, s->d), block = words(s, BLOCK), width = dt_cpu_round_up(keys, COLS);
+    const float *ds_columns = s->pairs ? u.p + s->sp : u.ds;
+    int64_t column = s->pairs ? 2 * s->sp : s->sp;
     place q = place_of(x->qkv, s, task, 0), o = place_of(x->out, s, task, 0);
 
-    gather(u.q, x->qkv, q, i, rows, d, s->scale);
-    gather(u.dout, x->dout, o, i, rows, d, 1.0f);
-    gather(u.rows, x->out, o, i, rows, d, 1.0f);
-    dt_tile_pack(u.q_panels, BLOCK, u.q, d, rows, d);
-    dt_tile_pack(u.dout_panels, BLOCK, u.dout, d, rows, d);
+    gather(u.q, x->qkv, q, i, rows, s);
+    gather(u.dout, x->dout, o, i, rows, s);
+    pack(u.q_panels, block, u.q, rows, s);
+    pack(u.dout_panels, block, u.dout, rows, s);
 
-    dt_tile_product(u.p, s->sp, u.q, d, 1, u.keys_t, d * COLS, rows, keys, d, false);
-    dt_tile_product(u.ds, s->sp, u.dout, d, 1, u.values_t, d * COLS, rows, keys, d, false);
+    dt_tile_product(u.p, s->sp, u.q, d, 1, u.keys_t, d * COLS, rows, keys, d, false, s->pairs);
+    dt_tile_product(u.ds, s->sp, u.dout, d, 1, u.values_t, d * COLS, rows, keys, d, false,
+                    s->pairs);
     for (int64_t r = 0; r < rows; r++) {
         float *p = u.p + r * s->sp, *ds = u.ds + r * s->sp;
-        float lse = x->lse[task * s->t + i + r], delta = dot(u.dout + r * d, u.rows + r * d, d);
+        float lse = x->lse[task * s->t + i + r],
+              delta = dout_times_out(x, s, o, i + r, u.rows, u.dq);
         int64_t mine = i + r + 1;
 
         if (x->dropout.threshold > 0.0f)
             backward_row_dropped(
-                p, ds, mine, keys, lse, delta,
+                p, ds, mine, width, s->scale, lse, delta,
                 dt_dropout_draw(&x->dropout, mask_start(s, task, i + r), mine, u.uniforms),
                 &x->dropout);
         else
-            backward_row(p, ds, mine, keys, lse, delta);
+            backward_row(p, ds, mine, width, s->scale, lse, delta);
     }
+    if (s->pairs)
+        pair_rows(s, rows, width, u);
 
-    dt_tile_product(u.dq, s->dp, u.ds, s->sp, 1, u.keys, s->t * COLS, rows, d, keys, false);
+    dt_tile_product(u.dq, s->dp, u.ds, s->sp, 1, u.keys, words(s, s->t) * COLS, rows, s->d,
+                    words(s, keys), false, s->pairs);
     for (int64_t j = 0; j < rows * s->dp; j++)
         u.dq[j] *= s->scale;
-    scatter(x->dqkv, q, i, rows, d, u.dq, s->dp, u.rows);
-    dt_tile_product(u.dkeys, s->dp, u.ds, 1, s->sp, u.q_panels, BLOCK * COLS, keys, d, rows, true);
-    dt_tile_product(u.dvalues, s->dp, u.p, 1, s->sp, u.dout_panels, BLOCK * COLS, keys, d, rows,
-                    true);
+    scatter(x->dqkv, q, i, rows, s->d, u.dq, s->dp, u.rows);
+    dt_tile_product(u.dkeys, s->dp, ds_columns, 1, column, u.q_panels, block * COLS, keys, s->d,
+                    deep, true, s->pairs);
+    dt_tile_product(u.dvalues, s->dp, u.p, 1, column, u.dout_panels, block * COLS, keys, s->d, deep,
+                    true, s->pairs);
 }
 
 static void backward_head(const backward_tensors *x, const shape *s, int64_t task,
@@ -139,15 +178,17 @@ static void backward_head(const backward_tensors *x, const shape *s, int64_t tas
 {
     place k = place_of(x->qkv, s, task, 1), v = place_of(x->qkv, s, task, 2);
 
-    gather(u.rows, x->qkv, k, 0, s->t, s->d, 1.0f);
-    dt_tile_pack_transposed(u.keys_t, s->d, u.rows, s->d, s->d, s->t);
-    dt_tile_pack(u.keys, s->t, u.rows, s->d, s->t, s->d);
-    gather(u.rows, x->qkv, v, 0, s->t, s->d, 1.0f);
-    dt_tile_pack_transposed(u.values_t, s->d, u.rows, s->d, s->d, s->t);
+    gather(u.rows, x->qkv, k, 0, s->t, s);
+    pack_transposed(u.keys_t, u.rows, s->t, s);
+    pack(u.keys, words(s, s->t), u.rows, s->t, s);
+    gather(u.rows, x->qkv, v, 0, s->t, s);
+    pack_transposed(u.values_t, u.rows, s->t, s);
     memset(u.dkeys, 0, (size_t)(s->t * s->dp) * sizeof(float));
     memset(u.dvalues, 0, (size_t)(s->t * s->dp) * sizeof(float));
     for (int64_t i = 0; i < s->t; i += BLOCK)
         backward_block(x, s, task, i, u);
+    for (int64_t j = 0; j < s->t * s->dp; j++)
+        u.dkeys[j] *= s->scale;
     scatter(x->dqkv, k, 0, s->t, s->d, u.dkeys, s->dp, u.rows);
     scatter(x->dqkv, v, 0, s->t, s->d, u.dvalues, s->dp, u.rows);
 }

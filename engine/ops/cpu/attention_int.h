@@ -1,8 +1,11 @@
 /* attention_int: what the two directions of attention share: the shape of a call, and the way of a
  * head's rows to and from fp32.
  *
- * Tasks      a head of a sequence is one task, whole: its rows are widened and laid out once in the
- *            thread's scratch, and all that it writes is its own, so results do not depend on the
+ * Words      heads of bf16 are multiplied as they are, in pairs (tile_int.h), where the copy of the
+ *            ops can: probabilities and gradients of scores are then rounded to bf16 before they
+ *            are, too. All else is widened to fp32. Sums and softmax are in fp32 always
+ * Tasks      a head of a sequence is one task, whole: its rows are laid out once in the thread's
+ *            scratch, and all that it writes is its own, so results do not depend on the
  *            thread count. Queries are taken in blocks of BLOCK rows, against the keys up to the
  *            block's last row: the half above the diagonal is skipped by blocks.
  */
@@ -25,7 +28,8 @@ typedef struct shape {
     int64_t b, t, c, heads, d;
     int64_t tp, dp; /* T and D in whole panels */
     int64_t sp;     /* from one row of scores to the next */
-    float scale;    /* 1 / sqrt(D) */
+    float scale;    /* 1 / sqrt(D), of a score */
+    bool pairs;     /* of bf16 */
 } shape;
 
 static inline shape shape_of(const dt_tensor *qkv, int64_t heads)
@@ -38,7 +42,14 @@ static inline shape shape_of(const dt_tensor *qkv, int64_t heads)
     s.sp = s.tp + LINE; /* rows 4096 bytes apart would share the sets of the first-level cache */
     s.dp = dt_cpu_round_up(s.d, COLS);
     s.scale = (float)(1.0 / sqrt((double)s.d));
+    s.pairs = DT_TILE_PAIRS && qkv->dtype == DT_BF16 && s.d % 2 == 0;
     return s;
+}
+
+/* What n elements take. */
+static inline int64_t words(const shape *s, int64_t n)
+{
+    return s->pairs ? (n + 1) / 2 : n;
 }
 
 /* Where a head's rows lie in x: row i of sequence b starts at element first + i * stride. */
@@ -55,17 +66,34 @@ static inline place place_of(const dt_tensor *x, const shape *s, int64_t task, i
     return p;
 }
 
-/* Rows i .. i+rows of a head, dense, in fp32, times scale. */
+/* Rows i .. i+rows of a head, dense. */
 static inline void gather(float *out, const dt_tensor *x, place p, int64_t i, int64_t rows,
-                          int64_t d, float scale)
+                          const shape *s)
 {
-    for (int64_t r = 0; r < rows; r++, out += d) {
-        const float *row = dt_row_read(x, p.first + (i + r) * p.stride, d, out);
+    for (int64_t r = 0; r < rows; r++, out += words(s, s->d)) {
+        int64_t start = p.first + (i + r) * p.stride;
+        const float *row = out;
 
-#pragma omp simd
-        for (int64_t j = 0; j < d; j++)
-            out[j] = row[j] * scale;
+        if (s->pairs)
+            memcpy(out, (const uint16_t *)x->data + start, (size_t)s->d * sizeof(uint16_t));
+        else
+            row = dt_row_read(x, start, s->d, out);
+        if (row != out)
+            memcpy(out, row, (size_t)s->d * sizeof *out);
     }
+}
+
+/* Gathered rows in panels: their elements deep, or as many rows. */
+static inline void pack_transposed(float *out, const float *in, int64_t rows, const shape *s)
+{
+    int64_t depth = words(s, s->d);
+
+    dt_tile_pack_transposed(out, depth, in, depth, depth, rows);
+}
+
+static inline void pack(float *out, int64_t depth, const float *in, int64_t rows, const shape *s)
+{
+    (s->pairs ? dt_tile_pack_pairs : dt_tile_pack)(out, depth, in, words(s, s->d), rows, s->d);
 }
 
 /* The way back, from rows that are `stride` apart. */
@@ -82,14 +110,15 @@ static inline void scatter(dt_tensor *x, place p, int64_t i, int64_t rows, int64
 }
 
 /* The part of a query's row that is computed: its keys in whole panels. What lies beyond them is
- * put at minus infinity, whose exponential is 0: vectors without a remainder. */
+ * put at minus infinity, whose exponential is 0: vectors without a remainder. Rows of a block are
+ * as wide as its last one, in whole panels too. */
 static inline int64_t mask_row(float *row, int64_t keys)
 {
-    int64_t width = dt_cpu_round_up(keys, COLS);
+    int64_t computed = dt_cpu_round_up(keys, COLS);
 
-    for (int64_t j = keys; j < width; j++)
+    for (int64_t j = keys; j < computed; j++)
         row[j] = -INFINITY;
-    return width;
+    return computed;
 }
 
 /* Element of the dropout mask (ops.h) at a query's first key. */

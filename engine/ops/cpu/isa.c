@@ -14,7 +14,7 @@ static bool always(void)
 
 #if defined(__x86_64__)
 
-extern const dt_ops dt_ops_cpu_avx2, dt_ops_cpu_avx512;
+extern const dt_ops dt_ops_cpu_avx2, dt_ops_cpu_avx512, dt_ops_cpu_avx512_bf16;
 
 static bool has_avx2(void)
 {
@@ -29,6 +29,11 @@ static bool has_avx512(void)
            __builtin_cpu_supports("avx512vl");
 }
 
+static bool has_avx512_bf16(void)
+{
+    return has_avx512() && __builtin_cpu_supports("avx512bf16");
+}
+
 #endif
 
 /* From the best to the plainest. */
@@ -38,6 +43,7 @@ static const struct {
     bool (*supported)(void);
 } isas[] = {
 #if defined(__x86_64__)
+    {"avx512_bf16", &dt_ops_cpu_avx512_bf16, has_avx512_bf16},
     {"avx512", &dt_ops_cpu_avx512, has_avx512},
     {"avx2", &dt_ops_cpu_avx2, has_avx2},
 #endif
@@ -61,8 +67,8 @@ dt_status dt_cpu_isa_pick(const dt_ops **ops, const char **name, dt_error *err)
             i++;
         if (i == ISA_COUNT)
             return DT_FAIL(err, DT_ERR_USAGE,
-                           "unknown instruction set '%s' in DTRUN_CPU_ISA: use x86-64, avx2 or "
-                           "avx512, or leave it unset",
+                           "unknown instruction set '%s' in DTRUN_CPU_ISA: use x86-64, avx2, "
+                           "avx512 or avx512_bf16, or leave it unset",
                            asked);
         if (!isas[i].supported())
             return DT_FAIL(err, DT_ERR_UNSUPPORTED,

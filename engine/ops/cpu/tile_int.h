@@ -1,6 +1,10 @@
 /* tile_int: small matrix products inside one thread, for attention; oneDNN does the large ones.
  *
  * Formula    c(m,n) = a(m,k) b(k,n), or c += where `accumulate`
+ * Words      an element of a or b is a float, or with `pairs` two of bf16, of k = 2p and 2p + 1,
+ * the first in the lower half; k then counts pairs. Their products are summed in fp32 by an
+ *            instruction of AVX512_BF16, to which subnormal numbers are zero; where the copy of the
+ *            ops has no such instruction (DT_TILE_PAIRS) there are no pairs
  * Layout     a: element (i,p) at a[i * a_row + p * a_col], so that a may be a transpose
  *            b: in panels of DT_TILE_COLS columns; element (p,j) at
  *               b[j / COLS * b_panel + p * COLS + j % COLS]. A panel is read straight through,
@@ -18,6 +22,12 @@
 
 #include "engine/ops/cpu/transpose_int.h"
 
+#if defined(__AVX512BF16__)
+#define DT_TILE_PAIRS true
+#else
+#define DT_TILE_PAIRS false
+#endif
+
 #if defined(__AVX512F__)
 #define DT_TILE_LANES 16
 #define DT_TILE_ROWS  8
@@ -33,11 +43,24 @@
 /* An unaligned vector of floats that may alias floats. */
 typedef float dt_tile_vector __attribute__((vector_size(4 * DT_TILE_LANES), aligned(4), may_alias));
 
+static inline __attribute__((always_inline)) dt_tile_vector dt_tile_multiply_add(
+    dt_tile_vector sum, float left, dt_tile_vector right, const bool pairs)
+{
+#if defined(__AVX512BF16__)
+    if (pairs)
+        return (dt_tile_vector)_mm512_dpbf16_ps((__m512)sum, (__m512bh)_mm512_set1_ps(left),
+                                                (__m512bh)right);
+#else
+    (void)pairs;
+#endif
+    return sum + left * right;
+}
+
 static inline __attribute__((always_inline)) void dt_tile_kernel(float *c, int64_t c_row,
                                                                  const float *a, int64_t a_row,
                                                                  int64_t a_col, const float *b,
                                                                  int64_t k, bool accumulate,
-                                                                 const int rows)
+                                                                 const bool pairs, const int rows)
 {
     dt_tile_vector sum[DT_TILE_ROWS][2];
 
@@ -57,8 +80,8 @@ static inline __attribute__((always_inline)) void dt_tile_kernel(float *c, int64
         for (int i = 0; i < rows; i++) {
             const float left = a[i * a_row + p * a_col];
 
-            sum[i][0] += left * right0;
-            sum[i][1] += left * right1;
+            sum[i][0] = dt_tile_multiply_add(sum[i][0], left, right0, pairs);
+            sum[i][1] = dt_tile_multiply_add(sum[i][1], left, right1, pairs);
         }
     }
 #pragma GCC unroll 8
@@ -70,23 +93,34 @@ static inline __attribute__((always_inline)) void dt_tile_kernel(float *c, int64
     }
 }
 
-static inline void dt_tile_product(float *c, int64_t c_row, const float *a, int64_t a_row,
-                                   int64_t a_col, const float *b, int64_t b_panel, int64_t m,
-                                   int64_t n, int64_t k, bool accumulate)
+static inline __attribute__((always_inline)) void dt_tile_rows(
+    float *c, int64_t c_row, const float *a, int64_t a_row, int64_t a_col, const float *b,
+    int64_t b_panel, int64_t m, int64_t n, int64_t k, bool accumulate, const bool pairs)
 {
     for (int64_t j = 0; j < n; j += DT_TILE_COLS, b += b_panel) {
         int64_t i = 0;
 
         for (; i + DT_TILE_ROWS <= m; i += DT_TILE_ROWS)
             dt_tile_kernel(c + i * c_row + j, c_row, a + i * a_row, a_row, a_col, b, k, accumulate,
-                           DT_TILE_ROWS);
+                           pairs, DT_TILE_ROWS);
         for (; i < m; i++)
             dt_tile_kernel(c + i * c_row + j, c_row, a + i * a_row, a_row, a_col, b, k, accumulate,
-                           1);
+                           pairs, 1);
     }
 }
 
-/* rows x cols floats (rows row_stride apart) into panels of `depth` rows. */
+static inline void dt_tile_product(float *c, int64_t c_row, const float *a, int64_t a_row,
+                                   int64_t a_col, const float *b, int64_t b_panel, int64_t m,
+                                   int64_t n, int64_t k, bool accumulate, bool pairs)
+{
+    if (DT_TILE_PAIRS && pairs)
+        dt_tile_rows(c, c_row, a, a_row, a_col, b, b_panel, m, n, k, accumulate, true);
+    else
+        dt_tile_rows(c, c_row, a, a_row, a_col, b, b_panel, m, n, k, accumulate, false);
+}
+
+/* rows x cols floats (rows row_stride apart) into panels of `depth` rows, as are all depths in
+ * words. */
 static inline void dt_tile_pack(float *out, int64_t depth, const float *in, int64_t row_stride,
                                 int64_t rows, int64_t cols)
 {
@@ -146,6 +180,70 @@ static inline void dt_tile_pack_transposed(float *out, int64_t depth, const floa
                     out[p * DT_TILE_COLS + l + i] = from[i * row_stride + p];
         }
     }
+}
+
+/* The same of rows of bf16, each filled up to words: neighbouring rows become pairs, the last one
+ * of an odd number with zeros. */
+static inline void dt_tile_pack_pairs(float *out, int64_t depth, const float *in,
+                                      int64_t row_stride, int64_t rows, int64_t cols)
+{
+#if defined(__AVX512BF16__)
+    for (int64_t j = 0; j < cols; j += DT_TILE_COLS, out += depth * DT_TILE_COLS) {
+        __mmask32 some = cols - j < DT_TILE_COLS ? (1u << (cols - j)) - 1 : ~0u;
+
+        for (int64_t p = 0; p < rows; p += 2) {
+            const float *even = in + p * row_stride + j / 2, *odd = even + row_stride;
+            __m512i low = _mm512_maskz_loadu_epi16(some, even);
+            __m512i high = _mm512_maskz_loadu_epi16(p + 1 < rows ? some : 0, odd);
+            __m512i left = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(low));
+            __m512i right = _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(low, 1));
+
+            left = _mm512_or_si512(
+                left, _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm512_castsi512_si256(high)), 16));
+            right = _mm512_or_si512(
+                right,
+                _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(high, 1)), 16));
+            _mm512_storeu_si512(out + p / 2 * DT_TILE_COLS, left);
+            _mm512_storeu_si512(out + p / 2 * DT_TILE_COLS + DT_TILE_LANES, right);
+        }
+    }
+#else
+    (void)out, (void)depth, (void)in, (void)row_stride, (void)rows, (void)cols;
+#endif
+}
+
+/* In place: `width` floats of a row, whole panels, become half as many words of pairs. */
+static inline void dt_tile_pair_row(float *row, int64_t width)
+{
+#if defined(__AVX512BF16__)
+    for (int64_t j = 0; j < width; j += 2 * DT_TILE_LANES) {
+        __m512 left = _mm512_loadu_ps(row + j), right = _mm512_loadu_ps(row + j + DT_TILE_LANES);
+
+        _mm512_storeu_si512(row + j / 2, (__m512i)_mm512_cvtne2ps_pbh(right, left));
+    }
+#else
+    (void)row, (void)width;
+#endif
+}
+
+/* Two rows become one of pairs, of an element of each; out may be either. */
+static inline void dt_tile_pair_rows(float *out, const float *even, const float *odd, int64_t width)
+{
+#if defined(__AVX512BF16__)
+    const __m512i halves = _mm512_set1_epi32(16 << 16);
+    const __m512i interleave =
+        _mm512_add_epi16(halves, _mm512_mullo_epi32(_mm512_set1_epi32(0x10001),
+                                                    _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9,
+                                                                      10, 11, 12, 13, 14, 15)));
+
+    for (int64_t j = 0; j < width; j += DT_TILE_LANES) {
+        __m512bh both = _mm512_cvtne2ps_pbh(_mm512_loadu_ps(odd + j), _mm512_loadu_ps(even + j));
+
+        _mm512_storeu_si512(out + j, _mm512_permutexvar_epi16(interleave, (__m512i)both));
+    }
+#else
+    (void)out, (void)even, (void)odd, (void)width;
+#endif
 }
 
 #endif
