@@ -1,0 +1,211 @@
+/* Whose attention runs: what is measured, what is kept, and that every failure ends with ours. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "engine/ops/cuda/attention_choice.h"
+
+#include "base/banned.h"
+
+static char folder[64], path[96];
+
+/* One process that meets one shape. */
+static struct {
+    float own_ms, cudnn_ms;
+    dt_status build, measure;
+    int built, measured;
+    dt_tuned *rival; /* keeps the other choice while this one measures */
+} now;
+
+static dt_status build(void *context, dt_error *err)
+{
+    assert_ptr_equal(context, &now);
+    now.built++;
+    return now.build == DT_OK ? DT_OK : DT_FAIL(err, now.build, "it is not to be had");
+}
+
+static dt_attention_wish ask_with(dt_tuned *tuned, size_t version, int64_t t);
+
+static dt_status measure(void *context, float *own_ms, float *cudnn_ms, dt_error *err)
+{
+    now.measured++;
+    *own_ms = now.own_ms;
+    *cudnn_ms = now.cudnn_ms;
+    if (now.rival != NULL) {
+        dt_tuned *rival = now.rival;
+
+        now.rival = NULL;
+        now.own_ms = *cudnn_ms;
+        now.cudnn_ms = *own_ms;
+        (void)ask_with(rival, 92600, 1024);
+    }
+    return now.measure == DT_OK ? DT_OK : DT_FAIL(err, now.measure, "its results are not ours");
+}
+
+static dt_attention_wish wish;
+
+static dt_attention_wish ask_with(dt_tuned *tuned, size_t version, int64_t t)
+{
+    dt_attention_question question = {.wish = wish,
+                                      .tuned = tuned,
+                                      .machine = "card sm90 x132 driver 13000 cublaslt 130000",
+                                      .version = version,
+                                      .shape = {16, t, 12, 64, DT_BF16},
+                                      .context = &now,
+                                      .build = build,
+                                      .measure = measure};
+
+    return dt_attention_choose(&question);
+}
+
+/* A process of its own: what it knows is in the file. */
+static dt_attention_wish ask(float own_ms, float cudnn_ms)
+{
+    dt_tuned *tuned = dt_tuned_open(path);
+    dt_attention_wish way;
+
+    now.built = now.measured = 0;
+    now.own_ms = own_ms;
+    now.cudnn_ms = cudnn_ms;
+    way = ask_with(tuned, 92600, 1024);
+    dt_tuned_close(tuned);
+    return way;
+}
+
+static int start(void **state)
+{
+    memset(&now, 0, sizeof(now));
+    wish = DT_ATTENTION_FASTEST;
+    snprintf(folder, sizeof(folder), "/tmp/dtrun-choice-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/algorithms", folder);
+    return 0;
+}
+
+static int end(void **state)
+{
+    unsetenv("DTRUN_ATTENTION");
+    return dt_file_remove_tree(folder, NULL) == DT_OK ? 0 : -1;
+}
+
+static void test_the_faster_one_is_taken_and_remembered(void **state)
+{
+    assert_int_equal(ask(0.5f, 0.4f), DT_ATTENTION_CUDNN);
+    assert_int_equal(now.measured, 1);
+    assert_int_equal(ask(0.4f, 0.5f), DT_ATTENTION_CUDNN); /* another process, another day */
+    assert_int_equal(now.measured, 0);
+    assert_int_equal(now.built, 1);
+}
+
+static void test_ours_is_kept_where_theirs_is_not_two_percent_faster(void **state)
+{
+    assert_int_equal(ask(0.500f, 0.495f), DT_ATTENTION_OWN);
+    assert_int_equal(ask(0.5f, 0.1f), DT_ATTENTION_OWN);
+    assert_int_equal(now.built + now.measured, 0); /* nothing is compiled for it any more */
+}
+
+static void test_another_shape_and_another_version_are_other_questions(void **state)
+{
+    dt_tuned *tuned = dt_tuned_open(path);
+
+    assert_int_equal(ask(0.5f, 0.6f), DT_ATTENTION_OWN);
+    now.own_ms = 0.5f;
+    now.cudnn_ms = 0.4f;
+    assert_int_equal(ask_with(tuned, 92600, 2048), DT_ATTENTION_CUDNN);
+    assert_int_equal(ask_with(tuned, 92700, 1024), DT_ATTENTION_CUDNN);
+    assert_int_equal(ask_with(tuned, 92600, 1024), DT_ATTENTION_OWN);
+    dt_tuned_close(tuned);
+}
+
+static void test_the_first_rank_decides_for_all(void **state)
+{
+    dt_tuned *rival = dt_tuned_open(path);
+
+    now.rival = rival;
+    assert_int_equal(ask(0.5f, 0.4f), DT_ATTENTION_OWN); /* the rival has found the opposite */
+    assert_int_equal(now.measured, 2);
+    dt_tuned_close(rival);
+}
+
+static void test_every_failure_ends_with_ours_and_is_remembered(void **state)
+{
+    now.build = DT_ERR_UNSUPPORTED;
+    assert_int_equal(ask(0.5f, 0.1f), DT_ATTENTION_OWN);
+    assert_int_equal(now.measured, 0);
+    now.build = DT_OK;
+    assert_int_equal(ask(0.5f, 0.1f), DT_ATTENTION_OWN);
+    assert_int_equal(now.built, 0);
+}
+
+static void test_results_that_are_not_ours_are_not_taken(void **state)
+{
+    now.measure = DT_ERR_UNSUPPORTED;
+    assert_int_equal(ask(0.5f, 0.1f), DT_ATTENTION_OWN);
+    wish = DT_ATTENTION_CUDNN;
+    assert_int_equal(ask(0.5f, 0.1f), DT_ATTENTION_OWN);
+}
+
+static void test_what_was_chosen_and_is_gone_is_ours_but_not_forgotten(void **state)
+{
+    assert_int_equal(ask(0.5f, 0.4f), DT_ATTENTION_CUDNN);
+    now.build = DT_ERR_CUDA;
+    assert_int_equal(ask(0.5f, 0.4f), DT_ATTENTION_OWN);
+    now.build = DT_OK;
+    assert_int_equal(ask(0.5f, 0.4f), DT_ATTENTION_CUDNN);
+}
+
+static void test_a_wish_is_neither_measured_by_nor_kept(void **state)
+{
+    wish = DT_ATTENTION_CUDNN;
+    assert_int_equal(ask(0.4f, 0.5f), DT_ATTENTION_CUDNN);
+    wish = DT_ATTENTION_FASTEST;
+    assert_int_equal(ask(0.4f, 0.5f), DT_ATTENTION_OWN);
+    wish = DT_ATTENTION_CUDNN;
+    assert_int_equal(ask(0.4f, 0.5f), DT_ATTENTION_CUDNN);
+}
+
+static void test_the_switch_has_three_words(void **state)
+{
+    dt_error err = DT_ERROR_INIT;
+    dt_attention_wish read;
+
+    assert_int_equal(dt_attention_wish_read(&read, &err), DT_OK);
+    assert_int_equal(read, DT_ATTENTION_FASTEST);
+    setenv("DTRUN_ATTENTION", "own", 1);
+    assert_int_equal(dt_attention_wish_read(&read, &err), DT_OK);
+    assert_int_equal(read, DT_ATTENTION_OWN);
+    setenv("DTRUN_ATTENTION", "cudnn", 1);
+    assert_int_equal(dt_attention_wish_read(&read, &err), DT_OK);
+    assert_int_equal(read, DT_ATTENTION_CUDNN);
+    setenv("DTRUN_ATTENTION", "ours", 1);
+    assert_int_equal(dt_attention_wish_read(&read, &err), DT_ERR_USAGE);
+    assert_non_null(strstr(err.message, "'ours'"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_the_faster_one_is_taken_and_remembered),
+        TEST(test_ours_is_kept_where_theirs_is_not_two_percent_faster),
+        TEST(test_another_shape_and_another_version_are_other_questions),
+        TEST(test_the_first_rank_decides_for_all),
+        TEST(test_every_failure_ends_with_ours_and_is_remembered),
+        TEST(test_results_that_are_not_ours_are_not_taken),
+        TEST(test_what_was_chosen_and_is_gone_is_ours_but_not_forgotten),
+        TEST(test_a_wish_is_neither_measured_by_nor_kept),
+        TEST(test_the_switch_has_three_words),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
