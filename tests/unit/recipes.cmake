@@ -1,5 +1,7 @@
-add_library(recipes_support STATIC ${CMAKE_CURRENT_SOURCE_DIR}/recipes_support.c)
-target_link_libraries(recipes_support PUBLIC dt_recipe_reader PkgConfig::CMOCKA)
+if(TARGET dt_recipe_reader)
+  add_library(recipes_support STATIC ${CMAKE_CURRENT_SOURCE_DIR}/recipes_support.c)
+  target_link_libraries(recipes_support PUBLIC dt_recipe_reader dt_cmocka)
+endif()
 
 foreach(part reader errors sets source presets)
   dt_test(NAME recipes_${part} LABEL unit SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_recipes_${part}.c

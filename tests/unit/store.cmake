@@ -1,5 +1,7 @@
 # The run history and the page's server.
-pkg_check_modules(SQLITE REQUIRED IMPORTED_TARGET sqlite3)
+if(TARGET dt_store)
+  pkg_check_modules(SQLITE REQUIRED IMPORTED_TARGET sqlite3)
+endif()
 foreach(subject run attempt metric event open shared)
   dt_test(NAME store_${subject} LABEL unit TIMEOUT 120
     SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_store_${subject}.c
