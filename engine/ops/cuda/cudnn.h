@@ -3,8 +3,8 @@
  * Purpose    its attention is an alternative to ours (attention_choice.h). Nothing is linked and
  *            none of its headers is needed: what is built once works with whatever version, or
  *            none, the machine has. The names and values below are those of cudnn_graph.h of
- *            cuDNN 9; they are part of its binary interface, and unit.ops_cudnn compares each with
- *            the header where there is one
+ *            cuDNN 9; they are part of its binary interface, and unit.ops_cudnn_true compares each
+ *            with the header where there is one
  * Descriptors are made, given attributes, finalized, and handed to each other
  *            (docs.nvidia.com/deeplearning/cudnn, "Backend API")
  * Ownership  the library stays loaded when closed: it leaves things behind in the driver
