@@ -9,6 +9,8 @@
 #include "engine/device/queue_cuda.cuh"
 #include "engine/ops/cuda/table.cuh"
 
+#define OLDEST_MAJOR 8 /* of the architectures in cmake/cuda.cmake */
+
 /* --- errors */
 
 dt_status dt_cuda_check(cudaError_t result, const char *what, dt_error *err)
@@ -48,6 +50,8 @@ static dt_status cuda_alloc(dt_device *device, void **out, size_t bytes, dt_erro
                        (double)total_bytes / 1e6);
     }
     DT_TRY(dt_cuda_check(cudaMemsetAsync(*out, 0, bytes, state->stream), "zeroing memory", err));
+    /* another queue may write there next, and would be zeroed after it */
+    DT_TRY(dt_cuda_check(cudaStreamSynchronize(state->stream), "zeroing memory", err));
 out:
     return st;
 }
@@ -78,7 +82,8 @@ out:
 
 static void cuda_host_free(dt_device *device, void *memory)
 {
-    (void)cudaFreeHost(memory);
+    if (memory != NULL) /* else an error, that a later launch would be blamed for */
+        (void)cudaFreeHost(memory);
 }
 
 static dt_status cuda_memory_info(dt_device *device, int64_t *free_bytes, int64_t *total_bytes,
@@ -219,6 +224,21 @@ static dt_status cuda_open_replica(dt_device *device, dt_device *out, int64_t n,
     return open_card(out, state->index + (int)n, state->tf32, err);
 }
 
+/* There is code for no older card. */
+static dt_status check_age(int index, dt_error *err)
+{
+    cudaDeviceProp properties;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_cuda_check(cudaGetDeviceProperties(&properties, index), "opening the card", err));
+    if (properties.major < OLDEST_MAJOR)
+        DT_THROW(err, DT_ERR_UNSUPPORTED,
+                 "%s has compute capability %d.%d, and dtrun needs %d.0 or more (A100, RTX 30)",
+                 properties.name, properties.major, properties.minor, OLDEST_MAJOR);
+out:
+    return st;
+}
+
 static dt_status open_card(dt_device *out, int index, bool tf32, dt_error *err)
 {
     dt_cuda_state *state = (dt_cuda_state *)calloc(1, sizeof(*state));
@@ -249,6 +269,7 @@ static dt_status open_card(dt_device *out, int index, bool tf32, dt_error *err)
     out->synchronize = cuda_synchronize;
     out->close = cuda_close;
     DT_TRY(check_driver(cudaSetDevice(index), "opening the card", err));
+    DT_TRY(check_age(index, err));
     DT_TRY(dt_cuda_check(
         cudaDeviceGetAttribute(&state->processors, cudaDevAttrMultiProcessorCount, index),
         "opening the card", err));
