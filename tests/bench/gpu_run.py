@@ -209,9 +209,10 @@ class Bench:
         ratio = half["tokens_per_second"] / brain["tokens_per_second"]
         self.row("GPT-2 124M, fp16 with loss scale, tokens/s over bf16", ">= 0.97", f"{ratio:.3f}", "")
 
-    def ops(self, type_name, only=""):
-        """Rows of bench_ops: (op, shape, ms, GB/s, GFLOP/s or None)."""
-        out = run([self.bin / "bench_ops", self.args.device, type_name, only], 1200)
+    def ops(self, type_name, only="", attention="fastest"):
+        """Rows of bench_ops: (op, shape, ms, GB/s, GFLOP/s or None); attention: own, or cuDNN's where it is faster."""
+        environment = {**os.environ, "DTRUN_ATTENTION": attention}
+        out = run([self.bin / "bench_ops", self.args.device, type_name, only], 1200, env=environment)
         line = re.compile(r"^(\w+) +((?:\d+, \d+, \d+)?) +([\d.]+) +([\d.]+) *([\d.]*)$")
         found = [line.match(text.rstrip()) for text in out.splitlines()]
         return [(m[1], m[2], float(m[3]), float(m[4]), float(m[5]) if m[5] else None) for m in found if m]
@@ -235,8 +236,9 @@ class Bench:
             self.row(f"{op}, share of measured copy bandwidth", ">= 85 %", f"{rate / copy:.0%}", "")
 
     def measure_attention(self):
-        rows = self.results.get("ops") or self.ops("bf16", "attention")
+        rows, faster = self.ops("bf16", "attention", "own"), self.results.get("ops") or self.ops("bf16", "attention")
         ours = {name: next(row[2] for row in rows if row[0] == f"attention_{name}") for name in ("forward", "backward")}
+        faster = next(row[2] for row in faster if row[0] == "attention_forward")
         try:
             peer, why = self.peer("attention"), NOT_THERE
         except Failed as problem:
@@ -246,6 +248,7 @@ class Bench:
             theirs = peer and peer[f"{name}_ms"]
             self.row(f"flash attention {name}, d 64, T 1024, causal, 32 x 12 heads", f">= {bar}x", f"{ours[name]:.3f} ms",
                      f"{theirs:.3f} ms" if peer else why, f"{theirs / ours[name]:.2f}x" if peer else "")  # fmt: skip
+        self.row("attention forward, the same, ours or cuDNN's, the faster one", "reported", f"{faster:.3f} ms", "")
 
     # --- all
 
