@@ -76,5 +76,6 @@ dt_strategy_options dt_config_strategy(const dt_recipe *recipe, int64_t replicas
                    : recipe->optimizer.momentum > 0 ? 1
                                                     : 0,
         .replicas = replicas,
+        .graphs = recipe->cuda_graphs,
     };
 }

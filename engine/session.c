@@ -45,6 +45,8 @@ static dt_status open_device(dt_session *session, dt_error *err)
     else if (session->rank == 0 && session->recipe->gpus != 0)
         dt_log_info("no GPU was found: %lld rank(s) train on the CPU",
                     (long long)session->world_size);
+    if (session->device.graphs != NULL && session->rank == 0 && !session->recipe->cuda_graphs)
+        dt_log_info("'cuda_graphs' is false: the host launches every kernel");
 out:
     return st;
 }

@@ -244,6 +244,12 @@ const dt_field dt_fields[] = {
      .fallback = "none",
      .help = "what of the forward pass is computed again in the backward pass instead of "
              "kept; selective: what is cheap; full: all but the input of each block"},
+    {.path = "cuda_graphs",
+     .type = DT_FIELD_BOOL,
+     AT(cuda_graphs),
+     .fallback = "true",
+     .help = "GPUs: what is the same step after step is recorded and launched as one; false: "
+             "kernel by kernel, to look for faults"},
 
     {.path = "precision.kind",
      .type = DT_FIELD_CHOICE,

@@ -117,6 +117,7 @@ typedef struct dt_recipe {
     } model;
 
     dt_recompute_kind activation_checkpointing;
+    bool cuda_graphs; /* what a GPU does step after step is recorded, and launched as one */
 
     struct {
         dt_precision_kind kind;

@@ -20,6 +20,7 @@
 extern "C" {
 #endif
 
+struct dt_graphs;
 struct dt_nccl_link;
 struct dt_ops;
 struct dt_queues;
@@ -31,6 +32,7 @@ typedef struct dt_device {
     bool host_reads; /* the host reads and writes its memory: the CPU */
     const struct dt_ops *ops;
     const struct dt_queues *queues;  /* queue.h: what it does beside its ops */
+    const struct dt_graphs *graphs;  /* graph.h: ops that are recorded; NULL: the CPU */
     const struct dt_nccl_link *nccl; /* nccl_link.h; NULL where there is none */
     void *state;                     /* the backend's own: primitive cache, stream, handles */
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/device/device_cuda.h"
+#include "engine/device/graph_cuda.cuh"
 #include "engine/device/queue_cuda.cuh"
 #include "engine/ops/cuda/table.cuh"
 
@@ -110,6 +111,7 @@ dt_status dt_cuda_scratch(void **out, dt_device *device, size_t bytes, dt_error 
         (void)cudaFree(state->scratch);
         state->scratch = NULL;
         state->scratch_bytes = 0;
+        state->scratch_moves++;
         DT_TRY(dt_cuda_check(cudaMalloc(&state->scratch, bytes), "working memory", err));
         state->scratch_bytes = bytes;
     }
@@ -255,6 +257,7 @@ static dt_status open_card(dt_device *out, int index, bool tf32, dt_error *err)
     out->host_reads = false;
     out->ops = dt_cuda_ops();
     out->queues = &dt_cuda_queues;
+    out->graphs = &dt_cuda_graphs;
     out->state = state;
     out->alloc = cuda_alloc;
     out->free = cuda_free;

@@ -184,8 +184,7 @@ static void lay_out(dt_model *model, const dt_batch *batch, bool with_backward)
     dt_gpt2_lay_out(model, tokens->dim[0], tokens->dim[1], with_backward);
 }
 
-dt_status dt_model_forward_backward(dt_model *model, const dt_batch *batch, double loss_scale,
-                                    double *loss_sum, dt_error *err)
+dt_status dt_model_pass(dt_model *model, const dt_batch *batch, double loss_scale, dt_error *err)
 {
     dt_gpt2_state *state = model->state;
     const dt_tensor *last;
@@ -200,7 +199,24 @@ dt_status dt_model_forward_backward(dt_model *model, const dt_batch *batch, doub
     DT_TRY(before(model, 0, true, err));
     DT_TRY(dt_gpt2_head_train(model, last, &batch->targets, loss_scale, err));
     DT_TRY(backward(model, batch, err));
-    DT_TRY(model->device->ops->sum(model->device, loss_sum, &state->losses, err));
+out:
+    return st;
+}
+
+/* Laid out once more: the pass may have come from a graph, and another shape before it. */
+dt_status dt_model_loss(dt_model *model, const dt_batch *batch, double *loss_sum, dt_error *err)
+{
+    lay_out(model, batch, true);
+    return model->device->ops->sum(model->device, loss_sum, &model->state->losses, err);
+}
+
+dt_status dt_model_forward_backward(dt_model *model, const dt_batch *batch, double loss_scale,
+                                    double *loss_sum, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_model_pass(model, batch, loss_scale, err));
+    DT_TRY(dt_model_loss(model, batch, loss_sum, err));
 out:
     return st;
 }

@@ -112,6 +112,9 @@ typedef struct dt_model_hooks {
     /* unit's gradients got their last contribution of this micro-step (root last of all: the tied
      * embedding gets one from either end) */
     dt_status (*unit_grads_ready)(void *self, int unit, dt_error *err);
+    /* Points weights and grads of all units where a pass will find each when its turn comes, and
+     * does nothing else: for a pass that is recorded without its hooks. NULL: they are there. */
+    void (*place_units)(void *self);
 } dt_model_hooks;
 
 typedef struct dt_model {
@@ -152,6 +155,10 @@ void dt_model_init_param(float *out, const dt_model *model, int param, uint64_t 
  * token losses (not yet divided). loss_scale: 1 / valid tokens of the whole step. */
 dt_status dt_model_forward_backward(dt_model *model, const dt_batch *batch, double loss_scale,
                                     double *loss_sum, dt_error *err);
+/* The same in two steps: the ops of the pass, which the host does not wait for and which may be
+ * recorded (device/graph.h); then the losses' sum, for which it does. The same batch for both. */
+dt_status dt_model_pass(dt_model *model, const dt_batch *batch, double loss_scale, dt_error *err);
+dt_status dt_model_loss(dt_model *model, const dt_batch *batch, double *loss_sum, dt_error *err);
 
 /* Forward only, dropout off; the sum of token losses and the number of counted tokens. */
 dt_status dt_model_evaluate(dt_model *model, const dt_batch *batch, double *loss_sum,

@@ -67,6 +67,7 @@ static dt_status take_memory(dt_strategy_state *state, dt_error *err)
             DT_THROW(err, DT_ERR_NOMEM, "no memory for the tables of the parameters");
     }
     DT_TRY(dt_share_open(&own->share, model, state->options.moments, err));
+    DT_TRY(dt_share_record(&own->share, state->options.graphs, state->comm->rank == 0, err));
     DT_TRY(dt_layout_open(&own->memory, model->device, lay_out, state, err));
     DT_TRY(dt_share_make_tables(&own->share, state->comm->rank == 0, err));
 
@@ -78,8 +79,7 @@ static dt_status take_memory(dt_strategy_state *state, dt_error *err)
     state->gradients_bytes = 4 * elems;
     state->optimizer_bytes = dt_share_optimizer_bytes(&own->share);
     state->held_bytes = state->parameters_bytes + state->gradients_bytes + state->optimizer_bytes;
-    state->buffers_bytes =
-        (int64_t)own->replica.feed.bytes + (own->narrow != NULL ? 2 * elems : 0);
+    state->buffers_bytes = (int64_t)own->replica.feed.bytes + (own->narrow != NULL ? 2 * elems : 0);
 out:
     return st;
 }
@@ -138,7 +138,8 @@ static dt_status ddp_setup(dt_strategy_state *state, uint64_t seed, dt_error *er
     if (own == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the strategy");
     state->own = own;
-    DT_TRY(dt_replica_open(&own->replica, model, err));
+    DT_TRY(
+        dt_replica_open(&own->replica, model, state->options.graphs, state->comm->rank == 0, err));
     DT_TRY(take_memory(state, err));
     DT_TRY(dt_share_init(&own->share, seed, err));
     if (state->comm->world_size > 1)
@@ -149,7 +150,8 @@ static dt_status ddp_setup(dt_strategy_state *state, uint64_t seed, dt_error *er
         state->sent_bytes = dt_exchange_sent_bytes(own->exchange);
     DT_TRY(dt_share_refresh(&own->share, err));
     state->hooks = (dt_model_hooks){.self = state, .unit_grads_ready = unit_grads_ready};
-    model->hooks = &state->hooks;
+    if (own->exchange != NULL)
+        model->hooks = &state->hooks;
 out:
     return st;
 }
@@ -195,7 +197,7 @@ static dt_status unit_grads_ready(void *self, int unit, dt_error *err)
     int64_t left = state->model->units[unit].elems, most = own->bucket_elems;
     dt_status st = DT_OK;
 
-    if (own->exchange == NULL || own->micro_steps_left > 1)
+    if (own->micro_steps_left > 1)
         return DT_OK;
     DT_ASSERT(unit == own->next_unit);
     own->next_unit--;

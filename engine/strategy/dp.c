@@ -101,7 +101,8 @@ static void lay_out_replica(void *self, dt_layout *layout)
     }
 }
 
-static dt_status open_replica(dp_replica *out, int64_t n, const dt_model *master, dt_error *err)
+static dt_status open_replica(dp_replica *out, int64_t n, const dt_model *master, bool recorded,
+                              dt_error *err)
 {
     dt_status st = DT_OK;
 
@@ -109,7 +110,7 @@ static dt_status open_replica(dp_replica *out, int64_t n, const dt_model *master
     DT_TRY(out->device.enter(&out->device, err));
     DT_TRY(dt_model_open(&out->model, &master->config, &out->device, err));
     DT_TRY(dt_layout_open(&out->memory, &out->device, lay_out_replica, out->model, err));
-    DT_TRY(dt_replica_open(&out->replica, out->model, err));
+    DT_TRY(dt_replica_open(&out->replica, out->model, recorded, false, err));
 out:
     return st;
 }
@@ -153,11 +154,13 @@ static dt_status dp_setup(dt_strategy_state *state, uint64_t seed, dt_error *err
     if (own->replicas == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for %lld replicas", (long long)own->count);
     DT_TRY(dt_share_open(&own->share, state->model, state->options.moments, err));
+    DT_TRY(dt_share_record(&own->share, state->options.graphs, true, err));
     DT_TRY(dt_layout_open(&own->memory, state->model->device, lay_out_master, state, err));
     DT_TRY(dt_share_make_tables(&own->share, true, err));
-    DT_TRY(dt_replica_open(&own->replicas[0].replica, state->model, err));
+    DT_TRY(
+        dt_replica_open(&own->replicas[0].replica, state->model, state->options.graphs, true, err));
     for (int64_t r = 1; r < own->count; r++)
-        DT_TRY(open_replica(&own->replicas[r], r, state->model, err));
+        DT_TRY(open_replica(&own->replicas[r], r, state->model, state->options.graphs, err));
     DT_TRY(state->model->device->enter(state->model->device, err));
     DT_TRY(dt_team_open(&own->team, own->count, err));
     DT_TRY(dt_share_init(&own->share, seed, err));

@@ -80,6 +80,20 @@ static dt_status unit_grads_ready(void *self, int unit, dt_error *err)
     return dt_fsdp_reduce_start(self, unit, err);
 }
 
+/* Slots and lanes stay where they are: a unit finds its own in every pass. */
+static void place_units(void *self)
+{
+    dt_strategy_state *state = self;
+    dt_fsdp *own = state->own;
+    dt_model *model = state->model;
+
+    for (int unit = 0; unit < model->unit_count; unit++) {
+        model->weights[unit] = dt_fsdp_slot_of(own, unit)->weights;
+        model->grads[unit] =
+            own->holds_grads ? own->whole_grads[unit] : dt_fsdp_lane_of(own, unit)->grads;
+    }
+}
+
 /* --- setup */
 
 static void read_options(dt_strategy_state *state)
@@ -105,7 +119,8 @@ static dt_status fsdp_setup(dt_strategy_state *state, uint64_t seed, dt_error *e
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the strategy");
     state->own = own;
     read_options(state);
-    DT_TRY(dt_replica_open(&own->replica, state->model, err));
+    DT_TRY(
+        dt_replica_open(&own->replica, state->model, state->options.graphs, own->rank == 0, err));
     DT_TRY(dt_fsdp_take_memory(state, err));
     for (int unit = 0; unit < state->model->unit_count; unit++)
         state->model->grads[unit] = own->whole_grads[unit];
@@ -119,7 +134,8 @@ static dt_status fsdp_setup(dt_strategy_state *state, uint64_t seed, dt_error *e
     state->hooks = (dt_model_hooks){.self = state,
                                     .before_unit = before_unit,
                                     .after_unit = after_unit,
-                                    .unit_grads_ready = unit_grads_ready};
+                                    .unit_grads_ready = unit_grads_ready,
+                                    .place_units = place_units};
     state->model->hooks = &state->hooks;
 out:
     return st;

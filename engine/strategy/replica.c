@@ -7,18 +7,24 @@
 /* What starts here may be read 16 bytes at a time. */
 #define LINE_BYTES ((size_t)64)
 
-dt_status dt_replica_open(dt_replica *out, dt_model *model, dt_error *err)
+dt_status dt_replica_open(dt_replica *out, dt_model *model, bool recorded, bool tells,
+                          dt_error *err)
 {
     size_t bytes = (size_t)(model->config.batch * model->config.tokens) * sizeof(int32_t);
+    dt_status st = DT_OK;
 
     memset(out, 0, sizeof(*out));
     out->model = model;
     out->targets_offset = LINE_BYTES + (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
-    return dt_feed_open(&out->feed, model->device, out->targets_offset + bytes, err);
+    DT_TRY(dt_feed_open(&out->feed, model->device, out->targets_offset + bytes, err));
+    DT_TRY(dt_pass_open(&out->pass, model, recorded, tells, err));
+out:
+    return st;
 }
 
 void dt_replica_close(dt_replica *replica)
 {
+    dt_pass_close(&replica->pass);
     dt_feed_close(&replica->feed);
     memset(replica, 0, sizeof(*replica));
 }
@@ -66,7 +72,8 @@ dt_status dt_replica_forward_backward(dt_replica *replica, const dt_micro_batch 
     dt_status st = DT_OK;
 
     DT_TRY(load(replica, batch, part, parts, err));
-    DT_TRY(dt_model_forward_backward(replica->model, &replica->batch, loss_scale, loss_sum, err));
+    DT_TRY(dt_pass_run(&replica->pass, &replica->batch, loss_scale, err));
+    DT_TRY(dt_model_loss(replica->model, &replica->batch, loss_sum, err));
 out:
     return st;
 }

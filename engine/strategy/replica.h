@@ -1,4 +1,4 @@
-/* replica: a model on its device, and the device's copy of a micro-step's batch.
+/* replica: a model on its device, the device's copy of a micro-step's batch, and the pass over it.
  *
  * ddp and fsdp have one, dp one a thread. Ownership: borrows model and device; owns the batch's
  * memory. Threads: one per replica.
@@ -7,6 +7,7 @@
 #define DT_ENGINE_REPLICA_H
 
 #include "engine/device/feed.h"
+#include "engine/strategy/pass.h"
 #include "engine/strategy/strategy.h"
 
 typedef struct dt_replica {
@@ -14,10 +15,12 @@ typedef struct dt_replica {
     dt_feed feed;          /* the clock of dropout, tokens, targets */
     size_t targets_offset; /* in the feed */
     dt_batch batch;
+    dt_pass pass;
 } dt_replica;
 
-/* Sized by the model's config. */
-dt_status dt_replica_open(dt_replica *out, dt_model *model, dt_error *err);
+/* Sized by the model's config. recorded, tells: as pass.h has them. */
+dt_status dt_replica_open(dt_replica *out, dt_model *model, bool recorded, bool tells,
+                          dt_error *err);
 void dt_replica_close(dt_replica *replica); /* accepts a zeroed one */
 
 /* Part `part` of `parts` of the micro-batch's sequences. */

@@ -33,8 +33,16 @@ out:
     return st;
 }
 
+dt_status dt_share_record(dt_share *share, bool recorded, bool tells, dt_error *err)
+{
+    if (!recorded)
+        return DT_OK;
+    return dt_steady_open(&share->steady, share->model->device, "optimizer step", 0, 0, tells, err);
+}
+
 void dt_share_close(dt_share *share)
 {
+    dt_steady_close(share->steady);
     dt_feed_close(&share->factors);
     dt_stage_close(&share->stage);
     free(share->units);
@@ -255,8 +263,9 @@ out:
     return st;
 }
 
-static dt_status step_runs(dt_share *share, dt_error *err)
+static dt_status step_runs(void *self, dt_error *err)
 {
+    dt_share *share = self;
     dt_device *device = share->model->device;
     dt_dtype dtype = share->model->config.dtype;
     const dt_optimizer_factors *sets = share->factors.data;
@@ -280,13 +289,20 @@ out:
     return st;
 }
 
+/* Memory of the slices is fixed, and all that changes is in the factors. */
+static dt_status record_runs(void *self, dt_steady *steady, dt_error *err)
+{
+    return step_runs(self, err);
+}
+
 dt_status dt_share_update(dt_share *share, const dt_optimizer_args *args, dt_error *err)
 {
+    const dt_steady_ops ops = {.self = share, .give = step_runs, .record = record_runs};
     dt_status st = DT_OK;
 
     DT_ASSERT(args->step >= 1);
     DT_TRY(send_factors(share, args, err));
-    DT_TRY(step_runs(share, err));
+    DT_TRY(dt_steady_run(share->steady, &ops, err));
 out:
     return st;
 }

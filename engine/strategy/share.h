@@ -14,6 +14,7 @@
 #include "engine/device/feed.h"
 #include "engine/strategy/layout.h"
 #include "engine/strategy/stage.h"
+#include "engine/strategy/steady.h"
 #include "engine/strategy/strategy.h"
 
 /* F32 unless it says otherwise. */
@@ -34,10 +35,13 @@ typedef struct dt_share {
     dt_state_chunk *chunks; /* the parameters' parts in the slices; host-readable */
     int chunk_count;
     dt_stage stage;
-    dt_feed factors; /* of the optimizer, for this step: without decay, and with it */
+    dt_feed factors;   /* of the optimizer, for this step: without decay, and with it */
+    dt_steady *steady; /* the update, recorded; NULL: launched one by one */
 } dt_share;
 
 dt_status dt_share_open(dt_share *out, dt_model *model, int moments, dt_error *err);
+/* Updates are recorded where the device can; tells: this one's log speaks for all. */
+dt_status dt_share_record(dt_share *share, bool recorded, bool tells, dt_error *err);
 void dt_share_close(dt_share *share); /* accepts a zeroed or half-open one */
 
 /* m and v of a slice, as many as there are moments. */

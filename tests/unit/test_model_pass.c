@@ -167,7 +167,10 @@ static dt_status record_ready(void *self, int unit, dt_error *err)
 
 static dt_model_hooks recorder_hooks(recorder *r)
 {
-    dt_model_hooks hooks = {r, record_before, record_after, record_ready};
+    dt_model_hooks hooks = {.self = r,
+                            .before_unit = record_before,
+                            .after_unit = record_after,
+                            .unit_grads_ready = record_ready};
 
     memset(r, 0, sizeof *r);
     dt_strbuf_init(&r->text);

@@ -41,8 +41,8 @@ static void test_an_unknown_key_names_the_line_and_what_was_meant(void **state)
         {LEAST "<<: 1\n",
          "/r/gpt.yaml:4:1: unknown key '<<' (known here: name, nodes, hostfile, nodes_min, "
          "gpus, ranks, threads, network, slurm, strategy, model, activation_checkpointing, "
-         "precision, data, batch, optimizer, schedule, time_limit, clip, seed, evaluate, "
-         "checkpoint, log, "
+         "cuda_graphs, precision, data, batch, optimizer, schedule, time_limit, clip, seed, "
+         "evaluate, checkpoint, log, "
          "grace_seconds, failure, notify)"},
     };
     EXPECT_ALL(cases);

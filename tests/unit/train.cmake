@@ -5,6 +5,8 @@ dt_test(NAME strategy_exchange LABEL unit THREADS LIBS dt_strategy
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_strategy_exchange.c)
 dt_test(NAME strategy_queues LABEL unit LIBS dt_strategy
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_strategy_queues.c)
+dt_test(NAME strategy_steady LABEL unit LIBS dt_strategy
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_strategy_steady.c)
 dt_test(NAME strategy_ddp LABEL unit THREADS LIBS dt_strategy
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_strategy_ddp.c)
 dt_test(NAME train_sample LABEL unit LIBS dt_train

@@ -35,10 +35,11 @@ struct dt_cuda_state {
     cudaStream_t stream;
     dt_cuda_products *products;
     dt_cuda_attention *attention; /* NULL before it is needed */
-    void *scratch; /* grows in the first step, then stays */
+    void *scratch;                /* grows in the first step, then stays */
     size_t scratch_bytes;
-    int *fault;          /* on the device: 0, or a token that is outside the vocabulary, plus 1 */
-    double *host_values; /* pinned, DT_CUDA_VALUES: where results of reductions land */
+    int64_t scratch_moves; /* how often it has grown: what was recorded before knows another one */
+    int *fault;            /* on the device: 0, or a token that is outside the vocabulary, plus 1 */
+    double *host_values;   /* pinned, DT_CUDA_VALUES: where results of reductions land */
 };
 
 static inline dt_cuda_state *dt_cuda_of(dt_device *device)

@@ -145,7 +145,9 @@ typedef enum cudaError_t {
     cudaErrorMemoryAllocation = 2,
     cudaErrorInsufficientDriver = 35,
     cudaErrorNoDevice = 100,
-    cudaErrorInvalidDevice = 101
+    cudaErrorInvalidDevice = 101,
+    cudaErrorStreamCaptureUnsupported = 900,
+    cudaErrorStreamCaptureInvalidated = 901
 } cudaError_t;
 typedef struct dt_emulated_stream *cudaStream_t;
 typedef struct dt_emulated_event *cudaEvent_t;
@@ -189,6 +191,21 @@ cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float *out, cudaEvent_t from, cudaEvent_t to);
+
+/* A stream that is captured keeps what it is given, until it is launched as often as one likes.
+ * Waiting for it, and taking or freeing memory meanwhile, spoils the capture as on a card. */
+typedef struct dt_emulated_graph *cudaGraph_t;
+typedef struct dt_emulated_graph *cudaGraphExec_t;
+typedef struct dt_emulated_node *cudaGraphNode_t;
+typedef enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 } cudaStreamCaptureMode;
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out);
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count);
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *out, cudaGraph_t graph,
+                                          unsigned long long flags);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 
 cudaError_t cudaMalloc(void **out, size_t bytes);
 cudaError_t cudaMallocHost(void **out, size_t bytes);

@@ -42,6 +42,10 @@ void dt_emulated_copy_mark(void *memory, size_t bytes, bool under_way);
 /* All that any stream was given. */
 void dt_emulated_drain(void);
 
+/* Whether this thread captures a stream, whose capture is then spoiled: it asked for what must not
+ * be asked meanwhile. */
+bool dt_emulated_spoil(void);
+
 /* --- memory.cc */
 
 /* While one lives, the cards' memory may be read and written where kernels see it. */

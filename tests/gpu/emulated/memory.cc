@@ -94,6 +94,8 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
 
     make_window();
     *out = NULL;
+    if (dt_emulated_spoil())
+        return cudaErrorStreamCaptureUnsupported;
     for (const auto &piece : taken) {
         if (piece.first - at >= pages)
             break;
@@ -115,6 +117,8 @@ cudaError_t cudaFree(void *memory)
 
     if (memory == NULL)
         return cudaSuccess;
+    if (dt_emulated_spoil())
+        return cudaErrorStreamCaptureUnsupported;
     dt_emulated_drain();
     if (!is_card(memory) || taken.erase((size_t)((unsigned char *)memory - kernels_view)) != 1)
         dt_emulated_refuse("cudaFree of what was not taken");

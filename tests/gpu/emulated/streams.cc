@@ -1,7 +1,8 @@
-/* Streams that do nothing until somebody waits for them, events, and the two cards. */
+/* Streams that do nothing until somebody waits for them, events, captured graphs, the two cards. */
 #include <deque>
 #include <memory>
 #include <set>
+#include <vector>
 
 #include "emulator.h"
 
@@ -17,6 +18,15 @@ struct line {
 };
 
 std::set<cudaStream_t> streams;
+
+/* What this thread captures, if it does. */
+struct capture {
+    cudaStream_t stream;
+    std::vector<std::function<void()>> items;
+    bool spoiled;
+};
+
+thread_local capture captured;
 
 void run_to(line *at, uint64_t count)
 {
@@ -55,12 +65,18 @@ void dt_emulated_enqueue(cudaStream_t stream, std::function<void()> work)
     std::lock_guard<std::recursive_mutex> held(dt_emulated_lock);
 
     if (stream == NULL) {
+        if (dt_emulated_spoil())
+            return;
         dt_emulated_drain();
         work();
         return;
     }
     if (stream->device != dt_emulated_device)
         dt_emulated_refuse("a stream of a card that the thread has not turned to");
+    if (stream == captured.stream) {
+        captured.items.push_back(std::move(work));
+        return;
+    }
     stream->held->items.push_back(std::move(work));
     stream->held->given++;
 }
@@ -91,6 +107,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     std::shared_ptr<line> before = event->held;
     uint64_t count = event->count;
 
+    if (stream == captured.stream && dt_emulated_spoil())
+        return cudaErrorStreamCaptureUnsupported;
     if (before != nullptr)
         dt_emulated_enqueue(stream, [=]() { run_to(before.get(), count); });
     return cudaSuccess;
@@ -100,6 +118,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     std::lock_guard<std::recursive_mutex> held(dt_emulated_lock);
 
+    if ((stream == NULL || stream == captured.stream) && dt_emulated_spoil())
+        return cudaErrorStreamCaptureUnsupported;
     if (stream == NULL)
         dt_emulated_drain();
     else
@@ -138,6 +158,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     std::lock_guard<std::recursive_mutex> held(dt_emulated_lock);
 
+    if (stream == captured.stream && dt_emulated_spoil()) /* none is captured by this project */
+        return cudaErrorStreamCaptureUnsupported;
     event->held = stream->held;
     event->count = stream->held->given;
     return cudaSuccess;
@@ -155,6 +177,71 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 cudaError_t cudaEventElapsedTime(float *out, cudaEvent_t, cudaEvent_t)
 {
     *out = 1.0f;
+    return cudaSuccess;
+}
+
+/* --- graphs */
+
+struct dt_emulated_graph {
+    std::vector<std::function<void()>> items;
+};
+
+bool dt_emulated_spoil(void)
+{
+    captured.spoiled = captured.stream != NULL;
+    return captured.spoiled;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode)
+{
+    if (captured.stream != NULL)
+        return cudaErrorStreamCaptureUnsupported;
+    captured = {stream, {}, false};
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out)
+{
+    bool spoiled = captured.spoiled;
+
+    *out = NULL;
+    if (captured.stream != stream)
+        return cudaErrorInvalidValue;
+    if (!spoiled)
+        *out = new dt_emulated_graph{std::move(captured.items)};
+    captured = {};
+    return spoiled ? cudaErrorStreamCaptureInvalidated : cudaSuccess;
+}
+
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *, size_t *count)
+{
+    *count = graph->items.size();
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *out, cudaGraph_t graph,
+                                          unsigned long long)
+{
+    *out = new dt_emulated_graph{graph->items};
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream)
+{
+    for (const auto &item : graph->items)
+        dt_emulated_enqueue(stream, item);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph)
+{
+    delete graph;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+    delete graph;
     return cudaSuccess;
 }
 

@@ -1,0 +1,10 @@
+/* graph_cuda: stream capture under the names of graph.h. */
+#ifndef DT_ENGINE_DEVICE_GRAPH_CUDA_CUH
+#define DT_ENGINE_DEVICE_GRAPH_CUDA_CUH
+
+#include "engine/device/graph.h"
+#include "engine/device/queue_cuda.cuh"
+
+extern const dt_graphs dt_cuda_graphs;
+
+#endif

@@ -1,0 +1,191 @@
+#include "engine/strategy/pass.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+#define HOOKS_A_UNIT 5 /* before and after, both ways; gradients ready */
+
+/* What the ops of a pass hold by value; behind it, the places of the units. */
+typedef struct pass_key {
+    int64_t sequences, tokens;
+    const void *batch, *clock;
+    uint64_t seed;
+    double loss_scale;
+    uint64_t data_rank; /* no padding: keys are compared byte by byte */
+} pass_key;
+
+typedef struct run {
+    dt_pass *pass;
+    const dt_batch *batch;
+    double loss_scale;
+    dt_steady *steady; /* while recording */
+} run;
+
+static size_t places_bytes(const dt_model *model)
+{
+    return 2 * (size_t)model->unit_count * sizeof(void *);
+}
+
+dt_status dt_pass_open(dt_pass *out, dt_model *model, bool recorded, bool tells, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    *out = (dt_pass){.model = model};
+    if (!recorded)
+        return DT_OK;
+    out->places = calloc(1, places_bytes(model));
+    if (out->places == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for the places of the parameters");
+    DT_TRY(dt_steady_open(&out->steady, model->device, "forward and backward pass",
+                          sizeof(pass_key) + places_bytes(model), HOOKS_A_UNIT * model->unit_count,
+                          tells, err));
+out:
+    return st;
+}
+
+void dt_pass_close(dt_pass *pass)
+{
+    dt_steady_close(pass->steady);
+    free(pass->places);
+    memset(pass, 0, sizeof(*pass));
+}
+
+/* --- where weights and gradients lie when a unit's turn comes */
+
+static void copy_places(void **out, const dt_model *model)
+{
+    size_t bytes = places_bytes(model) / 2;
+
+    memcpy(out, model->weights, bytes);
+    memcpy(out + model->unit_count, model->grads, bytes);
+}
+
+static void place_units(dt_pass *pass)
+{
+    const dt_model_hooks *hooks = pass->model->hooks;
+
+    copy_places(pass->places, pass->model);
+    if (hooks != NULL && hooks->place_units != NULL)
+        hooks->place_units(hooks->self);
+}
+
+static void put_back(dt_pass *pass)
+{
+    dt_model *model = pass->model;
+    size_t bytes = places_bytes(model) / 2;
+
+    memcpy(model->weights, pass->places, bytes);
+    memcpy(model->grads, pass->places + model->unit_count, bytes);
+}
+
+static void write_key(dt_pass *pass, const dt_batch *batch, double loss_scale)
+{
+    unsigned char *key = dt_steady_key(pass->steady);
+    pass_key numbers = {.sequences = batch->tokens.dim[0],
+                        .tokens = batch->tokens.dim[1],
+                        .batch = batch->tokens.data,
+                        .clock = batch->clock,
+                        .seed = batch->seed,
+                        .loss_scale = loss_scale,
+                        .data_rank = batch->data_rank};
+
+    memcpy(key, &numbers, sizeof(numbers));
+    place_units(pass);
+    copy_places((void **)(void *)(key + sizeof(numbers)), pass->model);
+    put_back(pass);
+}
+
+/* --- hooks, and the cuts that stand for them */
+
+typedef enum hook { BEFORE, AFTER, GRADS_READY, HOOKS } hook;
+
+static int64_t cut_of(hook which, int unit, bool backward)
+{
+    return ((int64_t)unit * 2 + backward) * HOOKS + which;
+}
+
+static dt_status call_hook(void *self, int64_t cut, dt_error *err)
+{
+    const run *r = self;
+    const dt_model_hooks *hooks = r->pass->model->hooks;
+    int unit = (int)(cut / HOOKS / 2);
+    bool backward = cut / HOOKS % 2 != 0;
+
+    switch ((hook)(cut % HOOKS)) {
+    case BEFORE:
+        return hooks->before_unit(hooks->self, unit, backward, err);
+    case AFTER:
+        return hooks->after_unit(hooks->self, unit, backward, err);
+    case GRADS_READY:
+        return hooks->unit_grads_ready(hooks->self, unit, err);
+    case HOOKS:
+        break;
+    }
+    DT_ASSERT(!"a hook of model.h");
+    return DT_OK;
+}
+
+static dt_status cut_before(void *self, int unit, bool backward, dt_error *err)
+{
+    const run *r = self;
+
+    return dt_steady_cut(r->steady, cut_of(BEFORE, unit, backward), err);
+}
+
+static dt_status cut_after(void *self, int unit, bool backward, dt_error *err)
+{
+    const run *r = self;
+
+    return dt_steady_cut(r->steady, cut_of(AFTER, unit, backward), err);
+}
+
+static dt_status cut_grads_ready(void *self, int unit, dt_error *err)
+{
+    const run *r = self;
+
+    return dt_steady_cut(r->steady, cut_of(GRADS_READY, unit, true), err);
+}
+
+/* --- a run */
+
+static dt_status give(void *self, dt_error *err)
+{
+    const run *r = self;
+
+    return dt_model_pass(r->pass->model, r->batch, r->loss_scale, err);
+}
+
+static dt_status record(void *self, dt_steady *steady, dt_error *err)
+{
+    run *r = self;
+    dt_model *model = r->pass->model;
+    const dt_model_hooks *hooks = model->hooks;
+    dt_model_hooks cuts = {.self = r};
+    dt_status st;
+
+    if (hooks != NULL) {
+        cuts.before_unit = hooks->before_unit != NULL ? cut_before : NULL;
+        cuts.after_unit = hooks->after_unit != NULL ? cut_after : NULL;
+        cuts.unit_grads_ready = hooks->unit_grads_ready != NULL ? cut_grads_ready : NULL;
+    }
+    place_units(r->pass);
+    r->steady = steady;
+    model->hooks = &cuts;
+    st = give(r, err);
+    model->hooks = hooks;
+    put_back(r->pass);
+    return st;
+}
+
+dt_status dt_pass_run(dt_pass *pass, const dt_batch *batch, double loss_scale, dt_error *err)
+{
+    run r = {.pass = pass, .batch = batch, .loss_scale = loss_scale};
+    const dt_steady_ops ops = {.self = &r, .give = give, .record = record, .cut = call_hook};
+
+    DT_ASSERT(batch->clock != NULL);
+    if (pass->steady != NULL)
+        write_key(pass, batch, loss_scale);
+    return dt_steady_run(pass->steady, &ops, err);
+}

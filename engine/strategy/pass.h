@@ -1,0 +1,29 @@
+/* pass: a model's forward and backward pass over a micro-step, recorded where the device can
+ * (steady.h), with a cut at each of the strategy's hooks, which are called in every run as they
+ * would be from the model.
+ *
+ * What changes from micro-step to micro-step is in the batch's memory: tokens, targets, and the
+ * clock of dropout. Seed, data rank, shape, the scale of the loss and where parameters lie are the
+ * key: another scale (fp16) is recorded anew when it has proved steady.
+ * Ownership  borrows the model. Threads: one per model
+ */
+#ifndef DT_ENGINE_STRATEGY_PASS_H
+#define DT_ENGINE_STRATEGY_PASS_H
+
+#include "engine/model/model.h"
+#include "engine/strategy/steady.h"
+
+typedef struct dt_pass {
+    dt_model *model;
+    dt_steady *steady; /* NULL: ops are launched one by one */
+    void **places;     /* weights, then gradients of the units; while others stand in the model */
+} dt_pass;
+
+/* recorded: where the device can; tells: this one's log speaks for all. */
+dt_status dt_pass_open(dt_pass *out, dt_model *model, bool recorded, bool tells, dt_error *err);
+void dt_pass_close(dt_pass *pass); /* accepts a zeroed one */
+
+/* As dt_model_pass; batch->clock is required. */
+dt_status dt_pass_run(dt_pass *pass, const dt_batch *batch, double loss_scale, dt_error *err);
+
+#endif

@@ -1,0 +1,240 @@
+/* Steps that are recorded, on an emulated card: the same bits as steps that are launched one by
+ * one, with dropout, and whatever comes between them. Few and tiny: a sum alone is 1,024 blocks. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/device/device_cuda.h"
+#include "engine/device/graph.h"
+#include "engine/strategy/strategy.h"
+
+#include "base/banned.h"
+
+#define SEQUENCES 2
+#define TOKENS    4
+#define VOCAB     11
+#define STEPS     7 /* at most */
+
+extern const dt_cuda_entry dt_cuda_entry_1;
+
+/* --- a card that counts its graphs, and has none that work where it is told so */
+
+static const dt_graphs *real;
+static int recorded, launched;
+static bool refuses;
+
+static dt_status end(dt_device *device, dt_graph **out, int64_t *nodes, dt_error *err)
+{
+    dt_status st = real->end(device, out, nodes, err);
+
+    recorded++;
+    if (st == DT_OK && refuses) {
+        real->free(device, *out);
+        *out = NULL;
+        return DT_FAIL(err, DT_ERR_CUDA, "no graphs today");
+    }
+    return st;
+}
+
+static dt_status launch(dt_device *device, dt_graph *graph, dt_error *err)
+{
+    launched++;
+    return real->launch(device, graph, err);
+}
+
+static dt_graphs counted;
+
+/* --- a model under a strategy */
+
+typedef struct trainee {
+    dt_device device;
+    dt_model *model;
+    dt_comm comm;
+    dt_strategy_state state;
+} trainee;
+
+static const dt_model_config config = {.layers = 1,
+                                       .heads = 2,
+                                       .embed = 16,
+                                       .vocab = VOCAB,
+                                       .vocab_padded = 128,
+                                       .context = 2 * TOKENS,
+                                       .batch = SEQUENCES,
+                                       .tokens = 2 * TOKENS,
+                                       .dropout = 0.2,
+                                       .attention_dropout = 0.1,
+                                       .dtype = DT_BF16};
+
+static void open_trainee(trainee *t, const dt_strategy *strategy, bool graphs)
+{
+    dt_error err = DT_ERROR_INIT;
+
+    memset(t, 0, sizeof(*t));
+    recorded = launched = 0;
+    assert_int_equal(dt_cuda_entry_1.open(&t->device, 0, false, &err), DT_OK);
+    real = t->device.graphs;
+    counted = *real;
+    counted.end = end;
+    counted.launch = launch;
+    t->device.graphs = &counted;
+    assert_int_equal(dt_model_open(&t->model, &config, &t->device, &err), DT_OK);
+    assert_int_equal(dt_comm_open(&t->comm, NULL, "main", 0, 1, 20, &err), DT_OK);
+    t->state = (dt_strategy_state){.strategy = strategy,
+                                   .model = t->model,
+                                   .comm = &t->comm,
+                                   .options = {.bucket_mb = 25,
+                                               .first_bucket_mb = 1,
+                                               .reshard_after_forward = true,
+                                               .reduce_each_micro_step = true,
+                                               .moments = 2,
+                                               .replicas = 1,
+                                               .graphs = graphs}};
+    assert_int_equal(strategy->setup(&t->state, 7, &err), DT_OK);
+}
+
+static void close_trainee(trainee *t)
+{
+    t->state.strategy->teardown(&t->state);
+    dt_comm_close(&t->comm);
+    dt_model_close(t->model);
+    dt_device_close(&t->device);
+}
+
+static dt_micro_batch batch_of(int32_t *numbers, int64_t tokens, int64_t step)
+{
+    int32_t *inputs = numbers, *targets = numbers + SEQUENCES * tokens;
+
+    for (int64_t i = 0; i < SEQUENCES * tokens; i++) {
+        inputs[i] = (int32_t)((i + 3 * step) % VOCAB);
+        targets[i] = (inputs[i] + 1) % VOCAB;
+    }
+    return (dt_micro_batch){.inputs = inputs,
+                            .targets = targets,
+                            .sequences = SEQUENCES,
+                            .tokens = tokens,
+                            .seed = 7,
+                            .step = (uint32_t)step};
+}
+
+/* `scale`: of the loss, as fp16 changes it. Its sum over the tokens. */
+static double train_step(trainee *t, int64_t step, double scale)
+{
+    const dt_strategy *strategy = t->state.strategy;
+    int32_t numbers[2 * SEQUENCES * TOKENS];
+    dt_micro_batch batch = batch_of(numbers, TOKENS, step);
+    dt_optimizer_args args = {.lr = 1e-2 / (double)(step + 1),
+                              .beta1 = 0.9,
+                              .beta2 = 0.99,
+                              .eps = 1e-8,
+                              .weight_decay = 0.1,
+                              .step = step + 1,
+                              .grad_scale = 1 / scale};
+    dt_error err = DT_ERROR_INIT;
+    double loss;
+
+    assert_int_equal(strategy->step_begin(&t->state, 1, &err), DT_OK);
+    assert_int_equal(
+        strategy->forward_backward(&t->state, &batch, scale / (SEQUENCES * TOKENS), &loss, &err),
+        DT_OK);
+    assert_int_equal(strategy->grads_finish(&t->state, &err), DT_OK);
+    assert_int_equal(strategy->update(&t->state, &args, &err), DT_OK);
+    assert_int_equal(t->device.synchronize(&t->device, &err), DT_OK);
+    return loss;
+}
+
+/* What happens between steps: an evaluation of longer sequences, which takes more working memory,
+ * and a checkpoint. */
+static double between_steps(trainee *t)
+{
+    const dt_strategy *strategy = t->state.strategy;
+    int32_t numbers[2 * SEQUENCES * 2 * TOKENS];
+    dt_micro_batch batch = batch_of(numbers, 2 * TOKENS, 99);
+    const dt_state_chunk *chunks;
+    dt_error err = DT_ERROR_INIT;
+    int64_t counted_targets;
+    double loss;
+    int count;
+
+    assert_int_equal(strategy->evaluate(&t->state, &batch, &loss, &counted_targets, &err), DT_OK);
+    assert_int_equal(strategy->export_state(&t->state, &chunks, &count, &err), DT_OK);
+    return loss;
+}
+
+typedef struct history {
+    double losses[STEPS], valid;
+    int launched[STEPS], recorded[STEPS];
+} history;
+
+/* An evaluation and a checkpoint after the third step; another scale from the fifth on. */
+static history train(const dt_strategy *strategy, bool graphs, int steps)
+{
+    history h = {0};
+    trainee t;
+
+    open_trainee(&t, strategy, graphs);
+    for (int step = 0; step < steps; step++) {
+        h.losses[step] = train_step(&t, step, step < 4 ? 1 : 2);
+        h.launched[step] = launched;
+        h.recorded[step] = recorded;
+        if (step == 2)
+            h.valid = between_steps(&t);
+    }
+    close_trainee(&t);
+    return h;
+}
+
+static void assert_same_bits(const history *a, const history *b, int steps)
+{
+    assert_memory_equal(a->losses, b->losses, (size_t)steps * sizeof(a->losses[0]));
+    assert_memory_equal(&a->valid, &b->valid, sizeof(a->valid));
+}
+
+/* One graph for the pass, where nobody takes part in it, and one for the update. */
+static void test_one_process_computes_the_same_bits_from_graphs(void **state)
+{
+    history plain = train(&dt_strategy_ddp, false, 7), graphs = train(&dt_strategy_ddp, true, 7);
+    history refused;
+
+    assert_int_equal(plain.recorded[6], 0);
+    assert_same_bits(&plain, &graphs, 7);
+    assert_int_equal(graphs.recorded[1], 0); /* two alike come first */
+    assert_int_equal(graphs.recorded[2], 2);
+    assert_int_equal(graphs.launched[2], 2);
+    assert_int_equal(graphs.launched[3], 4);
+    /* Two passes of another scale are launched one by one, while the update goes on as a graph. */
+    assert_int_equal(graphs.launched[5], 6);
+    assert_int_equal(graphs.launched[6], 8);
+
+    refuses = true;
+    refused = train(&dt_strategy_ddp, true, 4);
+    refuses = false;
+    assert_same_bits(&plain, &refused, 4);
+    assert_int_equal(refused.recorded[3], 2); /* tried once each */
+    assert_int_equal(refused.launched[3], 0);
+}
+
+static void test_fsdp_computes_the_same_bits_from_graphs_cut_at_its_units(void **state)
+{
+    history plain = train(&dt_strategy_fsdp, false, 4), graphs = train(&dt_strategy_fsdp, true, 4);
+
+    assert_same_bits(&plain, &graphs, 4);
+    assert_int_equal(graphs.launched[1], 0);
+    assert_true(graphs.launched[2] > 2);
+    assert_int_equal(graphs.launched[3], 2 * graphs.launched[2]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_process_computes_the_same_bits_from_graphs),
+        cmocka_unit_test(test_fsdp_computes_the_same_bits_from_graphs_cut_at_its_units),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
