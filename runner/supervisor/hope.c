@@ -8,6 +8,8 @@
  *   20 s, 60 s      it is reached; the run stops, trains   its agent hangs: replaced, which ends
  * its ranks 15 s            after that                             given up
  *
+ * A node that was taken back (a Slurm job that ended) is given up at once (node.c).
+ *
  * A cut of ten seconds costs nothing: probes and connections after a silence do not share the one
  * that was cut, which may be stuck for as long again (TCP doubles its pauses); and the agent goes
  * on from the number that is stored here. The verdict on a node that is gone is there in less than

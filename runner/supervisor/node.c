@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "runner/channel/protocol.h"
 #include "runner/supervisor/state.h"
+#include "runner/transport/transport.h"
 
 #include "base/banned.h"
 
@@ -181,10 +182,15 @@ static void on_ended(void *context, const char *why)
 /* The command's stderr: why a node cannot be reached. */
 static void on_problem_line(void *context, const char *text, size_t length, bool cut)
 {
-    dt_connection *connection = context;
+    size_t front = sizeof(DT_TRANSPORT_TAKEN_BACK) - 1;
+    dt_supervised_node *node = ((dt_connection *)context)->node;
 
-    snprintf(connection->node->problem, sizeof(connection->node->problem), "%.*s", (int)length,
-             text);
+    node->taken_back = length > front && memcmp(text, DT_TRANSPORT_TAKEN_BACK, front) == 0;
+    if (node->taken_back) {
+        text += front;
+        length -= front;
+    }
+    snprintf(node->problem, sizeof(node->problem), "%.*s", (int)length, text);
 }
 
 static void on_problem_end(void *context, const char *why)
@@ -354,6 +360,14 @@ void dt_node_reconnect(dt_supervised_node *node, const char *why)
     if (why != node->problem)
         snprintf(node->problem, sizeof(node->problem), "%s", why);
     dt_log_warn("%s: %s", node->row.name, node->problem);
+    if (node->taken_back) {
+        char gone[sizeof(node->problem)];
+
+        snprintf(gone, sizeof(gone), "node %s is gone (%.400s)", node->row.name, node->problem);
+        node->hopeless = true;
+        dt_node_give_up(node, gone);
+        return;
+    }
     node->tries++;
     dt_node_retry_in(node, wait_ms < BACKOFF_MOST_MS ? wait_ms : BACKOFF_MOST_MS);
     dt_hope_judge(node);

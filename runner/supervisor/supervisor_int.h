@@ -85,6 +85,7 @@ typedef struct dt_supervised_node {
     bool gone;              /* ... and its agent has taken its leave */
     bool given_up;          /* nothing more is expected of it */
     bool lost;              /* ... because it could not be reached */
+    bool taken_back;        /* the last connection: never again, and nothing runs there */
     bool hopeless;          /* ... and another attempt would not reach it either */
     char problem[512];      /* the last thing that went wrong on the way to it */
 } dt_supervised_node;

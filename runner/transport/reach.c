@@ -4,7 +4,8 @@
  *
  * ssh, with what it needs around it: its turn among the connections that are being opened, the
  * noise of a login shell taken off, and one line on stderr that says what is wrong and what helps.
- * dtrun starts it; it ends with the command's exit code, or 255 where the node was not reached.
+ * dtrun starts it; it ends with the command's exit code, or 255 where the node was not reached. A
+ * node that was taken back is told by DT_TRANSPORT_TAKEN_BACK before that line.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -61,14 +62,11 @@ static void bridge(dt_remote *remote)
     }
 }
 
-/* `dtrun-agent end` of a node that was taken back: all that could be asked to end has been ended.
- */
-static bool is_ended(const char *node, const char *word)
+static bool is_taken_back(const char *node)
 {
     const dt_transport *transport;
 
-    return word != NULL && strcmp(word, "end") == 0 &&
-           dt_transport_find(&transport, node, NULL) == DT_OK && transport->is_taken_back != NULL &&
+    return dt_transport_find(&transport, node, NULL) == DT_OK && transport->is_taken_back != NULL &&
            transport->is_taken_back(node);
 }
 
@@ -78,6 +76,7 @@ int main(int argc, char **argv)
     dt_remote remote = {0};
     int code = NOT_REACHED;
     dt_status st = DT_OK;
+    bool taken_back;
 
     bool renew = argc > 1 && strcmp(argv[1], "--renew") == 0;
 
@@ -96,10 +95,11 @@ int main(int argc, char **argv)
     if (code < 0)
         code = 128 - code;
 out:
-    if (st != DT_OK && is_ended(argv[1], argv[3]))
-        return 0;
+    taken_back = st != DT_OK && is_taken_back(argv[1]);
+    if (taken_back && argv[3] != NULL && strcmp(argv[3], "end") == 0)
+        return 0; /* all that `dtrun-agent end` could ask to end has been ended */
     if (st != DT_OK)
-        fprintf(stderr, "%s\n", err.message);
+        fprintf(stderr, "%s%s\n", taken_back ? DT_TRANSPORT_TAKEN_BACK : "", err.message);
     else
         dt_remote_print_problems(&remote, STDERR_FILENO);
     dt_remote_close(&remote);

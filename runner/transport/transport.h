@@ -45,6 +45,9 @@ typedef struct dt_transport {
     bool ends_children; /* what a command leaves running there is ended with it */
 } dt_transport;
 
+/* What dtrun-reach says of a node that was taken back begins so. */
+#define DT_TRANSPORT_TAKEN_BACK "taken back: "
+
 extern const dt_transport dt_transport_local, dt_transport_slurm, dt_transport_ssh;
 
 /* DT_ERR_UNSUPPORTED, naming the node, where none reaches it. */
