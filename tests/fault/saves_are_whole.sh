@@ -33,10 +33,13 @@ launch golden
 await 120 is_over golden
 launch killed
 done=0
-while [ $done -lt $kills ] && ! is_over killed; do
+while [ $done -lt $kills ]; do # nothing slow between two: a fast machine is soon through its steps
     sleep "0.$(printf %03d $((RANDOM % 400)))"
     pids=($(processes 'dtrun-engine train'))
-    [ ${#pids[@]} -gt 0 ] || continue
+    if [ ${#pids[@]} -eq 0 ]; then
+        is_over killed && break
+        continue
+    fi
     kill -9 "${pids[RANDOM % ${#pids[@]}]}" 2>/dev/null && done=$((done + 1))
 done
 await 240 is_over killed

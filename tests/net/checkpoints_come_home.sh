@@ -8,6 +8,21 @@ steps() { # RUN: the whole checkpoints here
     (cd "$(home "$1")" && for one in step-*; do [ ! -e "$one/complete" ] || echo -n "${one#step-00000} "; done)
 }
 past() { [ "$(value "$1" "o['step']")" -ge "$2" ]; }
+# The run goes on in short strides until the command is true, and is then halted in one rank: what is
+# done to it next finds it where it is, however fast this machine is. A stop wakes the rank.
+walk() { # RUN command...
+    local run=$1 stride
+    shift
+    rank() { pid=$(value "$run" "o['nodes'][1]['ranks'][0]['pid'] or ''"); [ -n "$pid" ]; }
+    await 60 rank # hosts have our process ids
+    for stride in $(seq 400); do
+        kill -STOP "$pid"
+        "$@" && return
+        kill -CONT "$pid"
+        sleep 0.05
+    done
+    fail "not in 400 strides: $*"
+}
 in_attempt() { [ "$(value "$1" "o['attempt']")" -ge "$2" ]; }
 has_ended() { [[ $(value "$1" "o['state']") =~ ^(finished|failed|stopped)$ ]]; }
 start_of() { # RUN ATTEMPT
@@ -39,7 +54,7 @@ is "checkpoints of the store" "$("$dtrun" checkpoints hosts --json |
 
 # Stopped, and gone on with on a host that never saw it and this machine.
 "$dtrun" launch --detach "$net/launch/r.yaml" --set name=moves >/dev/null
-await 60 past moves 20
+walk moves past moves 20
 "$dtrun" stop moves >"$net/out" 2>&1 || fail "stop: $(cat "$net/out")"
 at=$(value moves "o['step']")
 [ "$at" -lt 600 ] || fail "it was over before it was stopped"
@@ -50,12 +65,9 @@ same_curve moves golden "$points"
 
 # A rank is killed on a host: the next attempt starts from what is here.
 "$dtrun" launch --detach "$net/launch/r.yaml" --set name=falls >/dev/null
-falls=$(home falls) # what is waited for is over soon: nothing slow is asked from here on
-rank() { pid=$(value falls "o['nodes'][1]['ranks'][0]['pid'] or ''"); [ -n "$pid" ]; }
-await 60 rank
-has_checkpoint() { [ -n "$(ls "$falls"/step-*/complete 2>/dev/null)" ]; }
-await 60 has_checkpoint
-kill -9 "$pid" # hosts have our process ids
+has_checkpoint() { [ -n "$(steps falls)" ]; }
+walk falls has_checkpoint
+kill -9 "$pid"
 await 30 in_attempt falls 2
 await 60 has_ended falls
 is "how it ended" "$(value falls "o['state'], o['attempt']")" "finished 2"
