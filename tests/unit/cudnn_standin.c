@@ -223,7 +223,7 @@ static void put_back(job *j, const descriptor *t)
         if (j->id[k] == id)
             for (int64_t i = 0; i < elems_of(dim); i++)
                 store(j->at[k], place(i, dim, dim, stride), type,
-                      dt_cudnn_standin.out_factor * x[i]);
+                      id == DT_CUDNN_ID_OUT ? dt_cudnn_standin.out_factor * x[i] : x[i]);
 }
 
 static void run_matmul(job *j, const descriptor *operation)
@@ -326,6 +326,7 @@ static void run(void *what)
         else
             run_reduction(j, operation);
     }
+    dt_cudnn_standin.out_factor += dt_cudnn_standin.out_drift;
     for (int i = 0; i < IDS; i++)
         free(j->whole[i]);
     free(j);

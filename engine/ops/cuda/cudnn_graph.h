@@ -13,9 +13,8 @@
  *            (B,H,T,1): as ops.h has them, so that our backward pass takes them as they are
  * Types      q, k, v, out and the probabilities BF16 or F16, all else fp32
  * Backward   is not described. Without a workspace of 2*B*H*T*T bytes cuDNN adds up dq in an order
- *            that changes from run to run, and no numerical note of its engines tells. (Since 9.25
- *            one engine for Hopper can keep the order, by values of its knobs that no page
- * explains)
+ *            that changes from run to run, and no numerical note of its engines tells. One engine
+ *            of 9.25, for Hopper, can keep the order, by knobs that no page explains
  */
 #ifndef DT_ENGINE_OPS_CUDA_CUDNN_GRAPH_H
 #define DT_ENGINE_OPS_CUDA_CUDNN_GRAPH_H
