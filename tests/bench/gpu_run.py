@@ -2,10 +2,11 @@
 """Measures on one NVIDIA card what docs/performance.md shows of GPUs, peers in the same run.
 
     tests/bench/gpu_run.py [--out DIR] [--only NAME]... [--python PYTHON_WITH_TORCH] [--bin DIR]
-                           [--device cuda:0] [--quick]
+                           [--device cuda:0] [--quick] [--cmake=-DNAME=VALUE]...
 
 Runs unattended on a bare machine with the CUDA toolkit, NCCL, CMake and a C compiler: builds what it
-needs in build/bench-gpu, unless --bin names programs that are there. Without PyTorch the peer's
+needs of the engine in build/bench-gpu (docs/gpu.md has the options that --cmake may pass on), unless
+--bin names programs that are there. Plans are made and runs started without dtrun. Without PyTorch the peer's
 columns say "not there". A measure that fails says why in its row, and the others go on.
 Writes results.md and results.json into --out (build/bench-gpu-results).
 
@@ -103,7 +104,7 @@ class Bench:
             return
         folder = ROOT / "build/bench-gpu"
         print("building", *PROGRAMS, file=sys.stderr)
-        run(["cmake", "-S", ROOT, "-B", folder, "-DCMAKE_BUILD_TYPE=Release"])
+        run(["cmake", "-S", ROOT, "-B", folder, "-DCMAKE_BUILD_TYPE=Release", "-DDT_PARTS=engine", "-DDT_CUDA=ON", *self.args.cmake])
         # `cuda` is the target of libdtrun-cuda.so
         jobs = str(os.cpu_count() or 1)
         run(["cmake", "--build", folder, "-j", jobs, "--target", *PROGRAMS, "dtrun-cuda"], 3000)
@@ -133,7 +134,7 @@ class Bench:
                 array.array("H", (draw.randrange(self.vocab) for _ in range(2_000_000))).tofile(file)
         return path
 
-    def train(self, model, precision="bf16", steps=40):
+    def train(self, model, precision="bf16", steps=40, more=()):
         """One run of the engine; (metrics, bytes of the card)."""
         layers, heads, embed, batch = MODELS["quick" if self.args.quick else model]
         tokens, steps = (32, 6) if self.args.quick else (1024, steps)
@@ -143,7 +144,7 @@ class Bench:
              f"model.layers={layers}", f"model.heads={heads}", f"model.embed={embed}", f"model.vocab={self.vocab}",
              f"batch.sequences={batch}", f"batch.tokens={tokens}", f"schedule.steps={steps}", "schedule.warmup_steps=0",
              "schedule.warmup_init_lr=0", "optimizer.lr=1e-4", "clip=1.0", f"precision.kind={precision}",
-             "evaluate.every=0", "evaluate.sequences=1", "log.every=1", "threads=4"])  # fmt: skip
+             "evaluate.every=0", "evaluate.sequences=1", "log.every=1", "threads=4", *more])  # fmt: skip
         with MemoryWatch(self.args.device.split(":")[1]) as watch:
             out = run([self.bin / "dtrun-engine", "train", "--plan", plan])
         events = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
@@ -209,6 +210,15 @@ class Bench:
         ratio = half["tokens_per_second"] / brain["tokens_per_second"]
         self.row("GPT-2 124M, fp16 with loss scale, tokens/s over bf16", ">= 0.97", f"{ratio:.3f}", "")
 
+    def measure_graphs(self):
+        """One sequence a step: the host's launches count most."""
+        rates = {}
+        for graphs in ("true", "false"):
+            one = self.train("124m", more=["batch.sequences=1", f"cuda_graphs={graphs}"])
+            rates[graphs] = self.results[f"124m_graphs_{graphs}"] = one["tokens_per_second"]
+        self.row("GPT-2 124M, bf16, batch 1, tokens/s of recorded steps over launched ones", "reported",
+                 f"{rates['true'] / rates['false']:.2f}x, {rates['true']:,.0f}", "")  # fmt: skip
+
     def ops(self, type_name, only="", attention="fastest"):
         """Rows of bench_ops: (op, shape, ms, GB/s, GFLOP/s or None); attention: own, or cuDNN's where it is faster."""
         environment = {**os.environ, "DTRUN_ATTENTION": attention}
@@ -272,7 +282,8 @@ class Bench:
     def all(self):
         failed = 0
         measures = {"ops": self.measure_ops, "124m": self.measure_124m, "fp16": self.measure_fp16,
-                    "attention": self.measure_attention, "xl": self.measure_xl}  # fmt: skip
+                    "attention": self.measure_attention, "graphs": self.measure_graphs,
+                    "xl": self.measure_xl}  # fmt: skip
         for name, measure in measures.items():
             if self.args.only and name not in self.args.only:
                 continue
@@ -291,9 +302,10 @@ class Bench:
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", default=ROOT / "build/bench-gpu-results")
-    parser.add_argument("--only", action="append", choices=["ops", "124m", "xl", "fp16", "attention"])
+    parser.add_argument("--only", action="append", choices=["ops", "124m", "xl", "fp16", "attention", "graphs"])
     parser.add_argument("--python", default=sys.executable, help="a Python that may have torch")
     parser.add_argument("--bin", help="programs that are built already")
+    parser.add_argument("--cmake", action="append", default=[], help="an option of the build")
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--quick", action="store_true")
     args = parser.parse_args()
