@@ -25,8 +25,10 @@ like_cpu() {
 run 1 cpu 4
 run 1 one 4 device=cuda:0
 run 2 ddp 3 device=cuda:0
-run 2 fsdp 3 device=cuda:0 strategy.kind=fsdp batch.accumulate=1
-run 2 again 3 device=cuda:0 strategy.kind=fsdp batch.accumulate=1
+# Recorded from the third pass on; again, with every kernel launched by the host.
+DTRUN_LOG=info run 2 fsdp 3 device=cuda:0 strategy.kind=fsdp batch.accumulate=1
+run 2 again 3 device=cuda:0 strategy.kind=fsdp batch.accumulate=1 cuda_graphs=false
+grep -q 'forward and backward pass: .* recorded' "$work/fsdp.0.err" || fail "fsdp records no pass"
 run 2 dp 3 device=cuda:0 strategy.kind=dp
 for name in one ddp fsdp dp; do
     like_cpu $name

@@ -49,14 +49,20 @@ ranks_of_one_card() {
 }
 
 bits() {
-    local world
+    local world strategy graphs run
     for world in 1 2; do
-        for run in a b; do
-            train $world bits-$world-$run "${card[@]}" batch.accumulate=2 model.dropout=0.1 \
-                strategy.kind=fsdp precision.kind=bf16
+        for strategy in ddp fsdp; do
+            run=bits-$strategy-$world
+            for graphs in true again false; do # recorded, once more, and kernel by kernel
+                train $world $run-$graphs "${card[@]}" batch.accumulate=2 strategy.kind=$strategy \
+                    model.dropout=0.1 model.attention_dropout=0.1 precision.kind=bf16 \
+                    cuda_graphs=${graphs/again/true}
+            done
+            for graphs in again false; do
+                same_metric loss $run-true $run-$graphs 0
+                same_bits $run-true $run-$graphs 20
+            done
         done
-        same_metric loss bits-$world-a bits-$world-b 0
-        same_bits bits-$world-a bits-$world-b 20
     done
 }
 
