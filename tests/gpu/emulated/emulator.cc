@@ -61,7 +61,9 @@ size_t shared_allowed = SHARED_UNASKED;
 const std::function<void()> *work;
 unsigned char *shared_window; /* and a page behind it that faults */
 size_t shared_bytes;
-thread_local bool running; /* a kernel's thread: others may be in the ops' own code */
+/* The stack of the kernel's thread that runs; NULL on the host's threads, which may be in the ops'
+ * own code meanwhile. */
+__attribute__((tls_model("initial-exec"))) thread_local const unsigned char *stack;
 
 void make_shared_window()
 {
@@ -103,9 +105,9 @@ void go_on(unsigned i)
     current = i;
     dt_emulated.thread = dim3(i, 0, 0);
     dt_emulated_now.warp_epoch = warps[i / 32].epoch;
-    running = true;
+    stack = (const unsigned char *)fibers[i].stack.get();
     if (_setjmp(scheduler) != 0) {
-        running = false;
+        stack = NULL;
         return;
     }
     if (fibers[i].begun)
@@ -281,12 +283,8 @@ const unsigned char *dt_emulated_exchange_all(const void *mine, size_t bytes, un
 bool dt_emulated_watches(const void *memory, size_t bytes)
 {
     const unsigned char *byte = (const unsigned char *)memory;
-    const char *stack;
 
-    if (!running)
-        return false;
-    stack = fibers[current].stack.get();
-    if ((const char *)byte >= stack && (const char *)byte < stack + STACK_BYTES)
+    if (stack == NULL || (byte >= stack && byte < stack + STACK_BYTES))
         return false;
     if (byte >= (const unsigned char *)&dt_emulated &&
         byte < (const unsigned char *)(&dt_emulated + 1))

@@ -151,12 +151,13 @@ void touch(cell *c, uint32_t stamp, const moment &now, uintptr_t at, bool writes
 void touch_all(const void *memory, size_t bytes, bool writes)
 {
     uintptr_t at = (uintptr_t)memory / CELL_BYTES * CELL_BYTES, end = (uintptr_t)memory + bytes;
-    moment now = {dt_emulated_now.block, dt_emulated_now.epoch, dt_emulated_now.warp_epoch,
-                  (uint16_t)dt_emulated.thread.x};
+    moment now;
     uint32_t stamp;
 
     if (!dt_emulated_watches(memory, bytes))
         return;
+    now = {dt_emulated_now.block, dt_emulated_now.epoch, dt_emulated_now.warp_epoch,
+           (uint16_t)dt_emulated.thread.x};
     stamp = dt_emulated_is_shared(memory) ? block_stamp : launch_stamp;
     while (at < end) {
         uintptr_t next = (at / PAGE_BYTES + 1) * PAGE_BYTES;
