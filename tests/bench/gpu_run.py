@@ -2,10 +2,11 @@
 """Measures on one NVIDIA card what docs/performance.md shows of GPUs, peers in the same run.
 
     tests/bench/gpu_run.py [--out DIR] [--only NAME]... [--python PYTHON_WITH_TORCH] [--bin DIR]
-                           [--device cuda:0] [--quick]
+                           [--device cuda:0] [--quick] [--cmake=-DNAME=VALUE]...
 
 Runs unattended on a bare machine with the CUDA toolkit, NCCL, CMake and a C compiler: builds what it
-needs in build/bench-gpu, unless --bin names programs that are there. Without PyTorch the peer's
+needs of the engine in build/bench-gpu (docs/gpu.md has the options that --cmake may pass on), unless
+--bin names programs that are there. Plans are made and runs started without dtrun. Without PyTorch the peer's
 columns say "not there". A measure that fails says why in its row, and the others go on.
 Writes results.md and results.json into --out (build/bench-gpu-results).
 
@@ -103,7 +104,7 @@ class Bench:
             return
         folder = ROOT / "build/bench-gpu"
         print("building", *PROGRAMS, file=sys.stderr)
-        run(["cmake", "-S", ROOT, "-B", folder, "-DCMAKE_BUILD_TYPE=Release"])
+        run(["cmake", "-S", ROOT, "-B", folder, "-DCMAKE_BUILD_TYPE=Release", "-DDT_PARTS=engine", "-DDT_CUDA=ON", *self.args.cmake])
         # `cuda` is the target of libdtrun-cuda.so
         jobs = str(os.cpu_count() or 1)
         run(["cmake", "--build", folder, "-j", jobs, "--target", *PROGRAMS, "dtrun-cuda"], 3000)
@@ -304,6 +305,7 @@ def main():
     parser.add_argument("--only", action="append", choices=["ops", "124m", "xl", "fp16", "attention", "graphs"])
     parser.add_argument("--python", default=sys.executable, help="a Python that may have torch")
     parser.add_argument("--bin", help="programs that are built already")
+    parser.add_argument("--cmake", action="append", default=[], help="an option of the build")
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--quick", action="store_true")
     args = parser.parse_args()
