@@ -17,7 +17,8 @@
 #include "base/banned.h"
 
 #define PIECE_BYTES    ((size_t)262144)
-#define LEVEL          1     /* as quick as a fast network, a third of the size */
+#define LEVEL          1 /* as quick as a fast network, a third of the size */
+#define ASK_SECONDS    20.0
 #define STALL_SECONDS  30.0  /* no byte was taken for so long */
 #define SETTLE_SECONDS 120.0 /* all was sent: the node writes and checks */
 
@@ -50,28 +51,52 @@ static dt_status put(sink *to, const void *bytes, size_t length, ZSTD_EndDirecti
     return DT_OK;
 }
 
-static dt_status put_header(sink *to, const dt_bundle *bundle, dt_error *err)
+/* A line of JSON. alike: {name: bundle}, what the node has already and links. */
+static void write_header(dt_strbuf *out, const dt_bundle *bundle, const json_t *alike)
 {
     json_t *files = json_array(), *header;
-    dt_strbuf text;
-    dt_status st;
 
     for (int64_t i = 0; i < bundle->file_count; i++) {
         const dt_bundle_file *file = &bundle->files[i];
+        json_t *item = json_pack(
+            "{s:s, s:I, s:i, s:s}", "name", file->name, "bytes", (json_int_t)file->bytes, "mode",
+            strncmp(file->name, "bin/", 4) == 0 ? 0700 : 0600, "digest", file->digest);
 
-        json_array_append_new(files, json_pack("{s:s, s:I, s:i, s:s}", "name", file->name, "bytes",
-                                               (json_int_t)file->bytes, "mode",
-                                               strncmp(file->name, "bin/", 4) == 0 ? 0700 : 0600,
-                                               "digest", file->digest));
+        if (json_object_get(alike, file->name) != NULL)
+            json_object_set(item, "bundle", json_object_get(alike, file->name));
+        json_array_append_new(files, item);
     }
     header = json_pack("{s:o}", "files", files);
-    dt_strbuf_init(&text);
-    dt_json_write(&text, header);
-    dt_strbuf_add_char(&text, '\n');
-    st = put(to, text.data, text.length, ZSTD_e_continue, err);
-    dt_strbuf_release(&text);
+    dt_json_write(out, header);
+    dt_strbuf_add_char(out, '\n');
     json_decref(header);
-    return st;
+}
+
+/* What other bundles on the node have of this one; nothing where that cannot be told. */
+static json_t *ask_alike(const dt_bundle *bundle, const char *node, const char *agent,
+                         const atomic_bool *cancelled)
+{
+    const char *const words[] = {agent, "node", "alike", NULL};
+    json_t *alike = json_object();
+    dt_strbuf header, answer;
+
+    dt_strbuf_init(&header);
+    dt_strbuf_init(&answer);
+    write_header(&header, bundle, NULL);
+    if (dt_nodes_ask(&answer, node, words, header.data, header.length, ASK_SECONDS, cancelled,
+                     NULL) == DT_OK)
+        for (char *line = answer.data, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+            char *space = memchr(line, ' ', (size_t)(end - line));
+
+            *end = '\0';
+            if (space != NULL) {
+                *space = '\0';
+                json_object_set_new(alike, line, json_string(space + 1));
+            }
+        }
+    dt_strbuf_release(&header);
+    dt_strbuf_release(&answer);
+    return alike;
 }
 
 /* Each tenth is told. */
@@ -112,28 +137,36 @@ out:
     return st;
 }
 
-static dt_status put_all(sink *to, const dt_bundle *bundle, dt_error *err)
+static dt_status put_all(sink *to, const dt_bundle *bundle, const json_t *alike, dt_error *err)
 {
+    dt_strbuf header;
     dt_status st;
 
-    DT_TRY(put_header(to, bundle, err));
+    dt_strbuf_init(&header);
+    write_header(&header, bundle, alike);
+    DT_TRY(put(to, header.data, header.length, ZSTD_e_continue, err));
     for (int64_t i = 0; i < bundle->file_count; i++)
-        DT_TRY(put_file(to, &bundle->files[i], err));
+        if (json_object_get(alike, bundle->files[i].name) == NULL)
+            DT_TRY(put_file(to, &bundle->files[i], err));
     DT_TRY(put(to, NULL, 0, ZSTD_e_end, err));
 out:
+    dt_strbuf_release(&header);
     return st;
 }
 
-dt_status dt_bundle_send(const dt_bundle *bundle, const char *node, const char *agent,
-                         void (*progress)(void *context, const char *text), void *context,
-                         const atomic_bool *cancelled, dt_error *err)
+static dt_status send_all_but(const json_t *alike, const dt_bundle *bundle, const char *node,
+                              const char *agent, void (*progress)(void *context, const char *text),
+                              void *context, const atomic_bool *cancelled, dt_error *err)
 {
     const char *const words[] = {agent, "node", "receive", bundle->hash, NULL};
     dt_error cause = DT_ERROR_INIT, problem = DT_ERROR_INIT;
     dt_status st = DT_OK, sent;
-    sink to = {.all = bundle->bytes, .progress = progress, .context = context};
+    sink to = {.progress = progress, .context = context};
     int code = 0;
 
+    for (int64_t i = 0; i < bundle->file_count; i++)
+        if (json_object_get(alike, bundle->files[i].name) == NULL)
+            to.all += bundle->files[i].bytes;
     to.packed = malloc(PIECE_BYTES);
     to.piece = malloc(PIECE_BYTES);
     to.stream = ZSTD_createCStream();
@@ -141,7 +174,7 @@ dt_status dt_bundle_send(const dt_bundle *bundle, const char *node, const char *
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     (void)ZSTD_CCtx_setParameter(to.stream, ZSTD_c_compressionLevel, LEVEL);
     DT_TRY(dt_remote_open(&to.remote, node, words, cancelled, err));
-    sent = put_all(&to, bundle, &cause);
+    sent = put_all(&to, bundle, alike, &cause);
     if (sent != DT_OK && sent != DT_ERR_PEER)
         DT_THROW(err, sent, "%s", cause.message);
     /* A reader that went away says why. */
@@ -155,4 +188,22 @@ out:
     free(to.packed);
     free(to.piece);
     return st;
+}
+
+dt_status dt_bundle_send(const dt_bundle *bundle, const char *node, const char *agent,
+                         void (*progress)(void *context, const char *text), void *context,
+                         const atomic_bool *cancelled, dt_error *err)
+{
+    json_t *alike = ask_alike(bundle, node, agent, cancelled);
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st;
+
+    st = send_all_but(alike, bundle, node, agent, progress, context, cancelled, &problem);
+    if (st == DT_ERR_IO && json_object_size(alike) > 0) { /* one of them was damaged, or pruned */
+        json_object_clear(alike);
+        dt_error_clear(&problem);
+        st = send_all_but(alike, bundle, node, agent, progress, context, cancelled, &problem);
+    }
+    json_decref(alike);
+    return st == DT_OK ? DT_OK : DT_FAIL(err, st, "%s", problem.message);
 }

@@ -65,6 +65,24 @@ if far; then
     good host1 "after a damaged part"
 fi
 
+# A new dtrun: only what is new is copied, the rest is linked from the bundle before; not where it is
+# damaged there.
+cp "$DTRUN_BIN/dtrun-engine" "$net/launch/engine"
+new_engine() { # what
+    printf x >>"$net/launch/engine"
+    DTRUN_ENGINE=$net/launch/engine good host1 "$1"
+    new=$(dirname "$(dirname "$(field engine)")")
+}
+links() { ssh host1 "find $1/lib -type f -links $2 | wc -l"; }
+new_engine "a new engine"
+[ "$(links "$new" 1)" = 0 ] || fail "libraries are copied again: $(ssh host1 ls -l "$new/lib")"
+ssh host1 "cmp -s $new/bin/dtrun-engine $engine" && fail "the engine is the one of before"
+damaged=$(ssh host1 "ls $new/lib/libstdc*")
+ssh host1 "printf x | dd of=$damaged bs=1 seek=5000 conv=notrunc" 2>/dev/null
+new_engine "a new engine beside a damaged bundle"
+[ "$(links "$new" +1)" = 0 ] || fail "files of a damaged bundle are linked"
+ssh host1 "cmp -s $new/lib/${damaged##*/} $damaged" && fail "a damaged library is taken"
+
 # Two launches at once, to a host that has nothing: both are good, one bundle is there.
 "$DTRUN_BIN/prepare_node" host2 run1 "$net/launch/a" "$net/plan.json" >"$net/out" 2>"$net/err.a" &
 first=$!

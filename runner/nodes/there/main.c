@@ -158,6 +158,8 @@ static dt_status run(int argc, char **argv, dt_error *err)
         return dt_there_probe(argv[1], err);
     if (strcmp(name, "receive") == 0 && argc == 2)
         return dt_there_receive(argv[1], err);
+    if (strcmp(name, "alike") == 0 && argc == 1)
+        return dt_there_alike(err);
     if (strcmp(name, "put") == 0 && (argc == 4 || argc == 5))
         return dt_there_put(argv[1], strtoll(argv[2], NULL, 10), argv[3],
                             argc == 5 ? argv[4] : NULL, err);

@@ -2,9 +2,11 @@
  *
  * One zstd stream (zstd checks nothing here: the digests do): a line of JSON,
  *   {"files": [{"name": "bin/dtrun-engine", "bytes": 1, "mode": 493, "digest": "..."}, ...]}
- * then the files' bytes, one after the other. They are written below CACHE/bundles/.new-XXXXXX,
- * each is checked and synced, and the folder is renamed: whoever finds bundles/HASH finds all of
- * it. Of two launches that send the same one, the later finds it there and takes its own away.
+ * then the files' bytes, one after the other; but of a file with "bundle", which says where it is
+ * here already (alike.c), it is linked from there. They are written below
+ * CACHE/bundles/.new-XXXXXX, each is checked and synced, and the folder is renamed: whoever finds
+ * bundles/HASH finds all of it. Of two launches that send the same one, the later finds it there
+ * and takes its own away.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,6 +20,7 @@
 
 #include "base/file.h"
 #include "engine/checkpoint/digest.h"
+#include "runner/nodes/content.h"
 #include "runner/nodes/there/there.h"
 
 #include "base/banned.h"
@@ -130,7 +133,67 @@ out:
     return st;
 }
 
-static dt_status take_files(source *from, const char *folder, dt_error *err)
+static bool is_hash(const char *name)
+{
+    return name[0] != '\0' && strspn(name, "0123456789abcdef") == strlen(name);
+}
+
+static dt_status link_file(const char *bundles, const char *folder, const json_t *item,
+                           dt_error *err)
+{
+    const char *bundle, *name, *wanted;
+    char hex[DT_DIGEST_SIZE];
+    dt_strbuf from, to;
+    dt_status st = DT_OK;
+    struct stat info;
+    int64_t bytes;
+
+    dt_strbuf_init(&from);
+    dt_strbuf_init(&to);
+    DT_TRY(dt_json_get_string(&name, item, "name", "file", err));
+    DT_TRY(dt_json_get_string(&bundle, item, "bundle", "file", err));
+    DT_TRY(dt_json_get_string(&wanted, item, "digest", "file", err));
+    DT_TRY(dt_json_get_int(&bytes, item, "bytes", "file", err));
+    if (!is_good_name(name) || !is_hash(bundle))
+        DT_THROW(err, DT_ERR_CORRUPT, "the bundle's header is not one");
+    dt_strbuf_add_fmt(&from, "%s/%s/%s", bundles, bundle, name);
+    dt_strbuf_add_fmt(&to, "%s/%s", folder, name);
+    if (lstat(from.data, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size != bytes ||
+        link(from.data, to.data) != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot link '%s'", from.data);
+    DT_TRY(dt_content_digest(hex, to.data, NULL, NULL, NULL, NULL, err));
+    if (strcmp(hex, wanted) != 0)
+        DT_THROW(err, DT_ERR_CORRUPT, "'%s' is damaged", from.data);
+out:
+    dt_strbuf_release(&from);
+    dt_strbuf_release(&to);
+    return st;
+}
+
+static bool is_linked(const json_t *item)
+{
+    return json_object_get(item, "bundle") != NULL;
+}
+
+/* What later bundles are compared with. */
+static dt_status write_header(const json_t *header, const char *folder, dt_error *err)
+{
+    dt_strbuf path, text;
+    dt_status st;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_init(&text);
+    dt_strbuf_add_fmt(&path, "%s/" DT_THERE_FILES, folder);
+    dt_json_write(&text, header);
+    st = dt_file_write_atomic(path.data, text.data, text.length, 0600, err);
+    dt_strbuf_release(&path);
+    dt_strbuf_release(&text);
+    return st;
+}
+
+/* Links before anything is pruned, which may be what they lead to. */
+static dt_status take_files(source *from, const char *cache, const char *bundles,
+                            const char *folder, dt_error *err)
 {
     json_t *header = NULL, *files, *item;
     dt_status st = DT_OK;
@@ -146,15 +209,20 @@ static dt_status take_files(source *from, const char *folder, dt_error *err)
         DT_TRY(dt_json_get_int(&bytes, item, "bytes", "file", err));
         if (bytes < 0 || total > INT64_MAX - bytes)
             DT_THROW(err, DT_ERR_CORRUPT, "the bundle's header is not one");
-        total += bytes;
+        total += is_linked(item) ? 0 : bytes;
     }
-    DT_TRY(dt_there_room(folder, total, err));
     for (int part = 0; part < 2; part++) {
         dt_strbuf_reset(&below);
         dt_strbuf_add_fmt(&below, "%s/%s", folder, part == 0 ? "bin" : "lib");
         DT_TRY(dt_file_make_dirs(below.data, 0700, err));
     }
-    json_array_foreach(files, i, item) DT_TRY(take_file(from, folder, item, err));
+    json_array_foreach(files, i, item) if (is_linked(item))
+        DT_TRY(link_file(bundles, folder, item, err));
+    dt_there_prune(cache);
+    DT_TRY(dt_there_room(folder, total, err));
+    json_array_foreach(files, i, item) if (!is_linked(item))
+        DT_TRY(take_file(from, folder, item, err));
+    DT_TRY(write_header(header, folder, err));
     DT_TRY(dt_file_sync_dir(folder, err));
 out:
     json_decref(header);
@@ -175,18 +243,17 @@ dt_status dt_there_receive(const char *bundle, dt_error *err)
     dt_strbuf_init(&last);
     if (from == NULL || (from->stream = ZSTD_createDStream()) == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    if (strspn(bundle, "0123456789abcdef") != strlen(bundle) || bundle[0] == '\0')
+    if (!is_hash(bundle))
         DT_THROW(err, DT_ERR_USAGE, "'%s' is not a bundle's hash", bundle);
     DT_TRY(dt_there_cache(&cache, err));
     dt_strbuf_add_fmt(&bundles, "%s/bundles", cache.data);
     dt_strbuf_add_fmt(&new_folder, "%s/.new-XXXXXX", bundles.data);
     dt_strbuf_add_fmt(&last, "%s/%s", bundles.data, bundle);
     DT_TRY(dt_file_make_dirs(bundles.data, 0700, err));
-    dt_there_prune(cache.data);
     if (mkdtemp(new_folder.data) == NULL)
         DT_THROW(err, DT_ERR_IO, "cannot make a folder in '%s': %s", bundles.data, strerror(errno));
     made = true;
-    DT_TRY(take_files(from, new_folder.data, err));
+    DT_TRY(take_files(from, cache.data, bundles.data, new_folder.data, err));
     if (rename(new_folder.data, last.data) == 0)
         made = false;
     else if (errno != EEXIST && errno != ENOTEMPTY)

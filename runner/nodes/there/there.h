@@ -2,6 +2,7 @@
  *
  *   probe BUNDLE           one JSON object: what this machine is and has (probe.c)
  *   receive BUNDLE         a bundle on stdin, to CACHE/bundles/BUNDLE (receive.c)
+ *   alike                  a bundle's header on stdin: which of its files others have (alike.c)
  *   put DIGEST BYTES NAME  a file on stdin, to CACHE/data/DIGEST, from where it broke off (put.c)
  *   put ... NAME FOLDER    the same, to FOLDER
  *   get PATH OFFSET        a file from there on, to stdout
@@ -28,6 +29,8 @@
 #include "base/strbuf.h"
 
 #define DT_THERE_HEADER_BYTES ((size_t)1 << 20)
+#define DT_THERE_FILES_MAX    256     /* of a bundle */
+#define DT_THERE_FILES        "files" /* in a bundle: its header */
 
 /* argv[0] is the operation. Prints its own errors. */
 int dt_there_main(int argc, char **argv);
@@ -36,6 +39,7 @@ dt_status dt_there_cache(dt_strbuf *out, dt_error *err); /* the absolute path of
 
 dt_status dt_there_probe(const char *bundle, dt_error *err);
 dt_status dt_there_receive(const char *bundle, dt_error *err);
+dt_status dt_there_alike(dt_error *err);
 dt_status dt_there_put(const char *digest, int64_t bytes, const char *name, const char *into,
                        dt_error *err);
 dt_status dt_there_folder(const char *path, dt_error *err);
