@@ -220,6 +220,21 @@ static void test_whichever_call_fails_is_an_error_and_leaves_nothing(void **stat
     }
 }
 
+static void test_a_handle_without_its_stream_is_none(void **state)
+{
+    dt_error err = DT_ERROR_INIT;
+    dt_cudnn cudnn;
+    int stream;
+
+    assert_int_equal(dt_cudnn_open(&cudnn, &err), DT_OK);
+    standin->fail_at = 2;
+    assert_int_equal(dt_cudnn_connect(&cudnn, &stream, &err), DT_ERR_CUDA);
+    assert_null(cudnn.handle);
+    dt_error_clear(&err);
+    assert_int_equal(dt_cudnn_connect(&cudnn, &stream, &err), DT_OK);
+    dt_cudnn_close(&cudnn);
+}
+
 static void test_an_old_library_is_refused_by_its_number(void **state)
 {
     dt_error err = DT_ERROR_INIT;
@@ -265,6 +280,7 @@ int main(int argc, char **argv)
         TEST(test_engines_that_will_not_do_are_passed_over),
         TEST(test_no_engine_is_said_with_the_reason),
         TEST(test_whichever_call_fails_is_an_error_and_leaves_nothing),
+        TEST(test_a_handle_without_its_stream_is_none),
         TEST(test_an_old_library_is_refused_by_its_number),
         TEST(test_without_the_library_it_is_said),
     };

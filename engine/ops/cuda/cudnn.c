@@ -60,6 +60,13 @@ out:
     return st;
 }
 
+static void disconnect(dt_cudnn *cudnn)
+{
+    if (cudnn->handle != NULL)
+        (void)cudnn->handle_destroy(cudnn->handle);
+    cudnn->handle = NULL;
+}
+
 dt_status dt_cudnn_connect(dt_cudnn *cudnn, void *stream, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -67,13 +74,14 @@ dt_status dt_cudnn_connect(dt_cudnn *cudnn, void *stream, dt_error *err)
     DT_TRY(dt_cudnn_check(cudnn, cudnn->handle_create(&cudnn->handle), "a handle", err));
     DT_TRY(dt_cudnn_check(cudnn, cudnn->stream_set(cudnn->handle, stream), "the stream", err));
 out:
+    if (st != DT_OK)
+        disconnect(cudnn); /* one of another stream must not be found later */
     return st;
 }
 
 void dt_cudnn_close(dt_cudnn *cudnn)
 {
-    if (cudnn->handle != NULL)
-        (void)cudnn->handle_destroy(cudnn->handle);
+    disconnect(cudnn);
     if (cudnn->library != NULL)
         dlclose(cudnn->library);
     memset(cudnn, 0, sizeof(*cudnn));
