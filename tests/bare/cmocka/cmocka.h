@@ -14,6 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef void (*CMUnitTestFunction)(void **state);
 typedef int (*CMFixtureFunction)(void **state); /* 0: good */
 
@@ -78,4 +82,7 @@ void dt_cmocka_strings(const char *a, const char *b, bool equal, const char *fil
 void dt_cmocka_memory(const void *a, const void *b, size_t bytes, bool equal, const char *file,
                       int line);
 
+#ifdef __cplusplus
+}
+#endif
 #endif
