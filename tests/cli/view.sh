@@ -3,9 +3,23 @@
 . "$(dirname "$0")/lib.sh"
 make_tiny
 
+pause() { # the run that starts next, for a while: a fast machine would be through before it is drawn twice
+    local pid
+    for _ in $(seq 500); do
+        if pid=$(pgrep -f "dtrun-engine train --plan $work/.*/runs/[^/]*/attempt-1/"); then
+            kill -STOP $pid
+            sleep 1
+            kill -CONT $pid
+            return
+        fi
+        sleep 0.02
+    done
+}
+
 follow() { # columns, environment...
     local columns=$1
     shift
+    pause &
     subject="the live view in $columns columns, $*"
     env "$@" python3 - "$columns" "$dtrun" launch "$work/tiny.yaml" \
         --set schedule.steps=1200 --set evaluate.every=300 --set checkpoint.every=600 >"$work/screen" <<'PY'
