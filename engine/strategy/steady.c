@@ -25,6 +25,7 @@ struct dt_steady {
     part *parts;
     int capacity, count; /* 0: nothing is recorded */
     int64_t nodes;
+    int graphs;     /* of the parts, which may be empty */
     bool recording; /* the device is */
     bool failed;    /* to record, once: not tried again */
 };
@@ -64,6 +65,7 @@ static void forget(dt_steady *steady)
         steady->device->graphs->free(steady->device, steady->parts[i].graph);
     steady->count = 0;
     steady->nodes = 0;
+    steady->graphs = 0;
 }
 
 void dt_steady_close(dt_steady *steady)
@@ -104,6 +106,7 @@ static dt_status end_part(dt_steady *steady, int64_t cut, dt_error *err)
     next->cut = cut;
     steady->count++;
     steady->nodes += nodes;
+    steady->graphs += next->graph != NULL;
 out:
     return st;
 }
@@ -142,7 +145,7 @@ static bool record(dt_steady *steady, const dt_steady_ops *ops)
         end_part(steady, -1, &why) == DT_OK) {
         if (steady->tells)
             dt_log_info("%s: %lld kernels and copies are recorded as %d graph(s)", steady->what,
-                        (long long)steady->nodes, steady->count);
+                        (long long)steady->nodes, steady->graphs);
         return true;
     }
     stop_recording(steady);

@@ -7,6 +7,9 @@ dt_test(NAME strategy_queues LABEL unit LIBS dt_strategy
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_strategy_queues.c)
 dt_test(NAME strategy_steady LABEL unit LIBS dt_strategy
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_strategy_steady.c)
+dt_test(NAME strategy_recorded LABEL unit THREADS LIBS dt_strategy
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_strategy_recorded.c
+    ${CMAKE_CURRENT_SOURCE_DIR}/strategy_support.c)
 dt_test(NAME strategy_ddp LABEL unit THREADS LIBS dt_strategy
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_strategy_ddp.c)
 dt_test(NAME train_sample LABEL unit LIBS dt_train
