@@ -118,6 +118,7 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) forward(dt_attention a)
     int64_t bh = blockIdx.x / (unsigned)blocks, first = (int64_t)block * DT_TILE;
     int64_t row = first + warp * 16 + lane / 4, start = a.t - a.queries + first;
     int last = (int)((start + DT_TILE - 1 < a.t ? start + DT_TILE - 1 : a.t - 1) / DT_TILE);
+    const dt_philox_key drawn = DROPS ? dt_philox_now(&a.key) : a.key;
     head<T> h = head_of<T>(a, bh);
     float out[D / 8][4] = {}, max[2] = {-INFINITY, -INFINITY}, total[2] = {0.0f, 0.0f};
     float scale = a.scale * LOG2_E;
@@ -174,7 +175,7 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) forward(dt_attention a)
                     *x = exp2f(*x - top);
                     total[half] += *x;
                     if (DROPS)
-                        *x *= dt_attention_mask(a, bh, query,
+                        *x *= dt_attention_mask(a, drawn, bh, query,
                                                 (int64_t)j * DT_TILE + i * 8 + lane % 4 * 2 + e);
                 }
 #pragma unroll
@@ -210,6 +211,7 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) backward_queries(dt_attention
     int blocks = tiles_of(a.t), block = blocks - 1 - (int)(blockIdx.x % (unsigned)blocks);
     int64_t bh = blockIdx.x / (unsigned)blocks, first = (int64_t)block * DT_TILE;
     int64_t row = first + warp * 16 + lane / 4;
+    const dt_philox_key drawn = DROPS ? dt_philox_now(&a.key) : a.key;
     head<T> h = head_of<T>(a, bh);
     float dq[D / 8][4] = {}, lse[2], delta[2], scale = a.scale * LOG2_E;
 
@@ -251,7 +253,7 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) backward_queries(dt_attention
                 float probability = key > query ? 0.0f : exp2f(s[i][e] * scale - lse[e / 2]);
 
                 if (DROPS)
-                    dp[i][e] *= dt_attention_mask(a, bh, query, key);
+                    dp[i][e] *= dt_attention_mask(a, drawn, bh, query, key);
                 s[i][e] = probability * (dp[i][e] - delta[e / 2]);
             }
         weighted_rows<T, D, COLS>(dq, s, k_tile, 0);
@@ -290,6 +292,7 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) backward_keys(dt_attention a)
     int blocks = tiles_of(a.t), block = (int)(blockIdx.x % (unsigned)blocks), last = blocks - 1;
     int64_t bh = blockIdx.x / (unsigned)blocks, first = (int64_t)block * DT_TILE;
     int64_t row = first + warp * 16 + lane / 4;
+    const dt_philox_key drawn = DROPS ? dt_philox_now(&a.key) : a.key;
     head<T> h = head_of<T>(a, bh);
     float dk[D / 8][4] = {}, dv[D / 8][4] = {}, scale = a.scale * LOG2_E;
 
@@ -329,7 +332,7 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) backward_keys(dt_attention a)
                     int64_t query = (int64_t)i * DT_TILE + at, key = row + e / 2 * 8;
                     float probability =
                         key > query ? 0.0f : exp2f(s[c][e] * scale - lse[now * DT_TILE + at]);
-                    float mask = DROPS ? dt_attention_mask(a, bh, query, key) : 1.0f;
+                    float mask = DROPS ? dt_attention_mask(a, drawn, bh, query, key) : 1.0f;
 
                     s[c][e] = probability * mask;
                     dp[c][e] = probability * (mask * dp[c][e] - delta[now * DT_TILE + at]);

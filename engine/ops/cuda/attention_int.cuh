@@ -27,15 +27,20 @@ struct dt_attention {
     dt_philox_key key;
 };
 
-/* The factor of probability (query, key), places in the sequence, of head `bh`: 0 or keep. */
-__device__ inline float dt_attention_mask(const dt_attention &a, int64_t bh, int64_t query,
-                                          int64_t key)
+/* The factor of probability (query, key), places in the sequence, of head `bh`: 0 or keep. `drawn`:
+ * a.key as it is now, since a step's number may lie in memory, which is read once. */
+__device__ inline float dt_attention_mask(const dt_attention &a, const dt_philox_key &drawn,
+                                          int64_t bh, int64_t query, int64_t key)
 {
     uint64_t index =
         ((uint64_t)bh * (uint64_t)a.t + (uint64_t)query) * (uint64_t)a.t + (uint64_t)key;
-    dt_philox_block block = dt_philox_draw(&a.key, index / 4);
+    dt_philox_block block = dt_philox_draw(&drawn, index / 4);
 
-    return dt_philox_uniform(block.word[index % 4]) >= a.p ? a.keep : 0.0f;
+    /* an index would put the four words into memory */
+    uint32_t low = index & 1 ? block.word[1] : block.word[0];
+    uint32_t high = index & 1 ? block.word[3] : block.word[2];
+
+    return dt_philox_uniform(index & 2 ? high : low) >= a.p ? a.keep : 0.0f;
 }
 
 dt_status dt_attention_plain_forward(dt_cuda_state *state, const dt_attention &a, dt_dtype dtype,

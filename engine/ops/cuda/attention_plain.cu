@@ -81,6 +81,7 @@ template <typename T> __global__ void forward(dt_attention a)
     __shared__ float rows[WARPS][D_MAX];
     int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     int64_t bh, row = warp_row(&bh, a.queries), query = a.t - a.queries + row;
+    const dt_philox_key drawn = dt_philox_now(&a.key);
     float sum[LANE_COLS] = {}, max = -INFINITY, total = 0.0f;
 
     if (row >= a.queries)
@@ -100,7 +101,7 @@ template <typename T> __global__ void forward(dt_attention a)
             sum[i] *= expf(max - top);
         max = top;
         if (a.p > 0.0f && key <= query)
-            weight *= dt_attention_mask(a, bh, query, key);
+            weight *= dt_attention_mask(a, drawn, bh, query, key);
         add_rows(sum, weight, row_of<T>(a, a.qkv, bh, first, 2), 3 * a.c, count, a.d, lane);
     }
     write_row((T *)out_row<T>(a, a.out_written, bh, row), sum, 1.0f / total, a.d, lane);
@@ -110,12 +111,13 @@ template <typename T> __global__ void forward(dt_attention a)
 
 /* dS of (query, key): P (mask dP - delta); *weight: mask P. Rows are given in shared memory. */
 template <typename T>
-__device__ inline float score_gradient(float *weight, const dt_attention &a, int64_t bh,
-                                       int64_t query, int64_t key, const float *q_or_k,
-                                       const T *k_or_q, const float *dout_or_v, const T *v_or_dout)
+__device__ inline float score_gradient(float *weight, const dt_attention &a,
+                                       const dt_philox_key &drawn, int64_t bh, int64_t query,
+                                       int64_t key, const float *q_or_k, const T *k_or_q,
+                                       const float *dout_or_v, const T *v_or_dout)
 {
     float probability = expf(a.scale * dot(q_or_k, k_or_q, a.d) - a.lse[bh * a.t + query]);
-    float mask = a.p > 0.0f ? dt_attention_mask(a, bh, query, key) : 1.0f;
+    float mask = a.p > 0.0f ? dt_attention_mask(a, drawn, bh, query, key) : 1.0f;
 
     *weight = probability * mask;
     return probability * (mask * dot(dout_or_v, v_or_dout, a.d) - a.delta[bh * a.t + query]);
@@ -126,6 +128,7 @@ template <typename T> __global__ void backward_queries(dt_attention a)
     __shared__ float rows[WARPS][2][D_MAX];
     int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     int64_t bh, query = warp_row(&bh, a.t);
+    const dt_philox_key drawn = dt_philox_now(&a.key);
     float sum[LANE_COLS] = {};
 
     if (query >= a.t)
@@ -137,7 +140,7 @@ template <typename T> __global__ void backward_queries(dt_attention a)
         float ds = 0.0f, weight;
 
         if (key <= query)
-            ds = score_gradient<T>(&weight, a, bh, query, key, rows[warp][0],
+            ds = score_gradient<T>(&weight, a, drawn, bh, query, key, rows[warp][0],
                                    row_of<T>(a, a.qkv, bh, key, 1), rows[warp][1],
                                    row_of<T>(a, a.qkv, bh, key, 2));
         add_rows(sum, ds, row_of<T>(a, a.qkv, bh, first, 1), 3 * a.c, query + 1 - first, a.d, lane);
@@ -150,6 +153,7 @@ template <typename T> __global__ void backward_keys(dt_attention a)
     __shared__ float rows[WARPS][2][D_MAX];
     int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     int64_t bh, key = warp_row(&bh, a.t);
+    const dt_philox_key drawn = dt_philox_now(&a.key);
     float dk[LANE_COLS] = {}, dv[LANE_COLS] = {};
 
     if (key >= a.t)
@@ -161,7 +165,7 @@ template <typename T> __global__ void backward_keys(dt_attention a)
         float ds = 0.0f, weight = 0.0f;
 
         if (query < a.t)
-            ds = score_gradient<T>(&weight, a, bh, query, key, rows[warp][0],
+            ds = score_gradient<T>(&weight, a, drawn, bh, query, key, rows[warp][0],
                                    row_of<T>(a, a.qkv, bh, query, 0), rows[warp][1],
                                    out_row<T>(a, a.dout, bh, query));
         add_rows(dk, ds, row_of<T>(a, a.qkv, bh, first, 0), 3 * a.c, a.t - first, a.d, lane);
