@@ -35,8 +35,10 @@ launch_nasty --set name=words || fail "launch: $(cat "$net/out")"
 id=$(value words "o['run']")
 [ -d "$XDG_STATE_HOME/dtrun/runs/$id" ] || fail "the run is not below '$XDG_STATE_HOME'"
 [ -e "$XDG_STATE_HOME/dtrun/runs/$id/checkpoints/step-00000040/complete" ] || fail "its checkpoint is not here"
-there=$(ssh host1 'ls "$XDG_CACHE_HOME/dtrun/bundles" "$XDG_STATE_HOME/dtrun/nodes"')
-grep -q "$id" <<<"$there" || fail "the run is not in the host's own folder: $there"
+place=$XDG_STATE_HOME/dtrun/runs/$id/attempt-1/node-0/place.json
+is "the host's own folder" "$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["folder"])' "$place")" \
+    "$theirs/state host1/dtrun/nodes/$id/attempt-1/node-0"
+is "what is left in it" "$(ssh host1 'ls "$XDG_STATE_HOME/dtrun/nodes"')" ""
 "$dtrun" resume words --wait --set schedule.steps=45 >"$net/out" 2>&1 || fail "resume: $(cat "$net/out")"
 
 # What cannot be a name is refused before ssh sees it.
