@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The engine with its GPU part on emulated cards (emulated/cuda_runtime.h), whose memory the host may
 # not touch and whose streams do nothing before they are waited for: losses of one process, two
-# ranks that share a card, two cards under dp, the same bits twice, a checkpoint that goes on
-# elsewhere. Tiny: what the numbers of a card are is trust_chain.sh's.
+# ranks that share a card, two cards under dp, the same bits twice and whatever is computed again, a
+# checkpoint that goes on elsewhere. Tiny: what the numbers of a card are is trust_chain.sh's.
 . tests/dist/lib.sh
 make_text 4
 export LD_LIBRARY_PATH=$bin # the emulated card's NVML
@@ -35,6 +35,13 @@ for name in one ddp fsdp dp; do
 done
 same_metric loss fsdp again 0
 same_bits fsdp again 3
+
+# GELU is inside its product: forward has it of unrounded sums, backward of rounded ones, in all three
+for kept in none selective full; do
+    run 1 $kept 1 device=cuda:0 precision.kind=bf16 activation_checkpointing=$kept
+done
+same_bits none selective 1
+same_bits none full 1
 
 grep -q '"gpu_busy_percent_rank_1":50.*"gpu_power_watts_rank_1":250.5' "$work/ddp.1" ||
     fail "rank 1 does not tell what its card does"
