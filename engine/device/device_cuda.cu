@@ -328,4 +328,4 @@ out:
 }
 
 extern "C" __attribute__((visibility("default")))
-const dt_cuda_entry dt_cuda_entry_1 = {count_cards, describe_card, open_card};
+const dt_cuda_entry dt_cuda_entry_1 = {sizeof(dt_device), count_cards, describe_card, open_card};

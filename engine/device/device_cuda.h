@@ -22,6 +22,7 @@ typedef struct dt_cuda_card {
 } dt_cuda_card;
 
 typedef struct dt_cuda_entry {
+    size_t device_bytes; /* sizeof(dt_device): the library and the engine must be of one build */
     dt_status (*count)(int *out, dt_error *err); /* 0 where there is a driver and no card */
     dt_status (*card)(dt_cuda_card *out, int index, dt_error *err);
     dt_status (*open)(dt_device *out, int index, bool tf32, dt_error *err);

@@ -50,7 +50,8 @@ dt_status dt_cuda_load(const dt_cuda_entry **out, dt_error *err)
         return DT_FAIL(err, DT_ERR_UNSUPPORTED, "this dtrun-engine has no code for GPUs here: %s",
                        problem);
     entry = dlsym(library, DT_CUDA_ENTRY);
-    if (entry == NULL) {
+    if (entry == NULL || entry->device_bytes != sizeof(dt_device)) {
+        entry = NULL;
         dlclose(library);
         return DT_FAIL(err, DT_ERR_UNSUPPORTED,
                        "'%s' is of another build than this dtrun-engine: install both anew",
