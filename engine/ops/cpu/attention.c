@@ -1,21 +1,21 @@
 /* attention, forward: causal dropout(softmax(q k^T / sqrt(D)), p) v per head.
  *
  * Formula    S = q k^T / sqrt(D), P = exp(S - lse), out = (M P) v with M the dropout mask: 0, or
- *            1/(1-p). Rows of P are normalised in fp32 before they are dropped.
- * Queries    those of the last rows of qkv, as many as out has: all of a pass, or what a sequence
- *            has grown by
- * Scratch    3 T D floats a thread, and BLOCK T
+ *            1/(1-p). Rows of out are divided by the sum of their exponentials, which is cheaper
+ *            than to divide those of P, and keeps the largest of these exact where they are
+ * rounded. Queries    those of the last rows of qkv, as many as out has: all of a pass, or what a
+ * sequence has grown by Scratch    3 T D floats a thread, and BLOCK T
  */
 #include "engine/ops/cpu/attention_int.h"
 
 #include "base/banned.h"
 
-/* Scores of one query against its keys, yet without their scale, become probabilities, and zeros up
- * to `width`; returns the log-sum-exp. */
-static float softmax_row(float *row, int64_t keys, int64_t width, float scale)
+/* Scores of one query against its keys, yet without their scale, become exponentials, the largest
+ * of them 1, and zeros up to `width`. Returns the log-sum-exp of the scores. */
+static float softmax_row(float *row, float *inverse_sum, int64_t keys, int64_t width, float scale)
 {
     int64_t computed = mask_row(row, keys);
-    float max = row[0], sum = 0.0f, inverse;
+    float max = row[0], sum = 0.0f;
 
 #pragma omp simd reduction(max : max)
     for (int64_t j = 0; j < computed; j++)
@@ -25,12 +25,9 @@ static float softmax_row(float *row, int64_t keys, int64_t width, float scale)
         row[j] = dt_exp((row[j] - max) * scale);
         sum += row[j];
     }
-    inverse = 1.0f / sum;
-#pragma omp simd
-    for (int64_t j = 0; j < computed; j++)
-        row[j] *= inverse;
     for (int64_t j = computed; j < width; j++)
         row[j] = 0.0f;
+    *inverse_sum = 1.0f / sum;
     return max * scale + logf(sum);
 }
 
@@ -88,6 +85,7 @@ static void forward_head(dt_tensor *out, float *lse, const dt_tensor *qkv, const
     for (int64_t i = first; i < s->t; i += BLOCK) {
         int64_t rows = dt_cpu_min(BLOCK, s->t - i), keys = i + rows;
         int64_t width = dt_cpu_round_up(keys, COLS);
+        float inverse_sums[BLOCK];
 
         gather(u.rows, qkv, q, i, rows, s);
         dt_tile_product(u.scores, s->sp, u.rows, d, 1, u.keys, d * COLS, rows, keys, d, false,
@@ -95,7 +93,7 @@ static void forward_head(dt_tensor *out, float *lse, const dt_tensor *qkv, const
         for (int64_t r = 0; r < rows; r++) {
             float *row = u.scores + r * s->sp;
 
-            lse[i - first + r] = softmax_row(row, i + r + 1, width, s->scale);
+            lse[i - first + r] = softmax_row(row, &inverse_sums[r], i + r + 1, width, s->scale);
             if (dropout->threshold > 0.0f)
                 drop_row(row, i + r + 1, dropout, mask_start(s, task, i + r), u.uniforms);
             if (s->pairs)
@@ -103,6 +101,9 @@ static void forward_head(dt_tensor *out, float *lse, const dt_tensor *qkv, const
         }
         dt_tile_product(u.out, s->dp, u.scores, s->sp, 1, u.values, t * COLS, rows, s->d,
                         words(s, keys), false, s->pairs);
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t j = 0; j < s->dp; j++)
+                u.out[r * s->dp + j] *= inverse_sums[r];
         scatter(out, o, i - first, rows, s->d, u.out, s->dp, u.rows);
     }
 }

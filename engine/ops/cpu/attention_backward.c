@@ -1,10 +1,12 @@
 /* attention, backward. Probabilities are recomputed from lse, the dropout mask from its key.
  *
  * Formula    P = exp(S - lse) and M as in attention.c
- *            dv = (M P)^T dout    dS = P (M (dout v^T) - delta) with delta = rowsum(dout out)
+ *            dv = (M P)^T dout    dS = P (M (dout v^T) - delta) with delta = rowsum(P M (dout v^T))
  *            dq = dS k / sqrt(D)  dk = dS^T q / sqrt(D)        (Dao et al. 2022,
  *            https://arxiv.org/abs/2205.14135)
- * Scratch    6 T D floats a thread, and 2 BLOCK T
+ * delta      is rowsum(dout out) just as well, and is there taken so where a row of P is never
+ * whole. Here it is: a sum over the row itself owes nothing to the rounding of out Scratch    6 T D
+ * floats a thread, and 2 BLOCK T
  */
 #include "engine/ops/cpu/attention_int.h"
 
@@ -49,45 +51,40 @@ static backward_buffers backward_cut(float *mine, const shape *s)
     return u;
 }
 
-static float dot(const float *a, const float *b, int64_t n)
-{
-    float sum = 0.0f;
-
-#pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < n; i++)
-        sum += a[i] * b[i];
-    return sum;
-}
-
 /* p: scores of one query → probabilities; ds: dout v^T → gradient of the scores. */
-static void backward_row(float *p, float *ds, int64_t keys, int64_t width, float scale, float lse,
-                         float delta)
+static void backward_row(float *p, float *ds, int64_t keys, int64_t width, float scale, float lse)
 {
     int64_t computed = mask_row(p, keys);
+    float delta = 0.0f;
 
-#pragma omp simd
+#pragma omp simd reduction(+ : delta)
     for (int64_t j = 0; j < computed; j++) {
         p[j] = dt_exp(p[j] * scale - lse);
-        ds[j] = p[j] * (ds[j] - delta);
+        delta += p[j] * ds[j];
     }
+#pragma omp simd
+    for (int64_t j = 0; j < computed; j++)
+        ds[j] = p[j] * (ds[j] - delta);
     for (int64_t j = computed; j < width; j++)
         p[j] = ds[j] = 0.0f;
 }
 
 /* The same with dropout: p comes out times the mask, as dv needs it. */
 static void backward_row_dropped(float *p, float *ds, int64_t keys, int64_t width, float scale,
-                                 float lse, float delta, const float *uniforms,
-                                 const dt_dropout *dropout)
+                                 float lse, const float *uniforms, const dt_dropout *dropout)
 {
-    float threshold = dropout->threshold, kept = dropout->scale;
+    float threshold = dropout->threshold, kept = dropout->scale, delta = 0.0f;
 
+#pragma omp simd reduction(+ : delta)
+    for (int64_t j = 0; j < keys; j++) {
+        p[j] = dt_exp(p[j] * scale - lse);
+        ds[j] *= uniforms[j] >= threshold ? kept : 0.0f;
+        delta += p[j] * ds[j];
+    }
 #pragma omp simd
     for (int64_t j = 0; j < keys; j++) {
-        float mask = uniforms[j] >= threshold ? kept : 0.0f;
-        float probability = dt_exp(p[j] * scale - lse);
-
-        ds[j] = probability * (mask * ds[j] - delta);
-        p[j] = probability * mask;
+        ds[j] = p[j] * (ds[j] - delta);
+        p[j] *= uniforms[j] >= threshold ? kept : 0.0f;
     }
     for (int64_t j = keys; j < width; j++)
         p[j] = ds[j] = 0.0f;
@@ -95,7 +92,7 @@ static void backward_row_dropped(float *p, float *ds, int64_t keys, int64_t widt
 
 typedef struct backward_tensors {
     dt_tensor *dqkv;
-    const dt_tensor *dout, *qkv, *out;
+    const dt_tensor *dout, *qkv;
     const float *lse; /* of all heads */
     dt_dropout dropout;
 } backward_tensors;
@@ -118,16 +115,6 @@ static void pair_rows(const shape *s, int64_t rows, int64_t width, backward_buff
     }
 }
 
-/* delta of a query. */
-static float dout_times_out(const backward_tensors *x, const shape *s, place o, int64_t i,
-                            float *scratch, float *more)
-{
-    int64_t start = o.first + i * o.stride;
-
-    return dot(dt_row_read(x->dout, start, s->d, scratch), dt_row_read(x->out, start, s->d, more),
-               s->d);
-}
-
 static void backward_block(const backward_tensors *x, const shape *s, int64_t task, int64_t i,
                            backward_buffers u)
 {
@@ -135,7 +122,7 @@ static void backward_block(const backward_tensors *x, const shape *s, int64_t ta
     int64_t d = words(s, s->d), block = words(s, BLOCK), width = dt_cpu_round_up(keys, COLS);
     const float *ds_columns = s->pairs ? u.p + s->sp : u.ds;
     int64_t column = s->pairs ? 2 * s->sp : s->sp;
-    place q = place_of(x->qkv, s, task, 0), o = place_of(x->out, s, task, 0);
+    place q = place_of(x->qkv, s, task, 0), o = place_of(x->dout, s, task, 0);
 
     gather(u.q, x->qkv, q, i, rows, s);
     gather(u.dout, x->dout, o, i, rows, s);
@@ -147,17 +134,16 @@ static void backward_block(const backward_tensors *x, const shape *s, int64_t ta
                     s->pairs);
     for (int64_t r = 0; r < rows; r++) {
         float *p = u.p + r * s->sp, *ds = u.ds + r * s->sp;
-        float lse = x->lse[task * s->t + i + r],
-              delta = dout_times_out(x, s, o, i + r, u.rows, u.dq);
+        float lse = x->lse[task * s->t + i + r];
         int64_t mine = i + r + 1;
 
         if (x->dropout.threshold > 0.0f)
             backward_row_dropped(
-                p, ds, mine, width, s->scale, lse, delta,
+                p, ds, mine, width, s->scale, lse,
                 dt_dropout_draw(&x->dropout, mask_start(s, task, i + r), mine, u.uniforms),
                 &x->dropout);
         else
-            backward_row(p, ds, mine, width, s->scale, lse, delta);
+            backward_row(p, ds, mine, width, s->scale, lse);
     }
     if (s->pairs)
         pair_rows(s, rows, width, u);
@@ -200,7 +186,7 @@ dt_status DT_CPU_NAME(attention_backward)(dt_device *device, dt_tensor *dqkv, co
 {
     dt_status st = DT_OK;
     shape s = shape_of(qkv, heads);
-    backward_tensors tensors = {dqkv, dout, qkv, out, lse->data, dt_dropout_of(p, key)};
+    backward_tensors tensors = {dqkv, dout, qkv, lse->data, dt_dropout_of(p, key)};
     dt_cpu_scratch scratch;
 
     DT_ASSERT(lse->dtype == DT_F32 && dt_tensor_elems(lse) == s.b * heads * s.t);
