@@ -28,14 +28,15 @@
  *            An element of a norm's output costs some 8 FLOPs to compute again, one of GELU's some
  *            20, both from what is kept anyway, 6 C together for less than 1 % of a block's FLOPs.
  *            GELU's 4 C are never kept; the norms' 2 C go under selective. An element that a
- * product made costs 2 C FLOPs or more (1536 at C = 768), so q k v, attention's output, the
- *            residual stream and c_fc's output stay there. full computes those again as well, with
- * 8 of the 12 C^2 of a block's forward pass: 22 % more FLOPs a step. The block's last product is
- * not needed again, and the last block, still there, is spared. A product with GELU in it (ops.h)
- * gives the forward pass GELU of sums that are not rounded yet, and backward has GELU of the
- * rounded ones: in half precision one rounding apart, in the gradient of one weight, whatever is
- * kept Types      everything that a pass keeps is in config.dtype, the residual stream too, as
- * fairseq's fp16 and bf16 and FSDP's mixed precision have it; PyTorch's autocast keeps the stream
+ *            product made costs 2 C FLOPs or more (1536 at C = 768), so q k v, attention's output,
+ *            the residual stream and c_fc's output stay there. full computes those again as well,
+ *            with 8 of the 12 C^2 of a block's forward pass: 22 % more FLOPs a step. The block's
+ *            last product is not needed again, and the last block, still there, is spared.
+ *            A product with GELU in it (ops.h) gives the forward pass GELU of sums that are not
+ *            rounded yet, and backward has GELU of the rounded ones: in half precision one rounding
+ *            apart, in the gradient of one weight, whatever is kept
+ * Types      everything that a pass keeps is in config.dtype, the residual stream too, as fairseq's
+ *            fp16 and bf16 and FSDP's mixed precision have it; PyTorch's autocast keeps the stream
  *            in fp32. Measured against fp64 on 12 blocks of 256 (rounding simulated): an fp32
  *            stream takes the gradient's error in bf16 from 1.5 % to 1.2 %, in fp16 from 0.46 % to
  *            0.44 %: products and norms round as much. Its two tensors a block would be twice as

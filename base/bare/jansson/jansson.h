@@ -2,11 +2,12 @@
  *
  * Purpose    a GPU machine on loan often has a compiler and CUDA, and nobody who may install
  *            packages; the engine reads and writes its JSON there all the same. Never used where
- * the library is found (cmake/libraries.cmake). Same       names, meanings and ownership of
- * jansson 2.14 for what is declared here: what is accepted and refused, the texts that are written,
- * insertion order, line and column of an error (its words are our own). tests/bare compares the
- * two. Left out   what base, recipes, engine and their tests do not call: unpacking, files,
- * merging, sorted keys, other formats of json_pack than json_pack() lists. An object that holds
+ *            the library is found (cmake/libraries.cmake).
+ * Same       names, meanings and ownership of jansson 2.14 for what is declared here: what is
+ *            accepted and refused, the texts that are written, insertion order, line and column of
+ *            an error (its words are our own). tests/bare compares the two.
+ * Left out   what base, recipes, engine and their tests do not call: unpacking, files, merging,
+ *            sorted keys, other formats of json_pack than json_pack() lists. An object that holds
  *            itself is not noticed. A text of over 1 GiB is refused.
  * Units      numbers are read and written by the C library: the program stays in the C locale
  * Threads    references are counted atomically; a value that is changed belongs to one thread

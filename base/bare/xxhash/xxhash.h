@@ -2,11 +2,12 @@
  *
  * Purpose    a GPU machine on loan often has a compiler and CUDA, and nobody who may install
  *            packages; the engine's digests must not fail there, nor be others. Never used where
- * the library is found (cmake/libraries.cmake). Formula    XXH3 with 128 bits, seed 0 and the
- * default secret, as doc/xxhash_spec.md in https://github.com/Cyan4973/xxHash describes it. Same
- * bytes, same digest. Left out   every other hash, seeds and secrets of one's own, vector
- * instructions written by hand Threads    a state belongs to one thread at a time Errors creating a
- * state gives NULL without memory; nothing else can fail
+ *            the library is found (cmake/libraries.cmake).
+ * Formula    XXH3 with 128 bits, seed 0 and the default secret, as doc/xxhash_spec.md in
+ *            https://github.com/Cyan4973/xxHash describes it. Same bytes, same digest.
+ * Left out   every other hash, seeds and secrets of one's own, vector instructions written by hand
+ * Threads    a state belongs to one thread at a time
+ * Errors     creating a state gives NULL without memory; nothing else can fail
  */
 #ifndef DT_BARE_XXHASH_H
 #define DT_BARE_XXHASH_H

@@ -1,10 +1,11 @@
 /* attention, forward: causal dropout(softmax(q k^T / sqrt(D)), p) v per head.
  *
  * Formula    S = q k^T / sqrt(D), P = exp(S - lse), out = (M P) v with M the dropout mask: 0, or
- *            1/(1-p). Rows of out are divided by the sum of their exponentials, which is cheaper
- *            than to divide those of P, and keeps the largest of these exact where they are
- * rounded. Queries    those of the last rows of qkv, as many as out has: all of a pass, or what a
- * sequence has grown by Scratch    3 T D floats a thread, and BLOCK T
+ *            1/(1-p). Rows of out are divided by the sum of their exponentials: cheaper than to
+ *            divide those of P, and the largest of these is exactly 1 where they are rounded
+ * Queries    those of the last rows of qkv, as many as out has: all of a pass, or what a sequence
+ *            has grown by
+ * Scratch    3 T D floats a thread, and BLOCK T
  */
 #include "engine/ops/cpu/attention_int.h"
 

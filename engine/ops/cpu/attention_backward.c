@@ -4,9 +4,9 @@
  *            dv = (M P)^T dout    dS = P (M (dout v^T) - delta) with delta = rowsum(P M (dout v^T))
  *            dq = dS k / sqrt(D)  dk = dS^T q / sqrt(D)        (Dao et al. 2022,
  *            https://arxiv.org/abs/2205.14135)
- * delta      is rowsum(dout out) just as well, and is there taken so where a row of P is never
- * whole. Here it is: a sum over the row itself owes nothing to the rounding of out Scratch    6 T D
- * floats a thread, and 2 BLOCK T
+ * delta      equals rowsum(dout out), which is taken where a row of P is never whole. Here it is:
+ *            a sum over the row itself owes nothing to the rounding of out
+ * Scratch    6 T D floats a thread, and 2 BLOCK T
  */
 #include "engine/ops/cpu/attention_int.h"
 

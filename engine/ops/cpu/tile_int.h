@@ -2,9 +2,9 @@
  *
  * Formula    c(m,n) = a(m,k) b(k,n), or c += where `accumulate`
  * Words      an element of a or b is a float, or with `pairs` two of bf16, of k = 2p and 2p + 1,
- * the first in the lower half; k then counts pairs. Their products are summed in fp32 by an
- *            instruction of AVX512_BF16, to which subnormal numbers are zero; where the copy of the
- *            ops has no such instruction (DT_TILE_PAIRS) there are no pairs
+ *            the first in the lower half; k then counts pairs. Their products are summed in fp32
+ *            by an instruction of AVX512_BF16, to which subnormal numbers are zero; where the copy
+ *            of the ops has no such instruction (DT_TILE_PAIRS) there are no pairs
  * Layout     a: element (i,p) at a[i * a_row + p * a_col], so that a may be a transpose
  *            b: in panels of DT_TILE_COLS columns; element (p,j) at
  *               b[j / COLS * b_panel + p * COLS + j % COLS]. A panel is read straight through,

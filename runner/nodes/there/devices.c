@@ -1,8 +1,10 @@
 /* devices: NVIDIA GPUs, as nvidia-smi tells them; where it tells nothing, as the driver's own files
  * do, which have no memory in them:
  *
- *   /proc/driver/nvidia/version               "NVRM version: NVIDIA UNIX x86_64 Kernel Module
- * 535.104.05  ..." /proc/driver/nvidia/gpus/BUS/information  "Model: \t\t NVIDIA H100 80GB HBM3"
+ *   /proc/driver/nvidia/version
+ *       "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  ..."
+ *   /proc/driver/nvidia/gpus/BUS/information
+ *       "Model: \t\t NVIDIA H100 80GB HBM3"
  */
 #define _GNU_SOURCE
 #include <ctype.h>

@@ -2,8 +2,8 @@
  *
  * A bundle or an agent goes when no process of this machine runs from it and nobody has asked for
  * it for a day (its folder's time is set whenever a launch finds it); data, and what is known of
- * files, after thirty days; what
- * a launch left half done after a day. Nothing here is an error: the next launch tries again.
+ * files, after thirty days; what a launch left half done after a day. Nothing here is an error: the
+ * next launch tries again.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
