@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 
 #include "base/banned.h"
 
@@ -29,6 +31,14 @@ static void set_direct(dt_checkpoint_sink *sink, bool on)
     sink->direct = fcntl(sink->fd, F_SETFL, flags) == 0 && on;
 }
 
+/* Over NFS each direct write would wait for the server's disk. */
+static bool better_cached(int fd)
+{
+    struct statfs info;
+
+    return fstatfs(fd, &info) == 0 && info.f_type == NFS_SUPER_MAGIC;
+}
+
 dt_status dt_checkpoint_sink_open(dt_checkpoint_sink *out, const dt_checkpoint_io *io,
                                   const char *path, dt_error *err)
 {
@@ -45,6 +55,7 @@ dt_status dt_checkpoint_sink_open(dt_checkpoint_sink *out, const dt_checkpoint_i
     out->fd = io->open(io->self, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (out->fd < 0)
         DT_TRY(failed(out, "create", err));
+    out->cached = better_cached(out->fd);
 out:
     return st;
 }
@@ -55,14 +66,14 @@ static dt_status flush(dt_checkpoint_sink *sink, dt_error *err)
 {
     const char *at = sink->block;
 
-    set_direct(sink, !sink->refused && sink->held % DISK_BYTES == 0);
+    set_direct(sink, !sink->cached && sink->held % DISK_BYTES == 0);
     while (sink->held > 0) {
         ssize_t put = sink->io->write(sink->io->self, sink->fd, at, sink->held);
 
         if (put < 0 && errno == EINTR)
             continue;
         if (put < 0 && errno == EINVAL && sink->direct) {
-            sink->refused = true;
+            sink->cached = true;
             set_direct(sink, false);
             continue;
         }

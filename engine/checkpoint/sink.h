@@ -27,7 +27,8 @@ typedef struct dt_checkpoint_sink {
     int64_t bytes; /* so far */
     char *block;   /* gathered for one write */
     size_t held;   /* bytes of it */
-    bool direct, refused;
+    bool direct;   /* past the page cache just now */
+    bool cached;   /* never past it (again) */
     dt_digest *digest;
 } dt_checkpoint_sink;
 
