@@ -15,18 +15,19 @@ log: {every: 50}
 ranks: 1
 YAML
 
-# Stopped: what it saved is here; a checkpoint that never came here stays on its node.
+# Stopped: what it saved is here; a checkpoint that never came here stays on its node, whole or in parts.
 "$dtrun" launch --detach "$net/launch/r.yaml" --set name=ends >"$net/out" 2>&1 || fail "launch: $(cat "$net/out")"
 await 60 past ends 50
 run=$(value ends "o['run']") folder=$net/launch/state/dtrun/runs/$(value ends "o['run']")
 on host1 test -s "$nodes/$run/attempt-1/node-0/journal.jsonl" || fail "the journal of host1 is not where it is looked for"
-on host1 sh -c "cd $nodes/$run/checkpoints-0 && mkdir step-00000001 && touch step-00000001/complete"
+on host1 sh -c "cd $nodes/$run/checkpoints-0 && mkdir step-00000001 step-00000002 step-00000003 && touch step-00000001/complete step-00000002/part"
 wants 0 "" "$dtrun" stop ends
 at=$(value ends "o['step']")
 [ -e "$folder/checkpoints/$(printf 'step-%08d' "$at")/complete" ] || fail "step $at is not here"
-is "what host1 keeps" "$(left host1)" "./$run/checkpoints-0 ./$run/checkpoints-0/step-00000001 ./$run/checkpoints-0/step-00000001/complete"
+kept=./$run/checkpoints-0
+is "what host1 keeps" "$(left host1)" "$kept $kept/step-00000001 $kept/step-00000001/complete $kept/step-00000002 $kept/step-00000002/part"
 is "what host2 keeps" "$(left host2)" ""
-grep -q "checkpoints that did not come here stay .*: step-00000001\$" "$folder/supervisor.log" ||
+grep -Eq "checkpoints that did not come here stay .*: (step-00000001, step-00000002|step-00000002, step-00000001)\$" "$folder/supervisor.log" ||
     fail "what stays is not told: $(tail -n 3 "$folder/supervisor.log")"
 on host1 rm -r "$nodes/$run"
 
@@ -52,6 +53,21 @@ wait $stop
 is "stop" "$? $(grep -ci 'lost\|fail' "$net/stop")" "0 0"
 is "what host2 keeps" "$(left host2)" ""
 is "how it ended" "$(value ends "o['exit_code'], o['reason']")" "4 stopped by request"
+
+# The last one cannot be brought here: what each node has of it stays there, and is told.
+"$dtrun" launch --detach "$net/launch/r.yaml" --set name=blocked >"$net/out" 2>&1 || fail "launch: $(cat "$net/out")"
+await 60 past blocked 50
+run=$(value blocked "o['run']") folder=$net/launch/state/dtrun/runs/$(value blocked "o['run']")
+mv "$folder/checkpoints" "$folder/checkpoints.away" && touch "$folder/checkpoints"
+"$dtrun" stop blocked >"$net/out" 2>&1 || true
+is "how it ended" "$(value blocked "o['state']")" stopped
+name=$(printf 'step-%08d' "$(value blocked "o['step']")")
+for node in 0 1; do
+    on "host$((node + 1))" test -s "$nodes/$run/checkpoints-$node/$name/part" || fail "host$((node + 1)) has lost its part of $name"
+    grep -q "host$((node + 1)): checkpoints that did not come here stay .*checkpoints-$node.*: .*$name" "$folder/supervisor.log" ||
+        fail "host$((node + 1)): what stays is not told: $(tail -n 4 "$folder/supervisor.log")"
+    on "host$((node + 1))" rm -r "$nodes/$run"
+done
 
 # One whose node was lost: that keeps its journal, which nobody has read; the other has nothing.
 "$dtrun" launch --detach "$net/launch/r.yaml" --set name=lost --set failure.max_restarts=0 >"$net/out" 2>&1 || fail "launch: $(cat "$net/out")"

@@ -2,8 +2,9 @@
  *
  * FOLDER is STATE/nodes/RUN/attempt-N/node-K, all of which is known elsewhere. CHECKPOINTS is
  * STATE/nodes/RUN/checkpoints-K, or "-"; those that lie elsewhere too are named on stdin, a line
- * each. A checkpoint that is whole and not named may be the only one, and stays: "kept NAME". What
- * was never finished goes. Folders above go once they are empty.
+ * each. A checkpoint that is marked, as a whole or as this node's part of one, and not named may be
+ * the only one, and stays: "kept NAME". What was never finished goes: "gone NAME". Folders above go
+ * once they are empty. Where nobody listens any more the rest stays.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -119,6 +120,30 @@ static bool is_named(const dt_strbuf *names, const char *name)
     return found;
 }
 
+/* What cannot be told counts as marked. */
+static bool is_marked(const char *folder, const char *name)
+{
+    static const char *const markers[] = {DT_CHECKPOINT_MARKER, DT_CHECKPOINT_PART};
+    bool marked = false;
+    dt_strbuf path;
+
+    dt_strbuf_init(&path);
+    for (size_t i = 0; i < sizeof(markers) / sizeof(markers[0]); i++) {
+        dt_strbuf_reset(&path);
+        dt_strbuf_add_fmt(&path, "%s/%s/%s", folder, name, markers[i]);
+        marked = marked || access(path.data, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
+    }
+    dt_strbuf_release(&path);
+    return marked;
+}
+
+static dt_status say(const char *what, const char *name, dt_error *err)
+{
+    if (printf("%s %s\n", what, name) < 0 || fflush(stdout) != 0)
+        return DT_FAIL(err, DT_ERR_IO, "cannot answer: %s", strerror(errno));
+    return DT_OK;
+}
+
 static dt_status forget_checkpoints(const char *folder, dt_error *err)
 {
     DIR *all = opendir(folder);
@@ -132,15 +157,14 @@ static dt_status forget_checkpoints(const char *folder, dt_error *err)
     while (all != NULL && (entry = readdir(all)) != NULL) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
-        dt_strbuf_reset(&path);
-        dt_strbuf_add_fmt(&path, "%s/%s/" DT_CHECKPOINT_MARKER, folder, entry->d_name);
-        if (dt_file_exists(path.data) && !is_named(&names, entry->d_name)) {
-            printf("kept %s\n", entry->d_name);
+        if (!is_named(&names, entry->d_name) && is_marked(folder, entry->d_name)) {
+            DT_TRY(say("kept", entry->d_name, err));
             continue;
         }
         dt_strbuf_reset(&path);
         dt_strbuf_add_fmt(&path, "%s/%s", folder, entry->d_name);
         DT_TRY(dt_file_remove_tree(path.data, err));
+        DT_TRY(say("gone", entry->d_name, err));
     }
     remove_if_empty(folder, 1);
 out:
@@ -162,6 +186,7 @@ dt_status dt_there_forget(const char *folder, const char *checkpoints, dt_error 
     DT_TRY(await_agent(folder, err));
     DT_TRY(dt_file_remove_tree(folder, err));
     remove_if_empty(folder, 2);
+    DT_TRY(say("gone", folder, err));
     if (some)
         DT_TRY(forget_checkpoints(checkpoints, err));
 out:
