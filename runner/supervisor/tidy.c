@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "runner/supervisor/state.h"
 
@@ -56,12 +57,20 @@ static bool has_released(const known *all, int64_t attempt, int64_t node)
     return released;
 }
 
-static bool came_home(const known *all, int64_t attempt, int64_t step)
+/* And is still there: a row stays when its directory goes. */
+static bool is_here(const known *all, int64_t attempt, int64_t step)
 {
     bool found = false;
+    dt_strbuf marker;
 
-    for (int64_t i = 0; i < all->row_count; i++)
-        found = found || (all->rows[i].attempt == attempt && all->rows[i].step == step);
+    dt_strbuf_init(&marker);
+    for (int64_t i = 0; i < all->row_count && !found; i++) {
+        dt_strbuf_reset(&marker);
+        dt_strbuf_add_fmt(&marker, "%s/" DT_CHECKPOINT_MARKER, all->rows[i].path);
+        found = all->rows[i].attempt == attempt && all->rows[i].step == step &&
+                dt_file_exists(marker.data);
+    }
+    dt_strbuf_release(&marker);
     return found;
 }
 
@@ -80,8 +89,8 @@ static void name_saved(json_t *names, const known *all)
                 continue;
             name = json_string_value(json_object_get(json, "directory"));
             if (name != NULL) {
-                bool home = came_home(all, event->attempt,
-                                      (int64_t)json_integer_value(json_object_get(json, "step")));
+                bool home = is_here(all, event->attempt,
+                                    (int64_t)json_integer_value(json_object_get(json, "step")));
 
                 if (pass == 0 && home)
                     json_object_set_new(names, name, json_true());
