@@ -15,6 +15,7 @@ static dt_status begin(dt_device *device, dt_error *err)
     DT_TRY(dt_cuda_check(
         cudaStreamBeginCapture(dt_cuda_of(device)->stream, cudaStreamCaptureModeThreadLocal),
         "recording ops", err));
+    dt_cuda_of(device)->recording = true;
 out:
     return st;
 }
@@ -52,6 +53,7 @@ static dt_status end(dt_device *device, dt_graph **out, int64_t *nodes, dt_error
     size_t count = 0;
     dt_status st = DT_OK;
 
+    dt_cuda_of(device)->recording = false;
     *out = NULL;
     *nodes = 0;
     DT_TRY(dt_cuda_check(cudaStreamEndCapture(dt_cuda_of(device)->stream, &recorded),

@@ -18,6 +18,7 @@ extern "C" {
 #include "base/file.h"
 #include "emulator.h"
 #include "engine/device/device_cuda.h"
+#include "engine/device/graph.h"
 #include "engine/ops/ops.h"
 #include "tests/unit/cudnn_standin.h"
 
@@ -102,15 +103,21 @@ static void close_trial(trial *t)
     t->device.close(&t->device);
 }
 
-static void forward(trial *t, double p)
+static dt_status give(trial *t, double p, dt_error *err)
 {
     dt_tensor qkv = dt_tensor_3d(t->qkv, DT_BF16, B, T, 3 * H * D);
     dt_tensor out = dt_tensor_3d(t->out, DT_BF16, B, T, H * D);
     dt_tensor lse = dt_tensor_3d(t->lse, DT_F32, B, H, T);
     dt_philox_key key = {};
+
+    return t->device.ops->attention_forward(&t->device, &out, &lse, &qkv, H, p, &key, err);
+}
+
+static void forward(trial *t, double p)
+{
     dt_error err = DT_ERROR_INIT;
 
-    if (t->device.ops->attention_forward(&t->device, &out, &lse, &qkv, H, p, &key, &err) != DT_OK)
+    if (give(t, p, &err) != DT_OK)
         fail_msg("%s", err.message);
     assert_int_equal(t->device.copy_out(&t->device, t->got, t->out, sizeof(t->got), &err), DT_OK);
     assert_int_equal(t->device.copy_out(&t->device, t->got_lse, t->lse, sizeof(t->got_lse), &err),
@@ -212,6 +219,30 @@ static void test_a_run_that_fails_is_ours_from_then_on(void **state)
     close_trial(&t);
 }
 
+static void test_a_run_that_fails_while_it_is_recorded_changes_nothing(void **state)
+{
+    dt_error err = DT_ERROR_INIT;
+    dt_graph *graph;
+    trial own, t, before;
+    int64_t nodes;
+
+    ours(&own);
+    standin->out_factor = 1.015625f;
+    open_trial(&t);
+    forward(&t, 0);
+    before = t;
+    assert_int_equal(t.device.graphs->begin(&t.device, &err), DT_OK);
+    standin->fail_at = standin->calls + 6;
+    assert_int_not_equal(give(&t, 0, &err), DT_OK);
+    dt_error_clear(&err);
+    assert_int_equal(t.device.graphs->end(&t.device, &graph, &nodes, &err), DT_OK);
+    assert_null(graph);
+    forward(&t, 0);
+    assert_true(same(&before, &t));
+    assert_false(same(&own, &t));
+    close_trial(&t);
+}
+
 static void test_whichever_call_fails_at_first_the_result_is_ours_or_as_good(void **state)
 {
     trial own, t;
@@ -253,6 +284,7 @@ int main()
         TEST(test_bits_that_vary_are_not_taken),
         TEST(test_where_it_is_not_faster_ours_runs_and_that_is_remembered),
         TEST(test_a_run_that_fails_is_ours_from_then_on),
+        TEST(test_a_run_that_fails_while_it_is_recorded_changes_nothing),
         TEST(test_whichever_call_fails_at_first_the_result_is_ours_or_as_good),
         TEST(test_with_dropout_it_is_not_asked),
     };

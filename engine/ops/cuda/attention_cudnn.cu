@@ -323,6 +323,8 @@ dt_status dt_attention_cudnn_forward(dt_device *device, const dt_attention &a, d
         if (known->second.way == DT_ATTENTION_OWN)
             return DT_OK;
         *done = run(device, &known->second.plan, a.out_written, a.lse, a.qkv, &why) == DT_OK;
+        if (!*done && state->recording) /* the recording is dropped, and the way stays */
+            return DT_FAIL(err, why.code, "%s", why.message);
         if (!*done) {
             dt_log_warn("attention: ours from here on: %s", why.message);
             known->second.way = DT_ATTENTION_OWN;

@@ -32,6 +32,7 @@ struct dt_cuda_state {
     int index;      /* of the card */
     int processors; /* streaming multiprocessors */
     bool tf32;      /* fp32 products may round their inputs to tf32 */
+    bool recording; /* the stream is being captured (graph.h) */
     cudaStream_t stream;
     dt_cuda_products *products;
     dt_cuda_attention *attention; /* NULL before it is needed */
