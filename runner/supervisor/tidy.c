@@ -1,10 +1,12 @@
 /* tidy: what a run that has ended left on its nodes is removed there, once all of it is here.
  *
  * Of each attempt and node: its folder where the journal is in the store to its last line,
- * `released`, and the agent has gone; its checkpoints but for those that did not come here. What a
- * lost node has stays, and everything where processes were left. Before the end is in the store:
- * nobody resumes the run meanwhile, and where this supervisor dies the next one comes here again
- * and finds less to do. What cannot be removed stays, and the run ends all the same.
+ * `released`; its checkpoints but for those that are not here. (An agent that is about to leave is
+ * waited for over there.) What a lost node has stays, and everything where processes were left.
+ * Before the end is in the store: nobody resumes the run meanwhile, and where this supervisor dies
+ * the next one comes here again and finds less to do: what is done has the file `tidied` beside its
+ * place here. What cannot be removed, or not in time, stays and is told, and the run ends all the
+ * same.
  *
  * Nodes at once, on threads of the pool; the attempts of one node one after the other.
  */
@@ -12,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "runner/supervisor/state.h"
@@ -19,14 +22,16 @@
 #include "base/banned.h"
 
 #define PLAN_MAX_BYTES ((size_t)16 << 20)
+#define BEGIN_SECONDS  20.0 /* no errand is begun later; one takes up to 30 s (nodes/forget.c) */
+#define TIDIED         "tidied"
 
 /* An attempt's folder on a node. */
 typedef struct errand {
     dt_tidy *tidy;
     uv_work_t work; /* of the first errand of a node, which does the others too */
     dt_node_place place;
-    dt_strbuf kept; /* names that stay there, for the log */
-    dt_status st;
+    const char *here; /* attempt-N/node-K on this machine */
+    dt_strbuf kept;   /* names that stay there, for the log */
     dt_error err;
 } errand;
 
@@ -36,6 +41,7 @@ struct dt_tidy {
     dt_strbuf home; /* names of checkpoints that are here too, or need not be */
     errand *errands;
     int64_t count, running;
+    double deadline; /* to begin an errand */
     atomic_bool cancelled;
 };
 
@@ -47,14 +53,35 @@ typedef struct known {
     int64_t event_count, row_count;
 } known;
 
+static bool left_nothing(const dt_store_event *event)
+{
+    json_t *json = NULL;
+    bool nothing = dt_json_parse(&json, event->json, strlen(event->json), "event", NULL) == DT_OK &&
+                   json_array_size(json_object_get(json, "left")) == 0;
+
+    json_decref(json);
+    return nothing;
+}
+
 static bool has_released(const known *all, int64_t attempt, int64_t node)
 {
     bool released = false;
 
     for (int64_t i = 0; i < all->event_count; i++)
-        released = released || (all->events[i].attempt == attempt && all->events[i].node == node &&
-                                strcmp(all->events[i].kind, "released") == 0);
+        released = released ||
+                   (all->events[i].attempt == attempt && all->events[i].node == node &&
+                    strcmp(all->events[i].kind, "released") == 0 && left_nothing(&all->events[i]));
     return released;
+}
+
+/* Whatever attempt it is about: ranks may live there, and nobody answers. */
+static bool is_lost(const dt_session *session, const char *name)
+{
+    bool lost = false;
+
+    for (int64_t i = 0; i < session->node_count; i++)
+        lost = lost || (session->nodes[i].lost && strcmp(session->nodes[i].row.name, name) == 0);
+    return lost;
 }
 
 /* And is still there: a row stays when its directory goes. */
@@ -124,12 +151,15 @@ static dt_status add_errand(dt_tidy *tidy, int64_t attempt, int64_t node, dt_err
 {
     const char *here = dt_arena_printf(&tidy->arena, "%s/attempt-%lld/node-%lld",
                                        tidy->session->folder, (long long)attempt, (long long)node);
+    const char *done = dt_arena_printf(&tidy->arena, "%s/" TIDIED, here);
     errand *one = &tidy->errands[tidy->count];
     dt_status st;
 
-    if (here == NULL)
+    if (here == NULL || done == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
-    *one = (errand){.tidy = tidy, .err = DT_ERROR_INIT};
+    if (dt_file_exists(done))
+        return DT_OK;
+    *one = (errand){.tidy = tidy, .here = here, .err = DT_ERROR_INIT};
     st = dt_node_place_read(&one->place, here, &tidy->arena, err);
     json_decref(one->place.paths);
     one->place.paths = NULL;
@@ -154,13 +184,9 @@ static dt_status add_attempt(dt_tidy *tidy, const known *all, int64_t attempt, d
     if (grown == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     tidy->errands = grown;
-    for (int64_t i = 0; i < count; i++) {
-        bool gone = attempt < session->attempt ||
-                    (rows[i].node < session->node_count && session->nodes[rows[i].node].gone);
-
-        if (gone && has_released(all, attempt, rows[i].node))
+    for (int64_t i = 0; i < count; i++)
+        if (!is_lost(session, rows[i].name) && has_released(all, attempt, rows[i].node))
             DT_TRY(add_errand(tidy, attempt, rows[i].node, err));
-    }
 out:
     return st;
 }
@@ -191,11 +217,43 @@ out:
 
 /* --- on the threads */
 
-static void forget(errand *one)
+/* What stays is asked for again, and told again, when the run ends the next time. */
+static void note_done(const errand *one)
+{
+    dt_strbuf path;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_add_fmt(&path, "%s/" TIDIED, one->here);
+    if (one->kept.length == 0)
+        (void)dt_file_write_atomic(path.data, "", 0, 0600, NULL); /* without it: once more */
+    dt_strbuf_release(&path);
+}
+
+/* A node's checkpoints are the run's: one errand asks for them. */
+static bool is_last_there(const errand *one)
+{
+    const errand *end = one->tidy->errands + one->tidy->count, *at = one + 1;
+
+    while (at < end && (strcmp(at->place.node, one->place.node) != 0 ||
+                        strcmp(at->place.checkpoints, one->place.checkpoints) != 0))
+        at++;
+    return at == end;
+}
+
+/* agent: that of the newest attempt. Those of older ones may know less, or be gone. False where the
+ * node did not answer: it is not asked again. */
+static bool forget(errand *one, const char *agent)
 {
     dt_tidy *tidy = one->tidy;
+    dt_node_place place = one->place;
+    dt_status st;
 
-    one->st = dt_node_forget(&one->kept, &one->place, tidy->home.data, &tidy->cancelled, &one->err);
+    place.agent = agent;
+    place.checkpoints_shared = place.checkpoints_shared || !is_last_there(one);
+    st = dt_node_forget(&one->kept, &place, tidy->home.data, &tidy->cancelled, &one->err);
+    if (st == DT_OK)
+        note_done(one);
+    return st == DT_OK || st == DT_ERR_IO;
 }
 
 static bool is_first(const errand *one)
@@ -210,12 +268,22 @@ static bool is_first(const errand *one)
 static void forget_node(uv_work_t *work)
 {
     errand *first = work->data, *end = first->tidy->errands + first->tidy->count;
+    const char *agent = first->place.agent;
+    bool reached = true;
 
-    for (errand *one = first; one < end && first->st == DT_OK; one++)
-        if (strcmp(one->place.node, first->place.node) == 0) {
-            forget(one);
-            first->st = one->st;
-        }
+    for (errand *one = first; one < end; one++)
+        if (strcmp(one->place.node, first->place.node) == 0)
+            agent = one->place.agent;
+    for (errand *one = first; one < end; one++) {
+        if (strcmp(one->place.node, first->place.node) != 0)
+            continue;
+        if (!reached)
+            (void)DT_FAIL(&one->err, DT_ERR_PEER, "the node did not answer");
+        else if (dt_clock_monotonic_seconds() > first->tidy->deadline)
+            (void)DT_FAIL(&one->err, DT_ERR_TIMEOUT, "there was no time to ask for it");
+        else
+            reached = forget(one, agent);
+    }
 }
 
 static void tell(const dt_tidy *tidy)
@@ -256,6 +324,7 @@ static void begin(dt_session *session)
     tidy->session = session;
     dt_arena_init(&tidy->arena, 0);
     dt_strbuf_init(&tidy->home);
+    tidy->deadline = dt_clock_monotonic_seconds() + BEGIN_SECONDS;
     atomic_init(&tidy->cancelled, false);
     if (session->verdict.left.length > 0)
         return;

@@ -29,6 +29,8 @@ is "what host1 keeps" "$(left host1)" "$kept $kept/step-00000001 $kept/step-0000
 is "what host2 keeps" "$(left host2)" ""
 grep -Eq "checkpoints that did not come here stay .*: (step-00000001, step-00000002|step-00000002, step-00000001)\$" "$folder/supervisor.log" ||
     fail "what stays is not told: $(tail -n 3 "$folder/supervisor.log")"
+[ -e "$folder/attempt-1/node-1/tidied" ] || fail "it is not noted that nothing is left on host2"
+[ ! -e "$folder/attempt-1/node-0/tidied" ] || fail "it is noted that nothing is left on host1"
 on host1 rm -r "$nodes/$run"
 
 # On the same nodes, which have nothing of it; and to its end, with a supervisor that dies while a node is
@@ -53,6 +55,20 @@ wait $stop
 is "stop" "$? $(grep -ci 'lost\|fail' "$net/stop")" "0 0"
 is "what host2 keeps" "$(left host2)" ""
 is "how it ended" "$(value ends "o['exit_code'], o['reason']")" "4 stopped by request"
+
+# The checkpoint that it went on from is no longer here: what the nodes have of it stays. And an attempt
+# whose agent is gone there is asked for with the newest one.
+at=$(value ends "o['step']")
+"$dtrun" resume ends --detach >"$net/out" 2>&1 || fail "resume: $(cat "$net/out")"
+await 60 past ends $((at + 50))
+name=$(printf 'step-%08d' "$at")
+mv "$folder/checkpoints/$name" "$net/away"
+rm "$folder/attempt-1/node-1/tidied"
+sed -i 's|"agent": "[^"]*"|"agent": "/gone/dtrun-agent"|' "$folder/attempt-1/node-1/place.json"
+wants 0 "" "$dtrun" stop ends
+on host1 test -s "$nodes/$run/checkpoints-0/$name/complete" || fail "host1 has lost $name: $(left host1)"
+[ -e "$folder/attempt-1/node-1/tidied" ] || fail "attempt 1 was not asked for: $(tail -n 4 "$folder/supervisor.log")"
+for host in host1 host2; do on $host rm -rf "$nodes/$run"; done
 
 # The last one cannot be brought here: what each node has of it stays there, and is told.
 "$dtrun" launch --detach "$net/launch/r.yaml" --set name=blocked >"$net/out" 2>&1 || fail "launch: $(cat "$net/out")"
