@@ -20,10 +20,10 @@ dt_status dt_node_forget(dt_strbuf *kept, const dt_node_place *place, const char
         goto out; /* its folders are the run's own */
     DT_TRY(dt_nodes_ask(&answer, place->node, words, home, strlen(home), FORGET_SECONDS, cancelled,
                         err));
-    for (const char *line = answer.data; *line != '\0'; line += strcspn(line, "\n") + 1)
+    for (const char *line = answer.data, *end; (end = strchr(line, '\n')) != NULL; line = end + 1)
         if (strncmp(line, "kept ", 5) == 0)
-            dt_strbuf_add_fmt(kept, "%s%.*s", kept->length > 0 ? ", " : "",
-                              (int)strcspn(line + 5, "\n"), line + 5);
+            dt_strbuf_add_fmt(kept, "%s%.*s", kept->length > 0 ? ", " : "", (int)(end - line - 5),
+                              line + 5);
 out:
     dt_strbuf_release(&answer);
     return st;
