@@ -21,12 +21,14 @@
 #define ASK_SECONDS    20.0
 #define STALL_SECONDS  30.0  /* no byte was taken for so long */
 #define SETTLE_SECONDS 120.0 /* all was sent: the node writes and checks */
+#define LINKS_SECONDS  600.0 /* either, where the node first reads what it links */
 
 typedef struct sink {
     dt_remote remote;
     ZSTD_CStream *stream;
     char *packed, *piece; /* PIECE_BYTES each */
     int64_t done, all;    /* bytes of files */
+    double stall_seconds;
     void (*progress)(void *context, const char *text);
     void *context;
 } sink;
@@ -44,7 +46,7 @@ static dt_status put(sink *to, const void *bytes, size_t length, ZSTD_EndDirecti
         left = ZSTD_compressStream2(to->stream, &out, &in, how);
         if (ZSTD_isError(left))
             return DT_FAIL(err, DT_ERR_NOMEM, "zstd: %s", ZSTD_getErrorName(left));
-        st = dt_remote_write(&to->remote, to->packed, out.pos, STALL_SECONDS, err);
+        st = dt_remote_write(&to->remote, to->packed, out.pos, to->stall_seconds, err);
         if (st != DT_OK)
             return st;
     } while (how == ZSTD_e_end ? left > 0 : in.pos < in.size);
@@ -161,7 +163,10 @@ static dt_status send_all_but(const json_t *alike, const dt_bundle *bundle, cons
     const char *const words[] = {agent, "node", "receive", bundle->hash, NULL};
     dt_error cause = DT_ERROR_INIT, problem = DT_ERROR_INIT;
     dt_status st = DT_OK, sent;
-    sink to = {.progress = progress, .context = context};
+    bool links = json_object_size(alike) > 0;
+    sink to = {.progress = progress,
+               .context = context,
+               .stall_seconds = links ? LINKS_SECONDS : STALL_SECONDS};
     int code = 0;
 
     for (int64_t i = 0; i < bundle->file_count; i++)
@@ -178,7 +183,8 @@ static dt_status send_all_but(const json_t *alike, const dt_bundle *bundle, cons
     if (sent != DT_OK && sent != DT_ERR_PEER)
         DT_THROW(err, sent, "%s", cause.message);
     /* A reader that went away says why. */
-    DT_TRY(dt_remote_finish(&to.remote, &code, &problem, SETTLE_SECONDS, err));
+    DT_TRY(
+        dt_remote_finish(&to.remote, &code, &problem, links ? LINKS_SECONDS : SETTLE_SECONDS, err));
     if (code != 0 || sent != DT_OK)
         DT_THROW(err, DT_ERR_IO, "node '%s': %s", node,
                  code != 0 ? problem.message : cause.message);
@@ -199,7 +205,8 @@ dt_status dt_bundle_send(const dt_bundle *bundle, const char *node, const char *
     dt_status st;
 
     st = send_all_but(alike, bundle, node, agent, progress, context, cancelled, &problem);
-    if (st == DT_ERR_IO && json_object_size(alike) > 0) { /* one of them was damaged, or pruned */
+    /* One of them was damaged, or pruned, or is too slow to read. */
+    if ((st == DT_ERR_IO || st == DT_ERR_TIMEOUT) && json_object_size(alike) > 0) {
         json_object_clear(alike);
         dt_error_clear(&problem);
         st = send_all_but(alike, bundle, node, agent, progress, context, cancelled, &problem);
