@@ -191,6 +191,12 @@ static dt_status write_header(const json_t *header, const char *folder, dt_error
     return st;
 }
 
+static void name_part(dt_strbuf *out, const char *folder, int part)
+{
+    dt_strbuf_reset(out);
+    dt_strbuf_add_fmt(out, "%s/%s", folder, part == 0 ? "bin" : "lib");
+}
+
 /* Links before anything is pruned, which may be what they lead to. */
 static dt_status take_files(source *from, const char *cache, const char *bundles,
                             const char *folder, dt_error *err)
@@ -212,8 +218,7 @@ static dt_status take_files(source *from, const char *cache, const char *bundles
         total += is_linked(item) ? 0 : bytes;
     }
     for (int part = 0; part < 2; part++) {
-        dt_strbuf_reset(&below);
-        dt_strbuf_add_fmt(&below, "%s/%s", folder, part == 0 ? "bin" : "lib");
+        name_part(&below, folder, part);
         DT_TRY(dt_file_make_dirs(below.data, 0700, err));
     }
     json_array_foreach(files, i, item) if (is_linked(item))
@@ -223,6 +228,10 @@ static dt_status take_files(source *from, const char *cache, const char *bundles
     json_array_foreach(files, i, item) if (!is_linked(item))
         DT_TRY(take_file(from, folder, item, err));
     DT_TRY(write_header(header, folder, err));
+    for (int part = 0; part < 2; part++) { /* a link has no fsync of its own */
+        name_part(&below, folder, part);
+        DT_TRY(dt_file_sync_dir(below.data, err));
+    }
     DT_TRY(dt_file_sync_dir(folder, err));
 out:
     json_decref(header);
