@@ -2,7 +2,8 @@
  *
  * Name and size say little: a corpus that was made anew often has the size that it had. What is one
  * file in a folder that both machines see is known by its inode and the time of its last change,
- * which nobody can set; all else by the digests of both, which both machines remember (content.h).
+ * which nobody can set, but which some file systems make up, in whole seconds; all else by the
+ * digests of both, which both machines remember (content.h).
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -91,7 +92,7 @@ dt_status dt_nodes_compare(dt_same *out, const char *path, const char *agent,
         *out = DT_MISSING;
     if (there.bytes != (long long)here.st_size)
         goto out;
-    if (there.inode == (unsigned long long)here.st_ino &&
+    if (here.st_ctim.tv_nsec != 0 && there.inode == (unsigned long long)here.st_ino &&
         there.changed_ns == (long long)here.st_ctim.tv_sec * 1000000000 + here.st_ctim.tv_nsec) {
         *out = DT_SAME;
         goto out;
