@@ -173,8 +173,9 @@ static dt_status add_compiler(dt_bundle *bundle, dt_arena *arena, dt_error *err)
     if (beside != NULL)
         folder = opendir(dt_arena_strndup(arena, beside, (size_t)(strrchr(beside, '/') - beside)));
     while (folder != NULL && (entry = readdir(folder)) != NULL)
-        if (is_library(entry->d_name, "libnvrtc.so.", 1) ||
-            is_library(entry->d_name, "libnvrtc-builtins.so.", 2))
+        if ((is_library(entry->d_name, "libnvrtc.so.", 1) ||
+             is_library(entry->d_name, "libnvrtc-builtins.so.", 2)) &&
+            !has_file(bundle, entry->d_name))
             DT_TRY(add_file(bundle, "lib", entry->d_name,
                             dt_arena_printf(arena, "%.*s/%s", (int)(strrchr(beside, '/') - beside),
                                             beside, entry->d_name),
