@@ -158,6 +158,8 @@ static dt_status remove_at(int parent, const char *name, const char *shown, dt_e
     if (errno != EISDIR && errno != EPERM)
         return DT_FAIL(err, DT_ERR_IO, "cannot remove '%s': %s", shown, strerror(errno));
     fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT)
+        return DT_OK; /* somebody else removes it too */
     if (fd < 0 || (dir = fdopendir(fd)) == NULL) {
         st = DT_FAIL(err, DT_ERR_IO, "cannot remove '%s': %s", shown, strerror(errno));
         if (fd >= 0)
