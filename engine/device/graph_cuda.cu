@@ -17,6 +17,8 @@ static dt_status begin(dt_device *device, dt_error *err)
         "recording ops", err));
     dt_cuda_of(device)->recording = true;
 out:
+    if (st != DT_OK)
+        (void)cudaGetLastError(); /* the next launch is not to find it */
     return st;
 }
 
@@ -40,6 +42,8 @@ static dt_status make(dt_device *device, dt_graph **out, cudaGraph_t recorded, d
     made->scratch_moves = dt_cuda_of(device)->scratch_moves;
     DT_TRY(dt_cuda_check(cudaGraphInstantiateWithFlags(&made->exec, recorded, 0),
                          "making a graph of recorded ops", err));
+    /* To the card now, not at the first launch; where that fails, then. */
+    (void)cudaGraphUpload(made->exec, dt_cuda_of(device)->stream);
     *out = made;
     made = NULL;
 out:

@@ -22,6 +22,7 @@
 #define STEPS     7 /* at most */
 
 extern const dt_cuda_entry dt_cuda_entry_1;
+extern int dt_emulated_captures_refused; /* emulated/emulator.h */
 
 /* --- a card that counts its graphs, and has none that work where it is told so */
 
@@ -123,9 +124,10 @@ static dt_micro_batch batch_of(int32_t *numbers, int64_t tokens, int64_t step)
 }
 
 /* `scale`: of the loss, as fp16 changes it. Its sum over the tokens. */
-static double train_step(trainee *t, int64_t step, double scale)
+static double train_step(trainee *t, int64_t step, int micro_steps, double scale)
 {
     const dt_strategy *strategy = t->state.strategy;
+    double scale_each = scale / (micro_steps * SEQUENCES * TOKENS), loss, sum = 0;
     int32_t numbers[2 * SEQUENCES * TOKENS];
     dt_micro_batch batch = batch_of(numbers, TOKENS, step);
     dt_optimizer_args args = {.lr = 1e-2 / (double)(step + 1),
@@ -136,16 +138,18 @@ static double train_step(trainee *t, int64_t step, double scale)
                               .step = step + 1,
                               .grad_scale = 1 / scale};
     dt_error err = DT_ERROR_INIT;
-    double loss;
 
-    assert_int_equal(strategy->step_begin(&t->state, 1, &err), DT_OK);
-    assert_int_equal(
-        strategy->forward_backward(&t->state, &batch, scale / (SEQUENCES * TOKENS), &loss, &err),
-        DT_OK);
+    assert_int_equal(strategy->step_begin(&t->state, micro_steps, &err), DT_OK);
+    for (int m = 0; m < micro_steps; m++) {
+        batch.micro_step = (uint32_t)m;
+        assert_int_equal(strategy->forward_backward(&t->state, &batch, scale_each, &loss, &err),
+                         DT_OK);
+        sum += loss;
+    }
     assert_int_equal(strategy->grads_finish(&t->state, &err), DT_OK);
     assert_int_equal(strategy->update(&t->state, &args, &err), DT_OK);
     assert_int_equal(t->device.synchronize(&t->device, &err), DT_OK);
-    return loss;
+    return sum;
 }
 
 /* What happens between steps: an evaluation of longer sequences, which takes more working memory,
@@ -172,14 +176,14 @@ typedef struct history {
 } history;
 
 /* An evaluation and a checkpoint after the third step; another scale from the fifth on. */
-static history train(const dt_strategy *strategy, bool graphs, int steps)
+static history train(const dt_strategy *strategy, bool graphs, int steps, int micro_steps)
 {
     history h = {0};
     trainee t;
 
     open_trainee(&t, strategy, graphs);
     for (int step = 0; step < steps; step++) {
-        h.losses[step] = train_step(&t, step, step < 4 ? 1 : 2);
+        h.losses[step] = train_step(&t, step, micro_steps, step < 4 ? 1 : 2);
         h.launched[step] = launched;
         h.recorded[step] = recorded;
         if (step == 2)
@@ -198,8 +202,8 @@ static void assert_same_bits(const history *a, const history *b, int steps)
 /* One graph for the pass, where nobody takes part in it, and one for the update. */
 static void test_one_process_computes_the_same_bits_from_graphs(void **state)
 {
-    history plain = train(&dt_strategy_ddp, false, 7), graphs = train(&dt_strategy_ddp, true, 7);
-    history refused;
+    history plain = train(&dt_strategy_ddp, false, 7, 1);
+    history graphs = train(&dt_strategy_ddp, true, 7, 1), refused;
 
     assert_int_equal(plain.recorded[6], 0);
     assert_same_bits(&plain, &graphs, 7);
@@ -212,16 +216,36 @@ static void test_one_process_computes_the_same_bits_from_graphs(void **state)
     assert_int_equal(graphs.launched[6], 8);
 
     refuses = true;
-    refused = train(&dt_strategy_ddp, true, 4);
+    refused = train(&dt_strategy_ddp, true, 4, 1);
     refuses = false;
     assert_same_bits(&plain, &refused, 4);
     assert_int_equal(refused.recorded[3], 2); /* tried once each */
     assert_int_equal(refused.launched[3], 0);
+
+    dt_emulated_captures_refused = 1; /* of the pass; that of the update begins */
+    refused = train(&dt_strategy_ddp, true, 3, 1);
+    assert_same_bits(&plain, &refused, 3);
+    assert_int_equal(refused.recorded[2], 1);
+    assert_int_equal(refused.launched[2], 1);
+}
+
+/* The micro-steps are of one graph, and what each drops is its own. */
+static void test_two_micro_steps_compute_the_same_bits_from_graphs(void **state)
+{
+    history plain = train(&dt_strategy_ddp, false, 3, 2);
+    history graphs = train(&dt_strategy_ddp, true, 3, 2);
+
+    assert_same_bits(&plain, &graphs, 3); /* the last one's of gradients that a graph summed */
+    assert_int_equal(graphs.launched[0], 0);
+    assert_int_equal(graphs.recorded[1], 1); /* the pass, at its third */
+    assert_int_equal(graphs.launched[1], 2);
+    assert_int_equal(graphs.launched[2], 5); /* and the update, at its third */
 }
 
 static void test_fsdp_computes_the_same_bits_from_graphs_cut_at_its_units(void **state)
 {
-    history plain = train(&dt_strategy_fsdp, false, 4), graphs = train(&dt_strategy_fsdp, true, 4);
+    history plain = train(&dt_strategy_fsdp, false, 4, 1);
+    history graphs = train(&dt_strategy_fsdp, true, 4, 1);
 
     assert_same_bits(&plain, &graphs, 4);
     assert_int_equal(graphs.launched[1], 0);
@@ -233,6 +257,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_process_computes_the_same_bits_from_graphs),
+        cmocka_unit_test(test_two_micro_steps_compute_the_same_bits_from_graphs),
         cmocka_unit_test(test_fsdp_computes_the_same_bits_from_graphs_cut_at_its_units),
     };
 

@@ -244,7 +244,7 @@ void dt_emulated_launch(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t
 cudaError_t cudaFuncSetAttribute(const void *, cudaFuncAttribute, int bytes)
 {
     if (bytes < 0 || (size_t)bytes > SHARED_MOST)
-        return cudaErrorInvalidValue;
+        return dt_emulated_fail(cudaErrorInvalidValue);
     shared_allowed = (size_t)bytes > SHARED_UNASKED ? (size_t)bytes : SHARED_UNASKED;
     return cudaSuccess;
 }

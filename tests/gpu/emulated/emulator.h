@@ -46,6 +46,12 @@ void dt_emulated_drain(void);
  * be asked meanwhile. */
 bool dt_emulated_spoil(void);
 
+/* Of so many more captures that begin. */
+extern "C" int dt_emulated_captures_refused;
+
+/* Gives it back, kept for cudaGetLastError as that of every failed call is. */
+cudaError_t dt_emulated_fail(cudaError_t error);
+
 /* --- memory.cc */
 
 /* While one lives, the cards' memory may be read and written where kernels see it. */

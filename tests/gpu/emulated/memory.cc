@@ -95,14 +95,14 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
     make_window();
     *out = NULL;
     if (dt_emulated_spoil())
-        return cudaErrorStreamCaptureUnsupported;
+        return dt_emulated_fail(cudaErrorStreamCaptureUnsupported);
     for (const auto &piece : taken) {
         if (piece.first - at >= pages)
             break;
         at = piece.first + piece.second;
     }
     if (bytes == 0 || pages < bytes || at + pages > WINDOW_BYTES)
-        return cudaErrorMemoryAllocation;
+        return dt_emulated_fail(cudaErrorMemoryAllocation);
     taken[at] = pages;
     if (at + pages > reach)
         reach = at + pages;
@@ -118,7 +118,7 @@ cudaError_t cudaFree(void *memory)
     if (memory == NULL)
         return cudaSuccess;
     if (dt_emulated_spoil())
-        return cudaErrorStreamCaptureUnsupported;
+        return dt_emulated_fail(cudaErrorStreamCaptureUnsupported);
     dt_emulated_drain();
     if (!is_card(memory) || taken.erase((size_t)((unsigned char *)memory - kernels_view)) != 1)
         dt_emulated_refuse("cudaFree of what was not taken");
@@ -127,8 +127,9 @@ cudaError_t cudaFree(void *memory)
 
 cudaError_t cudaMallocHost(void **out, size_t bytes)
 {
-    return posix_memalign(out, PAGE_BYTES, bytes > 0 ? bytes : 1) == 0 ? cudaSuccess
-                                                                       : cudaErrorMemoryAllocation;
+    if (posix_memalign(out, PAGE_BYTES, bytes > 0 ? bytes : 1) != 0)
+        return dt_emulated_fail(cudaErrorMemoryAllocation);
+    return cudaSuccess;
 }
 
 cudaError_t cudaFreeHost(void *memory)

@@ -27,6 +27,7 @@ struct capture {
 };
 
 thread_local capture captured;
+thread_local cudaError_t last_error;
 
 void run_to(line *at, uint64_t count)
 {
@@ -51,6 +52,7 @@ struct dt_emulated_event {
     uint64_t count;             /* it is reached when so many items are done */
 };
 
+int dt_emulated_captures_refused;
 std::recursive_mutex dt_emulated_lock;
 thread_local int dt_emulated_device;
 
@@ -108,7 +110,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     uint64_t count = event->count;
 
     if (stream == captured.stream && dt_emulated_spoil())
-        return cudaErrorStreamCaptureUnsupported;
+        return dt_emulated_fail(cudaErrorStreamCaptureUnsupported);
     if (before != nullptr)
         dt_emulated_enqueue(stream, [=]() { run_to(before.get(), count); });
     return cudaSuccess;
@@ -119,7 +121,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     std::lock_guard<std::recursive_mutex> held(dt_emulated_lock);
 
     if ((stream == NULL || stream == captured.stream) && dt_emulated_spoil())
-        return cudaErrorStreamCaptureUnsupported;
+        return dt_emulated_fail(cudaErrorStreamCaptureUnsupported);
     if (stream == NULL)
         dt_emulated_drain();
     else
@@ -159,7 +161,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     std::lock_guard<std::recursive_mutex> held(dt_emulated_lock);
 
     if (stream == captured.stream && dt_emulated_spoil()) /* none is captured by this project */
-        return cudaErrorStreamCaptureUnsupported;
+        return dt_emulated_fail(cudaErrorStreamCaptureUnsupported);
     event->held = stream->held;
     event->count = stream->held->given;
     return cudaSuccess;
@@ -194,8 +196,12 @@ bool dt_emulated_spoil(void)
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode)
 {
+    if (dt_emulated_captures_refused > 0) {
+        dt_emulated_captures_refused--;
+        return dt_emulated_fail(cudaErrorStreamCaptureUnsupported);
+    }
     if (captured.stream != NULL)
-        return cudaErrorStreamCaptureUnsupported;
+        return dt_emulated_fail(cudaErrorStreamCaptureUnsupported);
     captured = {stream, {}, false};
     return cudaSuccess;
 }
@@ -206,11 +212,11 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out)
 
     *out = NULL;
     if (captured.stream != stream)
-        return cudaErrorInvalidValue;
+        return dt_emulated_fail(cudaErrorInvalidValue);
     if (!spoiled)
         *out = new dt_emulated_graph{std::move(captured.items)};
     captured = {};
-    return spoiled ? cudaErrorStreamCaptureInvalidated : cudaSuccess;
+    return spoiled ? dt_emulated_fail(cudaErrorStreamCaptureInvalidated) : cudaSuccess;
 }
 
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *, size_t *count)
@@ -223,6 +229,11 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *out, cudaGraph_t grap
                                           unsigned long long)
 {
     *out = new dt_emulated_graph{graph->items};
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t)
+{
     return cudaSuccess;
 }
 
@@ -250,7 +261,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph)
 cudaError_t cudaSetDevice(int device)
 {
     if (device < 0 || device >= CARDS)
-        return cudaErrorInvalidDevice;
+        return dt_emulated_fail(cudaErrorInvalidDevice);
     dt_emulated_device = device;
     return cudaSuccess;
 }
@@ -287,9 +298,18 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int)
     return cudaSuccess;
 }
 
+cudaError_t dt_emulated_fail(cudaError_t error)
+{
+    last_error = error;
+    return error;
+}
+
 cudaError_t cudaGetLastError(void)
 {
-    return cudaSuccess;
+    cudaError_t error = last_error;
+
+    last_error = cudaSuccess;
+    return error;
 }
 
 const char *cudaGetErrorString(cudaError_t)
