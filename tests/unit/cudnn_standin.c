@@ -215,15 +215,18 @@ static void put_back(job *j, const descriptor *t)
     int64_t id = number64(t, DT_CUDNN_TENSOR_ID);
     const int64_t *dim = dim_of(t), *stride = find(t, DT_CUDNN_TENSOR_STRIDES)->values;
     int type = number(t, DT_CUDNN_TENSOR_TYPE);
-    float *x = whole(j, t);
+    float *x = whole(j, t), factor;
 
     for (int64_t i = 0; i < elems_of(dim); i++)
         x[i] = rounded(x[i], type);
     for (int k = 0; k < j->ids; k++)
         if (j->id[k] == id)
-            for (int64_t i = 0; i < elems_of(dim); i++)
-                store(j->at[k], place(i, dim, dim, stride), type,
-                      id == DT_CUDNN_ID_OUT ? dt_cudnn_standin.out_factor * x[i] : x[i]);
+            for (int64_t i = 0; i < elems_of(dim); i++) {
+                factor = 1.0f;
+                if (id == DT_CUDNN_ID_OUT && i / dim[3] % dim[2] >= dt_cudnn_standin.out_from)
+                    factor = dt_cudnn_standin.out_factor;
+                store(j->at[k], place(i, dim, dim, stride), type, factor * x[i]);
+            }
 }
 
 static void run_matmul(job *j, const descriptor *operation)

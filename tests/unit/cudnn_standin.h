@@ -24,6 +24,7 @@ typedef struct cudnn_standin {
     int handles;               /* made so far */
     int runs;
     float out_factor; /* what results are multiplied with: 1, or they are wrong */
+    int out_from;     /* the first query for which they are */
     float out_drift;  /* what that grows by with every run: 0, or bits vary */
     char log[1024];   /* operations in the order in which they were described, and graphs */
     /* NULL: runs at once. Else it is handed on, as to a stream. */

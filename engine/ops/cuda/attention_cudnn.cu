@@ -19,10 +19,12 @@
 #include "engine/ops/cuda/product.cuh"
 
 #define TRIALS         3
+#define RUNS           4 /* of a trial: the host's time to launch one is hidden behind the others */
 #define SHAPES_MOST    16 /* others are ours: lengths that change with every call cost too much */
 #define WORKSPACE_MOST ((size_t)64 << 20)
-/* Of the largest number of ours. Each rounds probabilities and out to the type, in another order:
- * some units of 8 or 11 bits. */
+/* Of the largest number of a query and head of ours: late queries are averages of many values, and
+ * small. Each rounds probabilities and out to the type, in another order: some units of 8 or 11
+ * bits. */
 #define OUT_BF16 (1.0f / 32)
 #define OUT_F16  (1.0f / 256)
 /* An fp32 number of either sign; sums and exponentials of 1e-6. A mask or a factor that is left out
@@ -91,60 +93,67 @@ void dt_cuda_attention_close(dt_cuda_attention *attention)
 
 /* --- comparing */
 
-/* most[2b] = the largest |a - b| of block b's elements, most[2b+1] = the largest |a|. What is not
- * finite in one alone is as far apart as can be. */
+/* most[b] = of the rows of a and b, `cols` long, that block b looks at, a warp a row: the largest
+ * |a - b|, where relative as a part of the row's largest |a|. What is not finite in one alone is as
+ * far apart as can be. */
 template <typename T>
-__global__ void apart_kernel(float *most, const T *a, const T *b, int64_t elems)
+__global__ void apart_kernel(float *most, const T *a, const T *b, int64_t rows, int64_t cols,
+                             bool relative)
 {
+    int64_t warps = blockDim.x / DT_CUDA_WARP, lane = threadIdx.x % DT_CUDA_WARP;
     __shared__ float shared[32];
-    float apart = 0.0f, size = 0.0f;
+    float worst = 0.0f;
 
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < elems;
-         i += (int64_t)gridDim.x * blockDim.x) {
-        float x = dt_to_float(a[i]), y = dt_to_float(b[i]), d = x == y ? 0.0f : fabsf(x - y);
+    for (int64_t row = blockIdx.x * warps + threadIdx.x / DT_CUDA_WARP; row < rows;
+         row += gridDim.x * warps) {
+        float apart = 0.0f, size = 0.0f;
 
-        apart = fmaxf(apart, d <= FLT_MAX ? d : INFINITY);
-        size = fmaxf(size, fabsf(x));
+        for (int64_t i = row * cols + lane; i < (row + 1) * cols; i += DT_CUDA_WARP) {
+            float x = dt_to_float(a[i]), y = dt_to_float(b[i]), d = x == y ? 0.0f : fabsf(x - y);
+
+            apart = fmaxf(apart, d <= FLT_MAX ? d : INFINITY);
+            size = fmaxf(size, fabsf(x));
+        }
+        apart = dt_warp_max(apart);
+        size = dt_warp_max(size);
+        if (relative && apart > 0.0f)
+            apart = apart / size <= FLT_MAX ? apart / size : INFINITY;
+        worst = fmaxf(worst, apart);
     }
-    apart = dt_block_max(apart, shared);
-    __syncthreads();
-    size = dt_block_max(size, shared);
-    if (threadIdx.x == 0) {
-        most[2 * blockIdx.x] = apart;
-        most[2 * blockIdx.x + 1] = size;
-    }
+    worst = dt_block_max(worst, shared);
+    if (threadIdx.x == 0)
+        most[blockIdx.x] = worst;
 }
 
 /* Waits for the stream. */
-static dt_status compare(float *apart, float *size, dt_device *device, const void *a, const void *b,
-                         int64_t elems, dt_dtype dtype, dt_error *err)
+static dt_status compare(float *apart, dt_device *device, const void *a, const void *b,
+                         int64_t rows, int64_t cols, bool relative, dt_dtype dtype, dt_error *err)
 {
     dt_cuda_state *state = dt_cuda_of(device);
-    unsigned blocks = dt_cuda_blocks(state, elems, DT_CUDA_BLOCK);
-    size_t bytes = 2 * blocks * sizeof(float);
-    float *host = new (std::nothrow) float[2 * blocks];
+    unsigned blocks = dt_cuda_blocks(state, rows, DT_CUDA_BLOCK / DT_CUDA_WARP);
+    size_t bytes = blocks * sizeof(float);
+    float *host = new (std::nothrow) float[blocks];
     dt_status st = DT_OK;
     void *most;
 
-    *apart = *size = 0.0f;
+    *apart = 0.0f;
     if (host == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory to compare results");
     DT_TRY(dt_cuda_scratch(&most, device, bytes, err));
     if (dtype == DT_F32)
         DT_CUDA_LAUNCH((apart_kernel<float>), blocks, DT_CUDA_BLOCK, 0, state->stream,
-                       (float *)most, (const float *)a, (const float *)b, elems);
+                       (float *)most, (const float *)a, (const float *)b, rows, cols, relative);
     else if (dtype == DT_BF16)
         DT_CUDA_LAUNCH((apart_kernel<__nv_bfloat16>), blocks, DT_CUDA_BLOCK, 0, state->stream,
-                       (float *)most, (const __nv_bfloat16 *)a, (const __nv_bfloat16 *)b, elems);
+                       (float *)most, (const __nv_bfloat16 *)a, (const __nv_bfloat16 *)b, rows,
+                       cols, relative);
     else
         DT_CUDA_LAUNCH((apart_kernel<__half>), blocks, DT_CUDA_BLOCK, 0, state->stream,
-                       (float *)most, (const __half *)a, (const __half *)b, elems);
+                       (float *)most, (const __half *)a, (const __half *)b, rows, cols, relative);
     DT_TRY(dt_cuda_launched("attention", err));
     DT_TRY(device->copy_out(device, host, most, bytes, err));
-    for (unsigned i = 0; i < blocks; i++) {
-        *apart = fmaxf(*apart, host[2 * i]);
-        *size = fmaxf(*size, host[2 * i + 1]);
-    }
+    for (unsigned i = 0; i < blocks; i++)
+        *apart = fmaxf(*apart, host[i]);
 out:
     delete[] host;
     return st;
@@ -179,7 +188,7 @@ out:
     return st;
 }
 
-/* The best of TRIALS; the first run warms up. `work` queues one. */
+/* Of one run, in the best of TRIALS; the first trial warms up. `work` queues one run. */
 template <typename W>
 static dt_status time_of(float *best_ms, dt_cuda_state *state, cudaEvent_t begin, cudaEvent_t end,
                          W work, dt_error *err)
@@ -189,12 +198,13 @@ static dt_status time_of(float *best_ms, dt_cuda_state *state, cudaEvent_t begin
 
     for (int i = 0; i <= TRIALS; i++) {
         DT_TRY(dt_cuda_check(cudaEventRecord(begin, state->stream), "timing attention", err));
-        DT_TRY(work());
+        for (int run = 0; run < RUNS; run++)
+            DT_TRY(work());
         DT_TRY(dt_cuda_check(cudaEventRecord(end, state->stream), "timing attention", err));
         DT_TRY(dt_cuda_check(cudaEventSynchronize(end), "timing attention", err));
         DT_TRY(dt_cuda_check(cudaEventElapsedTime(&ms, begin, end), "timing attention", err));
-        if (i == 1 || (i > 1 && ms < *best_ms))
-            *best_ms = ms;
+        if (i == 1 || (i > 1 && ms / RUNS < *best_ms))
+            *best_ms = ms / RUNS;
     }
 out:
     return st;
@@ -203,21 +213,22 @@ out:
 /* Theirs against ours, and against theirs once more. */
 static dt_status agree(const trial *t, const void *out[2], const void *lse[2], dt_error *err)
 {
-    int64_t sums = t->a->batch * t->a->heads * t->a->t, elems = sums * t->a->d;
+    int64_t heads = t->a->batch * t->a->heads, rows = heads * t->a->t;
     dt_dtype dtype = t->shape.dtype;
-    float most = dtype == DT_BF16 ? OUT_BF16 : OUT_F16, apart[2], again[2], size;
+    float most = dtype == DT_BF16 ? OUT_BF16 : OUT_F16, apart[2], again[2];
     dt_status st = DT_OK;
 
-    DT_TRY(compare(&again[0], &size, t->device, out[0], out[1], elems, dtype, err));
-    DT_TRY(compare(&again[1], &size, t->device, lse[0], lse[1], sums, DT_F32, err));
-    DT_TRY(compare(&apart[1], &size, t->device, t->a->lse, lse[0], sums, DT_F32, err));
-    DT_TRY(compare(&apart[0], &size, t->device, t->a->out_written, out[0], elems, dtype, err));
+    DT_TRY(compare(&again[0], t->device, out[0], out[1], rows, t->a->d, false, dtype, err));
+    DT_TRY(compare(&again[1], t->device, lse[0], lse[1], heads, t->a->t, false, DT_F32, err));
+    DT_TRY(
+        compare(&apart[0], t->device, t->a->out_written, out[0], rows, t->a->d, true, dtype, err));
+    DT_TRY(compare(&apart[1], t->device, t->a->lse, lse[0], heads, t->a->t, false, DT_F32, err));
     if (!(again[0] == 0.0f && again[1] == 0.0f))
         DT_THROW(err, DT_ERR_UNSUPPORTED, "it gives other bits when run again");
-    if (!(apart[0] <= most * size && apart[1] <= LSE_APART))
+    if (!(apart[0] <= most && apart[1] <= LSE_APART))
         DT_THROW(err, DT_ERR_UNSUPPORTED,
-                 "its results are not ours: %g apart where ours reach %g, sums %g apart",
-                 (double)apart[0], (double)size, (double)apart[1]);
+                 "its results are not ours: %g of a row's largest number apart, sums %g apart",
+                 (double)apart[0], (double)apart[1]);
 out:
     return st;
 }
