@@ -146,6 +146,14 @@ static void test_every_failure_ends_with_ours_and_is_remembered(void **state)
     assert_int_equal(now.built, 0);
 }
 
+static void test_want_of_memory_is_not_remembered(void **state)
+{
+    now.measure = DT_ERR_NOMEM;
+    assert_int_equal(ask(0.5f, 0.1f), DT_ATTENTION_OWN);
+    now.measure = DT_OK;
+    assert_int_equal(ask(0.5f, 0.1f), DT_ATTENTION_CUDNN);
+}
+
 static void test_results_that_are_not_ours_are_not_taken(void **state)
 {
     now.measure = DT_ERR_UNSUPPORTED;
@@ -201,6 +209,7 @@ int main(void)
         TEST(test_another_shape_and_another_version_are_other_questions),
         TEST(test_the_first_rank_decides_for_all),
         TEST(test_every_failure_ends_with_ours_and_is_remembered),
+        TEST(test_want_of_memory_is_not_remembered),
         TEST(test_results_that_are_not_ours_are_not_taken),
         TEST(test_what_was_chosen_and_is_gone_is_ours_but_not_forgotten),
         TEST(test_a_wish_is_neither_measured_by_nor_kept),

@@ -130,6 +130,8 @@ dt_attention_wish dt_attention_choose(const dt_attention_question *q)
     if (q->build(q->context, &err) == DT_OK &&
         q->measure(q->context, &own_ms, &cudnn_ms, &err) == DT_OK)
         way = cudnn_ms < MARGIN * own_ms ? DT_ATTENTION_CUDNN : DT_ATTENTION_OWN;
+    if (err.code == DT_ERR_NOMEM) /* the card is full today */
+        return refuse(q, name, &err);
     kept = keep(q, key, way);
     if (err.code != DT_OK)
         return refuse(q, name, &err);

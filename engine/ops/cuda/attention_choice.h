@@ -3,7 +3,7 @@
  * Rule       both are measured when a shape is first met; cuDNN's must be 2 % faster. The choice is
  *            kept with the algorithms of the products (tuned.h), since the other one gives other
  *            bits: the first rank of a node that measures decides for all, now and later. Where
- *            cuDNN fails in any way it is ours
+ *            cuDNN fails in any way it is ours; where for want of memory, that is not kept
  * Switch     DTRUN_ATTENTION in the environment of the ranks: "own" leaves cuDNN alone, "cudnn"
  *            takes it wherever it works, however long it takes; neither is kept. Unset, or
  *            "fastest": the rule
