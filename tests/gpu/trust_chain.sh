@@ -64,6 +64,24 @@ bits() {
             done
         done
     done
+    attention_bits
+}
+
+# Heads that are wide enough for flash attention and cuDNN's, and nothing dropped inside; where there
+# is no cuDNN, ours runs twice.
+attention_bits() {
+    local way graphs run
+    for way in own cudnn; do
+        run=bits-attention-$way
+        for graphs in true false; do
+            DTRUN_ATTENTION=$way DTRUN_LOG=info train 1 $run-$graphs "${card[@]}" batch.accumulate=3 \
+                model.embed=128 model.heads=2 model.dropout=0.1 model.attention_dropout=0 \
+                precision.kind=bf16 cuda_graphs=$graphs
+        done
+        same_metric loss $run-true $run-false 0
+        same_bits $run-true $run-false 20
+    done
+    grep -q 'forward by cuDNN' "$work/$run-true.0.err" || echo "$device, bits: without cuDNN's attention"
 }
 
 # Half of the steps on one device, half on the other, as the CPU does all of them.
