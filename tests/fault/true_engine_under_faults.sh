@@ -24,16 +24,17 @@ value() { # run expression over the object o
 is_over() { [[ $(value "$1" "o['state']") =~ ^(finished|failed|stopped)$ ]]; }
 past() { [ "$(value "$1" "o['step']")" -ge "$2" ]; }
 
-launch killed --set schedule.steps=2500
+steps=8000 # two seconds of a fast machine
+launch killed --set schedule.steps=$steps
 for _ in 1 2 3 4; do
     sleep "0.$((RANDOM % 9))"
     for pid in $(processes "dtrun supervise"); do kill -9 "$pid" 2>/dev/null || true; done
     value killed "o['state']" >/dev/null # which brings one back
 done
-await 60 is_over killed
+await 120 is_over killed
 is state "$(value killed "o['state']")" finished
-is points "$("$dtrun" metrics killed --name loss | tail -n +2 | cut -d, -f2 | sort -un | wc -l)" 2500
-is "points with repeats" "$("$dtrun" metrics killed --name loss | tail -n +2 | wc -l)" 2500
+is points "$("$dtrun" metrics killed --name loss | tail -n +2 | cut -d, -f2 | sort -un | wc -l)" $steps
+is "points with repeats" "$("$dtrun" metrics killed --name loss | tail -n +2 | wc -l)" $steps
 
 # The time that the recipe gives is over: saved, told apart from a failure, and resumed to the end.
 code=0
