@@ -42,8 +42,9 @@ static dt_status make(dt_device *device, dt_graph **out, cudaGraph_t recorded, d
     made->scratch_moves = dt_cuda_of(device)->scratch_moves;
     DT_TRY(dt_cuda_check(cudaGraphInstantiateWithFlags(&made->exec, recorded, 0),
                          "making a graph of recorded ops", err));
-    /* To the card now, not at the first launch; where that fails, then. */
-    (void)cudaGraphUpload(made->exec, dt_cuda_of(device)->stream);
+    /* To the card now: a first launch that finds no memory there would end the run. */
+    DT_TRY(dt_cuda_check(cudaGraphUpload(made->exec, dt_cuda_of(device)->stream),
+                         "making a graph of recorded ops", err));
     *out = made;
     made = NULL;
 out:

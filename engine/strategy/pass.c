@@ -13,8 +13,11 @@ typedef struct pass_key {
     const void *batch, *clock;
     uint64_t seed;
     double loss_scale;
-    uint64_t data_rank; /* no padding: keys are compared byte by byte */
+    uint64_t data_rank;
 } pass_key;
+
+_Static_assert(sizeof(pass_key) == 5 * sizeof(uint64_t) + 2 * sizeof(void *),
+               "keys are compared byte by byte: no padding");
 
 typedef struct run {
     dt_pass *pass;

@@ -19,9 +19,10 @@ struct dt_steady {
     const char *what;
     bool tells;
     size_t key_bytes;
-    unsigned char *next, *last,
-        *recorded; /* keys: of the run to come, of the one before, of parts */
-    int64_t runs;  /* in a row, with the key `last` */
+    unsigned char *next;     /* keys: of the run to come, ... */
+    unsigned char *last;     /* of the one before, ... */
+    unsigned char *recorded; /* and of the parts */
+    int64_t runs;            /* in a row, with the key `last` */
     part *parts;
     int capacity, count; /* 0: nothing is recorded */
     int64_t nodes;
