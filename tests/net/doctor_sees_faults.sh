@@ -75,14 +75,32 @@ grep -q "has no address on 'ib7'" "$net/out" || fail "an interface that is not t
 
 if [ "$net_kind" = namespace ]; then
     # Both are reached from here, and not from each other.
-    address=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["nodes"][1]["address"])' "$net/json")
     json 'o["good"]'
     address=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["nodes"][1]["address"])' "$net/json")
-    tests/net/net.sh on "$net" host1 ip route add prohibit "$address/32"
+    on_host1() { tests/net/net.sh on "$net" host1 "$@"; }
+    on_host1 ip route add prohibit "$address/32"
     doctor 3 "cannot connect to node"
     grep -q "network.interface" "$net/out" || fail "no remedy for nodes that do not meet"
-    tests/net/net.sh on "$net" host1 ip route del prohibit "$address/32"
+    on_host1 ip route del prohibit "$address/32"
     doctor 0 "good"
+
+    # A way that comes back while they look for it, as that of a link which was down until now.
+    dials() { # pid
+        tr '\0' ' ' 2>/dev/null <"/proc/$1/cmdline" | grep -q "node dial $address"
+    }
+    way_comes_back() {
+        local pid i
+        for i in $(seq 400); do
+            for pid in $(tests/net/net.sh pids "$net" host1); do
+                dials "$pid" && on_host1 ip route del unreachable "$address/32" && return
+            done
+            sleep 0.05
+        done
+    }
+    on_host1 ip route add unreachable "$address/32"
+    way_comes_back &
+    doctor 0 "good"
+    wait
 fi
 [ $failed -eq 0 ] && echo good
 exit $failed

@@ -2,6 +2,9 @@
  *
  * listen prints "port N", takes one connection, echoes the eight bytes that come on it, and says
  * "met"; dial sends them and wants them back, and says "met". Both give up after a few seconds.
+ *
+ * A peer without a way to it is tried again for a while: where a link has only just come back, the
+ * kernel may still be at the end of a search for its neighbour that began before.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -13,12 +16,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "runner/nodes/there/there.h"
 
 #include "base/banned.h"
 
-enum { MEET_MS = 4000, TOKEN_BYTES = 8 };
+enum { MEET_MS = 4000, NO_WAY_MS = 3000, AGAIN_MS = 200, TOKEN_BYTES = 8 };
 
 static const char token[TOKEN_BYTES + 1] = "dt-meets";
 
@@ -102,21 +106,48 @@ out:
     return st;
 }
 
+/* One try; *problem is the errno of a refusal and 0 for a connection, which is then in *fd. */
+static dt_status try_to_connect(int *fd, int *problem, const struct addrinfo *at, dt_error *err)
+{
+    socklen_t length = sizeof(*problem);
+    dt_status st;
+
+    *problem = 0;
+    *fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (*fd < 0)
+        return DT_FAIL(err, DT_ERR_PEER, "socket: %s", strerror(errno));
+    if (connect(*fd, at->ai_addr, at->ai_addrlen) != 0 && errno != EINPROGRESS) {
+        *problem = errno;
+        return DT_OK;
+    }
+    st = wait_for(*fd, POLLOUT, "no answer", err);
+    if (st == DT_OK && getsockopt(*fd, SOL_SOCKET, SO_ERROR, problem, &length) != 0)
+        *problem = errno;
+    return st;
+}
+
+static bool has_no_way(int problem)
+{
+    return problem == EHOSTUNREACH || problem == ENETUNREACH;
+}
+
 dt_status dt_there_dial(const char *address, const char *port, dt_error *err)
 {
+    const double give_up = dt_clock_monotonic_seconds() + NO_WAY_MS / 1e3;
     struct addrinfo *at = NULL;
-    socklen_t length = sizeof(int);
     dt_status st = DT_OK;
-    int fd = -1, problem = 0;
+    int fd = -1, problem;
 
     DT_TRY(look_up(&at, address, port, err));
-    fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        DT_THROW(err, DT_ERR_IO, "socket: %s", strerror(errno));
-    if (connect(fd, at->ai_addr, at->ai_addrlen) != 0 && errno != EINPROGRESS)
-        DT_THROW(err, DT_ERR_PEER, "%s", strerror(errno));
-    DT_TRY(wait_for(fd, POLLOUT, "no answer", err));
-    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &problem, &length) != 0 || problem != 0)
+    for (;;) {
+        DT_TRY(try_to_connect(&fd, &problem, at, err));
+        if (!has_no_way(problem) || dt_clock_monotonic_seconds() >= give_up)
+            break;
+        close(fd);
+        fd = -1;
+        dt_clock_sleep_seconds(AGAIN_MS / 1e3);
+    }
+    if (problem != 0)
         DT_THROW(err, DT_ERR_PEER, "%s", strerror(problem));
     DT_TRY(dt_file_write_all(fd, token, TOKEN_BYTES, err));
     DT_TRY(take_token(fd, err));
