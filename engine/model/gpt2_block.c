@@ -28,13 +28,16 @@ static void block_params(dt_tensor *out, const dt_model *model, int layer,
         out[i] = view(model, layer + 1, i);
 }
 
-static double attention_dropout(const dt_model *model, const dt_batch *dropout, int layer,
-                                dt_philox_key *key)
+static dt_attention_args attention_args(const dt_model *model, const dt_batch *dropout, int layer,
+                                        dt_philox_key *key)
 {
+    dt_attention_args args = {.heads = model->config.heads, .causal = true, .key = key};
+
     if (!dropout || model->config.attention_dropout == 0)
-        return 0;
+        return args;
     *key = dt_gpt2_dropout_key(dropout, layer, DT_PHILOX_DROPOUT_ATTENTION);
-    return model->config.attention_dropout;
+    args.p = model->config.attention_dropout;
+    return args;
 }
 
 /* fc and GELU in one, in every forward pass or in none: backward computes GELU again from fc, as it
@@ -55,15 +58,14 @@ static dt_status forward_to_fc(dt_model *model, int layer, const dt_tensor *x, c
     dt_gpt2_state *state = model->state;
     dt_gpt2_block *a = &state->blocks[layer];
     dt_philox_key key = {0};
-    double p = attention_dropout(model, dropout, layer, &key);
+    dt_attention_args args = attention_args(model, dropout, layer, &key);
     dt_status st = DT_OK;
 
     DT_TRY(ops->layernorm_forward(device, &a->ln_1, &a->ln_1_mean, &a->ln_1_rstd, x,
                                   &w[DT_GPT2_LN_1_W], &w[DT_GPT2_LN_1_B], DT_GPT2_NORM_EPS, err));
     DT_TRY(ops->matmul_forward(device, &a->qkv, &a->ln_1, &w[DT_GPT2_ATTN_W], &w[DT_GPT2_ATTN_B],
                                err));
-    DT_TRY(ops->attention_forward(device, &a->att, &a->lse, &a->attended, model->config.heads, p,
-                                  &key, err));
+    DT_TRY(ops->attention_forward(device, &a->att, &a->lse, &a->attended, &args, err));
     DT_TRY(project(model, &state->narrow, &a->att, &w[DT_GPT2_ATTN_PROJ_W], &w[DT_GPT2_ATTN_PROJ_B],
                    dropout, layer, DT_PHILOX_DROPOUT_RESIDUAL, err));
     DT_TRY(ops->residual_forward(device, &a->mid, x, &state->narrow, err));
@@ -203,14 +205,13 @@ static dt_status attention_backward(dt_model *model, int layer, const dt_tensor 
     dt_tensor dqkv =
         dt_tensor_3d(state->wide.data, config->dtype, state->B, state->T, 3 * config->embed);
     dt_philox_key key = {0};
-    double p = attention_dropout(model, dropout, layer, &key);
+    dt_attention_args args = attention_args(model, dropout, layer, &key);
     dt_status st = DT_OK;
 
     DT_TRY(projection_grad(model, &dproj, dropout, layer, DT_PHILOX_DROPOUT_RESIDUAL, err));
     DT_TRY(linear_backward(model, &datt, &dw[DT_GPT2_ATTN_PROJ_W], &dw[DT_GPT2_ATTN_PROJ_B], &dproj,
                            &a->att, &w[DT_GPT2_ATTN_PROJ_W], err));
-    DT_TRY(ops->attention_backward(device, &dqkv, &datt, &a->qkv, &a->att, &a->lse, config->heads,
-                                   p, &key, err));
+    DT_TRY(ops->attention_backward(device, &dqkv, &datt, &a->qkv, &a->att, &a->lse, &args, err));
     if (config->recompute != DT_RECOMPUTE_NONE) /* into dnarrow */
         DT_TRY(ops->layernorm_forward(device, &a->ln_1, &a->ln_1_mean, &a->ln_1_rstd, x,
                                       &w[DT_GPT2_LN_1_W], &w[DT_GPT2_LN_1_B], DT_GPT2_NORM_EPS,

@@ -59,6 +59,13 @@ typedef struct dt_optimizer_args {
     double grad_scale; /* the clip factor times the unscale factor */
 } dt_optimizer_args;
 
+typedef struct dt_attention_args {
+    int64_t heads;
+    bool causal;              /* a query sees no later key; else all of its sequence */
+    double p;                 /* of dropping a probability */
+    const dt_philox_key *key; /* unused where p is 0 */
+} dt_attention_args;
+
 typedef struct dt_ops {
     /* out[b,t] = scale*wte[tokens[b,t]] + wpe[t].   out act (B,T,C)  tokens I32 (B,T)
      * wte act (Vp,C)  wpe act (>=T,C) */
@@ -92,21 +99,21 @@ typedef struct dt_ops {
     dt_status (*matmul_backward_weight)(dt_device *, dt_tensor *dw, dt_tensor *dbias,
                                         const dt_tensor *dy, const dt_tensor *x, dt_error *err);
 
-    /* Causal dropout(softmax(q k^T / sqrt(D)), p) v per head; qkv act (B,T,3C): q, k, v, each H
-     * heads of D. out act (B,T,C)  lse F32 (B,H,T): log of the sum of exponentials, kept for
-     * backward. The element of the mask is ((b*H + h)*T + query)*T + key; lse is that of all keys,
-     * dropped or not. p = 0: key unused
+    /* dropout(softmax(q k^T / sqrt(D)), p) v per head; qkv act (B,T,3C): q, k, v, each H heads of
+     * D. out act (B,T,C)  lse F32 (B,H,T): log of the sum of exponentials, kept for backward. The
+     * element of the dropout mask is ((b*H + h)*T + query)*T + key; lse is that of all keys that
+     * the query sees, dropped or not.
      * out (B,Q,C), lse (B,H,Q) with Q < T: of the last Q queries alone, for a sequence that grows;
      * a backend may say DT_ERR_UNSUPPORTED to that */
     dt_status (*attention_forward)(dt_device *, dt_tensor *out, dt_tensor *lse,
-                                   const dt_tensor *qkv, int64_t heads, double p,
-                                   const dt_philox_key *key, dt_error *err);
+                                   const dt_tensor *qkv, const dt_attention_args *args,
+                                   dt_error *err);
     /* Probabilities are recomputed from lse (Dao et al. 2022), the mask from key; the row sums of
      * dout * out stay what they are with dropout. dqkv act (B,T,3C) */
     dt_status (*attention_backward)(dt_device *, dt_tensor *dqkv, const dt_tensor *dout,
                                     const dt_tensor *qkv, const dt_tensor *out,
-                                    const dt_tensor *lse, int64_t heads, double p,
-                                    const dt_philox_key *key, dt_error *err);
+                                    const dt_tensor *lse, const dt_attention_args *args,
+                                    dt_error *err);
 
     /* GELU       y = 0.5 x (1 + erf(x/sqrt(2)))
      * GELU_TANH  y = 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))

@@ -49,14 +49,13 @@
        dt_error *err),                                                                             \
       (d, dw, db, dy, x, err))                                                                     \
     X(attention_forward,                                                                           \
-      (dt_device * d, dt_tensor * out, dt_tensor * lse, const dt_tensor *qkv, int64_t heads,       \
-       double p, const dt_philox_key *key, dt_error *err),                                         \
-      (d, out, lse, qkv, heads, p, key, err))                                                      \
+      (dt_device * d, dt_tensor * out, dt_tensor * lse, const dt_tensor *qkv,                      \
+       const dt_attention_args *args, dt_error *err),                                              \
+      (d, out, lse, qkv, args, err))                                                               \
     X(attention_backward,                                                                          \
       (dt_device * d, dt_tensor * dqkv, const dt_tensor *dout, const dt_tensor *qkv,               \
-       const dt_tensor *out, const dt_tensor *lse, int64_t heads, double p,                        \
-       const dt_philox_key *key, dt_error *err),                                                   \
-      (d, dqkv, dout, qkv, out, lse, heads, p, key, err))                                          \
+       const dt_tensor *out, const dt_tensor *lse, const dt_attention_args *args, dt_error *err),  \
+      (d, dqkv, dout, qkv, out, lse, args, err))                                                   \
     X(gelu_forward,                                                                                \
       (dt_device * d, dt_tensor * y, const dt_tensor *x, dt_activation_kind kind, dt_error *err),  \
       (d, y, x, kind, err))                                                                        \

@@ -117,32 +117,38 @@ static void close_trial(trial *t)
     t->device.close(&t->device);
 }
 
-static dt_status give(trial *t, double p, dt_error *err)
+static dt_status give(trial *t, bool causal, double p, dt_error *err)
 {
     dt_tensor qkv = dt_tensor_3d(t->qkv, DT_BF16, B, T, 3 * H * D);
     dt_tensor out = dt_tensor_3d(t->out, DT_BF16, B, T, H * D);
     dt_tensor lse = dt_tensor_3d(t->lse, DT_F32, B, H, T);
-    dt_philox_key key = {};
+    const dt_philox_key key = {};
+    const dt_attention_args args = {H, causal, p, &key};
 
-    return t->device.ops->attention_forward(&t->device, &out, &lse, &qkv, H, p, &key, err);
+    return t->device.ops->attention_forward(&t->device, &out, &lse, &qkv, &args, err);
 }
 
-static void forward(trial *t, double p)
+static void forward_of(trial *t, bool causal, double p)
 {
     dt_error err = DT_ERROR_INIT;
 
-    if (give(t, p, &err) != DT_OK)
+    if (give(t, causal, p, &err) != DT_OK)
         fail_msg("%s", err.message);
     assert_int_equal(t->device.copy_out(&t->device, t->got, t->out, sizeof(t->got), &err), DT_OK);
     assert_int_equal(t->device.copy_out(&t->device, t->got_lse, t->lse, sizeof(t->got_lse), &err),
                      DT_OK);
 }
 
+static void forward(trial *t)
+{
+    forward_of(t, true, 0);
+}
+
 static void ours(trial *t)
 {
     setenv("DTRUN_ATTENTION", "own", 1);
     open_trial(t);
-    forward(t, 0);
+    forward(t);
     close_trial(t);
     setenv("DTRUN_ATTENTION", "cudnn", 1);
 }
@@ -164,11 +170,11 @@ static void test_what_is_chosen_is_run_once_a_call(void **state)
     assert_int_equal(standin->calls, 0);
     standin->out_factor = 1.015625f; /* within rounding, and to be told from ours */
     open_trial(&t);
-    forward(&t, 0);
+    forward(&t);
     assert_false(same(&own, &t));
     runs = standin->runs;
     assert_true(runs >= 4); /* it was timed, and its bits compared */
-    forward(&t, 0);
+    forward(&t);
     assert_int_equal(standin->runs, runs + 1);
     assert_int_equal(standin->handles, 1);
     close_trial(&t);
@@ -182,9 +188,9 @@ static void expect_ours(const char *wish, const char *why)
     ours(&own);
     setenv("DTRUN_ATTENTION", wish, 1);
     open_trial(&t);
-    forward(&t, 0);
+    forward(&t);
     runs = standin->runs;
-    forward(&t, 0);
+    forward(&t);
     if (!same(&own, &t) || standin->runs != runs)
         fail_msg("%s, and it is used", why);
     close_trial(&t);
@@ -205,9 +211,9 @@ static void test_results_that_are_wrong_for_late_queries_are_not_taken(void **st
     even = true;
     standin->out_factor = 1.015625f; /* within rounding, late queries and all */
     open_trial(&t);
-    forward(&t, 0);
+    forward(&t);
     runs = standin->runs;
-    forward(&t, 0);
+    forward(&t);
     assert_int_equal(standin->runs, runs + 1);
     close_trial(&t);
     standin->out_from = 5;
@@ -229,7 +235,7 @@ static void test_where_it_is_not_faster_ours_runs_and_that_is_remembered(void **
     assert_true(standin->runs > 0);
     standin->calls = 0;
     open_trial(&t);
-    forward(&t, 0);
+    forward(&t);
     assert_int_equal(standin->calls, 0);
     close_trial(&t);
 }
@@ -241,12 +247,12 @@ static void test_a_run_that_fails_is_ours_from_then_on(void **state)
 
     ours(&own);
     open_trial(&t);
-    forward(&t, 0);
+    forward(&t);
     standin->fail_at = standin->calls + 6; /* the last call of a run */
-    forward(&t, 0);
+    forward(&t);
     assert_true(same(&own, &t));
     calls = standin->calls;
-    forward(&t, 0);
+    forward(&t);
     assert_true(same(&own, &t));
     assert_int_equal(standin->calls, calls);
     close_trial(&t);
@@ -262,15 +268,15 @@ static void test_a_run_that_fails_while_it_is_recorded_changes_nothing(void **st
     ours(&own);
     standin->out_factor = 1.015625f;
     open_trial(&t);
-    forward(&t, 0);
+    forward(&t);
     before = t;
     assert_int_equal(t.device.graphs->begin(&t.device, &err), DT_OK);
     standin->fail_at = standin->calls + 6;
-    assert_int_not_equal(give(&t, 0, &err), DT_OK);
+    assert_int_not_equal(give(&t, true, 0, &err), DT_OK);
     dt_error_clear(&err);
     assert_int_equal(t.device.graphs->end(&t.device, &graph, &nodes, &err), DT_OK);
     assert_null(graph);
-    forward(&t, 0);
+    forward(&t);
     assert_true(same(&before, &t));
     assert_false(same(&own, &t));
     close_trial(&t);
@@ -284,25 +290,26 @@ static void test_whichever_call_fails_at_first_the_result_is_ours_or_as_good(voi
     ours(&own);
     standin->engines = 1;
     open_trial(&t);
-    forward(&t, 0);
+    forward(&t);
     close_trial(&t);
     calls = standin->calls - 6; /* before the run that counts */
     for (int i = 1; i <= calls; i += 13) {
         standin->calls = 0;
         standin->fail_at = i;
         open_trial(&t);
-        forward(&t, 0);
+        forward(&t);
         assert_true(same(&own, &t));
         close_trial(&t);
     }
 }
 
-static void test_with_dropout_it_is_not_asked(void **state)
+static void test_with_dropout_and_where_it_is_full_it_is_not_asked(void **state)
 {
     trial t;
 
     open_trial(&t);
-    forward(&t, 0.1);
+    forward_of(&t, true, 0.1);
+    forward_of(&t, false, 0);
     assert_int_equal(standin->calls, 0);
     close_trial(&t);
 }
@@ -320,7 +327,7 @@ int main()
         TEST(test_a_run_that_fails_is_ours_from_then_on),
         TEST(test_a_run_that_fails_while_it_is_recorded_changes_nothing),
         TEST(test_whichever_call_fails_at_first_the_result_is_ours_or_as_good),
-        TEST(test_with_dropout_it_is_not_asked),
+        TEST(test_with_dropout_and_where_it_is_full_it_is_not_asked),
     };
 
     return cmocka_run_group_tests(tests, find_standin, NULL);

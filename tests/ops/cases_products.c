@@ -80,18 +80,16 @@ void case_matmul_gelu(bench *b, const int64_t *dim)
 }
 
 /* The last queries alone: the last rows of what all of them make, or a backend that says so. */
-static void attention_of_last(bench *b, const dt_tensor *qkv, int64_t heads, double p,
-                              const dt_philox_key *key, int64_t queries, const double *want,
-                              const double *want_lse)
+static void attention_of_last(bench *b, const dt_tensor *qkv, const dt_attention_args *args,
+                              int64_t queries, const double *want, const double *want_lse)
 {
     int64_t batch = qkv->dim[0], t = qkv->dim[1], c = qkv->dim[2] / 3, first = t - queries;
     dt_tensor out = bench_output(b, b->act, batch, queries, c);
-    dt_tensor lse = bench_output(b, DT_F32, batch, heads, queries);
+    dt_tensor lse = bench_output(b, DT_F32, batch, args->heads, queries);
     double *rows = bench_doubles(b, batch * queries * c);
-    double *sums = bench_doubles(b, batch * heads * queries);
+    double *sums = bench_doubles(b, batch * args->heads * queries);
     dt_error err = DT_ERROR_INIT;
-    dt_status st =
-        b->device.ops->attention_forward(&b->device, &out, &lse, qkv, heads, p, key, &err);
+    dt_status st = b->device.ops->attention_forward(&b->device, &out, &lse, qkv, args, &err);
 
     if (st == DT_ERR_UNSUPPORTED)
         return;
@@ -99,16 +97,19 @@ static void attention_of_last(bench *b, const dt_tensor *qkv, int64_t heads, dou
     for (int64_t i = 0; i < batch; i++)
         memcpy(rows + i * queries * c, want + (i * t + first) * c,
                (size_t)(queries * c) * sizeof(double));
-    for (int64_t i = 0; i < batch * heads; i++)
+    for (int64_t i = 0; i < batch * args->heads; i++)
         memcpy(sums + i * queries, want_lse + i * t + first, (size_t)queries * sizeof(double));
-    bench_check(b, "out of the last queries", &out, rows);
-    bench_check(b, "lse of the last queries", &lse, sums);
+    bench_check(b, args->causal ? "out of the last queries" : "full out of the last queries", &out,
+                rows);
+    bench_check(b, args->causal ? "lse of the last queries" : "full lse of the last queries", &lse,
+                sums);
 }
 
-static void attention(bench *b, const int64_t *dim, double p, const dt_philox_key *key,
+static void attention(bench *b, const int64_t *dim, const dt_attention_args *args,
                       const double *mask)
 {
     int64_t batch = dim[0], t = dim[1], heads = dim[2], d = dim[3], c = heads * d;
+    const ref_attention shape = {batch, t, heads, d, args->causal, mask};
     operand qkv = bench_random(b, b->act, 1.5, batch, t, 3 * c);
     operand dout = bench_random(b, b->act, 1.0, batch, t, c);
     dt_tensor out = bench_output(b, b->act, batch, t, c);
@@ -117,26 +118,26 @@ static void attention(bench *b, const int64_t *dim, double p, const dt_philox_ke
     double *want = bench_doubles(b, batch * t * 3 * c), *want_lse = bench_doubles(b, batch * c * t);
     dt_error err = DT_ERROR_INIT;
 
-    bench_ok(
-        b->device.ops->attention_forward(&b->device, &out, &lse, &qkv.tensor, heads, p, key, &err),
-        &err);
-    ref_attention_forward(want, want_lse, qkv.value, mask, batch, t, heads, d);
-    bench_check(b, "out", &out, want);
-    bench_check(b, "lse", &lse, want_lse);
-    attention_of_last(b, &qkv.tensor, heads, p, key, 1, want, want_lse);
-    attention_of_last(b, &qkv.tensor, heads, p, key, (t + 1) / 2, want, want_lse);
+    bench_ok(b->device.ops->attention_forward(&b->device, &out, &lse, &qkv.tensor, args, &err),
+             &err);
+    ref_attention_forward(want, want_lse, qkv.value, &shape);
+    bench_check(b, args->causal ? "out" : "full out", &out, want);
+    bench_check(b, args->causal ? "lse" : "full lse", &lse, want_lse);
+    attention_of_last(b, &qkv.tensor, args, 1, want, want_lse);
+    attention_of_last(b, &qkv.tensor, args, (t + 1) / 2, want, want_lse);
 
     bench_ok(b->device.ops->attention_backward(&b->device, &dqkv, &dout.tensor, &qkv.tensor, &out,
-                                               &lse, heads, p, key, &err),
+                                               &lse, args, &err),
              &err);
-    ref_attention_backward(want, dout.value, qkv.value, mask, batch, t, heads, d);
-    bench_check(b, "dqkv", &dqkv, want);
+    ref_attention_backward(want, dout.value, qkv.value, &shape);
+    bench_check(b, args->causal ? "dqkv" : "full dqkv", &dqkv, want);
 }
 
-/* B T heads D */
+/* B T heads D; causal and full */
 void case_attention(bench *b, const int64_t *dim)
 {
-    attention(b, dim, 0.0, NULL, NULL);
+    attention(b, dim, &(dt_attention_args){.heads = dim[2], .causal = true}, NULL);
+    attention(b, dim, &(dt_attention_args){.heads = dim[2]}, NULL);
 }
 
 /* the same, three in ten dropped; as many as that, and as ops.h numbers them */
@@ -146,23 +147,22 @@ void case_attention_dropout(bench *b, const int64_t *dim)
     const dt_philox_key key = {.seed = 5, .step = 2, .layer = 3, .op = DT_PHILOX_DROPOUT_ATTENTION};
     const dt_philox_clock clock = {.step = 2};
     dt_philox_key by_clock = {.seed = 5, .step = 9, .layer = 3, .op = DT_PHILOX_DROPOUT_ATTENTION};
-    int64_t t = dim[1], n = dim[0] * dim[2] * t * t, kept = 0, causal = 0;
-    double *mask = bench_doubles(b, n), expected;
+    dt_attention_args args = {.heads = dim[2], .causal = true, .p = p, .key = &by_clock};
+    int64_t n = dim[0] * dim[2] * dim[1] * dim[1], kept = 0;
+    double *mask = bench_doubles(b, n), expected = (double)n * (1.0 - p);
 
     for (int64_t i = 0; i < n; i++) {
         dt_philox_block block = dt_philox_draw(&key, (uint64_t)i / 4);
         bool keep = dt_philox_uniform(block.word[i % 4]) >= (float)p;
 
         mask[i] = keep ? 1.0 / (1.0 - p) : 0.0;
-        if (i % t <= i / t % t) {
-            kept += keep;
-            causal++;
-        }
+        kept += keep;
     }
-    expected = (double)causal * (1.0 - p);
     assert_true(fabs((double)kept - expected) <= 5.0 * sqrt(expected * p) + 1.0);
     by_clock.clock = bench_bytes(b, &clock, sizeof clock);
-    attention(b, dim, p, &by_clock, mask);
+    attention(b, dim, &args, mask);
+    args.causal = false;
+    attention(b, dim, &args, mask);
 }
 
 /* N Vp V; about one target in four is not counted, and padded logits would win if they were */

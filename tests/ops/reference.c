@@ -104,89 +104,92 @@ void ref_matmul_backward(double *dx, double *dw, double *dbias, const double *dy
 }
 
 /* Element j of part (0 q, 1 k, 2 v) of a token's row, of one head. */
-static int64_t at(int64_t b, int64_t t_count, int64_t t, int64_t heads, int64_t d, int64_t part,
-                  int64_t head, int64_t j)
+static int64_t at(const ref_attention *a, int64_t seq, int64_t token, int64_t part, int64_t head,
+                  int64_t j)
 {
-    return ((b * t_count + t) * 3 + part) * heads * d + head * d + j;
+    return (((seq * a->t + token) * 3 + part) * a->heads + head) * a->d + j;
 }
 
-/* p[0..i]: the probabilities of query i; returns its log-sum-exp. */
-static double probabilities(double *p, const double *qkv, int64_t b, int64_t t, int64_t i,
-                            int64_t heads, int64_t d, int64_t head)
+/* How many keys query i sees. */
+static int64_t keys_of(const ref_attention *a, int64_t i)
+{
+    return a->causal ? i + 1 : a->t;
+}
+
+/* p[0..keys]: the probabilities of query i; returns its log-sum-exp. */
+static double probabilities(double *p, const double *qkv, const ref_attention *a, int64_t seq,
+                            int64_t i, int64_t head)
 {
     double max = -INFINITY, sum = 0.0;
 
-    for (int64_t j = 0; j <= i; j++) {
+    for (int64_t j = 0; j < keys_of(a, i); j++) {
         p[j] = 0.0;
-        for (int64_t l = 0; l < d; l++)
-            p[j] += qkv[at(b, t, i, heads, d, 0, head, l)] *
-                    qkv[at(b, t, j, heads, d, 1, head, l)] / sqrt((double)d);
+        for (int64_t l = 0; l < a->d; l++)
+            p[j] += qkv[at(a, seq, i, 0, head, l)] * qkv[at(a, seq, j, 1, head, l)] /
+                    sqrt((double)a->d);
         max = fmax(max, p[j]);
     }
-    for (int64_t j = 0; j <= i; j++)
+    for (int64_t j = 0; j < keys_of(a, i); j++)
         sum += exp(p[j] - max);
-    for (int64_t j = 0; j <= i; j++)
+    for (int64_t j = 0; j < keys_of(a, i); j++)
         p[j] = exp(p[j] - max) / sum;
     return max + log(sum);
 }
 
 /* Of the probability of query `task % t`, whose head and sequence `task` says, for key j. */
-static double kept(const double *mask, int64_t task, int64_t t, int64_t j)
+static double kept(const ref_attention *a, int64_t task, int64_t j)
 {
-    return mask != NULL ? mask[task * t + j] : 1.0;
+    return a->mask != NULL ? a->mask[task * a->t + j] : 1.0;
 }
 
-void ref_attention_forward(double *out, double *lse, const double *qkv, const double *mask,
-                           int64_t b, int64_t t, int64_t heads, int64_t d)
+void ref_attention_forward(double *out, double *lse, const double *qkv, const ref_attention *a)
 {
-    double *p = malloc((size_t)t * sizeof *p);
+    double *p = malloc((size_t)a->t * sizeof *p);
 
-    for (int64_t task = 0; task < b * heads * t; task++) {
-        int64_t i = task % t, head = task / t % heads, seq = task / t / heads;
+    for (int64_t task = 0; task < a->b * a->heads * a->t; task++) {
+        int64_t i = task % a->t, head = task / a->t % a->heads, seq = task / a->t / a->heads;
 
-        lse[task] = probabilities(p, qkv, seq, t, i, heads, d, head);
-        for (int64_t l = 0; l < d; l++) {
+        lse[task] = probabilities(p, qkv, a, seq, i, head);
+        for (int64_t l = 0; l < a->d; l++) {
             double sum = 0.0;
 
-            for (int64_t j = 0; j <= i; j++)
-                sum += kept(mask, task, t, j) * p[j] * qkv[at(seq, t, j, heads, d, 2, head, l)];
-            out[((seq * t + i) * heads + head) * d + l] = sum;
+            for (int64_t j = 0; j < keys_of(a, i); j++)
+                sum += kept(a, task, j) * p[j] * qkv[at(a, seq, j, 2, head, l)];
+            out[((seq * a->t + i) * a->heads + head) * a->d + l] = sum;
         }
     }
     free(p);
 }
 
-void ref_attention_backward(double *dqkv, const double *dout, const double *qkv, const double *mask,
-                            int64_t b, int64_t t, int64_t heads, int64_t d)
+void ref_attention_backward(double *dqkv, const double *dout, const double *qkv,
+                            const ref_attention *a)
 {
-    double *p = malloc((size_t)t * sizeof *p), *dp = malloc((size_t)t * sizeof *dp);
+    double *p = malloc((size_t)a->t * sizeof *p), *dp = malloc((size_t)a->t * sizeof *dp);
 
-    for (int64_t i = 0; i < b * t * 3 * heads * d; i++)
+    for (int64_t i = 0; i < a->b * a->t * 3 * a->heads * a->d; i++)
         dqkv[i] = 0.0;
-    for (int64_t task = 0; task < b * heads * t; task++) {
-        int64_t i = task % t, head = task / t % heads, seq = task / t / heads;
-        const double *doi = dout + ((seq * t + i) * heads + head) * d;
+    for (int64_t task = 0; task < a->b * a->heads * a->t; task++) {
+        int64_t i = task % a->t, head = task / a->t % a->heads, seq = task / a->t / a->heads;
+        const double *doi = dout + ((seq * a->t + i) * a->heads + head) * a->d;
         double mean = 0.0;
 
-        probabilities(p, qkv, seq, t, i, heads, d, head);
-        for (int64_t j = 0; j <= i; j++) {
-            double keep = kept(mask, task, t, j);
+        probabilities(p, qkv, a, seq, i, head);
+        for (int64_t j = 0; j < keys_of(a, i); j++) {
+            double keep = kept(a, task, j);
 
             dp[j] = 0.0;
-            for (int64_t l = 0; l < d; l++) {
-                dp[j] += keep * doi[l] * qkv[at(seq, t, j, heads, d, 2, head, l)];
-                dqkv[at(seq, t, j, heads, d, 2, head, l)] += keep * p[j] * doi[l];
+            for (int64_t l = 0; l < a->d; l++) {
+                dp[j] += keep * doi[l] * qkv[at(a, seq, j, 2, head, l)];
+                dqkv[at(a, seq, j, 2, head, l)] += keep * p[j] * doi[l];
             }
             mean += p[j] * dp[j];
         }
-        for (int64_t j = 0; j <= i; j++) {
-            double ds = p[j] * (dp[j] - mean) / sqrt((double)d);
+        for (int64_t j = 0; j < keys_of(a, i); j++) {
+            double ds = p[j] * (dp[j] - mean) / sqrt((double)a->d);
 
-            for (int64_t l = 0; l < d; l++) {
-                dqkv[at(seq, t, i, heads, d, 0, head, l)] +=
-                    ds * qkv[at(seq, t, j, heads, d, 1, head, l)];
-                dqkv[at(seq, t, j, heads, d, 1, head, l)] +=
-                    ds * qkv[at(seq, t, i, heads, d, 0, head, l)];
+            for (int64_t l = 0; l < a->d; l++) {
+                dqkv[at(a, seq, i, 0, head, l)] += ds * qkv[at(a, seq, j, 1, head, l)];
+                dqkv[at(a, seq, j, 1, head, l)] += ds * qkv[at(a, seq, i, 0, head, l)];
             }
         }
     }

@@ -26,11 +26,15 @@ void ref_matmul_forward(double *y, const double *x, const double *w, const doubl
 void ref_matmul_backward(double *dx, double *dw, double *dbias, const double *dy, const double *x,
                          const double *w, int64_t n, int64_t i, int64_t o);
 
-/* mask (B,H,T,T): what each probability is multiplied by, or NULL for no dropout. */
-void ref_attention_forward(double *out, double *lse, const double *qkv, const double *mask,
-                           int64_t b, int64_t t, int64_t heads, int64_t d);
-void ref_attention_backward(double *dqkv, const double *dout, const double *qkv, const double *mask,
-                            int64_t b, int64_t t, int64_t heads, int64_t d);
+typedef struct ref_attention {
+    int64_t b, t, heads, d;
+    bool causal;
+    const double *mask; /* (B,H,T,T): factors of the probabilities; or NULL for no dropout */
+} ref_attention;
+
+void ref_attention_forward(double *out, double *lse, const double *qkv, const ref_attention *a);
+void ref_attention_backward(double *dqkv, const double *dout, const double *qkv,
+                            const ref_attention *a);
 
 double ref_gelu(double x);
 double ref_gelu_slope(double x);

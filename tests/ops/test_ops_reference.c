@@ -101,12 +101,13 @@ static void test_matmul_backward_is_the_slope_of_forward(void **state)
 enum { AT_B = 2, AT_T = 4, AT_H = 2, AT_D = 3, AT_OUT = AT_B * AT_T * AT_H * AT_D };
 
 static double at_mask[AT_B * AT_H * AT_T * AT_T];
+static ref_attention at_shape = {AT_B, AT_T, AT_H, AT_D, true, at_mask};
 
 static double attention_scalar(const double *qkv)
 {
     double out[AT_OUT], lse[AT_B * AT_H * AT_T];
 
-    ref_attention_forward(out, lse, qkv, at_mask, AT_B, AT_T, AT_H, AT_D);
+    ref_attention_forward(out, lse, qkv, &at_shape);
     return mix(out, AT_OUT);
 }
 
@@ -116,8 +117,11 @@ static void assert_attention_gradient(void)
 
     fill(qkv, 3 * AT_OUT, 0);
     fill(dout, AT_OUT, 1000);
-    ref_attention_backward(dqkv, dout, qkv, at_mask, AT_B, AT_T, AT_H, AT_D);
-    assert_gradient(attention_scalar, qkv, dqkv, 3 * AT_OUT);
+    for (int causal = 0; causal < 2; causal++) {
+        at_shape.causal = causal != 0;
+        ref_attention_backward(dqkv, dout, qkv, &at_shape);
+        assert_gradient(attention_scalar, qkv, dqkv, 3 * AT_OUT);
+    }
 }
 
 static void test_attention_backward_is_the_slope_of_forward(void **state)

@@ -166,11 +166,10 @@ static dt_status count_product(dt_device *device, dt_tensor *y, const dt_tensor 
 }
 
 static dt_status count_attention(dt_device *device, dt_tensor *out, dt_tensor *lse,
-                                 const dt_tensor *qkv, int64_t heads, double p,
-                                 const dt_philox_key *key, dt_error *err)
+                                 const dt_tensor *qkv, const dt_attention_args *args, dt_error *err)
 {
     counted.attentions++;
-    return dt_ops_cpu.attention_forward(device, out, lse, qkv, heads, p, key, err);
+    return dt_ops_cpu.attention_forward(device, out, lse, qkv, args, err);
 }
 
 static dt_status count_norm(dt_device *device, dt_tensor *y, dt_tensor *mean, dt_tensor *rstd,

@@ -134,7 +134,8 @@ static void expect_attention(const dt_cudnn_shape *s, double tolerance)
         value[i] = of_16(qkv[i], s->dtype);
     }
     assert_int_equal(once(s, ROOM, out, lse, qkv, &err), DT_OK);
-    ref_attention_forward(want, want_lse, value, NULL, s->batch, s->t, s->heads, s->d);
+    ref_attention_forward(want, want_lse, value,
+                          &(ref_attention){s->batch, s->t, s->heads, s->d, true, NULL});
     for (size_t i = 0; i < outs; i++)
         if (!(fabs(of_16(out[i], s->dtype) - want[i]) <= tolerance))
             fail_msg("out[%zu] is %g, not %g", i, of_16(out[i], s->dtype), want[i]);

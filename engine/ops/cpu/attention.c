@@ -1,4 +1,4 @@
-/* attention, forward: causal dropout(softmax(q k^T / sqrt(D)), p) v per head.
+/* attention, forward: dropout(softmax(q k^T / sqrt(D)), p) v per head, causal or full.
  *
  * Formula    S = q k^T / sqrt(D), P = exp(S - lse), out = (M P) v with M the dropout mask: 0, or
  *            1/(1-p). Rows of out are divided by the sum of their exponentials: cheaper than to
@@ -84,7 +84,7 @@ static void forward_head(dt_tensor *out, float *lse, const dt_tensor *qkv, const
     gather(u.rows, qkv, v, 0, s->t, s);
     pack(u.values, t, u.rows, s->t, s);
     for (int64_t i = first; i < s->t; i += BLOCK) {
-        int64_t rows = dt_cpu_min(BLOCK, s->t - i), keys = i + rows;
+        int64_t rows = dt_cpu_min(BLOCK, s->t - i), keys = keys_of(s, i + rows - 1);
         int64_t width = dt_cpu_round_up(keys, COLS);
         float inverse_sums[BLOCK];
 
@@ -93,10 +93,11 @@ static void forward_head(dt_tensor *out, float *lse, const dt_tensor *qkv, const
                         s->pairs);
         for (int64_t r = 0; r < rows; r++) {
             float *row = u.scores + r * s->sp;
+            int64_t seen = keys_of(s, i + r);
 
-            lse[i - first + r] = softmax_row(row, &inverse_sums[r], i + r + 1, width, s->scale);
+            lse[i - first + r] = softmax_row(row, &inverse_sums[r], seen, width, s->scale);
             if (dropout->threshold > 0.0f)
-                drop_row(row, i + r + 1, dropout, mask_start(s, task, i + r), u.uniforms);
+                drop_row(row, seen, dropout, mask_start(s, task, i + r), u.uniforms);
             if (s->pairs)
                 dt_tile_pair_row(row, width);
         }
@@ -110,17 +111,17 @@ static void forward_head(dt_tensor *out, float *lse, const dt_tensor *qkv, const
 }
 
 dt_status DT_CPU_NAME(attention_forward)(dt_device *device, dt_tensor *out, dt_tensor *lse,
-                                         const dt_tensor *qkv, int64_t heads, double p,
-                                         const dt_philox_key *key, dt_error *err)
+                                         const dt_tensor *qkv, const dt_attention_args *args,
+                                         dt_error *err)
 {
     dt_status st = DT_OK;
-    shape s = shape_of(qkv, heads);
-    dt_dropout dropout = dt_dropout_of(p, key);
+    shape s = shape_of(qkv, args);
+    dt_dropout dropout = dt_dropout_of(args->p, args->key);
     int64_t queries = out->dim[1];
     dt_cpu_scratch scratch;
 
     DT_ASSERT(out->ndim == 3 && out->dim[0] == s.b && queries >= 1 && queries <= s.t);
-    DT_ASSERT(lse->dtype == DT_F32 && dt_tensor_elems(lse) == s.b * heads * queries);
+    DT_ASSERT(lse->dtype == DT_F32 && dt_tensor_elems(lse) == s.b * s.heads * queries);
     DT_TRY(dt_row_check(qkv, "attention", err));
     DT_TRY(dt_cpu_scratch_take(&scratch, device, forward_floats(&s), err));
 #pragma omp parallel num_threads(dt_cpu_threads(device, s.b *queries *s.t *s.c))

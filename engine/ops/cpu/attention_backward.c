@@ -118,7 +118,8 @@ static void pair_rows(const shape *s, int64_t rows, int64_t width, backward_buff
 static void backward_block(const backward_tensors *x, const shape *s, int64_t task, int64_t i,
                            backward_buffers u)
 {
-    int64_t rows = dt_cpu_min(BLOCK, s->t - i), keys = i + rows, deep = words(s, rows);
+    int64_t rows = dt_cpu_min(BLOCK, s->t - i), deep = words(s, rows);
+    int64_t keys = keys_of(s, i + rows - 1);
     int64_t d = words(s, s->d), block = words(s, BLOCK), width = dt_cpu_round_up(keys, COLS);
     const float *ds_columns = s->pairs ? u.p + s->sp : u.ds;
     int64_t column = s->pairs ? 2 * s->sp : s->sp;
@@ -135,7 +136,7 @@ static void backward_block(const backward_tensors *x, const shape *s, int64_t ta
     for (int64_t r = 0; r < rows; r++) {
         float *p = u.p + r * s->sp, *ds = u.ds + r * s->sp;
         float lse = x->lse[task * s->t + i + r];
-        int64_t mine = i + r + 1;
+        int64_t mine = keys_of(s, i + r);
 
         if (x->dropout.threshold > 0.0f)
             backward_row_dropped(
@@ -181,15 +182,15 @@ static void backward_head(const backward_tensors *x, const shape *s, int64_t tas
 
 dt_status DT_CPU_NAME(attention_backward)(dt_device *device, dt_tensor *dqkv, const dt_tensor *dout,
                                           const dt_tensor *qkv, const dt_tensor *out,
-                                          const dt_tensor *lse, int64_t heads, double p,
-                                          const dt_philox_key *key, dt_error *err)
+                                          const dt_tensor *lse, const dt_attention_args *args,
+                                          dt_error *err)
 {
     dt_status st = DT_OK;
-    shape s = shape_of(qkv, heads);
-    backward_tensors tensors = {dqkv, dout, qkv, lse->data, dt_dropout_of(p, key)};
+    shape s = shape_of(qkv, args);
+    backward_tensors tensors = {dqkv, dout, qkv, lse->data, dt_dropout_of(args->p, args->key)};
     dt_cpu_scratch scratch;
 
-    DT_ASSERT(lse->dtype == DT_F32 && dt_tensor_elems(lse) == s.b * heads * s.t);
+    DT_ASSERT(lse->dtype == DT_F32 && dt_tensor_elems(lse) == s.b * s.heads * s.t);
     DT_TRY(dt_row_check(qkv, "attention", err));
     DT_TRY(dt_cpu_scratch_take(&scratch, device, backward_floats(&s), err));
 #pragma omp parallel num_threads(dt_cpu_threads(device, s.b *s.t *s.t *s.c))

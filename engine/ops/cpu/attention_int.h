@@ -6,8 +6,8 @@
  *            are, too. All else is widened to fp32. Sums and softmax are in fp32 always
  * Tasks      a head of a sequence is one task, whole: its rows are laid out once in the thread's
  *            scratch, and all that it writes is its own, so results do not depend on the
- *            thread count. Queries are taken in blocks of BLOCK rows, against the keys up to the
- *            block's last row: the half above the diagonal is skipped by blocks.
+ *            thread count. Queries are taken in blocks of BLOCK rows, against the keys that the
+ *            block's last row sees: causal, the half above the diagonal is skipped by blocks.
  */
 #ifndef DT_ENGINE_OPS_CPU_ATTENTION_INT_H
 #define DT_ENGINE_OPS_CPU_ATTENTION_INT_H
@@ -29,21 +29,33 @@ typedef struct shape {
     int64_t tp, dp; /* T and D in whole panels */
     int64_t sp;     /* from one row of scores to the next */
     float scale;    /* 1 / sqrt(D), of a score */
-    bool pairs;     /* of bf16 */
+    bool causal;
+    bool pairs; /* of bf16 */
 } shape;
 
-static inline shape shape_of(const dt_tensor *qkv, int64_t heads)
+static inline shape shape_of(const dt_tensor *qkv, const dt_attention_args *args)
 {
     int64_t c = dt_tensor_cols(qkv) / 3;
-    shape s = {.b = qkv->dim[0], .t = qkv->dim[1], .c = c, .heads = heads, .d = c / heads};
+    shape s = {.b = qkv->dim[0],
+               .t = qkv->dim[1],
+               .c = c,
+               .heads = args->heads,
+               .d = c / args->heads,
+               .causal = args->causal};
 
-    DT_ASSERT(qkv->ndim == 3 && dt_tensor_cols(qkv) == 3 * c && s.d * heads == c);
+    DT_ASSERT(qkv->ndim == 3 && dt_tensor_cols(qkv) == 3 * c && s.d * s.heads == c);
     s.tp = dt_cpu_round_up(s.t, COLS);
     s.sp = s.tp + LINE; /* rows 4096 bytes apart would share the sets of the first-level cache */
     s.dp = dt_cpu_round_up(s.d, COLS);
     s.scale = (float)(1.0 / sqrt((double)s.d));
     s.pairs = DT_TILE_PAIRS && qkv->dtype == DT_BF16 && s.d % 2 == 0;
     return s;
+}
+
+/* How many keys a query sees, from the first on. */
+static inline int64_t keys_of(const shape *s, int64_t query)
+{
+    return s->causal ? query + 1 : s->t;
 }
 
 /* What n elements take. */

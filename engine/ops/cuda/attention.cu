@@ -24,40 +24,42 @@ __global__ void row_products(float *delta, const T *dout, const T *out, int64_t 
         delta[(row / t * heads + head) * t + row % t] = sum;
 }
 
-static dt_attention describe(const dt_tensor *qkv, const dt_tensor *lse, int64_t heads, double p,
-                             const dt_philox_key *key)
+static dt_attention describe(const dt_tensor *qkv, const dt_tensor *lse,
+                             const dt_attention_args *args)
 {
     dt_attention a = {};
+    double p = args->p;
 
-    DT_ASSERT(qkv->ndim == 3 && qkv->dim[2] % (3 * heads) == 0 && lse->dtype == DT_F32);
-    DT_ASSERT(p >= 0 && p < 1 && (p == 0 || key != NULL));
+    DT_ASSERT(qkv->ndim == 3 && qkv->dim[2] % (3 * args->heads) == 0 && lse->dtype == DT_F32);
+    DT_ASSERT(p >= 0 && p < 1 && (p == 0 || args->key != NULL));
     a.batch = qkv->dim[0];
     a.t = qkv->dim[1];
     a.queries = a.t;
     a.c = qkv->dim[2] / 3;
-    a.heads = heads;
-    a.d = a.c / heads;
+    a.heads = args->heads;
+    a.d = a.c / a.heads;
+    a.causal = args->causal;
     a.qkv = qkv->data;
     a.lse = (float *)lse->data;
     a.scale = (float)(1.0 / sqrt((double)a.d));
     a.p = (float)p;
     a.keep = (float)(1.0 / (1.0 - p));
-    if (key != NULL)
-        a.key = *key;
+    if (args->key != NULL)
+        a.key = *args->key;
     return a;
 }
 
 dt_status dt_cuda_attention_forward(dt_device *device, dt_tensor *out, dt_tensor *lse,
-                                    const dt_tensor *qkv, int64_t heads, double p,
-                                    const dt_philox_key *key, dt_error *err)
+                                    const dt_tensor *qkv, const dt_attention_args *args,
+                                    dt_error *err)
 {
     dt_cuda_state *state = dt_cuda_of(device);
-    dt_attention a = describe(qkv, lse, heads, p, key);
+    dt_attention a = describe(qkv, lse, args);
     dt_status st = DT_OK;
     bool done = false;
 
     DT_ASSERT(out->ndim == 3 && out->dim[0] == a.batch && out->dim[1] <= a.t &&
-              dt_tensor_elems(lse) == a.batch * heads * out->dim[1]);
+              dt_tensor_elems(lse) == a.batch * a.heads * out->dim[1]);
     a.queries = out->dim[1];
     a.out_written = out->data;
     if (a.batch * a.queries == 0)
@@ -74,12 +76,12 @@ out:
 
 dt_status dt_cuda_attention_backward(dt_device *device, dt_tensor *dqkv, const dt_tensor *dout,
                                      const dt_tensor *qkv, const dt_tensor *out,
-                                     const dt_tensor *lse, int64_t heads, double p,
-                                     const dt_philox_key *key, dt_error *err)
+                                     const dt_tensor *lse, const dt_attention_args *args,
+                                     dt_error *err)
 {
     dt_cuda_state *state = dt_cuda_of(device);
-    dt_attention a = describe(qkv, lse, heads, p, key);
-    int64_t rows = a.batch * a.t * heads;
+    dt_attention a = describe(qkv, lse, args);
+    int64_t rows = a.batch * a.t * a.heads;
     dt_status st = DT_OK;
     void *scratch;
 
@@ -93,7 +95,7 @@ dt_status dt_cuda_attention_backward(dt_device *device, dt_tensor *dqkv, const d
     DT_CUDA_DISPATCH(qkv->dtype, "attention", err, {
         DT_CUDA_LAUNCH((row_products<T>), (unsigned)dt_cuda_ceil(rows * 32, DT_CUDA_BLOCK),
                        DT_CUDA_BLOCK, 0, state->stream, (float *)scratch, (const T *)a.dout,
-                       (const T *)a.out, a.batch, a.t, heads, a.d);
+                       (const T *)a.out, a.batch, a.t, a.heads, a.d);
     });
     DT_TRY(dt_cuda_launched("attention", err));
     if (dt_attention_flash_has(a, qkv->dtype))

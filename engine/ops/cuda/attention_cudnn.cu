@@ -1,4 +1,4 @@
-/* attention_cudnn: forward attention by cuDNN, where it is there and the faster one
+/* attention_cudnn: causal forward attention by cuDNN, where it is there and the faster one
  * (attention_choice.h has the rule, cudnn_graph.h what is computed).
  *
  * When a shape is first met both are run on what the step is about, and cuDNN's is taken only where
@@ -294,10 +294,11 @@ static dt_attention_wish choose(trial *t)
     return dt_attention_choose(&question);
 }
 
-/* Whether it may be asked at all: cuDNN's dropout is not ours, and last queries are few. */
+/* Whether it may be asked at all: cuDNN's dropout is not ours, last queries are few, and no model
+ * here has full attention. */
 static bool may(const dt_attention &a, dt_dtype dtype)
 {
-    return a.p == 0.0f && a.queries == a.t && dt_attention_flash_has(a, dtype) &&
+    return a.causal && a.p == 0.0f && a.queries == a.t && dt_attention_flash_has(a, dtype) &&
            ((uintptr_t)a.out_written & 15) == 0 && ((uintptr_t)a.lse & 15) == 0;
 }
 

@@ -1,4 +1,4 @@
-/* attention_flash: causal attention in tiles that stay on the chip (Dao et al. 2022; Dao 2023).
+/* attention_flash: attention in tiles that stay on the chip (Dao et al. 2022; Dao 2023).
  *
  * A block has four warps; a warp owns 16 of the block's 64 rows. Tiles of the other side come by
  * asynchronous copies into two buffers in turn.
@@ -7,7 +7,7 @@
  *   dk, dv    rows are keys, everything transposed: dV += P^T dO, dK += dS^T Q
  * Two backward kernels compute S and dP twice (7 products of a tile where 5 would do) so that every
  * sum has one owner and a fixed order, without atomics and without a buffer of partial dQ.
- * FLOPs        causal half: forward 2 B H T^2 D, backward 5 B H T^2 D necessary, 7 done
+ * FLOPs        forward 4 B H T^2 D, backward 10 B H T^2 D necessary, 14 done; causal, half of that
  * Exponentials are taken to base 2: scores are scaled by log2(e) / sqrt(D).
  */
 #include "engine/ops/cuda/attention_int.cuh"
@@ -105,6 +105,21 @@ __host__ __device__ inline int tiles_of(int64_t rows)
     return (int)((rows + DT_TILE - 1) / DT_TILE);
 }
 
+/* The tile with the last key that a tile of queries sees, which begins at place `start`. */
+__device__ inline int last_tile(const dt_attention &a, int64_t start)
+{
+    int64_t key = dt_attention_last_key(a, start + DT_TILE - 1);
+
+    return (int)((key < a.t ? key : a.t - 1) / DT_TILE);
+}
+
+/* The last key that a query sees, counted from the first one of tile j: it may lie before that tile
+ * or behind it. */
+__device__ inline int last_within(const dt_attention &a, int64_t query, int j)
+{
+    return (int)(dt_attention_last_key(a, query) - (int64_t)j * DT_TILE);
+}
+
 /* --- forward */
 
 template <typename T, int D, bool DROPS>
@@ -117,7 +132,7 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) forward(dt_attention a)
     int blocks = tiles_of(a.queries), block = blocks - 1 - (int)(blockIdx.x % (unsigned)blocks);
     int64_t bh = blockIdx.x / (unsigned)blocks, first = (int64_t)block * DT_TILE;
     int64_t row = first + warp * 16 + lane / 4, start = a.t - a.queries + first;
-    int last = (int)((start + DT_TILE - 1 < a.t ? start + DT_TILE - 1 : a.t - 1) / DT_TILE);
+    int last = last_tile(a, start);
     const dt_philox_key drawn = DROPS ? dt_philox_now(&a.key) : a.key;
     head<T> h = head_of<T>(a, bh);
     float out[D / 8][4] = {}, max[2] = {-INFINITY, -INFINITY}, total[2] = {0.0f, 0.0f};
@@ -129,8 +144,7 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) forward(dt_attention a)
     dt_tile_commit();
     for (int j = 0; j <= last; j++) {
         T *k_tile = k_tiles + (j & 1) * TILE, *v_tile = v_tiles + (j & 1) * TILE;
-        bool masks =
-            (int64_t)j * DT_TILE + DT_TILE - 1 > start; /* some key is some query's future */
+        bool masks = DT_TILE - 1 > last_within(a, start, j); /* not all see all of its keys */
         float s[COLS][4] = {};
 
         if (j < last) {
@@ -148,6 +162,7 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) forward(dt_attention a)
 #pragma unroll
         for (int half = 0; half < 2; half++) { /* rows lane/4 and lane/4 + 8 */
             int64_t query = start + (row - first) + half * 8;
+            int seen = last_within(a, query, j);
             float top = max[half], shrink;
 
 #pragma unroll
@@ -157,7 +172,7 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) forward(dt_attention a)
                     float *x = &s[i][half * 2 + e];
 
                     *x *= scale;
-                    if (masks && (int64_t)j * DT_TILE + i * 8 + lane % 4 * 2 + e > query)
+                    if (masks && i * 8 + lane % 4 * 2 + e > seen)
                         *x = -INFINITY;
                     top = fmaxf(top, *x);
                 }
@@ -211,6 +226,7 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) backward_queries(dt_attention
     int blocks = tiles_of(a.t), block = blocks - 1 - (int)(blockIdx.x % (unsigned)blocks);
     int64_t bh = blockIdx.x / (unsigned)blocks, first = (int64_t)block * DT_TILE;
     int64_t row = first + warp * 16 + lane / 4;
+    int last = last_tile(a, first);
     const dt_philox_key drawn = DROPS ? dt_philox_now(&a.key) : a.key;
     head<T> h = head_of<T>(a, bh);
     float dq[D / 8][4] = {}, lse[2], delta[2], scale = a.scale * LOG2_E;
@@ -227,11 +243,12 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) backward_queries(dt_attention
     dt_tile_load<T, D>(k_tiles, h.k, h.qkv_stride, 0, a.t);
     dt_tile_load<T, D>(v_tiles, h.v, h.qkv_stride, 0, a.t);
     dt_tile_commit();
-    for (int j = 0; j <= block; j++) {
+    for (int j = 0; j <= last; j++) {
         T *k_tile = k_tiles + (j & 1) * TILE, *v_tile = v_tiles + (j & 1) * TILE;
+        int seen[2] = {last_within(a, row, j), last_within(a, row + 8, j)};
         float s[COLS][4] = {}, dp[COLS][4] = {};
 
-        if (j < block) {
+        if (j < last) {
             int64_t next = (int64_t)(j + 1) * DT_TILE;
 
             dt_tile_load<T, D>(k_tiles + (~j & 1) * TILE, h.k, h.qkv_stride, next, a.t);
@@ -248,12 +265,12 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) backward_queries(dt_attention
         for (int i = 0; i < COLS; i++)
 #pragma unroll
             for (int e = 0; e < 4; e++) {
-                int64_t query = row + e / 2 * 8;
-                int64_t key = (int64_t)j * DT_TILE + i * 8 + lane % 4 * 2 + e % 2;
-                float probability = key > query ? 0.0f : exp2f(s[i][e] * scale - lse[e / 2]);
+                int at = i * 8 + lane % 4 * 2 + e % 2; /* the key, within the tile */
+                float probability = at > seen[e / 2] ? 0.0f : exp2f(s[i][e] * scale - lse[e / 2]);
 
                 if (DROPS)
-                    dp[i][e] *= dt_attention_mask(a, drawn, bh, query, key);
+                    dp[i][e] *=
+                        dt_attention_mask(a, drawn, bh, row + e / 2 * 8, (int64_t)j * DT_TILE + at);
                 s[i][e] = probability * (dp[i][e] - delta[e / 2]);
             }
         weighted_rows<T, D, COLS>(dq, s, k_tile, 0);
@@ -292,19 +309,22 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) backward_keys(dt_attention a)
     int blocks = tiles_of(a.t), block = (int)(blockIdx.x % (unsigned)blocks), last = blocks - 1;
     int64_t bh = blockIdx.x / (unsigned)blocks, first = (int64_t)block * DT_TILE;
     int64_t row = first + warp * 16 + lane / 4;
+    int begin = a.causal ? block : 0; /* the first tile of queries that see these keys */
     const dt_philox_key drawn = DROPS ? dt_philox_now(&a.key) : a.key;
     head<T> h = head_of<T>(a, bh);
     float dk[D / 8][4] = {}, dv[D / 8][4] = {}, scale = a.scale * LOG2_E;
 
     dt_tile_load<T, D>(k_tile, h.k, h.qkv_stride, first, a.t);
     dt_tile_load<T, D>(v_tile, h.v, h.qkv_stride, first, a.t);
-    dt_tile_load<T, D>(q_tiles, h.q, h.qkv_stride, first, a.t);
-    dt_tile_load<T, D>(dout_tiles, h.dout, h.out_stride, first, a.t);
+    dt_tile_load<T, D>(q_tiles, h.q, h.qkv_stride, (int64_t)begin * DT_TILE, a.t);
+    dt_tile_load<T, D>(dout_tiles, h.dout, h.out_stride, (int64_t)begin * DT_TILE, a.t);
     dt_tile_commit();
-    load_statistics(lse, delta, h, first, a.t);
-    for (int i = block; i <= last; i++) {
-        int now = (i - block) & 1, then = now ^ 1;
+    load_statistics(lse, delta, h, (int64_t)begin * DT_TILE, a.t);
+    for (int i = begin; i <= last; i++) {
+        int now = (i - begin) & 1, then = now ^ 1;
         T *q_tile = q_tiles + now * TILE, *dout_tile = dout_tiles + now * TILE;
+        int before = a.causal ? (int)(row - (int64_t)i * DT_TILE) : 0;
+        int hidden[2] = {before, a.causal ? before + 8 : 0}; /* queries that do not see the key */
 
         if (i < last) {
             int64_t next = (int64_t)(i + 1) * DT_TILE;
@@ -329,10 +349,12 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) backward_keys(dt_attention a)
 #pragma unroll
                 for (int e = 0; e < 4; e++) {
                     int at = n + c * 8 + lane % 4 * 2 + e % 2; /* the query, within the tile */
-                    int64_t query = (int64_t)i * DT_TILE + at, key = row + e / 2 * 8;
-                    float probability =
-                        key > query ? 0.0f : exp2f(s[c][e] * scale - lse[now * DT_TILE + at]);
-                    float mask = DROPS ? dt_attention_mask(a, drawn, bh, query, key) : 1.0f;
+                    float probability = at < hidden[e / 2]
+                                            ? 0.0f
+                                            : exp2f(s[c][e] * scale - lse[now * DT_TILE + at]);
+                    float mask = DROPS ? dt_attention_mask(a, drawn, bh, (int64_t)i * DT_TILE + at,
+                                                           row + e / 2 * 8)
+                                       : 1.0f;
 
                     s[c][e] = probability * mask;
                     dp[c][e] = probability * (mask * dp[c][e] - delta[now * DT_TILE + at]);

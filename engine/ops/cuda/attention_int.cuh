@@ -3,7 +3,7 @@
  *   attention.cu         which way, and the sums of dout * out that both backward passes need
  *   attention_plain.cu   any type and any head of up to 256, a warp a row: fp32, and odd sizes
  *   attention_flash.cu   bf16 and fp16, heads of 64 and 128, tiles on the tensor cores
- *   attention_cudnn.cu   forward alone, of the shapes of attention_flash.cu, by cuDNN
+ *   attention_cudnn.cu   causal, forward alone, of the shapes of attention_flash.cu, by cuDNN
  */
 #ifndef DT_ENGINE_OPS_CUDA_ATTENTION_INT_CUH
 #define DT_ENGINE_OPS_CUDA_ATTENTION_INT_CUH
@@ -22,10 +22,17 @@ struct dt_attention {
     void *out_written, *dqkv;
     float *lse;         /* (B,H,queries); forward writes it */
     const float *delta; /* (B,H,T): sum over d of dout * out; backward */
-    float scale;        /* 1 / sqrt(D) */
-    float p, keep;      /* dropout of the probabilities, 1 / (1 - p) */
+    bool causal;
+    float scale;   /* 1 / sqrt(D) */
+    float p, keep; /* dropout of the probabilities, 1 / (1 - p) */
     dt_philox_key key;
 };
+
+/* The last key that a query sees; one beyond the sequence may see all of it. */
+__device__ inline int64_t dt_attention_last_key(const dt_attention &a, int64_t query)
+{
+    return a.causal ? query : a.t - 1;
+}
 
 /* The factor of probability (query, key), places in the sequence, of head `bh`: 0 or keep. `drawn`:
  * a.key as it is now, since a step's number may lie in memory, which is read once. */

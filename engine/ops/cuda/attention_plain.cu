@@ -81,26 +81,27 @@ template <typename T> __global__ void forward(dt_attention a)
     __shared__ float rows[WARPS][D_MAX];
     int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     int64_t bh, row = warp_row(&bh, a.queries), query = a.t - a.queries + row;
+    int64_t last = dt_attention_last_key(a, query);
     const dt_philox_key drawn = dt_philox_now(&a.key);
     float sum[LANE_COLS] = {}, max = -INFINITY, total = 0.0f;
 
     if (row >= a.queries)
         return;
     keep_row(rows[warp], row_of<T>(a, a.qkv, bh, query, 0), a.d, lane);
-    for (int64_t first = 0; first <= query; first += 32) {
-        int64_t key = first + lane, count = query + 1 - first;
+    for (int64_t first = 0; first <= last; first += 32) {
+        int64_t key = first + lane, count = last + 1 - first;
         float score = -INFINITY, top, weight;
 
-        if (key <= query)
+        if (key <= last)
             score = a.scale * dot(rows[warp], row_of<T>(a, a.qkv, bh, key, 1), a.d);
         top = fmaxf(max, dt_warp_max(score));
-        weight = expf(score - top); /* 0 beyond the query */
+        weight = expf(score - top); /* 0 beyond the last key */
         total = total * expf(max - top) + dt_warp_sum(weight);
 #pragma unroll
         for (int i = 0; i < LANE_COLS; i++)
             sum[i] *= expf(max - top);
         max = top;
-        if (a.p > 0.0f && key <= query)
+        if (a.p > 0.0f && key <= last)
             weight *= dt_attention_mask(a, drawn, bh, query, key);
         add_rows(sum, weight, row_of<T>(a, a.qkv, bh, first, 2), 3 * a.c, count, a.d, lane);
     }
@@ -127,7 +128,7 @@ template <typename T> __global__ void backward_queries(dt_attention a)
 {
     __shared__ float rows[WARPS][2][D_MAX];
     int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-    int64_t bh, query = warp_row(&bh, a.t);
+    int64_t bh, query = warp_row(&bh, a.t), last = dt_attention_last_key(a, query);
     const dt_philox_key drawn = dt_philox_now(&a.key);
     float sum[LANE_COLS] = {};
 
@@ -135,15 +136,15 @@ template <typename T> __global__ void backward_queries(dt_attention a)
         return;
     keep_row(rows[warp][0], row_of<T>(a, a.qkv, bh, query, 0), a.d, lane);
     keep_row(rows[warp][1], out_row<T>(a, a.dout, bh, query), a.d, lane);
-    for (int64_t first = 0; first <= query; first += 32) {
+    for (int64_t first = 0; first <= last; first += 32) {
         int64_t key = first + lane;
         float ds = 0.0f, weight;
 
-        if (key <= query)
+        if (key <= last)
             ds = score_gradient<T>(&weight, a, drawn, bh, query, key, rows[warp][0],
                                    row_of<T>(a, a.qkv, bh, key, 1), rows[warp][1],
                                    row_of<T>(a, a.qkv, bh, key, 2));
-        add_rows(sum, ds, row_of<T>(a, a.qkv, bh, first, 1), 3 * a.c, query + 1 - first, a.d, lane);
+        add_rows(sum, ds, row_of<T>(a, a.qkv, bh, first, 1), 3 * a.c, last + 1 - first, a.d, lane);
     }
     write_row((T *)row_of<T>(a, a.dqkv, bh, query, 0), sum, a.scale, a.d, lane);
 }
@@ -160,7 +161,7 @@ template <typename T> __global__ void backward_keys(dt_attention a)
         return;
     keep_row(rows[warp][0], row_of<T>(a, a.qkv, bh, key, 1), a.d, lane);
     keep_row(rows[warp][1], row_of<T>(a, a.qkv, bh, key, 2), a.d, lane);
-    for (int64_t first = key; first < a.t; first += 32) {
+    for (int64_t first = a.causal ? key : 0; first < a.t; first += 32) {
         int64_t query = first + lane;
         float ds = 0.0f, weight = 0.0f;
 

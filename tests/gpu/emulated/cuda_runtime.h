@@ -87,7 +87,7 @@ static inline void dt_emulated_call(dim3 grid, dim3 block, size_t shared_bytes,
 
 #define DT_CUDA_LAUNCH(kernel, grid, block, shared, stream, ...) \
     dt_emulated_call((grid), (block), (shared), (stream),        \
-                     [=](auto... args) { (kernel)(args...); }, __VA_ARGS__)
+                     [=](auto... words) { (kernel)(words...); }, __VA_ARGS__)
 #define DT_CUDA_DYNAMIC_SHARED(name) unsigned char *name = dt_emulated.dynamic_shared
 
 static inline void __syncthreads(int line = __builtin_LINE())
