@@ -21,7 +21,7 @@
 #include "base/banned.h"
 
 /* With neither ranks nor a supervisor it leaves: `connect --start` begins anew on the journal. */
-#define QUIET_MAX_SECONDS 600.0
+#define QUIET_MAX_SECONDS 10.0
 #define SHUTDOWN_SECONDS  30.0 /* the grace of the ranks when the agent itself gets SIGTERM */
 
 void dt_agent_quit(dt_agent *agent)

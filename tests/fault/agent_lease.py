@@ -1,9 +1,24 @@
-"""failure.launcher_lost on the node: ranks that nobody supervises save and end, and not sooner."""
-import time
-from agent_talk import Agent, check
+"""failure.launcher_lost on the node: ranks that nobody supervises save and end, and not sooner. An
+agent without ranks and supervisor leaves, and for a connection that has ended none is started."""
+import os, socket, subprocess, time
+from agent_talk import BIN, Agent, check
 
 LEASE = 3
 endless = {'FAKE_STEP_MS': '20', 'FAKE_STEPS': '1000000'}
+
+# one that is left before it got a plan; looked at again in the end
+left_alone = Agent()
+left_alone.connect()
+left_alone.disconnect()
+
+# a command that comes when nobody waits for it any more, as one that a cut network held back
+late = Agent()
+ours, theirs = socket.socketpair()  # what sshd gives to a command
+ours.close()
+done = subprocess.run([BIN + '/dtrun-agent', 'connect', late.folder, '--start'], stdin=theirs,
+                      capture_output=True, text=True)
+check(done.returncode == 3 and 'nobody asks any more' in done.stderr, f'it says {done}')
+check(not os.path.exists(late.folder), 'it makes a folder')
 
 # a supervisor that answers, gone for good
 agent = Agent()
@@ -33,3 +48,8 @@ mute.answers_alive = False
 mute.start(1, endless, launcher_lost_seconds=LEASE)
 mute.wait('stopping', reason='launcher_lost')
 mute.wait('released', left=[])
+
+end = time.monotonic() + 30
+while os.path.exists(f'/proc/{left_alone.pid}') and time.monotonic() < end:
+    time.sleep(0.1)
+check(not os.path.exists(f'/proc/{left_alone.pid}'), 'an agent that nobody needs stays')
