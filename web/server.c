@@ -19,6 +19,7 @@
 #include "web/gate.h"
 #include "web/listen.h"
 #include "web/routes.h"
+#include "web/run_json.h"
 
 #include "base/banned.h"
 
@@ -66,7 +67,9 @@ static int http_status(dt_status st)
 static void reply_error(dt_web_reply *reply, int status, const char *message)
 {
     dt_web_reply_json(reply, status,
-                      json_pack("{s{si ss}}", "error", "status", status, "message", message), NULL);
+                      json_pack("{s{si so}}", "error", "status", status, "message",
+                                dt_web_string_json(message)), /* it may repeat any bytes */
+                      NULL);
 }
 
 static enum MHD_Result send_reply(struct MHD_Connection *connection, dt_web_reply *reply)

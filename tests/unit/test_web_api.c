@@ -256,11 +256,17 @@ static void test_the_recipe_is_served_as_written_and_resolved(void **state)
 static void test_bad_arguments_are_named(void **state)
 {
     static const char *const paths[] = {
-        "/api/v1/runs?limit=0",           "/api/v1/runs?limit=x",
-        "/api/v1/runs?limit=1001",        "/api/v1/runs?limit=",
-        "/api/v1/runs?state=happy",       "/api/v1/runs/aa/metrics?after=-2",
-        "/api/v1/runs/aa/metrics?most=0", "/api/v1/runs/aa/metrics?most=99999999999999999999",
-        "/api/v1/runs/aa/logs?lines=0",   "/api/v1/runs/aa/events?after=1.5",
+        "/api/v1/runs?limit=0",
+        "/api/v1/runs?limit=x",
+        "/api/v1/runs?limit=1001",
+        "/api/v1/runs?limit=",
+        "/api/v1/runs?state=happy",
+        "/api/v1/runs?state=%ff",
+        "/api/v1/runs/aa/metrics?after=-2",
+        "/api/v1/runs/aa/metrics?most=0",
+        "/api/v1/runs/aa/metrics?most=99999999999999999999",
+        "/api/v1/runs/aa/logs?lines=0",
+        "/api/v1/runs/aa/events?after=1.5",
     };
     test_web *web = *state;
 
@@ -276,8 +282,8 @@ static void test_bad_arguments_are_named(void **state)
 
 static void test_a_run_is_looked_up_by_its_whole_id_alone(void **state)
 {
-    static const char *const ids[] = {"b", "last", "name", "zz", "b%62b", "..",   "%2e%2e",
-                                      "%", "_",    "%2A",  "BB", "bb%20", "bb%2F"};
+    static const char *const ids[] = {"b", "last", "name", "zz",    "b%62b", "..",  "%2e%2e", "%",
+                                      "_", "%2A",  "BB",   "bb%20", "bb%2F", "%ff", "a%c3"};
     test_web *web = *state;
     char path[128];
 
