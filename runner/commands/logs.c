@@ -39,22 +39,13 @@ static dt_status print_lines(const dt_log_line *lines, int64_t count, const dt_l
     return st;
 }
 
-/* A byte that is no UTF-8 must not take the whole answer away. */
 static json_t *line_to_json(const dt_log_line *line)
 {
-    json_t *object = json_object(), *text = json_string(line->text);
-    dt_strbuf ascii;
+    json_t *object = json_object();
 
-    if (text == NULL) {
-        dt_strbuf_init(&ascii);
-        for (const char *c = line->text; *c != '\0'; c++)
-            dt_strbuf_add_char(&ascii, (unsigned char)*c < 0x80 ? *c : '?');
-        text = json_string(ascii.data);
-        dt_strbuf_release(&ascii);
-    }
     json_object_set_new(object, "rank", json_integer(line->rank));
     json_object_set_new(object, "node", json_string(line->node));
-    json_object_set_new(object, "text", text);
+    json_object_set_new(object, "text", dt_report_string(line->text));
     return object;
 }
 
