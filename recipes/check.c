@@ -105,6 +105,20 @@ static dt_status check_failure(const dt_reading *reading)
                   "10m'");
 }
 
+/* The address may be a secret: no message repeats it. */
+static dt_status check_notify(const dt_reading *reading)
+{
+    static const char *const good[] = {"http://", "https://", "${env:"};
+    const char *webhook = reading->recipe->notify.webhook;
+
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+        if (webhook[0] == '\0' || strncmp(webhook, good[i], strlen(good[i])) == 0)
+            return DT_OK;
+    return REFUSE(reading, "notify.webhook",
+                  "'notify.webhook' is no URL: expected one that begins with 'https://', 'http://' "
+                  "or '${env:NAME}'");
+}
+
 static dt_status check_optimizer(const dt_reading *reading)
 {
     const dt_recipe *recipe = reading->recipe;
@@ -207,6 +221,7 @@ dt_status dt_reading_check(const dt_reading *reading)
     DT_TRY(check_schedule(reading));
     DT_TRY(check_optimizer(reading));
     DT_TRY(check_failure(reading));
+    DT_TRY(check_notify(reading));
     DT_TRY(check_data(reading));
 out:
     return st;

@@ -152,6 +152,10 @@ static dt_status read_node_map(const char **out, dt_reading *reading, const dt_f
     for (const dt_node *entry = node->first; entry != NULL; entry = entry->next) {
         const char *key = entry->key->text;
 
+        for (const dt_node *before = node->first; before != entry; before = before->next)
+            if (strcmp(before->key->text, key) == 0)
+                DT_TRY(refuse_twice(reading, &entry->key->mark, "duplicate key", key,
+                                    &before->key->mark));
         if (entry->kind != DT_NODE_SCALAR)
             DT_TRY(refuse_kind(reading, field, entry, ""));
         if (strcmp(key, "host") == 0)

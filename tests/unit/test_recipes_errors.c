@@ -87,6 +87,8 @@ static void test_a_wrong_type_says_what_was_expected(void **state)
          "'2h' or '1d', 0 to 3153600000 seconds"},
         {LEAST "strategy: {kind: fsdp, reshard_after_forward: yes}\n",
          "/r/gpt.yaml:4:47: 'strategy.reshard_after_forward' is 'yes': expected 'true' or 'false'"},
+        {LEAST "nodes: [{host: a, host: b}]\n",
+         "/r/gpt.yaml:4:19: duplicate key 'host' (first at /r/gpt.yaml:4:10)"},
         {LEAST "nodes: []\n",
          "/r/gpt.yaml:4:8: 'nodes' is a list of 0: expected a list of text, 1 to 1024 items"},
         {LEAST "nodes: [~]\n",
@@ -190,6 +192,9 @@ static void test_fields_that_contradict_each_other_are_refused(void **state)
         {LEAST "failure: {launcher_lost: stop}\n",
          "/r/gpt.yaml:4:26: 'failure.launcher_lost' is neither 'continue' nor a time as in "
          "'stop_after 10m'"},
+        {LEAST "notify: ftp://a.example/secret\n",
+         "/r/gpt.yaml:4:9: 'notify.webhook' is no URL: expected one that begins with 'https://', "
+         "'http://' or '${env:NAME}'"},
         {LEAST "name: -x\n", "/r/gpt.yaml:4:7: 'name' is '-x': expected 1 to 64 letters, digits, "
                              "'.', '_' or '-', the first neither '.' nor '-'"},
         {LEAST "name: ../x\n", "/r/gpt.yaml:4:7: 'name' is '../x': expected 1 to 64 letters, "
