@@ -10,6 +10,7 @@
 #include "runner/cli/program.h"
 #include "runner/cli/room.h"
 #include "runner/cli/slurm.h"
+#include "runner/supervisor/notify.h"
 #include "runner/term/format.h"
 
 #include "base/banned.h"
@@ -18,6 +19,18 @@
 enum { CHECKPOINT_BYTES_PER_PARAMETER = 12 };
 /* Store, journal and logs of a long run. */
 enum { BOOKKEEPING_BYTES = 16 << 20 };
+
+/* A run that lasts a week should not find at its end that nobody can be told. */
+static dt_status check_webhook(const dt_recipe *recipe, dt_error *err)
+{
+    dt_strbuf url;
+    dt_status st;
+
+    dt_strbuf_init(&url);
+    st = dt_notify_expand(&url, recipe->notify.webhook, err);
+    dt_strbuf_release(&url);
+    return st;
+}
 
 static int64_t fullest_node(const dt_plan *plan)
 {
@@ -98,6 +111,7 @@ dt_status dt_preflight_check(dt_preflight *out, const dt_recipe *recipe, dt_aren
     if (ranks_here(&out->plan) > 0) /* of other machines nodes.h tells */
         DT_TRY(dt_memory_check(recipe, out->vocab, &ranks, ranks_here(&out->plan),
                                out->available_bytes, "localhost", err));
+    DT_TRY(check_webhook(recipe, err));
     DT_TRY(dt_program_agent(&program, arena, err));
     DT_TRY(dt_program_engine(&program, arena, err));
     DT_TRY(check_disk(out, arena, err));

@@ -51,7 +51,8 @@ static dt_status expand_one(dt_strbuf *out, const char *reference, size_t length
         dt_strbuf_add(out, fallback + 2, length - name_length - 2);
     else
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "notify.webhook: the variable '%s' is not set where the run is supervised",
+                       "notify.webhook: the variable '%s' is not set where the run is supervised: "
+                       "export it before 'dtrun launch'",
                        name);
     return DT_OK;
 }

@@ -6,8 +6,8 @@
  * holds up a run. Lost with a supervisor that is killed before it was sent.
  *
  * Secrets    "${env:NAME}" and "${env:NAME:-default}" of the URL are filled in when it is used.
- * What comes out is held for the length of a try and is in no log, message or file Threads    one
- * of its own; the functions from one other
+ *            What comes out is held for the length of a try and is in no log, message or file.
+ * Threads    one of its own; the functions from one other
  */
 #ifndef DT_SUPERVISOR_NOTIFY_H
 #define DT_SUPERVISOR_NOTIFY_H

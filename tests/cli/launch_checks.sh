@@ -19,6 +19,12 @@ json "o['plan']['world_size'] == 3" "len(o['plan']['ranks']) == 3" "o['tokens_pe
     "o['parameters'] > 0"
 nothing_half_made
 
+# A webhook whose secret is not there.
+expect 2 launch --wait "$work/tiny.yaml" --set 'notify.webhook=https://a.example/${env:DT_NO_SUCH}'
+one_line
+says "the variable 'DT_NO_SUCH' is not set"
+nothing_half_made
+
 # Programs that are missing.
 DTRUN_ENGINE=$work/no-engine expect 3 launch --wait "$work/tiny.yaml"
 one_line
