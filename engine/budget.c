@@ -2,18 +2,33 @@
 
 #include "base/banned.h"
 
+/* Steps from the place where a run stopped to the end of its epochs; below 0 where it is past it.
+ */
+static int64_t rest_steps(const dt_sampler *sampler, int64_t epochs, int64_t step_samples,
+                          const dt_checkpoint_info *at)
+{
+    int64_t seen = dt_sampler_epoch_steps(sampler, at->epoch, 1) + at->sample; /* steps of one */
+    int64_t left;
+
+    if (sampler->tail == DT_TAIL_DROP) {
+        left = dt_sampler_epoch_steps(sampler, at->epoch + 1, 1) - seen; /* of this epoch */
+        return left / step_samples + dt_sampler_epoch_steps(sampler, epochs, step_samples) -
+               dt_sampler_epoch_steps(sampler, at->epoch + 1, step_samples);
+    }
+    left = dt_sampler_epoch_steps(sampler, epochs, 1) - seen;
+    return (left > 0 ? left + step_samples - 1 : left) / step_samples;
+}
+
 static int64_t epochs_steps(const dt_sampler *sampler, int64_t epochs, int64_t step_samples,
                             const dt_checkpoint_info *resumed)
 {
-    int64_t all, seen;
+    int64_t steps;
 
-    if (resumed == NULL || resumed->step_samples == 0 || resumed->step_samples == step_samples)
+    if (resumed == NULL)
         return dt_sampler_epoch_steps(sampler, epochs, step_samples);
-    all = dt_sampler_epoch_steps(sampler, epochs, 1);
-    seen = dt_sampler_epoch_steps(sampler, resumed->epoch, 1) + resumed->sample;
-    if (seen >= all)
-        return resumed->step;
-    return resumed->step + (all - seen + step_samples - 1) / step_samples;
+    steps =
+        resumed->step + resumed->skipped_steps + rest_steps(sampler, epochs, step_samples, resumed);
+    return steps > resumed->step ? steps : resumed->step;
 }
 
 int64_t dt_budget_steps(const dt_recipe *recipe, const dt_sampler *sampler, int64_t step_samples,

@@ -1,0 +1,130 @@
+/* How many steps are left of epochs, from wherever a run goes on. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+
+#include "data_support.h"
+#include "engine/budget.h"
+
+#include "base/banned.h"
+
+#define T      4
+#define EPOCHS 3
+
+/* A run of EPOCHS, as far as it has come. */
+typedef struct progress {
+    dt_sampler sampler;
+    dt_recipe recipe;
+    dt_checkpoint_info info;
+} progress;
+
+static dt_dataset *count_up(data_folder *folder, int64_t tokens)
+{
+    uint16_t *values = calloc((size_t)tokens, sizeof(*values));
+
+    assert_non_null(values);
+    data_write_uint16(folder, "count.bin", values, tokens);
+    free(values);
+    data_train(folder, "count.bin");
+    folder->recipe.data.split = 0;
+    return data_open(folder);
+}
+
+/* What a start from here would find. */
+static int64_t budget(const progress *run, int64_t step_samples)
+{
+    dt_sampler sampler = run->sampler;
+
+    assert_int_equal(dt_sampler_set_tail(&sampler, sampler.tail, step_samples, NULL), DT_OK);
+    return dt_budget_steps(&run->recipe, &sampler, step_samples,
+                           run->info.step_samples > 0 ? &run->info : NULL);
+}
+
+/* `steps` more, the last `skipped` of which do not count; then a checkpoint. */
+static void go_on(progress *run, int64_t step_samples, int64_t steps, int64_t skipped)
+{
+    assert_int_equal(dt_sampler_set_tail(&run->sampler, run->sampler.tail, step_samples, NULL),
+                     DT_OK);
+    for (int64_t i = 0; i < steps; i++)
+        assert_int_equal(dt_sampler_advance(&run->sampler, step_samples, NULL), DT_OK);
+    run->info.step += steps - skipped;
+    run->info.skipped_steps += skipped;
+    run->info.step_samples = step_samples;
+    run->info.epoch = run->sampler.epoch;
+    run->info.sample = run->sampler.sample;
+}
+
+static void start(progress *out, const dt_dataset *dataset, dt_tail_kind tail)
+{
+    *out = (progress){.recipe.schedule.epochs = EPOCHS};
+    assert_int_equal(dt_sampler_init(&out->sampler, dataset, T, 7, NULL), DT_OK);
+    out->sampler.tail = tail;
+}
+
+/* Steps from here until the epochs are over. */
+static int64_t walk(const progress *run, int64_t step_samples)
+{
+    dt_sampler sampler = run->sampler;
+    int64_t steps = 0;
+
+    assert_int_equal(dt_sampler_set_tail(&sampler, sampler.tail, step_samples, NULL), DT_OK);
+    for (; sampler.epoch < EPOCHS; steps++)
+        assert_int_equal(dt_sampler_advance(&sampler, step_samples, NULL), DT_OK);
+    return steps;
+}
+
+static void test_epochs_end_where_they_end_however_steps_are_cut(void **state)
+{
+    static const int64_t cuts[] = {8, 4, 4, 5, 5, 16};
+    dt_dataset *dataset = count_up(*state, 4 * 100 + 3);
+
+    for (int tail = DT_TAIL_WRAP; tail <= DT_TAIL_DROP; tail++) {
+        progress run;
+
+        start(&run, dataset, tail);
+        assert_int_equal(budget(&run, 8), walk(&run, 8));
+        for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
+            go_on(&run, cuts[i], 7, 0);
+            for (int64_t samples = 1; samples < 20; samples++)
+                assert_int_equal(budget(&run, samples), run.info.step + walk(&run, samples));
+        }
+        dt_sampler_release(&run.sampler);
+    }
+    dt_dataset_close(dataset);
+}
+
+static void test_a_run_that_goes_on_as_it_was_keeps_its_number_of_steps(void **state)
+{
+    dt_dataset *dataset = count_up(*state, 4 * 100 + 3);
+
+    for (int tail = DT_TAIL_WRAP; tail <= DT_TAIL_DROP; tail++) {
+        progress run;
+        int64_t all;
+
+        start(&run, dataset, tail);
+        all = budget(&run, 8);
+        go_on(&run, 8, 5, 2); /* fp16 */
+        assert_int_equal(budget(&run, 8), all);
+        go_on(&run, 8, 33, 0); /* also beyond the epochs, for those that were skipped */
+        assert_int_equal(budget(&run, 8), all);
+        dt_sampler_release(&run.sampler);
+    }
+    dt_dataset_close(dataset);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_epochs_end_where_they_end_however_steps_are_cut,
+                                        data_folder_make, data_folder_remove),
+        cmocka_unit_test_setup_teardown(test_a_run_that_goes_on_as_it_was_keeps_its_number_of_steps,
+                                        data_folder_make, data_folder_remove),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
