@@ -174,6 +174,8 @@ static void add_run(dt_store *store, const char *folder, const char *id, const c
                   "{\"event\":\"started\",\"rank\":0,\"pid\":4100,\"device\":\"cpu\"}");
         add_event(store, id, 1, 1, start_ms, "started",
                   "{\"event\":\"started\",\"rank\":1,\"pid\":4101,\"device\":\"cpu\"}");
+        add_event(store, id, 3, -1, start_ms, "restart",
+                  "{\"event\":\"restart\",\"attempt\":1,\"step\":0,\"reason\":\"no card\"}");
         add_points(store, id, 1, 0, steps, start_ms);
         add_checkpoints(store, folder, id, steps, start_ms);
     }

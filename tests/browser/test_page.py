@@ -204,6 +204,7 @@ class Page(Browsing):
         self.open_run("b1d5wn")
         self.wait(lambda: self.texts("#output-tabs .tab") == ["Events", "Rank 0", "Rank 1"])
         self.wait(lambda: "by signal SIGKILL" in self.text("#output"))
+        self.assertIn("attempt 1 from step 0: no card", self.text("#output"))
         self.browser.find_element(By.CSS_SELECTOR, "#output-tabs [aria-selected=true]").send_keys(
             Keys.ARROW_RIGHT)
         self.wait(lambda: "evaluated 1920 sequences" in self.text("#output"))

@@ -109,6 +109,7 @@ function eventText(event) {
     finished: () => `step ${text.count(detail.step)}, loss ${text.loss(detail.loss)}`,
     exited: () => detail.signal ? `by signal ${detail.signal_name ?? detail.signal}`
       : `with code ${detail.code}`,
+    restart: () => `attempt ${detail.attempt} from step ${text.count(detail.step)}: ${detail.reason}`,
     stopping: () => `${detail.grace_seconds} s of grace`,
     released: () => (detail.left ?? []).length === 0 ? 'no process is left'
       : `processes left: ${detail.left.length}`,
