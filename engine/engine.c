@@ -190,23 +190,6 @@ out:
     return st;
 }
 
-/* A model of bytes may add some that make no character: U+FFFD stands for each. */
-static void add_valid_utf8(dt_strbuf *out, const dt_strbuf *text)
-{
-    const unsigned char *at = (const unsigned char *)text->data, *end = at + text->length;
-
-    while (at < end) {
-        uint32_t code;
-        size_t length = dt_utf8_decode(&code, at, (size_t)(end - at));
-
-        if (length > 0)
-            dt_strbuf_add(out, at, length);
-        else
-            dt_strbuf_add_str(out, "\xef\xbf\xbd");
-        at += length > 0 ? length : 1;
-    }
-}
-
 static dt_status print(const dt_strbuf *text, dt_error *err)
 {
     if (fwrite(text->data, 1, text->length, stdout) != text->length || putchar('\n') == EOF ||
@@ -230,7 +213,7 @@ static dt_status generate(int argc, char **argv, dt_error *err)
     DT_TRY(parse_generate(&options, &json, argc, argv, err));
     DT_TRY(dt_generate(&text, &step, &options, err));
     if (json) {
-        add_valid_utf8(&valid, &text);
+        dt_utf8_add_valid(&valid, text.data, text.length); /* a model of bytes may add any */
         object = json_pack("{s:s, s:I, s:s, s:s%, s:I, s:I}", "checkpoint", options.checkpoint,
                            "step", (json_int_t)step, "prompt", options.prompt, "text", valid.data,
                            valid.length, "tokens", (json_int_t)options.tokens, "seed",

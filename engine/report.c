@@ -2,10 +2,12 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "engine/data/utf8.h"
 #include "engine/device/nvml.h"
 #include "engine/measure.h"
 #include "engine/where.h"
@@ -17,6 +19,19 @@
 static json_int_t as_json(int64_t value)
 {
     return (json_int_t)value;
+}
+
+/* A message may quote what is no text, or be cut within a character. */
+static json_t *words(const char *message)
+{
+    json_t *out;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    dt_utf8_add_valid(&text, message, strlen(message));
+    out = json_stringn(text.data, text.length);
+    dt_strbuf_release(&text);
+    return out;
 }
 
 /* What holds what of this rank's memory: an event, and a line in its log. */
@@ -46,13 +61,19 @@ static dt_status report_memory(dt_session *session, dt_error *err)
     return dt_events_send(session->events, event, err);
 }
 
+/* Of all devices, at the rate that this rank has measured on its own. */
+static double matmul_flops_of_all(const dt_session *session)
+{
+    return session->matmul_flops * (double)(session->world_size * session->replicas);
+}
+
 /* What a step takes at least: its necessary products at the measured rate. */
 static double light_seconds(const dt_session *session)
 {
     double tokens = (double)(dt_session_samples_per_step(session) * session->recipe->batch.tokens);
 
     return tokens * dt_model_flops_per_token(&session->model->config) /
-           (session->matmul_flops * (double)(session->world_size * session->replicas));
+           matmul_flops_of_all(session);
 }
 
 dt_status dt_report_start(dt_session *session, dt_error *err)
@@ -144,7 +165,7 @@ dt_status dt_report_step(dt_session *session, const dt_step *step, dt_interval *
         {"step_seconds", interval->seconds / steps},
         {"outside_seconds", interval->outside_seconds / steps},
         {"flops_per_second", tokens_per_second * dt_model_flops_per_token(&session->model->config)},
-        {"matmul_flops_per_second", session->matmul_flops * (double)session->world_size},
+        {"matmul_flops_per_second", matmul_flops_of_all(session)},
         {"least_step_seconds", light_seconds(session)},
         {"held_bytes", (double)session->state.held_bytes},
         {"sent_bytes", (double)(sent - sent_before) / steps},
@@ -217,8 +238,8 @@ dt_status dt_report_checkpoint_failed(dt_session *session, int64_t step, const c
     if (session->rank != 0)
         return DT_OK;
     return dt_events_send(session->events,
-                          json_pack("{s:s, s:I, s:s}", "event", "checkpoint_failed", "step",
-                                    as_json(step), "message", message),
+                          json_pack("{s:s, s:I, s:o}", "event", "checkpoint_failed", "step",
+                                    as_json(step), "message", words(message)),
                           err);
 }
 
@@ -235,7 +256,8 @@ dt_status dt_report_finished(dt_session *session, const char *reason, dt_error *
 dt_status dt_report_failed(dt_events *events, const dt_error *failure, dt_error *err)
 {
     return dt_events_send(events,
-                          json_pack("{s:s, s:s, s:s}", "event", "failed", "status",
-                                    dt_status_name(failure->code), "message", failure->message),
+                          json_pack("{s:s, s:s, s:o}", "event", "failed", "status",
+                                    dt_status_name(failure->code), "message",
+                                    words(failure->message)),
                           err);
 }

@@ -65,3 +65,19 @@ size_t dt_utf8_encode(char *out, uint32_t code)
     out[3] = (char)(0x80 | (code & 0x3f));
     return 4;
 }
+
+void dt_utf8_add_valid(dt_strbuf *out, const char *text, size_t length)
+{
+    const unsigned char *at = (const unsigned char *)text, *end = at + length;
+
+    while (at < end) {
+        uint32_t code;
+        size_t bytes = dt_utf8_decode(&code, at, (size_t)(end - at));
+
+        if (bytes > 0)
+            dt_strbuf_add(out, at, bytes);
+        else
+            dt_strbuf_add_str(out, "\xef\xbf\xbd");
+        at += bytes > 0 ? bytes : 1;
+    }
+}

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/strbuf.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -22,6 +24,9 @@ size_t dt_utf8_decode(uint32_t *code, const unsigned char *at, size_t left);
 
 /* Bytes written to out (room for DT_UTF8_MAX). The code point must be one that decodes. */
 size_t dt_utf8_encode(char *out, uint32_t code);
+
+/* Appends text as it is, but U+FFFD for each byte that is none of a character: JSON takes it. */
+void dt_utf8_add_valid(dt_strbuf *out, const char *text, size_t length);
 
 #ifdef __cplusplus
 }

@@ -21,6 +21,9 @@ failing no-memory recipe "activations" batch.sequences=60000 batch.tokens=4096
 failing diverged recipe "training has diverged" optimizer.lr=100 clip=0 schedule.steps=300 \
     schedule.warmup_steps=0
 failing no-checkpoint not-found "$work/nowhere" "resume=$work/nowhere"
+train 1 whole schedule.steps=1 # its marker is no text any more: what quotes it is told all the same
+{ printf '\377%.0s' {1..32}; echo; } > "$work/whole.ck/step-00000001/complete"
+failing damaged corrupt "is damaged" "resume=$work/whole.ck/step-00000001"
 
 # The folder of the checkpoints is a file: each save fails, training goes on to the last one.
 plan no-room schedule.steps=20 checkpoint.every=5
