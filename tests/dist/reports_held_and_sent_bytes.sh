@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
 # What the ranks report of themselves is what the formulas say, within 5 %: the bytes that a rank
-# holds (in the event `memory` of each rank, which its log has too, and in the metric held_bytes) and
-# the bytes that it sends in a step (sent_bytes), for every strategy and sharding, on 2 to 4 ranks.
+# holds (in the event `memory` of each rank, which its log has too, and in the metric held_bytes), the
+# bytes that it sends in a step (sent_bytes), and the FLOPs of a step of all ranks (their rate times
+# the least time of it), for every strategy and sharding, on 2 to 4 ranks.
 . "$(dirname "$0")/lib.sh"
 make_text 40
 # Parameters: embeddings of 128 (padded) and 32 places, final norm, L blocks of 12 C^2 + 13 C.
 L=6 C=32
+V=$(($(grep -o . "$work/text.txt" | LC_ALL=C sort -u | wc -l) + 1)) # and the line break
+flops=$((4 * 32 * (6 * (12 * L * C * C + V * C) + 12 * L * C * 32))) # of a rank's 4 x 32 tokens
 block=$((12 * C * C + 13 * C)) elems=$(((128 + 32 + 2) * C + L * (12 * C * C + 13 * C)))
 
 # check NAME WORLD HELD SENT FIELD=VALUE...: HELD and SENT are bytes, as expressions of awk in W, N
@@ -15,9 +18,9 @@ check() {
     shift 4
     DTRUN_LOG=info train "$world" "$name" model.layers=$L model.heads=4 model.embed=$C schedule.steps=3 "$@"
     for rank in $(cd "$work" && ls | sed -nE "s/^$name\.([0-9])$/\1/p"); do
-        awk -v W="$world" -v N=$elems -v B=$block -v L=$L -v name="$name, rank $rank" '
+        awk -v W="$world" -v N=$elems -v B=$block -v L=$L -v F=$flops -v name="$name, rank $rank" '
             function of(key) {
-                return match($0, "\"" key "\":[0-9.]+") ? substr($0, RSTART + length(key) + 3) + 0 : -1
+                return match($0, "\"" key "\":[0-9.e+-]+") ? substr($0, RSTART + length(key) + 3) + 0 : -1
             }
             function near(what, is, should) {
                 if (is < 0.95 * should || is > 1.05 * should) {
@@ -35,6 +38,7 @@ check() {
                 steps++
                 near("held_bytes", of("held_bytes"), '"$held"')
                 near("sent_bytes", of("sent_bytes"), '"$sent"')
+                near("FLOPs", of("matmul_flops_per_second") * of("least_step_seconds"), W * F)
             }
             END { exit bad || !seen || steps != ('"$rank"' == 0 ? 3 : 0) }' "$work/$name.$rank" ||
             fail "$name, rank $rank: $(head -n 1 "$work/$name.$rank")"
