@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 make_text 12 # so short that the resumed run crosses into the next epoch
 check() { # name ranks precision FIELD=VALUE...
-    local common=(schedule.steps=30 model.dropout=0.1 batch.accumulate=2 precision.kind="$3"
+    local common=(schedule.steps=60 model.dropout=0.1 batch.accumulate=2 precision.kind="$3"
                   checkpoint.keep=0 "${@:4}")
     train "$2" "$1" "${common[@]}"
     plan "$1-cut" "ranks=$2" "${common[@]}"
@@ -14,14 +14,14 @@ check() { # name ranks precision FIELD=VALUE...
     cp "$work/$1-cut.0" "$work/$1-first.0"
     local saved=("$work/$1-cut.ck"/step-*)
     [ ${#saved[@]} = 1 ] || fail "a stop leaves one checkpoint, not ${#saved[@]}"
-    [[ ${saved[0]} != *step-00000030 ]] || fail "the stop came too late to test anything"
+    [[ ${saved[0]} != *step-00000060 ]] || fail "the stop came too late to test anything"
     plan "$1-cut" "ranks=$2" "${common[@]}" "resume=${saved[0]}"
     ranks "$2" "$1-cut" || fail "the resumed run failed"
     same_metric loss "$1" "$1-first" 0
     same_metric loss "$1" "$1-cut" 0
     same_metric gradient_norm "$1" "$1-cut" 0
-    same_bits "$1" "$1-cut" 30
-    [ "$(grep -h '"learning_rate"' "$work/$1-first.0" "$work/$1-cut.0" | wc -l)" = 30 ] ||
+    same_bits "$1" "$1-cut" 60
+    [ "$(grep -h '"learning_rate"' "$work/$1-first.0" "$work/$1-cut.0" | wc -l)" = 60 ] ||
         fail "not each step exactly once"
 }
 check one 1 fp32
