@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/json.h"
 #include "runner/channel/socket.h"
 #include "runner/supervisor/supervisor.h"
@@ -17,6 +16,7 @@
 #define CONNECT_SECONDS 20.0 /* one that is in trouble with the store is back after a pause */
 #define ANSWER_SECONDS  40
 #define TRY_SECONDS     0.1
+#define ASK_TIMES       5
 
 /* *fd -1: the run has ended, there is nobody to ask. */
 static dt_status reach(int *fd, const char *run, const char *folder, dt_error *err)
@@ -43,6 +43,7 @@ static dt_status reach(int *fd, const char *run, const char *folder, dt_error *e
     }
 }
 
+/* DT_ERR_PEER: it ended before it answered. */
 static dt_status read_answer(dt_strbuf *out, int fd, dt_error *err)
 {
     struct timeval patience = {.tv_sec = ANSWER_SECONDS};
@@ -54,10 +55,11 @@ static dt_status read_answer(dt_strbuf *out, int fd, dt_error *err)
         got = read(fd, bytes, sizeof(bytes));
         if (got < 0 && errno == EINTR)
             continue;
-        if (got <= 0)
-            return DT_FAIL(err, got == 0 ? DT_ERR_IO : DT_ERR_TIMEOUT,
-                           "the supervisor did not answer: %s",
-                           got == 0 ? "it ended" : strerror(errno));
+        if (got == 0 || (got < 0 && errno == ECONNRESET))
+            return DT_FAIL(err, DT_ERR_PEER, "the supervisor ended before it answered");
+        if (got < 0)
+            return DT_FAIL(err, DT_ERR_TIMEOUT, "the supervisor did not answer: %s",
+                           strerror(errno));
         dt_strbuf_add(out, bytes, (size_t)got);
     }
     return DT_OK;
@@ -71,7 +73,8 @@ static dt_status exchange(int fd, const char *request, dt_error *err)
     dt_status st;
 
     dt_strbuf_init(&line);
-    DT_TRY(dt_file_write_all(fd, request, strlen(request), err));
+    if (send(fd, request, strlen(request), MSG_NOSIGNAL) != (ssize_t)strlen(request))
+        DT_THROW(err, DT_ERR_PEER, "the supervisor ended before it was asked");
     DT_TRY(read_answer(&line, fd, err));
     DT_TRY(dt_json_parse(&answer, line.data, line.length, "answer", err));
     if (json_is_true(json_object_get(answer, "ok")))
@@ -86,6 +89,8 @@ out:
 
 dt_status dt_supervisor_stop(const char *run, bool now, dt_error *err)
 {
+    const char *request =
+        now ? "{\"command\":\"stop\",\"now\":true}\n" : "{\"command\":\"stop\",\"now\":false}\n";
     const char *folder;
     dt_arena arena;
     dt_status st;
@@ -93,12 +98,17 @@ dt_status dt_supervisor_stop(const char *run, bool now, dt_error *err)
 
     dt_arena_init(&arena, 0);
     DT_TRY(dt_run_path(&folder, run, NULL, &arena, err));
-    DT_TRY(reach(&fd, run, folder, err));
-    if (fd >= 0)
-        DT_TRY(exchange(fd,
-                        now ? "{\"command\":\"stop\",\"now\":true}\n"
-                            : "{\"command\":\"stop\",\"now\":false}\n",
-                        err));
+    for (int i = 1;; i++) {
+        DT_TRY(reach(&fd, run, folder, err));
+        if (fd < 0)
+            break;
+        st = exchange(fd, request, err);
+        if (st != DT_ERR_PEER || i == ASK_TIMES) /* one that was killed: the next is asked */
+            break;
+        dt_error_clear(err);
+        close(fd);
+        fd = -1;
+    }
 out:
     if (fd >= 0)
         close(fd);

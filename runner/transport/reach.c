@@ -22,13 +22,16 @@
 
 enum { NOT_REACHED = 255, END_SECONDS = 30 };
 
-static bool copy_out(dt_remote *remote)
+typedef enum out_end { OUT_OPEN, OUT_ENDED, OUT_UNHEARD } out_end;
+
+static out_end copy_out(dt_remote *remote)
 {
     char bytes[65536];
     size_t got;
 
-    return dt_remote_read(remote, bytes, sizeof(bytes), &got, 1.0, NULL) == DT_OK && got > 0 &&
-           dt_file_write_all(STDOUT_FILENO, bytes, got, NULL) == DT_OK;
+    if (dt_remote_read(remote, bytes, sizeof(bytes), &got, 1.0, NULL) != DT_OK || got == 0)
+        return OUT_ENDED;
+    return dt_file_write_all(STDOUT_FILENO, bytes, got, NULL) == DT_OK ? OUT_OPEN : OUT_UNHEARD;
 }
 
 static bool copy_in(dt_remote *remote)
@@ -42,8 +45,9 @@ static bool copy_in(dt_remote *remote)
     return got > 0 && dt_remote_write(remote, bytes, (size_t)got, END_SECONDS, NULL) == DT_OK;
 }
 
-/* Until the command's output ends; ours may end before. */
-static void bridge(dt_remote *remote)
+/* Until the command's output ends; ours may end before. False: nobody hears it, so a command that
+ * has more to say would never end. */
+static bool bridge(dt_remote *remote)
 {
     struct pollfd ends[2] = {{STDIN_FILENO, POLLIN, 0}, {remote->fd, POLLIN, 0}};
 
@@ -51,10 +55,14 @@ static void bridge(dt_remote *remote)
         if (poll(ends, 2, -1) < 0) {
             if (errno == EINTR)
                 continue;
-            return;
+            return true;
         }
-        if (ends[1].revents != 0 && !copy_out(remote))
-            return;
+        if (ends[1].revents != 0) {
+            out_end end = copy_out(remote);
+
+            if (end != OUT_OPEN)
+                return end != OUT_UNHEARD;
+        }
         if (ends[0].fd >= 0 && ends[0].revents != 0 && !copy_in(remote)) {
             dt_remote_write_end(remote);
             ends[0].fd = -1;
@@ -90,7 +98,8 @@ int main(int argc, char **argv)
         dt_remote_renew(argv[1]);
     DT_TRY(dt_remote_open(&remote, argv[1], (const char *const *)argv + 2, NULL, &err));
     DT_TRY(dt_file_write_all(STDOUT_FILENO, remote.early.data, remote.early.length, &err));
-    bridge(&remote);
+    if (!bridge(&remote))
+        DT_THROW(&err, DT_ERR_PEER, "node '%s': nobody hears what the command says", argv[1]);
     DT_TRY(dt_remote_finish(&remote, &code, NULL, END_SECONDS, &err));
     if (code < 0)
         code = 128 - code;

@@ -29,6 +29,10 @@ printf 'a\nb' | "$reach" host2 /bin/cat | cmp -s - <(printf 'a\nb') || fail "std
 head -c 3000000 /dev/urandom >"$net/big"
 "$reach" host2 /bin/cat <"$net/big" | cmp -s - "$net/big" || fail "3 MB do not come back as they went"
 
+# A command that has more to say when nobody hears it any more is left at once.
+timeout 20 "$reach" host1 /bin/sh -c 'head -c 3000000 /dev/zero; sleep 60' 2>"$net/err" </dev/null | head -c 1 >/dev/null
+[ "${PIPESTATUS[0]}" -eq 255 ] || fail "what nobody hears does not end: $(cat "$net/err")"
+
 # One connection is shared: sshd saw one login of host1, however many commands ran.
 drop_masters
 for _ in 1 2 3; do "$reach" host1 /bin/true; done
