@@ -8,6 +8,7 @@ SMI = '''#!/bin/sh
 cat "$(dirname "$0")/answer"
 '''
 MIB = 1 << 20
+endless = {'FAKE_STEPS': '1000000'}
 
 
 def gpu_agent(answer, name='nvidia-smi'):
@@ -37,9 +38,10 @@ def answer(*used):
 
 # held for a while after the ranks are gone: waited for
 agent = gpu_agent(answer(100, 7, 3))
-agent.start(2, {'FAKE_STEPS': '5'}, device='cuda')
+agent.start(2, endless, device='cuda')
 agent.wait('metrics', step=1)
 say(agent, answer(9000, 90000, 3))
+agent.send(command='stop', grace_seconds=30)
 agent.wait('exited')
 agent.wait('exited')
 begun = time.monotonic()
@@ -69,9 +71,10 @@ check(not any(e['event'] == 'started' for e in agent.seen), 'a rank was started 
 
 # held for good: said, within a bounded time
 agent = gpu_agent(answer(100, 0, 0))
-agent.start(1, {'FAKE_STEPS': '2'}, device='cuda')
+agent.start(1, endless, device='cuda')
 agent.wait('metrics', step=1)
 say(agent, answer(5000, 0, 0))
+agent.send(command='stop', grace_seconds=30)
 released = agent.wait('released', 40)
 used = released['devices'][0]['used_bytes']
 check(used == 5000 * MIB, f'{released}')

@@ -1,16 +1,24 @@
 """A rank that hangs: the kernel's, the debugger's and its own words about it become an event."""
-import os, shutil, signal
+import os, shutil, signal, time
 from agent_talk import Agent, check
+
+
+def state(pid):
+    with open(f'/proc/{pid}/stat') as file:
+        return file.read().split(')')[1].split()[0]
+
 
 agent = Agent()
 agent.connect()
 agent.start(2, {'FAKE_MODE': 'hang', 'FAKE_STEP_MS': '5', 'FAKE_STEP': '3', 'FAKE_RANK': '1',
                 'FAKE_STEPS': '100000'})
 pids = {agent.wait('started', rank=r)['rank']: agent.seen[-1]['pid'] for r in (0, 1)}
-agent.wait('metrics', step=5)
+agent.wait('log', rank=1, text='step 2')
 
 # one that waits for a collective, and says so; the other one has no event thread that answers
 os.kill(pids[0], signal.SIGSTOP)
+while state(pids[0]) != 'T':
+    time.sleep(0.01)
 agent.send(command='diagnose', rank=-1)
 told = {}
 while len(told) < 2:
@@ -32,7 +40,7 @@ else:
     check('neither eu-stack nor gdb' in hung['stack_note'], f'{hung}')
 
 # the ranks are as they were: one that was stopped still is, the other one ends when told
-check(open(f'/proc/{pids[0]}/stat').read().split(')')[1].split()[0] == 'T', 'rank 0 goes on')
+check(state(pids[0]) == 'T', 'rank 0 goes on')
 agent.send(command='diagnose', rank=7)
 check('no such rank' in agent.wait('error')['message'], 'a rank that is not there is diagnosed')
 agent.send(command='diagnose', rank=1)

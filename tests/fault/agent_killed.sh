@@ -9,14 +9,14 @@ like reason "$(get one reason)" "rank * on localhost was ended because the agent
 await 10 nothing_left
 
 # an agent that only pauses costs nothing
-FAKE_STEPS=200 FAKE_STEP_MS=10 "$driver" launch two 2
+FAKE_STEPS=300 FAKE_STEP_MS=20 "$driver" launch two 2
 await 20 has_step two 3
 agent=$(processes "dtrun-agent serve .*/two/")
 kill -STOP "$agent"
 sleep 1
 kill -CONT "$agent"
 end_is two finished 0
-is points "$(get two points)" 200
+is points "$(get two points)" 300
 await 10 nothing_left
 
 # one that hangs for good is replaced, and its ranks do not live on

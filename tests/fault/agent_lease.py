@@ -50,6 +50,6 @@ mute.wait('stopping', reason='launcher_lost')
 mute.wait('released', left=[])
 
 end = time.monotonic() + 30
-while os.path.exists(f'/proc/{left_alone.pid}') and time.monotonic() < end:
+while left_alone.is_alive() and time.monotonic() < end:
     time.sleep(0.1)
-check(not os.path.exists(f'/proc/{left_alone.pid}'), 'an agent that nobody needs stays')
+check(not left_alone.is_alive(), 'an agent that nobody needs stays')

@@ -109,6 +109,13 @@ class Agent:
         with open(self.folder + '/journal.jsonl') as file:
             return [json.loads(line) for line in file]
 
+    def is_alive(self):
+        try:
+            with open(f'/proc/{self.pid}/stat') as file:
+                return file.read().rpartition(')')[2].split()[0] != 'Z'  # nobody may bury it
+        except OSError:
+            return False
+
     def clean(self):
         mark = f'DTRUN_NODE_DIR={self.folder}'.encode()
         if self.bridge is not None:

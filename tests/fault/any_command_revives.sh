@@ -7,8 +7,9 @@ await 20 has_step one 3
 supervisor() { processes "supervise one"; }
 is_supervised() { [ -n "$(supervisor)" ]; }
 for command in "list" "status one" "show one" "logs one" "metrics one" "checkpoints one"; do
-    kill -9 $(supervisor)
-    await 10 eval '! is_supervised'
+    pid=$(supervisor)
+    kill -9 $pid
+    await 10 is_dead $pid # and has given back its lock
     "$DTRUN_BIN/dtrun" $command >/dev/null || fail "dtrun $command: exit $?"
     await 10 is_supervised
 done

@@ -3,8 +3,8 @@
  *
  *   fault_driver launch ID RANKS [NODES]   makes the run and starts its supervisor; nodes are
  *                                          this machine, several times
- *                                          FAULT_RESTARTS, FAULT_HANG_SECONDS, FAULT_WEBHOOK
- *                                          are of its recipe
+ *                                          FAULT_RESTARTS, FAULT_HANG_SECONDS, FAULT_WEBHOOK,
+ *                                          FAULT_GRACE_MS are of its recipe
  *   fault_driver supervise ID      is that supervisor
  *   fault_driver ensure|stop|kill ID
  *   fault_driver get ID state|exit_code|reason|step|attempt|points|pids|checkpoints
@@ -53,7 +53,7 @@ static dt_status make_plan(dt_plan *plan, const char *run, int64_t ranks, int64_
     DT_TRY(name_nodes(&recipe.nodes, nodes, arena, err));
     recipe.data.train = (dt_string_list){files, 1};
     recipe.ranks = ranks;
-    recipe.grace_seconds = 1.5;
+    recipe.grace_seconds = (double)variable("FAULT_GRACE_MS", 1500) / 1e3;
     recipe.failure.max_restarts = variable("FAULT_RESTARTS", 0);
     recipe.failure.hang_seconds = (double)variable("FAULT_HANG_SECONDS", 30);
     recipe.notify.webhook = getenv("FAULT_WEBHOOK") != NULL ? getenv("FAULT_WEBHOOK") : "";

@@ -11,7 +11,7 @@ print("\n".join(json.loads(row[0])["message"] for row in rows))
 PY
 }
 
-FAKE_STEPS=150 "$driver" launch stopped 2
+FAKE_STEPS=400 "$driver" launch stopped 2
 await 20 has_step stopped 5
 start=$(date +%s%N)
 kill -STOP "$(get stopped pids | head -n 1)"
@@ -20,7 +20,7 @@ await 30 is_again
 figure 8 "SIGSTOP of a rank, floor of 2 s (a program in the engine's place): the next attempt" "17 s" \
     "$(seconds_since "$start")"
 end_is stopped finished 0
-is points "$(get stopped points)" 150
+is points "$(get stopped points)" 400
 like "what is said" "$(hung stopped)" "no step for * s while training: rank 0 on localhost is in state T (*"
 await 10 nothing_left
 

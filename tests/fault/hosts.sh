@@ -35,6 +35,7 @@ value() { # run expression over the object o
     "$dtrun" status "$1" --json | python3 -c "import json, sys; o = json.load(sys.stdin); print($2)"
 }
 past() { [ "$(value "$1" "o['step']")" -ge "$2" ]; }
+has_saved() { [[ $("$dtrun" checkpoints "$1" --json) == *'"step"'* ]]; } # as often as the disk can
 in_attempt() { [ "$(value "$1" "o['attempt']")" -ge "$2" ]; }
 is_over() { [[ $(value "$1" "o['state']") =~ ^(finished|failed|stopped)$ ]]; }
 pid_of() { value "$1" "[r['pid'] for n in o['nodes'] for r in n['ranks'] if r['rank'] == $2][0]"; }

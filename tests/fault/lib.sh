@@ -29,7 +29,10 @@ clean() {
         tail -n 20 "$runs"/*/supervisor.log "$runs"/*/attempt-*/node-*/agent.log 2>/dev/null || true
     fi
     if declare -F clean_more >/dev/null; then clean_more; fi # what a test has to undo
-    rm -rf "$XDG_STATE_HOME"
+    rm -rf "$XDG_STATE_HOME" 2>/dev/null || { # who was killed just now may still have made a file
+        sleep 1
+        rm -rf "$XDG_STATE_HOME"
+    }
     exit $status
 }
 trap clean EXIT
@@ -67,6 +70,11 @@ state_is() { [ "$(get "$1" state)" = "$2" ]; }
 has_ended() { case $(get "$1" state) in finished | failed | stopped) true ;; *) false ;; esac; }
 has_step() { [ "$(get "$1" step)" -ge "$2" ]; }
 nothing_left() { [ -z "$(processes)" ]; }
+is_dead() { # pid: all that it held is given back
+    local stat
+    read -r stat 2>/dev/null <"/proc/$1/stat" || return 0
+    [[ ${stat##*) } == Z* ]]
+}
 
 end_is() { # run state exit_code
     await 30 has_ended "$1"

@@ -32,6 +32,7 @@ for strategy in ddp fsdp; do
     run=smaller-$strategy
     launch $run "${endless[@]}" --set nodes_min=1 --set strategy=$strategy
     await 60 past $run 60
+    await 60 has_saved $run
     start=$(date +%s%N)
     "$net_sh" cut "$net" host2
     is_told() { [[ $("$dtrun" status $run --json) == *'"lost"'* ]] || in_attempt $run 2; }

@@ -62,6 +62,7 @@ fi
 # 2: an agent is killed
 launch agent
 await 60 past agent 100
+await 60 has_saved agent
 start=$(date +%s%N)
 hit "$id" 'dtrun-agent serve .*node-1'
 await 60 in_attempt agent 2
@@ -116,6 +117,7 @@ figure 7 "two runs on the same nodes, one stopped: the other has lost no step; s
 # 8: a rank that does nothing more
 launch hang --set failure.hang_seconds=$hang
 await 60 past hang 100
+await 60 has_saved hang
 start=$(date +%s%N)
 kill -STOP "$(pid_of hang 2)"
 await 120 in_attempt hang 2

@@ -14,7 +14,7 @@ grep '"reason":"killed"' "$runs/one/attempt-1/node-0/journal.jsonl" | grep -q '"
     fail "the last lines of the rank are not kept"
 
 # of its own: the message of its `failed` event is the reason
-FAKE_MODE=crash FAKE_RANK=1 "$driver" launch two 2
+FAKE_MODE=crash FAKE_RANK=1 FAKE_STEPS=100000 "$driver" launch two 2
 end_is two failed 1
 is reason "$(get two reason)" "rank 1 on localhost exited with code 1: no such corpus"
 grep -q "the last words of rank 1" "$runs/two/logs/rank-1.log"

@@ -11,8 +11,9 @@ end_is one stopped 4
 # and where it is killed again while it stops
 FAKE_MODE=stubborn FAKE_STEPS=100000 "$driver" launch two 2
 await 20 has_step two 3
+pid=$(processes "supervise two")
 "$driver" stop two
-kill -9 $(processes "supervise two")
+kill -9 $pid # within the grace
 is state "$(get two state)" stopping
 "$driver" ensure two
 end_is two stopped 4

@@ -23,7 +23,8 @@ FAKE_MODE=grandchild FAKE_ESCAPE=1 "$driver" launch escaped 2
 for run in grand escaped; do
     await 20 has_step $run 3
 done
-[ "$(processes 'sleep 600' | wc -l)" -eq 4 ] || fail "there are no grandchildren to lose"
+have_escaped() { [ "$(processes 'sleep 600' | wc -l)" -eq 4 ]; }
+await 20 have_escaped
 for run in grand escaped; do
     start=$(date +%s%N)
     "$driver" stop $run
@@ -34,12 +35,10 @@ done
 [ -z "$(processes 'sleep 600')" ] || fail "a grandchild is left"
 figure 6 "... and so many processes are left" 0 "$(processes 'sleep 600\|fake_engine' | wc -l)"
 
-FAKE_MODE=stubborn "$driver" launch now 2
+FAULT_GRACE_MS=100000 FAKE_MODE=stubborn "$driver" launch now 2
 await 20 has_step now 3
-start=$(date +%s%N)
 "$driver" kill now
-end_is now stopped 4
-[ $(($(date +%s%N) - start)) -lt 1400000000 ] || fail "a stop at once waited for the grace"
+end_is now stopped 4 # which does not wait for the grace
 
 "$driver" launch early 2
 "$driver" stop early

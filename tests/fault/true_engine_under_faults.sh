@@ -59,12 +59,14 @@ await 10 nothing_left
 # fault, however slow this machine is.
 losses() { "$dtrun" metrics "$1" --name loss | tail -n +2 | cut -d, -f2,4; }
 in_attempt() { [ "$(value "$1" "o['attempt']")" -ge "$2" ]; }
+has_saved() { [[ $("$dtrun" checkpoints "$1" --json) == *'"step"'* ]]; }
 launch golden
 await 120 past golden 1500
 "$dtrun" stop golden >/dev/null
 for victim in rank agent; do
     launch $victim
     await 60 past $victim 700
+    await 60 has_saved $victim # a disk may be slower than 200 steps
     case $victim in
     rank) pid=$(value rank "o['nodes'][0]['ranks'][1]['pid']") ;;
     agent) pid=$(processes "dtrun-agent serve .*/attempt-1/") ;;
