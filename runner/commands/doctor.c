@@ -78,7 +78,7 @@ static void add_devices(dt_table *table, const json_t *facts)
         free_bytes = free_bytes < 0 || now < free_bytes ? now : free_bytes;
     }
     if (first == NULL)
-        dt_table_add(table, DT_STYLE_PLAIN, "none");
+        dt_table_add(table, DT_STYLE_PLAIN, "%s", facts == NULL ? "-" : "none");
     else
         dt_table_add(table, DT_STYLE_PLAIN, "%zu x %s, %s free, driver %s",
                      json_array_size(devices), text_of(first, "name", "?"),
@@ -103,8 +103,11 @@ static void add_probe(dt_table *table, const dt_probe *probe, bool good)
     dt_table_add(table, DT_STYLE_PLAIN, "%s", probe->address != NULL ? probe->address : "-");
     dt_table_add(table, DT_STYLE_PLAIN, "%s", text_of(facts, "arch", "-"));
     dt_table_add(table, DT_STYLE_PLAIN, "%s", text_of(facts, "glibc", "-"));
-    dt_table_add(table, DT_STYLE_PLAIN, "%lld",
-                 (long long)json_integer_value(json_object_get(facts, "cores")));
+    if (facts == NULL)
+        dt_table_add(table, DT_STYLE_PLAIN, "-");
+    else
+        dt_table_add(table, DT_STYLE_PLAIN, "%lld",
+                     (long long)json_integer_value(json_object_get(facts, "cores")));
     add_bytes(table, facts, "memory_free_bytes");
     add_bytes(table, facts, "state_free_bytes");
     if (facts == NULL)

@@ -48,6 +48,7 @@ json 'all(n["facts"][k] for n in o["nodes"] for k in ("arch", "glibc", "cores", 
 printf 'Host deaf\n  HostName 127.0.0.1\n  Port 1\n' >>"$net/ssh_config"
 recipe '[host1, deaf]'
 doctor 3 "nothing listens on its ssh port"
+grep -qE "^deaf +not reached( +-){9}$" "$net/out" || fail "doctor claims to know of deaf: $(cat "$net/out")"
 json 'not o["good"] and [n["good"] for n in o["nodes"]] == [True, False] and o["faults"][0]["node"] == "deaf"'
 "$dtrun" launch --wait "$net/launch/r.yaml" >"$net/out" 2>&1
 [ $? -eq 3 ] || fail "a launch to a deaf node does not end with 3: $(cat "$net/out")"
