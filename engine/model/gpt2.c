@@ -210,17 +210,6 @@ dt_status dt_model_loss(dt_model *model, const dt_batch *batch, double *loss_sum
     return model->device->ops->sum(model->device, loss_sum, &model->state->losses, err);
 }
 
-dt_status dt_model_forward_backward(dt_model *model, const dt_batch *batch, double loss_scale,
-                                    double *loss_sum, dt_error *err)
-{
-    dt_status st = DT_OK;
-
-    DT_TRY(dt_model_pass(model, batch, loss_scale, err));
-    DT_TRY(dt_model_loss(model, batch, loss_sum, err));
-out:
-    return st;
-}
-
 /* Final norm of a pass without backward that is laid out; unit 0 is in use when it returns. */
 static dt_status infer(dt_model *model, const dt_batch *batch, dt_error *err)
 {

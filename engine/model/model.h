@@ -152,13 +152,12 @@ double dt_model_flops_per_token(const dt_model_config *config);
  * of seed and the parameter's place in the table. Padded rows of the embedding are zero. */
 void dt_model_init_param(float *out, const dt_model *model, int param, uint64_t seed);
 
-/* Forward and backward of one micro-step. Gradients accumulate into grads. loss_sum: the sum of
- * token losses (not yet divided). loss_scale: 1 / valid tokens of the whole step. */
-dt_status dt_model_forward_backward(dt_model *model, const dt_batch *batch, double loss_scale,
-                                    double *loss_sum, dt_error *err);
-/* The same in two steps: the ops of the pass, which the host does not wait for and which may be
- * recorded (device/graph.h); then the losses' sum, for which it does. The same batch for both. */
+/* Forward and backward of one micro-step: the ops, which the host does not wait for and which may
+ * be recorded (device/graph.h). Gradients accumulate into grads. loss_scale: 1 / valid tokens of
+ * the whole step. */
 dt_status dt_model_pass(dt_model *model, const dt_batch *batch, double loss_scale, dt_error *err);
+/* After it, for the same batch: the sum of token losses (not yet divided), which the host waits
+ * for. */
 dt_status dt_model_loss(dt_model *model, const dt_batch *batch, double *loss_sum, dt_error *err);
 
 /* Forward only, dropout off; the sum of token losses and the number of counted tokens. */
