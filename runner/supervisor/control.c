@@ -52,6 +52,8 @@ static void on_line(void *context, const char *text, size_t length, bool cut)
     json_t *answer;
     dt_strbuf line;
 
+    if (control->session->restarted)
+        return; /* this attempt is over: who asks hears no answer, and asks that of the next */
     if (cut)
         DT_FAIL(&err, DT_ERR_USAGE, "the request is longer than %d bytes", REQUEST_MAX_BYTES);
     else
