@@ -1,5 +1,8 @@
 #include "engine/ops/cpu/isa.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -16,10 +19,22 @@ static bool always(void)
 
 extern const dt_ops dt_ops_cpu_avx2, dt_ops_cpu_avx512, dt_ops_cpu_avx512_bf16;
 
+/* What not every compiler's __builtin_cpu_supports has a name for. */
+static bool has_f16c_movbe_lzcnt(void)
+{
+    const unsigned basic = bit_F16C | bit_MOVBE;
+    unsigned a, b, c, d;
+
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & basic) == basic &&
+           __get_cpuid(0x80000001, &a, &b, &c, &d) && (c & bit_LZCNT) != 0;
+}
+
+/* x86-64-v3, for which the copy is compiled; has_avx512: v4. */
 static bool has_avx2(void)
 {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-           __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+           __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+           has_f16c_movbe_lzcnt();
 }
 
 static bool has_avx512(void)
