@@ -18,7 +18,6 @@ static const struct {
 } places[] = {
     [DT_PLACE_STATE] = {"XDG_STATE_HOME", ".local/state"},
     [DT_PLACE_CACHE] = {"XDG_CACHE_HOME", ".cache"},
-    [DT_PLACE_CONFIG] = {"XDG_CONFIG_HOME", ".config"},
 };
 
 static const char *home_dir(void)

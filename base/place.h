@@ -1,8 +1,7 @@
 /* place: where dtrun keeps its things (XDG base directories), and where its programs are.
  *
  *   state   $XDG_STATE_HOME/dtrun    store.db, runs/ID/
- *   cache   $XDG_CACHE_HOME/dtrun    bundles, tokenised data, tuned algorithms
- *   config  $XDG_CONFIG_HOME/dtrun
+ *   cache   $XDG_CACHE_HOME/dtrun    agents, bundles, data, digests, tuned algorithms
  *
  * An XDG variable that is not an absolute path is ignored, as its specification says; then HOME,
  * then the password file.
@@ -17,7 +16,7 @@
 extern "C" {
 #endif
 
-typedef enum dt_place { DT_PLACE_STATE, DT_PLACE_CACHE, DT_PLACE_CONFIG } dt_place;
+typedef enum dt_place { DT_PLACE_STATE, DT_PLACE_CACHE } dt_place;
 
 /* The folder, made with mode 0700 where missing. The text lives in the arena. */
 dt_status dt_place_dir(const char **out, dt_place place, dt_arena *arena, dt_error *err);

@@ -5,9 +5,7 @@
 #define DT_PROTOCOL_VERSION        1
 #define DT_PROTOCOL_MAX_LINE_BYTES ((size_t)1 << 20)
 
-#define DT_PROTOCOL_ALIVE_SECONDS  2.0  /* an agent says so this often */
-#define DT_PROTOCOL_SILENT_SECONDS 10.0 /* after this a supervisor takes the connection for dead \
-                                         */
+#define DT_PROTOCOL_ALIVE_SECONDS 2.0 /* an agent says so this often */
 
 #define DT_PROTOCOL_MAX_RANKS 65536
 
