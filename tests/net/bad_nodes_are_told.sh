@@ -51,6 +51,8 @@ mv "$net/host2/authorized_keys" "$net/host2/nobody"
 mv "$net/host3/authorized_keys" "$net/host3/nobody"
 sed -i 's/^PasswordAuthentication no/PasswordAuthentication yes/' "$net/host3/sshd_config"
 kill -HUP "$(cat "$net/host3/sshd.pid")"
+listens_again() { [ "$(grep -c '^Server listening' "$net/host3/sshd.log")" -ge 2 ]; }
+await 20 listens_again
 for socket in "$net"/run/dtrun/*; do
     [ ! -S "$socket" ] || ssh -S "$socket" -O exit x 2>/dev/null
 done

@@ -42,6 +42,8 @@ import json, sys
 print([a['start_step'] for a in json.load(sys.stdin)['attempts']][-1])")" "$at"
 "$net_sh" on "$net" host2 flock -o "$nodes/$run/attempt-2/node-1/agent.lock" sleep 300 &
 holder=$!
+waits_for_lock() { "$net_sh" pids "$net" host2 | xargs -r ps -o args= -p | grep -q '^flock '; }
+await 20 waits_for_lock
 "$dtrun" stop ends >"$net/stop" 2>&1 &
 stop=$!
 left_one() { [ -z "$(left host1)" ]; }

@@ -36,8 +36,8 @@ nodes: slurm
 schedule: {kind: cosine, steps: 1000000}
 END
 salloc_run sh -c 'echo $SLURM_JOB_ID >"$1"; "$2" launch --wait "$3" --set name=long' sh "$net/job" "$dtrun" "$net/launch/r.yaml" >"$net/long" 2>&1 &
-await 30 test -s "$net/job"
-await 30 past long 5
+await 60 test -s "$net/job"
+await 60 past long 5
 scancel "$(cat "$net/job")"
 await 60 is long failed
 value long "o['reason']" | grep -q "Slurm job $(cat "$net/job") was cancelled" || fail "it says: $(value long "o['reason']")"
