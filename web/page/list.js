@@ -3,6 +3,8 @@ import {el, pill, progressBar, setText} from '/dom.js';
 import {ACTIVE_MS, QUIET_MS, getJson, isActive, poll} from '/live.js';
 import * as text from '/text.js';
 
+const MOST = 200; // older ones have their pages, and 'dtrun list'
+
 function row(run, now) {
   const cell = (name, title, ...content) =>
     el('td', {class: name, 'data-title': title}, ...content);
@@ -29,12 +31,13 @@ export function showList() {
   const shown = new Map(); // id -> {key, node}: rows that did not change stay in place
 
   poll(async () => {
-    const {runs, time_ms: now} = await getJson('/api/v1/runs');
+    const {runs, time_ms: now} = await getJson(`/api/v1/runs?limit=${MOST}`);
     const active = runs.filter((run) => isActive(run.state)).length;
     table.hidden = runs.length === 0;
     document.getElementById('empty').hidden = runs.length > 0;
     setText(document.getElementById('summary'), runs.length === 0 ? ''
-      : `${runs.length} in all${active > 0 ? `, ${active} active` : ''}`);
+      : (runs.length < MOST ? `${runs.length} in all` : `the newest ${MOST}`)
+        + (active > 0 ? `, ${active} active` : ''));
     const rows = runs.map((run) => {
       const key = JSON.stringify(run) + text.ago(run.started_ms ?? run.created_ms, now);
       const old = shown.get(run.id);
