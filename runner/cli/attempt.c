@@ -171,17 +171,22 @@ dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *chec
     char hash[HASH_SIZE];
     dt_status st = DT_OK;
     int lock = -1;
+    dt_run now;
 
     /* One resume at a time: the plan's folder is named by a number both would choose. */
     DT_TRY(dt_run_path(&folder, run->id, NULL, arena, err));
     DT_TRY(dt_run_path(&lock_path, run->id, "resume.lock", arena, err));
     DT_TRY(dt_file_lock(&lock, lock_path, err));
+    /* Whoever had it before us may have resumed what we looked at: that plan is not ours to write.
+     */
+    DT_TRY(dt_store_run_find(store, &now, run->id, arena, err));
+    if (now.attempt != run->attempt || !dt_run_state_is_terminal(now.state))
+        DT_THROW(err, DT_ERR_BUSY, "run '%s' was resumed by somebody else just now", run->id);
     DT_TRY(write_plan(flight, run->id, attempt, checkpoint, folder, arena, err));
     DT_TRY(recipe_text(&json, hash, &flight->recipe, arena, err));
-    DT_TRY(dt_store_attempt_add(store, run->id, start_step, flight->recipe.schedule.steps,
-                                json, hash, dt_clock_wall_ms(), &added, err));
-    if (added != attempt)
-        DT_THROW(err, DT_ERR_BUSY, "run '%s' was resumed by somebody else just now", run->id);
+    DT_TRY(dt_store_attempt_add(store, run->id, start_step, flight->recipe.schedule.steps, json,
+                                hash, dt_clock_wall_ms(), &added, err));
+    DT_ASSERT(added == attempt);
     DT_TRY(supervise(store, run->id, err));
 out:
     if (lock >= 0)
