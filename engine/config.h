@@ -9,8 +9,6 @@
 #include "engine/strategy/strategy.h"
 #include "recipes/recipe.h"
 
-#define DT_VOCAB_MULTIPLE 128
-
 /* `vocab` is the tokenizer's; sized for the recipe's batch. */
 dt_status dt_config_train(dt_model_config *out, const dt_recipe *recipe, int64_t vocab,
                           dt_error *err);

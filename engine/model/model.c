@@ -6,8 +6,6 @@
 
 #include "base/banned.h"
 
-#define VOCAB_MULTIPLE 128
-
 static dt_status check_size(const char *what, int64_t value, int64_t most, dt_error *err)
 {
     if (value >= 1 && value <= most)
@@ -31,10 +29,10 @@ static dt_status check_config(const dt_model_config *config, dt_error *err)
         DT_THROW(err, DT_ERR_RECIPE,
                  "model: 'heads' (%lld) does not divide 'embed' (%lld); choose a divisor",
                  (long long)config->heads, (long long)config->embed);
-    if (config->vocab_padded < config->vocab || config->vocab_padded % VOCAB_MULTIPLE != 0)
+    if (config->vocab_padded < config->vocab || config->vocab_padded % DT_VOCAB_MULTIPLE != 0)
         DT_THROW(err, DT_ERR_RECIPE,
                  "model: a vocabulary of %lld is padded to %lld; expected the next multiple of %d",
-                 (long long)config->vocab, (long long)config->vocab_padded, VOCAB_MULTIPLE);
+                 (long long)config->vocab, (long long)config->vocab_padded, DT_VOCAB_MULTIPLE);
     if (!(config->dropout >= 0 && config->dropout < 1))
         DT_THROW(err, DT_ERR_RECIPE, "model: 'dropout' is %g; expected 0 up to, not including, 1",
                  config->dropout);

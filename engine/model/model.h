@@ -78,9 +78,11 @@ typedef struct dt_unit {
     int64_t elems; /* of the flat buffer, gaps between parameters included (kept zero) */
 } dt_unit;
 
+#define DT_VOCAB_MULTIPLE 128
+
 typedef struct dt_model_config {
     int64_t layers, heads, embed;
-    int64_t vocab, vocab_padded; /* padded to a multiple of 128 */
+    int64_t vocab, vocab_padded; /* padded to a multiple of DT_VOCAB_MULTIPLE */
     int64_t context;             /* longest T: rows of the position embedding */
     int64_t batch, tokens;       /* the B and T of the largest pass: sizes the activations */
     double dropout, attention_dropout;
