@@ -17,7 +17,7 @@ failing no-data recipe "$work/none.txt" "data.train=[\"$work/none.txt\"]"
 head -c 20 "$work/text.txt" > "$work/short.txt"
 failing short-data recipe "$work/short.txt" "data.train=[\"$work/short.txt\"]"
 failing small-vocab recipe "model.vocab is 3" model.vocab=3
-failing no-memory recipe "activations" batch.sequences=60000 batch.tokens=4096
+failing no-memory recipe "activations" batch.sequences=60000 batch.tokens=4096 model.layers=64 # 32 TB
 failing diverged recipe "training has diverged" optimizer.lr=100 clip=0 schedule.steps=300 \
     schedule.warmup_steps=0
 failing no-checkpoint not-found "$work/nowhere" "resume=$work/nowhere"
