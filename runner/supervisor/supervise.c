@@ -78,6 +78,41 @@ static dt_status supervise(const char *run, dt_notifier *notifier, int *ready, d
     return st == DT_OK ? DT_OK : DT_FAIL(err, st, "%s", problem.message);
 }
 
+static bool is_active(const char *run, dt_arena *arena)
+{
+    dt_store *store = NULL;
+    dt_run row;
+    bool active = dt_store_open(&store, NULL, NULL) == DT_OK &&
+                  dt_store_run_find(store, &row, run, arena, NULL) == DT_OK &&
+                  !dt_run_state_is_terminal(row.state);
+
+    dt_store_close(store);
+    return active;
+}
+
+/* Who resumes the run at its very end finds the lock still held, and leaves it to us: looked at
+ * once the lock is free. */
+static dt_status hold_and_supervise(const char *run, const char *lock_path, dt_notifier *notifier,
+                                    int *ready, dt_arena *arena, dt_error *err)
+{
+    dt_status st;
+    int lock;
+
+    for (bool resumed = false;; resumed = true) {
+        st = dt_file_lock(&lock, lock_path, err);
+        if (st == DT_ERR_BUSY && resumed) {
+            dt_error_clear(err);
+            return DT_OK; /* another one does it */
+        }
+        if (st != DT_OK)
+            return st;
+        st = supervise(run, notifier, ready, err);
+        close(lock);
+        if (st != DT_OK || !is_active(run, arena))
+            return st;
+    }
+}
+
 dt_status dt_supervisor_main(const char *run, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
@@ -86,7 +121,7 @@ dt_status dt_supervisor_main(const char *run, dt_error *err)
     dt_status st;
     dt_arena arena;
     char who[128];
-    int lock = -1, ready = dt_detach_claim();
+    int ready = dt_detach_claim();
 
     dt_arena_init(&arena, 0);
     snprintf(who, sizeof(who), "supervisor %.100s", run);
@@ -94,13 +129,10 @@ dt_status dt_supervisor_main(const char *run, dt_error *err)
     signal(SIGPIPE, SIG_IGN);
     setenv("UV_THREADPOOL_SIZE", "16", 0); /* nodes are made ready at the same time */
     DT_TRY(dt_run_path(&path, run, "supervisor.lock", &arena, &problem));
-    DT_TRY(dt_file_lock(&lock, path, &problem));
     DT_TRY(dt_notifier_open(&notifier, &problem));
-    DT_TRY(supervise(run, notifier, &ready, &problem));
+    DT_TRY(hold_and_supervise(run, path, notifier, &ready, &arena, &problem));
 out:
-    dt_notifier_close(notifier, NOTIFY_SECONDS);
-    if (lock >= 0)
-        close(lock);
+    dt_notifier_close(notifier, NOTIFY_SECONDS); /* without the lock: the run may be resumed */
     if (st != DT_OK)
         DT_FAIL(err, st, "%s", problem.message);
     dt_detach_ready(&ready, st, &problem);

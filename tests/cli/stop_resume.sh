@@ -49,6 +49,18 @@ expect 0 metrics "$whole" --name loss
 cut -d, -f2- "$work/out" | sed 's/,[^,]*$//' | cmp -s - "$work/resumed.csv" ||
     fail "a loss on the way differs"
 
+# Resumed while its supervisor still tries to tell the webhook of the end: looked at past dtrun, whose
+# commands would start another one.
+expect 0 launch --wait --json "$work/tiny.yaml" --set notify.webhook=http://127.0.0.1:1/
+run=$(field "o['run']")
+expect 0 resume "$run" --detach --set schedule.steps=80
+has_finished() { # run attempt
+    [ "$(sqlite3 "$work/state/dtrun/store.db" "SELECT a.state FROM attempts a JOIN runs r USING (run)
+        WHERE r.id = '$1' AND a.attempt = $2")" = finished ]
+}
+within 20 has_finished "$run" 2
+kill $(pgrep -f "dtrun supervise $run\$")
+
 # At once: no checkpoint; and then there is nothing to resume from.
 expect 0 launch --detach "$work/tiny.yaml" --set schedule.steps=100000 --set checkpoint.every=0 \
     --set checkpoint.keep_best=0 --json
