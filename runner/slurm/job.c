@@ -31,6 +31,11 @@ static const struct {
     {"REQUEUED", DT_SLURM_WAITS, "was put back into the queue"},
     {"RUNNING", DT_SLURM_RUNS, "runs"},
     {"SUSPENDED", DT_SLURM_RUNS, "is suspended"},
+    {"STOPPED", DT_SLURM_RUNS, "is stopped"},
+    {"SIGNALING", DT_SLURM_RUNS, "runs"}, /* somebody sends it a signal */
+    {"RESIZING", DT_SLURM_RUNS, "runs"},
+    {"REQUEUE_HOLD", DT_SLURM_WAITS, "was put back into the queue, and is held"},
+    {"RESV_DEL_HOLD", DT_SLURM_WAITS, "is held: its reservation was deleted"},
     {"COMPLETING", DT_SLURM_WAITS, "is ending"}, /* how it ended is said a moment later */
     {"CANCELLED", DT_SLURM_ENDED, "was cancelled (scancel)"},
     {"TIMEOUT", DT_SLURM_ENDED, "reached its time limit"},
