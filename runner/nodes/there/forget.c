@@ -20,7 +20,7 @@
 
 #include "base/banned.h"
 
-#define LEAVE_SECONDS 5.0 /* an agent that was let go may take to end */
+#define LEAVE_SECONDS 12.0 /* an agent may take to end; one that nobody let go leaves after 10 */
 #define NAMES_BYTES   ((size_t)16 << 20)
 
 /* path is FRONTn or FRONTn/BACKm, below .../nodes/RUN: nothing else is ever removed. */
