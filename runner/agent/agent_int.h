@@ -77,6 +77,7 @@ struct dt_agent {
     dt_journal journal;
     bool journal_full;          /* the last write failed, and it was said */
     double quiet_since_seconds; /* neither ranks nor a supervisor since then */
+    double quiet_max_seconds;   /* for so long */
 
     bool trim_refused; /* by the file system, and it was said */
 

@@ -20,9 +20,12 @@
 
 #include "base/banned.h"
 
-/* With neither ranks nor a supervisor it leaves: `connect --start` begins anew on the journal. */
-#define QUIET_MAX_SECONDS 10.0
-#define SHUTDOWN_SECONDS  30.0 /* the grace of the ranks when the agent itself gets SIGTERM */
+/* With neither ranks nor a supervisor it leaves: `connect --start` begins anew on the journal. One
+ * that it did not start (nodes/hold.c) stays: what it starts there would end with the connection.
+ */
+#define QUIET_SECONDS    10.0
+#define HELD_SECONDS     600.0
+#define SHUTDOWN_SECONDS 30.0 /* the grace of the ranks when the agent itself gets SIGTERM */
 
 void dt_agent_quit(dt_agent *agent)
 {
@@ -57,7 +60,7 @@ static void on_alive(uv_timer_t *timer)
     dt_agent_lease_check(agent);
     if (agent->client != NULL || working)
         agent->quiet_since_seconds = now;
-    if (now - agent->quiet_since_seconds > QUIET_MAX_SECONDS) {
+    if (now - agent->quiet_since_seconds > agent->quiet_max_seconds) {
         dt_log_info("nobody has asked for anything for a while: leaving");
         dt_agent_quit(agent);
     }
@@ -157,6 +160,7 @@ static dt_status serve(const char *folder, bool end_only, dt_error *err)
     agent.answers = json_object();
     agent.ending_reason = "";
     agent.quiet_since_seconds = dt_clock_monotonic_seconds();
+    agent.quiet_max_seconds = ready >= 0 ? QUIET_SECONDS : HELD_SECONDS;
     uv_loop_init(&agent.loop);
     DT_TRY(dt_agent_folder_check(folder, err));
     if (realpath(folder, absolute) == NULL || chdir(absolute) != 0)

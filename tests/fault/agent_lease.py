@@ -1,5 +1,6 @@
 """failure.launcher_lost on the node: ranks that nobody supervises save and end, and not sooner. An
-agent without ranks and supervisor leaves, and for a connection that has ended none is started."""
+agent without ranks and supervisor leaves, but for one that is held there, and for a connection that
+has ended none is started."""
 import os, socket, subprocess, time
 from agent_talk import BIN, Agent, check
 
@@ -10,6 +11,11 @@ endless = {'FAKE_STEP_MS': '20', 'FAKE_STEPS': '1000000'}
 left_alone = Agent()
 left_alone.connect()
 left_alone.disconnect()
+
+# one that no connection started, and that none could start as it was
+held = Agent()
+os.mkdir(held.folder, 0o700)
+serving = subprocess.Popen([BIN + '/dtrun-agent', 'serve', held.folder], stdin=subprocess.DEVNULL)
 
 # a command that comes when nobody waits for it any more, as one that a cut network held back
 late = Agent()
@@ -53,3 +59,4 @@ end = time.monotonic() + 30
 while left_alone.is_alive() and time.monotonic() < end:
     time.sleep(0.1)
 check(not left_alone.is_alive(), 'an agent that nobody needs stays')
+check(serving.poll() is None, 'an agent that is held leaves')
