@@ -132,3 +132,17 @@ void data_refuse(const data_folder *folder, const char *word, ...)
             fail_msg("no '%s' in: %s", word, of_open.message);
     va_end(words);
 }
+
+dt_dataset *data_count_up(data_folder *folder, int64_t tokens, double split)
+{
+    uint16_t *values = calloc((size_t)tokens, sizeof(*values));
+
+    assert_non_null(values);
+    for (int64_t i = 0; i < tokens; i++)
+        values[i] = (uint16_t)i;
+    data_write_uint16(folder, "count.bin", values, tokens);
+    free(values);
+    data_train(folder, "count.bin");
+    folder->recipe.data.split = split;
+    return data_open(folder);
+}

@@ -35,6 +35,8 @@ void data_validate(data_folder *folder, const char *name);
 
 /* Opens what must open; the caller closes it. */
 dt_dataset *data_open(const data_folder *folder);
+/* A text of the ids 0, 1, 2, ..., so that each tells its place. */
+dt_dataset *data_count_up(data_folder *folder, int64_t tokens, double split);
 /* Neither opens nor passes the check; the message must contain each of the words (NULL ends). */
 void data_refuse(const data_folder *folder, const char *word, ...);
 

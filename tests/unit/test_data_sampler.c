@@ -16,20 +16,6 @@
 
 #define T 4
 
-static dt_dataset *count_up(data_folder *folder, int64_t tokens, double split)
-{
-    uint16_t *values = calloc((size_t)tokens, sizeof(*values));
-
-    assert_non_null(values);
-    for (int64_t i = 0; i < tokens; i++)
-        values[i] = (uint16_t)i;
-    data_write_uint16(folder, "count.bin", values, tokens);
-    free(values);
-    data_train(folder, "count.bin");
-    folder->recipe.data.split = split;
-    return data_open(folder);
-}
-
 /* Where the next `count` samples start, and that each is T tokens in a row with their targets. */
 static void starts(int64_t *out, dt_sampler *sampler, int64_t first, int64_t count)
 {
@@ -47,7 +33,7 @@ static void starts(int64_t *out, dt_sampler *sampler, int64_t first, int64_t cou
 
 static void test_an_epoch_has_every_sequence_once(void **state)
 {
-    dt_dataset *dataset = count_up(*state, 4 * 100 + 3, 0);
+    dt_dataset *dataset = data_count_up(*state, 4 * 100 + 3, 0);
     bool seen[200] = {false};
     int64_t at[100], in_order = 0;
     dt_sampler sampler;
@@ -71,7 +57,7 @@ static void test_an_epoch_has_every_sequence_once(void **state)
 
 static void test_epochs_and_seeds_differ_in_order(void **state)
 {
-    dt_dataset *dataset = count_up(*state, 1000, 0);
+    dt_dataset *dataset = data_count_up(*state, 1000, 0);
     int64_t first[50], next_epoch[50], other_seed[50];
     dt_sampler sampler;
 
@@ -90,7 +76,7 @@ static void test_epochs_and_seeds_differ_in_order(void **state)
 
 static void test_every_shift_below_a_sequence_comes_up(void **state)
 {
-    dt_dataset *dataset = count_up(*state, 1000, 0);
+    dt_dataset *dataset = data_count_up(*state, 1000, 0);
     bool seen[T] = {false};
     int64_t at;
     dt_sampler sampler;
@@ -111,7 +97,8 @@ static void test_every_shift_below_a_sequence_comes_up(void **state)
 /* Steps of 6 samples cut into windows as 1, 2 and 3 ranks would; the whole must not change. */
 static void test_the_samples_of_a_step_do_not_depend_on_the_ranks(void **state)
 {
-    dt_dataset *dataset = count_up(*state, 4 * 10 + 1, 0); /* 9 or 10 a epoch: steps straddle */
+    dt_dataset *dataset =
+        data_count_up(*state, 4 * 10 + 1, 0); /* 9 or 10 a epoch: steps straddle */
     int64_t alone[20][6], shared[20][6];
 
     for (int ranks = 1; ranks <= 3; ranks++) {
@@ -135,7 +122,7 @@ static void test_the_samples_of_a_step_do_not_depend_on_the_ranks(void **state)
 
 static void test_a_seek_goes_on_where_another_run_stopped(void **state)
 {
-    dt_dataset *dataset = count_up(*state, 4 * 10 + 1, 0);
+    dt_dataset *dataset = data_count_up(*state, 4 * 10 + 1, 0);
     int64_t wanted[6], got[6];
     dt_sampler first, second;
 
@@ -157,7 +144,7 @@ static void test_a_seek_goes_on_where_another_run_stopped(void **state)
 
 static void test_a_step_may_hold_several_epochs(void **state)
 {
-    dt_dataset *dataset = count_up(*state, T + 1, 0); /* one sequence, no room for a shift */
+    dt_dataset *dataset = data_count_up(*state, T + 1, 0); /* one sequence, no room for a shift */
     int32_t inputs[5 * T], targets[5 * T];
     dt_sampler sampler;
 
@@ -177,7 +164,7 @@ static void test_a_step_may_hold_several_epochs(void **state)
 /* 9 or 10 sequences an epoch and steps of 4: two steps each. */
 static void test_drop_leaves_out_what_fills_no_step(void **state)
 {
-    dt_dataset *dataset = count_up(*state, 4 * 10 + 1, 0);
+    dt_dataset *dataset = data_count_up(*state, 4 * 10 + 1, 0);
     int64_t at[4], seen_epochs = 0;
     dt_sampler sampler;
 
@@ -202,7 +189,7 @@ static void test_drop_leaves_out_what_fills_no_step(void **state)
 
 static void test_drop_of_everything_is_told_with_numbers(void **state)
 {
-    dt_dataset *dataset = count_up(*state, 4 * 10 + 1, 0);
+    dt_dataset *dataset = data_count_up(*state, 4 * 10 + 1, 0);
     dt_error err = DT_ERROR_INIT;
     dt_sampler sampler;
 
@@ -217,7 +204,7 @@ static void test_drop_of_everything_is_told_with_numbers(void **state)
 
 static void test_the_smallest_data_have_one_step_an_epoch(void **state)
 {
-    dt_dataset *dataset = count_up(*state, T + 3, 0);
+    dt_dataset *dataset = data_count_up(*state, T + 3, 0);
     dt_sampler sampler;
 
     assert_int_equal(dt_sampler_init(&sampler, dataset, T, 3, NULL), DT_OK);
@@ -231,7 +218,7 @@ static void test_the_smallest_data_have_one_step_an_epoch(void **state)
 /* Counted by walking, for steps that divide an epoch and that do not. */
 static void test_the_steps_of_epochs_are_those_that_a_run_takes(void **state)
 {
-    dt_dataset *dataset = count_up(*state, 4 * 10 + 1, 0);
+    dt_dataset *dataset = data_count_up(*state, 4 * 10 + 1, 0);
 
     for (int tail = DT_TAIL_WRAP; tail <= DT_TAIL_DROP; tail++)
         for (int64_t samples = 1; samples <= 9; samples++) {
@@ -257,7 +244,7 @@ static void test_the_steps_of_epochs_are_those_that_a_run_takes(void **state)
 
 static void test_a_position_of_other_data_is_refused(void **state)
 {
-    dt_dataset *dataset = count_up(*state, 4 * 10 + 1, 0);
+    dt_dataset *dataset = data_count_up(*state, 4 * 10 + 1, 0);
     dt_error err = DT_ERROR_INIT;
     dt_sampler sampler;
 
@@ -277,7 +264,7 @@ static void test_the_order_is_the_one_of_earlier_versions(void **state)
     /* From a second implementation of philox.h and the shuffle, in another language. Changing them
      * breaks the resume of every checkpoint that exists. */
     static const int64_t wanted[] = {32, 28, 4, 24, 36, 12, 20, 16, 0, 8};
-    dt_dataset *dataset = count_up(*state, 4 * 10 + 1, 0);
+    dt_dataset *dataset = data_count_up(*state, 4 * 10 + 1, 0);
     int64_t at[10];
     dt_sampler sampler;
 
@@ -292,7 +279,7 @@ static void test_the_order_is_the_one_of_earlier_versions(void **state)
 static void test_validation_masks_what_the_last_window_lacks(void **state)
 {
     data_folder *folder = *state;
-    dt_dataset *dataset = count_up(folder, 100, 0.1);
+    dt_dataset *dataset = data_count_up(folder, 100, 0.1);
     int32_t inputs[T], targets[T];
 
     /* tokens 90 .. 99: 9 inputs with a target, in windows of 4, 4 and 1 */

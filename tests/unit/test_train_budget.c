@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <stdlib.h>
 
 #include "data_support.h"
 #include "engine/budget.h"
@@ -22,18 +21,6 @@ typedef struct progress {
     dt_recipe recipe;
     dt_checkpoint_info info;
 } progress;
-
-static dt_dataset *count_up(data_folder *folder, int64_t tokens)
-{
-    uint16_t *values = calloc((size_t)tokens, sizeof(*values));
-
-    assert_non_null(values);
-    data_write_uint16(folder, "count.bin", values, tokens);
-    free(values);
-    data_train(folder, "count.bin");
-    folder->recipe.data.split = 0;
-    return data_open(folder);
-}
 
 /* What a start from here would find. */
 static int64_t budget(const progress *run, int64_t step_samples)
@@ -81,7 +68,7 @@ static int64_t walk(const progress *run, int64_t step_samples)
 static void test_epochs_end_where_they_end_however_steps_are_cut(void **state)
 {
     static const int64_t cuts[] = {8, 4, 4, 5, 5, 16};
-    dt_dataset *dataset = count_up(*state, 4 * 100 + 3);
+    dt_dataset *dataset = data_count_up(*state, 4 * 100 + 3, 0);
 
     for (int tail = DT_TAIL_WRAP; tail <= DT_TAIL_DROP; tail++) {
         progress run;
@@ -100,7 +87,7 @@ static void test_epochs_end_where_they_end_however_steps_are_cut(void **state)
 
 static void test_a_run_that_goes_on_as_it_was_keeps_its_number_of_steps(void **state)
 {
-    dt_dataset *dataset = count_up(*state, 4 * 100 + 3);
+    dt_dataset *dataset = data_count_up(*state, 4 * 100 + 3, 0);
 
     for (int tail = DT_TAIL_WRAP; tail <= DT_TAIL_DROP; tail++) {
         progress run;
