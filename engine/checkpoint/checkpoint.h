@@ -7,11 +7,12 @@
  *            each has such a directory with its own ranks' files and the marker `part`, which no
  *            reader takes for a checkpoint. The format, byte by byte, is in docs/checkpoint.md.
  * Contents   fp32 parameters and the optimizer's moments, per chunk (name, global shape, slice), so
- * that any strategy and world size loads it; step, sampler position, loss scale, tokenizer, recipe
- * (with the seed). The vocabulary's padding is not stored, so that any padding loads it. Threads
- * one at a time (writer.h saves in the background). One run writes below a parent. Errors DT_ERR_IO
- * (full disk: the partial directory is removed), DT_ERR_CORRUPT naming the file and what does not
- * agree
+ *            that any strategy and world size loads it; step, sampler position, loss scale,
+ *            tokenizer, recipe (with the seed). The vocabulary's padding is not stored, so that any
+ *            padding loads it
+ * Threads    one at a time (writer.h saves in the background). One run writes below a parent
+ * Errors     DT_ERR_IO (full disk: the partial directory is removed), DT_ERR_CORRUPT naming the
+ *            file and what does not agree
  */
 #ifndef DT_ENGINE_CHECKPOINT_H
 #define DT_ENGINE_CHECKPOINT_H

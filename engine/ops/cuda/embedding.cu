@@ -1,12 +1,12 @@
 /* embedding: token and position rows added; their gradients gathered back.
  *
- * Backward of tokens, without atomics: the batch's places are sorted by token (a stable radix
- * sort), so that a token's places stand together, in batch order. A block sums a chunk of CHUNK
- * sorted places: runs that lie within the chunk go to dwte at once, for no other block has them;
- * the run that the chunk begins with and the one that it ends with may reach beyond it and go to
- * `edges`. A second kernel adds the edges of one run in order, in the block whose chunk the run
- * starts in. Errors  a token outside the vocabulary is noted on the device and told by
- * synchronize()
+ * Backward     of tokens, without atomics: the batch's places are sorted by token (a stable radix
+ *              sort), so that a token's places stand together, in batch order. A block sums a chunk
+ *              of CHUNK sorted places: runs that lie within the chunk go to dwte at once, for no
+ *              other block has them; the run that the chunk begins with and the one that it ends
+ *              with may reach beyond it and go to `edges`. A second kernel adds the edges of one
+ *              run in order, in the block whose chunk the run starts in
+ * Errors       a token outside the vocabulary is noted on the device and told by synchronize()
  */
 #include <limits.h>
 
