@@ -5,8 +5,8 @@
  *            stands: the same number as before where a step has as many samples as it had. Else the
  *            schedule is stretched over the new one, so its learning rates are those of neither run
  *            alone
- * Skipped    steps of fp16 (optim/scaler.h) use samples up without counting, and are made up for: the
- *            run then goes on a little into the next epoch
+ * Skipped    steps of fp16 (optim/scaler.h) use samples up without counting, and are made up for:
+ *            the run then goes on a little into the next epoch
  */
 #ifndef DT_ENGINE_BUDGET_H
 #define DT_ENGINE_BUDGET_H

@@ -42,8 +42,8 @@
  * End of file from the agent: the rank exits 1, since nobody supervises it any more.
  *
  * Threads  dt_events_send from any thread
- * Errors   DT_ERR_PEER when the channel is gone; DT_ERR_TIMEOUT of a rendezvous, also where the rank
- *          is asked to stop (stop.h) while it waits
+ * Errors   DT_ERR_PEER when the channel is gone; DT_ERR_TIMEOUT of a rendezvous, also where the
+ *          rank is asked to stop (stop.h) while it waits
  */
 #ifndef DT_ENGINE_EVENTS_H
 #define DT_ENGINE_EVENTS_H

@@ -1,7 +1,7 @@
 /* report: what a rank tells of its training, as the events of events.h.
  *
- * Every rank says ready, memory, phase, pace and finished; rank 0 alone says metrics and checkpoints,
- * which are the same on all.
+ * Every rank says ready, memory, phase, pace and finished; rank 0 alone says metrics and
+ * checkpoints, which are the same on all.
  */
 #ifndef DT_ENGINE_REPORT_H
 #define DT_ENGINE_REPORT_H

@@ -182,9 +182,9 @@ out:
 }
 
 /* dx = dy w and dw += dy^T x in fp32. Measured against the primitive (AVX-512, 2 threads): 1.0 to
- * 1.3 times as fast for both at the sizes of a GPT-2, 1.7 times for the head's dx. With 768 rows 128
- * wide dx is level (0.95 to 1.08 times) and dw 1.06 to 1.2 times as fast. For y = x w^T the two are
- * level, and the primitive adds the bias. */
+ * 1.3 times as fast for both at the sizes of a GPT-2, 1.7 times for the head's dx. With 768 rows
+ * 128 wide dx is level (0.95 to 1.08 times) and dw 1.06 to 1.2 times as fast. For y = x w^T the two
+ * are level, and the primitive adds the bias. */
 static bool is_plain_gemm(const dt_cpu_product *x)
 {
     return x->type == DT_F32 && x->c_type == DT_F32 && !x->b_transposed && !x->bias;
