@@ -3,8 +3,8 @@
 # a rank, an agent, the supervisor killed; a node that cannot be prepared; stop; two runs; a hang.
 # FAULT_FULL=1: the supervisor stays away for 0, 20 and 60 s, three times; a hang is one after 30 s.
 . "$(dirname "$0")/hosts.sh"
-away="0 3" rounds=1 hang=3 steps=2000
-[ -z "${FAULT_FULL:-}" ] || { away="0 20 60" rounds=3 hang=30 steps=4000; }
+away="0 3" rounds=1 hang=3 steps=4000
+[ -z "${FAULT_FULL:-}" ] || { away="0 20 60" rounds=3 hang=30; }
 
 hit() { # id pattern
     local pids

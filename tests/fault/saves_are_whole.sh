@@ -26,22 +26,27 @@ value() { # run expression over the object o
     "$dtrun" status "$1" --json | python3 -c "import json, sys; o = json.load(sys.stdin); print($2)"
 }
 losses() { "$dtrun" metrics "$1" --name loss | tail -n +2 | cut -d, -f2,4; }
-newest() { (cd "$runs/$id/checkpoints" 2>/dev/null && ls -d step-*/complete 2>/dev/null | tail -n 1) || true; }
-has_saved() { [[ $(newest) > $saved ]]; }
+newest() { # step of the newest checkpoint
+    local name
+    name=$(cd "$runs/$id/checkpoints" 2>/dev/null && ls -d step-*/complete 2>/dev/null | tail -n 1) || true
+    name=${name%/complete}
+    echo $((10#0${name#step-}))
+}
+goes_on() { [ "$(newest)" -ge $((saved + 10)) ]; } # which the ranks that a kill left do not
 
-# It has no end of its own, and each kill has a save before it: neither a fast nor a slow machine is
-# through, or gives up, before all of them were tried.
-id=$("$dtrun" launch --detach "$XDG_STATE_HOME/saves.yaml" --set name=killed) saved=
+# It has no end of its own, and saves between two kills: neither a fast nor a slow machine is through,
+# or gives up, before all of them were tried.
+id=$("$dtrun" launch --detach "$XDG_STATE_HOME/saves.yaml" --set name=killed) saved=0
 done=0
 while [ $done -lt $kills ]; do
-    await 60 has_saved
-    saved=$(newest)
+    await 60 goes_on
     sleep "0.$(printf %03d $((RANDOM % 100)))"
     pids=($(processes 'dtrun-engine train'))
     [ ${#pids[@]} -gt 0 ] || continue
     kill -9 "${pids[RANDOM % ${#pids[@]}]}" 2>/dev/null && done=$((done + 1))
+    saved=$(newest)
 done
-await 60 has_saved
+await 60 goes_on
 "$dtrun" stop killed >/dev/null
 is "state ($(value killed "o['reason']"))" "$(value killed "o['state']")" stopped
 steps=$(value killed "o['step']")
