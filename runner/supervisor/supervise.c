@@ -108,8 +108,9 @@ static dt_status hold_and_supervise(const char *run, const char *lock_path, dt_n
             return st;
         st = supervise(run, notifier, ready, err);
         close(lock);
-        if (st != DT_OK || !is_active(run, arena))
+        if ((st != DT_OK && st != DT_ERR_USAGE) || !is_active(run, arena))
             return st;
+        dt_error_clear(err);
     }
 }
 
