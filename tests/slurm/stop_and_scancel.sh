@@ -23,9 +23,16 @@ await 60 has_ended "$job"
 # A supervisor that is killed: steps go on, the next command starts another, agents were never lost.
 long two
 await 60 past two 5
+job=$(job_of "$(id two)")
 pid=$(pgrep -f "supervise $(id two)")
 kill -9 $pid
-sleep 2
+# Its connections were steps, and end; an agent has one of its own, or would end with them. Looked at past
+# dtrun, whose commands would start the next supervisor.
+steps() { squeue --noheader --steps --jobs="$job" --format=%i | grep -vc batch || true; }
+only_agents() { [ "$(steps)" -le "$nodes" ]; }
+await 60 only_agents
+sleep 4
+[ "$(steps)" = "$nodes" ] || fail "steps without a supervisor: $(steps), expected one for each of $nodes agents"
 step=$(value two "o['step']")
 "$dtrun" metrics two --name loss >/dev/null
 wants 0 "" timeout 30 "$dtrun" logs two
@@ -34,7 +41,6 @@ await 60 past two "$((step + 5))"
 [ "$(value two "o['attempt']")" = 1 ] || fail "the supervisor's death cost an attempt: $(value two "o['reason']")"
 
 # scancel: told as what it was, no other attempt is made of it.
-job=$(job_of "$(id two)")
 scancel "$job"
 await 60 is two failed
 value two "o['reason']" | grep -q "Slurm job $job was cancelled" || fail "scancel: $(value two "o['reason']")"
