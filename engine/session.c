@@ -91,6 +91,32 @@ out:
     return st;
 }
 
+/* Ranks whose files differ would draw other samples, and take part in another number of
+ * collectives: the others would wait for them. All of them fail. */
+static dt_status compare_data(dt_session *session, dt_error *err)
+{
+    const dt_dataset *dataset = session->dataset;
+    dt_comm *comm = &session->comm;
+    int64_t mine[] = {dt_dataset_train_tokens(dataset), dt_dataset_valid_tokens(dataset),
+                      dt_tokenizer_vocab(dt_dataset_tokenizer(dataset))};
+    int64_t first[] = {mine[0], mine[1], mine[2]};
+    double differ;
+    dt_status st = DT_OK;
+
+    DT_TRY(comm->broadcast(comm, first, sizeof(first), 0, err));
+    differ = memcmp(mine, first, sizeof(first)) != 0 ? 1 : 0;
+    DT_TRY(comm->all_reduce_f64(comm, &differ, 1, err));
+    if (differ > 0)
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "the ranks read different data: rank 0 has %lld training and %lld validation "
+                 "tokens of a vocabulary of %lld, this rank %lld, %lld and %lld, and %.0f of %lld "
+                 "ranks differ from rank 0 (put the same files on every node)",
+                 (long long)first[0], (long long)first[1], (long long)first[2], (long long)mine[0],
+                 (long long)mine[1], (long long)mine[2], differ, (long long)session->world_size);
+out:
+    return st;
+}
+
 static dt_status open_batch(dt_session *session, dt_error *err)
 {
     const dt_recipe *recipe = session->recipe;
@@ -221,6 +247,7 @@ dt_status dt_session_open(dt_session *out, const dt_plan *plan, int64_t rank, dt
     DT_TRY(heed_stop(err));
     DT_TRY(dt_comm_open(&out->comm, events, "main", rank, plan->world_size, DT_COMM_TIMEOUT_SECONDS,
                         err));
+    DT_TRY(compare_data(out, err));
     DT_TRY(open_strategy(out, err));
     if (checkpoint != NULL)
         DT_TRY(resume(out, checkpoint, err));

@@ -25,6 +25,20 @@ train 1 whole schedule.steps=1 # its marker is no text any more: what quotes it 
 { printf '\377%.0s' {1..32}; echo; } > "$work/whole.ck/step-00000001/complete"
 failing damaged corrupt "is damaged" "resume=$work/whole.ck/step-00000001"
 
+# A file that is another one on the second node, here the same name in another folder.
+mkdir "$work/0" "$work/1"
+cp "$work/text.txt" "$work/0/text.txt"
+head -c 9000 "$work/text.txt" > "$work/1/text.txt"
+plan differ ranks=2 'data.train=["/proc/self/cwd/text.txt"]'
+code=0
+"$bin/dist_spawn" --ranks 2 --events "$work/differ" --timeout 100 -- /bin/bash -c \
+    'cd "$0/$RANK" && exec "$1" train --plan "$0/differ.json"' "$work" "$bin/dtrun-engine" || code=$?
+[ $code = 1 ] || fail "other data on one rank: exit $code"
+for rank in 0 1; do
+    grep -q '"event":"failed","status":"recipe","message":"the ranks read different data' \
+        "$work/differ.$rank" || fail "rank $rank of two with other data: $(tail -n 1 "$work/differ.$rank")"
+done
+
 # The folder of the checkpoints is a file: each save fails, training goes on to the last one.
 plan no-room schedule.steps=20 checkpoint.every=5
 : > "$work/no-room.ck"
