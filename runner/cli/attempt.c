@@ -170,18 +170,26 @@ dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *chec
     const char *folder, *json, *lock_path;
     char hash[HASH_SIZE];
     dt_status st = DT_OK;
+    dt_error problem = DT_ERROR_INIT;
     int lock = -1;
     dt_run now;
 
     /* One resume at a time: the plan's folder is named by a number both would choose. */
     DT_TRY(dt_run_path(&folder, run->id, NULL, arena, err));
     DT_TRY(dt_run_path(&lock_path, run->id, "resume.lock", arena, err));
-    DT_TRY(dt_file_lock(&lock, lock_path, err));
+    st = dt_file_lock(&lock, lock_path, &problem);
+    if (st == DT_ERR_BUSY)
+        DT_THROW(err, st, "run '%s' is being resumed by somebody else: see 'dtrun status %s'",
+                 run->id, run->id);
+    if (st != DT_OK)
+        DT_THROW(err, st, "%s", problem.message);
     /* Whoever had it before us may have resumed what we looked at: that plan is not ours to write.
      */
     DT_TRY(dt_store_run_find(store, &now, run->id, arena, err));
     if (now.attempt != run->attempt || !dt_run_state_is_terminal(now.state))
-        DT_THROW(err, DT_ERR_BUSY, "run '%s' was resumed by somebody else just now", run->id);
+        DT_THROW(err, DT_ERR_BUSY,
+                 "run '%s' was resumed by somebody else just now: see 'dtrun status %s'", run->id,
+                 run->id);
     DT_TRY(write_plan(flight, run->id, attempt, checkpoint, folder, arena, err));
     DT_TRY(recipe_text(&json, hash, &flight->recipe, arena, err));
     DT_TRY(dt_store_attempt_add(store, run->id, start_step, flight->recipe.schedule.steps, json,
