@@ -29,13 +29,15 @@ void dt_agent_client_send(dt_agent *agent, json_t *message)
     json_decref(message);
 }
 
-static void refuse(dt_agent *agent, const char *why)
+/* for_good: the same command would be refused again. */
+static void refuse(dt_agent *agent, bool for_good, const char *why)
 {
     bool attached = agent->attached;
 
     dt_log_warn("a command was refused: %s", why);
     agent->attached = true; /* whoever speaks is told, attached or not */
-    dt_agent_client_send(agent, json_pack("{s:s, s:s}", "event", "error", "message", why));
+    dt_agent_client_send(agent, json_pack("{s:s, s:s, s:b}", "event", "error", "message", why,
+                                          "refused", (int)for_good));
     agent->attached = attached;
 }
 
@@ -52,7 +54,7 @@ void dt_agent_client_pump(dt_agent *agent)
         if (dt_journal_read(&agent->journal, agent->client_offset, QUEUE_BYTES / 4, &lines, &err) !=
                 DT_OK ||
             lines.length == 0) {
-            refuse(agent, err.message);
+            refuse(agent, false, err.message);
             dt_agent_client_close(agent);
             break;
         }
@@ -206,7 +208,7 @@ static void on_line(void *context, const char *text, size_t length, bool cut)
     dt_agent_command command = {0};
 
     if (cut) {
-        refuse(agent, "a command longer than 1 MiB");
+        refuse(agent, true, "a command longer than 17 MiB");
         return;
     }
     if (dt_agent_command_parse(&command, text, length, &err) == DT_OK) {
@@ -219,7 +221,7 @@ static void on_line(void *context, const char *text, size_t length, bool cut)
     }
     dt_agent_command_release(&command);
     if (err.code != DT_OK)
-        refuse(agent, err.message);
+        refuse(agent, err.code != DT_ERR_BUSY, err.message);
 }
 
 static void on_drained(void *context)
@@ -247,7 +249,7 @@ void dt_agent_client_take(void *context, int connection)
     dt_error err = DT_ERROR_INIT;
 
     dt_agent_client_close(agent);
-    if (dt_stream_open(&agent->client, &agent->loop, connection, DT_PROTOCOL_MAX_LINE_BYTES, &calls,
-                       agent, &err) != DT_OK)
+    if (dt_stream_open(&agent->client, &agent->loop, connection, DT_PROTOCOL_MAX_COMMAND_BYTES,
+                       &calls, agent, &err) != DT_OK)
         dt_log_error("%s", err.message);
 }

@@ -5,10 +5,12 @@
  *    8 s            it is another machine                  it is probed (a command is run on it)
  *   10 s            no agent ever answered there           given up
  *   16 s            no probe has reached it since          given up: the node is gone
- *   20 s, 60 s      it is reached; the run stops, trains   its agent hangs: replaced, which ends
- * its ranks 15 s            after that                             given up
+ *   20 s, 60 s      it is reached; the run stops, trains   its agent hangs: it is replaced, which
+ *                                                          ends its ranks
+ *   15 s            after that                             given up
  *
- * A node that was taken back (a Slurm job that ended) is given up at once (node.c).
+ * A node that was taken back (a Slurm job that ended) is given up at once (node.c), and so is one
+ * whose agent refuses to start its ranks: nothing would ever be heard of them.
  *
  * A cut of ten seconds costs nothing: probes and connections after a silence do not share the one
  * that was cut, which may be stuck for as long again (TCP doubles its pauses); and the agent goes
@@ -144,6 +146,19 @@ static void give_up(dt_supervised_node *node, bool gone, double silent)
         dt_strbuf_add_str(&why, "; its ranks may still be there");
     dt_node_give_up(node, why.data);
     dt_strbuf_release(&why);
+}
+
+void dt_hope_refused(dt_supervised_node *node, const char *why)
+{
+    dt_strbuf reason;
+
+    if (node->session->state != DT_RUN_STARTING || node->released || anything_started(node))
+        return;
+    dt_strbuf_init(&reason);
+    dt_strbuf_add_fmt(&reason, "the agent on %s does not start its ranks: %.300s", node->row.name,
+                      why);
+    dt_node_give_up(node, reason.data);
+    dt_strbuf_release(&reason);
 }
 
 void dt_hope_judge(dt_supervised_node *node)

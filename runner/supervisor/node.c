@@ -102,6 +102,8 @@ static void on_error(dt_supervised_node *node, const dt_message *message)
     dt_log_warn("%s: the agent says: %s", node->row.name, text);
     if (!node->attached)
         dt_node_reconnect(node, text);
+    else if (json_is_true(json_object_get(message->json, "refused")))
+        dt_hope_refused(node, text);
 }
 
 static void on_message(dt_supervised_node *node, dt_message *message)

@@ -179,6 +179,8 @@ void dt_hope_look(dt_supervised_node *node);
 /* Whether to go on trying, to replace a hanging agent, or to give the node up; does it. */
 void dt_hope_judge(dt_supervised_node *node);
 void dt_hope_forget(dt_supervised_node *node); /* a probe that runs is ended */
+/* Its agent refuses a command for good: given up where its ranks were to be started. */
+void dt_hope_refused(dt_supervised_node *node, const char *why);
 /* Nothing more is expected of the node: the run is told. */
 void dt_node_give_up(dt_supervised_node *node, const char *why);
 

@@ -18,6 +18,22 @@ await 40 has_ended agent
 end_is agent failed 3
 like reason "$(get agent reason)" "the agent on localhost cannot be had: *"
 
+# an agent that refuses to start its ranks is told of, not waited for
+cat >"$XDG_STATE_HOME/refuses" <<'END'
+#!/usr/bin/env bash
+while read -r line; do
+    case $line in
+    *'"command":"attach"'*) echo '{"event":"hello","protocol":1,"version":"0","next_sequence":0,"state":"idle"}' ;;
+    *'"command":"start"'*) echo '{"event":"error","message":"start: not today","refused":true}' ;;
+    esac
+done
+END
+chmod +x "$XDG_STATE_HOME/refuses"
+DTRUN_AGENT=$XDG_STATE_HOME/refuses "$driver" launch refused 2
+await 20 has_ended refused
+end_is refused failed 3
+is reason "$(get refused reason)" "the agent on localhost does not start its ranks: start: not today"
+
 # lines that are not the protocol's become log lines
 FAKE_MODE=garbage FAKE_STEPS=3 "$driver" launch garbage 2
 end_is garbage finished 0
