@@ -101,8 +101,8 @@ static dt_status check_failure(const dt_reading *reading)
     if (dt_launcher_lost_seconds(&seconds, reading->recipe->failure.launcher_lost))
         return DT_OK;
     return REFUSE(reading, "failure.launcher_lost",
-                  "'failure.launcher_lost' is neither 'continue' nor a time as in 'stop_after "
-                  "10m'");
+                  "'failure.launcher_lost' is neither 'continue' nor a time of at most 3650 days, "
+                  "as in 'stop_after 10m'");
 }
 
 /* The address may be a secret: no message repeats it. */

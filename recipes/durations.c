@@ -37,5 +37,6 @@ bool dt_launcher_lost_seconds(double *seconds, const char *text)
     if (strcmp(text, "continue") == 0)
         return true;
     return strncmp(text, stop_after, strlen(stop_after)) == 0 &&
-           dt_text_duration(seconds, text + strlen(stop_after)) && *seconds > 0;
+           dt_text_duration(seconds, text + strlen(stop_after)) && *seconds > 0 &&
+           *seconds <= DT_LAUNCHER_LOST_MAX_SECONDS;
 }

@@ -12,7 +12,8 @@ extern "C" {
 bool dt_text_duration(double *seconds, const char *text);
 
 /* `failure.launcher_lost`: 0 for "continue", the time of "stop_after 10m". False for anything
- * else. */
+ * else, and for a time that no agent takes. */
+#define DT_LAUNCHER_LOST_MAX_SECONDS (3650 * 86400.0)
 bool dt_launcher_lost_seconds(double *seconds, const char *text);
 
 #ifdef __cplusplus

@@ -190,8 +190,8 @@ static void test_fields_that_contradict_each_other_are_refused(void **state)
         {LEAST "optimizer: {kind: sgd, nesterov: true}\n",
          "/r/gpt.yaml:4:34: 'optimizer.nesterov' needs 'optimizer.momentum' above 0"},
         {LEAST "failure: {launcher_lost: stop}\n",
-         "/r/gpt.yaml:4:26: 'failure.launcher_lost' is neither 'continue' nor a time as in "
-         "'stop_after 10m'"},
+         "/r/gpt.yaml:4:26: 'failure.launcher_lost' is neither 'continue' nor a time of at most "
+         "3650 days, as in 'stop_after 10m'"},
         {LEAST "notify: ftp://a.example/secret\n",
          "/r/gpt.yaml:4:9: 'notify.webhook' is no URL: expected one that begins with 'https://', "
          "'http://' or '${env:NAME}'"},

@@ -157,6 +157,8 @@ static void test_times_are_read_as_people_write_them(void **state)
     assert_false(dt_text_duration(&s, ""));
     assert_true(dt_launcher_lost_seconds(&s, "continue") && s == 0);
     assert_true(dt_launcher_lost_seconds(&s, "stop_after 10m") && s == 600);
+    assert_true(dt_launcher_lost_seconds(&s, "stop_after 3650d"));
+    assert_false(dt_launcher_lost_seconds(&s, "stop_after 3651d"));
     assert_false(dt_launcher_lost_seconds(&s, "stop_after 0"));
     assert_false(dt_launcher_lost_seconds(&s, "stop_after"));
 }
