@@ -51,7 +51,7 @@ static json_t *attempts_to_json(const facts *all)
         json_object_set_new(object, "attempt", json_integer(attempt->attempt));
         json_object_set_new(object, "state", json_string(dt_run_state_name(attempt->state)));
         json_object_set_new(object, "start_step", json_integer(attempt->start_step));
-        json_object_set_new(object, "reason", json_string(attempt->reason));
+        json_object_set_new(object, "reason", dt_report_string(attempt->reason));
         json_array_append_new(array, object);
     }
     return array;

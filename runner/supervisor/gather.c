@@ -91,10 +91,10 @@ static dt_status say_let_go(dt_session *session, const dt_gather *gather, dt_err
 
     dt_log_error("checkpoint '%s' is not brought here: %s", gather->name, gather->err.message);
     DT_TRY(dt_follow_own_event(session,
-                               json_pack("{s:s, s:s, s:I, s:s}", "event", "checkpoint_left",
+                               json_pack("{s:s, s:s, s:I, s:o}", "event", "checkpoint_left",
                                          "directory", gather->name, "step",
                                          (json_int_t)dt_message_int(&gather->message, "step", 0),
-                                         "message", gather->err.message),
+                                         "message", dt_follow_words(gather->err.message)),
                                err));
     DT_TRY(dt_follow_commit(session, err));
 out:

@@ -72,9 +72,9 @@ static void say(dt_supervised_node *node, const char *text)
         node->row.state = "connecting";
     node->changed = true;
     DT_TRY(dt_follow_own_event(session,
-                               json_pack("{s:s, s:I, s:s, s:s}", "event", "preparing", "node",
+                               json_pack("{s:s, s:I, s:s, s:o}", "event", "preparing", "node",
                                          (json_int_t)node->row.node, "host", node->row.name,
-                                         "message", text),
+                                         "message", dt_follow_words(text)),
                                &err));
     DT_TRY(dt_follow_commit(session, &err));
 out:

@@ -115,10 +115,10 @@ out:
 static dt_status add_event(dt_session *session, const next_attempt *next, const char *reason,
                            dt_error *err)
 {
-    json_t *json = json_pack("{s:s, s:I, s:I, s:I, s:I, s:s}", "event", "restart", "attempt",
+    json_t *json = json_pack("{s:s, s:I, s:I, s:I, s:I, s:o}", "event", "restart", "attempt",
                              (json_int_t)next->attempt, "step", (json_int_t)next->start_step,
                              "count", (json_int_t)next->restarts, "nodes_lost",
-                             (json_int_t)next->nodes_lost, "reason", reason);
+                             (json_int_t)next->nodes_lost, "reason", dt_follow_words(reason));
     dt_store_event event = {.attempt = next->attempt,
                             .node = -1,
                             .sequence = -1,
@@ -169,12 +169,12 @@ static void notify(dt_session *session, const char *event, int64_t attempt, cons
         dt_store_run_find(session->store, &row, session->run, &session->arena, NULL) != DT_OK)
         return;
     dt_notifier_tell(session->notifier, session->webhook,
-                     json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:s, s:s}", "event", event,
+                     json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:s}", "event", event,
                                "run", session->run, "name", row.name, "attempt",
                                (json_int_t)attempt, "step", (json_int_t)row.step, "loss",
                                dt_json_number(row.loss), "valid_loss",
-                               dt_json_number(row.valid_loss), "reason", reason, "time",
-                               dt_clock_iso(when, dt_clock_wall_ms())));
+                               dt_json_number(row.valid_loss), "reason", dt_follow_words(reason),
+                               "time", dt_clock_iso(when, dt_clock_wall_ms())));
 }
 
 /* --- whether */

@@ -18,6 +18,14 @@ await 40 has_ended agent
 end_is agent failed 3
 like reason "$(get agent reason)" "the agent on localhost cannot be had: *"
 
+# what ssh says may be in any character set, and is the reason all the same
+printf '#!/bin/sh\nprintf "Zugriff f\\374r niemanden\\n" >&2; exit 1\n' >"$XDG_STATE_HOME/latin"
+chmod +x "$XDG_STATE_HOME/latin"
+DTRUN_AGENT=$XDG_STATE_HOME/latin "$driver" launch latin 2
+await 40 has_ended latin
+end_is latin failed 3
+like reason "$(get latin reason)" "the agent on localhost cannot be had: Zugriff *"
+
 # an agent that refuses to start its ranks is told of, not waited for
 cat >"$XDG_STATE_HOME/refuses" <<'END'
 #!/usr/bin/env bash
