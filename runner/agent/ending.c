@@ -7,12 +7,14 @@
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "runner/agent/helper.h"
 #include "runner/agent/process.h"
+#include "runner/agent/text.h"
 
 #include "base/banned.h"
 
@@ -67,6 +69,20 @@ void dt_agent_ending_proved(dt_agent *agent)
         dt_agent_quit(agent);
 }
 
+/* Its name is any bytes that it chose, cut after fifteen; JSON takes only characters, and what is
+ * left out here would count as gone. */
+static json_t *left_to_json(const dt_process *process)
+{
+    dt_strbuf name;
+    json_t *json;
+
+    dt_strbuf_init(&name);
+    dt_text_clean(&name, process->command, strlen(process->command), false);
+    json = json_pack("{s:I, s:s}", "pid", (json_int_t)process->pid, "command", name.data);
+    dt_strbuf_release(&name);
+    return json;
+}
+
 static void kill_and_look(dt_agent *agent)
 {
     dt_error err = DT_ERROR_INIT;
@@ -85,8 +101,7 @@ static void kill_and_look(dt_agent *agent)
     left = json_array();
     for (size_t i = 0; i < count; i++) {
         dt_process_signal(found[i].pid, found[i].start_ticks, SIGKILL);
-        json_array_append_new(left, json_pack("{s:I, s:s}", "pid", (json_int_t)found[i].pid,
-                                              "command", found[i].command));
+        json_array_append_new(left, left_to_json(&found[i]));
     }
     free(found);
     if (over || (count == 0 && !dt_agent_ranks_running(agent)))
