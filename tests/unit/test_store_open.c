@@ -102,6 +102,17 @@ static void test_a_newer_version_is_refused_and_left_alone(void **state)
     assert_int_equal(test_store_number(t, "PRAGMA user_version"), 99);
 }
 
+static void test_a_version_that_never_was_is_called_damaged(void **state)
+{
+    test_store *t = *state;
+
+    close_store(t);
+    test_store_run_sql(t, "PRAGMA user_version = -1");
+    assert_fails(t, open_again(t), DT_ERR_CORRUPT, "is damaged, its version is -1");
+    test_store_run_sql(t, "PRAGMA user_version = 0");
+    assert_fails(t, open_again(t), DT_ERR_CORRUPT, "is damaged, its version is 0");
+}
+
 static void test_another_programs_database_is_refused_and_left_alone(void **state)
 {
     test_store *t = *state;
@@ -346,6 +357,7 @@ int main(void)
         WITH_STORE(test_it_is_in_wal_mode_with_the_version_of_the_newest_migration),
         WITH_STORE(test_the_default_place_is_the_state_folder),
         WITH_STORE(test_a_newer_version_is_refused_and_left_alone),
+        WITH_STORE(test_a_version_that_never_was_is_called_damaged),
         WITH_STORE(test_another_programs_database_is_refused_and_left_alone),
         WITH_STORE(test_a_file_that_is_no_database_is_refused),
         WITH_STORE(test_an_empty_file_becomes_a_store),
