@@ -135,6 +135,21 @@ static void on_message(dt_supervised_node *node, dt_message *message)
     }
 }
 
+/* What was heard goes into the store. */
+static void keep(dt_session *session)
+{
+    dt_error err = DT_ERROR_INIT;
+    dt_status st;
+
+    if (session->trouble != DT_OK)
+        return;
+    st = dt_follow_commit(session, &err);
+    if (st != DT_OK)
+        dt_session_trouble(session, st, &err);
+    else
+        dt_state_consider(session);
+}
+
 static void on_line(void *context, const char *text, size_t length, bool cut)
 {
     dt_connection *connection = context;
@@ -153,22 +168,13 @@ static void on_line(void *context, const char *text, size_t length, bool cut)
         on_message(node, &message);
         dt_message_release(&message);
     }
+    if (node->connection != connection)
+        keep(node->session); /* no batch ends what lines before this one began */
 }
 
 static void on_batch(void *context)
 {
-    dt_connection *connection = context;
-    dt_session *session = connection->node->session;
-    dt_error err = DT_ERROR_INIT;
-    dt_status st;
-
-    if (session->trouble != DT_OK)
-        return;
-    st = dt_follow_commit(session, &err);
-    if (st != DT_OK)
-        dt_session_trouble(session, st, &err);
-    else
-        dt_state_consider(session);
+    keep(((dt_connection *)context)->node->session);
 }
 
 static void on_ended(void *context, const char *why)

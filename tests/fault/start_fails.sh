@@ -42,6 +42,21 @@ await 20 has_ended refused
 end_is refused failed 3
 is reason "$(get refused reason)" "the agent on localhost does not start its ranks: start: not today"
 
+# one whose good line is followed by garbage, and which is not had again: nobody waits for the store
+cat >"$XDG_STATE_HOME/babbles" <<'SH'
+#!/bin/sh
+mkdir "$XDG_STATE_HOME/spoke" 2>/dev/null || exit 1
+read -r _
+echo '{"event":"hello","protocol":1,"version":"0","next_sequence":0,"state":"idle"}'
+read -r _
+printf '%s\n' '{"event":"started","sequence":0,"time_ms":1,"rank":0,"local_rank":0,"pid":1,"device":"cpu"}' 'no JSON'
+SH
+chmod +x "$XDG_STATE_HOME/babbles"
+DTRUN_AGENT=$XDG_STATE_HOME/babbles "$driver" launch babbles 1
+await 20 grep -qs "not JSON" "$runs/babbles/supervisor.log"
+sqlite3 "$XDG_STATE_HOME/dtrun/store.db" ".timeout 10000" "BEGIN IMMEDIATE; ROLLBACK" || fail "the store is held"
+kill -9 $(processes "supervise babbles")
+
 # lines that are not the protocol's become log lines
 FAKE_MODE=garbage FAKE_STEPS=3 "$driver" launch garbage 2
 end_is garbage finished 0
