@@ -8,7 +8,7 @@
 #include "engine/model/model.h"
 
 /* The rate of the model's own largest kind of product, (N,C) by (4C,C), in its compute type:
- * what its FLOP rate is a share of. Takes about a tenth of a second. */
+ * what its FLOP rate is a share of; of the fastest call in about a tenth of a second. */
 dt_status dt_measure_matmul(double *flops_per_second, dt_device *device,
                             const dt_model_config *config, dt_error *err);
 

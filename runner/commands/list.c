@@ -75,16 +75,21 @@ static dt_status list(dt_call *call, dt_error *err)
     dt_run_state state = DT_RUN_QUEUED;
     dt_store *store = NULL;
     dt_status st = DT_OK;
+    bool more;
     dt_run *runs;
 
     if (state_asked->given && !dt_run_state_parse(&state, state_asked->text))
         DT_THROW(err, DT_ERR_USAGE, "--state: unknown state '%s'", state_asked->text);
     DT_TRY(dt_store_open(&store, NULL, err));
-    DT_TRY(dt_store_run_list(store, &runs, &count, state_asked->given ? (int)state : -1, limit,
-                             call->arena, err));
+    DT_TRY(dt_store_run_list(store, &runs, &count, state_asked->given ? (int)state : -1,
+                             limit > 0 ? limit + 1 : 0, call->arena, err));
+    more = limit > 0 && count > limit;
+    count -= more;
     for (int64_t i = 0; i < count; i++)
         (void)dt_runs_ensure(&runs[i], call);
     DT_TRY(call->json ? print_json(runs, count, err) : print_text(runs, count, call, err));
+    if (more)
+        dt_report_note(call, "there are older ones: 'dtrun list -n 0' shows all");
 out:
     dt_store_close(store);
     return st;

@@ -42,6 +42,10 @@ expect 0 status --json
 json "o['run'] == 'xyz789'"
 expect 0 list --json --limit 2
 json "[r['run'] for r in o['runs']] == ['xyz789', 'abd567']"
+expect 0 list --limit 2
+says "there are older ones: 'dtrun list -n 0' shows all"
+expect 0 list --limit 3
+grep -q older "$work/err" && fail "it says that there are more than all"
 expect 0 list --state failed
 says "no runs in this state"
 expect 0 stop last
