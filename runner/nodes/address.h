@@ -2,8 +2,10 @@
  *
  * `interface` (network.interface of the recipe) is a name, an address or a subnet; "": the address
  * at which ssh reached it, which others reach too; for the launch machine, the one that a node sees
- * it come from. Ownership  the result lives in the arena Errors     DT_ERR_UNSUPPORTED naming the
- * node and what it has
+ * it come from.
+ *
+ * Ownership  the result lives in the arena
+ * Errors     DT_ERR_UNSUPPORTED naming the node and what it has
  */
 #ifndef DT_NODES_ADDRESS_H
 #define DT_NODES_ADDRESS_H

@@ -15,7 +15,7 @@ work=$(mktemp -d)
 export XDG_STATE_HOME=$work/state XDG_CACHE_HOME=$work/cache XDG_CONFIG_HOME=$work/config
 export OMP_NUM_THREADS=1
 unset NO_COLOR
-failures=0 subject=""
+subject=""
 
 active_runs() {
     "$dtrun" list --json --limit 0 2>/dev/null | python3 -c '
@@ -31,16 +31,16 @@ at_exit() {
         "$dtrun" stop --now "$run" >/dev/null 2>&1
     done
     mountpoint -q "$work/small" && umount "$work/small"
+    [ -e "$work/failed" ] && status=1
     chmod -R u+rwx "$work" 2>/dev/null
     rm -rf "$work"
-    [ $status -eq 0 ] && [ $failures -gt 0 ] && status=1
     [ $status -eq 0 ] && echo "good"
     exit $status
 }
 trap at_exit EXIT
 
-fail() {
-    failures=$((failures + 1))
+fail() { # by a file, since it may be called on one side of a pipe
+    touch "$work/failed"
     printf 'FAILED %s: %s\n' "$subject" "$*"
     printf '  stdout: %s\n  stderr: %s\n' "$(head -c 2000 "$work/out")" \
         "$(head -c 4000 "$work/err")"

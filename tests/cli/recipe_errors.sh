@@ -31,7 +31,7 @@ with 'clip: !!python/object:os.system x' | refused tag "tag.yaml:12:"
 sed 's/heads: 2/heads: 3/' "$work/tiny.yaml" | refused heads "heads.yaml:4:" "heads" "embed"
 sed '/^data/d' "$work/tiny.yaml" | refused no_data "data"
 printf '' | refused empty "empty.yaml"
-with 'nodes: [gpu-a, gpu-b]' | refused other_nodes "other_nodes.yaml:12:" "ssh"
+with 'nodes: [gpu-a, gpu-a]' | refused same_node "same_node.yaml:12:" "gpu-a"
 
 # Anchors multiply: refused rather than expanded.
 {
@@ -41,16 +41,12 @@ with 'nodes: [gpu-a, gpu-b]' | refused other_nodes "other_nodes.yaml:12:" "ssh"
     done
 } | refused anchor_bomb "anchor_bomb.yaml:"
 
-# 100 MB are refused by their size, without reading them.
-{
-    cat "$work/tiny.yaml"
-    yes '# nothing' | head -c 100000000
-} >"$work/large.yaml"
-SECONDS=0
+# What is large is refused by its size, without reading it: nobody could.
+cp "$work/tiny.yaml" "$work/large.yaml"
+truncate -s 1T "$work/large.yaml"
 expect 2 launch "$work/large.yaml"
 one_line
 says "large.yaml" "1 MiB"
-[ $SECONDS -le 2 ] || fail "took $SECONDS s"
 
 # --set is checked like the file.
 expect 2 launch "$work/tiny.yaml" --set optimizer.learning=1
