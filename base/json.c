@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/utf8.h"
 
 #include "base/banned.h"
 
@@ -126,6 +127,18 @@ dt_status dt_json_get_int_or(int64_t *out, const json_t *object, const char *key
     if (json_object_get(object, key) == NULL || json_is_null(json_object_get(object, key)))
         return DT_OK;
     return dt_json_get_int(out, object, key, where, err);
+}
+
+json_t *dt_json_text(const char *text)
+{
+    dt_strbuf valid;
+    json_t *json;
+
+    dt_strbuf_init(&valid);
+    dt_utf8_add_valid(&valid, text, strlen(text));
+    json = json_stringn(valid.data, valid.length);
+    dt_strbuf_release(&valid);
+    return json;
 }
 
 json_t *dt_json_number(double value)

@@ -46,6 +46,10 @@ dt_status dt_json_get_string_or(const char **out, const json_t *object, const ch
 dt_status dt_json_get_int_or(int64_t *out, const json_t *object, const char *key, int64_t fallback,
                              const char *where, dt_error *err);
 
+/* A string; U+FFFD stands for each byte that is not UTF-8, as in the name of a file, or in a
+ * message of ssh that is in the node's own character set or is cut: such a byte must not take the
+ * object away. New reference. */
+json_t *dt_json_text(const char *text);
 /* A number, or null where JSON has none (NaN, infinities). New reference. */
 json_t *dt_json_number(double value);
 

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/utf8.h"
 #include "base/version.h"
-#include "engine/data/utf8.h"
 #include "engine/generate.h"
 #include "engine/stop.h"
 #include "engine/train.h"

@@ -2,12 +2,10 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine/data/utf8.h"
 #include "engine/device/nvml.h"
 #include "engine/measure.h"
 #include "engine/where.h"
@@ -19,19 +17,6 @@
 static json_int_t as_json(int64_t value)
 {
     return (json_int_t)value;
-}
-
-/* A message may quote what is no text, or be cut within a character. */
-static json_t *words(const char *message)
-{
-    json_t *out;
-    dt_strbuf text;
-
-    dt_strbuf_init(&text);
-    dt_utf8_add_valid(&text, message, strlen(message));
-    out = json_stringn(text.data, text.length);
-    dt_strbuf_release(&text);
-    return out;
 }
 
 /* What holds what of this rank's memory: an event, and a line in its log. */
@@ -239,7 +224,7 @@ dt_status dt_report_checkpoint_failed(dt_session *session, int64_t step, const c
         return DT_OK;
     return dt_events_send(session->events,
                           json_pack("{s:s, s:I, s:o}", "event", "checkpoint_failed", "step",
-                                    as_json(step), "message", words(message)),
+                                    as_json(step), "message", dt_json_text(message)),
                           err);
 }
 
@@ -258,6 +243,6 @@ dt_status dt_report_failed(dt_events *events, const dt_error *failure, dt_error 
     return dt_events_send(events,
                           json_pack("{s:s, s:s, s:o}", "event", "failed", "status",
                                     dt_status_name(failure->code), "message",
-                                    words(failure->message)),
+                                    dt_json_text(failure->message)),
                           err);
 }

@@ -4,37 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 #include "base/banned.h"
 
 #define SHOWN_CHARACTERS 60
-
-/* One code point of at most `left` bytes; returns its length, 0 where it is broken: cut off,
- * overlong, a surrogate, or beyond U+10FFFF (RFC 3629). */
-static size_t decode(uint32_t *out, const char *text, size_t left)
-{
-    static const uint32_t smallest[5] = {0, 0, 0x80, 0x800, 0x10000};
-    const unsigned char *byte = (const unsigned char *)text;
-    size_t length = byte[0] < 0x80   ? 1
-                    : byte[0] < 0xc0 ? 0
-                    : byte[0] < 0xe0 ? 2
-                    : byte[0] < 0xf0 ? 3
-                    : byte[0] < 0xf8 ? 4
-                                     : 0;
-    uint32_t code;
-
-    if (length == 0 || length > left)
-        return 0;
-    code = length == 1 ? byte[0] : byte[0] & (0x7fu >> length);
-    for (size_t i = 1; i < length; i++) {
-        if ((byte[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (byte[i] & 0x3f);
-    }
-    if (code < smallest[length] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
-        return 0;
-    *out = code;
-    return length;
-}
 
 static bool is_control(uint32_t code)
 {
@@ -67,7 +41,7 @@ dt_status dt_text_check(const char *text, size_t length, const dt_mark *start, d
 
     while (at < end) {
         uint32_t code;
-        size_t bytes = decode(&code, at, (size_t)(end - at));
+        size_t bytes = dt_utf8_decode(&code, (const unsigned char *)at, (size_t)(end - at));
 
         if (bytes == 0) {
             snprintf(message, sizeof(message),
@@ -101,7 +75,7 @@ bool dt_text_is_utf8(const char *text)
     uint32_t code;
 
     for (; left > 0; text += bytes, left -= bytes)
-        if ((bytes = decode(&code, text, left)) == 0)
+        if ((bytes = dt_utf8_decode(&code, (const unsigned char *)text, left)) == 0)
             return false;
     return true;
 }
@@ -113,7 +87,7 @@ void dt_text_show(dt_strbuf *out, const char *text)
     dt_strbuf_add_char(out, '\'');
     for (int i = 0; left > 0 && i < SHOWN_CHARACTERS; i++) {
         uint32_t code;
-        size_t bytes = decode(&code, text, left);
+        size_t bytes = dt_utf8_decode(&code, (const unsigned char *)text, left);
 
         if (bytes == 0 || is_control(code))
             dt_strbuf_add_char(out, '?');

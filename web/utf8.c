@@ -1,34 +1,8 @@
 #include "web/utf8.h"
 
-#include <stdint.h>
+#include "base/utf8.h"
 
 #include "base/banned.h"
-
-/* Length of the character at `at`, 0 where the bytes are none: overlong forms, surrogates and
- * what is past U+10FFFF included. */
-static size_t character_length(const unsigned char *at, size_t left)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t length = at[0] < 0x80             ? 1
-                    : (at[0] & 0xE0) == 0xC0 ? 2
-                    : (at[0] & 0xF0) == 0xE0 ? 3
-                    : (at[0] & 0xF8) == 0xF0 ? 4
-                                             : 0;
-    uint32_t code;
-
-    if (length <= 1)
-        return length;
-    if (length > left)
-        return 0;
-    code = at[0] & (0x7Fu >> length);
-    for (size_t i = 1; i < length; i++) {
-        if ((at[i] & 0xC0) != 0x80)
-            return 0;
-        code = code << 6 | (at[i] & 0x3Fu);
-    }
-    return code < least[length] || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF) ? 0
-                                                                                         : length;
-}
 
 /* Length of a terminal's control sequence (ESC [ ... letter) at `at`, 0 where there is none. */
 static size_t escape_length(const unsigned char *at, size_t left)
@@ -51,12 +25,13 @@ json_t *dt_web_text_json(const char *bytes, size_t length)
     dt_strbuf_init(&text);
     for (size_t left = length; left > 0;) {
         size_t skip = escape_length(at, left), take = 0;
+        uint32_t code;
 
         if (skip == 0) {
-            take = character_length(at, left);
+            take = dt_utf8_decode(&code, at, left);
             skip = take > 0 ? take : 1;
             if (take == 0)
-                dt_strbuf_add(&text, "\xEF\xBF\xBD", 3);
+                dt_strbuf_add_str(&text, DT_UTF8_REPLACEMENT);
             else if (take > 1 || at[0] == '\t' || at[0] == '\n' || (at[0] >= 0x20 && at[0] != 0x7F))
                 dt_strbuf_add(&text, at, take);
         }

@@ -5,7 +5,7 @@
 #ifndef DT_ENGINE_CHARS_H
 #define DT_ENGINE_CHARS_H
 
-#include "engine/data/utf8.h"
+#include "base/utf8.h"
 
 #ifdef __cplusplus
 extern "C" {

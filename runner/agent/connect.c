@@ -55,11 +55,14 @@ static void bridge(int agent)
 
 /* A connection that was cut may deliver its command long after who wanted it has gone elsewhere.
  * (A terminal, a file and a pipe that is open are somebody.) */
-static bool nobody_asks(void)
+static dt_status check_somebody_asks(const char *folder, dt_error *err)
 {
     struct pollfd input = {STDIN_FILENO, POLLRDHUP, 0};
 
-    return poll(&input, 1, 0) == 1 && (input.revents & (POLLRDHUP | POLLHUP)) != 0;
+    return poll(&input, 1, 0) == 1 && (input.revents & (POLLRDHUP | POLLHUP)) != 0
+               ? DT_FAIL(err, DT_ERR_PEER, "nobody asks any more: no agent is started in '%s'",
+                         folder)
+               : DT_OK;
 }
 
 /* Starts the agent proper; good where another one was quicker. */
@@ -89,12 +92,12 @@ dt_status dt_agent_connect(const char *folder, bool start, bool replace, dt_erro
     int agent = -1;
 
     signal(SIGPIPE, SIG_IGN);
-    if (start && nobody_asks())
-        DT_THROW(err, DT_ERR_PEER, "nobody asks any more: no agent is started in '%s'", folder);
-    if (start)
+    if (start) {
+        DT_TRY(check_somebody_asks(folder, err));
         DT_TRY(dt_agent_folder_make(folder, err));
-    else
+    } else {
         DT_TRY(dt_agent_folder_check(folder, err));
+    }
     if (replace)
         DT_TRY(dt_agent_holder_kill(folder, err));
     if (start)
@@ -102,8 +105,7 @@ dt_status dt_agent_connect(const char *folder, bool start, bool replace, dt_erro
     st = dt_socket_connect(&agent, folder, "agent.sock", start ? NULL : err);
     /* An agent that is just leaving still has its lock: until it is gone, again. */
     while (start && st == DT_ERR_NOT_FOUND) {
-        if (nobody_asks())
-            DT_THROW(err, DT_ERR_PEER, "nobody asks any more: no agent is started in '%s'", folder);
+        DT_TRY(check_somebody_asks(folder, err));
         DT_TRY(start_agent(folder, err));
         st = dt_socket_connect(&agent, folder, "agent.sock", NULL);
         if (st == DT_ERR_NOT_FOUND && dt_clock_monotonic_seconds() > deadline)

@@ -17,21 +17,6 @@ json_t *dt_report_object(void)
     return json_pack("{s:i}", "version", REPORT_VERSION);
 }
 
-json_t *dt_report_string(const char *text)
-{
-    json_t *string = json_string(text);
-    dt_strbuf ascii;
-
-    if (string != NULL)
-        return string;
-    dt_strbuf_init(&ascii);
-    for (const char *c = text; *c != '\0'; c++)
-        dt_strbuf_add_char(&ascii, (unsigned char)*c < 0x80 ? *c : '?');
-    string = json_string(ascii.data);
-    dt_strbuf_release(&ascii);
-    return string;
-}
-
 dt_status dt_report_text(const dt_strbuf *text, dt_error *err)
 {
     if (dt_file_write_all(STDOUT_FILENO, text->data, text->length, NULL) != DT_OK)
@@ -107,7 +92,7 @@ int dt_report_error(const dt_command *command, bool json, const dt_error *error)
         json_t *object = dt_report_object();
         json_object_set_new(object, "error",
                             json_pack("{s:s, s:o}", "status", dt_status_name(error->code),
-                                      "message", dt_report_string(error->message)));
+                                      "message", dt_json_text(error->message)));
         (void)dt_report_json(object, NULL);
     }
     return dt_report_exit_code(error->code);

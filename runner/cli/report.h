@@ -13,9 +13,6 @@
 json_t *dt_report_object(void);
 /* Prints `object` (takes its reference) as one line, or indented where a person reads it. */
 dt_status dt_report_json(json_t *object, dt_error *err);
-/* A string, in which bytes outside ASCII are '?' where the text is not UTF-8: one such byte, as in
- * the name of a file, must not take the answer away. New reference. */
-json_t *dt_report_string(const char *text);
 dt_status dt_report_text(const dt_strbuf *text, dt_error *err);
 /* A line to stderr, unless the reader is a program. */
 void dt_report_note(const dt_call *call, const char *fmt, ...) DT_PRINTF(2, 3);

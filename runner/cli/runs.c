@@ -61,7 +61,7 @@ json_t *dt_runs_to_json(const dt_run *run)
     json_object_set_new(object, "ended", time_or_null(run->ended_ms));
     json_object_set_new(object, "exit_code",
                         run->exit_code >= 0 ? json_integer(run->exit_code) : json_null());
-    json_object_set_new(object, "reason", dt_report_string(run->reason));
+    json_object_set_new(object, "reason", dt_json_text(run->reason));
     return object;
 }
 
@@ -88,7 +88,7 @@ static json_t *nodes_to_json(const dt_node *nodes, int64_t nodes_count, const dt
     for (int64_t n = 0; n < nodes_count; n++) {
         json_t *node = json_object(), *of_node = json_array();
         json_object_set_new(node, "host", json_string(nodes[n].name));
-        json_object_set_new(node, "state", dt_report_string(nodes[n].state));
+        json_object_set_new(node, "state", dt_json_text(nodes[n].state));
         for (int64_t r = 0; r < ranks_count; r++)
             if (ranks[r].node == nodes[n].node)
                 json_array_append_new(of_node, rank_to_json(&ranks[r]));

@@ -181,7 +181,7 @@ static json_t *to_json(const dt_probe_report *report)
     for (int64_t i = 0; i < report->fault_count; i++)
         json_array_append_new(faults, json_pack("{s:s, s:b, s:o}", "node", report->faults[i].node,
                                                 "fatal", (int)report->faults[i].fatal, "message",
-                                                dt_report_string(report->faults[i].text)));
+                                                dt_json_text(report->faults[i].text)));
     json_object_set_new(object, "nodes", nodes);
     json_object_set_new(object, "faults", faults);
     return object;

@@ -45,7 +45,7 @@ static json_t *line_to_json(const dt_log_line *line)
 
     json_object_set_new(object, "rank", json_integer(line->rank));
     json_object_set_new(object, "node", json_string(line->node));
-    json_object_set_new(object, "text", dt_report_string(line->text));
+    json_object_set_new(object, "text", dt_json_text(line->text));
     return object;
 }
 

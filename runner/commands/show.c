@@ -51,7 +51,7 @@ static json_t *attempts_to_json(const facts *all)
         json_object_set_new(object, "attempt", json_integer(attempt->attempt));
         json_object_set_new(object, "state", json_string(dt_run_state_name(attempt->state)));
         json_object_set_new(object, "start_step", json_integer(attempt->start_step));
-        json_object_set_new(object, "reason", dt_report_string(attempt->reason));
+        json_object_set_new(object, "reason", dt_json_text(attempt->reason));
         json_array_append_new(array, object);
     }
     return array;
@@ -70,8 +70,8 @@ static dt_status print_json(dt_store *store, const dt_run *run, const facts *all
         json_array_append_new(names, json_string(all->metric_names[i]));
     for (int64_t i = 0; i < all->checkpoints_count; i++)
         json_array_append_new(paths, json_string(all->checkpoints[i].path));
-    json_object_set_new(object, "folder", dt_report_string(all->folder));
-    json_object_set_new(object, "recipe_path", dt_report_string(run->recipe_path));
+    json_object_set_new(object, "folder", dt_json_text(all->folder));
+    json_object_set_new(object, "recipe_path", dt_json_text(run->recipe_path));
     json_object_set_new(object, "recipe_hash", json_string(run->recipe_hash));
     json_object_set_new(object, "attempts", attempts_to_json(all));
     json_object_set(object, "checkpoints", paths);

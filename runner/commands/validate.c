@@ -37,7 +37,7 @@ static json_t *to_json(const char *path, const verdict *good, const dt_error *pr
 {
     json_t *object = json_object();
 
-    json_object_set_new(object, "path", dt_report_string(path));
+    json_object_set_new(object, "path", dt_json_text(path));
     json_object_set_new(object, "valid", json_boolean(good != NULL));
     if (good != NULL) {
         json_object_set_new(object, "hash", json_string(good->hash));
@@ -45,7 +45,7 @@ static json_t *to_json(const char *path, const verdict *good, const dt_error *pr
                             json_integer(good->flight.memory.parameter_count));
         json_object_set_new(object, "ranks", json_integer(good->flight.plan.world_size));
     } else {
-        json_object_set_new(object, "message", dt_report_string(problem->message));
+        json_object_set_new(object, "message", dt_json_text(problem->message));
     }
     return object;
 }

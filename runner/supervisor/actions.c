@@ -44,8 +44,7 @@ static dt_status note_lost(dt_session *session, const char *reason, dt_error *er
     dt_status st;
 
     DT_TRY(dt_follow_own_event(
-        session, json_pack("{s:s, s:o}", "event", "lost", "message", dt_follow_words(reason)),
-        err));
+        session, json_pack("{s:s, s:o}", "event", "lost", "message", dt_json_text(reason)), err));
     DT_TRY(dt_follow_commit(session, err));
     dt_log_error("%s", reason);
     dt_verdict_system_failed(&session->verdict, reason, dt_clock_wall_ms());
@@ -153,7 +152,7 @@ static dt_status note_unreached(dt_session *session, const dt_supervised_node *n
 
     DT_TRY(dt_follow_own_event(
         session,
-        json_pack("{s:s, s:o}", "event", "unreached", "message", dt_follow_words(node->problem)),
+        json_pack("{s:s, s:o}", "event", "unreached", "message", dt_json_text(node->problem)),
         err));
     DT_TRY(dt_follow_commit(session, err));
     dt_log_error("%s", node->problem);

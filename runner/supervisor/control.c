@@ -61,7 +61,7 @@ static void on_line(void *context, const char *text, size_t length, bool cut)
     answer =
         err.code == DT_OK
             ? json_pack("{s:b, s:s}", "ok", 1, "state", dt_run_state_name(control->session->state))
-            : json_pack("{s:b, s:o}", "ok", 0, "message", dt_follow_words(err.message));
+            : json_pack("{s:b, s:o}", "ok", 0, "message", dt_json_text(err.message));
     dt_strbuf_init(&line);
     dt_json_write(&line, answer);
     dt_strbuf_add_char(&line, '\n');

@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine/data/utf8.h"
 #include "runner/supervisor/state.h"
 
 #include "base/banned.h"
@@ -260,18 +259,6 @@ dt_status dt_follow_own_event(dt_session *session, json_t *event, dt_error *err)
 out:
     json_decref(event);
     return st;
-}
-
-json_t *dt_follow_words(const char *text)
-{
-    dt_strbuf words;
-    json_t *json;
-
-    dt_strbuf_init(&words);
-    dt_utf8_add_valid(&words, text, strlen(text));
-    json = json_stringn(words.data, words.length);
-    dt_strbuf_release(&words);
-    return json;
 }
 
 dt_status dt_follow_commit(dt_session *session, dt_error *err)

@@ -94,7 +94,7 @@ static dt_status say_let_go(dt_session *session, const dt_gather *gather, dt_err
                                json_pack("{s:s, s:s, s:I, s:o}", "event", "checkpoint_left",
                                          "directory", gather->name, "step",
                                          (json_int_t)dt_message_int(&gather->message, "step", 0),
-                                         "message", dt_follow_words(gather->err.message)),
+                                         "message", dt_json_text(gather->err.message)),
                                err));
     DT_TRY(dt_follow_commit(session, err));
 out:

@@ -134,8 +134,7 @@ static dt_status say(dt_session *session, const char *event, const char *message
     dt_status st;
 
     DT_TRY(dt_follow_own_event(
-        session, json_pack("{s:s, s:o}", "event", event, "message", dt_follow_words(message)),
-        err));
+        session, json_pack("{s:s, s:o}", "event", event, "message", dt_json_text(message)), err));
     DT_TRY(dt_follow_commit(session, err));
     dt_log_warn("%s", message);
 out:

@@ -74,7 +74,7 @@ static void say(dt_supervised_node *node, const char *text)
     DT_TRY(dt_follow_own_event(session,
                                json_pack("{s:s, s:I, s:s, s:o}", "event", "preparing", "node",
                                          (json_int_t)node->row.node, "host", node->row.name,
-                                         "message", dt_follow_words(text)),
+                                         "message", dt_json_text(text)),
                                &err));
     DT_TRY(dt_follow_commit(session, &err));
 out:

@@ -118,7 +118,7 @@ static dt_status add_event(dt_session *session, const next_attempt *next, const 
     json_t *json = json_pack("{s:s, s:I, s:I, s:I, s:I, s:o}", "event", "restart", "attempt",
                              (json_int_t)next->attempt, "step", (json_int_t)next->start_step,
                              "count", (json_int_t)next->restarts, "nodes_lost",
-                             (json_int_t)next->nodes_lost, "reason", dt_follow_words(reason));
+                             (json_int_t)next->nodes_lost, "reason", dt_json_text(reason));
     dt_store_event event = {.attempt = next->attempt,
                             .node = -1,
                             .sequence = -1,
@@ -173,7 +173,7 @@ static void notify(dt_session *session, const char *event, int64_t attempt, cons
                                "run", session->run, "name", row.name, "attempt",
                                (json_int_t)attempt, "step", (json_int_t)row.step, "loss",
                                dt_json_number(row.loss), "valid_loss",
-                               dt_json_number(row.valid_loss), "reason", dt_follow_words(reason),
+                               dt_json_number(row.valid_loss), "reason", dt_json_text(reason),
                                "time", dt_clock_iso(when, dt_clock_wall_ms())));
 }
 

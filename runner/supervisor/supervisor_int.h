@@ -204,10 +204,6 @@ void dt_follow_remember(dt_supervised_node *node, const dt_message *message);
 /* An event of the supervisor's own, in the open or a new transaction. Takes `event`. */
 dt_status dt_follow_own_event(dt_session *session, json_t *event, dt_error *err);
 
-/* Words of others for such an event, which JSON may not take as they are: ssh speaks in the node's
- * own character set, and what is long is cut. New reference. */
-json_t *dt_follow_words(const char *text);
-
 /* The row of a checkpoint that is whole here, in the open transaction. */
 dt_status dt_follow_checkpoint(dt_session *session, const dt_message *message, dt_error *err);
 

@@ -42,7 +42,7 @@ says "dtrun launch: RECIPE is missing"
 expect 2 status $'no\xffrun' --json
 json "o['error']['message'].startswith(\"unknown run 'no\")"
 expect 2 validate $'no\xff.yaml' --json
-json "o['recipes'][0]['path'] == 'no?.yaml'" "'no?.yaml' in o['recipes'][0]['message']"
+json "o['recipes'][0]['path'] == 'no\ufffd.yaml'" "'no\ufffd.yaml' in o['recipes'][0]['message']"
 expect 2 logs last --follow --json
 json "'do not go together' in o['error']['message']"
 

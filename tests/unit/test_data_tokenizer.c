@@ -1,4 +1,4 @@
-/* tokenizer, utf8 */
+/* tokenizer */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,46 +12,6 @@
 #include "engine/data/tokenizer_int.h"
 
 #include "base/banned.h"
-
-static void test_utf8_every_code_point_comes_back(void **state)
-{
-    (void)state;
-    for (uint32_t code = 0; code < DT_UTF8_CODES; code++) {
-        char bytes[DT_UTF8_MAX];
-        uint32_t back = 0;
-        size_t length;
-
-        if (code >= 0xd800 && code < 0xe000)
-            continue;
-        length = dt_utf8_encode(bytes, code);
-        assert_int_equal(dt_utf8_decode(&back, (unsigned char *)bytes, length), length);
-        assert_int_equal(back, code);
-        assert_int_equal(dt_utf8_decode(&back, (unsigned char *)bytes, length - 1), 0);
-    }
-}
-
-static void test_utf8_refuses_what_has_another_spelling(void **state)
-{
-    static const char *const broken[] = {
-        "\x80",             /* a tail without a head */
-        "\xc0\x80",         /* over-long NUL */
-        "\xc1\xbf",         /* over-long two */
-        "\xe0\x9f\xbf",     /* over-long three */
-        "\xf0\x8f\xbf\xbf", /* over-long four */
-        "\xed\xa0\x80",     /* a surrogate */
-        "\xf4\x90\x80\x80", /* beyond U+10FFFF */
-        "\xf5\x80\x80\x80",
-        "\xff",
-        "\xc3\x28",
-        "\xe2\x28\xa1",
-    };
-    uint32_t code;
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++)
-        assert_int_equal(dt_utf8_decode(&code, (const unsigned char *)broken[i], strlen(broken[i])),
-                         0);
-}
 
 static dt_tokenizer *parse(const char *text, dt_status wanted)
 {
@@ -197,8 +157,6 @@ static void test_tokenizer_refuses_damaged_json(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_utf8_every_code_point_comes_back),
-        cmocka_unit_test(test_utf8_refuses_what_has_another_spelling),
         cmocka_unit_test(test_tokenizer_char_comes_back_from_json),
         cmocka_unit_test(test_tokenizer_char_names_what_it_does_not_know),
         cmocka_unit_test(test_tokenizer_byte_takes_every_byte),

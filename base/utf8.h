@@ -3,8 +3,8 @@
  * Over-long forms, surrogates and what lies beyond U+10FFFF are refused, so that every text has
  * one spelling and a decoded text encodes to the same bytes.
  */
-#ifndef DT_ENGINE_UTF8_H
-#define DT_ENGINE_UTF8_H
+#ifndef DT_BASE_UTF8_H
+#define DT_BASE_UTF8_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -17,6 +17,8 @@ extern "C" {
 
 #define DT_UTF8_CODES 0x110000 /* code points are below */
 #define DT_UTF8_MAX   4        /* bytes of the longest */
+
+#define DT_UTF8_REPLACEMENT "\xef\xbf\xbd" /* U+FFFD, for bytes that are none */
 
 /* Bytes of the code point at `at` (1 to 4), of which `left` bytes may be read; 0 where it is broken
  * or cut off. */

@@ -1,4 +1,4 @@
-#include "engine/data/utf8.h"
+#include "base/utf8.h"
 
 #include "base/error.h"
 
@@ -77,7 +77,7 @@ void dt_utf8_add_valid(dt_strbuf *out, const char *text, size_t length)
         if (bytes > 0)
             dt_strbuf_add(out, at, bytes);
         else
-            dt_strbuf_add_str(out, "\xef\xbf\xbd");
+            dt_strbuf_add_str(out, DT_UTF8_REPLACEMENT);
         at += bytes > 0 ? bytes : 1;
     }
 }
