@@ -42,17 +42,17 @@ class WatchedBuffer : public gloo::transport::UnboundBuffer
 
     void send(int to, uint64_t slot, size_t offset, size_t nbytes) override
     {
-        real_->send(to, slot, offset, nbytes);
+        watch_->or_close([&] { real_->send(to, slot, offset, nbytes); });
     }
 
     void recv(int from, uint64_t slot, size_t offset, size_t nbytes) override
     {
-        real_->recv(from, slot, offset, nbytes);
+        watch_->or_close([&] { real_->recv(from, slot, offset, nbytes); });
     }
 
     void recv(std::vector<int> from, uint64_t slot, size_t offset, size_t nbytes) override
     {
-        real_->recv(std::move(from), slot, offset, nbytes);
+        watch_->or_close([&] { real_->recv(std::move(from), slot, offset, nbytes); });
     }
 
   private:
@@ -96,7 +96,7 @@ class WatchedContext : public gloo::transport::Context
 /* --- the watch */
 
 dt_gloo_watch::dt_gloo_watch(gloo::transport::Context &connections)
-    : canary_(connections.createUnboundBuffer(&byte_, sizeof(byte_)))
+    : connections_(connections), canary_(connections.createUnboundBuffer(&byte_, sizeof(byte_)))
 {
     for (int rank = 0; rank < connections.size; rank++)
         if (rank != connections.rank)
@@ -119,27 +119,41 @@ dt_gloo_watch::~dt_gloo_watch()
 
 bool dt_gloo_watch::guard(const std::function<bool()> &wait, const std::function<void()> &abort)
 {
-    std::list<std::function<void()>>::iterator own;
-    bool done = false;
-    std::exception_ptr thrown;
+    or_close([&] {
+        std::list<std::function<void()>>::iterator own;
+        bool done = false;
+        std::exception_ptr thrown;
 
-    {
+        {
+            std::lock_guard<std::mutex> lock(mutex_);
+            own = aborts_.insert(aborts_.end(), abort);
+            waits_++;
+        }
+        try {
+            done = wait();
+        } catch (...) {
+            thrown = std::current_exception();
+        }
         std::lock_guard<std::mutex> lock(mutex_);
-        own = aborts_.insert(aborts_.end(), abort);
-        waits_++;
-    }
-    try {
-        done = wait();
-    } catch (...) {
-        thrown = std::current_exception();
-    }
-    std::lock_guard<std::mutex> lock(mutex_);
-    aborts_.erase(own);
-    if (thrown != nullptr)
-        std::rethrow_exception(thrown);
-    if (!done)
-        throw gloo::IoException(reason_);
+        aborts_.erase(own);
+        if (thrown != nullptr)
+            std::rethrow_exception(thrown);
+        if (!done)
+            throw gloo::IoException(reason_);
+    });
     return true;
+}
+
+void dt_gloo_watch::or_close(const std::function<void()> &part)
+{
+    try {
+        part();
+    } catch (...) {
+        for (int rank = 0; rank < connections_.size; rank++)
+            if (rank != connections_.rank)
+                connections_.getPair(rank)->close();
+        throw;
+    }
 }
 
 /* Until a connection is broken, or the watch is to end. */

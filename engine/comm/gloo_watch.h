@@ -8,6 +8,8 @@
  *            second at who waits (buffers come through a decorator of Gloo's transport context and
  *            say so), and ends a wait that lasts for three seconds more with the canary's
  *            exception. Not at once: a peer that is done may close while others still finish.
+ *            What fails closes all connections before it throws: the collective's memory goes with
+ *            its frames, and Gloo's thread may be half way through a message into it.
  */
 #ifndef DT_ENGINE_COMM_GLOO_WATCH_H
 #define DT_ENGINE_COMM_GLOO_WATCH_H
@@ -32,13 +34,15 @@ class dt_gloo_watch
 
     /* Runs `wait`, which returns false once `abort` was called; then throws. */
     bool guard(const std::function<bool()> &wait, const std::function<void()> &abort);
+    void or_close(const std::function<void()> &part);
 
   private:
     void run();
     void wait_for_canary();
     void look();
 
-    char byte_ = 0; /* where nothing ever arrives */
+    char byte_ = 0;                         /* where nothing ever arrives */
+    gloo::transport::Context &connections_; /* lives as long as the canary */
     const std::unique_ptr<gloo::transport::UnboundBuffer> canary_;
     std::mutex mutex_;
     std::condition_variable changed_;
