@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 make_tiny
 
-"$dtrun" launch --wait "$work/tiny.yaml" --set schedule.steps=100000 \
+"$dtrun" launch --wait "$work/tiny.yaml" --set schedule.steps=1000000000 \
     --set failure.max_restarts=0 >"$work/followed" 2>&1 &
 follower=$!
 within 20 step_reached last 5

@@ -8,7 +8,7 @@ launch_and_interrupt() { # name, extra arguments
     local name=$1
     shift
     set -m
-    "$dtrun" launch "$work/tiny.yaml" --set schedule.steps=100000 --set "name=$name" "$@" \
+    "$dtrun" launch "$work/tiny.yaml" --set schedule.steps=1000000000 --set "name=$name" "$@" \
         >"$work/out" 2>"$work/err" </dev/null &
     local pid=$!
     set +m

@@ -2,9 +2,9 @@
 set(comm_support ${CMAKE_CURRENT_SOURCE_DIR}/comm_support.c ${PROJECT_SOURCE_DIR}/tests/dist/ranks.c)
 
 if(TARGET gloo)
-  dt_test(NAME comm_processes LABEL unit THREADS TIMEOUT 120 LIBS dt_comm
+  dt_test(NAME comm_processes LABEL unit THREADS LIBS dt_comm
     SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_comm_processes.c ${comm_support})
 endif()
 
-dt_test(NAME comm_nccl LABEL unit THREADS TIMEOUT 60 LIBS dt_comm
+dt_test(NAME comm_nccl LABEL unit THREADS LIBS dt_comm
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_comm_nccl.c)

@@ -20,7 +20,7 @@ dt_test(NAME strategy_team LABEL unit THREADS LIBS dt_strategy
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_strategy_team.c)
 if(TARGET gloo)
   foreach(name accounts shards)
-    dt_test(NAME strategy_${name} LABEL unit THREADS TIMEOUT 120 LIBS dt_strategy dt_events dt_recipe
+    dt_test(NAME strategy_${name} LABEL unit THREADS LIBS dt_strategy dt_events dt_recipe
       SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_strategy_${name}.c
         ${CMAKE_CURRENT_SOURCE_DIR}/strategy_support.c ${PROJECT_SOURCE_DIR}/tests/dist/ranks.c)
   endforeach()
