@@ -39,8 +39,8 @@ dt_status dt_supervisor_start(const char *run, dt_error *err)
     DT_TRY(dt_file_make_dirs(folder, 0700, err));
     DT_TRY(dt_run_path(&log, run, "supervisor.log", &arena, err));
     st = dt_detach_start(argv, log, READY_SECONDS, &problem);
-    if (st == DT_ERR_BUSY || (st == DT_ERR_TIMEOUT && is_supervised(run, &arena)))
-        st = DT_OK; /* somebody else was quicker, or this machine is slow */
+    if (st == DT_ERR_BUSY || (st != DT_OK && is_supervised(run, &arena)))
+        st = DT_OK; /* somebody was quicker, this machine is slow, or ours died and has an heir */
     else if (st != DT_OK)
         DT_THROW(err, st, "%s", problem.message);
 out:
