@@ -3,7 +3,6 @@ foreach(name notify watch)
   dt_test(NAME supervisor_${name} LABEL unit
     SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_supervisor_${name}.c LIBS dt_supervisor)
 endforeach()
-dt_test(NAME supervisor_go_on LABEL unit LIBS dt_supervisor dt_store dt_checkpoint Threads::Threads m
+dt_test(NAME supervisor_go_on LABEL unit LIBS dt_supervisor dt_store_support dt_checkpoint Threads::Threads m
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_supervisor_go_on.c
-          ${CMAKE_CURRENT_SOURCE_DIR}/checkpoint_support.c
-          ${CMAKE_CURRENT_SOURCE_DIR}/store_support.c)
+          ${CMAKE_CURRENT_SOURCE_DIR}/checkpoint_support.c)
