@@ -34,6 +34,7 @@ class dt_gloo_watch
 
     /* Runs `wait`, which returns false once `abort` was called; then throws. */
     bool guard(const std::function<bool()> &wait, const std::function<void()> &abort);
+    /* Runs `part`; where it throws, closes all connections and throws on. */
     void or_close(const std::function<void()> &part);
 
   private:
