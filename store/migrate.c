@@ -10,9 +10,11 @@
 #include "base/banned.h"
 
 extern const char dt_embedded_schema_0001[];
+extern const char dt_embedded_schema_0002[];
 
 static const char *const migrations[] = {
     dt_embedded_schema_0001,
+    dt_embedded_schema_0002,
 };
 
 const int64_t dt_store_version = sizeof(migrations) / sizeof(migrations[0]);

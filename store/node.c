@@ -13,12 +13,13 @@ dt_status dt_store_node_set(dt_store *store, const char *run, int64_t attempt, c
 
     DT_TRY(dt_store_run_number(store, &number, run, err));
     DT_TRY(DT_SQL_RUN(store, err,
-                      "INSERT INTO nodes (run, attempt, node, name, state, acknowledged)"
-                      " VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
+                      "INSERT INTO nodes (run, attempt, node, name, state, acknowledged,"
+                      " boot_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, coalesce(?7, ''))"
                       " ON CONFLICT (run, attempt, node) DO UPDATE SET name = excluded.name,"
-                      " state = excluded.state, acknowledged = excluded.acknowledged",
+                      " state = excluded.state, acknowledged = excluded.acknowledged,"
+                      " boot_id = excluded.boot_id",
                       DT_INT(number), DT_INT(attempt), DT_INT(node->node), DT_TEXT(node->name),
-                      DT_TEXT(node->state), DT_INT(node->acknowledged)));
+                      DT_TEXT(node->state), DT_INT(node->acknowledged), DT_TEXT(node->boot_id)));
 out:
     return st;
 }
@@ -55,6 +56,7 @@ static dt_status node_read(void *item, dt_sql_rows *rows, dt_error *err)
     node->name = dt_sql_text(rows);
     node->state = dt_sql_text(rows);
     node->acknowledged = dt_sql_int(rows);
+    node->boot_id = dt_sql_text(rows);
     return DT_OK;
 }
 
@@ -62,7 +64,7 @@ dt_status dt_store_node_list(dt_store *store, dt_node **out, int64_t *count, con
                              int64_t attempt, dt_arena *arena, dt_error *err)
 {
     const dt_sql_selection selection = {
-        .sql = "SELECT node, name, state, acknowledged FROM nodes"
+        .sql = "SELECT node, name, state, acknowledged, boot_id FROM nodes"
                " WHERE run = ?1 AND attempt = ?2 ORDER BY node",
         .item_bytes = sizeof(**out),
         .read = node_read,

@@ -107,6 +107,7 @@ typedef struct dt_node {
     int64_t node;
     const char *name, *state; /* "connecting", "ready", "running", "lost", "released" */
     int64_t acknowledged;     /* journal number of the next event wanted, from 0 */
+    const char *boot_id;      /* of the machine, as its agent told (base/boot.h); "" not yet, NULL as "" */
 } dt_node;
 typedef struct dt_rank {
     int64_t rank, node, local_rank, pid; /* pid 0: not started */

@@ -24,6 +24,7 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "base/boot.h"
 #include "base/json.h"
 #include "runner/agent/cgroup.h"
 #include "runner/agent/command.h"
@@ -74,6 +75,7 @@ struct dt_agent {
     char *mark;         /* DTRUN_NODE_DIR=folder: in the environment of every process of the run */
     char *run;          /* from the first attach; NULL before */
     int64_t attempt;
+    char boot_id[DT_BOOT_ID_SIZE]; /* of this machine, when the agent began */
     dt_journal journal;
     bool journal_full;          /* the last write failed, and it was said */
     double quiet_since_seconds; /* neither ranks nor a supervisor since then */

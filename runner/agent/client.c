@@ -76,14 +76,16 @@ static void say_hello(dt_agent *agent)
     char host[256] = "";
 
     gethostname(host, sizeof(host) - 1);
-    dt_agent_client_send(
-        agent,
-        json_pack("{s:s, s:i, s:s, s:s, s:I, s:s, s:I, s:I, s:I, s:s, s:I, s:s?}", "event", "hello",
-                  "protocol", DT_PROTOCOL_VERSION, "version", DT_VERSION, "host", host, "pid",
-                  (json_int_t)getpid(), "run", agent->run, "attempt", (json_int_t)agent->attempt,
-                  "next_sequence", (json_int_t)agent->journal.next_sequence, "acknowledged",
-                  (json_int_t)agent->acknowledged, "state", state_name(agent), "time_ms",
-                  (json_int_t)dt_clock_wall_ms(), "cgroup", agent->cgroup.folder));
+    dt_agent_client_send(agent,
+                         json_pack("{s:s, s:i, s:s, s:s, s:I, s:s, s:I, s:I, s:I, s:s, s:I, s:s?,"
+                                   " s:s}",
+                                   "event", "hello", "protocol", DT_PROTOCOL_VERSION, "version",
+                                   DT_VERSION, "host", host, "pid", (json_int_t)getpid(), "run",
+                                   agent->run, "attempt", (json_int_t)agent->attempt,
+                                   "next_sequence", (json_int_t)agent->journal.next_sequence,
+                                   "acknowledged", (json_int_t)agent->acknowledged, "state",
+                                   state_name(agent), "time_ms", (json_int_t)dt_clock_wall_ms(),
+                                   "cgroup", agent->cgroup.folder, "boot_id", agent->boot_id));
 }
 
 static dt_status do_attach(dt_agent *agent, const dt_agent_command *command, dt_error *err)

@@ -22,7 +22,8 @@ typedef struct past_rank {
 struct dt_agent_past {
     past_rank *ranks;
     size_t count;
-    char *cgroup; /* its folder; NULL: there was none */
+    char *cgroup;  /* its folder; NULL: there was none */
+    char *boot_id; /* that the ranks were started under; NULL: not said */
     bool any_started, stopping, released;
 };
 
@@ -38,12 +39,14 @@ void dt_agent_past_free(dt_agent_past *past)
 {
     free(past->ranks);
     free(past->cgroup);
+    free(past->boot_id);
     free(past);
 }
 
 static void see_started(dt_agent_past *past, const json_t *event)
 {
     const char *cgroup = json_string_value(json_object_get(event, "cgroup"));
+    const char *boot_id = json_string_value(json_object_get(event, "boot_id"));
     past_rank rank = {0};
 
     if (dt_json_get_int(&rank.rank, event, "rank", "journal", NULL) != DT_OK ||
@@ -56,6 +59,10 @@ static void see_started(dt_agent_past *past, const json_t *event)
     if (cgroup != NULL && past->cgroup == NULL) {
         past->cgroup = strdup(cgroup);
         DT_ASSERT(past->cgroup != NULL);
+    }
+    if (boot_id != NULL && past->boot_id == NULL) {
+        past->boot_id = strdup(boot_id);
+        DT_ASSERT(past->boot_id != NULL);
     }
 }
 
@@ -88,10 +95,12 @@ void dt_agent_past_see(void *context, const json_t *event)
 
 void dt_agent_recover(dt_agent *agent, const dt_agent_past *past)
 {
+    bool rebooted = dt_boot_differs(past->boot_id, agent->boot_id);
     dt_error err = DT_ERROR_INIT;
 
     agent->started = past->any_started;
-    if (past->cgroup != NULL && dt_cgroup_adopt(&agent->cgroup, past->cgroup, &err) != DT_OK)
+    if (past->cgroup != NULL && !rebooted &&
+        dt_cgroup_adopt(&agent->cgroup, past->cgroup, &err) != DT_OK)
         dt_log_info("%s", err.message);
     if (past->released) {
         dt_cgroup_remove(&agent->cgroup);
@@ -103,13 +112,14 @@ void dt_agent_recover(dt_agent *agent, const dt_agent_past *past)
 
         if (rank->exited)
             continue;
-        dt_process_signal((pid_t)rank->pid, rank->start_ticks, SIGKILL);
-        dt_log_warn("rank %lld was running when the agent before this one was lost",
-                    (long long)rank->rank);
+        if (!rebooted) /* else that process is somebody else's, whatever its start time is */
+            dt_process_signal((pid_t)rank->pid, rank->start_ticks, SIGKILL);
+        dt_log_warn("rank %lld was running when %s", (long long)rank->rank,
+                    rebooted ? "this node was rebooted" : "the agent before this one was lost");
         dt_journal_add(&agent->journal,
                        json_pack("{s:s, s:I, s:n, s:n, s:s, s:s, s:[]}", "event", "exited", "rank",
                                  (json_int_t)rank->rank, "code", "signal", "signal_name", "",
-                                 "reason", "agent_lost", "lines"));
+                                 "reason", rebooted ? "rebooted" : "agent_lost", "lines"));
     }
     if (past->any_started || past->stopping) {
         agent->ending = DT_ENDING_TERM; /* whose grace is over */

@@ -154,6 +154,7 @@ static dt_status serve(const char *folder, bool end_only, dt_error *err)
     memset(&agent, 0, sizeof(agent));
     agent.journal.fd = agent.journal.note_fd = -1;
     agent.ranks_mask = umask(077);
+    dt_boot_id(agent.boot_id);
     dt_cgroup_init(&agent.cgroup);
     dt_strbuf_init(&agent.journal.pending);
     agent.offers = json_object();

@@ -161,11 +161,11 @@ static dt_status rank_start(dt_agent_rank *rank, dt_environment *environment, co
     rank->running = true;
     rank->start_ticks = dt_process_read(&process, rank->pid) ? process.start_ticks : 0;
     dt_journal_add(&agent->journal,
-                   json_pack("{s:s, s:I, s:I, s:I, s:I, s:s, s:s?}", "event", "started", "rank",
-                             (json_int_t)rank->rank, "local_rank", (json_int_t)rank->local_rank,
-                             "pid", (json_int_t)rank->pid, "start_ticks",
-                             (json_int_t)rank->start_ticks, "device", rank->device, "cgroup",
-                             agent->cgroup.folder));
+                   json_pack("{s:s, s:I, s:I, s:I, s:I, s:s, s:s?, s:s}", "event", "started",
+                             "rank", (json_int_t)rank->rank, "local_rank",
+                             (json_int_t)rank->local_rank, "pid", (json_int_t)rank->pid,
+                             "start_ticks", (json_int_t)rank->start_ticks, "device", rank->device,
+                             "cgroup", agent->cgroup.folder, "boot_id", agent->boot_id));
     /* From here on the process is known, whatever else fails. */
     DT_TRY(dt_agent_rank_follow(rank, spawned.channel, spawned.out, spawned.err, err));
 out:

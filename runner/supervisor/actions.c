@@ -83,6 +83,8 @@ dt_status dt_action_start_node(dt_session *session, dt_supervised_node *node, dt
 
     if (!node->idle)
         return DT_OK;
+    if (node->rebooted)
+        return dt_action_expect_ranks(session, node, err);
     environment = json_pack("{s:s, s:s, s:s}", "DTRUN_INTERFACE_ADDRESS", node->place.address,
                             "DTRUN_RUN_SECRET", session->secret, "MASTER_ADDR",
                             session->nodes[0].place.address);
@@ -122,7 +124,10 @@ dt_status dt_action_expect_ranks(dt_session *session, dt_supervised_node *node, 
     if (!node->idle)
         return DT_OK;
     dt_strbuf_init(&reason);
-    dt_strbuf_add_fmt(&reason, "the agent on %s has lost its journal", node->row.name);
+    if (node->rebooted)
+        dt_strbuf_add_fmt(&reason, "node %s was rebooted", node->row.name);
+    else
+        dt_strbuf_add_fmt(&reason, "the agent on %s has lost its journal", node->row.name);
     st = note_lost(session, reason.data, err);
     dt_strbuf_release(&reason);
     return st == DT_OK ? dt_action_end_ranks(session, NULL, err) : st;

@@ -87,6 +87,7 @@ static void on_hello(dt_supervised_node *node, const dt_message *message)
     node->replace = node->renew = false;
     node->idle = strcmp(dt_message_string(message, "state"), "idle") == 0;
     dt_log_info("%s: attached, %s", node->row.name, dt_message_string(message, "state"));
+    dt_reboot_hear(node, dt_message_string(message, "boot_id"));
     if (node->released) {
         dt_node_let_go(node);
         return;

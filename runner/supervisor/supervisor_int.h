@@ -10,7 +10,7 @@
  *   hope.c        what a node's silence means            clocks.c     whose clock is how wrong
  *   gather.c      checkpoints come here                  notify.c     a webhook is told
  *   sweep.c       nodes that earlier attempts lost       pace.c       who holds up the others
- *   tidy.c        what an ended run left there
+ *   tidy.c        what an ended run left there   reboot.c     a node that was booted again
  *   secret.c      what the ranks of a run share          start.c, ask.c, path.c   commands call
  *
  * A session is one attempt. Where a failed one is followed by another, the session ends and the
@@ -85,6 +85,7 @@ typedef struct dt_supervised_node {
     bool gone;              /* ... and its agent has taken its leave */
     bool given_up;          /* nothing more is expected of it */
     bool lost;              /* ... because it could not be reached */
+    bool rebooted;          /* since its ranks were started (reboot.c) */
     bool taken_back;        /* the last connection: never again, and nothing runs there */
     bool hopeless;          /* ... and another attempt would not reach it either */
     char problem[512];      /* the last thing that went wrong on the way to it */
@@ -183,6 +184,9 @@ void dt_hope_forget(dt_supervised_node *node); /* a probe that runs is ended */
 void dt_hope_refused(dt_supervised_node *node, const char *why);
 /* Nothing more is expected of the node: the run is told. */
 void dt_node_give_up(dt_supervised_node *node, const char *why);
+
+/* --- reboot.c */
+void dt_reboot_hear(dt_supervised_node *node, const char *boot_id); /* what its agent's hello says */
 
 /* --- node.c */
 void dt_node_retry_in(dt_supervised_node *node, uint64_t wait_ms);

@@ -101,6 +101,10 @@ static void say_death(dt_strbuf *out, const dt_message *message, const char *nod
     const char *meaning = strstr(dt_message_string(message, "words"), ": ");
     const json_t *lines;
 
+    if (strcmp(reason, "rebooted") == 0) {
+        dt_strbuf_add_fmt(out, "node %s was rebooted", node);
+        return;
+    }
     dt_strbuf_add_fmt(out, "rank %lld on %s ", (long long)message->rank, node);
     if (strcmp(reason, "not_started") == 0)
         dt_strbuf_add_fmt(out, "could not be started: %s", dt_message_string(message, "message"));
@@ -137,7 +141,8 @@ static void see_exited(dt_verdict *verdict, const dt_message *message, const cha
 {
     const char *reason = dt_message_string(message, "reason");
     const char *status = verdict->rank_failed[message->rank], *text = "";
-    bool system = strcmp(reason, "not_started") == 0 || strcmp(reason, "agent_lost") == 0;
+    bool system = strcmp(reason, "not_started") == 0 || strcmp(reason, "agent_lost") == 0 ||
+                  strcmp(reason, "rebooted") == 0;
 
     if (dt_message_int(message, "code", -1) == 0)
         return;

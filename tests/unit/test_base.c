@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/boot.h"
 #include "base/clock.h"
 #include "base/distance.h"
 #include "base/file.h"
@@ -296,6 +297,20 @@ static void places_follow_the_environment(void **state)
     dt_arena_release(&arena);
 }
 
+static void a_reboot_is_told_by_two_known_ids_that_differ(void **state)
+{
+    char id[DT_BOOT_ID_SIZE];
+
+    (void)state;
+    assert_int_equal(strlen(dt_boot_id(id)), 36);
+    assert_false(dt_boot_differs(id, id));
+    assert_true(dt_boot_differs(id, "another"));
+    assert_false(dt_boot_differs("", id));
+    assert_false(dt_boot_differs(id, ""));
+    assert_false(dt_boot_differs(NULL, id));
+    assert_false(dt_boot_differs(id, NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -311,6 +326,7 @@ int main(void)
         cmocka_unit_test(lock_is_held_by_one_process),
         cmocka_unit_test(json_getters_say_where),
         cmocka_unit_test(places_follow_the_environment),
+        cmocka_unit_test(a_reboot_is_told_by_two_known_ids_that_differ),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

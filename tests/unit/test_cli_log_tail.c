@@ -29,7 +29,7 @@ static int setup(void **state)
 
 static void have(int64_t attempt, int64_t node, const char *name, int64_t rank)
 {
-    const dt_node row = {node, name, "running", 0};
+    const dt_node row = {.node = node, .name = name, .state = "running"};
     const dt_rank its = {.rank = rank,
                          .node = node,
                          .device = "cpu",

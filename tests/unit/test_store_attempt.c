@@ -124,6 +124,11 @@ static void test_nodes_and_ranks_are_replaced_and_belong_to_an_attempt(void **st
     assert_string_equal(nodes[0].name, "gpu-a");
     assert_string_equal(nodes[0].state, "released");
     assert_int_equal(nodes[0].acknowledged, 12);
+    assert_string_equal(nodes[0].boot_id, "");
+    node.boot_id = "0-1";
+    assert_good(t, dt_store_node_set(t->store, "aa", 1, &node, &t->err));
+    assert_good(t, dt_store_node_list(t->store, &nodes, &count, "aa", 1, &t->arena, &t->err));
+    assert_string_equal(nodes[0].boot_id, "0-1");
 
     assert_good(t, dt_store_rank_set(t->store, "aa", 1, &rank, &t->err));
     rank.pid = 4242;

@@ -99,6 +99,13 @@ static void test_a_lost_agent_is_the_systems_failure(void **state)
           (expected){DT_RUN_FAILED, 3, "rank 1 on a was ended because the agent on a was lost"});
 }
 
+static void test_a_rebooted_node_is_the_systems_failure(void **state)
+{
+    const char *const lines[] = {EXITED("1", "null", "rebooted", "5"), RELEASED(""), NULL};
+
+    check(false, lines, (expected){DT_RUN_FAILED, 3, "node a was rebooted"});
+}
+
 static void test_a_stop_is_told_from_a_failure(void **state)
 {
     const char *const good[] = {FINISHED("stopped"), EXITED("0", "0", "", "5"), NULL};
@@ -194,6 +201,7 @@ static void test_only_what_may_go_better_is_tried_again(void **state)
     assert_true(restarts(KILLED("1", "5"), false));
     assert_true(restarts(EXITED("1", "1", "failed", "5"), false));
     assert_true(restarts(EXITED("1", "null", "agent_lost", "5"), false));
+    assert_true(restarts(EXITED("1", "null", "rebooted", "5"), false));
     assert_false(restarts(EXITED("2", "1", "failed", "5"), false));
     assert_false(restarts(EXITED("0", "null", "not_started", "5"), false));
     assert_false(restarts(KILLED("1", "5"), true));
@@ -236,6 +244,7 @@ int main(void)
         cmocka_unit_test(test_the_first_cause_is_not_the_first_to_arrive),
         cmocka_unit_test(test_the_message_of_the_rank_is_the_reason),
         cmocka_unit_test(test_a_lost_agent_is_the_systems_failure),
+        cmocka_unit_test(test_a_rebooted_node_is_the_systems_failure),
         cmocka_unit_test(test_a_stop_is_told_from_a_failure),
         cmocka_unit_test(test_processes_that_are_left_have_an_exit_code_of_their_own),
         cmocka_unit_test(test_device_memory_that_is_not_back_is_left_too),

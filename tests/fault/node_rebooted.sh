@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# A node that was booted again is known by its boot id: nothing of the earlier boot can be left there,
+# the attempt is over with that reason, and another follows.
+if [ "${IN_NAMESPACE:-}" != yes ]; then # where this machine's boot id can be another
+    unshare --mount true 2>/dev/null || { echo "skipped: no mount namespace can be made here"; exit 77; }
+    IN_NAMESPACE=yes exec unshare --mount bash "$0" "$@"
+fi
+. "$(dirname "$0")/lib.sh"
+export FAULT_RESTARTS=1 FAKE_STEPS=100000
+
+reboot() { # run: its agent and its ranks are gone, and so is the machine's boot
+    local agent
+    agent=$(processes "dtrun-agent serve .*/$1/")
+    cat /proc/sys/kernel/random/uuid >"$XDG_STATE_HOME/boot_id"
+    ! mountpoint -q /proc/sys/kernel/random/boot_id || umount /proc/sys/kernel/random/boot_id
+    mount --bind "$XDG_STATE_HOME/boot_id" /proc/sys/kernel/random/boot_id
+    kill -9 "$agent"
+}
+mount --make-rprivate /
+clean_more() { umount /proc/sys/kernel/random/boot_id || true; }
+
+FAKE_ATTEMPTS=1 "$driver" launch one 2
+await 20 has_step one 3
+reboot one
+second_attempt() { [ "$(get one attempt)" = 2 ]; }
+await 30 second_attempt
+grep -q "node localhost was rebooted: attempt 2 goes on" "$runs/one/supervisor.log" ||
+    fail "the reason of the restart: $(tail -n 5 "$runs/one/supervisor.log")"
+await 20 has_step one 3
+
+# The supervisor went down with it, as on the launch machine; what it meets then is of another boot.
+# The pid that the journal names is somebody else's by now, with whatever start time: it is left alone.
+kill -9 $(processes "supervise one")
+reboot one
+await 10 is_dead "$(get one pids | head -n 1)"
+sleep 1000 & # in the place of rank 0
+ticks=$(awk '{ sub(/.*\) /, ""); print $20 }' /proc/$!/stat)
+journal=$(ls "$runs"/one/attempt-2/node-0/journal.jsonl)
+sed -i -E "/\"event\":\"started\"/{s/\"pid\":[0-9]+/\"pid\":$!/; s/\"start_ticks\":[0-9]+/\"start_ticks\":$ticks/}" "$journal"
+"$DTRUN_BIN/dtrun" list >/dev/null
+end_is one failed 3
+is reason "$(get one reason)" "node localhost was rebooted; given up after 1 restart without a new checkpoint"
+kill -0 $! || fail "a process of another boot was killed"
+kill $!
+await 10 nothing_left
