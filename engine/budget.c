@@ -5,7 +5,7 @@
 /* Steps from the place where a run stopped to the end of its epochs; below 0 where it is past it.
  */
 static int64_t rest_steps(const dt_sampler *sampler, int64_t epochs, int64_t step_samples,
-                          const dt_checkpoint_info *at)
+                          const dt_budget_place *at)
 {
     int64_t seen = dt_sampler_epoch_steps(sampler, at->epoch, 1) + at->sample; /* steps of one */
     int64_t left;
@@ -20,24 +20,23 @@ static int64_t rest_steps(const dt_sampler *sampler, int64_t epochs, int64_t ste
 }
 
 static int64_t epochs_steps(const dt_sampler *sampler, int64_t epochs, int64_t step_samples,
-                            const dt_checkpoint_info *resumed)
+                            const dt_budget_place *at)
 {
-    int64_t steps;
+    int64_t rest;
 
-    if (resumed == NULL)
+    if (at == NULL)
         return dt_sampler_epoch_steps(sampler, epochs, step_samples);
-    steps =
-        resumed->step + resumed->skipped_steps + rest_steps(sampler, epochs, step_samples, resumed);
-    return steps > resumed->step ? steps : resumed->step;
+    rest = rest_steps(sampler, epochs, step_samples, at);
+    return at->step + (rest > 0 ? rest : 0);
 }
 
 int64_t dt_budget_steps(const dt_recipe *recipe, const dt_sampler *sampler, int64_t step_samples,
-                        const dt_checkpoint_info *resumed)
+                        const dt_budget_place *at)
 {
     int64_t steps = recipe->schedule.steps, by_epochs;
 
     if (recipe->schedule.epochs == 0)
         return steps;
-    by_epochs = epochs_steps(sampler, recipe->schedule.epochs, step_samples, resumed);
+    by_epochs = epochs_steps(sampler, recipe->schedule.epochs, step_samples, at);
     return steps > 0 && steps < by_epochs ? steps : by_epochs;
 }

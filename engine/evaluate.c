@@ -62,6 +62,7 @@ dt_status dt_evaluate(dt_session *session, bool *evaluated, bool *stopped, dt_er
         goto out;
     DT_TRY(session->comm.all_reduce_f64(&session->comm, sums, 2, err));
     session->valid_loss = sums[0] / sums[1];
+    session->valid_step = session->step;
     *evaluated = true;
 out:
     return st;

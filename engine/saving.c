@@ -40,17 +40,19 @@ static dt_checkpoint_info info_make(dt_session *session, unsigned reasons)
     const dt_plan *plan = session->plan;
     json_t *recipe = dt_recipe_to_json(&plan->recipe);
     const json_t *optimizer = json_object_get(recipe, "optimizer");
+    bool is_best = (reasons & DT_CHECKPOINT_BEST) != 0;
 
     return (dt_checkpoint_info){
         .run = plan->run,
         .attempt = plan->attempt,
         .step = session->step,
+        .steps_total = session->recipe->schedule.steps,
         .epoch = session->sampler.epoch,
         .sample = session->sampler.sample,
         .step_samples = dt_session_samples_per_step(session),
         .loss = session->loss,
-        .valid_loss = session->valid_loss,
-        .best_loss = session->best_loss,
+        .valid_loss = session->valid_step == session->step ? session->valid_loss : NAN,
+        .best_loss = is_best ? session->valid_loss : session->best.loss,
         .kept_for = reasons,
         .optimizer = json_string_value(json_object_get(optimizer, "kind")),
         .loss_scale = session->scaler.on ? session->scaler.scale : 0,
@@ -77,16 +79,7 @@ static bool ends_epochs(dt_session *session)
     return interval > 0 && now / interval > before / interval;
 }
 
-/* Ties count as better: the newer of two has seen more. */
-static bool is_best(dt_session *session)
-{
-    if (session->valid_loss > session->best_loss || isnan(session->valid_loss))
-        return false;
-    session->best_loss = session->valid_loss;
-    return session->recipe->checkpoint.keep_best > 0;
-}
-
-static unsigned reasons_now(dt_session *session, bool evaluated, bool last)
+static unsigned reasons_now(dt_session *session, bool is_best, bool last)
 {
     unsigned reasons = last ? DT_CHECKPOINT_END : 0;
 
@@ -94,7 +87,7 @@ static unsigned reasons_now(dt_session *session, bool evaluated, bool last)
         reasons |= DT_CHECKPOINT_STEPS;
     if (ends_epochs(session))
         reasons |= DT_CHECKPOINT_EPOCH;
-    if (evaluated && is_best(session))
+    if (is_best)
         reasons |= DT_CHECKPOINT_BEST;
     return reasons;
 }
@@ -165,6 +158,7 @@ static dt_status tell(dt_session *session, const dt_checkpoint_outcome *outcome,
     const char *message = outcome->err.message;
     dt_status st = outcome->st;
 
+    dt_best_end(&session->best, outcome->st == DT_OK);
     if (st == DT_OK)
         return dt_report_checkpoint(session, outcome, err);
     if (last || st == DT_ERR_COMM || st == DT_ERR_PEER)
@@ -205,13 +199,35 @@ out:
     return st;
 }
 
+/* Ranks hear of a save at different steps, but they come to the same answer: where it depends on
+ * what became of the save that is under way, they wait for it. */
+static dt_status is_best(bool *out, dt_session *session, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (dt_best_depends(&session->best, session->valid_loss))
+        DT_TRY(collect(session, true, err));
+    *out = dt_best_is(&session->best, session->valid_loss);
+    if (*out)
+        dt_best_begin(&session->best, session->valid_loss);
+    if (*out && session->recipe->checkpoint.keep_best == 0) { /* none is to be saved */
+        dt_best_end(&session->best, true);
+        *out = false;
+    }
+out:
+    return st;
+}
+
 dt_status dt_saving_step(dt_session *session, bool evaluated, bool last, dt_error *err)
 {
-    unsigned reasons = reasons_now(session, evaluated, last);
-    bool background = session->writer != NULL && !last;
+    bool background = session->writer != NULL && !last, best = false;
+    unsigned reasons;
     dt_status st = DT_OK;
 
     DT_TRY(collect(session, false, err));
+    if (evaluated)
+        DT_TRY(is_best(&best, session, err));
+    reasons = reasons_now(session, best, last);
     if (reasons == 0)
         goto out;
     DT_TRY(dt_report_phase(session, "save", err));

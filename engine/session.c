@@ -55,17 +55,21 @@ out:
 static dt_status open_data(dt_session *session, const dt_checkpoint_info *resumed, dt_error *err)
 {
     dt_tokenizer *fixed = NULL;
+    dt_budget_place place = {0};
     dt_status st = DT_OK;
 
-    if (resumed != NULL)
+    if (resumed != NULL) {
+        place = (dt_budget_place){resumed->step, resumed->epoch, resumed->sample};
         DT_TRY(dt_tokenizer_from_json(&fixed, resumed->tokenizer, err));
+    }
     DT_TRY(dt_dataset_open(&session->dataset, session->recipe, fixed, err));
     DT_TRY(dt_sampler_init(&session->sampler, session->dataset, session->recipe->batch.tokens,
                            (uint64_t)session->recipe->seed, err));
     DT_TRY(dt_sampler_set_tail(&session->sampler, session->recipe->data.tail,
                                dt_session_samples_per_step(session), err));
-    session->resolved.schedule.steps = dt_budget_steps(
-        &session->plan->recipe, &session->sampler, dt_session_samples_per_step(session), resumed);
+    session->resolved.schedule.steps =
+        dt_budget_steps(&session->plan->recipe, &session->sampler,
+                        dt_session_samples_per_step(session), resumed != NULL ? &place : NULL);
 out:
     dt_tokenizer_free(fixed);
     return st;
@@ -178,7 +182,7 @@ static dt_status resume(dt_session *session, dt_checkpoint *checkpoint, dt_error
     session->step = info->step;
     session->loss = info->loss;
     session->valid_loss = info->valid_loss;
-    session->best_loss = info->best_loss;
+    session->best.loss = info->best_loss;
     if (session->scaler.on && info->loss_scale > 0) {
         session->scaler.scale = info->loss_scale;
         session->scaler.clean_steps = info->clean_steps;
@@ -233,7 +237,9 @@ dt_status dt_session_open(dt_session *out, const dt_plan *plan, int64_t rank, dt
     out->rank = rank;
     out->world_size = plan->world_size;
     out->replicas = plan->ranks[rank].replicas;
-    out->loss = out->valid_loss = out->best_loss = NAN;
+    out->loss = out->valid_loss = NAN;
+    out->best = (dt_best){NAN, NAN};
+    out->valid_step = -1;
     out->start_seconds = dt_clock_monotonic_seconds();
     dt_scaler_init(&out->scaler, out->recipe);
 
@@ -283,4 +289,12 @@ int64_t dt_session_samples_per_step(const dt_session *session)
 
     return recipe->batch.sequences * session->replicas * session->world_size *
            recipe->batch.accumulate;
+}
+
+void dt_session_count_steps(dt_session *session)
+{
+    dt_budget_place place = {session->step, session->sampler.epoch, session->sampler.sample};
+
+    session->resolved.schedule.steps = dt_budget_steps(
+        &session->plan->recipe, &session->sampler, dt_session_samples_per_step(session), &place);
 }

@@ -8,6 +8,7 @@
 #ifndef DT_ENGINE_SESSION_H
 #define DT_ENGINE_SESSION_H
 
+#include "engine/best.h"
 #include "engine/comm/comm.h"
 #include "engine/data/data.h"
 #include "engine/device/device.h"
@@ -43,7 +44,8 @@ typedef struct dt_session {
     int64_t step;         /* steps done: optimizer and schedule stand here */
     double loss;          /* of the last step; NaN before the first */
     double valid_loss;    /* of the last evaluation; NaN before the first */
-    double best_loss;     /* the lowest valid_loss of the run; NaN before the first */
+    int64_t valid_step;   /* whose it is; -1: none of this attempt */
+    dt_best best;         /* validation loss of the run */
     double matmul_flops;  /* measured at the start */
     double start_seconds; /* when this attempt started, for the time limit */
     bool stopped;         /* asked to stop before the first step: not an error */
@@ -55,5 +57,7 @@ void dt_session_close(dt_session *session); /* accepts a zeroed or half-built on
 
 /* Samples of one step, over all ranks and micro-steps. */
 int64_t dt_session_samples_per_step(const dt_session *session);
+/* After a step that used samples up and does not count: what is left of the epochs is less. */
+void dt_session_count_steps(dt_session *session);
 
 #endif

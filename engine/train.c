@@ -22,8 +22,8 @@ static dt_status between_steps(dt_session *session, const dt_step *step, bool *l
     bool evaluated = false, stopped = false;
     dt_status st = DT_OK;
 
-    if (!step->skipped &&
-        (every(session->step, recipe->evaluate.every) || session->step == recipe->schedule.steps)) {
+    if ((!step->skipped && every(session->step, recipe->evaluate.every)) ||
+        (session->step >= recipe->schedule.steps && session->valid_step != session->step)) {
         DT_TRY(dt_report_phase(session, "evaluate", err));
         DT_TRY(dt_evaluate(session, &evaluated, &stopped, err));
         if (evaluated)
@@ -38,7 +38,7 @@ out:
 
 static dt_status run(dt_session *session, dt_error *err)
 {
-    int64_t steps = session->recipe->schedule.steps;
+    const dt_recipe *recipe = session->recipe;
     dt_interval interval = {.sent_bytes = session->state.sent_bytes};
     dt_step step = {0};
     dt_pace pace = {0};
@@ -47,24 +47,26 @@ static dt_status run(dt_session *session, dt_error *err)
 
     DT_TRY(dt_report_start(session, err));
     DT_TRY(dt_report_phase(session, "train", err));
-    while (session->step < steps && !last) {
+    while (session->step < recipe->schedule.steps && !last) {
         double start = dt_clock_monotonic_seconds();
 
         DT_TRY(dt_step_run(session, &step, err));
-        last = step.stop || step.time_over || session->step == steps;
+        if (step.skipped)
+            dt_session_count_steps(session);
+        last = step.stop || step.time_over || session->step >= recipe->schedule.steps;
         dt_interval_add(&interval, &step, dt_clock_monotonic_seconds() - start);
         DT_TRY(dt_report_pace(session, &pace, err));
         if (step.skipped && !last)
             continue;
-        if (every(session->step, session->recipe->log.every) || session->step == 1 || last)
+        if (every(session->step, recipe->log.every) || session->step == 1 || last)
             DT_TRY(dt_report_step(session, &step, &interval, err));
         DT_TRY(between_steps(session, &step, &last, err));
     }
     DT_TRY(session->comm.barrier(&session->comm, err));
     DT_TRY(dt_report_finished(session,
-                              session->step >= steps ? "steps"
-                              : step.time_over       ? "time_limit"
-                                                     : "stopped",
+                              session->step >= recipe->schedule.steps ? "steps"
+                              : step.time_over                        ? "time_limit"
+                                                                      : "stopped",
                               err));
 out:
     return st;

@@ -454,7 +454,8 @@ const dt_field dt_fields[] = {
      .low = 0,
      .high = MILLION,
      .fallback = "0",
-     .help = "length of the whole run in passes over the training data; 0: steps say it"},
+     .help = "length of the whole run in passes over the training data; 0: steps say it; both: "
+             "whichever is over first"},
     {.path = "schedule.warmup_steps",
      .type = DT_FIELD_INT,
      AT(schedule.warmup_steps),
@@ -568,7 +569,8 @@ const dt_field dt_fields[] = {
      .high = BILLION,
      .fallback = "0",
      .shorthand = true,
-     .help = "steps between checkpoints; 0 saves at the end only"},
+     .help = "steps between checkpoints; 0: only at the end, and those of every_epoch and "
+             "keep_best"},
     {.path = "checkpoint.keep",
      .type = DT_FIELD_INT,
      AT(checkpoint.keep),
@@ -597,7 +599,8 @@ const dt_field dt_fields[] = {
      .low = 0,
      .high = MILLION,
      .fallback = "1",
-     .help = "the so many with the lowest validation loss stay as well"},
+     .help = "an evaluation with the lowest validation loss so far saves one, and the so many "
+             "lowest stay; 0: none for that reason"},
 
     {.path = "log.every",
      .type = DT_FIELD_INT,

@@ -40,10 +40,11 @@ enum {
 typedef struct dt_checkpoint_info {
     const char *run;
     int64_t attempt, step;   /* steps done: where optimizer and schedule stand */
+    int64_t steps_total;     /* of the run, by recipe and data; 0: not known */
     int64_t epoch, sample;   /* sampler: where the next step starts */
     int64_t step_samples;    /* of a step, over all ranks and micro-steps; 0: not known */
-    double loss, valid_loss; /* NaN: none */
-    double best_loss;        /* the lowest valid_loss so far */
+    double loss, valid_loss; /* of this step; NaN: none */
+    double best_loss;        /* the lowest valid_loss so far whose checkpoint is whole, with this */
     unsigned kept_for;       /* DT_CHECKPOINT_STEPS | ... */
     const char *optimizer;   /* the recipe's value: what the moments mean */
     double loss_scale;       /* fp16; 0: none */

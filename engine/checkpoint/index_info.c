@@ -38,6 +38,7 @@ json_t *dt_checkpoint_info_make(const dt_checkpoint_info *info)
     for (size_t i = 0; i < REASONS; i++)
         if (info->kept_for & reasons[i].flag)
             json_array_append_new(kept_for, json_string(reasons[i].name));
+    json_object_set_new(out, "steps_total", json_integer((json_int_t)info->steps_total));
     json_object_set_new(out, "step_samples", json_integer((json_int_t)info->step_samples));
     json_object_set_new(out, "loss", dt_json_number(info->loss));
     json_object_set_new(out, "valid_loss", dt_json_number(info->valid_loss));
@@ -119,6 +120,7 @@ dt_status dt_checkpoint_info_parse(dt_checkpoint_info *out, const json_t *json, 
     DT_TRY(dt_checkpoint_get_count(&out->sample, json, "sample", where, err));
     DT_TRY(dt_json_get_number(&out->loss, json, "loss", where, err));
     DT_TRY(dt_json_get_number(&out->valid_loss, json, "valid_loss", where, err));
+    DT_TRY(dt_json_get_int_or(&out->steps_total, json, "steps_total", 0, where, err));
     DT_TRY(dt_json_get_int_or(&out->step_samples, json, "step_samples", 0, where, err));
     out->best_loss = NAN;
     if (json_object_get(json, "best_loss") != NULL)

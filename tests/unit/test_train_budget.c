@@ -19,7 +19,8 @@
 typedef struct progress {
     dt_sampler sampler;
     dt_recipe recipe;
-    dt_checkpoint_info info;
+    dt_budget_place place;
+    int64_t step_samples; /* of its last steps; 0: it has not begun */
 } progress;
 
 /* What a start from here would find. */
@@ -29,7 +30,7 @@ static int64_t budget(const progress *run, int64_t step_samples)
 
     assert_int_equal(dt_sampler_set_tail(&sampler, sampler.tail, step_samples, NULL), DT_OK);
     return dt_budget_steps(&run->recipe, &sampler, step_samples,
-                           run->info.step_samples > 0 ? &run->info : NULL);
+                           run->step_samples > 0 ? &run->place : NULL);
 }
 
 /* `steps` more, the last `skipped` of which do not count; then a checkpoint. */
@@ -39,11 +40,10 @@ static void go_on(progress *run, int64_t step_samples, int64_t steps, int64_t sk
                      DT_OK);
     for (int64_t i = 0; i < steps; i++)
         assert_int_equal(dt_sampler_advance(&run->sampler, step_samples, NULL), DT_OK);
-    run->info.step += steps - skipped;
-    run->info.skipped_steps += skipped;
-    run->info.step_samples = step_samples;
-    run->info.epoch = run->sampler.epoch;
-    run->info.sample = run->sampler.sample;
+    run->place.step += steps - skipped;
+    run->place.epoch = run->sampler.epoch;
+    run->place.sample = run->sampler.sample;
+    run->step_samples = step_samples;
 }
 
 static void start(progress *out, const dt_dataset *dataset, dt_tail_kind tail)
@@ -78,7 +78,7 @@ static void test_epochs_end_where_they_end_however_steps_are_cut(void **state)
         for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
             go_on(&run, cuts[i], 7, 0);
             for (int64_t samples = 1; samples < 20; samples++)
-                assert_int_equal(budget(&run, samples), run.info.step + walk(&run, samples));
+                assert_int_equal(budget(&run, samples), run.place.step + walk(&run, samples));
         }
         dt_sampler_release(&run.sampler);
     }
@@ -95,12 +95,46 @@ static void test_a_run_that_goes_on_as_it_was_keeps_its_number_of_steps(void **s
 
         start(&run, dataset, tail);
         all = budget(&run, 8);
-        go_on(&run, 8, 5, 2); /* fp16 */
+        go_on(&run, 8, 5, 0);
         assert_int_equal(budget(&run, 8), all);
-        go_on(&run, 8, 33, 0); /* also beyond the epochs, for those that were skipped */
+        go_on(&run, 8, all - 5, 0);
         assert_int_equal(budget(&run, 8), all);
         dt_sampler_release(&run.sampler);
     }
+    dt_dataset_close(dataset);
+}
+
+static void test_steps_that_fp16_skips_are_off_the_epochs(void **state)
+{
+    dt_dataset *dataset = data_count_up(*state, 4 * 100 + 3, 0);
+
+    for (int tail = DT_TAIL_WRAP; tail <= DT_TAIL_DROP; tail++) {
+        progress run;
+        int64_t all;
+
+        start(&run, dataset, tail);
+        all = budget(&run, 8);
+        go_on(&run, 8, 5, 2);
+        assert_int_equal(budget(&run, 8), all - 2);
+        go_on(&run, 8, all - 5, 1); /* the last step of all: nothing is left to make up for it */
+        assert_int_equal(run.place.step, all - 3);
+        assert_int_equal(budget(&run, 8), run.place.step);
+        dt_sampler_release(&run.sampler);
+    }
+    dt_dataset_close(dataset);
+}
+
+static void test_steps_that_fp16_skips_are_not_off_the_steps(void **state)
+{
+    dt_dataset *dataset = data_count_up(*state, 4 * 100 + 3, 0);
+    progress run;
+
+    start(&run, dataset, DT_TAIL_WRAP);
+    run.recipe.schedule.steps = 20;
+    assert_int_equal(budget(&run, 8), 20);
+    go_on(&run, 8, 5, 2);
+    assert_int_equal(budget(&run, 8), 20);
+    dt_sampler_release(&run.sampler);
     dt_dataset_close(dataset);
 }
 
@@ -110,6 +144,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_epochs_end_where_they_end_however_steps_are_cut,
                                         data_folder_make, data_folder_remove),
         cmocka_unit_test_setup_teardown(test_a_run_that_goes_on_as_it_was_keeps_its_number_of_steps,
+                                        data_folder_make, data_folder_remove),
+        cmocka_unit_test_setup_teardown(test_steps_that_fp16_skips_are_off_the_epochs,
+                                        data_folder_make, data_folder_remove),
+        cmocka_unit_test_setup_teardown(test_steps_that_fp16_skips_are_not_off_the_steps,
                                         data_folder_make, data_folder_remove),
     };
 
