@@ -13,21 +13,53 @@
 
 #include "base/banned.h"
 
+/* A pipe that the caller was started with: its writer is there, or has ended. */
+static bool is_inherited(const char *path)
+{
+    static const char *const folders[] = {"/dev/stdin", "/dev/fd/", "/proc/self/fd/"};
+
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+        if (strncmp(path, folders[i], strlen(folders[i])) == 0)
+            return true;
+    return false;
+}
+
+/* Opened without waiting for anybody. */
+static dt_status open_to_read(int *fd, const char *path, dt_error *err)
+{
+    dt_status st = DT_OK;
+    struct stat info;
+
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (*fd < 0)
+        return DT_FAIL(err, errno == ENOENT ? DT_ERR_NOT_FOUND : DT_ERR_IO, "cannot open '%s': %s",
+                       path, strerror(errno));
+    if (fstat(*fd, &info) != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot read '%s': %s", path, strerror(errno));
+    if (S_ISDIR(info.st_mode))
+        DT_THROW(err, DT_ERR_IO, "cannot read '%s': it is a directory", path);
+    if (!S_ISREG(info.st_mode) && !(S_ISFIFO(info.st_mode) && is_inherited(path)))
+        DT_THROW(err, DT_ERR_IO,
+                 "cannot read '%s': it is no regular file (write its contents to one first)", path);
+    if (S_ISFIFO(info.st_mode))
+        (void)fcntl(*fd, F_SETFL, fcntl(*fd, F_GETFL) & ~O_NONBLOCK);
+out:
+    if (st != DT_OK) {
+        close(*fd);
+        *fd = -1;
+    }
+    return st;
+}
+
 dt_status dt_file_read(dt_strbuf *out, const char *path, size_t max_bytes, dt_error *err)
 {
     dt_status st = DT_OK;
     char chunk[65536];
-    struct stat info;
     ssize_t got;
-    int fd;
+    int fd = -1;
 
     dt_strbuf_reset(out);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return DT_FAIL(err, errno == ENOENT ? DT_ERR_NOT_FOUND : DT_ERR_IO, "cannot open '%s': %s",
-                       path, strerror(errno));
-    if (fstat(fd, &info) == 0 && S_ISDIR(info.st_mode))
-        DT_THROW(err, DT_ERR_IO, "cannot read '%s': it is a directory", path);
+    DT_TRY(open_to_read(&fd, path, err));
     while ((got = read(fd, chunk, sizeof(chunk))) != 0) {
         if (got < 0 && errno == EINTR)
             continue;
@@ -38,7 +70,8 @@ dt_status dt_file_read(dt_strbuf *out, const char *path, size_t max_bytes, dt_er
         dt_strbuf_add(out, chunk, (size_t)got);
     }
 out:
-    close(fd);
+    if (fd >= 0)
+        close(fd);
     return st;
 }
 

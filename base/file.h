@@ -17,7 +17,8 @@
 extern "C" {
 #endif
 
-/* Whole file into `out` (reset first). DT_ERR_UNSUPPORTED where it is over max_bytes. */
+/* Whole file into `out` (reset first). DT_ERR_UNSUPPORTED where it is over max_bytes; DT_ERR_IO where
+ * it is no regular file, but for a pipe that this process was started with ("/dev/stdin"). */
 dt_status dt_file_read(dt_strbuf *out, const char *path, size_t max_bytes, dt_error *err);
 
 /* Temporary name beside it → fsync → rename → fsync of the directory. */

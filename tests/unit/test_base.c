@@ -198,6 +198,31 @@ static void atomic_write_replaces_whole_files(void **state)
     dt_strbuf_release(&text);
 }
 
+/* One that nobody writes to would be waited for for ever. */
+static void a_pipe_is_read_where_it_was_inherited(void **state)
+{
+    char path[128];
+    int ends[2];
+    dt_strbuf text;
+    dt_error err = DT_ERROR_INIT;
+
+    (void)state;
+    dt_strbuf_init(&text);
+    snprintf(path, sizeof(path), "%s/pipe", folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(dt_file_read(&text, path, 100, &err), DT_ERR_IO);
+    assert_non_null(strstr(err.message, "no regular file"));
+    dt_error_clear(&err);
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], "hello", 5), 5);
+    close(ends[1]);
+    snprintf(path, sizeof(path), "/dev/fd/%d", ends[0]);
+    assert_int_equal(dt_file_read(&text, path, 100, &err), DT_OK);
+    assert_string_equal(text.data, "hello");
+    close(ends[0]);
+    dt_strbuf_release(&text);
+}
+
 static void removing_a_tree_follows_no_link(void **state)
 {
     char path[128], kept[128];
@@ -322,6 +347,7 @@ int main(void)
         cmocka_unit_test(distance_counts_typing_mistakes),
         cmocka_unit_test(times_are_written_as_people_read_them),
         cmocka_unit_test(atomic_write_replaces_whole_files),
+        cmocka_unit_test(a_pipe_is_read_where_it_was_inherited),
         cmocka_unit_test(removing_a_tree_follows_no_link),
         cmocka_unit_test(lock_is_held_by_one_process),
         cmocka_unit_test(json_getters_say_where),
