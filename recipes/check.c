@@ -27,7 +27,7 @@ static dt_status check_name(const dt_reading *reading)
         name[0] != '-' && name[0] != '.')
         return DT_OK;
     dt_strbuf_init(&shown);
-    dt_text_show(&shown, name);
+    dt_text_show_word(&shown, name);
     st = REFUSE(reading, "name",
                 "'name' is %s%s: expected 1 to 64 letters, digits, '.', '_' or '-', the first "
                 "neither '.' nor '-'",

@@ -33,7 +33,7 @@ static const char opening[] =
     "  or a preset.\n"
     "- **On the command line.** `--set optimizer.lr=1e-3` goes on top of the file, as often as\n"
     "  needed; lists and maps are written `--set 'nodes=[localhost]'`.\n"
-    "- **Numbers** may be written `20000`, `20_000` or `2e4`, without quotes.\n"
+    "- **Numbers** may be written `20000`, `20_000` or `2e4`, without quotes and leading zeros.\n"
     "- **Paths** of the file start at the file's folder, those of `--set` at the current folder;\n"
     "  `~/` is the home folder. A text that begins with `*` needs quotes.\n"
     "- **The file** is one UTF-8 document of at most 1 MiB, indented by spaces, without anchors,\n"

@@ -27,7 +27,7 @@ static dt_status refuse(const char *item, const char *why, dt_error *err)
     dt_strbuf shown;
 
     dt_strbuf_init(&shown);
-    dt_text_show(&shown, item);
+    dt_text_show_word(&shown, item);
     DT_FAIL(err, DT_ERR_RECIPE, "node %s: %s", shown.data, why);
     dt_strbuf_release(&shown);
     return DT_ERR_RECIPE;
@@ -75,6 +75,8 @@ static dt_status read_share(dt_node_spec *out, const char *item, const char *wor
     if (!read_count(&count, equals + 1, length - key - 1) || count > DT_NODES_MAX ||
         (count == 0 && !gpus))
         return refuse(item, "its number is not one from 1 to 1024", err);
+    if (equals[1] == '0' && length - key > 2)
+        return refuse(item, "its number has a leading zero: write it without", err);
     if (gpus)
         out->gpus = count;
     if (ranks)
@@ -229,6 +231,7 @@ out:
 dt_status dt_nodes_read_hostfile(dt_string_list *out, const char *path, dt_arena *arena,
                                  dt_error *err)
 {
+    dt_error cause = DT_ERROR_INIT;
     dt_status st = DT_OK;
     dt_strbuf text;
     char *line, *rest;
@@ -238,11 +241,8 @@ dt_status dt_nodes_read_hostfile(dt_string_list *out, const char *path, dt_arena
         (dt_string_list){.items = dt_arena_alloc_array(arena, DT_NODES_MAX, sizeof(*out->items))};
     if (out->items == NULL)
         DT_THROW(err, DT_ERR_NOMEM, NO_MEMORY);
-    st = dt_file_read(&text, path, HOSTFILE_BYTES, err);
-    if (st != DT_OK) {
-        dt_error_prefix(err, "hostfile");
-        goto out;
-    }
+    if (dt_file_read(&text, path, HOSTFILE_BYTES, &cause) != DT_OK) /* a wrong path in a recipe */
+        DT_THROW(err, DT_ERR_RECIPE, "hostfile: %s", cause.message);
     for (line = strtok_r(text.data, "\n", &rest); line != NULL;
          line = strtok_r(NULL, "\n", &rest)) {
         char *comment = strchr(line, '#');

@@ -62,7 +62,7 @@ static dt_status refuse_key(const dt_reading *reading, const dt_mark *mark, cons
 
     dt_strbuf_init(&text);
     dt_strbuf_add_str(&text, "unknown key ");
-    dt_text_show(&text, key);
+    dt_text_show_word(&text, key);
     if (dotted != NULL) {
         size_t length = dt_field_group_length(dotted);
 
@@ -260,6 +260,7 @@ static dt_status apply_field(dt_reading *reading, const dt_field *field, const d
     else
         DT_TRY(apply_scalar(reading, field, node));
     *mark = node->mark;
+    reading->node[field - dt_fields] = node;
 out:
     return st;
 }
@@ -293,7 +294,7 @@ static dt_status refuse_shorthand(const dt_reading *reading, const char *group, 
     dt_strbuf_init(&text);
     dt_strbuf_add_fmt(&text, "'%s' is ", group);
     if (node->kind == DT_NODE_SCALAR)
-        dt_text_show(&text, node->text);
+        dt_text_show_word(&text, node->text);
     else
         dt_strbuf_add_str(&text, dt_node_kind_name(node));
     dt_strbuf_add_str(&text, ": expected a map");
@@ -400,21 +401,27 @@ out:
     return st;
 }
 
+dt_status dt_reading_source(dt_reading *reading, const dt_recipe_source *source)
+{
+    dt_status st = DT_OK;
+
+    dt_recipe_init(reading->recipe);
+    reading->stem = stem_of(source->path, reading->arena);
+    if (reading->stem == NULL)
+        DT_THROW(reading->err, DT_ERR_NOMEM, "no memory to read '%s'", source->path);
+    DT_TRY(dt_path_folder(&reading->folder, source->path, reading->arena, reading->err));
+    DT_TRY(apply_text(reading, source));
+    DT_TRY(finish(reading, source->sets, source->sets_count));
+out:
+    return st;
+}
+
 dt_status dt_recipe_read(dt_recipe *out, const dt_recipe_source *source, dt_arena *arena,
                          dt_error *err)
 {
     dt_reading reading = {.recipe = out, .arena = arena, .err = err};
-    dt_status st = DT_OK;
 
-    dt_recipe_init(out);
-    reading.stem = stem_of(source->path, arena);
-    if (reading.stem == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory to read '%s'", source->path);
-    DT_TRY(dt_path_folder(&reading.folder, source->path, arena, err));
-    DT_TRY(apply_text(&reading, source));
-    DT_TRY(finish(&reading, source->sets, source->sets_count));
-out:
-    return st;
+    return dt_reading_source(&reading, source);
 }
 
 dt_status dt_recipe_change(dt_recipe *out, const dt_recipe *from, const char *const *sets,

@@ -36,6 +36,10 @@ dt_status dt_recipe_source_read(dt_recipe_source *out, const char *path, dt_aren
 dt_status dt_recipe_read(dt_recipe *out, const dt_recipe_source *source, dt_arena *arena,
                          dt_error *err);
 
+/* Puts the line of data.train or data.validation in front of a message about their files, of their
+ * item where the message quotes it; the recipe's path alone where it cannot be read. */
+void dt_recipe_locate_data(dt_error *err, const dt_recipe_source *source, dt_arena *arena);
+
 /* A recipe that is already resolved (of an earlier attempt), with `sets` on top; nothing of
  * `from` is borrowed. A preset in sets brings its own dimensions. */
 dt_status dt_recipe_change(dt_recipe *out, const dt_recipe *from, const char *const *sets,

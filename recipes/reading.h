@@ -8,6 +8,7 @@
 #define DT_RECIPES_READING_H
 
 #include "recipes/fields.h"
+#include "recipes/reader.h"
 #include "recipes/text.h"
 #include "recipes/tree.h"
 
@@ -17,14 +18,18 @@ extern "C" {
 
 typedef struct dt_reading {
     dt_recipe *recipe;
-    dt_mark field[DT_FIELDS_MAX]; /* by row of the table; source NULL: not given */
-    dt_mark group[DT_FIELDS_MAX]; /* where the map begins that the field stands in */
-    const char *folder;           /* where relative paths start, absolute */
-    const char *stem;             /* the file's name without its ending */
-    const char *resolved;         /* source of the fields of an earlier recipe; NULL: a new one */
+    dt_mark field[DT_FIELDS_MAX];       /* by row of the table; source NULL: not given */
+    dt_mark group[DT_FIELDS_MAX];       /* where the map begins that the field stands in */
+    const dt_node *node[DT_FIELDS_MAX]; /* what was given; NULL: nothing */
+    const char *folder;                 /* where relative paths start, absolute */
+    const char *stem;                   /* the file's name without its ending */
+    const char *resolved; /* source of the fields of an earlier recipe; NULL: a new one */
     dt_arena *arena;
     dt_error *err;
 } dt_reading;
+
+/* All of a new recipe: reading->recipe, arena and err are the caller's to fill in. */
+dt_status dt_reading_source(dt_reading *reading, const dt_recipe_source *source);
 
 /* A node given for a path: a field, or a map of fields ("": the whole recipe). `key` is where the
  * path stands. */

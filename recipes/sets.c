@@ -26,7 +26,7 @@ static dt_status refuse_path(const dt_reading *reading, const char *path)
 
     dt_strbuf_init(&text);
     dt_strbuf_add_str(&text, "unknown key ");
-    dt_text_show(&text, path);
+    dt_text_show_word(&text, path);
     if (dt_suggest_field(found, "", path) != NULL)
         dt_strbuf_add_fmt(&text, " (did you mean '%s'?)", found);
     DT_FAIL(reading->err, DT_ERR_RECIPE, "%s", text.data);

@@ -15,6 +15,38 @@ static bool is_control(uint32_t code)
     return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0xfffe || code == 0xffff;
 }
 
+/* What looks like a space or like nothing, and is none to YAML. */
+static bool is_unseen(uint32_t code)
+{
+    static const struct {
+        uint32_t first, last;
+    } ranges[] = {{0xa0, 0xa0},      {0xad, 0xad},     {0x34f, 0x34f},   {0x61c, 0x61c},
+                  {0x1680, 0x1680},  {0x180e, 0x180e}, {0x2000, 0x200f}, {0x2028, 0x202f},
+                  {0x205f, 0x206f},  {0x3000, 0x3000}, {0xfeff, 0xfeff}, {0xfff9, 0xfffb},
+                  {0xe0000, 0xe007f}};
+
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
+        if (code >= ranges[i].first && code <= ranges[i].last)
+            return true;
+    return false;
+}
+
+void dt_text_unseen_name(dt_strbuf *out, uint32_t code)
+{
+    const char *name = "invisible character";
+
+    if (code == 0xa0 || code == 0x202f)
+        name = "no-break space";
+    else if (code == 0x200b || code == 0xfeff)
+        name = "zero-width space";
+    else if (code == 0x1680 || (code >= 0x2000 && code <= 0x200a) || code == 0x205f ||
+             code == 0x3000)
+        name = "wide or narrow space";
+    else if (code == 0xad)
+        name = "soft hyphen";
+    dt_strbuf_add_fmt(out, "%s U+%04X", name, (unsigned)code);
+}
+
 static bool is_blank_line(const char *at, const char *end)
 {
     while (at < end && (*at == ' ' || *at == '\t'))
@@ -56,6 +88,11 @@ dt_status dt_text_check(const char *text, size_t length, const dt_mark *start, d
                      (unsigned)code);
             return refuse_at(err, start, line, column, message);
         }
+        if (code == 0x2028 || code == 0x2029) {
+            snprintf(message, sizeof(message), "line separator U+%04X: use a plain line break",
+                     (unsigned)code);
+            return refuse_at(err, start, line, column, message);
+        }
         at += bytes;
         column++;
         if (code != ' ' && code != '\t')
@@ -67,6 +104,25 @@ dt_status dt_text_check(const char *text, size_t length, const dt_mark *start, d
         }
     }
     return DT_OK;
+}
+
+const char *dt_text_find_unseen(uint32_t *code, const char *text, size_t length, dt_mark *mark)
+{
+    const char *end = text + length;
+
+    while (text < end) {
+        size_t bytes = dt_utf8_decode(code, (const unsigned char *)text, (size_t)(end - text));
+
+        if (bytes == 0 || is_unseen(*code))
+            return bytes != 0 ? text : NULL;
+        text += bytes;
+        mark->column++;
+        if (*code == '\n' || (*code == '\r' && (text == end || *text != '\n'))) {
+            mark->line++;
+            mark->column = 1;
+        }
+    }
+    return NULL;
 }
 
 bool dt_text_is_utf8(const char *text)
@@ -91,12 +147,31 @@ void dt_text_show(dt_strbuf *out, const char *text)
 
         if (bytes == 0 || is_control(code))
             dt_strbuf_add_char(out, '?');
+        else if (is_unseen(code))
+            dt_strbuf_add_fmt(out, "<U+%04X>", (unsigned)code);
         else
             dt_strbuf_add(out, text, bytes);
         text += bytes != 0 ? bytes : 1;
         left -= bytes != 0 ? bytes : 1;
     }
     dt_strbuf_add_str(out, left > 0 ? "...'" : "'");
+}
+
+void dt_text_show_word(dt_strbuf *out, const char *text)
+{
+    size_t left = strlen(text), bytes = 1;
+
+    dt_text_show(out, text);
+    for (int i = 1; left > 0 && i <= SHOWN_CHARACTERS; i++, text += bytes, left -= bytes) {
+        uint32_t code;
+
+        bytes = dt_utf8_decode(&code, (const unsigned char *)text, left);
+        if (bytes > 1 && !is_control(code) && !is_unseen(code)) {
+            dt_strbuf_add_fmt(out, ", with U+%04X as character %d", (unsigned)code, i);
+            return;
+        }
+        bytes = bytes != 0 ? bytes : 1;
+    }
 }
 
 void dt_mark_write(dt_strbuf *out, const dt_mark *mark)

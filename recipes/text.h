@@ -1,11 +1,13 @@
 /* text: what is asked of bytes before anybody parses them, and how they are shown.
  *
- * libyaml reports broken bytes without a line; here they get one.
+ * libyaml reports broken bytes without a line; here they get one. It also ends a line at U+2028 and
+ * U+2029, where no editor does: those are refused.
  */
 #ifndef DT_RECIPES_TEXT_H
 #define DT_RECIPES_TEXT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 #include "base/strbuf.h"
@@ -32,9 +34,20 @@ dt_status dt_text_check(const char *text, size_t length, const dt_mark *start, d
 
 bool dt_text_is_utf8(const char *text);
 
+/* The first character at or after `mark` that a person takes for a space or does not see (no-break
+ * space, zero-width space, ...); `mark` moves to it. NULL: there is none. */
+const char *dt_text_find_unseen(uint32_t *code, const char *text, size_t length, dt_mark *mark);
+
+/* "no-break space U+00A0" */
+void dt_text_unseen_name(dt_strbuf *out, uint32_t code);
+
 /* The text in single quotes as messages repeat it: cut after 60 characters, control characters
- * (they could steer a terminal) and broken bytes as '?'. */
+ * (they could steer a terminal) and broken bytes as '?', those that nobody sees as <U+00A0>. */
 void dt_text_show(dt_strbuf *out, const char *text);
+
+/* The same of a word that should have been one of dtrun's own, all of which are ASCII: other
+ * letters look like those, so the first is told by number: 'd?ta', with U+0430 as character 2. */
+void dt_text_show_word(dt_strbuf *out, const char *text);
 
 #ifdef __cplusplus
 }

@@ -9,9 +9,19 @@
 #define DEPTH_MAX       8 /* a recipe needs three */
 #define BYTE_ORDER_MARK "\xef\xbb\xbf"
 
+/* A '[' or '{' that was not closed yet. */
+typedef struct opening {
+    yaml_mark_t at;
+    char bracket;
+    const struct opening *outer;
+} opening;
+
 typedef struct builder {
     yaml_parser_t parser;
-    yaml_event_t event; /* the current one */
+    const char *text;
+    size_t length;
+    const opening *open; /* the innermost */
+    yaml_event_t event;  /* the current one */
     bool has_event;
     const dt_mark *start;
     dt_arena *arena;
@@ -35,21 +45,95 @@ static dt_status refuse_at(builder *b, const yaml_mark_t *at, const char *messag
     return DT_ERR_RECIPE;
 }
 
+/* The text from a mark on; libyaml counts characters. */
+static const char *text_at(const builder *b, const yaml_mark_t *at)
+{
+    const char *text = b->text, *end = b->text + b->length;
+
+    for (size_t i = 0; i < at->index && text < end; i++)
+        do
+            text++;
+        while (text < end && ((unsigned char)*text & 0xc0) == 0x80);
+    return text;
+}
+
+/* Whether nothing but blanks and comments follows. */
+static bool is_end(const char *text)
+{
+    for (; *text != '\0'; text += *text == '\n') {
+        text += strspn(text, " \t\r");
+        if (*text == '#')
+            text += strcspn(text, "\n");
+        if (*text != '\n' && *text != '\0')
+            return false;
+    }
+    return true;
+}
+
+/* A character that looks like a space, in the line of `at` or the one above, outside of comments.
+ */
+static bool refuse_unseen(builder *b, const yaml_mark_t *at, const char *problem)
+{
+    dt_mark mark = {b->start->source, 1, 1};
+    const char *line = b->text;
+
+    while (line != NULL && mark.line <= (int)at->line + 1) {
+        const char *comment = strstr(line, " #"), *end = line + strcspn(line, "\n");
+        dt_mark found = mark;
+        uint32_t code;
+
+        if (line[0] == '#')
+            comment = line;
+        if (mark.line >= (int)at->line &&
+            dt_text_find_unseen(&code, line,
+                                (size_t)((comment != NULL && comment < end ? comment : end) - line),
+                                &found) != NULL) {
+            dt_strbuf text;
+
+            dt_strbuf_init(&text);
+            dt_strbuf_add_str(&text, "not YAML: ");
+            dt_text_unseen_name(&text, code);
+            dt_strbuf_add_fmt(&text, ", which is no space to YAML (%s): type a plain space",
+                              problem);
+            DT_FAIL(b->err, DT_ERR_RECIPE, "%s", text.data);
+            dt_mark_prefix(b->err, b->start->line > 0 ? &found : b->start);
+            dt_strbuf_release(&text);
+            return true;
+        }
+        line = *end == '\n' ? end + 1 : NULL;
+        mark.line++;
+    }
+    return false;
+}
+
 static dt_status refuse_yaml(builder *b)
 {
     const yaml_parser_t *parser = &b->parser;
+    const yaml_mark_t *at = &parser->problem_mark;
     const char *context = parser->context != NULL ? parser->context : "";
-    char message[256];
+    const char *problem = parser->problem != NULL ? parser->problem : "unknown problem";
+    char message[256], opened[80] = "";
+    const opening *open = b->open;
 
     if (parser->error == YAML_MEMORY_ERROR)
         return DT_FAIL(b->err, DT_ERR_NOMEM, "no memory to read '%s'", b->start->source);
+    if (strstr(context, "quoted scalar") != NULL && is_end(text_at(b, at)))
+        return refuse_at(b, &parser->context_mark, "this quote is not closed");
+    if (open != NULL && is_end(text_at(b, at))) {
+        snprintf(message, sizeof(message), "this '%c' is not closed: a '%c' is missing",
+                 open->bracket, open->bracket == '[' ? ']' : '}');
+        return refuse_at(b, &open->at, message);
+    }
     if (strstr(context, "alias") != NULL || strstr(context, "anchor") != NULL)
-        return refuse_at(b, &parser->problem_mark,
-                         "a plain text cannot begin with '*' or '&': put it in quotes");
-    snprintf(message, sizeof(message), "not YAML: %s%s%s",
-             parser->problem != NULL ? parser->problem : "unknown problem",
-             context[0] != '\0' ? " " : "", context);
-    return refuse_at(b, &parser->problem_mark, message);
+        return refuse_at(b, at, "a plain text cannot begin with '*' or '&': put it in quotes");
+    if (refuse_unseen(b, at, problem))
+        return DT_ERR_RECIPE;
+    if (open != NULL && open->at.line != at->line && b->start->line > 0)
+        snprintf(opened, sizeof(opened), " (is the '%c' of line %zu, column %zu, closed?)",
+                 open->bracket, open->at.line + 1, open->at.column + 1);
+    snprintf(message, sizeof(message), "not YAML: %s%s%s%s", problem, context[0] != '\0' ? " " : "",
+             context, opened);
+    return refuse_at(b, at, message);
 }
 
 static dt_status advance(builder *b)
@@ -81,6 +165,31 @@ static dt_status check_plain_yaml(builder *b, const yaml_char_t *anchor, const y
     return DT_OK;
 }
 
+/* Plain text that begins or ends with what only looks like a space; inside of a value it may be
+ * meant, as in the name of a file. */
+static dt_status check_ends(builder *b, const char *text, size_t length)
+{
+    dt_mark mark = mark_of(b, &b->event.start_mark), nowhere = {0};
+    size_t last = length;
+    uint32_t code;
+    dt_strbuf shown;
+
+    while (last > 0 && ((unsigned char)text[--last] & 0xc0) == 0x80)
+        ;
+    if (dt_text_find_unseen(&code, text, length, &nowhere) != text &&
+        dt_text_find_unseen(&code, text + last, length - last, &nowhere) == NULL)
+        return DT_OK;
+    dt_strbuf_init(&shown);
+    dt_text_unseen_name(&shown, code);
+    DT_FAIL(b->err, DT_ERR_RECIPE,
+            "%s at an end of this text, which is no space to YAML: type a plain space (or put the "
+            "text in quotes)",
+            shown.data);
+    dt_mark_prefix(b->err, &mark);
+    dt_strbuf_release(&shown);
+    return DT_ERR_RECIPE;
+}
+
 static dt_status read_scalar(dt_node **out, builder *b)
 {
     dt_status st = DT_OK;
@@ -91,6 +200,8 @@ static dt_status read_scalar(dt_node **out, builder *b)
     DT_TRY(check_plain_yaml(b, b->event.data.scalar.anchor, b->event.data.scalar.tag));
     if (memchr(text, '\0', length) != NULL)
         return refuse_at(b, &b->event.start_mark, "a text with a zero byte in it");
+    if (b->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE)
+        DT_TRY(check_ends(b, text, length));
     DT_TRY(new_node(&node, b, DT_NODE_SCALAR));
     node->plain = b->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
     node->text = dt_arena_strndup(b->arena, text, length);
@@ -106,20 +217,25 @@ static dt_status read_node(dt_node **out, builder *b, int depth);
 /* The children of a list or a map, up to its end event, which stays current. */
 static dt_status read_children(dt_node *parent, builder *b, int depth)
 {
-    yaml_event_type_t end =
-        parent->kind == DT_NODE_MAP ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT;
+    bool map = parent->kind == DT_NODE_MAP;
+    opening here = {b->event.start_mark, map ? '{' : '[', b->open};
+    bool flow = map ? b->event.data.mapping_start.style == YAML_FLOW_MAPPING_STYLE
+                    : b->event.data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE;
+    yaml_event_type_t end = map ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT;
     dt_node **last = &parent->first;
     dt_status st = DT_OK;
 
     if (depth == DEPTH_MAX)
         return refuse_at(b, &b->event.start_mark, "nested deeper than any recipe is");
+    if (flow)
+        b->open = &here;
     for (;;) {
         dt_node *key = NULL, *child;
 
         DT_TRY(advance(b));
         if (b->event.type == end)
             break;
-        if (parent->kind == DT_NODE_MAP) {
+        if (map) {
             if (b->event.type != YAML_SCALAR_EVENT && b->event.type != YAML_ALIAS_EVENT)
                 DT_TRY(refuse_at(b, &b->event.start_mark, "a key must be plain text"));
             DT_TRY(read_node(&key, b, depth));
@@ -131,6 +247,7 @@ static dt_status read_children(dt_node *parent, builder *b, int depth)
         last = &child->next;
     }
 out:
+    b->open = here.outer;
     return st;
 }
 
@@ -194,6 +311,8 @@ dt_status dt_tree_parse(dt_node **out, const char *text, const dt_mark *start, d
     *out = NULL;
     text += marked ? strlen(BYTE_ORDER_MARK) : 0;
     length = strlen(text);
+    b.text = text;
+    b.length = length;
     DT_TRY(dt_text_check(text, length, start, err));
     if (yaml_parser_initialize(&b.parser) == 0)
         DT_THROW(err, DT_ERR_NOMEM, "no memory to read '%s'", start->source);

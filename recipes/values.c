@@ -100,7 +100,7 @@ static dt_status refuse_text(const dt_field *field, const char *text, dt_status 
     dt_strbuf shown;
 
     dt_strbuf_init(&shown);
-    dt_text_show(&shown, text);
+    dt_text_show_word(&shown, text);
     refuse(field, shown.data, code, err);
     dt_strbuf_release(&shown);
     return code;
@@ -240,6 +240,38 @@ bool dt_text_number(double *out, const char *text)
     return *end == '\0' && isfinite(*out);
 }
 
+/* "010", "-007", "0_1", "010m": ten here, eight to readers of YAML 1.1. */
+static bool has_leading_zero(const char *text)
+{
+    text += text[0] == '+' || text[0] == '-';
+    return text[0] == '0' && (isdigit((unsigned char)text[1]) || text[1] == '_');
+}
+
+/* Names both readings: "write 10, or 8 where octal was meant". */
+static dt_status refuse_leading_zero(const dt_field *field, const char *text, dt_error *err)
+{
+    bool minus = text[0] == '-', octal = true;
+    const char *digits = text + strspn(text, "+-0_");
+    char number[64], *end, meant[64] = "";
+    int length = 0;
+
+    if (!isdigit((unsigned char)*digits)) /* the zero itself: "00", "00.5" */
+        digits--;
+    for (const char *at = digits; *at != '\0' && length < 62; at++)
+        if (*at != '_') {
+            octal = octal && *at >= '0' && *at <= '7';
+            number[length++] = *at;
+        }
+    number[length] = '\0';
+    if (octal && length > 1 && length < 19)
+        snprintf(meant, sizeof(meant), ", or %s%lld if octal was meant", minus ? "-" : "",
+                 strtoll(number, &end, 8));
+    return DT_FAIL(err, DT_ERR_RECIPE,
+                   "'%s' is '%s': with a leading zero it is another number to some readers of "
+                   "YAML: write %s%s%s",
+                   field->path, text, minus ? "-" : "", number, meant);
+}
+
 dt_status dt_field_set_text(dt_recipe *recipe, const dt_field *field, const char *text,
                             dt_error *err)
 {
@@ -251,10 +283,14 @@ dt_status dt_field_set_text(dt_recipe *recipe, const dt_field *field, const char
         if (!dt_text_number(&number, text) ||
             (field->type == DT_FIELD_INT && number != floor(number)))
             return refuse_text(field, text, DT_ERR_RECIPE, err);
+        if (has_leading_zero(text))
+            return refuse_leading_zero(field, text, err);
         return set_number(recipe, field, number, DT_ERR_RECIPE, err);
     case DT_FIELD_DURATION:
         if (!dt_text_duration(&number, text))
             return refuse_text(field, text, DT_ERR_RECIPE, err);
+        if (has_leading_zero(text))
+            return refuse_leading_zero(field, text, err);
         return set_number(recipe, field, number, DT_ERR_RECIPE, err);
     case DT_FIELD_BOOL:
         return set_bool(recipe, field, text, DT_ERR_RECIPE, err);

@@ -236,10 +236,77 @@ static void test_text_that_is_no_plain_yaml_is_refused(void **state)
         {"data: \"a\\0b\"\n", "/r/gpt.yaml:1:7: a text with a zero byte in it"},
         {"data: [[[[[[[[[a]]]]]]]]]\n", "/r/gpt.yaml:1:13: nested deeper than any recipe is"},
         {"a: b: c\n", "/r/gpt.yaml:1:5: not YAML: mapping values are not allowed in this context"},
-        {"data: [a\n", "/r/gpt.yaml:2:1: not YAML: did not find expected ',' or ']' while parsing "
-                       "a flow sequence"},
+        {"data: a\nname: b\xe2\x80\xa8ranks: 2\n",
+         "/r/gpt.yaml:2:8: line separator U+2028: use a plain line break"},
     };
     EXPECT_ALL(cases);
+}
+
+static void test_what_is_not_closed_is_reported_where_it_opens(void **state)
+{
+    static const bad cases[] = {
+        {"data: [a\n", "/r/gpt.yaml:1:7: this '[' is not closed: a ']' is missing"},
+        {"data: a\nmodel: {layers: 2,\n  heads: 2\n# so far\n\n",
+         "/r/gpt.yaml:2:8: this '{' is not closed: a '}' is missing"},
+        {"model: {", "/r/gpt.yaml:1:8: this '{' is not closed: a '}' is missing"},
+        {"data: {train: [a, b}\n", "/r/gpt.yaml:1:20: not YAML: did not find expected ',' or ']' "
+                                   "while parsing a flow sequence"},
+        {"model: {layers: 2, heads: 2\ndata: a\nschedule: {steps: 1}\n",
+         "/r/gpt.yaml:2:5: not YAML: did not find expected ',' or '}' while parsing a flow mapping "
+         "(is the '{' of line 1, column 8, closed?)"},
+        {"data: \"a\nmodel: b\n", "/r/gpt.yaml:1:7: this quote is not closed"},
+    };
+    EXPECT_ALL(cases);
+}
+
+/* YAML 1.1 reads 010 as eight, YAML 1.2 as ten: neither is guessed. */
+static void test_a_leading_zero_is_refused(void **state)
+{
+#define ZERO " with a leading zero it is another number to some readers of YAML: write "
+    static const bad cases[] = {
+        {LEAST "ranks: 010\n",
+         "/r/gpt.yaml:4:8: 'ranks' is '010':" ZERO "10, or 8 if octal was meant"},
+        {LEAST "ranks: 08\n", "/r/gpt.yaml:4:8: 'ranks' is '08':" ZERO "8"},
+        {LEAST "ranks: 007\n", "/r/gpt.yaml:4:8: 'ranks' is '007':" ZERO "7"},
+        {LEAST "clip: 00.5\n", "/r/gpt.yaml:4:7: 'clip' is '00.5':" ZERO "0.5"},
+        {LEAST "gpus: -01\n", "/r/gpt.yaml:4:7: 'gpus' is '-01':" ZERO "-1"},
+        {LEAST "ranks: 0_1\n", "/r/gpt.yaml:4:8: 'ranks' is '0_1':" ZERO "1"},
+        {LEAST "time_limit: 010m\n", "/r/gpt.yaml:4:13: 'time_limit' is '010m':" ZERO "10m"},
+        {"model: gpt2-small\nschedule: {steps: 1}\ndata: {train: a, validation: 00.1}\n",
+         "/r/gpt.yaml:3:30: 'data.split' is '00.1':" ZERO "0.1"},
+        {LEAST "nodes: [{host: a, ranks: 04}]\n",
+         "/r/gpt.yaml:4:8: node 'a ranks=04': its number has a leading zero: write it without"},
+    };
+    EXPECT_ALL(cases);
+    expect_refused(LEAST, "ranks=010",
+                   "--set ranks=010: 'ranks' is '010':" ZERO "10, or 8 if octal was meant");
+}
+
+static void test_what_looks_like_a_space_or_a_letter_is_named(void **state)
+{
+#define END                                                                                    \
+    " at an end of this text, which is no space to YAML: type a plain space (or put the text " \
+    "in quotes)"
+    static const bad cases[] = {
+        {"data: a\nschedule:\n\u00a0\u00a0steps: 1\n",
+         "/r/gpt.yaml:3:1: no-break space U+00A0" END},
+        {LEAST "clip: 1\u00a0\n", "/r/gpt.yaml:4:7: no-break space U+00A0" END},
+        {LEAST "clip\u00a0: 1\n", "/r/gpt.yaml:4:1: no-break space U+00A0" END},
+        {LEAST "clip:\u00a01\n",
+         "/r/gpt.yaml:4:6: not YAML: no-break space U+00A0, which is no space to YAML (could not "
+         "find expected ':'): type a plain space"},
+        {LEAST "# a\u00a0b\nclip: : a\n",
+         "/r/gpt.yaml:5:7: not YAML: mapping values are not allowed in this context"},
+        {LEAST "ranks: 1\u200b2\n", "/r/gpt.yaml:4:8: 'ranks' is '1<U+200B>2': expected a whole "
+                                    "number, 1 to 1024 per node"},
+        {LEAST "cl\u0456p: 1\n", "/r/gpt.yaml:4:1: unknown key 'cl\u0456p', with U+0456 as "
+                                 "character 3 (did you mean 'clip'?)"},
+        {LEAST "strategy: dd\u0440\n",
+         "/r/gpt.yaml:4:11: 'strategy' is 'dd\u0440', with U+0440 as character 3: expected a map, "
+         "or one of 'dp', 'ddp', 'fsdp'"},
+    };
+    EXPECT_ALL(cases);
+#undef END
 }
 
 static void test_an_anchor_bomb_is_refused_at_its_first_anchor(void **state)
@@ -296,6 +363,9 @@ int main(void)
         cmocka_unit_test(test_what_is_missing_is_asked_for_where_its_map_begins),
         cmocka_unit_test(test_fields_that_contradict_each_other_are_refused),
         cmocka_unit_test(test_text_that_is_no_plain_yaml_is_refused),
+        cmocka_unit_test(test_what_is_not_closed_is_reported_where_it_opens),
+        cmocka_unit_test(test_a_leading_zero_is_refused),
+        cmocka_unit_test(test_what_looks_like_a_space_or_a_letter_is_named),
         cmocka_unit_test(test_an_anchor_bomb_is_refused_at_its_first_anchor),
         cmocka_unit_test(test_wrong_values_are_shown_short_and_harmless),
         cmocka_unit_test(test_large_hostile_texts_are_refused_quickly),

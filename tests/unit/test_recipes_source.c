@@ -77,6 +77,40 @@ static void test_a_missing_file_is_named(void **state)
     expect_unread(f, f->file, "No such file");
 }
 
+/* "file:line:column" of the file at fault, whatever it was found by. */
+static void test_a_message_about_data_gets_their_line(void **state)
+{
+    static const struct {
+        const char *text, *set, *message, *expected;
+    } cases[] = {
+        {"data: /d/a.txt\n", NULL, "data.train: '/d/a.txt' is empty", "r.yaml:1:7: "},
+        {"data:\n  train:\n    - /d/a.txt\n    - /d/b.txt\n", NULL, "'/d/b.txt' is empty",
+         "r.yaml:4:7: "},
+        {"data: [/d/a, '/d/*.txt']\n", NULL, "'/d/b.txt' is empty", "r.yaml:1:14: "},
+        {"data: {train: /d/a, validation: [/d/a.txt, /d/b.txt]}\n", NULL, "'/d/b.txt' is empty",
+         "r.yaml:1:44: "},
+        {"data: {train: /d/a, validation: /d/b}\n", NULL, "data.validation: too short",
+         "r.yaml:1:33: "},
+        {"data: /d/a.txt\n", NULL, "too few tokens", "r.yaml:1:7: "},
+        {"data: /d/a.txt\n", "data=/d/c.txt", "'/d/c.txt' is empty", "--set data=/d/c.txt: "},
+        {"data: [\n", NULL, "too few tokens", "r.yaml: "},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        folder *f = *state;
+        const char *const sets[] = {cases[i].set};
+        char text[256], expected[256];
+        dt_error err = DT_ERROR_INIT;
+        dt_recipe_source source = {"r.yaml", text, sets, cases[i].set != NULL ? 1 : 0};
+
+        snprintf(text, sizeof(text), "%smodel: gpt2-small\nschedule: {steps: 1}\n", cases[i].text);
+        snprintf(expected, sizeof(expected), "%s%s", cases[i].expected, cases[i].message);
+        (void)DT_FAIL(&err, DT_ERR_RECIPE, "%s", cases[i].message);
+        dt_recipe_locate_data(&err, &source, &f->r.arena);
+        assert_string_equal(err.message, expected);
+    }
+}
+
 static void test_a_directory_is_no_recipe(void **state)
 {
     folder *f = *state;
@@ -110,7 +144,7 @@ static void test_a_recipe_of_100_megabytes_is_refused_at_once(void **state)
 
 static void test_a_recipe_without_end_is_refused(void **state)
 {
-    expect_unread(*state, "/dev/zero", "larger than 1 MiB");
+    expect_unread(*state, "/dev/zero", "no regular file");
 }
 
 static void test_a_zero_byte_is_found_before_it_cuts_the_text(void **state)
@@ -153,6 +187,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_a_file_is_read_as_written_and_its_paths_start_at_its_folder),
         TEST(test_a_missing_file_is_named),
+        TEST(test_a_message_about_data_gets_their_line),
         TEST(test_a_directory_is_no_recipe),
         TEST(test_an_unreadable_file_is_named),
         TEST(test_a_recipe_of_100_megabytes_is_refused_at_once),

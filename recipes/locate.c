@@ -1,0 +1,50 @@
+/* Where the files of a message stand in the recipe: recipes/reader.h. */
+#include <string.h>
+
+#include "recipes/reader.h"
+#include "recipes/reading.h"
+
+#include "base/banned.h"
+
+/* Whether the message quotes the file, or one that the pattern may have found. */
+static bool is_about(const char *message, const char *item)
+{
+    size_t literal = strcspn(item, "*?[");
+
+    for (const char *at = strchr(message, '\''); at != NULL; at = strchr(at + 1, '\''))
+        if (literal > 0 && strncmp(at + 1, item, literal) == 0 &&
+            (item[literal] != '\0' || at[1 + literal] == '\''))
+            return true;
+    return false;
+}
+
+/* The mark of the item of a list that the message is about. */
+static bool locate_item(dt_mark *out, const dt_reading *reading, const char *path,
+                        const dt_string_list *list, const char *message)
+{
+    const dt_node *node = reading->node[dt_reading_row(path)];
+    const dt_node *item = node != NULL && node->kind == DT_NODE_LIST ? node->first : node;
+
+    for (int64_t i = 0; i < list->count && item != NULL; i++, item = item->next)
+        if (is_about(message, list->items[i])) {
+            *out = item->mark;
+            return true;
+        }
+    return false;
+}
+
+void dt_recipe_locate_data(dt_error *err, const dt_recipe_source *source, dt_arena *arena)
+{
+    dt_error ignored = DT_ERROR_INIT;
+    dt_recipe recipe;
+    dt_reading reading = {.recipe = &recipe, .arena = arena, .err = &ignored};
+    dt_mark mark = {source->path, 0, 0};
+
+    if (dt_reading_source(&reading, source) == DT_OK &&
+        !locate_item(&mark, &reading, "data.train", &recipe.data.train, err->message) &&
+        !locate_item(&mark, &reading, "data.validation", &recipe.data.validation, err->message))
+        mark = *dt_reading_mark(&reading, strstr(err->message, "data.validation") != NULL
+                                              ? "data.validation"
+                                              : "data.train");
+    dt_mark_prefix(err, &mark);
+}
