@@ -77,16 +77,29 @@ out:
     return st;
 }
 
-dt_status dt_preflight_recipe(dt_preflight *out, const dt_recipe *recipe, dt_arena *arena,
-                              dt_error *err)
+static dt_status check_data(dt_preflight *out, dt_recipe *here, const dt_recipe *recipe,
+                            dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_fetch_recipe(here, recipe, arena, err));
+    DT_TRY(dt_dataset_check(&out->vocab, here, err));
+out:
+    return st;
+}
+
+dt_status dt_preflight_recipe(dt_preflight *out, const dt_recipe *recipe,
+                              const dt_recipe_source *source, dt_arena *arena, dt_error *err)
 {
     dt_status st = DT_OK;
     dt_memory_ranks ranks;
     dt_recipe here;
 
     *out = (dt_preflight){.recipe = *recipe};
-    DT_TRY(dt_fetch_recipe(&here, recipe, arena, err));
-    DT_TRY(dt_dataset_check(&out->vocab, &here, err));
+    st = check_data(out, &here, recipe, arena, err);
+    if (st == DT_ERR_RECIPE && source != NULL && err != NULL)
+        dt_recipe_locate_data(err, source, arena);
+    DT_TRY(st);
     DT_TRY(dt_slurm_plan(&out->plan, &here, arena, err));
     DT_TRY(dt_cards_give(&out->plan, NULL, arena, err));
     ranks = dt_plan_memory_ranks(&out->plan, 0);
@@ -98,14 +111,24 @@ out:
     return st;
 }
 
-dt_status dt_preflight_check(dt_preflight *out, const dt_recipe *recipe, dt_arena *arena,
-                             dt_error *err)
+bool dt_preflight_fits_here(dt_preflight *flight, const dt_recipe *recipe, dt_error *err)
+{
+    dt_memory_ranks ranks = dt_plan_memory_ranks(&flight->plan, 0);
+
+    return ranks_here(&flight->plan) == 0 ||
+           dt_room_memory(&flight->available_bytes, NULL) != DT_OK ||
+           dt_memory_check(recipe, flight->vocab, &ranks, ranks_here(&flight->plan),
+                           flight->available_bytes, "localhost", err) == DT_OK;
+}
+
+dt_status dt_preflight_check(dt_preflight *out, const dt_recipe *recipe,
+                             const dt_recipe_source *source, dt_arena *arena, dt_error *err)
 {
     dt_status st = DT_OK;
     dt_memory_ranks ranks;
     const char *program;
 
-    DT_TRY(dt_preflight_recipe(out, recipe, arena, err));
+    DT_TRY(dt_preflight_recipe(out, recipe, source, arena, err));
     DT_TRY(dt_room_memory(&out->available_bytes, err));
     ranks = dt_plan_memory_ranks(&out->plan, 0);
     if (ranks_here(&out->plan) > 0) /* of other machines nodes.h tells */

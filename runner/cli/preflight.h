@@ -8,8 +8,11 @@
 #ifndef DT_RUNNER_PREFLIGHT_H
 #define DT_RUNNER_PREFLIGHT_H
 
+#include <stdbool.h>
+
 #include "recipes/memory.h"
 #include "recipes/plan.h"
+#include "recipes/reader.h"
 
 typedef struct dt_preflight {
     dt_recipe recipe; /* as it was asked for, and is kept: data by URL, nodes by Slurm */
@@ -21,11 +24,14 @@ typedef struct dt_preflight {
     int64_t tokens_per_step;
 } dt_preflight;
 
-/* The recipe alone: data and plan. For `dtrun validate`, which may run on another machine. */
-dt_status dt_preflight_recipe(dt_preflight *out, const dt_recipe *recipe, dt_arena *arena,
-                              dt_error *err);
+/* The recipe alone: data and plan. `source` (may be NULL) is where it was read from: what is wrong
+ * with the data is reported at its line. For `dtrun validate`, which may run on another machine. */
+dt_status dt_preflight_recipe(dt_preflight *out, const dt_recipe *recipe,
+                              const dt_recipe_source *source, dt_arena *arena, dt_error *err);
+/* Whether the ranks that the plan has here fit the memory that is free now; why not, in err. */
+bool dt_preflight_fits_here(dt_preflight *flight, const dt_recipe *recipe, dt_error *err);
 /* The same, and whether it fits this machine. */
-dt_status dt_preflight_check(dt_preflight *out, const dt_recipe *recipe, dt_arena *arena,
-                             dt_error *err);
+dt_status dt_preflight_check(dt_preflight *out, const dt_recipe *recipe,
+                             const dt_recipe_source *source, dt_arena *arena, dt_error *err);
 
 #endif

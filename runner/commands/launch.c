@@ -22,7 +22,7 @@ static dt_status launch(dt_call *call, dt_error *err)
 
     DT_TRY(dt_follow_options_check(call, err));
     DT_TRY(dt_read_recipe(&recipe, &source, call->args->operands[0], sets, call->arena, err));
-    DT_TRY(dt_preflight_check(&flight, &recipe, call->arena, err));
+    DT_TRY(dt_preflight_check(&flight, &recipe, &source, call->arena, err));
     DT_TRY(dt_nodes_check(&flight, call->args->operands[0], call, err));
     if (dt_arguments_flag(call->args, "dry-run")) {
         DT_TRY(dt_dry_run_print(&flight, call, err));

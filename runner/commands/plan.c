@@ -96,7 +96,8 @@ static void read_machine(dt_planned *out, const dt_arguments *args)
 }
 
 /* The recipe's own number, else what the data say; a text says it only when it is read. */
-static dt_status find_vocab(dt_planned *out, dt_error *err)
+static dt_status find_vocab(dt_planned *out, const dt_recipe_source *source, dt_arena *arena,
+                            dt_error *err)
 {
     dt_status st = DT_OK;
 
@@ -107,6 +108,8 @@ static dt_status find_vocab(dt_planned *out, dt_error *err)
     if (st != DT_OK)
         dt_error_prefix(err, "the vocabulary is the data's, or 'model.vocab' (--set "
                              "model.vocab=50257)");
+    if (st == DT_ERR_RECIPE)
+        dt_recipe_locate_data(err, source, arena);
     return st;
 }
 
@@ -125,7 +128,7 @@ static dt_status plan(dt_call *call, dt_error *err)
     planned.machine.fabric.node_cards = cards->integer;
     DT_TRY(read_nodes(&planned, cards->given, call->arena, err));
     read_machine(&planned, call->args);
-    DT_TRY(find_vocab(&planned, err));
+    DT_TRY(find_vocab(&planned, &source, call->arena, err));
     for (int i = 0; i < planned.sizes_count; i++) {
         dt_planned_size *size = &planned.sizes[i];
         dt_machine machine = planned.machine;

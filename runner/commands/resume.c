@@ -79,7 +79,7 @@ static dt_status resume(dt_call *call, dt_error *err)
                  "run '%s' has done all its %lld steps: to go on give it more, as in"
                  " 'dtrun resume %s --set schedule.steps=%lld'",
                  run.id, (long long)recipe.schedule.steps, run.id, (long long)step * 2);
-    DT_TRY(dt_preflight_check(&flight, &recipe, call->arena, err));
+    DT_TRY(dt_preflight_check(&flight, &recipe, NULL, call->arena, err));
     DT_TRY(dt_nodes_check(&flight, run.recipe_path, call, err));
     dt_interrupt_watch(); /* Ctrl-C from here on leaves a whole attempt, never half of one */
     DT_TRY(dt_attempt_resume(store, &run, checkpoint, step, &flight, call->arena, err));

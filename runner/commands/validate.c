@@ -1,4 +1,6 @@
 /* dtrun validate: recipes and their data, checked without starting anything. */
+#include <string.h>
+
 #include "recipes/fields.h"
 #include "runner/cli/command.h"
 #include "runner/cli/preflight.h"
@@ -13,6 +15,7 @@ enum { HASH_SIZE = 33 };
 typedef struct verdict {
     char hash[HASH_SIZE];
     dt_preflight flight;
+    dt_error tight; /* why it does not fit the memory of this machine; no message: it does */
 } verdict;
 
 static dt_status check(verdict *out, const char *path, const dt_call *call, dt_error *err)
@@ -23,19 +26,22 @@ static dt_status check(verdict *out, const char *path, const dt_call *call, dt_e
 
     DT_TRY(dt_read_recipe(&recipe, &source, path, dt_arguments_get(call->args, "set"), call->arena,
                           err));
-    st = dt_preflight_recipe(&out->flight, &recipe, call->arena, err);
+    st = dt_preflight_recipe(&out->flight, &recipe, &source, call->arena, err);
     if (st != DT_OK) {
-        dt_error_prefix(err, "%s", path); /* what the reader says names the file by itself */
+        if (strncmp(err->message, path, strlen(path)) != 0 &&
+            strncmp(err->message, "--set ", 6) != 0) /* most say by themselves where it stands */
+            dt_error_prefix(err, "%s", path);
         goto out;
     }
     dt_recipe_hash(out->hash, &recipe);
+    (void)dt_preflight_fits_here(&out->flight, &recipe, &out->tight);
 out:
     return st;
 }
 
 static json_t *to_json(const char *path, const verdict *good, const dt_error *problem)
 {
-    json_t *object = json_object();
+    json_t *object = json_object(), *warnings = good != NULL ? json_array() : NULL;
 
     json_object_set_new(object, "path", dt_json_text(path));
     json_object_set_new(object, "valid", json_boolean(good != NULL));
@@ -44,6 +50,10 @@ static json_t *to_json(const char *path, const verdict *good, const dt_error *pr
         json_object_set_new(object, "parameters",
                             json_integer(good->flight.memory.parameter_count));
         json_object_set_new(object, "ranks", json_integer(good->flight.plan.world_size));
+        json_object_set_new(object, "rank_bytes", json_integer(good->flight.memory.total_bytes));
+        json_object_set_new(object, "warnings", warnings);
+        if (good->tight.message[0] != '\0')
+            json_array_append_new(warnings, dt_json_text(good->tight.message));
     } else {
         json_object_set_new(object, "message", dt_json_text(problem->message));
     }
@@ -52,13 +62,18 @@ static json_t *to_json(const char *path, const verdict *good, const dt_error *pr
 
 static void add_text(dt_strbuf *out, const char *path, const verdict *good)
 {
-    char parameters[DT_FORMAT_SIZE];
+    char parameters[DT_FORMAT_SIZE], bytes[DT_FORMAT_SIZE];
 
-    dt_strbuf_add_fmt(out, "%s: good (%s parameters, %lld %s)\n", path,
-                      dt_format_count(parameters, sizeof(parameters),
-                                      (double)good->flight.memory.parameter_count),
-                      (long long)good->flight.plan.world_size,
-                      good->flight.plan.world_size == 1 ? "rank" : "ranks");
+    dt_strbuf_add_fmt(
+        out, "%s: good (%s parameters, %lld %s of %s memory)\n", path,
+        dt_format_count(parameters, sizeof(parameters),
+                        (double)good->flight.memory.parameter_count),
+        (long long)good->flight.plan.world_size,
+        good->flight.plan.world_size == 1 ? "rank" : "ranks",
+        dt_format_bytes(bytes, sizeof(bytes), (double)good->flight.memory.total_bytes));
+    if (good->tight.message[0] != '\0')
+        dt_strbuf_add_fmt(out, "%s: warning: launched here now it would be refused: %s\n", path,
+                          good->tight.message);
 }
 
 /* One broken recipe does not hide the next: each gets its verdict. */
@@ -67,10 +82,10 @@ static dt_status validate(dt_call *call, dt_error *err)
     json_t *object = dt_report_object(), *array = json_array();
     dt_status st = DT_OK;
     dt_strbuf text;
-    verdict good;
 
     dt_strbuf_init(&text);
     for (int i = 0; i < call->args->operands_count; i++) {
+        verdict good = {.tight = DT_ERROR_INIT};
         const char *path = call->args->operands[i];
         dt_error problem = DT_ERROR_INIT;
         bool valid = check(&good, path, call, &problem) == DT_OK;
@@ -108,7 +123,7 @@ const dt_command dt_command_validate = {
     .operands_max = -1,
     .options = options,
     .notes =
-        "Every recipe gets a verdict; 2 when any is not good. Whether a run fits the memory of\n"
-        "this machine is told by 'dtrun launch --dry-run'.\n",
+        "Every recipe gets a verdict; 2 when any is not good. One that does not fit the memory of\n"
+        "this machine is good for another: it gets a warning, with the parts by size.\n",
     .run = validate,
 };

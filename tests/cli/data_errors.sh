@@ -28,4 +28,10 @@ if [ "$(id -u)" -ne 0 ]; then # root may read everything
     chmod 000 "$work/secret.txt"
     refused "$work/secret.txt" "secret.txt" "Permission denied"
 fi
+sed "s|^data:.*|data: [corpus.txt, empty.txt]|" "$work/tiny.yaml" >"$work/two.yaml"
+line=$(grep -n "^data:" "$work/two.yaml" | cut -d: -f1)
+for how in validate "launch --wait" doctor; do
+    expect 2 $how "$work/two.yaml"
+    says "two.yaml:$line:20: data.train"
+done
 nothing_half_made

@@ -65,6 +65,9 @@ one_line
 says "missing.yaml" "No such file"
 expect 2 validate "$work"
 one_line
+mkfifo "$work/pipe" # nobody writes to it
+expect 2 validate "$work/pipe"
+says "no regular file"
 
 # One broken recipe does not hide the next.
 expect 2 validate "$work/heads.yaml" "$work/tiny.yaml" --json
@@ -73,4 +76,12 @@ json "[r['valid'] for r in o['recipes']] == [False, True]" \
 expect 2 validate "$work/heads.yaml" "$work/tiny.yaml"
 says "tiny.yaml: good"
 expect 0 validate "$work/tiny.yaml"
+(cd "$work" && "$dtrun" validate /dev/stdin <tiny.yaml >/dev/null) || fail "stdin is a file too"
+
+# It may be for another machine, but this one does not hold it.
+sed 's/layers: 1/layers: 900/; s/embed: 16/embed: 16384/' "$work/tiny.yaml" >"$work/huge.yaml"
+expect 0 validate "$work/huge.yaml"
+says "huge.yaml: warning" "does not fit into the memory" "TB"
+expect 0 validate "$work/huge.yaml" --json
+json "o['recipes'][0]['rank_bytes'] > 1e12" "len(o['recipes'][0]['warnings']) == 1"
 nothing_half_made
