@@ -75,7 +75,7 @@ static dt_status start_agent(const char *folder, dt_error *err)
 
     dt_strbuf_init(&log);
     dt_strbuf_add_fmt(&log, "%s/agent.log", folder);
-    st = dt_detach_start(argv, log.data, START_SECONDS, &problem);
+    st = dt_detach_start(argv, log.data, NULL, START_SECONDS, &problem);
     if (st == DT_ERR_BUSY)
         st = DT_OK;
     else if (st != DT_OK)

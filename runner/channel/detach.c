@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,8 +45,23 @@ void dt_detach_ready(int *ready, dt_status st, const dt_error *err)
     *ready = -1;
 }
 
+extern char **environ;
+
+static void move_to(const dt_detach_place *place)
+{
+    if (place == NULL)
+        return;
+    if (place->environment != NULL)
+        environ = place->environment;
+    if (place->umask >= 0)
+        umask((mode_t)place->umask);
+    if (place->directory != NULL && chdir(place->directory) != 0 && chdir("/") != 0)
+        return; /* that of the caller does too */
+}
+
 /* In the grandchild: never returns. */
-static void become(const char *const *argv, const char *log_path, int ready)
+static void become(const char *const *argv, const char *log_path, const dt_detach_place *place,
+                   int ready)
 {
     char number[16];
     int log, nothing;
@@ -59,6 +75,7 @@ static void become(const char *const *argv, const char *log_path, int ready)
     }
     close(nothing);
     close(log);
+    move_to(place);
     fcntl(ready, F_SETFD, 0);
     snprintf(number, sizeof(number), "%d", ready);
     setenv(READY_VARIABLE, number, 1);
@@ -101,8 +118,8 @@ static dt_status wait_for_report(int ready, const char *const *argv, const char 
     return code == DT_OK ? DT_OK : DT_FAIL(err, (dt_status)code, "%s", text + (*text == ' '));
 }
 
-dt_status dt_detach_start(const char *const *argv, const char *log_path, double timeout_seconds,
-                          dt_error *err)
+dt_status dt_detach_start(const char *const *argv, const char *log_path,
+                          const dt_detach_place *place, double timeout_seconds, dt_error *err)
 {
     dt_status st;
     int ready[2], ended;
@@ -114,7 +131,7 @@ dt_status dt_detach_start(const char *const *argv, const char *log_path, double 
     if (child == 0) {
         setsid();
         if (fork() == 0)
-            become(argv, log_path, ready[1]);
+            become(argv, log_path, place, ready[1]);
         _exit(0);
     }
     close(ready[1]);

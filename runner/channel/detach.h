@@ -12,9 +12,16 @@
 
 #include "base/error.h"
 
-/* argv[0] is only what lists of processes show. */
-dt_status dt_detach_start(const char *const *argv, const char *log_path, double timeout_seconds,
-                          dt_error *err);
+/* What the program gets of its own; what is not said is the caller's. */
+typedef struct dt_detach_place {
+    char **environment;    /* NAME=value, ended by NULL; NULL: the caller's */
+    const char *directory; /* NULL, or one that is gone: the caller's */
+    int umask;             /* -1: the caller's */
+} dt_detach_place;
+
+/* argv[0] is only what lists of processes show. place: may be NULL. */
+dt_status dt_detach_start(const char *const *argv, const char *log_path,
+                          const dt_detach_place *place, double timeout_seconds, dt_error *err);
 
 /* First thing in the program: the pipe to who waits, kept from its own children; -1 where nobody
  * does. */

@@ -153,6 +153,7 @@ dt_status dt_attempt_launch(const char **run, dt_store *store, const dt_recipe_s
     DT_TRY(check_text(copy, err));
     DT_TRY(dt_file_write_atomic(copy, source->text, strlen(source->text), 0600, err));
     DT_TRY(write_plan(flight, *run, 1, "", folder, arena, err));
+    DT_TRY(dt_supervisor_keep_environment(*run, flight->recipe.notify.webhook, err));
     DT_TRY(add_row(store, *run, source, &flight->recipe, arena, err));
     folder = NULL; /* belongs to the row now */
     DT_TRY(supervise(store, *run, err));
@@ -191,6 +192,7 @@ dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *chec
                  "run '%s' was resumed by somebody else just now: see 'dtrun status %s'", run->id,
                  run->id);
     DT_TRY(write_plan(flight, run->id, attempt, checkpoint, folder, arena, err));
+    DT_TRY(dt_supervisor_keep_environment(run->id, flight->recipe.notify.webhook, err));
     DT_TRY(recipe_text(&json, hash, &flight->recipe, arena, err));
     DT_TRY(dt_store_attempt_add(store, run->id, start_step, flight->recipe.schedule.steps, json,
                                 hash, dt_clock_wall_ms(), &added, err));

@@ -30,7 +30,7 @@ static dt_status reach(int *fd, const char *run, const char *folder, dt_error *e
         if (st == DT_OK)
             return DT_OK;
         dt_error_clear(&problem);
-        st = dt_supervisor_start(run, &problem);
+        st = dt_supervisor_revive(run, true, &problem);
         if (st == DT_ERR_USAGE)
             return DT_OK;
         if (st != DT_OK)

@@ -27,6 +27,28 @@ void dt_session_trouble(dt_session *session, dt_status st, const dt_error *err)
     uv_stop(&session->loop);
 }
 
+/* One that was started anew, without the variables that the webhook refers to, cannot notify: better
+ * known now than at the end of the run. */
+static dt_status check_webhook(dt_session *session, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st = DT_OK;
+    dt_strbuf url;
+
+    dt_strbuf_init(&url);
+    if (dt_notify_expand(&url, session->webhook, &problem) != DT_OK) {
+        dt_log_warn("%s", problem.message);
+        DT_TRY(dt_follow_own_event(session,
+                                   json_pack("{s:s, s:o}", "event", "notify_impossible", "message",
+                                             dt_json_text(problem.message)),
+                                   err));
+        DT_TRY(dt_follow_commit(session, err));
+    }
+out:
+    dt_strbuf_release(&url);
+    return st;
+}
+
 /* From load to unload. *again: the run has not ended, and another session may go on with it.
  * *restarted: the next session is another attempt. */
 static dt_status follow(const char *run, dt_notifier *notifier, int *ready, bool *again,
@@ -37,6 +59,8 @@ static dt_status follow(const char *run, dt_notifier *notifier, int *ready, bool
 
     DT_TRY(dt_session_load(&session, run, err));
     session.notifier = notifier;
+    if (!*again)
+        DT_TRY(check_webhook(&session, err));
     DT_TRY(dt_listener_open(&session.listener, &session.loop, session.folder, "control.sock",
                             dt_control_take, &session, err));
     dt_hang_watch(&session);

@@ -18,10 +18,21 @@ extern "C" {
 dt_status dt_run_path(const char **out, const char *run, const char *below, dt_arena *arena,
                       dt_error *err);
 
-/* Starts `dtrun supervise ID`, detached; returns when it answers on its control socket. */
+/* A person launches or resumes the run: what its supervisors are to have of this process's
+ * environment is kept with it (launch_env.h). text: of the recipe, that may refer to secrets. Comes
+ * before the row says that the run is active: whoever sees that may start one. */
+dt_status dt_supervisor_keep_environment(const char *run, const char *text, dt_error *err);
+
+/* Starts `dtrun supervise ID`, detached, with all of this process's environment; returns when it
+ * answers on its control socket. */
 dt_status dt_supervisor_start(const char *run, dt_error *err);
 
-/* Starts one where the run is active and has none (its lock is free); else does nothing. */
+/* The same with the environment that was kept, for a run that is active and has none. deliberate: a
+ * person acts on the run (launch_env.h). DT_ERR_UNSUPPORTED where the run is another user's. */
+dt_status dt_supervisor_revive(const char *run, bool deliberate, dt_error *err);
+
+/* For a command that only looks: starts one where the run is active and has none (its lock is free);
+ * else does nothing. What fails here is no evidence about the run, and changes nothing of it. */
 dt_status dt_supervisor_ensure(const dt_run *run, dt_error *err);
 
 /* Asks for a stop (now: no checkpoint, SIGKILL at once); starts a supervisor where there is none.

@@ -12,6 +12,7 @@
  *   sweep.c       nodes that earlier attempts lost       pace.c       who holds up the others
  *   tidy.c        what an ended run left there   reboot.c     a node that was booted again
  *   secret.c      what the ranks of a run share          start.c, ask.c, path.c   commands call
+ *   launch_env.c  the launch's environment, kept for them
  *
  * A session is one attempt. Where a failed one is followed by another, the session ends and the
  * next one loads it: there is no state that lives longer.

@@ -3,6 +3,7 @@
 set -euo pipefail
 
 XDG_STATE_HOME=$(mktemp -d "${TMPDIR:-/tmp}/dtrun-fault.XXXXXX")
+export DTRUN_KEEP_ENV="FAKE_*,FAULT_*" # what the fake engine is told stays with its run
 export XDG_STATE_HOME DTRUN_ENGINE=$DTRUN_BIN/fake_engine DTRUN_AGENT=$DTRUN_BIN/dtrun-agent
 driver=$DTRUN_BIN/fault_driver
 runs=$XDG_STATE_HOME/dtrun/runs

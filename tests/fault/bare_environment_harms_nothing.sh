@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# A command that only looks, from an environment in which nothing works (cron, sudo, another login),
+# meets a run on other machines whose supervisor was killed: the one that it starts has the
+# environment of the launch, and the run goes on. What cannot act leaves the run alone.
+. "$(dirname "$0")/hosts.sh"
+
+bare() { env -i XDG_STATE_HOME="$XDG_STATE_HOME" HOME=/nowhere PATH=/nowhere "$@"; }
+supervisor() { processes "supervise $id"; }
+kill_supervisor() {
+    local pid
+    pid=$(supervisor)
+    kill -9 $pid
+    await 10 is_dead $pid
+}
+goes_on() { # it still makes steps, in its first attempt
+    local step
+    step=$(value "$id" "o['step']")
+    await 40 past "$id" $((step + 20))
+    is attempt "$(value "$id" "o['attempt']")" 1
+}
+
+umask 027
+HOOK=sec-ret launch one --set 'notify.webhook=http://127.0.0.1:9/${env:HOOK}'
+await 60 past "$id" 20
+kill_supervisor
+(umask 0 && cd / && bare "$dtrun" list) >/dev/null || fail "list: exit $?"
+pid=$(supervisor)
+[ -n "$pid" ] || fail "nobody supervises it"
+tr '\0' '\n' <"/proc/$pid/environ" >"$state/its"
+grep -qxF "HOME=$HOME" "$state/its" || fail "it has another HOME: $(grep ^HOME "$state/its")"
+grep -qxF "PATH=$PATH" "$state/its" || fail "it has another PATH: $(grep ^PATH "$state/its")"
+is "its folder" "$(readlink "/proc/$pid/cwd")" "$PWD"
+is "its umask" "$(sed -n 's/^Umask:\t//p' "/proc/$pid/status")" 0027
+grep -q "the variable 'HOOK' is not set where the run is supervised" "$runs/$id/supervisor.log" ||
+    fail "it does not say that it cannot notify"
+! grep -rqs sec-ret "$runs/$id" "$state/dtrun/store.db" || fail "a secret was stored"
+is "who may read it" "$(stat -c %a "$runs/$id/environment")" 600
+goes_on
+
+# Somebody else's run is left alone, and the list is there all the same.
+if [ "$(id -u)" = 0 ]; then
+    kill_supervisor
+    chown nobody "$runs/$id"
+    bare "$dtrun" list >"$state/said" 2>"$state/complaint" || fail "list: exit $?"
+    chown root "$runs/$id"
+    grep -q "$id" "$state/said" || fail "the list lacks the run"
+    is "lines of complaint" "$(grep -c "nobody supervises run '$id'.*nobody" "$state/complaint")" 1
+    is "lines of complaint" "$(wc -l <"$state/complaint")" 1
+    [ -z "$(supervisor)" ] || fail "a supervisor was started for somebody else"
+    bare "$dtrun" status "$id" >/dev/null
+    goes_on
+fi
+"$dtrun" stop "$id" >/dev/null || fail "stop: exit $?"
+is state "$(value "$id" "o['state']")" stopped
