@@ -124,6 +124,18 @@ dt_status dt_store_node_list(dt_store *store, dt_node **out, int64_t *count, con
 dt_status dt_store_rank_list(dt_store *store, dt_rank **out, int64_t *count, const char *run,
                              int64_t attempt, dt_arena *arena, dt_error *err);
 
+/* --- copy.c: the files of the run's folder that nobody may lose, a second time */
+/* attempt-N/plan.json as text. */
+dt_status dt_store_plan_set(dt_store *store, const char *run, int64_t attempt, const char *text,
+                            dt_error *err);
+dt_status dt_store_plan_get(dt_store *store, const char **text, const char *run, int64_t attempt,
+                            dt_arena *arena, dt_error *err); /* "" where there is none */
+/* attempt-N/node-K/place.json; the node must have its row. */
+dt_status dt_store_place_set(dt_store *store, const char *run, int64_t attempt, int64_t node,
+                             const char *text, dt_error *err);
+dt_status dt_store_place_get(dt_store *store, const char **text, const char *run, int64_t attempt,
+                             int64_t node, dt_arena *arena, dt_error *err);
+
 /* --- metric.c */
 /* A point that is there already stays as it is. */
 dt_status dt_store_metric_add(dt_store *store, const char *run, int64_t attempt, int64_t step,

@@ -7,8 +7,8 @@
 #include "base/strbuf.h"
 #include "store/store.h"
 
-/* Ends what the run has on the nodes that any of its attempts lost; those where that is done are no
- * longer called lost. *asked: how many there were; `left` gets the names of those that still cannot
+/* Ends what the run has on the nodes that have not told that nothing is left; those where that is
+ * done are called released. *asked: how many there were; `left` gets the names of those that still cannot
  * be asked, and why. Only of a run that has ended: nobody else writes its rows then. */
 dt_status dt_leftover_end(int64_t *asked, dt_strbuf *left, dt_store *store, const dt_run *run,
                           dt_arena *arena, dt_error *err);

@@ -61,6 +61,8 @@ dt_status dt_node_prepare(dt_node_place *out, const dt_prepare_request *request,
                           dt_error *err);
 
 dt_status dt_node_place_write(const dt_node_place *place, const char *here, dt_error *err);
+#define DT_NODE_PLACE_FILE "place.json"
+dt_status dt_node_place_parse(dt_node_place *out, const char *text, dt_arena *arena, dt_error *err);
 /* DT_ERR_NOT_FOUND where none was written. */
 dt_status dt_node_place_read(dt_node_place *out, const char *here, dt_arena *arena, dt_error *err);
 

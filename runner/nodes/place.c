@@ -7,7 +7,7 @@
 #include "base/banned.h"
 
 #define PLACE_MAX_BYTES ((size_t)4 << 20)
-#define PLACE_FILE      "place.json"
+#define PLACE_FILE      DT_NODE_PLACE_FILE
 
 dt_status dt_node_place_write(const dt_node_place *place, const char *here, dt_error *err)
 {
@@ -49,16 +49,13 @@ static dt_status take_string(const char **out, const json_t *json, const char *k
     return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
-dt_status dt_node_place_read(dt_node_place *out, const char *here, dt_arena *arena, dt_error *err)
+dt_status dt_node_place_parse(dt_node_place *out, const char *text, dt_arena *arena, dt_error *err)
 {
     json_t *json = NULL;
-    dt_strbuf path;
-    dt_status st = DT_OK;
+    dt_status st;
 
     *out = (dt_node_place){0};
-    dt_strbuf_init(&path);
-    dt_strbuf_add_fmt(&path, "%s/" PLACE_FILE, here);
-    DT_TRY(dt_json_read(&json, path.data, PLACE_MAX_BYTES, err));
+    DT_TRY(dt_json_parse(&json, text, strlen(text), PLACE_FILE, err));
     DT_TRY(take_string(&out->node, json, "node", arena, err));
     DT_TRY(take_string(&out->agent, json, "agent", arena, err));
     DT_TRY(take_string(&out->engine, json, "engine", arena, err));
@@ -71,6 +68,22 @@ dt_status dt_node_place_read(dt_node_place *out, const char *here, dt_arena *are
     json_incref(out->paths);
 out:
     json_decref(json);
+    return st;
+}
+
+dt_status dt_node_place_read(dt_node_place *out, const char *here, dt_arena *arena, dt_error *err)
+{
+    dt_strbuf path, text;
+    dt_status st;
+
+    *out = (dt_node_place){0};
+    dt_strbuf_init(&path);
+    dt_strbuf_init(&text);
+    dt_strbuf_add_fmt(&path, "%s/" PLACE_FILE, here);
+    DT_TRY(dt_file_read(&text, path.data, PLACE_MAX_BYTES, err));
+    DT_TRY(dt_node_place_parse(out, text.data, arena, err));
+out:
     dt_strbuf_release(&path);
+    dt_strbuf_release(&text);
     return st;
 }

@@ -31,6 +31,8 @@ dt_status dt_action_connect(dt_session *session, dt_supervised_node *unused, dt_
             dt_node_connect(&session->nodes[i]);
         else if (session->nodes[i].released)
             session->nodes[i].gone = true;
+        else if (session->state == DT_RUN_STOPPING && !session->nodes[i].place_lost)
+            session->nodes[i].given_up = true; /* nothing was begun there */
         else
             dt_prepare_node(&session->nodes[i]);
     }
@@ -141,7 +143,9 @@ dt_status dt_action_end_node(dt_session *session, dt_supervised_node *node, dt_e
         grace = session->grace_seconds;
     if (session->stop_now || session->verdict.hung)
         grace = 0; /* what hangs will not end by itself */
-    if (!node->placed) {
+    if (!node->placed && node->place_lost) {
+        /* it may have ranks: prepare.c finds the way to it again */
+    } else if (!node->placed) {
         dt_prepare_cancel(node);
         node->given_up = true; /* nothing was begun there */
     } else if (!node->released && !node->given_up) {

@@ -14,13 +14,13 @@
 #include "base/log.h"
 #include "recipes/durations.h"
 #include "recipes/plan.h"
+#include "runner/supervisor/copies.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/supervisor/supervisor_int.h"
 
 #include "base/banned.h"
 
-#define PLAN_MAX_BYTES ((size_t)16 << 20)
-#define WATCH_STEPS    1000 /* whose times tell how long a step takes */
+#define WATCH_STEPS 1000 /* whose times tell how long a step takes */
 
 static dt_status read_run(dt_session *session, const char *run, dt_error *err)
 {
@@ -96,24 +96,30 @@ out:
     return st;
 }
 
+/* The file was not what the store's copy says: the history tells it. */
+static dt_status note_restored(dt_session *session, const char *file, dt_error *err)
+{
+    return dt_follow_own_event(
+        session, json_pack("{s:s, s:s}", "event", "restored", "file", file), err);
+}
+
 static dt_status read_plan(dt_session *session, dt_error *err)
 {
-    const char *path = dt_arena_printf(&session->arena, "%s/attempt-%lld/plan.json",
-                                       session->folder, (long long)session->attempt);
+    dt_error problem = DT_ERROR_INIT;
+    bool restored;
     dt_status st;
     dt_plan plan;
 
-    if (path == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
-    DT_TRY(dt_json_read(&session->plan, path, PLAN_MAX_BYTES, err));
-    DT_TRY(dt_plan_from_json(&plan, session->plan, &session->arena, err));
-    if (strcmp(plan.run, session->run) != 0 || plan.attempt != session->attempt)
-        DT_THROW(err, DT_ERR_CORRUPT, "it is for run '%s', attempt %lld", plan.run,
-                 (long long)plan.attempt);
+    st = dt_copies_plan(&plan, &session->plan, &restored, session->store, session->run,
+                        session->attempt, session->folder, &session->arena, &problem);
+    if (st == DT_ERR_NOT_FOUND || st == DT_ERR_CORRUPT || st == DT_ERR_UNSUPPORTED)
+        DT_TRY(dt_salvage_plan(&plan, session, problem.message, err));
+    else if (st != DT_OK)
+        DT_THROW(err, st, "%s", problem.message);
     DT_TRY(lay_out(session, &plan, err));
+    if (restored)
+        DT_TRY(note_restored(session, "plan.json", err));
 out:
-    if (st != DT_OK)
-        dt_error_prefix(err, "the plan '%s'", path);
     return st;
 }
 
@@ -157,7 +163,8 @@ static dt_status read_rows(dt_session *session, dt_error *err)
     }
     for (int64_t before = session->attempt - 1; before >= 1; before--)
         DT_TRY(read_ranks(session, before, true, err));
-    DT_TRY(dt_store_begin(session->store, err));
+    if (!session->in_transaction)
+        DT_TRY(dt_store_begin(session->store, err));
     session->in_transaction = true;
     for (int64_t i = 0; i < session->node_count; i++)
         session->nodes[i].changed = true;
@@ -306,15 +313,13 @@ dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
     session->leave.data = session;
     DT_TRY(dt_store_open(&session->store, NULL, err));
     DT_TRY(read_run(session, run, err));
-    st = read_plan(session, err);
-    if (st != DT_OK) { /* no supervisor will ever do better */
-        dt_store_run_set_state(session->store, session->run, DT_RUN_FAILED, DT_EXIT_SYSTEM,
-                               err != NULL ? err->message : "", dt_clock_wall_ms(), NULL);
-        goto out;
-    }
+    DT_TRY(read_plan(session, err));
     DT_TRY(read_rows(session, err));
     DT_TRY(read_attempt(session, err));
     DT_TRY(read_folder(session, err));
+    if (session->salvaged != NULL)
+        DT_TRY(dt_salvage_begin(session, err));
+    DT_TRY(dt_follow_commit(session, err)); /* what was noted on the way */
     DT_TRY(read_events(session, err));
     DT_TRY(dt_sweep_load(session, err));
     session->begun_seconds = dt_clock_monotonic_seconds();

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "runner/supervisor/copies.h"
 #include "runner/supervisor/state.h"
 
 #include "base/banned.h"
@@ -107,15 +108,28 @@ static void on_news_closed(uv_handle_t *handle)
 
 dt_status dt_prepare_recall(dt_supervised_node *node, dt_error *err)
 {
+    dt_session *session = node->session;
     dt_error problem = DT_ERROR_INIT;
-    dt_status st = dt_node_place_read(&node->place, node->here, &node->session->arena, &problem);
+    bool restored = false;
+    dt_status st;
 
+    st = dt_copies_place(&node->place, &restored, session->store, session->run, session->attempt,
+                         node->row.node, node->here, &session->arena, &problem);
     node->placed = st == DT_OK;
+    node->place_lost = st == DT_ERR_CORRUPT || st == DT_ERR_UNSUPPORTED;
     if (node->placed)
         node->row.name = node->place.node; /* a Slurm node has its name once its job runs */
-    if (st != DT_OK && st != DT_ERR_NOT_FOUND)
+    else if (node->place_lost)
+        dt_log_warn("%s: where things lie there is found out anew: %s", node->row.name,
+                    problem.message);
+    else if (st != DT_ERR_NOT_FOUND)
         return DT_FAIL(err, st, "%s", problem.message);
-    return DT_OK;
+    return restored ? dt_follow_own_event(session,
+                                          json_pack("{s:s, s:s, s:I}", "event", "restored", "file",
+                                                    DT_NODE_PLACE_FILE, "node",
+                                                    (json_int_t)node->row.node),
+                                          err)
+                    : DT_OK;
 }
 
 static bool may_go_without(const dt_session *session)

@@ -198,7 +198,8 @@ static bool worth_it(next_attempt *next, dt_session *session, bool *done, const 
     *done = false;
     *why_not = "";
     *next = (next_attempt){.attempt = session->attempt + 1};
-    if (!dt_verdict_may_restart(&session->verdict) || !was_started(session))
+    if (!dt_verdict_may_restart(&session->verdict) || !was_started(session) ||
+        session->salvaged != NULL)
         return false;
     if (newest_checkpoint(next, session, &problem) != DT_OK) {
         dt_log_error("%s", problem.message);

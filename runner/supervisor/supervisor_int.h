@@ -2,6 +2,7 @@
  *
  *   supervise.c   lock, load, loop, end                  state.c      the [state][event] table
  *   load.c        everything known, from plan and store  actions.c    what the states do
+ *   copies.c      plan.json and place.json, twice        salvage.c    a run without a plan is ended
  *   prepare.c     a node before its agent                node.c       the connection to one agent
  *   follow.c      journal → store                        rank_log.c   runs/ID/logs/rank-N.log
  *   rendezvous.c  everyone's values                      control.c    runs/ID/control.sock
@@ -29,6 +30,7 @@
 
 #include "base/arena.h"
 #include "base/json.h"
+#include "recipes/plan.h"
 #include "runner/channel/listener.h"
 #include "runner/channel/stream.h"
 #include "runner/nodes/nodes.h"
@@ -65,6 +67,7 @@ typedef struct dt_supervised_node {
     dt_preparation *preparation; /* NULL: none is under way */
     dt_node_place place;         /* where `placed` */
     bool placed;
+    bool place_lost; /* it was, and nobody knows where any more: it is prepared again */
 
     dt_connection *connection; /* NULL: none */
     uv_timer_t retry;          /* until the next try; while connected: is it silent? */
@@ -108,6 +111,7 @@ struct dt_session {
     int64_t start_step;
     int64_t restarts; /* that led here without a new checkpoint; 0: a person started it */
     double begun_seconds;
+    const char *salvaged; /* why there is no plan, and the run ends; NULL: there is (salvage.c) */
     dt_run_state state;
     dt_supervised_rank *ranks;
     dt_supervised_node *nodes;
@@ -152,6 +156,12 @@ void dt_session_trouble(dt_session *session, dt_status st, const dt_error *err);
 /* --- load.c */
 dt_status dt_session_load(dt_session *session, const char *run, dt_error *err);
 void dt_session_unload(dt_session *session);
+
+/* --- salvage.c */
+/* Who is where, of a run whose plan cannot be read: from rows and folders. `why` is kept. */
+dt_status dt_salvage_plan(dt_plan *plan, dt_session *session, const char *why, dt_error *err);
+/* The run goes to its end: the attempt is lost for that reason, and its nodes are asked. */
+dt_status dt_salvage_begin(dt_session *session, dt_error *err);
 
 /* --- prepare.c */
 /* Makes the node ready on another thread, then connects; or tries again, or gives it up. */

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "runner/supervisor/copies.h"
 #include "runner/supervisor/state.h"
 
 #include "base/banned.h"
@@ -119,12 +120,14 @@ static dt_status add(dt_session *session, int64_t attempt, const dt_node *node, 
     const char *here = dt_arena_printf(&session->arena, "%s/attempt-%lld/node-%lld",
                                        session->folder, (long long)attempt, (long long)node->node);
     dt_error problem = DT_ERROR_INIT;
+    bool restored;
     dt_status st;
 
     if (here == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     *sweep = (dt_sweep){.session = session, .attempt = attempt, .row = *node};
-    st = dt_node_place_read(&sweep->place, here, &session->arena, &problem);
+    st = dt_copies_place(&sweep->place, &restored, session->store, session->run, attempt, node->node,
+                         here, &session->arena, &problem);
     if (st == DT_OK)
         session->sweep_count++;
     else if (st != DT_ERR_NOT_FOUND) /* where nothing was placed nothing is left */

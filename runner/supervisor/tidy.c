@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "runner/supervisor/copies.h"
 #include "runner/supervisor/state.h"
 
 #include "base/banned.h"
@@ -153,6 +154,7 @@ static dt_status add_errand(dt_tidy *tidy, int64_t attempt, int64_t node, dt_err
                                        tidy->session->folder, (long long)attempt, (long long)node);
     const char *done = dt_arena_printf(&tidy->arena, "%s/" TIDIED, here);
     errand *one = &tidy->errands[tidy->count];
+    bool restored;
     dt_status st;
 
     if (here == NULL || done == NULL)
@@ -160,7 +162,8 @@ static dt_status add_errand(dt_tidy *tidy, int64_t attempt, int64_t node, dt_err
     if (dt_file_exists(done))
         return DT_OK;
     *one = (errand){.tidy = tidy, .here = here, .err = DT_ERROR_INIT};
-    st = dt_node_place_read(&one->place, here, &tidy->arena, err);
+    st = dt_copies_place(&one->place, &restored, tidy->session->store, tidy->session->run, attempt,
+                         node, here, &tidy->arena, err);
     json_decref(one->place.paths);
     one->place.paths = NULL;
     if (st != DT_OK || one->place.here)

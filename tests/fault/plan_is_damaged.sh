@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# plan.json and place.json are damaged or gone, and the supervisor is started again: the store's copy
+# is taken, and the run goes on. Where there is no copy either, the run is ended on its nodes, and only
+# then failed; `dtrun stop` is right in every case.
+. "$(dirname "$0")/lib.sh"
+export FAKE_STEPS=100000
+
+store() { # SQL
+    python3 -c "import sqlite3, sys
+with sqlite3.connect('$XDG_STATE_HOME/dtrun/store.db', timeout=30) as store:
+    for row in store.execute(sys.argv[1]): print(*row)" "$1"
+}
+no_supervisor() { [ -z "$(processes "supervise $1")" ]; }
+kill_supervisor() { # run
+    kill -9 $(processes "supervise $1")
+    await 10 no_supervisor "$1"
+}
+ranks() { processes fake_engine | sort; }
+
+# One byte, the end of a file, all of it; the copy is what counts.
+"$driver" launch good 2 2
+await 20 has_step good 3
+before=$(ranks)
+for damage in flip cut empty gone place; do
+    kill_supervisor good
+    plan=$runs/good/attempt-1/plan.json place=$runs/good/attempt-1/node-1/place.json
+    cp "$plan" "$XDG_STATE_HOME/plan"
+    cp "$place" "$XDG_STATE_HOME/place"
+    case $damage in
+    flip) sed -i 's/"grace_seconds":\( *\)1/"grace_seconds":\17/' "$plan" ;;
+    cut) truncate -s 100 "$plan" ;;
+    empty) : >"$plan" ;;
+    gone) rm "$plan" ;;
+    place) echo '{"node": "local' >"$place" ;;
+    esac
+    step=$(get good step)
+    "$driver" ensure good
+    await 20 has_step good $((step + 3))
+    cmp -s "$plan" "$XDG_STATE_HOME/plan" || fail "$damage: the plan was not written anew"
+    cmp -s "$place" "$XDG_STATE_HOME/place" || fail "$damage: the place was not written anew"
+done
+is "ranks" "$(ranks)" "$before"
+is attempt "$(get good attempt)" 1
+is "events that say so" "$(store "SELECT count(*) FROM events WHERE kind = 'restored'")" 5
+"$driver" stop good
+end_is good stopped 4
+is "left running" "$(ranks)" ""
+
+# No copy: what the rows and folders tell is enough to end it.
+for how in alone stopped unplaced; do
+    "$driver" launch "$how" 2 2
+    await 20 has_step "$how" 3
+    kill_supervisor "$how"
+    echo '{' >"$runs/$how/attempt-1/plan.json"
+    store "UPDATE attempts SET plan_json = ''"
+    if [ "$how" = unplaced ]; then
+        echo '{' >"$runs/$how/attempt-1/node-1/place.json"
+        store "UPDATE nodes SET place_json = ''"
+    fi
+    if [ "$how" = stopped ]; then
+        "$DTRUN_BIN/dtrun" stop "$how" >"$XDG_STATE_HOME/out" 2>&1 || true
+        is "left running after stop" "$(ranks)" ""
+    else
+        "$driver" ensure "$how"
+    fi
+    end_is "$how" failed 3
+    like reason "$(get "$how" reason)" "*plan.json*"
+    is "left running" "$(ranks)" ""
+done
+await 20 nothing_left
