@@ -3,7 +3,10 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "base/error.h"
 
 #include "base/banned.h"
 
@@ -17,6 +20,14 @@ char *dt_boot_id(char *out)
     out[length > 0 ? length : 0] = '\0';
     out[strcspn(out, " \n")] = '\0';
     return out;
+}
+
+int64_t dt_boot_ms(void)
+{
+    struct timespec now;
+
+    DT_ASSERT(clock_gettime(CLOCK_BOOTTIME, &now) == 0);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 bool dt_boot_differs(const char *before, const char *now)

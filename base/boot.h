@@ -7,6 +7,7 @@
 #define DT_BASE_BOOT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -15,6 +16,9 @@ extern "C" {
 #define DT_BOOT_ID_SIZE 40
 /* Into out (DT_BOOT_ID_SIZE bytes); "" where it cannot be read. Returns out. */
 char *dt_boot_id(char *out);
+
+/* Since the machine was started, its sleep included; nobody sets this clock. */
+int64_t dt_boot_ms(void);
 
 /* Whether both ids are known and differ; NULL is unknown. */
 bool dt_boot_differs(const char *before, const char *now);

@@ -62,6 +62,10 @@ json_t *dt_recipe_to_json(const dt_recipe *recipe);
 /* Back; strict: unknown or missing keys, wrong types and ranges are DT_ERR_CORRUPT. */
 dt_status dt_recipe_from_json(dt_recipe *out, const json_t *json, dt_arena *arena, dt_error *err);
 
+/* The fields that differ, as [{"key": "optimizer.lr", "old": 0.0003, "new": 0.001}, ...]; an address
+ * that may be a secret is not repeated. New reference. */
+json_t *dt_recipe_changes(const dt_recipe *before, const dt_recipe *after);
+
 /* 32 hex digits (XXH3, 128 bits) of the resolved JSON; out takes 33 bytes. The hash leaves out
  * nothing: two runs with one hash were asked for the same thing. */
 void dt_recipe_hash(char *out, const dt_recipe *recipe);

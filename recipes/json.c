@@ -45,6 +45,38 @@ json_t *dt_recipe_to_json(const dt_recipe *recipe)
     return root;
 }
 
+/* A webhook's address is one, unless it comes from the environment. */
+static json_t *without_secret(const dt_field *field, json_t *value)
+{
+    const char *text = json_string_value(value);
+
+    if (strcmp(field->path, "notify.webhook") != 0 || text == NULL || text[0] == '\0' ||
+        strncmp(text, "${env:", strlen("${env:")) == 0)
+        return value;
+    json_decref(value);
+    return json_string("(not shown)");
+}
+
+json_t *dt_recipe_changes(const dt_recipe *before, const dt_recipe *after)
+{
+    json_t *changes = json_array();
+
+    for (size_t i = 0; i < dt_fields_count; i++) {
+        const dt_field *field = &dt_fields[i];
+        json_t *old_value = dt_field_to_json(before, field);
+        json_t *new_value = dt_field_to_json(after, field);
+
+        if (!json_equal(old_value, new_value))
+            json_array_append_new(changes,
+                                  json_pack("{s:s, s:o, s:o}", "key", field->path, "old",
+                                            without_secret(field, json_incref(old_value)), "new",
+                                            without_secret(field, json_incref(new_value))));
+        json_decref(old_value);
+        json_decref(new_value);
+    }
+    return changes;
+}
+
 static dt_status refuse_key(const char *group, const char *key, dt_error *err)
 {
     dt_strbuf shown;

@@ -3,7 +3,41 @@
  */
 #include "store/store_int.h"
 
+#include <stdlib.h>
+
+#include "base/boot.h"
+#include "base/clock.h"
+
 #include "base/banned.h"
+
+#define NOW_SLACK_MS 10000
+
+/* A time that is not now (a test's) has no counterpart on the machine's own clock. */
+static bool is_now(int64_t now_ms)
+{
+    return llabs(now_ms - dt_clock_wall_ms()) < NOW_SLACK_MS;
+}
+
+/* Both clocks' readings at the start and at the end of an attempt: attempts.elapsed_ms. */
+static dt_status keep_boot_clock(dt_store *store, int64_t number, int64_t attempt, bool ended,
+                                 int64_t now_ms, dt_error *err)
+{
+    char boot[DT_BOOT_ID_SIZE];
+
+    if (dt_boot_id(boot)[0] == '\0')
+        return DT_OK;
+    if (ended)
+        return DT_SQL_RUN(store, err,
+                          "UPDATE attempts SET elapsed_ms = max(0, ?3 - started_boot_ms)"
+                          " WHERE run = ?1 AND attempt = ?2 AND boot_id = ?4"
+                          " AND started_boot_ms IS NOT NULL",
+                          DT_INT(number), DT_INT(attempt), DT_INT(dt_boot_ms()), DT_TEXT(boot));
+    return DT_SQL_RUN(store, err,
+                      "UPDATE attempts SET started_boot_ms = ?3, boot_id = ?4 WHERE run = ?1"
+                      " AND attempt = ?2 AND started_boot_ms IS NULL AND started_ms = ?5",
+                      DT_INT(number), DT_INT(attempt), DT_INT(dt_boot_ms()), DT_TEXT(boot),
+                      DT_INT(now_ms));
+}
 
 dt_status dt_store_run_set_state(dt_store *store, const char *run, dt_run_state state,
                                  int exit_code, const char *reason, int64_t now_ms, dt_error *err)
@@ -32,6 +66,26 @@ dt_status dt_store_run_set_state(dt_store *store, const char *run, dt_run_state 
                           " WHERE run = ?1 AND attempt = ?2",
                           DT_INT(number), DT_INT(attempt), DT_TEXT(dt_run_state_name(state)),
                           DT_INT(now_ms)));
+    if (is_now(now_ms))
+        DT_TRY(
+            keep_boot_clock(store, number, attempt, dt_run_state_is_terminal(state), now_ms, err));
+out:
+    return dt_sql_group_end(&group, st, err);
+}
+
+dt_status dt_store_attempt_set_changes(dt_store *store, const char *run, const char *changes_json,
+                                       dt_error *err)
+{
+    dt_sql_group group = {0};
+    int64_t number, attempt;
+    dt_run_state state;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_sql_group_begin(&group, store, err));
+    DT_TRY(dt_store_run_newest(store, &number, &attempt, &state, run, err));
+    DT_TRY(DT_SQL_RUN(store, err,
+                      "UPDATE attempts SET changes = ?3 WHERE run = ?1 AND attempt = ?2",
+                      DT_INT(number), DT_INT(attempt), DT_TEXT(changes_json)));
 out:
     return dt_sql_group_end(&group, st, err);
 }
@@ -76,6 +130,8 @@ static dt_status attempt_read(void *item, dt_sql_rows *rows, dt_error *err)
     attempt->ended_ms = dt_sql_int(rows);
     attempt->exit_code = (int)dt_sql_int_or(rows, -1);
     attempt->reason = dt_sql_text(rows);
+    attempt->changes_json = dt_sql_text(rows);
+    attempt->elapsed_ms = dt_sql_int_or(rows, -1);
     return dt_sql_state(rows, &attempt->state, err);
 }
 
@@ -84,7 +140,8 @@ dt_status dt_store_attempt_list(dt_store *store, dt_attempt **out, int64_t *coun
 {
     const dt_sql_selection selection = {
         .sql = "SELECT attempt, start_step, created_ms, started_ms, ended_ms, exit_code,"
-               " reason, state FROM attempts WHERE run = ?1 ORDER BY attempt",
+               " reason, changes, max(0, coalesce(elapsed_ms, ended_ms - started_ms)), state"
+               " FROM attempts WHERE run = ?1 ORDER BY attempt",
         .item_bytes = sizeof(**out),
         .read = attempt_read,
     };

@@ -1,7 +1,10 @@
 /* run: one row a run, with what lists show of it; its life is in attempt.c. */
 #include "store/store_int.h"
 
+#include <math.h>
 #include <string.h>
+
+#include "base/boot.h"
 
 #include "base/banned.h"
 
@@ -31,6 +34,21 @@ bool dt_run_state_parse(dt_run_state *out, const char *name)
 bool dt_run_state_is_terminal(dt_run_state state)
 {
     return state == DT_RUN_FINISHED || state == DT_RUN_FAILED || state == DT_RUN_STOPPED;
+}
+
+double dt_run_elapsed_seconds(const dt_run *run, int64_t now_ms)
+{
+    int64_t elapsed_ms = run->ended_attempts_ms, open_ms = now_ms - run->started_ms;
+    char boot[DT_BOOT_ID_SIZE];
+
+    if (run->started_ms != 0 && !dt_run_state_is_terminal(run->state)) {
+        if (run->boot_id[0] != '\0' && strcmp(dt_boot_id(boot), run->boot_id) == 0)
+            open_ms = dt_boot_ms() - run->started_boot_ms;
+        elapsed_ms += open_ms > 0 ? open_ms : 0;
+    } else if (run->started_ms == 0 && elapsed_ms == 0) {
+        return NAN;
+    }
+    return (double)elapsed_ms / 1000;
 }
 
 dt_status dt_store_run_newest(dt_store *store, int64_t *number, int64_t *attempt,

@@ -45,6 +45,9 @@ dt_status dt_store_run_read(void *run, dt_sql_rows *rows, dt_error *err)
     out->recipe_hash = dt_sql_text(rows);
     out->exit_code = (int)dt_sql_int_or(rows, -1);
     out->reason = dt_sql_text(rows);
+    out->boot_id = dt_sql_text(rows);
+    out->started_boot_ms = dt_sql_int(rows);
+    out->ended_attempts_ms = dt_sql_int(rows);
     return rows->no_memory ? DT_FAIL(err, DT_ERR_NOMEM, "cannot read the run store: no memory")
                            : DT_OK;
 }

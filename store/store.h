@@ -64,9 +64,15 @@ typedef struct dt_run {
     const char *recipe_path, *recipe_text;      /* as written */
     const char *recipe_json;                    /* resolved, of the newest attempt */
     const char *recipe_hash;
-    int exit_code;      /* of the newest attempt, as in the design; -1: not ended */
-    const char *reason; /* why it failed or stopped, "" else */
+    int exit_code;           /* of the newest attempt, as in the design; -1: not ended */
+    const char *reason;      /* why it failed or stopped, "" else */
+    const char *boot_id;     /* of the launch machine when the newest attempt started; "" unknown */
+    int64_t started_boot_ms; /* by that boot's clock */
+    int64_t ended_attempts_ms; /* that all attempts which have ended took */
 } dt_run;
+/* How long all attempts took, without what lay between them: by the machine's own clock where that
+ * is known, which nobody sets, by the wall clock (`now_ms`) otherwise. NaN: none has started. */
+double dt_run_elapsed_seconds(const dt_run *run, int64_t now_ms);
 
 /* A new run in state queued with attempt 1; id must be unused (DT_ERR_BUSY). */
 dt_status dt_store_run_add(dt_store *store, const dt_run *run, dt_error *err);
@@ -93,11 +99,17 @@ dt_status dt_store_attempt_add(dt_store *store, const char *run, int64_t start_s
                                const char *recipe_hash, int64_t now_ms, int64_t *attempt,
                                dt_error *err);
 
+/* What --set changed for the newest attempt, a JSON array of {"key", "old", "new"}. */
+dt_status dt_store_attempt_set_changes(dt_store *store, const char *run, const char *changes_json,
+                                       dt_error *err);
+
 typedef struct dt_attempt {
     int64_t attempt, start_step, created_ms, started_ms, ended_ms;
+    int64_t elapsed_ms; /* that it took; -1: it has not started, or not ended */
     dt_run_state state;
     int exit_code;
     const char *reason;
+    const char *changes_json; /* "[]": nothing */
 } dt_attempt;
 dt_status dt_store_attempt_list(dt_store *store, dt_attempt **out, int64_t *count, const char *run,
                                 dt_arena *arena, dt_error *err);
@@ -107,7 +119,8 @@ typedef struct dt_node {
     int64_t node;
     const char *name, *state; /* "connecting", "ready", "running", "lost", "released" */
     int64_t acknowledged;     /* journal number of the next event wanted, from 0 */
-    const char *boot_id;      /* of the machine, as its agent told (base/boot.h); "" not yet, NULL as "" */
+    const char
+        *boot_id; /* of the machine, as its agent told (base/boot.h); "" not yet, NULL as "" */
 } dt_node;
 typedef struct dt_rank {
     int64_t rank, node, local_rank, pid; /* pid 0: not started */

@@ -134,7 +134,11 @@ dt_status dt_store_run_newest(dt_store *store, int64_t *number, int64_t *attempt
 #define DT_RUN_COLUMNS                                                                    \
     "SELECT r.id, r.name, a.state, r.attempt, r.created_ms, a.started_ms, a.ended_ms,"    \
     " a.first_step_ms, r.step, a.steps_total, r.loss, r.valid_loss, r.tokens_per_second," \
-    " r.recipe_path, r.recipe_text, a.recipe_json, a.recipe_hash, a.exit_code, a.reason"  \
+    " r.recipe_path, r.recipe_text, a.recipe_json, a.recipe_hash, a.exit_code, a.reason," \
+    " a.boot_id, a.started_boot_ms, "                                                     \
+    "(SELECT sum(max(0, coalesce(e.elapsed_ms, e.ended_ms - e.started_ms)))"              \
+    " FROM attempts e WHERE e.run = r.run AND e.started_ms IS NOT NULL AND"               \
+    " e.ended_ms IS NOT NULL)"                                                            \
     " FROM runs r JOIN attempts a ON a.run = r.run AND a.attempt = r.attempt "
 dt_status dt_store_run_read(void *run, dt_sql_rows *rows, dt_error *err);
 dt_status dt_sql_state(dt_sql_rows *rows, dt_run_state *out, dt_error *err);

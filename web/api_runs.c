@@ -33,6 +33,17 @@ out:
     return st;
 }
 
+/* What the store holds was written by dtrun; a damaged line only loses what it says. */
+static json_t *changes_json(const dt_attempt *attempt)
+{
+    json_t *changes;
+
+    if (dt_json_parse(&changes, attempt->changes_json, strlen(attempt->changes_json), "changes",
+                      NULL) != DT_OK)
+        return json_array();
+    return changes;
+}
+
 static json_t *attempts_json(const dt_attempt *attempts, int64_t count)
 {
     json_t *list = json_array();
@@ -42,12 +53,15 @@ static json_t *attempts_json(const dt_attempt *attempts, int64_t count)
 
         json_array_append_new(
             list,
-            json_pack("{sI ss sI so so so so so}", "attempt", (json_int_t)a->attempt, "state",
+            json_pack("{sI ss sI so so so so so so so}", "attempt", (json_int_t)a->attempt, "state",
                       dt_run_state_name(a->state), "start_step", (json_int_t)a->start_step,
                       "created_ms", dt_web_time_json(a->created_ms), "started_ms",
                       dt_web_time_json(a->started_ms), "ended_ms", dt_web_time_json(a->ended_ms),
                       "exit_code", a->exit_code >= 0 ? json_integer(a->exit_code) : json_null(),
-                      "reason", dt_web_string_json(a->reason)));
+                      "reason", dt_web_string_json(a->reason), "elapsed_seconds",
+                      a->elapsed_ms >= 0 ? dt_json_number((double)a->elapsed_ms / 1000)
+                                         : json_null(),
+                      "changes", changes_json(a)));
     }
     return list;
 }

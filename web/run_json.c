@@ -28,13 +28,6 @@ double dt_web_eta_seconds(const dt_run *run, int64_t start_step, int64_t now_ms)
     return elapsed / (double)done * (double)left;
 }
 
-static double elapsed_seconds(const dt_run *run, int64_t now_ms)
-{
-    if (run->started_ms == 0)
-        return NAN;
-    return (double)((run->ended_ms != 0 ? run->ended_ms : now_ms) - run->started_ms) / 1000.0;
-}
-
 json_t *dt_web_run_json(const dt_run *run, int64_t now_ms)
 {
     return json_pack(
@@ -47,7 +40,7 @@ json_t *dt_web_run_json(const dt_run *run, int64_t now_ms)
         (json_int_t)run->steps_total, "loss", dt_json_number(run->loss), "valid_loss",
         dt_json_number(run->valid_loss), "tokens_per_second",
         dt_json_number(run->tokens_per_second), "elapsed_seconds",
-        dt_json_number(elapsed_seconds(run, now_ms)), "exit_code",
+        dt_json_number(dt_run_elapsed_seconds(run, now_ms)), "exit_code",
         run->exit_code >= 0 ? json_integer(run->exit_code) : json_null(), "reason",
         dt_web_string_json(run->reason), "recipe_path", dt_web_string_json(run->recipe_path),
         "recipe_hash", dt_web_string_json(run->recipe_hash));

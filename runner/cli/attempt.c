@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/place.h"
 #include "recipes/fields.h"
+#include "runner/cli/changes.h"
 #include "runner/cli/command.h"
 #include "runner/cli/run_id.h"
 #include "runner/supervisor/supervisor.h"
@@ -103,6 +104,7 @@ static dt_status recipe_text(const char **json_text, char *hash, const dt_recipe
 static dt_status add_row(dt_store *store, const char *run, const dt_recipe_source *source,
                          const dt_recipe *recipe, dt_arena *arena, dt_error *err)
 {
+    json_t *changes = dt_changes_of_launch(source, recipe, arena);
     char hash[HASH_SIZE], absolute[PATH_MAX];
     const char *json;
     dt_status st = DT_OK;
@@ -126,7 +128,9 @@ static dt_status add_row(dt_store *store, const char *run, const dt_recipe_sourc
     row.recipe_json = json;
     row.recipe_hash = hash;
     DT_TRY(dt_store_run_add(store, &row, err));
+    (void)dt_changes_store(store, run, changes, NULL); /* it runs without, too */
 out:
+    json_decref(changes);
     return st;
 }
 
@@ -172,6 +176,7 @@ dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *chec
     char hash[HASH_SIZE];
     dt_status st = DT_OK;
     dt_error problem = DT_ERROR_INIT;
+    json_t *changes = NULL;
     int lock = -1;
     dt_run now;
 
@@ -197,8 +202,11 @@ dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *chec
     DT_TRY(dt_store_attempt_add(store, run->id, start_step, flight->recipe.schedule.steps, json,
                                 hash, dt_clock_wall_ms(), &added, err));
     DT_ASSERT(added == attempt);
+    changes = dt_changes_of_resume(&now, &flight->recipe, arena);
+    (void)dt_changes_store(store, run->id, changes, NULL);
     DT_TRY(supervise(store, run->id, err));
 out:
+    json_decref(changes);
     if (lock >= 0)
         close(lock);
     return st;

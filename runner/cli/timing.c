@@ -6,10 +6,9 @@
 
 static double elapsed(const dt_run *run, int64_t now_ms)
 {
-    int64_t start = run->started_ms > 0 ? run->started_ms : run->created_ms;
-    int64_t end =
-        dt_run_state_is_terminal(run->state) && run->ended_ms > 0 ? run->ended_ms : now_ms;
-    return end > start ? (double)(end - start) * 1e-3 : 0;
+    double seconds = dt_run_elapsed_seconds(run, now_ms);
+
+    return isnan(seconds) ? 0 : seconds;
 }
 
 static double eta(const dt_run *run, const dt_metric *points, int64_t count, int64_t now_ms)

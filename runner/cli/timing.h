@@ -11,7 +11,7 @@
 #include "store/store.h"
 
 typedef struct dt_timing {
-    double elapsed_seconds; /* of the newest attempt */
+    double elapsed_seconds; /* of all attempts, without what lay between them */
     double eta_seconds;
 } dt_timing;
 

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "runner/cli/changes.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "runner/cli/runs.h"
@@ -51,6 +52,10 @@ static json_t *attempts_to_json(const facts *all)
         json_object_set_new(object, "attempt", json_integer(attempt->attempt));
         json_object_set_new(object, "state", json_string(dt_run_state_name(attempt->state)));
         json_object_set_new(object, "start_step", json_integer(attempt->start_step));
+        json_object_set_new(object, "elapsed_seconds",
+                            attempt->elapsed_ms >= 0
+                                ? dt_json_number((double)attempt->elapsed_ms / 1000)
+                                : json_null());
         json_object_set_new(object, "reason", dt_json_text(attempt->reason));
         json_array_append_new(array, object);
     }
@@ -60,10 +65,13 @@ static json_t *attempts_to_json(const facts *all)
 static dt_status print_json(dt_store *store, const dt_run *run, const facts *all, dt_arena *arena,
                             dt_error *err)
 {
-    json_t *object = NULL, *recipe = NULL, *names = json_array(), *paths = json_array();
+    json_t *object = dt_report_object(), *recipe = NULL, *names = json_array();
+    json_t *status = NULL, *paths = json_array();
     dt_status st = DT_OK;
 
-    DT_TRY(dt_runs_status_json(&object, store, run, arena, err));
+    json_object_set_new(object, "changes", dt_changes_to_json(all->attempts, all->attempts_count));
+    DT_TRY(dt_runs_status_json(&status, store, run, arena, err));
+    json_object_update(object, status);
     DT_TRY(
         dt_json_parse(&recipe, run->recipe_json, strlen(run->recipe_json), "stored recipe", err));
     for (int64_t i = 0; i < all->metric_names_count; i++)
@@ -80,6 +88,7 @@ static dt_status print_json(dt_store *store, const dt_run *run, const facts *all
     DT_TRY(dt_report_json(json_incref(object), err));
 out:
     json_decref(object);
+    json_decref(status);
     json_decref(recipe);
     json_decref(names);
     json_decref(paths);
@@ -130,17 +139,26 @@ static void add_facts(dt_strbuf *out, const dt_term *term, const dt_run *run,
 
 static void add_attempts(dt_strbuf *out, const dt_term *term, const facts *all, dt_arena *arena)
 {
-    static const dt_table_column columns[] = {
-        {"attempt", true}, {"state", false}, {"from step", true}, {"reason", false}};
+    static const dt_table_column columns[] = {{"attempt", true},
+                                              {"state", false},
+                                              {"from step", true},
+                                              {"took", true},
+                                              {"reason", false}};
+    char took[DT_FORMAT_SIZE];
     dt_table table;
 
-    dt_table_init(&table, columns, 4, arena);
+    dt_table_init(&table, columns, 5, arena);
     for (int64_t i = 0; i < all->attempts_count; i++) {
         const dt_attempt *attempt = &all->attempts[i];
         dt_table_add(&table, DT_STYLE_PLAIN, "%lld", (long long)attempt->attempt);
         dt_table_add(&table, dt_runs_style(attempt->state), "%s",
                      dt_run_state_name(attempt->state));
         dt_table_add(&table, DT_STYLE_PLAIN, "%lld", (long long)attempt->start_step);
+        dt_table_add(
+            &table, DT_STYLE_PLAIN, "%s",
+            attempt->elapsed_ms < 0
+                ? "-"
+                : dt_clock_duration(took, sizeof(took), (double)attempt->elapsed_ms / 1e3));
         dt_table_add(&table, DT_STYLE_PLAIN, "%s", attempt->reason);
     }
     dt_strbuf_add_char(out, '\n');
@@ -191,6 +209,7 @@ static dt_status print_text(dt_store *store, const dt_run *run, const facts *all
     dt_strbuf_init(&text);
     DT_TRY(dt_timing_read(&timing, store, run, dt_clock_wall_ms(), arena, err));
     dt_term_add(&text, &term, DT_STYLE_BOLD, "%s %s\n\n", run->name, run->id);
+    dt_changes_add(&text, &term, all->attempts, all->attempts_count, arena);
     add_facts(&text, &term, run, &timing, all, arena);
     add_attempts(&text, &term, all, arena);
     add_checkpoints(&text, &term, all, arena);

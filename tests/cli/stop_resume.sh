@@ -37,6 +37,12 @@ says "had already ended: stopped"
 steps=$((stopped_at + 5000)) # an evaluation lies between, at least
 expect 0 resume "$run" --wait --json --set schedule.steps=$steps
 json "o['state'] == 'finished'" "o['steps'] == $steps" "o['attempt'] == 2"
+expect 0 show "$run"
+says "changed by --set"
+expect 0 show "$run" --json
+json "o['changes'][-1]['key'] == 'schedule.steps'" "o['changes'][-1]['new'] == $steps" \
+    "o['changes'][-1]['attempt'] == 2" "o['elapsed_seconds'] > o['attempts'][1]['elapsed_seconds'] > 0"
+expect 0 status "$run" --json
 resumed=$(field "(o['loss'], o['valid_loss'])")
 expect 0 show "$run" --json
 json "[a['start_step'] for a in o['attempts']] == [0, $stopped_at]"

@@ -115,6 +115,28 @@ static void test_a_change_of_nothing_is_the_same_recipe(void **state)
     reading_close(&to);
 }
 
+static void test_changes_are_told_by_field_and_without_secrets(void **state)
+{
+    reading before, after;
+    json_t *changes;
+    char *text;
+
+    expect_good(&before, LEAST, NULL);
+    expect_good(&after, LEAST "notify: https://a.example/secret\nbatch: 3\n", "ranks=2");
+    changes = dt_recipe_changes(&before.recipe, &after.recipe);
+    text = json_dumps(changes, JSON_COMPACT);
+    assert_string_equal(text, "[{\"key\":\"ranks\",\"old\":1,\"new\":2},"
+                              "{\"key\":\"batch.sequences\",\"old\":8,\"new\":3},"
+                              "{\"key\":\"notify.webhook\",\"old\":\"\",\"new\":\"(not shown)\"}]");
+    free(text);
+    json_decref(changes);
+    changes = dt_recipe_changes(&after.recipe, &after.recipe);
+    assert_int_equal(json_array_size(changes), 0);
+    json_decref(changes);
+    reading_close(&before);
+    reading_close(&after);
+}
+
 static void test_a_change_is_checked_like_a_recipe(void **state)
 {
     reading from, to;
@@ -161,6 +183,7 @@ int main(void)
         cmocka_unit_test(test_a_wrong_set_is_named_in_the_message),
         cmocka_unit_test(test_the_last_set_of_a_field_wins),
         cmocka_unit_test(test_a_change_of_nothing_is_the_same_recipe),
+        cmocka_unit_test(test_changes_are_told_by_field_and_without_secrets),
         cmocka_unit_test(test_a_change_is_checked_like_a_recipe),
         cmocka_unit_test(test_a_changed_preset_brings_its_dimensions),
     };

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 #include "base/banned.h"
 
 static void set(test_store *t, dt_run_state state, int exit_code, const char *reason, int64_t now)
@@ -42,6 +44,51 @@ static void test_an_attempt_starts_when_it_leaves_the_queue_and_ends_once(void *
     assert_int_equal(get(t).ended_ms, 40);
     assert_fails(t, dt_store_run_set_state(t->store, "zz", DT_RUN_RUNNING, 0, "", 1, &t->err),
                  DT_ERR_NOT_FOUND, "'zz'");
+}
+
+/* Between the start and the end somebody set the clock three hours on. */
+static void test_a_clock_that_is_set_changes_nothing_of_what_a_run_took(void **state)
+{
+    test_store *t = *state;
+    int64_t hours_ms = 3 * 3600 * 1000, attempt;
+    double elapsed;
+
+    test_store_run(t, "aa", "n");
+    assert_true(isnan(dt_run_elapsed_seconds(&(dt_run){.boot_id = ""}, 5)));
+    set(t, DT_RUN_PREPARING, -1, "", dt_clock_wall_ms());
+    test_store_run_sql(t, "UPDATE attempts SET started_ms = started_ms - 3 * 3600 * 1000");
+    dt_run run = get(t);
+    elapsed = dt_run_elapsed_seconds(&run, dt_clock_wall_ms());
+    assert_true(elapsed >= 0 && elapsed < 3600);
+    set(t, DT_RUN_STOPPED, 4, "", dt_clock_wall_ms());
+    run = get(t);
+    elapsed = dt_run_elapsed_seconds(&run, dt_clock_wall_ms() + hours_ms);
+    assert_true(elapsed >= 0 && elapsed < 3600);
+
+    /* another boot, or a row of an older dtrun: the wall clock is all there is */
+    assert_good(t, dt_store_attempt_add(t->store, "aa", 0, 9, "{}", "h", 50, &attempt, &t->err));
+    set(t, DT_RUN_RUNNING, -1, "", 1000);
+    run = get(t);
+    assert_true(dt_run_elapsed_seconds(&run, 31000) - elapsed > 29.9);
+    set(t, DT_RUN_STOPPED, 4, "", 41000);
+    run = get(t);
+    assert_true(dt_run_elapsed_seconds(&run, 99000) - elapsed < 40.1); /* of both attempts */
+}
+
+static void test_what_set_changed_is_kept_with_the_attempt(void **state)
+{
+    test_store *t = *state;
+    int64_t attempt, count;
+    dt_attempt *attempts;
+
+    test_store_run(t, "aa", "n");
+    assert_good(t, dt_store_attempt_set_changes(t->store, "aa", "[1]", &t->err));
+    set(t, DT_RUN_STOPPED, 4, "", 40);
+    assert_good(t, dt_store_attempt_add(t->store, "aa", 0, 9, "{}", "h", 50, &attempt, &t->err));
+    assert_good(t, dt_store_attempt_list(t->store, &attempts, &count, "aa", &t->arena, &t->err));
+    assert_string_equal(attempts[0].changes_json, "[1]");
+    assert_string_equal(attempts[1].changes_json, "[]");
+    assert_int_equal(attempts[1].elapsed_ms, -1);
 }
 
 static void test_a_run_may_end_before_it_starts(void **state)
@@ -187,6 +234,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_STORE(test_an_attempt_starts_when_it_leaves_the_queue_and_ends_once),
+        WITH_STORE(test_a_clock_that_is_set_changes_nothing_of_what_a_run_took),
+        WITH_STORE(test_what_set_changed_is_kept_with_the_attempt),
         WITH_STORE(test_a_run_may_end_before_it_starts),
         WITH_STORE(test_only_an_ended_run_gets_another_attempt),
         WITH_STORE(test_nodes_and_ranks_are_replaced_and_belong_to_an_attempt),

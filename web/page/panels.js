@@ -33,6 +33,17 @@ export function showRanks(node, nodes) {
   ], items));
 }
 
+// What --set changed, before anything else: the recipe below is the file's.
+export function showChanges(node, attempts) {
+  const changes = attempts.flatMap((a) => a.changes.map((c) => ({...c, attempt: a.attempt})));
+  const value = (v) => v === null ? 'not given' : v === '' ? 'empty'
+    : typeof v === 'string' ? v : JSON.stringify(v);
+  node.hidden = changes.length === 0;
+  showWhenChanged(node, changes, () => el('span', {}, 'Changed by --set: ',
+    ...changes.flatMap((c, at) => [at > 0 ? ', ' : '', el('b', {text: c.key}),
+      ` ${value(c.old)} → ${value(c.new)}`, c.attempt > 1 ? ` (attempt ${c.attempt})` : ''])));
+}
+
 export function showAttempts(card, node, attempts) {
   card.hidden = attempts.length < 2;
   showWhenChanged(node, attempts, () => table([
@@ -40,8 +51,7 @@ export function showAttempts(card, node, attempts) {
     {title: 'State', cell: (a) => pill(a.state)},
     {title: 'From step', class: 'number', cell: (a) => text.count(a.start_step)},
     {title: 'Started', cell: (a) => text.dateTime(a.started_ms)},
-    {title: 'Took', class: 'number', cell: (a) => a.started_ms === null || a.ended_ms === null
-      ? '–' : text.duration((a.ended_ms - a.started_ms) / 1000)},
+    {title: 'Took', class: 'number', cell: (a) => text.duration(a.elapsed_seconds)},
     {title: 'Reason', class: 'words', cell: (a) => a.reason},
   ], attempts));
 }

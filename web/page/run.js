@@ -2,7 +2,7 @@
 import {Curves} from '/charts.js';
 import {el, pill, progressBar, setText} from '/dom.js';
 import {ACTIVE_MS, QUIET_MS, getJson, isActive, poll} from '/live.js';
-import {Checkpoints, Output, Recipe, showAttempts, showRanks} from '/panels.js';
+import {Checkpoints, Output, Recipe, showAttempts, showChanges, showRanks} from '/panels.js';
 import * as text from '/text.js';
 
 const POINTS_MOST = 2000; // a curve that has grown far past it is asked for anew, thinned
@@ -131,6 +131,7 @@ export function showRun() {
   poll(async () => {
     const view = await getJson(path);
     showHead(view.run, view.nodes, view.time_ms);
+    showChanges(byId('changes'), view.attempts);
     showProgress(view.run);
     showRanks(byId('ranks'), view.nodes);
     showAttempts(byId('attempts-card'), byId('attempts'), view.attempts);
