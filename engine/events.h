@@ -32,7 +32,7 @@
  *    "valid_loss":..|null,"seconds":..}
  *   {"event":"checkpoint_failed","step":100,"message":".."}  training goes on
  *   {"event":"failed","status":"io","message":".."}          then exit 1
- *   {"event":"finished","step":2000,"reason":"steps"|"stopped"|"time_limit",
+ *   {"event":"finished","step":2000,"steps":2000,"reason":"steps"|"stopped"|"time_limit",
  *    "loss":..,"valid_loss":..}
  *   {"event":"where",..}   the answer to `where` (where.h); the agent's, not of the journal
  * agent → rank

@@ -7,9 +7,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine/budget.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/config.h"
+#include "engine/data/budget.h"
 #include "engine/device/device_cuda.h"
 #include "engine/device/nvml.h"
 #include "engine/measure.h"

@@ -153,3 +153,12 @@ dt_status dt_store_run_set_progress(dt_store *store, const char *run, int64_t st
 out:
     return dt_sql_group_end(&group, st, err);
 }
+
+dt_status dt_store_run_set_steps_total(dt_store *store, const char *run, int64_t steps_total,
+                                       dt_error *err)
+{
+    return DT_SQL_RUN(store, err,
+                      "UPDATE attempts SET steps_total = ?2"
+                      " WHERE (run, attempt) = (SELECT run, attempt FROM runs WHERE id = ?1)",
+                      DT_TEXT(run), DT_INT(steps_total));
+}

@@ -59,7 +59,7 @@ typedef struct dt_run {
     int64_t attempt;                          /* newest, from 1 */
     int64_t created_ms, started_ms, ended_ms; /* of the newest attempt but created; 0: not yet */
     int64_t first_step_ms;     /* when the first metrics of the newest attempt came; 0: not yet */
-    int64_t step, steps_total; /* steps done */
+    int64_t step, steps_total; /* done, and of the whole run; total 0: not known yet (epochs) */
     double loss, valid_loss, tokens_per_second; /* newest; NaN: none yet */
     const char *recipe_path, *recipe_text;      /* as written */
     const char *recipe_json;                    /* resolved, of the newest attempt */
@@ -92,6 +92,9 @@ dt_status dt_store_run_set_state(dt_store *store, const char *run, dt_run_state 
 dt_status dt_store_run_set_progress(dt_store *store, const char *run, int64_t step, double loss,
                                     double valid_loss, double tokens_per_second, int64_t now_ms,
                                     dt_error *err);
+/* Of the newest attempt: how many steps the run has, once it is known or known better. */
+dt_status dt_store_run_set_steps_total(dt_store *store, const char *run, int64_t steps_total,
+                                       dt_error *err);
 /* The next attempt, from start_step, in state queued. DT_ERR_BUSY where the newest has not ended.
  * recipe_json and hash as resolved for it. */
 dt_status dt_store_attempt_add(dt_store *store, const char *run, int64_t start_step,

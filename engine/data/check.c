@@ -12,13 +12,14 @@
 #define SMALL_BYTES ((int64_t)64 << 20) /* of all files together: read within a second */
 #define PEEK_BYTES  ((size_t)1 << 20)   /* of each file, where they are not small */
 
-static dt_status check_whole(int64_t *vocab, const dt_recipe *recipe, dt_error *err)
+static dt_status check_whole(dt_dataset_facts *out, const dt_recipe *recipe, dt_error *err)
 {
     dt_status st = DT_OK;
     dt_dataset *dataset = NULL;
 
     DT_TRY(dt_dataset_open(&dataset, recipe, NULL, err));
-    *vocab = dt_tokenizer_vocab(dataset->tokenizer);
+    out->vocab = dt_tokenizer_vocab(dataset->tokenizer);
+    out->train_tokens = dataset->train_count;
 out:
     dt_dataset_close(dataset);
     return st;
@@ -74,29 +75,29 @@ out:
     return st;
 }
 
-dt_status dt_dataset_check(int64_t *vocab, const dt_recipe *recipe, dt_error *err)
+dt_status dt_dataset_check(dt_dataset_facts *out, const dt_recipe *recipe, dt_error *err)
 {
     dt_status st = DT_OK;
     dt_arena arena;
     dt_data_files train, validation;
-    int64_t train_count, valid_count, before_split;
+    int64_t train_count, valid_count;
 
-    *vocab = 0;
+    *out = (dt_dataset_facts){0};
     dt_arena_init(&arena, 0);
     DT_TRY(dt_dataset_find_files(&train, &validation, recipe, &arena, err));
     if (train.bytes + validation.bytes <= SMALL_BYTES) {
-        DT_TRY(check_whole(vocab, recipe, err));
+        DT_TRY(check_whole(out, recipe, err));
         goto out;
     }
     DT_TRY(peek(&train_count, &train, err));
     DT_TRY(peek(&valid_count, &validation, err));
     if (train.items[0].kind == DT_TOKENS_BYTE)
-        *vocab = 256;
+        out->vocab = 256;
     else if (train.items[0].kind != DT_TOKENS_CHAR)
-        *vocab = recipe->model.vocab;
-    DT_TRY(dt_dataset_check_vocab(recipe, *vocab, err));
+        out->vocab = recipe->model.vocab;
+    DT_TRY(dt_dataset_check_vocab(recipe, out->vocab, err));
     if (train.items[0].kind != DT_TOKENS_CHAR) /* their number is not known */
-        DT_TRY(dt_dataset_split(&before_split, recipe, train_count,
+        DT_TRY(dt_dataset_split(&out->train_tokens, recipe, train_count,
                                 validation.count > 0 ? valid_count : -1, err));
 out:
     dt_arena_release(&arena);

@@ -56,14 +56,20 @@ const dt_tokenizer *dt_dataset_tokenizer(const dt_dataset *dataset); /* lives wi
 int64_t dt_dataset_train_tokens(const dt_dataset *dataset);
 int64_t dt_dataset_valid_tokens(const dt_dataset *dataset);
 
-/* The checks of dt_dataset_open that need no full read, for `dtrun validate`, and the vocabulary
- * (0 where only a full read can tell). */
-dt_status dt_dataset_check(int64_t *vocab, const dt_recipe *recipe, dt_error *err);
+/* What can be told of data without training on them; 0 where only a full read can tell. */
+typedef struct dt_dataset_facts {
+    int64_t vocab;
+    int64_t train_tokens; /* before the split */
+} dt_dataset_facts;
+
+/* The checks of dt_dataset_open that need no full read, for `dtrun validate`. */
+dt_status dt_dataset_check(dt_dataset_facts *out, const dt_recipe *recipe, dt_error *err);
 
 /* --- sampler.c */
 typedef struct dt_sampler {
     const dt_dataset *dataset;
-    int64_t tokens; /* T */
+    int64_t train_tokens; /* of the dataset */
+    int64_t tokens;       /* T */
     uint64_t seed;
     int64_t epoch, sample; /* where the next step starts */
     dt_tail_kind tail;
@@ -75,6 +81,9 @@ typedef struct dt_sampler {
 dt_status dt_sampler_init(dt_sampler *out, const dt_dataset *dataset, int64_t tokens, uint64_t seed,
                           dt_error *err);
 void dt_sampler_release(dt_sampler *sampler);
+/* One of so many training tokens that counts samples and steps, and draws none. Nothing to release.
+ */
+void dt_sampler_count(dt_sampler *out, int64_t train_tokens, int64_t tokens, uint64_t seed);
 /* What happens to the end of an epoch; wrap where it is not called. step_samples: of one step of
  * all ranks. DT_ERR_RECIPE where an epoch that is cut down to whole steps would have none. */
 dt_status dt_sampler_set_tail(dt_sampler *sampler, dt_tail_kind tail, int64_t step_samples,

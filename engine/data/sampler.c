@@ -30,7 +30,7 @@ static dt_philox_key key_of(const dt_sampler *sampler, int64_t epoch, uint32_t w
 /* An epoch's first sequence starts in [0, T), less where that would leave none: so many places. */
 static int64_t shifts(const dt_sampler *sampler)
 {
-    int64_t spare = sampler->dataset->train_count - sampler->tokens; /* at least 1 */
+    int64_t spare = sampler->train_tokens - sampler->tokens; /* at least 1 */
 
     return spare < sampler->tokens ? spare : sampler->tokens;
 }
@@ -45,7 +45,13 @@ static int64_t shift_of(const dt_sampler *sampler, int64_t epoch)
 /* Sequences of an epoch; the last token has no target. */
 static int64_t count_of(const dt_sampler *sampler, int64_t epoch)
 {
-    return (sampler->dataset->train_count - 1 - shift_of(sampler, epoch)) / sampler->tokens;
+    return (sampler->train_tokens - 1 - shift_of(sampler, epoch)) / sampler->tokens;
+}
+
+void dt_sampler_count(dt_sampler *out, int64_t train_tokens, int64_t tokens, uint64_t seed)
+{
+    *out = (dt_sampler){
+        .train_tokens = train_tokens, .tokens = tokens, .seed = seed, .order_epoch = -1};
 }
 
 dt_status dt_sampler_init(dt_sampler *out, const dt_dataset *dataset, int64_t tokens, uint64_t seed,
@@ -61,10 +67,8 @@ dt_status dt_sampler_init(dt_sampler *out, const dt_dataset *dataset, int64_t to
             "the training data have %lld tokens, fewer than one sequence of %lld and its "
             "last target; give more text, or fewer batch.tokens",
             (long long)dataset->train_count, (long long)tokens);
+    dt_sampler_count(out, dataset->train_count, tokens, seed);
     out->dataset = dataset;
-    out->tokens = tokens;
-    out->seed = seed;
-    out->order_epoch = -1;
     most = (dataset->train_count - 1) / tokens; /* without a shift */
     out->order = malloc((size_t)most * sizeof(*out->order));
     if (out->order == NULL)
@@ -105,7 +109,7 @@ dt_status dt_sampler_set_tail(dt_sampler *sampler, dt_tail_kind tail, int64_t st
                               dt_error *err)
 {
     /* Of the epoch that starts last. */
-    int64_t fewest = (sampler->dataset->train_count - shifts(sampler)) / sampler->tokens;
+    int64_t fewest = (sampler->train_tokens - shifts(sampler)) / sampler->tokens;
 
     DT_ASSERT(step_samples > 0);
     if (tail == DT_TAIL_DROP && fewest < step_samples)

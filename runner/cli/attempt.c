@@ -102,8 +102,9 @@ static dt_status recipe_text(const char **json_text, char *hash, const dt_recipe
 }
 
 static dt_status add_row(dt_store *store, const char *run, const dt_recipe_source *source,
-                         const dt_recipe *recipe, dt_arena *arena, dt_error *err)
+                         const dt_preflight *flight, dt_arena *arena, dt_error *err)
 {
+    const dt_recipe *recipe = &flight->recipe;
     json_t *changes = dt_changes_of_launch(source, recipe, arena);
     char hash[HASH_SIZE], absolute[PATH_MAX];
     const char *json;
@@ -114,7 +115,7 @@ static dt_status add_row(dt_store *store, const char *run, const dt_recipe_sourc
         .state = DT_RUN_QUEUED,
         .attempt = 1,
         .created_ms = dt_clock_wall_ms(),
-        .steps_total = recipe->schedule.steps,
+        .steps_total = dt_preflight_steps(flight, NULL),
         .loss = NAN,
         .valid_loss = NAN,
         .tokens_per_second = NAN,
@@ -158,7 +159,7 @@ dt_status dt_attempt_launch(const char **run, dt_store *store, const dt_recipe_s
     DT_TRY(dt_file_write_atomic(copy, source->text, strlen(source->text), 0600, err));
     DT_TRY(write_plan(flight, *run, 1, "", folder, arena, err));
     DT_TRY(dt_supervisor_keep_environment(*run, flight->recipe.notify.webhook, err));
-    DT_TRY(add_row(store, *run, source, &flight->recipe, arena, err));
+    DT_TRY(add_row(store, *run, source, flight, arena, err));
     folder = NULL; /* belongs to the row now */
     DT_TRY(supervise(store, *run, err));
 out:
@@ -168,9 +169,10 @@ out:
 }
 
 dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *checkpoint,
-                            int64_t start_step, dt_preflight *flight, dt_arena *arena,
+                            const dt_checkpoint_info *info, dt_preflight *flight, dt_arena *arena,
                             dt_error *err)
 {
+    dt_budget_place place = {info->step, info->epoch, info->sample};
     int64_t attempt = run->attempt + 1, added;
     const char *folder, *json, *lock_path;
     char hash[HASH_SIZE];
@@ -199,8 +201,8 @@ dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *chec
     DT_TRY(write_plan(flight, run->id, attempt, checkpoint, folder, arena, err));
     DT_TRY(dt_supervisor_keep_environment(run->id, flight->recipe.notify.webhook, err));
     DT_TRY(recipe_text(&json, hash, &flight->recipe, arena, err));
-    DT_TRY(dt_store_attempt_add(store, run->id, start_step, flight->recipe.schedule.steps, json,
-                                hash, dt_clock_wall_ms(), &added, err));
+    DT_TRY(dt_store_attempt_add(store, run->id, info->step, dt_preflight_steps(flight, &place),
+                                json, hash, dt_clock_wall_ms(), &added, err));
     DT_ASSERT(added == attempt);
     changes = dt_changes_of_resume(&now, &flight->recipe, arena);
     (void)dt_changes_store(store, run->id, changes, NULL);

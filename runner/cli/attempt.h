@@ -8,6 +8,7 @@
 #ifndef DT_RUNNER_ATTEMPT_H
 #define DT_RUNNER_ATTEMPT_H
 
+#include "engine/checkpoint/checkpoint.h"
 #include "recipes/plan.h"
 #include "recipes/reader.h"
 #include "runner/cli/preflight.h"
@@ -17,9 +18,9 @@
 dt_status dt_attempt_launch(const char **run, dt_store *store, const dt_recipe_source *source,
                             dt_preflight *flight, dt_arena *arena, dt_error *err);
 
-/* The next attempt of an ended run, from a marked checkpoint that holds `start_step` steps. */
+/* The next attempt of an ended run, from a marked checkpoint and what it says of itself. */
 dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *checkpoint,
-                            int64_t start_step, dt_preflight *flight, dt_arena *arena,
+                            const dt_checkpoint_info *info, dt_preflight *flight, dt_arena *arena,
                             dt_error *err);
 
 #endif

@@ -23,11 +23,13 @@ static json_t *memory_to_json(const dt_preflight *flight)
 
 static dt_status print_json(const dt_preflight *flight, dt_error *err)
 {
+    int64_t steps = dt_preflight_steps(flight, NULL);
     json_t *object = dt_report_object();
 
     json_object_set_new(object, "parameters", json_integer(flight->memory.parameter_count));
     json_object_set_new(object, "vocab",
-                        flight->vocab > 0 ? json_integer(flight->vocab) : json_null());
+                        flight->data.vocab > 0 ? json_integer(flight->data.vocab) : json_null());
+    json_object_set_new(object, "steps", steps > 0 ? json_integer(steps) : json_null());
     json_object_set_new(object, "tokens_per_step", json_integer(flight->tokens_per_step));
     json_object_set_new(object, "memory", memory_to_json(flight));
     json_object_set_new(object, "plan", dt_plan_to_json(&flight->plan));
@@ -39,6 +41,9 @@ static void add_summary(dt_strbuf *out, const dt_term *term, const dt_preflight 
 {
     static const dt_table_column columns[] = {{NULL, false}, {NULL, false}};
     const dt_recipe *recipe = &flight->plan.recipe;
+    int64_t steps = dt_preflight_steps(flight, NULL);
+    int64_t ranks =
+        dt_preflight_samples(flight) / recipe->batch.sequences / recipe->batch.accumulate;
     char text[DT_FORMAT_SIZE], whole[DT_FORMAT_SIZE];
     dt_table table;
 
@@ -47,18 +52,23 @@ static void add_summary(dt_strbuf *out, const dt_term *term, const dt_preflight 
     dt_table_add(&table, DT_STYLE_PLAIN, "%s",
                  dt_format_count(text, sizeof(text), (double)flight->memory.parameter_count));
     dt_table_add(&table, DT_STYLE_DIM, "steps");
-    dt_table_add(&table, DT_STYLE_PLAIN, "%s",
-                 dt_format_whole(text, sizeof(text), recipe->schedule.steps));
+    if (steps > 0)
+        dt_table_add(&table, DT_STYLE_PLAIN, "%s", dt_format_whole(text, sizeof(text), steps));
+    else
+        dt_table_add(&table, DT_STYLE_PLAIN, "%s epochs (so many steps as the data give)",
+                     dt_format_whole(text, sizeof(text), recipe->schedule.epochs));
     dt_table_add(&table, DT_STYLE_DIM, "tokens per step");
     dt_table_add(&table, DT_STYLE_PLAIN,
                  "%s = %lld sequences x %lld tokens x %lld accumulated x %lld ranks",
                  dt_format_whole(text, sizeof(text), flight->tokens_per_step),
                  (long long)recipe->batch.sequences, (long long)recipe->batch.tokens,
-                 (long long)recipe->batch.accumulate, (long long)flight->plan.world_size);
-    dt_table_add(&table, DT_STYLE_DIM, "tokens in all");
-    dt_table_add(&table, DT_STYLE_PLAIN, "%s",
-                 dt_format_count(whole, sizeof(whole),
-                                 (double)flight->tokens_per_step * (double)recipe->schedule.steps));
+                 (long long)recipe->batch.accumulate, (long long)ranks);
+    if (steps > 0) {
+        dt_table_add(&table, DT_STYLE_DIM, "tokens in all");
+        dt_table_add(
+            &table, DT_STYLE_PLAIN, "%s",
+            dt_format_count(whole, sizeof(whole), (double)flight->tokens_per_step * (double)steps));
+    }
     dt_table_write(out, &table, term, 2);
 }
 

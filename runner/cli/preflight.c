@@ -83,7 +83,7 @@ static dt_status check_data(dt_preflight *out, dt_recipe *here, const dt_recipe 
     dt_status st = DT_OK;
 
     DT_TRY(dt_fetch_recipe(here, recipe, arena, err));
-    DT_TRY(dt_dataset_check(&out->vocab, here, err));
+    DT_TRY(dt_dataset_check(&out->data, here, err));
 out:
     return st;
 }
@@ -103,10 +103,9 @@ dt_status dt_preflight_recipe(dt_preflight *out, const dt_recipe *recipe,
     DT_TRY(dt_slurm_plan(&out->plan, &here, arena, err));
     DT_TRY(dt_cards_give(&out->plan, NULL, arena, err));
     ranks = dt_plan_memory_ranks(&out->plan, 0);
-    dt_memory_estimate(&out->memory, recipe, out->vocab, &ranks);
+    dt_memory_estimate(&out->memory, recipe, out->data.vocab, &ranks);
     out->ranks_on_node = fullest_node(&out->plan);
-    out->tokens_per_step = recipe->batch.sequences * recipe->batch.tokens *
-                           recipe->batch.accumulate * out->plan.world_size;
+    out->tokens_per_step = dt_preflight_samples(out) * recipe->batch.tokens;
 out:
     return st;
 }
@@ -117,7 +116,7 @@ bool dt_preflight_fits_here(dt_preflight *flight, const dt_recipe *recipe, dt_er
 
     return ranks_here(&flight->plan) == 0 ||
            dt_room_memory(&flight->available_bytes, NULL) != DT_OK ||
-           dt_memory_check(recipe, flight->vocab, &ranks, ranks_here(&flight->plan),
+           dt_memory_check(recipe, flight->data.vocab, &ranks, ranks_here(&flight->plan),
                            flight->available_bytes, "localhost", err) == DT_OK;
 }
 
@@ -132,7 +131,7 @@ dt_status dt_preflight_check(dt_preflight *out, const dt_recipe *recipe,
     DT_TRY(dt_room_memory(&out->available_bytes, err));
     ranks = dt_plan_memory_ranks(&out->plan, 0);
     if (ranks_here(&out->plan) > 0) /* of other machines nodes.h tells */
-        DT_TRY(dt_memory_check(recipe, out->vocab, &ranks, ranks_here(&out->plan),
+        DT_TRY(dt_memory_check(recipe, out->data.vocab, &ranks, ranks_here(&out->plan),
                                out->available_bytes, "localhost", err));
     DT_TRY(check_webhook(recipe, err));
     DT_TRY(dt_program_agent(&program, arena, err));

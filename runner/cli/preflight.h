@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 
+#include "engine/data/budget.h"
 #include "recipes/memory.h"
 #include "recipes/plan.h"
 #include "recipes/reader.h"
@@ -18,7 +19,7 @@ typedef struct dt_preflight {
     dt_recipe recipe; /* as it was asked for, and is kept: data by URL, nodes by Slurm */
     dt_plan plan;     /* run, attempt, directory, resume_from are the caller's to fill in */
     dt_memory memory;
-    int64_t vocab;         /* 0: only a full read of the data can tell */
+    dt_dataset_facts data; /* its vocabulary and tokens, as far as they are known */
     int64_t ranks_on_node; /* of the fullest */
     int64_t available_bytes;
     int64_t tokens_per_step;
@@ -33,5 +34,11 @@ bool dt_preflight_fits_here(dt_preflight *flight, const dt_recipe *recipe, dt_er
 /* The same, and whether it fits this machine. */
 dt_status dt_preflight_check(dt_preflight *out, const dt_recipe *recipe,
                              const dt_recipe_source *source, dt_arena *arena, dt_error *err);
+
+/* Sequences of one step, over all ranks, replicas and micro-steps. */
+int64_t dt_preflight_samples(const dt_preflight *flight);
+/* Steps of the whole run, as the engine will count them with this plan, from its start (NULL) or
+ * from where a checkpoint stands; 0 where only a full read of the data can tell. */
+int64_t dt_preflight_steps(const dt_preflight *flight, const dt_budget_place *at);
 
 #endif

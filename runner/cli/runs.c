@@ -1,11 +1,13 @@
 #include "runner/cli/runs.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "runner/cli/node_lines.h"
 #include "runner/cli/report.h"
 #include "runner/supervisor/supervisor.h"
+#include "runner/term/format.h"
 
 #include "base/banned.h"
 
@@ -54,7 +56,8 @@ json_t *dt_runs_to_json(const dt_run *run)
     json_object_set_new(object, "state", json_string(dt_run_state_name(run->state)));
     json_object_set_new(object, "attempt", json_integer(run->attempt));
     json_object_set_new(object, "step", json_integer(run->step));
-    json_object_set_new(object, "steps_total", json_integer(run->steps_total));
+    json_object_set_new(object, "steps_total",
+                        run->steps_total > 0 ? json_integer(run->steps_total) : json_null());
     json_object_set_new(object, "loss", dt_json_number(run->loss));
     json_object_set_new(object, "valid_loss", dt_json_number(run->valid_loss));
     json_object_set_new(object, "tokens_per_second", dt_json_number(run->tokens_per_second));
@@ -123,6 +126,24 @@ dt_status dt_runs_status_json(json_t **out, dt_store *store, const dt_run *run, 
                                         "seconds", lines.slowest_seconds));
 out:
     return st;
+}
+
+const char *dt_runs_total(char *buf, size_t size, const dt_run *run)
+{
+    char whole[DT_FORMAT_SIZE];
+    json_t *recipe = NULL;
+    int64_t epochs = 0;
+
+    if (run->steps_total == 0 && dt_json_parse(&recipe, run->recipe_json, strlen(run->recipe_json),
+                                               "stored recipe", NULL) == DT_OK)
+        epochs = json_integer_value(json_object_get(json_object_get(recipe, "schedule"), "epochs"));
+    if (epochs > 0)
+        snprintf(buf, size, "%s epoch%s", dt_format_whole(whole, sizeof(whole), epochs),
+                 epochs == 1 ? "" : "s");
+    else
+        dt_format_whole(buf, size, run->steps_total);
+    json_decref(recipe);
+    return buf;
 }
 
 dt_style dt_runs_style(dt_run_state state)

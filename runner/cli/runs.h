@@ -26,6 +26,10 @@ json_t *dt_runs_to_json(const dt_run *run);
 dt_status dt_runs_status_json(json_t **out, dt_store *store, const dt_run *run, dt_arena *arena,
                               dt_error *err);
 
+/* How many steps the run has, in words: "2,000", or "40 epochs" until the engine has counted them.
+ * Returns buf. */
+const char *dt_runs_total(char *buf, size_t size, const dt_run *run);
+
 /* How a state is coloured. */
 dt_style dt_runs_style(dt_run_state state);
 

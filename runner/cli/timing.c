@@ -23,7 +23,8 @@ static double eta(const dt_run *run, const dt_metric *points, int64_t count, int
             first = &points[i];
         last = &points[i];
     }
-    if (first == NULL || last->step <= first->step || last->time_ms <= first->time_ms)
+    if (run->steps_total == 0 || first == NULL || last->step <= first->step ||
+        last->time_ms <= first->time_ms)
         return NAN;
     left = (double)(run->steps_total - last->step) * (double)(last->time_ms - first->time_ms) *
                1e-3 / (double)(last->step - first->step) -

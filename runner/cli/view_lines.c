@@ -27,6 +27,13 @@ static void add_state(lines_view *lines, const dt_frame *frame)
                 dt_run_state_name(frame->run->state));
 }
 
+static void add_place(lines_view *lines, int64_t step, const dt_run *run)
+{
+    dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN,
+                run->steps_total > 0 ? "step %lld/%lld" : "step %lld", (long long)step,
+                (long long)run->steps_total);
+}
+
 static void add_step(lines_view *lines, const dt_frame *frame)
 {
     const dt_run *run = frame->run;
@@ -36,8 +43,8 @@ static void add_step(lines_view *lines, const dt_frame *frame)
         return;
     const dt_metric *newest = &frame->losses[frame->losses_count - 1];
     lines->told_seconds = frame->now_seconds;
-    dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "step %lld/%lld  loss %s  %s tokens/s",
-                (long long)newest->step, (long long)run->steps_total,
+    add_place(lines, newest->step, run);
+    dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "  loss %s  %s tokens/s",
                 dt_format_loss(loss, sizeof(loss), newest->value),
                 dt_format_count(speed, sizeof(speed), run->tokens_per_second));
     if (!isnan(frame->timing.eta_seconds))
@@ -50,16 +57,16 @@ static void add_rare(lines_view *lines, const dt_frame *frame)
 {
     char text[DT_FORMAT_SIZE];
 
-    for (int64_t i = 0; i < frame->valid_losses_count; i++)
-        dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN,
-                    "step %lld/%lld  validation loss %s\n", (long long)frame->valid_losses[i].step,
-                    (long long)frame->run->steps_total,
+    for (int64_t i = 0; i < frame->valid_losses_count; i++) {
+        add_place(lines, frame->valid_losses[i].step, frame->run);
+        dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "  validation loss %s\n",
                     dt_format_loss(text, sizeof(text), frame->valid_losses[i].value));
-    for (int64_t i = 0; i < frame->checkpoints_count; i++)
-        dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN,
-                    "step %lld/%lld  checkpoint saved, %s\n",
-                    (long long)frame->checkpoints[i]->step, (long long)frame->run->steps_total,
+    }
+    for (int64_t i = 0; i < frame->checkpoints_count; i++) {
+        add_place(lines, frame->checkpoints[i]->step, frame->run);
+        dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "  checkpoint saved, %s\n",
                     dt_format_bytes(text, sizeof(text), (double)frame->checkpoints[i]->bytes));
+    }
     for (int64_t i = 0; i < frame->troubles_count; i++)
         dt_term_add(&lines->text, &lines->term, DT_STYLE_WARN, "%s\n", frame->troubles[i]);
 }

@@ -79,8 +79,9 @@ static void add_progress(live_view *live, const dt_run *run)
     dt_term_add(&live->block, &live->term, DT_STYLE_BOLD, " %3d%%", (int)(share * 100));
     dt_term_add(&live->block, &live->term, DT_STYLE_PLAIN, "  %s",
                 dt_format_whole(step, sizeof(step), run->step));
-    dt_term_add(&live->block, &live->term, DT_STYLE_DIM, " of %s steps\n",
-                dt_format_whole(total, sizeof(total), run->steps_total));
+    dt_term_add(&live->block, &live->term, DT_STYLE_DIM,
+                run->steps_total > 0 ? " of %s steps\n" : " of %s\n",
+                dt_runs_total(total, sizeof(total), run));
 }
 
 static void add_pair(live_view *live, const char *label, const char *value, const char *unit)

@@ -35,7 +35,7 @@ static void add_run(dt_table *table, const dt_run *run, int64_t now_ms)
     dt_table_add(table, DT_STYLE_PLAIN, "%s", run->name);
     dt_table_add(table, dt_runs_style(run->state), "%s", dt_run_state_name(run->state));
     dt_table_add(table, DT_STYLE_PLAIN, "%s/%s", dt_format_whole(a, sizeof(a), run->step),
-                 dt_format_whole(b, sizeof(b), run->steps_total));
+                 dt_runs_total(b, sizeof(b), run));
     dt_table_add(table, DT_STYLE_PLAIN, "%s", dt_format_loss(a, sizeof(a), run->loss));
     dt_table_add(table, DT_STYLE_PLAIN, "%s", dt_format_loss(a, sizeof(a), run->valid_loss));
     dt_table_add(table, DT_STYLE_PLAIN, "%s",

@@ -99,12 +99,14 @@ static void read_machine(dt_planned *out, const dt_arguments *args)
 static dt_status find_vocab(dt_planned *out, const dt_recipe_source *source, dt_arena *arena,
                             dt_error *err)
 {
+    dt_dataset_facts data;
     dt_status st = DT_OK;
 
     out->vocab = out->recipe.model.vocab;
     if (out->vocab > 0)
         return DT_OK;
-    st = dt_dataset_check(&out->vocab, &out->recipe, err);
+    st = dt_dataset_check(&data, &out->recipe, err);
+    out->vocab = data.vocab;
     if (st != DT_OK)
         dt_error_prefix(err, "the vocabulary is the data's, or 'model.vocab' (--set "
                              "model.vocab=50257)");

@@ -1,4 +1,5 @@
 /* dtrun resume: the next attempt of a run, from its newest whole checkpoint. */
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/checkpoint/checkpoint.h"
@@ -9,34 +10,83 @@
 #include "runner/cli/interrupt.h"
 #include "runner/cli/nodes.h"
 #include "runner/cli/runs.h"
+#include "runner/supervisor/completion.h"
 #include "runner/supervisor/supervisor.h"
 
 #include "base/banned.h"
 
-/* The newest checkpoint that is whole, and the steps it holds: one that the history knows of, or,
- * where there is none, one that somebody put there. */
-static dt_status newest_checkpoint(const char **path, int64_t *step, dt_store *store,
-                                   const dt_run *run, dt_arena *arena, dt_error *err)
+static dt_status refuse_without_checkpoint(const dt_run *run, dt_error *err)
 {
-    dt_checkpoint *checkpoint = NULL;
+    int64_t below = run->step > 0 ? run->step : run->steps_total;
+    char words[64] = "";
+
+    if (below > 0)
+        snprintf(words, sizeof(words), " below %lld", (long long)below);
+    return DT_FAIL(err, DT_ERR_NOT_FOUND,
+                   "run '%s' has no whole checkpoint to go on from: launch it anew, with a"
+                   " checkpoint.every%s",
+                   run->id, words);
+}
+
+/* The newest checkpoint that is whole, open: one that the history knows of, or, where there is
+ * none, one that somebody put there. */
+static dt_status open_newest(dt_checkpoint **out, const char **path, dt_store *store,
+                             const dt_run *run, dt_arena *arena, dt_error *err)
+{
+    dt_resume_point known;
     const char *parent;
     dt_status st = DT_OK;
 
     DT_TRY(dt_run_path(&parent, run->id, "checkpoints", arena, err));
-    DT_TRY(dt_run_newest_checkpoint(path, step, store, run->id, parent, arena, err));
-    if (*path != NULL)
-        return DT_OK;
-    DT_TRY(dt_checkpoint_find_newest(path, parent, arena, err));
+    DT_TRY(dt_run_newest_checkpoint(&known, store, run->id, parent, arena, err));
+    *path = known.path;
     if (*path == NULL)
-        DT_THROW(err, DT_ERR_NOT_FOUND,
-                 "run '%s' has no whole checkpoint to go on from: launch it anew, with a"
-                 " checkpoint.every below %lld",
-                 run->id, (long long)(run->step > 0 ? run->step : run->steps_total));
-    DT_TRY(dt_checkpoint_open(&checkpoint, *path, err));
-    *step = dt_checkpoint_get_info(checkpoint)->step;
+        DT_TRY(dt_checkpoint_find_newest(path, parent, arena, err));
+    if (*path == NULL)
+        DT_TRY(refuse_without_checkpoint(run, err));
+    DT_TRY(dt_checkpoint_open(out, *path, err));
 out:
-    dt_checkpoint_close(checkpoint);
     return st;
+}
+
+/* A checkpoint at the end of its epochs is at their end with any number of ranks. */
+static bool same_schedule(const dt_recipe *recipe, const dt_checkpoint_info *info)
+{
+    const json_t *schedule = json_object_get(info->recipe, "schedule");
+
+    return json_integer_value(json_object_get(schedule, "steps")) == recipe->schedule.steps &&
+           json_integer_value(json_object_get(schedule, "epochs")) == recipe->schedule.epochs;
+}
+
+/* What this recipe makes of the whole run, from where the checkpoint stands. */
+static dt_status refuse_complete(const dt_run *run, const dt_preflight *flight,
+                                 const dt_checkpoint_info *info, dt_error *err)
+{
+    const dt_recipe *recipe = &flight->recipe;
+    dt_budget_place place = {info->step, info->epoch, info->sample};
+    dt_completion facts = {.saved_step = info->step,
+                           .saved_total = same_schedule(recipe, info) ? info->steps_total : 0,
+                           .told_total = dt_preflight_steps(flight, &place),
+                           .steps = recipe->schedule.steps,
+                           .epochs = recipe->schedule.epochs};
+    dt_strbuf more;
+
+    if (facts.told_total > 0)
+        facts.saved_total = 0; /* by another plan, it may be */
+    if (!dt_completion_reached(&facts))
+        return DT_OK;
+    dt_strbuf_init(&more);
+    if (recipe->schedule.steps > 0)
+        dt_strbuf_add_fmt(&more, " --set schedule.steps=%lld", (long long)info->step * 2);
+    if (recipe->schedule.epochs > 0)
+        dt_strbuf_add_fmt(&more, " --set schedule.epochs=%lld",
+                          (long long)recipe->schedule.epochs * 2);
+    DT_FAIL(err, DT_ERR_RECIPE,
+            "run '%s' has done all its %lld steps: to go on give it more, as in"
+            " 'dtrun resume %s%s'",
+            run->id, (long long)info->step, run->id, more.data);
+    dt_strbuf_release(&more);
+    return DT_ERR_RECIPE;
 }
 
 /* The recipe of the newest attempt with --set on top. */
@@ -58,12 +108,13 @@ out:
 static dt_status resume(dt_call *call, dt_error *err)
 {
     const dt_value *sets = dt_arguments_get(call->args, "set");
-    const char *checkpoint;
+    dt_checkpoint *checkpoint = NULL;
+    const dt_checkpoint_info *info;
     dt_store *store = NULL;
+    const char *path;
     dt_status st = DT_OK;
     dt_preflight flight;
     dt_recipe recipe;
-    int64_t step = 0;
     dt_run run;
 
     DT_TRY(dt_follow_options_check(call, err));
@@ -73,18 +124,16 @@ static dt_status resume(dt_call *call, dt_error *err)
                  "run '%s' is %s: it can be resumed once it has ended ('dtrun stop %s' ends it)",
                  run.id, dt_run_state_name(run.state), run.id);
     DT_TRY(change_recipe(&recipe, &run, sets, call->arena, err));
-    DT_TRY(newest_checkpoint(&checkpoint, &step, store, &run, call->arena, err));
-    if (step >= recipe.schedule.steps)
-        DT_THROW(err, DT_ERR_RECIPE,
-                 "run '%s' has done all its %lld steps: to go on give it more, as in"
-                 " 'dtrun resume %s --set schedule.steps=%lld'",
-                 run.id, (long long)recipe.schedule.steps, run.id, (long long)step * 2);
+    DT_TRY(open_newest(&checkpoint, &path, store, &run, call->arena, err));
+    info = dt_checkpoint_get_info(checkpoint);
     DT_TRY(dt_preflight_check(&flight, &recipe, NULL, call->arena, err));
+    DT_TRY(refuse_complete(&run, &flight, info, err));
     DT_TRY(dt_nodes_check(&flight, run.recipe_path, call, err));
     dt_interrupt_watch(); /* Ctrl-C from here on leaves a whole attempt, never half of one */
-    DT_TRY(dt_attempt_resume(store, &run, checkpoint, step, &flight, call->arena, err));
+    DT_TRY(dt_attempt_resume(store, &run, path, info, &flight, call->arena, err));
     DT_TRY(dt_follow_as_asked(store, run.id, call, err));
 out:
+    dt_checkpoint_close(checkpoint);
     dt_store_close(store);
     return st;
 }

@@ -123,7 +123,7 @@ static void add_facts(dt_strbuf *out, const dt_term *term, const dt_run *run,
         add_fact(&table, "reason", run->reason);
     dt_table_add(&table, DT_STYLE_DIM, "step");
     dt_table_add(&table, DT_STYLE_PLAIN, "%s of %s", dt_format_whole(a, sizeof(a), run->step),
-                 dt_format_whole(b, sizeof(b), run->steps_total));
+                 dt_runs_total(b, sizeof(b), run));
     add_fact(&table, "loss", dt_format_loss(a, sizeof(a), run->loss));
     add_fact(&table, "validation loss", dt_format_loss(a, sizeof(a), run->valid_loss));
     add_fact(&table, "tokens/s", dt_format_count(a, sizeof(a), run->tokens_per_second));

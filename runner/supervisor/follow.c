@@ -49,6 +49,15 @@ static void remember_started(dt_supervised_node *node, const dt_message *message
     node->row.state = "running";
 }
 
+/* How many steps the run has, as the engine counts them: fp16 may come to fewer by the end. */
+static void remember_steps(dt_session *session, const dt_message *message)
+{
+    int64_t steps = dt_message_int(message, "steps", 0);
+
+    if (message->rank == 0 && steps > 0)
+        session->steps_total = steps;
+}
+
 static void remember_exited(dt_supervised_node *node, const dt_message *message)
 {
     dt_supervised_rank *rank = &node->session->ranks[message->rank];
@@ -68,6 +77,10 @@ void dt_follow_remember(dt_supervised_node *node, const dt_message *message)
     case DT_MESSAGE_READY:
         node->session->ranks[message->rank].ready = true;
         rank_state(&node->session->ranks[message->rank], "ready");
+        remember_steps(node->session, message);
+        break;
+    case DT_MESSAGE_FINISHED:
+        remember_steps(node->session, message);
         break;
     case DT_MESSAGE_EXITED:
         remember_exited(node, message);
@@ -190,6 +203,16 @@ static dt_status store_log(dt_session *session, const dt_message *message, dt_er
     return DT_OK;
 }
 
+/* dt_follow_remember keeps them for the policies; this is for who looks at the run. */
+static dt_status store_steps(dt_session *session, const dt_message *message, dt_error *err)
+{
+    int64_t steps = dt_message_int(message, "steps", 0);
+
+    if (message->rank != 0 || steps <= 0 || steps == session->steps_total)
+        return DT_OK;
+    return dt_store_run_set_steps_total(session->store, session->run, steps, err);
+}
+
 static dt_status store_rows(dt_supervised_node *node, const dt_message *message, dt_error *err)
 {
     dt_session *session = node->session;
@@ -213,7 +236,11 @@ static dt_status store_rows(dt_supervised_node *node, const dt_message *message,
         else
             DT_TRY(dt_follow_checkpoint(session, message, err));
         break;
+    case DT_MESSAGE_READY:
+        DT_TRY(store_steps(session, message, err));
+        break;
     case DT_MESSAGE_FINISHED:
+        DT_TRY(store_steps(session, message, err));
         dt_watch_finished(&session->watch, dt_clock_monotonic_seconds());
         if (message->rank == 0)
             progress(session, dt_message_int(message, "step", 0),

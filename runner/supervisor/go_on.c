@@ -36,26 +36,27 @@ static bool is_known(const void *context, const char *path)
     return false;
 }
 
-dt_status dt_run_newest_checkpoint(const char **path, int64_t *step, dt_store *store,
-                                   const char *run, const char *parent, dt_arena *arena,
-                                   dt_error *err)
+dt_status dt_run_newest_checkpoint(dt_resume_point *out, dt_store *store, const char *run,
+                                   const char *parent, dt_arena *arena, dt_error *err)
 {
+    const dt_checkpoint_info *info;
     dt_checkpoint *checkpoint = NULL;
     dt_store_checkpoint *rows;
     dt_status st = DT_OK;
+    const char *path;
     known all;
 
-    *path = NULL;
-    *step = 0;
+    *out = (dt_resume_point){0};
     if (!dt_file_exists(parent))
         return DT_OK; /* none was ever begun */
     DT_TRY(dt_store_checkpoint_list(store, &rows, &all.count, run, arena, err));
     all.rows = rows;
-    DT_TRY(dt_checkpoint_find_newest_fit(path, parent, is_known, &all, arena, err));
-    if (*path == NULL)
+    DT_TRY(dt_checkpoint_find_newest_fit(&path, parent, is_known, &all, arena, err));
+    if (path == NULL)
         goto out;
-    DT_TRY(dt_checkpoint_open(&checkpoint, *path, err));
-    *step = dt_checkpoint_get_info(checkpoint)->step;
+    DT_TRY(dt_checkpoint_open(&checkpoint, path, err));
+    info = dt_checkpoint_get_info(checkpoint);
+    *out = (dt_resume_point){path, info->attempt, info->step, info->steps_total};
 out:
     dt_checkpoint_close(checkpoint);
     return st;

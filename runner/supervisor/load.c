@@ -64,7 +64,8 @@ static dt_status lay_out(dt_session *session, const dt_plan *plan, dt_error *err
     session->nodes_min = plan->recipe.nodes_min;
     session->max_restarts = plan->recipe.failure.max_restarts;
     session->hang_seconds = plan->recipe.failure.hang_seconds;
-    session->steps_total = plan->recipe.schedule.steps;
+    session->steps = plan->recipe.schedule.steps;
+    session->epochs = plan->recipe.schedule.epochs;
     dt_launcher_lost_seconds(&session->launcher_lost_seconds, plan->recipe.failure.launcher_lost);
     DT_TRY(take(&session->ranks, session, plan->world_size, sizeof(session->ranks[0]), err));
     DT_TRY(take(&session->nodes, session, plan->node_count, sizeof(session->nodes[0]), err));

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "recipes/plan.h"
 #include "runner/nodes/slurm.h"
+#include "runner/supervisor/completion.h"
 #include "runner/supervisor/state.h"
 
 #include "base/banned.h"
@@ -24,22 +25,25 @@
 typedef struct next_attempt {
     int64_t attempt, restarts, start_step;
     const char *checkpoint; /* "": from the beginning */
-    int64_t nodes_lost;     /* and left out */
+    int64_t steps_total; /* as the checkpoint knows; 0: it is another attempt's, or says nothing */
+    int64_t nodes_lost;  /* and left out */
 } next_attempt;
 
 /* Where this attempt made none that is known of: what it went on from itself. */
 static dt_status newest_checkpoint(next_attempt *next, dt_session *session, dt_error *err)
 {
+    dt_resume_point found;
     const char *before = json_string_value(json_object_get(session->plan, "resume_from"));
-    const char *path;
     dt_status st;
 
     next->checkpoint = "";
-    next->start_step = 0;
-    DT_TRY(dt_run_newest_checkpoint(&path, &next->start_step, session->store, session->run,
-                                    session->checkpoints, &session->arena, err));
-    if (path != NULL) {
-        next->checkpoint = path;
+    next->start_step = next->steps_total = 0;
+    DT_TRY(dt_run_newest_checkpoint(&found, session->store, session->run, session->checkpoints,
+                                    &session->arena, err));
+    if (found.path != NULL) {
+        next->checkpoint = found.path;
+        next->start_step = found.step;
+        next->steps_total = found.attempt == session->attempt ? found.steps_total : 0;
     } else if (before != NULL && before[0] != '\0' && dt_file_exists(before)) {
         next->checkpoint = before;
         next->start_step = session->start_step;
@@ -206,7 +210,11 @@ static bool worth_it(next_attempt *next, dt_session *session, bool *done, const 
         *why_not = "its checkpoints cannot be read";
         return false;
     }
-    *done = next->start_step >= session->steps_total;
+    *done = dt_completion_reached(&(dt_completion){.saved_step = next->start_step,
+                                                   .saved_total = next->steps_total,
+                                                   .told_total = session->steps_total,
+                                                   .steps = session->steps,
+                                                   .epochs = session->epochs});
     if (*done || session->max_restarts == 0)
         return false;
     next->restarts = next->start_step > session->start_step ? 1 : session->restarts + 1;

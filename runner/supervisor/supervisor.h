@@ -39,14 +39,20 @@ dt_status dt_supervisor_ensure(const dt_run *run, dt_error *err);
  * Returns when it is accepted, not when the run has ended. */
 dt_status dt_supervisor_stop(const char *run, bool now, dt_error *err);
 
-/* The newest whole checkpoint below `parent` that the run's history knows of (go_on.c); *path NULL
- * where there is none. */
-dt_status dt_run_newest_checkpoint(const char **path, int64_t *step, dt_store *store,
-                                   const char *run, const char *parent, dt_arena *arena,
-                                   dt_error *err);
+/* A checkpoint that an attempt can go on from. */
+typedef struct dt_resume_point {
+    const char *path; /* NULL: none */
+    int64_t attempt;  /* that saved it */
+    int64_t step;
+    int64_t steps_total; /* of the run, as it was known then; 0: it was not */
+} dt_resume_point;
 
-/* Metrics that the supervisor adds where there are several ranks: which one holds up the others, and
- * how long they wait for it in a step (pace.c). */
+/* The newest whole checkpoint below `parent` that the run's history knows of (go_on.c). */
+dt_status dt_run_newest_checkpoint(dt_resume_point *out, dt_store *store, const char *run,
+                                   const char *parent, dt_arena *arena, dt_error *err);
+
+/* Metrics that the supervisor adds where there are several ranks: which one holds up the others,
+ * and how long they wait for it in a step (pace.c). */
 #define DT_METRIC_SLOWEST_RANK    "slowest_rank"
 #define DT_METRIC_SLOWEST_SECONDS "slowest_seconds"
 

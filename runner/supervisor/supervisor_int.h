@@ -107,7 +107,9 @@ struct dt_session {
     dt_notifier *notifier;   /* of the process; borrowed */
     const char *secret;      /* of the run, hexadecimal (secret.c) */
     double grace_seconds, launcher_lost_seconds, hang_seconds;
-    int64_t nodes_min, max_restarts, steps_total;
+    int64_t nodes_min, max_restarts;
+    int64_t steps, epochs; /* the recipe's schedule */
+    int64_t steps_total;   /* as the engine said in this attempt; 0: not yet */
     int64_t start_step;
     int64_t restarts; /* that led here without a new checkpoint; 0: a person started it */
     double begun_seconds;
@@ -197,7 +199,8 @@ void dt_hope_refused(dt_supervised_node *node, const char *why);
 void dt_node_give_up(dt_supervised_node *node, const char *why);
 
 /* --- reboot.c */
-void dt_reboot_hear(dt_supervised_node *node, const char *boot_id); /* what its agent's hello says */
+void dt_reboot_hear(dt_supervised_node *node,
+                    const char *boot_id); /* what its agent's hello says */
 
 /* --- node.c */
 void dt_node_retry_in(dt_supervised_node *node, uint64_t wait_ms);

@@ -119,12 +119,12 @@ void data_refuse(const data_folder *folder, const char *word, ...)
 {
     dt_error of_open = DT_ERROR_INIT, of_check = DT_ERROR_INIT;
     dt_dataset *dataset = NULL;
-    int64_t vocab;
+    dt_dataset_facts facts;
     va_list words;
 
     assert_int_equal(dt_dataset_open(&dataset, &folder->recipe, NULL, &of_open), DT_ERR_RECIPE);
     assert_null(dataset);
-    assert_int_equal(dt_dataset_check(&vocab, &folder->recipe, &of_check), DT_ERR_RECIPE);
+    assert_int_equal(dt_dataset_check(&facts, &folder->recipe, &of_check), DT_ERR_RECIPE);
     assert_string_equal(of_open.message, of_check.message);
     va_start(words, word);
     for (; word != NULL; word = va_arg(words, const char *))

@@ -39,12 +39,12 @@ static void expect(const data_folder *folder, dt_status wanted, int64_t wanted_v
                    const char *word)
 {
     dt_error err = DT_ERROR_INIT;
-    int64_t vocab = -1;
+    dt_dataset_facts facts = {.vocab = -1};
 
-    if (dt_dataset_check(&vocab, &folder->recipe, &err) != wanted)
+    if (dt_dataset_check(&facts, &folder->recipe, &err) != wanted)
         fail_msg("%s", err.message);
     if (wanted == DT_OK)
-        assert_int_equal(vocab, wanted_vocab);
+        assert_int_equal(facts.vocab, wanted_vocab);
     else if (strstr(err.message, word) == NULL)
         fail_msg("no '%s' in: %s", word, err.message);
 }

@@ -144,8 +144,8 @@ static void test_a_given_vocabulary_is_taken_for_ids(void **state)
 {
     data_folder *folder = *state;
     static const uint16_t tokens[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+    dt_dataset_facts facts;
     dt_dataset *dataset;
-    int64_t vocab;
 
     data_write_uint16(folder, "train.bin", tokens, 10);
     data_train(folder, "train.bin");
@@ -154,8 +154,9 @@ static void test_a_given_vocabulary_is_taken_for_ids(void **state)
     dataset = data_open(folder);
     assert_int_equal(dt_tokenizer_vocab(dt_dataset_tokenizer(dataset)), 50257);
     dt_dataset_close(dataset);
-    assert_int_equal(dt_dataset_check(&vocab, &folder->recipe, NULL), DT_OK);
-    assert_int_equal(vocab, 50257);
+    assert_int_equal(dt_dataset_check(&facts, &folder->recipe, NULL), DT_OK);
+    assert_int_equal(facts.vocab, 50257);
+    assert_int_equal(facts.train_tokens, 10);
     folder->recipe.model.vocab = 10;
     data_refuse(folder, "train.bin", "token number 9 is 10", "model.vocab", NULL);
 }

@@ -36,13 +36,11 @@ static void tell(test_store *t, const char *path, int64_t step)
 
 static int64_t newest(test_store *t, const char *parent)
 {
-    const char *path;
-    int64_t step;
+    dt_resume_point found;
 
-    assert_good(t,
-                dt_run_newest_checkpoint(&path, &step, t->store, "aa", parent, &t->arena, &t->err));
-    assert_true((path != NULL) == (step > 0));
-    return step;
+    assert_good(t, dt_run_newest_checkpoint(&found, t->store, "aa", parent, &t->arena, &t->err));
+    assert_true((found.path != NULL) == (found.step > 0));
+    return found.step;
 }
 
 static void test_only_what_the_history_knows_of_is_gone_on_from(void **state)

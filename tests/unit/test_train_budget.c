@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "data_support.h"
-#include "engine/budget.h"
+#include "engine/data/budget.h"
 
 #include "base/banned.h"
 

@@ -10,7 +10,8 @@ function row(run, now) {
     el('td', {class: name, 'data-title': title}, ...content);
   const link = el('a', {href: `/runs/${encodeURIComponent(run.id)}`, class: 'run-link'},
     el('strong', {text: run.name}), el('code', {text: run.id}));
-  const steps = `${text.count(run.step)} / ${text.count(run.steps_total)}`;
+  const steps = text.count(run.step)
+    + (run.steps_total > 0 ? ` / ${text.count(run.steps_total)}` : '');
   return el('tr', {},
     cell('who', 'Run', link),
     cell('what', 'State', pill(run.state)),

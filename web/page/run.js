@@ -28,8 +28,8 @@ function showHead(run, nodes, now) {
 
 function showProgress(run) {
   const share = run.steps_total > 0 ? Math.floor(100 * run.step / run.steps_total) : 0;
-  setText(byId('steps'), `Step ${text.count(run.step)} of ${text.count(run.steps_total)}`
-    + ` · ${share} %`);
+  setText(byId('steps'), `Step ${text.count(run.step)}` // a run by epochs learns its steps
+    + (run.steps_total > 0 ? ` of ${text.count(run.steps_total)} · ${share} %` : ''));
   setText(byId('eta'), run.eta_seconds !== null ? `about ${text.duration(run.eta_seconds)} left`
     : isActive(run.state) ? '' : `took ${text.duration(run.elapsed_seconds)}`);
   byId('bar').replaceChildren(progressBar(run.step, run.steps_total, run.state));

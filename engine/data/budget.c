@@ -1,4 +1,4 @@
-#include "engine/budget.h"
+#include "engine/data/budget.h"
 
 #include "base/banned.h"
 

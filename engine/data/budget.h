@@ -9,8 +9,8 @@
  *            what the epochs give, and nothing off schedule.steps. An epoch is a pass over the
  * data, and the run ends with the last one
  */
-#ifndef DT_ENGINE_BUDGET_H
-#define DT_ENGINE_BUDGET_H
+#ifndef DT_ENGINE_DATA_BUDGET_H
+#define DT_ENGINE_DATA_BUDGET_H
 
 #include "engine/data/data.h"
 

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# A run whose length is in epochs: its steps are those that the engine counts, before it starts, while
+# it runs and once it has ended; killed it is not finished, stopped it goes on, finished it is refused.
+. "$(dirname "$0")/lib.sh"
+make_tiny
+epochs=(--set schedule.steps=0 --set schedule.epochs=3 --set checkpoint.every=20)
+
+# 90 % of the text in sequences of 16, four a step: the engine says the same number.
+expect 0 launch --dry-run "$work/tiny.yaml" "${epochs[@]}" --json
+json "o['steps'] > 100"
+steps=$(field "o['steps']")
+expect 0 launch --dry-run "$work/tiny.yaml" "${epochs[@]}"
+grep -q "steps  *$(sed 's/\([0-9]\{3\}\)$/,\1/' <<<"$steps")\$" "$work/out" || fail "the steps are not in it"
+expect 0 launch --wait --json "$work/tiny.yaml" "${epochs[@]}"
+json "o['state'] == 'finished'" "o['steps'] == o['steps_total'] == $steps"
+whole=$(field "o['run']") loss=$(field "o['loss']")
+expect 2 resume "$whole"
+one_line
+says "has done all its $steps steps" "--set schedule.epochs=6"
+expect 0 resume "$whole" --wait --json --set schedule.epochs=4
+json "o['state'] == 'finished'" "o['steps'] == o['steps_total'] > $steps"
+
+# A rank is killed after the first checkpoint: it is no finished run, it goes on from there.
+expect 0 launch --detach "$work/tiny.yaml" "${epochs[@]}"
+run=$(cat "$work/out")
+saved() { "$dtrun" checkpoints "$1" --json | grep -q '"step"'; }
+within 60 saved "$run"
+pid=$("$dtrun" status "$run" --json |
+    python3 -c 'import json, sys; print(json.load(sys.stdin)["nodes"][0]["ranks"][1]["pid"])')
+kill -9 "$pid"
+expect 0 status "$run" --watch --json
+json "o['state'] == 'finished'" "o['attempt'] == 2" "o['steps'] == o['steps_total'] == $steps" \
+    "o['loss'] == $loss"
+expect 0 metrics "$run" --name loss
+cut -d, -f2 "$work/out" | sed 1d | cmp -s - <(seq "$steps") || fail "the points are not one a step"
+expect 0 list --json
+json "all(r['steps_total'] > 0 and r['step'] == r['steps_total'] for r in o['runs'])"
+
+# Stopped in the middle, and to the end.
+expect 0 launch --detach "$work/tiny.yaml" "${epochs[@]}" --set schedule.epochs=10000
+run=$(cat "$work/out")
+within 60 step_reached "$run" 5
+expect 0 status "$run"
+lacks " of 0"
+expect 0 stop "$run"
+says "'dtrun resume $run' goes on from it"
+expect 0 status "$run" --json
+at=$(field "o['step']")
+expect 0 resume "$run" --wait --json --set schedule.epochs=0 --set "schedule.steps=$((at + 10))"
+json "o['state'] == 'finished'" "o['steps'] == o['steps_total'] == $at + 10"
