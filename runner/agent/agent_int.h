@@ -33,6 +33,7 @@
 #include "runner/agent/journal.h"
 #include "runner/agent/tail.h"
 #include "runner/channel/listener.h"
+#include "runner/channel/poll_clock.h"
 #include "runner/channel/stream.h"
 
 typedef struct dt_agent dt_agent;
@@ -71,6 +72,7 @@ typedef enum dt_ending {
 
 struct dt_agent {
     uv_loop_t loop;
+    dt_poll_clock clock;
     const char *folder; /* absolute */
     char *mark;         /* DTRUN_NODE_DIR=folder: in the environment of every process of the run */
     char *run;          /* from the first attach; NULL before */
@@ -84,7 +86,7 @@ struct dt_agent {
     bool trim_refused; /* by the file system, and it was said */
 
     double lease_seconds, lease_grace_seconds; /* lease.c; 0: without end */
-    double heard_seconds;                      /* when the supervisor last said something */
+    double heard_seconds; /* when the supervisor last said something, by `clock` */
 
     bool started; /* a `start` was carried out, by this process or the one before it */
     dt_agent_rank *ranks;

@@ -219,7 +219,7 @@ static void on_line(void *context, const char *text, size_t length, bool cut)
         else
             actions[command.kind](agent, &command, &err);
         if (agent->attached)
-            agent->heard_seconds = dt_clock_monotonic_seconds();
+            agent->heard_seconds = agent->clock.seconds;
     }
     dt_agent_command_release(&command);
     if (err.code != DT_OK)

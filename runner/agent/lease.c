@@ -2,11 +2,11 @@
  * (failure.launcher_lost).
  *
  * A connection alone proves nothing: one that was cut may look whole from here for hours. What
- * counts is that the supervisor says something; it answers every `alive`. The ranks die with the
- * agent, so a lease needs no memory beyond it.
+ * counts is that the supervisor says something; it answers every `alive`. A time in which this agent
+ * could not have heard it (a paused machine) is no silence. The ranks die with the agent, so a lease
+ * needs no memory beyond it.
  */
 #define _GNU_SOURCE
-#include "base/clock.h"
 #include "base/log.h"
 #include "runner/agent/agent_int.h"
 
@@ -23,12 +23,12 @@ void dt_agent_lease_begin(dt_agent *agent, const dt_agent_command *start)
     agent->lease_grace_seconds = json_is_number(grace) && json_number_value(grace) >= 0
                                      ? json_number_value(grace)
                                      : GRACE_SECONDS;
-    agent->heard_seconds = dt_clock_monotonic_seconds();
+    agent->heard_seconds = agent->clock.seconds;
 }
 
 void dt_agent_lease_check(dt_agent *agent)
 {
-    double silent = dt_clock_monotonic_seconds() - agent->heard_seconds;
+    double silent = agent->clock.seconds - agent->heard_seconds;
 
     if (!agent->started || agent->ending != DT_ENDING_NO || agent->lease_seconds <= 0 ||
         silent < agent->lease_seconds)

@@ -52,7 +52,7 @@ static void on_before_wait(uv_prepare_t *prepare)
 static void on_alive(uv_timer_t *timer)
 {
     dt_agent *agent = timer->data;
-    double now = dt_clock_monotonic_seconds();
+    double now = agent->clock.seconds;
     bool working = agent->started && agent->ending != DT_ENDING_DONE;
 
     dt_agent_client_send(agent, json_pack("{s:s, s:I}", "event", "alive", "time_ms",
@@ -160,9 +160,10 @@ static dt_status serve(const char *folder, bool end_only, dt_error *err)
     agent.offers = json_object();
     agent.answers = json_object();
     agent.ending_reason = "";
-    agent.quiet_since_seconds = dt_clock_monotonic_seconds();
     agent.quiet_max_seconds = ready >= 0 ? QUIET_SECONDS : HELD_SECONDS;
     uv_loop_init(&agent.loop);
+    dt_poll_clock_open(&agent.clock, &agent.loop);
+    agent.quiet_since_seconds = agent.clock.seconds;
     DT_TRY(dt_agent_folder_check(folder, err));
     if (realpath(folder, absolute) == NULL || chdir(absolute) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot use the folder '%s': %s", folder, strerror(errno));

@@ -75,6 +75,10 @@ json_t *dt_node_plan(const json_t *plan, const dt_node_place *place, bool all_sh
 dt_status dt_node_command(const char ***argv, const char *node, const char *const *words,
                           bool renew, dt_arena *arena, dt_error *err);
 
+/* The argv whose exit code is a dt_contact (transport/contact.h). */
+dt_status dt_node_probe_command(const char ***argv, const char *node, const char *const *words,
+                                dt_arena *arena, dt_error *err);
+
 typedef struct dt_gather_request {
     const dt_node_place *places; /* [count] */
     int64_t count;

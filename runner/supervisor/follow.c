@@ -140,7 +140,7 @@ static dt_status store_metrics(dt_session *session, const dt_message *message, d
                                    value_of(values, name), message->time_ms, err));
     }
     if (json_object_get(values, "loss") != NULL)
-        dt_watch_step(&session->watch, step, message->time_ms, dt_clock_monotonic_seconds());
+        dt_watch_step(&session->watch, step, message->time_ms, dt_session_now(session));
     progress(session, step, value_of(values, "loss"), value_of(values, "valid_loss"),
              value_of(values, "tokens_per_second"));
 out:
@@ -228,7 +228,7 @@ static dt_status store_rows(dt_supervised_node *node, const dt_message *message,
     case DT_MESSAGE_PHASE: /* of no interest afterwards */
         if (message->rank == 0)
             dt_watch_enter(&session->watch, dt_message_string(message, "phase"), message->time_ms,
-                           dt_clock_monotonic_seconds());
+                           dt_session_now(session));
         return DT_OK;
     case DT_MESSAGE_CHECKPOINT:
         if (dt_gather_is_needed(session))
@@ -241,7 +241,7 @@ static dt_status store_rows(dt_supervised_node *node, const dt_message *message,
         break;
     case DT_MESSAGE_FINISHED:
         DT_TRY(store_steps(session, message, err));
-        dt_watch_finished(&session->watch, dt_clock_monotonic_seconds());
+        dt_watch_finished(&session->watch, dt_session_now(session));
         if (message->rank == 0)
             progress(session, dt_message_int(message, "step", 0),
                      dt_message_number(message, "loss"), dt_message_number(message, "valid_loss"),
@@ -255,6 +255,18 @@ out:
     return st;
 }
 
+/* A step is made by all: that one node tells of a new one speaks for the others. */
+static void note_step(dt_supervised_node *node, const dt_message *message)
+{
+    int64_t step = dt_message_int(message, "step", 0);
+
+    if ((message->kind != DT_MESSAGE_METRICS && message->kind != DT_MESSAGE_PACE) ||
+        step <= node->step)
+        return;
+    node->step = step;
+    node->step_seconds = dt_session_now(node->session);
+}
+
 dt_status dt_follow_event(dt_supervised_node *node, dt_message *message, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -266,6 +278,7 @@ dt_status dt_follow_event(dt_supervised_node *node, dt_message *message, dt_erro
     DT_TRY(begin(node->session, err));
     DT_TRY(store_rows(node, message, err));
     dt_follow_remember(node, message);
+    note_step(node, message);
     node->row.acknowledged++;
     node->changed = true;
 out:

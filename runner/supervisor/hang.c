@@ -183,7 +183,7 @@ static dt_status end(dt_session *session, double now, dt_error *err)
 
 static dt_status look(dt_session *session, dt_error *err)
 {
-    double now = dt_clock_monotonic_seconds();
+    double now = dt_session_now(session);
 
     if (session->state != DT_RUN_STARTING && session->state != DT_RUN_RUNNING) {
         session->asked_seconds = 0;

@@ -307,6 +307,7 @@ dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
     session->offers = json_object();
     session->diagnoses = json_array();
     uv_loop_init(&session->loop);
+    dt_poll_clock_open(&session->clock, &session->loop);
     uv_timer_init(&session->loop, &session->leave);
     uv_timer_init(&session->loop, &session->look);
     uv_timer_init(&session->loop, &session->gather_again);
@@ -323,7 +324,7 @@ dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
     DT_TRY(dt_follow_commit(session, err)); /* what was noted on the way */
     DT_TRY(read_events(session, err));
     DT_TRY(dt_sweep_load(session, err));
-    session->begun_seconds = dt_clock_monotonic_seconds();
+    session->begun_seconds = dt_session_now(session);
     DT_TRY(read_watch(session, err));
 out:
     return st;
@@ -339,7 +340,7 @@ void dt_session_unload(dt_session *session)
 {
     for (int64_t i = 0; i < session->node_count; i++) {
         dt_prepare_cancel(&session->nodes[i]);
-        dt_hope_forget(&session->nodes[i]);
+        dt_probe_forget(&session->nodes[i]);
         dt_node_disconnect(&session->nodes[i]);
         if (session->nodes[i].retry_open)
             uv_close((uv_handle_t *)&session->nodes[i].retry, NULL);
@@ -351,6 +352,7 @@ void dt_session_unload(dt_session *session)
     dt_listener_close(session->listener);
     close_handle((uv_handle_t *)&session->leave, NULL);
     close_handle((uv_handle_t *)&session->look, NULL);
+    dt_poll_clock_close(&session->clock);
     dt_gather_cancel(session);
     close_handle((uv_handle_t *)&session->gather_again, NULL);
     dt_sweep_cancel(session);

@@ -1,4 +1,4 @@
-/* node: the connection to one agent, made again for as long as there is hope.
+/* node: the connection to one agent, made again until the node is given up.
  *
  * `dtrun-agent connect`, over whatever reaches the node, has one end of a socket pair as stdin and
  * stdout. When it ends, or nothing is heard, the next one is started after a back-off. An agent
@@ -84,7 +84,7 @@ static void on_hello(dt_supervised_node *node, const dt_message *message)
     dt_clocks_hear(node, dt_message_int(message, "time_ms", 0), true);
     node->attached = true;
     node->tries = 0;
-    node->replace = node->renew = false;
+    node->replace = node->renew = node->unreachable = false;
     node->idle = strcmp(dt_message_string(message, "state"), "idle") == 0;
     dt_log_info("%s: attached, %s", node->row.name, dt_message_string(message, "state"));
     dt_reboot_hear(node, dt_message_string(message, "boot_id"));
@@ -104,7 +104,7 @@ static void on_error(dt_supervised_node *node, const dt_message *message)
     if (!node->attached)
         dt_node_reconnect(node, text);
     else if (json_is_true(json_object_get(message->json, "refused")))
-        dt_hope_refused(node, text);
+        dt_liveness_refused(node, text);
 }
 
 static void on_message(dt_supervised_node *node, dt_message *message)
@@ -160,7 +160,7 @@ static void on_line(void *context, const char *text, size_t length, bool cut)
 
     if (node->session->trouble != DT_OK)
         return;
-    node->heard_seconds = dt_clock_monotonic_seconds();
+    node->heard_seconds = dt_session_now(node->session);
     if (cut) {
         dt_node_reconnect(node, "its agent sent a line longer than 1 MiB");
     } else if (dt_message_parse(&message, text, length, node->session->world_size, &err) != DT_OK) {
@@ -324,7 +324,7 @@ static void on_retry(uv_timer_t *timer)
     } else if (node->connection == NULL) {
         dt_node_connect(node);
     } else {
-        dt_hope_look(node);
+        dt_liveness_look(node);
     }
 }
 
@@ -334,9 +334,9 @@ void dt_node_retry_in(dt_supervised_node *node, uint64_t wait_ms)
         uv_timer_init(&node->session->loop, &node->retry);
         node->retry.data = node;
         node->retry_open = true;
-        node->heard_seconds = dt_clock_monotonic_seconds();
+        node->heard_seconds = dt_session_now(node->session);
     }
-    uv_timer_start(&node->retry, on_retry, wait_ms, DT_HOPE_LOOK_MS);
+    uv_timer_start(&node->retry, on_retry, wait_ms, DT_LIVENESS_LOOK_MS);
 }
 
 static void leave(dt_supervised_node *node)
@@ -379,7 +379,7 @@ void dt_node_reconnect(dt_supervised_node *node, const char *why)
     }
     node->tries++;
     dt_node_retry_in(node, wait_ms < BACKOFF_MOST_MS ? wait_ms : BACKOFF_MOST_MS);
-    dt_hope_judge(node);
+    dt_liveness_look(node);
 }
 
 void dt_node_connect(dt_supervised_node *node)
@@ -387,9 +387,9 @@ void dt_node_connect(dt_supervised_node *node)
     dt_session *session = node->session;
     dt_error err = DT_ERROR_INIT;
 
-    dt_node_retry_in(node, DT_HOPE_LOOK_MS);
+    dt_node_retry_in(node, DT_LIVENESS_LOOK_MS);
     node->problem[0] = '\0';
-    node->connected_seconds = dt_clock_monotonic_seconds();
+    node->connected_seconds = dt_session_now(session);
     if (make_connection(node, &err) != DT_OK) {
         dt_node_reconnect(node, err.message);
         return;

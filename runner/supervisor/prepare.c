@@ -141,7 +141,7 @@ static bool may_go_without(const dt_session *session)
 static bool try_again(dt_supervised_node *node, dt_status st)
 {
     dt_session *session = node->session;
-    double waited = dt_clock_monotonic_seconds() - session->begun_seconds;
+    double waited = dt_session_now(session) - session->begun_seconds;
 
     if (st != DT_ERR_PEER || session->restarts == 0 || may_go_without(session) ||
         waited > PATIENCE_SECONDS || session->state != DT_RUN_PREPARING)

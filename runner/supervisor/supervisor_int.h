@@ -8,7 +8,8 @@
  *   rendezvous.c  everyone's values                      control.c    runs/ID/control.sock
  *   verdict.c     how it ended, and why                  restart.c    the attempt after this one
  *   watch.c       does it make steps?                    hang.c       what to do where not
- *   hope.c        what a node's silence means            clocks.c     whose clock is how wrong
+ *   liveness.c    what a node's silence means            clocks.c     whose clock is how wrong
+ *   policy/       what is decided, without doing it      probe.c      can anything be run there?
  *   gather.c      checkpoints come here                  notify.c     a webhook is told
  *   sweep.c       nodes that earlier attempts lost       pace.c       who holds up the others
  *   tidy.c        what an ended run left there   reboot.c     a node that was booted again
@@ -32,6 +33,7 @@
 #include "base/json.h"
 #include "recipes/plan.h"
 #include "runner/channel/listener.h"
+#include "runner/channel/poll_clock.h"
 #include "runner/channel/stream.h"
 #include "runner/nodes/nodes.h"
 #include "runner/supervisor/message.h"
@@ -73,14 +75,17 @@ typedef struct dt_supervised_node {
     uv_timer_t retry;          /* until the next try; while connected: is it silent? */
     bool retry_open;
     int tries;            /* since it was last heard */
-    double heard_seconds; /* the last line, or the beginning */
+    double heard_seconds; /* the last line, or the beginning (dt_session_now) */
     double connected_seconds;
-    dt_probe *probe;        /* NULL: none is running */
+    int64_t step;           /* the newest that a rank of it told of, */
+    double step_seconds;    /* ... and when; 0: none yet */
+    dt_probe *probes;       /* on their way */
     int64_t clock_ms;       /* that its clock is ahead of ours (clocks.c) */
     double clock_error_ms;  /* at most so wrong; infinite: not known */
     int64_t asked_ms;       /* our clock when `attach` was sent */
     double probed_seconds;  /* when the last one was begun */
-    double reached_seconds; /* when one last came to a good end */
+    double command_seconds, answered_seconds, unknown_seconds; /* what they proved (policy/) */
+    bool unreachable;       /* and shown as such */
     bool replace;           /* an agent that hangs there is killed by the next connection */
     bool renew;             /* the connection may be what is stuck: the next is one of its own */
     bool attached;          /* said hello on this connection */
@@ -97,6 +102,7 @@ typedef struct dt_supervised_node {
 
 struct dt_session {
     uv_loop_t loop;
+    dt_poll_clock clock;
     dt_arena arena;
     dt_store *store;
     const char *run, *folder;
@@ -186,15 +192,22 @@ bool dt_restart_is_due(dt_session *session);
  * *again says so. */
 dt_status dt_restart_or_end(bool *again, dt_session *session, dt_error *err);
 
-/* --- hope.c */
-#define DT_HOPE_LOOK_MS 1000
-/* Every second while there is a connection: is it silent? */
-void dt_hope_look(dt_supervised_node *node);
-/* Whether to go on trying, to replace a hanging agent, or to give the node up; does it. */
-void dt_hope_judge(dt_supervised_node *node);
-void dt_hope_forget(dt_supervised_node *node); /* a probe that runs is ended */
+/* The clock of all silence: it moves only while input is read (channel/poll_clock.h). */
+static inline double dt_session_now(const dt_session *session)
+{
+    return session->clock.seconds;
+}
+
+/* --- probe.c */
+void dt_probe_begin(dt_supervised_node *node);
+void dt_probe_forget(dt_supervised_node *node); /* those that run are ended */
+
+/* --- liveness.c */
+#define DT_LIVENESS_LOOK_MS 1000
+/* Every second, and when a connection has ended: judges what is heard of the node, and acts on it. */
+void dt_liveness_look(dt_supervised_node *node);
 /* Its agent refuses a command for good: given up where its ranks were to be started. */
-void dt_hope_refused(dt_supervised_node *node, const char *why);
+void dt_liveness_refused(dt_supervised_node *node, const char *why);
 /* Nothing more is expected of the node: the run is told. */
 void dt_node_give_up(dt_supervised_node *node, const char *why);
 

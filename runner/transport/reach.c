@@ -1,6 +1,7 @@
 /* dtrun-reach: one command on a node, with clean stdin and stdout.
  *
  *   dtrun-reach [--renew] NODE WORD...      --renew: not over a connection that stands already
+ *   dtrun-reach --probe NODE WORD...        can it be run there? (contact.h)
  *
  * ssh, with what it needs around it: its turn among the connections that are being opened, the
  * noise of a login shell taken off, and one line on stderr that says what is wrong and what helps.
@@ -88,9 +89,11 @@ int main(int argc, char **argv)
 
     bool renew = argc > 1 && strcmp(argv[1], "--renew") == 0;
 
+    if (argc > 3 && strcmp(argv[1], "--probe") == 0)
+        return dt_contact_try(argv[2], (const char *const *)argv + 3);
     argv += renew ? 1 : 0;
     if (argc - (renew ? 1 : 0) < 3) {
-        fputs("usage: dtrun-reach [--renew] NODE WORD...\n", stderr);
+        fputs("usage: dtrun-reach [--renew | --probe] NODE WORD...\n", stderr);
         return 2;
     }
     signal(SIGPIPE, SIG_IGN);

@@ -141,6 +141,19 @@ static bool slurm_is_taken_back(const char *node)
            dt_slurm_job_look(&now, job, NULL) == DT_OK && now.phase == DT_SLURM_ENDED;
 }
 
+/* Where the controller is away, nothing is known of the node. */
+static dt_contact slurm_contact(const char *complaint)
+{
+    static const char *const away[] = {"contact slurm controller",      "contact controller",
+                                       "Socket timed out on send/recv", "slurm_persist_conn",
+                                       "Protocol authentication error", "Invalid authentication"};
+
+    for (size_t i = 0; i < sizeof(away) / sizeof(away[0]); i++)
+        if (strstr(complaint, away[i]) != NULL)
+            return DT_CONTACT_UNKNOWN;
+    return DT_CONTACT_NONE;
+}
+
 const dt_transport dt_transport_slurm = {
     .kind = "slurm",
     .reaches = slurm_reaches,
@@ -148,6 +161,7 @@ const dt_transport dt_transport_slurm = {
     .trouble = slurm_trouble,
     .says_itself = slurm_says_itself,
     .broke_off = slurm_broke_off,
+    .contact = slurm_contact,
     .is_taken_back = slurm_is_taken_back,
     .ends_children = true,
 };

@@ -116,10 +116,46 @@ out:
     return st;
 }
 
+/* As far as the server's banner, and then no way of signing in is tried: what stalls there, stalls
+ * later. The first value of an option counts. */
+static dt_status ssh_knock(const char ***argv, const char *node, dt_arena *arena, dt_error *err)
+{
+    static const char *const own[] = {"ssh",
+                                      "-o",
+                                      "LogLevel=DEBUG1",
+                                      "-o",
+                                      "ControlMaster=no",
+                                      "-o",
+                                      "ControlPath=none",
+                                      "-o",
+                                      "PreferredAuthentications=none"};
+    const size_t own_count = sizeof(own) / sizeof(own[0]);
+    const char **usual, **out;
+    dt_status st;
+    size_t n;
+
+    *argv = NULL;
+    DT_TRY(begin(&usual, &n, arena, err));
+    out = dt_arena_alloc_array(arena, own_count + n + 3, sizeof(out[0]));
+    if (out == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    memcpy(out, own, sizeof(own));
+    memcpy(out + own_count, usual + 1, (n - 1) * sizeof(out[0]));
+    n += own_count - 1;
+    out[n++] = "--";
+    out[n++] = node;
+    out[n++] = "true";
+    *argv = out;
+out:
+    return st;
+}
+
 const dt_transport dt_transport_ssh = {
     .kind = "ssh",
     .reaches = ssh_reaches,
     .command = ssh_command,
     .trouble = dt_trouble_ssh,
     .renew = ssh_renew,
+    .contact = dt_trouble_contact,
+    .knock = ssh_knock,
 };

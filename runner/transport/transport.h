@@ -5,6 +5,7 @@
  *   quote.c   words through a login shell  trouble.c what ssh complains of, with the remedy
  *   slots.c   how many connections are being opened at once
  *   renew.c   past a connection that is stuck
+ *   contact.c what a node that is silent still proves
  *
  * Adding a transport: a file with one struct, a line in the table of transport.c.
  * Ownership  everything returned lives in the arena that is passed
@@ -17,6 +18,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "runner/transport/contact.h"
 
 /* What a remote shell prints before the command's own first byte, alone on its line: what comes
  * before it is noise of the login shell. */
@@ -42,6 +44,10 @@ typedef struct dt_transport {
     bool (*broke_off)(const char *complaint); /* MAY: not the command failed but what carried it */
     /* MAY: whether the node was taken back from us, and all that ran there ended with that. */
     bool (*is_taken_back)(const char *node);
+    /* MAY: what a failed command's stderr, or that of `knock` so far, proves. NULL: nothing. */
+    dt_contact (*contact)(const char *complaint);
+    /* MAY: the argv that asks only whether the machine answers, signing in to nothing. */
+    dt_status (*knock)(const char ***argv, const char *node, dt_arena *arena, dt_error *err);
     bool ends_children; /* what a command leaves running there is ended with it */
 } dt_transport;
 

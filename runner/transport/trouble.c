@@ -10,49 +10,54 @@
 static const struct {
     const char *text;
     dt_status status;
+    dt_contact contact; /* what it proves */
     const char *what, *remedy;
 } rows[] = {
-    {"REMOTE HOST IDENTIFICATION HAS CHANGED", DT_ERR_UNSUPPORTED,
+    {"REMOTE HOST IDENTIFICATION HAS CHANGED", DT_ERR_UNSUPPORTED, DT_CONTACT_HOST,
      "its host key is another one than it was: the machine was installed anew, or it is not that "
      "machine",
      "ask who runs it; if the new key is right, 'ssh-keygen -R HOST' and connect once by hand"},
-    {"REVOKED HOST KEY", DT_ERR_UNSUPPORTED, "its host key is marked as revoked",
+    {"REVOKED HOST KEY", DT_ERR_UNSUPPORTED, DT_CONTACT_HOST, "its host key is marked as revoked",
      "ask who runs the machine"},
-    {"Host key verification failed", DT_ERR_UNSUPPORTED, "its host key is not known here",
+    {"Host key verification failed", DT_ERR_UNSUPPORTED, DT_CONTACT_HOST,
+     "its host key is not known here",
      "connect once by hand with 'ssh %s' and compare the fingerprint, or add the key to "
      "~/.ssh/known_hosts from a source that you trust"},
-    {"Bad owner or permissions", DT_ERR_UNSUPPORTED, "ssh refuses its own configuration",
-     "'chmod go-w' the file that it names"},
-    {"Bad configuration option", DT_ERR_UNSUPPORTED, "ssh refuses its own configuration",
+    {"Bad owner or permissions", DT_ERR_UNSUPPORTED, DT_CONTACT_UNKNOWN,
+     "ssh refuses its own configuration", "'chmod go-w' the file that it names"},
+    {"Bad configuration option", DT_ERR_UNSUPPORTED, DT_CONTACT_UNKNOWN,
+     "ssh refuses its own configuration", "mend the line of ~/.ssh/config that it names"},
+    {"terminating, ", DT_ERR_UNSUPPORTED, DT_CONTACT_UNKNOWN, "ssh refuses its own configuration",
      "mend the line of ~/.ssh/config that it names"},
-    {"terminating, ", DT_ERR_UNSUPPORTED, "ssh refuses its own configuration",
-     "mend the line of ~/.ssh/config that it names"},
-    {"Too many authentication failures", DT_ERR_UNSUPPORTED,
+    {"Too many authentication failures", DT_ERR_UNSUPPORTED, DT_CONTACT_HOST,
      "it saw too many keys before the right one",
      "name the key in ~/.ssh/config: IdentityFile, and IdentitiesOnly yes"},
-    {"Permission denied (", DT_ERR_UNSUPPORTED,
+    {"Permission denied (", DT_ERR_UNSUPPORTED, DT_CONTACT_HOST,
      "it lets nobody in with the keys that are at hand, and dtrun never asks for a password",
      "'ssh-copy-id %s' once, or 'ssh-add' where the key has a passphrase; 'ssh -o BatchMode=yes %s "
      "true' must be silent"},
-    {"Could not resolve hostname", DT_ERR_PEER, "its name cannot be resolved",
+    {"Could not resolve hostname", DT_ERR_PEER, DT_CONTACT_UNKNOWN, "its name cannot be resolved",
      "check the spelling, or give it a Host entry in ~/.ssh/config"},
-    {"Connection refused", DT_ERR_PEER, "nothing listens on its ssh port",
+    {"Connection refused", DT_ERR_PEER, DT_CONTACT_NONE, "nothing listens on its ssh port",
      "start sshd there, or name the port in ~/.ssh/config"},
-    {"No route to host", DT_ERR_PEER, "the network knows no way to it",
+    {"No route to host", DT_ERR_PEER, DT_CONTACT_NONE, "the network knows no way to it",
      "is it switched on, and on this network?"},
-    {"Network is unreachable", DT_ERR_PEER, "the network knows no way to it",
+    {"Network is unreachable", DT_ERR_PEER, DT_CONTACT_NONE, "the network knows no way to it",
      "is this machine on its network?"},
-    {"Connection timed out", DT_ERR_PEER, "it does not answer",
+    {"during banner exchange", DT_ERR_PEER, DT_CONTACT_HOST,
+     "something answers there, and its sshd says nothing", "is the machine overloaded?"},
+    {"Connection timed out", DT_ERR_PEER, DT_CONTACT_NONE, "it does not answer",
      "is it switched on, and does a firewall let ssh through?"},
-    {"Operation timed out", DT_ERR_PEER, "it does not answer",
+    {"Operation timed out", DT_ERR_PEER, DT_CONTACT_NONE, "it does not answer",
      "is it switched on, and does a firewall let ssh through?"},
-    {"not responding", DT_ERR_PEER, "it has fallen silent", "is it still switched on?"},
-    {"Connection closed by", DT_ERR_PEER, "its sshd closes the connection at once",
+    {"not responding", DT_ERR_PEER, DT_CONTACT_NONE, "it has fallen silent",
+     "is it still switched on?"},
+    {"Connection closed by", DT_ERR_PEER, DT_CONTACT_HOST, "its sshd closes the connection at once",
      "look at that machine's log ('journalctl -u ssh'): MaxStartups, an expired account, no space"},
-    {"Connection reset by", DT_ERR_PEER, "its sshd closes the connection at once",
+    {"Connection reset by", DT_ERR_PEER, DT_CONTACT_HOST, "its sshd closes the connection at once",
      "look at that machine's log ('journalctl -u ssh'): MaxStartups, an expired account, no space"},
-    {"Broken pipe", DT_ERR_PEER, "the connection broke off", "is the network up?"},
-    {"mux_client", DT_ERR_PEER, "the connection broke off", "try again"},
+    {"Broken pipe", DT_ERR_PEER, DT_CONTACT_NONE, "the connection broke off", "is the network up?"},
+    {"mux_client", DT_ERR_PEER, DT_CONTACT_NONE, "the connection broke off", "try again"},
 };
 
 /* The last line that says anything, without its end. */
@@ -102,4 +107,15 @@ dt_status dt_trouble_ssh(const char *node, const char *complaint, dt_error *err)
         }
     return DT_FAIL(err, DT_ERR_PEER, "node '%s': ssh: %s", node,
                    last[0] != '\0' ? last : "ended without a word");
+}
+
+/* The banner comes before any question of who may sign in (DEBUG1, ssh.c). */
+dt_contact dt_trouble_contact(const char *complaint)
+{
+    if (strstr(complaint, "Remote protocol version") != NULL)
+        return DT_CONTACT_HOST;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (strstr(complaint, rows[i].text) != NULL)
+            return rows[i].contact;
+    return DT_CONTACT_NONE;
 }

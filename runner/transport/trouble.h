@@ -7,8 +7,12 @@
 #define DT_RUNNER_TROUBLE_H
 
 #include "base/error.h"
+#include "runner/transport/contact.h"
 
 /* `complaint`: all that ssh wrote to stderr, or its end. Always records an error, never DT_OK. */
 dt_status dt_trouble_ssh(const char *node, const char *complaint, dt_error *err);
+
+/* What it proves of the machine. */
+dt_contact dt_trouble_contact(const char *complaint);
 
 #endif

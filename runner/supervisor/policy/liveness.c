@@ -1,0 +1,99 @@
+#include "runner/supervisor/policy/liveness.h"
+
+#include "base/banned.h"
+
+#define SILENT_SECONDS      6.0
+#define CONNECT_MORE        3.0 /* for each try that came to nothing: the node may be slow */
+#define CONNECT_MOST        20.0
+#define DOUBT_SECONDS       8.0
+#define PROBE_EVERY_SECONDS 3.0
+#define FRESH_SECONDS       10.0
+#define GONE_SECONDS        16.0
+#define STOPPING_SECONDS    20.0
+#define TRAINING_SECONDS    60.0
+#define REPLACED_SECONDS    15.0
+#define PATIENCE_SECONDS    3600.0
+
+static double later(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static double newest_sign(const dt_liveness_facts *facts)
+{
+    double sign = later(facts->heard, facts->command);
+
+    if (facts->stopping) /* what cannot be asked cannot be stopped */
+        return sign;
+    sign = later(sign, later(facts->answered, facts->unknown));
+    return later(sign, facts->peer_step);
+}
+
+static bool is_lost(const dt_liveness_facts *facts)
+{
+    double silent = facts->now - facts->heard;
+    double patience = facts->lease > 0 ? facts->lease : PATIENCE_SECONDS;
+
+    if (facts->here)
+        return false;
+    if (facts->stopping)
+        return facts->now - newest_sign(facts) > GONE_SECONDS;
+    if (facts->peers == DT_PEERS_SILENT)
+        return silent > patience;
+    if (facts->peers == DT_PEERS_ENDED && silent > PATIENCE_SECONDS)
+        return true;
+    return facts->now - newest_sign(facts) > GONE_SECONDS;
+}
+
+/* A new agent that says nothing, and that could. */
+static double newest_excuse(const dt_liveness_facts *facts)
+{
+    return facts->stopping ? facts->heard
+                           : later(facts->heard, later(facts->answered, facts->unknown));
+}
+
+static bool hangs(const dt_liveness_facts *facts)
+{
+    if (!facts->here && facts->command <= facts->heard)
+        return false;
+    if (facts->stopping)
+        return facts->now - facts->heard > STOPPING_SECONDS;
+    return facts->now - later(facts->heard, facts->peer_step) > TRAINING_SECONDS;
+}
+
+static bool is_stuck(const dt_liveness_facts *facts)
+{
+    double most = SILENT_SECONDS;
+
+    if (facts->heard < facts->connected) {
+        most += CONNECT_MORE * facts->tries;
+        most = most < CONNECT_MOST ? most : CONNECT_MOST;
+    }
+    return facts->connection && facts->now - later(facts->heard, facts->connected) > most;
+}
+
+static dt_liveness_act act_on(const dt_liveness_facts *facts)
+{
+    double silent = facts->now - facts->heard;
+
+    if (!facts->started && !facts->idle) {
+        if (silent > (facts->waits && !facts->stopping ? PATIENCE_SECONDS : FRESH_SECONDS))
+            return DT_LIVENESS_NO_AGENT;
+    } else if (is_lost(facts)) {
+        return DT_LIVENESS_LOST;
+    } else if (facts->replaced && facts->now - newest_excuse(facts) > REPLACED_SECONDS) {
+        return DT_LIVENESS_NO_AGENT;
+    } else if (!facts->replaced && hangs(facts)) {
+        return DT_LIVENESS_REPLACE;
+    }
+    return is_stuck(facts) ? DT_LIVENESS_RECONNECT : DT_LIVENESS_WAIT;
+}
+
+dt_liveness_verdict dt_liveness_judge(const dt_liveness_facts *facts)
+{
+    bool doubt = !facts->here && facts->now - facts->heard > DOUBT_SECONDS;
+
+    return (dt_liveness_verdict){.act = act_on(facts),
+                                 .probe = doubt && facts->now - facts->probed > PROBE_EVERY_SECONDS,
+                                 .unreachable = doubt};
+}

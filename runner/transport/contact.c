@@ -1,0 +1,150 @@
+#define _GNU_SOURCE
+#include "runner/transport/contact.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "runner/transport/remote.h"
+
+#include "base/banned.h"
+
+#define COMMAND_SECONDS 6.0 /* then that the machine answers is told, if it does */
+#define MOST_SECONDS    9.0
+#define SLICE_SECONDS   0.01
+#define COMPLAINT_BYTES 32768
+
+/* One try: a child with its stderr in memory. */
+typedef struct attempt {
+    pid_t pid; /* 0: not there, or it has ended */
+    int complaint, status;
+    bool ended;
+} attempt;
+
+static void be_child(const char **argv, int complaint)
+{
+    int nothing = open("/dev/null", O_RDWR);
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    signal(SIGPIPE, SIG_DFL);
+    if (nothing >= 0 && dup2(nothing, 0) == 0 && dup2(nothing, 1) == 1 && dup2(complaint, 2) == 2)
+        execvp(argv[0], (char *const *)argv);
+    _exit(127);
+}
+
+static void begin(attempt *one, const char **argv)
+{
+    *one = (attempt){.complaint = memfd_create("complaint", MFD_CLOEXEC)};
+    if (one->complaint < 0)
+        return;
+    one->pid = fork();
+    if (one->pid == 0)
+        be_child(argv, one->complaint);
+    if (one->pid < 0)
+        one->pid = 0;
+}
+
+static bool has_ended(attempt *one)
+{
+    pid_t got;
+
+    if (one->pid == 0)
+        return one->ended;
+    do
+        got = waitpid(one->pid, &one->status, WNOHANG);
+    while (got < 0 && errno == EINTR);
+    one->ended = got != 0;
+    if (one->ended)
+        one->pid = 0;
+    return one->ended;
+}
+
+static void end(attempt *one)
+{
+    if (one->pid > 0) {
+        kill(one->pid, SIGKILL);
+        while (waitpid(one->pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    if (one->complaint >= 0)
+        close(one->complaint);
+}
+
+static dt_contact contact_of(const attempt *one, const dt_transport *transport)
+{
+    static char text[COMPLAINT_BYTES];
+    ssize_t got = pread(one->complaint, text, sizeof(text) - 1, 0);
+
+    text[got > 0 ? got : 0] = '\0';
+    for (ssize_t i = 0; i < got; i++)
+        text[i] = text[i] == '\0' ? ' ' : text[i];
+    return transport->contact != NULL ? transport->contact(text) : DT_CONTACT_NONE;
+}
+
+/* Of the command, which has ended. */
+static dt_contact judge_command(const attempt *command, const dt_transport *transport)
+{
+    int code = WIFEXITED(command->status) ? WEXITSTATUS(command->status) : -1;
+
+    if (code == 0)
+        return DT_CONTACT_COMMAND;
+    if (code != 255 && code >= 0 && transport->says_itself == NULL)
+        return DT_CONTACT_HOST; /* a shell there said so */
+    return contact_of(command, transport);
+}
+
+static dt_contact wait_for(attempt *command, attempt *knock, const dt_transport *transport)
+{
+    double begun = dt_clock_monotonic_seconds(), now = begun;
+    dt_contact best = DT_CONTACT_NONE;
+
+    for (; now < begun + MOST_SECONDS; now = dt_clock_monotonic_seconds()) {
+        bool knocked = knock->pid == 0;
+
+        if (has_ended(command)) {
+            dt_contact found = judge_command(command, transport);
+
+            if (found != DT_CONTACT_NONE)
+                return found;
+        }
+        if (!knocked)
+            knocked = has_ended(knock);
+        if (best == DT_CONTACT_NONE && knock->complaint >= 0)
+            best = contact_of(knock, transport);
+        if ((command->ended && (knocked || best != DT_CONTACT_NONE)) ||
+            (best != DT_CONTACT_NONE && now > begun + COMMAND_SECONDS))
+            return best;
+        dt_clock_sleep_seconds(SLICE_SECONDS);
+    }
+    return best;
+}
+
+dt_contact dt_contact_try(const char *node, const char *const *words)
+{
+    attempt command = {.complaint = -1}, knock = {.complaint = -1};
+    dt_contact found = DT_CONTACT_UNKNOWN;
+    const dt_transport *transport;
+    const char **argv;
+    dt_arena arena;
+
+    dt_arena_init(&arena, 4096);
+    if (dt_transport_find(&transport, node, NULL) == DT_OK &&
+        transport->command(&argv, node, words, &arena, NULL) == DT_OK) {
+        dt_remote_renew(node);
+        begin(&command, argv);
+        if (transport->knock != NULL && transport->knock(&argv, node, &arena, NULL) == DT_OK)
+            begin(&knock, argv);
+        if (command.pid != 0)
+            found = wait_for(&command, &knock, transport);
+        end(&command);
+        end(&knock);
+    }
+    dt_arena_release(&arena);
+    return found;
+}

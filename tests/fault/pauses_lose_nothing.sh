@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# The supervisor is paused for longer than any limit of silence, over real sshd: the ranks train on,
+# no node is lost, nothing restarts, every step is there once.
+. "$(dirname "$0")/hosts.sh"
+seconds=20 times=2
+
+launch golden
+await 120 past golden 600
+"$dtrun" stop golden >/dev/null
+whole golden
+
+undisturbed() { # run
+    is "attempt of $1 ($(value "$1" "o['reason']"))" "$(value "$1" "o['attempt']")" 1
+    is "state of $1" "$(value "$1" "o['state']")" running
+    ! grep -q 'is gone\|is replaced\|given up' "$state/dtrun/runs/$id/supervisor.log" ||
+        fail "a node of $1 was given up: $(grep 'is gone\|is replaced\|given up' "$state/dtrun/runs/$id/supervisor.log")"
+}
+supervisor() { there "$id" 'dtrun supervise' | head -n 1; }
+
+launch paused
+await 120 past paused 50
+for round in $(seq $times); do
+    pid=$(supervisor)
+    kill -STOP "$pid"
+    sleep $seconds
+    kill -CONT "$pid"
+    step=$(value paused "o['step']")
+    await 60 past paused $((step + 50))
+    undisturbed paused
+done
+
+"$dtrun" stop paused >/dev/null
+is "state of paused ($(value paused "o['reason']"))" "$(value paused "o['state']")" stopped
+is "exit code of paused" "$(value paused "o['exit_code']")" 4
+await 20 none_there "$id"
+whole paused

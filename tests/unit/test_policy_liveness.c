@@ -1,0 +1,199 @@
+/* What the silence of a node means: a table of facts. And the clock that silence is measured by. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "runner/channel/poll_clock.h"
+#include "runner/supervisor/policy/liveness.h"
+
+#pragma GCC diagnostic ignored "-Woverride-init" /* a row says what is other than usual */
+
+/* Two nodes train; this one was last heard at 100, and the other is heard. */
+#define TRAINS                                                                                   \
+    .heard = 100, .connected = 90, .started = true, .connection = true, .peers = DT_PEERS_HEARD, \
+    .command = -1, .answered = -1, .unknown = -1, .peer_step = 99
+#define STOPS TRAINS, .stopping = true
+#define FIRST                                                                                   \
+    .heard = 100, .connected = 100, .connection = true, .peers = DT_PEERS_HEARD, .command = -1, \
+    .answered = -1, .unknown = -1, .peer_step = -1
+
+static const struct {
+    const char *what;
+    dt_liveness_facts facts;
+    dt_liveness_act act;
+} rows[] = {
+    {"just heard", {TRAINS, .now = 101}, DT_LIVENESS_WAIT},
+    {"a connection that says nothing", {TRAINS, .now = 106.5}, DT_LIVENESS_RECONNECT},
+    {"one that is being made", {TRAINS, .now = 110, .connected = 106.5}, DT_LIVENESS_WAIT},
+    {"... for long", {TRAINS, .now = 113, .connected = 106.5}, DT_LIVENESS_RECONNECT},
+    {"... again: slow sign-ins get more time",
+     {TRAINS, .now = 115, .connected = 106.5, .tries = 1},
+     DT_LIVENESS_WAIT},
+    {"between two connections", {TRAINS, .now = 110, .connection = false}, DT_LIVENESS_WAIT},
+
+    {"cut off for good", {TRAINS, .now = 116.5, .connection = false}, DT_LIVENESS_LOST},
+    {"this machine is never cut off",
+     {TRAINS, .now = 130, .here = true, .connection = false},
+     DT_LIVENESS_WAIT},
+    {"other nodes make steps: it makes them too",
+     {TRAINS, .now = 300, .peer_step = 290, .connection = false},
+     DT_LIVENESS_WAIT},
+    {"... which ended",
+     {TRAINS, .now = 307, .peer_step = 290, .connection = false},
+     DT_LIVENESS_LOST},
+    {"it answers and lets nobody in",
+     {TRAINS, .now = 300, .answered = 295, .connection = false},
+     DT_LIVENESS_WAIT},
+    {"... and no longer answers",
+     {TRAINS, .now = 312, .answered = 295, .connection = false},
+     DT_LIVENESS_LOST},
+    {"it cannot be asked, by our own fault",
+     {TRAINS, .now = 300, .unknown = 295, .connection = false},
+     DT_LIVENESS_WAIT},
+    {"commands run there: not lost",
+     {TRAINS, .now = 118, .command = 110, .connection = false},
+     DT_LIVENESS_WAIT},
+    {"... and then none",
+     {TRAINS, .now = 127, .command = 110, .connection = false},
+     DT_LIVENESS_LOST},
+
+    {"nobody is heard: our own network",
+     {TRAINS, .now = 300, .peers = DT_PEERS_SILENT, .connection = false},
+     DT_LIVENESS_WAIT},
+    {"... for an hour",
+     {TRAINS, .now = 3701, .peers = DT_PEERS_SILENT, .connection = false},
+     DT_LIVENESS_LOST},
+    {"... until the ranks have stopped by themselves",
+     {TRAINS, .now = 701, .peers = DT_PEERS_SILENT, .lease = 600, .connection = false},
+     DT_LIVENESS_LOST},
+    {"the others have ended",
+     {TRAINS, .now = 117, .peers = DT_PEERS_ENDED, .connection = false},
+     DT_LIVENESS_LOST},
+    {"... and this one lets nobody in",
+     {TRAINS, .now = 300, .peers = DT_PEERS_ENDED, .answered = 299, .connection = false},
+     DT_LIVENESS_WAIT},
+    {"... for an hour",
+     {TRAINS, .now = 3701, .peers = DT_PEERS_ENDED, .answered = 3700, .connection = false},
+     DT_LIVENESS_LOST},
+
+    {"an agent that hangs",
+     {TRAINS, .now = 161, .command = 155, .connection = false},
+     DT_LIVENESS_REPLACE},
+    {"... while steps are made",
+     {TRAINS, .now = 161, .command = 155, .peer_step = 160, .connection = false},
+     DT_LIVENESS_WAIT},
+    {"... on this machine", {TRAINS, .now = 161, .here = true}, DT_LIVENESS_REPLACE},
+    {"... and the new one says nothing",
+     {TRAINS, .now = 117, .command = 116, .replaced = true, .connection = false},
+     DT_LIVENESS_NO_AGENT},
+
+    {"stopping: an agent that hangs",
+     {STOPS, .now = 121, .command = 115, .connection = false},
+     DT_LIVENESS_REPLACE},
+    {"stopping: cut off", {STOPS, .now = 117, .connection = false}, DT_LIVENESS_LOST},
+    {"stopping: it lets nobody in",
+     {STOPS, .now = 117, .answered = 116, .connection = false},
+     DT_LIVENESS_LOST},
+    {"stopping: nobody is heard",
+     {STOPS, .now = 117, .peers = DT_PEERS_SILENT, .connection = false},
+     DT_LIVENESS_LOST},
+
+    {"no agent ever answered", {FIRST, .now = 111}, DT_LIVENESS_NO_AGENT},
+    {"... in an attempt that follows another",
+     {FIRST, .now = 105, .waits = true},
+     DT_LIVENESS_WAIT},
+    {"... for long", {FIRST, .now = 140, .connected = 135, .waits = true}, DT_LIVENESS_WAIT},
+    {"... that is stopped",
+     {FIRST, .now = 111, .waits = true, .stopping = true},
+     DT_LIVENESS_NO_AGENT},
+};
+
+static void test_facts_give_acts(void **state)
+{
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        dt_liveness_act act = dt_liveness_judge(&rows[i].facts).act;
+
+        if (act != rows[i].act)
+            fail_msg("%s: act %d, expected %d", rows[i].what, act, rows[i].act);
+    }
+}
+
+static void test_doubt_is_probed_and_said(void **state)
+{
+    dt_liveness_facts facts = {TRAINS, .now = 107};
+
+    assert_false(dt_liveness_judge(&facts).probe);
+    facts.now = 109;
+    assert_true(dt_liveness_judge(&facts).probe);
+    assert_true(dt_liveness_judge(&facts).unreachable);
+    facts.probed = 108;
+    assert_false(dt_liveness_judge(&facts).probe);
+    facts.here = true;
+    facts.probed = 0;
+    assert_false(dt_liveness_judge(&facts).probe);
+}
+
+static void test_a_pause_is_no_silence(void **state)
+{
+    dt_poll_clock clock = {.seconds = 100, .monotonic_seconds = 100};
+    double now = 100;
+
+    for (int i = 0; i < 10; i++)
+        dt_poll_clock_turn(&clock, now += 0.5);
+    assert_float_equal(clock.seconds, 105, 1e-9);
+    dt_poll_clock_turn(&clock, now += 3600); /* whatever stood still */
+    assert_float_equal(clock.seconds, 105 + DT_POLL_CLOCK_TURN_SECONDS, 1e-9);
+    dt_poll_clock_turn(&clock, now); /* nor does it go back */
+    dt_poll_clock_turn(&clock, now - 5);
+    assert_float_equal(clock.seconds, 105 + DT_POLL_CLOCK_TURN_SECONDS, 1e-9);
+}
+
+/* A timer that is due after a pause sees the time before it; the input that waited is read, and
+ * only then the clock moves. */
+typedef struct turn {
+    dt_poll_clock clock;
+    uv_timer_t timer;
+    double before, seen;
+} turn;
+
+static void on_timer(uv_timer_t *timer)
+{
+    turn *one = timer->data;
+
+    one->seen = one->clock.seconds;
+    uv_close((uv_handle_t *)timer, NULL);
+    dt_poll_clock_close(&one->clock);
+}
+
+static void test_timers_after_a_pause_see_no_time(void **state)
+{
+    uv_loop_t loop;
+    turn one;
+
+    uv_loop_init(&loop);
+    dt_poll_clock_open(&one.clock, &loop);
+    one.clock.monotonic_seconds -= 1000; /* as if it had been stopped since */
+    one.before = one.clock.seconds;
+    uv_timer_init(&loop, &one.timer);
+    one.timer.data = &one;
+    uv_timer_start(&one.timer, on_timer, 0, 0);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_true(one.seen - one.before <= DT_POLL_CLOCK_TURN_SECONDS);
+    assert_int_equal(uv_loop_close(&loop), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_facts_give_acts),
+        cmocka_unit_test(test_doubt_is_probed_and_said),
+        cmocka_unit_test(test_a_pause_is_no_silence),
+        cmocka_unit_test(test_timers_after_a_pause_see_no_time),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
