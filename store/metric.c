@@ -54,17 +54,6 @@ out:
     return dt_sql_group_end(&group, st, err);
 }
 
-static dt_status metric_read(void *item, dt_sql_rows *rows, dt_error *err)
-{
-    dt_metric *metric = item;
-
-    metric->attempt = dt_sql_int(rows);
-    metric->step = dt_sql_int(rows);
-    metric->time_ms = dt_sql_int(rows);
-    metric->value = dt_sql_real(rows);
-    return DT_OK;
-}
-
 static dt_status name_read(void *item, dt_sql_rows *rows, dt_error *err)
 {
     *(const char **)item = dt_sql_text(rows);
@@ -78,16 +67,14 @@ static dt_status number_read(void *item, dt_sql_rows *rows, dt_error *err)
 }
 
 static dt_status names_read(dt_store *store, const char ***out, int64_t *count, int64_t run,
-                            const char *only, dt_arena *arena, dt_error *err)
+                            dt_arena *arena, dt_error *err)
 {
     dt_status st = DT_OK;
     dt_sql_rows rows = {0};
     void *items = NULL;
 
     DT_TRY(DT_SQL_OPEN(&rows, store, arena, err,
-                       "SELECT name FROM series WHERE run = ?1 AND (?2 IS NULL OR name = ?2)"
-                       " ORDER BY name",
-                       DT_INT(run), DT_TEXT(only)));
+                       "SELECT name FROM series WHERE run = ?1 ORDER BY name", DT_INT(run)));
     DT_TRY(dt_sql_list(&rows, &items, count, sizeof(char *), name_read, err));
     *out = items;
 out:
@@ -104,7 +91,7 @@ dt_status dt_store_metric_names(dt_store *store, const char ***out, int64_t *cou
     *out = NULL;
     *count = 0;
     DT_TRY(dt_store_run_number(store, &number, run, err));
-    DT_TRY(names_read(store, out, count, number, NULL, arena, err));
+    DT_TRY(names_read(store, out, count, number, arena, err));
 out:
     return st;
 }
@@ -136,22 +123,79 @@ out:
     return st;
 }
 
-/* Leaves out what a later attempt undid, and of points with one step all but the newest. */
-static int64_t drop_undone(dt_metric *points, int64_t count, const int64_t *last_steps,
-                           int64_t attempts)
+static dt_status curve_read_row(void *item, dt_sql_rows *rows, dt_error *err)
 {
-    int64_t kept = 0;
+    dt_store_curve *curve = item;
 
-    for (int64_t i = 0; i < count; i++) {
-        int64_t attempt = points[i].attempt;
+    curve->series = dt_sql_int(rows);
+    curve->name = dt_sql_text(rows);
+    return DT_OK;
+}
 
-        if (attempt >= 1 && attempt <= attempts && points[i].step > last_steps[attempt - 1])
+dt_status dt_store_curves_find(dt_store *store, dt_store_curves *out, const char *run,
+                               const char *name, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_sql_rows rows = {0};
+    void *items = NULL;
+    int64_t number;
+
+    memset(out, 0, sizeof(*out));
+    DT_TRY(dt_store_run_number(store, &number, run, err));
+    DT_TRY(last_steps_read(store, &out->last_steps, &out->attempts, number, arena, err));
+    DT_TRY(DT_SQL_OPEN(&rows, store, arena, err,
+                       "SELECT series, name FROM series WHERE run = ?1"
+                       " AND (?2 IS NULL OR name = ?2) ORDER BY name",
+                       DT_INT(number), DT_TEXT(name)));
+    DT_TRY(dt_sql_list(&rows, &items, &out->count, sizeof(*out->curves), curve_read_row, err));
+    out->curves = items;
+out:
+    dt_sql_close(&rows);
+    return st;
+}
+
+/* Whether a later attempt undid it, or it is of one that is younger than what was found. */
+static bool is_undone(const dt_store_curves *curves, const dt_metric *point)
+{
+    return point->attempt > curves->attempts ||
+           (point->attempt >= 1 && point->step > curves->last_steps[point->attempt - 1]);
+}
+
+dt_status dt_store_curve_scan(dt_store *store, const dt_store_curves *curves, int64_t which,
+                              int64_t after_step, int64_t last_step, dt_store_take take,
+                              void *context, dt_error *err)
+{
+    const dt_store_curve *curve = &curves->curves[which];
+    dt_metric point = {.name = curve->name}, next = point;
+    bool have = false, more = true, wanted = true;
+    dt_sql_rows rows = {0};
+    dt_status st = DT_OK;
+
+    /* an older attempt's point of a step comes before a newer's: the last one of a step counts */
+    DT_TRY(DT_SQL_OPEN(&rows, store, NULL, err,
+                       "SELECT attempt, step, time_ms, value FROM metrics WHERE series = ?1"
+                       " AND step > ?2 AND step <= ?3 ORDER BY step, attempt",
+                       DT_INT(curve->series), DT_INT(after_step), DT_INT(last_step)));
+    while (wanted) {
+        DT_TRY(dt_sql_next(&rows, &more, err));
+        if (!more)
+            break;
+        next.attempt = dt_sql_int(&rows);
+        next.step = dt_sql_int(&rows);
+        next.time_ms = dt_sql_int(&rows);
+        next.value = dt_sql_real(&rows);
+        if (is_undone(curves, &next))
             continue;
-        if (kept > 0 && points[kept - 1].step == points[i].step)
-            kept--;
-        points[kept++] = points[i];
+        if (have && point.step != next.step)
+            wanted = take(context, &point);
+        point = next;
+        have = true;
     }
-    return kept;
+    if (have && wanted)
+        take(context, &point);
+out:
+    dt_sql_close(&rows);
+    return st;
 }
 
 /* Evenly by index, first and last kept; returns how many are left. */
@@ -168,25 +212,47 @@ static int64_t thin(dt_metric *points, int64_t count, int64_t most)
     return most;
 }
 
-/* One name's points, in order of steps, an older attempt's before a newer's. */
-static dt_status curve_read(dt_store *store, dt_metric **out, int64_t *count, int64_t run,
-                            const char *name, int64_t after_step, dt_arena *arena, dt_error *err)
+typedef struct gathered {
+    dt_metric *points;
+    int64_t count, capacity;
+    dt_arena *arena;
+    bool no_memory;
+} gathered;
+
+static bool gather(void *context, const dt_metric *point)
+{
+    gathered *g = context;
+
+    if (g->count == g->capacity) {
+        dt_metric *moved;
+
+        g->capacity = g->capacity > 0 ? g->capacity * 2 : 64;
+        moved = dt_arena_alloc_array(g->arena, (size_t)g->capacity, sizeof(*moved));
+        g->no_memory = moved == NULL;
+        if (moved == NULL)
+            return false;
+        if (g->count > 0)
+            memcpy(moved, g->points, (size_t)g->count * sizeof(*moved));
+        g->points = moved;
+    }
+    g->points[g->count++] = *point;
+    return true;
+}
+
+static dt_status all_points(dt_store *store, gathered *each, int64_t *total,
+                            const dt_store_curves *curves, int64_t after_step, int64_t most,
+                            dt_error *err)
 {
     dt_status st = DT_OK;
-    dt_sql_rows rows = {0};
-    void *items = NULL;
 
-    DT_TRY(DT_SQL_OPEN(&rows, store, arena, err,
-                       "SELECT attempt, step, time_ms, value FROM metrics WHERE series ="
-                       " (SELECT series FROM series WHERE run = ?1 AND name = ?2)"
-                       " AND step > ?3 ORDER BY step, attempt",
-                       DT_INT(run), DT_TEXT(name), DT_INT(after_step)));
-    DT_TRY(dt_sql_list(&rows, &items, count, sizeof(**out), metric_read, err));
-    *out = items;
-    for (int64_t i = 0; i < *count; i++)
-        (*out)[i].name = name;
+    for (int64_t i = 0; i < curves->count; i++) {
+        DT_TRY(dt_store_curve_scan(store, curves, i, after_step, INT64_MAX, gather, &each[i], err));
+        if (each[i].no_memory)
+            DT_THROW(err, DT_ERR_NOMEM, "cannot read the metrics: no memory");
+        each[i].count = thin(each[i].points, each[i].count, most);
+        *total += each[i].count;
+    }
 out:
-    dt_sql_close(&rows);
     return st;
 }
 
@@ -195,38 +261,32 @@ dt_status dt_store_metric_list(dt_store *store, dt_metric **out, int64_t *count,
                                dt_error *err)
 {
     dt_sql_group group = {0};
-    const char **names = NULL;
-    dt_metric **curves = NULL;
-    int64_t *sizes = NULL, *last_steps, name_count = 0, attempts, number, total = 0;
+    dt_store_curves curves;
+    gathered *each = NULL;
     dt_status st = DT_OK;
+    int64_t total = 0;
 
     *out = NULL;
     *count = 0;
     DT_TRY(dt_sql_group_begin_reading(&group, store, err)); /* one moment for all names */
-    DT_TRY(dt_store_run_number(store, &number, run, err));
-    DT_TRY(names_read(store, &names, &name_count, number, name, arena, err));
-    DT_TRY(last_steps_read(store, &last_steps, &attempts, number, arena, err));
-    curves = dt_arena_alloc_array(arena, (size_t)name_count + 1, sizeof(*curves));
-    sizes = dt_arena_alloc_array(arena, (size_t)name_count + 1, sizeof(*sizes));
-    if (curves == NULL || sizes == NULL)
+    DT_TRY(dt_store_curves_find(store, &curves, run, name, arena, err));
+    each = dt_arena_alloc_array(arena, (size_t)curves.count + 1, sizeof(*each));
+    if (each == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "cannot read the metrics: no memory");
-    for (int64_t i = 0; i < name_count; i++) {
-        DT_TRY(curve_read(store, &curves[i], &sizes[i], number, names[i], after_step, arena, err));
-        sizes[i] = drop_undone(curves[i], sizes[i], last_steps, attempts);
-        sizes[i] = thin(curves[i], sizes[i], most);
-        total += sizes[i];
-    }
-    if (name_count == 1) {
-        *out = curves[0];
+    for (int64_t i = 0; i < curves.count; i++)
+        each[i].arena = arena;
+    DT_TRY(all_points(store, each, &total, &curves, after_step, most, err));
+    *count = total;
+    if (curves.count == 1) {
+        *out = each[0].points;
     } else if (total > 0) {
         *out = dt_arena_alloc_array(arena, (size_t)total, sizeof(**out));
         if (*out == NULL)
             DT_THROW(err, DT_ERR_NOMEM, "cannot read the metrics: no memory");
-        for (int64_t i = 0, at = 0; i < name_count; at += sizes[i++])
-            if (sizes[i] > 0)
-                memcpy(*out + at, curves[i], (size_t)sizes[i] * sizeof(**out));
+        for (int64_t i = 0, at = 0; i < curves.count; at += each[i++].count)
+            if (each[i].count > 0)
+                memcpy(*out + at, each[i].points, (size_t)each[i].count * sizeof(**out));
     }
-    *count = total;
 out:
     return dt_sql_group_end(&group, st, err);
 }

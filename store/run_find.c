@@ -137,8 +137,8 @@ out:
     return st;
 }
 
-dt_status dt_store_run_list(dt_store *store, dt_run **out, int64_t *count, int state, int64_t limit,
-                            dt_arena *arena, dt_error *err)
+dt_status dt_store_run_list_after(dt_store *store, dt_run **out, int64_t *count, int state,
+                                  const char *after, int64_t limit, dt_arena *arena, dt_error *err)
 {
     dt_status st = DT_OK;
     dt_sql_rows rows = {0};
@@ -147,13 +147,21 @@ dt_status dt_store_run_list(dt_store *store, dt_run **out, int64_t *count, int s
     *out = NULL;
     *count = 0;
     DT_TRY(DT_SQL_OPEN(&rows, store, arena, err,
-                       DT_RUN_COLUMNS "WHERE ?1 IS NULL OR a.state = ?1"
-                                      " ORDER BY r.run DESC LIMIT ?2",
+                       DT_RUN_COLUMNS
+                       "WHERE (?1 IS NULL OR a.state = ?1)"
+                       " AND (?3 IS NULL OR r.run < (SELECT run FROM runs WHERE id = ?3))"
+                       " ORDER BY r.run DESC LIMIT ?2",
                        DT_TEXT(state < 0 ? NULL : dt_run_state_name((dt_run_state)state)),
-                       DT_INT(limit > 0 ? limit : -1)));
+                       DT_INT(limit > 0 ? limit : -1), DT_TEXT(after)));
     DT_TRY(dt_sql_list(&rows, &items, count, sizeof(**out), dt_store_run_read, err));
     *out = items;
 out:
     dt_sql_close(&rows);
     return st;
+}
+
+dt_status dt_store_run_list(dt_store *store, dt_run **out, int64_t *count, int state, int64_t limit,
+                            dt_arena *arena, dt_error *err)
+{
+    return dt_store_run_list_after(store, out, count, state, NULL, limit, arena, err);
 }

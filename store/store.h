@@ -81,6 +81,9 @@ dt_status dt_store_run_add(dt_store *store, const dt_run *run, dt_error *err);
  * message lists the candidates). */
 dt_status dt_store_run_find(dt_store *store, dt_run *out, const char *ref, dt_arena *arena,
                             dt_error *err);
+/* Those in a list after (older than) the run `after`, for who reads it in parts. */
+dt_status dt_store_run_list_after(dt_store *store, dt_run **out, int64_t *count, int state,
+                                  const char *after, int64_t limit, dt_arena *arena, dt_error *err);
 /* Newest first. state: -1 for all. limit 0: all. */
 dt_status dt_store_run_list(dt_store *store, dt_run **out, int64_t *count, int state, int64_t limit,
                             dt_arena *arena, dt_error *err);
@@ -168,6 +171,26 @@ typedef struct dt_metric {
 dt_status dt_store_metric_list(dt_store *store, dt_metric **out, int64_t *count, const char *run,
                                const char *name, int64_t after_step, int64_t most, dt_arena *arena,
                                dt_error *err);
+/* The same lines point by point, for those who do not hold them: what is found stays as it was at
+ * that moment, but for points that are added before its end. */
+typedef struct dt_store_curve {
+    int64_t series;
+    const char *name;
+} dt_store_curve;
+typedef struct dt_store_curves {
+    dt_store_curve *curves; /* by name */
+    int64_t count, attempts;
+    int64_t *last_steps; /* of each attempt, from 1: its last step that counts */
+} dt_store_curves;
+typedef bool (*dt_store_take)(void *context, const dt_metric *point); /* false: no more */
+
+dt_status dt_store_curves_find(dt_store *store, dt_store_curves *out, const char *run,
+                               const char *name, dt_arena *arena, dt_error *err);
+/* The points of one after (exclusive) after_step, up to last_step, in order. `take` must not use
+ * the store. */
+dt_status dt_store_curve_scan(dt_store *store, const dt_store_curves *curves, int64_t which,
+                              int64_t after_step, int64_t last_step, dt_store_take take,
+                              void *context, dt_error *err);
 dt_status dt_store_metric_names(dt_store *store, const char ***out, int64_t *count, const char *run,
                                 dt_arena *arena, dt_error *err);
 

@@ -1,6 +1,6 @@
-/* api_history: what a run leaves behind, each with a cursor or a bound: the points of its curves,
- * its checkpoints, its events.
- */
+/* api_history: what a run leaves behind beside its curves: its checkpoints, its events. */
+#define _GNU_SOURCE
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -9,52 +9,9 @@
 
 #include "base/banned.h"
 
-#define POINTS_DEFAULT 1000
-#define POINTS_MOST    100000
 #define EVENTS_DEFAULT 200
 #define EVENTS_MOST    1000
-
-/* One name's points as three columns, from points[*at] on; moves *at past them. */
-static json_t *series_json(const dt_metric *points, int64_t count, int64_t *at)
-{
-    json_t *steps = json_array(), *values = json_array(), *times = json_array();
-    const char *name = points[*at].name;
-
-    for (; *at < count && strcmp(points[*at].name, name) == 0; ++*at) {
-        json_array_append_new(steps, json_integer(points[*at].step));
-        json_array_append_new(values, dt_json_number(points[*at].value));
-        json_array_append_new(times, json_integer(points[*at].time_ms));
-    }
-    return json_pack("{so so so}", "step", steps, "value", values, "time_ms", times);
-}
-
-dt_status dt_web_metrics(dt_web_request *request, dt_web_reply *reply, dt_error *err)
-{
-    json_t *series = json_object();
-    int64_t after, most, count;
-    dt_metric *points;
-    dt_status st = DT_OK;
-    dt_run run;
-
-    DT_TRY(dt_web_run(&run, request, err));
-    DT_TRY(dt_web_argument_int(&after, request, "after", -1, -1, INT64_MAX, err));
-    DT_TRY(dt_web_argument_int(&most, request, "most", POINTS_DEFAULT, 1, POINTS_MOST, err));
-    DT_TRY(dt_store_metric_list(request->store, &points, &count, run.id,
-                                dt_web_argument(request, "name"), after, most, request->arena,
-                                err));
-    for (int64_t at = 0; at < count;) {
-        const char *name = points[at].name;
-
-        json_object_set_new(series, name, series_json(points, count, &at));
-    }
-    st = dt_web_reply_json(reply, 200,
-                           json_pack("{so sI sO}", "run", dt_web_string_json(run.id), "attempt",
-                                     (json_int_t)run.attempt, "series", series),
-                           err);
-out:
-    json_decref(series);
-    return st;
-}
+#define EVENTS_READ    32 /* at once: one may be some kilobytes */
 
 /* Whether a checkpoint's directory is still there; relative ones are below the run's folder. */
 static bool checkpoint_present(const dt_web_request *request, const char *run, const char *path)
@@ -101,41 +58,102 @@ static bool is_shown(const char *kind)
     return strcmp(kind, "metrics") != 0 && strcmp(kind, "log") != 0 && strcmp(kind, "phase") != 0;
 }
 
+static json_t *event_json(const dt_store_event *e)
+{
+    json_t *detail;
+
+    if (dt_json_parse(&detail, e->json, strlen(e->json), "event", NULL) != DT_OK)
+        detail = json_null();
+    return json_pack(
+        "{sI sI so so so so so}", "id", (json_int_t)e->id, "attempt", (json_int_t)e->attempt,
+        "node", e->node >= 0 ? json_integer(e->node) : json_null(), "rank",
+        e->rank >= 0 ? json_integer(e->rank) : json_null(), "time_ms", dt_web_time_json(e->time_ms),
+        "event", dt_web_string_json(e->kind), "detail", detail);
+}
+
+typedef struct events {
+    dt_arena arena; /* of one read */
+    char *run;
+    int64_t next, left; /* the cursor; as many are to be looked at */
+    bool begun, any;
+} events;
+
+static dt_status events_read(events *e, dt_store *store, dt_strbuf *out, bool *more, dt_error *err)
+{
+    int64_t count, wanted = e->left < EVENTS_READ ? e->left : EVENTS_READ;
+    dt_store_event *list;
+    dt_status st;
+
+    dt_arena_reset(&e->arena);
+    st = dt_store_event_list(store, &list, &count, e->run, e->next, wanted, &e->arena, err);
+    if (st != DT_OK)
+        return st;
+    for (int64_t i = 0; i < count; i++) {
+        json_t *event;
+
+        e->next = list[i].id;
+        if (!is_shown(list[i].kind))
+            continue;
+        event = event_json(&list[i]);
+        dt_strbuf_add_str(out, e->any ? "," : "");
+        dt_json_write(out, event);
+        json_decref(event);
+        e->any = true;
+    }
+    e->left -= count;
+    *more = count == wanted && e->left > 0;
+    if (!*more) /* there may be more where all that was looked for was there */
+        dt_strbuf_add_fmt(out, "],\"next\":%lld,\"more\":%s,\"api\":%d}\n", (long long)e->next,
+                          count == wanted ? "true" : "false", DT_WEB_API_VERSION);
+    return DT_OK;
+}
+
+static dt_status events_next(void *state, dt_store *store, dt_strbuf *out, bool *more,
+                             dt_error *err)
+{
+    dt_status st = DT_OK;
+    events *e = state;
+
+    if (!e->begun) {
+        json_t *run = dt_web_string_json(e->run);
+
+        dt_strbuf_add_str(out, "{\"run\":");
+        dt_json_write(out, run);
+        dt_strbuf_add_str(out, ",\"events\":[");
+        json_decref(run);
+        e->begun = true;
+    }
+    do
+        st = events_read(e, store, out, more, err);
+    while (st == DT_OK && *more && out->length < DT_WEB_PART_BYTES);
+    return st;
+}
+
+static void events_free(void *state)
+{
+    events *e = state;
+
+    dt_arena_release(&e->arena);
+    free(e->run);
+    free(e);
+}
+
 dt_status dt_web_events(dt_web_request *request, dt_web_reply *reply, dt_error *err)
 {
-    int64_t after, limit, count, next;
-    json_t *list = json_array();
-    dt_store_event *events;
+    events *e = calloc(1, sizeof(*e));
     dt_status st = DT_OK;
     dt_run run;
 
+    if (e == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
+    dt_web_reply_stream(reply, events_next, events_free, e);
+    dt_arena_init(&e->arena, 0);
     DT_TRY(dt_web_run(&run, request, err));
-    DT_TRY(dt_web_argument_int(&after, request, "after", 0, 0, INT64_MAX, err));
-    DT_TRY(dt_web_argument_int(&limit, request, "limit", EVENTS_DEFAULT, 1, EVENTS_MOST, err));
-    DT_TRY(dt_store_event_list(request->store, &events, &count, run.id, after, limit,
-                               request->arena, err));
-    next = count > 0 ? events[count - 1].id : after;
-    for (int64_t i = 0; i < count; i++) {
-        const dt_store_event *e = &events[i];
-        json_t *detail;
-
-        if (!is_shown(e->kind))
-            continue;
-        if (dt_json_parse(&detail, e->json, strlen(e->json), "event", NULL) != DT_OK)
-            detail = json_null();
-        json_array_append_new(list,
-                              json_pack("{sI sI so so so so so}", "id", (json_int_t)e->id,
-                                        "attempt", (json_int_t)e->attempt, "node",
-                                        e->node >= 0 ? json_integer(e->node) : json_null(), "rank",
-                                        e->rank >= 0 ? json_integer(e->rank) : json_null(),
-                                        "time_ms", dt_web_time_json(e->time_ms), "event",
-                                        dt_web_string_json(e->kind), "detail", detail));
-    }
-    st = dt_web_reply_json(reply, 200,
-                           json_pack("{so sO sI sb}", "run", dt_web_string_json(run.id), "events",
-                                     list, "next", (json_int_t)next, "more", (int)(count == limit)),
-                           err);
+    DT_TRY(dt_web_argument_int(&e->next, request, "after", 0, 0, INT64_MAX, err));
+    DT_TRY(dt_web_argument_int(&e->left, request, "limit", EVENTS_DEFAULT, 1, EVENTS_MOST, err));
+    e->run = strdup(run.id);
+    if (e->run == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
 out:
-    json_decref(list);
     return st;
 }

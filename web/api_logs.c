@@ -1,6 +1,7 @@
 /* api_logs: the tail of one rank's log. The rank is a number that the store knows, so that the
  * path is made of nothing that came with the request.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "web/log_tail.h"
@@ -14,24 +15,64 @@
 #define LINES_MOST    5000
 #define RANKS_MOST    65536
 
-/* "TIME TEXT\n" ... as a list of objects. */
-static json_t *lines_json(const dt_strbuf *text)
+typedef struct tail {
+    dt_log_tail lines;
+    dt_strbuf text; /* of one read */
+    json_t *head;   /* {"run", "rank"} */
+    bool begun, any;
+} tail;
+
+/* "TIME TEXT" */
+static void add_line(tail *t, dt_strbuf *out, const char *at, size_t length)
 {
-    json_t *list = json_array();
-    const char *at = text->data, *end = text->data + text->length;
+    const char *space = memchr(at, ' ', length);
+    size_t time = space != NULL ? (size_t)(space - at) : 0;
+    size_t skip = space != NULL ? time + 1 : 0;
+    json_t *line = json_pack("{so so}", "time", dt_web_text_json(at, time), "text",
+                             dt_web_text_json(at + skip, length - skip));
 
-    while (at < end) {
-        const char *feed = memchr(at, '\n', (size_t)(end - at));
-        size_t length = (size_t)((feed != NULL ? feed : end) - at);
-        const char *space = memchr(at, ' ', length);
-        size_t time = space != NULL ? (size_t)(space - at) : 0;
-        size_t skip = space != NULL ? time + 1 : 0;
+    dt_strbuf_add_str(out, t->any ? "," : "");
+    dt_json_write(out, line);
+    json_decref(line);
+    t->any = true;
+}
 
-        json_array_append_new(list, json_pack("{so so}", "time", dt_web_text_json(at, time), "text",
-                                              dt_web_text_json(at + skip, length - skip)));
-        at += length + 1;
+static dt_status tail_next(void *state, dt_store *store, dt_strbuf *out, bool *more, dt_error *err)
+{
+    tail *t = state;
+    const char *at, *end, *feed;
+    dt_status st;
+
+    if (!t->begun) {
+        dt_json_write(out, t->head);
+        out->data[--out->length] = '\0'; /* the object goes on */
+        dt_strbuf_add_str(out, ",\"lines\":[");
+        t->begun = true;
     }
-    return list;
+    dt_strbuf_reset(&t->text);
+    st = dt_log_tail_next(&t->lines, &t->text, DT_WEB_PART_BYTES / 2, more, err);
+    if (st != DT_OK)
+        return st;
+    end = t->text.data + t->text.length;
+    for (at = t->text.data; at < end; at = feed + 1) {
+        feed = memchr(at, '\n', (size_t)(end - at));
+        if (feed == NULL)
+            feed = end; /* the log was cut short meanwhile */
+        add_line(t, out, at, (size_t)(feed - at));
+    }
+    if (!*more)
+        dt_strbuf_add_fmt(out, "],\"api\":%d}\n", DT_WEB_API_VERSION);
+    return DT_OK;
+}
+
+static void tail_free(void *state)
+{
+    tail *t = state;
+
+    dt_log_tail_close(&t->lines);
+    dt_strbuf_release(&t->text);
+    json_decref(t->head);
+    free(t);
 }
 
 static dt_status rank_find(const dt_rank **out, dt_web_request *request, const dt_run *run,
@@ -56,14 +97,18 @@ static dt_status rank_find(const dt_rank **out, dt_web_request *request, const d
 
 dt_status dt_web_logs(dt_web_request *request, dt_web_reply *reply, dt_error *err)
 {
+    tail *t = calloc(1, sizeof(*t));
     const dt_rank *rank = NULL;
     int64_t wanted, lines;
     dt_status st = DT_OK;
     const char *path;
-    dt_strbuf text;
     dt_run run;
 
-    dt_strbuf_init(&text);
+    if (t == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "cannot read the log: no memory");
+    t->lines.fd = -1;
+    dt_strbuf_init(&t->text);
+    dt_web_reply_stream(reply, tail_next, tail_free, t);
     DT_TRY(dt_web_run(&run, request, err));
     DT_TRY(dt_web_argument_int(&wanted, request, "rank", 0, 0, RANKS_MOST, err));
     DT_TRY(dt_web_argument_int(&lines, request, "lines", LINES_DEFAULT, 1, LINES_MOST, err));
@@ -72,12 +117,9 @@ dt_status dt_web_logs(dt_web_request *request, dt_web_reply *reply, dt_error *er
                            (long long)rank->rank);
     if (path == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "cannot read the log: no memory");
-    DT_TRY(dt_log_tail(&text, path, lines, rank->log_bytes, err));
-    st = dt_web_reply_json(reply, 200,
-                           json_pack("{so sI so}", "run", dt_web_string_json(run.id), "rank",
-                                     (json_int_t)rank->rank, "lines", lines_json(&text)),
-                           err);
+    DT_TRY(dt_log_tail_open(&t->lines, path, lines, rank->log_bytes, err));
+    t->head =
+        json_pack("{so sI}", "run", dt_web_string_json(run.id), "rank", (json_int_t)rank->rank);
 out:
-    dt_strbuf_release(&text);
     return st;
 }

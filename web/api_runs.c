@@ -1,4 +1,6 @@
 /* api_runs: the list of runs, one run with its attempts and ranks, its recipe, the health check. */
+#define _GNU_SOURCE
+#include <stdlib.h>
 #include <string.h>
 
 #include "web/request.h"
@@ -8,28 +10,87 @@
 
 #define RUNS_DEFAULT 200
 #define RUNS_MOST    1000
+#define RUNS_READ    16 /* at once: each comes with its recipe */
+
+typedef struct listing {
+    dt_arena arena; /* of one read */
+    char *after;    /* the last run that was written; NULL: none yet */
+    int state;      /* -1: all */
+    int64_t left, now_ms;
+    bool any;
+} listing;
+
+static dt_status runs_read(listing *l, dt_store *store, dt_strbuf *out, bool *more, dt_error *err)
+{
+    int64_t count, wanted = l->left < RUNS_READ ? l->left : RUNS_READ;
+    dt_run *runs;
+    dt_status st;
+
+    dt_arena_reset(&l->arena);
+    st = dt_store_run_list_after(store, &runs, &count, l->state, l->after, wanted, &l->arena, err);
+    if (st != DT_OK)
+        return st;
+    for (int64_t i = 0; i < count; i++) {
+        json_t *run = dt_web_run_json(&runs[i], l->now_ms);
+
+        dt_strbuf_add_str(out, l->any ? "," : "");
+        dt_json_write(out, run);
+        json_decref(run);
+        l->any = true;
+    }
+    l->left -= count;
+    *more = count == wanted && l->left > 0;
+    if (!*more)
+        return DT_OK;
+    free(l->after);
+    l->after = strdup(runs[count - 1].id);
+    return l->after != NULL ? DT_OK
+                            : DT_FAIL(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
+}
+
+static dt_status runs_next(void *state, dt_store *store, dt_strbuf *out, bool *more, dt_error *err)
+{
+    listing *l = state;
+    dt_status st;
+
+    if (l->after == NULL)
+        dt_strbuf_add_fmt(out, "{\"time_ms\":%lld,\"runs\":[", (long long)l->now_ms);
+    do
+        st = runs_read(l, store, out, more, err);
+    while (st == DT_OK && *more && out->length < DT_WEB_PART_BYTES);
+    if (st == DT_OK && !*more)
+        dt_strbuf_add_fmt(out, "],\"api\":%d}\n", DT_WEB_API_VERSION);
+    return st;
+}
+
+static void listing_free(void *state)
+{
+    listing *l = state;
+
+    dt_arena_release(&l->arena);
+    free(l->after);
+    free(l);
+}
 
 dt_status dt_web_runs(dt_web_request *request, dt_web_reply *reply, dt_error *err)
 {
     const char *wanted = dt_web_argument(request, "state");
-    int64_t count, limit;
-    dt_run_state state;
-    json_t *list = json_array();
-    dt_run *runs;
+    listing *l = calloc(1, sizeof(*l));
     dt_status st = DT_OK;
+    dt_run_state state;
 
-    DT_TRY(dt_web_argument_int(&limit, request, "limit", RUNS_DEFAULT, 1, RUNS_MOST, err));
+    if (l == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
+    dt_web_reply_stream(reply, runs_next, listing_free, l);
+    dt_arena_init(&l->arena, 0);
+    l->state = -1;
+    l->now_ms = request->now_ms;
+    DT_TRY(dt_web_argument_int(&l->left, request, "limit", RUNS_DEFAULT, 1, RUNS_MOST, err));
     if (wanted != NULL && !dt_run_state_parse(&state, wanted))
         DT_THROW(err, DT_ERR_USAGE, "'state': '%.32s' is not a state of a run", wanted);
-    DT_TRY(dt_store_run_list(request->store, &runs, &count, wanted != NULL ? (int)state : -1, limit,
-                             request->arena, err));
-    for (int64_t i = 0; i < count; i++)
-        json_array_append_new(list, dt_web_run_json(&runs[i], request->now_ms));
-    st = dt_web_reply_json(
-        reply, 200, json_pack("{sI sO}", "time_ms", (json_int_t)request->now_ms, "runs", list),
-        err);
+    if (wanted != NULL)
+        l->state = (int)state;
 out:
-    json_decref(list);
     return st;
 }
 

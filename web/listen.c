@@ -12,7 +12,7 @@
 
 #include "base/banned.h"
 
-#define BACKLOG 64
+#define BACKLOG 512 /* who comes while all places are taken waits here */
 
 typedef union any_address {
     struct sockaddr any;

@@ -3,26 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/banned.h"
 
-/* The start of the last `lines` lines in text[0, length), which ends in a line feed. */
-static size_t tail_start(const char *text, size_t length, int64_t lines)
-{
-    size_t at = length;
-
-    while (lines > 0 && at > 0) {
-        const char *before = memrchr(text, '\n', at - 1); /* the end of the line before */
-
-        at = before == NULL ? 0 : (size_t)(before - text) + 1;
-        lines--;
-    }
-    return at;
-}
+#define BLOCK_BYTES 16384
 
 static dt_status read_at(char *out, int fd, int64_t from, size_t length, size_t *got, dt_error *err)
 {
@@ -40,45 +27,92 @@ static dt_status read_at(char *out, int fd, int64_t from, size_t length, size_t 
     return DT_OK;
 }
 
-dt_status dt_log_tail(dt_strbuf *out, const char *path, int64_t lines, int64_t valid_bytes,
-                      dt_error *err)
+/* The part of the file that holds the last `lines` lines of [from, size). */
+static dt_status find(dt_log_tail *tail, int64_t from, int64_t size, int64_t lines, dt_error *err)
+{
+    int64_t start = -1; /* the earliest begin of a line that was seen */
+    char block[BLOCK_BYTES];
+    dt_status st = DT_OK;
+
+    tail->at = tail->end = 0;
+    for (int64_t end = size; end > from && lines >= 0;) {
+        int64_t begin = end - from > BLOCK_BYTES ? end - BLOCK_BYTES : from;
+        size_t got;
+
+        DT_TRY(read_at(block, tail->fd, begin, (size_t)(end - begin), &got, err));
+        for (size_t i = got; i > 0 && lines >= 0; i--) {
+            if (block[i - 1] != '\n')
+                continue;
+            start = begin + (int64_t)i;
+            if (tail->end == 0)
+                tail->end = start;
+            lines--;
+        }
+        end = begin;
+    }
+    if (tail->end > 0)
+        tail->at = lines >= 0 && from == 0 ? 0 : start; /* else the first may be half of one */
+out:
+    return st;
+}
+
+dt_status dt_log_tail_open(dt_log_tail *out, const char *path, int64_t lines, int64_t valid_bytes,
+                           dt_error *err)
 {
     dt_status st = DT_OK;
-    char *text = NULL, *end;
-    int64_t size, from;
     struct stat info;
-    size_t got, start;
-    int fd;
+    int64_t size;
 
-    dt_strbuf_reset(out);
+    *out = (dt_log_tail){.fd = -1};
     /* not through a link, and without waiting on a pipe: only a log is wanted */
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0 && errno == ENOENT)
+    out->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (out->fd < 0 && errno == ENOENT)
         return DT_OK;
-    if (fd < 0 || fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
+    if (out->fd < 0 || fstat(out->fd, &info) != 0 || !S_ISREG(info.st_mode))
         DT_THROW(err, DT_ERR_IO, "cannot read the log: %s",
-                 fd < 0 ? strerror(errno) : "it is not a file");
+                 out->fd < 0 ? strerror(errno) : "it is not a file");
     size = info.st_size;
     if (valid_bytes > 0 && valid_bytes < size)
         size = valid_bytes;
-    from = size > DT_LOG_TAIL_BYTES ? size - DT_LOG_TAIL_BYTES : 0;
-    text = malloc((size_t)(size - from) + 1);
-    if (text == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "cannot read the log: no memory");
-    DT_TRY(read_at(text, fd, from, (size_t)(size - from), &got, err));
-    end = memrchr(text, '\n', got);
-    if (end == NULL)
-        goto out;
-    got = (size_t)(end - text) + 1;
-    start = tail_start(text, got, lines);
-    if (start == 0 && from > 0) { /* the first line may be half of one */
-        char *first = memchr(text, '\n', got);
-        start = (size_t)(first - text) + 1;
-    }
-    dt_strbuf_add(out, text + start, got - start);
+    DT_TRY(find(out, size > DT_LOG_TAIL_BYTES ? size - DT_LOG_TAIL_BYTES : 0, size, lines, err));
 out:
-    free(text);
-    if (fd >= 0)
-        close(fd);
+    if (st != DT_OK)
+        dt_log_tail_close(out);
     return st;
+}
+
+dt_status dt_log_tail_next(dt_log_tail *tail, dt_strbuf *out, size_t bytes, bool *more,
+                           dt_error *err)
+{
+    size_t before = out->length;
+    char block[BLOCK_BYTES];
+    dt_status st = DT_OK;
+
+    *more = false;
+    while (tail->at < tail->end) {
+        size_t left = (size_t)(tail->end - tail->at), got;
+        const char *feed;
+
+        DT_TRY(
+            read_at(block, tail->fd, tail->at, left < BLOCK_BYTES ? left : BLOCK_BYTES, &got, err));
+        if (got == 0)
+            goto out; /* cut short: what was there is told */
+        feed = memrchr(block, '\n', got);
+        if (feed != NULL)
+            got = (size_t)(feed - block) + 1;
+        dt_strbuf_add(out, block, got);
+        tail->at += (int64_t)got;
+        if (feed != NULL && out->length - before >= bytes)
+            break;
+    }
+    *more = tail->at < tail->end;
+out:
+    return st;
+}
+
+void dt_log_tail_close(dt_log_tail *tail)
+{
+    if (tail->fd >= 0)
+        close(tail->fd);
+    tail->fd = -1;
 }

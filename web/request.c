@@ -7,13 +7,23 @@
 
 #include "base/banned.h"
 
-#define API_VERSION 1
+#define JSON_TYPE "application/json; charset=utf-8"
+
+void dt_web_reply_stream(dt_web_reply *reply,
+                         dt_status (*next)(void *, dt_store *, dt_strbuf *, bool *, dt_error *),
+                         void (*free_state)(void *), void *state)
+{
+    reply->status = 200;
+    reply->type = JSON_TYPE;
+    reply->stream = (dt_web_stream){.next = next, .free = free_state, .state = state};
+}
 
 dt_status dt_web_reply_json(dt_web_reply *reply, int status, json_t *object, dt_error *err)
 {
     dt_strbuf text;
 
-    if (object == NULL || json_object_set_new(object, "api", json_integer(API_VERSION)) != 0) {
+    if (object == NULL ||
+        json_object_set_new(object, "api", json_integer(DT_WEB_API_VERSION)) != 0) {
         json_decref(object);
         return DT_FAIL(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
     }
@@ -22,7 +32,7 @@ dt_status dt_web_reply_json(dt_web_reply *reply, int status, json_t *object, dt_
     dt_strbuf_add_char(&text, '\n');
     json_decref(object);
     reply->status = status;
-    reply->type = "application/json; charset=utf-8";
+    reply->type = JSON_TYPE;
     reply->length = text.length;
     reply->owned = dt_strbuf_detach(&text);
     return DT_OK;

@@ -3,8 +3,12 @@
  * A page function queries the store and formats; it sees neither sockets nor headers. It fills
  * the reply with JSON (dt_web_reply_json) or leaves a status: DT_ERR_NOT_FOUND is 404,
  * DT_ERR_USAGE 400, DT_ERR_BUSY 503, any other 500, with the error's message as JSON.
- * Ownership  everything of a request lives until it is answered; the arena is reset then
- * Threads    one
+ *
+ * An answer that may be large is a stream: parts of some kilobytes, each made when the one before
+ * has been taken, so that who reads slowly costs a part and holds neither the store nor memory.
+ * Ownership  everything of a request lives until its page function returns; what a stream needs
+ *            is its own
+ * Threads    each request has one of its own; the handle of the store is its alone meanwhile
  */
 #ifndef DT_WEB_REQUEST_H
 #define DT_WEB_REQUEST_H
@@ -16,7 +20,7 @@
 struct MHD_Connection;
 
 typedef struct dt_web_request {
-    dt_store *store;
+    dt_store *store; /* NULL for a route of which the table says that it needs none */
     dt_arena *arena;
     const char *folder; /* of the store: runs/ID/ lies below it */
     const char *run;    /* of the path, as it came: to be looked up; "" where there is none */
@@ -25,15 +29,33 @@ typedef struct dt_web_request {
     struct MHD_Connection *connection;
 } dt_web_request;
 
+#define DT_WEB_PART_BYTES ((size_t)32 << 10) /* a stream's part is about as large, or one item */
+
+typedef struct dt_web_stream {
+    /* Adds the next part to `out`; *more is false with the last. An error breaks the connection
+     * off (the answer is then not whole JSON), or is the answer where it comes with the first. */
+    dt_status (*next)(void *state, dt_store *store, dt_strbuf *out, bool *more, dt_error *err);
+    void (*free)(void *state);
+    void *state;
+} dt_web_stream;
+
 typedef struct dt_web_reply {
     int status;
     const char *type;  /* MIME */
     const char *bytes; /* either these, which live on, */
     size_t length;
-    char *owned; /* or these, which are freed */
+    char *owned;          /* or these, which are freed */
+    dt_web_stream stream; /* or this, which is JSON */
 } dt_web_reply;
 
 typedef dt_status (*dt_web_page)(dt_web_request *request, dt_web_reply *reply, dt_error *err);
+
+#define DT_WEB_API_VERSION 1
+
+/* Status 200, in parts; takes `state`. */
+void dt_web_reply_stream(dt_web_reply *reply,
+                         dt_status (*next)(void *, dt_store *, dt_strbuf *, bool *, dt_error *),
+                         void (*free)(void *), void *state);
 
 /* Takes `object`; adds "api": the version. */
 dt_status dt_web_reply_json(dt_web_reply *reply, int status, json_t *object, dt_error *err);

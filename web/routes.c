@@ -4,35 +4,31 @@
 
 #include "base/banned.h"
 
-static const struct route {
-    const char *pattern;
-    dt_web_page page;
-    const char *asset;
-} routes[] = {
+static const dt_web_route routes[] = {
     /* pages, each beside its twin */
-    {"/", dt_web_file, "runs.html"},
-    {"/api/v1/runs", dt_web_runs, NULL},
-    {"/runs/ID", dt_web_run_page, NULL},
-    {"/api/v1/runs/ID", dt_web_run_view, NULL},
+    {"/", dt_web_file, "runs.html", DT_WEB_NO_STORE},
+    {"/api/v1/runs", dt_web_runs, NULL, DT_WEB_LITTLE},
+    {"/runs/ID", dt_web_run_page, NULL, DT_WEB_LITTLE},
+    {"/api/v1/runs/ID", dt_web_run_view, NULL, DT_WEB_LITTLE},
     /* parts of a run */
-    {"/api/v1/runs/ID/metrics", dt_web_metrics, NULL},
-    {"/api/v1/runs/ID/checkpoints", dt_web_checkpoints, NULL},
-    {"/api/v1/runs/ID/events", dt_web_events, NULL},
-    {"/api/v1/runs/ID/logs", dt_web_logs, NULL},
-    {"/api/v1/runs/ID/recipe", dt_web_recipe, NULL},
-    {"/healthz", dt_web_health, NULL},
+    {"/api/v1/runs/ID/metrics", dt_web_metrics, NULL, DT_WEB_MUCH},
+    {"/api/v1/runs/ID/checkpoints", dt_web_checkpoints, NULL, DT_WEB_MUCH},
+    {"/api/v1/runs/ID/events", dt_web_events, NULL, DT_WEB_MUCH},
+    {"/api/v1/runs/ID/logs", dt_web_logs, NULL, DT_WEB_MUCH},
+    {"/api/v1/runs/ID/recipe", dt_web_recipe, NULL, DT_WEB_LITTLE},
+    {"/healthz", dt_web_health, NULL, DT_WEB_LITTLE},
     /* what the pages load */
-    {"/app.css", dt_web_file, "app.css"},
-    {"/app.js", dt_web_file, "app.js"},
-    {"/list.js", dt_web_file, "list.js"},
-    {"/run.js", dt_web_file, "run.js"},
-    {"/panels.js", dt_web_file, "panels.js"},
-    {"/live.js", dt_web_file, "live.js"},
-    {"/dom.js", dt_web_file, "dom.js"},
-    {"/charts.js", dt_web_file, "charts.js"},
-    {"/text.js", dt_web_file, "text.js"},
-    {"/chart.js", dt_web_file, "chart.js"},
-    {"/icon.svg", dt_web_file, "icon.svg"},
+    {"/app.css", dt_web_file, "app.css", DT_WEB_NO_STORE},
+    {"/app.js", dt_web_file, "app.js", DT_WEB_NO_STORE},
+    {"/list.js", dt_web_file, "list.js", DT_WEB_NO_STORE},
+    {"/run.js", dt_web_file, "run.js", DT_WEB_NO_STORE},
+    {"/panels.js", dt_web_file, "panels.js", DT_WEB_NO_STORE},
+    {"/live.js", dt_web_file, "live.js", DT_WEB_NO_STORE},
+    {"/dom.js", dt_web_file, "dom.js", DT_WEB_NO_STORE},
+    {"/charts.js", dt_web_file, "charts.js", DT_WEB_NO_STORE},
+    {"/text.js", dt_web_file, "text.js", DT_WEB_NO_STORE},
+    {"/chart.js", dt_web_file, "chart.js", DT_WEB_NO_STORE},
+    {"/icon.svg", dt_web_file, "icon.svg", DT_WEB_NO_STORE},
 };
 
 static dt_status nothing_there(dt_web_request *request, dt_web_reply *reply, dt_error *err)
@@ -62,13 +58,17 @@ static bool matches(const char *pattern, const char *path, const char **run, siz
     return *pattern == '\0' && *path == '\0';
 }
 
-dt_web_page dt_web_route(dt_web_request *request, const char *path)
+static const dt_web_route missing_page = {"", dt_web_file, "missing.html", DT_WEB_NO_STORE};
+static const dt_web_route missing_json = {"", nothing_there, NULL, DT_WEB_NO_STORE};
+
+const dt_web_route *dt_web_route_find(dt_web_request *request, const char *path)
 {
+    const dt_web_route *missing = strncmp(path, "/api/", 5) == 0 ? &missing_json : &missing_page;
     const char *run = NULL;
     size_t length = 0;
 
     request->run = "";
-    request->asset = "missing.html";
+    request->asset = missing->asset;
     for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
         if (!matches(routes[i].pattern, path, &run, &length))
             continue;
@@ -77,7 +77,7 @@ dt_web_page dt_web_route(dt_web_request *request, const char *path)
             request->run = dt_arena_strndup(request->arena, run, length);
         if (request->run == NULL)
             request->run = ""; /* no memory: no run is found */
-        return routes[i].page;
+        return &routes[i];
     }
-    return strncmp(path, "/api/", 5) == 0 ? nothing_there : dt_web_file;
+    return missing;
 }

@@ -7,8 +7,21 @@
 
 #include "web/request.h"
 
+typedef enum dt_web_cost {
+    DT_WEB_NO_STORE, /* needs no store: an embedded file */
+    DT_WEB_LITTLE,   /* some rows */
+    DT_WEB_MUCH      /* as much as a run has written */
+} dt_web_cost;
+
+typedef struct dt_web_route {
+    const char *pattern;
+    dt_web_page page;
+    const char *asset;
+    dt_web_cost cost;
+} dt_web_route;
+
 /* Fills request->run and request->asset; never NULL: what no route matches is "missing.html", or a
  * JSON answer below /api. */
-dt_web_page dt_web_route(dt_web_request *request, const char *path);
+const dt_web_route *dt_web_route_find(dt_web_request *request, const char *path);
 
 #endif

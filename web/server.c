@@ -1,235 +1,244 @@
-/* server: from a connection to the gate, the route, and back.
+/* server: takes connections and gives each to a thread of the HTTP library.
  *
- *   connection -> gate (method, Host, Origin) -> route (one table) -> page -> headers -> answer
+ * We accept, not the library: at its limit libmicrohttpd 0.9.75 takes the listening socket out of
+ * its epoll set and puts it back only when something else wakes it, which nothing does when all of
+ * its connections end in one round. Then it is deaf for ever. Here the socket is polled by the one
+ * loop that decides who comes in (admission.h), and no wait of it depends on another thread.
+ * A thread for each connection, so that who is slow to ask or to read is slow alone.
  */
 #define _GNU_SOURCE
 #include "web/server.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <microhttpd.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/place.h"
-#include "web/gate.h"
-#include "web/listen.h"
-#include "web/routes.h"
-#include "web/run_json.h"
+#include "web/answer.h"
 
 #include "base/banned.h"
 
-#define CONNECTIONS_MOST   64
-#define IDLE_SECONDS       15
+#define THREAD_STACK_BYTES ((size_t)512 << 10)
 #define REQUEST_HEAD_BYTES ((size_t)32 << 10) /* a request line and headers over it: 431 or 414 */
+#define ACCEPTS_MOST       64                 /* in one round, before deadlines are looked at */
+#define LOOK_MS            500                /* deadlines are looked at so often */
+#define PAUSE_MS           100                /* where there is no place or descriptor */
+#define PENDING_SECONDS    2.0                /* a newcomer for whom there is none is let go */
 
 typedef struct server {
-    dt_store *store;
-    const char *folder;
-    dt_arena arena; /* of the request that is being answered */
-    dt_web_listener listener;
+    dt_web_site site;
     struct MHD_Daemon *daemon;
+    int wake;     /* an eventfd: somebody has left */
+    int pending;  /* accepted, and there is no place for it yet; -1: none */
+    double since; /* when it was accepted */
+    struct sockaddr_storage address;
+    socklen_t address_bytes;
 } server;
 
-static const struct {
-    const char *name, *value;
-} headers[] = {
-    {"Content-Security-Policy",
-     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
-    {"X-Content-Type-Options", "nosniff"},
-    {"X-Frame-Options", "DENY"},
-    {"Referrer-Policy", "no-referrer"},
-    {"Cross-Origin-Resource-Policy", "same-origin"},
-    {"Cross-Origin-Opener-Policy", "same-origin"},
-    {"Cache-Control", "no-store"},
-};
-
-static int http_status(dt_status st)
-{
-    switch (st) {
-    case DT_ERR_NOT_FOUND:
-        return 404;
-    case DT_ERR_USAGE:
-        return 400;
-    case DT_ERR_BUSY:
-        return 503;
-    default:
-        return 500;
-    }
-}
-
-/* Leaves the reply empty only where there is no memory. */
-static void reply_error(dt_web_reply *reply, int status, const char *message)
-{
-    dt_web_reply_json(reply, status,
-                      json_pack("{s{si so}}", "error", "status", status, "message",
-                                dt_web_string_json(message)), /* it may repeat any bytes */
-                      NULL);
-}
-
-static enum MHD_Result send_reply(struct MHD_Connection *connection, dt_web_reply *reply)
-{
-    enum MHD_Result result = MHD_NO;
-    struct MHD_Response *response = NULL;
-
-    if (reply->owned != NULL)
-        response =
-            MHD_create_response_from_buffer(reply->length, reply->owned, MHD_RESPMEM_MUST_FREE);
-    else if (reply->bytes != NULL)
-        response = MHD_create_response_from_buffer(reply->length, (void *)(uintptr_t)reply->bytes,
-                                                   MHD_RESPMEM_PERSISTENT);
-    if (response == NULL) {
-        free(reply->owned);
-        return MHD_NO; /* the connection is closed */
-    }
-    for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
-        if (MHD_add_response_header(response, headers[i].name, headers[i].value) != MHD_YES)
-            goto out;
-    if (MHD_add_response_header(response, "Content-Type", reply->type) != MHD_YES ||
-        (reply->status == 405 &&
-         MHD_add_response_header(response, "Allow", "GET, HEAD") != MHD_YES) ||
-        ((reply->status == 403 || reply->status == 405) && /* whatever follows is not wanted */
-         MHD_add_response_header(response, "Connection", "close") != MHD_YES))
-        goto out;
-    result = MHD_queue_response(connection, (unsigned)reply->status, response);
-out:
-    MHD_destroy_response(response);
-    return result;
-}
-
-static enum MHD_Result count_host(void *count, enum MHD_ValueKind kind, const char *name,
-                                  const char *value)
-{
-    if (strcasecmp(name, "Host") == 0)
-        ++*(int *)count;
-    return MHD_YES;
-}
-
-/* Whether the request passes; else the reply says why not. */
-static bool gate_passes(server *web, struct MHD_Connection *connection, const char *method,
-                        dt_web_reply *reply)
-{
-    int status, host_count = 0;
-    const char *reason;
-
-    MHD_get_connection_values(connection, MHD_HEADER_KIND, count_host, &host_count);
-    status =
-        dt_web_gate(method, MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host"),
-                    host_count, MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Origin"),
-                    web->listener.port, web->listener.address, &reason);
-    if (status != 0)
-        reply_error(reply, status, reason);
-    return status == 0;
-}
-
-static void answer(server *web, struct MHD_Connection *connection, const char *path,
-                   dt_web_reply *reply)
-{
-    dt_web_request request = {.store = web->store,
-                              .arena = &web->arena,
-                              .folder = web->folder,
-                              .now_ms = dt_clock_wall_ms(),
-                              .connection = connection};
-    dt_error err = DT_ERROR_INIT;
-    dt_status st = dt_web_route(&request, path)(&request, reply, &err);
-
-    if (st != DT_OK)
-        reply_error(reply, http_status(st), err.message);
-}
-
-/* Called once with the headers, which is when the gate decides; then again until the body, if
- * any, is through. */
-static enum MHD_Result on_request(void *context, struct MHD_Connection *connection,
-                                  const char *path, const char *method, const char *version,
-                                  const char *body, size_t *body_bytes, void **seen)
+static void on_connection(void *context, struct MHD_Connection *connection, void **guest,
+                          enum MHD_ConnectionNotificationCode what)
 {
     server *web = context;
-    dt_web_reply reply = {0};
+    const union MHD_ConnectionInfo *info;
 
-    if (*seen == NULL) {
-        *seen = web;
-        return gate_passes(web, connection, method, &reply) ? MHD_YES
-                                                            : send_reply(connection, &reply);
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        *guest = dt_web_admission_claim(&web->site.admission, info->connect_fd);
+    } else if (*guest != NULL) {
+        dt_web_admission_leave(&web->site.admission, *guest);
+        *guest = NULL;
+        (void)eventfd_write(web->wake, 1);
     }
-    if (*body_bytes > 0) { /* nobody reads it */
-        *body_bytes = 0;
-        return MHD_YES;
+}
+
+/* The next request of the connection may come. */
+static void on_completed(void *context, struct MHD_Connection *connection, void **seen,
+                         enum MHD_RequestTerminationCode why)
+{
+    dt_web_guest *guest = dt_web_guest_of(connection);
+    server *web = context;
+
+    if (guest != NULL)
+        dt_web_admission_phase(&web->site.admission, guest, DT_WEB_ASKING);
+}
+
+static struct in6_addr address_of(const struct sockaddr_storage *any)
+{
+    struct in6_addr out;
+
+    memset(&out, 0, sizeof(out)); /* of a Unix socket */
+    if (any->ss_family == AF_INET6)
+        out = ((const struct sockaddr_in6 *)any)->sin6_addr;
+    else if (any->ss_family == AF_INET)
+        memcpy(&out, &((const struct sockaddr_in *)any)->sin_addr, 4);
+    return out;
+}
+
+/* Gives the pending connection to the library; false: there is no place yet. */
+static bool pending_enter(server *web)
+{
+    struct in6_addr address = address_of(&web->address);
+    dt_web_guest *guest = dt_web_admission_enter(&web->site.admission, web->pending, &address);
+    int fd = web->pending;
+
+    if (guest == NULL)
+        return false;
+    web->pending = -1;
+    if (MHD_add_connection(web->daemon, fd, (const struct sockaddr *)&web->address,
+                           web->address_bytes) == MHD_YES)
+        return true;
+    /* no memory or no thread: the library has closed it */
+    guest = dt_web_admission_claim(&web->site.admission, fd);
+    if (guest != NULL)
+        dt_web_admission_leave(&web->site.admission, guest);
+    return true;
+}
+
+/* Takes who waits at the door; false: not for now. */
+static bool let_in(server *web)
+{
+    for (int i = 0; i < ACCEPTS_MOST; i++) {
+        if (web->pending < 0) {
+            web->address_bytes = sizeof(web->address);
+            web->pending = accept4(web->site.listener.fd, (struct sockaddr *)&web->address,
+                                   &web->address_bytes, SOCK_CLOEXEC | SOCK_NONBLOCK);
+            web->since = dt_clock_monotonic_seconds();
+        }
+        if (web->pending < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            return true;
+        if (web->pending < 0 &&
+            (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
+            dt_web_admission_shrink(&web->site.admission);
+            return false;
+        }
+        if (web->pending >= 0 && !pending_enter(web)) {
+            if (dt_clock_monotonic_seconds() - web->since < PENDING_SECONDS)
+                return false;
+            close(web->pending);
+            web->pending = -1;
+        }
     }
-    answer(web, connection, path, &reply);
-    dt_arena_reset(&web->arena);
-    return send_reply(connection, &reply);
+    return true;
 }
 
 static dt_status loop(server *web, int stop_fd, dt_error *err)
 {
-    const union MHD_DaemonInfo *info = MHD_get_daemon_info(web->daemon, MHD_DAEMON_INFO_EPOLL_FD);
-    struct pollfd fds[2] = {{.fd = info->epoll_fd, .events = POLLIN},
-                            {.fd = stop_fd, .events = POLLIN}};
+    struct pollfd fds[3] = {{.fd = web->site.listener.fd, .events = POLLIN},
+                            {.fd = stop_fd, .events = POLLIN},
+                            {.fd = web->wake, .events = POLLIN}};
+    bool open = true;
+    eventfd_t gone;
 
     for (;;) {
-        MHD_UNSIGNED_LONG_LONG wait_ms;
-        int timeout_ms = -1;
+        bool guests = dt_web_admission_sweep(&web->site.admission);
 
-        if (MHD_get_timeout(web->daemon, &wait_ms) == MHD_YES)
-            timeout_ms = wait_ms > 1000 ? 1000 : (int)wait_ms;
-        if (poll(fds, 2, timeout_ms) < 0 && errno != EINTR)
+        fds[0].events = open ? POLLIN : 0;
+        if (poll(fds, 3, !open ? PAUSE_MS : guests ? LOOK_MS : -1) < 0 && errno != EINTR)
             return DT_FAIL(err, DT_ERR_IO, "cannot wait for requests: %s", strerror(errno));
         if (fds[1].revents != 0)
             return DT_OK;
-        if (MHD_run(web->daemon) != MHD_YES)
-            return DT_FAIL(err, DT_ERR_IO, "cannot answer requests: the server has failed");
+        (void)eventfd_read(web->wake, &gone);
+        open = let_in(web);
     }
 }
 
 /* The store's folder: all that is served beside the store is below it. */
-static dt_status folder_find(server *web, const char *store_path, dt_arena *arena, dt_error *err)
+static dt_status folder_find(const char **folder, const char **store_path, dt_arena *arena,
+                             dt_error *err)
 {
+    dt_status st = DT_OK;
     const char *slash;
 
-    if (store_path == NULL)
-        return dt_place_dir(&web->folder, DT_PLACE_STATE, arena, err);
-    slash = strrchr(store_path, '/');
-    web->folder =
-        slash == NULL ? "." : dt_arena_strndup(arena, store_path, (size_t)(slash - store_path));
-    return web->folder != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "cannot serve: no memory");
+    if (*store_path == NULL) {
+        DT_TRY(dt_place_dir(folder, DT_PLACE_STATE, arena, err));
+        *store_path = dt_arena_printf(arena, "%s/store.db", *folder);
+    } else {
+        slash = strrchr(*store_path, '/');
+        *folder = slash == NULL
+                      ? "."
+                      : dt_arena_strndup(arena, *store_path, (size_t)(slash - *store_path));
+    }
+    if (*folder == NULL || *store_path == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "cannot serve: no memory");
+out:
+    return st;
+}
+
+static dt_status daemon_start(server *web, dt_error *err)
+{
+    struct rlimit descriptors = {.rlim_cur = 1024};
+    dt_web_limits limits;
+
+    (void)getrlimit(RLIMIT_NOFILE, &descriptors);
+    limits = dt_web_limits_of(descriptors.rlim_cur > (1 << 20) ? 1 << 20
+                                                               : (long long)descriptors.rlim_cur);
+    dt_web_admission_init(&web->site.admission, &limits);
+    web->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (web->wake < 0)
+        return DT_FAIL(err, DT_ERR_IO, "cannot serve: %s", strerror(errno));
+    web->daemon = MHD_start_daemon(
+        MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL |
+            MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC,
+        0, NULL, NULL, dt_web_answer, &web->site, MHD_OPTION_NOTIFY_CONNECTION, on_connection, web,
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, web, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)(4 * DT_WEB_GUESTS_MOST), /* never reached: ours is */
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)DT_WEB_TAKE_SECONDS,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, REQUEST_HEAD_BYTES, MHD_OPTION_THREAD_STACK_SIZE,
+        THREAD_STACK_BYTES, MHD_OPTION_END);
+    return web->daemon != NULL
+               ? DT_OK
+               : DT_FAIL(err, DT_ERR_IO, "cannot serve: the HTTP server does not start");
+}
+
+static void daemon_stop(server *web)
+{
+    dt_web_stores_end_waits(&web->site.stores);
+    if (web->daemon == NULL)
+        return;
+    MHD_stop_daemon(web->daemon); /* hangs up, and waits for the threads */
+    dt_web_admission_release(&web->site.admission);
+}
+
+static void close_when_open(int fd)
+{
+    if (fd >= 0)
+        close(fd);
 }
 
 dt_status dt_web_serve(const dt_web_options *options, dt_error *err)
 {
-    server web = {.listener = {.fd = -1}};
+    server web = {.site = {.listener = {.fd = -1}}, .wake = -1, .pending = -1};
+    const char *store_path = options->store_path;
     dt_status st = DT_OK;
     dt_arena arena;
     char url[96];
 
     dt_arena_init(&arena, 0);
-    dt_arena_init(&web.arena, 0);
-    DT_TRY(folder_find(&web, options->store_path, &arena, err));
-    DT_TRY(dt_web_listen(&web.listener,
+    DT_TRY(folder_find(&web.site.folder, &store_path, &arena, err));
+    DT_TRY(dt_web_listen(&web.site.listener,
                          options->listen != NULL ? options->listen : DT_WEB_LISTEN_DEFAULT, err));
-    DT_TRY(dt_store_open(&web.store, options->store_path, err));
-    web.daemon =
-        MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, on_request, &web, MHD_OPTION_LISTEN_SOCKET,
-                         web.listener.fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MOST,
-                         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
-                         MHD_OPTION_CONNECTION_MEMORY_LIMIT, REQUEST_HEAD_BYTES, MHD_OPTION_END);
-    if (web.daemon == NULL)
-        DT_THROW(err, DT_ERR_IO, "cannot serve: the HTTP server does not start");
-    snprintf(url, sizeof(url), "http://%s:%d/", web.listener.address, web.listener.port);
+    DT_TRY(dt_web_stores_open(&web.site.stores, store_path, err));
+    DT_TRY(daemon_start(&web, err));
+    snprintf(url, sizeof(url), "http://%s:%d/", web.site.listener.address, web.site.listener.port);
     if (options->listening != NULL)
         options->listening(options->context, url);
     DT_TRY(loop(&web, options->stop_fd, err));
 out:
-    if (web.daemon != NULL)
-        MHD_stop_daemon(web.daemon); /* closes the listening socket */
-    else if (web.listener.fd >= 0)
-        close(web.listener.fd);
-    dt_store_close(web.store);
-    dt_arena_release(&web.arena);
+    if (web.site.stores.path != NULL)
+        daemon_stop(&web);
+    close_when_open(web.pending);
+    close_when_open(web.site.listener.fd);
+    close_when_open(web.wake);
+    dt_web_stores_close(&web.site.stores);
     dt_arena_release(&arena);
     return st;
 }

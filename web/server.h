@@ -1,7 +1,7 @@
 /* server: the page and its JSON twins over HTTP, read-only, for people on this machine.
  *
- * One thread: requests are answered one after another from the run store. Only loopback
- * addresses are taken. docs/api.md lists what is served.
+ * Each connection has a thread; admission.h says how many there may be and who leaves first,
+ * stores.h what they wait for. Only loopback addresses are taken. docs/api.md lists what is served.
  * Threads  call it from one thread; it returns when it is told to stop
  * Errors   DT_ERR_USAGE for an address that is not understood or not loopback, DT_ERR_BUSY where
  *          the port is taken; what the store says

@@ -1,6 +1,7 @@
 /* dtrun serve: the page. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,6 +55,7 @@ static dt_status serve(dt_call *call, dt_error *err)
     dt_status st = DT_OK;
 
     dt_log_init("serve");
+    (void)mallopt(M_ARENA_MAX, 2); /* or each of many short threads leaves a heap behind */
     DT_TRY(stop_signals(&options.stop_fd, err));
     DT_TRY(dt_web_serve(&options, err));
 out:

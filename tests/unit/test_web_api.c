@@ -83,6 +83,48 @@ static void test_the_list_is_newest_first_and_says_null_for_what_is_unknown(void
     json_decref(answer);
 }
 
+static void test_a_long_list_and_many_events_come_in_parts_and_whole(void **state)
+{
+    test_web *web = *state;
+    test_store *t = &web->rows;
+    json_t *answer, *list;
+    char id[16];
+
+    for (int i = 0; i < 300; i++) {
+        snprintf(id, sizeof(id), "run%d", i);
+        test_store_run(t, id, "a name of some length, that the list be longer than one part of it");
+    }
+    answer = test_web_json(web, 200, "/api/v1/runs?limit=290");
+    list = json_object_get(answer, "runs");
+    assert_int_equal(json_array_size(list), 290);
+    for (int i = 0; i < 290; i++) {
+        snprintf(id, sizeof(id), "run%d", 299 - i);
+        assert_string_equal(text_at(json_array_get(list, (size_t)i), "id"), id);
+    }
+    json_decref(answer);
+
+    assert_good(t, dt_store_begin(t->store, &t->err));
+    for (int i = 0; i < 900; i++) {
+        dt_store_event event = {.attempt = 1,
+                                .sequence = i,
+                                .rank = -1,
+                                .time_ms = 5,
+                                .kind = i % 3 == 0 ? "metrics" : "started",
+                                .json = "{\"text\":\"of some length, that the events be longer\"}"};
+
+        assert_good(t, dt_store_event_add(t->store, "run7", &event, &t->err));
+    }
+    assert_good(t, dt_store_commit(t->store, &t->err));
+    answer = test_web_json(web, 200, "/api/v1/runs/run7/events?limit=899");
+    assert_int_equal(json_array_size(json_object_get(answer, "events")), 599);
+    assert_true(json_is_true(json_object_get(answer, "more")));
+    json_decref(answer);
+    answer = test_web_json(web, 200, "/api/v1/runs/run7/events?limit=1000");
+    assert_int_equal(json_array_size(json_object_get(answer, "events")), 600);
+    assert_true(json_is_false(json_object_get(answer, "more")));
+    json_decref(answer);
+}
+
 static void test_a_run_is_shown_with_attempts_nodes_and_metric_names(void **state)
 {
     test_web *web = *state;
@@ -131,6 +173,68 @@ static void test_metrics_are_columns_with_a_cursor_and_a_bound(void **state)
     answer = test_web_json(web, 200, "/api/v1/runs/bb/metrics?name=nope");
     assert_int_equal(json_object_size(json_object_get(answer, "series")), 0);
     json_decref(answer);
+}
+
+/* All that the store says of a curve, thinned or not, in as many parts as it takes. */
+static void assert_curve(test_web *web, const char *name, int64_t after, int64_t most)
+{
+    test_store *t = &web->rows;
+    json_t *answer, *series, *column;
+    dt_metric *points;
+    int64_t count;
+    char path[128];
+
+    assert_good(t, dt_store_metric_list(t->store, &points, &count, "bb", name, after, most,
+                                        &t->arena, &t->err));
+    snprintf(path, sizeof(path), "/api/v1/runs/bb/metrics?after=%lld&most=%lld", (long long)after,
+             (long long)most);
+    answer = test_web_json(web, 200, path);
+    series = json_object_get(json_object_get(answer, "series"), name);
+    assert_int_equal(json_array_size(json_object_get(series, "step")), count);
+    assert_int_equal(json_array_size(json_object_get(series, "time_ms")), count);
+    column = json_object_get(series, "value");
+    assert_int_equal(json_array_size(column), count);
+    for (int64_t i = 0; i < count; i++) {
+        const json_t *value = json_array_get(column, (size_t)i);
+
+        assert_int_equal(
+            json_integer_value(json_array_get(json_object_get(series, "step"), (size_t)i)),
+            points[i].step);
+        assert_int_equal(
+            json_integer_value(json_array_get(json_object_get(series, "time_ms"), (size_t)i)),
+            points[i].time_ms);
+        assert_true(isnan(points[i].value)
+                        ? json_is_null(value)
+                        : json_is_real(value) && json_real_value(value) == points[i].value);
+    }
+    json_decref(answer);
+}
+
+static void test_a_long_curve_comes_in_parts_and_whole(void **state)
+{
+    static const int64_t mosts[] = {1, 2, 7, 1000, 1024, 1025, 3000, 4999, 5000, 100000};
+    test_web *web = *state;
+    test_store *t = &web->rows;
+    int64_t attempt;
+
+    add_running(web, "bb", "n");
+    assert_good(t, dt_store_begin(t->store, &t->err));
+    for (int64_t step = 21; step <= 4000; step++)
+        assert_good(t, dt_store_metric_add(t->store, "bb", 1, step, "loss",
+                                           step % 50 == 0 ? NAN : 5.0 / (double)(step / 2), step,
+                                           &t->err));
+    assert_good(t, dt_store_run_set_state(t->store, "bb", DT_RUN_STOPPED, 4, "", 1, &t->err));
+    assert_good(t,
+                dt_store_attempt_add(t->store, "bb", 3000, 9000, "{}", "h", 2, &attempt, &t->err));
+    for (int64_t step = 3000; step <= 5010; step++) /* 1000 points of the first are undone */
+        assert_good(t, dt_store_metric_add(t->store, "bb", 2, step, "loss", (double)step, step * 2,
+                                           &t->err));
+    assert_good(t, dt_store_commit(t->store, &t->err));
+    for (size_t i = 0; i < sizeof(mosts) / sizeof(mosts[0]); i++) {
+        assert_curve(web, "loss", -1, mosts[i]);
+        assert_curve(web, "loss", 2990, mosts[i]);
+    }
+    assert_curve(web, "valid_loss", -1, 1000);
 }
 
 static void write_log(test_web *web, const char *run, int rank, const char *text, size_t length)
@@ -300,8 +404,10 @@ int main(void)
 #define WITH_WEB(f) cmocka_unit_test_setup_teardown(f, test_web_setup, test_web_teardown)
     const struct CMUnitTest tests[] = {
         WITH_WEB(test_the_list_is_newest_first_and_says_null_for_what_is_unknown),
+        WITH_WEB(test_a_long_list_and_many_events_come_in_parts_and_whole),
         WITH_WEB(test_a_run_is_shown_with_attempts_nodes_and_metric_names),
         WITH_WEB(test_metrics_are_columns_with_a_cursor_and_a_bound),
+        WITH_WEB(test_a_long_curve_comes_in_parts_and_whole),
         WITH_WEB(test_the_tail_of_a_log_is_served_and_any_bytes_become_text),
         WITH_WEB(test_checkpoints_say_whether_they_are_still_there),
         WITH_WEB(test_events_leave_out_what_has_its_own_view_but_count_it),

@@ -99,6 +99,26 @@ void test_answer_release(test_answer *answer)
     dt_strbuf_release(&answer->body);
 }
 
+/* The body of an answer in chunks; that it is whole is told by its last chunk, which is empty. */
+static void unchunk(dt_strbuf *body)
+{
+    dt_strbuf whole;
+    char *at = body->data, *end;
+    size_t size = 1;
+
+    dt_strbuf_init(&whole);
+    while (size > 0) {
+        size = strtoul(at, &end, 16);
+        assert_true(end > at && strncmp(end, "\r\n", 2) == 0);
+        at = end + 2;
+        assert_true(size + 2 <= (size_t)(body->data + body->length - at));
+        dt_strbuf_add(&whole, at, size);
+        at += size + 2;
+    }
+    dt_strbuf_release(body);
+    *body = whole;
+}
+
 void test_web_send(const test_web *web, test_answer *answer, const char *request, size_t length)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)web->port)};
@@ -137,6 +157,9 @@ void test_web_send(const test_web *web, test_answer *answer, const char *request
     answer->head.length = (size_t)(end - answer->head.data);
     answer->head.data[answer->head.length] = '\0';
     assert_int_equal(sscanf(answer->head.data, "HTTP/1.1 %d", &answer->status), 1);
+    if (strcasestr(answer->head.data, "Transfer-Encoding: chunked") != NULL &&
+        strncmp(request, "HEAD", 4) != 0)
+        unchunk(&answer->body);
 }
 
 void test_web_get(const test_web *web, test_answer *answer, const char *path)

@@ -1,0 +1,190 @@
+#define _GNU_SOURCE
+#include "web/admission.h"
+
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+
+#include "base/banned.h"
+
+enum {
+    GUESTS = DT_WEB_GUESTS_MOST * 2,
+    RESERVED = 40, /* descriptors of the program itself: store handles, the log, the terminal */
+    LEAST = 4
+};
+
+dt_web_limits dt_web_limits_of(long long descriptors)
+{
+    /* a connection may have a log open beside its socket */
+    long long room = (descriptors - RESERVED) / 2;
+    int all = room > DT_WEB_GUESTS_MOST ? DT_WEB_GUESTS_MOST : room < LEAST ? LEAST : (int)room;
+
+    /* most of them for one address: on this machine, with a proxy or a tunnel all have the same */
+    return (dt_web_limits){.all = all, .per_address = all - all / 4};
+}
+
+static bool same_address(const struct in6_addr *a, const struct in6_addr *b)
+{
+    return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+bool dt_web_guest_is_over(const dt_web_guest *guest, double now)
+{
+    return (guest->phase == DT_WEB_ASKING && now - guest->since >= DT_WEB_REQUEST_SECONDS) ||
+           (guest->phase == DT_WEB_ANSWERING && now - guest->since >= DT_WEB_TAKE_SECONDS);
+}
+
+static bool may_leave(const dt_web_guest *guest, double now)
+{
+    return (guest->phase == DT_WEB_ASKING && now - guest->since >= DT_WEB_GRACE_SECONDS) ||
+           (guest->phase == DT_WEB_ANSWERING && now - guest->since >= DT_WEB_STALLED_SECONDS);
+}
+
+/* The one that has waited longest, of those that ask before those that take; address NULL: all. */
+static int longest(const dt_web_guest *guests, int count, const struct in6_addr *address,
+                   double now)
+{
+    int found = DT_WEB_WAIT;
+
+    for (int i = 0; i < count; i++) {
+        const dt_web_guest *guest = &guests[i];
+
+        if (!may_leave(guest, now) || (address != NULL && !same_address(&guest->address, address)))
+            continue;
+        if (found < 0 || guest->phase < guests[found].phase ||
+            (guest->phase == guests[found].phase && guest->since < guests[found].since))
+            found = i;
+    }
+    return found;
+}
+
+int dt_web_admission_choose(const dt_web_guest *guests, int count, const dt_web_limits *limits,
+                            const struct in6_addr *newcomer, double now)
+{
+    int all = 0, of_address = 0, leaving = 0;
+
+    for (int i = 0; i < count; i++) {
+        if (guests[i].phase == DT_WEB_FREE)
+            continue;
+        if (guests[i].phase == DT_WEB_LEAVING) {
+            leaving++;
+            continue;
+        }
+        all++;
+        of_address += same_address(&guests[i].address, newcomer);
+    }
+    if (all + leaving >= 2 * limits->all)
+        return DT_WEB_WAIT; /* those who leave have to be gone first */
+    if (of_address >= limits->per_address)
+        return longest(guests, count, newcomer, now);
+    return all < limits->all ? DT_WEB_ADMIT : longest(guests, count, NULL, now);
+}
+
+void dt_web_admission_init(dt_web_admission *admission, const dt_web_limits *limits)
+{
+    memset(admission, 0, sizeof(*admission));
+    pthread_mutex_init(&admission->lock, NULL);
+    admission->limits = *limits;
+}
+
+void dt_web_admission_release(dt_web_admission *admission)
+{
+    pthread_mutex_destroy(&admission->lock);
+}
+
+/* Its thread sees the end of the connection and closes it. */
+static void hang_up(dt_web_guest *guest)
+{
+    guest->phase = DT_WEB_LEAVING;
+    shutdown(guest->fd, SHUT_RDWR);
+}
+
+static dt_web_guest *free_place(dt_web_admission *admission)
+{
+    for (int i = 0; i < GUESTS; i++)
+        if (admission->guests[i].phase == DT_WEB_FREE)
+            return &admission->guests[i];
+    return NULL;
+}
+
+dt_web_guest *dt_web_admission_enter(dt_web_admission *admission, int fd,
+                                     const struct in6_addr *address)
+{
+    double now = dt_clock_monotonic_seconds();
+    dt_web_guest *place = NULL;
+    int chosen;
+
+    pthread_mutex_lock(&admission->lock);
+    chosen = dt_web_admission_choose(admission->guests, GUESTS, &admission->limits, address, now);
+    if (chosen >= 0)
+        hang_up(&admission->guests[chosen]);
+    if (chosen != DT_WEB_WAIT)
+        place = free_place(admission);
+    if (place != NULL)
+        *place =
+            (dt_web_guest){.phase = DT_WEB_ASKING, .since = now, .address = *address, .fd = fd};
+    pthread_mutex_unlock(&admission->lock);
+    return place;
+}
+
+dt_web_guest *dt_web_admission_claim(dt_web_admission *admission, int fd)
+{
+    dt_web_guest *found = NULL;
+
+    pthread_mutex_lock(&admission->lock);
+    for (int i = 0; i < GUESTS && found == NULL; i++) {
+        dt_web_guest *guest = &admission->guests[i];
+
+        if (guest->phase != DT_WEB_FREE && guest->fd == fd && !guest->claimed)
+            found = guest;
+    }
+    if (found != NULL)
+        found->claimed = true;
+    pthread_mutex_unlock(&admission->lock);
+    return found;
+}
+
+void dt_web_admission_phase(dt_web_admission *admission, dt_web_guest *guest, dt_web_phase phase)
+{
+    pthread_mutex_lock(&admission->lock);
+    if (guest->phase != DT_WEB_LEAVING) {
+        guest->phase = phase;
+        guest->since = dt_clock_monotonic_seconds();
+    }
+    pthread_mutex_unlock(&admission->lock);
+}
+
+void dt_web_admission_leave(dt_web_admission *admission, dt_web_guest *guest)
+{
+    pthread_mutex_lock(&admission->lock);
+    *guest = (dt_web_guest){.phase = DT_WEB_FREE};
+    pthread_mutex_unlock(&admission->lock);
+}
+
+void dt_web_admission_shrink(dt_web_admission *admission)
+{
+    double now = dt_clock_monotonic_seconds();
+    int chosen;
+
+    pthread_mutex_lock(&admission->lock);
+    chosen = longest(admission->guests, GUESTS, NULL, now);
+    if (chosen >= 0)
+        hang_up(&admission->guests[chosen]);
+    pthread_mutex_unlock(&admission->lock);
+}
+
+bool dt_web_admission_sweep(dt_web_admission *admission)
+{
+    double now = dt_clock_monotonic_seconds();
+    bool any = false;
+
+    pthread_mutex_lock(&admission->lock);
+    for (int i = 0; i < GUESTS; i++) {
+        if (dt_web_guest_is_over(&admission->guests[i], now))
+            hang_up(&admission->guests[i]);
+        any = any || admission->guests[i].phase != DT_WEB_FREE;
+    }
+    pthread_mutex_unlock(&admission->lock);
+    return any;
+}

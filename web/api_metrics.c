@@ -1,0 +1,254 @@
+/* api_metrics: the points of a run's curves, as three columns for each name.
+ *
+ * A stream: a curve may have a million points, of which `most` are shown. The first look counts
+ * them; then each column is written from a block of points. Where all that is shown fits into one
+ * block it is read once, else again for each column, block after block from where the last ended.
+ * Nothing of the store is held between two parts; that a column is of the same points as the ones
+ * before it is checked.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "web/request.h"
+#include "web/run_json.h"
+
+#include "base/banned.h"
+
+#define POINTS_DEFAULT 1000
+#define POINTS_MOST    100000
+#define BLOCK_POINTS   1024
+
+enum { COLUMNS = 3 }; /* step, value, time_ms */
+
+typedef struct block {
+    dt_metric points[BLOCK_POINTS];
+    int64_t count;
+} block;
+
+typedef struct metrics {
+    dt_arena arena;
+    dt_store_curves curves;
+    json_t *head; /* {"run", "attempt"} */
+    int64_t after, most;
+    int64_t at;     /* the curve */
+    bool begun;     /* the answer */
+    bool any_curve; /* has been written */
+    /* of the curve: */
+    bool open, whole; /* whole: the block holds all that is shown */
+    int64_t count, shown, last_step;
+    /* of the column: */
+    int column;
+    int64_t written;      /* of `shown` */
+    int64_t passed, from; /* points looked at, and the step of the last of them */
+    uint64_t sum, first_sum;
+    block block;
+} metrics;
+
+/* Of `count` points the one that is shown as number i of `shown`: evenly, first and last kept. */
+static int64_t pick(int64_t i, int64_t count, int64_t shown)
+{
+    if (shown == count)
+        return i;
+    if (shown == 1)
+        return count - 1;
+    return (int64_t)((double)i * (double)(count - 1) / (double)(shown - 1) + 0.5);
+}
+
+static bool count_point(void *context, const dt_metric *point)
+{
+    metrics *m = context;
+
+    if (m->block.count < BLOCK_POINTS)
+        m->block.points[m->block.count++] = *point;
+    m->count++;
+    m->last_step = point->step;
+    return true;
+}
+
+static bool pick_point(void *context, const dt_metric *point)
+{
+    metrics *m = context;
+    int64_t next = m->written + m->block.count; /* number of the one that is looked for */
+
+    m->from = point->step;
+    if (m->passed++ == pick(next, m->count, m->shown))
+        m->block.points[m->block.count++] = *point;
+    return m->block.count < BLOCK_POINTS && m->written + m->block.count < m->shown;
+}
+
+static dt_status block_read(metrics *m, dt_store *store, dt_error *err)
+{
+    m->block.count = 0;
+    return dt_store_curve_scan(store, &m->curves, m->at, m->from, m->last_step, pick_point, m, err);
+}
+
+static void column_begin(metrics *m)
+{
+    m->written = m->passed = 0;
+    m->from = m->after;
+    m->sum = 0;
+}
+
+/* Counts; a curve of nothing new is not open then. */
+static dt_status curve_begin(metrics *m, dt_store *store, dt_error *err)
+{
+    dt_status st;
+
+    m->count = m->block.count = 0;
+    st = dt_store_curve_scan(store, &m->curves, m->at, m->after, INT64_MAX, count_point, m, err);
+    if (st != DT_OK || m->count == 0)
+        return st;
+    m->open = true;
+    m->shown = m->count < m->most ? m->count : m->most;
+    m->whole = m->shown <= BLOCK_POINTS;
+    m->column = 0;
+    column_begin(m);
+    /* what was counted is what is shown, unless it is thinned */
+    return m->whole && m->shown < m->count ? block_read(m, store, err) : DT_OK;
+}
+
+static void add_value(dt_strbuf *out, double value)
+{
+    char text[40];
+
+    if (!isfinite(value)) {
+        dt_strbuf_add_str(out, "null");
+        return;
+    }
+    snprintf(text, sizeof(text), "%.17g", value);
+    dt_strbuf_add_str(out, text);
+    if (strpbrk(text, ".e") == NULL)
+        dt_strbuf_add_str(out, ".0"); /* a real stays one */
+}
+
+static void add_point(dt_strbuf *out, int column, const dt_metric *point)
+{
+    if (column == 1)
+        add_value(out, point->value);
+    else
+        dt_strbuf_add_fmt(out, "%lld", (long long)(column == 0 ? point->step : point->time_ms));
+}
+
+static void block_write(metrics *m, dt_strbuf *out)
+{
+    for (int64_t i = 0; i < m->block.count; i++) {
+        if (m->written > 0)
+            dt_strbuf_add_char(out, ',');
+        add_point(out, m->column, &m->block.points[i]);
+        m->sum = (m->sum ^ (uint64_t)m->block.points[i].step) * 1099511628211u;
+        m->written++;
+    }
+}
+
+static void column_head(metrics *m, dt_strbuf *out)
+{
+    static const char *const names[COLUMNS] = {"step", "value", "time_ms"};
+    json_t *name;
+
+    if (m->column == 0) {
+        name = dt_web_string_json(m->curves.curves[m->at].name);
+        dt_strbuf_add_str(out, m->any_curve ? "," : "");
+        dt_json_write(out, name);
+        dt_strbuf_add_str(out, ":{");
+        json_decref(name);
+        m->any_curve = true;
+    }
+    dt_strbuf_add_fmt(out, "%s\"%s\":[", m->column > 0 ? "," : "", names[m->column]);
+}
+
+static dt_status column_end(metrics *m, dt_strbuf *out, dt_error *err)
+{
+    if (m->column == 0)
+        m->first_sum = m->sum;
+    if (m->sum != m->first_sum)
+        return DT_FAIL(err, DT_ERR_BUSY, "the run's metrics have changed meanwhile");
+    dt_strbuf_add_char(out, ']');
+    column_begin(m);
+    if (++m->column == COLUMNS) {
+        dt_strbuf_add_char(out, '}');
+        m->open = false;
+        m->at++;
+    }
+    return DT_OK;
+}
+
+/* A block of the open curve's column. */
+static dt_status column_go_on(metrics *m, dt_store *store, dt_strbuf *out, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (m->written == 0)
+        column_head(m, out);
+    if (!m->whole)
+        DT_TRY(block_read(m, store, err));
+    if (m->block.count == 0)
+        DT_THROW(err, DT_ERR_BUSY, "the run's metrics have gone meanwhile");
+    block_write(m, out);
+    if (m->written == m->shown)
+        DT_TRY(column_end(m, out, err));
+out:
+    return st;
+}
+
+static void begin(metrics *m, dt_strbuf *out)
+{
+    dt_json_write(out, m->head);
+    out->data[--out->length] = '\0'; /* the object goes on */
+    dt_strbuf_add_str(out, ",\"series\":{");
+    m->begun = true;
+}
+
+static dt_status metrics_next(void *state, dt_store *store, dt_strbuf *out, bool *more,
+                              dt_error *err)
+{
+    dt_status st = DT_OK;
+    metrics *m = state;
+
+    if (!m->begun)
+        begin(m, out);
+    while (m->at < m->curves.count && out->length < DT_WEB_PART_BYTES) {
+        if (m->open) {
+            DT_TRY(column_go_on(m, store, out, err));
+        } else {
+            DT_TRY(curve_begin(m, store, err));
+            m->at += !m->open;
+        }
+    }
+    *more = m->at < m->curves.count;
+    if (!*more)
+        dt_strbuf_add_fmt(out, "},\"api\":%d}\n", DT_WEB_API_VERSION);
+out:
+    return st;
+}
+
+static void metrics_free(void *state)
+{
+    metrics *m = state;
+
+    json_decref(m->head);
+    dt_arena_release(&m->arena);
+    free(m);
+}
+
+dt_status dt_web_metrics(dt_web_request *request, dt_web_reply *reply, dt_error *err)
+{
+    metrics *m = calloc(1, sizeof(*m));
+    dt_status st = DT_OK;
+    dt_run run;
+
+    if (m == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
+    dt_web_reply_stream(reply, metrics_next, metrics_free, m);
+    dt_arena_init(&m->arena, 1024);
+    DT_TRY(dt_web_run(&run, request, err));
+    DT_TRY(dt_web_argument_int(&m->after, request, "after", -1, -1, INT64_MAX, err));
+    DT_TRY(dt_web_argument_int(&m->most, request, "most", POINTS_DEFAULT, 1, POINTS_MOST, err));
+    DT_TRY(dt_store_curves_find(request->store, &m->curves, run.id,
+                                dt_web_argument(request, "name"), &m->arena, err));
+    m->head =
+        json_pack("{so sI}", "run", dt_web_string_json(run.id), "attempt", (json_int_t)run.attempt);
+out:
+    return st;
+}
