@@ -18,11 +18,12 @@ test=(libcmocka-dev python3 curl openssl sqlite3 procps util-linux)
 # Wanted: without them their tests say that they are skipped. On Ubuntu the browser is a snap,
 # under other names.
 hosts=(openssh-server openssh-client iproute2 faketime) # test hosts that are reached by ssh; clocks
+shells=(zsh fish groff-base)                    # completion there; manual pages
 emulator=(qemu-user)                            # a processor that has less
 slurm=(slurmctld slurmd slurm-client munge)     # a cluster of the tests' own, on those hosts
-wanted=(python3-selenium chromium chromium-driver "${hosts[@]}" "${emulator[@]}" "${slurm[@]}")
+wanted=(python3-selenium chromium chromium-driver "${hosts[@]}" "${shells[@]}" "${emulator[@]}" "${slurm[@]}")
 wanted_ubuntu=(python3-selenium chromium-browser chromium-chromedriver "${hosts[@]}"
-               "${emulator[@]}" "${slurm[@]}")
+               "${shells[@]}" "${emulator[@]}" "${slurm[@]}")
 
 die() { printf '%s\n' "$*" >&2; exit 1; }
 

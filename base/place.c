@@ -31,11 +31,10 @@ static const char *home_dir(void)
     return user != NULL ? user->pw_dir : NULL;
 }
 
-dt_status dt_place_dir(const char **out, dt_place place, dt_arena *arena, dt_error *err)
+dt_status dt_place_where(const char **out, dt_place place, dt_arena *arena, dt_error *err)
 {
     const char *base = getenv(places[place].variable), *home;
     char *path;
-    dt_status st;
 
     *out = NULL;
     if (base != NULL && base[0] == '/') {
@@ -49,6 +48,18 @@ dt_status dt_place_dir(const char **out, dt_place place, dt_arena *arena, dt_err
     }
     if (path == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    *out = path;
+    return DT_OK;
+}
+
+dt_status dt_place_dir(const char **out, dt_place place, dt_arena *arena, dt_error *err)
+{
+    const char *path;
+    dt_status st = dt_place_where(&path, place, arena, err);
+
+    *out = NULL;
+    if (st != DT_OK)
+        return st;
     st = dt_file_make_dirs(path, 0700, err);
     if (st == DT_OK && access(path, W_OK | X_OK) != 0)
         st = DT_FAIL(err, DT_ERR_IO, "cannot write in '%s': %s", path, strerror(errno));
@@ -62,6 +73,19 @@ dt_status dt_place_dir(const char **out, dt_place place, dt_arena *arena, dt_err
     }
     *out = path;
     return DT_OK;
+}
+
+/* Where an installation has it: bin/dtrun, and what people do not call in libexec/dtrun/. What is
+ * not there either is called missing by its first name. */
+static const char *prefer_installed(const char *beside, const char *folder, const char *name,
+                                    dt_arena *arena)
+{
+    const char *slash = strrchr(folder, '/'), *path;
+
+    if (slash == NULL || strcmp(slash, "/bin") != 0)
+        return beside;
+    path = dt_arena_printf(arena, "%.*s/libexec/dtrun/%s", (int)(slash - folder), folder, name);
+    return path == NULL || access(path, X_OK) != 0 ? beside : path;
 }
 
 dt_status dt_place_program(const char **out, const char *name, const char *override,
@@ -84,6 +108,8 @@ dt_status dt_place_program(const char **out, const char *name, const char *overr
         DT_ASSERT(slash != NULL);
         *slash = '\0';
         *out = dt_arena_printf(arena, "%s/%s", self, name);
+        if (*out != NULL && access(*out, X_OK) != 0)
+            *out = prefer_installed(*out, self, name, arena);
     }
     if (*out == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");

@@ -18,11 +18,14 @@ extern "C" {
 
 typedef enum dt_place { DT_PLACE_STATE, DT_PLACE_CACHE } dt_place;
 
+/* The folder, whether or not it is there. */
+dt_status dt_place_where(const char **out, dt_place place, dt_arena *arena, dt_error *err);
+
 /* The folder, made with mode 0700 where missing. The text lives in the arena. */
 dt_status dt_place_dir(const char **out, dt_place place, dt_arena *arena, dt_error *err);
 
-/* The path of a program that is installed beside this one ("dtrun-engine"); the variable
- * `override` wins where it is set (may be NULL). */
+/* The path of a program that is beside this one ("dtrun-engine"), or in ../libexec/dtrun where this
+ * one is in a folder `bin`; the variable `override` wins where it is set (may be NULL). */
 dt_status dt_place_program(const char **out, const char *name, const char *override,
                            dt_arena *arena, dt_error *err);
 

@@ -27,8 +27,10 @@ const dt_command *const dt_commands[] = {
     &dt_command_plan,
     &dt_command_validate,
     &dt_command_serve,
+    &dt_command_completion,
     &dt_command_help,
     &dt_command_supervise,
+    &dt_command_complete,
     NULL,
 };
 

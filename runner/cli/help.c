@@ -7,10 +7,10 @@
 
 enum { TEXT_COLUMN = 26, RIGHT_EDGE = 88 };
 
-static const char about_runs[] =
+const char dt_help_about_runs[] =
     "RUN is an id, the beginning of one, a name (its newest run), or 'last'.\n";
 
-static const char about_exit[] =
+const char dt_help_about_exit[] =
     "Exit codes: 0 good, 1 the run failed, 2 command line or recipe, 3 a node or the\n"
     "system, 4 stopped by a person, 5 processes or memory not released,\n"
     "124 its time_limit is over, 130 interrupted (the run goes on).\n";
@@ -40,6 +40,24 @@ static void add_wrapped(dt_strbuf *out, const char *text, size_t column)
     dt_strbuf_add_char(out, '\n');
 }
 
+void dt_help_option(dt_strbuf *out, const dt_option *option,
+                    void (*add)(dt_strbuf *out, const char *text))
+{
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    dt_strbuf_add_str(&text, option->help);
+    if (option->kind == DT_OPTION_CHOICE)
+        for (size_t i = 0; option->choices[i] != NULL; i++)
+            dt_strbuf_add_fmt(&text, "%s%s", i == 0 ? ": " : ", ", option->choices[i]);
+    if (option->kind == DT_OPTION_LIST)
+        dt_strbuf_add_str(&text, " (repeatable)");
+    if (option->fallback != NULL && option->fallback[0] != '\0')
+        dt_strbuf_add_fmt(&text, " (default %s)", option->fallback);
+    add(out, text.data);
+    dt_strbuf_release(&text);
+}
+
 static void add_option(dt_strbuf *out, const dt_option *option)
 {
     size_t start = out->length;
@@ -53,14 +71,7 @@ static void add_option(dt_strbuf *out, const dt_option *option)
         dt_strbuf_add_fmt(out, " %s", option->value);
 
     dt_strbuf_init(&text);
-    dt_strbuf_add_str(&text, option->help);
-    if (option->kind == DT_OPTION_CHOICE)
-        for (size_t i = 0; option->choices[i] != NULL; i++)
-            dt_strbuf_add_fmt(&text, "%s%s", i == 0 ? ": " : ", ", option->choices[i]);
-    if (option->kind == DT_OPTION_LIST)
-        dt_strbuf_add_str(&text, " (repeatable)");
-    if (option->fallback != NULL && option->fallback[0] != '\0')
-        dt_strbuf_add_fmt(&text, " (default %s)", option->fallback);
+    dt_help_option(&text, option, dt_strbuf_add_str);
     add_wrapped(out, text.data, out->length - start);
     dt_strbuf_release(&text);
 }
@@ -77,7 +88,7 @@ void dt_help_overview(dt_strbuf *out)
                       "Every command takes --json (one object, \"version\": 1) and --help.\n"
                       "'dtrun help COMMAND' says more; 'dtrun --version' says which one this is.\n"
                       "\n%s",
-                      about_runs, about_exit);
+                      dt_help_about_runs, dt_help_about_exit);
 }
 
 dt_status dt_help_command(dt_strbuf *out, const dt_command *command, dt_error *err)
@@ -95,7 +106,7 @@ dt_status dt_help_command(dt_strbuf *out, const dt_command *command, dt_error *e
     for (size_t i = 0; i < count; i++)
         add_option(out, &options[i]);
     if (strstr(command->operands, "RUN") != NULL)
-        dt_strbuf_add_fmt(out, "\n%s", about_runs);
+        dt_strbuf_add_fmt(out, "\n%s", dt_help_about_runs);
     if (command->notes != NULL)
         dt_strbuf_add_fmt(out, "\n%s", command->notes);
 out:

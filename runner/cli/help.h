@@ -5,6 +5,12 @@
 #include "base/strbuf.h"
 #include "runner/cli/command.h"
 
+extern const char dt_help_about_runs[], dt_help_about_exit[];
+
+/* What an option is for, with its choices and default; `add` writes it. */
+void dt_help_option(dt_strbuf *out, const dt_option *option,
+                    void (*add)(dt_strbuf *out, const char *text));
+
 /* `dtrun help`. */
 void dt_help_overview(dt_strbuf *out);
 /* `dtrun help NAME`. */

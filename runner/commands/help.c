@@ -1,5 +1,6 @@
 /* dtrun help: of all commands, of one, or the page of the documentation. */
 #include "runner/cli/help.h"
+#include "runner/cli/man.h"
 #include "runner/cli/report.h"
 
 #include "base/banned.h"
@@ -21,7 +22,9 @@ static dt_status help(dt_call *call, dt_error *err)
     json_t *object;
 
     dt_strbuf_init(&text);
-    if (dt_arguments_flag(call->args, "markdown")) {
+    if (dt_arguments_flag(call->args, "man") && call->args->operands_count == 0) {
+        dt_man_overview(&text);
+    } else if (dt_arguments_flag(call->args, "markdown")) {
         DT_TRY(dt_help_markdown(&text, err));
     } else if (call->args->operands_count == 0) {
         dt_help_overview(&text);
@@ -29,7 +32,8 @@ static dt_status help(dt_call *call, dt_error *err)
         command = dt_command_find(call->args->operands[0]);
         if (command == NULL)
             DT_TRY(refuse(call->args->operands[0], err));
-        DT_TRY(dt_help_command(&text, command, err));
+        DT_TRY(dt_arguments_flag(call->args, "man") ? dt_man_command(&text, command, err)
+                                                    : dt_help_command(&text, command, err));
     }
     if (call->json) {
         object = dt_report_object();
@@ -47,6 +51,7 @@ static const dt_option options[] = {
     {.name = "markdown",
      .kind = DT_OPTION_FLAG,
      .help = "docs/commands.md: the help of every command"},
+    {.name = "man", .kind = DT_OPTION_FLAG, .help = "as a manual page, for 'man -l -'"},
     {0},
 };
 

@@ -1,21 +1,63 @@
 /* dtrun supervise: the process that follows one run; started by launch, resume and whoever finds
- * an active run alone. Not for people. */
+ * an active run alone. With --all-active: whoever finds, for a timer (packaging/systemd). Not for people.
+ */
+#include <stdio.h>
+
 #include "runner/cli/command.h"
+#include "runner/cli/report.h"
+#include "runner/cli/runs.h"
 #include "runner/supervisor/supervisor.h"
 
 #include "base/banned.h"
 
+/* Every active run is met once; one that cannot be helped keeps nobody from the next. */
+static dt_status supervise_all(dt_call *call, dt_error *err)
+{
+    int64_t count, active = 0, alone = 0;
+    dt_store *store = NULL;
+    dt_status st;
+    dt_run *runs;
+
+    DT_TRY(dt_store_open(&store, NULL, err));
+    DT_TRY(dt_store_run_list(store, &runs, &count, -1, 0, call->arena, err));
+    for (int64_t i = 0; i < count; i++) {
+        if (dt_run_state_is_terminal(runs[i].state))
+            continue;
+        active++;
+        alone += dt_runs_ensure(&runs[i], call) != DT_OK;
+    }
+    if (call->json)
+        DT_TRY(dt_report_json(json_pack("{s:i, s:I, s:I}", "version", 1, "active",
+                                        (json_int_t)active, "unsupervised", (json_int_t)alone),
+                              err));
+    call->exit_code = alone > 0 ? DT_EXIT_SYSTEM : DT_EXIT_GOOD;
+out:
+    dt_store_close(store);
+    return st;
+}
+
 static dt_status supervise(dt_call *call, dt_error *err)
 {
-    return dt_supervisor_main(call->args->operands[0], err);
+    bool all = dt_arguments_flag(call->args, "all-active");
+
+    if (all != (call->args->operands_count == 0))
+        return DT_FAIL(err, DT_ERR_USAGE, "either RUN or --all-active");
+    return all ? supervise_all(call, err) : dt_supervisor_main(call->args->operands[0], err);
 }
+
+static const dt_option options[] = {
+    {.name = "all-active",
+     .kind = DT_OPTION_FLAG,
+     .help = "start one, detached, for every active run that has none"},
+    {0},
+};
 
 const dt_command dt_command_supervise = {
     .name = "supervise",
     .summary = "follow one run and write its history (started by other commands)",
-    .operands = "RUN",
-    .operands_min = 1,
+    .operands = "[RUN]",
     .operands_max = 1,
+    .options = options,
     .hidden = true,
     .run = supervise,
 };

@@ -6,7 +6,7 @@ await 20 has_step one 3
 # What the commands start is `dtrun supervise`; the first was fault_driver's.
 supervisor() { processes "supervise one"; }
 is_supervised() { [ -n "$(supervisor)" ]; }
-for command in "list" "status one" "show one" "logs one" "metrics one" "checkpoints one"; do
+for command in "supervise --all-active" "list" "status one" "show one" "logs one" "metrics one" "checkpoints one"; do
     pid=$(supervisor)
     kill -9 $pid
     await 10 is_dead $pid # and has given back its lock

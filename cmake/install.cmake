@@ -1,0 +1,39 @@
+# cmake --install BUILD [--prefix P], and cpack -G DEB in the build folder (docs/install.md).
+#
+#   bin/dtrun           what people call         share/man, completions     made by dtrun itself
+#   libexec/dtrun/      what dtrun calls         lib/systemd/user/          units for a user
+#   share/doc/dtrun/    docs and examples
+install(TARGETS dtrun RUNTIME DESTINATION bin)
+install(TARGETS dtrun-agent dtrun-engine dtrun-reach RUNTIME DESTINATION libexec/dtrun)
+if(TARGET dtrun-cuda)
+  install(TARGETS dtrun-cuda LIBRARY DESTINATION libexec/dtrun)
+endif()
+install(DIRECTORY docs DESTINATION share/doc/dtrun)
+install(DIRECTORY examples DESTINATION share/doc/dtrun PATTERN "*.sh" EXCLUDE)
+install(FILES README.md CHANGES.md DESTINATION share/doc/dtrun)
+install(CODE "
+  set(DT_PROGRAM \"$<TARGET_FILE:dtrun>\")
+  set(DT_SOURCE \"${PROJECT_SOURCE_DIR}\")
+  set(DT_MADE \"${PROJECT_BINARY_DIR}/made\")
+  include(\"${PROJECT_SOURCE_DIR}/cmake/install_made.cmake\")")
+
+# A Debian package: dpkg-shlibdeps finds what the programs need.
+set(CPACK_PACKAGE_NAME dtrun)
+set(CPACK_PACKAGE_VENDOR "the dtrun project")
+set(CPACK_PACKAGE_CONTACT "the dtrun project <nobody@dtrun.invalid>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY ${PROJECT_DESCRIPTION})
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_GENERATOR DEB)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "openssh-client, ca-certificates")
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "bash-completion, man-db")
+set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
+  "You write one YAML recipe; dtrun launches its own training engine for it,
+on this machine, over ssh or under Slurm, keeps every metric and checkpoint
+in a run history, and shows it in the terminal and on a small page.
+It trains GPT-2 models by dp, ddp and fsdp; ranks, agents, nodes and the
+launcher may die, and the run goes on.")
+include(CPack)

@@ -1,0 +1,236 @@
+#include "runner/cli/complete.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/place.h"
+#include "recipes/fields.h"
+#include "store/store.h"
+
+#include "base/banned.h"
+
+enum { RUNS_MOST = 50 };
+
+static const char *const shells[] = {"bash", "zsh", "fish", NULL};
+
+/* Where it begins as what was typed. */
+static void offer(dt_strbuf *out, const char *typed, const char *front, const char *value,
+                  const char *end, const char *what)
+{
+    size_t length = strlen(typed), front_length = strlen(front);
+
+    if (strncmp(typed, front, length < front_length ? length : front_length) != 0 ||
+        (length > front_length && strncmp(value, typed + front_length, length - front_length) != 0))
+        return;
+    dt_strbuf_add_fmt(out, "%s%s%s", front, value, end);
+    if (what != NULL && what[0] != '\0')
+        dt_strbuf_add_fmt(out, "\t%s", what);
+    dt_strbuf_add_char(out, '\n');
+}
+
+static void offer_all(dt_strbuf *out, const char *typed, const char *front,
+                      const char *const *values)
+{
+    for (size_t i = 0; values != NULL && values[i] != NULL; i++)
+        offer(out, typed, front, values[i], "", NULL);
+}
+
+static void offer_commands(dt_strbuf *out, const char *typed)
+{
+    for (size_t i = 0; dt_commands[i] != NULL; i++)
+        if (!dt_commands[i]->hidden)
+            offer(out, typed, "", dt_commands[i]->name, "", dt_commands[i]->summary);
+}
+
+/* Only what is there already is looked at, and no supervisor is started. */
+static dt_status offer_runs(dt_strbuf *out, const char *typed, dt_arena *arena, dt_error *err)
+{
+    const char *folder, *path, *what;
+    dt_store *store = NULL;
+    dt_status st;
+    int64_t count;
+    dt_run *runs;
+
+    DT_TRY(dt_place_where(&folder, DT_PLACE_STATE, arena, err));
+    path = dt_arena_printf(arena, "%s/store.db", folder);
+    if (path == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    if (!dt_file_exists(path))
+        return DT_OK;
+    DT_TRY(dt_store_open(&store, NULL, err));
+    DT_TRY(dt_store_run_list(store, &runs, &count, -1, RUNS_MOST, arena, err));
+    if (count > 0)
+        offer(out, typed, "", "last", "", "the newest");
+    for (int64_t i = 0; i < count; i++) {
+        bool first = true;
+
+        what = dt_arena_printf(arena, "%s, %s", runs[i].name, dt_run_state_name(runs[i].state));
+        offer(out, typed, "", runs[i].id, "", what);
+        for (int64_t j = 0; j < i; j++)
+            first = first && strcmp(runs[j].name, runs[i].name) != 0;
+        if (first)
+            offer(out, typed, "", runs[i].name, "", dt_run_state_name(runs[i].state));
+    }
+out:
+    dt_store_close(store);
+    return st;
+}
+
+/* --- values of options */
+
+/* front: what stands before the assignment in the word ("--set=" or ""). */
+static void offer_fields(dt_strbuf *out, const char *typed, const char *front)
+{
+    static const char *const truths[] = {"true", "false", NULL};
+    const char *assignment = typed + strlen(front), *equals = strchr(assignment, '=');
+
+    for (size_t i = 0; i < dt_fields_count; i++) {
+        const dt_field *field = &dt_fields[i];
+        size_t length = strlen(field->path);
+        char before[160];
+
+        if (equals == NULL) {
+            offer(out, typed, front, field->path, "=", field->help);
+        } else if (strncmp(assignment, field->path, length) == 0 && assignment[length] == '=') {
+            snprintf(before, sizeof(before), "%s%s=", front, field->path);
+            offer_all(out, typed, before, field->type == DT_FIELD_BOOL ? truths : field->choices);
+        }
+    }
+}
+
+static bool names_file(const char *value)
+{
+    static const char *const names[] = {"FILE", "PATH", "DIR", "FOLDER", "RECIPE"};
+    bool found = false;
+
+    for (size_t i = 0; value != NULL && i < sizeof(names) / sizeof(names[0]); i++)
+        found = found || strcmp(value, names[i]) == 0;
+    return found;
+}
+
+static void offer_values(dt_strbuf *out, const char *typed, const char *front,
+                         const dt_option *option)
+{
+    if (option->kind == DT_OPTION_CHOICE)
+        offer_all(out, typed, front, option->choices);
+    else if (strcmp(option->name, "set") == 0)
+        offer_fields(out, typed, front);
+    else if (names_file(option->value))
+        dt_strbuf_add_str(out, DT_COMPLETE_FILES "\n");
+}
+
+/* --- a command's words */
+
+typedef struct line {
+    const dt_option *options;
+    size_t options_count;
+    const dt_option *wants; /* the option whose value the last word is; NULL: none */
+    int operands;           /* before the last word */
+    bool only_operands;     /* "--" was there */
+} line;
+
+static const dt_option *find_option(const line *at, const char *word)
+{
+    size_t length = strcspn(word, "=");
+
+    for (size_t i = 0; i < at->options_count; i++) {
+        const dt_option *option = &at->options[i];
+
+        if (word[0] == '-' && word[1] == option->letter && option->letter != 0 && word[2] == '\0')
+            return option;
+        if (length > 2 && strncmp(word, "--", 2) == 0 && strlen(option->name) == length - 2 &&
+            strncmp(word + 2, option->name, length - 2) == 0)
+            return option;
+    }
+    return NULL;
+}
+
+/* All but the last word, which is being typed. */
+static void read_words(line *at, char *const *words, int count)
+{
+    for (int i = 0; i + 1 < count; i++) {
+        const dt_option *option = at->only_operands ? NULL : find_option(at, words[i]);
+
+        if (at->wants != NULL)
+            at->wants = NULL; /* this word was its value */
+        else if (!at->only_operands && strcmp(words[i], "--") == 0)
+            at->only_operands = true;
+        else if (option != NULL && option->kind != DT_OPTION_FLAG && strchr(words[i], '=') == NULL)
+            at->wants = option;
+        else if (at->only_operands || words[i][0] != '-')
+            at->operands++;
+    }
+}
+
+static bool was_given(const line *at, const dt_option *option, char *const *words, int count)
+{
+    bool given = false;
+
+    for (int i = 0; i + 1 < count; i++)
+        given = given || find_option(at, words[i]) == option;
+    return given && option->kind != DT_OPTION_LIST;
+}
+
+static void offer_options(dt_strbuf *out, const line *at, char *const *words, int count)
+{
+    const char *typed = words[count - 1];
+
+    for (size_t i = 0; i < at->options_count; i++)
+        if (!was_given(at, &at->options[i], words, count))
+            offer(out, typed, "--", at->options[i].name, "", at->options[i].help);
+}
+
+static dt_status offer_operands(dt_strbuf *out, const dt_command *command, const line *at,
+                                const char *typed, dt_arena *arena, dt_error *err)
+{
+    if (command->operands_max >= 0 && at->operands >= command->operands_max)
+        return DT_OK;
+    if (strstr(command->operands, "RUN") != NULL)
+        return offer_runs(out, typed, arena, err);
+    if (strstr(command->operands, "RECIPE") != NULL)
+        dt_strbuf_add_str(out, DT_COMPLETE_FILES "\n");
+    else if (strstr(command->operands, "COMMAND") != NULL)
+        offer_commands(out, typed);
+    else if (strstr(command->operands, "SHELL") != NULL)
+        offer_all(out, typed, "", shells);
+    return DT_OK;
+}
+
+dt_status dt_complete(dt_strbuf *out, char *const *words, int count, dt_arena *arena, dt_error *err)
+{
+    const char *typed = count > 0 ? words[count - 1] : "", *front;
+    const dt_command *command;
+    const dt_option *option;
+    line at = {0};
+    dt_status st = DT_OK;
+
+    if (count <= 1) {
+        offer_commands(out, typed);
+        if (typed[0] == '-') {
+            offer(out, typed, "", "--help", "", "the commands");
+            offer(out, typed, "", "--version", "", "which dtrun this is");
+        }
+        return DT_OK;
+    }
+    command = dt_command_find(words[0]);
+    if (command == NULL || command->hidden)
+        return DT_OK;
+    DT_TRY(dt_options_of(&at.options, &at.options_count, command, arena, err));
+    read_words(&at, words + 1, count - 1);
+    option = find_option(&at, typed);
+    if (at.wants != NULL) {
+        offer_values(out, typed, "", at.wants);
+    } else if (!at.only_operands && option != NULL && strchr(typed, '=') != NULL) {
+        front = dt_arena_printf(arena, "--%s=", option->name);
+        if (front == NULL)
+            DT_THROW(err, DT_ERR_NOMEM, "no memory");
+        offer_values(out, typed, front, option);
+    } else if (!at.only_operands && typed[0] == '-') {
+        offer_options(out, &at, words + 1, count - 1);
+    } else {
+        DT_TRY(offer_operands(out, command, &at, typed, arena, err));
+    }
+out:
+    return st;
+}

@@ -1,0 +1,79 @@
+/* dtrun completion: what a shell reads to complete dtrun's words; and `dtrun complete`, which that
+ * then asks (not for people). */
+#include <string.h>
+
+#include "runner/cli/command.h"
+#include "runner/cli/complete.h"
+#include "runner/cli/report.h"
+
+#include "base/banned.h"
+
+extern const char dt_embedded_completion_bash[], dt_embedded_completion_zsh[],
+    dt_embedded_completion_fish[];
+
+static dt_status print(const char *bytes, const dt_call *call, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_strbuf text;
+    json_t *object;
+
+    dt_strbuf_init(&text);
+    dt_strbuf_add_str(&text, bytes);
+    if (call->json) {
+        object = dt_report_object();
+        json_object_set_new(object, "text", json_string(text.data));
+        st = dt_report_json(object, err);
+    } else {
+        st = dt_report_text(&text, err);
+    }
+    dt_strbuf_release(&text);
+    return st;
+}
+
+static dt_status completion(dt_call *call, dt_error *err)
+{
+    const char *shell = call->args->operands[0];
+
+    if (strcmp(shell, "bash") == 0)
+        return print(dt_embedded_completion_bash, call, err);
+    if (strcmp(shell, "zsh") == 0)
+        return print(dt_embedded_completion_zsh, call, err);
+    if (strcmp(shell, "fish") == 0)
+        return print(dt_embedded_completion_fish, call, err);
+    return DT_FAIL(err, DT_ERR_USAGE, "unknown shell '%s' (one of bash, zsh, fish)", shell);
+}
+
+static dt_status complete(dt_call *call, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    DT_TRY(dt_complete(&text, call->args->operands, call->args->operands_count, call->arena, err));
+    DT_TRY(print(text.data, call, err));
+out:
+    dt_strbuf_release(&text);
+    return st;
+}
+
+const dt_command dt_command_completion = {
+    .name = "completion",
+    .summary = "what a shell reads to complete dtrun's words",
+    .operands = "SHELL",
+    .operands_min = 1,
+    .operands_max = 1,
+    .notes = "SHELL is bash, zsh or fish. An installed dtrun is completed without this; else:\n"
+             "  source <(dtrun completion bash)      in ~/.bashrc\n"
+             "  source <(dtrun completion zsh)       in ~/.zshrc, after compinit\n"
+             "  dtrun completion fish | source       in ~/.config/fish/config.fish\n",
+    .run = completion,
+};
+
+const dt_command dt_command_complete = {
+    .name = "complete",
+    .summary = "what may stand for the last of these words (for shells)",
+    .operands = "[WORD...]",
+    .operands_max = -1,
+    .hidden = true,
+    .run = complete,
+};

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# The Debian package: made from this build, it holds every file that is installed, names what its programs
+# need, and the programs run from where it was unpacked.
+. "$(dirname "$0")/../cli/lib.sh"
+command -v dpkg-deb dpkg-shlibdeps cpack >/dev/null || { echo "skipped: no dpkg-deb, dpkg-shlibdeps or cpack"; exit 77; }
+build=$(dirname "$(realpath "$DTRUN_BIN")")
+subject="the package"
+(cd "$build" && cpack -G DEB -D CPACK_DEBIAN_COMPRESSION_TYPE=gzip -B "$work/made") >"$work/said" 2>&1 ||
+    fail "cpack: $(tail -n 5 "$work/said")"
+deb=$(ls "$work"/made/dtrun_*.deb)
+dpkg-deb -x "$deb" "$work/root" || fail "dpkg-deb -x"
+field_of() { dpkg-deb -f "$deb" "$1"; }
+[ "$(field_of Package)" = dtrun ] && [ "$(field_of Architecture)" = "$(dpkg --print-architecture)" ] || fail "$(dpkg-deb -f "$deb")"
+"$dtrun" --version | grep -qF "dtrun $(field_of Version) " || fail "version $(field_of Version)"
+
+# As `cmake --install` would, but for zsh's folder; nobody's but root's, and writable by nobody else.
+cmake --install "$build" --prefix "$work/prefix" >"$work/said" 2>&1 || fail "cmake --install: $(tail -n 3 "$work/said")"
+diff <(cd "$work/prefix" && find . -type f | sed 's/site-functions/vendor-completions/' | sort) \
+    <(cd "$work/root/usr" && find . -type f | sort) || fail "its files are others"
+dpkg-deb -c "$deb" | grep -Ev '^(d|-)rw[x-]r-[x-]r-[x-] root/root' && fail "modes or owners"
+grep -qxF 'ExecStart=/usr/bin/dtrun serve' "$work/root/usr/lib/systemd/user/dtrun-serve.service" || fail "the unit's path"
+
+# Every library that a program asks for comes from a package that it depends on.
+depends=" $(field_of Depends | tr -d ' ' | sed 's/([^)]*)//g; s/,/ /g') "
+for program in "$work"/root/usr/bin/dtrun "$work"/root/usr/libexec/dtrun/*; do
+    ldd "$program" >"$work/needs" 2>/dev/null || continue # the agent needs none
+    ! grep "not found" "$work/needs" || fail "$program"
+    for library in $(sed -n 's/.* => \(\/[^ ]*\).*/\1/p' "$work/needs"); do
+        readelf -d "$program" | grep -qF "[$(basename "$library")]" || continue # another library's need
+        package=$({ dpkg -S "$library" || dpkg -S "$(realpath "$library")" || dpkg -S "/usr$library"; } 2>/dev/null | head -n 1)
+        case $depends in *" ${package%%:*} "*) ;; *) fail "$library of '${package%%:*}' is not in Depends:$depends" ;; esac
+    done
+done
+
+make_tiny
+dtrun=$work/root/usr/bin/dtrun
+expect 0 launch --wait "$work/tiny.yaml" --set schedule.steps=10 --set schedule.warmup_steps=1
