@@ -143,7 +143,8 @@ static bool try_again(dt_supervised_node *node, dt_status st)
     dt_session *session = node->session;
     double waited = dt_session_now(session) - session->begun_seconds;
 
-    if (st != DT_ERR_PEER || session->restarts == 0 || may_go_without(session) ||
+    /* DT_ERR_IO: this machine cannot do it now (ssh is not there, no process can be started) */
+    if ((st != DT_ERR_PEER && st != DT_ERR_IO) || session->restarts == 0 || may_go_without(session) ||
         waited > PATIENCE_SECONDS || session->state != DT_RUN_PREPARING)
         return false;
     say(node, node->problem);

@@ -83,6 +83,7 @@ void dt_probe_begin(dt_supervised_node *node)
     } else {
         take_out(probe);
         free(probe);
+        note(node, DT_CONTACT_UNKNOWN); /* dtrun-reach is not here */
     }
     dt_arena_release(&arena);
 }

@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -19,6 +21,8 @@
 #define MOST_SECONDS    9.0
 #define SLICE_SECONDS   0.01
 #define COMPLAINT_BYTES 32768
+
+static const char cannot_run[] = "dtrun-reach: cannot run"; /* what should reach the node, here */
 
 /* One try: a child with its stderr in memory. */
 typedef struct attempt {
@@ -35,6 +39,7 @@ static void be_child(const char **argv, int complaint)
     signal(SIGPIPE, SIG_DFL);
     if (nothing >= 0 && dup2(nothing, 0) == 0 && dup2(nothing, 1) == 1 && dup2(complaint, 2) == 2)
         execvp(argv[0], (char *const *)argv);
+    dprintf(complaint, "%s '%s': %s\n", cannot_run, argv[0], strerror(errno));
     _exit(127);
 }
 
@@ -84,6 +89,8 @@ static dt_contact contact_of(const attempt *one, const dt_transport *transport)
     text[got > 0 ? got : 0] = '\0';
     for (ssize_t i = 0; i < got; i++)
         text[i] = text[i] == '\0' ? ' ' : text[i];
+    if (strncmp(text, cannot_run, sizeof(cannot_run) - 1) == 0)
+        return DT_CONTACT_UNKNOWN;
     return transport->contact != NULL ? transport->contact(text) : DT_CONTACT_NONE;
 }
 
@@ -94,6 +101,8 @@ static dt_contact judge_command(const attempt *command, const dt_transport *tran
 
     if (code == 0)
         return DT_CONTACT_COMMAND;
+    if (code == 127 && contact_of(command, transport) == DT_CONTACT_UNKNOWN)
+        return DT_CONTACT_UNKNOWN;
     if (code != 255 && code >= 0 && transport->says_itself == NULL)
         return DT_CONTACT_HOST; /* a shell there said so */
     return contact_of(command, transport);

@@ -37,6 +37,11 @@ grep -q "the variable 'HOOK' is not set where the run is supervised" "$runs/$id/
 is "who may read it" "$(stat -c %a "$runs/$id/environment")" 600
 goes_on
 
+# A machine on which ssh cannot be run proves nothing about a node.
+code=0
+(PATH=/nowhere "$DTRUN_BIN/dtrun-reach" --probe host1 true) || code=$?
+is "what a probe without ssh proves" $code 11
+
 # Somebody else's run is left alone, and the list is there all the same.
 if [ "$(id -u)" = 0 ]; then
     kill_supervisor

@@ -29,19 +29,26 @@ static double newest_sign(const dt_liveness_facts *facts)
     return later(sign, facts->peer_step);
 }
 
+/* Nothing could be asked of it, for a reason of our own: no silence of it says anything. */
+static bool is_unknown(const dt_liveness_facts *facts)
+{
+    return facts->unknown >= 0 && facts->now - facts->unknown <= GONE_SECONDS;
+}
+
 static bool is_lost(const dt_liveness_facts *facts)
 {
     double silent = facts->now - facts->heard;
-    double patience = facts->lease > 0 ? facts->lease : PATIENCE_SECONDS;
 
     if (facts->here)
         return false;
     if (facts->stopping)
         return facts->now - newest_sign(facts) > GONE_SECONDS;
+    if (facts->peers == DT_PEERS_SILENT && facts->lease > 0)
+        return silent > facts->lease;
     if (facts->peers == DT_PEERS_SILENT)
-        return silent > patience;
+        return silent > PATIENCE_SECONDS && !is_unknown(facts);
     if (facts->peers == DT_PEERS_ENDED && silent > PATIENCE_SECONDS)
-        return true;
+        return !is_unknown(facts);
     return facts->now - newest_sign(facts) > GONE_SECONDS;
 }
 
@@ -77,7 +84,9 @@ static dt_liveness_act act_on(const dt_liveness_facts *facts)
     double silent = facts->now - facts->heard;
 
     if (!facts->started && !facts->idle) {
-        if (silent > (facts->waits && !facts->stopping ? PATIENCE_SECONDS : FRESH_SECONDS))
+        bool waits = (facts->waits || is_unknown(facts)) && !facts->stopping;
+
+        if (silent > (waits ? PATIENCE_SECONDS : FRESH_SECONDS))
             return DT_LIVENESS_NO_AGENT;
     } else if (is_lost(facts)) {
         return DT_LIVENESS_LOST;
