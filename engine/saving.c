@@ -218,18 +218,11 @@ out:
     return st;
 }
 
-dt_status dt_saving_step(dt_session *session, bool evaluated, bool last, dt_error *err)
+static dt_status save(dt_session *session, unsigned reasons, bool last, dt_error *err)
 {
-    bool background = session->writer != NULL && !last, best = false;
-    unsigned reasons;
+    bool background = session->writer != NULL && !last;
     dt_status st = DT_OK;
 
-    DT_TRY(collect(session, false, err));
-    if (evaluated)
-        DT_TRY(is_best(&best, session, err));
-    reasons = reasons_now(session, best, last);
-    if (reasons == 0)
-        goto out;
     DT_TRY(dt_report_phase(session, "save", err));
     DT_TRY(collect(session, true, err));
     if (background) {
@@ -240,6 +233,34 @@ dt_status dt_saving_step(dt_session *session, bool evaluated, bool last, dt_erro
         DT_TRY(save_and_wait(session, reasons, last, err));
     }
     DT_TRY(dt_report_phase(session, "train", err));
+out:
+    return st;
+}
+
+dt_status dt_saving_step(dt_session *session, bool evaluated, bool last, dt_error *err)
+{
+    unsigned reasons;
+    bool best = false;
+    dt_status st = DT_OK;
+
+    DT_TRY(collect(session, false, err));
+    if (evaluated)
+        DT_TRY(is_best(&best, session, err));
+    reasons = reasons_now(session, best, last);
+    if (reasons != 0)
+        DT_TRY(save(session, reasons, last, err));
+out:
+    return st;
+}
+
+dt_status dt_saving_best(dt_session *session, dt_error *err)
+{
+    bool best = false;
+    dt_status st = DT_OK;
+
+    DT_TRY(is_best(&best, session, err));
+    if (best)
+        DT_TRY(save(session, DT_CHECKPOINT_BEST, false, err));
 out:
     return st;
 }

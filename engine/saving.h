@@ -23,5 +23,8 @@ void dt_saving_close(dt_session *session);
 /* At the end of a step, after its evaluation. Collective. `evaluated`: valid_loss is of this
  * step. */
 dt_status dt_saving_step(dt_session *session, bool evaluated, bool last, dt_error *err);
+/* After an evaluation of the step that the run goes on from: saved again where it is the best.
+ * Collective. */
+dt_status dt_saving_best(dt_session *session, dt_error *err);
 
 #endif

@@ -182,6 +182,7 @@ static dt_status resume(dt_session *session, dt_checkpoint *checkpoint, dt_error
     session->step = info->step;
     session->loss = info->loss;
     session->valid_loss = info->valid_loss;
+    session->valid_step = isnan(info->valid_loss) ? -1 : info->step;
     session->best.loss = info->best_loss;
     if (session->scaler.on && info->loss_scale > 0) {
         session->scaler.scale = info->loss_scale;

@@ -14,24 +14,50 @@ static bool every(int64_t step, int64_t interval)
     return interval > 0 && step % interval == 0;
 }
 
-/* Evaluation and checkpoint, where they are due. A stop during the evaluation ends it, and the run
- * with it. */
+/* A stop during the evaluation ends it, and the run with it. */
+static dt_status evaluate(dt_session *session, bool *evaluated, bool *last, dt_error *err)
+{
+    bool stopped = false;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_report_phase(session, "evaluate", err));
+    DT_TRY(dt_evaluate(session, evaluated, &stopped, err));
+    if (*evaluated)
+        DT_TRY(dt_report_valid_loss(session, err));
+    DT_TRY(dt_report_phase(session, "train", err));
+    *last = *last || stopped;
+out:
+    return st;
+}
+
+/* Evaluation and checkpoint, where they are due. */
 static dt_status between_steps(dt_session *session, const dt_step *step, bool *last, dt_error *err)
 {
     const dt_recipe *recipe = session->recipe;
-    bool evaluated = false, stopped = false;
+    bool evaluated = false;
     dt_status st = DT_OK;
 
     if ((!step->skipped && every(session->step, recipe->evaluate.every)) ||
-        (session->step >= recipe->schedule.steps && session->valid_step != session->step)) {
-        DT_TRY(dt_report_phase(session, "evaluate", err));
-        DT_TRY(dt_evaluate(session, &evaluated, &stopped, err));
-        if (evaluated)
-            DT_TRY(dt_report_valid_loss(session, err));
-        DT_TRY(dt_report_phase(session, "train", err));
-        *last = *last || stopped;
-    }
+        (session->step >= recipe->schedule.steps && session->valid_step != session->step))
+        DT_TRY(evaluate(session, &evaluated, last, err));
     DT_TRY(dt_saving_step(session, evaluated, *last, err));
+out:
+    return st;
+}
+
+/* A stop during an evaluation leaves a checkpoint without its loss: it is made up for, so that the
+ * history of the run is that of one which was not stopped. */
+static dt_status before_steps(dt_session *session, bool *last, dt_error *err)
+{
+    bool evaluated = false;
+    dt_status st = DT_OK;
+
+    if (session->step == 0 || session->valid_step == session->step ||
+        !every(session->step, session->recipe->evaluate.every))
+        return DT_OK;
+    DT_TRY(evaluate(session, &evaluated, last, err));
+    if (evaluated)
+        DT_TRY(dt_saving_best(session, err));
 out:
     return st;
 }
@@ -47,6 +73,7 @@ static dt_status run(dt_session *session, dt_error *err)
 
     DT_TRY(dt_report_start(session, err));
     DT_TRY(dt_report_phase(session, "train", err));
+    DT_TRY(before_steps(session, &last, err));
     while (session->step < recipe->schedule.steps && !last) {
         double start = dt_clock_monotonic_seconds();
 

@@ -43,6 +43,15 @@ ranks 2 evaluation --signal -1:15:2 || fail "exit $?"
 ended evaluation stopped
 [ -e "$work/evaluation.ck/step-00000002/complete" ] || fail "no checkpoint of step 2"
 grep -q valid_loss.:[0-9] "$work/evaluation.0" && fail "a part of the text gave a validation loss"
+# It is made up for: the run that goes on has every validation loss of one that was not stopped.
+more=(ranks=2 schedule.steps=4 evaluate.every=2 evaluate.sequences=8 "data.validation=[\"$work/text.txt\"]")
+plan whole "${more[@]}"
+ranks 2 whole || fail "exit $?"
+cp -r "$work/evaluation.ck" "$work/made-up.ck"
+plan made-up "${more[@]}" "resume=$work/made-up.ck/step-00000002"
+ranks 2 made-up || fail "exit $?"
+same_metric valid_loss whole made-up 0
+grep -q '"step":2,"values":{"valid_loss"' "$work/made-up.0" || fail "step 2 was not evaluated"
 
 # Before the first step: nothing is saved, and the run ends well. The signal is there already.
 plan early ranks=1 schedule.steps=100000

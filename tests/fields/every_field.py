@@ -1,0 +1,360 @@
+#!/usr/bin/env python3
+"""Every field of a recipe x {finish, crash and restart, stop and resume, resume on another world}.
+
+The fields come from recipes/fields.c itself: one that has neither a value here nor a reason to be
+left out fails the test. Each way is held against the run that nothing happened to: state, exit code,
+number of steps, every point of the history once, the same losses to the bit (on another world, whose
+sums have another order, within a bound).
+
+    every_field.py              fields that do not interact share runs
+    every_field.py --all        each by itself, with its other values
+    every_field.py --only PATH  one of them
+"""
+import argparse
+import collections
+import concurrent.futures
+import csv
+import io
+import json
+import math
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+BIN = pathlib.Path(os.environ.get('DTRUN_BIN', 'build/dev/bin')).resolve()
+DTRUN = str(BIN / 'dtrun')
+EXACT, FP32, HALF, OTHER = 0.0, 1e-5, 3e-2, math.inf  # of losses on another world
+
+BASE = {
+    'ranks': 2, 'threads': 1, 'model.layers': 1, 'model.heads': 2, 'model.embed': 16,
+    'data.train': 'corpus.txt', 'batch.sequences': 2, 'batch.tokens': 16, 'batch.accumulate': 1,
+    'optimizer.lr': 3e-3, 'schedule.steps': 40, 'schedule.warmup_steps': 5, 'evaluate.every': 10,
+    'evaluate.sequences': 8, 'checkpoint.every': 10, 'checkpoint.keep': 0, 'log.every': 1,
+}
+
+Value = collections.namedtuple('Value', 'value needs group bound')
+
+
+def value(value, group, needs=None, bound=FP32):
+    return Value(value, needs or {}, group, bound)
+
+
+FSDP, FP16 = {'strategy.kind': 'fsdp'}, {'precision.kind': 'fp16'}
+SGD = {'optimizer.kind': 'sgd', 'optimizer.momentum': 0.9}
+
+# A field's values; the first one that has a group is in that group's runs.
+FIELDS = {
+    'name': [value('other', 'plain')],
+    'hostfile': [value('hosts', None)],
+    'nodes_min': [value(1, 'plain')],
+    'gpus': [value(0, 'plain')],
+    'ranks': [value(3, 'three'), value(1, None)],
+    'threads': [value(2, 'plain')],
+    'network.interface': [value('lo', 'plain')],
+    'strategy.kind': [value('fsdp', 'divided'), value('dp', 'dp')],
+    'strategy.bucket_mb': [value(0.002, 'plain')],
+    'strategy.first_bucket_mb': [value(0.001, 'plain')],
+    'strategy.shard': [value('gradients', 'divided', FSDP), value('optimizer', None, FSDP)],
+    'strategy.reshard_after_forward': [value('false', 'three', FSDP)],
+    'strategy.reduce_dtype': [value('bf16', 'divided', bound=HALF)],
+    'strategy.reduce_each_micro_step': [value('false', 'divided', {**FSDP, 'batch.accumulate': 2})],
+    'model.preset': [value('gpt2-small', None)],
+    'model.layers': [value(2, 'three')],
+    'model.heads': [value(4, 'plain')],
+    'model.embed': [value(32, 'three')],
+    'model.vocab': [value(100, 'plain')],
+    'model.dropout': [value(0.1, 'sgd', bound=OTHER)],
+    'model.attention_dropout': [value(0.1, 'sgd', bound=OTHER)],
+    'model.activation': [value('gelu', 'plain')],
+    'model.positions': [value('sinusoidal', 'dp')],
+    'model.scale_embedding': [value('true', 'plain')],
+    'model.tied': [value('false', 'plain')],
+    'activation_checkpointing': [value('selective', 'divided'), value('full', None)],
+    'cuda_graphs': [value('false', 'plain')],
+    'precision.kind': [value('bf16', 'divided', bound=HALF), value('fp16', 'half', bound=HALF)],
+    'precision.loss_scale': [value(4294967296, 'half', FP16, HALF)],
+    'precision.scale_window': [value(4, 'half', FP16, HALF)],
+    'precision.min_loss_scale': [value(1, 'half', FP16, HALF)],
+    'precision.tf32': [value('true', 'plain')],
+    'data.train': [value('[corpus.txt, more.txt]', 'sgd')],
+    'data.validation': [value('[more.txt]', 'sgd')],
+    'data.split': [value(0.2, 'plain'), value(0, None)],
+    'data.tokens': [value('byte', 'sgd')],
+    'data.tail': [value('drop', 'half'), value('drop', None, {'schedule.epochs': 2,
+                                                             'schedule.steps': 0})],
+    'data.ship': [value('never', 'plain')],
+    'batch.sequences': [value(3, 'dp')],
+    'batch.tokens': [value(24, 'dp')],
+    'batch.accumulate': [value(2, 'divided')],
+    'optimizer.kind': [value('sgd', 'sgd'), value('adam', 'three')],
+    'optimizer.variant': [value('fairseq', 'plain')],
+    'optimizer.lr': [value(1e-3, 'three')],
+    'optimizer.beta1': [value(0.8, 'plain')],
+    'optimizer.beta2': [value(0.99, 'plain')],
+    'optimizer.eps': [value(1e-6, 'plain')],
+    'optimizer.weight_decay': [value(0, 'plain')],
+    'optimizer.momentum': [value(0.9, 'sgd', SGD)],
+    'optimizer.nesterov': [value('true', 'sgd', SGD)],
+    'schedule.kind': [value('polynomial', 'sgd'), value('warmup_stable_decay', 'three'),
+                      value('inverse_sqrt', None), value('linear', None), value('constant', None)],
+    'schedule.steps': [value(47, 'plain')],
+    'schedule.epochs': [value(1, 'half', {'schedule.steps': 0}),
+                        value(2, 'divided', {'schedule.steps': 0}),
+                        value(1, None, {'schedule.steps': 1000000})],
+    'schedule.warmup_steps': [value(3, 'plain')],
+    'schedule.warmup_init_lr': [value(1e-5, 'plain')],
+    'schedule.min_lr': [value(1e-4, 'plain')],
+    'schedule.period_steps': [value(10, 'dp')],
+    'schedule.period_mult': [value(2, 'dp', {'schedule.period_steps': 10})],
+    'schedule.shrink': [value(0.5, 'dp', {'schedule.period_steps': 10})],
+    'schedule.power': [value(2, 'sgd', {'schedule.kind': 'polynomial'})],
+    'schedule.decay_steps': [value(8, 'three', {'schedule.kind': 'warmup_stable_decay'})],
+    'time_limit': [value('1h', 'plain')],
+    'clip': [value(0.5, 'plain'), value(0, None)],
+    'seed': [value(7, 'plain')],
+    'evaluate.every': [value(7, 'plain'), value(0, None)],
+    'evaluate.sequences': [value(0, 'plain')],
+    'checkpoint.every': [value(7, 'three')],
+    'checkpoint.keep': [value(1, 'plain')],
+    'checkpoint.every_epoch': [value(1, 'divided')],
+    'checkpoint.keep_epochs': [value(1, 'divided')],
+    'checkpoint.keep_best': [value(2, 'plain'), value(0, None)],
+    'log.every': [value(3, 'dp')],
+    'grace_seconds': [value(60, 'plain')],
+    'failure.max_restarts': [value(1, 'plain')],
+    'failure.launcher_lost': [value('stop_after 10m', 'plain')],
+    'failure.hang_seconds': [value(60, 'plain')],
+    'notify.webhook': [value('http://127.0.0.1:9/', 'plain')],
+}
+LEFT_OUT = {
+    'nodes': 'other machines: tests/net',
+    'slurm.options': 'a Slurm cluster: tests/slurm',
+    'model.kind': 'has one value',
+}
+
+
+class Wrong(Exception):
+    pass
+
+
+def flatten(values):
+    return [word for path, item in values.items() for word in ('--set', f'{path}={item}')]
+
+
+class Place:
+    """A folder with data, recipe and the engines that something happens to."""
+
+    def __init__(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix='dtrun-fields.'))
+        self.env = {**os.environ, 'XDG_STATE_HOME': str(self.folder / 'state'),
+                    'XDG_CACHE_HOME': str(self.folder / 'cache'),
+                    'XDG_CONFIG_HOME': str(self.folder / 'config'), 'OMP_NUM_THREADS': '1'}
+        draw = random.Random(1)
+        words = 'the quick brown fox jumps over a lazy dog and then it sleeps until morning'.split()
+        for name, lines in (('corpus.txt', 160), ('more.txt', 40)):
+            text = '\n'.join(' '.join(draw.choice(words) for _ in range(8)) for _ in range(lines))
+            (self.folder / name).write_text(text + '\n')
+        (self.folder / 'hosts').write_text('localhost\n')
+        (self.folder / 'base.yaml').write_text('name: base\n' + self.base())
+        for what in ('kill', 'stop'):
+            engine = self.folder / f'engine-{what}'
+            engine.write_text(
+                f'#!/bin/sh\nASAN_OPTIONS="verify_asan_link_order=0:$ASAN_OPTIONS" '
+                f'LD_PRELOAD={BIN}/moment.so MOMENT={what} '
+                f'MOMENT_FILE="{self.folder}/reached-$DTRUN_RUN_ID" exec {BIN}/dtrun-engine "$@"\n')
+            engine.chmod(0o755)
+
+    @staticmethod
+    def base():
+        rooms = {}
+        for path, item in BASE.items():
+            room, _, key = path.rpartition('.')
+            rooms.setdefault(room, []).append(f'{key}: {item}')
+        return ''.join('\n'.join(lines) + '\n' if not room else f'{room}: {{{", ".join(lines)}}}\n'
+                       for room, lines in rooms.items())
+
+    def call(self, *words, engine=None, code=0):
+        env = dict(self.env)
+        if engine:
+            env['DTRUN_ENGINE'] = str(self.folder / f'engine-{engine}')
+        done = subprocess.run([DTRUN, *words], env=env, capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL, cwd=self.folder)
+        if done.returncode != code:
+            raise Wrong(f"dtrun {' '.join(words)}: exit code {done.returncode}, not {code}\n"
+                        f'{done.stdout[-2000:]}{done.stderr[-3000:]}')
+        return done.stdout
+
+    def json(self, *words, **more):
+        return json.loads(self.call(*words, '--json', **more))
+
+    def close(self):
+        for run in self.json('list', '--limit', '0')['runs']:
+            if run['state'] not in ('finished', 'failed', 'stopped'):
+                subprocess.run([DTRUN, 'stop', '--now', run['run']], env=self.env,
+                               capture_output=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def want(condition, *what):
+    if not condition:
+        raise Wrong(' '.join(str(word) for word in what))
+
+
+def points(place, run, name):
+    """step -> value; every one once, of the attempt that the history goes by."""
+    if name not in place.json('show', run)['metrics']:
+        return {}
+    rows = list(csv.DictReader(io.StringIO(place.call('metrics', run, '--name', name))))
+    steps = [int(row['step']) for row in rows]
+    want(steps == sorted(set(steps)), f'{name} of {run}: a step is there twice or out of order', steps)
+    return {int(row['step']): float(row['value']) for row in rows}
+
+
+def check(place, end, undisturbed, every, bound):
+    """A run that ended, against the one that nothing happened to."""
+    want(end['state'] == 'finished', 'it is', end['state'], end['reason'])
+    steps = undisturbed['end']['steps'] if undisturbed else end['steps']
+    want(end['steps'] == end['steps_total'] == steps, 'steps:', end['steps'], 'of',
+         end['steps_total'], 'not', steps)
+    losses, valid = points(place, end['run'], 'loss'), points(place, end['run'], 'valid_loss')
+    wanted = {step for step in range(1, steps + 1) if step % every == 0 or step in (1, steps)}
+    want(set(losses) == wanted if every == 1 else wanted <= set(losses), 'points at', sorted(losses))
+    if undisturbed is None:
+        return {'end': end, 'losses': losses, 'valid': valid}
+    want(valid.keys() == undisturbed['valid'].keys(), 'validated at', sorted(valid), 'not',
+         sorted(undisturbed['valid']))
+    for name, mine, theirs in (('loss', losses, undisturbed['losses']),
+                               ('valid_loss', valid, undisturbed['valid'])):
+        for step in mine.keys() & theirs.keys():
+            want(abs(mine[step] - theirs[step]) <= bound * abs(theirs[step]), name, 'of step', step,
+                 'is', mine[step], 'not', theirs[step])
+    listed = next(run for run in place.json('list', '--limit', '0')['runs']
+                  if run['run'] == end['run'])
+    want(listed['step'] == listed['steps_total'] == steps, 'list says', listed)
+    return None
+
+
+def stop_at_checkpoint(place, words):
+    run = place.call('launch', '--detach', *words, engine='stop').strip()
+    reached = place.folder / f'reached-{run}'
+    while not reached.exists():
+        state = place.json('status', run)
+        want(state['state'] not in ('finished', 'failed', 'stopped'), 'it ended before its stop:',
+             state['state'], state['reason'])
+        time.sleep(0.05)
+    said = place.call('stop', run)
+    want(f"'dtrun resume {run}' goes on from it" in said, 'stop says', said)
+    state = place.json('status', run)
+    want(state['state'] == 'stopped' and state['exit_code'] == 4, 'after a stop it is', state)
+    want(0 < state['step'] < (state['steps_total'] or math.inf), 'stopped at', state['step'], 'of',
+         state['steps_total'])
+    return run
+
+
+def finish(place, words, before, every, bound):
+    planned = place.json('launch', '--dry-run', *words)['steps']
+    result = check(place, place.json('launch', '--wait', *words), None, every, EXACT)
+    steps, run = result['end']['steps'], result['end']['run']
+    skipped = max(points(place, run, 'skipped_steps').values(), default=0)
+    want(planned in (steps, steps + skipped), 'the dry run says', planned, 'steps')
+    said = place.call('show', run)
+    want(' of 0' not in said, said)
+    place.call('resume', run, '--wait', code=2)  # it has done all its steps
+    return result
+
+
+def crash(place, words, before, every, bound):
+    end = place.json('launch', '--wait', *words, engine='kill')
+    want(end['attempt'] == 2, 'attempt', end['attempt'], 'ended it')
+    check(place, end, before, every, EXACT)
+
+
+def stop(place, words, before, every, bound):
+    run = stop_at_checkpoint(place, words)
+    check(place, place.json('resume', run, '--wait'), before, every, EXACT)
+
+
+def other_world(place, words, before, every, bound, values):
+    run = stop_at_checkpoint(place, words)
+    ranks, accumulate = values['ranks'], values['batch.accumulate']
+    change = {'ranks': 1, 'batch.accumulate': ranks * accumulate} if ranks > 1 else {
+        'ranks': 2, 'batch.sequences': values['batch.sequences'] // 2}
+    check(place, place.json('resume', run, '--wait', *flatten(change)), before, every, bound)
+
+
+def go(place, name, sets, bound):
+    """One recipe through all ways: what is wrong, '' nothing."""
+    values = {**BASE, **sets}
+    words = [str(place.folder / 'base.yaml'), *flatten(sets)]
+    every = int(values['log.every'])
+    begun, before, wrong = time.monotonic(), None, []
+    for way in (finish, crash, stop, other_world):
+        try:
+            more = {'values': values} if way is other_world else {}
+            result = way(place, words, before, every, bound, **more)
+            before = result if way is finish else before
+        except Wrong as problem:
+            wrong.append(f'FAILED {name}, {way.__name__}: {problem}\n  {" ".join(flatten(sets))}')
+            if way is finish:
+                break
+    print(f'{name}: {time.monotonic() - begun:.1f} s', *wrong, sep='\n', flush=True)
+    return wrong
+
+
+def table():
+    fields = json.loads(subprocess.run([str(BIN / 'field_list')], capture_output=True,
+                                       check=True).stdout)
+    known = FIELDS.keys() | LEFT_OUT.keys()
+    paths = {field['path'] for field in fields}
+    want(paths <= known, 'a field with neither a value nor a reason to be left out:', paths - known)
+    want(known <= paths, 'no such field:', known - paths)
+    for field in fields:
+        for item in FIELDS.get(field['path'], []):
+            want(str(item.value) != str(BASE.get(field['path'], field['default'])), field['path'],
+                 'has the value that it has without')
+
+
+def groups():
+    out = {}
+    for path, items in FIELDS.items():
+        for item in items:
+            if item.group is None:
+                continue
+            sets, bound = out.get(item.group, ({}, EXACT))
+            sets = {**item.needs, **sets, path: item.value}
+            out[item.group] = (sets, max(bound, item.bound))
+    return [(f'group {name}', sets, bound) for name, (sets, bound) in out.items()]
+
+
+def singles(only):
+    return [(f'{path}={item.value}', {**item.needs, path: item.value}, item.bound)
+            for path, items in FIELDS.items() for item in items if only in (None, path)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--all', action='store_true', help='each field by itself')
+    parser.add_argument('--only', metavar='PATH', help='this field by itself')
+    options = parser.parse_args()
+    try:
+        table()
+    except Wrong as problem:
+        sys.exit(f'FAILED: {problem}')
+    cases = singles(options.only) if options.all or options.only else groups()
+    place = Place()
+    try:
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            wrong = sum(pool.map(lambda case: go(place, *case), cases), [])
+    finally:
+        place.close()
+    sys.exit(f'{len(wrong)} of {4 * len(cases)} failed' if wrong else 0)
+
+
+if __name__ == '__main__':
+    main()
