@@ -23,3 +23,7 @@ echo
 echo "300 characters that it writes:"
 echo
 "$dtrun" generate last --prompt "A " --tokens 300 --temperature 0.8 --seed 1
+
+echo
+echo "Its curves are on the page: start it with $dtrun serve, and open"
+"$dtrun" serve --link

@@ -1,12 +1,14 @@
 #define _GNU_SOURCE
 #include "web/answer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "web/access.h"
 #include "web/gate.h"
 #include "web/routes.h"
 #include "web/run_json.h"
@@ -172,32 +174,43 @@ static struct MHD_Response *response_of(dt_web_reply *reply, sending *parts)
     return NULL;
 }
 
+static bool header_add(struct MHD_Response *response, const char *name, const char *value)
+{
+    return MHD_add_response_header(response, name, value) == MHD_YES;
+}
+
+static bool headers_add(struct MHD_Response *response, const dt_web_reply *reply)
+{
+    for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
+        if (!header_add(response, headers[i].name, headers[i].value))
+            return false;
+    return header_add(response, "Content-Type", reply->type) &&
+           (reply->status != 405 || header_add(response, "Allow", "GET, HEAD")) &&
+           (reply->status != 503 || header_add(response, "Retry-After", "1")) &&
+           (reply->status != 401 || header_add(response, "WWW-Authenticate", "Bearer")) &&
+           (reply->location == NULL || header_add(response, "Location", reply->location)) &&
+           (reply->cookie[0] == '\0' || header_add(response, "Set-Cookie", reply->cookie)) &&
+           /* whatever follows is not wanted */
+           ((reply->status != 403 && reply->status != 405) ||
+            header_add(response, "Connection", "close"));
+}
+
 static enum MHD_Result send_reply(dt_web_site *site, struct MHD_Connection *connection,
                                   dt_web_reply *reply, sending *parts)
 {
     struct MHD_Response *response = response_of(reply, parts);
-    enum MHD_Result result = MHD_NO;
+    enum MHD_Result result = MHD_NO; /* the connection is closed */
 
     if (response == NULL) {
         free(reply->owned);
         if (parts != NULL)
             sending_free(parts);
-        return MHD_NO; /* the connection is closed */
+        return MHD_NO;
     }
-    for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
-        if (MHD_add_response_header(response, headers[i].name, headers[i].value) != MHD_YES)
-            goto out;
-    if (MHD_add_response_header(response, "Content-Type", reply->type) != MHD_YES ||
-        (reply->status == 405 &&
-         MHD_add_response_header(response, "Allow", "GET, HEAD") != MHD_YES) ||
-        (reply->status == 503 &&
-         MHD_add_response_header(response, "Retry-After", "1") != MHD_YES) ||
-        ((reply->status == 403 || reply->status == 405) && /* whatever follows is not wanted */
-         MHD_add_response_header(response, "Connection", "close") != MHD_YES))
-        goto out;
-    set_phase(site, dt_web_guest_of(connection), DT_WEB_ANSWERING);
-    result = MHD_queue_response(connection, (unsigned)reply->status, response);
-out:
+    if (headers_add(response, reply)) {
+        set_phase(site, dt_web_guest_of(connection), DT_WEB_ANSWERING);
+        result = MHD_queue_response(connection, (unsigned)reply->status, response);
+    }
     MHD_destroy_response(response);
     return result;
 }
@@ -252,6 +265,61 @@ out:
     return st;
 }
 
+/* Where a link leads once it has done its work: to a page that the routes know, and nowhere else.
+ */
+static const char *place_of(const dt_web_request *request)
+{
+    static const char plain[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
+    const char *place = NULL;
+
+    if (request->run[0] != '\0' && request->run[strspn(request->run, plain)] == '\0')
+        place = dt_arena_printf(request->arena, "/runs/%s", request->run);
+    return place != NULL ? place : "/";
+}
+
+/* Browsers keep cookies by host, whatever the port: each server's has its port in its name. */
+static void cookie_name(char *out, size_t size, const dt_web_site *site)
+{
+    snprintf(out, size, "dtrun-%d", site->listener.port);
+}
+
+/* Whether who asks may see it; else the reply says what to do. */
+static bool may_enter(dt_web_site *site, const dt_web_request *request, const dt_web_route *route,
+                      dt_web_reply *reply)
+{
+    struct MHD_Connection *connection = request->connection;
+    char name[32];
+    dt_web_knock knock = {
+        .open = route->door == DT_WEB_OPEN,
+        .page = route->door == DT_WEB_PAGE,
+        .link = dt_web_argument(request, "token"),
+        .authorization = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Authorization")};
+    dt_web_entry entry;
+
+    cookie_name(name, sizeof(name), site);
+    knock.cookie = MHD_lookup_connection_value(connection, MHD_COOKIE_KIND, name);
+    entry = dt_web_entry_of(&knock, site->token);
+    if (entry == DT_WEB_ENTER)
+        return true;
+    if (entry == DT_WEB_WELCOME) {
+        dt_web_reply_file(reply, 303, "locked.html");
+        reply->location = place_of(request);
+        DT_ASSERT(snprintf(reply->cookie, sizeof(reply->cookie),
+                           "%s=%s; Path=/; Max-Age=31536000; HttpOnly; SameSite=Strict", name,
+                           site->token) < (int)sizeof(reply->cookie));
+    } else if (knock.page) {
+        dt_web_reply_file(reply, entry == DT_WEB_ANONYMOUS ? 401 : 403, "locked.html");
+    } else {
+        reply_error(reply, entry == DT_WEB_ANONYMOUS ? 401 : 403,
+                    entry == DT_WEB_ANONYMOUS
+                        ? "this needs the server's token: open the link that 'dtrun serve --link' "
+                          "prints, or send 'Authorization: Bearer' with what is in serve.token of "
+                          "its state folder"
+                        : "this is not the server's token ('dtrun serve --link' prints its link)");
+    }
+    return false;
+}
+
 static enum MHD_Result answer(dt_web_site *site, struct MHD_Connection *connection,
                               const char *path)
 {
@@ -262,15 +330,21 @@ static enum MHD_Result answer(dt_web_site *site, struct MHD_Connection *connecti
                               .connection = connection};
     dt_error err = DT_ERROR_INIT;
     dt_web_reply reply = {0};
+    const dt_web_route *route;
+    enum MHD_Result result;
     sending *parts = NULL;
     dt_status st;
 
     dt_arena_init(&arena, 0);
-    st = page_make(dt_web_route_find(&request, path), &request, &reply, &parts, site, &err);
-    if (st != DT_OK)
-        reply_error(&reply, http_status(st), err.message);
+    route = dt_web_route_find(&request, path);
+    if (may_enter(site, &request, route, &reply)) {
+        st = page_make(route, &request, &reply, &parts, site, &err);
+        if (st != DT_OK)
+            reply_error(&reply, http_status(st), err.message);
+    }
+    result = send_reply(site, connection, &reply, parts);
     dt_arena_release(&arena);
-    return send_reply(site, connection, &reply, parts);
+    return result;
 }
 
 enum MHD_Result dt_web_answer(void *context, struct MHD_Connection *connection, const char *path,

@@ -1,6 +1,7 @@
 /* answer: from a request to its answer, on the connection's own thread.
  *
- *   request -> gate (method, Host, Origin) -> route (one table) -> page -> headers -> answer
+ *   request -> gate (method, Host, Origin) -> route (one table) -> access (token) -> page
+ *           -> headers -> answer
  */
 #ifndef DT_WEB_ANSWER_H
 #define DT_WEB_ANSWER_H
@@ -13,6 +14,7 @@
 
 typedef struct dt_web_site {
     const char *folder; /* of the store: runs/ID/ lies below it */
+    const char *token;  /* who knows it may see more than what is for everybody; NULL: all may */
     dt_web_listener listener;
     dt_web_stores stores;
     dt_web_admission admission;

@@ -11,6 +11,7 @@
 EMBEDDED(runs_html);
 EMBEDDED(run_html);
 EMBEDDED(missing_html);
+EMBEDDED(locked_html);
 EMBEDDED(app_css);
 EMBEDDED(app_js);
 EMBEDDED(list_js);
@@ -32,6 +33,7 @@ static const struct {
     {"runs.html", HTML, dt_embedded_runs_html, dt_embedded_runs_html_end},
     {"run.html", HTML, dt_embedded_run_html, dt_embedded_run_html_end},
     {"missing.html", HTML, dt_embedded_missing_html, dt_embedded_missing_html_end},
+    {"locked.html", HTML, dt_embedded_locked_html, dt_embedded_locked_html_end},
     {"app.css", "text/css; charset=utf-8", dt_embedded_app_css, dt_embedded_app_css_end},
     {"app.js", SCRIPT, dt_embedded_app_js, dt_embedded_app_js_end},
     {"list.js", SCRIPT, dt_embedded_list_js, dt_embedded_list_js_end},
@@ -45,7 +47,7 @@ static const struct {
     {"icon.svg", "image/svg+xml", dt_embedded_icon_svg, dt_embedded_icon_svg_end},
 };
 
-static void fill(dt_web_reply *reply, int status, const char *name)
+void dt_web_reply_file(dt_web_reply *reply, int status, const char *name)
 {
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         if (strcmp(files[i].name, name) == 0) {
@@ -61,7 +63,8 @@ static void fill(dt_web_reply *reply, int status, const char *name)
 
 dt_status dt_web_file(dt_web_request *request, dt_web_reply *reply, dt_error *err)
 {
-    fill(reply, strcmp(request->asset, "missing.html") == 0 ? 404 : 200, request->asset);
+    dt_web_reply_file(reply, strcmp(request->asset, "missing.html") == 0 ? 404 : 200,
+                      request->asset);
     return DT_OK;
 }
 
@@ -72,10 +75,10 @@ dt_status dt_web_run_page(dt_web_request *request, dt_web_reply *reply, dt_error
 
     if (st == DT_ERR_NOT_FOUND) { /* a page for a person, not JSON */
         dt_error_clear(err);
-        fill(reply, 404, "missing.html");
+        dt_web_reply_file(reply, 404, "missing.html");
         return DT_OK;
     }
     if (st == DT_OK)
-        fill(reply, 200, "run.html");
+        dt_web_reply_file(reply, 200, "run.html");
     return st;
 }

@@ -21,6 +21,23 @@ static bool host_is_ours(const char *host, int port, const char *address)
     return false;
 }
 
+/* "localhost", with any port or none. */
+static bool host_is_local(const char *host)
+{
+    static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        size_t length = strlen(names[i]);
+
+        if (strncasecmp(host, names[i], length) == 0 &&
+            (host[length] == '\0' ||
+             (host[length] == ':' && host[length + 1] != '\0' &&
+              host[length + 1 + strspn(host + length + 1, "0123456789")] == '\0')))
+            return true;
+    }
+    return false;
+}
+
 int dt_web_gate(const char *method, const char *host, int host_count, const char *origin, int port,
                 const char *address, const char **reason)
 {
@@ -28,13 +45,15 @@ int dt_web_gate(const char *method, const char *host, int host_count, const char
         *reason = "this page only reads: use GET or HEAD";
         return 405;
     }
-    if (host == NULL || host_count != 1 || !host_is_ours(host, port, address)) {
+    if (host == NULL || host_count != 1 ||
+        !(port == 0 ? host_is_local(host) : host_is_ours(host, port, address))) {
         *reason = "the Host header does not name this machine: use http://localhost with the "
                   "server's own port (when forwarding it by ssh, the same port on both sides)";
         return 403;
     }
-    if (origin != NULL &&
-        (strncmp(origin, "http://", 7) != 0 || !host_is_ours(origin + 7, port, address))) {
+    if (origin != NULL && (strncmp(origin, "http://", 7) != 0 ||
+                           !(port == 0 ? strcasecmp(origin + 7, host) == 0
+                                       : host_is_ours(origin + 7, port, address)))) {
         *reason = "pages of other sites may not read this one";
         return 403;
     }

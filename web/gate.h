@@ -5,6 +5,8 @@
  *          name that it believes to be talking to (Host), and the page that asks (Origin).
  * Rules    GET or HEAD, else 405; exactly one Host that names this machine and the port, else
  *          403; Origin absent or that same place, else 403
+ *          At a Unix socket (port 0) the port is that of whoever passes it on: any, and Origin
+ *          exactly Host.
  */
 #ifndef DT_WEB_GATE_H
 #define DT_WEB_GATE_H

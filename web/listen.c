@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/banned.h"
@@ -47,7 +49,7 @@ static dt_status address_parse(any_address *address, socklen_t *length, dt_web_l
         snprintf(host, sizeof(host), "%.*s", (int)(colon - text), text) >= (int)sizeof(host))
         return DT_FAIL(err, DT_ERR_USAGE,
                        "cannot listen on '%s': expected an address and a port, as in "
-                       "127.0.0.1:8642",
+                       "127.0.0.1:8642, or unix:PATH",
                        text);
     st = port_parse(&out->port, colon + 1, text, err);
     if (st != DT_OK)
@@ -70,9 +72,87 @@ static dt_status address_parse(any_address *address, socklen_t *length, dt_web_l
         ntohl(address->v4.sin_addr.s_addr) >> 24 != 127)
         return DT_FAIL(err, DT_ERR_USAGE,
                        "cannot listen on '%s': only this machine's own addresses (127.0.0.1, "
-                       "[::1], localhost) are served; from elsewhere use 'ssh -L'",
+                       "[::1], localhost, unix:PATH) are served; from elsewhere use 'ssh -L'",
                        text);
     return DT_OK;
+}
+
+static bool somebody_listens(const struct sockaddr_un *address)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    /* EAGAIN: there is somebody, whose queue is full */
+    bool yes = fd >= 0 && (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ||
+                           errno == EAGAIN);
+
+    if (fd >= 0)
+        close(fd);
+    return yes;
+}
+
+/* A socket that a server left behind is removed; anything else there is not ours to touch. */
+static dt_status make_way(const struct sockaddr_un *address, dt_error *err)
+{
+    struct stat info;
+
+    if (lstat(address->sun_path, &info) != 0)
+        return DT_OK;
+    if (!S_ISSOCK(info.st_mode))
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "cannot listen on 'unix:%s': something else is there, give another path",
+                       address->sun_path);
+    if (somebody_listens(address))
+        return DT_FAIL(err, DT_ERR_BUSY,
+                       "cannot listen on 'unix:%s': another process does, perhaps another 'dtrun "
+                       "serve' (give another path)",
+                       address->sun_path);
+    (void)unlink(address->sun_path); /* where it cannot be, bind says so */
+    return DT_OK;
+}
+
+static dt_status listen_unix(dt_web_listener *out, const char *path, dt_error *err)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    dt_status st;
+
+    if (path[0] == '\0' || strlen(path) >= sizeof(address.sun_path))
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "cannot listen on 'unix:%s': expected a path of 1 to %zu bytes", path,
+                       sizeof(address.sun_path) - 1);
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+    st = make_way(&address, err);
+    if (st != DT_OK)
+        return st;
+    out->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    /* its mode before it has a name: nobody else gets in between */
+    if (out->fd < 0 || fchmod(out->fd, 0600) != 0 ||
+        bind(out->fd, (struct sockaddr *)&address, sizeof(address)) != 0 ||
+        chmod(path, 0600) != 0 || listen(out->fd, BACKLOG) != 0) {
+        st = DT_FAIL(err, DT_ERR_IO, "cannot listen on 'unix:%s': %s", path, strerror(errno));
+        if (out->fd >= 0)
+            close(out->fd);
+        out->fd = -1;
+        return st;
+    }
+    snprintf(out->path, sizeof(out->path), "%s", path);
+    return DT_OK;
+}
+
+void dt_web_listener_close(dt_web_listener *listener)
+{
+    if (listener->fd < 0)
+        return;
+    if (listener->path[0] != '\0')
+        unlink(listener->path);
+    close(listener->fd);
+    listener->fd = -1;
+}
+
+void dt_web_listener_url(char *out, size_t size, const dt_web_listener *listener)
+{
+    if (listener->path[0] != '\0')
+        snprintf(out, size, "unix:%s", listener->path);
+    else
+        snprintf(out, size, "http://%s:%d/", listener->address, listener->port);
 }
 
 dt_status dt_web_listen(dt_web_listener *out, const char *text, dt_error *err)
@@ -82,7 +162,9 @@ dt_status dt_web_listen(dt_web_listener *out, const char *text, dt_error *err)
     dt_status st;
     int on = 1;
 
-    out->fd = -1;
+    *out = (dt_web_listener){.fd = -1};
+    if (strncmp(text, "unix:", 5) == 0)
+        return listen_unix(out, text + 5, err);
     st = address_parse(&address, &length, out, text, err);
     if (st != DT_OK)
         return st;

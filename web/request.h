@@ -46,6 +46,8 @@ typedef struct dt_web_reply {
     size_t length;
     char *owned;          /* or these, which are freed */
     dt_web_stream stream; /* or this, which is JSON */
+    const char *location; /* of a redirection; NULL: none */
+    char cookie[160];     /* to be set; "": none */
 } dt_web_reply;
 
 typedef dt_status (*dt_web_page)(dt_web_request *request, dt_web_reply *reply, dt_error *err);
@@ -59,6 +61,9 @@ void dt_web_reply_stream(dt_web_reply *reply,
 
 /* Takes `object`; adds "api": the version. */
 dt_status dt_web_reply_json(dt_web_reply *reply, int status, json_t *object, dt_error *err);
+
+/* An embedded file by its name. */
+void dt_web_reply_file(dt_web_reply *reply, int status, const char *name);
 
 /* Arguments of the query. NULL or the fallback where it is missing; DT_ERR_USAGE where it is not a
  * whole number between low and high. */

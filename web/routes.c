@@ -6,29 +6,29 @@
 
 static const dt_web_route routes[] = {
     /* pages, each beside its twin */
-    {"/", dt_web_file, "runs.html", DT_WEB_NO_STORE},
-    {"/api/v1/runs", dt_web_runs, NULL, DT_WEB_LITTLE},
-    {"/runs/ID", dt_web_run_page, NULL, DT_WEB_LITTLE},
-    {"/api/v1/runs/ID", dt_web_run_view, NULL, DT_WEB_LITTLE},
+    {"/", dt_web_file, "runs.html", DT_WEB_NO_STORE, DT_WEB_PAGE},
+    {"/api/v1/runs", dt_web_runs, NULL, DT_WEB_LITTLE, DT_WEB_LOCKED},
+    {"/runs/ID", dt_web_run_page, NULL, DT_WEB_LITTLE, DT_WEB_PAGE},
+    {"/api/v1/runs/ID", dt_web_run_view, NULL, DT_WEB_LITTLE, DT_WEB_LOCKED},
     /* parts of a run */
-    {"/api/v1/runs/ID/metrics", dt_web_metrics, NULL, DT_WEB_MUCH},
-    {"/api/v1/runs/ID/checkpoints", dt_web_checkpoints, NULL, DT_WEB_MUCH},
-    {"/api/v1/runs/ID/events", dt_web_events, NULL, DT_WEB_MUCH},
-    {"/api/v1/runs/ID/logs", dt_web_logs, NULL, DT_WEB_MUCH},
-    {"/api/v1/runs/ID/recipe", dt_web_recipe, NULL, DT_WEB_LITTLE},
-    {"/healthz", dt_web_health, NULL, DT_WEB_LITTLE},
+    {"/api/v1/runs/ID/metrics", dt_web_metrics, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
+    {"/api/v1/runs/ID/checkpoints", dt_web_checkpoints, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
+    {"/api/v1/runs/ID/events", dt_web_events, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
+    {"/api/v1/runs/ID/logs", dt_web_logs, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
+    {"/api/v1/runs/ID/recipe", dt_web_recipe, NULL, DT_WEB_LITTLE, DT_WEB_LOCKED},
+    {"/healthz", dt_web_health, NULL, DT_WEB_LITTLE, DT_WEB_OPEN},
     /* what the pages load */
-    {"/app.css", dt_web_file, "app.css", DT_WEB_NO_STORE},
-    {"/app.js", dt_web_file, "app.js", DT_WEB_NO_STORE},
-    {"/list.js", dt_web_file, "list.js", DT_WEB_NO_STORE},
-    {"/run.js", dt_web_file, "run.js", DT_WEB_NO_STORE},
-    {"/panels.js", dt_web_file, "panels.js", DT_WEB_NO_STORE},
-    {"/live.js", dt_web_file, "live.js", DT_WEB_NO_STORE},
-    {"/dom.js", dt_web_file, "dom.js", DT_WEB_NO_STORE},
-    {"/charts.js", dt_web_file, "charts.js", DT_WEB_NO_STORE},
-    {"/text.js", dt_web_file, "text.js", DT_WEB_NO_STORE},
-    {"/chart.js", dt_web_file, "chart.js", DT_WEB_NO_STORE},
-    {"/icon.svg", dt_web_file, "icon.svg", DT_WEB_NO_STORE},
+    {"/app.css", dt_web_file, "app.css", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/app.js", dt_web_file, "app.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/list.js", dt_web_file, "list.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/run.js", dt_web_file, "run.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/panels.js", dt_web_file, "panels.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/live.js", dt_web_file, "live.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/dom.js", dt_web_file, "dom.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/charts.js", dt_web_file, "charts.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/text.js", dt_web_file, "text.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/chart.js", dt_web_file, "chart.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/icon.svg", dt_web_file, "icon.svg", DT_WEB_NO_STORE, DT_WEB_OPEN},
 };
 
 static dt_status nothing_there(dt_web_request *request, dt_web_reply *reply, dt_error *err)
@@ -58,8 +58,9 @@ static bool matches(const char *pattern, const char *path, const char **run, siz
     return *pattern == '\0' && *path == '\0';
 }
 
-static const dt_web_route missing_page = {"", dt_web_file, "missing.html", DT_WEB_NO_STORE};
-static const dt_web_route missing_json = {"", nothing_there, NULL, DT_WEB_NO_STORE};
+static const dt_web_route missing_page = {"", dt_web_file, "missing.html", DT_WEB_NO_STORE,
+                                          DT_WEB_PAGE};
+static const dt_web_route missing_json = {"", nothing_there, NULL, DT_WEB_NO_STORE, DT_WEB_LOCKED};
 
 const dt_web_route *dt_web_route_find(dt_web_request *request, const char *path)
 {

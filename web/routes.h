@@ -13,11 +13,18 @@ typedef enum dt_web_cost {
     DT_WEB_MUCH      /* as much as a run has written */
 } dt_web_cost;
 
+typedef enum dt_web_door {
+    DT_WEB_LOCKED, /* for who knows the token */
+    DT_WEB_PAGE,   /* that too, and a person sees it: a link may lead here */
+    DT_WEB_OPEN    /* for everybody: it says nothing of runs */
+} dt_web_door;
+
 typedef struct dt_web_route {
     const char *pattern;
     dt_web_page page;
     const char *asset;
     dt_web_cost cost;
+    dt_web_door door;
 } dt_web_route;
 
 /* Fills request->run and request->asset; never NULL: what no route matches is "missing.html", or a

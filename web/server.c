@@ -220,15 +220,16 @@ dt_status dt_web_serve(const dt_web_options *options, dt_error *err)
     const char *store_path = options->store_path;
     dt_status st = DT_OK;
     dt_arena arena;
-    char url[96];
+    char url[160];
 
     dt_arena_init(&arena, 0);
+    web.site.token = options->token;
     DT_TRY(folder_find(&web.site.folder, &store_path, &arena, err));
     DT_TRY(dt_web_listen(&web.site.listener,
                          options->listen != NULL ? options->listen : DT_WEB_LISTEN_DEFAULT, err));
     DT_TRY(dt_web_stores_open(&web.site.stores, store_path, err));
     DT_TRY(daemon_start(&web, err));
-    snprintf(url, sizeof(url), "http://%s:%d/", web.site.listener.address, web.site.listener.port);
+    dt_web_listener_url(url, sizeof(url), &web.site.listener);
     if (options->listening != NULL)
         options->listening(options->context, url);
     DT_TRY(loop(&web, options->stop_fd, err));
@@ -236,7 +237,7 @@ out:
     if (web.site.stores.path != NULL)
         daemon_stop(&web);
     close_when_open(web.pending);
-    close_when_open(web.site.listener.fd);
+    dt_web_listener_close(&web.site.listener);
     close_when_open(web.wake);
     dt_web_stores_close(&web.site.stores);
     dt_arena_release(&arena);

@@ -18,12 +18,14 @@ extern "C" {
 #define DT_WEB_LISTEN_DEFAULT "127.0.0.1:8642"
 
 typedef struct dt_web_options {
-    const char *listen;     /* "127.0.0.1:8642", "localhost:8642", "[::1]:8642"; NULL: the default;
-                               port 0: any that is free */
+    const char *listen;     /* "127.0.0.1:8642", "localhost:8642", "[::1]:8642", "unix:PATH"; NULL:
+                               the default; port 0: any that is free */
+    const char *token;      /* what one has to know (access.h); NULL: nothing */
     const char *store_path; /* NULL: $XDG_STATE_HOME/dtrun/store.db; logs and checkpoints are
                                looked for below its folder */
     int stop_fd;            /* the server ends when it can be read or is hung up; -1: never */
-    void (*listening)(void *context, const char *url); /* once, when requests are taken; or NULL */
+    void (*listening)(void *context, const char *url); /* once, when requests are taken; or NULL;
+                                                          "unix:PATH" of a Unix socket */
     void *context;
 } dt_web_options;
 

@@ -4,16 +4,25 @@
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/place.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
+#include "web/access.h"
 #include "web/server.h"
 
 #include "base/banned.h"
+
+typedef struct serving {
+    const dt_call *call;
+    const char *token; /* NULL: none is needed */
+} serving;
 
 /* A descriptor that can be read once Ctrl-C or a polite kill has come; they do nothing else. */
 static dt_status stop_signals(int *fd, dt_error *err)
@@ -31,31 +40,106 @@ static dt_status stop_signals(int *fd, dt_error *err)
     return DT_OK;
 }
 
+/* Whether stdout is the system's log, which others may read and which keeps what it is told. */
+static bool stdout_is_journal(void)
+{
+    const char *stream = getenv("JOURNAL_STREAM"); /* device:inode */
+    struct stat info;
+    char own[64];
+
+    if (stream == NULL || fstat(STDOUT_FILENO, &info) != 0)
+        return false;
+    snprintf(own, sizeof(own), "%llu:%llu", (unsigned long long)info.st_dev,
+             (unsigned long long)info.st_ino);
+    return strcmp(stream, own) == 0;
+}
+
+/* "URL?token=TOKEN", or the URL alone. */
+static const char *link_of(const serving *s, const char *url)
+{
+    const char *link = NULL;
+
+    if (s->token != NULL)
+        link = dt_arena_printf(s->call->arena, "%s?token=%s", url, s->token);
+    return link != NULL ? link : url;
+}
+
 static void listening(void *context, const char *url)
 {
-    const dt_call *call = context;
+    const serving *s = context;
+    bool journal = stdout_is_journal();
     json_t *object;
 
-    if (!call->json) {
-        dprintf(STDOUT_FILENO, "%s\n", url);
-        dt_report_note(call, "Ctrl-C ends it");
+    if (!s->call->json) {
+        dprintf(STDOUT_FILENO, "%s\n", journal ? url : link_of(s, url));
+        dt_report_note(s->call, "%s",
+                       journal && s->token != NULL ? "'dtrun serve --link' prints the link to open"
+                                                   : "Ctrl-C ends it");
         return;
     }
     object = dt_report_object();
     json_object_set_new(object, "url", json_string(url));
+    if (!journal)
+        json_object_set_new(object, "link", json_string(link_of(s, url)));
     (void)dt_report_json(object, NULL); /* serving does not depend on who reads this */
+}
+
+/* The link of a server that runs, or will. */
+static dt_status print_link(const serving *s, const char *listen, dt_error *err)
+{
+    const char *url = dt_arena_printf(s->call->arena, "http://%s/", listen);
+    const char *colon = strrchr(listen, ':');
+    dt_status st = DT_OK;
+    json_t *object;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    if (url == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    if (colon == NULL || strncmp(listen, "unix:", 5) == 0 || strcmp(colon, ":0") == 0)
+        DT_THROW(err, DT_ERR_USAGE, "'--link' needs the address that is served, with its port");
+    if (s->call->json) {
+        object = dt_report_object();
+        json_object_set_new(object, "url", json_string(url));
+        json_object_set_new(object, "link", json_string(link_of(s, url)));
+        DT_TRY(dt_report_json(object, err));
+    } else {
+        dt_strbuf_add_fmt(&text, "%s\n", link_of(s, url));
+        DT_TRY(dt_report_text(&text, err));
+    }
+out:
+    dt_strbuf_release(&text);
+    return st;
+}
+
+static dt_status token_find(dt_web_token *token, dt_call *call, dt_error *err)
+{
+    const char *folder;
+    dt_status st = dt_place_dir(&folder, DT_PLACE_STATE, call->arena, err);
+
+    return st != DT_OK
+               ? st
+               : dt_web_token_get(token, folder, dt_arguments_flag(call->args, "new-token"), err);
 }
 
 static dt_status serve(dt_call *call, dt_error *err)
 {
-    dt_web_options options = {.listen = dt_arguments_get(call->args, "listen")->text,
-                              .stop_fd = -1,
-                              .listening = listening,
-                              .context = call};
+    const char *listen = dt_arguments_get(call->args, "listen")->text;
+    serving s = {.call = call};
+    dt_web_options options = {
+        .listen = listen, .stop_fd = -1, .listening = listening, .context = &s};
     dt_status st = DT_OK;
+    dt_web_token token;
 
     dt_log_init("serve");
     (void)mallopt(M_ARENA_MAX, 2); /* or each of many short threads leaves a heap behind */
+    /* a Unix socket has a mode, which says who may connect */
+    if (strncmp(listen, "unix:", 5) != 0 && !dt_arguments_flag(call->args, "no-token")) {
+        DT_TRY(token_find(&token, call, err));
+        s.token = options.token = token.text;
+    }
+    if (dt_arguments_flag(call->args, "link"))
+        return print_link(&s, listen, err);
     DT_TRY(stop_signals(&options.stop_fd, err));
     DT_TRY(dt_web_serve(&options, err));
 out:
@@ -67,9 +151,16 @@ out:
 static const dt_option options[] = {
     {.name = "listen",
      .kind = DT_OPTION_TEXT,
-     .value = "HOST:PORT",
+     .value = "ADDRESS",
      .fallback = DT_WEB_LISTEN_DEFAULT,
-     .help = "where the page is; port 0 takes any that is free"},
+     .help = "where the page is: HOST:PORT of this machine (port 0: any), or unix:PATH"},
+    {.name = "link", .kind = DT_OPTION_FLAG, .help = "print the link of the page, and end"},
+    {.name = "no-token",
+     .kind = DT_OPTION_FLAG,
+     .help = "every user of this machine may read every run"},
+    {.name = "new-token",
+     .kind = DT_OPTION_FLAG,
+     .help = "make another token: links and browsers of the old one are shut out"},
     {0},
 };
 
@@ -79,7 +170,13 @@ const dt_command dt_command_serve = {
     .operands = "",
     .options = options,
     .notes =
-        "Prints the address, as an object with \"url\" under --json, and serves until Ctrl-C.\n"
-        "It only reads, and only loopback addresses are taken.\n",
+        "Prints the link to open, as \"link\" under --json (\"url\" is the address alone), and\n"
+        "serves until Ctrl-C. It only reads, and only at addresses of this machine.\n"
+        "\n"
+        "The link has a token, which the browser keeps as a cookie; without it nobody reads a\n"
+        "run, for every user of the machine reaches its ports. It is in serve.token of the state\n"
+        "folder (0600) and stays the same, so that links and bookmarks go on. A program sends it\n"
+        "as 'Authorization: Bearer TOKEN'. A socket unix:PATH has mode 0600 and needs none. In\n"
+        "the system's journal the link is left out: 'dtrun serve --link' prints it.\n",
     .run = serve,
 };

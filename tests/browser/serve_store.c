@@ -1,4 +1,5 @@
-/* serve_store STORE: serves a store on a free port, prints the URL, ends when stdin does. */
+/* serve_store STORE: serves a store on a free port, prints the URL and on a second line the link
+ * that opens it, ends when stdin does. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -6,15 +7,18 @@
 
 #include "base/banned.h"
 
+#define TOKEN "00112233445566778899aabbccddeeff"
+
 static void print_url(void *context, const char *url)
 {
-    puts(url);
+    printf("%s\n%s?token=%s\n", url, url, TOKEN);
     fflush(stdout);
 }
 
 int main(int argc, char **argv)
 {
     dt_web_options options = {.listen = "127.0.0.1:0",
+                              .token = TOKEN,
                               .store_path = argc == 2 ? argv[1] : NULL,
                               .stop_fd = STDIN_FILENO,
                               .listening = print_url};

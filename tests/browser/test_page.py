@@ -41,6 +41,7 @@ class Browsing(unittest.TestCase):
         cls.server = subprocess.Popen([SERVE, cls.store], stdin=subprocess.PIPE,
                                       stdout=subprocess.PIPE, text=True)
         cls.url = cls.server.stdout.readline().strip()
+        cls.link = cls.server.stdout.readline().strip()
         options = Options()
         options.binary_location = BROWSER
         for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage",
@@ -50,6 +51,7 @@ class Browsing(unittest.TestCase):
             options.add_argument(argument)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         cls.browser = webdriver.Chrome(options=options, service=Service(DRIVER))
+        cls.browser.get(cls.link)
 
     @classmethod
     def tearDownClass(cls):
@@ -257,6 +259,40 @@ class Page(Browsing):
             .filter((e) => !(e.textContent.trim() || e.getAttribute('aria-label')))
             .map((e) => e.outerHTML.slice(0, 80));""")
         self.assertEqual(nameless, [])
+
+
+class Access(Browsing):
+    """From the locked door through the link to the page, as a person does it."""
+
+    def test_the_link_opens_the_page_and_nothing_else_does(self):
+        self.look(1280, 900)
+        self.browser.delete_all_cookies()
+        self.open("runs/m4x9tr", lambda: "opens with its link" in self.text("h1"))
+        self.assertIn("dtrun serve --link", self.text("main"))
+        self.assertNotIn("shakespeare", self.browser.page_source)
+        self.shoot("locked")
+        self.open("?token=" + 32 * "0", lambda: "opens with its link" in self.text("h1"))
+
+        self.browser.get(self.link)
+        self.wait(lambda: len(self.texts("#runs tbody tr")) == 5)
+        self.assertEqual(self.browser.current_url, self.url)  # the token has left the address
+        self.shoot("opened")
+        cookie, = self.browser.get_cookies()
+        self.assertTrue(cookie["httpOnly"])
+        self.assertEqual(cookie["sameSite"], "Strict")
+        self.assertEqual(self.script("return document.cookie"), "")
+        self.assertNotIn("token", self.script("return document.referrer"))
+        self.open_run("m4x9tr")
+        self.browser.get(self.link.replace("/?", "/runs/m4x9tr?"))
+        self.wait(lambda: self.browser.current_url == self.url + "runs/m4x9tr")
+
+    def test_a_page_whose_token_ended_says_so(self):
+        self.browser.get(self.link)
+        self.wait(lambda: len(self.texts("#runs tbody tr")) == 5)
+        self.browser.delete_all_cookies()
+        note = self.browser.find_element(By.ID, "link")
+        self.wait(note.is_displayed)
+        self.assertIn("dtrun serve --link", note.text)
 
 
 class ServerLost(Browsing):

@@ -1,24 +1,84 @@
 #!/usr/bin/env bash
-# The page: says where it is, answers there, ends politely, refuses what it may not be.
+# The page: prints a link that opens it, answers there and to nobody else, ends politely, refuses what
+# it may not be.
 . "$(dirname "$0")/lib.sh"
 
-"$dtrun" serve --listen 127.0.0.1:0 --json >"$work/out" 2>"$work/err" &
-server=$!
-within 10 test -s "$work/out"
-subject="dtrun serve"
-json "o['url'].startswith('http://127.0.0.1:')"
-url=$(field "o['url'].rstrip('/')")
-python3 - "$url" <<'PY' || fail "the page does not answer"
-import json, sys, urllib.request
-assert urllib.request.urlopen(sys.argv[1] + "/healthz").status == 200
-assert json.load(urllib.request.urlopen(sys.argv[1] + "/api/v1/runs"))["runs"] == []
+start() { # arguments...: $server serves, and has said where
+    : >"$work/out"
+    "$dtrun" serve "$@" >"$work/out" 2>"$work/err" &
+    server=$!
+    subject="dtrun serve $*"
+    within 60 test -s "$work/out"
+}
+end() {
+    kill -TERM $server
+    wait $server
+    [ $? -eq 0 ] || fail "SIGTERM is not a good end"
+}
+
+start --listen 127.0.0.1:0 --json
+json "o['url'].startswith('http://127.0.0.1:')" "o['link'].startswith(o['url'] + '?token=')"
+url=$(field "o['url'].rstrip('/')") link=$(field "o['link']") token=${link##*=}
+python3 - "$url" "$link" <<'PY' || fail "the page does not answer"
+import http.cookiejar, json, sys, urllib.error, urllib.request as r
+url, link = sys.argv[1:]
+def refused(path, headers={}):
+    try:
+        r.urlopen(r.Request(url + path, headers=headers))
+    except urllib.error.HTTPError as error:
+        return error.code
+assert r.urlopen(url + "/healthz").status == 200
+assert refused("/") == 401 and refused("/api/v1/runs") == 401
+assert refused("/api/v1/runs", {"Authorization": "Bearer " + "0" * 32}) == 403
+bearer = {"Authorization": "Bearer " + link.partition("=")[2]}
+assert json.load(r.urlopen(r.Request(url + "/api/v1/runs", headers=bearer)))["runs"] == []
+jar = http.cookiejar.CookieJar()
+browser = r.build_opener(r.HTTPCookieProcessor(jar))
+assert browser.open(link).url == url + "/" and len(jar) == 1
+assert json.load(browser.open(url + "/api/v1/runs"))["runs"] == []
 PY
+[ "$(stat -c %a "$XDG_STATE_HOME/dtrun/serve.token")" = 600 ] || fail "others read the token"
+tr '\0' ' ' <"/proc/$server/cmdline" | grep -q "$token" && fail "the token is in the process list"
+grep -q "$token" "$work/err" && fail "the token is in the log"
 expect 3 serve --listen "${url#http://}"
 one_line
 says "${url##*:}"
-kill -TERM $server
-wait $server
-[ $? -eq 0 ] || fail "SIGTERM is not a good end"
+expect 0 serve --link --listen "${url#http://}"
+[ "$(cat "$work/out")" = "$link" ] || fail "prints another link"
+end
+
+start --listen "${url#http://}" # again: links go on
+[ "$(head -n 1 "$work/out")" = "$link" ] || fail "the link is another one"
+end
+start --listen 127.0.0.1:0 --new-token
+grep -q "$token" "$work/out" && fail "the token is the old one"
+end
+exec 5>"$work/journal" # as under systemd
+: >"$work/out"
+JOURNAL_STREAM=$(stat -L -c '%d:%i' "$work/journal") "$dtrun" serve --listen 127.0.0.1:0 >&5 2>"$work/err" &
+server=$! subject="dtrun serve, its stdout the journal"
+within 60 grep -q http "$work/journal"
+within 60 grep -q "serve --link" "$work/err"
+grep -q token= "$work/journal" && fail "the journal has the token"
+end
+
+start --listen 127.0.0.1:0 --no-token
+url=$(head -n 1 "$work/out")
+python3 -c 'import sys, urllib.request as r; r.urlopen(sys.argv[1] + "api/v1/runs")' "$url" || fail "wants a token"
+end
+start --listen "unix:$work/socket"
+[ "$(head -n 1 "$work/out")" = "unix:$work/socket" ] || fail "does not say where"
+[ "$(stat -c %A "$work/socket")" = srw------- ] || fail "others may connect"
+python3 - "$work/socket" <<'PY' || fail "does not answer at a Unix socket"
+import http.client, socket, sys
+c = http.client.HTTPConnection("localhost")
+c.sock = socket.socket(socket.AF_UNIX)
+c.sock.connect(sys.argv[1])
+c.request("GET", "/api/v1/runs")
+assert c.getresponse().status == 200
+PY
+end
+[ -e "$work/socket" ] && fail "the socket stays"
 
 expect 2 serve --listen 0.0.0.0:0
 one_line
@@ -26,3 +86,5 @@ says "0.0.0.0"
 expect 2 serve --listen nonsense
 one_line
 says "nonsense"
+expect 2 serve --link --listen 127.0.0.1:0
+one_line

@@ -3,7 +3,7 @@ foreach(subject run attempt metric event open shared)
   dt_test(NAME store_${subject} LABEL unit
     SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_store_${subject}.c LIBS dt_store_support m)
 endforeach()
-foreach(subject admission api gate pages)
+foreach(subject access admission api gate pages)
   dt_test(NAME web_${subject} LABEL unit THREADS
     SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_web_${subject}.c
             ${CMAKE_CURRENT_SOURCE_DIR}/web_support.c

@@ -1,10 +1,14 @@
 /* What is refused, before any page is asked: rules alone, then through a socket. */
+#define _GNU_SOURCE
 #include "web_support.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "web/gate.h"
 #include "web/listen.h"
 #include "web/server.h"
@@ -75,6 +79,62 @@ static void test_pages_of_other_sites_do_not_pass(void **state)
     assert_int_equal(gate("GET", "localhost:8642", "http://127.0.0.1:8642"), 0);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         assert_int_equal(gate("GET", "localhost:8642", bad[i]), 403);
+}
+
+static int gate_unix(const char *host, const char *origin)
+{
+    const char *reason;
+
+    return dt_web_gate("GET", host, 1, origin, 0, "", &reason);
+}
+
+static void test_at_a_unix_socket_any_port_of_this_machine_passes(void **state)
+{
+    const char *good[] = {"localhost", "localhost:8642", "127.0.0.1:1", "[::1]", "[::1]:80"};
+    const char *bad[] = {"",           "evil.example", "localhost.evil",
+                         "localhost:", "localhost:x",  "localhost:80@e",
+                         "127.0.0.11", "[::1]x"};
+
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+        assert_int_equal(gate_unix(good[i], NULL), 0);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_int_equal(gate_unix(bad[i], NULL), 403);
+    assert_int_equal(gate_unix("localhost:8642", "http://localhost:8642"), 0);
+    assert_int_equal(gate_unix("localhost:8642", "http://localhost:1"), 403); /* another site */
+    assert_int_equal(gate_unix("localhost:8642", "null"), 403);
+}
+
+static void test_a_unix_socket_is_ours_alone_and_goes_when_it_is_closed(void **state)
+{
+    char folder[] = "/tmp/dtrun-listen-XXXXXX", text[160], file[128];
+    dt_web_listener one, two;
+    dt_error err = DT_ERROR_INIT;
+    struct stat info;
+
+    assert_non_null(mkdtemp(folder));
+    snprintf(text, sizeof(text), "unix:%s/s", folder);
+    assert_int_equal(dt_web_listen(&one, text, &err), DT_OK);
+    assert_int_equal(lstat(text + 5, &info), 0);
+    assert_true(S_ISSOCK(info.st_mode) && (info.st_mode & 0777) == 0600);
+    assert_int_equal(dt_web_listen(&two, text, &err), DT_ERR_BUSY);
+    dt_error_clear(&err);
+    close(one.fd); /* as if it was killed: the next one takes its place */
+    assert_int_equal(dt_web_listen(&two, text, &err), DT_OK);
+    dt_web_listener_close(&two);
+    assert_int_equal(lstat(text + 5, &info), -1);
+
+    snprintf(file, sizeof(file), "%s/file", folder);
+    assert_int_equal(dt_file_write_atomic(file, "x", 1, 0600, &err), DT_OK);
+    snprintf(text, sizeof(text), "unix:%s", file);
+    assert_int_equal(dt_web_listen(&one, text, &err), DT_ERR_USAGE);
+    assert_non_null(strstr(err.message, "something else is there"));
+    assert_true(dt_file_exists(file));
+    dt_error_clear(&err);
+    assert_int_equal(dt_web_listen(&one, "unix:", &err), DT_ERR_USAGE);
+    dt_error_clear(&err);
+    snprintf(text, sizeof(text), "unix:%s/gone/s", folder);
+    assert_int_equal(dt_web_listen(&one, text, &err), DT_ERR_IO);
+    assert_int_equal(dt_file_remove_tree(folder, NULL), DT_OK);
 }
 
 static void test_only_this_machines_addresses_are_listened_on(void **state)
@@ -176,6 +236,8 @@ int main(void)
         cmocka_unit_test(test_only_get_and_head_pass),
         cmocka_unit_test(test_only_hosts_that_name_this_machine_and_port_pass),
         cmocka_unit_test(test_pages_of_other_sites_do_not_pass),
+        cmocka_unit_test(test_at_a_unix_socket_any_port_of_this_machine_passes),
+        cmocka_unit_test(test_a_unix_socket_is_ours_alone_and_goes_when_it_is_closed),
         cmocka_unit_test(test_only_this_machines_addresses_are_listened_on),
         cmocka_unit_test_setup_teardown(test_the_gate_stands_before_the_routes, test_web_setup,
                                         test_web_teardown),

@@ -39,6 +39,7 @@ static void *serve(void *context)
     running *r = context;
     dt_web_options options = {.listen = "127.0.0.1:0",
                               .store_path = r->web.rows.path,
+                              .token = r->web.token,
                               .stop_fd = r->stop[0],
                               .listening = note_url,
                               .context = r};
@@ -48,7 +49,7 @@ static void *serve(void *context)
     return NULL;
 }
 
-int test_web_setup(void **state)
+static int set_up(void **state, const char *token)
 {
     running *r = calloc(1, sizeof(*r));
     test_store *rows = &r->web.rows;
@@ -56,6 +57,7 @@ int test_web_setup(void **state)
 
     *state = r;
     r->web.patience_ms = 20000;
+    r->web.token = token;
     snprintf(rows->folder, sizeof(rows->folder), "/tmp/dtrun-web-XXXXXX");
     if (mkdtemp(rows->folder) == NULL)
         return -1;
@@ -65,6 +67,16 @@ int test_web_setup(void **state)
         pipe(r->ready) != 0 || pthread_create(&r->thread, NULL, serve, r) != 0)
         return -1;
     return read(r->ready[0], &byte, 1) == 1 ? 0 : -1;
+}
+
+int test_web_setup(void **state)
+{
+    return set_up(state, NULL);
+}
+
+int test_web_setup_locked(void **state)
+{
+    return set_up(state, "0123456789abcdef0123456789abcdef");
 }
 
 int test_web_teardown(void **state)

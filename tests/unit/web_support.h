@@ -10,7 +10,8 @@
 typedef struct test_web {
     test_store rows; /* what is served; the tests write to it */
     int port;
-    int patience_ms; /* for an answer; after that the client hangs up, as if nothing came */
+    const char *token; /* of the server; NULL: none */
+    int patience_ms;   /* for an answer; after that the client hangs up, as if nothing came */
 } test_web;
 
 /* The status of one answer; head and body are kept until the next call. */
@@ -20,6 +21,7 @@ typedef struct test_answer {
 } test_answer;
 
 int test_web_setup(void **state);
+int test_web_setup_locked(void **state); /* with a token */
 int test_web_teardown(void **state);
 
 /* Sends `request` as it is and reads to the end of the connection; status 0 where nothing came. */

@@ -3,6 +3,9 @@
 export const ACTIVE_MS = 1000;
 export const QUIET_MS = 5000;
 
+const LOST = 'No answer from the server, trying again…';
+const LOCKED = 'The server wants a new link: dtrun serve --link';
+
 export function isActive(state) {
   return !['finished', 'failed', 'stopped'].includes(state);
 }
@@ -10,7 +13,11 @@ export function isActive(state) {
 export async function getJson(path) {
   const answer = await fetch(path, {headers: {Accept: 'application/json'}});
   const body = await answer.json();
-  if (!answer.ok) throw new Error(body.error ? body.error.message : answer.statusText);
+  if (!answer.ok) {
+    const error = new Error(body.error ? body.error.message : answer.statusText);
+    error.locked = answer.status === 401 || answer.status === 403;
+    throw error;
+  }
   return body;
 }
 
@@ -31,6 +38,7 @@ export function poll(step) {
       wait = await step();
       note.hidden = true;
     } catch (error) {
+      note.textContent = error.locked ? LOCKED : LOST;
       note.hidden = false;
     }
     busy = false;
