@@ -32,6 +32,8 @@ typedef struct dt_store dt_store;
 /* --- store.c */
 /* Opens $XDG_STATE_HOME/dtrun/store.db where path is NULL; makes and migrates it. */
 dt_status dt_store_open(dt_store **out, const char *path, dt_error *err);
+/* The same for who only reads, also where nothing can be written (read_only.c): writing fails then. */
+dt_status dt_store_open_to_read(dt_store **out, const char *path, dt_error *err);
 void dt_store_close(dt_store *store);
 dt_status dt_store_begin(dt_store *store, dt_error *err); /* IMMEDIATE; not nested */
 dt_status dt_store_commit(dt_store *store, dt_error *err);

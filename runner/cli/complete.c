@@ -58,7 +58,7 @@ static dt_status offer_runs(dt_strbuf *out, const char *typed, dt_arena *arena, 
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     if (!dt_file_exists(path))
         return DT_OK;
-    DT_TRY(dt_store_open(&store, NULL, err));
+    DT_TRY(dt_store_open_to_read(&store, NULL, err));
     DT_TRY(dt_store_run_list(store, &runs, &count, -1, RUNS_MOST, arena, err));
     if (count > 0)
         offer(out, typed, "", "last", "", "the newest");

@@ -30,7 +30,7 @@ dt_status dt_runs_open(dt_store **store, dt_run *run, const char *ref, const dt_
     dt_status st = DT_OK;
 
     *store = NULL;
-    DT_TRY(dt_store_open(store, NULL, err));
+    DT_TRY(dt_store_open_to_read(store, NULL, err));
     DT_TRY(dt_store_run_find(*store, run, ref, call->arena, err));
     (void)dt_runs_ensure(run, call);
 out:

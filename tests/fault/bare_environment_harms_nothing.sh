@@ -42,6 +42,24 @@ code=0
 (PATH=/nowhere "$DTRUN_BIN/dtrun-reach" --probe host1 true) || code=$?
 is "what a probe without ssh proves" $code 11
 
+# In a state folder that can only be read, somebody else supervises the run or nobody can: it is listed.
+if unshare --mount true 2>/dev/null; then
+    read_only() {
+        unshare --mount bash -c 'mount --bind "$XDG_STATE_HOME" "$XDG_STATE_HOME" &&
+            mount -o remount,ro,bind "$XDG_STATE_HOME" && exec "$@"' read_only "$@"
+    }
+    read_only "$dtrun" list >"$state/said" 2>"$state/complaint" || fail "list: exit $?, $(<"$state/complaint")"
+    grep -q "$id" "$state/said" || fail "the list lacks the run"
+    [ ! -s "$state/complaint" ] || fail "it complains though the run is supervised: $(<"$state/complaint")"
+    kill_supervisor
+    read_only "$dtrun" list >"$state/said" 2>"$state/complaint" || fail "list: exit $?, $(<"$state/complaint")"
+    grep -q "$id" "$state/said" || fail "the list lacks the run"
+    is "lines of complaint" "$(grep -c "nobody supervises run '$id'.*Read-only" "$state/complaint")" 1
+    is "lines of complaint" "$(wc -l <"$state/complaint")" 1
+    "$dtrun" status "$id" >/dev/null
+    goes_on
+fi
+
 # Somebody else's run is left alone, and the list is there all the same.
 if [ "$(id -u)" = 0 ]; then
     kill_supervisor

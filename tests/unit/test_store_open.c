@@ -292,6 +292,48 @@ static void test_network_file_systems_are_refused_by_name(void **state)
     assert_null(dt_store_file_system_refused(0x9123683E, "")); /* btrfs */
 }
 
+/* A folder that is seen a second time, for reading only: 0 good, 77 where that cannot be made. */
+static int read_only_child(test_store *t)
+{
+    char written[128], read[128], path[160];
+    dt_error err = DT_ERROR_INIT;
+    dt_store *reader = NULL;
+    dt_run run;
+
+    if (unshare(geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) != 0 ||
+        mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("small", t->folder, "tmpfs", 0, "mode=700") != 0)
+        return 77;
+    snprintf(written, sizeof(written), "%s/written", t->folder);
+    snprintf(read, sizeof(read), "%s/read?#%%41", t->folder); /* a name that is no good URI */
+    if (mkdir(written, 0700) != 0 || mkdir(read, 0700) != 0 ||
+        mount(written, read, NULL, MS_BIND, NULL) != 0 ||
+        mount(NULL, read, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL) != 0)
+        return 77;
+    snprintf(path, sizeof(path), "%s/store.db", read);
+    if (dt_store_open_to_read(&reader, path, &err) == DT_OK)
+        return 1; /* there is none yet */
+    dt_error_clear(&err);
+    snprintf(path, sizeof(path), "%s/store.db", written);
+    if (dt_store_open(&t->store, path, &err) != DT_OK)
+        return 2;
+    test_store_run(t, "aa", "n");
+    snprintf(path, sizeof(path), "%s/store.db", read);
+    for (int i = 0; i < 2; i++) { /* while somebody writes it, and when nobody does */
+        if (dt_store_open_to_read(&reader, path, &err) != DT_OK)
+            return 3 + i;
+        if (dt_store_run_find(reader, &run, "aa", &t->arena, &err) != DT_OK)
+            return 5 + i;
+        if (dt_store_run_set_state(reader, "aa", DT_RUN_RUNNING, -1, "", 1, NULL) == DT_OK)
+            return 7 + i;
+        dt_store_close(reader);
+        reader = NULL;
+        dt_store_close(t->store);
+        t->store = NULL;
+    }
+    return dt_store_open(&reader, path, NULL) == DT_OK ? 9 : 0; /* to write it is not opened */
+}
+
 /* On a disk of its own of 600 KB: 0 good, 77 where none can be made. */
 static int full_disk_child(test_store *t)
 {
@@ -331,21 +373,30 @@ static int full_disk_child(test_store *t)
     return dt_store_open(&t->store, path, &err) == DT_OK || err.code == DT_ERR_IO ? 0 : 5;
 }
 
-static void test_a_full_disk_is_said_and_loses_nothing_that_was_committed(void **state)
+static void check_in_child(test_store *t, int (*child_of)(test_store *t))
 {
-    test_store *t = *state;
     int status;
     pid_t child;
 
     close_store(t);
     child = fork();
     if (child == 0)
-        _exit(full_disk_child(t));
+        _exit(child_of(t));
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
     if (WEXITSTATUS(status) == 77)
         skip();
     assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void test_a_full_disk_is_said_and_loses_nothing_that_was_committed(void **state)
+{
+    check_in_child(*state, full_disk_child);
+}
+
+static void test_what_cannot_be_written_is_read(void **state)
+{
+    check_in_child(*state, read_only_child);
 }
 
 #define WITH_STORE(f) cmocka_unit_test_setup_teardown(f, test_store_setup, test_store_teardown)
@@ -367,6 +418,7 @@ int main(void)
         WITH_STORE(test_overwritten_pages_never_do_worse_than_an_error),
         cmocka_unit_test(test_network_file_systems_are_refused_by_name),
         WITH_STORE(test_a_full_disk_is_said_and_loses_nothing_that_was_committed),
+        WITH_STORE(test_what_cannot_be_written_is_read),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
