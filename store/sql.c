@@ -20,7 +20,7 @@ dt_status dt_sql_fail(dt_store *store, int code, const char *doing, dt_error *er
     case SQLITE_LOCKED:
         return DT_FAIL(err, DT_ERR_BUSY,
                        "cannot %s: another process has held the run store '%s' for %d s", doing,
-                       store->path, DT_STORE_BUSY_TIMEOUT_MS / 1000);
+                       store->path, store->patience_ms / 1000);
     case SQLITE_NOTADB:
         return DT_FAIL(err, DT_ERR_CORRUPT,
                        "cannot %s: '%s' is not a run store (move it away; a new one is then made)",

@@ -31,7 +31,7 @@ static dt_status configure(dt_store *store, dt_error *err)
     dt_status st = DT_OK;
 
     sqlite3_extended_result_codes(store->db, 1);
-    sqlite3_busy_timeout(store->db, DT_STORE_BUSY_TIMEOUT_MS);
+    dt_store_set_patience(store, DT_STORE_BUSY_TIMEOUT_MS);
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     DT_TRY(dt_sql_exec(store,
@@ -90,6 +90,12 @@ void dt_store_close(dt_store *store)
         DT_ASSERT(sqlite3_close(store->db) == SQLITE_OK); /* or a statement was left open */
     free(store->path);
     free(store);
+}
+
+void dt_store_set_patience(dt_store *store, int ms)
+{
+    store->patience_ms = ms;
+    sqlite3_busy_timeout(store->db, ms);
 }
 
 dt_status dt_store_begin(dt_store *store, dt_error *err)

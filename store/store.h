@@ -35,6 +35,8 @@ dt_status dt_store_open(dt_store **out, const char *path, dt_error *err);
 /* The same for who only reads, also where nothing can be written (read_only.c): writing fails then. */
 dt_status dt_store_open_to_read(dt_store **out, const char *path, dt_error *err);
 void dt_store_close(dt_store *store);
+/* How long a change waits for another process that holds the store; 30 s at first. */
+void dt_store_set_patience(dt_store *store, int ms);
 dt_status dt_store_begin(dt_store *store, dt_error *err); /* IMMEDIATE; not nested */
 dt_status dt_store_commit(dt_store *store, dt_error *err);
 void dt_store_rollback(dt_store *store);

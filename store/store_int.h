@@ -21,6 +21,7 @@
 struct dt_store {
     sqlite3 *db;
     char *path;
+    int patience_ms;
     struct {
         const char *sql; /* the key: a string constant */
         sqlite3_stmt *statement;

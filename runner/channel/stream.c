@@ -150,6 +150,16 @@ size_t dt_stream_queued_bytes(const dt_stream *stream)
     return uv_stream_get_write_queue_size((const uv_stream_t *)&stream->pipe);
 }
 
+void dt_stream_pause(dt_stream *stream, bool pause)
+{
+    if (stream->closing || stream->ended)
+        return;
+    if (pause)
+        uv_read_stop((uv_stream_t *)&stream->pipe);
+    else
+        uv_read_start((uv_stream_t *)&stream->pipe, on_alloc, on_read);
+}
+
 void dt_stream_drain(dt_stream *stream, size_t max_bytes)
 {
     uv_os_fd_t fd;

@@ -32,6 +32,9 @@ void dt_stream_close(dt_stream *stream); /* accepts NULL */
 void dt_stream_send(dt_stream *stream, const void *bytes, size_t length);
 size_t dt_stream_queued_bytes(const dt_stream *stream);
 
+/* No more is read until it is taken back; what was read is handed over. */
+void dt_stream_pause(dt_stream *stream, bool pause);
+
 /* Reads now what is there without waiting, at most about max_bytes: what a process wrote before
  * it died comes before the news of its death. */
 void dt_stream_drain(dt_stream *stream, size_t max_bytes);

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "runner/supervisor/changes.h"
 #include "runner/supervisor/state.h"
 
 #include "base/banned.h"
@@ -14,8 +15,10 @@
 
 static dt_status enter(dt_session *session, dt_run_state state, dt_error *err)
 {
-    dt_status st = dt_store_run_set_state(session->store, session->run, state, -1, "",
-                                          dt_clock_wall_ms(), err);
+    dt_status st = dt_change_state(session, state, err);
+
+    if (st == DT_OK)
+        st = dt_follow_commit(session, err);
 
     if (st == DT_OK) {
         session->state = state;
@@ -61,7 +64,7 @@ dt_status dt_action_prepare(dt_session *session, dt_supervised_node *unused, dt_
 
     DT_TRY(enter(session, DT_RUN_PREPARING, err));
     for (int64_t i = 0; i < session->world_size; i++)
-        if (dt_rank_log_open(session, &session->ranks[i], &problem) != DT_OK) {
+        if (dt_rank_log_open(&session->ranks[i].log, session->folder, i, &problem) != DT_OK) {
             DT_TRY(note_lost(session, problem.message, err));
             return dt_action_end_ranks(session, NULL, err);
         }
@@ -214,6 +217,8 @@ dt_status dt_action_conclude(dt_session *session, dt_supervised_node *unused, dt
     bool alone = true;
     dt_status st = DT_OK;
 
+    if (!dt_store_writer_is_idle(session->writer))
+        return DT_OK; /* which comes back here */
     for (int64_t i = 0; i < session->node_count; i++)
         alone = alone && (session->nodes[i].gone || session->nodes[i].given_up);
     if (count_lost(session) > 0)

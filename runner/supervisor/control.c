@@ -1,4 +1,8 @@
-/* control: one JSON line in, one out, on runs/ID/control.sock. */
+/* control: one JSON line in, one out, on runs/ID/control.sock.
+ *
+ * A stop is obeyed at once. It is answered when the store has it, so that it is not forgotten
+ * whatever happens next; or after some seconds, where the store is held.
+ */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +14,14 @@
 #include "base/banned.h"
 
 #define REQUEST_MAX_BYTES 4096
+#define STORED_MS         5000 /* that an answer waits for the store */
 
 struct dt_control {
     dt_control *next;
     dt_session *session;
     dt_stream *stream;
+    dt_strbuf answer; /* that waits, "" none */
+    int64_t batch;    /* ... for this one */
 };
 
 static void drop(dt_control *control)
@@ -25,7 +32,31 @@ static void drop(dt_control *control)
         at = &(*at)->next;
     *at = control->next;
     dt_stream_close(control->stream);
+    dt_strbuf_release(&control->answer);
     free(control);
+}
+
+static void send_answer(dt_control *control)
+{
+    dt_stream_send(control->stream, control->answer.data, control->answer.length);
+    dt_strbuf_reset(&control->answer);
+}
+
+void dt_control_stored(dt_session *session)
+{
+    for (dt_control *control = session->controls; control != NULL; control = control->next)
+        if (control->answer.length > 0 &&
+            dt_store_writer_has_stored(session->writer, control->batch))
+            send_answer(control);
+}
+
+static void on_answer_time(uv_timer_t *timer)
+{
+    dt_session *session = timer->data;
+
+    for (dt_control *control = session->controls; control != NULL; control = control->next)
+        if (control->answer.length > 0)
+            send_answer(control);
 }
 
 static dt_status obey(dt_session *session, const char *text, size_t length, dt_error *err)
@@ -49,8 +80,8 @@ static void on_line(void *context, const char *text, size_t length, bool cut)
 {
     dt_control *control = context;
     dt_error err = DT_ERROR_INIT;
+    dt_session *session = control->session;
     json_t *answer;
-    dt_strbuf line;
 
     if (control->session->restarted)
         return; /* this attempt is over: who asks hears no answer, and asks that of the next */
@@ -62,12 +93,14 @@ static void on_line(void *context, const char *text, size_t length, bool cut)
         err.code == DT_OK
             ? json_pack("{s:b, s:s}", "ok", 1, "state", dt_run_state_name(control->session->state))
             : json_pack("{s:b, s:o}", "ok", 0, "message", dt_json_text(err.message));
-    dt_strbuf_init(&line);
-    dt_json_write(&line, answer);
-    dt_strbuf_add_char(&line, '\n');
-    dt_stream_send(control->stream, line.data, line.length);
-    dt_strbuf_release(&line);
+    dt_json_write(&control->answer, answer);
+    dt_strbuf_add_char(&control->answer, '\n');
     json_decref(answer);
+    control->batch = dt_store_writer_submit(session->writer);
+    dt_control_stored(session);
+    session->answer_timer.data = session;
+    if (control->answer.length > 0)
+        uv_timer_start(&session->answer_timer, on_answer_time, STORED_MS, 0);
 }
 
 static void on_ended(void *context, const char *why)
@@ -87,6 +120,7 @@ void dt_control_take(void *context, int connection)
         return;
     }
     control->session = session;
+    dt_strbuf_init(&control->answer);
     if (dt_stream_open(&control->stream, &session->loop, connection, REQUEST_MAX_BYTES, &calls,
                        control, &err) != DT_OK) {
         dt_log_error("%s", err.message);

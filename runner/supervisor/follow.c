@@ -1,24 +1,31 @@
 /* follow: what an agent's journal says becomes rows.
  *
- * Of one read of the channel all events go into one transaction, together with the number of the
- * next event that is wanted: after a crash the journal is followed from there, and nothing is lost
- * or doubled.
+ * Of one read of the channel all events are one batch (store_writer.h), together with the number of
+ * the next event that is wanted: after a crash the journal is followed from there, and nothing is
+ * lost or doubled. The agent is told once the batch is stored. The states move at once: who comes
+ * after a crash reads the same events again.
  */
 #define _GNU_SOURCE
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "runner/supervisor/changes.h"
 #include "runner/supervisor/state.h"
 
 #include "base/banned.h"
+
+/* Of changes that wait for a store that is held: half a minute of much output. */
+#define WAITING_MOST_BYTES ((size_t)64 << 20)
+#define WAITING_LOW_BYTES  ((size_t)16 << 20)
 
 static dt_status begin(dt_session *session, dt_error *err)
 {
     dt_status st = DT_OK;
 
-    if (!session->in_transaction) {
+    if (session->writer == NULL && !session->in_transaction) {
         st = dt_store_begin(session->store, err);
         session->in_transaction = st == DT_OK;
     }
@@ -136,8 +143,8 @@ static dt_status store_metrics(dt_session *session, const dt_message *message, d
     {
         if (name[0] == '\0')
             continue;
-        DT_TRY(dt_store_metric_add(session->store, session->run, session->attempt, step, name,
-                                   value_of(values, name), message->time_ms, err));
+        DT_TRY(
+            dt_change_metric(session, step, name, value_of(values, name), message->time_ms, err));
     }
     if (json_object_get(values, "loss") != NULL)
         dt_watch_step(&session->watch, step, message->time_ms, dt_session_now(session));
@@ -165,7 +172,7 @@ dt_status dt_follow_checkpoint(dt_session *session, const dt_message *message, d
     dt_strbuf_add_fmt(&path, "%s/%s", session->checkpoints,
                       dt_message_string(message, "directory"));
     checkpoint.path = path.data;
-    st = dt_store_checkpoint_add(session->store, session->run, &checkpoint, err);
+    st = dt_change_checkpoint(session, &checkpoint, err);
     dt_strbuf_release(&path);
     return st;
 }
@@ -187,7 +194,7 @@ static dt_status add_event(dt_session *session, int64_t node, const dt_message *
     dt_strbuf_init(&text);
     dt_json_write(&text, message->json);
     event.json = text.data;
-    st = dt_store_event_add(session->store, session->run, &event, err);
+    st = dt_change_event(session, &event, err);
     dt_strbuf_release(&text);
     return st;
 }
@@ -210,7 +217,7 @@ static dt_status store_steps(dt_session *session, const dt_message *message, dt_
 
     if (message->rank != 0 || steps <= 0 || steps == session->steps_total)
         return DT_OK;
-    return dt_store_run_set_steps_total(session->store, session->run, steps, err);
+    return dt_change_steps_total(session, steps, err);
 }
 
 static dt_status store_rows(dt_supervised_node *node, const dt_message *message, dt_error *err)
@@ -301,37 +308,165 @@ out:
     return st;
 }
 
-dt_status dt_follow_commit(dt_session *session, dt_error *err)
+/* --- what is stored is acknowledged */
+
+struct dt_ack {
+    dt_ack *next;
+    int64_t batch, sequence;
+    dt_supervised_node *node;
+    bool released;
+};
+
+static void promise_ack(dt_supervised_node *node, int64_t batch)
+{
+    dt_session *session = node->session;
+    dt_ack *ack = calloc(1, sizeof(*ack));
+
+    DT_ASSERT(ack != NULL);
+    *ack = (dt_ack){.batch = batch,
+                    .sequence = node->row.acknowledged,
+                    .node = node,
+                    .released = node->released};
+    *session->acks_last = ack;
+    session->acks_last = &ack->next;
+}
+
+static void send_ack(const dt_ack *ack)
+{
+    dt_supervised_node *node = ack->node;
+
+    if (node->attached)
+        dt_node_send(
+            node, json_pack("{s:s, s:I}", "command", "ack", "sequence", (json_int_t)ack->sequence));
+    if (ack->released && !node->released_stored) {
+        node->released_stored = true;
+        dt_node_let_go(node);
+    }
+}
+
+static dt_ack *drop_ack(dt_session *session)
+{
+    dt_ack *ack = session->acks;
+
+    session->acks = ack->next;
+    if (session->acks == NULL)
+        session->acks_last = &session->acks;
+    return ack;
+}
+
+static bool is_overtaken(const dt_session *session, const dt_ack *ack, int64_t batch)
+{
+    for (const dt_ack *later = session->acks; later != NULL && later->batch <= batch;
+         later = later->next)
+        if (later->node == ack->node)
+            return true;
+    return false;
+}
+
+/* Too much waits: journals are left where they are until there is less. */
+static void hear_or_not(dt_session *session)
+{
+    size_t waiting = dt_store_writer_waiting_bytes(session->writer);
+    bool deaf = waiting > (session->deaf ? WAITING_LOW_BYTES : WAITING_MOST_BYTES);
+
+    if (deaf == session->deaf)
+        return;
+    session->deaf = deaf;
+    dt_log_info("%s", deaf ? "too much waits to be stored: the journals wait too"
+                           : "the journals are read again");
+    for (int64_t i = 0; i < session->node_count; i++)
+        dt_node_hear(&session->nodes[i], !deaf);
+}
+
+static void on_stored(void *context, int64_t batch)
+{
+    dt_session *session = context;
+
+    if (session->trouble != DT_OK)
+        return;
+    while (session->acks != NULL && session->acks->batch <= batch) {
+        dt_ack *ack = drop_ack(session);
+
+        if (ack->released || !is_overtaken(session, ack, batch))
+            send_ack(ack);
+        free(ack);
+    }
+    hear_or_not(session);
+    dt_control_stored(session);
+    dt_state_consider(session);
+}
+
+static void on_failed(void *context, dt_status st, const dt_error *err)
+{
+    dt_session_trouble(context, st, err);
+}
+
+/* On the writer's thread. */
+static void on_settled(void *context, bool committed)
+{
+    dt_session *session = context;
+
+    for (int64_t i = 0; i < session->world_size; i++)
+        dt_rank_log_settle(&session->ranks[i].log, committed);
+}
+
+dt_status dt_follow_begin(dt_session *session, dt_error *err)
+{
+    static const dt_store_writer_calls calls = {
+        .stored = on_stored, .failed = on_failed, .settled = on_settled};
+
+    session->acks_last = &session->acks;
+    return dt_store_writer_open(&session->writer, NULL, &session->loop, &calls, session, err);
+}
+
+void dt_follow_end(dt_session *session)
+{
+    dt_store_writer_close(session->writer);
+    session->writer = NULL;
+    while (session->acks != NULL)
+        free(drop_ack(session));
+}
+
+/* --- the end of a batch */
+
+static dt_status add_rows(dt_session *session, dt_error *err)
 {
     dt_status st = DT_OK;
 
-    if (!session->in_transaction)
-        return DT_OK;
     for (int64_t i = 0; i < session->world_size; i++)
         if (session->ranks[i].changed)
-            DT_TRY(dt_store_rank_set(session->store, session->run, session->attempt,
-                                     &session->ranks[i].row, err));
+            DT_TRY(dt_change_rank(session, &session->ranks[i], err));
     for (int64_t i = 0; i < session->node_count; i++)
         if (session->nodes[i].changed)
-            DT_TRY(dt_store_node_set(session->store, session->run, session->attempt,
-                                     &session->nodes[i].row, err));
+            DT_TRY(dt_change_node(session, session->attempt, &session->nodes[i].row, err));
     if (session->progressed)
-        DT_TRY(dt_store_run_set_progress(session->store, session->run, session->step, session->loss,
-                                         session->valid_loss, session->tokens_per_second,
-                                         dt_clock_wall_ms(), err));
-    DT_TRY(dt_store_commit(session->store, err));
+        DT_TRY(dt_change_progress(session, err));
+out:
+    return st;
+}
+
+dt_status dt_follow_commit(dt_session *session, dt_error *err)
+{
+    dt_status st = DT_OK;
+    int64_t batch = 0;
+
+    if (session->writer == NULL && !session->in_transaction)
+        return DT_OK;
+    DT_TRY(add_rows(session, err));
+    if (session->writer == NULL)
+        DT_TRY(dt_store_commit(session->store, err));
+    else
+        batch = dt_store_writer_submit(session->writer);
     session->in_transaction = session->progressed = false;
     for (int64_t i = 0; i < session->world_size; i++)
         session->ranks[i].changed = false;
     for (int64_t i = 0; i < session->node_count; i++) {
-        if (session->nodes[i].changed)
-            dt_node_send(&session->nodes[i],
-                         json_pack("{s:s, s:I}", "command", "ack", "sequence",
-                                   (json_int_t)session->nodes[i].row.acknowledged));
-        if (session->nodes[i].changed && session->nodes[i].released)
-            dt_node_let_go(&session->nodes[i]);
+        if (session->nodes[i].changed && session->writer != NULL)
+            promise_ack(&session->nodes[i], batch);
         session->nodes[i].changed = false;
     }
+    if (session->writer != NULL)
+        hear_or_not(session);
 out:
     return st;
 }

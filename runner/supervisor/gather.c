@@ -76,12 +76,9 @@ static dt_status keep(dt_session *session, const dt_gather *gather, dt_error *er
     dt_status st;
 
     json_object_set_new(gather->message.json, "directory", json_string(gather->kept_as));
-    DT_TRY(dt_store_begin(session->store, err));
-    session->in_transaction = true;
     DT_TRY(dt_follow_checkpoint(session, &gather->message, err));
     DT_TRY(dt_follow_commit(session, err));
 out:
-    dt_follow_rollback(session);
     return st;
 }
 

@@ -111,7 +111,7 @@ static void say_who(dt_strbuf *out, const dt_session *session)
 
 static bool all_connected(const dt_session *session, double now)
 {
-    bool all = true;
+    bool all = !session->deaf;
 
     for (int64_t i = 0; i < session->node_count; i++)
         all = all && session->nodes[i].attached &&

@@ -72,7 +72,7 @@ static dt_status lay_out(dt_session *session, const dt_plan *plan, dt_error *err
     session->world_size = plan->world_size;
     session->node_count = plan->node_count;
     for (int64_t i = 0; i < plan->world_size; i++) {
-        session->ranks[i].log = -1;
+        session->ranks[i].log.fd = -1;
         session->ranks[i].row = (dt_rank){.rank = i,
                                           .node = plan->ranks[i].node,
                                           .local_rank = plan->ranks[i].local_rank,
@@ -100,8 +100,8 @@ out:
 /* The file was not what the store's copy says: the history tells it. */
 static dt_status note_restored(dt_session *session, const char *file, dt_error *err)
 {
-    return dt_follow_own_event(
-        session, json_pack("{s:s, s:s}", "event", "restored", "file", file), err);
+    return dt_follow_own_event(session, json_pack("{s:s, s:s}", "event", "restored", "file", file),
+                               err);
 }
 
 static dt_status read_plan(dt_session *session, dt_error *err)
@@ -140,8 +140,9 @@ static dt_status read_ranks(dt_session *session, int64_t attempt, bool logs_only
             continue;
         if (!logs_only)
             session->ranks[rank].row = rows[i];
-        if (!logs_only || session->ranks[rank].row.log_bytes == 0)
-            session->ranks[rank].row.log_bytes = rows[i].log_bytes;
+        if (!logs_only || session->ranks[rank].log.bytes == 0)
+            session->ranks[rank].log.bytes = session->ranks[rank].log.stored_bytes =
+                rows[i].log_bytes;
     }
 out:
     return st;
@@ -312,6 +313,7 @@ dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
     uv_timer_init(&session->loop, &session->look);
     uv_timer_init(&session->loop, &session->gather_again);
     uv_timer_init(&session->loop, &session->sweep_timer);
+    uv_timer_init(&session->loop, &session->answer_timer);
     session->leave.data = session;
     DT_TRY(dt_store_open(&session->store, NULL, err));
     DT_TRY(read_run(session, run, err));
@@ -324,6 +326,8 @@ dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
     DT_TRY(dt_follow_commit(session, err)); /* what was noted on the way */
     DT_TRY(read_events(session, err));
     DT_TRY(dt_sweep_load(session, err));
+    for (int64_t i = 0; i < session->node_count; i++)
+        session->nodes[i].released_stored = session->nodes[i].released;
     session->begun_seconds = dt_session_now(session);
     DT_TRY(read_watch(session, err));
 out:
@@ -338,6 +342,7 @@ static void close_handle(uv_handle_t *handle, void *unused)
 
 void dt_session_unload(dt_session *session)
 {
+    dt_follow_end(session);
     for (int64_t i = 0; i < session->node_count; i++) {
         dt_prepare_cancel(&session->nodes[i]);
         dt_probe_forget(&session->nodes[i]);
@@ -346,8 +351,7 @@ void dt_session_unload(dt_session *session)
             uv_close((uv_handle_t *)&session->nodes[i].retry, NULL);
     }
     for (int64_t i = 0; i < session->world_size; i++)
-        if (session->ranks[i].log >= 0)
-            close(session->ranks[i].log);
+        dt_rank_log_close(&session->ranks[i].log);
     dt_control_close_all(session);
     dt_listener_close(session->listener);
     close_handle((uv_handle_t *)&session->leave, NULL);
@@ -358,6 +362,7 @@ void dt_session_unload(dt_session *session)
     dt_sweep_cancel(session);
     dt_tidy_cancel(session);
     close_handle((uv_handle_t *)&session->sweep_timer, NULL);
+    close_handle((uv_handle_t *)&session->answer_timer, NULL);
     while (uv_run(&session->loop, UV_RUN_DEFAULT) != 0)
         ; /* until the bridges are buried */
     uv_loop_close(&session->loop);

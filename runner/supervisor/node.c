@@ -70,7 +70,8 @@ void dt_node_show_state(dt_supervised_node *node, const char *state)
     dt_status st;
 
     node->row.state = state;
-    st = dt_store_node_set(session->store, session->run, session->attempt, &node->row, &err);
+    node->changed = true;
+    st = dt_follow_commit(session, &err);
     if (st != DT_OK)
         dt_session_trouble(session, st, &err);
 }
@@ -89,7 +90,8 @@ static void on_hello(dt_supervised_node *node, const dt_message *message)
     dt_log_info("%s: attached, %s", node->row.name, dt_message_string(message, "state"));
     dt_reboot_hear(node, dt_message_string(message, "boot_id"));
     if (node->released) {
-        dt_node_let_go(node);
+        if (node->released_stored)
+            dt_node_let_go(node);
         return;
     }
     dt_node_show_state(node, node->idle ? "ready" : "running");
@@ -310,6 +312,16 @@ out:
     return st;
 }
 
+/* --- while the store is held */
+
+void dt_node_hear(dt_supervised_node *node, bool hear)
+{
+    if (node->connection != NULL && node->connection->stream != NULL)
+        dt_stream_pause(node->connection->stream, !hear);
+    if (hear)
+        node->heard_seconds = dt_session_now(node->session);
+}
+
 /* --- trying again */
 
 static void on_retry(uv_timer_t *timer)
@@ -318,6 +330,11 @@ static void on_retry(uv_timer_t *timer)
 
     if (node->session->trouble != DT_OK || node->given_up || node->gone)
         return;
+    if (node->session->deaf && node->attached) {
+        node->heard_seconds = dt_session_now(node->session); /* it may speak */
+        dt_node_send(node, json_pack("{s:s}", "command", "alive"));
+        return;
+    }
     if (!node->placed) {
         if (node->preparation == NULL)
             dt_prepare_node(node);

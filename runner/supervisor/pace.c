@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include <stdlib.h>
 
+#include "runner/supervisor/changes.h"
 #include "runner/supervisor/state.h"
 
 #include "base/banned.h"
@@ -40,10 +41,9 @@ static dt_status tell(dt_session *session, int64_t step, int64_t time_ms, dt_err
         if (session->ranks[i].waited_seconds < session->ranks[slowest].waited_seconds)
             slowest = i;
     }
-    DT_TRY(dt_store_metric_add(session->store, session->run, session->attempt, step,
-                               DT_METRIC_SLOWEST_RANK, (double)slowest, time_ms, err));
-    DT_TRY(dt_store_metric_add(
-        session->store, session->run, session->attempt, step, DT_METRIC_SLOWEST_SECONDS,
+    DT_TRY(dt_change_metric(session, step, DT_METRIC_SLOWEST_RANK, (double)slowest, time_ms, err));
+    DT_TRY(dt_change_metric(
+        session, step, DT_METRIC_SLOWEST_SECONDS,
         median_waited(session, scratch) - session->ranks[slowest].waited_seconds, time_ms, err));
 out:
     free(scratch);

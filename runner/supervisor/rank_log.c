@@ -1,7 +1,8 @@
 /* rank_log: what a rank printed, in runs/ID/logs/rank-N.log.
  *
- * The file is written before the transaction that stores its length, and cut to the stored length
- * when it is opened: a line is in it once, whenever the supervisor died. All attempts share it.
+ * The file is written before the transaction that stores its length is committed, and cut to the
+ * stored length when it is opened, or when the transaction is taken back: a line is in it once,
+ * whenever the supervisor died. All attempts share it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -12,53 +13,78 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "runner/supervisor/supervisor_int.h"
+#include "runner/supervisor/changes.h"
 
 #include "base/banned.h"
 
-dt_status dt_rank_log_open(dt_session *session, dt_supervised_rank *rank, dt_error *err)
+dt_status dt_rank_log_open(dt_rank_log *log, const char *folder, int64_t rank, dt_error *err)
 {
     dt_status st = DT_OK;
     struct stat info;
     dt_strbuf path;
 
     dt_strbuf_init(&path);
-    if (rank->log >= 0)
+    if (log->fd >= 0)
         goto out;
-    dt_strbuf_add_fmt(&path, "%s/logs", session->folder);
+    dt_strbuf_add_fmt(&path, "%s/logs", folder);
     DT_TRY(dt_file_make_dirs(path.data, 0700, err));
-    dt_strbuf_add_fmt(&path, "/rank-%lld.log", (long long)rank->row.rank);
-    rank->log = open(path.data, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (rank->log < 0 || fstat(rank->log, &info) != 0)
+    dt_strbuf_add_fmt(&path, "/rank-%lld.log", (long long)rank);
+    log->fd = open(path.data, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (log->fd < 0 || fstat(log->fd, &info) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot open '%s': %s", path.data, strerror(errno));
-    if (info.st_size < rank->row.log_bytes)
-        rank->row.log_bytes = info.st_size; /* somebody shortened it */
-    if (ftruncate(rank->log, rank->row.log_bytes) != 0)
+    if (info.st_size < log->bytes)
+        log->bytes = log->stored_bytes = info.st_size; /* somebody shortened it */
+    if (ftruncate(log->fd, log->bytes) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot cut '%s': %s", path.data, strerror(errno));
 out:
     dt_strbuf_release(&path);
     return st;
 }
 
+dt_status dt_rank_log_write(dt_rank_log *log, const char *folder, int64_t rank, const char *text,
+                            size_t length, dt_error *err)
+{
+    dt_status st;
+
+    DT_TRY(dt_rank_log_open(log, folder, rank, err));
+    DT_TRY(dt_file_write_all(log->fd, text, length, err));
+    log->bytes += (int64_t)length;
+out:
+    if (st != DT_OK)
+        dt_error_prefix(err, "the log of rank %lld", (long long)rank);
+    return st;
+}
+
+void dt_rank_log_settle(dt_rank_log *log, bool committed)
+{
+    if (committed) {
+        log->stored_bytes = log->bytes;
+        return;
+    }
+    log->bytes = log->stored_bytes;
+    dt_rank_log_close(log); /* cut when it is opened again */
+}
+
+void dt_rank_log_close(dt_rank_log *log)
+{
+    if (log->fd >= 0)
+        close(log->fd);
+    log->fd = -1;
+}
+
 dt_status dt_rank_log_add(dt_session *session, dt_supervised_rank *rank, int64_t time_ms,
                           const char *text, dt_error *err)
 {
     char when[DT_CLOCK_ISO_SIZE];
-    dt_status st = DT_OK;
     dt_strbuf line;
+    dt_status st;
 
     dt_strbuf_init(&line);
-    DT_TRY(dt_rank_log_open(session, rank, err));
     dt_strbuf_add_fmt(&line, "%s %s\n", dt_clock_iso(when, time_ms), text);
     for (size_t i = 0; i + 1 < line.length; i++)
         if (line.data[i] == '\n')
             line.data[i] = ' '; /* one line, whatever was inside */
-    DT_TRY(dt_file_write_all(rank->log, line.data, line.length, err));
-    rank->row.log_bytes += (int64_t)line.length;
-    rank->changed = true;
-out:
-    if (st != DT_OK)
-        dt_error_prefix(err, "the log of rank %lld", (long long)rank->row.rank);
+    st = dt_change_log(session, rank, line.data, line.length, err);
     dt_strbuf_release(&line);
     return st;
 }

@@ -35,13 +35,13 @@ typedef enum dt_state_event {
     DT_STATE_EVENT_COUNT
 } dt_state_event;
 
-/* node: whose event it is (attached, lost), else NULL. What was followed is committed before. */
+/* node: whose event it is (attached, lost), else NULL. What was followed is submitted before. */
 void dt_state_take(dt_session *session, dt_state_event event, dt_supervised_node *node);
 
 /* Takes the events that the memory now implies: ready, failed, released. */
 void dt_state_consider(dt_session *session);
 
-/* Asks for what `stop` asks; in the store before it returns. */
+/* Does what `stop` asks; on its way into the store when it returns. */
 dt_status dt_state_ask_stop(dt_session *session, bool now, dt_error *err);
 
 /* --- actions.c: the handlers; DT_OK, or the session is in trouble */

@@ -59,6 +59,7 @@ static dt_status follow(const char *run, dt_notifier *notifier, int *ready, bool
 
     DT_TRY(dt_session_load(&session, run, err));
     session.notifier = notifier;
+    DT_TRY(dt_follow_begin(&session, err));
     if (!*again)
         DT_TRY(check_webhook(&session, err));
     DT_TRY(dt_listener_open(&session.listener, &session.loop, session.folder, "control.sock",

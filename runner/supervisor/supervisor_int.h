@@ -6,6 +6,7 @@
  *   prepare.c     a node before its agent                node.c       the connection to one agent
  *   follow.c      journal → store                        rank_log.c   runs/ID/logs/rank-N.log
  *   rendezvous.c  everyone's values                      control.c    runs/ID/control.sock
+ *   changes.c     what goes into the store               store_writer.c  its thread
  *   verdict.c     how it ended, and why                  restart.c    the attempt after this one
  *   watch.c       does it make steps?                    hang.c       what to do where not
  *   liveness.c    what a node's silence means            clocks.c     whose clock is how wrong
@@ -20,7 +21,8 @@
  * next one loads it: there is no state that lives longer.
  *
  * The process may be killed at any moment: it knows nothing that is not in the store, the plan or
- * the agents' journals. An error of the store ends the session (supervise.c) and begins it anew.
+ * the agents' journals. A store that is locked or full is waited for (store_writer.h); any other
+ * error of it ends the session (supervise.c) and begins it anew.
  */
 #ifndef DT_SUPERVISOR_INT_H
 #define DT_SUPERVISOR_INT_H
@@ -38,6 +40,7 @@
 #include "runner/nodes/nodes.h"
 #include "runner/supervisor/message.h"
 #include "runner/supervisor/notify.h"
+#include "runner/supervisor/store_writer.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/supervisor/verdict.h"
 #include "runner/supervisor/watch.h"
@@ -51,10 +54,17 @@ typedef struct dt_probe dt_probe;
 typedef struct dt_gather dt_gather;
 typedef struct dt_sweep dt_sweep;
 typedef struct dt_tidy dt_tidy;
+typedef struct dt_ack dt_ack;
+
+/* Once the loop turns, the store's writer has it (store_writer.h). */
+typedef struct dt_rank_log {
+    int fd;                      /* -1: not open yet */
+    int64_t bytes, stored_bytes; /* written; and in the store */
+} dt_rank_log;
 
 typedef struct dt_supervised_rank {
-    dt_rank row;
-    int log; /* descriptor, -1: not open yet */
+    dt_rank row; /* but for its log_bytes */
+    dt_rank_log log;
     bool changed, ready, exited;
     bool paced;            /* since the slowest was last told of */
     double waited_seconds; /* for other ranks, in a step, as it last said */
@@ -90,7 +100,9 @@ typedef struct dt_supervised_node {
     bool renew;             /* the connection may be what is stuck: the next is one of its own */
     bool attached;          /* said hello on this connection */
     bool idle;              /* ... and that no rank was started */
-    bool released;          /* its journal says that nothing is left */
+    bool released;          /* its journal says that nothing is left, */
+    bool released_stored;   /* ... and so does the store */
+    bool deaf;              /* it is not read from: too much waits to be stored */
     bool gone;              /* ... and its agent has taken its leave */
     bool given_up;          /* nothing more is expected of it */
     bool lost;              /* ... because it could not be reached */
@@ -143,13 +155,17 @@ struct dt_session {
     double asked_seconds; /* the ranks, what they do; 0: they were not */
     json_t *diagnoses;    /* [by rank], their answers */
 
-    bool in_transaction;
+    dt_store_writer *writer; /* NULL: not yet, or not any more */
+    dt_ack *acks, **acks_last; /* to be sent once they are stored */
+    bool deaf;                 /* to the journals */
+    bool in_transaction;       /* of `store`: without a writer */
     bool progressed; /* the values below are newer than the store's */
     int64_t step;
     double loss, valid_loss, tokens_per_second;
 
     dt_listener *listener;
     dt_control *controls;
+    uv_timer_t answer_timer; /* of those that wait for the store (control.c) */
     uv_timer_t leave;
     bool leaving;      /* all is known; the agents are let go, then it is concluded */
     bool restarted;    /* another attempt follows this one */
@@ -224,11 +240,16 @@ void dt_node_connect(dt_supervised_node *node);
 void dt_node_disconnect(dt_supervised_node *node);
 void dt_node_reconnect(dt_supervised_node *node, const char *why);
 void dt_node_send(dt_supervised_node *node, json_t *command); /* takes; nothing if not connected */
+/* Reads what its agent says, or does not; one that is not read from is told that we live. */
+void dt_node_hear(dt_supervised_node *node, bool hear);
 
 /* --- follow.c */
 dt_status dt_follow_event(dt_supervised_node *node, dt_message *message, dt_error *err);
-/* What was followed goes into the store; then the agent is told, and the states move. */
+/* What was followed is on its way into the store; once it is there the agents are told. */
 dt_status dt_follow_commit(dt_session *session, dt_error *err);
+/* Opens the session's writer. */
+dt_status dt_follow_begin(dt_session *session, dt_error *err);
+void dt_follow_end(dt_session *session);
 void dt_follow_rollback(dt_session *session);
 /* What an event means for the memory: as it comes, and again when the store is loaded. */
 void dt_follow_remember(dt_supervised_node *node, const dt_message *message);
@@ -268,7 +289,11 @@ dt_status dt_pace_hear(dt_session *session, const dt_message *message, dt_error 
 void dt_clocks_hear(dt_supervised_node *node, int64_t time_ms, bool answer);
 
 /* --- rank_log.c */
-dt_status dt_rank_log_open(dt_session *session, dt_supervised_rank *rank, dt_error *err);
+dt_status dt_rank_log_open(dt_rank_log *log, const char *folder, int64_t rank, dt_error *err);
+dt_status dt_rank_log_write(dt_rank_log *log, const char *folder, int64_t rank, const char *text,
+                            size_t length, dt_error *err);
+void dt_rank_log_settle(dt_rank_log *log, bool committed); /* the transaction that it is part of */
+void dt_rank_log_close(dt_rank_log *log);
 dt_status dt_rank_log_add(dt_session *session, dt_supervised_rank *rank, int64_t time_ms,
                           const char *text, dt_error *err);
 
@@ -277,6 +302,7 @@ void dt_rendezvous_offer(dt_session *session, const dt_message *message);
 
 /* --- control.c */
 void dt_control_take(void *session, int connection);
+void dt_control_stored(dt_session *session); /* who asked for what is now stored is answered */
 void dt_control_close_all(dt_session *session);
 
 #endif

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "runner/supervisor/changes.h"
 #include "runner/supervisor/copies.h"
 #include "runner/supervisor/state.h"
 
@@ -49,7 +50,8 @@ static void note_done(dt_sweep *sweep)
     sweep->row.state = "released";
     dt_log_info("%s: nothing of attempt %lld is left there", sweep->row.name,
                 (long long)sweep->attempt);
-    if (dt_store_node_set(session->store, session->run, sweep->attempt, &sweep->row, &err) != DT_OK)
+    if (dt_change_node(session, sweep->attempt, &sweep->row, &err) != DT_OK ||
+        dt_follow_commit(session, &err) != DT_OK)
         dt_log_warn("%s", err.message); /* it is only done once more */
 }
 
@@ -126,8 +128,8 @@ static dt_status add(dt_session *session, int64_t attempt, const dt_node *node, 
     if (here == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     *sweep = (dt_sweep){.session = session, .attempt = attempt, .row = *node};
-    st = dt_copies_place(&sweep->place, &restored, session->store, session->run, attempt, node->node,
-                         here, &session->arena, &problem);
+    st = dt_copies_place(&sweep->place, &restored, session->store, session->run, attempt,
+                         node->node, here, &session->arena, &problem);
     if (st == DT_OK)
         session->sweep_count++;
     else if (st != DT_ERR_NOT_FOUND) /* where nothing was placed nothing is left */

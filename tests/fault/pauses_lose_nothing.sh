@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# The supervisor is paused for longer than any limit of silence, over real sshd: the ranks train on,
-# no node is lost, nothing restarts, every step is there once.
+# The supervisor is paused, or the run store is held by another process, for longer than any limit
+# of silence, over real sshd: the ranks train on, no node is lost, nothing restarts, every step is
+# there once.
 . "$(dirname "$0")/hosts.sh"
-seconds=20 times=2
+seconds=20 times=2 held=24
 
 launch golden
 await 120 past golden 600
@@ -29,7 +30,27 @@ for round in $(seq $times); do
     undisturbed paused
 done
 
-"$dtrun" stop paused >/dev/null
+# Held by somebody who writes to it for long
+hold() {
+    python3 - "$state/dtrun/store.db" $held <<'PY'
+import sqlite3, sys, time
+store = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=60)
+store.execute('BEGIN IMMEDIATE')
+time.sleep(float(sys.argv[2]))
+store.execute('COMMIT')
+PY
+}
+hold
+step=$(value paused "o['step']")
+await 60 past paused $((step + 50))
+undisturbed paused
+
+# ... and stop is heard while it is held
+hold &
+holding=$!
+sleep 1
+"$dtrun" stop paused >/dev/null || fail "stop while the store is held: exit $?"
+wait $holding
 is "state of paused ($(value paused "o['reason']"))" "$(value paused "o['state']")" stopped
 is "exit code of paused" "$(value paused "o['exit_code']")" 4
 await 20 none_there "$id"

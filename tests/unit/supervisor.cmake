@@ -6,5 +6,7 @@ endforeach()
 dt_test(NAME supervisor_go_on LABEL unit LIBS dt_supervisor dt_store_support dt_checkpoint Threads::Threads m
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_supervisor_go_on.c
           ${CMAKE_CURRENT_SOURCE_DIR}/checkpoint_support.c)
+dt_test(NAME supervisor_store_writer LABEL unit LIBS dt_supervisor dt_store_support dt_channel Threads::Threads
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_supervisor_store_writer.c)
 dt_test(NAME policy_liveness LABEL unit
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_policy_liveness.c LIBS dt_supervisor dt_channel)

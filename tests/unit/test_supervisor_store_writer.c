@@ -1,0 +1,192 @@
+/* The store is written on a thread: the loop turns while somebody holds it, and all is stored in
+ * its order once it is let go of. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "runner/supervisor/store_writer.h"
+#include "store_support.h"
+
+typedef struct watch {
+    uv_loop_t loop;
+    uv_timer_t pulse;
+    dt_store_writer *writer;
+    int64_t stored, until; /* the loop ends there */
+    int pulses, taken_back;
+    dt_status failed;
+} watch;
+
+static void on_stored(void *context, int64_t batch)
+{
+    watch *all = context;
+
+    assert_true(batch > all->stored);
+    all->stored = batch;
+    if (batch >= all->until)
+        uv_stop(&all->loop);
+}
+
+static void on_failed(void *context, dt_status st, const dt_error *err)
+{
+    watch *all = context;
+
+    all->failed = st;
+    uv_stop(&all->loop);
+}
+
+static void on_settled(void *context, bool committed)
+{
+    watch *all = context;
+
+    all->taken_back += committed ? 0 : 1;
+}
+
+static const dt_store_writer_calls calls = {
+    .stored = on_stored, .failed = on_failed, .settled = on_settled};
+
+static void begin(watch *all, const test_store *t)
+{
+    *all = (watch){.until = INT64_MAX};
+    uv_loop_init(&all->loop);
+    assert_int_equal(dt_store_writer_open(&all->writer, t->path, &all->loop, &calls, all, NULL),
+                     DT_OK);
+}
+
+static void end(watch *all)
+{
+    dt_store_writer_close(all->writer);
+    while (uv_run(&all->loop, UV_RUN_DEFAULT) != 0)
+        ;
+    assert_int_equal(uv_loop_close(&all->loop), 0);
+}
+
+static void await(watch *all, int64_t batch)
+{
+    all->until = batch;
+    if (all->stored < batch)
+        uv_run(&all->loop, UV_RUN_DEFAULT);
+}
+
+typedef struct point {
+    const char *run, *name;
+    int64_t step;
+    dt_status st;
+} point;
+
+static dt_status write_point(dt_store *store, const void *what, dt_error *err)
+{
+    const point *one = what;
+
+    if (one->st != DT_OK)
+        return DT_FAIL(err, one->st, "as told");
+    return dt_store_metric_add(store, one->run, 1, one->step, one->name, (double)one->step, 1, err);
+}
+
+static int64_t add(watch *all, const char *run, int64_t step, dt_status st)
+{
+    const point one = {
+        .run = run, .name = dt_store_writer_text(all->writer, "loss"), .step = step, .st = st};
+
+    dt_store_writer_add(all->writer, write_point, &one, sizeof(one));
+    return dt_store_writer_submit(all->writer);
+}
+
+static int64_t count_points(dt_store *store, const char *run)
+{
+    dt_metric *points;
+    dt_arena arena;
+    int64_t count;
+
+    dt_arena_init(&arena, 0);
+    assert_int_equal(dt_store_metric_list(store, &points, &count, run, "loss", -1, 0, &arena, NULL),
+                     DT_OK);
+    dt_arena_release(&arena);
+    return count;
+}
+
+static void on_pulse(uv_timer_t *timer)
+{
+    watch *all = timer->data;
+
+    if (++all->pulses == 20)
+        uv_stop(&all->loop);
+}
+
+static void test_the_loop_turns_while_the_store_is_held(void **state)
+{
+    test_store *t = *state;
+    int64_t last = 0;
+    watch all;
+
+    test_store_run(t, "held", "held");
+    begin(&all, t);
+    assert_int_equal(dt_store_begin(t->store, NULL), DT_OK);
+    for (int64_t step = 1; step <= 700; step++) /* more than one transaction takes */
+        last = add(&all, "held", step, DT_OK);
+    uv_timer_init(&all.loop, &all.pulse);
+    all.pulse.data = &all;
+    uv_timer_start(&all.pulse, on_pulse, 1, 1);
+    uv_run(&all.loop, UV_RUN_DEFAULT);
+    uv_close((uv_handle_t *)&all.pulse, NULL);
+    assert_int_equal(all.stored, 0);
+    assert_false(dt_store_writer_is_idle(all.writer));
+    assert_true(dt_store_writer_waiting_bytes(all.writer) > 0);
+    dt_store_rollback(t->store);
+    await(&all, last);
+    assert_true(dt_store_writer_is_idle(all.writer));
+    assert_int_equal(dt_store_writer_waiting_bytes(all.writer), 0);
+    assert_int_equal(count_points(t->store, "held"), 700);
+    end(&all);
+}
+
+static void test_what_does_not_pass_is_told_once_and_nothing_of_it_is_kept(void **state)
+{
+    test_store *t = *state;
+    watch all;
+
+    test_store_run(t, "bad", "bad");
+    begin(&all, t);
+    await(&all, add(&all, "bad", 1, DT_OK));
+    add(&all, "bad", 2, DT_ERR_NOT_FOUND);
+    uv_run(&all.loop, UV_RUN_DEFAULT);
+    assert_int_equal(all.failed, DT_ERR_NOT_FOUND);
+    assert_int_equal(all.taken_back, 1);
+    assert_int_equal(count_points(t->store, "bad"), 1);
+    end(&all);
+}
+
+static void test_close_lets_go_of_what_waits(void **state)
+{
+    test_store *t = *state;
+    watch all;
+
+    test_store_run(t, "closed", "closed");
+    begin(&all, t);
+    assert_int_equal(dt_store_begin(t->store, NULL), DT_OK);
+    add(&all, "closed", 1, DT_OK);
+    (void)dt_store_writer_text(all.writer, "in a batch that is open");
+    end(&all);
+    dt_store_rollback(t->store);
+    assert_int_equal(count_points(t->store, "closed"), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_the_loop_turns_while_the_store_is_held,
+                                        test_store_setup, test_store_teardown),
+        cmocka_unit_test_setup_teardown(
+            test_what_does_not_pass_is_told_once_and_nothing_of_it_is_kept, test_store_setup,
+            test_store_teardown),
+        cmocka_unit_test_setup_teardown(test_close_lets_go_of_what_waits, test_store_setup,
+                                        test_store_teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
