@@ -1,6 +1,7 @@
 /* ask: a request to the supervisor of a run, over its control socket. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -9,6 +10,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "runner/channel/socket.h"
+#include "runner/supervisor/launch_env.h"
 #include "runner/supervisor/supervisor.h"
 
 #include "base/banned.h"
@@ -17,6 +19,7 @@
 #define ANSWER_SECONDS  40
 #define TRY_SECONDS     0.1
 #define ASK_TIMES       5
+#define AGENT_MAX_BYTES 512
 
 /* *fd -1: the run has ended, there is nobody to ask. */
 static dt_status reach(int *fd, const char *run, const char *folder, dt_error *err)
@@ -87,22 +90,37 @@ out:
     return st;
 }
 
+/* With the ssh-agent of the person who asks, for a supervisor whose own is gone (launch_env.h). */
+static void write_stop(dt_strbuf *out, bool now)
+{
+    const char *agent = getenv("SSH_AUTH_SOCK");
+    json_t *request = json_pack("{s:s, s:b}", "command", "stop", "now", now);
+
+    if (agent != NULL && strlen(agent) < AGENT_MAX_BYTES && dt_launch_env_is_alive(agent))
+        json_object_set_new(request, "ssh_auth_sock", dt_json_text(agent));
+    dt_json_write(out, request);
+    dt_strbuf_add_char(out, '\n');
+    json_decref(request);
+}
+
 dt_status dt_supervisor_stop(const char *run, bool now, dt_error *err)
 {
-    const char *request =
-        now ? "{\"command\":\"stop\",\"now\":true}\n" : "{\"command\":\"stop\",\"now\":false}\n";
     const char *folder;
+    dt_strbuf request;
     dt_arena arena;
     dt_status st;
     int fd = -1;
 
     dt_arena_init(&arena, 0);
+    dt_strbuf_init(&request);
+    write_stop(&request, now);
     DT_TRY(dt_run_path(&folder, run, NULL, &arena, err));
+    (void)dt_launch_env_hand_over(folder, NULL); /* else as before: the stop goes first */
     for (int i = 1;; i++) {
         DT_TRY(reach(&fd, run, folder, err));
         if (fd < 0)
             break;
-        st = exchange(fd, request, err);
+        st = exchange(fd, request.data, err);
         if (st != DT_ERR_PEER || i == ASK_TIMES) /* one that was killed: the next is asked */
             break;
         dt_error_clear(err);
@@ -112,6 +130,7 @@ dt_status dt_supervisor_stop(const char *run, bool now, dt_error *err)
 out:
     if (fd >= 0)
         close(fd);
+    dt_strbuf_release(&request);
     dt_arena_release(&arena);
     return st;
 }

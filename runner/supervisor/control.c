@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "runner/supervisor/launch_env.h"
 #include "runner/supervisor/state.h"
 
 #include "base/banned.h"
@@ -59,6 +60,16 @@ static void on_answer_time(uv_timer_t *timer)
             send_answer(control);
 }
 
+/* Whoever acts on the run hands over an ssh-agent that lives, where ours is gone. */
+static void take_agent(dt_session *session, const char *agent)
+{
+    if (agent == NULL || dt_launch_env_is_alive(getenv("SSH_AUTH_SOCK")) ||
+        !dt_launch_env_is_alive(agent))
+        return;
+    setenv("SSH_AUTH_SOCK", agent, 1);
+    dt_log_info("the ssh-agent of the launch is gone: that of the login that asked is used");
+}
+
 static dt_status obey(dt_session *session, const char *text, size_t length, dt_error *err)
 {
     json_t *request = NULL;
@@ -67,6 +78,8 @@ static dt_status obey(dt_session *session, const char *text, size_t length, dt_e
 
     DT_TRY(dt_json_parse(&request, text, length, "request", err));
     DT_TRY(dt_json_get_string(&command, request, "command", "request", err));
+    if (strcmp(command, "stop") == 0)
+        take_agent(session, json_string_value(json_object_get(request, "ssh_auth_sock")));
     if (strcmp(command, "stop") == 0)
         DT_TRY(dt_state_ask_stop(session, json_is_true(json_object_get(request, "now")), err));
     else if (strcmp(command, "ping") != 0)

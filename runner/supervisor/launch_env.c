@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "runner/supervisor/launch_env.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -171,10 +172,23 @@ static dt_status path_in(const char **out, const char *folder, dt_arena *arena, 
     return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
+/* What is no variable. */
+static void begin_file(dt_strbuf *out, const char *directory, int mask, const char *secrets)
+{
+    char text[16];
+
+    if (directory != NULL)
+        add_item(out, DIRECTORY, directory);
+    snprintf(text, sizeof(text), "%04o", (unsigned)mask);
+    if (mask >= 0)
+        add_item(out, UMASK, text);
+    add_item(out, SECRETS, secrets);
+}
+
 dt_status dt_launch_env_save(const char *folder, const char *text, dt_error *err)
 {
     const char *path, *secrets, *also = getenv("DTRUN_KEEP_ENV");
-    char directory[PATH_MAX], mask[16];
+    char directory[PATH_MAX];
     mode_t old = umask(077);
     dt_arena arena;
     dt_strbuf out;
@@ -185,11 +199,7 @@ dt_status dt_launch_env_save(const char *folder, const char *text, dt_error *err
     dt_arena_init(&arena, 0);
     DT_TRY(path_in(&path, folder, &arena, err));
     DT_TRY(dt_launch_env_references(&secrets, text, &arena, err));
-    if (getcwd(directory, sizeof(directory)) != NULL)
-        add_item(&out, DIRECTORY, directory);
-    snprintf(mask, sizeof(mask), "%04o", (unsigned)old);
-    add_item(&out, UMASK, mask);
-    add_item(&out, SECRETS, secrets);
+    begin_file(&out, getcwd(directory, sizeof(directory)), (int)old, secrets);
     for (char **item = environ; item != NULL && *item != NULL; item++)
         if (dt_launch_env_keeps(*item, also) && !is_listed(secrets, *item, strcspn(*item, "=")))
             add_item(&out, *item, "");
@@ -314,7 +324,8 @@ bool dt_launch_env_is_alive(const char *socket_path)
     memcpy(address.sun_path, socket_path, strlen(socket_path));
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd >= 0) {
-        alive = connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
+        alive = connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 ||
+                errno == EAGAIN; /* it is busy */
         close(fd);
     }
     return alive;
@@ -341,5 +352,38 @@ dt_status dt_launch_env_for_revival(dt_launch_env *out, const char *folder, cons
         DT_TRY(hand_over_agent(out, arena, err));
     out->items[out->count] = NULL;
 out:
+    return st;
+}
+
+dt_status dt_launch_env_hand_over(const char *folder, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    const char *path, *before;
+    dt_launch_env env;
+    dt_arena arena;
+    dt_strbuf out;
+    dt_status st;
+
+    dt_strbuf_init(&out);
+    dt_arena_init(&arena, 0);
+    st = dt_launch_env_read(&env, folder, &arena, &problem);
+    if (st == DT_ERR_NOT_FOUND) {
+        st = DT_OK;
+        goto out;
+    }
+    if (st != DT_OK)
+        DT_THROW(err, st, "%s", problem.message);
+    before = value_of(&env, "SSH_AUTH_SOCK");
+    DT_TRY(hand_over_agent(&env, &arena, err));
+    if (value_of(&env, "SSH_AUTH_SOCK") == before)
+        goto out;
+    begin_file(&out, env.directory, env.umask, env.secrets);
+    for (size_t i = 0; i < env.count; i++)
+        add_item(&out, env.items[i], "");
+    DT_TRY(path_in(&path, folder, &arena, err));
+    DT_TRY(dt_file_write_atomic(path, out.data, out.length, 0600, err));
+out:
+    dt_strbuf_release(&out);
+    dt_arena_release(&arena);
     return st;
 }

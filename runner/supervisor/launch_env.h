@@ -48,6 +48,10 @@ dt_status dt_launch_env_read(dt_launch_env *out, const char *folder, dt_arena *a
 dt_status dt_launch_env_for_revival(dt_launch_env *out, const char *folder, const char *state_home,
                                     bool deliberate, dt_arena *arena, dt_error *err);
 
+/* A person acts on the run: where the ssh-agent that was kept is gone and that of this process lives,
+ * it is kept in its place. Good where nothing was kept. */
+dt_status dt_launch_env_hand_over(const char *folder, dt_error *err);
+
 /* Whether something listens on the Unix socket. */
 bool dt_launch_env_is_alive(const char *socket_path);
 

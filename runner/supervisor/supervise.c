@@ -27,8 +27,8 @@ void dt_session_trouble(dt_session *session, dt_status st, const dt_error *err)
     uv_stop(&session->loop);
 }
 
-/* One that was started anew, without the variables that the webhook refers to, cannot notify: better
- * known now than at the end of the run. */
+/* One that was started anew, without the variables that the webhook refers to, cannot notify:
+ * better known now than at the end of the run. */
 static dt_status check_webhook(dt_session *session, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
@@ -154,6 +154,7 @@ dt_status dt_supervisor_main(const char *run, dt_error *err)
     dt_log_init(who);
     signal(SIGPIPE, SIG_IGN);
     setenv("UV_THREADPOOL_SIZE", "16", 0); /* nodes are made ready at the same time */
+    setenv("SSH_AUTH_SOCK", "", 0); /* control.c only puts another in its place: threads read */
     DT_TRY(dt_run_path(&path, run, "supervisor.lock", &arena, &problem));
     DT_TRY(dt_notifier_open(&notifier, &problem));
     DT_TRY(hold_and_supervise(run, path, notifier, &ready, &arena, &problem));
