@@ -1,17 +1,60 @@
 /* checkpoint: what was saved, and where. A directory that is written again (a resumed run comes
  * past the same step) is one checkpoint: the newer.
+ *
+ * Paths are absolute as they were when it was saved. The folder of the store may have been moved
+ * since: what ends in "/runs/ID/checkpoints/NAME" is looked for below the store's present folder,
+ * and stays as it is where it is not there.
  */
 #include "store/store_int.h"
 
+#include <string.h>
+#include <unistd.h>
+
 #include "base/banned.h"
+
+/* "/runs/ID/checkpoints/NAME" at the end of the path; NULL: it is somewhere else. */
+static const char *own_tail(const char *path, const char *run, dt_arena *arena)
+{
+    const char *name = strrchr(path, '/');
+    const char *tail =
+        name != NULL ? dt_arena_printf(arena, "/runs/%s/checkpoints%s", run, name) : NULL;
+    size_t length = tail != NULL ? strlen(tail) : 0, all = strlen(path);
+
+    return tail != NULL && all >= length && strcmp(path + all - length, tail) == 0
+               ? path + all - length
+               : NULL;
+}
+
+static const char *present_path(const dt_store *store, const char *path, const char *run,
+                                dt_arena *arena)
+{
+    const char *tail = own_tail(path, run, arena), *slash = strrchr(store->path, '/');
+    const char *here;
+
+    if (tail == NULL || slash == NULL)
+        return path;
+    here = dt_arena_printf(arena, "%.*s%s", (int)(slash - store->path), store->path, tail);
+    return here != NULL && access(here, F_OK) == 0 ? here : path;
+}
 
 dt_status dt_store_checkpoint_add(dt_store *store, const char *run,
                                   const dt_store_checkpoint *checkpoint, dt_error *err)
 {
+    dt_sql_group group = {0};
     dt_status st = DT_OK;
+    const char *tail;
+    dt_arena arena;
     int64_t number;
 
+    dt_arena_init(&arena, 512);
+    DT_TRY(dt_sql_group_begin(&group, store, err));
     DT_TRY(dt_store_run_number(store, &number, run, err));
+    tail = own_tail(checkpoint->path, run, &arena);
+    if (tail != NULL) /* the same one, from before the folder was moved */
+        DT_TRY(DT_SQL_RUN(store, err,
+                          "DELETE FROM checkpoints WHERE run = ?1 AND path <> ?2"
+                          " AND substr(path, -length(?3)) = ?3",
+                          DT_INT(number), DT_TEXT(checkpoint->path), DT_TEXT(tail)));
     DT_TRY(DT_SQL_RUN(store, err,
                       "INSERT INTO checkpoints (run, path, attempt, step, bytes, time_ms, digest,"
                       " valid_loss, seconds) VALUES (?1, ?2, ?3, ?4, ?5, ?6, coalesce(?7, ''), ?8,"
@@ -24,7 +67,8 @@ dt_status dt_store_checkpoint_add(dt_store *store, const char *run,
                       DT_INT(checkpoint->time_ms), DT_TEXT(checkpoint->digest),
                       DT_REAL(checkpoint->valid_loss), DT_REAL(checkpoint->seconds)));
 out:
-    return st;
+    dt_arena_release(&arena);
+    return dt_sql_group_end(&group, st, err);
 }
 
 static dt_status checkpoint_read(void *item, dt_sql_rows *rows, dt_error *err)
@@ -55,5 +99,7 @@ dt_status dt_store_checkpoint_list(dt_store *store, dt_store_checkpoint **out, i
     dt_status st = dt_sql_list_of_run(store, &items, count, run, &selection, arena, err);
 
     *out = items;
+    for (int64_t i = 0; st == DT_OK && i < *count; i++)
+        (*out)[i].path = present_path(store, (*out)[i].path, run, arena);
     return st;
 }

@@ -195,6 +195,9 @@ dt_status dt_store_curves_find(dt_store *store, dt_store_curves *out, const char
 dt_status dt_store_curve_scan(dt_store *store, const dt_store_curves *curves, int64_t which,
                               int64_t after_step, int64_t last_step, dt_store_take take,
                               void *context, dt_error *err);
+/* Tokens per second of the whole run; the newest where no point is there. */
+dt_status dt_store_run_mean_speed(dt_store *store, double *out, const dt_run *run, dt_arena *arena,
+                                  dt_error *err);
 dt_status dt_store_metric_names(dt_store *store, const char ***out, int64_t *count, const char *run,
                                 dt_arena *arena, dt_error *err);
 
@@ -222,7 +225,8 @@ typedef struct dt_store_checkpoint {
 /* Replaces one with the same path. */
 dt_status dt_store_checkpoint_add(dt_store *store, const char *run,
                                   const dt_store_checkpoint *checkpoint, dt_error *err);
-/* Newest step first. Those whose directory is gone (keep rules) are the caller's to filter. */
+/* Newest step first; paths below the store's present folder, where that was moved. Those whose
+ * directory is gone (keep rules) are the caller's to filter. */
 dt_status dt_store_checkpoint_list(dt_store *store, dt_store_checkpoint **out, int64_t *count,
                                    const char *run, dt_arena *arena, dt_error *err);
 

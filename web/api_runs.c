@@ -175,6 +175,7 @@ dt_status dt_web_run_view(dt_web_request *request, dt_web_reply *reply, dt_error
     dt_attempt *attempts;
     const char **metrics;
     dt_status st = DT_OK;
+    double speed;
     dt_run run;
 
     DT_TRY(dt_web_run(&run, request, err));
@@ -183,9 +184,13 @@ dt_status dt_web_run_view(dt_web_request *request, dt_web_reply *reply, dt_error
     DT_TRY(
         dt_store_metric_names(request->store, &metrics, &name_count, run.id, request->arena, err));
     DT_TRY(nodes_json(nodes, request, &run, err));
+    speed = run.tokens_per_second;
+    if (dt_run_state_is_terminal(run.state))
+        DT_TRY(dt_store_run_mean_speed(request->store, &speed, &run, request->arena, err));
     for (int64_t i = 0; i < name_count; i++)
         json_array_append_new(names, dt_web_string_json(metrics[i]));
     run_json = dt_web_run_json(&run, request->now_ms);
+    json_object_set_new(run_json, "mean_tokens_per_second", dt_json_number(speed));
     json_object_set_new(run_json, "eta_seconds",
                         dt_json_number(dt_web_eta_seconds(
                             &run, attempts[attempt_count - 1].start_step, request->now_ms)));

@@ -103,19 +103,54 @@ static json_t *nodes_to_json(const dt_node *nodes, int64_t nodes_count, const dt
     return all;
 }
 
+const char *dt_runs_attempt_sentence(const dt_attempt *attempts, int64_t at, dt_arena *arena)
+{
+    const dt_attempt *before = &attempts[at - 1];
+
+    return dt_arena_printf(
+        arena, "attempt %lld goes on from step %lld; attempt %lld %s%s%s%s",
+        (long long)attempts[at].attempt, (long long)attempts[at].start_step,
+        (long long)before->attempt, before->state == DT_RUN_STOPPED ? "was " : "",
+        dt_run_state_name(before->state), before->reason[0] != '\0' ? ": " : "", before->reason);
+}
+
+json_t *dt_runs_attempts_json(const dt_attempt *attempts, int64_t count)
+{
+    json_t *array = json_array();
+
+    for (int64_t i = 0; i < count; i++) {
+        const dt_attempt *attempt = &attempts[i];
+        json_t *object = json_object();
+        json_object_set_new(object, "attempt", json_integer(attempt->attempt));
+        json_object_set_new(object, "state", json_string(dt_run_state_name(attempt->state)));
+        json_object_set_new(object, "start_step", json_integer(attempt->start_step));
+        json_object_set_new(object, "elapsed_seconds",
+                            attempt->elapsed_ms >= 0
+                                ? dt_json_number((double)attempt->elapsed_ms / 1000)
+                                : json_null());
+        json_object_set_new(object, "reason", dt_json_text(attempt->reason));
+        json_array_append_new(array, object);
+    }
+    return array;
+}
+
 dt_status dt_runs_status_json(json_t **out, dt_store *store, const dt_run *run, dt_arena *arena,
                               dt_error *err)
 {
     dt_status st = DT_OK;
     dt_node_lines lines;
+    dt_attempt *attempts;
     dt_timing timing;
+    int64_t count;
 
     *out = NULL;
+    DT_TRY(dt_store_attempt_list(store, &attempts, &count, run->id, arena, err));
     DT_TRY(dt_timing_read(&timing, store, run, dt_clock_wall_ms(), arena, err));
     DT_TRY(dt_node_lines_read(&lines, store, run, arena, err));
     *out = dt_runs_to_json(run);
     json_object_set_new(*out, "elapsed_seconds", dt_json_number(timing.elapsed_seconds));
     json_object_set_new(*out, "eta_seconds", dt_json_number(timing.eta_seconds));
+    json_object_set_new(*out, "attempts", dt_runs_attempts_json(attempts, count));
     json_object_set_new(
         *out, "nodes",
         nodes_to_json(lines.nodes, lines.nodes_count, lines.ranks, lines.ranks_count));

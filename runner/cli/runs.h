@@ -22,7 +22,12 @@ dt_status dt_runs_ensure(const dt_run *run, const dt_call *call);
 /* The keys that lists, status and launch share: run, name, state, attempt, step, ... New
  * reference. */
 json_t *dt_runs_to_json(const dt_run *run);
-/* The same with timing and nodes[{host, state, ranks[{rank, pid, state, ...}]}]. */
+/* "attempt 3 goes on from step 40; attempt 2 failed: why", of the attempt at index `at` from 1 on;
+ * lives in the arena. */
+const char *dt_runs_attempt_sentence(const dt_attempt *attempts, int64_t at, dt_arena *arena);
+/* [{attempt, state, start_step, elapsed_seconds, reason}], oldest first. New reference. */
+json_t *dt_runs_attempts_json(const dt_attempt *attempts, int64_t count);
+/* The same as dt_runs_to_json with attempts, timing and nodes[{host, state, ranks[{rank, pid, state, ...}]}]. */
 dt_status dt_runs_status_json(json_t **out, dt_store *store, const dt_run *run, dt_arena *arena,
                               dt_error *err);
 

@@ -39,7 +39,8 @@ static void add_row(dt_table *table, const char *label, const char *value)
 }
 
 static void add_numbers(dt_strbuf *out, const dt_term *term, const dt_run *run,
-                        const dt_store_checkpoint *checkpoint, dt_arena *arena)
+                        const dt_timing *timing, const dt_store_checkpoint *checkpoint,
+                        dt_arena *arena)
 {
     static const dt_table_column columns[] = {{NULL, false}, {NULL, false}};
     char text[DT_FORMAT_SIZE];
@@ -50,8 +51,8 @@ static void add_numbers(dt_strbuf *out, const dt_term *term, const dt_run *run,
         add_row(&table, "loss", dt_format_loss(text, sizeof(text), run->loss));
     if (!isnan(run->valid_loss))
         add_row(&table, "validation loss", dt_format_loss(text, sizeof(text), run->valid_loss));
-    if (!isnan(run->tokens_per_second))
-        add_row(&table, "tokens/s", dt_format_count(text, sizeof(text), run->tokens_per_second));
+    if (!isnan(timing->tokens_per_second))
+        add_row(&table, "tokens/s", dt_format_count(text, sizeof(text), timing->tokens_per_second));
     if (checkpoint != NULL)
         add_row(&table, "checkpoint", checkpoint->path);
     dt_table_write(out, &table, term, 2);
@@ -119,7 +120,7 @@ dt_status dt_summary_text(dt_store *store, const dt_run *run, dt_arena *arena, d
         dt_term_add(&text, &term, dt_runs_style(run->state), "%s\n", run->reason);
     dt_summary_add_trouble(&text, &term, &trouble);
     dt_strbuf_add_char(&text, '\n');
-    add_numbers(&text, &term, run, checkpoint, arena);
+    add_numbers(&text, &term, run, &timing, checkpoint, arena);
     add_next(&text, &term, run, checkpoint);
     DT_TRY(dt_report_text(&text, err));
 out:
@@ -160,6 +161,7 @@ dt_status dt_summary_json(dt_store *store, const dt_run *run, dt_arena *arena, d
     object = dt_runs_to_json(run);
     json_object_set_new(object, "failure", trouble_to_json(&trouble));
     json_object_set_new(object, "steps", json_integer(run->step));
+    json_object_set_new(object, "mean_tokens_per_second", dt_json_number(timing.tokens_per_second));
     json_object_set_new(object, "seconds", dt_json_number(timing.elapsed_seconds));
     json_object_set_new(object, "checkpoint",
                         checkpoint != NULL ? json_string(checkpoint->path) : json_null());

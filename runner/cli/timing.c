@@ -41,8 +41,11 @@ dt_status dt_timing_read(dt_timing *out, dt_store *store, const dt_run *run, int
 
     out->elapsed_seconds = elapsed(run, now_ms);
     out->eta_seconds = NAN;
+    out->tokens_per_second = run->tokens_per_second;
     if (run->state == DT_RUN_FINISHED)
         out->eta_seconds = 0;
+    if (dt_run_state_is_terminal(run->state))
+        return dt_store_run_mean_speed(store, &out->tokens_per_second, run, arena, err);
     if (run->state != DT_RUN_RUNNING)
         return DT_OK;
     DT_TRY(dt_store_metric_list(store, &points, &count, run->id, "loss", run->step - window - 1, 0,

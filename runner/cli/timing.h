@@ -13,6 +13,7 @@
 typedef struct dt_timing {
     double elapsed_seconds; /* of all attempts, without what lay between them */
     double eta_seconds;
+    double tokens_per_second; /* of the whole run once it has ended, of the newest steps before */
 } dt_timing;
 
 dt_status dt_timing_read(dt_timing *out, dt_store *store, const dt_run *run, int64_t now_ms,

@@ -39,6 +39,19 @@ static const char *checkpoint_failed_sentence(const json_t *json, dt_arena *aren
                            (long long)step, message);
 }
 
+static const char *restart_sentence(const json_t *json, dt_arena *arena)
+{
+    const char *reason;
+    int64_t attempt, step;
+
+    if (dt_json_get_string_or(&reason, json, "reason", "", "event", NULL) != DT_OK ||
+        dt_json_get_int_or(&attempt, json, "attempt", 0, "event", NULL) != DT_OK ||
+        dt_json_get_int_or(&step, json, "step", 0, "event", NULL) != DT_OK)
+        return NULL;
+    return dt_arena_printf(arena, "attempt %lld goes on from step %lld: %s", (long long)attempt,
+                           (long long)step, reason);
+}
+
 const char *dt_trouble_sentence(const dt_store_event *event, dt_arena *arena)
 {
     const char *(*say)(const json_t *json, dt_arena *arena) = NULL;
@@ -49,6 +62,8 @@ const char *dt_trouble_sentence(const dt_store_event *event, dt_arena *arena)
         say = preparing_sentence;
     else if (strcmp(event->kind, "checkpoint_failed") == 0)
         say = checkpoint_failed_sentence;
+    else if (strcmp(event->kind, "restart") == 0)
+        say = restart_sentence;
     json = say != NULL ? parse(event) : NULL;
     sentence = json != NULL ? say(json, arena) : NULL;
     json_decref(json);

@@ -1,4 +1,5 @@
 /* dtrun logs: what the ranks of a run have said. */
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -13,16 +14,66 @@
 #define LOOK_SECONDS   0.25
 #define ENSURE_SECONDS 2.0
 
+/* Where one attempt ends and the next begins, and why: said between the lines, by their times. */
+typedef struct boundaries {
+    dt_attempt *attempts;
+    int64_t count, said; /* attempts that need no word any more */
+    bool begun;
+} boundaries;
+
+static dt_status read_boundaries(boundaries *out, dt_store *store, const char *run, dt_arena *arena,
+                                 dt_error *err)
+{
+    return dt_store_attempt_list(store, &out->attempts, &out->count, run, arena, err);
+}
+
+static bool is_before(const char *line, const dt_attempt *attempt, char *when)
+{
+    dt_clock_iso(when, attempt->created_ms);
+    return strncmp(line, when, strlen(when)) < 0; /* both begin with a time in ISO form */
+}
+
+static void add_boundary(dt_strbuf *out, const dt_term *term, const boundaries *between, int64_t at,
+                         dt_arena *arena)
+{
+    char when[DT_CLOCK_ISO_SIZE];
+
+    if (at > 0)
+        dt_term_add(out, term, DT_STYLE_WARN, "%s --- %s\n",
+                    dt_clock_iso(when, between->attempts[at].created_ms),
+                    dt_runs_attempt_sentence(between->attempts, at, arena));
+}
+
+/* Those that lie before the line (NULL: all that are left); before the first line, the newest of
+ * them: what is shown may begin far behind it. */
+static void add_boundaries(dt_strbuf *out, const dt_term *term, boundaries *between,
+                           const char *line, dt_arena *arena)
+{
+    int64_t from = between->said;
+    char when[DT_CLOCK_ISO_SIZE];
+
+    while (between->said < between->count &&
+           (line == NULL || !is_before(line, &between->attempts[between->said], when)))
+        between->said++;
+    if (!between->begun && line != NULL && between->said > 0)
+        from = between->said - 1;
+    for (int64_t at = from; at < between->said; at++)
+        add_boundary(out, term, between, at, arena);
+    between->begun = true;
+}
+
 /* Which rank spoke is said where more than one is shown. A terminal is not given the control
  * characters of a log; a file or a pipe gets the line as it is. */
 static dt_status print_lines(const dt_log_line *lines, int64_t count, const dt_log_tail *tail,
-                             const dt_term *term, dt_error *err)
+                             boundaries *between, const dt_term *term, dt_arena *arena,
+                             dt_error *err)
 {
     dt_strbuf text;
     dt_status st;
 
     dt_strbuf_init(&text);
     for (int64_t i = 0; i < count; i++) {
+        add_boundaries(&text, term, between, lines[i].text, arena);
         if (tail->count > 1 && tail->several_nodes)
             dt_term_add(&text, term, DT_STYLE_DIM, "[rank %lld %s] ", (long long)lines[i].rank,
                         lines[i].node);
@@ -34,6 +85,7 @@ static dt_status print_lines(const dt_log_line *lines, int64_t count, const dt_l
             dt_strbuf_add_str(&text, lines[i].text);
         dt_strbuf_add_char(&text, '\n');
     }
+    add_boundaries(&text, term, between, NULL, arena);
     st = dt_report_text(&text, err);
     dt_strbuf_release(&text);
     return st;
@@ -49,21 +101,23 @@ static json_t *line_to_json(const dt_log_line *line)
     return object;
 }
 
-static dt_status print_json(const dt_log_line *lines, int64_t count, const dt_run *run,
-                            dt_error *err)
+static dt_status print_json(const dt_log_line *lines, int64_t count, const boundaries *between,
+                            const dt_run *run, dt_error *err)
 {
     json_t *object = dt_report_object(), *array = json_array();
 
     for (int64_t i = 0; i < count; i++)
         json_array_append_new(array, line_to_json(&lines[i]));
     json_object_set_new(object, "run", json_string(run->id));
+    json_object_set_new(object, "attempts",
+                        dt_runs_attempts_json(between->attempts, between->count));
     json_object_set_new(object, "lines", array);
     return dt_report_json(object, err);
 }
 
 /* Until the run has ended and everything is read. */
-static dt_status follow(dt_log_tail *tail, const dt_term *term, dt_store *store, const char *id,
-                        dt_call *call, dt_error *err)
+static dt_status follow(dt_log_tail *tail, boundaries *between, const dt_term *term,
+                        dt_store *store, const char *id, dt_call *call, dt_error *err)
 {
     double ensured = dt_clock_monotonic_seconds();
     dt_status st = DT_OK;
@@ -80,7 +134,8 @@ static dt_status follow(dt_log_tail *tail, const dt_term *term, dt_store *store,
         DT_TRY(dt_log_tail_read(tail, &lines, &count,
                                 dt_run_state_is_terminal(run.state) ? DT_LOG_REST : DT_LOG_LIVE, 0,
                                 store, &run, &arena, err));
-        DT_TRY(print_lines(lines, count, tail, term, err));
+        DT_TRY(read_boundaries(between, store, id, &arena, err));
+        DT_TRY(print_lines(lines, count, tail, between, term, &arena, err));
         if (dt_clock_monotonic_seconds() - ensured > ENSURE_SECONDS) {
             ensured = dt_clock_monotonic_seconds();
             (void)dt_runs_ensure(&run, call);
@@ -104,6 +159,7 @@ static dt_status logs(dt_call *call, dt_error *err)
     dt_status st = DT_OK;
     dt_log_line *lines;
     dt_log_tail tail;
+    boundaries between = {0};
     dt_term term;
     dt_run run;
 
@@ -115,10 +171,11 @@ static dt_status logs(dt_call *call, dt_error *err)
         dt_log_tail_init(&tail, store, &run, rank->given ? rank->integer : -1, call->arena, err));
     DT_TRY(
         dt_log_tail_read(&tail, &lines, &count, DT_LOG_LAST, most, store, &run, call->arena, err));
-    DT_TRY(call->json ? print_json(lines, count, &run, err)
-                      : print_lines(lines, count, &tail, &term, err));
+    DT_TRY(read_boundaries(&between, store, run.id, call->arena, err));
+    DT_TRY(call->json ? print_json(lines, count, &between, &run, err)
+                      : print_lines(lines, count, &tail, &between, &term, call->arena, err));
     if (following)
-        DT_TRY(follow(&tail, &term, store, run.id, call, err));
+        DT_TRY(follow(&tail, &between, &term, store, run.id, call, err));
 out:
     dt_store_close(store);
     return st;

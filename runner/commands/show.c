@@ -42,26 +42,6 @@ out:
     return st;
 }
 
-static json_t *attempts_to_json(const facts *all)
-{
-    json_t *array = json_array();
-
-    for (int64_t i = 0; i < all->attempts_count; i++) {
-        const dt_attempt *attempt = &all->attempts[i];
-        json_t *object = json_object();
-        json_object_set_new(object, "attempt", json_integer(attempt->attempt));
-        json_object_set_new(object, "state", json_string(dt_run_state_name(attempt->state)));
-        json_object_set_new(object, "start_step", json_integer(attempt->start_step));
-        json_object_set_new(object, "elapsed_seconds",
-                            attempt->elapsed_ms >= 0
-                                ? dt_json_number((double)attempt->elapsed_ms / 1000)
-                                : json_null());
-        json_object_set_new(object, "reason", dt_json_text(attempt->reason));
-        json_array_append_new(array, object);
-    }
-    return array;
-}
-
 static dt_status print_json(dt_store *store, const dt_run *run, const facts *all, dt_arena *arena,
                             dt_error *err)
 {
@@ -81,7 +61,6 @@ static dt_status print_json(dt_store *store, const dt_run *run, const facts *all
     json_object_set_new(object, "folder", dt_json_text(all->folder));
     json_object_set_new(object, "recipe_path", dt_json_text(run->recipe_path));
     json_object_set_new(object, "recipe_hash", json_string(run->recipe_hash));
-    json_object_set_new(object, "attempts", attempts_to_json(all));
     json_object_set(object, "checkpoints", paths);
     json_object_set(object, "metrics", names);
     json_object_set(object, "recipe", recipe);
@@ -126,7 +105,7 @@ static void add_facts(dt_strbuf *out, const dt_term *term, const dt_run *run,
                  dt_runs_total(b, sizeof(b), run));
     add_fact(&table, "loss", dt_format_loss(a, sizeof(a), run->loss));
     add_fact(&table, "validation loss", dt_format_loss(a, sizeof(a), run->valid_loss));
-    add_fact(&table, "tokens/s", dt_format_count(a, sizeof(a), run->tokens_per_second));
+    add_fact(&table, "tokens/s", dt_format_count(a, sizeof(a), timing->tokens_per_second));
     add_time(&table, "created", run->created_ms);
     add_time(&table, "started", run->started_ms);
     add_time(&table, "ended", run->ended_ms);

@@ -17,6 +17,22 @@
 
 enum { BAR_COLUMNS = 40 };
 
+/* Why there is more than one attempt. */
+static dt_status add_attempt(dt_strbuf *out, const dt_term *term, dt_store *store,
+                             const dt_run *run, dt_arena *arena, dt_error *err)
+{
+    dt_attempt *attempts;
+    dt_status st = DT_OK;
+    int64_t count;
+
+    DT_TRY(dt_store_attempt_list(store, &attempts, &count, run->id, arena, err));
+    if (count > 1)
+        dt_term_add(out, term, DT_STYLE_WARN, "  %s\n",
+                    dt_runs_attempt_sentence(attempts, count - 1, arena));
+out:
+    return st;
+}
+
 static void add_run(dt_strbuf *out, const dt_term *term, const dt_run *run, const dt_timing *timing)
 {
     double share = run->steps_total > 0 ? (double)run->step / (double)run->steps_total : 0;
@@ -35,7 +51,7 @@ static void add_run(dt_strbuf *out, const dt_term *term, const dt_run *run, cons
     dt_term_add(out, term, DT_STYLE_PLAIN, "  loss %s   validation %s   %s tokens/s\n",
                 dt_format_loss(a, sizeof(a), run->loss),
                 dt_format_loss(b, sizeof(b), run->valid_loss),
-                dt_format_count(c, sizeof(c), run->tokens_per_second));
+                dt_format_count(c, sizeof(c), timing->tokens_per_second));
     dt_term_add(out, term, DT_STYLE_PLAIN, "  elapsed %s",
                 dt_clock_duration(a, sizeof(a), timing->elapsed_seconds));
     if (!dt_run_state_is_terminal(run->state) && !isnan(timing->eta_seconds))
@@ -106,6 +122,7 @@ static dt_status print_text(dt_store *store, const dt_run *run, const dt_call *c
     dt_strbuf_init(&text);
     DT_TRY(dt_timing_read(&timing, store, run, dt_clock_wall_ms(), call->arena, err));
     add_run(&text, &term, run, &timing);
+    DT_TRY(add_attempt(&text, &term, store, run, call->arena, err));
     DT_TRY(add_nodes(&text, &term, store, run, call->arena, err));
     if (run->state == DT_RUN_FAILED) {
         DT_TRY(dt_trouble_find(&trouble, store, run, call->arena, err));

@@ -57,6 +57,15 @@ expect 0 metrics "$whole" --name loss
 cut -d, -f2- "$work/out" | sed 's/,[^,]*$//' | cmp -s - "$work/resumed.csv" ||
     fail "a loss on the way differs"
 
+# The folder is moved: the checkpoints go along.
+expect 0 checkpoints "$whole" --json
+saved=$(field "len(o['checkpoints'])")
+cp -a "$work/state" "$work/moved"
+XDG_STATE_HOME=$work/moved expect 0 checkpoints "$whole" --json
+json "len(o['checkpoints']) == $saved > 0" \
+    "all(c['path'].startswith('$work/moved/') for c in o['checkpoints'])"
+rm -r "$work/moved"
+
 # Resumed while its supervisor still tries to tell the webhook of the end: looked at past dtrun, whose
 # commands would start another one.
 expect 0 launch --wait --json "$work/tiny.yaml" --set notify.webhook=http://127.0.0.1:1/

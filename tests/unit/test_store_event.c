@@ -1,7 +1,10 @@
 #include "store_support.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "base/file.h"
 
 #include "base/banned.h"
 
@@ -106,6 +109,44 @@ static void test_checkpoints_are_newest_first_and_one_a_path(void **state)
                  "'zz'");
 }
 
+/* Somebody moved the folder, then went on with the run there. */
+static void test_checkpoints_of_a_folder_that_was_moved_are_found(void **state)
+{
+    test_store *t = *state;
+    dt_store_checkpoint checkpoint = {.attempt = 1, .step = 7};
+    dt_store_checkpoint *list;
+    char folder[128], gone[128];
+    int64_t count;
+
+    test_store_run(t, "aa", "n");
+    snprintf(folder, sizeof(folder), "%s/runs/aa/checkpoints/step-7", t->folder);
+    assert_good(t, dt_file_make_dirs(folder, 0700, &t->err));
+    checkpoint.path = "/old/dtrun/runs/aa/checkpoints/step-7";
+    assert_good(t, dt_store_checkpoint_add(t->store, "aa", &checkpoint, &t->err));
+    checkpoint.path = "/old/dtrun/runs/aa/checkpoints/step-5"; /* removed since */
+    checkpoint.step = 5;
+    assert_good(t, dt_store_checkpoint_add(t->store, "aa", &checkpoint, &t->err));
+    checkpoint.path = "/else/where/step-7"; /* not of the run's folder */
+    checkpoint.step = 3;
+    assert_good(t, dt_store_checkpoint_add(t->store, "aa", &checkpoint, &t->err));
+    assert_good(t, dt_store_checkpoint_list(t->store, &list, &count, "aa", &t->arena, &t->err));
+    assert_int_equal(count, 3);
+    assert_string_equal(list[0].path, folder);
+    assert_string_equal(list[1].path, "/old/dtrun/runs/aa/checkpoints/step-5");
+    assert_string_equal(list[2].path, "/else/where/step-7");
+
+    checkpoint.path = folder; /* saved again: one checkpoint */
+    checkpoint.step = 7;
+    assert_good(t, dt_store_checkpoint_add(t->store, "aa", &checkpoint, &t->err));
+    snprintf(gone, sizeof(gone), "%s/runs/aa/checkpoints/step-5", t->folder);
+    checkpoint.path = gone;
+    checkpoint.step = 5;
+    assert_good(t, dt_store_checkpoint_add(t->store, "aa", &checkpoint, &t->err));
+    assert_good(t, dt_store_checkpoint_list(t->store, &list, &count, "aa", &t->arena, &t->err));
+    assert_int_equal(count, 3);
+    assert_string_equal(list[1].path, gone);
+}
+
 static void test_a_transaction_holds_all_or_nothing(void **state)
 {
     test_store *t = *state;
@@ -140,6 +181,7 @@ int main(void)
         WITH_STORE(test_events_are_read_from_a_cursor),
         WITH_STORE(test_a_journal_number_is_stored_once_but_the_supervisors_own_are_not_numbered),
         WITH_STORE(test_checkpoints_are_newest_first_and_one_a_path),
+        WITH_STORE(test_checkpoints_of_a_folder_that_was_moved_are_found),
         WITH_STORE(test_a_transaction_holds_all_or_nothing),
     };
 

@@ -40,7 +40,7 @@ function showFigures(run, newest, best) {
     ['Loss', text.loss(run.loss)],
     ['Validation loss', text.loss(run.valid_loss)],
     ['Best validation', text.loss(best)],
-    ['Tokens/s', text.count(run.tokens_per_second)],
+    ['Tokens/s', text.count(run.mean_tokens_per_second)],
     ['Step time', text.duration(newest.step_seconds)],
     ['Gradient norm', text.compact(newest.gradient_norm)],
     ['Learning rate', text.compact(newest.learning_rate)],
