@@ -24,7 +24,8 @@ dt_status dt_json_parse(json_t **out, const char *text, size_t length, const cha
                         dt_error *err);
 dt_status dt_json_read(json_t **out, const char *path, size_t max_bytes, dt_error *err);
 
-/* Compact, keys in insertion order; doubles with 17 digits, so that they come back the same. */
+/* Compact, keys in insertion order; doubles with 17 digits, so that they come back the same. What
+ * must not be shown as it is (base/display.h) is escaped: JSON may be looked at in a terminal. */
 void dt_json_write(dt_strbuf *out, const json_t *value);
 /* Indented by two, for people. */
 void dt_json_write_pretty(dt_strbuf *out, const json_t *value);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/display.h"
 
 #include "base/banned.h"
 
@@ -27,6 +28,23 @@ void dt_log_init(const char *who)
             logger.level = (dt_log_level)i;
 }
 
+/* As dt_display_add does, in place: it gets no longer. Returns the new length. */
+static size_t make_fit(char *text, size_t length)
+{
+    size_t kept = 0, step;
+
+    for (size_t at = 0; at < length; at += step) {
+        if (dt_display_next(&step, (const unsigned char *)text + at, length - at) ==
+            DT_DISPLAY_PLAIN) {
+            memmove(text + kept, text + at, step);
+            kept += step;
+        } else {
+            text[kept++] = '?';
+        }
+    }
+    return kept;
+}
+
 void dt_log_write(dt_log_level level, const char *fmt, ...)
 {
     char line[4096], when[DT_CLOCK_ISO_SIZE];
@@ -44,6 +62,7 @@ void dt_log_write(dt_log_level level, const char *fmt, ...)
     length = (size_t)head + (size_t)(body > 0 ? body : 0);
     if (length > sizeof(line) - 2)
         length = sizeof(line) - 2;
+    length = make_fit(line, length);
     line[length++] = '\n';
     if (write(STDERR_FILENO, line, length) < 0)
         return; /* nowhere left to say it */

@@ -68,7 +68,7 @@ static json_t *event_json(const dt_store_event *e)
         "{sI sI so so so so so}", "id", (json_int_t)e->id, "attempt", (json_int_t)e->attempt,
         "node", e->node >= 0 ? json_integer(e->node) : json_null(), "rank",
         e->rank >= 0 ? json_integer(e->rank) : json_null(), "time_ms", dt_web_time_json(e->time_ms),
-        "event", dt_web_string_json(e->kind), "detail", detail);
+        "event", dt_web_string_json(e->kind), "detail", dt_web_value_json(detail));
 }
 
 typedef struct events {

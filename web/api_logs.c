@@ -7,7 +7,6 @@
 #include "web/log_tail.h"
 #include "web/request.h"
 #include "web/run_json.h"
-#include "web/utf8.h"
 
 #include "base/banned.h"
 

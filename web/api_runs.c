@@ -221,7 +221,8 @@ dt_status dt_web_recipe(dt_web_request *request, dt_web_reply *reply, dt_error *
                              json_pack("{so so so so so}", "run", dt_web_string_json(run.id),
                                        "path", dt_web_string_json(run.recipe_path), "hash",
                                        dt_web_string_json(run.recipe_hash), "text",
-                                       dt_web_string_json(run.recipe_text), "resolved", resolved),
+                                       dt_web_string_json(run.recipe_text), "resolved",
+                                       dt_web_value_json(resolved)),
                              err);
 }
 

@@ -3,13 +3,44 @@
 #include <math.h>
 #include <string.h>
 
-#include "web/utf8.h"
+#include "base/display.h"
 
 #include "base/banned.h"
+
+json_t *dt_web_text_json(const char *bytes, size_t length)
+{
+    dt_strbuf text;
+    json_t *json;
+
+    dt_strbuf_init(&text);
+    dt_display_add_page(&text, bytes, length);
+    json = json_stringn(text.data, text.length);
+    dt_strbuf_release(&text);
+    return json;
+}
 
 json_t *dt_web_string_json(const char *text)
 {
     return text != NULL ? dt_web_text_json(text, strlen(text)) : json_string("");
+}
+
+json_t *dt_web_value_json(json_t *value)
+{
+    const char *key;
+    json_t *item;
+    size_t at;
+    void *next;
+
+    if (json_is_string(value)) {
+        item = dt_web_text_json(json_string_value(value), json_string_length(value));
+        json_decref(value);
+        return item;
+    }
+    json_array_foreach(value, at, item)
+        json_array_set_new(value, at, dt_web_value_json(json_incref(item)));
+    json_object_foreach_safe(value, next, key, item)
+        json_object_set_new(value, key, dt_web_value_json(json_incref(item)));
+    return value;
 }
 
 json_t *dt_web_time_json(int64_t ms)

@@ -1,6 +1,6 @@
 /* run_json: a run as the API shows it, in one place, so that lists and views agree.
  *
- * What is not known yet is null. Strings of people pass through utf8.c.
+ * What is not known yet is null. Strings from outside pass base/display.h.
  */
 #ifndef DT_WEB_RUN_JSON_H
 #define DT_WEB_RUN_JSON_H
@@ -15,7 +15,9 @@ json_t *dt_web_run_json(const dt_run *run, int64_t now_ms);
  * start_step; NaN where that cannot be said. */
 double dt_web_eta_seconds(const dt_run *run, int64_t start_step, int64_t now_ms);
 
+json_t *dt_web_text_json(const char *bytes, size_t length);
 json_t *dt_web_string_json(const char *text); /* "" where NULL */
+json_t *dt_web_value_json(json_t *value);     /* takes it: with all strings in it made fit */
 json_t *dt_web_time_json(int64_t ms);         /* null where 0 */
 
 #endif

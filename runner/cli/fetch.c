@@ -1,15 +1,15 @@
 #include "runner/cli/fetch.h"
 
-#include <stdio.h>
 #include <string.h>
 
+#include "runner/cli/report.h"
 #include "runner/nodes/fetch.h"
 
 #include "base/banned.h"
 
 static void tell(void *context, const char *text)
 {
-    fprintf(stderr, "%s\n", text);
+    dt_report_say("%s", text);
 }
 
 static dt_status fetch_list(dt_string_list *list, dt_arena *arena, dt_error *err)

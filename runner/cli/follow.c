@@ -207,12 +207,11 @@ void dt_follow_say_left(const dt_run *run)
 {
     const char *dtrun = program_invocation_name;
 
-    fprintf(stderr,
-            "left run %s, which goes on\n"
-            "  %s status --watch %s   to come back\n"
-            "  %s logs -f %s          to read along\n"
-            "  %s stop %s             to save a checkpoint and stop\n",
-            run->id, dtrun, run->id, dtrun, run->id, dtrun, run->id);
+    dt_report_say("left run %s, which goes on\n"
+                  "  %s status --watch %s   to come back\n"
+                  "  %s logs -f %s          to read along\n"
+                  "  %s stop %s             to save a checkpoint and stop",
+                  run->id, dtrun, run->id, dtrun, run->id, dtrun, run->id);
 }
 
 dt_status dt_follow_to_end(dt_store *store, const char *run, dt_follow_view view,

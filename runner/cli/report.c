@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/display.h"
 #include "base/file.h"
 #include "runner/term/term.h"
 
@@ -17,11 +18,30 @@ json_t *dt_report_object(void)
     return json_pack("{s:i}", "version", REPORT_VERSION);
 }
 
-dt_status dt_report_text(const dt_strbuf *text, dt_error *err)
+static dt_status write_out(const dt_strbuf *text, dt_error *err)
 {
     if (dt_file_write_all(STDOUT_FILENO, text->data, text->length, NULL) != DT_OK)
         return DT_FAIL(err, DT_ERR_IO, "cannot write to stdout: %s", strerror(errno));
     return DT_OK;
+}
+
+dt_status dt_report_text(const dt_strbuf *text, dt_error *err)
+{
+    dt_strbuf shown;
+    dt_status st;
+    dt_term term;
+
+    dt_term_init(&term, STDOUT_FILENO);
+    dt_strbuf_init(&shown);
+    dt_term_add_whole(&shown, &term, text->data);
+    st = write_out(&shown, err);
+    dt_strbuf_release(&shown);
+    return st;
+}
+
+dt_status dt_report_data(const dt_strbuf *data, dt_error *err)
+{
+    return isatty(STDOUT_FILENO) ? dt_report_text(data, err) : write_out(data, err);
 }
 
 dt_status dt_report_json(json_t *object, dt_error *err)
@@ -44,6 +64,35 @@ dt_status dt_report_json(json_t *object, dt_error *err)
     return st;
 }
 
+static void say(const char *fmt, va_list args)
+{
+    dt_strbuf text, shown;
+    va_list again;
+    int length;
+
+    dt_strbuf_init(&text);
+    dt_strbuf_init(&shown);
+    va_copy(again, args);
+    length = vsnprintf(NULL, 0, fmt, again);
+    va_end(again);
+    dt_strbuf_add_fmt(&text, "%*s", length, ""); /* room */
+    vsnprintf(text.data, (size_t)length + 1, fmt, args);
+    dt_display_add(&shown, text.data, text.length);
+    dt_strbuf_add_char(&shown, '\n');
+    (void)dt_file_write_all(STDERR_FILENO, shown.data, shown.length, NULL);
+    dt_strbuf_release(&shown);
+    dt_strbuf_release(&text);
+}
+
+void dt_report_say(const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    say(fmt, args);
+    va_end(args);
+}
+
 void dt_report_note(const dt_call *call, const char *fmt, ...)
 {
     va_list args;
@@ -51,9 +100,8 @@ void dt_report_note(const dt_call *call, const char *fmt, ...)
     if (call->json)
         return;
     va_start(args, fmt);
-    vfprintf(stderr, fmt, args);
+    say(fmt, args);
     va_end(args);
-    fputc('\n', stderr);
 }
 
 int dt_report_exit_code(dt_status status)

@@ -1,6 +1,8 @@
 /* report: how commands speak.
  *
- * Results go to stdout, everything else to stderr. A failed write of a result is an error.
+ * Results go to stdout, everything else to stderr. A failed write of a result is an error. All of
+ * it passes base/display.h here, whoever composed it: commands print in no other way
+ * (unit.layers).
  */
 #ifndef DT_RUNNER_REPORT_H
 #define DT_RUNNER_REPORT_H
@@ -14,6 +16,10 @@ json_t *dt_report_object(void);
 /* Prints `object` (takes its reference) as one line, or indented where a person reads it. */
 dt_status dt_report_json(json_t *object, dt_error *err);
 dt_status dt_report_text(const dt_strbuf *text, dt_error *err);
+/* What a model wrote: as it is where no terminal reads it. */
+dt_status dt_report_data(const dt_strbuf *data, dt_error *err);
+/* A line to stderr, whoever reads. */
+void dt_report_say(const char *fmt, ...) DT_PRINTF(1, 2);
 /* A line to stderr, unless the reader is a program. */
 void dt_report_note(const dt_call *call, const char *fmt, ...) DT_PRINTF(2, 3);
 /* "dtrun launch: message" to stderr, and with --json {"version", "error": {status, message}} to

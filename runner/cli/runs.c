@@ -19,8 +19,7 @@ dt_status dt_runs_ensure(const dt_run *run, const dt_call *call)
     if (!dt_run_state_is_terminal(run->state))
         st = dt_supervisor_ensure(run, &trouble);
     if (st != DT_OK) /* with --json too: the object has no place for it */
-        fprintf(stderr, "dtrun: nobody supervises run '%s' just now: %s\n", run->id,
-                trouble.message);
+        dt_report_say("dtrun: nobody supervises run '%s' just now: %s", run->id, trouble.message);
     return st;
 }
 

@@ -133,7 +133,7 @@ static json_t *lines_to_json(const char *const *lines, int64_t count)
     json_t *array = json_array();
 
     for (int64_t i = 0; i < count; i++)
-        json_array_append_new(array, json_string(lines[i]));
+        json_array_append_new(array, dt_json_text(lines[i]));
     return array;
 }
 
@@ -164,7 +164,7 @@ dt_status dt_summary_json(dt_store *store, const dt_run *run, dt_arena *arena, d
     json_object_set_new(object, "mean_tokens_per_second", dt_json_number(timing.tokens_per_second));
     json_object_set_new(object, "seconds", dt_json_number(timing.elapsed_seconds));
     json_object_set_new(object, "checkpoint",
-                        checkpoint != NULL ? json_string(checkpoint->path) : json_null());
+                        checkpoint != NULL ? dt_json_text(checkpoint->path) : json_null());
     DT_TRY(dt_report_json(object, err));
 out:
     return st;

@@ -136,7 +136,7 @@ static dt_status generate(dt_call *call, dt_error *err)
                ? checkpoint_of_step(&checkpoint, step->integer, store, &run, call->arena, err)
                : newest_checkpoint(&checkpoint, &run, call->arena, err));
     DT_TRY(call_engine(&text, checkpoint, call, err));
-    DT_TRY(call->json ? print_json(&text, &run, err) : dt_report_text(&text, err));
+    DT_TRY(call->json ? print_json(&text, &run, err) : dt_report_data(&text, err));
 out:
     dt_store_close(store);
     dt_strbuf_release(&text);

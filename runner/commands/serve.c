@@ -69,9 +69,13 @@ static void listening(void *context, const char *url)
     const serving *s = context;
     bool journal = stdout_is_journal();
     json_t *object;
+    dt_strbuf text;
 
     if (!s->call->json) {
-        dprintf(STDOUT_FILENO, "%s\n", journal ? url : link_of(s, url));
+        dt_strbuf_init(&text);
+        dt_strbuf_add_fmt(&text, "%s\n", journal ? url : link_of(s, url));
+        (void)dt_report_text(&text, NULL);
+        dt_strbuf_release(&text);
         dt_report_note(s->call, "%s",
                        journal && s->token != NULL ? "'dtrun serve --link' prints the link to open"
                                                    : "Ctrl-C ends it");

@@ -55,9 +55,9 @@ static dt_status print_json(dt_store *store, const dt_run *run, const facts *all
     DT_TRY(
         dt_json_parse(&recipe, run->recipe_json, strlen(run->recipe_json), "stored recipe", err));
     for (int64_t i = 0; i < all->metric_names_count; i++)
-        json_array_append_new(names, json_string(all->metric_names[i]));
+        json_array_append_new(names, dt_json_text(all->metric_names[i]));
     for (int64_t i = 0; i < all->checkpoints_count; i++)
-        json_array_append_new(paths, json_string(all->checkpoints[i].path));
+        json_array_append_new(paths, dt_json_text(all->checkpoints[i].path));
     json_object_set_new(object, "folder", dt_json_text(all->folder));
     json_object_set_new(object, "recipe_path", dt_json_text(run->recipe_path));
     json_object_set_new(object, "recipe_hash", json_string(run->recipe_hash));

@@ -130,7 +130,7 @@ static dt_status say_end(dt_store *store, const dt_run *run, bool already, const
     if (call->json) {
         object = dt_runs_to_json(run);
         json_object_set_new(object, "already_ended", json_boolean(already));
-        json_object_set_new(object, "checkpoint", path != NULL ? json_string(path) : json_null());
+        json_object_set_new(object, "checkpoint", path != NULL ? dt_json_text(path) : json_null());
         DT_TRY(dt_report_json(object, err));
         goto out;
     }

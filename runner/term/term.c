@@ -8,6 +8,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/display.h"
+#include "base/utf8.h"
+
 #include "base/banned.h"
 
 #define RESET "\x1b[0m"
@@ -52,13 +55,17 @@ void dt_term_init(dt_term *out, int fd)
     dt_term_measure(out);
 }
 
-static char harmless(char c)
+/* The length of one of our own styles, or of their end, at `text`; 0 where there is none. */
+static size_t own_length(const char *text)
 {
-    unsigned char byte = (unsigned char)c;
-
-    if (byte == '\t')
-        return ' ';
-    return (byte < 0x20 && byte != '\n') || byte == 0x7f ? '?' : c;
+    if (text[0] != '\x1b')
+        return 0;
+    if (strncmp(text, RESET, sizeof(RESET) - 1) == 0)
+        return sizeof(RESET) - 1;
+    for (int i = DT_STYLE_PLAIN + 1; i < DT_STYLE_COUNT; i++)
+        if (strncmp(text, styles[i], strlen(styles[i])) == 0)
+            return strlen(styles[i]);
+    return 0;
 }
 
 void dt_term_add(dt_strbuf *out, const dt_term *term, dt_style style, const char *fmt, ...)
@@ -66,6 +73,7 @@ void dt_term_add(dt_strbuf *out, const dt_term *term, dt_style style, const char
     bool styled = term->colour && style != DT_STYLE_PLAIN;
     char short_text[256], *text = short_text;
     va_list args, again;
+    size_t start;
     int length;
 
     va_start(args, fmt);
@@ -83,59 +91,64 @@ void dt_term_add(dt_strbuf *out, const dt_term *term, dt_style style, const char
 
     if (styled)
         dt_strbuf_add_str(out, styles[style]);
-    for (const char *c = text; *c != '\0'; c++)
-        dt_strbuf_add_char(out, harmless(*c));
+    start = out->length;
+    dt_display_add(out, text, strlen(text));
+    for (char *tab = out->data + start; (tab = strchr(tab, '\t')) != NULL;)
+        *tab = ' ';
     if (styled)
         dt_strbuf_add_str(out, RESET);
     if (text != short_text)
         free(text);
 }
 
-/* The length of the escape sequence at `text` ("ESC [ ... letter"), 0 where there is none. */
-static size_t escape_length(const char *text)
+/* The next character, or style of ours, and whether it takes a column. */
+static bool takes_column(size_t *length, const char *text)
 {
-    size_t i = 2;
-
-    if (text[0] != '\x1b' || text[1] != '[')
-        return 0;
-    while (text[i] != '\0' && (text[i] < '@' || text[i] > '~'))
-        i++;
-    return text[i] == '\0' ? i : i + 1;
-}
-
-/* The length of the UTF-8 character at `text`, taking stray bytes for characters of one. */
-static size_t character_length(const char *text)
-{
-    size_t i = 1;
-
-    if (((unsigned char)text[0] & 0xc0) == 0xc0)
-        while (((unsigned char)text[i] & 0xc0) == 0x80)
-            i++;
-    return i;
+    *length = own_length(text);
+    if (*length > 0)
+        return false;
+    (void)dt_display_next(length, (const unsigned char *)text, strnlen(text, DT_UTF8_MAX));
+    return true;
 }
 
 size_t dt_term_width(const char *text)
 {
-    size_t columns = 0;
+    size_t columns = 0, length;
 
-    while (*text != '\0') {
-        size_t escape = escape_length(text);
-        text += escape > 0 ? escape : character_length(text);
-        columns += escape == 0;
-    }
+    for (; *text != '\0'; text += length)
+        columns += takes_column(&length, text);
     return columns;
 }
 
 void dt_term_add_clipped(dt_strbuf *out, const dt_term *term, const char *text, size_t columns)
 {
-    while (*text != '\0') {
-        size_t escape = escape_length(text);
-        size_t length = escape > 0 ? escape : character_length(text);
-        if (escape == 0 && columns-- == 0)
+    size_t length;
+
+    for (; *text != '\0'; text += length) {
+        bool shown = takes_column(&length, text);
+
+        if (shown && columns-- == 0)
             break;
-        dt_strbuf_add(out, text, length);
-        text += length;
+        if (shown)
+            dt_display_add(out, text, length);
+        else if (term->colour)
+            dt_strbuf_add(out, text, length);
     }
     if (*text != '\0' && term->colour)
         dt_strbuf_add_str(out, RESET);
+}
+
+void dt_term_add_whole(dt_strbuf *out, const dt_term *term, const char *text)
+{
+    while (*text != '\0') {
+        size_t plain = strcspn(text, "\x1b"), own = own_length(text + plain);
+
+        dt_display_add(out, text, plain);
+        text += plain;
+        if (own > 0 && term->colour)
+            dt_strbuf_add(out, text, own);
+        else if (own == 0 && *text != '\0')
+            dt_strbuf_add_char(out, '?');
+        text += own > 0 ? own : *text != '\0';
+    }
 }

@@ -40,15 +40,19 @@ void dt_term_init(dt_term *out, int fd);
 /* The width again: windows are resized. */
 void dt_term_measure(dt_term *term);
 
-/* Adds formatted text in a style. Control characters but line ends are shown as '?' (tabs as a
- * blank), so that no log line or name steers the terminal. */
+/* Adds formatted text in a style. What must not be shown (base/display.h) is '?', tabs are blanks,
+ * so that no log line or name steers the terminal. */
 void dt_term_add(dt_strbuf *out, const dt_term *term, dt_style style, const char *fmt, ...)
     DT_PRINTF(4, 5);
 
-/* Columns that text takes: escape sequences take none, a UTF-8 character takes one. */
+/* Columns that text takes: our styles take none, a UTF-8 character takes one. */
 size_t dt_term_width(const char *text);
 
-/* Adds text cut to `columns`; escape sequences are kept whole, and styles are ended. */
+/* Adds text that was made with dt_term_add, and perhaps without: of escape sequences only our own
+ * styles pass, and those only where there is colour. */
+void dt_term_add_whole(dt_strbuf *out, const dt_term *term, const char *text);
+
+/* The same, cut to `columns`; styles are kept whole and are ended. */
 void dt_term_add_clipped(dt_strbuf *out, const dt_term *term, const char *text, size_t columns);
 
 #ifdef __cplusplus

@@ -54,6 +54,29 @@ static void test_text_cannot_steer_the_terminal(void **state)
     dt_strbuf_release(&out);
 }
 
+/* Whoever composed it: of escape sequences only our styles pass, where there is colour. */
+static void test_what_is_printed_whole_has_no_sequences_but_our_styles(void **state)
+{
+    static const char text[] = "\x1b[31mred\x1b[0m \x1b]0;title\x07 \x1b[2J \xc2\x9b"
+                               "2J \xe2\x80\xae"
+                               "abc \xff\ttab\n";
+    dt_strbuf out;
+
+    dt_strbuf_init(&out);
+    dt_term_add_whole(&out, &coloured, text);
+    assert_string_equal(out.data, "\x1b[31mred\x1b[0m ?]0;title? ?[2J ?2J ?abc ?\ttab\n");
+    dt_strbuf_reset(&out);
+    dt_term_add_whole(&out, &plain, text);
+    assert_string_equal(out.data, "red ?]0;title? ?[2J ?2J ?abc ?\ttab\n");
+    dt_strbuf_reset(&out);
+    dt_term_add_clipped(&out, &coloured, "\x1b]8;;x\x1b\\ab", 4);
+    assert_string_equal(out.data, "?]8;\x1b[0m");
+    dt_strbuf_reset(&out);
+    dt_term_add_whole(&out, &coloured, "end\x1b");
+    assert_string_equal(out.data, "end?");
+    dt_strbuf_release(&out);
+}
+
 static void test_text_of_any_length_is_added_whole(void **state)
 {
     char *text = malloc(5001);
@@ -76,7 +99,8 @@ static void test_width_counts_characters_and_no_escapes(void **state)
     assert_int_equal(dt_term_width("abc"), 3);
     assert_int_equal(dt_term_width("\x1b[31mabc\x1b[0m"), 3);
     assert_int_equal(dt_term_width("━━╸"), 3);
-    assert_int_equal(dt_term_width("\x1b[3"), 0);
+    assert_int_equal(dt_term_width("\x1b[3"), 3); /* no style of ours: shown as ?[3 */
+    assert_int_equal(dt_term_width("\x1b]0;x\x07"), 6);
     assert_int_equal(dt_term_width("\xff\xff"), 2);
 }
 
@@ -173,6 +197,7 @@ int main(void)
         cmocka_unit_test(test_plain_output_holds_no_escape),
         cmocka_unit_test(test_a_style_ends_where_its_text_ends),
         cmocka_unit_test(test_text_cannot_steer_the_terminal),
+        cmocka_unit_test(test_what_is_printed_whole_has_no_sequences_but_our_styles),
         cmocka_unit_test(test_text_of_any_length_is_added_whole),
         cmocka_unit_test(test_width_counts_characters_and_no_escapes),
         cmocka_unit_test(test_a_cut_keeps_escapes_whole_and_ends_styles),
