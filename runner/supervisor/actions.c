@@ -210,6 +210,13 @@ static void on_leave_time(uv_timer_t *timer)
     dt_state_take(session, DT_EVENT_RELEASED, NULL);
 }
 
+/* Who is told how it ended must know of what may still run: a stop says so, and a failure. */
+static bool must_tell(dt_session *session)
+{
+    return session->verdict.stop_asked ||
+           (dt_verdict_has_failed(&session->verdict) && !dt_restart_is_due(session));
+}
+
 /* Everything is known. The agents leave first: once the end is in the store, nobody comes back to
  * see whether they did. */
 dt_status dt_action_conclude(dt_session *session, dt_supervised_node *unused, dt_error *err)
@@ -225,7 +232,7 @@ dt_status dt_action_conclude(dt_session *session, dt_supervised_node *unused, dt
         dt_gather_cancel(session);
     if (!dt_gather_is_over(session))
         return DT_OK; /* which comes back here */
-    if (session->verdict.stop_asked && !dt_sweep_is_over(session))
+    if (must_tell(session) && !dt_sweep_is_over(session))
         return DT_OK; /* the same */
     if (!alone && !session->leaving) {
         if (!uv_is_active((uv_handle_t *)&session->leave))
@@ -234,8 +241,11 @@ dt_status dt_action_conclude(dt_session *session, dt_supervised_node *unused, dt
     }
     if (!dt_restart_is_due(session) && !dt_tidy_is_over(session))
         return DT_OK; /* the same */
-    if (session->verdict.stop_asked)
+    if (must_tell(session)) {
+        if (!session->verdict.stop_asked) /* who stops hears of each at once */
+            dt_liveness_tell(session);
         DT_TRY(dt_sweep_tell(session, err));
+    }
     DT_TRY(dt_restart_or_end(&session->restarted, session, err));
     uv_stop(&session->loop);
 out:

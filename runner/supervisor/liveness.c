@@ -8,6 +8,7 @@
  * on from the number that is stored here.
  */
 #define _GNU_SOURCE
+#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -135,15 +136,26 @@ void dt_liveness_refused(dt_supervised_node *node, const char *why)
     dt_strbuf_release(&reason);
 }
 
-/* Until it is heard again (node.c). */
+/* Until it is heard again (node.c). What its name begins with is known. */
 static void show_unreachable(dt_supervised_node *node)
 {
-    if (node->unreachable)
+    const char *why = node->problem, *rest = strstr(why, "': ");
+    char text[sizeof(node->shown)];
+
+    if (node->unreachable && why[0] == '\0')
+        return; /* a try is on its way */
+    if (strncmp(why, "node '", 6) == 0 && rest != NULL)
+        why = rest + 3;
+    if (why[0] == '\0')
+        snprintf(text, sizeof(text), "not reachable");
+    else
+        snprintf(text, sizeof(text), "not reachable (%.*s)", (int)sizeof(text) - 20, why);
+    if (node->unreachable && strcmp(text, node->shown) == 0)
         return;
     node->unreachable = true;
-    dt_log_warn("%s: not reachable now%s%s", node->row.name, node->problem[0] != '\0' ? ": " : "",
-                node->problem);
-    dt_node_show_state(node, "not reachable");
+    memcpy(node->shown, text, sizeof(text));
+    dt_log_warn("%s: %s", node->row.name, text);
+    dt_node_show_state(node, node->shown);
 }
 
 static void replace(dt_supervised_node *node)
@@ -152,6 +164,19 @@ static void replace(dt_supervised_node *node)
     node->replace = true;
     node->heard_seconds = dt_session_now(node->session);
     dt_node_disconnect(node);
+}
+
+void dt_liveness_tell(dt_session *session)
+{
+    for (int64_t i = 0; i < session->node_count; i++) {
+        const dt_supervised_node *node = &session->nodes[i];
+        char text[320];
+
+        if (!node->lost || node->taken_back || node->rebooted || !anything_started(node))
+            continue;
+        snprintf(text, sizeof(text), "node %.250s cannot be asked about its ranks", node->row.name);
+        dt_verdict_unreached(&session->verdict, text);
+    }
 }
 
 void dt_liveness_look(dt_supervised_node *node)

@@ -143,9 +143,10 @@ static bool try_again(dt_supervised_node *node, dt_status st)
     dt_session *session = node->session;
     double waited = dt_session_now(session) - session->begun_seconds;
 
-    /* DT_ERR_IO: this machine cannot do it now (ssh is not there, no process can be started) */
-    if ((st != DT_ERR_PEER && st != DT_ERR_IO) || session->restarts == 0 || may_go_without(session) ||
-        waited > PATIENCE_SECONDS || session->state != DT_RUN_PREPARING)
+    /* DT_ERR_IO: this machine cannot do it now (ssh is not there, no process can be started);
+     * DT_ERR_TIMEOUT: a home that stalls */
+    if ((st != DT_ERR_PEER && st != DT_ERR_IO && st != DT_ERR_TIMEOUT) || session->restarts == 0 ||
+        may_go_without(session) || waited > PATIENCE_SECONDS || session->state != DT_RUN_PREPARING)
         return false;
     say(node, node->problem);
     dt_node_retry_in(node, AGAIN_MS);

@@ -95,6 +95,7 @@ typedef struct dt_supervised_node {
     int64_t asked_ms;       /* our clock when `attach` was sent */
     double probed_seconds;  /* when the last one was begun */
     double command_seconds, answered_seconds, unknown_seconds; /* what they proved (policy/) */
+    char shown[256];        /* the state in words, where it is not reachable */
     bool unreachable;       /* and shown as such */
     bool replace;           /* an agent that hangs there is killed by the next connection */
     bool renew;             /* the connection may be what is stuck: the next is one of its own */
@@ -222,6 +223,8 @@ void dt_probe_forget(dt_supervised_node *node); /* those that run are ended */
 #define DT_LIVENESS_LOOK_MS 1000
 /* Every second, and when a connection has ended: judges what is heard of the node, and acts on it. */
 void dt_liveness_look(dt_supervised_node *node);
+/* The run has failed, and no attempt follows: where ranks may still be goes into the verdict. */
+void dt_liveness_tell(dt_session *session);
 /* Its agent refuses a command for good: given up where its ranks were to be started. */
 void dt_liveness_refused(dt_supervised_node *node, const char *why);
 /* Nothing more is expected of the node: the run is told. */

@@ -1,7 +1,7 @@
 /* trouble: what ssh complains of, in words that say what to do.
  *
- * Errors  DT_ERR_UNSUPPORTED where only a person can change it (keys, passwords, configuration),
- *         DT_ERR_PEER where trying again may help
+ * Errors  DT_ERR_PEER: trying again may help, if only once a key, a ticket or a name server is back;
+ *         DT_ERR_UNSUPPORTED where it is no longer the machine that was known
  */
 #ifndef DT_RUNNER_TROUBLE_H
 #define DT_RUNNER_TROUBLE_H

@@ -91,7 +91,8 @@ static void test_words_arrive_as_they_are_through_every_login_shell(void **state
             continue;
         tried++;
         setenv("LOGIN_SHELL", shells[s], 1);
-        if (dt_remote_ask(&answer, "gpu-a", nasty, NULL, 0, 4096, 10.0, &code, NULL, NULL, &err) != DT_OK)
+        if (dt_remote_ask(&answer, "gpu-a", nasty, NULL, 0, 4096, 10.0, &code, NULL, NULL, &err) !=
+            DT_OK)
             fail_msg("%s: %s", shells[s], err.message);
         assert_int_equal(code, 0);
         if (strcmp(answer.data, wanted.data) != 0)
@@ -165,24 +166,31 @@ static void test_every_complaint_says_what_helps(void **state)
         const char *says;
         dt_status status;
         const char *remedy;
+        dt_contact contact;
     } cases[] = {
-        {"Host key verification failed.", DT_ERR_UNSUPPORTED, "'ssh gpu-a'"},
+        {"Host key verification failed.", DT_ERR_PEER, "'ssh gpu-a'", DT_CONTACT_HOST},
         {"@@@\n@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.",
-         DT_ERR_UNSUPPORTED, "ssh-keygen -R"},
-        {"root@gpu-a: Permission denied (publickey,password).", DT_ERR_UNSUPPORTED, "ssh-copy-id"},
-        {"ssh: connect to host gpu-a port 22: Connection refused", DT_ERR_PEER, "sshd"},
-        {"ssh: connect to host gpu-a port 22: No route to host", DT_ERR_PEER, "no way"},
-        {"ssh: connect to host gpu-a port 22: Connection timed out", DT_ERR_PEER, "switched on"},
+         DT_ERR_UNSUPPORTED, "ssh-keygen -R", DT_CONTACT_HOST},
+        {"root@gpu-a: Permission denied (publickey,password).", DT_ERR_PEER, "ssh-copy-id",
+         DT_CONTACT_HOST},
+        {"ssh: connect to host gpu-a port 22: Connection refused", DT_ERR_PEER, "sshd",
+         DT_CONTACT_NONE},
+        {"ssh: connect to host gpu-a port 22: No route to host", DT_ERR_PEER, "no way",
+         DT_CONTACT_NONE},
+        {"ssh: connect to host gpu-a port 22: Connection timed out", DT_ERR_PEER, "switched on",
+         DT_CONTACT_NONE},
+        {"Connection timed out during banner exchange\nConnection to gpu-a port 22 timed out",
+         DT_ERR_PEER, "overloaded", DT_CONTACT_HOST},
         {"ssh: Could not resolve hostname gpu-a: Name or service not known", DT_ERR_PEER,
-         "spelling"},
+         "spelling", DT_CONTACT_UNKNOWN},
         {"kex_exchange_identification: Connection closed by remote host\nConnection closed by "
          "10.0.0.1 port 22",
-         DT_ERR_PEER, "MaxStartups"},
+         DT_ERR_PEER, "MaxStartups", DT_CONTACT_HOST},
         {"/root/.ssh/config: line 3: Bad configuration option: foo\r\n/root/.ssh/config: "
          "terminating, 1 bad configuration options",
-         DT_ERR_UNSUPPORTED, "~/.ssh/config"},
-        {"something else", DT_ERR_PEER, "something else"},
-        {"", DT_ERR_PEER, "without a word"},
+         DT_ERR_PEER, "~/.ssh/config", DT_CONTACT_UNKNOWN},
+        {"something else", DT_ERR_PEER, "something else", DT_CONTACT_NONE},
+        {"", DT_ERR_PEER, "without a word", DT_CONTACT_NONE},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -191,6 +199,38 @@ static void test_every_complaint_says_what_helps(void **state)
         snprintf(script, sizeof(script), "cat >&2 <<'END'\n%s\nEND\nexit 255", cases[i].says);
         ask_expecting(script, cases[i].status, cases[i].remedy);
         ask_expecting(script, cases[i].status, "'gpu-a'");
+        assert_int_equal(dt_trouble_contact(cases[i].says), cases[i].contact);
+    }
+}
+
+/* The ssh that is asked whether the machine answers at all is told not to sign in. */
+static void test_a_probe_tells_what_is_proved(void **state)
+{
+    static const struct {
+        const char *signs_in, *knocks;
+        dt_contact contact;
+    } cases[] = {
+        {"exit 0", "exec sleep 60", DT_CONTACT_COMMAND},
+        {"echo 'Permission denied (publickey).' >&2; exit 255", "exit 255", DT_CONTACT_HOST},
+        {"exec sleep 60", "echo 'debug1: Remote protocol version 2.0' >&2; exec sleep 60",
+         DT_CONTACT_HOST}, /* a home that stalls */
+        {"exit 127", "exit 255", DT_CONTACT_HOST},
+        {"echo 'ssh: Could not resolve hostname gpu-a: x' >&2; exit 255", "exit 255",
+         DT_CONTACT_UNKNOWN},
+        {"echo 'ssh: connect to host gpu-a port 22: No route to host' >&2; exit 255", "exit 255",
+         DT_CONTACT_NONE},
+    };
+    static const char *const words[] = {"/usr/bin/true", NULL};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char script[512];
+
+        snprintf(script, sizeof(script),
+                 "case \"$*\" in *' -O stop '*) exit 0 ;; *PreferredAuthentications=none*) %s ;; "
+                 "esac\n%s",
+                 cases[i].knocks, cases[i].signs_in);
+        write_ssh(script);
+        assert_int_equal(dt_contact_try("gpu-a", words), cases[i].contact);
     }
 }
 
@@ -233,6 +273,7 @@ int main(void)
         cmocka_unit_test(test_a_name_that_ssh_would_take_for_an_option_is_refused),
         cmocka_unit_test(test_a_banner_is_skipped_and_one_without_end_is_an_error),
         cmocka_unit_test(test_every_complaint_says_what_helps),
+        cmocka_unit_test(test_a_probe_tells_what_is_proved),
         cmocka_unit_test(test_ten_connections_are_opened_at_once_and_no_more),
         cmocka_unit_test(test_a_folder_for_sockets_that_others_can_enter_is_refused),
     };

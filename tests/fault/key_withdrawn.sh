@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# Nobody may sign in to a node for a while, and the connections that stood are gone: its ranks train
+# on, and so does the run, which says that the node is not reachable. A restart that falls into such
+# a time waits for its end; a stop says what it could not ask.
+. "$(dirname "$0")/hosts.sh"
+if ! apart; then
+    echo "skipped: several sshd on 127.0.0.1 do not tell whose connections are whose"
+    exit 77
+fi
+withdrawn=30
+
+connections() { # host: its sshd but the first
+    local pid
+    for pid in $("$net_sh" pids "$net" "$1"); do
+        tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline" | grep -q '^sshd: ' && [ "$pid" != "$(<"$net/$1/sshd.pid")" ] &&
+            echo "$pid"
+    done
+    true
+}
+withdraw() { # host
+    mv "$net/$1/authorized_keys" "$net/$1/away"
+    kill $(connections "$1") 2>/dev/null || true
+}
+give_back() { mv "$net/$1/away" "$net/$1/authorized_keys"; }
+node_state() { value "$1" "[n['state'] for n in o['nodes'] if n['host'] == '$2'][0]"; }
+node_is() { [[ $(node_state "$1" "$2") == $3 ]]; }
+
+# While it trains: a node that has the metrics, then one that has not
+launch golden
+await 120 past golden 600
+"$dtrun" stop golden >/dev/null
+launch key
+for host in host1 host2; do
+    await 60 past key 50
+    withdraw $host
+    start=$(date +%s%N)
+    await 60 node_is key $host 'not reachable*'
+    is "state of key" "$(value key "o['state']")" running
+    [ $host = host1 ] && seconds=20 || seconds=$withdrawn
+    while [ $(($(date +%s%N) - start)) -lt $((seconds * 1000000000)) ]; do
+        is "state of key ($(value key "o['reason']"))" "$(value key "o['state']")" running
+        is "attempt of key" "$(value key "o['attempt']")" 1
+        sleep 1
+    done
+    like "what is said of $host" "$(node_state key $host)" "*lets nobody in*"
+    step=$(value key "o['step']")
+    give_back $host
+    await 60 node_is key $host running
+    await 60 past key $((step + 50))
+done
+is "attempt of key" "$(value key "o['attempt']")" 1
+
+# A rank dies meanwhile: the next attempt waits until the node lets us in again
+await 60 has_saved key
+withdraw host2
+kill -9 "$(pid_of key 0)"
+await 90 in_attempt key 2
+await 60 node_is key host2 '*lets nobody in*'
+sleep 15
+is "state of key ($(value key "o['reason']"))" "$(value key "o['state']")" preparing
+is "attempt of key" "$(value key "o['attempt']")" 2
+give_back host2
+step=$(value key "o['step']")
+await 90 past key $((step + 50))
+is "attempt of key" "$(value key "o['attempt']")" 2
+
+# No further attempt: what may still run is said, by code 5 too
+"$dtrun" stop key >/dev/null
+whole key
+launch last --set failure.max_restarts=0
+await 60 past last 20
+withdraw host2
+kill -9 "$(pid_of last 0)"
+await 90 is_over last
+is "state of last" "$(value last "o['state']")" failed
+is "exit code of last" "$(value last "o['exit_code']")" 5
+like "reason" "$(value last "o['reason']")" "*is not known: *host2*"
+give_back host2
+"$dtrun" stop last >/dev/null || fail "stop once the node lets us in: exit $?"
+await 20 none_there "$id"
+
+# A first attempt does not wait
+withdraw host2
+start=$(date +%s%N) code=0
+"$dtrun" launch --wait "$state/tiny.yaml" --set name=refused >"$state/refused.out" 2>&1 || code=$?
+is "exit code of a launch where nobody may sign in" $code 3
+like "what it says" "$(<"$state/refused.out")" "*host2*lets nobody in*"
