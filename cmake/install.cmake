@@ -14,7 +14,6 @@ install(FILES README.md CHANGES.md DESTINATION share/doc/dtrun)
 install(CODE "
   set(DT_PROGRAM \"$<TARGET_FILE:dtrun>\")
   set(DT_SOURCE \"${PROJECT_SOURCE_DIR}\")
-  set(DT_MADE \"${PROJECT_BINARY_DIR}/made\")
   include(\"${PROJECT_SOURCE_DIR}/cmake/install_made.cmake\")")
 
 # A Debian package: dpkg-shlibdeps finds what the programs need.

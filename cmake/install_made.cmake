@@ -1,8 +1,9 @@
 # At the time of the installation: what dtrun itself writes (manual pages, completions), and units that
-# name its place. Wants DT_PROGRAM, DT_SOURCE, DT_MADE (a folder to make it in), and the variables of an
-# installation.
+# name its place. Wants DT_PROGRAM, DT_SOURCE, and the variables of an installation.
 set(prefix ${CMAKE_INSTALL_PREFIX})
-file(REMOVE_RECURSE ${DT_MADE})
+# Not in the build folder: who installs may be another user than who builds.
+execute_process(COMMAND mktemp -d OUTPUT_VARIABLE DT_MADE OUTPUT_STRIP_TRAILING_WHITESPACE
+  COMMAND_ERROR_IS_FATAL ANY)
 file(MAKE_DIRECTORY ${DT_MADE}/man ${DT_MADE}/systemd)
 
 function(dt_made file) # arguments of dtrun...
@@ -40,3 +41,4 @@ file(INSTALL ${DT_MADE}/_dtrun DESTINATION ${prefix}/${zsh})
 file(INSTALL ${DT_MADE}/dtrun.fish DESTINATION ${prefix}/share/fish/vendor_completions.d)
 file(INSTALL ${DT_MADE}/systemd/dtrun-serve.service ${DT_MADE}/systemd/dtrun-supervisors.service
   ${DT_SOURCE}/packaging/systemd/dtrun-supervisors.timer DESTINATION ${prefix}/lib/systemd/user)
+file(REMOVE_RECURSE ${DT_MADE})
