@@ -74,9 +74,9 @@ static dt_status check(const dt_session *session, double loss, double norm, doub
     if (!isfinite(loss) || !isfinite(mean_norm))
         return DT_FAIL(err, DT_ERR_RECIPE,
                        "step %lld: the loss is %g and the gradient norm %g: training has diverged "
-                       "(try a lower 'optimizer.lr', more 'schedule.warmup_steps' or a smaller "
-                       "'clip')",
-                       (long long)session->step + 1, loss, mean_norm);
+                       "(try a lower 'optimizer.lr', more 'schedule.warmup_steps' or %s)",
+                       (long long)session->step + 1, loss, mean_norm,
+                       session->recipe->clip > 0 ? "a smaller 'clip'" : "a 'clip' of 1");
     if (fabs(norm - mean_norm) > 1e-6 * mean_norm)
         return DT_FAIL(err, DT_ERR_CORRUPT,
                        "step %lld: rank %lld has the gradient norm %.9g, the mean over the ranks "

@@ -65,8 +65,9 @@ const dt_field dt_fields[] = {
      .low = -1,
      .high = 1024,
      .fallback = "-1",
+     .zero_word = "none",
      .help = "devices that train, a rank each; -1 takes all that are found, and where there is "
-             "none the CPU trains"},
+             "none the CPU trains; 0 or 'none': the CPU trains"},
     {.path = "ranks",
      .type = DT_FIELD_INT,
      AT(ranks),

@@ -41,6 +41,7 @@ typedef struct dt_field {
     const char *fallback;       /* the default as YAML text; NULL: required, or see derived */
     const char *derived;        /* in words: what the default follows from; filled by derive.c */
     const char *number_means;   /* a plain number given here is meant for this field (path) */
+    const char *zero_word;      /* a word that stands for 0 ("none") */
     bool shorthand;             /* a scalar given for the map means this field */
     bool paths;                 /* file names: relative ones are made absolute */
     const char *help;           /* one sentence, no full stop */

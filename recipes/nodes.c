@@ -72,10 +72,13 @@ static dt_status read_share(dt_node_spec *out, const char *item, const char *wor
 
     if (!gpus && !ranks)
         return refuse(item, "after the name only 'gpus=N', 'ranks=N' or 'slots=N' may stand", err);
-    if (!read_count(&count, equals + 1, length - key - 1) || count > DT_NODES_MAX ||
+    if (key == 4 && gpus && strncmp(equals + 1, "none", length - key - 1) == 0 &&
+        length - key - 1 == strlen("none"))
+        count = 0;
+    else if (!read_count(&count, equals + 1, length - key - 1) || count > DT_NODES_MAX ||
         (count == 0 && !gpus))
         return refuse(item, "its number is not one from 1 to 1024", err);
-    if (equals[1] == '0' && length - key > 2)
+    else if (equals[1] == '0' && length - key > 2)
         return refuse(item, "its number has a leading zero: write it without", err);
     if (gpus)
         out->gpus = count;

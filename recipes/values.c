@@ -81,6 +81,8 @@ void dt_field_expected(dt_strbuf *out, const dt_field *field)
             dt_strbuf_add_fmt(out, "%s'%s'", i != 0 ? ", " : "", field->choices[i]);
     }
     dt_field_range(out, field);
+    if (field->zero_word != NULL)
+        dt_strbuf_add_fmt(out, ", or '%s' for 0", field->zero_word);
 }
 
 /* `shown` is the value as a message repeats it, quoted where it is text. */
@@ -280,6 +282,8 @@ dt_status dt_field_set_text(dt_recipe *recipe, const dt_field *field, const char
     switch (field->type) {
     case DT_FIELD_INT:
     case DT_FIELD_NUMBER:
+        if (field->zero_word != NULL && strcmp(text, field->zero_word) == 0)
+            text = "0";
         if (!dt_text_number(&number, text) ||
             (field->type == DT_FIELD_INT && number != floor(number)))
             return refuse_text(field, text, DT_ERR_RECIPE, err);

@@ -117,7 +117,7 @@ dt_status dt_sampler_set_tail(dt_sampler *sampler, dt_tail_kind tail, int64_t st
             err, DT_ERR_RECIPE,
             "'data.tail: drop' leaves out the end of an epoch that fills no step, and "
             "that is all of it: an epoch has %lld sequences of %lld tokens, a step %lld; "
-            "give more text, smaller batches, or 'data.tail: wrap'",
+            "give more text, smaller batches, or 'wrap' as 'data.tail'",
             (long long)fewest, (long long)sampler->tokens, (long long)step_samples);
     sampler->tail = tail;
     sampler->step_samples = step_samples;

@@ -182,6 +182,19 @@ static bool any_is_oom(const json_t *lines)
     return false;
 }
 
+/* One that failed takes the others along; while they are stopped already they keep the time that
+ * they were given. */
+static void end_peers(dt_agent *agent)
+{
+    double grace = PEER_GRACE_SECONDS;
+
+    if (agent->ending != DT_ENDING_NO)
+        return;
+    if (agent->lease_grace_seconds < grace) /* the recipe's own is shorter */
+        grace = agent->lease_grace_seconds;
+    dt_agent_ending_begin(agent, grace, "peer_failed");
+}
+
 static void report_death(dt_agent_rank *rank)
 {
     int status = rank->wait_status, number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
@@ -208,7 +221,7 @@ static void report_death(dt_agent_rank *rank)
     dt_agent_diagnosis_end(rank);
     dt_journal_add(&rank->agent->journal, event);
     if (!good)
-        dt_agent_ending_begin(rank->agent, PEER_GRACE_SECONDS, "peer_failed");
+        end_peers(rank->agent);
 }
 
 void dt_agent_rank_not_started(dt_agent_rank *rank, const char *message)
@@ -221,7 +234,7 @@ void dt_agent_rank_not_started(dt_agent_rank *rank, const char *message)
                                  "rank", (json_int_t)rank->rank, "code", "signal", "signal_name",
                                  "", "reason", "not_started", "message", message, "lines"));
     }
-    dt_agent_ending_begin(rank->agent, PEER_GRACE_SECONDS, "peer_failed");
+    end_peers(rank->agent);
 }
 
 static dt_agent_rank *rank_by_pid(dt_agent *agent, pid_t pid)

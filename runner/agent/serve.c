@@ -25,7 +25,7 @@
  */
 #define QUIET_SECONDS    10.0
 #define HELD_SECONDS     600.0
-#define SHUTDOWN_SECONDS 30.0 /* the grace of the ranks when the agent itself gets SIGTERM */
+#define SHUTDOWN_SECONDS 30.0 /* for what was begun when the agent itself gets SIGTERM */
 
 void dt_agent_quit(dt_agent *agent)
 {
@@ -76,7 +76,8 @@ static void on_stop_signal(uv_signal_t *handle, int number)
     dt_agent *agent = handle->data;
 
     dt_log_warn("signal %d: the ranks are told to stop", number);
-    dt_agent_ending_begin(agent, SHUTDOWN_SECONDS, "agent_stopped");
+    dt_agent_ending_begin(agent, agent->started ? agent->lease_grace_seconds : SHUTDOWN_SECONDS,
+                          "agent_stopped");
     dt_agent_ending_advance(agent);
 }
 

@@ -81,7 +81,7 @@ static void judge_devices(dt_probe_report *report, const dt_probe *probe, int64_
         dt_probe_add_fault(report, arena, probe->node, true, DT_ERR_UNSUPPORTED,
                            "node '%s': %" PRId64
                            " GPUs are asked for, and it has no NVIDIA driver: "
-                           "install it, or set gpus: none",
+                           "install it, or set 'gpus: none'",
                            probe->node, wanted);
     else
         dt_probe_add_fault(report, arena, probe->node, true, DT_ERR_UNSUPPORTED,

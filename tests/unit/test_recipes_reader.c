@@ -187,10 +187,39 @@ static void test_this_machine_may_be_named_in_several_ways(void **state)
     }
 }
 
+/* What messages quote as a line to write must be one that the reader takes. */
+static void test_what_messages_advise_is_taken(void **state)
+{
+    static const char *const advised[] = {
+        LEAST "gpus: none\n",
+        LEAST "gpus: 0\n",
+        LEAST "nodes: [{host: a, gpus: none}, b gpus=none]\n",
+        LEAST "precision: bf16\n",
+        LEAST "strategy: ddp\n",
+        LEAST "strategy: fsdp\n",
+        LEAST "activation_checkpointing: full\n",
+        LEAST "nodes: slurm:1\n",
+        LEAST "nodes: slurm\n",
+        LEAST "clip: 1\n",
+        LEAST "failure: {launcher_lost: stop_after 10m}\n",
+        LEAST "optimizer: {lr: 1e-3, momentum: 0.9}\n",
+        "model: gpt2-small\nschedule: {steps: 9}\ndata: {train: a, tail: wrap}\n",
+        "model: {preset: gpt2-small}\nschedule: {epochs: 2}\ndata: a\n",
+    };
+
+    for (size_t i = 0; i < sizeof(advised) / sizeof(advised[0]); i++) {
+        reading r;
+
+        expect_good(&r, advised[i], NULL);
+        reading_close(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_smallest_recipe_gets_every_default),
+        cmocka_unit_test(test_what_messages_advise_is_taken),
         cmocka_unit_test(test_a_hostfile_stands_for_nodes),
         cmocka_unit_test(test_a_scalar_means_the_shorthand_field_of_a_map),
         cmocka_unit_test(test_a_model_may_be_its_kind_or_a_preset),

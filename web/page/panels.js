@@ -120,7 +120,10 @@ function eventText(event) {
     exited: () => detail.signal ? `by signal ${detail.signal_name ?? detail.signal}`
       : `with code ${detail.code}`,
     restart: () => `attempt ${detail.attempt} from step ${text.count(detail.step)}: ${detail.reason}`,
-    stopping: () => `${detail.grace_seconds} s of grace`,
+    stopping: () => `${detail.grace_seconds} s of grace` + ({
+      stopped: ', as the recipe has it', peer_failed: ' for the others of a rank that failed',
+      launcher_lost: ': the launch machine is gone', agent_stopped: ': the agent was told to end',
+    }[detail.reason] ?? ''),
     released: () => (detail.left ?? []).length === 0 ? 'no process is left'
       : `processes left: ${detail.left.length}`,
     memory: () => Object.entries(detail).filter(([name]) => name.endsWith('_bytes'))
