@@ -1,11 +1,14 @@
 #define _GNU_SOURCE
 #include "store/store_int.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/place.h"
+#include "base/strbuf.h"
 
 #include "base/banned.h"
 
@@ -114,4 +117,20 @@ void dt_store_rollback(dt_store *store)
     /* After a full disk and its like SQLite has rolled back by itself. */
     if (!sqlite3_get_autocommit(store->db))
         sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+}
+
+dt_status dt_store_log_open(dt_store *store, int *fd, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_strbuf path;
+
+    /* SQLite takes no lock on the log itself, so that closing it gives none away. */
+    dt_strbuf_init(&path);
+    dt_strbuf_add_fmt(&path, "%s-wal", store->path);
+    *fd = open(path.data, O_RDONLY | O_CLOEXEC);
+    if (*fd < 0)
+        st = DT_FAIL(err, DT_ERR_IO, "cannot open the log of the run store '%s': %s", path.data,
+                     strerror(errno));
+    dt_strbuf_release(&path);
+    return st;
 }

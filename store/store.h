@@ -4,7 +4,9 @@
  *   1 A run ends exactly once per attempt: a terminal state is only left by a new attempt.
  *   2 Metrics are append-only, keyed (run, attempt, name, step).
  *   3 What came from a node's journal is written in one transaction with the new acknowledged
- *     number of that journal: nothing is lost or doubled, whenever the writer dies.
+ *     number of that journal: nothing is lost or doubled, whenever the writer dies. The node is told
+ *     of that number once it is on the disk (dt_store_log_open): a power loss takes nothing that the
+ *     node has given back.
  *   4 Each multi-row change is one transaction.
  *   5 One writer per run (its supervisor, which holds the run's lock); readers need no lock.
  *
@@ -40,6 +42,8 @@ void dt_store_set_patience(dt_store *store, int ms);
 dt_status dt_store_begin(dt_store *store, dt_error *err); /* IMMEDIATE; not nested */
 dt_status dt_store_commit(dt_store *store, dt_error *err);
 void dt_store_rollback(dt_store *store);
+/* A descriptor, the caller's, of the file whose fdatasync makes all durable that was committed. */
+dt_status dt_store_log_open(dt_store *store, int *fd, dt_error *err);
 
 /* --- run.c */
 typedef enum dt_run_state {

@@ -79,6 +79,7 @@ struct dt_agent {
     int64_t attempt;
     char boot_id[DT_BOOT_ID_SIZE]; /* of this machine, when the agent began */
     dt_journal journal;
+    int64_t damaged_told;       /* lines of it, that were said to be damaged */
     bool journal_full;          /* the last write failed, and it was said */
     double quiet_since_seconds; /* neither ranks nor a supervisor since then */
     double quiet_max_seconds;   /* for so long */

@@ -51,14 +51,15 @@ void dt_agent_client_pump(dt_agent *agent)
     dt_strbuf_init(&lines);
     while (agent->client_offset < agent->journal.whole_bytes &&
            dt_stream_queued_bytes(agent->client) < QUEUE_BYTES) {
-        if (dt_journal_read(&agent->journal, agent->client_offset, QUEUE_BYTES / 4, &lines, &err) !=
-                DT_OK ||
-            lines.length == 0) {
+        int64_t before = agent->client_offset;
+
+        if (dt_journal_read(&agent->journal, &agent->client_offset, QUEUE_BYTES / 4, &lines,
+                            &err) != DT_OK ||
+            agent->client_offset == before) {
             refuse(agent, false, err.message);
             dt_agent_client_close(agent);
             break;
         }
-        agent->client_offset += (int64_t)lines.length;
         dt_stream_send(agent->client, lines.data, lines.length);
     }
     dt_strbuf_release(&lines);
@@ -101,6 +102,7 @@ static dt_status do_attach(dt_agent *agent, const dt_agent_command *command, dt_
         (strcmp(agent->run, command->run) != 0 || agent->attempt != command->attempt))
         return DT_FAIL(err, DT_ERR_BUSY, "this agent serves run '%s', attempt %lld", agent->run,
                        (long long)agent->attempt);
+    dt_journal_skip_to(&agent->journal, command->from); /* a journal that lost its end, or all */
     st = dt_journal_offset(&agent->journal, command->from, &agent->client_offset, err);
     if (st != DT_OK)
         return st;

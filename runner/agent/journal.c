@@ -14,69 +14,10 @@
 
 #define LOG_PENDING_BYTES ((size_t)1 << 20)
 
-static void mark_add(dt_journal *journal, int64_t sequence, int64_t offset)
-{
-    if (sequence % DT_JOURNAL_MARK_EVERY != 0)
-        return;
-    if (journal->mark_count == journal->mark_capacity) {
-        journal->mark_capacity = journal->mark_capacity != 0 ? 2 * journal->mark_capacity : 16;
-        journal->marks =
-            realloc(journal->marks, journal->mark_capacity * sizeof(journal->marks[0]));
-        DT_ASSERT(journal->marks != NULL);
-    }
-    journal->marks[journal->mark_count++] = offset;
-}
-
-/* Past what was given back. The marks of what is in it are never read. */
-static void jump(dt_journal *journal, FILE *file)
-{
-    int64_t marks = journal->kept_sequence / DT_JOURNAL_MARK_EVERY;
-
-    if (journal->kept_bytes == 0 || journal->whole_bytes < journal->head_bytes ||
-        journal->whole_bytes >= journal->kept_bytes)
-        return;
-    while ((int64_t)journal->mark_count < marks)
-        mark_add(journal, (int64_t)journal->mark_count * DT_JOURNAL_MARK_EVERY, 0);
-    journal->whole_bytes = journal->kept_bytes;
-    journal->next_sequence = journal->kept_sequence;
-    fseeko(file, (off_t)journal->kept_bytes, SEEK_SET);
-}
-
-/* Reads what is there; stops at the first line that is not whole or not the next number. */
-static dt_status scan(dt_journal *journal, FILE *file, dt_journal_fn *seen, void *context)
-{
-    char *line = NULL;
-    size_t capacity = 0;
-    ssize_t length;
-
-    while ((length = getline(&line, &capacity, file)) > 0 && line[length - 1] == '\n') {
-        json_t *event = NULL;
-        int64_t sequence = -1;
-
-        if (dt_json_parse(&event, line, (size_t)length - 1, "journal", NULL) == DT_OK)
-            dt_json_get_int(&sequence, event, "sequence", "journal", NULL);
-        if (sequence == journal->next_sequence && json_is_object(event)) {
-            mark_add(journal, sequence, journal->whole_bytes);
-            journal->next_sequence++;
-            journal->whole_bytes += length;
-            seen(context, event);
-            jump(journal, file);
-        } else {
-            length = 0;
-        }
-        json_decref(event);
-        if (length == 0)
-            break;
-    }
-    free(line);
-    return DT_OK;
-}
-
 dt_status dt_journal_open(dt_journal *journal, const char *path, dt_journal_fn *seen, void *context,
                           dt_error *err)
 {
     dt_status st = DT_OK;
-    FILE *file = NULL;
 
     memset(journal, 0, sizeof(*journal));
     dt_strbuf_init(&journal->pending);
@@ -84,17 +25,15 @@ dt_status dt_journal_open(dt_journal *journal, const char *path, dt_journal_fn *
     journal->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (journal->fd < 0)
         DT_THROW(err, DT_ERR_IO, "cannot open the journal '%s': %s", path, strerror(errno));
-    file = fopen(path, "re");
-    if (file == NULL)
-        DT_THROW(err, DT_ERR_IO, "cannot read the journal '%s': %s", path, strerror(errno));
+    journal->path = strdup(path);
+    if (journal->path == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_journal_note_open(journal, path, err));
-    DT_TRY(scan(journal, file, seen, context));
+    DT_TRY(dt_journal_scan(journal, seen, context, err));
     if (ftruncate(journal->fd, journal->whole_bytes) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot mend the journal '%s': %s", path, strerror(errno));
     journal->written_bytes = journal->whole_bytes;
 out:
-    if (file != NULL)
-        fclose(file);
     return st;
 }
 
@@ -107,7 +46,9 @@ void dt_journal_close(dt_journal *journal)
     journal->fd = journal->note_fd = -1;
     dt_strbuf_release(&journal->pending);
     free(journal->marks);
+    free(journal->path);
     journal->marks = NULL;
+    journal->path = NULL;
 }
 
 static bool must_last(const char *kind)
@@ -120,9 +61,44 @@ static bool must_last(const char *kind)
     return false;
 }
 
+/* The numbers that an agent before this one gave may be more than its journal still says. */
+static void number(dt_journal *journal, json_t *event)
+{
+    int64_t last = journal->next_sequence - 1;
+    bool jump = journal->opened_again;
+
+    if (jump)
+        journal->next_sequence = (journal->next_sequence / DT_JOURNAL_JUMP + 1) * DT_JOURNAL_JUMP;
+    journal->opened_again = false;
+    if (jump || journal->mark_count == 0 || journal->next_sequence % DT_JOURNAL_MARK_EVERY == 0)
+        dt_journal_mark_add(journal, journal->next_sequence,
+                            journal->written_bytes + (int64_t)journal->pending.length);
+    json_object_del(event, "sequence"); /* so that ours comes last (scan.c) */
+    json_object_del(event, "sum");
+    json_object_set_new(event, "sequence", json_integer(journal->next_sequence));
+    if (jump)
+        json_object_set_new(event, "after", json_integer(last));
+    journal->next_sequence++;
+}
+
+void dt_journal_skip_to(dt_journal *journal, int64_t sequence)
+{
+    int64_t next = journal->next_sequence;
+
+    if (journal->opened_again)
+        next = (next / DT_JOURNAL_JUMP + 1) * DT_JOURNAL_JUMP;
+    if (sequence <= next)
+        return;
+    journal->opened_again = false;
+    journal->next_sequence = sequence;
+    dt_journal_mark_add(journal, sequence,
+                        journal->written_bytes + (int64_t)journal->pending.length);
+}
+
 void dt_journal_add(dt_journal *journal, json_t *event)
 {
     const char *kind = json_string_value(json_object_get(event, "event"));
+    size_t begins;
 
     DT_ASSERT(kind != NULL);
     if (strcmp(kind, "log") == 0 && journal->pending.length > LOG_PENDING_BYTES) {
@@ -130,12 +106,11 @@ void dt_journal_add(dt_journal *journal, json_t *event)
         json_decref(event);
         return;
     }
-    json_object_set_new(event, "sequence", json_integer(journal->next_sequence));
+    number(journal, event);
     json_object_set_new(event, "time_ms", json_integer(dt_clock_wall_ms()));
-    mark_add(journal, journal->next_sequence,
-             journal->written_bytes + (int64_t)journal->pending.length);
-    journal->next_sequence++;
+    begins = journal->pending.length;
     dt_json_write(&journal->pending, event);
+    dt_journal_line_sign(&journal->pending, begins);
     dt_strbuf_add_char(&journal->pending, '\n');
     journal->sync_wanted = journal->sync_wanted || must_last(kind);
     json_decref(event);
@@ -178,14 +153,26 @@ dt_status dt_journal_flush(dt_journal *journal, dt_error *err)
     return DT_OK;
 }
 
-dt_status dt_journal_read(const dt_journal *journal, int64_t offset, size_t want, dt_strbuf *out,
-                          dt_error *err)
+/* Up to where it can be read from there: the head ends before the hole. */
+static int64_t readable_end(const dt_journal *journal, int64_t *offset)
+{
+    if (journal->kept_bytes == 0 || *offset >= journal->kept_bytes)
+        return journal->whole_bytes;
+    if (*offset < journal->head_bytes)
+        return journal->head_bytes;
+    *offset = journal->kept_bytes;
+    return journal->whole_bytes;
+}
+
+/* Whole lines, as they are in the file. */
+static dt_status read_raw(const dt_journal *journal, int64_t offset, int64_t end, size_t want,
+                          dt_strbuf *out, dt_error *err)
 {
     char chunk[16384];
 
     dt_strbuf_reset(out);
-    while (offset < journal->whole_bytes) {
-        int64_t left = journal->whole_bytes - offset;
+    while (offset < end) {
+        int64_t left = end - offset;
         const char *newline = memrchr(out->data, '\n', out->length);
         ssize_t got;
 
@@ -201,46 +188,101 @@ dt_status dt_journal_read(const dt_journal *journal, int64_t offset, size_t want
         dt_strbuf_add(out, chunk, (size_t)got);
         offset += got;
     }
-    while (out->length > 0 && out->data[out->length - 1] != '\n')
+    while (offset < end && out->length > 0 && out->data[out->length - 1] != '\n')
         out->data[--out->length] = '\0';
     return DT_OK;
 }
 
-dt_status dt_journal_offset(const dt_journal *journal, int64_t sequence, int64_t *offset,
-                            dt_error *err)
+/* Leaves the good ones of the lines in `out`. */
+static void take_damaged_out(dt_journal *journal, dt_strbuf *out)
 {
+    size_t kept = 0, at = 0;
+
+    while (at < out->length) {
+        const char *newline = memchr(out->data + at, '\n', out->length - at);
+        size_t length = (newline != NULL ? (size_t)(newline - out->data) : out->length) - at;
+        size_t whole = length + (newline != NULL ? 1 : 0);
+
+        if (newline != NULL && dt_journal_line_sequence(out->data + at, length) >= 0) {
+            memmove(out->data + kept, out->data + at, whole);
+            kept += whole;
+        } else {
+            dt_journal_set_aside(journal, out->data + at, length);
+        }
+        at += whole;
+    }
+    out->length = kept;
+    out->data[kept] = '\0';
+}
+
+dt_status dt_journal_read(dt_journal *journal, int64_t *offset, size_t want, dt_strbuf *out,
+                          dt_error *err)
+{
+    int64_t end = readable_end(journal, offset);
+    dt_status st = read_raw(journal, *offset, end, want, out, err);
+
+    if (st == DT_OK) {
+        *offset += (int64_t)out->length;
+        take_damaged_out(journal, out);
+    }
+    return st;
+}
+
+/* The last mark that is not beyond it; the beginning where there is none. */
+static int64_t nearest_mark(const dt_journal *journal, int64_t sequence)
+{
+    size_t low = 0, high = journal->mark_count;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+
+        if (journal->marks[middle].sequence <= sequence)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > 0 ? journal->marks[low - 1].offset : 0;
+}
+
+/* How many bytes of the lines are of numbers below `sequence`. */
+static size_t count_below(const dt_strbuf *lines, int64_t sequence)
+{
+    size_t at = 0;
+
+    while (at < lines->length) {
+        const char *newline = memchr(lines->data + at, '\n', lines->length - at);
+        size_t length = (newline != NULL ? (size_t)(newline - lines->data) : lines->length) - at;
+
+        if (dt_journal_line_sequence(lines->data + at, length) >= sequence)
+            break;
+        at += length + (newline != NULL ? 1 : 0);
+    }
+    return at;
+}
+
+dt_status dt_journal_offset(dt_journal *journal, int64_t sequence, int64_t *offset, dt_error *err)
+{
+    int64_t at = nearest_mark(journal, sequence), end;
     dt_status st = DT_OK;
-    int64_t at, left;
     dt_strbuf lines;
 
     *offset = 0;
-    if (sequence < 0 || sequence > journal->next_sequence)
-        return DT_FAIL(err, DT_ERR_NOT_FOUND,
-                       "event %lld was asked for, and the journal ends before %lld",
-                       (long long)sequence, (long long)journal->next_sequence);
-    if (sequence < journal->kept_sequence)
-        return DT_FAIL(err, DT_ERR_NOT_FOUND,
-                       "event %lld was asked for, and what is before %lld was acknowledged and is "
-                       "no longer kept",
-                       (long long)sequence, (long long)journal->kept_sequence);
-    *offset = journal->kept_bytes;
-    if (sequence == journal->kept_sequence)
-        return DT_OK;
-    /* The one past the last may begin exactly where the next mark will be. */
-    at = (sequence - 1) / DT_JOURNAL_MARK_EVERY;
-    left = sequence - at * DT_JOURNAL_MARK_EVERY;
-    at = journal->marks[at];
+    if (sequence < journal->kept_sequence && at >= journal->head_bytes)
+        at = journal->kept_bytes;
     dt_strbuf_init(&lines);
-    while (left > 0) {
-        DT_TRY(dt_journal_read(journal, at, 16384, &lines, err));
+    while (at < journal->whole_bytes) {
+        size_t below;
+
+        end = readable_end(journal, &at);
+        DT_TRY(read_raw(journal, at, end, 16384, &lines, err));
         if (lines.length == 0)
-            DT_THROW(err, DT_ERR_BUSY, "event %lld is not written yet", (long long)sequence);
-        for (size_t i = 0; i < lines.length && left > 0; i++) {
-            at++;
-            left -= lines.data[i] == '\n';
-        }
+            break;
+        below = count_below(&lines, sequence);
+        at += (int64_t)below;
+        if (below < lines.length)
+            break;
     }
-    *offset = at;
+    *offset = at < journal->whole_bytes ? at : journal->whole_bytes; /* it is not written yet */
 out:
     dt_strbuf_release(&lines);
     return st;

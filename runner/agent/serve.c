@@ -32,6 +32,21 @@ void dt_agent_quit(dt_agent *agent)
     uv_stop(&agent->loop);
 }
 
+/* Whoever reads finds a gap in the numbers; this says why. */
+static void tell_damaged(dt_agent *agent)
+{
+    char text[160];
+
+    snprintf(text, sizeof(text),
+             "%lld lines of the journal are damaged: what of them can be read is in"
+             " '%s.damaged' on this node",
+             (long long)(agent->journal.damaged_lines - agent->damaged_told), agent->journal.path);
+    agent->damaged_told = agent->journal.damaged_lines;
+    dt_agent_say(agent, text);
+    (void)dt_journal_flush(&agent->journal, NULL);
+    dt_agent_client_pump(agent);
+}
+
 /* Before the loop sleeps: what happened goes to the file, and from there to the supervisor. */
 static void on_before_wait(uv_prepare_t *prepare)
 {
@@ -47,6 +62,8 @@ static void on_before_wait(uv_prepare_t *prepare)
                              json_pack("{s:s, s:s}", "event", "error", "message", err.message));
     }
     dt_agent_client_pump(agent);
+    if (agent->journal.damaged_lines > agent->damaged_told)
+        tell_damaged(agent);
 }
 
 static void on_alive(uv_timer_t *timer)

@@ -22,10 +22,16 @@
 #define BLOCK_BYTES 4096
 #define EVERY_BYTES ((int64_t)1 << 20) /* less is not worth a write and two system calls */
 
+/* A digit that is damaged must not move the hole. */
+static long long check_of(long long head, long long bytes, long long sequence)
+{
+    return (head * 31 + bytes * 17 + sequence * 7 + 3) % 99991;
+}
+
 dt_status dt_journal_note_open(dt_journal *journal, const char *path, dt_error *err)
 {
     char text[NOTE_BYTES + 1] = "";
-    long long head, bytes, sequence;
+    long long head, bytes, sequence, check;
     dt_strbuf name;
 
     dt_strbuf_init(&name);
@@ -35,8 +41,8 @@ dt_status dt_journal_note_open(dt_journal *journal, const char *path, dt_error *
     if (journal->note_fd < 0)
         return DT_FAIL(err, DT_ERR_IO, "cannot open '%s.trim': %s", path, strerror(errno));
     if (pread(journal->note_fd, text, NOTE_BYTES, 0) == NOTE_BYTES &&
-        sscanf(text, "%lld %lld %lld", &head, &bytes, &sequence) == 3 && head > 0 &&
-        head <= bytes && sequence > 0 && sequence % DT_JOURNAL_MARK_EVERY == 0) {
+        sscanf(text, "%lld %lld %lld %lld", &head, &bytes, &sequence, &check) == 4 &&
+        check == check_of(head, bytes, sequence) && head > 0 && head <= bytes && sequence > 0) {
         journal->head_bytes = head;
         journal->kept_bytes = bytes;
         journal->kept_sequence = sequence;
@@ -54,8 +60,8 @@ static dt_status write_note(dt_journal *journal, int64_t bytes, int64_t sequence
     char text[NOTE_BYTES + 1];
 
     snprintf(text, sizeof(text), "%-*s", NOTE_BYTES, "");
-    snprintf(text, sizeof(text), "%lld %lld %lld", (long long)journal->head_bytes, (long long)bytes,
-             (long long)sequence);
+    snprintf(text, sizeof(text), "%lld %lld %lld %lld", (long long)journal->head_bytes,
+             (long long)bytes, (long long)sequence, check_of(journal->head_bytes, bytes, sequence));
     text[strlen(text)] = ' ';
     text[NOTE_BYTES - 1] = '\n';
     if (pwrite(journal->note_fd, text, NOTE_BYTES, 0) != NOTE_BYTES ||
@@ -65,25 +71,35 @@ static dt_status write_note(dt_journal *journal, int64_t bytes, int64_t sequence
     return DT_OK;
 }
 
+/* The last line with a mark that is not beyond it; NULL where that is none or the first. */
+static const dt_journal_mark *last_mark(const dt_journal *journal, int64_t sequence)
+{
+    size_t count = journal->mark_count;
+
+    while (count > 0 && journal->marks[count - 1].sequence > sequence)
+        count--;
+    return count > 1 ? &journal->marks[count - 1] : NULL;
+}
+
 dt_status dt_journal_trim(dt_journal *journal, int64_t sequence, int64_t most_bytes, dt_error *err)
 {
-    int64_t mark = sequence / DT_JOURNAL_MARK_EVERY;
+    const dt_journal_mark *mark = last_mark(journal, sequence);
     int64_t from = (journal->head_bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
     int64_t kept, to;
     dt_status st;
 
-    if (journal->head_bytes == 0 || mark == 0 || (size_t)mark >= journal->mark_count)
+    if (journal->head_bytes == 0 || mark == NULL)
         return DT_OK;
-    kept = journal->marks[mark];
+    kept = mark->offset;
     to = kept / BLOCK_BYTES * BLOCK_BYTES;
     if (kept > most_bytes || kept > journal->whole_bytes || to - from < EVERY_BYTES ||
         kept - journal->kept_bytes < EVERY_BYTES)
         return DT_OK;
-    st = write_note(journal, kept, mark * DT_JOURNAL_MARK_EVERY, err);
+    st = write_note(journal, kept, mark->sequence, err);
     if (st != DT_OK)
         return st;
     journal->kept_bytes = kept;
-    journal->kept_sequence = mark * DT_JOURNAL_MARK_EVERY;
+    journal->kept_sequence = mark->sequence;
     if (fallocate(journal->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, from, to - from) != 0)
         return DT_FAIL(err, DT_ERR_UNSUPPORTED,
                        "the file system gives nothing of the journal back: %s", strerror(errno));

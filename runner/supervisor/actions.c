@@ -88,7 +88,7 @@ dt_status dt_action_start_node(dt_session *session, dt_supervised_node *node, dt
 
     if (!node->idle)
         return DT_OK;
-    if (node->rebooted)
+    if (node->rebooted || dt_node_has_started(node))
         return dt_action_expect_ranks(session, node, err);
     environment = json_pack("{s:s, s:s, s:s}", "DTRUN_INTERFACE_ADDRESS", node->place.address,
                             "DTRUN_RUN_SECRET", session->secret, "MASTER_ADDR",
@@ -234,6 +234,7 @@ dt_status dt_action_conclude(dt_session *session, dt_supervised_node *unused, dt
         return DT_OK; /* which comes back here */
     if (must_tell(session) && !dt_sweep_is_over(session))
         return DT_OK; /* the same */
+    DT_TRY(dt_gap_settle(session, err));
     if (!alone && !session->leaving) {
         if (!uv_is_active((uv_handle_t *)&session->leave))
             uv_timer_start(&session->leave, on_leave_time, LEAVE_MS, 0);

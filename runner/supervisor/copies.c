@@ -76,8 +76,8 @@ dt_status dt_copies_plan(dt_plan *plan, json_t **json, bool *restored, dt_store 
     if (file_st == DT_OK && !is_text(&file))
         file_st = DT_FAIL(&problem, DT_ERR_CORRUPT, "it is no text");
     if (file_st == DT_OK)
-        file_st = parse_plan(&read, &from_file, file.data, "plan.json", run, attempt, arena,
-                             &problem);
+        file_st =
+            parse_plan(&read, &from_file, file.data, "plan.json", run, attempt, arena, &problem);
     if (copy[0] != '\0')
         (void)parse_plan(&copied, &from_copy, copy, "plan", run, attempt, arena, NULL);
     switch (choose(file.data, file_st == DT_OK, copy, from_copy != NULL)) {

@@ -280,7 +280,7 @@ dt_status dt_follow_event(dt_supervised_node *node, dt_message *message, dt_erro
 
     if (message->sequence < node->row.acknowledged)
         return DT_OK;                                       /* seen before */
-    DT_ASSERT(message->sequence == node->row.acknowledged); /* node.c refuses a gap */
+    DT_ASSERT(message->sequence == node->row.acknowledged); /* gap.c */
     message->time_ms -= node->clock_ms; /* the rows have one clock; the line keeps its own */
     DT_TRY(begin(node->session, err));
     DT_TRY(store_rows(node, message, err));
@@ -308,7 +308,7 @@ out:
     return st;
 }
 
-/* --- what is stored is acknowledged */
+/* --- what is on the disk is acknowledged */
 
 struct dt_ack {
     dt_ack *next;
@@ -384,6 +384,18 @@ static void on_stored(void *context, int64_t batch)
 
     if (session->trouble != DT_OK)
         return;
+    hear_or_not(session);
+    dt_control_stored(session);
+    dt_state_consider(session);
+}
+
+/* An agent gives back what it is told of: only what no power loss takes from us. */
+static void on_durable(void *context, int64_t batch)
+{
+    dt_session *session = context;
+
+    if (session->trouble != DT_OK)
+        return;
     while (session->acks != NULL && session->acks->batch <= batch) {
         dt_ack *ack = drop_ack(session);
 
@@ -391,9 +403,18 @@ static void on_stored(void *context, int64_t batch)
             send_ack(ack);
         free(ack);
     }
-    hear_or_not(session);
-    dt_control_stored(session);
     dt_state_consider(session);
+}
+
+/* On the writer's thread. */
+static dt_status on_sync(void *context, dt_error *err)
+{
+    dt_session *session = context;
+    dt_status st = DT_OK;
+
+    for (int64_t i = 0; i < session->world_size && st == DT_OK; i++)
+        st = dt_rank_log_sync(&session->ranks[i].log, err);
+    return st;
 }
 
 static void on_failed(void *context, dt_status st, const dt_error *err)
@@ -413,7 +434,8 @@ static void on_settled(void *context, bool committed)
 dt_status dt_follow_begin(dt_session *session, dt_error *err)
 {
     static const dt_store_writer_calls calls = {
-        .stored = on_stored, .failed = on_failed, .settled = on_settled};
+        .stored = on_stored, .durable = on_durable, .sync = on_sync, .failed = on_failed,
+        .settled = on_settled};
 
     session->acks_last = &session->acks;
     return dt_store_writer_open(&session->writer, NULL, &session->loop, &calls, session, err);
@@ -463,6 +485,8 @@ dt_status dt_follow_commit(dt_session *session, dt_error *err)
     for (int64_t i = 0; i < session->node_count; i++) {
         if (session->nodes[i].changed && session->writer != NULL)
             promise_ack(&session->nodes[i], batch);
+        if (session->nodes[i].changed && session->writer != NULL && session->nodes[i].released)
+            dt_store_writer_hurry(session->writer);
         session->nodes[i].changed = false;
     }
     if (session->writer != NULL)

@@ -181,6 +181,7 @@ static void remember_own(dt_session *session, const dt_store_event *event)
 {
     json_t *json = NULL;
     const char *text;
+    int64_t node;
 
     if (dt_json_parse(&json, event->json, strlen(event->json), "event", NULL) != DT_OK)
         return;
@@ -197,6 +198,12 @@ static void remember_own(dt_session *session, const dt_store_event *event)
     if (strcmp(event->kind, "hung") == 0 &&
         dt_json_get_string(&text, json, "message", "event", NULL) == DT_OK)
         dt_verdict_hung(&session->verdict, text, event->time_ms);
+    if (strcmp(event->kind, "gap") == 0)
+        session->gaps = true;
+    if (strcmp(event->kind, "ended") == 0 &&
+        dt_json_get_int(&node, json, "node", "event", NULL) == DT_OK && node >= 0 &&
+        node < session->node_count)
+        session->nodes[node].released = true;
     if (strcmp(event->kind, "restart") == 0)
         (void)dt_json_get_int_or(&session->restarts, json, "count", 0, "event", NULL);
     json_decref(json);
@@ -345,6 +352,7 @@ void dt_session_unload(dt_session *session)
     dt_follow_end(session);
     for (int64_t i = 0; i < session->node_count; i++) {
         dt_prepare_cancel(&session->nodes[i]);
+        dt_refusal_forget(&session->nodes[i]);
         dt_probe_forget(&session->nodes[i]);
         dt_node_disconnect(&session->nodes[i]);
         if (session->nodes[i].retry_open)

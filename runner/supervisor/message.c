@@ -75,6 +75,9 @@ static dt_status check(dt_message *out, int64_t world_size, dt_error *err)
     if (out->numbered) {
         DT_TRY(dt_json_get_int(&out->sequence, out->json, "sequence", out->name, err));
         DT_TRY(dt_json_get_int(&out->time_ms, out->json, "time_ms", out->name, err));
+        DT_TRY(dt_json_get_int_or(&out->after, out->json, "after", -1, out->name, err));
+        json_object_del(out->json, "sum"); /* of the journal's line, which its agent has checked */
+        json_object_del(out->json, "after");
     }
     for (size_t i = 0; i < FIELDS_MAX && kinds[out->kind].fields[i] != NULL; i++)
         DT_TRY(check_field(out, kinds[out->kind].fields[i], err));

@@ -41,6 +41,7 @@ typedef struct dt_message {
     json_t *json;
     bool numbered;
     int64_t sequence, time_ms; /* where numbered */
+    int64_t after;             /* the line before, where the numbers jump; else -1 */
     int64_t rank;              /* -1: none */
 } dt_message;
 

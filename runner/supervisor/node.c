@@ -79,7 +79,7 @@ void dt_node_show_state(dt_supervised_node *node, const char *state)
 static void on_hello(dt_supervised_node *node, const dt_message *message)
 {
     if (dt_message_int(message, "protocol", 0) != DT_PROTOCOL_VERSION) {
-        dt_node_reconnect(node, "its agent is of another version");
+        dt_refusal_take(node, "it is of another version", true);
         return;
     }
     dt_clocks_hear(node, dt_message_int(message, "time_ms", 0), true);
@@ -104,7 +104,7 @@ static void on_error(dt_supervised_node *node, const dt_message *message)
 
     dt_log_warn("%s: the agent says: %s", node->row.name, text);
     if (!node->attached)
-        dt_node_reconnect(node, text);
+        dt_refusal_take(node, text, json_is_true(json_object_get(message->json, "refused")));
     else if (json_is_true(json_object_get(message->json, "refused")))
         dt_liveness_refused(node, text);
 }
@@ -113,7 +113,6 @@ static void on_message(dt_supervised_node *node, dt_message *message)
 {
     dt_session *session = node->session;
     dt_error err = DT_ERROR_INIT;
-    char gap[128];
     dt_status st;
 
     if (message->kind == DT_MESSAGE_HELLO) {
@@ -121,18 +120,16 @@ static void on_message(dt_supervised_node *node, dt_message *message)
     } else if (message->kind == DT_MESSAGE_ERROR) {
         on_error(node, message);
     } else if (!node->attached) {
-        dt_node_reconnect(node, "its agent spoke before it said hello");
+        dt_refusal_take(node, "it spoke before it said hello", true);
     } else if (message->kind == DT_MESSAGE_ALIVE) {
         dt_clocks_hear(node, dt_message_int(message, "time_ms", 0), false);
         dt_node_send(node, json_pack("{s:s}", "command", "alive")); /* its lease hears that */
     } else if (message->kind == DT_MESSAGE_RENDEZVOUS) {
         dt_rendezvous_offer(session, message);
-    } else if (message->numbered && message->sequence > node->row.acknowledged) {
-        snprintf(gap, sizeof(gap), "its journal goes on with event %lld where %lld is next",
-                 (long long)message->sequence, (long long)node->row.acknowledged);
-        dt_node_reconnect(node, gap);
     } else if (message->numbered) {
-        st = dt_follow_event(node, message, &err);
+        st = dt_gap_follow(node, message, &err);
+        if (st == DT_OK)
+            st = dt_follow_event(node, message, &err);
         if (st != DT_OK)
             dt_session_trouble(session, st, &err);
     }
@@ -164,9 +161,10 @@ static void on_line(void *context, const char *text, size_t length, bool cut)
         return;
     node->heard_seconds = dt_session_now(node->session);
     if (cut) {
-        dt_node_reconnect(node, "its agent sent a line longer than 1 MiB");
+        dt_refusal_take(node, "it sent a line longer than 1 MiB", true);
     } else if (dt_message_parse(&message, text, length, node->session->world_size, &err) != DT_OK) {
-        dt_node_reconnect(node, err.message);
+        if (!dt_gap_skip(node, text, length, err.message))
+            dt_refusal_take(node, err.message, true);
     } else {
         on_message(node, &message);
         dt_message_release(&message);
@@ -328,7 +326,7 @@ static void on_retry(uv_timer_t *timer)
 {
     dt_supervised_node *node = timer->data;
 
-    if (node->session->trouble != DT_OK || node->given_up || node->gone)
+    if (node->session->trouble != DT_OK || node->given_up || node->gone || node->ending != NULL)
         return;
     if (node->session->deaf && node->attached) {
         node->heard_seconds = dt_session_now(node->session); /* it may speak */

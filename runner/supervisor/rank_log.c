@@ -49,6 +49,7 @@ dt_status dt_rank_log_write(dt_rank_log *log, const char *folder, int64_t rank, 
     DT_TRY(dt_rank_log_open(log, folder, rank, err));
     DT_TRY(dt_file_write_all(log->fd, text, length, err));
     log->bytes += (int64_t)length;
+    log->unsynced = true;
 out:
     if (st != DT_OK)
         dt_error_prefix(err, "the log of rank %lld", (long long)rank);
@@ -63,6 +64,16 @@ void dt_rank_log_settle(dt_rank_log *log, bool committed)
     }
     log->bytes = log->stored_bytes;
     dt_rank_log_close(log); /* cut when it is opened again */
+}
+
+dt_status dt_rank_log_sync(dt_rank_log *log, dt_error *err)
+{
+    if (log->fd < 0 || !log->unsynced)
+        return DT_OK;
+    if (fdatasync(log->fd) != 0 && errno != EINVAL)
+        return DT_FAIL(err, DT_ERR_IO, "cannot sync the log of a rank: %s", strerror(errno));
+    log->unsynced = false;
+    return DT_OK;
 }
 
 void dt_rank_log_close(dt_rank_log *log)

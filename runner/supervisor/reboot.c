@@ -11,7 +11,7 @@
 
 #include "base/banned.h"
 
-static bool anything_started(const dt_supervised_node *node)
+bool dt_node_has_started(const dt_supervised_node *node)
 {
     for (int64_t i = 0; i < node->session->world_size; i++)
         if (node->session->ranks[i].row.node == node->row.node &&
@@ -22,7 +22,7 @@ static bool anything_started(const dt_supervised_node *node)
 
 void dt_reboot_hear(dt_supervised_node *node, const char *boot_id)
 {
-    bool started = anything_started(node);
+    bool started = dt_node_has_started(node);
 
     node->rebooted = started && dt_boot_differs(node->row.boot_id, boot_id);
     if (node->rebooted)

@@ -57,9 +57,9 @@ static int64_t count_folders(const dt_session *session)
 /* The name that its place.json says, where there is no row. */
 static const char *name_of(dt_session *session, int64_t node)
 {
-    const char *here = dt_arena_printf(&session->arena, "%s/attempt-%lld/node-%lld",
-                                       session->folder, (long long)session->attempt,
-                                       (long long)node);
+    const char *here =
+        dt_arena_printf(&session->arena, "%s/attempt-%lld/node-%lld", session->folder,
+                        (long long)session->attempt, (long long)node);
     const char *name = "localhost";
     dt_node_place place = {0};
     bool restored;
@@ -119,10 +119,8 @@ static dt_status list_ranks(dt_plan *plan, dt_session *session, dt_error *err)
     if (plan->ranks == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (int64_t i = 0; i < plan->world_size; i++)
-        plan->ranks[i] = (dt_plan_rank){.node = i < plan->node_count ? i : 0,
-                                        .device = "cpu",
-                                        .replicas = 1,
-                                        .threads = 1};
+        plan->ranks[i] = (dt_plan_rank){
+            .node = i < plan->node_count ? i : 0, .device = "cpu", .replicas = 1, .threads = 1};
     for (int64_t i = 0; i < count; i++)
         if (rows[i].node < plan->node_count) {
             plan->ranks[rows[i].rank].node = rows[i].node;
@@ -157,10 +155,9 @@ dt_status dt_salvage_begin(dt_session *session, dt_error *err)
 
     if (session->state == DT_RUN_STOPPING)
         return DT_OK; /* the supervisor before this one began it, or a stop did */
-    DT_TRY(dt_follow_own_event(session,
-                               json_pack("{s:s, s:o}", "event", "lost", "message",
-                                         dt_json_text(session->salvaged)),
-                               err));
+    DT_TRY(dt_follow_own_event(
+        session,
+        json_pack("{s:s, s:o}", "event", "lost", "message", dt_json_text(session->salvaged)), err));
     DT_TRY(dt_store_run_set_state(session->store, session->run, DT_RUN_STOPPING, -1, "",
                                   dt_clock_wall_ms(), err));
     session->state = DT_RUN_STOPPING;

@@ -1,9 +1,12 @@
 #define _GNU_SOURCE
 #include "runner/supervisor/store_writer.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 
 #include "base/banned.h"
@@ -12,6 +15,7 @@
 #define AGAIN_NS         ((uint64_t)1000000000)
 #define BATCH_BYTES      4096
 #define TRANSACTION_MOST 256 /* batches */
+#define SYNC_SECONDS     1.0
 
 typedef struct change {
     struct change *next;
@@ -36,19 +40,20 @@ struct dt_store_writer {
 
     /* the loop's */
     batch *open;
-    int64_t submitted, delivered;
+    int64_t submitted, delivered, durable_delivered;
     bool failure_delivered;
 
     /* the thread's */
     dt_store *store;
     bool stalled;
+    double synced_seconds; /* when */
 
     uv_mutex_t lock; /* of what follows */
     uv_cond_t changed;
     batch *first, **last;
     size_t bytes;
-    int64_t stored;
-    bool closing;
+    int64_t stored, durable;
+    bool closing, hurried;
     dt_status st;
     dt_error err;
 };
@@ -106,6 +111,51 @@ static void note_stall(dt_store_writer *writer, dt_status st, const dt_error *er
     writer->stalled = st != DT_OK;
 }
 
+static dt_status sync_all(dt_store_writer *writer, dt_error *err)
+{
+    dt_status st = DT_OK;
+    int fd = -1;
+
+    if (writer->calls.sync != NULL)
+        DT_TRY(writer->calls.sync(writer->context, err));
+    if (writer->store == NULL) { /* it was closed after an error: what was stored is in its file */
+        DT_TRY(dt_store_open(&writer->store, writer->path, err));
+        dt_store_set_patience(writer->store, BUSY_MS);
+    }
+    DT_TRY(dt_store_log_open(writer->store, &fd, err));
+    if (fdatasync(fd) != 0 && errno != EINVAL)
+        DT_THROW(err, DT_ERR_IO, "cannot sync the run store: %s", strerror(errno));
+out:
+    if (fd >= 0)
+        close(fd);
+    return st;
+}
+
+/* With the lock, which it gives away meanwhile: seconds until the next one, 0: none is needed. */
+static double sync_if_due(dt_store_writer *writer)
+{
+    double wait = writer->synced_seconds + SYNC_SECONDS - dt_clock_monotonic_seconds();
+    int64_t stored = writer->stored;
+    dt_error err = DT_ERROR_INIT;
+    dt_status st;
+
+    if (writer->calls.durable == NULL || stored == writer->durable)
+        return 0;
+    if (wait > 0 && !writer->hurried)
+        return wait;
+    writer->hurried = false;
+    uv_mutex_unlock(&writer->lock);
+    st = sync_all(writer, &err);
+    note_stall(writer, st, &err);
+    writer->synced_seconds = dt_clock_monotonic_seconds();
+    uv_mutex_lock(&writer->lock);
+    if (st == DT_OK) {
+        writer->durable = stored;
+        uv_async_send(&writer->async);
+    }
+    return SYNC_SECONDS;
+}
+
 /* With the lock. */
 static void drop_up_to(dt_store_writer *writer, int64_t number)
 {
@@ -127,13 +177,21 @@ static void serve(void *context)
 
     uv_mutex_lock(&writer->lock);
     while (!writer->closing) {
-        const batch *from = writer->first, *last = from;
+        const batch *from, *last;
         dt_error err = DT_ERROR_INIT;
         bool passes = true;
+        double wait;
         dt_status st;
 
+        wait = sync_if_due(writer);
+        from = last = writer->first;
+        if (writer->closing)
+            break;
         if (from == NULL || writer->st != DT_OK) {
-            uv_cond_wait(&writer->changed, &writer->lock);
+            if (writer->stored == writer->durable || writer->calls.durable == NULL)
+                uv_cond_wait(&writer->changed, &writer->lock);
+            else
+                uv_cond_timedwait(&writer->changed, &writer->lock, (uint64_t)(wait * 1e9) + 1);
             continue;
         }
         for (int i = 1; last->next != NULL && i < TRANSACTION_MOST; i++)
@@ -165,11 +223,12 @@ static void on_news(uv_async_t *async)
 {
     dt_store_writer *writer = async->data;
     dt_error err = DT_ERROR_INIT;
-    int64_t stored;
+    int64_t stored, durable;
     dt_status st;
 
     uv_mutex_lock(&writer->lock);
     stored = writer->stored;
+    durable = writer->durable;
     st = writer->st;
     if (st != DT_OK)
         err = writer->err;
@@ -177,6 +236,10 @@ static void on_news(uv_async_t *async)
     if (stored > writer->delivered) {
         writer->delivered = stored;
         writer->calls.stored(writer->context, stored);
+    }
+    if (durable > writer->durable_delivered) {
+        writer->durable_delivered = durable;
+        writer->calls.durable(writer->context, durable);
     }
     if (st != DT_OK && !writer->failure_delivered) {
         writer->failure_delivered = true;
@@ -281,6 +344,14 @@ int64_t dt_store_writer_submit(dt_store_writer *writer)
     uv_cond_signal(&writer->changed);
     uv_mutex_unlock(&writer->lock);
     return one->number;
+}
+
+void dt_store_writer_hurry(dt_store_writer *writer)
+{
+    uv_mutex_lock(&writer->lock);
+    writer->hurried = true;
+    uv_cond_signal(&writer->changed);
+    uv_mutex_unlock(&writer->lock);
 }
 
 bool dt_store_writer_is_idle(const dt_store_writer *writer)

@@ -10,6 +10,10 @@
  * locked, its disk is full) is tried again, once a second, for ever; any other failure is told
  * once, and nothing more is written.
  *
+ * A transaction outlives this process, and not a power loss: the store's log is synced once a second
+ * (a sync for every transaction would cost as much as all the rest), and what was stored before that
+ * is then reported as durable.
+ *
  * Ownership  add copies the bytes it is given; strings go into dt_store_writer_text
  * Threads    everything here is the loop's, but for the functions that are added: those run on the
  *            writer's thread, with a store of its own, and again where the transaction is repeated
@@ -31,8 +35,13 @@ typedef struct dt_store_writer dt_store_writer;
 typedef dt_status dt_store_write_fn(dt_store *store, const void *what, dt_error *err);
 
 typedef struct dt_store_writer_calls {
-    /* All batches up to this number are stored. */
+    /* All batches up to this number are stored: who reads the store sees them. */
     void (*stored)(void *context, int64_t batch);
+    /* ... and are on the disk: no power loss takes them. Once a second, and when hurried. NULL: not
+     * wanted, and nothing is synced. */
+    void (*durable)(void *context, int64_t batch);
+    /* On the thread: before that, what belongs to them beside the store. NULL: nothing. */
+    dt_status (*sync)(void *context, dt_error *err);
     /* What does not pass; once. */
     void (*failed)(void *context, dt_status st, const dt_error *err);
     /* On the thread: a transaction was committed; or taken back, and is tried again later. NULL:
@@ -53,6 +62,9 @@ void dt_store_writer_add(dt_store_writer *writer, dt_store_write_fn *write, cons
                          size_t bytes);
 /* Ends the batch, if anything was added; returns the number of the last one. */
 int64_t dt_store_writer_submit(dt_store_writer *writer);
+
+/* What was submitted is wanted on the disk at once. */
+void dt_store_writer_hurry(dt_store_writer *writer);
 
 /* All that was added is stored, and was reported; also where there is none. */
 bool dt_store_writer_is_idle(const dt_store_writer *writer);

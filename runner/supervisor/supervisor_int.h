@@ -14,6 +14,7 @@
  *   gather.c      checkpoints come here                  notify.c     a webhook is told
  *   sweep.c       nodes that earlier attempts lost       pace.c       who holds up the others
  *   tidy.c        what an ended run left there   reboot.c     a node that was booted again
+ *   gap.c         events that were lost                  refusal.c    an agent of no use
  *   secret.c      what the ranks of a run share          start.c, ask.c, path.c   commands call
  *   launch_env.c  the launch's environment, kept for them
  *
@@ -54,12 +55,14 @@ typedef struct dt_probe dt_probe;
 typedef struct dt_gather dt_gather;
 typedef struct dt_sweep dt_sweep;
 typedef struct dt_tidy dt_tidy;
+typedef struct dt_ending dt_ending;
 typedef struct dt_ack dt_ack;
 
 /* Once the loop turns, the store's writer has it (store_writer.h). */
 typedef struct dt_rank_log {
     int fd;                      /* -1: not open yet */
     int64_t bytes, stored_bytes; /* written; and in the store */
+    bool unsynced;               /* lines came since it was last synced to the disk */
 } dt_rank_log;
 
 typedef struct dt_supervised_rank {
@@ -97,6 +100,9 @@ typedef struct dt_supervised_node {
     double command_seconds, answered_seconds, unknown_seconds; /* what they proved (policy/) */
     char shown[256];        /* the state in words, where it is not reachable */
     bool unreachable;       /* and shown as such */
+    int refusals;           /* what they weigh in a row (refusal.c), */
+    int64_t refused_at;     /* ... and the event that was wanted then */
+    dt_ending *ending;      /* what runs there is being ended; NULL: it is not */
     bool replace;           /* an agent that hangs there is killed by the next connection */
     bool renew;             /* the connection may be what is stuck: the next is one of its own */
     bool attached;          /* said hello on this connection */
@@ -156,8 +162,10 @@ struct dt_session {
     double asked_seconds; /* the ranks, what they do; 0: they were not */
     json_t *diagnoses;    /* [by rank], their answers */
 
+    bool gaps; /* events of a journal were lost (gap.c) */
+
     dt_store_writer *writer; /* NULL: not yet, or not any more */
-    dt_ack *acks, **acks_last; /* to be sent once they are stored */
+    dt_ack *acks, **acks_last; /* to be sent once they are on the disk */
     bool deaf;                 /* to the journals */
     bool in_transaction;       /* of `store`: without a writer */
     bool progressed; /* the values below are newer than the store's */
@@ -230,7 +238,21 @@ void dt_liveness_refused(dt_supervised_node *node, const char *why);
 /* Nothing more is expected of the node: the run is told. */
 void dt_node_give_up(dt_supervised_node *node, const char *why);
 
+/* --- gap.c */
+/* Before a numbered event is followed: what is missing in front of it is noted. */
+dt_status dt_gap_follow(dt_supervised_node *node, const dt_message *message, dt_error *err);
+/* A line that cannot be understood, and why: noted and left out. False where it has no number. */
+bool dt_gap_skip(dt_supervised_node *node, const char *text, size_t length, const char *why);
+/* All is told: where that does not say how the ranks ended, the attempt is lost. */
+dt_status dt_gap_settle(dt_session *session, dt_error *err);
+
+/* --- refusal.c */
+/* The agent answers, and is of no use: another connection, or the end of what runs there. */
+void dt_refusal_take(dt_supervised_node *node, const char *why, bool lasting);
+void dt_refusal_forget(dt_supervised_node *node); /* an `end` that runs is killed */
+
 /* --- reboot.c */
+bool dt_node_has_started(const dt_supervised_node *node); /* a rank, in this attempt */
 void dt_reboot_hear(dt_supervised_node *node,
                     const char *boot_id); /* what its agent's hello says */
 
@@ -248,7 +270,7 @@ void dt_node_hear(dt_supervised_node *node, bool hear);
 
 /* --- follow.c */
 dt_status dt_follow_event(dt_supervised_node *node, dt_message *message, dt_error *err);
-/* What was followed is on its way into the store; once it is there the agents are told. */
+/* What was followed is on its way into the store; once it is on the disk the agents are told. */
 dt_status dt_follow_commit(dt_session *session, dt_error *err);
 /* Opens the session's writer. */
 dt_status dt_follow_begin(dt_session *session, dt_error *err);
@@ -296,6 +318,7 @@ dt_status dt_rank_log_open(dt_rank_log *log, const char *folder, int64_t rank, d
 dt_status dt_rank_log_write(dt_rank_log *log, const char *folder, int64_t rank, const char *text,
                             size_t length, dt_error *err);
 void dt_rank_log_settle(dt_rank_log *log, bool committed); /* the transaction that it is part of */
+dt_status dt_rank_log_sync(dt_rank_log *log, dt_error *err); /* to the disk */
 void dt_rank_log_close(dt_rank_log *log);
 dt_status dt_rank_log_add(dt_session *session, dt_supervised_rank *rank, int64_t time_ms,
                           const char *text, dt_error *err);

@@ -1,4 +1,5 @@
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -52,7 +53,7 @@ static void add_log(dt_journal *journal, int64_t number)
                                       (json_int_t)number, "text", "of a rank"));
 }
 
-static int64_t number_at(const dt_journal *journal, int64_t sequence)
+static int64_t number_at(dt_journal *journal, int64_t sequence)
 {
     json_t *event = NULL;
     int64_t offset, number;
@@ -60,7 +61,7 @@ static int64_t number_at(const dt_journal *journal, int64_t sequence)
 
     dt_strbuf_init(&lines);
     assert_int_equal(dt_journal_offset(journal, sequence, &offset, NULL), DT_OK);
-    assert_int_equal(dt_journal_read(journal, offset, 1, &lines, NULL), DT_OK);
+    assert_int_equal(dt_journal_read(journal, &offset, 1, &lines, NULL), DT_OK);
     *strchr(lines.data, '\n') = '\0';
     assert_int_equal(dt_json_parse(&event, lines.data, strlen(lines.data), "line", NULL), DT_OK);
     assert_int_equal(json_integer_value(json_object_get(event, "sequence")), sequence);
@@ -89,7 +90,8 @@ static void test_every_event_is_found_by_its_number_after_opening_again(void **s
         assert_int_equal(number_at(&journal, DT_JOURNAL_MARK_EVERY), 10 * DT_JOURNAL_MARK_EVERY);
         assert_int_equal(dt_journal_offset(&journal, total, &offset, NULL), DT_OK);
         assert_int_equal(offset, journal.whole_bytes);
-        assert_int_equal(dt_journal_offset(&journal, total + 1, &offset, NULL), DT_ERR_NOT_FOUND);
+        assert_int_equal(dt_journal_offset(&journal, total + 1, &offset, NULL), DT_OK);
+        assert_int_equal(offset, journal.whole_bytes);
         dt_journal_close(&journal);
         assert_int_equal(open_journal(&journal), total);
     }
@@ -99,7 +101,7 @@ static void test_every_event_is_found_by_its_number_after_opening_again(void **s
 static void test_what_a_crash_left_of_a_line_is_cut_off(void **state)
 {
     static const char *const tails[] = {"{\"event\":\"log\",\"seq", "{\"sequence\":5}\n",
-                                        "not json\n", "\0\0\0\0\n"};
+                                        "not json\n", "\1\2\n"};
 
     for (size_t i = 0; i < sizeof(tails) / sizeof(tails[0]); i++) {
         dt_journal journal;
@@ -115,9 +117,10 @@ static void test_what_a_crash_left_of_a_line_is_cut_off(void **state)
         fputs(tails[i], file);
         fclose(file);
         assert_int_equal(open_journal(&journal), 2);
+        assert_int_equal(journal.damaged_lines, 1);
         add_log(&journal, 2);
         assert_int_equal(dt_journal_flush(&journal, NULL), DT_OK);
-        assert_int_equal(number_at(&journal, 2), 2);
+        assert_int_equal(number_at(&journal, DT_JOURNAL_JUMP), 2);
         dt_journal_close(&journal);
         assert_int_equal(open_journal(&journal), 3);
         dt_journal_close(&journal);
@@ -136,7 +139,7 @@ static void set_file_limit(rlim_t bytes)
 static void test_a_full_disk_loses_no_event_and_tears_no_line(void **state)
 {
     dt_error err = DT_ERROR_INIT;
-    int64_t written, seen;
+    int64_t written, seen, offset = 0;
     dt_journal journal;
     dt_strbuf lines;
 
@@ -151,7 +154,7 @@ static void test_a_full_disk_loses_no_event_and_tears_no_line(void **state)
     assert_non_null(strstr(err.message, "cannot write the journal"));
     written = journal.whole_bytes;
     assert_true(written > 0 && written < 1010);
-    assert_int_equal(dt_journal_read(&journal, 0, 65536, &lines, NULL), DT_OK);
+    assert_int_equal(dt_journal_read(&journal, &offset, 65536, &lines, NULL), DT_OK);
     assert_int_equal(lines.length, written);
     assert_int_equal(lines.data[lines.length - 1], '\n');
 
@@ -173,6 +176,7 @@ static void test_a_full_disk_loses_no_event_and_tears_no_line(void **state)
 static void test_a_line_larger_than_a_read_comes_whole(void **state)
 {
     char *big = calloc(1, 300001);
+    int64_t offset = 0;
     dt_journal journal;
     dt_strbuf lines;
 
@@ -183,7 +187,7 @@ static void test_a_line_larger_than_a_read_comes_whole(void **state)
     dt_journal_add(&journal, json_pack("{s:s, s:s}", "event", "log", "text", big));
     add_log(&journal, 1);
     assert_int_equal(dt_journal_flush(&journal, NULL), DT_OK);
-    assert_int_equal(dt_journal_read(&journal, 0, 100, &lines, NULL), DT_OK);
+    assert_int_equal(dt_journal_read(&journal, &offset, 100, &lines, NULL), DT_OK);
     assert_true(lines.length > 300000 && lines.data[lines.length - 1] == '\n');
     assert_int_equal(number_at(&journal, 1), 1);
     dt_journal_close(&journal);
@@ -237,9 +241,14 @@ static void test_what_is_acknowledged_goes_back_to_the_disk(void **state)
         assert_int_equal(number_at(&journal, SAFE), SAFE);
         assert_int_equal(number_at(&journal, journal.kept_sequence), journal.kept_sequence);
         assert_int_equal(number_at(&journal, journal.kept_sequence + 1), journal.kept_sequence + 1);
+        /* What was given back is left out; the head is still there. */
         assert_int_equal(dt_journal_offset(&journal, journal.kept_sequence - 1, &offset, &err),
-                         DT_ERR_NOT_FOUND);
-        assert_int_equal(dt_journal_offset(&journal, 0, &offset, NULL), DT_ERR_NOT_FOUND);
+                         DT_OK);
+        assert_int_equal(offset, journal.kept_bytes);
+        assert_int_equal(number_at(&journal, 0), 0);
+        assert_int_equal(number_at(&journal, HEAD - 1), HEAD - 1);
+        assert_int_equal(dt_journal_offset(&journal, HEAD, &offset, NULL), DT_OK);
+        assert_true(offset == journal.head_bytes || offset == journal.kept_bytes);
         if (again == 1)
             break;
         dt_journal_close(&journal); /* and as the next agent finds it */
@@ -249,7 +258,9 @@ static void test_what_is_acknowledged_goes_back_to_the_disk(void **state)
     }
     add_log(&journal, LINES);
     assert_int_equal(dt_journal_flush(&journal, &err), DT_OK);
-    assert_int_equal(number_at(&journal, LINES), LINES);
+    assert_int_equal(number_at(&journal, DT_JOURNAL_JUMP), LINES);
+    assert_int_equal(number_at(&journal, LINES - 1), LINES - 1);
+    assert_int_equal(journal.damaged_lines, 0);
     assert_int_equal(dt_journal_trim(&journal, LINES, journal.whole_bytes, &err), DT_OK);
     dt_journal_close(&journal);
 }
@@ -272,6 +283,163 @@ static void test_a_note_that_is_damaged_is_not_believed(void **state)
     dt_journal_close(&journal);
 }
 
+typedef struct heard {
+    int64_t numbers[32]; /* `number` of each line that came */
+    size_t count;
+    int64_t last; /* sequence */
+} heard;
+
+static void hear(void *context, const json_t *event)
+{
+    heard *all = context;
+    int64_t sequence = json_integer_value(json_object_get(event, "sequence"));
+
+    assert_true(all->count < 32 && sequence > all->last);
+    all->last = sequence;
+    all->numbers[all->count++] = json_integer_value(json_object_get(event, "number"));
+}
+
+static void write_journal(const dt_strbuf *bytes)
+{
+    int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+
+    assert_int_equal(write(fd, bytes->data, bytes->length), (int64_t)bytes->length);
+    close(fd);
+}
+
+/* Every byte, by several bits: what is lost is the line that was hit and at most its neighbour; the
+ * others are what they were; it is said; and no number that was given is given again. */
+static void test_a_byte_that_flips_costs_its_line_and_is_said(void **state)
+{
+    enum { LINES = 6 };
+    static const unsigned char masks[] = {0x01, 0x02, 0x20, 0x80, 0xff};
+    dt_error err = DT_ERROR_INIT;
+    dt_strbuf whole, aside;
+    dt_journal journal;
+
+    unlink(path);
+    open_journal(&journal);
+    for (int64_t i = 0; i < LINES; i++)
+        add_log(&journal, i);
+    assert_int_equal(dt_journal_flush(&journal, NULL), DT_OK);
+    dt_journal_close(&journal);
+    dt_strbuf_init(&whole);
+    dt_strbuf_init(&aside);
+    dt_strbuf_add_fmt(&aside, "%s.damaged", path);
+    assert_int_equal(dt_file_read(&whole, path, 1 << 20, &err), DT_OK);
+    for (size_t at = 0; at < whole.length; at++)
+        for (size_t m = 0; m <= sizeof(masks); m++) {
+            char old = whole.data[at];
+            size_t line = 0;
+            heard all = {.last = -1};
+            int64_t more[2] = {0, -1};
+
+            for (size_t i = 0; i < at; i++)
+                line += whole.data[i] == '\n';
+            whole.data[at] = m < sizeof(masks) ? (char)(old ^ masks[m]) : '\n';
+            if (whole.data[at] == old)
+                continue;
+            unlink(aside.data);
+            write_journal(&whole);
+            whole.data[at] = old;
+            assert_int_equal(dt_journal_open(&journal, path, hear, &all, &err), DT_OK);
+            assert_true(all.count >= LINES - 2 && all.count <= LINES);
+            for (size_t i = 0; i < all.count; i++)
+                assert_true(all.numbers[i] >= 0 && all.numbers[i] < LINES);
+            for (size_t i = 0; i < LINES; i++) { /* those that were not hit are there */
+                bool found = false;
+
+                for (size_t k = 0; k < all.count; k++)
+                    found = found || all.numbers[k] == (int64_t)i;
+                assert_true(found || i == line || (i == line + 1 && old == '\n'));
+            }
+            if (all.count < LINES) {
+                assert_true(journal.damaged_lines > 0);
+                assert_true(dt_file_exists(aside.data));
+            }
+            add_log(&journal, 77);
+            assert_int_equal(dt_journal_flush(&journal, NULL), DT_OK);
+            assert_int_equal(number_at(&journal, DT_JOURNAL_JUMP), 77);
+            dt_journal_close(&journal);
+            assert_int_equal(dt_journal_open(&journal, path, note_first, more, &err), DT_OK);
+            assert_int_equal(more[0], all.count + 1);
+            assert_int_equal(more[1], DT_JOURNAL_JUMP);
+            dt_journal_close(&journal);
+        }
+    dt_strbuf_release(&whole);
+    dt_strbuf_release(&aside);
+}
+
+/* While the agent lives: what is damaged is not sent. */
+static void test_what_is_damaged_is_never_read(void **state)
+{
+    dt_journal journal;
+    dt_strbuf lines;
+    int64_t offset, at;
+    FILE *file;
+
+    dt_strbuf_init(&lines);
+    open_journal(&journal);
+    for (int64_t i = 0; i < 5; i++)
+        add_log(&journal, i);
+    assert_int_equal(dt_journal_flush(&journal, NULL), DT_OK);
+    assert_int_equal(dt_journal_offset(&journal, 2, &at, NULL), DT_OK);
+    file = fopen(path, "r+");
+    fseek(file, (long)at + 30, SEEK_SET);
+    fputc('~', file);
+    fclose(file);
+    assert_int_equal(number_at(&journal, 1), 1);
+    assert_int_equal(number_at(&journal, 3), 3);
+    assert_int_equal(dt_journal_offset(&journal, 2, &offset, NULL), DT_OK);
+    assert_int_equal(dt_journal_read(&journal, &offset, 65536, &lines, NULL), DT_OK);
+    assert_int_equal(offset, journal.whole_bytes);
+    assert_non_null(strstr(lines.data, "\"number\":3"));
+    assert_null(strstr(lines.data, "\"number\":2"));
+    assert_true(journal.damaged_lines > 0);
+    dt_journal_close(&journal);
+    dt_strbuf_release(&lines);
+}
+
+/* Blocks of zeros, as a power loss leaves them; a file that is shorter; one that is empty. */
+static void test_numbers_that_were_seen_are_not_given_again(void **state)
+{
+    dt_journal journal;
+    int64_t end;
+    char zeros[200] = {0};
+    int fd;
+
+    open_journal(&journal);
+    for (int64_t i = 0; i < 20; i++)
+        add_log(&journal, i);
+    assert_int_equal(dt_journal_flush(&journal, NULL), DT_OK);
+    assert_int_equal(dt_journal_offset(&journal, 15, &end, NULL), DT_OK);
+    dt_journal_close(&journal);
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    assert_int_equal(pwrite(fd, zeros, sizeof(zeros), (off_t)end), (int64_t)sizeof(zeros));
+    close(fd);
+    assert_true(open_journal(&journal) < 20);
+    assert_true(journal.damaged_lines > 0);
+    assert_int_equal(number_at(&journal, 14), 14);
+    assert_int_equal(number_at(&journal, 19), 19);
+    dt_journal_close(&journal);
+    assert_int_equal(truncate(path, (off_t)end), 0);
+    assert_int_equal(open_journal(&journal), 15);
+    dt_journal_skip_to(&journal, 20); /* who reads has seen 19 */
+    add_log(&journal, 5);
+    assert_int_equal(dt_journal_flush(&journal, NULL), DT_OK);
+    assert_int_equal(number_at(&journal, DT_JOURNAL_JUMP), 5);
+    dt_journal_close(&journal);
+    assert_int_equal(truncate(path, 0), 0);
+    assert_int_equal(open_journal(&journal), 0);
+    dt_journal_skip_to(&journal, 4000);
+    add_log(&journal, 6);
+    add_log(&journal, 7);
+    assert_int_equal(dt_journal_flush(&journal, NULL), DT_OK);
+    assert_int_equal(number_at(&journal, 4000), 6);
+    assert_int_equal(number_at(&journal, 4001), 7);
+    dt_journal_close(&journal);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -283,6 +451,12 @@ int main(void)
                                         make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_a_note_that_is_damaged_is_not_believed, make_folder,
                                         remove_folder),
+        cmocka_unit_test_setup_teardown(test_a_byte_that_flips_costs_its_line_and_is_said,
+                                        make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_what_is_damaged_is_never_read, make_folder,
+                                        remove_folder),
+        cmocka_unit_test_setup_teardown(test_numbers_that_were_seen_are_not_given_again,
+                                        make_folder, remove_folder),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

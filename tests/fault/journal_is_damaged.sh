@@ -1,0 +1,151 @@
+#!/usr/bin/env bash
+# What an agent holds and what the history knows do not fit: a journal that is gone, one with damaged
+# bytes, a history that is older than what the agent still keeps, an agent of another protocol. Each
+# comes to a right end by itself, what was lost is said, and `stop` ends all of it.
+. "$(dirname "$0")/lib.sh"
+
+# Lies about its protocol while the file `mismatch` is there.
+cat >"$XDG_STATE_HOME/agent" <<SH
+#!/bin/sh
+if [ "\$1" = connect ] && [ -e "$XDG_STATE_HOME/mismatch" ]; then
+    read -r line
+    echo '{"event": "error", "message": "this agent speaks protocol 0, and not 1", "refused": true}'
+    sleep 1
+    exit 0
+fi
+exec "$DTRUN_BIN/dtrun-agent" "\$@"
+SH
+chmod 755 "$XDG_STATE_HOME/agent"
+
+database=$XDG_STATE_HOME/dtrun/store.db
+store() { # SQL
+    python3 -c "import sqlite3, sys
+with sqlite3.connect('$database', timeout=30) as store:
+    for row in store.execute(sys.argv[1]): print(*row)" "$1"
+}
+copy_store() { # from to: whole, whoever uses it
+    python3 -c "import sqlite3, sys
+old, new = sqlite3.connect(sys.argv[1], timeout=30), sqlite3.connect(sys.argv[2])
+old.backup(new)" "$1" "$2"
+}
+no_supervisor() { [ -z "$(processes "supervise $1")" ]; }
+kill_supervisor() { # run
+    kill -9 $(processes "supervise $1")
+    await 10 no_supervisor "$1"
+}
+kill_agent() { # run node
+    kill -9 "$(cut -d' ' -f1 "$runs/$1/attempt-1/node-$2/agent.lock")"
+}
+lines_in() { wc -l <"$runs/$1/attempt-1/node-0/journal.jsonl"; }
+has_lines() { [ "$(lines_in "$1")" -ge "$2" ]; }
+flip() { # file offset
+    python3 -c "import sys
+with open(sys.argv[1], 'r+b') as file:
+    file.seek(int(sys.argv[2]))
+    byte = file.read(1)[0]
+    file.seek(int(sys.argv[2]))
+    file.write(bytes([byte ^ 1]))" "$1" "$2"
+}
+gaps() { store "SELECT count(*) FROM events e JOIN runs r USING (run) WHERE r.id = '$1' AND e.kind = 'gap'"; }
+ranks() { processes fake_engine; }
+nobody() { [ -z "$(ranks)" ]; }
+
+# The node's folder is wiped while agent and ranks live: they are found and ended, and it restarts.
+FAULT_RESTARTS=1 FAKE_STEPS=100 FAKE_STEP_MS=50 "$driver" launch wiped 2
+await 20 has_step wiped 3
+old=$(ranks)
+kill_supervisor wiped
+rm -rf "$runs"/wiped/attempt-1/node-0/*
+"$driver" ensure wiped
+end_is wiped finished 0
+is attempt "$(get wiped attempt)" 2
+for pid in $old; do is_dead "$pid" || fail "rank $pid of the first attempt lives"; done
+like reason "$(store "SELECT a.reason FROM attempts a JOIN runs r USING (run) WHERE r.id = 'wiped' AND a.attempt = 1")" \
+    "*lost its journal*"
+# ... and a stop meanwhile is a stop.
+FAKE_STEPS=100000 "$driver" launch gone 2
+await 20 has_step gone 3
+kill_supervisor gone
+rm -rf "$runs"/gone/attempt-1/node-0/*
+"$DTRUN_BIN/dtrun" stop gone >"$XDG_STATE_HOME/out" 2>&1 || fail "stop: $? $(cat "$XDG_STATE_HOME/out")"
+end_is gone stopped 4
+await 10 nobody
+
+# A byte of what is not stored yet: its line is lost, and it is said; nothing else is.
+FAKE_STEPS=200 FAKE_STEP_MS=20 "$driver" launch flipped 1
+await 20 has_step flipped 3
+kill_supervisor flipped
+count=$(lines_in flipped)
+await 20 has_lines flipped $((count + 20))
+journal=$runs/flipped/attempt-1/node-0/journal.jsonl
+line=$(grep -n '"event":"metrics"' "$journal" | cut -d: -f1 | awk -v after=$((count + 5)) '$1 > after' | head -n 1)
+flip "$journal" $(($(head -n $((line - 1)) "$journal" | wc -c) + 30))
+"$driver" ensure flipped
+end_is flipped finished 0
+is attempt "$(get flipped attempt)" 1
+is "events that tell of the gap" "$(gaps flipped)" 1
+is points "$(get flipped points)" 199
+grep -q 'lines of the journal are damaged' "$runs/flipped/supervisor.log" || fail "the agent does not say why"
+[ -s "$journal.damaged" ] || fail "what was damaged was not set aside"
+
+# The same, and the agent is killed: the next one ends the ranks, whatever the journal says of them.
+for place in head tail; do
+    FAKE_STEPS=100000 "$driver" launch killed-$place 2
+    await 20 has_step killed-$place 3
+    kill_supervisor killed-$place
+    count=$(lines_in killed-$place)
+    await 20 has_lines killed-$place $((count + 20))
+    kill_agent killed-$place 0
+    await 10 nobody
+    journal=$runs/killed-$place/attempt-1/node-0/journal.jsonl
+    case $place in
+    head) grep -n '"event":"started"' "$journal" | cut -d: -f1 >"$XDG_STATE_HOME/lines"
+        for line in $(cat "$XDG_STATE_HOME/lines"); do
+            flip "$journal" $(($(head -n $((line - 1)) "$journal" | wc -c) + 20))
+        done ;;
+    tail) flip "$journal" $(($(stat -c %s "$journal") - 1)) ;;
+    esac
+    "$driver" ensure killed-$place
+    end_is killed-$place failed 3
+done
+
+# The history goes back to an older copy, as after a power loss or from a backup: what was given back
+# since is lost and said; the run goes on, and is not restarted.
+FAKE_MODE=flood FAKE_STEPS=400 FAKE_STEP_MS=20 "$driver" launch older 1
+await 20 has_step older 3
+copy_store "$database" "$XDG_STATE_HOME/older.db"
+stored=$(store "SELECT acknowledged FROM nodes n JOIN runs r USING (run) WHERE r.id = 'older'")
+has_trimmed() { # beyond what the copy has
+    [ "$(cut -d' ' -f3 "$runs/older/attempt-1/node-0/journal.jsonl.trim")" -gt "$stored" ] 2>/dev/null
+}
+await 60 has_trimmed
+kill_supervisor older
+before=$(ranks)
+rm "$database" "$database"-*
+cp "$XDG_STATE_HOME/older.db" "$database"
+"$driver" ensure older
+is ranks "$(ranks)" "$before"
+await 60 has_ended older
+end_is older finished 0
+is attempt "$(get older attempt)" 1
+[ "$(gaps older)" -ge 1 ] || fail "what was lost is not said"
+
+# Another protocol: the bundle's own agent ends what runs there, within some tries.
+for how in alone stopped; do
+    DTRUN_AGENT=$XDG_STATE_HOME/agent FAKE_STEPS=100000 "$driver" launch "protocol-$how" 2
+    await 20 has_step "protocol-$how" 3
+    kill_supervisor "protocol-$how"
+    touch "$XDG_STATE_HOME/mismatch"
+    if [ $how = stopped ]; then
+        "$DTRUN_BIN/dtrun" stop "protocol-$how" >"$XDG_STATE_HOME/out" 2>&1 ||
+            fail "stop: $? $(cat "$XDG_STATE_HOME/out")"
+        end_is "protocol-$how" stopped 4
+    else
+        "$driver" ensure "protocol-$how"
+        end_is "protocol-$how" failed 3
+        like reason "$(get "protocol-$how" reason)" "*speaks protocol 0*"
+    fi
+    rm "$XDG_STATE_HOME/mismatch"
+    nobody || fail "ranks are left"
+done
+await 20 nothing_left
