@@ -4,6 +4,7 @@
 #include "recipes/durations.h"
 #include "recipes/nodes.h"
 #include "recipes/reading.h"
+#include "recipes/secret.h"
 
 #include "base/banned.h"
 
@@ -105,18 +106,35 @@ static dt_status check_failure(const dt_reading *reading)
                   "as in 'stop_after 10m'");
 }
 
+/* Whether a field is as it was in the earlier recipe that this one goes on from. */
+static bool is_resolved(const dt_reading *reading, const char *path)
+{
+    return reading->resolved != NULL && dt_reading_mark(reading, path)->source == reading->resolved;
+}
+
 /* The address may be a secret: no message repeats it. */
 static dt_status check_notify(const dt_reading *reading)
 {
     static const char *const good[] = {"http://", "https://", "${env:"};
     const char *webhook = reading->recipe->notify.webhook;
 
+    const char *secret = dt_url_secret(webhook, DT_URL_WEBHOOK);
+    bool known = webhook[0] == '\0';
+
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
-        if (webhook[0] == '\0' || strncmp(webhook, good[i], strlen(good[i])) == 0)
-            return DT_OK;
+        known = known || strncmp(webhook, good[i], strlen(good[i])) == 0;
+    if (!known)
+        return REFUSE(reading, "notify.webhook",
+                      "'notify.webhook' is no URL: expected one that begins with 'https://', "
+                      "'http://' or '${env:NAME}'");
+    /* a run that began with one goes on: it is in its history already */
+    if (secret == NULL || is_resolved(reading, "notify.webhook"))
+        return DT_OK;
     return REFUSE(reading, "notify.webhook",
-                  "'notify.webhook' is no URL: expected one that begins with 'https://', 'http://' "
-                  "or '${env:NAME}'");
+                  "'notify.webhook' holds %s, and a recipe is kept and shown in many places: "
+                  "'export HOOK=...' that part or the whole address before 'dtrun launch', and "
+                  "write '${env:HOOK}' instead",
+                  secret);
 }
 
 static dt_status check_optimizer(const dt_reading *reading)
@@ -177,10 +195,17 @@ static dt_status check_urls(const dt_reading *reading, const char *path, const d
     static const char key[] = "#sha256=";
 
     for (int64_t i = 0; i < list->count; i++) {
-        const char *url = list->items[i], *digest = strstr(url, key);
+        const char *url = list->items[i], *digest = strstr(url, key), *secret;
 
         if (strstr(url, "://") == NULL)
             continue;
+        secret = dt_url_secret(url, DT_URL_DATA);
+        if (secret != NULL && !is_resolved(reading, path))
+            return REFUSE(reading, path,
+                          "'%s' has a URL that holds %s, and a recipe is kept and shown in many "
+                          "places: put a name and password into ~/.netrc, or fetch the file first "
+                          "and name that",
+                          path, secret);
         if (strncmp(url, "https://", 8) != 0 && strncmp(url, "http://", 7) != 0)
             return REFUSE(reading, path, "'%s' has a URL that is neither https:// nor http://",
                           path);

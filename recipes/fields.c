@@ -648,8 +648,8 @@ const dt_field dt_fields[] = {
      AT(notify.webhook),
      .fallback = "",
      .shorthand = true,
-     .help = "a URL that is told when the run finishes, fails or restarts; \"${env:NAME}\" "
-             "keeps it out of the recipe"},
+     .help = "a URL that is told when the run finishes, fails or restarts; a secret in it is "
+             "written \"${env:NAME}\", and refused as it is"},
 };
 /* clang-format on */
 

@@ -61,11 +61,12 @@ dt_status dt_reading_set(dt_reading *reading, const char *set)
     char *path, *value;
     dt_strbuf shown;
 
+    path = dt_arena_strndup(arena, set, equals != NULL ? (size_t)(equals - set) : 0);
+    /* a URL may hold a secret: of such a one only the path is told */
     dt_strbuf_init(&shown);
-    dt_text_show(&shown, set);
+    dt_text_show(&shown, strstr(set, "://") != NULL && path != NULL ? path : set);
     mark.source = dt_arena_printf(arena, "--set %.*s", (int)shown.length - 2, shown.data + 1);
     dt_strbuf_release(&shown);
-    path = dt_arena_strndup(arena, set, equals != NULL ? (size_t)(equals - set) : 0);
     value = dt_arena_strdup(arena, equals != NULL ? equals + 1 : "");
     if (mark.source == NULL || path == NULL || value == NULL)
         return DT_FAIL(reading->err, DT_ERR_NOMEM, "no memory for '--set'");

@@ -7,6 +7,8 @@ foreach(part reader errors sets source presets)
   dt_test(NAME recipes_${part} LABEL unit SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_recipes_${part}.c
     LIBS recipes_support)
 endforeach()
+dt_test(NAME recipes_secret LABEL unit LIBS dt_recipe_reader
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_recipes_secret.c)
 # What the engine links, without the reader.
 foreach(part fields memory nodes plan)
   dt_test(NAME recipes_${part} LABEL unit SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_recipes_${part}.c
