@@ -41,9 +41,11 @@ static dt_status check_owner(const char *run, const char *folder, dt_error *err)
         return DT_OK; /* what is wrong with it is said by who uses it */
     owner = getpwuid(info.st_uid);
     if (owner != NULL)
-        return DT_FAIL(err, DT_ERR_UNSUPPORTED, "run '%s' is that of the user %s", run,
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                       "run '%s' is that of the user %s, who alone can supervise it", run,
                        owner->pw_name);
-    return DT_FAIL(err, DT_ERR_UNSUPPORTED, "run '%s' is that of the user number %lld", run,
+    return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                   "run '%s' is that of the user number %lld, who alone can supervise it", run,
                    (long long)info.st_uid);
 }
 
