@@ -10,6 +10,7 @@
  */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "runner/cli/runs.h"
 #include "runner/cli/view.h"
@@ -92,6 +93,23 @@ static void add_pair(live_view *live, const char *label, const char *value, cons
     dt_term_add(&live->block, &live->term, DT_STYLE_DIM, "%s   ", unit);
 }
 
+/* On the line that was begun, below it, or shorter, as the terminal is wide. */
+static void add_hint(live_view *live)
+{
+    static const char *const hints[] = {"Ctrl-C leaves, the run goes on", "Ctrl-C leaves the view",
+                                        "Ctrl-C leaves"};
+    const char *line = strrchr(live->block.data, '\n');
+    size_t used = dt_term_width(line != NULL ? line + 1 : live->block.data), at = 0;
+    size_t room = live->term.columns > 1 ? (size_t)live->term.columns - 1 : 1;
+
+    if (used + strlen(hints[0]) > room) {
+        dt_strbuf_add_char(&live->block, '\n');
+        while (at + 1 < sizeof(hints) / sizeof(hints[0]) && strlen(hints[at]) > room)
+            at++;
+    }
+    dt_term_add(&live->block, &live->term, DT_STYLE_DIM, "%s\n", hints[at]);
+}
+
 static void add_numbers(live_view *live, const dt_frame *frame)
 {
     const dt_run *run = frame->run;
@@ -112,7 +130,7 @@ static void add_numbers(live_view *live, const dt_frame *frame)
     if (!isnan(frame->timing.eta_seconds))
         add_pair(live, "left",
                  dt_format_seconds(text, sizeof(text), ceil(frame->timing.eta_seconds)), "");
-    dt_term_add(&live->block, &live->term, DT_STYLE_DIM, "Ctrl-C leaves, the run goes on\n");
+    add_hint(live);
 }
 
 static void live_show(dt_view *view, const dt_frame *frame)

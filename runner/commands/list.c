@@ -48,6 +48,7 @@ static dt_status print_text(const dt_run *runs, int64_t count, const dt_call *ca
     static const dt_table_column columns[] = {
         {"run", false}, {"name", false},      {"state", false},   {"step", true},
         {"loss", true}, {"validation", true}, {"tokens/s", true}, {"created", true}};
+    static const int spare[] = {0, 0, 0, 1, 2, 4, 5, 3};
     int64_t now_ms = dt_clock_wall_ms();
     dt_table table;
     dt_strbuf text;
@@ -57,6 +58,7 @@ static dt_status print_text(const dt_run *runs, int64_t count, const dt_call *ca
     dt_term_init(&term, STDOUT_FILENO);
     dt_strbuf_init(&text);
     dt_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]), call->arena);
+    table.spare = spare;
     for (int64_t i = 0; i < count; i++)
         add_run(&table, &runs[i], now_ms);
     dt_table_write(&text, &table, &term, 0);

@@ -20,9 +20,10 @@ void dt_live_open(dt_live *live, dt_term *term)
 }
 
 /* Adds the lines of text, each cut to one short of the width: writing the last column makes some
- * terminals wrap. Returns how many. */
-static int add_lines(dt_live *live, const char *text)
+ * terminals wrap. What is above and never drawn again may wrap, and is whole. Returns how many. */
+static int add_lines(dt_live *live, const char *text, bool whole)
 {
+    size_t width = (size_t)(live->term->columns > 1 ? live->term->columns - 1 : 1);
     dt_strbuf line;
     int count = 0;
 
@@ -32,7 +33,7 @@ static int add_lines(dt_live *live, const char *text)
         dt_strbuf_reset(&line);
         dt_strbuf_add(&line, text, length);
         dt_term_add_clipped(&live->output, live->term, line.data,
-                            (size_t)(live->term->columns > 1 ? live->term->columns - 1 : 1));
+                            whole ? dt_term_width(line.data) : width);
         dt_strbuf_add_str(&live->output, CLEAR_LINE "\n");
         text += length + (text[length] == '\n');
         count++;
@@ -62,8 +63,8 @@ void dt_live_draw(dt_live *live, const char *above, const char *block)
         dt_strbuf_add_str(&live->output, HIDE_CURSOR);
     live->hidden = true;
     go_to_top(live);
-    add_lines(live, above);
-    live->lines = add_lines(live, block);
+    add_lines(live, above, true);
+    live->lines = add_lines(live, block, false);
     dt_strbuf_add_str(&live->output, CLEAR_BELOW);
     flush(live);
 }

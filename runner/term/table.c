@@ -18,7 +18,7 @@ struct dt_table_row {
 void dt_table_init(dt_table *table, const dt_table_column *columns, size_t columns_count,
                    dt_arena *arena)
 {
-    *table = (dt_table){arena, columns, columns_count, 0, NULL, NULL};
+    *table = (dt_table){.arena = arena, .columns = columns, .columns_count = columns_count};
 }
 
 /* Running out of memory for a line of text ends the process, as in dt_strbuf. */
@@ -65,10 +65,60 @@ static size_t column_width(const dt_table *table, size_t column)
     return widest;
 }
 
+#define CUT_LEAST 8 /* a column is not cut to less */
+
+static size_t total_width(const dt_table *table, const size_t *widths, size_t indent)
+{
+    size_t total = indent;
+
+    for (size_t i = 0, shown = 0; i < table->columns_count; i++)
+        if (widths[i] > 0)
+            total += widths[i] + (shown++ > 0 ? 2 : 0);
+    return total;
+}
+
+/* A width of 0 leaves a column out. */
+static void fit(size_t *widths, const dt_table *table, size_t indent, size_t room)
+{
+    while (total_width(table, widths, indent) > room) {
+        size_t leave = 0, widest = 0, over;
+
+        for (size_t i = 1; table->spare != NULL && i < table->columns_count; i++)
+            if (widths[i] > 0 && table->spare[i] > 0 &&
+                (leave == 0 || table->spare[i] > table->spare[leave]))
+                leave = i;
+        if (leave > 0) {
+            widths[leave] = 0;
+            continue;
+        }
+        for (size_t i = 0; i < table->columns_count; i++)
+            if (!table->columns[i].right && widths[i] > widths[widest])
+                widest = i;
+        over = total_width(table, widths, indent) - room;
+        if (widths[widest] > CUT_LEAST + over)
+            widths[widest] -= over;
+        else if (widths[widest] > CUT_LEAST)
+            widths[widest] = CUT_LEAST;
+        return;
+    }
+}
+
 static void add_blanks(dt_strbuf *out, size_t count)
 {
     while (count-- > 0)
         dt_strbuf_add_char(out, ' ');
+}
+
+/* The beginning of a cell that is too wide, with a mark that it goes on. */
+static void add_cut(dt_strbuf *out, const dt_term *term, const dt_table_cell *cell, size_t width)
+{
+    const char *mark = term->unicode ? "\xe2\x80\xa6" : "~";
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    dt_term_add_clipped(&text, &(dt_term){.fd = -1}, cell->text, width - 1);
+    dt_term_add(out, term, cell->style, "%s%s", text.data, mark);
+    dt_strbuf_release(&text);
 }
 
 static void write_row(dt_strbuf *out, const dt_table *table, const dt_term *term,
@@ -77,10 +127,17 @@ static void write_row(dt_strbuf *out, const dt_table *table, const dt_term *term
     size_t owed = indent; /* blanks are written only before text */
 
     for (size_t i = 0; i < table->columns_count; i++) {
-        size_t blank = widths[i] - dt_term_width(cells[i].text);
+        size_t width = dt_term_width(cells[i].text), blank = widths[i] - width;
+        if (widths[i] == 0)
+            continue;
+        if (width > widths[i])
+            blank = 0;
         if (cells[i].text[0] != '\0') {
             add_blanks(out, owed + (table->columns[i].right ? blank : 0));
-            dt_term_add(out, term, cells[i].style, "%s", cells[i].text);
+            if (width > widths[i])
+                add_cut(out, term, &cells[i], widths[i]);
+            else
+                dt_term_add(out, term, cells[i].style, "%s", cells[i].text);
             owed = table->columns[i].right ? 2 : blank + 2;
         } else {
             owed += widths[i] + 2;
@@ -103,6 +160,8 @@ void dt_table_write(dt_strbuf *out, const dt_table *table, const dt_term *term, 
         titles[i] = (dt_table_cell){title != NULL ? title : "", DT_STYLE_DIM};
         titled = titled || title != NULL;
     }
+    if (term->live)
+        fit(widths, table, (size_t)indent, (size_t)(term->columns > 0 ? term->columns : 80));
     if (titled)
         write_row(out, table, term, titles, widths, (size_t)indent);
     for (const dt_table_row *row = table->first; row != NULL; row = row->next)

@@ -77,12 +77,53 @@ static void test_colour_does_not_move_columns(void **state)
     dt_arena_release(&arena);
 }
 
+static void test_a_narrow_terminal_gets_fewer_columns_and_a_pipe_all(void **state)
+{
+    static const dt_table_column columns[] = {
+        {"run", false}, {"name", false}, {"step", true}, {"created", true}};
+    static const int spare[] = {0, 0, 1, 2};
+    static const struct {
+        int columns;
+        bool live;
+        const char *expected;
+    } cases[] = {
+        {34, true, "run     name         step  created\nabcdef  shakespeare     5      now\n"},
+        {33, true, "run     name         step\nabcdef  shakespeare     5\n"},
+        {25, true, "run     name         step\nabcdef  shakespeare     5\n"},
+        {20, true, "run     name\nabcdef  shakespeare\n"},
+        {18, true, "run     name\nabcdef  shakespea~\n"},
+        {5, true, "run     name\nabcdef  shakesp~\n"},
+        {5, false, "run     name         step  created\nabcdef  shakespeare     5      now\n"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        dt_term term = {.fd = -1, .live = cases[i].live, .columns = cases[i].columns};
+        dt_arena arena;
+        dt_table table;
+        dt_strbuf out;
+
+        dt_arena_init(&arena, 0);
+        dt_strbuf_init(&out);
+        dt_table_init(&table, columns, 4, &arena);
+        table.spare = spare;
+        dt_table_add(&table, DT_STYLE_PLAIN, "abcdef");
+        dt_table_add(&table, DT_STYLE_PLAIN, "shakespeare");
+        dt_table_add(&table, DT_STYLE_PLAIN, "5");
+        dt_table_add(&table, DT_STYLE_PLAIN, "now");
+        dt_table_write(&out, &table, &term, 0);
+        assert_string_equal(out.data, cases[i].expected);
+        dt_strbuf_release(&out);
+        dt_arena_release(&arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_columns_line_up_and_lines_end_without_blanks),
         cmocka_unit_test(test_a_table_without_titles_has_no_line_of_them),
         cmocka_unit_test(test_colour_does_not_move_columns),
+        cmocka_unit_test(test_a_narrow_terminal_gets_fewer_columns_and_a_pipe_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
