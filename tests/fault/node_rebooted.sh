@@ -36,10 +36,37 @@ await 10 is_dead "$(get one pids | head -n 1)"
 sleep 1000 & # in the place of rank 0
 ticks=$(awk '{ sub(/.*\) /, ""); print $20 }' /proc/$!/stat)
 journal=$(ls "$runs"/one/attempt-2/node-0/journal.jsonl)
-sed -i -E "/\"event\":\"started\"/{s/\"pid\":[0-9]+/\"pid\":$!/; s/\"start_ticks\":[0-9]+/\"start_ticks\":$ticks/}" "$journal"
+sed -i -E "/\"event\":\"started\"/{s/\"pid\":[0-9]+/\"pid\":$!/; s/\"start_ticks\":[0-9]+/\"start_ticks\":$ticks/; s/,\"sum\":\"[0-9a-f]+\"//}" "$journal"
+grep -q "\"pid\":$!," "$journal" || fail "the journal names no such process"
 "$DTRUN_BIN/dtrun" list >/dev/null
 end_is one failed 3
 is reason "$(get one reason)" "node localhost was rebooted; given up after 1 restart without a new checkpoint"
 kill -0 $! || fail "a process of another boot was killed"
 kill $!
+await 10 nothing_left
+
+# The journal went too, as where the power was lost or the state folder is in memory.
+unset FAKE_ATTEMPTS
+for run in two three; do
+    "$driver" launch $run 2
+    await 20 has_step $run 3
+    kill -9 $(processes "supervise $run")
+    reboot $run
+    await 10 is_dead "$(get $run pids | head -n 1)"
+    rm "$runs/$run"/attempt-1/node-0/journal.jsonl*
+done
+"$DTRUN_BIN/dtrun" status two >/dev/null
+second_of_two() { [ "$(get two attempt)" = 2 ]; }
+await 30 second_of_two
+grep -q "node localhost was rebooted: attempt 2 goes on" "$runs/two/supervisor.log" ||
+    fail "the reason of the restart: $(tail -n 5 "$runs/two/supervisor.log")"
+await 20 has_step two 3
+"$DTRUN_BIN/dtrun" stop two >/dev/null || fail "stop: exit $?"
+end_is two stopped 4
+# ... and a stop finds it so: nothing can be left there, which is no exit 5
+code=0
+"$DTRUN_BIN/dtrun" stop three >"$XDG_STATE_HOME/said" || code=$?
+[ $code -ne 5 ] || fail "stop: $(<"$XDG_STATE_HOME/said")"
+has_ended three || fail "it has not ended: $(<"$XDG_STATE_HOME/said")"
+echo "stop of a run that a reboot had ended: exit $code, $(get three reason)"
 await 10 nothing_left
