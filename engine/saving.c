@@ -60,6 +60,7 @@ static dt_checkpoint_info info_make(dt_session *session, unsigned reasons)
         .skipped_steps = session->scaler.skipped_steps,
         .recipe = recipe,
         .tokenizer = dt_tokenizer_to_json(dt_dataset_tokenizer(session->dataset)),
+        .data = json_incref(session->fingerprint),
     };
 }
 
@@ -190,6 +191,7 @@ static dt_status save_and_wait(dt_session *session, unsigned reasons, bool last,
     outcome.seconds = dt_clock_monotonic_seconds() - start;
     json_decref(info.recipe);
     json_decref(info.tokenizer);
+    json_decref(info.data);
     DT_TRY(tell(session, &outcome, last, err));
     if (outcome.st == DT_OK && place.lead &&
         dt_checkpoint_prune(place.parent, &keep, &unpruned) != DT_OK)

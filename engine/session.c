@@ -8,8 +8,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/checkpoint/checkpoint.h"
+#include "engine/checkpoint/fit.h"
 #include "engine/config.h"
 #include "engine/data/budget.h"
+#include "engine/data/fingerprint.h"
 #include "engine/device/device_cuda.h"
 #include "engine/device/nvml.h"
 #include "engine/measure.h"
@@ -51,6 +53,33 @@ out:
     return st;
 }
 
+/* Going on means the same data: with others, as was asked for, they begin at their start. */
+static dt_status compare_with_checkpoint(dt_session *session, const dt_checkpoint_info *resumed,
+                                         dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_strbuf words;
+
+    dt_strbuf_init(&words);
+    if (resumed->data == NULL) {
+        if (session->rank == 0)
+            dt_log_warn("'%s' does not say which data it was trained on: they are not compared",
+                        session->plan->resume_from);
+        goto out;
+    }
+    session->new_data = dt_fingerprint_differs(&words, resumed->data, session->fingerprint);
+    if (session->new_data && !session->plan->new_data)
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "'%s' was trained on other data: %s (resume with what they were, or with "
+                 "--new-data)",
+                 session->plan->resume_from, words.data);
+    if (session->new_data && session->rank == 0)
+        dt_log_info("new data from their start: %s", words.data);
+out:
+    dt_strbuf_release(&words);
+    return st;
+}
+
 /* A resumed run keeps the tokenizer of its checkpoint, whatever the text has become. */
 static dt_status open_data(dt_session *session, const dt_checkpoint_info *resumed, dt_error *err)
 {
@@ -58,8 +87,12 @@ static dt_status open_data(dt_session *session, const dt_checkpoint_info *resume
     dt_budget_place place = {0};
     dt_status st = DT_OK;
 
+    DT_TRY(dt_fingerprint_make(&session->fingerprint, session->recipe, err));
     if (resumed != NULL) {
+        DT_TRY(compare_with_checkpoint(session, resumed, err));
         place = (dt_budget_place){resumed->step, resumed->epoch, resumed->sample};
+        if (session->new_data)
+            place.epoch = place.sample = 0;
         DT_TRY(dt_tokenizer_from_json(&fixed, resumed->tokenizer, err));
     }
     DT_TRY(dt_dataset_open(&session->dataset, session->recipe, fixed, err));
@@ -95,6 +128,45 @@ out:
     return st;
 }
 
+/* Files of one length may have other content. */
+static dt_status compare_content(dt_session *session, dt_error *err)
+{
+    dt_comm *comm = &session->comm;
+    json_t *theirs = NULL;
+    dt_status st = DT_OK;
+    dt_strbuf mine, first, words;
+    int64_t length;
+    double differ;
+
+    dt_strbuf_init(&mine);
+    dt_strbuf_init(&first);
+    dt_strbuf_init(&words);
+    dt_json_write(&mine, session->fingerprint);
+    length = (int64_t)mine.length;
+    DT_TRY(comm->broadcast(comm, &length, sizeof(length), 0, err));
+    for (int64_t i = 0; i < length; i++)
+        dt_strbuf_add_char(&first, session->rank == 0 ? mine.data[i] : ' ');
+    DT_TRY(comm->broadcast(comm, first.data, (size_t)length, 0, err));
+    differ = strcmp(mine.data, first.data) != 0 ? 1 : 0;
+    if (differ > 0 && dt_json_parse(&theirs, first.data, first.length, "rank 0", NULL) == DT_OK &&
+        !dt_fingerprint_differs(&words, theirs, session->fingerprint))
+        dt_strbuf_add_str(&words, "the validation files differ");
+    DT_TRY(comm->all_reduce_f64(comm, &differ, 1, err));
+    if (differ > 0)
+        DT_THROW(
+            err, DT_ERR_RECIPE,
+            "the ranks read different data: %.0f of %lld ranks differ from rank 0%s%s (put the "
+            "same files on every node)",
+            differ, (long long)session->world_size,
+            words.length > 0 ? "; from there to this rank: " : "", words.data);
+out:
+    json_decref(theirs);
+    dt_strbuf_release(&mine);
+    dt_strbuf_release(&first);
+    dt_strbuf_release(&words);
+    return st;
+}
+
 /* Ranks whose files differ would draw other samples, and take part in another number of
  * collectives: the others would wait for them. All of them fail. */
 static dt_status compare_data(dt_session *session, dt_error *err)
@@ -117,6 +189,7 @@ static dt_status compare_data(dt_session *session, dt_error *err)
                  "ranks differ from rank 0 (put the same files on every node)",
                  (long long)first[0], (long long)first[1], (long long)first[2], (long long)mine[0],
                  (long long)mine[1], (long long)mine[2], differ, (long long)session->world_size);
+    DT_TRY(compare_content(session, err));
 out:
     return st;
 }
@@ -156,34 +229,23 @@ static dt_status open_strategy(dt_session *session, dt_error *err)
     return state->strategy->setup(state, (uint64_t)session->recipe->seed, err);
 }
 
-/* Moments of one kind are not those of the other; without any, all may be resumed from. */
-static dt_status check_optimizer(const dt_session *session, const dt_checkpoint_info *info,
-                                 dt_error *err)
-{
-    bool is_sgd = session->recipe->optimizer.kind == DT_OPTIMIZER_SGD;
-    bool was_sgd = strcmp(info->optimizer, "sgd") == 0;
-
-    if (session->state.options.moments > 0 && is_sgd != was_sgd)
-        return DT_FAIL(err, DT_ERR_RECIPE,
-                       "'%s' was trained with optimizer '%s', whose moments are not those of this "
-                       "recipe's (resume with 'optimizer.kind=%s')",
-                       session->plan->resume_from, info->optimizer, info->optimizer);
-    return DT_OK;
-}
-
 static dt_status resume(dt_session *session, dt_checkpoint *checkpoint, dt_error *err)
 {
     const dt_checkpoint_info *info = dt_checkpoint_get_info(checkpoint);
     dt_status st = DT_OK;
 
-    DT_TRY(check_optimizer(session, info, err));
     DT_TRY(dt_checkpoint_load(checkpoint, &session->state, err));
-    DT_TRY(dt_sampler_seek(&session->sampler, info->epoch, info->sample, err));
+    if (!session->new_data)
+        DT_TRY(dt_sampler_seek(&session->sampler, info->epoch, info->sample, err));
     session->step = info->step;
     session->loss = info->loss;
     session->valid_loss = info->valid_loss;
     session->valid_step = isnan(info->valid_loss) ? -1 : info->step;
     session->best.loss = info->best_loss;
+    if (session->new_data || dt_fingerprint_validation_differs(info->data, session->fingerprint)) {
+        dt_log_info("the validation data are others: the best loss begins anew");
+        session->best.loss = NAN;
+    }
     if (session->scaler.on && info->loss_scale > 0) {
         session->scaler.scale = info->loss_scale;
         session->scaler.clean_steps = info->clean_steps;
@@ -246,6 +308,8 @@ dt_status dt_session_open(dt_session *out, const dt_plan *plan, int64_t rank, dt
 
     if (plan->resume_from[0] != '\0')
         DT_TRY(dt_checkpoint_open(&checkpoint, plan->resume_from, err));
+    if (checkpoint != NULL)
+        DT_TRY(dt_checkpoint_fits(checkpoint, out->recipe, err));
     DT_TRY(open_device(out, err));
     DT_TRY(open_data(out, checkpoint != NULL ? dt_checkpoint_get_info(checkpoint) : NULL, err));
     DT_TRY(heed_stop(err));
@@ -279,6 +343,7 @@ void dt_session_close(dt_session *session)
     dt_model_close(session->model);
     dt_sampler_release(&session->sampler);
     dt_dataset_close(session->dataset);
+    json_decref(session->fingerprint);
     dt_nvml_close(session->nvml);
     dt_device_close(&session->device);
     memset(session, 0, sizeof(*session));

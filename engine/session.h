@@ -29,6 +29,8 @@ typedef struct dt_session {
     dt_device device;
     struct dt_nvml *nvml; /* of a GPU; NULL where the driver does not tell */
     dt_dataset *dataset;
+    json_t *fingerprint; /* of the data */
+    bool new_data;       /* others than the checkpoint's, as was asked for */
     dt_sampler sampler;
     dt_model *model;
     dt_comm comm;

@@ -101,7 +101,7 @@ dt_memory_ranks dt_plan_memory_ranks(const dt_plan *plan, int64_t rank)
 
 json_t *dt_plan_to_json(const dt_plan *plan)
 {
-    json_t *nodes = json_array(), *ranks = json_array();
+    json_t *nodes = json_array(), *ranks = json_array(), *out;
 
     for (int64_t i = 0; i < plan->node_count; i++)
         json_array_append_new(nodes, json_pack("{s:s}", "name", plan->node_names[i]));
@@ -114,11 +114,14 @@ json_t *dt_plan_to_json(const dt_plan *plan)
                                                rank->device, "replicas", (json_int_t)rank->replicas,
                                                "threads", (json_int_t)rank->threads));
     }
-    return json_pack("{s:i, s:s, s:I, s:I, s:s, s:b, s:s, s:o, s:o, s:o}", "plan", DT_PLAN_VERSION,
-                     "run", plan->run, "attempt", (json_int_t)plan->attempt, "world_size",
-                     (json_int_t)plan->world_size, "directory", plan->directory, "shared",
-                     (int)plan->shared, "resume_from", plan->resume_from, "nodes", nodes, "ranks",
-                     ranks, "recipe", dt_recipe_to_json(&plan->recipe));
+    out = json_pack("{s:i, s:s, s:I, s:I, s:s, s:b, s:s, s:o, s:o, s:o}", "plan", DT_PLAN_VERSION,
+                    "run", plan->run, "attempt", (json_int_t)plan->attempt, "world_size",
+                    (json_int_t)plan->world_size, "directory", plan->directory, "shared",
+                    (int)plan->shared, "resume_from", plan->resume_from, "nodes", nodes, "ranks",
+                    ranks, "recipe", dt_recipe_to_json(&plan->recipe));
+    if (plan->new_data)
+        json_object_set_new(out, "new_data", json_true());
+    return out;
 }
 
 /* --- from JSON --- */
@@ -275,8 +278,8 @@ out:
 dt_status dt_plan_from_json(dt_plan *out, const json_t *json, dt_arena *arena, dt_error *err)
 {
     static const char *const known[] = {"plan",      "run",    "attempt",     "world_size",
-                                        "directory", "shared", "resume_from", "nodes",
-                                        "ranks",     "recipe", NULL};
+                                        "directory", "shared", "resume_from", "new_data",
+                                        "nodes",     "ranks",  "recipe",      NULL};
     dt_status st = DT_OK;
     int64_t version;
     json_t *recipe;
@@ -294,6 +297,8 @@ dt_status dt_plan_from_json(dt_plan *out, const json_t *json, dt_arena *arena, d
     DT_TRY(get_path(&out->directory, json, "directory", false, arena, err));
     DT_TRY(dt_json_get_bool(&out->shared, json, "shared", "plan", err));
     DT_TRY(get_path(&out->resume_from, json, "resume_from", true, arena, err));
+    if (json_object_get(json, "new_data") != NULL)
+        DT_TRY(dt_json_get_bool(&out->new_data, json, "new_data", "plan", err));
     DT_TRY(read_nodes(out, json, arena, err));
     DT_TRY(read_ranks(out, json, arena, err));
     DT_TRY(dt_json_get_object(&recipe, json, "recipe", "plan", err));

@@ -5,6 +5,7 @@
  *    "directory": "/abs/runs/k3v9x2/checkpoints",   where checkpoints are written
  *    "shared": true,                                whether all nodes see that folder as one
  *    "resume_from": "" | "/abs/.../step-00000100",  a marked checkpoint directory
+ *    "new_data": true,    may be missing: the data need not be those of that checkpoint
  *    "nodes": [{"name": "localhost"}],
  *    "ranks": [{"rank": 0, "node": 0, "local_rank": 0, "device": "cpu",
  *                "replicas": 1, "threads": 1}, ...],
@@ -40,6 +41,7 @@ typedef struct dt_plan {
     const char *directory;
     bool shared;             /* false: each node has a `directory` of its own (engine/checkpoint) */
     const char *resume_from; /* "" for a fresh start */
+    bool new_data;           /* that checkpoint may be of other data: these begin at their start */
     const char **node_names; /* [node_count] */
     dt_plan_rank *ranks;     /* [world_size], by rank */
     dt_recipe recipe;

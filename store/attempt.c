@@ -90,6 +90,22 @@ out:
     return dt_sql_group_end(&group, st, err);
 }
 
+/* Also beyond the one that speaks for the run. */
+static dt_status newest_number(dt_store *store, int64_t *attempt, int64_t run, dt_error *err)
+{
+    dt_sql_rows rows = {0};
+    dt_status st = DT_OK;
+    bool more;
+
+    DT_TRY(DT_SQL_OPEN(&rows, store, NULL, err, "SELECT max(attempt) FROM attempts WHERE run = ?1",
+                       DT_INT(run)));
+    DT_TRY(dt_sql_next(&rows, &more, err));
+    *attempt = more ? dt_sql_int(&rows) : 0;
+out:
+    dt_sql_close(&rows);
+    return st;
+}
+
 dt_status dt_store_attempt_add(dt_store *store, const char *run, int64_t start_step,
                                int64_t steps_total, const char *recipe_json,
                                const char *recipe_hash, int64_t now_ms, int64_t *attempt,
@@ -106,6 +122,7 @@ dt_status dt_store_attempt_add(dt_store *store, const char *run, int64_t start_s
     if (!dt_run_state_is_terminal(state))
         DT_THROW(err, DT_ERR_BUSY, "run '%s' has not ended yet: it is %s", run,
                  dt_run_state_name(state));
+    DT_TRY(newest_number(store, attempt, number, err));
     ++*attempt;
     DT_TRY(DT_SQL_RUN(store, err,
                       "INSERT INTO attempts (run, attempt, state, start_step, steps_total,"
@@ -150,4 +167,58 @@ dt_status dt_store_attempt_list(dt_store *store, dt_attempt **out, int64_t *coun
 
     *out = items;
     return st;
+}
+
+dt_status dt_store_run_standing(dt_store *store, dt_standing *out, const char *run, dt_arena *arena,
+                                dt_error *err)
+{
+    dt_sql_rows rows = {0};
+    dt_status st = DT_OK;
+    bool more;
+
+    *out = (dt_standing){0};
+    DT_TRY(DT_SQL_OPEN(&rows, store, arena, err,
+                       "SELECT a.attempt, a.recipe_json, a.recipe_hash, a.state"
+                       " FROM attempts a JOIN runs r USING (run) WHERE r.id = ?1"
+                       " AND (a.first_step_ms IS NOT NULL OR a.state <> 'failed' OR a.attempt = 1)"
+                       " ORDER BY a.attempt DESC LIMIT 1",
+                       DT_TEXT(run)));
+    DT_TRY(dt_sql_next(&rows, &more, err));
+    if (!more)
+        DT_THROW(err, DT_ERR_NOT_FOUND, "no run has the id '%s'", run);
+    out->attempt = dt_sql_int(&rows);
+    out->recipe_json = dt_sql_text(&rows);
+    out->recipe_hash = dt_sql_text(&rows);
+    DT_TRY(dt_sql_state(&rows, &out->state, err));
+out:
+    dt_sql_close(&rows);
+    return st;
+}
+
+dt_status dt_store_run_restore(dt_store *store, bool *restored, const char *run, dt_error *err)
+{
+    dt_sql_group group = {0};
+    int64_t number, attempt;
+    dt_run_state state;
+    dt_standing standing;
+    dt_status st = DT_OK;
+    dt_arena arena;
+
+    *restored = false;
+    dt_arena_init(&arena, 0);
+    DT_TRY(dt_sql_group_begin(&group, store, err));
+    DT_TRY(dt_store_run_newest(store, &number, &attempt, &state, run, err));
+    DT_TRY(dt_store_run_standing(store, &standing, run, &arena, err));
+    if (state != DT_RUN_FAILED || standing.attempt == attempt || standing.state != DT_RUN_FINISHED)
+        goto out;
+    /* A finished run did all its steps; of one by an older program, which had no count, the step
+     * stays that of its newest checkpoint. */
+    DT_TRY(DT_SQL_RUN(store, err,
+                      "UPDATE runs SET attempt = ?2, step = coalesce((SELECT nullif(steps_total, 0)"
+                      " FROM attempts WHERE run = ?1 AND attempt = ?2), step) WHERE run = ?1",
+                      DT_INT(number), DT_INT(standing.attempt)));
+    *restored = true;
+out:
+    dt_arena_release(&arena);
+    return dt_sql_group_end(&group, st, err);
 }

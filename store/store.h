@@ -64,7 +64,7 @@ bool dt_run_state_is_terminal(dt_run_state state);
 typedef struct dt_run {
     const char *id, *name;
     dt_run_state state;
-    int64_t attempt;                          /* newest, from 1 */
+    int64_t attempt; /* newest, from 1; or the one that finished (dt_store_run_restore) */
     int64_t created_ms, started_ms, ended_ms; /* of the newest attempt but created; 0: not yet */
     int64_t first_step_ms;     /* when the first metrics of the newest attempt came; 0: not yet */
     int64_t step, steps_total; /* done, and of the whole run; total 0: not known yet (epochs) */
@@ -116,6 +116,19 @@ dt_status dt_store_attempt_add(dt_store *store, const char *run, int64_t start_s
 /* What --set changed for the newest attempt, a JSON array of {"key", "old", "new"}. */
 dt_status dt_store_attempt_set_changes(dt_store *store, const char *run, const char *changes_json,
                                        dt_error *err);
+
+/* The attempt whose recipe the run goes on by: the newest that did a step, or did not fail; the
+ * first where there is none. What failed before its first step was asked for and never was. */
+typedef struct dt_standing {
+    int64_t attempt;
+    dt_run_state state;
+    const char *recipe_json, *recipe_hash;
+} dt_standing;
+dt_status dt_store_run_standing(dt_store *store, dt_standing *out, const char *run, dt_arena *arena,
+                                dt_error *err);
+/* Where the newest attempt failed before its first step, and the run had finished: it is finished
+ * again, as the attempt before left it; the failed one stays in the history. *restored says so. */
+dt_status dt_store_run_restore(dt_store *store, bool *restored, const char *run, dt_error *err);
 
 typedef struct dt_attempt {
     int64_t attempt, start_step, created_ms, started_ms, ended_ms;

@@ -51,6 +51,7 @@ typedef struct dt_checkpoint_info {
     int64_t clean_steps, skipped_steps;
     json_t *recipe;    /* resolved */
     json_t *tokenizer; /* dt_tokenizer_to_json */
+    json_t *data;      /* dt_fingerprint_make; NULL: not known */
 } dt_checkpoint_info;
 
 /* Where the ranks write. */

@@ -27,6 +27,10 @@ dt_status dt_checkpoint_save_through(const dt_checkpoint_io *io, dt_checkpoint_s
 /* The index of one node's part (marker `part`), of whose files others may be elsewhere. */
 dt_status dt_checkpoint_open_part(dt_checkpoint **out, const char *path, dt_error *err);
 
+/* Whether its parameters are the model's: DT_ERR_RECIPE with the first that is not. */
+dt_status dt_checkpoint_check_model(const dt_checkpoint *checkpoint, const dt_model *model,
+                                    dt_error *err);
+
 /* The part of a file, opened and digested where it is not yet. */
 dt_status dt_checkpoint_use_part(dt_checkpoint_part **out, dt_checkpoint *checkpoint, int64_t file,
                                  dt_error *err);

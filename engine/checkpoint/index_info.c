@@ -48,6 +48,8 @@ json_t *dt_checkpoint_info_make(const dt_checkpoint_info *info)
     json_object_set_new(out, "scaler", scaler_make(info));
     json_object_set(out, "recipe", info->recipe);
     json_object_set(out, "tokenizer", info->tokenizer);
+    if (info->data != NULL)
+        json_object_set(out, "data", info->data);
     return out;
 }
 
@@ -130,6 +132,8 @@ dt_status dt_checkpoint_info_parse(dt_checkpoint_info *out, const json_t *json, 
     DT_TRY(scaler_parse(out, json, where, err));
     DT_TRY(dt_json_get_object(&out->recipe, json, "recipe", where, err));
     DT_TRY(dt_json_get_object(&out->tokenizer, json, "tokenizer", where, err));
+    if (json_object_get(json, "data") != NULL)
+        DT_TRY(dt_json_get_object(&out->data, json, "data", where, err));
 out:
     return st;
 }

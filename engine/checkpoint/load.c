@@ -66,7 +66,8 @@ static dt_status find_tensor(const dt_checkpoint_tensor **out, const dt_checkpoi
     return DT_OK;
 }
 
-static dt_status check_model(const dt_checkpoint *checkpoint, const dt_model *model, dt_error *err)
+dt_status dt_checkpoint_check_model(const dt_checkpoint *checkpoint, const dt_model *model,
+                                    dt_error *err)
 {
     dt_status st = DT_OK;
     const dt_checkpoint_tensor *tensor;
@@ -104,7 +105,7 @@ static dt_status load_chunks(dt_checkpoint *checkpoint, dt_strategy_state *state
     const dt_state_chunk *chunks;
     int count;
 
-    DT_TRY(check_model(checkpoint, state->model, err));
+    DT_TRY(dt_checkpoint_check_model(checkpoint, state->model, err));
     DT_TRY(state->strategy->import_state(state, &chunks, &count, err));
     for (int i = 0; i < count; i++)
         DT_TRY(load_chunk(checkpoint, state->model, &chunks[i], err));

@@ -114,6 +114,7 @@ bool dt_checkpoint_writer_collect(dt_checkpoint_writer *writer, bool wait,
     writer->busy = false;
     json_decref(writer->info.recipe);
     json_decref(writer->info.tokenizer);
+    json_decref(writer->info.data);
     *out = writer->outcome;
     return true;
 }

@@ -12,12 +12,13 @@
 #define SMALL_BYTES ((int64_t)64 << 20) /* of all files together: read within a second */
 #define PEEK_BYTES  ((size_t)1 << 20)   /* of each file, where they are not small */
 
-static dt_status check_whole(dt_dataset_facts *out, const dt_recipe *recipe, dt_error *err)
+static dt_status check_whole(dt_dataset_facts *out, const dt_recipe *recipe,
+                             const dt_tokenizer *fixed, dt_error *err)
 {
     dt_status st = DT_OK;
     dt_dataset *dataset = NULL;
 
-    DT_TRY(dt_dataset_open(&dataset, recipe, NULL, err));
+    DT_TRY(dt_dataset_open(&dataset, recipe, fixed, err));
     out->vocab = dt_tokenizer_vocab(dataset->tokenizer);
     out->train_tokens = dataset->train_count;
 out:
@@ -75,7 +76,8 @@ out:
     return st;
 }
 
-dt_status dt_dataset_check(dt_dataset_facts *out, const dt_recipe *recipe, dt_error *err)
+dt_status dt_dataset_check(dt_dataset_facts *out, const dt_recipe *recipe,
+                           const dt_tokenizer *fixed, dt_error *err)
 {
     dt_status st = DT_OK;
     dt_arena arena;
@@ -86,7 +88,7 @@ dt_status dt_dataset_check(dt_dataset_facts *out, const dt_recipe *recipe, dt_er
     dt_arena_init(&arena, 0);
     DT_TRY(dt_dataset_find_files(&train, &validation, recipe, &arena, err));
     if (train.bytes + validation.bytes <= SMALL_BYTES) {
-        DT_TRY(check_whole(out, recipe, err));
+        DT_TRY(check_whole(out, recipe, fixed, err));
         goto out;
     }
     DT_TRY(peek(&train_count, &train, err));

@@ -62,8 +62,9 @@ typedef struct dt_dataset_facts {
     int64_t train_tokens; /* before the split */
 } dt_dataset_facts;
 
-/* The checks of dt_dataset_open that need no full read, for `dtrun validate`. */
-dt_status dt_dataset_check(dt_dataset_facts *out, const dt_recipe *recipe, dt_error *err);
+/* The checks of dt_dataset_open that need no full read, for `dtrun validate`; `fixed` as there. */
+dt_status dt_dataset_check(dt_dataset_facts *out, const dt_recipe *recipe,
+                           const dt_tokenizer *fixed, dt_error *err);
 
 /* --- sampler.c */
 typedef struct dt_sampler {

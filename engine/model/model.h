@@ -135,6 +135,10 @@ typedef struct dt_model {
     size_t activation_bytes;
 } dt_model;
 
+/* Its parameters and units alone, without a device: for who compares them. NULL is accepted. */
+dt_status dt_model_describe(dt_model **out, const dt_model_config *config, dt_error *err);
+void dt_model_description_free(dt_model *model);
+
 /* DT_ERR_NOMEM when the activations do not fit. */
 dt_status dt_model_open(dt_model **out, const dt_model_config *config, dt_device *device,
                         dt_error *err);

@@ -140,10 +140,13 @@ static dt_status supervise(dt_store *store, const char *run, dt_error *err)
 {
     dt_status st = dt_supervisor_start(run, err);
 
-    if (st != DT_OK)
-        (void)dt_store_run_set_state(store, run, DT_RUN_FAILED, DT_EXIT_SYSTEM,
-                                     err != NULL ? err->message : "the supervisor did not start",
-                                     dt_clock_wall_ms(), NULL);
+    bool restored;
+
+    if (st != DT_OK &&
+        dt_store_run_set_state(store, run, DT_RUN_FAILED, DT_EXIT_SYSTEM,
+                               err != NULL ? err->message : "the supervisor did not start",
+                               dt_clock_wall_ms(), NULL) == DT_OK)
+        (void)dt_store_run_restore(store, &restored, run, NULL);
     return st;
 }
 
@@ -168,12 +171,25 @@ out:
     return st;
 }
 
+/* Beyond those that failed before their first step, too. */
+static dt_status next_attempt(int64_t *out, dt_store *store, const char *run, dt_arena *arena,
+                              dt_error *err)
+{
+    dt_attempt *attempts;
+    int64_t count;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_store_attempt_list(store, &attempts, &count, run, arena, err));
+    *out = count > 0 ? attempts[count - 1].attempt + 1 : 1;
+out:
+    return st;
+}
+
 dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *checkpoint,
-                            const dt_checkpoint_info *info, dt_preflight *flight, dt_arena *arena,
+                            const dt_budget_place *at, dt_preflight *flight, dt_arena *arena,
                             dt_error *err)
 {
-    dt_budget_place place = {info->step, info->epoch, info->sample};
-    int64_t attempt = run->attempt + 1, added;
+    int64_t attempt, added;
     const char *folder, *json, *lock_path;
     char hash[HASH_SIZE];
     dt_status st = DT_OK;
@@ -198,13 +214,14 @@ dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *chec
         DT_THROW(err, DT_ERR_BUSY,
                  "run '%s' was resumed by somebody else just now: see 'dtrun status %s'", run->id,
                  run->id);
+    DT_TRY(next_attempt(&attempt, store, run->id, arena, err));
     DT_TRY(write_plan(flight, run->id, attempt, checkpoint, folder, arena, err));
     DT_TRY(dt_supervisor_keep_environment(run->id, flight->recipe.notify.webhook, err));
     DT_TRY(recipe_text(&json, hash, &flight->recipe, arena, err));
-    DT_TRY(dt_store_attempt_add(store, run->id, info->step, dt_preflight_steps(flight, &place),
-                                json, hash, dt_clock_wall_ms(), &added, err));
+    DT_TRY(dt_store_attempt_add(store, run->id, at->step, dt_preflight_steps(flight, at), json,
+                                hash, dt_clock_wall_ms(), &added, err));
     DT_ASSERT(added == attempt);
-    changes = dt_changes_of_resume(&now, &flight->recipe, arena);
+    changes = dt_changes_of_resume(run, &flight->recipe, arena);
     (void)dt_changes_store(store, run->id, changes, NULL);
     DT_TRY(supervise(store, run->id, err));
 out:

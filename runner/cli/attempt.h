@@ -8,7 +8,6 @@
 #ifndef DT_RUNNER_ATTEMPT_H
 #define DT_RUNNER_ATTEMPT_H
 
-#include "engine/checkpoint/checkpoint.h"
 #include "recipes/plan.h"
 #include "recipes/reader.h"
 #include "runner/cli/preflight.h"
@@ -18,9 +17,10 @@
 dt_status dt_attempt_launch(const char **run, dt_store *store, const dt_recipe_source *source,
                             dt_preflight *flight, dt_arena *arena, dt_error *err);
 
-/* The next attempt of an ended run, from a marked checkpoint and what it says of itself. */
+/* The next attempt of an ended run, from a marked checkpoint; `at`: where it stands. run->recipe_json
+ * is what the new recipe was changed from. */
 dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *checkpoint,
-                            const dt_checkpoint_info *info, dt_preflight *flight, dt_arena *arena,
+                            const dt_budget_place *at, dt_preflight *flight, dt_arena *arena,
                             dt_error *err);
 
 #endif

@@ -52,6 +52,33 @@ out:
     return st;
 }
 
+/* The run, by the attempt that is followed: where that one failed before its first step, the run
+ * may be again what it was before. */
+static dt_status look(dt_run *out, const follower *f, dt_arena *arena, dt_error *err)
+{
+    dt_attempt *attempts;
+    int64_t count;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_store_run_find(f->store, out, f->run, arena, err));
+    if (out->attempt >= f->at.attempt)
+        return DT_OK;
+    DT_TRY(dt_store_attempt_list(f->store, &attempts, &count, f->run, arena, err));
+    for (int64_t i = 0; i < count; i++) {
+        if (attempts[i].attempt != f->at.attempt)
+            continue;
+        out->reason = dt_arena_printf(arena, "%s; the run is %s, as it was before",
+                                      attempts[i].reason, dt_run_state_name(out->state));
+        if (out->reason == NULL)
+            DT_THROW(err, DT_ERR_NOMEM, "no memory");
+        out->attempt = attempts[i].attempt;
+        out->state = attempts[i].state;
+        out->exit_code = attempts[i].exit_code;
+    }
+out:
+    return st;
+}
+
 static dt_status place_cursors(follower *f, dt_follow_from from, dt_error *err)
 {
     dt_store_event *events;
@@ -140,7 +167,7 @@ static dt_status next_frame(follower *f, dt_error *err)
 
     dt_arena_reset(&f->arena);
     f->frame = (dt_frame){.run = &f->row, .now_seconds = dt_clock_monotonic_seconds()};
-    DT_TRY(dt_store_run_find(f->store, &f->row, f->run, &f->arena, err));
+    DT_TRY(look(&f->row, f, &f->arena, err));
     if (f->row.attempt != f->at.attempt)
         DT_TRY(place_cursors(f, DT_FOLLOW_FROM_START, err));
     DT_TRY(dt_timing_read(&f->frame.timing, f->store, &f->row, dt_clock_wall_ms(), &f->arena, err));
@@ -195,7 +222,7 @@ dt_status dt_follow(dt_run *out, bool *left, dt_store *store, const char *run, d
         }
         dt_clock_sleep_seconds(FRAME_SECONDS);
     }
-    DT_TRY(dt_store_run_find(store, out, run, call->arena, err));
+    DT_TRY(look(out, &f, call->arena, err));
 out:
     if (view != NULL)
         view->close(view);

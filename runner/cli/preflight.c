@@ -83,7 +83,7 @@ static dt_status check_data(dt_preflight *out, dt_recipe *here, const dt_recipe 
     dt_status st = DT_OK;
 
     DT_TRY(dt_fetch_recipe(here, recipe, arena, err));
-    DT_TRY(dt_dataset_check(&out->data, here, err));
+    DT_TRY(dt_dataset_check(&out->data, here, NULL, err));
 out:
     return st;
 }

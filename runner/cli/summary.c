@@ -85,7 +85,8 @@ static void add_next(dt_strbuf *out, const dt_term *term, const dt_run *run,
     if (run->state == DT_RUN_FAILED)
         dt_term_add(out, term, DT_STYLE_PLAIN, "  %s logs %s        what every rank said\n", dtrun,
                     run->id);
-    if (run->state != DT_RUN_FINISHED && checkpoint != NULL)
+    if (run->state != DT_RUN_FINISHED && checkpoint != NULL &&
+        (run->steps_total == 0 || checkpoint->step < run->steps_total))
         dt_term_add(out, term, DT_STYLE_PLAIN, "  %s resume %s      go on from step %lld\n", dtrun,
                     run->id, (long long)checkpoint->step);
     dt_term_add(out, term, DT_STYLE_PLAIN, "  %s show %s        everything about the run\n", dtrun,

@@ -105,7 +105,7 @@ static dt_status find_vocab(dt_planned *out, const dt_recipe_source *source, dt_
     out->vocab = out->recipe.model.vocab;
     if (out->vocab > 0)
         return DT_OK;
-    st = dt_dataset_check(&data, &out->recipe, err);
+    st = dt_dataset_check(&data, &out->recipe, NULL, err);
     out->vocab = data.vocab;
     if (st != DT_OK)
         dt_error_prefix(err, "the vocabulary is the data's, or 'model.vocab' (--set "

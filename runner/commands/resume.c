@@ -9,8 +9,9 @@
 #include "runner/cli/follow_options.h"
 #include "runner/cli/interrupt.h"
 #include "runner/cli/nodes.h"
+#include "runner/cli/report.h"
+#include "runner/cli/resume_check.h"
 #include "runner/cli/runs.h"
-#include "runner/supervisor/completion.h"
 #include "runner/supervisor/supervisor.h"
 
 #include "base/banned.h"
@@ -49,47 +50,26 @@ out:
     return st;
 }
 
-/* A checkpoint at the end of its epochs is at their end with any number of ranks. */
-static bool same_schedule(const dt_recipe *recipe, const dt_checkpoint_info *info)
+/* An attempt that failed before its first step leaves the recipe as it was. */
+static dt_status find_recipe(dt_store *store, dt_run *run, const dt_call *call, dt_error *err)
 {
-    const json_t *schedule = json_object_get(info->recipe, "schedule");
+    dt_standing standing;
+    dt_status st = DT_OK;
 
-    return json_integer_value(json_object_get(schedule, "steps")) == recipe->schedule.steps &&
-           json_integer_value(json_object_get(schedule, "epochs")) == recipe->schedule.epochs;
+    DT_TRY(dt_store_run_standing(store, &standing, run->id, call->arena, err));
+    if (strcmp(standing.recipe_hash, run->recipe_hash) != 0)
+        dt_report_note(
+            call,
+            "attempt %lld failed before its first step: the run goes on by the recipe of "
+            "attempt %lld",
+            (long long)run->attempt, (long long)standing.attempt);
+    run->recipe_json = standing.recipe_json;
+    run->recipe_hash = standing.recipe_hash;
+out:
+    return st;
 }
 
-/* What this recipe makes of the whole run, from where the checkpoint stands. */
-static dt_status refuse_complete(const dt_run *run, const dt_preflight *flight,
-                                 const dt_checkpoint_info *info, dt_error *err)
-{
-    const dt_recipe *recipe = &flight->recipe;
-    dt_budget_place place = {info->step, info->epoch, info->sample};
-    dt_completion facts = {.saved_step = info->step,
-                           .saved_total = same_schedule(recipe, info) ? info->steps_total : 0,
-                           .told_total = dt_preflight_steps(flight, &place),
-                           .steps = recipe->schedule.steps,
-                           .epochs = recipe->schedule.epochs};
-    dt_strbuf more;
-
-    if (facts.told_total > 0)
-        facts.saved_total = 0; /* by another plan, it may be */
-    if (!dt_completion_reached(&facts))
-        return DT_OK;
-    dt_strbuf_init(&more);
-    if (recipe->schedule.steps > 0)
-        dt_strbuf_add_fmt(&more, " --set schedule.steps=%lld", (long long)info->step * 2);
-    if (recipe->schedule.epochs > 0)
-        dt_strbuf_add_fmt(&more, " --set schedule.epochs=%lld",
-                          (long long)recipe->schedule.epochs * 2);
-    DT_FAIL(err, DT_ERR_RECIPE,
-            "run '%s' has done all its %lld steps: to go on give it more, as in"
-            " 'dtrun resume %s%s'",
-            run->id, (long long)info->step, run->id, more.data);
-    dt_strbuf_release(&more);
-    return DT_ERR_RECIPE;
-}
-
-/* The recipe of the newest attempt with --set on top. */
+/* That recipe with --set on top. */
 static dt_status change_recipe(dt_recipe *out, const dt_run *run, const dt_value *sets,
                                dt_arena *arena, dt_error *err)
 {
@@ -109,8 +89,8 @@ static dt_status resume(dt_call *call, dt_error *err)
 {
     const dt_value *sets = dt_arguments_get(call->args, "set");
     dt_checkpoint *checkpoint = NULL;
-    const dt_checkpoint_info *info;
     dt_store *store = NULL;
+    dt_budget_place at;
     const char *path;
     dt_status st = DT_OK;
     dt_preflight flight;
@@ -123,14 +103,15 @@ static dt_status resume(dt_call *call, dt_error *err)
         DT_THROW(err, DT_ERR_USAGE,
                  "run '%s' is %s: it can be resumed once it has ended ('dtrun stop %s' ends it)",
                  run.id, dt_run_state_name(run.state), run.id);
+    DT_TRY(find_recipe(store, &run, call, err));
     DT_TRY(change_recipe(&recipe, &run, sets, call->arena, err));
     DT_TRY(open_newest(&checkpoint, &path, store, &run, call->arena, err));
-    info = dt_checkpoint_get_info(checkpoint);
     DT_TRY(dt_preflight_check(&flight, &recipe, NULL, call->arena, err));
-    DT_TRY(refuse_complete(&run, &flight, info, err));
+    flight.plan.new_data = dt_arguments_flag(call->args, "new-data");
+    DT_TRY(dt_resume_check(&at, &flight, checkpoint, &run, call, err));
     DT_TRY(dt_nodes_check(&flight, run.recipe_path, call, err));
     dt_interrupt_watch(); /* Ctrl-C from here on leaves a whole attempt, never half of one */
-    DT_TRY(dt_attempt_resume(store, &run, path, info, &flight, call->arena, err));
+    DT_TRY(dt_attempt_resume(store, &run, path, &at, &flight, call->arena, err));
     DT_TRY(dt_follow_as_asked(store, run.id, call, err));
 out:
     dt_checkpoint_close(checkpoint);
@@ -144,6 +125,9 @@ static const dt_option options[] = {
      .kind = DT_OPTION_LIST,
      .value = "KEY=VALUE",
      .help = "change the recipe from here on, as in --set schedule.steps=4000"},
+    {.name = "new-data",
+     .kind = DT_OPTION_FLAG,
+     .help = "the data may be others than the checkpoint's: they begin at their start"},
     DT_FOLLOW_OPTIONS,
     {0},
 };
@@ -157,6 +141,14 @@ const dt_command dt_command_resume = {
     .options = options,
     .notes = "The run keeps its id and gets another attempt; damaged checkpoints are passed over.\n"
              "A stopped run that is resumed reaches the same numbers as one that was never\n"
-             "stopped. A finished run can go on when it is given more steps.\n",
+             "stopped. A finished run can go on when it is given more steps.\n"
+             "\n"
+             "An attempt that fails before its first step changes nothing: a finished run stays\n"
+             "finished, and the next resume goes by the recipe that was there before.\n"
+             "\n"
+             "Learning rate, length, evaluation, nodes, ranks, strategy and precision may change.\n"
+             "The model may not, nor, without --new-data, what a position in the data means: the\n"
+             "content and order of the files, data.split, data.tail, batch.tokens and the seed.\n"
+             "With it the data begin at their start, and so do epochs; the tokenizer stays.\n",
     .run = resume,
 };

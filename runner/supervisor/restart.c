@@ -164,6 +164,30 @@ out:
     return st;
 }
 
+/* A resume that failed before its first step leaves a finished run finished: unless something of it
+ * may be left, which the run has to say. */
+static dt_status end_attempt(dt_session *session, dt_run_state state, int code, const char *reason,
+                             dt_error *err)
+{
+    bool restored = false;
+    dt_status st;
+
+    DT_TRY(dt_store_begin(session->store, err));
+    session->in_transaction = true;
+    DT_TRY(dt_store_run_set_state(session->store, session->run, state, code, reason,
+                                  dt_clock_wall_ms(), err));
+    if (code != DT_EXIT_LEFT)
+        DT_TRY(dt_store_run_restore(session->store, &restored, session->run, err));
+    DT_TRY(dt_store_commit(session->store, err));
+    session->in_transaction = false;
+    if (restored)
+        dt_log_info("attempt %lld made no step: the run is finished, as it was before",
+                    (long long)session->attempt);
+out:
+    dt_follow_rollback(session);
+    return st;
+}
+
 static void notify(dt_session *session, const char *event, int64_t attempt, const char *reason)
 {
     char when[DT_CLOCK_ISO_SIZE];
@@ -266,8 +290,7 @@ dt_status dt_restart_or_end(bool *again, dt_session *session, dt_error *err)
         if (why_not != NULL && why_not[0] != '\0')
             reason = dt_arena_printf(&session->arena, "%s; %s", reason, why_not);
         dt_nodes_slurm_end(session->folder, state == DT_RUN_FINISHED);
-        DT_TRY(dt_store_run_set_state(session->store, session->run, state, code, reason,
-                                      dt_clock_wall_ms(), err));
+        DT_TRY(end_attempt(session, state, code, reason, err));
         dt_log_info("%s%s%s", dt_run_state_name(state), reason[0] != '\0' ? ": " : "", reason);
         if (state != DT_RUN_STOPPED)
             notify(session, dt_run_state_name(state), session->attempt, reason);

@@ -28,16 +28,24 @@ failing damaged corrupt "is damaged" "resume=$work/whole.ck/step-00000001"
 # A file that is another one on the second node, here the same name in another folder.
 mkdir "$work/0" "$work/1"
 cp "$work/text.txt" "$work/0/text.txt"
+plan differ ranks=2 'data.train=["text.txt"]'
+differ() { # what rank 1 says besides
+    local code=0
+    "$bin/dist_spawn" --ranks 2 --events "$work/differ" --timeout 100 -- /bin/bash -c \
+        'cd "$0/$RANK" && exec "$1" train --plan "$0/differ.json"' "$work" "$bin/dtrun-engine" || code=$?
+    [ $code = 1 ] || fail "other data on one rank: exit $code"
+    for rank in 0 1; do
+        grep -q '"event":"failed","status":"recipe","message":"the ranks read different data' \
+            "$work/differ.$rank" ||
+            fail "rank $rank of two with other data: $(tail -n 1 "$work/differ.$rank")"
+    done
+    grep -q "$1" "$work/differ.1" || fail "rank 1 does not say '$1': $(tail -n 1 "$work/differ.1")"
+}
 head -c 9000 "$work/text.txt" > "$work/1/text.txt"
-plan differ ranks=2 'data.train=["/proc/self/cwd/text.txt"]'
-code=0
-"$bin/dist_spawn" --ranks 2 --events "$work/differ" --timeout 100 -- /bin/bash -c \
-    'cd "$0/$RANK" && exec "$1" train --plan "$0/differ.json"' "$work" "$bin/dtrun-engine" || code=$?
-[ $code = 1 ] || fail "other data on one rank: exit $code"
-for rank in 0 1; do
-    grep -q '"event":"failed","status":"recipe","message":"the ranks read different data' \
-        "$work/differ.$rank" || fail "rank $rank of two with other data: $(tail -n 1 "$work/differ.$rank")"
-done
+differ "training and"
+# Of one length and one alphabet, and yet another.
+rev "$work/text.txt" > "$work/1/text.txt"
+differ "file 1 has other content"
 
 # The folder of the checkpoints is a file: each save fails, training goes on to the last one.
 plan no-room schedule.steps=20 checkpoint.every=5

@@ -124,7 +124,7 @@ void data_refuse(const data_folder *folder, const char *word, ...)
 
     assert_int_equal(dt_dataset_open(&dataset, &folder->recipe, NULL, &of_open), DT_ERR_RECIPE);
     assert_null(dataset);
-    assert_int_equal(dt_dataset_check(&facts, &folder->recipe, &of_check), DT_ERR_RECIPE);
+    assert_int_equal(dt_dataset_check(&facts, &folder->recipe, NULL, &of_check), DT_ERR_RECIPE);
     assert_string_equal(of_open.message, of_check.message);
     va_start(words, word);
     for (; word != NULL; word = va_arg(words, const char *))

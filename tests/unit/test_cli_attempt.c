@@ -26,11 +26,11 @@ static void make_flight(dt_preflight *out)
 
 static void resume_is_refused(const dt_run *seen)
 {
-    const dt_checkpoint_info info = {0};
+    const dt_budget_place at = {0};
     dt_preflight flight;
 
     make_flight(&flight);
-    assert_fails(t, dt_attempt_resume(t->store, seen, "", &info, &flight, &t->arena, &t->err),
+    assert_fails(t, dt_attempt_resume(t->store, seen, "", &at, &flight, &t->arena, &t->err),
                  DT_ERR_BUSY, "by somebody else");
 }
 

@@ -41,7 +41,7 @@ static void expect(const data_folder *folder, dt_status wanted, int64_t wanted_v
     dt_error err = DT_ERROR_INIT;
     dt_dataset_facts facts = {.vocab = -1};
 
-    if (dt_dataset_check(&facts, &folder->recipe, &err) != wanted)
+    if (dt_dataset_check(&facts, &folder->recipe, NULL, &err) != wanted)
         fail_msg("%s", err.message);
     if (wanted == DT_OK)
         assert_int_equal(facts.vocab, wanted_vocab);

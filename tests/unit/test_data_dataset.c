@@ -154,7 +154,7 @@ static void test_a_given_vocabulary_is_taken_for_ids(void **state)
     dataset = data_open(folder);
     assert_int_equal(dt_tokenizer_vocab(dt_dataset_tokenizer(dataset)), 50257);
     dt_dataset_close(dataset);
-    assert_int_equal(dt_dataset_check(&facts, &folder->recipe, NULL), DT_OK);
+    assert_int_equal(dt_dataset_check(&facts, &folder->recipe, NULL, NULL), DT_OK);
     assert_int_equal(facts.vocab, 50257);
     assert_int_equal(facts.train_tokens, 10);
     folder->recipe.model.vocab = 10;

@@ -91,6 +91,75 @@ static void test_what_set_changed_is_kept_with_the_attempt(void **state)
     assert_int_equal(attempts[1].elapsed_ms, -1);
 }
 
+static void add_attempt(test_store *t, int64_t start_step, int64_t steps, const char *recipe)
+{
+    int64_t attempt;
+
+    assert_good(t, dt_store_attempt_add(t->store, "aa", start_step, steps, recipe, recipe, 50,
+                                        &attempt, &t->err));
+}
+
+static void standing_is(test_store *t, int64_t attempt, const char *recipe)
+{
+    dt_standing standing;
+
+    assert_good(t, dt_store_run_standing(t->store, &standing, "aa", &t->arena, &t->err));
+    assert_int_equal(standing.attempt, attempt);
+    assert_string_equal(standing.recipe_json, recipe);
+}
+
+static void restore(test_store *t, bool wanted)
+{
+    bool restored;
+
+    assert_good(t, dt_store_run_restore(t->store, &restored, "aa", &t->err));
+    assert_int_equal(restored, wanted);
+}
+
+static void step_done(test_store *t, int64_t step)
+{
+    assert_good(t, dt_store_run_set_progress(t->store, "aa", step, 1, NAN, NAN, 20, &t->err));
+}
+
+static void test_what_failed_before_its_first_step_leaves_no_recipe(void **state)
+{
+    test_store *t = *state;
+    dt_attempt *attempts;
+    int64_t count;
+
+    test_store_run(t, "aa", "n");
+    standing_is(t, 1, get(t).recipe_json); /* whatever becomes of it */
+    step_done(t, 100);
+    set(t, DT_RUN_FINISHED, 0, "", 40);
+    restore(t, false);
+    add_attempt(t, 100, 200, "bad");
+    set(t, DT_RUN_FAILED, 1, "cannot", 60);
+    standing_is(t, 1, "{}");
+    restore(t, true);
+    assert_int_equal(get(t).state, DT_RUN_FINISHED);
+    assert_int_equal(get(t).attempt, 1);
+    assert_int_equal(get(t).step, 100);
+    assert_int_equal(get(t).steps_total, 100);
+    restore(t, false); /* once */
+
+    add_attempt(t, 100, 200, "good"); /* numbers are not used twice */
+    assert_int_equal(get(t).attempt, 3);
+    step_done(t, 110);
+    set(t, DT_RUN_FAILED, 1, "killed", 80);
+    restore(t, false); /* it did a step */
+    standing_is(t, 3, "good");
+    add_attempt(t, 100, 200, "bad");
+    set(t, DT_RUN_FAILED, 1, "cannot", 90);
+    restore(t, false); /* it had not finished */
+    standing_is(t, 3, "good");
+    add_attempt(t, 100, 200, "stopped");
+    set(t, DT_RUN_STOPPED, 4, "by a person, who wanted that recipe", 90);
+    standing_is(t, 5, "stopped");
+    assert_good(t, dt_store_attempt_list(t->store, &attempts, &count, "aa", &t->arena, &t->err));
+    assert_int_equal(count, 5);
+    assert_int_equal(attempts[1].state, DT_RUN_FAILED);
+}
+
 static void test_a_run_may_end_before_it_starts(void **state)
 {
     test_store *t = *state;
@@ -236,6 +305,7 @@ int main(void)
         WITH_STORE(test_an_attempt_starts_when_it_leaves_the_queue_and_ends_once),
         WITH_STORE(test_a_clock_that_is_set_changes_nothing_of_what_a_run_took),
         WITH_STORE(test_what_set_changed_is_kept_with_the_attempt),
+        WITH_STORE(test_what_failed_before_its_first_step_leaves_no_recipe),
         WITH_STORE(test_a_run_may_end_before_it_starts),
         WITH_STORE(test_only_an_ended_run_gets_another_attempt),
         WITH_STORE(test_nodes_and_ranks_are_replaced_and_belong_to_an_attempt),

@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# What a resume may change, and what it may not: other data and another model are refused by name before
+# there is an attempt; --new-data begins others at their start.
+. "$(dirname "$0")/lib.sh"
+make_tiny
+sed -n 1,200p "$work/corpus.txt" >"$work/valid.txt"
+expect 0 launch --wait --json "$work/tiny.yaml" --set schedule.period_steps=100
+run=$(field "o['run']")
+untouched() {
+    local said=$subject
+    expect 0 show "$run" --json
+    json "o['state'] == 'finished'" "len(o['attempts']) == 1" "o['step'] == 60"
+    [ "$(ls -d "$work/state/dtrun/runs/$run"/attempt-* | wc -l)" = 1 ] || fail "a folder was left"
+    subject=$said
+}
+refused() { # words that it says, then what is set
+    local words=$1
+    shift
+    expect 2 resume "$run" --wait --set schedule.steps=80 "$@"
+    one_line
+    says "$words"
+}
+refused "seed was 1337, is 2" --set seed=2
+says "--new-data"
+refused "data.split was 0.1, is 0.3" --set data.split=0.3
+refused "batch.tokens was 16, is 8" --set batch.tokens=8
+refused "data.tail was wrap, is drop" --set data.tail=drop
+refused "file 1 was read as char, is as byte" --set data.tokens=byte
+refused "there were 1 files, there are 2" --set "data.train=[$work/corpus.txt, $work/valid.txt]"
+refused "data.split was 0.1, is none" --set "data.validation=[$work/valid.txt]"
+refused "it is of another model" --set model.layers=2
+refused "in this model" --set model.embed=32
+refused "no parameter 'lm_head.weight'" --set model.tied=false
+refused "optimizer" --set optimizer.kind=sgd --set optimizer.momentum=0.9
+untouched
+cp "$work/corpus.txt" "$work/kept.txt"
+echo "and a line more" >>"$work/corpus.txt"
+refused "file 1 had"
+tr q Q <"$work/kept.txt" >"$work/corpus.txt"
+refused "file 1 has other content"
+refused "the character 'Q'" --new-data # a letter that the vocabulary lacks
+mv "$work/kept.txt" "$work/corpus.txt"
+untouched
+
+# An attempt that fails before its first step, whatever for, leaves the run as it was.
+DTRUN_ENGINE=/bin/false expect 1 resume "$run" --wait --set schedule.steps=80 --set optimizer.lr=1 \
+    --set failure.max_restarts=0
+says "the run is finished, as it was before"
+lacks "resume $run"
+expect 0 show "$run" --json
+json "o['state'] == 'finished'" "o['step'] == o['steps_total'] == 60" \
+    "[a['state'] for a in o['attempts']] == ['finished', 'failed']" \
+    "o['recipe']['optimizer']['lr'] == 3e-3"
+expect 2 resume "$run"
+says "has done all its 60 steps"
+
+# What may change goes on: also data of the same content elsewhere.
+cp "$work/corpus.txt" "$work/moved.txt"
+expect 0 resume "$run" --wait --json --set schedule.steps=70 --set "data.train=$work/moved.txt" \
+    --set optimizer.lr=1e-3 --set evaluate.every=5 --set ranks=1 --set strategy=fsdp
+json "o['state'] == 'finished'" "o['steps'] == 70"
+
+# New data begin at their start, and are the run's from then on.
+expect 0 resume "$run" --wait --json --set schedule.steps=80 --set seed=2 --new-data
+json "o['state'] == 'finished'" "o['steps'] == 80"
+expect 0 resume "$run" --wait --json --set schedule.steps=90
+json "o['state'] == 'finished'" "o['steps'] == 90"
+expect 2 resume "$run" --wait --set schedule.steps=100 --set seed=1337
+says "seed was 2, is 1337"
+at() { python3 -c 'import json, sys; o = json.load(open(sys.argv[1])); print(o["epoch"], o["sample"])' \
+    "$work/state/dtrun/runs/$run/checkpoints/step-000000$1/index.json"; }
+[ "$(at 80)" = "0 20" ] || fail "after ten steps of two sequences in new data: $(at 80)"
+
+# One of before there were fingerprints: said, and gone on with.
+index=$work/state/dtrun/runs/$run/checkpoints/step-00000090/index.json
+python3 - "$index" <<'PY'
+import json, sys
+index = json.load(open(sys.argv[1]))
+for key in ('data', 'steps_total'):
+    del index[key]
+json.dump(index, open(sys.argv[1], 'w'))
+PY
+"$dtrun" generate "$run" --checkpoint 90 >/dev/null 2>"$work/err" && fail "a damaged one is taken"
+printf '%s\n' "$(sed -n 's/.*its digest is \([0-9a-f]*\),.*/\1/p' "$work/err")" >"${index%/*}/complete"
+expect 0 resume "$run" --wait --set schedule.steps=100
+says "does not say which data it was trained on"
