@@ -1,10 +1,12 @@
 /* exchange: collectives of gradients and parameters, in the device's memory, beside the passes.
  *
  * Purpose    a communicator of its own takes jobs in the order in which they are launched. All
- * ranks launch the same jobs in the same order: by the index of a unit, never by readiness Order a
- * job begins when the device's ops that were given before it are done; ops that are given after a
- * wait find what the job left. A communicator that queues (NCCL) does so without the host waiting
- * at all; for any other a thread runs the collectives, and wait() returns when they are done
+ *            ranks launch the same jobs in the same order: by the index of a unit, never by
+ *            readiness
+ * Order      a job begins when the device's ops that were given before it are done; ops that are
+ *            given after a wait find what the job left. A communicator that queues (NCCL) does so
+ *            without the host waiting at all; for any other a thread runs the collectives, and
+ *            wait() returns when they are done
  * Ownership  the memory of a launched job belongs to the exchange until it was waited for
  * Threads    launch and wait from one thread; nothing is allocated by either
  * Errors     the first one, given by every later launch and wait; DT_ERR_COMM when a peer is gone

@@ -4,18 +4,18 @@
  *   serve.c       lock, loop, timers, end of life       client.c      the supervisor's connection
  *   start.c       `start`: plan → ranks                 rank.c        a rank's lines and its death
  *   rendezvous.c  values in, everyone's values out      ending.c      TERM → KILL → released
- *   recover.c     restarted on an existing journal        holder.c      who holds the lock
+ *   recover.c     restarted on an existing journal      holder.c      who holds the lock
  *   fence.c       what earlier attempts left here
- *   lease.c       nobody supervises for too long          folder.c      the agent's own
+ *   lease.c       nobody supervises for too long        folder.c      the agent's own
  *   memory.c      what GPUs hold, before and after
- *   diagnose.c    what a rank that hangs does             helper.c      asking another program
+ *   diagnose.c    what a rank that hangs does           helper.c      asking another program
  * and without the loop: cgroup.c command.c event.c journal.c process.c spawn.c
  * tail.c text.c trim.c
  *
  * The ends of a node's life (ending.c):
  *
- *   NO ── a rank failed, or `stop` ──► TERM ── all gone, or the grace is over ──► KILL ──► PROOF
- * ──► DONE └── all ranks exited, or a restarted agent ───────────────────────────────────┘
+ *   NO ── a rank failed, or `stop` ──► TERM ── all gone, or the grace is over ──► KILL ─┐
+ *   └──── all ranks exited, or a restarted agent ─────────────────────────────────────┴─► PROOF ─► DONE
  */
 #ifndef DT_AGENT_INT_H
 #define DT_AGENT_INT_H

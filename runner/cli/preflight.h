@@ -3,7 +3,7 @@
  *
  * Errors  DT_ERR_RECIPE for what the recipe must change (with the arithmetic where it is about
  *         memory), DT_ERR_IO for programs of an incomplete installation, DT_ERR_IO for a disk
- * without room
+ *         without room
  */
 #ifndef DT_RUNNER_PREFLIGHT_H
 #define DT_RUNNER_PREFLIGHT_H

@@ -16,8 +16,8 @@
  *            same time; at most 10 connections are being opened at once
  * Ownership  results live in the arena that is passed
  * Errors     DT_ERR_PEER: cannot be reached or broke off (trying again may help);
- * DT_ERR_UNSUPPORTED: never will (architecture, glibc, noexec); DT_ERR_IO: no space; each names the
- * node and the remedy
+ *            DT_ERR_UNSUPPORTED: never will (architecture, glibc, noexec); DT_ERR_IO: no space;
+ *            each names the node and the remedy
  */
 #ifndef DT_RUNNER_NODES_H
 #define DT_RUNNER_NODES_H

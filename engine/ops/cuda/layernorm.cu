@@ -3,10 +3,10 @@
  * Forward   a warp a row. Rows of up to VECTORS vectors a lane stay in registers between the sum,
  *           the variance and the result; longer ones are read again.
  * Backward  a warp a row; a block's warps walk over fixed rows, keep what they found of dw and db
- * in registers, and add it up in their order; the blocks' sums are added in order (columns.cuh).
- * Rows that do not fit the registers, or do not start at 16 bytes, are read twice: once for dx, a
- * warp a row, and once for dw and db, a thread a column Bytes     forward 4 C a row (bf16),
- * backward 8 C (reads dy, x, dx; writes dx)
+ *           in registers, and add it up in their order; the blocks' sums are added in order
+ *           (columns.cuh). Rows that do not fit the registers, or do not start at 16 bytes, are
+ *           read twice: once for dx, a warp a row, and once for dw and db, a thread a column
+ * Bytes     forward 4 C a row (bf16), backward 8 C (reads dy, x, dx; writes dx)
  */
 #include "engine/ops/cuda/columns.cuh"
 

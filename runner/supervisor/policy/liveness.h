@@ -6,16 +6,20 @@
  * which is made by all; and where the node could not be asked at all (no name server, ssh's own
  * configuration) nothing is known.
  *
- *   silent for      and                                        then
- *    6 s                                                       a new connection is tried
- *    8 s            it is another machine                      it is probed, and shown as not
- * reachable 10 s            no agent ever answered, first attempt      no agent 16 s            no
- * sign of life since, the run trains and other nodes are heard, or have ended       lost 16 s no
- * line, no command, the run stops         lost 20 s, 60 s      commands run there; the run stops,
- * trains  its agent hangs: it is replaced, which and no step is made                        ends
- * its ranks 15 s            after that                                 no agent the lease       no
- * other node is heard either: it may be   lost our own network. Until the ranks have stopped by
- * themselves; 1 h where they never do
+ *   silent for   and                                                   then
+ *    6 s                                                               a new connection is tried
+ *    8 s         it is another machine                                 it is probed, and shown as
+ *                                                                      not reachable
+ *   10 s         no agent ever answered, first attempt                 no agent
+ *   16 s         no sign of life since, the run trains, and other
+ *                nodes are heard or have ended                         lost
+ *   16 s         no line, no command, the run stops                    lost
+ *   20 s, 60 s   commands run there; the run stops, trains and makes   its agent hangs: it is
+ *                no step                                               replaced, which ends its ranks
+ *   15 s         after that                                            no agent
+ *   the lease    no other node is heard either: it may be our own      lost
+ *                network. Until the ranks have stopped by themselves;
+ *                1 h where they never do
  *
  * Units      seconds of a clock that moves only while input is read (channel/poll_clock.h)
  */
