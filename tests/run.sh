@@ -25,5 +25,5 @@ if [ $# -eq 0 ]; then
 fi
 echo "== all tests"
 build test
-ctest --preset test "$@" || status=$?
+ctest --preset test -j "$jobs" "$@" || status=$?
 exit $status
