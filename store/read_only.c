@@ -94,6 +94,11 @@ out:
     return st;
 }
 
+bool dt_store_can_write(const dt_store *store)
+{
+    return sqlite3_db_readonly(store->db, "main") == 0;
+}
+
 dt_status dt_store_open_to_read(dt_store **out, const char *path, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;

@@ -36,6 +36,7 @@ typedef struct dt_store dt_store;
 dt_status dt_store_open(dt_store **out, const char *path, dt_error *err);
 /* The same for who only reads, also where nothing can be written (read_only.c): writing fails then. */
 dt_status dt_store_open_to_read(dt_store **out, const char *path, dt_error *err);
+bool dt_store_can_write(const dt_store *store);
 void dt_store_close(dt_store *store);
 /* How long a change waits for another process that holds the store; 30 s at first. */
 void dt_store_set_patience(dt_store *store, int ms);

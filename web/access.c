@@ -53,13 +53,18 @@ static dt_status token_draw(dt_web_token *out, dt_error *err)
 /* Two servers may begin at once: the file of the first stays, whole, and both have its token. */
 static dt_status token_make(dt_web_token *out, const char *path, bool anew, dt_error *err)
 {
+    dt_error problem = DT_ERROR_INIT;
     dt_status st = DT_OK;
     dt_strbuf aside;
 
     dt_strbuf_init(&aside);
     dt_strbuf_add_fmt(&aside, "%s.%ld", path, (long)getpid());
     DT_TRY(token_draw(out, err));
-    DT_TRY(dt_file_write_atomic(aside.data, out->text, DT_WEB_TOKEN_DIGITS, 0600, err));
+    if (dt_file_write_atomic(aside.data, out->text, DT_WEB_TOKEN_DIGITS, 0600, &problem) != DT_OK)
+        DT_THROW(err, DT_ERR_IO,
+                 "cannot keep a token for the page: %s ('--listen unix:PATH' and '--no-token' do "
+                 "without)",
+                 problem.message);
     if ((anew ? rename(aside.data, path) : link(aside.data, path)) != 0 && errno != EEXIST)
         st = DT_FAIL(err, DT_ERR_IO, "cannot make the token '%s': %s", path, strerror(errno));
     if (!anew || st != DT_OK)

@@ -339,8 +339,9 @@ static enum MHD_Result answer(dt_web_site *site, struct MHD_Connection *connecti
     route = dt_web_route_find(&request, path);
     if (may_enter(site, &request, route, &reply)) {
         st = page_make(route, &request, &reply, &parts, site, &err);
-        if (st != DT_OK)
-            reply_error(&reply, http_status(st), err.message);
+        if (st != DT_OK) /* messages name paths and runs, which are not for everybody */
+            reply_error(&reply, http_status(st),
+                        route->door == DT_WEB_OPEN ? "the run store cannot be read" : err.message);
     }
     result = send_reply(site, connection, &reply, parts);
     dt_arena_release(&arena);

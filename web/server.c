@@ -96,7 +96,8 @@ static bool pending_enter(server *web)
     if (MHD_add_connection(web->daemon, fd, (const struct sockaddr *)&web->address,
                            web->address_bytes) == MHD_YES)
         return true;
-    /* no memory or no thread: the library has closed it */
+    /* no memory or no thread: the library has closed it; the next one may have its chance */
+    dt_web_admission_shrink(&web->site.admission);
     guest = dt_web_admission_claim(&web->site.admission, fd);
     if (guest != NULL)
         dt_web_admission_leave(&web->site.admission, guest);
@@ -159,7 +160,8 @@ static dt_status folder_find(const char **folder, const char **store_path, dt_ar
     const char *slash;
 
     if (*store_path == NULL) {
-        DT_TRY(dt_place_dir(folder, DT_PLACE_STATE, arena, err));
+        if (dt_place_dir(folder, DT_PLACE_STATE, arena, NULL) != DT_OK) /* it may be read-only */
+            DT_TRY(dt_place_where(folder, DT_PLACE_STATE, arena, err));
         *store_path = dt_arena_printf(arena, "%s/store.db", *folder);
     } else {
         slash = strrchr(*store_path, '/');

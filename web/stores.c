@@ -24,7 +24,7 @@ static dt_status renew(dt_web_handle *handle, const char *path, dt_error *err)
     if (handle->store != NULL && handle->device == info.st_dev && handle->inode == info.st_ino)
         return DT_OK;
     dt_store_close(handle->store);
-    st = dt_store_open(&handle->store, path, err);
+    st = dt_store_open_to_read(&handle->store, path, err);
     handle->device = info.st_dev;
     handle->inode = info.st_ino;
     return st;
@@ -45,7 +45,7 @@ dt_status dt_web_stores_open(dt_web_stores *stores, const char *path, dt_error *
     stores->path = strdup(path);
     if (stores->path == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "cannot serve: no memory");
-    st = dt_store_open(&first, path, err);
+    st = dt_store_open_to_read(&first, path, err);
     dt_store_close(st == DT_OK ? first : NULL);
     return st;
 }
@@ -116,6 +116,11 @@ dt_status dt_web_stores_take(dt_web_handle **out, dt_web_stores *stores, dt_web_
 
 void dt_web_stores_give_back(dt_web_stores *stores, dt_web_handle *handle)
 {
+    /* one that was opened where nothing can be written does not see what is written later */
+    if (handle->store != NULL && !dt_store_can_write(handle->store)) {
+        dt_store_close(handle->store);
+        handle->store = NULL;
+    }
     pthread_mutex_lock(&stores->lock);
     handle->taken = false;
     pthread_cond_broadcast(&stores->given_back);

@@ -119,11 +119,13 @@ out:
 static dt_status token_find(dt_web_token *token, dt_call *call, dt_error *err)
 {
     const char *folder;
-    dt_status st = dt_place_dir(&folder, DT_PLACE_STATE, call->arena, err);
+    dt_status st = DT_OK;
 
-    return st != DT_OK
-               ? st
-               : dt_web_token_get(token, folder, dt_arguments_flag(call->args, "new-token"), err);
+    if (dt_place_dir(&folder, DT_PLACE_STATE, call->arena, NULL) != DT_OK) /* read-only: look */
+        DT_TRY(dt_place_where(&folder, DT_PLACE_STATE, call->arena, err));
+    DT_TRY(dt_web_token_get(token, folder, dt_arguments_flag(call->args, "new-token"), err));
+out:
+    return st;
 }
 
 static dt_status serve(dt_call *call, dt_error *err)

@@ -80,6 +80,27 @@ PY
 end
 [ -e "$work/socket" ] && fail "the socket stays"
 
+# Where nothing can be written: a small file system of its own, where that may be mounted.
+mkdir "$work/small"
+if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=16m tmpfs "$work/small" 2>/dev/null; then
+    kept=$XDG_STATE_HOME
+    export XDG_STATE_HOME=$work/small
+    expect 0 list
+    mount -o remount,ro "$work/small"
+    expect 3 serve --listen 127.0.0.1:0
+    one_line
+    says "--no-token" "Read-only"
+    start --listen 127.0.0.1:0 --no-token
+    url=$(head -n 1 "$work/out")
+    code() { python3 -c 'import sys, urllib.request as r; print(r.urlopen(sys.argv[1]).status)' "$1"; }
+    [ "$(code "${url}api/v1/runs")" = 200 ] || fail "the page is not read-only"
+    mount -o remount,rw "$work/small"
+    expect 0 list
+    [ "$(code "${url}healthz")" = 200 ] || fail "does not see that it may be written again"
+    end
+    export XDG_STATE_HOME=$kept
+fi
+
 expect 2 serve --listen 0.0.0.0:0
 one_line
 says "0.0.0.0"

@@ -184,6 +184,7 @@ static void test_a_store_that_is_replaced_is_seen(void **state)
 {
     test_web *web = *state;
     test_store *t = &web->rows, other = {.err = DT_ERROR_INIT};
+    json_t *answer;
     char aside[256];
 
     test_store_run(t, "aa", "n");
@@ -192,7 +193,11 @@ static void test_a_store_that_is_replaced_is_seen(void **state)
     dt_store_close(t->store);
     t->store = NULL;
     assert_int_equal(rename(t->path, aside), 0);
-    json_decref(test_web_json(web, 503, "/healthz"));
+    answer = test_web_json(web, 503, "/healthz"); /* which is for everybody: no path in it */
+    assert_string_equal(
+        json_string_value(json_object_get(json_object_get(answer, "error"), "message")),
+        "the run store cannot be read");
+    json_decref(answer);
     json_decref(test_web_json(web, 503, "/api/v1/runs/aa"));
     assert_int_equal(dt_store_open(&other.store, t->path, &other.err), DT_OK);
     test_store_run(&other, "bb", "n");
