@@ -15,6 +15,7 @@ typedef struct generator {
     dt_arena arena; /* the recipe's strings */
     dt_recipe recipe;
     dt_tokenizer *tokenizer;
+    bool ids; /* numbers instead of text */
     dt_device device;
     dt_model *model;
     dt_device_arena memory;
@@ -34,9 +35,7 @@ static dt_status open_checkpoint(generator *g, const char *path, dt_error *err)
     info = dt_checkpoint_get_info(g->checkpoint);
     DT_TRY(dt_recipe_from_json(&g->recipe, info->recipe, &g->arena, err));
     DT_TRY(dt_json_get_string(&kind, info->tokenizer, "kind", path, err));
-    if (strcmp(kind, "ids") == 0)
-        DT_THROW(err, DT_ERR_UNSUPPORTED,
-                 "'%s' was trained on token ids: what turns them into text is not in it", path);
+    g->ids = strcmp(kind, "ids") == 0;
     DT_TRY(dt_tokenizer_from_json(&g->tokenizer, info->tokenizer, err));
 out:
     return st;
@@ -106,7 +105,12 @@ static dt_status start_text(generator *g, const dt_generate_options *options, dt
                                    strlen(options->prompt), err));
     } else if (dt_tokenizer_encode(&prompt, &g->prompt_count, g->tokenizer, "\n", 1, NULL) !=
                DT_OK) {
-        g->prompt_count = 1; /* no line break in the vocabulary: token 0 */
+        g->prompt_count = 0; /* no line break in the vocabulary */
+    }
+    if (g->prompt_count == 0) { /* something to go on from: token 0 */
+        free(prompt);
+        prompt = NULL;
+        g->prompt_count = 1;
     }
     room = (size_t)(g->prompt_count + options->tokens);
     g->all = calloc(room, sizeof(*g->all));
@@ -155,6 +159,8 @@ dt_status dt_generate(dt_strbuf *out, int64_t *step, const dt_generate_options *
     DT_TRY(open_model(&g, options->device, options->threads, err));
     DT_TRY(start_text(&g, options, err));
     *step = dt_checkpoint_get_info(g.checkpoint)->step;
+    if (g.ids && options->prompt[0] != '\0')
+        dt_strbuf_add_char(out, ' '); /* the next number, not the next digit */
     while (g.count < g.prompt_count + options->tokens) {
         int32_t token;
 

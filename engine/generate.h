@@ -3,8 +3,8 @@
  * Purpose    shows what a run has learnt; any checkpoint, whatever ranks and strategy wrote it
  * Window     the model sees at most its context: past that, the newest tokens
  * Determinism  same checkpoint, prompt, seed and threads: same text
- * Errors     DT_ERR_USAGE for a prompt with characters that the tokenizer lacks;
- *            DT_ERR_UNSUPPORTED for a run on token ids, which have no text; DT_ERR_CORRUPT,
+ * Ids        of a run on token ids, which have no text, prompt and text are numbers: "12 7 400 "
+ * Errors     DT_ERR_USAGE for a prompt with characters that the tokenizer lacks; DT_ERR_CORRUPT,
  *            DT_ERR_NOT_FOUND from the checkpoint
  */
 #ifndef DT_ENGINE_GENERATE_H

@@ -200,6 +200,7 @@ const dt_command dt_command_generate = {
     .options = options,
     .notes =
         "Prints the prompt and what the model adds to it. With --json: run, checkpoint, step,\n"
-        "prompt, text.\n",
+        "prompt, text. A model of token ids has no text: it takes and gives numbers, as in\n"
+        "--prompt \"12 7 400\".\n",
     .run = generate,
 };

@@ -108,3 +108,16 @@ says "validation loss" "checkpoint saved" "worth trying next:"
 grep -qE " (preparing|starting|running)$" "$work/err" || fail "states are not told on stderr"
 grep -q " finished$" "$work/err" || fail "the end is not told on stderr"
 ! grep -q $'\x1b' "$work/out" "$work/err" || fail "escape sequences without a terminal"
+
+# A model of token ids takes and gives numbers, as the summary advises.
+python3 -c 'import random, struct, sys
+random.seed(1)
+sys.stdout.buffer.write(b"".join(struct.pack("<H", random.randrange(50)) for _ in range(4000)))' >"$work/ids.bin"
+expect 0 launch --wait "$work/tiny.yaml" --set "data.train=$work/ids.bin" --set schedule.steps=20
+says "generate"
+expect 0 generate last --prompt "12 7" --tokens 3
+grep -Eqx '12 7( [0-9]+){3} *' "$work/out" || fail "no five numbers"
+expect 0 generate last --tokens 3 --json
+json "all(0 <= int(word) < 50 for word in o['text'].split())" "len(o['text'].split()) == 3"
+expect 2 generate last --prompt "O Romeo"
+says "not a list of tokens"
