@@ -212,6 +212,54 @@ static int64_t thin(dt_metric *points, int64_t count, int64_t most)
     return most;
 }
 
+typedef struct counted {
+    int64_t count, last_step;
+} counted;
+
+static bool count_point(void *context, const dt_metric *point)
+{
+    counted *c = context;
+
+    c->count++;
+    c->last_step = point->step;
+    return true;
+}
+
+/* Where one attempt has all points each of them counts, and SQLite does that faster than we look. */
+static dt_status count_rows(dt_store *store, const dt_store_curve *curve, int64_t after_step,
+                            counted *out, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_sql_rows rows = {0};
+    bool more;
+
+    DT_TRY(DT_SQL_OPEN(&rows, store, NULL, err,
+                       "SELECT count(*), max(step) FROM metrics WHERE series = ?1 AND step > ?2"
+                       " AND attempt <= 1",
+                       DT_INT(curve->series), DT_INT(after_step)));
+    DT_TRY(dt_sql_next(&rows, &more, err));
+    out->count = dt_sql_int(&rows);
+    out->last_step = dt_sql_int(&rows);
+out:
+    dt_sql_close(&rows);
+    return st;
+}
+
+dt_status dt_store_curve_count(dt_store *store, const dt_store_curves *curves, int64_t which,
+                               int64_t after_step, int64_t *count, int64_t *last_step,
+                               dt_error *err)
+{
+    counted found = {0};
+    dt_status st = curves->attempts == 1
+                       ? count_rows(store, &curves->curves[which], after_step, &found, err)
+                       : dt_store_curve_scan(store, curves, which, after_step, INT64_MAX,
+                                             count_point, &found, err);
+
+    *count = found.count;
+    *last_step = found.last_step;
+    return st;
+}
+
 typedef struct gathered {
     dt_metric *points;
     int64_t count, capacity;

@@ -208,6 +208,10 @@ typedef bool (*dt_store_take)(void *context, const dt_metric *point); /* false: 
 
 dt_status dt_store_curves_find(dt_store *store, dt_store_curves *out, const char *run,
                                const char *name, dt_arena *arena, dt_error *err);
+/* How many points one has after (exclusive) after_step, and the step of the last; 0: none. */
+dt_status dt_store_curve_count(dt_store *store, const dt_store_curves *curves, int64_t which,
+                               int64_t after_step, int64_t *count, int64_t *last_step,
+                               dt_error *err);
 /* The points of one after (exclusive) after_step, up to last_step, in order. `take` must not use
  * the store. */
 dt_status dt_store_curve_scan(dt_store *store, const dt_store_curves *curves, int64_t which,

@@ -56,17 +56,6 @@ static int64_t pick(int64_t i, int64_t count, int64_t shown)
     return (int64_t)((double)i * (double)(count - 1) / (double)(shown - 1) + 0.5);
 }
 
-static bool count_point(void *context, const dt_metric *point)
-{
-    metrics *m = context;
-
-    if (m->block.count < BLOCK_POINTS)
-        m->block.points[m->block.count++] = *point;
-    m->count++;
-    m->last_step = point->step;
-    return true;
-}
-
 static bool pick_point(void *context, const dt_metric *point)
 {
     metrics *m = context;
@@ -94,19 +83,23 @@ static void column_begin(metrics *m)
 /* Counts; a curve of nothing new is not open then. */
 static dt_status curve_begin(metrics *m, dt_store *store, dt_error *err)
 {
-    dt_status st;
+    dt_status st = DT_OK;
 
-    m->count = m->block.count = 0;
-    st = dt_store_curve_scan(store, &m->curves, m->at, m->after, INT64_MAX, count_point, m, err);
-    if (st != DT_OK || m->count == 0)
-        return st;
-    m->open = true;
+    DT_TRY(dt_store_curve_count(store, &m->curves, m->at, m->after, &m->count, &m->last_step, err));
+    m->open = m->count > 0;
+    if (!m->open)
+        goto out;
     m->shown = m->count < m->most ? m->count : m->most;
     m->whole = m->shown <= BLOCK_POINTS;
     m->column = 0;
     column_begin(m);
-    /* what was counted is what is shown, unless it is thinned */
-    return m->whole && m->shown < m->count ? block_read(m, store, err) : DT_OK;
+    if (m->whole) { /* should points have gone meanwhile, fewer are shown */
+        DT_TRY(block_read(m, store, err));
+        m->shown = m->block.count;
+        m->open = m->shown > 0;
+    }
+out:
+    return st;
 }
 
 static void add_value(dt_strbuf *out, double value)
