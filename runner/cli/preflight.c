@@ -106,6 +106,7 @@ dt_status dt_preflight_recipe(dt_preflight *out, const dt_recipe *recipe,
     dt_memory_estimate(&out->memory, recipe, out->data.vocab, &ranks);
     out->ranks_on_node = fullest_node(&out->plan);
     out->tokens_per_step = dt_preflight_samples(out) * recipe->batch.tokens;
+    DT_TRY(dt_preflight_check_steps(out, err));
 out:
     return st;
 }

@@ -37,6 +37,8 @@ dt_status dt_preflight_check(dt_preflight *out, const dt_recipe *recipe,
 
 /* Sequences of one step, over all ranks, replicas and micro-steps. */
 int64_t dt_preflight_samples(const dt_preflight *flight);
+/* Whether the recipe's steps fit its data, as far as these are known. DT_ERR_RECIPE. */
+dt_status dt_preflight_check_steps(const dt_preflight *flight, dt_error *err);
 /* Steps of the whole run, as the engine will count them with this plan, from its start (NULL) or
  * from where a checkpoint stands; 0 where only a full read of the data can tell. */
 int64_t dt_preflight_steps(const dt_preflight *flight, const dt_budget_place *at);

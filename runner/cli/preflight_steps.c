@@ -13,6 +13,17 @@ int64_t dt_preflight_samples(const dt_preflight *flight)
     return replicas * plan->recipe.batch.sequences * plan->recipe.batch.accumulate;
 }
 
+/* Of the plan's recipe and the data's tokens; false where these are not known. */
+static bool count_in(dt_sampler *out, const dt_preflight *flight)
+{
+    const dt_recipe *recipe = &flight->plan.recipe;
+
+    if (flight->data.train_tokens <= recipe->batch.tokens)
+        return false;
+    dt_sampler_count(out, flight->data.train_tokens, recipe->batch.tokens, (uint64_t)recipe->seed);
+    return true;
+}
+
 int64_t dt_preflight_steps(const dt_preflight *flight, const dt_budget_place *at)
 {
     const dt_recipe *recipe = &flight->plan.recipe;
@@ -20,10 +31,27 @@ int64_t dt_preflight_steps(const dt_preflight *flight, const dt_budget_place *at
 
     if (recipe->schedule.epochs == 0)
         return recipe->schedule.steps;
-    if (flight->data.train_tokens <= recipe->batch.tokens)
+    if (!count_in(&sampler, flight))
         return 0;
-    dt_sampler_count(&sampler, flight->data.train_tokens, recipe->batch.tokens,
-                     (uint64_t)recipe->seed);
     sampler.tail = recipe->data.tail;
     return dt_budget_steps(recipe, &sampler, dt_preflight_samples(flight), at);
+}
+
+dt_status dt_preflight_check_steps(const dt_preflight *flight, dt_error *err)
+{
+    const dt_recipe *recipe = &flight->plan.recipe;
+    int64_t steps = dt_preflight_steps(flight, NULL);
+    dt_sampler sampler;
+    dt_status st = DT_OK;
+
+    if (count_in(&sampler, flight))
+        DT_TRY(dt_sampler_set_tail(&sampler, recipe->data.tail, dt_preflight_samples(flight), err));
+    if (steps > 0 && recipe->schedule.warmup_steps > steps)
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "'schedule.warmup_steps' %lld is over the %lld steps that 'schedule.epochs' %lld "
+                 "gives",
+                 (long long)recipe->schedule.warmup_steps, (long long)steps,
+                 (long long)recipe->schedule.epochs);
+out:
+    return st;
 }

@@ -11,6 +11,13 @@ json "o['steps'] > 100"
 steps=$(field "o['steps']")
 expect 0 launch --dry-run "$work/tiny.yaml" "${epochs[@]}"
 grep -q "steps  *$(sed 's/\([0-9]\{3\}\)$/,\1/' <<<"$steps")\$" "$work/out" || fail "the steps are not in it"
+expect 2 launch "$work/tiny.yaml" "${epochs[@]}" --set schedule.warmup_steps=$((steps + 1))
+one_line
+says "is over the $steps steps that 'schedule.epochs' 3 gives"
+expect 2 launch "$work/tiny.yaml" "${epochs[@]}" --set data.tail=drop --set batch.accumulate=10000
+one_line
+says "'data.tail: drop' leaves out"
+nothing_half_made
 expect 0 launch --wait --json "$work/tiny.yaml" "${epochs[@]}"
 json "o['state'] == 'finished'" "o['steps'] == o['steps_total'] == $steps"
 whole=$(field "o['run']") loss=$(field "o['loss']")
