@@ -5,7 +5,7 @@
  *   start.c       `start`: plan → ranks                 rank.c        a rank's lines and its death
  *   rendezvous.c  values in, everyone's values out      ending.c      TERM → KILL → released
  *   recover.c     restarted on an existing journal      holder.c      who holds the lock
- *   fence.c       what earlier attempts left here
+ *   fence.c       what earlier attempts left here     use.c         what nobody may remove
  *   lease.c       nobody supervises for too long        folder.c      the agent's own
  *   memory.c      what GPUs hold, before and after
  *   diagnose.c    what a rank that hangs does           helper.c      asking another program
@@ -94,6 +94,8 @@ struct dt_agent {
     int64_t rank_count;
     int64_t oom_kills; /* that the cgroup counted so far; -1: it does not */
     dt_cgroup cgroup;  /* of the ranks; empty where there is none */
+    char **uses;       /* marks of what is in use (use.c) */
+    size_t use_count;
     mode_t ranks_mask; /* umask of the ranks: the one that the agent was started with */
 
     /* From `start` until the ranks are spawned: GPUs are asked first what they hold (memory.c). */
@@ -123,7 +125,7 @@ struct dt_agent {
     int64_t acknowledged;
 
     uv_prepare_t before_wait;
-    uv_timer_t alive_timer, ending_timer, diagnosis_timer, proof_timer;
+    uv_timer_t alive_timer, ending_timer, diagnosis_timer, proof_timer, use_timer;
     uv_signal_t child_signal, stop_signals[2];
 };
 
@@ -191,6 +193,10 @@ void dt_agent_diagnosis_end(dt_agent_rank *rank); /* with what is there; good wh
 /* --- lease.c */
 void dt_agent_lease_begin(dt_agent *agent, const dt_agent_command *start);
 void dt_agent_lease_check(dt_agent *agent);
+
+/* --- use.c */
+void dt_agent_use_begin(dt_agent *agent, const dt_agent_command *start);
+void dt_agent_use_end(dt_agent *agent);
 
 /* --- ending.c */
 void dt_agent_ending_begin(dt_agent *agent, double grace_seconds, const char *reason);

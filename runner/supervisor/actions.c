@@ -228,6 +228,9 @@ dt_status dt_action_conclude(dt_session *session, dt_supervised_node *unused, dt
         return DT_OK; /* which comes back here */
     for (int64_t i = 0; i < session->node_count; i++)
         alone = alone && (session->nodes[i].gone || session->nodes[i].given_up);
+    for (int64_t i = 0; i < session->node_count; i++)
+        if (session->nodes[i].preparation != NULL)
+            return DT_OK; /* what it began there ends first; the same */
     if (count_lost(session) > 0)
         dt_gather_cancel(session);
     if (!dt_gather_is_over(session))

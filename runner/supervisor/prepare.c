@@ -166,8 +166,12 @@ static void on_prepared(uv_work_t *work, int status)
     if (status == 0 && st == DT_OK)
         st = dt_prepare_recall(node, &err);
     uv_close((uv_handle_t *)&preparation->news, on_news_closed);
-    if (session->trouble != DT_OK || node->given_up || node->released)
+    if (session->trouble != DT_OK)
         return;
+    if (node->given_up || node->released) {
+        dt_state_consider(session); /* which may have waited for this */
+        return;
+    }
     if (node->placed) {
         dt_node_connect(node);
         return;

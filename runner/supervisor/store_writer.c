@@ -343,7 +343,7 @@ int64_t dt_store_writer_submit(dt_store_writer *writer)
     writer->bytes += one->bytes;
     uv_cond_signal(&writer->changed);
     uv_mutex_unlock(&writer->lock);
-    return one->number;
+    return writer->submitted; /* the batch is the thread's now */
 }
 
 void dt_store_writer_hurry(dt_store_writer *writer)

@@ -23,6 +23,7 @@
 #define COMPLAINT_BYTES    8192
 #define WAIT_SLICE_SECONDS 0.005
 #define SSH_FAILED         255
+#define END_SECONDS        5.0 /* that a command which was given up may take to end */
 
 extern char **environ;
 
@@ -229,10 +230,30 @@ out:
     return st;
 }
 
+/* What is given up there ends because its input does; it is waited for, so that nothing of it is
+ * left when we say so. */
+static void let_end(dt_remote *remote)
+{
+    double deadline = dt_clock_monotonic_seconds() + END_SECONDS;
+    char bytes[4096];
+    int code;
+
+    if (remote->fd < 0 || remote->pid <= 0)
+        return;
+    dt_remote_write_end(remote);
+    while (dt_clock_monotonic_seconds() < deadline && !reap(remote, &code)) {
+        while (recv(remote->fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+            ; /* nobody wants it */
+        dt_clock_sleep_seconds(WAIT_SLICE_SECONDS);
+    }
+}
+
 void dt_remote_close(dt_remote *remote)
 {
     if (remote->node == NULL)
         return;
+    if (remote->cancelled != NULL && atomic_load(remote->cancelled))
+        let_end(remote);
     if (remote->fd >= 0)
         close(remote->fd);
     if (remote->pid > 0) {

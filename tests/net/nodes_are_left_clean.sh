@@ -97,3 +97,21 @@ run=$(value lost "o['run']")
 is "what host1 keeps of a run that lost host2" "$(left host1)" ""
 on host2 test -s "$nodes/$run/attempt-1/node-1/journal.jsonl" || fail "the journal of a lost node is gone"
 "$net_sh" heal "$net" host2
+
+# Stopped while its engine is on the way: who receives it has ended when the stop has.
+receiving() {
+    local host pid
+    for host in host1 host2; do
+        for pid in $("$net_sh" pids "$net" $host); do
+            tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline" | grep 'dtrun-agent node receive'
+        done
+    done
+    true
+}
+for host in host1 host2; do on $host rm -rf /root/.cache/dtrun; done
+"$dtrun" launch --detach "$net/launch/r.yaml" --set name=half >"$net/out" 2>&1 || fail "launch: $(cat "$net/out")"
+comes() { "$dtrun" status half --json | grep -q "copying the engine"; }
+await 60 comes
+wants 0 "" "$dtrun" stop half
+is "what still receives after the stop" "$(receiving)" ""
+is "how it ended" "$(value half "o['state']")" stopped

@@ -1,9 +1,10 @@
 /* prune: what the cache no longer needs.
  *
- * A bundle or an agent goes when no process of this machine runs from it and nobody has asked for
- * it for a day (its folder's time is set whenever a launch finds it); data, and what is known of
- * files, after thirty days; what a launch left half done after a day. Nothing here is an error: the
- * next launch tries again.
+ * A bundle or an agent goes when no process of this machine runs from it, no agent of any machine
+ * with this home has it marked as in use (use.h), and nobody has asked for it for a day (its
+ * folder's time is set whenever a launch finds it); data likewise after thirty days, and what is
+ * known of files; what a launch left half done after a day. Nothing here is an error: the next
+ * launch tries again.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -18,6 +19,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "runner/nodes/there/there.h"
+#include "runner/nodes/there/use.h"
 
 #include "base/banned.h"
 
@@ -63,7 +65,7 @@ static void prune_folder(const char *cache, const char *below, int64_t keep_ms)
             continue;
         snprintf(path, sizeof(path), "%s/%s/%s", cache, below, entry->d_name);
         if (lstat(path, &info) == 0 && now_ms - (int64_t)info.st_mtime * 1000 > keep_ms &&
-            !is_running(path))
+            !is_running(path) && !dt_use_is_marked(cache, below, entry->d_name))
             (void)dt_file_remove_tree(path, NULL);
     }
     if (all != NULL)
@@ -72,6 +74,7 @@ static void prune_folder(const char *cache, const char *below, int64_t keep_ms)
 
 void dt_there_prune(const char *cache)
 {
+    dt_use_prune(cache);
     prune_folder(cache, "agents", DAY_MS);
     prune_folder(cache, "bundles", DAY_MS);
     prune_folder(cache, "data", 30 * DAY_MS);

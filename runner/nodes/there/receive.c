@@ -115,6 +115,8 @@ static dt_status take_file(source *from, const char *folder, const json_t *item,
     while (bytes > 0) {
         size_t now = bytes < PIECE_BYTES ? (size_t)bytes : PIECE_BYTES;
 
+        if (!dt_there_is_heard())
+            DT_THROW(err, DT_ERR_PEER, "nobody waits for the bundle any more");
         DT_TRY(take(from, piece, now, err));
         dt_digest_add(digest, piece, now);
         DT_TRY(dt_file_write_all(fd, piece, now, err));
@@ -136,6 +138,11 @@ out:
 static bool is_hash(const char *name)
 {
     return name[0] != '\0' && strspn(name, "0123456789abcdef") == strlen(name);
+}
+
+static bool is_heard(void *context, int64_t bytes)
+{
+    return dt_there_is_heard();
 }
 
 static dt_status link_file(const char *bundles, const char *folder, const json_t *item,
@@ -161,7 +168,7 @@ static dt_status link_file(const char *bundles, const char *folder, const json_t
     if (lstat(from.data, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size != bytes ||
         link(from.data, to.data) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot link '%s'", from.data);
-    DT_TRY(dt_content_digest(hex, to.data, NULL, NULL, NULL, NULL, err));
+    DT_TRY(dt_content_digest(hex, to.data, NULL, NULL, is_heard, NULL, err));
     if (strcmp(hex, wanted) != 0)
         DT_THROW(err, DT_ERR_CORRUPT, "'%s' is damaged", from.data);
 out:

@@ -51,6 +51,9 @@ dt_status dt_there_dial(const char *address, const char *port, dt_error *err);
  * nvidia-smi tells nothing, of {name}. */
 json_t *dt_there_devices(char *driver, size_t size);
 
+/* main.c: whether who asked still waits for the answer. */
+bool dt_there_is_heard(void);
+
 /* room.c: DT_ERR_IO, with what is free, where `path`'s file system has less than `bytes`. */
 dt_status dt_there_room(const char *path, int64_t bytes, dt_error *err);
 
