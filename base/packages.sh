@@ -18,7 +18,7 @@ test=(libcmocka-dev python3 curl openssl sqlite3 procps util-linux)
 # Wanted: without them their tests say that they are skipped. On Ubuntu the browser is a snap,
 # under other names.
 hosts=(openssh-server openssh-client iproute2 faketime) # test hosts that are reached by ssh; clocks
-shells=(zsh fish groff-base)                    # completion there; manual pages
+shells=(zsh fish groff-base file)               # completion there; manual pages; the .deb
 emulator=(qemu-user)                            # a processor that has less
 slurm=(slurmctld slurmd slurm-client munge)     # a cluster of the tests' own, on those hosts
 wanted=(python3-selenium chromium chromium-driver "${hosts[@]}" "${shells[@]}" "${emulator[@]}" "${slurm[@]}")

@@ -200,6 +200,7 @@ dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *chec
 
     /* One resume at a time: the plan's folder is named by a number both would choose. */
     DT_TRY(dt_run_path(&folder, run->id, NULL, arena, err));
+    DT_TRY(dt_run_check_owner(run->id, folder, err));
     DT_TRY(dt_run_path(&lock_path, run->id, "resume.lock", arena, err));
     st = dt_file_lock(&lock, lock_path, &problem);
     if (st == DT_ERR_BUSY)
@@ -215,8 +216,8 @@ dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *chec
                  "run '%s' was resumed by somebody else just now: see 'dtrun status %s'", run->id,
                  run->id);
     DT_TRY(next_attempt(&attempt, store, run->id, arena, err));
-    DT_TRY(write_plan(flight, run->id, attempt, checkpoint, folder, arena, err));
     DT_TRY(dt_supervisor_keep_environment(run->id, flight->recipe.notify.webhook, err));
+    DT_TRY(write_plan(flight, run->id, attempt, checkpoint, folder, arena, err));
     DT_TRY(recipe_text(&json, hash, &flight->recipe, arena, err));
     DT_TRY(dt_store_attempt_add(store, run->id, at->step, dt_preflight_steps(flight, at), json,
                                 hash, dt_clock_wall_ms(), &added, err));

@@ -359,11 +359,14 @@ dt_status dt_launch_env_hand_over(const char *folder, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
     const char *path, *before;
+    struct stat info;
     dt_launch_env env;
     dt_arena arena;
     dt_strbuf out;
     dt_status st;
 
+    if (stat(folder, &info) != 0 || info.st_uid != geteuid())
+        return DT_OK; /* another user's: what we wrote there could not be read by that one */
     dt_strbuf_init(&out);
     dt_arena_init(&arena, 0);
     st = dt_launch_env_read(&env, folder, &arena, &problem);

@@ -32,7 +32,7 @@ static bool is_supervised(const char *run, dt_arena *arena)
 
 /* Another user's supervisor would have that one's keys and leave files that the owner cannot write.
  */
-static dt_status check_owner(const char *run, const char *folder, dt_error *err)
+dt_status dt_run_check_owner(const char *run, const char *folder, dt_error *err)
 {
     struct stat info;
     struct passwd *owner;
@@ -59,7 +59,7 @@ static dt_status start(const char *run, const dt_detach_place *place, dt_error *
 
     dt_arena_init(&arena, 0);
     DT_TRY(dt_run_path(&folder, run, NULL, &arena, err));
-    DT_TRY(check_owner(run, folder, err));
+    DT_TRY(dt_run_check_owner(run, folder, err));
     DT_TRY(dt_file_make_dirs(folder, 0700, err));
     DT_TRY(dt_run_path(&log, run, "supervisor.log", &arena, err));
     st = dt_detach_start(argv, log, place, READY_SECONDS, &problem);
@@ -80,6 +80,7 @@ dt_status dt_supervisor_keep_environment(const char *run, const char *text, dt_e
 
     dt_arena_init(&arena, 0);
     DT_TRY(dt_run_path(&folder, run, NULL, &arena, err));
+    DT_TRY(dt_run_check_owner(run, folder, err));
     DT_TRY(dt_file_make_dirs(folder, 0700, err));
     DT_TRY(dt_launch_env_save(folder, text, err));
 out:
@@ -114,7 +115,7 @@ dt_status dt_supervisor_revive(const char *run, bool deliberate, dt_error *err)
 
     dt_arena_init(&arena, 0);
     DT_TRY(dt_run_path(&folder, run, NULL, &arena, err));
-    DT_TRY(check_owner(run, folder, err));
+    DT_TRY(dt_run_check_owner(run, folder, err));
     DT_TRY(find_state_home(&state_home, &arena, err));
     st = dt_launch_env_for_revival(&env, folder, state_home, deliberate, &arena, &problem);
     if (st == DT_ERR_NOT_FOUND) { /* a dtrun before this one launched it */

@@ -18,6 +18,9 @@ extern "C" {
 dt_status dt_run_path(const char **out, const char *run, const char *below, dt_arena *arena,
                       dt_error *err);
 
+/* DT_ERR_UNSUPPORTED where the run's folder is another user's, who alone can supervise it. */
+dt_status dt_run_check_owner(const char *run, const char *folder, dt_error *err);
+
 /* A person launches or resumes the run: what its supervisors are to have of this process's
  * environment is kept with it (launch_env.h). text: of the recipe, that may refer to secrets. Comes
  * before the row says that the run is active: whoever sees that may start one. */

@@ -54,7 +54,7 @@ if unshare --mount true 2>/dev/null; then
     kill_supervisor
     read_only "$dtrun" list >"$state/said" 2>"$state/complaint" || fail "list: exit $?, $(<"$state/complaint")"
     grep -q "$id" "$state/said" || fail "the list lacks the run"
-    is "lines of complaint" "$(grep -c "nobody supervises run '$id'.*Read-only" "$state/complaint")" 1
+    is "lines of complaint ($(<"$state/complaint"))" "$(grep -c "nobody supervises run '$id'.*Read-only" "$state/complaint")" 1
     is "lines of complaint" "$(wc -l <"$state/complaint")" 1
     "$dtrun" status "$id" >/dev/null
     goes_on
@@ -65,9 +65,13 @@ if [ "$(id -u)" = 0 ]; then
     kill_supervisor
     chown nobody "$runs/$id"
     bare "$dtrun" list >"$state/said" 2>"$state/complaint" || fail "list: exit $?"
+    code=0
+    "$dtrun" stop "$id" >"$state/said" 2>&1 || code=$?
+    is "exit code of a stop by another user" $code 3
+    grep -q "that of the user nobody" "$state/said" || fail "stop says: $(<"$state/said")"
     chown root "$runs/$id"
     grep -q "$id" "$state/said" || fail "the list lacks the run"
-    is "lines of complaint" "$(grep -c "nobody supervises run '$id'.*nobody" "$state/complaint")" 1
+    is "lines of complaint ($(<"$state/complaint"))" "$(grep -c "nobody supervises run '$id'.*nobody" "$state/complaint")" 1
     is "lines of complaint" "$(wc -l <"$state/complaint")" 1
     [ -z "$(supervisor)" ] || fail "a supervisor was started for somebody else"
     bare "$dtrun" status "$id" >/dev/null
@@ -75,3 +79,11 @@ if [ "$(id -u)" = 0 ]; then
 fi
 "$dtrun" stop "$id" >/dev/null || fail "stop: exit $?"
 is state "$(value "$id" "o['state']")" stopped
+if [ "$(id -u)" = 0 ]; then # and a resume by another user leaves nothing that is not the owner's
+    chown -R nobody "$runs/$id"
+    code=0
+    HOOK=x "$dtrun" resume "$id" >"$state/said" 2>&1 || code=$?
+    is "exit code of a resume by another user ($(<"$state/said"))" $code 3
+    is "what it left" "$(find "$runs/$id" -user root)" ""
+    is state "$(value "$id" "o['state']")" stopped
+fi

@@ -72,9 +72,10 @@ has_ended() { case $(get "$1" state) in finished | failed | stopped) true ;; *) 
 has_step() { [ "$(get "$1" step)" -ge "$2" ]; }
 nothing_left() { [ -z "$(processes)" ]; }
 is_dead() { # pid: all that it held is given back
-    local stat
+    local stat threads
     read -r stat 2>/dev/null <"/proc/$1/stat" || return 0
-    [[ ${stat##*) } == Z* ]]
+    threads=("/proc/$1/task"/*) # the first may be a zombie while another, in a sync, holds all open
+    [[ ${stat##*) } == Z* ]] && [ ${#threads[@]} -le 1 ]
 }
 
 end_is() { # run state exit_code

@@ -2,7 +2,9 @@
 # The Debian package: made from this build, it holds every file that is installed, names what its programs
 # need, and the programs run from where it was unpacked.
 . "$(dirname "$0")/../cli/lib.sh"
-command -v dpkg-deb dpkg-shlibdeps cpack >/dev/null || { echo "skipped: no dpkg-deb, dpkg-shlibdeps or cpack"; exit 77; }
+for tool in dpkg-deb dpkg-shlibdeps file cpack readelf; do
+    command -v $tool >/dev/null || { echo "skipped: no $tool"; exit 77; }
+done
 build=$(dirname "$(realpath "$DTRUN_BIN")")
 subject="the package"
 (cd "$build" && cpack -G DEB -D CPACK_DEBIAN_COMPRESSION_TYPE=gzip -B "$work/made") >"$work/said" 2>&1 ||
