@@ -226,6 +226,7 @@ static dt_status open_strategy(dt_session *session, dt_error *err)
     state->comm = &session->comm;
     state->events = session->events;
     state->options = dt_config_strategy(session->recipe, session->replicas);
+    state->options.loads = session->plan->resume_from[0] != '\0';
     return state->strategy->setup(state, (uint64_t)session->recipe->seed, err);
 }
 

@@ -1,4 +1,5 @@
 #include <math.h>
+#include <omp.h>
 #include <string.h>
 
 #include "engine/model/model.h"
@@ -6,7 +7,8 @@
 
 #include "base/banned.h"
 
-#define TWO_PI 6.283185307179586
+#define TWO_PI      6.283185307179586
+#define ALONE_ELEMS 65536 /* fewer are not worth waking a thread */
 
 /* Box and Muller 1958: two uniform words give two normal numbers, so a Philox block gives four. */
 static void normal_block(float out[4], const dt_philox_key *key, uint64_t block, double std)
@@ -23,26 +25,40 @@ static void normal_block(float out[4], const dt_philox_key *key, uint64_t block,
     }
 }
 
-static void fill_normal(float *out, int64_t elems, const dt_philox_key *key, double std)
+/* Elements first .. first + elems of the parameter. A number is a function of its index alone, so
+ * that any share of them, drawn by any number of threads, has the same bits. */
+static void fill_normal(float *out, int64_t first, int64_t elems, const dt_philox_key *key,
+                        double std, int threads)
 {
-    float block[4];
+    int64_t end = first + elems;
 
-    for (int64_t i = 0; i < elems; i += 4) {
-        normal_block(block, key, (uint64_t)i / 4, std);
-        for (int64_t j = 0; j < 4 && i + j < elems; j++)
-            out[i + j] = block[j];
+#pragma omp parallel for schedule(static) num_threads(threads) if (elems >= ALONE_ELEMS)
+    for (int64_t block = first / 4; block < (end + 3) / 4; block++) {
+        float numbers[4];
+
+        normal_block(numbers, key, (uint64_t)block, std);
+        for (int64_t j = 0; j < 4; j++)
+            if (4 * block + j >= first && 4 * block + j < end)
+                out[4 * block + j - first] = numbers[j];
     }
 }
 
-void dt_model_init_param(float *out, const dt_model *model, int param, uint64_t seed)
+/* Of a card the cores do nothing else meanwhile; a process on CPUs has its share of them. */
+static int threads_of(const dt_device *device)
+{
+    return device->host_reads && device->threads > 0 ? device->threads : omp_get_num_procs();
+}
+
+void dt_model_init_range(float *out, const dt_model *model, int param, int64_t first, int64_t elems,
+                         uint64_t seed)
 {
     const dt_param *p = &model->params[param];
     /* the place in the table tells parameters apart, in the counter's word for the step */
     dt_philox_key key = {.seed = seed, .step = (uint32_t)param, .op = DT_PHILOX_INIT};
-    int64_t elems;
+    int64_t drawn = elems;
 
     DT_ASSERT(param >= 0 && param < model->param_count);
-    elems = p->elems;
+    DT_ASSERT(first >= 0 && elems >= 0 && elems <= p->elems - first);
     switch (p->init) {
     case DT_INIT_ZERO:
         memset(out, 0, (size_t)elems * sizeof *out);
@@ -54,10 +70,17 @@ void dt_model_init_param(float *out, const dt_model *model, int param, uint64_t 
     case DT_INIT_NORMAL:
         /* no token has the padded rows */
         if (strcmp(p->name, "wte.weight") == 0 || strcmp(p->name, "lm_head.weight") == 0) {
-            elems = model->config.vocab * p->dim[1];
-            memset(out + elems, 0, (size_t)(p->elems - elems) * sizeof *out);
+            int64_t limit = model->config.vocab * p->dim[1];
+
+            drawn = first >= limit ? 0 : first + elems > limit ? limit - first : elems;
+            memset(out + drawn, 0, (size_t)(elems - drawn) * sizeof *out);
         }
-        fill_normal(out, elems, &key, p->init_std);
+        fill_normal(out, first, drawn, &key, p->init_std, threads_of(model->device));
         break;
     }
+}
+
+void dt_model_init_param(float *out, const dt_model *model, int param, uint64_t seed)
+{
+    dt_model_init_range(out, model, param, 0, model->params[param].elems, seed);
 }

@@ -157,6 +157,9 @@ double dt_model_flops_per_token(const dt_model_config *config);
 /* Fills one parameter's fp32 values on the host, the same whatever the strategy: a pure function
  * of seed and the parameter's place in the table. Padded rows of the embedding are zero. */
 void dt_model_init_param(float *out, const dt_model *model, int param, uint64_t seed);
+/* Its elements first .. first + elems alone: the same bits, by all threads of the device. */
+void dt_model_init_range(float *out, const dt_model *model, int param, int64_t first, int64_t elems,
+                         uint64_t seed);
 
 /* Forward and backward of one micro-step: the ops, which the host does not wait for and which may
  * be recorded (device/graph.h). Gradients accumulate into grads. loss_scale: 1 / valid tokens of

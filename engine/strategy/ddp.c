@@ -141,7 +141,8 @@ static dt_status ddp_setup(dt_strategy_state *state, uint64_t seed, dt_error *er
     DT_TRY(
         dt_replica_open(&own->replica, model, state->options.graphs, state->comm->rank == 0, err));
     DT_TRY(take_memory(state, err));
-    DT_TRY(dt_share_init(&own->share, seed, err));
+    if (!state->options.loads)
+        DT_TRY(dt_share_init(&own->share, seed, err));
     if (state->comm->world_size > 1)
         DT_TRY(open_exchange(state, err));
     for (int unit = 0; unit < model->unit_count; unit++)

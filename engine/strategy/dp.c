@@ -163,7 +163,8 @@ static dt_status dp_setup(dt_strategy_state *state, uint64_t seed, dt_error *err
         DT_TRY(open_replica(&own->replicas[r], r, state->model, state->options.graphs, err));
     DT_TRY(state->model->device->enter(state->model->device, err));
     DT_TRY(dt_team_open(&own->team, own->count, err));
-    DT_TRY(dt_share_init(&own->share, seed, err));
+    if (!state->options.loads)
+        DT_TRY(dt_share_init(&own->share, seed, err));
     DT_TRY(dt_share_refresh(&own->share, err));
     DT_TRY(dt_team_run(own->team, take_weights, state, err));
     fill_accounts(state);

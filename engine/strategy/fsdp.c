@@ -125,7 +125,8 @@ static dt_status fsdp_setup(dt_strategy_state *state, uint64_t seed, dt_error *e
     for (int unit = 0; unit < state->model->unit_count; unit++)
         state->model->grads[unit] = own->whole_grads[unit];
     /* Every rank draws its own parts: the first values are a function of the seed alone. */
-    DT_TRY(dt_share_init(&own->share, seed, err));
+    if (!state->options.loads)
+        DT_TRY(dt_share_init(&own->share, seed, err));
     DT_TRY(dt_comm_open_device(&comm, state->model->device, state->events, "fsdp", own->rank,
                                own->world_size, DT_COMM_TIMEOUT_SECONDS, err));
     /* A gather and a reduction of each unit at most. */

@@ -158,35 +158,13 @@ out:
 
 dt_status dt_share_init(dt_share *share, uint64_t seed, dt_error *err)
 {
-    const dt_model *model = share->model;
-    int64_t largest = 0;
-    float *whole = NULL;
-    dt_status st = DT_OK;
-
-    for (int i = 0; i < share->chunk_count; i++) {
-        const dt_state_chunk *chunk = &share->chunks[i];
-        int64_t elems = model->params[chunk->param].elems;
-
-        if (chunk->elems < elems && elems > largest)
-            largest = elems;
-    }
-    if (largest > 0 && (whole = calloc((size_t)largest, sizeof(*whole))) == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory for the first values of a parameter (%.1f MB)",
-                 (double)largest * sizeof(*whole) / 1e6);
     for (int i = 0; i < share->chunk_count; i++) {
         const dt_state_chunk *chunk = &share->chunks[i];
 
-        if (chunk->elems == model->params[chunk->param].elems) {
-            dt_model_init_param(chunk->value, model, chunk->param, seed);
-        } else {
-            dt_model_init_param(whole, model, chunk->param, seed);
-            memcpy(chunk->value, whole + chunk->start_elems, (size_t)chunk->elems * sizeof(*whole));
-        }
+        dt_model_init_range(chunk->value, share->model, chunk->param, chunk->start_elems,
+                            chunk->elems, seed);
     }
-    DT_TRY(dt_stage_to_device(&share->stage, err));
-out:
-    free(whole);
-    return st;
+    return dt_stage_to_device(&share->stage, err);
 }
 
 dt_status dt_share_refresh(dt_share *share, dt_error *err)

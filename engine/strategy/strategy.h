@@ -28,6 +28,7 @@ typedef struct dt_strategy_options {
     dt_reduce_kind reduce_dtype;
     int moments;      /* of the optimizer: 2 (m and v), 1 (m) or 0 */
     int64_t replicas; /* dp: of this process; else 1 */
+    bool loads;       /* a checkpoint follows: first values are not drawn, all are zero until then */
     bool graphs;      /* what a GPU does step after step is recorded (steady.h) */
 } dt_strategy_options;
 

@@ -211,6 +211,39 @@ static void test_start_values_depend_on_seed_and_place_alone(void **state)
     free(b);
 }
 
+/* Padded rows included: vocab 61 of 128 rows, large enough for several threads. */
+static void test_shares_of_a_parameter_by_any_number_of_threads_have_the_same_bits(void **state)
+{
+    dt_model_config config = harness_config();
+    int64_t elems, cuts[] = {0, 1, 7, 4096, 70001, 100003};
+    float *whole, *parts;
+    harness h;
+    int param;
+
+    config.embed = 1023;
+    harness_open(&h, &config);
+    param = harness_param(&h, "wte.weight");
+    elems = h.model->params[param].elems;
+    assert_true(elems > cuts[5]);
+    whole = calloc((size_t)elems, sizeof *whole);
+    h.model->device->threads = 1;
+    dt_model_init_param(whole, h.model, param, 42);
+    for (int threads = 1; threads <= 5; threads += 2) {
+        parts = malloc((size_t)elems * sizeof *parts);
+        memset(parts, 0xff, (size_t)elems * sizeof *parts);
+        h.model->device->threads = threads;
+        for (int i = 0; i < 6; i++) {
+            int64_t end = i < 5 ? cuts[i + 1] : elems;
+
+            dt_model_init_range(parts + cuts[i], h.model, param, cuts[i], end - cuts[i], 42);
+        }
+        assert_memory_equal(whole, parts, (size_t)elems * sizeof *whole);
+        free(parts);
+    }
+    free(whole);
+    harness_close(&h);
+}
+
 static void expect_refused(dt_model_config config, dt_status status, const char *part)
 {
     dt_device device = {0};
@@ -279,6 +312,7 @@ int main(void)
         cmocka_unit_test(test_gpt2_small_has_its_published_size),
         cmocka_unit_test(test_start_values_have_gpt2s_distribution),
         cmocka_unit_test(test_start_values_depend_on_seed_and_place_alone),
+        cmocka_unit_test(test_shares_of_a_parameter_by_any_number_of_threads_have_the_same_bits),
         cmocka_unit_test(test_a_config_that_cannot_be_is_refused_with_the_reason),
         cmocka_unit_test(test_activations_that_fit_no_memory_are_refused_before_anything_is_taken),
     };

@@ -25,7 +25,7 @@ typedef struct fixture {
     int32_t tokens[B * T], targets[B * T];
 } fixture;
 
-static void open_fixture(fixture *f, dt_dtype dtype)
+static void open_fixture_that(fixture *f, dt_dtype dtype, bool loads)
 {
     dt_model_config config = {.layers = 2,
                               .heads = 2,
@@ -50,7 +50,13 @@ static void open_fixture(fixture *f, dt_dtype dtype)
     f->state.comm = &f->comm;
     f->state.options =
         (dt_strategy_options){.bucket_mb = 25, .first_bucket_mb = 1, .moments = 2, .replicas = 1};
+    f->state.options.loads = loads;
     assert_int_equal(dt_strategy_ddp.setup(&f->state, 7, NULL), DT_OK);
+}
+
+static void open_fixture(fixture *f, dt_dtype dtype)
+{
+    open_fixture_that(f, dtype, false);
 }
 
 static void close_fixture(fixture *f)
@@ -125,6 +131,22 @@ static void test_steps_bring_the_loss_down(void **state)
     }
 }
 
+/* Drawing them takes a minute for a large model, and the checkpoint has others. */
+static void test_first_values_are_not_drawn_where_a_checkpoint_follows(void **state)
+{
+    const dt_state_chunk *chunks;
+    fixture f;
+    int count;
+
+    open_fixture_that(&f, DT_F32, true);
+    assert_int_equal(dt_strategy_ddp.export_state(&f.state, &chunks, &count, NULL), DT_OK);
+    assert_int_equal(count, f.model->param_count);
+    for (int i = 0; i < count; i++)
+        for (int64_t at = 0; at < chunks[i].elems; at++)
+            assert_true(chunks[i].value[at] == 0);
+    close_fixture(&f);
+}
+
 /* With a learning rate that moves nothing but by decay, what decays shrinks by 1 - lr * decay and
  * what does not stays within the step of Adam. */
 static void test_decay_falls_on_matrices_alone(void **state)
@@ -195,6 +217,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_rank_holds_what_the_table_says),
         cmocka_unit_test(test_steps_bring_the_loss_down),
+        cmocka_unit_test(test_first_values_are_not_drawn_where_a_checkpoint_follows),
         cmocka_unit_test(test_decay_falls_on_matrices_alone),
         cmocka_unit_test(test_an_imported_state_goes_on_alike),
     };
