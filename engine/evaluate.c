@@ -1,5 +1,6 @@
 #include "engine/evaluate.h"
 
+#include "engine/progress.h"
 #include "engine/stop.h"
 
 #include "base/banned.h"
@@ -55,6 +56,7 @@ dt_status dt_evaluate(dt_session *session, bool *evaluated, bool *stopped, dt_er
         }
         DT_TRY(session->state.strategy->evaluate(&session->state, &session->batch, &loss_sum,
                                                  &counted, err));
+        dt_progress_made();
         sums[0] += loss_sum;
         sums[1] += (double)counted;
     }

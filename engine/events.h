@@ -6,7 +6,8 @@
  *
  * rank → agent (each becomes a numbered line of the journal, but for rendezvous)
  *   {"event":"ready","pid":1,"device":"cpu","threads":1,"step":0,"steps":2000,
- *    "matmul_flops":1.1e12}   from which step to which: the recipe may say epochs
+ *    "matmul_flops":1.1e12,"least_step_seconds":0.5}   from which step to which: the recipe may say
+ *    epochs
  *   {"event":"memory","parameters_bytes":..,"gradients_bytes":..,"optimizer_bytes":..,
  *    "activations_bytes":..,"buffers_bytes":..,"free_bytes":..}
  *   {"event":"rendezvous","name":"comm/main","value":"<hex>"}

@@ -71,13 +71,15 @@ dt_status dt_report_start(dt_session *session, dt_error *err)
             "a step takes at least %.4g s: its products at the measured %.4g FLOP/s of each "
             "device",
             light_seconds(session), session->matmul_flops);
-    DT_TRY(dt_events_send(session->events,
-                          json_pack("{s:s, s:I, s:s, s:i, s:I, s:I, s:o}", "event", "ready", "pid",
-                                    as_json(getpid()), "device", session->device.name, "threads",
-                                    session->device.threads, "step", as_json(session->step),
-                                    "steps", as_json(session->recipe->schedule.steps),
-                                    "matmul_flops", dt_json_number(session->matmul_flops)),
-                          err));
+    DT_TRY(
+        dt_events_send(session->events,
+                       json_pack("{s:s, s:I, s:s, s:i, s:I, s:I, s:o, s:o}", "event", "ready",
+                                 "pid", as_json(getpid()), "device", session->device.name,
+                                 "threads", session->device.threads, "step", as_json(session->step),
+                                 "steps", as_json(session->recipe->schedule.steps), "matmul_flops",
+                                 dt_json_number(session->matmul_flops), "least_step_seconds",
+                                 dt_json_number(light_seconds(session))),
+                       err));
 out:
     return st;
 }

@@ -37,6 +37,7 @@ static dt_status make_gradients(dt_session *session, dt_step *step, double valid
     DT_TRY(strategy->step_begin(state, micro_steps, err));
     for (int64_t m = 0; m < micro_steps; m++) {
         start = dt_clock_monotonic_seconds();
+        dt_where_micro_step(m + 1, micro_steps);
         DT_TRY(fill_batch(session, m, err));
         step->outside_seconds += dt_clock_monotonic_seconds() - start;
         DT_TRY(strategy->forward_backward(state, &session->batch,

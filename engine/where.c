@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "engine/progress.h"
 
 #include "base/banned.h"
 
@@ -19,7 +20,7 @@ typedef struct wait_slot {
 } wait_slot;
 
 static struct {
-    atomic_int_fast64_t step, waited_ns;
+    atomic_int_fast64_t step, waited_ns, micro_step, micro_steps;
     _Atomic(const char *) phase;
     wait_slot waits[WAITS];
 } board;
@@ -27,11 +28,20 @@ static struct {
 void dt_where_step(int64_t step)
 {
     atomic_store_explicit(&board.step, step, memory_order_relaxed);
+    dt_progress_made();
 }
 
 void dt_where_phase(const char *phase)
 {
     atomic_store_explicit(&board.phase, phase, memory_order_relaxed);
+    dt_progress_made();
+}
+
+void dt_where_micro_step(int64_t micro_step, int64_t micro_steps)
+{
+    atomic_store_explicit(&board.micro_step, micro_step, memory_order_relaxed);
+    atomic_store_explicit(&board.micro_steps, micro_steps, memory_order_relaxed);
+    dt_progress_made();
 }
 
 int dt_where_wait_begin(const char *what, const char *whom, int64_t number, int64_t bytes)
@@ -56,6 +66,7 @@ void dt_where_wait_end(int place)
 {
     double waited;
 
+    dt_progress_made();
     if (place < 0)
         return;
     waited = dt_clock_monotonic_seconds() - atomic_load(&board.waits[place].since_seconds);
@@ -106,6 +117,10 @@ json_t *dt_where_tell(void)
         text = json_string(words);
         seconds = json_real(dt_clock_monotonic_seconds() - longest.since_seconds);
     }
-    return json_pack("{s:s, s:I, s:s, s:o, s:o}", "event", "where", "step", step, "phase",
-                     phase != NULL ? phase : "start", "collective", text, "seconds", seconds);
+    return json_pack(
+        "{s:s, s:I, s:s, s:I, s:I, s:I, s:o, s:o}", "event", "where", "step", step, "phase",
+        phase != NULL ? phase : "start", "micro_step",
+        (json_int_t)atomic_load_explicit(&board.micro_step, memory_order_relaxed), "micro_steps",
+        (json_int_t)atomic_load_explicit(&board.micro_steps, memory_order_relaxed), "progress",
+        (json_int_t)dt_progress_count(), "collective", text, "seconds", seconds);
 }

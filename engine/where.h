@@ -20,6 +20,7 @@ extern "C" {
 
 void dt_where_step(int64_t step);
 void dt_where_phase(const char *phase);
+void dt_where_micro_step(int64_t micro_step, int64_t micro_steps); /* from 1, of the step */
 
 /* Around a wait for other ranks: ("all_reduce", "main", 1234, bytes); number: of the collectives of
  * that communicator, by which ranks can be compared. Gives what end takes. */
@@ -30,9 +31,10 @@ void dt_where_wait_end(int place);
  * up the others waits least. */
 double dt_where_waited_seconds(void);
 
-/* New reference: {"event":"where","step":12,"phase":"train",
- * "collective":"all_reduce comm/main #1234, 25.0 MB","seconds":12.3}: the wait that has lasted
- * longest; collective and seconds are null where there is none. */
+/* New reference: {"event":"where","step":12,"phase":"train","micro_step":2,"micro_steps":8,
+ * "progress":1234567,"collective":"all_reduce comm/main #1234, 25.0 MB","seconds":12.3}: the wait
+ * that has lasted longest; collective and seconds are null where there is none. progress: of
+ * progress.h. */
 json_t *dt_where_tell(void);
 
 #ifdef __cplusplus

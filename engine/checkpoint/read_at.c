@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/progress.h"
+
 #include "base/banned.h"
 
 dt_status dt_checkpoint_read_at(void *out, size_t length, int fd, int64_t at_bytes,
@@ -22,6 +24,7 @@ dt_status dt_checkpoint_read_at(void *out, size_t length, int fd, int64_t at_byt
         if (got == 0)
             return DT_FAIL(err, DT_ERR_CORRUPT, "%s: cut off at byte %lld", where,
                            (long long)at_bytes);
+        dt_progress_made();
         put += got;
         at_bytes += got;
         length -= (size_t)got;

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/vfs.h>
 
+#include "engine/progress.h"
+
 #include "base/banned.h"
 
 #define BLOCK_BYTES ((size_t)1 << 20) /* digested and gathered while in the processor's cache */
@@ -81,6 +83,7 @@ static dt_status flush(dt_checkpoint_sink *sink, dt_error *err)
             return failed(sink, "write", err);
         at += put;
         sink->held -= (size_t)put;
+        dt_progress_made();
     }
     return DT_OK;
 }

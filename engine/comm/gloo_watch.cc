@@ -4,6 +4,8 @@
 
 #include <chrono>
 
+#include "engine/progress.h"
+
 namespace
 {
 
@@ -140,6 +142,7 @@ bool dt_gloo_watch::guard(const std::function<bool()> &wait, const std::function
             std::rethrow_exception(thrown);
         if (!done)
             throw gloo::IoException(reason_);
+        dt_progress_made(); /* a piece has come, or is gone */
     });
     return true;
 }

@@ -25,6 +25,7 @@
 #include "engine/comm/comm_int.h"
 #include "engine/comm/segment.h"
 #include "engine/comm/sum.h"
+#include "engine/progress.h"
 
 #include "base/banned.h"
 
@@ -60,6 +61,7 @@ static void run_stage(const work *job, stage body, uint32_t chunk)
     size_t n = job->bytes - start < job->chunk_bytes ? job->bytes - start : job->chunk_bytes;
 
     body(job, (int)((job->state->done + chunk) & 1), start, n);
+    dt_progress_made();
 }
 
 static dt_status run(const work *job, dt_error *err)

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "engine/model/gpt2_int.h"
+#include "engine/progress.h"
 
 #include "base/banned.h"
 
@@ -72,6 +73,7 @@ static dt_status before(dt_model *model, int unit, bool backward, dt_error *err)
 {
     const dt_model_hooks *hooks = model->hooks;
 
+    dt_progress_made();
     return hooks && hooks->before_unit ? hooks->before_unit(hooks->self, unit, backward, err)
                                        : DT_OK;
 }

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "engine/device/graph.h"
+#include "engine/progress.h"
 
 #include "base/banned.h"
 
@@ -167,6 +168,7 @@ static dt_status replay(dt_steady *steady, const dt_steady_ops *ops, dt_error *e
     for (int i = 0; i < steady->count; i++) {
         const part *at = &steady->parts[i];
 
+        dt_progress_made();
         if (at->graph != NULL)
             DT_TRY(graphs->launch(steady->device, at->graph, err));
         if (i < steady->count - 1)

@@ -129,9 +129,11 @@ dt_status DT_CPU_NAME(attention_forward)(dt_device *device, dt_tensor *out, dt_t
         dt_cpu_share share = dt_cpu_share_mine(s.b * s.heads, 1);
         forward_buffers buffers = forward_cut(dt_cpu_scratch_mine(scratch), &s);
 
-        for (int64_t task = share.begin; task < share.end; task++)
+        for (int64_t task = share.begin; task < share.end; task++) {
             forward_head(out, (float *)lse->data + task * queries, qkv, &s, &dropout, task,
                          buffers);
+            dt_progress_made();
+        }
     }
 out:
     return st;

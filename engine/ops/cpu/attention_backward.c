@@ -198,8 +198,10 @@ dt_status DT_CPU_NAME(attention_backward)(dt_device *device, dt_tensor *dqkv, co
         dt_cpu_share share = dt_cpu_share_mine(s.b * s.heads, 1);
         backward_buffers buffers = backward_cut(dt_cpu_scratch_mine(scratch), &s);
 
-        for (int64_t task = share.begin; task < share.end; task++)
+        for (int64_t task = share.begin; task < share.end; task++) {
             backward_head(&tensors, &s, task, buffers);
+            dt_progress_made();
+        }
     }
 out:
     return st;

@@ -14,6 +14,7 @@
 
 #include "engine/device/device.h"
 #include "engine/ops/ops.h"
+#include "engine/progress.h"
 
 struct dt_cpu_products;
 
@@ -69,6 +70,7 @@ static inline dt_cpu_share dt_cpu_share_mine(int64_t n, int64_t grain)
         share.end = n;
     if (share.begin > n)
         share.begin = n;
+    dt_progress_made();
     return share;
 }
 

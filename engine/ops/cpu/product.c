@@ -207,6 +207,7 @@ dt_status dt_cpu_product_run(dt_device *device, const dt_cpu_product *product, v
     struct dt_cpu_products *products = ((dt_cpu_state *)device->state)->products;
     entry *e;
 
+    dt_progress_made();
     *done = is_plain_gemm(product);
     /* oneDNN runs with the calling thread's count, when it makes a primitive and when it runs it */
     omp_set_num_threads(device->threads);

@@ -50,6 +50,7 @@ dt_status dt_cpu_product_run(dt_device *device, const dt_cpu_product *product, v
     for (int64_t i = 0; i < p->m; i++) {
         float *row = (float *)c + i * p->n;
 
+        dt_progress_made();
         if (!p->accumulate)
             memset(row, 0, row_bytes);
         if (p->bias)
