@@ -9,7 +9,8 @@
  *   lease.c       nobody supervises for too long        folder.c      the agent's own
  *   memory.c      what GPUs hold, before and after
  *   diagnose.c    what a rank that hangs does           helper.c      asking another program
- * and without the loop: cgroup.c command.c event.c journal.c process.c spawn.c
+ *   beat.c        whether the ranks advance, with every `alive`
+ * and without the loop: activity.c cgroup.c command.c event.c journal.c process.c spawn.c
  * tail.c text.c trim.c
  *
  * The ends of a node's life (ending.c):
@@ -60,6 +61,11 @@ typedef struct dt_agent_rank {
     dt_agent_output out, err;
     dt_tail tail;
     dt_diagnosis *diagnosis; /* being made; NULL: none is */
+    struct {                 /* beat.c */
+        bool asked;          /* where it is, and it has not answered yet */
+        int64_t progress;    /* as it last said; -1: it never did */
+        bool waiting;        /* ... for other ranks */
+    } beat;
 } dt_agent_rank;
 
 typedef enum dt_ending {
@@ -189,6 +195,11 @@ void dt_agent_rendezvous_tell_all(dt_agent *agent); /* to a client that just att
 dt_status dt_agent_diagnose(dt_agent *agent, int64_t rank, dt_error *err); /* -1: all */
 void dt_agent_diagnosis_where(dt_agent_rank *rank, const json_t *answer);  /* of the engine */
 void dt_agent_diagnosis_end(dt_agent_rank *rank); /* with what is there; good where none is made */
+
+/* --- beat.c: what the supervisor's watchdog goes by */
+/* New reference: the `alive` of this moment. Asks the engines for the next one. */
+json_t *dt_agent_beat(dt_agent *agent);
+void dt_agent_beat_answer(dt_agent_rank *rank, const json_t *where); /* of an engine */
 
 /* --- lease.c */
 void dt_agent_lease_begin(dt_agent *agent, const dt_agent_command *start);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "runner/agent/text.h"
@@ -136,6 +137,8 @@ json_t *dt_process_describe(pid_t pid)
     json_object_set_new(out, "state", json_string(state));
     json_object_set_new(out, "state_words", json_string(dt_process_state_words(process.state)));
     json_object_set_new(out, "wchan", wchan_of(pid, pid, &text, &raw));
+    json_object_set_new(out, "cpu_seconds",
+                        json_real((double)process.cpu_ticks / (double)sysconf(_SC_CLK_TCK)));
     json_object_set_new(out, "thread_count", json_integer(count));
     json_object_set_new(out, "threads", threads);
     dt_strbuf_release(&text);

@@ -11,9 +11,9 @@
 
 #define DT_DESCRIBE_THREADS 64
 
-/* New reference: {"pid", "state": "D", "state_words", "wchan", "thread_count", "threads": [{"tid",
- * "name", "state", "wchan", "syscall" (number and arguments), "kernel_stack": [..]}]}, the first
- * DT_DESCRIBE_THREADS of them. */
+/* New reference: {"pid", "state": "D", "state_words", "wchan", "cpu_seconds" (used so far),
+ * "thread_count", "threads": [{"tid", "name", "state", "wchan", "syscall" (number and arguments),
+ * "kernel_stack": [..]}]}, the first DT_DESCRIBE_THREADS of them. */
 json_t *dt_process_describe(pid_t pid);
 
 /* "stopped by a signal" for 'T'. */

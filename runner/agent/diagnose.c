@@ -19,6 +19,7 @@
 #define WHERE_SECONDS 2.0
 #define STACK_SECONDS 5.0
 #define LOOK_EVERY_MS 50
+#define DRAIN_BYTES   ((size_t)1 << 20)
 
 struct dt_diagnosis {
     dt_agent_rank *rank;
@@ -103,19 +104,23 @@ static void ask_the_engine(dt_diagnosis *diagnosis)
 /* Only what the protocol knows, and only of the right kind. */
 void dt_agent_diagnosis_where(dt_agent_rank *rank, const json_t *answer)
 {
-    static const char *const numbers[] = {"step", "seconds"}, *const texts[] = {"phase",
-                                                                                "collective"};
+    static const char *const numbers[] = {"step", "seconds", "micro_step", "micro_steps",
+                                          "progress"};
+    static const char *const texts[] = {"phase", "collective"};
     dt_diagnosis *diagnosis = rank->diagnosis;
     json_t *where;
 
     if (diagnosis == NULL || diagnosis->deadline_seconds == 0)
         return; /* too late */
     where = json_object();
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         json_t *number = json_object_get(answer, numbers[i]);
-        json_t *text = json_object_get(answer, texts[i]);
 
         json_object_set(where, numbers[i], json_is_number(number) ? number : json_null());
+    }
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        json_t *text = json_object_get(answer, texts[i]);
+
         json_object_set(where, texts[i], json_is_string(text) ? text : json_null());
     }
     json_object_set_new(diagnosis->event, "where", where);
@@ -140,21 +145,26 @@ void dt_agent_diagnosis_end(dt_agent_rank *rank)
     free(diagnosis);
 }
 
+static bool is_late(const dt_diagnosis *diagnosis)
+{
+    return diagnosis != NULL && diagnosis->deadline_seconds != 0 &&
+           dt_clock_monotonic_seconds() >= diagnosis->deadline_seconds;
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     dt_agent *agent = timer->data;
     bool any = false;
 
     for (int64_t i = 0; i < agent->rank_count; i++) {
-        dt_diagnosis *diagnosis = agent->ranks[i].diagnosis;
+        dt_agent_rank *rank = &agent->ranks[i];
 
-        if (diagnosis == NULL)
-            continue;
-        if (diagnosis->deadline_seconds != 0 &&
-            dt_clock_monotonic_seconds() >= diagnosis->deadline_seconds) {
-            note(diagnosis, "where_note", "its event thread does not answer");
-            diagnosis->deadline_seconds = 0;
-            finish_when_all_is_there(diagnosis);
+        if (is_late(rank->diagnosis) && rank->channel != NULL)
+            dt_stream_drain(rank->channel, DRAIN_BYTES); /* this agent may be what was late */
+        if (is_late(rank->diagnosis)) {
+            note(rank->diagnosis, "where_note", "its event thread does not answer");
+            rank->diagnosis->deadline_seconds = 0;
+            finish_when_all_is_there(rank->diagnosis);
         }
         any = any || agent->ranks[i].diagnosis != NULL;
     }

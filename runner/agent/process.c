@@ -23,7 +23,7 @@ bool dt_process_read(dt_process *out, pid_t pid)
 {
     char path[64], text[1024];
     const char *open_paren, *close_paren;
-    long long ticks;
+    long long ticks, faults, user, system;
     size_t length;
     ssize_t got;
     int fd, parent;
@@ -42,8 +42,8 @@ bool dt_process_read(dt_process *out, pid_t pid)
     memset(out, 0, sizeof(*out));
     if (open_paren == NULL || close_paren == NULL ||
         sscanf(close_paren + 1,
-               " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %lld",
-               &out->state, &parent, &ticks) != 3)
+               " %c %d %*d %*d %*d %*d %*u %*u %*u %lld %*u %lld %lld %*d %*d %*d %*d %*d %*d %lld",
+               &out->state, &parent, &faults, &user, &system, &ticks) != 6)
         return false;
     length = (size_t)(close_paren - open_paren - 1);
     if (length >= sizeof(out->command))
@@ -52,6 +52,8 @@ bool dt_process_read(dt_process *out, pid_t pid)
     out->pid = pid;
     out->parent = parent;
     out->start_ticks = ticks;
+    out->cpu_ticks = user + system;
+    out->major_faults = faults;
     return true;
 }
 

@@ -94,6 +94,7 @@ static void on_channel_line(void *context, const char *text, size_t length, bool
         return;
     }
     if (strcmp(kind, "where") == 0) {
+        dt_agent_beat_answer(rank, event);
         dt_agent_diagnosis_where(rank, event);
         json_decref(event);
         return;

@@ -72,8 +72,10 @@ static void on_alive(uv_timer_t *timer)
     double now = agent->clock.seconds;
     bool working = agent->started && agent->ending != DT_ENDING_DONE;
 
-    dt_agent_client_send(agent, json_pack("{s:s, s:I}", "event", "alive", "time_ms",
-                                          (json_int_t)dt_clock_wall_ms()));
+    if (agent->client != NULL && agent->attached) {
+        on_before_wait(&agent->before_wait); /* what came before it is sent before it */
+        dt_agent_client_send(agent, dt_agent_beat(agent));
+    }
     dt_agent_lease_check(agent);
     if (agent->client != NULL || working)
         agent->quiet_since_seconds = now;

@@ -77,6 +77,7 @@ static dt_status ranks_read(dt_agent *agent, const layout *world, int64_t node, 
                      (long long)rank->rank);
         snprintf(rank->device, sizeof(rank->device), "%s", device);
         rank->agent = agent;
+        rank->beat.progress = -1;
         agent->rank_count++;
     }
     if (agent->rank_count == 0)

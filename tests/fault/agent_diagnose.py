@@ -32,7 +32,18 @@ check(hung['state'] in 'RS', f'{hung}')  # it polls
 check(hung['pid'] == pids[1] and hung['thread_count'] == 1, f'{hung}')
 check(hung['threads'][0]['name'] == 'fake_engine', f'{hung}')
 check(hung['where'] == {'step': 3, 'phase': 'train', 'collective': 'all_reduce comm/ddp #3, 25.0 MB',
-                        'seconds': 12.5}, f'{hung}')
+                        'seconds': 12.5, 'micro_step': None, 'micro_steps': None, 'progress': 2},
+      f'{hung}')
+check(hung['cpu_seconds'] >= 0, f'{hung}')
+
+# every `alive` tells as much as the watchdog needs; not of a rank that a diagnosis may hold
+alive = agent.wait('alive')
+while len(alive['ranks']) < 2 or not alive['ranks'][1]['waiting']:
+    alive = agent.wait('alive')
+one, other = alive['ranks']
+check((one['rank'], one['state'], one['answered']) == (0, 'T', False), f'{alive}')
+check((other['rank'], other['progress'], other['answered']) == (1, 2, True), f'{alive}')
+check(alive['next_sequence'] > 0 and alive['clock_ms'] > 0, f'{alive}')
 if shutil.which('gdb') or shutil.which('eu-stack'):
     check(any(' hear ' in line for line in hung['stack']) or hung['stack_note'],
           f"neither a stack nor a word about it: {hung['stack']}")

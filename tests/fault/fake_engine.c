@@ -3,11 +3,14 @@
  * Called as the engine is: `fake_engine train --plan FILE`. What it does is in the environment:
  *   FAKE_STEPS, FAKE_STEP_MS   how long it trains
  *   FAKE_MODE                  ok | crash (exit 1 with `failed`) | abort | fault | stubborn
- * (ignores SIGTERM) | grandchild (stubborn, and starts one that calls setsid) | hang | flood |
- * garbage | silent (exits 0 without `finished`) FAKE_ESCAPE                the grandchild takes the
- * agent's mark out of its environment; all: it empties it FAKE_RANK, FAKE_STEP       the rank and
- * the step of crash, abort and hang FAKE_ATTEMPTS              they happen in so many attempts;
- * default: in all FAKE_STATUS                what crash says of itself (io)
+ *                              (ignores SIGTERM) | grandchild (stubborn, and starts one that calls
+ *                              setsid) | hang | spin (a loop without an end) | slow (a step of
+ *                              FAKE_PIECES tenths of a second) | flood | garbage | silent (exits 0
+ *                              without `finished`)
+ *   FAKE_ESCAPE                the grandchild takes the agent's mark out of its environment; all:
+ * it empties it FAKE_RANK, FAKE_STEP       the rank and the step of crash, abort, hang, spin and
+ * slow FAKE_ATTEMPTS              they happen in so many attempts; default: in all FAKE_STATUS what
+ * crash says of itself (io)
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -87,14 +90,32 @@ static int hear(char *out, size_t size)
     return 1;
 }
 
-static void wait_ms(long ms)
+static long progress; /* that the engine tells */
+
+static void answer(long step)
+{
+    static char line[1 << 12];
+
+    if (!hear(line, sizeof(line)))
+        _exit(1);
+    if (strstr(line, "\"where\"") == NULL)
+        return;
+    snprintf(line, sizeof(line),
+             "{\"event\":\"where\",\"step\":%ld,\"phase\":\"train\",\"progress\":%ld,"
+             "\"collective\":null,\"seconds\":null}\n",
+             step, progress);
+    say(line);
+}
+
+static void wait_ms(long step, long ms)
 {
     struct pollfd waiting = {channel(), POLLIN, 0};
     struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
 
     nanosleep(&pause, NULL);
-    if (!is_mode("hang") && poll(&waiting, 1, 0) == 1 && (waiting.revents & POLLHUP) != 0)
-        _exit(1);
+    progress++;
+    while (!is_mode("hang") && poll(&waiting, 1, 0) == 1)
+        answer(step);
 }
 
 /* As the engine's event thread does: what hangs is asked, and answers. */
@@ -108,9 +129,9 @@ static void hang(long step)
         if (strstr(line, "\"where\"") == NULL)
             continue;
         snprintf(line, sizeof(line),
-                 "{\"event\":\"where\",\"step\":%ld,\"phase\":\"train\",\"collective\":"
-                 "\"all_reduce comm/ddp #%ld, 25.0 MB\",\"seconds\":12.5}\n",
-                 step, step);
+                 "{\"event\":\"where\",\"step\":%ld,\"phase\":\"train\",\"progress\":%ld,"
+                 "\"collective\":\"all_reduce comm/ddp #%ld, 25.0 MB\",\"seconds\":12.5}\n",
+                 step, progress, step);
         say(line);
     }
 }
@@ -160,6 +181,11 @@ static void misbehave(long rank, long step)
             "json\n{\"event\":\"nonsense\"}\n{\"event\":\"metrics\",\"step\":\"x\"}\n\xff\xfe\n");
     if (is_mode("hang") && here)
         hang(step);
+    if (is_mode("slow") && here)
+        for (long pieces = variable("FAKE_PIECES", 10); pieces > 0; pieces--)
+            wait_ms(step, 100);
+    while (is_mode("spin") && here)
+        progress += 0;
 }
 
 int main(int argc, char **argv)
@@ -184,7 +210,7 @@ int main(int argc, char **argv)
     printf("rank %ld of %ld: %s\n", rank, world, line);
     for (step = 1; step <= steps && !told_to_stop; step++) {
         misbehave(rank, step);
-        wait_ms(step_ms);
+        wait_ms(step, step_ms);
         if (rank == 0) {
             snprintf(line, sizeof(line),
                      "{\"event\":\"metrics\",\"step\":%ld,\"values\":{\"loss\":%.6f,"
