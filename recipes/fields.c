@@ -641,7 +641,8 @@ const dt_field dt_fields[] = {
      .low = 1,
      .high = 86400,
      .fallback = "30",
-     .help = "a rank without a step for five times the usual, and at least so long, hangs"},
+     .help = "a rank that neither steps nor does anything for five times the usual, and at least "
+             "so long, hangs; one that is slow does not"},
 
     {.path = "notify.webhook",
      .type = DT_FIELD_STRING,

@@ -103,6 +103,7 @@ void dt_follow_remember(dt_supervised_node *node, const dt_message *message)
     default:
         break;
     }
+    dt_hang_follow(node->session, message);
     dt_verdict_see(&node->session->verdict, message, node->row.name);
 }
 
@@ -146,8 +147,6 @@ static dt_status store_metrics(dt_session *session, const dt_message *message, d
         DT_TRY(
             dt_change_metric(session, step, name, value_of(values, name), message->time_ms, err));
     }
-    if (json_object_get(values, "loss") != NULL)
-        dt_watch_step(&session->watch, step, message->time_ms, dt_session_now(session));
     progress(session, step, value_of(values, "loss"), value_of(values, "valid_loss"),
              value_of(values, "tokens_per_second"));
 out:
@@ -233,9 +232,6 @@ static dt_status store_rows(dt_supervised_node *node, const dt_message *message,
     case DT_MESSAGE_PACE:
         return dt_pace_hear(session, message, err);
     case DT_MESSAGE_PHASE: /* of no interest afterwards */
-        if (message->rank == 0)
-            dt_watch_enter(&session->watch, dt_message_string(message, "phase"), message->time_ms,
-                           dt_session_now(session));
         return DT_OK;
     case DT_MESSAGE_CHECKPOINT:
         if (dt_gather_is_needed(session))
@@ -248,7 +244,6 @@ static dt_status store_rows(dt_supervised_node *node, const dt_message *message,
         break;
     case DT_MESSAGE_FINISHED:
         DT_TRY(store_steps(session, message, err));
-        dt_watch_finished(&session->watch, dt_session_now(session));
         if (message->rank == 0)
             progress(session, dt_message_int(message, "step", 0),
                      dt_message_number(message, "loss"), dt_message_number(message, "valid_loss"),

@@ -276,20 +276,18 @@ out:
 }
 
 /* How fast the steps of this attempt came, before this supervisor. */
-static dt_status read_watch(dt_session *session, dt_error *err)
+static dt_status read_steps(dt_session *session, dt_error *err)
 {
     int64_t count, from = session->step - WATCH_STEPS;
     dt_metric *points;
     dt_status st;
 
-    dt_watch_init(&session->watch, session->hang_seconds, session->begun_seconds);
     DT_TRY(dt_store_metric_list(session->store, &points, &count, session->run, "loss",
                                 from > session->start_step ? from : session->start_step, 0,
                                 &session->arena, err));
     for (int64_t i = 0; i < count; i++)
         if (points[i].attempt == session->attempt)
-            dt_watch_step(&session->watch, points[i].step, points[i].time_ms,
-                          session->begun_seconds);
+            (void)dt_silence_step(&session->silence, points[i].step, points[i].time_ms);
 out:
     return st;
 }
@@ -317,7 +315,6 @@ dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
     uv_loop_init(&session->loop);
     dt_poll_clock_open(&session->clock, &session->loop);
     uv_timer_init(&session->loop, &session->leave);
-    uv_timer_init(&session->loop, &session->look);
     uv_timer_init(&session->loop, &session->gather_again);
     uv_timer_init(&session->loop, &session->sweep_timer);
     uv_timer_init(&session->loop, &session->answer_timer);
@@ -331,12 +328,13 @@ dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
     if (session->salvaged != NULL)
         DT_TRY(dt_salvage_begin(session, err));
     DT_TRY(dt_follow_commit(session, err)); /* what was noted on the way */
+    DT_TRY(dt_hang_load(session, err));
+    DT_TRY(read_steps(session, err));
     DT_TRY(read_events(session, err));
     DT_TRY(dt_sweep_load(session, err));
     for (int64_t i = 0; i < session->node_count; i++)
         session->nodes[i].released_stored = session->nodes[i].released;
     session->begun_seconds = dt_session_now(session);
-    DT_TRY(read_watch(session, err));
 out:
     return st;
 }
@@ -363,7 +361,6 @@ void dt_session_unload(dt_session *session)
     dt_control_close_all(session);
     dt_listener_close(session->listener);
     close_handle((uv_handle_t *)&session->leave, NULL);
-    close_handle((uv_handle_t *)&session->look, NULL);
     dt_poll_clock_close(&session->clock);
     dt_gather_cancel(session);
     close_handle((uv_handle_t *)&session->gather_again, NULL);

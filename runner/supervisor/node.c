@@ -84,6 +84,7 @@ static void on_hello(dt_supervised_node *node, const dt_message *message)
     }
     dt_clocks_hear(node, dt_message_int(message, "time_ms", 0), true);
     node->attached = true;
+    node->beat_ms = 0;
     node->tries = 0;
     node->replace = node->renew = node->unreachable = false;
     node->idle = strcmp(dt_message_string(message, "state"), "idle") == 0;
@@ -124,6 +125,7 @@ static void on_message(dt_supervised_node *node, dt_message *message)
     } else if (message->kind == DT_MESSAGE_ALIVE) {
         dt_clocks_hear(node, dt_message_int(message, "time_ms", 0), false);
         dt_node_send(node, json_pack("{s:s}", "command", "alive")); /* its lease hears that */
+        dt_hang_hear(node, message);
     } else if (message->kind == DT_MESSAGE_RENDEZVOUS) {
         dt_rendezvous_offer(session, message);
     } else if (message->numbered) {

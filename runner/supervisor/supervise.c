@@ -64,7 +64,6 @@ static dt_status follow(const char *run, dt_notifier *notifier, int *ready, bool
         DT_TRY(check_webhook(&session, err));
     DT_TRY(dt_listener_open(&session.listener, &session.loop, session.folder, "control.sock",
                             dt_control_take, &session, err));
-    dt_hang_watch(&session);
     dt_sweep_begin(&session);
     dt_state_take(&session, DT_EVENT_BEGIN, NULL);
     dt_detach_ready(ready, DT_OK, NULL);

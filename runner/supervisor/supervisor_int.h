@@ -8,7 +8,7 @@
  *   rendezvous.c  everyone's values                      control.c    runs/ID/control.sock
  *   changes.c     what goes into the store               store_writer.c  its thread
  *   verdict.c     how it ended, and why                  restart.c    the attempt after this one
- *   watch.c       does it make steps?                    hang.c       what to do where not
+ *   hang.c        ranks that make no step
  *   liveness.c    what a node's silence means            clocks.c     whose clock is how wrong
  *   policy/       what is decided, without doing it      probe.c      can anything be run there?
  *   gather.c      checkpoints come here                  notify.c     a webhook is told
@@ -41,10 +41,11 @@
 #include "runner/nodes/nodes.h"
 #include "runner/supervisor/message.h"
 #include "runner/supervisor/notify.h"
+#include "runner/supervisor/policy/silence.h"
+#include "runner/supervisor/policy/watchdog.h"
 #include "runner/supervisor/store_writer.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/supervisor/verdict.h"
-#include "runner/supervisor/watch.h"
 #include "store/store.h"
 
 typedef struct dt_session dt_session;
@@ -96,6 +97,7 @@ typedef struct dt_supervised_node {
     int64_t clock_ms;       /* that its clock is ahead of ours (clocks.c) */
     double clock_error_ms;  /* at most so wrong; infinite: not known */
     int64_t asked_ms;       /* our clock when `attach` was sent */
+    int64_t beat_ms; /* its monotonic clock at its last `alive`; 0: none on this connection */
     double probed_seconds;  /* when the last one was begun */
     double command_seconds, answered_seconds, unknown_seconds; /* what they proved (policy/) */
     char shown[256];        /* the state in words, where it is not reachable */
@@ -157,10 +159,12 @@ struct dt_session {
 
     dt_tidy *tidy; /* NULL: the run has not come so far */
 
-    dt_watch watch;
-    uv_timer_t look;
-    double asked_seconds; /* the ranks, what they do; 0: they were not */
-    json_t *diagnoses;    /* [by rank], their answers */
+    dt_silence silence;
+    dt_watchdog watchdog;
+    bool slow_told;          /* of this silence */
+    bool asked;              /* the ranks were, what they do */
+    double asked_at_seconds; /* of the silence */
+    json_t *diagnoses;       /* [by rank], their answers */
 
     bool gaps; /* events of a journal were lost (gap.c) */
 
@@ -204,7 +208,11 @@ void dt_prepare_cancel(dt_supervised_node *node); /* soon; unload waits for it *
 dt_status dt_prepare_recall(dt_supervised_node *node, dt_error *err);
 
 /* --- hang.c */
-void dt_hang_watch(dt_session *session); /* from now on */
+dt_status dt_hang_load(dt_session *session, dt_error *err); /* once plan and rows are known */
+/* An `alive`: what its ranks do, and how much time has passed there. May end the attempt. */
+void dt_hang_hear(dt_supervised_node *node, const dt_message *message);
+/* What a journal's event says about steps and phases. */
+void dt_hang_follow(dt_session *session, const dt_message *message);
 
 /* --- secret.c */
 /* 32 random bytes, hexadecimal, in FOLDER/secret (0600); made where missing. */

@@ -7,10 +7,11 @@
  *                              setsid) | hang | spin (a loop without an end) | slow (a step of
  *                              FAKE_PIECES tenths of a second) | flood | garbage | silent (exits 0
  *                              without `finished`)
- *   FAKE_ESCAPE                the grandchild takes the agent's mark out of its environment; all:
- * it empties it FAKE_RANK, FAKE_STEP       the rank and the step of crash, abort, hang, spin and
- * slow FAKE_ATTEMPTS              they happen in so many attempts; default: in all FAKE_STATUS what
- * crash says of itself (io)
+ *   FAKE_ESCAPE                the grandchild takes the agent's mark out of its environment;
+ *                              all: it empties it
+ *   FAKE_RANK, FAKE_STEP       the rank and the step of crash, abort, hang, spin and slow
+ *   FAKE_ATTEMPTS              they happen in so many attempts; default: in all
+ *   FAKE_STATUS                what crash says of itself (io)
  */
 #define _GNU_SOURCE
 #include <errno.h>

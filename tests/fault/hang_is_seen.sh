@@ -3,10 +3,11 @@
 # given up where it hangs again and again.
 . "$(dirname "$0")/lib.sh"
 export FAULT_RESTARTS=3 FAULT_HANG_SECONDS=2
-hung() { python3 - "$runs/$1/../../store.db" "$1" <<'PY'
+hung() { # run [kind]
+    python3 - "$runs/$1/../../store.db" "$1" "${2:-hung}" <<'PY'
 import json, sqlite3, sys
 rows = sqlite3.connect(sys.argv[1]).execute(
-    "SELECT e.json FROM events e JOIN runs r USING (run) WHERE r.id = ? AND kind = 'hung'", sys.argv[2:])
+    "SELECT e.json FROM events e JOIN runs r USING (run) WHERE r.id = ? AND kind = ?", sys.argv[2:])
 print("\n".join(json.loads(row[0])["message"] for row in rows))
 PY
 }
@@ -32,6 +33,32 @@ figure 8 "a rank that hangs in every attempt: given up after so many restarts" 3
     "$(($(get ever attempt) - 1))"
 like reason "$(get ever reason)" "no step for * s while training: rank 0 on localhost waits in all_reduce*; given up after 3 restarts without a new checkpoint"
 await 10 nothing_left
+
+# a loop without an end
+FAULT_HANG_SECONDS=1 FAKE_MODE=spin FAKE_RANK=0 FAKE_ATTEMPTS=1 "$driver" launch loop 1
+await 150 has_ended loop
+end_is loop finished 0
+is attempt "$(get loop attempt)" 2
+like "what is said" "$(hung loop)" "no step for * s while training: rank 0 on localhost * and used * s of processor time without advancing"
+await 10 nothing_left
+
+# a step far longer than all before it, whose engine says that it gets on
+FAKE_MODE=slow FAKE_PIECES=80 "$driver" launch long 1
+await 60 has_ended long
+end_is long finished 0
+is attempt "$(get long attempt)" 1
+like "what is said" "$(hung long slow)" "no step for * s while training: slow, since rank 0 on localhost *"
+
+# a supervisor that is halted for longer than any step may take hears what waited for it
+FAKE_STEPS=1200 "$driver" launch halted 1
+await 20 has_step halted 5
+supervisor=$(processes 'supervise halted')
+kill -STOP "$supervisor"
+sleep 7
+kill -CONT "$supervisor"
+end_is halted finished 0
+is attempt "$(get halted attempt)" 1
+is "what is said" "$(hung halted)$(hung halted slow)" ""
 
 # one that is slow from the beginning, and one that stopped for a moment, do not hang
 FAKE_STEPS=8 FAKE_STEP_MS=1000 "$driver" launch slow 1

@@ -1,7 +1,11 @@
 # What the supervisor decides by.
-foreach(name completion launch_env notify watch)
+foreach(name completion launch_env notify)
   dt_test(NAME supervisor_${name} LABEL unit
     SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_supervisor_${name}.c LIBS dt_supervisor)
+endforeach()
+foreach(name silence watchdog)
+  dt_test(NAME policy_${name} LABEL unit
+    SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_policy_${name}.c LIBS dt_supervisor)
 endforeach()
 dt_test(NAME supervisor_go_on LABEL unit LIBS dt_supervisor dt_store_support dt_checkpoint Threads::Threads m
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_supervisor_go_on.c

@@ -1,0 +1,231 @@
+#include "runner/supervisor/policy/watchdog.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+#define RUNS_TIMES    10.0 /* of the longest honest op */
+#define BLOCKED_TIMES 2.0  /* of the limit */
+#define QUIET_TIMES   2.0
+#define DEVICE_TIMES  5.0
+#define PATIENT_TIMES 10.0 /* of hang_seconds */
+
+/* What the threads that only listen and look use: not worth the name of running. One that waits for
+ * many peers looks at each. */
+#define IDLE_SHARE    0.02
+#define WAITING_SHARE 0.05
+#define IDLE_SECONDS  0.02 /* two ticks of the kernel's clock */
+
+void dt_watchdog_init(dt_watchdog *dog, dt_watchdog_rank *ranks, int64_t rank_count,
+                      double hang_seconds)
+{
+    *dog = (dt_watchdog){.hang_seconds = hang_seconds, .rank_count = rank_count, .ranks = ranks};
+    for (int64_t i = 0; i < rank_count; i++)
+        ranks[i] = (dt_watchdog_rank){.threads = 1, .last = {.progress = -1}};
+}
+
+/* --- facts */
+
+static void clear(dt_watchdog_rank *rank)
+{
+    rank->still_seconds = rank->busy_seconds = 0;
+    rank->condition_seconds = rank->quiet_seconds = 0;
+}
+
+static dt_watchdog_condition condition_of(const dt_watchdog_rank *rank,
+                                          const dt_watchdog_fact *fact, double used, double passed)
+{
+    double idle = (fact->waiting ? WAITING_SHARE : IDLE_SHARE) * passed;
+
+    if (fact->progress >= 0 && rank->last.progress >= 0 && fact->progress != rank->last.progress)
+        return DT_WATCHDOG_ADVANCES;
+    if (fact->state == 'T' && used <= 0)
+        return DT_WATCHDOG_STOPPED;
+    if (fact->state == 'T' || used > fmax(idle, IDLE_SECONDS))
+        return DT_WATCHDOG_RUNS; /* one that is stopped again and again, too */
+    if (fact->work != rank->last.work)
+        return DT_WATCHDOG_WORKS;
+    if (fact->state == 'D' || fact->state == 't')
+        return DT_WATCHDOG_BLOCKED;
+    if (fact->state == 'R')
+        return DT_WATCHDOG_STARVES;
+    return fact->waiting ? DT_WATCHDOG_WAITS : DT_WATCHDOG_SLEEPS;
+}
+
+static bool is_quiet(dt_watchdog_condition condition)
+{
+    return condition == DT_WATCHDOG_WAITS || condition == DT_WATCHDOG_SLEEPS;
+}
+
+/* Time goes to what lasts; whatever else was going on before has ended. */
+static void count(dt_watchdog_rank *rank, dt_watchdog_condition now, double used, double passed)
+{
+    rank->still_seconds += passed;
+    if (now == DT_WATCHDOG_RUNS)
+        rank->busy_seconds += used < passed ? used : passed;
+    if (now != rank->condition)
+        rank->condition_seconds = 0;
+    if (now == DT_WATCHDOG_STOPPED || now == DT_WATCHDOG_BLOCKED)
+        rank->condition_seconds += passed;
+    if (is_quiet(now))
+        rank->quiet_seconds += passed;
+    else if (now != DT_WATCHDOG_STARVES)
+        rank->quiet_seconds = 0;
+}
+
+void dt_watchdog_observe(dt_watchdog *dog, int64_t at, const dt_watchdog_fact *fact,
+                         double passed_seconds)
+{
+    dt_watchdog_rank *rank = &dog->ranks[at];
+    double used = fact->cpu_seconds - rank->last.cpu_seconds;
+    dt_watchdog_condition now;
+
+    if (rank->condition == DT_WATCHDOG_GONE)
+        return;
+    now = rank->known ? condition_of(rank, fact, used, passed_seconds) : DT_WATCHDOG_UNKNOWN;
+    if (now == DT_WATCHDOG_ADVANCES) {
+        dog->longest_busy_seconds = fmax(dog->longest_busy_seconds, rank->busy_seconds);
+        clear(rank);
+    } else if (rank->known) {
+        count(rank, now, used, passed_seconds);
+    }
+    rank->condition = now;
+    rank->last = (dt_watchdog_fact){fact->state, fact->cpu_seconds, fact->work,
+                                    fact->progress >= 0 ? fact->progress : rank->last.progress,
+                                    fact->waiting};
+    rank->known = true;
+}
+
+void dt_watchdog_exited(dt_watchdog *dog, int64_t rank)
+{
+    dog->ranks[rank].condition = DT_WATCHDOG_GONE;
+}
+
+void dt_watchdog_advanced(dt_watchdog *dog)
+{
+    for (int64_t i = 0; i < dog->rank_count; i++) {
+        dog->longest_busy_seconds = fmax(dog->longest_busy_seconds, dog->ranks[i].busy_seconds);
+        clear(&dog->ranks[i]);
+    }
+}
+
+/* --- what they prove */
+
+static double longest_honest_op(const dt_watchdog *dog, const dt_watchdog_rank *rank)
+{
+    return fmax(fmax(dog->hang_seconds, dog->ideal_step_seconds * rank->threads),
+                dog->longest_busy_seconds);
+}
+
+/* Evidence against this rank, whatever the others do. */
+static bool hangs_alone(const dt_watchdog *dog, const dt_watchdog_rank *rank, double limit)
+{
+    double patient = PATIENT_TIMES * dog->hang_seconds;
+
+    switch (rank->condition) {
+    case DT_WATCHDOG_STOPPED:
+        return !rank->last.waiting && rank->condition_seconds > limit;
+    case DT_WATCHDOG_BLOCKED:
+        return rank->condition_seconds > fmax(BLOCKED_TIMES * limit, patient);
+    case DT_WATCHDOG_RUNS:
+        return rank->busy_seconds > fmax(limit, RUNS_TIMES * longest_honest_op(dog, rank));
+    default:
+        return false;
+    }
+}
+
+/* That together with all others it may be called hanging. */
+static bool is_quiet_for_long(const dt_watchdog *dog, const dt_watchdog_rank *rank, double limit)
+{
+    double enough = QUIET_TIMES * limit;
+
+    if (rank->device)
+        enough = fmax(fmax(DEVICE_TIMES * limit, PATIENT_TIMES * dog->hang_seconds),
+                      RUNS_TIMES * dog->ideal_step_seconds);
+    return is_quiet(rank->condition) && rank->quiet_seconds > enough;
+}
+
+/* Nobody but it can bring the others on: they wait, too, or sleep. Of those that were stopped
+ * inside a collective, the one that was so first; -1: there is none. One that is halted again and
+ * again by who throttles it, and only waits while it may run, looks just so: hence the others. */
+static int64_t stopped_in_collective(const dt_watchdog *dog, double limit)
+{
+    int64_t found = -1;
+
+    for (int64_t i = 0; i < dog->rank_count; i++) {
+        const dt_watchdog_rank *rank = &dog->ranks[i];
+
+        if (rank->condition != DT_WATCHDOG_GONE && !is_quiet(rank->condition) &&
+            !rank->last.waiting)
+            return -1;
+        if (rank->condition == DT_WATCHDOG_STOPPED && rank->condition_seconds > limit &&
+            (found < 0 || rank->condition_seconds > dog->ranks[found].condition_seconds))
+            found = i;
+    }
+    return found;
+}
+
+/* The one that the others wait for, where one does something else. */
+static int64_t culprit(const dt_watchdog *dog)
+{
+    int64_t found = -1;
+
+    for (int64_t i = 0; i < dog->rank_count; i++)
+        if (dog->ranks[i].condition != DT_WATCHDOG_GONE &&
+            (found < 0 || (dog->ranks[i].condition == DT_WATCHDOG_SLEEPS &&
+                           dog->ranks[found].condition != DT_WATCHDOG_SLEEPS)))
+            found = i;
+    return found;
+}
+
+static double shortest_still(const dt_watchdog *dog, double silent)
+{
+    for (int64_t i = 0; i < dog->rank_count; i++)
+        if (dog->ranks[i].condition != DT_WATCHDOG_GONE)
+            silent = fmin(silent, dog->ranks[i].still_seconds);
+    return silent;
+}
+
+dt_watchdog_verdict dt_watchdog_decide(const dt_watchdog *dog, double silent_seconds,
+                                       double limit_seconds, int64_t *rank)
+{
+    bool all_quiet = true;
+
+    *rank = -1;
+    if (silent_seconds <= limit_seconds)
+        return DT_WATCHDOG_FINE;
+    if (shortest_still(dog, silent_seconds) <= limit_seconds)
+        return DT_WATCHDOG_SLOW; /* somebody has advanced since, or is not known */
+    for (int64_t i = 0; i < dog->rank_count; i++) {
+        if (hangs_alone(dog, &dog->ranks[i], limit_seconds)) {
+            *rank = i;
+            return DT_WATCHDOG_HANGS;
+        }
+        all_quiet = all_quiet && (dog->ranks[i].condition == DT_WATCHDOG_GONE ||
+                                  is_quiet_for_long(dog, &dog->ranks[i], limit_seconds));
+    }
+    *rank = stopped_in_collective(dog, limit_seconds);
+    if (*rank >= 0)
+        return DT_WATCHDOG_HANGS;
+    *rank = culprit(dog);
+    return all_quiet && *rank >= 0 ? DT_WATCHDOG_HANGS : DT_WATCHDOG_SLOW;
+}
+
+const char *dt_watchdog_condition_words(dt_watchdog_condition condition)
+{
+    static const char *const words[] = {
+        [DT_WATCHDOG_UNKNOWN] = "has not been heard yet",
+        [DT_WATCHDOG_ADVANCES] = "advances",
+        [DT_WATCHDOG_RUNS] = "computes",
+        [DT_WATCHDOG_STARVES] = "waits for a processor",
+        [DT_WATCHDOG_WORKS] = "waits for a disk that serves it",
+        [DT_WATCHDOG_STOPPED] = "is stopped",
+        [DT_WATCHDOG_BLOCKED] = "is blocked in the kernel",
+        [DT_WATCHDOG_WAITS] = "waits for other ranks",
+        [DT_WATCHDOG_SLEEPS] = "sleeps",
+        [DT_WATCHDOG_GONE] = "has ended",
+    };
+
+    return words[condition];
+}

@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# A run that is slow is never ended for it: halted nearly all of the time, from the beginning and in
+# the middle, with a step far longer than hang_seconds and than the steps before. One whose rank is
+# stopped for good in the same settings is.
+. "$(dirname "$0")/lib.sh"
+unset DTRUN_ENGINE
+export OMP_NUM_THREADS=1
+dtrun=$DTRUN_BIN/dtrun
+seq 1 4000 | sed 's/.*/line & of a text that can be learned/' >"$XDG_STATE_HOME/corpus.txt"
+cat >"$XDG_STATE_HOME/slow.yaml" <<'YAML'
+name: slow
+ranks: 2
+threads: 1
+strategy: ddp
+model: {kind: gpt2, layers: 2, heads: 2, embed: 64}
+data: {train: corpus.txt}
+batch: {sequences: 4, tokens: 64, accumulate: 60}
+schedule: {kind: cosine, warmup_steps: 2, steps: 1000000}
+checkpoint: {every: 1000000}
+log: {every: 1}
+grace_seconds: 2
+failure: {hang_seconds: 3}
+YAML
+value() { # run, expression over the object o
+    "$dtrun" status "$1" --json | python3 -c "import json, sys; o = json.load(sys.stdin); print($2)"
+}
+pids() { value "$1" "*[r['pid'] for n in o['nodes'] for r in n['ranks'] if r['pid']]"; }
+steps() { [ "$(value "$1" "o['step'] or 0")" -ge "$2" ]; }
+has_pids() { [ "$(pids "$1" | wc -w)" = 2 ]; }
+attempt_is() { [ "$(value "$1" "o['attempt']")" = "$2" ]; }
+slow() { python3 "$(dirname "$0")/throttle.py" 0.02 600 "$@" & } # pids...
+told() { # kind: what the events of the run say
+    python3 - "$XDG_STATE_HOME/dtrun/store.db" "$1" "$2" <<'PY'
+import json, sqlite3, sys
+rows = sqlite3.connect(sys.argv[1]).execute(
+    "SELECT e.json FROM events e JOIN runs r USING (run) WHERE r.name = ? AND kind = ?", sys.argv[2:])
+print("\n".join(json.loads(row[0])["message"] for row in rows))
+PY
+}
+
+is_told() { [ -n "$(told "$1" slow)" ]; }
+goes_on() { # run: once it is called slow, the machine is quick again
+    await 200 is_told "$1"
+    kill %%
+    await 200 steps "$1" $(($(value "$1" "o['step'] or 0") + 3))
+    is "its attempts ($(told "$1" hung))" "$(value "$1" "o['attempt']")" 1
+    "$dtrun" stop "$1" >/dev/null
+    is "state of $1 ($(value "$1" "o['reason']"))" "$(value "$1" "o['state']")" stopped
+}
+
+# a machine that gets busy in the middle
+"$dtrun" launch --detach "$XDG_STATE_HOME/slow.yaml" --set name=middle >/dev/null
+await 120 steps middle 3
+slow $(pids middle)
+goes_on middle
+like "what is said" "$(told middle slow)" "no step for * s while training: slow, since rank * advanced * ago"
+
+# one that was slow from its first moment, set-up included
+"$dtrun" launch --detach "$XDG_STATE_HOME/slow.yaml" --set name=always \
+    --set failure.hang_seconds=1 --set batch.accumulate=600 >/dev/null
+await 120 has_pids always
+slow $(pids always)
+goes_on always
+
+# a rank that is stopped while another one is slow
+"$dtrun" launch --detach "$XDG_STATE_HOME/slow.yaml" --set name=hung >/dev/null
+await 120 steps hung 3
+read -r first second <<<"$(pids hung)"
+slow "$first"
+kill -STOP "$second"
+await 200 attempt_is hung 2
+like "what is said" "$(told hung hung)" "no step for * s while training: rank * on localhost is in state T (*"
+"$dtrun" stop --now hung >/dev/null
+wait
+await 20 nothing_left
