@@ -206,8 +206,10 @@ int main(int argc, char **argv)
     snprintf(line, sizeof(line),
              "{\"event\":\"rendezvous\",\"name\":\"gloo\",\"value\":\"%02lx\"}\n", rank);
     say(line);
-    if (!hear(line, sizeof(line)) || strstr(line, "\"rendezvous\"") == NULL)
-        return 1;
+    do /* it may be asked where it is before all have met */
+        if (!hear(line, sizeof(line)))
+            return 1;
+    while (strstr(line, "\"rendezvous\"") == NULL);
     printf("rank %ld of %ld: %s\n", rank, world, line);
     for (step = 1; step <= steps && !told_to_stop; step++) {
         misbehave(rank, step);
