@@ -111,7 +111,7 @@ dt_status dt_dry_run_print(const dt_preflight *flight, const dt_call *call, dt_e
                 (long long)flight->ranks_on_node);
     dt_memory_table(&text, &flight->memory, &flight->plan.recipe);
     dt_strbuf_add_char(&text, '\n');
-    st = dt_report_text(&text, err);
+    st = dt_report_styled(&text, err);
     dt_strbuf_release(&text);
     return st;
 }

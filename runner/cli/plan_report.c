@@ -197,7 +197,7 @@ dt_status dt_plan_report_text(const dt_planned *planned, dt_arena *arena, dt_err
     dt_strbuf_add_char(&text, '\n');
     add_memory(&text, &term, planned, arena);
     add_overlap(&text, planned);
-    st = dt_report_text(&text, err);
+    st = dt_report_styled(&text, err);
     dt_strbuf_release(&text);
     return st;
 }

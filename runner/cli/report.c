@@ -25,18 +25,29 @@ static dt_status write_out(const dt_strbuf *text, dt_error *err)
     return DT_OK;
 }
 
-dt_status dt_report_text(const dt_strbuf *text, dt_error *err)
+static dt_status write_shown(const dt_strbuf *text, bool styled, dt_error *err)
 {
     dt_strbuf shown;
     dt_status st;
     dt_term term;
 
     dt_term_init(&term, STDOUT_FILENO);
+    term.colour = term.colour && styled;
     dt_strbuf_init(&shown);
     dt_term_add_whole(&shown, &term, text->data);
     st = write_out(&shown, err);
     dt_strbuf_release(&shown);
     return st;
+}
+
+dt_status dt_report_text(const dt_strbuf *text, dt_error *err)
+{
+    return write_shown(text, false, err);
+}
+
+dt_status dt_report_styled(const dt_strbuf *text, dt_error *err)
+{
+    return write_shown(text, true, err);
 }
 
 dt_status dt_report_data(const dt_strbuf *data, dt_error *err)

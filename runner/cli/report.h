@@ -16,6 +16,8 @@ json_t *dt_report_object(void);
 /* Prints `object` (takes its reference) as one line, or indented where a person reads it. */
 dt_status dt_report_json(json_t *object, dt_error *err);
 dt_status dt_report_text(const dt_strbuf *text, dt_error *err);
+/* The same with the styles of dt_term_add: all that came from outside was added by that. */
+dt_status dt_report_styled(const dt_strbuf *text, dt_error *err);
 /* What a model wrote: as it is where no terminal reads it. */
 dt_status dt_report_data(const dt_strbuf *data, dt_error *err);
 /* A line to stderr, whoever reads. */

@@ -123,7 +123,7 @@ dt_status dt_summary_text(dt_store *store, const dt_run *run, dt_arena *arena, d
     dt_strbuf_add_char(&text, '\n');
     add_numbers(&text, &term, run, &timing, checkpoint, arena);
     add_next(&text, &term, run, checkpoint);
-    DT_TRY(dt_report_text(&text, err));
+    DT_TRY(dt_report_styled(&text, err));
 out:
     dt_strbuf_release(&text);
     return st;

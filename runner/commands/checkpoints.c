@@ -74,7 +74,7 @@ static dt_status checkpoints(dt_call *call, dt_error *err)
         DT_TRY(dt_report_json(object, err));
     } else if (shown > 0) {
         dt_table_write(&text, &table, &term, 0);
-        DT_TRY(dt_report_text(&text, err));
+        DT_TRY(dt_report_styled(&text, err));
     } else {
         dt_report_note(call, "run %s has no checkpoints", run.id);
     }

@@ -151,7 +151,7 @@ static dt_status print_table(const dt_probe_report *report, const dt_call *call,
                     fault->fatal ? "fault: " : "note: ");
         dt_term_add(&text, &term, DT_STYLE_PLAIN, "%s\n", fault->text);
     }
-    st = dt_report_text(&text, err);
+    st = dt_report_styled(&text, err);
     dt_strbuf_release(&text);
     return st;
 }

@@ -65,7 +65,7 @@ static dt_status print_text(const dt_run *runs, int64_t count, const dt_call *ca
     if (count == 0)
         dt_report_note(call, "no runs%s",
                        dt_arguments_get(call->args, "state")->given ? " in this state" : " yet");
-    st = count > 0 ? dt_report_text(&text, err) : DT_OK;
+    st = count > 0 ? dt_report_styled(&text, err) : DT_OK;
     dt_strbuf_release(&text);
     return st;
 }

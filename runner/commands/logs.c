@@ -86,7 +86,7 @@ static dt_status print_lines(const dt_log_line *lines, int64_t count, const dt_l
         dt_strbuf_add_char(&text, '\n');
     }
     add_boundaries(&text, term, between, NULL, arena);
-    st = dt_report_text(&text, err);
+    st = dt_report_styled(&text, err);
     dt_strbuf_release(&text);
     return st;
 }

@@ -193,7 +193,7 @@ static dt_status print_text(dt_store *store, const dt_run *run, const facts *all
     add_attempts(&text, &term, all, arena);
     add_checkpoints(&text, &term, all, arena);
     add_recipe(&text, &term, run->recipe_text);
-    DT_TRY(dt_report_text(&text, err));
+    DT_TRY(dt_report_styled(&text, err));
 out:
     dt_strbuf_release(&text);
     return st;

@@ -128,7 +128,7 @@ static dt_status print_text(dt_store *store, const dt_run *run, const dt_call *c
         DT_TRY(dt_trouble_find(&trouble, store, run, call->arena, err));
         dt_summary_add_trouble(&text, &term, &trouble);
     }
-    DT_TRY(dt_report_text(&text, err));
+    DT_TRY(dt_report_styled(&text, err));
 out:
     dt_strbuf_release(&text);
     return st;

@@ -7,7 +7,8 @@ expect 0 list
 python3 - "$dtrun" "$XDG_STATE_HOME/dtrun" <<'PY' || fail "hostile text is printed"
 import json, os, pty, re, sqlite3, subprocess, sys
 dtrun, state = sys.argv[1:]
-BAD = "\x1b]0;pwned\x07\x1b[2J\x9b31m\u202ecba\u2066\u2028\u061c\x7f\rX"
+RED = "\x1b[31mred"  # where nobody but the program itself may say so
+BAD = RED + "\x1b]0;pwned\x07\x1b[2J\x9b31m\u202ecba\u2066\u2028\u061c\x7f\rX"
 db = sqlite3.connect(state + "/store.db")
 db.execute("INSERT INTO runs (id, name, created_ms, attempt, recipe_path, recipe_text, step)"
            " VALUES ('aa', ?, 1, 2, ?, ?, 5)", ("n" + BAD, "/p" + BAD, "name: x # " + BAD))
@@ -51,7 +52,10 @@ def in_terminal(*arguments):
         pass
     process.wait()
     os.close(ours)
-    return STYLE.sub("", text.decode(errors="replace")).replace("\r\n", "\n")
+    text = text.decode(errors="replace")
+    if RED in text:
+        sys.exit(f"{arguments} in a terminal: styled from outside: {text!r}")
+    return STYLE.sub("", text).replace("\r\n", "\n")
 
 def check(what, text):
     found = HOSTILE.search(text)
