@@ -23,12 +23,14 @@ typedef struct shipment {
     dt_arena *arena;
 } shipment;
 
-/* A name as a pattern that matches it alone. */
+/* A name as a pattern that matches it alone: without a wildcard it is one, backslashes and all. */
 static json_t *as_pattern(const char *name)
 {
     dt_strbuf text;
     json_t *out;
 
+    if (strpbrk(name, "*?[") == NULL)
+        return json_string(name);
     dt_strbuf_init(&text);
     for (; *name != '\0'; name++) {
         if (strchr("*?[\\", *name) != NULL)

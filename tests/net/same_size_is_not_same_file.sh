@@ -47,3 +47,15 @@ on_host "sed -i 's/....\$/0000/' $digests/*" # a lie, to see that it is asked
 is_other "what is remembered to be another file"
 on_host 'touch "$1"'
 is "a file that was touched is read again:" "$(used)" "$data"
+
+# Any name a file can have: what the ranks are told names the file that was put there.
+for name in .hidden.txt 'back\slash.txt' '.both\of them.txt' 'star*[1]\.txt'; do
+    data=$net/launch/$name
+    seq 5000 >"$data"
+    plan auto
+    pattern=$(used)
+    there=$pattern
+    [[ "$name" != *'*'* ]] || there=$(python3 -c 'import re, sys; print(re.sub(r"\\(.)", r"\1", sys.argv[1]))' "$pattern")
+    is "the name there" "$(basename "$there")" "$name"
+    ssh host1 "cat $(printf %q "$there")" | cmp -s - "$data" || fail "'$name' is not there: $(cat "$net/err")"
+done

@@ -99,6 +99,14 @@ out:
     return st;
 }
 
+/* Of a file, and of no other folder. Data may begin with a dot: they have a folder of their own; a
+ * folder of others' has partial files there. */
+static bool is_name(const char *name, bool among_others)
+{
+    return name[0] != '\0' && strchr(name, '/') == NULL && strcmp(name, ".") != 0 &&
+           strcmp(name, "..") != 0 && !(among_others && name[0] == '.');
+}
+
 dt_status dt_there_put(const char *wanted, int64_t bytes, const char *name, const char *into,
                        dt_error *err)
 {
@@ -114,8 +122,8 @@ dt_status dt_there_put(const char *wanted, int64_t bytes, const char *name, cons
     dt_strbuf_init(&part);
     dt_strbuf_init(&path);
     if (strlen(wanted) != DT_DIGEST_SIZE - 1 ||
-        strspn(wanted, "0123456789abcdef") != strlen(wanted) || bytes < 0 || name[0] == '\0' ||
-        name[0] == '.' || strchr(name, '/') != NULL)
+        strspn(wanted, "0123456789abcdef") != strlen(wanted) || bytes < 0 ||
+        !is_name(name, into != NULL))
         DT_THROW(err, DT_ERR_USAGE, "put: not a digest, a size and a name");
     DT_TRY(dt_there_cache(&cache, err));
     if (into != NULL) {
