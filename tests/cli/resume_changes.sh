@@ -84,3 +84,18 @@ PY
 printf '%s\n' "$(sed -n 's/.*its digest is \([0-9a-f]*\),.*/\1/p' "$work/err")" >"${index%/*}/complete"
 expect 0 resume "$run" --wait --set schedule.steps=100
 says "does not say which data it was trained on"
+
+# A stopped run whose next attempt fails before its first step goes on by the recipe that it had.
+expect 0 launch --detach "$work/tiny.yaml" --set schedule.steps=1000000000 --set schedule.period_steps=100
+run=$(cat "$work/out")
+within 60 step_reached "$run" 5
+expect 0 stop "$run"
+DTRUN_ENGINE=/bin/false expect 1 resume "$run" --wait --set optimizer.lr=1 --set failure.max_restarts=0
+says "resume $run"
+expect 0 status "$run" --json
+json "o['state'] == 'failed'"
+at=$(field "o['step']")
+expect 0 resume "$run" --wait --set schedule.steps=$((at + 5))
+says "attempt 2 failed before its first step: the run goes on by the recipe of attempt 1"
+expect 0 show "$run" --json
+json "o['state'] == 'finished'" "o['recipe']['optimizer']['lr'] == 3e-3" "o['attempt'] == 3"
