@@ -116,6 +116,7 @@ struct dt_agent {
     double proof_deadline_seconds;
     json_t *left; /* processes that could not be ended, while the proof is made */
 
+    bool asked;    /* to stop, by a person, and not by the supervisor */
     bool end_only; /* nobody is served: it leaves when all is ended */
     dt_ending ending;
     double ending_deadline_seconds; /* of TERM, or of KILL */
@@ -132,7 +133,7 @@ struct dt_agent {
 
     uv_prepare_t before_wait;
     uv_timer_t alive_timer, ending_timer, diagnosis_timer, proof_timer, use_timer;
-    uv_signal_t child_signal, stop_signals[2];
+    uv_signal_t child_signal, stop_signals[2], asked_signals[2];
 };
 
 #define DT_AGENT_LOG_LINE_BYTES ((size_t)16384)
@@ -140,8 +141,16 @@ struct dt_agent {
 /* --- serve.c */
 dt_status dt_agent_serve(const char *folder, dt_error *err);
 /* Kills the agent in the folder, ends all that is left of its ranks, and returns. */
-dt_status dt_agent_end(const char *folder, dt_error *err);
+dt_status dt_agent_end(const char *folder, bool asked, dt_error *err); /* asked: by a person */
 void dt_agent_quit(dt_agent *agent);
+
+/* --- direct.c: without anybody who supervises */
+/* The agent in the folder ends its ranks as a stop does, or they are ended without it. */
+dt_status dt_agent_stop(const char *folder, bool now, dt_error *err);
+/* Kills all that carries the mark of the folder, which need not be there. */
+dt_status dt_agent_end_marked(const char *folder, dt_error *err);
+/* A line of JSON for each run and node that has processes here. */
+dt_status dt_agent_running(dt_error *err);
 
 /* --- connect.c: the bridge; returns when either side has ended. replace: an agent that holds the
  * lock and hangs is killed first, and the one that is started ends what it finds. */
@@ -155,6 +164,7 @@ dt_status dt_agent_folder_make(const char *folder, dt_error *err);
 /* --- holder.c: the lock's file names the process that holds it */
 dt_status dt_agent_holder_write(int lock, dt_error *err);
 dt_status dt_agent_holder_kill(const char *folder, dt_error *err); /* good where none holds it */
+bool dt_agent_holder_ask(const char *folder, int number); /* by a signal; false where none holds it */
 bool dt_agent_holder_is_here(const char *folder); /* a living process of this machine */
 
 /* --- fence.c: ends what earlier attempts of the run left on this machine */

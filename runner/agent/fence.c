@@ -36,7 +36,7 @@ static void end_agent(const char *folder)
 
         if (chdir(folder) == 0 && (log = open("agent.log", O_WRONLY | O_APPEND | O_CLOEXEC)) >= 0)
             dup2(log, STDERR_FILENO);
-        if (dt_agent_end(folder, &err) != DT_OK)
+        if (dt_agent_end(folder, false, &err) != DT_OK)
             dt_log_error("%s", err.message);
         _exit(0);
     }

@@ -56,9 +56,9 @@ out:
     return st;
 }
 
-bool dt_agent_holder_is_here(const char *folder)
+/* The process that holds the lock, where it lives on this machine. */
+static bool find_holder(dt_process *out, const char *folder)
 {
-    dt_process process;
     dt_strbuf path;
     long long ticks;
     bool here;
@@ -68,9 +68,24 @@ bool dt_agent_holder_is_here(const char *folder)
     dt_strbuf_add_fmt(&path, "%s/agent.lock", folder);
     here = dt_file_exists(path.data) && !is_free(path.data) &&
            read_holder(&pid, &ticks, path.data, NULL) == DT_OK &&
-           dt_process_read(&process, (pid_t)pid) && process.start_ticks == ticks;
+           dt_process_read(out, (pid_t)pid) && out->start_ticks == ticks;
     dt_strbuf_release(&path);
     return here;
+}
+
+bool dt_agent_holder_is_here(const char *folder)
+{
+    dt_process process;
+
+    return find_holder(&process, folder);
+}
+
+bool dt_agent_holder_ask(const char *folder, int number)
+{
+    dt_process process;
+
+    return find_holder(&process, folder) &&
+           dt_process_signal(process.pid, process.start_ticks, number);
 }
 
 dt_status dt_agent_holder_kill(const char *folder, dt_error *err)

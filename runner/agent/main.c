@@ -16,6 +16,8 @@ static const char usage[] =
     "       dtrun-agent serve DIR                           be that agent\n"
     "       dtrun-agent end DIR                             end the one in DIR, and all of its "
     "run\n"
+    "       dtrun-agent stop DIR [--now]                    as a person asks: with the plan's grace\n"
+    "       dtrun-agent running                             what runs here, a line each\n"
     "       dtrun-agent node ...                            look at this machine, take files\n"
     "       dtrun-agent --version\n"
     "It is started by dtrun; people need not call it.\n";
@@ -39,7 +41,12 @@ int main(int argc, char **argv)
     if (argc == 3 && strcmp(argv[1], "serve") == 0)
         return finish(dt_agent_serve(argv[2], &err), &err);
     if (argc == 3 && strcmp(argv[1], "end") == 0)
-        return finish(dt_agent_end(argv[2], &err), &err);
+        return finish(dt_agent_end(argv[2], false, &err), &err);
+    if (argc >= 3 && argc <= 4 && strcmp(argv[1], "stop") == 0 &&
+        (argc < 4 || strcmp(argv[3], "--now") == 0))
+        return finish(dt_agent_stop(argv[2], argc == 4, &err), &err);
+    if (argc == 2 && strcmp(argv[1], "running") == 0)
+        return finish(dt_agent_running(&err), &err);
     if (argc >= 3 && argc <= 5 && strcmp(argv[1], "connect") == 0 &&
         (argc < 4 || strcmp(argv[3], "--start") == 0) &&
         (argc < 5 || strcmp(argv[4], "--replace") == 0))

@@ -107,6 +107,10 @@ void dt_agent_recover(dt_agent *agent, const dt_agent_past *past)
         agent->ending = DT_ENDING_DONE;
         return;
     }
+    if (agent->asked) /* before what it leads to (verdict.c) */
+        dt_journal_add(&agent->journal,
+                       json_pack("{s:s, s:f, s:s, s:b}", "event", "stopping", "grace_seconds", 0.0,
+                                 "reason", "stopped", "asked", 1));
     for (size_t i = 0; i < past->count; i++) {
         const past_rank *rank = &past->ranks[i];
 

@@ -100,6 +100,18 @@ static void on_stop_signal(uv_signal_t *handle, int number)
     dt_agent_ending_advance(agent);
 }
 
+/* direct.c, for a person whose supervisor cannot be asked. */
+static void on_asked(uv_signal_t *handle, int number)
+{
+    dt_agent *agent = handle->data;
+
+    dt_log_info("a stop was asked for on this node");
+    agent->asked = true;
+    dt_agent_ending_begin(
+        agent, agent->started && number == SIGUSR1 ? agent->lease_grace_seconds : 0, "stopped");
+    dt_agent_ending_advance(agent);
+}
+
 static void loop_init(dt_agent *agent)
 {
     static const int stops[] = {SIGTERM, SIGINT};
@@ -118,6 +130,9 @@ static void loop_init(dt_agent *agent)
     uv_timer_start(&agent->alive_timer, on_alive, alive_ms, alive_ms);
     uv_signal_start(&agent->child_signal, on_child, SIGCHLD);
     for (size_t i = 0; i < 2; i++) {
+        uv_signal_init(&agent->loop, &agent->asked_signals[i]);
+        agent->asked_signals[i].data = agent;
+        uv_signal_start(&agent->asked_signals[i], on_asked, i == 0 ? SIGUSR1 : SIGUSR2);
         uv_signal_init(&agent->loop, &agent->stop_signals[i]);
         agent->stop_signals[i].data = agent;
         uv_signal_start(&agent->stop_signals[i], on_stop_signal, stops[i]);
@@ -164,7 +179,7 @@ static dt_status journal_open(dt_agent *agent, dt_agent_past *past, dt_error *er
     return dt_journal_open(&agent->journal, "journal.jsonl", dt_agent_past_see, past, err);
 }
 
-static dt_status serve(const char *folder, bool end_only, dt_error *err)
+static dt_status serve(const char *folder, bool end_only, bool asked, dt_error *err)
 {
     dt_status st = DT_OK;
     dt_agent_past *past = dt_agent_past_new();
@@ -202,6 +217,7 @@ static dt_status serve(const char *folder, bool end_only, dt_error *err)
     DT_TRY(journal_open(&agent, past, err));
     agent.acknowledged = agent.journal.kept_sequence;
     agent.end_only = end_only;
+    agent.asked = asked;
     dt_agent_recover(&agent, past);
     if (!end_only)
         DT_TRY(dt_listener_open(&agent.listener, &agent.loop, ".", "agent.sock",
@@ -225,14 +241,20 @@ out:
 
 dt_status dt_agent_serve(const char *folder, dt_error *err)
 {
-    return serve(folder, false, err);
+    return serve(folder, false, false, err);
 }
 
-dt_status dt_agent_end(const char *folder, dt_error *err)
+dt_status dt_agent_end(const char *folder, bool asked, dt_error *err)
 {
-    dt_status st = dt_agent_folder_check(folder, err);
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st = dt_agent_folder_check(folder, &problem);
 
     if (st == DT_OK)
-        st = dt_agent_holder_kill(folder, err);
-    return st == DT_OK ? serve(folder, true, err) : st;
+        st = dt_agent_holder_kill(folder, &problem);
+    if (st == DT_OK)
+        st = serve(folder, true, asked, &problem);
+    if (st == DT_OK)
+        return DT_OK;
+    dt_log_warn("%s: what belongs to it is ended without it", problem.message);
+    return dt_agent_end_marked(folder, err);
 }

@@ -2,8 +2,7 @@
 
 #include <string.h>
 
-#include "runner/cli/child.h"
-#include "runner/nodes/nodes.h"
+#include "runner/cli/direct.h"
 #include "runner/supervisor/copies.h"
 #include "runner/supervisor/supervisor.h"
 
@@ -13,52 +12,43 @@
 static dt_status end_on(const char **problem, dt_store *store, const dt_run *run, int64_t attempt,
                         const dt_node *node, dt_arena *arena, dt_error *err)
 {
-    dt_error unplaced = DT_ERROR_INIT;
     const char *below =
         dt_arena_printf(arena, "attempt-%lld/node-%lld", (long long)attempt, (long long)node->node);
-    dt_strbuf out, complaint;
+    dt_error unplaced = DT_ERROR_INIT;
     dt_node_place place = {0};
     const char *here;
-    const char **argv;
     bool restored;
     dt_status st;
-    int code;
 
-    dt_strbuf_init(&out);
-    dt_strbuf_init(&complaint);
     *problem = NULL;
     if (below == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_run_path(&here, run->id, below, arena, err));
     st = dt_copies_place(&place, &restored, store, run->id, attempt, node->node, here, arena,
                          &unplaced);
-    if (st == DT_ERR_NOT_FOUND) { /* nothing was placed there, and nothing is left */
-        st = DT_OK;
-        goto out;
-    }
-    if (st != DT_OK)
-        DT_THROW(err, st, "%s", unplaced.message);
-    const char *const words[] = {place.agent, "end", place.folder, NULL};
-    DT_TRY(dt_node_command(&argv, node->name, words, true, arena, err));
-    DT_TRY(dt_child_run(&code, &out, &complaint, (char *const *)argv, err));
-    if (code != 0) {
-        size_t length = strcspn(complaint.data, "\n");
-        *problem = dt_arena_printf(arena, "%.*s", (int)length, complaint.data);
-        if (*problem == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    }
+    if (st == DT_OK)
+        DT_TRY(dt_direct_end(problem, place.agent, node->name, place.folder, true, arena, err));
+    else if (st != DT_ERR_NOT_FOUND) /* where nothing was placed nothing is left */
+        *problem = dt_arena_strdup(arena, unplaced.message);
+    st = DT_OK;
 out:
     json_decref(place.paths);
-    dt_strbuf_release(&out);
-    dt_strbuf_release(&complaint);
     return st;
 }
 
+static bool is_forgiven(const dt_value *forgiven, const char *name)
+{
+    for (size_t i = 0; i < forgiven->items_count; i++)
+        if (strcmp(forgiven->items[i], name) == 0)
+            return true;
+    return false;
+}
+
 dt_status dt_leftover_end(int64_t *asked, dt_strbuf *left, dt_store *store, const dt_run *run,
-                          dt_arena *arena, dt_error *err)
+                          const dt_value *forgiven, dt_arena *arena, dt_error *err)
 {
     dt_status st = DT_OK;
-    const char *problem;
+    const char *problem = NULL;
     dt_node *nodes;
     int64_t count;
 
@@ -69,7 +59,9 @@ dt_status dt_leftover_end(int64_t *asked, dt_strbuf *left, dt_store *store, cons
             if (strcmp(nodes[i].state, "released") == 0)
                 continue;
             *asked += strcmp(nodes[i].state, "lost") == 0 ? 1 : 0;
-            DT_TRY(end_on(&problem, store, run, attempt, &nodes[i], arena, err));
+            problem = NULL;
+            if (!is_forgiven(forgiven, nodes[i].name))
+                DT_TRY(end_on(&problem, store, run, attempt, &nodes[i], arena, err));
             if (problem != NULL) {
                 dt_strbuf_add_fmt(left, "%s%s: %s", left->length > 0 ? "; " : "", nodes[i].name,
                                   problem);

@@ -5,12 +5,14 @@
 #define DT_RUNNER_LEFTOVER_H
 
 #include "base/strbuf.h"
+#include "runner/cli/options.h"
 #include "store/store.h"
 
 /* Ends what the run has on the nodes that have not told that nothing is left; those where that is
- * done are called released. *asked: how many there were; `left` gets the names of those that still cannot
- * be asked, and why. Only of a run that has ended: nobody else writes its rows then. */
+ * done, and those that a person vouches for (`forgiven`, names), are called released. *asked: how
+ * many were lost; `left` gets the names of those that still cannot be asked, and why. Only of a run
+ * that has ended: nobody else writes its rows then. */
 dt_status dt_leftover_end(int64_t *asked, dt_strbuf *left, dt_store *store, const dt_run *run,
-                          dt_arena *arena, dt_error *err);
+                          const dt_value *forgiven, dt_arena *arena, dt_error *err);
 
 #endif

@@ -4,8 +4,10 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/place.h"
 #include "recipes/fields.h"
 #include "runner/cli/command.h"
+#include "runner/cli/direct.h"
 #include "runner/cli/interrupt.h"
 #include "runner/cli/leftover.h"
 #include "runner/cli/report.h"
@@ -17,6 +19,7 @@
 
 #define LOOK_SECONDS   0.2
 #define ENSURE_SECONDS 2.0
+#define WRITE_BYTES    65536
 /* Beyond the grace of the recipe: for the kill, the proof and the last rows. */
 #define PATIENCE_SECONDS 60.0
 
@@ -47,6 +50,23 @@ static void draw(dt_live *live, const dt_run *run, double seconds)
                 (long long)run->step, dt_clock_duration(text, sizeof(text), seconds));
     dt_live_draw(live, "", block.data);
     dt_strbuf_release(&block);
+}
+
+/* Whether there is room for what the end of a run writes. */
+static dt_status check_writable(dt_arena *arena, dt_error *err)
+{
+    static const char nothing[WRITE_BYTES];
+    const char *state, *path;
+    dt_status st;
+
+    DT_TRY(dt_place_dir(&state, DT_PLACE_STATE, arena, err));
+    path = dt_arena_printf(arena, "%s/.room.%d", state, (int)getpid());
+    if (path == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    st = dt_file_write_atomic(path, nothing, sizeof(nothing), 0600, err);
+    (void)dt_file_remove_tree(path, NULL);
+out:
+    return st;
 }
 
 /* Until the run has ended. DT_ERR_TIMEOUT; *left where the watcher did not wait for it. */
@@ -85,6 +105,7 @@ static dt_status await_end(dt_run *run, bool *left, dt_store *store, const dt_ca
                      id, dt_run_state_name(seen.state), now - start, id, id);
         if (now - ensured > ENSURE_SECONDS) {
             ensured = now;
+            DT_TRY(check_writable(call->arena, err)); /* else nobody can say that it has ended */
             (void)dt_supervisor_ensure(&seen, NULL); /* asked again in two seconds */
         }
         dt_clock_sleep_seconds(LOOK_SECONDS);
@@ -163,7 +184,8 @@ static dt_status ask_again(const dt_run *run, dt_store *store, dt_call *call, dt
     int64_t asked;
 
     dt_strbuf_init(&left);
-    DT_TRY(dt_leftover_end(&asked, &left, store, run, call->arena, err));
+    DT_TRY(dt_leftover_end(&asked, &left, store, run, dt_arguments_get(call->args, "forgive-node"),
+                           call->arena, err));
     if (left.length > 0) {
         dt_report_note(call, "whether anything is left is still not known: %s", left.data);
         call->exit_code = DT_EXIT_LEFT;
@@ -175,20 +197,159 @@ out:
     return st;
 }
 
+/* --- without the history */
+
+static dt_status say_direct(const char *run, int64_t asked, const dt_strbuf *left, const char *why,
+                            dt_call *call, dt_error *err)
+{
+    dt_status st = DT_OK;
+    json_t *object;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    call->exit_code = left->length > 0 ? DT_EXIT_LEFT : DT_EXIT_GOOD;
+    if (call->json) {
+        object = dt_report_object();
+        json_object_set_new(object, "run", json_string(run));
+        json_object_set_new(object, "directly", json_true());
+        json_object_set_new(object, "nodes_asked", json_integer(asked));
+        json_object_set_new(object, "left", dt_json_text(left->data));
+        json_object_set_new(object, "reason", dt_json_text(why));
+        DT_TRY(dt_report_json(object, err));
+        goto out;
+    }
+    if (left->length > 0)
+        dt_strbuf_add_fmt(&text, "whether anything of run %s is left is not known: %s\n", run,
+                          left->data);
+    else
+        dt_strbuf_add_fmt(&text, "nothing of run %s is left running\n", run);
+    dt_strbuf_add_fmt(&text, "its %lld node%s asked without the run history: %s\n",
+                      (long long)asked, asked == 1 ? " was" : "s were", why);
+    DT_TRY(dt_report_text(&text, err));
+out:
+    dt_strbuf_release(&text);
+    return st;
+}
+
+/* A supervisor that is there stops the run in its own way, and writes it down once it can; the
+ * agents are asked all the same, since they are what proves it. */
+static dt_status stop_directly(const char *ref, bool now, const dt_error *why, dt_call *call,
+                               dt_error *err)
+{
+    dt_status st = DT_OK;
+    const char *run;
+    dt_strbuf left;
+    int64_t asked;
+
+    dt_strbuf_init(&left);
+    if (dt_direct_find(&run, ref, call->arena, NULL) != DT_OK)
+        DT_THROW(err, why->code, "%s", why->message);
+    (void)dt_supervisor_stop_running(run, now, NULL);
+    DT_TRY(dt_direct_stop(&asked, &left, run, now, call->arena, err));
+    DT_TRY(say_direct(run, asked, &left, why->message, call, err));
+out:
+    dt_strbuf_release(&left);
+    return st;
+}
+
+/* --- on one node, whoever's history it is in */
+
+static bool is_wanted(const json_t *entry, const char *ref)
+{
+    const char *run = json_string_value(json_object_get(entry, "run"));
+
+    return ref == NULL || (run != NULL && strncmp(run, ref, strlen(ref)) == 0);
+}
+
+static void say_running(dt_strbuf *text, const json_t *entry, const char *what)
+{
+    dt_strbuf_add_fmt(text, "%s attempt %s: %s\n",
+                      json_string_value(json_object_get(entry, "run")),
+                      json_string_value(json_object_get(entry, "attempt")), what);
+}
+
+static dt_status stop_on_node(const char *node, const char *ref, dt_call *call, dt_error *err)
+{
+    bool now = dt_arguments_flag(call->args, "now");
+    bool list = ref == NULL && !dt_arguments_flag(call->args, "all");
+    json_t *runs = NULL, *entry, *told = json_array();
+    dt_status st = DT_OK;
+    const char *agent;
+    dt_strbuf text;
+    size_t i;
+
+    dt_strbuf_init(&text);
+    DT_TRY(dt_direct_agent(&agent, node, call->arena, err));
+    DT_TRY(dt_direct_running(&runs, agent, node, call->arena, err));
+    json_array_foreach(runs, i, entry)
+    {
+        const char *folder = json_string_value(json_object_get(entry, "folder"));
+        const char *problem = NULL;
+
+        if (!is_wanted(entry, ref) || folder == NULL)
+            continue;
+        if (!list)
+            DT_TRY(dt_direct_end(&problem, agent, node, folder, now, call->arena, err));
+        if (problem != NULL)
+            call->exit_code = DT_EXIT_LEFT;
+        say_running(&text, entry,
+                    list ? "is running" : problem != NULL ? problem : "nothing is left of it");
+        json_object_set_new(entry, "stopped", json_boolean(!list && problem == NULL));
+        json_array_append(told, entry);
+    }
+    if (call->json) {
+        json_t *object = dt_report_object();
+
+        json_object_set_new(object, "node", dt_json_text(node));
+        json_object_set(object, "runs", told);
+        DT_TRY(dt_report_json(object, err));
+        goto out;
+    }
+    if (json_array_size(told) == 0)
+        dt_strbuf_add_fmt(&text, "nothing of %s runs on %s\n", ref != NULL ? ref : "dtrun", node);
+    else if (list)
+        dt_strbuf_add_fmt(&text, "'dtrun stop --node %s RUN' stops one, '--all' all of them\n",
+                          node);
+    DT_TRY(dt_report_text(&text, err));
+out:
+    json_decref(runs);
+    json_decref(told);
+    dt_strbuf_release(&text);
+    return st;
+}
+
 static dt_status stop(dt_call *call, dt_error *err)
 {
     bool now = dt_arguments_flag(call->args, "now"), already, left = false;
+    const char *ref = call->args->operands_count > 0 ? call->args->operands[0] : NULL;
+    const char *node = dt_arguments_get(call->args, "node")->text;
+    dt_error problem = DT_ERROR_INIT;
     dt_store *store = NULL;
     dt_status st = DT_OK;
     dt_run run;
 
-    DT_TRY(dt_runs_open(&store, &run, call->args->operands[0], call, err));
+    if (node != NULL)
+        return stop_on_node(node, ref, call, err);
+    if (ref == NULL)
+        DT_THROW(err, DT_ERR_USAGE, "RUN is missing: which one? ('dtrun list')");
+    if (dt_arguments_flag(call->args, "all"))
+        DT_THROW(err, DT_ERR_USAGE, "--all is for --node HOST: all runs there");
+    st = dt_runs_open(&store, &run, ref, call, &problem);
+    if (st != DT_OK && st != DT_ERR_USAGE)
+        return stop_directly(ref, now, &problem, call, err);
+    if (st != DT_OK)
+        DT_THROW(err, st, "%s", problem.message);
     already = dt_run_state_is_terminal(run.state);
     if (already) {
         DT_TRY(ask_again(&run, store, call, err));
     } else {
-        DT_TRY(dt_supervisor_stop(run.id, now, err));
-        DT_TRY(await_end(&run, &left, store, call, err));
+        st = dt_supervisor_stop(run.id, now, &problem);
+        if (st == DT_OK)
+            st = await_end(&run, &left, store, call, &problem);
+        if (st != DT_OK) {
+            DT_TRY(stop_directly(run.id, now, &problem, call, err));
+            goto out;
+        }
     }
     if (left) {
         dt_report_note(call, "left run %s, which is being stopped ('dtrun status %s')", run.id,
@@ -210,14 +371,23 @@ static const dt_option options[] = {
     {.name = "now",
      .kind = DT_OPTION_FLAG,
      .help = "no checkpoint: every process of the run is killed at once"},
+    {.name = "node",
+     .kind = DT_OPTION_TEXT,
+     .value = "HOST",
+     .help = "ask that node alone what runs there; with RUN or --all it is stopped there"},
+    {.name = "all", .kind = DT_OPTION_FLAG, .help = "with --node: every run that is found there"},
+    {.name = "forgive-node",
+     .kind = DT_OPTION_LIST,
+     .value = "HOST",
+     .help = "of a run that has ended: your word that nothing of it is left on that node"},
     {0},
 };
 
 const dt_command dt_command_stop = {
     .name = "stop",
     .summary = "save a checkpoint, stop a run, and see that nothing of it is left",
-    .operands = "RUN",
-    .operands_min = 1,
+    .operands = "[RUN]",
+    .operands_min = 0,
     .operands_max = 1,
     .options = options,
     .notes =
@@ -225,6 +395,9 @@ const dt_command dt_command_stop = {
         "runs then is killed. Waits for the end: 0 when the run has ended and all of its\n"
         "processes are gone, 5 when some could not be removed or a node could not be asked. A\n"
         "run that has already ended is left as it is (0), but for nodes that could not be asked\n"
-        "then: what it still has there is ended now.\n",
+        "then: what it still has there is ended now, or taken for gone where --forgive-node says\n"
+        "so.\n"
+        "Needs neither the run history nor the supervisor: where they cannot be used the agents\n"
+        "that the folder of the run names are asked directly, and prove it.\n",
     .run = stop,
 };

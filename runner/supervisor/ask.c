@@ -134,3 +134,25 @@ out:
     dt_arena_release(&arena);
     return st;
 }
+
+dt_status dt_supervisor_stop_running(const char *run, bool now, dt_error *err)
+{
+    const char *folder;
+    dt_strbuf request;
+    dt_arena arena;
+    dt_status st;
+    int fd = -1;
+
+    dt_arena_init(&arena, 0);
+    dt_strbuf_init(&request);
+    write_stop(&request, now);
+    DT_TRY(dt_run_path(&folder, run, NULL, &arena, err));
+    DT_TRY(dt_socket_connect(&fd, folder, "control.sock", err));
+    DT_TRY(exchange(fd, request.data, err));
+out:
+    if (fd >= 0)
+        close(fd);
+    dt_strbuf_release(&request);
+    dt_arena_release(&arena);
+    return st;
+}

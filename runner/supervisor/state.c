@@ -69,6 +69,8 @@ void dt_state_consider(dt_session *session)
         released = released && (session->nodes[i].released || session->nodes[i].given_up);
     if (ready)
         dt_state_take(session, DT_EVENT_READY, NULL);
+    if (session->verdict.stop_asked && session->state != DT_RUN_STOPPING)
+        dt_state_take(session, DT_EVENT_STOP, NULL); /* asked for on a node */
     if (dt_verdict_has_failed(&session->verdict) && session->state != DT_RUN_STOPPING)
         dt_state_take(session, DT_EVENT_FAILED, NULL);
     if (released)

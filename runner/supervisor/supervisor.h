@@ -50,6 +50,9 @@ typedef struct dt_resume_point {
     int64_t steps_total; /* of the run, as it was known then; 0: it was not */
 } dt_resume_point;
 
+/* The same of a supervisor that is there; none is started. DT_ERR_NOT_FOUND: there is none. */
+dt_status dt_supervisor_stop_running(const char *run, bool now, dt_error *err);
+
 /* The newest whole checkpoint below `parent` that the run's history knows of (go_on.c). */
 dt_status dt_run_newest_checkpoint(dt_resume_point *out, dt_store *store, const char *run,
                                    const char *parent, dt_arena *arena, dt_error *err);

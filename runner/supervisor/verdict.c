@@ -93,6 +93,17 @@ static dt_cause cause_of(const char *reason, const char *failed_status)
     return DT_CAUSE_OWN;
 }
 
+/* Past the supervisor nodes are stopped one after the other: a peer that is gone, and an agent that
+ * did not do it and was killed, are how it ends. */
+static dt_cause cause_in(const dt_verdict *verdict, const char *reason, const char *failed_status)
+{
+    dt_cause cause = cause_of(reason, failed_status);
+
+    return verdict->asked_there && (cause == DT_CAUSE_PEER || strcmp(reason, "agent_lost") == 0)
+               ? DT_CAUSE_ENDED
+               : cause;
+}
+
 static void say_death(dt_strbuf *out, const dt_message *message, const char *node,
                       const char *failed_message)
 {
@@ -148,7 +159,8 @@ static void see_exited(dt_verdict *verdict, const dt_message *message, const cha
         return;
     if (status != NULL)
         text = status + strlen(status) + 1;
-    if (take_cause(verdict, cause_of(reason, status != NULL ? status : ""), message->time_ms,
+    if (take_cause(verdict, cause_in(verdict, reason, status != NULL ? status : ""),
+                   message->time_ms,
                    system ? DT_EXIT_SYSTEM : DT_EXIT_FAILED)) {
         say_death(&verdict->reason, message, node, text);
         verdict->hopeless = strcmp(reason, "not_started") == 0 || is_lasting(status);
@@ -166,6 +178,8 @@ static void see_finished(dt_verdict *verdict, const dt_message *message)
 
 static void see_stopping(dt_verdict *verdict, const dt_message *message)
 {
+    if (json_is_true(json_object_get(message->json, "asked"))) /* on the node, past us */
+        verdict->stop_asked = verdict->asked_there = true;
     if (strcmp(dt_message_string(message, "reason"), "launcher_lost") == 0)
         verdict->launcher_lost = true;
 }

@@ -25,6 +25,7 @@ typedef enum dt_cause {
 
 typedef struct dt_verdict {
     bool stop_asked;
+    bool asked_there;    /* ... on a node, past the supervisor */
     bool finished;       /* rank 0 said so */
     bool finished_steps; /* and that it was because all steps are done */
     dt_cause cause;      /* of the failure below */

@@ -1,0 +1,185 @@
+/* direct: what ends a run on this node without anybody who supervises it.
+ *
+ *   stop      the agent in DIR is asked by a signal; where it does not end its ranks in time, or
+ *             there is none, `end` does it
+ *   end       serve.c; where DIR cannot be used (it is gone, the disk is full or read-only) what
+ *             carries its mark is killed without it
+ *   running   which runs have processes here
+ *
+ * What is found is known by its environment, DTRUN_NODE_DIR=DIR and DTRUN_RUN_ID, in all of /proc
+ * that this user may read: a proof that needs no file.
+ */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "runner/agent/agent_int.h"
+#include "runner/agent/process.h"
+
+#include "base/banned.h"
+
+#define KILL_SECONDS      10.0
+#define BEYOND_SECONDS    15.0 /* the grace: for the kill and the proof */
+#define GRACE_SECONDS     30.0 /* where the plan does not say */
+#define LOOK_SECONDS      0.05
+#define PLAN_BYTES        ((size_t)16 << 20)
+#define ENVIRONMENT_BYTES ((size_t)4 << 20)
+
+static dt_status find(dt_process **found, size_t *count, const char *folder, dt_error *err)
+{
+    dt_strbuf mark;
+    dt_status st;
+
+    dt_strbuf_init(&mark);
+    dt_strbuf_add_fmt(&mark, "DTRUN_NODE_DIR=%s", folder);
+    st = dt_process_find(found, count, getpid(), mark.data, NULL, err);
+    dt_strbuf_release(&mark);
+    return st;
+}
+
+dt_status dt_agent_end_marked(const char *folder, dt_error *err)
+{
+    double deadline = dt_clock_monotonic_seconds() + KILL_SECONDS;
+    dt_process *found = NULL;
+    dt_status st = DT_OK;
+    size_t count = 1;
+
+    while (count > 0) {
+        DT_TRY(find(&found, &count, folder, err));
+        for (size_t i = 0; i < count; i++)
+            dt_process_signal(found[i].pid, found[i].start_ticks, SIGKILL);
+        if (count > 0 && dt_clock_monotonic_seconds() > deadline)
+            DT_THROW(err, DT_ERR_TIMEOUT, "%zu processes cannot be killed, among them %d (%s)",
+                     count, (int)found[0].pid, found[0].command);
+        free(found);
+        found = NULL;
+        if (count > 0)
+            dt_clock_sleep_seconds(LOOK_SECONDS);
+    }
+out:
+    free(found);
+    return st;
+}
+
+/* --- stop */
+
+static double grace_of(const char *folder)
+{
+    const json_t *grace;
+    json_t *plan = NULL;
+    double seconds = GRACE_SECONDS;
+    dt_strbuf path;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_add_fmt(&path, "%s/plan.json", folder);
+    if (dt_json_read(&plan, path.data, PLAN_BYTES, NULL) == DT_OK) {
+        grace = json_object_get(json_object_get(plan, "recipe"), "grace_seconds");
+        if (json_is_number(grace) && json_number_value(grace) >= 0)
+            seconds = json_number_value(grace);
+    }
+    json_decref(plan);
+    dt_strbuf_release(&path);
+    return seconds;
+}
+
+dt_status dt_agent_stop(const char *folder, bool now, dt_error *err)
+{
+    double grace = now ? 0 : grace_of(folder);
+    double deadline = dt_clock_monotonic_seconds() + grace + BEYOND_SECONDS;
+    bool asked = dt_agent_holder_ask(folder, now ? SIGUSR2 : SIGUSR1);
+    dt_process *found = NULL;
+    dt_status st = DT_OK;
+    size_t count = 1;
+
+    while (asked && count > 0 && dt_clock_monotonic_seconds() < deadline) {
+        DT_TRY(find(&found, &count, folder, err));
+        free(found);
+        found = NULL;
+        dt_clock_sleep_seconds(LOOK_SECONDS);
+    }
+    if (!asked || count > 0) /* one that did it goes on: its journal is wanted */
+        st = dt_agent_end(folder, true, err);
+out:
+    free(found);
+    return st;
+}
+
+/* --- running */
+
+static const char *variable(const dt_strbuf *environment, const char *name)
+{
+    const char *at = environment->data, *end = environment->data + environment->length;
+    size_t length = strlen(name);
+
+    for (; at < end; at += strnlen(at, (size_t)(end - at)) + 1)
+        if (strncmp(at, name, length) == 0 && at[length] == '=')
+            return at + length + 1;
+    return NULL;
+}
+
+static void add(json_t *runs, const dt_strbuf *environment, pid_t pid)
+{
+    const char *folder = variable(environment, "DTRUN_NODE_DIR");
+    const char *run = variable(environment, "DTRUN_RUN_ID");
+    const char *attempt = variable(environment, "DTRUN_ATTEMPT");
+    json_t *entry;
+
+    if (folder == NULL || run == NULL)
+        return;
+    entry = json_object_get(runs, folder);
+    if (entry == NULL) {
+        entry = json_pack("{s:o, s:o, s:o, s:[]}", "run", dt_json_text(run), "attempt",
+                          dt_json_text(attempt != NULL ? attempt : ""), "folder",
+                          dt_json_text(folder), "pids");
+        json_object_set_new(runs, folder, entry);
+    }
+    json_array_append_new(json_object_get(entry, "pids"), json_integer(pid));
+}
+
+dt_status dt_agent_running(dt_error *err)
+{
+    json_t *runs = json_object(), *entry;
+    DIR *dir = opendir("/proc");
+    struct dirent *each;
+    dt_status st = DT_OK;
+    dt_strbuf text, line;
+    const char *folder;
+
+    dt_strbuf_init(&text);
+    dt_strbuf_init(&line);
+    if (dir == NULL)
+        DT_THROW(err, DT_ERR_IO, "cannot read /proc");
+    while ((each = readdir(dir)) != NULL) {
+        char path[64];
+        dt_process process;
+
+        if (!isdigit((unsigned char)each->d_name[0]))
+            continue;
+        snprintf(path, sizeof(path), "/proc/%.20s/environ", each->d_name);
+        if (dt_file_read(&text, path, ENVIRONMENT_BYTES, NULL) == DT_OK &&
+            dt_process_read(&process, (pid_t)strtol(each->d_name, NULL, 10)) &&
+            process.state != 'Z')
+            add(runs, &text, process.pid);
+    }
+    json_object_foreach(runs, folder, entry)
+    {
+        dt_json_write(&line, entry);
+        dt_strbuf_add_char(&line, '\n');
+    }
+    st = dt_file_write_all(STDOUT_FILENO, line.data, line.length, err);
+out:
+    if (dir != NULL)
+        closedir(dir);
+    json_decref(runs);
+    dt_strbuf_release(&text);
+    dt_strbuf_release(&line);
+    return st;
+}

@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# `dtrun stop` with nothing but the folder of the run, or the name of a node: the history is deleted,
+# is no database, its disk is full, or the whole state folder cannot be written. Every rank is gone, and
+# the exit code says so.
+. "$(dirname "$0")/lib.sh"
+export FAKE_STEPS=100000
+dtrun=$DTRUN_BIN/dtrun
+database=$XDG_STATE_HOME/dtrun/store.db
+disk=$XDG_STATE_HOME/dtrun
+
+ranks_of() { # run: its ranks and nobody else's
+    local file
+    for file in $(grep -lzsxF "DTRUN_RUN_ID=$1" /proc/[0-9]*/environ); do
+        file=${file//[!0-9]/}
+        is_dead "$file" || echo "$file"
+    done
+}
+no_ranks() { [ -z "$(ranks_of "$1")" ]; }
+no_supervisor() { [ -z "$(processes "supervise $1")" ]; }
+kill_supervisor() { # run
+    kill -9 $(processes "supervise $1")
+    await 10 no_supervisor "$1"
+}
+stop_is_good() { # run options...
+    local status=0
+    "$dtrun" stop "$@" >"$TMPDIR_OUT/out" 2>&1 || status=$?
+    [ $status -eq 0 ] || fail "dtrun stop $*: exit $status: $(cat "$TMPDIR_OUT/out")"
+    no_ranks "$1" || fail "dtrun stop $* said 0, and ranks are left: $(cat "$TMPDIR_OUT/out")"
+}
+TMPDIR_OUT=$(mktemp -d)
+mounted=
+clean_more() {
+    [ -z "$mounted" ] || umount -l "$disk" || true
+    rm -rf "$TMPDIR_OUT"
+}
+
+# Deleted, with and without a supervisor; no database; by id, prefix and `last`.
+for how in deleted orphaned garbage; do
+    "$driver" launch "run-$how" 2 2
+    await 20 has_step "run-$how" 3
+    [ $how = deleted ] || kill_supervisor "run-$how"
+    rm -f "$database" "$database"-*
+    [ $how != garbage ] || echo "this is no database, and it is long enough to be seen as none" >"$database"
+    case $how in
+    deleted) stop_is_good "run-$how" ;;
+    orphaned) "$dtrun" stop run-o >"$TMPDIR_OUT/out" 2>&1 || fail "$(cat "$TMPDIR_OUT/out")" ;;
+    garbage) "$dtrun" stop last >"$TMPDIR_OUT/out" 2>&1 || fail "$(cat "$TMPDIR_OUT/out")" ;;
+    esac
+    await 10 no_ranks "run-$how"
+    for pid in $(processes "supervise"); do kill -9 "$pid"; done
+    rm -f "$database" "$database"-*
+done
+! "$dtrun" stop nobody >"$TMPDIR_OUT/out" 2>&1 || fail "a run that nobody knows is stopped"
+
+# On the node alone: what runs there is listed, and one is ended. (Names that no other test has: all
+# runs of this machine are found.)
+one=one-$$-$RANDOM two=two-$$-$RANDOM
+"$driver" launch "$one" 2
+"$driver" launch "$two" 2
+await 20 has_step "$one" 3
+await 20 has_step "$two" 3
+"$dtrun" stop --node localhost >"$TMPDIR_OUT/out"
+for run in "$one" "$two"; do
+    grep -q "^$run attempt 1: is running" "$TMPDIR_OUT/out" || fail "$run is not listed: $(cat "$TMPDIR_OUT/out")"
+done
+"$dtrun" stop --node localhost "$one" >"$TMPDIR_OUT/out" || fail "stop --node: $?"
+no_ranks "$one" || fail "ranks of the first are left"
+[ -n "$(ranks_of "$two")" ] || fail "the second was ended with the first"
+end_is "$one" stopped 4 # its supervisor has heard that it was a person
+kill_supervisor "$two"
+"$dtrun" stop --node localhost "$two" --now >"$TMPDIR_OUT/out" || fail "stop --node: $?"
+no_ranks "$two" || fail "ranks of the second are left"
+"$driver" ensure "$two"
+await 30 has_ended "$two"
+
+# A full disk, and one that cannot be written to.
+if mkdir -p "$TMPDIR_OUT/keep" && mv "$disk" "$TMPDIR_OUT/keep/" && mkdir "$disk" &&
+    mount -t tmpfs -o size=8m none "$disk" 2>/dev/null; then
+    mounted=yes
+    for also in supervised orphaned; do
+        "$driver" launch "full-$also" 2
+        await 20 has_step "full-$also" 3
+        [ $also = supervised ] || kill_supervisor "full-$also"
+        head -c 8M /dev/zero >"$disk/filler" 2>/dev/null || true
+        stop_is_good "full-$also" --now
+        rm -f "$disk/filler"
+        await 60 has_ended "full-$also"
+        is state "$(get "full-$also" state)" stopped
+    done
+    # Read-only for whoever stops.
+    "$driver" launch read-only 2
+    await 20 has_step read-only 3
+    kill_supervisor read-only
+    unshare -m sh -c "mount --bind '$disk' '$disk' && mount -o remount,bind,ro '$disk' &&
+        exec '$dtrun' stop read-only" >"$TMPDIR_OUT/out" 2>&1 ||
+        fail "read-only: exit $?: $(cat "$TMPDIR_OUT/out")"
+    await 10 no_ranks read-only
+else
+    echo "not tried: a file system of its own needs root"
+fi
+for pid in $(processes "supervise"); do kill -9 "$pid"; done
+await 20 nothing_left
