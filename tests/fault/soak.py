@@ -13,6 +13,8 @@ A fault is one of
   agent       kill -9 of a node's agent      cut     the network of a node, 1 s to --longest-cut
   supervisor  kill -9, and nobody there for a while, until some command meets the run
   disk        that of the store, the journals and the checkpoints is full for some seconds
+  throttle    every process of the run gets about a tenth of a processor, 5 s to a minute: what is
+              slow is never ended for it, so that one attempt does where a run has no other fault
 One run gets one to four of them, which may overlap; one in five is stopped and resumed besides.
 
 After each run: it is finished (or stopped, where it was), with code 0 and every step; no process of
@@ -225,6 +227,19 @@ class Run:
                 os.unlink(self.filler)
         self.after(seconds, free)
 
+    def throttle(self, draw):
+        seconds = draw.uniform(5, 60)
+        pids = list(processes(self.id))
+        self.say(f'{len(pids)} processes get a tenth of a processor for {seconds:.1f} s')
+        halting = subprocess.Popen([sys.executable, os.path.join(HERE, 'throttle.py'), '0.1',
+                                    str(seconds)] + [str(pid) for pid in pids])
+
+        def go_on():
+            halting.terminate()
+            halting.wait()
+            self.say('they get what they want')
+        self.after(seconds, go_on)
+
     # --- its life
 
     def undo(self, all_of_it=False):
@@ -308,6 +323,9 @@ def disturbed(place, name, strategy, golden, faults, draw):
             COUNT['resumed'] += 1
             run.until_ended()
             run.check_end([('finished', 0)])
+        attempts = run.row()[2]
+        assert attempts == 1 or stop_after is not None or set(faults) != {'throttle'}, \
+            f'{attempts} attempts of a run that was only slow'
         run.look()
         rows = [line.split(',') for line in run.losses()]
         assert [int(row[1]) for row in rows] == list(range(1, len(golden) + 1)), \
@@ -333,7 +351,7 @@ def disturbed(place, name, strategy, golden, faults, draw):
 
 def main():
     place = Place(OPTIONS.steps)
-    kinds = ['rank', 'agent', 'supervisor', 'pause'] + ['cut'] * place.cable + ['disk'] * place.disk
+    kinds = ['rank', 'agent', 'supervisor', 'pause', 'throttle'] + ['cut'] * place.cable + ['disk'] * place.disk
     kinds = [kind for kind in kinds if kind in (OPTIONS.kinds or kinds)]
     draw = random.Random(OPTIONS.seed)
     problems, runs = [], 0

@@ -51,8 +51,9 @@ def turn(pids, share):
 def throttle(pids, share, seconds):
     until = time.monotonic() + seconds
     try:
-        while time.monotonic() < until and any(look(pid) for pid in pids):
+        while time.monotonic() < until and pids:
             time.sleep(turn(pids, share))
+            pids = [pid for pid in pids if look(pid)]
     finally:
         signal_all(pids, signal.SIGCONT)
 
