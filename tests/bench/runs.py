@@ -32,8 +32,17 @@ def output(program, *args):
     done = subprocess.run([BUILD / "bin" / program, *map(str, args)], capture_output=True,
                           text=True)
     if done.returncode != 0:
-        raise Failed(f"{program} {' '.join(map(str, args))}: {done.stderr}")
+        raise Failed(f"{program} {' '.join(map(str, args))}: exit {done.returncode}: {why(done)}")
     return done.stdout
+
+
+def why(done):
+    """What a program that failed says: with --json that is in its object, else on stderr."""
+    try:
+        end = json.loads(done.stdout)
+        return end.get("reason") or end["error"]["message"]
+    except (ValueError, AttributeError, KeyError, TypeError):
+        return done.stderr.strip() or done.stdout.strip() or "it says nothing"
 
 
 class PeakMemory(threading.Thread):
@@ -106,7 +115,7 @@ def peer(python, **options):
     except subprocess.TimeoutExpired:
         raise Failed(f"the peer took over {PEER_SECONDS} s: {' '.join(args)}") from None
     if done.returncode != 0:
-        raise Failed(f"the peer failed: {done.stderr}")
+        raise Failed(f"the peer failed: {why(done)}")
     return json.loads(done.stdout.splitlines()[-1])[options["compile"]]
 
 
