@@ -61,9 +61,11 @@ typedef struct dt_comm {
     void (*close)(struct dt_comm *);
 } dt_comm;
 
-/* Of one collective while training: longer than the slowest checkpoint, which the other ranks wait
- * for. A rank that hangs is found sooner by whoever supervises it. */
-#define DT_COMM_TIMEOUT_SECONDS 600.0
+/* Of one collective while training, and of meeting before it: longer than the slowest honest rank
+ * keeps the others waiting, which may be a step of many minutes, a checkpoint, or data that one node
+ * reads slowly. A rank that is gone is noticed at once where its connection breaks, and one that
+ * hangs is found sooner by whoever supervises it: this is for ranks that nobody supervises. */
+#define DT_COMM_TIMEOUT_SECONDS 3600.0
 
 /* All ranks call it. `name` tells apart several communicators of one run (the rendezvous are
  * "comm/NAME/..."). timeout_seconds: of one collective, and of one rendezvous. */
