@@ -1,9 +1,12 @@
 #define _GNU_SOURCE
 #include "base/log.h"
 
+#include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -14,7 +17,9 @@
 static struct {
     char who[64];
     dt_log_level level;
-} logger = {"dtrun", DT_LOG_INFO};
+    char path[4096]; /* "": stderr is nobody's file */
+    int64_t most_bytes;
+} logger = {.who = "dtrun", .level = DT_LOG_INFO};
 
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
 
@@ -45,6 +50,48 @@ static size_t make_fit(char *text, size_t length)
     return kept;
 }
 
+/* Whether stderr is the file at the path, still. */
+static bool is_own(const char *path, struct stat *own)
+{
+    struct stat there;
+
+    return fstat(STDERR_FILENO, own) == 0 && S_ISREG(own->st_mode) && stat(path, &there) == 0 &&
+           own->st_dev == there.st_dev && own->st_ino == there.st_ino;
+}
+
+void dt_log_bound(const char *path, int64_t most_bytes)
+{
+    struct stat own;
+
+    logger.path[0] = '\0';
+    if (strlen(path) + 3 > sizeof(logger.path) || !is_own(path, &own))
+        return;
+    snprintf(logger.path, sizeof(logger.path), "%s", path);
+    logger.most_bytes = most_bytes;
+}
+
+static atomic_flag rotating = ATOMIC_FLAG_INIT;
+
+/* A log that cannot be rotated goes on as it is. */
+static void rotate(void)
+{
+    char older[sizeof(logger.path) + 2];
+    struct stat own;
+    int fd = -1;
+
+    if (logger.path[0] == '\0' || atomic_flag_test_and_set(&rotating))
+        return;
+    snprintf(older, sizeof(older), "%s.1", logger.path);
+    if (is_own(logger.path, &own) && own.st_size >= logger.most_bytes &&
+        rename(logger.path, older) == 0)
+        fd = open(logger.path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, own.st_mode & 0777);
+    if (fd >= 0) {
+        (void)dup2(fd, STDERR_FILENO);
+        close(fd);
+    }
+    atomic_flag_clear(&rotating);
+}
+
 void dt_log_write(dt_log_level level, const char *fmt, ...)
 {
     char line[4096], when[DT_CLOCK_ISO_SIZE];
@@ -64,6 +111,7 @@ void dt_log_write(dt_log_level level, const char *fmt, ...)
         length = sizeof(line) - 2;
     length = make_fit(line, length);
     line[length++] = '\n';
+    rotate();
     if (write(STDERR_FILENO, line, length) < 0)
         return; /* nowhere left to say it */
 }

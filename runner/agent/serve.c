@@ -204,6 +204,7 @@ static dt_status serve(const char *folder, bool end_only, bool asked, dt_error *
     if (realpath(folder, absolute) == NULL || chdir(absolute) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot use the folder '%s': %s", folder, strerror(errno));
     agent.folder = absolute;
+    dt_log_bound("agent.log", DT_LOG_BYTES_MOST);
     if (asprintf(&agent.mark, "DTRUN_NODE_DIR=%s", absolute) < 0) {
         agent.mark = NULL;
         DT_THROW(err, DT_ERR_NOMEM, "no memory");

@@ -185,6 +185,17 @@ out:
     return st;
 }
 
+/* Where the file begins after what rank_log.c gave back; 0: it is whole. */
+static int64_t find_start(const dt_log_reader *reader)
+{
+    int fd = open(reader->path, O_RDONLY | O_CLOEXEC);
+    off_t data = fd >= 0 ? lseek(fd, 0, SEEK_DATA) : 0;
+
+    if (fd >= 0)
+        close(fd);
+    return data > 0 ? (int64_t)data : 0;
+}
+
 static dt_status read_new(line_list *list, dt_log_reader *reader, const char *until, int64_t most,
                           dt_arena *arena, dt_error *err)
 {
@@ -195,8 +206,12 @@ static dt_status read_new(line_list *list, dt_log_reader *reader, const char *un
 
     if (reader->limit <= from)
         return DT_OK;
-    if (from == 0 && most > 0 && reader->limit > window)
+    if (from == 0)
+        from = reader->dropped = find_start(reader);
+    if (reader->offset == 0 && most > 0 && reader->limit - from > window)
         from = reader->limit - window;
+    if (reader->limit <= from)
+        return DT_OK;
     DT_TRY(read_part(&text, &got, reader, from, reader->limit, arena, err));
     if (from > reader->offset && got > 0) { /* the window begins within a line */
         first_end = memchr(text, '\n', got);

@@ -22,6 +22,7 @@ typedef struct dt_log_line {
 typedef struct dt_log_reader {
     int64_t rank, offset;             /* read up to here */
     int64_t limit;                    /* valid up to here */
+    int64_t dropped;                  /* so many bytes at the beginning are no longer kept */
     int64_t known[DT_LOG_TAIL_LOOKS]; /* the limit of the looks before, the oldest first */
     const char *path, *node;
 } dt_log_reader;

@@ -172,6 +172,11 @@ static dt_status logs(dt_call *call, dt_error *err)
     DT_TRY(
         dt_log_tail_read(&tail, &lines, &count, DT_LOG_LAST, most, store, &run, call->arena, err));
     DT_TRY(read_boundaries(&between, store, run.id, call->arena, err));
+    for (int64_t i = 0; most == 0 && i < tail.count; i++)
+        if (tail.readers[i].dropped > 0)
+            dt_report_note(call, "rank %lld: the oldest %lld MB of its lines are no longer kept",
+                           (long long)tail.readers[i].rank,
+                           (long long)(tail.readers[i].dropped >> 20));
     DT_TRY(call->json ? print_json(lines, count, &between, &run, err)
                       : print_lines(lines, count, &tail, &between, &term, call->arena, err));
     if (following)

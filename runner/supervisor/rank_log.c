@@ -2,7 +2,9 @@
  *
  * The file is written before the transaction that stores its length is committed, and cut to the
  * stored length when it is opened, or when the transaction is taken back: a line is in it once,
- * whenever the supervisor died. All attempts share it.
+ * whenever the supervisor died. All attempts share it. Of more than KEEP_BYTES the oldest is given
+ * back to the file system as a hole: lengths stay what they are, and readers (log_tail) go past it.
+ * A file system that knows no holes keeps all.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,6 +18,18 @@
 #include "runner/supervisor/changes.h"
 
 #include "base/banned.h"
+
+#define KEEP_BYTES ((int64_t)64 << 20)
+#define STEP_BYTES ((int64_t)16 << 20) /* given back at once */
+
+static void drop_oldest(const dt_rank_log *log)
+{
+    int64_t before = (log->stored_bytes - KEEP_BYTES) / STEP_BYTES;
+    int64_t now = (log->bytes - KEEP_BYTES) / STEP_BYTES;
+
+    if (log->fd >= 0 && log->bytes > KEEP_BYTES && now > 0 && now != before)
+        (void)fallocate(log->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, now * STEP_BYTES);
+}
 
 dt_status dt_rank_log_open(dt_rank_log *log, const char *folder, int64_t rank, dt_error *err)
 {
@@ -59,6 +73,7 @@ out:
 void dt_rank_log_settle(dt_rank_log *log, bool committed)
 {
     if (committed) {
+        drop_oldest(log);
         log->stored_bytes = log->bytes;
         return;
     }

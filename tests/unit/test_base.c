@@ -22,6 +22,7 @@
 #include "base/distance.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/place.h"
 #include "base/strbuf.h"
 
@@ -152,16 +153,15 @@ static void times_are_written_as_people_read_them(void **state)
     static const struct {
         double seconds;
         const char *text;
-    } cases[] = {{0.0004, "0ms"}, {0.85, "850ms"},   {12.44, "12.4s"},    {59.97, "1m00s"},
-                 {185, "3m05s"},  {3725, "1h02m"},   {200000, "2d07h"},   {-1, "-"},
+    } cases[] = {{0.0004, "0ms"}, {0.85, "850ms"}, {12.44, "12.4s"},  {59.97, "1m00s"},
+                 {185, "3m05s"},  {3725, "1h02m"}, {200000, "2d07h"}, {-1, "-"},
                  {NAN, "-"},      {INFINITY, "-"}};
     char text[32];
 
     (void)state;
     assert_string_equal(dt_clock_iso(text, 1700000000123), "2023-11-14T22:13:20.123Z");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        assert_string_equal(dt_clock_duration(text, sizeof(text), cases[i].seconds),
-                            cases[i].text);
+        assert_string_equal(dt_clock_duration(text, sizeof(text), cases[i].seconds), cases[i].text);
 }
 
 static void atomic_write_replaces_whole_files(void **state)
@@ -221,6 +221,37 @@ static void a_pipe_is_read_where_it_was_inherited(void **state)
     assert_string_equal(text.data, "hello");
     close(ends[0]);
     dt_strbuf_release(&text);
+}
+
+/* stderr is a file of ours: two files hold the newest lines. */
+static void a_log_is_rotated_where_it_is_its_own_file(void **state)
+{
+    char path[128], older[160];
+    struct stat now, before;
+    int kept = dup(STDERR_FILENO), fd;
+
+    (void)state;
+    snprintf(path, sizeof(path), "%s/own.log", folder);
+    snprintf(older, sizeof(older), "%s.1", path);
+    fd = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    assert_true(fd >= 0 && kept >= 0);
+    assert_true(dup2(fd, STDERR_FILENO) >= 0);
+    close(fd);
+    for (int i = 0; i < 40; i++) /* without a bound */
+        dt_log_error("line %d", i);
+    dt_log_bound("/dev/null", 1000); /* not stderr */
+    dt_log_error("x");
+    assert_false(dt_file_exists(older));
+    dt_log_bound(path, 1000);
+    for (int i = 0; i < 100; i++)
+        dt_log_error("line %d", i);
+    dt_log_bound("", 0);
+    assert_true(dup2(kept, STDERR_FILENO) >= 0);
+    close(kept);
+    assert_int_equal(stat(path, &now), 0);
+    assert_int_equal(stat(older, &before), 0);
+    assert_in_range(now.st_size, 1, 1100);
+    assert_in_range(before.st_size, 1000, 1100);
 }
 
 static void removing_a_tree_follows_no_link(void **state)
@@ -287,8 +318,7 @@ static void json_getters_say_where(void **state)
     assert_string_equal(err.message, "it: 'gone' is missing");
     dt_error_clear(&err);
     dt_json_write(&out, json);
-    assert_string_equal(out.data,
-                        "{\"n\":1,\"x\":0.10000000000000001,\"s\":\"t\",\"none\":null}");
+    assert_string_equal(out.data, "{\"n\":1,\"x\":0.10000000000000001,\"s\":\"t\",\"none\":null}");
     json_decref(json);
     assert_int_equal(dt_json_parse(&json, "{\"a\":1,\"a\":2}", 13, "it", &err), DT_ERR_CORRUPT);
     assert_null(json);
@@ -347,6 +377,7 @@ int main(void)
         cmocka_unit_test(distance_counts_typing_mistakes),
         cmocka_unit_test(times_are_written_as_people_read_them),
         cmocka_unit_test(atomic_write_replaces_whole_files),
+        cmocka_unit_test(a_log_is_rotated_where_it_is_its_own_file),
         cmocka_unit_test(a_pipe_is_read_where_it_was_inherited),
         cmocka_unit_test(removing_a_tree_follows_no_link),
         cmocka_unit_test(lock_is_held_by_one_process),

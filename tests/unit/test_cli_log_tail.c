@@ -2,11 +2,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "store_support.h"
 
 #include "base/file.h"
 #include "runner/cli/log_tail.h"
+#include "runner/supervisor/supervisor_int.h"
 
 static test_store *t;
 static dt_run run;
@@ -131,10 +133,57 @@ static void test_a_new_attempt_brings_ranks_and_other_nodes(void **state)
                  "5");
 }
 
+/* What a rank has said is bounded: the oldest is given back, and what is left is read from its first
+ * whole line on. */
+static void test_of_a_long_log_the_oldest_is_dropped(void **state)
+{
+    enum { PIECE = 1 << 20, LINE = 64 };
+    dt_rank_log log = {.fd = -1};
+    char folder[128], path[160], *piece = malloc(PIECE);
+    dt_log_line *lines;
+    dt_log_tail tail;
+    struct stat info;
+    int64_t count;
+
+    snprintf(folder, sizeof(folder), "%s/dtrun/runs/r", t->folder);
+    snprintf(path, sizeof(path), "%s/logs/rank-0.log", folder);
+    memset(piece, 'x', PIECE);
+    for (int at = 0; at < PIECE; at += LINE) {
+        memcpy(piece + at, "2026-11-21T09:50:00.000Z ", 25);
+        piece[at + LINE - 1] = '\n';
+    }
+    for (int i = 0; i < 100; i++) {
+        assert_good(t, dt_rank_log_write(&log, folder, 0, piece, PIECE, &t->err));
+        dt_rank_log_settle(&log, true);
+    }
+    assert_int_equal(log.stored_bytes, 100 * PIECE);
+    assert_int_equal(fstat(log.fd, &info), 0);
+    dt_rank_log_close(&log);
+    free(piece);
+    assert_int_equal(info.st_size, 100 * PIECE);
+    if ((int64_t)info.st_blocks * 512 > 90 * PIECE)
+        skip(); /* a file system without holes */
+
+    bytes_of[0] = 100 * PIECE;
+    have(1, 0, "a", 0);
+    assert_good(t, dt_log_tail_init(&tail, t->store, &run, -1, &t->arena, &t->err));
+    assert_good(t, dt_log_tail_read(&tail, &lines, &count, DT_LOG_LAST, 0, t->store, &run,
+                                    &t->arena, &t->err));
+    assert_int_equal(tail.readers[0].dropped, 32 * PIECE);
+    assert_int_equal(count, 68 * PIECE / LINE - 1); /* the first may be the end of one */
+    assert_memory_equal(lines[0].text, "2026-11-21", 10);
+    assert_good(t, dt_log_tail_init(&tail, t->store, &run, -1, &t->arena, &t->err));
+    assert_good(t, dt_log_tail_read(&tail, &lines, &count, DT_LOG_LAST, 5, t->store, &run,
+                                    &t->arena, &t->err));
+    assert_int_equal(count, 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_lines_of_nodes_are_merged_by_time, setup,
+                                        test_store_teardown),
+        cmocka_unit_test_setup_teardown(test_of_a_long_log_the_oldest_is_dropped, setup,
                                         test_store_teardown),
         cmocka_unit_test_setup_teardown(test_a_line_that_comes_late_still_stands_before_later_ones,
                                         setup, test_store_teardown),
