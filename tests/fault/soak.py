@@ -15,6 +15,9 @@ A fault is one of
   disk        that of the store, the journals and the checkpoints is full for some seconds
   throttle    every process of the run gets about a tenth of a processor, 5 s to a minute: what is
               slow is never ended for it, so that one attempt does where a run has no other fault
+  stalled     SIGSTOP of the supervisor, 5 to 30 s
+  key         nobody may sign in to a node for 10 to 60 s, and the connections that stood are gone
+  held        another process holds the run store's write lock, 5 to 30 s
 One run gets one to four of them, which may overlap; one in five is stopped and resumed besides.
 
 After each run: it is finished (or stopped, where it was), with code 0 and every step; no process of
@@ -44,6 +47,16 @@ checkpoint: {every: 50, keep: 2}
 log: {every: 1}
 grace_seconds: 5
 failure: {max_restarts: 50, hang_seconds: 3}
+"""
+
+
+HOLD = """
+import sqlite3, sys
+store = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=60)
+store.execute('BEGIN IMMEDIATE')
+print('held', flush=True)
+sys.stdin.read()
+store.execute('ROLLBACK')
 """
 
 
@@ -240,6 +253,48 @@ class Run:
             self.say('they get what they want')
         self.after(seconds, go_on)
 
+    def stalled(self, draw):
+        seconds = draw.uniform(5, 30)
+        pid = self.kill(self.pids('dtrun supervise'), signal.SIGSTOP, draw, 'the supervisor')
+
+        def go_on():
+            self.say('the supervisor goes on')
+            if pid in processes(self.id):
+                os.kill(pid, signal.SIGCONT)
+        if pid is not None:
+            self.after(seconds, go_on)
+
+    def key(self, draw):
+        host = draw.choice(['host1', 'host2'])
+        seconds = draw.uniform(10, 60)
+        keys, away = (f'{self.place.net}/{host}/{name}' for name in ('authorized_keys', 'away'))
+        if not os.path.exists(keys):
+            return
+        os.rename(keys, away)
+        first = int(open(f'{self.place.net}/{host}/sshd.pid').read())
+        for pid in map(int, call('bash', NET, 'pids', self.place.net, host).stdout.split()):
+            with contextlib.suppress(OSError):
+                if open(f'/proc/{pid}/cmdline', 'rb').read().startswith(b'sshd: ') and pid != first:
+                    os.kill(pid, signal.SIGTERM)
+        self.say(f'nobody may sign in to {host} for {seconds:.1f} s')
+
+        def give_back():
+            os.rename(away, keys)
+            self.say(f'{host} lets us in again')
+        self.after(seconds, give_back)
+
+    def held(self, draw):
+        seconds = draw.uniform(5, 30)
+        holder = subprocess.Popen([sys.executable, '-c', HOLD, self.place.state + '/dtrun/store.db'],
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        holder.stdout.readline()
+        self.say(f'the store is held for {seconds:.1f} s')
+
+        def let_go():
+            holder.communicate()
+            self.say('the store is let go of')
+        self.after(seconds, let_go)
+
     # --- its life
 
     def undo(self, all_of_it=False):
@@ -286,6 +341,8 @@ class Run:
         self.say(f'{state} ({code}) at step {step} of attempt {attempt} {reason}')
         if (state, code) not in wanted:
             raise AssertionError(f'it ended {state} ({code}): {reason}')
+        if code == 5: # what could not be asked can be now
+            call(DTRUN, 'stop', self.id)
         deadline = time.monotonic() + 20
         while processes(self.id):
             if time.monotonic() > deadline:
@@ -351,7 +408,8 @@ def disturbed(place, name, strategy, golden, faults, draw):
 
 def main():
     place = Place(OPTIONS.steps)
-    kinds = ['rank', 'agent', 'supervisor', 'pause', 'throttle'] + ['cut'] * place.cable + ['disk'] * place.disk
+    kinds = ['rank', 'agent', 'supervisor', 'pause', 'throttle', 'stalled', 'held']
+    kinds += ['cut', 'key'] * place.cable + ['disk'] * place.disk
     kinds = [kind for kind in kinds if kind in (OPTIONS.kinds or kinds)]
     draw = random.Random(OPTIONS.seed)
     problems, runs = [], 0
