@@ -12,6 +12,7 @@
 /* The grace of ranks that are ended because another rank failed: they have nothing to save. */
 #define FAILED_GRACE_SECONDS 10.0
 #define LEAVE_MS             3000 /* for the agents to take their leave */
+#define END_PATIENCE_MS      30000
 
 static dt_status enter(dt_session *session, dt_run_state state, dt_error *err)
 {
@@ -250,6 +251,7 @@ dt_status dt_action_conclude(dt_session *session, dt_supervised_node *unused, dt
             dt_liveness_tell(session);
         DT_TRY(dt_sweep_tell(session, err));
     }
+    dt_store_set_patience(session->store, END_PATIENCE_MS); /* nobody waits for the loop any more */
     DT_TRY(dt_restart_or_end(&session->restarted, session, err));
     uv_stop(&session->loop);
 out:

@@ -141,8 +141,10 @@ dt_status dt_copies_place(dt_node_place *place, bool *restored, dt_store *store,
         copied.paths = NULL;
         break;
     case FILE_ALONE:
-        if (store != NULL)
-            DT_TRY(dt_store_place_set(store, run, attempt, node, file.data, err));
+        dt_error_clear(&problem);
+        if (store != NULL &&
+            dt_store_place_set(store, run, attempt, node, file.data, &problem) != DT_OK)
+            dt_log_warn("no copy of '%s' is made now: %s", path.data, problem.message);
         *place = read;
         read.paths = NULL;
         break;

@@ -20,6 +20,7 @@
 /* Of changes that wait for a store that is held: half a minute of much output. */
 #define WAITING_MOST_BYTES ((size_t)64 << 20)
 #define WAITING_LOW_BYTES  ((size_t)16 << 20)
+#define LOOP_PATIENCE_MS   1000
 
 static dt_status begin(dt_session *session, dt_error *err)
 {
@@ -428,11 +429,14 @@ static void on_settled(void *context, bool committed)
 
 dt_status dt_follow_begin(dt_session *session, dt_error *err)
 {
-    static const dt_store_writer_calls calls = {
-        .stored = on_stored, .durable = on_durable, .sync = on_sync, .failed = on_failed,
-        .settled = on_settled};
+    static const dt_store_writer_calls calls = {.stored = on_stored,
+                                                .durable = on_durable,
+                                                .sync = on_sync,
+                                                .failed = on_failed,
+                                                .settled = on_settled};
 
     session->acks_last = &session->acks;
+    dt_store_set_patience(session->store, LOOP_PATIENCE_MS); /* what is left of it on the loop */
     return dt_store_writer_open(&session->writer, NULL, &session->loop, &calls, session, err);
 }
 
