@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "runner/agent/activity.h"
 #include "runner/agent/environment.h"
 #include "runner/agent/process.h"
 #include "runner/agent/spawn.h"
@@ -141,6 +142,39 @@ static void test_environment_replaces_by_whole_name(void **state)
     dt_environment_release(&environment);
 }
 
+/* Until it is in that state: a process takes a moment to get there. */
+static dt_activity activity_in(pid_t pid, char state)
+{
+    dt_activity activity = {0};
+
+    while (activity.state != state) {
+        assert_true(dt_activity_read(&activity, pid));
+        usleep(1000);
+    }
+    return activity;
+}
+
+static void test_activity_tells_who_runs_sleeps_and_is_stopped(void **state)
+{
+    dt_activity first, second;
+    dt_spawned spawned;
+    pid_t pid = start(&spawned, "exec sleep 30", NULL);
+
+    (void)activity_in(pid, 'S');
+    kill(pid, SIGSTOP);
+    first = activity_in(pid, 'T');
+    second = activity_in(pid, 'T');
+    assert_float_equal(second.cpu_seconds, first.cpu_seconds, 0); /* it uses nothing at all */
+    finish(&spawned);
+    assert_false(dt_activity_read(&first, pid));
+
+    pid = start(&spawned, "while :; do :; done", NULL);
+    first = second = activity_in(pid, 'R');
+    while (second.cpu_seconds < first.cpu_seconds + 0.05)
+        second = activity_in(pid, 'R');
+    finish(&spawned);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +184,7 @@ int main(void)
         cmocka_unit_test(test_a_rank_has_its_channel_as_descriptor_three_and_a_session),
         cmocka_unit_test(test_a_program_that_cannot_run_is_an_error_with_its_path),
         cmocka_unit_test(test_environment_replaces_by_whole_name),
+        cmocka_unit_test(test_activity_tells_who_runs_sleeps_and_is_stopped),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

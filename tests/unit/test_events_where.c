@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "engine/progress.h"
 #include "engine/where.h"
 
 static const char *text(const json_t *told, const char *key)
@@ -38,6 +39,25 @@ static void test_the_longest_wait_is_told(void **state)
     assert_string_equal(text(told, "collective"), "barrier comm/main #7, 0.0 MB");
     json_decref(told);
     dt_where_wait_end(second);
+}
+
+static void test_progress_moves_with_what_is_done_and_not_while_waiting(void **state)
+{
+    json_t *told;
+    int64_t before;
+    int place;
+
+    dt_where_micro_step(3, 8);
+    place = dt_where_wait_begin("barrier", "main", 7, 0);
+    before = dt_progress_count();
+    told = dt_where_tell();
+    assert_int_equal(json_integer_value(json_object_get(told, "micro_step")), 3);
+    assert_int_equal(json_integer_value(json_object_get(told, "micro_steps")), 8);
+    assert_int_equal(json_integer_value(json_object_get(told, "progress")), before);
+    json_decref(told);
+    assert_int_equal(dt_progress_count(), before);
+    dt_where_wait_end(place);
+    assert_true(dt_progress_count() > before);
 }
 
 static void test_more_waits_than_places_are_not_told_and_do_no_harm(void **state)
@@ -88,6 +108,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_longest_wait_is_told),
+        cmocka_unit_test(test_progress_moves_with_what_is_done_and_not_while_waiting),
         cmocka_unit_test(test_more_waits_than_places_are_not_told_and_do_no_harm),
         cmocka_unit_test(test_what_is_read_while_threads_write_is_whole),
     };

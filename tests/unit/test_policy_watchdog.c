@@ -335,6 +335,22 @@ static const story stories[] = {
      .before = 306,
      .rank = 0,
      .device = true},
+    {"a card sleeps for good, and steps usually take 20 s",
+     {&sleeping, &sleeping},
+     600,
+     HANGS,
+     .after = 500,
+     .before = 506,
+     .rank = 0,
+     .limit = 100,
+     .device = true},
+    {"transports that spin wait for each other",
+     {&polling, &polling},
+     1100,
+     HANGS,
+     .after = 990,
+     .before = 1010,
+     .rank = 0},
     {"a rank with a card is stopped",
      {&stopped, &sleeping},
      60,
@@ -500,6 +516,7 @@ static void test_an_answer_that_is_missing_is_no_progress(void **state)
     assert_int_equal(ranks[0].condition, DT_WATCHDOG_SLEEPS);
     dt_watchdog_observe(&dog, 0, &fact, BEAT);
     assert_int_equal(ranks[0].condition, DT_WATCHDOG_SLEEPS);
+    dt_watchdog_observe(&dog, 0, &none, BEAT);
     fact.progress++;
     dt_watchdog_observe(&dog, 0, &fact, BEAT);
     assert_int_equal(ranks[0].condition, DT_WATCHDOG_ADVANCES);
