@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/place.h"
@@ -49,6 +50,7 @@ dt_status dt_store_open(dt_store **out, const char *path, dt_error *err)
 {
     dt_status st = DT_OK;
     dt_store *store = NULL;
+    struct stat info;
     dt_arena arena;
     int code;
 
@@ -71,6 +73,10 @@ dt_status dt_store_open(dt_store **out, const char *path, dt_error *err)
         DT_THROW(err, DT_ERR_NOMEM, "cannot open the run store: no memory");
     if (code != SQLITE_OK)
         DT_TRY(dt_sql_fail(store, code, "open the run store", err));
+    if (stat(path, &info) == 0) {
+        store->device = info.st_dev;
+        store->inode = info.st_ino;
+    }
     DT_TRY(configure(store, err));
     DT_TRY(dt_store_check(store, err)); /* before anything is written to a foreign file */
     DT_TRY(wal_enable(store, err));

@@ -43,6 +43,11 @@ void dt_store_set_patience(dt_store *store, int ms);
 dt_status dt_store_begin(dt_store *store, dt_error *err); /* IMMEDIATE; not nested */
 dt_status dt_store_commit(dt_store *store, dt_error *err);
 void dt_store_rollback(dt_store *store);
+/* Whether the file at its path is the one that is open: false once it was removed or replaced. */
+bool dt_store_is_current(const dt_store *store);
+/* Then: the rows of the run go to the store that is at that path, which is made where there is none; what
+ * it says of such a run already stays. Not in a transaction. (move.c) */
+dt_status dt_store_move_run(dt_store *old, const char *run, dt_error *err);
 /* A descriptor, the caller's, of the file whose fdatasync makes all durable that was committed. */
 dt_status dt_store_log_open(dt_store *store, int *fd, dt_error *err);
 

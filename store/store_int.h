@@ -11,6 +11,7 @@
 
 #include <sqlite3.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "store/store.h"
 
@@ -21,6 +22,8 @@
 struct dt_store {
     sqlite3 *db;
     char *path;
+    dev_t device; /* of the file, when it was opened */
+    ino_t inode;
     int patience_ms;
     struct {
         const char *sql; /* the key: a string constant */

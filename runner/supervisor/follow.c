@@ -427,13 +427,36 @@ static void on_settled(void *context, bool committed)
         dt_rank_log_settle(&session->ranks[i].log, committed);
 }
 
+/* On the writer's thread. The next session finds the run in the store that is there now. */
+static dt_status on_replaced(void *context, dt_store *old, dt_error *err)
+{
+    dt_session *session = context;
+    dt_store_event event = {.attempt = session->attempt,
+                            .node = -1,
+                            .sequence = -1,
+                            .rank = -1,
+                            .time_ms = dt_clock_wall_ms(),
+                            .kind = "restored",
+                            .json = "{\"event\": \"restored\", \"file\": \"store.db\"}"};
+    dt_store *store = NULL;
+    dt_status st;
+
+    DT_TRY(dt_store_move_run(old, session->run, err));
+    DT_TRY(dt_store_open(&store, NULL, err));
+    DT_TRY(dt_store_event_add(store, session->run, &event, err));
+out:
+    dt_store_close(store);
+    return st;
+}
+
 dt_status dt_follow_begin(dt_session *session, dt_error *err)
 {
     static const dt_store_writer_calls calls = {.stored = on_stored,
                                                 .durable = on_durable,
                                                 .sync = on_sync,
                                                 .failed = on_failed,
-                                                .settled = on_settled};
+                                                .settled = on_settled,
+                                                .replaced = on_replaced};
 
     session->acks_last = &session->acks;
     dt_store_set_patience(session->store, LOOP_PATIENCE_MS); /* what is left of it on the loop */

@@ -67,6 +67,19 @@ static void batch_free(batch *one)
 
 /* --- on the thread */
 
+/* DT_ERR_PEER: it is another file by now, and the run was moved there. */
+static dt_status check_current(dt_store_writer *writer, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (writer->calls.replaced == NULL || dt_store_is_current(writer->store))
+        return DT_OK;
+    DT_TRY(writer->calls.replaced(writer->context, writer->store, err));
+    DT_THROW(err, DT_ERR_PEER, "the file of the run store was removed or replaced");
+out:
+    return st;
+}
+
 /* *passes: what failed may be better the next time. */
 static dt_status store_all(dt_store_writer *writer, const batch *from, const batch *last,
                            bool *passes, dt_error *err)
@@ -79,6 +92,7 @@ static dt_status store_all(dt_store_writer *writer, const batch *from, const bat
         DT_TRY(dt_store_open(&writer->store, writer->path, err));
         dt_store_set_patience(writer->store, BUSY_MS);
     }
+    DT_TRY(check_current(writer, err));
     DT_TRY(dt_store_begin(writer->store, err));
     begun = true;
     for (const batch *one = from; one != NULL; one = one != last ? one->next : NULL)
@@ -90,12 +104,14 @@ static dt_status store_all(dt_store_writer *writer, const batch *from, const bat
         }
     DT_TRY(dt_store_commit(writer->store, err));
 out:
-    *passes = *passes && st != DT_ERR_CORRUPT;
+    *passes = *passes && st != DT_ERR_CORRUPT && st != DT_ERR_PEER;
     if (st != DT_OK && begun)
         dt_store_rollback(writer->store);
     if (writer->calls.settled != NULL && begun)
         writer->calls.settled(writer->context, st == DT_OK);
-    if (st != DT_OK && st != DT_ERR_BUSY) { /* the file may be another one by now */
+    /* An old file is all that there is of the run: it is kept until it was moved. */
+    if (st != DT_OK && st != DT_ERR_BUSY && writer->store != NULL &&
+        (st == DT_ERR_PEER || dt_store_is_current(writer->store))) {
         dt_store_close(writer->store);
         writer->store = NULL;
     }
@@ -122,6 +138,7 @@ static dt_status sync_all(dt_store_writer *writer, dt_error *err)
         DT_TRY(dt_store_open(&writer->store, writer->path, err));
         dt_store_set_patience(writer->store, BUSY_MS);
     }
+    DT_TRY(check_current(writer, err));
     DT_TRY(dt_store_log_open(writer->store, &fd, err));
     if (fdatasync(fd) != 0 && errno != EINVAL)
         DT_THROW(err, DT_ERR_IO, "cannot sync the run store: %s", strerror(errno));
@@ -139,7 +156,7 @@ static double sync_if_due(dt_store_writer *writer)
     dt_error err = DT_ERROR_INIT;
     dt_status st;
 
-    if (writer->calls.durable == NULL || stored == writer->durable)
+    if (writer->calls.durable == NULL || stored == writer->durable || writer->st != DT_OK)
         return 0;
     if (wait > 0 && !writer->hurried)
         return wait;
@@ -149,10 +166,14 @@ static double sync_if_due(dt_store_writer *writer)
     note_stall(writer, st, &err);
     writer->synced_seconds = dt_clock_monotonic_seconds();
     uv_mutex_lock(&writer->lock);
-    if (st == DT_OK) {
+    if (st == DT_OK)
         writer->durable = stored;
-        uv_async_send(&writer->async);
+    if (st == DT_ERR_PEER) {
+        writer->st = st;
+        writer->err = err;
     }
+    if (st == DT_OK || st == DT_ERR_PEER)
+        uv_async_send(&writer->async);
     return SYNC_SECONDS;
 }
 
@@ -188,7 +209,8 @@ static void serve(void *context)
         if (writer->closing)
             break;
         if (from == NULL || writer->st != DT_OK) {
-            if (writer->stored == writer->durable || writer->calls.durable == NULL)
+            if (writer->stored == writer->durable || writer->calls.durable == NULL ||
+                writer->st != DT_OK)
                 uv_cond_wait(&writer->changed, &writer->lock);
             else
                 uv_cond_timedwait(&writer->changed, &writer->lock, (uint64_t)(wait * 1e9) + 1);

@@ -42,6 +42,9 @@ typedef struct dt_store_writer_calls {
     void (*durable)(void *context, int64_t batch);
     /* On the thread: before that, what belongs to them beside the store. NULL: nothing. */
     dt_status (*sync)(void *context, dt_error *err);
+    /* On the thread: the file of the store was removed or replaced; `old` is what was written to so
+     * far. Afterwards nothing more is written, and it is told as a failure. NULL: not looked at. */
+    dt_status (*replaced)(void *context, dt_store *old, dt_error *err);
     /* What does not pass; once. */
     void (*failed)(void *context, dt_status st, const dt_error *err);
     /* On the thread: a transaction was committed; or taken back, and is tried again later. NULL:
