@@ -236,14 +236,16 @@ out:
 static dt_status stop_directly(const char *ref, bool now, const dt_error *why, dt_call *call,
                                dt_error *err)
 {
+    const char *run, *folder;
     dt_status st = DT_OK;
-    const char *run;
     dt_strbuf left;
     int64_t asked;
 
     dt_strbuf_init(&left);
     if (dt_direct_find(&run, ref, call->arena, NULL) != DT_OK)
         DT_THROW(err, why->code, "%s", why->message);
+    DT_TRY(dt_run_path(&folder, run, NULL, call->arena, err));
+    DT_TRY(dt_run_check_owner(run, folder, err));
     (void)dt_supervisor_stop_running(run, now, NULL);
     DT_TRY(dt_direct_stop(&asked, &left, run, now, call->arena, err));
     DT_TRY(say_direct(run, asked, &left, why->message, call, err));
