@@ -42,7 +42,7 @@ def paths(tree, front=''):
 print('\n'.join(sorted(paths(json.load(open(sys.argv[1]))['recipe']))))
 PY
 )"
-same "an option that was given" "$(offered stop --now --n)" ""
+same "an option that was given" "$(offered stop --now --no)" --node
 same "an option that may be given again" "$(offered launch --set a=b --se)" --set
 same "a shell" "$(offered completion "")" $'bash\nzsh\nfish'
 same "what is hidden" "$(offered supervise "")$(offered nonsense "")" ""

@@ -30,6 +30,8 @@ for program in "$work"/root/usr/bin/dtrun "$work"/root/usr/libexec/dtrun/*; do
     for library in $(sed -n 's/.* => \(\/[^ ]*\).*/\1/p' "$work/needs"); do
         readelf -d "$program" | grep -qF "[$(basename "$library")]" || continue # another library's need
         package=$({ dpkg -S "$library" || dpkg -S "$(realpath "$library")" || dpkg -S "/usr$library"; } 2>/dev/null | head -n 1)
+        # CUDA's own are loaded when a card is asked for, and Debian has no package of theirs.
+        [ -n "$package" ] || [ "$(basename "$program")" != libdtrun-cuda.so ] || continue
         case $depends in *" ${package%%:*} "*) ;; *) fail "$library of '${package%%:*}' is not in Depends:$depends" ;; esac
     done
 done
