@@ -7,7 +7,7 @@ machine they get their share too. SIGTERM ends it; whatever ends it, they go on 
 import os, signal, sys, time
 
 LONGEST_TURN = 0.5  # where the machine is so busy that nobody gets anything
-LONGEST_HALT = 1.0
+LONGEST_HALT = 1.5  # who is halted for as long as a limit is stopped, not slow
 TICK = 1 / os.sysconf('SC_CLK_TCK')
 
 
