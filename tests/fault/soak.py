@@ -162,9 +162,12 @@ class Run:
         self.id = self.row()[0]
 
     def row(self):
-        return self.place.query(
+        rows = self.place.query(
             'SELECT r.id, a.state, a.attempt, r.step, a.exit_code, a.reason FROM runs r JOIN'
-            ' attempts a ON a.run = r.run AND a.attempt = r.attempt WHERE r.name = ?', self.name)[0]
+            ' attempts a ON a.run = r.run AND a.attempt = r.attempt WHERE r.name = ?', self.name)
+        if not rows:
+            raise AssertionError('the history lacks the run')
+        return rows[0]
 
     def look(self):
         """What the store shows now; what it has shown before must still be there."""
@@ -382,7 +385,7 @@ class Run:
             with contextlib.closing(sqlite3.connect(database, timeout=30)) as old, \
                     contextlib.closing(sqlite3.connect(copy)) as new:
                 old.backup(new)
-        except (sqlite3.Error, IndexError):
+        except (AssertionError, sqlite3.Error):
             return
 
         def lose_power():
@@ -423,7 +426,7 @@ class Run:
             try:
                 _, state, attempt, step, _, _ = self.row()
                 self.look()
-            except (AssertionError, IndexError, sqlite3.Error):
+            except (AssertionError, sqlite3.Error):
                 if time.monotonic() > self.lenient_until:
                     raise
                 time.sleep(0.05)
