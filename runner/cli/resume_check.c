@@ -3,7 +3,7 @@
 #include "engine/checkpoint/fit.h"
 #include "engine/data/fingerprint.h"
 #include "runner/cli/report.h"
-#include "runner/supervisor/completion.h"
+#include "runner/supervisor/policy/completion.h"
 
 #include "base/banned.h"
 

@@ -5,14 +5,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "runner/supervisor/changes.h"
+#include "runner/supervisor/policy/ending.h"
 #include "runner/supervisor/state.h"
 
 #include "base/banned.h"
 
-/* The grace of ranks that are ended because another rank failed: they have nothing to save. */
-#define FAILED_GRACE_SECONDS 10.0
-#define LEAVE_MS             3000 /* for the agents to take their leave */
-#define END_PATIENCE_MS      30000
+#define LEAVE_MS        3000 /* for the agents to take their leave */
+#define END_PATIENCE_MS 30000
 
 static dt_status enter(dt_session *session, dt_run_state state, dt_error *err)
 {
@@ -141,12 +140,13 @@ dt_status dt_action_expect_ranks(dt_session *session, dt_supervised_node *node, 
 
 dt_status dt_action_end_node(dt_session *session, dt_supervised_node *node, dt_error *err)
 {
-    double grace = FAILED_GRACE_SECONDS;
+    double grace =
+        dt_ending_grace(&(dt_ending_facts){.stop_asked = session->verdict.stop_asked,
+                                           .stop_now = session->stop_now,
+                                           .failed = dt_verdict_has_failed(&session->verdict),
+                                           .hung = session->verdict.hung,
+                                           .grace_seconds = session->grace_seconds});
 
-    if (session->verdict.stop_asked && !dt_verdict_has_failed(&session->verdict))
-        grace = session->grace_seconds;
-    if (session->stop_now || session->verdict.hung)
-        grace = 0; /* what hangs will not end by itself */
     if (!node->placed && node->place_lost) {
         /* it may have ranks: prepare.c finds the way to it again */
     } else if (!node->placed) {
@@ -183,8 +183,8 @@ dt_status dt_action_end_ranks(dt_session *session, dt_supervised_node *node, dt_
         DT_TRY(note_unreached(session, node, err));
     else if (node != NULL)
         DT_TRY(note_lost(session, node->problem, err));
-    if (node != NULL && node->hopeless)
-        session->verdict.hopeless = true;
+    if (node != NULL && node->unrecoverable)
+        session->verdict.unrecoverable = true;
     if (session->state != DT_RUN_STOPPING)
         DT_TRY(enter(session, DT_RUN_STOPPING, err));
     for (int64_t i = 0; i < session->node_count; i++)

@@ -210,6 +210,23 @@ static dt_status store_log(dt_session *session, const dt_message *message, dt_er
     return DT_OK;
 }
 
+static dt_status store_straggler(dt_session *session, const dt_message *message, dt_error *err)
+{
+    int64_t step = dt_message_int(message, "step", 0);
+    dt_straggler_finding found;
+    dt_status st = DT_OK;
+
+    if (!dt_straggler_hear(&session->straggler, message->rank,
+                           dt_message_number(message, "waited_seconds"), &found))
+        return DT_OK;
+    DT_TRY(dt_change_metric(session, step, DT_METRIC_SLOWEST_RANK, (double)found.rank,
+                            message->time_ms, err));
+    DT_TRY(dt_change_metric(session, step, DT_METRIC_SLOWEST_SECONDS, found.seconds,
+                            message->time_ms, err));
+out:
+    return st;
+}
+
 /* dt_follow_remember keeps them for the policies; this is for who looks at the run. */
 static dt_status store_steps(dt_session *session, const dt_message *message, dt_error *err)
 {
@@ -231,7 +248,7 @@ static dt_status store_rows(dt_supervised_node *node, const dt_message *message,
     case DT_MESSAGE_LOG:
         return store_log(session, message, err);
     case DT_MESSAGE_PACE:
-        return dt_pace_hear(session, message, err);
+        return store_straggler(session, message, err);
     case DT_MESSAGE_PHASE: /* of no interest afterwards */
         return DT_OK;
     case DT_MESSAGE_CHECKPOINT:

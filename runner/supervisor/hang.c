@@ -349,11 +349,13 @@ dt_status dt_hang_load(dt_session *session, dt_error *err)
 {
     size_t count = (size_t)session->world_size;
     dt_watchdog_rank *ranks = dt_arena_alloc(&session->arena, count * sizeof(*ranks));
+    dt_straggler_rank *waits = dt_arena_alloc(&session->arena, count * sizeof(*waits));
 
-    if (ranks == NULL)
+    if (ranks == NULL || waits == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     dt_silence_init(&session->silence, session->hang_seconds);
     dt_watchdog_init(&session->watchdog, ranks, session->world_size, session->hang_seconds);
+    dt_straggler_init(&session->straggler, waits, session->world_size);
     for (int64_t i = 0; i < session->world_size; i++)
         ranks[i].device = strcmp(session->ranks[i].row.device, "cpu") != 0;
     return DT_OK;

@@ -1,6 +1,6 @@
 /* liveness: the silence of a node, as policy/liveness.h judges it, and what is then done.
  *
- * A node that was taken back (a Slurm job that ended) is given up at once (node.c), and so is one
+ * A node that was preempted (a Slurm job that ended) is given up at once (node.c), and so is one
  * whose agent refuses to start its ranks: nothing would ever be heard of them.
  *
  * A cut of ten seconds costs nothing: probes and connections after a silence do not share the one
@@ -12,13 +12,14 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "runner/supervisor/policy/ending.h"
 #include "runner/supervisor/policy/liveness.h"
+#include "runner/supervisor/policy/node_loss.h"
 #include "runner/supervisor/state.h"
 
 #include "base/banned.h"
 
-#define PEER_HEARD_SECONDS   5.0
-#define LEASE_MARGIN_SECONDS 30.0 /* for ranks that are told to stop there, beyond their grace */
+#define PEER_HEARD_SECONDS 5.0
 
 /* --- facts */
 
@@ -71,10 +72,7 @@ static dt_liveness_facts facts_of(const dt_supervised_node *node)
         .command = node->command_seconds,
         .answered = node->answered_seconds,
         .unknown = node->unknown_seconds,
-        .lease =
-            session->launcher_lost_seconds > 0
-                ? session->launcher_lost_seconds + session->grace_seconds + LEASE_MARGIN_SECONDS
-                : 0,
+        .lease = dt_ending_lease(session->launcher_lost_seconds, session->grace_seconds),
     };
 
     look_at_peers(&facts, node);
@@ -170,9 +168,12 @@ void dt_liveness_tell(dt_session *session)
 {
     for (int64_t i = 0; i < session->node_count; i++) {
         const dt_supervised_node *node = &session->nodes[i];
+        dt_node_loss_facts facts = {.started = anything_started(node),
+                                    .preempted = node->preempted,
+                                    .rebooted = node->rebooted};
         char text[320];
 
-        if (!node->lost || node->taken_back || node->rebooted || !anything_started(node))
+        if (!node->lost || !dt_node_loss_leaves_ranks(&facts))
             continue;
         snprintf(text, sizeof(text), "node %.250s cannot be asked about its ranks", node->row.name);
         dt_verdict_unreached(&session->verdict, text);

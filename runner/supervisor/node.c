@@ -196,8 +196,8 @@ static void on_problem_line(void *context, const char *text, size_t length, bool
     size_t front = sizeof(DT_TRANSPORT_TAKEN_BACK) - 1;
     dt_supervised_node *node = ((dt_connection *)context)->node;
 
-    node->taken_back = length > front && memcmp(text, DT_TRANSPORT_TAKEN_BACK, front) == 0;
-    if (node->taken_back) {
+    node->preempted = length > front && memcmp(text, DT_TRANSPORT_TAKEN_BACK, front) == 0;
+    if (node->preempted) {
         text += front;
         length -= front;
     }
@@ -386,11 +386,11 @@ void dt_node_reconnect(dt_supervised_node *node, const char *why)
     if (why != node->problem)
         snprintf(node->problem, sizeof(node->problem), "%s", why);
     dt_log_warn("%s: %s", node->row.name, node->problem);
-    if (node->taken_back) {
+    if (node->preempted) {
         char gone[sizeof(node->problem)];
 
         snprintf(gone, sizeof(gone), "node %s is gone (%.400s)", node->row.name, node->problem);
-        node->hopeless = true;
+        node->unrecoverable = true;
         dt_node_give_up(node, gone);
         return;
     }

@@ -2,8 +2,7 @@
  *
  * The thread has a copy of what it needs and touches nothing of the session; its words come over
  * an async handle. Where things lie then is read back from place.json, as a later supervisor does.
- * A node that cannot be reached ends the attempt where a person started it. After a restart it may
- * only be rebooting: it is tried again for an hour, unless the run may go on without it.
+ * Whether a node that cannot be had is tried again is decided by policy/node_loss.h.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -12,12 +11,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "runner/supervisor/copies.h"
+#include "runner/supervisor/policy/node_loss.h"
 #include "runner/supervisor/state.h"
 
 #include "base/banned.h"
 
-#define AGAIN_MS         5000
-#define PATIENCE_SECONDS 3600.0
+#define AGAIN_MS 5000
 
 struct dt_preparation {
     uv_work_t work;
@@ -132,21 +131,20 @@ dt_status dt_prepare_recall(dt_supervised_node *node, dt_error *err)
                     : DT_OK;
 }
 
-static bool may_go_without(const dt_session *session)
-{
-    return session->nodes_min > 0 && session->node_count > session->nodes_min;
-}
-
 /* Whether it is worth another try, which is then on its way. */
 static bool try_again(dt_supervised_node *node, dt_status st)
 {
     dt_session *session = node->session;
-    double waited = dt_session_now(session) - session->begun_seconds;
+    dt_preparation_facts facts = {
+        .failed = st,
+        .preparing = session->state == DT_RUN_PREPARING,
+        .restarts = session->restarts,
+        .nodes = session->node_count,
+        .nodes_min = session->nodes_min,
+        .waited_seconds = dt_session_now(session) - session->begun_seconds,
+    };
 
-    /* DT_ERR_IO: this machine cannot do it now (ssh is not there, no process can be started);
-     * DT_ERR_TIMEOUT: a home that stalls */
-    if ((st != DT_ERR_PEER && st != DT_ERR_IO && st != DT_ERR_TIMEOUT) || session->restarts == 0 ||
-        may_go_without(session) || waited > PATIENCE_SECONDS || session->state != DT_RUN_PREPARING)
+    if (!dt_node_loss_waits(&facts))
         return false;
     say(node, node->problem);
     dt_node_retry_in(node, AGAIN_MS);
@@ -180,7 +178,7 @@ static void on_prepared(uv_work_t *work, int status)
              err.message[0] != '\0' ? err.message : "its preparation was given up");
     if (try_again(node, st))
         return;
-    node->hopeless = st == DT_ERR_UNSUPPORTED;
+    node->unrecoverable = dt_node_loss_is_final(st);
     dt_node_give_up(node, node->problem);
 }
 

@@ -1,13 +1,7 @@
 /* refusal: an agent that answers, and with which nothing can be done.
  *
- * It refuses to be attached to (another protocol, another run, a journal that cannot be read), or
- * says what is not understood, again and again. It is heard, so that no silence ever gives it up:
- * refusals are counted instead, and each event that is followed in between begins a new count.
- *
- *   refused for good   5 in a row     `dtrun-agent end` of the run's own bundle is run there: it
- *   for the moment    60 in a row     speaks no protocol, kills the agent, ends all of the ranks,
- *                                     and proves it
- *   `end` fails       3 times         the node is given up
+ * After refusals of some weight (policy/refusal.h) `dtrun-agent end` of the run's own bundle is run
+ * there: it speaks no protocol, kills the agent, ends all of the ranks, and proves it.
  *
  * A node where it was done is released, with what its journal told so far; the attempt failed, and
  * may be followed by another, unless a stop was asked for.
@@ -24,9 +18,6 @@
 
 #include "base/banned.h"
 
-#define LIMIT        60 /* of what refusals weigh */
-#define LASTING      12 /* what one weighs that would come again */
-#define END_TIMES    3
 #define END_MS       40000 /* that one `end` may take: killing takes 10 s, proof of GPUs 20 s */
 #define END_LATER_MS 5000
 
@@ -113,7 +104,7 @@ static void on_ended(uv_process_t *process, int64_t code, int number)
         st = note_ended(node, why, &err);
         if (st != DT_OK)
             dt_session_trouble(node->session, st, &err);
-    } else if (ending->tries < END_TIMES) {
+    } else if (ending->tries < DT_REFUSAL_END_TRIES) {
         uv_timer_start(&ending->timer, on_time, END_LATER_MS, 0);
     } else {
         dt_refusal_forget(node);
@@ -171,11 +162,7 @@ void dt_refusal_take(dt_supervised_node *node, const char *why, bool lasting)
 {
     if (node->ending != NULL || node->given_up || node->released)
         return;
-    if (node->row.acknowledged > node->refused_at)
-        node->refusals = 0;
-    node->refused_at = node->row.acknowledged;
-    node->refusals += lasting ? LASTING : 1;
-    if (node->refusals >= LIMIT)
+    if (dt_refusal_is_last(&node->refusals, node->row.acknowledged, lasting))
         end_there(node, why);
     else
         dt_node_reconnect(node, why);

@@ -3,11 +3,7 @@
  * The next attempt's plan is written first; then one transaction ends this attempt and adds the
  * next. Whoever dies in between, the next supervisor finds the old attempt with all its nodes
  * released and comes here again: it writes the same plan and the same rows.
- *
- * Budget      restarts in a row that reached no new checkpoint: failure.max_restarts of them, then
- *             the run has failed. A new checkpoint begins a new count
- * Nodes       one that is gone is left out where nodes_min allows it, and waited for where not
- *             (prepare.c)
+ * Whether there is to be one is decided by policy/restart.h.
  */
 #define _GNU_SOURCE
 #include <string.h>
@@ -17,7 +13,7 @@
 #include "base/log.h"
 #include "recipes/plan.h"
 #include "runner/nodes/slurm.h"
-#include "runner/supervisor/completion.h"
+#include "runner/supervisor/policy/restart.h"
 #include "runner/supervisor/state.h"
 
 #include "base/banned.h"
@@ -216,52 +212,58 @@ static bool was_started(const dt_session *session)
     return started;
 }
 
-/* Fills in `next`; false with the reason to say (or "") where there is to be none. *done: because
- * every step is done and saved, and what failed came after. */
-static bool worth_it(next_attempt *next, dt_session *session, bool *done, const char **why_not)
+static dt_restart_facts facts_of(const dt_session *session)
 {
-    dt_error problem = DT_ERROR_INIT;
-    int64_t lost = count_lost(session);
+    return (dt_restart_facts){.may_restart = dt_verdict_may_restart(&session->verdict),
+                              .started = was_started(session),
+                              .planned = session->salvaged == NULL,
+                              .done = {.told_total = session->steps_total,
+                                       .steps = session->steps,
+                                       .epochs = session->epochs},
+                              .max_restarts = session->max_restarts,
+                              .restarts = session->restarts,
+                              .start_step = session->start_step,
+                              .nodes = session->node_count,
+                              .nodes_lost = count_lost(session),
+                              .nodes_min = session->nodes_min};
+}
 
-    *done = false;
+/* What follows; `next` is filled in where it is another attempt. */
+static dt_restart_act decide(next_attempt *next, dt_session *session, const char **why_not)
+{
+    dt_restart_facts facts = facts_of(session);
+    dt_error problem = DT_ERROR_INIT;
+    dt_restart_decision decision;
+
     *why_not = "";
     *next = (next_attempt){.attempt = session->attempt + 1};
-    if (!dt_verdict_may_restart(&session->verdict) || !was_started(session) ||
-        session->salvaged != NULL)
-        return false;
+    if (!dt_restart_is_possible(&facts))
+        return DT_RESTART_END;
     if (newest_checkpoint(next, session, &problem) != DT_OK) {
         dt_log_error("%s", problem.message);
         *why_not = "its checkpoints cannot be read";
-        return false;
+        return DT_RESTART_END;
     }
-    *done = dt_completion_reached(&(dt_completion){.saved_step = next->start_step,
-                                                   .saved_total = next->steps_total,
-                                                   .told_total = session->steps_total,
-                                                   .steps = session->steps,
-                                                   .epochs = session->epochs});
-    if (*done || session->max_restarts == 0)
-        return false;
-    next->restarts = next->start_step > session->start_step ? 1 : session->restarts + 1;
-    if (next->restarts > session->max_restarts) {
+    facts.done.saved_step = next->start_step;
+    facts.done.saved_total = next->steps_total;
+    decision = dt_restart_decide(&facts);
+    next->restarts = decision.restarts;
+    next->nodes_lost = decision.nodes_left_out;
+    if (decision.act == DT_RESTART_SPENT)
         *why_not = dt_arena_printf(&session->arena,
                                    "given up after %lld restart%s without a new"
                                    " checkpoint",
                                    (long long)session->max_restarts,
                                    session->max_restarts == 1 ? "" : "s");
-        return false;
-    }
-    if (session->nodes_min > 0 && session->node_count - lost >= session->nodes_min)
-        next->nodes_lost = lost;
-    return true;
+    return decision.act;
 }
 
 bool dt_restart_is_due(dt_session *session)
 {
     const char *why_not;
     next_attempt next;
-    bool done;
 
-    return worth_it(&next, session, &done, &why_not);
+    return decide(&next, session, &why_not) == DT_RESTART_AGAIN;
 }
 
 dt_status dt_restart_or_end(bool *again, dt_session *session, dt_error *err)
@@ -270,12 +272,13 @@ dt_status dt_restart_or_end(bool *again, dt_session *session, dt_error *err)
     dt_run_state state;
     next_attempt next;
     dt_status st;
-    bool done;
+    dt_restart_act act;
     int code;
 
     dt_verdict_give(&session->verdict, &state, &code, &reason);
-    *again = worth_it(&next, session, &done, &why_not);
-    if (done) {
+    act = decide(&next, session, &why_not);
+    *again = act == DT_RESTART_AGAIN;
+    if (act == DT_RESTART_DONE) {
         reason = dt_arena_printf(&session->arena, "every step was done and saved; then %s", reason);
         state = DT_RUN_FINISHED;
         code = DT_EXIT_GOOD;

@@ -58,7 +58,7 @@ dt_status dt_run_newest_checkpoint(dt_resume_point *out, dt_store *store, const 
                                    const char *parent, dt_arena *arena, dt_error *err);
 
 /* Metrics that the supervisor adds where there are several ranks: which one holds up the others,
- * and how long they wait for it in a step (pace.c). */
+ * and how long they wait for it in a step (policy/straggler.h). */
 #define DT_METRIC_SLOWEST_RANK    "slowest_rank"
 #define DT_METRIC_SLOWEST_SECONDS "slowest_seconds"
 

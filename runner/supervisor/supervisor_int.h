@@ -7,14 +7,14 @@
  *   follow.c      journal → store                        rank_log.c   runs/ID/logs/rank-N.log
  *   rendezvous.c  everyone's values                      control.c    runs/ID/control.sock
  *   changes.c     what goes into the store               store_writer.c  its thread
- *   verdict.c     how it ended, and why                  restart.c    the attempt after this one
+ *   restart.c     the attempt after this one
  *   hang.c        ranks that make no step
  *   liveness.c    what a node's silence means            clocks.c     whose clock is how wrong
  *   policy/       what is decided, without doing it      probe.c      can anything be run there?
  *   gather.c      checkpoints come here                  notify.c     a webhook is told
- *   sweep.c       nodes that earlier attempts lost       pace.c       who holds up the others
- *   tidy.c        what an ended run left there   reboot.c     a node that was booted again
- *   gap.c         events that were lost                  refusal.c    an agent of no use
+ *   sweep.c       nodes that earlier attempts lost       reboot.c     a node that was booted again
+ *   tidy.c        what an ended run left there
+ *   gap.c         events that were lost                  refusal.c    what runs on a node is ended
  *   secret.c      what the ranks of a run share          start.c, ask.c, path.c   commands call
  *   launch_env.c  the launch's environment, kept for them
  *
@@ -39,13 +39,15 @@
 #include "runner/channel/poll_clock.h"
 #include "runner/channel/stream.h"
 #include "runner/nodes/nodes.h"
-#include "runner/supervisor/message.h"
 #include "runner/supervisor/notify.h"
+#include "runner/supervisor/policy/refusal.h"
 #include "runner/supervisor/policy/silence.h"
+#include "runner/supervisor/policy/straggler.h"
+#include "runner/supervisor/policy/verdict.h"
 #include "runner/supervisor/policy/watchdog.h"
+#include "runner/supervisor/protocol/message.h"
 #include "runner/supervisor/store_writer.h"
 #include "runner/supervisor/supervisor.h"
-#include "runner/supervisor/verdict.h"
 #include "store/store.h"
 
 typedef struct dt_session dt_session;
@@ -70,8 +72,6 @@ typedef struct dt_supervised_rank {
     dt_rank row; /* but for its log_bytes */
     dt_rank_log log;
     bool changed, ready, exited;
-    bool paced;            /* since the slowest was last told of */
-    double waited_seconds; /* for other ranks, in a step, as it last said */
 } dt_supervised_rank;
 
 typedef struct dt_supervised_node {
@@ -91,34 +91,33 @@ typedef struct dt_supervised_node {
     int tries;            /* since it was last heard */
     double heard_seconds; /* the last line, or the beginning (dt_session_now) */
     double connected_seconds;
-    int64_t step;           /* the newest that a rank of it told of, */
-    double step_seconds;    /* ... and when; 0: none yet */
-    dt_probe *probes;       /* on their way */
-    int64_t clock_ms;       /* that its clock is ahead of ours (clocks.c) */
-    double clock_error_ms;  /* at most so wrong; infinite: not known */
-    int64_t asked_ms;       /* our clock when `attach` was sent */
-    int64_t beat_ms; /* its monotonic clock at its last `alive`; 0: none on this connection */
-    double probed_seconds;  /* when the last one was begun */
+    int64_t step;          /* the newest that a rank of it told of, */
+    double step_seconds;   /* ... and when; 0: none yet */
+    dt_probe *probes;      /* on their way */
+    int64_t clock_ms;      /* that its clock is ahead of ours (clocks.c) */
+    double clock_error_ms; /* at most so wrong; infinite: not known */
+    int64_t asked_ms;      /* our clock when `attach` was sent */
+    int64_t beat_ms;       /* its monotonic clock at its last `alive`; 0: none on this connection */
+    double probed_seconds; /* when the last one was begun */
     double command_seconds, answered_seconds, unknown_seconds; /* what they proved (policy/) */
-    char shown[256];        /* the state in words, where it is not reachable */
-    bool unreachable;       /* and shown as such */
-    int refusals;           /* what they weigh in a row (refusal.c), */
-    int64_t refused_at;     /* ... and the event that was wanted then */
-    dt_ending *ending;      /* what runs there is being ended; NULL: it is not */
-    bool replace;           /* an agent that hangs there is killed by the next connection */
-    bool renew;             /* the connection may be what is stuck: the next is one of its own */
-    bool attached;          /* said hello on this connection */
-    bool idle;              /* ... and that no rank was started */
-    bool released;          /* its journal says that nothing is left, */
-    bool released_stored;   /* ... and so does the store */
-    bool deaf;              /* it is not read from: too much waits to be stored */
-    bool gone;              /* ... and its agent has taken its leave */
-    bool given_up;          /* nothing more is expected of it */
-    bool lost;              /* ... because it could not be reached */
-    bool rebooted;          /* since its ranks were started (reboot.c) */
-    bool taken_back;        /* the last connection: never again, and nothing runs there */
-    bool hopeless;          /* ... and another attempt would not reach it either */
-    char problem[512];      /* the last thing that went wrong on the way to it */
+    char shown[256];  /* the state in words, where it is not reachable */
+    bool unreachable; /* and shown as such */
+    dt_refusals refusals;
+    dt_ending *ending;    /* what runs there is being ended; NULL: it is not */
+    bool replace;         /* an agent that hangs there is killed by the next connection */
+    bool renew;           /* the connection may be what is stuck: the next is one of its own */
+    bool attached;        /* said hello on this connection */
+    bool idle;            /* ... and that no rank was started */
+    bool released;        /* its journal says that nothing is left, */
+    bool released_stored; /* ... and so does the store */
+    bool deaf;            /* it is not read from: too much waits to be stored */
+    bool gone;            /* ... and its agent has taken its leave */
+    bool given_up;        /* nothing more is expected of it */
+    bool lost;            /* ... because it could not be reached */
+    bool rebooted;        /* since its ranks were started (reboot.c) */
+    bool preempted;       /* the last connection: never again, and nothing runs there */
+    bool unrecoverable;   /* ... and another attempt would not reach it either */
+    char problem[512];    /* the last thing that went wrong on the way to it */
 } dt_supervised_node;
 
 struct dt_session {
@@ -159,6 +158,7 @@ struct dt_session {
 
     dt_tidy *tidy; /* NULL: the run has not come so far */
 
+    dt_straggler straggler;
     dt_silence silence;
     dt_watchdog watchdog;
     bool slow_told;          /* of this silence */
@@ -168,11 +168,11 @@ struct dt_session {
 
     bool gaps; /* events of a journal were lost (gap.c) */
 
-    dt_store_writer *writer; /* NULL: not yet, or not any more */
+    dt_store_writer *writer;   /* NULL: not yet, or not any more */
     dt_ack *acks, **acks_last; /* to be sent once they are on the disk */
     bool deaf;                 /* to the journals */
     bool in_transaction;       /* of `store`: without a writer */
-    bool progressed; /* the values below are newer than the store's */
+    bool progressed;           /* the values below are newer than the store's */
     int64_t step;
     double loss, valid_loss, tokens_per_second;
 
@@ -313,9 +313,6 @@ void dt_sweep_release(dt_session *session); /* after the loop has run dry */
 bool dt_tidy_is_over(dt_session *session);
 void dt_tidy_cancel(dt_session *session);  /* soon */
 void dt_tidy_release(dt_session *session); /* after the loop has run dry */
-
-/* --- pace.c: in the open transaction */
-dt_status dt_pace_hear(dt_session *session, const dt_message *message, dt_error *err);
 
 /* --- clocks.c */
 /* A line that the node stamped came: `answer`, to what was asked at asked_ms; or of itself. */

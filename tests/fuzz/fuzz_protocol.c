@@ -16,7 +16,7 @@
 #include "runner/agent/kernel.h"
 #include "runner/agent/text.h"
 #include "runner/channel/lines.h"
-#include "runner/supervisor/verdict.h"
+#include "runner/supervisor/policy/verdict.h"
 
 #include "base/banned.h"
 

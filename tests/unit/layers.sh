@@ -29,6 +29,20 @@ hits=$(grep -rnE '#include <(yaml|sqlite3|microhttpd|curl/)' base recipes/*.h en
 hits=$(grep -rnE '#include "engine/(strategy|comm|checkpoint|data)/' engine/ops engine/device engine/model)
 [ -z "$hits" ] || complain "ops and models see tensors only:"$'\n'"$hits"
 
+# Inside the supervisor: what is decided asks nobody and does nothing, and knows no clock.
+room() { # room of runner/supervisor, what it may include below it
+    local folder=runner/supervisor/$1 allowed hits
+    shift
+    allowed=$(IFS='|'; echo "$*")
+    hits=$(grep -rnE '^#include "runner/' --include='*.[ch]' "$folder" |
+        grep -vE "#include \"runner/supervisor/($allowed)/")
+    [ -z "$hits" ] || complain "$folder may include only ${allowed//|/, } of runner/supervisor:"$'\n'"$hits"
+}
+room protocol protocol
+room policy protocol policy
+hits=$(grep -rnE 'dt_clock_|<uv.h>|<time.h>|<unistd.h>' runner/supervisor/policy)
+[ -z "$hits" ] || complain "runner/supervisor/policy is given facts and a time:"$'\n'"$hits"
+
 # The loop asks no strategy which one it is.
 hits=$(grep -rnE 'DT_STRATEGY_|dt_strategy_(dp|ddp|fsdp)\b' --include='*.[ch]' engine |
     grep -v '^engine/strategy/')

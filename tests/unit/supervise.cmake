@@ -3,8 +3,6 @@ foreach(name agent_cgroup agent_command agent_devices agent_journal agent_kernel
   dt_test(NAME ${name} LABEL unit SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_${name}.c
     LIBS dt_agent_core dt_channel)
 endforeach()
-dt_test(NAME supervisor_verdict LABEL unit
-  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_supervisor_verdict.c LIBS dt_supervisor)
 dt_test(NAME transport_local LABEL unit
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_transport_local.c
   LIBS dt_supervisor dt_transport dt_channel)

@@ -17,8 +17,8 @@
  * Units      seconds; time_ms of events
  * Threads    none of its own
  */
-#ifndef DT_SUPERVISOR_POLICY_SILENCE_H
-#define DT_SUPERVISOR_POLICY_SILENCE_H
+#ifndef DT_POLICY_SILENCE_H
+#define DT_POLICY_SILENCE_H
 
 #include <stdbool.h>
 #include <stdint.h>

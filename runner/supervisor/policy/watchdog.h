@@ -30,8 +30,8 @@
  * On a device ops are counted when they are given to it, so that one long kernel looks like SLEEPS
  * or, where the driver polls, like RUNS: hence the last line. (Not yet seen on a card.)
  */
-#ifndef DT_SUPERVISOR_POLICY_WATCHDOG_H
-#define DT_SUPERVISOR_POLICY_WATCHDOG_H
+#ifndef DT_POLICY_WATCHDOG_H
+#define DT_POLICY_WATCHDOG_H
 
 #include <stdbool.h>
 #include <stdint.h>

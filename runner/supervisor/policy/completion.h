@@ -4,8 +4,8 @@
  * of a step and on the steps that fp16 skipped. It says so when it is ready, and every checkpoint
  * keeps it. What nobody has said is not known, and a run whose steps are not known is not complete.
  */
-#ifndef DT_SUPERVISOR_COMPLETION_H
-#define DT_SUPERVISOR_COMPLETION_H
+#ifndef DT_POLICY_COMPLETION_H
+#define DT_POLICY_COMPLETION_H
 
 #include <stdbool.h>
 #include <stdint.h>

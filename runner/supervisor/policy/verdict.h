@@ -7,12 +7,12 @@
  *
  * Ownership  copies what it keeps
  */
-#ifndef DT_SUPERVISOR_VERDICT_H
-#define DT_SUPERVISOR_VERDICT_H
+#ifndef DT_POLICY_VERDICT_H
+#define DT_POLICY_VERDICT_H
 
 #include "base/exit.h"
 #include "base/strbuf.h"
-#include "runner/supervisor/message.h"
+#include "runner/supervisor/protocol/message.h"
 #include "store/store.h"
 
 /* The smaller, the more likely the first cause. */
@@ -35,7 +35,7 @@ typedef struct dt_verdict {
     bool hung;           /* no step was made any more */
     bool launcher_lost;  /* an agent stopped its ranks, as the recipe asks */
     bool time_limit;     /* the ranks ended because the recipe gives no more time */
-    bool hopeless;       /* another try would end the same way */
+    bool unrecoverable;  /* another try would end the same way */
     dt_strbuf left;      /* processes that could not be removed, "" none */
     dt_strbuf unreached; /* nodes where a stop could not be proved, "" none */
     char **rank_failed;  /* [world_size] "status\0message" of a rank's `failed`, or NULL */

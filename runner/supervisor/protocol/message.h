@@ -3,8 +3,8 @@
  * Ownership  `json` holds everything; release gives it back
  * Errors     DT_ERR_CORRUPT: the connection is closed, never the run
  */
-#ifndef DT_SUPERVISOR_MESSAGE_H
-#define DT_SUPERVISOR_MESSAGE_H
+#ifndef DT_PROTOCOL_MESSAGE_H
+#define DT_PROTOCOL_MESSAGE_H
 
 #include <stdbool.h>
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "runner/supervisor/completion.h"
+#include "runner/supervisor/policy/completion.h"
 
 #include "base/banned.h"
 

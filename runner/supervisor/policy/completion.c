@@ -1,4 +1,4 @@
-#include "runner/supervisor/completion.h"
+#include "runner/supervisor/policy/completion.h"
 
 #include "base/banned.h"
 

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "runner/supervisor/verdict.h"
+#include "runner/supervisor/policy/verdict.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +43,7 @@ static bool take_cause(dt_verdict *verdict, dt_cause cause, int64_t time_ms, int
     verdict->cause = cause;
     verdict->cause_time_ms = time_ms;
     verdict->exit_code = exit_code;
-    verdict->hopeless = false;
+    verdict->unrecoverable = false;
     dt_strbuf_reset(&verdict->reason);
     return true;
 }
@@ -160,10 +160,9 @@ static void see_exited(dt_verdict *verdict, const dt_message *message, const cha
     if (status != NULL)
         text = status + strlen(status) + 1;
     if (take_cause(verdict, cause_in(verdict, reason, status != NULL ? status : ""),
-                   message->time_ms,
-                   system ? DT_EXIT_SYSTEM : DT_EXIT_FAILED)) {
+                   message->time_ms, system ? DT_EXIT_SYSTEM : DT_EXIT_FAILED)) {
         say_death(&verdict->reason, message, node, text);
-        verdict->hopeless = strcmp(reason, "not_started") == 0 || is_lasting(status);
+        verdict->unrecoverable = strcmp(reason, "not_started") == 0 || is_lasting(status);
     }
 }
 
@@ -253,7 +252,7 @@ bool dt_verdict_has_failed(const dt_verdict *verdict)
 
 bool dt_verdict_may_restart(const dt_verdict *verdict)
 {
-    return dt_verdict_has_failed(verdict) && !verdict->hopeless && !verdict->stop_asked &&
+    return dt_verdict_has_failed(verdict) && !verdict->unrecoverable && !verdict->stop_asked &&
            verdict->left.length == 0;
 }
 

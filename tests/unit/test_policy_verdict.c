@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "runner/supervisor/verdict.h"
+#include "runner/supervisor/policy/verdict.h"
 
 #define WORLD_SIZE 4
 

@@ -1,4 +1,4 @@
-#include "runner/supervisor/message.h"
+#include "runner/supervisor/protocol/message.h"
 
 #include <math.h>
 #include <string.h>

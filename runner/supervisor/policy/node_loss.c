@@ -1,0 +1,30 @@
+#include "runner/supervisor/policy/node_loss.h"
+
+#include "base/banned.h"
+
+#define PATIENCE_SECONDS 3600.0
+
+/* DT_ERR_IO: this machine cannot do it now (ssh is not there, no process can be started);
+ * DT_ERR_TIMEOUT: a home that stalls. */
+static bool may_pass(dt_status failed)
+{
+    return failed == DT_ERR_PEER || failed == DT_ERR_IO || failed == DT_ERR_TIMEOUT;
+}
+
+bool dt_node_loss_waits(const dt_preparation_facts *facts)
+{
+    bool dispensable = facts->nodes_min > 0 && facts->nodes > facts->nodes_min;
+
+    return may_pass(facts->failed) && facts->preparing && facts->restarts > 0 && !dispensable &&
+           facts->waited_seconds <= PATIENCE_SECONDS;
+}
+
+bool dt_node_loss_is_final(dt_status failed)
+{
+    return failed == DT_ERR_UNSUPPORTED;
+}
+
+bool dt_node_loss_leaves_ranks(const dt_node_loss_facts *facts)
+{
+    return facts->started && !facts->preempted && !facts->rebooted;
+}

@@ -1,0 +1,15 @@
+#include "runner/supervisor/policy/refusal.h"
+
+#include "base/banned.h"
+
+#define LIMIT   60 /* of what refusals weigh */
+#define LASTING 12 /* what one weighs that would come again */
+
+bool dt_refusal_is_last(dt_refusals *refusals, int64_t next_event, bool lasting)
+{
+    if (next_event > refusals->next_event)
+        refusals->weight = 0;
+    refusals->next_event = next_event;
+    refusals->weight += lasting ? LASTING : 1;
+    return refusals->weight >= LIMIT;
+}
