@@ -14,9 +14,9 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "base/version.h"
-#include "engine/generate.h"
-#include "engine/stop.h"
-#include "engine/train.h"
+#include "engine/channel/stop.h"
+#include "engine/generate/generate.h"
+#include "engine/train/train.h"
 
 #include "base/banned.h"
 

@@ -189,7 +189,7 @@ static dt_status check_schedule(const dt_reading *reading)
     return DT_OK;
 }
 
-/* Data by URL: what comes is only trusted for its digest (runner/nodes/fetch.h reads the rest). */
+/* Data by URL: what comes is only trusted for its digest (runner/fetch/fetch.h reads the rest). */
 static dt_status check_urls(const dt_reading *reading, const char *path, const dt_string_list *list)
 {
     static const char key[] = "#sha256=";

@@ -9,7 +9,7 @@
 #include "base/banned.h"
 
 enum {
-    GUESTS = DT_WEB_GUESTS_MOST * 2,
+    CLIENTS = DT_WEB_CLIENTS_MAX * 2,
     RESERVED = 40, /* descriptors of the program itself: store handles, the log, the terminal */
     LEAST = 4
 };
@@ -18,7 +18,7 @@ dt_web_limits dt_web_limits_of(long long descriptors)
 {
     /* a connection may have a log open beside its socket */
     long long room = (descriptors - RESERVED) / 2;
-    int all = room > DT_WEB_GUESTS_MOST ? DT_WEB_GUESTS_MOST : room < LEAST ? LEAST : (int)room;
+    int all = room > DT_WEB_CLIENTS_MAX ? DT_WEB_CLIENTS_MAX : room < LEAST ? LEAST : (int)room;
 
     /* most of them for one address: on this machine, with a proxy or a tunnel all have the same */
     return (dt_web_limits){.all = all, .per_address = all - all / 4};
@@ -29,56 +29,57 @@ static bool same_address(const struct in6_addr *a, const struct in6_addr *b)
     return memcmp(a, b, sizeof(*a)) == 0;
 }
 
-bool dt_web_guest_is_over(const dt_web_guest *guest, double now)
+bool dt_web_client_is_over(const dt_web_client *client, double now)
 {
-    return (guest->phase == DT_WEB_ASKING && now - guest->since >= DT_WEB_REQUEST_SECONDS) ||
-           (guest->phase == DT_WEB_ANSWERING && now - guest->since >= DT_WEB_TAKE_SECONDS);
+    return (client->phase == DT_WEB_ASKING && now - client->since >= DT_WEB_REQUEST_SECONDS) ||
+           (client->phase == DT_WEB_ANSWERING && now - client->since >= DT_WEB_TAKE_SECONDS);
 }
 
-static bool may_leave(const dt_web_guest *guest, double now)
+static bool may_leave(const dt_web_client *client, double now)
 {
-    return (guest->phase == DT_WEB_ASKING && now - guest->since >= DT_WEB_GRACE_SECONDS) ||
-           (guest->phase == DT_WEB_ANSWERING && now - guest->since >= DT_WEB_STALLED_SECONDS);
+    return (client->phase == DT_WEB_ASKING && now - client->since >= DT_WEB_GRACE_SECONDS) ||
+           (client->phase == DT_WEB_ANSWERING && now - client->since >= DT_WEB_STALLED_SECONDS);
 }
 
 /* The one that has waited longest, of those that ask before those that take; address NULL: all. */
-static int longest(const dt_web_guest *guests, int count, const struct in6_addr *address,
+static int longest(const dt_web_client *clients, int count, const struct in6_addr *address,
                    double now)
 {
     int found = DT_WEB_WAIT;
 
     for (int i = 0; i < count; i++) {
-        const dt_web_guest *guest = &guests[i];
+        const dt_web_client *client = &clients[i];
 
-        if (!may_leave(guest, now) || (address != NULL && !same_address(&guest->address, address)))
+        if (!may_leave(client, now) ||
+            (address != NULL && !same_address(&client->address, address)))
             continue;
-        if (found < 0 || guest->phase < guests[found].phase ||
-            (guest->phase == guests[found].phase && guest->since < guests[found].since))
+        if (found < 0 || client->phase < clients[found].phase ||
+            (client->phase == clients[found].phase && client->since < clients[found].since))
             found = i;
     }
     return found;
 }
 
-int dt_web_admission_choose(const dt_web_guest *guests, int count, const dt_web_limits *limits,
+int dt_web_admission_choose(const dt_web_client *clients, int count, const dt_web_limits *limits,
                             const struct in6_addr *newcomer, double now)
 {
     int all = 0, of_address = 0, leaving = 0;
 
     for (int i = 0; i < count; i++) {
-        if (guests[i].phase == DT_WEB_FREE)
+        if (clients[i].phase == DT_WEB_FREE)
             continue;
-        if (guests[i].phase == DT_WEB_LEAVING) {
+        if (clients[i].phase == DT_WEB_LEAVING) {
             leaving++;
             continue;
         }
         all++;
-        of_address += same_address(&guests[i].address, newcomer);
+        of_address += same_address(&clients[i].address, newcomer);
     }
     if (all + leaving >= 2 * limits->all)
         return DT_WEB_WAIT; /* those who leave have to be gone first */
     if (of_address >= limits->per_address)
-        return longest(guests, count, newcomer, now);
-    return all < limits->all ? DT_WEB_ADMIT : longest(guests, count, NULL, now);
+        return longest(clients, count, newcomer, now);
+    return all < limits->all ? DT_WEB_ADMIT : longest(clients, count, NULL, now);
 }
 
 void dt_web_admission_init(dt_web_admission *admission, const dt_web_limits *limits)
@@ -94,50 +95,50 @@ void dt_web_admission_release(dt_web_admission *admission)
 }
 
 /* Its thread sees the end of the connection and closes it. */
-static void hang_up(dt_web_guest *guest)
+static void hang_up(dt_web_client *client)
 {
-    guest->phase = DT_WEB_LEAVING;
-    shutdown(guest->fd, SHUT_RDWR);
+    client->phase = DT_WEB_LEAVING;
+    shutdown(client->fd, SHUT_RDWR);
 }
 
-static dt_web_guest *free_place(dt_web_admission *admission)
+static dt_web_client *free_place(dt_web_admission *admission)
 {
-    for (int i = 0; i < GUESTS; i++)
-        if (admission->guests[i].phase == DT_WEB_FREE)
-            return &admission->guests[i];
+    for (int i = 0; i < CLIENTS; i++)
+        if (admission->clients[i].phase == DT_WEB_FREE)
+            return &admission->clients[i];
     return NULL;
 }
 
-dt_web_guest *dt_web_admission_enter(dt_web_admission *admission, int fd,
-                                     const struct in6_addr *address)
+dt_web_client *dt_web_admission_enter(dt_web_admission *admission, int fd,
+                                      const struct in6_addr *address)
 {
     double now = dt_clock_monotonic_seconds();
-    dt_web_guest *place = NULL;
+    dt_web_client *place = NULL;
     int chosen;
 
     pthread_mutex_lock(&admission->lock);
-    chosen = dt_web_admission_choose(admission->guests, GUESTS, &admission->limits, address, now);
+    chosen = dt_web_admission_choose(admission->clients, CLIENTS, &admission->limits, address, now);
     if (chosen >= 0)
-        hang_up(&admission->guests[chosen]);
+        hang_up(&admission->clients[chosen]);
     if (chosen != DT_WEB_WAIT)
         place = free_place(admission);
     if (place != NULL)
         *place =
-            (dt_web_guest){.phase = DT_WEB_ASKING, .since = now, .address = *address, .fd = fd};
+            (dt_web_client){.phase = DT_WEB_ASKING, .since = now, .address = *address, .fd = fd};
     pthread_mutex_unlock(&admission->lock);
     return place;
 }
 
-dt_web_guest *dt_web_admission_claim(dt_web_admission *admission, int fd)
+dt_web_client *dt_web_admission_claim(dt_web_admission *admission, int fd)
 {
-    dt_web_guest *found = NULL;
+    dt_web_client *found = NULL;
 
     pthread_mutex_lock(&admission->lock);
-    for (int i = 0; i < GUESTS && found == NULL; i++) {
-        dt_web_guest *guest = &admission->guests[i];
+    for (int i = 0; i < CLIENTS && found == NULL; i++) {
+        dt_web_client *client = &admission->clients[i];
 
-        if (guest->phase != DT_WEB_FREE && guest->fd == fd && !guest->claimed)
-            found = guest;
+        if (client->phase != DT_WEB_FREE && client->fd == fd && !client->claimed)
+            found = client;
     }
     if (found != NULL)
         found->claimed = true;
@@ -145,20 +146,20 @@ dt_web_guest *dt_web_admission_claim(dt_web_admission *admission, int fd)
     return found;
 }
 
-void dt_web_admission_phase(dt_web_admission *admission, dt_web_guest *guest, dt_web_phase phase)
+void dt_web_admission_phase(dt_web_admission *admission, dt_web_client *client, dt_web_phase phase)
 {
     pthread_mutex_lock(&admission->lock);
-    if (guest->phase != DT_WEB_LEAVING) {
-        guest->phase = phase;
-        guest->since = dt_clock_monotonic_seconds();
+    if (client->phase != DT_WEB_LEAVING) {
+        client->phase = phase;
+        client->since = dt_clock_monotonic_seconds();
     }
     pthread_mutex_unlock(&admission->lock);
 }
 
-void dt_web_admission_leave(dt_web_admission *admission, dt_web_guest *guest)
+void dt_web_admission_leave(dt_web_admission *admission, dt_web_client *client)
 {
     pthread_mutex_lock(&admission->lock);
-    *guest = (dt_web_guest){.phase = DT_WEB_FREE};
+    *client = (dt_web_client){.phase = DT_WEB_FREE};
     pthread_mutex_unlock(&admission->lock);
 }
 
@@ -168,9 +169,9 @@ void dt_web_admission_shrink(dt_web_admission *admission)
     int chosen;
 
     pthread_mutex_lock(&admission->lock);
-    chosen = longest(admission->guests, GUESTS, NULL, now);
+    chosen = longest(admission->clients, CLIENTS, NULL, now);
     if (chosen >= 0)
-        hang_up(&admission->guests[chosen]);
+        hang_up(&admission->clients[chosen]);
     pthread_mutex_unlock(&admission->lock);
 }
 
@@ -180,10 +181,10 @@ bool dt_web_admission_sweep(dt_web_admission *admission)
     bool any = false;
 
     pthread_mutex_lock(&admission->lock);
-    for (int i = 0; i < GUESTS; i++) {
-        if (dt_web_guest_is_over(&admission->guests[i], now))
-            hang_up(&admission->guests[i]);
-        any = any || admission->guests[i].phase != DT_WEB_FREE;
+    for (int i = 0; i < CLIENTS; i++) {
+        if (dt_web_client_is_over(&admission->clients[i], now))
+            hang_up(&admission->clients[i]);
+        any = any || admission->clients[i].phase != DT_WEB_FREE;
     }
     pthread_mutex_unlock(&admission->lock);
     return any;

@@ -52,7 +52,7 @@ static void reply_error(dt_web_reply *reply, int status, const char *message)
                       NULL);
 }
 
-dt_web_guest *dt_web_guest_of(struct MHD_Connection *connection)
+dt_web_client *dt_web_guest_of(struct MHD_Connection *connection)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -60,17 +60,17 @@ dt_web_guest *dt_web_guest_of(struct MHD_Connection *connection)
     return info != NULL ? info->socket_context : NULL;
 }
 
-static void set_phase(dt_web_site *site, dt_web_guest *guest, dt_web_phase phase)
+static void set_phase(dt_web_site *site, dt_web_client *client, dt_web_phase phase)
 {
-    if (guest != NULL)
-        dt_web_admission_phase(&site->admission, guest, phase);
+    if (client != NULL)
+        dt_web_admission_phase(&site->admission, client, phase);
 }
 
 /* --- an answer in parts */
 
 typedef struct sending {
     dt_web_site *site;
-    dt_web_guest *guest;
+    dt_web_client *client;
     dt_web_stream stream;
     dt_strbuf part;
     size_t at; /* of the part: sent up to here */
@@ -97,7 +97,7 @@ static dt_status part_make(sending *s, dt_store *store, dt_error *err)
 static dt_status part_next(sending *s, dt_error *err)
 {
     dt_web_handle *handle;
-    dt_status st = dt_web_stores_take(&handle, &s->site->stores, DT_WEB_DEAR, err);
+    dt_status st = dt_web_stores_take(&handle, &s->site->stores, DT_WEB_EXPENSIVE, err);
 
     if (st != DT_OK)
         return st;
@@ -114,12 +114,12 @@ static ssize_t part_read(void *context, uint64_t position, char *out, size_t mos
     size_t left;
 
     while (s->at == s->part.length && s->more) {
-        set_phase(s->site, s->guest, DT_WEB_WORKING);
+        set_phase(s->site, s->client, DT_WEB_WORKING);
         if (part_next(s, &err) != DT_OK) {
             dt_log_warn("an answer is broken off: %s", err.message);
             return MHD_CONTENT_READER_END_WITH_ERROR;
         }
-        set_phase(s->site, s->guest, DT_WEB_ANSWERING);
+        set_phase(s->site, s->client, DT_WEB_ANSWERING);
     }
     left = s->part.length - s->at;
     if (left == 0)
@@ -132,7 +132,7 @@ static ssize_t part_read(void *context, uint64_t position, char *out, size_t mos
 }
 
 /* Makes the first part at once: an error is still an answer then, and a small answer whole. */
-static dt_status stream_begin(sending **out, dt_web_site *site, dt_web_guest *guest,
+static dt_status stream_begin(sending **out, dt_web_site *site, dt_web_client *client,
                               dt_web_reply *reply, dt_store *store, dt_error *err)
 {
     sending *s = calloc(1, sizeof(*s));
@@ -142,7 +142,7 @@ static dt_status stream_begin(sending **out, dt_web_site *site, dt_web_guest *gu
     if (s == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
     s->site = site;
-    s->guest = guest;
+    s->client = client;
     s->stream = reply->stream;
     reply->stream = (dt_web_stream){0};
     dt_strbuf_init(&s->part);
@@ -250,7 +250,8 @@ static dt_status page_make(const dt_web_route *route, dt_web_request *request, d
 
     if (route->cost != DT_WEB_NO_STORE) {
         DT_TRY(dt_web_stores_take(&handle, &site->stores,
-                                  route->cost == DT_WEB_MUCH ? DT_WEB_DEAR : DT_WEB_CHEAP, err));
+                                  route->cost == DT_WEB_MUCH ? DT_WEB_EXPENSIVE : DT_WEB_CHEAP,
+                                  err));
         request->store = handle->store;
     }
     DT_TRY(route->page(request, reply, err));

@@ -21,12 +21,12 @@ typedef struct dt_web_site {
 } dt_web_site;
 
 /* MHD's handler: called once with the headers, which is when the gate decides; then again until
- * the body, if any, is through. The guest is the connection's socket context. */
+ * the body, if any, is through. The client is the connection's socket context. */
 enum MHD_Result dt_web_answer(void *site, struct MHD_Connection *connection, const char *path,
                               const char *method, const char *version, const char *body,
                               size_t *body_bytes, void **seen);
 
-/* The guest of a connection; NULL where it has none. */
-dt_web_guest *dt_web_guest_of(struct MHD_Connection *connection);
+/* The client of a connection; NULL where it has none. */
+dt_web_client *dt_web_guest_of(struct MHD_Connection *connection);
 
 #endif

@@ -44,7 +44,7 @@ typedef struct server {
     socklen_t address_bytes;
 } server;
 
-static void on_connection(void *context, struct MHD_Connection *connection, void **guest,
+static void on_connection(void *context, struct MHD_Connection *connection, void **client,
                           enum MHD_ConnectionNotificationCode what)
 {
     server *web = context;
@@ -52,10 +52,10 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
 
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
         info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-        *guest = dt_web_admission_claim(&web->site.admission, info->connect_fd);
-    } else if (*guest != NULL) {
-        dt_web_admission_leave(&web->site.admission, *guest);
-        *guest = NULL;
+        *client = dt_web_admission_claim(&web->site.admission, info->connect_fd);
+    } else if (*client != NULL) {
+        dt_web_admission_leave(&web->site.admission, *client);
+        *client = NULL;
         (void)eventfd_write(web->wake, 1);
     }
 }
@@ -64,11 +64,11 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
 static void on_completed(void *context, struct MHD_Connection *connection, void **seen,
                          enum MHD_RequestTerminationCode why)
 {
-    dt_web_guest *guest = dt_web_guest_of(connection);
+    dt_web_client *client = dt_web_guest_of(connection);
     server *web = context;
 
-    if (guest != NULL)
-        dt_web_admission_phase(&web->site.admission, guest, DT_WEB_ASKING);
+    if (client != NULL)
+        dt_web_admission_phase(&web->site.admission, client, DT_WEB_ASKING);
 }
 
 static struct in6_addr address_of(const struct sockaddr_storage *any)
@@ -87,10 +87,10 @@ static struct in6_addr address_of(const struct sockaddr_storage *any)
 static bool pending_enter(server *web)
 {
     struct in6_addr address = address_of(&web->address);
-    dt_web_guest *guest = dt_web_admission_enter(&web->site.admission, web->pending, &address);
+    dt_web_client *client = dt_web_admission_enter(&web->site.admission, web->pending, &address);
     int fd = web->pending;
 
-    if (guest == NULL)
+    if (client == NULL)
         return false;
     web->pending = -1;
     if (MHD_add_connection(web->daemon, fd, (const struct sockaddr *)&web->address,
@@ -98,9 +98,9 @@ static bool pending_enter(server *web)
         return true;
     /* no memory or no thread: the library has closed it; the next one may have its chance */
     dt_web_admission_shrink(&web->site.admission);
-    guest = dt_web_admission_claim(&web->site.admission, fd);
-    if (guest != NULL)
-        dt_web_admission_leave(&web->site.admission, guest);
+    client = dt_web_admission_claim(&web->site.admission, fd);
+    if (client != NULL)
+        dt_web_admission_leave(&web->site.admission, client);
     return true;
 }
 
@@ -140,10 +140,10 @@ static dt_status loop(server *web, int stop_fd, dt_error *err)
     eventfd_t gone;
 
     for (;;) {
-        bool guests = dt_web_admission_sweep(&web->site.admission);
+        bool clients = dt_web_admission_sweep(&web->site.admission);
 
         fds[0].events = open ? POLLIN : 0;
-        if (poll(fds, 3, !open ? PAUSE_MS : guests ? LOOK_MS : -1) < 0 && errno != EINTR)
+        if (poll(fds, 3, !open ? PAUSE_MS : clients ? LOOK_MS : -1) < 0 && errno != EINTR)
             return DT_FAIL(err, DT_ERR_IO, "cannot wait for requests: %s", strerror(errno));
         if (fds[1].revents != 0)
             return DT_OK;
@@ -192,7 +192,7 @@ static dt_status daemon_start(server *web, dt_error *err)
             MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC,
         0, NULL, NULL, dt_web_answer, &web->site, MHD_OPTION_NOTIFY_CONNECTION, on_connection, web,
         MHD_OPTION_NOTIFY_COMPLETED, on_completed, web, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)(4 * DT_WEB_GUESTS_MOST), /* never reached: ours is */
+        (unsigned)(4 * DT_WEB_CLIENTS_MAX), /* never reached: ours is */
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)DT_WEB_TAKE_SECONDS,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, REQUEST_HEAD_BYTES, MHD_OPTION_THREAD_STACK_SIZE,
         THREAD_STACK_BYTES, MHD_OPTION_END);

@@ -15,7 +15,7 @@
 
 #include "store/store.h"
 
-typedef enum dt_web_kind { DT_WEB_CHEAP, DT_WEB_DEAR, DT_WEB_KINDS } dt_web_kind;
+typedef enum dt_web_kind { DT_WEB_CHEAP, DT_WEB_EXPENSIVE, DT_WEB_KINDS } dt_web_kind;
 
 #define DT_WEB_HANDLES 2 /* of each kind */
 

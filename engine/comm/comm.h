@@ -6,9 +6,9 @@
  *   nodes  several ranks on several nodes: shm within a node, gloo between them
  *   nccl   cards, one a rank (nccl.h); else staged, through host memory (staged.h)
  *
- * Which one is found out when it is opened (place.h); where the ranks of a node cannot share memory
- * all of them use Gloo, and the log says why. DTRUN_INTERFACE_ADDRESS is the interface that Gloo's
- * sockets bind to; DTRUN_RUN_SECRET is proved on each of its connections (gloo_proof.h says what
+ * Which one is found out when it is opened (topology.h); where the ranks of a node cannot share
+ * memory all of them use Gloo, and the log says why. DTRUN_INTERFACE_ADDRESS is the interface that
+ * Gloo's sockets bind to; DTRUN_RUN_SECRET is proved on each of its connections (proof.h says what
  * that protects from, and what it does not).
  *
  * All ranks call the same collectives in the same order. Sums are in rank order or a fixed ring,

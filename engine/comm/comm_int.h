@@ -3,8 +3,8 @@
 #define DT_ENGINE_COMM_INT_H
 
 #include "engine/comm/comm.h"
-#include "engine/comm/place.h"
-#include "engine/comm/segment.h"
+#include "engine/comm/shm/segment.h"
+#include "engine/comm/topology.h"
 
 /* The communicator to be opened, seen by one rank of the whole run. */
 typedef struct dt_comm_setup {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "engine/comm/comm_int.h"
-#include "engine/comm/nccl.h"
+#include "engine/comm/nccl/nccl.h"
 #include "engine/device/queue.h"
 
 #include "base/banned.h"

@@ -4,7 +4,7 @@
  *            hundreds of them
  * Recording  runs nothing. Between begin and end the thread gives ops alone, which neither wait for
  *            the device nor take memory; each keeps its tensors' places and its numbers, so that
- *            what changes from run to run lies in device memory (ops.h: Steps, feed.h)
+ *            what changes from run to run lies in device memory (ops.h: Steps, upload_buffer.h)
  * CUDA       stream capture; what other threads ask of the card meanwhile does not matter
  * Threads    the one that drives the device's ops
  * Errors     of begin and end: nothing has run, the ops run when given as before, and the device is

@@ -1,7 +1,7 @@
 /* nvml: what a card does, as the driver tells (NVIDIA Management Library, which comes with it).
  *
  * Loaded when asked for; the agent, which is static, asks nvidia-smi instead
- * (runner/agent/devices.h).
+ * (runner/agent/rank/devices.h).
  * Threads  one
  * Errors   DT_ERR_UNSUPPORTED where there is no such library or card
  */

@@ -18,14 +18,14 @@
  *            micro-step, and the root, with the tied embedding, comes last.
  * Memory     one arena, taken at setup; gradients and weights in the compute type are found through
  *            model->grads and model->weights, as the model finds them
- * Threads    setup starts the communication thread (exchange.h) where there are peers
+ * Threads    setup starts the communication thread (async_comm.h) where there are peers
  */
 #include <math.h>
 #include <stdlib.h>
 
-#include "engine/strategy/exchange.h"
+#include "engine/strategy/async_comm.h"
 #include "engine/strategy/replica.h"
-#include "engine/strategy/share.h"
+#include "engine/strategy/shard.h"
 
 #include "base/banned.h"
 

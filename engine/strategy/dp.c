@@ -17,8 +17,8 @@
  *            done, add the gradients to the master's in the order of the replicas, update there,
  *            copy the parameters to the others. Nothing overlaps: ddp is the faster way, dp the
  *            one that needs no communicator
- * Threads    team.h; each replica has a device of its own: as many threads as the master's, or the
- *            next card
+ * Threads    thread_pool.h; each replica has a device of its own: as many threads as the master's,
+ *            or the next card
  * Errors     DT_ERR_RECIPE for more than one process
  */
 #include <math.h>
@@ -27,8 +27,8 @@
 
 #include "engine/ops/ops.h"
 #include "engine/strategy/replica.h"
-#include "engine/strategy/share.h"
-#include "engine/strategy/team.h"
+#include "engine/strategy/shard.h"
+#include "engine/strategy/thread_pool.h"
 
 #include "base/banned.h"
 

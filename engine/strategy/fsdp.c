@@ -28,7 +28,7 @@
  *            same on all ranks; a passing update makes what was gathered old
  * Resharding the root is kept from its first use of a step to the update: it is needed at both ends
  * Sums       in the order of the communicator; over micro-steps in fp32. Same bits, run after run
- * Threads    one communication thread (exchange.h)
+ * Threads    one communication thread (async_comm.h)
  */
 #include <math.h>
 #include <stdlib.h>

@@ -11,9 +11,9 @@
 #ifndef DT_ENGINE_FSDP_INT_H
 #define DT_ENGINE_FSDP_INT_H
 
-#include "engine/strategy/exchange.h"
+#include "engine/strategy/async_comm.h"
 #include "engine/strategy/replica.h"
-#include "engine/strategy/share.h"
+#include "engine/strategy/shard.h"
 
 /* Memory for the weights of one unit at a time, gathered, in the compute type. */
 typedef struct dt_fsdp_slot {

@@ -1,6 +1,6 @@
 /* pass: a model's forward and backward pass over a micro-step, recorded where the device can
- * (steady.h), with a cut at each of the strategy's hooks, which are called in every run as they
- * would be from the model.
+ * (graph_cache.h), with a cut at each of the strategy's hooks, which are called in every run as
+ * they would be from the model.
  *
  * What changes from micro-step to micro-step is in the batch's memory: tokens, targets, and the
  * clock of dropout. Seed, data rank, shape, the scale of the loss and where parameters lie are the
@@ -11,7 +11,7 @@
 #define DT_ENGINE_STRATEGY_PASS_H
 
 #include "engine/model/model.h"
-#include "engine/strategy/steady.h"
+#include "engine/strategy/graph_cache.h"
 
 typedef struct dt_pass {
     dt_model *model;

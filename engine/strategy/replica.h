@@ -6,7 +6,7 @@
 #ifndef DT_ENGINE_REPLICA_H
 #define DT_ENGINE_REPLICA_H
 
-#include "engine/device/feed.h"
+#include "engine/device/upload_buffer.h"
 #include "engine/strategy/pass.h"
 #include "engine/strategy/strategy.h"
 

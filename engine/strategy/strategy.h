@@ -29,7 +29,7 @@ typedef struct dt_strategy_options {
     int moments;      /* of the optimizer: 2 (m and v), 1 (m) or 0 */
     int64_t replicas; /* dp: of this process; else 1 */
     bool loads;       /* a checkpoint follows: first values are not drawn, all are zero until then */
-    bool graphs;      /* what a GPU does step after step is recorded (steady.h) */
+    bool graphs;      /* what a GPU does step after step is recorded (graph_cache.h) */
 } dt_strategy_options;
 
 /* One micro-step's samples of this rank, in host memory. dp: replica r has the rows

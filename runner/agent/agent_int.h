@@ -5,11 +5,11 @@
  *   start.c       `start`: plan → ranks                 rank.c        a rank's lines and its death
  *   rendezvous.c  values in, everyone's values out      ending.c      TERM → KILL → released
  *   recover.c     restarted on an existing journal      holder.c      who holds the lock
- *   fence.c       what earlier attempts left here     use.c         what nobody may remove
+ *   fence_old_attempts.c  what earlier attempts left here     cache_pins.c  what nobody may remove
  *   lease.c       nobody supervises for too long        folder.c      the agent's own
  *   memory.c      what GPUs hold, before and after
  *   diagnose.c    what a rank that hangs does           helper.c      asking another program
- *   beat.c        whether the ranks advance, with every `alive`
+ *   heartbeat.c   whether the ranks advance, with every `alive`
  * and without the loop: activity.c cgroup.c command.c event.c journal.c process.c spawn.c
  * tail.c text.c trim.c
  *
@@ -27,12 +27,12 @@
 
 #include "base/boot.h"
 #include "base/json.h"
-#include "runner/agent/cgroup.h"
+#include "runner/agent/process/cgroup.h"
 #include "runner/agent/command.h"
-#include "runner/agent/devices.h"
-#include "runner/agent/environment.h"
-#include "runner/agent/journal.h"
-#include "runner/agent/tail.h"
+#include "runner/agent/rank/devices.h"
+#include "runner/agent/process/environment.h"
+#include "runner/agent/journal/journal.h"
+#include "runner/agent/rank/tail.h"
 #include "runner/channel/listener.h"
 #include "runner/channel/poll_clock.h"
 #include "runner/channel/stream.h"
@@ -61,11 +61,11 @@ typedef struct dt_agent_rank {
     dt_agent_output out, err;
     dt_tail tail;
     dt_diagnosis *diagnosis; /* being made; NULL: none is */
-    struct {                 /* beat.c */
+    struct {                 /* heartbeat.c */
         bool asked;          /* where it is, and it has not answered yet */
         int64_t progress;    /* as it last said; -1: it never did */
         bool waiting;        /* ... for other ranks */
-    } beat;
+    } heartbeat;
 } dt_agent_rank;
 
 typedef enum dt_ending {
@@ -100,7 +100,7 @@ struct dt_agent {
     int64_t rank_count;
     int64_t oom_kills; /* that the cgroup counted so far; -1: it does not */
     dt_cgroup cgroup;  /* of the ranks; empty where there is none */
-    char **uses;       /* marks of what is in use (use.c) */
+    char **uses;       /* marks of what is in use (cache_pins.c) */
     size_t use_count;
     mode_t ranks_mask; /* umask of the ranks: the one that the agent was started with */
 
@@ -167,7 +167,7 @@ dt_status dt_agent_holder_kill(const char *folder, dt_error *err); /* good where
 bool dt_agent_holder_ask(const char *folder, int number); /* by a signal; false where none holds it */
 bool dt_agent_holder_is_here(const char *folder); /* a living process of this machine */
 
-/* --- fence.c: ends what earlier attempts of the run left on this machine */
+/* --- fence_old_attempts.c: ends what earlier attempts of the run left on this machine */
 void dt_agent_fence(const char *folder);
 
 /* --- client.c */
@@ -206,16 +206,16 @@ dt_status dt_agent_diagnose(dt_agent *agent, int64_t rank, dt_error *err); /* -1
 void dt_agent_diagnosis_where(dt_agent_rank *rank, const json_t *answer);  /* of the engine */
 void dt_agent_diagnosis_end(dt_agent_rank *rank); /* with what is there; good where none is made */
 
-/* --- beat.c: what the supervisor's watchdog goes by */
+/* --- heartbeat.c: what the supervisor's watchdog goes by */
 /* New reference: the `alive` of this moment. Asks the engines for the next one. */
-json_t *dt_agent_beat(dt_agent *agent);
-void dt_agent_beat_answer(dt_agent_rank *rank, const json_t *where); /* of an engine */
+json_t *dt_agent_heartbeat(dt_agent *agent);
+void dt_agent_heartbeat_answer(dt_agent_rank *rank, const json_t *where); /* of an engine */
 
 /* --- lease.c */
 void dt_agent_lease_begin(dt_agent *agent, const dt_agent_command *start);
 void dt_agent_lease_check(dt_agent *agent);
 
-/* --- use.c */
+/* --- cache_pins.c */
 void dt_agent_use_begin(dt_agent *agent, const dt_agent_command *start);
 void dt_agent_use_end(dt_agent *agent);
 

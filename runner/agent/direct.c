@@ -22,7 +22,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "runner/agent/agent_int.h"
-#include "runner/agent/process.h"
+#include "runner/agent/process/process.h"
 
 #include "base/banned.h"
 

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "runner/agent/agent_int.h"
-#include "runner/agent/process.h"
+#include "runner/agent/process/process.h"
 
 #include "base/banned.h"
 

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/version.h"
 #include "runner/agent/agent_int.h"
-#include "runner/nodes/there/there.h"
+#include "runner/node_setup/remote_helper/remote_helper.h"
 
 #include "base/banned.h"
 

@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 #include "runner/agent/agent_int.h"
-#include "runner/agent/process.h"
+#include "runner/agent/process/process.h"
 
 #include "base/banned.h"
 

@@ -14,14 +14,15 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "runner/agent/helper.h"
+#include "runner/agent/rank/helper.h"
 #include "runner/channel/detach.h"
 #include "runner/channel/protocol.h"
 
 #include "base/banned.h"
 
 /* With neither ranks nor a supervisor it leaves: `connect --start` begins anew on the journal. One
- * that it did not start (nodes/hold.c) stays: what it starts there would end with the connection.
+ * that it did not start (node_setup/keepalive.c) stays: what it starts there would end with the
+ * connection.
  */
 #define QUIET_SECONDS    10.0
 #define HELD_SECONDS     600.0
@@ -74,7 +75,7 @@ static void on_alive(uv_timer_t *timer)
 
     if (agent->client != NULL && agent->attached) {
         on_before_wait(&agent->before_wait); /* what came before it is sent before it */
-        dt_agent_client_send(agent, dt_agent_beat(agent));
+        dt_agent_client_send(agent, dt_agent_heartbeat(agent));
     }
     dt_agent_lease_check(agent);
     if (agent->client != NULL || working)

@@ -5,9 +5,9 @@
 #include "base/file.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
-#include "runner/cli/runs.h"
 #include "runner/term/format.h"
 #include "runner/term/table.h"
+#include "runner/view/runs.h"
 
 #include "base/banned.h"
 

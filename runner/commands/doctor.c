@@ -3,9 +3,9 @@
 
 #include "base/clock.h"
 #include "recipes/nodes.h"
-#include "runner/cli/nodes.h"
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"
+#include "runner/launch/node_checks.h"
 #include "runner/term/format.h"
 #include "runner/term/table.h"
 

@@ -1,12 +1,12 @@
 /* dtrun launch: from a recipe to a supervised run. */
-#include "runner/cli/attempt.h"
 #include "runner/cli/command.h"
-#include "runner/cli/dry_run.h"
-#include "runner/cli/follow_options.h"
 #include "runner/cli/interrupt.h"
-#include "runner/cli/nodes.h"
-#include "runner/cli/preflight.h"
 #include "runner/cli/read_recipe.h"
+#include "runner/launch/attempt.h"
+#include "runner/launch/dry_run.h"
+#include "runner/launch/node_checks.h"
+#include "runner/launch/preflight.h"
+#include "runner/view/follow_options.h"
 
 #include "base/banned.h"
 

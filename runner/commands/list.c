@@ -4,10 +4,10 @@
 #include "base/clock.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
-#include "runner/cli/runs.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/term/format.h"
 #include "runner/term/table.h"
+#include "runner/view/runs.h"
 
 #include "base/banned.h"
 

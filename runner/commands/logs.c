@@ -5,9 +5,9 @@
 #include "base/clock.h"
 #include "runner/cli/command.h"
 #include "runner/cli/interrupt.h"
-#include "runner/cli/log_tail.h"
 #include "runner/cli/report.h"
-#include "runner/cli/runs.h"
+#include "runner/view/log_tail.h"
+#include "runner/view/runs.h"
 
 #include "base/banned.h"
 

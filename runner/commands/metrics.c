@@ -4,8 +4,8 @@
 #include "base/clock.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
-#include "runner/cli/runs.h"
 #include "runner/term/format.h"
+#include "runner/view/runs.h"
 
 #include "base/banned.h"
 

@@ -6,9 +6,9 @@
 #include "engine/data/data.h"
 #include "recipes/nodes.h"
 #include "runner/cli/command.h"
-#include "runner/cli/plan_report.h"
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"
+#include "runner/view/plan_report.h"
 
 #include "base/banned.h"
 

@@ -4,15 +4,15 @@
 
 #include "engine/checkpoint/checkpoint.h"
 #include "recipes/fields.h"
-#include "runner/cli/attempt.h"
 #include "runner/cli/command.h"
-#include "runner/cli/follow_options.h"
 #include "runner/cli/interrupt.h"
-#include "runner/cli/nodes.h"
 #include "runner/cli/report.h"
-#include "runner/cli/resume_check.h"
-#include "runner/cli/runs.h"
+#include "runner/launch/attempt.h"
+#include "runner/launch/node_checks.h"
+#include "runner/launch/resume_check.h"
 #include "runner/supervisor/supervisor.h"
+#include "runner/view/follow_options.h"
+#include "runner/view/runs.h"
 
 #include "base/banned.h"
 

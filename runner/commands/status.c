@@ -4,14 +4,14 @@
 
 #include "base/clock.h"
 #include "runner/cli/command.h"
-#include "runner/cli/follow.h"
-#include "runner/cli/node_lines.h"
 #include "runner/cli/report.h"
-#include "runner/cli/runs.h"
-#include "runner/cli/summary.h"
 #include "runner/term/bar.h"
 #include "runner/term/format.h"
 #include "runner/term/table.h"
+#include "runner/view/follow.h"
+#include "runner/view/node_lines.h"
+#include "runner/view/runs.h"
+#include "runner/view/summary.h"
 
 #include "base/banned.h"
 

@@ -5,8 +5,8 @@
 
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
-#include "runner/cli/runs.h"
 #include "runner/supervisor/supervisor.h"
+#include "runner/view/runs.h"
 
 #include "base/banned.h"
 

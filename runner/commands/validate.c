@@ -3,9 +3,9 @@
 
 #include "recipes/fields.h"
 #include "runner/cli/command.h"
-#include "runner/cli/preflight.h"
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"
+#include "runner/launch/preflight.h"
 #include "runner/term/format.h"
 
 #include "base/banned.h"

@@ -11,7 +11,7 @@
 #define DT_SUPERVISOR_COPIES_H
 
 #include "recipes/plan.h"
-#include "runner/nodes/nodes.h"
+#include "runner/node_setup/node_setup.h"
 #include "store/store.h"
 
 /* json: new reference. *restored: the file was not what it should be. */

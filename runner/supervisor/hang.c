@@ -274,7 +274,7 @@ static dt_watchdog_fact fact_of(const json_t *told)
     };
 }
 
-/* Since the last beat on this connection, as that node's own clock has it. */
+/* Since the last heartbeat on this connection, as that node's own clock has it. */
 static double passed(dt_supervised_node *node, const dt_message *message)
 {
     int64_t now_ms = dt_message_int(message, "clock_ms", 0), before_ms = node->beat_ms;

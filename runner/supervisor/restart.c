@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "recipes/plan.h"
-#include "runner/nodes/slurm.h"
+#include "runner/node_setup/slurm_nodes.h"
 #include "runner/supervisor/policy/restart.h"
 #include "runner/supervisor/state.h"
 

@@ -38,7 +38,7 @@
 #include "runner/channel/listener.h"
 #include "runner/channel/poll_clock.h"
 #include "runner/channel/stream.h"
-#include "runner/nodes/nodes.h"
+#include "runner/node_setup/node_setup.h"
 #include "runner/supervisor/notify.h"
 #include "runner/supervisor/policy/refusal.h"
 #include "runner/supervisor/policy/silence.h"

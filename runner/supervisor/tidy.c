@@ -23,8 +23,9 @@
 #include "base/banned.h"
 
 #define PLAN_MAX_BYTES ((size_t)16 << 20)
-#define BEGIN_SECONDS  20.0 /* no errand is begun later; one takes up to 30 s (nodes/forget.c) */
-#define TIDIED         "tidied"
+#define BEGIN_SECONDS \
+    20.0 /* no errand is begun later; one takes up to 30 s (node_setup/forget.c) */
+#define TIDIED "tidied"
 
 /* An attempt's folder on a node. */
 typedef struct errand {

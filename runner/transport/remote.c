@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "runner/transport/slots.h"
+#include "runner/transport/connection_slots.h"
 
 #include "base/banned.h"
 

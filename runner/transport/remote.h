@@ -5,7 +5,7 @@
  *
  * Ownership  open/close on caller's memory; close kills what still runs
  * Threads    any; one remote, one thread
- * Errors     as the transport tells them (trouble.h), naming the node; DT_ERR_TIMEOUT where the
+ * Errors     as the transport tells them (ssh_errors.h), naming the node; DT_ERR_TIMEOUT where the
  *            connection stands and its login shell gets to nothing; DT_ERR_BUSY where `cancelled`
  *            was set
  */

@@ -3,7 +3,7 @@
  *
  * The step shares all that the job has there (--overlap), CPUs, memory and GPUs, beside other
  * steps. What runs in it ends with it: an agent, which must outlive connections, has a step of its
- * own (nodes/hold.c).
+ * own (node_setup/keepalive.c).
  */
 #include <inttypes.h>
 #include <stddef.h>

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "base/strbuf.h"
+#include "runner/transport/connection_slots.h"
 #include "runner/transport/quote.h"
-#include "runner/transport/slots.h"
+#include "runner/transport/ssh_errors.h"
 #include "runner/transport/transport.h"
-#include "runner/transport/trouble.h"
 
 #include "base/banned.h"
 
@@ -22,7 +22,7 @@ static const char *const options[] = {
     "ConnectTimeout=8",  "ServerAliveInterval=4",     "ServerAliveCountMax=3", "ControlMaster=auto",
     "ControlPersist=60", "ClearAllForwardings=yes", /* a forwarded port can be taken once only */
     "ForwardX11=no",     "RemoteCommand=none",        "PermitLocalCommand=no", "RequestTTY=no",
-    "LogLevel=INFO", /* trouble.c reads it */
+    "LogLevel=INFO", /* ssh_errors.c reads it */
 };
 enum { OPTION_COUNT = sizeof(options) / sizeof(options[0]), EXTRA_WORDS = 5 };
 

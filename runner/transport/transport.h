@@ -2,8 +2,8 @@
  *
  *   local.c   this machine                 ssh.c     the system's ssh, with the user's own setup
  *   slurm.c   srun, into a job's nodes      remote.c  one command there, as a descriptor
- *   quote.c   words through a login shell  trouble.c what ssh complains of, with the remedy
- *   slots.c   how many connections are being opened at once
+ *   quote.c   words through a login shell  ssh_errors.c what ssh complains of, with the remedy
+ *   connection_slots.c  how many connections are being opened at once
  *   renew.c   past a connection that is stuck
  *   contact.c what a node that is silent still proves
  *

@@ -33,7 +33,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = ["dtrun-engine", "dist_make_plan", "card_info", "bench_ops"]
 NOT_THERE = "not there"
 
-# bf16 with fp32 sums, dense: the data sheets, as runner/plan/cards.c has them.
+# bf16 with fp32 sums, dense: the data sheets, as runner/predict/gpu_specs.c has them.
 PEAK_TFLOPS = {"H100": 989.4, "H200": 989.4, "A100": 312.0, "L40S": 362.0, "4090": 165.2}
 
 MODELS = {  # layers, heads, embed, sequences of 1,024 tokens

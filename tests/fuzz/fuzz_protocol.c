@@ -11,10 +11,10 @@
 #include <string.h>
 
 #include "runner/agent/command.h"
-#include "runner/agent/devices.h"
-#include "runner/agent/event.h"
-#include "runner/agent/kernel.h"
-#include "runner/agent/text.h"
+#include "runner/agent/process/kernel.h"
+#include "runner/agent/rank/devices.h"
+#include "runner/agent/rank/event.h"
+#include "runner/agent/rank/text.h"
 #include "runner/channel/lines.h"
 #include "runner/supervisor/policy/verdict.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "runner/nodes/nodes.h"
+#include "runner/node_setup/node_setup.h"
 
 #include "base/banned.h"
 

@@ -5,11 +5,11 @@ endforeach()
 dt_test(NAME cli_options LABEL unit LIBS dt_base
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cli_options.c ${PROJECT_SOURCE_DIR}/runner/cli/options.c
     ${PROJECT_SOURCE_DIR}/runner/cli/suggest.c)
-dt_test(NAME cli_room LABEL unit LIBS dt_base
-  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cli_room.c ${PROJECT_SOURCE_DIR}/runner/cli/room.c)
-dt_test(NAME cli_attempt LABEL unit LIBS dt_supervisor dt_recipe_reader dt_data dt_store_support dt_term
-  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cli_attempt.c ${PROJECT_SOURCE_DIR}/runner/cli/attempt.c
-    ${PROJECT_SOURCE_DIR}/runner/cli/changes.c ${PROJECT_SOURCE_DIR}/runner/cli/preflight_steps.c
-    ${PROJECT_SOURCE_DIR}/runner/cli/run_id.c)
-dt_test(NAME cli_log_tail LABEL unit LIBS dt_supervisor dt_store_support
-  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cli_log_tail.c ${PROJECT_SOURCE_DIR}/runner/cli/log_tail.c)
+dt_test(NAME base_resources LABEL unit LIBS dt_base
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_base_resources.c)
+dt_test(NAME launch_attempt LABEL unit LIBS dt_supervisor dt_recipe_reader dt_data dt_store_support dt_term
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_launch_attempt.c ${PROJECT_SOURCE_DIR}/runner/launch/attempt.c
+    ${PROJECT_SOURCE_DIR}/runner/launch/overrides.c ${PROJECT_SOURCE_DIR}/runner/launch/preflight_steps.c
+    ${PROJECT_SOURCE_DIR}/runner/launch/run_id.c)
+dt_test(NAME view_log_tail LABEL unit LIBS dt_supervisor dt_store_support
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_view_log_tail.c ${PROJECT_SOURCE_DIR}/runner/view/log_tail.c)

@@ -50,7 +50,7 @@ hits=$(grep -rnE 'DT_STRATEGY_|dt_strategy_(dp|ddp|fsdp)\b' --include='*.[ch]' e
 
 # What a person sees passes base/display.h, in runner/cli/report.c and runner/term.
 hits=$(grep -nE '\b(v?f?printf|f?puts|putchar|fputc|fwrite|v?dprintf)\(|(STDOUT|STDERR)_FILENO, [a-z]' \
-    runner/commands/*.c runner/cli/*.c | grep -v '^runner/cli/report.c:' | grep -v 'adddup2')
+    runner/{commands,cli,launch,stop,view}/*.c | grep -v '^runner/cli/report.c:' | grep -v 'adddup2')
 [ -z "$hits" ] || complain "commands print through runner/cli/report.h:"$'\n'"$hits"
 hits=$(grep -nE 'innerHTML|outerHTML|insertAdjacentHTML|document\.write' web/page/*.js)
 [ -z "$hits" ] || complain "the page makes text by textContent alone:"$'\n'"$hits"

@@ -6,7 +6,7 @@
 #ifndef DT_TESTS_STRATEGY_SUPPORT_H
 #define DT_TESTS_STRATEGY_SUPPORT_H
 
-#include "engine/events.h"
+#include "engine/channel/events.h"
 #include "engine/strategy/strategy.h"
 
 #define SEQUENCES 2 /* of a replica and micro-step */

@@ -6,5 +6,5 @@ endforeach()
 dt_test(NAME transport_local LABEL unit
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_transport_local.c
   LIBS dt_supervisor dt_transport dt_channel)
-dt_test(NAME events_where LABEL unit THREADS
-  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_events_where.c LIBS dt_events)
+dt_test(NAME channel_activity LABEL unit THREADS
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_channel_activity.c LIBS dt_events)

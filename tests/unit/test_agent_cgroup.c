@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "runner/agent/cgroup.h"
-#include "runner/agent/process.h"
-#include "runner/agent/spawn.h"
+#include "runner/agent/process/cgroup.h"
+#include "runner/agent/process/process.h"
+#include "runner/agent/process/spawn.h"
 
 /* A group of this test, or the test is skipped with the reason. */
 static void make(dt_cgroup *cgroup)

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "runner/agent/command.h"
-#include "runner/agent/event.h"
+#include "runner/agent/rank/event.h"
 
 static void test_commands_are_understood(void **state)
 {

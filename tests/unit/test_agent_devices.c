@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "runner/agent/devices.h"
+#include "runner/agent/rank/devices.h"
 
 #define MIB ((int64_t)1 << 20)
 

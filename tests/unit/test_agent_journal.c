@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "runner/agent/journal.h"
+#include "runner/agent/journal/journal.h"
 
 static char folder[64], path[96];
 

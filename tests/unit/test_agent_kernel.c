@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "runner/agent/kernel.h"
+#include "runner/agent/process/kernel.h"
 
 static void test_lines_of_the_kernel_are_about_one_process(void **state)
 {

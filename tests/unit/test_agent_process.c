@@ -13,10 +13,10 @@
 
 #include <cmocka.h>
 
-#include "runner/agent/activity.h"
-#include "runner/agent/environment.h"
-#include "runner/agent/process.h"
-#include "runner/agent/spawn.h"
+#include "runner/agent/process/activity.h"
+#include "runner/agent/process/environment.h"
+#include "runner/agent/process/process.h"
+#include "runner/agent/process/spawn.h"
 
 static const dt_spawn_place outside = {-1, 022};
 

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "runner/agent/tail.h"
-#include "runner/agent/text.h"
+#include "runner/agent/rank/tail.h"
+#include "runner/agent/rank/text.h"
 #include "runner/channel/lines.h"
 
 static void check_clean(const char *bytes, size_t length, bool cut, const char *wanted)

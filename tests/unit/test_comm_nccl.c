@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "engine/comm/nccl.h"
-#include "engine/comm/nccl_ring.h"
+#include "engine/comm/nccl/history.h"
+#include "engine/comm/nccl/nccl.h"
 
 #include "base/banned.h"
 

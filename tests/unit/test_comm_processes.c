@@ -18,8 +18,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "engine/channel/events.h"
 #include "engine/comm/comm.h"
-#include "engine/events.h"
 #include "tests/dist/ranks.h"
 #include "tests/unit/comm_support.h"
 

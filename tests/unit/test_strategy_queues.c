@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "engine/device/queue.h"
-#include "engine/strategy/exchange.h"
+#include "engine/strategy/async_comm.h"
 
 #include "base/banned.h"
 

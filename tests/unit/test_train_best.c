@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "engine/best.h"
+#include "engine/train/best.h"
 
 #include "base/banned.h"
 

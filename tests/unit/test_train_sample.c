@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "engine/sample.h"
+#include "engine/generate/sample.h"
 
 #include "base/banned.h"
 

@@ -14,10 +14,10 @@
 #include <cmocka.h>
 
 #include "base/file.h"
+#include "runner/transport/connection_slots.h"
 #include "runner/transport/quote.h"
 #include "runner/transport/remote.h"
-#include "runner/transport/slots.h"
-#include "runner/transport/trouble.h"
+#include "runner/transport/ssh_errors.h"
 
 static char root[] = "/tmp/dtrun-reach.XXXXXX";
 

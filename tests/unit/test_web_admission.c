@@ -25,17 +25,17 @@ static struct in6_addr address(int number)
 }
 
 /* `age` seconds ago it came into its phase. */
-static dt_web_guest guest(dt_web_phase phase, int of, double age)
+static dt_web_client client(dt_web_phase phase, int of, double age)
 {
-    return (dt_web_guest){.phase = phase, .since = NOW - age, .address = address(of), .fd = -1};
+    return (dt_web_client){.phase = phase, .since = NOW - age, .address = address(of), .fd = -1};
 }
 
-static int choose(const dt_web_guest *guests, int count, int all, int per_address, int newcomer)
+static int choose(const dt_web_client *clients, int count, int all, int per_address, int newcomer)
 {
     struct in6_addr from = address(newcomer);
     dt_web_limits limits = {.all = all, .per_address = per_address};
 
-    return dt_web_admission_choose(guests, count, &limits, &from, NOW);
+    return dt_web_admission_choose(clients, count, &limits, &from, NOW);
 }
 
 static void test_who_leaves_for_a_newcomer(void **state)
@@ -46,7 +46,7 @@ static void test_who_leaves_for_a_newcomer(void **state)
             dt_web_phase phase;
             int of;
             double age;
-        } guests[4];
+        } clients[4];
         int newcomer, wanted;
     } cases[] = {
         {"there is room", {{DT_WEB_ASKING, 1, 5}, {DT_WEB_ASKING, 2, 5}}, 3, DT_WEB_ADMIT},
@@ -107,13 +107,13 @@ static void test_who_leaves_for_a_newcomer(void **state)
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        dt_web_guest guests[4];
+        dt_web_client clients[4];
         int got;
 
         for (int g = 0; g < 4; g++)
-            guests[g] =
-                guest(cases[i].guests[g].phase, cases[i].guests[g].of, cases[i].guests[g].age);
-        got = choose(guests, 4, 4, 2, cases[i].newcomer);
+            clients[g] =
+                client(cases[i].clients[g].phase, cases[i].clients[g].of, cases[i].clients[g].age);
+        got = choose(clients, 4, 4, 2, cases[i].newcomer);
         if (got != cases[i].wanted)
             print_error("%s: %d instead of %d\n", cases[i].what, got, cases[i].wanted);
         assert_int_equal(got, cases[i].wanted);
@@ -122,13 +122,13 @@ static void test_who_leaves_for_a_newcomer(void **state)
 
 static void test_those_who_leave_take_room_until_they_are_gone(void **state)
 {
-    dt_web_guest guests[8];
+    dt_web_client clients[8];
 
     for (int i = 0; i < 8; i++)
-        guests[i] = guest(i < 4 ? DT_WEB_LEAVING : DT_WEB_ASKING, 1, 20);
-    assert_int_equal(choose(guests, 8, 4, 4, 1), DT_WEB_WAIT);
-    guests[0].phase = DT_WEB_FREE;
-    assert_true(choose(guests, 8, 4, 4, 1) >= 4);
+        clients[i] = client(i < 4 ? DT_WEB_LEAVING : DT_WEB_ASKING, 1, 20);
+    assert_int_equal(choose(clients, 8, 4, 4, 1), DT_WEB_WAIT);
+    clients[0].phase = DT_WEB_FREE;
+    assert_true(choose(clients, 8, 4, 4, 1) >= 4);
 }
 
 static void test_a_request_and_an_answer_have_their_time_however_they_trickle(void **state)
@@ -144,15 +144,15 @@ static void test_a_request_and_an_answer_have_their_time_however_they_trickle(vo
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        dt_web_guest one = guest(cases[i].phase, 1, cases[i].age);
+        dt_web_client one = client(cases[i].phase, 1, cases[i].age);
 
-        assert_int_equal(dt_web_guest_is_over(&one, NOW), cases[i].over);
+        assert_int_equal(dt_web_client_is_over(&one, NOW), cases[i].over);
     }
 }
 
 static void test_the_limits_follow_from_the_descriptors(void **state)
 {
-    assert_int_equal(dt_web_limits_of(1 << 20).all, DT_WEB_GUESTS_MOST);
+    assert_int_equal(dt_web_limits_of(1 << 20).all, DT_WEB_CLIENTS_MAX);
     assert_int_equal(dt_web_limits_of(1 << 20).per_address, 96);
     assert_int_equal(dt_web_limits_of(64).all, 12);
     assert_int_equal(dt_web_limits_of(64).per_address, 9); /* a browser opens six */
@@ -163,19 +163,19 @@ static void test_the_limits_follow_from_the_descriptors(void **state)
 static void test_what_is_cheap_never_waits_for_what_is_dear(void **state)
 {
     test_web *web = *state;
-    dt_web_handle *dear[DT_WEB_HANDLES], *cheap;
+    dt_web_handle *expensive[DT_WEB_HANDLES], *cheap;
     dt_error err = DT_ERROR_INIT;
     dt_web_stores stores;
 
     assert_int_equal(dt_web_stores_open(&stores, web->rows.path, &err), DT_OK);
     for (int i = 0; i < DT_WEB_HANDLES; i++)
-        assert_int_equal(dt_web_stores_take(&dear[i], &stores, DT_WEB_DEAR, &err), DT_OK);
+        assert_int_equal(dt_web_stores_take(&expensive[i], &stores, DT_WEB_EXPENSIVE, &err), DT_OK);
     assert_int_equal(dt_web_stores_take(&cheap, &stores, DT_WEB_CHEAP, &err), DT_OK);
     dt_web_stores_give_back(&stores, cheap);
     dt_web_stores_end_waits(&stores); /* who would wait is refused at once */
-    assert_int_equal(dt_web_stores_take(&cheap, &stores, DT_WEB_DEAR, &err), DT_ERR_BUSY);
+    assert_int_equal(dt_web_stores_take(&cheap, &stores, DT_WEB_EXPENSIVE, &err), DT_ERR_BUSY);
     for (int i = 0; i < DT_WEB_HANDLES; i++)
-        dt_web_stores_give_back(&stores, dear[i]);
+        dt_web_stores_give_back(&stores, expensive[i]);
     dt_web_stores_close(&stores);
 }
 

@@ -1,12 +1,12 @@
 # The channel, the strategies, and what the loop is made of.
-dt_test(NAME events_channel LABEL unit THREADS LIBS dt_events
-  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_events_channel.c)
-dt_test(NAME strategy_exchange LABEL unit THREADS LIBS dt_strategy
-  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_strategy_exchange.c)
+dt_test(NAME channel_events LABEL unit THREADS LIBS dt_events
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_channel_events.c)
+dt_test(NAME strategy_async_comm LABEL unit THREADS LIBS dt_strategy
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_strategy_async_comm.c)
 dt_test(NAME strategy_queues LABEL unit LIBS dt_strategy
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_strategy_queues.c)
-dt_test(NAME strategy_steady LABEL unit LIBS dt_strategy
-  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_strategy_steady.c)
+dt_test(NAME strategy_graph_cache LABEL unit LIBS dt_strategy
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_strategy_graph_cache.c)
 dt_test(NAME strategy_recorded LABEL unit THREADS LIBS dt_strategy
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_strategy_recorded.c
     ${CMAKE_CURRENT_SOURCE_DIR}/strategy_support.c)
@@ -18,8 +18,8 @@ dt_test(NAME train_budget LABEL unit LIBS dt_train
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_train_budget.c ${CMAKE_CURRENT_SOURCE_DIR}/data_support.c)
 dt_test(NAME train_best LABEL unit LIBS dt_train
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_train_best.c)
-dt_test(NAME strategy_team LABEL unit THREADS LIBS dt_strategy
-  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_strategy_team.c)
+dt_test(NAME strategy_thread_pool LABEL unit THREADS LIBS dt_strategy
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_strategy_thread_pool.c)
 if(TARGET gloo)
   foreach(name accounts shards)
     dt_test(NAME strategy_${name} LABEL unit THREADS LIBS dt_strategy dt_events dt_recipe

@@ -37,7 +37,7 @@
 #include <stdint.h>
 
 typedef struct dt_watchdog_fact {
-    char state;         /* of the process, as runner/agent/activity.h has it */
+    char state;         /* of the process, as runner/agent/process/activity.h has it */
     double cpu_seconds; /* that all its threads have used so far */
     int64_t work;       /* grows with what disks do for it */
     int64_t progress;   /* of the engine; -1: it does not say */

@@ -1,0 +1,126 @@
+#include "engine/channel/activity.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "engine/progress.h"
+
+#include "base/banned.h"
+
+#define WAITS 16 /* threads that wait at once; more are not told of */
+
+/* turn: odd while the wait lasts. It is taken by making it odd, and what the rest says is whole if
+ * turn has not moved meanwhile. */
+typedef struct wait_slot {
+    atomic_uint turn;
+    _Atomic(const char *) what, whom;
+    atomic_int_fast64_t number, bytes;
+    _Atomic double since_seconds;
+} wait_slot;
+
+static struct {
+    atomic_int_fast64_t step, waited_ns, micro_step, micro_steps;
+    _Atomic(const char *) phase;
+    wait_slot waits[WAITS];
+} board;
+
+void dt_where_step(int64_t step)
+{
+    atomic_store_explicit(&board.step, step, memory_order_relaxed);
+    dt_progress_made();
+}
+
+void dt_where_phase(const char *phase)
+{
+    atomic_store_explicit(&board.phase, phase, memory_order_relaxed);
+    dt_progress_made();
+}
+
+void dt_where_micro_step(int64_t micro_step, int64_t micro_steps)
+{
+    atomic_store_explicit(&board.micro_step, micro_step, memory_order_relaxed);
+    atomic_store_explicit(&board.micro_steps, micro_steps, memory_order_relaxed);
+    dt_progress_made();
+}
+
+int dt_where_wait_begin(const char *what, const char *whom, int64_t number, int64_t bytes)
+{
+    for (int i = 0; i < WAITS; i++) {
+        wait_slot *slot = &board.waits[i];
+        unsigned turn = atomic_load_explicit(&slot->turn, memory_order_relaxed);
+
+        if (turn % 2 != 0 || !atomic_compare_exchange_strong(&slot->turn, &turn, turn + 1))
+            continue;
+        atomic_store(&slot->what, what);
+        atomic_store(&slot->whom, whom);
+        atomic_store(&slot->number, number);
+        atomic_store(&slot->bytes, bytes);
+        atomic_store(&slot->since_seconds, dt_clock_monotonic_seconds());
+        return i;
+    }
+    return -1;
+}
+
+void dt_where_wait_end(int place)
+{
+    double waited;
+
+    dt_progress_made();
+    if (place < 0)
+        return;
+    waited = dt_clock_monotonic_seconds() - atomic_load(&board.waits[place].since_seconds);
+    atomic_fetch_add_explicit(&board.waited_ns, (int_fast64_t)(waited * 1e9), memory_order_relaxed);
+    atomic_store(&board.waits[place].since_seconds, 0); /* the next one's is not mixed with ours */
+    atomic_fetch_add(&board.waits[place].turn, 1);
+}
+
+double dt_where_waited_seconds(void)
+{
+    return (double)atomic_load_explicit(&board.waited_ns, memory_order_relaxed) * 1e-9;
+}
+
+typedef struct waiting {
+    const char *what, *whom;
+    int64_t number, bytes;
+    double since_seconds; /* 0: it has not been written yet */
+} waiting;
+
+/* False where nobody waits there, or the wait ended while it was read. */
+static bool read_slot(waiting *out, wait_slot *slot)
+{
+    unsigned turn = atomic_load(&slot->turn);
+
+    if (turn % 2 == 0)
+        return false;
+    *out = (waiting){atomic_load(&slot->what), atomic_load(&slot->whom), atomic_load(&slot->number),
+                     atomic_load(&slot->bytes), atomic_load(&slot->since_seconds)};
+    return atomic_load(&slot->turn) == turn && out->what != NULL && out->whom != NULL &&
+           out->since_seconds > 0;
+}
+
+json_t *dt_where_tell(void)
+{
+    const char *phase = atomic_load_explicit(&board.phase, memory_order_relaxed);
+    json_int_t step = (json_int_t)atomic_load_explicit(&board.step, memory_order_relaxed);
+    waiting longest = {0}, one;
+    json_t *text = json_null(), *seconds = json_null();
+    char words[256];
+
+    for (int i = 0; i < WAITS; i++)
+        if (read_slot(&one, &board.waits[i]) &&
+            (longest.what == NULL || one.since_seconds < longest.since_seconds))
+            longest = one;
+    if (longest.what != NULL) {
+        snprintf(words, sizeof(words), "%s comm/%s #%lld, %.1f MB", longest.what, longest.whom,
+                 (long long)longest.number, (double)longest.bytes / 1e6);
+        text = json_string(words);
+        seconds = json_real(dt_clock_monotonic_seconds() - longest.since_seconds);
+    }
+    return json_pack(
+        "{s:s, s:I, s:s, s:I, s:I, s:I, s:o, s:o}", "event", "where", "step", step, "phase",
+        phase != NULL ? phase : "start", "micro_step",
+        (json_int_t)atomic_load_explicit(&board.micro_step, memory_order_relaxed), "micro_steps",
+        (json_int_t)atomic_load_explicit(&board.micro_steps, memory_order_relaxed), "progress",
+        (json_int_t)dt_progress_count(), "collective", text, "seconds", seconds);
+}

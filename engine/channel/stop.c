@@ -1,0 +1,23 @@
+#define _GNU_SOURCE
+#include "engine/channel/stop.h"
+
+#include <signal.h>
+#include <stddef.h>
+
+#include "base/banned.h"
+
+void dt_stop_hold(void)
+{
+    sigset_t stop;
+
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTERM);
+    sigprocmask(SIG_BLOCK, &stop, NULL);
+}
+
+bool dt_stop_asked(void)
+{
+    sigset_t pending;
+
+    return sigpending(&pending) == 0 && sigismember(&pending, SIGTERM) == 1;
+}

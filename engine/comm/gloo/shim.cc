@@ -1,0 +1,186 @@
+#include <gloo/allgather.h>
+#include <gloo/allreduce.h>
+#include <gloo/alltoall.h>
+#include <gloo/barrier.h>
+#include <gloo/broadcast.h>
+#include <gloo/rendezvous/store.h>
+#include <gloo/transport/tcp/device.h>
+
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/channel/events.h"
+#include "engine/comm/gloo/connection_watch.h"
+#include "engine/comm/gloo/shim_int.h"
+
+namespace
+{
+
+/* Gloo's key-value store, over the rendezvous of the events channel.
+ *
+ * Every rank of a group sets keys that end in its own rank there ("0", "1"; some versions of Gloo
+ * also "rank_0", ...), the same kinds in the same order in all groups. So a set is an all-gather
+ * under the key's stem over the whole run, which brings the keys of all ranks at once; those of
+ * the group are kept, and get and wait find them there. */
+class ChannelStore : public gloo::rendezvous::Store
+{
+  public:
+    explicit ChannelStore(const dt_gloo_options &options) : options_(options) {}
+
+    void set(const std::string &key, const std::vector<char> &value) override
+    {
+        const std::string stem = key.substr(0, key.find_last_not_of("0123456789") + 1);
+        const std::string meeting =
+            std::string("comm/") + options_.name + (stem.empty() ? "" : "/" + stem);
+        dt_gloo_failure failure = {DT_ERROR_INIT};
+        json_t *values = nullptr;
+
+        if (dt_events_rendezvous(options_.events, meeting.c_str(), value.data(), value.size(),
+                                 options_.timeout_seconds, &values, &failure.error) != DT_OK)
+            throw failure;
+        std::unique_ptr<json_t, decltype(&json_decref)> owner(values, json_decref);
+        for (int64_t rank = 0; rank < options_.world_size; rank++)
+            values_[stem + std::to_string(rank)] =
+                from_hex(json_array_get(values, static_cast<size_t>(options_.group[rank])));
+    }
+
+    std::vector<char> get(const std::string &key) override
+    {
+        auto found = values_.find(key);
+
+        if (found == values_.end()) {
+            dt_gloo_failure failure = {DT_ERROR_INIT};
+            DT_FAIL(&failure.error, DT_ERR_COMM, "communicator '%s': no rank has set the key '%s'",
+                    options_.name, key.c_str());
+            throw failure;
+        }
+        return found->second;
+    }
+
+    void wait(const std::vector<std::string> &keys) override
+    {
+        for (const std::string &key : keys)
+            get(key);
+    }
+
+    void wait(const std::vector<std::string> &keys, const std::chrono::milliseconds &) override
+    {
+        wait(keys);
+    }
+
+  private:
+    /* dt_events_rendezvous has checked the digits. */
+    static std::vector<char> from_hex(const json_t *text)
+    {
+        const char *digits = json_string_value(text);
+        std::vector<char> out(json_string_length(text) / 2);
+        auto nibble = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
+
+        for (size_t i = 0; i < out.size(); i++)
+            out[i] = static_cast<char>(nibble(digits[2 * i]) << 4 | nibble(digits[2 * i + 1]));
+        return out;
+    }
+
+    const dt_gloo_options &options_;
+    std::map<std::string, std::vector<char>> values_;
+};
+
+} // namespace
+
+dt_status dt_gloo_open(dt_gloo **out, const dt_gloo_options *options, dt_error *err)
+{
+    *out = nullptr;
+    return dt_gloo_border(options->name, "connect the ranks", err, [&] {
+        gloo::transport::tcp::attr where(options->address);
+        auto device = gloo::transport::tcp::CreateDevice(where);
+        auto context = std::make_shared<dt_gloo_mesh>(static_cast<int>(options->rank),
+                                                      static_cast<int>(options->world_size));
+        ChannelStore store(*options);
+
+        context->setTimeout(
+            std::chrono::milliseconds(static_cast<int64_t>(options->timeout_seconds * 1e3)));
+        context->connectFullMesh(store, device);
+        context->start_watch();
+        *out = new dt_gloo{options->name, context, nullptr};
+    });
+}
+
+void dt_gloo_close(dt_gloo *gloo)
+{
+    if (gloo == nullptr)
+        return;
+    dt_gloo_border(gloo->name, "close", nullptr, [&] { gloo->context.reset(); });
+    delete gloo;
+}
+
+dt_status dt_gloo_all_reduce(dt_gloo *handle, void *data, size_t elems, const dt_sum *sum,
+                             dt_error *err)
+{
+    return dt_gloo_border(handle->name, "sum over the ranks", err, [&] {
+        gloo::AllreduceOptions options(handle->context);
+
+        options.setAlgorithm(gloo::AllreduceOptions::Algorithm::RING);
+        options.setReduceFunction(sum->two);
+        if (sum->elem_bytes == sizeof(uint16_t))
+            options.setOutput(static_cast<uint16_t *>(data), elems);
+        else if (sum->elem_bytes == sizeof(float))
+            options.setOutput(static_cast<float *>(data), elems);
+        else
+            options.setOutput(static_cast<double *>(data), elems);
+        gloo::allreduce(options);
+    });
+}
+
+dt_status dt_gloo_all_gather(dt_gloo *handle, void *out, const void *in, size_t bytes,
+                             dt_error *err)
+{
+    return dt_gloo_border(handle->name, "gather from the ranks", err, [&] {
+        gloo::AllgatherOptions options(handle->context);
+        char *all = static_cast<char *>(out);
+        char *mine = all + static_cast<size_t>(handle->context->rank) * bytes;
+
+        /* Without an input Gloo takes what lies in the output. */
+        if (mine != in)
+            std::memcpy(mine, in, bytes);
+        options.setOutput(all, static_cast<size_t>(handle->context->size) * bytes);
+        gloo::allgather(options);
+    });
+}
+
+dt_status dt_gloo_broadcast(dt_gloo *handle, void *data, size_t bytes, int root, dt_error *err)
+{
+    return dt_gloo_border(handle->name, "broadcast", err, [&] {
+        gloo::BroadcastOptions options(handle->context);
+
+        options.setRoot(root);
+        options.setOutput(static_cast<char *>(data), bytes);
+        gloo::broadcast(options);
+    });
+}
+
+dt_status dt_gloo_swap(dt_gloo *handle, void *in, void *out, size_t bytes, double timeout_seconds,
+                       dt_error *err)
+{
+    return dt_gloo_border(handle->name, "greet the ranks", err, [&] {
+        gloo::AlltoallOptions options(handle->context);
+        const size_t all = bytes * static_cast<size_t>(handle->context->size);
+
+        options.setInput(static_cast<char *>(out), all);
+        options.setOutput(static_cast<char *>(in), all);
+        options.setTimeout(std::chrono::milliseconds(static_cast<int64_t>(timeout_seconds * 1e3)));
+        gloo::alltoall(options);
+    });
+}
+
+dt_status dt_gloo_barrier(dt_gloo *handle, dt_error *err)
+{
+    return dt_gloo_border(handle->name, "wait for all ranks", err, [&] {
+        gloo::BarrierOptions options(handle->context);
+
+        gloo::barrier(options);
+    });
+}

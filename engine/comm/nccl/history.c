@@ -1,0 +1,39 @@
+#include "engine/comm/nccl/history.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include "base/banned.h"
+
+const char *dt_nccl_kind_name(dt_nccl_kind kind)
+{
+    static const char *const names[] = {[DT_NCCL_ALL_REDUCE] = "all_reduce",
+                                        [DT_NCCL_REDUCE_SCATTER] = "reduce_scatter",
+                                        [DT_NCCL_ALL_GATHER] = "all_gather",
+                                        [DT_NCCL_BROADCAST] = "broadcast"};
+
+    return names[kind];
+}
+
+const dt_nccl_entry *dt_nccl_ring_oldest(const dt_nccl_ring *ring)
+{
+    int64_t number = ring->reached + 1;
+
+    if (number > ring->queued || ring->queued - number >= DT_NCCL_RING)
+        return NULL;
+    return &ring->entries[number % DT_NCCL_RING];
+}
+
+void dt_nccl_ring_log(const dt_nccl_ring *ring, const char *name)
+{
+    int64_t first = ring->queued - DT_NCCL_RING + 1;
+    double now = dt_clock_monotonic_seconds();
+
+    for (int64_t number = first > 1 ? first : 1; number <= ring->queued; number++) {
+        const dt_nccl_entry *entry = &ring->entries[number % DT_NCCL_RING];
+
+        dt_log_error("communicator '%s': #%lld %s of %.3f MB, queued %.1f s ago: %s", name,
+                     (long long)number, dt_nccl_kind_name(entry->kind), (double)entry->bytes / 1e6,
+                     now - entry->queued_at, number <= ring->reached ? "done" : "not done");
+    }
+}

@@ -1,0 +1,438 @@
+#define _GNU_SOURCE
+#include "engine/comm/nccl/nccl.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/comm/nccl/history.h"
+
+#include "base/banned.h"
+
+/* Between two looks of the watching thread. */
+#define LOOK_SECONDS 0.1
+/* Between two looks whether NCCL has taken a call, which takes microseconds. */
+#define TAKE_SECONDS 20e-6
+
+typedef struct nccl_state {
+    const dt_nccl_link *link;
+    dt_device *device;
+    dt_queue *queue;
+    dt_comm host;
+    const char *name;
+    int64_t rank, world_size;
+    double timeout_seconds;
+    dt_peer *peers;
+    int64_t peer_count;
+    pthread_t watcher;
+    bool watched;
+
+    pthread_mutex_t lock; /* guards what follows, and every call of NCCL */
+    pthread_cond_t changed;
+    dt_nccl *nccl; /* NULL once it has failed */
+    dt_nccl_ring ring;
+    dt_error failure;
+    bool closing;
+} nccl_state;
+
+/* --- failing; the lock is held */
+
+static dt_status tell(const nccl_state *own, dt_error *err)
+{
+    const dt_error *failure = &own->failure;
+
+    if (failure->code == DT_OK)
+        return DT_OK;
+    return dt_error_set(err, failure->code, failure->file, failure->line, "%s", failure->message);
+}
+
+/* The first failure is kept; what is queued ends. */
+static void fail(nccl_state *own, const dt_error *why)
+{
+    if (own->failure.code != DT_OK)
+        return;
+    own->failure = *why;
+    dt_error_prefix(&own->failure, "communicator '%s', rank %lld of %lld", own->name,
+                    (long long)own->rank, (long long)own->world_size);
+    dt_log_error("%s", own->failure.message);
+    dt_nccl_ring_log(&own->ring, own->name);
+    if (own->nccl != NULL)
+        own->link->abort(own->nccl);
+    own->nccl = NULL;
+    pthread_cond_broadcast(&own->changed);
+}
+
+/* --- watching; the lock is held */
+
+static dt_status see_what_is_done(nccl_state *own, dt_error *err)
+{
+    const dt_nccl_entry *oldest;
+    bool reached = true;
+    dt_status st = DT_OK;
+
+    if (own->ring.queued - own->ring.reached > DT_NCCL_RING) /* their marks are others' by now */
+        own->ring.reached = own->ring.queued - DT_NCCL_RING;
+    while (reached && (oldest = dt_nccl_ring_oldest(&own->ring)) != NULL) {
+        DT_TRY(own->link->reached(own->device, oldest->mark, &reached, err));
+        own->ring.reached += reached;
+    }
+out:
+    return st;
+}
+
+static dt_status look_at_time(const nccl_state *own, dt_error *err)
+{
+    const dt_nccl_entry *oldest = dt_nccl_ring_oldest(&own->ring);
+    double seconds;
+
+    if (oldest == NULL)
+        return DT_OK;
+    seconds = dt_clock_monotonic_seconds() - oldest->queued_at;
+    if (seconds <= own->timeout_seconds)
+        return DT_OK;
+    return DT_FAIL(err, DT_ERR_COMM,
+                   "%s #%lld has waited %.1f s for the other ranks: one of them hangs, or is gone",
+                   dt_nccl_kind_name(oldest->kind), (long long)oldest->number, seconds);
+}
+
+static dt_status look_at_peers(const nccl_state *own, dt_error *err)
+{
+    for (int64_t i = 0; i < own->peer_count; i++)
+        if (!dt_peer_alive(&own->peers[i]))
+            return DT_FAIL(err, DT_ERR_COMM, "the rank of this node with process %lld is gone",
+                           (long long)own->peers[i].pid);
+    return DT_OK;
+}
+
+static dt_status look(nccl_state *own, dt_error *err)
+{
+    dt_status st = DT_OK;
+    bool busy;
+
+    DT_TRY(own->link->state(own->nccl, &busy, err));
+    DT_TRY(see_what_is_done(own, err));
+    DT_TRY(look_at_time(own, err));
+    if (dt_nccl_ring_oldest(&own->ring) != NULL) /* who waits for nobody may see others leave */
+        DT_TRY(look_at_peers(own, err));
+out:
+    return st;
+}
+
+static void sleep_until_changed(nccl_state *own, double seconds)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += (long)(seconds * 1e9);
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&own->changed, &own->lock, &until);
+}
+
+static void *watch(void *self)
+{
+    nccl_state *own = self;
+
+    pthread_mutex_lock(&own->lock);
+    while (!own->closing && own->failure.code == DT_OK) {
+        dt_error why = DT_ERROR_INIT;
+
+        if (look(own, &why) != DT_OK)
+            fail(own, &why);
+        else
+            sleep_until_changed(own, LOOK_SECONDS);
+    }
+    pthread_mutex_unlock(&own->lock);
+    return NULL;
+}
+
+/* --- collectives */
+
+/* Whether to go on waiting for the others to take part. */
+static dt_status look_while_busy(const nccl_state *own, double until, dt_error *err)
+{
+    if (dt_clock_monotonic_seconds() > until)
+        return DT_FAIL(err, DT_ERR_COMM, "the other ranks did not come within %g s",
+                       own->timeout_seconds);
+    return look_at_peers(own, err);
+}
+
+/* Until NCCL has taken the last call. The lock is held, and let go between two looks. */
+static dt_status wait_until_taken(nccl_state *own, dt_error *err)
+{
+    double until = dt_clock_monotonic_seconds() + own->timeout_seconds, pause = TAKE_SECONDS;
+    dt_error why = DT_ERROR_INIT;
+    bool busy = true;
+
+    while (own->failure.code == DT_OK) {
+        if (own->link->state(own->nccl, &busy, &why) == DT_OK && !busy)
+            break;
+        if (why.code == DT_OK && pause >= LOOK_SECONDS)
+            (void)look_while_busy(own, until, &why);
+        if (why.code != DT_OK) {
+            fail(own, &why);
+        } else {
+            sleep_until_changed(own, pause);
+            pause = pause * 2 < LOOK_SECONDS ? pause * 2 : LOOK_SECONDS;
+        }
+    }
+    return tell(own, err);
+}
+
+static dt_status take(nccl_state *own, const dt_nccl_call *call, dt_error *err)
+{
+    dt_nccl_entry *entry = &own->ring.entries[(own->ring.queued + 1) % DT_NCCL_RING];
+    bool sums = call->kind == DT_NCCL_ALL_REDUCE || call->kind == DT_NCCL_REDUCE_SCATTER;
+    dt_error why = DT_ERROR_INIT;
+    dt_status st = DT_OK;
+
+    DT_TRY(tell(own, err));
+    entry->number = own->ring.queued + 1;
+    entry->kind = call->kind;
+    entry->bytes = call->elems * (sums ? (int64_t)dt_dtype_bytes(call->dtype) : 1);
+    entry->queued_at = dt_clock_monotonic_seconds();
+    if (own->link->call(own->nccl, call, own->queue, &why) != DT_OK)
+        fail(own, &why);
+    DT_TRY(wait_until_taken(own, err));
+    if (own->device->queues->record(own->device, entry->mark, own->queue, &why) != DT_OK)
+        fail(own, &why);
+    DT_TRY(tell(own, err));
+    own->ring.queued++;
+out:
+    return st;
+}
+
+static dt_status queue(dt_comm *comm, const dt_nccl_call *call, int64_t sent_bytes, dt_error *err)
+{
+    nccl_state *own = comm->state;
+    dt_status st;
+
+    if (call->elems == 0)
+        return DT_OK;
+    pthread_mutex_lock(&own->lock);
+    st = take(own, call, err);
+    pthread_mutex_unlock(&own->lock);
+    if (st == DT_OK)
+        comm->sent_bytes += sent_bytes;
+    return st;
+}
+
+static dt_status nccl_all_reduce(dt_comm *comm, void *data, int64_t elems, dt_dtype dtype,
+                                 dt_error *err)
+{
+    dt_nccl_call call = {
+        .kind = DT_NCCL_ALL_REDUCE, .out = data, .in = data, .elems = elems, .dtype = dtype};
+    int64_t bytes = elems * (int64_t)dt_dtype_bytes(dtype);
+
+    return queue(comm, &call, dt_comm_all_reduce_bytes(comm->world_size, bytes), err);
+}
+
+static dt_status nccl_reduce_scatter(dt_comm *comm, void *out, const void *in, int64_t elems,
+                                     dt_dtype dtype, dt_error *err)
+{
+    dt_nccl_call call = {
+        .kind = DT_NCCL_REDUCE_SCATTER, .out = out, .in = in, .elems = elems, .dtype = dtype};
+    int64_t bytes = elems * (int64_t)dt_dtype_bytes(dtype);
+
+    return queue(comm, &call, (comm->world_size - 1) * bytes, err);
+}
+
+static dt_status nccl_all_gather(dt_comm *comm, void *out, const void *in, size_t bytes,
+                                 dt_error *err)
+{
+    dt_nccl_call call = {.kind = DT_NCCL_ALL_GATHER, .out = out, .in = in, .elems = (int64_t)bytes};
+
+    return queue(comm, &call, (comm->world_size - 1) * (int64_t)bytes, err);
+}
+
+/* In a ring everyone hands on but the last. */
+static dt_status nccl_broadcast(dt_comm *comm, void *data, size_t bytes, int64_t root,
+                                dt_error *err)
+{
+    dt_nccl_call call = {
+        .kind = DT_NCCL_BROADCAST, .out = data, .in = data, .elems = (int64_t)bytes, .root = root};
+    bool last = comm->rank == (root + comm->world_size - 1) % comm->world_size;
+
+    return queue(comm, &call, last ? 0 : (int64_t)bytes, err);
+}
+
+static dt_status nccl_all_reduce_f64(dt_comm *comm, double *data, int64_t elems, dt_error *err)
+{
+    nccl_state *own = comm->state;
+
+    return own->host.all_reduce_f64(&own->host, data, elems, err);
+}
+
+/* Everything queued is done, here and on the other ranks. */
+static dt_status nccl_barrier(dt_comm *comm, dt_error *err)
+{
+    nccl_state *own = comm->state;
+    dt_status st = DT_OK;
+
+    DT_TRY(comm->finish(comm, err));
+    DT_TRY(own->host.barrier(&own->host, err));
+out:
+    return st;
+}
+
+/* The watching thread sees to it that the wait ends. */
+static dt_status nccl_finish(dt_comm *comm, dt_error *err)
+{
+    nccl_state *own = comm->state;
+    dt_error why = DT_ERROR_INIT;
+    dt_mark *last;
+    int64_t number;
+    dt_status st;
+
+    pthread_mutex_lock(&own->lock);
+    number = own->ring.queued;
+    last = own->ring.entries[number % DT_NCCL_RING].mark;
+    pthread_mutex_unlock(&own->lock);
+    st = number > 0 ? own->device->queues->wait(own->device, last, &why) : DT_OK;
+    pthread_mutex_lock(&own->lock);
+    if (st != DT_OK)
+        fail(own, &why);
+    else if (own->failure.code == DT_OK && own->ring.reached < number)
+        own->ring.reached = number;
+    st = tell(own, err); /* what is aborted is "done" as well */
+    pthread_mutex_unlock(&own->lock);
+    return st;
+}
+
+/* --- life */
+
+static void release(nccl_state *own)
+{
+    if (own->watched) {
+        pthread_mutex_lock(&own->lock);
+        own->closing = true;
+        pthread_cond_broadcast(&own->changed);
+        pthread_mutex_unlock(&own->lock);
+        pthread_join(own->watcher, NULL);
+    }
+    if (own->nccl != NULL)
+        own->link->abort(own->nccl);
+    own->device->queues->close(own->device, own->queue);
+    for (int i = 0; i < DT_NCCL_RING; i++)
+        own->device->queues->mark_close(own->device, own->ring.entries[i].mark);
+    dt_comm_close(&own->host);
+    pthread_cond_destroy(&own->changed);
+    pthread_mutex_destroy(&own->lock);
+    free(own->peers);
+    free(own);
+}
+
+/* What is queued is waited for as long as the others live: they may need it. */
+static void nccl_close(dt_comm *comm)
+{
+    dt_error err = DT_ERROR_INIT;
+
+    (void)nccl_finish(comm, &err);
+    release(comm->state);
+}
+
+static dt_status prepare(nccl_state *own, const dt_nccl_options *options, dt_error *err)
+{
+    dt_device *device = options->device;
+    size_t count = (size_t)options->peer_count;
+    dt_status st = DT_OK;
+
+    own->peers = calloc(count + 1, sizeof(*own->peers));
+    if (own->peers == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for the communicator '%s'", options->name);
+    if (count > 0)
+        memcpy(own->peers, options->peers, count * sizeof(*own->peers));
+    own->peer_count = options->peer_count;
+    DT_TRY(device->queues->open(device, &own->queue, err));
+    for (int i = 0; i < DT_NCCL_RING; i++)
+        DT_TRY(device->queues->mark_open(device, &own->ring.entries[i].mark, err));
+out:
+    return st;
+}
+
+static dt_status connect_all(nccl_state *own, const uint8_t *id, dt_error *err)
+{
+    dt_error why = DT_ERROR_INIT;
+    dt_status st;
+
+    pthread_mutex_lock(&own->lock);
+    st = own->link->connect(&own->nccl, own->device, id, own->rank, own->world_size, &why);
+    if (st != DT_OK)
+        fail(own, &why);
+    st = wait_until_taken(own, err);
+    pthread_mutex_unlock(&own->lock);
+    return st;
+}
+
+static dt_status start_watching(nccl_state *own, dt_error *err)
+{
+    int failed = pthread_create(&own->watcher, NULL, watch, own);
+
+    if (failed != 0)
+        return DT_FAIL(err, DT_ERR_IO, "cannot start the thread that watches a communicator: %s",
+                       strerror(failed));
+    own->watched = true;
+    return DT_OK;
+}
+
+static nccl_state *state_new(const dt_nccl_options *options)
+{
+    nccl_state *own = calloc(1, sizeof(*own));
+    pthread_condattr_t monotonic;
+
+    if (own == NULL)
+        return NULL;
+    own->link = options->link;
+    own->device = options->device;
+    own->name = options->name;
+    own->rank = options->rank;
+    own->world_size = options->world_size;
+    own->timeout_seconds = options->timeout_seconds;
+    pthread_mutex_init(&own->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&own->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    return own;
+}
+
+dt_status dt_nccl_open(dt_comm *out, const dt_nccl_options *options, const uint8_t *id,
+                       dt_comm *host, dt_error *err)
+{
+    nccl_state *own = state_new(options);
+    dt_status st = DT_OK;
+
+    memset(out, 0, sizeof(*out));
+    if (own == NULL) {
+        dt_comm_close(host);
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the communicator '%s'", options->name);
+    }
+    own->host = *host;
+    memset(host, 0, sizeof(*host));
+    DT_TRY(prepare(own, options, err));
+    DT_TRY(connect_all(own, id, err));
+    DT_TRY(start_watching(own, err));
+    *out = (dt_comm){
+        .name = "nccl",
+        .rank = options->rank,
+        .world_size = options->world_size,
+        .state = own,
+        .queue = own->queue,
+        .all_reduce = nccl_all_reduce,
+        .all_reduce_f64 = nccl_all_reduce_f64,
+        .reduce_scatter = nccl_reduce_scatter,
+        .all_gather = nccl_all_gather,
+        .broadcast = nccl_broadcast,
+        .barrier = nccl_barrier,
+        .finish = nccl_finish,
+        .close = nccl_close,
+    };
+out:
+    if (st != DT_OK)
+        release(own);
+    return st;
+}

@@ -1,0 +1,148 @@
+/* How the ranks agree on NCCL, and over which interface it talks. */
+#define _GNU_SOURCE
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "engine/comm/nccl/nccl.h"
+
+#include "base/banned.h"
+
+/* Of a rank; goes through the rendezvous as it is: every rank runs the same program. */
+typedef struct nccl_card {
+    uint8_t card[DT_NCCL_CARD_BYTES];
+    uint8_t id[DT_NCCL_ID_BYTES]; /* rank 0's alone */
+    int32_t version;              /* 0: no NCCL here */
+} nccl_card;
+
+/* *name: what NCCL_SOCKET_IFNAME takes, of the interface that has the numeric address. */
+static bool interface_of(char *name, size_t size, const char *address)
+{
+    struct ifaddrs *all;
+    bool found = false;
+
+    if (getifaddrs(&all) != 0)
+        return false;
+    for (const struct ifaddrs *one = all; one != NULL && !found; one = one->ifa_next) {
+        int family = one->ifa_addr != NULL ? one->ifa_addr->sa_family : AF_UNSPEC;
+        socklen_t length =
+            family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+        char text[NI_MAXHOST];
+
+        if (family != AF_INET && family != AF_INET6)
+            continue;
+        found =
+            getnameinfo(one->ifa_addr, length, text, sizeof(text), NULL, 0, NI_NUMERICHOST) == 0 &&
+            strcmp(text, address) == 0;
+        if (found)
+            snprintf(name, size, "=%s", one->ifa_name);
+    }
+    freeifaddrs(all);
+    return found;
+}
+
+/* Before NCCL's first call: it reads the variable once. */
+static dt_status bind_to_interface(dt_error *err)
+{
+    const char *address = getenv("DTRUN_INTERFACE_ADDRESS");
+    char name[64];
+
+    if (address == NULL || address[0] == '\0')
+        return DT_OK;
+    if (!interface_of(name, sizeof(name), address))
+        return DT_FAIL(
+            err, DT_ERR_USAGE,
+            "DTRUN_INTERFACE_ADDRESS is '%s': expected a numeric address of this machine", address);
+    (void)setenv("NCCL_SOCKET_IFNAME", name, 0);
+    return DT_OK;
+}
+
+static dt_status write_card(nccl_card *out, const dt_nccl_link *link, dt_device *device,
+                            int64_t rank, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    memset(out, 0, sizeof(*out));
+    if (link == NULL)
+        return DT_OK;
+    DT_TRY(bind_to_interface(err));
+    out->version = link->version();
+    DT_TRY(link->card(device, out->card, err));
+    if (rank == 0)
+        DT_TRY(link->make_id(out->id, err));
+out:
+    return st;
+}
+
+/* The same on every rank, by the same cards. *why is empty where all can use it. */
+static void find_hindrance(char *why, size_t size, const nccl_card *cards, int64_t count)
+{
+    why[0] = '\0';
+    for (int64_t i = 0; i < count; i++) {
+        if (cards[i].version == 0) {
+            snprintf(why, size, "rank %lld has no NCCL", (long long)i);
+            return;
+        }
+        if (cards[i].version != cards[0].version) {
+            snprintf(why, size, "rank %lld has NCCL %d, rank 0 has %d", (long long)i,
+                     (int)cards[i].version, (int)cards[0].version);
+            return;
+        }
+        for (int64_t j = 0; j < i; j++)
+            if (memcmp(cards[i].card, cards[j].card, DT_NCCL_CARD_BYTES) == 0) {
+                snprintf(why, size, "ranks %lld and %lld share a card", (long long)j, (long long)i);
+                return;
+            }
+    }
+}
+
+dt_status dt_nccl_meet(dt_comm *out, const dt_comm_setup *setup, dt_device *device, dt_comm *host,
+                       dt_error *err)
+{
+    nccl_card mine, *cards = calloc((size_t)setup->world_size, sizeof(*cards));
+    dt_peer peers[DT_SEGMENT_MEMBERS_MAX];
+    dt_place place = {0};
+    dt_nccl_options options = {.link = device->nccl,
+                               .device = device,
+                               .name = setup->name,
+                               .rank = setup->rank,
+                               .world_size = setup->world_size,
+                               .timeout_seconds = setup->timeout_seconds};
+    dt_comm_setup own = *setup; /* the host's communicator has met under the name itself */
+    dt_status st = DT_OK;
+    char why[128], name[96];
+
+    memset(out, 0, sizeof(*out));
+    snprintf(name, sizeof(name), "%s/nccl", setup->name);
+    own.name = name;
+    own.place = &place;
+    if (cards == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for the cards of %lld ranks",
+                 (long long)setup->world_size);
+    DT_TRY(write_card(&mine, options.link, device, setup->rank, err));
+    DT_TRY(dt_place_swap(cards, &mine, sizeof(mine), &own, "cards", err));
+    find_hindrance(why, sizeof(why), cards, setup->world_size);
+    if (why[0] != '\0') {
+        if (setup->rank == 0)
+            dt_log_info("communicator '%s': collectives go through host memory: %s", setup->name,
+                        why);
+        goto out;
+    }
+    DT_TRY(dt_place_find(&place, &own, err));
+    dt_place_peers(peers, &place);
+    options.peers = peers;
+    options.peer_count = place.first[place.node + 1] - place.first[place.node];
+    DT_TRY(dt_nccl_open(out, &options, cards[0].id, host, err));
+    if (setup->rank == 0)
+        dt_log_info("communicator '%s': %lld ranks through NCCL %d", setup->name,
+                    (long long)setup->world_size, (int)cards[0].version);
+out:
+    dt_place_release(&place);
+    free(cards);
+    return st;
+}

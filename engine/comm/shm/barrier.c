@@ -1,0 +1,136 @@
+#define _GNU_SOURCE
+#include "engine/comm/shm/barrier.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#include "base/banned.h"
+
+#define SPINS         2000
+#define SLEEP_SECONDS 0.05
+
+/* Until *word is no longer `seen`, someone wakes us, or the time is over; and now and then for
+ * nothing. */
+static void futex_wait(_Atomic uint32_t *word, uint32_t seen)
+{
+    struct timespec time = {0, (long)(SLEEP_SECONDS * 1e9)};
+
+    syscall(SYS_futex, word, FUTEX_WAIT, seen, &time, NULL, 0);
+}
+
+static void futex_wake_all(_Atomic uint32_t *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+static void relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
+void dt_gate_raise(dt_gate *gate, dt_gate_counter which)
+{
+    dt_gate_member *own = &gate->members[gate->index];
+
+    /* Sequentially consistent, as in wait_for: either the waiter sees the new value, or we see
+     * that it sleeps. */
+    atomic_fetch_add(&own->counter[which], 1);
+    if (atomic_load(&own->sleepers) != 0)
+        futex_wake_all(&own->counter[which]);
+}
+
+void dt_gate_leave(dt_gate *gate)
+{
+    dt_gate_member *own = &gate->members[gate->index];
+
+    atomic_store(&own->left, 1);
+    for (int i = 0; i < DT_GATE_COUNTERS; i++)
+        futex_wake_all(&own->counter[i]);
+}
+
+static bool reached(const dt_gate_member *member, dt_gate_counter which, uint32_t target)
+{
+    return (int32_t)(atomic_load(&member->counter[which]) - target) >= 0;
+}
+
+/* Why member `at` will not come, after it was seen not to have; DT_OK where it still may. */
+static dt_status check(const dt_gate *gate, int64_t at, double waited_seconds, dt_error *err)
+{
+    const dt_gate_member *member = &gate->members[at];
+    long long rank = gate->first_rank + at;
+
+    if (atomic_load(&member->left) != 0)
+        return DT_FAIL(err, DT_ERR_COMM, "rank %lld has closed the communicator or has failed",
+                       rank);
+    if (!dt_peer_alive(&gate->peers[at]))
+        return DT_FAIL(err, DT_ERR_COMM, "rank %lld (process %lld) is dead", rank,
+                       (long long)gate->peers[at].pid);
+    if (waited_seconds > gate->timeout_seconds)
+        return DT_FAIL(err, DT_ERR_COMM, "waited %g seconds for rank %lld", gate->timeout_seconds,
+                       rank);
+    return DT_OK;
+}
+
+/* Whoever else is gone ends the wait too: the one we wait for may be waiting for it. */
+static dt_status check_all(const dt_gate *gate, double waited_seconds, dt_gate_counter which,
+                           uint32_t target, dt_error *err)
+{
+    for (int64_t at = 0; at < gate->count; at++) {
+        dt_error found = DT_ERROR_INIT;
+
+        /* What it did before it went counts: hence the second look. */
+        if (at == gate->index || reached(&gate->members[at], which, target) ||
+            check(gate, at, waited_seconds, &found) == DT_OK ||
+            reached(&gate->members[at], which, target))
+            continue;
+        return dt_error_set(err, found.code, found.file, found.line, "%s", found.message);
+    }
+    return DT_OK;
+}
+
+static dt_status wait_for(dt_gate *gate, int64_t at, dt_gate_counter which, uint32_t target,
+                          dt_error *err)
+{
+    dt_gate_member *member = &gate->members[at];
+    dt_status st = DT_OK;
+    double start;
+
+    for (int i = 0; i < SPINS; i++) {
+        if (reached(member, which, target))
+            return DT_OK;
+        relax();
+    }
+    start = dt_clock_monotonic_seconds();
+    atomic_fetch_add(&member->sleepers, 1);
+    for (;;) {
+        uint32_t seen = atomic_load(&member->counter[which]);
+
+        if (reached(member, which, target))
+            break;
+        if (atomic_load(&member->left) == 0)
+            futex_wait(&member->counter[which], seen);
+        if (reached(member, which, target))
+            break;
+        DT_TRY(check_all(gate, dt_clock_monotonic_seconds() - start, which, target, err));
+    }
+out:
+    atomic_fetch_sub(&member->sleepers, 1);
+    return st;
+}
+
+dt_status dt_gate_wait(dt_gate *gate, dt_gate_counter which, uint32_t target, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    for (int64_t at = 0; at < gate->count; at++)
+        if (at != gate->index)
+            DT_TRY(wait_for(gate, at, which, target, err));
+out:
+    return st;
+}

@@ -1,0 +1,349 @@
+/* shm: the ranks of one node, through memory that they share.
+ *
+ * A collective goes in chunks. Of each chunk
+ *   give   every rank copies what the others need of it into its own slot
+ *   sum    every rank works off its own share of what all have given: for a sum, slice r of the
+ *          chunk is rank r's, added up in the order of the ranks
+ *   take   (sums for all) every rank copies the whole sum out of the common slot
+ * and in iteration c a rank takes chunk c-2, gives chunk c and sums chunk c-1: there are two slots
+ * of each kind, used in turn, so that a rank that is late by less than a chunk is not waited for.
+ *
+ *   GIVEN  of rank r counts the chunks that it has given, SUMMED those that it has worked off.
+ *   A slot may be written for chunk c when all have SUMMED c-2, the common slot when all have
+ *   GIVEN c (then they have taken c-2 before). Both hold from one collective to the next.
+ *
+ * Order      sums are in the order of the ranks whatever the chunks: same ranks, same bits. BF16 is
+ *            summed in fp32 and rounded once
+ * Sent       counted as if every rank but oneself were reached through a wire: 2(W-1)/W of the data
+ *            for an all-reduce, (W-1) blocks for reduce-scatter and all-gather, and (W-1) times the
+ *            data for the root of a broadcast
+ */
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/comm/comm_int.h"
+#include "engine/comm/shm/segment.h"
+#include "engine/comm/sum.h"
+#include "engine/progress.h"
+
+#include "base/banned.h"
+
+typedef struct shm_state {
+    dt_segment segment;
+    dt_gate gate;
+    dt_peer *peers;
+    const void **parts; /* count: room for a sum's operands */
+    uint32_t done;      /* chunks of all collectives before this one */
+    bool broken;
+} shm_state;
+
+/* A collective on its way. Sizes in bytes. */
+typedef struct work {
+    shm_state *state;
+    const dt_sum *sum;
+    const char *in;
+    char *out;
+    size_t bytes; /* of the data, of a block of them for reduce-scatter and all-gather */
+    size_t chunk_bytes;
+    int64_t root;
+    void (*give)(const struct work *, int parity, size_t start, size_t n);
+    void (*add)(const struct work *, int parity, size_t start, size_t n);
+    void (*take)(const struct work *, int parity, size_t start, size_t n); /* may be NULL */
+} work;
+
+/* Chunk `chunk` of the work: its first byte, its length, the slots it uses. */
+typedef void (*stage)(const work *, int parity, size_t start, size_t n);
+
+static void run_stage(const work *job, stage body, uint32_t chunk)
+{
+    size_t start = (size_t)chunk * job->chunk_bytes;
+    size_t n = job->bytes - start < job->chunk_bytes ? job->bytes - start : job->chunk_bytes;
+
+    body(job, (int)((job->state->done + chunk) & 1), start, n);
+    dt_progress_made();
+}
+
+static dt_status run(const work *job, dt_error *err)
+{
+    shm_state *state = job->state;
+    dt_gate *gate = &state->gate;
+    uint32_t chunks = (uint32_t)((job->bytes + job->chunk_bytes - 1) / job->chunk_bytes);
+    uint32_t last = job->take != NULL ? chunks + 1 : chunks;
+    dt_status st = DT_OK;
+
+    if (state->broken)
+        return DT_FAIL(err, DT_ERR_COMM, "the communicator has failed before");
+    for (uint32_t c = 0; c <= last; c++) {
+        if (c < chunks || job->take != NULL)
+            DT_TRY(dt_gate_wait(gate, DT_GATE_SUMMED, state->done + c - 1, err));
+        if (c >= 2 && job->take != NULL)
+            run_stage(job, job->take, c - 2);
+        if (c < chunks) {
+            run_stage(job, job->give, c);
+            dt_gate_raise(gate, DT_GATE_GIVEN);
+        }
+        if (c >= 1 && c <= chunks) {
+            DT_TRY(dt_gate_wait(gate, DT_GATE_GIVEN, state->done + c, err));
+            run_stage(job, job->add, c - 1);
+            dt_gate_raise(gate, DT_GATE_SUMMED);
+        }
+    }
+    state->done += chunks;
+out:
+    if (st != DT_OK) {
+        state->broken = true;
+        dt_gate_leave(gate); /* nobody waits for us in vain */
+    }
+    return st;
+}
+
+static char *slot(const work *job, int parity, int64_t member)
+{
+    return dt_segment_slot(&job->state->segment, parity, member);
+}
+
+/* --- all-reduce: bytes start .. start+n of all ranks, slices on cache lines */
+
+static void slice(const work *job, int64_t rank, size_t n, size_t *from, size_t *to)
+{
+    size_t count = (size_t)job->state->gate.count;
+    size_t each = ((n + count - 1) / count + 63) / 64 * 64;
+
+    *from = each * (size_t)rank < n ? each * (size_t)rank : n;
+    *to = *from + each < n ? *from + each : n;
+}
+
+static void give_others(const work *job, int parity, size_t start, size_t n)
+{
+    char *own = slot(job, parity, job->state->gate.index);
+    size_t from, to;
+
+    slice(job, job->state->gate.index, n, &from, &to);
+    memcpy(own, job->in + start, from);
+    memcpy(own + to, job->in + start + to, n - to);
+}
+
+static void add_slice(const work *job, int parity, size_t start, size_t n)
+{
+    shm_state *state = job->state;
+    size_t from, to;
+
+    slice(job, state->gate.index, n, &from, &to);
+    for (int64_t m = 0; m < state->gate.count; m++)
+        state->parts[m] =
+            m == state->gate.index ? job->in + start + from : slot(job, parity, m) + from;
+    job->sum->many(slot(job, parity, state->gate.count) + from, state->parts, state->gate.count,
+                   (to - from) / job->sum->elem_bytes);
+}
+
+static void take_all(const work *job, int parity, size_t start, size_t n)
+{
+    memcpy(job->out + start, slot(job, parity, job->state->gate.count), n);
+}
+
+static dt_status all_reduce(dt_comm *comm, void *data, int64_t elems, const dt_sum *sum,
+                            dt_error *err)
+{
+    work job = {.state = comm->state,
+                .sum = sum,
+                .in = data,
+                .out = data,
+                .bytes = (size_t)elems * sum->elem_bytes,
+                .chunk_bytes = DT_SEGMENT_SLOT_BYTES,
+                .give = give_others,
+                .add = add_slice,
+                .take = take_all};
+    dt_status st = DT_OK;
+
+    DT_TRY(run(&job, err));
+    comm->sent_bytes += dt_comm_all_reduce_bytes(comm->world_size, (int64_t)job.bytes);
+out:
+    return st;
+}
+
+static dt_status shm_all_reduce(dt_comm *comm, void *data, int64_t elems, dt_dtype dtype,
+                                dt_error *err)
+{
+    return all_reduce(comm, data, elems, dt_sum_of(dtype), err);
+}
+
+static dt_status shm_all_reduce_f64(dt_comm *comm, double *data, int64_t elems, dt_error *err)
+{
+    return all_reduce(comm, data, elems, &dt_sum_f64, err);
+}
+
+/* --- reduce-scatter: bytes start .. start+n of every block; in a slot, block r is at r chunks */
+
+static void give_blocks(const work *job, int parity, size_t start, size_t n)
+{
+    char *own = slot(job, parity, job->state->gate.index);
+
+    for (int64_t m = 0; m < job->state->gate.count; m++)
+        if (m != job->state->gate.index)
+            memcpy(own + (size_t)m * job->chunk_bytes, job->in + (size_t)m * job->bytes + start, n);
+}
+
+static void add_block(const work *job, int parity, size_t start, size_t n)
+{
+    shm_state *state = job->state;
+    size_t own = (size_t)state->gate.index;
+
+    for (int64_t m = 0; m < state->gate.count; m++)
+        state->parts[m] = m == state->gate.index ? job->in + own * job->bytes + start
+                                                 : slot(job, parity, m) + own * job->chunk_bytes;
+    job->sum->many(job->out + start, state->parts, state->gate.count, n / job->sum->elem_bytes);
+}
+
+static dt_status shm_reduce_scatter(dt_comm *comm, void *out, const void *in, int64_t elems,
+                                    dt_dtype dtype, dt_error *err)
+{
+    const dt_sum *sum = dt_sum_of(dtype);
+    work job = {.state = comm->state,
+                .sum = sum,
+                .in = in,
+                .out = out,
+                .bytes = (size_t)elems * sum->elem_bytes,
+                .chunk_bytes = DT_SEGMENT_SLOT_BYTES / (size_t)comm->world_size / 64 * 64,
+                .give = give_blocks,
+                .add = add_block};
+    dt_status st = DT_OK;
+
+    DT_TRY(run(&job, err));
+    comm->sent_bytes += (comm->world_size - 1) * (int64_t)job.bytes;
+out:
+    return st;
+}
+
+/* --- all-gather and broadcast: copies */
+
+static void give_own(const work *job, int parity, size_t start, size_t n)
+{
+    char *out = job->out + (size_t)job->state->gate.index * job->bytes;
+
+    memcpy(slot(job, parity, job->state->gate.index), job->in + start, n);
+    if (out != job->in)
+        memcpy(out + start, job->in + start, n);
+}
+
+static void gather(const work *job, int parity, size_t start, size_t n)
+{
+    for (int64_t m = 0; m < job->state->gate.count; m++)
+        if (m != job->state->gate.index)
+            memcpy(job->out + (size_t)m * job->bytes + start, slot(job, parity, m), n);
+}
+
+static dt_status shm_all_gather(dt_comm *comm, void *out, const void *in, size_t bytes,
+                                dt_error *err)
+{
+    work job = {.state = comm->state,
+                .in = in,
+                .out = out,
+                .bytes = bytes,
+                .chunk_bytes = DT_SEGMENT_SLOT_BYTES,
+                .give = give_own,
+                .add = gather};
+    dt_status st = DT_OK;
+
+    DT_TRY(run(&job, err));
+    comm->sent_bytes += (comm->world_size - 1) * (int64_t)bytes;
+out:
+    return st;
+}
+
+static void give_root(const work *job, int parity, size_t start, size_t n)
+{
+    if (job->state->gate.index == job->root)
+        memcpy(slot(job, parity, job->root), job->in + start, n);
+}
+
+static void copy_root(const work *job, int parity, size_t start, size_t n)
+{
+    if (job->state->gate.index != job->root)
+        memcpy(job->out + start, slot(job, parity, job->root), n);
+}
+
+static dt_status shm_broadcast(dt_comm *comm, void *data, size_t bytes, int64_t root, dt_error *err)
+{
+    work job = {.state = comm->state,
+                .in = data,
+                .out = data,
+                .bytes = bytes,
+                .chunk_bytes = DT_SEGMENT_SLOT_BYTES,
+                .root = root,
+                .give = give_root,
+                .add = copy_root};
+    dt_status st = DT_OK;
+
+    DT_ASSERT(root >= 0 && root < comm->world_size);
+    DT_TRY(run(&job, err));
+    if (comm->rank == root)
+        comm->sent_bytes += (comm->world_size - 1) * (int64_t)bytes;
+out:
+    return st;
+}
+
+static void nothing(const work *job, int parity, size_t start, size_t n) {}
+
+/* One chunk of nothing: all must have given it. */
+static dt_status shm_barrier(dt_comm *comm, dt_error *err)
+{
+    work job = {
+        .state = comm->state, .bytes = 1, .chunk_bytes = 1, .give = nothing, .add = nothing};
+
+    return run(&job, err);
+}
+
+/* --- life */
+
+static void shm_close(dt_comm *comm)
+{
+    shm_state *state = comm->state;
+
+    if (state->segment.base != NULL)
+        dt_gate_leave(&state->gate);
+    dt_segment_close(&state->segment);
+    free(state->parts);
+    free(state->peers);
+    free(state);
+}
+
+dt_status dt_comm_open_shm(dt_comm *out, dt_segment *segment, const dt_peer *peers,
+                           int64_t first_rank, double timeout_seconds, dt_error *err)
+{
+    size_t count = (size_t)out->world_size;
+    shm_state *state = calloc(1, sizeof(*state));
+
+    DT_ASSERT(segment->count == out->world_size);
+    if (state != NULL) {
+        state->peers = malloc(count * sizeof(*state->peers));
+        state->parts = malloc(count * sizeof(*state->parts));
+    }
+    if (state == NULL || state->peers == NULL || state->parts == NULL) {
+        if (state != NULL) {
+            free(state->peers);
+            free(state->parts);
+        }
+        free(state);
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a communicator");
+    }
+    memcpy(state->peers, peers, count * sizeof(*peers));
+    state->segment = *segment;
+    memset(segment, 0, sizeof(*segment));
+    state->gate = (dt_gate){.members = dt_segment_members(&state->segment),
+                            .peers = state->peers,
+                            .count = out->world_size,
+                            .index = out->rank,
+                            .first_rank = first_rank,
+                            .timeout_seconds = timeout_seconds};
+    out->name = "shm";
+    out->state = state;
+    out->all_reduce = shm_all_reduce;
+    out->all_reduce_f64 = shm_all_reduce_f64;
+    out->reduce_scatter = shm_reduce_scatter;
+    out->all_gather = shm_all_gather;
+    out->broadcast = shm_broadcast;
+    out->barrier = shm_barrier;
+    out->close = shm_close;
+    return DT_OK;
+}

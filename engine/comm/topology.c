@@ -1,0 +1,185 @@
+#define _GNU_SOURCE
+#include "engine/comm/topology.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "engine/channel/events.h"
+#include "engine/comm/comm_int.h"
+
+#include "base/banned.h"
+
+/* --- what everybody gives */
+
+static unsigned char nibble(char digit)
+{
+    return (unsigned char)(digit <= '9' ? digit - '0' : digit - 'a' + 10);
+}
+
+dt_status dt_place_swap(void *all, const void *mine, size_t bytes, const dt_comm_setup *setup,
+                        const char *what, dt_error *err)
+{
+    dt_status st = DT_OK;
+    unsigned char *to = all;
+    json_t *values = NULL;
+    char meeting[128];
+
+    snprintf(meeting, sizeof(meeting), "comm/%s/%s", setup->name, what);
+    DT_TRY(dt_events_rendezvous(setup->events, meeting, mine, bytes, setup->timeout_seconds,
+                                &values, err));
+    for (int64_t rank = 0; rank < setup->world_size; rank++) {
+        const json_t *value = json_array_get(values, (size_t)rank);
+        const char *digits = json_string_value(value);
+
+        if (json_string_length(value) != 2 * bytes)
+            DT_THROW(err, DT_ERR_CORRUPT,
+                     "rendezvous '%s': rank %lld gave %zu bytes where %zu were expected: do all "
+                     "nodes run the same dtrun-engine?",
+                     meeting, (long long)rank, json_string_length(value) / 2, bytes);
+        for (size_t i = 0; i < bytes; i++)
+            *to++ = (unsigned char)(nibble(digits[2 * i]) << 4 | nibble(digits[2 * i + 1]));
+    }
+out:
+    json_decref(values);
+    return st;
+}
+
+/* --- who is where */
+
+static dt_status read_node(int64_t *out, dt_error *err)
+{
+    const char *text = getenv("NODE_RANK");
+    char *end;
+
+    *out = -1;
+    if (text == NULL || text[0] == '\0')
+        return DT_OK;
+    errno = 0;
+    *out = strtoll(text, &end, 10);
+    if (errno != 0 || *end != '\0' || *out < 0)
+        return DT_FAIL(err, DT_ERR_USAGE, "NODE_RANK is '%s': expected a whole number", text);
+    return DT_OK;
+}
+
+static dt_status write_card(dt_place_card *out, dt_error *err)
+{
+    dt_status st = DT_OK;
+    struct stat space;
+    dt_strbuf boot;
+    dt_peer self;
+
+    memset(out, 0, sizeof(*out));
+    dt_strbuf_init(&boot);
+    DT_TRY(read_node(&out->node, err));
+    DT_TRY(dt_file_read(&boot, "/proc/sys/kernel/random/boot_id", 4096, err));
+    snprintf(out->boot, sizeof(out->boot), "%.*s", (int)strcspn(boot.data, "\n"), boot.data);
+    if (stat("/proc/self/ns/pid", &space) != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot read /proc/self/ns/pid: %s", strerror(errno));
+    out->pid_space = space.st_ino;
+    DT_TRY(dt_peer_self(&self, err));
+    out->pid = self.pid;
+    out->start_ticks = self.start_ticks;
+    if (getrandom(out->nonce, sizeof(out->nonce), 0) != (ssize_t)sizeof(out->nonce))
+        DT_THROW(err, DT_ERR_IO, "no random bytes: %s", strerror(errno));
+out:
+    dt_strbuf_release(&boot);
+    return st;
+}
+
+static bool same_node(const dt_place_card *a, const dt_place_card *b)
+{
+    return strncmp(a->boot, b->boot, sizeof(a->boot)) == 0 && a->pid_space == b->pid_space &&
+           a->node == b->node;
+}
+
+/* Neighbours of the same node, cut where a segment has no room for more. */
+static void find_nodes(dt_place *place, int64_t rank, int64_t world_size)
+{
+    for (int64_t r = 0; r < world_size; r++) {
+        if (r == 0 || !same_node(&place->cards[r - 1], &place->cards[r]) ||
+            r - place->first[place->node_count - 1] == DT_SEGMENT_MEMBERS_MAX)
+            place->first[place->node_count++] = r;
+        if (r == rank)
+            place->node = place->node_count - 1;
+    }
+    place->first[place->node_count] = world_size;
+}
+
+dt_status dt_place_find(dt_place *out, const dt_comm_setup *setup, dt_error *err)
+{
+    int64_t world_size = setup->world_size;
+    dt_status st = DT_OK;
+    dt_place_card own;
+
+    memset(out, 0, sizeof(*out));
+    out->cards = calloc((size_t)world_size, sizeof(*out->cards));
+    out->first = calloc((size_t)world_size + 1, sizeof(*out->first));
+    if (out->cards == NULL || out->first == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for the places of %lld ranks",
+                 (long long)world_size);
+    DT_TRY(write_card(&own, err));
+    DT_TRY(dt_place_swap(out->cards, &own, sizeof(own), setup, "places", err));
+    find_nodes(out, setup->rank, world_size);
+out:
+    if (st != DT_OK)
+        dt_place_release(out);
+    return st;
+}
+
+void dt_place_release(dt_place *place)
+{
+    free(place->cards);
+    free(place->first);
+    memset(place, 0, sizeof(*place));
+}
+
+/* --- one segment a node */
+
+void dt_place_peers(dt_peer *out, const dt_place *place)
+{
+    for (int64_t rank = place->first[place->node]; rank < place->first[place->node + 1]; rank++)
+        *out++ = (dt_peer){place->cards[rank].pid, place->cards[rank].start_ticks};
+}
+
+dt_status dt_place_share(bool *shared, dt_segment *out, const dt_comm_setup *setup, dt_error *err)
+{
+    const dt_place *place = setup->place;
+    int64_t rank = setup->rank, world_size = setup->world_size;
+    int64_t first = place->first[place->node], count = place->first[place->node + 1] - first;
+    dt_segment_name own = {.fd = -1}, *names = calloc((size_t)world_size, sizeof(*names));
+    uint8_t good = 1, *all_good = calloc((size_t)world_size, sizeof(*all_good));
+    dt_error why = DT_ERROR_INIT;
+    dt_status st = DT_OK;
+    int fd = -1;
+
+    *shared = false;
+    memset(out, 0, sizeof(*out));
+    if (names == NULL || all_good == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for the names of shared memory");
+    if (count > 1 && rank == first)
+        good = dt_segment_make(out, &own, &fd, count, &why) == DT_OK;
+    DT_TRY(dt_place_swap(names, &own, sizeof(own), setup, "segments", err));
+    if (count > 1 && rank != first && names[first].fd < 0)
+        good = 0; /* its maker says why */
+    else if (count > 1 && rank != first)
+        good = dt_segment_open(out, &names[first], place->cards[first].pid, count, &why) == DT_OK;
+    if (why.code != DT_OK)
+        dt_log_warn("the ranks of this node cannot share memory, and use Gloo: %s", why.message);
+    DT_TRY(dt_place_swap(all_good, &good, sizeof(good), setup, "mapped", err));
+    *shared = memchr(all_good, 0, (size_t)world_size) == NULL;
+out:
+    if (fd >= 0)
+        close(fd);
+    if (!*shared)
+        dt_segment_close(out);
+    free(all_good);
+    free(names);
+    return st;
+}

@@ -1,0 +1,97 @@
+/* told: every collective of a communicator says on the board (engine/channel/activity.h) that it is
+ * waited for, so that a rank that hangs can be asked in which one. One wrapper for all transports.
+ */
+#include <stdlib.h>
+
+#include "engine/channel/activity.h"
+#include "engine/comm/comm_int.h"
+
+#include "base/banned.h"
+
+typedef struct told {
+    dt_comm inner;
+    const char *name;
+    int64_t number; /* of the collective, by which ranks can be compared */
+} told;
+
+/* Runs `call` on the communicator inside, and counts as it does. */
+#define TELL(comm, what, bytes_of, call)                                                        \
+    do {                                                                                        \
+        told *self = (comm)->state;                                                             \
+        dt_comm *inner = &self->inner;                                                          \
+        int place = dt_where_wait_begin(what, self->name, ++self->number, (int64_t)(bytes_of)); \
+        dt_status st = call;                                                                    \
+                                                                                                \
+        dt_where_wait_end(place);                                                               \
+        (comm)->sent_bytes = inner->sent_bytes;                                                 \
+        return st;                                                                              \
+    } while (0)
+
+static dt_status all_reduce(dt_comm *comm, void *data, int64_t elems, dt_dtype dtype, dt_error *err)
+{
+    TELL(comm, "all_reduce", (size_t)elems * dt_dtype_bytes(dtype),
+         inner->all_reduce(inner, data, elems, dtype, err));
+}
+
+static dt_status all_reduce_f64(dt_comm *comm, double *data, int64_t elems, dt_error *err)
+{
+    TELL(comm, "all_reduce", (size_t)elems * sizeof(double),
+         inner->all_reduce_f64(inner, data, elems, err));
+}
+
+static dt_status reduce_scatter(dt_comm *comm, void *out, const void *in, int64_t elems,
+                                dt_dtype dtype, dt_error *err)
+{
+    TELL(comm, "reduce_scatter", (size_t)(elems * inner->world_size) * dt_dtype_bytes(dtype),
+         inner->reduce_scatter(inner, out, in, elems, dtype, err));
+}
+
+static dt_status all_gather(dt_comm *comm, void *out, const void *in, size_t bytes, dt_error *err)
+{
+    TELL(comm, "all_gather", bytes * (size_t)inner->world_size,
+         inner->all_gather(inner, out, in, bytes, err));
+}
+
+static dt_status broadcast(dt_comm *comm, void *data, size_t bytes, int64_t root, dt_error *err)
+{
+    TELL(comm, "broadcast", bytes, inner->broadcast(inner, data, bytes, root, err));
+}
+
+static dt_status barrier(dt_comm *comm, dt_error *err)
+{
+    TELL(comm, "barrier", 0, inner->barrier(inner, err));
+}
+
+static dt_status finish(dt_comm *comm, dt_error *err)
+{
+    TELL(comm, "finish", 0, inner->finish(inner, err));
+}
+
+static void close_told(dt_comm *comm)
+{
+    told *self = comm->state;
+
+    dt_comm_close(&self->inner);
+    free(self);
+}
+
+dt_status dt_comm_tell(dt_comm *comm, const char *name, dt_error *err)
+{
+    told *self = calloc(1, sizeof(*self));
+
+    if (self == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a communicator");
+    self->inner = *comm;
+    self->name = name;
+    comm->state = self;
+    comm->all_reduce = all_reduce;
+    comm->all_reduce_f64 = all_reduce_f64;
+    comm->reduce_scatter = reduce_scatter;
+    comm->all_gather = all_gather;
+    comm->broadcast = broadcast;
+    comm->barrier = barrier;
+    if (comm->finish != NULL)
+        comm->finish = finish;
+    comm->close = close_told;
+    return DT_OK;
+}

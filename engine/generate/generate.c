@@ -1,0 +1,183 @@
+#include "engine/generate/generate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/config.h"
+#include "engine/data/data.h"
+#include "recipes/fields.h"
+
+#include "base/banned.h"
+
+typedef struct generator {
+    dt_checkpoint *checkpoint;
+    dt_arena arena; /* the recipe's strings */
+    dt_recipe recipe;
+    dt_tokenizer *tokenizer;
+    bool ids; /* numbers instead of text */
+    dt_device device;
+    dt_model *model;
+    dt_device_arena memory;
+    dt_tensor tokens_in; /* (1, context) */
+    int32_t *all;        /* prompt and what was added, host */
+    int64_t count, prompt_count;
+    float *logits; /* (V) */
+} generator;
+
+static dt_status open_checkpoint(generator *g, const char *path, dt_error *err)
+{
+    const dt_checkpoint_info *info;
+    const char *kind;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_checkpoint_open(&g->checkpoint, path, err));
+    info = dt_checkpoint_get_info(g->checkpoint);
+    DT_TRY(dt_recipe_from_json(&g->recipe, info->recipe, &g->arena, err));
+    DT_TRY(dt_json_get_string(&kind, info->tokenizer, "kind", path, err));
+    g->ids = strcmp(kind, "ids") == 0;
+    DT_TRY(dt_tokenizer_from_json(&g->tokenizer, info->tokenizer, err));
+out:
+    return st;
+}
+
+/* Every parameter goes into its unit's flat buffer. */
+static dt_status load_weights(generator *g, dt_error *err)
+{
+    dt_model *model = g->model;
+    float *host = NULL;
+    int64_t largest = 0;
+    dt_status st = DT_OK;
+
+    for (int i = 0; i < model->param_count; i++)
+        if (model->params[i].elems > largest)
+            largest = model->params[i].elems;
+    host = malloc((size_t)largest * sizeof(float));
+    if (host == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for a parameter of %lld elements",
+                 (long long)largest);
+    for (int i = 0; i < model->param_count; i++) {
+        const dt_param *param = &model->params[i];
+
+        DT_TRY(dt_checkpoint_load_param(g->checkpoint, param->name, host, param->elems, err));
+        DT_TRY(g->device.copy_in(&g->device,
+                                 (float *)g->model->weights[param->unit] + param->offset_elems,
+                                 host, (size_t)param->elems * sizeof(float), err));
+    }
+out:
+    free(host);
+    return st;
+}
+
+static dt_status open_model(generator *g, const char *device, int64_t threads, dt_error *err)
+{
+    dt_model_config config;
+    size_t bytes = 0;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_config_inference(&config, &g->recipe, dt_tokenizer_vocab(g->tokenizer), err));
+    config.incremental = true;
+    DT_TRY(dt_device_open(&g->device, device, (int)threads, false, err));
+    DT_TRY(dt_model_open(&g->model, &config, &g->device, err));
+
+    for (int unit = 0; unit < g->model->unit_count; unit++)
+        bytes += (size_t)g->model->units[unit].elems * sizeof(float) + 64;
+    bytes += (size_t)config.context * sizeof(int32_t) + 64;
+    DT_TRY(dt_device_arena_open(&g->memory, &g->device, bytes, err));
+    for (int unit = 0; unit < g->model->unit_count; unit++)
+        g->model->weights[unit] =
+            dt_device_arena_take(&g->memory, (size_t)g->model->units[unit].elems * sizeof(float));
+    g->tokens_in.data = dt_device_arena_take(&g->memory, (size_t)config.context * sizeof(int32_t));
+    DT_TRY(load_weights(g, err));
+out:
+    return st;
+}
+
+/* The prompt as tokens, with room behind it for what is added. */
+static dt_status start_text(generator *g, const dt_generate_options *options, dt_error *err)
+{
+    int32_t *prompt = NULL;
+    size_t room;
+    dt_status st = DT_OK;
+
+    if (options->prompt[0] != '\0') {
+        DT_TRY(dt_tokenizer_encode(&prompt, &g->prompt_count, g->tokenizer, options->prompt,
+                                   strlen(options->prompt), err));
+    } else if (dt_tokenizer_encode(&prompt, &g->prompt_count, g->tokenizer, "\n", 1, NULL) !=
+               DT_OK) {
+        g->prompt_count = 0; /* no line break in the vocabulary */
+    }
+    if (g->prompt_count == 0) { /* something to go on from: token 0 */
+        free(prompt);
+        prompt = NULL;
+        g->prompt_count = 1;
+    }
+    room = (size_t)(g->prompt_count + options->tokens);
+    g->all = calloc(room, sizeof(*g->all));
+    g->logits = calloc((size_t)g->model->config.vocab, sizeof(*g->logits));
+    if (g->all == NULL || g->logits == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for %zu tokens", room);
+    if (prompt != NULL)
+        memcpy(g->all, prompt, (size_t)g->prompt_count * sizeof(*prompt));
+    g->count = g->prompt_count;
+out:
+    free(prompt);
+    return st;
+}
+
+/* What follows the newest tokens, as many as the context holds. While all of them fit, the model
+ * sees only what is new; then each pass is over the whole window, which has moved: the place of
+ * every token in it is another one. */
+static dt_status next_logits(generator *g, dt_error *err)
+{
+    int64_t context = g->model->config.context, first, length;
+    bool fits = g->count <= context;
+    dt_batch batch = {0};
+    dt_status st = DT_OK;
+
+    first = fits ? dt_model_extended(g->model) : g->count - context;
+    length = g->count - first;
+    batch.tokens = dt_tensor_2d(g->tokens_in.data, DT_I32, 1, length);
+    DT_TRY(g->device.copy_in(&g->device, batch.tokens.data, g->all + first,
+                             (size_t)length * sizeof(*g->all), err));
+    if (fits)
+        DT_TRY(dt_model_extend(g->model, &batch.tokens, g->logits, err));
+    else
+        DT_TRY(dt_model_logits(g->model, &batch, 1, g->logits, err));
+out:
+    return st;
+}
+
+dt_status dt_generate(dt_strbuf *out, int64_t *step, const dt_generate_options *options,
+                      dt_error *err)
+{
+    generator g = {0};
+    dt_status st = DT_OK;
+
+    dt_arena_init(&g.arena, 0);
+    DT_TRY(open_checkpoint(&g, options->checkpoint, err));
+    DT_TRY(open_model(&g, options->device, options->threads, err));
+    DT_TRY(start_text(&g, options, err));
+    *step = dt_checkpoint_get_info(g.checkpoint)->step;
+    if (g.ids && options->prompt[0] != '\0')
+        dt_strbuf_add_char(out, ' '); /* the next number, not the next digit */
+    while (g.count < g.prompt_count + options->tokens) {
+        int32_t token;
+
+        DT_TRY(next_logits(&g, err));
+        token = dt_sample_token(g.logits, dt_tokenizer_vocab(g.tokenizer), &options->sampling,
+                                (uint32_t)(g.count - g.prompt_count));
+        dt_tokenizer_decode(out, g.tokenizer, token);
+        g.all[g.count++] = token;
+    }
+out:
+    free(g.all);
+    free(g.logits);
+    dt_device_arena_close(&g.memory);
+    dt_model_close(g.model);
+    dt_device_close(&g.device);
+    dt_tokenizer_free(g.tokenizer);
+    dt_checkpoint_close(g.checkpoint);
+    dt_arena_release(&g.arena);
+    return st;
+}

@@ -1,0 +1,83 @@
+#include "engine/strategy/host_mirror.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+typedef struct dt_stage_piece {
+    float *host, *device_memory; /* the same on the CPU */
+    size_t bytes;
+} dt_stage_piece;
+
+dt_status dt_stage_open(dt_stage *out, dt_device *device, int capacity, dt_error *err)
+{
+    memset(out, 0, sizeof(*out));
+    out->device = device;
+    out->capacity = capacity;
+    out->pieces = calloc((size_t)capacity + 1, sizeof(*out->pieces));
+    if (out->pieces == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the tables of the parameters");
+    return DT_OK;
+}
+
+dt_status dt_stage_add(dt_stage *stage, float **host, float *device_memory, int64_t elems,
+                       dt_error *err)
+{
+    dt_stage_piece piece = {.host = device_memory,
+                            .device_memory = device_memory,
+                            .bytes = (size_t)elems * sizeof(float)};
+
+    *host = NULL;
+    if (device_memory == NULL)
+        return DT_OK;
+    DT_ASSERT(stage->count < stage->capacity);
+    if (!stage->device->host_reads && (piece.host = calloc(1, piece.bytes)) == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM,
+                       "no host memory (%.1f MB) for a copy of what the device holds",
+                       (double)piece.bytes / 1e6);
+    stage->pieces[stage->count++] = piece;
+    *host = piece.host;
+    return DT_OK;
+}
+
+dt_status dt_stage_from_device(dt_stage *stage, dt_error *err)
+{
+    dt_device *device = stage->device;
+    dt_status st = DT_OK;
+
+    for (int i = 0; i < stage->count; i++) {
+        dt_stage_piece *piece = &stage->pieces[i];
+
+        if (piece->host != piece->device_memory)
+            DT_TRY(device->copy_out(device, piece->host, piece->device_memory, piece->bytes, err));
+    }
+    DT_TRY(device->synchronize(device, err));
+out:
+    return st;
+}
+
+dt_status dt_stage_to_device(dt_stage *stage, dt_error *err)
+{
+    dt_device *device = stage->device;
+    dt_status st = DT_OK;
+
+    for (int i = 0; i < stage->count; i++) {
+        dt_stage_piece *piece = &stage->pieces[i];
+
+        if (piece->host != piece->device_memory)
+            DT_TRY(device->copy_in(device, piece->device_memory, piece->host, piece->bytes, err));
+    }
+    DT_TRY(device->synchronize(device, err));
+out:
+    return st;
+}
+
+void dt_stage_close(dt_stage *stage)
+{
+    for (int i = 0; i < stage->count; i++)
+        if (stage->pieces[i].host != stage->pieces[i].device_memory)
+            free(stage->pieces[i].host);
+    free(stage->pieces);
+    memset(stage, 0, sizeof(*stage));
+}

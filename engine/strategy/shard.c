@@ -1,0 +1,295 @@
+#include "engine/strategy/shard.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/ops/optimizer_factors.h"
+
+#include "base/banned.h"
+
+/* Neighbouring parameters of one slice that decay, or do not: one call of the optimizer. */
+typedef struct dt_share_run {
+    int unit;
+    int64_t start_elems, elems; /* in the slice */
+    bool decay;
+} dt_share_run;
+
+dt_status dt_share_open(dt_share *out, dt_model *model, int moments, dt_error *err)
+{
+    size_t params = (size_t)model->param_count;
+    dt_status st = DT_OK;
+
+    memset(out, 0, sizeof(*out));
+    out->model = model;
+    out->moments = moments;
+    out->units = calloc((size_t)model->unit_count, sizeof(*out->units));
+    out->runs = calloc(params, sizeof(*out->runs));
+    out->chunks = calloc(params, sizeof(*out->chunks));
+    if (out->units == NULL || out->runs == NULL || out->chunks == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for the tables of the parameters");
+    DT_TRY(dt_stage_open(&out->stage, model->device, 3 * model->param_count, err));
+    DT_TRY(dt_feed_open(&out->factors, model->device, 2 * sizeof(dt_optimizer_factors), err));
+out:
+    return st;
+}
+
+dt_status dt_share_record(dt_share *share, bool recorded, bool tells, dt_error *err)
+{
+    if (!recorded)
+        return DT_OK;
+    return dt_steady_open(&share->steady, share->model->device, "optimizer step", 0, 0, tells, err);
+}
+
+void dt_share_close(dt_share *share)
+{
+    dt_steady_close(share->steady);
+    dt_feed_close(&share->factors);
+    dt_stage_close(&share->stage);
+    free(share->units);
+    free(share->runs);
+    free(share->chunks);
+    memset(share, 0, sizeof(*share));
+}
+
+void dt_share_take_moments(dt_share *share, int unit, dt_layout *layout)
+{
+    dt_share_unit *slice = &share->units[unit];
+
+    if (share->moments > 0)
+        slice->m = dt_layout_take(layout, 4 * (size_t)slice->elems);
+    if (share->moments > 1)
+        slice->v = dt_layout_take(layout, 4 * (size_t)slice->elems);
+}
+
+void dt_share_take_unit(dt_share *share, int unit, dt_layout *layout)
+{
+    dt_model *model = share->model;
+    dt_share_unit *slice = &share->units[unit];
+    size_t elems = (size_t)model->units[unit].elems;
+
+    slice->elems = (int64_t)elems;
+    slice->master = dt_layout_take(layout, 4 * elems);
+    slice->grad = dt_layout_take(layout, 4 * elems);
+    dt_share_take_moments(share, unit, layout);
+    if (model->config.dtype != DT_F32)
+        slice->copy = dt_layout_take(layout, dt_dtype_bytes(model->config.dtype) * elems);
+    model->grads[unit] = slice->grad;
+    model->weights[unit] = slice->copy != NULL ? slice->copy : slice->master;
+}
+
+int64_t dt_share_optimizer_bytes(const dt_share *share)
+{
+    int64_t elems = 0;
+
+    for (int unit = 0; unit < share->model->unit_count; unit++)
+        elems += share->units[unit].elems;
+    return 4 * share->moments * elems;
+}
+
+/* --- tables */
+
+static float *at(float *slice, int64_t elems)
+{
+    return slice != NULL ? slice + elems : NULL;
+}
+
+/* The gap between two parameters holds zeros, and every optimizer keeps zeros. */
+static void add_run(dt_share *share, const dt_param *param, int64_t start, int64_t elems)
+{
+    dt_share_run *last = share->run_count > 0 ? &share->runs[share->run_count - 1] : NULL;
+
+    if (last != NULL && last->unit == param->unit && last->decay == param->decay)
+        last->elems = start + elems - last->start_elems;
+    else
+        share->runs[share->run_count++] = (dt_share_run){param->unit, start, elems, param->decay};
+}
+
+static dt_status add_chunk(dt_share *share, int param, int64_t param_start, int64_t start,
+                           int64_t elems, dt_error *err)
+{
+    const dt_share_unit *slice = &share->units[share->model->params[param].unit];
+    dt_state_chunk *chunk = &share->chunks[share->chunk_count++];
+    dt_status st = DT_OK;
+
+    *chunk = (dt_state_chunk){.param = param, .start_elems = param_start, .elems = elems};
+    DT_TRY(dt_stage_add(&share->stage, &chunk->value, at(slice->master, start), elems, err));
+    DT_TRY(dt_stage_add(&share->stage, &chunk->m, at(slice->m, start), elems, err));
+    DT_TRY(dt_stage_add(&share->stage, &chunk->v, at(slice->v, start), elems, err));
+out:
+    return st;
+}
+
+dt_status dt_share_make_tables(dt_share *share, bool with_chunks, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    for (int i = 0; i < share->model->param_count; i++) {
+        const dt_param *param = &share->model->params[i];
+        const dt_share_unit *slice = &share->units[param->unit];
+        int64_t first = param->offset_elems, end = first + param->elems;
+
+        if (first < slice->start_elems)
+            first = slice->start_elems;
+        if (end > slice->start_elems + slice->elems)
+            end = slice->start_elems + slice->elems;
+        if (first >= end)
+            continue;
+        add_run(share, param, first - slice->start_elems, end - first);
+        if (with_chunks)
+            DT_TRY(add_chunk(share, i, first - param->offset_elems, first - slice->start_elems,
+                             end - first, err));
+    }
+out:
+    return st;
+}
+
+dt_status dt_share_export(dt_share *share, const dt_state_chunk **chunks, int *count, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_stage_from_device(&share->stage, err));
+    *chunks = share->chunks;
+    *count = share->chunk_count;
+out:
+    return st;
+}
+
+/* --- values */
+
+dt_status dt_share_init(dt_share *share, uint64_t seed, dt_error *err)
+{
+    for (int i = 0; i < share->chunk_count; i++) {
+        const dt_state_chunk *chunk = &share->chunks[i];
+
+        dt_model_init_range(chunk->value, share->model, chunk->param, chunk->start_elems,
+                            chunk->elems, seed);
+    }
+    return dt_stage_to_device(&share->stage, err);
+}
+
+dt_status dt_share_refresh(dt_share *share, dt_error *err)
+{
+    dt_device *device = share->model->device;
+    dt_status st = DT_OK;
+
+    for (int unit = 0; unit < share->model->unit_count; unit++) {
+        const dt_share_unit *slice = &share->units[unit];
+        dt_tensor master = dt_tensor_1d(slice->master, DT_F32, slice->elems);
+        dt_tensor copy = dt_tensor_1d(slice->copy, share->model->config.dtype, slice->elems);
+
+        if (copy.data != NULL)
+            DT_TRY(device->ops->cast(device, &copy, &master, err));
+    }
+out:
+    return st;
+}
+
+/* --- a step */
+
+#define SLICES_AT_ONCE 64
+
+/* Of the slices' gradients one by one, so that they are added in the same order on every device. */
+static dt_status square_slices(dt_device *device, double *squares, const dt_tensor *grads,
+                               int count, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (device->ops->sum_squares_each != NULL)
+        return device->ops->sum_squares_each(device, squares, grads, count, err);
+    for (int i = 0; i < count; i++)
+        DT_TRY(device->ops->sum_squares(device, &squares[i], &grads[i], err));
+out:
+    return st;
+}
+
+dt_status dt_share_sum_squares(dt_share *share, double *out, dt_error *err)
+{
+    int units = share->model->unit_count;
+    dt_tensor grads[SLICES_AT_ONCE];
+    double squares[SLICES_AT_ONCE], total = 0;
+    dt_status st = DT_OK;
+
+    for (int first = 0; first < units; first += SLICES_AT_ONCE) {
+        int count = units - first < SLICES_AT_ONCE ? units - first : SLICES_AT_ONCE;
+
+        for (int i = 0; i < count; i++) {
+            const dt_share_unit *slice = &share->units[first + i];
+
+            grads[i] = dt_tensor_1d(slice->grad, DT_F32, slice->elems);
+        }
+        DT_TRY(square_slices(share->model->device, squares, grads, count, err));
+        for (int i = 0; i < count; i++)
+            total += squares[i];
+    }
+    *out = total;
+out:
+    return st;
+}
+
+static dt_status send_factors(dt_share *share, const dt_optimizer_args *args, dt_error *err)
+{
+    dt_optimizer_factors *sets = share->factors.host;
+    dt_optimizer_args without = *args;
+    dt_status st = DT_OK;
+
+    without.weight_decay = 0;
+    DT_TRY(dt_feed_begin(&share->factors, err));
+    sets[false] = dt_optimizer_factors_of(&without);
+    sets[true] = dt_optimizer_factors_of(args);
+    DT_TRY(dt_feed_send(&share->factors, err));
+out:
+    return st;
+}
+
+static dt_status step_runs(void *self, dt_error *err)
+{
+    dt_share *share = self;
+    dt_device *device = share->model->device;
+    dt_dtype dtype = share->model->config.dtype;
+    const dt_optimizer_factors *sets = share->factors.data;
+    dt_status st = DT_OK;
+
+    for (int i = 0; i < share->run_count; i++) {
+        const dt_share_run *run = &share->runs[i];
+        const dt_share_unit *slice = &share->units[run->unit];
+        dt_tensor param = dt_tensor_1d(slice->master + run->start_elems, DT_F32, run->elems);
+        dt_tensor m = dt_tensor_1d(at(slice->m, run->start_elems), DT_F32, run->elems);
+        dt_tensor v = dt_tensor_1d(at(slice->v, run->start_elems), DT_F32, run->elems);
+        dt_tensor grad = dt_tensor_1d(slice->grad + run->start_elems, DT_F32, run->elems);
+        dt_tensor copy = dt_tensor_1d(NULL, dtype, run->elems);
+
+        if (slice->copy != NULL)
+            copy.data = (char *)slice->copy + (size_t)run->start_elems * dt_dtype_bytes(dtype);
+        DT_TRY(device->ops->optimizer_step(device, &param, &copy, &m, &v, &grad, &sets[run->decay],
+                                           err));
+    }
+out:
+    return st;
+}
+
+/* Memory of the slices is fixed, and all that changes is in the factors. */
+static dt_status record_runs(void *self, dt_steady *steady, dt_error *err)
+{
+    return step_runs(self, err);
+}
+
+dt_status dt_share_update(dt_share *share, const dt_optimizer_args *args, dt_error *err)
+{
+    const dt_steady_ops ops = {.self = share, .give = step_runs, .record = record_runs};
+    dt_status st = DT_OK;
+
+    DT_ASSERT(args->step >= 1);
+    DT_TRY(send_factors(share, args, err));
+    DT_TRY(dt_steady_run(share->steady, &ops, err));
+out:
+    return st;
+}
+
+void dt_share_leave_model(dt_model *model)
+{
+    model->hooks = NULL;
+    for (int unit = 0; unit < model->unit_count; unit++) {
+        model->weights[unit] = NULL;
+        model->grads[unit] = NULL;
+    }
+}

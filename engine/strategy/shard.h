@@ -1,0 +1,73 @@
+/* share: the part of every unit that a rank updates, with its optimizer state.
+ *
+ * Purpose    what the strategies have in common once gradients are reduced: norm, update, first
+ *            values, checkpoints. dp and ddp: whole units; fsdp: 1/W of each
+ * Shapes     a slice is `elems` elements of a unit's flat buffer from start_elems on; it may reach
+ *            beyond the unit's end, where all is zero and stays so
+ * Groups     weight_decay is 0 for parameters without decay (dt_param.decay): two sets of factors
+ * Ownership  owns its tables and the host's copies (host_mirror.h); the memory of the slices is the
+ *            strategy's
+ */
+#ifndef DT_ENGINE_STRATEGY_SHARD_H
+#define DT_ENGINE_STRATEGY_SHARD_H
+
+#include "engine/device/upload_buffer.h"
+#include "engine/strategy/graph_cache.h"
+#include "engine/strategy/host_mirror.h"
+#include "engine/strategy/layout.h"
+#include "engine/strategy/strategy.h"
+
+/* F32 unless it says otherwise. */
+typedef struct dt_share_unit {
+    int64_t start_elems, elems;
+    float *master;
+    float *m, *v; /* NULL where the optimizer has none */
+    float *grad;  /* reduced */
+    void *copy;   /* in the compute type, kept equal to master by every update; MAY be NULL */
+} dt_share_unit;
+
+typedef struct dt_share {
+    dt_model *model;
+    int moments;
+    dt_share_unit *units; /* filled by the strategy between open and make_tables */
+    struct dt_share_run *runs;
+    int run_count;
+    dt_state_chunk *chunks; /* the parameters' parts in the slices; host-readable */
+    int chunk_count;
+    dt_stage stage;
+    dt_feed factors;   /* of the optimizer, for this step: without decay, and with it */
+    dt_steady *steady; /* the update, recorded; NULL: launched one by one */
+} dt_share;
+
+dt_status dt_share_open(dt_share *out, dt_model *model, int moments, dt_error *err);
+/* Updates are recorded where the device can; tells: this one's log speaks for all. */
+dt_status dt_share_record(dt_share *share, bool recorded, bool tells, dt_error *err);
+void dt_share_close(dt_share *share); /* accepts a zeroed or half-open one */
+
+/* m and v of a slice, as many as there are moments. */
+void dt_share_take_moments(dt_share *share, int unit, dt_layout *layout);
+/* A slice that is the whole unit: master, moments, gradient and, where the compute type is another,
+ * the copy; the model computes with them. */
+void dt_share_take_unit(dt_share *share, int unit, dt_layout *layout);
+/* with_chunks: this rank reads and writes checkpoints. */
+dt_status dt_share_make_tables(dt_share *share, bool with_chunks, dt_error *err);
+
+/* Of m and v. */
+int64_t dt_share_optimizer_bytes(const dt_share *share);
+/* As dt_strategy's export_state and import_state. */
+dt_status dt_share_export(dt_share *share, const dt_state_chunk **chunks, int *count,
+                          dt_error *err);
+
+/* The master's first values, through the chunks. */
+dt_status dt_share_init(dt_share *share, uint64_t seed, dt_error *err);
+/* copy := master */
+dt_status dt_share_refresh(dt_share *share, dt_error *err);
+
+/* Of all slices' gradients, in a fixed order. */
+dt_status dt_share_sum_squares(dt_share *share, double *out, dt_error *err);
+dt_status dt_share_update(dt_share *share, const dt_optimizer_args *args, dt_error *err);
+
+/* The model forgets a strategy's memory and hooks. */
+void dt_share_leave_model(dt_model *model);
+
+#endif

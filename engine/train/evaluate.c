@@ -1,0 +1,71 @@
+#include "engine/train/evaluate.h"
+
+#include "engine/channel/stop.h"
+#include "engine/progress.h"
+
+#include "base/banned.h"
+
+/* Fills row `row` with validation sequence `index`, or with nothing that counts. */
+static dt_status fill_row(dt_session *session, int64_t row, int64_t index, bool counts,
+                          dt_error *err)
+{
+    int64_t tokens = session->recipe->batch.tokens;
+    int32_t *inputs = session->inputs + row * tokens, *targets = session->targets + row * tokens;
+
+    if (counts)
+        return dt_validation_fill(session->dataset, tokens, index, inputs, targets, err);
+    for (int64_t t = 0; t < tokens; t++) {
+        inputs[t] = 0;
+        targets[t] = -1;
+    }
+    return DT_OK;
+}
+
+/* Passes may be collective: all ranks end after the same one. */
+static dt_status look_for_stop(dt_session *session, bool *stopped, dt_error *err)
+{
+    double asked = dt_stop_asked() ? 1 : 0;
+    dt_status st = session->comm.all_reduce_f64(&session->comm, &asked, 1, err);
+
+    *stopped = asked > 0;
+    return st;
+}
+
+dt_status dt_evaluate(dt_session *session, bool *evaluated, bool *stopped, dt_error *err)
+{
+    const dt_recipe *recipe = session->recipe;
+    int64_t all = dt_validation_count(session->dataset, recipe->batch.tokens);
+    int64_t wanted = recipe->evaluate.sequences;
+    int64_t count = wanted > 0 && wanted < all ? wanted : all;
+    int64_t rows = session->batch.sequences, per_pass = rows * session->world_size;
+    double sums[2] = {0, 0}; /* loss, tokens */
+    dt_status st = DT_OK;
+
+    *evaluated = *stopped = false;
+    for (int64_t first = 0; first < count; first += per_pass) {
+        double loss_sum;
+        int64_t counted;
+
+        DT_TRY(look_for_stop(session, stopped, err));
+        if (*stopped)
+            goto out;
+        for (int64_t row = 0; row < rows; row++) {
+            int64_t turn = first + row * session->world_size + session->rank;
+
+            DT_TRY(fill_row(session, row, turn * all / count, turn < count, err));
+        }
+        DT_TRY(session->state.strategy->evaluate(&session->state, &session->batch, &loss_sum,
+                                                 &counted, err));
+        dt_progress_made();
+        sums[0] += loss_sum;
+        sums[1] += (double)counted;
+    }
+    if (count == 0)
+        goto out;
+    DT_TRY(session->comm.all_reduce_f64(&session->comm, sums, 2, err));
+    session->valid_loss = sums[0] / sums[1];
+    session->valid_step = session->step;
+    *evaluated = true;
+out:
+    return st;
+}

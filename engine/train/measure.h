@@ -1,0 +1,18 @@
+/* measure: what this machine can do, found out at the start of a run.
+ *
+ * Units  floating point operations per second; bytes
+ */
+#ifndef DT_ENGINE_TRAIN_MEASURE_H
+#define DT_ENGINE_TRAIN_MEASURE_H
+
+#include "engine/model/model.h"
+
+/* The rate of the model's own largest kind of product, (N,C) by (4C,C), in its compute type:
+ * what its FLOP rate is a share of; of the fastest call in about a tenth of a second. */
+dt_status dt_measure_matmul(double *flops_per_second, dt_device *device,
+                            const dt_model_config *config, dt_error *err);
+
+/* Memory of the device that nobody holds; 0 where it does not say. */
+int64_t dt_measure_free_memory(dt_device *device);
+
+#endif

@@ -1,0 +1,251 @@
+#include "engine/train/report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/channel/activity.h"
+#include "engine/device/nvml.h"
+#include "engine/train/measure.h"
+
+#include "base/banned.h"
+
+#define PACE_SECONDS 5.0
+
+static json_int_t as_json(int64_t value)
+{
+    return (json_int_t)value;
+}
+
+/* What holds what of this rank's memory: an event, and a line in its log. */
+static dt_status report_memory(dt_session *session, dt_error *err)
+{
+    const dt_strategy_state *state = &session->state;
+    const struct {
+        const char *key;
+        int64_t bytes;
+    } parts[] = {
+        {"parameters_bytes", state->parameters_bytes},
+        {"gradients_bytes", state->gradients_bytes},
+        {"optimizer_bytes", state->optimizer_bytes},
+        {"activations_bytes", (int64_t)session->model->activation_bytes},
+        {"buffers_bytes", state->buffers_bytes + dt_checkpoint_writer_bytes(session->writer)},
+        {"free_bytes", dt_measure_free_memory(&session->device)},
+    };
+    json_t *event = json_pack("{s:s}", "event", "memory");
+
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        json_object_set_new(event, parts[i].key, json_integer(as_json(parts[i].bytes)));
+    dt_log_info("memory in MB: parameters %.1f, gradients %.1f, optimizer %.1f, activations %.1f, "
+                "buffers %.1f; free %.0f",
+                (double)parts[0].bytes / 1e6, (double)parts[1].bytes / 1e6,
+                (double)parts[2].bytes / 1e6, (double)parts[3].bytes / 1e6,
+                (double)parts[4].bytes / 1e6, (double)parts[5].bytes / 1e6);
+    return dt_events_send(session->events, event, err);
+}
+
+/* Of all devices, at the rate that this rank has measured on its own. */
+static double matmul_flops_of_all(const dt_session *session)
+{
+    return session->matmul_flops * (double)(session->world_size * session->replicas);
+}
+
+/* What a step takes at least: its necessary products at the measured rate. */
+static double light_seconds(const dt_session *session)
+{
+    double tokens = (double)(dt_session_samples_per_step(session) * session->recipe->batch.tokens);
+
+    return tokens * dt_model_flops_per_token(&session->model->config) /
+           matmul_flops_of_all(session);
+}
+
+dt_status dt_report_start(dt_session *session, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(report_memory(session, err));
+    if (session->rank == 0)
+        dt_log_info(
+            "a step takes at least %.4g s: its products at the measured %.4g FLOP/s of each "
+            "device",
+            light_seconds(session), session->matmul_flops);
+    DT_TRY(
+        dt_events_send(session->events,
+                       json_pack("{s:s, s:I, s:s, s:i, s:I, s:I, s:o, s:o}", "event", "ready",
+                                 "pid", as_json(getpid()), "device", session->device.name,
+                                 "threads", session->device.threads, "step", as_json(session->step),
+                                 "steps", as_json(session->recipe->schedule.steps), "matmul_flops",
+                                 dt_json_number(session->matmul_flops), "least_step_seconds",
+                                 dt_json_number(light_seconds(session))),
+                       err));
+out:
+    return st;
+}
+
+dt_status dt_report_phase(dt_session *session, const char *phase, dt_error *err)
+{
+    dt_where_phase(phase);
+    return dt_events_send(session->events,
+                          json_pack("{s:s, s:s}", "event", "phase", "phase", phase), err);
+}
+
+static dt_status send_metrics(dt_session *session, json_t *values, dt_error *err)
+{
+    return dt_events_send(session->events,
+                          json_pack("{s:s, s:I, s:o}", "event", "metrics", "step",
+                                    as_json(session->step), "values", values),
+                          err);
+}
+
+void dt_interval_add(dt_interval *interval, const dt_step *step, double seconds)
+{
+    interval->steps++;
+    interval->seconds += seconds;
+    interval->outside_seconds += step->outside_seconds;
+}
+
+/* By every rank, of its own card: names end in the rank. */
+static dt_status report_card(dt_session *session, dt_error *err)
+{
+    json_t *object = json_object();
+    dt_nvml_reading now;
+
+    dt_nvml_read(&now, session->nvml);
+    const struct {
+        const char *name;
+        double value;
+    } values[] = {
+        {"gpu_busy_percent", now.busy_percent},
+        {"gpu_used_bytes", now.used_bytes},
+        {"gpu_temperature_c", now.temperature_c},
+        {"gpu_power_watts", now.power_watts},
+    };
+
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        char name[64];
+
+        snprintf(name, sizeof(name), "%s_rank_%lld", values[i].name, (long long)session->rank);
+        if (!isnan(values[i].value))
+            json_object_set_new(object, name, dt_json_number(values[i].value));
+    }
+    return send_metrics(session, object, err);
+}
+
+dt_status dt_report_step(dt_session *session, const dt_step *step, dt_interval *interval,
+                         dt_error *err)
+{
+    double start = dt_clock_monotonic_seconds(), steps = (double)interval->steps;
+    double tokens =
+        steps * (double)(dt_session_samples_per_step(session) * session->recipe->batch.tokens);
+    double tokens_per_second = tokens / interval->seconds;
+    int64_t sent_before = interval->sent_bytes, sent = session->state.sent_bytes;
+    const struct {
+        const char *name;
+        double value;
+    } values[] = {
+        {"loss", session->loss},
+        {"learning_rate", step->learning_rate},
+        {"gradient_norm", step->gradient_norm},
+        {"tokens_per_second", tokens_per_second},
+        {"step_seconds", interval->seconds / steps},
+        {"outside_seconds", interval->outside_seconds / steps},
+        {"flops_per_second", tokens_per_second * dt_model_flops_per_token(&session->model->config)},
+        {"matmul_flops_per_second", matmul_flops_of_all(session)},
+        {"least_step_seconds", light_seconds(session)},
+        {"held_bytes", (double)session->state.held_bytes},
+        {"sent_bytes", (double)(sent - sent_before) / steps},
+        {"loss_scale", session->scaler.scale}, /* from here on: with fp16 alone */
+        {"skipped_steps", (double)session->scaler.skipped_steps},
+    };
+    size_t count = sizeof(values) / sizeof(values[0]) - (session->scaler.on ? 0 : 2);
+    json_t *object;
+    dt_status st = DT_OK;
+
+    *interval = (dt_interval){.sent_bytes = sent};
+    if (session->nvml != NULL)
+        st = report_card(session, err);
+    if (session->rank != 0 || st != DT_OK)
+        return st;
+    object = json_object();
+    for (size_t i = 0; i < count; i++)
+        json_object_set_new(object, values[i].name, dt_json_number(values[i].value));
+    st = send_metrics(session, object, err);
+    interval->outside_seconds = dt_clock_monotonic_seconds() - start;
+    interval->seconds = interval->outside_seconds;
+    return st;
+}
+
+dt_status dt_report_pace(dt_session *session, dt_pace *pace, dt_error *err)
+{
+    double now = dt_clock_monotonic_seconds(), waited = dt_where_waited_seconds();
+    int64_t steps = session->step - pace->step;
+    bool begins = pace->since_seconds == 0;
+    dt_status st = DT_OK;
+
+    if (session->world_size < 2 || (!begins && now - pace->since_seconds < PACE_SECONDS))
+        return DT_OK;
+    if (!begins && steps > 0)
+        st = dt_events_send(session->events,
+                            json_pack("{s:s, s:I, s:f, s:f}", "event", "pace", "step",
+                                      as_json(session->step), "step_seconds",
+                                      (now - pace->since_seconds) / (double)steps, "waited_seconds",
+                                      (waited - pace->waited_seconds) / (double)steps),
+                            err);
+    *pace = (dt_pace){now, waited, session->step};
+    return st;
+}
+
+dt_status dt_report_valid_loss(dt_session *session, dt_error *err)
+{
+    if (session->rank != 0)
+        return DT_OK;
+    return send_metrics(session,
+                        json_pack("{s:o}", "valid_loss", dt_json_number(session->valid_loss)), err);
+}
+
+dt_status dt_report_checkpoint(dt_session *session, const dt_checkpoint_outcome *outcome,
+                               dt_error *err)
+{
+    if (session->rank != 0)
+        return DT_OK;
+    return dt_events_send(
+        session->events,
+        json_pack("{s:s, s:I, s:s, s:I, s:s, s:o, s:o}", "event", "checkpoint", "step",
+                  as_json(outcome->step), "directory", outcome->saved.directory, "bytes",
+                  as_json(outcome->saved.bytes), "digest", outcome->saved.digest, "valid_loss",
+                  dt_json_number(outcome->valid_loss), "seconds", dt_json_number(outcome->seconds)),
+        err);
+}
+
+dt_status dt_report_checkpoint_failed(dt_session *session, int64_t step, const char *message,
+                                      dt_error *err)
+{
+    if (session->rank != 0)
+        return DT_OK;
+    return dt_events_send(session->events,
+                          json_pack("{s:s, s:I, s:o}", "event", "checkpoint_failed", "step",
+                                    as_json(step), "message", dt_json_text(message)),
+                          err);
+}
+
+dt_status dt_report_finished(dt_session *session, const char *reason, dt_error *err)
+{
+    return dt_events_send(session->events,
+                          json_pack("{s:s, s:I, s:I, s:s, s:o, s:o}", "event", "finished", "step",
+                                    as_json(session->step), "steps",
+                                    as_json(session->recipe->schedule.steps), "reason", reason,
+                                    "loss", dt_json_number(session->loss), "valid_loss",
+                                    dt_json_number(session->valid_loss)),
+                          err);
+}
+
+dt_status dt_report_failed(dt_events *events, const dt_error *failure, dt_error *err)
+{
+    return dt_events_send(events,
+                          json_pack("{s:s, s:s, s:o}", "event", "failed", "status",
+                                    dt_status_name(failure->code), "message",
+                                    dt_json_text(failure->message)),
+                          err);
+}

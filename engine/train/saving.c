@@ -1,0 +1,268 @@
+#include "engine/train/saving.h"
+
+#include <math.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/checkpoint/writer.h"
+#include "engine/train/measure.h"
+#include "engine/train/report.h"
+#include "recipes/fields.h"
+
+#include "base/banned.h"
+
+/* Of one collective: the slowest rank writes its part before the others go on. */
+#define WRITER_TIMEOUT_SECONDS 3600.0
+
+static dt_checkpoint_place place_of(const dt_session *session)
+{
+    const dt_plan *plan = session->plan;
+    bool shared = plan->shared || plan->node_count == 1;
+
+    return (dt_checkpoint_place){
+        .parent = plan->directory,
+        .shared = shared,
+        .lead = shared ? session->rank == 0 : plan->ranks[session->rank].local_rank == 0,
+    };
+}
+
+static dt_checkpoint_keep keep_of(const dt_recipe *recipe)
+{
+    return (dt_checkpoint_keep){
+        .newest = recipe->checkpoint.keep,
+        .epochs = recipe->checkpoint.keep_epochs,
+        .best = recipe->checkpoint.keep_best,
+    };
+}
+
+static dt_checkpoint_info info_make(dt_session *session, unsigned reasons)
+{
+    const dt_plan *plan = session->plan;
+    json_t *recipe = dt_recipe_to_json(&plan->recipe);
+    const json_t *optimizer = json_object_get(recipe, "optimizer");
+    bool is_best = (reasons & DT_CHECKPOINT_BEST) != 0;
+
+    return (dt_checkpoint_info){
+        .run = plan->run,
+        .attempt = plan->attempt,
+        .step = session->step,
+        .steps_total = session->recipe->schedule.steps,
+        .epoch = session->sampler.epoch,
+        .sample = session->sampler.sample,
+        .step_samples = dt_session_samples_per_step(session),
+        .loss = session->loss,
+        .valid_loss = session->valid_step == session->step ? session->valid_loss : NAN,
+        .best_loss = is_best ? session->valid_loss : session->best.loss,
+        .kept_for = reasons,
+        .optimizer = json_string_value(json_object_get(optimizer, "kind")),
+        .loss_scale = session->scaler.on ? session->scaler.scale : 0,
+        .clean_steps = session->scaler.clean_steps,
+        .skipped_steps = session->scaler.skipped_steps,
+        .recipe = recipe,
+        .tokenizer = dt_tokenizer_to_json(dt_dataset_tokenizer(session->dataset)),
+        .data = json_incref(session->fingerprint),
+    };
+}
+
+/* --- why */
+
+static bool every(int64_t step, int64_t interval)
+{
+    return interval > 0 && step % interval == 0;
+}
+
+static bool ends_epochs(dt_session *session)
+{
+    int64_t interval = session->recipe->checkpoint.every_epoch;
+    int64_t before = session->epoch_saved, now = session->sampler.epoch;
+
+    session->epoch_saved = now;
+    return interval > 0 && now / interval > before / interval;
+}
+
+static unsigned reasons_now(dt_session *session, bool is_best, bool last)
+{
+    unsigned reasons = last ? DT_CHECKPOINT_END : 0;
+
+    if (every(session->step, session->recipe->checkpoint.every))
+        reasons |= DT_CHECKPOINT_STEPS;
+    if (ends_epochs(session))
+        reasons |= DT_CHECKPOINT_EPOCH;
+    if (is_best)
+        reasons |= DT_CHECKPOINT_BEST;
+    return reasons;
+}
+
+/* --- in the background */
+
+static bool saves_before_the_end(const dt_session *session)
+{
+    const dt_recipe *recipe = session->recipe;
+    int64_t evaluate = recipe->evaluate.every, steps = recipe->schedule.steps;
+    bool validates = dt_validation_count(session->dataset, recipe->batch.tokens) > 0;
+
+    return (recipe->checkpoint.every > 0 && recipe->checkpoint.every < steps) ||
+           recipe->checkpoint.every_epoch > 0 ||
+           (recipe->checkpoint.keep_best > 0 && validates && evaluate > 0 && evaluate < steps);
+}
+
+/* All ranks save in the background, or none. */
+static dt_status agree_on_writer(dt_session *session, dt_status mine, dt_error *problem,
+                                 dt_error *err)
+{
+    double failed = mine != DT_OK ? 1 : 0;
+    dt_status st = DT_OK;
+
+    DT_TRY(session->comm.all_reduce_f64(&session->comm, &failed, 1, err));
+    if (failed > 0) {
+        dt_checkpoint_writer_close(session->writer);
+        session->writer = NULL;
+        dt_log_warn("training waits for each checkpoint to be written: %s",
+                    mine != DT_OK ? problem->message : "another rank lacks memory for snapshots");
+    }
+out:
+    return st;
+}
+
+dt_status dt_saving_open(dt_session *session, dt_error *err)
+{
+    dt_checkpoint_place place = place_of(session);
+    dt_checkpoint_keep keep = keep_of(session->recipe);
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st = DT_OK, opened;
+
+    if (!saves_before_the_end(session))
+        return DT_OK;
+    DT_TRY(dt_comm_open(&session->writer_comm, session->events, "checkpoint", session->rank,
+                        session->world_size, WRITER_TIMEOUT_SECONDS, err));
+    opened = dt_checkpoint_writer_open(&session->writer, &place, &keep, &session->state,
+                                       &session->writer_comm, session->device.threads, &problem);
+    DT_TRY(agree_on_writer(session, opened, &problem, err));
+out:
+    return st;
+}
+
+void dt_saving_close(dt_session *session)
+{
+    dt_checkpoint_writer_close(session->writer);
+    session->writer = NULL;
+    dt_comm_close(&session->writer_comm);
+}
+
+/* --- what came of it */
+
+/* A save that fails is said and survived, unless it was the last; what none survives is the loss of
+ * a peer. */
+static dt_status tell(dt_session *session, const dt_checkpoint_outcome *outcome, bool last,
+                      dt_error *err)
+{
+    const char *message = outcome->err.message;
+    dt_status st = outcome->st;
+
+    dt_best_end(&session->best, outcome->st == DT_OK);
+    if (st == DT_OK)
+        return dt_report_checkpoint(session, outcome, err);
+    if (last || st == DT_ERR_COMM || st == DT_ERR_PEER)
+        return DT_FAIL(err, st, "step %lld: no checkpoint: %s", (long long)outcome->step, message);
+    dt_log_error("step %lld: no checkpoint: %s", (long long)outcome->step, message);
+    return dt_report_checkpoint_failed(session, outcome->step, message, err);
+}
+
+static dt_status collect(dt_session *session, bool wait, dt_error *err)
+{
+    dt_checkpoint_outcome outcome;
+
+    if (session->writer == NULL || !dt_checkpoint_writer_collect(session->writer, wait, &outcome))
+        return DT_OK;
+    return tell(session, &outcome, false, err);
+}
+
+static dt_status save_and_wait(dt_session *session, unsigned reasons, bool last, dt_error *err)
+{
+    double start = dt_clock_monotonic_seconds();
+    dt_checkpoint_place place = place_of(session);
+    dt_checkpoint_keep keep = keep_of(session->recipe);
+    dt_checkpoint_info info = info_make(session, reasons);
+    dt_checkpoint_outcome outcome = {.step = info.step, .valid_loss = info.valid_loss};
+    dt_error unpruned = DT_ERROR_INIT;
+    dt_status st = DT_OK;
+
+    outcome.st = dt_checkpoint_save(&outcome.saved, &place, &info, &session->state, &outcome.err);
+    outcome.seconds = dt_clock_monotonic_seconds() - start;
+    json_decref(info.recipe);
+    json_decref(info.tokenizer);
+    json_decref(info.data);
+    DT_TRY(tell(session, &outcome, last, err));
+    if (outcome.st == DT_OK && place.lead &&
+        dt_checkpoint_prune(place.parent, &keep, &unpruned) != DT_OK)
+        dt_log_warn("step %lld: old checkpoints stay: %s", (long long)session->step,
+                    unpruned.message);
+out:
+    return st;
+}
+
+/* Ranks hear of a save at different steps, but they come to the same answer: where it depends on
+ * what became of the save that is under way, they wait for it. */
+static dt_status is_best(bool *out, dt_session *session, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (dt_best_depends(&session->best, session->valid_loss))
+        DT_TRY(collect(session, true, err));
+    *out = dt_best_is(&session->best, session->valid_loss);
+    if (*out)
+        dt_best_begin(&session->best, session->valid_loss);
+    if (*out && session->recipe->checkpoint.keep_best == 0) { /* none is to be saved */
+        dt_best_end(&session->best, true);
+        *out = false;
+    }
+out:
+    return st;
+}
+
+static dt_status save(dt_session *session, unsigned reasons, bool last, dt_error *err)
+{
+    bool background = session->writer != NULL && !last;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_report_phase(session, "save", err));
+    DT_TRY(collect(session, true, err));
+    if (background) {
+        dt_checkpoint_info info = info_make(session, reasons);
+
+        dt_checkpoint_writer_start(session->writer, &info);
+    } else {
+        DT_TRY(save_and_wait(session, reasons, last, err));
+    }
+    DT_TRY(dt_report_phase(session, "train", err));
+out:
+    return st;
+}
+
+dt_status dt_saving_step(dt_session *session, bool evaluated, bool last, dt_error *err)
+{
+    unsigned reasons;
+    bool best = false;
+    dt_status st = DT_OK;
+
+    DT_TRY(collect(session, false, err));
+    if (evaluated)
+        DT_TRY(is_best(&best, session, err));
+    reasons = reasons_now(session, best, last);
+    if (reasons != 0)
+        DT_TRY(save(session, reasons, last, err));
+out:
+    return st;
+}
+
+dt_status dt_saving_best(dt_session *session, dt_error *err)
+{
+    bool best = false;
+    dt_status st = DT_OK;
+
+    DT_TRY(is_best(&best, session, err));
+    if (best)
+        DT_TRY(save(session, DT_CHECKPOINT_BEST, false, err));
+out:
+    return st;
+}

@@ -1,0 +1,65 @@
+/* session: everything that one rank holds while it trains, from the plan to the first step.
+ *
+ * Purpose    opens the parts in the order in which they need each other, and closes them in the
+ *            other: device, data, model, communicator, strategy, checkpoint that is resumed
+ * Ownership  owns all of it but plan and events
+ * Errors     what the parts say. A rank that fails here ends; the others learn it from the agent
+ */
+#ifndef DT_ENGINE_TRAIN_SESSION_H
+#define DT_ENGINE_TRAIN_SESSION_H
+
+#include "engine/channel/events.h"
+#include "engine/comm/comm.h"
+#include "engine/data/data.h"
+#include "engine/device/device.h"
+#include "engine/model/model.h"
+#include "engine/optim/scaler.h"
+#include "engine/strategy/strategy.h"
+#include "engine/train/best.h"
+#include "recipes/plan.h"
+
+typedef struct dt_session {
+    const dt_plan *plan;     /* borrowed */
+    const dt_recipe *recipe; /* the plan's, with steps derived where epochs are given */
+    dt_recipe resolved;      /* what it points to */
+    dt_events *events;       /* borrowed */
+    int64_t rank, world_size;
+    int64_t replicas; /* of this rank (dp); else 1 */
+
+    dt_device device;
+    struct dt_nvml *nvml; /* of a GPU; NULL where the driver does not tell */
+    dt_dataset *dataset;
+    json_t *fingerprint; /* of the data */
+    bool new_data;       /* others than the checkpoint's, as was asked for */
+    dt_sampler sampler;
+    dt_model *model;
+    dt_comm comm;
+    dt_strategy_state state;
+    dt_micro_batch batch;
+    int32_t *inputs, *targets; /* the batch's, (batch.sequences, T) */
+
+    struct dt_checkpoint_writer *writer; /* NULL: every save is waited for */
+    dt_comm writer_comm;
+
+    dt_scaler scaler;
+    int64_t epoch_saved;  /* the sampler's epoch when checkpoints of epochs were last looked at */
+    int64_t step;         /* steps done: optimizer and schedule stand here */
+    double loss;          /* of the last step; NaN before the first */
+    double valid_loss;    /* of the last evaluation; NaN before the first */
+    int64_t valid_step;   /* whose it is; -1: none of this attempt */
+    dt_best best;         /* validation loss of the run */
+    double matmul_flops;  /* measured at the start */
+    double start_seconds; /* when this attempt started, for the time limit */
+    bool stopped;         /* asked to stop before the first step: not an error */
+} dt_session;
+
+dt_status dt_session_open(dt_session *out, const dt_plan *plan, int64_t rank, dt_events *events,
+                          dt_error *err);
+void dt_session_close(dt_session *session); /* accepts a zeroed or half-built one */
+
+/* Samples of one step, over all ranks and micro-steps. */
+int64_t dt_session_samples_per_step(const dt_session *session);
+/* After a step that used samples up and does not count: what is left of the epochs is less. */
+void dt_session_count_steps(dt_session *session);
+
+#endif

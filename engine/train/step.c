@@ -1,0 +1,137 @@
+#include "engine/train/step.h"
+
+#include <math.h>
+
+#include "base/clock.h"
+#include "engine/channel/activity.h"
+#include "engine/channel/stop.h"
+#include "engine/optim/clip.h"
+#include "engine/optim/schedule.h"
+
+#include "base/banned.h"
+
+static dt_status fill_batch(dt_session *session, int64_t micro_step, dt_error *err)
+{
+    int64_t sequences = session->batch.sequences;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_sampler_fill(&session->sampler, session->inputs, session->targets,
+                           (micro_step * session->world_size + session->rank) * sequences,
+                           sequences, err));
+    session->batch.step = (uint32_t)session->step;
+    session->batch.micro_step = (uint32_t)micro_step;
+out:
+    return st;
+}
+
+/* Gradients of all micro-steps, reduced; their norm is still that of the scaled ones. */
+static dt_status make_gradients(dt_session *session, dt_step *step, double valid_targets,
+                                double *loss_sum, dt_error *err)
+{
+    const dt_strategy *strategy = session->state.strategy;
+    dt_strategy_state *state = &session->state;
+    int64_t micro_steps = session->recipe->batch.accumulate;
+    double start, micro_sum;
+    dt_status st = DT_OK;
+
+    DT_TRY(strategy->step_begin(state, micro_steps, err));
+    for (int64_t m = 0; m < micro_steps; m++) {
+        start = dt_clock_monotonic_seconds();
+        dt_where_micro_step(m + 1, micro_steps);
+        DT_TRY(fill_batch(session, m, err));
+        step->outside_seconds += dt_clock_monotonic_seconds() - start;
+        DT_TRY(strategy->forward_backward(state, &session->batch,
+                                          session->scaler.scale / valid_targets, &micro_sum, err));
+        *loss_sum += micro_sum;
+    }
+    DT_TRY(strategy->grads_finish(state, err));
+    DT_TRY(strategy->grad_norm(state, &step->gradient_norm, err));
+out:
+    return st;
+}
+
+/* One small sum over the ranks: the loss, who wants to end the run, and the norms, which must
+ * agree. */
+static dt_status agree(dt_session *session, dt_step *step, double *loss_sum, double *mean_norm,
+                       dt_error *err)
+{
+    double limit = session->recipe->time_limit_seconds;
+    bool over = limit > 0 && dt_clock_monotonic_seconds() - session->start_seconds >= limit;
+    double sums[4] = {*loss_sum, step->gradient_norm, dt_stop_asked() ? 1 : 0, over ? 1 : 0};
+    dt_status st = DT_OK;
+
+    DT_TRY(session->comm.all_reduce_f64(&session->comm, sums, 4, err));
+    *loss_sum = sums[0];
+    *mean_norm = sums[1] / (double)session->world_size;
+    step->stop = sums[2] > 0;
+    step->time_over = sums[3] > 0;
+out:
+    return st;
+}
+
+static dt_status check(const dt_session *session, double loss, double norm, double mean_norm,
+                       dt_error *err)
+{
+    if (!isfinite(loss) || !isfinite(mean_norm))
+        return DT_FAIL(err, DT_ERR_RECIPE,
+                       "step %lld: the loss is %g and the gradient norm %g: training has diverged "
+                       "(try a lower 'optimizer.lr', more 'schedule.warmup_steps' or %s)",
+                       (long long)session->step + 1, loss, mean_norm,
+                       session->recipe->clip > 0 ? "a smaller 'clip'" : "a 'clip' of 1");
+    if (fabs(norm - mean_norm) > 1e-6 * mean_norm)
+        return DT_FAIL(err, DT_ERR_CORRUPT,
+                       "step %lld: rank %lld has the gradient norm %.9g, the mean over the ranks "
+                       "is %.9g: the ranks have drifted apart (resume from the last checkpoint)",
+                       (long long)session->step + 1, (long long)session->rank, norm, mean_norm);
+    return DT_OK;
+}
+
+/* `scale`: what the loss, and so the gradients, were multiplied by. */
+static dt_status update(dt_session *session, const dt_step *step, double scale, dt_error *err)
+{
+    const dt_recipe *recipe = session->recipe;
+    dt_optimizer_args args = {
+        .kind = recipe->optimizer.kind,
+        .variant = recipe->optimizer.variant,
+        .momentum = recipe->optimizer.momentum,
+        .nesterov = recipe->optimizer.nesterov,
+        .lr = step->learning_rate,
+        .beta1 = recipe->optimizer.beta1,
+        .beta2 = recipe->optimizer.beta2,
+        .eps = recipe->optimizer.eps,
+        .weight_decay = recipe->optimizer.weight_decay,
+        .step = session->step + 1,
+        .grad_scale = dt_clip_factor(step->gradient_norm, recipe->clip) / scale,
+    };
+    dt_status st = DT_OK;
+
+    DT_TRY(session->state.strategy->update(&session->state, &args, err));
+    DT_TRY(session->device.synchronize(&session->device, err));
+out:
+    return st;
+}
+
+dt_status dt_step_run(dt_session *session, dt_step *out, dt_error *err)
+{
+    int64_t samples = dt_session_samples_per_step(session);
+    double valid_targets = (double)dt_sampler_valid_targets(&session->sampler, 0, samples);
+    double scale = session->scaler.scale, loss_sum = 0, mean_norm;
+    dt_status st = DT_OK;
+
+    dt_where_step(session->step + 1);
+    *out = (dt_step){.learning_rate = dt_schedule_lr(session->recipe, session->step)};
+    DT_TRY(make_gradients(session, out, valid_targets, &loss_sum, err));
+    DT_TRY(agree(session, out, &loss_sum, &mean_norm, err));
+    DT_TRY(dt_scaler_step(&session->scaler, mean_norm, &out->skipped, err));
+    if (!out->skipped) {
+        out->gradient_norm /= scale;
+        DT_TRY(
+            check(session, loss_sum / valid_targets, out->gradient_norm, mean_norm / scale, err));
+        DT_TRY(update(session, out, scale, err));
+        session->loss = loss_sum / valid_targets;
+        session->step++;
+    }
+    DT_TRY(dt_sampler_advance(&session->sampler, samples, err));
+out:
+    return st;
+}

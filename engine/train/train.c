@@ -1,0 +1,122 @@
+#include "engine/train/train.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/train/evaluate.h"
+#include "engine/train/report.h"
+#include "engine/train/saving.h"
+#include "engine/train/step.h"
+
+#include "base/banned.h"
+
+static bool every(int64_t step, int64_t interval)
+{
+    return interval > 0 && step % interval == 0;
+}
+
+/* A stop during the evaluation ends it, and the run with it. */
+static dt_status evaluate(dt_session *session, bool *evaluated, bool *last, dt_error *err)
+{
+    bool stopped = false;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_report_phase(session, "evaluate", err));
+    DT_TRY(dt_evaluate(session, evaluated, &stopped, err));
+    if (*evaluated)
+        DT_TRY(dt_report_valid_loss(session, err));
+    DT_TRY(dt_report_phase(session, "train", err));
+    *last = *last || stopped;
+out:
+    return st;
+}
+
+/* Evaluation and checkpoint, where they are due. */
+static dt_status between_steps(dt_session *session, const dt_step *step, bool *last, dt_error *err)
+{
+    const dt_recipe *recipe = session->recipe;
+    bool evaluated = false;
+    dt_status st = DT_OK;
+
+    if ((!step->skipped && every(session->step, recipe->evaluate.every)) ||
+        (session->step >= recipe->schedule.steps && session->valid_step != session->step))
+        DT_TRY(evaluate(session, &evaluated, last, err));
+    DT_TRY(dt_saving_step(session, evaluated, *last, err));
+out:
+    return st;
+}
+
+/* A stop during an evaluation leaves a checkpoint without its loss: it is made up for, so that the
+ * history of the run is that of one which was not stopped. */
+static dt_status before_steps(dt_session *session, bool *last, dt_error *err)
+{
+    bool evaluated = false;
+    dt_status st = DT_OK;
+
+    if (session->step == 0 || session->valid_step == session->step ||
+        !every(session->step, session->recipe->evaluate.every))
+        return DT_OK;
+    DT_TRY(evaluate(session, &evaluated, last, err));
+    if (evaluated)
+        DT_TRY(dt_saving_best(session, err));
+out:
+    return st;
+}
+
+static dt_status run(dt_session *session, dt_error *err)
+{
+    const dt_recipe *recipe = session->recipe;
+    dt_interval interval = {.sent_bytes = session->state.sent_bytes};
+    dt_step step = {0};
+    dt_pace pace = {0};
+    bool last = false;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_report_start(session, err));
+    DT_TRY(dt_report_phase(session, "train", err));
+    DT_TRY(before_steps(session, &last, err));
+    while (session->step < recipe->schedule.steps && !last) {
+        double start = dt_clock_monotonic_seconds();
+
+        DT_TRY(dt_step_run(session, &step, err));
+        if (step.skipped)
+            dt_session_count_steps(session);
+        last = step.stop || step.time_over || session->step >= recipe->schedule.steps;
+        dt_interval_add(&interval, &step, dt_clock_monotonic_seconds() - start);
+        DT_TRY(dt_report_pace(session, &pace, err));
+        if (step.skipped && !last)
+            continue;
+        if (every(session->step, recipe->log.every) || session->step == 1 || last)
+            DT_TRY(dt_report_step(session, &step, &interval, err));
+        DT_TRY(between_steps(session, &step, &last, err));
+    }
+    DT_TRY(session->comm.barrier(&session->comm, err));
+    DT_TRY(dt_report_finished(session,
+                              session->step >= recipe->schedule.steps ? "steps"
+                              : step.time_over                        ? "time_limit"
+                                                                      : "stopped",
+                              err));
+out:
+    return st;
+}
+
+dt_status dt_train(const dt_plan *plan, int64_t rank, dt_events *events, dt_error *err)
+{
+    dt_error unsent = DT_ERROR_INIT;
+    dt_session session;
+    dt_status st = DT_OK;
+
+    st = dt_session_open(&session, plan, rank, events, err);
+    if (session.stopped) {
+        dt_error_clear(err);
+        DT_TRY(dt_report_finished(&session, "stopped", err));
+        goto out;
+    }
+    DT_TRY(st);
+    DT_TRY(run(&session, err));
+out:
+    /* Said before the session is closed, which may have to wait for a collective under way. */
+    if (st != DT_OK && dt_report_failed(events, err, &unsent) != DT_OK)
+        dt_log_error("the failure could not be reported: %s", unsent.message);
+    dt_session_close(&session);
+    return st;
+}

@@ -1,0 +1,262 @@
+/* scan: what of a journal's file is whole.
+ *
+ * A line that is not, wherever it lies, costs itself (and, where its newline was hit, its
+ * neighbour): it is set aside, and the next good line is the next one. Blocks of zeros, as a power
+ * loss leaves them, are skipped as holes are.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runner/agent/journal/journal.h"
+
+#include "base/banned.h"
+
+#define READ_BYTES  ((size_t)65536)
+#define LINE_BYTES  ((size_t)4 << 20) /* more is no line of ours */
+#define ASIDE_BYTES ((off_t)1 << 20)
+
+static const char sum_key[] = ",\"sum\":\"", sequence_key[] = "\"sequence\":";
+enum { SUM_DIGITS = 8, SUM_TAIL = sizeof(sum_key) - 1 + SUM_DIGITS + 2 }; /* ,"sum":"01234567"} */
+
+/* FNV-1a. Each step is one to one, so that a single byte never goes unseen. */
+static uint32_t sum_of(const char *bytes, size_t length)
+{
+    uint32_t sum = 2166136261u;
+
+    for (size_t i = 0; i < length; i++)
+        sum = (sum ^ (unsigned char)bytes[i]) * 16777619u;
+    return sum;
+}
+
+void dt_journal_line_sign(dt_strbuf *text, size_t from)
+{
+    uint32_t sum;
+
+    DT_ASSERT(text->length > from + 1 && text->data[text->length - 1] == '}');
+    text->data[--text->length] = '\0';
+    sum = sum_of(text->data + from, text->length - from);
+    dt_strbuf_add_fmt(text, "%s%08x\"}", sum_key, sum);
+}
+
+static bool has_sum(const char *line, size_t length)
+{
+    const char *tail = line + length - SUM_TAIL;
+
+    return length > SUM_TAIL && memcmp(tail, sum_key, sizeof(sum_key) - 1) == 0;
+}
+
+static bool sum_is_good(const char *line, size_t length)
+{
+    char want[SUM_TAIL + 1];
+
+    snprintf(want, sizeof(want), "%s%08x\"}", sum_key, sum_of(line, length - SUM_TAIL));
+    return memcmp(line + length - SUM_TAIL, want, SUM_TAIL) == 0;
+}
+
+/* Of the last key of that name: what a rank sends is in front of it. */
+static int64_t find_sequence(const char *line, size_t length)
+{
+    const char *at = NULL, *next = line, *end = line + length;
+
+    while ((next = memmem(next, (size_t)(end - next), sequence_key, sizeof(sequence_key) - 1)) !=
+           NULL)
+        at = next++;
+    return at != NULL && at[sizeof(sequence_key) - 1] >= '0' && at[sizeof(sequence_key) - 1] <= '9'
+               ? strtoll(at + sizeof(sequence_key) - 1, NULL, 10)
+               : -1;
+}
+
+int64_t dt_journal_line_sequence(const char *line, size_t length)
+{
+    int64_t sequence = -1;
+    json_t *event = NULL;
+
+    if (has_sum(line, length))
+        return sum_is_good(line, length) ? find_sequence(line, length - SUM_TAIL) : -1;
+    /* One of an older agent. */
+    if (dt_json_parse(&event, line, length, "journal", NULL) == DT_OK && json_is_object(event))
+        (void)dt_json_get_int(&sequence, event, "sequence", "journal", NULL);
+    json_decref(event);
+    return sequence;
+}
+
+void dt_journal_mark_add(dt_journal *journal, int64_t sequence, int64_t offset)
+{
+    if (journal->mark_count == journal->mark_capacity) {
+        journal->mark_capacity = journal->mark_capacity != 0 ? 2 * journal->mark_capacity : 16;
+        journal->marks =
+            realloc(journal->marks, journal->mark_capacity * sizeof(journal->marks[0]));
+        DT_ASSERT(journal->marks != NULL);
+    }
+    journal->marks[journal->mark_count++] = (dt_journal_mark){sequence, offset};
+}
+
+void dt_journal_set_aside(dt_journal *journal, const char *bytes, size_t length)
+{
+    dt_strbuf path;
+    int fd;
+
+    journal->damaged_lines++;
+    dt_strbuf_init(&path);
+    dt_strbuf_add_fmt(&path, "%s.damaged", journal->path);
+    fd = open(path.data, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+    dt_strbuf_release(&path);
+    if (fd < 0)
+        return;
+    if (lseek(fd, 0, SEEK_END) < ASIDE_BYTES && write(fd, bytes, length) == (ssize_t)length &&
+        write(fd, "\n", 1) < 0)
+        errno = 0; /* it is for people: what does not fit is left out */
+    close(fd);
+}
+
+/* --- the scan */
+
+typedef struct scan {
+    dt_journal *journal;
+    int64_t at;         /* in the file: of buffer.data[0] */
+    dt_strbuf buffer;   /* what was read and not looked at */
+    int64_t last;       /* number of the last good line, -1: none */
+    int64_t lost_bytes; /* damaged, since then */
+    dt_journal_fn *seen;
+    void *context;
+} scan;
+
+/* Whether a good line may follow the last one. The number of one without a sum may be what is
+ * damaged: it is believed as far as the bytes in between explain it. */
+static bool is_next(const scan *s, const char *line, size_t length, int64_t sequence)
+{
+    if (sequence <= s->last)
+        return false;
+    return has_sum(line, length) || sequence - s->last <= 1 + s->lost_bytes / 16;
+}
+
+static void take_line(scan *s, const char *line, size_t length)
+{
+    dt_journal *journal = s->journal;
+    int64_t sequence = dt_journal_line_sequence(line, length);
+    json_t *event = NULL;
+
+    if (!is_next(s, line, length, sequence) ||
+        dt_json_parse(&event, line, length, "journal", NULL) != DT_OK) {
+        dt_journal_set_aside(journal, line, length);
+        s->lost_bytes += (int64_t)length + 1;
+        return;
+    }
+    if (sequence % DT_JOURNAL_MARK_EVERY == 0 || sequence != s->last + 1 ||
+        s->at == journal->kept_bytes)
+        dt_journal_mark_add(journal, sequence, s->at);
+    s->last = sequence;
+    s->lost_bytes = 0;
+    journal->next_sequence = sequence + 1;
+    s->seen(s->context, event);
+    json_decref(event);
+}
+
+/* The hole that trim made, or zeros that nothing was ever written over. */
+static void skip_hole(scan *s)
+{
+    const dt_journal *journal = s->journal;
+    off_t data;
+
+    if (journal->kept_bytes > 0 && s->at >= journal->head_bytes && s->at < journal->kept_bytes) {
+        s->at = journal->kept_bytes;
+        s->last = s->last < journal->kept_sequence - 1 ? journal->kept_sequence - 1 : s->last;
+        dt_strbuf_reset(&s->buffer);
+        return;
+    }
+    if (s->buffer.length > 0)
+        return;
+    data = lseek(journal->fd, (off_t)s->at, SEEK_DATA);
+    if (data > s->at) {
+        s->lost_bytes += data - s->at;
+        s->at = data;
+    }
+}
+
+/* 0 at the end. */
+static ssize_t fill(scan *s)
+{
+    char bytes[READ_BYTES];
+    size_t zeros = 0;
+    ssize_t got;
+
+    do
+        got = pread(s->journal->fd, bytes, sizeof(bytes), s->at + (int64_t)s->buffer.length);
+    while (got < 0 && errno == EINTR);
+    while (s->buffer.length == 0 && got > 0 && zeros < (size_t)got && bytes[zeros] == '\0')
+        zeros++;
+    if (zeros > 0) {
+        s->journal->damaged_lines++;
+        s->lost_bytes += (int64_t)zeros;
+        s->at += (int64_t)zeros;
+    }
+    if (got > 0)
+        dt_strbuf_add(&s->buffer, bytes + zeros, (size_t)got - zeros);
+    return got;
+}
+
+static void drop_front(scan *s, size_t bytes)
+{
+    dt_strbuf_remove_front(&s->buffer, bytes);
+    s->at += (int64_t)bytes;
+}
+
+/* How much of the buffer is not beyond the head where a hole follows it. */
+static size_t readable(const scan *s)
+{
+    const dt_journal *journal = s->journal;
+
+    if (journal->kept_bytes > 0 && s->at < journal->head_bytes &&
+        s->at + (int64_t)s->buffer.length > journal->head_bytes)
+        return (size_t)(journal->head_bytes - s->at);
+    return s->buffer.length;
+}
+
+dt_status dt_journal_scan(dt_journal *journal, dt_journal_fn *seen, void *context, dt_error *err)
+{
+    scan s = {.journal = journal, .last = -1, .seen = seen, .context = context};
+    dt_status st = DT_OK;
+    ssize_t got = 1;
+
+    dt_strbuf_init(&s.buffer);
+    while (got > 0) {
+        const char *newline;
+        size_t most;
+
+        skip_hole(&s);
+        most = readable(&s);
+        newline = memchr(s.buffer.data, '\n', most);
+        if (newline == NULL && most < s.buffer.length) { /* the last of the head has no end */
+            dt_journal_set_aside(journal, s.buffer.data, most);
+            drop_front(&s, most);
+        } else if (newline != NULL) {
+            size_t length = (size_t)(newline - s.buffer.data);
+
+            take_line(&s, s.buffer.data, length);
+            drop_front(&s, length + 1);
+            journal->whole_bytes = s.at;
+        } else if (s.buffer.length > LINE_BYTES) {
+            dt_journal_set_aside(journal, s.buffer.data, 256);
+            s.lost_bytes += (int64_t)s.buffer.length;
+            drop_front(&s, s.buffer.length);
+        } else {
+            got = fill(&s);
+        }
+    }
+    if (got < 0)
+        DT_THROW(err, DT_ERR_IO, "cannot read the journal '%s': %s", journal->path,
+                 strerror(errno));
+    if (s.buffer.length > 0) /* a line that was being written, or the newline is what is damaged */
+        dt_journal_set_aside(journal, s.buffer.data, s.buffer.length);
+    if (s.last >= journal->next_sequence)
+        journal->next_sequence = s.last + 1; /* all after the hole is gone */
+    journal->opened_again = s.at + (int64_t)s.buffer.length > 0;
+out:
+    dt_strbuf_release(&s.buffer);
+    return st;
+}

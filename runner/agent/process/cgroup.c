@@ -1,0 +1,263 @@
+#define _GNU_SOURCE
+#include "runner/agent/process/cgroup.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+#include "base/banned.h"
+
+#define PREFIX    "dtrun-"
+#define MAX_BYTES ((size_t)4 << 20) /* of a file of /proc or of a group */
+
+void dt_cgroup_init(dt_cgroup *cgroup)
+{
+    memset(cgroup, 0, sizeof(*cgroup));
+    cgroup->procs = -1;
+}
+
+void dt_cgroup_release(dt_cgroup *cgroup)
+{
+    if (cgroup->procs >= 0)
+        close(cgroup->procs);
+    free(cgroup->folder);
+    free(cgroup->inside);
+    free(cgroup->parents);
+    dt_cgroup_init(cgroup);
+}
+
+static char *join(const char *first, const char *second)
+{
+    char *out = NULL;
+
+    if (asprintf(&out, "%s%s", first, second) < 0)
+        out = NULL;
+    DT_ASSERT(out != NULL);
+    return out;
+}
+
+/* --- where we are */
+
+/* The text behind "0::" in /proc/PID/cgroup; its path in the tree of version 2. */
+static bool path_of(dt_strbuf *out, pid_t pid)
+{
+    char path[64], *line, *end;
+    dt_strbuf text;
+    bool found;
+
+    dt_strbuf_init(&text);
+    dt_strbuf_reset(out);
+    snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+    found = dt_file_read(&text, path, MAX_BYTES, NULL) == DT_OK;
+    line = found ? text.data : NULL;
+    while (line != NULL && strncmp(line, "0::", 3) != 0) {
+        line = strchr(line, '\n');
+        line = line != NULL ? line + 1 : NULL;
+    }
+    found = line != NULL;
+    if (found) {
+        end = strchrnul(line, '\n');
+        dt_strbuf_add(out, line + 3, (size_t)(end - line) - 3);
+    }
+    dt_strbuf_release(&text);
+    return found;
+}
+
+/* Where the tree of version 2 is mounted, and which part of it. */
+static dt_status find_mount(char root[4096], char mount[4096], dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_strbuf text;
+    char *line, *rest = NULL;
+
+    dt_strbuf_init(&text);
+    DT_TRY(dt_file_read(&text, "/proc/self/mountinfo", MAX_BYTES, err));
+    for (line = strtok_r(text.data, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
+        if (strstr(line, " - cgroup2 ") != NULL &&
+            sscanf(line, "%*s %*s %*s %4095s %4095s", root, mount) == 2 &&
+            strchr(mount, '\\') == NULL && strncmp(root, "/..", 3) != 0)
+            goto out;
+    DT_THROW(err, DT_ERR_UNSUPPORTED, "no cgroup file system of version 2 is mounted");
+out:
+    dt_strbuf_release(&text);
+    return st;
+}
+
+/* The folder of our own group, and where the tree's paths begin in the file system. */
+static dt_status find_own(char **folder, dt_strbuf *inside, size_t *root_bytes, char **mount_point,
+                          dt_error *err)
+{
+    char root[4096], mount[4096];
+    dt_status st = DT_OK;
+
+    *folder = *mount_point = NULL;
+    if (!path_of(inside, getpid()))
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "this system has no cgroups of version 2");
+    DT_TRY(find_mount(root, mount, err));
+    *root_bytes = strcmp(root, "/") == 0 ? 0 : strlen(root);
+    if (strncmp(inside->data, root, *root_bytes) != 0)
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "the mounted cgroups do not show our own, '%s'",
+                 inside->data);
+    if (strcmp(inside->data, "/") == 0)
+        dt_strbuf_reset(inside); /* so that "/name" can be added to every path */
+    *folder = join(mount, inside->data + (inside->length > 0 ? *root_bytes : 0));
+    *mount_point = join(mount, "");
+out:
+    return st;
+}
+
+/* --- making, finding, removing */
+
+static void clean_name(char *name)
+{
+    for (; *name != '\0'; name++)
+        if (!isalnum((unsigned char)*name) && strchr("-_.", *name) == NULL)
+            *name = '_';
+}
+
+static dt_status open_procs(dt_cgroup *cgroup, dt_error *err)
+{
+    char *path = join(cgroup->folder, "/cgroup.procs");
+    char *ours = join(cgroup->parents, "/cgroup.procs");
+    dt_status st = DT_OK;
+
+    /* A move needs both ends: the group that it leaves, or one above, must be ours too. */
+    if (faccessat(AT_FDCWD, ours, W_OK, AT_EACCESS) != 0)
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "'%s' may not be written: %s", ours, strerror(errno));
+    cgroup->procs = open(path, O_WRONLY | O_CLOEXEC);
+    if (cgroup->procs < 0)
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "cannot open '%s': %s", path, strerror(errno));
+out:
+    free(path);
+    free(ours);
+    return st;
+}
+
+dt_status dt_cgroup_make(dt_cgroup *out, const char *name, dt_error *err)
+{
+    char *leaf = join("/" PREFIX, name), *mount = NULL;
+    dt_status st = DT_OK;
+    size_t root_bytes;
+    dt_strbuf inside;
+    int made;
+
+    dt_cgroup_init(out);
+    dt_strbuf_init(&inside);
+    clean_name(leaf + 1);
+    DT_TRY(find_own(&out->parents, &inside, &root_bytes, &mount, err));
+    out->folder = join(out->parents, leaf);
+    made = mkdir(out->folder, 0755);
+    if (made != 0 && errno == EEXIST && rmdir(out->folder) == 0) /* left by one with our pid */
+        made = mkdir(out->folder, 0755);
+    if (made != 0)
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "cannot make '%s': %s", out->folder, strerror(errno));
+    out->inside = join(inside.data, leaf);
+    st = open_procs(out, err);
+    if (st != DT_OK)
+        rmdir(out->folder);
+out:
+    if (st != DT_OK)
+        dt_cgroup_release(out);
+    dt_strbuf_release(&inside);
+    free(leaf);
+    free(mount);
+    return st;
+}
+
+dt_status dt_cgroup_adopt(dt_cgroup *out, const char *folder, dt_error *err)
+{
+    const char *leaf = strrchr(folder, '/');
+    char root[4096], mount[4096];
+    dt_status st = DT_OK;
+
+    dt_cgroup_init(out);
+    DT_TRY(find_mount(root, mount, err));
+    /* The name came from a file: it must be one that we would have made. */
+    if (strncmp(folder, mount, strlen(mount)) != 0 || strstr(folder, "/../") != NULL ||
+        leaf == NULL || strncmp(leaf + 1, PREFIX, strlen(PREFIX)) != 0)
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "'%s' is not a cgroup of ours", folder);
+    if (!dt_file_exists(folder))
+        DT_THROW(err, DT_ERR_NOT_FOUND, "the cgroup '%s' is gone", folder);
+    out->folder = join(folder, "");
+    out->parents = join(folder, "");
+    out->parents[leaf - folder] = '\0';
+    out->inside = join(strcmp(root, "/") == 0 ? "" : root, folder + strlen(mount));
+out:
+    return st;
+}
+
+static int remove_below(const char *path, const struct stat *info, int kind, struct FTW *place)
+{
+    return kind == FTW_DP ? rmdir(path) : 0; /* files of a group go with it */
+}
+
+bool dt_cgroup_remove(const dt_cgroup *cgroup)
+{
+    return cgroup->inside == NULL ||
+           nftw(cgroup->folder, remove_below, 16, FTW_DEPTH | FTW_PHYS) == 0 ||
+           !dt_file_exists(cgroup->folder);
+}
+
+/* --- what it is for */
+
+bool dt_cgroup_holds(const char *inside, pid_t pid)
+{
+    size_t length = strlen(inside);
+    dt_strbuf path;
+    bool holds;
+
+    dt_strbuf_init(&path);
+    holds = path_of(&path, pid) && strncmp(path.data, inside, length) == 0 &&
+            (path.data[length] == '\0' || path.data[length] == '/');
+    dt_strbuf_release(&path);
+    return holds;
+}
+
+void dt_cgroup_kill(const dt_cgroup *cgroup)
+{
+    char *path;
+    int fd;
+
+    if (cgroup->inside == NULL)
+        return;
+    path = join(cgroup->folder, "/cgroup.kill");
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        dt_file_write_all(fd, "1", 1, NULL);
+        close(fd);
+    }
+    free(path);
+}
+
+static int64_t oom_kills_in(const char *folder)
+{
+    char *path = join(folder, "/memory.events"), *at;
+    long long count = -1;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    if (dt_file_read(&text, path, MAX_BYTES, NULL) == DT_OK &&
+        (at = strstr(text.data, "oom_kill ")) != NULL)
+        count = strtoll(at + strlen("oom_kill "), NULL, 10);
+    dt_strbuf_release(&text);
+    free(path);
+    return count;
+}
+
+int64_t dt_cgroup_oom_kills(const dt_cgroup *cgroup)
+{
+    int64_t count;
+
+    if (cgroup->inside == NULL)
+        return -1;
+    count = oom_kills_in(cgroup->folder);
+    return count >= 0 ? count : oom_kills_in(cgroup->parents);
+}

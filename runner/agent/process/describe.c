@@ -1,0 +1,147 @@
+#define _GNU_SOURCE
+#include "runner/agent/process/describe.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "runner/agent/rank/text.h"
+
+#include "base/banned.h"
+
+#define FILE_BYTES   ((size_t)64 << 10)
+#define STACK_FRAMES 24
+
+const char *dt_process_state_words(char state)
+{
+    static const struct {
+        char letter;
+        const char *words;
+    } states[] = {
+        {'R', "running"},
+        {'S', "waiting"},
+        {'D', "in a wait of the kernel that nothing interrupts (a disk, a driver, a network file "
+              "system)"},
+        {'T', "stopped by a signal"},
+        {'t', "held by a debugger"},
+        {'Z', "dead, and not yet buried"},
+        {'I', "idle"},
+    };
+
+    for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
+        if (states[i].letter == state)
+            return states[i].words;
+    return "in a state that is not known here";
+}
+
+/* A file of a thread as clean text without its line end; false where it may not be read. */
+static bool read_of(dt_strbuf *out, dt_strbuf *raw, pid_t pid, long thread, const char *name)
+{
+    char path[96];
+    size_t length;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%ld/%s", (int)pid, thread, name);
+    dt_strbuf_reset(out);
+    if (dt_file_read(raw, path, FILE_BYTES, NULL) != DT_OK)
+        return false;
+    length = raw->length;
+    while (length > 0 && raw->data[length - 1] == '\n')
+        length--;
+    dt_text_clean(out, raw->data, length, false);
+    return true;
+}
+
+/* "0" stands for nowhere. */
+static json_t *wchan_of(pid_t pid, long thread, dt_strbuf *text, dt_strbuf *raw)
+{
+    bool known = read_of(text, raw, pid, thread, "wchan") && strcmp(text->data, "0") != 0;
+
+    return json_string(known ? text->data : "");
+}
+
+static char state_of(pid_t pid, long thread, dt_strbuf *text, dt_strbuf *raw)
+{
+    const char *close_paren;
+
+    if (!read_of(text, raw, pid, thread, "stat"))
+        return '?';
+    close_paren = strrchr(text->data, ')');
+    return close_paren != NULL && close_paren[1] == ' ' ? close_paren[2] : '?';
+}
+
+/* "[<0>] futex_wait+0x5a/0x90" lines, without what stands before the name. */
+static json_t *stack_of(pid_t pid, long thread, dt_strbuf *text, dt_strbuf *raw)
+{
+    json_t *frames = json_array();
+    char *line, *rest = NULL;
+
+    if (!read_of(text, raw, pid, thread, "stack"))
+        return frames;
+    for (line = strtok_r(text->data, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest)) {
+        const char *name = strstr(line, "] ");
+
+        if (json_array_size(frames) < STACK_FRAMES)
+            json_array_append_new(frames, json_string(name != NULL ? name + 2 : line));
+    }
+    return frames;
+}
+
+static json_t *thread_of(pid_t pid, long thread, dt_strbuf *text, dt_strbuf *raw)
+{
+    char state[2] = {state_of(pid, thread, text, raw), '\0'};
+    json_t *out = json_object();
+
+    json_object_set_new(out, "tid", json_integer(thread));
+    read_of(text, raw, pid, thread, "comm");
+    json_object_set_new(out, "name", json_string(text->data));
+    json_object_set_new(out, "state", json_string(state));
+    json_object_set_new(out, "wchan", wchan_of(pid, thread, text, raw));
+    read_of(text, raw, pid, thread, "syscall");
+    json_object_set_new(out, "syscall", json_string(text->data));
+    json_object_set_new(out, "kernel_stack", stack_of(pid, thread, text, raw));
+    return out;
+}
+
+json_t *dt_process_describe(pid_t pid)
+{
+    json_t *out = json_object(), *threads = json_array();
+    dt_process process = {.state = 'Z'};
+    struct dirent *entry;
+    int64_t count = 0;
+    dt_strbuf text, raw;
+    char path[64], state[2];
+    DIR *dir;
+
+    dt_strbuf_init(&text);
+    dt_strbuf_init(&raw);
+    (void)dt_process_read(&process, pid);
+    state[0] = process.state;
+    state[1] = '\0';
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+    dir = opendir(path);
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        if (!isdigit((unsigned char)entry->d_name[0]))
+            continue;
+        if (count++ < DT_DESCRIBE_THREADS)
+            json_array_append_new(threads,
+                                  thread_of(pid, strtol(entry->d_name, NULL, 10), &text, &raw));
+    }
+    if (dir != NULL)
+        closedir(dir);
+    json_object_set_new(out, "pid", json_integer(pid));
+    json_object_set_new(out, "state", json_string(state));
+    json_object_set_new(out, "state_words", json_string(dt_process_state_words(process.state)));
+    json_object_set_new(out, "wchan", wchan_of(pid, pid, &text, &raw));
+    json_object_set_new(out, "cpu_seconds",
+                        json_real((double)process.cpu_ticks / (double)sysconf(_SC_CLK_TCK)));
+    json_object_set_new(out, "thread_count", json_integer(count));
+    json_object_set_new(out, "threads", threads);
+    dt_strbuf_release(&text);
+    dt_strbuf_release(&raw);
+    return out;
+}

@@ -1,0 +1,116 @@
+#define _GNU_SOURCE
+#include "runner/agent/process/kernel.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runner/agent/rank/text.h"
+
+#include "base/banned.h"
+
+#define RECORD_BYTES 8192   /* of a read; the kernel refuses a smaller buffer for a long record */
+#define RECORDS_MAX  200000 /* the log may grow while we read */
+
+bool dt_kernel_line_names(const char *line, pid_t pid)
+{
+    static const char *const before[] = {"process ", "pid=", "pid ", "["};
+    char number[16];
+
+    snprintf(number, sizeof(number), "%d", (int)pid);
+    for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++)
+        for (const char *at = strstr(line, before[i]); at != NULL; at = strstr(at + 1, before[i])) {
+            const char *end = at + strlen(before[i]);
+
+            if (strncmp(end, number, strlen(number)) == 0 &&
+                !isalnum((unsigned char)end[strlen(number)]) && end[strlen(number)] != '.')
+                return true;
+        }
+    return false;
+}
+
+bool dt_kernel_line_is_oom(const char *line)
+{
+    return strcasestr(line, "out of memory") != NULL || strstr(line, "oom-kill") != NULL ||
+           strstr(line, "oom_reaper") != NULL;
+}
+
+/* "6,1234,5678901,-;text\n KEY=value\n": microseconds since boot, text up to the first newline. */
+static bool read_record(char *record, double *seconds, char **text)
+{
+    long long microseconds;
+    char *end;
+
+    *text = strchr(record, ';');
+    if (*text == NULL || sscanf(record, "%*d,%*d,%lld", &microseconds) != 1)
+        return false;
+    ++*text;
+    end = strchrnul(*text, '\n');
+    *end = '\0';
+    *seconds = (double)microseconds * 1e-6;
+    return true;
+}
+
+static void keep(json_t *lines, const char *text)
+{
+    dt_strbuf clean;
+
+    dt_strbuf_init(&clean);
+    dt_text_clean(&clean, text, strlen(text), false);
+    if (json_array_size(lines) == DT_KERNEL_LINES)
+        json_array_remove(lines, 0);
+    json_array_append_new(lines, json_string(clean.data));
+    dt_strbuf_release(&clean);
+}
+
+json_t *dt_kernel_lines(pid_t pid, double since_seconds)
+{
+    int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    json_t *lines = json_array();
+    char record[RECORD_BYTES];
+
+    for (int i = 0; fd >= 0 && i < RECORDS_MAX; i++) {
+        ssize_t got = read(fd, record, sizeof(record) - 1);
+        double seconds;
+        char *text;
+
+        if (got < 0 && (errno == EPIPE || errno == EINTR)) /* overwritten while we read: go on */
+            continue;
+        if (got <= 0)
+            break;
+        record[got] = '\0';
+        if (read_record(record, &seconds, &text) && seconds >= since_seconds &&
+            dt_kernel_line_names(text, pid))
+            keep(lines, text);
+    }
+    if (fd >= 0)
+        close(fd);
+    return lines;
+}
+
+void dt_kernel_death_words(dt_strbuf *out, int wait_status)
+{
+    int code = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 0;
+    int number = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
+    const char *name = sigabbrev_np(number), *words = sigdescr_np(number);
+
+    if (number != 0) {
+        dt_strbuf_add_fmt(out, "killed by signal %d (%s%s, %s)", number, name != NULL ? "SIG" : "",
+                          name != NULL ? name : "of another system",
+                          words != NULL ? words : "not known here");
+        if (WCOREDUMP(wait_status))
+            dt_strbuf_add_str(out, ", core dumped");
+        return;
+    }
+    dt_strbuf_add_fmt(out, "exited with code %d", code);
+    name = code > 128 ? sigabbrev_np(code - 128) : NULL;
+    if (name != NULL)
+        dt_strbuf_add_fmt(out, " (as shells say that SIG%s killed what was run)", name);
+    else if (code == 127 || code == 126)
+        dt_strbuf_add_str(out, " (as shells say that a program could not be run)");
+}

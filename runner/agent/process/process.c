@@ -1,0 +1,169 @@
+#define _GNU_SOURCE
+#include "runner/agent/process/process.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "runner/agent/process/cgroup.h"
+
+#include "base/banned.h"
+
+#define ENVIRONMENT_MAX_BYTES ((size_t)4 << 20)
+
+bool dt_process_read(dt_process *out, pid_t pid)
+{
+    char path[64], text[1024];
+    const char *open_paren, *close_paren;
+    long long ticks, faults, user, system;
+    size_t length;
+    ssize_t got;
+    int fd, parent;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    got = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    if (got <= 0)
+        return false;
+    text[got] = '\0';
+    open_paren = strchr(text, '(');
+    close_paren = strrchr(text, ')'); /* the name may hold parentheses and spaces */
+    memset(out, 0, sizeof(*out));
+    if (open_paren == NULL || close_paren == NULL ||
+        sscanf(close_paren + 1,
+               " %c %d %*d %*d %*d %*d %*u %*u %*u %lld %*u %lld %lld %*d %*d %*d %*d %*d %*d %lld",
+               &out->state, &parent, &faults, &user, &system, &ticks) != 6)
+        return false;
+    length = (size_t)(close_paren - open_paren - 1);
+    if (length >= sizeof(out->command))
+        length = sizeof(out->command) - 1;
+    memcpy(out->command, open_paren + 1, length);
+    out->pid = pid;
+    out->parent = parent;
+    out->start_ticks = ticks;
+    out->cpu_ticks = user + system;
+    out->major_faults = faults;
+    return true;
+}
+
+static bool has_mark(pid_t pid, const char *mark, dt_strbuf *scratch)
+{
+    size_t length = strlen(mark);
+    const char *at, *end;
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+    if (dt_file_read(scratch, path, ENVIRONMENT_MAX_BYTES, NULL) != DT_OK)
+        return false; /* another user's, or gone */
+    end = scratch->data + scratch->length;
+    for (at = scratch->data; at < end; at += strnlen(at, (size_t)(end - at)) + 1)
+        if ((size_t)(end - at) >= length && memcmp(at, mark, length) == 0 && at[length] == '\0')
+            return true;
+    return false;
+}
+
+/* All processes, unsorted. */
+static dt_status list(dt_process **out, size_t *count, dt_error *err)
+{
+    size_t capacity = 0;
+    struct dirent *entry;
+    DIR *dir = opendir("/proc");
+
+    *out = NULL;
+    *count = 0;
+    if (dir == NULL)
+        return DT_FAIL(err, DT_ERR_IO, "cannot read /proc: %s", strerror(errno));
+    while ((entry = readdir(dir)) != NULL) {
+        dt_process *grown;
+
+        if (!isdigit((unsigned char)entry->d_name[0]))
+            continue;
+        if (*count == capacity) {
+            capacity = capacity != 0 ? 2 * capacity : 256;
+            grown = realloc(*out, capacity * sizeof(**out));
+            if (grown == NULL) {
+                free(*out);
+                *out = NULL;
+                closedir(dir);
+                return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+            }
+            *out = grown;
+        }
+        if (dt_process_read(&(*out)[*count], (pid_t)strtol(entry->d_name, NULL, 10)))
+            ++*count;
+    }
+    closedir(dir);
+    return DT_OK;
+}
+
+static bool is_ours(const dt_process *all, size_t count, pid_t pid)
+{
+    for (size_t i = 0; i < count; i++)
+        if (all[i].pid == pid)
+            return all[i].ours;
+    return false;
+}
+
+dt_status dt_process_find(dt_process **out, size_t *count, pid_t ancestor, const char *mark,
+                          const char *cgroup, dt_error *err)
+{
+    size_t total, kept = 0;
+    dt_strbuf scratch;
+    dt_process *all;
+    dt_status st;
+    bool grew = true;
+
+    *out = NULL;
+    *count = 0;
+    st = list(&all, &total, err);
+    if (st != DT_OK)
+        return st;
+    dt_strbuf_init(&scratch);
+    for (size_t i = 0; i < total; i++)
+        all[i].ours =
+            all[i].pid != ancestor && ((cgroup != NULL && dt_cgroup_holds(cgroup, all[i].pid)) ||
+                                       has_mark(all[i].pid, mark, &scratch));
+    dt_strbuf_release(&scratch);
+    while (grew) { /* as often as the tree of descendants is deep */
+        grew = false;
+        for (size_t i = 0; i < total; i++)
+            if (!all[i].ours && all[i].pid != ancestor &&
+                (all[i].parent == ancestor || is_ours(all, total, all[i].parent)))
+                grew = all[i].ours = true;
+    }
+    for (size_t i = 0; i < total; i++)
+        if (all[i].ours && all[i].state != 'Z' && all[i].state != 'X')
+            all[kept++] = all[i];
+    *out = all;
+    *count = kept;
+    return DT_OK;
+}
+
+bool dt_process_signal(pid_t pid, int64_t start_ticks, int number)
+{
+    dt_process process;
+    bool sent = false;
+    int handle;
+
+    /* The handle is taken first: it then names the process that the start time is checked of. */
+    handle = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (handle < 0 && errno != ENOSYS)
+        return false;
+    if (dt_process_read(&process, pid) && process.start_ticks == start_ticks)
+        sent = handle >= 0 ? syscall(SYS_pidfd_send_signal, handle, number, NULL, 0) == 0
+                           : kill(pid, number) == 0;
+    if (handle >= 0)
+        close(handle);
+    return sent;
+}

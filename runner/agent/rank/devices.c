@@ -1,0 +1,95 @@
+#define _GNU_SOURCE
+#include "runner/agent/rank/devices.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+const char *const dt_devices_question[] = {"nvidia-smi", "--query-gpu=index,uuid,memory.used",
+                                           "--format=csv,noheader,nounits", NULL};
+
+dt_status dt_devices_parse(dt_devices *out, const char *answer, dt_error *err)
+{
+    memset(out, 0, sizeof(*out));
+    for (const char *line = answer, *end; *line != '\0'; line = *end != '\0' ? end + 1 : end) {
+        dt_device_memory *device = &out->items[out->count];
+        long long index, megabytes;
+
+        end = strchrnul(line, '\n');
+        if (end == line)
+            continue;
+        if (out->count == DT_DEVICES_MAX ||
+            sscanf(line, "%lld , %63[^, \n] , %lld", &index, device->uuid, &megabytes) != 3 ||
+            index < 0 || megabytes < 0 || megabytes > (1LL << 40))
+            return DT_FAIL(err, DT_ERR_CORRUPT, "nvidia-smi answered '%.*s'",
+                           (int)(end - line < 200 ? end - line : 200), line);
+        device->index = index;
+        device->used_bytes = device->baseline_bytes = (int64_t)megabytes << 20;
+        out->count++;
+    }
+    return DT_OK;
+}
+
+/* An index, or the beginning of a UUID. */
+static bool is_meant(const dt_device_memory *device, const char *word, size_t length)
+{
+    char number[24];
+
+    if (length == 0)
+        return false;
+    snprintf(number, sizeof(number), "%lld", (long long)device->index);
+    if (isdigit((unsigned char)word[0]))
+        return strlen(number) == length && strncmp(number, word, length) == 0;
+    return strncmp(device->uuid, word, length) == 0;
+}
+
+void dt_devices_keep_visible(dt_devices *devices, const char *visible)
+{
+    int64_t kept = 0;
+
+    if (visible == NULL)
+        return;
+    for (int64_t i = 0; i < devices->count; i++) {
+        bool meant = false;
+
+        for (const char *word = visible, *end; *word != '\0'; word = *end != '\0' ? end + 1 : end) {
+            end = strchrnul(word, ',');
+            meant = meant || is_meant(&devices->items[i], word, (size_t)(end - word));
+        }
+        if (meant)
+            devices->items[kept++] = devices->items[i];
+    }
+    devices->count = kept;
+}
+
+void dt_devices_update(dt_devices *devices, const dt_devices *now)
+{
+    for (int64_t i = 0; i < devices->count; i++)
+        for (int64_t j = 0; j < now->count; j++)
+            if (strcmp(devices->items[i].uuid, now->items[j].uuid) == 0)
+                devices->items[i].used_bytes = now->items[j].used_bytes;
+}
+
+bool dt_devices_are_free(const dt_devices *devices)
+{
+    for (int64_t i = 0; i < devices->count; i++)
+        if (devices->items[i].used_bytes >
+            devices->items[i].baseline_bytes + DT_DEVICES_SLACK_BYTES)
+            return false;
+    return true;
+}
+
+json_t *dt_devices_to_json(const dt_devices *devices)
+{
+    json_t *out = json_array();
+
+    for (int64_t i = 0; i < devices->count; i++)
+        json_array_append_new(
+            out, json_pack("{s:I, s:I, s:I}", "index", (json_int_t)devices->items[i].index,
+                           "baseline_bytes", (json_int_t)devices->items[i].baseline_bytes,
+                           "used_bytes", (json_int_t)devices->items[i].used_bytes));
+    return out;
+}

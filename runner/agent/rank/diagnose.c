@@ -1,0 +1,210 @@
+/* diagnose: why does a rank not go on? Asked of the kernel, of a debugger where the node has one,
+ * and of the engine itself, whose event thread answers even where its training thread hangs.
+ *
+ * One question a rank at a time; the event is written when both answers are there or their time
+ * is over, and at once where the rank dies meanwhile.
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "runner/agent/process/describe.h"
+#include "runner/agent/rank/helper.h"
+
+#include "base/banned.h"
+
+#define WHERE_SECONDS 2.0
+#define STACK_SECONDS 5.0
+#define LOOK_EVERY_MS 50
+#define DRAIN_BYTES   ((size_t)1 << 20)
+
+struct dt_diagnosis {
+    dt_agent_rank *rank;
+    json_t *event;
+    dt_helper *stack;        /* NULL: ended, or there is none */
+    double deadline_seconds; /* of the engine's answer; 0: it has answered, or cannot */
+};
+
+/* --- the pieces */
+
+static json_t *lines_of(const char *text)
+{
+    json_t *lines = json_array();
+
+    for (const char *end; *text != '\0'; text = *end != '\0' ? end + 1 : end) {
+        end = strchrnul(text, '\n');
+        json_array_append_new(lines, json_stringn(text, (size_t)(end - text)));
+    }
+    return lines;
+}
+
+static void note(dt_diagnosis *diagnosis, const char *key, const char *text)
+{
+    json_object_set_new(diagnosis->event, key, json_string(text));
+}
+
+static void finish_when_all_is_there(dt_diagnosis *diagnosis)
+{
+    if (diagnosis->stack == NULL && diagnosis->deadline_seconds == 0)
+        dt_agent_diagnosis_end(diagnosis->rank);
+}
+
+static void on_stack(void *context, const char *text, const char *problem)
+{
+    dt_diagnosis *diagnosis = context;
+    dt_agent_rank *rank = diagnosis->rank;
+
+    diagnosis->stack = NULL;
+    json_object_set_new(diagnosis->event, "stack", lines_of(text));
+    if (problem != NULL) {
+        note(diagnosis, "stack_note", problem);
+        kill(rank->pid, SIGCONT); /* what a debugger that was killed halted goes on */
+    }
+    finish_when_all_is_there(diagnosis);
+}
+
+/* A process that is stopped or waits in the kernel does not answer a debugger. */
+static void ask_for_stack(dt_diagnosis *diagnosis)
+{
+    const char *state = json_string_value(json_object_get(diagnosis->event, "state"));
+    dt_agent *agent = diagnosis->rank->agent;
+    dt_error err = DT_ERROR_INIT;
+    char pid[16];
+    const char *const eu_stack[] = {"eu-stack", "-n", "64", "-p", pid, NULL};
+    const char *const gdb[] = {
+        "gdb", "-nx", "-batch", "-p", pid, "-ex", "thread apply all backtrace 64", NULL};
+
+    snprintf(pid, sizeof(pid), "%d", (int)diagnosis->rank->pid);
+    if (strchr("RS", state[0]) == NULL) {
+        note(diagnosis, "stack_note", "not taken: the process does not run");
+        return;
+    }
+    if (dt_helper_start(&diagnosis->stack, agent, eu_stack, STACK_SECONDS, on_stack, diagnosis,
+                        NULL) != DT_OK &&
+        dt_helper_start(&diagnosis->stack, agent, gdb, STACK_SECONDS, on_stack, diagnosis, &err) !=
+            DT_OK)
+        note(diagnosis, "stack_note", "not taken: this node has neither eu-stack nor gdb");
+}
+
+static void ask_the_engine(dt_diagnosis *diagnosis)
+{
+    static const char question[] = "{\"command\":\"where\"}\n";
+
+    if (diagnosis->rank->channel == NULL) {
+        note(diagnosis, "where_note", "its channel is closed");
+        return;
+    }
+    dt_stream_send(diagnosis->rank->channel, question, sizeof(question) - 1);
+    diagnosis->deadline_seconds = dt_clock_monotonic_seconds() + WHERE_SECONDS;
+}
+
+/* Only what the protocol knows, and only of the right kind. */
+void dt_agent_diagnosis_where(dt_agent_rank *rank, const json_t *answer)
+{
+    static const char *const numbers[] = {"step", "seconds", "micro_step", "micro_steps",
+                                          "progress"};
+    static const char *const texts[] = {"phase", "collective"};
+    dt_diagnosis *diagnosis = rank->diagnosis;
+    json_t *where;
+
+    if (diagnosis == NULL || diagnosis->deadline_seconds == 0)
+        return; /* too late */
+    where = json_object();
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        json_t *number = json_object_get(answer, numbers[i]);
+
+        json_object_set(where, numbers[i], json_is_number(number) ? number : json_null());
+    }
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        json_t *text = json_object_get(answer, texts[i]);
+
+        json_object_set(where, texts[i], json_is_string(text) ? text : json_null());
+    }
+    json_object_set_new(diagnosis->event, "where", where);
+    diagnosis->deadline_seconds = 0;
+    finish_when_all_is_there(diagnosis);
+}
+
+/* --- one rank's, from question to event */
+
+void dt_agent_diagnosis_end(dt_agent_rank *rank)
+{
+    dt_diagnosis *diagnosis = rank->diagnosis;
+
+    if (diagnosis == NULL)
+        return;
+    rank->diagnosis = NULL;
+    dt_helper_cancel(diagnosis->stack);
+    if (diagnosis->deadline_seconds != 0)
+        note(diagnosis, "where_note",
+             rank->running ? "its event thread does not answer" : "it ended before it answered");
+    dt_journal_add(&rank->agent->journal, diagnosis->event);
+    free(diagnosis);
+}
+
+static bool is_late(const dt_diagnosis *diagnosis)
+{
+    return diagnosis != NULL && diagnosis->deadline_seconds != 0 &&
+           dt_clock_monotonic_seconds() >= diagnosis->deadline_seconds;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    dt_agent *agent = timer->data;
+    bool any = false;
+
+    for (int64_t i = 0; i < agent->rank_count; i++) {
+        dt_agent_rank *rank = &agent->ranks[i];
+
+        if (is_late(rank->diagnosis) && rank->channel != NULL)
+            dt_stream_drain(rank->channel, DRAIN_BYTES); /* this agent may be what was late */
+        if (is_late(rank->diagnosis)) {
+            note(rank->diagnosis, "where_note", "its event thread does not answer");
+            rank->diagnosis->deadline_seconds = 0;
+            finish_when_all_is_there(rank->diagnosis);
+        }
+        any = any || agent->ranks[i].diagnosis != NULL;
+    }
+    if (!any)
+        uv_timer_stop(timer);
+}
+
+static void begin(dt_agent_rank *rank)
+{
+    dt_diagnosis *diagnosis = calloc(1, sizeof(*diagnosis));
+
+    DT_ASSERT(diagnosis != NULL);
+    rank->diagnosis = diagnosis;
+    diagnosis->rank = rank;
+    diagnosis->event =
+        json_pack("{s:s, s:I}", "event", "diagnosis", "rank", (json_int_t)rank->rank);
+    json_object_update_new(diagnosis->event, dt_process_describe(rank->pid));
+    json_object_update_new(
+        diagnosis->event,
+        json_pack("{s:n, s:s, s:[], s:s}", "where", "where_note", "", "stack", "stack_note", ""));
+    ask_the_engine(diagnosis);
+    ask_for_stack(diagnosis);
+    finish_when_all_is_there(diagnosis);
+}
+
+dt_status dt_agent_diagnose(dt_agent *agent, int64_t rank, dt_error *err)
+{
+    bool found = false;
+
+    for (int64_t i = 0; i < agent->rank_count; i++) {
+        dt_agent_rank *one = &agent->ranks[i];
+
+        if (!one->running || (rank != -1 && rank != one->rank))
+            continue;
+        found = true;
+        if (one->diagnosis == NULL)
+            begin(one);
+    }
+    if (!found)
+        return DT_FAIL(err, DT_ERR_NOT_FOUND, "diagnose: no such rank is running on this node");
+    uv_timer_start(&agent->diagnosis_timer, on_timer, LOOK_EVERY_MS, LOOK_EVERY_MS);
+    return DT_OK;
+}

@@ -1,0 +1,148 @@
+/* ending: no process of the run is left on the node, and that is proved.
+ *
+ * TERM: the ranks were asked. KILL: everything that belongs to the run (cgroup.h, process.h) is
+ * killed, again and again until a look finds nothing. PROOF: the GPUs hold no more than before.
+ * DONE: `released` is in the journal. The picture is in agent_int.h.
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "runner/agent/process/process.h"
+#include "runner/agent/rank/helper.h"
+#include "runner/agent/rank/text.h"
+
+#include "base/banned.h"
+
+#define LOOK_EVERY_MS    50
+#define KILL_MAX_SECONDS 10.0 /* what is then still there waits in the kernel, and is reported */
+
+static void on_timer(uv_timer_t *timer)
+{
+    dt_agent *agent = timer->data;
+
+    dt_agent_ranks_reap(agent); /* advances the ending too */
+}
+
+static void enter_kill(dt_agent *agent)
+{
+    if (agent->starting) { /* nothing is to be begun any more */
+        dt_helper_cancel(agent->question);
+        agent->question = NULL;
+        agent->starting = false;
+    }
+    agent->ending = DT_ENDING_KILL;
+    agent->ending_deadline_seconds = dt_clock_monotonic_seconds() + KILL_MAX_SECONDS;
+    uv_timer_start(&agent->ending_timer, on_timer, LOOK_EVERY_MS, LOOK_EVERY_MS);
+}
+
+/* Takes `left`. */
+static void enter_proof(dt_agent *agent, json_t *left)
+{
+    agent->ending = DT_ENDING_PROOF;
+    agent->left = left;
+    uv_timer_stop(&agent->ending_timer);
+    dt_agent_memory_after(agent);
+}
+
+void dt_agent_ending_proved(dt_agent *agent)
+{
+    const char *note = agent->devices_note;
+
+    agent->ending = DT_ENDING_DONE;
+    if (!dt_cgroup_remove(&agent->cgroup))
+        dt_log_warn("the cgroup '%s' could not be removed", agent->cgroup.folder);
+    for (int64_t i = 0; i < agent->rank_count; i++)
+        dt_agent_rank_release(&agent->ranks[i]);
+    if (note == NULL && agent->devices.count == 0)
+        note = "it is not known what was held before";
+    dt_journal_add(&agent->journal,
+                   json_pack("{s:s, s:o, s:o, s:s}", "event", "released", "left", agent->left,
+                             "devices", dt_devices_to_json(&agent->devices), "devices_note",
+                             note != NULL ? note : ""));
+    agent->left = NULL;
+    if (agent->end_only)
+        dt_agent_quit(agent);
+}
+
+/* Its name is any bytes that it chose, cut after fifteen; JSON takes only characters, and what is
+ * left out here would count as gone. */
+static json_t *left_to_json(const dt_process *process)
+{
+    dt_strbuf name;
+    json_t *json;
+
+    dt_strbuf_init(&name);
+    dt_text_clean(&name, process->command, strlen(process->command), false);
+    json = json_pack("{s:I, s:s}", "pid", (json_int_t)process->pid, "command", name.data);
+    dt_strbuf_release(&name);
+    return json;
+}
+
+static void kill_and_look(dt_agent *agent)
+{
+    dt_error err = DT_ERROR_INIT;
+    dt_process *found = NULL;
+    size_t count = 0;
+    json_t *left;
+    bool over = dt_clock_monotonic_seconds() >= agent->ending_deadline_seconds;
+
+    dt_cgroup_kill(&agent->cgroup);
+    if (dt_process_find(&found, &count, getpid(), agent->mark, agent->cgroup.inside, &err) !=
+        DT_OK) {
+        dt_log_error("%s", err.message);
+        if (!over)
+            return;
+    }
+    left = json_array();
+    for (size_t i = 0; i < count; i++) {
+        dt_process_signal(found[i].pid, found[i].start_ticks, SIGKILL);
+        json_array_append_new(left, left_to_json(&found[i]));
+    }
+    free(found);
+    if (over || (count == 0 && !dt_agent_ranks_running(agent)))
+        enter_proof(agent, left);
+    else
+        json_decref(left);
+}
+
+void dt_agent_ending_begin(dt_agent *agent, double grace_seconds, const char *reason)
+{
+    double deadline = dt_clock_monotonic_seconds() + grace_seconds;
+
+    if (agent->ending == DT_ENDING_NO) {
+        agent->ending = DT_ENDING_TERM;
+        agent->ending_reason = reason;
+        agent->ending_deadline_seconds = deadline;
+        dt_journal_add(&agent->journal,
+                       json_pack("{s:s, s:f, s:s, s:b}", "event", "stopping", "grace_seconds",
+                                 grace_seconds, "reason", reason, "asked", (int)agent->asked));
+        for (int64_t i = 0; grace_seconds > 0 && i < agent->rank_count; i++)
+            if (agent->ranks[i].running) {
+                kill(agent->ranks[i].pid, SIGTERM);
+                kill(agent->ranks[i].pid, SIGCONT); /* one that was halted hears it too */
+            }
+        uv_timer_start(&agent->ending_timer, on_timer, LOOK_EVERY_MS, LOOK_EVERY_MS);
+    } else if (agent->ending == DT_ENDING_TERM && deadline < agent->ending_deadline_seconds) {
+        agent->ending_deadline_seconds = deadline; /* asked again, with less patience */
+    }
+}
+
+void dt_agent_ending_advance(dt_agent *agent)
+{
+    bool running = dt_agent_ranks_running(agent);
+
+    if (agent->ending == DT_ENDING_NO && agent->started && !agent->starting && !running) {
+        agent->ending_reason = "";
+        enter_kill(agent);
+    }
+    if (agent->ending == DT_ENDING_TERM &&
+        (!running || dt_clock_monotonic_seconds() >= agent->ending_deadline_seconds))
+        enter_kill(agent);
+    if (agent->ending == DT_ENDING_KILL)
+        kill_and_look(agent);
+}

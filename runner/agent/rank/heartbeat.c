@@ -1,0 +1,67 @@
+/* heartbeat: every `alive` tells what each rank does, so that the supervisor's watchdog knows
+ * whether it advances, and whether it could have (runner/supervisor/policy/watchdog.h).
+ *
+ * The engine's own counter comes from its event thread, asked with one heartbeat and told with the
+ * next; the rest is the kernel's (activity.h). Of a rank that a diagnosis halts nothing is told
+ * meanwhile.
+ */
+#define _GNU_SOURCE
+#include <time.h>
+
+#include "base/clock.h"
+#include "runner/agent/agent_int.h"
+#include "runner/agent/process/activity.h"
+
+#include "base/banned.h"
+
+static void ask(dt_agent_rank *rank)
+{
+    static const char question[] = "{\"command\":\"where\"}\n";
+
+    if (rank->channel == NULL || rank->heartbeat.asked)
+        return;
+    dt_stream_send(rank->channel, question, sizeof(question) - 1);
+    rank->heartbeat.asked = true;
+}
+
+void dt_agent_heartbeat_answer(dt_agent_rank *rank, const json_t *where)
+{
+    const json_t *progress = json_object_get(where, "progress");
+
+    rank->heartbeat.asked = false;
+    rank->heartbeat.progress = json_is_integer(progress) ? json_integer_value(progress) : -1;
+    rank->heartbeat.waiting = json_is_string(json_object_get(where, "collective"));
+}
+
+static json_t *tell(const dt_agent_rank *rank)
+{
+    dt_activity activity;
+    char state[2] = "";
+
+    if (!dt_activity_read(&activity, rank->pid))
+        return NULL;
+    state[0] = activity.state;
+    return json_pack("{s:I, s:s, s:f, s:I, s:I, s:b, s:b}", "rank", (json_int_t)rank->rank, "state",
+                     state, "cpu_seconds", activity.cpu_seconds, "work", (json_int_t)activity.work,
+                     "progress", (json_int_t)rank->heartbeat.progress, "waiting",
+                     (int)rank->heartbeat.waiting, "answered", (int)!rank->heartbeat.asked);
+}
+
+json_t *dt_agent_heartbeat(dt_agent *agent)
+{
+    json_t *ranks = json_array();
+
+    for (int64_t i = 0; i < agent->rank_count; i++) {
+        dt_agent_rank *rank = &agent->ranks[i];
+        json_t *told = rank->running && rank->diagnosis == NULL ? tell(rank) : NULL;
+
+        if (told != NULL)
+            json_array_append_new(ranks, told);
+        if (rank->running)
+            ask(rank);
+    }
+    return json_pack("{s:s, s:I, s:I, s:I, s:o}", "event", "alive", "time_ms",
+                     (json_int_t)dt_clock_wall_ms(), "clock_ms",
+                     (json_int_t)(dt_clock_monotonic_seconds() * 1e3), "next_sequence",
+                     (json_int_t)agent->journal.next_sequence, "ranks", ranks);
+}

@@ -1,0 +1,168 @@
+#define _GNU_SOURCE
+#include "runner/agent/rank/helper.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runner/agent/process/environment.h"
+#include "runner/agent/process/process.h"
+#include "runner/agent/process/spawn.h"
+#include "runner/agent/rank/text.h"
+
+#include "base/banned.h"
+
+#define ANSWER_BYTES ((size_t)128 << 10)
+#define USUAL_PATH   "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+
+struct dt_helper {
+    uv_timer_t deadline;
+    dt_stream *out, *err;
+    pid_t pid;
+    int64_t start_ticks;
+    double timeout_seconds;
+    dt_strbuf text;
+    dt_helper_fn *done;
+    void *context;
+};
+
+static bool find_program(dt_strbuf *out, const char *name)
+{
+    const char *path = getenv("PATH");
+
+    path = path != NULL && path[0] != '\0' ? path : USUAL_PATH;
+    for (const char *at = path, *end; *at != '\0'; at = *end != '\0' ? end + 1 : end) {
+        end = strchrnul(at, ':');
+        dt_strbuf_reset(out);
+        dt_strbuf_add(out, at, (size_t)(end - at));
+        dt_strbuf_add_fmt(out, "/%s", name);
+        if (at[0] == '/' && access(out->data, X_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    dt_helper *helper = handle->data;
+
+    dt_strbuf_release(&helper->text);
+    free(helper);
+}
+
+/* The agent reaps all its children, so it may be gone, and its pid another's. */
+void dt_helper_cancel(dt_helper *helper)
+{
+    if (helper == NULL)
+        return;
+    dt_process_signal(helper->pid, helper->start_ticks, SIGKILL);
+    dt_stream_close(helper->out);
+    dt_stream_close(helper->err);
+    uv_close((uv_handle_t *)&helper->deadline, on_closed);
+}
+
+static void finish(dt_helper *helper, const char *problem)
+{
+    helper->done(helper->context, helper->text.data, problem);
+    dt_helper_cancel(helper);
+}
+
+static void on_deadline(uv_timer_t *timer)
+{
+    dt_helper *helper = timer->data;
+    char problem[64];
+
+    snprintf(problem, sizeof(problem), "it took longer than %g s", helper->timeout_seconds);
+    finish(helper, problem);
+}
+
+static void on_line(void *context, const char *text, size_t length, bool cut)
+{
+    dt_helper *helper = context;
+
+    if (helper->text.length + length > ANSWER_BYTES)
+        return;
+    dt_text_clean(&helper->text, text, length, cut);
+    dt_strbuf_add_char(&helper->text, '\n');
+}
+
+static void on_out_end(void *context, const char *why)
+{
+    finish(context, NULL);
+}
+
+static void on_err_end(void *context, const char *why)
+{
+    dt_helper *helper = context;
+
+    dt_stream_close(helper->err);
+    helper->err = NULL;
+}
+
+static dt_status follow(dt_helper *helper, dt_agent *agent, const dt_spawned *spawned,
+                        dt_error *err)
+{
+    static const dt_stream_calls out_calls = {.line = on_line, .ended = on_out_end};
+    static const dt_stream_calls err_calls = {.line = on_line, .ended = on_err_end};
+    dt_status first, st;
+
+    close(spawned->channel);
+    /* Each takes its descriptor, even where the one before failed. */
+    first = dt_stream_open(&helper->err, &agent->loop, spawned->err, DT_AGENT_LOG_LINE_BYTES,
+                           &err_calls, helper, err);
+    st = dt_stream_open(&helper->out, &agent->loop, spawned->out, DT_AGENT_LOG_LINE_BYTES,
+                        &out_calls, helper, err);
+    return first != DT_OK ? first : st;
+}
+
+dt_status dt_helper_start(dt_helper **out, dt_agent *agent, const char *const *argv,
+                          double timeout_seconds, dt_helper_fn *done, void *context, dt_error *err)
+{
+    const char *words[16] = {NULL};
+    dt_environment environment = {0};
+    dt_helper *helper = NULL;
+    dt_status st = DT_OK;
+    dt_process process;
+    dt_spawned spawned;
+    dt_strbuf program;
+
+    *out = NULL;
+    dt_strbuf_init(&program);
+    if (!find_program(&program, argv[0]))
+        DT_THROW(err, DT_ERR_NOT_FOUND, "this node has no %s", argv[0]);
+    words[0] = program.data;
+    for (size_t i = 1; argv[i] != NULL; i++) {
+        DT_ASSERT(i + 1 < sizeof(words) / sizeof(words[0]));
+        words[i] = argv[i];
+    }
+    helper = calloc(1, sizeof(*helper));
+    DT_ASSERT(helper != NULL);
+    dt_environment_init(&environment);
+    dt_environment_set(&environment, "LC_ALL", "C");
+    dt_environment_set(&environment, "DEBUGINFOD_URLS",
+                       ""); /* a stack must not wait for a server */
+    DT_TRY(dt_spawn(&spawned, (char *const *)words, environment.items,
+                    &(dt_spawn_place){-1, agent->ranks_mask}, err));
+    helper->pid = spawned.pid;
+    helper->start_ticks = dt_process_read(&process, spawned.pid) ? process.start_ticks : 0;
+    helper->timeout_seconds = timeout_seconds;
+    helper->done = done;
+    helper->context = context;
+    dt_strbuf_init(&helper->text);
+    uv_timer_init(&agent->loop, &helper->deadline);
+    helper->deadline.data = helper;
+    uv_timer_start(&helper->deadline, on_deadline, (uint64_t)(timeout_seconds * 1e3), 0);
+    st = follow(helper, agent, &spawned, err);
+    if (st == DT_OK)
+        *out = helper;
+    else
+        dt_helper_cancel(helper);
+    helper = NULL;
+out:
+    free(helper);
+    dt_environment_release(&environment);
+    dt_strbuf_release(&program);
+    return st;
+}

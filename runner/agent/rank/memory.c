@@ -1,0 +1,113 @@
+/* memory: a run on GPUs begins once it is known what they hold, and is released once they hold no
+ * more than that. devices.c reads the answers; here is when the questions are asked.
+ *
+ * Bounded in time: a question 10 s, the proof 20 s. Where there is no nvidia-smi, or it does not
+ * answer, the run goes on, and `released` says in words that nothing was proved.
+ */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "runner/agent/rank/helper.h"
+
+#include "base/banned.h"
+
+#define QUESTION_SECONDS 10.0
+#define PROOF_SECONDS    20.0
+#define AGAIN_MS         250
+
+static bool uses_devices(const dt_agent *agent)
+{
+    for (int64_t i = 0; i < agent->rank_count; i++)
+        if (strncmp(agent->ranks[i].device, "cuda", 4) == 0)
+            return true;
+    return false;
+}
+
+static void give_up(dt_agent *agent, const char *why)
+{
+    agent->devices.count = 0;
+    free(agent->devices_note);
+    agent->devices_note = strdup(why);
+    DT_ASSERT(agent->devices_note != NULL);
+}
+
+/* --- before */
+
+static void on_baseline(void *context, const char *text, const char *problem)
+{
+    dt_agent *agent = context;
+    dt_error err = DT_ERROR_INIT;
+
+    agent->question = NULL;
+    if (problem != NULL)
+        DT_FAIL(&err, DT_ERR_TIMEOUT, "nvidia-smi: %s", problem);
+    else
+        dt_devices_parse(&agent->devices, text, &err);
+    if (err.code != DT_OK)
+        give_up(agent, err.message);
+    dt_devices_keep_visible(&agent->devices, agent->devices_visible);
+    dt_agent_start_ranks(agent);
+}
+
+void dt_agent_memory_before(dt_agent *agent)
+{
+    dt_error err = DT_ERROR_INIT;
+
+    if (!uses_devices(agent)) {
+        give_up(agent, "no rank of this node uses a GPU");
+        dt_agent_start_ranks(agent);
+    } else if (dt_helper_start(&agent->question, agent, dt_devices_question, QUESTION_SECONDS,
+                               on_baseline, agent, &err) != DT_OK) {
+        give_up(agent, err.message);
+        dt_agent_start_ranks(agent);
+    }
+}
+
+/* --- after */
+
+static void ask_again(uv_timer_t *timer);
+
+static void on_used(void *context, const char *text, const char *problem)
+{
+    dt_agent *agent = context;
+    dt_error err = DT_ERROR_INIT;
+    dt_devices now;
+
+    agent->question = NULL;
+    if (problem != NULL)
+        DT_FAIL(&err, DT_ERR_TIMEOUT, "nvidia-smi: %s", problem);
+    else if (dt_devices_parse(&now, text, &err) == DT_OK)
+        dt_devices_update(&agent->devices, &now);
+    if (err.code != DT_OK)
+        give_up(agent, err.message);
+    if (dt_devices_are_free(&agent->devices) ||
+        dt_clock_monotonic_seconds() >= agent->proof_deadline_seconds)
+        dt_agent_ending_proved(agent);
+    else
+        uv_timer_start(&agent->proof_timer, ask_again, AGAIN_MS, 0);
+}
+
+static void ask_again(uv_timer_t *timer)
+{
+    dt_agent *agent = timer->data;
+    dt_error err = DT_ERROR_INIT;
+
+    if (dt_helper_start(&agent->question, agent, dt_devices_question, QUESTION_SECONDS, on_used,
+                        agent, &err) == DT_OK)
+        return;
+    give_up(agent, err.message);
+    dt_agent_ending_proved(agent);
+}
+
+void dt_agent_memory_after(dt_agent *agent)
+{
+    if (agent->devices.count == 0) {
+        dt_agent_ending_proved(agent);
+        return;
+    }
+    agent->proof_deadline_seconds = dt_clock_monotonic_seconds() + PROOF_SECONDS;
+    ask_again(&agent->proof_timer);
+}

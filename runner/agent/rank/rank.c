@@ -1,0 +1,305 @@
+/* rank: what a rank says and prints becomes events; so does its death. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/log.h"
+#include "runner/agent/agent_int.h"
+#include "runner/agent/process/kernel.h"
+#include "runner/agent/rank/event.h"
+#include "runner/agent/rank/text.h"
+#include "runner/channel/protocol.h"
+
+#include "base/banned.h"
+
+#define DRAIN_BYTES        ((size_t)4 << 20) /* more than a pipe or a socket holds */
+#define PEER_GRACE_SECONDS 10.0
+
+void dt_agent_rank_log(dt_agent_rank *rank, const char *stream, const char *text)
+{
+    dt_tail_add(&rank->tail, text);
+    dt_journal_add(&rank->agent->journal,
+                   json_pack("{s:s, s:I, s:s, s:s}", "event", "log", "rank", (json_int_t)rank->rank,
+                             "stream", stream, "text", text));
+}
+
+void dt_agent_say(dt_agent *agent, const char *text)
+{
+    dt_log_info("%s", text);
+    dt_journal_add(&agent->journal, json_pack("{s:s, s:i, s:s, s:s}", "event", "log", "rank", -1,
+                                              "stream", "agent", "text", text));
+}
+
+static void on_output_line(void *context, const char *text, size_t length, bool cut)
+{
+    dt_agent_output *output = context;
+    dt_strbuf clean;
+
+    dt_strbuf_init(&clean);
+    dt_text_clean(&clean, text, length, cut);
+    dt_agent_rank_log(output->rank, output->name, clean.data);
+    dt_strbuf_release(&clean);
+}
+
+static void on_output_end(void *context, const char *why)
+{
+    dt_agent_output *output = context;
+
+    dt_stream_close(output->stream);
+    output->stream = NULL;
+}
+
+/* A peer's death shows in a rank as a failure of its own: that is not the cause. */
+static bool is_own_failure(const json_t *failed)
+{
+    const char *status = json_string_value(json_object_get(failed, "status"));
+
+    return strcmp(status, "peer") != 0 && strcmp(status, "comm") != 0;
+}
+
+static void refuse_line(dt_agent_rank *rank, const char *text, size_t length, const char *why)
+{
+    dt_strbuf note;
+
+    dt_strbuf_init(&note);
+    dt_strbuf_add_fmt(&note, "warning: a line on the event channel was not understood (%s): ", why);
+    dt_text_clean(&note, text, length < 200 ? length : 200, length > 200);
+    dt_agent_rank_log(rank, "agent", note.data);
+    dt_strbuf_release(&note);
+}
+
+static void on_channel_line(void *context, const char *text, size_t length, bool cut)
+{
+    dt_agent_rank *rank = context;
+    dt_error err = DT_ERROR_INIT;
+    const char *kind;
+    json_t *event;
+
+    if (cut) {
+        refuse_line(rank, text, length, "longer than 1 MiB");
+        return;
+    }
+    if (dt_agent_event_parse(&event, &kind, text, length, &err) != DT_OK) {
+        refuse_line(rank, text, length, err.message);
+        return;
+    }
+    if (strcmp(kind, "rendezvous") == 0) {
+        dt_agent_rendezvous_offer(rank, json_string_value(json_object_get(event, "name")),
+                                  json_string_value(json_object_get(event, "value")));
+        json_decref(event);
+        return;
+    }
+    if (strcmp(kind, "where") == 0) {
+        dt_agent_heartbeat_answer(rank, event);
+        dt_agent_diagnosis_where(rank, event);
+        json_decref(event);
+        return;
+    }
+    if (strcmp(kind, "failed") == 0)
+        rank->failed_first = is_own_failure(event);
+    json_object_set_new(event, "rank", json_integer(rank->rank));
+    dt_journal_add(&rank->agent->journal, event);
+}
+
+static void on_channel_end(void *context, const char *why)
+{
+    dt_agent_rank *rank = context;
+
+    dt_stream_close(rank->channel);
+    rank->channel = NULL;
+}
+
+dt_status dt_agent_rank_follow(dt_agent_rank *rank, int channel, int out, int err_fd, dt_error *err)
+{
+    static const dt_stream_calls channel_calls = {.line = on_channel_line, .ended = on_channel_end};
+    static const dt_stream_calls output_calls = {.line = on_output_line, .ended = on_output_end};
+    uv_loop_t *loop = &rank->agent->loop;
+    dt_status st, first;
+
+    rank->out = (dt_agent_output){rank, NULL, "stdout"};
+    rank->err = (dt_agent_output){rank, NULL, "stderr"};
+    /* Each takes its descriptor, even where one before it failed. */
+    first = dt_stream_open(&rank->channel, loop, channel, DT_PROTOCOL_MAX_LINE_BYTES,
+                           &channel_calls, rank, err);
+    st = dt_stream_open(&rank->out.stream, loop, out, DT_AGENT_LOG_LINE_BYTES, &output_calls,
+                        &rank->out, err);
+    first = first != DT_OK ? first : st;
+    st = dt_stream_open(&rank->err.stream, loop, err_fd, DT_AGENT_LOG_LINE_BYTES, &output_calls,
+                        &rank->err, err);
+    return first != DT_OK ? first : st;
+}
+
+static void drain(dt_stream *const *stream)
+{
+    if (*stream != NULL)
+        dt_stream_drain(*stream, DRAIN_BYTES);
+    if (*stream != NULL)
+        dt_stream_finish(*stream);
+}
+
+static const char *reason_of(const dt_agent_rank *rank, bool good)
+{
+    if (good)
+        return "";
+    if (rank->agent->ending != DT_ENDING_NO)
+        return rank->agent->ending_reason;
+    return WIFSIGNALED(rank->wait_status) ? "killed" : "failed";
+}
+
+/* Why the kernel killed it, where it says so; also from the count of the cgroup, which needs no
+ * rights. */
+static json_t *kernel_lines(dt_agent_rank *rank)
+{
+    dt_agent *agent = rank->agent;
+    json_t *lines;
+    int64_t count;
+    char text[128];
+
+    if (!WIFSIGNALED(rank->wait_status) || agent->ending != DT_ENDING_NO)
+        return json_array(); /* by itself, or by us */
+    lines = dt_kernel_lines(rank->pid, rank->started_seconds);
+    count = dt_cgroup_oom_kills(&agent->cgroup);
+    if (WTERMSIG(rank->wait_status) == SIGKILL && count > agent->oom_kills) {
+        snprintf(text, sizeof(text),
+                 "the cgroup's memory.events: oom_kill went from %lld to %lld (out of memory)",
+                 (long long)agent->oom_kills, (long long)count);
+        json_array_append_new(lines, json_string(text));
+        agent->oom_kills = count;
+    }
+    return lines;
+}
+
+static bool any_is_oom(const json_t *lines)
+{
+    json_t *line;
+    size_t i;
+
+    json_array_foreach(lines, i,
+                       line) if (dt_kernel_line_is_oom(json_string_value(line))) return true;
+    return false;
+}
+
+/* One that failed takes the others along; while they are stopped already they keep the time that
+ * they were given. */
+static void end_peers(dt_agent *agent)
+{
+    double grace = PEER_GRACE_SECONDS;
+
+    if (agent->ending != DT_ENDING_NO)
+        return;
+    if (agent->lease_grace_seconds < grace) /* the recipe's own is shorter */
+        grace = agent->lease_grace_seconds;
+    dt_agent_ending_begin(agent, grace, "peer_failed");
+}
+
+static void report_death(dt_agent_rank *rank)
+{
+    int status = rank->wait_status, number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    bool good = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    json_t *event, *lines = kernel_lines(rank);
+    const char *name = sigabbrev_np(number);
+    char signal_name[32] = "";
+    dt_strbuf words;
+
+    dt_strbuf_init(&words);
+    if (number != 0)
+        snprintf(signal_name, sizeof(signal_name), name != NULL ? "SIG%s" : "signal %s",
+                 name != NULL ? name : "of another system");
+    dt_kernel_death_words(&words, status);
+    if (any_is_oom(lines))
+        dt_strbuf_add_str(&words, ": the node is out of memory");
+    event = json_pack("{s:s, s:I, s:o, s:o, s:s, s:s, s:s, s:o, s:o}", "event", "exited", "rank",
+                      (json_int_t)rank->rank, "code",
+                      WIFEXITED(status) ? json_integer(WEXITSTATUS(status)) : json_null(), "signal",
+                      number != 0 ? json_integer(number) : json_null(), "signal_name", signal_name,
+                      "reason", reason_of(rank, good), "words", words.data, "kernel_lines", lines,
+                      "lines", dt_tail_to_json(&rank->tail));
+    dt_strbuf_release(&words);
+    dt_agent_diagnosis_end(rank);
+    dt_journal_add(&rank->agent->journal, event);
+    if (!good)
+        end_peers(rank->agent);
+}
+
+void dt_agent_rank_not_started(dt_agent_rank *rank, const char *message)
+{
+    if (rank->running) { /* it runs, and cannot be listened to */
+        dt_agent_rank_log(rank, "agent", message);
+    } else {
+        dt_journal_add(&rank->agent->journal,
+                       json_pack("{s:s, s:I, s:n, s:n, s:s, s:s, s:s, s:[]}", "event", "exited",
+                                 "rank", (json_int_t)rank->rank, "code", "signal", "signal_name",
+                                 "", "reason", "not_started", "message", message, "lines"));
+    }
+    end_peers(rank->agent);
+}
+
+static dt_agent_rank *rank_by_pid(dt_agent *agent, pid_t pid)
+{
+    for (int64_t i = 0; i < agent->rank_count; i++)
+        if (agent->ranks[i].running && agent->ranks[i].pid == pid)
+            return &agent->ranks[i];
+    return NULL;
+}
+
+/* The likelier cause of the others' deaths first. */
+static int by_cause(const void *a, const void *b)
+{
+    const dt_agent_rank *const *left = a, *const *right = b;
+    int left_key = WIFSIGNALED((*left)->wait_status) ? 0 : (*left)->failed_first ? 1 : 2;
+    int right_key = WIFSIGNALED((*right)->wait_status) ? 0 : (*right)->failed_first ? 1 : 2;
+
+    return left_key - right_key;
+}
+
+void dt_agent_ranks_reap(dt_agent *agent)
+{
+    dt_agent_rank **dead = NULL;
+    size_t count = 0;
+    int status;
+    pid_t pid;
+
+    if (agent->rank_count > 0)
+        dead = calloc((size_t)agent->rank_count, sizeof(dead[0]));
+    DT_ASSERT(agent->rank_count == 0 || dead != NULL);
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        dt_agent_rank *rank = rank_by_pid(agent, pid);
+
+        if (rank == NULL)
+            continue; /* a grandchild that came back to us */
+        rank->wait_status = status;
+        rank->running = false; /* its pid is free from here on */
+        dead[count++] = rank;
+        drain(&rank->channel);
+        drain(&rank->out.stream);
+        drain(&rank->err.stream);
+    }
+    if (count > 1)
+        qsort(dead, count, sizeof(dead[0]), by_cause);
+    for (size_t i = 0; i < count; i++)
+        report_death(dead[i]);
+    free(dead);
+    dt_agent_ending_advance(agent);
+}
+
+bool dt_agent_ranks_running(const dt_agent *agent)
+{
+    for (int64_t i = 0; i < agent->rank_count; i++)
+        if (agent->ranks[i].running)
+            return true;
+    return false;
+}
+
+void dt_agent_rank_release(dt_agent_rank *rank)
+{
+    dt_agent_diagnosis_end(rank);
+    dt_stream_close(rank->channel);
+    dt_stream_close(rank->out.stream);
+    dt_stream_close(rank->err.stream);
+    rank->channel = rank->out.stream = rank->err.stream = NULL;
+    dt_tail_release(&rank->tail);
+}

@@ -1,0 +1,258 @@
+/* start: the plan's ranks of this node become processes. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "runner/agent/agent_int.h"
+#include "runner/agent/process/environment.h"
+#include "runner/agent/process/process.h"
+#include "runner/agent/process/spawn.h"
+#include "runner/channel/protocol.h"
+
+#include "base/banned.h"
+
+/* What of the plan a node needs; the engine checks the rest when it reads the file. */
+typedef struct layout {
+    int64_t world_size;
+    const char *first_node;
+    json_t *ranks;
+} layout;
+
+static dt_status layout_read(layout *out, dt_agent *agent, json_t *plan, dt_error *err)
+{
+    const char *run;
+    int64_t attempt;
+    json_t *nodes;
+    dt_status st;
+
+    DT_TRY(dt_json_get_string(&run, plan, "run", "plan", err));
+    DT_TRY(dt_json_get_int(&attempt, plan, "attempt", "plan", err));
+    if (strcmp(run, agent->run) != 0 || attempt != agent->attempt)
+        DT_THROW(err, DT_ERR_CORRUPT,
+                 "plan: it is for run '%.64s', attempt %lld, and this is '%s', %lld", run,
+                 (long long)attempt, agent->run, (long long)agent->attempt);
+    DT_TRY(dt_json_get_int(&out->world_size, plan, "world_size", "plan", err));
+    DT_TRY(dt_json_get_array(&nodes, plan, "nodes", "plan", err));
+    DT_TRY(dt_json_get_string(&out->first_node, json_array_get(nodes, 0), "name", "plan: nodes[0]",
+                              err));
+    DT_TRY(dt_json_get_array(&out->ranks, plan, "ranks", "plan", err));
+    if (out->world_size < 1 || out->world_size > DT_PROTOCOL_MAX_RANKS ||
+        (int64_t)json_array_size(out->ranks) != out->world_size)
+        DT_THROW(err, DT_ERR_CORRUPT, "plan: 'world_size' is %lld, and %zu ranks are listed",
+                 (long long)out->world_size, json_array_size(out->ranks));
+out:
+    return st;
+}
+
+/* This node's ranks, in the plan's order, into agent->ranks. */
+static dt_status ranks_read(dt_agent *agent, const layout *world, int64_t node, dt_error *err)
+{
+    dt_status st = DT_OK;
+    json_t *entry;
+    size_t i;
+
+    agent->ranks = calloc((size_t)world->world_size, sizeof(agent->ranks[0]));
+    if (agent->ranks == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    json_array_foreach(world->ranks, i, entry)
+    {
+        dt_agent_rank *rank = &agent->ranks[agent->rank_count];
+        const char *device;
+        int64_t on;
+
+        DT_TRY(dt_json_get_int(&on, entry, "node", "plan: rank", err));
+        if (on != node)
+            continue;
+        DT_TRY(dt_json_get_int(&rank->rank, entry, "rank", "plan: rank", err));
+        DT_TRY(dt_json_get_int(&rank->local_rank, entry, "local_rank", "plan: rank", err));
+        DT_TRY(dt_json_get_int_or(&rank->threads, entry, "threads", 0, "plan: rank", err));
+        DT_TRY(dt_json_get_string(&device, entry, "device", "plan: rank", err));
+        if (rank->rank < 0 || rank->rank >= world->world_size)
+            DT_THROW(err, DT_ERR_CORRUPT, "plan: rank %lld is not below the world size",
+                     (long long)rank->rank);
+        snprintf(rank->device, sizeof(rank->device), "%s", device);
+        rank->agent = agent;
+        rank->heartbeat.progress = -1;
+        agent->rank_count++;
+    }
+    if (agent->rank_count == 0)
+        DT_THROW(err, DT_ERR_CORRUPT, "plan: no rank is on node %lld", (long long)node);
+out:
+    if (st != DT_OK) {
+        free(agent->ranks);
+        agent->ranks = NULL;
+        agent->rank_count = 0;
+    }
+    return st;
+}
+
+static dt_status plan_write(const char *path, const json_t *plan, dt_error *err)
+{
+    dt_strbuf text;
+    dt_status st;
+
+    dt_strbuf_init(&text);
+    dt_json_write_pretty(&text, plan);
+    st = dt_file_write_atomic(path, text.data, text.length, 0600, err);
+    dt_strbuf_release(&text);
+    return st;
+}
+
+/* A number in the range of private ports, the same on every node of the run. */
+static int64_t master_port(const char *run)
+{
+    uint32_t hash = 2166136261u;
+
+    for (; *run != '\0'; run++)
+        hash = (hash ^ (unsigned char)*run) * 16777619u;
+    return 49152 + hash % 16384;
+}
+
+/* How long an OpenMP thread of a rank spins at a barrier before it sleeps. By default it spins for
+ * milliseconds, which on shared cores takes the time slice of the very thread that it waits for:
+ * beside one other busy process a small model's step takes 48 ms instead of 30 (13 alone). Never
+ * spinning costs 40 % alone. This count costs 3 % alone and gives 35 ms beside the other
+ * (docs/performance.md). */
+#define OMP_SPIN_COUNT "1000"
+
+static void environment_for_node(dt_environment *out, const dt_agent *agent, const layout *world,
+                                 const dt_agent_command *command)
+{
+    const char *name;
+    json_t *value;
+
+    dt_environment_init(out);
+    if (getenv("OMP_WAIT_POLICY") == NULL && getenv("GOMP_SPINCOUNT") == NULL)
+        dt_environment_set(out, "GOMP_SPINCOUNT", OMP_SPIN_COUNT);
+    dt_environment_set(out, "MASTER_ADDR", world->first_node);
+    dt_environment_set_int(out, "MASTER_PORT", master_port(agent->run));
+    json_object_foreach(command->environment, name, value)
+        dt_environment_set(out, name, json_string_value(value));
+    dt_environment_set_int(out, "WORLD_SIZE", world->world_size);
+    dt_environment_set_int(out, "LOCAL_WORLD_SIZE", agent->rank_count);
+    dt_environment_set_int(out, "NODE_RANK", command->node);
+    dt_environment_set(out, "DTRUN_RUN_ID", agent->run);
+    dt_environment_set_int(out, "DTRUN_ATTEMPT", agent->attempt);
+    dt_environment_set(out, "DTRUN_NODE_DIR", agent->folder);
+    dt_environment_set_int(out, "DTRUN_CHANNEL", DT_SPAWN_CHANNEL_FD);
+}
+
+static dt_status rank_start(dt_agent_rank *rank, dt_environment *environment, const char *engine,
+                            const char *plan, dt_error *err)
+{
+    const char *const argv[] = {engine, "train", "--plan", plan, NULL};
+    dt_agent *agent = rank->agent;
+    dt_process process;
+    dt_spawned spawned;
+    dt_status st;
+
+    dt_environment_set_int(environment, "RANK", rank->rank);
+    dt_environment_set_int(environment, "LOCAL_RANK", rank->local_rank);
+    if (rank->threads > 0)
+        dt_environment_set_int(environment, "OMP_NUM_THREADS", rank->threads);
+    DT_TRY(dt_spawn(&spawned, (char *const *)argv, environment->items,
+                    &(dt_spawn_place){agent->cgroup.procs, agent->ranks_mask}, err));
+    rank->pid = spawned.pid;
+    rank->started_seconds = dt_clock_monotonic_seconds();
+    rank->running = true;
+    rank->start_ticks = dt_process_read(&process, rank->pid) ? process.start_ticks : 0;
+    dt_journal_add(&agent->journal,
+                   json_pack("{s:s, s:I, s:I, s:I, s:I, s:s, s:s?, s:s}", "event", "started",
+                             "rank", (json_int_t)rank->rank, "local_rank",
+                             (json_int_t)rank->local_rank, "pid", (json_int_t)rank->pid,
+                             "start_ticks", (json_int_t)rank->start_ticks, "device", rank->device,
+                             "cgroup", agent->cgroup.folder, "boot_id", agent->boot_id));
+    /* From here on the process is known, whatever else fails. */
+    DT_TRY(dt_agent_rank_follow(rank, spawned.channel, spawned.out, spawned.err, err));
+out:
+    return st;
+}
+
+/* The strongest means that this node allows to find and end what belongs to the run; said once. */
+static void means_find(dt_agent *agent, int64_t node)
+{
+    dt_error err = DT_ERROR_INIT;
+    dt_strbuf name, words;
+
+    dt_strbuf_init(&name);
+    dt_strbuf_init(&words);
+    dt_strbuf_add_fmt(&name, "%.64s-%lld-%lld-%d", agent->run, (long long)agent->attempt,
+                      (long long)node, (int)getpid());
+    if (dt_cgroup_make(&agent->cgroup, name.data, &err) == DT_OK)
+        dt_strbuf_add_fmt(&words, "the ranks are in the cgroup '%s'", agent->cgroup.folder);
+    else
+        dt_strbuf_add_fmt(&words,
+                          "the ranks have no cgroup of their own (%s): what belongs to them is "
+                          "found by descent and by environment",
+                          err.message);
+    agent->oom_kills = dt_cgroup_oom_kills(&agent->cgroup);
+    dt_agent_say(agent, words.data);
+    dt_strbuf_release(&name);
+    dt_strbuf_release(&words);
+}
+
+/* What the ranks' variable says, ours or that of `start`. */
+static void visible_find(dt_agent *agent)
+{
+    static const char name[] = "CUDA_VISIBLE_DEVICES=";
+
+    for (size_t i = 0; i < agent->environment.count; i++)
+        if (strncmp(agent->environment.items[i], name, strlen(name)) == 0)
+            agent->devices_visible = strdup(agent->environment.items[i] + strlen(name));
+}
+
+void dt_agent_start_ranks(dt_agent *agent)
+{
+    dt_strbuf plan;
+
+    dt_strbuf_init(&plan);
+    dt_strbuf_add_fmt(&plan, "%s/plan.json", agent->folder);
+    agent->starting = false;
+    for (int64_t i = 0; i < agent->rank_count; i++) {
+        dt_error problem = DT_ERROR_INIT;
+
+        if (rank_start(&agent->ranks[i], &agent->environment, agent->engine, plan.data, &problem) ==
+            DT_OK)
+            continue;
+        dt_log_error("rank %lld: %s", (long long)agent->ranks[i].rank, problem.message);
+        dt_agent_rank_not_started(&agent->ranks[i], problem.message);
+        break;
+    }
+    /* The `started`, by which another agent would end them. */
+    dt_journal_keep_head(&agent->journal);
+    dt_strbuf_release(&plan);
+}
+
+dt_status dt_agent_start(dt_agent *agent, const dt_agent_command *command, dt_error *err)
+{
+    dt_strbuf plan;
+    layout world;
+    dt_status st;
+
+    dt_strbuf_init(&plan);
+    if (agent->started)
+        return DT_OK; /* a supervisor that was restarted asks again */
+    if (agent->ending != DT_ENDING_NO)
+        return DT_FAIL(err, DT_ERR_BUSY, "start: this node was told to stop");
+    DT_TRY(layout_read(&world, agent, command->plan, err));
+    dt_strbuf_add_fmt(&plan, "%s/plan.json", agent->folder);
+    DT_TRY(plan_write(plan.data, command->plan, err));
+    DT_TRY(ranks_read(agent, &world, command->node, err));
+    environment_for_node(&agent->environment, agent, &world, command);
+    visible_find(agent);
+    agent->engine = strdup(command->engine);
+    DT_ASSERT(agent->engine != NULL);
+    means_find(agent, command->node);
+    dt_agent_lease_begin(agent, command);
+    dt_agent_use_begin(agent, command);
+    agent->started = agent->starting = true;
+    dt_agent_memory_before(agent);
+out:
+    dt_strbuf_release(&plan);
+    return st;
+}

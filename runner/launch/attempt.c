@@ -1,0 +1,233 @@
+#define _GNU_SOURCE
+#include "runner/launch/attempt.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/place.h"
+#include "recipes/fields.h"
+#include "runner/cli/command.h"
+#include "runner/launch/overrides.h"
+#include "runner/launch/run_id.h"
+#include "runner/supervisor/supervisor.h"
+
+#include "base/banned.h"
+
+enum { ID_TRIES = 100, HASH_SIZE = 33 };
+
+static dt_status check_text(const char *text, dt_error *err)
+{
+    return text != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+}
+
+/* Takes an id by making its folder, which can be done once. */
+static dt_status take_id(const char **run, const char **folder, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    const char *state, *runs;
+    char id[DT_RUN_ID_SIZE];
+
+    *run = *folder = NULL;
+    DT_TRY(dt_place_dir(&state, DT_PLACE_STATE, arena, err));
+    runs = dt_arena_printf(arena, "%s/runs", state);
+    DT_TRY(check_text(runs, err));
+    DT_TRY(dt_file_make_dirs(runs, 0700, err));
+    for (int i = 0; i < ID_TRIES; i++) {
+        DT_TRY(dt_run_id_draw(id, err));
+        DT_TRY(dt_run_path(folder, id, NULL, arena, err));
+        if (mkdir(*folder, 0700) == 0) {
+            *run = dt_arena_strdup(arena, id);
+            return check_text(*run, err);
+        }
+        if (errno != EEXIST)
+            DT_THROW(err, DT_ERR_IO, "cannot make '%s': %s", *folder, strerror(errno));
+    }
+    DT_THROW(err, DT_ERR_IO, "no free run id found below '%s'", runs);
+out:
+    *folder = NULL; /* nothing of ours to take away */
+    return st;
+}
+
+/* Fills in what the caller of dt_plan_make owes, and writes attempt-N/plan.json. */
+static dt_status write_plan(dt_preflight *flight, const char *run, int64_t attempt,
+                            const char *resume_from, const char *folder, dt_arena *arena,
+                            dt_error *err)
+{
+    const char *below, *path;
+    json_t *json = NULL;
+    dt_status st = DT_OK;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    flight->plan.run = run;
+    flight->plan.attempt = attempt;
+    flight->plan.resume_from = resume_from;
+    flight->plan.directory = dt_arena_printf(arena, "%s/checkpoints", folder);
+    DT_TRY(check_text(flight->plan.directory, err));
+    below = dt_arena_printf(arena, "%s/attempt-%lld", folder, (long long)attempt);
+    DT_TRY(check_text(below, err));
+    DT_TRY(dt_file_make_dirs(below, 0700, err));
+    path = dt_arena_printf(arena, "%s/plan.json", below);
+    DT_TRY(check_text(path, err));
+    json = dt_plan_to_json(&flight->plan);
+    dt_json_write_pretty(&text, json);
+    DT_TRY(dt_file_write_atomic(path, text.data, text.length, 0600, err));
+out:
+    json_decref(json);
+    dt_strbuf_release(&text);
+    return st;
+}
+
+/* The resolved recipe as the store keeps it. */
+static dt_status recipe_text(const char **json_text, char *hash, const dt_recipe *recipe,
+                             dt_arena *arena, dt_error *err)
+{
+    json_t *json = dt_recipe_to_json(recipe);
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    dt_json_write(&text, json);
+    json_decref(json);
+    *json_text = dt_arena_strdup(arena, text.data);
+    dt_strbuf_release(&text);
+    dt_recipe_hash(hash, recipe);
+    return check_text(*json_text, err);
+}
+
+static dt_status add_row(dt_store *store, const char *run, const dt_recipe_source *source,
+                         const dt_preflight *flight, dt_arena *arena, dt_error *err)
+{
+    const dt_recipe *recipe = &flight->recipe;
+    json_t *changes = dt_changes_of_launch(source, recipe, arena);
+    char hash[HASH_SIZE], absolute[PATH_MAX];
+    const char *json;
+    dt_status st = DT_OK;
+    dt_run row = {
+        .id = run,
+        .name = recipe->name,
+        .state = DT_RUN_QUEUED,
+        .attempt = 1,
+        .created_ms = dt_clock_wall_ms(),
+        .steps_total = dt_preflight_steps(flight, NULL),
+        .loss = NAN,
+        .valid_loss = NAN,
+        .tokens_per_second = NAN,
+        .recipe_path = realpath(source->path, absolute) != NULL ? absolute : source->path,
+        .recipe_text = source->text,
+        .exit_code = -1,
+        .reason = "",
+    };
+
+    DT_TRY(recipe_text(&json, hash, recipe, arena, err));
+    row.recipe_json = json;
+    row.recipe_hash = hash;
+    DT_TRY(dt_store_run_add(store, &row, err));
+    (void)dt_changes_store(store, run, changes, NULL); /* it runs without, too */
+out:
+    json_decref(changes);
+    return st;
+}
+
+/* From here on the store knows the attempt: a supervisor that does not start is its end. */
+static dt_status supervise(dt_store *store, const char *run, dt_error *err)
+{
+    dt_status st = dt_supervisor_start(run, err);
+
+    bool restored;
+
+    if (st != DT_OK &&
+        dt_store_run_set_state(store, run, DT_RUN_FAILED, DT_EXIT_SYSTEM,
+                               err != NULL ? err->message : "the supervisor did not start",
+                               dt_clock_wall_ms(), NULL) == DT_OK)
+        (void)dt_store_run_restore(store, &restored, run, NULL);
+    return st;
+}
+
+dt_status dt_attempt_launch(const char **run, dt_store *store, const dt_recipe_source *source,
+                            dt_preflight *flight, dt_arena *arena, dt_error *err)
+{
+    const char *folder = NULL, *copy;
+    dt_status st = DT_OK;
+
+    DT_TRY(take_id(run, &folder, arena, err));
+    copy = dt_arena_printf(arena, "%s/recipe.yaml", folder);
+    DT_TRY(check_text(copy, err));
+    DT_TRY(dt_file_write_atomic(copy, source->text, strlen(source->text), 0600, err));
+    DT_TRY(write_plan(flight, *run, 1, "", folder, arena, err));
+    DT_TRY(dt_supervisor_keep_environment(*run, flight->recipe.notify.webhook, err));
+    DT_TRY(add_row(store, *run, source, flight, arena, err));
+    folder = NULL; /* belongs to the row now */
+    DT_TRY(supervise(store, *run, err));
+out:
+    if (folder != NULL)
+        (void)dt_file_remove_tree(folder, NULL);
+    return st;
+}
+
+/* Beyond those that failed before their first step, too. */
+static dt_status next_attempt(int64_t *out, dt_store *store, const char *run, dt_arena *arena,
+                              dt_error *err)
+{
+    dt_attempt *attempts;
+    int64_t count;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_store_attempt_list(store, &attempts, &count, run, arena, err));
+    *out = count > 0 ? attempts[count - 1].attempt + 1 : 1;
+out:
+    return st;
+}
+
+dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *checkpoint,
+                            const dt_budget_place *at, dt_preflight *flight, dt_arena *arena,
+                            dt_error *err)
+{
+    int64_t attempt, added;
+    const char *folder, *json, *lock_path;
+    char hash[HASH_SIZE];
+    dt_status st = DT_OK;
+    dt_error problem = DT_ERROR_INIT;
+    json_t *changes = NULL;
+    int lock = -1;
+    dt_run now;
+
+    /* One resume at a time: the plan's folder is named by a number both would choose. */
+    DT_TRY(dt_run_path(&folder, run->id, NULL, arena, err));
+    DT_TRY(dt_run_check_owner(run->id, folder, err));
+    DT_TRY(dt_run_path(&lock_path, run->id, "resume.lock", arena, err));
+    st = dt_file_lock(&lock, lock_path, &problem);
+    if (st == DT_ERR_BUSY)
+        DT_THROW(err, st, "run '%s' is being resumed by somebody else: see 'dtrun status %s'",
+                 run->id, run->id);
+    if (st != DT_OK)
+        DT_THROW(err, st, "%s", problem.message);
+    /* Whoever had it before us may have resumed what we looked at: that plan is not ours to write.
+     */
+    DT_TRY(dt_store_run_find(store, &now, run->id, arena, err));
+    if (now.attempt != run->attempt || !dt_run_state_is_terminal(now.state))
+        DT_THROW(err, DT_ERR_BUSY,
+                 "run '%s' was resumed by somebody else just now: see 'dtrun status %s'", run->id,
+                 run->id);
+    DT_TRY(next_attempt(&attempt, store, run->id, arena, err));
+    DT_TRY(dt_supervisor_keep_environment(run->id, flight->recipe.notify.webhook, err));
+    DT_TRY(write_plan(flight, run->id, attempt, checkpoint, folder, arena, err));
+    DT_TRY(recipe_text(&json, hash, &flight->recipe, arena, err));
+    DT_TRY(dt_store_attempt_add(store, run->id, at->step, dt_preflight_steps(flight, at), json,
+                                hash, dt_clock_wall_ms(), &added, err));
+    DT_ASSERT(added == attempt);
+    changes = dt_changes_of_resume(run, &flight->recipe, arena);
+    (void)dt_changes_store(store, run->id, changes, NULL);
+    DT_TRY(supervise(store, run->id, err));
+out:
+    json_decref(changes);
+    if (lock >= 0)
+        close(lock);
+    return st;
+}

@@ -1,0 +1,26 @@
+/* attempt: from a checked recipe to a supervised run, with nothing half-made on the way.
+ *
+ * Order      folder → recipe.yaml → attempt-N/plan.json → row in the store → supervisor.
+ *            A failure before the row takes the folder away again; one after it leaves a failed
+ *            attempt that says why.
+ * Threads    any number of launches at once: an id is taken by making its folder
+ */
+#ifndef DT_RUNNER_LAUNCH_ATTEMPT_H
+#define DT_RUNNER_LAUNCH_ATTEMPT_H
+
+#include "recipes/plan.h"
+#include "recipes/reader.h"
+#include "runner/launch/preflight.h"
+#include "store/store.h"
+
+/* A new run; flight->plan gets its run, attempt and directory. *run lives in the arena. */
+dt_status dt_attempt_launch(const char **run, dt_store *store, const dt_recipe_source *source,
+                            dt_preflight *flight, dt_arena *arena, dt_error *err);
+
+/* The next attempt of an ended run, from a marked checkpoint; `at`: where it stands. run->recipe_json
+ * is what the new recipe was changed from. */
+dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *checkpoint,
+                            const dt_budget_place *at, dt_preflight *flight, dt_arena *arena,
+                            dt_error *err);
+
+#endif

@@ -1,0 +1,117 @@
+#include "runner/launch/dry_run.h"
+
+#include <unistd.h>
+
+#include "runner/cli/report.h"
+#include "runner/term/format.h"
+#include "runner/term/table.h"
+
+#include "base/banned.h"
+
+static json_t *memory_to_json(const dt_preflight *flight)
+{
+    const dt_memory *memory = &flight->memory;
+
+    return json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "parameters_bytes",
+        (json_int_t)memory->parameters_bytes, "gradients_bytes",
+        (json_int_t)memory->gradients_bytes, "optimizer_bytes", (json_int_t)memory->optimizer_bytes,
+        "activations_bytes", (json_int_t)memory->activations_bytes, "buffers_bytes",
+        (json_int_t)memory->buffers_bytes, "rank_bytes", (json_int_t)memory->total_bytes,
+        "available_bytes", (json_int_t)flight->available_bytes);
+}
+
+static dt_status print_json(const dt_preflight *flight, dt_error *err)
+{
+    int64_t steps = dt_preflight_steps(flight, NULL);
+    json_t *object = dt_report_object();
+
+    json_object_set_new(object, "parameters", json_integer(flight->memory.parameter_count));
+    json_object_set_new(object, "vocab",
+                        flight->data.vocab > 0 ? json_integer(flight->data.vocab) : json_null());
+    json_object_set_new(object, "steps", steps > 0 ? json_integer(steps) : json_null());
+    json_object_set_new(object, "tokens_per_step", json_integer(flight->tokens_per_step));
+    json_object_set_new(object, "memory", memory_to_json(flight));
+    json_object_set_new(object, "plan", dt_plan_to_json(&flight->plan));
+    return dt_report_json(object, err);
+}
+
+static void add_summary(dt_strbuf *out, const dt_term *term, const dt_preflight *flight,
+                        dt_arena *arena)
+{
+    static const dt_table_column columns[] = {{NULL, false}, {NULL, false}};
+    const dt_recipe *recipe = &flight->plan.recipe;
+    int64_t steps = dt_preflight_steps(flight, NULL);
+    int64_t ranks =
+        dt_preflight_samples(flight) / recipe->batch.sequences / recipe->batch.accumulate;
+    char text[DT_FORMAT_SIZE], whole[DT_FORMAT_SIZE];
+    dt_table table;
+
+    dt_table_init(&table, columns, 2, arena);
+    dt_table_add(&table, DT_STYLE_DIM, "parameters");
+    dt_table_add(&table, DT_STYLE_PLAIN, "%s",
+                 dt_format_count(text, sizeof(text), (double)flight->memory.parameter_count));
+    dt_table_add(&table, DT_STYLE_DIM, "steps");
+    if (steps > 0)
+        dt_table_add(&table, DT_STYLE_PLAIN, "%s", dt_format_whole(text, sizeof(text), steps));
+    else
+        dt_table_add(&table, DT_STYLE_PLAIN, "%s epochs (so many steps as the data give)",
+                     dt_format_whole(text, sizeof(text), recipe->schedule.epochs));
+    dt_table_add(&table, DT_STYLE_DIM, "tokens per step");
+    dt_table_add(&table, DT_STYLE_PLAIN,
+                 "%s = %lld sequences x %lld tokens x %lld accumulated x %lld ranks",
+                 dt_format_whole(text, sizeof(text), flight->tokens_per_step),
+                 (long long)recipe->batch.sequences, (long long)recipe->batch.tokens,
+                 (long long)recipe->batch.accumulate, (long long)ranks);
+    if (steps > 0) {
+        dt_table_add(&table, DT_STYLE_DIM, "tokens in all");
+        dt_table_add(
+            &table, DT_STYLE_PLAIN, "%s",
+            dt_format_count(whole, sizeof(whole), (double)flight->tokens_per_step * (double)steps));
+    }
+    dt_table_write(out, &table, term, 2);
+}
+
+static void add_ranks(dt_strbuf *out, const dt_term *term, const dt_plan *plan, dt_arena *arena)
+{
+    static const dt_table_column columns[] = {
+        {"rank", true}, {"node", false}, {"device", false}, {"threads", true}};
+    dt_table table;
+
+    dt_table_init(&table, columns, 4, arena);
+    for (int64_t r = 0; r < plan->world_size; r++) {
+        const dt_plan_rank *rank = &plan->ranks[r];
+        dt_table_add(&table, DT_STYLE_PLAIN, "%lld", (long long)r);
+        dt_table_add(&table, DT_STYLE_PLAIN, "%s", plan->node_names[rank->node]);
+        dt_table_add(&table, DT_STYLE_PLAIN, "%s", rank->device);
+        dt_table_add(&table, DT_STYLE_PLAIN, "%lld", (long long)rank->threads);
+    }
+    dt_table_write(out, &table, term, 2);
+}
+
+dt_status dt_dry_run_print(const dt_preflight *flight, const dt_call *call, dt_error *err)
+{
+    char available[DT_FORMAT_SIZE];
+    dt_strbuf text;
+    dt_status st;
+    dt_term term;
+
+    if (call->json)
+        return print_json(flight, err);
+    dt_term_init(&term, STDOUT_FILENO);
+    dt_strbuf_init(&text);
+    dt_term_add(&text, &term, DT_STYLE_BOLD, "%s", flight->plan.recipe.name);
+    dt_term_add(&text, &term, DT_STYLE_DIM,
+                " would be launched like this; nothing was started\n\n");
+    add_summary(&text, &term, flight, call->arena);
+    dt_strbuf_add_char(&text, '\n');
+    add_ranks(&text, &term, &flight->plan, call->arena);
+    dt_term_add(&text, &term, DT_STYLE_DIM, "\nmemory of one rank (%s free here for %lld):\n",
+                dt_format_bytes(available, sizeof(available), (double)flight->available_bytes),
+                (long long)flight->ranks_on_node);
+    dt_memory_table(&text, &flight->memory, &flight->plan.recipe);
+    dt_strbuf_add_char(&text, '\n');
+    st = dt_report_styled(&text, err);
+    dt_strbuf_release(&text);
+    return st;
+}

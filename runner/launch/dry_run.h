@@ -1,0 +1,11 @@
+/* dry_run: what a launch would start, told without starting it. */
+#ifndef DT_RUNNER_LAUNCH_DRY_RUN_H
+#define DT_RUNNER_LAUNCH_DRY_RUN_H
+
+#include "runner/cli/command.h"
+#include "runner/launch/preflight.h"
+
+/* Text, or {"version", "parameters", "tokens_per_step", "memory", "plan"}. */
+dt_status dt_dry_run_print(const dt_preflight *flight, const dt_call *call, dt_error *err);
+
+#endif

@@ -1,0 +1,68 @@
+#include "runner/launch/placement.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "recipes/nodes.h"
+
+#include "base/banned.h"
+
+/* "nvidia0": a card's device file. */
+static bool is_card(const char *name)
+{
+    static const char kind[] = "nvidia";
+    const char *digits = name + sizeof(kind) - 1;
+
+    return strncmp(name, kind, sizeof(kind) - 1) == 0 && isdigit((unsigned char)*digits) &&
+           digits[strspn(digits, "0123456789")] == '\0';
+}
+
+static int64_t count_words(const char *list)
+{
+    int64_t words = 0;
+
+    for (const char *at = list; *at != '\0'; at += strcspn(at, ",")) {
+        at += *at == ',';
+        words += *at != '\0' && *at != ',' && *at != '-'; /* CUDA takes none from "-1" on */
+    }
+    return words;
+}
+
+int64_t dt_cards_here(void)
+{
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    DIR *folder = opendir("/dev");
+    int64_t cards = 0;
+
+    if (folder == NULL)
+        return 0;
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL;)
+        cards += is_card(entry->d_name);
+    closedir(folder);
+    if (visible != NULL && count_words(visible) < cards)
+        cards = count_words(visible);
+    return cards;
+}
+
+static int64_t found_on(const dt_plan *plan, const dt_probe_report *report, int64_t node)
+{
+    const json_t *facts = report != NULL ? report->probes[node].facts : NULL;
+
+    if (dt_node_is_here(plan->node_names[node]))
+        return dt_cards_here();
+    return facts != NULL ? (int64_t)json_array_size(json_object_get(facts, "devices")) : -1;
+}
+
+dt_status dt_cards_give(dt_plan *plan, const dt_probe_report *report, dt_arena *arena,
+                        dt_error *err)
+{
+    int64_t *found = dt_arena_alloc_array(arena, (size_t)plan->node_count, sizeof(*found));
+
+    if (found == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    for (int64_t node = 0; node < plan->node_count; node++)
+        found[node] = found_on(plan, report, node);
+    return dt_plan_use_devices(plan, found, arena, err);
+}

@@ -1,0 +1,143 @@
+#include "runner/launch/preflight.h"
+
+#include <string.h>
+
+#include "base/place.h"
+#include "base/resources.h"
+#include "engine/data/data.h"
+#include "recipes/nodes.h"
+#include "runner/cli/program.h"
+#include "runner/launch/fetch_inputs.h"
+#include "runner/launch/placement.h"
+#include "runner/launch/slurm_plan.h"
+#include "runner/supervisor/notify.h"
+#include "runner/term/format.h"
+
+#include "base/banned.h"
+
+/* Parameters and two moments, fp32. */
+enum { CHECKPOINT_BYTES_PER_PARAMETER = 12 };
+/* Store, journal and logs of a long run. */
+enum { BOOKKEEPING_BYTES = 16 << 20 };
+
+/* A run that lasts a week should not find at its end that nobody can be told. */
+static dt_status check_webhook(const dt_recipe *recipe, dt_error *err)
+{
+    dt_strbuf url;
+    dt_status st;
+
+    dt_strbuf_init(&url);
+    st = dt_notify_expand(&url, recipe->notify.webhook, err);
+    dt_strbuf_release(&url);
+    return st;
+}
+
+static int64_t fullest_node(const dt_plan *plan)
+{
+    int64_t most = 0;
+
+    for (int64_t r = 0; r < plan->world_size; r++)
+        if (plan->ranks[r].local_rank + 1 > most)
+            most = plan->ranks[r].local_rank + 1;
+    return most;
+}
+
+/* On processors: what a card holds the engine checks against the card. */
+static int64_t ranks_here(const dt_plan *plan)
+{
+    int64_t count = 0;
+
+    for (int64_t r = 0; r < plan->world_size; r++)
+        count += dt_node_is_here(plan->node_names[plan->ranks[r].node]) &&
+                 strcmp(plan->ranks[r].device, "cpu") == 0;
+    return count;
+}
+
+/* A save needs room for itself before an older one goes. */
+static dt_status check_disk(const dt_preflight *flight, dt_arena *arena, dt_error *err)
+{
+    int64_t wanted = BOOKKEEPING_BYTES;
+    char need[DT_FORMAT_SIZE], have[DT_FORMAT_SIZE], parameters[DT_FORMAT_SIZE];
+    const char *state;
+    int64_t free_bytes;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_place_dir(&state, DT_PLACE_STATE, arena, err));
+    DT_TRY(dt_room_disk(&free_bytes, state, err));
+    wanted += flight->memory.parameter_count * CHECKPOINT_BYTES_PER_PARAMETER;
+    if (free_bytes < wanted)
+        DT_THROW(
+            err, DT_ERR_IO,
+            "not enough room in '%s': %s are free, one checkpoint (%s parameters x %d bytes)"
+            " and the logs take %s; free some, or set XDG_STATE_HOME to a larger disk",
+            state, dt_format_bytes(have, sizeof(have), (double)free_bytes),
+            dt_format_count(parameters, sizeof(parameters), (double)flight->memory.parameter_count),
+            CHECKPOINT_BYTES_PER_PARAMETER, dt_format_bytes(need, sizeof(need), (double)wanted));
+out:
+    return st;
+}
+
+static dt_status check_data(dt_preflight *out, dt_recipe *here, const dt_recipe *recipe,
+                            dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_fetch_recipe(here, recipe, arena, err));
+    DT_TRY(dt_dataset_check(&out->data, here, NULL, err));
+out:
+    return st;
+}
+
+dt_status dt_preflight_recipe(dt_preflight *out, const dt_recipe *recipe,
+                              const dt_recipe_source *source, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_memory_ranks ranks;
+    dt_recipe here;
+
+    *out = (dt_preflight){.recipe = *recipe};
+    st = check_data(out, &here, recipe, arena, err);
+    if (st == DT_ERR_RECIPE && source != NULL && err != NULL)
+        dt_recipe_locate_data(err, source, arena);
+    DT_TRY(st);
+    DT_TRY(dt_slurm_plan(&out->plan, &here, arena, err));
+    DT_TRY(dt_cards_give(&out->plan, NULL, arena, err));
+    ranks = dt_plan_memory_ranks(&out->plan, 0);
+    dt_memory_estimate(&out->memory, recipe, out->data.vocab, &ranks);
+    out->ranks_on_node = fullest_node(&out->plan);
+    out->tokens_per_step = dt_preflight_samples(out) * recipe->batch.tokens;
+    DT_TRY(dt_preflight_check_steps(out, err));
+out:
+    return st;
+}
+
+bool dt_preflight_fits_here(dt_preflight *flight, const dt_recipe *recipe, dt_error *err)
+{
+    dt_memory_ranks ranks = dt_plan_memory_ranks(&flight->plan, 0);
+
+    return ranks_here(&flight->plan) == 0 ||
+           dt_room_memory(&flight->available_bytes, NULL) != DT_OK ||
+           dt_memory_check(recipe, flight->data.vocab, &ranks, ranks_here(&flight->plan),
+                           flight->available_bytes, "localhost", err) == DT_OK;
+}
+
+dt_status dt_preflight_check(dt_preflight *out, const dt_recipe *recipe,
+                             const dt_recipe_source *source, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_memory_ranks ranks;
+    const char *program;
+
+    DT_TRY(dt_preflight_recipe(out, recipe, source, arena, err));
+    DT_TRY(dt_room_memory(&out->available_bytes, err));
+    ranks = dt_plan_memory_ranks(&out->plan, 0);
+    if (ranks_here(&out->plan) > 0) /* of other machines node_checks.h tells */
+        DT_TRY(dt_memory_check(recipe, out->data.vocab, &ranks, ranks_here(&out->plan),
+                               out->available_bytes, "localhost", err));
+    DT_TRY(check_webhook(recipe, err));
+    DT_TRY(dt_program_agent(&program, arena, err));
+    DT_TRY(dt_program_engine(&program, arena, err));
+    DT_TRY(check_disk(out, arena, err));
+out:
+    return st;
+}

@@ -1,0 +1,57 @@
+/* How many steps a run will have: what the engine counts when it is ready, counted before. */
+#include "runner/launch/preflight.h"
+
+#include "base/banned.h"
+
+int64_t dt_preflight_samples(const dt_preflight *flight)
+{
+    const dt_plan *plan = &flight->plan;
+    int64_t replicas = 0;
+
+    for (int64_t r = 0; r < plan->world_size; r++)
+        replicas += plan->ranks[r].replicas;
+    return replicas * plan->recipe.batch.sequences * plan->recipe.batch.accumulate;
+}
+
+/* Of the plan's recipe and the data's tokens; false where these are not known. */
+static bool count_in(dt_sampler *out, const dt_preflight *flight)
+{
+    const dt_recipe *recipe = &flight->plan.recipe;
+
+    if (flight->data.train_tokens <= recipe->batch.tokens)
+        return false;
+    dt_sampler_count(out, flight->data.train_tokens, recipe->batch.tokens, (uint64_t)recipe->seed);
+    return true;
+}
+
+int64_t dt_preflight_steps(const dt_preflight *flight, const dt_budget_place *at)
+{
+    const dt_recipe *recipe = &flight->plan.recipe;
+    dt_sampler sampler;
+
+    if (recipe->schedule.epochs == 0)
+        return recipe->schedule.steps;
+    if (!count_in(&sampler, flight))
+        return 0;
+    sampler.tail = recipe->data.tail;
+    return dt_budget_steps(recipe, &sampler, dt_preflight_samples(flight), at);
+}
+
+dt_status dt_preflight_check_steps(const dt_preflight *flight, dt_error *err)
+{
+    const dt_recipe *recipe = &flight->plan.recipe;
+    int64_t steps = dt_preflight_steps(flight, NULL);
+    dt_sampler sampler;
+    dt_status st = DT_OK;
+
+    if (count_in(&sampler, flight))
+        DT_TRY(dt_sampler_set_tail(&sampler, recipe->data.tail, dt_preflight_samples(flight), err));
+    if (steps > 0 && recipe->schedule.warmup_steps > steps)
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "'schedule.warmup_steps' %lld is over the %lld steps that 'schedule.epochs' %lld "
+                 "gives",
+                 (long long)recipe->schedule.warmup_steps, (long long)steps,
+                 (long long)recipe->schedule.epochs);
+out:
+    return st;
+}

@@ -1,0 +1,119 @@
+#include "runner/launch/resume_check.h"
+
+#include "engine/checkpoint/fit.h"
+#include "engine/data/fingerprint.h"
+#include "runner/cli/report.h"
+#include "runner/supervisor/policy/completion.h"
+
+#include "base/banned.h"
+
+/* *differ: the data are others, and may be. `note`: what is to be said of them, "" nothing. */
+static dt_status check_data(bool *differ, dt_strbuf *note, const dt_preflight *flight,
+                            const dt_checkpoint_info *info, const dt_run *run, dt_error *err)
+{
+    json_t *now = NULL;
+    dt_status st = DT_OK;
+    dt_strbuf words;
+
+    dt_strbuf_init(&words);
+    *differ = false;
+    if (info->data == NULL) {
+        dt_strbuf_add_str(note, "the checkpoint does not say which data it was trained on: they are"
+                                " not compared");
+        goto out;
+    }
+    DT_TRY(dt_fingerprint_make(&now, &flight->plan.recipe, err));
+    *differ = dt_fingerprint_differs(&words, info->data, now);
+    if (*differ && !flight->plan.new_data)
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "the data of run '%s' are not what they were: %s (undo that, or add --new-data to "
+                 "'dtrun resume %s': it begins these data at their start)",
+                 run->id, words.data, run->id);
+    if (*differ)
+        dt_strbuf_add_fmt(note, "new data, from their start: %s", words.data);
+    else if (dt_fingerprint_validation_differs(info->data, now))
+        dt_strbuf_add_str(note, "the validation data are others: the best loss begins anew");
+out:
+    json_decref(now);
+    dt_strbuf_release(&words);
+    return st;
+}
+
+/* Whether these data can be told in the checkpoint's tokens. */
+static dt_status check_tokens(const dt_preflight *flight, const dt_checkpoint_info *info,
+                              dt_error *err)
+{
+    dt_tokenizer *tokenizer = NULL;
+    dt_dataset_facts facts;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_tokenizer_from_json(&tokenizer, info->tokenizer, err));
+    DT_TRY(dt_dataset_check(&facts, &flight->plan.recipe, tokenizer, err));
+out:
+    dt_tokenizer_free(tokenizer);
+    return st;
+}
+
+/* A checkpoint at the end of its epochs is at their end with any number of ranks. */
+static bool same_schedule(const dt_recipe *recipe, const dt_checkpoint_info *info)
+{
+    const json_t *schedule = json_object_get(info->recipe, "schedule");
+
+    return json_integer_value(json_object_get(schedule, "steps")) == recipe->schedule.steps &&
+           json_integer_value(json_object_get(schedule, "epochs")) == recipe->schedule.epochs;
+}
+
+/* What this recipe makes of the whole run, from where the checkpoint stands. */
+static dt_status refuse_complete(const dt_run *run, const dt_preflight *flight,
+                                 const dt_checkpoint_info *info, const dt_budget_place *at,
+                                 bool new_data, dt_error *err)
+{
+    const dt_recipe *recipe = &flight->recipe;
+    dt_completion facts = {.saved_step = info->step,
+                           .told_total = dt_preflight_steps(flight, at),
+                           .steps = recipe->schedule.steps,
+                           .epochs = recipe->schedule.epochs};
+    dt_strbuf more;
+
+    if (facts.told_total == 0 && !new_data && same_schedule(recipe, info))
+        facts.saved_total = info->steps_total;
+    if (!dt_completion_reached(&facts))
+        return DT_OK;
+    dt_strbuf_init(&more);
+    if (recipe->schedule.steps > 0)
+        dt_strbuf_add_fmt(&more, " --set schedule.steps=%lld", (long long)info->step * 2);
+    if (recipe->schedule.epochs > 0)
+        dt_strbuf_add_fmt(&more, " --set schedule.epochs=%lld",
+                          (long long)recipe->schedule.epochs * 2);
+    DT_FAIL(err, DT_ERR_RECIPE,
+            "run '%s' has done all its %lld steps: to go on give it more, as in"
+            " 'dtrun resume %s%s'",
+            run->id, (long long)info->step, run->id, more.data);
+    dt_strbuf_release(&more);
+    return DT_ERR_RECIPE;
+}
+
+dt_status dt_resume_check(dt_budget_place *at, const dt_preflight *flight,
+                          const dt_checkpoint *checkpoint, const dt_run *run, const dt_call *call,
+                          dt_error *err)
+{
+    const dt_checkpoint_info *info = dt_checkpoint_get_info(checkpoint);
+    bool new_data;
+    dt_status st = DT_OK;
+    dt_strbuf note;
+
+    dt_strbuf_init(&note);
+    DT_TRY(check_data(&new_data, &note, flight, info, run, err));
+    *at = (dt_budget_place){.step = info->step};
+    if (new_data || info->data == NULL)
+        DT_TRY(check_tokens(flight, info, err));
+    if (!new_data)
+        *at = (dt_budget_place){info->step, info->epoch, info->sample};
+    DT_TRY(dt_checkpoint_fits(checkpoint, &flight->plan.recipe, err));
+    DT_TRY(refuse_complete(run, flight, info, at, new_data, err));
+    if (note.length > 0)
+        dt_report_note(call, "%s", note.data);
+out:
+    dt_strbuf_release(&note);
+    return st;
+}

@@ -1,0 +1,144 @@
+#include "runner/launch/slurm_plan.h"
+
+#include <string.h>
+
+#include "base/resources.h"
+#include "recipes/nodes.h"
+#include "runner/node_setup/slurm_nodes.h"
+#include "runner/slurm/allocation.h"
+#include "runner/slurm/name.h"
+
+#include "base/banned.h"
+
+/* The recipe's node, and what the plan is made of. */
+typedef struct expansion {
+    dt_node_spec spec;
+    const char **items; /* [count] "slurm:12/gpu-a ranks=2" */
+    int64_t *cores;     /* [count] */
+    int64_t count;
+    int64_t gpus; /* of each; -1: nobody said anything */
+} expansion;
+
+static dt_status make_room(expansion *out, int64_t count, dt_arena *arena, dt_error *err)
+{
+    out->count = count;
+    out->items = dt_arena_alloc_array(arena, (size_t)count, sizeof(out->items[0]));
+    out->cores = dt_arena_alloc_array(arena, (size_t)count, sizeof(out->cores[0]));
+    return out->items != NULL && out->cores != NULL ? DT_OK
+                                                    : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+}
+
+/* Ranks are the recipe's where it says some, else Slurm's; 0: nobody said anything. */
+static dt_status add_item(expansion *out, int64_t i, const char *name, int64_t ranks,
+                          dt_arena *arena, dt_error *err)
+{
+    dt_strbuf text;
+
+    if (out->spec.ranks > 0)
+        ranks = out->spec.ranks;
+    dt_strbuf_init(&text);
+    dt_strbuf_add_str(&text, name);
+    if (ranks > 0)
+        dt_strbuf_add_fmt(&text, " ranks=%lld", (long long)ranks);
+    out->items[i] = dt_arena_strdup(arena, text.data);
+    dt_strbuf_release(&text);
+    return out->items[i] != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+}
+
+static dt_status expand_inside(expansion *out, const dt_recipe *recipe, dt_arena *arena,
+                               dt_error *err)
+{
+    int64_t wanted = dt_node_slurm_count(out->spec.destination);
+    dt_slurm_allocation job;
+    dt_status st;
+
+    DT_TRY(dt_slurm_allocation_read(&job, arena, err));
+    if (wanted > job.count)
+        DT_THROW(
+            err, DT_ERR_RECIPE,
+            "the recipe asks for %lld nodes, and Slurm job %lld, in which this runs, has %lld: "
+            "'nodes: slurm' takes what it has",
+            (long long)wanted, (long long)job.job, (long long)job.count);
+    DT_TRY(make_room(out, wanted > 0 ? wanted : job.count, arena, err));
+    for (int64_t i = 0; i < out->count; i++) {
+        const char *name =
+            dt_arena_printf(arena, "slurm:%lld/%s", (long long)job.job, job.hosts[i]);
+
+        if (name == NULL)
+            DT_THROW(err, DT_ERR_NOMEM, "no memory");
+        out->cores[i] = job.cpus[i];
+        DT_TRY(add_item(out, i, name, recipe->ranks == 1 ? job.tasks[i] : 0, arena, err));
+    }
+    out->gpus = job.gpus;
+out:
+    return st;
+}
+
+static dt_status expand_promise(expansion *out, dt_arena *arena, dt_error *err)
+{
+    int64_t count = dt_node_slurm_count(out->spec.destination);
+    dt_status st;
+
+    if (count == 0)
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "'nodes: slurm' takes the machines of the Slurm job that dtrun runs in, and this "
+                 "is none: start dtrun by salloc or sbatch, or say how many as in 'nodes: slurm:4' "
+                 "and dtrun submits a job");
+    DT_TRY(make_room(out, count, arena, err));
+    for (int64_t i = 0; i < count; i++) {
+        const char *name =
+            dt_arena_printf(arena, "slurm:%lld#%lld", (long long)count, (long long)i + 1);
+
+        if (name == NULL)
+            DT_THROW(err, DT_ERR_NOMEM, "no memory");
+        out->cores[i] = 1;
+        DT_TRY(add_item(out, i, name, 0, arena, err));
+    }
+out:
+    return st;
+}
+
+dt_status dt_slurm_plan(dt_plan *out, const dt_recipe *recipe, dt_arena *arena, dt_error *err)
+{
+    dt_recipe expanded = *recipe;
+    expansion nodes = {.gpus = -1};
+    dt_status st;
+
+    DT_TRY(dt_node_spec_parse(&nodes.spec, recipe->nodes.items[0], arena, err));
+    if (!dt_node_is_slurm(nodes.spec.destination))
+        return dt_plan_make(out, recipe, dt_room_cores(), arena, err);
+    if (dt_slurm_is_inside())
+        DT_TRY(expand_inside(&nodes, recipe, arena, err));
+    else
+        DT_TRY(expand_promise(&nodes, arena, err));
+    if (recipe->strategy.kind == DT_STRATEGY_DP && nodes.count > 1)
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "'strategy' is 'dp', which trains on one node, and the Slurm job has %lld: take "
+                 "'ddp', or 'nodes: slurm:1'",
+                 (long long)nodes.count);
+    expanded.nodes = (dt_string_list){.items = nodes.items, .count = nodes.count};
+    DT_TRY(dt_plan_make_on(out, &expanded, nodes.cores, arena, err));
+    if (nodes.spec.gpus >= 0)
+        out->recipe.gpus = nodes.spec.gpus;
+    else if (recipe->gpus < 0 && nodes.gpus >= 0)
+        out->recipe.gpus = nodes.gpus;
+    out->recipe.nodes = recipe->nodes; /* what a resumed run asks for, in whichever job */
+out:
+    return st;
+}
+
+bool dt_slurm_is_promised(const dt_plan *plan)
+{
+    int64_t count, index;
+
+    return dt_slurm_name_is_place(plan->node_names[0], &count, &index);
+}
+
+dt_status dt_slurm_try(const dt_plan *plan, dt_arena *arena, dt_error *err)
+{
+    json_t *json = dt_plan_to_json(plan);
+    dt_status st = dt_nodes_slurm_try(json, plan->node_count, arena, err);
+
+    json_decref(json);
+    return st;
+}

@@ -1,0 +1,211 @@
+#define _GNU_SOURCE
+#include "runner/node_setup/bootstrap.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/place.h"
+#include "runner/node_setup/node_setup_int.h"
+#include "runner/transport/remote.h"
+
+#include "base/banned.h"
+
+#define AGENT_MAX_BYTES  ((size_t)64 << 20)
+#define ANSWER_MAX_BYTES ((size_t)1 << 20)
+#define PROBE_SECONDS    20.0
+#define UPLOAD_SECONDS   120.0
+
+enum { SYSTEM_NEEDS_AGENT = 42, SYSTEM_NO_PLACE = 43, SHELL_CANNOT_RUN = 126 };
+
+/* $1 hash, $2 its size. The size tells a file that a crash cut short. */
+#define FIND_AGENT                                                       \
+    "umask 077\n"                                                        \
+    "case ${XDG_CACHE_HOME-} in\n"                                       \
+    "/*) cache=$XDG_CACHE_HOME/dtrun ;;\n"                               \
+    "*) cache=${HOME:?the account has no home folder}/.cache/dtrun ;;\n" \
+    "esac\n"                                                             \
+    "agent=$cache/agents/$1\n"
+
+static const char call_script[] =
+    FIND_AGENT "if [ -f \"$agent\" ] && [ \"$(wc -c <\"$agent\")\" -eq \"$2\" ]; then\n"
+               "    shift 2\n"
+               "    \"$agent\" node \"$@\"\n"
+               "    code=$?\n"
+               "else\n"
+               "    code=42\n"
+               "fi\n"
+               "case $code in 42 | 126) uname -s; uname -m ;; esac\n"
+               "exit $code";
+
+static const char put_script[] = FIND_AGENT
+    "new=$agent.$$\n"
+    "why=$({ mkdir -p \"$cache/agents\" && cat >\"$new\" &&\n"
+    "    [ \"$(wc -c <\"$new\")\" -eq \"$2\" ] && chmod 700 \"$new\" && mv -f \"$new\" \"$agent\"\n"
+    "} 2>&1) && exit 0\n"
+    "rm -f \"$new\" 2>/dev/null\n"
+    "echo \"cannot put a program into '$cache': $why\" >&2\n"
+    "exit 43";
+
+dt_status dt_foothold_init(dt_foothold *out, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    *out = (dt_foothold){0};
+    dt_strbuf_init(&out->bytes);
+    DT_TRY(dt_place_program(&out->path, "dtrun-agent", "DTRUN_AGENT", arena, err));
+    DT_TRY(dt_file_read(&out->bytes, out->path, AGENT_MAX_BYTES, err));
+    dt_digest_of(out->digest, out->bytes.data, out->bytes.length);
+out:
+    return st;
+}
+
+void dt_foothold_release(dt_foothold *foothold)
+{
+    if (foothold->path != NULL)
+        dt_strbuf_release(&foothold->bytes);
+}
+
+/* What `uname -s` and `uname -m` say there, against ours. */
+static dt_status check_system(const char *node, const char *answer, dt_error *err)
+{
+    char kernel[64] = "", machine[64] = "";
+    struct utsname here;
+
+    (void)sscanf(answer, "%63s %63s", kernel, machine);
+    if (strcmp(kernel, "Linux") != 0)
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                       "node '%s' runs %s: only Linux machines can be nodes", node,
+                       kernel[0] != '\0' ? kernel : "an unknown system");
+    if (uname(&here) == 0 && strcmp(machine, here.machine) != 0)
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                       "node '%s' is a %s machine and this dtrun is built for %s: launch from a "
+                       "machine of its kind",
+                       node, machine, here.machine);
+    return DT_OK;
+}
+
+static dt_status put_agent(const dt_foothold *foothold, const char *node,
+                           const atomic_bool *cancelled, dt_error *err)
+{
+    char size[32];
+    const char *const words[] = {"/bin/sh", "-c", put_script, "sh", foothold->digest, size, NULL};
+    dt_error problem = DT_ERROR_INIT;
+    dt_strbuf answer;
+    dt_status st;
+
+    snprintf(size, sizeof(size), "%zu", foothold->bytes.length);
+    dt_strbuf_init(&answer);
+    st = dt_nodes_ask(&answer, node, words, foothold->bytes.data, foothold->bytes.length,
+                      UPLOAD_SECONDS, cancelled, &problem);
+    dt_strbuf_release(&answer);
+    if (st == DT_ERR_IO)
+        return DT_FAIL(err, st,
+                       "%s: is there room, and may ~/.cache be written to? (it may be a link to "
+                       "another disk)",
+                       problem.message);
+    return st == DT_OK ? st : DT_FAIL(err, st, "%s", problem.message);
+}
+
+/* Its answer; *damaged where another program gave it, or it is none. */
+static dt_status read_facts(json_t **facts, bool *damaged, const dt_strbuf *answer,
+                            const dt_foothold *foothold, const char *node, dt_error *err)
+{
+    const char *agent;
+    dt_status st = DT_OK;
+
+    *damaged = true;
+    DT_TRY(dt_json_parse(facts, answer->data, answer->length, node, err));
+    DT_TRY(dt_json_get_string(&agent, *facts, "agent", node, err));
+    if (strcmp(agent, foothold->digest) != 0)
+        DT_THROW(err, DT_ERR_CORRUPT,
+                 "node '%s': the agent in its cache is damaged: remove ~/.cache/dtrun/agents there",
+                 node);
+    *damaged = false;
+out:
+    if (st != DT_OK) {
+        json_decref(*facts);
+        *facts = NULL;
+    }
+    return st;
+}
+
+/* Asked once. *put: an agent that is put there (anew) may help. */
+static dt_status ask_facts(json_t **facts, bool *put, const dt_foothold *foothold, const char *node,
+                           const char *bundle, const atomic_bool *cancelled, dt_error *err)
+{
+    char size[32];
+    const char *const there[] = {"/bin/sh", "-c",    call_script, "sh", foothold->digest,
+                                 size,      "probe", bundle,      NULL};
+    const char *const here[] = {foothold->path, "node", "probe", bundle, NULL};
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st = DT_OK;
+    dt_strbuf answer;
+    int code = 0;
+
+    *put = false;
+    snprintf(size, sizeof(size), "%zu", foothold->bytes.length);
+    dt_strbuf_init(&answer);
+    DT_TRY(dt_nodes_ask_code(&answer, &code, &problem, node, dt_nodes_is_here(node) ? here : there,
+                             NULL, 0, PROBE_SECONDS, cancelled, err));
+    if (code == SYSTEM_NEEDS_AGENT || (code == SHELL_CANNOT_RUN && !dt_nodes_is_here(node)))
+        DT_TRY(check_system(node, answer.data, err));
+    *put = code != 0;
+    if (code == SYSTEM_NEEDS_AGENT)
+        DT_THROW(err, DT_ERR_IO, "node '%s': the agent does not stay in its cache", node);
+    if (code == SHELL_CANNOT_RUN)
+        DT_THROW(err, DT_ERR_UNSUPPORTED,
+                 "node '%s': programs may not be run from its cache (%s): the file system is "
+                 "mounted noexec; make ~/.cache a link to one that is not",
+                 node, problem.message);
+    if (code != 0)
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "node '%s': %s (code %d)", node, problem.message, code);
+    DT_TRY(read_facts(facts, put, &answer, foothold, node, err));
+out:
+    dt_strbuf_release(&answer);
+    return st;
+}
+
+dt_status dt_foothold_probe(json_t **facts, int64_t *skew_ms, const dt_foothold *foothold,
+                            const char *node, const char *bundle, const atomic_bool *cancelled,
+                            dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st = DT_OK;
+    int64_t time_ms;
+    bool put;
+
+    *facts = NULL;
+    *skew_ms = 0;
+    st = ask_facts(facts, &put, foothold, node, bundle, cancelled, &problem);
+    if (st != DT_OK && put && !dt_nodes_is_here(node)) {
+        DT_TRY(put_agent(foothold, node, cancelled, err));
+        DT_TRY(ask_facts(facts, &put, foothold, node, bundle, cancelled, err));
+    } else if (st != DT_OK)
+        DT_THROW(err, st, "%s", problem.message);
+    DT_TRY(dt_json_get_int(&time_ms, *facts, "time_ms", node, err));
+    *skew_ms = time_ms - dt_clock_wall_ms();
+out:
+    if (st != DT_OK) {
+        json_decref(*facts);
+        *facts = NULL;
+    }
+    return st;
+}
+
+dt_status dt_foothold_agent(const char **path, const dt_foothold *foothold, const char *node,
+                            const json_t *facts, dt_arena *arena, dt_error *err)
+{
+    const char *cache;
+    dt_status st = dt_json_get_string(&cache, facts, "cache", node, err);
+
+    *path = NULL;
+    if (st != DT_OK)
+        return st;
+    *path = dt_nodes_is_here(node)
+                ? dt_arena_strdup(arena, foothold->path)
+                : dt_arena_printf(arena, "%s/agents/%s", cache, foothold->digest);
+    return *path != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+}

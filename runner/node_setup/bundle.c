@@ -1,0 +1,239 @@
+#define _GNU_SOURCE
+#include "runner/node_setup/bundle.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/place.h"
+#include "base/strbuf.h"
+#include "runner/node_setup/node_setup_int.h"
+
+#include "base/banned.h"
+
+#define LIST_SECONDS 20.0
+#define GPU_PART     "libdtrun-cuda.so" /* DT_CUDA_LIBRARY of engine/device/device_cuda.h */
+
+enum { FILES_MAX = 256 };
+
+/* What comes with glibc, or with the driver: always the node's own. */
+static bool is_the_nodes(const char *name)
+{
+    static const char *const names[] = {
+        "linux-vdso.so",  "ld-linux",    "libc.so.",         "libm.so.",        "libmvec.so.",
+        "libpthread.so.", "libdl.so.",   "librt.so.",        "libutil.so.",     "libresolv.so.",
+        "libanl.so.",     "libnsl.so.1", "libthread_db.so.", "libBrokenLocale", "libnss_",
+        "libcuda.so.",    "libnvidia-"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strncmp(name, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+
+static dt_status add_file(dt_bundle *bundle, const char *folder, const char *name, const char *path,
+                          dt_arena *arena, dt_error *err)
+{
+    dt_bundle_file *file = &bundle->files[bundle->file_count];
+    char glibc[DT_GLIBC_SIZE];
+    dt_status st = DT_OK;
+    struct stat info;
+    void *bytes;
+    int fd = -1;
+
+    if (bundle->file_count == FILES_MAX)
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "the engine needs more than %d libraries", FILES_MAX);
+    file->name = dt_arena_printf(arena, "%s/%s", folder, name);
+    file->path = dt_arena_strdup(arena, path);
+    if (file->name == NULL || file->path == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &info) != 0 || info.st_size == 0)
+        DT_THROW(err, DT_ERR_IO, "cannot read '%s': %s", path,
+                 fd >= 0 && info.st_size == 0 ? "it is empty" : strerror(errno));
+    bytes = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (bytes == MAP_FAILED)
+        DT_THROW(err, DT_ERR_IO, "cannot read '%s': %s", path, strerror(errno));
+    dt_digest_of(file->digest, bytes, (size_t)info.st_size);
+    munmap(bytes, (size_t)info.st_size);
+    DT_TRY(dt_glibc_highest(glibc, path, err));
+    if (dt_glibc_compare(glibc, bundle->glibc) > 0)
+        memcpy(bundle->glibc, glibc, sizeof(glibc));
+    file->bytes = info.st_size;
+    bundle->bytes += info.st_size;
+    bundle->file_count++;
+out:
+    if (fd >= 0)
+        close(fd);
+    return st;
+}
+
+/* "libX.so.1" is "lib/libX.so.1" already: engine and GPU part need some in common. */
+static bool has_file(const dt_bundle *bundle, const char *library)
+{
+    for (int64_t i = 0; i < bundle->file_count; i++)
+        if (strcmp(strchr(bundle->files[i].name, '/') + 1, library) == 0)
+            return true;
+    return false;
+}
+
+/* A line of the loader's list: "\tlibdnnl.so.2 => /usr/lib/libdnnl.so.2 (0x00007f...)". */
+static dt_status add_library(dt_bundle *bundle, char *line, dt_arena *arena, dt_error *err)
+{
+    char *name = line + strspn(line, " \t"), *path = strstr(name, " => "), *end;
+
+    if (path == NULL)
+        return DT_OK; /* the kernel's own, the loader, or "statically linked" */
+    *path = '\0';
+    path += 4;
+    if (is_the_nodes(name))
+        return DT_OK;
+    if (strncmp(path, "not found", 9) == 0)
+        return DT_FAIL(err, DT_ERR_IO,
+                       "the installation is incomplete: dtrun-engine needs '%s', which is not here",
+                       name);
+    if (has_file(bundle, name))
+        return DT_OK;
+    end = strstr(path, " (0x");
+    if (end != NULL)
+        *end = '\0';
+    return path[0] == '/' && strchr(name, '/') == NULL
+               ? add_file(bundle, "lib", name, path, arena, err)
+               : DT_OK;
+}
+
+/* The loader knows best what it will load: it is asked, not the files. */
+static dt_status add_libraries(dt_bundle *bundle, const char *const *words, dt_arena *arena,
+                               dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st = DT_OK;
+    dt_strbuf list;
+    int code;
+
+    dt_strbuf_init(&list);
+    DT_TRY(dt_nodes_ask_code(&list, &code, &problem, "localhost", words, NULL, 0, LIST_SECONDS,
+                             NULL, err));
+    for (char *line = list.data, *next; line != NULL && line[0] != '\0'; line = next) {
+        next = strchr(line, '\n');
+        if (next != NULL)
+            *next++ = '\0';
+        DT_TRY(add_library(bundle, line, arena, err));
+    }
+out:
+    dt_strbuf_release(&list);
+    return st;
+}
+
+static dt_status add_engine(dt_bundle *bundle, const char *engine, dt_arena *arena, dt_error *err)
+{
+    const char *const words[] = {"/usr/bin/env", "LD_TRACE_LOADED_OBJECTS=1", engine, NULL};
+    dt_status st = DT_OK;
+
+    DT_TRY(add_file(bundle, "bin", "dtrun-engine", engine, arena, err));
+    DT_TRY(add_libraries(bundle, words, arena, err));
+out:
+    return st;
+}
+
+/* "PREFIX13" or, for two numbers, "PREFIX13.0": the name that is loaded, not the file behind it. */
+static bool is_library(const char *name, const char *prefix, int numbers)
+{
+    size_t length = strlen(prefix);
+
+    if (strncmp(name, prefix, length) != 0)
+        return false;
+    for (name += length; numbers > 0; numbers--) {
+        size_t digits = strspn(name, "0123456789");
+
+        if (digits == 0 || name[digits] != (numbers > 1 ? '.' : '\0'))
+            return false;
+        name += digits + 1;
+    }
+    return true;
+}
+
+/* cuBLASLt loads NVRTC by name, from where it is itself, for products that it compiles; without it
+ * other algorithms are chosen, and a node's numbers would differ by whether it has a toolkit. */
+static dt_status add_compiler(dt_bundle *bundle, dt_arena *arena, dt_error *err)
+{
+    const char *beside = NULL;
+    struct dirent *entry;
+    dt_status st = DT_OK;
+    DIR *folder = NULL;
+
+    for (int64_t i = 0; i < bundle->file_count; i++)
+        if (is_library(bundle->files[i].name, "lib/libcublasLt.so.", 1))
+            beside = bundle->files[i].path;
+    if (beside != NULL)
+        folder = opendir(dt_arena_strndup(arena, beside, (size_t)(strrchr(beside, '/') - beside)));
+    while (folder != NULL && (entry = readdir(folder)) != NULL)
+        if ((is_library(entry->d_name, "libnvrtc.so.", 1) ||
+             is_library(entry->d_name, "libnvrtc-builtins.so.", 2)) &&
+            !has_file(bundle, entry->d_name))
+            DT_TRY(add_file(bundle, "lib", entry->d_name,
+                            dt_arena_printf(arena, "%.*s/%s", (int)(strrchr(beside, '/') - beside),
+                                            beside, entry->d_name),
+                            arena, err));
+out:
+    if (folder != NULL)
+        closedir(folder);
+    return st;
+}
+
+/* Beside the engine, as it is loaded. A library is no program: ldd asks the loader for it. */
+static dt_status add_gpu_part(dt_bundle *bundle, const char *engine, dt_arena *arena, dt_error *err)
+{
+    const char *slash = strrchr(engine, '/');
+    const char *path = dt_arena_printf(arena, "%.*s/%s", (int)(slash - engine), engine, GPU_PART);
+    const char *const words[] = {"/usr/bin/env", "ldd", path, NULL};
+    dt_status st = DT_OK;
+
+    if (path == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    if (access(path, R_OK) != 0)
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                       "this dtrun has no code for GPUs: '%s' is missing (build it with the CUDA "
+                       "toolkit, or set 'gpus: 0')",
+                       path);
+    DT_TRY(add_file(bundle, "bin", GPU_PART, path, arena, err));
+    DT_TRY(add_libraries(bundle, words, arena, err));
+    DT_TRY(add_compiler(bundle, arena, err));
+out:
+    return st;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const dt_bundle_file *)a)->name, ((const dt_bundle_file *)b)->name);
+}
+
+dt_status dt_bundle_make(dt_bundle *out, bool gpus, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    const char *engine;
+    dt_strbuf all;
+
+    *out = (dt_bundle){0};
+    dt_strbuf_init(&all);
+    out->files = dt_arena_alloc_array(arena, FILES_MAX, sizeof(out->files[0]));
+    if (out->files == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    DT_TRY(dt_place_program(&engine, "dtrun-engine", "DTRUN_ENGINE", arena, err));
+    DT_TRY(add_engine(out, engine, arena, err));
+    if (gpus)
+        DT_TRY(add_gpu_part(out, engine, arena, err));
+    qsort(out->files, (size_t)out->file_count, sizeof(out->files[0]), by_name);
+    for (int64_t i = 0; i < out->file_count; i++)
+        dt_strbuf_add_fmt(&all, "%s %lld %s\n", out->files[i].name, (long long)out->files[i].bytes,
+                          out->files[i].digest);
+    dt_digest_of(out->hash, all.data, all.length);
+out:
+    dt_strbuf_release(&all);
+    return st;
+}

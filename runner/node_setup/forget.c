@@ -1,0 +1,30 @@
+/* forget: what a run that has ended left on a node is removed (remote_helper/forget.c). */
+#include <string.h>
+
+#include "runner/node_setup/node_setup_int.h"
+
+#include "base/banned.h"
+
+#define FORGET_SECONDS 30.0
+
+dt_status dt_node_forget(dt_strbuf *kept, const dt_node_place *place, const char *home,
+                         const atomic_bool *cancelled, dt_error *err)
+{
+    const char *checkpoints = place->checkpoints_shared ? "-" : place->checkpoints;
+    const char *const words[] = {place->agent, "node", "forget", place->folder, checkpoints, NULL};
+    dt_status st = DT_OK;
+    dt_strbuf answer;
+
+    dt_strbuf_init(&answer);
+    if (place->here)
+        goto out; /* its folders are the run's own */
+    DT_TRY(dt_nodes_ask(&answer, place->node, words, home, strlen(home), FORGET_SECONDS, cancelled,
+                        err));
+    for (const char *line = answer.data, *end; (end = strchr(line, '\n')) != NULL; line = end + 1)
+        if (strncmp(line, "kept ", 5) == 0)
+            dt_strbuf_add_fmt(kept, "%s%.*s", kept->length > 0 ? ", " : "", (int)(end - line - 5),
+                              line + 5);
+out:
+    dt_strbuf_release(&answer);
+    return st;
+}

@@ -1,0 +1,115 @@
+/* hold: an agent that must outlive the connections to its node, where what a connection leaves
+ * running is ended with it: a step of its own, whose srun stands apart from the supervisor. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "runner/node_setup/node_setup_int.h"
+#include "runner/transport/transport.h"
+
+#include "base/banned.h"
+
+#define READY_SECONDS 30.0
+#define LOG_BYTES     ((size_t)65536)
+
+extern char **environ;
+
+/* For 15 s: is it there? $1 is the agent's folder. */
+static const char await_script[] = "i=0\n"
+                                   "until [ -S \"$1/agent.sock\" ]; do\n"
+                                   "    [ $((i += 1)) -le 150 ] || exit 1\n"
+                                   "    sleep 0.1\n"
+                                   "done";
+
+/* setsid forks and ends: nobody is left whose child it could be. */
+static dt_status start_apart(const char *const *argv, const char *log, dt_error *err)
+{
+    posix_spawn_file_actions_t actions;
+    int problem, status = 0;
+    pid_t pid;
+
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log, O_WRONLY | O_CREAT | O_APPEND,
+                                     0600);
+    posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+    problem = posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (problem != 0)
+        return DT_FAIL(err, DT_ERR_IO, "cannot run '%s': %s", argv[0], strerror(problem));
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return status == 0 ? DT_OK : DT_FAIL(err, DT_ERR_IO, "'%s' failed", argv[0]);
+}
+
+static dt_status hold_argv(const char ***argv, const dt_transport *transport,
+                           const dt_node_place *place, dt_arena *arena, dt_error *err)
+{
+    const char *const words[] = {place->agent, "serve", place->folder, NULL};
+    dt_status st = DT_OK;
+    const char **inner;
+    size_t count = 0;
+
+    DT_TRY(transport->command(&inner, place->node, words, arena, err));
+    while (inner[count] != NULL)
+        count++;
+    *argv = dt_arena_alloc_array(arena, count + 3, sizeof((*argv)[0]));
+    if (*argv == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    (*argv)[0] = "setsid";
+    (*argv)[1] = "--fork";
+    memcpy(*argv + 2, inner, (count + 1) * sizeof(inner[0]));
+out:
+    return st;
+}
+
+/* What the step has said, of a start that came to nothing. */
+static void add_log(dt_strbuf *out, const char *log)
+{
+    if (dt_file_read(out, log, LOG_BYTES, NULL) != DT_OK)
+        return;
+    while (out->length > 0 && (unsigned char)out->data[out->length - 1] <= ' ')
+        out->data[--out->length] = '\0';
+    for (size_t i = 0; i < out->length; i++)
+        if ((unsigned char)out->data[i] < ' ')
+            out->data[i] = ' ';
+}
+
+dt_status dt_nodes_hold_agent(const dt_node_place *place, const dt_prepare_request *request,
+                              dt_arena *arena, dt_error *err)
+{
+    const char *const await[] = {"/bin/sh", "-c", await_script, "sh", place->folder, NULL};
+    const char *log = dt_arena_printf(arena, "%s/step.log", request->here), **argv;
+    dt_error problem = DT_ERROR_INIT;
+    const dt_transport *transport;
+    dt_strbuf answer;
+    dt_status st;
+
+    dt_strbuf_init(&answer);
+    DT_TRY(dt_transport_find(&transport, place->node, err));
+    if (!transport->ends_children)
+        return DT_OK;
+    if (log == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    DT_TRY(dt_file_make_dirs(request->here, 0700, err));
+    DT_TRY(hold_argv(&argv, transport, place, arena, err));
+    DT_TRY(start_apart(argv, log, err));
+    st = dt_nodes_ask(&answer, place->node, await, NULL, 0, READY_SECONDS, request->cancelled,
+                      &problem);
+    if (st == DT_ERR_IO) {
+        dt_strbuf_reset(&answer);
+        add_log(&answer, log);
+        DT_THROW(err, DT_ERR_PEER, "node '%s': its agent does not start: %.600s", place->node,
+                 answer.data);
+    }
+    if (st != DT_OK)
+        DT_THROW(err, st, "%s", problem.message);
+out:
+    dt_strbuf_release(&answer);
+    return st;
+}

@@ -1,0 +1,89 @@
+/* place: attempt-N/node-K/place.json, where things lie on a node. */
+#include <string.h>
+
+#include "base/file.h"
+#include "runner/node_setup/node_setup_int.h"
+
+#include "base/banned.h"
+
+#define PLACE_MAX_BYTES ((size_t)4 << 20)
+#define PLACE_FILE      DT_NODE_PLACE_FILE
+
+dt_status dt_node_place_write(const dt_node_place *place, const char *here, dt_error *err)
+{
+    json_t *json =
+        json_pack("{s:s, s:b, s:s, s:s, s:s, s:s, s:s, s:b, s:o}", "node", place->node, "here",
+                  (int)place->here, "agent", place->agent, "engine", place->engine, "folder",
+                  place->folder, "checkpoints", place->checkpoints, "address", place->address,
+                  "checkpoints_shared", (int)place->checkpoints_shared, "paths",
+                  place->paths != NULL ? json_incref(place->paths) : json_object());
+    dt_strbuf path, text;
+    dt_status st = DT_OK;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_init(&text);
+    if (json == NULL)
+        DT_THROW(err, DT_ERR_CORRUPT, "the place of node '%s' cannot be written as JSON",
+                 place->node);
+    dt_strbuf_add_fmt(&path, "%s/" PLACE_FILE, here);
+    dt_json_write_pretty(&text, json);
+    DT_TRY(dt_file_make_dirs(here, 0700, err));
+    DT_TRY(dt_file_write_atomic(path.data, text.data, text.length, 0600, err));
+out:
+    json_decref(json);
+    dt_strbuf_release(&path);
+    dt_strbuf_release(&text);
+    return st;
+}
+
+/* Copies into the arena, so that the document can go. */
+static dt_status take_string(const char **out, const json_t *json, const char *key, dt_arena *arena,
+                             dt_error *err)
+{
+    const char *text;
+    dt_status st = dt_json_get_string(&text, json, key, PLACE_FILE, err);
+
+    if (st != DT_OK)
+        return st;
+    *out = dt_arena_strdup(arena, text);
+    return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+}
+
+dt_status dt_node_place_parse(dt_node_place *out, const char *text, dt_arena *arena, dt_error *err)
+{
+    json_t *json = NULL;
+    dt_status st;
+
+    *out = (dt_node_place){0};
+    DT_TRY(dt_json_parse(&json, text, strlen(text), PLACE_FILE, err));
+    DT_TRY(take_string(&out->node, json, "node", arena, err));
+    DT_TRY(take_string(&out->agent, json, "agent", arena, err));
+    DT_TRY(take_string(&out->engine, json, "engine", arena, err));
+    DT_TRY(take_string(&out->folder, json, "folder", arena, err));
+    DT_TRY(take_string(&out->checkpoints, json, "checkpoints", arena, err));
+    DT_TRY(take_string(&out->address, json, "address", arena, err));
+    DT_TRY(dt_json_get_bool(&out->here, json, "here", PLACE_FILE, err));
+    DT_TRY(dt_json_get_bool(&out->checkpoints_shared, json, "checkpoints_shared", PLACE_FILE, err));
+    DT_TRY(dt_json_get_object(&out->paths, json, "paths", PLACE_FILE, err));
+    json_incref(out->paths);
+out:
+    json_decref(json);
+    return st;
+}
+
+dt_status dt_node_place_read(dt_node_place *out, const char *here, dt_arena *arena, dt_error *err)
+{
+    dt_strbuf path, text;
+    dt_status st;
+
+    *out = (dt_node_place){0};
+    dt_strbuf_init(&path);
+    dt_strbuf_init(&text);
+    dt_strbuf_add_fmt(&path, "%s/" PLACE_FILE, here);
+    DT_TRY(dt_file_read(&text, path.data, PLACE_MAX_BYTES, err));
+    DT_TRY(dt_node_place_parse(out, text.data, arena, err));
+out:
+    dt_strbuf_release(&path);
+    dt_strbuf_release(&text);
+    return st;
+}

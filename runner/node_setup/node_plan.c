@@ -1,0 +1,76 @@
+/* plan: the plan as one node's engine must see it.
+ *
+ * Where all nodes see the run's folder, their ranks write one checkpoint together. Where some do
+ * not, every node writes its own ranks' files below a folder of its own, and they are gathered
+ * (gather.c); nodes that do see the run's folder then have one each in it.
+ */
+#include <string.h>
+
+#include "runner/node_setup/node_setup_int.h"
+
+#include "base/banned.h"
+
+static json_t *join(const char *folder, const char *name)
+{
+    dt_strbuf path;
+    json_t *out;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_add_fmt(&path, "%s/%s", folder, name);
+    out = json_string(path.data);
+    dt_strbuf_release(&path);
+    return out;
+}
+
+/* An entry is one of several, or none that is elsewhere. */
+static json_t *moved(const json_t *list, const json_t *paths)
+{
+    json_t *out = json_array();
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach((json_t *)list, i, item)
+    {
+        json_t *there = json_object_get(paths, json_string_value(item));
+
+        if (json_is_array(there))
+            json_array_extend(out, there);
+        else
+            json_array_append(out, there != NULL ? there : (json_t *)item);
+    }
+    return out;
+}
+
+void dt_nodes_parts(dt_strbuf *out, const dt_node_place *place)
+{
+    const char *slash = strrchr(place->folder, '/');
+
+    dt_strbuf_add_fmt(out, "%s/%s", place->checkpoints,
+                      slash != NULL ? slash + 1 : place->folder); /* node-K */
+}
+
+json_t *dt_node_plan(const json_t *plan, const dt_node_place *place, bool all_shared)
+{
+    json_t *out = json_deep_copy(plan), *data;
+    const char *from = json_string_value(json_object_get(plan, "resume_from"));
+    dt_strbuf parts;
+
+    dt_strbuf_init(&parts);
+    dt_nodes_parts(&parts, place);
+    json_object_set_new(
+        out, "directory",
+        json_string(place->checkpoints_shared && !all_shared ? parts.data : place->checkpoints));
+    dt_strbuf_release(&parts);
+    json_object_set_new(out, "shared", json_boolean(all_shared));
+    if (from != NULL && from[0] != '\0') {
+        const char *slash = strrchr(from, '/');
+
+        json_object_set_new(out, "resume_from",
+                            join(place->checkpoints, slash != NULL ? slash + 1 : from));
+    }
+    data = json_object_get(json_object_get(out, "recipe"), "data");
+    json_object_set_new(data, "train", moved(json_object_get(data, "train"), place->paths));
+    json_object_set_new(data, "validation",
+                        moved(json_object_get(data, "validation"), place->paths));
+    return out;
+}

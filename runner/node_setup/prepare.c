@@ -1,0 +1,290 @@
+/* prepare: the order of what a node needs before its agent is started. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/place.h"
+#include "runner/node_setup/address.h"
+#include "runner/node_setup/bootstrap.h"
+#include "runner/node_setup/bundle.h"
+#include "runner/node_setup/node_setup_int.h"
+#include "runner/node_setup/slurm_nodes.h"
+
+#include "base/banned.h"
+
+#define ASK_SECONDS 20.0
+
+static dt_status keep(const char **out, const char *text, dt_arena *arena, dt_error *err)
+{
+    *out = text != NULL ? dt_arena_strdup(arena, text) : NULL;
+    return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+}
+
+static const char *interface_of(const json_t *plan)
+{
+    const json_t *network = json_object_get(json_object_get(plan, "recipe"), "network");
+    const char *name = json_string_value(json_object_get(network, "interface"));
+
+    return name != NULL ? name : "";
+}
+
+/* The first node of the plan that is another machine, or NULL. */
+static const char *elsewhere(const json_t *plan)
+{
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach(json_object_get(plan, "nodes"), i, item)
+    {
+        const char *name = json_string_value(json_object_get(item, "name"));
+
+        if (name != NULL && !dt_nodes_is_here(name))
+            return name;
+    }
+    return NULL;
+}
+
+/* --- this machine: the programs beside us, the run's own folders */
+
+/* Where others are part of the run they must reach us: one of them is asked how it sees us. */
+static dt_status address_here(dt_node_place *out, const dt_prepare_request *request,
+                              dt_arena *arena, dt_error *err)
+{
+    const char *other = elsewhere(request->plan);
+    json_t *facts = NULL, *others = NULL;
+    dt_foothold foothold = {0};
+    dt_status st = DT_OK;
+    int64_t skew_ms;
+
+    out->address = "127.0.0.1";
+    if (other == NULL)
+        return DT_OK;
+    DT_TRY(dt_foothold_init(&foothold, arena, err));
+    DT_TRY(dt_foothold_probe(&facts, &skew_ms, &foothold, request->node, "-", request->cancelled,
+                             err));
+    DT_TRY(dt_foothold_probe(&others, &skew_ms, &foothold, other, "-", request->cancelled, err));
+    DT_TRY(dt_node_address(&out->address, request->node, facts, others, interface_of(request->plan),
+                           arena, err));
+out:
+    json_decref(facts);
+    json_decref(others);
+    dt_foothold_release(&foothold);
+    return st;
+}
+
+static dt_status prepare_here(dt_node_place *out, const dt_prepare_request *request,
+                              dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_place_program(&out->agent, "dtrun-agent", "DTRUN_AGENT", arena, err));
+    DT_TRY(dt_place_program(&out->engine, "dtrun-engine", "DTRUN_ENGINE", arena, err));
+    out->here = out->checkpoints_shared = true;
+    DT_TRY(keep(&out->node, request->node, arena, err));
+    DT_TRY(keep(&out->folder, request->here, arena, err));
+    DT_TRY(keep(&out->checkpoints, request->checkpoints_here, arena, err));
+    DT_TRY(address_here(out, request, arena, err));
+    DT_TRY(dt_file_make_dirs(request->here, 0700, err));
+out:
+    return st;
+}
+
+/* --- another machine */
+
+dt_status dt_nodes_check_glibc(const char *node, const json_t *facts, const char *needed,
+                               dt_error *err)
+{
+    const char *has = json_string_value(json_object_get(facts, "glibc"));
+
+    if (has == NULL)
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                       "node '%s' has no glibc (musl?): a distribution with glibc %s or later is "
+                       "needed",
+                       node, needed);
+    if (dt_glibc_compare(has, needed) < 0)
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                       "node '%s' has glibc %s and this dtrun needs %s: build dtrun on a machine "
+                       "as old as that node, or upgrade the node",
+                       node, has, needed);
+    return DT_OK;
+}
+
+/* Whether it runs there at all: the loader says what is missing, and only it knows. */
+static dt_status try_engine(const char *node, const char *engine, const atomic_bool *cancelled,
+                            dt_error *err)
+{
+    const char *const words[] = {engine, "--version", NULL};
+    dt_error problem = DT_ERROR_INIT;
+    dt_strbuf answer;
+    dt_status st;
+    int code;
+
+    dt_strbuf_init(&answer);
+    st = dt_nodes_ask_code(&answer, &code, &problem, node, words, NULL, 0, ASK_SECONDS, cancelled,
+                           err);
+    dt_strbuf_release(&answer);
+    if (st == DT_OK && (code == 126 || code == 127))
+        st = DT_FAIL(err, DT_ERR_UNSUPPORTED, "node '%s': the engine cannot be run there: %s", node,
+                     problem.message);
+    return st;
+}
+
+/* A file of ours in the folder: the node that finds it has the same folder. */
+static dt_status probe_shared(bool *shared, const dt_prepare_request *request, const char *agent,
+                              dt_arena *arena, dt_error *err)
+{
+    char token[64];
+    const char *path = dt_arena_printf(arena, "%s/.probe-%lld-%d", request->checkpoints_here,
+                                       (long long)request->node_index, (int)getpid());
+    const char *const words[] = {agent, "node", "same", path, token, NULL};
+    dt_status st = DT_OK;
+    dt_strbuf answer;
+
+    *shared = false;
+    dt_strbuf_init(&answer);
+    if (path == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    snprintf(token, sizeof(token), "%lld %d", (long long)dt_clock_wall_ms(), (int)getpid());
+    DT_TRY(dt_file_make_dirs(request->checkpoints_here, 0700, err));
+    DT_TRY(dt_file_write_atomic(path, token, strlen(token), 0600, err));
+    DT_TRY(
+        dt_nodes_ask(&answer, request->node, words, NULL, 0, ASK_SECONDS, request->cancelled, err));
+    *shared = strcmp(answer.data, "yes\n") == 0;
+out:
+    if (path != NULL)
+        unlink(path);
+    dt_strbuf_release(&answer);
+    return st;
+}
+
+static dt_status make_folder(const char *path, const dt_prepare_request *request, const char *agent,
+                             dt_error *err)
+{
+    const char *const words[] = {agent, "node", "folder", path, NULL};
+    dt_strbuf answer;
+    dt_status st;
+
+    dt_strbuf_init(&answer);
+    st = dt_nodes_ask(&answer, request->node, words, NULL, 0, ASK_SECONDS, request->cancelled, err);
+    dt_strbuf_release(&answer);
+    return st;
+}
+
+static dt_status choose_folders(dt_node_place *out, const dt_prepare_request *request,
+                                const json_t *facts, dt_arena *arena, dt_error *err)
+{
+    const char *state = json_string_value(json_object_get(facts, "state"));
+    dt_status st = DT_OK;
+
+    if (state == NULL)
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "node '%s': the account has no home folder",
+                 request->node);
+    DT_TRY(keep(&out->folder,
+                dt_arena_printf(arena, "%s/nodes/%s/attempt-%lld/node-%lld", state, request->run,
+                                (long long)request->attempt, (long long)request->node_index),
+                arena, err));
+    DT_TRY(make_folder(out->folder, request, out->agent, err));
+    DT_TRY(probe_shared(&out->checkpoints_shared, request, out->agent, arena, err));
+    if (out->checkpoints_shared) {
+        DT_TRY(keep(&out->checkpoints, request->checkpoints_here, arena, err));
+        return DT_OK;
+    }
+    DT_TRY(keep(&out->checkpoints,
+                dt_arena_printf(arena, "%s/nodes/%s/checkpoints-%lld", state, request->run,
+                                (long long)request->node_index),
+                arena, err));
+    DT_TRY(make_folder(out->checkpoints, request, out->agent, err));
+out:
+    return st;
+}
+
+static dt_status put_bundle(dt_node_place *out, const dt_prepare_request *request,
+                            const dt_bundle *bundle, const json_t *facts, dt_arena *arena,
+                            dt_error *err)
+{
+    const char *cache;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_json_get_string(&cache, facts, "cache", request->node, err));
+    DT_TRY(keep(&out->engine,
+                dt_arena_printf(arena, "%s/bundles/%s/bin/dtrun-engine", cache, bundle->hash),
+                arena, err));
+    if (json_is_true(json_object_get(facts, "bundle")))
+        return DT_OK;
+    DT_TRY(dt_bundle_send(bundle, request->node, out->agent, request->progress, request->context,
+                          request->cancelled, err));
+    DT_TRY(try_engine(request->node, out->engine, request->cancelled, err));
+out:
+    return st;
+}
+
+static bool uses_gpus(const json_t *plan, int64_t node)
+{
+    const json_t *ranks = json_object_get(plan, "ranks"), *rank;
+    size_t i;
+
+    json_array_foreach((json_t *)ranks, i, rank)
+    {
+        const char *device = json_string_value(json_object_get(rank, "device"));
+
+        if (json_integer_value(json_object_get(rank, "node")) == node && device != NULL &&
+            strncmp(device, "cuda", 4) == 0)
+            return true;
+    }
+    return false;
+}
+
+static dt_status prepare_there(dt_node_place *out, const dt_prepare_request *request,
+                               dt_arena *arena, dt_error *err)
+{
+    dt_foothold foothold = {0};
+    dt_status st = DT_OK;
+    json_t *facts = NULL;
+    dt_bundle bundle;
+    int64_t skew_ms;
+
+    DT_TRY(dt_foothold_init(&foothold, arena, err));
+    DT_TRY(dt_bundle_make(&bundle, uses_gpus(request->plan, request->node_index), arena, err));
+    if (request->progress != NULL)
+        request->progress(request->context, "connecting");
+    DT_TRY(dt_foothold_probe(&facts, &skew_ms, &foothold, request->node, bundle.hash,
+                             request->cancelled, err));
+    DT_TRY(dt_nodes_check_glibc(request->node, facts, bundle.glibc, err));
+    DT_TRY(keep(&out->node, request->node, arena, err));
+    DT_TRY(dt_foothold_agent(&out->agent, &foothold, request->node, facts, arena, err));
+    DT_TRY(put_bundle(out, request, &bundle, facts, arena, err));
+    DT_TRY(choose_folders(out, request, facts, arena, err));
+    if (request->node_count == 1)
+        DT_TRY(keep(&out->address, "127.0.0.1", arena, err));
+    else
+        DT_TRY(dt_node_address(&out->address, request->node, facts, NULL,
+                               interface_of(request->plan), arena, err));
+    out->paths = json_object();
+    DT_TRY(dt_ship_data(out->paths, out->agent, request, arena, err));
+    DT_TRY(dt_ship_checkpoint(out, request, arena, err));
+    DT_TRY(dt_nodes_hold_agent(out, request, arena, err));
+out:
+    if (st != DT_OK) {
+        json_decref(out->paths);
+        out->paths = NULL;
+    }
+    json_decref(facts);
+    dt_foothold_release(&foothold);
+    return st;
+}
+
+dt_status dt_node_prepare(dt_node_place *out, const dt_prepare_request *request, dt_arena *arena,
+                          dt_error *err)
+{
+    dt_prepare_request named = *request;
+    dt_status st = dt_nodes_slurm_place(&named.node, request, arena, err);
+
+    *out = (dt_node_place){0};
+    if (st != DT_OK)
+        return st;
+    return dt_nodes_is_here(named.node) ? prepare_here(out, &named, arena, err)
+                                        : prepare_there(out, &named, arena, err);
+}

@@ -1,0 +1,212 @@
+#define _GNU_SOURCE
+#include "runner/node_setup/probe/probe.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "runner/node_setup/address.h"
+#include "runner/node_setup/node_setup_int.h"
+#include "runner/node_setup/probe/probe_int.h"
+
+#include "base/banned.h"
+
+enum { THREADS_MAX = 32, FAULTS_PER_NODE = 8 };
+
+/* --- on threads */
+
+typedef struct spread {
+    _Atomic int64_t next;
+    int64_t count;
+    void (*work)(void *context, int64_t i);
+    void *context;
+} spread;
+
+static void *spread_thread(void *argument)
+{
+    spread *all = argument;
+
+    for (int64_t i; (i = atomic_fetch_add(&all->next, 1)) < all->count;)
+        all->work(all->context, i);
+    return NULL;
+}
+
+void dt_probe_spread(int64_t count, void (*work)(void *context, int64_t i), void *context)
+{
+    spread all = {.count = count, .work = work, .context = context};
+    pthread_t threads[THREADS_MAX];
+    int started = 0;
+
+    while (started < THREADS_MAX && started + 1 < count &&
+           pthread_create(&threads[started], NULL, spread_thread, &all) == 0)
+        started++;
+    spread_thread(&all); /* ours too: good where no thread could be made */
+    for (int i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+}
+
+/* --- asking */
+
+typedef struct question {
+    const dt_probe_wish *wish;
+    const dt_foothold *foothold;
+    dt_probe_bundles bundles;
+    dt_probe *probes;
+    dt_error *errors; /* [count] */
+} question;
+
+static void ask_node(void *context, int64_t i)
+{
+    question *ask = context;
+    dt_probe *probe = &ask->probes[i];
+    const dt_bundle *bundle = probe->gpus ? &ask->bundles.gpus : &ask->bundles.plain;
+    double start = dt_clock_monotonic_seconds();
+
+    (void)dt_foothold_probe(&probe->facts, &probe->skew_ms, ask->foothold, probe->node,
+                            bundle->hash, ask->wish->cancelled, &ask->errors[i]);
+    probe->seconds += dt_clock_monotonic_seconds() - start;
+}
+
+/* Has GPUs, and was asked for the bundle of nodes that have none. */
+static bool is_surprise(const question *ask, int64_t i)
+{
+    const dt_probe *probe = &ask->probes[i];
+
+    return ask->wish->devices != NULL && ask->wish->devices[i] == DT_PROBE_ALL && !probe->gpus &&
+           json_array_size(json_object_get(probe->facts, "devices")) > 0;
+}
+
+static void ask_surprise(void *context, int64_t i)
+{
+    question *ask = context;
+    dt_probe *probe = &ask->probes[i];
+
+    if (!is_surprise(ask, i))
+        return;
+    probe->gpus = true;
+    if (dt_nodes_is_here(probe->node))
+        return; /* which needs no bundle */
+    json_decref(probe->facts);
+    ask_node(ask, i);
+}
+
+/* All nodes at once; those that turn out to use GPUs once more. */
+static dt_status ask_all(question *ask, dt_arena *arena, dt_error *err)
+{
+    int64_t count = ask->wish->count;
+    const char *surprise = NULL;
+    bool gpus = false;
+    dt_status st;
+
+    for (int64_t i = 0; i < count; i++) {
+        ask->probes[i].gpus = ask->wish->devices != NULL && ask->wish->devices[i] > 0;
+        gpus = gpus || ask->probes[i].gpus;
+    }
+    DT_TRY(dt_bundle_make(&ask->bundles.plain, false, arena, err));
+    if (gpus)
+        DT_TRY(dt_bundle_make(&ask->bundles.gpus, true, arena, err));
+    dt_probe_spread(count, ask_node, ask);
+    for (int64_t i = 0; i < count && surprise == NULL; i++)
+        if (is_surprise(ask, i) && !dt_nodes_is_here(ask->probes[i].node))
+            surprise = ask->probes[i].node;
+    if (surprise != NULL && !gpus) {
+        st = dt_bundle_make(&ask->bundles.gpus, true, arena, err);
+        if (st != DT_OK)
+            dt_error_prefix(err, "node '%s' has GPUs", surprise);
+        DT_TRY(st);
+    }
+    dt_probe_spread(count, ask_surprise, ask);
+out:
+    return st;
+}
+
+void dt_probe_add_fault(dt_probe_report *report, dt_arena *arena, const char *node, bool fatal,
+                        dt_status status, const char *fmt, ...)
+{
+    dt_probe_fault *fault = &report->faults[report->fault_count];
+    char text[2048];
+    va_list args;
+
+    if (report->fault_count == (report->count + 1) * FAULTS_PER_NODE)
+        return;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    *fault = (dt_probe_fault){node, fatal, status, dt_arena_strdup(arena, text)};
+    if (fault->text == NULL)
+        fault->text = "no memory";
+    report->fault_count++;
+    report->fatal_count += fatal;
+}
+
+/* A node that sees us tells which of our addresses others use. */
+static void find_addresses(dt_probe_report *report, const dt_probe_wish *wish, dt_arena *arena)
+{
+    const json_t *seen_from = NULL;
+
+    for (int64_t i = 0; i < report->count && seen_from == NULL; i++)
+        if (!dt_nodes_is_here(report->probes[i].node))
+            seen_from = report->probes[i].facts;
+    for (int64_t i = 0; i < report->count; i++) {
+        dt_probe *probe = &report->probes[i];
+        dt_error problem = DT_ERROR_INIT;
+
+        if (probe->facts != NULL &&
+            dt_node_address(&probe->address, probe->node, probe->facts, seen_from, wish->interface,
+                            arena, &problem) != DT_OK)
+            dt_probe_add_fault(report, arena, probe->node, true, problem.code, "%s",
+                               problem.message);
+    }
+}
+
+dt_status dt_probe_all(dt_probe_report *out, const dt_probe_wish *wish, dt_arena *arena,
+                       dt_error *err)
+{
+    question ask = {.wish = wish};
+    dt_foothold foothold = {0};
+    dt_status st = DT_OK;
+    json_t *here = NULL;
+    int64_t skew_ms;
+
+    *out = (dt_probe_report){.count = wish->count};
+    DT_TRY(dt_foothold_init(&foothold, arena, err));
+    out->probes = dt_arena_alloc_array(arena, (size_t)wish->count, sizeof(out->probes[0]));
+    out->faults = dt_arena_alloc_array(arena, (size_t)(wish->count + 1) * FAULTS_PER_NODE,
+                                       sizeof(out->faults[0]));
+    ask.errors = calloc((size_t)wish->count, sizeof(ask.errors[0]));
+    if (out->probes == NULL || out->faults == NULL || ask.errors == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    for (int64_t i = 0; i < wish->count; i++)
+        out->probes[i].node = wish->nodes[i];
+    ask.foothold = &foothold;
+    ask.probes = out->probes;
+    DT_TRY(ask_all(&ask, arena, err));
+    for (int64_t i = 0; i < wish->count; i++)
+        if (out->probes[i].facts == NULL)
+            dt_probe_add_fault(out, arena, wish->nodes[i], true, ask.errors[i].code, "%s",
+                               ask.errors[i].message);
+    DT_TRY(dt_foothold_probe(&here, &skew_ms, &foothold, "localhost", "-", wish->cancelled, err));
+    dt_probe_judge(out, wish, &ask.bundles, here, arena);
+    if (wish->count > 1) {
+        find_addresses(out, wish, arena);
+        if (wish->meet)
+            DT_TRY(dt_probe_meet(out, wish, &foothold, arena, err));
+    }
+out:
+    json_decref(here);
+    free(ask.errors);
+    dt_foothold_release(&foothold);
+    if (st != DT_OK)
+        dt_probe_release(out);
+    return st;
+}
+
+void dt_probe_release(dt_probe_report *report)
+{
+    for (int64_t i = 0; report->probes != NULL && i < report->count; i++)
+        json_decref(report->probes[i].facts);
+    *report = (dt_probe_report){0};
+}

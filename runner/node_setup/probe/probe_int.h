@@ -1,0 +1,28 @@
+/* probe_int: what probe.c, faults.c and connectivity_check.c share. */
+#ifndef DT_RUNNER_NODE_SETUP_PROBE_PROBE_INT_H
+#define DT_RUNNER_NODE_SETUP_PROBE_PROBE_INT_H
+
+#include "runner/node_setup/bootstrap.h"
+#include "runner/node_setup/bundle.h"
+#include "runner/node_setup/probe/probe.h"
+
+/* Calls `work` for 0 to count - 1, on at most 32 threads at once, and waits for all. */
+void dt_probe_spread(int64_t count, void (*work)(void *context, int64_t i), void *context);
+
+void dt_probe_add_fault(dt_probe_report *report, dt_arena *arena, const char *node, bool fatal,
+                        dt_status status, const char *fmt, ...) DT_PRINTF(6, 7);
+
+/* What nodes need: without the GPU part, and with it where a node's ranks use GPUs. */
+typedef struct dt_probe_bundles {
+    dt_bundle plain, gpus;
+} dt_probe_bundles;
+
+/* faults.c: from what the nodes answered. */
+void dt_probe_judge(dt_probe_report *report, const dt_probe_wish *wish,
+                    const dt_probe_bundles *bundles, const json_t *here, dt_arena *arena);
+
+/* connectivity_check.c: every pair of up to 8 nodes, and neighbours of a ring beyond, both ways. */
+dt_status dt_probe_meet(dt_probe_report *report, const dt_probe_wish *wish,
+                        const dt_foothold *foothold, dt_arena *arena, dt_error *err);
+
+#endif

@@ -1,0 +1,160 @@
+#define _GNU_SOURCE
+#include "runner/node_setup/remote_helper/cache_pin.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/boot.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/strbuf.h"
+
+#include "base/banned.h"
+
+#define WEEK_MS        ((int64_t)7 * 86400 * 1000)
+#define NAME_MAX_BYTES 128
+
+static void host_name(char *out, size_t size)
+{
+    if (gethostname(out, size - 1) != 0 || out[0] == '\0')
+        snprintf(out, size, "unknown");
+    out[size - 1] = '\0';
+    for (char *p = out; *p != '\0'; p++)
+        if (*p == '/' || *p == '.')
+            *p = '_';
+}
+
+/* "KIND-NAME." of CACHE/KIND/NAME, and what is below it; "" for anything else. */
+static void front_of(char *out, size_t size, const char *cache, const char *path)
+{
+    static const char *const kinds[] = {"agents", "bundles", "data"};
+    size_t length = strlen(cache), name;
+
+    out[0] = '\0';
+    if (strncmp(path, cache, length) != 0 || path[length] != '/')
+        return;
+    path += length + 1;
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        length = strlen(kinds[i]);
+        if (strncmp(path, kinds[i], length) != 0 || path[length] != '/')
+            continue;
+        name = strcspn(path + length + 1, "/");
+        if (name > 0 && name <= NAME_MAX_BYTES && memchr(path + length + 1, '.', name) == NULL)
+            snprintf(out, size, "%s-%.*s.", kinds[i], (int)name, path + length + 1);
+    }
+}
+
+dt_status dt_use_mark(char **mark, const char *cache, const char *path, dt_error *err)
+{
+    char front[NAME_MAX_BYTES + 32], host[65], boot[DT_BOOT_ID_SIZE];
+    dt_status st = DT_OK;
+    dt_strbuf name;
+    int fd = -1;
+
+    *mark = NULL;
+    dt_strbuf_init(&name);
+    front_of(front, sizeof(front), cache, path);
+    if (front[0] == '\0')
+        goto out;
+    host_name(host, sizeof(host));
+    dt_strbuf_add_fmt(&name, "%s/uses", cache);
+    DT_TRY(dt_file_make_dirs(name.data, 0700, err));
+    dt_strbuf_add_fmt(&name, "/%s%s.XXXXXX", front, host);
+    fd = mkostemp(name.data, O_CLOEXEC);
+    if (fd < 0)
+        DT_THROW(err, DT_ERR_IO, "cannot make '%s': %s", name.data, strerror(errno));
+    dt_boot_id(boot);
+    DT_TRY(dt_file_write_all(fd, boot, strlen(boot), err));
+    *mark = dt_strbuf_detach(&name);
+out:
+    if (fd >= 0)
+        close(fd);
+    dt_strbuf_release(&name);
+    return st;
+}
+
+void dt_use_refresh(const char *mark)
+{
+    (void)utimensat(AT_FDCWD, mark, NULL, 0);
+}
+
+void dt_use_end(char *mark)
+{
+    if (mark != NULL)
+        unlink(mark);
+    free(mark);
+}
+
+/* Made on this machine, before it was booted again. */
+static bool is_of_another_boot(const char *path, const char *name)
+{
+    char host[65], boot[DT_BOOT_ID_SIZE];
+    const char *of = strchr(name, '.');
+    dt_strbuf text;
+    bool other = false;
+
+    host_name(host, sizeof(host));
+    if (of == NULL || strncmp(of + 1, host, strlen(host)) != 0 || of[1 + strlen(host)] != '.')
+        return false;
+    dt_strbuf_init(&text);
+    if (dt_file_read(&text, path, sizeof(boot), NULL) == DT_OK)
+        other = dt_boot_differs(text.data, dt_boot_id(boot));
+    dt_strbuf_release(&text);
+    return other;
+}
+
+static bool is_valid(const char *path, const char *name)
+{
+    struct stat info;
+
+    return lstat(path, &info) == 0 &&
+           dt_clock_wall_ms() - (int64_t)info.st_mtime * 1000 < WEEK_MS &&
+           !is_of_another_boot(path, name);
+}
+
+/* front NULL: removes those that are nobody's; else whether a good one begins so. */
+static bool look(const char *cache, const char *front)
+{
+    struct dirent *entry;
+    bool found = false;
+    dt_strbuf path;
+    DIR *all;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_add_fmt(&path, "%s/uses", cache);
+    all = opendir(path.data);
+    while (all != NULL && !found && (entry = readdir(all)) != NULL) {
+        if (entry->d_name[0] == '.' ||
+            (front != NULL && strncmp(entry->d_name, front, strlen(front)) != 0))
+            continue;
+        dt_strbuf_reset(&path);
+        dt_strbuf_add_fmt(&path, "%s/uses/%s", cache, entry->d_name);
+        if (front != NULL)
+            found = is_valid(path.data, entry->d_name);
+        else if (!is_valid(path.data, entry->d_name))
+            unlink(path.data);
+    }
+    if (all != NULL)
+        closedir(all);
+    dt_strbuf_release(&path);
+    return found;
+}
+
+bool dt_use_is_marked(const char *cache, const char *kind, const char *name)
+{
+    char front[NAME_MAX_BYTES + 32];
+
+    snprintf(front, sizeof(front), "%s-%.*s.", kind, NAME_MAX_BYTES, name);
+    return look(cache, front);
+}
+
+void dt_use_prune(const char *cache)
+{
+    look(cache, NULL);
+}

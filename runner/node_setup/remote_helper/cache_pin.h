@@ -1,0 +1,35 @@
+/* use: marks that say what of the cache is in use, for who cannot see the processes: other machines
+ * that have the same home, other containers.
+ *
+ *   CACHE/uses/KIND-NAME.HOST.XXXXXX      KIND is agents, bundles or data; NAME what lies there.
+ *                                         In it: the id of the boot that it was made in
+ *
+ * Whoever uses something refreshes the mark's time once an hour, and removes it in the end. One
+ * that is a week old is nobody's, and so is one of this machine before it was booted again.
+ */
+#ifndef DT_RUNNER_NODE_SETUP_REMOTE_HELPER_CACHE_PIN_H
+#define DT_RUNNER_NODE_SETUP_REMOTE_HELPER_CACHE_PIN_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DT_USE_REFRESH_SECONDS 3600
+
+/* *mark: the path of a new one, the caller's to free; NULL where `path` is nothing of this cache's.
+ */
+dt_status dt_use_mark(char **mark, const char *cache, const char *path, dt_error *err);
+void dt_use_refresh(const char *mark);
+void dt_use_end(char *mark); /* removed, and freed; accepts NULL */
+
+bool dt_use_is_marked(const char *cache, const char *kind, const char *name);
+void dt_use_prune(const char *cache); /* marks that are nobody's */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

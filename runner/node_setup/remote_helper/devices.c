@@ -1,0 +1,175 @@
+/* devices: NVIDIA GPUs, as nvidia-smi tells them; where it tells nothing, as the driver's own files
+ * do, which have no memory in them:
+ *
+ *   /proc/driver/nvidia/version
+ *       "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  ..."
+ *   /proc/driver/nvidia/gpus/BUS/information
+ *       "Model: \t\t NVIDIA H100 80GB HBM3"
+ */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "runner/node_setup/remote_helper/remote_helper.h"
+
+#include "base/banned.h"
+
+#define ASK_SECONDS  6.0 /* without persistence mode the driver starts first */
+#define ANSWER_BYTES ((size_t)64 << 10)
+#define FILE_BYTES   ((size_t)64 << 10)
+#define DRIVER       "/proc/driver/nvidia"
+
+extern char **environ;
+
+/* Its stdout; false where it cannot be run, fails or takes too long. */
+static bool ask(dt_strbuf *out, const char *const *argv)
+{
+    double deadline = dt_clock_monotonic_seconds() + ASK_SECONDS;
+    posix_spawn_file_actions_t actions;
+    int ends[2], status = 0, problem;
+    bool ended = false;
+    char bytes[4096];
+    pid_t pid;
+
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return false;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", 1, 0);
+    problem = posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    while (problem == 0 && !ended) {
+        struct pollfd end = {ends[0], POLLIN, 0};
+        double left = deadline - dt_clock_monotonic_seconds();
+        ssize_t got;
+
+        if (left <= 0 || poll(&end, 1, (int)(left * 1e3) + 1) == 0)
+            break;
+        got = read(ends[0], bytes, sizeof(bytes));
+        if (got < 0 && errno == EINTR)
+            continue;
+        ended = got <= 0;
+        if (got > 0 && out->length < ANSWER_BYTES)
+            dt_strbuf_add(out, bytes, (size_t)got);
+    }
+    close(ends[0]);
+    if (problem != 0)
+        return false;
+    if (!ended)
+        kill(pid, SIGKILL);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return ended && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* "535.104.05, 81559, 80000, NVIDIA H100 80GB HBM3": megabytes. */
+static void add_device(json_t *devices, char *line, char *driver, size_t size)
+{
+    char *field[4] = {line, NULL, NULL, NULL};
+
+    for (int i = 1; i < 4; i++) {
+        char *comma = strchr(field[i - 1], ',');
+
+        if (comma == NULL)
+            return;
+        *comma = '\0';
+        field[i] = comma + 1 + strspn(comma + 1, " ");
+    }
+    snprintf(driver, size, "%s", field[0]);
+    json_array_append_new(devices,
+                          json_pack("{s:s, s:I, s:I}", "name", field[3], "memory_bytes",
+                                    (json_int_t)strtoll(field[1], NULL, 10) << 20, "free_bytes",
+                                    (json_int_t)strtoll(field[2], NULL, 10) << 20));
+}
+
+/* The first of its words that is a number with a point in it: "535.104.05". */
+static void read_driver_version(char *driver, size_t size)
+{
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    (void)dt_file_read(&text, DRIVER "/version", FILE_BYTES, NULL);
+    for (const char *word = text.data; *word != '\0'; word += strspn(word, " \t\n")) {
+        size_t length = strcspn(word, " \t\n");
+
+        if (isdigit((unsigned char)*word) && memchr(word, '.', length) != NULL) {
+            snprintf(driver, size, "%.*s", (int)length, word);
+            break;
+        }
+        word += length;
+    }
+    dt_strbuf_release(&text);
+}
+
+/* A folder for each card that this machine, or container, may use. */
+static void add_driver_files(json_t *devices)
+{
+    static const char model[] = "Model:";
+    DIR *cards = opendir(DRIVER "/gpus");
+    struct dirent *entry;
+    dt_strbuf path, text;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_init(&text);
+    while (cards != NULL && (entry = readdir(cards)) != NULL) {
+        char *name, *end;
+
+        if (entry->d_name[0] == '.')
+            continue;
+        dt_strbuf_reset(&path);
+        dt_strbuf_add_fmt(&path, DRIVER "/gpus/%s/information", entry->d_name);
+        if (dt_file_read(&text, path.data, FILE_BYTES, NULL) != DT_OK)
+            continue;
+        name = strstr(text.data, model);
+        name = name != NULL ? name + sizeof(model) - 1 : text.data + text.length;
+        name += strspn(name, " \t");
+        end = name + strcspn(name, "\n");
+        *end = '\0';
+        json_array_append_new(devices,
+                              json_pack("{s:s}", "name", *name != '\0' ? name : "NVIDIA GPU"));
+    }
+    if (cards != NULL)
+        closedir(cards);
+    dt_strbuf_release(&path);
+    dt_strbuf_release(&text);
+}
+
+json_t *dt_there_devices(char *driver, size_t size)
+{
+    static const char *const argv[] = {"nvidia-smi",
+                                       "--query-gpu=driver_version,memory.total,memory.free,name",
+                                       "--format=csv,noheader,nounits", NULL};
+    json_t *devices = json_array();
+    dt_strbuf text;
+
+    driver[0] = '\0';
+    dt_strbuf_init(&text);
+    if (dt_file_exists(DRIVER "/version")) {
+        snprintf(driver, size, "unknown");
+        read_driver_version(driver, size);
+        if (ask(&text, argv))
+            for (char *line = text.data, *next; line != NULL && line[0] != '\0'; line = next) {
+                next = strchr(line, '\n');
+                if (next != NULL)
+                    *next++ = '\0';
+                add_device(devices, line, driver, size);
+            }
+        if (json_array_size(devices) == 0)
+            add_driver_files(devices);
+    }
+    dt_strbuf_release(&text);
+    return devices;
+}

@@ -1,0 +1,194 @@
+/* forget: what a run that has ended left here is removed.
+ *
+ * FOLDER is STATE/nodes/RUN/attempt-N/node-K, all of which is known elsewhere. CHECKPOINTS is
+ * STATE/nodes/RUN/checkpoints-K, or "-"; those that lie elsewhere too are named on stdin, a line
+ * each. A checkpoint that is marked, as a whole or as this node's part of one, and not named may be
+ * the only one, and stays: "kept NAME". What was never finished goes: "gone NAME". Folders above go
+ * once they are empty. Where nobody listens any more the rest stays.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "engine/checkpoint/name.h"
+#include "runner/node_setup/remote_helper/remote_helper.h"
+
+#include "base/banned.h"
+
+#define LEAVE_SECONDS 12.0 /* an agent may take to end; one that nobody let go leaves after 10 */
+#define NAMES_BYTES   ((size_t)16 << 20)
+
+/* path is FRONTn or FRONTn/BACKm, below .../nodes/RUN: nothing else is ever removed. */
+static bool is_ours(const char *path, const char *front, const char *back)
+{
+    const char *at = path[0] == '/' ? strstr(path, "/nodes/") : NULL, *run;
+    long number;
+    int used = 0;
+
+    if (at == NULL || strstr(path, "/../") != NULL)
+        return false;
+    for (const char *next; (next = strstr(at + 1, "/nodes/")) != NULL;)
+        at = next;
+    run = at + strlen("/nodes/");
+    at = strchr(run, '/');
+    if (at == NULL || at == run || strncmp(at + 1, front, strlen(front)) != 0)
+        return false;
+    at += 1 + strlen(front);
+    if (sscanf(at, "%ld%n", &number, &used) != 1)
+        return false;
+    at += used;
+    if (back == NULL)
+        return *at == '\0';
+    if (*at != '/' || strncmp(at + 1, back, strlen(back)) != 0)
+        return false;
+    return sscanf(at + 1 + strlen(back), "%ld%n", &number, &used) == 1 &&
+           at[1 + strlen(back) + (size_t)used] == '\0';
+}
+
+/* The lock of a folder that an agent serves is held. */
+static dt_status await_agent(const char *folder, dt_error *err)
+{
+    double deadline = dt_clock_monotonic_seconds() + LEAVE_SECONDS;
+    dt_status st = DT_OK;
+    dt_strbuf path;
+    int lock = -1;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_add_fmt(&path, "%s/agent.lock", folder);
+    while (dt_file_exists(path.data) && dt_file_lock(&lock, path.data, NULL) == DT_ERR_BUSY) {
+        if (dt_clock_monotonic_seconds() > deadline)
+            DT_THROW(err, DT_ERR_BUSY, "an agent still serves '%s'", folder);
+        dt_clock_sleep_seconds(0.02);
+    }
+out:
+    if (lock >= 0)
+        close(lock);
+    dt_strbuf_release(&path);
+    return st;
+}
+
+static void remove_if_empty(const char *path, int up)
+{
+    dt_strbuf at;
+
+    dt_strbuf_init(&at);
+    dt_strbuf_add_str(&at, path);
+    for (; up >= 0; up--) {
+        char *slash;
+
+        if (rmdir(at.data) != 0 && errno != ENOENT)
+            break; /* another attempt's, or what stays, is in it */
+        slash = strrchr(at.data, '/');
+        if (slash == NULL)
+            break;
+        *slash = '\0';
+    }
+    dt_strbuf_release(&at);
+}
+
+static dt_status read_names(dt_strbuf *names, dt_error *err)
+{
+    char bytes[4096];
+    ssize_t got;
+
+    dt_strbuf_add_char(names, '\n');
+    while ((got = read(STDIN_FILENO, bytes, sizeof(bytes))) != 0) {
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0 || names->length > NAMES_BYTES)
+            return DT_FAIL(err, DT_ERR_IO, "cannot read the names of checkpoints");
+        dt_strbuf_add(names, bytes, (size_t)got);
+    }
+    /* One that broke off would name nothing, and never another. */
+    return DT_OK;
+}
+
+static bool is_named(const dt_strbuf *names, const char *name)
+{
+    dt_strbuf line;
+    bool found;
+
+    dt_strbuf_init(&line);
+    dt_strbuf_add_fmt(&line, "\n%s\n", name);
+    found = strstr(names->data, line.data) != NULL;
+    dt_strbuf_release(&line);
+    return found;
+}
+
+/* What cannot be told counts as marked. */
+static bool is_marked(const char *folder, const char *name)
+{
+    static const char *const markers[] = {DT_CHECKPOINT_MARKER, DT_CHECKPOINT_PART};
+    bool marked = false;
+    dt_strbuf path;
+
+    dt_strbuf_init(&path);
+    for (size_t i = 0; i < sizeof(markers) / sizeof(markers[0]); i++) {
+        dt_strbuf_reset(&path);
+        dt_strbuf_add_fmt(&path, "%s/%s/%s", folder, name, markers[i]);
+        marked = marked || access(path.data, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
+    }
+    dt_strbuf_release(&path);
+    return marked;
+}
+
+static dt_status say(const char *what, const char *name, dt_error *err)
+{
+    if (printf("%s %s\n", what, name) < 0 || fflush(stdout) != 0)
+        return DT_FAIL(err, DT_ERR_IO, "cannot answer: %s", strerror(errno));
+    return DT_OK;
+}
+
+static dt_status forget_checkpoints(const char *folder, dt_error *err)
+{
+    DIR *all = opendir(folder);
+    struct dirent *entry;
+    dt_strbuf names, path;
+    dt_status st = DT_OK;
+
+    dt_strbuf_init(&names);
+    dt_strbuf_init(&path);
+    DT_TRY(read_names(&names, err));
+    while (all != NULL && (entry = readdir(all)) != NULL) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        if (!is_named(&names, entry->d_name) && is_marked(folder, entry->d_name)) {
+            DT_TRY(say("kept", entry->d_name, err));
+            continue;
+        }
+        dt_strbuf_reset(&path);
+        dt_strbuf_add_fmt(&path, "%s/%s", folder, entry->d_name);
+        DT_TRY(dt_file_remove_tree(path.data, err));
+        DT_TRY(say("gone", entry->d_name, err));
+    }
+    remove_if_empty(folder, 1);
+out:
+    if (all != NULL)
+        closedir(all);
+    dt_strbuf_release(&names);
+    dt_strbuf_release(&path);
+    return st;
+}
+
+dt_status dt_there_forget(const char *folder, const char *checkpoints, dt_error *err)
+{
+    bool some = strcmp(checkpoints, "-") != 0;
+    dt_status st = DT_OK;
+
+    if (!is_ours(folder, "attempt-", "node-") ||
+        (some && !is_ours(checkpoints, "checkpoints-", NULL)))
+        DT_THROW(err, DT_ERR_USAGE, "forget: not a run's folder on a node");
+    DT_TRY(await_agent(folder, err));
+    DT_TRY(dt_file_remove_tree(folder, err));
+    remove_if_empty(folder, 2);
+    DT_TRY(say("gone", folder, err));
+    if (some)
+        DT_TRY(forget_checkpoints(checkpoints, err));
+out:
+    return st;
+}

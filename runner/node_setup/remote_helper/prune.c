@@ -1,0 +1,82 @@
+/* prune: what the cache no longer needs.
+ *
+ * A bundle or an agent goes when no process of this machine runs from it, no agent of any machine
+ * with this home has it marked as in use (cache_pin.h), and nobody has asked for it for a day (its
+ * folder's time is set whenever a launch finds it); data likewise after thirty days, and what is
+ * known of files; what a launch left half done after a day. Nothing here is an error: the next
+ * launch tries again.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "runner/node_setup/remote_helper/cache_pin.h"
+#include "runner/node_setup/remote_helper/remote_helper.h"
+
+#include "base/banned.h"
+
+#define DAY_MS ((int64_t)86400 * 1000)
+
+/* Whether some process's program is `path` or below it. Those of others cannot be read, and run
+ * nothing of ours. */
+static bool is_running(const char *path)
+{
+    size_t length = strlen(path);
+    struct dirent *entry;
+    bool found = false;
+    DIR *all = opendir("/proc");
+
+    while (all != NULL && !found && (entry = readdir(all)) != NULL) {
+        char link[64], program[PATH_MAX];
+        ssize_t got;
+
+        if (entry->d_name[0] < '0' || entry->d_name[0] > '9')
+            continue;
+        snprintf(link, sizeof(link), "/proc/%.20s/exe", entry->d_name);
+        got = readlink(link, program, sizeof(program));
+        found = got >= (ssize_t)length && memcmp(program, path, length) == 0 &&
+                (got == (ssize_t)length || program[length] == '/' || program[length] == ' ');
+    }
+    if (all != NULL)
+        closedir(all);
+    return found;
+}
+
+static void prune_folder(const char *cache, const char *below, int64_t keep_ms)
+{
+    int64_t now_ms = dt_clock_wall_ms();
+    struct dirent *entry;
+    char path[PATH_MAX];
+    struct stat info;
+    DIR *all;
+
+    snprintf(path, sizeof(path), "%s/%s", cache, below);
+    all = opendir(path);
+    while (all != NULL && (entry = readdir(all)) != NULL) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        snprintf(path, sizeof(path), "%s/%s/%s", cache, below, entry->d_name);
+        if (lstat(path, &info) == 0 && now_ms - (int64_t)info.st_mtime * 1000 > keep_ms &&
+            !is_running(path) && !dt_use_is_marked(cache, below, entry->d_name))
+            (void)dt_file_remove_tree(path, NULL);
+    }
+    if (all != NULL)
+        closedir(all);
+}
+
+void dt_there_prune(const char *cache)
+{
+    dt_use_prune(cache);
+    prune_folder(cache, "agents", DAY_MS);
+    prune_folder(cache, "bundles", DAY_MS);
+    prune_folder(cache, "data", 30 * DAY_MS);
+    prune_folder(cache, "digests", 30 * DAY_MS);
+}

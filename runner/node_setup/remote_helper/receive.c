@@ -1,0 +1,289 @@
+/* receive: a bundle from stdin.
+ *
+ * One zstd stream (zstd checks nothing here: the digests do): a line of JSON,
+ *   {"files": [{"name": "bin/dtrun-engine", "bytes": 1, "mode": 493, "digest": "..."}, ...]}
+ * then the files' bytes, one after the other; but of a file with "bundle", which says where it is
+ * here already (dedup.c), it is linked from there. They are written below
+ * CACHE/bundles/.new-XXXXXX, each is checked and synced, and the folder is renamed: whoever finds
+ * bundles/HASH finds all of it. Of two launches that send the same one, the later finds it there
+ * and takes its own away.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "base/file.h"
+#include "engine/checkpoint/digest.h"
+#include "runner/node_setup/remote_helper/remote_helper.h"
+#include "runner/node_setup/transfer/content.h"
+
+#include "base/banned.h"
+
+#define PIECE_BYTES 131072
+#define SPARE_BYTES ((int64_t)16 << 20) /* the journal and the logs must fit too */
+
+typedef struct source {
+    ZSTD_DStream *stream;
+    ZSTD_inBuffer in;
+    char raw[PIECE_BYTES];
+} source;
+
+/* Exactly `length` bytes. */
+static dt_status take(source *from, void *bytes, size_t length, dt_error *err)
+{
+    ZSTD_outBuffer out = {bytes, length, 0};
+
+    while (out.pos < out.size) {
+        size_t before = out.pos, code;
+
+        if (from->in.pos == from->in.size) {
+            ssize_t got = read(STDIN_FILENO, from->raw, sizeof(from->raw));
+
+            if (got < 0 && errno == EINTR)
+                continue;
+            if (got <= 0)
+                return DT_FAIL(err, DT_ERR_PEER, "the bundle broke off");
+            from->in = (ZSTD_inBuffer){from->raw, (size_t)got, 0};
+        }
+        code = ZSTD_decompressStream(from->stream, &out, &from->in);
+        if (ZSTD_isError(code) || (code == 0 && out.pos == before))
+            return DT_FAIL(err, DT_ERR_CORRUPT, "the bundle is damaged: %s",
+                           ZSTD_isError(code) ? ZSTD_getErrorName(code) : "it ends too soon");
+    }
+    return DT_OK;
+}
+
+static dt_status take_header(json_t **out, source *from, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_strbuf line;
+    char c;
+
+    dt_strbuf_init(&line);
+    for (;;) {
+        DT_TRY(take(from, &c, 1, err));
+        if (c == '\n')
+            break;
+        if (line.length == DT_THERE_HEADER_BYTES)
+            DT_THROW(err, DT_ERR_CORRUPT, "the bundle's header has no end");
+        dt_strbuf_add_char(&line, c);
+    }
+    DT_TRY(dt_json_parse(out, line.data, line.length, "the bundle's header", err));
+out:
+    dt_strbuf_release(&line);
+    return st;
+}
+
+/* bin/NAME or lib/NAME, and nothing that leads elsewhere. */
+static bool is_good_name(const char *name)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+-";
+
+    return (strncmp(name, "bin/", 4) == 0 || strncmp(name, "lib/", 4) == 0) && name[4] != '\0' &&
+           name[4] != '.' && strlen(name) < 200 && name[4 + strspn(name + 4, letters)] == '\0';
+}
+
+static dt_status take_file(source *from, const char *folder, const json_t *item, dt_error *err)
+{
+    char piece[PIECE_BYTES], hex[DT_DIGEST_SIZE];
+    const char *name, *wanted;
+    dt_digest *digest = NULL;
+    dt_status st = DT_OK;
+    int64_t bytes, mode;
+    dt_strbuf path;
+    int fd = -1;
+
+    dt_strbuf_init(&path);
+    DT_TRY(dt_json_get_string(&name, item, "name", "file", err));
+    DT_TRY(dt_json_get_string(&wanted, item, "digest", "file", err));
+    DT_TRY(dt_json_get_int(&bytes, item, "bytes", "file", err));
+    DT_TRY(dt_json_get_int(&mode, item, "mode", "file", err));
+    if (!is_good_name(name) || bytes < 0 || (mode != 0700 && mode != 0600))
+        DT_THROW(err, DT_ERR_CORRUPT, "the bundle's header is not one");
+    dt_strbuf_add_fmt(&path, "%s/%s", folder, name);
+    fd = open(path.data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, (mode_t)mode);
+    if (fd < 0)
+        DT_THROW(err, DT_ERR_IO, "cannot make '%s': %s", path.data, strerror(errno));
+    DT_TRY(dt_digest_new(&digest, err));
+    while (bytes > 0) {
+        size_t now = bytes < PIECE_BYTES ? (size_t)bytes : PIECE_BYTES;
+
+        if (!dt_there_is_heard())
+            DT_THROW(err, DT_ERR_PEER, "nobody waits for the bundle any more");
+        DT_TRY(take(from, piece, now, err));
+        dt_digest_add(digest, piece, now);
+        DT_TRY(dt_file_write_all(fd, piece, now, err));
+        bytes -= (int64_t)now;
+    }
+    dt_digest_get(hex, digest);
+    if (strcmp(hex, wanted) != 0)
+        DT_THROW(err, DT_ERR_CORRUPT, "'%s' was damaged on the way", name);
+    if (fsync(fd) != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot write '%s': %s", path.data, strerror(errno));
+out:
+    if (fd >= 0 && close(fd) != 0 && st == DT_OK)
+        st = DT_FAIL(err, DT_ERR_IO, "cannot write '%s': %s", path.data, strerror(errno));
+    dt_digest_free(digest);
+    dt_strbuf_release(&path);
+    return st;
+}
+
+static bool is_hash(const char *name)
+{
+    return name[0] != '\0' && strspn(name, "0123456789abcdef") == strlen(name);
+}
+
+static bool is_heard(void *context, int64_t bytes)
+{
+    return dt_there_is_heard();
+}
+
+static dt_status link_file(const char *bundles, const char *folder, const json_t *item,
+                           dt_error *err)
+{
+    const char *bundle, *name, *wanted;
+    char hex[DT_DIGEST_SIZE];
+    dt_strbuf from, to;
+    dt_status st = DT_OK;
+    struct stat info;
+    int64_t bytes;
+
+    dt_strbuf_init(&from);
+    dt_strbuf_init(&to);
+    DT_TRY(dt_json_get_string(&name, item, "name", "file", err));
+    DT_TRY(dt_json_get_string(&bundle, item, "bundle", "file", err));
+    DT_TRY(dt_json_get_string(&wanted, item, "digest", "file", err));
+    DT_TRY(dt_json_get_int(&bytes, item, "bytes", "file", err));
+    if (!is_good_name(name) || !is_hash(bundle))
+        DT_THROW(err, DT_ERR_CORRUPT, "the bundle's header is not one");
+    dt_strbuf_add_fmt(&from, "%s/%s/%s", bundles, bundle, name);
+    dt_strbuf_add_fmt(&to, "%s/%s", folder, name);
+    if (lstat(from.data, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size != bytes ||
+        link(from.data, to.data) != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot link '%s'", from.data);
+    DT_TRY(dt_content_digest(hex, to.data, NULL, NULL, is_heard, NULL, err));
+    if (strcmp(hex, wanted) != 0)
+        DT_THROW(err, DT_ERR_CORRUPT, "'%s' is damaged", from.data);
+out:
+    dt_strbuf_release(&from);
+    dt_strbuf_release(&to);
+    return st;
+}
+
+static bool is_linked(const json_t *item)
+{
+    return json_object_get(item, "bundle") != NULL;
+}
+
+/* What later bundles are compared with. */
+static dt_status write_header(const json_t *header, const char *folder, dt_error *err)
+{
+    dt_strbuf path, text;
+    dt_status st;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_init(&text);
+    dt_strbuf_add_fmt(&path, "%s/" DT_THERE_FILES, folder);
+    dt_json_write(&text, header);
+    st = dt_file_write_atomic(path.data, text.data, text.length, 0600, err);
+    dt_strbuf_release(&path);
+    dt_strbuf_release(&text);
+    return st;
+}
+
+static void name_part(dt_strbuf *out, const char *folder, int part)
+{
+    dt_strbuf_reset(out);
+    dt_strbuf_add_fmt(out, "%s/%s", folder, part == 0 ? "bin" : "lib");
+}
+
+/* Links before anything is pruned, which may be what they lead to. */
+static dt_status take_files(source *from, const char *cache, const char *bundles,
+                            const char *folder, dt_error *err)
+{
+    json_t *header = NULL, *files, *item;
+    dt_status st = DT_OK;
+    int64_t total = SPARE_BYTES, bytes;
+    dt_strbuf below;
+    size_t i;
+
+    dt_strbuf_init(&below);
+    DT_TRY(take_header(&header, from, err));
+    DT_TRY(dt_json_get_array(&files, header, "files", "the bundle's header", err));
+    json_array_foreach(files, i, item)
+    {
+        DT_TRY(dt_json_get_int(&bytes, item, "bytes", "file", err));
+        if (bytes < 0 || total > INT64_MAX - bytes)
+            DT_THROW(err, DT_ERR_CORRUPT, "the bundle's header is not one");
+        total += is_linked(item) ? 0 : bytes;
+    }
+    for (int part = 0; part < 2; part++) {
+        name_part(&below, folder, part);
+        DT_TRY(dt_file_make_dirs(below.data, 0700, err));
+    }
+    json_array_foreach(files, i, item) if (is_linked(item))
+        DT_TRY(link_file(bundles, folder, item, err));
+    dt_there_prune(cache);
+    DT_TRY(dt_there_room(folder, total, err));
+    json_array_foreach(files, i, item) if (!is_linked(item))
+        DT_TRY(take_file(from, folder, item, err));
+    DT_TRY(write_header(header, folder, err));
+    for (int part = 0; part < 2; part++) { /* a link has no fsync of its own */
+        name_part(&below, folder, part);
+        DT_TRY(dt_file_sync_dir(below.data, err));
+    }
+    DT_TRY(dt_file_sync_dir(folder, err));
+out:
+    json_decref(header);
+    dt_strbuf_release(&below);
+    return st;
+}
+
+dt_status dt_there_receive(const char *bundle, dt_error *err)
+{
+    dt_strbuf cache, bundles, new_folder, last;
+    source *from = calloc(1, sizeof(*from));
+    dt_status st = DT_OK;
+    bool made = false;
+
+    dt_strbuf_init(&cache);
+    dt_strbuf_init(&bundles);
+    dt_strbuf_init(&new_folder);
+    dt_strbuf_init(&last);
+    if (from == NULL || (from->stream = ZSTD_createDStream()) == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    if (!is_hash(bundle))
+        DT_THROW(err, DT_ERR_USAGE, "'%s' is not a bundle's hash", bundle);
+    DT_TRY(dt_there_cache(&cache, err));
+    dt_strbuf_add_fmt(&bundles, "%s/bundles", cache.data);
+    dt_strbuf_add_fmt(&new_folder, "%s/.new-XXXXXX", bundles.data);
+    dt_strbuf_add_fmt(&last, "%s/%s", bundles.data, bundle);
+    DT_TRY(dt_file_make_dirs(bundles.data, 0700, err));
+    if (mkdtemp(new_folder.data) == NULL)
+        DT_THROW(err, DT_ERR_IO, "cannot make a folder in '%s': %s", bundles.data, strerror(errno));
+    made = true;
+    DT_TRY(take_files(from, cache.data, bundles.data, new_folder.data, err));
+    if (rename(new_folder.data, last.data) == 0)
+        made = false;
+    else if (errno != EEXIST && errno != ENOTEMPTY)
+        DT_THROW(err, DT_ERR_IO, "cannot rename '%s': %s", new_folder.data, strerror(errno));
+    DT_TRY(dt_file_sync_dir(bundles.data, err));
+out:
+    if (made)
+        (void)dt_file_remove_tree(new_folder.data, NULL);
+    if (from != NULL)
+        ZSTD_freeDStream(from->stream);
+    free(from);
+    dt_strbuf_release(&cache);
+    dt_strbuf_release(&bundles);
+    dt_strbuf_release(&new_folder);
+    dt_strbuf_release(&last);
+    return st;
+}

@@ -1,0 +1,296 @@
+/* slurm: the job whose nodes a run was promised: submitted once, waited for, given back.
+ *
+ * runs/ID/slurm.json is {"job": 12}. It is there from the submission to the end of the run, so that
+ * attempts that follow each other use one job, and a supervisor that comes later knows it.
+ */
+#define _GNU_SOURCE
+#include "runner/node_setup/slurm_nodes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "runner/node_setup/node_setup_int.h"
+#include "runner/slurm/job.h"
+#include "runner/slurm/name.h"
+
+#include "base/banned.h"
+
+#define JOB_FILE      "slurm.json"
+#define LOCK_FILE     "slurm.lock"
+#define LOOK_SECONDS  1.0 /* at a job that waits: no more often, a controller has many to serve */
+#define FIRST_SECONDS 5.0 /* ... but for the beginning */
+#define LOCK_SECONDS  60.0
+#define NAP_SECONDS   0.1
+
+static dt_status check_cancelled(const atomic_bool *cancelled, dt_error *err)
+{
+    if (cancelled != NULL && atomic_load(cancelled))
+        return DT_FAIL(err, DT_ERR_BUSY, "given up");
+    return DT_OK;
+}
+
+static dt_status below(const char **out, const char *folder, const char *name, dt_arena *arena,
+                       dt_error *err)
+{
+    *out = dt_arena_printf(arena, "%s/%s", folder, name);
+    return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+}
+
+static dt_status lock(int *fd, const char *folder, dt_arena *arena, dt_error *err)
+{
+    double deadline = dt_clock_monotonic_seconds() + LOCK_SECONDS;
+    dt_error problem = DT_ERROR_INIT;
+    const char *path;
+    dt_status st;
+
+    DT_TRY(below(&path, folder, LOCK_FILE, arena, err));
+    while ((st = dt_file_lock(fd, path, &problem)) == DT_ERR_BUSY &&
+           dt_clock_monotonic_seconds() < deadline) {
+        dt_clock_sleep_seconds(NAP_SECONDS);
+        dt_error_clear(&problem);
+    }
+    if (st != DT_OK)
+        DT_THROW(err, st, "%s", problem.message);
+out:
+    return st;
+}
+
+/* *job 0: none was submitted. */
+static dt_status read_job(int64_t *job, const char *folder, dt_arena *arena, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    json_t *json = NULL;
+    const char *path;
+    dt_status st;
+
+    *job = 0;
+    DT_TRY(below(&path, folder, JOB_FILE, arena, err));
+    st = dt_json_read(&json, path, 4096, &problem);
+    if (st == DT_OK)
+        st = dt_json_get_int(job, json, "job", path, &problem);
+    json_decref(json);
+    if (st != DT_OK && st != DT_ERR_NOT_FOUND)
+        DT_THROW(err, st, "%s", problem.message);
+    st = DT_OK;
+out:
+    return st;
+}
+
+static dt_status write_job(int64_t job, const char *folder, dt_arena *arena, dt_error *err)
+{
+    const char *path;
+    dt_status st;
+    char text[64];
+
+    DT_TRY(below(&path, folder, JOB_FILE, arena, err));
+    snprintf(text, sizeof(text), "{\"job\": %lld}\n", (long long)job);
+    DT_TRY(dt_file_write_atomic(path, text, strlen(text), 0600, err));
+out:
+    return st;
+}
+
+/* Whether the recipe tells sbatch itself, which may be by a card's name. */
+static bool says_gpus(const char *const *options, int64_t count)
+{
+    bool said = false;
+
+    for (int64_t i = 0; i < count; i++)
+        said =
+            said || strncmp(options[i], "--gpus", 6) == 0 || strncmp(options[i], "--gres", 6) == 0;
+    return said;
+}
+
+/* Ranks may share a card: it is the highest number that counts. */
+static int64_t cards_per_node(const json_t *plan)
+{
+    const json_t *item;
+    int64_t most = 0;
+    size_t i;
+
+    json_array_foreach(json_object_get(plan, "ranks"), i, item)
+    {
+        const char *device = json_string_value(json_object_get(item, "device"));
+        int64_t first, replicas = json_integer_value(json_object_get(item, "replicas"));
+
+        if (device == NULL || strncmp(device, "cuda:", 5) != 0)
+            continue;
+        first = strtoll(device + 5, NULL, 10);
+        most = first + replicas > most ? first + replicas : most;
+    }
+    return most;
+}
+
+/* What the plan's ranks need of each node. */
+static dt_status make_wish(dt_slurm_wish *out, const json_t *plan, int64_t nodes, dt_arena *arena,
+                           dt_error *err)
+{
+    const json_t *recipe = json_object_get(plan, "recipe"), *item;
+    const json_t *list = json_object_get(json_object_get(recipe, "slurm"), "options");
+    const char **options =
+        dt_arena_alloc_array(arena, json_array_size(list) + 1, sizeof(options[0]));
+    const char *name = json_string_value(json_object_get(recipe, "name"));
+    size_t i;
+
+    *out = (dt_slurm_wish){.name = name != NULL ? name : "dtrun",
+                           .nodes = nodes,
+                           .tasks_per_node = 1,
+                           .cpus_per_task = 1,
+                           .options = options,
+                           .option_count = (int64_t)json_array_size(list)};
+    if (options == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    json_array_foreach((json_t *)list, i, item) options[i] = json_string_value(item);
+    json_array_foreach(json_object_get(plan, "ranks"), i, item)
+    {
+        int64_t tasks = json_integer_value(json_object_get(item, "local_rank")) + 1;
+        int64_t cpus = json_integer_value(json_object_get(item, "threads")) *
+                       json_integer_value(json_object_get(item, "replicas"));
+
+        if (tasks > out->tasks_per_node)
+            out->tasks_per_node = tasks;
+        if (cpus > out->cpus_per_task)
+            out->cpus_per_task = cpus;
+    }
+    out->gpus_per_node = says_gpus(options, out->option_count) ? 0 : cards_per_node(plan);
+    return DT_OK;
+}
+
+dt_status dt_nodes_slurm_try(const json_t *plan, int64_t nodes, dt_arena *arena, dt_error *err)
+{
+    dt_slurm_wish wish;
+    dt_status st;
+
+    DT_TRY(make_wish(&wish, plan, nodes, arena, err));
+    DT_TRY(dt_slurm_job_submit(NULL, &wish, true, err));
+out:
+    return st;
+}
+
+/* The run's job; submitted where there is none yet, by whichever node comes first. */
+static dt_status have_job(int64_t *job, const char *folder, int64_t nodes,
+                          const dt_prepare_request *request, dt_arena *arena, dt_error *err)
+{
+    dt_slurm_wish wish;
+    dt_status st;
+    int fd = -1;
+
+    DT_TRY(lock(&fd, folder, arena, err));
+    DT_TRY(check_cancelled(request->cancelled, err)); /* the run may have ended meanwhile */
+    DT_TRY(read_job(job, folder, arena, err));
+    if (*job != 0)
+        goto out;
+    DT_TRY(make_wish(&wish, request->plan, nodes, arena, err));
+    DT_TRY(dt_slurm_job_submit(job, &wish, false, err));
+    st = write_job(*job, folder, arena, err);
+    if (st != DT_OK)
+        (void)dt_slurm_job_end(*job, false, NULL); /* nobody would ever find it again */
+out:
+    if (fd >= 0)
+        close(fd);
+    return st;
+}
+
+/* Until it runs. A controller that does not answer is asked again: it may be starting anew. */
+static dt_status await_job(dt_slurm_job *out, int64_t job, bool tells,
+                           const dt_prepare_request *request, dt_error *err)
+{
+    double start = dt_clock_monotonic_seconds(), next;
+    char told[512] = "";
+    dt_status st = DT_OK;
+    dt_strbuf words;
+
+    dt_strbuf_init(&words);
+    for (;;) {
+        dt_error problem = DT_ERROR_INIT;
+
+        st = dt_slurm_job_look(out, job, &problem);
+        if (st == DT_ERR_UNSUPPORTED)
+            DT_THROW(err, st, "%s", problem.message);
+        dt_strbuf_reset(&words);
+        if (st == DT_OK && out->phase == DT_SLURM_RUNS)
+            break;
+        if (st == DT_OK)
+            dt_slurm_job_words(&words, out);
+        else
+            dt_strbuf_add_str(&words, problem.message);
+        if (st == DT_OK && out->phase == DT_SLURM_ENDED)
+            DT_THROW(err, DT_ERR_UNSUPPORTED, "%s: 'dtrun resume %s' submits another", words.data,
+                     request->run);
+        if (tells && request->progress != NULL && strcmp(told, words.data) != 0) {
+            snprintf(told, sizeof(told), "%s", words.data);
+            request->progress(request->context, told);
+        }
+        next = dt_clock_monotonic_seconds();
+        next += next - start < FIRST_SECONDS ? LOOK_SECONDS / 4 : LOOK_SECONDS;
+        while (dt_clock_monotonic_seconds() < next) {
+            DT_TRY(check_cancelled(request->cancelled, err));
+            dt_clock_sleep_seconds(NAP_SECONDS);
+        }
+    }
+out:
+    dt_strbuf_release(&words);
+    return st;
+}
+
+dt_status dt_nodes_slurm_place(const char **node, const dt_prepare_request *request,
+                               dt_arena *arena, dt_error *err)
+{
+    int64_t count, index, job, hosts_count;
+    const char *folder, **hosts;
+    dt_slurm_job now;
+    dt_status st;
+
+    *node = request->node;
+    if (!dt_slurm_name_is_place(request->node, &count, &index))
+        return DT_OK;
+    folder = dt_arena_strndup(
+        arena, request->checkpoints_here, /* runs/ID/checkpoints */
+        (size_t)(strrchr(request->checkpoints_here, '/') - request->checkpoints_here));
+    if (folder == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    DT_TRY(have_job(&job, folder, count, request, arena, err));
+    DT_TRY(await_job(&now, job, index == 0, request, err));
+    DT_TRY(dt_slurm_hosts(&hosts, &hosts_count, now.nodes, arena, err));
+    if (index >= hosts_count)
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "Slurm job %lld has %lld nodes, and %lld were asked for",
+                 (long long)job, (long long)hosts_count, (long long)count);
+    *node = dt_arena_printf(arena, "slurm:%lld/%s", (long long)job, hosts[index]);
+    if (*node == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+out:
+    return st;
+}
+
+void dt_nodes_slurm_end(const char *folder, bool good)
+{
+    dt_error err = DT_ERROR_INIT;
+    const char *path;
+    dt_arena arena;
+    int64_t job = 0;
+    dt_status st;
+    int fd = -1;
+
+    dt_arena_init(&arena, 1024);
+    DT_TRY(below(&path, folder, LOCK_FILE, &arena, &err));
+    if (!dt_file_exists(path))
+        goto out; /* Slurm has nothing to do with this run */
+    DT_TRY(lock(&fd, folder, &arena, &err));
+    DT_TRY(read_job(&job, folder, &arena, &err));
+    if (job == 0)
+        goto out;
+    DT_TRY(dt_slurm_job_end(job, good, &err));
+    DT_TRY(below(&path, folder, JOB_FILE, &arena, &err));
+    unlink(path);
+out:
+    if (st != DT_OK)
+        dt_log_error("Slurm job %lld may still hold its nodes ('scancel %lld' ends it): %s",
+                     (long long)job, (long long)job, err.message);
+    if (fd >= 0)
+        close(fd);
+    dt_arena_release(&arena);
+}

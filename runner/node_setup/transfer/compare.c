@@ -1,0 +1,111 @@
+/* compare: whether a file of the launch machine is what has its path on a node.
+ *
+ * Name and size say little: a corpus that was made anew often has the size that it had. What is one
+ * file in a folder that both machines see is known by its inode and the time of its last change,
+ * which nobody can set, but which some file systems make up, in whole seconds; all else by the
+ * digests of both, which both machines remember (content.h).
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/place.h"
+#include "runner/node_setup/node_setup_int.h"
+#include "runner/node_setup/transfer/content.h"
+#include "runner/transport/remote.h"
+
+#include "base/banned.h"
+
+#define SIZE_SECONDS   20.0
+#define STALL_SECONDS  600.0 /* another launch may be reading the same file; ours waits */
+#define SETTLE_SECONDS 20.0
+
+/* "BYTES INODE CHANGED"; bytes -1: there is none. */
+typedef struct look {
+    long long bytes, changed_ns;
+    unsigned long long inode;
+} look;
+
+static dt_status look_there(look *out, const char *path, const char *agent,
+                            const dt_prepare_request *request, dt_error *err)
+{
+    const char *const words[] = {agent, "node", "size", path, NULL};
+    dt_strbuf answer;
+    dt_status st;
+
+    *out = (look){.bytes = -1};
+    dt_strbuf_init(&answer);
+    st =
+        dt_nodes_ask(&answer, request->node, words, NULL, 0, SIZE_SECONDS, request->cancelled, err);
+    if (st == DT_OK &&
+        sscanf(answer.data, "%lld %llu %lld", &out->bytes, &out->inode, &out->changed_ns) < 1)
+        st = DT_FAIL(err, DT_ERR_CORRUPT, "node '%s' does not tell the size of '%s'", request->node,
+                     path);
+    dt_strbuf_release(&answer);
+    return st;
+}
+
+static dt_status digest_there(char *hex, const char *path, const char *agent,
+                              const dt_prepare_request *request, dt_error *err)
+{
+    const char *const words[] = {agent, "node", "digest", path, NULL};
+    dt_error problem = DT_ERROR_INIT;
+    dt_remote remote = {0};
+    dt_status st = DT_OK;
+    dt_strbuf line;
+    int code = 0;
+
+    dt_strbuf_init(&line);
+    hex[0] = '\0';
+    DT_TRY(dt_remote_open(&remote, request->node, words, request->cancelled, err));
+    do
+        DT_TRY(dt_nodes_line(&line, &remote, STALL_SECONDS, err));
+    while (strncmp(line.data, "at ", 3) == 0);
+    if (strncmp(line.data, "is ", 3) == 0)
+        snprintf(hex, DT_DIGEST_SIZE, "%s", line.data + 3);
+    DT_TRY(dt_remote_finish(&remote, &code, &problem, SETTLE_SECONDS, err));
+    if (code != 0 || hex[0] == '\0')
+        DT_THROW(err, DT_ERR_IO, "node '%s': '%s' cannot be compared: %s", request->node, path,
+                 problem.message);
+out:
+    dt_remote_close(&remote);
+    dt_strbuf_release(&line);
+    return st;
+}
+
+dt_status dt_nodes_compare(dt_same *out, const char *path, const char *agent,
+                           const dt_prepare_request *request, dt_arena *arena, dt_error *err)
+{
+    char here_hex[DT_DIGEST_SIZE], there_hex[DT_DIGEST_SIZE], text[160];
+    const char *cache, *slash = strrchr(path, '/');
+    dt_status st = DT_OK;
+    struct stat here;
+    look there;
+
+    *out = DT_OTHER;
+    if (stat(path, &here) != 0)
+        DT_THROW(err, DT_ERR_IO, "'%s' is gone", path);
+    DT_TRY(look_there(&there, path, agent, request, err));
+    if (there.bytes < 0)
+        *out = DT_MISSING;
+    if (there.bytes != (long long)here.st_size)
+        goto out;
+    if (here.st_ctim.tv_nsec != 0 && there.inode == (unsigned long long)here.st_ino &&
+        there.changed_ns == (long long)here.st_ctim.tv_sec * 1000000000 + here.st_ctim.tv_nsec) {
+        *out = DT_SAME;
+        goto out;
+    }
+    if (request->progress != NULL) {
+        snprintf(text, sizeof(text), "comparing %.80s", slash != NULL ? slash + 1 : path);
+        request->progress(request->context, text);
+    }
+    DT_TRY(dt_place_dir(&cache, DT_PLACE_CACHE, arena, err));
+    DT_TRY(dt_content_digest(here_hex, path, cache, request->cancelled, NULL, NULL, err));
+    DT_TRY(digest_there(there_hex, path, agent, request, err));
+    if (strcmp(here_hex, there_hex) == 0)
+        *out = DT_SAME;
+out:
+    return st;
+}

@@ -1,0 +1,32 @@
+/* gather_int: what gather.c and download.c share. */
+#ifndef DT_RUNNER_NODE_SETUP_TRANSFER_GATHER_INT_H
+#define DT_RUNNER_NODE_SETUP_TRANSFER_GATHER_INT_H
+
+#include "runner/node_setup/node_setup_int.h"
+#include "runner/transport/remote.h"
+
+#define DT_GATHER_ASK_SECONDS 20.0
+
+typedef struct dt_gathering {
+    const dt_gather_request *request;
+    const char *folder; /* CHECKPOINTS/NAME.partial here */
+    char *piece;        /* DT_GATHER_PIECE_BYTES */
+} dt_gathering;
+
+#define DT_GATHER_PIECE_BYTES ((size_t)262144)
+
+/* Its checkpoints lie on its own disk. */
+bool dt_gather_is_far(const dt_node_place *place);
+
+/* NAME/`file` of the place's checkpoints, where the place is. */
+dt_status dt_gather_read_there(dt_strbuf *out, const dt_gathering *all, const dt_node_place *place,
+                               const char *file, dt_error *err);
+
+/* Nothing of it is removed there until *out is closed. DT_ERR_NOT_FOUND: it has been. */
+dt_status dt_gather_hold(dt_remote *out, const dt_gathering *all, const dt_node_place *place,
+                         dt_error *err);
+
+/* One of the index's files into the folder, from whichever node has it, unless it is there. */
+dt_status dt_gather_bring(const dt_gathering *all, const json_t *item, dt_error *err);
+
+#endif

@@ -1,0 +1,181 @@
+/* cargo: what a node is sent for a run: the data that it lacks, to its cache, and the checkpoint
+ * that the run goes on from, to its folder of checkpoints. */
+#define _GNU_SOURCE
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "engine/checkpoint/name.h"
+#include "runner/node_setup/node_setup_int.h"
+
+#include "base/banned.h"
+
+#define INDEX_MAX_BYTES ((size_t)64 << 20)
+
+/* --- data */
+
+typedef struct shipment {
+    json_t *paths;
+    const char *agent;
+    bool never;
+    const dt_prepare_request *request;
+    dt_arena *arena;
+} shipment;
+
+/* A name as a pattern that matches it alone: without a wildcard it is one, backslashes and all. */
+static json_t *as_pattern(const char *name)
+{
+    dt_strbuf text;
+    json_t *out;
+
+    if (strpbrk(name, "*?[") == NULL)
+        return json_string(name);
+    dt_strbuf_init(&text);
+    for (; *name != '\0'; name++) {
+        if (strchr("*?[\\", *name) != NULL)
+            dt_strbuf_add_char(&text, '\\');
+        dt_strbuf_add_char(&text, *name);
+    }
+    out = json_string(text.data);
+    dt_strbuf_release(&text);
+    return out;
+}
+
+/* Where the file is on the node; *there as `path` where it is in the same place. */
+static dt_status place_file(const char **there, const char *path, const shipment *all,
+                            dt_error *err)
+{
+    const dt_prepare_request *request = all->request;
+    dt_status st = DT_OK;
+    int64_t bytes;
+    dt_same same;
+
+    *there = path;
+    if (!dt_file_exists(path)) {
+        DT_TRY(dt_nodes_size(&bytes, request->node, all->agent, path, request->cancelled, err));
+        if (bytes < 0)
+            DT_THROW(err, DT_ERR_IO, "'%s' is neither here nor on node '%s'", path, request->node);
+        return DT_OK; /* it lives on the nodes only */
+    }
+    DT_TRY(dt_nodes_compare(&same, path, all->agent, request, all->arena, err));
+    if (same == DT_SAME)
+        return DT_OK;
+    if (all->never)
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "data '%s' %s on node '%s', and data.ship is never: put the file there, or set "
+                 "data.ship: auto",
+                 path, same == DT_MISSING ? "is not" : "is another file", request->node);
+    DT_TRY(dt_ship_file(there, path, NULL, NULL, all->agent, request, all->arena, err));
+out:
+    return st;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The files of one entry, which may be a pattern, in the order in which the engine reads them. A
+ * pattern becomes the names of this machine: a node may have more that match. */
+static dt_status place_entry(const char *entry, const shipment *all, dt_error *err)
+{
+    json_t *names = json_array();
+    bool elsewhere = strpbrk(entry, "*?[\\") != NULL;
+    dt_status st = DT_OK;
+    glob_t found = {0};
+    const char *there;
+
+    if (glob(entry, GLOB_NOSORT | GLOB_ERR | GLOB_NOCHECK, NULL, &found) != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot look for '%s' here", entry);
+    qsort(found.gl_pathv, found.gl_pathc, sizeof(char *), by_bytes);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        DT_TRY(place_file(&there, found.gl_pathv[i], all, err));
+        elsewhere = elsewhere || there != found.gl_pathv[i];
+        json_array_append_new(names, as_pattern(there));
+    }
+    if (elsewhere)
+        json_object_set(all->paths, entry, names);
+out:
+    globfree(&found);
+    json_decref(names);
+    return st;
+}
+
+static dt_status place_list(const json_t *list, const shipment *all, dt_error *err)
+{
+    dt_status st = DT_OK;
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach((json_t *)list, i, item)
+    {
+        const char *entry = json_string_value(item);
+
+        if (entry != NULL && entry[0] == '/' && json_object_get(all->paths, entry) == NULL)
+            DT_TRY(place_entry(entry, all, err));
+    }
+out:
+    return st;
+}
+
+dt_status dt_ship_data(json_t *paths, const char *agent, const dt_prepare_request *request,
+                       dt_arena *arena, dt_error *err)
+{
+    const json_t *data = json_object_get(json_object_get(request->plan, "recipe"), "data");
+    const char *ship = json_string_value(json_object_get(data, "ship"));
+    shipment all = {.paths = paths,
+                    .agent = agent,
+                    .never = ship != NULL && strcmp(ship, "never") == 0,
+                    .request = request,
+                    .arena = arena};
+    dt_status st = DT_OK;
+
+    DT_TRY(place_list(json_object_get(data, "train"), &all, err));
+    DT_TRY(place_list(json_object_get(data, "validation"), &all, err));
+out:
+    return st;
+}
+
+/* --- the checkpoint to go on from */
+
+static dt_status ship_part(const char *folder, const char *name, const char *digest,
+                           const dt_node_place *place, const char *into,
+                           const dt_prepare_request *request, dt_arena *arena, dt_error *err)
+{
+    const char *path = dt_arena_printf(arena, "%s/%s", folder, name), *there;
+
+    if (path == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    return dt_ship_file(&there, path, digest, into, place->agent, request, arena, err);
+}
+
+dt_status dt_ship_checkpoint(const dt_node_place *place, const dt_prepare_request *request,
+                             dt_arena *arena, dt_error *err)
+{
+    const char *from = json_string_value(json_object_get(request->plan, "resume_from"));
+    const char *index_path, *into, *name, *digest;
+    json_t *index = NULL, *files, *item;
+    dt_status st = DT_OK;
+    size_t i;
+
+    if (place->checkpoints_shared || from == NULL || from[0] == '\0')
+        return DT_OK;
+    index_path = dt_arena_printf(arena, "%s/" DT_CHECKPOINT_INDEX, from);
+    into = dt_arena_printf(arena, "%s/%s", place->checkpoints, basename(from));
+    if (index_path == NULL || into == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    DT_TRY(dt_json_read(&index, index_path, INDEX_MAX_BYTES, err));
+    DT_TRY(dt_json_get_array(&files, index, "files", index_path, err));
+    json_array_foreach(files, i, item)
+    {
+        DT_TRY(dt_json_get_string(&name, item, "name", index_path, err));
+        DT_TRY(dt_json_get_string(&digest, item, "xxh3_128", index_path, err));
+        DT_TRY(ship_part(from, name, digest, place, into, request, arena, err));
+    }
+    DT_TRY(ship_part(from, DT_CHECKPOINT_INDEX, NULL, place, into, request, arena, err));
+    DT_TRY(ship_part(from, DT_CHECKPOINT_MARKER, NULL, place, into, request, arena, err));
+out:
+    json_decref(index);
+    return st;
+}

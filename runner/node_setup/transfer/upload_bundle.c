@@ -1,0 +1,216 @@
+/* send: a bundle to a node, as one zstd stream (remote_helper/receive.c reads it). */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "runner/node_setup/bundle.h"
+#include "runner/node_setup/node_setup_int.h"
+#include "runner/transport/remote.h"
+
+#include "base/banned.h"
+
+#define PIECE_BYTES    ((size_t)262144)
+#define LEVEL          1 /* as quick as a fast network, a third of the size */
+#define ASK_SECONDS    20.0
+#define STALL_SECONDS  30.0  /* no byte was taken for so long */
+#define SETTLE_SECONDS 120.0 /* all was sent: the node writes and checks */
+#define LINKS_SECONDS  600.0 /* either, where the node first reads what it links */
+
+typedef struct sink {
+    dt_remote remote;
+    ZSTD_CStream *stream;
+    char *packed, *piece; /* PIECE_BYTES each */
+    int64_t done, all;    /* bytes of files */
+    double stall_seconds;
+    void (*progress)(void *context, const char *text);
+    void *context;
+} sink;
+
+static dt_status put(sink *to, const void *bytes, size_t length, ZSTD_EndDirective how,
+                     dt_error *err)
+{
+    ZSTD_inBuffer in = {bytes, length, 0};
+    size_t left;
+
+    do {
+        ZSTD_outBuffer out = {to->packed, PIECE_BYTES, 0};
+        dt_status st;
+
+        left = ZSTD_compressStream2(to->stream, &out, &in, how);
+        if (ZSTD_isError(left))
+            return DT_FAIL(err, DT_ERR_NOMEM, "zstd: %s", ZSTD_getErrorName(left));
+        st = dt_remote_write(&to->remote, to->packed, out.pos, to->stall_seconds, err);
+        if (st != DT_OK)
+            return st;
+    } while (how == ZSTD_e_end ? left > 0 : in.pos < in.size);
+    return DT_OK;
+}
+
+/* A line of JSON. alike: {name: bundle}, what the node has already and links. */
+static void write_header(dt_strbuf *out, const dt_bundle *bundle, const json_t *alike)
+{
+    json_t *files = json_array(), *header;
+
+    for (int64_t i = 0; i < bundle->file_count; i++) {
+        const dt_bundle_file *file = &bundle->files[i];
+        json_t *item = json_pack(
+            "{s:s, s:I, s:i, s:s}", "name", file->name, "bytes", (json_int_t)file->bytes, "mode",
+            strncmp(file->name, "bin/", 4) == 0 ? 0700 : 0600, "digest", file->digest);
+
+        if (json_object_get(alike, file->name) != NULL)
+            json_object_set(item, "bundle", json_object_get(alike, file->name));
+        json_array_append_new(files, item);
+    }
+    header = json_pack("{s:o}", "files", files);
+    dt_json_write(out, header);
+    dt_strbuf_add_char(out, '\n');
+    json_decref(header);
+}
+
+/* What other bundles on the node have of this one; nothing where that cannot be told. */
+static json_t *ask_alike(const dt_bundle *bundle, const char *node, const char *agent,
+                         const atomic_bool *cancelled)
+{
+    const char *const words[] = {agent, "node", "alike", NULL};
+    json_t *alike = json_object();
+    dt_strbuf header, answer;
+
+    dt_strbuf_init(&header);
+    dt_strbuf_init(&answer);
+    write_header(&header, bundle, NULL);
+    if (dt_nodes_ask(&answer, node, words, header.data, header.length, ASK_SECONDS, cancelled,
+                     NULL) == DT_OK)
+        for (char *line = answer.data, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+            char *space = memchr(line, ' ', (size_t)(end - line));
+
+            *end = '\0';
+            if (space != NULL) {
+                *space = '\0';
+                json_object_set_new(alike, line, json_string(space + 1));
+            }
+        }
+    dt_strbuf_release(&header);
+    dt_strbuf_release(&answer);
+    return alike;
+}
+
+/* Each tenth is told. */
+static void add_done(sink *to, int64_t bytes)
+{
+    int64_t told = to->done * 10 / to->all;
+    char text[96];
+
+    to->done += bytes;
+    if (to->progress == NULL || (to->done > bytes && to->done * 10 / to->all == told))
+        return;
+    snprintf(text, sizeof(text), "copying the engine: %lld of %lld MB", (long long)(to->done >> 20),
+             (long long)(to->all >> 20));
+    to->progress(to->context, text);
+}
+
+static dt_status put_file(sink *to, const dt_bundle_file *file, dt_error *err)
+{
+    int fd = open(file->path, O_RDONLY | O_CLOEXEC);
+    int64_t left = file->bytes;
+    dt_status st = DT_OK;
+
+    if (fd < 0)
+        return DT_FAIL(err, DT_ERR_IO, "cannot read '%s': %s", file->path, strerror(errno));
+    while (left > 0) {
+        ssize_t got = read(fd, to->piece, left < (int64_t)PIECE_BYTES ? (size_t)left : PIECE_BYTES);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            DT_THROW(err, DT_ERR_IO, "'%s' has become shorter while it was sent", file->path);
+        DT_TRY(put(to, to->piece, (size_t)got, ZSTD_e_continue, err));
+        left -= got;
+        add_done(to, got);
+    }
+out:
+    close(fd);
+    return st;
+}
+
+static dt_status put_all(sink *to, const dt_bundle *bundle, const json_t *alike, dt_error *err)
+{
+    dt_strbuf header;
+    dt_status st;
+
+    dt_strbuf_init(&header);
+    write_header(&header, bundle, alike);
+    DT_TRY(put(to, header.data, header.length, ZSTD_e_continue, err));
+    for (int64_t i = 0; i < bundle->file_count; i++)
+        if (json_object_get(alike, bundle->files[i].name) == NULL)
+            DT_TRY(put_file(to, &bundle->files[i], err));
+    DT_TRY(put(to, NULL, 0, ZSTD_e_end, err));
+out:
+    dt_strbuf_release(&header);
+    return st;
+}
+
+static dt_status send_all_but(const json_t *alike, const dt_bundle *bundle, const char *node,
+                              const char *agent, void (*progress)(void *context, const char *text),
+                              void *context, const atomic_bool *cancelled, dt_error *err)
+{
+    const char *const words[] = {agent, "node", "receive", bundle->hash, NULL};
+    dt_error cause = DT_ERROR_INIT, problem = DT_ERROR_INIT;
+    dt_status st = DT_OK, sent;
+    bool links = json_object_size(alike) > 0;
+    sink to = {.progress = progress,
+               .context = context,
+               .stall_seconds = links ? LINKS_SECONDS : STALL_SECONDS};
+    int code = 0;
+
+    for (int64_t i = 0; i < bundle->file_count; i++)
+        if (json_object_get(alike, bundle->files[i].name) == NULL)
+            to.all += bundle->files[i].bytes;
+    to.packed = malloc(PIECE_BYTES);
+    to.piece = malloc(PIECE_BYTES);
+    to.stream = ZSTD_createCStream();
+    if (to.packed == NULL || to.piece == NULL || to.stream == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    (void)ZSTD_CCtx_setParameter(to.stream, ZSTD_c_compressionLevel, LEVEL);
+    DT_TRY(dt_remote_open(&to.remote, node, words, cancelled, err));
+    sent = put_all(&to, bundle, alike, &cause);
+    if (sent != DT_OK && sent != DT_ERR_PEER)
+        DT_THROW(err, sent, "%s", cause.message);
+    /* A reader that went away says why. */
+    DT_TRY(
+        dt_remote_finish(&to.remote, &code, &problem, links ? LINKS_SECONDS : SETTLE_SECONDS, err));
+    if (code != 0 || sent != DT_OK)
+        DT_THROW(err, DT_ERR_IO, "node '%s': %s", node,
+                 code != 0 ? problem.message : cause.message);
+out:
+    dt_remote_close(&to.remote);
+    ZSTD_freeCStream(to.stream);
+    free(to.packed);
+    free(to.piece);
+    return st;
+}
+
+dt_status dt_bundle_send(const dt_bundle *bundle, const char *node, const char *agent,
+                         void (*progress)(void *context, const char *text), void *context,
+                         const atomic_bool *cancelled, dt_error *err)
+{
+    json_t *alike = ask_alike(bundle, node, agent, cancelled);
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st;
+
+    st = send_all_but(alike, bundle, node, agent, progress, context, cancelled, &problem);
+    /* One of them was damaged, or pruned, or is too slow to read. */
+    if ((st == DT_ERR_IO || st == DT_ERR_TIMEOUT) && json_object_size(alike) > 0) {
+        json_object_clear(alike);
+        dt_error_clear(&problem);
+        st = send_all_but(alike, bundle, node, agent, progress, context, cancelled, &problem);
+    }
+    json_decref(alike);
+    return st == DT_OK ? DT_OK : DT_FAIL(err, st, "%s", problem.message);
+}

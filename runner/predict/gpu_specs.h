@@ -1,0 +1,38 @@
+/* cards: what GPUs can do, by their makers' data sheets: where a plan's times start.
+ *
+ * Sources    NVIDIA's data sheets of H100 and H200 (SXM), A100 (SXM), L40S, and the Ada GPU
+ *            architecture paper (RTX 4090, fp32 sums); matrix rates without sparsity
+ * Links      bus bandwidth that NCCL reaches for large gathers among the cards of a node, as its
+ *            developers and users report it, see gpu_specs.c. More for an all-reduce with NVLink
+ *            SHARP (480 GB/s on 8 H100), which is left out: plans are on the safe side there
+ */
+#ifndef DT_RUNNER_PREDICT_GPU_SPECS_H
+#define DT_RUNNER_PREDICT_GPU_SPECS_H
+
+#include <stdbool.h>
+
+typedef struct dt_card {
+    const char *name;                  /* as --card takes it */
+    double half_tflops, single_tflops; /* bf16 and fp16 with fp32 sums; fp32 without tensor cores */
+    double memory_gb, memory_gbs;      /* 1e9 bytes, and 1e9 bytes per second */
+    bool nvlink;
+    double node_gbs; /* NCCL's bus bandwidth within a node */
+    const char *node_source;
+} dt_card;
+
+extern const dt_card dt_cards[];
+/* Names, for --card; ends with NULL, in the order of the table. */
+extern const char *const dt_card_names[];
+
+/* Between nodes. */
+typedef struct dt_network {
+    const char *name;
+    double card_gbs; /* what one network card delivers */
+    bool per_gpu;    /* a network card for each GPU; else one a node */
+    const char *source;
+} dt_network;
+
+extern const dt_network dt_networks[];
+extern const char *const dt_network_names[];
+
+#endif

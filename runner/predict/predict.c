@@ -1,0 +1,216 @@
+#include "runner/predict/predict.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+/* --- compute */
+
+typedef struct stage_flops {
+    double forward, backward, again, head; /* again: a block's, recomputed */
+} stage_flops;
+
+static int64_t vocab_of(const dt_recipe *recipe, int64_t vocab)
+{
+    return recipe->model.vocab > 0 ? recipe->model.vocab
+           : vocab > 0             ? vocab
+                                   : DT_MEMORY_VOCAB_UNKNOWN;
+}
+
+static stage_flops flops_of(const dt_recipe *recipe, int64_t vocab)
+{
+    double rows = (double)recipe->batch.sequences * (double)recipe->batch.tokens;
+    double C = (double)recipe->model.embed, T = (double)recipe->batch.tokens;
+    bool full = recipe->activation_checkpointing == DT_RECOMPUTE_FULL;
+
+    return (stage_flops){
+        .forward = rows * (24 * C * C + 4 * T * C),
+        .backward = 2 * rows * (24 * C * C + 4 * T * C),
+        .again = full ? rows * (16 * C * C + 4 * T * C) : 0,
+        .head = rows * 6 * (double)vocab_of(recipe, vocab) * C,
+    };
+}
+
+/* Of a stage of a micro-step: recipes/traffic.h. */
+static double stage_seconds(const stage_flops *flops, int64_t stage, int64_t layers,
+                            const dt_machine *machine)
+{
+    double rate = machine->tflops * 1e12 * machine->efficiency;
+
+    if (stage == 0 || stage == 2 * layers + 2)
+        return 0;
+    if (stage <= layers)
+        return flops->forward / rate;
+    if (stage == layers + 1)
+        return flops->head / rate;
+    return (flops->backward + (stage > layers + 2 ? flops->again : 0)) / rate;
+}
+
+/* Elements whose master, moments and gradient this rank updates. */
+static double update_seconds(const dt_recipe *recipe, const dt_memory *memory,
+                             const dt_machine *machine)
+{
+    double ways = (double)(machine->fabric.nodes * machine->fabric.node_cards);
+    bool divided = recipe->strategy.kind == DT_STRATEGY_FSDP;
+    double elems = (double)memory->parameter_count / (divided ? ways : 1);
+    double moments = (double)dt_memory_moments(recipe);
+    double bytes = 12 + 8 * (1 + moments) + (recipe->precision.kind != DT_PRECISION_FP32 ? 2 : 0);
+
+    return elems * bytes / (machine->memory_gbs * 1e9 * DT_PLAN_MEMORY_SHARE);
+}
+
+/* --- messages beside compute */
+
+typedef struct timeline {
+    double passes, end; /* end: of passes and of all messages */
+    dt_prediction_messages messages[DT_MESSAGE_KINDS];
+} timeline;
+
+static dt_status run(timeline *out, const dt_recipe *recipe, int64_t vocab, int64_t micro_steps,
+                     const dt_machine *machine, dt_arena *arena, dt_error *err)
+{
+    int64_t world = machine->fabric.nodes * machine->fabric.node_cards, at = 0;
+    int64_t layers = recipe->model.layers;
+    stage_flops flops = flops_of(recipe, vocab);
+    double now = 0, channel_free = 0, *wait;
+    dt_traffic traffic;
+    dt_status st = DT_OK;
+
+    *out = (timeline){0};
+    DT_TRY(dt_traffic_make(&traffic, recipe, vocab, world, micro_steps, arena, err));
+    wait = dt_arena_alloc_array(arena, (size_t)traffic.stages + 1, sizeof(*wait));
+    if (wait == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for the stages of a step");
+    for (int64_t stage = 0; stage <= traffic.stages; stage++) {
+        for (; at < traffic.count && traffic.messages[at].launched <= stage; at++) {
+            const dt_message *message = &traffic.messages[at];
+            dt_prediction_messages *sum = &out->messages[message->kind];
+            double seconds = dt_collective_seconds(&machine->fabric, message->kind, message->bytes);
+
+            channel_free = fmax(channel_free, now) + seconds;
+            wait[message->needed] = fmax(wait[message->needed], channel_free);
+            sum->count++;
+            sum->bytes += (double)message->bytes;
+            sum->largest_bytes = fmax(sum->largest_bytes, (double)message->bytes);
+            sum->seconds += seconds;
+        }
+        now = fmax(now, wait[stage]);
+        if (stage < traffic.stages) {
+            double seconds = stage_seconds(&flops, stage % (2 * layers + 3), layers, machine);
+
+            out->passes += seconds;
+            now += seconds;
+        }
+    }
+    out->end = now;
+out:
+    return st;
+}
+
+/* b, and `more` times what it has over a: every micro-step after the second is like the one before.
+ */
+static double further(double a, double b, double more)
+{
+    return b + (b - a) * more;
+}
+
+static dt_status run_all(timeline *out, const dt_recipe *recipe, int64_t vocab,
+                         const dt_machine *machine, dt_arena *arena, dt_error *err)
+{
+    enum { SIMULATED = 4 };
+    int64_t micro_steps = recipe->batch.accumulate;
+    double more = (double)(micro_steps - SIMULATED);
+    timeline before;
+    dt_status st = DT_OK;
+
+    if (micro_steps <= SIMULATED)
+        return run(out, recipe, vocab, micro_steps, machine, arena, err);
+    DT_TRY(run(&before, recipe, vocab, SIMULATED - 1, machine, arena, err));
+    DT_TRY(run(out, recipe, vocab, SIMULATED, machine, arena, err));
+    out->passes = further(before.passes, out->passes, more);
+    out->end = further(before.end, out->end, more);
+    for (int kind = 0; kind < DT_MESSAGE_KINDS; kind++) {
+        dt_prediction_messages *sum = &out->messages[kind];
+        const dt_prediction_messages *less = &before.messages[kind];
+
+        sum->count += (sum->count - less->count) * (micro_steps - SIMULATED);
+        sum->bytes = further(less->bytes, sum->bytes, more);
+        sum->seconds = further(less->seconds, sum->seconds, more);
+    }
+out:
+    return st;
+}
+
+/* --- */
+
+static dt_status predict(dt_prediction *out, const dt_recipe *recipe, int64_t vocab,
+                         const dt_machine *machine, dt_arena *arena, dt_error *err)
+{
+    stage_flops flops = flops_of(recipe, vocab);
+    double rows = (double)recipe->batch.sequences * (double)recipe->batch.tokens;
+    dt_memory_ranks ranks = {machine->fabric.nodes * machine->fabric.node_cards, 1};
+    timeline line;
+    dt_status st = DT_OK;
+
+    memset(out, 0, sizeof(*out));
+    dt_memory_estimate(&out->memory, recipe, vocab, &ranks);
+    DT_TRY(run_all(&line, recipe, vocab, machine, arena, err));
+    memcpy(out->messages, line.messages, sizeof(out->messages));
+    for (int kind = 0; kind < DT_MESSAGE_KINDS; kind++)
+        out->message_seconds += line.messages[kind].seconds;
+    out->world_size = ranks.world_size;
+    out->step_tokens = rows * (double)recipe->batch.accumulate * (double)out->world_size;
+    out->token_flops = (3 * (double)recipe->model.layers * flops.forward + flops.head) / rows;
+    out->pass_seconds = line.passes;
+    out->exposed_seconds = line.end - line.passes;
+    out->update_seconds = update_seconds(recipe, &out->memory, machine);
+    out->step_seconds = line.end + out->update_seconds;
+    out->tokens_per_second = out->step_tokens / out->step_seconds;
+    out->mfu = out->token_flops * out->tokens_per_second /
+               (machine->tflops * 1e12 * (double)out->world_size);
+out:
+    return st;
+}
+
+dt_status dt_predict(dt_prediction *out, const dt_recipe *recipe, int64_t vocab,
+                     const dt_machine *machine, dt_arena *arena, dt_error *err)
+{
+    dt_machine alone = *machine;
+    dt_prediction one;
+    dt_status st = DT_OK;
+
+    alone.fabric.nodes = alone.fabric.node_cards = 1;
+    DT_TRY(predict(&one, recipe, vocab, &alone, arena, err));
+    DT_TRY(predict(out, recipe, vocab, machine, arena, err));
+    out->efficiency = out->tokens_per_second / (one.tokens_per_second * (double)out->world_size);
+out:
+    return st;
+}
+
+dt_status dt_predict_overlap_end(int64_t *cards, const dt_recipe *recipe, int64_t vocab,
+                                 const dt_machine *machine, dt_arena *arena, dt_error *err)
+{
+    int64_t most = machine->fabric.node_cards;
+    dt_machine larger = *machine;
+    dt_prediction prediction;
+    dt_status st = DT_OK;
+
+    *cards = 0;
+    larger.fabric.nodes = 1;
+    larger.fabric.node_cards = most > 1 ? 2 : 1;
+    while (larger.fabric.nodes * larger.fabric.node_cards <= DT_PLAN_MOST_CARDS) {
+        DT_TRY(predict(&prediction, recipe, vocab, &larger, arena, err));
+        if (prediction.exposed_seconds > DT_PLAN_EXPOSED_SHARE * prediction.step_seconds) {
+            *cards = prediction.world_size;
+            break;
+        }
+        if (larger.fabric.node_cards < most)
+            larger.fabric.node_cards =
+                2 * larger.fabric.node_cards < most ? 2 * larger.fabric.node_cards : most;
+        else
+            larger.fabric.nodes *= 2;
+    }
+out:
+    return st;
+}

@@ -1,0 +1,68 @@
+/* predict: how long a step of a recipe takes on so many cards, from arithmetic alone.
+ *
+ * Compute    FLOPs of each stage (recipes/traffic.h) over rows = sequences x tokens, C wide:
+ *              block forward (24 C^2 + 4 T C) rows, backward twice that, with activation
+ *              checkpointing: full (16 C^2 + 4 T C) rows more, but for the last block;
+ *              head both ways 6 V C rows; the sum without recomputation is
+ *              dt_model_flops_per_token's 6 N + 12 L C T
+ *            divided by the card's matrix rate times `efficiency`. What is not a product is inside
+ *            the efficiency
+ * Update     bytes of memory that an element of a rank's share costs: gradient zeroed, read for the
+ *            norm and by the optimizer, 12; master and moments read and written, 8 each; the
+ *            compute type's copy written, 2; over DT_PLAN_MEMORY_SHARE of the memory's bandwidth
+ * Overlap    one channel takes the messages in the order of their launch, as
+ *            engine/strategy/async_comm.h does; a stage waits for those that it needs
+ * Left out   what collectives take from the compute they run beside, the host, stragglers, sums of
+ *            a few numbers, evaluation and checkpoints: a run is slower than its plan
+ */
+#ifndef DT_RUNNER_PREDICT_PREDICT_H
+#define DT_RUNNER_PREDICT_PREDICT_H
+
+#include "recipes/memory.h"
+#include "runner/predict/collective.h"
+
+#define DT_PLAN_MEMORY_SHARE 0.85
+
+typedef struct dt_machine {
+    dt_fabric fabric;
+    double tflops;     /* of the recipe's precision */
+    double efficiency; /* 0..1 of tflops that the passes reach */
+    double memory_gbs;
+    double memory_bytes;
+} dt_machine;
+
+/* Messages of one kind in a step. */
+typedef struct dt_prediction_messages {
+    int64_t count;
+    double bytes, largest_bytes, seconds;
+} dt_prediction_messages;
+
+typedef struct dt_prediction {
+    int64_t world_size;
+    dt_memory memory;   /* of a rank */
+    double step_tokens; /* of all ranks */
+    double token_flops; /* 6 N + 12 L C T */
+    double pass_seconds, update_seconds;
+    dt_prediction_messages messages[DT_MESSAGE_KINDS];
+    double message_seconds; /* if nothing ran beside them */
+    double exposed_seconds; /* of them, during which the card waits */
+    double step_seconds;    /* passes, exposed, update */
+    double tokens_per_second;
+    double mfu;        /* model FLOPs over tflops; nothing for what is computed again */
+    double efficiency; /* tokens per second over world_size times those of one card */
+} dt_prediction;
+
+/* `recipe` is checked; its nodes and ranks are taken from the machine. vocab as for
+ * dt_memory_estimate. The arena is left with what the messages took. */
+dt_status dt_predict(dt_prediction *out, const dt_recipe *recipe, int64_t vocab,
+                     const dt_machine *machine, dt_arena *arena, dt_error *err);
+
+/* Where overlap ends: the least number of cards, growing by powers of two within a node and then of
+ * nodes up to DT_PLAN_MOST_CARDS, on which the card waits for more than 5 % of the step; 0: none.
+ */
+#define DT_PLAN_MOST_CARDS    65536
+#define DT_PLAN_EXPOSED_SHARE 0.05
+dt_status dt_predict_overlap_end(int64_t *cards, const dt_recipe *recipe, int64_t vocab,
+                                 const dt_machine *machine, dt_arena *arena, dt_error *err);
+
+#endif

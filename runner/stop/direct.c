@@ -1,0 +1,301 @@
+#define _GNU_SOURCE
+#include "runner/stop/direct.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/place.h"
+#include "runner/cli/child.h"
+#include "runner/node_setup/bootstrap.h"
+#include "runner/node_setup/node_setup.h"
+#include "runner/supervisor/supervisor.h"
+#include "runner/transport/transport.h"
+
+#include "base/banned.h"
+
+#define PLAN_BYTES ((size_t)16 << 20)
+
+/* --- which run */
+
+typedef struct candidate {
+    const char *id, *name;
+    int64_t made_ns;
+} candidate;
+
+static const char *name_of(const char *folder, dt_arena *arena)
+{
+    json_t *plan = NULL;
+    const char *name = "";
+    dt_strbuf path;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_add_fmt(&path, "%s/attempt-1/plan.json", folder);
+    if (dt_json_read(&plan, path.data, PLAN_BYTES, NULL) == DT_OK) {
+        const char *text =
+            json_string_value(json_object_get(json_object_get(plan, "recipe"), "name"));
+
+        name = text != NULL ? dt_arena_strdup(arena, text) : "";
+    }
+    json_decref(plan);
+    dt_strbuf_release(&path);
+    return name != NULL ? name : "";
+}
+
+/* When it was launched: no later attempt changes attempt-1/plan.json. */
+static int64_t made_ns(const char *folder, dt_arena *arena)
+{
+    const char *path = dt_arena_printf(arena, "%s/attempt-1/plan.json", folder);
+    struct stat info;
+
+    if (path == NULL || stat(path, &info) != 0)
+        return 0;
+    return (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
+}
+
+/* How well it fits: 0 not at all, 1 as a prefix, 2 by name, 3 "last", 4 exactly. */
+static int fit_of(const candidate *one, const char *ref)
+{
+    if (strcmp(one->id, ref) == 0)
+        return 4;
+    if (strcmp(ref, "last") == 0)
+        return 3;
+    if (strcmp(one->name, ref) == 0)
+        return 2;
+    return strncmp(one->id, ref, strlen(ref)) == 0 ? 1 : 0;
+}
+
+dt_status dt_direct_find(const char **run, const char *ref, dt_arena *arena, dt_error *err)
+{
+    const char *state, *runs, *other = NULL;
+    candidate best = {.made_ns = -1};
+    struct dirent *entry;
+    dt_status st = DT_OK;
+    int best_fit = 0;
+    DIR *dir = NULL;
+
+    *run = NULL;
+    DT_TRY(dt_place_where(&state, DT_PLACE_STATE, arena, err));
+    runs = dt_arena_printf(arena, "%s/runs", state);
+    dir = runs != NULL ? opendir(runs) : NULL;
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        const char *folder = dt_arena_printf(arena, "%s/%s", runs, entry->d_name);
+        candidate one = {.id = dt_arena_strdup(arena, entry->d_name)};
+        int fit;
+
+        if (entry->d_name[0] == '.' || folder == NULL || one.id == NULL)
+            continue;
+        one.name = name_of(folder, arena);
+        one.made_ns = made_ns(folder, arena);
+        fit = fit_of(&one, ref);
+        if (fit == 1 && best_fit == 1)
+            other = one.id;
+        if (fit > best_fit || (fit > 1 && fit == best_fit && one.made_ns > best.made_ns)) {
+            best = one;
+            best_fit = fit;
+        }
+    }
+    if (best_fit == 0)
+        DT_THROW(err, DT_ERR_NOT_FOUND, "no run '%s', and none with such a folder in '%s'", ref,
+                 runs);
+    if (best_fit == 1 && other != NULL)
+        DT_THROW(err, DT_ERR_USAGE, "'%s' is the beginning of several runs, among them %s and %s",
+                 ref, best.id, other);
+    *run = best.id;
+out:
+    if (dir != NULL)
+        closedir(dir);
+    return st;
+}
+
+/* --- one command on a node */
+
+dt_status dt_direct_agent(const char **agent, const char *node, dt_arena *arena, dt_error *err)
+{
+    dt_foothold foothold = {0};
+    json_t *facts = NULL;
+    dt_status st = DT_OK;
+    int64_t skew_ms;
+
+    if (dt_transport_local.reaches(node))
+        return dt_place_program(agent, "dtrun-agent", "DTRUN_AGENT", arena, err);
+    DT_TRY(dt_foothold_init(&foothold, arena, err));
+    DT_TRY(dt_foothold_probe(&facts, &skew_ms, &foothold, node, "-", NULL, err));
+    DT_TRY(dt_foothold_agent(agent, &foothold, node, facts, arena, err));
+out:
+    json_decref(facts);
+    dt_foothold_release(&foothold);
+    return st;
+}
+
+static dt_status run_there(dt_strbuf *out, const char **problem, const char *node,
+                           const char *const *words, dt_arena *arena, dt_error *err)
+{
+    dt_strbuf complaint;
+    dt_status st = DT_OK;
+    const char **argv;
+    size_t length;
+    int code;
+
+    *problem = NULL;
+    dt_strbuf_init(&complaint);
+    DT_TRY(dt_node_command(&argv, node, words, true, arena, err));
+    DT_TRY(dt_child_run(&code, out, &complaint, (char *const *)argv, err));
+    if (code != 0) {
+        length = complaint.length;
+        while (length > 0 && complaint.data[length - 1] == '\n')
+            length--;
+        complaint.data[length] = '\0';
+        *problem = strrchr(complaint.data, '\n'); /* the last line: those before are of its log */
+        *problem = dt_arena_strdup(arena, *problem != NULL ? *problem + 1 : complaint.data);
+        if (*problem == NULL)
+            DT_THROW(err, DT_ERR_NOMEM, "no memory");
+        if ((*problem)[0] == '\0')
+            *problem = "it ended without a word";
+    }
+out:
+    dt_strbuf_release(&complaint);
+    return st;
+}
+
+dt_status dt_direct_running(json_t **runs, const char *agent, const char *node, dt_arena *arena,
+                            dt_error *err)
+{
+    const char *const words[] = {agent, "running", NULL};
+    const char *problem;
+    dt_status st = DT_OK;
+    dt_strbuf out;
+
+    *runs = json_array();
+    dt_strbuf_init(&out);
+    DT_TRY(run_there(&out, &problem, node, words, arena, err));
+    if (problem != NULL)
+        DT_THROW(err, DT_ERR_PEER, "%s: %s", node, problem);
+    for (const char *line = out.data, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+        json_t *entry = NULL;
+
+        DT_TRY(dt_json_parse(&entry, line, (size_t)(end - line), "running", err));
+        json_array_append_new(*runs, entry);
+    }
+out:
+    dt_strbuf_release(&out);
+    return st;
+}
+
+dt_status dt_direct_end(const char **problem, const char *agent, const char *node,
+                        const char *folder, bool now, dt_arena *arena, dt_error *err)
+{
+    const char *const stop[] = {agent, "stop", folder, now ? "--now" : NULL, NULL};
+    const char *const end[] = {agent, "end", folder, NULL};
+    dt_status st = DT_OK;
+    dt_strbuf out;
+
+    dt_strbuf_init(&out);
+    DT_TRY(run_there(&out, problem, node, stop, arena, err));
+    if (*problem != NULL) /* an agent that does not know `stop` too */
+        DT_TRY(run_there(&out, problem, node, end, arena, err));
+    if (*problem != NULL && !dt_transport_local.reaches(node)) { /* its program may be gone */
+        const char *fresh;
+        dt_error unreached = DT_ERROR_INIT;
+
+        if (dt_direct_agent(&fresh, node, arena, &unreached) == DT_OK) {
+            const char *const again[] = {fresh, "end", folder, NULL};
+
+            DT_TRY(run_there(&out, problem, node, again, arena, err));
+        }
+    }
+out:
+    dt_strbuf_release(&out);
+    return st;
+}
+
+/* --- the nodes that the folder of a run names */
+
+typedef struct stopping {
+    const char *run;
+    bool now;
+    int64_t asked;
+    dt_strbuf *left;
+    dt_arena *arena;
+} stopping;
+
+static void add_left(stopping *all, const char *node, const char *why)
+{
+    dt_strbuf_add_fmt(all->left, "%s%s: %s", all->left->length > 0 ? "; " : "", node, why);
+}
+
+static dt_status end_place(stopping *all, const char *here, dt_error *err)
+{
+    dt_error unread = DT_ERROR_INIT;
+    const char *problem = NULL;
+    dt_node_place place;
+    dt_status st, read_st;
+
+    read_st = dt_node_place_read(&place, here, all->arena, &unread);
+    json_decref(place.paths);
+    if (read_st == DT_OK) {
+        DT_TRY(dt_direct_end(&problem, place.agent, place.node, place.folder, all->now, all->arena,
+                             err));
+    } else { /* where it was this machine its folder is this one */
+        const char *agent;
+
+        DT_TRY(dt_direct_agent(&agent, "localhost", all->arena, err));
+        DT_TRY(dt_direct_end(&problem, agent, "localhost", here, all->now, all->arena, err));
+        if (read_st != DT_ERR_NOT_FOUND && problem == NULL &&
+            !dt_file_exists(dt_arena_printf(all->arena, "%s/agent.lock", here)))
+            problem = dt_arena_printf(all->arena, "%s (see 'dtrun stop --node HOST %s')",
+                                      unread.message, all->run);
+        place.node = "localhost";
+    }
+    all->asked += read_st != DT_ERR_NOT_FOUND ? 1 : 0;
+    if (problem != NULL)
+        add_left(all, place.node, problem);
+out:
+    return st;
+}
+
+/* Each folder PREFIX-N in `parent`. */
+static dt_status each_folder(stopping *all, const char *parent, const char *prefix,
+                             dt_status (*act)(stopping *, const char *, dt_error *), dt_error *err)
+{
+    DIR *dir = opendir(parent);
+    struct dirent *entry;
+    dt_status st = DT_OK;
+
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        const char *path;
+
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0)
+            continue;
+        path = dt_arena_printf(all->arena, "%s/%s", parent, entry->d_name);
+        if (path == NULL)
+            DT_THROW(err, DT_ERR_NOMEM, "no memory");
+        DT_TRY(act(all, path, err));
+    }
+out:
+    if (dir != NULL)
+        closedir(dir);
+    return st;
+}
+
+static dt_status end_attempt(stopping *all, const char *folder, dt_error *err)
+{
+    return each_folder(all, folder, "node-", end_place, err);
+}
+
+dt_status dt_direct_stop(int64_t *asked, dt_strbuf *left, const char *run, bool now,
+                         dt_arena *arena, dt_error *err)
+{
+    stopping all = {.run = run, .now = now, .left = left, .arena = arena};
+    const char *folder;
+    dt_status st;
+
+    DT_TRY(dt_run_path(&folder, run, NULL, arena, err));
+    DT_TRY(each_folder(&all, folder, "attempt-", end_attempt, err));
+out:
+    *asked = all.asked;
+    return st;
+}

@@ -1,0 +1,34 @@
+/* direct: a run is stopped without its history, and without its supervisor.
+ *
+ * What is needed is the folder of the run, which says where its agents are, or the name of a node:
+ * its process table says which runs have something there. Agents are asked over the transport, one
+ * command each (agent/direct.c); each proves that nothing is left before it says so.
+ *
+ * Ownership  strings live in the arena
+ */
+#ifndef DT_RUNNER_STOP_DIRECT_H
+#define DT_RUNNER_STOP_DIRECT_H
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "base/strbuf.h"
+
+/* The run whose folder `ref` names, as dt_store_run_find does: an id, "last", a name (its newest
+ * run), or a unique prefix. DT_ERR_NOT_FOUND. */
+dt_status dt_direct_find(const char **run, const char *ref, dt_arena *arena, dt_error *err);
+
+/* Ends what the run has on the nodes that its folder names. *asked: how many there were; `left`
+ * gets those where it is not proved, and why. now: without the grace. */
+dt_status dt_direct_stop(int64_t *asked, dt_strbuf *left, const char *run, bool now,
+                         dt_arena *arena, dt_error *err);
+
+/* Where our agent is on the node; it is put there first where it is not. */
+dt_status dt_direct_agent(const char **agent, const char *node, dt_arena *arena, dt_error *err);
+/* What runs there: [{run, attempt, folder, pids}], as `dtrun-agent running` says. New reference. */
+dt_status dt_direct_running(json_t **runs, const char *agent, const char *node, dt_arena *arena,
+                            dt_error *err);
+/* Ends what is in that folder there; *problem: why it is not done, NULL where it is. */
+dt_status dt_direct_end(const char **problem, const char *agent, const char *node,
+                        const char *folder, bool now, dt_arena *arena, dt_error *err);
+
+#endif

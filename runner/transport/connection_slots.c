@@ -1,0 +1,78 @@
+#define _GNU_SOURCE
+#include "runner/transport/connection_slots.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+
+#include "base/banned.h"
+
+/* A socket's path: the folder, "/", ssh's %C (40) and the suffix of its temporary name (17). */
+#define FOLDER_MAX_BYTES  (107 - 1 - 40 - 17)
+#define TRY_EVERY_SECONDS 0.05
+
+dt_status dt_slots_folder(const char **out, dt_arena *arena, dt_error *err)
+{
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    struct stat info;
+
+    *out = NULL;
+    if (runtime != NULL && runtime[0] == '/' && strlen(runtime) + 6 <= FOLDER_MAX_BYTES &&
+        access(runtime, W_OK | X_OK) == 0)
+        *out = dt_arena_printf(arena, "%s/dtrun", runtime);
+    else
+        *out = dt_arena_printf(arena, "/tmp/dtrun-%lu", (unsigned long)getuid());
+    if (*out == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    if (mkdir(*out, 0700) != 0 && errno != EEXIST)
+        return DT_FAIL(err, DT_ERR_IO, "cannot make '%s': %s", *out, strerror(errno));
+    /* /tmp is everybody's: whoever owned the folder could be the node that we talk to. */
+    if (lstat(*out, &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != getuid() ||
+        (info.st_mode & 077) != 0)
+        return DT_FAIL(err, DT_ERR_IO,
+                       "'%s' must be a folder of yours with mode 0700: remove it, or set "
+                       "XDG_RUNTIME_DIR to a folder of your own with a short name",
+                       *out);
+    return DT_OK;
+}
+
+dt_status dt_slot_take(int *fd, double timeout_seconds, const atomic_bool *cancelled, dt_error *err)
+{
+    double deadline = dt_clock_monotonic_seconds() + timeout_seconds;
+    const char *folder;
+    dt_arena arena;
+    dt_status st;
+
+    *fd = -1;
+    dt_arena_init(&arena, 1024);
+    DT_TRY(dt_slots_folder(&folder, &arena, err));
+    for (;;) {
+        for (int i = 0; i < DT_SLOT_COUNT; i++) {
+            char path[FOLDER_MAX_BYTES + 32];
+            dt_error problem = DT_ERROR_INIT;
+
+            snprintf(path, sizeof(path), "%s/slot-%d", folder, i);
+            st = dt_file_lock(fd, path, &problem);
+            if (st == DT_OK)
+                goto out;
+            if (st != DT_ERR_BUSY)
+                DT_THROW(err, st, "%s", problem.message);
+        }
+        if (cancelled != NULL && atomic_load(cancelled))
+            DT_THROW(err, DT_ERR_BUSY, "given up");
+        if (dt_clock_monotonic_seconds() > deadline)
+            DT_THROW(err, DT_ERR_TIMEOUT,
+                     "%d other connections were being opened for more than %.0f s", DT_SLOT_COUNT,
+                     timeout_seconds);
+        dt_clock_sleep_seconds(TRY_EVERY_SECONDS);
+    }
+out:
+    dt_arena_release(&arena);
+    return st;
+}

@@ -1,0 +1,147 @@
+#include "runner/view/node_lines.h"
+
+#include <string.h>
+
+#include "runner/supervisor/supervisor.h"
+
+#include "base/banned.h"
+
+enum { KINDS_MAX = 8 };
+
+/* The newest point of this attempt; false where there is none. */
+static dt_status newest(double *out, bool *found, dt_store *store, const dt_run *run,
+                        const char *name, dt_arena *arena, dt_error *err)
+{
+    dt_metric *points;
+    int64_t count;
+    dt_status st;
+
+    *found = false;
+    DT_TRY(dt_store_metric_list(store, &points, &count, run->id, name, -1, 1, arena, err));
+    if (count > 0 && points[count - 1].attempt == run->attempt) {
+        *out = points[count - 1].value;
+        *found = true;
+    }
+out:
+    return st;
+}
+
+dt_status dt_node_lines_read(dt_node_lines *out, dt_store *store, const dt_run *run,
+                             dt_arena *arena, dt_error *err)
+{
+    double rank = -1, seconds = 0;
+    bool ranked, timed;
+    dt_status st;
+
+    *out = (dt_node_lines){.slowest_rank = -1};
+    DT_TRY(dt_store_node_list(store, &out->nodes, &out->nodes_count, run->id, run->attempt, arena,
+                              err));
+    DT_TRY(dt_store_rank_list(store, &out->ranks, &out->ranks_count, run->id, run->attempt, arena,
+                              err));
+    DT_TRY(newest(&rank, &ranked, store, run, DT_METRIC_SLOWEST_RANK, arena, err));
+    DT_TRY(newest(&seconds, &timed, store, run, DT_METRIC_SLOWEST_SECONDS, arena, err));
+    if (ranked && timed && run->state == DT_RUN_RUNNING) {
+        out->slowest_rank = (int64_t)rank;
+        out->slowest_seconds = seconds;
+    }
+out:
+    return st;
+}
+
+static dt_style style_of(const dt_node *node)
+{
+    return strcmp(node->state, "running") == 0 ? DT_STYLE_ACCENT
+           : strcmp(node->state, "lost") == 0  ? DT_STYLE_BAD
+                                               : DT_STYLE_PLAIN;
+}
+
+/* "8 ranks: 7 ready, 1 failed", in the order in which the states are met. */
+static void add_ranks(dt_strbuf *out, const dt_term *term, const dt_node_lines *lines, int64_t node)
+{
+    struct {
+        const char *state;
+        int64_t count;
+    } kinds[KINDS_MAX];
+    int64_t total = 0, kinds_count = 0, k;
+
+    for (int64_t i = 0; i < lines->ranks_count; i++) {
+        if (lines->ranks[i].node != node)
+            continue;
+        total++;
+        for (k = 0; k < kinds_count && strcmp(kinds[k].state, lines->ranks[i].state) != 0; k++)
+            ;
+        if (k == KINDS_MAX)
+            continue;
+        if (k == kinds_count) {
+            kinds[kinds_count].state = lines->ranks[i].state;
+            kinds[kinds_count++].count = 0;
+        }
+        kinds[k].count++;
+    }
+    dt_term_add(out, term, DT_STYLE_PLAIN, "%lld rank%s", (long long)total, total == 1 ? "" : "s");
+    for (k = 0; k < kinds_count; k++)
+        dt_term_add(out, term, strcmp(kinds[k].state, "failed") == 0 ? DT_STYLE_BAD : DT_STYLE_DIM,
+                    "%s %lld %s", k == 0 ? ":" : ",", (long long)kinds[k].count, kinds[k].state);
+}
+
+static bool is_on(const dt_node_lines *lines, int64_t rank, int64_t node)
+{
+    for (int64_t i = 0; i < lines->ranks_count; i++)
+        if (lines->ranks[i].rank == rank)
+            return lines->ranks[i].node == node;
+    return false;
+}
+
+void dt_node_lines_add_slowest(dt_strbuf *out, const dt_term *term, const dt_node_lines *lines)
+{
+    if (lines->slowest_rank >= 0)
+        dt_term_add(out, term, DT_STYLE_WARN,
+                    "slowest: rank %lld, the others wait %.3g ms a step for it",
+                    (long long)lines->slowest_rank, 1e3 * lines->slowest_seconds);
+}
+
+static void add_line(dt_strbuf *out, const dt_term *term, const dt_node_lines *lines,
+                     const dt_node *node, size_t width)
+{
+    dt_term_add(out, term, DT_STYLE_PLAIN, "  %-*s  ", (int)width, node->name);
+    dt_term_add(out, term, style_of(node), "%-10s  ", node->state);
+    add_ranks(out, term, lines, node->node);
+    if (is_on(lines, lines->slowest_rank, node->node)) {
+        dt_strbuf_add_str(out, "   ");
+        dt_node_lines_add_slowest(out, term, lines);
+    }
+    dt_strbuf_add_char(out, '\n');
+}
+
+/* Whether somebody has to see it, however many there are. */
+static bool matters(const dt_node_lines *lines, const dt_node *node)
+{
+    return strcmp(node->state, "running") != 0 || is_on(lines, lines->slowest_rank, node->node);
+}
+
+void dt_node_lines_add(dt_strbuf *out, const dt_term *term, const dt_node_lines *lines,
+                       int64_t most)
+{
+    int64_t shown = 0, matter = 0, calm_left;
+    size_t width = 0;
+
+    for (int64_t i = 0; i < lines->nodes_count; i++) {
+        size_t length = strlen(lines->nodes[i].name);
+        width = length > width ? length : width;
+        matter += matters(lines, &lines->nodes[i]) ? 1 : 0;
+    }
+    if (most <= 0 || most >= lines->nodes_count)
+        most = lines->nodes_count;
+    calm_left = most - matter; /* lines for nodes that run well */
+    for (int64_t i = 0; i < lines->nodes_count && shown < most; i++) {
+        const dt_node *node = &lines->nodes[i];
+
+        if (!matters(lines, node) && calm_left-- <= 0)
+            continue;
+        add_line(out, term, lines, node, width);
+        shown++;
+    }
+    if (shown < lines->nodes_count)
+        dt_term_add(out, term, DT_STYLE_DIM, "  and %lld other nodes\n",
+                    (long long)(lines->nodes_count - shown));
+}

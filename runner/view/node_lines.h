@@ -1,0 +1,33 @@
+/* node_lines: the nodes of a run, one line each, and the rank that holds up the others.
+ *
+ *   gpu-a  running   8 ranks: 8 ready
+ *   gpu-b  running   8 ranks: 7 ready, 1 failed
+ *   gpu-c  running   8 ranks: 8 ready     slowest: rank 17, the others wait 41 ms a step for it
+ *
+ * Ownership  strings live in the arena that is passed
+ */
+#ifndef DT_RUNNER_VIEW_NODE_LINES_H
+#define DT_RUNNER_VIEW_NODE_LINES_H
+
+#include "runner/term/term.h"
+#include "store/store.h"
+
+typedef struct dt_node_lines {
+    dt_node *nodes;
+    dt_rank *ranks;
+    int64_t nodes_count, ranks_count;
+    int64_t slowest_rank;   /* -1: not known */
+    double slowest_seconds; /* that the others wait for it, of a step */
+} dt_node_lines;
+
+/* Of the newest attempt, as the store has it. */
+dt_status dt_node_lines_read(dt_node_lines *out, dt_store *store, const dt_run *run,
+                             dt_arena *arena, dt_error *err);
+/* "slowest: rank 17, ..."; nothing where it is not known. */
+void dt_node_lines_add_slowest(dt_strbuf *out, const dt_term *term, const dt_node_lines *lines);
+/* At most `most` lines (0: all): where there are more nodes, those that run well are counted only.
+ */
+void dt_node_lines_add(dt_strbuf *out, const dt_term *term, const dt_node_lines *lines,
+                       int64_t most);
+
+#endif

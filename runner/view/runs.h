@@ -1,0 +1,41 @@
+/* runs: what commands that take a RUN begin with, and how a run is told as JSON.
+ *
+ * Ownership  strings live in the arena of the call
+ */
+#ifndef DT_RUNNER_VIEW_RUNS_H
+#define DT_RUNNER_VIEW_RUNS_H
+
+#include "base/json.h"
+#include "runner/cli/command.h"
+#include "runner/term/term.h"
+#include "runner/view/timing.h"
+#include "store/store.h"
+
+/* Opens the store and finds the run. One that is active without a supervisor gets one again; when
+ * that fails it is only said, since reading needs none. The caller closes *store. */
+dt_status dt_runs_open(dt_store **store, dt_run *run, const char *ref, const dt_call *call,
+                       dt_error *err);
+
+/* Another look at a run that is known. */
+dt_status dt_runs_ensure(const dt_run *run, const dt_call *call);
+
+/* The keys that lists, status and launch share: run, name, state, attempt, step, ... New
+ * reference. */
+json_t *dt_runs_to_json(const dt_run *run);
+/* "attempt 3 goes on from step 40; attempt 2 failed: why", of the attempt at index `at` from 1 on;
+ * lives in the arena. */
+const char *dt_runs_attempt_sentence(const dt_attempt *attempts, int64_t at, dt_arena *arena);
+/* [{attempt, state, start_step, elapsed_seconds, reason}], oldest first. New reference. */
+json_t *dt_runs_attempts_json(const dt_attempt *attempts, int64_t count);
+/* The same as dt_runs_to_json with attempts, timing and nodes[{host, state, ranks[{rank, pid, state, ...}]}]. */
+dt_status dt_runs_status_json(json_t **out, dt_store *store, const dt_run *run, dt_arena *arena,
+                              dt_error *err);
+
+/* How many steps the run has, in words: "2,000", or "40 epochs" until the engine has counted them.
+ * Returns buf. */
+const char *dt_runs_total(char *buf, size_t size, const dt_run *run);
+
+/* How a state is coloured. */
+dt_style dt_runs_style(dt_run_state state);
+
+#endif

@@ -1,0 +1,40 @@
+/* view: a followed run as somebody sees it; one file per kind (view_live.c, view_lines.c).
+ *
+ * follow.c makes a frame some five times a second and hands it to the view; what is new since the
+ * last frame stands in it once. Views only draw.
+ */
+#ifndef DT_RUNNER_VIEW_VIEW_H
+#define DT_RUNNER_VIEW_VIEW_H
+
+#include "runner/term/term.h"
+#include "runner/view/node_lines.h"
+#include "runner/view/timing.h"
+#include "store/store.h"
+
+typedef struct dt_frame {
+    const dt_run *run;
+    dt_timing timing;
+    dt_node_lines nodes;
+    double now_seconds; /* monotonic */
+
+    /* New since the last frame, oldest first. */
+    const dt_metric *losses, *valid_losses;
+    int64_t losses_count, valid_losses_count;
+    const dt_store_checkpoint *const *checkpoints;
+    int64_t checkpoints_count;
+    const char *const *troubles; /* sentences: a checkpoint that failed, a rank that died */
+    int64_t troubles_count;
+} dt_frame;
+
+typedef struct dt_view dt_view;
+struct dt_view {
+    void (*show)(dt_view *view, const dt_frame *frame);
+    void (*close)(dt_view *view); /* leaves the terminal as it was; frees the view */
+};
+
+/* Redrawn in place, for a terminal that can. */
+dt_view *dt_view_live_new(const dt_term *term);
+/* Plain lines, for logs and pipes: a step a second, and everything rare. */
+dt_view *dt_view_lines_new(const dt_term *term);
+
+#endif

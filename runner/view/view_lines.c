@@ -1,0 +1,110 @@
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "runner/term/format.h"
+#include "runner/view/runs.h"
+#include "runner/view/view.h"
+
+#include "base/banned.h"
+
+#define STEP_GAP_SECONDS 1.0
+
+typedef struct lines_view {
+    dt_view view;
+    dt_term term;
+    dt_strbuf text;
+    int state;           /* last told; -1: none */
+    double told_seconds; /* when a step was last told */
+} lines_view;
+
+static void add_state(lines_view *lines, const dt_frame *frame)
+{
+    if (lines->state == (int)frame->run->state)
+        return;
+    lines->state = (int)frame->run->state;
+    dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "%s %s\n", frame->run->id,
+                dt_run_state_name(frame->run->state));
+}
+
+static void add_place(lines_view *lines, int64_t step, const dt_run *run)
+{
+    dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN,
+                run->steps_total > 0 ? "step %lld/%lld" : "step %lld", (long long)step,
+                (long long)run->steps_total);
+}
+
+static void add_step(lines_view *lines, const dt_frame *frame)
+{
+    const dt_run *run = frame->run;
+    char loss[DT_FORMAT_SIZE], speed[DT_FORMAT_SIZE], left[DT_FORMAT_SIZE];
+
+    if (frame->losses_count == 0 || frame->now_seconds - lines->told_seconds < STEP_GAP_SECONDS)
+        return;
+    const dt_metric *newest = &frame->losses[frame->losses_count - 1];
+    lines->told_seconds = frame->now_seconds;
+    add_place(lines, newest->step, run);
+    dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "  loss %s  %s tokens/s",
+                dt_format_loss(loss, sizeof(loss), newest->value),
+                dt_format_count(speed, sizeof(speed), run->tokens_per_second));
+    if (!isnan(frame->timing.eta_seconds))
+        dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "  %s left",
+                    dt_format_seconds(left, sizeof(left), ceil(frame->timing.eta_seconds)));
+    dt_strbuf_add_char(&lines->text, '\n');
+}
+
+static void add_rare(lines_view *lines, const dt_frame *frame)
+{
+    char text[DT_FORMAT_SIZE];
+
+    for (int64_t i = 0; i < frame->valid_losses_count; i++) {
+        add_place(lines, frame->valid_losses[i].step, frame->run);
+        dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "  validation loss %s\n",
+                    dt_format_loss(text, sizeof(text), frame->valid_losses[i].value));
+    }
+    for (int64_t i = 0; i < frame->checkpoints_count; i++) {
+        add_place(lines, frame->checkpoints[i]->step, frame->run);
+        dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "  checkpoint saved, %s\n",
+                    dt_format_bytes(text, sizeof(text), (double)frame->checkpoints[i]->bytes));
+    }
+    for (int64_t i = 0; i < frame->troubles_count; i++)
+        dt_term_add(&lines->text, &lines->term, DT_STYLE_WARN, "%s\n", frame->troubles[i]);
+}
+
+/* A reader that went away is not worth an error: the run goes on without an audience. */
+static void lines_show(dt_view *view, const dt_frame *frame)
+{
+    lines_view *lines = (lines_view *)view;
+    bool ended = dt_run_state_is_terminal(frame->run->state);
+
+    if (!ended)
+        add_state(lines, frame);
+    add_step(lines, frame);
+    add_rare(lines, frame);
+    if (ended)
+        add_state(lines, frame);
+    (void)dt_file_write_all(lines->term.fd, lines->text.data, lines->text.length, NULL);
+    dt_strbuf_reset(&lines->text);
+}
+
+static void lines_close(dt_view *view)
+{
+    lines_view *lines = (lines_view *)view;
+
+    dt_strbuf_release(&lines->text);
+    free(lines);
+}
+
+dt_view *dt_view_lines_new(const dt_term *term)
+{
+    lines_view *lines = calloc(1, sizeof(*lines));
+
+    if (lines == NULL)
+        return NULL;
+    lines->view = (dt_view){lines_show, lines_close};
+    lines->term = *term;
+    lines->state = -1;
+    lines->told_seconds = -STEP_GAP_SECONDS;
+    dt_strbuf_init(&lines->text);
+    return &lines->view;
+}

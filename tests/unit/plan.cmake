@@ -1,4 +1,0 @@
-dt_test(NAME recipes_traffic LABEL unit LIBS dt_recipe
-  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_recipes_traffic.c)
-dt_test(NAME plan_predict LABEL unit LIBS dt_prediction dt_model dt_cpu m
-  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_plan_predict.c)
