@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
+#include "runner/supervisor/mend.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/term/format.h"
 #include "runner/term/table.h"
@@ -83,6 +84,7 @@ static dt_status list(dt_call *call, dt_error *err)
     if (state_asked->given && !dt_run_state_parse(&state, state_asked->text))
         DT_THROW(err, DT_ERR_USAGE, "--state: unknown state '%s'", state_asked->text);
     DT_TRY(dt_store_open_to_read(&store, NULL, err));
+    dt_mend_all(store);
     DT_TRY(dt_store_run_list(store, &runs, &count, state_asked->given ? (int)state : -1,
                              limit > 0 ? limit + 1 : 0, call->arena, err));
     more = limit > 0 && count > limit;

@@ -1,9 +1,11 @@
 #define _GNU_SOURCE
 #include "runner/supervisor/changes.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 
 #include "base/banned.h"
 
@@ -203,6 +205,54 @@ dt_status dt_change_state(dt_session *session, dt_run_state state, dt_error *err
     const run one = {.run = session->run, .state = state, .now_ms = dt_clock_wall_ms()};
 
     return put(session, write_state, &one, sizeof(one), err);
+}
+
+/* --- the attempt, beside the store */
+
+typedef struct kept {
+    const char *folder;
+    dt_kept attempt;
+} kept;
+
+static dt_status write_kept(dt_store *store, const void *what, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    const kept *one = what;
+
+    if (dt_kept_write(&one->attempt, one->folder, &problem) != DT_OK)
+        dt_log_warn("what the history says of the attempt is not kept beside it: %s",
+                    problem.message);
+    return DT_OK;
+}
+
+static kept kept_now(dt_session *session)
+{
+    dt_run *row = &session->kept.run;
+
+    row->step = session->step > row->step ? session->step : row->step;
+    row->loss = isnan(session->loss) ? row->loss : session->loss;
+    row->valid_loss = isnan(session->valid_loss) ? row->valid_loss : session->valid_loss;
+    row->tokens_per_second =
+        isnan(session->tokens_per_second) ? row->tokens_per_second : session->tokens_per_second;
+    if (row->first_step_ms == 0 && session->step > 0)
+        row->first_step_ms = dt_clock_wall_ms();
+    if (session->steps_total > 0)
+        row->steps_total = session->steps_total;
+    return (kept){session->folder, session->kept};
+}
+
+dt_status dt_change_kept(dt_session *session, dt_error *err)
+{
+    const kept one = kept_now(session);
+
+    return put(session, write_kept, &one, sizeof(one), err);
+}
+
+void dt_change_kept_now(dt_session *session)
+{
+    const kept one = kept_now(session);
+
+    (void)write_kept(session->store, &one, NULL);
 }
 
 /* --- a line of a rank's log */

@@ -19,6 +19,10 @@ dt_status dt_change_rank(dt_session *session, dt_supervised_rank *rank, dt_error
 dt_status dt_change_progress(dt_session *session, dt_error *err);
 dt_status dt_change_steps_total(dt_session *session, int64_t steps, dt_error *err);
 dt_status dt_change_state(dt_session *session, dt_run_state state, dt_error *err);
+/* The attempt as it is now, in its folder (kept.h). What is wrong with that is no error of the history. */
+dt_status dt_change_kept(dt_session *session, dt_error *err);
+/* The same at once, on this thread: at the end, when nothing more goes through the writer. */
+void dt_change_kept_now(dt_session *session);
 /* A line at the end of the rank's log, with its newline. */
 dt_status dt_change_log(dt_session *session, dt_supervised_rank *rank, const char *line,
                         size_t length, dt_error *err);

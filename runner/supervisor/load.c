@@ -14,7 +14,9 @@
 #include "base/log.h"
 #include "recipes/durations.h"
 #include "recipes/plan.h"
+#include "runner/supervisor/changes.h"
 #include "runner/supervisor/copies.h"
+#include "runner/supervisor/rebuild.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/supervisor/supervisor_int.h"
 
@@ -24,15 +26,18 @@
 
 static dt_status read_run(dt_session *session, const char *run, dt_error *err)
 {
+    bool rebuilt;
     dt_status st;
     dt_run row;
 
+    DT_TRY(dt_rebuild_run(&rebuilt, session->store, run, err));
     DT_TRY(dt_store_run_find(session->store, &row, run, &session->arena, err));
     if (strcmp(row.id, run) != 0)
         DT_THROW(err, DT_ERR_NOT_FOUND, "no run has the id '%s'", run);
     if (dt_run_state_is_terminal(row.state))
         DT_THROW(err, DT_ERR_USAGE, "run '%s' has ended (%s): 'dtrun resume %s' goes on with it",
                  run, dt_run_state_name(row.state), run);
+    session->kept.run = row;
     session->run = row.id;
     session->attempt = row.attempt;
     session->state = row.state;
@@ -163,8 +168,8 @@ static dt_status read_rows(dt_session *session, dt_error *err)
         DT_TRY(read_ranks(session, session->attempt, false, err));
         return DT_OK;
     }
-    for (int64_t before = session->attempt - 1; before >= 1; before--)
-        DT_TRY(read_ranks(session, before, true, err));
+    for (int64_t attempt = session->attempt; attempt >= 1; attempt--)
+        DT_TRY(read_ranks(session, attempt, true, err));
     if (!session->in_transaction)
         DT_TRY(dt_store_begin(session->store, err));
     session->in_transaction = true;
@@ -269,8 +274,11 @@ static dt_status read_attempt(dt_session *session, dt_error *err)
     DT_TRY(dt_store_attempt_list(session->store, &attempts, &count, session->run, &session->arena,
                                  err));
     for (int64_t i = 0; i < count; i++)
-        if (attempts[i].attempt == session->attempt)
-            session->start_step = attempts[i].start_step;
+        if (attempts[i].attempt == session->attempt) {
+            session->start_step = session->kept.start_step = attempts[i].start_step;
+            session->kept.created_ms = attempts[i].created_ms;
+            session->kept.changes_json = attempts[i].changes_json;
+        }
 out:
     return st;
 }
@@ -332,6 +340,8 @@ dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
     DT_TRY(read_steps(session, err));
     DT_TRY(read_events(session, err));
     DT_TRY(dt_sweep_load(session, err));
+    session->kept.stop_asked = session->verdict.stop_asked;
+    DT_TRY(dt_change_kept(session, err));
     for (int64_t i = 0; i < session->node_count; i++)
         session->nodes[i].released_stored = session->nodes[i].released;
     session->begun_seconds = dt_session_now(session);

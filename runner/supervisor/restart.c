@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "recipes/plan.h"
 #include "runner/node_setup/slurm_nodes.h"
+#include "runner/supervisor/changes.h"
 #include "runner/supervisor/policy/restart.h"
 #include "runner/supervisor/state.h"
 
@@ -266,6 +267,17 @@ bool dt_restart_is_due(dt_session *session)
     return decide(&next, session, &why_not) == DT_RESTART_AGAIN;
 }
 
+static void keep_end(dt_session *session, dt_run_state state, int code, const char *reason)
+{
+    dt_run *run = &session->kept.run;
+
+    run->state = state;
+    run->exit_code = code;
+    run->ended_ms = dt_clock_wall_ms();
+    run->reason = reason;
+    dt_change_kept_now(session);
+}
+
 dt_status dt_restart_or_end(bool *again, dt_session *session, dt_error *err)
 {
     const char *reason, *why_not;
@@ -299,6 +311,7 @@ dt_status dt_restart_or_end(bool *again, dt_session *session, dt_error *err)
             notify(session, dt_run_state_name(state), session->attempt, reason);
     }
     session->state = state;
+    keep_end(session, *again ? DT_RUN_FAILED : state, code, reason);
 out:
     if (st != DT_OK)
         *again = false;

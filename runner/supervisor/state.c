@@ -2,6 +2,7 @@
 #include "runner/supervisor/state.h"
 
 #include "base/log.h"
+#include "runner/supervisor/changes.h"
 
 #include "base/banned.h"
 
@@ -59,15 +60,25 @@ void dt_state_take(dt_session *session, dt_state_event event, dt_supervised_node
         dt_session_trouble(session, st, &err);
 }
 
-void dt_state_consider(dt_session *session)
+/* That each rank said so may be in no journal any more: those that make steps are ready. */
+static bool is_ready(const dt_session *session)
 {
-    bool ready = true, released = true;
+    bool ready = true, steps = false;
 
     for (int64_t i = 0; i < session->world_size; i++)
         ready = ready && session->ranks[i].ready;
     for (int64_t i = 0; i < session->node_count; i++)
+        steps = steps || session->nodes[i].step > 0;
+    return ready || steps;
+}
+
+void dt_state_consider(dt_session *session)
+{
+    bool released = true;
+
+    for (int64_t i = 0; i < session->node_count; i++)
         released = released && (session->nodes[i].released || session->nodes[i].given_up);
-    if (ready)
+    if (is_ready(session))
         dt_state_take(session, DT_EVENT_READY, NULL);
     if (session->verdict.stop_asked && session->state != DT_RUN_STOPPING)
         dt_state_take(session, DT_EVENT_STOP, NULL); /* asked for on a node */
@@ -83,7 +94,9 @@ dt_status dt_state_ask_stop(dt_session *session, bool now, dt_error *err)
 
     if (dt_run_state_is_terminal(session->state))
         return DT_OK; /* a moment too late: there is nothing to stop */
+    session->kept.stop_asked = true;
     DT_TRY(dt_follow_own_event(session, json_pack("{s:s, s:b}", "event", "stop", "now", now), err));
+    DT_TRY(dt_change_kept(session, err));
     DT_TRY(dt_follow_commit(session, err));
     dt_log_info("stop was asked for%s", now ? ", at once" : "");
     session->verdict.stop_asked = true;

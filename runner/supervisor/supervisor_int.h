@@ -17,6 +17,9 @@
  *   gap.c         events that were lost                  refusal.c    what runs on a node is ended
  *   secret.c      what the ranks of a run share          start.c, ask.c, path.c   commands call
  *   launch_env.c  the launch's environment, kept for them
+ *   kept.c        what the store says of an attempt, in its folder
+ *   rebuild.c     rows from the run's folder             adopt.c      ... and its checkpoints
+ *   mend.c        ... by whatever command meets the run
  *
  * A session is one attempt. Where a failed one is followed by another, the session ends and the
  * next one loads it: there is no state that lives longer.
@@ -39,6 +42,7 @@
 #include "runner/channel/poll_clock.h"
 #include "runner/channel/stream.h"
 #include "runner/node_setup/node_setup.h"
+#include "runner/supervisor/kept.h"
 #include "runner/supervisor/notify.h"
 #include "runner/supervisor/policy/refusal.h"
 #include "runner/supervisor/policy/silence.h"
@@ -127,6 +131,7 @@ struct dt_session {
     dt_store *store;
     const char *run, *folder;
     int64_t attempt, world_size, node_count;
+    dt_kept kept; /* of the attempt; its strings are the arena's */
     json_t *plan;
     const char *checkpoints; /* the plan's directory */
     const char *webhook;     /* with its references, "" none */

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "runner/cli/report.h"
+#include "runner/supervisor/mend.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/term/format.h"
 #include "runner/view/node_lines.h"
@@ -23,6 +24,23 @@ dt_status dt_runs_ensure(const dt_run *run, const dt_call *call)
     return st;
 }
 
+/* The run that `ref` names, also where the store had lost it. */
+static dt_status find(dt_store *store, dt_run *run, const char *ref, dt_arena *arena, dt_error *err)
+{
+    dt_error unknown = DT_ERROR_INIT;
+    dt_status st = dt_store_run_find(store, run, ref, arena, &unknown);
+
+    if (st == DT_OK && strcmp(run->id, ref) == 0) {
+        if (!dt_mend_run(store, ref))
+            return DT_OK;
+    } else if (st == DT_OK || st == DT_ERR_NOT_FOUND) { /* a newer one may have that name */
+        dt_mend_all(store);
+    } else {
+        return DT_FAIL(err, st, "%s", unknown.message);
+    }
+    return dt_store_run_find(store, run, ref, arena, err);
+}
+
 dt_status dt_runs_open(dt_store **store, dt_run *run, const char *ref, const dt_call *call,
                        dt_error *err)
 {
@@ -30,7 +48,7 @@ dt_status dt_runs_open(dt_store **store, dt_run *run, const char *ref, const dt_
 
     *store = NULL;
     DT_TRY(dt_store_open_to_read(store, NULL, err));
-    DT_TRY(dt_store_run_find(*store, run, ref, call->arena, err));
+    DT_TRY(find(*store, run, ref, call->arena, err));
     (void)dt_runs_ensure(run, call);
 out:
     if (st != DT_OK) {

@@ -7,9 +7,11 @@ foreach(name completion nodes restart silence straggler verdict watchdog)
   dt_test(NAME policy_${name} LABEL unit
     SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_policy_${name}.c LIBS dt_supervisor)
 endforeach()
-dt_test(NAME supervisor_go_on LABEL unit LIBS dt_supervisor dt_store_support dt_checkpoint Threads::Threads m
-  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_supervisor_go_on.c
-          ${CMAKE_CURRENT_SOURCE_DIR}/checkpoint_support.c)
+foreach(name go_on rebuild)
+  dt_test(NAME supervisor_${name} LABEL unit LIBS dt_supervisor dt_store_support dt_checkpoint Threads::Threads m
+    SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_supervisor_${name}.c
+            ${CMAKE_CURRENT_SOURCE_DIR}/checkpoint_support.c)
+endforeach()
 dt_test(NAME supervisor_store_writer LABEL unit LIBS dt_supervisor dt_store_support dt_channel Threads::Threads
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_supervisor_store_writer.c)
 dt_test(NAME policy_liveness LABEL unit

@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# The history is deleted while nobody has it open, or set back to an older copy than the newest attempt:
+# the next command writes the run's rows anew from its folder, and no attempt is begun twice.
+. "$(dirname "$0")/lib.sh"
+database=$XDG_STATE_HOME/dtrun/store.db
+dtrun=$DTRUN_BIN/dtrun
+field() { # run key, as status tells it
+    "$dtrun" status "$1" --json | python3 -c "import json, sys; print(json.load(sys.stdin)['$2'])"
+}
+store() { # SQL
+    python3 -c "import sqlite3, sys
+with sqlite3.connect('$database', timeout=30) as store:
+    for row in store.execute(sys.argv[1]): print(*row)" "$1"
+}
+gaps() { store "SELECT count(*) FROM events e JOIN runs r USING (run) WHERE r.id = '$1' AND e.kind = 'gap'"; }
+no_supervisor() { [ -z "$(processes "supervise $1")" ]; }
+kill_supervisor() { # run
+    kill -9 $(processes "supervise $1")
+    await 10 no_supervisor "$1"
+}
+copy_store() { python3 -c "import sqlite3
+old, new = sqlite3.connect('$database', timeout=30), sqlite3.connect('$1')
+old.backup(new)"; }
+set_back() { rm "$database"*; cp "$1" "$database"; }
+
+# Nobody has it open: the run goes on, and all its points are there again, from the agents' journals.
+FAKE_STEPS=300 FAKE_STEP_MS=10 "$driver" launch lost 2 2
+await 20 has_step lost 5
+ranks=$(processes fake_engine)
+kill_supervisor lost
+rm "$database"*
+is attempt "$(field lost attempt)" 1
+is ranks "$(processes fake_engine)" "$ranks"
+end_is lost finished 0
+is points "$(get lost points)" 300
+is attempt "$(get lost attempt)" 1
+is "events that say so" "$(gaps lost)" 1
+
+# It has ended: so it stays, by whatever command.
+rm "$database"*
+"$dtrun" list >"$XDG_STATE_HOME/list"
+grep -q 'lost.*finished' "$XDG_STATE_HOME/list" || fail "list: $(cat "$XDG_STATE_HOME/list")"
+is "exit code" "$(field lost exit_code)" 0
+is step "$(field lost step)" 300
+no_supervisor lost || fail "a run that has ended is supervised"
+
+# A stop is what meets it.
+FAKE_STEPS=100000 "$driver" launch stopped 2
+await 20 has_step stopped 3
+kill_supervisor stopped
+rm "$database"*
+"$dtrun" stop stopped >"$XDG_STATE_HOME/out" 2>&1 || fail "stop: $? $(cat "$XDG_STATE_HOME/out")"
+end_is stopped stopped 4
+[ -z "$(processes fake_engine)" ] || fail "ranks are left"
+
+# An older copy, from before the second attempt began: it is the second that goes on.
+FAULT_RESTARTS=1 FAKE_STEPS=300 FAKE_STEP_MS=20 "$driver" launch older 2
+await 20 has_step older 3
+copy_store "$XDG_STATE_HOME/first.db"
+kill -9 "$(processes fake_engine | head -n 1)"
+second() { [ "$(get older attempt)" = 2 ] && [ "$(get older state)" = running ]; }
+await 30 second
+kill_supervisor older
+ranks=$(processes fake_engine)
+set_back "$XDG_STATE_HOME/first.db"
+is attempt "$(field older attempt)" 2
+is ranks "$(processes fake_engine)" "$ranks"
+end_is older finished 0
+is points "$(get older points)" 300
+is attempts "$(store "SELECT group_concat(a.attempt || ' ' || a.state) FROM attempts a JOIN runs r USING (run) WHERE r.id = 'older'")" \
+    "1 failed,2 finished"
+
+# ... and from before its end.
+set_back "$XDG_STATE_HOME/first.db"
+is state "$(field older state)" finished
+is attempt "$(field older attempt)" 2
+await 10 nothing_left

@@ -1,0 +1,246 @@
+/* rebuild: the rows of a run from what its folder says, where the store has none or older ones. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "checkpoint_support.h"
+#include "runner/supervisor/kept.h"
+#include "runner/supervisor/rebuild.h"
+#include "runner/supervisor/supervisor.h"
+#include "store_support.h"
+
+#include "base/banned.h"
+
+static const char *folder_of(test_store *t)
+{
+    const char *folder;
+
+    setenv("XDG_STATE_HOME", t->folder, 1);
+    assert_good(t, dt_run_path(&folder, "aa", NULL, &t->arena, &t->err));
+    return folder;
+}
+
+static void put(test_store *t, const char *name, const char *text)
+{
+    const char *path = dt_arena_printf(&t->arena, "%s/%s", folder_of(t), name);
+    const char *parent = dt_arena_printf(&t->arena, "%.*s", (int)(strrchr(path, '/') - path), path);
+
+    assert_good(t, dt_file_make_dirs(parent, 0700, &t->err));
+    assert_good(t, dt_file_write_atomic(path, text, strlen(text), 0600, &t->err));
+}
+
+/* An attempt that is at `step`; it goes on from where the one before was. */
+static void keep(test_store *t, int64_t attempt, dt_run_state state, int64_t step)
+{
+    const dt_kept kept = {.run = {.id = "aa",
+                                  .name = "n",
+                                  .state = state,
+                                  .attempt = attempt,
+                                  .created_ms = 1000,
+                                  .started_ms = 2000 * attempt,
+                                  .first_step_ms = step > 0 ? 2500 * attempt : 0,
+                                  .ended_ms = dt_run_state_is_terminal(state) ? 3000 * attempt : 0,
+                                  .step = step,
+                                  .steps_total = 100,
+                                  .loss = 0.1,
+                                  .valid_loss = NAN,
+                                  .tokens_per_second = 7,
+                                  .recipe_path = "/r.yaml",
+                                  .recipe_json = "{\"name\": \"n\"}",
+                                  .recipe_hash = "h",
+                                  .exit_code = dt_run_state_is_terminal(state) ? 3 : -1,
+                                  .reason = "why"},
+                          .created_ms = 1500 * attempt,
+                          .start_step = 10 * (attempt - 1),
+                          .changes_json = "[1]"};
+
+    put(t, dt_arena_printf(&t->arena, "attempt-%lld/plan.json", (long long)attempt), "{}");
+    assert_good(t, dt_kept_write(&kept, folder_of(t), &t->err));
+}
+
+static bool rebuild(test_store *t)
+{
+    bool rebuilt;
+
+    assert_good(t, dt_rebuild_run(&rebuilt, t->store, "aa", &t->err));
+    return rebuilt;
+}
+
+static dt_run find(test_store *t)
+{
+    dt_run run;
+
+    assert_good(t, dt_store_run_find(t->store, &run, "aa", &t->arena, &t->err));
+    return run;
+}
+
+static int64_t count_gaps(test_store *t)
+{
+    return test_store_number(t, "SELECT count(*) FROM events WHERE kind = 'gap'");
+}
+
+static void test_a_run_that_the_store_lacks_is_there_again(void **state)
+{
+    test_store *t = *state;
+    dt_attempt *attempts;
+    int64_t count;
+    dt_run run;
+
+    put(t, "recipe.yaml", "name: n\n");
+    keep(t, 1, DT_RUN_FAILED, 10);
+    keep(t, 2, DT_RUN_FINISHED, 100);
+    assert_true(rebuild(t));
+    run = find(t);
+    assert_string_equal(run.name, "n");
+    assert_string_equal(run.recipe_text, "name: n\n");
+    assert_string_equal(run.recipe_json, "{\"name\": \"n\"}");
+    assert_int_equal(run.attempt, 2);
+    assert_int_equal(run.state, DT_RUN_FINISHED);
+    assert_int_equal(run.exit_code, 3);
+    assert_int_equal(run.created_ms, 1000);
+    assert_int_equal(run.ended_ms, 6000);
+    assert_int_equal(run.step, 100);
+    assert_true(run.loss == 0.1 && isnan(run.valid_loss));
+    assert_good(t, dt_store_attempt_list(t->store, &attempts, &count, "aa", &t->arena, &t->err));
+    assert_int_equal(count, 2);
+    assert_int_equal(attempts[0].state, DT_RUN_FAILED);
+    assert_string_equal(attempts[0].reason, "why");
+    assert_string_equal(attempts[0].changes_json, "[1]");
+    assert_int_equal(attempts[1].start_step, 10);
+    assert_int_equal(count_gaps(t), 1);
+    assert_false(rebuild(t)); /* once */
+    assert_int_equal(count_gaps(t), 1);
+}
+
+static void test_one_that_was_active_goes_on(void **state)
+{
+    test_store *t = *state;
+
+    keep(t, 1, DT_RUN_RUNNING, 0);
+    assert_true(rebuild(t));
+    assert_int_equal(find(t).state, DT_RUN_QUEUED); /* nothing was begun on a node */
+}
+
+static void test_one_whose_nodes_were_begun_is_followed(void **state)
+{
+    test_store *t = *state;
+    dt_rank *ranks;
+    int64_t count;
+
+    keep(t, 1, DT_RUN_QUEUED, 0);
+    put(t, "attempt-1/node-0/place.json", "{}");
+    put(t, "logs/rank-1.log", "a line\n");
+    assert_true(rebuild(t));
+    assert_int_equal(find(t).state, DT_RUN_STARTING);
+    assert_good(t, dt_store_rank_list(t->store, &ranks, &count, "aa", 1, &t->arena, &t->err));
+    assert_int_equal(count, 1);
+    assert_int_equal(ranks[0].rank, 1);
+    assert_int_equal(ranks[0].log_bytes, 7); /* and is not cut */
+}
+
+static void test_a_stop_that_was_asked_for_is_not_forgotten(void **state)
+{
+    test_store *t = *state;
+    dt_kept kept;
+
+    keep(t, 1, DT_RUN_RUNNING, 5);
+    assert_good(t, dt_kept_read(&kept, folder_of(t), 1, &t->arena, &t->err));
+    kept.stop_asked = true;
+    assert_good(t, dt_kept_write(&kept, folder_of(t), &t->err));
+    assert_true(rebuild(t));
+    assert_int_equal(test_store_number(t, "SELECT count(*) FROM events WHERE kind = 'stop'"), 1);
+}
+
+static void test_an_older_store_is_brought_forward(void **state)
+{
+    test_store *t = *state;
+    dt_attempt *attempts;
+    int64_t count;
+
+    test_store_run(t, "aa", "n");
+    assert_good(t, dt_store_run_set_state(t->store, "aa", DT_RUN_RUNNING, -1, "", 2000, &t->err));
+    keep(t, 1, DT_RUN_RUNNING, 5);
+    assert_false(rebuild(t)); /* they agree */
+    keep(t, 1, DT_RUN_FAILED, 10);
+    keep(t, 3, DT_RUN_RUNNING, 30); /* of 2 nobody ever wrote anything */
+    assert_true(rebuild(t));
+    assert_good(t, dt_store_attempt_list(t->store, &attempts, &count, "aa", &t->arena, &t->err));
+    assert_int_equal(count, 3);
+    assert_int_equal(attempts[0].state, DT_RUN_FAILED);
+    assert_string_equal(attempts[0].reason, "why");
+    assert_int_equal(attempts[1].state, DT_RUN_FAILED);
+    assert_int_equal(attempts[2].state, DT_RUN_QUEUED);
+    assert_int_equal(find(t).attempt, 3);
+    assert_int_equal(count_gaps(t), 1);
+}
+
+static void test_an_end_that_an_older_store_does_not_know(void **state)
+{
+    test_store *t = *state;
+
+    test_store_run(t, "aa", "n");
+    keep(t, 1, DT_RUN_STOPPED, 50);
+    assert_true(rebuild(t));
+    assert_int_equal(find(t).state, DT_RUN_STOPPED);
+    assert_int_equal(find(t).step, 50);
+}
+
+static void test_checkpoints_of_the_folder_are_known_again(void **state)
+{
+    test_store *t = *state;
+    dt_store_checkpoint *rows;
+    fake_world world;
+    int64_t count;
+
+    keep(t, 1, DT_RUN_FAILED, 100);
+    fake_world_init(&world, folder_of(t)); /* FOLDER/checkpoints, step 100 of attempt 1 */
+    fake_must_save(&world);
+    assert_true(rebuild(t));
+    assert_good(t, dt_store_checkpoint_list(t->store, &rows, &count, "aa", &t->arena, &t->err));
+    assert_int_equal(count, 1);
+    assert_int_equal(rows[0].step, 100);
+    assert_int_equal(rows[0].attempt, 1);
+    assert_string_equal(rows[0].digest, world.saved[0].digest);
+    assert_true(rows[0].bytes >= world.saved[0].bytes && rows[0].time_ms > 0);
+    fake_world_release(&world);
+}
+
+static void test_a_folder_that_says_nothing_changes_nothing(void **state)
+{
+    test_store *t = *state;
+    bool rebuilt;
+
+    put(t, "attempt-1/plan.json", "{}");
+    assert_false(rebuild(t));
+    put(t, "attempt-1/history.json", "{");
+    assert_fails(t, dt_rebuild_run(&rebuilt, t->store, "aa", &t->err), DT_ERR_CORRUPT,
+                 "cannot be written anew");
+    assert_int_equal(test_store_number(t, "SELECT count(*) FROM runs"), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, test_store_setup, test_store_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_run_that_the_store_lacks_is_there_again),
+        TEST(test_one_that_was_active_goes_on),
+        TEST(test_one_whose_nodes_were_begun_is_followed),
+        TEST(test_a_stop_that_was_asked_for_is_not_forgotten),
+        TEST(test_an_older_store_is_brought_forward),
+        TEST(test_an_end_that_an_older_store_does_not_know),
+        TEST(test_checkpoints_of_the_folder_are_known_again),
+        TEST(test_a_folder_that_says_nothing_changes_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
