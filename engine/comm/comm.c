@@ -11,15 +11,41 @@
 #ifdef DT_HAVE_GLOO
 static dt_status open_gloo_for_all(dt_comm *out, const dt_comm_setup *setup, dt_error *err)
 {
-    int64_t *group = malloc((size_t)setup->world_size * sizeof(*group));
+    int64_t *ranks = malloc((size_t)setup->group.size * sizeof(*ranks));
     dt_status st;
 
-    if (group == NULL)
+    if (ranks == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a group of ranks");
-    for (int64_t rank = 0; rank < setup->world_size; rank++)
-        group[rank] = rank;
-    st = dt_comm_open_gloo(out, setup, group, err);
-    free(group);
+    for (int64_t m = 0; m < setup->group.size; m++)
+        ranks[m] = dt_group_rank(&setup->group, m);
+    st = dt_comm_open_gloo(out, setup, ranks, err);
+    free(ranks);
+    return st;
+}
+
+/* Other groups of the run cross nodes, and all ranks take part in their rendezvous. */
+static dt_status let_others_meet(const dt_comm_setup *setup, dt_error *err)
+{
+    int64_t own = dt_group_rank(&setup->group, setup->group.rank);
+    dt_comm alone = {.rank = 0, .world_size = 1};
+    dt_status st = dt_comm_open_gloo(&alone, setup, &own, err);
+
+    dt_comm_close(&alone);
+    return st;
+}
+
+/* The ranks of each node share a segment. */
+static dt_status open_shared(dt_comm *out, const dt_comm_setup *setup, dt_segment *segment,
+                             dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (setup->place->node_count > 1)
+        return dt_comm_open_nodes(out, setup, segment, err);
+    if (setup->place->some_cross)
+        DT_TRY(let_others_meet(setup, err));
+    DT_TRY(dt_comm_open_shm(out, setup, segment, err));
+out:
     return st;
 }
 #else
@@ -28,61 +54,55 @@ static dt_status open_gloo_for_all(dt_comm *out, const dt_comm_setup *setup, dt_
     return DT_FAIL(err, DT_ERR_UNSUPPORTED,
                    "cannot connect %lld ranks that share no memory: this dtrun-engine was built "
                    "without Gloo (install libgloo-dev and build again)",
-                   (long long)setup->world_size);
+                   (long long)setup->group.size);
+}
+
+static dt_status open_shared(dt_comm *out, const dt_comm_setup *setup, dt_segment *segment,
+                             dt_error *err)
+{
+    return setup->place->some_cross ? open_gloo_for_all(out, setup, err)
+                                    : dt_comm_open_shm(out, setup, segment, err);
 }
 #endif
 
-static dt_status open_shm(dt_comm *out, const dt_comm_setup *setup, dt_segment *segment,
-                          dt_error *err)
-{
-    dt_peer peers[DT_SEGMENT_MEMBERS_MAX];
-
-    dt_place_peers(peers, setup->place);
-    return dt_comm_open_shm(out, segment, peers, 0, setup->timeout_seconds, err);
-}
-
+/* Every choice is one of the whole run: its ranks take part in the same rendezvous. */
 static dt_status open_by_place(dt_comm *out, const dt_comm_setup *setup, dt_error *err)
 {
+    const dt_place *place = setup->place;
     bool shared = false;
     dt_segment segment = {0};
     dt_status st = DT_OK;
 
-    /* A node for each rank: nobody has anything to share. */
-    if (setup->place->node_count < setup->world_size)
+    if (place->some_share)
         DT_TRY(dt_place_share(&shared, &segment, setup, err));
-    if (shared && setup->place->node_count == 1)
-        DT_TRY(open_shm(out, setup, &segment, err));
-#ifdef DT_HAVE_GLOO
-    else if (shared)
-        DT_TRY(dt_comm_open_nodes(out, setup, &segment, err));
-#endif
+    if (shared)
+        DT_TRY(open_shared(out, setup, &segment, err));
     else
         DT_TRY(open_gloo_for_all(out, setup, err));
-    if (setup->rank == 0)
+    if (setup->group.rank == 0)
         dt_log_info("communicator '%s': %lld ranks on %lld node(s), through %s", setup->name,
-                    (long long)setup->world_size, (long long)setup->place->node_count, out->name);
+                    (long long)setup->group.size, (long long)place->node_count, out->name);
 out:
     dt_segment_close(&segment);
     return st;
 }
 
-dt_status dt_comm_open(dt_comm *out, struct dt_events *events, const char *name, int64_t rank,
-                       int64_t world_size, double timeout_seconds, dt_error *err)
+dt_status dt_comm_open(dt_comm *out, struct dt_events *events, const char *name, dt_group group,
+                       double timeout_seconds, dt_error *err)
 {
     dt_place place = {0};
     dt_comm_setup setup = {.events = events,
                            .name = name,
-                           .rank = rank,
-                           .world_size = world_size,
+                           .group = group,
                            .timeout_seconds = timeout_seconds,
                            .place = &place};
     dt_status st = DT_OK;
 
     memset(out, 0, sizeof(*out));
-    DT_ASSERT(world_size >= 1 && rank >= 0 && rank < world_size);
-    out->rank = rank;
-    out->world_size = world_size;
-    if (world_size == 1)
+    DT_ASSERT(group.size >= 1 && group.rank >= 0 && group.rank < group.size);
+    out->rank = group.rank;
+    out->world_size = group.size;
+    if (group.size == 1)
         return dt_comm_open_self(out);
     DT_TRY(dt_place_find(&place, &setup, err));
     DT_TRY(open_by_place(out, &setup, err));
@@ -93,7 +113,8 @@ out:
     dt_place_release(&place);
     if (st != DT_OK) {
         memset(out, 0, sizeof(*out));
-        dt_error_prefix(err, "rank %lld of %lld", (long long)rank, (long long)world_size);
+        dt_error_prefix(err, "rank %lld of %lld", (long long)dt_group_rank(&group, group.rank),
+                        (long long)group.world_size);
     }
     return st;
 }

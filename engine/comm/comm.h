@@ -6,12 +6,15 @@
  *   nodes  several ranks on several nodes: shm within a node, gloo between them
  *   nccl   cards, one a rank (nccl.h); else staged, through host memory (staged.h)
  *
+ * A communicator connects all ranks of a run, or those along one axis of its mesh (mesh.h): rank and
+ * world_size are those within that group.
+ *
  * Which one is found out when it is opened (topology.h); where the ranks of a node cannot share
  * memory all of them use Gloo, and the log says why. DTRUN_INTERFACE_ADDRESS is the interface that
  * Gloo's sockets bind to; DTRUN_RUN_SECRET is proved on each of its connections (proof.h says what
  * that protects from, and what it does not).
  *
- * All ranks call the same collectives in the same order. Sums are in rank order or a fixed ring,
+ * All its ranks call the same collectives in the same order. Sums are in rank order or a fixed ring,
  * so that the same ranks on the same nodes give the same bits.
  * Threads    one thread at a time per communicator; a strategy that overlaps opens a second one
  * Errors     DT_ERR_COMM when a peer is gone or the timeout is over: within seconds, never a hang;
@@ -24,6 +27,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "engine/comm/group.h"
 #include "engine/tensor.h"
 
 #ifdef __cplusplus
@@ -36,8 +40,8 @@ struct dt_queue;
 
 typedef struct dt_comm {
     const char *name;
-    int64_t rank, world_size;
-    int64_t sent_bytes; /* by this rank, counted by the formula of the algorithm */
+    int64_t rank, world_size; /* within the group */
+    int64_t sent_bytes;       /* by this rank, counted by the formula of the algorithm */
     void *state;
     /* NULL: a collective is done when it returns. Else (NCCL) it is queued there (device/queue.h)
      * and returns at once; what it reads and writes is left alone until the queue has done it */
@@ -67,18 +71,20 @@ typedef struct dt_comm {
  * hangs is found sooner by whoever supervises it: this is for ranks that nobody supervises. */
 #define DT_COMM_TIMEOUT_SECONDS 3600.0
 
-/* All ranks call it. `name` tells apart several communicators of one run (the rendezvous are
- * "comm/NAME/..."). timeout_seconds: of one collective, and of one rendezvous. */
-dt_status dt_comm_open(dt_comm *out, struct dt_events *events, const char *name, int64_t rank,
-                       int64_t world_size, double timeout_seconds, dt_error *err);
+/* All ranks of the run call it, each with its group of one partition: the whole run is dt_group_all,
+ * and a mesh's axis splits it into groups of one size, which meet at once. `name` tells apart several
+ * communicators of one run (the rendezvous are "comm/NAME/..."). timeout_seconds: of one collective,
+ * and of one rendezvous. */
+dt_status dt_comm_open(dt_comm *out, struct dt_events *events, const char *name, dt_group group,
+                       double timeout_seconds, dt_error *err);
 void dt_comm_close(dt_comm *comm); /* accepts a zeroed one */
 
 /* As dt_comm_open, for collectives of this device's memory: all pointers but those of
  * all_reduce_f64 are device memory. On the CPU that is dt_comm_open; on GPUs NCCL where each rank
  * has a card of its own, else staged.h. Borrows the device. */
 dt_status dt_comm_open_device(dt_comm *out, struct dt_device *device, struct dt_events *events,
-                              const char *name, int64_t rank, int64_t world_size,
-                              double timeout_seconds, dt_error *err);
+                              const char *name, dt_group group, double timeout_seconds,
+                              dt_error *err);
 
 #ifdef __cplusplus
 }

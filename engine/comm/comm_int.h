@@ -6,26 +6,26 @@
 #include "engine/comm/shm/segment.h"
 #include "engine/comm/topology.h"
 
-/* The communicator to be opened, seen by one rank of the whole run. */
+/* The communicator to be opened, seen by one rank. */
 typedef struct dt_comm_setup {
     struct dt_events *events;
     const char *name;
-    int64_t rank, world_size;
+    dt_group group;
     double timeout_seconds;
     const dt_place *place;
 } dt_comm_setup;
 
-/* `out` comes zeroed, with rank and world_size, which are those within the group that it connects.
- */
+/* `out` comes zeroed, with rank and world_size, which are those among the ranks that it connects:
+ * the group, or those of one node, or one of each node. */
 dt_status dt_comm_open_self(dt_comm *out);
 
-/* Takes the segment, which is zeroed. peers: by member. */
-dt_status dt_comm_open_shm(dt_comm *out, dt_segment *segment, const dt_peer *peers,
-                           int64_t first_rank, double timeout_seconds, dt_error *err);
+/* Takes the segment of this rank's node, which is zeroed. */
+dt_status dt_comm_open_shm(dt_comm *out, const dt_comm_setup *setup, dt_segment *segment,
+                           dt_error *err);
 
-/* Connects the ranks group[0 ..< world_size] of the run, of which the caller is group[rank]. All
- * ranks of the run call it, each with a group that it is in: the rendezvous is everybody's. */
-dt_status dt_comm_open_gloo(dt_comm *out, const dt_comm_setup *setup, const int64_t *group,
+/* Connects ranks[0 ..< world_size] of the run, of which the caller is ranks[rank]. All ranks of the
+ * run call it, each with some that it is among: the rendezvous is everybody's. */
+dt_status dt_comm_open_gloo(dt_comm *out, const dt_comm_setup *setup, const int64_t *ranks,
                             dt_error *err);
 
 /* Takes the segment of this rank's node. */

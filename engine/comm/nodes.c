@@ -25,7 +25,7 @@
 typedef struct nodes_state {
     dt_comm local, across;
     int64_t rank, node, node_count;
-    int64_t *first; /* first rank of each node, and one more */
+    int64_t *first; /* first member of each node, and one more */
     bool equal;     /* as many ranks on every node */
     bool broken;
     char *room; /* what is on its way between the two; grows */
@@ -281,34 +281,30 @@ static void nodes_close(dt_comm *comm)
 static dt_status open_local(nodes_state *s, const dt_comm_setup *setup, dt_segment *segment,
                             dt_error *err)
 {
-    dt_peer peers[DT_SEGMENT_MEMBERS_MAX];
-
     s->local.rank = s->rank - s->first[s->node];
-    s->local.world_size = s->first[s->node + 1] - s->first[s->node];
+    s->local.world_size = dt_place_members(setup->place);
     if (s->local.world_size == 1)
         return dt_comm_open_self(&s->local);
-    dt_place_peers(peers, setup->place);
-    return dt_comm_open_shm(&s->local, segment, peers, s->first[s->node], setup->timeout_seconds,
-                            err);
+    return dt_comm_open_shm(&s->local, setup, segment, err);
 }
 
-/* A rank that never crosses is a group of its own: all ranks take part in the rendezvous. */
+/* A rank that never crosses is alone: all ranks take part in the rendezvous. */
 static dt_status open_across(nodes_state *s, const dt_comm_setup *setup, dt_error *err)
 {
     bool crosses = s->equal || is_lead(s);
-    int64_t *group = malloc((size_t)s->node_count * sizeof(*group));
+    int64_t *ranks = malloc((size_t)s->node_count * sizeof(*ranks));
     dt_status st;
 
-    if (group == NULL)
+    if (ranks == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a group of ranks");
     for (int64_t n = 0; n < s->node_count; n++)
-        group[n] = s->first[n] + s->local.rank;
+        ranks[n] = dt_group_rank(&setup->group, s->first[n] + s->local.rank);
     if (!crosses)
-        group[0] = s->rank;
+        ranks[0] = dt_group_rank(&setup->group, s->rank);
     s->across.rank = crosses ? s->node : 0;
     s->across.world_size = crosses ? s->node_count : 1;
-    st = dt_comm_open_gloo(&s->across, setup, group, err);
-    free(group);
+    st = dt_comm_open_gloo(&s->across, setup, ranks, err);
+    free(ranks);
     return st;
 }
 
@@ -330,7 +326,7 @@ dt_status dt_comm_open_nodes(dt_comm *out, const dt_comm_setup *setup, dt_segmen
         memset(out, 0, sizeof(*out));
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a communicator");
     }
-    s->rank = setup->rank;
+    s->rank = setup->group.rank;
     s->node = place->node;
     s->node_count = place->node_count;
     memcpy(s->first, place->first, first_bytes);

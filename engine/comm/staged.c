@@ -248,7 +248,7 @@ static dt_status reach_cards(dt_comm *comm, dt_device *device, const dt_comm_set
     dt_comm cards = {0};
     dt_status st = DT_OK;
 
-    if (setup->world_size > 1)
+    if (setup->group.size > 1)
         DT_TRY(dt_nccl_meet(&cards, setup, device, comm, err));
     if (cards.name == NULL)
         return dt_comm_stage(comm, device, err);
@@ -261,17 +261,14 @@ out:
 }
 
 dt_status dt_comm_open_device(dt_comm *out, dt_device *device, struct dt_events *events,
-                              const char *name, int64_t rank, int64_t world_size,
-                              double timeout_seconds, dt_error *err)
+                              const char *name, dt_group group, double timeout_seconds,
+                              dt_error *err)
 {
-    dt_comm_setup setup = {.events = events,
-                           .name = name,
-                           .rank = rank,
-                           .world_size = world_size,
-                           .timeout_seconds = timeout_seconds};
+    dt_comm_setup setup = {
+        .events = events, .name = name, .group = group, .timeout_seconds = timeout_seconds};
     dt_status st = DT_OK;
 
-    DT_TRY(dt_comm_open(out, events, name, rank, world_size, timeout_seconds, err));
+    DT_TRY(dt_comm_open(out, events, name, group, timeout_seconds, err));
     if (!device->host_reads)
         DT_TRY(reach_cards(out, device, &setup, err));
 out:

@@ -34,7 +34,7 @@ dt_status dt_place_swap(void *all, const void *mine, size_t bytes, const dt_comm
     snprintf(meeting, sizeof(meeting), "comm/%s/%s", setup->name, what);
     DT_TRY(dt_events_rendezvous(setup->events, meeting, mine, bytes, setup->timeout_seconds,
                                 &values, err));
-    for (int64_t rank = 0; rank < setup->world_size; rank++) {
+    for (int64_t rank = 0; rank < setup->group.world_size; rank++) {
         const json_t *value = json_array_get(values, (size_t)rank);
         const char *digits = json_string_value(value);
 
@@ -99,34 +99,56 @@ static bool same_node(const dt_place_card *a, const dt_place_card *b)
            a->node == b->node;
 }
 
-/* Neighbours of the same node, cut where a segment has no room for more. */
-static void find_nodes(dt_place *place, int64_t rank, int64_t world_size)
+/* Neighbours of the same node, cut where a segment has no room for more. first: room for one more
+ * than there are members. */
+static int64_t find_nodes(int64_t *first, const dt_place_card *cards, const dt_group *group)
 {
-    for (int64_t r = 0; r < world_size; r++) {
-        if (r == 0 || !same_node(&place->cards[r - 1], &place->cards[r]) ||
-            r - place->first[place->node_count - 1] == DT_SEGMENT_MEMBERS_MAX)
-            place->first[place->node_count++] = r;
-        if (r == rank)
-            place->node = place->node_count - 1;
+    int64_t count = 0;
+
+    for (int64_t m = 0; m < group->size; m++) {
+        const dt_place_card *own = &cards[dt_group_rank(group, m)];
+
+        if (m == 0 || !same_node(own - group->stride, own) ||
+            m - first[count - 1] == DT_SEGMENT_MEMBERS_MAX)
+            first[count++] = m;
     }
-    place->first[place->node_count] = world_size;
+    first[count] = group->size;
+    return count;
+}
+
+/* What the other groups have to do decides which rendezvous there are; this one's nodes last. */
+static void find_all_nodes(dt_place *place, const dt_group *own)
+{
+    for (int64_t rank = 0; rank < own->world_size; rank++) {
+        dt_group group = dt_group_of(rank, own->stride, own->size, own->world_size);
+        int64_t count;
+
+        if (group.rank != 0)
+            continue;
+        count = find_nodes(place->first, place->cards, &group);
+        place->some_share = place->some_share || count < group.size;
+        place->some_cross = place->some_cross || count > 1;
+    }
+    place->node_count = find_nodes(place->first, place->cards, own);
+    while (place->first[place->node + 1] <= own->rank)
+        place->node++;
 }
 
 dt_status dt_place_find(dt_place *out, const dt_comm_setup *setup, dt_error *err)
 {
-    int64_t world_size = setup->world_size;
+    int64_t world_size = setup->group.world_size;
     dt_status st = DT_OK;
     dt_place_card own;
 
     memset(out, 0, sizeof(*out));
     out->cards = calloc((size_t)world_size, sizeof(*out->cards));
-    out->first = calloc((size_t)world_size + 1, sizeof(*out->first));
+    out->first = calloc((size_t)setup->group.size + 1, sizeof(*out->first));
     if (out->cards == NULL || out->first == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the places of %lld ranks",
                  (long long)world_size);
     DT_TRY(write_card(&own, err));
     DT_TRY(dt_place_swap(out->cards, &own, sizeof(own), setup, "places", err));
-    find_nodes(out, setup->rank, world_size);
+    find_all_nodes(out, &setup->group);
 out:
     if (st != DT_OK)
         dt_place_release(out);
@@ -142,17 +164,30 @@ void dt_place_release(dt_place *place)
 
 /* --- one segment a node */
 
-void dt_place_peers(dt_peer *out, const dt_place *place)
+int64_t dt_place_members(const dt_place *place)
 {
-    for (int64_t rank = place->first[place->node]; rank < place->first[place->node + 1]; rank++)
-        *out++ = (dt_peer){place->cards[rank].pid, place->cards[rank].start_ticks};
+    return place->first[place->node + 1] - place->first[place->node];
+}
+
+/* Of the first member on this rank's node. */
+static int64_t lead_of(const dt_comm_setup *setup)
+{
+    return dt_group_rank(&setup->group, setup->place->first[setup->place->node]);
+}
+
+void dt_place_peers(dt_peer *out, const dt_comm_setup *setup)
+{
+    const dt_place_card *card = &setup->place->cards[lead_of(setup)];
+
+    for (int64_t i = 0; i < dt_place_members(setup->place); i++, card += setup->group.stride)
+        *out++ = (dt_peer){card->pid, card->start_ticks};
 }
 
 dt_status dt_place_share(bool *shared, dt_segment *out, const dt_comm_setup *setup, dt_error *err)
 {
     const dt_place *place = setup->place;
-    int64_t rank = setup->rank, world_size = setup->world_size;
-    int64_t first = place->first[place->node], count = place->first[place->node + 1] - first;
+    int64_t world_size = setup->group.world_size, count = dt_place_members(place);
+    int64_t lead = lead_of(setup), rank = dt_group_rank(&setup->group, setup->group.rank);
     dt_segment_name own = {.fd = -1}, *names = calloc((size_t)world_size, sizeof(*names));
     uint8_t good = 1, *all_good = calloc((size_t)world_size, sizeof(*all_good));
     dt_error why = DT_ERROR_INIT;
@@ -163,13 +198,13 @@ dt_status dt_place_share(bool *shared, dt_segment *out, const dt_comm_setup *set
     memset(out, 0, sizeof(*out));
     if (names == NULL || all_good == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the names of shared memory");
-    if (count > 1 && rank == first)
+    if (count > 1 && rank == lead)
         good = dt_segment_make(out, &own, &fd, count, &why) == DT_OK;
     DT_TRY(dt_place_swap(names, &own, sizeof(own), setup, "segments", err));
-    if (count > 1 && rank != first && names[first].fd < 0)
+    if (count > 1 && rank != lead && names[lead].fd < 0)
         good = 0; /* its maker says why */
-    else if (count > 1 && rank != first)
-        good = dt_segment_open(out, &names[first], place->cards[first].pid, count, &why) == DT_OK;
+    else if (count > 1 && rank != lead)
+        good = dt_segment_open(out, &names[lead], place->cards[lead].pid, count, &why) == DT_OK;
     if (why.code != DT_OK)
         dt_log_warn("the ranks of this node cannot share memory, and use Gloo: %s", why.message);
     DT_TRY(dt_place_swap(all_good, &good, sizeof(good), setup, "mapped", err));

@@ -1,4 +1,4 @@
-/* place: which ranks of a run share a node, and what each says of itself when they meet.
+/* place: which ranks of a group share a node, and what each says of itself when they meet.
  *
  * Two ranks share a node where they are of the same boot of the same kernel, see the same
  * processes, and were not told otherwise (NODE_RANK, which the agent sets). A node is only used as
@@ -7,6 +7,7 @@
 #ifndef DT_ENGINE_COMM_TOPOLOGY_H
 #define DT_ENGINE_COMM_TOPOLOGY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -32,14 +33,16 @@ typedef struct dt_place_card {
 } dt_place_card;
 
 typedef struct dt_place {
-    dt_place_card *cards; /* by rank */
-    int64_t *first;       /* node_count + 1: node n has the ranks first[n] ..< first[n + 1] */
-    int64_t node_count;
-    int64_t node; /* this rank's */
+    dt_place_card *cards; /* by rank of the run */
+    int64_t *first;       /* node_count + 1: node n has the members first[n] ..< first[n + 1] */
+    int64_t node_count;   /* of this group */
+    int64_t node;         /* this rank's */
+    bool some_share;      /* in some group of the run two members are on one node */
+    bool some_cross;      /* ... on several nodes */
 } dt_place;
 
-/* All ranks call it with the same `what`, once: each gives `bytes` and gets those of all, by rank.
- */
+/* All ranks of the run call it with the same `what`, once: each gives `bytes` and gets those of all,
+ * by rank of the run. */
 dt_status dt_place_swap(void *all, const void *mine, size_t bytes,
                         const struct dt_comm_setup *setup, const char *what, dt_error *err);
 
@@ -47,12 +50,13 @@ dt_status dt_place_swap(void *all, const void *mine, size_t bytes,
 dt_status dt_place_find(dt_place *out, const struct dt_comm_setup *setup, dt_error *err);
 void dt_place_release(dt_place *place); /* accepts a zeroed one */
 
-/* The processes of this rank's node. out: room for DT_SEGMENT_MEMBERS_MAX. */
-void dt_place_peers(dt_peer *out, const dt_place *place);
+/* Members on this rank's node, and who they are. out: room for DT_SEGMENT_MEMBERS_MAX. */
+int64_t dt_place_members(const dt_place *place);
+void dt_place_peers(dt_peer *out, const struct dt_comm_setup *setup);
 
-/* All ranks call it. *shared on all of them where every node's ranks have mapped a segment of
- * their own, which is then in *out; what stood in the way is logged. A node of one rank has none.
- */
+/* All ranks of the run call it. *shared on all of them where every group's members on a node have
+ * mapped a segment of their own, which is then in *out; what stood in the way is logged. One member
+ * on a node has none. */
 dt_status dt_place_share(bool *shared, dt_segment *out, const struct dt_comm_setup *setup,
                          dt_error *err);
 

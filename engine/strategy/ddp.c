@@ -10,7 +10,7 @@
  *
  *   sent per step by each rank: 2 (W-1)/W * 4 bytes per element (ring all-reduce of the
  *   gradients; half of it with reduce_dtype bf16), whatever the number of micro-steps; at the start
- *   the master once, from rank 0
+ *   the master once, from data rank 0
  *
  * Buckets    one per unit, cut into pieces of at most bucket_mb, the very first of at most
  *            first_bucket_mb. The backward pass completes the units from the last block to the
@@ -34,7 +34,7 @@ typedef struct ddp_state {
     dt_device_arena memory;
     dt_share share;
     uint16_t **narrow;     /* per unit: gradients in bf16, where they are sent so */
-    dt_exchange *exchange; /* NULL where there is one rank */
+    dt_exchange *exchange; /* NULL where there is one data rank */
     int64_t first_bucket_elems, bucket_elems;
     int next_unit; /* the bucket that is to be launched next */
     int64_t micro_steps_left;
@@ -61,15 +61,15 @@ static dt_status take_memory(dt_strategy_state *state, dt_error *err)
     int64_t elems = 0;
     dt_status st = DT_OK;
 
-    if (state->options.reduce_dtype == DT_REDUCE_BF16 && state->comm->world_size > 1) {
+    if (state->options.reduce_dtype == DT_REDUCE_BF16 && state->mesh.data.size > 1) {
         own->narrow = calloc((size_t)model->unit_count, sizeof(*own->narrow));
         if (own->narrow == NULL)
             DT_THROW(err, DT_ERR_NOMEM, "no memory for the tables of the parameters");
     }
     DT_TRY(dt_share_open(&own->share, model, state->options.moments, err));
-    DT_TRY(dt_share_record(&own->share, state->options.graphs, state->comm->rank == 0, err));
+    DT_TRY(dt_share_record(&own->share, state->options.graphs, state->mesh.world.rank == 0, err));
     DT_TRY(dt_layout_open(&own->memory, model->device, lay_out, state, err));
-    DT_TRY(dt_share_make_tables(&own->share, state->comm->rank == 0, err));
+    DT_TRY(dt_share_make_tables(&own->share, state->mesh.data.rank == 0, err));
 
     for (int unit = 0; unit < model->unit_count; unit++)
         elems += model->units[unit].elems;
@@ -104,15 +104,16 @@ static dt_status open_exchange(dt_strategy_state *state, dt_error *err)
         own->first_bucket_elems = own->bucket_elems;
     for (int unit = 0; unit < state->model->unit_count; unit++)
         buckets += (state->model->units[unit].elems + own->bucket_elems - 1) / own->bucket_elems;
-    DT_TRY(dt_comm_open_device(&comm, state->model->device, state->events, "ddp", state->comm->rank,
-                               state->comm->world_size, DT_COMM_TIMEOUT_SECONDS, err));
+    DT_TRY(dt_comm_open_device(&comm, state->model->device, state->events, "ddp", state->mesh.data,
+                               DT_COMM_TIMEOUT_SECONDS, err));
     DT_TRY(dt_exchange_open(&own->exchange, &comm, state->model->device, buckets, err));
 out:
     return st;
 }
 
 /* One at a time: this is the start of a run, not a step. */
-static dt_status share_from_rank_0(dt_strategy_state *state, float *slice, int unit, dt_error *err)
+static dt_status share_from_data_rank_0(dt_strategy_state *state, float *slice, int unit,
+                                        dt_error *err)
 {
     ddp_state *own = state->own;
     dt_exchange_ticket ticket;
@@ -138,15 +139,15 @@ static dt_status ddp_setup(dt_strategy_state *state, uint64_t seed, dt_error *er
     if (own == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the strategy");
     state->own = own;
-    DT_TRY(
-        dt_replica_open(&own->replica, model, state->options.graphs, state->comm->rank == 0, err));
+    DT_TRY(dt_replica_open(&own->replica, model, state->options.graphs, state->mesh.world.rank == 0,
+                           err));
     DT_TRY(take_memory(state, err));
     if (!state->options.loads)
         DT_TRY(dt_share_init(&own->share, seed, err));
-    if (state->comm->world_size > 1)
+    if (state->mesh.data.size > 1)
         DT_TRY(open_exchange(state, err));
     for (int unit = 0; unit < model->unit_count; unit++)
-        DT_TRY(share_from_rank_0(state, own->share.units[unit].master, unit, err));
+        DT_TRY(share_from_data_rank_0(state, own->share.units[unit].master, unit, err));
     if (own->exchange != NULL)
         state->sent_bytes = dt_exchange_sent_bytes(own->exchange);
     DT_TRY(dt_share_refresh(&own->share, err));
@@ -276,7 +277,7 @@ static dt_status ddp_update(dt_strategy_state *state, const dt_optimizer_args *a
     return dt_share_update(&own->share, args, err);
 }
 
-/* --- checkpoints: rank 0 writes and reads, the others get theirs from it */
+/* --- checkpoints: data rank 0 writes and reads, the others get theirs from it */
 
 static dt_status ddp_export_state(dt_strategy_state *state, const dt_state_chunk **chunks,
                                   int *count, dt_error *err)
@@ -295,9 +296,9 @@ static dt_status ddp_import_finish(dt_strategy_state *state, dt_error *err)
     for (int unit = 0; unit < state->model->unit_count; unit++) {
         dt_share_unit *slice = &own->share.units[unit];
 
-        DT_TRY(share_from_rank_0(state, slice->master, unit, err));
-        DT_TRY(share_from_rank_0(state, slice->m, unit, err));
-        DT_TRY(share_from_rank_0(state, slice->v, unit, err));
+        DT_TRY(share_from_data_rank_0(state, slice->master, unit, err));
+        DT_TRY(share_from_data_rank_0(state, slice->m, unit, err));
+        DT_TRY(share_from_data_rank_0(state, slice->v, unit, err));
     }
     if (own->exchange != NULL)
         state->sent_bytes = dt_exchange_sent_bytes(own->exchange);

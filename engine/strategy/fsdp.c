@@ -101,8 +101,8 @@ static void read_options(dt_strategy_state *state)
     const dt_strategy_options *options = &state->options;
     dt_fsdp *own = state->own;
 
-    own->rank = state->comm->rank;
-    own->world_size = state->comm->world_size;
+    own->rank = state->mesh.data.rank;
+    own->world_size = state->mesh.data.size;
     own->holds_weights = options->shard != DT_SHARD_FULL;
     own->keeps_weights = own->holds_weights || !options->reshard_after_forward;
     own->holds_grads = options->shard == DT_SHARD_OPTIMIZER || !options->reduce_each_micro_step;
@@ -119,16 +119,16 @@ static dt_status fsdp_setup(dt_strategy_state *state, uint64_t seed, dt_error *e
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the strategy");
     state->own = own;
     read_options(state);
-    DT_TRY(
-        dt_replica_open(&own->replica, state->model, state->options.graphs, own->rank == 0, err));
+    DT_TRY(dt_replica_open(&own->replica, state->model, state->options.graphs,
+                           state->mesh.world.rank == 0, err));
     DT_TRY(dt_fsdp_take_memory(state, err));
     for (int unit = 0; unit < state->model->unit_count; unit++)
         state->model->grads[unit] = own->whole_grads[unit];
     /* Every rank draws its own parts: the first values are a function of the seed alone. */
     if (!state->options.loads)
         DT_TRY(dt_share_init(&own->share, seed, err));
-    DT_TRY(dt_comm_open_device(&comm, state->model->device, state->events, "fsdp", own->rank,
-                               own->world_size, DT_COMM_TIMEOUT_SECONDS, err));
+    DT_TRY(dt_comm_open_device(&comm, state->model->device, state->events, "fsdp", state->mesh.data,
+                               DT_COMM_TIMEOUT_SECONDS, err));
     /* A gather and a reduction of each unit at most. */
     DT_TRY(dt_exchange_open(&own->exchange, &comm, state->model->device,
                             2 * (int64_t)state->model->unit_count, err));
@@ -195,7 +195,7 @@ out:
     return st;
 }
 
-/* Every parameter is in one part on one rank, and padding is zero. */
+/* Every parameter is in one part on one data rank, and padding is zero. */
 static dt_status fsdp_grad_norm(dt_strategy_state *state, double *norm, dt_error *err)
 {
     dt_fsdp *own = state->own;
@@ -203,6 +203,7 @@ static dt_status fsdp_grad_norm(dt_strategy_state *state, double *norm, dt_error
     dt_status st = DT_OK;
 
     DT_TRY(dt_share_sum_squares(&own->share, &squares, err));
+    squares = dt_mesh_term(&state->mesh, DT_MESH_DATA, squares);
     DT_TRY(state->comm->all_reduce_f64(state->comm, &squares, 1, err));
     *norm = sqrt(squares);
 out:
@@ -217,7 +218,7 @@ static dt_status fsdp_update(dt_strategy_state *state, const dt_optimizer_args *
     return dt_share_update(&own->share, args, err);
 }
 
-/* --- checkpoints: every rank writes and reads its own parts */
+/* --- checkpoints: every data rank writes and reads its own parts */
 
 static dt_status fsdp_export_state(dt_strategy_state *state, const dt_state_chunk **chunks,
                                    int *count, dt_error *err)

@@ -35,7 +35,7 @@ typedef struct dt_fsdp {
     dt_device_arena memory;
     dt_share share; /* this rank's parts */
     dt_exchange *exchange;
-    int64_t rank, world_size;
+    int64_t rank, world_size; /* along the data axis: r and W */
 
     /* What the options come to. */
     bool keeps_weights; /* a slot for each unit; else one for the root and two for all blocks */

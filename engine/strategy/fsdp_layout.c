@@ -151,7 +151,7 @@ dt_status dt_fsdp_take_memory(dt_strategy_state *state, dt_error *err)
     dt_status st = DT_OK;
 
     DT_TRY(dt_share_open(&own->share, model, state->options.moments, err));
-    DT_TRY(dt_share_record(&own->share, state->options.graphs, own->rank == 0, err));
+    DT_TRY(dt_share_record(&own->share, state->options.graphs, state->mesh.world.rank == 0, err));
     own->slot_count = place_count(model, own->keeps_weights);
     own->lane_count = place_count(model, lane_each(own));
     own->slots = calloc((size_t)own->slot_count, sizeof(*own->slots));

@@ -11,6 +11,7 @@
 #define DT_ENGINE_STRATEGY_H
 
 #include "engine/comm/comm.h"
+#include "engine/comm/mesh.h"
 #include "engine/model/model.h"
 #include "engine/ops/ops.h"
 
@@ -28,11 +29,11 @@ typedef struct dt_strategy_options {
     dt_reduce_kind reduce_dtype;
     int moments;      /* of the optimizer: 2 (m and v), 1 (m) or 0 */
     int64_t replicas; /* dp: of this process; else 1 */
-    bool loads;       /* a checkpoint follows: first values are not drawn, all are zero until then */
-    bool graphs;      /* what a GPU does step after step is recorded (graph_cache.h) */
+    bool loads;  /* a checkpoint follows: first values are not drawn, all are zero until then */
+    bool graphs; /* what a GPU does step after step is recorded (graph_cache.h) */
 } dt_strategy_options;
 
-/* One micro-step's samples of this rank, in host memory. dp: replica r has the rows
+/* One micro-step's samples of this data rank, in host memory. dp: replica r has the rows
  * [r * sequences / replicas, (r+1) * sequences / replicas) and the data rank first_data_rank + r.
  */
 typedef struct dt_micro_batch {
@@ -52,8 +53,9 @@ typedef struct dt_state_chunk {
 
 typedef struct dt_strategy_state {
     const struct dt_strategy *strategy;
-    dt_model *model;          /* borrowed */
-    struct dt_comm *comm;     /* borrowed: the main thread's */
+    dt_model *model; /* borrowed */
+    dt_mesh mesh;
+    struct dt_comm *comm;     /* borrowed: the main thread's, of the whole run */
     struct dt_events *events; /* borrowed: to open further communicators */
     dt_strategy_options options;
     dt_model_hooks hooks; /* set up by the strategy, pointed to by model->hooks */
@@ -67,7 +69,7 @@ typedef struct dt_strategy_state {
 
 typedef struct dt_strategy {
     const char *name; /* the recipe's value */
-    /* MUST: takes memory, initialises from the seed, broadcasts from rank 0 */
+    /* MUST: takes memory, initialises from the seed, broadcasts from data rank 0 */
     dt_status (*setup)(dt_strategy_state *, uint64_t seed, dt_error *);
     /* MUST: zero gradients; micro_steps says when the last one comes */
     dt_status (*step_begin)(dt_strategy_state *, int64_t micro_steps, dt_error *);
@@ -85,7 +87,7 @@ typedef struct dt_strategy {
     dt_status (*grad_norm)(dt_strategy_state *, double *norm, dt_error *);
     /* MUST: one optimizer step over what is held; weight_decay applies to params with decay */
     dt_status (*update)(dt_strategy_state *, const dt_optimizer_args *args, dt_error *);
-    /* MUST: the chunks that THIS rank writes into a checkpoint (ddp: rank 0 all, others none).
+    /* MUST: the chunks that THIS rank writes into a checkpoint (ddp: data rank 0 all, others none).
      * The array is the strategy's, valid until the next step. */
     dt_status (*export_state)(dt_strategy_state *, const dt_state_chunk **chunks, int *count,
                               dt_error *);

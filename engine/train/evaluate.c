@@ -37,7 +37,7 @@ dt_status dt_evaluate(dt_session *session, bool *evaluated, bool *stopped, dt_er
     int64_t all = dt_validation_count(session->dataset, recipe->batch.tokens);
     int64_t wanted = recipe->evaluate.sequences;
     int64_t count = wanted > 0 && wanted < all ? wanted : all;
-    int64_t rows = session->batch.sequences, per_pass = rows * session->world_size;
+    int64_t rows = session->batch.sequences, per_pass = rows * session->mesh.data.size;
     double sums[2] = {0, 0}; /* loss, tokens */
     dt_status st = DT_OK;
 
@@ -50,7 +50,7 @@ dt_status dt_evaluate(dt_session *session, bool *evaluated, bool *stopped, dt_er
         if (*stopped)
             goto out;
         for (int64_t row = 0; row < rows; row++) {
-            int64_t turn = first + row * session->world_size + session->rank;
+            int64_t turn = first + row * session->mesh.data.size + session->mesh.data.rank;
 
             DT_TRY(fill_row(session, row, turn * all / count, turn < count, err));
         }
@@ -62,6 +62,8 @@ dt_status dt_evaluate(dt_session *session, bool *evaluated, bool *stopped, dt_er
     }
     if (count == 0)
         goto out;
+    for (int i = 0; i < 2; i++)
+        sums[i] = dt_mesh_term(&session->mesh, DT_MESH_DATA, sums[i]);
     DT_TRY(session->comm.all_reduce_f64(&session->comm, sums, 2, err));
     session->valid_loss = sums[0] / sums[1];
     session->valid_step = session->step;

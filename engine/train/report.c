@@ -49,7 +49,7 @@ static dt_status report_memory(dt_session *session, dt_error *err)
 /* Of all devices, at the rate that this rank has measured on its own. */
 static double matmul_flops_of_all(const dt_session *session)
 {
-    return session->matmul_flops * (double)(session->world_size * session->replicas);
+    return session->matmul_flops * (double)(session->mesh.world.size * session->replicas);
 }
 
 /* What a step takes at least: its necessary products at the measured rate. */
@@ -66,7 +66,7 @@ dt_status dt_report_start(dt_session *session, dt_error *err)
     dt_status st = DT_OK;
 
     DT_TRY(report_memory(session, err));
-    if (session->rank == 0)
+    if (session->mesh.world.rank == 0)
         dt_log_info(
             "a step takes at least %.4g s: its products at the measured %.4g FLOP/s of each "
             "device",
@@ -126,7 +126,8 @@ static dt_status report_card(dt_session *session, dt_error *err)
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         char name[64];
 
-        snprintf(name, sizeof(name), "%s_rank_%lld", values[i].name, (long long)session->rank);
+        snprintf(name, sizeof(name), "%s_rank_%lld", values[i].name,
+                 (long long)session->mesh.world.rank);
         if (!isnan(values[i].value))
             json_object_set_new(object, name, dt_json_number(values[i].value));
     }
@@ -166,7 +167,7 @@ dt_status dt_report_step(dt_session *session, const dt_step *step, dt_interval *
     *interval = (dt_interval){.sent_bytes = sent};
     if (session->nvml != NULL)
         st = report_card(session, err);
-    if (session->rank != 0 || st != DT_OK)
+    if (session->mesh.world.rank != 0 || st != DT_OK)
         return st;
     object = json_object();
     for (size_t i = 0; i < count; i++)
@@ -184,7 +185,7 @@ dt_status dt_report_pace(dt_session *session, dt_pace *pace, dt_error *err)
     bool begins = pace->since_seconds == 0;
     dt_status st = DT_OK;
 
-    if (session->world_size < 2 || (!begins && now - pace->since_seconds < PACE_SECONDS))
+    if (session->mesh.world.size < 2 || (!begins && now - pace->since_seconds < PACE_SECONDS))
         return DT_OK;
     if (!begins && steps > 0)
         st = dt_events_send(session->events,
@@ -199,7 +200,7 @@ dt_status dt_report_pace(dt_session *session, dt_pace *pace, dt_error *err)
 
 dt_status dt_report_valid_loss(dt_session *session, dt_error *err)
 {
-    if (session->rank != 0)
+    if (session->mesh.world.rank != 0)
         return DT_OK;
     return send_metrics(session,
                         json_pack("{s:o}", "valid_loss", dt_json_number(session->valid_loss)), err);
@@ -208,7 +209,7 @@ dt_status dt_report_valid_loss(dt_session *session, dt_error *err)
 dt_status dt_report_checkpoint(dt_session *session, const dt_checkpoint_outcome *outcome,
                                dt_error *err)
 {
-    if (session->rank != 0)
+    if (session->mesh.world.rank != 0)
         return DT_OK;
     return dt_events_send(
         session->events,
@@ -222,7 +223,7 @@ dt_status dt_report_checkpoint(dt_session *session, const dt_checkpoint_outcome 
 dt_status dt_report_checkpoint_failed(dt_session *session, int64_t step, const char *message,
                                       dt_error *err)
 {
-    if (session->rank != 0)
+    if (session->mesh.world.rank != 0)
         return DT_OK;
     return dt_events_send(session->events,
                           json_pack("{s:s, s:I, s:o}", "event", "checkpoint_failed", "step",

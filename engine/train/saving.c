@@ -22,7 +22,8 @@ static dt_checkpoint_place place_of(const dt_session *session)
     return (dt_checkpoint_place){
         .parent = plan->directory,
         .shared = shared,
-        .lead = shared ? session->rank == 0 : plan->ranks[session->rank].local_rank == 0,
+        .lead = shared ? session->mesh.world.rank == 0
+                       : plan->ranks[session->mesh.world.rank].local_rank == 0,
     };
 }
 
@@ -133,8 +134,8 @@ dt_status dt_saving_open(dt_session *session, dt_error *err)
 
     if (!saves_before_the_end(session))
         return DT_OK;
-    DT_TRY(dt_comm_open(&session->writer_comm, session->events, "checkpoint", session->rank,
-                        session->world_size, WRITER_TIMEOUT_SECONDS, err));
+    DT_TRY(dt_comm_open(&session->writer_comm, session->events, "checkpoint", session->mesh.world,
+                        WRITER_TIMEOUT_SECONDS, err));
     opened = dt_checkpoint_writer_open(&session->writer, &place, &keep, &session->state,
                                        &session->writer_comm, session->device.threads, &problem);
     DT_TRY(agree_on_writer(session, opened, &problem, err));

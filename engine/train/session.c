@@ -37,17 +37,18 @@ static void watch_card(dt_session *session)
 
 static dt_status open_device(dt_session *session, dt_error *err)
 {
-    const dt_plan_rank *place = &session->plan->ranks[session->rank];
+    const dt_plan_rank *place = &session->plan->ranks[session->mesh.world.rank];
     dt_status st = DT_OK;
 
     DT_TRY(dt_device_open(&session->device, place->device, (int)place->threads,
                           session->recipe->precision.tf32, err));
     if (!session->device.host_reads)
         watch_card(session);
-    else if (session->rank == 0 && session->recipe->gpus != 0)
+    else if (session->mesh.world.rank == 0 && session->recipe->gpus != 0)
         dt_log_info("no GPU was found: %lld rank(s) train on the CPU",
-                    (long long)session->world_size);
-    if (session->device.graphs != NULL && session->rank == 0 && !session->recipe->cuda_graphs)
+                    (long long)session->mesh.world.size);
+    if (session->device.graphs != NULL && session->mesh.world.rank == 0 &&
+        !session->recipe->cuda_graphs)
         dt_log_info("'cuda_graphs' is false: the host launches every kernel");
 out:
     return st;
@@ -62,7 +63,7 @@ static dt_status compare_with_checkpoint(dt_session *session, const dt_checkpoin
 
     dt_strbuf_init(&words);
     if (resumed->data == NULL) {
-        if (session->rank == 0)
+        if (session->mesh.world.rank == 0)
             dt_log_warn("'%s' does not say which data it was trained on: they are not compared",
                         session->plan->resume_from);
         goto out;
@@ -73,7 +74,7 @@ static dt_status compare_with_checkpoint(dt_session *session, const dt_checkpoin
                  "'%s' was trained on other data: %s (resume with what they were, or with "
                  "--new-data)",
                  session->plan->resume_from, words.data);
-    if (session->new_data && session->rank == 0)
+    if (session->new_data && session->mesh.world.rank == 0)
         dt_log_info("new data from their start: %s", words.data);
 out:
     dt_strbuf_release(&words);
@@ -113,7 +114,7 @@ static dt_status open_model(dt_session *session, dt_error *err)
     int64_t vocab = dt_tokenizer_vocab(dt_dataset_tokenizer(session->dataset));
     int64_t free_bytes = dt_measure_free_memory(&session->device);
     const dt_plan *plan = session->plan;
-    dt_memory_ranks ranks = dt_plan_memory_ranks(plan, session->rank);
+    dt_memory_ranks ranks = dt_plan_memory_ranks(plan, session->mesh.world.rank);
     dt_model_config config;
     dt_status st = DT_OK;
 
@@ -121,7 +122,7 @@ static dt_status open_model(dt_session *session, dt_error *err)
     /* For this rank alone: its neighbours may have taken theirs already. */
     if (free_bytes > 0)
         DT_TRY(dt_memory_check(session->recipe, vocab, &ranks, 1, free_bytes,
-                               plan->node_names[plan->ranks[session->rank].node], err));
+                               plan->node_names[plan->ranks[session->mesh.world.rank].node], err));
     DT_TRY(dt_measure_matmul(&session->matmul_flops, &session->device, &config, err));
     DT_TRY(dt_model_open(&session->model, &config, &session->device, err));
 out:
@@ -145,7 +146,7 @@ static dt_status compare_content(dt_session *session, dt_error *err)
     length = (int64_t)mine.length;
     DT_TRY(comm->broadcast(comm, &length, sizeof(length), 0, err));
     for (int64_t i = 0; i < length; i++)
-        dt_strbuf_add_char(&first, session->rank == 0 ? mine.data[i] : ' ');
+        dt_strbuf_add_char(&first, session->mesh.world.rank == 0 ? mine.data[i] : ' ');
     DT_TRY(comm->broadcast(comm, first.data, (size_t)length, 0, err));
     differ = strcmp(mine.data, first.data) != 0 ? 1 : 0;
     if (differ > 0 && dt_json_parse(&theirs, first.data, first.length, "rank 0", NULL) == DT_OK &&
@@ -157,7 +158,7 @@ static dt_status compare_content(dt_session *session, dt_error *err)
             err, DT_ERR_RECIPE,
             "the ranks read different data: %.0f of %lld ranks differ from rank 0%s%s (put the "
             "same files on every node)",
-            differ, (long long)session->world_size,
+            differ, (long long)session->mesh.world.size,
             words.length > 0 ? "; from there to this rank: " : "", words.data);
 out:
     json_decref(theirs);
@@ -188,7 +189,8 @@ static dt_status compare_data(dt_session *session, dt_error *err)
                  "tokens of a vocabulary of %lld, this rank %lld, %lld and %lld, and %.0f of %lld "
                  "ranks differ from rank 0 (put the same files on every node)",
                  (long long)first[0], (long long)first[1], (long long)first[2], (long long)mine[0],
-                 (long long)mine[1], (long long)mine[2], differ, (long long)session->world_size);
+                 (long long)mine[1], (long long)mine[2], differ,
+                 (long long)session->mesh.world.size);
     DT_TRY(compare_content(session, err));
 out:
     return st;
@@ -210,7 +212,7 @@ static dt_status open_batch(dt_session *session, dt_error *err)
         .sequences = sequences,
         .tokens = tokens,
         .seed = (uint64_t)recipe->seed,
-        .first_data_rank = (uint32_t)(session->rank * session->replicas),
+        .first_data_rank = (uint32_t)(session->mesh.data.rank * session->replicas),
     };
     return DT_OK;
 }
@@ -223,6 +225,7 @@ static dt_status open_strategy(dt_session *session, dt_error *err)
     if (state->strategy == NULL)
         return DT_FAIL(err, DT_ERR_UNSUPPORTED, "this strategy is not there yet");
     state->model = session->model;
+    state->mesh = session->mesh;
     state->comm = &session->comm;
     state->events = session->events;
     state->options = dt_config_strategy(session->recipe, session->replicas);
@@ -274,7 +277,7 @@ static void add_memory_table(const dt_session *session, dt_error *err)
 {
     const dt_tokenizer *tokenizer =
         session->dataset != NULL ? dt_dataset_tokenizer(session->dataset) : NULL;
-    dt_memory_ranks ranks = dt_plan_memory_ranks(session->plan, session->rank);
+    dt_memory_ranks ranks = dt_plan_memory_ranks(session->plan, session->mesh.world.rank);
     size_t used = strlen(err->message);
     dt_memory memory;
     dt_strbuf table;
@@ -298,8 +301,7 @@ dt_status dt_session_open(dt_session *out, const dt_plan *plan, int64_t rank, dt
     out->resolved = plan->recipe;
     out->recipe = &out->resolved;
     out->events = events;
-    out->rank = rank;
-    out->world_size = plan->world_size;
+    out->mesh = dt_mesh_of(rank, plan->world_size, 1);
     out->replicas = plan->ranks[rank].replicas;
     out->loss = out->valid_loss = NAN;
     out->best = (dt_best){NAN, NAN};
@@ -317,8 +319,7 @@ dt_status dt_session_open(dt_session *out, const dt_plan *plan, int64_t rank, dt
     DT_TRY(open_model(out, err));
     DT_TRY(open_batch(out, err));
     DT_TRY(heed_stop(err));
-    DT_TRY(dt_comm_open(&out->comm, events, "main", rank, plan->world_size, DT_COMM_TIMEOUT_SECONDS,
-                        err));
+    DT_TRY(dt_comm_open(&out->comm, events, "main", out->mesh.world, DT_COMM_TIMEOUT_SECONDS, err));
     DT_TRY(compare_data(out, err));
     DT_TRY(open_strategy(out, err));
     if (checkpoint != NULL)
@@ -354,8 +355,15 @@ int64_t dt_session_samples_per_step(const dt_session *session)
 {
     const dt_recipe *recipe = session->recipe;
 
-    return recipe->batch.sequences * session->replicas * session->world_size *
+    return recipe->batch.sequences * session->replicas * session->mesh.data.size *
            recipe->batch.accumulate;
+}
+
+int64_t dt_session_first_sample(const dt_session *session, int64_t micro_step)
+{
+    const dt_group *data = &session->mesh.data;
+
+    return (micro_step * data->size + data->rank) * session->batch.sequences;
 }
 
 void dt_session_count_steps(dt_session *session)

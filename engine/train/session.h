@@ -10,6 +10,7 @@
 
 #include "engine/channel/events.h"
 #include "engine/comm/comm.h"
+#include "engine/comm/mesh.h"
 #include "engine/data/data.h"
 #include "engine/device/device.h"
 #include "engine/model/model.h"
@@ -23,8 +24,8 @@ typedef struct dt_session {
     const dt_recipe *recipe; /* the plan's, with steps derived where epochs are given */
     dt_recipe resolved;      /* what it points to */
     dt_events *events;       /* borrowed */
-    int64_t rank, world_size;
-    int64_t replicas; /* of this rank (dp); else 1 */
+    dt_mesh mesh;            /* of the ranks */
+    int64_t replicas;        /* of this rank (dp); else 1 */
 
     dt_device device;
     struct dt_nvml *nvml; /* of a GPU; NULL where the driver does not tell */
@@ -33,7 +34,7 @@ typedef struct dt_session {
     bool new_data;       /* others than the checkpoint's, as was asked for */
     dt_sampler sampler;
     dt_model *model;
-    dt_comm comm;
+    dt_comm comm; /* of the whole run */
     dt_strategy_state state;
     dt_micro_batch batch;
     int32_t *inputs, *targets; /* the batch's, (batch.sequences, T) */
@@ -59,6 +60,8 @@ void dt_session_close(dt_session *session); /* accepts a zeroed or half-built on
 
 /* Samples of one step, over all ranks and micro-steps. */
 int64_t dt_session_samples_per_step(const dt_session *session);
+/* Of those, the first of this rank in a micro-step; those of its batch follow. */
+int64_t dt_session_first_sample(const dt_session *session, int64_t micro_step);
 /* After a step that used samples up and does not count: what is left of the epochs is less. */
 void dt_session_count_steps(dt_session *session);
 

@@ -12,12 +12,11 @@
 
 static dt_status fill_batch(dt_session *session, int64_t micro_step, dt_error *err)
 {
-    int64_t sequences = session->batch.sequences;
     dt_status st = DT_OK;
 
     DT_TRY(dt_sampler_fill(&session->sampler, session->inputs, session->targets,
-                           (micro_step * session->world_size + session->rank) * sequences,
-                           sequences, err));
+                           dt_session_first_sample(session, micro_step), session->batch.sequences,
+                           err));
     session->batch.step = (uint32_t)session->step;
     session->batch.micro_step = (uint32_t)micro_step;
 out:
@@ -57,12 +56,13 @@ static dt_status agree(dt_session *session, dt_step *step, double *loss_sum, dou
 {
     double limit = session->recipe->time_limit_seconds;
     bool over = limit > 0 && dt_clock_monotonic_seconds() - session->start_seconds >= limit;
-    double sums[4] = {*loss_sum, step->gradient_norm, dt_stop_asked() ? 1 : 0, over ? 1 : 0};
+    double sums[4] = {dt_mesh_term(&session->mesh, DT_MESH_DATA, *loss_sum), step->gradient_norm,
+                      dt_stop_asked() ? 1 : 0, over ? 1 : 0};
     dt_status st = DT_OK;
 
     DT_TRY(session->comm.all_reduce_f64(&session->comm, sums, 4, err));
     *loss_sum = sums[0];
-    *mean_norm = sums[1] / (double)session->world_size;
+    *mean_norm = sums[1] / (double)session->mesh.world.size;
     step->stop = sums[2] > 0;
     step->time_over = sums[3] > 0;
 out:
@@ -82,7 +82,8 @@ static dt_status check(const dt_session *session, double loss, double norm, doub
         return DT_FAIL(err, DT_ERR_CORRUPT,
                        "step %lld: rank %lld has the gradient norm %.9g, the mean over the ranks "
                        "is %.9g: the ranks have drifted apart (resume from the last checkpoint)",
-                       (long long)session->step + 1, (long long)session->rank, norm, mean_norm);
+                       (long long)session->step + 1, (long long)session->mesh.world.rank, norm,
+                       mean_norm);
     return DT_OK;
 }
 

@@ -2,8 +2,8 @@
  *
  * Loss       summed over tokens, divided once by the targets that count in the whole step, over
  *            ranks and micro-steps, counted before the first forward pass
- * Samples    micro-step m of rank r takes those from (m * ranks + r) * sequences: the set does not
- *            depend on how the step is cut up
+ * Samples    micro-step m of data rank r of R takes those from (m * R + r) * sequences: the set does
+ *            not depend on how the step is cut up
  * fp16       a step whose gradients overflow changes nothing but the loss scale and the sampler's
  *            position (optim/scaler.h)
  * Errors     DT_ERR_RECIPE where training has diverged, DT_ERR_CORRUPT where the ranks' gradient

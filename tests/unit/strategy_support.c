@@ -46,9 +46,10 @@ dt_status open_trainee(trainee *out, const dt_strategy *strategy,
     memset(out, 0, sizeof(*out));
     DT_TRY(dt_device_open_cpu(&out->device, 1, err));
     DT_TRY(dt_model_open(&out->model, &config, &out->device, err));
-    DT_TRY(dt_comm_open(&out->comm, events, "main", rank, world_size, 20, err));
+    DT_TRY(dt_comm_open(&out->comm, events, "main", dt_group_all(rank, world_size), 20, err));
     out->state.strategy = strategy;
     out->state.model = out->model;
+    out->state.mesh = dt_mesh_of(rank, world_size, 1);
     out->state.comm = &out->comm;
     out->state.events = events;
     out->state.options = *options;

@@ -69,7 +69,8 @@ static dt_status open_with(dt_events **events, dt_comm *comm, int rank, const sh
     setenv("NODE_RANK", node, 1);
     st = dt_events_open(events, rank, s->world_size, err);
     if (st == DT_OK)
-        st = dt_comm_open(comm, *events, "test", rank, s->world_size, timeout_seconds, err);
+        st = dt_comm_open(comm, *events, "test", dt_group_all(rank, s->world_size), timeout_seconds,
+                          err);
     return st;
 }
 
@@ -454,7 +455,7 @@ static void test_one_rank_needs_nobody(void **state)
 {
     dt_comm comm;
 
-    assert_int_equal(dt_comm_open(&comm, NULL, "test", 0, 1, 1, NULL), DT_OK);
+    assert_int_equal(dt_comm_open(&comm, NULL, "test", dt_group_all(0, 1), 1, NULL), DT_OK);
     assert_string_equal(comm.name, "self");
     assert_int_equal(check_collectives(&comm), 0);
     assert_int_equal(comm.sent_bytes, 0);

@@ -44,9 +44,10 @@ static void open_fixture_that(fixture *f, dt_dtype dtype, bool loads)
     }
     assert_int_equal(dt_device_open_cpu(&f->device, 1, NULL), DT_OK);
     assert_int_equal(dt_model_open(&f->model, &config, &f->device, NULL), DT_OK);
-    assert_int_equal(dt_comm_open(&f->comm, NULL, "test", 0, 1, 1, NULL), DT_OK);
+    assert_int_equal(dt_comm_open(&f->comm, NULL, "test", dt_group_all(0, 1), 1, NULL), DT_OK);
     f->state.strategy = &dt_strategy_ddp;
     f->state.model = f->model;
+    f->state.mesh = dt_mesh_of(0, 1, 1);
     f->state.comm = &f->comm;
     f->state.options =
         (dt_strategy_options){.bucket_mb = 25, .first_bucket_mb = 1, .moments = 2, .replicas = 1};

@@ -16,6 +16,8 @@ dt_test(NAME train_sample LABEL unit LIBS dt_train
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_train_sample.c)
 dt_test(NAME train_budget LABEL unit LIBS dt_train
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_train_budget.c ${CMAKE_CURRENT_SOURCE_DIR}/data_support.c)
+dt_test(NAME train_samples LABEL unit LIBS dt_train
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_train_samples.c ${CMAKE_CURRENT_SOURCE_DIR}/data_support.c)
 dt_test(NAME train_best LABEL unit LIBS dt_train
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_train_best.c)
 dt_test(NAME strategy_thread_pool LABEL unit THREADS LIBS dt_strategy

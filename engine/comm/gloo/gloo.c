@@ -24,8 +24,8 @@
 #define PROOF_SECONDS 30.0
 
 typedef struct gloo_state {
-    dt_gloo *gloo; /* NULL after an error */
-    int64_t run_rank, run_size;
+    dt_gloo *gloo;              /* NULL after an error */
+    int64_t run_rank, run_size; /* for messages */
 } gloo_state;
 
 static dt_status before(dt_comm *comm, dt_error *err)
@@ -182,7 +182,7 @@ static bool is_address_of_this_machine(const char *address)
 /* --- proof: see proof.h */
 
 static dt_status prove(dt_gloo *gloo, const dt_comm *comm, const dt_comm_setup *setup,
-                       const int64_t *group, dt_error *err)
+                       const int64_t *ranks, dt_error *err)
 {
     size_t count = (size_t)comm->world_size;
     uint8_t *given = calloc(count, DT_PROOF_BYTES), *got = calloc(count, DT_PROOF_BYTES);
@@ -194,18 +194,18 @@ static dt_status prove(dt_gloo *gloo, const dt_comm *comm, const dt_comm_setup *
         DT_THROW(err, DT_ERR_NOMEM, "no memory to greet the ranks");
     DT_TRY(dt_proof_key_read(&key, err));
     for (size_t i = 0; i < count; i++)
-        dt_proof_make(given + i * DT_PROOF_BYTES, &key, setup, setup->rank, group[i]);
+        dt_proof_make(given + i * DT_PROOF_BYTES, &key, setup, ranks[comm->rank], ranks[i]);
     DT_TRY(dt_gloo_swap(
         gloo, got, given, DT_PROOF_BYTES,
         setup->timeout_seconds < PROOF_SECONDS ? setup->timeout_seconds : PROOF_SECONDS, err));
     for (size_t i = 0; i < count; i++) {
-        dt_proof_make(expected, &key, setup, group[i], setup->rank);
+        dt_proof_make(expected, &key, setup, ranks[i], ranks[comm->rank]);
         if (!dt_proof_equal(expected, got + i * DT_PROOF_BYTES))
             DT_THROW(err, DT_ERR_COMM,
                      "communicator '%s': whoever answers as rank %lld does not know the secret of "
                      "this run: something else has connected to a port of %s; close that network "
                      "to others, or choose another one",
-                     setup->name, (long long)group[i], interface_address());
+                     setup->name, (long long)ranks[i], interface_address());
     }
 out:
     free(got);
@@ -215,7 +215,7 @@ out:
 
 /* --- life */
 
-dt_status dt_comm_open_gloo(dt_comm *out, const dt_comm_setup *setup, const int64_t *group,
+dt_status dt_comm_open_gloo(dt_comm *out, const dt_comm_setup *setup, const int64_t *ranks,
                             dt_error *err)
 {
     dt_gloo_options options = {.events = setup->events,
@@ -223,7 +223,7 @@ dt_status dt_comm_open_gloo(dt_comm *out, const dt_comm_setup *setup, const int6
                                .address = interface_address(),
                                .rank = out->rank,
                                .world_size = out->world_size,
-                               .group = group,
+                               .ranks = ranks,
                                .timeout_seconds = setup->timeout_seconds};
     gloo_state *state = NULL;
     dt_gloo *gloo = NULL;
@@ -235,11 +235,11 @@ dt_status dt_comm_open_gloo(dt_comm *out, const dt_comm_setup *setup, const int6
                  options.address);
     signal(SIGPIPE, SIG_IGN);
     DT_TRY(dt_gloo_open(&gloo, &options, err));
-    DT_TRY(prove(gloo, out, setup, group, err));
+    DT_TRY(prove(gloo, out, setup, ranks, err));
     state = calloc(1, sizeof(*state));
     if (state == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the communicator '%s'", setup->name);
-    *state = (gloo_state){gloo, setup->rank, setup->world_size};
+    *state = (gloo_state){gloo, ranks[out->rank], setup->group.world_size};
     gloo = NULL;
     out->name = "gloo";
     out->state = state;

@@ -22,10 +22,10 @@ namespace
 
 /* Gloo's key-value store, over the rendezvous of the events channel.
  *
- * Every rank of a group sets keys that end in its own rank there ("0", "1"; some versions of Gloo
- * also "rank_0", ...), the same kinds in the same order in all groups. So a set is an all-gather
- * under the key's stem over the whole run, which brings the keys of all ranks at once; those of
- * the group are kept, and get and wait find them there. */
+ * Every rank sets keys that end in its place among those that it connects to ("0", "1"; some
+ * versions of Gloo also "rank_0", ...), the same kinds in the same order on all ranks of the run. So
+ * a set is an all-gather under the key's stem over the whole run, which brings the keys of all ranks
+ * at once; those of its peers are kept, and get and wait find them there. */
 class ChannelStore : public gloo::rendezvous::Store
 {
   public:
@@ -45,7 +45,7 @@ class ChannelStore : public gloo::rendezvous::Store
         std::unique_ptr<json_t, decltype(&json_decref)> owner(values, json_decref);
         for (int64_t rank = 0; rank < options_.world_size; rank++)
             values_[stem + std::to_string(rank)] =
-                from_hex(json_array_get(values, static_cast<size_t>(options_.group[rank])));
+                from_hex(json_array_get(values, static_cast<size_t>(options_.ranks[rank])));
     }
 
     std::vector<char> get(const std::string &key) override

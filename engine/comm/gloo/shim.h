@@ -27,8 +27,8 @@ typedef struct dt_gloo_options {
     struct dt_events *events; /* borrowed until dt_gloo_open returns */
     const char *name;         /* of the communicator: the rendezvous is "comm/NAME" */
     const char *address;      /* of the interface that the sockets bind to */
-    int64_t rank, world_size; /* within the group */
-    const int64_t *group;     /* the ranks of the run that belong to it, in order */
+    int64_t rank, world_size; /* among those that it connects */
+    const int64_t *ranks;     /* those, in order: ranks of the run */
     double timeout_seconds;   /* of the connection, and of each collective */
 } dt_gloo_options;
 

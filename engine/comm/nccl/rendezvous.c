@@ -16,7 +16,7 @@
 /* Of a rank; goes through the rendezvous as it is: every rank runs the same program. */
 typedef struct nccl_card {
     uint8_t card[DT_NCCL_CARD_BYTES];
-    uint8_t id[DT_NCCL_ID_BYTES]; /* rank 0's alone */
+    uint8_t id[DT_NCCL_ID_BYTES]; /* by the first of each group */
     int32_t version;              /* 0: no NCCL here */
 } nccl_card;
 
@@ -62,8 +62,8 @@ static dt_status bind_to_interface(dt_error *err)
     return DT_OK;
 }
 
-static dt_status write_card(nccl_card *out, const dt_nccl_link *link, dt_device *device,
-                            int64_t rank, dt_error *err)
+static dt_status write_card(nccl_card *out, const dt_nccl_link *link, dt_device *device, bool first,
+                            dt_error *err)
 {
     dt_status st = DT_OK;
 
@@ -73,7 +73,7 @@ static dt_status write_card(nccl_card *out, const dt_nccl_link *link, dt_device 
     DT_TRY(bind_to_interface(err));
     out->version = link->version();
     DT_TRY(link->card(device, out->card, err));
-    if (rank == 0)
+    if (first)
         DT_TRY(link->make_id(out->id, err));
 out:
     return st;
@@ -104,14 +104,14 @@ static void find_hindrance(char *why, size_t size, const nccl_card *cards, int64
 dt_status dt_nccl_meet(dt_comm *out, const dt_comm_setup *setup, dt_device *device, dt_comm *host,
                        dt_error *err)
 {
-    nccl_card mine, *cards = calloc((size_t)setup->world_size, sizeof(*cards));
+    nccl_card mine, *cards = calloc((size_t)setup->group.world_size, sizeof(*cards));
     dt_peer peers[DT_SEGMENT_MEMBERS_MAX];
     dt_place place = {0};
     dt_nccl_options options = {.link = device->nccl,
                                .device = device,
                                .name = setup->name,
-                               .rank = setup->rank,
-                               .world_size = setup->world_size,
+                               .rank = setup->group.rank,
+                               .world_size = setup->group.size,
                                .timeout_seconds = setup->timeout_seconds};
     dt_comm_setup own = *setup; /* the host's communicator has met under the name itself */
     dt_status st = DT_OK;
@@ -123,24 +123,24 @@ dt_status dt_nccl_meet(dt_comm *out, const dt_comm_setup *setup, dt_device *devi
     own.place = &place;
     if (cards == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the cards of %lld ranks",
-                 (long long)setup->world_size);
-    DT_TRY(write_card(&mine, options.link, device, setup->rank, err));
+                 (long long)setup->group.world_size);
+    DT_TRY(write_card(&mine, options.link, device, setup->group.rank == 0, err));
     DT_TRY(dt_place_swap(cards, &mine, sizeof(mine), &own, "cards", err));
-    find_hindrance(why, sizeof(why), cards, setup->world_size);
+    find_hindrance(why, sizeof(why), cards, setup->group.world_size);
     if (why[0] != '\0') {
-        if (setup->rank == 0)
+        if (setup->group.rank == 0)
             dt_log_info("communicator '%s': collectives go through host memory: %s", setup->name,
                         why);
         goto out;
     }
     DT_TRY(dt_place_find(&place, &own, err));
-    dt_place_peers(peers, &place);
+    dt_place_peers(peers, &own);
     options.peers = peers;
-    options.peer_count = place.first[place.node + 1] - place.first[place.node];
-    DT_TRY(dt_nccl_open(out, &options, cards[0].id, host, err));
-    if (setup->rank == 0)
+    options.peer_count = dt_place_members(&place);
+    DT_TRY(dt_nccl_open(out, &options, cards[setup->group.first].id, host, err));
+    if (setup->group.rank == 0)
         dt_log_info("communicator '%s': %lld ranks through NCCL %d", setup->name,
-                    (long long)setup->world_size, (int)cards[0].version);
+                    (long long)setup->group.size, (int)cards[0].version);
 out:
     dt_place_release(&place);
     free(cards);

@@ -63,7 +63,7 @@ static bool reached(const dt_gate_member *member, dt_gate_counter which, uint32_
 static dt_status check(const dt_gate *gate, int64_t at, double waited_seconds, dt_error *err)
 {
     const dt_gate_member *member = &gate->members[at];
-    long long rank = gate->first_rank + at;
+    long long rank = gate->first_rank + at * gate->rank_stride;
 
     if (atomic_load(&member->left) != 0)
         return DT_FAIL(err, DT_ERR_COMM, "rank %lld has closed the communicator or has failed",

@@ -27,10 +27,10 @@ typedef struct dt_gate_member {
 } dt_gate_member;
 
 typedef struct dt_gate {
-    dt_gate_member *members; /* borrowed */
-    const dt_peer *peers;    /* borrowed; who they are */
-    int64_t count, index;    /* of this one */
-    int64_t first_rank;      /* of member 0, for messages */
+    dt_gate_member *members;         /* borrowed */
+    const dt_peer *peers;            /* borrowed; who they are */
+    int64_t count, index;            /* of this one */
+    int64_t first_rank, rank_stride; /* of member 0, and from one to the next: for messages */
     double timeout_seconds;
 } dt_gate;
 

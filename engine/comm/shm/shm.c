@@ -308,9 +308,10 @@ static void shm_close(dt_comm *comm)
     free(state);
 }
 
-dt_status dt_comm_open_shm(dt_comm *out, dt_segment *segment, const dt_peer *peers,
-                           int64_t first_rank, double timeout_seconds, dt_error *err)
+dt_status dt_comm_open_shm(dt_comm *out, const dt_comm_setup *setup, dt_segment *segment,
+                           dt_error *err)
 {
+    const dt_place *place = setup->place;
     size_t count = (size_t)out->world_size;
     shm_state *state = calloc(1, sizeof(*state));
 
@@ -327,15 +328,16 @@ dt_status dt_comm_open_shm(dt_comm *out, dt_segment *segment, const dt_peer *pee
         free(state);
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a communicator");
     }
-    memcpy(state->peers, peers, count * sizeof(*peers));
+    dt_place_peers(state->peers, setup);
     state->segment = *segment;
     memset(segment, 0, sizeof(*segment));
     state->gate = (dt_gate){.members = dt_segment_members(&state->segment),
                             .peers = state->peers,
                             .count = out->world_size,
                             .index = out->rank,
-                            .first_rank = first_rank,
-                            .timeout_seconds = timeout_seconds};
+                            .first_rank = dt_group_rank(&setup->group, place->first[place->node]),
+                            .rank_stride = setup->group.stride,
+                            .timeout_seconds = setup->timeout_seconds};
     out->name = "shm";
     out->state = state;
     out->all_reduce = shm_all_reduce;
