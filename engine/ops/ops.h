@@ -23,8 +23,9 @@
  * Errors     DT_ERR_UNSUPPORTED for a type or shape that the backend has no code for; the
  *            outputs are then unspecified. Shapes that contradict each other are a bug.
  *
- * ops/cpu/table.c and ops/cuda/table.cu fill the struct in this order, one file per op with the
- * same stem in both folders; tests/ops drives every entry.
+ * list.h names every op once and says how one is added; from it ops/cpu/table.c and
+ * ops/cuda/table.cu fill the struct, one file per op with the same stem in both folders. tests/ops
+ * drives every entry.
  */
 #ifndef DT_ENGINE_OPS_H
 #define DT_ENGINE_OPS_H

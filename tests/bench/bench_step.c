@@ -15,105 +15,9 @@
 #include "engine/model/model.h"
 #include "engine/ops/ops.h"
 #include "engine/ops/optimizer_factors.h"
+#include "tests/ops/watched.h"
 
 #include "base/banned.h"
-
-/* Every op: its name, its parameters after the device, its arguments. */
-#define OPS(X)                                                                                     \
-    X(embedding_forward,                                                                           \
-      (dt_device * d, dt_tensor * a, const dt_tensor *b, const dt_tensor *c, const dt_tensor *e,   \
-       double scale, dt_error *err),                                                               \
-      (d, a, b, c, e, scale, err))                                                                 \
-    X(embedding_backward,                                                                          \
-      (dt_device * d, dt_tensor * a, dt_tensor * b, const dt_tensor *c, const dt_tensor *e,        \
-       double scale, dt_error *err),                                                               \
-      (d, a, b, c, e, scale, err))                                                                 \
-    X(layernorm_forward,                                                                           \
-      (dt_device * d, dt_tensor * y, dt_tensor * mean, dt_tensor * rstd, const dt_tensor *x,       \
-       const dt_tensor *w, const dt_tensor *b, double eps, dt_error *err),                         \
-      (d, y, mean, rstd, x, w, b, eps, err))                                                       \
-    X(layernorm_backward,                                                                          \
-      (dt_device * d, dt_tensor * dx, dt_tensor * dw, dt_tensor * db, const dt_tensor *dy,         \
-       const dt_tensor *x, const dt_tensor *mean, const dt_tensor *rstd, const dt_tensor *w,       \
-       dt_error *err),                                                                             \
-      (d, dx, dw, db, dy, x, mean, rstd, w, err))                                                  \
-    X(matmul_forward,                                                                              \
-      (dt_device * d, dt_tensor * y, const dt_tensor *x, const dt_tensor *w, const dt_tensor *b,   \
-       dt_error *err),                                                                             \
-      (d, y, x, w, b, err))                                                                        \
-    X(matmul_backward_input,                                                                       \
-      (dt_device * d, dt_tensor * dx, const dt_tensor *dy, const dt_tensor *w, dt_error *err),     \
-      (d, dx, dy, w, err))                                                                         \
-    X(matmul_backward_weight,                                                                      \
-      (dt_device * d, dt_tensor * dw, dt_tensor * db, const dt_tensor *dy, const dt_tensor *x,     \
-       dt_error *err),                                                                             \
-      (d, dw, db, dy, x, err))                                                                     \
-    X(attention_forward,                                                                           \
-      (dt_device * d, dt_tensor * out, dt_tensor * lse, const dt_tensor *qkv,                      \
-       const dt_attention_args *args, dt_error *err),                                              \
-      (d, out, lse, qkv, args, err))                                                               \
-    X(attention_backward,                                                                          \
-      (dt_device * d, dt_tensor * dqkv, const dt_tensor *dout, const dt_tensor *qkv,               \
-       const dt_tensor *out, const dt_tensor *lse, const dt_attention_args *args, dt_error *err),  \
-      (d, dqkv, dout, qkv, out, lse, args, err))                                                   \
-    X(gelu_forward,                                                                                \
-      (dt_device * d, dt_tensor * y, const dt_tensor *x, dt_activation_kind kind, dt_error *err),  \
-      (d, y, x, kind, err))                                                                        \
-    X(gelu_backward,                                                                               \
-      (dt_device * d, dt_tensor * dx, const dt_tensor *dy, const dt_tensor *x,                     \
-       dt_activation_kind kind, dt_error *err),                                                    \
-      (d, dx, dy, x, kind, err))                                                                   \
-    X(residual_forward,                                                                            \
-      (dt_device * d, dt_tensor * y, const dt_tensor *a, const dt_tensor *b, dt_error *err),       \
-      (d, y, a, b, err))                                                                           \
-    X(cross_entropy_backward,                                                                      \
-      (dt_device * d, dt_tensor * losses, dt_tensor * logits, const dt_tensor *targets,            \
-       int64_t vocab, double scale, dt_error *err),                                                \
-      (d, losses, logits, targets, vocab, scale, err))                                             \
-    X(optimizer_step,                                                                              \
-      (dt_device * d, dt_tensor * param, dt_tensor * copy, dt_tensor * m, dt_tensor * v,           \
-       const dt_tensor *grad, const dt_optimizer_factors *f, dt_error *err),                       \
-      (d, param, copy, m, v, grad, f, err))                                                        \
-    X(sum_squares, (dt_device * d, double *out, const dt_tensor *x, dt_error *err),                \
-      (d, out, x, err))                                                                            \
-    X(sum, (dt_device * d, double *out, const dt_tensor *x, dt_error *err), (d, out, x, err))      \
-    X(cast, (dt_device * d, dt_tensor * out, const dt_tensor *x, dt_error *err), (d, out, x, err)) \
-    X(zero, (dt_device * d, dt_tensor * x, dt_error * err), (d, x, err))
-
-#define NAME_INDEX(op, params, args) OP_##op,
-enum { OPS(NAME_INDEX) OP_COUNT };
-#undef NAME_INDEX
-
-static struct {
-    const char *name;
-    double seconds;
-    long calls;
-} spent[OP_COUNT];
-static const dt_ops *real;
-
-#define TIMED(op, params, args)                                         \
-    static dt_status timed_##op params                                  \
-    {                                                                   \
-        double start = dt_clock_monotonic_seconds();                    \
-        dt_status st = real->op args;                                   \
-                                                                        \
-        spent[OP_##op].seconds += dt_clock_monotonic_seconds() - start; \
-        spent[OP_##op].calls++;                                         \
-        return st;                                                      \
-    }
-OPS(TIMED)
-
-/* The device's ops, timed; dropout is not part of these models and keeps its own. */
-static void time_ops(dt_device *device, dt_ops *table)
-{
-    real = device->ops;
-    *table = *real;
-#define PUT(op, params, args) \
-    table->op = timed_##op;   \
-    spent[OP_##op].name = #op;
-    OPS(PUT)
-    device->ops = table;
-}
 
 typedef struct storage {
     void *weights, *values, *m, *v; /* weights are the values where the model is in fp32 */
@@ -121,7 +25,6 @@ typedef struct storage {
 
 typedef struct subject {
     dt_device device;
-    dt_ops table;
     dt_model *model;
     storage units[64];
     dt_batch batch;
@@ -238,13 +141,14 @@ static void print_profile(const dt_model *model, double seconds, long steps)
     double flops = dt_model_flops_per_token(config) * tokens;
 
     printf("%-24s %7s %10s %7s\n", "op", "calls", "ms", "share");
-    for (int i = 0; i < OP_COUNT; i++) {
-        if (spent[i].calls == 0)
+    for (int i = 0; i < DT_OPS_COUNT; i++) {
+        if (watched_ops[i].calls == 0)
             continue;
-        inside += spent[i].seconds;
-        printf("%-24s %7.0f %10.3f %6.1f%%\n", spent[i].name,
-               (double)spent[i].calls / (double)steps, 1e3 * spent[i].seconds / (double)steps,
-               100 * spent[i].seconds / seconds);
+        inside += watched_ops[i].seconds;
+        printf("%-24s %7.0f %10.3f %6.1f%%\n", watched_ops[i].name,
+               (double)watched_ops[i].calls / (double)steps,
+               1e3 * watched_ops[i].seconds / (double)steps,
+               100 * watched_ops[i].seconds / seconds);
     }
     printf("%-24s %7s %10.3f %6.1f%%\n", "outside ops", "",
            1e3 * (seconds - inside) / (double)steps, 100 * (seconds - inside) / seconds);
@@ -261,15 +165,15 @@ static dt_status bench(const dt_model_config *config, int threads, long steps, d
     dt_status st = DT_OK;
 
     DT_TRY(dt_device_open_cpu(&s.device, threads, err));
-    time_ops(&s.device, &s.table);
+    s.device.ops = watched_table(s.device.ops);
     DT_TRY(dt_model_open(&s.model, config, &s.device, err));
     DT_TRY(fill(&s, err));
     DT_TRY(fill_batch(&s, err));
     for (int64_t step = 1; step <= 2; step++) /* the first one makes the products ready */
         DT_TRY(run_step(&s, step, &loss, err));
-    for (int i = 0; i < OP_COUNT; i++) {
-        spent[i].seconds = 0;
-        spent[i].calls = 0;
+    for (int i = 0; i < DT_OPS_COUNT; i++) {
+        watched_ops[i].seconds = 0;
+        watched_ops[i].calls = 0;
     }
     start = dt_clock_monotonic_seconds();
     for (long step = 0; step < steps; step++)

@@ -10,6 +10,7 @@
 
 #include "tests/ops/backend.h"
 #include "tests/ops/cases.h"
+#include "tests/ops/watched.h"
 
 #include "base/banned.h"
 
@@ -235,22 +236,35 @@ static void test_op_equals_double_precision_and_repeats(void **state)
     bench b;
 
     bench_open(&b, v->threads);
+    b.device.ops = watched_table(b.device.ops);
     for (int i = 0; i < SHAPES_MAX && v->row->dim[i][0] != 0; i++)
         run_shape(&b, v, v->row->dim[i]);
     bench_close(&b);
 }
 
-/* All but those that are two others in one. */
+/* All but those that are several others in one. */
 static void test_table_has_every_op(void **state)
 {
-    size_t count = offsetof(dt_ops, matmul_gelu_forward) / sizeof(void *);
-    void *const *entry;
     bench b;
 
     bench_open(&b, 1);
-    entry = (void *const *)(const void *)b.device.ops;
-    for (size_t i = 0; i < count; i++)
-        assert_non_null(entry[i]);
+#define HAS(op) assert_non_null(b.device.ops->op);
+    DT_OPS_NEEDED(HAS)
+    bench_close(&b);
+}
+
+/* The last test: those before it have called whatever the backend has. */
+static void test_every_op_was_driven(void **state)
+{
+    const watched_op *called = watched_ops;
+    bench b;
+
+    bench_open(&b, 1);
+#define WAS_DRIVEN(op)                                                       \
+    if (b.device.ops->op != NULL && called->calls == 0)                      \
+        fail_msg("no case calls '" #op "': add one to tests/ops/cases_*.c"); \
+    called++;
+    DT_OPS(WAS_DRIVEN)
     bench_close(&b);
 }
 
@@ -258,7 +272,7 @@ int main(void)
 {
     static const dt_dtype types[] = {DT_F32, DT_BF16, DT_F16};
     static variant variants[VARIANTS];
-    static struct CMUnitTest tests[VARIANTS + 1];
+    static struct CMUnitTest tests[VARIANTS + 2];
     size_t count = 0;
     dt_error err = DT_ERROR_INIT;
     dt_device device;
@@ -287,5 +301,7 @@ int main(void)
                                              NULL, NULL, v};
     }
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(test_table_has_every_op);
+    if (getenv("CMOCKA_TEST_FILTER") == NULL) /* one op alone drives no other */
+        tests[count++] = (struct CMUnitTest)cmocka_unit_test(test_every_op_was_driven);
     return _cmocka_run_group_tests("ops", tests, count, NULL, NULL);
 }

@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "engine/device/device.h"
+#include "engine/ops/list.h"
 #include "engine/ops/ops.h"
 #include "engine/tensor.h"
 
@@ -241,33 +242,10 @@ __device__ inline float dt_block_max(float x, float *shared)
 
 /* --- every op, with the type that ops.h gives it */
 #define DT_CUDA_NAME(op)    dt_cuda_##op
-#define DT_CUDA_DECLARE(op) extern __typeof__(*((dt_ops *)0)->op) DT_CUDA_NAME(op)
+#define DT_CUDA_DECLARE(op) extern __typeof__(*((dt_ops *)0)->op) DT_CUDA_NAME(op);
 
 extern "C" {
-DT_CUDA_DECLARE(embedding_forward);
-DT_CUDA_DECLARE(embedding_backward);
-DT_CUDA_DECLARE(layernorm_forward);
-DT_CUDA_DECLARE(layernorm_backward);
-DT_CUDA_DECLARE(matmul_forward);
-DT_CUDA_DECLARE(matmul_backward_input);
-DT_CUDA_DECLARE(matmul_backward_weight);
-DT_CUDA_DECLARE(attention_forward);
-DT_CUDA_DECLARE(attention_backward);
-DT_CUDA_DECLARE(gelu_forward);
-DT_CUDA_DECLARE(gelu_backward);
-DT_CUDA_DECLARE(dropout_forward);
-DT_CUDA_DECLARE(dropout_backward);
-DT_CUDA_DECLARE(residual_forward);
-DT_CUDA_DECLARE(cross_entropy_forward);
-DT_CUDA_DECLARE(cross_entropy_backward);
-DT_CUDA_DECLARE(optimizer_step);
-DT_CUDA_DECLARE(sum_squares);
-DT_CUDA_DECLARE(sum);
-DT_CUDA_DECLARE(cast);
-DT_CUDA_DECLARE(zero);
-DT_CUDA_DECLARE(matmul_gelu_forward);
-DT_CUDA_DECLARE(matmul_gelu_backward);
-DT_CUDA_DECLARE(sum_squares_each);
+DT_OPS(DT_CUDA_DECLARE)
 }
 
 /* --- product.cu */

@@ -1,0 +1,55 @@
+/* list: the ops by name, once. Declarations, the backends' tables and the tests come from it.
+ *
+ * X(op) stands for a member of dt_ops, in the order of ops.h; the tables do not compile where one
+ * of the two has an op that the other lacks.
+ *
+ * Adding an op
+ *   1. ops.h: its member of dt_ops, with formula, shapes and what it writes
+ *   2. here: its line
+ *   3. cpu/<stem>.c and cuda/<stem>.cu: one file a backend, DT_CPU_NAME(op) and dt_cuda_<op>
+ *   4. tests/ops: a case against double precision; the op tests fail until each op is called
+ */
+#ifndef DT_ENGINE_OPS_LIST_H
+#define DT_ENGINE_OPS_LIST_H
+
+/* Every backend has these. */
+#define DT_OPS_NEEDED(X)      \
+    X(embedding_forward)      \
+    X(embedding_backward)     \
+    X(layernorm_forward)      \
+    X(layernorm_backward)     \
+    X(matmul_forward)         \
+    X(matmul_backward_input)  \
+    X(matmul_backward_weight) \
+    X(attention_forward)      \
+    X(attention_backward)     \
+    X(gelu_forward)           \
+    X(gelu_backward)          \
+    X(dropout_forward)        \
+    X(dropout_backward)       \
+    X(residual_forward)       \
+    X(cross_entropy_forward)  \
+    X(cross_entropy_backward) \
+    X(optimizer_step)         \
+    X(sum_squares)            \
+    X(sum)                    \
+    X(cast)                   \
+    X(zero)
+
+/* Several ops in one: CUDA's. A backend without them leaves NULL. */
+#define DT_OPS_FUSED(X)     \
+    X(matmul_gelu_forward)  \
+    X(matmul_gelu_backward) \
+    X(sum_squares_each)
+
+#define DT_OPS(X)    \
+    DT_OPS_NEEDED(X) \
+    DT_OPS_FUSED(X)
+
+#define DT_OPS_ONE(op) +1
+#define DT_OPS_COUNT   (0 DT_OPS(DT_OPS_ONE))
+
+/* Beside a table: the struct has no member that is not in the list. */
+#define DT_OPS_LIST_IS_WHOLE (sizeof(dt_ops) == DT_OPS_COUNT * sizeof(void (*)(void)))
+
+#endif

@@ -1,0 +1,66 @@
+/* optimizer_rules: the step of one element, for all backends, whose loops are around it; and the
+ * numbers that it needs, made on the host (engine/optim) and read where the op runs.
+ *
+ * A rule is a line of DT_OPTIMIZER_RULES and a function (p, m, v, grad, factors): the parameter and
+ * its states, of which a rule with fewer than two gets NULL for the others.
+ */
+#ifndef DT_ENGINE_OPTIMIZER_RULES_H
+#define DT_ENGINE_OPTIMIZER_RULES_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __CUDACC__
+#define DT_STEP_FN static __host__ __device__ inline
+#else
+#define DT_STEP_FN static inline
+#endif
+
+/* X(RULE, states, function) */
+#define DT_OPTIMIZER_RULES(X)        \
+    X(ADAM, 2, dt_step_adam)         \
+    X(MOMENTUM, 1, dt_step_momentum) \
+    X(PLAIN, 0, dt_step_plain)
+
+#define DT_OPTIMIZER_RULE_ENUM(RULE, states, step) DT_RULE_##RULE,
+typedef enum dt_optimizer_rule {
+    DT_OPTIMIZER_RULES(DT_OPTIMIZER_RULE_ENUM) DT_OPTIMIZER_RULE_COUNT
+} dt_optimizer_rule;
+
+/* Of one step; what a rule does not read is 0. */
+typedef struct dt_optimizer_factors {
+    float grad_scale;
+    float coupled; /* weight decay that is added to the gradient */
+    float decay;   /* 1 - lr * decay, where it is not */
+    /* adam: p -= step_size * m / (sqrt(v) * v_scale + eps) covers both variants */
+    float keep_m, take_m, keep_v, take_v, step_size, v_scale, eps;
+    float lr, momentum;
+    bool first, nesterov;
+} dt_optimizer_factors;
+
+DT_STEP_FN void dt_step_adam(float *p, float *m, float *v, float grad,
+                             const dt_optimizer_factors *f)
+{
+    float g = grad * f->grad_scale + f->coupled * *p;
+
+    *m = f->keep_m * *m + f->take_m * g;
+    *v = f->keep_v * *v + f->take_v * g * g;
+    *p = f->decay * *p - f->step_size * *m / (sqrtf(*v) * f->v_scale + f->eps);
+}
+
+DT_STEP_FN void dt_step_momentum(float *p, float *m, float *v, float grad,
+                                 const dt_optimizer_factors *f)
+{
+    float g = grad * f->grad_scale + f->coupled * *p;
+
+    *m = f->first ? g : f->momentum * *m + g;
+    *p -= f->lr * (f->nesterov ? g + f->momentum * *m : *m);
+}
+
+DT_STEP_FN void dt_step_plain(float *p, float *m, float *v, float grad, const dt_optimizer_factors *f)
+{
+    *p -= f->lr * (grad * f->grad_scale + f->coupled * *p);
+}
+
+#endif

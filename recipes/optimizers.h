@@ -1,0 +1,79 @@
+/* optimizers: the one table of optimizers: what a recipe, a plan, a checkpoint and a strategy must
+ * know of each without running it. How each steps is engine/optim's.
+ *
+ * Adding an optimizer
+ *   1. here: its line in DT_OPTIMIZERS, and members of dt_optimizer_options for numbers that no
+ *      other optimizer has
+ *   2. recipes/fields.c: a row for each of these
+ *   3. engine/optim/NAME.c: dt_optimizer_NAME (engine/optim/optimizer.h)
+ *   4. engine/ops/optimizer_rules.h: how it steps one element, where no rule there does
+ *   5. tests/golden/make_optimizer_fixture.py: its steps by another program, which
+ *      tests/unit/test_optim_golden.c then asks for
+ *   6. docs: `dtrun-recipe-doc` into docs/recipe.md, its states in docs/checkpoint.md, CHANGES.md
+ * Nothing else names an optimizer: unit.optimizers_stand_in_one_table refuses it.
+ */
+#ifndef DT_RECIPES_OPTIMIZERS_H
+#define DT_RECIPES_OPTIMIZERS_H
+
+#include <stdbool.h>
+
+#include "recipes/presets.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Floats that an optimizer keeps beside an element at most, and what checkpoints call them. */
+#define DT_OPTIMIZER_STATES      2
+#define DT_OPTIMIZER_STATE_NAMES "m", "v"
+
+/* X(KIND, name, facts): the facts of dt_optimizer_facts, but for the name. Checkpoints and resolved
+ * recipes have the name, so that the order is free and a name is for ever. */
+#define DT_OPTIMIZERS(X)                                                                           \
+    X(ADAMW, adamw, .family = "adam", .states = 2)                                                 \
+    X(ADAM, adam, .family = "adam", .states = 2)                                                   \
+    X(SGD, sgd, .family = "sgd", .states = 1, .needs_momentum = true)
+
+#define DT_OPTIMIZER_ENUM(KIND, ...) DT_OPTIMIZER_##KIND,
+typedef enum dt_optimizer_kind {
+    DT_OPTIMIZERS(DT_OPTIMIZER_ENUM) DT_OPTIMIZER_KINDS
+} dt_optimizer_kind;
+
+/* Where epsilon stands: PyTorch adds it after the bias correction, fairseq before. */
+typedef enum dt_optimizer_variant {
+    DT_OPTIMIZER_PYTORCH,
+    DT_OPTIMIZER_FAIRSEQ
+} dt_optimizer_variant;
+
+/* optimizer.* of a recipe; fields.c says who reads what. */
+typedef struct dt_optimizer_options {
+    dt_optimizer_kind kind;
+    dt_optimizer_variant variant;
+    double lr; /* the highest: the schedule's is dt_optimizer_args.lr */
+    double beta1, beta2, eps, weight_decay;
+    double momentum;
+    bool nesterov;
+} dt_optimizer_options;
+
+typedef struct dt_optimizer_facts {
+    const char *name;   /* the recipe's value */
+    const char *family; /* of those whose states mean the same: one goes on from another's */
+    int states;         /* of an element, at most DT_OPTIMIZER_STATES */
+    bool needs_momentum; /* no states where `momentum` is 0 */
+} dt_optimizer_facts;
+
+extern const dt_optimizer_facts dt_optimizers[DT_OPTIMIZER_KINDS];
+
+/* NULL where there is none of that name. */
+const dt_optimizer_facts *dt_optimizer_find(const char *name);
+
+/* Floats kept beside each element. */
+int dt_optimizer_states(const dt_optimizer_options *options);
+
+/* "m", "v": of state 0 to DT_OPTIMIZER_STATES - 1. */
+const char *dt_optimizer_state_name(int state);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
