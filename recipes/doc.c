@@ -33,6 +33,8 @@ static const char opening[] =
     "  or a preset.\n"
     "- **On the command line.** `--set optimizer.lr=1e-3` goes on top of the file, as often as\n"
     "  needed; lists and maps are written `--set 'nodes=[localhost]'`.\n"
+    "- **Version.** `recipe: 1` says for which version of this page the file was written; it may be\n"
+    "  left out. A later dtrun reads it as it was meant, and a newer one is refused at its line.\n"
     "- **Numbers** may be written `20000`, `20_000` or `2e4`, without quotes and leading zeros.\n"
     "- **Paths** of the file start at the file's folder, those of `--set` at the current folder;\n"
     "  `~/` is the home folder. A text that begins with `*` needs quotes.\n"

@@ -6,43 +6,95 @@
 
 #include "base/strbuf.h"
 #include "recipes/fields.h"
-#include "recipes/text.h"
 #include "recipes/values.h"
+#include "recipes/version.h"
 
 #include "base/banned.h"
 
-#define GROUP_SIZE 32 /* the longest name of a map, and its end */
+#define PATH_SIZE 256 /* "map.map.key"; longer ones are no field's */
 
-/* The name of the field's map ("" at the top) into `group`; returns the key within it. */
-static const char *split(char *group, const dt_field *field)
+/* The object that the field stands in, which is made where it is missing; *key: its key there. */
+static json_t *object_of(json_t *root, const dt_field *field, const char **key)
 {
-    size_t length = dt_field_group_length(field);
+    json_t *object = root, *next;
+    const char *from = field->path, *dot;
 
-    DT_ASSERT(length < GROUP_SIZE);
-    memcpy(group, field->path, length);
-    group[length] = '\0';
-    return length != 0 ? field->path + length + 1 : field->path;
+    for (; (dot = strchr(from, '.')) != NULL; from = dot + 1, object = next) {
+        char name[PATH_SIZE];
+
+        snprintf(name, sizeof(name), "%.*s", (int)(dot - from), from);
+        next = json_object_get(object, name);
+        if (next == NULL) {
+            next = json_object();
+            json_object_set_new(object, name, next);
+        }
+    }
+    *key = from;
+    return object;
+}
+
+/* What the field has in a document; NULL: nothing. */
+static const json_t *value_of(const json_t *root, const dt_field *field)
+{
+    const json_t *value = root;
+    const char *from = field->path;
+
+    while (value != NULL && *from != '\0') {
+        size_t length = strcspn(from, ".");
+        char name[PATH_SIZE];
+
+        snprintf(name, sizeof(name), "%.*s", (int)length, from);
+        value = json_object_get(value, name);
+        from += length + (from[length] == '.' ? 1 : 0);
+    }
+    return value;
+}
+
+/* Whether the field was added, and says other than what went before it. */
+static bool is_news(const dt_recipe *recipe, const dt_field *field)
+{
+    json_t *value, *before;
+    dt_recipe first;
+    bool same;
+
+    if (!field->added)
+        return false;
+    dt_recipe_init_version(&first, 1);
+    value = dt_field_to_json(recipe, field);
+    before = dt_field_to_json(&first, field);
+    same = json_equal(value, before) != 0;
+    json_decref(value);
+    json_decref(before);
+    return !same;
+}
+
+static void add_fields(json_t *out, const dt_recipe *recipe, bool all)
+{
+    for (size_t i = 0; i < dt_fields_count; i++) {
+        const dt_field *field = &dt_fields[i];
+        const char *key;
+        json_t *object;
+
+        if (!all && field->added && !is_news(recipe, field))
+            continue;
+        object = object_of(out, field, &key);
+        json_object_set_new(object, key, dt_field_to_json(recipe, field));
+    }
 }
 
 json_t *dt_recipe_to_json(const dt_recipe *recipe)
 {
-    json_t *root = json_object();
+    json_t *out = json_object(), *needs = json_array();
 
-    for (size_t i = 0; i < dt_fields_count; i++) {
-        char group[GROUP_SIZE];
-        const char *key = split(group, &dt_fields[i]);
-        json_t *object = root;
-
-        if (group[0] != '\0') {
-            object = json_object_get(root, group);
-            if (object == NULL) {
-                object = json_object();
-                json_object_set_new(root, group, object);
-            }
-        }
-        json_object_set_new(object, key, dt_field_to_json(recipe, &dt_fields[i]));
-    }
-    return root;
+    json_object_set_new(out, DT_RECIPE_VERSION_KEY, json_integer(DT_RECIPE_VERSION));
+    for (size_t i = 0; i < dt_fields_count; i++)
+        if (!dt_fields[i].ignorable && is_news(recipe, &dt_fields[i]))
+            json_array_append_new(needs, json_string(dt_fields[i].path));
+    if (json_array_size(needs) > 0)
+        json_object_set(out, DT_VERSION_NEEDS, needs);
+    json_decref(needs);
+    add_fields(out, recipe, true);
+    return out;
 }
 
 /* A webhook's address is one, unless it comes from the environment. */
@@ -77,20 +129,9 @@ json_t *dt_recipe_changes(const dt_recipe *before, const dt_recipe *after)
     return changes;
 }
 
-static dt_status refuse_key(const char *group, const char *key, dt_error *err)
-{
-    dt_strbuf shown;
-
-    dt_strbuf_init(&shown);
-    dt_text_show(&shown, key);
-    DT_FAIL(err, DT_ERR_CORRUPT, "unknown key %s%s%s%s", shown.data,
-            group[0] != '\0' ? " in '" : "", group, group[0] != '\0' ? "'" : "");
-    dt_strbuf_release(&shown);
-    return DT_ERR_CORRUPT;
-}
-
-/* Every key of the object is a field of `group`, or at the top the name of a map. */
-static dt_status check_keys(const json_t *object, const char *group, dt_error *err)
+/* Every key of the object, which stands at `map` ("": the document), is a field or a map of fields. */
+static dt_status check_keys(const json_t *document, const json_t *object, const char *map,
+                            dt_error *err)
 {
     dt_status st = DT_OK;
     json_t *borrowed = (json_t *)object; /* json_object_foreach reads only */
@@ -99,57 +140,64 @@ static dt_status check_keys(const json_t *object, const char *group, dt_error *e
 
     json_object_foreach(borrowed, key, value)
     {
-        bool known = false;
+        char path[PATH_SIZE];
 
-        for (size_t i = 0; i < dt_fields_count && !known; i++) {
-            char in[GROUP_SIZE];
-            const char *name = split(in, &dt_fields[i]);
-
-            known = strcmp(in, group) == 0 && strcmp(name, key) == 0;
-            if (group[0] == '\0' && in[0] != '\0' && strcmp(in, key) == 0) {
-                known = true;
-                if (!json_is_object(value))
-                    DT_THROW(err, DT_ERR_CORRUPT, "'%s': expected an object", key);
-                DT_TRY(check_keys(value, in, err));
-            }
-        }
-        if (!known)
-            DT_TRY(refuse_key(group, key, err));
+        if (map[0] == '\0' &&
+            (strcmp(key, DT_RECIPE_VERSION_KEY) == 0 || strcmp(key, DT_VERSION_NEEDS) == 0))
+            continue;
+        snprintf(path, sizeof(path), "%s%s%s", map, map[0] != '\0' ? "." : "", key);
+        if (dt_field_find(path) != NULL)
+            continue;
+        if (strchr(key, '.') != NULL || !dt_field_is_map(path))
+            DT_TRY(dt_version_unknown_key(document, path, "recipe", err));
+        else if (!json_is_object(value))
+            DT_THROW(err, DT_ERR_CORRUPT, "recipe: '%s': expected an object", path);
+        else
+            DT_TRY(check_keys(document, value, path, err));
     }
 out:
+    return st;
+}
+
+static dt_status read_field(dt_recipe *out, const dt_field *field, int64_t version,
+                            const json_t *json, dt_arena *arena, dt_error *err)
+{
+    const json_t *value = value_of(json, field);
+    dt_status st = DT_OK;
+
+    if (value != NULL)
+        st = dt_field_set_json(out, field, value, arena, err);
+    else if (*dt_field_default(field, version) == NULL)
+        st = DT_FAIL(err, DT_ERR_CORRUPT, "'%s' is missing", field->path);
+    if (st != DT_OK)
+        dt_error_prefix(err, "recipe");
     return st;
 }
 
 dt_status dt_recipe_from_json(dt_recipe *out, const json_t *json, dt_arena *arena, dt_error *err)
 {
     dt_status st = DT_OK;
+    int64_t version;
 
-    dt_recipe_init(out);
     if (!json_is_object(json))
-        DT_THROW(err, DT_ERR_CORRUPT, "expected an object");
-    DT_TRY(check_keys(json, "", err));
-    for (size_t i = 0; i < dt_fields_count; i++) {
-        char group[GROUP_SIZE];
-        const char *key = split(group, &dt_fields[i]);
-        const json_t *object = group[0] != '\0' ? json_object_get(json, group) : json;
-        const json_t *value = json_object_get(object, key);
-
-        if (value == NULL)
-            DT_THROW(err, DT_ERR_CORRUPT, "'%s' is missing", dt_fields[i].path);
-        DT_TRY(dt_field_set_json(out, &dt_fields[i], value, arena, err));
-    }
+        DT_THROW(err, DT_ERR_CORRUPT, "recipe: expected an object");
+    DT_TRY(
+        dt_version_read(&version, json, DT_RECIPE_VERSION_KEY, DT_RECIPE_VERSION, "recipe", err));
+    DT_TRY(check_keys(json, json, "", err));
+    dt_recipe_init_version(out, version);
+    for (size_t i = 0; i < dt_fields_count; i++)
+        DT_TRY(read_field(out, &dt_fields[i], version, json, arena, err));
 out:
-    if (st != DT_OK)
-        dt_error_prefix(err, "recipe");
     return st;
 }
 
 void dt_recipe_hash(char *out, const dt_recipe *recipe)
 {
-    json_t *json = dt_recipe_to_json(recipe);
+    json_t *json = json_object();
     XXH128_hash_t hash;
     dt_strbuf text;
 
+    add_fields(json, recipe, false);
     dt_strbuf_init(&text);
     dt_json_write(&text, json);
     hash = XXH3_128bits(text.data, text.length);

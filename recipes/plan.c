@@ -5,7 +5,7 @@
 
 #include "recipes/fields.h"
 #include "recipes/nodes.h"
-#include "recipes/text.h"
+#include "recipes/version.h"
 
 #include "base/banned.h"
 
@@ -126,32 +126,34 @@ json_t *dt_plan_to_json(const dt_plan *plan)
 
 /* --- from JSON --- */
 
-/* No key but those of the NULL-terminated list. */
-static dt_status check_keys(const json_t *object, const char *const *known, const char *where,
-                            dt_error *err)
+/* A key that is not of the NULL-terminated list is a newer build's. `map`: "" or "ranks". */
+static dt_status check_keys(const json_t *plan, const json_t *object, const char *const *known,
+                            const char *map, dt_error *err)
 {
     dt_status st = DT_OK;
     json_t *borrowed = (json_t *)object; /* json_object_foreach reads only */
     const char *key;
     json_t *value;
-    dt_strbuf shown;
+    dt_strbuf path;
 
-    dt_strbuf_init(&shown);
+    dt_strbuf_init(&path);
     if (!json_is_object(object))
-        DT_THROW(err, DT_ERR_CORRUPT, "%s: expected an object", where);
+        DT_THROW(err, DT_ERR_CORRUPT, "plan%s%s: expected an object", map[0] != '\0' ? ": " : "",
+                 map);
     json_object_foreach(borrowed, key, value)
     {
         size_t i = 0;
 
         while (known[i] != NULL && strcmp(known[i], key) != 0)
             i++;
-        if (known[i] == NULL) {
-            dt_text_show(&shown, key);
-            DT_THROW(err, DT_ERR_CORRUPT, "%s: unknown key %s", where, shown.data);
-        }
+        if (known[i] != NULL)
+            continue;
+        dt_strbuf_reset(&path);
+        dt_strbuf_add_fmt(&path, "%s%s%s", map, map[0] != '\0' ? "." : "", key);
+        DT_TRY(dt_version_unknown_key(plan, path.data, "plan", err));
     }
 out:
-    dt_strbuf_release(&shown);
+    dt_strbuf_release(&path);
     return st;
 }
 
@@ -211,14 +213,15 @@ static dt_status read_nodes(dt_plan *out, const json_t *json, dt_arena *arena, d
     for (int64_t i = 0; i < out->node_count; i++) {
         const json_t *node = json_array_get(nodes, (size_t)i);
 
-        DT_TRY(check_keys(node, known, "plan: nodes", err));
+        DT_TRY(check_keys(json, node, known, "nodes", err));
         DT_TRY(get_string(&out->node_names[i], node, "name", false, "plan: nodes", arena, err));
     }
 out:
     return st;
 }
 
-static dt_status read_rank(dt_plan *out, const json_t *json, dt_arena *arena, dt_error *err)
+static dt_status read_rank(dt_plan *out, const json_t *plan, const json_t *json, dt_arena *arena,
+                           dt_error *err)
 {
     static const char *const known[] = {"rank",     "node",    "local_rank", "device",
                                         "replicas", "threads", NULL};
@@ -227,7 +230,7 @@ static dt_status read_rank(dt_plan *out, const json_t *json, dt_arena *arena, dt
     dt_plan_rank *rank;
     int64_t index;
 
-    DT_TRY(check_keys(json, known, where, err));
+    DT_TRY(check_keys(plan, json, known, "ranks", err));
     DT_TRY(get_int(&index, json, "rank", 0, out->world_size - 1, where, err));
     rank = &out->ranks[index];
     if (rank->device != NULL)
@@ -269,7 +272,7 @@ static dt_status read_ranks(dt_plan *out, const json_t *json, dt_arena *arena, d
                  json_array_size(ranks), (long long)out->world_size);
     DT_TRY(take(&out->ranks, arena, out->world_size, sizeof(*out->ranks), err));
     for (size_t i = 0; i < json_array_size(ranks); i++)
-        DT_TRY(read_rank(out, json_array_get(ranks, i), arena, err));
+        DT_TRY(read_rank(out, json, json_array_get(ranks, i), arena, err));
     DT_TRY(check_local_ranks(out, err));
 out:
     return st;
@@ -277,21 +280,18 @@ out:
 
 dt_status dt_plan_from_json(dt_plan *out, const json_t *json, dt_arena *arena, dt_error *err)
 {
-    static const char *const known[] = {"plan",      "run",    "attempt",     "world_size",
-                                        "directory", "shared", "resume_from", "new_data",
-                                        "nodes",     "ranks",  "recipe",      NULL};
+    static const char *const known[] = {
+        "plan",     "run",   "attempt", "world_size", "directory",      "shared", "resume_from",
+        "new_data", "nodes", "ranks",   "recipe",     DT_VERSION_NEEDS, NULL};
     dt_status st = DT_OK;
     int64_t version;
     json_t *recipe;
 
     memset(out, 0, sizeof(*out));
-    DT_TRY(check_keys(json, known, "plan", err));
-    DT_TRY(dt_json_get_int(&version, json, "plan", "plan", err));
-    if (version != DT_PLAN_VERSION)
-        DT_THROW(err, DT_ERR_CORRUPT,
-                 "plan: version %lld, and this program reads %d: use a runner "
-                 "and an engine of one build",
-                 (long long)version, DT_PLAN_VERSION);
+    if (!json_is_object(json))
+        DT_THROW(err, DT_ERR_CORRUPT, "plan: expected an object");
+    DT_TRY(dt_version_read(&version, json, "plan", DT_PLAN_VERSION, "plan", err));
+    DT_TRY(check_keys(json, json, known, "", err));
     DT_TRY(get_string(&out->run, json, "run", false, "plan", arena, err));
     DT_TRY(get_int(&out->attempt, json, "attempt", 1, INT32_MAX, "plan", err));
     DT_TRY(get_path(&out->directory, json, "directory", false, arena, err));

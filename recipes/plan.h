@@ -11,8 +11,9 @@
  *                "replicas": 1, "threads": 1}, ...],
  *    "recipe": { ... the resolved recipe, the names of recipes/fields.c ... }}
  *
- * Unknown keys are refused: a plan comes from a runner of the same version (the bundle hash sees
- * to that). The engine's own rank is in its environment (RANK).
+ * The engine of a bundle gets the plan of the runner that brought it; but a supervisor may go on with
+ * the plan of a build before or after its own. So an unknown key, and a newer version, are what
+ * recipes/version.h says. The engine's own rank is in its environment (RANK).
  */
 #ifndef DT_RECIPES_PLAN_H
 #define DT_RECIPES_PLAN_H
@@ -74,7 +75,8 @@ dt_memory_ranks dt_plan_memory_ranks(const dt_plan *plan, int64_t rank);
 /* New reference. */
 json_t *dt_plan_to_json(const dt_plan *plan);
 
-/* Checks everything: counts, ranges, every rank present once. DT_ERR_CORRUPT. */
+/* Checks everything: counts, ranges, every rank present once. DT_ERR_CORRUPT; DT_ERR_UNSUPPORTED: a newer
+ * build's. */
 dt_status dt_plan_from_json(dt_plan *out, const json_t *json, dt_arena *arena, dt_error *err);
 dt_status dt_plan_read(dt_plan *out, const char *path, dt_arena *arena, dt_error *err);
 

@@ -1,5 +1,6 @@
 #include "recipes/reader.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,14 +20,6 @@ static dt_status refuse(const dt_reading *reading, const dt_mark *mark, dt_strbu
     dt_mark_prefix(reading->err, mark);
     dt_strbuf_release(text);
     return DT_ERR_RECIPE;
-}
-
-static bool is_group(const char *path)
-{
-    for (size_t i = 0; i < dt_fields_count; i++)
-        if (dt_field_in_group(&dt_fields[i], path))
-            return true;
-    return false;
 }
 
 /* --- keys --- */
@@ -106,10 +99,10 @@ static dt_status apply_map(dt_reading *reading, const char *group, const dt_node
             if (strcmp(before->key->text, key) == 0)
                 return refuse_twice(reading, &entry->key->mark, "duplicate key", key,
                                     &before->key->mark);
+        if (group[0] == '\0' && strcmp(key, DT_RECIPE_VERSION_KEY) == 0)
+            continue; /* read_version has it */
         snprintf(path, sizeof(path), "%s%s%s", group, group[0] != '\0' ? "." : "", key);
-        if (group[0] == '\0' && strchr(key, '.') != NULL)
-            return refuse_key(reading, &entry->key->mark, group, key);
-        if (dt_field_find(path) == NULL && (group[0] != '\0' || !is_group(path)))
+        if (strchr(key, '.') != NULL || (dt_field_find(path) == NULL && !dt_field_is_map(path)))
             return refuse_key(reading, &entry->key->mark, group, key);
         DT_TRY(dt_reading_apply(reading, path, &entry->key->mark, entry));
     }
@@ -325,7 +318,7 @@ dt_status dt_reading_apply(dt_reading *reading, const char *path, const dt_mark 
 
     if (field != NULL)
         return apply_field(reading, field, node);
-    DT_ASSERT(path[0] == '\0' || is_group(path));
+    DT_ASSERT(path[0] == '\0' || dt_field_is_map(path));
     for (size_t i = 0; i < dt_fields_count; i++)
         if (path[0] == '\0' || dt_field_in_group(&dt_fields[i], path))
             reading->group[i] = *key;
@@ -365,10 +358,47 @@ static const char *stem_of(const char *path, dt_arena *arena)
     return dt_arena_strndup(arena, name, length);
 }
 
+static dt_status refuse_version(const dt_reading *reading, const dt_node *entry, double version)
+{
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    if (version > DT_RECIPE_VERSION)
+        dt_strbuf_add_fmt(&text,
+                          "the recipe is of version %.16g, and this dtrun reads up to %d: use a "
+                          "newer dtrun",
+                          version, DT_RECIPE_VERSION);
+    else
+        dt_strbuf_add_fmt(&text,
+                          "'" DT_RECIPE_VERSION_KEY "' is the recipe's version: expected a whole "
+                          "number, 1 to %d",
+                          DT_RECIPE_VERSION);
+    return refuse(reading, &entry->mark, &text);
+}
+
+/* "recipe: 1" goes before all others: it says what they mean. */
+static dt_status read_version(int64_t *out, const dt_reading *reading, const dt_node *root)
+{
+    const dt_node *entry = root->first;
+    double number = 0;
+
+    *out = 1;
+    while (entry != NULL && strcmp(entry->key->text, DT_RECIPE_VERSION_KEY) != 0)
+        entry = entry->next;
+    if (entry == NULL)
+        return DT_OK;
+    if (entry->kind != DT_NODE_SCALAR || !entry->plain || !dt_text_number(&number, entry->text) ||
+        number != floor(number) || number < 1 || number > DT_RECIPE_VERSION)
+        return refuse_version(reading, entry, number);
+    *out = (int64_t)number;
+    return DT_OK;
+}
+
 static dt_status apply_text(dt_reading *reading, const dt_recipe_source *source)
 {
     const dt_mark start = {source->path, 1, 1};
     dt_status st = DT_OK;
+    int64_t version;
     dt_node *root;
     dt_strbuf text;
 
@@ -383,6 +413,8 @@ static dt_status apply_text(dt_reading *reading, const dt_recipe_source *source)
                           dt_node_kind_name(root));
         return refuse(reading, &root->mark, &text);
     }
+    DT_TRY(read_version(&version, reading, root));
+    dt_recipe_init_version(reading->recipe, version);
     DT_TRY(dt_reading_apply(reading, "", &root->mark, root));
 out:
     return st;
@@ -405,7 +437,6 @@ dt_status dt_reading_source(dt_reading *reading, const dt_recipe_source *source)
 {
     dt_status st = DT_OK;
 
-    dt_recipe_init(reading->recipe);
     reading->stem = stem_of(source->path, reading->arena);
     if (reading->stem == NULL)
         DT_THROW(reading->err, DT_ERR_NOMEM, "no memory to read '%s'", source->path);

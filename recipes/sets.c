@@ -11,14 +11,6 @@
 
 #include "base/banned.h"
 
-static bool is_known(const char *path)
-{
-    for (size_t i = 0; i < dt_fields_count; i++)
-        if (strcmp(dt_fields[i].path, path) == 0 || dt_field_in_group(&dt_fields[i], path))
-            return true;
-    return false;
-}
-
 static dt_status refuse_path(const dt_reading *reading, const char *path)
 {
     char found[DT_SUGGEST_SIZE];
@@ -73,7 +65,7 @@ dt_status dt_reading_set(dt_reading *reading, const char *set)
     if (equals == NULL)
         return DT_FAIL(reading->err, DT_ERR_RECIPE,
                        "%s: expected KEY=VALUE, such as 'optimizer.lr=1e-3'", mark.source);
-    if (!is_known(path)) {
+    if (path[0] == '\0' || (dt_field_find(path) == NULL && !dt_field_is_map(path))) {
         st = refuse_path(reading, path);
         dt_mark_prefix(reading->err, &mark);
         return st;

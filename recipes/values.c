@@ -23,7 +23,7 @@ const dt_field *dt_field_find(const char *path)
 
 size_t dt_field_group_length(const dt_field *field)
 {
-    const char *dot = strchr(field->path, '.');
+    const char *dot = strrchr(field->path, '.');
 
     return dot != NULL ? (size_t)(dot - field->path) : 0;
 }
@@ -33,6 +33,21 @@ bool dt_field_in_group(const dt_field *field, const char *group)
     size_t length = dt_field_group_length(field);
 
     return length != 0 && strlen(group) == length && memcmp(group, field->path, length) == 0;
+}
+
+bool dt_field_below(const dt_field *field, const char *map)
+{
+    size_t length = strlen(map);
+
+    return length == 0 || (strncmp(field->path, map, length) == 0 && field->path[length] == '.');
+}
+
+bool dt_field_is_map(const char *path)
+{
+    for (size_t i = 0; path[0] != '\0' && i < dt_fields_count; i++)
+        if (dt_field_below(&dt_fields[i], path))
+            return true;
+    return false;
 }
 
 /* --- what a field takes, in words --- */
@@ -314,26 +329,41 @@ dt_status dt_field_set_list(dt_recipe *recipe, const dt_field *field, const char
     return set_list(recipe, field, items, count, DT_ERR_RECIPE, err);
 }
 
-void dt_recipe_init(dt_recipe *recipe)
+const char *const *dt_field_default(const dt_field *field, int64_t version)
+{
+    const dt_field_before *before = field->before;
+
+    while (before != NULL && before->version != 0 && before->version < version)
+        before++;
+    return before != NULL && before->version != 0 ? &before->text : &field->fallback;
+}
+
+static void set_default(dt_recipe *recipe, const dt_field *field, const char *const *text)
+{
+    if (field->type == DT_FIELD_STRINGS) {
+        dt_string_list *list = place(recipe, field);
+
+        if (*text == NULL || strcmp(*text, "[]") == 0)
+            return;
+        list->items = (const char **)text; /* a list of one; never written */
+        list->count = 1;
+    } else if (*text != NULL) {
+        DT_ASSERT(dt_field_set_text(recipe, field, *text, NULL) == DT_OK);
+    } else if (field->type == DT_FIELD_STRING) {
+        *(const char **)place(recipe, field) = "";
+    }
+}
+
+void dt_recipe_init_version(dt_recipe *recipe, int64_t version)
 {
     memset(recipe, 0, sizeof(*recipe));
-    for (size_t i = 0; i < dt_fields_count; i++) {
-        const dt_field *field = &dt_fields[i];
-        const char *text = field->fallback;
+    for (size_t i = 0; i < dt_fields_count; i++)
+        set_default(recipe, &dt_fields[i], dt_field_default(&dt_fields[i], version));
+}
 
-        if (field->type == DT_FIELD_STRINGS) {
-            dt_string_list *list = place(recipe, field);
-
-            if (text == NULL || strcmp(text, "[]") == 0)
-                continue;
-            list->items = (const char **)&field->fallback; /* a list of one; never written */
-            list->count = 1;
-        } else if (text != NULL) {
-            DT_ASSERT(dt_field_set_text(recipe, field, text, NULL) == DT_OK);
-        } else if (field->type == DT_FIELD_STRING) {
-            *(const char **)place(recipe, field) = "";
-        }
-    }
+void dt_recipe_init(dt_recipe *recipe)
+{
+    dt_recipe_init_version(recipe, DT_RECIPE_VERSION);
 }
 
 /* --- from and to JSON --- */
@@ -401,7 +431,7 @@ dt_status dt_field_set_json(dt_recipe *recipe, const dt_field *field, const json
         break;
     case DT_FIELD_CHOICE:
         if (json_is_string(value))
-            return set_choice(recipe, field, json_string_value(value), DT_ERR_CORRUPT, err);
+            return set_choice(recipe, field, json_string_value(value), DT_ERR_UNSUPPORTED, err);
         break;
     case DT_FIELD_STRING:
         if (!json_is_string(value))
@@ -409,7 +439,7 @@ dt_status dt_field_set_json(dt_recipe *recipe, const dt_field *field, const json
         text = dt_arena_strdup(arena, json_string_value(value));
         if (text == NULL)
             return DT_FAIL(err, DT_ERR_NOMEM, "no memory for '%s'", field->path);
-        return set_string(recipe, field, text, DT_ERR_CORRUPT, err);
+        return set_string(recipe, field, text, DT_ERR_UNSUPPORTED, err);
     case DT_FIELD_STRINGS:
         if (json_is_array(value))
             return set_json_list(recipe, field, value, arena, err);

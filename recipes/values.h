@@ -2,7 +2,8 @@
  *
  * Errors  messages name the field and what was expected ("'clip' is -1: expected 0 to 1000000")
  *         and leave where it stands to the caller (dt_error_prefix). DT_ERR_RECIPE from text,
- *         DT_ERR_CORRUPT from JSON, DT_ERR_NOMEM
+ *         DT_ERR_CORRUPT from JSON, and DT_ERR_UNSUPPORTED where it has a choice that there
+ *         is not (yet); DT_ERR_NOMEM
  */
 #ifndef DT_RECIPES_VALUES_H
 #define DT_RECIPES_VALUES_H
@@ -17,11 +18,17 @@ extern "C" {
 /* The row of a path, or NULL. */
 const dt_field *dt_field_find(const char *path);
 
-/* Length of the part before the dot: 0 for a field of the top level. */
+/* Length of the part before the last dot: 0 for a field of the top level. */
 size_t dt_field_group_length(const dt_field *field);
 
 /* Whether `group` ("optimizer") is the map that the field stands in. */
 bool dt_field_in_group(const dt_field *field, const char *group);
+
+/* Whether the field stands in the map ("": the whole recipe), or in a map of it. */
+bool dt_field_below(const dt_field *field, const char *map);
+
+/* Whether fields stand below the path. */
+bool dt_field_is_map(const char *path);
 
 /* "a whole number", "one of 'fp32', 'bf16'", "a number above 0 and up to 100": for messages and
  * the reference page. */
@@ -34,6 +41,9 @@ bool dt_field_has_choice(const dt_field *field, const char *text);
 
 /* Whether the text is a number as recipes write it: 3, 1_000, 2e4, .5, never hex, inf or nan. */
 bool dt_text_number(double *out, const char *text);
+
+/* What a recipe of that version means by leaving the field out; NULL there: it may not, or see derived. */
+const char *const *dt_field_default(const dt_field *field, int64_t version);
 
 /* A scalar as text. The text is borrowed: it must live as long as the recipe. */
 dt_status dt_field_set_text(dt_recipe *recipe, const dt_field *field, const char *text,

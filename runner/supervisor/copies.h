@@ -5,7 +5,8 @@
  * they differ, or the file is damaged or gone, the copy is the truth, and the file is written anew.
  * Where neither can be read the run is not called failed before its nodes were asked (salvage.c).
  *
- * Errors  DT_ERR_NOT_FOUND: there is neither; DT_ERR_CORRUPT: there is no good one
+ * Errors  DT_ERR_NOT_FOUND: there is neither; DT_ERR_CORRUPT: there is no good one;
+ *         DT_ERR_UNSUPPORTED: the plan is a newer build's, whose run it is to supervise
  */
 #ifndef DT_SUPERVISOR_COPIES_H
 #define DT_SUPERVISOR_COPIES_H

@@ -118,7 +118,7 @@ static dt_status read_plan(dt_session *session, dt_error *err)
 
     st = dt_copies_plan(&plan, &session->plan, &restored, session->store, session->run,
                         session->attempt, session->folder, &session->arena, &problem);
-    if (st == DT_ERR_NOT_FOUND || st == DT_ERR_CORRUPT || st == DT_ERR_UNSUPPORTED)
+    if (st == DT_ERR_NOT_FOUND || st == DT_ERR_CORRUPT)
         DT_TRY(dt_salvage_plan(&plan, session, problem.message, err));
     else if (st != DT_OK)
         DT_THROW(err, st, "%s", problem.message);

@@ -78,9 +78,10 @@ out:
     return st;
 }
 
+/* UNSUPPORTED: store or plan are a newer build's by now; its commands start a supervisor of theirs. */
 static bool worth_another(dt_status st)
 {
-    return st != DT_OK && st != DT_ERR_USAGE && st != DT_ERR_NOT_FOUND;
+    return st != DT_OK && st != DT_ERR_USAGE && st != DT_ERR_NOT_FOUND && st != DT_ERR_UNSUPPORTED;
 }
 
 static dt_status supervise(const char *run, dt_notifier *notifier, int *ready, dt_error *err)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # plan.json and place.json are damaged or gone, and the supervisor is started again: the store's copy
 # is taken, and the run goes on. Where there is no copy either, the run is ended on its nodes, and only
-# then failed; `dtrun stop` is right in every case.
+# then failed; `dtrun stop` is right in every case. A plan of a newer dtrun is no damage: its run is left
+# alone.
 . "$(dirname "$0")/lib.sh"
 export FAKE_STEPS=100000
 
@@ -67,4 +68,27 @@ for how in alone stopped unplaced; do
     like reason "$(get "$how" reason)" "*plan.json*"
     is "left running" "$(ranks)" ""
 done
+
+# A newer build's: whoever supervises says so and leaves, the ranks train on, and nothing is written. Only
+# a person's stop ends them, without the supervisor.
+newer() { # run: a version that is not there yet
+    sed -i 's/"plan": *1,/"plan": 2,/' "$runs/$1/attempt-1/plan.json"
+    store "UPDATE attempts SET plan_json = replace(replace(plan_json, '\"plan\":1,', '\"plan\":2,'), '\"plan\": 1,', '\"plan\": 2,')"
+}
+"$driver" launch newer 2 2
+await 20 has_step newer 3
+kill_supervisor newer
+before=$(ranks)
+newer newer
+cp "$runs/newer/attempt-1/plan.json" "$XDG_STATE_HOME/plan"
+for command in list status; do
+    "$DTRUN_BIN/dtrun" "$command" $([ "$command" = list ] || echo newer) >"$XDG_STATE_HOME/out" 2>&1 || true
+    like "$command" "$(cat "$XDG_STATE_HOME/out")" "*a newer dtrun wrote it (version 2*"
+done
+is supervisors "$(processes 'supervise newer')" ""
+is ranks "$(ranks)" "$before"
+is state "$(get newer state)" running
+cmp -s "$runs/newer/attempt-1/plan.json" "$XDG_STATE_HOME/plan" || fail "the newer plan was changed"
+"$DTRUN_BIN/dtrun" stop newer >"$XDG_STATE_HOME/out" 2>&1 || true
+is "left running after stop" "$(ranks)" ""
 await 20 nothing_left

@@ -121,6 +121,26 @@ static void test_a_value_out_of_range_tells_the_range_and_the_unit(void **state)
     EXPECT_ALL(cases);
 }
 
+static void test_a_newer_version_is_refused_where_it_stands(void **state)
+{
+    static const bad cases[] = {
+        {LEAST "recipe: 2\n",
+         "/r/gpt.yaml:4:9: the recipe is of version 2, and this dtrun reads up "
+         "to 1: use a newer dtrun"},
+        {"recipe: 7\nmodel: {colour: red}\n",
+         "/r/gpt.yaml:1:9: the recipe is of version 7, and this dtrun reads up to 1: use a newer "
+         "dtrun"},
+        {"recipe: 0\n",
+         "/r/gpt.yaml:1:9: 'recipe' is the recipe's version: expected a whole number, "
+         "1 to 1"},
+        {"recipe: [1]\n", "/r/gpt.yaml:1:9: 'recipe' is the recipe's version: expected a whole "
+                          "number, 1 to 1"},
+        {LEAST "recipe: 1\nrecipe: 1\n",
+         "/r/gpt.yaml:5:1: duplicate key 'recipe' (first at /r/gpt.yaml:4:1)"},
+    };
+    EXPECT_ALL(cases);
+}
+
 static void test_a_key_that_is_there_twice_is_refused(void **state)
 {
     static const bad cases[] = {
@@ -359,6 +379,7 @@ int main(void)
         cmocka_unit_test(test_an_unknown_key_names_the_line_and_what_was_meant),
         cmocka_unit_test(test_a_wrong_type_says_what_was_expected),
         cmocka_unit_test(test_a_value_out_of_range_tells_the_range_and_the_unit),
+        cmocka_unit_test(test_a_newer_version_is_refused_where_it_stands),
         cmocka_unit_test(test_a_key_that_is_there_twice_is_refused),
         cmocka_unit_test(test_what_is_missing_is_asked_for_where_its_map_begins),
         cmocka_unit_test(test_fields_that_contradict_each_other_are_refused),

@@ -212,10 +212,7 @@ static void expect_corrupt_rank(void **state, const char *key, json_t *value, co
 static void test_damage_at_the_top_is_refused(void **state)
 {
     expect_corrupt(json_array(), *state, "plan: expected an object");
-    expect_corrupt_key(state, "plan", json_integer(2),
-                       "plan: version 2, and this program reads 1: use a runner and an engine of "
-                       "one build");
-    expect_corrupt_key(state, "colour", json_integer(2), "plan: unknown key 'colour'");
+    expect_corrupt_key(state, "plan", json_integer(0), "plan: 'plan' is 0: versions begin at 1");
     expect_corrupt_key(state, "run", json_string(""), "plan: 'run' is empty");
     expect_corrupt_key(state, "run", NULL, "plan: 'run' is missing");
     expect_corrupt_key(state, "attempt", json_integer(0),
@@ -246,7 +243,39 @@ static void test_damage_of_a_rank_is_refused(void **state)
     expect_corrupt_rank(state, "threads", json_integer(0),
                         "plan: ranks: 'threads' is 0: expected 1 to 4096");
     expect_corrupt_rank(state, "device", json_string(""), "plan: ranks: 'device' is empty");
-    expect_corrupt_rank(state, "colour", json_null(), "plan: ranks: unknown key 'colour'");
+}
+
+static void test_a_newer_version_is_no_damage(void **state)
+{
+    dt_error err = DT_ERROR_INIT;
+    json_t *json = good_json(*state);
+    dt_plan back;
+
+    json_object_set_new(json, "plan", json_integer(2));
+    json_object_set_new(json, "ranks", json_string("in a way of its own"));
+    assert_int_equal(dt_plan_from_json(&back, json, *state, &err), DT_ERR_UNSUPPORTED);
+    assert_string_equal(err.message,
+                        "plan: a newer dtrun wrote it (version 2, this program knows up "
+                        "to 1): use that dtrun");
+    json_decref(json);
+}
+
+/* Of the same version: passed over, unless the plan means something else without it. */
+static void test_an_unknown_key_is_a_newer_builds(void **state)
+{
+    dt_error err = DT_ERROR_INIT;
+    json_t *json = good_json(*state);
+    dt_plan back;
+
+    json_object_set_new(json, "colour", json_string("red"));
+    json_object_set_new(json_array_get(json_object_get(json, "ranks"), 1), "socket",
+                        json_integer(1));
+    assert_int_equal(dt_plan_from_json(&back, json, *state, &err), DT_OK);
+    json_object_set_new(json, "needs", json_pack("[s]", "ranks.socket"));
+    assert_int_equal(dt_plan_from_json(&back, json, *state, &err), DT_ERR_UNSUPPORTED);
+    assert_string_equal(err.message, "plan: a newer dtrun wrote 'ranks.socket', without which it "
+                                     "means something else: use that dtrun");
+    json_decref(json);
 }
 
 static void test_a_plan_file_is_named_in_its_errors(void **state)
@@ -287,6 +316,8 @@ int main(void)
         TEST(test_a_plan_comes_back_from_its_json),
         TEST(test_damage_at_the_top_is_refused),
         TEST(test_damage_of_a_rank_is_refused),
+        TEST(test_a_newer_version_is_no_damage),
+        TEST(test_an_unknown_key_is_a_newer_builds),
         TEST(test_a_plan_file_is_named_in_its_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
