@@ -90,6 +90,8 @@ static dt_status await_end(dt_run *run, bool *left, dt_store *store, const dt_ca
     *left = false;
     for (;;) {
         dt_arena_reset(&arena);
+        if (!dt_store_is_current(store))
+            DT_THROW(err, DT_ERR_NOT_FOUND, "the run history was removed or replaced meanwhile");
         DT_TRY(dt_store_run_find(store, &seen, id, &arena, err));
         if (dt_run_state_is_terminal(seen.state))
             break;
@@ -256,13 +258,6 @@ out:
 
 /* --- on one node, whoever's history it is in */
 
-static bool is_wanted(const json_t *entry, const char *ref)
-{
-    const char *run = json_string_value(json_object_get(entry, "run"));
-
-    return ref == NULL || (run != NULL && strncmp(run, ref, strlen(ref)) == 0);
-}
-
 static void say_running(dt_strbuf *text, const json_t *entry, const char *what)
 {
     dt_strbuf_add_fmt(text, "%s attempt %s: %s\n",
@@ -276,19 +271,23 @@ static dt_status stop_on_node(const char *node, const char *ref, dt_call *call, 
     bool list = ref == NULL && !dt_arguments_flag(call->args, "all");
     json_t *runs = NULL, *entry, *told = json_array();
     dt_status st = DT_OK;
-    const char *agent;
+    const char *agent, *wanted = NULL;
     dt_strbuf text;
     size_t i;
 
     dt_strbuf_init(&text);
     DT_TRY(dt_direct_agent(&agent, node, call->arena, err));
     DT_TRY(dt_direct_running(&runs, agent, node, call->arena, err));
+    if (ref != NULL)
+        DT_TRY(dt_direct_pick(&wanted, runs, ref, err));
     json_array_foreach(runs, i, entry)
     {
         const char *folder = json_string_value(json_object_get(entry, "folder"));
         const char *problem = NULL;
+        const char *run = json_string_value(json_object_get(entry, "run"));
 
-        if (!is_wanted(entry, ref) || folder == NULL)
+        if (folder == NULL || run == NULL ||
+            (ref != NULL && (wanted == NULL || strcmp(run, wanted) != 0)))
             continue;
         if (!list)
             DT_TRY(dt_direct_end(&problem, agent, node, folder, now, call->arena, err));

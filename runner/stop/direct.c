@@ -68,6 +68,14 @@ static int fit_of(const candidate *one, const char *ref)
     return strncmp(one->id, ref, strlen(ref)) == 0 ? 1 : 0;
 }
 
+static dt_status check_named(const char *ref, dt_error *err)
+{
+    return ref[0] != '\0' ? DT_OK
+                          : DT_FAIL(err, DT_ERR_USAGE,
+                                    "the name of the run is empty: give an id, or the beginning of"
+                                    " one");
+}
+
 dt_status dt_direct_find(const char **run, const char *ref, dt_arena *arena, dt_error *err)
 {
     const char *state, *runs, *other = NULL;
@@ -78,6 +86,7 @@ dt_status dt_direct_find(const char **run, const char *ref, dt_arena *arena, dt_
     DIR *dir = NULL;
 
     *run = NULL;
+    DT_TRY(check_named(ref, err));
     DT_TRY(dt_place_where(&state, DT_PLACE_STATE, arena, err));
     runs = dt_arena_printf(arena, "%s/runs", state);
     dir = runs != NULL ? opendir(runs) : NULL;
@@ -182,6 +191,49 @@ dt_status dt_direct_running(json_t **runs, const char *agent, const char *node, 
     }
 out:
     dt_strbuf_release(&out);
+    return st;
+}
+
+/* Several attempts of a run may have something there. */
+static bool is_first_of(const json_t *runs, size_t at, const char *id)
+{
+    for (size_t i = 0; i < at; i++) {
+        const char *before = json_string_value(json_object_get(json_array_get(runs, i), "run"));
+
+        if (before != NULL && strcmp(before, id) == 0)
+            return false;
+    }
+    return true;
+}
+
+dt_status dt_direct_pick(const char **run, const json_t *runs, const char *ref, dt_error *err)
+{
+    int64_t count = 0;
+    dt_status st = DT_OK;
+    dt_strbuf several;
+    json_t *entry;
+    size_t i;
+
+    *run = NULL;
+    dt_strbuf_init(&several);
+    DT_TRY(check_named(ref, err));
+    json_array_foreach(runs, i, entry)
+    {
+        const char *id = json_string_value(json_object_get(entry, "run"));
+
+        if (id == NULL || strncmp(id, ref, strlen(ref)) != 0 || !is_first_of(runs, i, id))
+            continue;
+        *run = id;
+        if (strcmp(id, ref) == 0)
+            goto out;
+        dt_strbuf_add_fmt(&several, "%s%s", count++ > 0 ? ", " : "", id);
+    }
+    if (count > 1)
+        DT_THROW(err, DT_ERR_USAGE,
+                 "'%s' is the beginning of several runs there: %s (give more of the id)", ref,
+                 several.data);
+out:
+    dt_strbuf_release(&several);
     return st;
 }
 

@@ -27,6 +27,9 @@ dt_status dt_direct_agent(const char **agent, const char *node, dt_arena *arena,
 /* What runs there: [{run, attempt, folder, pids}], as `dtrun-agent running` says. New reference. */
 dt_status dt_direct_running(json_t **runs, const char *agent, const char *node, dt_arena *arena,
                             dt_error *err);
+/* Of what runs there: the run whose id `ref` is, or alone begins. *run is borrowed from `runs`; NULL: there
+ * is none. DT_ERR_USAGE where `ref` is empty, or begins several: the message lists them. */
+dt_status dt_direct_pick(const char **run, const json_t *runs, const char *ref, dt_error *err);
 /* Ends what is in that folder there; *problem: why it is not done, NULL where it is. */
 dt_status dt_direct_end(const char **problem, const char *agent, const char *node,
                         const char *folder, bool now, dt_arena *arena, dt_error *err);

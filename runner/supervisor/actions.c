@@ -251,6 +251,10 @@ dt_status dt_action_conclude(dt_session *session, dt_supervised_node *unused, dt
             dt_liveness_tell(session);
         DT_TRY(dt_sweep_tell(session, err));
     }
+    if (!dt_store_is_current(session->store)) {
+        DT_TRY(dt_follow_move(session, session->store, err));
+        DT_THROW(err, DT_ERR_PEER, "the file of the run store was removed or replaced");
+    }
     dt_store_set_patience(session->store, END_PATIENCE_MS); /* nobody waits for the loop any more */
     DT_TRY(dt_restart_or_end(&session->restarted, session, err));
     uv_stop(&session->loop);

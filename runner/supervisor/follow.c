@@ -444,10 +444,8 @@ static void on_settled(void *context, bool committed)
         dt_rank_log_settle(&session->ranks[i].log, committed);
 }
 
-/* On the writer's thread. The next session finds the run in the store that is there now. */
-static dt_status on_replaced(void *context, dt_store *old, dt_error *err)
+dt_status dt_follow_move(const dt_session *session, dt_store *old, dt_error *err)
 {
-    dt_session *session = context;
     dt_store_event event = {.attempt = session->attempt,
                             .node = -1,
                             .sequence = -1,
@@ -464,6 +462,12 @@ static dt_status on_replaced(void *context, dt_store *old, dt_error *err)
 out:
     dt_store_close(store);
     return st;
+}
+
+/* On the writer's thread. The next session finds the run in the store that is there now. */
+static dt_status on_replaced(void *context, dt_store *old, dt_error *err)
+{
+    return dt_follow_move(context, old, err);
 }
 
 dt_status dt_follow_begin(dt_session *session, dt_error *err)

@@ -138,6 +138,35 @@ static dt_status add_event(dt_session *session, const next_attempt *next, const 
     return st;
 }
 
+/* --- the same beside the store (kept.h), in an order in which whoever dies in between loses nothing: an
+ * attempt that is followed has ended once there is the next one, the last one before its row says so. */
+
+static void keep_end(dt_session *session, dt_run_state state, int code, const char *reason)
+{
+    dt_run *run = &session->kept.run;
+
+    run->state = state;
+    run->exit_code = code;
+    run->ended_ms = dt_clock_wall_ms();
+    run->reason = reason;
+    dt_change_kept_now(session);
+}
+
+static void keep_next(const dt_session *session, const next_attempt *next)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_kept kept = session->kept;
+
+    kept.run.attempt = next->attempt;
+    kept.run.state = DT_RUN_QUEUED;
+    kept.run.started_ms = kept.run.first_step_ms = 0;
+    kept.run.step = kept.start_step = next->start_step;
+    kept.created_ms = dt_clock_wall_ms();
+    kept.changes_json = "[]";
+    if (dt_kept_write(&kept, session->folder, &problem) != DT_OK)
+        dt_log_warn("%s", problem.message); /* the next supervisor does it */
+}
+
 static dt_status add_attempt(dt_session *session, const next_attempt *next, int code,
                              const char *reason, dt_error *err)
 {
@@ -156,6 +185,8 @@ static dt_status add_attempt(dt_session *session, const next_attempt *next, int 
     DT_TRY(add_event(session, next, reason, err));
     DT_TRY(dt_store_commit(session->store, err));
     session->in_transaction = false;
+    keep_next(session, next);
+    keep_end(session, DT_RUN_FAILED, code, reason);
 out:
     dt_follow_rollback(session);
     return st;
@@ -169,6 +200,7 @@ static dt_status end_attempt(dt_session *session, dt_run_state state, int code, 
     bool restored = false;
     dt_status st;
 
+    keep_end(session, state, code, reason);
     DT_TRY(dt_store_begin(session->store, err));
     session->in_transaction = true;
     DT_TRY(dt_store_run_set_state(session->store, session->run, state, code, reason,
@@ -267,17 +299,6 @@ bool dt_restart_is_due(dt_session *session)
     return decide(&next, session, &why_not) == DT_RESTART_AGAIN;
 }
 
-static void keep_end(dt_session *session, dt_run_state state, int code, const char *reason)
-{
-    dt_run *run = &session->kept.run;
-
-    run->state = state;
-    run->exit_code = code;
-    run->ended_ms = dt_clock_wall_ms();
-    run->reason = reason;
-    dt_change_kept_now(session);
-}
-
 dt_status dt_restart_or_end(bool *again, dt_session *session, dt_error *err)
 {
     const char *reason, *why_not;
@@ -311,7 +332,6 @@ dt_status dt_restart_or_end(bool *again, dt_session *session, dt_error *err)
             notify(session, dt_run_state_name(state), session->attempt, reason);
     }
     session->state = state;
-    keep_end(session, *again ? DT_RUN_FAILED : state, code, reason);
 out:
     if (st != DT_OK)
         *again = false;

@@ -289,6 +289,9 @@ dt_status dt_follow_commit(dt_session *session, dt_error *err);
 dt_status dt_follow_begin(dt_session *session, dt_error *err);
 void dt_follow_end(dt_session *session);
 void dt_follow_rollback(dt_session *session);
+/* The store's file was removed or replaced: what `old` has of the run goes to the one that is there now.
+ * On any thread that has `old`. */
+dt_status dt_follow_move(const dt_session *session, dt_store *old, dt_error *err);
 /* What an event means for the memory: as it comes, and again when the store is loaded. */
 void dt_follow_remember(dt_supervised_node *node, const dt_message *message);
 /* An event of the supervisor's own, in the open or a new transaction. Takes `event`. */

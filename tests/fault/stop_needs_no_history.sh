@@ -54,7 +54,8 @@ done
 
 # On the node alone: what runs there is listed, and one is ended. (Names that no other test has: all
 # runs of this machine are found.)
-one=one-$$-$RANDOM two=two-$$-$RANDOM
+pair=pair-$$-$RANDOM
+one=$pair-1 two=$pair-2
 "$driver" launch "$one" 2
 "$driver" launch "$two" 2
 await 20 has_step "$one" 3
@@ -62,6 +63,16 @@ await 20 has_step "$two" 3
 "$dtrun" stop --node localhost >"$TMPDIR_OUT/out"
 for run in "$one" "$two"; do
     grep -q "^$run attempt 1: is running" "$TMPDIR_OUT/out" || fail "$run is not listed: $(cat "$TMPDIR_OUT/out")"
+done
+for ref in "$pair" ""; do # who of them, or anybody?
+    status=0
+    "$dtrun" stop --node localhost "$ref" >"$TMPDIR_OUT/out" 2>&1 || status=$?
+    is "exit code of stop --node '$ref'" $status 2
+done
+"$dtrun" stop --node localhost "$pair" >"$TMPDIR_OUT/out" 2>&1 || true
+for run in "$one" "$two"; do
+    grep -q "several.*$run" "$TMPDIR_OUT/out" || fail "$run is no candidate: $(cat "$TMPDIR_OUT/out")"
+    [ -n "$(ranks_of "$run")" ] || fail "$run was ended by the beginning of two names"
 done
 "$dtrun" stop --node localhost "$one" >"$TMPDIR_OUT/out" || fail "stop --node: $?"
 no_ranks "$one" || fail "ranks of the first are left"
