@@ -10,7 +10,7 @@
  *   memory.c      what GPUs hold, before and after
  *   diagnose.c    what a rank that hangs does           helper.c      asking another program
  *   heartbeat.c   whether the ranks advance, with every `alive`
- * and without the loop: activity.c cgroup.c command.c event.c journal.c process.c spawn.c
+ * and without the loop: activity.c apart.c cgroup.c command.c event.c journal.c process.c spawn.c
  * tail.c text.c trim.c
  *
  * The ends of a node's life (ending.c):

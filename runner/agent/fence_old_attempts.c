@@ -9,39 +9,29 @@
  */
 #define _GNU_SOURCE
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "runner/agent/agent_int.h"
+#include "runner/agent/apart.h"
 
 #include "base/banned.h"
 
-/* As `dtrun-agent end` does it, in a process of its own: it changes its folder and has a loop. */
+/* As `dtrun-agent end` does it; it says so in the agent's own log. */
 static void end_agent(const char *folder)
 {
     dt_error err = DT_ERROR_INIT;
-    pid_t child = fork();
+    int log;
 
-    if (child < 0)
-        return;
-    if (child == 0) {
-        int log;
-
-        if (chdir(folder) == 0 && (log = open("agent.log", O_WRONLY | O_APPEND | O_CLOEXEC)) >= 0)
-            dup2(log, STDERR_FILENO);
-        if (dt_agent_end(folder, false, &err) != DT_OK)
-            dt_log_error("%s", err.message);
-        _exit(0);
-    }
-    while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
-        ;
+    if (chdir(folder) == 0 && (log = open("agent.log", O_WRONLY | O_APPEND | O_CLOEXEC)) >= 0)
+        dup2(log, STDERR_FILENO);
+    if (dt_agent_end(folder, false, &err) != DT_OK)
+        dt_log_error("%s", err.message);
 }
 
 static void end_nodes_of(const char *attempt)
@@ -57,7 +47,7 @@ static void end_nodes_of(const char *attempt)
         dt_strbuf_reset(&folder);
         dt_strbuf_add_fmt(&folder, "%s/%s", attempt, entry->d_name);
         if (dt_agent_holder_is_here(folder.data))
-            end_agent(folder.data);
+            dt_agent_apart(end_agent, folder.data);
     }
     if (dir != NULL)
         closedir(dir);

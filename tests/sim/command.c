@@ -1,0 +1,260 @@
+/* command: what people and a timer do, with the programs' own functions: a run is launched, stopped,
+ * resumed; one without its supervisor gets another. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "recipes/plan.h"
+#include "recipes/reader.h"
+#include "runner/supervisor/supervisor.h"
+#include "store/store.h"
+#include "tests/sim/sim.h"
+
+#include "base/banned.h"
+
+#define FOLDER SIM_STATE "/dtrun/runs/" SIM_RUN
+
+sim_schedule schedule;
+
+void sim_fail(const char *fmt, ...)
+{
+    va_list args;
+
+    if (schedule.failure[0] != '\0')
+        return;
+    va_start(args, fmt);
+    vsnprintf(schedule.failure, sizeof(schedule.failure), fmt, args);
+    va_end(args);
+    sim_trace("BROKEN: %s", schedule.failure);
+}
+
+static sim_proc *run(const char *name, int (*program)(sim_proc *))
+{
+    return sim_proc_start(&sim.machines[0], NULL, name, program, NULL);
+}
+
+/* --- launch and resume */
+
+/* What a recipe must say, and the ranks here do not look at. */
+static const char recipe_text[] = "name: sim\n"
+                                  "model: {layers: 1, heads: 1, embed: 8}\n"
+                                  "data: {train: /data.txt}\n"
+                                  "batch: {sequences: 1, tokens: 8}\n"
+                                  "schedule: {steps: 10}\n"
+                                  "optimizer: {lr: 0.001}\n";
+
+static void plan_fill(dt_plan *plan, int64_t attempt, const char *resume_from, dt_arena *arena)
+{
+    const dt_recipe_source source = {"/sim.yaml", recipe_text, NULL, 0};
+    dt_error err = DT_ERROR_INIT;
+
+    if (dt_recipe_read(&plan->recipe, &source, arena, &err) != DT_OK)
+        sim_fail("the recipe: %s", err.message);
+    plan->recipe.schedule.steps = schedule.steps;
+    plan->recipe.grace_seconds = schedule.grace_seconds;
+    plan->recipe.nodes_min = schedule.nodes_min;
+    plan->recipe.failure.max_restarts = schedule.max_restarts;
+    plan->recipe.failure.hang_seconds = schedule.hang_seconds;
+    plan->recipe.failure.launcher_lost = schedule.launcher_lost;
+    plan->run = SIM_RUN;
+    plan->attempt = attempt;
+    plan->directory = FOLDER "/checkpoints";
+    plan->shared = schedule.nodes == 1 && schedule.first_here;
+    plan->resume_from = resume_from;
+    plan->new_data = false;
+    plan->node_count = schedule.nodes;
+    plan->world_size = schedule.nodes * schedule.ranks_per_node;
+    plan->node_names = dt_arena_alloc_array(arena, (size_t)plan->node_count, sizeof(char *));
+    plan->ranks = dt_arena_alloc_array(arena, (size_t)plan->world_size, sizeof(plan->ranks[0]));
+    for (int64_t i = 0; i < plan->node_count; i++)
+        plan->node_names[i] = sim.machines[i + (schedule.first_here ? 0 : 1)].name;
+    for (int64_t i = 0; i < plan->world_size; i++)
+        plan->ranks[i] = (dt_plan_rank){.node = i / schedule.ranks_per_node,
+                                        .local_rank = i % schedule.ranks_per_node,
+                                        .device = "cpu",
+                                        .replicas = 1,
+                                        .threads = 1};
+}
+
+static dt_status plan_write(json_t **recipe, int64_t attempt, const char *resume_from,
+                            dt_arena *arena, dt_error *err)
+{
+    json_t *json = NULL;
+    dt_status st = DT_OK;
+    dt_strbuf text;
+    char path[256];
+    dt_plan plan;
+
+    dt_strbuf_init(&text);
+    plan_fill(&plan, attempt, resume_from, arena);
+    json = dt_plan_to_json(&plan);
+    dt_json_write_pretty(&text, json);
+    *recipe = json_incref(json_object_get(json, "recipe"));
+    snprintf(path, sizeof(path), FOLDER "/attempt-%lld", (long long)attempt);
+    DT_TRY(dt_file_make_dirs(path, 0700, err));
+    snprintf(path, sizeof(path), FOLDER "/attempt-%lld/plan.json", (long long)attempt);
+    DT_TRY(dt_file_write_atomic(path, text.data, text.length, 0600, err));
+out:
+    json_decref(json);
+    dt_strbuf_release(&text);
+    return st;
+}
+
+static int launch(sim_proc *proc)
+{
+    dt_error err = DT_ERROR_INIT;
+    dt_store *store = NULL;
+    json_t *recipe = NULL;
+    dt_arena arena;
+    dt_strbuf text;
+    dt_status st;
+
+    dt_arena_init(&arena, 0);
+    dt_strbuf_init(&text);
+    DT_TRY(dt_store_open(&store, NULL, &err));
+    DT_TRY(plan_write(&recipe, 1, "", &arena, &err));
+    dt_json_write(&text, recipe);
+    DT_TRY(dt_store_run_add(store,
+                            &(dt_run){.id = SIM_RUN,
+                                      .name = "sim",
+                                      .state = DT_RUN_QUEUED,
+                                      .attempt = 1,
+                                      .created_ms = dt_clock_wall_ms(),
+                                      .steps_total = schedule.steps,
+                                      .recipe_path = "/sim.yaml",
+                                      .recipe_text = "",
+                                      .recipe_json = text.data,
+                                      .recipe_hash = "0",
+                                      .exit_code = -1,
+                                      .reason = "",
+                                      .boot_id = ""},
+                            &err));
+    DT_TRY(dt_supervisor_keep_environment(SIM_RUN, "", &err));
+    DT_TRY(dt_supervisor_start(SIM_RUN, &err));
+out:
+    if (st != DT_OK)
+        sim_trace("launch: %s", err.message);
+    json_decref(recipe);
+    dt_strbuf_release(&text);
+    dt_store_close(store);
+    dt_arena_release(&arena);
+    return (int)st;
+}
+
+void sim_command_launch(void)
+{
+    run("launch", launch);
+}
+
+static int resume(sim_proc *proc)
+{
+    dt_error err = DT_ERROR_INIT;
+    dt_resume_point from = {0};
+    dt_store *store = NULL;
+    json_t *recipe = NULL;
+    int64_t attempt;
+    dt_arena arena;
+    dt_status st;
+    dt_run row;
+
+    dt_arena_init(&arena, 0);
+    DT_TRY(dt_store_open(&store, NULL, &err));
+    DT_TRY(dt_store_run_find(store, &row, SIM_RUN, &arena, &err));
+    if (!dt_run_state_is_terminal(row.state) || row.state == DT_RUN_FINISHED)
+        goto out;
+    DT_TRY(dt_run_newest_checkpoint(&from, store, SIM_RUN, FOLDER "/checkpoints", &arena, &err));
+    DT_TRY(plan_write(&recipe, row.attempt + 1, from.path != NULL ? from.path : "", &arena, &err));
+    DT_TRY(dt_store_attempt_add(store, SIM_RUN, from.step, schedule.steps, row.recipe_json, "0",
+                                dt_clock_wall_ms(), &attempt, &err));
+    schedule.resumes++;
+    schedule.stop_asked = schedule.stop_answered = schedule.ended = false;
+    DT_TRY(dt_supervisor_start(SIM_RUN, &err));
+out:
+    if (st != DT_OK)
+        sim_trace("resume: %s", err.message);
+    json_decref(recipe);
+    dt_store_close(store);
+    dt_arena_release(&arena);
+    return (int)st;
+}
+
+void sim_command_resume(void)
+{
+    run("resume", resume);
+}
+
+/* --- stop */
+
+static int stop(sim_proc *proc)
+{
+    dt_error err = DT_ERROR_INIT;
+    dt_status st;
+
+    schedule.stop_asked = true;
+    st = dt_supervisor_stop(SIM_RUN, proc->argv != NULL, &err);
+    if (st == DT_OK)
+        schedule.stop_answered = true;
+    else
+        sim_trace("stop: %s", err.message);
+    return (int)st;
+}
+
+void sim_command_stop(bool now)
+{
+    static const char *const words[] = {"now", NULL};
+
+    run("stop", stop)->argv = now ? words : NULL;
+}
+
+/* --- a timer, as systemd's (docs/install.md): whoever is missing is started */
+
+static bool is_supervised(void)
+{
+    for (const sim_proc *each = sim.machines[0].procs; each != NULL; each = each->next)
+        if (!each->over && each->engine == NULL &&
+            (strcmp(each->name, "supervisor") == 0 || strcmp(each->name, "watch") == 0 ||
+             strcmp(each->name, "launch") == 0 || strcmp(each->name, "resume") == 0))
+            return true;
+    return false;
+}
+
+static int watch(sim_proc *proc)
+{
+    dt_error err = DT_ERROR_INIT;
+    dt_store *store = NULL;
+    dt_arena arena;
+    dt_status st;
+    dt_run row;
+
+    dt_arena_init(&arena, 0);
+    DT_TRY(dt_store_open(&store, NULL, &err));
+    DT_TRY(dt_store_run_find(store, &row, SIM_RUN, &arena, &err));
+    schedule.ended = dt_run_state_is_terminal(row.state);
+    schedule.state = (int)row.state;
+    schedule.exit_code = row.exit_code;
+    schedule.attempt = row.attempt;
+    snprintf(schedule.reason, sizeof(schedule.reason), "%s", row.reason);
+    if (!schedule.ended)
+        DT_TRY(dt_supervisor_ensure(&row, &err));
+out:
+    if (st != DT_OK)
+        sim_trace("watch: %s", err.message);
+    dt_store_close(store);
+    dt_arena_release(&arena);
+    return (int)st;
+}
+
+static void on_watch_time(void *context)
+{
+    if (!sim.machines[0].down && !schedule.ended && !is_supervised())
+        run("watch", watch);
+    sim_command_watch();
+}
+
+void sim_command_watch(void)
+{
+    sim_at(sim_now_ns + sim_between(2 * SIM_SECOND, 8 * SIM_SECOND), on_watch_time, NULL);
+}

@@ -1,0 +1,331 @@
+/* main: many schedules, each from its seed.
+ *
+ *   sim [--base N] [--count N] [--jobs N]   schedules N, N+1, ... ; exit 1 where one breaks a promise
+ *   sim --seed N [--trace]                  that one alone, and all that happens in it
+ *   ... --profile calm|quiet|rough|mixed
+ *
+ * Schedules run in processes of CHUNK each: what a virtual process that was killed held of this
+ * one's memory goes with it, and a crash costs one schedule.
+ */
+#define _GNU_SOURCE
+#include <getopt.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "store/store.h"
+#include "tests/sim/sim.h"
+
+#include "base/banned.h"
+
+enum { CHUNK = 50, JOBS_MOST = 64, TOLD_MOST = 20 };
+
+#define LIMIT_NS (24 * 3600 * SIM_SECOND)
+
+static char *empty_store; /* of a first world: the others begin with it */
+static int64_t empty_store_bytes;
+
+static void make_machine(int number)
+{
+    sim_machine *machine = &sim.machines[number];
+
+    *machine = (sim_machine){.number = number, .next_pid = 1000 + 10000 * number};
+    machine->name = number == 0 ? "localhost" : sim_print("node%d", number);
+    machine->wall_offset_ms = number == 0 ? 0 : sim_between(-5000, 5000);
+    snprintf(machine->boot_id, sizeof(machine->boot_id), "boot-%d", number);
+    sim_fs_make(machine, "/", true);
+    sim_fs_put(machine, "/proc/sys/kernel/random/boot_id", machine->boot_id);
+    sim_fs_make(machine, "/cache", true);
+}
+
+static void make_world(uint64_t seed)
+{
+    sim_world_begin(seed);
+    sim_listener_add(NULL);
+    sim_vfs_drop(NULL);
+    sim_net_forget();
+    sim_engines_forget();
+    sim.seed = seed;
+    sim.machine_count = 0;
+    sim.alive = 0;
+    schedule = (sim_schedule){0};
+}
+
+static void draw_run(void)
+{
+    double size = (double)(sim_draw() % 1000) / 1000;
+
+    schedule.nodes = size < 0.5    ? 1
+                     : size < 0.85 ? 2
+                     : size < 0.97 ? sim_between(3, 4)
+                                   : sim_between(5, 32);
+    schedule.ranks_per_node = sim_between(1, 2);
+    schedule.first_here = sim_chance(0.4);
+    schedule.steps = sim_between(5, 30);
+    schedule.save_every = sim_between(3, 12);
+    schedule.step_ns = sim_between(SIM_SECOND / 5, 2 * SIM_SECOND);
+    schedule.save_ns = sim_between(SIM_SECOND / 10, 2 * SIM_SECOND);
+    schedule.grace_seconds = (double)sim_between(5, 30);
+    schedule.hang_seconds = 30;
+    schedule.max_restarts = sim_between(1, 5);
+    schedule.nodes_min =
+        schedule.nodes > 1 && sim_chance(0.3) ? sim_between(1, schedule.nodes - 1) : 0;
+    schedule.launcher_lost = "continue";
+    for (int i = 0; i <= schedule.nodes; i++) {
+        make_machine(i);
+        sim.machine_count++;
+    }
+    sim_fs_make(&sim.machines[0], SIM_STATE, true);
+    sim_fs_make(&sim.machines[0], SIM_STATE "/dtrun", true);
+}
+
+static void give_store(void)
+{
+    sim_inode *inode;
+
+    if (empty_store == NULL)
+        return;
+    inode = sim_fs_make(&sim.machines[0], SIM_STATE "/dtrun/store.db", false);
+    sim_fs_write(&sim.machines[0], inode, 0, empty_store, empty_store_bytes);
+    inode->synced = inode->length;
+}
+
+static int open_store(sim_proc *proc)
+{
+    dt_store *store = NULL;
+
+    DT_ASSERT(dt_store_open(&store, NULL, NULL) == DT_OK);
+    dt_store_close(store);
+    return 0;
+}
+
+static void keep_store(void)
+{
+    const sim_inode *inode;
+
+    make_world(0);
+    draw_run();
+    sim_proc_start(&sim.machines[0], NULL, "open", open_store, NULL);
+    sim_run_until(sim_now_ns + 60 * SIM_SECOND, NULL);
+    inode = sim_fs_find(&sim.machines[0], SIM_STATE "/dtrun/store.db");
+    empty_store_bytes = inode->length;
+    empty_store = malloc((size_t)inode->length);
+    memcpy(empty_store, inode->data, (size_t)inode->length);
+    sim_world_end();
+}
+
+static bool is_over(void)
+{
+    return schedule.failure[0] != '\0' || (schedule.ended && sim.alive == 0);
+}
+
+static void run_schedule(uint64_t seed, sim_profile profile)
+{
+    make_world(seed);
+    draw_run();
+    give_store();
+    sim_trace("seed %llu: %lld nodes x %lld ranks, %lld steps", (unsigned long long)seed,
+              (long long)schedule.nodes, (long long)schedule.ranks_per_node,
+              (long long)schedule.steps);
+    sim_command_launch();
+    sim_command_watch();
+    sim_faults_draw(profile);
+    sim_run_until(SIM_BEGIN_NS + LIMIT_NS, is_over);
+    if (schedule.failure[0] == '\0')
+        sim_check_end();
+    sim_trace("%s after attempt %lld: %s", dt_run_state_name((dt_run_state)schedule.state),
+              (long long)schedule.attempt, schedule.reason);
+    sim_world_end();
+}
+
+/* --- many */
+
+typedef struct progress {
+    _Atomic uint64_t seed;
+    _Atomic uint64_t done, failed, points, virtual_seconds;
+    _Atomic uint64_t ends[DT_RUN_STATE_COUNT], attempts, harms;
+    char failure[1024];
+} progress;
+
+typedef struct worker {
+    pid_t pid;
+    uint64_t to;
+    progress *shown;
+} worker;
+
+static struct {
+    uint64_t base, count;
+    int jobs;
+    sim_profile profile;
+    uint64_t told, failed;
+} options = {.base = 1, .count = 100, .jobs = 2, .profile = SIM_MIXED};
+
+static void work(progress *shown, uint64_t from, uint64_t to)
+{
+    for (uint64_t seed = from; seed < to; seed++) {
+        shown->seed = seed;
+        run_schedule(seed, options.profile);
+        shown->done++;
+        shown->points += (uint64_t)schedule.points;
+        shown->virtual_seconds += (uint64_t)((sim_now_ns - SIM_BEGIN_NS) / SIM_SECOND);
+        shown->ends[schedule.state]++;
+        shown->attempts += (uint64_t)schedule.attempt;
+        shown->harms += (uint64_t)schedule.harms;
+        if (schedule.failure[0] != '\0') {
+            snprintf(shown->failure, sizeof(shown->failure), "%s", schedule.failure);
+            _exit(1);
+        }
+    }
+    _exit(0);
+}
+
+static void begin_chunk(worker *one, uint64_t from, uint64_t to)
+{
+    one->to = to;
+    one->shown->seed = from;
+    fflush(stdout);
+    one->pid = fork();
+    if (one->pid == 0)
+        work(one->shown, from, to);
+}
+
+/* Where one broke a promise, or crashed, the rest of its chunk goes on without it. */
+static bool after(worker *one, int status)
+{
+    uint64_t seed = one->shown->seed;
+
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return false;
+    options.failed++;
+    if (options.told++ < TOLD_MOST)
+        printf("seed %llu: %s\n", (unsigned long long)seed,
+               WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : one->shown->failure);
+    if (seed + 1 >= one->to)
+        return false;
+    begin_chunk(one, seed + 1, one->to);
+    return true;
+}
+
+static int run_many(void)
+{
+    uint64_t next = options.base, end = options.base + options.count;
+    progress *shown = mmap(NULL, sizeof(*shown) * JOBS_MOST, PROT_READ | PROT_WRITE,
+                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    worker workers[JOBS_MOST] = {{0}};
+    uint64_t sums[6] = {0}, ends[DT_RUN_STATE_COUNT] = {0};
+    struct timespec begun, ended;
+    int running = 0, status;
+    double seconds;
+
+    clock_gettime(CLOCK_MONOTONIC, &begun);
+    for (int i = 0; i < options.jobs && next < end; i++, running++) {
+        workers[i].shown = &shown[i];
+        begin_chunk(&workers[i], next, next + CHUNK < end ? next + CHUNK : end);
+        next += CHUNK;
+    }
+    while (running > 0) {
+        pid_t pid = wait(&status);
+
+        for (int i = 0; i < options.jobs; i++) {
+            if (workers[i].pid != pid || after(&workers[i], status))
+                continue;
+            workers[i].pid = 0;
+            running--;
+            if (next < end) {
+                begin_chunk(&workers[i], next, next + CHUNK < end ? next + CHUNK : end);
+                next += CHUNK;
+                running++;
+            }
+        }
+    }
+    clock_gettime(CLOCK_MONOTONIC, &ended);
+    seconds =
+        (double)(ended.tv_sec - begun.tv_sec) + (double)(ended.tv_nsec - begun.tv_nsec) * 1e-9;
+    for (int i = 0; i < options.jobs; i++) {
+        sums[0] += shown[i].done;
+        sums[1] += shown[i].points;
+        sums[2] += shown[i].virtual_seconds;
+        sums[3] += shown[i].attempts;
+        sums[4] += shown[i].harms;
+        for (int s = 0; s < DT_RUN_STATE_COUNT; s++)
+            ends[s] += shown[i].ends[s];
+    }
+    printf("%llu schedules in %.1f s (%.0f a minute): %llu finished, %llu failed, %llu stopped; "
+           "%llu attempts, %llu faults that may end one, %llu points, %.1f days of virtual time; "
+           "%llu broke a promise\n",
+           (unsigned long long)sums[0], seconds, (double)sums[0] / seconds * 60,
+           (unsigned long long)ends[DT_RUN_FINISHED], (unsigned long long)ends[DT_RUN_FAILED],
+           (unsigned long long)ends[DT_RUN_STOPPED], (unsigned long long)sums[3],
+           (unsigned long long)sums[4], (unsigned long long)sums[1], (double)sums[2] / 86400,
+           (unsigned long long)options.failed);
+    return options.failed > 0;
+}
+
+static sim_profile profile_named(const char *name)
+{
+    static const char *const names[] = {"calm", "quiet", "rough", "mixed"};
+
+    for (int i = 0; i < 4; i++)
+        if (strcmp(names[i], name) == 0)
+            return (sim_profile)i;
+    fprintf(stderr, "sim: no profile '%s'\n", name);
+    exit(2);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option known[] = {{"base", required_argument, NULL, 'b'},
+                                          {"count", required_argument, NULL, 'c'},
+                                          {"jobs", required_argument, NULL, 'j'},
+                                          {"seed", required_argument, NULL, 's'},
+                                          {"trace", no_argument, NULL, 't'},
+                                          {"profile", required_argument, NULL, 'p'},
+                                          {NULL, 0, NULL, 0}};
+    bool alone = false;
+    int option;
+
+    while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
+        switch (option) {
+        case 'b':
+        case 's':
+            options.base = strtoull(optarg, NULL, 10);
+            alone = alone || option == 's';
+            break;
+        case 'c':
+            options.count = strtoull(optarg, NULL, 10);
+            break;
+        case 'j':
+            options.jobs = (int)strtol(optarg, NULL, 10);
+            break;
+        case 't':
+            sim.trace = true;
+            break;
+        case 'p':
+            options.profile = profile_named(optarg);
+            break;
+        default:
+            return 2;
+        }
+    }
+    clearenv();
+    setenv("XDG_STATE_HOME", SIM_STATE, 1);
+    setenv("HOME", "/", 1);
+    setenv("DTRUN_LOG", sim.trace ? "info" : "error", 1);
+    sim_vfs_install();
+    bool trace = sim.trace;
+    sim.trace = false;
+    keep_store();
+    sim.trace = trace;
+    if (!alone)
+        return run_many();
+    run_schedule(options.base, options.profile);
+    if (schedule.failure[0] != '\0')
+        printf("seed %llu: %s\n", (unsigned long long)options.base, schedule.failure);
+    return schedule.failure[0] != '\0';
+}

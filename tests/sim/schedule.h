@@ -1,0 +1,62 @@
+/* schedule: what one schedule is, and what it has shown so far. */
+#ifndef DT_SIM_SCHEDULE_H
+#define DT_SIM_SCHEDULE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SIM_RUN   "simrun"
+#define SIM_STATE "/state"
+
+typedef struct sim_schedule {
+    /* the run */
+    int64_t nodes, ranks_per_node, nodes_min;
+    int64_t steps, save_every, max_restarts;
+    int64_t step_ns, save_ns;
+    double grace_seconds, hang_seconds;
+    const char *launcher_lost;
+    bool first_here; /* node 0 is the launch machine */
+
+    /* what may be the end of an attempt; what a person asked for */
+    int64_t harms;
+    bool stop_asked, stop_answered;
+    int64_t resumes;
+
+    /* what has been seen */
+    bool ended; /* the store says so */
+    int state, exit_code;
+    int64_t attempt;
+    char reason[512];
+    char failure[1024]; /* which promise was broken; "" none */
+    int64_t points, events;
+} sim_schedule;
+extern sim_schedule schedule;
+
+typedef enum sim_profile {
+    SIM_CALM,  /* nothing goes wrong */
+    SIM_QUIET, /* only what a run must not notice */
+    SIM_ROUGH, /* anything */
+    SIM_MIXED  /* one of these, drawn */
+} sim_profile;
+
+/* A promise is broken; the first counts. */
+void sim_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* --- command.c: people, and the timer that looks after a run without its supervisor */
+void sim_command_launch(void);
+void sim_command_stop(bool now);
+void sim_command_resume(void);
+void sim_command_watch(void);
+
+/* --- fault.c */
+void sim_faults_draw(sim_profile profile);
+void sim_faults_heal(void);
+
+/* --- check.c */
+void sim_check_begin(void);
+void sim_check_point(int64_t attempt, int64_t step); /* a rank made it */
+void sim_check_rank_begins(void *proc, int64_t attempt, int64_t rank);
+void sim_check_end(void); /* the run has ended, and all is quiet */
+double sim_loss(int64_t attempt, int64_t step);
+
+#endif
