@@ -225,6 +225,19 @@ static dt_status write_kept(dt_store *store, const void *what, dt_error *err)
     return DT_OK;
 }
 
+/* Whoever writes it reads them on another thread. */
+static void copy_nodes(dt_session *session)
+{
+    dt_node *nodes =
+        dt_arena_alloc_array(&session->arena, (size_t)session->node_count, sizeof(*nodes));
+
+    DT_ASSERT(nodes != NULL);
+    for (int64_t i = 0; i < session->node_count; i++)
+        nodes[i] = session->nodes[i].row;
+    session->kept.nodes = nodes;
+    session->kept.node_count = session->node_count;
+}
+
 static kept kept_now(dt_session *session)
 {
     dt_run *row = &session->kept.run;
@@ -238,6 +251,7 @@ static kept kept_now(dt_session *session)
         row->first_step_ms = dt_clock_wall_ms();
     if (session->steps_total > 0)
         row->steps_total = session->steps_total;
+    copy_nodes(session);
     return (kept){session->folder, session->kept};
 }
 

@@ -50,6 +50,17 @@ int64_t dt_kept_newest(const char *folder)
 
 /* --- to the file */
 
+static json_t *nodes_to_json(const dt_kept *kept)
+{
+    json_t *nodes = json_array();
+
+    for (int64_t i = 0; i < kept->node_count; i++)
+        json_array_append_new(nodes,
+                              json_pack("{s:o, s:o}", "name", dt_json_text(kept->nodes[i].name),
+                                        "state", dt_json_text(kept->nodes[i].state)));
+    return nodes;
+}
+
 static json_t *to_json(const dt_kept *kept)
 {
     const dt_run *run = &kept->run;
@@ -78,6 +89,7 @@ static json_t *to_json(const dt_kept *kept)
     json_object_set_new(json, "recipe_json", dt_json_text(run->recipe_json));
     json_object_set_new(json, "recipe_hash", dt_json_text(run->recipe_hash));
     json_object_set_new(json, "changes_json", dt_json_text(kept->changes_json));
+    json_object_set_new(json, "nodes", nodes_to_json(kept));
     return json;
 }
 
@@ -155,6 +167,31 @@ static dt_status read_numbers(dt_kept *out, const reading *from, dt_error *err)
     return st;
 }
 
+static dt_status read_nodes(dt_kept *out, const reading *from, dt_error *err)
+{
+    json_t *array, *entry;
+    dt_status st = DT_OK;
+    dt_node *nodes;
+    size_t i;
+
+    DT_TRY(dt_json_get_array(&array, from->json, "nodes", from->where, err));
+    nodes = dt_arena_alloc_array(from->arena, json_array_size(array) + 1, sizeof(*nodes));
+    if (nodes == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    json_array_foreach(array, i, entry)
+    {
+        const reading one = {entry, from->where, from->arena};
+
+        nodes[i] = (dt_node){.node = (int64_t)i};
+        DT_TRY(read_text(&nodes[i].name, &one, "name", err));
+        DT_TRY(read_text(&nodes[i].state, &one, "state", err));
+    }
+    out->nodes = nodes;
+    out->node_count = (int64_t)json_array_size(array);
+out:
+    return st;
+}
+
 static double read_real(const reading *from, const char *key)
 {
     const json_t *value = json_object_get(from->json, key);
@@ -194,6 +231,7 @@ dt_status dt_kept_read(dt_kept *out, const char *folder, int64_t attempt, dt_are
     DT_TRY(read_texts(out, &from, err));
     DT_TRY(read_numbers(out, &from, err));
     DT_TRY(read_end(out, &from, err));
+    DT_TRY(read_nodes(out, &from, err));
     if (out->run.attempt != attempt)
         DT_THROW(err, DT_ERR_CORRUPT, "'%s' is of attempt %lld", path.data,
                  (long long)out->run.attempt);

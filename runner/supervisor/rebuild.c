@@ -77,6 +77,7 @@ static dt_status recall(rebuilding *all, int64_t attempt, dt_error *err)
         all->last.run.state = DT_RUN_QUEUED;
         all->last.run.started_ms = all->last.run.first_step_ms = 0;
         all->last.stop_asked = false;
+        all->last.node_count = 0;
     }
     all->last.run.attempt = attempt;
     return DT_OK;
@@ -162,6 +163,21 @@ static bool has_places(const rebuilding *all)
     return found;
 }
 
+/* Of an attempt that is over: where something may be left is asked again, as of any that was lost. */
+static dt_status add_nodes(rebuilding *all, bool known, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    for (int64_t i = 0; i < all->last.node_count && st == DT_OK; i++) {
+        dt_node row = all->last.nodes[i];
+
+        if (!known && strcmp(row.state, "released") != 0)
+            row.state = "lost";
+        st = dt_store_node_set(all->store, all->run, all->last.run.attempt, &row, err);
+    }
+    return st;
+}
+
 /* `starting` is right for whatever goes on: ranks that live are followed, others are started. */
 static dt_status set_state(rebuilding *all, dt_error *err)
 {
@@ -173,6 +189,8 @@ static dt_status set_state(rebuilding *all, dt_error *err)
     if (ended ? run->started_ms != 0 : !newest || has_places(all))
         DT_TRY(
             dt_store_run_set_state(all->store, all->run, DT_RUN_STARTING, -1, "", started_ms, err));
+    if ((ended || !newest) && run->attempt > all->stored)
+        DT_TRY(add_nodes(all, ended, err));
     if (run->first_step_ms != 0)
         DT_TRY(dt_store_run_set_progress(all->store, all->run, run->step, run->loss,
                                          run->valid_loss, run->tokens_per_second,

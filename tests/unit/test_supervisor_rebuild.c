@@ -41,6 +41,8 @@ static void put(test_store *t, const char *name, const char *text)
 /* An attempt that is at `step`; it goes on from where the one before was. */
 static void keep(test_store *t, int64_t attempt, dt_run_state state, int64_t step)
 {
+    static const dt_node nodes[] = {{.node = 0, .name = "a", .state = "released"},
+                                    {.node = 1, .name = "b", .state = "running"}};
     const dt_kept kept = {.run = {.id = "aa",
                                   .name = "n",
                                   .state = state,
@@ -61,6 +63,8 @@ static void keep(test_store *t, int64_t attempt, dt_run_state state, int64_t ste
                                   .reason = "why"},
                           .created_ms = 1500 * attempt,
                           .start_step = 10 * (attempt - 1),
+                          .nodes = nodes,
+                          .node_count = 2,
                           .changes_json = "[1]"};
 
     put(t, dt_arena_printf(&t->arena, "attempt-%lld/plan.json", (long long)attempt), "{}");
@@ -86,6 +90,30 @@ static dt_run find(test_store *t)
 static int64_t count_gaps(test_store *t)
 {
     return test_store_number(t, "SELECT count(*) FROM events WHERE kind = 'gap'");
+}
+
+static int64_t count_nodes(test_store *t, int64_t attempt, const char *state)
+{
+    dt_node *nodes;
+    int64_t count, found = 0;
+
+    assert_good(t, dt_store_node_list(t->store, &nodes, &count, "aa", attempt, &t->arena, &t->err));
+    for (int64_t i = 0; i < count; i++)
+        found += strcmp(nodes[i].state, state) == 0;
+    return found;
+}
+
+/* Whether anything is left there is asked again by the next attempt, or by a stop. */
+static void test_nodes_of_an_attempt_whose_end_is_not_known_are_lost(void **state)
+{
+    test_store *t = *state;
+
+    keep(t, 1, DT_RUN_RUNNING, 5);
+    keep(t, 2, DT_RUN_FAILED, 10);
+    assert_true(rebuild(t));
+    assert_int_equal(count_nodes(t, 1, "released"), 1);
+    assert_int_equal(count_nodes(t, 1, "lost"), 1);
+    assert_int_equal(count_nodes(t, 2, "running"), 1); /* as it was at its end */
 }
 
 static void test_a_run_that_the_store_lacks_is_there_again(void **state)
@@ -175,6 +203,8 @@ static void test_an_older_store_is_brought_forward(void **state)
     assert_true(rebuild(t));
     assert_good(t, dt_store_attempt_list(t->store, &attempts, &count, "aa", &t->arena, &t->err));
     assert_int_equal(count, 3);
+    assert_int_equal(count_nodes(t, 2, "lost"), 0); /* nobody knows of any */
+    assert_int_equal(count_nodes(t, 3, "lost"), 0); /* it is followed anew */
     assert_int_equal(attempts[0].state, DT_RUN_FAILED);
     assert_string_equal(attempts[0].reason, "why");
     assert_int_equal(attempts[1].state, DT_RUN_FAILED);
@@ -234,6 +264,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_a_run_that_the_store_lacks_is_there_again),
         TEST(test_one_that_was_active_goes_on),
+        TEST(test_nodes_of_an_attempt_whose_end_is_not_known_are_lost),
         TEST(test_one_whose_nodes_were_begun_is_followed),
         TEST(test_a_stop_that_was_asked_for_is_not_forgotten),
         TEST(test_an_older_store_is_brought_forward),

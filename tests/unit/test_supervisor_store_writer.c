@@ -1,12 +1,17 @@
 /* The store is written on a thread: the loop turns while somebody holds it, and all is stored in
- * its order once it is let go of. */
+ * its order once it is let go of. What is told to be durable is on the disk: fdatasync is this file's. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -18,6 +23,7 @@ typedef struct watch {
     uv_timer_t pulse;
     dt_store_writer *writer;
     int64_t stored, until; /* the loop ends there */
+    int64_t durable, until_durable;
     int pulses, taken_back;
     dt_status failed;
 } watch;
@@ -50,12 +56,17 @@ static void on_settled(void *context, bool committed)
 static const dt_store_writer_calls calls = {
     .stored = on_stored, .failed = on_failed, .settled = on_settled};
 
+static void begin_with(watch *all, const test_store *t, const dt_store_writer_calls *given)
+{
+    *all = (watch){.until = INT64_MAX, .until_durable = INT64_MAX};
+    uv_loop_init(&all->loop);
+    assert_int_equal(dt_store_writer_open(&all->writer, t->path, &all->loop, given, all, NULL),
+                     DT_OK);
+}
+
 static void begin(watch *all, const test_store *t)
 {
-    *all = (watch){.until = INT64_MAX};
-    uv_loop_init(&all->loop);
-    assert_int_equal(dt_store_writer_open(&all->writer, t->path, &all->loop, &calls, all, NULL),
-                     DT_OK);
+    begin_with(all, t, &calls);
 }
 
 static void end(watch *all)
@@ -176,6 +187,89 @@ static void test_close_lets_go_of_what_waits(void **state)
     assert_int_equal(count_points(t->store, "closed"), 0);
 }
 
+/* --- on the disk */
+
+static atomic_bool disk_fails;
+static atomic_int refused, synced; /* of the store's log */
+
+static bool is_log(int fd)
+{
+    char name[64], path[128];
+    ssize_t length;
+
+    snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+    length = readlink(name, path, sizeof(path));
+    return length > 4 && memcmp(path + length - 4, "-wal", 4) == 0;
+}
+
+int fdatasync(int fd)
+{
+    bool log = is_log(fd);
+
+    if (log && atomic_load(&disk_fails)) {
+        atomic_fetch_add(&refused, 1);
+        errno = EIO;
+        return -1;
+    }
+    if (syscall(SYS_fdatasync, fd) != 0)
+        return -1;
+    if (log)
+        atomic_fetch_add(&synced, 1);
+    return 0;
+}
+
+static void on_durable(void *context, int64_t batch)
+{
+    watch *all = context;
+
+    assert_true(batch > all->durable && batch <= all->stored);
+    assert_true(atomic_load(&synced) > 0);
+    all->durable = batch;
+    if (batch >= all->until_durable)
+        uv_stop(&all->loop);
+}
+
+static const dt_store_writer_calls durable_calls = {
+    .stored = on_stored, .durable = on_durable, .failed = on_failed};
+
+static void hurry_until_refused_twice(uv_timer_t *timer)
+{
+    watch *all = timer->data;
+
+    dt_store_writer_hurry(all->writer);
+    if (atomic_load(&refused) >= 2)
+        uv_stop(&all->loop);
+}
+
+static void test_durable_is_what_the_disk_has_taken(void **state)
+{
+    test_store *t = *state;
+    int64_t last;
+    watch all;
+
+    atomic_store(&disk_fails, true);
+    test_store_run(t, "safe", "safe");
+    begin_with(&all, t, &durable_calls);
+    add(&all, "safe", 1, DT_OK);
+    last = add(&all, "safe", 2, DT_OK);
+    await(&all, last);
+    uv_timer_init(&all.loop, &all.pulse);
+    all.pulse.data = &all;
+    uv_timer_start(&all.pulse, hurry_until_refused_twice, 1, 1);
+    uv_run(&all.loop, UV_RUN_DEFAULT);
+    uv_close((uv_handle_t *)&all.pulse, NULL);
+    assert_int_equal(count_points(t->store, "safe"), 2); /* stored, */
+    assert_int_equal(all.durable, 0);                    /* and nobody may be told */
+    atomic_store(&synced, 0);
+    atomic_store(&disk_fails, false);
+    all.until_durable = last;
+    dt_store_writer_hurry(all.writer);
+    uv_run(&all.loop, UV_RUN_DEFAULT);
+    assert_int_equal(all.durable, last);
+    assert_int_equal(all.failed, DT_OK);
+    end(&all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +279,8 @@ int main(void)
             test_what_does_not_pass_is_told_once_and_nothing_of_it_is_kept, test_store_setup,
             test_store_teardown),
         cmocka_unit_test_setup_teardown(test_close_lets_go_of_what_waits, test_store_setup,
+                                        test_store_teardown),
+        cmocka_unit_test_setup_teardown(test_durable_is_what_the_disk_has_taken, test_store_setup,
                                         test_store_teardown),
     };
 
