@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Over ssh: `stop --node HOST` ends a run there, past its supervisor and its history; and a node whose home
+# was wiped, or that nobody may sign in to any more, keeps no stop from a right end.
+. "$(dirname "$0")/lib.sh"
+hosts 2 apart
+past() { [ "$(value "$1" "o['step']")" -ge "$2" ]; }
+is_now() { [ "$(value "$1" "o['state']")" = "$2" ]; }
+id_of() { value "$1" "o['run']"; }
+ranks_of() { # id: of it on all hosts, which share the process table
+    local file stat
+    for file in $(grep -lzsxF "DTRUN_RUN_ID=$1" /proc/[0-9]*/environ); do
+        file=${file%/environ}
+        read -r stat 2>/dev/null <"$file/stat" && [[ ${stat##*) } != Z* ]] && echo "${file#/proc/}"
+    done
+    true
+}
+no_ranks() { [ -z "$(ranks_of "$1")" ]; }
+start() { # name options...
+    "$dtrun" launch --detach "$net/launch/r.yaml" --set "name=$1" "${@:2}" >"$net/out" 2>&1 || fail "launch: $(cat "$net/out")"
+    await 60 past "$1" 5
+}
+recipe <<'YAML'
+schedule: {kind: constant, steps: 1000000}
+evaluate: {every: 0, sequences: 32}
+checkpoint: {every: 1000000, keep: 2, keep_best: 0}
+failure: {max_restarts: 0}
+ranks: 1
+YAML
+
+# One node, no history, nobody who supervises: it is listed by its process table, and ended by its id.
+start alone --set 'nodes=[host1]'
+id=$(id_of alone)
+kill -9 $(pgrep -f "dtrun supervise $id\$")
+mv "$net/launch/state" "$net/away"
+wants 0 "$id attempt 1: is running" "$dtrun" stop --node host1
+wants 2 "is empty" "$dtrun" stop --node host1 ""
+no_ranks "$id" && fail "who only asked has ended the run"
+wants 0 "$id attempt 1: nothing is left of it" "$dtrun" stop --node host1 "${id:0:10}"
+no_ranks "$id" || fail "ranks are left: $(ranks_of "$id")"
+wants 0 "nothing of $id runs on host1" "$dtrun" stop --node host1 "$id"
+rm -rf "$net/launch/state" && mv "$net/away" "$net/launch/state"
+ended() { is_now alone stopped; }
+await 60 ended
+
+# A home that was wiped under a run: what ran there is found and ended by an agent that is put there anew.
+start wiped
+id=$(id_of wiped)
+on host2 find /root -mindepth 1 -delete 2>/dev/null
+wants 0 "" "$dtrun" stop wiped
+no_ranks "$id" || fail "ranks are left: $(ranks_of "$id")"
+
+# One that is wiped and never lets anybody in again: code 5 until your word is taken for it.
+start gone
+id=$(id_of gone)
+mv "$net/host2/authorized_keys" "$net/host2/authorized_keys.away"
+kill -9 $("$net_sh" pids "$net" host2 | grep -vx "$(<"$net/host2/sshd.pid")") 2>/dev/null
+on host2 find /root -mindepth 1 -delete 2>/dev/null
+over() { is_now gone failed || is_now gone stopped; }
+wants 5 "host2" "$dtrun" stop gone --now
+await 60 over
+wants 5 "host2" "$dtrun" stop gone
+wants 0 "" "$dtrun" stop gone --forgive-node host2
+wants 0 "" "$dtrun" stop gone
+no_ranks "$id" || fail "ranks are left: $(ranks_of "$id")"
