@@ -26,11 +26,9 @@ set_back() { rm "$database"*; cp "$1" "$database"; }
 # Nobody has it open: the run goes on, and all its points are there again, from the agents' journals.
 FAKE_STEPS=300 FAKE_STEP_MS=10 "$driver" launch lost 2 2
 await 20 has_step lost 5
-ranks=$(processes fake_engine)
 kill_supervisor lost
 rm "$database"*
 is attempt "$(field lost attempt)" 1
-is ranks "$(processes fake_engine)" "$ranks"
 end_is lost finished 0
 is points "$(get lost points)" 300
 is attempt "$(get lost attempt)" 1
@@ -61,10 +59,8 @@ kill -9 "$(processes fake_engine | head -n 1)"
 second() { [ "$(get older attempt)" = 2 ] && [ "$(get older state)" = running ]; }
 await 30 second
 kill_supervisor older
-ranks=$(processes fake_engine)
 set_back "$XDG_STATE_HOME/first.db"
 is attempt "$(field older attempt)" 2
-is ranks "$(processes fake_engine)" "$ranks"
 end_is older finished 0
 is points "$(get older points)" 300
 is attempts "$(store "SELECT group_concat(a.attempt || ' ' || a.state) FROM attempts a JOIN runs r USING (run) WHERE r.id = 'older'")" \

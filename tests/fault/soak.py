@@ -32,6 +32,8 @@ After each run: it is finished (or stopped, where it was), with code 0 and every
 it is left on any host; every point that the store ever showed is still there; each step has one
 loss, and it has the bits of the run that nothing happened to.
 
+SIGTERM ends it after the run that is under way, with the figures so far.
+
 The seed fixes which faults come and when; what the machine does in between, it does not fix. A run
 that breaks a promise is described, its folder is kept, and the exit code is 1."""
 import argparse, collections, contextlib, glob, os, random, shutil, signal, sqlite3, subprocess, sys, tempfile, time
@@ -552,7 +554,7 @@ def main():
     try:
         golden = {s: undisturbed(place, s, OPTIONS.steps) for s in ('ddp', 'fsdp')}
         planned = 0
-        while planned < OPTIONS.faults:
+        while planned < OPTIONS.faults and not ASKED_TO_END:
             faults = [draw.choice(kinds) for _ in range(draw.randint(1, 4))][:OPTIONS.faults - planned]
             planned += len(faults)
             runs += 1
@@ -586,5 +588,6 @@ if __name__ == '__main__':
     parser.add_argument('--longest-cut', type=float, default=30)
     OPTIONS = parser.parse_args()
     BEGUN, COUNT, ENVIRONMENT = time.monotonic(), collections.Counter(), dict(os.environ)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    ASKED_TO_END = []
+    signal.signal(signal.SIGTERM, lambda *_: ASKED_TO_END.append(True))
     sys.exit(main())
