@@ -30,14 +30,9 @@ static dt_status enter(dt_session *session, dt_run_state state, dt_error *err)
 dt_status dt_action_connect(dt_session *session, dt_supervised_node *unused, dt_error *err)
 {
     for (int64_t i = 0; i < session->node_count; i++) {
-        if (session->nodes[i].placed)
-            dt_node_connect(&session->nodes[i]);
-        else if (session->nodes[i].released)
-            session->nodes[i].gone = true;
-        else if (session->state == DT_RUN_STOPPING && !session->nodes[i].place_lost)
-            session->nodes[i].given_up = true; /* nothing was begun there */
-        else
-            dt_prepare_node(&session->nodes[i]);
+        if (session->state == DT_RUN_STOPPING)
+            dt_action_end_node(session, &session->nodes[i], err);
+        dt_node_link_begin(session->nodes[i].link);
     }
     dt_state_consider(session); /* all may be over already */
     return DT_OK;
@@ -77,27 +72,37 @@ static bool all_shared(const dt_session *session)
 {
     bool shared = true;
 
-    for (int64_t i = 0; i < session->node_count; i++)
-        shared = shared && session->nodes[i].place.checkpoints_shared;
+    for (int64_t i = 0; i < session->node_count; i++) {
+        const dt_node_place *place = dt_node_link_place(session->nodes[i].link);
+
+        shared = shared && place != NULL && place->checkpoints_shared;
+    }
     return shared;
+}
+
+static json_t *environment_of(const dt_session *session, const dt_node_place *place)
+{
+    const dt_node_place *first = dt_node_link_place(session->nodes[0].link);
+
+    return json_pack("{s:s, s:s, s:s}", "DTRUN_INTERFACE_ADDRESS", place->address,
+                     "DTRUN_RUN_SECRET", session->secret, "MASTER_ADDR",
+                     first != NULL ? first->address : "");
 }
 
 dt_status dt_action_start_node(dt_session *session, dt_supervised_node *node, dt_error *err)
 {
-    json_t *environment;
+    const dt_node_place *place = dt_node_link_place(node->link);
 
-    if (!node->idle)
+    if (!dt_node_link_is_idle(node->link))
         return DT_OK;
     if (node->rebooted || dt_node_has_started(node))
         return dt_action_expect_ranks(session, node, err);
-    environment = json_pack("{s:s, s:s, s:s}", "DTRUN_INTERFACE_ADDRESS", node->place.address,
-                            "DTRUN_RUN_SECRET", session->secret, "MASTER_ADDR",
-                            session->nodes[0].place.address);
-    dt_node_send(node, json_pack("{s:s, s:s, s:o, s:I, s:o, s:f}", "command", "start", "engine",
-                                 node->place.engine, "plan",
-                                 dt_node_plan(session->plan, &node->place, all_shared(session)),
-                                 "node", (json_int_t)node->row.node, "environment", environment,
-                                 "launcher_lost_seconds", session->launcher_lost_seconds));
+    dt_node_link_send(node->link, json_pack("{s:s, s:s, s:o, s:I, s:o, s:f}", "command", "start",
+                                            "engine", place->engine, "plan",
+                                            dt_node_plan(session->plan, place, all_shared(session)),
+                                            "node", (json_int_t)node->row.node, "environment",
+                                            environment_of(session, place), "launcher_lost_seconds",
+                                            session->launcher_lost_seconds));
     return DT_OK;
 }
 
@@ -106,7 +111,7 @@ dt_status dt_action_start_if_all(dt_session *session, dt_supervised_node *unused
     dt_status st = DT_OK;
 
     for (int64_t i = 0; i < session->node_count; i++)
-        if (!session->nodes[i].attached)
+        if (!dt_node_link_is_attached(session->nodes[i].link))
             return DT_OK;
     DT_TRY(enter(session, DT_RUN_STARTING, err));
     for (int64_t i = 0; i < session->node_count && session->state == DT_RUN_STARTING; i++)
@@ -126,7 +131,7 @@ dt_status dt_action_expect_ranks(dt_session *session, dt_supervised_node *node, 
     dt_strbuf reason;
     dt_status st;
 
-    if (!node->idle)
+    if (!dt_node_link_is_idle(node->link))
         return DT_OK;
     dt_strbuf_init(&reason);
     if (node->rebooted)
@@ -140,36 +145,27 @@ dt_status dt_action_expect_ranks(dt_session *session, dt_supervised_node *node, 
 
 dt_status dt_action_end_node(dt_session *session, dt_supervised_node *node, dt_error *err)
 {
-    double grace =
-        dt_ending_grace(&(dt_ending_facts){.stop_asked = session->verdict.stop_asked,
-                                           .stop_now = session->stop_now,
-                                           .failed = dt_verdict_has_failed(&session->verdict),
-                                           .hung = session->verdict.hung,
-                                           .grace_seconds = session->grace_seconds});
-
-    if (!node->placed && node->place_lost) {
-        /* it may have ranks: prepare.c finds the way to it again */
-    } else if (!node->placed) {
-        dt_prepare_cancel(node);
-        node->given_up = true; /* nothing was begun there */
-    } else if (!node->released && !node->given_up) {
-        dt_node_send(node, json_pack("{s:s, s:f}", "command", "stop", "grace_seconds", grace));
-    }
+    dt_node_link_stop(node->link, dt_ending_grace(&(dt_ending_facts){
+                                      .stop_asked = session->verdict.stop_asked,
+                                      .stop_now = session->stop_now,
+                                      .failed = dt_verdict_has_failed(&session->verdict),
+                                      .hung = session->verdict.hung,
+                                      .grace_seconds = session->grace_seconds}));
     return DT_OK;
 }
 
 /* A stop that cannot be proved on a node is no failure of the run, and is told apart. */
 static dt_status note_unreached(dt_session *session, const dt_supervised_node *node, dt_error *err)
 {
+    const char *problem = dt_node_link_problem(node->link);
     dt_status st;
 
     DT_TRY(dt_follow_own_event(
-        session,
-        json_pack("{s:s, s:o}", "event", "unreached", "message", dt_json_text(node->problem)),
+        session, json_pack("{s:s, s:o}", "event", "unreached", "message", dt_json_text(problem)),
         err));
     DT_TRY(dt_follow_commit(session, err));
-    dt_log_error("%s", node->problem);
-    dt_verdict_unreached(&session->verdict, node->problem);
+    dt_log_error("%s", problem);
+    dt_verdict_unreached(&session->verdict, problem);
 out:
     return st;
 }
@@ -182,8 +178,8 @@ dt_status dt_action_end_ranks(dt_session *session, dt_supervised_node *node, dt_
     if (node != NULL && session->verdict.stop_asked)
         DT_TRY(note_unreached(session, node, err));
     else if (node != NULL)
-        DT_TRY(note_lost(session, node->problem, err));
-    if (node != NULL && node->unrecoverable)
+        DT_TRY(note_lost(session, dt_node_link_problem(node->link), err));
+    if (node != NULL && dt_node_link_is_unrecoverable(node->link))
         session->verdict.unrecoverable = true;
     if (session->state != DT_RUN_STOPPING)
         DT_TRY(enter(session, DT_RUN_STOPPING, err));
@@ -192,15 +188,6 @@ dt_status dt_action_end_ranks(dt_session *session, dt_supervised_node *node, dt_
     dt_state_consider(session);
 out:
     return st;
-}
-
-static int64_t count_lost(const dt_session *session)
-{
-    int64_t lost = 0;
-
-    for (int64_t i = 0; i < session->node_count; i++)
-        lost += session->nodes[i].lost ? 1 : 0;
-    return lost;
 }
 
 static void on_leave_time(uv_timer_t *timer)
@@ -228,11 +215,11 @@ dt_status dt_action_conclude(dt_session *session, dt_supervised_node *unused, dt
     if (!dt_store_writer_is_idle(session->writer))
         return DT_OK; /* which comes back here */
     for (int64_t i = 0; i < session->node_count; i++)
-        alone = alone && (session->nodes[i].gone || session->nodes[i].given_up);
+        alone = alone && dt_node_link_is_away(session->nodes[i].link);
     for (int64_t i = 0; i < session->node_count; i++)
-        if (session->nodes[i].preparation != NULL)
+        if (dt_node_link_is_preparing(session->nodes[i].link))
             return DT_OK; /* what it began there ends first; the same */
-    if (count_lost(session) > 0)
+    if (dt_nodes_count_lost(session) > 0)
         dt_gather_cancel(session);
     if (!dt_gather_is_over(session))
         return DT_OK; /* which comes back here */
@@ -248,7 +235,7 @@ dt_status dt_action_conclude(dt_session *session, dt_supervised_node *unused, dt
         return DT_OK; /* the same */
     if (must_tell(session)) {
         if (!session->verdict.stop_asked) /* who stops hears of each at once */
-            dt_liveness_tell(session);
+            dt_nodes_tell_lost(session);
         DT_TRY(dt_sweep_tell(session, err));
     }
     if (!dt_store_is_current(session->store)) {

@@ -100,6 +100,7 @@ void dt_follow_remember(dt_supervised_node *node, const dt_message *message)
     case DT_MESSAGE_RELEASED:
         node->released = true;
         node->row.state = "released";
+        dt_node_link_release(node->link);
         break;
     default:
         break;
@@ -294,7 +295,6 @@ dt_status dt_follow_event(dt_supervised_node *node, dt_message *message, dt_erro
     if (message->sequence < node->row.acknowledged)
         return DT_OK;                                       /* seen before */
     DT_ASSERT(message->sequence == node->row.acknowledged); /* gap.c */
-    message->time_ms -= node->clock_ms; /* the rows have one clock; the line keeps its own */
     DT_TRY(begin(node->session, err));
     DT_TRY(store_rows(node, message, err));
     dt_follow_remember(node, message);
@@ -348,13 +348,11 @@ static void send_ack(const dt_ack *ack)
 {
     dt_supervised_node *node = ack->node;
 
-    if (node->attached)
-        dt_node_send(
-            node, json_pack("{s:s, s:I}", "command", "ack", "sequence", (json_int_t)ack->sequence));
-    if (ack->released && !node->released_stored) {
-        node->released_stored = true;
-        dt_node_let_go(node);
-    }
+    if (dt_node_link_is_attached(node->link))
+        dt_node_link_send(node->link, json_pack("{s:s, s:I}", "command", "ack", "sequence",
+                                                (json_int_t)ack->sequence));
+    if (ack->released)
+        dt_node_link_stored(node->link);
 }
 
 static dt_ack *drop_ack(dt_session *session)
@@ -377,18 +375,18 @@ static bool is_overtaken(const dt_session *session, const dt_ack *ack, int64_t b
 }
 
 /* Too much waits: journals are left where they are until there is less. */
-static void hear_or_not(dt_session *session)
+static void read_or_pause(dt_session *session)
 {
     size_t waiting = dt_store_writer_waiting_bytes(session->writer);
-    bool deaf = waiting > (session->deaf ? WAITING_LOW_BYTES : WAITING_MOST_BYTES);
+    bool pause = waiting > (session->paused ? WAITING_LOW_BYTES : WAITING_MOST_BYTES);
 
-    if (deaf == session->deaf)
+    if (pause == session->paused)
         return;
-    session->deaf = deaf;
-    dt_log_info("%s", deaf ? "too much waits to be stored: the journals wait too"
-                           : "the journals are read again");
+    session->paused = pause;
+    dt_log_info("%s", pause ? "too much waits to be stored: the journals wait too"
+                            : "the journals are read again");
     for (int64_t i = 0; i < session->node_count; i++)
-        dt_node_hear(&session->nodes[i], !deaf);
+        dt_node_link_pause(session->nodes[i].link, pause);
 }
 
 static void on_stored(void *context, int64_t batch)
@@ -397,7 +395,7 @@ static void on_stored(void *context, int64_t batch)
 
     if (session->trouble != DT_OK)
         return;
-    hear_or_not(session);
+    read_or_pause(session);
     dt_control_stored(session);
     dt_state_consider(session);
 }
@@ -533,7 +531,7 @@ dt_status dt_follow_commit(dt_session *session, dt_error *err)
         session->nodes[i].changed = false;
     }
     if (session->writer != NULL)
-        hear_or_not(session);
+        read_or_pause(session);
 out:
     return st;
 }

@@ -61,7 +61,7 @@ bool dt_gap_skip(dt_supervised_node *node, const char *text, size_t length, cons
     dt_error err = DT_ERROR_INIT;
     json_t *json = NULL;
     dt_status st = DT_OK;
-    bool known = node->attached && dt_json_parse(&json, text, length, "line", NULL) == DT_OK &&
+    bool known = dt_json_parse(&json, text, length, "line", NULL) == DT_OK &&
                  dt_json_get_int(&sequence, json, "sequence", "line", NULL) == DT_OK &&
                  dt_json_get_int_or(&after, json, "after", -1, "line", NULL) == DT_OK;
 

@@ -41,9 +41,11 @@ bool dt_gather_is_needed(const dt_session *session)
 {
     bool shared = true;
 
-    for (int64_t i = 0; i < session->node_count; i++)
-        shared =
-            shared && (!session->nodes[i].placed || session->nodes[i].place.checkpoints_shared);
+    for (int64_t i = 0; i < session->node_count; i++) {
+        const dt_node_place *place = dt_node_link_place(session->nodes[i].link);
+
+        shared = shared && (place == NULL || place->checkpoints_shared);
+    }
     return !shared;
 }
 
@@ -98,7 +100,7 @@ out:
     return st;
 }
 
-static bool is_hopeless(const dt_session *session, const dt_gather *gather)
+static bool is_let_go(const dt_session *session, const dt_gather *gather)
 {
     bool ending = session->state != DT_RUN_RUNNING && session->state != DT_RUN_STARTING;
 
@@ -130,7 +132,7 @@ static void on_fetched(uv_work_t *work, int status)
         dt_log_info("checkpoint '%s' is here", gather->name);
         st = keep(session, gather, &err);
         drop_first(session);
-    } else if (is_hopeless(session, gather)) {
+    } else if (is_let_go(session, gather)) {
         st = say_let_go(session, gather, &err);
         drop_first(session);
     } else {
@@ -173,7 +175,8 @@ void dt_gather_add(dt_session *session, const dt_message *message)
     gather->places = calloc((size_t)session->node_count, sizeof(gather->places[0]));
     DT_ASSERT(gather->places != NULL);
     for (int64_t i = 0; i < session->node_count; i++)
-        gather->places[i] = session->nodes[i].place;
+        if (dt_node_link_place(session->nodes[i].link) != NULL)
+            gather->places[i] = *dt_node_link_place(session->nodes[i].link);
     snprintf(gather->name, sizeof(gather->name), "%s", dt_message_string(message, "directory"));
     snprintf(gather->digest, sizeof(gather->digest), "%s", dt_message_string(message, "digest"));
     atomic_init(&gather->cancelled, false);

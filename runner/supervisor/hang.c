@@ -122,10 +122,10 @@ static void say_who(dt_strbuf *out, const dt_session *session, int64_t hung)
 
 static bool all_connected(const dt_session *session)
 {
-    bool all = !session->deaf;
+    bool all = !session->paused;
 
     for (int64_t i = 0; i < session->node_count; i++)
-        all = all && session->nodes[i].attached;
+        all = all && dt_node_link_is_attached(session->nodes[i].link);
     return all;
 }
 
@@ -210,8 +210,8 @@ static dt_status ask(dt_session *session, dt_error *err)
     for (int64_t i = 0; i < session->world_size; i++)
         json_array_append_new(session->diagnoses, json_null());
     for (int64_t i = 0; i < session->node_count; i++)
-        dt_node_send(&session->nodes[i],
-                     json_pack("{s:s, s:i}", "command", "diagnose", "rank", -1));
+        dt_node_link_send(session->nodes[i].link,
+                          json_pack("{s:s, s:i}", "command", "diagnose", "rank", -1));
     session->asked = true;
     session->asked_at_seconds = session->silence.seconds;
     return st;

@@ -90,7 +90,6 @@ static dt_status lay_out(dt_session *session, const dt_plan *plan, dt_error *err
         dt_supervised_node *node = &session->nodes[i];
 
         node->session = session;
-        node->clock_error_ms = INFINITY;
         node->row = (dt_node){.node = i, .name = plan->node_names[i], .state = "connecting"};
         node->here = dt_arena_printf(&session->arena, "%s/attempt-%lld/node-%lld", session->folder,
                                      (long long)session->attempt, (long long)i);
@@ -207,8 +206,10 @@ static void remember_own(dt_session *session, const dt_store_event *event)
         session->gaps = true;
     if (strcmp(event->kind, "ended") == 0 &&
         dt_json_get_int(&node, json, "node", "event", NULL) == DT_OK && node >= 0 &&
-        node < session->node_count)
+        node < session->node_count) {
         session->nodes[node].released = true;
+        dt_node_link_remember_release(session->nodes[node].link);
+    }
     if (strcmp(event->kind, "restart") == 0)
         (void)dt_json_get_int_or(&session->restarts, json, "count", 0, "event", NULL);
     json_decref(json);
@@ -300,18 +301,6 @@ out:
     return st;
 }
 
-/* What the folder of the run knows: the secret, and where things lie on the nodes. */
-static dt_status read_folder(dt_session *session, dt_error *err)
-{
-    dt_status st;
-
-    DT_TRY(dt_run_secret(&session->secret, session->folder, &session->arena, err));
-    for (int64_t i = 0; i < session->node_count; i++)
-        DT_TRY(dt_prepare_recall(&session->nodes[i], err));
-out:
-    return st;
-}
-
 dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
 {
     dt_status st;
@@ -332,7 +321,8 @@ dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
     DT_TRY(read_plan(session, err));
     DT_TRY(read_rows(session, err));
     DT_TRY(read_attempt(session, err));
-    DT_TRY(read_folder(session, err));
+    DT_TRY(dt_run_secret(&session->secret, session->folder, &session->arena, err));
+    DT_TRY(dt_nodes_open(session, err));
     if (session->salvaged != NULL)
         DT_TRY(dt_salvage_begin(session, err));
     DT_TRY(dt_follow_commit(session, err)); /* what was noted on the way */
@@ -342,8 +332,6 @@ dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
     DT_TRY(dt_sweep_load(session, err));
     session->kept.stop_asked = session->verdict.stop_asked;
     DT_TRY(dt_change_kept(session, err));
-    for (int64_t i = 0; i < session->node_count; i++)
-        session->nodes[i].released_stored = session->nodes[i].released;
     session->begun_seconds = dt_session_now(session);
 out:
     return st;
@@ -358,14 +346,8 @@ static void close_handle(uv_handle_t *handle, void *unused)
 void dt_session_unload(dt_session *session)
 {
     dt_follow_end(session);
-    for (int64_t i = 0; i < session->node_count; i++) {
-        dt_prepare_cancel(&session->nodes[i]);
-        dt_refusal_forget(&session->nodes[i]);
-        dt_probe_forget(&session->nodes[i]);
-        dt_node_disconnect(&session->nodes[i]);
-        if (session->nodes[i].retry_open)
-            uv_close((uv_handle_t *)&session->nodes[i].retry, NULL);
-    }
+    for (int64_t i = 0; i < session->node_count; i++)
+        dt_node_link_close(session->nodes[i].link);
     for (int64_t i = 0; i < session->world_size; i++)
         dt_rank_log_close(&session->ranks[i].log);
     dt_control_close_all(session);
@@ -385,7 +367,7 @@ void dt_session_unload(dt_session *session)
     dt_sweep_release(session);
     dt_tidy_release(session);
     for (int64_t i = 0; i < session->node_count; i++)
-        json_decref(session->nodes[i].place.paths);
+        dt_node_link_free(session->nodes[i].link);
     dt_follow_rollback(session);
     dt_store_close(session->store);
     dt_verdict_release(&session->verdict);

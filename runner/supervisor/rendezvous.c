@@ -31,6 +31,7 @@ void dt_rendezvous_offer(dt_session *session, const dt_message *message)
                        json_string(dt_message_string(message, "value")));
     json_array_foreach(values, rank, value) if (json_is_null(value)) return;
     for (int64_t i = 0; i < session->node_count; i++)
-        dt_node_send(&session->nodes[i], json_pack("{s:s, s:s, s:O}", "command", "rendezvous",
-                                                   "name", name, "values", values));
+        dt_node_link_send(
+            session->nodes[i].link,
+            json_pack("{s:s, s:s, s:O}", "command", "rendezvous", "name", name, "values", values));
 }

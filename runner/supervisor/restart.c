@@ -51,22 +51,13 @@ out:
 
 /* --- the plan */
 
-static int64_t count_lost(const dt_session *session)
-{
-    int64_t lost = 0;
-
-    for (int64_t i = 0; i < session->node_count; i++)
-        lost += session->nodes[i].lost ? 1 : 0;
-    return lost;
-}
-
 /* What stays keeps its order; nodes and ranks are numbered anew. */
 static void leave_out_lost(dt_plan *plan, const dt_session *session)
 {
     int64_t nodes = 0, ranks = 0;
 
     for (int64_t i = 0; i < session->node_count; i++) {
-        if (session->nodes[i].lost)
+        if (dt_node_is_lost(&session->nodes[i]))
             continue;
         for (int64_t r = 0; r < session->world_size; r++) {
             if (plan->ranks[r].node != i || r < ranks)
@@ -258,7 +249,7 @@ static dt_restart_facts facts_of(const dt_session *session)
                               .restarts = session->restarts,
                               .start_step = session->start_step,
                               .nodes = session->node_count,
-                              .nodes_lost = count_lost(session),
+                              .nodes_lost = dt_nodes_count_lost(session),
                               .nodes_min = session->nodes_min};
 }
 

@@ -77,7 +77,7 @@ void dt_state_consider(dt_session *session)
     bool released = true;
 
     for (int64_t i = 0; i < session->node_count; i++)
-        released = released && (session->nodes[i].released || session->nodes[i].given_up);
+        released = released && dt_node_link_has_ended(session->nodes[i].link);
     if (is_ready(session))
         dt_state_take(session, DT_EVENT_READY, NULL);
     if (session->verdict.stop_asked && session->state != DT_RUN_STOPPING)

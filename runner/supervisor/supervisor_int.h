@@ -1,20 +1,18 @@
 /* supervisor_int: what the files of the supervisor share.
  *
+ *   connection/   the way to each node                protocol/    a line of an agent
+ *   policy/       what is decided, without doing it
+ *
  *   supervise.c   lock, load, loop, end                  state.c      the [state][event] table
  *   load.c        everything known, from plan and store  actions.c    what the states do
  *   copies.c      plan.json and place.json, twice        salvage.c    a run without a plan is ended
- *   prepare.c     a node before its agent                node.c       the connection to one agent
+ *   nodes.c       what the links tell of                 rendezvous.c everyone's values
  *   follow.c      journal → store                        rank_log.c   runs/ID/logs/rank-N.log
- *   rendezvous.c  everyone's values                      control.c    runs/ID/control.sock
  *   changes.c     what goes into the store               store_writer.c  its thread
- *   restart.c     the attempt after this one
- *   hang.c        ranks that make no step
- *   liveness.c    what a node's silence means            clocks.c     whose clock is how wrong
- *   policy/       what is decided, without doing it      probe.c      can anything be run there?
- *   gather.c      checkpoints come here                  notify.c     a webhook is told
- *   sweep.c       nodes that earlier attempts lost       reboot.c     a node that was booted again
- *   tidy.c        what an ended run left there
- *   gap.c         events that were lost                  refusal.c    what runs on a node is ended
+ *   gap.c         events that were lost                  gather.c     checkpoints come here
+ *   hang.c        ranks that make no step                control.c    runs/ID/control.sock
+ *   restart.c     the attempt after this one             notify.c     a webhook is told
+ *   sweep.c       nodes that earlier attempts lost       tidy.c       what an ended run left there
  *   secret.c      what the ranks of a run share          start.c, ask.c, path.c   commands call
  *   launch_env.c  the launch's environment, kept for them
  *   kept.c        what the store says of an attempt, in its folder
@@ -42,9 +40,9 @@
 #include "runner/channel/poll_clock.h"
 #include "runner/channel/stream.h"
 #include "runner/node_setup/node_setup.h"
+#include "runner/supervisor/connection/node_link.h"
 #include "runner/supervisor/kept.h"
 #include "runner/supervisor/notify.h"
-#include "runner/supervisor/policy/refusal.h"
 #include "runner/supervisor/policy/silence.h"
 #include "runner/supervisor/policy/straggler.h"
 #include "runner/supervisor/policy/verdict.h"
@@ -55,14 +53,10 @@
 #include "store/store.h"
 
 typedef struct dt_session dt_session;
-typedef struct dt_connection dt_connection;
 typedef struct dt_control dt_control;
-typedef struct dt_preparation dt_preparation;
-typedef struct dt_probe dt_probe;
 typedef struct dt_gather dt_gather;
 typedef struct dt_sweep dt_sweep;
 typedef struct dt_tidy dt_tidy;
-typedef struct dt_ending dt_ending;
 typedef struct dt_ack dt_ack;
 
 /* Once the loop turns, the store's writer has it (store_writer.h). */
@@ -82,46 +76,13 @@ typedef struct dt_supervised_node {
     dt_session *session;
     dt_node row;
     bool changed;
-    const char *here; /* attempt-N/node-K on this machine */
-
-    dt_preparation *preparation; /* NULL: none is under way */
-    dt_node_place place;         /* where `placed` */
-    bool placed;
-    bool place_lost; /* it was, and nobody knows where any more: it is prepared again */
-
-    dt_connection *connection; /* NULL: none */
-    uv_timer_t retry;          /* until the next try; while connected: is it silent? */
-    bool retry_open;
-    int tries;            /* since it was last heard */
-    double heard_seconds; /* the last line, or the beginning (dt_session_now) */
-    double connected_seconds;
-    int64_t step;          /* the newest that a rank of it told of, */
-    double step_seconds;   /* ... and when; 0: none yet */
-    dt_probe *probes;      /* on their way */
-    int64_t clock_ms;      /* that its clock is ahead of ours (clocks.c) */
-    double clock_error_ms; /* at most so wrong; infinite: not known */
-    int64_t asked_ms;      /* our clock when `attach` was sent */
-    int64_t beat_ms;       /* its monotonic clock at its last `alive`; 0: none on this connection */
-    double probed_seconds; /* when the last one was begun */
-    double command_seconds, answered_seconds, unknown_seconds; /* what they proved (policy/) */
-    char shown[256];  /* the state in words, where it is not reachable */
-    bool unreachable; /* and shown as such */
-    dt_refusals refusals;
-    dt_ending *ending;    /* what runs there is being ended; NULL: it is not */
-    bool replace;         /* an agent that hangs there is killed by the next connection */
-    bool renew;           /* the connection may be what is stuck: the next is one of its own */
-    bool attached;        /* said hello on this connection */
-    bool idle;            /* ... and that no rank was started */
-    bool released;        /* its journal says that nothing is left, */
-    bool released_stored; /* ... and so does the store */
-    bool deaf;            /* it is not read from: too much waits to be stored */
-    bool gone;            /* ... and its agent has taken its leave */
-    bool given_up;        /* nothing more is expected of it */
-    bool lost;            /* ... because it could not be reached */
-    bool rebooted;        /* since its ranks were started (reboot.c) */
-    bool preempted;       /* the last connection: never again, and nothing runs there */
-    bool unrecoverable;   /* ... and another attempt would not reach it either */
-    char problem[512];    /* the last thing that went wrong on the way to it */
+    const char *here;    /* attempt-N/node-K on this machine */
+    dt_node_link *link;  /* the way to it, and how far it is */
+    bool released;       /* its journal says that nothing is left */
+    bool rebooted;       /* since its ranks were started */
+    int64_t step;        /* the newest that a rank of it told of, */
+    double step_seconds; /* ... and when; 0: none yet */
+    int64_t beat_ms;     /* its monotonic clock at its last `alive`; 0: none on this connection */
 } dt_supervised_node;
 
 struct dt_session {
@@ -175,7 +136,7 @@ struct dt_session {
 
     dt_store_writer *writer;   /* NULL: not yet, or not any more */
     dt_ack *acks, **acks_last; /* to be sent once they are on the disk */
-    bool deaf;                 /* to the journals */
+    bool paused;               /* reading the journals: too much waits to be stored */
     bool in_transaction;       /* of `store`: without a writer */
     bool progressed;           /* the values below are newer than the store's */
     int64_t step;
@@ -205,12 +166,18 @@ dt_status dt_salvage_plan(dt_plan *plan, dt_session *session, const char *why, d
 /* The run goes to its end: the attempt is lost for that reason, and its nodes are asked. */
 dt_status dt_salvage_begin(dt_session *session, dt_error *err);
 
-/* --- prepare.c */
-/* Makes the node ready on another thread, then connects; or tries again, or gives it up. */
-void dt_prepare_node(dt_supervised_node *node);
-void dt_prepare_cancel(dt_supervised_node *node); /* soon; unload waits for it */
-/* Reads place.json, where one was written. */
-dt_status dt_prepare_recall(dt_supervised_node *node, dt_error *err);
+/* --- nodes.c */
+/* The links, and where things lie on each: once plan and rows are known. */
+dt_status dt_nodes_open(dt_session *session, dt_error *err);
+bool dt_node_has_started(const dt_supervised_node *node); /* a rank, in this attempt */
+int64_t dt_nodes_count_lost(const dt_session *session);
+/* The run has failed, and no attempt follows: where ranks may still be goes into the verdict. */
+void dt_nodes_tell_lost(dt_session *session);
+
+static inline bool dt_node_is_lost(const dt_supervised_node *node)
+{
+    return dt_node_link_phase(node->link) == DT_NODE_LOST;
+}
 
 /* --- hang.c */
 dt_status dt_hang_load(dt_session *session, dt_error *err); /* once plan and rows are known */
@@ -236,21 +203,6 @@ static inline double dt_session_now(const dt_session *session)
     return session->clock.seconds;
 }
 
-/* --- probe.c */
-void dt_probe_begin(dt_supervised_node *node);
-void dt_probe_forget(dt_supervised_node *node); /* those that run are ended */
-
-/* --- liveness.c */
-#define DT_LIVENESS_LOOK_MS 1000
-/* Every second, and when a connection has ended: judges what is heard of the node, and acts on it. */
-void dt_liveness_look(dt_supervised_node *node);
-/* The run has failed, and no attempt follows: where ranks may still be goes into the verdict. */
-void dt_liveness_tell(dt_session *session);
-/* Its agent refuses a command for good: given up where its ranks were to be started. */
-void dt_liveness_refused(dt_supervised_node *node, const char *why);
-/* Nothing more is expected of the node: the run is told. */
-void dt_node_give_up(dt_supervised_node *node, const char *why);
-
 /* --- gap.c */
 /* Before a numbered event is followed: what is missing in front of it is noted. */
 dt_status dt_gap_follow(dt_supervised_node *node, const dt_message *message, dt_error *err);
@@ -258,28 +210,6 @@ dt_status dt_gap_follow(dt_supervised_node *node, const dt_message *message, dt_
 bool dt_gap_skip(dt_supervised_node *node, const char *text, size_t length, const char *why);
 /* All is told: where that does not say how the ranks ended, the attempt is lost. */
 dt_status dt_gap_settle(dt_session *session, dt_error *err);
-
-/* --- refusal.c */
-/* The agent answers, and is of no use: another connection, or the end of what runs there. */
-void dt_refusal_take(dt_supervised_node *node, const char *why, bool lasting);
-void dt_refusal_forget(dt_supervised_node *node); /* an `end` that runs is killed */
-
-/* --- reboot.c */
-bool dt_node_has_started(const dt_supervised_node *node); /* a rank, in this attempt */
-void dt_reboot_hear(dt_supervised_node *node,
-                    const char *boot_id); /* what its agent's hello says */
-
-/* --- node.c */
-void dt_node_retry_in(dt_supervised_node *node, uint64_t wait_ms);
-/* All that it has told is stored: its agent may end. */
-void dt_node_let_go(dt_supervised_node *node);
-void dt_node_show_state(dt_supervised_node *node, const char *state); /* the row's, of our own */
-void dt_node_connect(dt_supervised_node *node);
-void dt_node_disconnect(dt_supervised_node *node);
-void dt_node_reconnect(dt_supervised_node *node, const char *why);
-void dt_node_send(dt_supervised_node *node, json_t *command); /* takes; nothing if not connected */
-/* Reads what its agent says, or does not; one that is not read from is told that we live. */
-void dt_node_hear(dt_supervised_node *node, bool hear);
 
 /* --- follow.c */
 dt_status dt_follow_event(dt_supervised_node *node, dt_message *message, dt_error *err);
@@ -321,10 +251,6 @@ void dt_sweep_release(dt_session *session); /* after the loop has run dry */
 bool dt_tidy_is_over(dt_session *session);
 void dt_tidy_cancel(dt_session *session);  /* soon */
 void dt_tidy_release(dt_session *session); /* after the loop has run dry */
-
-/* --- clocks.c */
-/* A line that the node stamped came: `answer`, to what was asked at asked_ms; or of itself. */
-void dt_clocks_hear(dt_supervised_node *node, int64_t time_ms, bool answer);
 
 /* --- rank_log.c */
 dt_status dt_rank_log_open(dt_rank_log *log, const char *folder, int64_t rank, dt_error *err);

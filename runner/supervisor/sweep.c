@@ -7,12 +7,12 @@
  * agent, before ranks are started: agent/fence.c.)
  */
 #define _GNU_SOURCE
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "runner/supervisor/changes.h"
+#include "runner/supervisor/connection/node_process.h"
 #include "runner/supervisor/copies.h"
 #include "runner/supervisor/state.h"
 
@@ -27,8 +27,8 @@ struct dt_sweep {
     int64_t attempt;
     dt_node row;
     dt_node_place place;
-    uv_process_t process;
-    bool running, done;
+    dt_node_process *process; /* that ends it; NULL: none runs */
+    bool done;
     bool last; /* this try is one that the end waits for */
 };
 
@@ -55,50 +55,29 @@ static void note_done(dt_sweep *sweep)
         dt_log_warn("%s", err.message); /* it is only done once more */
 }
 
-static void on_closed(uv_handle_t *handle)
+static void on_ended(void *context, int64_t code, int number)
 {
-    dt_sweep *sweep = handle->data;
+    dt_sweep *sweep = context;
 
-    sweep->running = false;
+    sweep->process = NULL;
+    if (code == 0 && number == 0)
+        note_done(sweep);
     if (sweep->last && sweep->session->trouble == DT_OK)
         dt_state_take(sweep->session, DT_EVENT_RELEASED, NULL); /* which looks whether it was all */
 }
 
-static void on_end(uv_process_t *process, int64_t code, int number)
-{
-    dt_sweep *sweep = process->data;
-
-    if (code == 0 && number == 0)
-        note_done(sweep);
-    uv_close((uv_handle_t *)process, on_closed);
-}
-
 static void try_one(dt_sweep *sweep)
 {
-    const char *const words[] = {sweep->place.agent, "end", sweep->place.folder, NULL};
-    uv_process_options_t options = {.exit_cb = on_end}; /* its streams are /dev/null */
-    const char **argv;
-    dt_arena arena;
-
-    if (sweep->running || sweep->done)
-        return;
-    dt_arena_init(&arena, 0);
-    sweep->process.data = sweep;
-    if (dt_node_command(&argv, sweep->row.name, words, true, &arena, NULL) == DT_OK) {
-        options.file = argv[0];
-        options.args = (char **)argv;
-        sweep->running = true;
-        if (uv_spawn(&sweep->session->loop, &sweep->process, &options) != 0)
-            uv_close((uv_handle_t *)&sweep->process, on_closed);
-    }
-    dt_arena_release(&arena);
+    if (sweep->process == NULL && !sweep->done)
+        sweep->process =
+            dt_node_process_end_agent(&sweep->session->loop, sweep->row.name, sweep->place.agent,
+                                      sweep->place.folder, on_ended, sweep);
 }
 
 static void kill_running(dt_session *session)
 {
     for (int64_t i = 0; i < session->sweep_count; i++)
-        if (session->sweeps[i].running)
-            uv_process_kill(&session->sweeps[i].process, SIGKILL);
+        dt_node_process_kill(session->sweeps[i].process);
 }
 
 static void on_time(uv_timer_t *timer)
@@ -181,10 +160,9 @@ bool dt_sweep_is_over(dt_session *session)
             try_one(&session->sweeps[i]);
         }
         uv_timer_start(&session->sweep_timer, on_time, LAST_MS, 0);
-        return false;
     }
     for (int64_t i = 0; i < session->sweep_count; i++)
-        if (session->sweeps[i].running)
+        if (session->sweeps[i].process != NULL)
             return false;
     return true; /* all were tried */
 }
@@ -212,9 +190,10 @@ out:
 
 void dt_sweep_cancel(dt_session *session)
 {
-    for (int64_t i = 0; i < session->sweep_count; i++)
-        session->sweeps[i].last = false;
-    kill_running(session);
+    for (int64_t i = 0; i < session->sweep_count; i++) {
+        dt_node_process_let_go(session->sweeps[i].process);
+        session->sweeps[i].process = NULL;
+    }
 }
 
 void dt_sweep_release(dt_session *session)

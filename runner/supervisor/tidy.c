@@ -82,7 +82,8 @@ static bool is_lost(const dt_session *session, const char *name)
     bool lost = false;
 
     for (int64_t i = 0; i < session->node_count; i++)
-        lost = lost || (session->nodes[i].lost && strcmp(session->nodes[i].row.name, name) == 0);
+        lost = lost || (dt_node_is_lost(&session->nodes[i]) &&
+                        strcmp(session->nodes[i].row.name, name) == 0);
     return lost;
 }
 

@@ -30,17 +30,19 @@ hits=$(grep -rnE '#include "engine/(strategy|comm|checkpoint|data)/' engine/ops 
 [ -z "$hits" ] || complain "ops and models see tensors only:"$'\n'"$hits"
 
 # Inside the supervisor: what is decided asks nobody and does nothing, and knows no clock.
-room() { # room of runner/supervisor, what it may include below it
+room() { # room of runner/supervisor, what it may include of that folder: itself and rooms below it
     local folder=runner/supervisor/$1 allowed hits
     shift
     allowed=$(IFS='|'; echo "$*")
-    hits=$(grep -rnE '^#include "runner/' --include='*.[ch]' "$folder" |
+    hits=$(grep -rnE '^#include "runner/supervisor/' --include='*.[ch]' "$folder" |
         grep -vE "#include \"runner/supervisor/($allowed)/")
     [ -z "$hits" ] || complain "$folder may include only ${allowed//|/, } of runner/supervisor:"$'\n'"$hits"
 }
 room protocol protocol
 room policy protocol policy
-hits=$(grep -rnE 'dt_clock_|<uv.h>|<time.h>|<unistd.h>' runner/supervisor/policy)
+room connection protocol policy connection
+hits=$(grep -rnE 'dt_clock_|<uv.h>|<time.h>|<unistd.h>|"runner/[a-z]*/' runner/supervisor/policy |
+    grep -v '"runner/supervisor/')
 [ -z "$hits" ] || complain "runner/supervisor/policy is given facts and a time:"$'\n'"$hits"
 
 # The loop asks no strategy which one it is.

@@ -1,0 +1,135 @@
+/* hear: what a node's agent says, and what the command that reaches it says of the way. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "runner/channel/protocol.h"
+#include "runner/supervisor/connection/node_int.h"
+#include "runner/transport/transport.h"
+
+#include "base/banned.h"
+
+/* --- messages */
+
+/* answer: to `attach`. This machine's clock is ours. */
+static void hear_clock(dt_node_link *link, const dt_message *message, bool answer)
+{
+    int64_t stamped_ms = dt_message_int(message, "time_ms", 0), now_ms = dt_clock_wall_ms();
+
+    if (link->place.here)
+        return;
+    if (answer)
+        dt_clock_offset_answered(&link->offset, link->asked_ms, stamped_ms, now_ms);
+    else
+        dt_clock_offset_heard(&link->offset, stamped_ms, now_ms);
+}
+
+static void on_hello(dt_node_link *link, const dt_message *message)
+{
+    const char *state = dt_message_string(message, "state");
+
+    if (dt_message_int(message, "protocol", 0) != DT_PROTOCOL_VERSION) {
+        dt_node_refuse(link, "it is of another version", true);
+        return;
+    }
+    hear_clock(link, message, true);
+    link->idle = strcmp(state, "idle") == 0;
+    link->boot_id = dt_message_string(message, "boot_id");
+    dt_log_info("%s: attached, %s", link->name, state);
+    dt_node_take(link, DT_NODE_EVENT_HELLO, NULL);
+    link->boot_id = NULL;
+}
+
+static void on_error(dt_node_link *link, const dt_message *message)
+{
+    bool refused = json_is_true(json_object_get(message->json, "refused"));
+    const char *text = dt_message_string(message, "message");
+
+    dt_log_warn("%s: the agent says: %s", link->name, text);
+    if (link->phase == DT_NODE_CONNECTING)
+        dt_node_refuse(link, text, refused);
+    else if (refused)
+        link->calls.refused(link->context, link->setup.index, text);
+}
+
+static void on_event(dt_node_link *link, dt_message *message)
+{
+    message->time_ms -= link->offset.ahead_ms; /* the rows have one clock; the line keeps its own */
+    link->calls.event(link->context, link->setup.index, message);
+}
+
+static void on_message(dt_node_link *link, dt_message *message)
+{
+    if (message->kind == DT_MESSAGE_HELLO) {
+        on_hello(link, message);
+    } else if (message->kind == DT_MESSAGE_ERROR) {
+        on_error(link, message);
+    } else if (link->phase == DT_NODE_CONNECTING) {
+        dt_node_refuse(link, "it spoke before it said hello", true);
+    } else if (message->kind == DT_MESSAGE_ALIVE) {
+        hear_clock(link, message, false);
+        dt_bridge_send(link->bridge, json_pack("{s:s}", "command", "alive")); /* its lease hears */
+        link->calls.alive(link->context, link->setup.index, message);
+    } else if (message->kind == DT_MESSAGE_RENDEZVOUS) {
+        link->calls.rendezvous(link->context, message);
+    } else if (message->numbered) {
+        on_event(link, message);
+    }
+}
+
+/* --- lines */
+
+static void on_line(void *context, const char *text, size_t length, bool cut)
+{
+    dt_node_link *link = context;
+    dt_error err = DT_ERROR_INIT;
+    dt_message message;
+
+    if (link->calls.is_over(link->context))
+        return;
+    link->heard_seconds = dt_node_now(link);
+    if (cut) {
+        dt_node_refuse(link, "it sent a line longer than 1 MiB", true);
+    } else if (dt_message_parse(&message, text, length, link->setup.world_size, &err) != DT_OK) {
+        if (link->phase == DT_NODE_CONNECTING ||
+            !link->calls.damaged(link->context, link->setup.index, text, length, err.message))
+            dt_node_refuse(link, err.message, true);
+    } else {
+        on_message(link, &message);
+        dt_message_release(&message);
+    }
+    if (link->bridge == NULL)
+        link->calls.batch(link->context); /* nothing ends what lines before this one began */
+}
+
+static void on_batch(void *context)
+{
+    dt_node_link *link = context;
+
+    link->calls.batch(link->context);
+}
+
+static void on_problem(void *context, const char *text, size_t length)
+{
+    size_t front = sizeof(DT_TRANSPORT_TAKEN_BACK) - 1;
+    dt_node_link *link = context;
+
+    link->preempted = length > front && memcmp(text, DT_TRANSPORT_TAKEN_BACK, front) == 0;
+    if (link->preempted) {
+        text += front;
+        length -= front;
+    }
+    snprintf(link->problem, sizeof(link->problem), "%.*s", (int)length, text);
+}
+
+static void on_ended(void *context, const char *why)
+{
+    dt_node_link *link = context;
+
+    dt_node_take(link, DT_NODE_EVENT_CUT, link->problem[0] != '\0' ? link->problem : why);
+}
+
+const dt_bridge_calls dt_node_words = {
+    .line = on_line, .batch = on_batch, .problem = on_problem, .ended = on_ended};

@@ -1,0 +1,439 @@
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "runner/channel/protocol.h"
+#include "runner/supervisor/connection/node_int.h"
+#include "runner/supervisor/policy/node_loss.h"
+
+#include "base/banned.h"
+
+#define LOOK_MS          1000 /* while connected: is it silent? */
+#define PREPARE_AGAIN_MS 5000
+#define BACKOFF_FIRST_MS 100
+#define BACKOFF_MOST_MS  2000
+#define END_MS           40000 /* that one `end` may take: killing takes 10 s, proof of GPUs 20 s */
+#define END_AGAIN_MS     5000
+
+typedef void handler(dt_node_link *link);
+
+static handler begin, prepare, use_preparation, connect_first, connect_again, attach, cut, look,
+    end_there, end_again, ended, send_stop, stop_unplaced, remember_release, release, rejoin,
+    say_bye, leave, give_up, tell_settled;
+
+static handler *const table[DT_NODE_PHASE_COUNT][DT_NODE_EVENT_COUNT] = {
+    [DT_NODE_NEW] =
+        {
+            [DT_NODE_EVENT_BEGIN] = begin,
+            [DT_NODE_EVENT_STOP] = stop_unplaced,
+            [DT_NODE_EVENT_RELEASE] = remember_release,
+        },
+    [DT_NODE_PREPARING] =
+        {
+            [DT_NODE_EVENT_PREPARED] = use_preparation,
+            [DT_NODE_EVENT_STOP] = stop_unplaced,
+            [DT_NODE_EVENT_GIVE_UP] = give_up,
+        },
+    [DT_NODE_AWAY] =
+        {
+            [DT_NODE_EVENT_TICK] = prepare,
+            [DT_NODE_EVENT_STOP] = stop_unplaced,
+            [DT_NODE_EVENT_GIVE_UP] = give_up,
+        },
+    [DT_NODE_CONNECTING] =
+        {
+            [DT_NODE_EVENT_HELLO] = attach,
+            [DT_NODE_EVENT_CUT] = cut,
+            [DT_NODE_EVENT_SPENT] = end_there,
+            [DT_NODE_EVENT_TICK] = look,
+            [DT_NODE_EVENT_STOP] = send_stop,
+            [DT_NODE_EVENT_GIVE_UP] = give_up,
+        },
+    [DT_NODE_ATTACHED] =
+        {
+            [DT_NODE_EVENT_HELLO] = attach,
+            [DT_NODE_EVENT_CUT] = cut,
+            [DT_NODE_EVENT_SPENT] = end_there,
+            [DT_NODE_EVENT_TICK] = look,
+            [DT_NODE_EVENT_STOP] = send_stop,
+            [DT_NODE_EVENT_RELEASE] = release,
+            [DT_NODE_EVENT_GIVE_UP] = give_up,
+        },
+    [DT_NODE_BETWEEN] =
+        {
+            [DT_NODE_EVENT_TICK] = connect_again,
+            [DT_NODE_EVENT_GIVE_UP] = give_up,
+        },
+    [DT_NODE_ENDING] =
+        {
+            [DT_NODE_EVENT_TICK] = end_again,
+            [DT_NODE_EVENT_ENDED] = ended,
+            [DT_NODE_EVENT_GIVE_UP] = give_up,
+        },
+    [DT_NODE_RELEASED] =
+        {
+            [DT_NODE_EVENT_CUT] = leave,
+            [DT_NODE_EVENT_STORED] = say_bye,
+        },
+    [DT_NODE_LEAVING] =
+        {
+            [DT_NODE_EVENT_BEGIN] = rejoin,
+            [DT_NODE_EVENT_HELLO] = say_bye,
+            [DT_NODE_EVENT_CUT] = leave,
+        },
+    [DT_NODE_UNUSED] = {[DT_NODE_EVENT_PREPARED] = tell_settled},
+    [DT_NODE_LOST] = {[DT_NODE_EVENT_PREPARED] = tell_settled},
+};
+
+void dt_node_take(dt_node_link *link, dt_node_event event, const char *why)
+{
+    handler *handle = table[link->phase][event];
+
+    if (handle == NULL || link->calls.is_over(link->context))
+        return;
+    if (why != NULL && why != link->problem)
+        snprintf(link->problem, sizeof(link->problem), "%s", why);
+    handle(link);
+}
+
+/* --- time */
+
+static void on_time(uv_timer_t *timer)
+{
+    dt_node_take(timer->data, DT_NODE_EVENT_TICK, NULL);
+}
+
+static void wait_for(dt_node_link *link, uint64_t wait_ms)
+{
+    uv_timer_start(&link->timer, on_time, wait_ms, LOOK_MS);
+}
+
+static void disconnect(dt_node_link *link)
+{
+    dt_bridge_close(link->bridge);
+    link->bridge = NULL;
+}
+
+static void tell_settled(dt_node_link *link)
+{
+    link->calls.settled(link->context);
+}
+
+/* --- it is prepared */
+
+static void on_news(void *context, const char *text)
+{
+    dt_node_link *link = context;
+
+    if (link->calls.is_over(link->context))
+        return;
+    dt_log_info("%s: %s", link->name, text);
+    link->calls.preparing(link->context, link->setup.index, text);
+}
+
+static void on_prepared(void *context, dt_status st, const dt_error *err)
+{
+    dt_node_link *link = context;
+
+    link->preparation = NULL;
+    link->prepared_status = st;
+    dt_node_take(link, DT_NODE_EVENT_PREPARED,
+                 err->message[0] != '\0' ? err->message : "its preparation was given up");
+}
+
+static void prepare(dt_node_link *link)
+{
+    static const dt_preparation_calls calls = {.news = on_news, .done = on_prepared};
+    const dt_node_setup *setup = &link->setup;
+    dt_prepare_request request = {.node = link->name,
+                                  .run = setup->run,
+                                  .attempt = setup->attempt,
+                                  .node_index = setup->index,
+                                  .node_count = setup->node_count,
+                                  .here = setup->here,
+                                  .checkpoints_here = setup->checkpoints,
+                                  .plan = setup->plan};
+
+    link->phase = DT_NODE_PREPARING;
+    uv_timer_stop(&link->timer);
+    link->preparation = dt_preparation_begin(setup->loop, &request, &calls, link);
+}
+
+static void use_preparation(dt_node_link *link)
+{
+    dt_error err = DT_ERROR_INIT;
+    dt_status st = link->prepared_status;
+
+    if (st == DT_OK)
+        st = link->calls.prepared(link->context, link->setup.index, &err);
+    if (link->placed) {
+        connect_first(link);
+        return;
+    }
+    if (err.message[0] != '\0')
+        snprintf(link->problem, sizeof(link->problem), "%.*s", (int)sizeof(link->problem) - 1,
+                 err.message);
+    if (link->calls.may_wait(link->context, link->setup.index, st)) {
+        on_news(link, link->problem);
+        link->phase = DT_NODE_AWAY;
+        wait_for(link, PREPARE_AGAIN_MS);
+        return;
+    }
+    link->unrecoverable = dt_node_loss_is_final(st);
+    give_up(link);
+}
+
+static void begin(dt_node_link *link)
+{
+    if (link->placed)
+        connect_first(link);
+    else
+        prepare(link);
+}
+
+static void stop_unplaced(dt_node_link *link)
+{
+    if (link->placed || link->place_lost)
+        return;
+    dt_preparation_cancel(link->preparation);
+    uv_timer_stop(&link->timer);
+    link->phase = DT_NODE_UNUSED;
+}
+
+/* --- it is connected to */
+
+static dt_status open_bridge(dt_node_link *link, bool start, dt_error *err)
+{
+    const char *const words[] = {link->place.agent,
+                                 "connect",
+                                 link->place.folder,
+                                 start ? "--start" : NULL,
+                                 start && link->replace ? "--replace" : NULL,
+                                 NULL};
+    const char **argv;
+    dt_arena arena;
+    dt_status st;
+
+    dt_arena_init(&arena, 0);
+    DT_TRY(dt_node_command(&argv, link->name, words, link->renew, &arena, err));
+    DT_TRY(dt_bridge_open(&link->bridge, link->setup.loop, argv, &link->words, link, err));
+out:
+    dt_arena_release(&arena);
+    return st;
+}
+
+static void connect_to(dt_node_link *link, bool start)
+{
+    dt_error err = DT_ERROR_INIT;
+
+    wait_for(link, LOOK_MS);
+    link->problem[0] = '\0';
+    link->connected_seconds = dt_node_now(link);
+    if (open_bridge(link, start, &err) != DT_OK) {
+        dt_node_take(link, DT_NODE_EVENT_CUT, err.message);
+        return;
+    }
+    link->asked_ms = dt_clock_wall_ms();
+    dt_bridge_send(link->bridge,
+                   json_pack("{s:s, s:i, s:s, s:I, s:I}", "command", "attach", "protocol",
+                             DT_PROTOCOL_VERSION, "run", link->setup.run, "attempt",
+                             (json_int_t)link->setup.attempt, "from",
+                             (json_int_t)link->calls.next_event(link->context, link->setup.index)));
+}
+
+static void connect_again(dt_node_link *link)
+{
+    link->phase = DT_NODE_CONNECTING;
+    connect_to(link, true);
+}
+
+static void connect_first(dt_node_link *link)
+{
+    link->heard_seconds = dt_node_now(link);
+    connect_again(link);
+}
+
+static void attach(dt_node_link *link)
+{
+    link->phase = DT_NODE_ATTACHED;
+    link->tries = 0;
+    link->replace = link->renew = link->unreachable = false;
+    link->calls.attached(link->context, link->setup.index, link->boot_id);
+}
+
+/* --- it is cut off, or silent */
+
+static void act_on_silence(dt_node_link *link)
+{
+    char why[sizeof(link->problem)];
+
+    switch (dt_node_judge(link, why, sizeof(why))) {
+    case DT_LIVENESS_WAIT:
+        break;
+    case DT_LIVENESS_RECONNECT:
+        link->renew = true;
+        dt_node_take(link, DT_NODE_EVENT_CUT, "nothing was heard from it");
+        break;
+    case DT_LIVENESS_REPLACE:
+        dt_log_warn("%s: its agent is replaced", link->name);
+        link->replace = true;
+        link->heard_seconds = dt_node_now(link);
+        disconnect(link);
+        link->phase = DT_NODE_BETWEEN;
+        break;
+    case DT_LIVENESS_NO_AGENT:
+    case DT_LIVENESS_LOST:
+        dt_node_take(link, DT_NODE_EVENT_GIVE_UP, why);
+        break;
+    }
+}
+
+static void look(dt_node_link *link)
+{
+    if (link->paused && link->phase == DT_NODE_ATTACHED) {
+        link->heard_seconds = dt_node_now(link);                              /* it may speak, */
+        dt_bridge_send(link->bridge, json_pack("{s:s}", "command", "alive")); /* and hears us */
+        return;
+    }
+    act_on_silence(link);
+}
+
+static void cut(dt_node_link *link)
+{
+    uint64_t wait_ms = (uint64_t)BACKOFF_FIRST_MS << (link->tries < 8 ? link->tries : 8);
+
+    disconnect(link);
+    link->phase = DT_NODE_BETWEEN;
+    dt_log_warn("%s: %s", link->name, link->problem);
+    if (link->preempted) {
+        char gone[sizeof(link->problem)];
+
+        snprintf(gone, sizeof(gone), "node %s is gone (%.400s)", link->name, link->problem);
+        link->unrecoverable = true;
+        dt_node_take(link, DT_NODE_EVENT_GIVE_UP, gone);
+        return;
+    }
+    link->tries++;
+    wait_for(link, wait_ms < BACKOFF_MOST_MS ? wait_ms : BACKOFF_MOST_MS);
+    act_on_silence(link);
+}
+
+static void give_up(dt_node_link *link)
+{
+    link->phase = DT_NODE_LOST;
+    dt_node_prober_forget(link->prober);
+    dt_preparation_cancel(link->preparation);
+    dt_node_process_let_go(link->end);
+    link->end = NULL;
+    disconnect(link);
+    uv_timer_stop(&link->timer);
+    link->calls.lost(link->context, link->setup.index);
+}
+
+/* --- what runs there is ended, past an agent of no use */
+
+void dt_node_refuse(dt_node_link *link, const char *why, bool lasting)
+{
+    char text[300];
+
+    if (table[link->phase][DT_NODE_EVENT_SPENT] == NULL)
+        return;
+    if (!dt_refusal_is_last(&link->refusals,
+                            link->calls.next_event(link->context, link->setup.index), lasting)) {
+        dt_node_take(link, DT_NODE_EVENT_CUT, why);
+        return;
+    }
+    snprintf(text, sizeof(text), "the agent on %.60s cannot be used: %.200s", link->name, why);
+    dt_node_take(link, DT_NODE_EVENT_SPENT, text);
+}
+
+static void on_end_exited(void *context, int64_t code, int number)
+{
+    dt_node_link *link = context;
+
+    link->end = NULL;
+    if (code == 0 && number == 0)
+        dt_node_take(link, DT_NODE_EVENT_ENDED, NULL);
+    else if (link->end_tries < DT_REFUSAL_END_TRIES)
+        wait_for(link, END_AGAIN_MS);
+    else
+        dt_node_take(link, DT_NODE_EVENT_GIVE_UP, NULL);
+}
+
+/* A tick: the next try, or the end of the time that one has. */
+static void end_again(dt_node_link *link)
+{
+    if (link->end != NULL) {
+        dt_node_process_kill(link->end);
+        return;
+    }
+    link->end_tries++;
+    link->end = dt_node_process_end_agent(link->setup.loop, link->name, link->place.agent,
+                                          link->place.folder, on_end_exited, link);
+    wait_for(link, END_MS);
+    if (link->end == NULL)
+        on_end_exited(link, -1, 0);
+}
+
+static void end_there(dt_node_link *link)
+{
+    dt_log_warn("%s: what runs there is ended", link->problem);
+    disconnect(link);
+    link->phase = DT_NODE_ENDING;
+    link->end_tries = 0;
+    end_again(link);
+}
+
+static void ended(dt_node_link *link)
+{
+    dt_log_info("%s: what ran there was ended: %s", link->name, link->problem);
+    uv_timer_stop(&link->timer);
+    link->phase = DT_NODE_RELEASED;
+    link->calls.ended(link->context, link->setup.index, link->problem);
+}
+
+/* --- it ends */
+
+static void send_stop(dt_node_link *link)
+{
+    dt_bridge_send(link->bridge, json_pack("{s:s, s:f}", "command", "stop", "grace_seconds",
+                                           link->grace_seconds));
+}
+
+static void remember_release(dt_node_link *link)
+{
+    link->phase = DT_NODE_LEAVING;
+}
+
+static void release(dt_node_link *link)
+{
+    link->phase = DT_NODE_RELEASED;
+}
+
+/* Released in an earlier session: its agent may still wait for our word. */
+static void rejoin(dt_node_link *link)
+{
+    if (link->placed)
+        connect_to(link, false);
+    else
+        link->phase = DT_NODE_GONE;
+}
+
+static void say_bye(dt_node_link *link)
+{
+    link->phase = DT_NODE_LEAVING;
+    if (link->bridge == NULL)
+        leave(link);
+    else
+        dt_bridge_send(link->bridge, json_pack("{s:s}", "command", "bye"));
+}
+
+static void leave(dt_node_link *link)
+{
+    link->phase = DT_NODE_GONE;
+    disconnect(link);
+    uv_timer_stop(&link->timer);
+    link->calls.settled(link->context);
+}
