@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# Makes runs/NAME.tar.xz: small runs of an old build, as it left them, with what it said about them.
+#
+#   tests/museum/make.sh NAME      a line of `versions`; builds that commit first, in $MUSEUM_BUILDS
+#
+# Each of {plain, epochs, fsdp} is there whole, and stopped on its way; plain also crashed: everything of
+# it was killed at once, so that its history still calls it running. All are in /tmp/dtrun-museum, which
+# move.py replaces when they are unpacked elsewhere.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+builds=${MUSEUM_BUILDS:-${TMPDIR:-/tmp}/dtrun-museum-builds}
+root=/tmp/dtrun-museum
+
+name=${1:?a name of tests/museum/versions}
+commit=$(awk -v name="$name" '$1 == name { print $2 }' "$here/versions")
+[ -n "$commit" ] || { echo "'$name' is not in $here/versions" >&2; exit 2; }
+mkdir "$root" || { echo "somebody else makes runs there: remove it if not" >&2; exit 1; }
+trap 'end_all; rm -rf "$root"' EXIT
+
+processes() { grep -lzsxF "XDG_STATE_HOME=$root/state" /proc/[0-9]*/environ | tr -dc '0-9\n'; }
+end_all() { for pid in $(processes); do kill -9 "$pid" 2>/dev/null || true; done; }
+
+# --- the build
+source=$builds/$name
+if [ ! -x "$source/build/release/bin/dtrun" ]; then
+    mkdir -p "$builds"
+    git -C "$here" worktree prune
+    [ -d "$source" ] || git -C "$here" worktree add -q --detach "$source" "$commit"
+    (cd "$source" && cmake --preset release -DDT_CUDA=OFF && nice cmake --build --preset release -j2) >"$source.log" 2>&1 ||
+        { tail "$source.log"; exit 1; }
+fi
+mkdir "$root/bin" "$root/home"
+cp "$source"/build/release/bin/dtrun{,-agent,-engine,-reach} "$root/bin/"
+
+# --- the runs: with an environment that is the same everywhere
+dtrun() {
+    env -i PATH=/usr/bin:/bin HOME="$root/home" LANG=C XDG_STATE_HOME="$root/state" XDG_CACHE_HOME="$root/cache" \
+        XDG_CONFIG_HOME="$root/config" OMP_NUM_THREADS=1 "$root/bin/dtrun" "$@"
+}
+reached() { # run step
+    [ "$(dtrun status "$1" --json | python3 -c 'import json, sys; print(json.load(sys.stdin).get("step", 0))')" -ge "$2" ]
+}
+await() { until "$@"; do sleep 0.02; done; }
+
+python3 "$here/corpus.py" >"$root/corpus.txt"
+cp "$here/recipe.yaml" "$root/"
+cd "$root"
+run() { # name option...
+    local run_name=$1
+    shift
+    dtrun launch recipe.yaml --set name="$run_name" "$@" >/dev/null
+}
+kind() { # name setting...: whole, and stopped
+    local kind=$1 set=()
+    shift
+    for setting; do set+=(--set "$setting"); done
+    run "$kind-whole" --wait "${set[@]}"
+    run "$kind-stopped" --detach "${set[@]}"
+    await reached "$kind-stopped" 5
+    dtrun stop "$kind-stopped" --json | grep -q '"state": *"stopped"' ||
+        { echo "it ended before it was stopped: once more"; exit 1; }
+}
+kind plain
+kind epochs schedule.steps=0 schedule.epochs=2 checkpoint.every_epoch=1
+kind fsdp strategy=fsdp ranks=2
+# --- what it says of them; and the crash
+cat >state/about.json <<JSON
+{"build": "$("$root/bin/dtrun" --version)", "root": "$root",
+ "avx512_bf16": $(grep -qw avx512_bf16 /proc/cpuinfo && echo true || echo false)}
+JSON
+for whole in plain epochs fsdp; do
+    dtrun generate "$whole-whole" --seed 1 --tokens 40 --prompt the >"state/$whole.txt"
+done
+dtrun list --json --limit 0 >state/list.json
+run plain-crashed --detach # the last: any command would bring a supervisor for it
+await reached plain-crashed 5
+end_all
+
+find . -name '*.sock' -delete
+tar --sort=name --owner=0 --group=0 --numeric-owner -cJf "$here/runs/$name.tar.xz" state
+ls -l "$here/runs/$name.tar.xz"

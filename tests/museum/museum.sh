@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# The runs of an old build (make.sh) are listed, shown, generated from, resumed and supervised by today's,
+# and reach the losses that the old build reached: museum.sh NAME.
+. "$(dirname "$0")/../cli/lib.sh"
+museum=tests/museum
+tar -xJf "$museum/runs/$1.tar.xz" -C "$work"
+about=$work/state/about.json
+of() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$about" "$1"; }
+python3 "$museum/move.py" "$work/state" "$(of root)" "$work"
+python3 "$museum/corpus.py" >"$work/corpus.txt"
+ln -s "$(dirname "$dtrun")" "$work/bin" # where the programs were, today's are now
+dtrun=$work/bin/dtrun
+
+# Bit for bit by the instructions that the old build had (tests/dist/golden_losses.sh); else as near as
+# other instructions come.
+bound=1.2e-7
+if [ "$(grep -qw avx512_bf16 /proc/cpuinfo && echo True || echo False)" = "$(of avx512_bf16)" ]; then bound=0; fi
+# A stop that met an evaluation lost it before 16044c8.
+ends_like() { # run whole: every loss of the two, and every validation loss of the first
+    local name
+    for name in loss valid_loss; do
+        expect 0 metrics "$1" --name $name
+        cp "$work/out" "$work/got.csv"
+        expect 0 metrics "$2" --name $name
+        python3 - "$work/got.csv" "$work/out" "$bound" $name <<'PY' || fail "$1: the curve of $name is not that of $2"
+import csv, sys
+got, want = ([(int(r["step"]), float(r["value"])) for r in csv.DictReader(open(p))] for p in sys.argv[1:3])
+got, want = dict(got), dict(want)
+assert max(got) == max(want) and (got.keys() == want.keys() or "valid" in sys.argv[4]), (got, want)
+assert all(abs(got[s] - want[s]) <= float(sys.argv[3]) * abs(want[s]) for s in got), (got, want)
+PY
+    done
+}
+
+# What it said of its runs, in ours words: and that nothing of them was moved by looking.
+expect 0 list --json --limit 0
+cp "$work/out" "$work/today.json"
+python3 - "$work/state/list.json" "$work/today.json" <<'PY' || fail "list says otherwise than it did"
+import json, sys
+then, now = ({r["run"]: r for r in json.load(open(p))["runs"]} for p in sys.argv[1:3])
+for run, row in then.items():
+    assert {key: now[run].get(key) for key in ("name", "state", "step", "loss", "valid_loss", "exit_code")} == \
+           {key: row.get(key) for key in ("name", "state", "step", "loss", "valid_loss", "exit_code")}, (row, now[run])
+PY
+version=$(python3 -c "import sqlite3; print(*sqlite3.connect('$work/state/dtrun/store.db').execute('PRAGMA user_version').fetchone())")
+[ "$version" = "$(ls store/schema | wc -l)" ] || fail "the history was not migrated: version $version"
+for run in {plain,epochs,fsdp}-{whole,stopped}; do
+    expect 0 show "$run"
+    says "$run"
+    expect 0 checkpoints "$run" --json
+    json "len(o['checkpoints']) > 0"
+done
+
+# The one that crashed is still running, as far as its history knows: it is gone on with by itself.
+for kind in plain epochs fsdp; do
+    expect 0 generate "$kind-whole" --seed 1 --tokens 40 --prompt the
+    [ $bound != 0 ] || cmp -s "$work/out" "$work/state/$kind.txt" || fail "$kind-whole generates another text"
+    expect 0 resume "$kind-stopped" --wait --json
+    json "o['state'] == 'finished'" "o['attempt'] == 2"
+    ends_like "$kind-stopped" "$kind-whole"
+done
+within 120 state_is plain-crashed finished
+expect 0 show plain-crashed --json
+json "len(o['attempts']) == 2"
+ends_like plain-crashed plain-whole
+expect 0 resume plain-whole --wait --json --set schedule.steps=22
+json "o['state'] == 'finished'" "o['steps'] == 22"
