@@ -7,7 +7,7 @@
  *            each has such a directory with its own ranks' files and the marker `part`, which no
  *            reader takes for a checkpoint. The format, byte by byte, is in docs/checkpoint.md.
  * Contents   fp32 parameters and the optimizer's moments, per chunk (name, global shape, slice), so
- *            that any strategy and world size loads it; step, sampler position, loss scale,
+ *            that any strategy on any mesh loads it; step, sampler position, loss scale,
  *            tokenizer, recipe (with the seed). The vocabulary's padding is not stored, so that any
  *            padding loads it
  * Threads    one at a time (writer.h saves in the background). One run writes below a parent
@@ -26,7 +26,10 @@
 extern "C" {
 #endif
 
-#define DT_CHECKPOINT_VERSION 1
+/* 1: every piece is a range of the flattened parameter. 2: some are of boxes; written only where one
+ * is, so that a program of version 1 reads whatever it can. */
+#define DT_CHECKPOINT_VERSION_FLAT  1
+#define DT_CHECKPOINT_VERSION_BOXES 2
 
 /* Why one was saved, which says by what rule it stays. */
 enum {

@@ -31,14 +31,15 @@ typedef struct dt_checkpoint_file {
     const char *digest;
 } dt_checkpoint_file;
 
-/* A slice of a flattened parameter, which is the tensor `key` of a file. */
+/* A slice of a parameter, which is the tensor `key` of a file. */
 typedef struct dt_checkpoint_piece {
     int64_t file; /* in the index's list */
     const char *key;
-    int64_t start_elems, elems;
+    dt_slice slice;
 } dt_checkpoint_piece;
 
-/* Ascending, without gap or overlap: together the whole parameter, or none at all. */
+/* Without gap or overlap: together the whole parameter, or none at all. Those of a box come one
+ * after the other, ascending. */
 typedef struct dt_checkpoint_pieces {
     dt_checkpoint_piece *items;
     int64_t count;
@@ -66,6 +67,16 @@ dt_status dt_checkpoint_info_parse(dt_checkpoint_info *out, const json_t *json, 
 /* A whole number that is not negative. */
 dt_status dt_checkpoint_get_count(int64_t *out, const json_t *object, const char *key,
                                   const char *where, dt_error *err);
+
+/* A piece's part of the document: `box` is said where it is not the whole. New reference. */
+json_t *dt_checkpoint_piece_make(const char *file, const char *key, const dt_slice *slice,
+                                 const dt_box *whole);
+/* Reads that again; slice->box.ndim is the whole's. */
+dt_status dt_checkpoint_slice_parse(dt_slice *out, const json_t *json, const dt_box *whole,
+                                    const char *where, dt_error *err);
+/* Sorts them, and checks that they are the whole: each element exactly once. */
+dt_status dt_checkpoint_pieces_cover(dt_checkpoint_pieces *pieces, const dt_box *whole,
+                                     const char *where, dt_error *err);
 
 /* Checks everything that the document alone can tell. DT_ERR_CORRUPT naming `where`. */
 dt_status dt_checkpoint_index_parse(dt_checkpoint_index *out, json_t *json, const char *where,

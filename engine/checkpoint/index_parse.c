@@ -1,5 +1,6 @@
 #include "engine/checkpoint/index.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,56 +91,21 @@ out:
 }
 
 static dt_status piece_parse(dt_checkpoint_piece *out, const json_t *json, const parser *in,
-                             const dt_checkpoint_tensor *tensor, dt_error *err)
+                             const dt_box *whole, const char *where, dt_error *err)
 {
     dt_status st = DT_OK;
     const char *file;
     const json_t *number;
 
-    DT_TRY(dt_json_get_string(&file, json, "file", in->where, err));
-    DT_TRY(dt_json_get_string(&out->key, json, "key", in->where, err));
-    DT_TRY(dt_checkpoint_get_count(&out->start_elems, json, "start", in->where, err));
-    DT_TRY(dt_checkpoint_get_count(&out->elems, json, "elems", in->where, err));
+    DT_TRY(dt_json_get_string(&file, json, "file", where, err));
+    DT_TRY(dt_json_get_string(&out->key, json, "key", where, err));
+    DT_TRY(dt_checkpoint_slice_parse(&out->slice, json, whole, where, err));
     number = json_object_get(in->file_numbers, file);
     if (number == NULL)
-        DT_THROW(err, DT_ERR_CORRUPT, "%s: '%s' is in '%.80s', which is not listed", in->where,
-                 tensor->name, file);
+        DT_THROW(err, DT_ERR_CORRUPT, "%s: it is in '%.80s', which is not listed", where, file);
     out->file = json_integer_value(number);
-    if (out->start_elems > tensor->shape.elems ||
-        out->elems > tensor->shape.elems - out->start_elems)
-        DT_THROW(err, DT_ERR_CORRUPT, "%s: a piece of '%s' reaches beyond it", in->where,
-                 tensor->name);
 out:
     return st;
-}
-
-static int by_start(const void *a, const void *b)
-{
-    const dt_checkpoint_piece *left = a, *right = b;
-
-    return (left->start_elems > right->start_elems) - (left->start_elems < right->start_elems);
-}
-
-/* Sorted; each element exactly once. */
-static dt_status pieces_cover(dt_checkpoint_pieces *pieces, const dt_checkpoint_tensor *tensor,
-                              const char *kind, const char *where, dt_error *err)
-{
-    int64_t at = 0;
-
-    qsort(pieces->items, (size_t)pieces->count, sizeof(*pieces->items), by_start);
-    for (int64_t i = 0; i < pieces->count; i++) {
-        const dt_checkpoint_piece *piece = &pieces->items[i];
-
-        if (piece->start_elems != at || piece->elems == 0)
-            return DT_FAIL(err, DT_ERR_CORRUPT, "%s: pieces of '%s' (%s) %s at element %lld", where,
-                           tensor->name, kind, piece->start_elems > at ? "leave a gap" : "overlap",
-                           (long long)at);
-        at += piece->elems;
-    }
-    if (at != tensor->shape.elems)
-        return DT_FAIL(err, DT_ERR_CORRUPT, "%s: pieces of '%s' (%s) end at element %lld of %lld",
-                       where, tensor->name, kind, (long long)at, (long long)tensor->shape.elems);
-    return DT_OK;
 }
 
 static dt_status pieces_parse(dt_checkpoint_tensor *tensor, dt_checkpoint_kind kind,
@@ -147,18 +113,22 @@ static dt_status pieces_parse(dt_checkpoint_tensor *tensor, dt_checkpoint_kind k
 {
     dt_status st = DT_OK;
     dt_checkpoint_pieces *pieces = &tensor->pieces[kind];
+    dt_box whole = dt_checkpoint_shape_box(&tensor->shape);
     const char *name = dt_checkpoint_kind_name(kind);
+    char where[256];
     json_t *list, *item;
     void *room;
     size_t i;
 
-    DT_TRY(dt_json_get_array(&list, json, name, in->where, err));
+    snprintf(where, sizeof(where), "%.120s: '%.80s' (%s)", in->where, tensor->name, name);
+    DT_TRY(dt_json_get_array(&list, json, name, where, err));
     DT_TRY(take(&room, in, json_array_size(list), sizeof(*pieces->items), err));
     pieces->items = room;
     pieces->count = (int64_t)json_array_size(list);
-    json_array_foreach(list, i, item) DT_TRY(piece_parse(&pieces->items[i], item, in, tensor, err));
+    json_array_foreach(list, i, item)
+        DT_TRY(piece_parse(&pieces->items[i], item, in, &whole, where, err));
     if (pieces->count > 0 || kind == DT_CHECKPOINT_VALUE)
-        DT_TRY(pieces_cover(pieces, tensor, name, in->where, err));
+        DT_TRY(dt_checkpoint_pieces_cover(pieces, &whole, where, err));
 out:
     return st;
 }

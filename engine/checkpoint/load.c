@@ -6,37 +6,36 @@
 
 #include "base/banned.h"
 
-/* Elements start .. start+elems of a flattened parameter; what is beyond the stored ones is
- * padding, which is zero. */
-static dt_status read_range(float *out, dt_checkpoint *checkpoint,
+static dt_status read_overlap(float *out, dt_checkpoint *checkpoint,
+                              const dt_checkpoint_piece *piece, const dt_slice *wanted,
+                              dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_checkpoint_part *part;
+
+    for (dt_overlap run = dt_overlap_of(wanted, &piece->slice); dt_overlap_next(&run);) {
+        DT_TRY(dt_checkpoint_use_part(&part, checkpoint, piece->file, err));
+        DT_TRY(dt_checkpoint_part_read(out + run.at_a, part, piece, run.at_b, run.elems, err));
+    }
+out:
+    return st;
+}
+
+/* What is beyond the stored elements is padding, which is zero. */
+static dt_status read_slice(float *out, dt_checkpoint *checkpoint,
                             const dt_checkpoint_tensor *tensor, dt_checkpoint_kind kind,
-                            int64_t start, int64_t elems, dt_error *err)
+                            const dt_slice *wanted, dt_error *err)
 {
     dt_status st = DT_OK;
     const dt_checkpoint_pieces *pieces = &tensor->pieces[kind];
-    int64_t end = start + elems;
+    dt_slice stored = dt_checkpoint_shape_clip(&tensor->shape, wanted);
 
     if (pieces->count == 0)
         DT_THROW(err, DT_ERR_CORRUPT, "'%s' holds no optimizer state of '%s'; resume from another",
                  checkpoint->path, tensor->name);
-    for (int64_t i = 0; i < pieces->count; i++) {
-        const dt_checkpoint_piece *piece = &pieces->items[i];
-        int64_t piece_end = piece->start_elems + piece->elems;
-        int64_t from = start > piece->start_elems ? start : piece->start_elems;
-        int64_t to = end < piece_end ? end : piece_end;
-        dt_checkpoint_part *part;
-
-        if (from >= to)
-            continue;
-        DT_TRY(dt_checkpoint_use_part(&part, checkpoint, piece->file, err));
-        DT_TRY(dt_checkpoint_part_read(out + (from - start), part, piece, from - piece->start_elems,
-                                       to - from, err));
-    }
-    if (end > tensor->shape.elems) {
-        int64_t from = start > tensor->shape.elems ? start : tensor->shape.elems;
-
-        memset(out + (from - start), 0, (size_t)(end - from) * sizeof(*out));
-    }
+    for (int64_t i = 0; i < pieces->count && stored.elems > 0; i++)
+        DT_TRY(read_overlap(out, checkpoint, &pieces->items[i], &stored, err));
+    memset(out + stored.elems, 0, (size_t)(wanted->elems - stored.elems) * sizeof(*out));
 out:
     return st;
 }
@@ -93,8 +92,7 @@ static dt_status load_chunk(dt_checkpoint *checkpoint, const dt_model *model,
     DT_TRY(find_tensor(&tensor, checkpoint, model, &model->params[chunk->param], err));
     for (int kind = 0; kind < DT_CHECKPOINT_KINDS; kind++)
         if (out[kind] != NULL)
-            DT_TRY(read_range(out[kind], checkpoint, tensor, kind, chunk->start_elems, chunk->elems,
-                              err));
+            DT_TRY(read_slice(out[kind], checkpoint, tensor, kind, &chunk->slice, err));
 out:
     return st;
 }
@@ -128,6 +126,7 @@ dt_status dt_checkpoint_load_param(dt_checkpoint *checkpoint, const char *name, 
                                    int64_t elems, dt_error *err)
 {
     const dt_checkpoint_tensor *tensor = dt_checkpoint_index_find(&checkpoint->index, name);
+    dt_slice wanted;
     bool fits;
 
     if (tensor == NULL)
@@ -137,5 +136,7 @@ dt_status dt_checkpoint_load_param(dt_checkpoint *checkpoint, const char *name, 
     if (!fits)
         return DT_FAIL(err, DT_ERR_RECIPE, "'%s': '%s' has %lld elements there, and %lld here",
                        checkpoint->path, name, (long long)tensor->shape.elems, (long long)elems);
-    return read_range(out, checkpoint, tensor, DT_CHECKPOINT_VALUE, 0, elems, err);
+    wanted = (dt_slice){.box = dt_checkpoint_shape_box(&tensor->shape), .elems = elems};
+    wanted.box.size[0] = elems / (tensor->shape.elems / tensor->shape.dim[0]);
+    return read_slice(out, checkpoint, tensor, DT_CHECKPOINT_VALUE, &wanted, err);
 }

@@ -85,11 +85,11 @@ dt_status dt_checkpoint_part_read(float *out, const dt_checkpoint_part *part,
     int64_t start_bytes, have_elems;
 
     if (!dt_safetensors_find(&start_bytes, &have_elems, &part->header, piece->key) ||
-        have_elems != piece->elems)
+        have_elems != piece->slice.elems)
         return DT_FAIL(err, DT_ERR_CORRUPT,
                        "'%s' has no tensor '%s' of %lld elements, which the index names; use "
                        "another checkpoint",
-                       part->path, piece->key, (long long)piece->elems);
+                       part->path, piece->key, (long long)piece->slice.elems);
     if (out == NULL)
         return DT_OK;
     return dt_checkpoint_read_at(out, (size_t)elems * sizeof(float), part->fd,

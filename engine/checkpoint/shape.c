@@ -21,3 +21,20 @@ dt_checkpoint_shape dt_checkpoint_shape_of(const dt_model *model, const dt_param
     DT_ASSERT(shape.elems <= param->elems);
     return shape;
 }
+
+dt_box dt_checkpoint_shape_box(const dt_checkpoint_shape *shape)
+{
+    return dt_box_whole(shape->dim, shape->ndim);
+}
+
+dt_slice dt_checkpoint_shape_clip(const dt_checkpoint_shape *shape, const dt_slice *held)
+{
+    dt_box whole = dt_checkpoint_shape_box(shape);
+    dt_slice out = *held;
+    int64_t left = 0;
+
+    if (dt_box_meet(&out.box, &held->box, &whole))
+        left = dt_box_elems(&out.box) - held->start_elems;
+    out.elems = left <= 0 ? 0 : held->elems < left ? held->elems : left;
+    return out;
+}

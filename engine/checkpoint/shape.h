@@ -8,6 +8,7 @@
 #define DT_ENGINE_CHECKPOINT_SHAPE_H
 
 #include "engine/model/model.h"
+#include "engine/slice.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -20,6 +21,12 @@ typedef struct dt_checkpoint_shape {
 } dt_checkpoint_shape;
 
 dt_checkpoint_shape dt_checkpoint_shape_of(const dt_model *model, const dt_param *param);
+
+/* The box of a whole parameter as it is stored. */
+dt_box dt_checkpoint_shape_box(const dt_checkpoint_shape *shape);
+/* What is stored of a slice in memory: all but the padding. It is the front of the slice, and may
+ * have no elements. */
+dt_slice dt_checkpoint_shape_clip(const dt_checkpoint_shape *shape, const dt_slice *held);
 
 /* Whether a parameter of this name may be longer in the program than in the file. */
 bool dt_checkpoint_shape_is_padded(const char *name);

@@ -7,8 +7,6 @@
 
 #include "base/banned.h"
 
-#define KEY_SIZE 128 /* a parameter's name, ".m", and two numbers */
-
 /* One file in the making; everything is borrowed. */
 typedef struct shard {
     const dt_model *model;
@@ -26,43 +24,68 @@ static const float *data_of(const dt_state_chunk *chunk, dt_checkpoint_kind kind
     return data[kind];
 }
 
-/* Elements of a chunk that are stored: none of the padding. */
-static int64_t stored_elems(const dt_model *model, const dt_state_chunk *chunk)
+static dt_checkpoint_shape shape_of(const shard *file, const dt_state_chunk *chunk)
 {
-    int64_t left =
-        dt_checkpoint_shape_of(model, &model->params[chunk->param]).elems - chunk->start_elems;
-
-    return left <= 0 ? 0 : chunk->elems < left ? chunk->elems : left;
+    return dt_checkpoint_shape_of(file->model, &file->model->params[chunk->param]);
 }
 
-static void add_piece(const shard *file, dt_safetensors_writer *writer, const dt_state_chunk *chunk,
-                      dt_checkpoint_kind kind, int64_t elems)
+static dt_slice stored_slice(const shard *file, const dt_state_chunk *chunk)
 {
-    const dt_param *param = &file->model->params[chunk->param];
-    dt_checkpoint_shape shape = dt_checkpoint_shape_of(file->model, param);
-    const char *kind_name = dt_checkpoint_kind_name(kind);
-    json_t *tensor = json_object_get(file->tensors, param->name), *list;
-    char key[KEY_SIZE], slice[48] = "";
-    bool whole = elems == shape.elems;
+    dt_checkpoint_shape shape = shape_of(file, chunk);
 
-    if (!whole)
-        snprintf(slice, sizeof(slice), "[%lld:%lld]", (long long)chunk->start_elems,
-                 (long long)(chunk->start_elems + elems));
-    snprintf(key, sizeof(key), "%s%s%s%s", param->name, kind == DT_CHECKPOINT_VALUE ? "" : ".",
-             kind == DT_CHECKPOINT_VALUE ? "" : kind_name, slice);
-    dt_safetensors_writer_add(writer, key, whole ? shape.dim : &elems, whole ? shape.ndim : 1);
+    return dt_checkpoint_shape_clip(&shape, &chunk->slice);
+}
+
+/* "wte.weight.m[0:512,64:128][100:200]": the box along each dimension and the range in it, each
+ * where it is not all. */
+static void add_key(dt_strbuf *out, const char *name, dt_checkpoint_kind kind,
+                    const dt_slice *slice, const dt_box *whole)
+{
+    dt_strbuf_add_str(out, name);
+    if (kind != DT_CHECKPOINT_VALUE)
+        dt_strbuf_add_fmt(out, ".%s", dt_checkpoint_kind_name(kind));
+    for (int d = 0; d < whole->ndim && !dt_box_equal(&slice->box, whole); d++)
+        dt_strbuf_add_fmt(out, "%s%lld:%lld%s", d == 0 ? "[" : ",", (long long)slice->box.start[d],
+                          (long long)(slice->box.start[d] + slice->box.size[d]),
+                          d == whole->ndim - 1 ? "]" : "");
+    if (slice->elems != dt_box_elems(&slice->box))
+        dt_strbuf_add_fmt(out, "[%lld:%lld]", (long long)slice->start_elems,
+                          (long long)(slice->start_elems + slice->elems));
+}
+
+/* The list of the fragment that the piece belongs to. */
+static json_t *list_of(const shard *file, const char *name, const char *kind_name)
+{
+    json_t *tensor = json_object_get(file->tensors, name), *list;
+
     if (tensor == NULL) {
         tensor = json_object();
-        json_object_set_new(file->tensors, param->name, tensor);
+        json_object_set_new(file->tensors, name, tensor);
     }
     list = json_object_get(tensor, kind_name);
     if (list == NULL) {
         list = json_array();
         json_object_set_new(tensor, kind_name, list);
     }
-    json_array_append_new(list,
-                          json_pack("{s:s, s:s, s:I, s:I}", "file", file->name, "key", key, "start",
-                                    (json_int_t)chunk->start_elems, "elems", (json_int_t)elems));
+    return list;
+}
+
+static void add_piece(const shard *file, dt_safetensors_writer *writer, const dt_state_chunk *chunk,
+                      dt_checkpoint_kind kind, const dt_slice *slice)
+{
+    const char *name = file->model->params[chunk->param].name;
+    dt_checkpoint_shape shape = shape_of(file, chunk);
+    dt_box whole = dt_checkpoint_shape_box(&shape);
+    bool all = slice->elems == dt_box_elems(&slice->box);
+    dt_strbuf key;
+
+    dt_strbuf_init(&key);
+    add_key(&key, name, kind, slice, &whole);
+    dt_safetensors_writer_add(writer, key.data, all ? slice->box.size : &slice->elems,
+                              all ? slice->box.ndim : 1);
+    json_array_append_new(list_of(file, name, dt_checkpoint_kind_name(kind)),
+                          dt_checkpoint_piece_make(file->name, key.data, slice, &whole));
+    dt_strbuf_release(&key);
 }
 
 /* Header first, then the data in the same order. */
@@ -72,7 +95,7 @@ static dt_status write_data(const shard *file, dt_checkpoint_sink *sink, dt_erro
 
     for (int i = 0; i < file->count; i++) {
         const dt_state_chunk *chunk = &file->chunks[i];
-        int64_t elems = stored_elems(file->model, chunk);
+        int64_t elems = stored_slice(file, chunk).elems;
 
         for (dt_checkpoint_kind kind = file->first; kind <= file->last; kind++)
             if (elems > 0 && data_of(chunk, kind) != NULL)
@@ -96,11 +119,11 @@ static dt_status write_file(const shard *file, const dt_checkpoint_io *io, const
     dt_strbuf_init(&header);
     DT_TRY(dt_safetensors_writer_init(&writer, err));
     for (int i = 0; i < file->count; i++) {
-        int64_t elems = stored_elems(file->model, &file->chunks[i]);
+        dt_slice slice = stored_slice(file, &file->chunks[i]);
 
         for (dt_checkpoint_kind kind = file->first; kind <= file->last; kind++)
-            if (elems > 0 && data_of(&file->chunks[i], kind) != NULL)
-                add_piece(file, &writer, &file->chunks[i], kind, elems);
+            if (slice.elems > 0 && data_of(&file->chunks[i], kind) != NULL)
+                add_piece(file, &writer, &file->chunks[i], kind, &slice);
     }
     if (writer.bytes == 0)
         goto out;

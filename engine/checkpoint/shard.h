@@ -3,8 +3,9 @@
  * Files      model-RANK.safetensors (values) and optimizer-RANK.safetensors (both moments), each
  *            only where the rank holds any. Apart, so that one who only wants the model reads a
  *            third, and other programs find nothing but the model in its file.
- * Keys       a whole parameter has its own name and shape ("wte.weight"), a slice is flat and says
- *            which ("wte.weight[4096:8192]"); moments end in ".m" and ".v" before that
+ * Keys       a whole parameter has its own name and shape ("wte.weight"); a box of one keeps its
+ *            dimensions and says which ("wte.weight[0:512,0:64]"); a range is flat and says so too
+ *            ("wte.weight[4096:8192]"); moments have ".m" and ".v" before that
  * Fragment   {"files": [...], "tensors": {NAME: {"value": [...], "m": [...], "v": [...]}}}, parts
  *            of the index in its own form
  */

@@ -31,7 +31,7 @@ static void find_pieces(dt_snapshot *snapshot, const dt_state_chunk *chunks, int
             dt_snapshot_piece *piece = &snapshot->pieces[i * KINDS + kind];
 
             piece->from = from[kind];
-            same = same && piece->elems == (from[kind] != NULL ? chunks[i].elems : 0);
+            same = same && piece->elems == (from[kind] != NULL ? chunks[i].slice.elems : 0);
         }
     }
     DT_ASSERT(same);
@@ -50,9 +50,9 @@ static void lay_out(dt_snapshot *snapshot)
 
             if (*to[kind] == NULL)
                 continue;
-            piece->elems = chunk->elems;
+            piece->elems = chunk->slice.elems;
             piece->to = *to[kind] = snapshot->memory != NULL ? snapshot->memory + at : *to[kind];
-            at += aligned(chunk->elems);
+            at += aligned(chunk->slice.elems);
         }
     }
     snapshot->elems = at;

@@ -104,6 +104,11 @@ static void add_run(dt_share *share, const dt_param *param, int64_t start, int64
         share->runs[share->run_count++] = (dt_share_run){param->unit, start, elems, param->decay};
 }
 
+static dt_box whole_of(const dt_param *param)
+{
+    return dt_box_whole(param->dim, param->ndim);
+}
+
 static dt_status add_chunk(dt_share *share, int param, int64_t param_start, int64_t start,
                            int64_t elems, dt_error *err)
 {
@@ -111,7 +116,8 @@ static dt_status add_chunk(dt_share *share, int param, int64_t param_start, int6
     dt_state_chunk *chunk = &share->chunks[share->chunk_count++];
     dt_status st = DT_OK;
 
-    *chunk = (dt_state_chunk){.param = param, .start_elems = param_start, .elems = elems};
+    *chunk = (dt_state_chunk){
+        .param = param, .slice = {whole_of(&share->model->params[param]), param_start, elems}};
     DT_TRY(dt_stage_add(&share->stage, &chunk->value, at(slice->master, start), elems, err));
     DT_TRY(dt_stage_add(&share->stage, &chunk->m, at(slice->m, start), elems, err));
     DT_TRY(dt_stage_add(&share->stage, &chunk->v, at(slice->v, start), elems, err));
@@ -160,9 +166,12 @@ dt_status dt_share_init(dt_share *share, uint64_t seed, dt_error *err)
 {
     for (int i = 0; i < share->chunk_count; i++) {
         const dt_state_chunk *chunk = &share->chunks[i];
+        dt_box box = whole_of(&share->model->params[chunk->param]);
+        dt_slice whole = dt_slice_whole(&box);
 
-        dt_model_init_range(chunk->value, share->model, chunk->param, chunk->start_elems,
-                            chunk->elems, seed);
+        for (dt_overlap run = dt_overlap_of(&chunk->slice, &whole); dt_overlap_next(&run);)
+            dt_model_init_range(chunk->value + run.at_a, share->model, chunk->param, run.at_b,
+                                run.elems, seed);
     }
     return dt_stage_to_device(&share->stage, err);
 }

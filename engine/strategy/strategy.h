@@ -14,6 +14,7 @@
 #include "engine/comm/mesh.h"
 #include "engine/model/model.h"
 #include "engine/ops/ops.h"
+#include "engine/slice.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -46,9 +47,9 @@ typedef struct dt_micro_batch {
 /* A piece of one parameter that this rank holds; fp32 in host-readable memory. m and v are NULL
  * where the optimizer has none. */
 typedef struct dt_state_chunk {
-    int param;                  /* index in the model's table */
-    int64_t start_elems, elems; /* the slice of the flattened parameter */
-    float *value, *m, *v;       /* parameter and optimizer moments */
+    int param;            /* index in the model's table */
+    dt_slice slice;       /* of the parameter; what a rank holds of one may be several */
+    float *value, *m, *v; /* parameter and optimizer moments */
 } dt_state_chunk;
 
 typedef struct dt_strategy_state {

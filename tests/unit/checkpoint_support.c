@@ -67,21 +67,31 @@ typedef struct fake_state {
     fake_world *world;
     dt_state_chunk chunks[MAX_CHUNKS];
     int count;
+    dt_state_chunk written[MAX_CHUNKS]; /* those that no other rank writes */
+    int written_count;
     float memory[3 * 512]; /* value, m, v of all chunks in turn */
     int64_t used;
     bool finished;
 } fake_state;
 
-static void add_chunk(fake_state *own, int param, int64_t start, int64_t elems)
+static void add_chunk(fake_state *own, int param, const dt_slice *slice, bool writes)
 {
     dt_state_chunk *chunk = &own->chunks[own->count++];
+    int64_t elems = slice->elems;
     float *at = own->memory + own->used;
 
     assert_true(own->count <= MAX_CHUNKS && own->used + 3 * elems <= 3 * 512);
     own->used += 3 * elems;
-    *chunk = (dt_state_chunk){param, start, elems, at, at + elems, at + 2 * elems};
+    *chunk = (dt_state_chunk){param, *slice, at, at + elems, at + 2 * elems};
     if (own->world->no_moments)
         chunk->m = chunk->v = NULL;
+    if (writes)
+        own->written[own->written_count++] = *chunk;
+}
+
+static dt_box whole_of(const dt_param *param)
+{
+    return dt_box_whole(param->dim, param->ndim);
 }
 
 /* The part of [from, to) of all parameters laid end to end. */
@@ -93,15 +103,51 @@ static void add_flat(fake_state *own, const dt_model *model, int64_t from, int64
         int64_t end = begin + model->params[i].elems;
         int64_t a = from > begin ? from : begin, b = to < end ? to : end;
 
+        dt_slice slice = {whole_of(&model->params[i]), a - begin, b - a};
+
         if (a < b)
-            add_chunk(own, i, a - begin, b - a);
+            add_chunk(own, i, &slice, true);
         begin = end;
     }
 }
 
-static void lay_out(fake_state *own, const dt_model *model, int64_t rank)
+/* Part `part` of `parts` of the rows, or columns, first ..< first + size. May be empty. */
+static void add_box(fake_state *own, const dt_model *model, int param, int dim, int64_t first,
+                    int64_t size, const dt_mesh *mesh)
+{
+    bool fsdp = own->world->layout == FAKE_FSDP, cut = dim >= 0;
+    int64_t part = mesh->tensor.rank, parts = mesh->tensor.size, elems;
+    dt_slice slice = {.box = whole_of(&model->params[param])};
+
+    if (cut) {
+        slice.box.start[dim] = first + size * part / parts;
+        slice.box.size[dim] = first + size * (part + 1) / parts - slice.box.start[dim];
+    }
+    elems = dt_box_elems(&slice.box);
+    slice.start_elems = fsdp ? elems * mesh->data.rank / mesh->data.size : 0;
+    slice.elems =
+        fsdp ? elems * (mesh->data.rank + 1) / mesh->data.size - slice.start_elems : elems;
+    if (slice.elems > 0)
+        add_chunk(own, param, &slice,
+                  dt_mesh_speaks(mesh, (fsdp ? DT_MESH_DATA : 0u) | (cut ? DT_MESH_TENSOR : 0u)));
+}
+
+/* Rows of the embedding with its padding, columns of the positions; of the matrix, as of one that
+ * packs queries, keys and values, a part of each third; what has one element is everybody's. */
+static void lay_out_mesh(fake_state *own, const dt_model *model, const dt_mesh *mesh)
+{
+    add_box(own, model, 0, 0, 0, model->params[0].dim[0], mesh);
+    add_box(own, model, 1, 1, 0, model->params[1].dim[1], mesh);
+    for (int64_t at = 0, rows = mesh->tensor.size > 1 ? 4 : 12; at < 12; at += rows)
+        add_box(own, model, 2, 0, at, rows, mesh);
+    add_box(own, model, 3, 0, 0, model->params[3].dim[0], mesh);
+    add_box(own, model, 4, -1, 0, 0, mesh);
+}
+
+static void lay_out(fake_state *own, const dt_model *model, const dt_mesh *mesh)
 {
     const fake_world *world = own->world;
+    int64_t rank = mesh->world.rank;
     int64_t total = 0;
 
     for (int i = 0; i < model->param_count; i++)
@@ -113,6 +159,23 @@ static void lay_out(fake_state *own, const dt_model *model, int64_t rank)
     for (int64_t k = 0; world->layout == FAKE_STRIPES && k * STRIPE < total; k++)
         if (k % world->ranks == rank)
             add_flat(own, model, k * STRIPE, (k + 1) * STRIPE < total ? (k + 1) * STRIPE : total);
+    if (world->layout == FAKE_DDP || world->layout == FAKE_FSDP)
+        lay_out_mesh(own, model, mesh);
+}
+
+/* Of element k of a chunk: its place in the flattened parameter. */
+static int64_t index_of(const dt_state_chunk *chunk, const dt_model *model, int64_t k)
+{
+    const dt_box *box = &chunk->slice.box;
+    int64_t at[DT_BOX_DIMS], left = chunk->slice.start_elems + k, index = 0;
+
+    for (int d = box->ndim - 1; d >= 0; d--) {
+        at[d] = box->start[d] + left % box->size[d];
+        left /= box->size[d];
+    }
+    for (int d = 0; d < box->ndim; d++)
+        index = index * model->params[chunk->param].dim[d] + at[d];
+    return index;
 }
 
 static float *data_of(const dt_state_chunk *chunk, int kind)
@@ -122,22 +185,24 @@ static float *data_of(const dt_state_chunk *chunk, int kind)
                                        : chunk->v;
 }
 
-static void fill(fake_state *own, bool poison)
+static void fill(fake_state *own, const dt_model *model, bool poison)
 {
-    for (int i = 0; i < own->count; i++)
+    for (int i = 0; i < own->count; i++) {
+        const dt_state_chunk *chunk = &own->chunks[i];
+
         for (int kind = 0; kind < DT_CHECKPOINT_KINDS; kind++)
-            for (int64_t k = 0; k < own->chunks[i].elems && data_of(&own->chunks[i], kind); k++)
-                data_of(&own->chunks[i], kind)[k] =
-                    poison ? NAN
-                           : fake_value(own->chunks[i].param, own->chunks[i].start_elems + k, kind);
+            for (int64_t k = 0; k < chunk->slice.elems && data_of(chunk, kind); k++)
+                data_of(chunk, kind)[k] =
+                    poison ? NAN : fake_value(chunk->param, index_of(chunk, model, k), kind);
+    }
 }
 
 void fake_fill(dt_strategy_state *state, bool poison)
 {
-    fill(state->own, poison);
+    fill(state->own, state->model, poison);
 }
 
-static dt_status expect(const fake_state *own, dt_error *err)
+static dt_status expect(const fake_state *own, const dt_model *model, dt_error *err)
 {
     if (!own->finished)
         return DT_FAIL(err, DT_ERR_CORRUPT, "import_finish was not called");
@@ -145,26 +210,45 @@ static dt_status expect(const fake_state *own, dt_error *err)
         const dt_state_chunk *chunk = &own->chunks[i];
 
         for (int kind = 0; kind < DT_CHECKPOINT_KINDS; kind++)
-            for (int64_t k = 0; k < chunk->elems && data_of(chunk, kind); k++)
-                if (data_of(chunk, kind)[k] !=
-                    fake_value(chunk->param, chunk->start_elems + k, kind))
+            for (int64_t k = 0; k < chunk->slice.elems && data_of(chunk, kind); k++) {
+                int64_t index = index_of(chunk, model, k);
+
+                if (data_of(chunk, kind)[k] != fake_value(chunk->param, index, kind))
                     return DT_FAIL(err, DT_ERR_CORRUPT, "parameter %d kind %d element %lld is %g",
-                                   chunk->param, kind, (long long)(chunk->start_elems + k),
+                                   chunk->param, kind, (long long)index,
                                    (double)data_of(chunk, kind)[k]);
+            }
     }
     return DT_OK;
 }
 
-static dt_status fake_chunks(dt_strategy_state *state, const dt_state_chunk **chunks, int *count,
+static dt_status may_fail(const dt_strategy_state *state, dt_error *err)
+{
+    const fake_state *own = state->own;
+
+    if (own->world->failing_rank == state->comm->rank)
+        return DT_FAIL(err, DT_ERR_NOMEM, "this rank has been told to fail");
+    return DT_OK;
+}
+
+static dt_status fake_export(dt_strategy_state *state, const dt_state_chunk **chunks, int *count,
+                             dt_error *err)
+{
+    fake_state *own = state->own;
+
+    *chunks = own->written;
+    *count = own->written_count;
+    return may_fail(state, err);
+}
+
+static dt_status fake_import(dt_strategy_state *state, const dt_state_chunk **chunks, int *count,
                              dt_error *err)
 {
     fake_state *own = state->own;
 
     *chunks = own->chunks;
     *count = own->count;
-    if (own->world->failing_rank == state->comm->rank)
-        return DT_FAIL(err, DT_ERR_NOMEM, "this rank has been told to fail");
-    return DT_OK;
+    return may_fail(state, err);
 }
 
 static dt_status fake_finish(dt_strategy_state *state, dt_error *err)
@@ -174,8 +258,8 @@ static dt_status fake_finish(dt_strategy_state *state, dt_error *err)
 }
 
 static const dt_strategy fake_strategy = {.name = "fake",
-                                          .export_state = fake_chunks,
-                                          .import_state = fake_chunks,
+                                          .export_state = fake_export,
+                                          .import_state = fake_import,
                                           .import_finish = fake_finish};
 
 /* --- the communicator: barriers around shared memory */
@@ -225,7 +309,7 @@ static dt_status comm_broadcast(dt_comm *comm, void *data, size_t bytes, int64_t
 void fake_world_init(fake_world *world, const char *parent)
 {
     memset(world, 0, sizeof(*world));
-    world->ranks = 1;
+    world->ranks = world->tensor_size = 1;
     world->padded = FAKE_PADDED;
     world->failing_rank = -1;
     world->io = &dt_checkpoint_io_system;
@@ -260,29 +344,39 @@ typedef struct rank_call {
     int64_t rank;
 } rank_call;
 
-static void *rank_main(void *argument)
+dt_status fake_world_run_rank(fake_world *world, int64_t rank, dt_comm *comm, fake_task task)
 {
-    rank_call *call = argument;
-    fake_world *world = call->world;
     fake_state *own = calloc(1, sizeof(*own));
     dt_param copy[FAKE_PARAMS];
     dt_model model = model_make(copy, world->padded);
-    dt_comm comm = {.name = "fake",
-                    .rank = call->rank,
-                    .world_size = world->ranks,
-                    .state = world->shared,
-                    .all_reduce_f64 = comm_all_reduce_f64,
-                    .broadcast = comm_broadcast,
-                    .barrier = comm_barrier};
-    dt_strategy_state state = {.strategy = &fake_strategy, .model = &model, .comm = &comm};
+    dt_strategy_state state = {
+        .strategy = &fake_strategy,
+        .model = &model,
+        .mesh = dt_mesh_of(rank, world->ranks / world->tensor_size, world->tensor_size),
+        .comm = comm,
+        .own = own};
 
     assert_non_null(own);
     own->world = world;
-    state.own = own;
-    lay_out(own, &model, call->rank);
-    world->err[call->rank] = (dt_error)DT_ERROR_INIT;
-    world->st[call->rank] = call->task(world, &state, &world->err[call->rank]);
+    lay_out(own, &model, &state.mesh);
+    world->err[rank] = (dt_error)DT_ERROR_INIT;
+    world->st[rank] = task(world, &state, &world->err[rank]);
     free(own);
+    return world->st[rank];
+}
+
+static void *rank_main(void *argument)
+{
+    rank_call *call = argument;
+    dt_comm comm = {.name = "fake",
+                    .rank = call->rank,
+                    .world_size = call->world->ranks,
+                    .state = call->world->shared,
+                    .all_reduce_f64 = comm_all_reduce_f64,
+                    .broadcast = comm_broadcast,
+                    .barrier = comm_barrier};
+
+    fake_world_run_rank(call->world, call->rank, &comm, call->task);
     return NULL;
 }
 
@@ -316,7 +410,7 @@ dt_status fake_save(fake_world *world, dt_strategy_state *state, dt_error *err)
     dt_checkpoint_place place = {world->parent, true, rank == 0};
     dt_status st = DT_OK;
 
-    fill(state->own, false);
+    fake_fill(state, false);
     if (world->apart) { /* each rank a node of its own */
         place.shared = false;
         place.lead = true;
@@ -336,13 +430,13 @@ dt_status fake_load(fake_world *world, dt_strategy_state *state, dt_error *err)
     dt_arena arena;
 
     dt_arena_init(&arena, 0);
-    fill(state->own, true);
+    fake_fill(state, true);
     DT_TRY(dt_checkpoint_find_newest(&path, world->parent, &arena, err));
     if (path == NULL)
         DT_THROW(err, DT_ERR_NOT_FOUND, "nothing to load");
     DT_TRY(dt_checkpoint_open(&checkpoint, path, err));
     DT_TRY(dt_checkpoint_load(checkpoint, state, err));
-    DT_TRY(expect(state->own, err));
+    DT_TRY(expect(state->own, state->model, err));
 out:
     dt_checkpoint_close(checkpoint);
     dt_arena_release(&arena);

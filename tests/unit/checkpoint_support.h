@@ -8,15 +8,17 @@
 
 #include "engine/checkpoint/checkpoint_int.h"
 
-#define FAKE_MAX_RANKS 3
+#define FAKE_MAX_RANKS 4
 #define FAKE_VOCAB     5
 #define FAKE_PADDED    8
 
 typedef enum fake_layout {
-    FAKE_LEAD,    /* rank 0 everything, as ddp */
-    FAKE_FLAT,    /* each rank a slice of all parameters laid end to end, as fsdp */
-    FAKE_STRIPES, /* pieces of 7 elements, dealt out in turn */
-    FAKE_LAYOUTS
+    FAKE_LEAD,               /* rank 0 everything, as ddp */
+    FAKE_FLAT,               /* each rank a slice of all parameters laid end to end, as fsdp */
+    FAKE_STRIPES,            /* pieces of 7 elements, dealt out in turn */
+    FAKE_LAYOUTS,            /* so many; then those of a mesh, whose tensor ranks have boxes */
+    FAKE_DDP = FAKE_LAYOUTS, /* each data rank has them whole */
+    FAKE_FSDP                /* the data ranks divide their elements */
 } fake_layout;
 
 /* What a rank's thread runs; what it returns is its result. */
@@ -26,7 +28,8 @@ typedef dt_status (*fake_task)(fake_world *world, dt_strategy_state *state, dt_e
 struct fake_world {
     int64_t ranks;
     fake_layout layout;
-    int64_t padded; /* rows of the embedding in memory */
+    int64_t tensor_size; /* of the mesh; the rest of the ranks is its data axis */
+    int64_t padded;      /* rows of the embedding in memory */
     bool no_moments;
     int failing_rank; /* its export_state fails; -1: none */
     const dt_checkpoint_io *io;
@@ -46,6 +49,9 @@ void fake_world_init(fake_world *world, const char *parent);
 void fake_world_release(fake_world *world);
 /* Runs the task on every rank; DT_OK when all return it, else the first rank's error. */
 dt_status fake_world_run(fake_world *world, fake_task task);
+
+/* The same of one rank that has a process of its own. */
+dt_status fake_world_run_rank(fake_world *world, int64_t rank, dt_comm *comm, fake_task task);
 
 /* Tasks. Load: poisons the state first, then expects every element. */
 dt_status fake_save(fake_world *world, dt_strategy_state *state, dt_error *err);

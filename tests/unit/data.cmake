@@ -11,7 +11,7 @@ dt_script_test(NAME data_bins LABEL unit
   COMMAND python3 tests/unit/data_bins.py $<TARGET_FILE:data_show>)
 
 foreach(part layouts faults damage)
-  dt_test(NAME checkpoint_${part} LABEL unit LIBS dt_checkpoint Threads::Threads m
+  dt_test(NAME checkpoint_${part} LABEL unit LIBS dt_checkpoint dt_comm Threads::Threads m
     SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_checkpoint_${part}.c
             ${CMAKE_CURRENT_SOURCE_DIR}/checkpoint_support.c)
 endforeach()

@@ -127,9 +127,9 @@ dt_status hand_over(trainee *a, trainee *b, dt_error *err)
     if (count != to_count)
         DT_THROW(err, DT_ERR_CORRUPT, "%d chunks are exported, %d imported", count, to_count);
     for (int i = 0; i < count; i++) {
-        copy_floats(to[i].value, from[i].value, from[i].elems);
-        copy_floats(to[i].m, from[i].m, from[i].elems);
-        copy_floats(to[i].v, from[i].v, from[i].elems);
+        copy_floats(to[i].value, from[i].value, from[i].slice.elems);
+        copy_floats(to[i].m, from[i].m, from[i].slice.elems);
+        copy_floats(to[i].v, from[i].v, from[i].slice.elems);
     }
     DT_TRY(b->state.strategy->import_finish(&b->state, err));
     b->steps = a->steps;

@@ -8,7 +8,7 @@ foreach(name completion nodes restart silence straggler verdict watchdog)
     SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_policy_${name}.c LIBS dt_supervisor)
 endforeach()
 foreach(name go_on rebuild)
-  dt_test(NAME supervisor_${name} LABEL unit LIBS dt_supervisor dt_store_support dt_checkpoint Threads::Threads m
+  dt_test(NAME supervisor_${name} LABEL unit LIBS dt_supervisor dt_store_support dt_checkpoint dt_comm Threads::Threads m
     SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_supervisor_${name}.c
             ${CMAKE_CURRENT_SOURCE_DIR}/checkpoint_support.c)
 endforeach()

@@ -180,7 +180,7 @@ static void test_an_index_that_disagrees_is_refused(void **state)
         const char *from, *to, *word;
     } changes[] = {
         {"dtrun-checkpoint", "other-checkpoint", "other-checkpoint"},
-        {"\"version\":1", "\"version\":2", "version 2"},
+        {"\"version\":1", "\"version\":3", "version 3"},
         {"\"step\":100", "\"step\":-1", "'step' is negative"},
         {"\"step\":100", "\"step\":\"x\"", "'step'"},
         {"\"step\":100,", "", "'step' is missing"},

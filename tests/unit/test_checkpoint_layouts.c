@@ -31,21 +31,149 @@ static dt_checkpoint *open_one(const fake_world *world, const char *name)
 
 static void test_any_layout_loads_from_any_layout(void **state)
 {
-    for (int saved = 0; saved < FAKE_LAYOUTS * FAKE_MAX_RANKS; saved++) {
+    for (int saved = 0; saved < FAKE_LAYOUTS * 3; saved++) {
         fake_world world;
 
         fake_world_init(&world, *state);
-        world.layout = saved / FAKE_MAX_RANKS;
-        world.ranks = saved % FAKE_MAX_RANKS + 1;
+        world.layout = saved / 3;
+        world.ranks = saved % 3 + 1;
         world.info.step = saved;
         fake_must_save(&world);
-        for (int loaded = 0; loaded < FAKE_LAYOUTS * FAKE_MAX_RANKS; loaded++) {
-            world.layout = loaded / FAKE_MAX_RANKS;
-            world.ranks = loaded % FAKE_MAX_RANKS + 1;
+        for (int loaded = 0; loaded < FAKE_LAYOUTS * 3; loaded++) {
+            world.layout = loaded / 3;
+            world.ranks = loaded % 3 + 1;
             fake_must_load(&world);
         }
         fake_world_release(&world);
     }
+}
+
+/* Of four ranks, in rows of one, two and four; and stripes of whole parameters. */
+static void set_mesh(fake_world *world, int which)
+{
+    world->layout = which == 6 ? FAKE_STRIPES : FAKE_DDP + which % 2;
+    world->tensor_size = which == 6 ? 1 : 1 << which / 2;
+}
+
+static void test_any_mesh_loads_from_any_mesh(void **state)
+{
+    fake_world world;
+
+    fake_world_init(&world, *state);
+    world.ranks = 4;
+    for (int saved = 0; saved < 7; saved++) {
+        set_mesh(&world, saved);
+        world.info.step = saved;
+        fake_must_save(&world);
+        for (int loaded = 0; loaded < 7; loaded++) {
+            set_mesh(&world, loaded);
+            fake_must_load(&world);
+        }
+    }
+    fake_world_release(&world);
+}
+
+static int64_t version_of(const fake_world *world)
+{
+    dt_checkpoint *checkpoint = open_one(world, world->saved[0].directory);
+    int64_t version = json_integer_value(json_object_get(checkpoint->json, "version"));
+
+    dt_checkpoint_close(checkpoint);
+    return version;
+}
+
+static void test_only_boxes_need_a_program_that_knows_them(void **state)
+{
+    fake_world world;
+
+    fake_world_init(&world, *state);
+    for (int layout = 0; layout <= FAKE_FSDP; layout++)
+        for (int64_t ranks = 1; ranks <= FAKE_MAX_RANKS; ranks++) {
+            world.layout = layout;
+            world.ranks = ranks;
+            world.info.step++;
+            fake_must_save(&world);
+            assert_int_equal(version_of(&world), 1);
+        }
+    world.layout = FAKE_FSDP;
+    world.tensor_size = 2;
+    fake_must_save(&world);
+    assert_int_equal(version_of(&world), 2);
+    fake_world_release(&world);
+}
+
+/* Columns of "wpe.weight" (8, 3), and of their elements those that a data rank has. */
+static void test_a_box_keeps_its_dimensions(void **state)
+{
+    fake_world world;
+    dt_checkpoint *checkpoint;
+    dt_checkpoint_part *part;
+    int64_t start, elems;
+
+    fake_world_init(&world, *state);
+    world.ranks = world.tensor_size = 2;
+    world.layout = FAKE_DDP;
+    fake_must_save(&world);
+    checkpoint = open_one(&world, "step-00000100");
+    assert_int_equal(checkpoint->index.file_count, 4);
+    assert_int_equal(dt_checkpoint_use_part(&part, checkpoint, 2, NULL), DT_OK);
+    assert_true(dt_safetensors_find(&start, &elems, &part->header, "wpe.weight[0:8,1:3]"));
+    assert_int_equal(elems, 16);
+    assert_string_equal(json_string_value(json_object_get(
+                            json_object_get(part->header.header, "wpe.weight[0:8,1:3]"), "dtype")),
+                        "F32");
+    assert_int_equal(json_array_size(json_object_get(
+                         json_object_get(part->header.header, "wpe.weight[0:8,1:3]"), "shape")),
+                     2);
+    assert_false(dt_safetensors_find(&start, &elems, &part->header, "ln_f.bias"));
+    dt_checkpoint_close(checkpoint);
+
+    world.ranks = 4;
+    world.layout = FAKE_FSDP;
+    fake_must_save(&world);
+    checkpoint = open_one(&world, "step-00000100-2");
+    assert_int_equal(dt_checkpoint_use_part(&part, checkpoint, 6, NULL), DT_OK);
+    assert_true(dt_safetensors_find(&start, &elems, &part->header, "wpe.weight[0:8,1:3][8:16]"));
+    assert_int_equal(elems, 8);
+    dt_checkpoint_close(checkpoint);
+    fake_world_release(&world);
+}
+
+static dt_status load_own_alone(fake_world *world, dt_strategy_state *state, dt_error *err)
+{
+    dt_checkpoint *checkpoint = NULL;
+    dt_status st = DT_OK;
+    char path[256];
+    int64_t read = 0;
+
+    snprintf(path, sizeof(path), "%s/step-00000100", world->parent);
+    DT_TRY(dt_checkpoint_open(&checkpoint, path, err));
+    DT_TRY(dt_checkpoint_load(checkpoint, state, err));
+    for (int64_t i = 0; i < checkpoint->index.file_count; i++)
+        read += checkpoint->parts[i].fd >= 0;
+    /* its own two, and those of its row's first where parameters stand that all of a row have */
+    if (read > (state->mesh.tensor.rank == 0 ? 2 : 4))
+        DT_THROW(err, DT_ERR_CORRUPT, "it has read %d of 8 files", (int)read);
+out:
+    dt_checkpoint_close(checkpoint);
+    return st;
+}
+
+static void test_a_rank_reads_the_files_of_what_it_holds(void **state)
+{
+    fake_world world;
+
+    fake_world_init(&world, *state);
+    world.ranks = 4;
+    world.tensor_size = 2;
+    world.layout = FAKE_FSDP;
+    fake_must_save(&world);
+    if (fake_world_run(&world, load_own_alone) != DT_OK)
+        for (int rank = 0; rank < 4; rank++)
+            print_error("rank %d: %s\n", rank, world.err[rank].message);
+    for (int rank = 0; rank < 4; rank++)
+        assert_int_equal(world.st[rank], DT_OK);
+    fake_world_release(&world);
 }
 
 static void test_any_padding_loads_from_any_padding(void **state)
@@ -54,15 +182,17 @@ static void test_any_padding_loads_from_any_padding(void **state)
     fake_world world;
 
     fake_world_init(&world, *state);
-    world.layout = FAKE_STRIPES;
-    for (int saved = 0; saved < 3; saved++) {
-        world.padded = padded[saved];
+    for (int saved = 0; saved < 6; saved++) {
+        world.padded = padded[saved % 3];
         world.ranks = 2;
+        world.layout = saved < 3 ? FAKE_STRIPES : FAKE_FSDP;
+        world.tensor_size = saved < 3 ? 1 : 2;
         world.info.step = saved;
         fake_must_save(&world);
         for (int loaded = 0; loaded < 3; loaded++) {
             world.padded = padded[loaded];
             world.ranks = 3;
+            world.tensor_size = saved < 3 ? 1 : 3;
             fake_must_load(&world);
         }
     }
@@ -271,6 +401,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_FOLDER(test_any_layout_loads_from_any_layout),
+        IN_FOLDER(test_any_mesh_loads_from_any_mesh),
+        IN_FOLDER(test_only_boxes_need_a_program_that_knows_them),
+        IN_FOLDER(test_a_box_keeps_its_dimensions),
+        IN_FOLDER(test_a_rank_reads_the_files_of_what_it_holds),
         IN_FOLDER(test_any_padding_loads_from_any_padding),
         IN_FOLDER(test_every_rank_is_told_the_same_about_it),
         IN_FOLDER(test_one_parameter_is_read_by_its_name),

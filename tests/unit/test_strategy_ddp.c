@@ -143,7 +143,7 @@ static void test_first_values_are_not_drawn_where_a_checkpoint_follows(void **st
     assert_int_equal(dt_strategy_ddp.export_state(&f.state, &chunks, &count, NULL), DT_OK);
     assert_int_equal(count, f.model->param_count);
     for (int i = 0; i < count; i++)
-        for (int64_t at = 0; at < chunks[i].elems; at++)
+        for (int64_t at = 0; at < chunks[i].slice.elems; at++)
             assert_true(chunks[i].value[at] == 0);
     close_fixture(&f);
 }
@@ -165,8 +165,8 @@ static void test_decay_falls_on_matrices_alone(void **state)
         const dt_param *param = &f.model->params[i];
 
         assert_int_equal(chunks[i].param, i);
-        assert_int_equal(chunks[i].start_elems, 0);
-        assert_int_equal(chunks[i].elems, param->elems);
+        assert_int_equal(chunks[i].slice.start_elems, 0);
+        assert_int_equal(chunks[i].slice.elems, param->elems);
         if (strcmp(param->name, "h.1.mlp.c_fc.weight") == 0)
             matrix = i;
         if (strcmp(param->name, "h.1.ln_2.weight") == 0)
@@ -199,7 +199,7 @@ static void test_an_imported_state_goes_on_alike(void **state)
         assert_int_equal(dt_strategy_ddp.import_state(&b.state, &to, &to_count, NULL), DT_OK);
         assert_int_equal(count, to_count);
         for (int c = 0; c < count; c++) {
-            size_t bytes = (size_t)from[c].elems * sizeof(float);
+            size_t bytes = (size_t)from[c].slice.elems * sizeof(float);
 
             memcpy(to[c].value, from[c].value, bytes);
             memcpy(to[c].m, from[c].m, bytes);

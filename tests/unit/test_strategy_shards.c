@@ -134,11 +134,12 @@ static double chunk_elems(trainee *t, int *bad)
     for (int i = 0; i < count; i++) {
         const dt_param *param = &t->model->params[chunks[i].param];
 
-        *bad += chunks[i].start_elems < 0 ||
-                chunks[i].start_elems + chunks[i].elems > param->elems || chunks[i].elems < 1;
+        *bad += chunks[i].slice.start_elems < 0 ||
+                chunks[i].slice.start_elems + chunks[i].slice.elems > param->elems ||
+                chunks[i].slice.elems < 1;
         *bad += (chunks[i].m != NULL) != (t->state.options.moments > 0);
         *bad += (chunks[i].v != NULL) != (t->state.options.moments > 1);
-        elems += chunks[i].elems;
+        elems += chunks[i].slice.elems;
     }
     return (double)elems;
 }
