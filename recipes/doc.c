@@ -33,7 +33,8 @@ static const char opening[] =
     "  or a preset.\n"
     "- **On the command line.** `--set optimizer.lr=1e-3` goes on top of the file, as often as\n"
     "  needed; lists and maps are written `--set 'nodes=[localhost]'`.\n"
-    "- **Version.** `recipe: 1` says for which version of this page the file was written; it may be\n"
+    "- **Version.** `recipe: 1` says for which version of this page the file was written; it may "
+    "be\n"
     "  left out. A later dtrun reads it as it was meant, and a newer one is refused at its line.\n"
     "- **Numbers** may be written `20000`, `20_000` or `2e4`, without quotes and leading zeros.\n"
     "- **Paths** of the file start at the file's folder, those of `--set` at the current folder;\n"
@@ -90,6 +91,26 @@ static void add_head(dt_strbuf *out, const char *group, size_t length)
     dt_strbuf_add_str(out, "| Key | Takes | Default | Meaning |\n|---|---|---|---|\n");
 }
 
+static void add_aliases(dt_strbuf *out)
+{
+    dt_strbuf_add_str(out,
+                      "\n## Other names\n\n"
+                      "What other programs call a field is read as that field, in its place or at "
+                      "the top of the recipe,\nand with `--set`; what is stored and shown has the "
+                      "field's own name. A field is given once, by one of\nits names.\n\n"
+                      "| Read as | Also |\n|---|---|\n");
+    for (size_t i = 0; i < dt_fields_count; i++) {
+        const char *const *alias = dt_fields[i].aliases;
+
+        if (alias == NULL)
+            continue;
+        dt_strbuf_add_fmt(out, "| `%s` | ", dt_fields[i].path);
+        for (const char *separator = ""; *alias != NULL; alias++, separator = ", ")
+            dt_strbuf_add_fmt(out, "%s`%s`", separator, *alias);
+        dt_strbuf_add_str(out, " |\n");
+    }
+}
+
 void dt_recipe_doc(dt_strbuf *out)
 {
     dt_strbuf_add_str(out, opening);
@@ -107,6 +128,7 @@ void dt_recipe_doc(dt_strbuf *out)
             add_head(out, path, length);
         add_row(out, &dt_fields[i]);
     }
+    add_aliases(out);
     dt_strbuf_add_str(out, "\n## Presets\n\n| Preset | stands for |\n|---|---|\n");
     for (size_t i = 0; i < dt_presets_count; i++) {
         const dt_preset_value *value = dt_presets[i].values;

@@ -1,5 +1,7 @@
 #include "recipes/fields.h"
 
+#include "recipes/presets.h"
+
 #include "base/banned.h"
 
 /* In the order of the enumerations of recipe.h. */
@@ -18,9 +20,15 @@ static const char *const activations[] = {"gelu_tanh", "gelu", NULL};
 static const char *const recomputes[] = {"none", "selective", "full", NULL};
 static const char *const tails[] = {"wrap", "drop", NULL};
 static const char *const ships[] = {"auto", "never", NULL};
-/* The names of presets.c; a test compares. */
-static const char *const presets[] = {
-    "gpt2-small", "gpt2-medium", "gpt2-large", "gpt2-xl", "transformer_lm_gpt2_small", NULL};
+#define NAME(preset, ...) preset,
+static const char *const presets[] = {DT_PRESETS(NAME) NULL};
+
+/* Other names for a field, which recipes of other programs use. */
+#define ALSO(...)                    \
+    .aliases = (const char *const[]) \
+    {                                \
+        __VA_ARGS__, NULL            \
+    }
 
 #define AT(member) .offset = offsetof(dt_recipe, member)
 
@@ -175,6 +183,7 @@ const dt_field dt_fields[] = {
      .low = 1,
      .high = 1000,
      .derived = "the preset's",
+     ALSO("n_layer", "num_layers"),
      .help = "transformer blocks"},
     {.path = "model.heads",
      .type = DT_FIELD_INT,
@@ -182,6 +191,7 @@ const dt_field dt_fields[] = {
      .low = 1,
      .high = 1024,
      .derived = "the preset's",
+     ALSO("n_head", "num_heads"),
      .help = "attention heads of a block; they divide embed"},
     {.path = "model.embed",
      .type = DT_FIELD_INT,
@@ -189,6 +199,7 @@ const dt_field dt_fields[] = {
      .low = 1,
      .high = 65536,
      .derived = "the preset's",
+     ALSO("d_model", "n_embd", "hidden_size"),
      .help = "width of the residual stream"},
     {.path = "model.vocab",
      .type = DT_FIELD_INT,
@@ -197,6 +208,7 @@ const dt_field dt_fields[] = {
      .low = 0,
      .high = 16777216,
      .fallback = "0",
+     ALSO("vocab_size"),
      .help = "0 takes it from the data; it is padded to a multiple of 128 inside"},
     {.path = "model.dropout",
      .type = DT_FIELD_NUMBER,
@@ -348,6 +360,7 @@ const dt_field dt_fields[] = {
      .high = 65536,
      .fallback = "8",
      .shorthand = true,
+     ALSO("micro_batch_size"),
      .help = "sequences that go through the model at once"},
     {.path = "batch.tokens",
      .type = DT_FIELD_INT,
@@ -356,6 +369,7 @@ const dt_field dt_fields[] = {
      .low = 1,
      .high = 1048576,
      .fallback = "256",
+     ALSO("seq_len", "block_size"),
      .help = "length of a sequence, and how far back the model sees"},
     {.path = "batch.accumulate",
      .type = DT_FIELD_INT,
@@ -364,6 +378,7 @@ const dt_field dt_fields[] = {
      .low = 1,
      .high = 65536,
      .fallback = "1",
+     ALSO("gradient_accumulation_steps"),
      .help = "micro-steps whose gradients are summed before one step"},
 
     {.path = "optimizer.kind",
@@ -387,6 +402,7 @@ const dt_field dt_fields[] = {
      .low_open = true,
      .high = 100,
      .fallback = "3e-4",
+     ALSO("learning_rate"),
      .help = "learning rate after warm-up"},
     {.path = "optimizer.beta1",
      .type = DT_FIELD_NUMBER,
@@ -447,6 +463,7 @@ const dt_field dt_fields[] = {
      .low = 0,
      .high = BILLION,
      .fallback = "0",
+     ALSO("max_steps", "max_iters"),
      .help = "length of the whole run; 0: epochs say it"},
     {.path = "schedule.epochs",
      .type = DT_FIELD_INT,
@@ -464,6 +481,7 @@ const dt_field dt_fields[] = {
      .low = 0,
      .high = BILLION,
      .fallback = "0",
+     ALSO("warmup_iters"),
      .help = "linear rise to the learning rate at the start"},
     {.path = "schedule.warmup_init_lr",
      .type = DT_FIELD_NUMBER,
@@ -534,6 +552,7 @@ const dt_field dt_fields[] = {
      .low = 0,
      .high = MILLION,
      .fallback = "1",
+     ALSO("grad_clip", "max_grad_norm"),
      .help = "longest global gradient norm; a longer gradient is scaled down to it; 0 leaves all "
              "as they are"},
     {.path = "seed",

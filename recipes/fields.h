@@ -41,7 +41,10 @@ typedef struct dt_field_before {
 } dt_field_before;
 
 typedef struct dt_field {
-    const char *path; /* "optimizer.lr"; at most one dot */
+    const char *path; /* "optimizer.lr": maps within maps, as deep as tree.h takes them */
+    /* What other programs call it, NULL-terminated; NULL: nothing else. Read in its place in its map or
+     * at the top of the recipe, and kept and shown as the path. */
+    const char *const *aliases;
     dt_field_type type;
     size_t offset; /* in dt_recipe */
     const char *unit;

@@ -24,26 +24,34 @@ static dt_status refuse(const dt_reading *reading, const dt_mark *mark, dt_strbu
 
 /* --- keys --- */
 
+/* The keys that may stand in the map, each once. */
 static void add_keys(dt_strbuf *text, const char *group)
 {
-    const char *separator = "";
+    size_t skip = group[0] != '\0' ? strlen(group) + 1 : 0, length = 0;
+    const char *last = NULL;
 
     for (size_t i = 0; i < dt_fields_count; i++) {
-        size_t length = dt_field_group_length(&dt_fields[i]);
-        const char *path = dt_fields[i].path;
+        const char *key = dt_fields[i].path + skip;
 
-        if (group[0] != '\0' && !dt_field_in_group(&dt_fields[i], group))
+        if (!dt_field_below(&dt_fields[i], group) ||
+            (last != NULL && strncmp(last, key, length) == 0 && key[length] == '.'))
             continue;
-        if (group[0] != '\0')
-            dt_strbuf_add_fmt(text, "%s%s", separator, path + length + 1);
-        else if (length == 0)
-            dt_strbuf_add_fmt(text, "%s%s", separator, path);
-        else if (i == 0 || strncmp(dt_fields[i - 1].path, path, length + 1) != 0)
-            dt_strbuf_add_fmt(text, "%s%.*s", separator, (int)length, path);
-        else
-            continue;
-        separator = ", ";
+        length = strcspn(key, ".");
+        dt_strbuf_add_fmt(text, "%s%.*s", last != NULL ? ", " : "", (int)length, key);
+        last = key;
     }
+}
+
+/* "optimizer.lr" as "optimizer: {lr: ...}". */
+static void add_nested(dt_strbuf *text, const char *path)
+{
+    int depth = 0;
+
+    for (; strchr(path, '.') != NULL; path = strchr(path, '.') + 1, depth++)
+        dt_strbuf_add_fmt(text, "%.*s: {", (int)strcspn(path, "."), path);
+    dt_strbuf_add_fmt(text, "%s: ...", path);
+    while (depth-- > 0)
+        dt_strbuf_add_char(text, '}');
 }
 
 static dt_status refuse_key(const dt_reading *reading, const dt_mark *mark, const char *group,
@@ -57,10 +65,9 @@ static dt_status refuse_key(const dt_reading *reading, const dt_mark *mark, cons
     dt_strbuf_add_str(&text, "unknown key ");
     dt_text_show_word(&text, key);
     if (dotted != NULL) {
-        size_t length = dt_field_group_length(dotted);
-
-        dt_strbuf_add_fmt(&text, " (write it as '%.*s: {%s: ...}')", (int)length, dotted->path,
-                          dotted->path + length + 1);
+        dt_strbuf_add_str(&text, " (write it as '");
+        add_nested(&text, dotted->path);
+        dt_strbuf_add_str(&text, "')");
     } else if (dt_suggest_field(found, group, key) != NULL) {
         dt_strbuf_add_fmt(&text, " (did you mean '%s'?)", found);
     } else {
@@ -93,7 +100,8 @@ static dt_status apply_map(dt_reading *reading, const char *group, const dt_node
 
     for (const dt_node *entry = map->first; entry != NULL; entry = entry->next) {
         const char *key = entry->key->text;
-        char path[PATH_SIZE];
+        const char *path;
+        char written[PATH_SIZE];
 
         for (const dt_node *before = map->first; before != entry; before = before->next)
             if (strcmp(before->key->text, key) == 0)
@@ -101,7 +109,8 @@ static dt_status apply_map(dt_reading *reading, const char *group, const dt_node
                                     &before->key->mark);
         if (group[0] == '\0' && strcmp(key, DT_RECIPE_VERSION_KEY) == 0)
             continue; /* read_version has it */
-        snprintf(path, sizeof(path), "%s%s%s", group, group[0] != '\0' ? "." : "", key);
+        snprintf(written, sizeof(written), "%s%s%s", group, group[0] != '\0' ? "." : "", key);
+        path = dt_field_unalias(written);
         if (strchr(key, '.') != NULL || (dt_field_find(path) == NULL && !dt_field_is_map(path)))
             return refuse_key(reading, &entry->key->mark, group, key);
         DT_TRY(dt_reading_apply(reading, path, &entry->key->mark, entry));
@@ -320,7 +329,7 @@ dt_status dt_reading_apply(dt_reading *reading, const char *path, const dt_mark 
         return apply_field(reading, field, node);
     DT_ASSERT(path[0] == '\0' || dt_field_is_map(path));
     for (size_t i = 0; i < dt_fields_count; i++)
-        if (path[0] == '\0' || dt_field_in_group(&dt_fields[i], path))
+        if (dt_field_below(&dt_fields[i], path))
             reading->group[i] = *key;
     if (node->kind == DT_NODE_MAP)
         return apply_map(reading, path, node);

@@ -50,7 +50,7 @@ dt_status dt_reading_set(dt_reading *reading, const char *set)
     dt_mark mark = {NULL, 0, 0};
     dt_status st = DT_OK;
     dt_node *node;
-    char *path, *value;
+    const char *path, *value;
     dt_strbuf shown;
 
     path = dt_arena_strndup(arena, set, equals != NULL ? (size_t)(equals - set) : 0);
@@ -65,6 +65,7 @@ dt_status dt_reading_set(dt_reading *reading, const char *set)
     if (equals == NULL)
         return DT_FAIL(reading->err, DT_ERR_RECIPE,
                        "%s: expected KEY=VALUE, such as 'optimizer.lr=1e-3'", mark.source);
+    path = dt_field_unalias(path);
     if (path[0] == '\0' || (dt_field_find(path) == NULL && !dt_field_is_map(path))) {
         st = refuse_path(reading, path);
         dt_mark_prefix(reading->err, &mark);

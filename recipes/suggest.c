@@ -9,47 +9,30 @@
 
 #include "base/banned.h"
 
-/* What other programs call our fields, without case and separators. */
+/* What other programs call our fields besides the aliases of the table, or something much like them:
+ * without case and separators. */
 static const struct {
     const char *name, *path;
 } elsewhere[] = {
     {"batchsize", "batch.sequences"},
-    {"microbatchsize", "batch.sequences"},
     {"perdevicetrainbatchsize", "batch.sequences"},
-    {"blocksize", "batch.tokens"},
     {"contextlength", "batch.tokens"},
     {"maxseqlen", "batch.tokens"},
-    {"seqlen", "batch.tokens"},
     {"sequencelength", "batch.tokens"},
     {"tokenspersample", "batch.tokens"},
     {"gradaccum", "batch.accumulate"},
-    {"gradientaccumulationsteps", "batch.accumulate"},
     {"updatefreq", "batch.accumulate"},
-    {"learningrate", "optimizer.lr"},
     {"epsilon", "optimizer.eps"},
-    {"maxiters", "schedule.steps"},
-    {"maxsteps", "schedule.steps"},
     {"maxupdate", "schedule.steps"},
     {"numsteps", "schedule.steps"},
     {"iterations", "schedule.steps"},
     {"warmup", "schedule.warmup_steps"},
-    {"warmupiters", "schedule.warmup_steps"},
     {"warmupupdates", "schedule.warmup_steps"},
     {"lrdecayiters", "schedule.period_steps"},
     {"lrscheduler", "schedule"},
     {"scheduler", "schedule"},
-    {"gradclip", "clip"},
     {"clipnorm", "clip"},
-    {"maxgradnorm", "clip"},
-    {"nlayer", "model.layers"},
-    {"numlayers", "model.layers"},
-    {"nhead", "model.heads"},
-    {"numheads", "model.heads"},
-    {"nembd", "model.embed"},
-    {"hiddensize", "model.embed"},
-    {"dmodel", "model.embed"},
     {"width", "model.embed"},
-    {"vocabsize", "model.vocab"},
     {"architecture", "model"},
     {"arch", "model"},
     {"dtype", "precision"},
@@ -119,6 +102,8 @@ static void consider_field(search *s, const dt_field *field, const char *group)
         consider(s, map, field->path, length);
     }
     consider(s, key, field->path, strlen(field->path));
+    for (size_t i = 0; field->aliases != NULL && field->aliases[i] != NULL; i++)
+        consider(s, field->aliases[i], field->path, strlen(field->path));
     consider(s, field->path, field->path, strlen(field->path));
 }
 

@@ -21,6 +21,27 @@ const dt_field *dt_field_find(const char *path)
     return NULL;
 }
 
+static bool is_alias(const dt_field *field, const char *path)
+{
+    size_t length = dt_field_group_length(field);
+    const char *key = path;
+
+    if (length != 0 && strncmp(path, field->path, length + 1) == 0)
+        key += length + 1;
+    for (size_t i = 0; field->aliases != NULL && field->aliases[i] != NULL; i++)
+        if (strcmp(field->aliases[i], key) == 0)
+            return true;
+    return false;
+}
+
+const char *dt_field_unalias(const char *path)
+{
+    for (size_t i = 0; i < dt_fields_count; i++)
+        if (is_alias(&dt_fields[i], path))
+            return dt_fields[i].path;
+    return path;
+}
+
 size_t dt_field_group_length(const dt_field *field)
 {
     const char *dot = strrchr(field->path, '.');

@@ -18,6 +18,9 @@ extern "C" {
 /* The row of a path, or NULL. */
 const dt_field *dt_field_find(const char *path);
 
+/* The path that is meant by one with an alias at its end ("d_model", "model.d_model"), else `path`. */
+const char *dt_field_unalias(const char *path);
+
 /* Length of the part before the last dot: 0 for a field of the top level. */
 size_t dt_field_group_length(const dt_field *field);
 

@@ -50,6 +50,17 @@ static void test_every_row_is_complete_and_has_its_own_place(void **state)
     }
 }
 
+static void test_an_alias_means_one_field_and_is_no_key(void **state)
+{
+    for (size_t i = 0; i < dt_fields_count; i++)
+        for (const char *const *alias = dt_fields[i].aliases; alias != NULL && *alias != NULL;
+             alias++) {
+            assert_string_equal(dt_field_unalias(*alias), dt_fields[i].path);
+            assert_null(dt_field_find(*alias));
+            assert_false(dt_field_is_map(*alias));
+        }
+}
+
 static void test_rows_of_a_map_stand_together(void **state)
 {
     for (size_t i = 1; i < dt_fields_count; i++) {
@@ -313,6 +324,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_row_is_complete_and_has_its_own_place),
+        cmocka_unit_test(test_an_alias_means_one_field_and_is_no_key),
         cmocka_unit_test(test_rows_of_a_map_stand_together),
         cmocka_unit_test(test_the_json_comes_back_as_the_same_recipe),
         cmocka_unit_test(test_the_json_survives_being_written_and_parsed),

@@ -36,6 +36,31 @@ static void test_a_set_takes_lists_maps_and_text_as_it_stands(void **state)
     reading_close(&r);
 }
 
+static void test_other_names_of_a_field_are_read_as_the_field(void **state)
+{
+    reading r;
+
+    expect_good(&r,
+                "model: {n_layer: 3, num_heads: 2, d_model: 8}\ndata: a.txt\nmax_steps: 9\n"
+                "batch: {micro_batch_size: 5, block_size: 7}\nmax_grad_norm: 2\n",
+                "seq_len=6");
+    assert_int_equal(r.recipe.model.layers, 3);
+    assert_int_equal(r.recipe.model.heads, 2);
+    assert_int_equal(r.recipe.model.embed, 8);
+    assert_int_equal(r.recipe.schedule.steps, 9);
+    assert_int_equal(r.recipe.batch.sequences, 5);
+    assert_int_equal(r.recipe.batch.tokens, 6); /* --set is on top, by whichever name */
+    assert_true(r.recipe.clip == 2);
+    reading_close(&r);
+    expect_good(&r, LEAST "d_model: 24\n", "optimizer.learning_rate=0.5");
+    assert_int_equal(r.recipe.model.embed, 24); /* not the preset's */
+    assert_true(r.recipe.optimizer.lr == 0.5);
+    reading_close(&r);
+    expect_refused(LEAST, "d_model=0",
+                   "--set d_model=0: 'model.embed' is 0: expected a whole number, 1 "
+                   "to 65536");
+}
+
 static void test_paths_of_a_set_start_at_the_current_folder(void **state)
 {
     char *current = getcwd(NULL, 0);
@@ -179,6 +204,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_set_wins_over_the_file),
         cmocka_unit_test(test_a_set_takes_lists_maps_and_text_as_it_stands),
+        cmocka_unit_test(test_other_names_of_a_field_are_read_as_the_field),
         cmocka_unit_test(test_paths_of_a_set_start_at_the_current_folder),
         cmocka_unit_test(test_a_wrong_set_is_named_in_the_message),
         cmocka_unit_test(test_the_last_set_of_a_field_wins),
