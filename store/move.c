@@ -24,6 +24,25 @@ bool dt_store_is_current(const dt_store *store)
            info.st_ino == store->inode;
 }
 
+bool dt_store_renew(dt_store *store, const char *run)
+{
+    dt_store *fresh = NULL, old = *store;
+    struct stat info;
+    int64_t number;
+
+    if (dt_store_is_current(store) || stat(store->path, &info) != 0)
+        return false;
+    if (dt_store_open_to_read(&fresh, store->path, NULL) != DT_OK ||
+        dt_store_run_number(fresh, &number, run, NULL) != DT_OK) {
+        dt_store_close(fresh);
+        return false;
+    }
+    *store = *fresh;
+    *fresh = old;
+    dt_store_close(fresh);
+    return true;
+}
+
 /* "a, b, c" of the columns of a table but the named one, in the file `schema`. */
 static dt_status columns_of(dt_strbuf *out, dt_store *store, const char *table, const char *without,
                             dt_error *err)

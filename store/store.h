@@ -45,7 +45,10 @@ dt_status dt_store_commit(dt_store *store, dt_error *err);
 void dt_store_rollback(dt_store *store);
 /* Whether the file at its path is the one that is open: false once it was removed or replaced. */
 bool dt_store_is_current(const dt_store *store);
-/* Then: the rows of the run go to the store that is at that path, which is made where there is none; what
+/* Then, for who looks: where that one has the run the handle is of it from here on, and true is returned;
+ * numbers of events are others there. Else it stays what it is. */
+bool dt_store_renew(dt_store *store, const char *run);
+/* Or: the rows of the run go to the store that is at that path, which is made where there is none; what
  * it says of such a run already stays. Not in a transaction. (move.c) */
 dt_status dt_store_move_run(dt_store *old, const char *run, dt_error *err);
 /* A descriptor, the caller's, of the file whose fdatasync makes all durable that was committed. */

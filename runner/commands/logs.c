@@ -130,6 +130,7 @@ static dt_status follow(dt_log_tail *tail, boundaries *between, const dt_term *t
     dt_interrupt_watch();
     do {
         dt_arena_reset(&arena);
+        (void)dt_store_renew(store, id);
         DT_TRY(dt_store_run_find(store, &run, id, &arena, err));
         DT_TRY(dt_log_tail_read(tail, &lines, &count,
                                 dt_run_state_is_terminal(run.state) ? DT_LOG_REST : DT_LOG_LIVE, 0,

@@ -90,7 +90,7 @@ static dt_status await_end(dt_run *run, bool *left, dt_store *store, const dt_ca
     *left = false;
     for (;;) {
         dt_arena_reset(&arena);
-        if (!dt_store_is_current(store))
+        if (!dt_store_is_current(store) && !dt_store_renew(store, id))
             DT_THROW(err, DT_ERR_NOT_FOUND, "the run history was removed or replaced meanwhile");
         DT_TRY(dt_store_run_find(store, &seen, id, &arena, err));
         if (dt_run_state_is_terminal(seen.state))
@@ -161,7 +161,7 @@ static dt_status say_end(dt_store *store, const dt_run *run, bool already, const
                       already ? "had already ended:" : "has", dt_run_state_name(run->state),
                       (long long)run->step);
     dt_strbuf_add_str(&text,
-                      run->state == DT_RUN_STOPPED && !already && run->exit_code != DT_EXIT_LEFT
+                      !already && run->exit_code != DT_EXIT_LEFT
                           ? ", nothing of it is left running\n"
                           : "\n");
     if (run->reason[0] != '\0')

@@ -246,19 +246,19 @@ static dt_status add_event(rebuilding *all, json_t *json, dt_error *err)
 
 static dt_status tell(rebuilding *all, dt_error *err)
 {
-    char text[300];
+    char before[200], text[400];
     dt_status st;
 
     if (all->stored == 0)
-        snprintf(
-            text, sizeof(text),
-            "the run store had lost the run: it was written anew from the run's folder, and what"
-            " the agents do not hold any more is missing");
+        snprintf(before, sizeof(before), "the run store had lost run '%.100s'", all->run);
     else
-        snprintf(text, sizeof(text),
-                 "the run store was an older one, of attempt %lld: what came since was written anew"
-                 " from the run's folder, and what the agents do not hold any more is missing",
+        snprintf(before, sizeof(before),
+                 "the run store knew an older run '%.100s', of attempt %lld", all->run,
                  (long long)all->stored);
+    snprintf(text, sizeof(text),
+             "%s: it was written anew from its folder, and what the agents do not hold any more is"
+             " missing",
+             before);
     dt_log_warn("%s", text);
     DT_TRY(add_event(all, json_pack("{s:s, s:o}", "event", "gap", "message", dt_json_text(text)),
                      err));

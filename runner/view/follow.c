@@ -167,6 +167,8 @@ static dt_status next_frame(follower *f, dt_error *err)
 
     dt_arena_reset(&f->arena);
     f->frame = (dt_frame){.run = &f->row, .now_seconds = dt_clock_monotonic_seconds()};
+    if (dt_store_renew(f->store, f->run))
+        DT_TRY(place_cursors(f, DT_FOLLOW_FROM_NOW, err));
     DT_TRY(look(&f->row, f, &f->arena, err));
     if (f->row.attempt != f->at.attempt)
         DT_TRY(place_cursors(f, DT_FOLLOW_FROM_START, err));

@@ -23,13 +23,17 @@ old, new = sqlite3.connect('$database', timeout=30), sqlite3.connect('$1')
 old.backup(new)"; }
 set_back() { rm "$database"*; cp "$1" "$database"; }
 
-# Nobody has it open: the run goes on, and all its points are there again, from the agents' journals.
+# No supervisor has it open: the run goes on, and all its points are there again, from the agents'
+# journals. Who watches it sees its end.
 FAKE_STEPS=300 FAKE_STEP_MS=10 "$driver" launch lost 2 2
 await 20 has_step lost 5
+"$dtrun" status --watch lost >"$XDG_STATE_HOME/watched" 2>&1 &
+watching=$!
 kill_supervisor lost
 rm "$database"*
 is attempt "$(field lost attempt)" 1
 end_is lost finished 0
+wait $watching || fail "status --watch: $? $(cat "$XDG_STATE_HOME/watched")"
 is points "$(get lost points)" 300
 is attempt "$(get lost attempt)" 1
 is "events that say so" "$(gaps lost)" 1

@@ -401,6 +401,31 @@ static void test_what_cannot_be_written_is_read(void **state)
 
 #define WITH_STORE(f) cmocka_unit_test_setup_teardown(f, test_store_setup, test_store_teardown)
 
+static void test_who_looks_at_a_file_that_was_replaced_sees_the_new_one(void **state)
+{
+    static const char *const files[] = {"", "-wal", "-shm"};
+    test_store *t = *state, other = *t;
+
+    test_store_run(t, "aa", "old");
+    assert_false(dt_store_renew(t->store, "aa")); /* it is the one that is there */
+    for (int i = 0; i < 3; i++) {
+        char name[128];
+
+        snprintf(name, sizeof(name), "%s%s", t->path, files[i]);
+        assert_int_equal(unlink(name), 0);
+    }
+    assert_false(dt_store_is_current(t->store));
+    assert_false(dt_store_renew(t->store, "aa")); /* none is there, */
+    assert_good(t, dt_store_open(&other.store, t->path, &t->err));
+    assert_false(dt_store_renew(t->store, "aa")); /* or it does not have the run yet */
+    assert_good(t, dt_store_run_find(t->store, &(dt_run){0}, "old", &t->arena, &t->err));
+    test_store_run(&other, "aa", "new");
+    assert_true(dt_store_renew(t->store, "aa"));
+    assert_good(t, dt_store_run_find(t->store, &(dt_run){0}, "new", &t->arena, &t->err));
+    assert_true(dt_store_is_current(t->store));
+    dt_store_close(other.store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -419,6 +444,7 @@ int main(void)
         cmocka_unit_test(test_network_file_systems_are_refused_by_name),
         WITH_STORE(test_a_full_disk_is_said_and_loses_nothing_that_was_committed),
         WITH_STORE(test_what_cannot_be_written_is_read),
+        WITH_STORE(test_who_looks_at_a_file_that_was_replaced_sees_the_new_one),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
