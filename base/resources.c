@@ -15,7 +15,7 @@
 
 #define CGROUP_ROOT "/sys/fs/cgroup"
 
-int64_t dt_room_cores(void)
+int64_t dt_resources_cores(void)
 {
     cpu_set_t set;
 
@@ -92,7 +92,7 @@ static int64_t groups_allow(dt_strbuf *text)
     return least;
 }
 
-dt_status dt_room_memory(int64_t *bytes, dt_error *err)
+dt_status dt_resources_memory(int64_t *bytes, dt_error *err)
 {
     int64_t available_kib, allowed;
     dt_status st = DT_OK;
@@ -109,7 +109,7 @@ out:
     return st;
 }
 
-dt_status dt_room_disk(int64_t *bytes, const char *path, dt_error *err)
+dt_status dt_resources_disk(int64_t *bytes, const char *path, dt_error *err)
 {
     struct statvfs fs;
 

@@ -1,4 +1,4 @@
-/* room: what this machine can give a run: processors, memory, disk.
+/* resources: what this machine can give a run: processors, memory, disk.
  *
  * Memory     MemAvailable of /proc/meminfo, or what the control group still allows where that is
  *            less (version 2, every level up to the root; file cache counts as free, since the
@@ -12,9 +12,9 @@
 #include "base/error.h"
 
 /* Processors that this process may run on. */
-int64_t dt_room_cores(void);
-dt_status dt_room_memory(int64_t *bytes, dt_error *err);
+int64_t dt_resources_cores(void);
+dt_status dt_resources_memory(int64_t *bytes, dt_error *err);
 /* Free on the file system of `path`, for this user. */
-dt_status dt_room_disk(int64_t *bytes, const char *path, dt_error *err);
+dt_status dt_resources_disk(int64_t *bytes, const char *path, dt_error *err);
 
 #endif

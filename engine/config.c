@@ -40,7 +40,7 @@ dt_status dt_config_train(dt_model_config *out, const dt_recipe *recipe, int64_t
         .activation = recipe->model.activation,
         .positions = recipe->model.positions,
         .scale_embedding = recipe->model.scale_embedding,
-        .untied = !recipe->model.tied,
+        .own_lm_head = !recipe->model.tied,
         .recompute = recipe->activation_checkpointing,
         .dtype = compute_type(recipe->precision.kind),
     };

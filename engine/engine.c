@@ -115,7 +115,7 @@ static dt_status train(int argc, char **argv, dt_error *err)
     DT_TRY(dt_plan_read(&plan, path, &arena, err));
     if (rank_text != NULL)
         DT_TRY(parse_whole(&rank, rank_text, "RANK", 0, plan.world_size - 1, err));
-    dt_stop_hold();
+    dt_stop_block();
     snprintf(who, sizeof(who), "engine[%lld]", (long long)rank);
     dt_log_init(who);
     DT_TRY(dt_events_open(&events, rank, plan.world_size, err));

@@ -13,7 +13,7 @@
 /* Fails at the mark of `path`. */
 #define REFUSE(reading, path, ...)                        \
     (DT_FAIL((reading)->err, DT_ERR_RECIPE, __VA_ARGS__), \
-     dt_mark_prefix((reading)->err, dt_reading_mark((reading), (path))), DT_ERR_RECIPE)
+     dt_text_mark_prefix((reading)->err, dt_reading_mark((reading), (path))), DT_ERR_RECIPE)
 
 /* It names folders and is typed in commands. */
 static dt_status check_name(const dt_reading *reading)

@@ -17,7 +17,7 @@ static void derived_from(dt_reading *reading, const char *path, const char *from
 static void derive_model(dt_reading *reading)
 {
     const dt_preset *preset = dt_preset_find(reading->recipe->model.preset);
-    const dt_mark *now = dt_reading_mark(reading, "model.preset");
+    const dt_text_mark *now = dt_reading_mark(reading, "model.preset");
 
     for (size_t i = 0; preset != NULL && i < DT_PRESET_VALUES; i++) {
         const dt_preset_value *value = &preset->values[i];
@@ -42,7 +42,7 @@ static dt_status refuse_missing(const dt_reading *reading, const dt_field *field
                 field->path, field->help);
     else
         DT_FAIL(reading->err, DT_ERR_RECIPE, "'%s' is missing (%s)", field->path, field->help);
-    dt_mark_prefix(reading->err, dt_reading_mark(reading, field->path));
+    dt_text_mark_prefix(reading->err, dt_reading_mark(reading, field->path));
     return DT_ERR_RECIPE;
 }
 
@@ -67,7 +67,7 @@ static dt_status derive_nodes(dt_reading *reading)
     recipe->hostfile = ""; /* its nodes are the recipe's now, whatever becomes of the file */
 out:
     if (st != DT_OK)
-        dt_mark_prefix(reading->err, dt_reading_mark(reading, from));
+        dt_text_mark_prefix(reading->err, dt_reading_mark(reading, from));
     return st;
 }
 

@@ -19,11 +19,11 @@ static bool is_about(const char *message, const char *item)
 }
 
 /* The mark of the item of a list that the message is about. */
-static bool locate_item(dt_mark *out, const dt_reading *reading, const char *path,
+static bool locate_item(dt_text_mark *out, const dt_reading *reading, const char *path,
                         const dt_string_list *list, const char *message)
 {
-    const dt_node *node = reading->node[dt_reading_row(path)];
-    const dt_node *item = node != NULL && node->kind == DT_NODE_LIST ? node->first : node;
+    const dt_yaml_node *node = reading->node[dt_reading_row(path)];
+    const dt_yaml_node *item = node != NULL && node->kind == DT_YAML_LIST ? node->first : node;
 
     for (int64_t i = 0; i < list->count && item != NULL; i++, item = item->next)
         if (is_about(message, list->items[i])) {
@@ -38,7 +38,7 @@ void dt_recipe_locate_data(dt_error *err, const dt_recipe_source *source, dt_are
     dt_error ignored = DT_ERROR_INIT;
     dt_recipe recipe;
     dt_reading reading = {.recipe = &recipe, .arena = arena, .err = &ignored};
-    dt_mark mark = {source->path, 0, 0};
+    dt_text_mark mark = {source->path, 0, 0};
 
     if (dt_reading_source(&reading, source) == DT_OK &&
         !locate_item(&mark, &reading, "data.train", &recipe.data.train, err->message) &&
@@ -46,5 +46,5 @@ void dt_recipe_locate_data(dt_error *err, const dt_recipe_source *source, dt_are
         mark = *dt_reading_mark(&reading, strstr(err->message, "data.validation") != NULL
                                               ? "data.validation"
                                               : "data.train");
-    dt_mark_prefix(err, &mark);
+    dt_text_mark_prefix(err, &mark);
 }

@@ -14,10 +14,10 @@
 #define PATH_SIZE 128 /* "group.key"; longer ones are no field's */
 
 /* Records the message in `text` at the mark, and empties the buffer. */
-static dt_status refuse(const dt_reading *reading, const dt_mark *mark, dt_strbuf *text)
+static dt_status refuse(const dt_reading *reading, const dt_text_mark *mark, dt_strbuf *text)
 {
     DT_FAIL(reading->err, DT_ERR_RECIPE, "%s", text->data);
-    dt_mark_prefix(reading->err, mark);
+    dt_text_mark_prefix(reading->err, mark);
     dt_strbuf_release(text);
     return DT_ERR_RECIPE;
 }
@@ -54,7 +54,7 @@ static void add_nested(dt_strbuf *text, const char *path)
         dt_strbuf_add_char(text, '}');
 }
 
-static dt_status refuse_key(const dt_reading *reading, const dt_mark *mark, const char *group,
+static dt_status refuse_key(const dt_reading *reading, const dt_text_mark *mark, const char *group,
                             const char *key)
 {
     const dt_field *dotted = group[0] == '\0' ? dt_field_find(key) : NULL;
@@ -78,8 +78,8 @@ static dt_status refuse_key(const dt_reading *reading, const dt_mark *mark, cons
     return refuse(reading, mark, &text);
 }
 
-static dt_status refuse_twice(const dt_reading *reading, const dt_mark *mark, const char *what,
-                              const char *name, const dt_mark *first)
+static dt_status refuse_twice(const dt_reading *reading, const dt_text_mark *mark, const char *what,
+                              const char *name, const dt_text_mark *first)
 {
     dt_strbuf text;
 
@@ -87,23 +87,23 @@ static dt_status refuse_twice(const dt_reading *reading, const dt_mark *mark, co
     dt_strbuf_add_fmt(&text, "%s ", what);
     dt_text_show(&text, name);
     dt_strbuf_add_str(&text, " (first at ");
-    dt_mark_write(&text, first);
+    dt_text_mark_write(&text, first);
     dt_strbuf_add_str(&text, ")");
     return refuse(reading, mark, &text);
 }
 
 /* Every entry of a map. What came before an entry was known and not twice, so looking back over
  * it is short, however long the map. */
-static dt_status apply_map(dt_reading *reading, const char *group, const dt_node *map)
+static dt_status apply_map(dt_reading *reading, const char *group, const dt_yaml_node *map)
 {
     dt_status st = DT_OK;
 
-    for (const dt_node *entry = map->first; entry != NULL; entry = entry->next) {
+    for (const dt_yaml_node *entry = map->first; entry != NULL; entry = entry->next) {
         const char *key = entry->key->text;
         const char *path;
         char written[PATH_SIZE];
 
-        for (const dt_node *before = map->first; before != entry; before = before->next)
+        for (const dt_yaml_node *before = map->first; before != entry; before = before->next)
             if (strcmp(before->key->text, key) == 0)
                 return refuse_twice(reading, &entry->key->mark, "duplicate key", key,
                                     &before->key->mark);
@@ -121,19 +121,20 @@ out:
 
 /* --- values --- */
 
-static dt_status refuse_kind(const dt_reading *reading, const dt_field *field, const dt_node *node,
-                             const char *remedy)
+static dt_status refuse_kind(const dt_reading *reading, const dt_field *field,
+                             const dt_yaml_node *node, const char *remedy)
 {
     dt_strbuf text;
 
     dt_strbuf_init(&text);
-    dt_strbuf_add_fmt(&text, "'%s' is %s: expected ", field->path, dt_node_kind_name(node));
+    dt_strbuf_add_fmt(&text, "'%s' is %s: expected ", field->path, dt_yaml_kind_name(node));
     dt_field_expected(&text, field);
     dt_strbuf_add_str(&text, remedy);
     return refuse(reading, &node->mark, &text);
 }
 
-static dt_status refuse_nothing(const dt_reading *reading, const char *path, const dt_node *node)
+static dt_status refuse_nothing(const dt_reading *reading, const char *path,
+                                const dt_yaml_node *node)
 {
     dt_strbuf text;
 
@@ -144,21 +145,21 @@ static dt_status refuse_nothing(const dt_reading *reading, const char *path, con
 
 /* {host: gpu-a, gpus: 4} as the text "gpu-a gpus=4" of recipes/nodes.h. */
 static dt_status read_node_map(const char **out, dt_reading *reading, const dt_field *field,
-                               const dt_node *node)
+                               const dt_yaml_node *node)
 {
     const char *host = NULL;
     dt_strbuf shares;
     dt_status st = DT_OK;
 
     dt_strbuf_init(&shares);
-    for (const dt_node *entry = node->first; entry != NULL; entry = entry->next) {
+    for (const dt_yaml_node *entry = node->first; entry != NULL; entry = entry->next) {
         const char *key = entry->key->text;
 
-        for (const dt_node *before = node->first; before != entry; before = before->next)
+        for (const dt_yaml_node *before = node->first; before != entry; before = before->next)
             if (strcmp(before->key->text, key) == 0)
                 DT_TRY(refuse_twice(reading, &entry->key->mark, "duplicate key", key,
                                     &before->key->mark));
-        if (entry->kind != DT_NODE_SCALAR)
+        if (entry->kind != DT_YAML_SCALAR)
             DT_TRY(refuse_kind(reading, field, entry, ""));
         if (strcmp(key, "host") == 0)
             host = entry->text;
@@ -180,33 +181,33 @@ out:
 
 /* One item of a list; file names become absolute. */
 static dt_status read_item(const char **out, dt_reading *reading, const dt_field *field,
-                           const dt_node *node)
+                           const dt_yaml_node *node)
 {
     dt_status st = DT_OK;
 
-    if (dt_node_is_null(node))
+    if (dt_yaml_node_is_null(node))
         return refuse_nothing(reading, field->path, node);
-    if (node->kind == DT_NODE_MAP && field == dt_field_find("nodes"))
+    if (node->kind == DT_YAML_MAP && field == dt_field_find("nodes"))
         return read_node_map(out, reading, field, node);
-    if (node->kind != DT_NODE_SCALAR)
+    if (node->kind != DT_YAML_SCALAR)
         return refuse_kind(reading, field, node, "");
     *out = node->text;
     if (field->paths && node->text[0] != '\0' && strstr(node->text, "://") == NULL) {
         st = dt_path_resolve(out, node->text, reading->folder, reading->arena, reading->err);
         if (st != DT_OK)
-            dt_mark_prefix(reading->err, &node->mark);
+            dt_text_mark_prefix(reading->err, &node->mark);
     }
     return st;
 }
 
-static dt_status apply_list(dt_reading *reading, const dt_field *field, const dt_node *node)
+static dt_status apply_list(dt_reading *reading, const dt_field *field, const dt_yaml_node *node)
 {
-    const dt_node *first = node->kind == DT_NODE_LIST ? node->first : node;
+    const dt_yaml_node *first = node->kind == DT_YAML_LIST ? node->first : node;
     dt_status st = DT_OK;
     int64_t count = 0;
     const char **items;
 
-    for (const dt_node *item = first; item != NULL; item = item->next) {
+    for (const dt_yaml_node *item = first; item != NULL; item = item->next) {
         count++;
         if (item == node) /* a list of one: its siblings are other fields */
             break;
@@ -218,19 +219,19 @@ static dt_status apply_list(dt_reading *reading, const dt_field *field, const dt
         DT_TRY(read_item(&items[i], reading, field, first));
     st = dt_field_set_list(reading->recipe, field, items, count, reading->err);
     if (st != DT_OK)
-        dt_mark_prefix(reading->err, &node->mark);
+        dt_text_mark_prefix(reading->err, &node->mark);
 out:
     return st;
 }
 
-static dt_status apply_scalar(dt_reading *reading, const dt_field *field, const dt_node *node)
+static dt_status apply_scalar(dt_reading *reading, const dt_field *field, const dt_yaml_node *node)
 {
     bool number = field->type == DT_FIELD_INT || field->type == DT_FIELD_NUMBER ||
                   field->type == DT_FIELD_BOOL;
     const char *text = node->text;
     dt_status st;
 
-    if (node->kind != DT_NODE_SCALAR)
+    if (node->kind != DT_YAML_SCALAR)
         return refuse_kind(reading, field, node, "");
     if (number && !node->plain)
         return refuse_kind(reading, field, node, " (remove the quotes)");
@@ -238,26 +239,26 @@ static dt_status apply_scalar(dt_reading *reading, const dt_field *field, const 
         DT_TRY(read_item(&text, reading, field, node));
     st = dt_field_set_text(reading->recipe, field, text, reading->err);
     if (st != DT_OK)
-        dt_mark_prefix(reading->err, &node->mark);
+        dt_text_mark_prefix(reading->err, &node->mark);
 out:
     return st;
 }
 
-static dt_status apply_field(dt_reading *reading, const dt_field *field, const dt_node *node)
+static dt_status apply_field(dt_reading *reading, const dt_field *field, const dt_yaml_node *node)
 {
-    dt_mark *mark;
+    dt_text_mark *mark;
     double number;
     dt_status st = DT_OK;
 
-    if (field->number_means != NULL && node->kind == DT_NODE_SCALAR && node->plain &&
+    if (field->number_means != NULL && node->kind == DT_YAML_SCALAR && node->plain &&
         dt_text_number(&number, node->text))
         field = dt_field_find(field->number_means);
     mark = &reading->field[field - dt_fields];
     if (mark->source == node->mark.source && mark->line > 0)
         return refuse_twice(reading, &node->mark, "a second value for", field->path, mark);
-    if (dt_node_is_null(node))
+    if (dt_yaml_node_is_null(node))
         return refuse_nothing(reading, field->path, node);
-    if (field->type == DT_FIELD_STRINGS && node->kind != DT_NODE_MAP)
+    if (field->type == DT_FIELD_STRINGS && node->kind != DT_YAML_MAP)
         DT_TRY(apply_list(reading, field, node));
     else
         DT_TRY(apply_scalar(reading, field, node));
@@ -271,9 +272,9 @@ out:
 
 /* The shorthand field of `group` that takes a node which is no map: one whose choices hold it, or
  * one without choices. */
-static const dt_field *find_shorthand(const char *group, const dt_node *node)
+static const dt_field *find_shorthand(const char *group, const dt_yaml_node *node)
 {
-    bool scalar = node->kind == DT_NODE_SCALAR;
+    bool scalar = node->kind == DT_YAML_SCALAR;
     const dt_field *open = NULL;
 
     for (size_t i = 0; i < dt_fields_count; i++) {
@@ -289,16 +290,17 @@ static const dt_field *find_shorthand(const char *group, const dt_node *node)
     return open;
 }
 
-static dt_status refuse_shorthand(const dt_reading *reading, const char *group, const dt_node *node)
+static dt_status refuse_shorthand(const dt_reading *reading, const char *group,
+                                  const dt_yaml_node *node)
 {
     dt_strbuf text;
 
     dt_strbuf_init(&text);
     dt_strbuf_add_fmt(&text, "'%s' is ", group);
-    if (node->kind == DT_NODE_SCALAR)
+    if (node->kind == DT_YAML_SCALAR)
         dt_text_show_word(&text, node->text);
     else
-        dt_strbuf_add_str(&text, dt_node_kind_name(node));
+        dt_strbuf_add_str(&text, dt_yaml_kind_name(node));
     dt_strbuf_add_str(&text, ": expected a map");
     for (size_t i = 0; i < dt_fields_count; i++) {
         if (!dt_fields[i].shorthand || !dt_field_in_group(&dt_fields[i], group))
@@ -310,18 +312,18 @@ static dt_status refuse_shorthand(const dt_reading *reading, const char *group, 
 }
 
 /* A scalar or a list given for a map. */
-static dt_status apply_shorthand(dt_reading *reading, const char *group, const dt_node *node)
+static dt_status apply_shorthand(dt_reading *reading, const char *group, const dt_yaml_node *node)
 {
     const dt_field *field = find_shorthand(group, node);
 
-    if (dt_node_is_null(node))
+    if (dt_yaml_node_is_null(node))
         return refuse_nothing(reading, group, node);
     return field != NULL ? apply_field(reading, field, node)
                          : refuse_shorthand(reading, group, node);
 }
 
-dt_status dt_reading_apply(dt_reading *reading, const char *path, const dt_mark *key,
-                           const dt_node *node)
+dt_status dt_reading_apply(dt_reading *reading, const char *path, const dt_text_mark *key,
+                           const dt_yaml_node *node)
 {
     const dt_field *field = dt_field_find(path);
 
@@ -331,7 +333,7 @@ dt_status dt_reading_apply(dt_reading *reading, const char *path, const dt_mark 
     for (size_t i = 0; i < dt_fields_count; i++)
         if (dt_field_below(&dt_fields[i], path))
             reading->group[i] = *key;
-    if (node->kind == DT_NODE_MAP)
+    if (node->kind == DT_YAML_MAP)
         return apply_map(reading, path, node);
     return apply_shorthand(reading, path, node);
 }
@@ -349,7 +351,7 @@ bool dt_reading_given(const dt_reading *reading, const char *path)
     return reading->field[dt_reading_row(path)].source != NULL;
 }
 
-const dt_mark *dt_reading_mark(const dt_reading *reading, const char *path)
+const dt_text_mark *dt_reading_mark(const dt_reading *reading, const char *path)
 {
     size_t row = dt_reading_row(path);
 
@@ -367,7 +369,8 @@ static const char *stem_of(const char *path, dt_arena *arena)
     return dt_arena_strndup(arena, name, length);
 }
 
-static dt_status refuse_version(const dt_reading *reading, const dt_node *entry, double version)
+static dt_status refuse_version(const dt_reading *reading, const dt_yaml_node *entry,
+                                double version)
 {
     dt_strbuf text;
 
@@ -386,9 +389,9 @@ static dt_status refuse_version(const dt_reading *reading, const dt_node *entry,
 }
 
 /* "recipe: 1" goes before all others: it says what they mean. */
-static dt_status read_version(int64_t *out, const dt_reading *reading, const dt_node *root)
+static dt_status read_version(int64_t *out, const dt_reading *reading, const dt_yaml_node *root)
 {
-    const dt_node *entry = root->first;
+    const dt_yaml_node *entry = root->first;
     double number = 0;
 
     *out = 1;
@@ -396,7 +399,7 @@ static dt_status read_version(int64_t *out, const dt_reading *reading, const dt_
         entry = entry->next;
     if (entry == NULL)
         return DT_OK;
-    if (entry->kind != DT_NODE_SCALAR || !entry->plain || !dt_text_number(&number, entry->text) ||
+    if (entry->kind != DT_YAML_SCALAR || !entry->plain || !dt_text_number(&number, entry->text) ||
         number != floor(number) || number < 1 || number > DT_RECIPE_VERSION)
         return refuse_version(reading, entry, number);
     *out = (int64_t)number;
@@ -405,21 +408,21 @@ static dt_status read_version(int64_t *out, const dt_reading *reading, const dt_
 
 static dt_status apply_text(dt_reading *reading, const dt_recipe_source *source)
 {
-    const dt_mark start = {source->path, 1, 1};
+    const dt_text_mark start = {source->path, 1, 1};
     dt_status st = DT_OK;
     int64_t version;
-    dt_node *root;
+    dt_yaml_node *root;
     dt_strbuf text;
 
     DT_TRY(dt_tree_parse(&root, source->text, &start, reading->arena, reading->err));
     dt_strbuf_init(&text);
-    if (root == NULL || dt_node_is_null(root)) {
+    if (root == NULL || dt_yaml_node_is_null(root)) {
         dt_strbuf_add_str(&text, "the recipe is empty (the least it needs: model, data, schedule)");
         return refuse(reading, &start, &text);
     }
-    if (root->kind != DT_NODE_MAP) {
+    if (root->kind != DT_YAML_MAP) {
         dt_strbuf_add_fmt(&text, "the recipe is %s: expected a map of fields, such as 'data: ...'",
-                          dt_node_kind_name(root));
+                          dt_yaml_kind_name(root));
         return refuse(reading, &root->mark, &text);
     }
     DT_TRY(read_version(&version, reading, root));

@@ -18,11 +18,11 @@ extern "C" {
 
 typedef struct dt_reading {
     dt_recipe *recipe;
-    dt_mark field[DT_FIELDS_MAX];       /* by row of the table; source NULL: not given */
-    dt_mark group[DT_FIELDS_MAX];       /* where the map begins that the field stands in */
-    const dt_node *node[DT_FIELDS_MAX]; /* what was given; NULL: nothing */
-    const char *folder;                 /* where relative paths start, absolute */
-    const char *stem;                   /* the file's name without its ending */
+    dt_text_mark field[DT_FIELDS_MAX];       /* by row of the table; source NULL: not given */
+    dt_text_mark group[DT_FIELDS_MAX];       /* where the map begins that the field stands in */
+    const dt_yaml_node *node[DT_FIELDS_MAX]; /* what was given; NULL: nothing */
+    const char *folder;                      /* where relative paths start, absolute */
+    const char *stem;                        /* the file's name without its ending */
     const char *resolved; /* source of the fields of an earlier recipe; NULL: a new one */
     dt_arena *arena;
     dt_error *err;
@@ -33,8 +33,8 @@ dt_status dt_reading_source(dt_reading *reading, const dt_recipe_source *source)
 
 /* A node given for a path: a field, or a map of fields ("": the whole recipe). `key` is where the
  * path stands. */
-dt_status dt_reading_apply(dt_reading *reading, const char *path, const dt_mark *key,
-                           const dt_node *node);
+dt_status dt_reading_apply(dt_reading *reading, const char *path, const dt_text_mark *key,
+                           const dt_yaml_node *node);
 
 /* "a.b=value" on top. Relative paths in it start at the current folder. */
 dt_status dt_reading_set(dt_reading *reading, const char *set);
@@ -49,7 +49,7 @@ size_t dt_reading_row(const char *path);
 bool dt_reading_given(const dt_reading *reading, const char *path);
 
 /* The mark of a field, or of the map that it is missing in. */
-const dt_mark *dt_reading_mark(const dt_reading *reading, const char *path);
+const dt_text_mark *dt_reading_mark(const dt_reading *reading, const char *path);
 
 #ifdef __cplusplus
 }

@@ -26,8 +26,8 @@ static dt_status refuse_path(const dt_reading *reading, const char *path)
     return DT_ERR_RECIPE;
 }
 
-static dt_status parse_value(dt_node **out, dt_reading *reading, const char *text,
-                             const dt_mark *mark)
+static dt_status parse_value(dt_yaml_node **out, dt_reading *reading, const char *text,
+                             const dt_text_mark *mark)
 {
     dt_status st = DT_OK;
 
@@ -47,9 +47,9 @@ dt_status dt_reading_set(dt_reading *reading, const char *set)
 {
     const char *equals = strchr(set, '='), *folder = reading->folder;
     dt_arena *arena = reading->arena;
-    dt_mark mark = {NULL, 0, 0};
+    dt_text_mark mark = {NULL, 0, 0};
     dt_status st = DT_OK;
-    dt_node *node;
+    dt_yaml_node *node;
     const char *path, *value;
     dt_strbuf shown;
 
@@ -68,7 +68,7 @@ dt_status dt_reading_set(dt_reading *reading, const char *set)
     path = dt_field_unalias(path);
     if (path[0] == '\0' || (dt_field_find(path) == NULL && !dt_field_is_map(path))) {
         st = refuse_path(reading, path);
-        dt_mark_prefix(reading->err, &mark);
+        dt_text_mark_prefix(reading->err, &mark);
         return st;
     }
     DT_TRY(parse_value(&node, reading, value, &mark));

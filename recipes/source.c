@@ -12,7 +12,7 @@
 dt_status dt_recipe_source_read(dt_recipe_source *out, const char *path, dt_arena *arena,
                                 dt_error *err)
 {
-    const dt_mark start = {path, 1, 1};
+    const dt_text_mark start = {path, 1, 1};
     dt_error cause = DT_ERROR_INIT;
     dt_status st = DT_OK;
     dt_strbuf text;

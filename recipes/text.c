@@ -54,17 +54,17 @@ static bool is_blank_line(const char *at, const char *end)
     return at == end || *at == '\n' || *at == '\r';
 }
 
-static dt_status refuse_at(dt_error *err, const dt_mark *start, int line, int column,
+static dt_status refuse_at(dt_error *err, const dt_text_mark *start, int line, int column,
                            const char *message)
 {
-    dt_mark mark = {start->source, line, column};
+    dt_text_mark mark = {start->source, line, column};
 
     DT_FAIL(err, DT_ERR_RECIPE, "%s", message);
-    dt_mark_prefix(err, start->line > 0 ? &mark : start);
+    dt_text_mark_prefix(err, start->line > 0 ? &mark : start);
     return DT_ERR_RECIPE;
 }
 
-dt_status dt_text_check(const char *text, size_t length, const dt_mark *start, dt_error *err)
+dt_status dt_text_check(const char *text, size_t length, const dt_text_mark *start, dt_error *err)
 {
     const char *at = text, *end = text + length;
     int line = 1, column = 1;
@@ -106,7 +106,7 @@ dt_status dt_text_check(const char *text, size_t length, const dt_mark *start, d
     return DT_OK;
 }
 
-const char *dt_text_find_unseen(uint32_t *code, const char *text, size_t length, dt_mark *mark)
+const char *dt_text_find_unseen(uint32_t *code, const char *text, size_t length, dt_text_mark *mark)
 {
     const char *end = text + length;
 
@@ -174,14 +174,14 @@ void dt_text_show_word(dt_strbuf *out, const char *text)
     }
 }
 
-void dt_mark_write(dt_strbuf *out, const dt_mark *mark)
+void dt_text_mark_write(dt_strbuf *out, const dt_text_mark *mark)
 {
     dt_strbuf_add_str(out, mark->source);
     if (mark->line > 0)
         dt_strbuf_add_fmt(out, ":%d:%d", mark->line, mark->column);
 }
 
-void dt_mark_prefix(dt_error *err, const dt_mark *mark)
+void dt_text_mark_prefix(dt_error *err, const dt_text_mark *mark)
 {
     if (mark->line > 0)
         dt_error_prefix(err, "%s:%d:%d", mark->source, mark->line, mark->column);

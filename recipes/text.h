@@ -17,26 +17,27 @@ extern "C" {
 #endif
 
 /* A place in a text as people count, from 1; line 0: the source as a whole. */
-typedef struct dt_mark {
+typedef struct dt_text_mark {
     const char *source; /* "gpt.yaml", "--set clip=0"; NULL: nowhere */
     int line, column;   /* column in characters */
-} dt_mark;
+} dt_text_mark;
 
 /* "gpt.yaml:14:9", or the source alone. */
-void dt_mark_write(dt_strbuf *out, const dt_mark *mark);
+void dt_text_mark_write(dt_strbuf *out, const dt_text_mark *mark);
 
 /* Puts "gpt.yaml:14:9: " in front of a recorded message. */
-void dt_mark_prefix(dt_error *err, const dt_mark *mark);
+void dt_text_mark_prefix(dt_error *err, const dt_text_mark *mark);
 
 /* DT_ERR_RECIPE on broken UTF-8, control characters, and tabs that indent; told with line and
  * column where the text starts at line 1, at `start` as a whole where that has none. */
-dt_status dt_text_check(const char *text, size_t length, const dt_mark *start, dt_error *err);
+dt_status dt_text_check(const char *text, size_t length, const dt_text_mark *start, dt_error *err);
 
 bool dt_text_is_utf8(const char *text);
 
 /* The first character at or after `mark` that a person takes for a space or does not see (no-break
  * space, zero-width space, ...); `mark` moves to it. NULL: there is none. */
-const char *dt_text_find_unseen(uint32_t *code, const char *text, size_t length, dt_mark *mark);
+const char *dt_text_find_unseen(uint32_t *code, const char *text, size_t length,
+                                dt_text_mark *mark);
 
 /* "no-break space U+00A0" */
 void dt_text_unseen_name(dt_strbuf *out, uint32_t code);

@@ -19,7 +19,7 @@ typedef struct maker {
     int64_t root_elems, block_elems;
 
     /* fsdp, named as in engine/strategy/fsdp_int.h */
-    bool keeps_weights, holds_grads, narrow;
+    bool keeps_weights, holds_grads, sends_bf16;
     int64_t *slots; /* the unit whose weights lie there; -1: none */
 } maker;
 
@@ -33,7 +33,7 @@ static int64_t unit_elems(const maker *m, int64_t unit)
     return unit == 0 ? m->root_elems : m->block_elems;
 }
 
-static dt_status send(maker *m, dt_message message, dt_error *err)
+static dt_status send(maker *m, dt_traffic_message message, dt_error *err)
 {
     dt_traffic *out = m->out;
 
@@ -43,7 +43,7 @@ static dt_status send(maker *m, dt_message message, dt_error *err)
                        (long long)MESSAGES_MOST, m->recipe->strategy.bucket_mb);
     if (out->count == m->capacity) {
         int64_t capacity = m->capacity > 0 ? 2 * m->capacity : 64;
-        dt_message *more = dt_arena_alloc_array(m->arena, (size_t)capacity, sizeof(*more));
+        dt_traffic_message *more = dt_arena_alloc_array(m->arena, (size_t)capacity, sizeof(*more));
 
         if (more == NULL)
             return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the messages of a step");
@@ -88,10 +88,10 @@ static dt_status send_buckets(maker *m, dt_error *err)
     for (int64_t unit = m->layers; unit >= 0; unit--) {
         for (int64_t left = unit_elems(m, unit); left > 0; most = usual) {
             int64_t elems = left < most ? left : most;
-            dt_message bucket = {.kind = DT_MESSAGE_ALL_REDUCE,
-                                 .bytes = elems * sent_elem_bytes(m->recipe),
-                                 .launched = begin + backward_stage(m, unit) + 1,
-                                 .needed = m->out->stages};
+            dt_traffic_message bucket = {.kind = DT_TRAFFIC_ALL_REDUCE,
+                                         .bytes = elems * sent_elem_bytes(m->recipe),
+                                         .launched = begin + backward_stage(m, unit) + 1,
+                                         .needed = m->out->stages};
 
             DT_TRY(send(m, bucket, err));
             left -= elems;
@@ -125,10 +125,10 @@ static dt_status gather(maker *m, int64_t unit, int64_t launched, int64_t needed
         return DT_OK;
     *slot = unit;
     return send(m,
-                (dt_message){.kind = DT_MESSAGE_ALL_GATHER,
-                             .bytes = padded_elems(m, unit) * elem_bytes,
-                             .launched = launched,
-                             .needed = needed},
+                (dt_traffic_message){.kind = DT_TRAFFIC_ALL_GATHER,
+                                     .bytes = padded_elems(m, unit) * elem_bytes,
+                                     .launched = launched,
+                                     .needed = needed},
                 err);
 }
 
@@ -140,7 +140,7 @@ static int64_t lane_wanted(const maker *m, int64_t unit, int64_t micro_step)
     int64_t begin = micro_step * micro_stages(m), next = begin + micro_stages(m);
     int64_t last = m->layers, computed = m->holds_grads ? 1 : 0;
 
-    if (m->holds_grads && !m->narrow)
+    if (m->holds_grads && !m->sends_bf16)
         return m->out->stages;
     if (unit > 2)
         return begin + backward_stage(m, unit - 2) + computed;
@@ -155,12 +155,13 @@ static dt_status reduce(maker *m, int64_t unit, int64_t micro_step, dt_error *er
 {
     if (m->holds_grads && micro_step < m->micro_steps - 1)
         return DT_OK;
-    return send(m,
-                (dt_message){.kind = DT_MESSAGE_REDUCE_SCATTER,
+    return send(
+        m,
+        (dt_traffic_message){.kind = DT_TRAFFIC_REDUCE_SCATTER,
                              .bytes = padded_elems(m, unit) * sent_elem_bytes(m->recipe),
                              .launched = micro_step * micro_stages(m) + backward_stage(m, unit) + 1,
                              .needed = lane_wanted(m, unit, micro_step)},
-                err);
+        err);
 }
 
 static dt_status pass(maker *m, int64_t micro_step, dt_error *err)
@@ -196,7 +197,7 @@ static dt_status send_shards(maker *m, dt_error *err)
     m->keeps_weights = !full || !recipe->strategy.reshard_after_forward;
     m->holds_grads =
         recipe->strategy.shard == DT_SHARD_OPTIMIZER || !recipe->strategy.reduce_each_micro_step;
-    m->narrow = recipe->strategy.reduce_dtype == DT_REDUCE_BF16;
+    m->sends_bf16 = recipe->strategy.reduce_dtype == DT_REDUCE_BF16;
     m->slots = dt_arena_alloc_array(m->arena, (size_t)m->layers + 3, sizeof(*m->slots));
     if (m->slots == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the messages of a step");

@@ -25,22 +25,22 @@
 extern "C" {
 #endif
 
-typedef enum dt_message_kind {
-    DT_MESSAGE_ALL_REDUCE,
-    DT_MESSAGE_ALL_GATHER,
-    DT_MESSAGE_REDUCE_SCATTER
-} dt_message_kind;
-enum { DT_MESSAGE_KINDS = 3 };
+typedef enum dt_traffic_kind {
+    DT_TRAFFIC_ALL_REDUCE,
+    DT_TRAFFIC_ALL_GATHER,
+    DT_TRAFFIC_REDUCE_SCATTER
+} dt_traffic_kind;
+enum { DT_TRAFFIC_KINDS = 3 };
 
-typedef struct dt_message {
-    dt_message_kind kind;
+typedef struct dt_traffic_message {
+    dt_traffic_kind kind;
     int64_t bytes;
     int64_t launched; /* when this stage begins; `stages`: when the last one is over */
     int64_t needed;   /* this stage waits for it; `stages`: the update does */
-} dt_message;
+} dt_traffic_message;
 
 typedef struct dt_traffic {
-    dt_message *messages;
+    dt_traffic_message *messages;
     int64_t count, stages;
 } dt_traffic;
 

@@ -23,14 +23,14 @@ typedef struct builder {
     const opening *open; /* the innermost */
     yaml_event_t event;  /* the current one */
     bool has_event;
-    const dt_mark *start;
+    const dt_text_mark *start;
     dt_arena *arena;
     dt_error *err;
 } builder;
 
-static dt_mark mark_of(const builder *b, const yaml_mark_t *at)
+static dt_text_mark mark_of(const builder *b, const yaml_mark_t *at)
 {
-    dt_mark mark = {b->start->source, (int)at->line + 1, (int)at->column + 1};
+    dt_text_mark mark = {b->start->source, (int)at->line + 1, (int)at->column + 1};
 
     return b->start->line > 0 ? mark : *b->start;
 }
@@ -38,10 +38,10 @@ static dt_mark mark_of(const builder *b, const yaml_mark_t *at)
 /* Records the message at a place of the text. */
 static dt_status refuse_at(builder *b, const yaml_mark_t *at, const char *message)
 {
-    dt_mark mark = mark_of(b, at);
+    dt_text_mark mark = mark_of(b, at);
 
     DT_FAIL(b->err, DT_ERR_RECIPE, "%s", message);
-    dt_mark_prefix(b->err, &mark);
+    dt_text_mark_prefix(b->err, &mark);
     return DT_ERR_RECIPE;
 }
 
@@ -74,12 +74,12 @@ static bool is_end(const char *text)
  */
 static bool refuse_unseen(builder *b, const yaml_mark_t *at, const char *problem)
 {
-    dt_mark mark = {b->start->source, 1, 1};
+    dt_text_mark mark = {b->start->source, 1, 1};
     const char *line = b->text;
 
     while (line != NULL && mark.line <= (int)at->line + 1) {
         const char *comment = strstr(line, " #"), *end = line + strcspn(line, "\n");
-        dt_mark found = mark;
+        dt_text_mark found = mark;
         uint32_t code;
 
         if (line[0] == '#')
@@ -96,7 +96,7 @@ static bool refuse_unseen(builder *b, const yaml_mark_t *at, const char *problem
             dt_strbuf_add_fmt(&text, ", which is no space to YAML (%s): type a plain space",
                               problem);
             DT_FAIL(b->err, DT_ERR_RECIPE, "%s", text.data);
-            dt_mark_prefix(b->err, b->start->line > 0 ? &found : b->start);
+            dt_text_mark_prefix(b->err, b->start->line > 0 ? &found : b->start);
             dt_strbuf_release(&text);
             return true;
         }
@@ -144,7 +144,7 @@ static dt_status advance(builder *b)
     return b->has_event ? DT_OK : refuse_yaml(b);
 }
 
-static dt_status new_node(dt_node **out, builder *b, dt_node_kind kind)
+static dt_status new_node(dt_yaml_node **out, builder *b, dt_yaml_kind kind)
 {
     *out = dt_arena_alloc(b->arena, sizeof(**out));
     if (*out == NULL)
@@ -169,7 +169,7 @@ static dt_status check_plain_yaml(builder *b, const yaml_char_t *anchor, const y
  * meant, as in the name of a file. */
 static dt_status check_ends(builder *b, const char *text, size_t length)
 {
-    dt_mark mark = mark_of(b, &b->event.start_mark), nowhere = {0};
+    dt_text_mark mark = mark_of(b, &b->event.start_mark), nowhere = {0};
     size_t last = length;
     uint32_t code;
     dt_strbuf shown;
@@ -185,24 +185,24 @@ static dt_status check_ends(builder *b, const char *text, size_t length)
             "%s at an end of this text, which is no space to YAML: type a plain space (or put the "
             "text in quotes)",
             shown.data);
-    dt_mark_prefix(b->err, &mark);
+    dt_text_mark_prefix(b->err, &mark);
     dt_strbuf_release(&shown);
     return DT_ERR_RECIPE;
 }
 
-static dt_status read_scalar(dt_node **out, builder *b)
+static dt_status read_scalar(dt_yaml_node **out, builder *b)
 {
     dt_status st = DT_OK;
     const char *text = (const char *)b->event.data.scalar.value;
     size_t length = b->event.data.scalar.length;
-    dt_node *node;
+    dt_yaml_node *node;
 
     DT_TRY(check_plain_yaml(b, b->event.data.scalar.anchor, b->event.data.scalar.tag));
     if (memchr(text, '\0', length) != NULL)
         return refuse_at(b, &b->event.start_mark, "a text with a zero byte in it");
     if (b->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE)
         DT_TRY(check_ends(b, text, length));
-    DT_TRY(new_node(&node, b, DT_NODE_SCALAR));
+    DT_TRY(new_node(&node, b, DT_YAML_SCALAR));
     node->plain = b->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
     node->text = dt_arena_strndup(b->arena, text, length);
     if (node->text == NULL)
@@ -212,17 +212,17 @@ out:
     return st;
 }
 
-static dt_status read_node(dt_node **out, builder *b, int depth);
+static dt_status read_node(dt_yaml_node **out, builder *b, int depth);
 
 /* The children of a list or a map, up to its end event, which stays current. */
-static dt_status read_children(dt_node *parent, builder *b, int depth)
+static dt_status read_children(dt_yaml_node *parent, builder *b, int depth)
 {
-    bool map = parent->kind == DT_NODE_MAP;
+    bool map = parent->kind == DT_YAML_MAP;
     opening here = {b->event.start_mark, map ? '{' : '[', b->open};
     bool flow = map ? b->event.data.mapping_start.style == YAML_FLOW_MAPPING_STYLE
                     : b->event.data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE;
     yaml_event_type_t end = map ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT;
-    dt_node **last = &parent->first;
+    dt_yaml_node **last = &parent->first;
     dt_status st = DT_OK;
 
     if (depth == DEPTH_MAX)
@@ -230,7 +230,7 @@ static dt_status read_children(dt_node *parent, builder *b, int depth)
     if (flow)
         b->open = &here;
     for (;;) {
-        dt_node *key = NULL, *child;
+        dt_yaml_node *key = NULL, *child;
 
         DT_TRY(advance(b));
         if (b->event.type == end)
@@ -252,10 +252,10 @@ out:
 }
 
 /* The node that begins with the current event. */
-static dt_status read_node(dt_node **out, builder *b, int depth)
+static dt_status read_node(dt_yaml_node **out, builder *b, int depth)
 {
     dt_status st = DT_OK;
-    dt_node *node;
+    dt_yaml_node *node;
 
     switch (b->event.type) {
     case YAML_SCALAR_EVENT:
@@ -267,13 +267,13 @@ static dt_status read_node(dt_node **out, builder *b, int depth)
     case YAML_SEQUENCE_START_EVENT:
         DT_TRY(check_plain_yaml(b, b->event.data.sequence_start.anchor,
                                 b->event.data.sequence_start.tag));
-        DT_TRY(new_node(&node, b, DT_NODE_LIST));
+        DT_TRY(new_node(&node, b, DT_YAML_LIST));
         break;
     default:
         DT_ASSERT(b->event.type == YAML_MAPPING_START_EVENT);
         DT_TRY(check_plain_yaml(b, b->event.data.mapping_start.anchor,
                                 b->event.data.mapping_start.tag));
-        DT_TRY(new_node(&node, b, DT_NODE_MAP));
+        DT_TRY(new_node(&node, b, DT_YAML_MAP));
     }
     DT_TRY(read_children(node, b, depth + 1));
     *out = node;
@@ -282,7 +282,7 @@ out:
 }
 
 /* Stream start, at most one document, stream end. */
-static dt_status read_stream(dt_node **out, builder *b)
+static dt_status read_stream(dt_yaml_node **out, builder *b)
 {
     dt_status st = DT_OK;
 
@@ -300,8 +300,8 @@ out:
     return st;
 }
 
-dt_status dt_tree_parse(dt_node **out, const char *text, const dt_mark *start, dt_arena *arena,
-                        dt_error *err)
+dt_status dt_tree_parse(dt_yaml_node **out, const char *text, const dt_text_mark *start,
+                        dt_arena *arena, dt_error *err)
 {
     builder b = {.start = start, .arena = arena, .err = err};
     bool marked = strncmp(text, BYTE_ORDER_MARK, strlen(BYTE_ORDER_MARK)) == 0;
@@ -326,12 +326,12 @@ out:
     return st;
 }
 
-dt_node *dt_tree_scalar(const char *text, const dt_mark *mark, dt_arena *arena)
+dt_yaml_node *dt_tree_scalar(const char *text, const dt_text_mark *mark, dt_arena *arena)
 {
-    dt_node *node = dt_arena_alloc(arena, sizeof(*node));
+    dt_yaml_node *node = dt_arena_alloc(arena, sizeof(*node));
 
     if (node != NULL) {
-        node->kind = DT_NODE_SCALAR;
+        node->kind = DT_YAML_SCALAR;
         node->mark = *mark;
         node->text = text;
         node->plain = true;
@@ -339,21 +339,21 @@ dt_node *dt_tree_scalar(const char *text, const dt_mark *mark, dt_arena *arena)
     return node;
 }
 
-bool dt_node_is_null(const dt_node *node)
+bool dt_yaml_node_is_null(const dt_yaml_node *node)
 {
-    return node->kind == DT_NODE_SCALAR && node->plain &&
+    return node->kind == DT_YAML_SCALAR && node->plain &&
            (node->text[0] == '\0' || strcmp(node->text, "~") == 0 ||
             strcmp(node->text, "null") == 0);
 }
 
-const char *dt_node_kind_name(const dt_node *node)
+const char *dt_yaml_kind_name(const dt_yaml_node *node)
 {
     switch (node->kind) {
-    case DT_NODE_LIST:
+    case DT_YAML_LIST:
         return "a list";
-    case DT_NODE_MAP:
+    case DT_YAML_MAP:
         return "a map";
-    case DT_NODE_SCALAR:
+    case DT_YAML_SCALAR:
         break;
     }
     return "text";

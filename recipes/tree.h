@@ -15,31 +15,31 @@
 extern "C" {
 #endif
 
-typedef enum dt_node_kind { DT_NODE_SCALAR, DT_NODE_LIST, DT_NODE_MAP } dt_node_kind;
+typedef enum dt_yaml_kind { DT_YAML_SCALAR, DT_YAML_LIST, DT_YAML_MAP } dt_yaml_kind;
 
-typedef struct dt_node {
-    dt_node_kind kind;
-    dt_mark mark;
-    const char *text;      /* of a scalar */
-    bool plain;            /* a scalar without quotes: may be a number or nothing */
-    struct dt_node *key;   /* of an entry of a map */
-    struct dt_node *first; /* of a list or a map */
-    struct dt_node *next;  /* sibling */
-} dt_node;
+typedef struct dt_yaml_node {
+    dt_yaml_kind kind;
+    dt_text_mark mark;
+    const char *text;           /* of a scalar */
+    bool plain;                 /* a scalar without quotes: may be a number or nothing */
+    struct dt_yaml_node *key;   /* of an entry of a map */
+    struct dt_yaml_node *first; /* of a list or a map */
+    struct dt_yaml_node *next;  /* sibling */
+} dt_yaml_node;
 
 /* *out is NULL where the text holds nothing. DT_ERR_RECIPE. Nodes and errors have line and column
  * where the text starts at line 1 of its source, and stand at `start` where that has none. */
-dt_status dt_tree_parse(dt_node **out, const char *text, const dt_mark *start, dt_arena *arena,
-                        dt_error *err);
+dt_status dt_tree_parse(dt_yaml_node **out, const char *text, const dt_text_mark *start,
+                        dt_arena *arena, dt_error *err);
 
 /* A plain scalar of the given text that stands at `mark`; NULL without memory. */
-dt_node *dt_tree_scalar(const char *text, const dt_mark *mark, dt_arena *arena);
+dt_yaml_node *dt_tree_scalar(const char *text, const dt_text_mark *mark, dt_arena *arena);
 
 /* Whether a scalar stands for nothing: "key:", "~", "null". */
-bool dt_node_is_null(const dt_node *node);
+bool dt_yaml_node_is_null(const dt_yaml_node *node);
 
 /* "text", "a list", "a map": for messages. */
-const char *dt_node_kind_name(const dt_node *node);
+const char *dt_yaml_kind_name(const dt_yaml_node *node);
 
 #ifdef __cplusplus
 }

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/place.h"
+#include "base/dirs.h"
 #include "base/strbuf.h"
 
 #include "base/banned.h"
@@ -110,7 +110,7 @@ dt_status dt_store_open_to_read(dt_store **out, const char *path, dt_error *err)
         return DT_OK;
     dt_arena_init(&arena, 0);
     if (st == DT_ERR_IO && path == NULL &&
-        dt_place_where(&folder, DT_PLACE_STATE, &arena, NULL) == DT_OK)
+        dt_dir_path(&folder, DT_DIR_STATE, &arena, NULL) == DT_OK)
         path = dt_arena_printf(&arena, "%s/store.db", folder);
     if (st == DT_ERR_IO && path != NULL && access(path, R_OK) == 0) {
         st = open_to_read(out, path, "mode=ro", NULL);

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "base/place.h"
+#include "base/dirs.h"
 #include "base/strbuf.h"
 
 #include "base/banned.h"
@@ -59,7 +59,7 @@ dt_status dt_store_open(dt_store **out, const char *path, dt_error *err)
     if (path == NULL) {
         const char *folder;
 
-        DT_TRY(dt_place_dir(&folder, DT_PLACE_STATE, &arena, err));
+        DT_TRY(dt_dir_make(&folder, DT_DIR_STATE, &arena, err));
         path = dt_arena_printf(&arena, "%s/store.db", folder);
         if (path == NULL)
             DT_THROW(err, DT_ERR_NOMEM, "cannot open the run store: no memory");

@@ -15,7 +15,7 @@
 #define RANKS_MOST    65536
 
 typedef struct tail {
-    dt_log_tail lines;
+    dt_web_log_tail lines;
     dt_strbuf text; /* of one read */
     json_t *head;   /* {"run", "rank"} */
     bool begun, any;
@@ -49,7 +49,7 @@ static dt_status tail_next(void *state, dt_store *store, dt_strbuf *out, bool *m
         t->begun = true;
     }
     dt_strbuf_reset(&t->text);
-    st = dt_log_tail_next(&t->lines, &t->text, DT_WEB_PART_BYTES / 2, more, err);
+    st = dt_web_log_tail_next(&t->lines, &t->text, DT_WEB_PART_BYTES / 2, more, err);
     if (st != DT_OK)
         return st;
     end = t->text.data + t->text.length;
@@ -68,7 +68,7 @@ static void tail_free(void *state)
 {
     tail *t = state;
 
-    dt_log_tail_close(&t->lines);
+    dt_web_log_tail_close(&t->lines);
     dt_strbuf_release(&t->text);
     json_decref(t->head);
     free(t);
@@ -116,7 +116,7 @@ dt_status dt_web_logs(dt_web_request *request, dt_web_reply *reply, dt_error *er
                            (long long)rank->rank);
     if (path == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "cannot read the log: no memory");
-    DT_TRY(dt_log_tail_open(&t->lines, path, lines, rank->log_bytes, err));
+    DT_TRY(dt_web_log_tail_open(&t->lines, path, lines, rank->log_bytes, err));
     t->head =
         json_pack("{so sI}", "run", dt_web_string_json(run.id), "rank", (json_int_t)rank->rank);
 out:

@@ -28,7 +28,8 @@ static dt_status read_at(char *out, int fd, int64_t from, size_t length, size_t 
 }
 
 /* The part of the file that holds the last `lines` lines of [from, size). */
-static dt_status find(dt_log_tail *tail, int64_t from, int64_t size, int64_t lines, dt_error *err)
+static dt_status find(dt_web_log_tail *tail, int64_t from, int64_t size, int64_t lines,
+                      dt_error *err)
 {
     int64_t start = -1; /* the earliest begin of a line that was seen */
     char block[BLOCK_BYTES];
@@ -56,14 +57,14 @@ out:
     return st;
 }
 
-dt_status dt_log_tail_open(dt_log_tail *out, const char *path, int64_t lines, int64_t valid_bytes,
-                           dt_error *err)
+dt_status dt_web_log_tail_open(dt_web_log_tail *out, const char *path, int64_t lines,
+                               int64_t valid_bytes, dt_error *err)
 {
     dt_status st = DT_OK;
     struct stat info;
     int64_t size;
 
-    *out = (dt_log_tail){.fd = -1};
+    *out = (dt_web_log_tail){.fd = -1};
     /* not through a link, and without waiting on a pipe: only a log is wanted */
     out->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (out->fd < 0 && errno == ENOENT)
@@ -77,12 +78,12 @@ dt_status dt_log_tail_open(dt_log_tail *out, const char *path, int64_t lines, in
     DT_TRY(find(out, size > DT_LOG_TAIL_BYTES ? size - DT_LOG_TAIL_BYTES : 0, size, lines, err));
 out:
     if (st != DT_OK)
-        dt_log_tail_close(out);
+        dt_web_log_tail_close(out);
     return st;
 }
 
-dt_status dt_log_tail_next(dt_log_tail *tail, dt_strbuf *out, size_t bytes, bool *more,
-                           dt_error *err)
+dt_status dt_web_log_tail_next(dt_web_log_tail *tail, dt_strbuf *out, size_t bytes, bool *more,
+                               dt_error *err)
 {
     size_t before = out->length;
     char block[BLOCK_BYTES];
@@ -110,7 +111,7 @@ out:
     return st;
 }
 
-void dt_log_tail_close(dt_log_tail *tail)
+void dt_web_log_tail_close(dt_web_log_tail *tail)
 {
     if (tail->fd >= 0)
         close(tail->fd);

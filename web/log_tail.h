@@ -14,18 +14,18 @@
 
 #define DT_LOG_TAIL_BYTES ((int64_t)1 << 20)
 
-typedef struct dt_log_tail {
+typedef struct dt_web_log_tail {
     int fd;          /* -1: no file */
     int64_t at, end; /* of the lines, from the next one on */
-} dt_log_tail;
+} dt_web_log_tail;
 
 /* Up to `lines` last lines of the first `valid_bytes` of the file (0: of all of it). */
-dt_status dt_log_tail_open(dt_log_tail *out, const char *path, int64_t lines, int64_t valid_bytes,
-                           dt_error *err);
+dt_status dt_web_log_tail_open(dt_web_log_tail *out, const char *path, int64_t lines,
+                               int64_t valid_bytes, dt_error *err);
 /* Adds whole lines, each with its line feed: about `bytes`, at least one. *more: there are others.
  */
-dt_status dt_log_tail_next(dt_log_tail *tail, dt_strbuf *out, size_t bytes, bool *more,
-                           dt_error *err);
-void dt_log_tail_close(dt_log_tail *tail);
+dt_status dt_web_log_tail_next(dt_web_log_tail *tail, dt_strbuf *out, size_t bytes, bool *more,
+                               dt_error *err);
+void dt_web_log_tail_close(dt_web_log_tail *tail);
 
 #endif

@@ -21,8 +21,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/dirs.h"
 #include "base/log.h"
-#include "base/place.h"
 #include "web/answer.h"
 
 #include "base/banned.h"
@@ -160,8 +160,8 @@ static dt_status folder_find(const char **folder, const char **store_path, dt_ar
     const char *slash;
 
     if (*store_path == NULL) {
-        if (dt_place_dir(folder, DT_PLACE_STATE, arena, NULL) != DT_OK) /* it may be read-only */
-            DT_TRY(dt_place_where(folder, DT_PLACE_STATE, arena, err));
+        if (dt_dir_make(folder, DT_DIR_STATE, arena, NULL) != DT_OK) /* it may be read-only */
+            DT_TRY(dt_dir_path(folder, DT_DIR_STATE, arena, err));
         *store_path = dt_arena_printf(arena, "%s/store.db", *folder);
     } else {
         slash = strrchr(*store_path, '/');

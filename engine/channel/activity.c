@@ -25,26 +25,26 @@ static struct {
     wait_slot waits[WAITS];
 } board;
 
-void dt_where_step(int64_t step)
+void dt_activity_step(int64_t step)
 {
     atomic_store_explicit(&board.step, step, memory_order_relaxed);
     dt_progress_made();
 }
 
-void dt_where_phase(const char *phase)
+void dt_activity_phase(const char *phase)
 {
     atomic_store_explicit(&board.phase, phase, memory_order_relaxed);
     dt_progress_made();
 }
 
-void dt_where_micro_step(int64_t micro_step, int64_t micro_steps)
+void dt_activity_micro_step(int64_t micro_step, int64_t micro_steps)
 {
     atomic_store_explicit(&board.micro_step, micro_step, memory_order_relaxed);
     atomic_store_explicit(&board.micro_steps, micro_steps, memory_order_relaxed);
     dt_progress_made();
 }
 
-int dt_where_wait_begin(const char *what, const char *whom, int64_t number, int64_t bytes)
+int dt_activity_wait_begin(const char *what, const char *whom, int64_t number, int64_t bytes)
 {
     for (int i = 0; i < WAITS; i++) {
         wait_slot *slot = &board.waits[i];
@@ -62,7 +62,7 @@ int dt_where_wait_begin(const char *what, const char *whom, int64_t number, int6
     return -1;
 }
 
-void dt_where_wait_end(int place)
+void dt_activity_wait_end(int place)
 {
     double waited;
 
@@ -75,7 +75,7 @@ void dt_where_wait_end(int place)
     atomic_fetch_add(&board.waits[place].turn, 1);
 }
 
-double dt_where_waited_seconds(void)
+double dt_activity_waited_seconds(void)
 {
     return (double)atomic_load_explicit(&board.waited_ns, memory_order_relaxed) * 1e-9;
 }
@@ -99,7 +99,7 @@ static bool read_slot(waiting *out, wait_slot *slot)
            out->since_seconds > 0;
 }
 
-json_t *dt_where_tell(void)
+json_t *dt_activity_report(void)
 {
     const char *phase = atomic_load_explicit(&board.phase, memory_order_relaxed);
     json_int_t step = (json_int_t)atomic_load_explicit(&board.step, memory_order_relaxed);

@@ -1,4 +1,4 @@
-/* where: what this process does right now, for who asks from outside while it hangs.
+/* activity: what this process does right now, for who asks from outside while it hangs.
  *
  * A blackboard of the process, as the log is: the training thread writes the step and the phase,
  * and whoever is about to wait for other ranks says so before and after. The event thread reads
@@ -18,24 +18,24 @@
 extern "C" {
 #endif
 
-void dt_where_step(int64_t step);
-void dt_where_phase(const char *phase);
-void dt_where_micro_step(int64_t micro_step, int64_t micro_steps); /* from 1, of the step */
+void dt_activity_step(int64_t step);
+void dt_activity_phase(const char *phase);
+void dt_activity_micro_step(int64_t micro_step, int64_t micro_steps); /* from 1, of the step */
 
 /* Around a wait for other ranks: ("all_reduce", "main", 1234, bytes); number: of the collectives of
  * that communicator, by which ranks can be compared. Gives what end takes. */
-int dt_where_wait_begin(const char *what, const char *whom, int64_t number, int64_t bytes);
-void dt_where_wait_end(int place);
+int dt_activity_wait_begin(const char *what, const char *whom, int64_t number, int64_t bytes);
+void dt_activity_wait_end(int place);
 
 /* That this process has waited so far, over all threads: waits that have ended. The rank that holds
  * up the others waits least. */
-double dt_where_waited_seconds(void);
+double dt_activity_waited_seconds(void);
 
 /* New reference: {"event":"where","step":12,"phase":"train","micro_step":2,"micro_steps":8,
  * "progress":1234567,"collective":"all_reduce comm/main #1234, 25.0 MB","seconds":12.3}: the wait
  * that has lasted longest; collective and seconds are null where there is none. progress: of
  * progress.h. */
-json_t *dt_where_tell(void);
+json_t *dt_activity_report(void);
 
 #ifdef __cplusplus
 }

@@ -51,7 +51,7 @@ static void take_command(dt_events *events, const char *line, size_t length)
         dt_json_get_string(&command, object, "command", "channel", &err) != DT_OK) {
         dt_log_error("ignored a line of %zu bytes from the agent: %s", length, err.message);
     } else if (strcmp(command, "where") == 0) {
-        (void)dt_events_send(events, dt_where_tell(),
+        (void)dt_events_send(events, dt_activity_report(),
                              NULL); /* a lost channel is seen by who reads */
     } else if (strcmp(command, "rendezvous") != 0) {
         dt_log_error("ignored an unknown command '%.64s' from the agent", command);

@@ -6,7 +6,7 @@
 
 #include "base/banned.h"
 
-void dt_stop_hold(void)
+void dt_stop_block(void)
 {
     sigset_t stop;
 

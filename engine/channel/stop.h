@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-void dt_stop_hold(void); /* blocks the signal; before any thread */
+void dt_stop_block(void); /* blocks the signal; before any thread */
 bool dt_stop_asked(void);
 
 #ifdef __cplusplus

@@ -40,9 +40,9 @@ static dt_status open_shared(dt_comm *out, const dt_comm_setup *setup, dt_segmen
 {
     dt_status st = DT_OK;
 
-    if (setup->place->node_count > 1)
+    if (setup->topology->node_count > 1)
         return dt_comm_open_nodes(out, setup, segment, err);
-    if (setup->place->some_cross)
+    if (setup->topology->some_cross)
         DT_TRY(let_others_meet(setup, err));
     DT_TRY(dt_comm_open_shm(out, setup, segment, err));
 out:
@@ -60,28 +60,28 @@ static dt_status open_gloo_for_all(dt_comm *out, const dt_comm_setup *setup, dt_
 static dt_status open_shared(dt_comm *out, const dt_comm_setup *setup, dt_segment *segment,
                              dt_error *err)
 {
-    return setup->place->some_cross ? open_gloo_for_all(out, setup, err)
-                                    : dt_comm_open_shm(out, setup, segment, err);
+    return setup->topology->some_cross ? open_gloo_for_all(out, setup, err)
+                                       : dt_comm_open_shm(out, setup, segment, err);
 }
 #endif
 
 /* Every choice is one of the whole run: its ranks take part in the same rendezvous. */
 static dt_status open_by_place(dt_comm *out, const dt_comm_setup *setup, dt_error *err)
 {
-    const dt_place *place = setup->place;
+    const dt_topology *topology = setup->topology;
     bool shared = false;
     dt_segment segment = {0};
     dt_status st = DT_OK;
 
-    if (place->some_share)
-        DT_TRY(dt_place_share(&shared, &segment, setup, err));
+    if (topology->some_share)
+        DT_TRY(dt_topology_map_segment(&shared, &segment, setup, err));
     if (shared)
         DT_TRY(open_shared(out, setup, &segment, err));
     else
         DT_TRY(open_gloo_for_all(out, setup, err));
     if (setup->group.rank == 0)
         dt_log_info("communicator '%s': %lld ranks on %lld node(s), through %s", setup->name,
-                    (long long)setup->group.size, (long long)place->node_count, out->name);
+                    (long long)setup->group.size, (long long)topology->node_count, out->name);
 out:
     dt_segment_close(&segment);
     return st;
@@ -90,12 +90,12 @@ out:
 dt_status dt_comm_open(dt_comm *out, struct dt_events *events, const char *name, dt_group group,
                        double timeout_seconds, dt_error *err)
 {
-    dt_place place = {0};
+    dt_topology topology = {0};
     dt_comm_setup setup = {.events = events,
                            .name = name,
                            .group = group,
                            .timeout_seconds = timeout_seconds,
-                           .place = &place};
+                           .topology = &topology};
     dt_status st = DT_OK;
 
     memset(out, 0, sizeof(*out));
@@ -104,13 +104,13 @@ dt_status dt_comm_open(dt_comm *out, struct dt_events *events, const char *name,
     out->world_size = group.size;
     if (group.size == 1)
         return dt_comm_open_self(out);
-    DT_TRY(dt_place_find(&place, &setup, err));
+    DT_TRY(dt_topology_find(&topology, &setup, err));
     DT_TRY(open_by_place(out, &setup, err));
-    st = dt_comm_tell(out, name, err);
+    st = dt_comm_trace(out, name, err);
     if (st != DT_OK)
         dt_comm_close(out);
 out:
-    dt_place_release(&place);
+    dt_topology_release(&topology);
     if (st != DT_OK) {
         memset(out, 0, sizeof(*out));
         dt_error_prefix(err, "rank %lld of %lld", (long long)dt_group_rank(&group, group.rank),

@@ -12,7 +12,7 @@ typedef struct dt_comm_setup {
     const char *name;
     dt_group group;
     double timeout_seconds;
-    const dt_place *place;
+    const dt_topology *topology;
 } dt_comm_setup;
 
 /* `out` comes zeroed, with rank and world_size, which are those among the ranks that it connects:
@@ -33,7 +33,7 @@ dt_status dt_comm_open_nodes(dt_comm *out, const dt_comm_setup *setup, dt_segmen
                              dt_error *err);
 
 /* Collectives of `comm` say on the board what they wait for. name lives as long as the process. */
-dt_status dt_comm_tell(dt_comm *comm, const char *name, dt_error *err);
+dt_status dt_comm_trace(dt_comm *comm, const char *name, dt_error *err);
 
 /* Bytes that each rank sends in an all-reduce of `bytes`: every share but its own, twice. */
 static inline int64_t dt_comm_all_reduce_bytes(int64_t world_size, int64_t bytes)

@@ -282,7 +282,7 @@ static dt_status open_local(nodes_state *s, const dt_comm_setup *setup, dt_segme
                             dt_error *err)
 {
     s->local.rank = s->rank - s->first[s->node];
-    s->local.world_size = dt_place_members(setup->place);
+    s->local.world_size = dt_topology_members(setup->topology);
     if (s->local.world_size == 1)
         return dt_comm_open_self(&s->local);
     return dt_comm_open_shm(&s->local, setup, segment, err);
@@ -311,9 +311,9 @@ static dt_status open_across(nodes_state *s, const dt_comm_setup *setup, dt_erro
 dt_status dt_comm_open_nodes(dt_comm *out, const dt_comm_setup *setup, dt_segment *segment,
                              dt_error *err)
 {
-    const dt_place *place = setup->place;
+    const dt_topology *topology = setup->topology;
     nodes_state *s = calloc(1, sizeof(*s));
-    size_t first_bytes = (size_t)(place->node_count + 1) * sizeof(*s->first);
+    size_t first_bytes = (size_t)(topology->node_count + 1) * sizeof(*s->first);
     dt_status st = DT_OK;
 
     out->name = "nodes";
@@ -327,9 +327,9 @@ dt_status dt_comm_open_nodes(dt_comm *out, const dt_comm_setup *setup, dt_segmen
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a communicator");
     }
     s->rank = setup->group.rank;
-    s->node = place->node;
-    s->node_count = place->node_count;
-    memcpy(s->first, place->first, first_bytes);
+    s->node = topology->node;
+    s->node_count = topology->node_count;
+    memcpy(s->first, topology->first, first_bytes);
     s->equal = true;
     for (int64_t n = 1; n <= s->node_count; n++)
         s->equal = s->equal && s->first[n] == n * s->first[1];

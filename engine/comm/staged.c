@@ -16,7 +16,7 @@ typedef struct staged {
     dt_comm host; /* does the work */
     dt_device *device;
     dt_queue *queue;
-    dt_mark *copied;
+    dt_device_event *copied;
     unsigned char *in, *out; /* pinned, PIECE_BYTES each */
 } staged;
 
@@ -194,7 +194,7 @@ static void release(staged *own)
 
     dt_comm_close(&own->host);
     queues->close(own->device, own->queue);
-    queues->mark_close(own->device, own->copied);
+    queues->event_close(own->device, own->copied);
     own->device->host_free(own->device, own->in);
     own->device->host_free(own->device, own->out);
     free(own);
@@ -219,7 +219,7 @@ dt_status dt_comm_stage(dt_comm *comm, dt_device *device, dt_error *err)
     memset(comm, 0, sizeof(*comm));
     DT_ASSERT(own->host.world_size <= PIECE_BYTES / 64);
     DT_TRY(device->queues->open(device, &own->queue, err));
-    DT_TRY(device->queues->mark_open(device, &own->copied, err));
+    DT_TRY(device->queues->event_open(device, &own->copied, err));
     DT_TRY(device->host_alloc(device, (void **)&own->in, (size_t)PIECE_BYTES, err));
     DT_TRY(device->host_alloc(device, (void **)&own->out, (size_t)PIECE_BYTES, err));
     *comm = (dt_comm){
@@ -249,11 +249,11 @@ static dt_status reach_cards(dt_comm *comm, dt_device *device, const dt_comm_set
     dt_status st = DT_OK;
 
     if (setup->group.size > 1)
-        DT_TRY(dt_nccl_meet(&cards, setup, device, comm, err));
+        DT_TRY(dt_nccl_rendezvous(&cards, setup, device, comm, err));
     if (cards.name == NULL)
         return dt_comm_stage(comm, device, err);
     *comm = cards;
-    DT_TRY(dt_comm_tell(comm, setup->name, err));
+    DT_TRY(dt_comm_trace(comm, setup->name, err));
 out:
     if (st != DT_OK)
         dt_comm_close(comm);

@@ -23,8 +23,8 @@ static unsigned char nibble(char digit)
     return (unsigned char)(digit <= '9' ? digit - '0' : digit - 'a' + 10);
 }
 
-dt_status dt_place_swap(void *all, const void *mine, size_t bytes, const dt_comm_setup *setup,
-                        const char *what, dt_error *err)
+dt_status dt_topology_exchange(void *all, const void *mine, size_t bytes,
+                               const dt_comm_setup *setup, const char *what, dt_error *err)
 {
     dt_status st = DT_OK;
     unsigned char *to = all;
@@ -68,7 +68,7 @@ static dt_status read_node(int64_t *out, dt_error *err)
     return DT_OK;
 }
 
-static dt_status write_card(dt_place_card *out, dt_error *err)
+static dt_status write_card(dt_handshake *out, dt_error *err)
 {
     dt_status st = DT_OK;
     struct stat space;
@@ -93,7 +93,7 @@ out:
     return st;
 }
 
-static bool same_node(const dt_place_card *a, const dt_place_card *b)
+static bool same_node(const dt_handshake *a, const dt_handshake *b)
 {
     return strncmp(a->boot, b->boot, sizeof(a->boot)) == 0 && a->pid_space == b->pid_space &&
            a->node == b->node;
@@ -101,12 +101,12 @@ static bool same_node(const dt_place_card *a, const dt_place_card *b)
 
 /* Neighbours of the same node, cut where a segment has no room for more. first: room for one more
  * than there are members. */
-static int64_t find_nodes(int64_t *first, const dt_place_card *cards, const dt_group *group)
+static int64_t find_nodes(int64_t *first, const dt_handshake *handshakes, const dt_group *group)
 {
     int64_t count = 0;
 
     for (int64_t m = 0; m < group->size; m++) {
-        const dt_place_card *own = &cards[dt_group_rank(group, m)];
+        const dt_handshake *own = &handshakes[dt_group_rank(group, m)];
 
         if (m == 0 || !same_node(own - group->stride, own) ||
             m - first[count - 1] == DT_SEGMENT_MEMBERS_MAX)
@@ -117,7 +117,7 @@ static int64_t find_nodes(int64_t *first, const dt_place_card *cards, const dt_g
 }
 
 /* What the other groups have to do decides which rendezvous there are; this one's nodes last. */
-static void find_all_nodes(dt_place *place, const dt_group *own)
+static void find_all_nodes(dt_topology *topology, const dt_group *own)
 {
     for (int64_t rank = 0; rank < own->world_size; rank++) {
         dt_group group = dt_group_of(rank, own->stride, own->size, own->world_size);
@@ -125,68 +125,70 @@ static void find_all_nodes(dt_place *place, const dt_group *own)
 
         if (group.rank != 0)
             continue;
-        count = find_nodes(place->first, place->cards, &group);
-        place->some_share = place->some_share || count < group.size;
-        place->some_cross = place->some_cross || count > 1;
+        count = find_nodes(topology->first, topology->handshakes, &group);
+        topology->some_share = topology->some_share || count < group.size;
+        topology->some_cross = topology->some_cross || count > 1;
     }
-    place->node_count = find_nodes(place->first, place->cards, own);
-    while (place->first[place->node + 1] <= own->rank)
-        place->node++;
+    topology->node_count = find_nodes(topology->first, topology->handshakes, own);
+    while (topology->first[topology->node + 1] <= own->rank)
+        topology->node++;
 }
 
-dt_status dt_place_find(dt_place *out, const dt_comm_setup *setup, dt_error *err)
+dt_status dt_topology_find(dt_topology *out, const dt_comm_setup *setup, dt_error *err)
 {
     int64_t world_size = setup->group.world_size;
     dt_status st = DT_OK;
-    dt_place_card own;
+    dt_handshake own;
 
     memset(out, 0, sizeof(*out));
-    out->cards = calloc((size_t)world_size, sizeof(*out->cards));
+    out->handshakes = calloc((size_t)world_size, sizeof(*out->handshakes));
     out->first = calloc((size_t)setup->group.size + 1, sizeof(*out->first));
-    if (out->cards == NULL || out->first == NULL)
+    if (out->handshakes == NULL || out->first == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the places of %lld ranks",
                  (long long)world_size);
     DT_TRY(write_card(&own, err));
-    DT_TRY(dt_place_swap(out->cards, &own, sizeof(own), setup, "places", err));
+    DT_TRY(dt_topology_exchange(out->handshakes, &own, sizeof(own), setup, "places", err));
     find_all_nodes(out, &setup->group);
 out:
     if (st != DT_OK)
-        dt_place_release(out);
+        dt_topology_release(out);
     return st;
 }
 
-void dt_place_release(dt_place *place)
+void dt_topology_release(dt_topology *topology)
 {
-    free(place->cards);
-    free(place->first);
-    memset(place, 0, sizeof(*place));
+    free(topology->handshakes);
+    free(topology->first);
+    memset(topology, 0, sizeof(*topology));
 }
 
 /* --- one segment a node */
 
-int64_t dt_place_members(const dt_place *place)
+int64_t dt_topology_members(const dt_topology *topology)
 {
-    return place->first[place->node + 1] - place->first[place->node];
+    return topology->first[topology->node + 1] - topology->first[topology->node];
 }
 
 /* Of the first member on this rank's node. */
 static int64_t lead_of(const dt_comm_setup *setup)
 {
-    return dt_group_rank(&setup->group, setup->place->first[setup->place->node]);
+    return dt_group_rank(&setup->group, setup->topology->first[setup->topology->node]);
 }
 
-void dt_place_peers(dt_peer *out, const dt_comm_setup *setup)
+void dt_topology_peers(dt_peer *out, const dt_comm_setup *setup)
 {
-    const dt_place_card *card = &setup->place->cards[lead_of(setup)];
+    const dt_handshake *handshake = &setup->topology->handshakes[lead_of(setup)];
 
-    for (int64_t i = 0; i < dt_place_members(setup->place); i++, card += setup->group.stride)
-        *out++ = (dt_peer){card->pid, card->start_ticks};
+    for (int64_t i = 0; i < dt_topology_members(setup->topology);
+         i++, handshake += setup->group.stride)
+        *out++ = (dt_peer){handshake->pid, handshake->start_ticks};
 }
 
-dt_status dt_place_share(bool *shared, dt_segment *out, const dt_comm_setup *setup, dt_error *err)
+dt_status dt_topology_map_segment(bool *shared, dt_segment *out, const dt_comm_setup *setup,
+                                  dt_error *err)
 {
-    const dt_place *place = setup->place;
-    int64_t world_size = setup->group.world_size, count = dt_place_members(place);
+    const dt_topology *topology = setup->topology;
+    int64_t world_size = setup->group.world_size, count = dt_topology_members(topology);
     int64_t lead = lead_of(setup), rank = dt_group_rank(&setup->group, setup->group.rank);
     dt_segment_name own = {.fd = -1}, *names = calloc((size_t)world_size, sizeof(*names));
     uint8_t good = 1, *all_good = calloc((size_t)world_size, sizeof(*all_good));
@@ -200,14 +202,15 @@ dt_status dt_place_share(bool *shared, dt_segment *out, const dt_comm_setup *set
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the names of shared memory");
     if (count > 1 && rank == lead)
         good = dt_segment_make(out, &own, &fd, count, &why) == DT_OK;
-    DT_TRY(dt_place_swap(names, &own, sizeof(own), setup, "segments", err));
+    DT_TRY(dt_topology_exchange(names, &own, sizeof(own), setup, "segments", err));
     if (count > 1 && rank != lead && names[lead].fd < 0)
         good = 0; /* its maker says why */
     else if (count > 1 && rank != lead)
-        good = dt_segment_open(out, &names[lead], place->cards[lead].pid, count, &why) == DT_OK;
+        good = dt_segment_open(out, &names[lead], topology->handshakes[lead].pid, count, &why) ==
+               DT_OK;
     if (why.code != DT_OK)
         dt_log_warn("the ranks of this node cannot share memory, and use Gloo: %s", why.message);
-    DT_TRY(dt_place_swap(all_good, &good, sizeof(good), setup, "mapped", err));
+    DT_TRY(dt_topology_exchange(all_good, &good, sizeof(good), setup, "mapped", err));
     *shared = memchr(all_good, 0, (size_t)world_size) == NULL;
 out:
     if (fd >= 0)

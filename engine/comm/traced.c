@@ -1,5 +1,6 @@
-/* told: every collective of a communicator says on the board (engine/channel/activity.h) that it is
- * waited for, so that a rank that hangs can be asked in which one. One wrapper for all transports.
+/* traced: every collective of a communicator says on the board (engine/channel/activity.h) that it
+ * is waited for, so that a rank that hangs can be asked in which one. One wrapper for all
+ * transports.
  */
 #include <stdlib.h>
 
@@ -8,23 +9,23 @@
 
 #include "base/banned.h"
 
-typedef struct told {
+typedef struct traced {
     dt_comm inner;
     const char *name;
     int64_t number; /* of the collective, by which ranks can be compared */
-} told;
+} traced;
 
 /* Runs `call` on the communicator inside, and counts as it does. */
-#define TELL(comm, what, bytes_of, call)                                                        \
-    do {                                                                                        \
-        told *self = (comm)->state;                                                             \
-        dt_comm *inner = &self->inner;                                                          \
-        int place = dt_where_wait_begin(what, self->name, ++self->number, (int64_t)(bytes_of)); \
-        dt_status st = call;                                                                    \
-                                                                                                \
-        dt_where_wait_end(place);                                                               \
-        (comm)->sent_bytes = inner->sent_bytes;                                                 \
-        return st;                                                                              \
+#define TELL(comm, what, bytes_of, call)                                                          \
+    do {                                                                                          \
+        traced *self = (comm)->state;                                                             \
+        dt_comm *inner = &self->inner;                                                            \
+        int wait = dt_activity_wait_begin(what, self->name, ++self->number, (int64_t)(bytes_of)); \
+        dt_status st = call;                                                                      \
+                                                                                                  \
+        dt_activity_wait_end(wait);                                                               \
+        (comm)->sent_bytes = inner->sent_bytes;                                                   \
+        return st;                                                                                \
     } while (0)
 
 static dt_status all_reduce(dt_comm *comm, void *data, int64_t elems, dt_dtype dtype, dt_error *err)
@@ -69,15 +70,15 @@ static dt_status finish(dt_comm *comm, dt_error *err)
 
 static void close_told(dt_comm *comm)
 {
-    told *self = comm->state;
+    traced *self = comm->state;
 
     dt_comm_close(&self->inner);
     free(self);
 }
 
-dt_status dt_comm_tell(dt_comm *comm, const char *name, dt_error *err)
+dt_status dt_comm_trace(dt_comm *comm, const char *name, dt_error *err)
 {
-    told *self = calloc(1, sizeof(*self));
+    traced *self = calloc(1, sizeof(*self));
 
     if (self == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a communicator");

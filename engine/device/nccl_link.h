@@ -53,8 +53,8 @@ typedef struct dt_nccl_link {
      * before it is not. */
     dt_status (*state)(dt_nccl *, bool *busy, dt_error *err);
     dt_status (*call)(dt_nccl *, const dt_nccl_call *, dt_queue *, dt_error *err);
-    /* Whether all is done that was queued before the mark. */
-    dt_status (*reached)(dt_device *, dt_mark *, bool *out, dt_error *err);
+    /* Whether all is done that was queued before the event. */
+    dt_status (*reached)(dt_device *, dt_device_event *, bool *out, dt_error *err);
     /* What is queued ends without being done. Frees. */
     void (*abort)(dt_nccl *);
 } dt_nccl_link;

@@ -12,25 +12,25 @@ static dt_status queue_open(dt_device *device, dt_queue **out, dt_error *err)
 
 static void queue_close(dt_device *device, dt_queue *queue) {}
 
-static dt_status mark_open(dt_device *device, dt_mark **out, dt_error *err)
+static dt_status event_open(dt_device *device, dt_device_event **out, dt_error *err)
 {
     *out = NULL;
     return DT_OK;
 }
 
-static void mark_close(dt_device *device, dt_mark *mark) {}
+static void event_close(dt_device *device, dt_device_event *event) {}
 
-static dt_status record(dt_device *device, dt_mark *mark, dt_queue *queue, dt_error *err)
+static dt_status record(dt_device *device, dt_device_event *event, dt_queue *queue, dt_error *err)
 {
     return DT_OK;
 }
 
-static dt_status follow(dt_device *device, dt_queue *queue, dt_mark *mark, dt_error *err)
+static dt_status follow(dt_device *device, dt_queue *queue, dt_device_event *event, dt_error *err)
 {
     return DT_OK;
 }
 
-static dt_status wait(dt_device *device, dt_mark *mark, dt_error *err)
+static dt_status wait(dt_device *device, dt_device_event *event, dt_error *err)
 {
     return DT_OK;
 }
@@ -52,8 +52,8 @@ static dt_status copy_out(dt_device *device, dt_queue *queue, void *host, const 
 const dt_queues dt_cpu_queues = {
     .open = queue_open,
     .close = queue_close,
-    .mark_open = mark_open,
-    .mark_close = mark_close,
+    .event_open = event_open,
+    .event_close = event_close,
     .record = record,
     .follow = follow,
     .wait = wait,

@@ -1,8 +1,8 @@
 #include "engine/device/queue_cuda.cuh"
 
-static cudaEvent_t event_of(dt_mark *mark)
+static cudaEvent_t event_of(dt_device_event *event)
 {
-    return (cudaEvent_t)(void *)mark;
+    return (cudaEvent_t)(void *)event;
 }
 
 /* Above the ops' priority: what a queue does is short, and others wait for it. */
@@ -32,7 +32,7 @@ static void queue_close(dt_device *device, dt_queue *queue)
     (void)cudaStreamDestroy(dt_cuda_stream_of(device, queue));
 }
 
-static dt_status mark_open(dt_device *device, dt_mark **out, dt_error *err)
+static dt_status event_open(dt_device *device, dt_device_event **out, dt_error *err)
 {
     cudaEvent_t event;
     dt_status st = DT_OK;
@@ -42,45 +42,45 @@ static dt_status mark_open(dt_device *device, dt_mark **out, dt_error *err)
     DT_TRY(dt_cuda_check(
         cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync),
         "opening an event", err));
-    *out = (dt_mark *)(void *)event;
+    *out = (dt_device_event *)(void *)event;
 out:
     return st;
 }
 
-static void mark_close(dt_device *device, dt_mark *mark)
+static void event_close(dt_device *device, dt_device_event *event)
 {
-    if (mark != NULL)
-        (void)cudaEventDestroy(event_of(mark));
+    if (event != NULL)
+        (void)cudaEventDestroy(event_of(event));
 }
 
-static dt_status record(dt_device *device, dt_mark *mark, dt_queue *queue, dt_error *err)
+static dt_status record(dt_device *device, dt_device_event *event, dt_queue *queue, dt_error *err)
 {
     dt_status st = DT_OK;
 
     DT_TRY(dt_cuda_enter(device, err));
-    DT_TRY(dt_cuda_check(cudaEventRecord(event_of(mark), dt_cuda_stream_of(device, queue)),
+    DT_TRY(dt_cuda_check(cudaEventRecord(event_of(event), dt_cuda_stream_of(device, queue)),
                          "recording an event", err));
 out:
     return st;
 }
 
-static dt_status follow(dt_device *device, dt_queue *queue, dt_mark *mark, dt_error *err)
+static dt_status follow(dt_device *device, dt_queue *queue, dt_device_event *event, dt_error *err)
 {
     dt_status st = DT_OK;
 
     DT_TRY(dt_cuda_enter(device, err));
-    DT_TRY(dt_cuda_check(cudaStreamWaitEvent(dt_cuda_stream_of(device, queue), event_of(mark), 0),
+    DT_TRY(dt_cuda_check(cudaStreamWaitEvent(dt_cuda_stream_of(device, queue), event_of(event), 0),
                          "waiting for an event", err));
 out:
     return st;
 }
 
-static dt_status wait(dt_device *device, dt_mark *mark, dt_error *err)
+static dt_status wait(dt_device *device, dt_device_event *event, dt_error *err)
 {
     dt_status st = DT_OK;
 
     DT_TRY(dt_cuda_enter(device, err));
-    DT_TRY(dt_cuda_check(cudaEventSynchronize(event_of(mark)), "waiting for an event", err));
+    DT_TRY(dt_cuda_check(cudaEventSynchronize(event_of(event)), "waiting for an event", err));
 out:
     return st;
 }
@@ -114,8 +114,8 @@ out:
 const dt_queues dt_cuda_queues = {
     .open = queue_open,
     .close = queue_close,
-    .mark_open = mark_open,
-    .mark_close = mark_close,
+    .event_open = event_open,
+    .event_close = event_close,
     .record = record,
     .follow = follow,
     .wait = wait,

@@ -69,7 +69,7 @@ static int64_t align_up(int64_t elems)
 static bool left_out(const dt_model_config *config, int unit, int which)
 {
     return unit == 0 && ((which == DT_GPT2_WPE && config->positions == DT_POSITIONS_SINUSOIDAL) ||
-                         (which == DT_GPT2_HEAD && !config->untied));
+                         (which == DT_GPT2_HEAD && !config->own_lm_head));
 }
 
 /* Appends a unit with `count` parameters, less what the config leaves out, to the table. */
@@ -152,5 +152,5 @@ dt_tensor dt_gpt2_grad(const dt_model *model, int unit, int which)
 
 int dt_gpt2_head_param(const dt_model *model)
 {
-    return model->config.untied ? DT_GPT2_HEAD : DT_GPT2_WTE;
+    return model->config.own_lm_head ? DT_GPT2_HEAD : DT_GPT2_WTE;
 }

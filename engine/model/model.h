@@ -89,7 +89,7 @@ typedef struct dt_model_config {
     dt_activation_kind activation;
     dt_positions_kind positions;
     bool scale_embedding; /* token embeddings times sqrt(embed) */
-    bool untied;          /* the head is "lm_head.weight", not the token embedding */
+    bool own_lm_head;     /* the head is "lm_head.weight", not the token embedding */
     dt_recompute_kind recompute;
     dt_dtype dtype;   /* of activations and of the weights that enter ops: F32, BF16 or F16 */
     bool inference;   /* no backward: activations of one block only */

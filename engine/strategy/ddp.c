@@ -32,9 +32,9 @@
 typedef struct ddp_state {
     dt_replica replica;
     dt_device_arena memory;
-    dt_share share;
-    uint16_t **narrow;     /* per unit: gradients in bf16, where they are sent so */
-    dt_exchange *exchange; /* NULL where there is one data rank */
+    dt_shard shard;
+    uint16_t **bf16_buffers;   /* per unit: gradients in bf16, where they are sent so */
+    dt_async_comm *async_comm; /* NULL where there is one data rank */
     int64_t first_bucket_elems, bucket_elems;
     int next_unit; /* the bucket that is to be launched next */
     int64_t micro_steps_left;
@@ -48,9 +48,10 @@ static void lay_out(void *self, dt_layout *layout)
     ddp_state *own = state->own;
 
     for (int unit = 0; unit < state->model->unit_count; unit++) {
-        dt_share_take_unit(&own->share, unit, layout);
-        if (own->narrow != NULL)
-            own->narrow[unit] = dt_layout_take(layout, 2 * (size_t)state->model->units[unit].elems);
+        dt_shard_take_unit(&own->shard, unit, layout);
+        if (own->bf16_buffers != NULL)
+            own->bf16_buffers[unit] =
+                dt_layout_take(layout, 2 * (size_t)state->model->units[unit].elems);
     }
 }
 
@@ -62,14 +63,14 @@ static dt_status take_memory(dt_strategy_state *state, dt_error *err)
     dt_status st = DT_OK;
 
     if (state->options.reduce_dtype == DT_REDUCE_BF16 && state->mesh.data.size > 1) {
-        own->narrow = calloc((size_t)model->unit_count, sizeof(*own->narrow));
-        if (own->narrow == NULL)
+        own->bf16_buffers = calloc((size_t)model->unit_count, sizeof(*own->bf16_buffers));
+        if (own->bf16_buffers == NULL)
             DT_THROW(err, DT_ERR_NOMEM, "no memory for the tables of the parameters");
     }
-    DT_TRY(dt_share_open(&own->share, model, state->options.moments, err));
-    DT_TRY(dt_share_record(&own->share, state->options.graphs, state->mesh.world.rank == 0, err));
+    DT_TRY(dt_shard_open(&own->shard, model, state->options.moments, err));
+    DT_TRY(dt_shard_record(&own->shard, state->options.graphs, state->mesh.world.rank == 0, err));
     DT_TRY(dt_layout_open(&own->memory, model->device, lay_out, state, err));
-    DT_TRY(dt_share_make_tables(&own->share, state->mesh.data.rank == 0, err));
+    DT_TRY(dt_shard_make_tables(&own->shard, state->mesh.data.rank == 0, err));
 
     for (int unit = 0; unit < model->unit_count; unit++)
         elems += model->units[unit].elems;
@@ -77,9 +78,10 @@ static dt_status take_memory(dt_strategy_state *state, dt_error *err)
     if (model->config.dtype != DT_F32)
         state->parameters_bytes += (int64_t)dt_dtype_bytes(model->config.dtype) * elems;
     state->gradients_bytes = 4 * elems;
-    state->optimizer_bytes = dt_share_optimizer_bytes(&own->share);
+    state->optimizer_bytes = dt_shard_optimizer_bytes(&own->shard);
     state->held_bytes = state->parameters_bytes + state->gradients_bytes + state->optimizer_bytes;
-    state->buffers_bytes = (int64_t)own->replica.feed.bytes + (own->narrow != NULL ? 2 * elems : 0);
+    state->buffers_bytes =
+        (int64_t)own->replica.upload.bytes + (own->bf16_buffers != NULL ? 2 * elems : 0);
 out:
     return st;
 }
@@ -106,7 +108,7 @@ static dt_status open_exchange(dt_strategy_state *state, dt_error *err)
         buckets += (state->model->units[unit].elems + own->bucket_elems - 1) / own->bucket_elems;
     DT_TRY(dt_comm_open_device(&comm, state->model->device, state->events, "ddp", state->mesh.data,
                                DT_COMM_TIMEOUT_SECONDS, err));
-    DT_TRY(dt_exchange_open(&own->exchange, &comm, state->model->device, buckets, err));
+    DT_TRY(dt_async_comm_open(&own->async_comm, &comm, state->model->device, buckets, err));
 out:
     return st;
 }
@@ -116,14 +118,14 @@ static dt_status share_from_data_rank_0(dt_strategy_state *state, float *slice, 
                                         dt_error *err)
 {
     ddp_state *own = state->own;
-    dt_exchange_ticket ticket;
+    dt_async_comm_ticket ticket;
     dt_status st = DT_OK;
 
-    if (own->exchange == NULL || slice == NULL)
+    if (own->async_comm == NULL || slice == NULL)
         return DT_OK;
-    DT_TRY(dt_exchange_broadcast(own->exchange, &ticket, slice,
-                                 4 * (size_t)state->model->units[unit].elems, 0, err));
-    DT_TRY(dt_exchange_wait(own->exchange, ticket, err));
+    DT_TRY(dt_async_comm_broadcast(own->async_comm, &ticket, slice,
+                                   4 * (size_t)state->model->units[unit].elems, 0, err));
+    DT_TRY(dt_async_comm_wait(own->async_comm, ticket, err));
 out:
     return st;
 }
@@ -143,16 +145,16 @@ static dt_status ddp_setup(dt_strategy_state *state, uint64_t seed, dt_error *er
                            err));
     DT_TRY(take_memory(state, err));
     if (!state->options.loads)
-        DT_TRY(dt_share_init(&own->share, seed, err));
+        DT_TRY(dt_shard_init(&own->shard, seed, err));
     if (state->mesh.data.size > 1)
         DT_TRY(open_exchange(state, err));
     for (int unit = 0; unit < model->unit_count; unit++)
-        DT_TRY(share_from_data_rank_0(state, own->share.units[unit].master, unit, err));
-    if (own->exchange != NULL)
-        state->sent_bytes = dt_exchange_sent_bytes(own->exchange);
-    DT_TRY(dt_share_refresh(&own->share, err));
+        DT_TRY(share_from_data_rank_0(state, own->shard.units[unit].master, unit, err));
+    if (own->async_comm != NULL)
+        state->sent_bytes = dt_async_comm_sent_bytes(own->async_comm);
+    DT_TRY(dt_shard_refresh(&own->shard, err));
     state->hooks = (dt_model_hooks){.self = state, .unit_grads_ready = unit_grads_ready};
-    if (own->exchange != NULL)
+    if (own->async_comm != NULL)
         model->hooks = &state->hooks;
 out:
     return st;
@@ -177,16 +179,16 @@ out:
 }
 
 /* Either way between a unit's gradients and what is sent of them. */
-static dt_status convert(dt_strategy_state *state, int unit, bool narrow, dt_error *err)
+static dt_status convert(dt_strategy_state *state, int unit, bool to_bf16, dt_error *err)
 {
     ddp_state *own = state->own;
     dt_device *device = state->model->device;
     int64_t elems = state->model->units[unit].elems;
     dt_tensor grads = dt_tensor_1d(state->model->grads[unit], DT_F32, elems);
-    dt_tensor sent = dt_tensor_1d(own->narrow[unit], DT_BF16, elems);
+    dt_tensor sent = dt_tensor_1d(own->bf16_buffers[unit], DT_BF16, elems);
 
-    return narrow ? device->ops->cast(device, &sent, &grads, err)
-                  : device->ops->cast(device, &grads, &sent, err);
+    return to_bf16 ? device->ops->cast(device, &sent, &grads, err)
+                   : device->ops->cast(device, &grads, &sent, err);
 }
 
 /* The model says that `unit` got its last gradient of this micro-step. */
@@ -194,7 +196,7 @@ static dt_status unit_grads_ready(void *self, int unit, dt_error *err)
 {
     dt_strategy_state *state = self;
     ddp_state *own = state->own;
-    dt_dtype dtype = own->narrow != NULL ? DT_BF16 : DT_F32;
+    dt_dtype dtype = own->bf16_buffers != NULL ? DT_BF16 : DT_F32;
     unsigned char *data = (unsigned char *)state->model->grads[unit];
     int64_t left = state->model->units[unit].elems, most = own->bucket_elems;
     dt_status st = DT_OK;
@@ -205,14 +207,14 @@ static dt_status unit_grads_ready(void *self, int unit, dt_error *err)
     own->next_unit--;
     if (unit == state->model->unit_count - 1)
         most = own->first_bucket_elems;
-    if (own->narrow != NULL) {
+    if (own->bf16_buffers != NULL) {
         DT_TRY(convert(state, unit, true, err));
-        data = (unsigned char *)own->narrow[unit];
+        data = (unsigned char *)own->bf16_buffers[unit];
     }
     while (left > 0) {
         int64_t elems = left < most ? left : most;
 
-        DT_TRY(dt_exchange_all_reduce(own->exchange, NULL, data, elems, dtype, err));
+        DT_TRY(dt_async_comm_all_reduce(own->async_comm, NULL, data, elems, dtype, err));
         data += (size_t)elems * dt_dtype_bytes(dtype);
         left -= elems;
         most = own->bucket_elems;
@@ -247,13 +249,13 @@ static dt_status ddp_grads_finish(dt_strategy_state *state, dt_error *err)
     ddp_state *own = state->own;
     dt_status st = DT_OK;
 
-    if (own->exchange == NULL)
+    if (own->async_comm == NULL)
         return DT_OK;
     DT_ASSERT(own->next_unit == -1);
-    DT_TRY(dt_exchange_wait_all(own->exchange, err));
-    for (int unit = 0; own->narrow != NULL && unit < state->model->unit_count; unit++)
+    DT_TRY(dt_async_comm_wait_all(own->async_comm, err));
+    for (int unit = 0; own->bf16_buffers != NULL && unit < state->model->unit_count; unit++)
         DT_TRY(convert(state, unit, false, err));
-    state->sent_bytes = dt_exchange_sent_bytes(own->exchange);
+    state->sent_bytes = dt_async_comm_sent_bytes(own->async_comm);
 out:
     return st;
 }
@@ -264,7 +266,7 @@ static dt_status ddp_grad_norm(dt_strategy_state *state, double *norm, dt_error 
     ddp_state *own = state->own;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_share_sum_squares(&own->share, norm, err));
+    DT_TRY(dt_shard_sum_squares(&own->shard, norm, err));
     *norm = sqrt(*norm);
 out:
     return st;
@@ -274,7 +276,7 @@ static dt_status ddp_update(dt_strategy_state *state, const dt_optimizer_args *a
 {
     ddp_state *own = state->own;
 
-    return dt_share_update(&own->share, args, err);
+    return dt_shard_update(&own->shard, args, err);
 }
 
 /* --- checkpoints: data rank 0 writes and reads, the others get theirs from it */
@@ -284,7 +286,7 @@ static dt_status ddp_export_state(dt_strategy_state *state, const dt_state_chunk
 {
     ddp_state *own = state->own;
 
-    return dt_share_export(&own->share, chunks, count, err);
+    return dt_shard_export(&own->shard, chunks, count, err);
 }
 
 static dt_status ddp_import_finish(dt_strategy_state *state, dt_error *err)
@@ -292,17 +294,17 @@ static dt_status ddp_import_finish(dt_strategy_state *state, dt_error *err)
     ddp_state *own = state->own;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_stage_to_device(&own->share.stage, err));
+    DT_TRY(dt_host_mirror_to_device(&own->shard.host_mirror, err));
     for (int unit = 0; unit < state->model->unit_count; unit++) {
-        dt_share_unit *slice = &own->share.units[unit];
+        dt_shard_unit *slice = &own->shard.units[unit];
 
         DT_TRY(share_from_data_rank_0(state, slice->master, unit, err));
         DT_TRY(share_from_data_rank_0(state, slice->m, unit, err));
         DT_TRY(share_from_data_rank_0(state, slice->v, unit, err));
     }
-    if (own->exchange != NULL)
-        state->sent_bytes = dt_exchange_sent_bytes(own->exchange);
-    DT_TRY(dt_share_refresh(&own->share, err));
+    if (own->async_comm != NULL)
+        state->sent_bytes = dt_async_comm_sent_bytes(own->async_comm);
+    DT_TRY(dt_shard_refresh(&own->shard, err));
 out:
     return st;
 }
@@ -313,14 +315,14 @@ static void ddp_teardown(dt_strategy_state *state)
 
     if (own == NULL)
         return;
-    dt_exchange_close(own->exchange);
+    dt_async_comm_close(own->async_comm);
     dt_replica_close(&own->replica);
-    dt_share_close(&own->share);
+    dt_shard_close(&own->shard);
     dt_device_arena_close(&own->memory);
-    free(own->narrow);
+    free(own->bf16_buffers);
     free(own);
     state->own = NULL;
-    dt_share_leave_model(state->model);
+    dt_shard_leave_model(state->model);
 }
 
 const dt_strategy dt_strategy_ddp = {

@@ -32,7 +32,7 @@
 
 #include "base/banned.h"
 
-/* The master has model and memory from the state and the share. */
+/* The master has model and memory from the state and the shard. */
 typedef struct dp_replica {
     dt_replica replica;
     dt_device device;
@@ -51,12 +51,12 @@ typedef struct dp_pass {
 
 typedef struct dp_state {
     dt_device_arena memory;
-    dt_share share;
+    dt_shard shard;
     dp_replica *replicas;
     int64_t count;
     float
         *received; /* another card's gradients of a unit; NULL where the master reads them there */
-    dt_team *team;
+    dt_thread_pool *thread_pool;
 } dp_state;
 
 static dt_tensor flat(const dt_model *model, void *data, int unit, dt_dtype dtype)
@@ -84,7 +84,7 @@ static void lay_out_master(void *self, dt_layout *layout)
     dp_state *own = state->own;
 
     for (int unit = 0; unit < state->model->unit_count; unit++)
-        dt_share_take_unit(&own->share, unit, layout);
+        dt_shard_take_unit(&own->shard, unit, layout);
     if (received_bytes(own, state->model) > 0)
         own->received = dt_layout_take(layout, (size_t)received_bytes(own, state->model));
 }
@@ -126,12 +126,12 @@ static void fill_accounts(dt_strategy_state *state)
     state->parameters_bytes =
         (4 + (dtype != DT_F32 ? type_bytes : 0) + others * type_bytes) * elems;
     state->gradients_bytes = 4 * own->count * elems;
-    state->optimizer_bytes = dt_share_optimizer_bytes(&own->share);
+    state->optimizer_bytes = dt_shard_optimizer_bytes(&own->shard);
     state->held_bytes = state->parameters_bytes + state->gradients_bytes + state->optimizer_bytes;
     state->buffers_bytes =
         others * (int64_t)state->model->activation_bytes + received_bytes(own, state->model);
     for (int64_t r = 0; r < own->count; r++)
-        state->buffers_bytes += (int64_t)own->replicas[r].replica.feed.bytes;
+        state->buffers_bytes += (int64_t)own->replicas[r].replica.upload.bytes;
 }
 
 static dt_status take_weights(void *self, int64_t member, dt_error *err);
@@ -153,20 +153,20 @@ static dt_status dp_setup(dt_strategy_state *state, uint64_t seed, dt_error *err
     own->replicas = calloc((size_t)own->count, sizeof(*own->replicas));
     if (own->replicas == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for %lld replicas", (long long)own->count);
-    DT_TRY(dt_share_open(&own->share, state->model, state->options.moments, err));
-    DT_TRY(dt_share_record(&own->share, state->options.graphs, true, err));
+    DT_TRY(dt_shard_open(&own->shard, state->model, state->options.moments, err));
+    DT_TRY(dt_shard_record(&own->shard, state->options.graphs, true, err));
     DT_TRY(dt_layout_open(&own->memory, state->model->device, lay_out_master, state, err));
-    DT_TRY(dt_share_make_tables(&own->share, true, err));
+    DT_TRY(dt_shard_make_tables(&own->shard, true, err));
     DT_TRY(
         dt_replica_open(&own->replicas[0].replica, state->model, state->options.graphs, true, err));
     for (int64_t r = 1; r < own->count; r++)
         DT_TRY(open_replica(&own->replicas[r], r, state->model, state->options.graphs, err));
     DT_TRY(state->model->device->enter(state->model->device, err));
-    DT_TRY(dt_team_open(&own->team, own->count, err));
+    DT_TRY(dt_thread_pool_open(&own->thread_pool, own->count, err));
     if (!state->options.loads)
-        DT_TRY(dt_share_init(&own->share, seed, err));
-    DT_TRY(dt_share_refresh(&own->share, err));
-    DT_TRY(dt_team_run(own->team, take_weights, state, err));
+        DT_TRY(dt_shard_init(&own->shard, seed, err));
+    DT_TRY(dt_shard_refresh(&own->shard, err));
+    DT_TRY(dt_thread_pool_run(own->thread_pool, take_weights, state, err));
     fill_accounts(state);
 out:
     return st;
@@ -252,7 +252,7 @@ static dt_status dp_step_begin(dt_strategy_state *state, int64_t micro_steps, dt
 {
     dp_state *own = state->own;
 
-    return dt_team_run(own->team, zero_grads, state, err);
+    return dt_thread_pool_run(own->thread_pool, zero_grads, state, err);
 }
 
 static dt_status dp_forward_backward(dt_strategy_state *state, const dt_micro_batch *batch,
@@ -262,7 +262,7 @@ static dt_status dp_forward_backward(dt_strategy_state *state, const dt_micro_ba
     dp_pass pass = {.state = state, .batch = batch, .loss_scale = loss_scale};
     dt_status st = DT_OK;
 
-    DT_TRY(dt_team_run(own->team, pass_forward_backward, &pass, err));
+    DT_TRY(dt_thread_pool_run(own->thread_pool, pass_forward_backward, &pass, err));
     *loss_sum = 0;
     for (int64_t r = 0; r < own->count; r++)
         *loss_sum += own->replicas[r].loss_sum;
@@ -277,7 +277,7 @@ static dt_status dp_evaluate(dt_strategy_state *state, const dt_micro_batch *bat
     dp_pass pass = {.state = state, .batch = batch};
     dt_status st = DT_OK;
 
-    DT_TRY(dt_team_run(own->team, pass_evaluate, &pass, err));
+    DT_TRY(dt_thread_pool_run(own->thread_pool, pass_evaluate, &pass, err));
     *loss_sum = 0;
     *counted = 0;
     for (int64_t r = 0; r < own->count; r++) {
@@ -320,7 +320,7 @@ static dt_status dp_grad_norm(dt_strategy_state *state, double *norm, dt_error *
     dp_state *own = state->own;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_share_sum_squares(&own->share, norm, err));
+    DT_TRY(dt_shard_sum_squares(&own->shard, norm, err));
     *norm = sqrt(*norm);
 out:
     return st;
@@ -333,7 +333,7 @@ static dt_status broadcast(dt_strategy_state *state, dt_error *err)
     dt_status st = DT_OK;
 
     DT_TRY(state->model->device->synchronize(state->model->device, err));
-    DT_TRY(dt_team_run(own->team, take_weights, state, err));
+    DT_TRY(dt_thread_pool_run(own->thread_pool, take_weights, state, err));
     for (int unit = 0; unit < state->model->unit_count; unit++)
         state->sent_bytes += (own->count - 1) * type_bytes * state->model->units[unit].elems;
 out:
@@ -345,7 +345,7 @@ static dt_status dp_update(dt_strategy_state *state, const dt_optimizer_args *ar
     dp_state *own = state->own;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_share_update(&own->share, args, err));
+    DT_TRY(dt_shard_update(&own->shard, args, err));
     DT_TRY(broadcast(state, err));
 out:
     return st;
@@ -358,7 +358,7 @@ static dt_status dp_export_state(dt_strategy_state *state, const dt_state_chunk 
 {
     dp_state *own = state->own;
 
-    return dt_share_export(&own->share, chunks, count, err);
+    return dt_shard_export(&own->shard, chunks, count, err);
 }
 
 static dt_status dp_import_finish(dt_strategy_state *state, dt_error *err)
@@ -366,8 +366,8 @@ static dt_status dp_import_finish(dt_strategy_state *state, dt_error *err)
     dp_state *own = state->own;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_stage_to_device(&own->share.stage, err));
-    DT_TRY(dt_share_refresh(&own->share, err));
+    DT_TRY(dt_host_mirror_to_device(&own->shard.host_mirror, err));
+    DT_TRY(dt_shard_refresh(&own->shard, err));
     DT_TRY(broadcast(state, err));
 out:
     return st;
@@ -387,15 +387,15 @@ static void dp_teardown(dt_strategy_state *state)
 
     if (own == NULL)
         return;
-    dt_team_close(own->team);
+    dt_thread_pool_close(own->thread_pool);
     for (int64_t r = 0; own->replicas != NULL && r < own->count; r++)
         close_replica(&own->replicas[r]);
-    dt_share_close(&own->share);
+    dt_shard_close(&own->shard);
     dt_device_arena_close(&own->memory);
     free(own->replicas);
     free(own);
     state->own = NULL;
-    dt_share_leave_model(state->model);
+    dt_shard_leave_model(state->model);
 }
 
 const dt_strategy dt_strategy_dp = {

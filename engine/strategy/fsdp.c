@@ -71,7 +71,7 @@ static dt_status after_unit(void *self, int unit, bool backward, dt_error *err)
     dt_fsdp *own = state->own;
 
     if (!own->keeps_weights && unit > 0)
-        state->model->weights[unit] = NULL; /* its slot may be another's from here on */
+        state->model->weights[unit] = NULL; /* its gather buffer may be another's from here on */
     return DT_OK;
 }
 
@@ -80,7 +80,7 @@ static dt_status unit_grads_ready(void *self, int unit, dt_error *err)
     return dt_fsdp_reduce_start(self, unit, err);
 }
 
-/* Slots and lanes stay where they are: a unit finds its own in every pass. */
+/* Slots and grad buffers stay where they are: a unit finds its own in every pass. */
 static void place_units(void *self)
 {
     dt_strategy_state *state = self;
@@ -88,9 +88,9 @@ static void place_units(void *self)
     dt_model *model = state->model;
 
     for (int unit = 0; unit < model->unit_count; unit++) {
-        model->weights[unit] = dt_fsdp_slot_of(own, unit)->weights;
+        model->weights[unit] = dt_fsdp_gather_buffer_of(own, unit)->weights;
         model->grads[unit] =
-            own->holds_grads ? own->whole_grads[unit] : dt_fsdp_lane_of(own, unit)->grads;
+            own->holds_grads ? own->whole_grads[unit] : dt_fsdp_grad_buffer_of(own, unit)->grads;
     }
 }
 
@@ -106,7 +106,7 @@ static void read_options(dt_strategy_state *state)
     own->holds_weights = options->shard != DT_SHARD_FULL;
     own->keeps_weights = own->holds_weights || !options->reshard_after_forward;
     own->holds_grads = options->shard == DT_SHARD_OPTIMIZER || !options->reduce_each_micro_step;
-    own->narrow = options->reduce_dtype == DT_REDUCE_BF16;
+    own->sends_bf16 = options->reduce_dtype == DT_REDUCE_BF16;
 }
 
 static dt_status fsdp_setup(dt_strategy_state *state, uint64_t seed, dt_error *err)
@@ -126,12 +126,12 @@ static dt_status fsdp_setup(dt_strategy_state *state, uint64_t seed, dt_error *e
         state->model->grads[unit] = own->whole_grads[unit];
     /* Every rank draws its own parts: the first values are a function of the seed alone. */
     if (!state->options.loads)
-        DT_TRY(dt_share_init(&own->share, seed, err));
+        DT_TRY(dt_shard_init(&own->shard, seed, err));
     DT_TRY(dt_comm_open_device(&comm, state->model->device, state->events, "fsdp", state->mesh.data,
                                DT_COMM_TIMEOUT_SECONDS, err));
     /* A gather and a reduction of each unit at most. */
-    DT_TRY(dt_exchange_open(&own->exchange, &comm, state->model->device,
-                            2 * (int64_t)state->model->unit_count, err));
+    DT_TRY(dt_async_comm_open(&own->async_comm, &comm, state->model->device,
+                              2 * (int64_t)state->model->unit_count, err));
     state->hooks = (dt_model_hooks){.self = state,
                                     .before_unit = before_unit,
                                     .after_unit = after_unit,
@@ -152,7 +152,7 @@ static dt_status fsdp_step_begin(dt_strategy_state *state, int64_t micro_steps, 
 
     own->micro_steps_left = micro_steps;
     for (int unit = 0; unit < state->model->unit_count; unit++) {
-        const dt_share_unit *part = &own->share.units[unit];
+        const dt_shard_unit *part = &own->shard.units[unit];
         dt_tensor grads = dt_tensor_1d(part->grad, DT_F32, part->elems);
 
         if (own->holds_grads)
@@ -189,8 +189,8 @@ static dt_status fsdp_grads_finish(dt_strategy_state *state, dt_error *err)
     dt_status st = DT_OK;
 
     DT_TRY(dt_fsdp_reduce_finish(state, err));
-    DT_TRY(dt_exchange_wait_all(own->exchange, err));
-    state->sent_bytes = dt_exchange_sent_bytes(own->exchange);
+    DT_TRY(dt_async_comm_wait_all(own->async_comm, err));
+    state->sent_bytes = dt_async_comm_sent_bytes(own->async_comm);
 out:
     return st;
 }
@@ -202,7 +202,7 @@ static dt_status fsdp_grad_norm(dt_strategy_state *state, double *norm, dt_error
     double squares;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_share_sum_squares(&own->share, &squares, err));
+    DT_TRY(dt_shard_sum_squares(&own->shard, &squares, err));
     squares = dt_mesh_term(&state->mesh, DT_MESH_DATA, squares);
     DT_TRY(state->comm->all_reduce_f64(state->comm, &squares, 1, err));
     *norm = sqrt(squares);
@@ -215,7 +215,7 @@ static dt_status fsdp_update(dt_strategy_state *state, const dt_optimizer_args *
     dt_fsdp *own = state->own;
 
     dt_fsdp_gather_forget(state);
-    return dt_share_update(&own->share, args, err);
+    return dt_shard_update(&own->shard, args, err);
 }
 
 /* --- checkpoints: every data rank writes and reads its own parts */
@@ -225,7 +225,7 @@ static dt_status fsdp_export_state(dt_strategy_state *state, const dt_state_chun
 {
     dt_fsdp *own = state->own;
 
-    return dt_share_export(&own->share, chunks, count, err);
+    return dt_shard_export(&own->shard, chunks, count, err);
 }
 
 static dt_status fsdp_import_finish(dt_strategy_state *state, dt_error *err)
@@ -233,7 +233,7 @@ static dt_status fsdp_import_finish(dt_strategy_state *state, dt_error *err)
     dt_fsdp *own = state->own;
 
     dt_fsdp_gather_forget(state);
-    return dt_stage_to_device(&own->share.stage, err);
+    return dt_host_mirror_to_device(&own->shard.host_mirror, err);
 }
 
 static void fsdp_teardown(dt_strategy_state *state)
@@ -242,16 +242,16 @@ static void fsdp_teardown(dt_strategy_state *state)
 
     if (own == NULL)
         return;
-    dt_exchange_close(own->exchange);
+    dt_async_comm_close(own->async_comm);
     dt_replica_close(&own->replica);
-    dt_share_close(&own->share);
+    dt_shard_close(&own->shard);
     dt_device_arena_close(&own->memory);
-    free(own->slots);
-    free(own->lanes);
+    free(own->gather_buffers);
+    free(own->grad_buffers);
     free(own->whole_grads);
     free(own);
     state->own = NULL;
-    dt_share_leave_model(state->model);
+    dt_shard_leave_model(state->model);
 }
 
 const dt_strategy dt_strategy_fsdp = {

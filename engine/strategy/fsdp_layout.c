@@ -8,7 +8,7 @@
 
 int64_t dt_fsdp_unit_elems(const dt_fsdp *own, int unit)
 {
-    return own->world_size * own->share.units[unit].elems;
+    return own->world_size * own->shard.units[unit].elems;
 }
 
 /* The root has a place of its own; blocks have one each, or take turns with two. */
@@ -22,26 +22,26 @@ static int place_count(const dt_model *model, bool each)
     return each || model->unit_count < 3 ? model->unit_count : 3;
 }
 
-dt_fsdp_slot *dt_fsdp_slot_of(const dt_fsdp *own, int unit)
+dt_fsdp_gather_buffer *dt_fsdp_gather_buffer_of(const dt_fsdp *own, int unit)
 {
-    return &own->slots[place(unit, own->keeps_weights)];
+    return &own->gather_buffers[place(unit, own->keeps_weights)];
 }
 
 /* Whole gradients in fp32 are sent from where they lie: none has to wait for another. */
-static bool lane_each(const dt_fsdp *own)
+static bool grad_buffer_each(const dt_fsdp *own)
 {
-    return own->holds_grads && !own->narrow;
+    return own->holds_grads && !own->sends_bf16;
 }
 
-dt_fsdp_lane *dt_fsdp_lane_of(const dt_fsdp *own, int unit)
+dt_fsdp_grad_buffer *dt_fsdp_grad_buffer_of(const dt_fsdp *own, int unit)
 {
-    return &own->lanes[place(unit, lane_each(own))];
+    return &own->grad_buffers[place(unit, grad_buffer_each(own))];
 }
 
-static void cut(dt_fsdp *own, int unit)
+static void graph_break(dt_fsdp *own, int unit)
 {
-    int64_t elems = own->share.model->units[unit].elems, parts = own->world_size * PART_ALIGN_ELEMS;
-    dt_share_unit *part = &own->share.units[unit];
+    int64_t elems = own->shard.model->units[unit].elems, parts = own->world_size * PART_ALIGN_ELEMS;
+    dt_shard_unit *part = &own->shard.units[unit];
 
     part->elems = (elems + parts - 1) / parts * PART_ALIGN_ELEMS;
     part->start_elems = own->rank * part->elems;
@@ -52,7 +52,7 @@ static int64_t place_elems(const dt_fsdp *own, int at, bool each)
 {
     int64_t most = 0;
 
-    for (int unit = 0; unit < own->share.model->unit_count; unit++)
+    for (int unit = 0; unit < own->shard.model->unit_count; unit++)
         if (place(unit, each) == at && dt_fsdp_unit_elems(own, unit) > most)
             most = dt_fsdp_unit_elems(own, unit);
     return most;
@@ -63,9 +63,9 @@ static void lay_out_slots(dt_strategy_state *state, dt_layout *layout)
     dt_fsdp *own = state->own;
     size_t bytes = dt_dtype_bytes(state->model->config.dtype);
 
-    for (int i = 0; i < own->slot_count; i++) {
-        own->slots[i].unit = -1;
-        own->slots[i].weights =
+    for (int i = 0; i < own->gather_buffer_count; i++) {
+        own->gather_buffers[i].unit = -1;
+        own->gather_buffers[i].weights =
             dt_layout_take(layout, bytes * (size_t)place_elems(own, i, own->keeps_weights));
     }
 }
@@ -74,15 +74,15 @@ static void lay_out_lanes(dt_strategy_state *state, dt_layout *layout)
 {
     dt_fsdp *own = state->own;
 
-    for (int i = 0; i < own->lane_count; i++) {
-        dt_fsdp_lane *lane = &own->lanes[i];
-        size_t elems = (size_t)place_elems(own, i, lane_each(own));
+    for (int i = 0; i < own->grad_buffer_count; i++) {
+        dt_fsdp_grad_buffer *grad_buffer = &own->grad_buffers[i];
+        size_t elems = (size_t)place_elems(own, i, grad_buffer_each(own));
 
-        lane->unit = -1;
+        grad_buffer->unit = -1;
         if (!own->holds_grads)
-            lane->grads = dt_layout_take(layout, 4 * elems);
-        if (own->narrow)
-            lane->narrow = dt_layout_take(layout, 2 * elems);
+            grad_buffer->grads = dt_layout_take(layout, 4 * elems);
+        if (own->sends_bf16)
+            grad_buffer->bf16_buffer = dt_layout_take(layout, 2 * elems);
     }
 }
 
@@ -91,15 +91,15 @@ static void lay_out_parts(dt_strategy_state *state, dt_layout *layout)
     dt_fsdp *own = state->own;
 
     for (int unit = 0; unit < state->model->unit_count; unit++) {
-        dt_share_unit *part = &own->share.units[unit];
+        dt_shard_unit *part = &own->shard.units[unit];
         bool in_weights = own->holds_weights && state->model->config.dtype == DT_F32;
         float *whole;
 
         if (!in_weights)
             part->master = dt_layout_take(layout, 4 * (size_t)part->elems);
-        else if ((whole = dt_fsdp_slot_of(own, unit)->weights) != NULL)
+        else if ((whole = dt_fsdp_gather_buffer_of(own, unit)->weights) != NULL)
             part->master = whole + part->start_elems;
-        dt_share_take_moments(&own->share, unit, layout);
+        dt_shard_take_moments(&own->shard, unit, layout);
         if (!own->holds_grads) {
             part->grad = dt_layout_take(layout, 4 * (size_t)part->elems);
             continue;
@@ -122,25 +122,26 @@ static void fill_accounts(dt_strategy_state *state)
 {
     dt_fsdp *own = state->own;
     int64_t type_bytes = (int64_t)dt_dtype_bytes(state->model->config.dtype);
-    int64_t part = 0, slots = 0, lanes = 0;
+    int64_t part = 0, gather_buffers = 0, grad_buffers = 0;
 
     for (int unit = 0; unit < state->model->unit_count; unit++)
-        part += own->share.units[unit].elems;
-    for (int i = 0; i < own->slot_count; i++)
-        slots += place_elems(own, i, own->keeps_weights);
-    for (int i = 0; i < own->lane_count; i++)
-        lanes += place_elems(own, i, lane_each(own));
+        part += own->shard.units[unit].elems;
+    for (int i = 0; i < own->gather_buffer_count; i++)
+        gather_buffers += place_elems(own, i, own->keeps_weights);
+    for (int i = 0; i < own->grad_buffer_count; i++)
+        grad_buffers += place_elems(own, i, grad_buffer_each(own));
 
     if (!own->holds_weights || state->model->config.dtype != DT_F32)
         state->parameters_bytes += 4 * part;
     if (own->holds_weights)
-        state->parameters_bytes += type_bytes * slots;
+        state->parameters_bytes += type_bytes * gather_buffers;
     else
-        state->buffers_bytes += type_bytes * slots;
+        state->buffers_bytes += type_bytes * gather_buffers;
     state->gradients_bytes = own->holds_grads ? 4 * own->world_size * part : 4 * part;
-    state->optimizer_bytes = dt_share_optimizer_bytes(&own->share);
-    state->buffers_bytes += (own->holds_grads ? 0 : 4 * lanes) + (own->narrow ? 2 * lanes : 0) +
-                            (int64_t)own->replica.feed.bytes;
+    state->optimizer_bytes = dt_shard_optimizer_bytes(&own->shard);
+    state->buffers_bytes += (own->holds_grads ? 0 : 4 * grad_buffers) +
+                            (own->sends_bf16 ? 2 * grad_buffers : 0) +
+                            (int64_t)own->replica.upload.bytes;
     state->held_bytes = state->parameters_bytes + state->gradients_bytes + state->optimizer_bytes;
 }
 
@@ -150,19 +151,19 @@ dt_status dt_fsdp_take_memory(dt_strategy_state *state, dt_error *err)
     dt_model *model = state->model;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_share_open(&own->share, model, state->options.moments, err));
-    DT_TRY(dt_share_record(&own->share, state->options.graphs, state->mesh.world.rank == 0, err));
-    own->slot_count = place_count(model, own->keeps_weights);
-    own->lane_count = place_count(model, lane_each(own));
-    own->slots = calloc((size_t)own->slot_count, sizeof(*own->slots));
-    own->lanes = calloc((size_t)own->lane_count, sizeof(*own->lanes));
+    DT_TRY(dt_shard_open(&own->shard, model, state->options.moments, err));
+    DT_TRY(dt_shard_record(&own->shard, state->options.graphs, state->mesh.world.rank == 0, err));
+    own->gather_buffer_count = place_count(model, own->keeps_weights);
+    own->grad_buffer_count = place_count(model, grad_buffer_each(own));
+    own->gather_buffers = calloc((size_t)own->gather_buffer_count, sizeof(*own->gather_buffers));
+    own->grad_buffers = calloc((size_t)own->grad_buffer_count, sizeof(*own->grad_buffers));
     own->whole_grads = calloc((size_t)model->unit_count, sizeof(*own->whole_grads));
-    if (own->slots == NULL || own->lanes == NULL || own->whole_grads == NULL)
+    if (own->gather_buffers == NULL || own->grad_buffers == NULL || own->whole_grads == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the tables of the parameters");
     for (int unit = 0; unit < model->unit_count; unit++)
-        cut(own, unit);
+        graph_break(own, unit);
     DT_TRY(dt_layout_open(&own->memory, model->device, lay_out, state, err));
-    DT_TRY(dt_share_make_tables(&own->share, true, err));
+    DT_TRY(dt_shard_make_tables(&own->shard, true, err));
     fill_accounts(state);
 out:
     return st;

@@ -1,6 +1,7 @@
-/* A rank that holds parts of gradients computes a unit's into its lane, and adds the part that the
- * reduce-scatter left there to its own. Blocks take turns with two lanes, so that one is sent while
- * the next is computed. Sums over micro-steps are in fp32 even where bf16 is sent.
+/* A rank that holds parts of gradients computes a unit's into its grad buffer, and adds the part
+ * that the reduce-scatter left there to its own. Blocks take turns with two grad buffers, so that
+ * one is sent while the next is computed. Sums over micro-steps are in fp32 even where bf16 is
+ * sent.
  */
 #include "engine/ops/ops.h"
 #include "engine/strategy/fsdp_int.h"
@@ -10,14 +11,14 @@
 /* This rank's part of a unit's gradients, where they were computed. */
 static dt_tensor part_of(const dt_fsdp *own, int unit, void *grads, dt_dtype dtype)
 {
-    const dt_share_unit *part = &own->share.units[unit];
+    const dt_shard_unit *part = &own->shard.units[unit];
     size_t start_bytes = (size_t)part->start_elems * dt_dtype_bytes(dtype);
 
     return dt_tensor_1d((unsigned char *)grads + start_bytes, dtype, part->elems);
 }
 
-/* Waits for what the lane has sent, and takes the part home. */
-static dt_status finish(dt_strategy_state *state, dt_fsdp_lane *lane, dt_error *err)
+/* Waits for what the grad buffer has sent, and takes the part home. */
+static dt_status finish(dt_strategy_state *state, dt_fsdp_grad_buffer *grad_buffer, dt_error *err)
 {
     dt_fsdp *own = state->own;
     dt_device *device = state->model->device;
@@ -25,20 +26,20 @@ static dt_status finish(dt_strategy_state *state, dt_fsdp_lane *lane, dt_error *
     float *grads;
     dt_status st = DT_OK;
 
-    if (lane->unit < 0)
+    if (grad_buffer->unit < 0)
         return DT_OK;
-    DT_TRY(dt_exchange_wait(own->exchange, lane->ticket, err));
-    grads = own->holds_grads ? own->whole_grads[lane->unit] : lane->grads;
-    part = part_of(own, lane->unit, grads, DT_F32);
-    if (own->narrow) {
-        dt_tensor received = part_of(own, lane->unit, lane->narrow, DT_BF16);
+    DT_TRY(dt_async_comm_wait(own->async_comm, grad_buffer->ticket, err));
+    grads = own->holds_grads ? own->whole_grads[grad_buffer->unit] : grad_buffer->grads;
+    part = part_of(own, grad_buffer->unit, grads, DT_F32);
+    if (own->sends_bf16) {
+        dt_tensor received = part_of(own, grad_buffer->unit, grad_buffer->bf16_buffer, DT_BF16);
 
         DT_TRY(device->ops->cast(device, &part, &received, err));
     }
-    home = dt_tensor_1d(own->share.units[lane->unit].grad, DT_F32, part.dim[0]);
+    home = dt_tensor_1d(own->shard.units[grad_buffer->unit].grad, DT_F32, part.dim[0]);
     if (home.data != part.data)
         DT_TRY(device->ops->residual_forward(device, &home, &home, &part, err));
-    lane->unit = -1;
+    grad_buffer->unit = -1;
 out:
     return st;
 }
@@ -47,16 +48,16 @@ dt_status dt_fsdp_reduce_begin(dt_strategy_state *state, int unit, dt_error *err
 {
     dt_fsdp *own = state->own;
     dt_device *device = state->model->device;
-    dt_fsdp_lane *lane = dt_fsdp_lane_of(own, unit);
+    dt_fsdp_grad_buffer *grad_buffer = dt_fsdp_grad_buffer_of(own, unit);
     dt_tensor grads;
     dt_status st = DT_OK;
 
     if (own->holds_grads)
         return DT_OK;
-    DT_TRY(finish(state, lane, err));
-    grads = dt_tensor_1d(lane->grads, DT_F32, dt_fsdp_unit_elems(own, unit));
+    DT_TRY(finish(state, grad_buffer, err));
+    grads = dt_tensor_1d(grad_buffer->grads, DT_F32, dt_fsdp_unit_elems(own, unit));
     DT_TRY(device->ops->zero(device, &grads, err));
-    state->model->grads[unit] = lane->grads;
+    state->model->grads[unit] = grad_buffer->grads;
 out:
     return st;
 }
@@ -65,7 +66,7 @@ dt_status dt_fsdp_reduce_start(dt_strategy_state *state, int unit, dt_error *err
 {
     dt_fsdp *own = state->own;
     dt_device *device = state->model->device;
-    dt_fsdp_lane *lane = dt_fsdp_lane_of(own, unit);
+    dt_fsdp_grad_buffer *grad_buffer = dt_fsdp_grad_buffer_of(own, unit);
     int64_t elems = dt_fsdp_unit_elems(own, unit);
     dt_tensor sent = dt_tensor_1d(state->model->grads[unit], DT_F32, elems), part;
     dt_status st = DT_OK;
@@ -73,17 +74,18 @@ dt_status dt_fsdp_reduce_start(dt_strategy_state *state, int unit, dt_error *err
     if (own->holds_grads && own->micro_steps_left > 1)
         return DT_OK;
     if (own->holds_grads)
-        DT_TRY(finish(state, lane, err)); /* a lane's bf16 copy may be another unit's */
-    if (own->narrow) {
-        dt_tensor narrow = dt_tensor_1d(lane->narrow, DT_BF16, elems);
+        DT_TRY(
+            finish(state, grad_buffer, err)); /* a grad buffer's bf16 copy may be another unit's */
+    if (own->sends_bf16) {
+        dt_tensor bf16_buffer = dt_tensor_1d(grad_buffer->bf16_buffer, DT_BF16, elems);
 
-        DT_TRY(device->ops->cast(device, &narrow, &sent, err));
-        sent = narrow;
+        DT_TRY(device->ops->cast(device, &bf16_buffer, &sent, err));
+        sent = bf16_buffer;
     }
     part = part_of(own, unit, sent.data, sent.dtype);
-    DT_TRY(dt_exchange_reduce_scatter(own->exchange, &lane->ticket, part.data, sent.data,
-                                      part.dim[0], sent.dtype, err));
-    lane->unit = unit;
+    DT_TRY(dt_async_comm_reduce_scatter(own->async_comm, &grad_buffer->ticket, part.data, sent.data,
+                                        part.dim[0], sent.dtype, err));
+    grad_buffer->unit = unit;
     if (!own->holds_grads)
         state->model->grads[unit] = NULL;
 out:
@@ -95,8 +97,8 @@ dt_status dt_fsdp_reduce_finish(dt_strategy_state *state, dt_error *err)
     dt_fsdp *own = state->own;
     dt_status st = DT_OK;
 
-    for (int i = 0; i < own->lane_count; i++)
-        DT_TRY(finish(state, &own->lanes[i], err));
+    for (int i = 0; i < own->grad_buffer_count; i++)
+        DT_TRY(finish(state, &own->grad_buffers[i], err));
 out:
     return st;
 }

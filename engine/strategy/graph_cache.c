@@ -9,13 +9,13 @@
 
 #include "base/banned.h"
 
-/* A graph, and the cut behind it; the last part has none. */
+/* A graph, and the break behind it; the last part has none. */
 typedef struct part {
-    dt_graph *graph; /* NULL: nothing between two cuts */
-    int64_t cut;
+    dt_graph *graph; /* NULL: nothing between two breaks */
+    int64_t graph_break;
 } part;
 
-struct dt_steady {
+struct dt_graph_cache {
     dt_device *device;
     const char *what;
     bool tells;
@@ -32,186 +32,185 @@ struct dt_steady {
     bool failed;    /* to record, once: not tried again */
 };
 
-dt_status dt_steady_open(dt_steady **out, dt_device *device, const char *what, size_t key_bytes,
-                         int cuts_most, bool tells, dt_error *err)
+dt_status dt_graph_cache_open(dt_graph_cache **out, dt_device *device, const char *what,
+                              size_t key_bytes, int breaks_max, bool tells, dt_error *err)
 {
-    dt_steady *steady = NULL;
+    dt_graph_cache *cache = NULL;
     dt_status st = DT_OK;
 
     *out = NULL;
     if (device->graphs == NULL)
         return DT_OK;
-    if ((steady = calloc(1, sizeof(*steady))) == NULL)
+    if ((cache = calloc(1, sizeof(*cache))) == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the graphs of a step");
-    steady->device = device;
-    steady->what = what;
-    steady->tells = tells;
-    steady->key_bytes = key_bytes;
-    steady->capacity = cuts_most + 1;
-    steady->next = calloc(3, key_bytes + 1);
-    steady->parts = calloc((size_t)steady->capacity, sizeof(*steady->parts));
-    if (steady->next == NULL || steady->parts == NULL)
+    cache->device = device;
+    cache->what = what;
+    cache->tells = tells;
+    cache->key_bytes = key_bytes;
+    cache->capacity = breaks_max + 1;
+    cache->next = calloc(3, key_bytes + 1);
+    cache->parts = calloc((size_t)cache->capacity, sizeof(*cache->parts));
+    if (cache->next == NULL || cache->parts == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the graphs of a step");
-    steady->last = steady->next + key_bytes;
-    steady->recorded = steady->last + key_bytes;
-    *out = steady;
-    steady = NULL;
+    cache->last = cache->next + key_bytes;
+    cache->recorded = cache->last + key_bytes;
+    *out = cache;
+    cache = NULL;
 out:
-    dt_steady_close(steady);
+    dt_graph_cache_close(cache);
     return st;
 }
 
-static void forget(dt_steady *steady)
+static void forget(dt_graph_cache *cache)
 {
-    for (int i = 0; i < steady->count; i++)
-        steady->device->graphs->free(steady->device, steady->parts[i].graph);
-    steady->count = 0;
-    steady->nodes = 0;
-    steady->graphs = 0;
+    for (int i = 0; i < cache->count; i++)
+        cache->device->graphs->free(cache->device, cache->parts[i].graph);
+    cache->count = 0;
+    cache->nodes = 0;
+    cache->graphs = 0;
 }
 
-void dt_steady_close(dt_steady *steady)
+void dt_graph_cache_close(dt_graph_cache *cache)
 {
-    if (steady == NULL)
+    if (cache == NULL)
         return;
-    forget(steady);
-    free(steady->parts);
-    free(steady->next);
-    free(steady);
+    forget(cache);
+    free(cache->parts);
+    free(cache->next);
+    free(cache);
 }
 
-void *dt_steady_key(dt_steady *steady)
+void *dt_graph_cache_key(dt_graph_cache *cache)
 {
-    return steady != NULL ? steady->next : NULL;
+    return cache != NULL ? cache->next : NULL;
 }
 
 /* --- recording */
 
-static dt_status begin(dt_steady *steady, dt_error *err)
+static dt_status begin(dt_graph_cache *cache, dt_error *err)
 {
-    dt_status st = steady->device->graphs->begin(steady->device, err);
+    dt_status st = cache->device->graphs->begin(cache->device, err);
 
-    steady->recording = st == DT_OK;
+    cache->recording = st == DT_OK;
     return st;
 }
 
-/* What was recorded since the last cut is a part. */
-static dt_status end_part(dt_steady *steady, int64_t cut, dt_error *err)
+/* What was recorded since the last break is a part. */
+static dt_status end_part(dt_graph_cache *cache, int64_t graph_break, dt_error *err)
 {
-    part *next = &steady->parts[steady->count];
+    part *next = &cache->parts[cache->count];
     int64_t nodes;
     dt_status st = DT_OK;
 
-    DT_ASSERT(steady->count < steady->capacity);
-    steady->recording = false;
-    DT_TRY(steady->device->graphs->end(steady->device, &next->graph, &nodes, err));
-    next->cut = cut;
-    steady->count++;
-    steady->nodes += nodes;
-    steady->graphs += next->graph != NULL;
+    DT_ASSERT(cache->count < cache->capacity);
+    cache->recording = false;
+    DT_TRY(cache->device->graphs->end(cache->device, &next->graph, &nodes, err));
+    next->graph_break = graph_break;
+    cache->count++;
+    cache->nodes += nodes;
+    cache->graphs += next->graph != NULL;
 out:
     return st;
 }
 
-dt_status dt_steady_cut(dt_steady *steady, int64_t which, dt_error *err)
+dt_status dt_graph_cache_break(dt_graph_cache *cache, int64_t which, dt_error *err)
 {
     dt_status st = DT_OK;
 
-    DT_TRY(end_part(steady, which, err));
-    DT_TRY(begin(steady, err));
+    DT_TRY(end_part(cache, which, err));
+    DT_TRY(begin(cache, err));
 out:
     return st;
 }
 
 /* What an op that failed leaves behind. */
-static void stop_recording(dt_steady *steady)
+static void stop_recording(dt_graph_cache *cache)
 {
-    const dt_graphs *graphs = steady->device->graphs;
+    const dt_graphs *graphs = cache->device->graphs;
     dt_error why = DT_ERROR_INIT;
     dt_graph *rest = NULL;
     int64_t nodes;
 
-    if (steady->recording && graphs->end(steady->device, &rest, &nodes, &why) == DT_OK)
-        graphs->free(steady->device, rest);
-    steady->recording = false;
+    if (cache->recording && graphs->end(cache->device, &rest, &nodes, &why) == DT_OK)
+        graphs->free(cache->device, rest);
+    cache->recording = false;
 }
 
 /* Whether the ops are recorded when it returns; else the device is as if nobody had tried. */
-static bool record(dt_steady *steady, const dt_steady_ops *ops)
+static bool record(dt_graph_cache *cache, const dt_graph_cache_ops *ops)
 {
     dt_error why = DT_ERROR_INIT;
 
-    forget(steady);
-    memcpy(steady->recorded, steady->next, steady->key_bytes);
-    if (begin(steady, &why) == DT_OK && ops->record(ops->self, steady, &why) == DT_OK &&
-        end_part(steady, -1, &why) == DT_OK) {
-        if (steady->tells)
-            dt_log_info("%s: %lld kernels and copies are recorded as %d graph(s)", steady->what,
-                        (long long)steady->nodes, steady->graphs);
+    forget(cache);
+    memcpy(cache->recorded, cache->next, cache->key_bytes);
+    if (begin(cache, &why) == DT_OK && ops->record(ops->self, cache, &why) == DT_OK &&
+        end_part(cache, -1, &why) == DT_OK) {
+        if (cache->tells)
+            dt_log_info("%s: %lld kernels and copies are recorded as %d graph(s)", cache->what,
+                        (long long)cache->nodes, cache->graphs);
         return true;
     }
-    stop_recording(steady);
-    forget(steady);
-    steady->failed = true;
+    stop_recording(cache);
+    forget(cache);
+    cache->failed = true;
     dt_log_warn("%s: cannot be recorded as a graph, so the host launches every kernel: %s",
-                steady->what, why.message);
+                cache->what, why.message);
     return false;
 }
 
 /* --- running */
 
-static dt_status replay(dt_steady *steady, const dt_steady_ops *ops, dt_error *err)
+static dt_status replay(dt_graph_cache *cache, const dt_graph_cache_ops *ops, dt_error *err)
 {
-    const dt_graphs *graphs = steady->device->graphs;
+    const dt_graphs *graphs = cache->device->graphs;
     dt_status st = DT_OK;
 
-    for (int i = 0; i < steady->count; i++) {
-        const part *at = &steady->parts[i];
+    for (int i = 0; i < cache->count; i++) {
+        const part *at = &cache->parts[i];
 
         dt_progress_made();
         if (at->graph != NULL)
-            DT_TRY(graphs->launch(steady->device, at->graph, err));
-        if (i < steady->count - 1)
-            DT_TRY(ops->cut(ops->self, at->cut, err));
+            DT_TRY(graphs->launch(cache->device, at->graph, err));
+        if (i < cache->count - 1)
+            DT_TRY(ops->graph_break(ops->self, at->graph_break, err));
     }
 out:
     return st;
 }
 
-static bool same(const dt_steady *steady, const unsigned char *key)
+static bool same(const dt_graph_cache *cache, const unsigned char *key)
 {
-    return memcmp(steady->next, key, steady->key_bytes) == 0;
+    return memcmp(cache->next, key, cache->key_bytes) == 0;
 }
 
-static bool is_recorded(dt_steady *steady)
+static bool is_recorded(dt_graph_cache *cache)
 {
-    const dt_graphs *graphs = steady->device->graphs;
+    const dt_graphs *graphs = cache->device->graphs;
 
-    if (steady->count == 0 || !same(steady, steady->recorded))
+    if (cache->count == 0 || !same(cache, cache->recorded))
         return false;
-    for (int i = 0; i < steady->count; i++)
-        if (steady->parts[i].graph != NULL &&
-            !graphs->valid(steady->device, steady->parts[i].graph))
+    for (int i = 0; i < cache->count; i++)
+        if (cache->parts[i].graph != NULL && !graphs->valid(cache->device, cache->parts[i].graph))
             return false;
     return true;
 }
 
 /* This run counted, its key has come so often in a row. */
-static int64_t count_run(dt_steady *steady)
+static int64_t count_run(dt_graph_cache *cache)
 {
-    if (!same(steady, steady->last))
-        steady->runs = 0;
-    memcpy(steady->last, steady->next, steady->key_bytes);
-    return ++steady->runs;
+    if (!same(cache, cache->last))
+        cache->runs = 0;
+    memcpy(cache->last, cache->next, cache->key_bytes);
+    return ++cache->runs;
 }
 
-dt_status dt_steady_run(dt_steady *steady, const dt_steady_ops *ops, dt_error *err)
+dt_status dt_graph_cache_run(dt_graph_cache *cache, const dt_graph_cache_ops *ops, dt_error *err)
 {
-    if (steady == NULL || steady->failed)
+    if (cache == NULL || cache->failed)
         return ops->give(ops->self, err);
-    if (count_run(steady) <= DT_STEADY_RUNS && !is_recorded(steady))
+    if (count_run(cache) <= DT_GRAPH_CACHE_RUNS && !is_recorded(cache))
         return ops->give(ops->self, err);
-    if (is_recorded(steady) || record(steady, ops))
-        return replay(steady, ops, err);
+    if (is_recorded(cache) || record(cache, ops))
+        return replay(cache, ops, err);
     return ops->give(ops->self, err);
 }

@@ -5,12 +5,12 @@
 
 #include "base/banned.h"
 
-typedef struct dt_stage_piece {
+typedef struct dt_host_mirror_piece {
     float *host, *device_memory; /* the same on the CPU */
     size_t bytes;
-} dt_stage_piece;
+} dt_host_mirror_piece;
 
-dt_status dt_stage_open(dt_stage *out, dt_device *device, int capacity, dt_error *err)
+dt_status dt_host_mirror_open(dt_host_mirror *out, dt_device *device, int capacity, dt_error *err)
 {
     memset(out, 0, sizeof(*out));
     out->device = device;
@@ -21,33 +21,33 @@ dt_status dt_stage_open(dt_stage *out, dt_device *device, int capacity, dt_error
     return DT_OK;
 }
 
-dt_status dt_stage_add(dt_stage *stage, float **host, float *device_memory, int64_t elems,
-                       dt_error *err)
+dt_status dt_host_mirror_add(dt_host_mirror *mirror, float **host, float *device_memory,
+                             int64_t elems, dt_error *err)
 {
-    dt_stage_piece piece = {.host = device_memory,
-                            .device_memory = device_memory,
-                            .bytes = (size_t)elems * sizeof(float)};
+    dt_host_mirror_piece piece = {.host = device_memory,
+                                  .device_memory = device_memory,
+                                  .bytes = (size_t)elems * sizeof(float)};
 
     *host = NULL;
     if (device_memory == NULL)
         return DT_OK;
-    DT_ASSERT(stage->count < stage->capacity);
-    if (!stage->device->host_reads && (piece.host = calloc(1, piece.bytes)) == NULL)
+    DT_ASSERT(mirror->count < mirror->capacity);
+    if (!mirror->device->host_reads && (piece.host = calloc(1, piece.bytes)) == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM,
                        "no host memory (%.1f MB) for a copy of what the device holds",
                        (double)piece.bytes / 1e6);
-    stage->pieces[stage->count++] = piece;
+    mirror->pieces[mirror->count++] = piece;
     *host = piece.host;
     return DT_OK;
 }
 
-dt_status dt_stage_from_device(dt_stage *stage, dt_error *err)
+dt_status dt_host_mirror_from_device(dt_host_mirror *mirror, dt_error *err)
 {
-    dt_device *device = stage->device;
+    dt_device *device = mirror->device;
     dt_status st = DT_OK;
 
-    for (int i = 0; i < stage->count; i++) {
-        dt_stage_piece *piece = &stage->pieces[i];
+    for (int i = 0; i < mirror->count; i++) {
+        dt_host_mirror_piece *piece = &mirror->pieces[i];
 
         if (piece->host != piece->device_memory)
             DT_TRY(device->copy_out(device, piece->host, piece->device_memory, piece->bytes, err));
@@ -57,13 +57,13 @@ out:
     return st;
 }
 
-dt_status dt_stage_to_device(dt_stage *stage, dt_error *err)
+dt_status dt_host_mirror_to_device(dt_host_mirror *mirror, dt_error *err)
 {
-    dt_device *device = stage->device;
+    dt_device *device = mirror->device;
     dt_status st = DT_OK;
 
-    for (int i = 0; i < stage->count; i++) {
-        dt_stage_piece *piece = &stage->pieces[i];
+    for (int i = 0; i < mirror->count; i++) {
+        dt_host_mirror_piece *piece = &mirror->pieces[i];
 
         if (piece->host != piece->device_memory)
             DT_TRY(device->copy_in(device, piece->device_memory, piece->host, piece->bytes, err));
@@ -73,11 +73,11 @@ out:
     return st;
 }
 
-void dt_stage_close(dt_stage *stage)
+void dt_host_mirror_close(dt_host_mirror *mirror)
 {
-    for (int i = 0; i < stage->count; i++)
-        if (stage->pieces[i].host != stage->pieces[i].device_memory)
-            free(stage->pieces[i].host);
-    free(stage->pieces);
-    memset(stage, 0, sizeof(*stage));
+    for (int i = 0; i < mirror->count; i++)
+        if (mirror->pieces[i].host != mirror->pieces[i].device_memory)
+            free(mirror->pieces[i].host);
+    free(mirror->pieces);
+    memset(mirror, 0, sizeof(*mirror));
 }

@@ -1,4 +1,4 @@
-/* stage: where the host reads and writes what lives on a device.
+/* host_mirror: where the host reads and writes what lives on a device.
  *
  * Purpose    the one place that knows whether the host can read a device's memory. On the CPU a
  *            piece is the memory itself and nothing is copied; else it is a copy in host memory
@@ -10,20 +10,20 @@
 
 #include "engine/device/device.h"
 
-typedef struct dt_stage {
+typedef struct dt_host_mirror {
     dt_device *device;
-    struct dt_stage_piece *pieces;
+    struct dt_host_mirror_piece *pieces;
     int count, capacity;
-} dt_stage;
+} dt_host_mirror;
 
 /* For at most `capacity` pieces. */
-dt_status dt_stage_open(dt_stage *out, dt_device *device, int capacity, dt_error *err);
+dt_status dt_host_mirror_open(dt_host_mirror *out, dt_device *device, int capacity, dt_error *err);
 /* *host: where the host finds `elems` floats of device memory; NULL where that is NULL. */
-dt_status dt_stage_add(dt_stage *stage, float **host, float *device_memory, int64_t elems,
-                       dt_error *err);
+dt_status dt_host_mirror_add(dt_host_mirror *mirror, float **host, float *device_memory,
+                             int64_t elems, dt_error *err);
 /* All pieces, from the device or to it; done when it returns. */
-dt_status dt_stage_from_device(dt_stage *stage, dt_error *err);
-dt_status dt_stage_to_device(dt_stage *stage, dt_error *err);
-void dt_stage_close(dt_stage *stage); /* accepts a zeroed one */
+dt_status dt_host_mirror_from_device(dt_host_mirror *mirror, dt_error *err);
+dt_status dt_host_mirror_to_device(dt_host_mirror *mirror, dt_error *err);
+void dt_host_mirror_close(dt_host_mirror *mirror); /* accepts a zeroed one */
 
 #endif

@@ -23,7 +23,7 @@ typedef struct run {
     dt_pass *pass;
     const dt_batch *batch;
     double loss_scale;
-    dt_steady *steady; /* while recording */
+    dt_graph_cache *graph_cache; /* while recording */
 } run;
 
 static size_t places_bytes(const dt_model *model)
@@ -41,16 +41,16 @@ dt_status dt_pass_open(dt_pass *out, dt_model *model, bool recorded, bool tells,
     out->places = calloc(1, places_bytes(model));
     if (out->places == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the places of the parameters");
-    DT_TRY(dt_steady_open(&out->steady, model->device, "forward and backward pass",
-                          sizeof(pass_key) + places_bytes(model), HOOKS_A_UNIT * model->unit_count,
-                          tells, err));
+    DT_TRY(dt_graph_cache_open(&out->graph_cache, model->device, "forward and backward pass",
+                               sizeof(pass_key) + places_bytes(model),
+                               HOOKS_A_UNIT * model->unit_count, tells, err));
 out:
     return st;
 }
 
 void dt_pass_close(dt_pass *pass)
 {
-    dt_steady_close(pass->steady);
+    dt_graph_cache_close(pass->graph_cache);
     free(pass->places);
     memset(pass, 0, sizeof(*pass));
 }
@@ -85,7 +85,7 @@ static void put_back(dt_pass *pass)
 
 static void write_key(dt_pass *pass, const dt_batch *batch, double loss_scale)
 {
-    unsigned char *key = dt_steady_key(pass->steady);
+    unsigned char *key = dt_graph_cache_key(pass->graph_cache);
     pass_key numbers = {.sequences = batch->tokens.dim[0],
                         .tokens = batch->tokens.dim[1],
                         .batch = batch->tokens.data,
@@ -100,23 +100,23 @@ static void write_key(dt_pass *pass, const dt_batch *batch, double loss_scale)
     put_back(pass);
 }
 
-/* --- hooks, and the cuts that stand for them */
+/* --- hooks, and the breaks that stand for them */
 
 typedef enum hook { BEFORE, AFTER, GRADS_READY, HOOKS } hook;
 
-static int64_t cut_of(hook which, int unit, bool backward)
+static int64_t break_of(hook which, int unit, bool backward)
 {
     return ((int64_t)unit * 2 + backward) * HOOKS + which;
 }
 
-static dt_status call_hook(void *self, int64_t cut, dt_error *err)
+static dt_status call_hook(void *self, int64_t graph_break, dt_error *err)
 {
     const run *r = self;
     const dt_model_hooks *hooks = r->pass->model->hooks;
-    int unit = (int)(cut / HOOKS / 2);
-    bool backward = cut / HOOKS % 2 != 0;
+    int unit = (int)(graph_break / HOOKS / 2);
+    bool backward = graph_break / HOOKS % 2 != 0;
 
-    switch ((hook)(cut % HOOKS)) {
+    switch ((hook)(graph_break % HOOKS)) {
     case BEFORE:
         return hooks->before_unit(hooks->self, unit, backward, err);
     case AFTER:
@@ -130,25 +130,25 @@ static dt_status call_hook(void *self, int64_t cut, dt_error *err)
     return DT_OK;
 }
 
-static dt_status cut_before(void *self, int unit, bool backward, dt_error *err)
+static dt_status break_before(void *self, int unit, bool backward, dt_error *err)
 {
     const run *r = self;
 
-    return dt_steady_cut(r->steady, cut_of(BEFORE, unit, backward), err);
+    return dt_graph_cache_break(r->graph_cache, break_of(BEFORE, unit, backward), err);
 }
 
-static dt_status cut_after(void *self, int unit, bool backward, dt_error *err)
+static dt_status break_after(void *self, int unit, bool backward, dt_error *err)
 {
     const run *r = self;
 
-    return dt_steady_cut(r->steady, cut_of(AFTER, unit, backward), err);
+    return dt_graph_cache_break(r->graph_cache, break_of(AFTER, unit, backward), err);
 }
 
-static dt_status cut_grads_ready(void *self, int unit, dt_error *err)
+static dt_status break_grads_ready(void *self, int unit, dt_error *err)
 {
     const run *r = self;
 
-    return dt_steady_cut(r->steady, cut_of(GRADS_READY, unit, true), err);
+    return dt_graph_cache_break(r->graph_cache, break_of(GRADS_READY, unit, true), err);
 }
 
 /* --- a run */
@@ -160,22 +160,22 @@ static dt_status give(void *self, dt_error *err)
     return dt_model_pass(r->pass->model, r->batch, r->loss_scale, err);
 }
 
-static dt_status record(void *self, dt_steady *steady, dt_error *err)
+static dt_status record(void *self, dt_graph_cache *graph_cache, dt_error *err)
 {
     run *r = self;
     dt_model *model = r->pass->model;
     const dt_model_hooks *hooks = model->hooks;
-    dt_model_hooks cuts = {.self = r};
+    dt_model_hooks breaks = {.self = r};
     dt_status st;
 
     if (hooks != NULL) {
-        cuts.before_unit = hooks->before_unit != NULL ? cut_before : NULL;
-        cuts.after_unit = hooks->after_unit != NULL ? cut_after : NULL;
-        cuts.unit_grads_ready = hooks->unit_grads_ready != NULL ? cut_grads_ready : NULL;
+        breaks.before_unit = hooks->before_unit != NULL ? break_before : NULL;
+        breaks.after_unit = hooks->after_unit != NULL ? break_after : NULL;
+        breaks.unit_grads_ready = hooks->unit_grads_ready != NULL ? break_grads_ready : NULL;
     }
     place_units(r->pass);
-    r->steady = steady;
-    model->hooks = &cuts;
+    r->graph_cache = graph_cache;
+    model->hooks = &breaks;
     st = give(r, err);
     model->hooks = hooks;
     put_back(r->pass);
@@ -185,10 +185,11 @@ static dt_status record(void *self, dt_steady *steady, dt_error *err)
 dt_status dt_pass_run(dt_pass *pass, const dt_batch *batch, double loss_scale, dt_error *err)
 {
     run r = {.pass = pass, .batch = batch, .loss_scale = loss_scale};
-    const dt_steady_ops ops = {.self = &r, .give = give, .record = record, .cut = call_hook};
+    const dt_graph_cache_ops ops = {
+        .self = &r, .give = give, .record = record, .graph_break = call_hook};
 
     DT_ASSERT(batch->clock != NULL);
-    if (pass->steady != NULL)
+    if (pass->graph_cache != NULL)
         write_key(pass, batch, loss_scale);
-    return dt_steady_run(pass->steady, &ops, err);
+    return dt_graph_cache_run(pass->graph_cache, &ops, err);
 }

@@ -1,5 +1,5 @@
 /* pass: a model's forward and backward pass over a micro-step, recorded where the device can
- * (graph_cache.h), with a cut at each of the strategy's hooks, which are called in every run as
+ * (graph_cache.h), with a break at each of the strategy's hooks, which are called in every run as
  * they would be from the model.
  *
  * What changes from micro-step to micro-step is in the batch's memory: tokens, targets, and the
@@ -15,8 +15,8 @@
 
 typedef struct dt_pass {
     dt_model *model;
-    dt_steady *steady; /* NULL: ops are launched one by one */
-    void **places;     /* weights, then gradients of the units; while others stand in the model */
+    dt_graph_cache *graph_cache; /* NULL: ops are launched one by one */
+    void **places; /* weights, then gradients of the units; while others stand in the model */
 } dt_pass;
 
 /* recorded: where the device can; tells: this one's log speaks for all. */

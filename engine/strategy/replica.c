@@ -16,7 +16,7 @@ dt_status dt_replica_open(dt_replica *out, dt_model *model, bool recorded, bool 
     memset(out, 0, sizeof(*out));
     out->model = model;
     out->targets_offset = LINE_BYTES + (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
-    DT_TRY(dt_feed_open(&out->feed, model->device, out->targets_offset + bytes, err));
+    DT_TRY(dt_upload_buffer_open(&out->upload, model->device, out->targets_offset + bytes, err));
     DT_TRY(dt_pass_open(&out->pass, model, recorded, tells, err));
 out:
     return st;
@@ -25,16 +25,16 @@ out:
 void dt_replica_close(dt_replica *replica)
 {
     dt_pass_close(&replica->pass);
-    dt_feed_close(&replica->feed);
+    dt_upload_buffer_close(&replica->upload);
     memset(replica, 0, sizeof(*replica));
 }
 
-/* Tensors in the feed's memory. */
+/* Tensors in the upload buffer's memory. */
 static void lay_out(dt_replica *replica, int64_t sequences, int64_t tokens)
 {
-    unsigned char *data = replica->feed.data;
+    unsigned char *data = replica->upload.data;
 
-    replica->batch.clock = replica->feed.data;
+    replica->batch.clock = replica->upload.data;
     replica->batch.tokens = dt_tensor_2d(data + LINE_BYTES, DT_I32, sequences, tokens);
     replica->batch.targets =
         dt_tensor_2d(data + replica->targets_offset, DT_I32, sequences, tokens);
@@ -47,7 +47,7 @@ static dt_status load(dt_replica *replica, const dt_micro_batch *from, int64_t p
     int64_t sequences = from->sequences / parts, first = part * sequences * from->tokens;
     size_t bytes = (size_t)(sequences * from->tokens) * sizeof(int32_t);
     dt_philox_clock clock = {.step = from->step, .micro_step = from->micro_step};
-    unsigned char *host = replica->feed.host;
+    unsigned char *host = replica->upload.host;
     dt_status st = DT_OK;
 
     DT_ASSERT(from->sequences % parts == 0 &&
@@ -56,11 +56,11 @@ static dt_status load(dt_replica *replica, const dt_micro_batch *from, int64_t p
     lay_out(replica, sequences, from->tokens);
     replica->batch.seed = from->seed;
     replica->batch.data_rank = from->first_data_rank + (uint32_t)part;
-    DT_TRY(dt_feed_begin(&replica->feed, err));
+    DT_TRY(dt_upload_buffer_begin(&replica->upload, err));
     memcpy(host, &clock, sizeof(clock));
     memcpy(host + LINE_BYTES, from->inputs + first, bytes);
     memcpy(host + replica->targets_offset, from->targets + first, bytes);
-    DT_TRY(dt_feed_send(&replica->feed, err));
+    DT_TRY(dt_upload_buffer_send(&replica->upload, err));
 out:
     return st;
 }

@@ -12,8 +12,8 @@
 
 typedef struct dt_replica {
     dt_model *model;
-    dt_feed feed;          /* the clock of dropout, tokens, targets */
-    size_t targets_offset; /* in the feed */
+    dt_upload_buffer upload; /* the clock of dropout, tokens, targets */
+    size_t targets_offset;   /* in the upload buffer */
     dt_batch batch;
     dt_pass pass;
 } dt_replica;

@@ -8,13 +8,13 @@
 #include "base/banned.h"
 
 /* Neighbouring parameters of one slice that decay, or do not: one call of the optimizer. */
-typedef struct dt_share_run {
+typedef struct dt_shard_run {
     int unit;
     int64_t start_elems, elems; /* in the slice */
     bool decay;
-} dt_share_run;
+} dt_shard_run;
 
-dt_status dt_share_open(dt_share *out, dt_model *model, int moments, dt_error *err)
+dt_status dt_shard_open(dt_shard *out, dt_model *model, int moments, dt_error *err)
 {
     size_t params = (size_t)model->param_count;
     dt_status st = DT_OK;
@@ -27,63 +27,65 @@ dt_status dt_share_open(dt_share *out, dt_model *model, int moments, dt_error *e
     out->chunks = calloc(params, sizeof(*out->chunks));
     if (out->units == NULL || out->runs == NULL || out->chunks == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the tables of the parameters");
-    DT_TRY(dt_stage_open(&out->stage, model->device, 3 * model->param_count, err));
-    DT_TRY(dt_feed_open(&out->factors, model->device, 2 * sizeof(dt_optimizer_factors), err));
+    DT_TRY(dt_host_mirror_open(&out->host_mirror, model->device, 3 * model->param_count, err));
+    DT_TRY(
+        dt_upload_buffer_open(&out->factors, model->device, 2 * sizeof(dt_optimizer_factors), err));
 out:
     return st;
 }
 
-dt_status dt_share_record(dt_share *share, bool recorded, bool tells, dt_error *err)
+dt_status dt_shard_record(dt_shard *shard, bool recorded, bool tells, dt_error *err)
 {
     if (!recorded)
         return DT_OK;
-    return dt_steady_open(&share->steady, share->model->device, "optimizer step", 0, 0, tells, err);
+    return dt_graph_cache_open(&shard->graph_cache, shard->model->device, "optimizer step", 0, 0,
+                               tells, err);
 }
 
-void dt_share_close(dt_share *share)
+void dt_shard_close(dt_shard *shard)
 {
-    dt_steady_close(share->steady);
-    dt_feed_close(&share->factors);
-    dt_stage_close(&share->stage);
-    free(share->units);
-    free(share->runs);
-    free(share->chunks);
-    memset(share, 0, sizeof(*share));
+    dt_graph_cache_close(shard->graph_cache);
+    dt_upload_buffer_close(&shard->factors);
+    dt_host_mirror_close(&shard->host_mirror);
+    free(shard->units);
+    free(shard->runs);
+    free(shard->chunks);
+    memset(shard, 0, sizeof(*shard));
 }
 
-void dt_share_take_moments(dt_share *share, int unit, dt_layout *layout)
+void dt_shard_take_moments(dt_shard *shard, int unit, dt_layout *layout)
 {
-    dt_share_unit *slice = &share->units[unit];
+    dt_shard_unit *slice = &shard->units[unit];
 
-    if (share->moments > 0)
+    if (shard->moments > 0)
         slice->m = dt_layout_take(layout, 4 * (size_t)slice->elems);
-    if (share->moments > 1)
+    if (shard->moments > 1)
         slice->v = dt_layout_take(layout, 4 * (size_t)slice->elems);
 }
 
-void dt_share_take_unit(dt_share *share, int unit, dt_layout *layout)
+void dt_shard_take_unit(dt_shard *shard, int unit, dt_layout *layout)
 {
-    dt_model *model = share->model;
-    dt_share_unit *slice = &share->units[unit];
+    dt_model *model = shard->model;
+    dt_shard_unit *slice = &shard->units[unit];
     size_t elems = (size_t)model->units[unit].elems;
 
     slice->elems = (int64_t)elems;
     slice->master = dt_layout_take(layout, 4 * elems);
     slice->grad = dt_layout_take(layout, 4 * elems);
-    dt_share_take_moments(share, unit, layout);
+    dt_shard_take_moments(shard, unit, layout);
     if (model->config.dtype != DT_F32)
         slice->copy = dt_layout_take(layout, dt_dtype_bytes(model->config.dtype) * elems);
     model->grads[unit] = slice->grad;
     model->weights[unit] = slice->copy != NULL ? slice->copy : slice->master;
 }
 
-int64_t dt_share_optimizer_bytes(const dt_share *share)
+int64_t dt_shard_optimizer_bytes(const dt_shard *shard)
 {
     int64_t elems = 0;
 
-    for (int unit = 0; unit < share->model->unit_count; unit++)
-        elems += share->units[unit].elems;
-    return 4 * share->moments * elems;
+    for (int unit = 0; unit < shard->model->unit_count; unit++)
+        elems += shard->units[unit].elems;
+    return 4 * shard->moments * elems;
 }
 
 /* --- tables */
@@ -94,14 +96,14 @@ static float *at(float *slice, int64_t elems)
 }
 
 /* The gap between two parameters holds zeros, and every optimizer keeps zeros. */
-static void add_run(dt_share *share, const dt_param *param, int64_t start, int64_t elems)
+static void add_run(dt_shard *shard, const dt_param *param, int64_t start, int64_t elems)
 {
-    dt_share_run *last = share->run_count > 0 ? &share->runs[share->run_count - 1] : NULL;
+    dt_shard_run *last = shard->run_count > 0 ? &shard->runs[shard->run_count - 1] : NULL;
 
     if (last != NULL && last->unit == param->unit && last->decay == param->decay)
         last->elems = start + elems - last->start_elems;
     else
-        share->runs[share->run_count++] = (dt_share_run){param->unit, start, elems, param->decay};
+        shard->runs[shard->run_count++] = (dt_shard_run){param->unit, start, elems, param->decay};
 }
 
 static dt_box whole_of(const dt_param *param)
@@ -109,29 +111,30 @@ static dt_box whole_of(const dt_param *param)
     return dt_box_whole(param->dim, param->ndim);
 }
 
-static dt_status add_chunk(dt_share *share, int param, int64_t param_start, int64_t start,
+static dt_status add_chunk(dt_shard *shard, int param, int64_t param_start, int64_t start,
                            int64_t elems, dt_error *err)
 {
-    const dt_share_unit *slice = &share->units[share->model->params[param].unit];
-    dt_state_chunk *chunk = &share->chunks[share->chunk_count++];
+    const dt_shard_unit *slice = &shard->units[shard->model->params[param].unit];
+    dt_state_chunk *chunk = &shard->chunks[shard->chunk_count++];
     dt_status st = DT_OK;
 
     *chunk = (dt_state_chunk){
-        .param = param, .slice = {whole_of(&share->model->params[param]), param_start, elems}};
-    DT_TRY(dt_stage_add(&share->stage, &chunk->value, at(slice->master, start), elems, err));
-    DT_TRY(dt_stage_add(&share->stage, &chunk->m, at(slice->m, start), elems, err));
-    DT_TRY(dt_stage_add(&share->stage, &chunk->v, at(slice->v, start), elems, err));
+        .param = param, .slice = {whole_of(&shard->model->params[param]), param_start, elems}};
+    DT_TRY(dt_host_mirror_add(&shard->host_mirror, &chunk->value, at(slice->master, start), elems,
+                              err));
+    DT_TRY(dt_host_mirror_add(&shard->host_mirror, &chunk->m, at(slice->m, start), elems, err));
+    DT_TRY(dt_host_mirror_add(&shard->host_mirror, &chunk->v, at(slice->v, start), elems, err));
 out:
     return st;
 }
 
-dt_status dt_share_make_tables(dt_share *share, bool with_chunks, dt_error *err)
+dt_status dt_shard_make_tables(dt_shard *shard, bool with_chunks, dt_error *err)
 {
     dt_status st = DT_OK;
 
-    for (int i = 0; i < share->model->param_count; i++) {
-        const dt_param *param = &share->model->params[i];
-        const dt_share_unit *slice = &share->units[param->unit];
+    for (int i = 0; i < shard->model->param_count; i++) {
+        const dt_param *param = &shard->model->params[i];
+        const dt_shard_unit *slice = &shard->units[param->unit];
         int64_t first = param->offset_elems, end = first + param->elems;
 
         if (first < slice->start_elems)
@@ -140,51 +143,51 @@ dt_status dt_share_make_tables(dt_share *share, bool with_chunks, dt_error *err)
             end = slice->start_elems + slice->elems;
         if (first >= end)
             continue;
-        add_run(share, param, first - slice->start_elems, end - first);
+        add_run(shard, param, first - slice->start_elems, end - first);
         if (with_chunks)
-            DT_TRY(add_chunk(share, i, first - param->offset_elems, first - slice->start_elems,
+            DT_TRY(add_chunk(shard, i, first - param->offset_elems, first - slice->start_elems,
                              end - first, err));
     }
 out:
     return st;
 }
 
-dt_status dt_share_export(dt_share *share, const dt_state_chunk **chunks, int *count, dt_error *err)
+dt_status dt_shard_export(dt_shard *shard, const dt_state_chunk **chunks, int *count, dt_error *err)
 {
     dt_status st = DT_OK;
 
-    DT_TRY(dt_stage_from_device(&share->stage, err));
-    *chunks = share->chunks;
-    *count = share->chunk_count;
+    DT_TRY(dt_host_mirror_from_device(&shard->host_mirror, err));
+    *chunks = shard->chunks;
+    *count = shard->chunk_count;
 out:
     return st;
 }
 
 /* --- values */
 
-dt_status dt_share_init(dt_share *share, uint64_t seed, dt_error *err)
+dt_status dt_shard_init(dt_shard *shard, uint64_t seed, dt_error *err)
 {
-    for (int i = 0; i < share->chunk_count; i++) {
-        const dt_state_chunk *chunk = &share->chunks[i];
-        dt_box box = whole_of(&share->model->params[chunk->param]);
+    for (int i = 0; i < shard->chunk_count; i++) {
+        const dt_state_chunk *chunk = &shard->chunks[i];
+        dt_box box = whole_of(&shard->model->params[chunk->param]);
         dt_slice whole = dt_slice_whole(&box);
 
         for (dt_overlap run = dt_overlap_of(&chunk->slice, &whole); dt_overlap_next(&run);)
-            dt_model_init_range(chunk->value + run.at_a, share->model, chunk->param, run.at_b,
+            dt_model_init_range(chunk->value + run.at_a, shard->model, chunk->param, run.at_b,
                                 run.elems, seed);
     }
-    return dt_stage_to_device(&share->stage, err);
+    return dt_host_mirror_to_device(&shard->host_mirror, err);
 }
 
-dt_status dt_share_refresh(dt_share *share, dt_error *err)
+dt_status dt_shard_refresh(dt_shard *shard, dt_error *err)
 {
-    dt_device *device = share->model->device;
+    dt_device *device = shard->model->device;
     dt_status st = DT_OK;
 
-    for (int unit = 0; unit < share->model->unit_count; unit++) {
-        const dt_share_unit *slice = &share->units[unit];
+    for (int unit = 0; unit < shard->model->unit_count; unit++) {
+        const dt_shard_unit *slice = &shard->units[unit];
         dt_tensor master = dt_tensor_1d(slice->master, DT_F32, slice->elems);
-        dt_tensor copy = dt_tensor_1d(slice->copy, share->model->config.dtype, slice->elems);
+        dt_tensor copy = dt_tensor_1d(slice->copy, shard->model->config.dtype, slice->elems);
 
         if (copy.data != NULL)
             DT_TRY(device->ops->cast(device, &copy, &master, err));
@@ -211,9 +214,9 @@ out:
     return st;
 }
 
-dt_status dt_share_sum_squares(dt_share *share, double *out, dt_error *err)
+dt_status dt_shard_sum_squares(dt_shard *shard, double *out, dt_error *err)
 {
-    int units = share->model->unit_count;
+    int units = shard->model->unit_count;
     dt_tensor grads[SLICES_AT_ONCE];
     double squares[SLICES_AT_ONCE], total = 0;
     dt_status st = DT_OK;
@@ -222,11 +225,11 @@ dt_status dt_share_sum_squares(dt_share *share, double *out, dt_error *err)
         int count = units - first < SLICES_AT_ONCE ? units - first : SLICES_AT_ONCE;
 
         for (int i = 0; i < count; i++) {
-            const dt_share_unit *slice = &share->units[first + i];
+            const dt_shard_unit *slice = &shard->units[first + i];
 
             grads[i] = dt_tensor_1d(slice->grad, DT_F32, slice->elems);
         }
-        DT_TRY(square_slices(share->model->device, squares, grads, count, err));
+        DT_TRY(square_slices(shard->model->device, squares, grads, count, err));
         for (int i = 0; i < count; i++)
             total += squares[i];
     }
@@ -235,32 +238,32 @@ out:
     return st;
 }
 
-static dt_status send_factors(dt_share *share, const dt_optimizer_args *args, dt_error *err)
+static dt_status send_factors(dt_shard *shard, const dt_optimizer_args *args, dt_error *err)
 {
-    dt_optimizer_factors *sets = share->factors.host;
+    dt_optimizer_factors *sets = shard->factors.host;
     dt_optimizer_args without = *args;
     dt_status st = DT_OK;
 
     without.weight_decay = 0;
-    DT_TRY(dt_feed_begin(&share->factors, err));
+    DT_TRY(dt_upload_buffer_begin(&shard->factors, err));
     sets[false] = dt_optimizer_factors_of(&without);
     sets[true] = dt_optimizer_factors_of(args);
-    DT_TRY(dt_feed_send(&share->factors, err));
+    DT_TRY(dt_upload_buffer_send(&shard->factors, err));
 out:
     return st;
 }
 
 static dt_status step_runs(void *self, dt_error *err)
 {
-    dt_share *share = self;
-    dt_device *device = share->model->device;
-    dt_dtype dtype = share->model->config.dtype;
-    const dt_optimizer_factors *sets = share->factors.data;
+    dt_shard *shard = self;
+    dt_device *device = shard->model->device;
+    dt_dtype dtype = shard->model->config.dtype;
+    const dt_optimizer_factors *sets = shard->factors.data;
     dt_status st = DT_OK;
 
-    for (int i = 0; i < share->run_count; i++) {
-        const dt_share_run *run = &share->runs[i];
-        const dt_share_unit *slice = &share->units[run->unit];
+    for (int i = 0; i < shard->run_count; i++) {
+        const dt_shard_run *run = &shard->runs[i];
+        const dt_shard_unit *slice = &shard->units[run->unit];
         dt_tensor param = dt_tensor_1d(slice->master + run->start_elems, DT_F32, run->elems);
         dt_tensor m = dt_tensor_1d(at(slice->m, run->start_elems), DT_F32, run->elems);
         dt_tensor v = dt_tensor_1d(at(slice->v, run->start_elems), DT_F32, run->elems);
@@ -277,24 +280,24 @@ out:
 }
 
 /* Memory of the slices is fixed, and all that changes is in the factors. */
-static dt_status record_runs(void *self, dt_steady *steady, dt_error *err)
+static dt_status record_runs(void *self, dt_graph_cache *graph_cache, dt_error *err)
 {
     return step_runs(self, err);
 }
 
-dt_status dt_share_update(dt_share *share, const dt_optimizer_args *args, dt_error *err)
+dt_status dt_shard_update(dt_shard *shard, const dt_optimizer_args *args, dt_error *err)
 {
-    const dt_steady_ops ops = {.self = share, .give = step_runs, .record = record_runs};
+    const dt_graph_cache_ops ops = {.self = shard, .give = step_runs, .record = record_runs};
     dt_status st = DT_OK;
 
     DT_ASSERT(args->step >= 1);
-    DT_TRY(send_factors(share, args, err));
-    DT_TRY(dt_steady_run(share->steady, &ops, err));
+    DT_TRY(send_factors(shard, args, err));
+    DT_TRY(dt_graph_cache_run(shard->graph_cache, &ops, err));
 out:
     return st;
 }
 
-void dt_share_leave_model(dt_model *model)
+void dt_shard_leave_model(dt_model *model)
 {
     model->hooks = NULL;
     for (int unit = 0; unit < model->unit_count; unit++) {

@@ -1,4 +1,4 @@
-/* share: the part of every unit that a rank updates, with its optimizer state.
+/* shard: the part of every unit that a rank updates, with its optimizer state.
  *
  * Purpose    what the strategies have in common once gradients are reduced: norm, update, first
  *            values, checkpoints. dp and ddp: whole units; fsdp: 1/W of each
@@ -18,56 +18,56 @@
 #include "engine/strategy/strategy.h"
 
 /* F32 unless it says otherwise. */
-typedef struct dt_share_unit {
+typedef struct dt_shard_unit {
     int64_t start_elems, elems;
     float *master;
     float *m, *v; /* NULL where the optimizer has none */
     float *grad;  /* reduced */
     void *copy;   /* in the compute type, kept equal to master by every update; MAY be NULL */
-} dt_share_unit;
+} dt_shard_unit;
 
-typedef struct dt_share {
+typedef struct dt_shard {
     dt_model *model;
     int moments;
-    dt_share_unit *units; /* filled by the strategy between open and make_tables */
-    struct dt_share_run *runs;
+    dt_shard_unit *units; /* filled by the strategy between open and make_tables */
+    struct dt_shard_run *runs;
     int run_count;
     dt_state_chunk *chunks; /* the parameters' parts in the slices; host-readable */
     int chunk_count;
-    dt_stage stage;
-    dt_feed factors;   /* of the optimizer, for this step: without decay, and with it */
-    dt_steady *steady; /* the update, recorded; NULL: launched one by one */
-} dt_share;
+    dt_host_mirror host_mirror;
+    dt_upload_buffer factors;    /* of the optimizer, for this step: without decay, and with it */
+    dt_graph_cache *graph_cache; /* the update, recorded; NULL: launched one by one */
+} dt_shard;
 
-dt_status dt_share_open(dt_share *out, dt_model *model, int moments, dt_error *err);
+dt_status dt_shard_open(dt_shard *out, dt_model *model, int moments, dt_error *err);
 /* Updates are recorded where the device can; tells: this one's log speaks for all. */
-dt_status dt_share_record(dt_share *share, bool recorded, bool tells, dt_error *err);
-void dt_share_close(dt_share *share); /* accepts a zeroed or half-open one */
+dt_status dt_shard_record(dt_shard *shard, bool recorded, bool tells, dt_error *err);
+void dt_shard_close(dt_shard *shard); /* accepts a zeroed or half-open one */
 
 /* m and v of a slice, as many as there are moments. */
-void dt_share_take_moments(dt_share *share, int unit, dt_layout *layout);
+void dt_shard_take_moments(dt_shard *shard, int unit, dt_layout *layout);
 /* A slice that is the whole unit: master, moments, gradient and, where the compute type is another,
  * the copy; the model computes with them. */
-void dt_share_take_unit(dt_share *share, int unit, dt_layout *layout);
+void dt_shard_take_unit(dt_shard *shard, int unit, dt_layout *layout);
 /* with_chunks: this rank reads and writes checkpoints. */
-dt_status dt_share_make_tables(dt_share *share, bool with_chunks, dt_error *err);
+dt_status dt_shard_make_tables(dt_shard *shard, bool with_chunks, dt_error *err);
 
 /* Of m and v. */
-int64_t dt_share_optimizer_bytes(const dt_share *share);
+int64_t dt_shard_optimizer_bytes(const dt_shard *shard);
 /* As dt_strategy's export_state and import_state. */
-dt_status dt_share_export(dt_share *share, const dt_state_chunk **chunks, int *count,
+dt_status dt_shard_export(dt_shard *shard, const dt_state_chunk **chunks, int *count,
                           dt_error *err);
 
 /* The master's first values, through the chunks. */
-dt_status dt_share_init(dt_share *share, uint64_t seed, dt_error *err);
+dt_status dt_shard_init(dt_shard *shard, uint64_t seed, dt_error *err);
 /* copy := master */
-dt_status dt_share_refresh(dt_share *share, dt_error *err);
+dt_status dt_shard_refresh(dt_shard *shard, dt_error *err);
 
 /* Of all slices' gradients, in a fixed order. */
-dt_status dt_share_sum_squares(dt_share *share, double *out, dt_error *err);
-dt_status dt_share_update(dt_share *share, const dt_optimizer_args *args, dt_error *err);
+dt_status dt_shard_sum_squares(dt_shard *shard, double *out, dt_error *err);
+dt_status dt_shard_update(dt_shard *shard, const dt_optimizer_args *args, dt_error *err);
 
 /* The model forgets a strategy's memory and hooks. */
-void dt_share_leave_model(dt_model *model);
+void dt_shard_leave_model(dt_model *model);
 
 #endif

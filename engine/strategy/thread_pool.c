@@ -9,13 +9,13 @@
 #include "base/banned.h"
 
 typedef struct member {
-    dt_team *team;
+    dt_thread_pool *pool;
     int64_t index;
     pthread_t thread;
     dt_error err; /* of the last task; read when all are done */
 } member;
 
-struct dt_team {
+struct dt_thread_pool {
     member *members;
     int64_t count, started; /* threads that run, member 0's included */
 
@@ -23,7 +23,7 @@ struct dt_team {
     pthread_cond_t changed;
     int64_t tasks; /* given so far */
     int64_t busy;  /* threads that have not done the last one */
-    dt_team_task task;
+    dt_thread_pool_task task;
     void *self;
     bool closing;
 };
@@ -31,70 +31,70 @@ struct dt_team {
 static void *work(void *arg)
 {
     member *me = arg;
-    dt_team *team = me->team;
+    dt_thread_pool *pool = me->pool;
     int64_t done = 0;
 
-    pthread_mutex_lock(&team->lock);
+    pthread_mutex_lock(&pool->lock);
     for (;;) {
-        dt_team_task task;
+        dt_thread_pool_task task;
         void *self;
 
-        while (!team->closing && team->tasks == done)
-            pthread_cond_wait(&team->changed, &team->lock);
-        if (team->closing)
+        while (!pool->closing && pool->tasks == done)
+            pthread_cond_wait(&pool->changed, &pool->lock);
+        if (pool->closing)
             break;
-        done = team->tasks;
-        task = team->task;
-        self = team->self;
-        pthread_mutex_unlock(&team->lock);
+        done = pool->tasks;
+        task = pool->task;
+        self = pool->self;
+        pthread_mutex_unlock(&pool->lock);
         me->err = (dt_error)DT_ERROR_INIT;
         task(self, me->index, &me->err);
-        pthread_mutex_lock(&team->lock);
-        team->busy--;
-        pthread_cond_broadcast(&team->changed);
+        pthread_mutex_lock(&pool->lock);
+        pool->busy--;
+        pthread_cond_broadcast(&pool->changed);
     }
-    pthread_mutex_unlock(&team->lock);
+    pthread_mutex_unlock(&pool->lock);
     return NULL;
 }
 
-dt_status dt_team_open(dt_team **out, int64_t members, dt_error *err)
+dt_status dt_thread_pool_open(dt_thread_pool **out, int64_t members, dt_error *err)
 {
-    dt_team *team = calloc(1, sizeof(*team));
+    dt_thread_pool *pool = calloc(1, sizeof(*pool));
     dt_status st = DT_OK;
 
     *out = NULL;
-    if (team == NULL)
+    if (pool == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the threads of %lld replicas",
                        (long long)members);
-    pthread_mutex_init(&team->lock, NULL);
-    pthread_cond_init(&team->changed, NULL);
-    team->count = members;
-    team->members = calloc((size_t)members, sizeof(*team->members));
-    if (team->members == NULL)
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_cond_init(&pool->changed, NULL);
+    pool->count = members;
+    pool->members = calloc((size_t)members, sizeof(*pool->members));
+    if (pool->members == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the threads of %lld replicas",
                  (long long)members);
-    for (team->started = 1; team->started < members; team->started++) {
-        member *next = &team->members[team->started];
+    for (pool->started = 1; pool->started < members; pool->started++) {
+        member *next = &pool->members[pool->started];
         int failed;
 
-        next->team = team;
-        next->index = team->started;
+        next->pool = pool;
+        next->index = pool->started;
         failed = pthread_create(&next->thread, NULL, work, next);
         if (failed != 0)
             DT_THROW(err, DT_ERR_IO, "cannot start a thread for replica %lld: %s",
                      (long long)next->index, strerror(failed));
     }
-    *out = team;
-    team = NULL;
+    *out = pool;
+    pool = NULL;
 out:
-    dt_team_close(team);
+    dt_thread_pool_close(pool);
     return st;
 }
 
-static dt_status tell_failure(const dt_team *team, dt_error *err)
+static dt_status tell_failure(const dt_thread_pool *pool, dt_error *err)
 {
-    for (int64_t i = 0; i < team->count; i++) {
-        const dt_error *failure = &team->members[i].err;
+    for (int64_t i = 0; i < pool->count; i++) {
+        const dt_error *failure = &pool->members[i].err;
 
         if (failure->code != DT_OK)
             return dt_error_set(err, failure->code, failure->file, failure->line, "%s",
@@ -103,40 +103,41 @@ static dt_status tell_failure(const dt_team *team, dt_error *err)
     return DT_OK;
 }
 
-dt_status dt_team_run(dt_team *team, dt_team_task task, void *self, dt_error *err)
+dt_status dt_thread_pool_run(dt_thread_pool *pool, dt_thread_pool_task task, void *self,
+                             dt_error *err)
 {
-    member *me = &team->members[0];
+    member *me = &pool->members[0];
 
-    pthread_mutex_lock(&team->lock);
-    team->task = task;
-    team->self = self;
-    team->busy = team->count - 1;
-    team->tasks++;
-    pthread_cond_broadcast(&team->changed);
-    pthread_mutex_unlock(&team->lock);
+    pthread_mutex_lock(&pool->lock);
+    pool->task = task;
+    pool->self = self;
+    pool->busy = pool->count - 1;
+    pool->tasks++;
+    pthread_cond_broadcast(&pool->changed);
+    pthread_mutex_unlock(&pool->lock);
 
     me->err = (dt_error)DT_ERROR_INIT;
     task(self, 0, &me->err);
 
-    pthread_mutex_lock(&team->lock);
-    while (team->busy > 0)
-        pthread_cond_wait(&team->changed, &team->lock);
-    pthread_mutex_unlock(&team->lock);
-    return tell_failure(team, err);
+    pthread_mutex_lock(&pool->lock);
+    while (pool->busy > 0)
+        pthread_cond_wait(&pool->changed, &pool->lock);
+    pthread_mutex_unlock(&pool->lock);
+    return tell_failure(pool, err);
 }
 
-void dt_team_close(dt_team *team)
+void dt_thread_pool_close(dt_thread_pool *pool)
 {
-    if (team == NULL)
+    if (pool == NULL)
         return;
-    pthread_mutex_lock(&team->lock);
-    team->closing = true;
-    pthread_cond_broadcast(&team->changed);
-    pthread_mutex_unlock(&team->lock);
-    for (int64_t i = 1; i < team->started; i++)
-        pthread_join(team->members[i].thread, NULL);
-    pthread_cond_destroy(&team->changed);
-    pthread_mutex_destroy(&team->lock);
-    free(team->members);
-    free(team);
+    pthread_mutex_lock(&pool->lock);
+    pool->closing = true;
+    pthread_cond_broadcast(&pool->changed);
+    pthread_mutex_unlock(&pool->lock);
+    for (int64_t i = 1; i < pool->started; i++)
+        pthread_join(pool->members[i].thread, NULL);
+    pthread_cond_destroy(&pool->changed);
+    pthread_mutex_destroy(&pool->lock);
+    free(pool->members);
+    free(pool);
 }

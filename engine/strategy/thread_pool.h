@@ -1,4 +1,4 @@
-/* team: threads that do the same thing, each for its own replica.
+/* thread_pool: threads that do the same thing, each for its own replica.
  *
  * Purpose    member 0 is the caller's thread, the others wait between two tasks
  * Threads    run from the thread that opened it
@@ -11,12 +11,13 @@
 
 #include "base/error.h"
 
-typedef struct dt_team dt_team;
-typedef dt_status (*dt_team_task)(void *self, int64_t member, dt_error *err);
+typedef struct dt_thread_pool dt_thread_pool;
+typedef dt_status (*dt_thread_pool_task)(void *self, int64_t member, dt_error *err);
 
-dt_status dt_team_open(dt_team **out, int64_t members, dt_error *err);
+dt_status dt_thread_pool_open(dt_thread_pool **out, int64_t members, dt_error *err);
 /* task(self, m) for every member m; returns when all have. */
-dt_status dt_team_run(dt_team *team, dt_team_task task, void *self, dt_error *err);
-void dt_team_close(dt_team *team); /* accepts NULL */
+dt_status dt_thread_pool_run(dt_thread_pool *pool, dt_thread_pool_task task, void *self,
+                             dt_error *err);
+void dt_thread_pool_close(dt_thread_pool *pool); /* accepts NULL */
 
 #endif

@@ -6,7 +6,7 @@
 #include "base/banned.h"
 
 /* Fills row `row` with validation sequence `index`, or with nothing that counts. */
-static dt_status fill_row(dt_session *session, int64_t row, int64_t index, bool counts,
+static dt_status fill_row(dt_train_session *session, int64_t row, int64_t index, bool counts,
                           dt_error *err)
 {
     int64_t tokens = session->recipe->batch.tokens;
@@ -22,7 +22,7 @@ static dt_status fill_row(dt_session *session, int64_t row, int64_t index, bool 
 }
 
 /* Passes may be collective: all ranks end after the same one. */
-static dt_status look_for_stop(dt_session *session, bool *stopped, dt_error *err)
+static dt_status look_for_stop(dt_train_session *session, bool *stopped, dt_error *err)
 {
     double asked = dt_stop_asked() ? 1 : 0;
     dt_status st = session->comm.all_reduce_f64(&session->comm, &asked, 1, err);
@@ -31,7 +31,7 @@ static dt_status look_for_stop(dt_session *session, bool *stopped, dt_error *err
     return st;
 }
 
-dt_status dt_evaluate(dt_session *session, bool *evaluated, bool *stopped, dt_error *err)
+dt_status dt_evaluate(dt_train_session *session, bool *evaluated, bool *stopped, dt_error *err)
 {
     const dt_recipe *recipe = session->recipe;
     int64_t all = dt_validation_count(session->dataset, recipe->batch.tokens);

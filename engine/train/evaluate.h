@@ -12,6 +12,6 @@
 
 /* Collective. *evaluated: session->valid_loss has been set; not where there is no validation text,
  * nor where a rank was asked to stop, which is looked for before every pass: *stopped. */
-dt_status dt_evaluate(dt_session *session, bool *evaluated, bool *stopped, dt_error *err);
+dt_status dt_evaluate(dt_train_session *session, bool *evaluated, bool *stopped, dt_error *err);
 
 #endif

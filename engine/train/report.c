@@ -20,7 +20,7 @@ static json_int_t as_json(int64_t value)
 }
 
 /* What holds what of this rank's memory: an event, and a line in its log. */
-static dt_status report_memory(dt_session *session, dt_error *err)
+static dt_status report_memory(dt_train_session *session, dt_error *err)
 {
     const dt_strategy_state *state = &session->state;
     const struct {
@@ -47,21 +47,22 @@ static dt_status report_memory(dt_session *session, dt_error *err)
 }
 
 /* Of all devices, at the rate that this rank has measured on its own. */
-static double matmul_flops_of_all(const dt_session *session)
+static double matmul_flops_of_all(const dt_train_session *session)
 {
     return session->matmul_flops * (double)(session->mesh.world.size * session->replicas);
 }
 
 /* What a step takes at least: its necessary products at the measured rate. */
-static double light_seconds(const dt_session *session)
+static double ideal_step_seconds(const dt_train_session *session)
 {
-    double tokens = (double)(dt_session_samples_per_step(session) * session->recipe->batch.tokens);
+    double tokens =
+        (double)(dt_train_session_samples_per_step(session) * session->recipe->batch.tokens);
 
     return tokens * dt_model_flops_per_token(&session->model->config) /
            matmul_flops_of_all(session);
 }
 
-dt_status dt_report_start(dt_session *session, dt_error *err)
+dt_status dt_report_start(dt_train_session *session, dt_error *err)
 {
     dt_status st = DT_OK;
 
@@ -70,7 +71,7 @@ dt_status dt_report_start(dt_session *session, dt_error *err)
         dt_log_info(
             "a step takes at least %.4g s: its products at the measured %.4g FLOP/s of each "
             "device",
-            light_seconds(session), session->matmul_flops);
+            ideal_step_seconds(session), session->matmul_flops);
     DT_TRY(
         dt_events_send(session->events,
                        json_pack("{s:s, s:I, s:s, s:i, s:I, s:I, s:o, s:o}", "event", "ready",
@@ -78,20 +79,20 @@ dt_status dt_report_start(dt_session *session, dt_error *err)
                                  "threads", session->device.threads, "step", as_json(session->step),
                                  "steps", as_json(session->recipe->schedule.steps), "matmul_flops",
                                  dt_json_number(session->matmul_flops), "least_step_seconds",
-                                 dt_json_number(light_seconds(session))),
+                                 dt_json_number(ideal_step_seconds(session))),
                        err));
 out:
     return st;
 }
 
-dt_status dt_report_phase(dt_session *session, const char *phase, dt_error *err)
+dt_status dt_report_phase(dt_train_session *session, const char *phase, dt_error *err)
 {
-    dt_where_phase(phase);
+    dt_activity_phase(phase);
     return dt_events_send(session->events,
                           json_pack("{s:s, s:s}", "event", "phase", "phase", phase), err);
 }
 
-static dt_status send_metrics(dt_session *session, json_t *values, dt_error *err)
+static dt_status send_metrics(dt_train_session *session, json_t *values, dt_error *err)
 {
     return dt_events_send(session->events,
                           json_pack("{s:s, s:I, s:o}", "event", "metrics", "step",
@@ -103,11 +104,11 @@ void dt_interval_add(dt_interval *interval, const dt_step *step, double seconds)
 {
     interval->steps++;
     interval->seconds += seconds;
-    interval->outside_seconds += step->outside_seconds;
+    interval->host_overhead_seconds += step->host_overhead_seconds;
 }
 
 /* By every rank, of its own card: names end in the rank. */
-static dt_status report_card(dt_session *session, dt_error *err)
+static dt_status report_card(dt_train_session *session, dt_error *err)
 {
     json_t *object = json_object();
     dt_nvml_reading now;
@@ -134,12 +135,12 @@ static dt_status report_card(dt_session *session, dt_error *err)
     return send_metrics(session, object, err);
 }
 
-dt_status dt_report_step(dt_session *session, const dt_step *step, dt_interval *interval,
+dt_status dt_report_step(dt_train_session *session, const dt_step *step, dt_interval *interval,
                          dt_error *err)
 {
     double start = dt_clock_monotonic_seconds(), steps = (double)interval->steps;
-    double tokens =
-        steps * (double)(dt_session_samples_per_step(session) * session->recipe->batch.tokens);
+    double tokens = steps * (double)(dt_train_session_samples_per_step(session) *
+                                     session->recipe->batch.tokens);
     double tokens_per_second = tokens / interval->seconds;
     int64_t sent_before = interval->sent_bytes, sent = session->state.sent_bytes;
     const struct {
@@ -151,10 +152,10 @@ dt_status dt_report_step(dt_session *session, const dt_step *step, dt_interval *
         {"gradient_norm", step->gradient_norm},
         {"tokens_per_second", tokens_per_second},
         {"step_seconds", interval->seconds / steps},
-        {"outside_seconds", interval->outside_seconds / steps},
+        {"outside_seconds", interval->host_overhead_seconds / steps},
         {"flops_per_second", tokens_per_second * dt_model_flops_per_token(&session->model->config)},
         {"matmul_flops_per_second", matmul_flops_of_all(session)},
-        {"least_step_seconds", light_seconds(session)},
+        {"least_step_seconds", ideal_step_seconds(session)},
         {"held_bytes", (double)session->state.held_bytes},
         {"sent_bytes", (double)(sent - sent_before) / steps},
         {"loss_scale", session->scaler.scale}, /* from here on: with fp16 alone */
@@ -173,14 +174,14 @@ dt_status dt_report_step(dt_session *session, const dt_step *step, dt_interval *
     for (size_t i = 0; i < count; i++)
         json_object_set_new(object, values[i].name, dt_json_number(values[i].value));
     st = send_metrics(session, object, err);
-    interval->outside_seconds = dt_clock_monotonic_seconds() - start;
-    interval->seconds = interval->outside_seconds;
+    interval->host_overhead_seconds = dt_clock_monotonic_seconds() - start;
+    interval->seconds = interval->host_overhead_seconds;
     return st;
 }
 
-dt_status dt_report_pace(dt_session *session, dt_pace *pace, dt_error *err)
+dt_status dt_report_pace(dt_train_session *session, dt_pace *pace, dt_error *err)
 {
-    double now = dt_clock_monotonic_seconds(), waited = dt_where_waited_seconds();
+    double now = dt_clock_monotonic_seconds(), waited = dt_activity_waited_seconds();
     int64_t steps = session->step - pace->step;
     bool begins = pace->since_seconds == 0;
     dt_status st = DT_OK;
@@ -198,7 +199,7 @@ dt_status dt_report_pace(dt_session *session, dt_pace *pace, dt_error *err)
     return st;
 }
 
-dt_status dt_report_valid_loss(dt_session *session, dt_error *err)
+dt_status dt_report_valid_loss(dt_train_session *session, dt_error *err)
 {
     if (session->mesh.world.rank != 0)
         return DT_OK;
@@ -206,7 +207,7 @@ dt_status dt_report_valid_loss(dt_session *session, dt_error *err)
                         json_pack("{s:o}", "valid_loss", dt_json_number(session->valid_loss)), err);
 }
 
-dt_status dt_report_checkpoint(dt_session *session, const dt_checkpoint_outcome *outcome,
+dt_status dt_report_checkpoint(dt_train_session *session, const dt_checkpoint_outcome *outcome,
                                dt_error *err)
 {
     if (session->mesh.world.rank != 0)
@@ -220,7 +221,7 @@ dt_status dt_report_checkpoint(dt_session *session, const dt_checkpoint_outcome 
         err);
 }
 
-dt_status dt_report_checkpoint_failed(dt_session *session, int64_t step, const char *message,
+dt_status dt_report_checkpoint_failed(dt_train_session *session, int64_t step, const char *message,
                                       dt_error *err)
 {
     if (session->mesh.world.rank != 0)
@@ -231,7 +232,7 @@ dt_status dt_report_checkpoint_failed(dt_session *session, int64_t step, const c
                           err);
 }
 
-dt_status dt_report_finished(dt_session *session, const char *reason, dt_error *err)
+dt_status dt_report_finished(dt_train_session *session, const char *reason, dt_error *err)
 {
     return dt_events_send(session->events,
                           json_pack("{s:s, s:I, s:I, s:s, s:o, s:o}", "event", "finished", "step",

@@ -14,7 +14,7 @@
 /* Of one collective: the slowest rank writes its part before the others go on. */
 #define WRITER_TIMEOUT_SECONDS 3600.0
 
-static dt_checkpoint_place place_of(const dt_session *session)
+static dt_checkpoint_place place_of(const dt_train_session *session)
 {
     const dt_plan *plan = session->plan;
     bool shared = plan->shared || plan->node_count == 1;
@@ -36,7 +36,7 @@ static dt_checkpoint_keep keep_of(const dt_recipe *recipe)
     };
 }
 
-static dt_checkpoint_info info_make(dt_session *session, unsigned reasons)
+static dt_checkpoint_info info_make(dt_train_session *session, unsigned reasons)
 {
     const dt_plan *plan = session->plan;
     json_t *recipe = dt_recipe_to_json(&plan->recipe);
@@ -50,7 +50,7 @@ static dt_checkpoint_info info_make(dt_session *session, unsigned reasons)
         .steps_total = session->recipe->schedule.steps,
         .epoch = session->sampler.epoch,
         .sample = session->sampler.sample,
-        .step_samples = dt_session_samples_per_step(session),
+        .step_samples = dt_train_session_samples_per_step(session),
         .loss = session->loss,
         .valid_loss = session->valid_step == session->step ? session->valid_loss : NAN,
         .best_loss = is_best ? session->valid_loss : session->best.loss,
@@ -72,7 +72,7 @@ static bool every(int64_t step, int64_t interval)
     return interval > 0 && step % interval == 0;
 }
 
-static bool ends_epochs(dt_session *session)
+static bool ends_epochs(dt_train_session *session)
 {
     int64_t interval = session->recipe->checkpoint.every_epoch;
     int64_t before = session->epoch_saved, now = session->sampler.epoch;
@@ -81,7 +81,7 @@ static bool ends_epochs(dt_session *session)
     return interval > 0 && now / interval > before / interval;
 }
 
-static unsigned reasons_now(dt_session *session, bool is_best, bool last)
+static unsigned reasons_now(dt_train_session *session, bool is_best, bool last)
 {
     unsigned reasons = last ? DT_CHECKPOINT_END : 0;
 
@@ -96,7 +96,7 @@ static unsigned reasons_now(dt_session *session, bool is_best, bool last)
 
 /* --- in the background */
 
-static bool saves_before_the_end(const dt_session *session)
+static bool saves_before_the_end(const dt_train_session *session)
 {
     const dt_recipe *recipe = session->recipe;
     int64_t evaluate = recipe->evaluate.every, steps = recipe->schedule.steps;
@@ -108,7 +108,7 @@ static bool saves_before_the_end(const dt_session *session)
 }
 
 /* All ranks save in the background, or none. */
-static dt_status agree_on_writer(dt_session *session, dt_status mine, dt_error *problem,
+static dt_status agree_on_writer(dt_train_session *session, dt_status mine, dt_error *problem,
                                  dt_error *err)
 {
     double failed = mine != DT_OK ? 1 : 0;
@@ -125,7 +125,7 @@ out:
     return st;
 }
 
-dt_status dt_saving_open(dt_session *session, dt_error *err)
+dt_status dt_saving_open(dt_train_session *session, dt_error *err)
 {
     dt_checkpoint_place place = place_of(session);
     dt_checkpoint_keep keep = keep_of(session->recipe);
@@ -143,7 +143,7 @@ out:
     return st;
 }
 
-void dt_saving_close(dt_session *session)
+void dt_saving_close(dt_train_session *session)
 {
     dt_checkpoint_writer_close(session->writer);
     session->writer = NULL;
@@ -154,7 +154,7 @@ void dt_saving_close(dt_session *session)
 
 /* A save that fails is said and survived, unless it was the last; what none survives is the loss of
  * a peer. */
-static dt_status tell(dt_session *session, const dt_checkpoint_outcome *outcome, bool last,
+static dt_status tell(dt_train_session *session, const dt_checkpoint_outcome *outcome, bool last,
                       dt_error *err)
 {
     const char *message = outcome->err.message;
@@ -169,7 +169,7 @@ static dt_status tell(dt_session *session, const dt_checkpoint_outcome *outcome,
     return dt_report_checkpoint_failed(session, outcome->step, message, err);
 }
 
-static dt_status collect(dt_session *session, bool wait, dt_error *err)
+static dt_status collect(dt_train_session *session, bool wait, dt_error *err)
 {
     dt_checkpoint_outcome outcome;
 
@@ -178,7 +178,8 @@ static dt_status collect(dt_session *session, bool wait, dt_error *err)
     return tell(session, &outcome, false, err);
 }
 
-static dt_status save_and_wait(dt_session *session, unsigned reasons, bool last, dt_error *err)
+static dt_status save_and_wait(dt_train_session *session, unsigned reasons, bool last,
+                               dt_error *err)
 {
     double start = dt_clock_monotonic_seconds();
     dt_checkpoint_place place = place_of(session);
@@ -204,7 +205,7 @@ out:
 
 /* Ranks hear of a save at different steps, but they come to the same answer: where it depends on
  * what became of the save that is under way, they wait for it. */
-static dt_status is_best(bool *out, dt_session *session, dt_error *err)
+static dt_status is_best(bool *out, dt_train_session *session, dt_error *err)
 {
     dt_status st = DT_OK;
 
@@ -221,7 +222,7 @@ out:
     return st;
 }
 
-static dt_status save(dt_session *session, unsigned reasons, bool last, dt_error *err)
+static dt_status save(dt_train_session *session, unsigned reasons, bool last, dt_error *err)
 {
     bool background = session->writer != NULL && !last;
     dt_status st = DT_OK;
@@ -240,7 +241,7 @@ out:
     return st;
 }
 
-dt_status dt_saving_step(dt_session *session, bool evaluated, bool last, dt_error *err)
+dt_status dt_saving_step(dt_train_session *session, bool evaluated, bool last, dt_error *err)
 {
     unsigned reasons;
     bool best = false;
@@ -256,7 +257,7 @@ out:
     return st;
 }
 
-dt_status dt_saving_best(dt_session *session, dt_error *err)
+dt_status dt_saving_best(dt_train_session *session, dt_error *err)
 {
     bool best = false;
     dt_status st = DT_OK;

@@ -17,14 +17,14 @@
 
 /* Collective, once the strategy holds its state: takes memory for snapshots where the run will
  * save before its end. */
-dt_status dt_saving_open(dt_session *session, dt_error *err);
-void dt_saving_close(dt_session *session);
+dt_status dt_saving_open(dt_train_session *session, dt_error *err);
+void dt_saving_close(dt_train_session *session);
 
 /* At the end of a step, after its evaluation. Collective. `evaluated`: valid_loss is of this
  * step. */
-dt_status dt_saving_step(dt_session *session, bool evaluated, bool last, dt_error *err);
+dt_status dt_saving_step(dt_train_session *session, bool evaluated, bool last, dt_error *err);
 /* After an evaluation of the step that the run goes on from: saved again where it is the best.
  * Collective. */
-dt_status dt_saving_best(dt_session *session, dt_error *err);
+dt_status dt_saving_best(dt_train_session *session, dt_error *err);
 
 #endif

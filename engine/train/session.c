@@ -22,7 +22,7 @@
 #include "base/banned.h"
 
 /* Not worth a run: one that cannot watch its card trains all the same. */
-static void watch_card(dt_session *session)
+static void watch_card(dt_train_session *session)
 {
     dt_error problem = DT_ERROR_INIT;
     const dt_cuda_entry *entry;
@@ -35,7 +35,7 @@ static void watch_card(dt_session *session)
     dt_log_warn("no metrics of the card: %s", problem.message);
 }
 
-static dt_status open_device(dt_session *session, dt_error *err)
+static dt_status open_device(dt_train_session *session, dt_error *err)
 {
     const dt_plan_rank *place = &session->plan->ranks[session->mesh.world.rank];
     dt_status st = DT_OK;
@@ -55,8 +55,8 @@ out:
 }
 
 /* Going on means the same data: with others, as was asked for, they begin at their start. */
-static dt_status compare_with_checkpoint(dt_session *session, const dt_checkpoint_info *resumed,
-                                         dt_error *err)
+static dt_status compare_with_checkpoint(dt_train_session *session,
+                                         const dt_checkpoint_info *resumed, dt_error *err)
 {
     dt_status st = DT_OK;
     dt_strbuf words;
@@ -82,7 +82,8 @@ out:
 }
 
 /* A resumed run keeps the tokenizer of its checkpoint, whatever the text has become. */
-static dt_status open_data(dt_session *session, const dt_checkpoint_info *resumed, dt_error *err)
+static dt_status open_data(dt_train_session *session, const dt_checkpoint_info *resumed,
+                           dt_error *err)
 {
     dt_tokenizer *fixed = NULL;
     dt_budget_place place = {0};
@@ -100,16 +101,16 @@ static dt_status open_data(dt_session *session, const dt_checkpoint_info *resume
     DT_TRY(dt_sampler_init(&session->sampler, session->dataset, session->recipe->batch.tokens,
                            (uint64_t)session->recipe->seed, err));
     DT_TRY(dt_sampler_set_tail(&session->sampler, session->recipe->data.tail,
-                               dt_session_samples_per_step(session), err));
-    session->resolved.schedule.steps =
-        dt_budget_steps(&session->plan->recipe, &session->sampler,
-                        dt_session_samples_per_step(session), resumed != NULL ? &place : NULL);
+                               dt_train_session_samples_per_step(session), err));
+    session->resolved.schedule.steps = dt_budget_steps(&session->plan->recipe, &session->sampler,
+                                                       dt_train_session_samples_per_step(session),
+                                                       resumed != NULL ? &place : NULL);
 out:
     dt_tokenizer_free(fixed);
     return st;
 }
 
-static dt_status open_model(dt_session *session, dt_error *err)
+static dt_status open_model(dt_train_session *session, dt_error *err)
 {
     int64_t vocab = dt_tokenizer_vocab(dt_dataset_tokenizer(session->dataset));
     int64_t free_bytes = dt_measure_free_memory(&session->device);
@@ -130,7 +131,7 @@ out:
 }
 
 /* Files of one length may have other content. */
-static dt_status compare_content(dt_session *session, dt_error *err)
+static dt_status compare_content(dt_train_session *session, dt_error *err)
 {
     dt_comm *comm = &session->comm;
     json_t *theirs = NULL;
@@ -170,7 +171,7 @@ out:
 
 /* Ranks whose files differ would draw other samples, and take part in another number of
  * collectives: the others would wait for them. All of them fail. */
-static dt_status compare_data(dt_session *session, dt_error *err)
+static dt_status compare_data(dt_train_session *session, dt_error *err)
 {
     const dt_dataset *dataset = session->dataset;
     dt_comm *comm = &session->comm;
@@ -196,7 +197,7 @@ out:
     return st;
 }
 
-static dt_status open_batch(dt_session *session, dt_error *err)
+static dt_status open_batch(dt_train_session *session, dt_error *err)
 {
     const dt_recipe *recipe = session->recipe;
     int64_t sequences = recipe->batch.sequences * session->replicas, tokens = recipe->batch.tokens;
@@ -217,7 +218,7 @@ static dt_status open_batch(dt_session *session, dt_error *err)
     return DT_OK;
 }
 
-static dt_status open_strategy(dt_session *session, dt_error *err)
+static dt_status open_strategy(dt_train_session *session, dt_error *err)
 {
     dt_strategy_state *state = &session->state;
 
@@ -233,7 +234,7 @@ static dt_status open_strategy(dt_session *session, dt_error *err)
     return state->strategy->setup(state, (uint64_t)session->recipe->seed, err);
 }
 
-static dt_status resume(dt_session *session, dt_checkpoint *checkpoint, dt_error *err)
+static dt_status resume(dt_train_session *session, dt_checkpoint *checkpoint, dt_error *err)
 {
     const dt_checkpoint_info *info = dt_checkpoint_get_info(checkpoint);
     dt_status st = DT_OK;
@@ -273,7 +274,7 @@ static bool is_stop(dt_status st)
 }
 
 /* What did not fit, beside the message of the part that noticed. */
-static void add_memory_table(const dt_session *session, dt_error *err)
+static void add_memory_table(const dt_train_session *session, dt_error *err)
 {
     const dt_tokenizer *tokenizer =
         session->dataset != NULL ? dt_dataset_tokenizer(session->dataset) : NULL;
@@ -290,8 +291,8 @@ static void add_memory_table(const dt_session *session, dt_error *err)
     dt_strbuf_release(&table);
 }
 
-dt_status dt_session_open(dt_session *out, const dt_plan *plan, int64_t rank, dt_events *events,
-                          dt_error *err)
+dt_status dt_train_session_open(dt_train_session *out, const dt_plan *plan, int64_t rank,
+                                dt_events *events, dt_error *err)
 {
     dt_checkpoint *checkpoint = NULL;
     dt_status st = DT_OK;
@@ -334,7 +335,7 @@ out:
     return st;
 }
 
-void dt_session_close(dt_session *session)
+void dt_train_session_close(dt_train_session *session)
 {
     dt_saving_close(session);
     if (session->state.strategy != NULL)
@@ -351,7 +352,7 @@ void dt_session_close(dt_session *session)
     memset(session, 0, sizeof(*session));
 }
 
-int64_t dt_session_samples_per_step(const dt_session *session)
+int64_t dt_train_session_samples_per_step(const dt_train_session *session)
 {
     const dt_recipe *recipe = session->recipe;
 
@@ -359,17 +360,18 @@ int64_t dt_session_samples_per_step(const dt_session *session)
            recipe->batch.accumulate;
 }
 
-int64_t dt_session_first_sample(const dt_session *session, int64_t micro_step)
+int64_t dt_train_session_first_sample(const dt_train_session *session, int64_t micro_step)
 {
     const dt_group *data = &session->mesh.data;
 
     return (micro_step * data->size + data->rank) * session->batch.sequences;
 }
 
-void dt_session_count_steps(dt_session *session)
+void dt_train_session_count_steps(dt_train_session *session)
 {
     dt_budget_place place = {session->step, session->sampler.epoch, session->sampler.sample};
 
-    session->resolved.schedule.steps = dt_budget_steps(
-        &session->plan->recipe, &session->sampler, dt_session_samples_per_step(session), &place);
+    session->resolved.schedule.steps =
+        dt_budget_steps(&session->plan->recipe, &session->sampler,
+                        dt_train_session_samples_per_step(session), &place);
 }

@@ -19,7 +19,7 @@
 #include "engine/train/best.h"
 #include "recipes/plan.h"
 
-typedef struct dt_session {
+typedef struct dt_train_session {
     const dt_plan *plan;     /* borrowed */
     const dt_recipe *recipe; /* the plan's, with steps derived where epochs are given */
     dt_recipe resolved;      /* what it points to */
@@ -52,17 +52,17 @@ typedef struct dt_session {
     double matmul_flops;  /* measured at the start */
     double start_seconds; /* when this attempt started, for the time limit */
     bool stopped;         /* asked to stop before the first step: not an error */
-} dt_session;
+} dt_train_session;
 
-dt_status dt_session_open(dt_session *out, const dt_plan *plan, int64_t rank, dt_events *events,
-                          dt_error *err);
-void dt_session_close(dt_session *session); /* accepts a zeroed or half-built one */
+dt_status dt_train_session_open(dt_train_session *out, const dt_plan *plan, int64_t rank,
+                                dt_events *events, dt_error *err);
+void dt_train_session_close(dt_train_session *session); /* accepts a zeroed or half-built one */
 
 /* Samples of one step, over all ranks and micro-steps. */
-int64_t dt_session_samples_per_step(const dt_session *session);
+int64_t dt_train_session_samples_per_step(const dt_train_session *session);
 /* Of those, the first of this rank in a micro-step; those of its batch follow. */
-int64_t dt_session_first_sample(const dt_session *session, int64_t micro_step);
+int64_t dt_train_session_first_sample(const dt_train_session *session, int64_t micro_step);
 /* After a step that used samples up and does not count: what is left of the epochs is less. */
-void dt_session_count_steps(dt_session *session);
+void dt_train_session_count_steps(dt_train_session *session);
 
 #endif

@@ -10,13 +10,13 @@
 
 #include "base/banned.h"
 
-static dt_status fill_batch(dt_session *session, int64_t micro_step, dt_error *err)
+static dt_status fill_batch(dt_train_session *session, int64_t micro_step, dt_error *err)
 {
     dt_status st = DT_OK;
 
     DT_TRY(dt_sampler_fill(&session->sampler, session->inputs, session->targets,
-                           dt_session_first_sample(session, micro_step), session->batch.sequences,
-                           err));
+                           dt_train_session_first_sample(session, micro_step),
+                           session->batch.sequences, err));
     session->batch.step = (uint32_t)session->step;
     session->batch.micro_step = (uint32_t)micro_step;
 out:
@@ -24,7 +24,7 @@ out:
 }
 
 /* Gradients of all micro-steps, reduced; their norm is still that of the scaled ones. */
-static dt_status make_gradients(dt_session *session, dt_step *step, double valid_targets,
+static dt_status make_gradients(dt_train_session *session, dt_step *step, double valid_targets,
                                 double *loss_sum, dt_error *err)
 {
     const dt_strategy *strategy = session->state.strategy;
@@ -36,9 +36,9 @@ static dt_status make_gradients(dt_session *session, dt_step *step, double valid
     DT_TRY(strategy->step_begin(state, micro_steps, err));
     for (int64_t m = 0; m < micro_steps; m++) {
         start = dt_clock_monotonic_seconds();
-        dt_where_micro_step(m + 1, micro_steps);
+        dt_activity_micro_step(m + 1, micro_steps);
         DT_TRY(fill_batch(session, m, err));
-        step->outside_seconds += dt_clock_monotonic_seconds() - start;
+        step->host_overhead_seconds += dt_clock_monotonic_seconds() - start;
         DT_TRY(strategy->forward_backward(state, &session->batch,
                                           session->scaler.scale / valid_targets, &micro_sum, err));
         *loss_sum += micro_sum;
@@ -51,8 +51,8 @@ out:
 
 /* One small sum over the ranks: the loss, who wants to end the run, and the norms, which must
  * agree. */
-static dt_status agree(dt_session *session, dt_step *step, double *loss_sum, double *mean_norm,
-                       dt_error *err)
+static dt_status agree(dt_train_session *session, dt_step *step, double *loss_sum,
+                       double *mean_norm, dt_error *err)
 {
     double limit = session->recipe->time_limit_seconds;
     bool over = limit > 0 && dt_clock_monotonic_seconds() - session->start_seconds >= limit;
@@ -69,7 +69,7 @@ out:
     return st;
 }
 
-static dt_status check(const dt_session *session, double loss, double norm, double mean_norm,
+static dt_status check(const dt_train_session *session, double loss, double norm, double mean_norm,
                        dt_error *err)
 {
     if (!isfinite(loss) || !isfinite(mean_norm))
@@ -88,7 +88,7 @@ static dt_status check(const dt_session *session, double loss, double norm, doub
 }
 
 /* `scale`: what the loss, and so the gradients, were multiplied by. */
-static dt_status update(dt_session *session, const dt_step *step, double scale, dt_error *err)
+static dt_status update(dt_train_session *session, const dt_step *step, double scale, dt_error *err)
 {
     const dt_recipe *recipe = session->recipe;
     dt_optimizer_args args = {
@@ -112,14 +112,14 @@ out:
     return st;
 }
 
-dt_status dt_step_run(dt_session *session, dt_step *out, dt_error *err)
+dt_status dt_step_run(dt_train_session *session, dt_step *out, dt_error *err)
 {
-    int64_t samples = dt_session_samples_per_step(session);
+    int64_t samples = dt_train_session_samples_per_step(session);
     double valid_targets = (double)dt_sampler_valid_targets(&session->sampler, 0, samples);
     double scale = session->scaler.scale, loss_sum = 0, mean_norm;
     dt_status st = DT_OK;
 
-    dt_where_step(session->step + 1);
+    dt_activity_step(session->step + 1);
     *out = (dt_step){.learning_rate = dt_schedule_lr(session->recipe, session->step)};
     DT_TRY(make_gradients(session, out, valid_targets, &loss_sum, err));
     DT_TRY(agree(session, out, &loss_sum, &mean_norm, err));

@@ -16,13 +16,13 @@
 
 typedef struct dt_step {
     double learning_rate, gradient_norm;
-    double outside_seconds; /* spent neither in the strategy nor in a collective */
-    bool skipped;           /* fp16: session->step stands where it stood */
-    bool stop;              /* a rank was asked to stop */
-    bool time_over;         /* a rank has reached the recipe's time limit */
+    double host_overhead_seconds; /* spent neither in the strategy nor in a collective */
+    bool skipped;                 /* fp16: session->step stands where it stood */
+    bool stop;                    /* a rank was asked to stop */
+    bool time_over;               /* a rank has reached the recipe's time limit */
 } dt_step;
 
 /* Collective. Sets session->loss, moves session->step and the sampler. */
-dt_status dt_step_run(dt_session *session, dt_step *out, dt_error *err);
+dt_status dt_step_run(dt_train_session *session, dt_step *out, dt_error *err);
 
 #endif

@@ -15,7 +15,7 @@ static bool every(int64_t step, int64_t interval)
 }
 
 /* A stop during the evaluation ends it, and the run with it. */
-static dt_status evaluate(dt_session *session, bool *evaluated, bool *last, dt_error *err)
+static dt_status evaluate(dt_train_session *session, bool *evaluated, bool *last, dt_error *err)
 {
     bool stopped = false;
     dt_status st = DT_OK;
@@ -31,7 +31,8 @@ out:
 }
 
 /* Evaluation and checkpoint, where they are due. */
-static dt_status between_steps(dt_session *session, const dt_step *step, bool *last, dt_error *err)
+static dt_status between_steps(dt_train_session *session, const dt_step *step, bool *last,
+                               dt_error *err)
 {
     const dt_recipe *recipe = session->recipe;
     bool evaluated = false;
@@ -47,7 +48,7 @@ out:
 
 /* A stop during an evaluation leaves a checkpoint without its loss: it is made up for, so that the
  * history of the run is that of one which was not stopped. */
-static dt_status before_steps(dt_session *session, bool *last, dt_error *err)
+static dt_status before_steps(dt_train_session *session, bool *last, dt_error *err)
 {
     bool evaluated = false;
     dt_status st = DT_OK;
@@ -62,7 +63,7 @@ out:
     return st;
 }
 
-static dt_status run(dt_session *session, dt_error *err)
+static dt_status run(dt_train_session *session, dt_error *err)
 {
     const dt_recipe *recipe = session->recipe;
     dt_interval interval = {.sent_bytes = session->state.sent_bytes};
@@ -79,7 +80,7 @@ static dt_status run(dt_session *session, dt_error *err)
 
         DT_TRY(dt_step_run(session, &step, err));
         if (step.skipped)
-            dt_session_count_steps(session);
+            dt_train_session_count_steps(session);
         last = step.stop || step.time_over || session->step >= recipe->schedule.steps;
         dt_interval_add(&interval, &step, dt_clock_monotonic_seconds() - start);
         DT_TRY(dt_report_pace(session, &pace, err));
@@ -102,10 +103,10 @@ out:
 dt_status dt_train(const dt_plan *plan, int64_t rank, dt_events *events, dt_error *err)
 {
     dt_error unsent = DT_ERROR_INIT;
-    dt_session session;
+    dt_train_session session;
     dt_status st = DT_OK;
 
-    st = dt_session_open(&session, plan, rank, events, err);
+    st = dt_train_session_open(&session, plan, rank, events, err);
     if (session.stopped) {
         dt_error_clear(err);
         DT_TRY(dt_report_finished(&session, "stopped", err));
@@ -117,6 +118,6 @@ out:
     /* Said before the session is closed, which may have to wait for a collective under way. */
     if (st != DT_OK && dt_report_failed(events, err, &unsent) != DT_OK)
         dt_log_error("the failure could not be reported: %s", unsent.message);
-    dt_session_close(&session);
+    dt_train_session_close(&session);
     return st;
 }

@@ -68,13 +68,13 @@ typedef struct dt_agent_rank {
     } heartbeat;
 } dt_agent_rank;
 
-typedef enum dt_ending {
+typedef enum dt_ending_phase {
     DT_ENDING_NO,
     DT_ENDING_TERM,
     DT_ENDING_KILL,
     DT_ENDING_PROOF,
     DT_ENDING_DONE
-} dt_ending;
+} dt_ending_phase;
 
 struct dt_agent {
     uv_loop_t loop;
@@ -100,8 +100,8 @@ struct dt_agent {
     int64_t rank_count;
     int64_t oom_kills; /* that the cgroup counted so far; -1: it does not */
     dt_cgroup cgroup;  /* of the ranks; empty where there is none */
-    char **uses;       /* marks of what is in use (cache_pins.c) */
-    size_t use_count;
+    char **cache_pins;       /* marks of what is in use (cache_pins.c) */
+    size_t cache_pin_count;
     mode_t ranks_mask; /* umask of the ranks: the one that the agent was started with */
 
     /* From `start` until the ranks are spawned: GPUs are asked first what they hold (memory.c). */
@@ -118,7 +118,7 @@ struct dt_agent {
 
     bool asked;    /* to stop, by a person, and not by the supervisor */
     bool end_only; /* nobody is served: it leaves when all is ended */
-    dt_ending ending;
+    dt_ending_phase ending;
     double ending_deadline_seconds; /* of TERM, or of KILL */
     const char *ending_reason;      /* "stopped", "peer_failed", "": for the ranks that it ends */
 
@@ -132,7 +132,7 @@ struct dt_agent {
     int64_t acknowledged;
 
     uv_prepare_t before_wait;
-    uv_timer_t alive_timer, ending_timer, diagnosis_timer, proof_timer, use_timer;
+    uv_timer_t alive_timer, ending_timer, diagnosis_timer, proof_timer, cache_pin_timer;
     uv_signal_t child_signal, stop_signals[2], asked_signals[2];
 };
 
@@ -168,7 +168,7 @@ bool dt_agent_holder_ask(const char *folder, int number); /* by a signal; false 
 bool dt_agent_holder_is_here(const char *folder); /* a living process of this machine */
 
 /* --- fence_old_attempts.c: ends what earlier attempts of the run left on this machine */
-void dt_agent_fence(const char *folder);
+void dt_agent_fence_old_attempts(const char *folder);
 
 /* --- client.c */
 void dt_agent_client_take(void *context, int connection);
@@ -216,8 +216,8 @@ void dt_agent_lease_begin(dt_agent *agent, const dt_agent_command *start);
 void dt_agent_lease_check(dt_agent *agent);
 
 /* --- cache_pins.c */
-void dt_agent_use_begin(dt_agent *agent, const dt_agent_command *start);
-void dt_agent_use_end(dt_agent *agent);
+void dt_agent_cache_pins_take(dt_agent *agent, const dt_agent_command *start);
+void dt_agent_cache_pins_release(dt_agent *agent);
 
 /* --- ending.c */
 void dt_agent_ending_begin(dt_agent *agent, double grace_seconds, const char *reason);

@@ -1,6 +1,6 @@
-/* use: the ranks' programs, libraries and data, and this agent's own file, are marked as in use
- * while the agent lives (node_setup/remote_helper/cache_pin.h): another machine with the same home
- * must not remove them.
+/* cache_pins: the ranks' programs, libraries and data, and this agent's own file, are marked as in
+ * use while the agent lives (node_setup/remote_helper/cache_pin.h): another machine with the same
+ * home must not remove them.
  */
 #define _GNU_SOURCE
 #include <limits.h>
@@ -20,13 +20,14 @@ static void mark(dt_agent *agent, const char *cache, const char *path)
     dt_error err = DT_ERROR_INIT;
     char *made;
 
-    if (dt_use_mark(&made, cache, path, &err) != DT_OK)
+    if (dt_cache_pin(&made, cache, path, &err) != DT_OK)
         dt_log_warn("%s", err.message); /* then the file's own age protects it */
     if (made == NULL)
         return;
-    agent->uses = realloc(agent->uses, (agent->use_count + 1) * sizeof(agent->uses[0]));
-    DT_ASSERT(agent->uses != NULL);
-    agent->uses[agent->use_count++] = made;
+    agent->cache_pins =
+        realloc(agent->cache_pins, (agent->cache_pin_count + 1) * sizeof(agent->cache_pins[0]));
+    DT_ASSERT(agent->cache_pins != NULL);
+    agent->cache_pins[agent->cache_pin_count++] = made;
 }
 
 /* Every file of the cache that the plan names. */
@@ -46,35 +47,35 @@ static void on_refresh(uv_timer_t *timer)
 {
     dt_agent *agent = timer->data;
 
-    for (size_t i = 0; i < agent->use_count; i++)
-        dt_use_refresh(agent->uses[i]);
+    for (size_t i = 0; i < agent->cache_pin_count; i++)
+        dt_cache_pin_refresh(agent->cache_pins[i]);
 }
 
-void dt_agent_use_begin(dt_agent *agent, const dt_agent_command *start)
+void dt_agent_cache_pins_take(dt_agent *agent, const dt_agent_command *start)
 {
-    const uint64_t every_ms = (uint64_t)DT_USE_REFRESH_SECONDS * 1000;
+    const uint64_t every_ms = (uint64_t)DT_CACHE_PIN_REFRESH_SECONDS * 1000;
     char self[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
     dt_strbuf cache;
 
     dt_strbuf_init(&cache);
-    if (length > 0 && dt_there_cache(&cache, NULL) == DT_OK) {
+    if (length > 0 && dt_remote_helper_cache(&cache, NULL) == DT_OK) {
         self[length] = '\0';
         mark(agent, cache.data, self);
         mark(agent, cache.data, start->engine);
         mark_all(agent, cache.data, start->plan);
     }
     dt_strbuf_release(&cache);
-    agent->use_timer.data = agent;
-    if (agent->use_count > 0)
-        uv_timer_start(&agent->use_timer, on_refresh, every_ms, every_ms);
+    agent->cache_pin_timer.data = agent;
+    if (agent->cache_pin_count > 0)
+        uv_timer_start(&agent->cache_pin_timer, on_refresh, every_ms, every_ms);
 }
 
-void dt_agent_use_end(dt_agent *agent)
+void dt_agent_cache_pins_release(dt_agent *agent)
 {
-    for (size_t i = 0; i < agent->use_count; i++)
-        dt_use_end(agent->uses[i]);
-    free(agent->uses);
-    agent->uses = NULL;
-    agent->use_count = 0;
+    for (size_t i = 0; i < agent->cache_pin_count; i++)
+        dt_cache_pin_release(agent->cache_pins[i]);
+    free(agent->cache_pins);
+    agent->cache_pins = NULL;
+    agent->cache_pin_count = 0;
 }

@@ -101,7 +101,7 @@ dt_status dt_agent_connect(const char *folder, bool start, bool replace, dt_erro
     if (replace)
         DT_TRY(dt_agent_holder_kill(folder, err));
     if (start)
-        dt_agent_fence(folder);
+        dt_agent_fence_old_attempts(folder);
     st = dt_socket_connect(&agent, folder, "agent.sock", start ? NULL : err);
     /* An agent that is just leaving still has its lock: until it is gone, again. */
     while (start && st == DT_ERR_NOT_FOUND) {

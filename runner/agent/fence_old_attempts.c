@@ -1,4 +1,5 @@
-/* fence: what an earlier attempt of the run left on this node ends before a new one starts.
+/* fence_old_attempts: what an earlier attempt of the run left on this node ends before a new one
+ * starts.
  *
  * A node that was cut off and given up for lost still has its agent and its ranks when it is back,
  * and nobody asks for them any more: the next attempt does. Its folder is BASE/attempt-N/node-K;
@@ -54,7 +55,7 @@ static void end_nodes_of(const char *attempt)
     dt_strbuf_release(&folder);
 }
 
-void dt_agent_fence(const char *folder)
+void dt_agent_fence_old_attempts(const char *folder)
 {
     struct dirent *entry;
     char base[PATH_MAX];

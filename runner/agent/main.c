@@ -52,7 +52,7 @@ int main(int argc, char **argv)
         (argc < 5 || strcmp(argv[4], "--replace") == 0))
         return finish(dt_agent_connect(argv[2], argc >= 4, argc == 5, &err), &err);
     if (argc >= 3 && strcmp(argv[1], "node") == 0)
-        return dt_there_main(argc - 2, argv + 2);
+        return dt_remote_helper_main(argc - 2, argv + 2);
     fputs(usage, stderr);
     return 2;
 }

@@ -123,7 +123,7 @@ static void loop_init(dt_agent *agent)
     uv_timer_init(&agent->loop, &agent->ending_timer);
     uv_timer_init(&agent->loop, &agent->diagnosis_timer);
     uv_timer_init(&agent->loop, &agent->proof_timer);
-    uv_timer_init(&agent->loop, &agent->use_timer);
+    uv_timer_init(&agent->loop, &agent->cache_pin_timer);
     uv_signal_init(&agent->loop, &agent->child_signal);
     agent->before_wait.data = agent->alive_timer.data = agent->ending_timer.data = agent;
     agent->child_signal.data = agent->diagnosis_timer.data = agent->proof_timer.data = agent;
@@ -232,7 +232,7 @@ static dt_status serve(const char *folder, bool end_only, bool asked, dt_error *
 out:
     if (st != DT_OK)
         dt_detach_ready(&ready, st, err);
-    dt_agent_use_end(&agent);
+    dt_agent_cache_pins_release(&agent);
     loop_release(&agent);
     agent_release(&agent);
     dt_agent_past_free(past);

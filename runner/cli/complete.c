@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/dirs.h"
 #include "base/file.h"
-#include "base/place.h"
 #include "recipes/fields.h"
 #include "store/store.h"
 
@@ -52,7 +52,7 @@ static dt_status offer_runs(dt_strbuf *out, const char *typed, dt_arena *arena, 
     int64_t count;
     dt_run *runs;
 
-    DT_TRY(dt_place_where(&folder, DT_PLACE_STATE, arena, err));
+    DT_TRY(dt_dir_path(&folder, DT_DIR_STATE, arena, err));
     path = dt_arena_printf(arena, "%s/store.db", folder);
     if (path == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");

@@ -13,7 +13,7 @@ static void note_signal(int number)
     seen = number;
 }
 
-void dt_interrupt_watch(void)
+void dt_interrupt_catch(void)
 {
     struct sigaction action = {.sa_handler = note_signal, .sa_flags = SA_RESTART};
 

@@ -1,6 +1,6 @@
 #include "runner/cli/program.h"
 
-#include "base/place.h"
+#include "base/dirs.h"
 
 #include "base/banned.h"
 
@@ -9,7 +9,7 @@ static dt_status find(const char **path, const char *name, const char *variable,
 {
     dt_error cause = DT_ERROR_INIT;
 
-    if (dt_place_program(path, name, variable, arena, &cause) == DT_OK)
+    if (dt_dir_program(path, name, variable, arena, &cause) == DT_OK)
         return DT_OK;
     return DT_FAIL(err, DT_ERR_IO, "%s: the installation is incomplete (set %s to use another)",
                    cause.message, variable);

@@ -88,7 +88,7 @@ static void add_devices(dt_table *table, const json_t *facts)
                      text_of(facts, "driver", "?"));
 }
 
-static void add_probe(dt_table *table, const dt_probe *probe, bool good)
+static void add_probe(dt_table *table, const dt_node_probe *probe, bool good)
 {
     const json_t *facts = probe->facts;
     int64_t off_ms = probe->skew_ms < 0 ? -probe->skew_ms : probe->skew_ms;
@@ -164,7 +164,7 @@ static json_t *to_json(const dt_probe_report *report)
 
     json_object_set_new(object, "good", json_boolean(report->fatal_count == 0));
     for (int64_t i = 0; i < report->count; i++) {
-        const dt_probe *probe = &report->probes[i];
+        const dt_node_probe *probe = &report->probes[i];
         json_t *node = json_object();
 
         json_object_set_new(node, "node", json_string(probe->node));

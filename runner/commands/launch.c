@@ -28,7 +28,7 @@ static dt_status launch(dt_call *call, dt_error *err)
         DT_TRY(dt_dry_run_print(&flight, call, err));
         goto out;
     }
-    dt_interrupt_watch(); /* Ctrl-C from here on leaves a whole run, never half of one */
+    dt_interrupt_catch(); /* Ctrl-C from here on leaves a whole run, never half of one */
     DT_TRY(dt_store_open(&store, NULL, err));
     DT_TRY(dt_attempt_launch(&run, store, &source, &flight, call->arena, err));
     DT_TRY(dt_follow_as_asked(store, run, call, err));

@@ -127,7 +127,7 @@ static dt_status follow(dt_log_tail *tail, boundaries *between, const dt_term *t
     dt_run run;
 
     dt_arena_init(&arena, 0);
-    dt_interrupt_watch();
+    dt_interrupt_catch();
     do {
         dt_arena_reset(&arena);
         (void)dt_store_renew(store, id);

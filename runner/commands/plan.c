@@ -78,7 +78,7 @@ static void read_machine(dt_planned *out, const dt_arguments *args)
     dt_machine *machine = &out->machine;
     double cards;
 
-    out->card = &dt_cards[dt_arguments_get(args, "card")->choice];
+    out->card = &dt_gpu_specs[dt_arguments_get(args, "card")->choice];
     out->network = &dt_networks[dt_arguments_get(args, "network")->choice];
     machine->fabric.nvlink = out->card->nvlink;
     out->given_node = within->given;
@@ -163,7 +163,7 @@ static const dt_option options[] = {
     {.name = "card",
      .kind = DT_OPTION_CHOICE,
      .value = "CARD",
-     .choices = dt_card_names,
+     .choices = dt_gpu_spec_names,
      .fallback = "h100",
      .help = "whose matrix rate, memory and links are taken"},
     {.name = "network",

@@ -110,7 +110,7 @@ static dt_status resume(dt_call *call, dt_error *err)
     flight.plan.new_data = dt_arguments_flag(call->args, "new-data");
     DT_TRY(dt_resume_check(&at, &flight, checkpoint, &run, call, err));
     DT_TRY(dt_nodes_check(&flight, run.recipe_path, call, err));
-    dt_interrupt_watch(); /* Ctrl-C from here on leaves a whole attempt, never half of one */
+    dt_interrupt_catch(); /* Ctrl-C from here on leaves a whole attempt, never half of one */
     DT_TRY(dt_attempt_resume(store, &run, path, &at, &flight, call->arena, err));
     DT_TRY(dt_follow_as_asked(store, run.id, call, err));
 out:

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/dirs.h"
 #include "base/log.h"
-#include "base/place.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "web/access.h"
@@ -121,8 +121,8 @@ static dt_status token_find(dt_web_token *token, dt_call *call, dt_error *err)
     const char *folder;
     dt_status st = DT_OK;
 
-    if (dt_place_dir(&folder, DT_PLACE_STATE, call->arena, NULL) != DT_OK) /* read-only: look */
-        DT_TRY(dt_place_where(&folder, DT_PLACE_STATE, call->arena, err));
+    if (dt_dir_make(&folder, DT_DIR_STATE, call->arena, NULL) != DT_OK) /* read-only: look */
+        DT_TRY(dt_dir_path(&folder, DT_DIR_STATE, call->arena, err));
     DT_TRY(dt_web_token_get(token, folder, dt_arguments_flag(call->args, "new-token"), err));
 out:
     return st;

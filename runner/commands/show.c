@@ -49,7 +49,8 @@ static dt_status print_json(dt_store *store, const dt_run *run, const facts *all
     json_t *status = NULL, *paths = json_array();
     dt_status st = DT_OK;
 
-    json_object_set_new(object, "changes", dt_changes_to_json(all->attempts, all->attempts_count));
+    json_object_set_new(object, "changes",
+                        dt_overrides_to_json(all->attempts, all->attempts_count));
     DT_TRY(dt_runs_status_json(&status, store, run, arena, err));
     json_object_update(object, status);
     DT_TRY(
@@ -188,7 +189,7 @@ static dt_status print_text(dt_store *store, const dt_run *run, const facts *all
     dt_strbuf_init(&text);
     DT_TRY(dt_timing_read(&timing, store, run, dt_clock_wall_ms(), arena, err));
     dt_term_add(&text, &term, DT_STYLE_BOLD, "%s %s\n\n", run->name, run->id);
-    dt_changes_add(&text, &term, all->attempts, all->attempts_count, arena);
+    dt_overrides_add(&text, &term, all->attempts, all->attempts_count, arena);
     add_facts(&text, &term, run, &timing, all, arena);
     add_attempts(&text, &term, all, arena);
     add_checkpoints(&text, &term, all, arena);

@@ -112,7 +112,7 @@ out:
 
 static dt_status print_text(dt_store *store, const dt_run *run, const dt_call *call, dt_error *err)
 {
-    dt_trouble trouble;
+    dt_incident incident;
     dt_status st = DT_OK;
     dt_timing timing;
     dt_strbuf text;
@@ -125,8 +125,8 @@ static dt_status print_text(dt_store *store, const dt_run *run, const dt_call *c
     DT_TRY(add_attempt(&text, &term, store, run, call->arena, err));
     DT_TRY(add_nodes(&text, &term, store, run, call->arena, err));
     if (run->state == DT_RUN_FAILED) {
-        DT_TRY(dt_trouble_find(&trouble, store, run, call->arena, err));
-        dt_summary_add_trouble(&text, &term, &trouble);
+        DT_TRY(dt_incident_find(&incident, store, run, call->arena, err));
+        dt_summary_add_incident(&text, &term, &incident);
     }
     DT_TRY(dt_report_styled(&text, err));
 out:

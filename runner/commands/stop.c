@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/place.h"
+#include "base/dirs.h"
 #include "recipes/fields.h"
 #include "runner/cli/command.h"
 #include "runner/stop/direct.h"
@@ -59,7 +59,7 @@ static dt_status check_writable(dt_arena *arena, dt_error *err)
     const char *state, *path;
     dt_status st;
 
-    DT_TRY(dt_place_dir(&state, DT_PLACE_STATE, arena, err));
+    DT_TRY(dt_dir_make(&state, DT_DIR_STATE, arena, err));
     path = dt_arena_printf(arena, "%s/.room.%d", state, (int)getpid());
     if (path == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
@@ -86,7 +86,7 @@ static dt_status await_end(dt_run *run, bool *left, dt_store *store, const dt_ca
     dt_term_init(&term, STDERR_FILENO);
     term.live = term.live && !call->json;
     dt_live_open(&live, &term);
-    dt_interrupt_watch();
+    dt_interrupt_catch();
     *left = false;
     for (;;) {
         dt_arena_reset(&arena);
@@ -186,7 +186,7 @@ static dt_status ask_again(const dt_run *run, dt_store *store, dt_call *call, dt
     int64_t asked;
 
     dt_strbuf_init(&left);
-    DT_TRY(dt_leftover_end(&asked, &left, store, run, dt_arguments_get(call->args, "forgive-node"),
+    DT_TRY(dt_orphans_end(&asked, &left, store, run, dt_arguments_get(call->args, "forgive-node"),
                            call->arena, err));
     if (left.length > 0) {
         dt_report_note(call, "whether anything is left is still not known: %s", left.data);

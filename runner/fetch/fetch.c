@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/dirs.h"
 #include "base/file.h"
-#include "base/place.h"
 #include "base/strbuf.h"
 #include "runner/fetch/fetch_int.h"
 
@@ -30,21 +30,21 @@
 #define PIECE_BYTES          ((size_t)1 << 18)
 #define NAME_BYTES           100
 
-static dt_status check_cancelled(const dt_fetch_watch *watch, dt_error *err)
+static dt_status check_cancelled(const dt_fetch_progress *progress, dt_error *err)
 {
-    if (watch->cancelled != NULL && atomic_load(watch->cancelled))
+    if (progress->cancelled != NULL && atomic_load(progress->cancelled))
         return DT_FAIL(err, DT_ERR_BUSY, "given up");
     return DT_OK;
 }
 
-static dt_status nap(double seconds, const dt_fetch_watch *watch, dt_error *err)
+static dt_status nap(double seconds, const dt_fetch_progress *progress, dt_error *err)
 {
     double until = dt_clock_monotonic_seconds() + seconds;
-    dt_status st = check_cancelled(watch, err);
+    dt_status st = check_cancelled(progress, err);
 
     while (st == DT_OK && dt_clock_monotonic_seconds() < until) {
         dt_clock_sleep_seconds(NAP_SECONDS);
-        st = check_cancelled(watch, err);
+        st = check_cancelled(progress, err);
     }
     return st;
 }
@@ -143,7 +143,7 @@ out:
 
 /* --- the part */
 
-static dt_status digest_of(char *hex, int fd, const char *path, const dt_fetch_watch *watch,
+static dt_status digest_of(char *hex, int fd, const char *path, const dt_fetch_progress *progress,
                            dt_error *err)
 {
     unsigned char *piece = malloc(PIECE_BYTES), sum[SHA256_DIGEST_SIZE];
@@ -156,7 +156,7 @@ static dt_status digest_of(char *hex, int fd, const char *path, const dt_fetch_w
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     sha256_init(&context);
     while ((got = pread(fd, piece, PIECE_BYTES, at)) > 0) {
-        DT_TRY(check_cancelled(watch, err));
+        DT_TRY(check_cancelled(progress, err));
         sha256_update(&context, (size_t)got, piece);
         at += got;
     }
@@ -191,7 +191,7 @@ static dt_status open_part(dt_fetch_part *part, const char *etag_path, dt_error 
 /* Try after try, as long as each brings something. What it is a part of is noted, for a launch that
  * goes on with it. */
 static dt_status get_all(dt_fetch_part *part, const char *etag_path, const dt_fetch_url *url,
-                         const dt_fetch_watch *watch, dt_error *err)
+                         const dt_fetch_progress *progress, dt_error *err)
 {
     double pause = PAUSE_FIRST_SECONDS;
     dt_error problem = DT_ERROR_INIT;
@@ -203,7 +203,7 @@ static dt_status get_all(dt_fetch_part *part, const char *etag_path, const dt_fe
         int64_t before = part->have_bytes;
 
         dt_error_clear(&problem);
-        st = dt_fetch_get(part, &again, url, watch, &problem);
+        st = dt_fetch_get(part, &again, url, progress, &problem);
         if (part->etag[0] != '\0')
             (void)dt_file_write_atomic(etag_path, part->etag, strlen(part->etag), 0600, NULL);
         else
@@ -217,9 +217,9 @@ static dt_status get_all(dt_fetch_part *part, const char *etag_path, const dt_fe
         }
         if (!again || ++fruitless >= most)
             return DT_FAIL(err, st, "%s", problem.message);
-        if (watch->progress != NULL)
-            watch->progress(watch->context, problem.message);
-        DT_TRY(nap(pause, watch, err));
+        if (progress->progress != NULL)
+            progress->progress(progress->context, problem.message);
+        DT_TRY(nap(pause, progress, err));
         pause = pause * 2 < PAUSE_MOST_SECONDS ? pause * 2 : PAUSE_MOST_SECONDS;
     }
 out:
@@ -237,15 +237,15 @@ static dt_status start_anew(dt_fetch_part *part, dt_error *err)
 
 /* A part from another time that does not fit is fetched once more, from the beginning. */
 static dt_status fill(dt_fetch_part *part, const char *etag_path, const dt_fetch_url *url,
-                      const dt_fetch_watch *watch, dt_error *err)
+                      const dt_fetch_progress *progress, dt_error *err)
 {
     bool resumed = part->have_bytes > 0;
     dt_status st = DT_OK;
     char hex[65];
 
     for (;;) {
-        DT_TRY(get_all(part, etag_path, url, watch, err));
-        DT_TRY(digest_of(hex, part->fd, part->path, watch, err));
+        DT_TRY(get_all(part, etag_path, url, progress, err));
+        DT_TRY(digest_of(hex, part->fd, part->path, progress, err));
         if (strcmp(hex, url->digest) == 0)
             break;
         DT_TRY(start_anew(part, err));
@@ -275,7 +275,7 @@ static dt_status find_places(places *out, const dt_fetch_url *url, dt_arena *are
     const char *cache, *data;
     dt_status st;
 
-    DT_TRY(dt_place_dir(&cache, DT_PLACE_CACHE, arena, err));
+    DT_TRY(dt_dir_make(&cache, DT_DIR_CACHE, arena, err));
     data = dt_arena_printf(arena, "%s/data", cache);
     out->folder = dt_arena_printf(arena, "%s/data/sha256-%s", cache, url->digest);
     out->file = dt_arena_printf(arena, "%s/data/sha256-%s/%s", cache, url->digest, url->name);
@@ -292,7 +292,7 @@ out:
 
 /* Another launch may be fetching the same file: then it is there at the end of the wait. */
 static dt_status lock_it(int *fd, const places *at, const dt_fetch_url *url,
-                         const dt_fetch_watch *watch, dt_error *err)
+                         const dt_fetch_progress *progress, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
     bool told = false;
@@ -300,13 +300,13 @@ static dt_status lock_it(int *fd, const places *at, const dt_fetch_url *url,
     dt_status st;
 
     while ((st = dt_file_lock(fd, at->lock, &problem)) == DT_ERR_BUSY) {
-        if (!told && watch->progress != NULL) {
+        if (!told && progress->progress != NULL) {
             snprintf(text, sizeof(text), "another launch fetches %.300s: waiting", url->shown);
-            watch->progress(watch->context, text);
+            progress->progress(progress->context, text);
         }
         told = true;
         dt_error_clear(&problem);
-        DT_TRY(nap(NAP_SECONDS, watch, err));
+        DT_TRY(nap(NAP_SECONDS, progress, err));
     }
     if (st != DT_OK)
         DT_THROW(err, st, "%s", problem.message);
@@ -314,8 +314,8 @@ out:
     return st;
 }
 
-dt_status dt_fetch(const char **path, const char *url, const dt_fetch_watch *watch, dt_arena *arena,
-                   dt_error *err)
+dt_status dt_fetch(const char **path, const char *url, const dt_fetch_progress *progress,
+                   dt_arena *arena, dt_error *err)
 {
     dt_fetch_part part = {.fd = -1};
     dt_fetch_url parsed;
@@ -326,11 +326,11 @@ dt_status dt_fetch(const char **path, const char *url, const dt_fetch_watch *wat
     *path = NULL;
     DT_TRY(parse(&parsed, url, arena, err));
     DT_TRY(find_places(&at, &parsed, arena, err));
-    DT_TRY(lock_it(&lock, &at, &parsed, watch, err));
+    DT_TRY(lock_it(&lock, &at, &parsed, progress, err));
     if (!dt_file_exists(at.file)) {
         part.path = at.part;
         DT_TRY(open_part(&part, at.etag, err));
-        DT_TRY(fill(&part, at.etag, &parsed, watch, err));
+        DT_TRY(fill(&part, at.etag, &parsed, progress, err));
         DT_TRY(dt_file_make_dirs(at.folder, 0700, err));
         if (fchmod(part.fd, 0400) != 0 || rename(at.part, at.file) != 0)
             DT_THROW(err, DT_ERR_IO, "cannot rename '%s': %s", at.part, strerror(errno));

@@ -21,14 +21,14 @@
 #include "base/arena.h"
 #include "base/error.h"
 
-typedef struct dt_fetch_watch {
+typedef struct dt_fetch_progress {
     void (*progress)(void *context, const char *text); /* "fetching https://...: 3 of 12 MB" */
     void *context;
     const atomic_bool *cancelled; /* NULL: never */
-} dt_fetch_watch;
+} dt_fetch_progress;
 
 /* *path is the file in the cache; nothing is asked of the network where it is there already. */
-dt_status dt_fetch(const char **path, const char *url, const dt_fetch_watch *watch, dt_arena *arena,
-                   dt_error *err);
+dt_status dt_fetch(const char **path, const char *url, const dt_fetch_progress *progress,
+                   dt_arena *arena, dt_error *err);
 
 #endif

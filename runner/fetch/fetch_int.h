@@ -25,6 +25,6 @@ typedef struct dt_fetch_part {
 /* Adds what is missing to the part. *again: another try may bring more. DT_OK: the server says that
  * it is all there. The part holds what came, whatever happens. */
 dt_status dt_fetch_get(dt_fetch_part *part, bool *again, const dt_fetch_url *url,
-                       const dt_fetch_watch *watch, dt_error *err);
+                       const dt_fetch_progress *progress, dt_error *err);
 
 #endif

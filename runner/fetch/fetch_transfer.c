@@ -27,7 +27,7 @@ typedef struct transfer {
     CURL *curl;
     dt_fetch_part *part;
     const dt_fetch_url *url;
-    const dt_fetch_watch *watch;
+    const dt_fetch_progress *progress;
     long answer; /* of the last response; its headers are seen one after the other */
     char etag[256];
     int64_t range_from; /* of a 206; -1: it did not say */
@@ -163,11 +163,11 @@ static int on_progress(void *context, curl_off_t whole, curl_off_t now, curl_off
     double seconds = dt_clock_monotonic_seconds();
     char text[512];
 
-    if (t->watch->cancelled != NULL && atomic_load(t->watch->cancelled)) {
+    if (t->progress->cancelled != NULL && atomic_load(t->progress->cancelled)) {
         t->st = DT_FAIL(t->err, DT_ERR_BUSY, "given up");
         return 1;
     }
-    if (!t->begun || seconds - t->told_seconds < TELL_SECONDS || t->watch->progress == NULL)
+    if (!t->begun || seconds - t->told_seconds < TELL_SECONDS || t->progress->progress == NULL)
         return 0;
     t->told_seconds = seconds;
     if (whole > 0)
@@ -176,7 +176,7 @@ static int on_progress(void *context, curl_off_t whole, curl_off_t now, curl_off
     else
         snprintf(text, sizeof(text), "fetching %.300s: %lld MB", t->url->shown,
                  MB(t->part->have_bytes));
-    t->watch->progress(t->watch->context, text);
+    t->progress->progress(t->progress->context, text);
     return 0;
 }
 
@@ -304,9 +304,9 @@ static dt_status judge_failure(transfer *t, CURLcode code, const char *detail, b
 }
 
 dt_status dt_fetch_get(dt_fetch_part *part, bool *again, const dt_fetch_url *url,
-                       const dt_fetch_watch *watch, dt_error *err)
+                       const dt_fetch_progress *progress, dt_error *err)
 {
-    transfer t = {.part = part, .url = url, .watch = watch, .range_from = -1, .err = err};
+    transfer t = {.part = part, .url = url, .progress = progress, .range_from = -1, .err = err};
     struct curl_slist *headers = NULL;
     char detail[CURL_ERROR_SIZE] = "";
     dt_status st = DT_OK;

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/dirs.h"
 #include "base/file.h"
-#include "base/place.h"
 #include "recipes/fields.h"
 #include "runner/cli/command.h"
 #include "runner/launch/overrides.h"
@@ -35,7 +35,7 @@ static dt_status take_id(const char **run, const char **folder, dt_arena *arena,
     char id[DT_RUN_ID_SIZE];
 
     *run = *folder = NULL;
-    DT_TRY(dt_place_dir(&state, DT_PLACE_STATE, arena, err));
+    DT_TRY(dt_dir_make(&state, DT_DIR_STATE, arena, err));
     runs = dt_arena_printf(arena, "%s/runs", state);
     DT_TRY(check_text(runs, err));
     DT_TRY(dt_file_make_dirs(runs, 0700, err));
@@ -105,7 +105,7 @@ static dt_status add_row(dt_store *store, const char *run, const dt_recipe_sourc
                          const dt_preflight *flight, dt_arena *arena, dt_error *err)
 {
     const dt_recipe *recipe = &flight->recipe;
-    json_t *changes = dt_changes_of_launch(source, recipe, arena);
+    json_t *changes = dt_overrides_of_launch(source, recipe, arena);
     char hash[HASH_SIZE], absolute[PATH_MAX];
     const char *json;
     dt_status st = DT_OK;
@@ -129,7 +129,7 @@ static dt_status add_row(dt_store *store, const char *run, const dt_recipe_sourc
     row.recipe_json = json;
     row.recipe_hash = hash;
     DT_TRY(dt_store_run_add(store, &row, err));
-    (void)dt_changes_store(store, run, changes, NULL); /* it runs without, too */
+    (void)dt_overrides_store(store, run, changes, NULL); /* it runs without, too */
 out:
     json_decref(changes);
     return st;
@@ -222,8 +222,8 @@ dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *chec
     DT_TRY(dt_store_attempt_add(store, run->id, at->step, dt_preflight_steps(flight, at), json,
                                 hash, dt_clock_wall_ms(), &added, err));
     DT_ASSERT(added == attempt);
-    changes = dt_changes_of_resume(run, &flight->recipe, arena);
-    (void)dt_changes_store(store, run->id, changes, NULL);
+    changes = dt_overrides_of_resume(run, &flight->recipe, arena);
+    (void)dt_overrides_store(store, run->id, changes, NULL);
     DT_TRY(supervise(store, run->id, err));
 out:
     json_decref(changes);

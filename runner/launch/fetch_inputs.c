@@ -14,7 +14,7 @@ static void tell(void *context, const char *text)
 
 static dt_status fetch_list(dt_string_list *list, dt_arena *arena, dt_error *err)
 {
-    static const dt_fetch_watch watch = {.progress = tell};
+    static const dt_fetch_progress progress = {.progress = tell};
     const char **items = dt_arena_alloc_array(arena, (size_t)list->count + 1, sizeof(items[0]));
     dt_status st = DT_OK;
 
@@ -23,7 +23,7 @@ static dt_status fetch_list(dt_string_list *list, dt_arena *arena, dt_error *err
     for (int64_t i = 0; i < list->count; i++) {
         items[i] = list->items[i];
         if (strstr(items[i], "://") != NULL)
-            DT_TRY(dt_fetch(&items[i], items[i], &watch, arena, err));
+            DT_TRY(dt_fetch(&items[i], items[i], &progress, arena, err));
     }
     list->items = items;
 out:

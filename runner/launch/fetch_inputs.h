@@ -1,4 +1,5 @@
-/* fetch: the data that a recipe names by URL, on this machine before anything looks at them. */
+/* fetch_inputs: the data that a recipe names by URL, on this machine before anything looks at
+ * them. */
 #ifndef DT_RUNNER_LAUNCH_FETCH_INPUTS_H
 #define DT_RUNNER_LAUNCH_FETCH_INPUTS_H
 

@@ -109,7 +109,7 @@ dt_status dt_nodes_check(dt_preflight *flight, const char *recipe, const dt_call
             DT_FAIL(err, st, "%s", fault->text);
     }
     if (st == DT_OK)
-        DT_TRY(dt_cards_give(&flight->plan, &report, call->arena, err));
+        DT_TRY(dt_placement_assign(&flight->plan, &report, call->arena, err));
     if (st == DT_OK && !dt_node_is_slurm(flight->plan.recipe.nodes.items[0]))
         divide_cores(&flight->plan, &report);
 out:

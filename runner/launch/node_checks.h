@@ -1,4 +1,4 @@
-/* nodes: the nodes of a recipe, asked and judged: the first phase of launch, and doctor. */
+/* node_checks: the nodes of a recipe, asked and judged: the first phase of launch, and doctor. */
 #ifndef DT_RUNNER_LAUNCH_NODE_CHECKS_H
 #define DT_RUNNER_LAUNCH_NODE_CHECKS_H
 

@@ -25,8 +25,8 @@ static json_t *words_of_sets(const dt_recipe_source *source)
     return changes;
 }
 
-json_t *dt_changes_of_launch(const dt_recipe_source *source, const dt_recipe *recipe,
-                             dt_arena *arena)
+json_t *dt_overrides_of_launch(const dt_recipe_source *source, const dt_recipe *recipe,
+                               dt_arena *arena)
 {
     dt_recipe_source file = {.path = source->path, .text = source->text};
     dt_error ignored = DT_ERROR_INIT;
@@ -39,7 +39,7 @@ json_t *dt_changes_of_launch(const dt_recipe_source *source, const dt_recipe *re
     return dt_recipe_changes(&before, recipe);
 }
 
-json_t *dt_changes_of_resume(const dt_run *before, const dt_recipe *recipe, dt_arena *arena)
+json_t *dt_overrides_of_resume(const dt_run *before, const dt_recipe *recipe, dt_arena *arena)
 {
     json_t *json = NULL, *changes;
     dt_recipe old;
@@ -54,7 +54,7 @@ json_t *dt_changes_of_resume(const dt_run *before, const dt_recipe *recipe, dt_a
     return changes;
 }
 
-dt_status dt_changes_store(dt_store *store, const char *run, const json_t *changes, dt_error *err)
+dt_status dt_overrides_store(dt_store *store, const char *run, const json_t *changes, dt_error *err)
 {
     dt_strbuf text;
     dt_status st;
@@ -68,7 +68,7 @@ dt_status dt_changes_store(dt_store *store, const char *run, const json_t *chang
     return st;
 }
 
-json_t *dt_changes_to_json(const dt_attempt *attempts, int64_t count)
+json_t *dt_overrides_to_json(const dt_attempt *attempts, int64_t count)
 {
     json_t *all = json_array();
 
@@ -107,12 +107,12 @@ static void add_value(dt_table *table, const json_t *value)
     dt_strbuf_release(&text);
 }
 
-void dt_changes_add(dt_strbuf *out, const dt_term *term, const dt_attempt *attempts, int64_t count,
-                    dt_arena *arena)
+void dt_overrides_add(dt_strbuf *out, const dt_term *term, const dt_attempt *attempts,
+                      int64_t count, dt_arena *arena)
 {
     static const dt_table_column columns[] = {
         {"changed by --set", false}, {"from", false}, {"to", false}, {"attempt", true}};
-    json_t *all = dt_changes_to_json(attempts, count);
+    json_t *all = dt_overrides_to_json(attempts, count);
     dt_table table;
 
     dt_table_init(&table, columns, 4, arena);

@@ -30,7 +30,7 @@ static int64_t count_words(const char *list)
     return words;
 }
 
-int64_t dt_cards_here(void)
+int64_t dt_placement_gpus_here(void)
 {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
     DIR *folder = opendir("/dev");
@@ -51,12 +51,12 @@ static int64_t found_on(const dt_plan *plan, const dt_probe_report *report, int6
     const json_t *facts = report != NULL ? report->probes[node].facts : NULL;
 
     if (dt_node_is_here(plan->node_names[node]))
-        return dt_cards_here();
+        return dt_placement_gpus_here();
     return facts != NULL ? (int64_t)json_array_size(json_object_get(facts, "devices")) : -1;
 }
 
-dt_status dt_cards_give(dt_plan *plan, const dt_probe_report *report, dt_arena *arena,
-                        dt_error *err)
+dt_status dt_placement_assign(dt_plan *plan, const dt_probe_report *report, dt_arena *arena,
+                              dt_error *err)
 {
     int64_t *found = dt_arena_alloc_array(arena, (size_t)plan->node_count, sizeof(*found));
 

@@ -1,4 +1,4 @@
-/* cards: which GPUs the ranks of a plan get.
+/* placement: which GPUs the ranks of a plan get.
  *
  * Of this machine it is known at once; of others when they have been asked
  * (runner/node_setup/probe/probe.h). Until then nodes that are to give all that they have are taken
@@ -12,11 +12,11 @@
 
 /* GPUs of this machine that a process may use: the driver's device files, within
  * CUDA_VISIBLE_DEVICES. */
-int64_t dt_cards_here(void);
+int64_t dt_placement_gpus_here(void);
 
 /* Gives the plan's ranks their devices. report: NULL where no other node has been asked. May be
  * called again with it. */
-dt_status dt_cards_give(dt_plan *plan, const dt_probe_report *report, dt_arena *arena,
-                        dt_error *err);
+dt_status dt_placement_assign(dt_plan *plan, const dt_probe_report *report, dt_arena *arena,
+                              dt_error *err);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/place.h"
+#include "base/dirs.h"
 #include "base/resources.h"
 #include "engine/data/data.h"
 #include "recipes/nodes.h"
@@ -62,8 +62,8 @@ static dt_status check_disk(const dt_preflight *flight, dt_arena *arena, dt_erro
     int64_t free_bytes;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_place_dir(&state, DT_PLACE_STATE, arena, err));
-    DT_TRY(dt_room_disk(&free_bytes, state, err));
+    DT_TRY(dt_dir_make(&state, DT_DIR_STATE, arena, err));
+    DT_TRY(dt_resources_disk(&free_bytes, state, err));
     wanted += flight->memory.parameter_count * CHECKPOINT_BYTES_PER_PARAMETER;
     if (free_bytes < wanted)
         DT_THROW(
@@ -101,7 +101,7 @@ dt_status dt_preflight_recipe(dt_preflight *out, const dt_recipe *recipe,
         dt_recipe_locate_data(err, source, arena);
     DT_TRY(st);
     DT_TRY(dt_slurm_plan(&out->plan, &here, arena, err));
-    DT_TRY(dt_cards_give(&out->plan, NULL, arena, err));
+    DT_TRY(dt_placement_assign(&out->plan, NULL, arena, err));
     ranks = dt_plan_memory_ranks(&out->plan, 0);
     dt_memory_estimate(&out->memory, recipe, out->data.vocab, &ranks);
     out->ranks_on_node = fullest_node(&out->plan);
@@ -116,7 +116,7 @@ bool dt_preflight_fits_here(dt_preflight *flight, const dt_recipe *recipe, dt_er
     dt_memory_ranks ranks = dt_plan_memory_ranks(&flight->plan, 0);
 
     return ranks_here(&flight->plan) == 0 ||
-           dt_room_memory(&flight->available_bytes, NULL) != DT_OK ||
+           dt_resources_memory(&flight->available_bytes, NULL) != DT_OK ||
            dt_memory_check(recipe, flight->data.vocab, &ranks, ranks_here(&flight->plan),
                            flight->available_bytes, "localhost", err) == DT_OK;
 }
@@ -129,7 +129,7 @@ dt_status dt_preflight_check(dt_preflight *out, const dt_recipe *recipe,
     const char *program;
 
     DT_TRY(dt_preflight_recipe(out, recipe, source, arena, err));
-    DT_TRY(dt_room_memory(&out->available_bytes, err));
+    DT_TRY(dt_resources_memory(&out->available_bytes, err));
     ranks = dt_plan_memory_ranks(&out->plan, 0);
     if (ranks_here(&out->plan) > 0) /* of other machines node_checks.h tells */
         DT_TRY(dt_memory_check(recipe, out->data.vocab, &ranks, ranks_here(&out->plan),

@@ -106,7 +106,7 @@ dt_status dt_slurm_plan(dt_plan *out, const dt_recipe *recipe, dt_arena *arena, 
 
     DT_TRY(dt_node_spec_parse(&nodes.spec, recipe->nodes.items[0], arena, err));
     if (!dt_node_is_slurm(nodes.spec.destination))
-        return dt_plan_make(out, recipe, dt_room_cores(), arena, err);
+        return dt_plan_make(out, recipe, dt_resources_cores(), arena, err);
     if (dt_slurm_is_inside())
         DT_TRY(expand_inside(&nodes, recipe, arena, err));
     else

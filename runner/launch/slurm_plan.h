@@ -1,4 +1,4 @@
-/* slurm: the plan of a recipe whose nodes are Slurm's.
+/* slurm_plan: the plan of a recipe whose nodes are Slurm's.
  *
  * In a job   its machines by name, with the CPUs and, where the recipe leaves them out (ranks 1,
  *            gpus -1), the tasks and GPUs that the job has there

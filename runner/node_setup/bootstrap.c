@@ -6,8 +6,8 @@
 #include <sys/utsname.h>
 
 #include "base/clock.h"
+#include "base/dirs.h"
 #include "base/file.h"
-#include "base/place.h"
 #include "runner/node_setup/node_setup_int.h"
 #include "runner/transport/remote.h"
 
@@ -49,23 +49,23 @@ static const char put_script[] = FIND_AGENT
     "echo \"cannot put a program into '$cache': $why\" >&2\n"
     "exit 43";
 
-dt_status dt_foothold_init(dt_foothold *out, dt_arena *arena, dt_error *err)
+dt_status dt_bootstrap_init(dt_bootstrap *out, dt_arena *arena, dt_error *err)
 {
     dt_status st = DT_OK;
 
-    *out = (dt_foothold){0};
+    *out = (dt_bootstrap){0};
     dt_strbuf_init(&out->bytes);
-    DT_TRY(dt_place_program(&out->path, "dtrun-agent", "DTRUN_AGENT", arena, err));
+    DT_TRY(dt_dir_program(&out->path, "dtrun-agent", "DTRUN_AGENT", arena, err));
     DT_TRY(dt_file_read(&out->bytes, out->path, AGENT_MAX_BYTES, err));
     dt_digest_of(out->digest, out->bytes.data, out->bytes.length);
 out:
     return st;
 }
 
-void dt_foothold_release(dt_foothold *foothold)
+void dt_bootstrap_release(dt_bootstrap *bootstrap)
 {
-    if (foothold->path != NULL)
-        dt_strbuf_release(&foothold->bytes);
+    if (bootstrap->path != NULL)
+        dt_strbuf_release(&bootstrap->bytes);
 }
 
 /* What `uname -s` and `uname -m` say there, against ours. */
@@ -87,18 +87,18 @@ static dt_status check_system(const char *node, const char *answer, dt_error *er
     return DT_OK;
 }
 
-static dt_status put_agent(const dt_foothold *foothold, const char *node,
+static dt_status put_agent(const dt_bootstrap *bootstrap, const char *node,
                            const atomic_bool *cancelled, dt_error *err)
 {
     char size[32];
-    const char *const words[] = {"/bin/sh", "-c", put_script, "sh", foothold->digest, size, NULL};
+    const char *const words[] = {"/bin/sh", "-c", put_script, "sh", bootstrap->digest, size, NULL};
     dt_error problem = DT_ERROR_INIT;
     dt_strbuf answer;
     dt_status st;
 
-    snprintf(size, sizeof(size), "%zu", foothold->bytes.length);
+    snprintf(size, sizeof(size), "%zu", bootstrap->bytes.length);
     dt_strbuf_init(&answer);
-    st = dt_nodes_ask(&answer, node, words, foothold->bytes.data, foothold->bytes.length,
+    st = dt_nodes_ask(&answer, node, words, bootstrap->bytes.data, bootstrap->bytes.length,
                       UPLOAD_SECONDS, cancelled, &problem);
     dt_strbuf_release(&answer);
     if (st == DT_ERR_IO)
@@ -111,7 +111,7 @@ static dt_status put_agent(const dt_foothold *foothold, const char *node,
 
 /* Its answer; *damaged where another program gave it, or it is none. */
 static dt_status read_facts(json_t **facts, bool *damaged, const dt_strbuf *answer,
-                            const dt_foothold *foothold, const char *node, dt_error *err)
+                            const dt_bootstrap *bootstrap, const char *node, dt_error *err)
 {
     const char *agent;
     dt_status st = DT_OK;
@@ -119,7 +119,7 @@ static dt_status read_facts(json_t **facts, bool *damaged, const dt_strbuf *answ
     *damaged = true;
     DT_TRY(dt_json_parse(facts, answer->data, answer->length, node, err));
     DT_TRY(dt_json_get_string(&agent, *facts, "agent", node, err));
-    if (strcmp(agent, foothold->digest) != 0)
+    if (strcmp(agent, bootstrap->digest) != 0)
         DT_THROW(err, DT_ERR_CORRUPT,
                  "node '%s': the agent in its cache is damaged: remove ~/.cache/dtrun/agents there",
                  node);
@@ -133,20 +133,21 @@ out:
 }
 
 /* Asked once. *put: an agent that is put there (anew) may help. */
-static dt_status ask_facts(json_t **facts, bool *put, const dt_foothold *foothold, const char *node,
-                           const char *bundle, const atomic_bool *cancelled, dt_error *err)
+static dt_status ask_facts(json_t **facts, bool *put, const dt_bootstrap *bootstrap,
+                           const char *node, const char *bundle, const atomic_bool *cancelled,
+                           dt_error *err)
 {
     char size[32];
-    const char *const there[] = {"/bin/sh", "-c",    call_script, "sh", foothold->digest,
+    const char *const there[] = {"/bin/sh", "-c",    call_script, "sh", bootstrap->digest,
                                  size,      "probe", bundle,      NULL};
-    const char *const here[] = {foothold->path, "node", "probe", bundle, NULL};
+    const char *const here[] = {bootstrap->path, "node", "probe", bundle, NULL};
     dt_error problem = DT_ERROR_INIT;
     dt_status st = DT_OK;
     dt_strbuf answer;
     int code = 0;
 
     *put = false;
-    snprintf(size, sizeof(size), "%zu", foothold->bytes.length);
+    snprintf(size, sizeof(size), "%zu", bootstrap->bytes.length);
     dt_strbuf_init(&answer);
     DT_TRY(dt_nodes_ask_code(&answer, &code, &problem, node, dt_nodes_is_here(node) ? here : there,
                              NULL, 0, PROBE_SECONDS, cancelled, err));
@@ -162,15 +163,15 @@ static dt_status ask_facts(json_t **facts, bool *put, const dt_foothold *foothol
                  node, problem.message);
     if (code != 0)
         DT_THROW(err, DT_ERR_UNSUPPORTED, "node '%s': %s (code %d)", node, problem.message, code);
-    DT_TRY(read_facts(facts, put, &answer, foothold, node, err));
+    DT_TRY(read_facts(facts, put, &answer, bootstrap, node, err));
 out:
     dt_strbuf_release(&answer);
     return st;
 }
 
-dt_status dt_foothold_probe(json_t **facts, int64_t *skew_ms, const dt_foothold *foothold,
-                            const char *node, const char *bundle, const atomic_bool *cancelled,
-                            dt_error *err)
+dt_status dt_bootstrap_probe(json_t **facts, int64_t *skew_ms, const dt_bootstrap *bootstrap,
+                             const char *node, const char *bundle, const atomic_bool *cancelled,
+                             dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
     dt_status st = DT_OK;
@@ -179,10 +180,10 @@ dt_status dt_foothold_probe(json_t **facts, int64_t *skew_ms, const dt_foothold 
 
     *facts = NULL;
     *skew_ms = 0;
-    st = ask_facts(facts, &put, foothold, node, bundle, cancelled, &problem);
+    st = ask_facts(facts, &put, bootstrap, node, bundle, cancelled, &problem);
     if (st != DT_OK && put && !dt_nodes_is_here(node)) {
-        DT_TRY(put_agent(foothold, node, cancelled, err));
-        DT_TRY(ask_facts(facts, &put, foothold, node, bundle, cancelled, err));
+        DT_TRY(put_agent(bootstrap, node, cancelled, err));
+        DT_TRY(ask_facts(facts, &put, bootstrap, node, bundle, cancelled, err));
     } else if (st != DT_OK)
         DT_THROW(err, st, "%s", problem.message);
     DT_TRY(dt_json_get_int(&time_ms, *facts, "time_ms", node, err));
@@ -195,8 +196,8 @@ out:
     return st;
 }
 
-dt_status dt_foothold_agent(const char **path, const dt_foothold *foothold, const char *node,
-                            const json_t *facts, dt_arena *arena, dt_error *err)
+dt_status dt_bootstrap_agent(const char **path, const dt_bootstrap *bootstrap, const char *node,
+                             const json_t *facts, dt_arena *arena, dt_error *err)
 {
     const char *cache;
     dt_status st = dt_json_get_string(&cache, facts, "cache", node, err);
@@ -205,7 +206,7 @@ dt_status dt_foothold_agent(const char **path, const dt_foothold *foothold, cons
     if (st != DT_OK)
         return st;
     *path = dt_nodes_is_here(node)
-                ? dt_arena_strdup(arena, foothold->path)
-                : dt_arena_printf(arena, "%s/agents/%s", cache, foothold->digest);
+                ? dt_arena_strdup(arena, bootstrap->path)
+                : dt_arena_printf(arena, "%s/agents/%s", cache, bootstrap->digest);
     return *path != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/place.h"
+#include "base/dirs.h"
 #include "base/strbuf.h"
 #include "runner/node_setup/node_setup_int.h"
 
@@ -224,7 +224,7 @@ dt_status dt_bundle_make(dt_bundle *out, bool gpus, dt_arena *arena, dt_error *e
     out->files = dt_arena_alloc_array(arena, FILES_MAX, sizeof(out->files[0]));
     if (out->files == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    DT_TRY(dt_place_program(&engine, "dtrun-engine", "DTRUN_ENGINE", arena, err));
+    DT_TRY(dt_dir_program(&engine, "dtrun-engine", "DTRUN_ENGINE", arena, err));
     DT_TRY(add_engine(out, engine, arena, err));
     if (gpus)
         DT_TRY(add_gpu_part(out, engine, arena, err));

@@ -40,8 +40,8 @@ typedef struct dt_bundle {
 dt_status dt_bundle_make(dt_bundle *out, bool gpus, dt_arena *arena, dt_error *err);
 
 /* To the node, through the agent that is there. */
-dt_status dt_bundle_send(const dt_bundle *bundle, const char *node, const char *agent,
-                         void (*progress)(void *context, const char *text), void *context,
-                         const atomic_bool *cancelled, dt_error *err);
+dt_status dt_upload_bundle(const dt_bundle *bundle, const char *node, const char *agent,
+                           void (*progress)(void *context, const char *text), void *context,
+                           const atomic_bool *cancelled, dt_error *err);
 
 #endif

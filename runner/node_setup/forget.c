@@ -7,18 +7,19 @@
 
 #define FORGET_SECONDS 30.0
 
-dt_status dt_node_forget(dt_strbuf *kept, const dt_node_place *place, const char *home,
+dt_status dt_node_forget(dt_strbuf *kept, const dt_node_layout *layout, const char *home,
                          const atomic_bool *cancelled, dt_error *err)
 {
-    const char *checkpoints = place->checkpoints_shared ? "-" : place->checkpoints;
-    const char *const words[] = {place->agent, "node", "forget", place->folder, checkpoints, NULL};
+    const char *checkpoints = layout->checkpoints_shared ? "-" : layout->checkpoints;
+    const char *const words[] = {layout->agent,  "node",      "forget",
+                                 layout->folder, checkpoints, NULL};
     dt_status st = DT_OK;
     dt_strbuf answer;
 
     dt_strbuf_init(&answer);
-    if (place->here)
+    if (layout->here)
         goto out; /* its folders are the run's own */
-    DT_TRY(dt_nodes_ask(&answer, place->node, words, home, strlen(home), FORGET_SECONDS, cancelled,
+    DT_TRY(dt_nodes_ask(&answer, layout->node, words, home, strlen(home), FORGET_SECONDS, cancelled,
                         err));
     for (const char *line = answer.data, *end; (end = strchr(line, '\n')) != NULL; line = end + 1)
         if (strncmp(line, "kept ", 5) == 0)

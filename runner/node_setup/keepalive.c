@@ -1,4 +1,4 @@
-/* hold: an agent that must outlive the connections to its node, where what a connection leaves
+/* keepalive: an agent that must outlive the connections to its node, where what a connection leaves
  * running is ended with it: a step of its own, whose srun stands apart from the supervisor. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -48,14 +48,14 @@ static dt_status start_apart(const char *const *argv, const char *log, dt_error 
 }
 
 static dt_status hold_argv(const char ***argv, const dt_transport *transport,
-                           const dt_node_place *place, dt_arena *arena, dt_error *err)
+                           const dt_node_layout *layout, dt_arena *arena, dt_error *err)
 {
-    const char *const words[] = {place->agent, "serve", place->folder, NULL};
+    const char *const words[] = {layout->agent, "serve", layout->folder, NULL};
     dt_status st = DT_OK;
     const char **inner;
     size_t count = 0;
 
-    DT_TRY(transport->command(&inner, place->node, words, arena, err));
+    DT_TRY(transport->command(&inner, layout->node, words, arena, err));
     while (inner[count] != NULL)
         count++;
     *argv = dt_arena_alloc_array(arena, count + 3, sizeof((*argv)[0]));
@@ -80,10 +80,10 @@ static void add_log(dt_strbuf *out, const char *log)
             out->data[i] = ' ';
 }
 
-dt_status dt_nodes_hold_agent(const dt_node_place *place, const dt_prepare_request *request,
-                              dt_arena *arena, dt_error *err)
+dt_status dt_nodes_keepalive_agent(const dt_node_layout *layout, const dt_prepare_request *request,
+                                   dt_arena *arena, dt_error *err)
 {
-    const char *const await[] = {"/bin/sh", "-c", await_script, "sh", place->folder, NULL};
+    const char *const await[] = {"/bin/sh", "-c", await_script, "sh", layout->folder, NULL};
     const char *log = dt_arena_printf(arena, "%s/step.log", request->here), **argv;
     dt_error problem = DT_ERROR_INIT;
     const dt_transport *transport;
@@ -91,20 +91,20 @@ dt_status dt_nodes_hold_agent(const dt_node_place *place, const dt_prepare_reque
     dt_status st;
 
     dt_strbuf_init(&answer);
-    DT_TRY(dt_transport_find(&transport, place->node, err));
+    DT_TRY(dt_transport_find(&transport, layout->node, err));
     if (!transport->ends_children)
         return DT_OK;
     if (log == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_file_make_dirs(request->here, 0700, err));
-    DT_TRY(hold_argv(&argv, transport, place, arena, err));
+    DT_TRY(hold_argv(&argv, transport, layout, arena, err));
     DT_TRY(start_apart(argv, log, err));
-    st = dt_nodes_ask(&answer, place->node, await, NULL, 0, READY_SECONDS, request->cancelled,
+    st = dt_nodes_ask(&answer, layout->node, await, NULL, 0, READY_SECONDS, request->cancelled,
                       &problem);
     if (st == DT_ERR_IO) {
         dt_strbuf_reset(&answer);
         add_log(&answer, log);
-        DT_THROW(err, DT_ERR_PEER, "node '%s': its agent does not start: %.600s", place->node,
+        DT_THROW(err, DT_ERR_PEER, "node '%s': its agent does not start: %.600s", layout->node,
                  answer.data);
     }
     if (st != DT_OK)

@@ -1,8 +1,8 @@
-/* command: the argv that the supervisor starts. What is not this machine goes through dtrun-reach,
- * which waits its turn, takes the noise off and says what is wrong. */
+/* node_command: the argv that the supervisor starts. What is not this machine goes through
+ * dtrun-reach, which waits its turn, takes the noise off and says what is wrong. */
 #include <string.h>
 
-#include "base/place.h"
+#include "base/dirs.h"
 #include "runner/node_setup/node_setup_int.h"
 #include "runner/transport/transport.h"
 
@@ -25,7 +25,7 @@ static dt_status reach_command(const char ***argv, const char *flag, const char 
     *argv = dt_arena_alloc_array(arena, count + 4, sizeof((*argv)[0]));
     if (*argv == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    DT_TRY(dt_place_program(&(*argv)[0], "dtrun-reach", "DTRUN_REACH", arena, err));
+    DT_TRY(dt_dir_program(&(*argv)[0], "dtrun-reach", "DTRUN_REACH", arena, err));
     if (flag != NULL)
         (*argv)[n++] = flag;
     (*argv)[n++] = node;

@@ -1,4 +1,4 @@
-/* place: attempt-N/node-K/place.json, where things lie on a node. */
+/* node_layout: attempt-N/node-K/place.json, where things lie on a node. */
 #include <string.h>
 
 #include "base/file.h"
@@ -7,16 +7,16 @@
 #include "base/banned.h"
 
 #define PLACE_MAX_BYTES ((size_t)4 << 20)
-#define PLACE_FILE      DT_NODE_PLACE_FILE
+#define PLACE_FILE      DT_NODE_LAYOUT_FILE
 
-dt_status dt_node_place_write(const dt_node_place *place, const char *here, dt_error *err)
+dt_status dt_node_layout_write(const dt_node_layout *layout, const char *here, dt_error *err)
 {
     json_t *json =
-        json_pack("{s:s, s:b, s:s, s:s, s:s, s:s, s:s, s:b, s:o}", "node", place->node, "here",
-                  (int)place->here, "agent", place->agent, "engine", place->engine, "folder",
-                  place->folder, "checkpoints", place->checkpoints, "address", place->address,
-                  "checkpoints_shared", (int)place->checkpoints_shared, "paths",
-                  place->paths != NULL ? json_incref(place->paths) : json_object());
+        json_pack("{s:s, s:b, s:s, s:s, s:s, s:s, s:s, s:b, s:o}", "node", layout->node, "here",
+                  (int)layout->here, "agent", layout->agent, "engine", layout->engine, "folder",
+                  layout->folder, "checkpoints", layout->checkpoints, "address", layout->address,
+                  "checkpoints_shared", (int)layout->checkpoints_shared, "paths",
+                  layout->paths != NULL ? json_incref(layout->paths) : json_object());
     dt_strbuf path, text;
     dt_status st = DT_OK;
 
@@ -24,7 +24,7 @@ dt_status dt_node_place_write(const dt_node_place *place, const char *here, dt_e
     dt_strbuf_init(&text);
     if (json == NULL)
         DT_THROW(err, DT_ERR_CORRUPT, "the place of node '%s' cannot be written as JSON",
-                 place->node);
+                 layout->node);
     dt_strbuf_add_fmt(&path, "%s/" PLACE_FILE, here);
     dt_json_write_pretty(&text, json);
     DT_TRY(dt_file_make_dirs(here, 0700, err));
@@ -49,12 +49,13 @@ static dt_status take_string(const char **out, const json_t *json, const char *k
     return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
-dt_status dt_node_place_parse(dt_node_place *out, const char *text, dt_arena *arena, dt_error *err)
+dt_status dt_node_layout_parse(dt_node_layout *out, const char *text, dt_arena *arena,
+                               dt_error *err)
 {
     json_t *json = NULL;
     dt_status st;
 
-    *out = (dt_node_place){0};
+    *out = (dt_node_layout){0};
     DT_TRY(dt_json_parse(&json, text, strlen(text), PLACE_FILE, err));
     DT_TRY(take_string(&out->node, json, "node", arena, err));
     DT_TRY(take_string(&out->agent, json, "agent", arena, err));
@@ -71,17 +72,17 @@ out:
     return st;
 }
 
-dt_status dt_node_place_read(dt_node_place *out, const char *here, dt_arena *arena, dt_error *err)
+dt_status dt_node_layout_read(dt_node_layout *out, const char *here, dt_arena *arena, dt_error *err)
 {
     dt_strbuf path, text;
     dt_status st;
 
-    *out = (dt_node_place){0};
+    *out = (dt_node_layout){0};
     dt_strbuf_init(&path);
     dt_strbuf_init(&text);
     dt_strbuf_add_fmt(&path, "%s/" PLACE_FILE, here);
     DT_TRY(dt_file_read(&text, path.data, PLACE_MAX_BYTES, err));
-    DT_TRY(dt_node_place_parse(out, text.data, arena, err));
+    DT_TRY(dt_node_layout_parse(out, text.data, arena, err));
 out:
     dt_strbuf_release(&path);
     dt_strbuf_release(&text);

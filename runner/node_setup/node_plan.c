@@ -1,4 +1,4 @@
-/* plan: the plan as one node's engine must see it.
+/* node_plan: the plan as one node's engine must see it.
  *
  * Where all nodes see the run's folder, their ranks write one checkpoint together. Where some do
  * not, every node writes its own ranks' files below a folder of its own, and they are gathered
@@ -41,36 +41,36 @@ static json_t *moved(const json_t *list, const json_t *paths)
     return out;
 }
 
-void dt_nodes_parts(dt_strbuf *out, const dt_node_place *place)
+void dt_nodes_parts(dt_strbuf *out, const dt_node_layout *layout)
 {
-    const char *slash = strrchr(place->folder, '/');
+    const char *slash = strrchr(layout->folder, '/');
 
-    dt_strbuf_add_fmt(out, "%s/%s", place->checkpoints,
-                      slash != NULL ? slash + 1 : place->folder); /* node-K */
+    dt_strbuf_add_fmt(out, "%s/%s", layout->checkpoints,
+                      slash != NULL ? slash + 1 : layout->folder); /* node-K */
 }
 
-json_t *dt_node_plan(const json_t *plan, const dt_node_place *place, bool all_shared)
+json_t *dt_node_plan(const json_t *plan, const dt_node_layout *layout, bool all_shared)
 {
     json_t *out = json_deep_copy(plan), *data;
     const char *from = json_string_value(json_object_get(plan, "resume_from"));
     dt_strbuf parts;
 
     dt_strbuf_init(&parts);
-    dt_nodes_parts(&parts, place);
+    dt_nodes_parts(&parts, layout);
     json_object_set_new(
         out, "directory",
-        json_string(place->checkpoints_shared && !all_shared ? parts.data : place->checkpoints));
+        json_string(layout->checkpoints_shared && !all_shared ? parts.data : layout->checkpoints));
     dt_strbuf_release(&parts);
     json_object_set_new(out, "shared", json_boolean(all_shared));
     if (from != NULL && from[0] != '\0') {
         const char *slash = strrchr(from, '/');
 
         json_object_set_new(out, "resume_from",
-                            join(place->checkpoints, slash != NULL ? slash + 1 : from));
+                            join(layout->checkpoints, slash != NULL ? slash + 1 : from));
     }
     data = json_object_get(json_object_get(out, "recipe"), "data");
-    json_object_set_new(data, "train", moved(json_object_get(data, "train"), place->paths));
+    json_object_set_new(data, "train", moved(json_object_get(data, "train"), layout->paths));
     json_object_set_new(data, "validation",
-                        moved(json_object_get(data, "validation"), place->paths));
+                        moved(json_object_get(data, "validation"), layout->paths));
     return out;
 }

@@ -36,7 +36,7 @@
 
 /* Where things lie on the node, absolute there. Written to and read from
  * attempt-N/node-K/place.json on the launch machine, so that a new supervisor knows it at once. */
-typedef struct dt_node_place {
+typedef struct dt_node_layout {
     const char *node;        /* ssh destination, "localhost", or a Slurm node */
     bool here;               /* this machine: nothing is copied, folders are the run's own */
     const char *agent;       /* dtrun-agent */
@@ -46,7 +46,7 @@ typedef struct dt_node_place {
     const char *address;     /* of the interface that ranks talk over; "127.0.0.1" for one node */
     bool checkpoints_shared; /* that folder is the launch machine's own (probed) */
     json_t *paths;           /* {"/here/a.txt": ["/there/cache/..."]}: data that lie elsewhere */
-} dt_node_place;
+} dt_node_layout;
 
 typedef struct dt_prepare_request {
     const char *node, *run;
@@ -60,18 +60,20 @@ typedef struct dt_prepare_request {
     void *context;
 } dt_prepare_request;
 
-dt_status dt_node_prepare(dt_node_place *out, const dt_prepare_request *request, dt_arena *arena,
+dt_status dt_node_prepare(dt_node_layout *out, const dt_prepare_request *request, dt_arena *arena,
                           dt_error *err);
 
-dt_status dt_node_place_write(const dt_node_place *place, const char *here, dt_error *err);
-#define DT_NODE_PLACE_FILE "place.json"
-dt_status dt_node_place_parse(dt_node_place *out, const char *text, dt_arena *arena, dt_error *err);
+dt_status dt_node_layout_write(const dt_node_layout *layout, const char *here, dt_error *err);
+#define DT_NODE_LAYOUT_FILE "place.json"
+dt_status dt_node_layout_parse(dt_node_layout *out, const char *text, dt_arena *arena,
+                               dt_error *err);
 /* DT_ERR_NOT_FOUND where none was written. */
-dt_status dt_node_place_read(dt_node_place *out, const char *here, dt_arena *arena, dt_error *err);
+dt_status dt_node_layout_read(dt_node_layout *out, const char *here, dt_arena *arena,
+                              dt_error *err);
 
 /* The plan as that node's engine must see it: directory, shared, resume_from and data paths as they
  * are there. New reference. */
-json_t *dt_node_plan(const json_t *plan, const dt_node_place *place, bool all_shared);
+json_t *dt_node_plan(const json_t *plan, const dt_node_layout *layout, bool all_shared);
 
 /* The argv that runs `words` on the node (words[0] absolute there), stdin and stdout connected.
  * renew: not over a connection that stands already, which may be stuck. */
@@ -83,7 +85,7 @@ dt_status dt_node_probe_command(const char ***argv, const char *node, const char
                                 dt_arena *arena, dt_error *err);
 
 typedef struct dt_gather_request {
-    const dt_node_place *places; /* [count] */
+    const dt_node_layout *layouts; /* [count] */
     int64_t count;
     const char *name, *digest;    /* of the event `checkpoint`: "step-00000100", its index's */
     const char *checkpoints_here; /* runs/ID/checkpoints */
@@ -100,7 +102,7 @@ dt_status dt_nodes_gather(char *name, const dt_gather_request *request, dt_error
 /* Removes the folder of that attempt and node there, and of a node with checkpoints of its own
  * those that `home` names, a line each. *kept: names of the others, which stay. What the folder has
  * must be here. Good where nothing is there, and for this machine, where nothing is done. */
-dt_status dt_node_forget(dt_strbuf *kept, const dt_node_place *place, const char *home,
+dt_status dt_node_forget(dt_strbuf *kept, const dt_node_layout *layout, const char *home,
                          const atomic_bool *cancelled, dt_error *err);
 
 #endif

@@ -33,28 +33,28 @@ dt_status dt_nodes_size(int64_t *bytes, const char *node, const char *agent, con
 
 /* node_plan.c: adds where ranks of a node that shares the run's folder write their part of a
  * checkpoint while other nodes do not share it: CHECKPOINTS/node-K. */
-void dt_nodes_parts(dt_strbuf *out, const dt_node_place *place);
+void dt_nodes_parts(dt_strbuf *out, const dt_node_layout *layout);
 
 /* keepalive.c: starts the agent where what a connection starts would be ended with it; elsewhere
  * nothing. */
-dt_status dt_nodes_hold_agent(const dt_node_place *place, const dt_prepare_request *request,
-                              dt_arena *arena, dt_error *err);
+dt_status dt_nodes_keepalive_agent(const dt_node_layout *layout, const dt_prepare_request *request,
+                                   dt_arena *arena, dt_error *err);
 
 /* upload_file.c: a file to CACHE/data on the node, or into the folder `into` there; resumed where
  * it broke off. digest: of its content where that is known, else NULL. *there: its path. */
-dt_status dt_ship_file(const char **there, const char *path, const char *digest, const char *into,
-                       const char *agent, const dt_prepare_request *request, dt_arena *arena,
-                       dt_error *err);
+dt_status dt_upload_file(const char **there, const char *path, const char *digest, const char *into,
+                         const char *agent, const dt_prepare_request *request, dt_arena *arena,
+                         dt_error *err);
 /* compare.c: a file of the launch machine and what has the same path on the node. */
 typedef enum dt_same { DT_SAME, DT_OTHER, DT_MISSING } dt_same;
 dt_status dt_nodes_compare(dt_same *out, const char *path, const char *agent,
                            const dt_prepare_request *request, dt_arena *arena, dt_error *err);
 /* stage_inputs.c: the plan's data: adds to `paths` what lies elsewhere there. */
-dt_status dt_ship_data(json_t *paths, const char *agent, const dt_prepare_request *request,
-                       dt_arena *arena, dt_error *err);
+dt_status dt_stage_data(json_t *paths, const char *agent, const dt_prepare_request *request,
+                        dt_arena *arena, dt_error *err);
 
 /* What the plan goes on from, whole, to the node's checkpoints; its marker last. */
-dt_status dt_ship_checkpoint(const dt_node_place *place, const dt_prepare_request *request,
-                             dt_arena *arena, dt_error *err);
+dt_status dt_stage_checkpoint(const dt_node_layout *layout, const dt_prepare_request *request,
+                              dt_arena *arena, dt_error *err);
 
 #endif

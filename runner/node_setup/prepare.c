@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/dirs.h"
 #include "base/file.h"
-#include "base/place.h"
 #include "runner/node_setup/address.h"
 #include "runner/node_setup/bootstrap.h"
 #include "runner/node_setup/bundle.h"
@@ -50,38 +50,38 @@ static const char *elsewhere(const json_t *plan)
 /* --- this machine: the programs beside us, the run's own folders */
 
 /* Where others are part of the run they must reach us: one of them is asked how it sees us. */
-static dt_status address_here(dt_node_place *out, const dt_prepare_request *request,
+static dt_status address_here(dt_node_layout *out, const dt_prepare_request *request,
                               dt_arena *arena, dt_error *err)
 {
     const char *other = elsewhere(request->plan);
     json_t *facts = NULL, *others = NULL;
-    dt_foothold foothold = {0};
+    dt_bootstrap bootstrap = {0};
     dt_status st = DT_OK;
     int64_t skew_ms;
 
     out->address = "127.0.0.1";
     if (other == NULL)
         return DT_OK;
-    DT_TRY(dt_foothold_init(&foothold, arena, err));
-    DT_TRY(dt_foothold_probe(&facts, &skew_ms, &foothold, request->node, "-", request->cancelled,
-                             err));
-    DT_TRY(dt_foothold_probe(&others, &skew_ms, &foothold, other, "-", request->cancelled, err));
+    DT_TRY(dt_bootstrap_init(&bootstrap, arena, err));
+    DT_TRY(dt_bootstrap_probe(&facts, &skew_ms, &bootstrap, request->node, "-", request->cancelled,
+                              err));
+    DT_TRY(dt_bootstrap_probe(&others, &skew_ms, &bootstrap, other, "-", request->cancelled, err));
     DT_TRY(dt_node_address(&out->address, request->node, facts, others, interface_of(request->plan),
                            arena, err));
 out:
     json_decref(facts);
     json_decref(others);
-    dt_foothold_release(&foothold);
+    dt_bootstrap_release(&bootstrap);
     return st;
 }
 
-static dt_status prepare_here(dt_node_place *out, const dt_prepare_request *request,
+static dt_status prepare_here(dt_node_layout *out, const dt_prepare_request *request,
                               dt_arena *arena, dt_error *err)
 {
     dt_status st = DT_OK;
 
-    DT_TRY(dt_place_program(&out->agent, "dtrun-agent", "DTRUN_AGENT", arena, err));
-    DT_TRY(dt_place_program(&out->engine, "dtrun-engine", "DTRUN_ENGINE", arena, err));
+    DT_TRY(dt_dir_program(&out->agent, "dtrun-agent", "DTRUN_AGENT", arena, err));
+    DT_TRY(dt_dir_program(&out->engine, "dtrun-engine", "DTRUN_ENGINE", arena, err));
     out->here = out->checkpoints_shared = true;
     DT_TRY(keep(&out->node, request->node, arena, err));
     DT_TRY(keep(&out->folder, request->here, arena, err));
@@ -173,7 +173,7 @@ static dt_status make_folder(const char *path, const dt_prepare_request *request
     return st;
 }
 
-static dt_status choose_folders(dt_node_place *out, const dt_prepare_request *request,
+static dt_status choose_folders(dt_node_layout *out, const dt_prepare_request *request,
                                 const json_t *facts, dt_arena *arena, dt_error *err)
 {
     const char *state = json_string_value(json_object_get(facts, "state"));
@@ -201,7 +201,7 @@ out:
     return st;
 }
 
-static dt_status put_bundle(dt_node_place *out, const dt_prepare_request *request,
+static dt_status put_bundle(dt_node_layout *out, const dt_prepare_request *request,
                             const dt_bundle *bundle, const json_t *facts, dt_arena *arena,
                             dt_error *err)
 {
@@ -214,8 +214,8 @@ static dt_status put_bundle(dt_node_place *out, const dt_prepare_request *reques
                 arena, err));
     if (json_is_true(json_object_get(facts, "bundle")))
         return DT_OK;
-    DT_TRY(dt_bundle_send(bundle, request->node, out->agent, request->progress, request->context,
-                          request->cancelled, err));
+    DT_TRY(dt_upload_bundle(bundle, request->node, out->agent, request->progress, request->context,
+                            request->cancelled, err));
     DT_TRY(try_engine(request->node, out->engine, request->cancelled, err));
 out:
     return st;
@@ -237,24 +237,24 @@ static bool uses_gpus(const json_t *plan, int64_t node)
     return false;
 }
 
-static dt_status prepare_there(dt_node_place *out, const dt_prepare_request *request,
+static dt_status prepare_there(dt_node_layout *out, const dt_prepare_request *request,
                                dt_arena *arena, dt_error *err)
 {
-    dt_foothold foothold = {0};
+    dt_bootstrap bootstrap = {0};
     dt_status st = DT_OK;
     json_t *facts = NULL;
     dt_bundle bundle;
     int64_t skew_ms;
 
-    DT_TRY(dt_foothold_init(&foothold, arena, err));
+    DT_TRY(dt_bootstrap_init(&bootstrap, arena, err));
     DT_TRY(dt_bundle_make(&bundle, uses_gpus(request->plan, request->node_index), arena, err));
     if (request->progress != NULL)
         request->progress(request->context, "connecting");
-    DT_TRY(dt_foothold_probe(&facts, &skew_ms, &foothold, request->node, bundle.hash,
-                             request->cancelled, err));
+    DT_TRY(dt_bootstrap_probe(&facts, &skew_ms, &bootstrap, request->node, bundle.hash,
+                              request->cancelled, err));
     DT_TRY(dt_nodes_check_glibc(request->node, facts, bundle.glibc, err));
     DT_TRY(keep(&out->node, request->node, arena, err));
-    DT_TRY(dt_foothold_agent(&out->agent, &foothold, request->node, facts, arena, err));
+    DT_TRY(dt_bootstrap_agent(&out->agent, &bootstrap, request->node, facts, arena, err));
     DT_TRY(put_bundle(out, request, &bundle, facts, arena, err));
     DT_TRY(choose_folders(out, request, facts, arena, err));
     if (request->node_count == 1)
@@ -263,26 +263,26 @@ static dt_status prepare_there(dt_node_place *out, const dt_prepare_request *req
         DT_TRY(dt_node_address(&out->address, request->node, facts, NULL,
                                interface_of(request->plan), arena, err));
     out->paths = json_object();
-    DT_TRY(dt_ship_data(out->paths, out->agent, request, arena, err));
-    DT_TRY(dt_ship_checkpoint(out, request, arena, err));
-    DT_TRY(dt_nodes_hold_agent(out, request, arena, err));
+    DT_TRY(dt_stage_data(out->paths, out->agent, request, arena, err));
+    DT_TRY(dt_stage_checkpoint(out, request, arena, err));
+    DT_TRY(dt_nodes_keepalive_agent(out, request, arena, err));
 out:
     if (st != DT_OK) {
         json_decref(out->paths);
         out->paths = NULL;
     }
     json_decref(facts);
-    dt_foothold_release(&foothold);
+    dt_bootstrap_release(&bootstrap);
     return st;
 }
 
-dt_status dt_node_prepare(dt_node_place *out, const dt_prepare_request *request, dt_arena *arena,
+dt_status dt_node_prepare(dt_node_layout *out, const dt_prepare_request *request, dt_arena *arena,
                           dt_error *err)
 {
     dt_prepare_request named = *request;
     dt_status st = dt_nodes_slurm_place(&named.node, request, arena, err);
 
-    *out = (dt_node_place){0};
+    *out = (dt_node_layout){0};
     if (st != DT_OK)
         return st;
     return dt_nodes_is_here(named.node) ? prepare_here(out, &named, arena, err)

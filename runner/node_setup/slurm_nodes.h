@@ -1,4 +1,4 @@
-/* slurm: the job whose nodes a run was promised ("slurm:4" in its recipe).
+/* slurm_nodes: the job whose nodes a run was promised ("slurm:4" in its recipe).
  *
  * Threads    place: as dt_node_prepare, for all nodes of a run at the same time
  * Errors     runner/slurm/job.h; a job that is over is DT_ERR_UNSUPPORTED, saying how it ended

@@ -27,12 +27,12 @@ double dt_fabric_bus_gbs(const dt_fabric *fabric)
 
 /* What of the bus bandwidth is left: LL sends a flag with every 4 bytes and keeps fewer on the way,
  * LL128 one with every 120. */
-static double usable(const dt_fabric *fabric, dt_message_kind kind, int way, int protocol)
+static double usable(const dt_fabric *fabric, dt_traffic_kind kind, int way, int protocol)
 {
     bool many = fabric->nodes > 1;
 
     if (way == RING) {
-        const double share[PROTOCOLS] = {many || kind == DT_MESSAGE_ALL_REDUCE ? 1.0 / 4 : 1.0 / 3,
+        const double share[PROTOCOLS] = {many || kind == DT_TRAFFIC_ALL_REDUCE ? 1.0 / 4 : 1.0 / 3,
                                          fabric->node_cards < 2 ? 0.7 : 0.92, 1};
         return share[protocol];
     } else {
@@ -41,12 +41,12 @@ static double usable(const dt_fabric *fabric, dt_message_kind kind, int way, int
     }
 }
 
-static double latency_us(const dt_fabric *fabric, dt_message_kind kind, int way, int protocol)
+static double latency_us(const dt_fabric *fabric, dt_traffic_kind kind, int way, int protocol)
 {
     int link = fabric->nvlink ? NVLINK : PCIE;
     double inside_us = step_us[link][way][protocol], between_us = step_us[NETWORK][way][protocol];
     double nodes = (double)fabric->nodes, cards = (double)fabric->node_cards;
-    double both = kind == DT_MESSAGE_ALL_REDUCE ? 2 : 1, between, inside;
+    double both = kind == DT_TRAFFIC_ALL_REDUCE ? 2 : 1, between, inside;
 
     if (fabric->nodes > 1 && protocol == LL)
         inside_us *= 1.8;
@@ -55,16 +55,16 @@ static double latency_us(const dt_fabric *fabric, dt_message_kind kind, int way,
     return start_us[way][protocol] + inside * inside_us + between * between_us;
 }
 
-double dt_collective_seconds(const dt_fabric *fabric, dt_message_kind kind, int64_t bytes)
+double dt_collective_seconds(const dt_fabric *fabric, dt_traffic_kind kind, int64_t bytes)
 {
     double world = (double)(fabric->nodes * fabric->node_cards), best = INFINITY;
 
     if (world < 2)
         return 0;
-    for (int way = 0; way < (kind == DT_MESSAGE_ALL_REDUCE ? WAYS : TREE); way++) {
+    for (int way = 0; way < (kind == DT_TRAFFIC_ALL_REDUCE ? WAYS : TREE); way++) {
         double moved = way == TREE ? 2 : (world - 1) / world;
 
-        if (way == RING && kind == DT_MESSAGE_ALL_REDUCE)
+        if (way == RING && kind == DT_TRAFFIC_ALL_REDUCE)
             moved *= 2;
         for (int protocol = 0; protocol < PROTOCOLS; protocol++) {
             double gbs = dt_fabric_bus_gbs(fabric) * usable(fabric, kind, way, protocol);

@@ -27,7 +27,7 @@ typedef struct dt_fabric {
 } dt_fabric;
 
 /* 0 where there is one card. */
-double dt_collective_seconds(const dt_fabric *fabric, dt_message_kind kind, int64_t bytes);
+double dt_collective_seconds(const dt_fabric *fabric, dt_traffic_kind kind, int64_t bytes);
 /* Of the slowest link on the way. */
 double dt_fabric_bus_gbs(const dt_fabric *fabric);
 

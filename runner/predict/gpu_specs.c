@@ -8,7 +8,7 @@
 #define A100_LINKS "NCCL on NVLink 3: its own model's bound of 235 GB/s (src/graph/tuning.cc)"
 #define PCIE_LINKS "NCCL through PCIe 4 and the host: 20 GB/s (nccl-tests issue 178)"
 
-const dt_card dt_cards[] = {
+const dt_gpu_spec dt_gpu_specs[] = {
     {"h100", 989.4, 66.9, 80, 3350, true, 360, H100_LINKS},
     {"h200", 989.4, 66.9, 141, 4800, true, 360, H100_LINKS},
     {"a100", 312, 19.5, 80, 2039, true, 235, A100_LINKS},
@@ -16,7 +16,8 @@ const dt_card dt_cards[] = {
     {"l40s", 362, 91.6, 48, 864, false, 20, PCIE_LINKS},
     {"rtx4090", 165.2, 82.6, 24, 1008, false, 20, PCIE_LINKS},
 };
-const char *const dt_card_names[] = {"h100", "h200", "a100", "a100-40gb", "l40s", "rtx4090", NULL};
+const char *const dt_gpu_spec_names[] = {"h100", "h200",    "a100", "a100-40gb",
+                                         "l40s", "rtx4090", NULL};
 
 const dt_network dt_networks[] = {
     {"ndr", 47, true, "InfiniBand NDR: 46 to 48 GB/s a card (nccl-tests issue 290)"},

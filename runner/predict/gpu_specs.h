@@ -1,4 +1,4 @@
-/* cards: what GPUs can do, by their makers' data sheets: where a plan's times start.
+/* gpu_specs: what GPUs can do, by their makers' data sheets: where a plan's times start.
  *
  * Sources    NVIDIA's data sheets of H100 and H200 (SXM), A100 (SXM), L40S, and the Ada GPU
  *            architecture paper (RTX 4090, fp32 sums); matrix rates without sparsity
@@ -11,18 +11,18 @@
 
 #include <stdbool.h>
 
-typedef struct dt_card {
+typedef struct dt_gpu_spec {
     const char *name;                  /* as --card takes it */
     double half_tflops, single_tflops; /* bf16 and fp16 with fp32 sums; fp32 without tensor cores */
     double memory_gb, memory_gbs;      /* 1e9 bytes, and 1e9 bytes per second */
     bool nvlink;
     double node_gbs; /* NCCL's bus bandwidth within a node */
     const char *node_source;
-} dt_card;
+} dt_gpu_spec;
 
-extern const dt_card dt_cards[];
+extern const dt_gpu_spec dt_gpu_specs[];
 /* Names, for --card; ends with NULL, in the order of the table. */
-extern const char *const dt_card_names[];
+extern const char *const dt_gpu_spec_names[];
 
 /* Between nodes. */
 typedef struct dt_network {

@@ -64,7 +64,7 @@ static double update_seconds(const dt_recipe *recipe, const dt_memory *memory,
 
 typedef struct timeline {
     double passes, end; /* end: of passes and of all messages */
-    dt_prediction_messages messages[DT_MESSAGE_KINDS];
+    dt_prediction_messages messages[DT_TRAFFIC_KINDS];
 } timeline;
 
 static dt_status run(timeline *out, const dt_recipe *recipe, int64_t vocab, int64_t micro_steps,
@@ -84,7 +84,7 @@ static dt_status run(timeline *out, const dt_recipe *recipe, int64_t vocab, int6
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the stages of a step");
     for (int64_t stage = 0; stage <= traffic.stages; stage++) {
         for (; at < traffic.count && traffic.messages[at].launched <= stage; at++) {
-            const dt_message *message = &traffic.messages[at];
+            const dt_traffic_message *message = &traffic.messages[at];
             dt_prediction_messages *sum = &out->messages[message->kind];
             double seconds = dt_collective_seconds(&machine->fabric, message->kind, message->bytes);
 
@@ -130,7 +130,7 @@ static dt_status run_all(timeline *out, const dt_recipe *recipe, int64_t vocab,
     DT_TRY(run(out, recipe, vocab, SIMULATED, machine, arena, err));
     out->passes = further(before.passes, out->passes, more);
     out->end = further(before.end, out->end, more);
-    for (int kind = 0; kind < DT_MESSAGE_KINDS; kind++) {
+    for (int kind = 0; kind < DT_TRAFFIC_KINDS; kind++) {
         dt_prediction_messages *sum = &out->messages[kind];
         const dt_prediction_messages *less = &before.messages[kind];
 
@@ -157,7 +157,7 @@ static dt_status predict(dt_prediction *out, const dt_recipe *recipe, int64_t vo
     dt_memory_estimate(&out->memory, recipe, vocab, &ranks);
     DT_TRY(run_all(&line, recipe, vocab, machine, arena, err));
     memcpy(out->messages, line.messages, sizeof(out->messages));
-    for (int kind = 0; kind < DT_MESSAGE_KINDS; kind++)
+    for (int kind = 0; kind < DT_TRAFFIC_KINDS; kind++)
         out->message_seconds += line.messages[kind].seconds;
     out->world_size = ranks.world_size;
     out->step_tokens = rows * (double)recipe->batch.accumulate * (double)out->world_size;
@@ -199,7 +199,7 @@ dt_status dt_predict_overlap_end(int64_t *cards, const dt_recipe *recipe, int64_
     *cards = 0;
     larger.fabric.nodes = 1;
     larger.fabric.node_cards = most > 1 ? 2 : 1;
-    while (larger.fabric.nodes * larger.fabric.node_cards <= DT_PLAN_MOST_CARDS) {
+    while (larger.fabric.nodes * larger.fabric.node_cards <= DT_PLAN_GPUS_MAX) {
         DT_TRY(predict(&prediction, recipe, vocab, &larger, arena, err));
         if (prediction.exposed_seconds > DT_PLAN_EXPOSED_SHARE * prediction.step_seconds) {
             *cards = prediction.world_size;

@@ -43,7 +43,7 @@ typedef struct dt_prediction {
     double step_tokens; /* of all ranks */
     double token_flops; /* 6 N + 12 L C T */
     double pass_seconds, update_seconds;
-    dt_prediction_messages messages[DT_MESSAGE_KINDS];
+    dt_prediction_messages messages[DT_TRAFFIC_KINDS];
     double message_seconds; /* if nothing ran beside them */
     double exposed_seconds; /* of them, during which the card waits */
     double step_seconds;    /* passes, exposed, update */
@@ -58,9 +58,9 @@ dt_status dt_predict(dt_prediction *out, const dt_recipe *recipe, int64_t vocab,
                      const dt_machine *machine, dt_arena *arena, dt_error *err);
 
 /* Where overlap ends: the least number of cards, growing by powers of two within a node and then of
- * nodes up to DT_PLAN_MOST_CARDS, on which the card waits for more than 5 % of the step; 0: none.
+ * nodes up to DT_PLAN_GPUS_MAX, on which the card waits for more than 5 % of the step; 0: none.
  */
-#define DT_PLAN_MOST_CARDS    65536
+#define DT_PLAN_GPUS_MAX      65536
 #define DT_PLAN_EXPOSED_SHARE 0.05
 dt_status dt_predict_overlap_end(int64_t *cards, const dt_recipe *recipe, int64_t vocab,
                                  const dt_machine *machine, dt_arena *arena, dt_error *err);

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/dirs.h"
 #include "base/file.h"
-#include "base/place.h"
 #include "runner/cli/child.h"
 #include "runner/node_setup/bootstrap.h"
 #include "runner/node_setup/node_setup.h"
@@ -87,7 +87,7 @@ dt_status dt_direct_find(const char **run, const char *ref, dt_arena *arena, dt_
 
     *run = NULL;
     DT_TRY(check_named(ref, err));
-    DT_TRY(dt_place_where(&state, DT_PLACE_STATE, arena, err));
+    DT_TRY(dt_dir_path(&state, DT_DIR_STATE, arena, err));
     runs = dt_arena_printf(arena, "%s/runs", state);
     dir = runs != NULL ? opendir(runs) : NULL;
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
@@ -124,19 +124,19 @@ out:
 
 dt_status dt_direct_agent(const char **agent, const char *node, dt_arena *arena, dt_error *err)
 {
-    dt_foothold foothold = {0};
+    dt_bootstrap bootstrap = {0};
     json_t *facts = NULL;
     dt_status st = DT_OK;
     int64_t skew_ms;
 
     if (dt_transport_local.reaches(node))
-        return dt_place_program(agent, "dtrun-agent", "DTRUN_AGENT", arena, err);
-    DT_TRY(dt_foothold_init(&foothold, arena, err));
-    DT_TRY(dt_foothold_probe(&facts, &skew_ms, &foothold, node, "-", NULL, err));
-    DT_TRY(dt_foothold_agent(agent, &foothold, node, facts, arena, err));
+        return dt_dir_program(agent, "dtrun-agent", "DTRUN_AGENT", arena, err);
+    DT_TRY(dt_bootstrap_init(&bootstrap, arena, err));
+    DT_TRY(dt_bootstrap_probe(&facts, &skew_ms, &bootstrap, node, "-", NULL, err));
+    DT_TRY(dt_bootstrap_agent(agent, &bootstrap, node, facts, arena, err));
 out:
     json_decref(facts);
-    dt_foothold_release(&foothold);
+    dt_bootstrap_release(&bootstrap);
     return st;
 }
 
@@ -283,10 +283,10 @@ static dt_status end_place(stopping *all, const char *here, dt_error *err)
 {
     dt_error unread = DT_ERROR_INIT;
     const char *problem = NULL;
-    dt_node_place place;
+    dt_node_layout place;
     dt_status st, read_st;
 
-    read_st = dt_node_place_read(&place, here, all->arena, &unread);
+    read_st = dt_node_layout_read(&place, here, all->arena, &unread);
     json_decref(place.paths);
     if (read_st == DT_OK) {
         DT_TRY(dt_direct_end(&problem, place.agent, place.node, place.folder, all->now, all->arena,

@@ -15,7 +15,7 @@ static dt_status end_on(const char **problem, dt_store *store, const dt_run *run
     const char *below =
         dt_arena_printf(arena, "attempt-%lld/node-%lld", (long long)attempt, (long long)node->node);
     dt_error unplaced = DT_ERROR_INIT;
-    dt_node_place place = {0};
+    dt_node_layout place = {0};
     const char *here;
     bool restored;
     dt_status st;
@@ -44,8 +44,8 @@ static bool is_forgiven(const dt_value *forgiven, const char *name)
     return false;
 }
 
-dt_status dt_leftover_end(int64_t *asked, dt_strbuf *left, dt_store *store, const dt_run *run,
-                          const dt_value *forgiven, dt_arena *arena, dt_error *err)
+dt_status dt_orphans_end(int64_t *asked, dt_strbuf *left, dt_store *store, const dt_run *run,
+                         const dt_value *forgiven, dt_arena *arena, dt_error *err)
 {
     dt_status st = DT_OK;
     const char *problem = NULL;

@@ -1,4 +1,4 @@
-/* leftover: a run that ended while nodes could not be asked (exit code 5) may still have its ranks
+/* orphans: a run that ended while nodes could not be asked (exit code 5) may still have its ranks
  * there. Once the nodes are back they can be: `dtrun stop RUN` again.
  */
 #ifndef DT_RUNNER_STOP_ORPHANS_H
@@ -12,7 +12,7 @@
  * done, and those that a person vouches for (`forgiven`, names), are called released. *asked: how
  * many were lost; `left` gets the names of those that still cannot be asked, and why. Only of a run
  * that has ended: nobody else writes its rows then. */
-dt_status dt_leftover_end(int64_t *asked, dt_strbuf *left, dt_store *store, const dt_run *run,
-                          const dt_value *forgiven, dt_arena *arena, dt_error *err);
+dt_status dt_orphans_end(int64_t *asked, dt_strbuf *left, dt_store *store, const dt_run *run,
+                         const dt_value *forgiven, dt_arena *arena, dt_error *err);
 
 #endif

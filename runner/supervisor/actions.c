@@ -73,16 +73,16 @@ static bool all_shared(const dt_session *session)
     bool shared = true;
 
     for (int64_t i = 0; i < session->node_count; i++) {
-        const dt_node_place *place = dt_node_link_place(session->nodes[i].link);
+        const dt_node_layout *place = dt_node_link_place(session->nodes[i].link);
 
         shared = shared && place != NULL && place->checkpoints_shared;
     }
     return shared;
 }
 
-static json_t *environment_of(const dt_session *session, const dt_node_place *place)
+static json_t *environment_of(const dt_session *session, const dt_node_layout *place)
 {
-    const dt_node_place *first = dt_node_link_place(session->nodes[0].link);
+    const dt_node_layout *first = dt_node_link_place(session->nodes[0].link);
 
     return json_pack("{s:s, s:s, s:s}", "DTRUN_INTERFACE_ADDRESS", place->address,
                      "DTRUN_RUN_SECRET", session->secret, "MASTER_ADDR",
@@ -91,7 +91,7 @@ static json_t *environment_of(const dt_session *session, const dt_node_place *pl
 
 dt_status dt_action_start_node(dt_session *session, dt_supervised_node *node, dt_error *err)
 {
-    const dt_node_place *place = dt_node_link_place(node->link);
+    const dt_node_layout *place = dt_node_link_place(node->link);
 
     if (!dt_node_link_is_idle(node->link))
         return DT_OK;

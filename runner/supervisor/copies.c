@@ -109,30 +109,30 @@ out:
 
 /* --- place.json */
 
-dt_status dt_copies_place(dt_node_place *place, bool *restored, dt_store *store, const char *run,
+dt_status dt_copies_place(dt_node_layout *place, bool *restored, dt_store *store, const char *run,
                           int64_t attempt, int64_t node, const char *here, dt_arena *arena,
                           dt_error *err)
 {
-    dt_node_place copied = {0}, read = {0};
+    dt_node_layout copied = {0}, read = {0};
     dt_error problem = DT_ERROR_INIT;
     const char *copy = "";
     dt_status st = DT_OK, file_st;
     dt_strbuf path, file;
 
-    *place = (dt_node_place){0};
+    *place = (dt_node_layout){0};
     *restored = false;
     dt_strbuf_init(&path);
     dt_strbuf_init(&file);
-    dt_strbuf_add_fmt(&path, "%s/" DT_NODE_PLACE_FILE, here);
+    dt_strbuf_add_fmt(&path, "%s/" DT_NODE_LAYOUT_FILE, here);
     if (store != NULL)
         DT_TRY(dt_store_place_get(store, &copy, run, attempt, node, arena, err));
     file_st = dt_file_read(&file, path.data, MAX_BYTES, &problem);
     if (file_st == DT_OK && !is_text(&file))
         file_st = DT_FAIL(&problem, DT_ERR_CORRUPT, "it is no text");
     if (file_st == DT_OK)
-        file_st = dt_node_place_parse(&read, file.data, arena, &problem);
+        file_st = dt_node_layout_parse(&read, file.data, arena, &problem);
     if (copy[0] != '\0')
-        (void)dt_node_place_parse(&copied, copy, arena, NULL);
+        (void)dt_node_layout_parse(&copied, copy, arena, NULL);
     switch (choose(file.data, file_st == DT_OK, copy, copied.paths != NULL)) {
     case COPY_ALONE:
         *restored = true;

@@ -21,7 +21,7 @@ dt_status dt_copies_plan(dt_plan *plan, json_t **json, bool *restored, dt_store 
                          dt_error *err);
 /* here: attempt-N/node-K on this machine. place->paths: new reference. store NULL: the file alone.
  */
-dt_status dt_copies_place(dt_node_place *place, bool *restored, dt_store *store, const char *run,
+dt_status dt_copies_place(dt_node_layout *place, bool *restored, dt_store *store, const char *run,
                           int64_t attempt, int64_t node, const char *here, dt_arena *arena,
                           dt_error *err);
 

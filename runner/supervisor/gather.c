@@ -29,7 +29,7 @@ struct dt_gather {
     char name[NAME_SIZE], digest[NAME_SIZE];
     char kept_as[DT_CHECKPOINT_NAME_SIZE];
     const json_t *plan; /* the session's, which reads it as well */
-    dt_node_place *places;
+    dt_node_layout *places;
     int64_t count;
     const char *here;
     atomic_bool cancelled;
@@ -42,7 +42,7 @@ bool dt_gather_is_needed(const dt_session *session)
     bool shared = true;
 
     for (int64_t i = 0; i < session->node_count; i++) {
-        const dt_node_place *place = dt_node_link_place(session->nodes[i].link);
+        const dt_node_layout *place = dt_node_link_place(session->nodes[i].link);
 
         shared = shared && (place == NULL || place->checkpoints_shared);
     }
@@ -52,7 +52,7 @@ bool dt_gather_is_needed(const dt_session *session)
 static void fetch(uv_work_t *work)
 {
     dt_gather *gather = work->data;
-    dt_gather_request request = {.places = gather->places,
+    dt_gather_request request = {.layouts = gather->places,
                                  .count = gather->count,
                                  .name = gather->name,
                                  .digest = gather->digest,

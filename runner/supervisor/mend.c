@@ -3,9 +3,9 @@
 #include <dirent.h>
 #include <unistd.h>
 
+#include "base/dirs.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/place.h"
 #include "runner/supervisor/rebuild.h"
 #include "runner/supervisor/supervisor.h"
 
@@ -57,7 +57,7 @@ void dt_mend_all(dt_store *store)
     DIR *dir = NULL;
 
     dt_arena_init(&arena, 0);
-    if (dt_place_where(&state, DT_PLACE_STATE, &arena, NULL) == DT_OK &&
+    if (dt_dir_path(&state, DT_DIR_STATE, &arena, NULL) == DT_OK &&
         (runs = dt_arena_printf(&arena, "%s/runs", state)) != NULL)
         dir = opendir(runs);
     while (dir != NULL && (entry = readdir(dir)) != NULL)

@@ -115,7 +115,7 @@ static dt_status recall_place(void *context, int64_t index, dt_error *err)
     dt_session *session = node->session;
     dt_error problem = DT_ERROR_INIT;
     bool restored = false;
-    dt_node_place place;
+    dt_node_layout place;
     dt_status st;
 
     st = dt_copies_place(&place, &restored, session->store, session->run, session->attempt,
@@ -132,7 +132,7 @@ static dt_status recall_place(void *context, int64_t index, dt_error *err)
     }
     return restored ? dt_follow_own_event(session,
                                           json_pack("{s:s, s:s, s:I}", "event", "restored", "file",
-                                                    DT_NODE_PLACE_FILE, "node",
+                                                    DT_NODE_LAYOUT_FILE, "node",
                                                     (json_int_t)node->row.node),
                                           err)
                     : DT_OK;

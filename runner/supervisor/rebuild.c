@@ -153,7 +153,7 @@ static bool has_places(const rebuilding *all)
         if (strncmp(entry->d_name, "node-", strlen("node-")) != 0)
             continue;
         dt_strbuf_reset(&path);
-        dt_strbuf_add_fmt(&path, "%s/attempt-%lld/%s/" DT_NODE_PLACE_FILE, all->folder,
+        dt_strbuf_add_fmt(&path, "%s/attempt-%lld/%s/" DT_NODE_LAYOUT_FILE, all->folder,
                           (long long)all->newest, entry->d_name);
         found = dt_file_exists(path.data);
     }

@@ -62,7 +62,7 @@ static const char *name_of(dt_session *session, int64_t node)
         dt_arena_printf(&session->arena, "%s/attempt-%lld/node-%lld", session->folder,
                         (long long)session->attempt, (long long)node);
     const char *name = "localhost";
-    dt_node_place place = {0};
+    dt_node_layout place = {0};
     bool restored;
 
     if (here != NULL && dt_copies_place(&place, &restored, NULL, session->run, session->attempt,

@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/dirs.h"
 #include "base/file.h"
-#include "base/place.h"
 #include "runner/channel/detach.h"
 #include "runner/channel/socket.h"
 #include "runner/supervisor/launch_env.h"
@@ -97,7 +97,7 @@ dt_status dt_supervisor_start(const char *run, dt_error *err)
 static dt_status find_state_home(const char **out, dt_arena *arena, dt_error *err)
 {
     const char *state;
-    dt_status st = dt_place_dir(&state, DT_PLACE_STATE, arena, err);
+    dt_status st = dt_dir_make(&state, DT_DIR_STATE, arena, err);
 
     if (st != DT_OK)
         return st;

@@ -26,7 +26,7 @@ struct dt_sweep {
     dt_session *session;
     int64_t attempt;
     dt_node row;
-    dt_node_place place;
+    dt_node_layout place;
     dt_node_process *process; /* that ends it; NULL: none runs */
     bool done;
     bool last; /* this try is one that the end waits for */

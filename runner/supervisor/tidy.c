@@ -31,7 +31,7 @@
 typedef struct errand {
     dt_tidy *tidy;
     uv_work_t work; /* of the first errand of a node, which does the others too */
-    dt_node_place place;
+    dt_node_layout place;
     const char *here; /* attempt-N/node-K on this machine */
     dt_strbuf kept;   /* names that stay there, for the log */
     dt_error err;
@@ -250,7 +250,7 @@ static bool is_last_there(const errand *one)
 static bool forget(errand *one, const char *agent)
 {
     dt_tidy *tidy = one->tidy;
-    dt_node_place place = one->place;
+    dt_node_layout place = one->place;
     dt_status st;
 
     place.agent = agent;

@@ -17,7 +17,7 @@
 #define FOLDER_MAX_BYTES  (107 - 1 - 40 - 17)
 #define TRY_EVERY_SECONDS 0.05
 
-dt_status dt_slots_folder(const char **out, dt_arena *arena, dt_error *err)
+dt_status dt_connection_slots_folder(const char **out, dt_arena *arena, dt_error *err)
 {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
     struct stat info;
@@ -42,7 +42,8 @@ dt_status dt_slots_folder(const char **out, dt_arena *arena, dt_error *err)
     return DT_OK;
 }
 
-dt_status dt_slot_take(int *fd, double timeout_seconds, const atomic_bool *cancelled, dt_error *err)
+dt_status dt_connection_slot_take(int *fd, double timeout_seconds, const atomic_bool *cancelled,
+                                  dt_error *err)
 {
     double deadline = dt_clock_monotonic_seconds() + timeout_seconds;
     const char *folder;
@@ -51,7 +52,7 @@ dt_status dt_slot_take(int *fd, double timeout_seconds, const atomic_bool *cance
 
     *fd = -1;
     dt_arena_init(&arena, 1024);
-    DT_TRY(dt_slots_folder(&folder, &arena, err));
+    DT_TRY(dt_connection_slots_folder(&folder, &arena, err));
     for (;;) {
         for (int i = 0; i < DT_SLOT_COUNT; i++) {
             char path[FOLDER_MAX_BYTES + 32];

@@ -6,7 +6,7 @@
  * ssh, with what it needs around it: its turn among the connections that are being opened, the
  * noise of a login shell taken off, and one line on stderr that says what is wrong and what helps.
  * dtrun starts it; it ends with the command's exit code, or 255 where the node was not reached. A
- * node that was taken back is told by DT_TRANSPORT_TAKEN_BACK before that line.
+ * node that was taken back is told by DT_TRANSPORT_PREEMPTED before that line.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -71,12 +71,12 @@ static bool bridge(dt_remote *remote)
     }
 }
 
-static bool is_taken_back(const char *node)
+static bool is_preempted(const char *node)
 {
     const dt_transport *transport;
 
-    return dt_transport_find(&transport, node, NULL) == DT_OK && transport->is_taken_back != NULL &&
-           transport->is_taken_back(node);
+    return dt_transport_find(&transport, node, NULL) == DT_OK && transport->is_preempted != NULL &&
+           transport->is_preempted(node);
 }
 
 int main(int argc, char **argv)
@@ -85,7 +85,7 @@ int main(int argc, char **argv)
     dt_remote remote = {0};
     int code = NOT_REACHED;
     dt_status st = DT_OK;
-    bool taken_back;
+    bool preempted;
 
     bool renew = argc > 1 && strcmp(argv[1], "--renew") == 0;
 
@@ -107,11 +107,11 @@ int main(int argc, char **argv)
     if (code < 0)
         code = 128 - code;
 out:
-    taken_back = st != DT_OK && is_taken_back(argv[1]);
-    if (taken_back && argv[3] != NULL && strcmp(argv[3], "end") == 0)
+    preempted = st != DT_OK && is_preempted(argv[1]);
+    if (preempted && argv[3] != NULL && strcmp(argv[3], "end") == 0)
         return 0; /* all that `dtrun-agent end` could ask to end has been ended */
     if (st != DT_OK)
-        fprintf(stderr, "%s%s\n", taken_back ? DT_TRANSPORT_TAKEN_BACK : "", err.message);
+        fprintf(stderr, "%s%s\n", preempted ? DT_TRANSPORT_PREEMPTED : "", err.message);
     else
         dt_remote_print_problems(&remote, STDERR_FILENO);
     dt_remote_close(&remote);

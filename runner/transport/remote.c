@@ -217,7 +217,7 @@ dt_status dt_remote_open(dt_remote *out, const char *node, const char *const *wo
     DT_TRY(dt_transport_find(&out->transport, node, err));
     DT_TRY(out->transport->command(&argv, node, words, &arena, err));
     if (out->transport->trouble != NULL)
-        DT_TRY(dt_slot_take(&slot, SLOT_SECONDS, cancelled, err));
+        DT_TRY(dt_connection_slot_take(&slot, SLOT_SECONDS, cancelled, err));
     DT_TRY(spawn(out, argv, err));
     if (out->transport->trouble != NULL)
         DT_TRY(skip_noise(out, dt_clock_monotonic_seconds() + DT_REMOTE_OPEN_SECONDS, err));

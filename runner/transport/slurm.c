@@ -162,6 +162,6 @@ const dt_transport dt_transport_slurm = {
     .says_itself = slurm_says_itself,
     .broke_off = slurm_broke_off,
     .contact = slurm_contact,
-    .is_taken_back = slurm_is_taken_back,
+    .is_preempted = slurm_is_taken_back,
     .ends_children = true,
 };

@@ -68,7 +68,7 @@ static dt_status begin(const char ***argv, size_t *count, dt_arena *arena, dt_er
     *argv = NULL;
     if (out == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    DT_TRY(dt_slots_folder(&folder, arena, err));
+    DT_TRY(dt_connection_slots_folder(&folder, arena, err));
     out[n++] = "ssh";
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         out[n++] = "-o";
@@ -154,8 +154,8 @@ const dt_transport dt_transport_ssh = {
     .kind = "ssh",
     .reaches = ssh_reaches,
     .command = ssh_command,
-    .trouble = dt_trouble_ssh,
+    .trouble = dt_ssh_error,
     .renew = ssh_renew,
-    .contact = dt_trouble_contact,
+    .contact = dt_ssh_error_contact,
     .knock = ssh_knock,
 };

@@ -93,7 +93,7 @@ static void fill(char *out, size_t size, const char *remedy, const char *node)
     out[used] = '\0';
 }
 
-dt_status dt_trouble_ssh(const char *node, const char *complaint, dt_error *err)
+dt_status dt_ssh_error(const char *node, const char *complaint, dt_error *err)
 {
     char last[300], remedy[1024];
 
@@ -109,7 +109,7 @@ dt_status dt_trouble_ssh(const char *node, const char *complaint, dt_error *err)
 }
 
 /* The banner comes before any question of who may sign in (DEBUG1, ssh.c). */
-dt_contact dt_trouble_contact(const char *complaint)
+dt_contact dt_ssh_error_contact(const char *complaint)
 {
     if (strstr(complaint, "Remote protocol version") != NULL)
         return DT_CONTACT_HOST;

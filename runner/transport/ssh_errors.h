@@ -1,4 +1,4 @@
-/* trouble: what ssh complains of, in words that say what to do.
+/* ssh_errors: what ssh complains of, in words that say what to do.
  *
  * Errors  DT_ERR_PEER: trying again may help, if only once a key, a ticket or a name server is back;
  *         DT_ERR_UNSUPPORTED where it is no longer the machine that was known
@@ -10,9 +10,9 @@
 #include "runner/transport/contact.h"
 
 /* `complaint`: all that ssh wrote to stderr, or its end. Always records an error, never DT_OK. */
-dt_status dt_trouble_ssh(const char *node, const char *complaint, dt_error *err);
+dt_status dt_ssh_error(const char *node, const char *complaint, dt_error *err);
 
 /* What it proves of the machine. */
-dt_contact dt_trouble_contact(const char *complaint);
+dt_contact dt_ssh_error_contact(const char *complaint);
 
 #endif

@@ -43,7 +43,7 @@ typedef struct dt_transport {
     bool (*says_itself)(const char *line);
     bool (*broke_off)(const char *complaint); /* MAY: not the command failed but what carried it */
     /* MAY: whether the node was taken back from us, and all that ran there ended with that. */
-    bool (*is_taken_back)(const char *node);
+    bool (*is_preempted)(const char *node);
     /* MAY: what a failed command's stderr, or that of `knock` so far, proves. NULL: nothing. */
     dt_contact (*contact)(const char *complaint);
     /* MAY: the argv that asks only whether the machine answers, signing in to nothing. */
@@ -52,7 +52,7 @@ typedef struct dt_transport {
 } dt_transport;
 
 /* What dtrun-reach says of a node that was taken back begins so. */
-#define DT_TRANSPORT_TAKEN_BACK "taken back: "
+#define DT_TRANSPORT_PREEMPTED "taken back: "
 
 extern const dt_transport dt_transport_local, dt_transport_slurm, dt_transport_ssh;
 

@@ -149,7 +149,7 @@ static dt_status new_troubles(follower *f, dt_error *err)
     if (sentences == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (int64_t i = 0; i < count; i++) {
-        const char *sentence = dt_trouble_sentence(&events[i], &f->arena);
+        const char *sentence = dt_incident_sentence(&events[i], &f->arena);
         f->at.event_id = events[i].id;
         if (sentence != NULL)
             sentences[taken++] = sentence;
@@ -205,7 +205,7 @@ dt_status dt_follow(dt_run *out, bool *left, dt_store *store, const char *run, d
 
     *left = false;
     dt_arena_init(&f.arena, 0);
-    dt_interrupt_watch();
+    dt_interrupt_catch();
     DT_TRY(dt_store_run_find(store, &f.row, run, &f.arena, err));
     DT_TRY(place_cursors(&f, from, err));
     DT_TRY(make_view(&view, kind, err));

@@ -52,7 +52,7 @@ static const char *restart_sentence(const json_t *json, dt_arena *arena)
                            (long long)step, reason);
 }
 
-const char *dt_trouble_sentence(const dt_store_event *event, dt_arena *arena)
+const char *dt_incident_sentence(const dt_store_event *event, dt_arena *arena)
 {
     const char *(*say)(const json_t *json, dt_arena *arena) = NULL;
     const char *sentence;
@@ -94,12 +94,12 @@ static dt_status keep_lines(const char ***out, int64_t *count, const json_t *lin
     return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
-static dt_status keep(dt_trouble *out, int64_t rank, const json_t *exited, dt_arena *arena,
+static dt_status keep(dt_incident *out, int64_t rank, const json_t *exited, dt_arena *arena,
                       dt_error *err)
 {
     dt_status st;
 
-    *out = (dt_trouble){.rank = rank};
+    *out = (dt_incident){.rank = rank};
     DT_TRY(
         keep_lines(&out->lines, &out->lines_count, json_object_get(exited, "lines"), arena, err));
     DT_TRY(keep_lines(&out->kernel_lines, &out->kernel_lines_count,
@@ -145,8 +145,8 @@ static int blame_of(const json_t *exited, bool lost_peer)
     return lost_peer ? BLAME_PEER : BLAME_OWN;
 }
 
-dt_status dt_trouble_find(dt_trouble *out, dt_store *store, const dt_run *run, dt_arena *arena,
-                          dt_error *err)
+dt_status dt_incident_find(dt_incident *out, dt_store *store, const dt_run *run, dt_arena *arena,
+                           dt_error *err)
 {
     int blame, least = BLAME_NONE;
     dt_store_event *events;
@@ -154,7 +154,7 @@ dt_status dt_trouble_find(dt_trouble *out, dt_store *store, const dt_run *run, d
     json_t *json = NULL;
     int64_t count, first_ms = 0;
 
-    *out = (dt_trouble){.rank = -1};
+    *out = (dt_incident){.rank = -1};
     DT_TRY(dt_store_event_list(store, &events, &count, run->id, 0, 0, arena, err));
     for (int64_t i = 0; i < count; i++) {
         if (events[i].attempt != run->attempt || strcmp(events[i].kind, "exited") != 0)

@@ -8,10 +8,10 @@
 
 #include "base/banned.h"
 
-static const char *const kind_names[DT_MESSAGE_KINDS] = {
-    [DT_MESSAGE_ALL_REDUCE] = "all-reduce",
-    [DT_MESSAGE_ALL_GATHER] = "all-gather",
-    [DT_MESSAGE_REDUCE_SCATTER] = "reduce-scatter",
+static const char *const kind_names[DT_TRAFFIC_KINDS] = {
+    [DT_TRAFFIC_ALL_REDUCE] = "all-reduce",
+    [DT_TRAFFIC_ALL_GATHER] = "all-gather",
+    [DT_TRAFFIC_REDUCE_SCATTER] = "reduce-scatter",
 };
 
 static const char *precision_text(const dt_recipe *recipe)
@@ -116,7 +116,7 @@ static void add_messages(dt_strbuf *out, const dt_term *term, const dt_planned *
 
     dt_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]), arena);
     for (int i = 0; i < p->sizes_count; i++) {
-        for (int kind = 0; kind < DT_MESSAGE_KINDS; kind++) {
+        for (int kind = 0; kind < DT_TRAFFIC_KINDS; kind++) {
             const dt_prediction_messages *sum = &p->sizes[i].prediction.messages[kind];
 
             if (sum->count == 0)
@@ -174,7 +174,7 @@ static void add_overlap(dt_strbuf *out, const dt_planned *p)
         dt_strbuf_add_fmt(out,
                           "\nMessages hide behind the passes: up to %d GPUs a card waits for less "
                           "than %.0f %% of a step.\n",
-                          DT_PLAN_MOST_CARDS, 100 * DT_PLAN_EXPOSED_SHARE);
+                          DT_PLAN_GPUS_MAX, 100 * DT_PLAN_EXPOSED_SHARE);
 }
 
 dt_status dt_plan_report_text(const dt_planned *planned, dt_arena *arena, dt_error *err)
@@ -208,7 +208,7 @@ static json_t *messages_to_json(const dt_prediction *at)
 {
     json_t *array = json_array();
 
-    for (int kind = 0; kind < DT_MESSAGE_KINDS; kind++) {
+    for (int kind = 0; kind < DT_TRAFFIC_KINDS; kind++) {
         const dt_prediction_messages *sum = &at->messages[kind];
 
         if (sum->count > 0)

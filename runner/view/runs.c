@@ -14,13 +14,13 @@
 
 dt_status dt_runs_ensure(const dt_run *run, const dt_call *call)
 {
-    dt_error trouble = DT_ERROR_INIT;
+    dt_error incident = DT_ERROR_INIT;
     dt_status st = DT_OK;
 
     if (!dt_run_state_is_terminal(run->state))
-        st = dt_supervisor_ensure(run, &trouble);
+        st = dt_supervisor_ensure(run, &incident);
     if (st != DT_OK) /* with --json too: the object has no place for it */
-        dt_report_say("dtrun: nobody supervises run '%s' just now: %s", run->id, trouble.message);
+        dt_report_say("dtrun: nobody supervises run '%s' just now: %s", run->id, incident.message);
     return st;
 }
 

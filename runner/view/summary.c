@@ -58,18 +58,18 @@ static void add_numbers(dt_strbuf *out, const dt_term *term, const dt_run *run,
     dt_table_write(out, &table, term, 2);
 }
 
-void dt_summary_add_trouble(dt_strbuf *out, const dt_term *term, const dt_trouble *trouble)
+void dt_summary_add_incident(dt_strbuf *out, const dt_term *term, const dt_incident *incident)
 {
-    if (trouble->kernel_lines_count > 0)
+    if (incident->kernel_lines_count > 0)
         dt_term_add(out, term, DT_STYLE_DIM, "\nthe kernel said of rank %lld:\n",
-                    (long long)trouble->rank);
-    for (int64_t i = 0; i < trouble->kernel_lines_count; i++)
-        dt_term_add(out, term, DT_STYLE_PLAIN, "  %s\n", trouble->kernel_lines[i]);
-    if (trouble->rank < 0 || trouble->lines_count == 0)
+                    (long long)incident->rank);
+    for (int64_t i = 0; i < incident->kernel_lines_count; i++)
+        dt_term_add(out, term, DT_STYLE_PLAIN, "  %s\n", incident->kernel_lines[i]);
+    if (incident->rank < 0 || incident->lines_count == 0)
         return;
-    dt_term_add(out, term, DT_STYLE_DIM, "\nlast lines of rank %lld:\n", (long long)trouble->rank);
-    for (int64_t i = 0; i < trouble->lines_count; i++)
-        dt_term_add(out, term, DT_STYLE_PLAIN, "  %s\n", trouble->lines[i]);
+    dt_term_add(out, term, DT_STYLE_DIM, "\nlast lines of rank %lld:\n", (long long)incident->rank);
+    for (int64_t i = 0; i < incident->lines_count; i++)
+        dt_term_add(out, term, DT_STYLE_PLAIN, "  %s\n", incident->lines[i]);
 }
 
 /* Commands as they can be typed here: with the name by which this one was called. */
@@ -98,7 +98,7 @@ static void add_next(dt_strbuf *out, const dt_term *term, const dt_run *run,
 dt_status dt_summary_text(dt_store *store, const dt_run *run, dt_arena *arena, dt_error *err)
 {
     const dt_store_checkpoint *checkpoint;
-    dt_trouble trouble = {.rank = -1};
+    dt_incident incident = {.rank = -1};
     dt_status st = DT_OK;
     dt_timing timing;
     dt_strbuf text;
@@ -110,7 +110,7 @@ dt_status dt_summary_text(dt_store *store, const dt_run *run, dt_arena *arena, d
     DT_TRY(newest_checkpoint(&checkpoint, store, run, arena, err));
     DT_TRY(dt_timing_read(&timing, store, run, dt_clock_wall_ms(), arena, err));
     if (run->state == DT_RUN_FAILED)
-        DT_TRY(dt_trouble_find(&trouble, store, run, arena, err));
+        DT_TRY(dt_incident_find(&incident, store, run, arena, err));
 
     dt_term_add(&text, &term, DT_STYLE_BOLD, "%s %s ", run->name, run->id);
     dt_term_add(&text, &term, dt_runs_style(run->state), "%s", dt_run_state_name(run->state));
@@ -119,7 +119,7 @@ dt_status dt_summary_text(dt_store *store, const dt_run *run, dt_arena *arena, d
                 dt_clock_duration(took, sizeof(took), timing.elapsed_seconds));
     if (run->reason[0] != '\0')
         dt_term_add(&text, &term, dt_runs_style(run->state), "%s\n", run->reason);
-    dt_summary_add_trouble(&text, &term, &trouble);
+    dt_summary_add_incident(&text, &term, &incident);
     dt_strbuf_add_char(&text, '\n');
     add_numbers(&text, &term, run, &timing, checkpoint, arena);
     add_next(&text, &term, run, checkpoint);
@@ -138,19 +138,19 @@ static json_t *lines_to_json(const char *const *lines, int64_t count)
     return array;
 }
 
-static json_t *trouble_to_json(const dt_trouble *trouble)
+static json_t *trouble_to_json(const dt_incident *incident)
 {
-    if (trouble->rank < 0)
+    if (incident->rank < 0)
         return json_null();
-    return json_pack("{s:I, s:o, s:o}", "rank", (json_int_t)trouble->rank, "lines",
-                     lines_to_json(trouble->lines, trouble->lines_count), "kernel_lines",
-                     lines_to_json(trouble->kernel_lines, trouble->kernel_lines_count));
+    return json_pack("{s:I, s:o, s:o}", "rank", (json_int_t)incident->rank, "lines",
+                     lines_to_json(incident->lines, incident->lines_count), "kernel_lines",
+                     lines_to_json(incident->kernel_lines, incident->kernel_lines_count));
 }
 
 dt_status dt_summary_json(dt_store *store, const dt_run *run, dt_arena *arena, dt_error *err)
 {
     const dt_store_checkpoint *checkpoint;
-    dt_trouble trouble = {.rank = -1};
+    dt_incident incident = {.rank = -1};
     dt_status st = DT_OK;
     dt_timing timing;
     json_t *object;
@@ -158,9 +158,9 @@ dt_status dt_summary_json(dt_store *store, const dt_run *run, dt_arena *arena, d
     DT_TRY(newest_checkpoint(&checkpoint, store, run, arena, err));
     DT_TRY(dt_timing_read(&timing, store, run, dt_clock_wall_ms(), arena, err));
     if (run->state == DT_RUN_FAILED)
-        DT_TRY(dt_trouble_find(&trouble, store, run, arena, err));
+        DT_TRY(dt_incident_find(&incident, store, run, arena, err));
     object = dt_runs_to_json(run);
-    json_object_set_new(object, "failure", trouble_to_json(&trouble));
+    json_object_set_new(object, "failure", trouble_to_json(&incident));
     json_object_set_new(object, "steps", json_integer(run->step));
     json_object_set_new(object, "mean_tokens_per_second", dt_json_number(timing.tokens_per_second));
     json_object_set_new(object, "seconds", dt_json_number(timing.elapsed_seconds));

@@ -13,6 +13,6 @@ dt_status dt_summary_text(dt_store *store, const dt_run *run, dt_arena *arena, d
 dt_status dt_summary_json(dt_store *store, const dt_run *run, dt_arena *arena, dt_error *err);
 
 /* What the rank to blame said last, and the kernel of it. */
-void dt_summary_add_trouble(dt_strbuf *out, const dt_term *term, const dt_trouble *trouble);
+void dt_summary_add_incident(dt_strbuf *out, const dt_term *term, const dt_incident *incident);
 
 #endif

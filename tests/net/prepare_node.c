@@ -18,7 +18,7 @@ static void print_progress(void *context, const char *text)
 int main(int argc, char **argv)
 {
     dt_error err = DT_ERROR_INIT;
-    dt_node_place place = {0};
+    dt_node_layout place = {0};
     dt_status st = DT_OK;
     json_t *plan = NULL;
     dt_strbuf text, path;
@@ -44,7 +44,7 @@ int main(int argc, char **argv)
 
         DT_TRY(dt_node_prepare(&place, &request, &arena, &err));
     }
-    DT_TRY(dt_node_place_write(&place, argv[3], &err));
+    DT_TRY(dt_node_layout_write(&place, argv[3], &err));
     dt_strbuf_reset(&path);
     dt_strbuf_add_fmt(&path, "%s/place.json", argv[3]);
     DT_TRY(dt_file_read(&text, path.data, 1 << 20, &err));

@@ -79,19 +79,19 @@ static dt_status bring_resume_point(const dt_prepare_request *request, sim_machi
     return DT_OK;
 }
 
-dt_status dt_node_prepare(dt_node_place *out, const dt_prepare_request *request, dt_arena *arena,
+dt_status dt_node_prepare(dt_node_layout *out, const dt_prepare_request *request, dt_arena *arena,
                           dt_error *err)
 {
     sim_machine *machine = machine_of(request->node);
     bool here = machine->number == 0;
     dt_status st;
 
-    *out = (dt_node_place){.node = request->node,
-                           .here = here,
-                           .agent = "/bin/dtrun-agent",
-                           .engine = "/bin/dtrun-engine",
-                           .address = "127.0.0.1",
-                           .checkpoints_shared = here};
+    *out = (dt_node_layout){.node = request->node,
+                            .here = here,
+                            .agent = "/bin/dtrun-agent",
+                            .engine = "/bin/dtrun-engine",
+                            .address = "127.0.0.1",
+                            .checkpoints_shared = here};
     DT_TRY(visit(machine, request->cancelled, err));
     request->progress(request->context, "copying the engine");
     DT_TRY(visit(machine, request->cancelled, err));
@@ -147,23 +147,23 @@ dt_status dt_nodes_gather(char *name, const dt_gather_request *request, dt_error
     char here[512], there[512];
 
     for (int64_t i = 0; i < request->count; i++)
-        DT_TRY(visit(machine_of(request->places[i].node), request->cancelled, err));
+        DT_TRY(visit(machine_of(request->layouts[i].node), request->cancelled, err));
     snprintf(here, sizeof(here), "%s/%s", request->checkpoints_here, request->name);
-    if (request->places[0].checkpoints_shared) /* runner/node_setup/node_plan.c */
-        snprintf(there, sizeof(there), "%s/%s/%s", request->places[0].checkpoints,
-                 strrchr(request->places[0].folder, '/') + 1, request->name);
+    if (request->layouts[0].checkpoints_shared) /* runner/node_setup/node_plan.c */
+        snprintf(there, sizeof(there), "%s/%s/%s", request->layouts[0].checkpoints,
+                 strrchr(request->layouts[0].folder, '/') + 1, request->name);
     else
-        snprintf(there, sizeof(there), "%s/%s", request->places[0].checkpoints, request->name);
+        snprintf(there, sizeof(there), "%s/%s", request->layouts[0].checkpoints, request->name);
     if (sim.machines[0].full_until_ns > sim_now_ns)
         DT_THROW(err, DT_ERR_IO, "no space");
-    if (!copy_checkpoint(&sim.machines[0], here, machine_of(request->places[0].node), there))
+    if (!copy_checkpoint(&sim.machines[0], here, machine_of(request->layouts[0].node), there))
         DT_THROW(err, DT_ERR_NOT_FOUND, "the nodes have let '%s' go", request->name);
     snprintf(name, DT_CHECKPOINT_NAME_SIZE, "%s", request->name);
 out:
     return st;
 }
 
-dt_status dt_node_forget(dt_strbuf *kept, const dt_node_place *place, const char *home,
+dt_status dt_node_forget(dt_strbuf *kept, const dt_node_layout *place, const char *home,
                          const atomic_bool *cancelled, dt_error *err)
 {
     sim_machine *machine = machine_of(place->node);

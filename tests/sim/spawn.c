@@ -246,7 +246,7 @@ bool dt_process_signal(pid_t pid, int64_t start_ticks, int number)
     return true;
 }
 
-bool dt_activity_read(dt_activity *out, pid_t pid)
+bool dt_process_activity_read(dt_process_activity *out, pid_t pid)
 {
     const sim_proc *proc = sim_proc_find(sim_machine_self(), pid);
     sim_activity seen;
@@ -254,7 +254,7 @@ bool dt_activity_read(dt_activity *out, pid_t pid)
     if (proc == NULL || proc->engine == NULL)
         return false;
     seen = sim_engine_activity(proc->engine, proc->paused);
-    *out = (dt_activity){.state = seen.state, .cpu_seconds = seen.cpu_seconds};
+    *out = (dt_process_activity){.state = seen.state, .cpu_seconds = seen.cpu_seconds};
     return true;
 }
 

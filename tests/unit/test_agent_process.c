@@ -143,12 +143,12 @@ static void test_environment_replaces_by_whole_name(void **state)
 }
 
 /* Until it is in that state: a process takes a moment to get there. */
-static dt_activity activity_in(pid_t pid, char state)
+static dt_process_activity activity_in(pid_t pid, char state)
 {
-    dt_activity activity = {0};
+    dt_process_activity activity = {0};
 
     while (activity.state != state) {
-        assert_true(dt_activity_read(&activity, pid));
+        assert_true(dt_process_activity_read(&activity, pid));
         usleep(1000);
     }
     return activity;
@@ -156,7 +156,7 @@ static dt_activity activity_in(pid_t pid, char state)
 
 static void test_activity_tells_who_runs_sleeps_and_is_stopped(void **state)
 {
-    dt_activity first, second;
+    dt_process_activity first, second;
     dt_spawned spawned;
     pid_t pid = start(&spawned, "exec sleep 30", NULL);
 
@@ -166,7 +166,7 @@ static void test_activity_tells_who_runs_sleeps_and_is_stopped(void **state)
     second = activity_in(pid, 'T');
     assert_float_equal(second.cpu_seconds, first.cpu_seconds, 0); /* it uses nothing at all */
     finish(&spawned);
-    assert_false(dt_activity_read(&first, pid));
+    assert_false(dt_process_activity_read(&first, pid));
 
     pid = start(&spawned, "while :; do :; done", NULL);
     first = second = activity_in(pid, 'R');

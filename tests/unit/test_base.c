@@ -19,11 +19,11 @@
 #include "base/arena.h"
 #include "base/boot.h"
 #include "base/clock.h"
+#include "base/dirs.h"
 #include "base/distance.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "base/place.h"
 #include "base/strbuf.h"
 
 #include "base/banned.h"
@@ -335,19 +335,19 @@ static void places_follow_the_environment(void **state)
     (void)state;
     dt_arena_init(&arena, 0);
     setenv("XDG_STATE_HOME", folder, 1);
-    assert_int_equal(dt_place_dir(&path, DT_PLACE_STATE, &arena, &err), DT_OK);
+    assert_int_equal(dt_dir_make(&path, DT_DIR_STATE, &arena, &err), DT_OK);
     snprintf(wanted, sizeof(wanted), "%s/dtrun", folder);
     assert_string_equal(path, wanted);
     setenv("XDG_STATE_HOME", "relative", 1);
     setenv("HOME", folder, 1);
-    assert_int_equal(dt_place_dir(&path, DT_PLACE_STATE, &arena, &err), DT_OK);
+    assert_int_equal(dt_dir_make(&path, DT_DIR_STATE, &arena, &err), DT_OK);
     snprintf(wanted, sizeof(wanted), "%s/.local/state/dtrun", folder);
     assert_string_equal(path, wanted);
     setenv("XDG_STATE_HOME", "/proc/nowhere", 1);
-    assert_int_equal(dt_place_dir(&path, DT_PLACE_STATE, &arena, &err), DT_ERR_IO);
+    assert_int_equal(dt_dir_make(&path, DT_DIR_STATE, &arena, &err), DT_ERR_IO);
     assert_non_null(strstr(err.message, "set XDG_STATE_HOME"));
     dt_error_clear(&err);
-    assert_int_equal(dt_place_program(&path, "no-such-program", NULL, &arena, &err),
+    assert_int_equal(dt_dir_program(&path, "no-such-program", NULL, &arena, &err),
                      DT_ERR_NOT_FOUND);
     dt_arena_release(&arena);
 }

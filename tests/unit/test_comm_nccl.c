@@ -23,9 +23,9 @@
 
 /* --- the stand-in: a queue does nothing until `done_calls` says so */
 
-typedef struct dt_mark {
+typedef struct dt_device_event {
     int64_t calls; /* that were queued before it was recorded */
-} dt_mark;
+} dt_device_event;
 
 struct dt_queue {
     int unused;
@@ -37,7 +37,7 @@ static struct {
     _Atomic int64_t done_calls;
     _Atomic bool aborted;
     _Atomic int async_error, busy_looks;
-    int aborts, host_closed, host_barriers, marks;
+    int aborts, host_closed, host_barriers, events;
     int looks_of_a_call;
     bool connect_fails;
 } seen;
@@ -52,43 +52,43 @@ static dt_status open_queue(dt_device *device, dt_queue **out, dt_error *err)
 
 static void close_queue(dt_device *device, dt_queue *queue) {}
 
-static dt_status open_mark(dt_device *device, dt_mark **out, dt_error *err)
+static dt_status open_event(dt_device *device, dt_device_event **out, dt_error *err)
 {
     *out = calloc(1, sizeof(**out));
-    seen.marks++;
+    seen.events++;
     return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
-static void close_mark(dt_device *device, dt_mark *mark)
+static void close_event(dt_device *device, dt_device_event *event)
 {
-    seen.marks -= mark != NULL;
-    free(mark);
+    seen.events -= event != NULL;
+    free(event);
 }
 
-static dt_status record(dt_device *device, dt_mark *mark, dt_queue *queue, dt_error *err)
+static dt_status record(dt_device *device, dt_device_event *event, dt_queue *queue, dt_error *err)
 {
-    mark->calls = seen.call_count;
+    event->calls = seen.call_count;
     return DT_OK;
 }
 
-static bool is_reached(const dt_mark *mark)
+static bool is_reached(const dt_device_event *event)
 {
-    return seen.aborted || seen.done_calls >= mark->calls;
+    return seen.aborted || seen.done_calls >= event->calls;
 }
 
-static dt_status wait_mark(dt_device *device, dt_mark *mark, dt_error *err)
+static dt_status wait_event(dt_device *device, dt_device_event *event, dt_error *err)
 {
-    while (!is_reached(mark))
+    while (!is_reached(event))
         dt_clock_sleep_seconds(0.002);
     return DT_OK;
 }
 
 static const dt_queues queues = {.open = open_queue,
                                  .close = close_queue,
-                                 .mark_open = open_mark,
-                                 .mark_close = close_mark,
+                                 .event_open = open_event,
+                                 .event_close = close_event,
                                  .record = record,
-                                 .wait = wait_mark};
+                                 .wait = wait_event};
 
 static int link_version(void)
 {
@@ -121,9 +121,9 @@ static dt_status link_call(dt_nccl *nccl, const dt_nccl_call *call, dt_queue *qu
     return DT_OK;
 }
 
-static dt_status link_reached(dt_device *device, dt_mark *mark, bool *out, dt_error *err)
+static dt_status link_reached(dt_device *device, dt_device_event *event, bool *out, dt_error *err)
 {
-    *out = is_reached(mark);
+    *out = is_reached(event);
     return DT_OK;
 }
 
@@ -188,7 +188,7 @@ static int end(void **state)
 {
     assert_int_equal(seen.aborts, 1);
     assert_int_equal(seen.host_closed, 1);
-    assert_int_equal(seen.marks, 0);
+    assert_int_equal(seen.events, 0);
     return 0;
 }
 
@@ -236,11 +236,11 @@ static void test_a_call_waits_until_the_one_before_is_taken(void **state)
 
     seen.looks_of_a_call = 2;
     assert_int_equal(open_one(&comm, 60, NULL, &err), DT_OK);
-    for (int i = 0; i < 3 * DT_NCCL_RING; i++) { /* the ring goes around */
+    for (int i = 0; i < 3 * DT_NCCL_HISTORY; i++) { /* the ring goes around */
         assert_int_equal(comm.all_reduce(&comm, data, 4, DT_F32, &err), DT_OK);
         assert_int_equal(seen.busy_looks, 0);
     }
-    seen.done_calls = 3 * DT_NCCL_RING;
+    seen.done_calls = 3 * DT_NCCL_HISTORY;
     assert_int_equal(comm.finish(&comm, &err), DT_OK);
     dt_comm_close(&comm);
 }

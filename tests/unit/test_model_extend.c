@@ -76,7 +76,7 @@ static void test_a_growing_sequence_gives_the_whole_ones_logits(void **state)
 
     expect_growth(&config, 1e-5);
     config.positions = DT_POSITIONS_SINUSOIDAL;
-    config.untied = config.scale_embedding = true;
+    config.own_lm_head = config.scale_embedding = true;
     expect_growth(&config, 1e-5);
 }
 

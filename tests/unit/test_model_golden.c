@@ -77,7 +77,7 @@ static int open_golden(void **state)
     if (strcmp(which->model, "fairseq_lm") == 0) {
         config.activation = DT_ACTIVATION_GELU;
         config.positions = DT_POSITIONS_SINUSOIDAL;
-        config.scale_embedding = config.untied = true;
+        config.scale_embedding = config.own_lm_head = true;
     }
     config.layers = (int64_t)fixture_number(&g->start, "layers");
     config.heads = (int64_t)fixture_number(&g->start, "heads");

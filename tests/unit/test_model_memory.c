@@ -53,7 +53,7 @@ static dt_model_config config_of(size_t i)
                               .tokens = cases[i].tokens,
                               .positions =
                                   cases[i].fairseq ? DT_POSITIONS_SINUSOIDAL : DT_POSITIONS_LEARNED,
-                              .untied = cases[i].fairseq,
+                              .own_lm_head = cases[i].fairseq,
                               .recompute = cases[i].recompute,
                               .dtype = types[cases[i].precision]};
 

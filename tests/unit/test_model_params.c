@@ -58,7 +58,7 @@ static dt_model_config fairseq_config(void)
     dt_model_config config = harness_config();
 
     config.positions = DT_POSITIONS_SINUSOIDAL;
-    config.scale_embedding = config.untied = true;
+    config.scale_embedding = config.own_lm_head = true;
     return config;
 }
 
@@ -78,7 +78,7 @@ static void test_a_head_of_its_own_is_in_the_table_and_sinusoidal_positions_are_
     assert_string_equal(h.model->params[4].name, "h.0.ln_1.weight");
     tied_elems = dt_model_param_elems(h.model) - 128 * 24;
     harness_close(&h);
-    config.untied = false;
+    config.own_lm_head = false;
     harness_open(&h, &config);
     assert_int_equal(h.model->param_count, 3 + 2 * 12);
     assert_int_equal(dt_model_param_elems(h.model), tied_elems);
@@ -88,10 +88,10 @@ static void test_a_head_of_its_own_is_in_the_table_and_sinusoidal_positions_are_
 /* Looked up, not multiplied with: neither a head of its own nor positions change the formula. */
 static void test_the_flops_are_those_of_the_products(void **state)
 {
-    dt_model_config tied = harness_config(), untied = fairseq_config();
+    dt_model_config tied = harness_config(), own_lm_head = fairseq_config();
 
-    untied.recompute = DT_RECOMPUTE_FULL;
-    assert_true(dt_model_flops_per_token(&tied) == dt_model_flops_per_token(&untied));
+    own_lm_head.recompute = DT_RECOMPUTE_FULL;
+    assert_true(dt_model_flops_per_token(&tied) == dt_model_flops_per_token(&own_lm_head));
 }
 
 static void test_parameters_lie_apart_at_multiples_of_sixteen(void **state)
@@ -158,7 +158,7 @@ static void test_start_values_have_gpt2s_distribution(void **state)
     harness h;
 
     config.embed = 96;
-    config.untied = true;
+    config.own_lm_head = true;
     harness_open(&h, &config);
     value = calloc((size_t)config.vocab_padded * 96 * 4, sizeof *value);
     dt_model_init_param(value, h.model, harness_param(&h, "wte.weight"), 1);

@@ -28,7 +28,7 @@ static dt_model_config rich_config(dt_dtype dtype)
     config.attention_dropout = 0.2;
     config.activation = DT_ACTIVATION_GELU;
     config.positions = DT_POSITIONS_SINUSOIDAL;
-    config.scale_embedding = config.untied = true;
+    config.scale_embedding = config.own_lm_head = true;
     config.dtype = dtype;
     return config;
 }

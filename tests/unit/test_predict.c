@@ -29,25 +29,25 @@ static const dt_fabric thousand = {128, 8, true, 360, 376};
 static void test_large_messages_take_their_bytes_over_the_bus(void **state)
 {
     /* ring, simple: 8.4 + 7 * 3.4 us; 7/8 of 1.8 GB at 360 GB/s: 4,375 us */
-    expect_near(dt_collective_seconds(&one_node, DT_MESSAGE_ALL_GATHER, 1800000000),
+    expect_near(dt_collective_seconds(&one_node, DT_TRAFFIC_ALL_GATHER, 1800000000),
                 (8.4 + 7 * 3.4 + 4375) * US);
-    expect_near(dt_collective_seconds(&one_node, DT_MESSAGE_REDUCE_SCATTER, 1800000000),
+    expect_near(dt_collective_seconds(&one_node, DT_TRAFFIC_REDUCE_SCATTER, 1800000000),
                 (8.4 + 7 * 3.4 + 4375) * US);
     /* twice the steps and the bytes */
-    expect_near(dt_collective_seconds(&one_node, DT_MESSAGE_ALL_REDUCE, 1800000000),
+    expect_near(dt_collective_seconds(&one_node, DT_TRAFFIC_ALL_REDUCE, 1800000000),
                 (8.4 + 14 * 3.4 + 8750) * US);
     /* 15 steps, one of them over the network; 15/16 of 1.8 GB at 360: 4,687.5 us */
-    expect_near(dt_collective_seconds(&two_nodes, DT_MESSAGE_ALL_GATHER, 1800000000),
+    expect_near(dt_collective_seconds(&two_nodes, DT_TRAFFIC_ALL_GATHER, 1800000000),
                 (8.4 + 14 * 3.4 + 9.6 + 4687.5) * US);
 }
 
 static void test_small_messages_take_the_latency_of_the_best_way(void **state)
 {
     /* ring, LL: 3.6 + 7 * 0.47 us; 7/8 of 1,024 bytes at 120 GB/s: 7.467 ns */
-    expect_near(dt_collective_seconds(&one_node, DT_MESSAGE_ALL_GATHER, 1024),
+    expect_near(dt_collective_seconds(&one_node, DT_TRAFFIC_ALL_GATHER, 1024),
                 (3.6 + 7 * 0.47 + 0.875 * 1024 / 120e3) * US);
     /* a tree with LL: 4.4 + 2 * (7 * 0.52 * 1.8 + 7 * 5.0) us; 2 * 8 bytes at 360 * 0.9 / 3.8 */
-    expect_near(dt_collective_seconds(&thousand, DT_MESSAGE_ALL_REDUCE, 8),
+    expect_near(dt_collective_seconds(&thousand, DT_TRAFFIC_ALL_REDUCE, 8),
                 (4.4 + 2 * (7 * 0.52 * 1.8 + 7 * 5.0) + 16 / (360e3 * 0.9 / 3.8)) * US);
 }
 
@@ -55,7 +55,7 @@ static void test_small_messages_take_the_latency_of_the_best_way(void **state)
  * 360 * 0.9 * 0.915 GB/s: 168.7 us. A ring would take milliseconds of latency. */
 static void test_trees_carry_buckets_among_many_nodes(void **state)
 {
-    expect_near(dt_collective_seconds(&thousand, DT_MESSAGE_ALL_REDUCE, 25000000),
+    expect_near(dt_collective_seconds(&thousand, DT_TRAFFIC_ALL_REDUCE, 25000000),
                 (4.4 + 2 * (7 * 1.2 + 7 * 8.5) + 50e6 / (360e3 * 0.9 * 0.915)) * US);
 }
 
@@ -68,7 +68,7 @@ static void test_the_slowest_link_sets_the_bandwidth(void **state)
     expect_near(dt_fabric_bus_gbs(&slow), 11);
     single.node_gbs = 5; /* no second card in a node to talk to */
     expect_near(dt_fabric_bus_gbs(&single), 11);
-    expect_near(dt_collective_seconds(&alone, DT_MESSAGE_ALL_REDUCE, 1 << 20), 0);
+    expect_near(dt_collective_seconds(&alone, DT_TRAFFIC_ALL_REDUCE, 1 << 20), 0);
 }
 
 /* --- a step */
@@ -134,13 +134,13 @@ static void test_ddp_waits_for_the_root_and_the_first_block(void **state)
 
     fill(&recipe, &machine);
     predict(&out, &recipe, &machine);
-    bucket = dt_collective_seconds(&one_node, DT_MESSAGE_ALL_REDUCE, 25000000);
-    rest = dt_collective_seconds(&one_node, DT_MESSAGE_ALL_REDUCE, 28351488 - 25000000);
-    tail = dt_collective_seconds(&one_node, DT_MESSAGE_ALL_REDUCE, 4 * 39421440 - 6 * 25000000);
+    bucket = dt_collective_seconds(&one_node, DT_TRAFFIC_ALL_REDUCE, 25000000);
+    rest = dt_collective_seconds(&one_node, DT_TRAFFIC_ALL_REDUCE, 28351488 - 25000000);
+    tail = dt_collective_seconds(&one_node, DT_TRAFFIC_ALL_REDUCE, 4 * 39421440 - 6 * 25000000);
     expect_near(out.exposed_seconds, bucket + rest + 6 * bucket + tail);
-    expect_near(out.messages[DT_MESSAGE_ALL_REDUCE].bytes, 4 * 124475904.0);
+    expect_near(out.messages[DT_TRAFFIC_ALL_REDUCE].bytes, 4 * 124475904.0);
     /* 12 blocks of two buckets, one of them with a first bucket of its own: 3; the root: 7 */
-    assert_int_equal(out.messages[DT_MESSAGE_ALL_REDUCE].count, 11 * 2 + 3 + 7);
+    assert_int_equal(out.messages[DT_TRAFFIC_ALL_REDUCE].count, 11 * 2 + 3 + 7);
 }
 
 /* Every micro-step after the second costs the same: what is extrapolated is what is simulated. */
@@ -161,9 +161,9 @@ static void test_many_micro_steps_are_as_their_sum(void **state)
     predict(&most, &recipe, &machine);
     expect_near(most.pass_seconds, 26 * few.pass_seconds);
     expect_near(most.step_seconds - few.step_seconds, 100 * (more.step_seconds - few.step_seconds));
-    assert_int_equal(most.messages[DT_MESSAGE_REDUCE_SCATTER].count, 104 * 13);
+    assert_int_equal(most.messages[DT_TRAFFIC_REDUCE_SCATTER].count, 104 * 13);
     /* the first pass gathers 13 units, and each of the 207 others all blocks but two */
-    assert_int_equal(most.messages[DT_MESSAGE_ALL_GATHER].count, 13 + 207 * 10);
+    assert_int_equal(most.messages[DT_TRAFFIC_ALL_GATHER].count, 13 + 207 * 10);
 }
 
 /* All blocks but the last compute (16 C^2 + 4 T C) rows again; nothing is added to the MFU's count.

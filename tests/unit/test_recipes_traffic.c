@@ -30,7 +30,7 @@ static void fill(dt_recipe *recipe)
 }
 
 static void expect(const dt_recipe *recipe, int64_t world_size, int64_t micro_steps,
-                   const dt_message *wanted, int64_t count)
+                   const dt_traffic_message *wanted, int64_t count)
 {
     dt_traffic traffic;
     dt_arena arena;
@@ -69,15 +69,15 @@ static void test_the_units_are_those_of_the_parameter_count(void **state)
 /* Buckets of 0.1 MB: 25,000 elements, the first of 10,000; only the last micro-step sends. */
 static void test_ddp_sends_buckets_from_the_last_block_to_the_root(void **state)
 {
-    static const dt_message wanted[] = {
-        {DT_MESSAGE_ALL_REDUCE, 4 * 10000, 9 + 6, 18},
-        {DT_MESSAGE_ALL_REDUCE, 4 * 25000, 9 + 6, 18},
-        {DT_MESSAGE_ALL_REDUCE, 4 * 14984, 9 + 6, 18},
-        {DT_MESSAGE_ALL_REDUCE, 4 * 25000, 9 + 7, 18},
-        {DT_MESSAGE_ALL_REDUCE, 4 * 24984, 9 + 7, 18},
-        {DT_MESSAGE_ALL_REDUCE, 4 * 25000, 9 + 8, 18},
-        {DT_MESSAGE_ALL_REDUCE, 4 * 24984, 9 + 8, 18},
-        {DT_MESSAGE_ALL_REDUCE, 4 * ROOT, 9 + 9, 18},
+    static const dt_traffic_message wanted[] = {
+        {DT_TRAFFIC_ALL_REDUCE, 4 * 10000, 9 + 6, 18},
+        {DT_TRAFFIC_ALL_REDUCE, 4 * 25000, 9 + 6, 18},
+        {DT_TRAFFIC_ALL_REDUCE, 4 * 14984, 9 + 6, 18},
+        {DT_TRAFFIC_ALL_REDUCE, 4 * 25000, 9 + 7, 18},
+        {DT_TRAFFIC_ALL_REDUCE, 4 * 24984, 9 + 7, 18},
+        {DT_TRAFFIC_ALL_REDUCE, 4 * 25000, 9 + 8, 18},
+        {DT_TRAFFIC_ALL_REDUCE, 4 * 24984, 9 + 8, 18},
+        {DT_TRAFFIC_ALL_REDUCE, 4 * ROOT, 9 + 9, 18},
     };
     dt_recipe recipe;
 
@@ -93,12 +93,12 @@ static void test_ddp_sends_buckets_from_the_last_block_to_the_root(void **state)
  * fp32, and their memory is wanted by the block two further down. */
 static void test_full_shards_are_gathered_ahead_and_reduced_behind(void **state)
 {
-    static const dt_message wanted[] = {
-        {DT_MESSAGE_ALL_GATHER, 2 * ROOT, 0, 0},      {DT_MESSAGE_ALL_GATHER, 2 * BLOCK, 0, 1},
-        {DT_MESSAGE_ALL_GATHER, 2 * BLOCK, 1, 2},     {DT_MESSAGE_ALL_GATHER, 2 * BLOCK, 2, 3},
-        {DT_MESSAGE_REDUCE_SCATTER, 4 * BLOCK, 6, 7}, {DT_MESSAGE_ALL_GATHER, 2 * BLOCK, 6, 7},
-        {DT_MESSAGE_REDUCE_SCATTER, 4 * BLOCK, 7, 9}, {DT_MESSAGE_REDUCE_SCATTER, 4 * BLOCK, 8, 9},
-        {DT_MESSAGE_REDUCE_SCATTER, 4 * ROOT, 9, 9},
+    static const dt_traffic_message wanted[] = {
+        {DT_TRAFFIC_ALL_GATHER, 2 * ROOT, 0, 0},      {DT_TRAFFIC_ALL_GATHER, 2 * BLOCK, 0, 1},
+        {DT_TRAFFIC_ALL_GATHER, 2 * BLOCK, 1, 2},     {DT_TRAFFIC_ALL_GATHER, 2 * BLOCK, 2, 3},
+        {DT_TRAFFIC_REDUCE_SCATTER, 4 * BLOCK, 6, 7}, {DT_TRAFFIC_ALL_GATHER, 2 * BLOCK, 6, 7},
+        {DT_TRAFFIC_REDUCE_SCATTER, 4 * BLOCK, 7, 9}, {DT_TRAFFIC_REDUCE_SCATTER, 4 * BLOCK, 8, 9},
+        {DT_TRAFFIC_REDUCE_SCATTER, 4 * ROOT, 9, 9},
     };
     dt_recipe recipe;
 
@@ -110,15 +110,15 @@ static void test_full_shards_are_gathered_ahead_and_reduced_behind(void **state)
  * 7 * 16 = 112 elements, 93 * 112 = 10,416 and 447 * 112 = 50,064. */
 static void test_zero_1_gathers_once_and_reduces_once(void **state)
 {
-    static const dt_message wanted[] = {
-        {DT_MESSAGE_ALL_GATHER, 2 * 10416, 0, 0},
-        {DT_MESSAGE_ALL_GATHER, 2 * 50064, 0, 1},
-        {DT_MESSAGE_ALL_GATHER, 2 * 50064, 1, 2},
-        {DT_MESSAGE_ALL_GATHER, 2 * 50064, 2, 3},
-        {DT_MESSAGE_REDUCE_SCATTER, 4 * 50064, 9 + 6, 18},
-        {DT_MESSAGE_REDUCE_SCATTER, 4 * 50064, 9 + 7, 18},
-        {DT_MESSAGE_REDUCE_SCATTER, 4 * 50064, 9 + 8, 18},
-        {DT_MESSAGE_REDUCE_SCATTER, 4 * 10416, 9 + 9, 18},
+    static const dt_traffic_message wanted[] = {
+        {DT_TRAFFIC_ALL_GATHER, 2 * 10416, 0, 0},
+        {DT_TRAFFIC_ALL_GATHER, 2 * 50064, 0, 1},
+        {DT_TRAFFIC_ALL_GATHER, 2 * 50064, 1, 2},
+        {DT_TRAFFIC_ALL_GATHER, 2 * 50064, 2, 3},
+        {DT_TRAFFIC_REDUCE_SCATTER, 4 * 50064, 9 + 6, 18},
+        {DT_TRAFFIC_REDUCE_SCATTER, 4 * 50064, 9 + 7, 18},
+        {DT_TRAFFIC_REDUCE_SCATTER, 4 * 50064, 9 + 8, 18},
+        {DT_TRAFFIC_REDUCE_SCATTER, 4 * 10416, 9 + 9, 18},
     };
     dt_recipe recipe;
 

@@ -88,7 +88,7 @@ static int64_t planned_bytes(const row *r, const trainee *t, int world_size, int
     dt_arena_init(&arena, 0);
     if (dt_traffic_make(&traffic, &recipe, 0, world_size, micro_steps, &arena, NULL) == DT_OK)
         for (int64_t i = 0; i < traffic.count; i++)
-            sum += traffic.messages[i].kind == DT_MESSAGE_ALL_REDUCE
+            sum += traffic.messages[i].kind == DT_TRAFFIC_ALL_REDUCE
                        ? dt_comm_all_reduce_bytes(world_size, traffic.messages[i].bytes)
                        : (world_size - 1) * (traffic.messages[i].bytes / world_size);
     dt_arena_release(&arena);
@@ -98,7 +98,7 @@ static int64_t planned_bytes(const row *r, const trainee *t, int world_size, int
 static int check_row(const row *r, dt_events *events, int rank, int world_size)
 {
     dt_strategy_options options = default_options();
-    double elems, share = (double)(world_size - 1) / world_size, loss;
+    double elems, shard = (double)(world_size - 1) / world_size, loss;
     int64_t sent;
     trainee t;
 
@@ -118,7 +118,7 @@ static int check_row(const row *r, dt_events *events, int rank, int world_size)
 
         sent = t.state.sent_bytes;
         CHECK(train_step(&t, micro_steps, &loss, NULL) == DT_OK);
-        CHECK(near((double)(t.state.sent_bytes - sent), share * traffic));
+        CHECK(near((double)(t.state.sent_bytes - sent), shard * traffic));
         CHECK(t.state.sent_bytes - sent == planned_bytes(r, &t, world_size, micro_steps));
         /* 2 S, and 3 S where blocks are gathered twice */
         if (r->dtype == DT_F32 && micro_steps == 1)

@@ -50,24 +50,24 @@ static void close_recorder(dt_comm *comm)
     ((recorder *)comm->state)->closed++;
 }
 
-static dt_exchange *open_exchange(recorder *r, int64_t capacity)
+static dt_async_comm *open_exchange(recorder *r, int64_t capacity)
 {
     dt_comm comm = {.name = "recorder",
                     .world_size = 2,
                     .state = r,
                     .all_reduce = record,
                     .close = close_recorder};
-    dt_exchange *exchange;
+    dt_async_comm *async_comm;
 
     assert_int_equal(dt_device_open_cpu(&r->device, 1, NULL), DT_OK);
-    assert_int_equal(dt_exchange_open(&exchange, &comm, &r->device, capacity, NULL), DT_OK);
+    assert_int_equal(dt_async_comm_open(&async_comm, &comm, &r->device, capacity, NULL), DT_OK);
     assert_null(comm.state); /* taken */
-    return exchange;
+    return async_comm;
 }
 
-static void close_exchange(dt_exchange *exchange, recorder *r)
+static void close_exchange(dt_async_comm *async_comm, recorder *r)
 {
-    dt_exchange_close(exchange);
+    dt_async_comm_close(async_comm);
     assert_int_equal(r->closed, 1);
     dt_device_close(&r->device);
 }
@@ -76,17 +76,17 @@ static void test_buckets_are_reduced_in_the_order_of_launch(void **state)
 {
     recorder r = {0};
     float data[10][3];
-    dt_exchange *exchange = open_exchange(&r, 10);
+    dt_async_comm *async_comm = open_exchange(&r, 10);
 
     for (int step = 0; step < 5; step++) {
         r.count = 0;
         for (int i = 9; i >= 0; i--) {
             for (int k = 0; k < 3; k++)
                 data[i][k] = (float)(i + k);
-            assert_int_equal(dt_exchange_all_reduce(exchange, NULL, data[i], 3, DT_F32, NULL),
+            assert_int_equal(dt_async_comm_all_reduce(async_comm, NULL, data[i], 3, DT_F32, NULL),
                              DT_OK);
         }
-        assert_int_equal(dt_exchange_wait_all(exchange, NULL), DT_OK);
+        assert_int_equal(dt_async_comm_wait_all(async_comm, NULL), DT_OK);
         assert_int_equal(r.count, 10);
         for (int i = 0; i < 10; i++) {
             assert_ptr_equal(r.asked[i], data[9 - i]);
@@ -94,26 +94,26 @@ static void test_buckets_are_reduced_in_the_order_of_launch(void **state)
                 assert_true(data[i][k] == (float)(2 * (i + k)));
         }
     }
-    assert_int_equal(dt_exchange_sent_bytes(exchange), 5 * 10 * 3 * 4);
-    close_exchange(exchange, &r);
+    assert_int_equal(dt_async_comm_sent_bytes(async_comm), 5 * 10 * 3 * 4);
+    close_exchange(async_comm, &r);
 }
 
 static void test_a_ticket_is_waited_for_alone(void **state)
 {
     recorder r = {.slow_seconds = 0.02};
-    dt_exchange_ticket tickets[6];
+    dt_async_comm_ticket tickets[6];
     float data[6] = {1, 1, 1, 1, 1, 1};
-    dt_exchange *exchange = open_exchange(&r, 6);
+    dt_async_comm *async_comm = open_exchange(&r, 6);
 
     for (int i = 0; i < 6; i++)
-        assert_int_equal(dt_exchange_all_reduce(exchange, &tickets[i], &data[i], 1, DT_F32, NULL),
-                         DT_OK);
-    assert_int_equal(dt_exchange_wait(exchange, 0, NULL), DT_OK);
-    assert_int_equal(dt_exchange_wait(exchange, tickets[2], NULL), DT_OK);
+        assert_int_equal(
+            dt_async_comm_all_reduce(async_comm, &tickets[i], &data[i], 1, DT_F32, NULL), DT_OK);
+    assert_int_equal(dt_async_comm_wait(async_comm, 0, NULL), DT_OK);
+    assert_int_equal(dt_async_comm_wait(async_comm, tickets[2], NULL), DT_OK);
     assert_true(data[0] == 2 && data[1] == 2 && data[2] == 2);
-    assert_int_equal(dt_exchange_wait_all(exchange, NULL), DT_OK);
+    assert_int_equal(dt_async_comm_wait_all(async_comm, NULL), DT_OK);
     assert_true(data[5] == 2);
-    close_exchange(exchange, &r);
+    close_exchange(async_comm, &r);
 }
 
 /* If it did, it would wait for ever. */
@@ -122,17 +122,18 @@ static void test_launching_does_not_wait_for_the_reduction(void **state)
     sem_t go;
     recorder r = {.go = &go};
     float data[4] = {1, 1, 1, 1};
-    dt_exchange *exchange = open_exchange(&r, 4);
+    dt_async_comm *async_comm = open_exchange(&r, 4);
 
     assert_int_equal(sem_init(&go, 0, 0), 0);
     for (int i = 0; i < 4; i++)
-        assert_int_equal(dt_exchange_all_reduce(exchange, NULL, &data[i], 1, DT_F32, NULL), DT_OK);
+        assert_int_equal(dt_async_comm_all_reduce(async_comm, NULL, &data[i], 1, DT_F32, NULL),
+                         DT_OK);
     assert_int_equal(r.count, 0);
     for (int i = 0; i < 4; i++)
         assert_int_equal(sem_post(&go), 0);
-    assert_int_equal(dt_exchange_wait_all(exchange, NULL), DT_OK);
+    assert_int_equal(dt_async_comm_wait_all(async_comm, NULL), DT_OK);
     assert_true(data[0] == 2 && data[3] == 2);
-    close_exchange(exchange, &r);
+    close_exchange(async_comm, &r);
     sem_destroy(&go);
 }
 
@@ -141,29 +142,31 @@ static void test_a_failure_is_told_by_all_that_follows(void **state)
     recorder r = {.fail_at = 2};
     dt_error err = DT_ERROR_INIT;
     float data[4] = {1, 1, 1, 1};
-    dt_exchange *exchange = open_exchange(&r, 5);
+    dt_async_comm *async_comm = open_exchange(&r, 5);
 
     for (int i = 0; i < 4; i++)
-        dt_exchange_all_reduce(exchange, NULL, &data[i], 1, DT_F32, NULL);
-    assert_int_equal(dt_exchange_wait_all(exchange, &err), DT_ERR_COMM);
+        dt_async_comm_all_reduce(async_comm, NULL, &data[i], 1, DT_F32, NULL);
+    assert_int_equal(dt_async_comm_wait_all(async_comm, &err), DT_ERR_COMM);
     assert_string_equal(err.message, "peer gone");
-    assert_int_equal(dt_exchange_wait_all(exchange, NULL), DT_ERR_COMM);
-    assert_int_equal(dt_exchange_all_reduce(exchange, NULL, data, 1, DT_F32, NULL), DT_ERR_COMM);
+    assert_int_equal(dt_async_comm_wait_all(async_comm, NULL), DT_ERR_COMM);
+    assert_int_equal(dt_async_comm_all_reduce(async_comm, NULL, data, 1, DT_F32, NULL),
+                     DT_ERR_COMM);
     assert_int_equal(r.count, 2); /* those behind it were not tried */
-    close_exchange(exchange, &r);
+    close_exchange(async_comm, &r);
 }
 
 static void test_closing_with_buckets_under_way_ends(void **state)
 {
     recorder r = {.slow_seconds = 0.05};
     float data[50] = {0};
-    dt_exchange *exchange = open_exchange(&r, 50);
+    dt_async_comm *async_comm = open_exchange(&r, 50);
 
     for (int i = 0; i < 50; i++)
-        assert_int_equal(dt_exchange_all_reduce(exchange, NULL, &data[i], 1, DT_F32, NULL), DT_OK);
-    close_exchange(exchange, &r);
+        assert_int_equal(dt_async_comm_all_reduce(async_comm, NULL, &data[i], 1, DT_F32, NULL),
+                         DT_OK);
+    close_exchange(async_comm, &r);
     assert_true(r.count < 50);
-    dt_exchange_close(NULL);
+    dt_async_comm_close(NULL);
 }
 
 int main(void)

@@ -109,7 +109,7 @@ static dt_device device = {.name = "stand-in", .graphs = &graphs};
 
 /* --- what runs on it: ops a and b, the host, op c */
 
-static dt_status cut(void *self, int64_t which, dt_error *err)
+static dt_status graph_break(void *self, int64_t which, dt_error *err)
 {
     assert_false(recording);
     NOTE("host%lld ", (long long)which);
@@ -123,54 +123,56 @@ static dt_status give(void *self, dt_error *err)
 
     DT_TRY(op('a', err));
     DT_TRY(op('b', err));
-    DT_TRY(cut(self, *which, err));
+    DT_TRY(graph_break(self, *which, err));
     DT_TRY(op('c', err));
 out:
     return st;
 }
 
-static dt_status record(void *self, dt_steady *steady, dt_error *err)
+static dt_status record(void *self, dt_graph_cache *graph_cache, dt_error *err)
 {
     const int *which = self;
     dt_status st = DT_OK;
 
     DT_TRY(op('a', err));
     DT_TRY(op('b', err));
-    DT_TRY(dt_steady_cut(steady, *which, err));
+    DT_TRY(dt_graph_cache_break(graph_cache, *which, err));
     DT_TRY(op('c', err));
 out:
     return st;
 }
 
 static int host = 7;
-static const dt_steady_ops ops = {.self = &host, .give = give, .record = record, .cut = cut};
+static const dt_graph_cache_ops ops = {
+    .self = &host, .give = give, .record = record, .graph_break = graph_break};
 
-static dt_steady *open_steady(void)
+static dt_graph_cache *open_steady(void)
 {
-    dt_steady *steady;
+    dt_graph_cache *graph_cache;
 
     host = 7;
     recording = false;
     fail_begin = fail_end = moves = graphs_open = 0;
     fail_op = '\0';
     trace[0] = '\0';
-    assert_int_equal(dt_steady_open(&steady, &device, "test", sizeof(char), 1, true, NULL), DT_OK);
-    return steady;
+    assert_int_equal(
+        dt_graph_cache_open(&graph_cache, &device, "test", sizeof(char), 1, true, NULL), DT_OK);
+    return graph_cache;
 }
 
-static void close_steady(dt_steady *steady)
+static void close_steady(dt_graph_cache *graph_cache)
 {
-    dt_steady_close(steady);
+    dt_graph_cache_close(graph_cache);
     assert_int_equal(graphs_open, 0);
 }
 
 /* Runs once for each letter, which is the key. */
-static const char *run_keys(dt_steady *steady, const char *keys)
+static const char *run_keys(dt_graph_cache *graph_cache, const char *keys)
 {
     trace[0] = '\0';
     for (; *keys != '\0'; keys++) {
-        memcpy(dt_steady_key(steady), keys, 1);
-        assert_int_equal(dt_steady_run(steady, &ops, NULL), DT_OK);
+        memcpy(dt_graph_cache_key(graph_cache), keys, 1);
+        assert_int_equal(dt_graph_cache_run(graph_cache, &ops, NULL), DT_OK);
         NOTE("| ");
     }
     return trace;
@@ -181,95 +183,95 @@ static const char *run_keys(dt_steady *steady, const char *keys)
 
 static void test_the_third_run_alike_is_recorded_and_the_host_keeps_its_place(void **state)
 {
-    dt_steady *steady = open_steady();
+    dt_graph_cache *graph_cache = open_steady();
 
-    assert_string_equal(run_keys(steady, "xxxx"), GIVEN GIVEN GRAPHS GRAPHS);
-    close_steady(steady);
+    assert_string_equal(run_keys(graph_cache, "xxxx"), GIVEN GIVEN GRAPHS GRAPHS);
+    close_steady(graph_cache);
 }
 
 static void test_another_key_is_given_and_recorded_once_it_is_steady(void **state)
 {
-    dt_steady *steady = open_steady();
+    dt_graph_cache *graph_cache = open_steady();
 
-    (void)run_keys(steady, "xxx");
-    assert_string_equal(run_keys(steady, "yx"), GIVEN GRAPHS); /* an odd one costs nothing */
-    assert_string_equal(run_keys(steady, "yyyy"), GIVEN GIVEN GRAPHS GRAPHS);
+    (void)run_keys(graph_cache, "xxx");
+    assert_string_equal(run_keys(graph_cache, "yx"), GIVEN GRAPHS); /* an odd one costs nothing */
+    assert_string_equal(run_keys(graph_cache, "yyyy"), GIVEN GIVEN GRAPHS GRAPHS);
     assert_int_equal(graphs_open, 2); /* those of the last key alone */
-    assert_string_equal(run_keys(steady, "xyxy"), GIVEN GRAPHS GIVEN GRAPHS);
-    close_steady(steady);
+    assert_string_equal(run_keys(graph_cache, "xyxy"), GIVEN GRAPHS GIVEN GRAPHS);
+    close_steady(graph_cache);
 }
 
 static void test_keys_that_take_turns_are_never_recorded(void **state)
 {
-    dt_steady *steady = open_steady();
+    dt_graph_cache *graph_cache = open_steady();
 
-    assert_string_equal(run_keys(steady, "xyxyxy"), GIVEN GIVEN GIVEN GIVEN GIVEN GIVEN);
-    close_steady(steady);
+    assert_string_equal(run_keys(graph_cache, "xyxyxy"), GIVEN GIVEN GIVEN GIVEN GIVEN GIVEN);
+    close_steady(graph_cache);
 }
 
 /* As when an evaluation's shapes made the device's working memory grow. */
 static void test_memory_that_moved_is_recorded_anew(void **state)
 {
-    dt_steady *steady = open_steady();
+    dt_graph_cache *graph_cache = open_steady();
 
-    (void)run_keys(steady, "xxx");
+    (void)run_keys(graph_cache, "xxx");
     moves++;
-    assert_string_equal(run_keys(steady, "xx"), GRAPHS GRAPHS);
+    assert_string_equal(run_keys(graph_cache, "xx"), GRAPHS GRAPHS);
     assert_int_equal(graphs_open, 2);
-    close_steady(steady);
+    close_steady(graph_cache);
 }
 
-static void fails_once_and_is_given_from_then_on(dt_steady *steady)
+static void fails_once_and_is_given_from_then_on(dt_graph_cache *graph_cache)
 {
-    assert_string_equal(run_keys(steady, "xxxxxx"), GIVEN GIVEN GIVEN GIVEN GIVEN GIVEN);
+    assert_string_equal(run_keys(graph_cache, "xxxxxx"), GIVEN GIVEN GIVEN GIVEN GIVEN GIVEN);
     assert_false(recording);
     assert_int_equal(graphs_open, 0);
-    close_steady(steady);
+    close_steady(graph_cache);
 }
 
 static void test_a_recording_that_fails_leaves_ops_as_they_were(void **state)
 {
     for (int at = 1; at <= 2; at++) { /* the first part, and the one behind the cut */
-        dt_steady *steady = open_steady();
+        dt_graph_cache *graph_cache = open_steady();
 
         fail_begin = at;
-        fails_once_and_is_given_from_then_on(steady);
-        steady = open_steady();
+        fails_once_and_is_given_from_then_on(graph_cache);
+        graph_cache = open_steady();
         fail_end = at;
-        fails_once_and_is_given_from_then_on(steady);
-        steady = open_steady();
+        fails_once_and_is_given_from_then_on(graph_cache);
+        graph_cache = open_steady();
         fail_op = at == 1 ? 'b' : 'c';
-        fails_once_and_is_given_from_then_on(steady);
+        fails_once_and_is_given_from_then_on(graph_cache);
     }
 }
 
 static void test_what_fails_at_a_cut_ends_the_run(void **state)
 {
-    dt_steady *steady = open_steady();
+    dt_graph_cache *graph_cache = open_steady();
     dt_error err = DT_ERROR_INIT;
 
     host = 13;
     trace[0] = '\0';
-    memcpy(dt_steady_key(steady), "x", 1);
+    memcpy(dt_graph_cache_key(graph_cache), "x", 1);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(dt_steady_run(steady, &ops, &err), DT_ERR_COMM);
+        assert_int_equal(dt_graph_cache_run(graph_cache, &ops, &err), DT_ERR_COMM);
     assert_string_equal(trace, "a b host13 a b host13 (ab) host13 ");
-    close_steady(steady);
+    close_steady(graph_cache);
 }
 
 static void test_a_device_without_graphs_is_given_its_ops(void **state)
 {
     dt_device plain = {.name = "plain"};
-    dt_steady *steady = open_steady();
+    dt_graph_cache *graph_cache = open_steady();
 
-    dt_steady_close(steady);
-    assert_int_equal(dt_steady_open(&steady, &plain, "test", 1, 1, true, NULL), DT_OK);
-    assert_null(steady);
-    assert_null(dt_steady_key(steady));
+    dt_graph_cache_close(graph_cache);
+    assert_int_equal(dt_graph_cache_open(&graph_cache, &plain, "test", 1, 1, true, NULL), DT_OK);
+    assert_null(graph_cache);
+    assert_null(dt_graph_cache_key(graph_cache));
     for (int i = 0; i < 3; i++)
-        assert_int_equal(dt_steady_run(steady, &ops, NULL), DT_OK);
+        assert_int_equal(dt_graph_cache_run(graph_cache, &ops, NULL), DT_OK);
     assert_string_equal(trace, "a b host7 c a b host7 c a b host7 c ");
-    dt_steady_close(steady);
+    dt_graph_cache_close(graph_cache);
 }
 
 int main(void)

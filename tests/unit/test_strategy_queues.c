@@ -16,9 +16,9 @@
 
 #include "base/banned.h"
 
-typedef struct dt_mark {
+typedef struct dt_device_event {
     int number;
-} dt_mark;
+} dt_device_event;
 
 struct dt_queue {
     int unused;
@@ -26,7 +26,7 @@ struct dt_queue {
 
 static struct dt_queue comm_queue;
 static char trace[1024];
-static int marks_open, marks_made;
+static int events_open, marks_made;
 static bool broken;
 
 #define NOTE(...)                                                  \
@@ -40,36 +40,36 @@ static const char *queue_name(const dt_queue *queue)
     return queue == NULL ? "ops" : "comm";
 }
 
-static dt_status mark_open(dt_device *device, dt_mark **out, dt_error *err)
+static dt_status event_open(dt_device *device, dt_device_event **out, dt_error *err)
 {
     *out = calloc(1, sizeof(**out));
     assert_non_null(*out);
     (*out)->number = ++marks_made;
-    marks_open++;
+    events_open++;
     return DT_OK;
 }
 
-static void mark_close(dt_device *device, dt_mark *mark)
+static void event_close(dt_device *device, dt_device_event *event)
 {
-    marks_open -= mark != NULL;
-    free(mark);
+    events_open -= event != NULL;
+    free(event);
 }
 
-static dt_status record(dt_device *device, dt_mark *mark, dt_queue *queue, dt_error *err)
+static dt_status record(dt_device *device, dt_device_event *event, dt_queue *queue, dt_error *err)
 {
-    NOTE("mark %d in %s; ", mark->number, queue_name(queue));
+    NOTE("mark %d in %s; ", event->number, queue_name(queue));
     return DT_OK;
 }
 
-static dt_status follow(dt_device *device, dt_queue *queue, dt_mark *mark, dt_error *err)
+static dt_status follow(dt_device *device, dt_queue *queue, dt_device_event *event, dt_error *err)
 {
-    NOTE("%s after %d; ", queue_name(queue), mark->number);
+    NOTE("%s after %d; ", queue_name(queue), event->number);
     return DT_OK;
 }
 
-static dt_status wait_mark(dt_device *device, dt_mark *mark, dt_error *err)
+static dt_status wait_event(dt_device *device, dt_device_event *event, dt_error *err)
 {
-    NOTE("host waits for %d; ", mark->number);
+    NOTE("host waits for %d; ", event->number);
     return DT_OK;
 }
 
@@ -91,13 +91,13 @@ static dt_status finish(dt_comm *comm, dt_error *err)
     return broken ? DT_FAIL(err, DT_ERR_COMM, "cut short") : DT_OK;
 }
 
-static const dt_queues queues = {.mark_open = mark_open,
-                                 .mark_close = mark_close,
+static const dt_queues queues = {.event_open = event_open,
+                                 .event_close = event_close,
                                  .record = record,
                                  .follow = follow,
-                                 .wait = wait_mark};
+                                 .wait = wait_event};
 
-static dt_exchange *open_exchange(dt_device *device, int64_t capacity)
+static dt_async_comm *open_exchange(dt_device *device, int64_t capacity)
 {
     dt_comm comm = {.name = "queued",
                     .world_size = 2,
@@ -105,69 +105,70 @@ static dt_exchange *open_exchange(dt_device *device, int64_t capacity)
                     .all_reduce = all_reduce,
                     .all_gather = all_gather,
                     .finish = finish};
-    dt_exchange *exchange;
+    dt_async_comm *async_comm;
 
     memset(device, 0, sizeof(*device));
     device->queues = &queues;
     marks_made = 0;
     broken = false;
-    assert_int_equal(dt_exchange_open(&exchange, &comm, device, capacity, NULL), DT_OK);
+    assert_int_equal(dt_async_comm_open(&async_comm, &comm, device, capacity, NULL), DT_OK);
     trace[0] = '\0';
-    return exchange;
+    return async_comm;
 }
 
 /* Marks 1 and 2 are the first job's, 3 and 4 the second's. */
 static void test_ops_and_collectives_wait_for_each_other_and_the_host_for_none(void **state)
 {
     dt_device device;
-    dt_exchange *exchange = open_exchange(&device, 2);
-    dt_exchange_ticket gather, sum;
+    dt_async_comm *async_comm = open_exchange(&device, 2);
+    dt_async_comm_ticket gather, sum;
     float data[8];
 
-    assert_int_equal(dt_exchange_all_gather(exchange, &gather, data, data, 16, NULL), DT_OK);
-    assert_int_equal(dt_exchange_all_reduce(exchange, &sum, data, 8, DT_F32, NULL), DT_OK);
-    assert_int_equal(dt_exchange_wait(exchange, gather, NULL), DT_OK);
+    assert_int_equal(dt_async_comm_all_gather(async_comm, &gather, data, data, 16, NULL), DT_OK);
+    assert_int_equal(dt_async_comm_all_reduce(async_comm, &sum, data, 8, DT_F32, NULL), DT_OK);
+    assert_int_equal(dt_async_comm_wait(async_comm, gather, NULL), DT_OK);
     assert_string_equal(trace, "mark 1 in ops; comm after 1; gather 16; mark 2 in comm; "
                                "mark 3 in ops; comm after 3; sum 8; mark 4 in comm; "
                                "ops after 2; ");
     trace[0] = '\0';
-    assert_int_equal(dt_exchange_wait(exchange, 0, NULL), DT_OK); /* nothing to wait for */
-    assert_int_equal(dt_exchange_wait_all(exchange, NULL), DT_OK);
+    assert_int_equal(dt_async_comm_wait(async_comm, 0, NULL), DT_OK); /* nothing to wait for */
+    assert_int_equal(dt_async_comm_wait_all(async_comm, NULL), DT_OK);
     assert_string_equal(trace, "ops after 4; finish; ");
-    dt_exchange_close(exchange);
-    assert_int_equal(marks_open, 0);
+    dt_async_comm_close(async_comm);
+    assert_int_equal(events_open, 0);
 }
 
-/* The third job takes the marks of the first: who waits for the first then waits for longer. */
+/* The third job takes the events of the first: who waits for the first then waits for longer. */
 static void test_marks_go_around(void **state)
 {
     dt_device device;
-    dt_exchange *exchange = open_exchange(&device, 2);
-    dt_exchange_ticket first;
+    dt_async_comm *async_comm = open_exchange(&device, 2);
+    dt_async_comm_ticket first;
     float data[8];
 
-    assert_int_equal(dt_exchange_all_reduce(exchange, &first, data, 1, DT_F32, NULL), DT_OK);
-    assert_int_equal(dt_exchange_all_reduce(exchange, NULL, data, 2, DT_F32, NULL), DT_OK);
-    assert_int_equal(dt_exchange_all_reduce(exchange, NULL, data, 3, DT_F32, NULL), DT_OK);
+    assert_int_equal(dt_async_comm_all_reduce(async_comm, &first, data, 1, DT_F32, NULL), DT_OK);
+    assert_int_equal(dt_async_comm_all_reduce(async_comm, NULL, data, 2, DT_F32, NULL), DT_OK);
+    assert_int_equal(dt_async_comm_all_reduce(async_comm, NULL, data, 3, DT_F32, NULL), DT_OK);
     trace[0] = '\0';
-    assert_int_equal(dt_exchange_wait(exchange, first, NULL), DT_OK);
+    assert_int_equal(dt_async_comm_wait(async_comm, first, NULL), DT_OK);
     assert_string_equal(trace, "ops after 2; ");
-    dt_exchange_close(exchange);
+    dt_async_comm_close(async_comm);
 }
 
 static void test_a_collective_that_was_cut_short_is_no_result(void **state)
 {
     dt_error err = DT_ERROR_INIT, late = DT_ERROR_INIT;
     dt_device device;
-    dt_exchange *exchange = open_exchange(&device, 2);
+    dt_async_comm *async_comm = open_exchange(&device, 2);
     float data[8];
 
-    assert_int_equal(dt_exchange_all_reduce(exchange, NULL, data, 8, DT_F32, NULL), DT_OK);
+    assert_int_equal(dt_async_comm_all_reduce(async_comm, NULL, data, 8, DT_F32, NULL), DT_OK);
     broken = true;
-    assert_int_equal(dt_exchange_all_reduce(exchange, NULL, data, 8, DT_F32, &err), DT_ERR_COMM);
-    assert_int_equal(dt_exchange_wait_all(exchange, &late), DT_ERR_COMM);
+    assert_int_equal(dt_async_comm_all_reduce(async_comm, NULL, data, 8, DT_F32, &err),
+                     DT_ERR_COMM);
+    assert_int_equal(dt_async_comm_wait_all(async_comm, &late), DT_ERR_COMM);
     assert_string_equal(late.message, "cut short");
-    dt_exchange_close(exchange);
+    dt_async_comm_close(async_comm);
 }
 
 int main(void)

@@ -34,47 +34,47 @@ static dt_status count(void *self, int64_t member, dt_error *err)
 static void test_each_member_runs_once_per_task_in_its_own_thread(void **state)
 {
     task t = {.fail_from = MEMBERS};
-    dt_team *team;
+    dt_thread_pool *thread_pool;
 
-    assert_int_equal(dt_team_open(&team, MEMBERS, NULL), DT_OK);
+    assert_int_equal(dt_thread_pool_open(&thread_pool, MEMBERS, NULL), DT_OK);
     for (int i = 1; i <= 100; i++) {
-        assert_int_equal(dt_team_run(team, count, &t, NULL), DT_OK);
+        assert_int_equal(dt_thread_pool_run(thread_pool, count, &t, NULL), DT_OK);
         for (int m = 0; m < MEMBERS; m++)
             assert_int_equal(t.runs[m], i);
     }
     assert_true(pthread_equal(t.thread[0], pthread_self()));
     for (int m = 1; m < MEMBERS; m++)
         assert_false(pthread_equal(t.thread[m], t.thread[m - 1]));
-    dt_team_close(team);
+    dt_thread_pool_close(thread_pool);
 }
 
 static void test_the_first_failing_member_is_told_and_the_next_task_is_clean(void **state)
 {
     task t = {.fail_from = 2};
     dt_error err = DT_ERROR_INIT;
-    dt_team *team;
+    dt_thread_pool *thread_pool;
 
-    assert_int_equal(dt_team_open(&team, MEMBERS, NULL), DT_OK);
-    assert_int_equal(dt_team_run(team, count, &t, &err), DT_ERR_CORRUPT);
+    assert_int_equal(dt_thread_pool_open(&thread_pool, MEMBERS, NULL), DT_OK);
+    assert_int_equal(dt_thread_pool_run(thread_pool, count, &t, &err), DT_ERR_CORRUPT);
     assert_string_equal(err.message, "member 2");
     t.fail_from = MEMBERS;
-    assert_int_equal(dt_team_run(team, count, &t, NULL), DT_OK);
+    assert_int_equal(dt_thread_pool_run(thread_pool, count, &t, NULL), DT_OK);
     for (int m = 0; m < MEMBERS; m++)
         assert_int_equal(t.runs[m], 2);
-    dt_team_close(team);
-    dt_team_close(NULL);
+    dt_thread_pool_close(thread_pool);
+    dt_thread_pool_close(NULL);
 }
 
 static void test_a_team_of_one_is_the_caller(void **state)
 {
     task t = {.fail_from = MEMBERS};
-    dt_team *team;
+    dt_thread_pool *thread_pool;
 
-    assert_int_equal(dt_team_open(&team, 1, NULL), DT_OK);
-    assert_int_equal(dt_team_run(team, count, &t, NULL), DT_OK);
+    assert_int_equal(dt_thread_pool_open(&thread_pool, 1, NULL), DT_OK);
+    assert_int_equal(dt_thread_pool_run(thread_pool, count, &t, NULL), DT_OK);
     assert_int_equal(t.runs[0], 1);
     assert_int_equal(t.runs[1], 0);
-    dt_team_close(team);
+    dt_thread_pool_close(thread_pool);
 }
 
 int main(void)

@@ -29,17 +29,17 @@ typedef struct reading {
 static void read_step(reading *out, dt_sampler *sampler, dt_recipe *recipe, const dt_mesh *mesh)
 {
     int64_t rows = STEP_SAMPLES / MICRO_STEPS / mesh->data.size;
-    dt_session session = {
+    dt_train_session session = {
         .mesh = *mesh, .recipe = recipe, .replicas = 1, .batch = {.sequences = rows}};
     int32_t inputs[STEP_SAMPLES * T], targets[STEP_SAMPLES * T];
 
     recipe->batch.sequences = rows;
     recipe->batch.accumulate = MICRO_STEPS;
-    assert_int_equal(dt_session_samples_per_step(&session), STEP_SAMPLES);
+    assert_int_equal(dt_train_session_samples_per_step(&session), STEP_SAMPLES);
     out->count = 0;
     for (int64_t m = 0; m < MICRO_STEPS; m++) {
         assert_int_equal(dt_sampler_fill(sampler, inputs, targets,
-                                         dt_session_first_sample(&session, m), rows, NULL),
+                                         dt_train_session_first_sample(&session, m), rows, NULL),
                          DT_OK);
         for (int64_t row = 0; row < rows; row++)
             out->starts[out->count++] = inputs[row * T];

@@ -199,7 +199,7 @@ static void test_every_complaint_says_what_helps(void **state)
         snprintf(script, sizeof(script), "cat >&2 <<'END'\n%s\nEND\nexit 255", cases[i].says);
         ask_expecting(script, cases[i].status, cases[i].remedy);
         ask_expecting(script, cases[i].status, "'gpu-a'");
-        assert_int_equal(dt_trouble_contact(cases[i].says), cases[i].contact);
+        assert_int_equal(dt_ssh_error_contact(cases[i].says), cases[i].contact);
     }
 }
 
@@ -240,11 +240,11 @@ static void test_ten_connections_are_opened_at_once_and_no_more(void **state)
     atomic_bool cancelled = true;
 
     for (int i = 0; i < DT_SLOT_COUNT; i++)
-        assert_int_equal(dt_slot_take(&slots[i], 0, NULL, NULL), DT_OK);
-    assert_int_equal(dt_slot_take(&one_more, 0, NULL, NULL), DT_ERR_TIMEOUT);
-    assert_int_equal(dt_slot_take(&one_more, 60, &cancelled, NULL), DT_ERR_BUSY);
+        assert_int_equal(dt_connection_slot_take(&slots[i], 0, NULL, NULL), DT_OK);
+    assert_int_equal(dt_connection_slot_take(&one_more, 0, NULL, NULL), DT_ERR_TIMEOUT);
+    assert_int_equal(dt_connection_slot_take(&one_more, 60, &cancelled, NULL), DT_ERR_BUSY);
     close(slots[3]);
-    assert_int_equal(dt_slot_take(&one_more, 0, NULL, NULL), DT_OK);
+    assert_int_equal(dt_connection_slot_take(&one_more, 0, NULL, NULL), DT_OK);
     close(one_more);
     for (int i = 0; i < DT_SLOT_COUNT; i++)
         if (i != 3)
@@ -258,9 +258,9 @@ static void test_a_folder_for_sockets_that_others_can_enter_is_refused(void **st
     dt_arena arena;
 
     dt_arena_init(&arena, 0);
-    assert_int_equal(dt_slots_folder(&folder, &arena, NULL), DT_OK);
+    assert_int_equal(dt_connection_slots_folder(&folder, &arena, NULL), DT_OK);
     assert_int_equal(chmod(folder, 0755), 0);
-    assert_int_equal(dt_slots_folder(&folder, &arena, &err), DT_ERR_IO);
+    assert_int_equal(dt_connection_slots_folder(&folder, &arena, &err), DT_ERR_IO);
     assert_non_null(strstr(err.message, "0700"));
     assert_int_equal(chmod(folder, 0700), 0);
     dt_arena_release(&arena);

@@ -199,15 +199,15 @@ static void test_a_store_that_is_damaged_meanwhile_is_an_error_and_no_end(void *
 static dt_status read_tail(dt_strbuf *out, const char *path, int64_t lines, int64_t valid_bytes,
                            size_t bytes, dt_error *err)
 {
-    dt_log_tail tail;
+    dt_web_log_tail tail;
     bool more = true;
     dt_status st;
 
     dt_strbuf_reset(out);
-    st = dt_log_tail_open(&tail, path, lines, valid_bytes, err);
+    st = dt_web_log_tail_open(&tail, path, lines, valid_bytes, err);
     while (st == DT_OK && more)
-        st = dt_log_tail_next(&tail, out, bytes, &more, err);
-    dt_log_tail_close(&tail);
+        st = dt_web_log_tail_next(&tail, out, bytes, &more, err);
+    dt_web_log_tail_close(&tail);
     return st;
 }
 

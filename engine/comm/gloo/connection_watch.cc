@@ -22,7 +22,7 @@ class WatchedBuffer : public gloo::transport::UnboundBuffer
 {
   public:
     WatchedBuffer(std::unique_ptr<gloo::transport::UnboundBuffer> real,
-                  std::shared_ptr<dt_gloo_watch> watch)
+                  std::shared_ptr<dt_gloo_connection_watch> watch)
         : UnboundBuffer(real->ptr, real->size), real_(std::move(real)), watch_(std::move(watch))
     {
     }
@@ -59,14 +59,14 @@ class WatchedBuffer : public gloo::transport::UnboundBuffer
 
   private:
     const std::unique_ptr<gloo::transport::UnboundBuffer> real_;
-    const std::shared_ptr<dt_gloo_watch> watch_;
+    const std::shared_ptr<dt_gloo_connection_watch> watch_;
 };
 
 class WatchedContext : public gloo::transport::Context
 {
   public:
     WatchedContext(std::shared_ptr<gloo::transport::Context> real,
-                   std::shared_ptr<dt_gloo_watch> watch)
+                   std::shared_ptr<dt_gloo_connection_watch> watch)
         : Context(real->rank, real->size), real_(std::move(real)), watch_(std::move(watch))
     {
         setTimeout(real_->getTimeout());
@@ -90,14 +90,14 @@ class WatchedContext : public gloo::transport::Context
 
   private:
     const std::shared_ptr<gloo::transport::Context> real_;
-    const std::shared_ptr<dt_gloo_watch> watch_;
+    const std::shared_ptr<dt_gloo_connection_watch> watch_;
 };
 
 } // namespace
 
 /* --- the watch */
 
-dt_gloo_watch::dt_gloo_watch(gloo::transport::Context &connections)
+dt_gloo_connection_watch::dt_gloo_connection_watch(gloo::transport::Context &connections)
     : connections_(connections), canary_(connections.createUnboundBuffer(&byte_, sizeof(byte_)))
 {
     for (int rank = 0; rank < connections.size; rank++)
@@ -106,7 +106,7 @@ dt_gloo_watch::dt_gloo_watch(gloo::transport::Context &connections)
     thread_ = std::thread([this] { run(); });
 }
 
-dt_gloo_watch::~dt_gloo_watch()
+dt_gloo_connection_watch::~dt_gloo_connection_watch()
 {
     std::unique_lock<std::mutex> lock(mutex_);
 
@@ -119,7 +119,8 @@ dt_gloo_watch::~dt_gloo_watch()
     thread_.join();
 }
 
-bool dt_gloo_watch::guard(const std::function<bool()> &wait, const std::function<void()> &abort)
+bool dt_gloo_connection_watch::guard(const std::function<bool()> &wait,
+                                     const std::function<void()> &abort)
 {
     or_close([&] {
         std::list<std::function<void()>>::iterator own;
@@ -147,7 +148,7 @@ bool dt_gloo_watch::guard(const std::function<bool()> &wait, const std::function
     return true;
 }
 
-void dt_gloo_watch::or_close(const std::function<void()> &part)
+void dt_gloo_connection_watch::or_close(const std::function<void()> &part)
 {
     try {
         part();
@@ -160,7 +161,7 @@ void dt_gloo_watch::or_close(const std::function<void()> &part)
 }
 
 /* Until a connection is broken, or the watch is to end. */
-void dt_gloo_watch::wait_for_canary()
+void dt_gloo_connection_watch::wait_for_canary()
 {
     std::string reason = "a connection broke";
 
@@ -175,7 +176,7 @@ void dt_gloo_watch::wait_for_canary()
     reason_ = reason;
 }
 
-void dt_gloo_watch::run()
+void dt_gloo_connection_watch::run()
 {
     wait_for_canary();
     std::unique_lock<std::mutex> lock(mutex_);
@@ -186,7 +187,7 @@ void dt_gloo_watch::run()
 }
 
 /* Again at every tick, for the same reason. */
-void dt_gloo_watch::look()
+void dt_gloo_connection_watch::look()
 {
     ticks_ = aborts_.empty() || waits_ != seen_waits_ ? 0 : ticks_ + 1;
     seen_waits_ = waits_;
@@ -199,7 +200,7 @@ void dt_gloo_watch::look()
 
 void dt_gloo_mesh::start_watch()
 {
-    auto watch = std::make_shared<dt_gloo_watch>(*transportContext_);
+    auto watch = std::make_shared<dt_gloo_connection_watch>(*transportContext_);
 
     transportContext_ = std::make_shared<WatchedContext>(transportContext_, watch);
 }

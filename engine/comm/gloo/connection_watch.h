@@ -1,4 +1,4 @@
-/* gloo_watch: ends a wait on a connection that is gone.
+/* connection_watch: ends a wait on a connection that is gone.
  *
  * Why        when a connection breaks, Gloo (2022) wakes those who wait for messages that are still
  *            to begin, but forgets a message that is half sent or half received: its waiter sleeps
@@ -26,11 +26,11 @@
 #include <string>
 #include <thread>
 
-class dt_gloo_watch
+class dt_gloo_connection_watch
 {
   public:
-    explicit dt_gloo_watch(gloo::transport::Context &connections);
-    ~dt_gloo_watch();
+    explicit dt_gloo_connection_watch(gloo::transport::Context &connections);
+    ~dt_gloo_connection_watch();
 
     /* Runs `wait`, which returns false once `abort` was called; then throws. */
     bool guard(const std::function<bool()> &wait, const std::function<void()> &abort);

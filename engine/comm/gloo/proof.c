@@ -45,7 +45,8 @@ void dt_proof_make(uint8_t *out, const dt_proof_key *key, const dt_comm_setup *s
     hmac_sha256_update(&hmac, strlen(setup->name) + 1, (const uint8_t *)setup->name);
     hmac_sha256_update(&hmac, sizeof(ends), (const uint8_t *)ends);
     for (int i = 0; i < 2; i++)
-        hmac_sha256_update(&hmac, DT_PLACE_NONCE_BYTES, setup->place->cards[ends[i]].nonce);
+        hmac_sha256_update(&hmac, DT_HANDSHAKE_NONCE_BYTES,
+                           setup->topology->handshakes[ends[i]].nonce);
     hmac_sha256_digest(&hmac, DT_PROOF_BYTES, out);
 }
 

@@ -1,4 +1,4 @@
-/* gloo_proof: how two ranks that are connected show each other that they belong to one run.
+/* proof: how two ranks that are connected show each other that they belong to one run.
  *
  * Formula    proof(from, to) = HMAC-SHA256(secret, "dtrun-gloo-1", communicator, from, to,
  *            nonce of from, nonce of to); RFC 2104. The secret is DTRUN_RUN_SECRET (hex), which

@@ -1,4 +1,4 @@
-/* gloo_ring: the reduce-scatter that Gloo has no usable one of.
+/* ring: the reduce-scatter that Gloo has no usable one of.
  *
  * A ring: in step s rank r hands the running sum of block r-1-s to r+1, and adds its own part to
  * that of block r-2-s, which comes from r-1. After world-1 steps it holds the sum of block r.

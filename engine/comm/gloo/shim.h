@@ -1,4 +1,4 @@
-/* gloo_shim: Gloo behind a C interface. The only C++ of the communicators.
+/* shim: Gloo behind a C interface. The only C++ of the communicators.
  *
  * Purpose    Gloo reports by exceptions; none may cross into C. Each function here catches
  *            everything and returns a dt_status

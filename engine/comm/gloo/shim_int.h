@@ -1,4 +1,4 @@
-/* gloo_shim_int: what the C++ files of the shim share. */
+/* shim_int: what the C++ files of the shim share. */
 #ifndef DT_ENGINE_COMM_GLOO_SHIM_INT_H
 #define DT_ENGINE_COMM_GLOO_SHIM_INT_H
 

@@ -112,14 +112,14 @@ static dt_status call(dt_nccl *nccl, const dt_nccl_call *c, dt_queue *queue, dt_
     return DT_FAIL(err, DT_ERR_UNSUPPORTED, "nccl: no collective %d", (int)c->kind);
 }
 
-static dt_status reached(dt_device *device, dt_mark *mark, bool *out, dt_error *err)
+static dt_status reached(dt_device *device, dt_device_event *event, bool *out, dt_error *err)
 {
     cudaError_t result;
     dt_status st = DT_OK;
 
     *out = false;
     DT_TRY(dt_cuda_enter(device, err));
-    result = cudaEventQuery((cudaEvent_t)(void *)mark);
+    result = cudaEventQuery((cudaEvent_t)(void *)event);
     if (result == cudaErrorNotReady) {
         (void)cudaGetLastError(); /* it is kept as one, and is none */
         return DT_OK;

@@ -34,7 +34,7 @@ typedef struct nccl_state {
     pthread_mutex_t lock; /* guards what follows, and every call of NCCL */
     pthread_cond_t changed;
     dt_nccl *nccl; /* NULL once it has failed */
-    dt_nccl_ring ring;
+    dt_nccl_history history;
     dt_error failure;
     bool closing;
 } nccl_state;
@@ -59,7 +59,7 @@ static void fail(nccl_state *own, const dt_error *why)
     dt_error_prefix(&own->failure, "communicator '%s', rank %lld of %lld", own->name,
                     (long long)own->rank, (long long)own->world_size);
     dt_log_error("%s", own->failure.message);
-    dt_nccl_ring_log(&own->ring, own->name);
+    dt_nccl_history_log(&own->history, own->name);
     if (own->nccl != NULL)
         own->link->abort(own->nccl);
     own->nccl = NULL;
@@ -74,11 +74,12 @@ static dt_status see_what_is_done(nccl_state *own, dt_error *err)
     bool reached = true;
     dt_status st = DT_OK;
 
-    if (own->ring.queued - own->ring.reached > DT_NCCL_RING) /* their marks are others' by now */
-        own->ring.reached = own->ring.queued - DT_NCCL_RING;
-    while (reached && (oldest = dt_nccl_ring_oldest(&own->ring)) != NULL) {
-        DT_TRY(own->link->reached(own->device, oldest->mark, &reached, err));
-        own->ring.reached += reached;
+    if (own->history.queued - own->history.reached >
+        DT_NCCL_HISTORY) /* their events are others' by now */
+        own->history.reached = own->history.queued - DT_NCCL_HISTORY;
+    while (reached && (oldest = dt_nccl_history_oldest(&own->history)) != NULL) {
+        DT_TRY(own->link->reached(own->device, oldest->event, &reached, err));
+        own->history.reached += reached;
     }
 out:
     return st;
@@ -86,7 +87,7 @@ out:
 
 static dt_status look_at_time(const nccl_state *own, dt_error *err)
 {
-    const dt_nccl_entry *oldest = dt_nccl_ring_oldest(&own->ring);
+    const dt_nccl_entry *oldest = dt_nccl_history_oldest(&own->history);
     double seconds;
 
     if (oldest == NULL)
@@ -116,7 +117,8 @@ static dt_status look(nccl_state *own, dt_error *err)
     DT_TRY(own->link->state(own->nccl, &busy, err));
     DT_TRY(see_what_is_done(own, err));
     DT_TRY(look_at_time(own, err));
-    if (dt_nccl_ring_oldest(&own->ring) != NULL) /* who waits for nobody may see others leave */
+    if (dt_nccl_history_oldest(&own->history) !=
+        NULL) /* who waits for nobody may see others leave */
         DT_TRY(look_at_peers(own, err));
 out:
     return st;
@@ -185,23 +187,23 @@ static dt_status wait_until_taken(nccl_state *own, dt_error *err)
 
 static dt_status take(nccl_state *own, const dt_nccl_call *call, dt_error *err)
 {
-    dt_nccl_entry *entry = &own->ring.entries[(own->ring.queued + 1) % DT_NCCL_RING];
+    dt_nccl_entry *entry = &own->history.entries[(own->history.queued + 1) % DT_NCCL_HISTORY];
     bool sums = call->kind == DT_NCCL_ALL_REDUCE || call->kind == DT_NCCL_REDUCE_SCATTER;
     dt_error why = DT_ERROR_INIT;
     dt_status st = DT_OK;
 
     DT_TRY(tell(own, err));
-    entry->number = own->ring.queued + 1;
+    entry->number = own->history.queued + 1;
     entry->kind = call->kind;
     entry->bytes = call->elems * (sums ? (int64_t)dt_dtype_bytes(call->dtype) : 1);
     entry->queued_at = dt_clock_monotonic_seconds();
     if (own->link->call(own->nccl, call, own->queue, &why) != DT_OK)
         fail(own, &why);
     DT_TRY(wait_until_taken(own, err));
-    if (own->device->queues->record(own->device, entry->mark, own->queue, &why) != DT_OK)
+    if (own->device->queues->record(own->device, entry->event, own->queue, &why) != DT_OK)
         fail(own, &why);
     DT_TRY(tell(own, err));
-    own->ring.queued++;
+    own->history.queued++;
 out:
     return st;
 }
@@ -284,20 +286,20 @@ static dt_status nccl_finish(dt_comm *comm, dt_error *err)
 {
     nccl_state *own = comm->state;
     dt_error why = DT_ERROR_INIT;
-    dt_mark *last;
+    dt_device_event *last;
     int64_t number;
     dt_status st;
 
     pthread_mutex_lock(&own->lock);
-    number = own->ring.queued;
-    last = own->ring.entries[number % DT_NCCL_RING].mark;
+    number = own->history.queued;
+    last = own->history.entries[number % DT_NCCL_HISTORY].event;
     pthread_mutex_unlock(&own->lock);
     st = number > 0 ? own->device->queues->wait(own->device, last, &why) : DT_OK;
     pthread_mutex_lock(&own->lock);
     if (st != DT_OK)
         fail(own, &why);
-    else if (own->failure.code == DT_OK && own->ring.reached < number)
-        own->ring.reached = number;
+    else if (own->failure.code == DT_OK && own->history.reached < number)
+        own->history.reached = number;
     st = tell(own, err); /* what is aborted is "done" as well */
     pthread_mutex_unlock(&own->lock);
     return st;
@@ -317,8 +319,8 @@ static void release(nccl_state *own)
     if (own->nccl != NULL)
         own->link->abort(own->nccl);
     own->device->queues->close(own->device, own->queue);
-    for (int i = 0; i < DT_NCCL_RING; i++)
-        own->device->queues->mark_close(own->device, own->ring.entries[i].mark);
+    for (int i = 0; i < DT_NCCL_HISTORY; i++)
+        own->device->queues->event_close(own->device, own->history.entries[i].event);
     dt_comm_close(&own->host);
     pthread_cond_destroy(&own->changed);
     pthread_mutex_destroy(&own->lock);
@@ -348,8 +350,8 @@ static dt_status prepare(nccl_state *own, const dt_nccl_options *options, dt_err
         memcpy(own->peers, options->peers, count * sizeof(*own->peers));
     own->peer_count = options->peer_count;
     DT_TRY(device->queues->open(device, &own->queue, err));
-    for (int i = 0; i < DT_NCCL_RING; i++)
-        DT_TRY(device->queues->mark_open(device, &own->ring.entries[i].mark, err));
+    for (int i = 0; i < DT_NCCL_HISTORY; i++)
+        DT_TRY(device->queues->event_open(device, &own->history.entries[i].event, err));
 out:
     return st;
 }

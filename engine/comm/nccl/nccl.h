@@ -36,7 +36,7 @@ dt_status dt_nccl_open(dt_comm *out, const dt_nccl_options *options, const uint8
 /* All ranks of the run call it with the device that they have, and all get the same answer: *out is
  * open where every rank has a card of its own and the same NCCL, and has taken *host; else *out is
  * zeroed, *host is untouched, and the first of each group logs why. */
-dt_status dt_nccl_meet(dt_comm *out, const dt_comm_setup *setup, dt_device *device, dt_comm *host,
-                       dt_error *err);
+dt_status dt_nccl_rendezvous(dt_comm *out, const dt_comm_setup *setup, dt_device *device,
+                             dt_comm *host, dt_error *err);
 
 #endif

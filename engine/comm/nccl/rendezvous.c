@@ -101,12 +101,12 @@ static void find_hindrance(char *why, size_t size, const nccl_card *cards, int64
     }
 }
 
-dt_status dt_nccl_meet(dt_comm *out, const dt_comm_setup *setup, dt_device *device, dt_comm *host,
-                       dt_error *err)
+dt_status dt_nccl_rendezvous(dt_comm *out, const dt_comm_setup *setup, dt_device *device,
+                             dt_comm *host, dt_error *err)
 {
     nccl_card mine, *cards = calloc((size_t)setup->group.world_size, sizeof(*cards));
     dt_peer peers[DT_SEGMENT_MEMBERS_MAX];
-    dt_place place = {0};
+    dt_topology topology = {0};
     dt_nccl_options options = {.link = device->nccl,
                                .device = device,
                                .name = setup->name,
@@ -120,12 +120,12 @@ dt_status dt_nccl_meet(dt_comm *out, const dt_comm_setup *setup, dt_device *devi
     memset(out, 0, sizeof(*out));
     snprintf(name, sizeof(name), "%s/nccl", setup->name);
     own.name = name;
-    own.place = &place;
+    own.topology = &topology;
     if (cards == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the cards of %lld ranks",
                  (long long)setup->group.world_size);
     DT_TRY(write_card(&mine, options.link, device, setup->group.rank == 0, err));
-    DT_TRY(dt_place_swap(cards, &mine, sizeof(mine), &own, "cards", err));
+    DT_TRY(dt_topology_exchange(cards, &mine, sizeof(mine), &own, "cards", err));
     find_hindrance(why, sizeof(why), cards, setup->group.world_size);
     if (why[0] != '\0') {
         if (setup->group.rank == 0)
@@ -133,16 +133,16 @@ dt_status dt_nccl_meet(dt_comm *out, const dt_comm_setup *setup, dt_device *devi
                         why);
         goto out;
     }
-    DT_TRY(dt_place_find(&place, &own, err));
-    dt_place_peers(peers, &own);
+    DT_TRY(dt_topology_find(&topology, &own, err));
+    dt_topology_peers(peers, &own);
     options.peers = peers;
-    options.peer_count = dt_place_members(&place);
+    options.peer_count = dt_topology_members(&topology);
     DT_TRY(dt_nccl_open(out, &options, cards[setup->group.first].id, host, err));
     if (setup->group.rank == 0)
         dt_log_info("communicator '%s': %lld ranks through NCCL %d", setup->name,
                     (long long)setup->group.size, (int)cards[0].version);
 out:
-    dt_place_release(&place);
+    dt_topology_release(&topology);
     free(cards);
     return st;
 }

@@ -34,9 +34,9 @@ static void relax(void)
 #endif
 }
 
-void dt_gate_raise(dt_gate *gate, dt_gate_counter which)
+void dt_barrier_raise(dt_barrier *barrier, dt_barrier_counter which)
 {
-    dt_gate_member *own = &gate->members[gate->index];
+    dt_barrier_member *own = &barrier->members[barrier->index];
 
     /* Sequentially consistent, as in wait_for: either the waiter sees the new value, or we see
      * that it sleeps. */
@@ -45,59 +45,59 @@ void dt_gate_raise(dt_gate *gate, dt_gate_counter which)
         futex_wake_all(&own->counter[which]);
 }
 
-void dt_gate_leave(dt_gate *gate)
+void dt_barrier_leave(dt_barrier *barrier)
 {
-    dt_gate_member *own = &gate->members[gate->index];
+    dt_barrier_member *own = &barrier->members[barrier->index];
 
     atomic_store(&own->left, 1);
-    for (int i = 0; i < DT_GATE_COUNTERS; i++)
+    for (int i = 0; i < DT_BARRIER_COUNTERS; i++)
         futex_wake_all(&own->counter[i]);
 }
 
-static bool reached(const dt_gate_member *member, dt_gate_counter which, uint32_t target)
+static bool reached(const dt_barrier_member *member, dt_barrier_counter which, uint32_t target)
 {
     return (int32_t)(atomic_load(&member->counter[which]) - target) >= 0;
 }
 
 /* Why member `at` will not come, after it was seen not to have; DT_OK where it still may. */
-static dt_status check(const dt_gate *gate, int64_t at, double waited_seconds, dt_error *err)
+static dt_status check(const dt_barrier *barrier, int64_t at, double waited_seconds, dt_error *err)
 {
-    const dt_gate_member *member = &gate->members[at];
-    long long rank = gate->first_rank + at * gate->rank_stride;
+    const dt_barrier_member *member = &barrier->members[at];
+    long long rank = barrier->first_rank + at * barrier->rank_stride;
 
     if (atomic_load(&member->left) != 0)
         return DT_FAIL(err, DT_ERR_COMM, "rank %lld has closed the communicator or has failed",
                        rank);
-    if (!dt_peer_alive(&gate->peers[at]))
+    if (!dt_peer_alive(&barrier->peers[at]))
         return DT_FAIL(err, DT_ERR_COMM, "rank %lld (process %lld) is dead", rank,
-                       (long long)gate->peers[at].pid);
-    if (waited_seconds > gate->timeout_seconds)
-        return DT_FAIL(err, DT_ERR_COMM, "waited %g seconds for rank %lld", gate->timeout_seconds,
-                       rank);
+                       (long long)barrier->peers[at].pid);
+    if (waited_seconds > barrier->timeout_seconds)
+        return DT_FAIL(err, DT_ERR_COMM, "waited %g seconds for rank %lld",
+                       barrier->timeout_seconds, rank);
     return DT_OK;
 }
 
 /* Whoever else is gone ends the wait too: the one we wait for may be waiting for it. */
-static dt_status check_all(const dt_gate *gate, double waited_seconds, dt_gate_counter which,
-                           uint32_t target, dt_error *err)
+static dt_status check_all(const dt_barrier *barrier, double waited_seconds,
+                           dt_barrier_counter which, uint32_t target, dt_error *err)
 {
-    for (int64_t at = 0; at < gate->count; at++) {
+    for (int64_t at = 0; at < barrier->count; at++) {
         dt_error found = DT_ERROR_INIT;
 
         /* What it did before it went counts: hence the second look. */
-        if (at == gate->index || reached(&gate->members[at], which, target) ||
-            check(gate, at, waited_seconds, &found) == DT_OK ||
-            reached(&gate->members[at], which, target))
+        if (at == barrier->index || reached(&barrier->members[at], which, target) ||
+            check(barrier, at, waited_seconds, &found) == DT_OK ||
+            reached(&barrier->members[at], which, target))
             continue;
         return dt_error_set(err, found.code, found.file, found.line, "%s", found.message);
     }
     return DT_OK;
 }
 
-static dt_status wait_for(dt_gate *gate, int64_t at, dt_gate_counter which, uint32_t target,
-                          dt_error *err)
+static dt_status wait_for(dt_barrier *barrier, int64_t at, dt_barrier_counter which,
+                          uint32_t target, dt_error *err)
 {
-    dt_gate_member *member = &gate->members[at];
+    dt_barrier_member *member = &barrier->members[at];
     dt_status st = DT_OK;
     double start;
 
@@ -117,20 +117,21 @@ static dt_status wait_for(dt_gate *gate, int64_t at, dt_gate_counter which, uint
             futex_wait(&member->counter[which], seen);
         if (reached(member, which, target))
             break;
-        DT_TRY(check_all(gate, dt_clock_monotonic_seconds() - start, which, target, err));
+        DT_TRY(check_all(barrier, dt_clock_monotonic_seconds() - start, which, target, err));
     }
 out:
     atomic_fetch_sub(&member->sleepers, 1);
     return st;
 }
 
-dt_status dt_gate_wait(dt_gate *gate, dt_gate_counter which, uint32_t target, dt_error *err)
+dt_status dt_barrier_wait(dt_barrier *barrier, dt_barrier_counter which, uint32_t target,
+                          dt_error *err)
 {
     dt_status st = DT_OK;
 
-    for (int64_t at = 0; at < gate->count; at++)
-        if (at != gate->index)
-            DT_TRY(wait_for(gate, at, which, target, err));
+    for (int64_t at = 0; at < barrier->count; at++)
+        if (at != barrier->index)
+            DT_TRY(wait_for(barrier, at, which, target, err));
 out:
     return st;
 }

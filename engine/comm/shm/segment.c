@@ -22,7 +22,7 @@ typedef struct head {
 /* Slots begin on a page of their own. */
 static size_t slots_at(int64_t count)
 {
-    size_t bytes = sizeof(head) + (size_t)count * sizeof(dt_gate_member);
+    size_t bytes = sizeof(head) + (size_t)count * sizeof(dt_barrier_member);
 
     return (bytes + 4095) / 4096 * 4096;
 }
@@ -109,9 +109,9 @@ void dt_segment_close(dt_segment *segment)
     memset(segment, 0, sizeof(*segment));
 }
 
-dt_gate_member *dt_segment_members(const dt_segment *segment)
+dt_barrier_member *dt_segment_members(const dt_segment *segment)
 {
-    return (dt_gate_member *)((char *)segment->base + sizeof(head));
+    return (dt_barrier_member *)((char *)segment->base + sizeof(head));
 }
 
 char *dt_segment_slot(const dt_segment *segment, int parity, int64_t slot)

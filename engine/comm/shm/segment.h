@@ -1,6 +1,6 @@
 /* segment: memory that the ranks of one node share.
  *
- * Layout     a nonce, one dt_gate_member per member, then 2 x (members + 1) slots of slot_bytes
+ * Layout     a nonce, one dt_barrier_member per member, then 2 x (members + 1) slots of slot_bytes
  * How        the first member makes a memfd, says its number, and keeps it open until all have
  *            opened /proc/PID/fd/NUMBER. It has no name anywhere: whoever is killed, and whenever,
  *            nothing is left. It is no file of /dev/shm either, whose size (64 MB in a container)
@@ -43,7 +43,7 @@ dt_status dt_segment_open(dt_segment *out, const dt_segment_name *name, int64_t 
                           dt_error *err);
 void dt_segment_close(dt_segment *segment); /* accepts a zeroed one */
 
-dt_gate_member *dt_segment_members(const dt_segment *segment);
+dt_barrier_member *dt_segment_members(const dt_segment *segment);
 /* parity: 0 or 1; slot `count` is the members' common one */
 char *dt_segment_slot(const dt_segment *segment, int parity, int64_t slot);
 

@@ -31,7 +31,7 @@
 
 typedef struct shm_state {
     dt_segment segment;
-    dt_gate gate;
+    dt_barrier barrier;
     dt_peer *peers;
     const void **parts; /* count: room for a sum's operands */
     uint32_t done;      /* chunks of all collectives before this one */
@@ -67,7 +67,7 @@ static void run_stage(const work *job, stage body, uint32_t chunk)
 static dt_status run(const work *job, dt_error *err)
 {
     shm_state *state = job->state;
-    dt_gate *gate = &state->gate;
+    dt_barrier *barrier = &state->barrier;
     uint32_t chunks = (uint32_t)((job->bytes + job->chunk_bytes - 1) / job->chunk_bytes);
     uint32_t last = job->take != NULL ? chunks + 1 : chunks;
     dt_status st = DT_OK;
@@ -76,24 +76,24 @@ static dt_status run(const work *job, dt_error *err)
         return DT_FAIL(err, DT_ERR_COMM, "the communicator has failed before");
     for (uint32_t c = 0; c <= last; c++) {
         if (c < chunks || job->take != NULL)
-            DT_TRY(dt_gate_wait(gate, DT_GATE_SUMMED, state->done + c - 1, err));
+            DT_TRY(dt_barrier_wait(barrier, DT_BARRIER_SUMMED, state->done + c - 1, err));
         if (c >= 2 && job->take != NULL)
             run_stage(job, job->take, c - 2);
         if (c < chunks) {
             run_stage(job, job->give, c);
-            dt_gate_raise(gate, DT_GATE_GIVEN);
+            dt_barrier_raise(barrier, DT_BARRIER_GIVEN);
         }
         if (c >= 1 && c <= chunks) {
-            DT_TRY(dt_gate_wait(gate, DT_GATE_GIVEN, state->done + c, err));
+            DT_TRY(dt_barrier_wait(barrier, DT_BARRIER_GIVEN, state->done + c, err));
             run_stage(job, job->add, c - 1);
-            dt_gate_raise(gate, DT_GATE_SUMMED);
+            dt_barrier_raise(barrier, DT_BARRIER_SUMMED);
         }
     }
     state->done += chunks;
 out:
     if (st != DT_OK) {
         state->broken = true;
-        dt_gate_leave(gate); /* nobody waits for us in vain */
+        dt_barrier_leave(barrier); /* nobody waits for us in vain */
     }
     return st;
 }
@@ -107,7 +107,7 @@ static char *slot(const work *job, int parity, int64_t member)
 
 static void slice(const work *job, int64_t rank, size_t n, size_t *from, size_t *to)
 {
-    size_t count = (size_t)job->state->gate.count;
+    size_t count = (size_t)job->state->barrier.count;
     size_t each = ((n + count - 1) / count + 63) / 64 * 64;
 
     *from = each * (size_t)rank < n ? each * (size_t)rank : n;
@@ -116,10 +116,10 @@ static void slice(const work *job, int64_t rank, size_t n, size_t *from, size_t 
 
 static void give_others(const work *job, int parity, size_t start, size_t n)
 {
-    char *own = slot(job, parity, job->state->gate.index);
+    char *own = slot(job, parity, job->state->barrier.index);
     size_t from, to;
 
-    slice(job, job->state->gate.index, n, &from, &to);
+    slice(job, job->state->barrier.index, n, &from, &to);
     memcpy(own, job->in + start, from);
     memcpy(own + to, job->in + start + to, n - to);
 }
@@ -129,17 +129,17 @@ static void add_slice(const work *job, int parity, size_t start, size_t n)
     shm_state *state = job->state;
     size_t from, to;
 
-    slice(job, state->gate.index, n, &from, &to);
-    for (int64_t m = 0; m < state->gate.count; m++)
+    slice(job, state->barrier.index, n, &from, &to);
+    for (int64_t m = 0; m < state->barrier.count; m++)
         state->parts[m] =
-            m == state->gate.index ? job->in + start + from : slot(job, parity, m) + from;
-    job->sum->many(slot(job, parity, state->gate.count) + from, state->parts, state->gate.count,
-                   (to - from) / job->sum->elem_bytes);
+            m == state->barrier.index ? job->in + start + from : slot(job, parity, m) + from;
+    job->sum->many(slot(job, parity, state->barrier.count) + from, state->parts,
+                   state->barrier.count, (to - from) / job->sum->elem_bytes);
 }
 
 static void take_all(const work *job, int parity, size_t start, size_t n)
 {
-    memcpy(job->out + start, slot(job, parity, job->state->gate.count), n);
+    memcpy(job->out + start, slot(job, parity, job->state->barrier.count), n);
 }
 
 static dt_status all_reduce(dt_comm *comm, void *data, int64_t elems, const dt_sum *sum,
@@ -177,22 +177,22 @@ static dt_status shm_all_reduce_f64(dt_comm *comm, double *data, int64_t elems, 
 
 static void give_blocks(const work *job, int parity, size_t start, size_t n)
 {
-    char *own = slot(job, parity, job->state->gate.index);
+    char *own = slot(job, parity, job->state->barrier.index);
 
-    for (int64_t m = 0; m < job->state->gate.count; m++)
-        if (m != job->state->gate.index)
+    for (int64_t m = 0; m < job->state->barrier.count; m++)
+        if (m != job->state->barrier.index)
             memcpy(own + (size_t)m * job->chunk_bytes, job->in + (size_t)m * job->bytes + start, n);
 }
 
 static void add_block(const work *job, int parity, size_t start, size_t n)
 {
     shm_state *state = job->state;
-    size_t own = (size_t)state->gate.index;
+    size_t own = (size_t)state->barrier.index;
 
-    for (int64_t m = 0; m < state->gate.count; m++)
-        state->parts[m] = m == state->gate.index ? job->in + own * job->bytes + start
-                                                 : slot(job, parity, m) + own * job->chunk_bytes;
-    job->sum->many(job->out + start, state->parts, state->gate.count, n / job->sum->elem_bytes);
+    for (int64_t m = 0; m < state->barrier.count; m++)
+        state->parts[m] = m == state->barrier.index ? job->in + own * job->bytes + start
+                                                    : slot(job, parity, m) + own * job->chunk_bytes;
+    job->sum->many(job->out + start, state->parts, state->barrier.count, n / job->sum->elem_bytes);
 }
 
 static dt_status shm_reduce_scatter(dt_comm *comm, void *out, const void *in, int64_t elems,
@@ -219,17 +219,17 @@ out:
 
 static void give_own(const work *job, int parity, size_t start, size_t n)
 {
-    char *out = job->out + (size_t)job->state->gate.index * job->bytes;
+    char *out = job->out + (size_t)job->state->barrier.index * job->bytes;
 
-    memcpy(slot(job, parity, job->state->gate.index), job->in + start, n);
+    memcpy(slot(job, parity, job->state->barrier.index), job->in + start, n);
     if (out != job->in)
         memcpy(out + start, job->in + start, n);
 }
 
 static void gather(const work *job, int parity, size_t start, size_t n)
 {
-    for (int64_t m = 0; m < job->state->gate.count; m++)
-        if (m != job->state->gate.index)
+    for (int64_t m = 0; m < job->state->barrier.count; m++)
+        if (m != job->state->barrier.index)
             memcpy(job->out + (size_t)m * job->bytes + start, slot(job, parity, m), n);
 }
 
@@ -253,13 +253,13 @@ out:
 
 static void give_root(const work *job, int parity, size_t start, size_t n)
 {
-    if (job->state->gate.index == job->root)
+    if (job->state->barrier.index == job->root)
         memcpy(slot(job, parity, job->root), job->in + start, n);
 }
 
 static void copy_root(const work *job, int parity, size_t start, size_t n)
 {
-    if (job->state->gate.index != job->root)
+    if (job->state->barrier.index != job->root)
         memcpy(job->out + start, slot(job, parity, job->root), n);
 }
 
@@ -301,7 +301,7 @@ static void shm_close(dt_comm *comm)
     shm_state *state = comm->state;
 
     if (state->segment.base != NULL)
-        dt_gate_leave(&state->gate);
+        dt_barrier_leave(&state->barrier);
     dt_segment_close(&state->segment);
     free(state->parts);
     free(state->peers);
@@ -311,7 +311,7 @@ static void shm_close(dt_comm *comm)
 dt_status dt_comm_open_shm(dt_comm *out, const dt_comm_setup *setup, dt_segment *segment,
                            dt_error *err)
 {
-    const dt_place *place = setup->place;
+    const dt_topology *topology = setup->topology;
     size_t count = (size_t)out->world_size;
     shm_state *state = calloc(1, sizeof(*state));
 
@@ -328,16 +328,17 @@ dt_status dt_comm_open_shm(dt_comm *out, const dt_comm_setup *setup, dt_segment 
         free(state);
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a communicator");
     }
-    dt_place_peers(state->peers, setup);
+    dt_topology_peers(state->peers, setup);
     state->segment = *segment;
     memset(segment, 0, sizeof(*segment));
-    state->gate = (dt_gate){.members = dt_segment_members(&state->segment),
-                            .peers = state->peers,
-                            .count = out->world_size,
-                            .index = out->rank,
-                            .first_rank = dt_group_rank(&setup->group, place->first[place->node]),
-                            .rank_stride = setup->group.stride,
-                            .timeout_seconds = setup->timeout_seconds};
+    state->barrier =
+        (dt_barrier){.members = dt_segment_members(&state->segment),
+                     .peers = state->peers,
+                     .count = out->world_size,
+                     .index = out->rank,
+                     .first_rank = dt_group_rank(&setup->group, topology->first[topology->node]),
+                     .rank_stride = setup->group.stride,
+                     .timeout_seconds = setup->timeout_seconds};
     out->name = "shm";
     out->state = state;
     out->all_reduce = shm_all_reduce;

@@ -10,10 +10,10 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/dirs.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/place.h"
 #include "base/strbuf.h"
 
 #include "base/banned.h"
@@ -194,7 +194,7 @@ static void find_path(dt_tuned *tuned)
     dt_arena arena;
 
     dt_arena_init(&arena, 4096);
-    if (dt_place_dir(&directory, DT_PLACE_CACHE, &arena, &err) == DT_OK)
+    if (dt_dir_make(&directory, DT_DIR_CACHE, &arena, &err) == DT_OK)
         snprintf(tuned->path, sizeof(tuned->path), "%s/%s", directory, FILE_NAME);
     else
         tell(tuned, err.message);

@@ -68,7 +68,7 @@ static int64_t disk_bytes(pid_t pid, dt_strbuf *text)
     return sum;
 }
 
-bool dt_activity_read(dt_activity *out, pid_t pid)
+bool dt_process_activity_read(dt_process_activity *out, pid_t pid)
 {
     dt_process process;
     dt_strbuf text;

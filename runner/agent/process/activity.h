@@ -10,16 +10,16 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-typedef struct dt_activity {
+typedef struct dt_process_activity {
     /* 'T', 't', 'Z' of the whole process; else 'R' where any thread runs or waits for a processor,
      * 'D' where any waits in the kernel and nothing interrupts it, 'S' where all sleep */
     char state;
     double cpu_seconds; /* of all threads, so far */
     int64_t work; /* grows with what it reads from disks or writes to them, and with every page
                      fetched */
-} dt_activity;
+} dt_process_activity;
 
 /* False where there is no such process. */
-bool dt_activity_read(dt_activity *out, pid_t pid);
+bool dt_process_activity_read(dt_process_activity *out, pid_t pid);
 
 #endif

@@ -35,10 +35,10 @@ void dt_agent_heartbeat_answer(dt_agent_rank *rank, const json_t *where)
 
 static json_t *tell(const dt_agent_rank *rank)
 {
-    dt_activity activity;
+    dt_process_activity activity;
     char state[2] = "";
 
-    if (!dt_activity_read(&activity, rank->pid))
+    if (!dt_process_activity_read(&activity, rank->pid))
         return NULL;
     state[0] = activity.state;
     return json_pack("{s:I, s:s, s:f, s:I, s:I, s:b, s:b}", "rank", (json_int_t)rank->rank, "state",

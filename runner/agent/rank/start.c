@@ -249,7 +249,7 @@ dt_status dt_agent_start(dt_agent *agent, const dt_agent_command *command, dt_er
     DT_ASSERT(agent->engine != NULL);
     means_find(agent, command->node);
     dt_agent_lease_begin(agent, command);
-    dt_agent_use_begin(agent, command);
+    dt_agent_cache_pins_take(agent, command);
     agent->started = agent->starting = true;
     dt_agent_memory_before(agent);
 out:

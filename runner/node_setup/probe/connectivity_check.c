@@ -1,4 +1,5 @@
-/* meet: every node listens on its address, the others dial it, as their ranks will. */
+/* connectivity_check: every node listens on its address, the others dial it, as their ranks
+ * will. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,13 +22,14 @@ typedef struct meeting {
 typedef struct meetings {
     const dt_probe_report *report;
     const dt_probe_wish *wish;
-    const dt_foothold *foothold;
+    const dt_bootstrap *bootstrap;
     meeting *items;
 } meetings;
 
 static dt_status dial(const meetings *all, meeting *one, const char *port, dt_error *err)
 {
-    const dt_probe *from = &all->report->probes[one->from], *to = &all->report->probes[one->to];
+    const dt_node_probe *from = &all->report->probes[one->from],
+                        *to = &all->report->probes[one->to];
     const char *agent;
     dt_strbuf answer;
     dt_status st;
@@ -35,7 +37,7 @@ static dt_status dial(const meetings *all, meeting *one, const char *port, dt_er
 
     dt_arena_init(&arena, 1024);
     dt_strbuf_init(&answer);
-    DT_TRY(dt_foothold_agent(&agent, all->foothold, from->node, from->facts, &arena, err));
+    DT_TRY(dt_bootstrap_agent(&agent, all->bootstrap, from->node, from->facts, &arena, err));
     {
         const char *const words[] = {agent, "node", "dial", to->address, port, NULL};
 
@@ -78,7 +80,7 @@ static void hold(void *context, int64_t i)
 {
     meetings *all = context;
     meeting *one = &all->items[i];
-    const dt_probe *to = &all->report->probes[one->to];
+    const dt_node_probe *to = &all->report->probes[one->to];
     dt_remote remote = {0};
     dt_status st = DT_OK;
     dt_error *err = &one->why;
@@ -88,7 +90,7 @@ static void hold(void *context, int64_t i)
 
     dt_arena_init(&arena, 1024);
     one->listen_failed = true;
-    DT_TRY(dt_foothold_agent(&agent, all->foothold, to->node, to->facts, &arena, err));
+    DT_TRY(dt_bootstrap_agent(&agent, all->bootstrap, to->node, to->facts, &arena, err));
     {
         const char *const words[] = {agent, "node", "listen", to->address, NULL};
 
@@ -114,10 +116,10 @@ static bool is_pair(const dt_probe_report *report, int64_t from, int64_t to)
            (report->count <= ALL_PAIRS_MAX || apart == 1 || apart == report->count - 1);
 }
 
-dt_status dt_probe_meet(dt_probe_report *report, const dt_probe_wish *wish,
-                        const dt_foothold *foothold, dt_arena *arena, dt_error *err)
+dt_status dt_probe_connectivity(dt_probe_report *report, const dt_probe_wish *wish,
+                                const dt_bootstrap *bootstrap, dt_arena *arena, dt_error *err)
 {
-    meetings all = {report, wish, foothold, NULL};
+    meetings all = {report, wish, bootstrap, NULL};
     int64_t count = 0;
 
     for (int pass = 0; pass < 2; pass++) {
@@ -137,7 +139,7 @@ dt_status dt_probe_meet(dt_probe_report *report, const dt_probe_wish *wish,
     dt_probe_spread(count, hold, &all);
     for (int64_t i = 0; i < count; i++) {
         const meeting *one = &all.items[i];
-        const dt_probe *from = &report->probes[one->from], *to = &report->probes[one->to];
+        const dt_node_probe *from = &report->probes[one->from], *to = &report->probes[one->to];
 
         if (one->failed && one->listen_failed)
             dt_probe_add_fault(report, arena, to->node, true, DT_ERR_UNSUPPORTED,

@@ -32,7 +32,7 @@ static int64_t number_of(const json_t *facts, const char *key)
 static void judge_names(dt_probe_report *report, const json_t *here, dt_arena *arena)
 {
     for (int64_t i = 0; i < report->count; i++) {
-        const dt_probe *probe = &report->probes[i];
+        const dt_node_probe *probe = &report->probes[i];
         const char *identity = text_of(probe->facts, "identity");
 
         if (identity[0] == '\0' || dt_nodes_is_here(probe->node))
@@ -42,7 +42,7 @@ static void judge_names(dt_probe_report *report, const json_t *here, dt_arena *a
                                "node '%s' is this machine: as 'localhost' nothing is copied",
                                probe->node);
         for (int64_t j = 0; j < report->count; j++) {
-            const dt_probe *other = &report->probes[j];
+            const dt_node_probe *other = &report->probes[j];
 
             if (j != i && (j < i || dt_nodes_is_here(other->node)) &&
                 strcmp(identity, text_of(other->facts, "identity")) == 0) {
@@ -55,7 +55,7 @@ static void judge_names(dt_probe_report *report, const json_t *here, dt_arena *a
     }
 }
 
-static void judge_clock(dt_probe_report *report, const dt_probe *probe, dt_arena *arena)
+static void judge_clock(dt_probe_report *report, const dt_node_probe *probe, dt_arena *arena)
 {
     char by[32];
 
@@ -69,7 +69,7 @@ static void judge_clock(dt_probe_report *report, const dt_probe *probe, dt_arena
                        probe->skew_ms > 0 ? "ahead" : "behind");
 }
 
-static void judge_devices(dt_probe_report *report, const dt_probe *probe, int64_t wanted,
+static void judge_devices(dt_probe_report *report, const dt_node_probe *probe, int64_t wanted,
                           dt_arena *arena)
 {
     int64_t has = (int64_t)json_array_size(json_object_get(probe->facts, "devices"));
@@ -90,7 +90,7 @@ static void judge_devices(dt_probe_report *report, const dt_probe *probe, int64_
                            probe->node, wanted, has, driver);
 }
 
-static void judge_memory(dt_probe_report *report, const dt_probe *probe, int64_t ranks,
+static void judge_memory(dt_probe_report *report, const dt_node_probe *probe, int64_t ranks,
                          int64_t rank_bytes, dt_arena *arena)
 {
     int64_t has = number_of(probe->facts, "memory_free_bytes");
@@ -105,8 +105,8 @@ static void judge_memory(dt_probe_report *report, const dt_probe *probe, int64_t
                        MB(rank_bytes), MB(has), ranks == 1 ? "" : " or 'ranks'");
 }
 
-static void judge_room(dt_probe_report *report, const dt_probe *probe, const dt_probe_wish *wish,
-                       const dt_bundle *bundle, dt_arena *arena)
+static void judge_room(dt_probe_report *report, const dt_node_probe *probe,
+                       const dt_probe_wish *wish, const dt_bundle *bundle, dt_arena *arena)
 {
     int64_t state = number_of(probe->facts, "state_free_bytes");
     int64_t cache = number_of(probe->facts, "cache_free_bytes");
@@ -133,7 +133,7 @@ void dt_probe_judge(dt_probe_report *report, const dt_probe_wish *wish,
 {
     judge_names(report, here, arena);
     for (int64_t i = 0; i < report->count; i++) {
-        const dt_probe *probe = &report->probes[i];
+        const dt_node_probe *probe = &report->probes[i];
         const dt_bundle *bundle = probe->gpus ? &bundles->gpus : &bundles->plain;
         dt_error problem = DT_ERROR_INIT;
 

@@ -52,28 +52,28 @@ void dt_probe_spread(int64_t count, void (*work)(void *context, int64_t i), void
 
 typedef struct question {
     const dt_probe_wish *wish;
-    const dt_foothold *foothold;
+    const dt_bootstrap *bootstrap;
     dt_probe_bundles bundles;
-    dt_probe *probes;
+    dt_node_probe *probes;
     dt_error *errors; /* [count] */
 } question;
 
 static void ask_node(void *context, int64_t i)
 {
     question *ask = context;
-    dt_probe *probe = &ask->probes[i];
+    dt_node_probe *probe = &ask->probes[i];
     const dt_bundle *bundle = probe->gpus ? &ask->bundles.gpus : &ask->bundles.plain;
     double start = dt_clock_monotonic_seconds();
 
-    (void)dt_foothold_probe(&probe->facts, &probe->skew_ms, ask->foothold, probe->node,
-                            bundle->hash, ask->wish->cancelled, &ask->errors[i]);
+    (void)dt_bootstrap_probe(&probe->facts, &probe->skew_ms, ask->bootstrap, probe->node,
+                             bundle->hash, ask->wish->cancelled, &ask->errors[i]);
     probe->seconds += dt_clock_monotonic_seconds() - start;
 }
 
 /* Has GPUs, and was asked for the bundle of nodes that have none. */
 static bool is_surprise(const question *ask, int64_t i)
 {
-    const dt_probe *probe = &ask->probes[i];
+    const dt_node_probe *probe = &ask->probes[i];
 
     return ask->wish->devices != NULL && ask->wish->devices[i] == DT_PROBE_ALL && !probe->gpus &&
            json_array_size(json_object_get(probe->facts, "devices")) > 0;
@@ -82,7 +82,7 @@ static bool is_surprise(const question *ask, int64_t i)
 static void ask_surprise(void *context, int64_t i)
 {
     question *ask = context;
-    dt_probe *probe = &ask->probes[i];
+    dt_node_probe *probe = &ask->probes[i];
 
     if (!is_surprise(ask, i))
         return;
@@ -151,7 +151,7 @@ static void find_addresses(dt_probe_report *report, const dt_probe_wish *wish, d
         if (!dt_nodes_is_here(report->probes[i].node))
             seen_from = report->probes[i].facts;
     for (int64_t i = 0; i < report->count; i++) {
-        dt_probe *probe = &report->probes[i];
+        dt_node_probe *probe = &report->probes[i];
         dt_error problem = DT_ERROR_INIT;
 
         if (probe->facts != NULL &&
@@ -166,13 +166,13 @@ dt_status dt_probe_all(dt_probe_report *out, const dt_probe_wish *wish, dt_arena
                        dt_error *err)
 {
     question ask = {.wish = wish};
-    dt_foothold foothold = {0};
+    dt_bootstrap bootstrap = {0};
     dt_status st = DT_OK;
     json_t *here = NULL;
     int64_t skew_ms;
 
     *out = (dt_probe_report){.count = wish->count};
-    DT_TRY(dt_foothold_init(&foothold, arena, err));
+    DT_TRY(dt_bootstrap_init(&bootstrap, arena, err));
     out->probes = dt_arena_alloc_array(arena, (size_t)wish->count, sizeof(out->probes[0]));
     out->faults = dt_arena_alloc_array(arena, (size_t)(wish->count + 1) * FAULTS_PER_NODE,
                                        sizeof(out->faults[0]));
@@ -181,24 +181,24 @@ dt_status dt_probe_all(dt_probe_report *out, const dt_probe_wish *wish, dt_arena
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (int64_t i = 0; i < wish->count; i++)
         out->probes[i].node = wish->nodes[i];
-    ask.foothold = &foothold;
+    ask.bootstrap = &bootstrap;
     ask.probes = out->probes;
     DT_TRY(ask_all(&ask, arena, err));
     for (int64_t i = 0; i < wish->count; i++)
         if (out->probes[i].facts == NULL)
             dt_probe_add_fault(out, arena, wish->nodes[i], true, ask.errors[i].code, "%s",
                                ask.errors[i].message);
-    DT_TRY(dt_foothold_probe(&here, &skew_ms, &foothold, "localhost", "-", wish->cancelled, err));
+    DT_TRY(dt_bootstrap_probe(&here, &skew_ms, &bootstrap, "localhost", "-", wish->cancelled, err));
     dt_probe_judge(out, wish, &ask.bundles, here, arena);
     if (wish->count > 1) {
         find_addresses(out, wish, arena);
         if (wish->meet)
-            DT_TRY(dt_probe_meet(out, wish, &foothold, arena, err));
+            DT_TRY(dt_probe_connectivity(out, wish, &bootstrap, arena, err));
     }
 out:
     json_decref(here);
     free(ask.errors);
-    dt_foothold_release(&foothold);
+    dt_bootstrap_release(&bootstrap);
     if (st != DT_OK)
         dt_probe_release(out);
     return st;

@@ -31,14 +31,14 @@ typedef struct dt_probe_wish {
     const atomic_bool *cancelled;
 } dt_probe_wish;
 
-typedef struct dt_probe {
+typedef struct dt_node_probe {
     const char *node;
     json_t *facts;       /* remote_helper/probe.c; NULL: not reached */
     int64_t skew_ms;     /* its clock minus ours */
     double seconds;      /* that it took to answer */
     bool gpus;           /* its ranks will use GPUs: the engine that it needs has the GPU part */
     const char *address; /* that its ranks talk over; NULL where there is none */
-} dt_probe;
+} dt_node_probe;
 
 typedef struct dt_probe_fault {
     const char *node;
@@ -48,7 +48,7 @@ typedef struct dt_probe_fault {
 } dt_probe_fault;
 
 typedef struct dt_probe_report {
-    dt_probe *probes; /* [count], in the order of the wish */
+    dt_node_probe *probes; /* [count], in the order of the wish */
     int64_t count;
     dt_probe_fault *faults;
     int64_t fault_count;

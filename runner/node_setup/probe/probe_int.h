@@ -22,7 +22,7 @@ void dt_probe_judge(dt_probe_report *report, const dt_probe_wish *wish,
                     const dt_probe_bundles *bundles, const json_t *here, dt_arena *arena);
 
 /* connectivity_check.c: every pair of up to 8 nodes, and neighbours of a ring beyond, both ways. */
-dt_status dt_probe_meet(dt_probe_report *report, const dt_probe_wish *wish,
-                        const dt_foothold *foothold, dt_arena *arena, dt_error *err);
+dt_status dt_probe_connectivity(dt_probe_report *report, const dt_probe_wish *wish,
+                                const dt_bootstrap *bootstrap, dt_arena *arena, dt_error *err);
 
 #endif

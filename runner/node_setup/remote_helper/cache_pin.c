@@ -50,7 +50,7 @@ static void front_of(char *out, size_t size, const char *cache, const char *path
     }
 }
 
-dt_status dt_use_mark(char **mark, const char *cache, const char *path, dt_error *err)
+dt_status dt_cache_pin(char **mark, const char *cache, const char *path, dt_error *err)
 {
     char front[NAME_MAX_BYTES + 32], host[65], boot[DT_BOOT_ID_SIZE];
     dt_status st = DT_OK;
@@ -79,12 +79,12 @@ out:
     return st;
 }
 
-void dt_use_refresh(const char *mark)
+void dt_cache_pin_refresh(const char *mark)
 {
     (void)utimensat(AT_FDCWD, mark, NULL, 0);
 }
 
-void dt_use_end(char *mark)
+void dt_cache_pin_release(char *mark)
 {
     if (mark != NULL)
         unlink(mark);
@@ -146,7 +146,7 @@ static bool look(const char *cache, const char *front)
     return found;
 }
 
-bool dt_use_is_marked(const char *cache, const char *kind, const char *name)
+bool dt_cache_is_pinned(const char *cache, const char *kind, const char *name)
 {
     char front[NAME_MAX_BYTES + 32];
 
@@ -154,7 +154,7 @@ bool dt_use_is_marked(const char *cache, const char *kind, const char *name)
     return look(cache, front);
 }
 
-void dt_use_prune(const char *cache)
+void dt_cache_pins_prune(const char *cache)
 {
     look(cache, NULL);
 }

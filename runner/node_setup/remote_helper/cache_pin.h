@@ -1,5 +1,5 @@
-/* use: marks that say what of the cache is in use, for who cannot see the processes: other machines
- * that have the same home, other containers.
+/* cache_pin: marks that say what of the cache is in use, for who cannot see the processes: other
+ * machines that have the same home, other containers.
  *
  *   CACHE/uses/KIND-NAME.HOST.XXXXXX      KIND is agents, bundles or data; NAME what lies there.
  *                                         In it: the id of the boot that it was made in
@@ -18,16 +18,16 @@
 extern "C" {
 #endif
 
-#define DT_USE_REFRESH_SECONDS 3600
+#define DT_CACHE_PIN_REFRESH_SECONDS 3600
 
 /* *mark: the path of a new one, the caller's to free; NULL where `path` is nothing of this cache's.
  */
-dt_status dt_use_mark(char **mark, const char *cache, const char *path, dt_error *err);
-void dt_use_refresh(const char *mark);
-void dt_use_end(char *mark); /* removed, and freed; accepts NULL */
+dt_status dt_cache_pin(char **mark, const char *cache, const char *path, dt_error *err);
+void dt_cache_pin_refresh(const char *mark);
+void dt_cache_pin_release(char *mark); /* removed, and freed; accepts NULL */
 
-bool dt_use_is_marked(const char *cache, const char *kind, const char *name);
-void dt_use_prune(const char *cache); /* marks that are nobody's */
+bool dt_cache_is_pinned(const char *cache, const char *kind, const char *name);
+void dt_cache_pins_prune(const char *cache); /* marks that are nobody's */
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,5 @@
-/* meet: whether a connection between two nodes comes about, as the ranks will make theirs.
+/* connectivity_check: whether a connection between two nodes comes about, as the ranks will make
+ * theirs.
  *
  * listen prints "port N", takes one connection, echoes the eight bytes that come on it, and says
  * "met"; dial sends them and wants them back, and says "met". Both give up after a few seconds.
@@ -70,7 +71,7 @@ static dt_status take_token(int fd, dt_error *err)
                : DT_FAIL(err, DT_ERR_CORRUPT, "something else answers there");
 }
 
-dt_status dt_there_listen(const char *address, dt_error *err)
+dt_status dt_remote_helper_listen(const char *address, dt_error *err)
 {
     struct sockaddr_storage bound;
     socklen_t length = sizeof(bound);
@@ -131,7 +132,7 @@ static bool has_no_way(int problem)
     return problem == EHOSTUNREACH || problem == ENETUNREACH;
 }
 
-dt_status dt_there_dial(const char *address, const char *port, dt_error *err)
+dt_status dt_remote_helper_dial(const char *address, const char *port, dt_error *err)
 {
     const double give_up = dt_clock_monotonic_seconds() + NO_WAY_MS / 1e3;
     struct addrinfo *at = NULL;

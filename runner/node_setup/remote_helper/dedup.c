@@ -1,4 +1,4 @@
-/* alike: which files of a bundle are here already, in another bundle.
+/* dedup: which files of a bundle are here already, in another bundle.
  *
  * A new dtrun is a new bundle, and CUDA's libraries in it, nearly all of its bytes, are the ones of
  * before: receive links them. What a bundle has is in its `files`, as it was sent.
@@ -48,11 +48,11 @@ static void look(bool *told, const json_t *wanted, const char *bundles, const ch
     size_t i;
 
     dt_strbuf_init(&path);
-    dt_strbuf_add_fmt(&path, "%s/%s/" DT_THERE_FILES, bundles, bundle);
-    if (dt_json_read(&header, path.data, DT_THERE_HEADER_BYTES, NULL) == DT_OK) {
-        path.data[strlen(path.data) - strlen("/" DT_THERE_FILES)] = '\0';
+    dt_strbuf_add_fmt(&path, "%s/%s/" DT_REMOTE_HELPER_FILES, bundles, bundle);
+    if (dt_json_read(&header, path.data, DT_REMOTE_HELPER_HEADER_BYTES, NULL) == DT_OK) {
+        path.data[strlen(path.data) - strlen("/" DT_REMOTE_HELPER_FILES)] = '\0';
         json_array_foreach((json_t *)wanted, i,
-                           file) if (i < DT_THERE_FILES_MAX && !told[i] &&
+                           file) if (i < DT_REMOTE_HELPER_FILES_MAX && !told[i] &&
                                      has(json_object_get(header, "files"), file, path.data))
         {
             told[i] = true;
@@ -73,7 +73,7 @@ static dt_status read_header(json_t **out, dt_error *err)
     dt_strbuf_init(&text);
     while ((got = read(STDIN_FILENO, bytes, sizeof(bytes))) > 0) {
         dt_strbuf_add(&text, bytes, (size_t)got);
-        if (text.length > DT_THERE_HEADER_BYTES)
+        if (text.length > DT_REMOTE_HELPER_HEADER_BYTES)
             DT_THROW(err, DT_ERR_CORRUPT, "the bundle's header has no end");
     }
     DT_TRY(dt_json_parse(out, text.data, text.length, "the bundle's header", err));
@@ -82,9 +82,9 @@ out:
     return st;
 }
 
-dt_status dt_there_alike(dt_error *err)
+dt_status dt_remote_helper_dedup(dt_error *err)
 {
-    bool told[DT_THERE_FILES_MAX] = {false};
+    bool told[DT_REMOTE_HELPER_FILES_MAX] = {false};
     json_t *header = NULL, *files;
     dt_strbuf cache, bundles;
     struct dirent *entry;
@@ -95,7 +95,7 @@ dt_status dt_there_alike(dt_error *err)
     dt_strbuf_init(&bundles);
     DT_TRY(read_header(&header, err));
     DT_TRY(dt_json_get_array(&files, header, "files", "the bundle's header", err));
-    DT_TRY(dt_there_cache(&cache, err));
+    DT_TRY(dt_remote_helper_cache(&cache, err));
     dt_strbuf_add_fmt(&bundles, "%s/bundles", cache.data);
     all = opendir(bundles.data);
     while (all != NULL && (entry = readdir(all)) != NULL)

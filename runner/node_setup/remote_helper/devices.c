@@ -147,7 +147,7 @@ static void add_driver_files(json_t *devices)
     dt_strbuf_release(&text);
 }
 
-json_t *dt_there_devices(char *driver, size_t size)
+json_t *dt_remote_helper_devices(char *driver, size_t size)
 {
     static const char *const argv[] = {"nvidia-smi",
                                        "--query-gpu=driver_version,memory.total,memory.free,name",

@@ -175,7 +175,7 @@ out:
     return st;
 }
 
-dt_status dt_there_forget(const char *folder, const char *checkpoints, dt_error *err)
+dt_status dt_remote_helper_forget(const char *folder, const char *checkpoints, dt_error *err)
 {
     bool some = strcmp(checkpoints, "-") != 0;
     dt_status st = DT_OK;

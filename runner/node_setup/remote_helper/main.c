@@ -18,7 +18,7 @@
 
 #include "base/banned.h"
 
-dt_status dt_there_cache(dt_strbuf *out, dt_error *err)
+dt_status dt_remote_helper_cache(dt_strbuf *out, dt_error *err)
 {
     char self[PATH_MAX], *slash = NULL;
     ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -36,7 +36,7 @@ dt_status dt_there_cache(dt_strbuf *out, dt_error *err)
     return DT_OK;
 }
 
-dt_status dt_there_room(const char *path, int64_t bytes, dt_error *err)
+dt_status dt_remote_helper_check_space(const char *path, int64_t bytes, dt_error *err)
 {
     struct statvfs info;
 
@@ -51,7 +51,7 @@ dt_status dt_there_room(const char *path, int64_t bytes, dt_error *err)
     return DT_OK;
 }
 
-dt_status dt_there_folder(const char *path, dt_error *err)
+dt_status dt_remote_helper_folder(const char *path, dt_error *err)
 {
     dt_status st = dt_file_make_dirs(path, 0700, err);
     char absolute[PATH_MAX];
@@ -77,7 +77,7 @@ static void print_size(const char *path)
 }
 
 /* A pipe without a reader, a socket whose other end is closed. */
-bool dt_there_is_heard(void)
+bool dt_remote_helper_is_heard(void)
 {
     struct pollfd out = {STDOUT_FILENO, 0, 0};
 
@@ -97,7 +97,7 @@ static dt_status digest(const char *path, dt_error *err)
     dt_status st;
 
     dt_strbuf_init(&cache);
-    DT_TRY(dt_there_cache(&cache, err));
+    DT_TRY(dt_remote_helper_cache(&cache, err));
     DT_TRY(dt_content_digest(hex, path, cache.data, NULL, tell_at, NULL, err));
     printf("is %s\n", hex);
 out:
@@ -164,20 +164,20 @@ static dt_status run(int argc, char **argv, dt_error *err)
     const char *name = argc > 0 ? argv[0] : "";
 
     if (strcmp(name, "probe") == 0 && argc == 2)
-        return dt_there_probe(argv[1], err);
+        return dt_remote_helper_probe(argv[1], err);
     if (strcmp(name, "receive") == 0 && argc == 2)
-        return dt_there_receive(argv[1], err);
+        return dt_remote_helper_receive(argv[1], err);
     if (strcmp(name, "alike") == 0 && argc == 1)
-        return dt_there_alike(err);
+        return dt_remote_helper_dedup(err);
     if (strcmp(name, "put") == 0 && (argc == 4 || argc == 5))
-        return dt_there_put(argv[1], strtoll(argv[2], NULL, 10), argv[3],
-                            argc == 5 ? argv[4] : NULL, err);
+        return dt_remote_helper_put(argv[1], strtoll(argv[2], NULL, 10), argv[3],
+                                    argc == 5 ? argv[4] : NULL, err);
     if (strcmp(name, "get") == 0 && argc == 3)
         return get(argv[1], strtoll(argv[2], NULL, 10), err);
     if (strcmp(name, "hold") == 0 && argc == 2)
         return hold(argv[1], err);
     if (strcmp(name, "folder") == 0 && argc == 2)
-        return dt_there_folder(argv[1], err);
+        return dt_remote_helper_folder(argv[1], err);
     if (strcmp(name, "size") == 0 && argc == 2) {
         print_size(argv[1]);
         return DT_OK;
@@ -189,15 +189,15 @@ static dt_status run(int argc, char **argv, dt_error *err)
         return DT_OK;
     }
     if (strcmp(name, "forget") == 0 && argc == 3)
-        return dt_there_forget(argv[1], argv[2], err);
+        return dt_remote_helper_forget(argv[1], argv[2], err);
     if (strcmp(name, "listen") == 0 && argc == 2)
-        return dt_there_listen(argv[1], err);
+        return dt_remote_helper_listen(argv[1], err);
     if (strcmp(name, "dial") == 0 && argc == 3)
-        return dt_there_dial(argv[1], argv[2], err);
+        return dt_remote_helper_dial(argv[1], argv[2], err);
     return DT_FAIL(err, DT_ERR_USAGE, "no such operation: node %s", name);
 }
 
-int dt_there_main(int argc, char **argv)
+int dt_remote_helper_main(int argc, char **argv)
 {
     dt_error err = DT_ERROR_INIT;
     dt_status st;

@@ -139,7 +139,7 @@ static dt_status own_digest(char *hex, dt_error *err)
     return st;
 }
 
-dt_status dt_there_probe(const char *bundle, dt_error *err)
+dt_status dt_remote_helper_probe(const char *bundle, dt_error *err)
 {
     char driver[64], host[256] = "", hex[DT_DIGEST_SIZE];
     dt_strbuf cache, text;
@@ -150,22 +150,23 @@ dt_status dt_there_probe(const char *bundle, dt_error *err)
 
     dt_strbuf_init(&cache);
     dt_strbuf_init(&text);
-    DT_TRY(dt_there_cache(&cache, err));
+    DT_TRY(dt_remote_helper_cache(&cache, err));
     DT_TRY(own_digest(hex, err));
     if (uname(&system) != 0)
         DT_THROW(err, DT_ERR_IO, "uname: %s", strerror(errno));
     gethostname(host, sizeof(host) - 1);
     out = json_pack("{s:i, s:s, s:s, s:s, s:s, s:I, s:s, s:I}", "probe", 1, "version", DT_VERSION,
                     "agent", hex, "host", host, "arch", system.machine, "cores",
-                    (json_int_t)dt_room_cores(), "cache", cache.data, "uid", (json_int_t)getuid());
+                    (json_int_t)dt_resources_cores(), "cache", cache.data, "uid",
+                    (json_int_t)getuid());
     if (out == NULL)
         DT_THROW(err, DT_ERR_CORRUPT, "this machine's names are not UTF-8");
     identity(&text);
     json_object_set_new(out, "identity", json_string(text.data));
-    if (dt_room_memory(&free_bytes, NULL) == DT_OK)
+    if (dt_resources_memory(&free_bytes, NULL) == DT_OK)
         json_object_set_new(out, "memory_free_bytes", json_integer(free_bytes));
     json_object_set_new(out, "addresses", addresses());
-    json_object_set_new(out, "devices", dt_there_devices(driver, sizeof(driver)));
+    json_object_set_new(out, "devices", dt_remote_helper_devices(driver, sizeof(driver)));
     if (driver[0] != '\0')
         json_object_set_new(out, "driver", json_string(driver));
     add_glibc(out);

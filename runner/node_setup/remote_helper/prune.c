@@ -65,16 +65,16 @@ static void prune_folder(const char *cache, const char *below, int64_t keep_ms)
             continue;
         snprintf(path, sizeof(path), "%s/%s/%s", cache, below, entry->d_name);
         if (lstat(path, &info) == 0 && now_ms - (int64_t)info.st_mtime * 1000 > keep_ms &&
-            !is_running(path) && !dt_use_is_marked(cache, below, entry->d_name))
+            !is_running(path) && !dt_cache_is_pinned(cache, below, entry->d_name))
             (void)dt_file_remove_tree(path, NULL);
     }
     if (all != NULL)
         closedir(all);
 }
 
-void dt_there_prune(const char *cache)
+void dt_remote_helper_prune(const char *cache)
 {
-    dt_use_prune(cache);
+    dt_cache_pins_prune(cache);
     prune_folder(cache, "agents", DAY_MS);
     prune_folder(cache, "bundles", DAY_MS);
     prune_folder(cache, "data", 30 * DAY_MS);

@@ -107,8 +107,8 @@ static bool is_name(const char *name, bool among_others)
            strcmp(name, "..") != 0 && !(among_others && name[0] == '.');
 }
 
-dt_status dt_there_put(const char *wanted, int64_t bytes, const char *name, const char *into,
-                       dt_error *err)
+dt_status dt_remote_helper_put(const char *wanted, int64_t bytes, const char *name,
+                               const char *into, dt_error *err)
 {
     dt_strbuf cache, folder, part, path;
     char hex[DT_DIGEST_SIZE];
@@ -125,7 +125,7 @@ dt_status dt_there_put(const char *wanted, int64_t bytes, const char *name, cons
         strspn(wanted, "0123456789abcdef") != strlen(wanted) || bytes < 0 ||
         !is_name(name, into != NULL))
         DT_THROW(err, DT_ERR_USAGE, "put: not a digest, a size and a name");
-    DT_TRY(dt_there_cache(&cache, err));
+    DT_TRY(dt_remote_helper_cache(&cache, err));
     if (into != NULL) {
         dt_strbuf_add_str(&folder, into);
         dt_strbuf_add_fmt(&part, "%s/.%s.part", into, wanted);
@@ -150,7 +150,7 @@ dt_status dt_there_put(const char *wanted, int64_t bytes, const char *name, cons
         unlink(part.data);
     if (st != DT_OK)
         goto out;
-    DT_TRY(dt_there_room(folder.data, bytes - have, err));
+    DT_TRY(dt_remote_helper_check_space(folder.data, bytes - have, err));
     printf("from %lld\n", (long long)have);
     fflush(stdout);
     DT_TRY(take_rest(fd, digest, bytes - have, err));

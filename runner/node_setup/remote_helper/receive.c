@@ -70,7 +70,7 @@ static dt_status take_header(json_t **out, source *from, dt_error *err)
         DT_TRY(take(from, &c, 1, err));
         if (c == '\n')
             break;
-        if (line.length == DT_THERE_HEADER_BYTES)
+        if (line.length == DT_REMOTE_HELPER_HEADER_BYTES)
             DT_THROW(err, DT_ERR_CORRUPT, "the bundle's header has no end");
         dt_strbuf_add_char(&line, c);
     }
@@ -115,7 +115,7 @@ static dt_status take_file(source *from, const char *folder, const json_t *item,
     while (bytes > 0) {
         size_t now = bytes < PIECE_BYTES ? (size_t)bytes : PIECE_BYTES;
 
-        if (!dt_there_is_heard())
+        if (!dt_remote_helper_is_heard())
             DT_THROW(err, DT_ERR_PEER, "nobody waits for the bundle any more");
         DT_TRY(take(from, piece, now, err));
         dt_digest_add(digest, piece, now);
@@ -142,7 +142,7 @@ static bool is_hash(const char *name)
 
 static bool is_heard(void *context, int64_t bytes)
 {
-    return dt_there_is_heard();
+    return dt_remote_helper_is_heard();
 }
 
 static dt_status link_file(const char *bundles, const char *folder, const json_t *item,
@@ -190,7 +190,7 @@ static dt_status write_header(const json_t *header, const char *folder, dt_error
 
     dt_strbuf_init(&path);
     dt_strbuf_init(&text);
-    dt_strbuf_add_fmt(&path, "%s/" DT_THERE_FILES, folder);
+    dt_strbuf_add_fmt(&path, "%s/" DT_REMOTE_HELPER_FILES, folder);
     dt_json_write(&text, header);
     st = dt_file_write_atomic(path.data, text.data, text.length, 0600, err);
     dt_strbuf_release(&path);
@@ -230,8 +230,8 @@ static dt_status take_files(source *from, const char *cache, const char *bundles
     }
     json_array_foreach(files, i, item) if (is_linked(item))
         DT_TRY(link_file(bundles, folder, item, err));
-    dt_there_prune(cache);
-    DT_TRY(dt_there_room(folder, total, err));
+    dt_remote_helper_prune(cache);
+    DT_TRY(dt_remote_helper_check_space(folder, total, err));
     json_array_foreach(files, i, item) if (!is_linked(item))
         DT_TRY(take_file(from, folder, item, err));
     DT_TRY(write_header(header, folder, err));
@@ -246,7 +246,7 @@ out:
     return st;
 }
 
-dt_status dt_there_receive(const char *bundle, dt_error *err)
+dt_status dt_remote_helper_receive(const char *bundle, dt_error *err)
 {
     dt_strbuf cache, bundles, new_folder, last;
     source *from = calloc(1, sizeof(*from));
@@ -261,7 +261,7 @@ dt_status dt_there_receive(const char *bundle, dt_error *err)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     if (!is_hash(bundle))
         DT_THROW(err, DT_ERR_USAGE, "'%s' is not a bundle's hash", bundle);
-    DT_TRY(dt_there_cache(&cache, err));
+    DT_TRY(dt_remote_helper_cache(&cache, err));
     dt_strbuf_add_fmt(&bundles, "%s/bundles", cache.data);
     dt_strbuf_add_fmt(&new_folder, "%s/.new-XXXXXX", bundles.data);
     dt_strbuf_add_fmt(&last, "%s/%s", bundles.data, bundle);

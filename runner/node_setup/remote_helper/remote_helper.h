@@ -1,4 +1,4 @@
-/* there: what dtrun-agent does on a node besides serving a run: `dtrun-agent node ...`.
+/* remote_helper: what dtrun-agent does on a node besides serving a run: `dtrun-agent node ...`.
  *
  *   probe BUNDLE           one JSON object: what this machine is and has (probe.c)
  *   receive BUNDLE         a bundle on stdin, to CACHE/bundles/BUNDLE (receive.c)
@@ -28,36 +28,36 @@
 #include "base/json.h"
 #include "base/strbuf.h"
 
-#define DT_THERE_HEADER_BYTES ((size_t)1 << 20)
-#define DT_THERE_FILES_MAX    256     /* of a bundle */
-#define DT_THERE_FILES        "files" /* in a bundle: its header */
+#define DT_REMOTE_HELPER_HEADER_BYTES ((size_t)1 << 20)
+#define DT_REMOTE_HELPER_FILES_MAX    256     /* of a bundle */
+#define DT_REMOTE_HELPER_FILES        "files" /* in a bundle: its header */
 
 /* argv[0] is the operation. Prints its own errors. */
-int dt_there_main(int argc, char **argv);
+int dt_remote_helper_main(int argc, char **argv);
 
-dt_status dt_there_cache(dt_strbuf *out, dt_error *err); /* the absolute path of CACHE */
+dt_status dt_remote_helper_cache(dt_strbuf *out, dt_error *err); /* the absolute path of CACHE */
 
-dt_status dt_there_probe(const char *bundle, dt_error *err);
-dt_status dt_there_receive(const char *bundle, dt_error *err);
-dt_status dt_there_alike(dt_error *err);
-dt_status dt_there_put(const char *digest, int64_t bytes, const char *name, const char *into,
-                       dt_error *err);
-dt_status dt_there_folder(const char *path, dt_error *err);
-dt_status dt_there_forget(const char *folder, const char *checkpoints, dt_error *err);
-dt_status dt_there_listen(const char *address, dt_error *err);
-dt_status dt_there_dial(const char *address, const char *port, dt_error *err);
+dt_status dt_remote_helper_probe(const char *bundle, dt_error *err);
+dt_status dt_remote_helper_receive(const char *bundle, dt_error *err);
+dt_status dt_remote_helper_dedup(dt_error *err);
+dt_status dt_remote_helper_put(const char *digest, int64_t bytes, const char *name,
+                               const char *into, dt_error *err);
+dt_status dt_remote_helper_folder(const char *path, dt_error *err);
+dt_status dt_remote_helper_forget(const char *folder, const char *checkpoints, dt_error *err);
+dt_status dt_remote_helper_listen(const char *address, dt_error *err);
+dt_status dt_remote_helper_dial(const char *address, const char *port, dt_error *err);
 
 /* devices.c: an array of {name, memory_bytes, free_bytes}, and the driver's version or "". Where
  * nvidia-smi tells nothing, of {name}. */
-json_t *dt_there_devices(char *driver, size_t size);
+json_t *dt_remote_helper_devices(char *driver, size_t size);
 
 /* main.c: whether who asked still waits for the answer. */
-bool dt_there_is_heard(void);
+bool dt_remote_helper_is_heard(void);
 
 /* room.c: DT_ERR_IO, with what is free, where `path`'s file system has less than `bytes`. */
-dt_status dt_there_room(const char *path, int64_t bytes, dt_error *err);
+dt_status dt_remote_helper_check_space(const char *path, int64_t bytes, dt_error *err);
 
 /* prune.c: bundles, agents and data that nothing runs from and that were last used long ago. */
-void dt_there_prune(const char *cache);
+void dt_remote_helper_prune(const char *cache);
 
 #endif

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/place.h"
+#include "base/dirs.h"
 #include "runner/node_setup/node_setup_int.h"
 #include "runner/node_setup/transfer/content.h"
 #include "runner/transport/remote.h"
@@ -101,7 +101,7 @@ dt_status dt_nodes_compare(dt_same *out, const char *path, const char *agent,
         snprintf(text, sizeof(text), "comparing %.80s", slash != NULL ? slash + 1 : path);
         request->progress(request->context, text);
     }
-    DT_TRY(dt_place_dir(&cache, DT_PLACE_CACHE, arena, err));
+    DT_TRY(dt_dir_make(&cache, DT_DIR_CACHE, arena, err));
     DT_TRY(dt_content_digest(here_hex, path, cache, request->cancelled, NULL, NULL, err));
     DT_TRY(digest_there(there_hex, path, agent, request, err));
     if (strcmp(here_hex, there_hex) == 0)

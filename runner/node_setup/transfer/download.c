@@ -1,5 +1,5 @@
-/* bring: one file of a checkpoint, from the node that has it, to the launch machine; what broke off
- * goes on. */
+/* download: one file of a checkpoint, from the node that has it, to the launch machine; what broke
+ * off goes on. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -19,55 +19,55 @@
 #define STALL_SECONDS 30.0
 #define UNFINISHED    ".fetching"
 
-bool dt_gather_is_far(const dt_node_place *place)
+bool dt_gather_is_far(const dt_node_layout *layout)
 {
-    return !place->here && !place->checkpoints_shared;
+    return !layout->here && !layout->checkpoints_shared;
 }
 
-static void path_there(dt_strbuf *out, const dt_gathering *all, const dt_node_place *place,
+static void path_there(dt_strbuf *out, const dt_gathering *all, const dt_node_layout *layout,
                        const char *file)
 {
-    if (dt_gather_is_far(place))
-        dt_strbuf_add_str(out, place->checkpoints);
+    if (dt_gather_is_far(layout))
+        dt_strbuf_add_str(out, layout->checkpoints);
     else
-        dt_nodes_parts(out, place);
+        dt_nodes_parts(out, layout);
     dt_strbuf_add_fmt(out, "/%s/%s", all->request->name, file);
 }
 
 /* Of NAME/`file` there; -1: it is not there. */
-static dt_status size_there(int64_t *bytes, const dt_gathering *all, const dt_node_place *place,
+static dt_status size_there(int64_t *bytes, const dt_gathering *all, const dt_node_layout *layout,
                             const char *file, dt_error *err)
 {
     dt_strbuf path;
     dt_status st;
 
     dt_strbuf_init(&path);
-    path_there(&path, all, place, file);
-    st = dt_nodes_size(bytes, place->node, place->agent, path.data, all->request->cancelled, err);
+    path_there(&path, all, layout, file);
+    st = dt_nodes_size(bytes, layout->node, layout->agent, path.data, all->request->cancelled, err);
     dt_strbuf_release(&path);
     return st;
 }
 
-dt_status dt_gather_read_there(dt_strbuf *out, const dt_gathering *all, const dt_node_place *place,
-                               const char *file, dt_error *err)
+dt_status dt_gather_read_there(dt_strbuf *out, const dt_gathering *all,
+                               const dt_node_layout *layout, const char *file, dt_error *err)
 {
     dt_strbuf path;
     dt_status st;
 
     dt_strbuf_init(&path);
-    path_there(&path, all, place, file);
+    path_there(&path, all, layout, file);
     {
-        const char *const words[] = {place->agent, "node", "get", path.data, "0", NULL};
+        const char *const words[] = {layout->agent, "node", "get", path.data, "0", NULL};
 
-        st = dt_nodes_ask(out, place->node, words, NULL, 0, DT_GATHER_ASK_SECONDS,
+        st = dt_nodes_ask(out, layout->node, words, NULL, 0, DT_GATHER_ASK_SECONDS,
                           all->request->cancelled, err);
     }
     dt_strbuf_release(&path);
     return st;
 }
 
-dt_status dt_gather_hold(dt_remote *out, const dt_gathering *all, const dt_node_place *place,
-                         dt_error *err)
+dt_status dt_gather_keepalive(dt_remote *out, const dt_gathering *all, const dt_node_layout *layout,
+                              dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
     dt_strbuf path, heard;
@@ -78,11 +78,11 @@ dt_status dt_gather_hold(dt_remote *out, const dt_gathering *all, const dt_node_
 
     dt_strbuf_init(&path);
     dt_strbuf_init(&heard);
-    path_there(&path, all, place, "");
+    path_there(&path, all, layout, "");
     {
-        const char *const words[] = {place->agent, "node", "hold", path.data, NULL};
+        const char *const words[] = {layout->agent, "node", "hold", path.data, NULL};
 
-        DT_TRY(dt_remote_open(out, place->node, words, all->request->cancelled, err));
+        DT_TRY(dt_remote_open(out, layout->node, words, all->request->cancelled, err));
     }
     dt_strbuf_add(&heard, out->early.data, out->early.length);
     while (got > 0 && strchr(heard.data, '\n') == NULL) {
@@ -92,7 +92,7 @@ dt_status dt_gather_hold(dt_remote *out, const dt_gathering *all, const dt_node_
     if (strcmp(heard.data, "held\n") == 0)
         goto out;
     DT_TRY(dt_remote_finish(out, &code, &problem, DT_GATHER_ASK_SECONDS, err));
-    DT_THROW(err, DT_ERR_NOT_FOUND, "node '%s' keeps checkpoint '%s' no longer", place->node,
+    DT_THROW(err, DT_ERR_NOT_FOUND, "node '%s' keeps checkpoint '%s' no longer", layout->node,
              all->request->name);
 out:
     dt_strbuf_release(&path);
@@ -151,7 +151,7 @@ static dt_status take(dt_remote *remote, int fd, const dt_gathering *all, dt_err
     return st;
 }
 
-static dt_status fetch(const dt_gathering *all, const dt_node_place *place, const char *name,
+static dt_status fetch(const dt_gathering *all, const dt_node_layout *layout, const char *name,
                        int64_t bytes, const char *digest, dt_error *err)
 {
     dt_strbuf there, here, unfinished;
@@ -165,7 +165,7 @@ static dt_status fetch(const dt_gathering *all, const dt_node_place *place, cons
     dt_strbuf_init(&there);
     dt_strbuf_init(&here);
     dt_strbuf_init(&unfinished);
-    path_there(&there, all, place, name);
+    path_there(&there, all, layout, name);
     dt_strbuf_add_fmt(&here, "%s/%s", all->folder, name);
     dt_strbuf_add_fmt(&unfinished, "%s" UNFINISHED, here.data);
     fd = open(unfinished.data, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -179,16 +179,16 @@ static dt_status fetch(const dt_gathering *all, const dt_node_place *place, cons
         DT_THROW(err, DT_ERR_IO, "cannot write '%s': %s", unfinished.data, strerror(errno));
     snprintf(offset, sizeof(offset), "%lld", (long long)have);
     {
-        const char *const words[] = {place->agent, "node", "get", there.data, offset, NULL};
+        const char *const words[] = {layout->agent, "node", "get", there.data, offset, NULL};
 
-        DT_TRY(dt_remote_open(&remote, place->node, words, all->request->cancelled, err));
+        DT_TRY(dt_remote_open(&remote, layout->node, words, all->request->cancelled, err));
     }
     DT_TRY(take(&remote, fd, all, err));
     DT_TRY(check_file(&good, all, unfinished.data, bytes, digest, err));
     if (!good) {
         unlink(unfinished.data);
         DT_THROW(err, DT_ERR_CORRUPT, "'%s' of node '%s' does not match its digest", there.data,
-                 place->node);
+                 layout->node);
     }
     if (rename(unfinished.data, here.data) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot rename '%s': %s", unfinished.data, strerror(errno));
@@ -203,7 +203,7 @@ out:
 }
 
 /* Nodes that write below our own folder (node_plan.c): the file is moved, not copied. */
-static dt_status move(bool *moved, const dt_gathering *all, const dt_node_place *place,
+static dt_status move(bool *moved, const dt_gathering *all, const dt_node_layout *layout,
                       const char *name, dt_error *err)
 {
     dt_strbuf from, to;
@@ -211,7 +211,7 @@ static dt_status move(bool *moved, const dt_gathering *all, const dt_node_place 
 
     dt_strbuf_init(&from);
     dt_strbuf_init(&to);
-    dt_nodes_parts(&from, place);
+    dt_nodes_parts(&from, layout);
     dt_strbuf_add_fmt(&from, "/%s/%s", all->request->name, name);
     dt_strbuf_add_fmt(&to, "%s/%s", all->folder, name);
     *moved = rename(from.data, to.data) == 0;
@@ -229,7 +229,7 @@ static bool is_good_name(const char *name)
     return name[0] != '\0' && name[0] != '.' && strchr(name, '/') == NULL && strlen(name) < 200;
 }
 
-dt_status dt_gather_bring(const dt_gathering *all, const json_t *item, dt_error *err)
+dt_status dt_gather_download(const dt_gathering *all, const json_t *item, dt_error *err)
 {
     const dt_gather_request *request = all->request;
     const char *name, *digest;
@@ -248,18 +248,18 @@ dt_status dt_gather_bring(const dt_gathering *all, const json_t *item, dt_error 
     dt_strbuf_add_fmt(&here, "%s/%s", all->folder, name);
     DT_TRY(check_file(&good, all, here.data, bytes, digest, err));
     for (int64_t i = 0; !good && i < request->count; i++) {
-        const dt_node_place *place = &request->places[i];
+        const dt_node_layout *layout = &request->layouts[i];
 
-        if (!dt_gather_is_far(place)) {
-            DT_TRY(move(&good, all, place, name, err));
+        if (!dt_gather_is_far(layout)) {
+            DT_TRY(move(&good, all, layout, name, err));
             if (good)
                 DT_TRY(check_file(&good, all, here.data, bytes, digest, err));
             continue;
         }
-        DT_TRY(size_there(&has, all, place, name, err));
+        DT_TRY(size_there(&has, all, layout, name, err));
         good = has >= 0;
         if (good)
-            DT_TRY(fetch(all, place, name, bytes, digest, err));
+            DT_TRY(fetch(all, layout, name, bytes, digest, err));
     }
     if (!good)
         DT_THROW(err, DT_ERR_NOT_FOUND, "no node has '%s' of checkpoint '%s'", name, request->name);

@@ -63,18 +63,18 @@ out:
 static dt_status fetch_index(json_t **index, const dt_gathering *all, dt_error *err)
 {
     const dt_gather_request *request = all->request;
-    const dt_node_place *place = &request->places[0];
+    const dt_node_layout *layout = &request->layouts[0];
     char digest[DT_DIGEST_SIZE];
     dt_strbuf bytes, path;
     dt_status st = DT_OK;
 
     dt_strbuf_init(&bytes);
     dt_strbuf_init(&path);
-    DT_TRY(dt_gather_read_there(&bytes, all, place, DT_CHECKPOINT_INDEX, err));
+    DT_TRY(dt_gather_read_there(&bytes, all, layout, DT_CHECKPOINT_INDEX, err));
     dt_digest_of(digest, bytes.data, bytes.length);
     if (strcmp(digest, request->digest) != 0)
         DT_THROW(err, DT_ERR_CORRUPT, "checkpoint '%s' on node '%s' is another one", request->name,
-                 place->node);
+                 layout->node);
     DT_TRY(dt_json_parse(index, bytes.data, bytes.length, DT_CHECKPOINT_INDEX, err));
     dt_strbuf_add_fmt(&path, "%s/" DT_CHECKPOINT_INDEX, all->folder);
     DT_TRY(dt_file_write_atomic(path.data, bytes.data, bytes.length, 0600, err));
@@ -132,10 +132,10 @@ static void prune(const dt_gather_request *request)
 
     dt_strbuf_init(&path);
     for (int64_t i = 0; i < request->count; i++) {
-        if (dt_gather_is_far(&request->places[i]))
+        if (dt_gather_is_far(&request->layouts[i]))
             continue;
         dt_strbuf_reset(&path);
-        dt_nodes_parts(&path, &request->places[i]);
+        dt_nodes_parts(&path, &request->layouts[i]);
         dt_strbuf_add_fmt(&path, "/%s", request->name);
         if (dt_file_remove_tree(path.data, &problem) != DT_OK)
             dt_log_warn("%s", problem.message);
@@ -148,25 +148,25 @@ static void prune(const dt_gather_request *request)
 static dt_status gather(const dt_gathering *all, const char *name, dt_error *err)
 {
     int64_t count = all->request->count;
-    dt_remote *holds = calloc((size_t)count, sizeof(*holds));
+    dt_remote *keepalives = calloc((size_t)count, sizeof(*keepalives));
     json_t *index = NULL, *files, *item;
     dt_status st = DT_OK;
     size_t i;
 
-    if (holds == NULL)
+    if (keepalives == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (int64_t n = 0; n < count; n++)
-        DT_TRY(dt_gather_hold(&holds[n], all, &all->request->places[n], err));
+        DT_TRY(dt_gather_keepalive(&keepalives[n], all, &all->request->layouts[n], err));
     DT_TRY(dt_file_make_dirs(all->folder, 0700, err));
     DT_TRY(fetch_index(&index, all, err));
     DT_TRY(dt_json_get_array(&files, index, "files", "index", err));
-    json_array_foreach(files, i, item) DT_TRY(dt_gather_bring(all, item, err));
+    json_array_foreach(files, i, item) DT_TRY(dt_gather_download(all, item, err));
     DT_TRY(finish(all, name, err));
     prune(all->request);
 out:
-    for (int64_t n = 0; holds != NULL && n < count; n++)
-        dt_remote_close(&holds[n]);
-    free(holds);
+    for (int64_t n = 0; keepalives != NULL && n < count; n++)
+        dt_remote_close(&keepalives[n]);
+    free(keepalives);
     json_decref(index);
     return st;
 }
@@ -181,7 +181,7 @@ dt_status dt_nodes_gather(char *name, const dt_gather_request *request, dt_error
     dt_strbuf_init(&folder);
     snprintf(name, DT_CHECKPOINT_NAME_SIZE, "%s", request->name);
     for (int64_t i = 0; i < request->count; i++)
-        any_far = any_far || dt_gather_is_far(&request->places[i]);
+        any_far = any_far || dt_gather_is_far(&request->layouts[i]);
     if (!any_far)
         goto out; /* it is here */
     DT_TRY(choose_name(name, &whole, request, err));

@@ -16,17 +16,17 @@ typedef struct dt_gathering {
 #define DT_GATHER_PIECE_BYTES ((size_t)262144)
 
 /* Its checkpoints lie on its own disk. */
-bool dt_gather_is_far(const dt_node_place *place);
+bool dt_gather_is_far(const dt_node_layout *layout);
 
 /* NAME/`file` of the place's checkpoints, where the place is. */
-dt_status dt_gather_read_there(dt_strbuf *out, const dt_gathering *all, const dt_node_place *place,
-                               const char *file, dt_error *err);
+dt_status dt_gather_read_there(dt_strbuf *out, const dt_gathering *all,
+                               const dt_node_layout *layout, const char *file, dt_error *err);
 
 /* Nothing of it is removed there until *out is closed. DT_ERR_NOT_FOUND: it has been. */
-dt_status dt_gather_hold(dt_remote *out, const dt_gathering *all, const dt_node_place *place,
-                         dt_error *err);
+dt_status dt_gather_keepalive(dt_remote *out, const dt_gathering *all, const dt_node_layout *layout,
+                              dt_error *err);
 
 /* One of the index's files into the folder, from whichever node has it, unless it is there. */
-dt_status dt_gather_bring(const dt_gathering *all, const json_t *item, dt_error *err);
+dt_status dt_gather_download(const dt_gathering *all, const json_t *item, dt_error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* cargo: what a node is sent for a run: the data that it lacks, to its cache, and the checkpoint
- * that the run goes on from, to its folder of checkpoints. */
+/* stage_inputs: what a node is sent for a run: the data that it lacks, to its cache, and the
+ * checkpoint that the run goes on from, to its folder of checkpoints. */
 #define _GNU_SOURCE
 #include <glob.h>
 #include <stdlib.h>
@@ -15,13 +15,13 @@
 
 /* --- data */
 
-typedef struct shipment {
+typedef struct staging {
     json_t *paths;
     const char *agent;
     bool never;
     const dt_prepare_request *request;
     dt_arena *arena;
-} shipment;
+} staging;
 
 /* A name as a pattern that matches it alone: without a wildcard it is one, backslashes and all. */
 static json_t *as_pattern(const char *name)
@@ -43,8 +43,7 @@ static json_t *as_pattern(const char *name)
 }
 
 /* Where the file is on the node; *there as `path` where it is in the same place. */
-static dt_status place_file(const char **there, const char *path, const shipment *all,
-                            dt_error *err)
+static dt_status place_file(const char **there, const char *path, const staging *all, dt_error *err)
 {
     const dt_prepare_request *request = all->request;
     dt_status st = DT_OK;
@@ -66,7 +65,7 @@ static dt_status place_file(const char **there, const char *path, const shipment
                  "data '%s' %s on node '%s', and data.ship is never: put the file there, or set "
                  "data.ship: auto",
                  path, same == DT_MISSING ? "is not" : "is another file", request->node);
-    DT_TRY(dt_ship_file(there, path, NULL, NULL, all->agent, request, all->arena, err));
+    DT_TRY(dt_upload_file(there, path, NULL, NULL, all->agent, request, all->arena, err));
 out:
     return st;
 }
@@ -78,7 +77,7 @@ static int by_bytes(const void *a, const void *b)
 
 /* The files of one entry, which may be a pattern, in the order in which the engine reads them. A
  * pattern becomes the names of this machine: a node may have more that match. */
-static dt_status place_entry(const char *entry, const shipment *all, dt_error *err)
+static dt_status place_entry(const char *entry, const staging *all, dt_error *err)
 {
     json_t *names = json_array();
     bool elsewhere = strpbrk(entry, "*?[\\") != NULL;
@@ -102,7 +101,7 @@ out:
     return st;
 }
 
-static dt_status place_list(const json_t *list, const shipment *all, dt_error *err)
+static dt_status place_list(const json_t *list, const staging *all, dt_error *err)
 {
     dt_status st = DT_OK;
     const json_t *item;
@@ -119,16 +118,16 @@ out:
     return st;
 }
 
-dt_status dt_ship_data(json_t *paths, const char *agent, const dt_prepare_request *request,
-                       dt_arena *arena, dt_error *err)
+dt_status dt_stage_data(json_t *paths, const char *agent, const dt_prepare_request *request,
+                        dt_arena *arena, dt_error *err)
 {
     const json_t *data = json_object_get(json_object_get(request->plan, "recipe"), "data");
     const char *ship = json_string_value(json_object_get(data, "ship"));
-    shipment all = {.paths = paths,
-                    .agent = agent,
-                    .never = ship != NULL && strcmp(ship, "never") == 0,
-                    .request = request,
-                    .arena = arena};
+    staging all = {.paths = paths,
+                   .agent = agent,
+                   .never = ship != NULL && strcmp(ship, "never") == 0,
+                   .request = request,
+                   .arena = arena};
     dt_status st = DT_OK;
 
     DT_TRY(place_list(json_object_get(data, "train"), &all, err));
@@ -139,19 +138,19 @@ out:
 
 /* --- the checkpoint to go on from */
 
-static dt_status ship_part(const char *folder, const char *name, const char *digest,
-                           const dt_node_place *place, const char *into,
-                           const dt_prepare_request *request, dt_arena *arena, dt_error *err)
+static dt_status stage_part(const char *folder, const char *name, const char *digest,
+                            const dt_node_layout *layout, const char *into,
+                            const dt_prepare_request *request, dt_arena *arena, dt_error *err)
 {
     const char *path = dt_arena_printf(arena, "%s/%s", folder, name), *there;
 
     if (path == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
-    return dt_ship_file(&there, path, digest, into, place->agent, request, arena, err);
+    return dt_upload_file(&there, path, digest, into, layout->agent, request, arena, err);
 }
 
-dt_status dt_ship_checkpoint(const dt_node_place *place, const dt_prepare_request *request,
-                             dt_arena *arena, dt_error *err)
+dt_status dt_stage_checkpoint(const dt_node_layout *layout, const dt_prepare_request *request,
+                              dt_arena *arena, dt_error *err)
 {
     const char *from = json_string_value(json_object_get(request->plan, "resume_from"));
     const char *index_path, *into, *name, *digest;
@@ -159,10 +158,10 @@ dt_status dt_ship_checkpoint(const dt_node_place *place, const dt_prepare_reques
     dt_status st = DT_OK;
     size_t i;
 
-    if (place->checkpoints_shared || from == NULL || from[0] == '\0')
+    if (layout->checkpoints_shared || from == NULL || from[0] == '\0')
         return DT_OK;
     index_path = dt_arena_printf(arena, "%s/" DT_CHECKPOINT_INDEX, from);
-    into = dt_arena_printf(arena, "%s/%s", place->checkpoints, basename(from));
+    into = dt_arena_printf(arena, "%s/%s", layout->checkpoints, basename(from));
     if (index_path == NULL || into == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_json_read(&index, index_path, INDEX_MAX_BYTES, err));
@@ -171,10 +170,10 @@ dt_status dt_ship_checkpoint(const dt_node_place *place, const dt_prepare_reques
     {
         DT_TRY(dt_json_get_string(&name, item, "name", index_path, err));
         DT_TRY(dt_json_get_string(&digest, item, "xxh3_128", index_path, err));
-        DT_TRY(ship_part(from, name, digest, place, into, request, arena, err));
+        DT_TRY(stage_part(from, name, digest, layout, into, request, arena, err));
     }
-    DT_TRY(ship_part(from, DT_CHECKPOINT_INDEX, NULL, place, into, request, arena, err));
-    DT_TRY(ship_part(from, DT_CHECKPOINT_MARKER, NULL, place, into, request, arena, err));
+    DT_TRY(stage_part(from, DT_CHECKPOINT_INDEX, NULL, layout, into, request, arena, err));
+    DT_TRY(stage_part(from, DT_CHECKPOINT_MARKER, NULL, layout, into, request, arena, err));
 out:
     json_decref(index);
     return st;

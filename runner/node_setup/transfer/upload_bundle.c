@@ -1,4 +1,4 @@
-/* send: a bundle to a node, as one zstd stream (remote_helper/receive.c reads it). */
+/* upload_bundle: a bundle to a node, as one zstd stream (remote_helper/receive.c reads it). */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -196,9 +196,9 @@ out:
     return st;
 }
 
-dt_status dt_bundle_send(const dt_bundle *bundle, const char *node, const char *agent,
-                         void (*progress)(void *context, const char *text), void *context,
-                         const atomic_bool *cancelled, dt_error *err)
+dt_status dt_upload_bundle(const dt_bundle *bundle, const char *node, const char *agent,
+                           void (*progress)(void *context, const char *text), void *context,
+                           const atomic_bool *cancelled, dt_error *err)
 {
     json_t *alike = ask_alike(bundle, node, agent, cancelled);
     dt_error problem = DT_ERROR_INIT;

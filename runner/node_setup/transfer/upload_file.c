@@ -1,4 +1,4 @@
-/* ship: one file to a node that may lack it, by content hash; what broke off goes on. */
+/* upload_file: one file to a node that may lack it, by content hash; what broke off goes on. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/place.h"
+#include "base/dirs.h"
 #include "runner/node_setup/node_setup_int.h"
 #include "runner/node_setup/transfer/content.h"
 #include "runner/transport/remote.h"
@@ -64,9 +64,9 @@ static dt_status path_there(const char **out, const char *digest, const char *na
     return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
-dt_status dt_ship_file(const char **there, const char *path, const char *known, const char *into,
-                       const char *agent, const dt_prepare_request *request, dt_arena *arena,
-                       dt_error *err)
+dt_status dt_upload_file(const char **there, const char *path, const char *known, const char *into,
+                         const char *agent, const dt_prepare_request *request, dt_arena *arena,
+                         dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT, cause = DT_ERROR_INIT;
     char hex[DT_DIGEST_SIZE], size[32];
@@ -81,7 +81,7 @@ dt_status dt_ship_file(const char **there, const char *path, const char *known, 
     *there = NULL;
     dt_strbuf_init(&line);
     if (into == NULL)
-        DT_TRY(dt_place_dir(&cache, DT_PLACE_CACHE, arena, err));
+        DT_TRY(dt_dir_make(&cache, DT_DIR_CACHE, arena, err));
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &info) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot read '%s': %s", path, strerror(errno));

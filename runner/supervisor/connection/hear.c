@@ -113,10 +113,10 @@ static void on_batch(void *context)
 
 static void on_problem(void *context, const char *text, size_t length)
 {
-    size_t front = sizeof(DT_TRANSPORT_TAKEN_BACK) - 1;
+    size_t front = sizeof(DT_TRANSPORT_PREEMPTED) - 1;
     dt_node_link *link = context;
 
-    link->preempted = length > front && memcmp(text, DT_TRANSPORT_TAKEN_BACK, front) == 0;
+    link->preempted = length > front && memcmp(text, DT_TRANSPORT_PREEMPTED, front) == 0;
     if (link->preempted) {
         text += front;
         length -= front;

@@ -39,7 +39,7 @@ struct dt_node_link {
     dt_bridge_calls words; /* what comes over the bridge (hear.c) */
 
     dt_node_phase phase;
-    dt_node_place place; /* where `placed` */
+    dt_node_layout place; /* where `placed` */
     bool placed;
     bool place_lost;      /* it was, and nobody knows where any more */
     const char *name;     /* of the setup, or of its place */

@@ -66,7 +66,7 @@ void dt_node_link_free(dt_node_link *link)
 
 /* --- what was known before */
 
-void dt_node_link_set_place(dt_node_link *link, const dt_node_place *place)
+void dt_node_link_set_place(dt_node_link *link, const dt_node_layout *place)
 {
     json_decref(link->place.paths);
     link->place = *place;
@@ -173,7 +173,7 @@ bool dt_node_link_is_unrecoverable(const dt_node_link *link)
     return link->unrecoverable;
 }
 
-const dt_node_place *dt_node_link_place(const dt_node_link *link)
+const dt_node_layout *dt_node_link_place(const dt_node_link *link)
 {
     return link->placed ? &link->place : NULL;
 }

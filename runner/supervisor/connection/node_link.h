@@ -123,7 +123,7 @@ void dt_node_link_free(dt_node_link *link);  /* the same */
 
 /* --- what was known before */
 /* Takes the reference of place->paths; the rest is borrowed. */
-void dt_node_link_set_place(dt_node_link *link, const dt_node_place *place);
+void dt_node_link_set_place(dt_node_link *link, const dt_node_layout *place);
 void dt_node_link_lose_place(dt_node_link *link);
 void dt_node_link_remember_release(dt_node_link *link);
 
@@ -145,7 +145,7 @@ bool dt_node_link_is_preparing(const dt_node_link *link); /* a thread is at work
 bool dt_node_link_is_idle(const dt_node_link *link); /* its agent said that no rank was started */
 bool dt_node_link_is_preempted(const dt_node_link *link);
 bool dt_node_link_is_unrecoverable(const dt_node_link *link); /* LOST, and for later attempts too */
-const dt_node_place *dt_node_link_place(const dt_node_link *link); /* NULL: not known */
+const dt_node_layout *dt_node_link_place(const dt_node_link *link); /* NULL: not known */
 double dt_node_link_heard_seconds(const dt_node_link *link);
 const char *dt_node_link_problem(const dt_node_link *link); /* the last on the way to it, or "" */
 

@@ -39,12 +39,13 @@ static void on_progress(void *context, const char *text)
 static void prepare(uv_work_t *work)
 {
     dt_preparation *preparation = work->data;
-    dt_node_place place = {0};
+    dt_node_layout place = {0};
 
     preparation->st =
         dt_node_prepare(&place, &preparation->request, &preparation->arena, &preparation->err);
     if (preparation->st == DT_OK)
-        preparation->st = dt_node_place_write(&place, preparation->request.here, &preparation->err);
+        preparation->st =
+            dt_node_layout_write(&place, preparation->request.here, &preparation->err);
     json_decref(place.paths);
 }
 

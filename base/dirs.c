@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "base/place.h"
+#include "base/dirs.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -16,8 +16,8 @@
 static const struct {
     const char *variable, *below_home;
 } places[] = {
-    [DT_PLACE_STATE] = {"XDG_STATE_HOME", ".local/state"},
-    [DT_PLACE_CACHE] = {"XDG_CACHE_HOME", ".cache"},
+    [DT_DIR_STATE] = {"XDG_STATE_HOME", ".local/state"},
+    [DT_DIR_CACHE] = {"XDG_CACHE_HOME", ".cache"},
 };
 
 static const char *home_dir(void)
@@ -31,9 +31,9 @@ static const char *home_dir(void)
     return user != NULL ? user->pw_dir : NULL;
 }
 
-dt_status dt_place_where(const char **out, dt_place place, dt_arena *arena, dt_error *err)
+dt_status dt_dir_path(const char **out, dt_dir dir, dt_arena *arena, dt_error *err)
 {
-    const char *base = getenv(places[place].variable), *home;
+    const char *base = getenv(places[dir].variable), *home;
     char *path;
 
     *out = NULL;
@@ -43,8 +43,8 @@ dt_status dt_place_where(const char **out, dt_place place, dt_arena *arena, dt_e
         home = home_dir();
         if (home == NULL)
             return DT_FAIL(err, DT_ERR_IO, "cannot tell the home directory: set HOME or %s",
-                           places[place].variable);
-        path = dt_arena_printf(arena, "%s/%s/dtrun", home, places[place].below_home);
+                           places[dir].variable);
+        path = dt_arena_printf(arena, "%s/%s/dtrun", home, places[dir].below_home);
     }
     if (path == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
@@ -52,10 +52,10 @@ dt_status dt_place_where(const char **out, dt_place place, dt_arena *arena, dt_e
     return DT_OK;
 }
 
-dt_status dt_place_dir(const char **out, dt_place place, dt_arena *arena, dt_error *err)
+dt_status dt_dir_make(const char **out, dt_dir dir, dt_arena *arena, dt_error *err)
 {
     const char *path;
-    dt_status st = dt_place_where(&path, place, arena, err);
+    dt_status st = dt_dir_path(&path, dir, arena, err);
 
     *out = NULL;
     if (st != DT_OK)
@@ -67,7 +67,7 @@ dt_status dt_place_dir(const char **out, dt_place place, dt_arena *arena, dt_err
         if (err != NULL && strlen(err->message) < sizeof(err->message) - 128) {
             size_t used = strlen(err->message);
             snprintf(err->message + used, sizeof(err->message) - used,
-                     " (set %s to a folder that you can write in)", places[place].variable);
+                     " (set %s to a folder that you can write in)", places[dir].variable);
         }
         return st;
     }
@@ -88,8 +88,8 @@ static const char *prefer_installed(const char *beside, const char *folder, cons
     return path == NULL || access(path, X_OK) != 0 ? beside : path;
 }
 
-dt_status dt_place_program(const char **out, const char *name, const char *override,
-                           dt_arena *arena, dt_error *err)
+dt_status dt_dir_program(const char **out, const char *name, const char *override, dt_arena *arena,
+                         dt_error *err)
 {
     const char *wanted = override != NULL ? getenv(override) : NULL;
     char self[PATH_MAX];
