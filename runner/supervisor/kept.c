@@ -8,11 +8,13 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "recipes/version.h"
 
 #include "base/banned.h"
 
 #define NAME      "history.json"
 #define MAX_BYTES ((size_t)16 << 20)
+#define VERSION   1
 
 static void write_path(dt_strbuf *out, const char *folder, int64_t attempt)
 {
@@ -66,7 +68,7 @@ static json_t *to_json(const dt_kept *kept)
     const dt_run *run = &kept->run;
     json_t *json = json_object();
 
-    json_object_set_new(json, "version", json_integer(1));
+    json_object_set_new(json, "version", json_integer(VERSION));
     json_object_set_new(json, "run", json_string(run->id));
     json_object_set_new(json, "name", dt_json_text(run->name));
     json_object_set_new(json, "attempt", json_integer(run->attempt));
@@ -219,6 +221,7 @@ dt_status dt_kept_read(dt_kept *out, const char *folder, int64_t attempt, dt_are
                        dt_error *err)
 {
     json_t *json = NULL;
+    int64_t version;
     dt_strbuf path;
     reading from;
     dt_status st;
@@ -228,6 +231,7 @@ dt_status dt_kept_read(dt_kept *out, const char *folder, int64_t attempt, dt_are
     write_path(&path, folder, attempt);
     DT_TRY(dt_json_read(&json, path.data, MAX_BYTES, err));
     from = (reading){json, path.data, arena};
+    DT_TRY(dt_version_read(&version, json, "version", VERSION, path.data, err));
     DT_TRY(read_texts(out, &from, err));
     DT_TRY(read_numbers(out, &from, err));
     DT_TRY(read_end(out, &from, err));

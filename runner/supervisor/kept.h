@@ -24,7 +24,7 @@ typedef struct dt_kept {
 
 /* folder: runs/ID. The folder of the attempt, run.attempt, is there. */
 dt_status dt_kept_write(const dt_kept *kept, const char *folder, dt_error *err);
-/* DT_ERR_NOT_FOUND, DT_ERR_CORRUPT. */
+/* DT_ERR_NOT_FOUND, DT_ERR_CORRUPT; DT_ERR_UNSUPPORTED: a newer dtrun's. */
 dt_status dt_kept_read(dt_kept *out, const char *folder, int64_t attempt, dt_arena *arena,
                        dt_error *err);
 /* The newest attempt of which there is one, 0: none. Attempts have numbers without a hole but for those

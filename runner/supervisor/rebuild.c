@@ -71,7 +71,7 @@ static dt_status recall(rebuilding *all, int64_t attempt, dt_error *err)
     st = dt_kept_read(&kept, all->folder, attempt, &all->arena, &problem);
     if (st == DT_OK) {
         all->last = kept;
-    } else if (all->last.run.id == NULL && attempt == all->newest) {
+    } else if (st == DT_ERR_UNSUPPORTED) {
         return DT_FAIL(err, st, "run '%s' cannot be written anew: %s", all->run, problem.message);
     } else {
         all->last.run.state = DT_RUN_QUEUED;
@@ -89,7 +89,8 @@ static dt_status find_first(rebuilding *all, dt_error *err)
     dt_error problem = DT_ERROR_INIT;
     dt_status st = DT_ERR_NOT_FOUND;
 
-    for (int64_t attempt = 1; attempt <= all->newest && st != DT_OK; attempt++) {
+    for (int64_t attempt = 1; attempt <= all->newest && st != DT_OK && st != DT_ERR_UNSUPPORTED;
+         attempt++) {
         dt_error_clear(&problem);
         st = dt_kept_read(&all->last, all->folder, attempt, &all->arena, &problem);
     }
@@ -106,7 +107,6 @@ static dt_status add_run(rebuilding *all, dt_error *err)
 
     dt_strbuf_init(&recipe);
     dt_strbuf_init(&path);
-    DT_TRY(find_first(all, err));
     dt_strbuf_add_fmt(&path, "%s/recipe.yaml", all->folder);
     if (dt_file_read(&recipe, path.data, RECIPE_BYTES, NULL) != DT_OK)
         dt_strbuf_reset(&recipe); /* nobody needs it to go on */
@@ -208,8 +208,9 @@ out:
 
 static dt_status write_attempts(rebuilding *all, dt_error *err)
 {
-    dt_status st = DT_OK;
+    dt_status st;
 
+    DT_TRY(find_first(all, err));
     for (int64_t attempt = all->stored > 0 ? all->stored : 1; attempt <= all->newest; attempt++) {
         if (attempt == all->stored && all->stored_ended)
             continue;

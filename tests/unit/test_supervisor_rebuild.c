@@ -213,6 +213,29 @@ static void test_an_older_store_is_brought_forward(void **state)
     assert_int_equal(count_gaps(t), 1);
 }
 
+static void test_attempts_of_which_nothing_is_known_keep_their_numbers(void **state)
+{
+    test_store *t = *state;
+
+    test_store_run(t, "aa", "n");
+    assert_good(t, dt_store_run_set_state(t->store, "aa", DT_RUN_FAILED, 1, "", 2000, &t->err));
+    keep(t, 3, DT_RUN_FAILED, 30);
+    assert_true(rebuild(t));
+    assert_int_equal(find(t).attempt, 3);
+    assert_int_equal(test_store_number(t, "SELECT count(*) FROM attempts"), 3);
+}
+
+static void test_what_a_newer_dtrun_kept_is_left_alone(void **state)
+{
+    test_store *t = *state;
+    bool rebuilt;
+
+    put(t, "attempt-1/history.json", "{\"version\": 2}");
+    assert_fails(t, dt_rebuild_run(&rebuilt, t->store, "aa", &t->err), DT_ERR_UNSUPPORTED,
+                 "cannot be written anew");
+    assert_int_equal(test_store_number(t, "SELECT count(*) FROM runs"), 0);
+}
+
 static void test_an_end_that_an_older_store_does_not_know(void **state)
 {
     test_store *t = *state;
@@ -268,6 +291,8 @@ int main(void)
         TEST(test_one_whose_nodes_were_begun_is_followed),
         TEST(test_a_stop_that_was_asked_for_is_not_forgotten),
         TEST(test_an_older_store_is_brought_forward),
+        TEST(test_attempts_of_which_nothing_is_known_keep_their_numbers),
+        TEST(test_what_a_newer_dtrun_kept_is_left_alone),
         TEST(test_an_end_that_an_older_store_does_not_know),
         TEST(test_checkpoints_of_the_folder_are_known_again),
         TEST(test_a_folder_that_says_nothing_changes_nothing),
