@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
-#include "runner/supervisor/mend.h"
+#include "runner/supervisor/folder/mend.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/term/format.h"
 #include "runner/term/table.h"

@@ -5,7 +5,7 @@
 
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
-#include "runner/supervisor/mend.h"
+#include "runner/supervisor/folder/mend.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/view/runs.h"
 

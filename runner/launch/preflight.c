@@ -10,7 +10,7 @@
 #include "runner/launch/fetch_inputs.h"
 #include "runner/launch/placement.h"
 #include "runner/launch/slurm_plan.h"
-#include "runner/supervisor/notify.h"
+#include "runner/supervisor/session/notify.h"
 #include "runner/term/format.h"
 
 #include "base/banned.h"

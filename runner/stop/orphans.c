@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "runner/stop/direct.h"
-#include "runner/supervisor/copies.h"
+#include "runner/supervisor/folder/copies.h"
 #include "runner/supervisor/supervisor.h"
 
 #include "base/banned.h"

@@ -8,21 +8,17 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "runner/supervisor/folder/resume_point.h"
+#include "runner/supervisor/folder/run_folder.h"
+#include "runner/supervisor/policy/straggler.h"
 #include "store/store.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* $XDG_STATE_HOME/dtrun/runs/ID, and the file or folder `below` it (NULL: the folder itself). */
-dt_status dt_run_path(const char **out, const char *run, const char *below, dt_arena *arena,
-                      dt_error *err);
-
-/* DT_ERR_UNSUPPORTED where the run's folder is another user's, who alone can supervise it. */
-dt_status dt_run_check_owner(const char *run, const char *folder, dt_error *err);
-
 /* A person launches or resumes the run: what its supervisors are to have of this process's
- * environment is kept with it (launch_env.h). text: of the recipe, that may refer to secrets. Comes
+ * environment is kept with it (folder/launch_env.h). text: of the recipe, that may refer to secrets. Comes
  * before the row says that the run is active: whoever sees that may start one. */
 dt_status dt_supervisor_keep_environment(const char *run, const char *text, dt_error *err);
 
@@ -31,7 +27,7 @@ dt_status dt_supervisor_keep_environment(const char *run, const char *text, dt_e
 dt_status dt_supervisor_start(const char *run, dt_error *err);
 
 /* The same with the environment that was kept, for a run that is active and has none. deliberate: a
- * person acts on the run (launch_env.h). DT_ERR_UNSUPPORTED where the run is another user's. */
+ * person acts on the run (folder/launch_env.h). DT_ERR_UNSUPPORTED where the run is another user's. */
 dt_status dt_supervisor_revive(const char *run, bool deliberate, dt_error *err);
 
 /* For a command that only looks: starts one where the run is active and has none (its lock is free);
@@ -42,25 +38,8 @@ dt_status dt_supervisor_ensure(const dt_run *run, dt_error *err);
  * Returns when it is accepted, not when the run has ended. */
 dt_status dt_supervisor_stop(const char *run, bool now, dt_error *err);
 
-/* A checkpoint that an attempt can go on from. */
-typedef struct dt_resume_point {
-    const char *path; /* NULL: none */
-    int64_t attempt;  /* that saved it */
-    int64_t step;
-    int64_t steps_total; /* of the run, as it was known then; 0: it was not */
-} dt_resume_point;
-
 /* The same of a supervisor that is there; none is started. DT_ERR_NOT_FOUND: there is none. */
 dt_status dt_supervisor_stop_running(const char *run, bool now, dt_error *err);
-
-/* The newest whole checkpoint below `parent` that the run's history knows of (go_on.c). */
-dt_status dt_run_newest_checkpoint(dt_resume_point *out, dt_store *store, const char *run,
-                                   const char *parent, dt_arena *arena, dt_error *err);
-
-/* Metrics that the supervisor adds where there are several ranks: which one holds up the others,
- * and how long they wait for it in a step (policy/straggler.h). */
-#define DT_METRIC_SLOWEST_RANK    "slowest_rank"
-#define DT_METRIC_SLOWEST_SECONDS "slowest_seconds"
 
 /* The main of `dtrun supervise ID`. */
 dt_status dt_supervisor_main(const char *run, dt_error *err);

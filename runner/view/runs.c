@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "runner/cli/report.h"
-#include "runner/supervisor/mend.h"
+#include "runner/supervisor/folder/mend.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/term/format.h"
 #include "runner/view/node_lines.h"

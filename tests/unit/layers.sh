@@ -29,18 +29,24 @@ hits=$(grep -rnE '#include <(yaml|sqlite3|microhttpd|curl/)' base recipes/*.h en
 hits=$(grep -rnE '#include "engine/(strategy|comm|checkpoint|data)/' engine/ops engine/device engine/model)
 [ -z "$hits" ] || complain "ops and models see tensors only:"$'\n'"$hits"
 
-# Inside the supervisor: what is decided asks nobody and does nothing, and knows no clock.
+# Inside the supervisor rooms know only those below them (docs/architecture.md); what is decided asks
+# nobody, does nothing, and knows no clock.
 room() { # room of runner/supervisor, what it may include of that folder: itself and rooms below it
     local folder=runner/supervisor/$1 allowed hits
     shift
     allowed=$(IFS='|'; echo "$*")
     hits=$(grep -rnE '^#include "runner/supervisor/' --include='*.[ch]' "$folder" |
-        grep -vE "#include \"runner/supervisor/($allowed)/")
+        grep -vE "#include \"runner/supervisor/($allowed)[/\"]")
     [ -z "$hits" ] || complain "$folder may include only ${allowed//|/, } of runner/supervisor:"$'\n'"$hits"
 }
 room protocol protocol
+room folder folder
 room policy protocol policy
 room connection protocol policy connection
+room collect protocol folder policy collect
+room cleanup folder policy connection cleanup
+room client folder client supervisor.h
+room session protocol folder policy connection collect cleanup session supervisor.h
 hits=$(grep -rnE 'dt_clock_|<uv.h>|<time.h>|<unistd.h>|"runner/[a-z]*/' runner/supervisor/policy |
     grep -v '"runner/supervisor/')
 [ -z "$hits" ] || complain "runner/supervisor/policy is given facts and a time:"$'\n'"$hits"

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "runner/supervisor/launch_env.h"
+#include "runner/supervisor/folder/launch_env.h"
 
 #include "base/banned.h"
 

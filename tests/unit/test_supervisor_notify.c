@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "runner/supervisor/notify.h"
+#include "runner/supervisor/session/notify.h"
 
 static void check(const char *text, dt_status wanted, const char *filled_in)
 {

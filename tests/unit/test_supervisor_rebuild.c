@@ -13,8 +13,8 @@
 
 #include "base/file.h"
 #include "checkpoint_support.h"
-#include "runner/supervisor/kept.h"
-#include "runner/supervisor/rebuild.h"
+#include "runner/supervisor/folder/kept.h"
+#include "runner/supervisor/folder/rebuild.h"
 #include "runner/supervisor/supervisor.h"
 #include "store_support.h"
 

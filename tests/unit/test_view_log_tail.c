@@ -7,7 +7,7 @@
 #include "store_support.h"
 
 #include "base/file.h"
-#include "runner/supervisor/supervisor_int.h"
+#include "runner/supervisor/session/session_int.h"
 #include "runner/view/log_tail.h"
 
 static test_store *t;

@@ -15,6 +15,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Metrics that the supervisor adds of them: the rank, and the seconds. */
+#define DT_METRIC_SLOWEST_RANK    "slowest_rank"
+#define DT_METRIC_SLOWEST_SECONDS "slowest_seconds"
+
 typedef struct dt_straggler_rank {
     bool heard; /* since the last finding */
     double waited_seconds;

@@ -1,0 +1,158 @@
+/* ask: a request to the supervisor of a run, over its control socket. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "runner/channel/socket.h"
+#include "runner/supervisor/folder/launch_env.h"
+#include "runner/supervisor/supervisor.h"
+
+#include "base/banned.h"
+
+#define CONNECT_SECONDS 20.0 /* one that is in trouble with the store is back after a pause */
+#define ANSWER_SECONDS  40
+#define TRY_SECONDS     0.1
+#define ASK_TIMES       5
+#define AGENT_MAX_BYTES 512
+
+/* *fd -1: the run has ended, there is nobody to ask. */
+static dt_status reach(int *fd, const char *run, const char *folder, dt_error *err)
+{
+    double deadline = dt_clock_monotonic_seconds() + CONNECT_SECONDS;
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st;
+
+    for (;;) {
+        st = dt_socket_connect(fd, folder, "control.sock", NULL);
+        if (st == DT_OK)
+            return DT_OK;
+        dt_error_clear(&problem);
+        st = dt_supervisor_revive(run, true, &problem);
+        if (st == DT_ERR_USAGE)
+            return DT_OK;
+        if (st != DT_OK)
+            return DT_FAIL(err, st, "%s", problem.message);
+        if (dt_clock_monotonic_seconds() > deadline)
+            return DT_FAIL(err, DT_ERR_TIMEOUT,
+                           "the supervisor of run '%s' does not answer: see '%s/supervisor.log'",
+                           run, folder);
+        dt_clock_sleep_seconds(TRY_SECONDS);
+    }
+}
+
+/* DT_ERR_PEER: it ended before it answered. */
+static dt_status read_answer(dt_strbuf *out, int fd, dt_error *err)
+{
+    struct timeval patience = {.tv_sec = ANSWER_SECONDS};
+    char bytes[1024];
+    ssize_t got;
+
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    while (memchr(out->data, '\n', out->length) == NULL) {
+        got = read(fd, bytes, sizeof(bytes));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got == 0 || (got < 0 && errno == ECONNRESET))
+            return DT_FAIL(err, DT_ERR_PEER, "the supervisor ended before it answered");
+        if (got < 0)
+            return DT_FAIL(err, DT_ERR_TIMEOUT, "the supervisor did not answer: %s",
+                           strerror(errno));
+        dt_strbuf_add(out, bytes, (size_t)got);
+    }
+    return DT_OK;
+}
+
+static dt_status exchange(int fd, const char *request, dt_error *err)
+{
+    json_t *answer = NULL;
+    const char *message;
+    dt_strbuf line;
+    dt_status st;
+
+    dt_strbuf_init(&line);
+    if (send(fd, request, strlen(request), MSG_NOSIGNAL) != (ssize_t)strlen(request))
+        DT_THROW(err, DT_ERR_PEER, "the supervisor ended before it was asked");
+    DT_TRY(read_answer(&line, fd, err));
+    DT_TRY(dt_json_parse(&answer, line.data, line.length, "answer", err));
+    if (json_is_true(json_object_get(answer, "ok")))
+        goto out;
+    DT_TRY(dt_json_get_string(&message, answer, "message", "answer", err));
+    DT_THROW(err, DT_ERR_IO, "%s", message);
+out:
+    json_decref(answer);
+    dt_strbuf_release(&line);
+    return st;
+}
+
+/* With the ssh-agent of the person who asks, for a supervisor whose own is gone (launch_env.h). */
+static void write_stop(dt_strbuf *out, bool now)
+{
+    const char *agent = getenv("SSH_AUTH_SOCK");
+    json_t *request = json_pack("{s:s, s:b}", "command", "stop", "now", now);
+
+    if (agent != NULL && strlen(agent) < AGENT_MAX_BYTES && dt_launch_env_is_alive(agent))
+        json_object_set_new(request, "ssh_auth_sock", dt_json_text(agent));
+    dt_json_write(out, request);
+    dt_strbuf_add_char(out, '\n');
+    json_decref(request);
+}
+
+dt_status dt_supervisor_stop(const char *run, bool now, dt_error *err)
+{
+    const char *folder;
+    dt_strbuf request;
+    dt_arena arena;
+    dt_status st;
+    int fd = -1;
+
+    dt_arena_init(&arena, 0);
+    dt_strbuf_init(&request);
+    write_stop(&request, now);
+    DT_TRY(dt_run_path(&folder, run, NULL, &arena, err));
+    (void)dt_launch_env_hand_over(folder, NULL); /* else as before: the stop goes first */
+    for (int i = 1;; i++) {
+        DT_TRY(reach(&fd, run, folder, err));
+        if (fd < 0)
+            break;
+        st = exchange(fd, request.data, err);
+        if (st != DT_ERR_PEER || i == ASK_TIMES) /* one that was killed: the next is asked */
+            break;
+        dt_error_clear(err);
+        close(fd);
+        fd = -1;
+    }
+out:
+    if (fd >= 0)
+        close(fd);
+    dt_strbuf_release(&request);
+    dt_arena_release(&arena);
+    return st;
+}
+
+dt_status dt_supervisor_stop_running(const char *run, bool now, dt_error *err)
+{
+    const char *folder;
+    dt_strbuf request;
+    dt_arena arena;
+    dt_status st;
+    int fd = -1;
+
+    dt_arena_init(&arena, 0);
+    dt_strbuf_init(&request);
+    write_stop(&request, now);
+    DT_TRY(dt_run_path(&folder, run, NULL, &arena, err));
+    DT_TRY(dt_socket_connect(&fd, folder, "control.sock", err));
+    DT_TRY(exchange(fd, request.data, err));
+out:
+    if (fd >= 0)
+        close(fd);
+    dt_strbuf_release(&request);
+    dt_arena_release(&arena);
+    return st;
+}

@@ -1,0 +1,272 @@
+/* batch: the supervisor's own events, the end of a batch, and what becomes of it. */
+#define _GNU_SOURCE
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "runner/supervisor/collect/collector_int.h"
+
+#include "base/banned.h"
+
+/* Of changes that wait for a store that is held: half a minute of much output. */
+#define WAITING_MOST_BYTES ((size_t)64 << 20)
+#define WAITING_LOW_BYTES  ((size_t)16 << 20)
+
+/* --- events */
+
+dt_status dt_collector_add_event(dt_collector *collector, int64_t node, const dt_message *message,
+                                 dt_error *err)
+{
+    dt_store_event event = {
+        .attempt = collector->setup.history.attempt,
+        .node = node,
+        .sequence = message->sequence,
+        .rank = message->rank,
+        .time_ms = message->time_ms,
+        .kind = message->name,
+    };
+    dt_strbuf text;
+    dt_status st;
+
+    dt_strbuf_init(&text);
+    dt_json_write(&text, message->json);
+    event.json = text.data;
+    st = dt_history_event(collector->history, &event, err);
+    dt_strbuf_release(&text);
+    return st;
+}
+
+dt_status dt_collector_note(dt_collector *collector, json_t *event, dt_error *err)
+{
+    dt_message message = {.name = json_string_value(json_object_get(event, "event")),
+                          .json = event,
+                          .sequence = -1,
+                          .time_ms = dt_clock_wall_ms(),
+                          .rank = -1};
+    dt_status st;
+
+    DT_TRY(dt_history_begin(collector->history, err));
+    DT_TRY(dt_collector_add_event(collector, -1, &message, err));
+out:
+    json_decref(event);
+    return st;
+}
+
+/* --- what is on the disk is acknowledged */
+
+struct dt_ack {
+    dt_ack *next;
+    int64_t batch, sequence, node;
+    bool released;
+};
+
+static void promise_ack(dt_collector *collector, int64_t node, int64_t batch)
+{
+    const dt_collected_node *from = &collector->nodes[node];
+    dt_ack *ack = calloc(1, sizeof(*ack));
+
+    DT_ASSERT(ack != NULL);
+    *ack = (dt_ack){.batch = batch,
+                    .sequence = from->row.acknowledged,
+                    .node = node,
+                    .released = from->released};
+    *collector->acks_last = ack;
+    collector->acks_last = &ack->next;
+}
+
+static dt_ack *drop_ack(dt_collector *collector)
+{
+    dt_ack *ack = collector->acks;
+
+    collector->acks = ack->next;
+    if (collector->acks == NULL)
+        collector->acks_last = &collector->acks;
+    return ack;
+}
+
+static bool is_overtaken(const dt_collector *collector, const dt_ack *ack, int64_t batch)
+{
+    for (const dt_ack *later = collector->acks; later != NULL && later->batch <= batch;
+         later = later->next)
+        if (later->node == ack->node)
+            return true;
+    return false;
+}
+
+static void send_ack(const dt_collector *collector, const dt_ack *ack)
+{
+    collector->calls.acknowledge(collector->context, ack->node, ack->sequence);
+    if (ack->released)
+        collector->calls.released(collector->context, ack->node);
+}
+
+static void read_or_pause(dt_collector *collector)
+{
+    size_t waiting = dt_store_writer_waiting_bytes(dt_history_writer(collector->history));
+    bool pause = waiting > (collector->paused ? WAITING_LOW_BYTES : WAITING_MOST_BYTES);
+
+    if (pause == collector->paused)
+        return;
+    collector->paused = pause;
+    dt_log_info("%s", pause ? "too much waits to be stored: the journals wait too"
+                            : "the journals are read again");
+    collector->calls.pause(collector->context, pause);
+}
+
+/* --- what the writer tells */
+
+static void on_stored(void *context, int64_t batch)
+{
+    dt_collector *collector = context;
+
+    if (collector->calls.is_over(collector->context))
+        return;
+    read_or_pause(collector);
+    collector->calls.stored(collector->context);
+}
+
+/* An agent gives back what it is told of: only what no power loss takes from us. */
+static void on_durable(void *context, int64_t batch)
+{
+    dt_collector *collector = context;
+
+    if (collector->calls.is_over(collector->context))
+        return;
+    while (collector->acks != NULL && collector->acks->batch <= batch) {
+        dt_ack *ack = drop_ack(collector);
+
+        if (ack->released || !is_overtaken(collector, ack, batch))
+            send_ack(collector, ack);
+        free(ack);
+    }
+    collector->calls.stored(collector->context);
+}
+
+static void on_failed(void *context, dt_status st, const dt_error *err)
+{
+    dt_collector *collector = context;
+
+    collector->calls.failed(collector->context, st, err);
+}
+
+/* On the writer's thread. */
+static dt_status on_sync(void *context, dt_error *err)
+{
+    dt_collector *collector = context;
+    dt_status st = DT_OK;
+
+    for (int64_t i = 0; i < collector->setup.world_size && st == DT_OK; i++)
+        st = dt_rank_log_sync(&collector->ranks[i].log, err);
+    return st;
+}
+
+/* On the writer's thread. */
+static void on_settled(void *context, bool committed)
+{
+    dt_collector *collector = context;
+
+    for (int64_t i = 0; i < collector->setup.world_size; i++)
+        dt_rank_log_settle(&collector->ranks[i].log, committed);
+}
+
+/* On the writer's thread. The next session finds the run in the store that is there now. */
+static dt_status on_replaced(void *context, dt_store *old, dt_error *err)
+{
+    const dt_collector *collector = context;
+
+    return dt_collector_move(&collector->setup.history, old, err);
+}
+
+dt_status dt_collector_move(const dt_history_setup *history, dt_store *old, dt_error *err)
+{
+    dt_store_event event = {.attempt = history->attempt,
+                            .node = -1,
+                            .sequence = -1,
+                            .rank = -1,
+                            .time_ms = dt_clock_wall_ms(),
+                            .kind = "restored",
+                            .json = "{\"event\": \"restored\", \"file\": \"store.db\"}"};
+    dt_store *store = NULL;
+    dt_status st;
+
+    DT_TRY(dt_store_move_run(old, history->run, err));
+    DT_TRY(dt_store_open(&store, NULL, err));
+    DT_TRY(dt_store_event_add(store, history->run, &event, err));
+out:
+    dt_store_close(store);
+    return st;
+}
+
+dt_status dt_collector_begin(dt_collector *collector, uv_loop_t *loop, dt_error *err)
+{
+    static const dt_store_writer_calls calls = {.stored = on_stored,
+                                                .durable = on_durable,
+                                                .sync = on_sync,
+                                                .failed = on_failed,
+                                                .settled = on_settled,
+                                                .replaced = on_replaced};
+
+    return dt_history_begin_writer(collector->history, loop, &calls, collector, err);
+}
+
+void dt_collector_end(dt_collector *collector)
+{
+    dt_history_end_writer(collector->history);
+    while (collector->acks != NULL)
+        free(drop_ack(collector));
+}
+
+/* --- the end of a batch */
+
+static dt_status add_rows(dt_collector *collector, dt_error *err)
+{
+    int64_t attempt = collector->setup.history.attempt;
+    dt_status st = DT_OK;
+
+    for (int64_t i = 0; i < collector->setup.world_size; i++)
+        if (collector->ranks[i].changed)
+            DT_TRY(dt_history_rank(collector->history, &collector->ranks[i].row,
+                                   &collector->ranks[i].log, err));
+    for (int64_t i = 0; i < collector->setup.node_count; i++)
+        if (collector->nodes[i].changed)
+            DT_TRY(dt_history_node(collector->history, attempt, &collector->nodes[i].row, err));
+    if (collector->progressed)
+        DT_TRY(dt_history_progress(collector->history, &collector->progress, err));
+out:
+    return st;
+}
+
+static void note_submitted(dt_collector *collector, int64_t batch)
+{
+    dt_store_writer *writer = dt_history_writer(collector->history);
+
+    for (int64_t i = 0; i < collector->setup.node_count; i++) {
+        const dt_collected_node *node = &collector->nodes[i];
+
+        if (node->changed)
+            promise_ack(collector, i, batch);
+        if (node->changed && node->released)
+            dt_store_writer_hurry(writer);
+    }
+    read_or_pause(collector);
+}
+
+dt_status dt_collector_commit(dt_collector *collector, dt_error *err)
+{
+    dt_status st = DT_OK;
+    int64_t batch;
+
+    if (!dt_history_is_open(collector->history))
+        return DT_OK;
+    DT_TRY(add_rows(collector, err));
+    DT_TRY(dt_history_commit(&batch, collector->history, err));
+    if (dt_history_writer(collector->history) != NULL)
+        note_submitted(collector, batch);
+    collector->progressed = false;
+    for (int64_t i = 0; i < collector->setup.world_size; i++)
+        collector->ranks[i].changed = false;
+    for (int64_t i = 0; i < collector->setup.node_count; i++)
+        collector->nodes[i].changed = false;
+out:
+    return st;
+}

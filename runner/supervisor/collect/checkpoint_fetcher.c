@@ -1,0 +1,212 @@
+#define _GNU_SOURCE
+#include "runner/supervisor/collect/checkpoint_fetcher.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+
+#include "base/banned.h"
+
+#define AGAIN_MS     5000
+#define TRIES        20
+#define TRIES_ENDING 3
+#define NAME_SIZE    128
+
+typedef struct fetch {
+    struct fetch *next;
+    dt_checkpoint_fetcher *fetcher;
+    dt_message message; /* `checkpoint`, with a reference of its own */
+    int tries;
+
+    uv_work_t work; /* what the thread sees: */
+    char name[NAME_SIZE], digest[NAME_SIZE];
+    char kept_as[DT_CHECKPOINT_NAME_SIZE];
+    const dt_checkpoint_fetcher_setup *setup;
+    dt_node_layout *places;
+    atomic_bool cancelled;
+    dt_status st;
+    dt_error err;
+} fetch;
+
+struct dt_checkpoint_fetcher {
+    dt_checkpoint_fetcher_setup setup;
+    dt_checkpoint_fetcher_calls calls;
+    void *context;
+    fetch *first; /* to be brought here, the oldest first */
+    bool running; /* ... which a thread does now */
+    uv_timer_t again;
+};
+
+/* --- on the thread */
+
+static void bring(uv_work_t *work)
+{
+    fetch *one = work->data;
+    dt_gather_request request = {.layouts = one->places,
+                                 .count = one->setup->node_count,
+                                 .name = one->name,
+                                 .digest = one->digest,
+                                 .checkpoints_here = one->setup->checkpoints,
+                                 .plan = one->setup->plan,
+                                 .cancelled = &one->cancelled};
+
+    one->st = dt_nodes_gather(one->kept_as, &request, &one->err);
+}
+
+/* --- on the loop */
+
+static void drop_first(dt_checkpoint_fetcher *fetcher)
+{
+    fetch *one = fetcher->first;
+
+    fetcher->first = one->next;
+    json_decref(one->message.json);
+    free(one->places);
+    free(one);
+}
+
+/* Another try would come to nothing, or is not worth it. */
+static bool is_to_let_go(const dt_checkpoint_fetcher *fetcher, const fetch *one)
+{
+    bool lasting = one->st != DT_ERR_PEER && one->st != DT_ERR_TIMEOUT && one->st != DT_ERR_IO;
+    int most = fetcher->calls.is_ending(fetcher->context) ? TRIES_ENDING : TRIES;
+
+    return lasting || one->next != NULL || atomic_load(&one->cancelled) || one->tries >= most;
+}
+
+static void start_next(dt_checkpoint_fetcher *fetcher);
+
+static void on_again(uv_timer_t *timer)
+{
+    start_next(timer->data);
+}
+
+static void tell_here(dt_checkpoint_fetcher *fetcher, fetch *one)
+{
+    dt_log_info("checkpoint '%s' is here", one->name);
+    json_object_set_new(one->message.json, "directory", json_string(one->kept_as));
+    fetcher->calls.here(fetcher->context, &one->message);
+}
+
+static void tell_let_go(dt_checkpoint_fetcher *fetcher, fetch *one)
+{
+    dt_log_error("checkpoint '%s' is not brought here: %s", one->name, one->err.message);
+    fetcher->calls.let_go(fetcher->context, &one->message, one->err.message);
+}
+
+static void on_brought(uv_work_t *work, int status)
+{
+    fetch *one = work->data;
+    dt_checkpoint_fetcher *fetcher = one->fetcher;
+
+    fetcher->running = false;
+    if (fetcher->calls.is_over(fetcher->context))
+        return;
+    if (status == 0 && one->st == DT_OK) {
+        tell_here(fetcher, one);
+    } else if (is_to_let_go(fetcher, one)) {
+        tell_let_go(fetcher, one);
+    } else {
+        dt_log_warn("checkpoint '%s' is not here yet: %s", one->name, one->err.message);
+        uv_timer_start(&fetcher->again, on_again, AGAIN_MS, 0);
+        return;
+    }
+    drop_first(fetcher);
+    start_next(fetcher);
+    fetcher->calls.settled(fetcher->context);
+}
+
+static void start_next(dt_checkpoint_fetcher *fetcher)
+{
+    fetch *one = fetcher->first;
+
+    if (one == NULL || fetcher->running || fetcher->calls.is_over(fetcher->context))
+        return;
+    one->tries++;
+    one->err = (dt_error)DT_ERROR_INIT;
+    fetcher->running = true;
+    uv_queue_work(fetcher->setup.loop, &one->work, bring, on_brought);
+}
+
+void dt_checkpoint_fetcher_add(dt_checkpoint_fetcher *fetcher, const dt_message *message,
+                               const dt_node_layout *places)
+{
+    size_t count = (size_t)fetcher->setup.node_count;
+    fetch *one = calloc(1, sizeof(*one)), **last = &fetcher->first;
+
+    DT_ASSERT(one != NULL);
+    one->fetcher = fetcher;
+    one->setup = &fetcher->setup;
+    one->message = *message;
+    json_incref(one->message.json);
+    one->work.data = one;
+    one->places = calloc(count, sizeof(one->places[0]));
+    DT_ASSERT(one->places != NULL);
+    memcpy(one->places, places, count * sizeof(places[0]));
+    snprintf(one->name, sizeof(one->name), "%s", dt_message_string(message, "directory"));
+    snprintf(one->digest, sizeof(one->digest), "%s", dt_message_string(message, "digest"));
+    atomic_init(&one->cancelled, false);
+    while (*last != NULL)
+        last = &(*last)->next;
+    *last = one;
+    if (!uv_is_active((uv_handle_t *)&fetcher->again))
+        start_next(fetcher);
+}
+
+bool dt_checkpoint_fetcher_is_idle(const dt_checkpoint_fetcher *fetcher)
+{
+    return fetcher->first == NULL;
+}
+
+void dt_checkpoint_fetcher_cancel(dt_checkpoint_fetcher *fetcher)
+{
+    fetch *running = fetcher->running ? fetcher->first : NULL;
+
+    uv_timer_stop(&fetcher->again);
+    if (running != NULL) {
+        atomic_store(&running->cancelled, true); /* its thread has it; it is dropped then */
+        uv_cancel((uv_req_t *)&running->work);
+        fetcher->first = running->next;
+    }
+    while (fetcher->first != NULL)
+        drop_first(fetcher);
+    if (running != NULL)
+        running->next = NULL;
+    fetcher->first = running;
+}
+
+/* --- its life */
+
+dt_checkpoint_fetcher *dt_checkpoint_fetcher_open(const dt_checkpoint_fetcher_setup *setup,
+                                                  const dt_checkpoint_fetcher_calls *calls,
+                                                  void *context)
+{
+    dt_checkpoint_fetcher *fetcher = calloc(1, sizeof(*fetcher));
+
+    DT_ASSERT(fetcher != NULL);
+    fetcher->setup = *setup;
+    fetcher->calls = *calls;
+    fetcher->context = context;
+    uv_timer_init(setup->loop, &fetcher->again);
+    fetcher->again.data = fetcher;
+    return fetcher;
+}
+
+void dt_checkpoint_fetcher_close(dt_checkpoint_fetcher *fetcher)
+{
+    if (fetcher == NULL)
+        return;
+    dt_checkpoint_fetcher_cancel(fetcher);
+    uv_close((uv_handle_t *)&fetcher->again, NULL);
+}
+
+void dt_checkpoint_fetcher_free(dt_checkpoint_fetcher *fetcher)
+{
+    if (fetcher == NULL)
+        return;
+    while (fetcher->first != NULL)
+        drop_first(fetcher);
+    free(fetcher);
+}

@@ -1,0 +1,190 @@
+#define _GNU_SOURCE
+#include "runner/supervisor/collect/collector.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runner/supervisor/collect/collector_int.h"
+
+#include "base/banned.h"
+
+/* --- its life */
+
+static dt_status lay_out(dt_collector *collector, dt_error *err)
+{
+    size_t ranks = (size_t)collector->setup.world_size, nodes = (size_t)collector->setup.node_count;
+    dt_straggler_rank *waits =
+        dt_arena_alloc_array(&collector->arena, ranks, sizeof(dt_straggler_rank));
+
+    collector->ranks = dt_arena_alloc_array(&collector->arena, ranks, sizeof(collector->ranks[0]));
+    collector->nodes = dt_arena_alloc_array(&collector->arena, nodes, sizeof(collector->nodes[0]));
+    if (waits == NULL || collector->ranks == NULL || collector->nodes == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    for (size_t i = 0; i < ranks; i++)
+        collector->ranks[i].log.fd = -1;
+    dt_straggler_init(&collector->straggler, waits, collector->setup.world_size);
+    return DT_OK;
+}
+
+dt_status dt_collector_open(dt_collector **out, const dt_collector_setup *setup,
+                            const dt_collector_calls *calls, void *context, dt_error *err)
+{
+    dt_collector *collector = calloc(1, sizeof(*collector));
+
+    DT_ASSERT(collector != NULL);
+    *out = collector;
+    collector->setup = *setup;
+    collector->calls = *calls;
+    collector->context = context;
+    collector->acks_last = &collector->acks;
+    collector->progress = (dt_progress){0, NAN, NAN, NAN};
+    collector->history = dt_history_open(&setup->history);
+    dt_arena_init(&collector->arena, 0);
+    return lay_out(collector, err);
+}
+
+void dt_collector_close(dt_collector *collector)
+{
+    if (collector == NULL)
+        return;
+    dt_collector_end(collector);
+    for (int64_t i = 0; collector->ranks != NULL && i < collector->setup.world_size; i++)
+        dt_rank_log_close(&collector->ranks[i].log);
+    dt_history_close(collector->history);
+    dt_arena_release(&collector->arena);
+    free(collector);
+}
+
+/* --- rows */
+
+const dt_collected_rank *dt_collector_rank(const dt_collector *collector, int64_t rank)
+{
+    return &collector->ranks[rank];
+}
+
+const dt_collected_node *dt_collector_node(const dt_collector *collector, int64_t node)
+{
+    return &collector->nodes[node];
+}
+
+void dt_collector_set_rank(dt_collector *collector, const dt_rank *row)
+{
+    collector->ranks[row->rank].row = *row;
+}
+
+void dt_collector_set_node(dt_collector *collector, int64_t node, const dt_node *row)
+{
+    collector->nodes[node].row = *row;
+}
+
+void dt_collector_set_log(dt_collector *collector, int64_t rank, int64_t bytes)
+{
+    dt_rank_log *log = &collector->ranks[rank].log;
+
+    log->bytes = log->stored_bytes = bytes;
+}
+
+dt_status dt_collector_open_logs(dt_collector *collector, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    for (int64_t i = 0; i < collector->setup.world_size && st == DT_OK; i++)
+        st = dt_rank_log_open(&collector->ranks[i].log, collector->setup.history.folder, i, err);
+    return st;
+}
+
+dt_status dt_collector_add_rows(dt_collector *collector, dt_error *err)
+{
+    dt_status st = dt_history_begin(collector->history, err);
+
+    for (int64_t i = 0; i < collector->setup.node_count; i++)
+        collector->nodes[i].changed = true;
+    for (int64_t i = 0; i < collector->setup.world_size; i++)
+        collector->ranks[i].changed = true;
+    return st == DT_OK ? dt_collector_commit(collector, err) : st;
+}
+
+void dt_collector_show_node(dt_collector *collector, int64_t node, const char *state)
+{
+    collector->nodes[node].row.state = state;
+    collector->nodes[node].changed = true;
+}
+
+void dt_collector_name_node(dt_collector *collector, int64_t node, const char *name)
+{
+    collector->nodes[node].row.name = name;
+}
+
+void dt_collector_boot_node(dt_collector *collector, int64_t node, const char *boot_id)
+{
+    collector->nodes[node].row.boot_id = boot_id;
+}
+
+void dt_collector_release_node(dt_collector *collector, int64_t node)
+{
+    collector->nodes[node].released = true;
+}
+
+dt_status dt_collector_past_node(dt_collector *collector, int64_t attempt, const dt_node *row,
+                                 dt_error *err)
+{
+    return dt_history_node(collector->history, attempt, row, err);
+}
+
+dt_status dt_collector_state(dt_collector *collector, dt_run_state state, dt_error *err)
+{
+    return dt_history_state(collector->history, state, err);
+}
+
+dt_status dt_collector_kept(dt_collector *collector, const dt_kept *attempt, dt_error *err)
+{
+    return dt_history_kept(collector->history, attempt, err);
+}
+
+/* --- how far it is */
+
+int64_t dt_collector_submit(dt_collector *collector)
+{
+    return dt_store_writer_submit(dt_history_writer(collector->history));
+}
+
+bool dt_collector_has_stored(const dt_collector *collector, int64_t batch)
+{
+    return dt_store_writer_has_stored(dt_history_writer(collector->history), batch);
+}
+
+bool dt_collector_is_idle(const dt_collector *collector)
+{
+    return dt_store_writer_is_idle(dt_history_writer(collector->history));
+}
+
+bool dt_collector_is_paused(const dt_collector *collector)
+{
+    return collector->paused;
+}
+
+bool dt_collector_has_gaps(const dt_collector *collector)
+{
+    return collector->gaps;
+}
+
+void dt_collector_remember_gap(dt_collector *collector)
+{
+    collector->gaps = true;
+}
+
+void dt_collector_set_step(dt_collector *collector, int64_t step)
+{
+    collector->progress.step = step;
+}
+
+const dt_progress *dt_collector_progress(const dt_collector *collector)
+{
+    return &collector->progress;
+}
+
+int64_t dt_collector_steps_total(const dt_collector *collector)
+{
+    return collector->steps_total;
+}

@@ -1,0 +1,44 @@
+/* collector_int: what the files of the collector share.
+ *
+ *   collector.c  opened, its rows, closed       batch.c    own events, commit, what becomes of it
+ *   ingest.c     an event → rows and memory     gap.c      events that were lost
+ *   history.c    what is written                store_writer.c, rank_log.c   where to
+ */
+#ifndef DT_COLLECT_COLLECTOR_INT_H
+#define DT_COLLECT_COLLECTOR_INT_H
+
+#include "runner/supervisor/collect/collector.h"
+#include "runner/supervisor/policy/straggler.h"
+
+typedef struct dt_ack dt_ack;
+
+struct dt_collector {
+    dt_collector_setup setup;
+    dt_collector_calls calls;
+    void *context;
+    dt_history *history;
+    dt_arena arena;
+    dt_collected_rank *ranks;
+    dt_collected_node *nodes;
+    dt_straggler straggler;
+
+    dt_progress progress;
+    bool progressed;     /* it is newer than the store's */
+    int64_t steps_total; /* as the engine said in this attempt; 0: not yet */
+    bool gaps;
+
+    dt_ack *acks, **acks_last; /* to be sent once they are on the disk (batch.c) */
+    bool paused;
+};
+
+/* --- batch.c */
+/* The event's row, of the node; -1: the supervisor's own. */
+dt_status dt_collector_add_event(dt_collector *collector, int64_t node, const dt_message *message,
+                                 dt_error *err);
+
+/* --- ingest.c */
+/* The event that is wanted next. */
+dt_status dt_collector_ingest(dt_collector *collector, int64_t node, const dt_message *message,
+                              dt_error *err);
+
+#endif

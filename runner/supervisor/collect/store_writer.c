@@ -1,0 +1,397 @@
+#define _GNU_SOURCE
+#include "runner/supervisor/collect/store_writer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include "base/banned.h"
+
+#define BUSY_MS          1000 /* in SQLite; then it is looked whether to go on */
+#define AGAIN_NS         ((uint64_t)1000000000)
+#define BATCH_BYTES      4096
+#define TRANSACTION_MOST 256 /* batches */
+#define SYNC_SECONDS     1.0
+
+typedef struct change {
+    struct change *next;
+    dt_store_write_fn *write;
+    const void *what;
+} change;
+
+typedef struct batch {
+    struct batch *next;
+    int64_t number;
+    size_t bytes;
+    dt_arena arena;
+    change *first, **last;
+} batch;
+
+struct dt_store_writer {
+    uv_thread_t thread;
+    uv_async_t async;
+    const char *path;
+    dt_store_writer_calls calls;
+    void *context;
+
+    /* the loop's */
+    batch *open;
+    int64_t submitted, delivered, durable_delivered;
+    bool failure_delivered;
+
+    /* the thread's */
+    dt_store *store;
+    bool stalled;
+    double synced_seconds; /* when */
+
+    uv_mutex_t lock; /* of what follows */
+    uv_cond_t changed;
+    batch *first, **last;
+    size_t bytes;
+    int64_t stored, durable;
+    bool closing, hurried;
+    dt_status st;
+    dt_error err;
+};
+
+static void batch_free(batch *one)
+{
+    if (one != NULL)
+        dt_arena_release(&one->arena);
+    free(one);
+}
+
+/* --- on the thread */
+
+/* DT_ERR_PEER: it is another file by now, and the run was moved there. */
+static dt_status check_current(dt_store_writer *writer, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (writer->calls.replaced == NULL || dt_store_is_current(writer->store))
+        return DT_OK;
+    DT_TRY(writer->calls.replaced(writer->context, writer->store, err));
+    DT_THROW(err, DT_ERR_PEER, "the file of the run store was removed or replaced");
+out:
+    return st;
+}
+
+/* *passes: what failed may be better the next time. */
+static dt_status store_all(dt_store_writer *writer, const batch *from, const batch *last,
+                           bool *passes, dt_error *err)
+{
+    dt_status st = DT_OK;
+    bool begun = false;
+
+    *passes = true;
+    if (writer->store == NULL) {
+        DT_TRY(dt_store_open(&writer->store, writer->path, err));
+        dt_store_set_patience(writer->store, BUSY_MS);
+    }
+    DT_TRY(check_current(writer, err));
+    DT_TRY(dt_store_begin(writer->store, err));
+    begun = true;
+    for (const batch *one = from; one != NULL; one = one != last ? one->next : NULL)
+        for (const change *each = one->first; each != NULL; each = each->next) {
+            st = each->write(writer->store, each->what, err);
+            *passes = st == DT_OK || st == DT_ERR_IO || st == DT_ERR_NOMEM;
+            if (st != DT_OK)
+                goto out;
+        }
+    DT_TRY(dt_store_commit(writer->store, err));
+out:
+    *passes = *passes && st != DT_ERR_CORRUPT && st != DT_ERR_PEER;
+    if (st != DT_OK && begun)
+        dt_store_rollback(writer->store);
+    if (writer->calls.settled != NULL && begun)
+        writer->calls.settled(writer->context, st == DT_OK);
+    /* An old file is all that there is of the run: it is kept until it was moved. */
+    if (st != DT_OK && st != DT_ERR_BUSY && writer->store != NULL &&
+        (st == DT_ERR_PEER || dt_store_is_current(writer->store))) {
+        dt_store_close(writer->store);
+        writer->store = NULL;
+    }
+    return st;
+}
+
+static void note_stall(dt_store_writer *writer, dt_status st, const dt_error *err)
+{
+    if (st != DT_OK && !writer->stalled)
+        dt_log_warn("the history waits: %s", err->message);
+    else if (st == DT_OK && writer->stalled)
+        dt_log_info("the history is written again");
+    writer->stalled = st != DT_OK;
+}
+
+static dt_status sync_all(dt_store_writer *writer, dt_error *err)
+{
+    dt_status st = DT_OK;
+    int fd = -1;
+
+    if (writer->calls.sync != NULL)
+        DT_TRY(writer->calls.sync(writer->context, err));
+    if (writer->store == NULL) { /* it was closed after an error: what was stored is in its file */
+        DT_TRY(dt_store_open(&writer->store, writer->path, err));
+        dt_store_set_patience(writer->store, BUSY_MS);
+    }
+    DT_TRY(check_current(writer, err));
+    DT_TRY(dt_store_log_open(writer->store, &fd, err));
+    if (fdatasync(fd) != 0 && errno != EINVAL)
+        DT_THROW(err, DT_ERR_IO, "cannot sync the run store: %s", strerror(errno));
+out:
+    if (fd >= 0)
+        close(fd);
+    return st;
+}
+
+/* With the lock, which it gives away meanwhile: seconds until the next one, 0: none is needed. */
+static double sync_if_due(dt_store_writer *writer)
+{
+    double wait = writer->synced_seconds + SYNC_SECONDS - dt_clock_monotonic_seconds();
+    int64_t stored = writer->stored;
+    dt_error err = DT_ERROR_INIT;
+    dt_status st;
+
+    if (writer->calls.durable == NULL || stored == writer->durable || writer->st != DT_OK)
+        return 0;
+    if (wait > 0 && !writer->hurried)
+        return wait;
+    writer->hurried = false;
+    uv_mutex_unlock(&writer->lock);
+    st = sync_all(writer, &err);
+    note_stall(writer, st, &err);
+    writer->synced_seconds = dt_clock_monotonic_seconds();
+    uv_mutex_lock(&writer->lock);
+    if (st == DT_OK)
+        writer->durable = stored;
+    if (st == DT_ERR_PEER) {
+        writer->st = st;
+        writer->err = err;
+    }
+    if (st == DT_OK || st == DT_ERR_PEER)
+        uv_async_send(&writer->async);
+    return SYNC_SECONDS;
+}
+
+/* With the lock. */
+static void drop_up_to(dt_store_writer *writer, int64_t number)
+{
+    while (writer->first != NULL && writer->first->number <= number) {
+        batch *one = writer->first;
+
+        writer->first = one->next;
+        writer->bytes -= one->bytes;
+        writer->stored = one->number;
+        batch_free(one);
+    }
+    if (writer->first == NULL)
+        writer->last = &writer->first;
+}
+
+static void serve(void *context)
+{
+    dt_store_writer *writer = context;
+
+    uv_mutex_lock(&writer->lock);
+    while (!writer->closing) {
+        const batch *from, *last;
+        dt_error err = DT_ERROR_INIT;
+        bool passes = true;
+        double wait;
+        dt_status st;
+
+        wait = sync_if_due(writer);
+        from = last = writer->first;
+        if (writer->closing)
+            break;
+        if (from == NULL || writer->st != DT_OK) {
+            if (writer->stored == writer->durable || writer->calls.durable == NULL ||
+                writer->st != DT_OK)
+                uv_cond_wait(&writer->changed, &writer->lock);
+            else
+                uv_cond_timedwait(&writer->changed, &writer->lock, (uint64_t)(wait * 1e9) + 1);
+            continue;
+        }
+        for (int i = 1; last->next != NULL && i < TRANSACTION_MOST; i++)
+            last = last->next;
+        uv_mutex_unlock(&writer->lock); /* the loop only adds behind */
+        st = store_all(writer, from, last, &passes, &err);
+        if (passes)
+            note_stall(writer, st, &err);
+        uv_mutex_lock(&writer->lock);
+        if (st == DT_OK) {
+            drop_up_to(writer, last->number);
+        } else if (!passes) {
+            writer->st = st;
+            writer->err = err;
+        } else if (st != DT_ERR_BUSY && !writer->closing) {
+            uv_cond_timedwait(&writer->changed, &writer->lock, AGAIN_NS);
+        }
+        if (st == DT_OK || !passes)
+            uv_async_send(&writer->async);
+    }
+    uv_mutex_unlock(&writer->lock);
+    dt_store_close(writer->store);
+    writer->store = NULL;
+}
+
+/* --- on the loop */
+
+static void on_news(uv_async_t *async)
+{
+    dt_store_writer *writer = async->data;
+    dt_error err = DT_ERROR_INIT;
+    int64_t stored, durable;
+    dt_status st;
+
+    uv_mutex_lock(&writer->lock);
+    stored = writer->stored;
+    durable = writer->durable;
+    st = writer->st;
+    if (st != DT_OK)
+        err = writer->err;
+    uv_mutex_unlock(&writer->lock);
+    if (stored > writer->delivered) {
+        writer->delivered = stored;
+        writer->calls.stored(writer->context, stored);
+    }
+    if (durable > writer->durable_delivered) {
+        writer->durable_delivered = durable;
+        writer->calls.durable(writer->context, durable);
+    }
+    if (st != DT_OK && !writer->failure_delivered) {
+        writer->failure_delivered = true;
+        writer->calls.failed(writer->context, st, &err);
+    }
+}
+
+dt_status dt_store_writer_open(dt_store_writer **out, const char *path, uv_loop_t *loop,
+                               const dt_store_writer_calls *calls, void *context, dt_error *err)
+{
+    dt_store_writer *writer = calloc(1, sizeof(*writer));
+
+    *out = NULL;
+    if (writer == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    writer->path = path;
+    writer->calls = *calls;
+    writer->context = context;
+    writer->last = &writer->first;
+    uv_mutex_init(&writer->lock);
+    uv_cond_init(&writer->changed);
+    uv_async_init(loop, &writer->async, on_news);
+    writer->async.data = writer;
+    *out = writer;
+    if (uv_thread_create(&writer->thread, serve, writer) != 0) {
+        writer->closing = true;
+        writer->thread = 0;
+        return DT_FAIL(err, DT_ERR_IO, "cannot start a thread");
+    }
+    return DT_OK;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    dt_store_writer *writer = handle->data;
+
+    uv_cond_destroy(&writer->changed);
+    uv_mutex_destroy(&writer->lock);
+    free(writer);
+}
+
+void dt_store_writer_close(dt_store_writer *writer)
+{
+    if (writer == NULL)
+        return;
+    uv_mutex_lock(&writer->lock);
+    writer->closing = true;
+    uv_cond_signal(&writer->changed);
+    uv_mutex_unlock(&writer->lock);
+    if (writer->thread != 0)
+        uv_thread_join(&writer->thread);
+    batch_free(writer->open);
+    drop_up_to(writer, INT64_MAX);
+    uv_close((uv_handle_t *)&writer->async, on_closed);
+}
+
+static void *take(dt_store_writer *writer, size_t bytes)
+{
+    void *memory;
+
+    if (writer->open == NULL) {
+        writer->open = calloc(1, sizeof(*writer->open));
+        DT_ASSERT(writer->open != NULL);
+        dt_arena_init(&writer->open->arena, BATCH_BYTES);
+        writer->open->last = &writer->open->first;
+    }
+    memory = dt_arena_alloc(&writer->open->arena, bytes);
+    DT_ASSERT(memory != NULL);
+    writer->open->bytes += bytes;
+    return memory;
+}
+
+const char *dt_store_writer_text(dt_store_writer *writer, const char *text)
+{
+    size_t size = text != NULL ? strlen(text) + 1 : 0;
+
+    return text != NULL ? memcpy(take(writer, size), text, size) : NULL;
+}
+
+void dt_store_writer_add(dt_store_writer *writer, dt_store_write_fn *write, const void *what,
+                         size_t bytes)
+{
+    change *one = take(writer, sizeof(*one));
+
+    *one = (change){.write = write, .what = memcpy(take(writer, bytes), what, bytes)};
+    *writer->open->last = one;
+    writer->open->last = &one->next;
+}
+
+int64_t dt_store_writer_submit(dt_store_writer *writer)
+{
+    batch *one = writer->open;
+
+    if (one == NULL)
+        return writer->submitted;
+    writer->open = NULL;
+    one->number = ++writer->submitted;
+    uv_mutex_lock(&writer->lock);
+    *writer->last = one;
+    writer->last = &one->next;
+    writer->bytes += one->bytes;
+    uv_cond_signal(&writer->changed);
+    uv_mutex_unlock(&writer->lock);
+    return writer->submitted; /* the batch is the thread's now */
+}
+
+void dt_store_writer_hurry(dt_store_writer *writer)
+{
+    uv_mutex_lock(&writer->lock);
+    writer->hurried = true;
+    uv_cond_signal(&writer->changed);
+    uv_mutex_unlock(&writer->lock);
+}
+
+bool dt_store_writer_is_idle(const dt_store_writer *writer)
+{
+    return writer == NULL || (writer->open == NULL && writer->delivered == writer->submitted);
+}
+
+bool dt_store_writer_has_stored(const dt_store_writer *writer, int64_t number)
+{
+    return writer == NULL || writer->delivered >= number;
+}
+
+size_t dt_store_writer_waiting_bytes(dt_store_writer *writer)
+{
+    size_t bytes;
+
+    uv_mutex_lock(&writer->lock);
+    bytes = writer->bytes;
+    uv_mutex_unlock(&writer->lock);
+    return bytes;
+}

@@ -1,0 +1,35 @@
+/* kept: what the run store says of an attempt, a second time: runs/ID/attempt-N/history.json.
+ *
+ * The supervisor writes it when it begins to follow the attempt, when a stop is asked for, and when the
+ * attempt has ended. Of points and events it has none: those are in the agents' journals. From it the
+ * rows of a run are written anew where the store was deleted or set back (rebuild.h).
+ *
+ * File       mode 0600, replaced whole and synced
+ * Ownership  strings of what is read live in the arena
+ */
+#ifndef DT_FOLDER_KEPT_H
+#define DT_FOLDER_KEPT_H
+
+#include "base/arena.h"
+#include "store/store.h"
+
+typedef struct dt_kept {
+    dt_run run; /* as it is while this is the newest attempt, but for recipe_text and boot_id */
+    int64_t created_ms, start_step; /* of the attempt */
+    const char *changes_json;       /* what --set changed */
+    const dt_node *nodes;           /* name and state */
+    int64_t node_count;
+    bool stop_asked;
+} dt_kept;
+
+/* folder: runs/ID. The folder of the attempt, run.attempt, is there. */
+dt_status dt_kept_write(const dt_kept *kept, const char *folder, dt_error *err);
+/* DT_ERR_NOT_FOUND, DT_ERR_CORRUPT; DT_ERR_UNSUPPORTED: a newer dtrun's. */
+dt_status dt_kept_read(dt_kept *out, const char *folder, int64_t attempt, dt_arena *arena,
+                       dt_error *err);
+/* The newest attempt of which there is one, 0: none. Attempts have numbers without a hole but for those
+ * that no supervisor ever followed. */
+int64_t dt_kept_newest(const char *folder);
+bool dt_kept_is_there(const char *folder, int64_t attempt);
+
+#endif

@@ -1,0 +1,333 @@
+#define _GNU_SOURCE
+#include "runner/supervisor/folder/rebuild.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/exit.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "runner/node_setup/node_setup.h"
+#include "runner/supervisor/folder/adopt.h"
+#include "runner/supervisor/folder/kept.h"
+#include "runner/supervisor/folder/run_folder.h"
+
+#include "base/banned.h"
+
+#define RECIPE_BYTES ((size_t)16 << 20)
+
+typedef struct rebuilding {
+    dt_store *store;
+    const char *run, *folder;
+    int64_t newest;    /* attempt that the folder knows */
+    int64_t stored;    /* that the store knew; 0: none */
+    bool stored_ended; /* and that had ended there */
+    dt_kept last;      /* of the newest attempt that can be read so far */
+    dt_arena arena;
+} rebuilding;
+
+/* --- whether */
+
+static dt_status look_into_store(rebuilding *all, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_attempt *attempts;
+    int64_t count = 0;
+    dt_status st =
+        dt_store_attempt_list(all->store, &attempts, &count, all->run, &all->arena, &problem);
+
+    if (st != DT_OK && st != DT_ERR_NOT_FOUND)
+        return DT_FAIL(err, st, "%s", problem.message);
+    if (st == DT_OK && count > 0) {
+        all->stored = attempts[count - 1].attempt;
+        all->stored_ended = dt_run_state_is_terminal(attempts[count - 1].state);
+    }
+    return DT_OK;
+}
+
+static bool is_behind(rebuilding *all)
+{
+    dt_kept kept;
+
+    if (all->stored != all->newest)
+        return all->stored < all->newest;
+    return all->newest > 0 && !all->stored_ended &&
+           dt_kept_read(&kept, all->folder, all->newest, &all->arena, NULL) == DT_OK &&
+           dt_run_state_is_terminal(kept.run.state);
+}
+
+/* --- the attempts */
+
+/* What is not known of an attempt is as it was in the one before: `last` becomes it. */
+static dt_status recall(rebuilding *all, int64_t attempt, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st;
+    dt_kept kept;
+
+    st = dt_kept_read(&kept, all->folder, attempt, &all->arena, &problem);
+    if (st == DT_OK) {
+        all->last = kept;
+    } else if (st == DT_ERR_UNSUPPORTED) {
+        return DT_FAIL(err, st, "run '%s' cannot be written anew: %s", all->run, problem.message);
+    } else {
+        all->last.run.state = DT_RUN_QUEUED;
+        all->last.run.started_ms = all->last.run.first_step_ms = 0;
+        all->last.stop_asked = false;
+        all->last.node_count = 0;
+    }
+    all->last.run.attempt = attempt;
+    return DT_OK;
+}
+
+/* The first history that can be read speaks for those before it. */
+static dt_status find_first(rebuilding *all, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st = DT_ERR_NOT_FOUND;
+
+    for (int64_t attempt = 1; attempt <= all->newest && st != DT_OK && st != DT_ERR_UNSUPPORTED;
+         attempt++) {
+        dt_error_clear(&problem);
+        st = dt_kept_read(&all->last, all->folder, attempt, &all->arena, &problem);
+    }
+    return st == DT_OK
+               ? DT_OK
+               : DT_FAIL(err, st, "run '%s' cannot be written anew: %s", all->run, problem.message);
+}
+
+static dt_status add_run(rebuilding *all, dt_error *err)
+{
+    dt_strbuf recipe, path;
+    dt_status st;
+    dt_run row;
+
+    dt_strbuf_init(&recipe);
+    dt_strbuf_init(&path);
+    dt_strbuf_add_fmt(&path, "%s/recipe.yaml", all->folder);
+    if (dt_file_read(&recipe, path.data, RECIPE_BYTES, NULL) != DT_OK)
+        dt_strbuf_reset(&recipe); /* nobody needs it to go on */
+    row = all->last.run;
+    row.id = all->run;
+    row.recipe_text = recipe.data;
+    DT_TRY(dt_store_run_add(all->store, &row, err));
+out:
+    dt_strbuf_release(&recipe);
+    dt_strbuf_release(&path);
+    return st;
+}
+
+static dt_status add_attempt(rebuilding *all, dt_error *err)
+{
+    const dt_run *run = &all->last.run;
+    int64_t added = 1;
+    dt_status st = DT_OK;
+
+    if (run->attempt > 1)
+        DT_TRY(dt_store_attempt_add(all->store, all->run, all->last.start_step, run->steps_total,
+                                    run->recipe_json, run->recipe_hash, all->last.created_ms,
+                                    &added, err));
+    else
+        DT_TRY(add_run(all, err));
+    DT_ASSERT(added == run->attempt);
+    DT_TRY(dt_store_attempt_set_changes(all->store, all->run, all->last.changes_json, err));
+out:
+    return st;
+}
+
+/* Whether anything was begun on its nodes: then ranks may live there. */
+static bool has_places(const rebuilding *all)
+{
+    bool found = false;
+    struct dirent *entry;
+    dt_strbuf path;
+    DIR *dir;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_add_fmt(&path, "%s/attempt-%lld", all->folder, (long long)all->newest);
+    dir = opendir(path.data);
+    while (dir != NULL && !found && (entry = readdir(dir)) != NULL) {
+        if (strncmp(entry->d_name, "node-", strlen("node-")) != 0)
+            continue;
+        dt_strbuf_reset(&path);
+        dt_strbuf_add_fmt(&path, "%s/attempt-%lld/%s/" DT_NODE_LAYOUT_FILE, all->folder,
+                          (long long)all->newest, entry->d_name);
+        found = dt_file_exists(path.data);
+    }
+    if (dir != NULL)
+        closedir(dir);
+    dt_strbuf_release(&path);
+    return found;
+}
+
+/* Of an attempt that is over: where something may be left is asked again, as of any that was lost. */
+static dt_status add_nodes(rebuilding *all, bool known, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    for (int64_t i = 0; i < all->last.node_count && st == DT_OK; i++) {
+        dt_node row = all->last.nodes[i];
+
+        if (!known && strcmp(row.state, "released") != 0)
+            row.state = "lost";
+        st = dt_store_node_set(all->store, all->run, all->last.run.attempt, &row, err);
+    }
+    return st;
+}
+
+/* `starting` is right for whatever goes on: ranks that live are followed, others are started. */
+static dt_status set_state(rebuilding *all, dt_error *err)
+{
+    dt_run *run = &all->last.run;
+    bool ended = dt_run_state_is_terminal(run->state), newest = run->attempt == all->newest;
+    int64_t started_ms = run->started_ms != 0 ? run->started_ms : all->last.created_ms;
+    dt_status st = DT_OK;
+
+    if (ended ? run->started_ms != 0 : !newest || has_places(all))
+        DT_TRY(
+            dt_store_run_set_state(all->store, all->run, DT_RUN_STARTING, -1, "", started_ms, err));
+    if ((ended || !newest) && run->attempt > all->stored)
+        DT_TRY(add_nodes(all, ended, err));
+    if (run->first_step_ms != 0)
+        DT_TRY(dt_store_run_set_progress(all->store, all->run, run->step, run->loss,
+                                         run->valid_loss, run->tokens_per_second,
+                                         run->first_step_ms, err));
+    if (ended)
+        DT_TRY(dt_store_run_set_state(all->store, all->run, run->state, run->exit_code, run->reason,
+                                      run->ended_ms, err));
+    else if (!newest)
+        DT_TRY(dt_store_run_set_state(all->store, all->run, DT_RUN_FAILED, DT_EXIT_FAILED,
+                                      "how it ended is not in what is left of its history",
+                                      started_ms, err));
+out:
+    return st;
+}
+
+static dt_status write_attempts(rebuilding *all, dt_error *err)
+{
+    dt_status st;
+
+    DT_TRY(find_first(all, err));
+    for (int64_t attempt = all->stored > 0 ? all->stored : 1; attempt <= all->newest; attempt++) {
+        if (attempt == all->stored && all->stored_ended)
+            continue;
+        DT_TRY(recall(all, attempt, err));
+        if (attempt > all->stored)
+            DT_TRY(add_attempt(all, err));
+        DT_TRY(set_state(all, err));
+    }
+out:
+    return st;
+}
+
+/* --- what the history says of it */
+
+static dt_status add_event(rebuilding *all, json_t *json, dt_error *err)
+{
+    dt_store_event event = {.attempt = all->newest,
+                            .node = -1,
+                            .sequence = -1,
+                            .rank = -1,
+                            .time_ms = dt_clock_wall_ms(),
+                            .kind = json_string_value(json_object_get(json, "event"))};
+    dt_strbuf text;
+    dt_status st;
+
+    dt_strbuf_init(&text);
+    dt_json_write(&text, json);
+    event.json = text.data;
+    st = dt_store_event_add(all->store, all->run, &event, err);
+    dt_strbuf_release(&text);
+    json_decref(json);
+    return st;
+}
+
+static dt_status tell(rebuilding *all, dt_error *err)
+{
+    char before[200], text[400];
+    dt_status st;
+
+    if (all->stored == 0)
+        snprintf(before, sizeof(before), "the run store had lost run '%.100s'", all->run);
+    else
+        snprintf(before, sizeof(before),
+                 "the run store knew an older run '%.100s', of attempt %lld", all->run,
+                 (long long)all->stored);
+    snprintf(text, sizeof(text),
+             "%s: it was written anew from its folder, and what the agents do not hold any more is"
+             " missing",
+             before);
+    dt_log_warn("%s", text);
+    DT_TRY(add_event(all, json_pack("{s:s, s:o}", "event", "gap", "message", dt_json_text(text)),
+                     err));
+    if (all->last.stop_asked && !dt_run_state_is_terminal(all->last.run.state))
+        DT_TRY(add_event(all, json_pack("{s:s, s:b}", "event", "stop", "now", 0), err));
+out:
+    return st;
+}
+
+static dt_status write_rows(rebuilding *all, dt_error *err)
+{
+    bool restored;
+    dt_status st;
+
+    DT_TRY(write_attempts(all, err));
+    DT_TRY(dt_adopt_checkpoints(all->store, all->run, all->folder, &all->arena, err));
+    if (all->newest > all->stored)
+        DT_TRY(dt_adopt_logs(all->store, all->run, all->folder, all->newest, err));
+    DT_TRY(tell(all, err));
+    if (all->last.run.exit_code != DT_EXIT_LEFT)
+        DT_TRY(dt_store_run_restore(all->store, &restored, all->run, err));
+out:
+    return st;
+}
+
+/* The caller releases the arena. */
+static dt_status look(rebuilding *all, dt_store *store, const char *run, dt_error *err)
+{
+    dt_status st;
+
+    *all = (rebuilding){.store = store, .run = run};
+    dt_arena_init(&all->arena, 0);
+    DT_TRY(dt_run_path(&all->folder, run, NULL, &all->arena, err));
+    all->newest = dt_kept_newest(all->folder);
+    if (all->newest > 0)
+        DT_TRY(look_into_store(all, err));
+out:
+    return st;
+}
+
+dt_status dt_rebuild_is_needed(bool *needed, dt_store *store, const char *run, dt_error *err)
+{
+    rebuilding all;
+    dt_status st = look(&all, store, run, err);
+
+    *needed = st == DT_OK && is_behind(&all);
+    dt_arena_release(&all.arena);
+    return st;
+}
+
+dt_status dt_rebuild_run(bool *rebuilt, dt_store *store, const char *run, dt_error *err)
+{
+    bool begun = false;
+    rebuilding all;
+    dt_status st;
+
+    *rebuilt = false;
+    DT_TRY(look(&all, store, run, err));
+    if (!is_behind(&all))
+        goto out;
+    DT_TRY(dt_store_begin(store, err));
+    begun = true;
+    DT_TRY(write_rows(&all, err));
+    DT_TRY(dt_store_commit(store, err));
+    *rebuilt = true;
+out:
+    if (begun && st != DT_OK)
+        dt_store_rollback(store);
+    dt_arena_release(&all.arena);
+    return st;
+}

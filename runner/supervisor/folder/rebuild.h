@@ -1,0 +1,23 @@
+/* rebuild: the rows of a run written anew from its folder, where the run store lacks them (it was deleted
+ * while nobody had it open) or has fewer than there were (it was set back to an older copy).
+ *
+ * The folder has history.json of each attempt (kept.h), the recipe, and the checkpoints. Of the newest
+ * attempt the agents tell all that their journals still hold once a supervisor attaches; what nobody has
+ * any more is told as an event `gap`. Attempts keep their numbers, so that none is ever begun twice.
+ *
+ * Runs of which no supervisor ever wrote a history.json are left as they are.
+ */
+#ifndef DT_FOLDER_REBUILD_H
+#define DT_FOLDER_REBUILD_H
+
+#include "base/error.h"
+#include "store/store.h"
+
+/* Whether the folder knows more than the store. */
+dt_status dt_rebuild_is_needed(bool *needed, dt_store *store, const char *run, dt_error *err);
+
+/* By who holds the lock of the run's supervisor; not in a transaction. *rebuilt: something was missing.
+ * Where it fails the store is as it was. */
+dt_status dt_rebuild_run(bool *rebuilt, dt_store *store, const char *run, dt_error *err);
+
+#endif

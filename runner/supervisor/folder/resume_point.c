@@ -1,0 +1,57 @@
+#include "runner/supervisor/folder/resume_point.h"
+
+#include <string.h>
+
+#include "base/file.h"
+#include "engine/checkpoint/checkpoint.h"
+
+#include "base/banned.h"
+
+typedef struct known {
+    const dt_store_checkpoint *rows;
+    int64_t count;
+} known;
+
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash != NULL ? slash + 1 : path;
+}
+
+/* By name: the folder may be called otherwise than when the row was written. */
+static bool is_known(const void *context, const char *path)
+{
+    const known *all = context;
+
+    for (int64_t i = 0; i < all->count; i++)
+        if (strcmp(name_of(all->rows[i].path), name_of(path)) == 0)
+            return true;
+    return false;
+}
+
+dt_status dt_run_newest_checkpoint(dt_resume_point *out, dt_store *store, const char *run,
+                                   const char *parent, dt_arena *arena, dt_error *err)
+{
+    const dt_checkpoint_info *info;
+    dt_checkpoint *checkpoint = NULL;
+    dt_store_checkpoint *rows;
+    dt_status st = DT_OK;
+    const char *path;
+    known all;
+
+    *out = (dt_resume_point){0};
+    if (!dt_file_exists(parent))
+        return DT_OK; /* none was ever begun */
+    DT_TRY(dt_store_checkpoint_list(store, &rows, &all.count, run, arena, err));
+    all.rows = rows;
+    DT_TRY(dt_checkpoint_find_newest_fit(&path, parent, is_known, &all, arena, err));
+    if (path == NULL)
+        goto out;
+    DT_TRY(dt_checkpoint_open(&checkpoint, path, err));
+    info = dt_checkpoint_get_info(checkpoint);
+    *out = (dt_resume_point){path, info->attempt, info->step, info->steps_total};
+out:
+    dt_checkpoint_close(checkpoint);
+    return st;
+}

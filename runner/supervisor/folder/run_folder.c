@@ -1,0 +1,48 @@
+#define _GNU_SOURCE
+#include "runner/supervisor/folder/run_folder.h"
+
+#include <pwd.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/dirs.h"
+
+#include "base/banned.h"
+
+dt_status dt_run_path(const char **out, const char *run, const char *below, dt_arena *arena,
+                      dt_error *err)
+{
+    const char *state;
+    dt_status st;
+
+    *out = NULL;
+    /* Ids come from the store; one that is a path of its own is never looked up on the disk. */
+    if (run[0] == '\0' || run[0] == '.' || strchr(run, '/') != NULL)
+        return DT_FAIL(err, DT_ERR_USAGE, "'%s' is not the id of a run", run);
+    st = dt_dir_path(&state, DT_DIR_STATE, arena, err);
+    if (st != DT_OK)
+        return st;
+    *out = below == NULL ? dt_arena_printf(arena, "%s/runs/%s", state, run)
+                         : dt_arena_printf(arena, "%s/runs/%s/%s", state, run, below);
+    return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+}
+
+/* Another user's supervisor would have that one's keys and leave files that the owner cannot write.
+ */
+dt_status dt_run_check_owner(const char *run, const char *folder, dt_error *err)
+{
+    struct stat info;
+    struct passwd *owner;
+
+    if (lstat(folder, &info) != 0 || info.st_uid == geteuid())
+        return DT_OK; /* what is wrong with it is said by who uses it */
+    owner = getpwuid(info.st_uid);
+    if (owner != NULL)
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                       "run '%s' is that of the user %s, who alone can supervise it", run,
+                       owner->pw_name);
+    return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                   "run '%s' is that of the user number %lld, who alone can supervise it", run,
+                   (long long)info.st_uid);
+}

@@ -1,0 +1,179 @@
+/* actions: what the supervisor does on the way from state to state (the table is in state.c). */
+#define _GNU_SOURCE
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "runner/supervisor/policy/ending.h"
+#include "runner/supervisor/session/state.h"
+
+#include "base/banned.h"
+
+static dt_status enter(dt_session *session, dt_run_state state, dt_error *err)
+{
+    dt_status st = dt_collector_state(session->collector, state, err);
+
+    if (st == DT_OK)
+        st = dt_collector_commit(session->collector, err);
+
+    if (st == DT_OK) {
+        session->state = state;
+        dt_log_info("%s", dt_run_state_name(state));
+    }
+    return st;
+}
+
+dt_status dt_action_connect(dt_session *session, dt_supervised_node *unused, dt_error *err)
+{
+    for (int64_t i = 0; i < session->node_count; i++) {
+        if (session->state == DT_RUN_STOPPING)
+            dt_action_end_node(session, &session->nodes[i], err);
+        dt_node_link_begin(session->nodes[i].link);
+    }
+    return DT_OK;
+}
+
+/* The verdict is the system's: in the store too, for a supervisor that comes after this one. */
+static dt_status note_lost(dt_session *session, const char *reason, dt_error *err)
+{
+    dt_status st = dt_session_note(session, "lost", reason, err);
+
+    if (st != DT_OK)
+        return st;
+    dt_log_error("%s", reason);
+    dt_verdict_system_failed(&session->verdict, reason, dt_clock_wall_ms());
+    return DT_OK;
+}
+
+dt_status dt_action_prepare(dt_session *session, dt_supervised_node *unused, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st;
+
+    DT_TRY(enter(session, DT_RUN_PREPARING, err));
+    if (dt_collector_open_logs(session->collector, &problem) != DT_OK) {
+        DT_TRY(note_lost(session, problem.message, err));
+        return dt_action_end_ranks(session, NULL, err);
+    }
+    DT_TRY(dt_action_connect(session, NULL, err));
+out:
+    return st;
+}
+
+static bool all_shared(const dt_session *session)
+{
+    bool shared = true;
+
+    for (int64_t i = 0; i < session->node_count; i++) {
+        const dt_node_layout *place = dt_node_link_place(session->nodes[i].link);
+
+        shared = shared && place != NULL && place->checkpoints_shared;
+    }
+    return shared;
+}
+
+static json_t *environment_of(const dt_session *session, const dt_node_layout *place)
+{
+    const dt_node_layout *first = dt_node_link_place(session->nodes[0].link);
+
+    return json_pack("{s:s, s:s, s:s}", "DTRUN_INTERFACE_ADDRESS", place->address,
+                     "DTRUN_RUN_SECRET", session->secret, "MASTER_ADDR",
+                     first != NULL ? first->address : "");
+}
+
+dt_status dt_action_start_node(dt_session *session, dt_supervised_node *node, dt_error *err)
+{
+    const dt_node_layout *place = dt_node_link_place(node->link);
+
+    if (!dt_node_link_is_idle(node->link))
+        return DT_OK;
+    if (node->rebooted || dt_node_has_started(node))
+        return dt_action_expect_ranks(session, node, err);
+    dt_node_link_send(node->link, json_pack("{s:s, s:s, s:o, s:I, s:o, s:f}", "command", "start",
+                                            "engine", place->engine, "plan",
+                                            dt_node_plan(session->plan, place, all_shared(session)),
+                                            "node", (json_int_t)node->index, "environment",
+                                            environment_of(session, place), "launcher_lost_seconds",
+                                            session->launcher_lost_seconds));
+    return DT_OK;
+}
+
+dt_status dt_action_start_if_all(dt_session *session, dt_supervised_node *unused, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    for (int64_t i = 0; i < session->node_count; i++)
+        if (!dt_node_link_is_attached(session->nodes[i].link))
+            return DT_OK;
+    DT_TRY(enter(session, DT_RUN_STARTING, err));
+    for (int64_t i = 0; i < session->node_count && session->state == DT_RUN_STARTING; i++)
+        DT_TRY(dt_action_start_node(session, &session->nodes[i], err));
+out:
+    return st;
+}
+
+dt_status dt_action_run(dt_session *session, dt_supervised_node *unused, dt_error *err)
+{
+    return enter(session, DT_RUN_RUNNING, err);
+}
+
+/* A node that ran ranks and has no memory of them: its journal is gone. */
+dt_status dt_action_expect_ranks(dt_session *session, dt_supervised_node *node, dt_error *err)
+{
+    dt_strbuf reason;
+    dt_status st;
+
+    if (!dt_node_link_is_idle(node->link))
+        return DT_OK;
+    dt_strbuf_init(&reason);
+    if (node->rebooted)
+        dt_strbuf_add_fmt(&reason, "node %s was rebooted", node->name);
+    else
+        dt_strbuf_add_fmt(&reason, "the agent on %s has lost its journal", node->name);
+    st = note_lost(session, reason.data, err);
+    dt_strbuf_release(&reason);
+    return st == DT_OK ? dt_action_end_ranks(session, NULL, err) : st;
+}
+
+dt_status dt_action_end_node(dt_session *session, dt_supervised_node *node, dt_error *err)
+{
+    dt_node_link_stop(node->link, dt_ending_grace(&(dt_ending_facts){
+                                      .stop_asked = session->verdict.stop_asked,
+                                      .stop_now = session->stop_now,
+                                      .failed = dt_verdict_has_failed(&session->verdict),
+                                      .hung = session->verdict.hung,
+                                      .grace_seconds = session->grace_seconds}));
+    return DT_OK;
+}
+
+/* A stop that cannot be proved on a node is no failure of the run, and is told apart. */
+static dt_status note_unreached(dt_session *session, const dt_supervised_node *node, dt_error *err)
+{
+    const char *problem = dt_node_link_problem(node->link);
+    dt_status st = dt_session_note(session, "unreached", problem, err);
+
+    if (st != DT_OK)
+        return st;
+    dt_log_error("%s", problem);
+    dt_verdict_unreached(&session->verdict, problem);
+    return DT_OK;
+}
+
+/* node: one that was given up; or NULL. */
+dt_status dt_action_end_ranks(dt_session *session, dt_supervised_node *node, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (node != NULL && session->verdict.stop_asked)
+        DT_TRY(note_unreached(session, node, err));
+    else if (node != NULL)
+        DT_TRY(note_lost(session, dt_node_link_problem(node->link), err));
+    if (node != NULL && dt_node_link_is_unrecoverable(node->link))
+        session->verdict.unrecoverable = true;
+    if (session->state != DT_RUN_STOPPING)
+        DT_TRY(enter(session, DT_RUN_STOPPING, err));
+    for (int64_t i = 0; i < session->node_count; i++)
+        DT_TRY(dt_action_end_node(session, &session->nodes[i], err));
+out:
+    return st;
+}

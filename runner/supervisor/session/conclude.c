@@ -1,0 +1,139 @@
+/* conclude: the end of an attempt, once nothing more can come from its nodes.
+ *
+ * What it waits for comes back here: each says `settled`, which is a RELEASED event once more.
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "runner/supervisor/policy/node_loss.h"
+#include "runner/supervisor/session/state.h"
+
+#include "base/banned.h"
+
+#define END_PATIENCE_MS 30000
+
+/* --- what is not known */
+
+/* A rank that started, and whose end nobody told; -1: none. */
+static int64_t find_unknown(const dt_session *session)
+{
+    for (int64_t i = 0; i < session->world_size; i++)
+        if (dt_session_rank(session, i)->row.pid != 0 && !dt_session_rank(session, i)->exited)
+            return i;
+    return -1;
+}
+
+/* Where all that was told does not say how the ranks ended, the attempt is lost. */
+static dt_status settle(dt_session *session, dt_error *err)
+{
+    const dt_verdict *verdict = &session->verdict;
+    int64_t rank = find_unknown(session);
+    dt_status st = DT_OK;
+    char text[400];
+
+    if (dt_verdict_has_failed(verdict) || verdict->finished || verdict->stop_asked ||
+        verdict->launcher_lost || verdict->time_limit ||
+        (rank < 0 && !dt_collector_has_gaps(session->collector)))
+        return DT_OK;
+    if (rank >= 0)
+        snprintf(text, sizeof(text),
+                 "what became of rank %lld on %s is not known: its journal lost"
+                 " it",
+                 (long long)rank, session->nodes[dt_session_rank(session, rank)->row.node].name);
+    else
+        snprintf(text, sizeof(text),
+                 "whether the ranks had done all is not known: events of a"
+                 " journal were lost");
+    dt_verdict_system_failed(&session->verdict, text, dt_clock_wall_ms()); /* once */
+    DT_TRY(dt_session_note(session, "lost", text, err));
+out:
+    return st;
+}
+
+/* --- what is told of nodes that cannot be asked */
+
+static void tell_unreached(void *context, const char *text)
+{
+    dt_session *session = context;
+
+    dt_verdict_unreached(&session->verdict, text);
+}
+
+/* Where ranks may still be, of those that this attempt lost. */
+static void tell_lost(dt_session *session)
+{
+    for (int64_t i = 0; i < session->node_count; i++) {
+        const dt_supervised_node *node = &session->nodes[i];
+        dt_node_loss_facts facts = {.started = dt_node_has_started(node),
+                                    .preempted = dt_node_link_is_preempted(node->link),
+                                    .rebooted = node->rebooted};
+        char text[320];
+
+        if (!dt_node_is_lost(node) || !dt_node_loss_leaves_ranks(&facts))
+            continue;
+        snprintf(text, sizeof(text), "node %.250s cannot be asked about its ranks", node->name);
+        dt_verdict_unreached(&session->verdict, text);
+    }
+}
+
+/* Who is told how it ended must know of what may still run: a stop says so, and a failure. */
+static bool must_tell(dt_session *session)
+{
+    return session->verdict.stop_asked ||
+           (dt_verdict_has_failed(&session->verdict) && !dt_restart_is_due(session));
+}
+
+/* What processes were left on holds what they use: nothing is removed. */
+static bool is_cleaned_up(dt_session *session)
+{
+    return session->verdict.left.length > 0 || dt_cleanup_is_done(session->cleanup);
+}
+
+/* --- the end */
+
+/* Everything is known. The agents leave first: once the end is in the store, nobody comes back to
+ * see whether they did. */
+dt_status dt_action_conclude(dt_session *session, dt_supervised_node *unused, dt_error *err)
+{
+    dt_history_setup history = {
+        .store = session->store, .run = session->run, .attempt = session->attempt};
+    bool alone = true;
+    dt_status st = DT_OK;
+
+    if (!dt_collector_is_idle(session->collector))
+        return DT_OK; /* which comes back here */
+    for (int64_t i = 0; i < session->node_count; i++)
+        alone = alone && dt_node_link_is_away(session->nodes[i].link);
+    for (int64_t i = 0; i < session->node_count; i++)
+        if (dt_node_link_is_preparing(session->nodes[i].link))
+            return DT_OK; /* what it began there ends first; the same */
+    if (dt_session_count_lost(session) > 0)
+        dt_checkpoint_fetcher_cancel(session->fetcher);
+    if (!dt_checkpoint_fetcher_is_idle(session->fetcher))
+        return DT_OK; /* which comes back here */
+    if (must_tell(session) && !dt_reaper_is_done(session->reaper))
+        return DT_OK; /* the same */
+    DT_TRY(settle(session, err));
+    if (!alone && session->leave != DT_LEAVE_OVER) {
+        session->leave = DT_LEAVE_WAITS;
+        return DT_OK;
+    }
+    if (!dt_restart_is_due(session) && !is_cleaned_up(session))
+        return DT_OK; /* the same */
+    if (must_tell(session)) {
+        if (!session->verdict.stop_asked) /* who stops hears of each at once */
+            tell_lost(session);
+        dt_reaper_tell(session->reaper, tell_unreached, session);
+    }
+    if (!dt_store_is_current(session->store)) {
+        DT_TRY(dt_collector_move(&history, session->store, err));
+        DT_THROW(err, DT_ERR_PEER, "the file of the run store was removed or replaced");
+    }
+    dt_store_set_patience(session->store, END_PATIENCE_MS); /* nobody waits for the loop any more */
+    DT_TRY(dt_restart_or_end(&session->restarted, session, err));
+    uv_stop(&session->loop);
+out:
+    return st;
+}

@@ -1,0 +1,152 @@
+/* control: one JSON line in, one out, on runs/ID/control.sock.
+ *
+ * A stop is obeyed at once. It is answered when the store has it, so that it is not forgotten
+ * whatever happens next; or after some seconds, where the store is held.
+ */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "runner/channel/stream.h"
+#include "runner/supervisor/folder/launch_env.h"
+#include "runner/supervisor/session/state.h"
+
+#include "base/banned.h"
+
+#define REQUEST_MAX_BYTES 4096
+#define STORED_MS         5000 /* that an answer waits for the store */
+
+struct dt_control {
+    dt_control *next;
+    dt_session *session;
+    dt_stream *stream;
+    dt_strbuf answer; /* that waits, "" none */
+    int64_t batch;    /* ... for this one */
+};
+
+static void drop(dt_control *control)
+{
+    dt_control **at = &control->session->controls;
+
+    while (*at != control)
+        at = &(*at)->next;
+    *at = control->next;
+    dt_stream_close(control->stream);
+    dt_strbuf_release(&control->answer);
+    free(control);
+}
+
+static void send_answer(dt_control *control)
+{
+    dt_stream_send(control->stream, control->answer.data, control->answer.length);
+    dt_strbuf_reset(&control->answer);
+}
+
+void dt_control_stored(dt_session *session)
+{
+    for (dt_control *control = session->controls; control != NULL; control = control->next)
+        if (control->answer.length > 0 &&
+            dt_collector_has_stored(session->collector, control->batch))
+            send_answer(control);
+}
+
+static void on_answer_time(uv_timer_t *timer)
+{
+    dt_session *session = timer->data;
+
+    for (dt_control *control = session->controls; control != NULL; control = control->next)
+        if (control->answer.length > 0)
+            send_answer(control);
+}
+
+/* Whoever acts on the run hands over an ssh-agent that lives, where ours is gone. */
+static void take_agent(dt_session *session, const char *agent)
+{
+    if (agent == NULL || dt_launch_env_is_alive(getenv("SSH_AUTH_SOCK")) ||
+        !dt_launch_env_is_alive(agent))
+        return;
+    setenv("SSH_AUTH_SOCK", agent, 1);
+    dt_log_info("the ssh-agent of the launch is gone: that of the login that asked is used");
+}
+
+static dt_status obey(dt_session *session, const char *text, size_t length, dt_error *err)
+{
+    json_t *request = NULL;
+    const char *command;
+    dt_status st;
+
+    DT_TRY(dt_json_parse(&request, text, length, "request", err));
+    DT_TRY(dt_json_get_string(&command, request, "command", "request", err));
+    if (strcmp(command, "stop") == 0)
+        take_agent(session, json_string_value(json_object_get(request, "ssh_auth_sock")));
+    if (strcmp(command, "stop") == 0)
+        DT_TRY(dt_state_ask_stop(session, json_is_true(json_object_get(request, "now")), err));
+    else if (strcmp(command, "ping") != 0)
+        DT_THROW(err, DT_ERR_USAGE, "unknown request '%.64s'", command);
+out:
+    json_decref(request);
+    return st;
+}
+
+static void on_line(void *context, const char *text, size_t length, bool cut)
+{
+    dt_control *control = context;
+    dt_error err = DT_ERROR_INIT;
+    dt_session *session = control->session;
+    json_t *answer;
+
+    if (control->session->restarted)
+        return; /* this attempt is over: who asks hears no answer, and asks that of the next */
+    if (cut)
+        DT_FAIL(&err, DT_ERR_USAGE, "the request is longer than %d bytes", REQUEST_MAX_BYTES);
+    else
+        obey(control->session, text, length, &err);
+    answer =
+        err.code == DT_OK
+            ? json_pack("{s:b, s:s}", "ok", 1, "state", dt_run_state_name(control->session->state))
+            : json_pack("{s:b, s:o}", "ok", 0, "message", dt_json_text(err.message));
+    dt_json_write(&control->answer, answer);
+    dt_strbuf_add_char(&control->answer, '\n');
+    json_decref(answer);
+    control->batch = dt_collector_submit(session->collector);
+    dt_control_stored(session);
+    session->answer_timer.data = session;
+    if (control->answer.length > 0)
+        uv_timer_start(&session->answer_timer, on_answer_time, STORED_MS, 0);
+}
+
+static void on_ended(void *context, const char *why)
+{
+    drop(context);
+}
+
+void dt_control_take(void *context, int connection)
+{
+    static const dt_stream_calls calls = {.line = on_line, .ended = on_ended};
+    dt_session *session = context;
+    dt_error err = DT_ERROR_INIT;
+    dt_control *control = calloc(1, sizeof(*control));
+
+    if (control == NULL) {
+        close(connection);
+        return;
+    }
+    control->session = session;
+    dt_strbuf_init(&control->answer);
+    if (dt_stream_open(&control->stream, &session->loop, connection, REQUEST_MAX_BYTES, &calls,
+                       control, &err) != DT_OK) {
+        dt_log_error("%s", err.message);
+        free(control);
+        return;
+    }
+    control->next = session->controls;
+    session->controls = control;
+}
+
+void dt_control_close_all(dt_session *session)
+{
+    while (session->controls != NULL)
+        drop(session->controls);
+}

@@ -1,0 +1,95 @@
+#define _GNU_SOURCE
+#include "runner/supervisor/session/diagnosis.h"
+
+#include "base/banned.h"
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+
+    return text != NULL ? text : "";
+}
+
+static const json_t *where_of(const json_t *diagnosis)
+{
+    return json_object_get(diagnosis, "where");
+}
+
+/* 0: as one that waits for others. The larger, the more likely it is what they wait for. */
+static int suspicion(const json_t *diagnosis)
+{
+    const char *state = text_of(diagnosis, "state");
+
+    if (state[0] == 'T' || state[0] == 't')
+        return 4;
+    if (state[0] == 'D')
+        return 3;
+    if (!json_is_object(where_of(diagnosis)))
+        return 2; /* even its event thread is silent */
+    if (!json_is_string(json_object_get(where_of(diagnosis), "collective")))
+        return 1;
+    return 0;
+}
+
+static void say_rank(dt_strbuf *out, const dt_diagnosis *all, int64_t rank, const json_t *diagnosis)
+{
+    const dt_watchdog_rank *seen = &all->watchdog->ranks[rank];
+    const json_t *where = where_of(diagnosis);
+
+    dt_strbuf_add_fmt(out, "rank %lld on %s ", (long long)rank, all->host_of(all->context, rank));
+    if (suspicion(diagnosis) >= 3) {
+        dt_strbuf_add_fmt(out, "is in state %s (%s", text_of(diagnosis, "state"),
+                          text_of(diagnosis, "state_words"));
+        if (text_of(diagnosis, "wchan")[0] != '\0')
+            dt_strbuf_add_fmt(out, ", in the kernel's %s", text_of(diagnosis, "wchan"));
+        dt_strbuf_add_char(out, ')');
+    } else if (suspicion(diagnosis) == 2) {
+        dt_strbuf_add_str(out, "does not answer");
+    } else if (suspicion(diagnosis) == 1) {
+        dt_strbuf_add_fmt(out, "is in phase '%s' of step %lld", text_of(where, "phase"),
+                          (long long)json_integer_value(json_object_get(where, "step")));
+    } else {
+        dt_strbuf_add_fmt(out, "waits in %s", text_of(where, "collective"));
+    }
+    if (seen->condition == DT_WATCHDOG_RUNS)
+        dt_strbuf_add_fmt(out, " and used %.0f s of processor time without advancing",
+                          seen->busy_seconds);
+}
+
+/* Of `hung` alone we know where it is that it computes without end: the rest shows in the answers.
+ */
+void dt_diagnosis_say(dt_strbuf *out, const dt_diagnosis *all, int64_t hung)
+{
+    bool is_loop = all->watchdog->ranks[hung].condition == DT_WATCHDOG_RUNS;
+    const json_t *worst = NULL, *waiting = NULL;
+    int64_t loops = is_loop ? hung : -1, worst_rank = -1, waiting_rank = -1, alike = 0;
+
+    for (int64_t i = 0; i < all->watchdog->rank_count; i++) {
+        const json_t *diagnosis = json_array_get(all->diagnoses, (size_t)i);
+
+        if (!json_is_object(diagnosis))
+            continue;
+        if (worst == NULL || i == loops ||
+            (worst_rank != loops && suspicion(diagnosis) > suspicion(worst))) {
+            worst = diagnosis;
+            worst_rank = i;
+            alike = 0;
+        }
+        alike += suspicion(diagnosis) == suspicion(worst) ? 1 : 0;
+        if (suspicion(diagnosis) == 0 && waiting == NULL) {
+            waiting = diagnosis;
+            waiting_rank = i;
+        }
+    }
+    if (worst == NULL)
+        return;
+    dt_strbuf_add_str(out, ": ");
+    say_rank(out, all, worst_rank, worst);
+    if (alike > 1)
+        dt_strbuf_add_fmt(out, ", and %lld other%s alike", (long long)alike - 1,
+                          alike > 2 ? "s" : "");
+    if (waiting != NULL && waiting != worst) {
+        dt_strbuf_add_str(out, ", while ");
+        say_rank(out, all, waiting_rank, waiting);
+    }
+}

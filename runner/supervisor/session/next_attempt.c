@@ -1,0 +1,334 @@
+/* next_attempt: the end of an attempt, and the attempt that follows a failed one.
+ *
+ * The next attempt's plan is written first; then one transaction ends this attempt and adds the
+ * next. Whoever dies in between, the next supervisor finds the old attempt with all its nodes
+ * released and comes here again: it writes the same plan and the same rows.
+ * Whether there is to be one is decided by policy/restart.h.
+ */
+#define _GNU_SOURCE
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "recipes/plan.h"
+#include "runner/node_setup/slurm_nodes.h"
+#include "runner/supervisor/folder/resume_point.h"
+#include "runner/supervisor/policy/restart.h"
+#include "runner/supervisor/session/state.h"
+
+#include "base/banned.h"
+
+typedef struct next_attempt {
+    int64_t attempt, restarts, start_step;
+    const char *checkpoint; /* "": from the beginning */
+    int64_t steps_total; /* as the checkpoint knows; 0: it is another attempt's, or says nothing */
+    int64_t nodes_lost;  /* and left out */
+} next_attempt;
+
+/* Where this attempt made none that is known of: what it went on from itself. */
+static dt_status newest_checkpoint(next_attempt *next, dt_session *session, dt_error *err)
+{
+    dt_resume_point found;
+    const char *before = json_string_value(json_object_get(session->plan, "resume_from"));
+    dt_status st;
+
+    next->checkpoint = "";
+    next->start_step = next->steps_total = 0;
+    DT_TRY(dt_run_newest_checkpoint(&found, session->store, session->run, session->checkpoints,
+                                    &session->arena, err));
+    if (found.path != NULL) {
+        next->checkpoint = found.path;
+        next->start_step = found.step;
+        next->steps_total = found.attempt == session->attempt ? found.steps_total : 0;
+    } else if (before != NULL && before[0] != '\0' && dt_file_exists(before)) {
+        next->checkpoint = before;
+        next->start_step = session->start_step;
+    }
+out:
+    return st;
+}
+
+/* --- the plan */
+
+/* What stays keeps its order; nodes and ranks are numbered anew. */
+static void leave_out_lost(dt_plan *plan, const dt_session *session)
+{
+    int64_t nodes = 0, ranks = 0;
+
+    for (int64_t i = 0; i < session->node_count; i++) {
+        if (dt_node_is_lost(&session->nodes[i]))
+            continue;
+        for (int64_t r = 0; r < session->world_size; r++) {
+            if (plan->ranks[r].node != i || r < ranks)
+                continue;
+            plan->ranks[ranks] = plan->ranks[r];
+            plan->ranks[ranks++].node = nodes;
+        }
+        plan->node_names[nodes++] = plan->node_names[i];
+    }
+    plan->node_count = nodes;
+    plan->world_size = ranks;
+}
+
+static dt_status write_plan(dt_session *session, next_attempt *next, dt_error *err)
+{
+    const char *folder = dt_arena_printf(&session->arena, "%s/attempt-%lld", session->folder,
+                                         (long long)next->attempt);
+    json_t *json = NULL;
+    dt_strbuf text, path;
+    dt_status st = DT_OK;
+    dt_plan plan;
+
+    dt_strbuf_init(&text);
+    dt_strbuf_init(&path);
+    if (folder == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    DT_TRY(dt_plan_from_json(&plan, session->plan, &session->arena, err));
+    plan.attempt = next->attempt;
+    plan.resume_from = next->checkpoint;
+    if (next->nodes_lost > 0)
+        leave_out_lost(&plan, session);
+    json = dt_plan_to_json(&plan);
+    dt_json_write_pretty(&text, json);
+    dt_strbuf_add_fmt(&path, "%s/plan.json", folder);
+    DT_TRY(dt_file_remove_tree(folder, err)); /* what one that died here began */
+    DT_TRY(dt_file_make_dirs(folder, 0700, err));
+    DT_TRY(dt_file_write_atomic(path.data, text.data, text.length, 0600, err));
+out:
+    json_decref(json);
+    dt_strbuf_release(&text);
+    dt_strbuf_release(&path);
+    return st;
+}
+
+/* --- the rows */
+
+static dt_status add_event(dt_session *session, const next_attempt *next, const char *reason,
+                           dt_error *err)
+{
+    json_t *json = json_pack("{s:s, s:I, s:I, s:I, s:I, s:o}", "event", "restart", "attempt",
+                             (json_int_t)next->attempt, "step", (json_int_t)next->start_step,
+                             "count", (json_int_t)next->restarts, "nodes_lost",
+                             (json_int_t)next->nodes_lost, "reason", dt_json_text(reason));
+    dt_store_event event = {.attempt = next->attempt,
+                            .node = -1,
+                            .sequence = -1,
+                            .rank = -1,
+                            .time_ms = dt_clock_wall_ms(),
+                            .kind = "restart"};
+    dt_strbuf text;
+    dt_status st;
+
+    dt_strbuf_init(&text);
+    dt_json_write(&text, json);
+    event.json = text.data;
+    st = dt_store_event_add(session->store, session->run, &event, err);
+    dt_strbuf_release(&text);
+    json_decref(json);
+    return st;
+}
+
+/* --- the same beside the store (kept.h), in an order in which whoever dies in between loses nothing: an
+ * attempt that is followed has ended once there is the next one, the last one before its row says so. */
+
+static void keep_end(dt_session *session, dt_run_state state, int code, const char *reason)
+{
+    dt_run *run = &session->kept.run;
+
+    run->state = state;
+    run->exit_code = code;
+    run->ended_ms = dt_clock_wall_ms();
+    run->reason = reason;
+    dt_session_keep_now(session);
+}
+
+static void keep_next(const dt_session *session, const next_attempt *next)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_kept kept = session->kept;
+
+    kept.run.attempt = next->attempt;
+    kept.run.state = DT_RUN_QUEUED;
+    kept.run.started_ms = kept.run.first_step_ms = 0;
+    kept.run.step = kept.start_step = next->start_step;
+    kept.created_ms = dt_clock_wall_ms();
+    kept.changes_json = "[]";
+    kept.node_count = 0;
+    if (dt_kept_write(&kept, session->folder, &problem) != DT_OK)
+        dt_log_warn("%s", problem.message); /* the next supervisor does it */
+}
+
+static dt_status add_attempt(dt_session *session, const next_attempt *next, int code,
+                             const char *reason, dt_error *err)
+{
+    int64_t now_ms = dt_clock_wall_ms(), added;
+    bool begun = false;
+    dt_status st;
+    dt_run row;
+
+    DT_TRY(dt_store_begin(session->store, err));
+    begun = true;
+    DT_TRY(dt_store_run_find(session->store, &row, session->run, &session->arena, err));
+    DT_TRY(dt_store_run_set_state(session->store, session->run, DT_RUN_FAILED, code, reason, now_ms,
+                                  err));
+    DT_TRY(dt_store_attempt_add(session->store, session->run, next->start_step, row.steps_total,
+                                row.recipe_json, row.recipe_hash, now_ms, &added, err));
+    DT_ASSERT(added == next->attempt);
+    DT_TRY(add_event(session, next, reason, err));
+    DT_TRY(dt_store_commit(session->store, err));
+    begun = false;
+    keep_next(session, next);
+    keep_end(session, DT_RUN_FAILED, code, reason);
+out:
+    if (begun)
+        dt_store_rollback(session->store);
+    return st;
+}
+
+/* A resume that failed before its first step leaves a finished run finished: unless something of it
+ * may be left, which the run has to say. */
+static dt_status end_attempt(dt_session *session, dt_run_state state, int code, const char *reason,
+                             dt_error *err)
+{
+    bool restored = false, begun = false;
+    dt_status st;
+
+    keep_end(session, state, code, reason);
+    DT_TRY(dt_store_begin(session->store, err));
+    begun = true;
+    DT_TRY(dt_store_run_set_state(session->store, session->run, state, code, reason,
+                                  dt_clock_wall_ms(), err));
+    if (code != DT_EXIT_LEFT)
+        DT_TRY(dt_store_run_restore(session->store, &restored, session->run, err));
+    DT_TRY(dt_store_commit(session->store, err));
+    begun = false;
+    if (restored)
+        dt_log_info("attempt %lld made no step: the run is finished, as it was before",
+                    (long long)session->attempt);
+out:
+    if (begun)
+        dt_store_rollback(session->store);
+    return st;
+}
+
+static void notify(dt_session *session, const char *event, int64_t attempt, const char *reason)
+{
+    char when[DT_CLOCK_ISO_SIZE];
+    dt_run row;
+
+    if (session->webhook[0] == '\0' ||
+        dt_store_run_find(session->store, &row, session->run, &session->arena, NULL) != DT_OK)
+        return;
+    dt_notifier_tell(session->notifier, session->webhook,
+                     json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:s}", "event", event,
+                               "run", session->run, "name", row.name, "attempt",
+                               (json_int_t)attempt, "step", (json_int_t)row.step, "loss",
+                               dt_json_number(row.loss), "valid_loss",
+                               dt_json_number(row.valid_loss), "reason", dt_json_text(reason),
+                               "time", dt_clock_iso(when, dt_clock_wall_ms())));
+}
+
+/* --- whether */
+
+static bool was_started(const dt_session *session)
+{
+    bool started = session->restarts > 0;
+
+    for (int64_t i = 0; i < session->world_size; i++)
+        started = started || dt_session_rank(session, i)->row.pid != 0;
+    return started;
+}
+
+static dt_restart_facts facts_of(const dt_session *session)
+{
+    return (dt_restart_facts){.may_restart = dt_verdict_may_restart(&session->verdict),
+                              .started = was_started(session),
+                              .planned = session->salvaged == NULL,
+                              .done = {.told_total = dt_collector_steps_total(session->collector),
+                                       .steps = session->steps,
+                                       .epochs = session->epochs},
+                              .max_restarts = session->max_restarts,
+                              .restarts = session->restarts,
+                              .start_step = session->start_step,
+                              .nodes = session->node_count,
+                              .nodes_lost = dt_session_count_lost(session),
+                              .nodes_min = session->nodes_min};
+}
+
+/* What follows; `next` is filled in where it is another attempt. */
+static dt_restart_act decide(next_attempt *next, dt_session *session, const char **why_not)
+{
+    dt_restart_facts facts = facts_of(session);
+    dt_error problem = DT_ERROR_INIT;
+    dt_restart_decision decision;
+
+    *why_not = "";
+    *next = (next_attempt){.attempt = session->attempt + 1};
+    if (!dt_restart_is_possible(&facts))
+        return DT_RESTART_END;
+    if (newest_checkpoint(next, session, &problem) != DT_OK) {
+        dt_log_error("%s", problem.message);
+        *why_not = "its checkpoints cannot be read";
+        return DT_RESTART_END;
+    }
+    facts.done.saved_step = next->start_step;
+    facts.done.saved_total = next->steps_total;
+    decision = dt_restart_decide(&facts);
+    next->restarts = decision.restarts;
+    next->nodes_lost = decision.nodes_left_out;
+    if (decision.act == DT_RESTART_SPENT)
+        *why_not = dt_arena_printf(&session->arena,
+                                   "given up after %lld restart%s without a new"
+                                   " checkpoint",
+                                   (long long)session->max_restarts,
+                                   session->max_restarts == 1 ? "" : "s");
+    return decision.act;
+}
+
+bool dt_restart_is_due(dt_session *session)
+{
+    const char *why_not;
+    next_attempt next;
+
+    return decide(&next, session, &why_not) == DT_RESTART_AGAIN;
+}
+
+dt_status dt_restart_or_end(bool *again, dt_session *session, dt_error *err)
+{
+    const char *reason, *why_not;
+    dt_run_state state;
+    next_attempt next;
+    dt_status st;
+    dt_restart_act act;
+    int code;
+
+    dt_verdict_give(&session->verdict, &state, &code, &reason);
+    act = decide(&next, session, &why_not);
+    *again = act == DT_RESTART_AGAIN;
+    if (act == DT_RESTART_DONE) {
+        reason = dt_arena_printf(&session->arena, "every step was done and saved; then %s", reason);
+        state = DT_RUN_FINISHED;
+        code = DT_EXIT_GOOD;
+    }
+    if (*again) {
+        DT_TRY(write_plan(session, &next, err));
+        DT_TRY(add_attempt(session, &next, code, reason, err));
+        dt_log_warn("%s: attempt %lld goes on from step %lld", reason, (long long)next.attempt,
+                    (long long)next.start_step);
+        notify(session, "restarted", next.attempt, reason);
+    } else {
+        if (why_not != NULL && why_not[0] != '\0')
+            reason = dt_arena_printf(&session->arena, "%s; %s", reason, why_not);
+        dt_nodes_slurm_end(session->folder, state == DT_RUN_FINISHED);
+        DT_TRY(end_attempt(session, state, code, reason, err));
+        dt_log_info("%s%s%s", dt_run_state_name(state), reason[0] != '\0' ? ": " : "", reason);
+        if (state != DT_RUN_STOPPED)
+            notify(session, dt_run_state_name(state), session->attempt, reason);
+    }
+    session->state = state;
+out:
+    if (st != DT_OK)
+        *again = false;
+    return st;
+}

@@ -1,0 +1,323 @@
+/* nodes: what the links of the nodes tell of (connection/node_link.h), and what it means for the
+ * run.
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <string.h>
+
+#include "base/boot.h"
+#include "base/log.h"
+#include "runner/supervisor/folder/copies.h"
+#include "runner/supervisor/policy/ending.h"
+#include "runner/supervisor/policy/node_loss.h"
+#include "runner/supervisor/session/state.h"
+
+#include "base/banned.h"
+
+#define PEER_HEARD_SECONDS 5.0
+
+static dt_supervised_node *node_of(void *context, int64_t index)
+{
+    dt_session *session = context;
+
+    return &session->nodes[index];
+}
+
+static void end_unless_good(dt_session *session, dt_status st, const dt_error *err)
+{
+    if (st != DT_OK)
+        dt_session_fail(session, st, err);
+}
+
+static void show_state(dt_supervised_node *node, const char *state)
+{
+    dt_error err = DT_ERROR_INIT;
+
+    dt_collector_show_node(node->session->collector, node->index, state);
+    end_unless_good(node->session, dt_collector_commit(node->session->collector, &err), &err);
+}
+
+/* --- what they ask */
+
+static bool is_over(void *context)
+{
+    const dt_session *session = context;
+
+    return session->failure != DT_OK;
+}
+
+static int64_t next_event(void *context, int64_t index)
+{
+    return dt_session_row(node_of(context, index))->row.acknowledged;
+}
+
+static void look_at_peers(dt_liveness_facts *facts, const dt_supervised_node *node)
+{
+    const dt_session *session = node->session;
+    bool ended = session->node_count > 1;
+
+    facts->peer_step = -1;
+    for (int64_t i = 0; i < session->node_count; i++) {
+        const dt_supervised_node *peer = &session->nodes[i];
+
+        if (peer == node)
+            continue;
+        if (dt_session_row(peer)->step_seconds > facts->peer_step)
+            facts->peer_step = dt_session_row(peer)->step_seconds;
+        if (dt_node_link_is_attached(peer->link) &&
+            facts->now - dt_node_link_heard_seconds(peer->link) < PEER_HEARD_SECONDS)
+            facts->peers = DT_PEERS_HEARD;
+        ended = ended && dt_node_link_has_ended(peer->link);
+    }
+    if (ended)
+        facts->peers = DT_PEERS_ENDED;
+}
+
+static void judge(void *context, int64_t index, dt_liveness_facts *facts)
+{
+    const dt_supervised_node *node = node_of(context, index);
+    const dt_session *session = node->session;
+
+    facts->started = dt_node_has_started(node);
+    facts->stopping = session->state == DT_RUN_STOPPING;
+    facts->waits = session->restarts > 0;
+    facts->lease = dt_ending_lease(session->launcher_lost_seconds, session->grace_seconds);
+    look_at_peers(facts, node);
+}
+
+static bool may_wait(void *context, int64_t index, dt_status failed)
+{
+    const dt_session *session = context;
+
+    return dt_node_loss_waits(&(dt_preparation_facts){
+        .failed = failed,
+        .preparing = session->state == DT_RUN_PREPARING,
+        .restarts = session->restarts,
+        .nodes = session->node_count,
+        .nodes_min = session->nodes_min,
+        .waited_seconds = dt_session_now(session) - session->begun_seconds,
+    });
+}
+
+static dt_status recall_place(void *context, int64_t index, dt_error *err)
+{
+    dt_supervised_node *node = node_of(context, index);
+    dt_session *session = node->session;
+    dt_error problem = DT_ERROR_INIT;
+    bool restored = false;
+    dt_node_layout place;
+    dt_status st;
+
+    st = dt_copies_place(&place, &restored, session->store, session->run, session->attempt,
+                         node->index, node->here, &session->arena, &problem);
+    if (st == DT_OK) {
+        dt_node_link_set_place(node->link, &place);
+        node->name = place.node; /* a Slurm node has its name once its job runs */
+        dt_collector_name_node(session->collector, index, place.node);
+    } else if (st == DT_ERR_CORRUPT || st == DT_ERR_UNSUPPORTED) {
+        dt_node_link_lose_place(node->link);
+        dt_log_warn("%s: where things lie there is found out anew: %s", node->name,
+                    problem.message);
+    } else if (st != DT_ERR_NOT_FOUND) {
+        return DT_FAIL(err, st, "%s", problem.message);
+    }
+    return restored
+               ? dt_collector_note(session->collector,
+                                   json_pack("{s:s, s:s, s:I}", "event", "restored", "file",
+                                             DT_NODE_LAYOUT_FILE, "node", (json_int_t)node->index),
+                                   err)
+               : DT_OK;
+}
+
+/* --- what they tell */
+
+static void on_preparing(void *context, int64_t index, const char *text)
+{
+    dt_supervised_node *node = node_of(context, index);
+    dt_session *session = node->session;
+    const char *state = dt_arena_strdup(&session->arena, text); /* until it is ready */
+    dt_error err = DT_ERROR_INIT;
+    dt_status st;
+
+    dt_collector_show_node(session->collector, index, state != NULL ? state : "connecting");
+    DT_TRY(dt_collector_note(session->collector,
+                             json_pack("{s:s, s:I, s:s, s:o}", "event", "preparing", "node",
+                                       (json_int_t)node->index, "host", node->name, "message",
+                                       dt_json_text(text)),
+                             &err));
+    DT_TRY(dt_collector_commit(session->collector, &err));
+out:
+    end_unless_good(session, st, &err);
+}
+
+/* Where its machine was booted again nothing of the ranks can be left, and nothing needs to be
+ * proved: its journal says how each ended, or is gone with an idle agent (actions.c says it). */
+static void note_boot(dt_supervised_node *node, const char *boot_id)
+{
+    node->rebooted =
+        dt_node_has_started(node) && dt_boot_differs(dt_session_row(node)->row.boot_id, boot_id);
+    if (node->rebooted)
+        dt_log_warn("%s: it was rebooted", node->name);
+    else if (boot_id[0] != '\0') /* that of the ranks stays */
+        dt_collector_boot_node(node->session->collector, node->index,
+                               dt_arena_strdup(&node->session->arena, boot_id));
+}
+
+static void on_attached(void *context, int64_t index, const char *boot_id)
+{
+    dt_supervised_node *node = node_of(context, index);
+
+    node->beat_ms = 0;
+    note_boot(node, boot_id);
+    show_state(node, dt_node_link_is_idle(node->link) ? "ready" : "running");
+    dt_state_take(node->session, DT_EVENT_ATTACHED, node);
+}
+
+static void on_event(void *context, int64_t index, dt_message *message)
+{
+    dt_supervised_node *node = node_of(context, index);
+    dt_error err = DT_ERROR_INIT;
+
+    end_unless_good(node->session,
+                    dt_collector_take(node->session->collector, index, message, &err), &err);
+}
+
+static bool on_damaged(void *context, int64_t index, const char *text, size_t length,
+                       const char *why)
+{
+    dt_session *session = context;
+    dt_error err = DT_ERROR_INIT;
+    bool known;
+
+    end_unless_good(session,
+                    dt_collector_skip(&known, session->collector, index, text, length, why, &err),
+                    &err);
+    return known;
+}
+
+static void on_alive(void *context, int64_t index, const dt_message *message)
+{
+    dt_watch_alive(node_of(context, index), message);
+}
+
+static void on_rendezvous(void *context, const dt_message *message)
+{
+    dt_rendezvous_offer(context, message);
+}
+
+static void on_refused(void *context, int64_t index, const char *why)
+{
+    dt_supervised_node *node = node_of(context, index);
+    char reason[500];
+
+    if (node->session->state != DT_RUN_STARTING || dt_session_row(node)->released ||
+        dt_node_has_started(node))
+        return;
+    snprintf(reason, sizeof(reason), "the agent on %.100s does not start its ranks: %.300s",
+             node->name, why);
+    dt_node_link_give_up(node->link, reason);
+}
+
+/* What was heard goes into the store. */
+static void on_batch(void *context)
+{
+    dt_session *session = context;
+    dt_error err = DT_ERROR_INIT;
+    dt_status st;
+
+    if (session->failure != DT_OK)
+        return;
+    st = dt_collector_commit(session->collector, &err);
+    end_unless_good(session, st, &err);
+    if (st == DT_OK)
+        dt_state_consider(session);
+}
+
+static void on_unreachable(void *context, int64_t index, const char *text)
+{
+    show_state(node_of(context, index), text);
+}
+
+/* Nothing of it is left there; what it had not told is lost. The attempt failed, and may be followed
+ * by another, unless a stop was asked for. */
+static void on_ended(void *context, int64_t index, const char *why)
+{
+    dt_supervised_node *node = node_of(context, index);
+    dt_session *session = node->session;
+    dt_error err = DT_ERROR_INIT;
+    dt_status st;
+
+    if (!session->verdict.stop_asked && !dt_verdict_has_failed(&session->verdict))
+        dt_state_take(session, DT_EVENT_LOST, node); /* the others end too */
+    DT_TRY(dt_collector_note(session->collector,
+                             json_pack("{s:s, s:I, s:s, s:o}", "event", "ended", "node",
+                                       (json_int_t)node->index, "host", node->name, "message",
+                                       dt_json_text(why)),
+                             &err));
+    dt_collector_show_node(session->collector, index, "released");
+    dt_collector_release_node(session->collector, index); /* the commit lets it go */
+    DT_TRY(dt_collector_commit(session->collector, &err));
+    dt_state_consider(session);
+out:
+    end_unless_good(session, st, &err);
+}
+
+static void on_lost(void *context, int64_t index)
+{
+    dt_supervised_node *node = node_of(context, index);
+
+    show_state(node, "lost");
+    dt_state_take(node->session, DT_EVENT_LOST, node);
+    dt_state_consider(node->session);
+}
+
+static void on_settled(void *context)
+{
+    dt_state_consider(context);
+}
+
+/* --- all of them */
+
+dt_status dt_nodes_open(dt_session *session, dt_error *err)
+{
+    static const dt_node_calls calls = {
+        .is_over = is_over,
+        .next_event = next_event,
+        .judge = judge,
+        .may_wait = may_wait,
+        .prepared = recall_place,
+        .preparing = on_preparing,
+        .attached = on_attached,
+        .event = on_event,
+        .damaged = on_damaged,
+        .alive = on_alive,
+        .rendezvous = on_rendezvous,
+        .refused = on_refused,
+        .batch = on_batch,
+        .unreachable = on_unreachable,
+        .ended = on_ended,
+        .lost = on_lost,
+        .settled = on_settled,
+    };
+    dt_status st = DT_OK;
+
+    for (int64_t i = 0; i < session->node_count; i++) {
+        dt_supervised_node *node = &session->nodes[i];
+        dt_node_setup setup = {.loop = &session->loop,
+                               .clock = &session->clock,
+                               .run = session->run,
+                               .name = node->name,
+                               .attempt = session->attempt,
+                               .index = i,
+                               .node_count = session->node_count,
+                               .world_size = session->world_size,
+                               .here = node->here,
+                               .checkpoints = session->checkpoints,
+                               .plan = session->plan};
+
+        node->link = dt_node_link_open(&setup, &calls, session);
+        DT_TRY(recall_place(session, i, err));
+    }
+out:
+    return st;
+}

@@ -1,0 +1,266 @@
+/* parts: what the collector, the checkpoints on their way here, and the cleaning up tell, and what
+ * it means for the run.
+ */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "runner/supervisor/session/state.h"
+
+#include "base/banned.h"
+
+static bool is_over(void *context)
+{
+    const dt_session *session = context;
+
+    return session->failure != DT_OK;
+}
+
+static void consider(void *context)
+{
+    dt_state_consider(context);
+}
+
+/* Which looks whether that was all that the end waited for. */
+static void conclude(void *context)
+{
+    dt_state_take(context, DT_EVENT_RELEASED, NULL);
+}
+
+/* --- the collector */
+
+static void on_event(void *context, int64_t node, const dt_message *message)
+{
+    dt_session *session = context;
+
+    if (message->kind == DT_MESSAGE_RELEASED)
+        dt_node_link_release(session->nodes[node].link);
+    if (message->kind == DT_MESSAGE_DIAGNOSIS && json_array_size(session->diagnoses) > 0)
+        json_array_set(session->diagnoses, (size_t)message->rank, message->json);
+    dt_watch_event(session, message);
+    dt_verdict_see(&session->verdict, message, session->nodes[node].name);
+}
+
+static bool on_checkpoint(void *context, const dt_message *message)
+{
+    dt_session *session = context;
+
+    if (!dt_parts_fetch_checkpoints(session))
+        return false;
+    dt_parts_fetch(session, message);
+    return true;
+}
+
+static void on_acknowledge(void *context, int64_t node, int64_t sequence)
+{
+    dt_session *session = context;
+    dt_node_link *link = session->nodes[node].link;
+
+    if (dt_node_link_is_attached(link))
+        dt_node_link_send(
+            link, json_pack("{s:s, s:I}", "command", "ack", "sequence", (json_int_t)sequence));
+}
+
+static void on_released(void *context, int64_t node)
+{
+    dt_session *session = context;
+
+    dt_node_link_stored(session->nodes[node].link);
+}
+
+static void on_stored(void *context)
+{
+    dt_control_stored(context);
+    dt_state_consider(context);
+}
+
+static void on_pause(void *context, bool pause)
+{
+    dt_session *session = context;
+
+    for (int64_t i = 0; i < session->node_count; i++)
+        dt_node_link_pause(session->nodes[i].link, pause);
+}
+
+static void on_failed(void *context, dt_status st, const dt_error *err)
+{
+    dt_session_fail(context, st, err);
+}
+
+dt_status dt_parts_open_collector(dt_session *session, dt_error *err)
+{
+    static const dt_collector_calls calls = {.is_over = is_over,
+                                             .event = on_event,
+                                             .checkpoint = on_checkpoint,
+                                             .acknowledge = on_acknowledge,
+                                             .released = on_released,
+                                             .stored = on_stored,
+                                             .pause = on_pause,
+                                             .failed = on_failed};
+    dt_collector_setup setup = {.history = {.store = session->store,
+                                            .run = session->run,
+                                            .folder = session->folder,
+                                            .attempt = session->attempt},
+                                .clock = &session->clock,
+                                .checkpoints = session->checkpoints,
+                                .world_size = session->world_size,
+                                .node_count = session->node_count};
+
+    return dt_collector_open(&session->collector, &setup, &calls, session, err);
+}
+
+/* --- checkpoints on their way here */
+
+static bool is_ending(void *context)
+{
+    const dt_session *session = context;
+
+    return session->state != DT_RUN_RUNNING && session->state != DT_RUN_STARTING;
+}
+
+static void end_unless_good(dt_session *session, dt_status st, const dt_error *err)
+{
+    if (st == DT_OK)
+        return;
+    dt_session_fail(session, st, err);
+}
+
+static void on_here(void *context, const dt_message *message)
+{
+    dt_session *session = context;
+    dt_error err = DT_ERROR_INIT;
+    dt_status st = dt_collector_checkpoint(session->collector, message, &err);
+
+    if (st == DT_OK)
+        st = dt_collector_commit(session->collector, &err);
+    end_unless_good(session, st, &err);
+}
+
+static void on_let_go(void *context, const dt_message *message, const char *why)
+{
+    dt_session *session = context;
+    dt_error err = DT_ERROR_INIT;
+    dt_status st = dt_collector_note(
+        session->collector,
+        json_pack("{s:s, s:s, s:I, s:o}", "event", "checkpoint_left", "directory",
+                  dt_message_string(message, "directory"), "step",
+                  (json_int_t)dt_message_int(message, "step", 0), "message", dt_json_text(why)),
+        &err);
+
+    if (st == DT_OK)
+        st = dt_collector_commit(session->collector, &err);
+    end_unless_good(session, st, &err);
+}
+
+bool dt_parts_fetch_checkpoints(const dt_session *session)
+{
+    bool shared = true;
+
+    for (int64_t i = 0; i < session->node_count; i++) {
+        const dt_node_layout *place = dt_node_link_place(session->nodes[i].link);
+
+        shared = shared && (place == NULL || place->checkpoints_shared);
+    }
+    return !shared;
+}
+
+void dt_parts_fetch(dt_session *session, const dt_message *message)
+{
+    dt_node_layout *places = calloc((size_t)session->node_count, sizeof(places[0]));
+
+    DT_ASSERT(places != NULL);
+    for (int64_t i = 0; i < session->node_count; i++)
+        if (dt_node_link_place(session->nodes[i].link) != NULL)
+            places[i] = *dt_node_link_place(session->nodes[i].link);
+    dt_checkpoint_fetcher_add(session->fetcher, message, places);
+    free(places);
+}
+
+static void open_fetcher(dt_session *session)
+{
+    static const dt_checkpoint_fetcher_calls calls = {.is_over = is_over,
+                                                      .is_ending = is_ending,
+                                                      .here = on_here,
+                                                      .let_go = on_let_go,
+                                                      .settled = consider};
+    dt_checkpoint_fetcher_setup setup = {.loop = &session->loop,
+                                         .checkpoints = session->checkpoints,
+                                         .plan = session->plan,
+                                         .node_count = session->node_count};
+
+    session->fetcher = dt_checkpoint_fetcher_open(&setup, &calls, session);
+}
+
+/* --- what is left on nodes */
+
+static void on_reaped(void *context, int64_t attempt, const dt_node *row)
+{
+    dt_session *session = context;
+    dt_error err = DT_ERROR_INIT;
+
+    if (dt_collector_past_node(session->collector, attempt, row, &err) != DT_OK ||
+        dt_collector_commit(session->collector, &err) != DT_OK)
+        dt_log_warn("%s", err.message); /* it is only done once more */
+}
+
+static dt_status open_reaper(dt_session *session, dt_error *err)
+{
+    static const dt_reaper_calls calls = {
+        .is_over = is_over, .reaped = on_reaped, .settled = conclude};
+    dt_reaper_setup setup = {.loop = &session->loop,
+                             .store = session->store,
+                             .run = session->run,
+                             .folder = session->folder,
+                             .attempt = session->attempt};
+
+    return dt_reaper_open(&session->reaper, &setup, &calls, session, err);
+}
+
+static bool is_lost(void *context, const char *name)
+{
+    const dt_session *session = context;
+    bool lost = false;
+
+    for (int64_t i = 0; i < session->node_count; i++)
+        lost = lost ||
+               (dt_node_is_lost(&session->nodes[i]) && strcmp(session->nodes[i].name, name) == 0);
+    return lost;
+}
+
+static void open_cleanup(dt_session *session)
+{
+    static const dt_cleanup_calls calls = {
+        .is_over = is_over, .is_lost = is_lost, .settled = conclude};
+    dt_cleanup_setup setup = {.loop = &session->loop,
+                              .store = session->store,
+                              .run = session->run,
+                              .folder = session->folder,
+                              .attempt = session->attempt};
+
+    session->cleanup = dt_cleanup_open(&setup, &calls, session);
+}
+
+/* --- all of them */
+
+dt_status dt_parts_open(dt_session *session, dt_error *err)
+{
+    open_fetcher(session);
+    open_cleanup(session);
+    return open_reaper(session, err);
+}
+
+void dt_parts_close(dt_session *session)
+{
+    dt_checkpoint_fetcher_close(session->fetcher);
+    dt_reaper_close(session->reaper);
+    dt_cleanup_cancel(session->cleanup);
+}
+
+void dt_parts_free(dt_session *session)
+{
+    dt_checkpoint_fetcher_free(session->fetcher);
+    dt_reaper_free(session->reaper);
+    dt_cleanup_free(session->cleanup);
+    dt_collector_close(session->collector);
+}

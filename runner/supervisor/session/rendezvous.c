@@ -1,0 +1,37 @@
+/* rendezvous: the values that the ranks hand in, put together by rank.
+ *
+ * Kept in memory only: an agent tells all it knows at every attach, so a supervisor that was
+ * restarted has everything again.
+ */
+#define _GNU_SOURCE
+#include "runner/supervisor/session/session_int.h"
+
+#include "base/banned.h"
+
+static json_t *values_of(dt_session *session, const char *name)
+{
+    json_t *values = json_object_get(session->offers, name);
+
+    if (values == NULL) {
+        values = json_array();
+        for (int64_t i = 0; i < session->world_size; i++)
+            json_array_append_new(values, json_null());
+        json_object_set_new(session->offers, name, values);
+    }
+    return values;
+}
+
+void dt_rendezvous_offer(dt_session *session, const dt_message *message)
+{
+    const char *name = dt_message_string(message, "name");
+    json_t *values = values_of(session, name), *value;
+    size_t rank;
+
+    json_array_set_new(values, (size_t)message->rank,
+                       json_string(dt_message_string(message, "value")));
+    json_array_foreach(values, rank, value) if (json_is_null(value)) return;
+    for (int64_t i = 0; i < session->node_count; i++)
+        dt_node_link_send(
+            session->nodes[i].link,
+            json_pack("{s:s, s:s, s:O}", "command", "rendezvous", "name", name, "values", values));
+}

@@ -1,0 +1,161 @@
+/* supervise: the main of `dtrun supervise ID`. */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "runner/channel/detach.h"
+#include "runner/supervisor/session/state.h"
+#include "runner/supervisor/supervisor.h"
+
+#include "base/banned.h"
+
+#define NOTIFY_SECONDS        90.0 /* that the end of the process waits for the webhook */
+#define FAILURE_PAUSE_SECONDS 5.0
+
+/* One that was started anew, without the variables that the webhook refers to, cannot notify:
+ * better known now than at the end of the run. */
+static dt_status check_webhook(dt_session *session, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st = DT_OK;
+    dt_strbuf url;
+
+    dt_strbuf_init(&url);
+    if (dt_notify_expand(&url, session->webhook, &problem) != DT_OK) {
+        dt_log_warn("%s", problem.message);
+        DT_TRY(dt_collector_note(session->collector,
+                                 json_pack("{s:s, s:o}", "event", "notify_impossible", "message",
+                                           dt_json_text(problem.message)),
+                                 err));
+        DT_TRY(dt_collector_commit(session->collector, err));
+    }
+out:
+    dt_strbuf_release(&url);
+    return st;
+}
+
+/* From load to unload. *again: the run has not ended, and another session may go on with it.
+ * *restarted: the next session is another attempt. */
+static dt_status follow(const char *run, dt_notifier *notifier, int *ready, bool *again,
+                        bool *restarted, dt_error *err)
+{
+    dt_session session;
+    dt_status st;
+
+    DT_TRY(dt_session_load(&session, run, err));
+    session.notifier = notifier;
+    DT_TRY(dt_collector_begin(session.collector, &session.loop, err));
+    if (!*again)
+        DT_TRY(check_webhook(&session, err));
+    DT_TRY(dt_listener_open(&session.listener, &session.loop, session.folder, "control.sock",
+                            dt_control_take, &session, err));
+    dt_reaper_begin(session.reaper);
+    dt_state_take(&session, DT_EVENT_BEGIN, NULL);
+    dt_detach_ready(ready, DT_OK, NULL);
+    *again = true;
+    if (session.failure == DT_OK)
+        uv_run(&session.loop, UV_RUN_DEFAULT);
+    if (session.failure != DT_OK)
+        DT_THROW(err, session.failure, "%s", session.failure_error.message);
+    *again = *restarted = session.restarted;
+out:
+    dt_session_unload(&session);
+    return st;
+}
+
+/* UNSUPPORTED: store or plan are a newer build's by now; its commands start a supervisor of theirs. */
+static bool worth_another(dt_status st)
+{
+    return st != DT_OK && st != DT_ERR_USAGE && st != DT_ERR_NOT_FOUND && st != DT_ERR_UNSUPPORTED;
+}
+
+static dt_status supervise(const char *run, dt_notifier *notifier, int *ready, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    bool again = false, restarted = false;
+    dt_status st = follow(run, notifier, ready, &again, &restarted, &problem);
+
+    while (again && (restarted || worth_another(st))) {
+        if (!restarted) {
+            dt_log_error("%s: trying again", problem.message);
+            dt_clock_sleep_seconds(FAILURE_PAUSE_SECONDS);
+        }
+        dt_error_clear(&problem);
+        restarted = false;
+        st = follow(run, notifier, ready, &again, &restarted, &problem);
+        again = again || st != DT_OK; /* a store that cannot be opened now may be later */
+    }
+    return st == DT_OK ? DT_OK : DT_FAIL(err, st, "%s", problem.message);
+}
+
+static bool is_active(const char *run, dt_arena *arena)
+{
+    dt_store *store = NULL;
+    dt_run row;
+    bool active = dt_store_open(&store, NULL, NULL) == DT_OK &&
+                  dt_store_run_find(store, &row, run, arena, NULL) == DT_OK &&
+                  !dt_run_state_is_terminal(row.state);
+
+    dt_store_close(store);
+    return active;
+}
+
+/* Who resumes the run at its very end finds the lock still held, and leaves it to us: looked at
+ * once the lock is free. */
+static dt_status hold_and_supervise(const char *run, const char *lock_path, dt_notifier *notifier,
+                                    int *ready, dt_arena *arena, dt_error *err)
+{
+    dt_status st;
+    int lock;
+
+    for (bool resumed = false;; resumed = true) {
+        st = dt_file_lock(&lock, lock_path, err);
+        if (st == DT_ERR_BUSY && resumed) {
+            dt_error_clear(err);
+            return DT_OK; /* another one does it */
+        }
+        if (st != DT_OK)
+            return st;
+        st = supervise(run, notifier, ready, err);
+        close(lock);
+        if ((st != DT_OK && st != DT_ERR_USAGE) || !is_active(run, arena))
+            return st;
+        dt_error_clear(err);
+    }
+}
+
+dt_status dt_supervisor_main(const char *run, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_notifier *notifier = NULL;
+    const char *path;
+    dt_status st;
+    dt_arena arena;
+    char who[128];
+    int ready = dt_detach_claim();
+
+    dt_arena_init(&arena, 0);
+    snprintf(who, sizeof(who), "supervisor %.100s", run);
+    dt_log_init(who);
+    signal(SIGPIPE, SIG_IGN);
+    setenv("UV_THREADPOOL_SIZE", "16", 0); /* nodes are made ready at the same time */
+    setenv("SSH_AUTH_SOCK", "", 0); /* control.c only puts another in its place: threads read */
+    DT_TRY(dt_run_path(&path, run, "supervisor.log", &arena, &problem));
+    dt_log_bound(path, DT_LOG_BYTES_MOST);
+    DT_TRY(dt_run_path(&path, run, "supervisor.lock", &arena, &problem));
+    DT_TRY(dt_notifier_open(&notifier, &problem));
+    DT_TRY(hold_and_supervise(run, path, notifier, &ready, &arena, &problem));
+out:
+    dt_notifier_close(notifier, NOTIFY_SECONDS); /* without the lock: the run may be resumed */
+    if (st != DT_OK)
+        DT_FAIL(err, st, "%s", problem.message);
+    dt_detach_ready(&ready, st, &problem);
+    dt_arena_release(&arena);
+    return st;
+}

@@ -1,0 +1,281 @@
+/* watch: no step for longer than usual (policy/silence.h). What the agents tell of their ranks
+ * decides whether that is slowness or a hang (policy/watchdog.h); of one that hangs every rank is
+ * asked what it does, it is told which one holds up the others, and all are ended. What comes after
+ * is a restart like any other.
+ *
+ *   look ──hangs──► asked ──all diagnosed, or 8 s──► still hangs: ranks are killed, without grace
+ *     ▲               │
+ *     └── not so any more
+ *
+ * All of it is driven by what is heard, never by a timer: time is what an agent has seen pass while
+ * its ranks could have run and been heard. So a node that cannot be heard, a machine that was
+ * paused and a supervisor that was stopped prove nothing, and what waits to be read is read first.
+ */
+#define _GNU_SOURCE
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "runner/supervisor/session/diagnosis.h"
+#include "runner/supervisor/session/state.h"
+
+#include "base/banned.h"
+
+#define DIAGNOSE_SECONDS 8.0 /* an agent takes 6 */
+#define BEAT_MAX_SECONDS 4.0 /* an agent that looks later than that was held up itself */
+
+/* --- when */
+
+static bool all_connected(const dt_session *session)
+{
+    bool all = !dt_collector_is_paused(session->collector);
+
+    for (int64_t i = 0; i < session->node_count; i++)
+        all = all && dt_node_link_is_attached(session->nodes[i].link);
+    return all;
+}
+
+static bool all_diagnosed(const dt_session *session)
+{
+    bool all = true;
+
+    for (int64_t i = 0; i < session->world_size; i++)
+        all = all && (dt_session_rank(session, i)->exited ||
+                      json_is_object(json_array_get(session->diagnoses, (size_t)i)));
+    return all;
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+
+    return text != NULL ? text : "";
+}
+
+static const char *host_of(const void *context, int64_t rank)
+{
+    const dt_session *session = context;
+
+    return session->nodes[dt_session_rank(session, rank)->row.node].name;
+}
+
+static dt_status say(dt_session *session, const char *event, const char *message, dt_error *err)
+{
+    dt_status st = dt_session_note(session, event, message, err);
+
+    if (st == DT_OK)
+        dt_log_warn("%s", message);
+    return st;
+}
+
+static void say_silence(dt_strbuf *out, const dt_session *session)
+{
+    dt_strbuf_init(out);
+    dt_strbuf_add_fmt(out, "no step for %.0f s while %s", session->silence.seconds,
+                      dt_silence_phase_name(session->silence.phase));
+}
+
+/* The rank that shows best that the run is slow: the one that has advanced last, else one that does
+ * something. */
+static int64_t liveliest(const dt_watchdog *dog)
+{
+    int64_t found = -1;
+
+    for (int64_t i = 0; i < dog->rank_count; i++)
+        if (dog->ranks[i].condition != DT_WATCHDOG_GONE &&
+            (found < 0 || dog->ranks[i].still_seconds < dog->ranks[found].still_seconds ||
+             (dog->ranks[i].still_seconds == dog->ranks[found].still_seconds &&
+              dog->ranks[i].condition < dog->ranks[found].condition)))
+            found = i;
+    return found;
+}
+
+/* Once in a silence. */
+static dt_status say_slow(dt_session *session, dt_error *err)
+{
+    int64_t rank = liveliest(&session->watchdog);
+    const dt_watchdog_rank *seen;
+    dt_strbuf text;
+    dt_status st;
+
+    if (session->slow_told || rank < 0)
+        return DT_OK;
+    seen = &session->watchdog.ranks[rank];
+    say_silence(&text, session);
+    dt_strbuf_add_fmt(&text, ": slow, since rank %lld on %s ", (long long)rank,
+                      host_of(session, rank));
+    if (seen->still_seconds < dt_silence_limit(&session->silence))
+        dt_strbuf_add_fmt(&text, "advanced %.0f s ago", seen->still_seconds);
+    else
+        dt_strbuf_add_str(&text, dt_watchdog_condition_words(seen->condition));
+    session->slow_told = true;
+    st = say(session, "slow", text.data, err);
+    dt_strbuf_release(&text);
+    return st;
+}
+
+static dt_status ask(dt_session *session, dt_error *err)
+{
+    dt_strbuf text;
+    dt_status st;
+
+    say_silence(&text, session);
+    dt_strbuf_add_str(&text, ": asking the ranks what they do");
+    st = say(session, "hang", text.data, err);
+    dt_strbuf_release(&text);
+    json_array_clear(session->diagnoses);
+    for (int64_t i = 0; i < session->world_size; i++)
+        json_array_append_new(session->diagnoses, json_null());
+    for (int64_t i = 0; i < session->node_count; i++)
+        dt_node_link_send(session->nodes[i].link,
+                          json_pack("{s:s, s:i}", "command", "diagnose", "rank", -1));
+    session->asked = true;
+    session->asked_at_seconds = session->silence.seconds;
+    return st;
+}
+
+static dt_status end(dt_session *session, int64_t hung, dt_error *err)
+{
+    int64_t began_ms = dt_clock_wall_ms() - (int64_t)(1000 * session->silence.seconds);
+    dt_diagnosis diagnosis = {.diagnoses = session->diagnoses,
+                              .watchdog = &session->watchdog,
+                              .host_of = host_of,
+                              .context = session};
+    dt_strbuf text;
+    dt_status st;
+
+    say_silence(&text, session);
+    dt_diagnosis_say(&text, &diagnosis, hung);
+    st = say(session, "hung", text.data, err);
+    if (st == DT_OK)
+        dt_verdict_hung(&session->verdict, text.data, began_ms);
+    dt_strbuf_release(&text);
+    if (st == DT_OK)
+        dt_state_consider(session);
+    return st;
+}
+
+static dt_status look(dt_session *session, dt_error *err)
+{
+    double silent = session->silence.seconds;
+    dt_watchdog_verdict verdict;
+    int64_t hung;
+
+    if (session->state != DT_RUN_STARTING && session->state != DT_RUN_RUNNING)
+        return DT_OK;
+    verdict =
+        dt_watchdog_decide(&session->watchdog, silent, dt_silence_limit(&session->silence), &hung);
+    if (verdict != DT_WATCHDOG_HANGS && session->asked) {
+        dt_log_info("it goes on");
+        session->asked = false;
+    }
+    if (verdict == DT_WATCHDOG_FINE)
+        session->slow_told = false;
+    if (verdict == DT_WATCHDOG_SLOW)
+        return say_slow(session, err);
+    if (verdict != DT_WATCHDOG_HANGS || !all_connected(session))
+        return DT_OK;
+    if (!session->asked)
+        return ask(session, err);
+    if (all_diagnosed(session) || silent - session->asked_at_seconds > DIAGNOSE_SECONDS)
+        return end(session, hung, err);
+    return DT_OK;
+}
+
+/* --- what is heard */
+
+static dt_watchdog_fact fact_of(const json_t *told)
+{
+    return (dt_watchdog_fact){
+        .state = text_of(told, "state")[0],
+        .cpu_seconds = json_number_value(json_object_get(told, "cpu_seconds")),
+        .work = json_integer_value(json_object_get(told, "work")),
+        .progress = json_integer_value(json_object_get(told, "progress")),
+        .waiting = json_is_true(json_object_get(told, "waiting")),
+    };
+}
+
+/* Since the last heartbeat on this connection, as that node's own clock has it. */
+static double passed(dt_supervised_node *node, const dt_message *message)
+{
+    int64_t now_ms = dt_message_int(message, "clock_ms", 0), before_ms = node->beat_ms;
+    double seconds = (double)(now_ms - before_ms) / 1e3;
+
+    node->beat_ms = now_ms;
+    if (before_ms == 0 || now_ms <= before_ms)
+        return 0;
+    return seconds < BEAT_MAX_SECONDS ? seconds : BEAT_MAX_SECONDS;
+}
+
+void dt_watch_alive(dt_supervised_node *node, const dt_message *message)
+{
+    dt_session *session = node->session;
+    double seconds = passed(node, message);
+    dt_error err = DT_ERROR_INIT;
+    const json_t *told;
+    dt_status st;
+    size_t i;
+
+    if (dt_message_int(message, "next_sequence", 0) != dt_session_row(node)->row.acknowledged)
+        return; /* older news of its ranks are still to be read */
+    json_array_foreach(json_object_get(message->json, "ranks"), i, told)
+    {
+        int64_t rank = json_integer_value(json_object_get(told, "rank"));
+        dt_watchdog_fact fact = fact_of(told);
+
+        if (rank >= 0 && rank < session->world_size &&
+            dt_session_rank(session, rank)->row.node == node->index)
+            dt_watchdog_observe(&session->watchdog, rank, &fact, seconds);
+    }
+    if (session->world_size > 0 && dt_session_rank(session, 0)->row.node == node->index)
+        dt_silence_pass(&session->silence, seconds);
+    st = look(session, &err);
+    if (st != DT_OK)
+        dt_session_fail(session, st, &err);
+}
+
+/* What the engine says of itself as it starts. */
+static void follow_ready(dt_session *session, const dt_message *message)
+{
+    dt_watchdog *dog = &session->watchdog;
+    double ideal = dt_message_number(message, "least_step_seconds");
+
+    if (ideal > 0) /* NaN where it says nothing */
+        dog->ideal_step_seconds = session->silence.ideal_step_seconds = ideal;
+    dog->ranks[message->rank].threads = (double)dt_message_int(message, "threads", 1);
+}
+
+void dt_watch_event(dt_session *session, const dt_message *message)
+{
+    bool advanced = false;
+
+    if (message->kind == DT_MESSAGE_READY)
+        follow_ready(session, message);
+    else if (message->kind == DT_MESSAGE_EXITED)
+        dt_watchdog_exited(&session->watchdog, message->rank);
+    else if (message->kind == DT_MESSAGE_FINISHED)
+        dt_silence_finished(&session->silence);
+    else if (message->kind == DT_MESSAGE_PHASE && message->rank == 0)
+        advanced = dt_silence_enter(&session->silence, dt_message_string(message, "phase"),
+                                    message->time_ms);
+    else if (message->kind == DT_MESSAGE_METRICS &&
+             json_object_get(json_object_get(message->json, "values"), "loss") != NULL)
+        advanced = dt_silence_step(&session->silence, dt_message_int(message, "step", 0),
+                                   message->time_ms);
+    if (advanced)
+        dt_watchdog_advanced(&session->watchdog);
+}
+
+dt_status dt_watch_open(dt_session *session, dt_error *err)
+{
+    size_t count = (size_t)session->world_size;
+    dt_watchdog_rank *ranks = dt_arena_alloc(&session->arena, count * sizeof(*ranks));
+
+    if (ranks == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    dt_silence_init(&session->silence, session->hang_seconds);
+    dt_watchdog_init(&session->watchdog, ranks, session->world_size, session->hang_seconds);
+    for (int64_t i = 0; i < session->world_size; i++)
+        ranks[i].device = strcmp(dt_session_rank(session, i)->row.device, "cpu") != 0;
+    return DT_OK;
+}
