@@ -63,8 +63,6 @@ out:
 
 dt_strategy_options dt_config_strategy(const dt_recipe *recipe, int64_t replicas)
 {
-    bool sgd = recipe->optimizer.kind == DT_OPTIMIZER_SGD;
-
     return (dt_strategy_options){
         .bucket_mb = recipe->strategy.bucket_mb,
         .first_bucket_mb = recipe->strategy.first_bucket_mb,
@@ -72,9 +70,7 @@ dt_strategy_options dt_config_strategy(const dt_recipe *recipe, int64_t replicas
         .reshard_after_forward = recipe->strategy.reshard_after_forward,
         .reduce_each_micro_step = recipe->strategy.reduce_each_micro_step,
         .reduce_dtype = recipe->strategy.reduce_dtype,
-        .moments = !sgd                             ? 2
-                   : recipe->optimizer.momentum > 0 ? 1
-                                                    : 0,
+        .optimizer = recipe->optimizer,
         .replicas = replicas,
         .graphs = recipe->cuda_graphs,
     };

@@ -9,7 +9,8 @@ static const char *const strategies[] = {"dp", "ddp", "fsdp", NULL};
 static const char *const models[] = {"gpt2", NULL};
 static const char *const precisions[] = {"fp32", "bf16", "fp16", NULL};
 static const char *const token_kinds[] = {"auto", "char", "byte", "llmc", "nanogpt", NULL};
-static const char *const optimizers[] = {"adamw", "adam", "sgd", NULL};
+#define NAMED(KIND, name, ...) #name,
+static const char *const optimizers[] = {DT_OPTIMIZERS(NAMED) NULL};
 static const char *const variants[] = {"pytorch", "fairseq", NULL};
 static const char *const schedules[] = {"cosine",   "inverse_sqrt",        "linear", "polynomial",
                                         "constant", "warmup_stable_decay", NULL};

@@ -132,9 +132,7 @@ static int64_t share(int64_t count, int64_t ways)
 
 int dt_memory_moments(const dt_recipe *recipe)
 {
-    if (recipe->optimizer.kind != DT_OPTIMIZER_SGD)
-        return 2;
-    return recipe->optimizer.momentum > 0 ? 1 : 0;
+    return dt_optimizer_states(&recipe->optimizer);
 }
 
 /* What full sharding gathers, in the compute type: the root, which stays, and two blocks, or all

@@ -17,8 +17,6 @@
 
 #include <stdbool.h>
 
-#include "recipes/presets.h"
-
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -29,9 +27,9 @@ extern "C" {
 
 /* X(KIND, name, facts): the facts of dt_optimizer_facts, but for the name. Checkpoints and resolved
  * recipes have the name, so that the order is free and a name is for ever. */
-#define DT_OPTIMIZERS(X)                                                                           \
-    X(ADAMW, adamw, .family = "adam", .states = 2)                                                 \
-    X(ADAM, adam, .family = "adam", .states = 2)                                                   \
+#define DT_OPTIMIZERS(X)                           \
+    X(ADAMW, adamw, .family = "adam", .states = 2) \
+    X(ADAM, adam, .family = "adam", .states = 2)   \
     X(SGD, sgd, .family = "sgd", .states = 1, .needs_momentum = true)
 
 #define DT_OPTIMIZER_ENUM(KIND, ...) DT_OPTIMIZER_##KIND,
@@ -56,9 +54,9 @@ typedef struct dt_optimizer_options {
 } dt_optimizer_options;
 
 typedef struct dt_optimizer_facts {
-    const char *name;   /* the recipe's value */
-    const char *family; /* of those whose states mean the same: one goes on from another's */
-    int states;         /* of an element, at most DT_OPTIMIZER_STATES */
+    const char *name;    /* the recipe's value */
+    const char *family;  /* of those whose states mean the same: one goes on from another's */
+    int states;          /* of an element, at most DT_OPTIMIZER_STATES */
     bool needs_momentum; /* no states where `momentum` is 0 */
 } dt_optimizer_facts;
 

@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "recipes/optimizers.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -54,16 +56,6 @@ typedef enum dt_tokens_kind {
 } dt_tokens_kind;
 typedef enum dt_tail_kind { DT_TAIL_WRAP, DT_TAIL_DROP } dt_tail_kind;
 typedef enum dt_ship_kind { DT_SHIP_AUTO, DT_SHIP_NEVER } dt_ship_kind;
-typedef enum dt_optimizer_kind {
-    DT_OPTIMIZER_ADAMW,
-    DT_OPTIMIZER_ADAM, /* decay added to the gradient */
-    DT_OPTIMIZER_SGD
-} dt_optimizer_kind;
-/* Where epsilon stands: PyTorch adds it after the bias correction, fairseq before. */
-typedef enum dt_optimizer_variant {
-    DT_OPTIMIZER_PYTORCH,
-    DT_OPTIMIZER_FAIRSEQ
-} dt_optimizer_variant;
 typedef enum dt_schedule_kind {
     DT_SCHEDULE_COSINE,
     DT_SCHEDULE_INVERSE_SQRT,
@@ -142,13 +134,7 @@ typedef struct dt_recipe {
         int64_t accumulate; /* micro-steps per step */
     } batch;
 
-    struct {
-        dt_optimizer_kind kind;
-        dt_optimizer_variant variant; /* adamw, adam */
-        double lr, beta1, beta2, eps, weight_decay;
-        double momentum; /* sgd */
-        bool nesterov;
-    } optimizer;
+    dt_optimizer_options optimizer;
 
     struct {
         dt_schedule_kind kind;

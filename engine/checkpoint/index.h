@@ -15,15 +15,10 @@ extern "C" {
 #define DT_CHECKPOINT_FORMAT    "dtrun-checkpoint"
 #define DT_CHECKPOINT_MAX_INDEX ((size_t)64 << 20)
 
-/* What a parameter comes with. */
-typedef enum dt_checkpoint_kind {
-    DT_CHECKPOINT_VALUE,
-    DT_CHECKPOINT_M,
-    DT_CHECKPOINT_V,
-    DT_CHECKPOINT_KINDS
-} dt_checkpoint_kind;
+/* What a parameter comes with: dt_state_chunk_data. */
+enum { DT_CHECKPOINT_VALUE = 0, DT_CHECKPOINT_STATE = 1, DT_CHECKPOINT_KINDS = DT_STATE_KINDS };
 
-const char *dt_checkpoint_kind_name(dt_checkpoint_kind kind); /* "value", "m", "v" */
+const char *dt_checkpoint_kind_name(int kind); /* "value", "m", "v" */
 
 typedef struct dt_checkpoint_file {
     const char *name; /* no directory in it */

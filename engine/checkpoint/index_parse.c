@@ -8,11 +8,10 @@
 
 #include "base/banned.h"
 
-const char *dt_checkpoint_kind_name(dt_checkpoint_kind kind)
+const char *dt_checkpoint_kind_name(int kind)
 {
-    static const char *const names[DT_CHECKPOINT_KINDS] = {"value", "m", "v"};
-
-    return names[kind];
+    return kind == DT_CHECKPOINT_VALUE ? "value"
+                                       : dt_optimizer_state_name(kind - DT_CHECKPOINT_STATE);
 }
 
 const dt_checkpoint_tensor *dt_checkpoint_index_find(const dt_checkpoint_index *index,
@@ -108,8 +107,8 @@ out:
     return st;
 }
 
-static dt_status pieces_parse(dt_checkpoint_tensor *tensor, dt_checkpoint_kind kind,
-                              const json_t *json, const parser *in, dt_error *err)
+static dt_status pieces_parse(dt_checkpoint_tensor *tensor, int kind, const json_t *json,
+                              const parser *in, dt_error *err)
 {
     dt_status st = DT_OK;
     dt_checkpoint_pieces *pieces = &tensor->pieces[kind];

@@ -23,8 +23,8 @@ out:
 
 /* What is beyond the stored elements is padding, which is zero. */
 static dt_status read_slice(float *out, dt_checkpoint *checkpoint,
-                            const dt_checkpoint_tensor *tensor, dt_checkpoint_kind kind,
-                            const dt_slice *wanted, dt_error *err)
+                            const dt_checkpoint_tensor *tensor, int kind, const dt_slice *wanted,
+                            dt_error *err)
 {
     dt_status st = DT_OK;
     const dt_checkpoint_pieces *pieces = &tensor->pieces[kind];
@@ -86,13 +86,13 @@ static dt_status load_chunk(dt_checkpoint *checkpoint, const dt_model *model,
                             const dt_state_chunk *chunk, dt_error *err)
 {
     dt_status st = DT_OK;
-    float *const out[DT_CHECKPOINT_KINDS] = {chunk->value, chunk->m, chunk->v};
     const dt_checkpoint_tensor *tensor;
 
     DT_TRY(find_tensor(&tensor, checkpoint, model, &model->params[chunk->param], err));
     for (int kind = 0; kind < DT_CHECKPOINT_KINDS; kind++)
-        if (out[kind] != NULL)
-            DT_TRY(read_slice(out[kind], checkpoint, tensor, kind, &chunk->slice, err));
+        if (dt_state_chunk_data(chunk, kind) != NULL)
+            DT_TRY(read_slice(dt_state_chunk_data(chunk, kind), checkpoint, tensor, kind,
+                              &chunk->slice, err));
 out:
     return st;
 }

@@ -12,17 +12,10 @@ typedef struct shard {
     const dt_model *model;
     const dt_state_chunk *chunks;
     int count;
-    dt_checkpoint_kind first, last; /* the kinds that go into this file */
+    int first, last; /* the kinds that go into this file */
     const char *name;
     json_t *files, *tensors; /* of the fragment */
 } shard;
-
-static const float *data_of(const dt_state_chunk *chunk, dt_checkpoint_kind kind)
-{
-    const float *const data[] = {chunk->value, chunk->m, chunk->v};
-
-    return data[kind];
-}
 
 static dt_checkpoint_shape shape_of(const shard *file, const dt_state_chunk *chunk)
 {
@@ -38,8 +31,8 @@ static dt_slice stored_slice(const shard *file, const dt_state_chunk *chunk)
 
 /* "wte.weight.m[0:512,64:128][100:200]": the box along each dimension and the range in it, each
  * where it is not all. */
-static void add_key(dt_strbuf *out, const char *name, dt_checkpoint_kind kind,
-                    const dt_slice *slice, const dt_box *whole)
+static void add_key(dt_strbuf *out, const char *name, int kind, const dt_slice *slice,
+                    const dt_box *whole)
 {
     dt_strbuf_add_str(out, name);
     if (kind != DT_CHECKPOINT_VALUE)
@@ -71,7 +64,7 @@ static json_t *list_of(const shard *file, const char *name, const char *kind_nam
 }
 
 static void add_piece(const shard *file, dt_safetensors_writer *writer, const dt_state_chunk *chunk,
-                      dt_checkpoint_kind kind, const dt_slice *slice)
+                      int kind, const dt_slice *slice)
 {
     const char *name = file->model->params[chunk->param].name;
     dt_checkpoint_shape shape = shape_of(file, chunk);
@@ -97,9 +90,9 @@ static dt_status write_data(const shard *file, dt_checkpoint_sink *sink, dt_erro
         const dt_state_chunk *chunk = &file->chunks[i];
         int64_t elems = stored_slice(file, chunk).elems;
 
-        for (dt_checkpoint_kind kind = file->first; kind <= file->last; kind++)
-            if (elems > 0 && data_of(chunk, kind) != NULL)
-                DT_TRY(dt_checkpoint_sink_write(sink, data_of(chunk, kind),
+        for (int kind = file->first; kind <= file->last; kind++)
+            if (elems > 0 && dt_state_chunk_data(chunk, kind) != NULL)
+                DT_TRY(dt_checkpoint_sink_write(sink, dt_state_chunk_data(chunk, kind),
                                                 (size_t)elems * sizeof(float), err));
     }
 out:
@@ -121,8 +114,8 @@ static dt_status write_file(const shard *file, const dt_checkpoint_io *io, const
     for (int i = 0; i < file->count; i++) {
         dt_slice slice = stored_slice(file, &file->chunks[i]);
 
-        for (dt_checkpoint_kind kind = file->first; kind <= file->last; kind++)
-            if (slice.elems > 0 && data_of(&file->chunks[i], kind) != NULL)
+        for (int kind = file->first; kind <= file->last; kind++)
+            if (slice.elems > 0 && dt_state_chunk_data(&file->chunks[i], kind) != NULL)
                 add_piece(file, &writer, &file->chunks[i], kind, &slice);
     }
     if (writer.bytes == 0)
@@ -160,8 +153,8 @@ dt_status dt_checkpoint_shard_write(json_t **fragment, const dt_checkpoint_io *i
     file.first = file.last = DT_CHECKPOINT_VALUE;
     DT_TRY(write_file(&file, io, directory, err));
     snprintf(name, sizeof(name), "optimizer-%lld.safetensors", (long long)state->comm->rank);
-    file.first = DT_CHECKPOINT_M;
-    file.last = DT_CHECKPOINT_V;
+    file.first = DT_CHECKPOINT_STATE;
+    file.last = DT_CHECKPOINT_KINDS - 1;
     DT_TRY(write_file(&file, io, directory, err));
 out:
     return st;

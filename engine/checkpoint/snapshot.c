@@ -10,7 +10,7 @@
 
 #include "base/banned.h"
 
-#define KINDS       3                 /* value, m, v */
+#define KINDS       DT_STATE_KINDS
 #define ALIGN_ELEMS 16                /* 64 bytes */
 #define PAGE_BYTES  ((size_t)2 << 20) /* a huge one: few faults, few misses */
 
@@ -25,13 +25,11 @@ static void find_pieces(dt_snapshot *snapshot, const dt_state_chunk *chunks, int
     bool same = count == snapshot->count;
 
     for (int i = 0; same && i < count; i++) {
-        const float *const from[KINDS] = {chunks[i].value, chunks[i].m, chunks[i].v};
-
         for (int kind = 0; kind < KINDS; kind++) {
             dt_snapshot_piece *piece = &snapshot->pieces[i * KINDS + kind];
 
-            piece->from = from[kind];
-            same = same && piece->elems == (from[kind] != NULL ? chunks[i].slice.elems : 0);
+            piece->from = dt_state_chunk_data(&chunks[i], kind);
+            same = same && piece->elems == (piece->from != NULL ? chunks[i].slice.elems : 0);
         }
     }
     DT_ASSERT(same);
@@ -43,15 +41,15 @@ static void lay_out(dt_snapshot *snapshot)
 
     for (int i = 0; i < snapshot->count; i++) {
         dt_state_chunk *chunk = &snapshot->chunks[i];
-        float **const to[KINDS] = {&chunk->value, &chunk->m, &chunk->v};
 
         for (int kind = 0; kind < KINDS; kind++) {
             dt_snapshot_piece *piece = &snapshot->pieces[i * KINDS + kind];
+            float **to = kind == 0 ? &chunk->value : &chunk->state[kind - 1];
 
-            if (*to[kind] == NULL)
+            if (*to == NULL)
                 continue;
             piece->elems = chunk->slice.elems;
-            piece->to = *to[kind] = snapshot->memory != NULL ? snapshot->memory + at : *to[kind];
+            piece->to = *to = snapshot->memory != NULL ? snapshot->memory + at : *to;
             at += aligned(chunk->slice.elems);
         }
     }

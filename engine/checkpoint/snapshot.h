@@ -22,7 +22,7 @@ typedef struct dt_snapshot_piece {
 typedef struct dt_snapshot {
     dt_strategy_state *live;   /* borrowed */
     dt_state_chunk *chunks;    /* of the copy */
-    dt_snapshot_piece *pieces; /* 3 a chunk; without elements where there is no moment */
+    dt_snapshot_piece *pieces; /* DT_STATE_KINDS a chunk; without elements where there is none */
     int count, threads;
     int64_t elems;
     float *memory;

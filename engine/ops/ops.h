@@ -32,6 +32,7 @@
 
 #include "base/error.h"
 #include "engine/device/device.h"
+#include "engine/ops/optimizer_rules.h"
 #include "engine/philox.h"
 #include "engine/tensor.h"
 #include "recipes/recipe.h"
@@ -39,26 +40,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-struct dt_optimizer_factors; /* optimizer_factors.h */
-
-/* What an optimizer's factors are made from. g = grad * grad_scale in all of them.
- *
- * ADAMW (decoupled decay; Loshchilov and Hutter 2019)
- *   m = beta1*m + (1-beta1)*g        v = beta2*v + (1-beta2)*g*g
- *   PYTORCH  p = p - lr*decay*p - lr * (m/(1-beta1^step)) / (sqrt(v/(1-beta2^step)) + eps)
- *   FAIRSEQ  p = p - lr*decay*p - lr * sqrt(1-beta2^step)/(1-beta1^step) * m / (sqrt(v) + eps)
- * ADAM   the same with g = g + decay*p in front and no decay behind (Kingma and Ba 2015)
- * SGD    g = g + decay*p; with momentum m = momentum*m + g (m = g at step 1), then
- *        p = p - lr*m, or with nesterov p = p - lr*(g + momentum*m) (PyTorch, no dampening) */
-typedef struct dt_optimizer_args {
-    dt_optimizer_kind kind;
-    dt_optimizer_variant variant;
-    double lr, beta1, beta2, eps, weight_decay, momentum;
-    bool nesterov;
-    int64_t step;      /* from 1 */
-    double grad_scale; /* the clip factor times the unscale factor */
-} dt_optimizer_args;
 
 typedef struct dt_attention_args {
     int64_t heads;
@@ -147,13 +128,12 @@ typedef struct dt_ops {
                                         const dt_tensor *targets, int64_t vocab, double scale,
                                         dt_error *err);
 
-    /* param, m, v F32 (n) in place, grad F32 (n); copy act (n) := param in the compute type, or
-     * left out. Adam and AdamW have m and v, SGD with momentum m alone, without neither: what is
-     * left out says which. SGD does not read m at step 1. factors lie in the device's memory. The
-     * step of an element is in optimizer_factors.h, for all backends. */
-    dt_status (*optimizer_step)(dt_device *, dt_tensor *param, dt_tensor *copy, dt_tensor *m,
-                                dt_tensor *v, const dt_tensor *grad,
-                                const struct dt_optimizer_factors *factors, dt_error *err);
+    /* param and the states that the rule has F32 (n) in place, grad F32 (n); copy act (n) := param
+     * in the compute type, or left out. What a state holds before step 1 is 0. factors lie in the
+     * device's memory. The step of an element is in optimizer_rules.h, for all backends. */
+    dt_status (*optimizer_step)(dt_device *, dt_optimizer_rule rule, dt_tensor *param,
+                                dt_tensor *copy, dt_tensor *states, const dt_tensor *grad,
+                                const dt_optimizer_factors *factors, dt_error *err);
 
     /* *out = sum of squares, in a fixed order; not finite where x is not. x F32 (n) */
     dt_status (*sum_squares)(dt_device *, double *out, const dt_tensor *x, dt_error *err);

@@ -58,7 +58,8 @@ DT_STEP_FN void dt_step_momentum(float *p, float *m, float *v, float grad,
     *p -= f->lr * (f->nesterov ? g + f->momentum * *m : *m);
 }
 
-DT_STEP_FN void dt_step_plain(float *p, float *m, float *v, float grad, const dt_optimizer_factors *f)
+DT_STEP_FN void dt_step_plain(float *p, float *m, float *v, float grad,
+                              const dt_optimizer_factors *f)
 {
     *p -= f->lr * (grad * f->grad_scale + f->coupled * *p);
 }

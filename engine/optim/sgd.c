@@ -19,8 +19,8 @@ static void factors(dt_optimizer_factors *out, const dt_optimizer_args *args)
     };
 }
 
-static dt_status step(dt_device *device, dt_optimizer_part *part,
-                      const dt_optimizer_factors *f, dt_error *err)
+static dt_status step(dt_device *device, dt_optimizer_part *part, const dt_optimizer_factors *f,
+                      dt_error *err)
 {
     return dt_optimizer_step_by(part->states > 0 ? DT_RULE_MOMENTUM : DT_RULE_PLAIN, device, part,
                                 f, err);

@@ -67,7 +67,7 @@ static dt_status take_memory(dt_strategy_state *state, dt_error *err)
         if (own->bf16_buffers == NULL)
             DT_THROW(err, DT_ERR_NOMEM, "no memory for the tables of the parameters");
     }
-    DT_TRY(dt_shard_open(&own->shard, model, state->options.moments, err));
+    DT_TRY(dt_shard_open(&own->shard, model, &state->options.optimizer, err));
     DT_TRY(dt_shard_record(&own->shard, state->options.graphs, state->mesh.world.rank == 0, err));
     DT_TRY(dt_layout_open(&own->memory, model->device, lay_out, state, err));
     DT_TRY(dt_shard_make_tables(&own->shard, state->mesh.data.rank == 0, err));
@@ -299,8 +299,8 @@ static dt_status ddp_import_finish(dt_strategy_state *state, dt_error *err)
         dt_shard_unit *slice = &own->shard.units[unit];
 
         DT_TRY(share_from_data_rank_0(state, slice->master, unit, err));
-        DT_TRY(share_from_data_rank_0(state, slice->m, unit, err));
-        DT_TRY(share_from_data_rank_0(state, slice->v, unit, err));
+        for (int s = 0; s < own->shard.states; s++)
+            DT_TRY(share_from_data_rank_0(state, slice->state[s], unit, err));
     }
     if (own->async_comm != NULL)
         state->sent_bytes = dt_async_comm_sent_bytes(own->async_comm);

@@ -153,7 +153,7 @@ static dt_status dp_setup(dt_strategy_state *state, uint64_t seed, dt_error *err
     own->replicas = calloc((size_t)own->count, sizeof(*own->replicas));
     if (own->replicas == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for %lld replicas", (long long)own->count);
-    DT_TRY(dt_shard_open(&own->shard, state->model, state->options.moments, err));
+    DT_TRY(dt_shard_open(&own->shard, state->model, &state->options.optimizer, err));
     DT_TRY(dt_shard_record(&own->shard, state->options.graphs, true, err));
     DT_TRY(dt_layout_open(&own->memory, state->model->device, lay_out_master, state, err));
     DT_TRY(dt_shard_make_tables(&own->shard, true, err));

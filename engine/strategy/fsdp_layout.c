@@ -99,7 +99,7 @@ static void lay_out_parts(dt_strategy_state *state, dt_layout *layout)
             part->master = dt_layout_take(layout, 4 * (size_t)part->elems);
         else if ((whole = dt_fsdp_gather_buffer_of(own, unit)->weights) != NULL)
             part->master = whole + part->start_elems;
-        dt_shard_take_moments(&own->shard, unit, layout);
+        dt_shard_take_states(&own->shard, unit, layout);
         if (!own->holds_grads) {
             part->grad = dt_layout_take(layout, 4 * (size_t)part->elems);
             continue;
@@ -151,7 +151,7 @@ dt_status dt_fsdp_take_memory(dt_strategy_state *state, dt_error *err)
     dt_model *model = state->model;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_shard_open(&own->shard, model, state->options.moments, err));
+    DT_TRY(dt_shard_open(&own->shard, model, &state->options.optimizer, err));
     DT_TRY(dt_shard_record(&own->shard, state->options.graphs, state->mesh.world.rank == 0, err));
     own->gather_buffer_count = place_count(model, own->keeps_weights);
     own->grad_buffer_count = place_count(model, grad_buffer_each(own));

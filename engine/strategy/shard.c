@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/ops/optimizer_factors.h"
-
 #include "base/banned.h"
 
 /* Neighbouring parameters of one slice that decay, or do not: one call of the optimizer. */
@@ -14,20 +12,23 @@ typedef struct dt_shard_run {
     bool decay;
 } dt_shard_run;
 
-dt_status dt_shard_open(dt_shard *out, dt_model *model, int moments, dt_error *err)
+dt_status dt_shard_open(dt_shard *out, dt_model *model, const dt_optimizer_options *optimizer,
+                        dt_error *err)
 {
     size_t params = (size_t)model->param_count;
     dt_status st = DT_OK;
 
     memset(out, 0, sizeof(*out));
     out->model = model;
-    out->moments = moments;
+    out->optimizer = dt_optimizer_of(optimizer->kind);
+    out->states = dt_optimizer_states(optimizer);
     out->units = calloc((size_t)model->unit_count, sizeof(*out->units));
     out->runs = calloc(params, sizeof(*out->runs));
     out->chunks = calloc(params, sizeof(*out->chunks));
     if (out->units == NULL || out->runs == NULL || out->chunks == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the tables of the parameters");
-    DT_TRY(dt_host_mirror_open(&out->host_mirror, model->device, 3 * model->param_count, err));
+    DT_TRY(dt_host_mirror_open(&out->host_mirror, model->device,
+                               DT_STATE_KINDS * model->param_count, err));
     DT_TRY(
         dt_upload_buffer_open(&out->factors, model->device, 2 * sizeof(dt_optimizer_factors), err));
 out:
@@ -53,14 +54,12 @@ void dt_shard_close(dt_shard *shard)
     memset(shard, 0, sizeof(*shard));
 }
 
-void dt_shard_take_moments(dt_shard *shard, int unit, dt_layout *layout)
+void dt_shard_take_states(dt_shard *shard, int unit, dt_layout *layout)
 {
     dt_shard_unit *slice = &shard->units[unit];
 
-    if (shard->moments > 0)
-        slice->m = dt_layout_take(layout, 4 * (size_t)slice->elems);
-    if (shard->moments > 1)
-        slice->v = dt_layout_take(layout, 4 * (size_t)slice->elems);
+    for (int s = 0; s < shard->states; s++)
+        slice->state[s] = dt_layout_take(layout, 4 * (size_t)slice->elems);
 }
 
 void dt_shard_take_unit(dt_shard *shard, int unit, dt_layout *layout)
@@ -72,7 +71,7 @@ void dt_shard_take_unit(dt_shard *shard, int unit, dt_layout *layout)
     slice->elems = (int64_t)elems;
     slice->master = dt_layout_take(layout, 4 * elems);
     slice->grad = dt_layout_take(layout, 4 * elems);
-    dt_shard_take_moments(shard, unit, layout);
+    dt_shard_take_states(shard, unit, layout);
     if (model->config.dtype != DT_F32)
         slice->copy = dt_layout_take(layout, dt_dtype_bytes(model->config.dtype) * elems);
     model->grads[unit] = slice->grad;
@@ -85,15 +84,10 @@ int64_t dt_shard_optimizer_bytes(const dt_shard *shard)
 
     for (int unit = 0; unit < shard->model->unit_count; unit++)
         elems += shard->units[unit].elems;
-    return 4 * shard->moments * elems;
+    return 4 * shard->states * elems;
 }
 
 /* --- tables */
-
-static float *at(float *slice, int64_t elems)
-{
-    return slice != NULL ? slice + elems : NULL;
-}
 
 /* The gap between two parameters holds zeros, and every optimizer keeps zeros. */
 static void add_run(dt_shard *shard, const dt_param *param, int64_t start, int64_t elems)
@@ -120,10 +114,11 @@ static dt_status add_chunk(dt_shard *shard, int param, int64_t param_start, int6
 
     *chunk = (dt_state_chunk){
         .param = param, .slice = {whole_of(&shard->model->params[param]), param_start, elems}};
-    DT_TRY(dt_host_mirror_add(&shard->host_mirror, &chunk->value, at(slice->master, start), elems,
-                              err));
-    DT_TRY(dt_host_mirror_add(&shard->host_mirror, &chunk->m, at(slice->m, start), elems, err));
-    DT_TRY(dt_host_mirror_add(&shard->host_mirror, &chunk->v, at(slice->v, start), elems, err));
+    DT_TRY(
+        dt_host_mirror_add(&shard->host_mirror, &chunk->value, slice->master + start, elems, err));
+    for (int s = 0; s < shard->states; s++)
+        DT_TRY(dt_host_mirror_add(&shard->host_mirror, &chunk->state[s], slice->state[s] + start,
+                                  elems, err));
 out:
     return st;
 }
@@ -244,36 +239,44 @@ static dt_status send_factors(dt_shard *shard, const dt_optimizer_args *args, dt
     dt_optimizer_args without = *args;
     dt_status st = DT_OK;
 
-    without.weight_decay = 0;
+    without.options.weight_decay = 0;
     DT_TRY(dt_upload_buffer_begin(&shard->factors, err));
-    sets[false] = dt_optimizer_factors_of(&without);
-    sets[true] = dt_optimizer_factors_of(args);
+    shard->optimizer->factors(&sets[false], &without);
+    shard->optimizer->factors(&sets[true], args);
     DT_TRY(dt_upload_buffer_send(&shard->factors, err));
 out:
     return st;
 }
 
+static dt_optimizer_part part_of(const dt_shard *shard, const dt_shard_run *run)
+{
+    const dt_shard_unit *slice = &shard->units[run->unit];
+    dt_dtype dtype = shard->model->config.dtype;
+    dt_optimizer_part part = {
+        .param = dt_tensor_1d(slice->master + run->start_elems, DT_F32, run->elems),
+        .grad = dt_tensor_1d(slice->grad + run->start_elems, DT_F32, run->elems),
+        .copy = dt_tensor_1d(NULL, dtype, run->elems),
+        .states = shard->states,
+    };
+
+    if (slice->copy != NULL)
+        part.copy.data = (char *)slice->copy + (size_t)run->start_elems * dt_dtype_bytes(dtype);
+    for (int s = 0; s < shard->states; s++)
+        part.state[s] = dt_tensor_1d(slice->state[s] + run->start_elems, DT_F32, run->elems);
+    return part;
+}
+
 static dt_status step_runs(void *self, dt_error *err)
 {
     dt_shard *shard = self;
-    dt_device *device = shard->model->device;
-    dt_dtype dtype = shard->model->config.dtype;
     const dt_optimizer_factors *sets = shard->factors.data;
     dt_status st = DT_OK;
 
     for (int i = 0; i < shard->run_count; i++) {
-        const dt_shard_run *run = &shard->runs[i];
-        const dt_shard_unit *slice = &shard->units[run->unit];
-        dt_tensor param = dt_tensor_1d(slice->master + run->start_elems, DT_F32, run->elems);
-        dt_tensor m = dt_tensor_1d(at(slice->m, run->start_elems), DT_F32, run->elems);
-        dt_tensor v = dt_tensor_1d(at(slice->v, run->start_elems), DT_F32, run->elems);
-        dt_tensor grad = dt_tensor_1d(slice->grad + run->start_elems, DT_F32, run->elems);
-        dt_tensor copy = dt_tensor_1d(NULL, dtype, run->elems);
+        dt_optimizer_part part = part_of(shard, &shard->runs[i]);
 
-        if (slice->copy != NULL)
-            copy.data = (char *)slice->copy + (size_t)run->start_elems * dt_dtype_bytes(dtype);
-        DT_TRY(device->ops->optimizer_step(device, &param, &copy, &m, &v, &grad, &sets[run->decay],
-                                           err));
+        DT_TRY(
+            shard->optimizer->step(shard->model->device, &part, &sets[shard->runs[i].decay], err));
     }
 out:
     return st;

@@ -21,14 +21,15 @@
 typedef struct dt_shard_unit {
     int64_t start_elems, elems;
     float *master;
-    float *m, *v; /* NULL where the optimizer has none */
-    float *grad;  /* reduced */
-    void *copy;   /* in the compute type, kept equal to master by every update; MAY be NULL */
+    float *state[DT_OPTIMIZER_STATES]; /* of the optimizer; NULL where it has no such one */
+    float *grad;                       /* reduced */
+    void *copy; /* in the compute type, kept equal to master by every update; MAY be NULL */
 } dt_shard_unit;
 
 typedef struct dt_shard {
     dt_model *model;
-    int moments;
+    const dt_optimizer *optimizer;
+    int states;           /* that it keeps of an element */
     dt_shard_unit *units; /* filled by the strategy between open and make_tables */
     struct dt_shard_run *runs;
     int run_count;
@@ -39,20 +40,21 @@ typedef struct dt_shard {
     dt_graph_cache *graph_cache; /* the update, recorded; NULL: launched one by one */
 } dt_shard;
 
-dt_status dt_shard_open(dt_shard *out, dt_model *model, int moments, dt_error *err);
+dt_status dt_shard_open(dt_shard *out, dt_model *model, const dt_optimizer_options *optimizer,
+                        dt_error *err);
 /* Updates are recorded where the device can; tells: this one's log speaks for all. */
 dt_status dt_shard_record(dt_shard *shard, bool recorded, bool tells, dt_error *err);
 void dt_shard_close(dt_shard *shard); /* accepts a zeroed or half-open one */
 
-/* m and v of a slice, as many as there are moments. */
-void dt_shard_take_moments(dt_shard *shard, int unit, dt_layout *layout);
-/* A slice that is the whole unit: master, moments, gradient and, where the compute type is another,
+/* The optimizer's states of a slice. */
+void dt_shard_take_states(dt_shard *shard, int unit, dt_layout *layout);
+/* A slice that is the whole unit: master, states, gradient and, where the compute type is another,
  * the copy; the model computes with them. */
 void dt_shard_take_unit(dt_shard *shard, int unit, dt_layout *layout);
 /* with_chunks: this rank reads and writes checkpoints. */
 dt_status dt_shard_make_tables(dt_shard *shard, bool with_chunks, dt_error *err);
 
-/* Of m and v. */
+/* Of the states. */
 int64_t dt_shard_optimizer_bytes(const dt_shard *shard);
 /* As dt_strategy's export_state and import_state. */
 dt_status dt_shard_export(dt_shard *shard, const dt_state_chunk **chunks, int *count,

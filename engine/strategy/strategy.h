@@ -13,7 +13,7 @@
 #include "engine/comm/comm.h"
 #include "engine/comm/mesh.h"
 #include "engine/model/model.h"
-#include "engine/ops/ops.h"
+#include "engine/optim/optimizer.h"
 #include "engine/slice.h"
 
 #ifdef __cplusplus
@@ -28,8 +28,8 @@ typedef struct dt_strategy_options {
     dt_shard_kind shard;
     bool reshard_after_forward, reduce_each_micro_step;
     dt_reduce_kind reduce_dtype;
-    int moments;      /* of the optimizer: 2 (m and v), 1 (m) or 0 */
-    int64_t replicas; /* dp: of this process; else 1 */
+    dt_optimizer_options optimizer; /* what is kept beside each element; no step is taken by it */
+    int64_t replicas;               /* dp: of this process; else 1 */
     bool loads;  /* a checkpoint follows: first values are not drawn, all are zero until then */
     bool graphs; /* what a GPU does step after step is recorded (graph_cache.h) */
 } dt_strategy_options;
@@ -44,13 +44,20 @@ typedef struct dt_micro_batch {
     uint32_t step, micro_step, first_data_rank; /* Philox key of dropout */
 } dt_micro_batch;
 
-/* A piece of one parameter that this rank holds; fp32 in host-readable memory. m and v are NULL
- * where the optimizer has none. */
+/* A piece of one parameter that this rank holds; fp32 in host-readable memory. */
 typedef struct dt_state_chunk {
-    int param;            /* index in the model's table */
-    dt_slice slice;       /* of the parameter; what a rank holds of one may be several */
-    float *value, *m, *v; /* parameter and optimizer moments */
+    int param;      /* index in the model's table */
+    dt_slice slice; /* of the parameter; what a rank holds of one may be several */
+    float *value;
+    float *state[DT_OPTIMIZER_STATES]; /* the optimizer's; NULL where it has no such one */
 } dt_state_chunk;
+
+/* What a chunk has of an element: 0 is the value, 1 + s the optimizer's state s. */
+#define DT_STATE_KINDS (1 + DT_OPTIMIZER_STATES)
+static inline float *dt_state_chunk_data(const dt_state_chunk *chunk, int kind)
+{
+    return kind == 0 ? chunk->value : chunk->state[kind - 1];
+}
 
 typedef struct dt_strategy_state {
     const struct dt_strategy *strategy;

@@ -92,15 +92,8 @@ static dt_status update(dt_train_session *session, const dt_step *step, double s
 {
     const dt_recipe *recipe = session->recipe;
     dt_optimizer_args args = {
-        .kind = recipe->optimizer.kind,
-        .variant = recipe->optimizer.variant,
-        .momentum = recipe->optimizer.momentum,
-        .nesterov = recipe->optimizer.nesterov,
+        .options = recipe->optimizer,
         .lr = step->learning_rate,
-        .beta1 = recipe->optimizer.beta1,
-        .beta2 = recipe->optimizer.beta2,
-        .eps = recipe->optimizer.eps,
-        .weight_decay = recipe->optimizer.weight_decay,
         .step = session->step + 1,
         .grad_scale = dt_clip_factor(step->gradient_norm, recipe->clip) / scale,
     };

@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "engine/ops/ops.h"
-#include "engine/ops/optimizer_factors.h"
+#include "engine/optim/optimizer.h"
 
 #include "base/banned.h"
 
@@ -43,7 +43,7 @@ typedef struct subject {
     dt_tensor tokens, head_targets;
     dt_tensor x, y, z, qkv, dqkv, wide, wide2, logits, head_x, losses, mean, rstd, lse;
     dt_tensor w[4], dw, db, vector, wte, wpe, dwte, dwpe;
-    dt_tensor param, m, v, grad, copy;
+    dt_tensor param, states[2], grad, copy;
     dt_optimizer_factors *factors;
     dt_status fill; /* of the tensors so far */
     dt_error err;
@@ -213,8 +213,8 @@ static dt_status cross_entropy_backward(subject *s, int i, cost *c)
 static dt_status optimizer_step(subject *s, int i, cost *c)
 {
     c->bytes = 7.0 * bytes_of(&s->param) + bytes_of(&s->copy);
-    return s->device.ops->optimizer_step(&s->device, &s->param, &s->copy, &s->m, &s->v, &s->grad,
-                                         s->factors, &s->err);
+    return s->device.ops->optimizer_step(&s->device, DT_RULE_ADAM, &s->param, &s->copy, s->states,
+                                         &s->grad, s->factors, &s->err);
 }
 
 static dt_status sum_squares(subject *s, int i, cost *c)
@@ -326,15 +326,14 @@ static dt_tensor tensor_new(subject *s, dt_device_arena *arena, dt_dtype dtype, 
 
 static dt_status fill_factors(subject *s, dt_device_arena *arena)
 {
-    const dt_optimizer_args args = {.lr = 1e-4,
-                                    .beta1 = 0.9,
-                                    .beta2 = 0.95,
-                                    .eps = 1e-8,
-                                    .weight_decay = 0.1,
-                                    .step = 10,
-                                    .grad_scale = 1};
-    dt_optimizer_factors factors = dt_optimizer_factors_of(&args);
+    const dt_optimizer_args args = {
+        .options = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1},
+        .lr = 1e-4,
+        .step = 10,
+        .grad_scale = 1};
+    dt_optimizer_factors factors;
 
+    dt_optimizer_adamw.factors(&factors, &args);
     s->factors = dt_device_arena_take(arena, sizeof(factors));
     return s->device.copy_in(&s->device, s->factors, &factors, sizeof(factors), &s->err);
 }
@@ -371,8 +370,8 @@ static dt_status subject_fill(subject *s, dt_device_arena *arena)
     s->dwte = tensor_new(s, arena, DT_F32, 1, z->padded, c);
     s->dwpe = tensor_new(s, arena, DT_F32, 1, t, c);
     s->param = tensor_new(s, arena, DT_F32, 1, 1, params);
-    s->m = tensor_new(s, arena, DT_F32, 1, 1, params);
-    s->v = tensor_new(s, arena, DT_F32, 1, 1, params);
+    s->states[0] = tensor_new(s, arena, DT_F32, 1, 1, params);
+    s->states[1] = tensor_new(s, arena, DT_F32, 1, 1, params);
     s->grad = tensor_new(s, arena, DT_F32, 1, 1, params);
     s->copy = tensor_new(s, arena, s->act, 1, 1, params);
     return s->fill == DT_OK ? fill_factors(s, arena) : s->fill;

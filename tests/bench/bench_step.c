@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "engine/model/model.h"
 #include "engine/ops/ops.h"
-#include "engine/ops/optimizer_factors.h"
+#include "engine/optim/optimizer.h"
 #include "tests/ops/watched.h"
 
 #include "base/banned.h"
@@ -99,16 +99,15 @@ static dt_status run_step(subject *s, int64_t step, double *loss, dt_error *err)
     dt_model *model = s->model;
     const dt_ops *ops = s->device.ops;
     double scale = 1.0 / (double)(model->config.batch * model->config.tokens), squares;
-    dt_optimizer_args args = {.lr = 1e-4,
-                              .beta1 = 0.9,
-                              .beta2 = 0.99,
-                              .eps = 1e-8,
-                              .weight_decay = 0.1,
-                              .step = step,
-                              .grad_scale = 1};
-    dt_optimizer_factors factors = dt_optimizer_factors_of(&args);
+    dt_optimizer_args args = {
+        .options = {.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .weight_decay = 0.1},
+        .lr = 1e-4,
+        .step = step,
+        .grad_scale = 1};
+    dt_optimizer_factors factors;
     dt_status st = DT_OK;
 
+    dt_optimizer_adamw.factors(&factors, &args);
     for (int u = 0; u < model->unit_count; u++) {
         dt_tensor grads = dt_tensor_1d(model->grads[u], DT_F32, model->units[u].elems);
 
@@ -120,15 +119,19 @@ static dt_status run_step(subject *s, int64_t step, double *loss, dt_error *err)
     for (int u = 0; u < model->unit_count; u++) {
         int64_t elems = model->units[u].elems;
         dt_tensor grads = dt_tensor_1d(model->grads[u], DT_F32, elems);
-        dt_tensor values = dt_tensor_1d(s->units[u].values, DT_F32, elems);
-        dt_tensor m = dt_tensor_1d(s->units[u].m, DT_F32, elems);
-        dt_tensor v = dt_tensor_1d(s->units[u].v, DT_F32, elems);
-        dt_tensor copy = dt_tensor_1d(NULL, model->config.dtype, elems);
+        dt_optimizer_part part = {
+            .param = dt_tensor_1d(s->units[u].values, DT_F32, elems),
+            .grad = grads,
+            .copy = dt_tensor_1d(NULL, model->config.dtype, elems),
+            .state = {dt_tensor_1d(s->units[u].m, DT_F32, elems),
+                      dt_tensor_1d(s->units[u].v, DT_F32, elems)},
+            .states = 2,
+        };
 
         if (model->config.dtype != DT_F32)
-            copy.data = s->units[u].weights;
+            part.copy.data = s->units[u].weights;
         DT_TRY(ops->sum_squares(&s->device, &squares, &grads, err));
-        DT_TRY(ops->optimizer_step(&s->device, &values, &copy, &m, &v, &grads, &factors, err));
+        DT_TRY(dt_optimizer_adamw.step(&s->device, &part, &factors, err));
     }
 out:
     return st;

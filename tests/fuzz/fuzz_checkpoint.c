@@ -40,7 +40,7 @@ static void count_elements(const dt_checkpoint_pieces *pieces, const dt_checkpoi
 }
 
 static void check_pieces(const dt_checkpoint_index *index, const dt_checkpoint_tensor *tensor,
-                         dt_checkpoint_kind kind)
+                         int kind)
 {
     const dt_checkpoint_pieces *pieces = &tensor->pieces[kind];
     int64_t elems = 0;

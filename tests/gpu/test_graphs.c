@@ -94,7 +94,6 @@ static void open_trainee(trainee *t, const dt_strategy *strategy, bool graphs)
                                                .first_bucket_mb = 1,
                                                .reshard_after_forward = true,
                                                .reduce_each_micro_step = true,
-                                               .moments = 2,
                                                .replicas = 1,
                                                .graphs = graphs}};
     assert_int_equal(strategy->setup(&t->state, 7, &err), DT_OK);
@@ -131,13 +130,11 @@ static double train_step(trainee *t, int64_t step, int micro_steps, double scale
     double scale_each = scale / (micro_steps * SEQUENCES * TOKENS), loss, sum = 0;
     int32_t numbers[2 * SEQUENCES * TOKENS];
     dt_micro_batch batch = batch_of(numbers, TOKENS, step);
-    dt_optimizer_args args = {.lr = 1e-2 / (double)(step + 1),
-                              .beta1 = 0.9,
-                              .beta2 = 0.99,
-                              .eps = 1e-8,
-                              .weight_decay = 0.1,
-                              .step = step + 1,
-                              .grad_scale = 1 / scale};
+    dt_optimizer_args args = {
+        .options = {.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .weight_decay = 0.1},
+        .lr = 1e-2 / (double)(step + 1),
+        .step = step + 1,
+        .grad_scale = 1 / scale};
     dt_error err = DT_ERROR_INIT;
 
     assert_int_equal(strategy->step_begin(&t->state, micro_steps, &err), DT_OK);

@@ -6,91 +6,92 @@
 
 #include <cmocka.h>
 
-#include "engine/ops/optimizer_factors.h"
+#include "engine/optim/optimizer.h"
 #include "tests/ops/cases.h"
 #include "tests/ops/reference.h"
 
 #include "base/banned.h"
 
-/* Three steps, the first without a copy. What the kind does not need is left out. */
-static void optimizer(bench *b, int64_t n, dt_optimizer_args args)
+/* Three steps, the first without a copy. */
+static void optimizer(bench *b, int64_t n, dt_optimizer_options options)
 {
-    bool has_v = args.kind != DT_OPTIMIZER_SGD, has_m = has_v || args.momentum != 0.0;
+    const dt_optimizer *optimizer = dt_optimizer_of(options.kind);
+    dt_optimizer_args args = {.options = options, .lr = 0.02, .grad_scale = 0.5};
     operand param = bench_random(b, DT_F32, 1.0, n, 0, 0);
     operand grad = bench_random(b, DT_F32, 1.0, n, 0, 0);
     operand m = bench_random(b, DT_F32, 0.0, n, 0, 0), v = bench_random(b, DT_F32, 0.0, n, 0, 0);
-    dt_tensor copy = bench_output(b, b->act, n, 0, 0), none = {0};
+    dt_tensor copy = bench_output(b, b->act, n, 0, 0);
+    dt_optimizer_part part = {.param = param.tensor,
+                              .grad = grad.tensor,
+                              .state = {m.tensor, v.tensor},
+                              .states = dt_optimizer_states(&options)};
     dt_error err = DT_ERROR_INIT;
 
-    args.lr = 0.02;
-    args.weight_decay = 0.1;
-    args.grad_scale = 0.5;
+    args.options.weight_decay = 0.1;
     for (args.step = 1; args.step <= 3; args.step++) {
-        dt_optimizer_factors factors = dt_optimizer_factors_of(&args);
+        dt_optimizer_factors factors;
 
-        bench_ok(b->device.ops->optimizer_step(
-                     &b->device, &param.tensor, args.step == 1 ? &none : &copy,
-                     has_m ? &m.tensor : &none, has_v ? &v.tensor : &none, &grad.tensor,
-                     bench_bytes(b, &factors, sizeof factors), &err),
+        optimizer->factors(&factors, &args);
+        bench_ok(optimizer->step(&b->device, &part, bench_bytes(b, &factors, sizeof factors), &err),
                  &err);
-        ref_optimizer(param.value, has_m ? m.value : NULL, has_v ? v.value : NULL, grad.value, n,
-                      &args);
+        ref_optimizer(param.value, m.value, v.value, grad.value, n, &args);
+        part.copy = copy;
     }
     bench_check(b, "param", &param.tensor, param.value);
-    if (has_m)
+    if (part.states > 0)
         bench_check(b, "m", &m.tensor, m.value);
-    if (has_v)
+    if (part.states > 1)
         bench_check(b, "v", &v.tensor, v.value);
     bench_check(b, "copy", &copy, param.value);
 }
 
 /* elements; an epsilon that is large enough for its place to show */
-static const dt_optimizer_args adam_args = {.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-2};
+static const dt_optimizer_options adam_options = {.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-2};
 
 void case_adamw(bench *b, const int64_t *dim)
 {
-    optimizer(b, dim[0], adam_args);
+    optimizer(b, dim[0], adam_options);
 }
 
 void case_adamw_fairseq(bench *b, const int64_t *dim)
 {
-    dt_optimizer_args args = adam_args;
+    dt_optimizer_options options = adam_options;
 
-    args.variant = DT_OPTIMIZER_FAIRSEQ;
-    optimizer(b, dim[0], args);
+    options.variant = DT_OPTIMIZER_FAIRSEQ;
+    optimizer(b, dim[0], options);
 }
 
 void case_adam(bench *b, const int64_t *dim)
 {
-    dt_optimizer_args args = adam_args;
+    dt_optimizer_options options = adam_options;
 
-    args.kind = DT_OPTIMIZER_ADAM;
-    optimizer(b, dim[0], args);
+    options.kind = DT_OPTIMIZER_ADAM;
+    optimizer(b, dim[0], options);
 }
 
 void case_adam_fairseq(bench *b, const int64_t *dim)
 {
-    dt_optimizer_args args = adam_args;
+    dt_optimizer_options options = adam_options;
 
-    args.kind = DT_OPTIMIZER_ADAM;
-    args.variant = DT_OPTIMIZER_FAIRSEQ;
-    optimizer(b, dim[0], args);
+    options.kind = DT_OPTIMIZER_ADAM;
+    options.variant = DT_OPTIMIZER_FAIRSEQ;
+    optimizer(b, dim[0], options);
 }
 
 void case_sgd(bench *b, const int64_t *dim)
 {
-    optimizer(b, dim[0], (dt_optimizer_args){.kind = DT_OPTIMIZER_SGD});
+    optimizer(b, dim[0], (dt_optimizer_options){.kind = DT_OPTIMIZER_SGD});
 }
 
 void case_sgd_momentum(bench *b, const int64_t *dim)
 {
-    optimizer(b, dim[0], (dt_optimizer_args){.kind = DT_OPTIMIZER_SGD, .momentum = 0.9});
+    optimizer(b, dim[0], (dt_optimizer_options){.kind = DT_OPTIMIZER_SGD, .momentum = 0.9});
 }
 
 void case_sgd_nesterov(bench *b, const int64_t *dim)
 {
     optimizer(b, dim[0],
-              (dt_optimizer_args){.kind = DT_OPTIMIZER_SGD, .momentum = 0.9, .nesterov = true});
+              (dt_optimizer_options){.kind = DT_OPTIMIZER_SGD, .momentum = 0.9, .nesterov = true});
 }
 
 /* elements: the sums are doubles, so they are compared as such */
@@ -139,8 +140,7 @@ void case_views(bench *b, const int64_t *dim)
     dt_tensor y = bench_output(b, b->act, n + 1, 0, 0), copy = bench_output(b, b->act, n + 1, 0, 0);
     dt_tensor from[] = {from_second(&x.tensor), from_second(&z.tensor), from_second(&grad.tensor)};
     dt_tensor to[] = {from_second(&y), from_second(&param.tensor), from_second(&copy)};
-    dt_optimizer_args args = {.kind = DT_OPTIMIZER_SGD, .lr = 0.02, .grad_scale = 0.5, .step = 1};
-    dt_optimizer_factors factors = dt_optimizer_factors_of(&args);
+    dt_optimizer_factors factors = {.lr = 0.02f, .grad_scale = 0.5f};
     double *want = bench_doubles(b, n);
     dt_error err = DT_ERROR_INIT;
 
@@ -148,7 +148,7 @@ void case_views(bench *b, const int64_t *dim)
     for (int64_t i = 0; i < n; i++)
         want[i] = x.value[i + 1] + z.value[i + 1];
     bench_check(b, "a sum", &to[0], want);
-    bench_ok(ops->optimizer_step(&b->device, &to[1], &to[2], NULL, NULL, &from[2],
+    bench_ok(ops->optimizer_step(&b->device, DT_RULE_PLAIN, &to[1], &to[2], NULL, &from[2],
                                  bench_bytes(b, &factors, sizeof factors), &err),
              &err);
     for (int64_t i = 0; i < n; i++)

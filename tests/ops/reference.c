@@ -248,20 +248,20 @@ void ref_cross_entropy(double *losses, double *dlogits, const double *logits,
 
 static double adam_step(double m, double v, const dt_optimizer_args *args)
 {
-    double correct_m = 1.0 - pow(args->beta1, (double)args->step);
-    double correct_v = 1.0 - pow(args->beta2, (double)args->step);
+    double correct_m = 1.0 - pow(args->options.beta1, (double)args->step);
+    double correct_v = 1.0 - pow(args->options.beta2, (double)args->step);
 
-    if (args->variant == DT_OPTIMIZER_FAIRSEQ)
-        return args->lr * sqrt(correct_v) / correct_m * m / (sqrt(v) + args->eps);
-    return args->lr * (m / correct_m) / (sqrt(v / correct_v) + args->eps);
+    if (args->options.variant == DT_OPTIMIZER_FAIRSEQ)
+        return args->lr * sqrt(correct_v) / correct_m * m / (sqrt(v) + args->options.eps);
+    return args->lr * (m / correct_m) / (sqrt(v / correct_v) + args->options.eps);
 }
 
 static double sgd_step(double *m, double g, const dt_optimizer_args *args)
 {
-    if (args->momentum == 0.0)
+    if (args->options.momentum == 0.0)
         return args->lr * g;
-    *m = args->step == 1 ? g : args->momentum * *m + g;
-    return args->lr * (args->nesterov ? g + args->momentum * *m : *m);
+    *m = args->step == 1 ? g : args->options.momentum * *m + g;
+    return args->lr * (args->options.nesterov ? g + args->options.momentum * *m : *m);
 }
 
 void ref_optimizer(double *param, double *m, double *v, const double *grad, int64_t n,
@@ -270,16 +270,16 @@ void ref_optimizer(double *param, double *m, double *v, const double *grad, int6
     for (int64_t i = 0; i < n; i++) {
         double g = grad[i] * args->grad_scale;
 
-        if (args->kind == DT_OPTIMIZER_ADAMW)
-            param[i] -= args->lr * args->weight_decay * param[i];
+        if (args->options.kind == DT_OPTIMIZER_ADAMW)
+            param[i] -= args->lr * args->options.weight_decay * param[i];
         else
-            g += args->weight_decay * param[i];
-        if (args->kind == DT_OPTIMIZER_SGD) {
+            g += args->options.weight_decay * param[i];
+        if (args->options.kind == DT_OPTIMIZER_SGD) {
             param[i] -= sgd_step(m != NULL ? &m[i] : NULL, g, args);
             continue;
         }
-        m[i] = args->beta1 * m[i] + (1.0 - args->beta1) * g;
-        v[i] = args->beta2 * v[i] + (1.0 - args->beta2) * g * g;
+        m[i] = args->options.beta1 * m[i] + (1.0 - args->options.beta1) * g;
+        v[i] = args->options.beta2 * v[i] + (1.0 - args->options.beta2) * g * g;
         param[i] -= adam_step(m[i], v[i], args);
     }
 }

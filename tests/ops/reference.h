@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "engine/ops/ops.h"
+#include "engine/optim/optimizer.h"
 
 void ref_embedding_forward(double *out, const int32_t *tokens, const double *wte, const double *wpe,
                            double scale, int64_t n, int64_t t, int64_t c);

@@ -52,13 +52,13 @@ const dt_model *fake_model(void)
     return &model;
 }
 
-float fake_value(int param, int64_t index, dt_checkpoint_kind kind)
+float fake_value(int param, int64_t index, int kind)
 {
     if (param == 0 && index >= FAKE_VOCAB * 3)
         return 0; /* padding */
-    return (float)(1 + param * 1000 + index) * (kind == DT_CHECKPOINT_VALUE ? 1.0f
-                                                : kind == DT_CHECKPOINT_M   ? -0.5f
-                                                                            : 0.001f);
+    return (float)(1 + param * 1000 + index) * (kind == DT_CHECKPOINT_VALUE   ? 1.0f
+                                                : kind == DT_CHECKPOINT_STATE ? -0.5f
+                                                                              : 0.001f);
 }
 
 /* --- the strategy */
@@ -82,9 +82,9 @@ static void add_chunk(fake_state *own, int param, const dt_slice *slice, bool wr
 
     assert_true(own->count <= MAX_CHUNKS && own->used + 3 * elems <= 3 * 512);
     own->used += 3 * elems;
-    *chunk = (dt_state_chunk){param, *slice, at, at + elems, at + 2 * elems};
+    *chunk = (dt_state_chunk){param, *slice, at, {at + elems, at + 2 * elems}};
     if (own->world->no_moments)
-        chunk->m = chunk->v = NULL;
+        memset(chunk->state, 0, sizeof(chunk->state));
     if (writes)
         own->written[own->written_count++] = *chunk;
 }
@@ -178,21 +178,14 @@ static int64_t index_of(const dt_state_chunk *chunk, const dt_model *model, int6
     return index;
 }
 
-static float *data_of(const dt_state_chunk *chunk, int kind)
-{
-    return kind == DT_CHECKPOINT_VALUE ? chunk->value
-           : kind == DT_CHECKPOINT_M   ? chunk->m
-                                       : chunk->v;
-}
-
 static void fill(fake_state *own, const dt_model *model, bool poison)
 {
     for (int i = 0; i < own->count; i++) {
         const dt_state_chunk *chunk = &own->chunks[i];
 
         for (int kind = 0; kind < DT_CHECKPOINT_KINDS; kind++)
-            for (int64_t k = 0; k < chunk->slice.elems && data_of(chunk, kind); k++)
-                data_of(chunk, kind)[k] =
+            for (int64_t k = 0; k < chunk->slice.elems && dt_state_chunk_data(chunk, kind); k++)
+                dt_state_chunk_data(chunk, kind)[k] =
                     poison ? NAN : fake_value(chunk->param, index_of(chunk, model, k), kind);
     }
 }
@@ -210,13 +203,13 @@ static dt_status expect(const fake_state *own, const dt_model *model, dt_error *
         const dt_state_chunk *chunk = &own->chunks[i];
 
         for (int kind = 0; kind < DT_CHECKPOINT_KINDS; kind++)
-            for (int64_t k = 0; k < chunk->slice.elems && data_of(chunk, kind); k++) {
+            for (int64_t k = 0; k < chunk->slice.elems && dt_state_chunk_data(chunk, kind); k++) {
                 int64_t index = index_of(chunk, model, k);
 
-                if (data_of(chunk, kind)[k] != fake_value(chunk->param, index, kind))
+                if (dt_state_chunk_data(chunk, kind)[k] != fake_value(chunk->param, index, kind))
                     return DT_FAIL(err, DT_ERR_CORRUPT, "parameter %d kind %d element %lld is %g",
                                    chunk->param, kind, (long long)index,
-                                   (double)data_of(chunk, kind)[k]);
+                                   (double)dt_state_chunk_data(chunk, kind)[k]);
             }
     }
     return DT_OK;

@@ -68,7 +68,7 @@ void fake_must_save(fake_world *world);
 void fake_must_load(fake_world *world);
 
 /* The value that element `index` of a parameter has; kind as in index.h. */
-float fake_value(int param, int64_t index, dt_checkpoint_kind kind);
+float fake_value(int param, int64_t index, int kind);
 /* A model to look at; static. */
 const dt_model *fake_model(void);
 

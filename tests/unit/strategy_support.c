@@ -24,7 +24,6 @@ dt_strategy_options default_options(void)
                                  .shard = DT_SHARD_FULL,
                                  .reshard_after_forward = true,
                                  .reduce_each_micro_step = true,
-                                 .moments = 2,
                                  .replicas = 1};
 }
 
@@ -105,7 +104,7 @@ out:
 dt_status train_step(trainee *t, int64_t micro_steps, double *loss, dt_error *err)
 {
     dt_optimizer_args args = {
-        .lr = 1e-2, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .grad_scale = 1};
+        .options = {.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8}, .lr = 1e-2, .grad_scale = 1};
 
     return train_step_with(t, micro_steps, args, loss, err);
 }
@@ -128,8 +127,8 @@ dt_status hand_over(trainee *a, trainee *b, dt_error *err)
         DT_THROW(err, DT_ERR_CORRUPT, "%d chunks are exported, %d imported", count, to_count);
     for (int i = 0; i < count; i++) {
         copy_floats(to[i].value, from[i].value, from[i].slice.elems);
-        copy_floats(to[i].m, from[i].m, from[i].slice.elems);
-        copy_floats(to[i].v, from[i].v, from[i].slice.elems);
+        for (int s = 0; s < DT_OPTIMIZER_STATES; s++)
+            copy_floats(to[i].state[s], from[i].state[s], from[i].slice.elems);
     }
     DT_TRY(b->state.strategy->import_finish(&b->state, err));
     b->steps = a->steps;

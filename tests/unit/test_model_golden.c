@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "engine/model/gpt2_int.h"
-#include "engine/ops/optimizer_factors.h"
 #include "engine/optim/clip.h"
+#include "engine/optim/optimizer.h"
 #include "engine/optim/schedule.h"
 #include "tests/golden/safetensors.h"
 #include "tests/unit/model_harness.h"
@@ -258,19 +258,19 @@ static void update(golden *g, float **m, float **v, dt_optimizer_args args, doub
     for (int p = 0; p < g->h.model->param_count; p++) {
         const dt_param *param = &g->h.model->params[p];
         int64_t offset = param->offset_elems, elems = param->elems;
-        dt_tensor value = dt_tensor_1d(harness_value(&g->h, p), DT_F32, elems);
-        dt_tensor grad = dt_tensor_1d(harness_grad(&g->h, p), DT_F32, elems);
-        dt_tensor first = dt_tensor_1d(m[param->unit] + offset, DT_F32, elems);
-        dt_tensor second = dt_tensor_1d(v[param->unit] + offset, DT_F32, elems);
-        dt_tensor no_copy = {0};
+        dt_optimizer_part part = {
+            .param = dt_tensor_1d(harness_value(&g->h, p), DT_F32, elems),
+            .grad = dt_tensor_1d(harness_grad(&g->h, p), DT_F32, elems),
+            .state = {dt_tensor_1d(m[param->unit] + offset, DT_F32, elems),
+                      dt_tensor_1d(v[param->unit] + offset, DT_F32, elems)},
+            .states = 2,
+        };
         dt_optimizer_factors factors;
         dt_error err = DT_ERROR_INIT;
 
-        args.weight_decay = param->decay ? decay : 0;
-        factors = dt_optimizer_factors_of(&args);
-        assert_int_equal(g->h.device.ops->optimizer_step(&g->h.device, &value, &no_copy, &first,
-                                                         &second, &grad, &factors, &err),
-                         DT_OK);
+        args.options.weight_decay = param->decay ? decay : 0;
+        dt_optimizer_adamw.factors(&factors, &args);
+        assert_int_equal(dt_optimizer_adamw.step(&g->h.device, &part, &factors, &err), DT_OK);
     }
     harness_values_changed(&g->h);
 }
@@ -294,9 +294,9 @@ static void test_twenty_adamw_losses_are_pytorchs(void **state)
     for (int64_t step = 0; step < g->steps; step++) {
         int64_t counted = load_batch(g, step);
         dt_optimizer_args args = {.lr = dt_schedule_lr(&recipe, step),
-                                  .beta1 = fixture_number(&g->start, "beta1"),
-                                  .beta2 = fixture_number(&g->start, "beta2"),
-                                  .eps = fixture_number(&g->start, "eps"),
+                                  .options = {.beta1 = fixture_number(&g->start, "beta1"),
+                                              .beta2 = fixture_number(&g->start, "beta2"),
+                                              .eps = fixture_number(&g->start, "eps")},
                                   .step = step + 1};
         double loss, norm;
 

@@ -49,8 +49,7 @@ static void open_fixture_that(fixture *f, dt_dtype dtype, bool loads)
     f->state.model = f->model;
     f->state.mesh = dt_mesh_of(0, 1, 1);
     f->state.comm = &f->comm;
-    f->state.options =
-        (dt_strategy_options){.bucket_mb = 25, .first_bucket_mb = 1, .moments = 2, .replicas = 1};
+    f->state.options = (dt_strategy_options){.bucket_mb = 25, .first_bucket_mb = 1, .replicas = 1};
     f->state.options.loads = loads;
     assert_int_equal(dt_strategy_ddp.setup(&f->state, 7, NULL), DT_OK);
 }
@@ -71,13 +70,11 @@ static void close_fixture(fixture *f)
 
 static double step(fixture *f, int64_t number, double lr, double weight_decay)
 {
-    dt_optimizer_args args = {.lr = lr,
-                              .beta1 = 0.9,
-                              .beta2 = 0.99,
-                              .eps = 1e-8,
-                              .weight_decay = weight_decay,
-                              .step = number,
-                              .grad_scale = 1};
+    dt_optimizer_args args = {
+        .options = {.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .weight_decay = weight_decay},
+        .lr = lr,
+        .step = number,
+        .grad_scale = 1};
     dt_micro_batch batch = {
         .inputs = f->tokens, .targets = f->targets, .sequences = B, .tokens = T};
     double loss, norm;
@@ -202,8 +199,8 @@ static void test_an_imported_state_goes_on_alike(void **state)
             size_t bytes = (size_t)from[c].slice.elems * sizeof(float);
 
             memcpy(to[c].value, from[c].value, bytes);
-            memcpy(to[c].m, from[c].m, bytes);
-            memcpy(to[c].v, from[c].v, bytes);
+            for (int s = 0; s < DT_OPTIMIZER_STATES; s++)
+                memcpy(to[c].state[s], from[c].state[s], bytes);
         }
         assert_int_equal(dt_strategy_ddp.import_finish(&b.state, NULL), DT_OK);
         for (int64_t number = 3; number <= 5; number++)

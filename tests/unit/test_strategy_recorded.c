@@ -14,7 +14,6 @@
 #include "engine/device/graph.h"
 #include "engine/device/queue.h"
 #include "engine/ops/ops.h"
-#include "engine/ops/optimizer_factors.h"
 #include "tests/unit/strategy_support.h"
 
 #include "base/banned.h"
@@ -50,12 +49,12 @@ static dt_status embedding_forward(dt_device *device, dt_tensor *out, const dt_t
     return real_ops->embedding_forward(device, out, tokens, wte, wpe, scale, err);
 }
 
-static dt_status optimizer_step(dt_device *device, dt_tensor *param, dt_tensor *copy, dt_tensor *m,
-                                dt_tensor *v, const dt_tensor *grad,
+static dt_status optimizer_step(dt_device *device, dt_optimizer_rule rule, dt_tensor *param,
+                                dt_tensor *copy, dt_tensor *states, const dt_tensor *grad,
                                 const dt_optimizer_factors *factors, dt_error *err)
 {
     note("update ");
-    return real_ops->optimizer_step(device, param, copy, m, v, grad, factors, err);
+    return real_ops->optimizer_step(device, rule, param, copy, states, grad, factors, err);
 }
 
 static dt_status begin(dt_device *device, dt_error *err)
@@ -144,7 +143,8 @@ static const char *step(trainee *t)
     const dt_strategy *strategy = t->state.strategy;
     int32_t numbers[SEQUENCES * TOKENS] = {0};
     dt_micro_batch batch = batch_of(numbers);
-    dt_optimizer_args args = {.lr = 1e-2, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .step = 1};
+    dt_optimizer_args args = {
+        .options = {.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8}, .lr = 1e-2, .step = 1};
     double sum;
 
     trace[0] = '\0';

@@ -137,34 +137,37 @@ static double chunk_elems(trainee *t, int *bad)
         *bad += chunks[i].slice.start_elems < 0 ||
                 chunks[i].slice.start_elems + chunks[i].slice.elems > param->elems ||
                 chunks[i].slice.elems < 1;
-        *bad += (chunks[i].m != NULL) != (t->state.options.moments > 0);
-        *bad += (chunks[i].v != NULL) != (t->state.options.moments > 1);
+        for (int s = 0; s < DT_OPTIMIZER_STATES; s++)
+            *bad += (chunks[i].state[s] != NULL) !=
+                    (s < dt_optimizer_states(&t->state.options.optimizer));
         elems += chunks[i].slice.elems;
     }
     return (double)elems;
 }
 
-/* With 0, 1 and 2 moments: what was exported is all, and whoever imports it goes on alike. */
+/* Of every optimizer, sgd with momentum and without: what was exported is all, and whoever imports it goes on alike. */
 static int check_hand_over(dt_events *events, int rank, int world_size)
 {
     static const dt_strategy *const strategies[] = {&dt_strategy_ddp, &dt_strategy_fsdp};
+    enum { KINDS = DT_OPTIMIZER_KINDS + 1 };
 
-    for (int i = 0; i < 2 * 3 * 2; i++) {
+    for (int i = 0; i < 2 * KINDS * 2; i++) {
         const dt_strategy *strategy = strategies[i % 2];
         dt_strategy_options options = default_options();
-        dt_dtype dtype = i < 6 ? DT_F32 : DT_BF16;
-        dt_optimizer_args args = {.kind = DT_OPTIMIZER_SGD, .lr = 0.1, .grad_scale = 1};
+        dt_dtype dtype = i < 2 * KINDS ? DT_F32 : DT_BF16;
+        int kind = i / 2 % KINDS;
+        dt_optimizer_args args = {.lr = 1e-2, .grad_scale = 1};
         double elems, loss_a, loss_b;
         trainee a, b;
         int bad;
 
-        options.moments = i / 2 % 3;
-        if (options.moments > 0)
-            args.momentum = 0.9;
-        if (options.moments == 2) {
-            args.kind = DT_OPTIMIZER_ADAMW;
-            args.lr = 1e-2, args.beta1 = 0.9, args.beta2 = 0.99, args.eps = 1e-8;
-        }
+        options.optimizer =
+            (dt_optimizer_options){.kind = kind < DT_OPTIMIZER_KINDS ? kind : DT_OPTIMIZER_SGD,
+                                   .momentum = kind < DT_OPTIMIZER_KINDS ? 0.9 : 0,
+                                   .beta1 = 0.9,
+                                   .beta2 = 0.99,
+                                   .eps = 1e-8};
+        args.options = options.optimizer;
         CHECK(!open_trainee(&a, strategy, &options, dtype, events, rank, world_size, NULL));
         CHECK(!open_trainee(&b, strategy, &options, dtype, events, rank, world_size, NULL));
         CHECK(!train_step_with(&a, 1, args, &loss_a, NULL));

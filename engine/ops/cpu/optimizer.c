@@ -1,39 +1,34 @@
 /* optimizer: one step over a flat buffer, and the parameter's copy in the compute type, in one
  * pass over memory.
  *
- * Formula    ops.h, as optimizer_factors.h computes it
+ * Formula    optimizer_rules.h
  * Bytes      adamw and adam read 16 and write 12 a parameter (and 2 or 4 for a copy), sgd with
  *            momentum 12 and 8, without 8 and 4: memory is the limit
  */
 #include "engine/ops/cpu/ops_int.h"
 #include "engine/ops/cpu/rows_int.h"
-#include "engine/ops/optimizer_factors.h"
 
 #include "base/banned.h"
 
-static void adam_row(float *restrict p, float *restrict m, float *restrict v,
-                     const float *restrict grad, int64_t n, dt_optimizer_factors f)
-{
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++)
-        dt_step_adam(&p[i], &m[i], &v[i], grad[i], &f);
-}
+/* A row of every rule; of the states, those that it has. */
+#define ROW(RULE, states, step)                                                                 \
+    static void step##_row(float *restrict p, float *restrict m, float *restrict v,             \
+                           const float *restrict grad, int64_t n, dt_optimizer_factors f)       \
+    {                                                                                           \
+        _Pragma("omp simd") for (int64_t i = 0; i < n; i++)                                     \
+            step(&p[i], (states) > 0 ? &m[i] : NULL, (states) > 1 ? &v[i] : NULL, grad[i], &f); \
+    }
+DT_OPTIMIZER_RULES(ROW)
 
-static void momentum_row(float *restrict p, float *restrict m, const float *restrict grad,
-                         int64_t n, dt_optimizer_factors f)
-{
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++)
-        dt_step_momentum(&p[i], &m[i], grad[i], &f);
-}
+typedef void row_fn(float *p, float *m, float *v, const float *grad, int64_t n,
+                    dt_optimizer_factors f);
 
-static void plain_row(float *restrict p, const float *restrict grad, int64_t n,
-                      dt_optimizer_factors f)
-{
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++)
-        dt_step_plain(&p[i], grad[i], &f);
-}
+static const struct {
+    row_fn *row;
+    int states;
+} rules[] = {
+#define RULE_OF(RULE, states, step) [DT_RULE_##RULE] = {step##_row, states},
+    DT_OPTIMIZER_RULES(RULE_OF)};
 
 static bool given(const dt_tensor *x)
 {
@@ -45,17 +40,24 @@ static bool is_whole(const dt_tensor *x, int64_t elems)
     return given(x) && x->dtype == DT_F32 && dt_tensor_elems(x) == elems;
 }
 
-dt_status DT_CPU_NAME(optimizer_step)(dt_device *device, dt_tensor *param, dt_tensor *copy,
-                                      dt_tensor *m, dt_tensor *v, const dt_tensor *grad,
+/* Of state s from element i on; NULL where the rule has none. */
+static float *state_at(const dt_tensor *states, int s, dt_optimizer_rule rule, int64_t i)
+{
+    return s < rules[rule].states ? (float *)states[s].data + i : NULL;
+}
+
+dt_status DT_CPU_NAME(optimizer_step)(dt_device *device, dt_optimizer_rule rule, dt_tensor *param,
+                                      dt_tensor *copy, dt_tensor *states, const dt_tensor *grad,
                                       const dt_optimizer_factors *factors, dt_error *err)
 {
     dt_status st = DT_OK;
     int64_t elems = dt_tensor_elems(param);
-    bool copies = given(copy), adam = given(v), moves = given(m);
+    bool copies = given(copy);
     dt_optimizer_factors f = *factors;
 
     DT_ASSERT(is_whole(param, elems) && is_whole(grad, elems));
-    DT_ASSERT((!moves || is_whole(m, elems)) && (!adam || (moves && is_whole(v, elems))));
+    for (int s = 0; s < rules[rule].states; s++)
+        DT_ASSERT(is_whole(&states[s], elems));
     if (copies)
         DT_TRY(dt_row_check(copy, "optimizer", err));
 #pragma omp parallel num_threads(dt_cpu_threads(device, elems * 4))
@@ -67,12 +69,7 @@ dt_status DT_CPU_NAME(optimizer_step)(dt_device *device, dt_tensor *param, dt_te
             float *p = (float *)param->data + i;
             const float *g = (const float *)grad->data + i;
 
-            if (adam)
-                adam_row(p, (float *)m->data + i, (float *)v->data + i, g, n, f);
-            else if (moves)
-                momentum_row(p, (float *)m->data + i, g, n, f);
-            else
-                plain_row(p, g, n, f);
+            rules[rule].row(p, state_at(states, 0, rule, i), state_at(states, 1, rule, i), g, n, f);
             if (copies && copy->dtype == DT_F32)
                 memcpy((float *)copy->data + i, p, (size_t)n * sizeof *p);
             else if (copies)

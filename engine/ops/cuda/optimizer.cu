@@ -1,18 +1,34 @@
 /* optimizer: one step over a flat buffer, and the parameter's copy in the compute type, in one pass
- * over memory (formulas: engine/ops/optimizer_factors.h).
+ * over memory (formulas: engine/ops/optimizer_rules.h).
  *
  * Bytes  adamw reads 16 and writes 12 a parameter, and 2 for a bf16 copy: memory is the limit
  */
 #include "engine/ops/cuda/cuda_int.cuh"
-#include "engine/ops/optimizer_factors.h"
 
-enum rule { ADAM, MOMENTUM, PLAIN };
+static constexpr int states_of(dt_optimizer_rule rule)
+{
+#define STATES_OF(RULE, states, step) \
+    if (rule == DT_RULE_##RULE)       \
+        return states;
+    DT_OPTIMIZER_RULES(STATES_OF)
+    return 0;
+}
 
-template <typename T, rule RULE, bool COPIES>
+template <dt_optimizer_rule RULE>
+__device__ inline void step_one(float *p, float *m, float *v, float grad,
+                                const dt_optimizer_factors *f)
+{
+#define STEP_OF(OTHER, states, step) \
+    if (RULE == DT_RULE_##OTHER)     \
+        step(p, m, v, grad, f);
+    DT_OPTIMIZER_RULES(STEP_OF)
+}
+
+template <typename T, dt_optimizer_rule RULE, bool COPIES>
 __global__ void step(float *p, T *copy, float *m, float *v, const float *grad, int64_t elems,
                      const dt_optimizer_factors *factors, bool aligned, bool copy_aligned)
 {
-    constexpr int N = 4;
+    constexpr int N = 4, STATES = states_of(RULE);
     const dt_optimizer_factors f = *factors;
     int64_t stride = (int64_t)gridDim.x * blockDim.x * N;
 
@@ -23,41 +39,35 @@ __global__ void step(float *p, T *copy, float *m, float *v, const float *grad, i
         if (whole) {
             *(float4 *)pv = *(const float4 *)(p + i);
             *(float4 *)gv = *(const float4 *)(grad + i);
-            if (RULE != PLAIN)
+            if (STATES > 0)
                 *(float4 *)mv = *(const float4 *)(m + i);
-            if (RULE == ADAM)
+            if (STATES > 1)
                 *(float4 *)vv = *(const float4 *)(v + i);
         } else {
             for (int k = 0; k < N && i + k < elems; k++) {
                 pv[k] = p[i + k];
                 gv[k] = grad[i + k];
-                if (RULE != PLAIN)
+                if (STATES > 0)
                     mv[k] = m[i + k];
-                if (RULE == ADAM)
+                if (STATES > 1)
                     vv[k] = v[i + k];
             }
         }
 #pragma unroll
-        for (int k = 0; k < N; k++) {
-            if (RULE == ADAM)
-                dt_step_adam(&pv[k], &mv[k], &vv[k], gv[k], &f);
-            else if (RULE == MOMENTUM)
-                dt_step_momentum(&pv[k], &mv[k], gv[k], &f);
-            else
-                dt_step_plain(&pv[k], gv[k], &f);
-        }
+        for (int k = 0; k < N; k++)
+            step_one<RULE>(&pv[k], &mv[k], &vv[k], gv[k], &f);
         if (whole) {
             *(float4 *)(p + i) = *(float4 *)pv;
-            if (RULE != PLAIN)
+            if (STATES > 0)
                 *(float4 *)(m + i) = *(float4 *)mv;
-            if (RULE == ADAM)
+            if (STATES > 1)
                 *(float4 *)(v + i) = *(float4 *)vv;
         } else {
             for (int k = 0; k < N && i + k < elems; k++) {
                 p[i + k] = pv[k];
-                if (RULE != PLAIN)
+                if (STATES > 0)
                     m[i + k] = mv[k];
-                if (RULE == ADAM)
+                if (STATES > 1)
                     v[i + k] = vv[k];
             }
         }
@@ -72,18 +82,20 @@ __global__ void step(float *p, T *copy, float *m, float *v, const float *grad, i
     }
 }
 
-static float *values(dt_tensor *x)
+/* Of state s, where the rule has it. */
+static float *state_of(dt_tensor *states, int s, dt_optimizer_rule rule)
 {
-    return x != NULL ? (float *)x->data : NULL;
+    return s < states_of(rule) ? (float *)states[s].data : NULL;
 }
 
 template <typename T, bool COPIES>
-static void launch(dt_cuda_state *state, rule which, dt_tensor *param, dt_tensor *copy,
-                   dt_tensor *m, dt_tensor *v, const dt_tensor *grad, const dt_optimizer_factors *f)
+static void launch(dt_cuda_state *state, dt_optimizer_rule rule, dt_tensor *param, dt_tensor *copy,
+                   dt_tensor *states, const dt_tensor *grad, const dt_optimizer_factors *f)
 {
     int64_t elems = dt_tensor_elems(param);
     unsigned blocks = dt_cuda_blocks(state, elems, DT_CUDA_BLOCK * 4);
-    float *pv = (float *)param->data, *mv = values(m), *vv = values(v);
+    float *pv = (float *)param->data;
+    float *mv = state_of(states, 0, rule), *vv = state_of(states, 1, rule);
     T *cv = COPIES ? (T *)copy->data : NULL;
     const float *gv = (const float *)grad->data;
     /* a part of a unit begins where its parameter does */
@@ -91,23 +103,18 @@ static void launch(dt_cuda_state *state, rule which, dt_tensor *param, dt_tensor
                    dt_cuda_fours<float>(vv) && dt_cuda_fours<float>(gv);
     bool copy_aligned = dt_cuda_fours<T>(cv);
 
-    if (which == ADAM)
-        DT_CUDA_LAUNCH((step<T, ADAM, COPIES>), blocks, DT_CUDA_BLOCK, 0, state->stream, pv, cv, mv,
-                       vv, gv, elems, f, aligned, copy_aligned);
-    else if (which == MOMENTUM)
-        DT_CUDA_LAUNCH((step<T, MOMENTUM, COPIES>), blocks, DT_CUDA_BLOCK, 0, state->stream, pv, cv,
-                       mv, vv, gv, elems, f, aligned, copy_aligned);
-    else
-        DT_CUDA_LAUNCH((step<T, PLAIN, COPIES>), blocks, DT_CUDA_BLOCK, 0, state->stream, pv, cv,
-                       mv, vv, gv, elems, f, aligned, copy_aligned);
+#define LAUNCH(RULE, count, function)                                                              \
+    if (rule == DT_RULE_##RULE)                                                                    \
+        DT_CUDA_LAUNCH((step<T, DT_RULE_##RULE, COPIES>), blocks, DT_CUDA_BLOCK, 0, state->stream, \
+                       pv, cv, mv, vv, gv, elems, f, aligned, copy_aligned);
+    DT_OPTIMIZER_RULES(LAUNCH)
 }
 
-dt_status dt_cuda_optimizer_step(dt_device *device, dt_tensor *param, dt_tensor *copy, dt_tensor *m,
-                                 dt_tensor *v, const dt_tensor *grad,
+dt_status dt_cuda_optimizer_step(dt_device *device, dt_optimizer_rule rule, dt_tensor *param,
+                                 dt_tensor *copy, dt_tensor *states, const dt_tensor *grad,
                                  const dt_optimizer_factors *factors, dt_error *err)
 {
     dt_cuda_state *state = dt_cuda_of(device);
-    rule which = values(v) != NULL ? ADAM : values(m) != NULL ? MOMENTUM : PLAIN;
 
     DT_ASSERT(param->dtype == DT_F32 && grad->dtype == DT_F32 &&
               dt_tensor_elems(grad) == dt_tensor_elems(param));
@@ -115,8 +122,8 @@ dt_status dt_cuda_optimizer_step(dt_device *device, dt_tensor *param, dt_tensor 
         return DT_OK;
     if (copy != NULL && copy->data != NULL)
         DT_CUDA_DISPATCH(copy->dtype, "optimizer", err,
-                         { launch<T, true>(state, which, param, copy, m, v, grad, factors); });
+                         { launch<T, true>(state, rule, param, copy, states, grad, factors); });
     else
-        launch<float, false>(state, which, param, NULL, m, v, grad, factors);
+        launch<float, false>(state, rule, param, NULL, states, grad, factors);
     return dt_cuda_launched("optimizer", err);
 }
