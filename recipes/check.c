@@ -144,6 +144,11 @@ static dt_status check_optimizer(const dt_reading *reading)
     if (recipe->optimizer.nesterov && recipe->optimizer.momentum == 0)
         return REFUSE(reading, "optimizer.nesterov",
                       "'optimizer.nesterov' needs 'optimizer.momentum' above 0");
+    if (recipe->optimizer.adamw_lr > 0 && !dt_optimizers[recipe->optimizer.kind].whole_matrices)
+        return REFUSE(reading, "optimizer.adamw_lr",
+                      "'optimizer.adamw_lr' is for an optimizer that leaves some parameters to "
+                      "AdamW, and '%s' steps them all: set 'optimizer.lr'",
+                      dt_optimizers[recipe->optimizer.kind].name);
     return DT_OK;
 }
 

@@ -12,26 +12,35 @@ static void derived_from(dt_reading *reading, const char *path, const char *from
     reading->field[dt_reading_row(path)] = *dt_reading_mark(reading, from);
 }
 
-/* The preset's values where the recipe leaves them out. On an earlier recipe (all of whose fields
- * are there) a preset that is set anew brings its own. */
+/* A value that comes with `from`, where the recipe leaves it out. On an earlier recipe (all of whose
+ * fields are there) a `from` that is set anew brings its own. */
+static void derive_value(dt_reading *reading, const char *path, const char *text, const char *from)
+{
+    const char *source = reading->field[dt_reading_row(path)].source;
+    const char *resolved = reading->resolved;
+
+    if (source != NULL &&
+        (source != resolved || dt_reading_mark(reading, from)->source == resolved))
+        return;
+    DT_ASSERT(dt_field_set_text(reading->recipe, dt_field_find(path), text, NULL) == DT_OK);
+    derived_from(reading, path, from);
+}
+
 static void derive_model(dt_reading *reading)
 {
     const dt_preset *preset = dt_preset_find(reading->recipe->model.preset);
-    const dt_text_mark *now = dt_reading_mark(reading, "model.preset");
 
-    for (size_t i = 0; preset != NULL && i < DT_PRESET_VALUES; i++) {
-        const dt_preset_value *value = &preset->values[i];
-        const char *source;
+    for (size_t i = 0; preset != NULL && i < DT_PRESET_VALUES && preset->values[i].path != NULL;
+         i++)
+        derive_value(reading, preset->values[i].path, preset->values[i].text, "model.preset");
+}
 
-        if (value->path == NULL)
-            break;
-        source = reading->field[dt_reading_row(value->path)].source;
-        if (source != NULL && (source != reading->resolved || now->source == reading->resolved))
-            continue;
-        DT_ASSERT(dt_field_set_text(reading->recipe, dt_field_find(value->path), value->text,
-                                    NULL) == DT_OK);
-        derived_from(reading, value->path, "model.preset");
-    }
+static void derive_optimizer(dt_reading *reading)
+{
+    const dt_optimizer_default *defaults = dt_optimizers[reading->recipe->optimizer.kind].defaults;
+
+    for (int i = 0; i < DT_OPTIMIZER_DEFAULTS && defaults[i].path != NULL; i++)
+        derive_value(reading, defaults[i].path, defaults[i].text, "optimizer.kind");
 }
 
 static dt_status refuse_missing(const dt_reading *reading, const dt_field *field)
@@ -77,6 +86,7 @@ dt_status dt_reading_derive(dt_reading *reading)
     dt_status st = DT_OK;
 
     derive_model(reading);
+    derive_optimizer(reading);
     DT_TRY(derive_nodes(reading));
     if (!dt_reading_given(reading, "name")) {
         recipe->name = reading->stem;

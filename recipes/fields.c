@@ -11,6 +11,7 @@ static const char *const precisions[] = {"fp32", "bf16", "fp16", NULL};
 static const char *const token_kinds[] = {"auto", "char", "byte", "llmc", "nanogpt", NULL};
 #define NAMED(KIND, name, ...) #name,
 static const char *const optimizers[] = {DT_OPTIMIZERS(NAMED) NULL};
+static const char *const adjust_lrs[] = {"original", "match_rms_adamw", NULL};
 static const char *const variants[] = {"pytorch", "fairseq", NULL};
 static const char *const schedules[] = {"cosine",   "inverse_sqrt",        "linear", "polynomial",
                                         "constant", "warmup_stable_decay", NULL};
@@ -412,7 +413,7 @@ const dt_field dt_fields[] = {
      .high = 1,
      .high_open = true,
      .fallback = "0.9",
-     .help = "decay of the mean of gradients"},
+     .help = "decay of the mean of gradients; lion: share of the momentum in a step"},
     {.path = "optimizer.beta2",
      .type = DT_FIELD_NUMBER,
      AT(optimizer.beta2),
@@ -420,7 +421,7 @@ const dt_field dt_fields[] = {
      .high = 1,
      .high_open = true,
      .fallback = "0.95",
-     .help = "decay of the mean of squared gradients"},
+     .help = "decay of the mean of squared gradients; lion: of its momentum, 0.99 unless given"},
     {.path = "optimizer.eps",
      .type = DT_FIELD_NUMBER,
      AT(optimizer.eps),
@@ -443,12 +444,29 @@ const dt_field dt_fields[] = {
      .high = 1,
      .high_open = true,
      .fallback = "0",
-     .help = "sgd: share of the last step that goes on"},
+     .help = "sgd, muon: share of the last step that goes on; 0.95 for muon unless given"},
     {.path = "optimizer.nesterov",
      .type = DT_FIELD_BOOL,
      AT(optimizer.nesterov),
      .fallback = "false",
-     .help = "sgd: momentum looks ahead"},
+     .help = "sgd, muon: momentum looks ahead; true for muon unless given"},
+    {.path = "optimizer.adjust_lr",
+     .type = DT_FIELD_CHOICE,
+     AT(optimizer.adjust_lr),
+     .choices = adjust_lrs,
+     .fallback = "original",
+     .added = true,
+     .help = "muon: a matrix' learning rate times sqrt(max(1, rows/columns)), or times "
+             "0.2 sqrt(max(rows, columns)), with which steps are as large as AdamW's"},
+    {.path = "optimizer.adamw_lr",
+     .type = DT_FIELD_NUMBER,
+     AT(optimizer.adamw_lr),
+     .low = 0,
+     .high = 100,
+     .fallback = "0",
+     .added = true,
+     .help = "muon: learning rate after warm-up of embeddings, head, norms and biases, which AdamW "
+             "steps; 0: lr"},
 
     {.path = "schedule.kind",
      .type = DT_FIELD_CHOICE,

@@ -101,7 +101,7 @@ static int64_t activations_bytes(const dt_recipe *recipe, int64_t vocab_padded)
 
 /* How many ranks a rank's share is one of; 1: it holds everything. */
 typedef struct shares {
-    int64_t masters, gradients, moments;
+    int64_t masters, gradients, states;
 } shares;
 
 static bool is_full_shard(const dt_recipe *recipe)
@@ -117,7 +117,7 @@ static shares shares_of(const dt_recipe *recipe, int64_t world_size)
 
     if (recipe->strategy.kind != DT_STRATEGY_FSDP)
         return out;
-    out.moments = world_size;
+    out.states = world_size;
     if (copy || is_full_shard(recipe))
         out.masters = world_size;
     if (recipe->strategy.shard != DT_SHARD_OPTIMIZER && recipe->strategy.reduce_each_micro_step)
@@ -130,9 +130,42 @@ static int64_t share(int64_t count, int64_t ways)
     return count / ways + (count % ways != 0);
 }
 
-int dt_memory_moments(const dt_recipe *recipe)
+/* The products of all blocks: those that an optimizer may step whole. */
+static int64_t matrix_count(const dt_recipe *recipe)
 {
-    return dt_optimizer_states(&recipe->optimizer);
+    return times(recipe->model.layers, times(12, times(recipe->model.embed, recipe->model.embed)));
+}
+
+static int states_of(const dt_recipe *recipe, bool matrix)
+{
+    return dt_optimizer_states(&recipe->optimizer, matrix);
+}
+
+double dt_memory_states(const dt_recipe *recipe, int64_t parameter_count)
+{
+    double matrices = (double)matrix_count(recipe) / (double)parameter_count;
+
+    return states_of(recipe, false) * (1 - matrices) + states_of(recipe, true) * matrices;
+}
+
+static int64_t optimizer_bytes(const dt_recipe *recipe, int64_t count, int64_t ways)
+{
+    int usual = states_of(recipe, false), of_matrix = states_of(recipe, true);
+    int64_t matrices = of_matrix != usual ? matrix_count(recipe) : 0;
+
+    return plus(times(share(count - matrices, ways), 4 * usual),
+                times(share(matrices, ways), 4 * of_matrix));
+}
+
+/* A step over whole matrices works in two of them and two squares, in bf16 or fp32, and where it adds
+ * up in fp32 in a third square: of (4C, C). */
+static int64_t work_bytes(const dt_recipe *recipe)
+{
+    int64_t square = times(recipe->model.embed, recipe->model.embed);
+
+    if (!dt_optimizers[recipe->optimizer.kind].whole_matrices)
+        return 0;
+    return times(square, recipe->precision.kind == DT_PRECISION_BF16 ? 2 * 10 + 4 : 4 * 10);
 }
 
 /* What full sharding gathers, in the compute type: the root, which stays, and two blocks, or all
@@ -165,8 +198,9 @@ static int64_t buffers_bytes(const dt_recipe *recipe, int64_t vocab_padded,
     int64_t rows = times(recipe->batch.sequences, recipe->batch.tokens);
     int64_t gathered = is_full_shard(recipe) ? gathered_bytes(recipe, vocab_padded) : 0;
 
-    return plus(plus(RUNTIME_BYTES, times(ranks->replicas, times(16, rows))),
-                plus(gathered, sending_bytes(recipe, vocab_padded, ranks->world_size)));
+    return plus(
+        plus(plus(RUNTIME_BYTES, work_bytes(recipe)), times(ranks->replicas, times(16, rows))),
+        plus(gathered, sending_bytes(recipe, vocab_padded, ranks->world_size)));
 }
 
 void dt_memory_estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab,
@@ -185,7 +219,7 @@ void dt_memory_estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab,
                                  times(others, times(count, act_bytes(recipe))));
     out->gradients_bytes =
         times(ranks->replicas, times(share(count, part.gradients), 4)); /* fp32 */
-    out->optimizer_bytes = times(share(count, part.moments), 4 * dt_memory_moments(recipe));
+    out->optimizer_bytes = optimizer_bytes(recipe, count, part.states);
     out->activations_bytes = times(ranks->replicas, activations_bytes(recipe, vocab_padded));
     out->buffers_bytes = buffers_bytes(recipe, vocab_padded, ranks);
     out->total_bytes =
@@ -228,6 +262,22 @@ static void add_elements(dt_strbuf *out, int64_t count, const char *each, int64_
     dt_strbuf_add_str(out, "\n");
 }
 
+static void add_states(dt_strbuf *out, const dt_memory *memory, const dt_recipe *recipe,
+                       int64_t ways)
+{
+    static const char *const moments[] = {"0 bytes", "4 bytes, one moment", "8 bytes, two moments"};
+    const char *usual = moments[states_of(recipe, false)];
+    int64_t matrices = matrix_count(recipe);
+
+    if (states_of(recipe, true) == states_of(recipe, false)) {
+        add_elements(out, memory->parameter_count, usual, ways);
+        return;
+    }
+    dt_strbuf_add_fmt(out, "%lld x %s, and ", (long long)matrices,
+                      moments[states_of(recipe, true)]);
+    add_elements(out, memory->parameter_count - matrices, usual, ways);
+}
+
 static const char *parameter_text(const dt_recipe *recipe, int64_t masters)
 {
     if (recipe->precision.kind == DT_PRECISION_FP32 || is_full_shard(recipe))
@@ -240,7 +290,6 @@ static const char *parameter_text(const dt_recipe *recipe, int64_t masters)
 
 void dt_memory_table(dt_strbuf *out, const dt_memory *memory, const dt_recipe *recipe)
 {
-    static const char *const moments[] = {"0 bytes", "4 bytes, one moment", "8 bytes, two moments"};
     static const char *const recomputes[] = {
         [DT_RECOMPUTE_NONE] = "",
         [DT_RECOMPUTE_SELECTIVE] = ", some computed again",
@@ -253,7 +302,7 @@ void dt_memory_table(dt_strbuf *out, const dt_memory *memory, const dt_recipe *r
     add_line(out, "gradients", memory->gradients_bytes);
     add_elements(out, memory->parameter_count, "4 bytes", part.gradients);
     add_line(out, "optimizer", memory->optimizer_bytes);
-    add_elements(out, memory->parameter_count, moments[dt_memory_moments(recipe)], part.moments);
+    add_states(out, memory, recipe, part.states);
     add_line(out, "activations", memory->activations_bytes);
     dt_strbuf_add_fmt(out, "batch %lld x %lld tokens x %lld layers%s\n",
                       (long long)recipe->batch.sequences, (long long)recipe->batch.tokens,

@@ -36,8 +36,8 @@ void dt_memory_estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab,
 /* Taken for the vocabulary where only a full read of the data can tell. */
 #define DT_MEMORY_VOCAB_UNKNOWN 256
 
-/* Moments that the recipe's optimizer keeps: 2, 1 or 0. */
-int dt_memory_moments(const dt_recipe *recipe);
+/* Floats that the optimizer keeps beside an element, on average over parameter_count elements. */
+double dt_memory_states(const dt_recipe *recipe, int64_t parameter_count);
 /* Elements of the root (embeddings, final norm) and of a block: the units of engine/model/model.h.
  */
 void dt_memory_units(int64_t *root, int64_t *block, const dt_recipe *recipe, int64_t vocab);

@@ -76,7 +76,7 @@ static dt_status read_share(dt_node_spec *out, const char *item, const char *wor
         length - key - 1 == strlen("none"))
         count = 0;
     else if (!read_count(&count, equals + 1, length - key - 1) || count > DT_NODES_MAX ||
-        (count == 0 && !gpus))
+             (count == 0 && !gpus))
         return refuse(item, "its number is not one from 1 to 1024", err);
     else if (equals[1] == '0' && length - key > 2)
         return refuse(item, "its number has a leading zero: write it without", err);

@@ -15,11 +15,13 @@ const dt_optimizer_facts *dt_optimizer_find(const char *name)
     return NULL;
 }
 
-int dt_optimizer_states(const dt_optimizer_options *options)
+int dt_optimizer_states(const dt_optimizer_options *options, bool matrix)
 {
     const dt_optimizer_facts *facts = &dt_optimizers[options->kind];
 
-    return facts->needs_momentum && options->momentum == 0 ? 0 : facts->states;
+    if (facts->needs_momentum && options->momentum == 0)
+        return 0;
+    return matrix && facts->whole_matrices ? facts->matrix_states : facts->states;
 }
 
 const char *dt_optimizer_state_name(int state)

@@ -27,10 +27,13 @@ extern "C" {
 
 /* X(KIND, name, facts): the facts of dt_optimizer_facts, but for the name. Checkpoints and resolved
  * recipes have the name, so that the order is free and a name is for ever. */
-#define DT_OPTIMIZERS(X)                           \
-    X(ADAMW, adamw, .family = "adam", .states = 2) \
-    X(ADAM, adam, .family = "adam", .states = 2)   \
-    X(SGD, sgd, .family = "sgd", .states = 1, .needs_momentum = true)
+#define DT_OPTIMIZERS(X)                                                                     \
+    X(ADAMW, adamw, .family = "adam", .states = 2)                                           \
+    X(ADAM, adam, .family = "adam", .states = 2)                                             \
+    X(SGD, sgd, .family = "sgd", .states = 1, .needs_momentum = true)                        \
+    X(LION, lion, .family = "lion", .states = 1, .defaults = {{"optimizer.beta2", "0.99"}})  \
+    X(MUON, muon, .family = "muon", .states = 2, .whole_matrices = true, .matrix_states = 1, \
+      .defaults = {{"optimizer.momentum", "0.95"}, {"optimizer.nesterov", "true"}})
 
 #define DT_OPTIMIZER_ENUM(KIND, ...) DT_OPTIMIZER_##KIND,
 typedef enum dt_optimizer_kind {
@@ -43,6 +46,13 @@ typedef enum dt_optimizer_variant {
     DT_OPTIMIZER_FAIRSEQ
 } dt_optimizer_variant;
 
+/* How the learning rate of a matrix that is stepped whole goes by its shape: as torch.optim.Muon's
+ * adjust_lr_fn. */
+typedef enum dt_optimizer_adjust_lr {
+    DT_ADJUST_LR_ORIGINAL,
+    DT_ADJUST_LR_MATCH_RMS_ADAMW
+} dt_optimizer_adjust_lr;
+
 /* optimizer.* of a recipe; fields.c says who reads what. */
 typedef struct dt_optimizer_options {
     dt_optimizer_kind kind;
@@ -51,13 +61,25 @@ typedef struct dt_optimizer_options {
     double beta1, beta2, eps, weight_decay;
     double momentum;
     bool nesterov;
+    dt_optimizer_adjust_lr adjust_lr;
+    double adamw_lr; /* of what is not stepped whole; 0: lr */
 } dt_optimizer_options;
+
+/* A field's default where it is not the table's (fields.c), which was there first. */
+typedef struct dt_optimizer_default {
+    const char *path, *text; /* as in a recipe; a NULL path ends the list */
+} dt_optimizer_default;
+
+#define DT_OPTIMIZER_DEFAULTS 3
 
 typedef struct dt_optimizer_facts {
     const char *name;    /* the recipe's value */
     const char *family;  /* of those whose states mean the same: one goes on from another's */
     int states;          /* of an element, at most DT_OPTIMIZER_STATES */
     bool needs_momentum; /* no states where `momentum` is 0 */
+    bool whole_matrices; /* hidden matrices are stepped whole (engine/optim/optimizer.h) ... */
+    int matrix_states;   /* ... and have so many states, at most `states` */
+    dt_optimizer_default defaults[DT_OPTIMIZER_DEFAULTS];
 } dt_optimizer_facts;
 
 extern const dt_optimizer_facts dt_optimizers[DT_OPTIMIZER_KINDS];
@@ -65,8 +87,8 @@ extern const dt_optimizer_facts dt_optimizers[DT_OPTIMIZER_KINDS];
 /* NULL where there is none of that name. */
 const dt_optimizer_facts *dt_optimizer_find(const char *name);
 
-/* Floats kept beside each element. */
-int dt_optimizer_states(const dt_optimizer_options *options);
+/* Floats kept beside each element of a hidden matrix, or of any other parameter. */
+int dt_optimizer_states(const dt_optimizer_options *options, bool matrix);
 
 /* "m", "v": of state 0 to DT_OPTIMIZER_STATES - 1. */
 const char *dt_optimizer_state_name(int state);

@@ -188,6 +188,22 @@ out:
     return st;
 }
 
+/* What an optimizer steps whole: the blocks, in fp32, in the update. */
+static dt_status gather_directions(maker *m, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    for (int64_t unit = 1; unit <= m->layers; unit++)
+        DT_TRY(send(m,
+                    (dt_traffic_message){.kind = DT_TRAFFIC_ALL_GATHER,
+                                         .bytes = 4 * padded_elems(m, unit),
+                                         .launched = m->out->stages,
+                                         .needed = m->out->stages},
+                    err));
+out:
+    return st;
+}
+
 static dt_status send_shards(maker *m, dt_error *err)
 {
     const dt_recipe *recipe = m->recipe;
@@ -205,6 +221,8 @@ static dt_status send_shards(maker *m, dt_error *err)
         m->slots[i] = -1;
     for (int64_t micro_step = 0; micro_step < m->micro_steps; micro_step++)
         DT_TRY(pass(m, micro_step, err));
+    if (dt_optimizers[recipe->optimizer.kind].whole_matrices)
+        DT_TRY(gather_directions(m, err));
 out:
     return st;
 }

@@ -8,28 +8,35 @@
 
 #include "base/banned.h"
 
-/* States of one family are not those of another; without any, all may be gone on from. */
-static dt_status check_optimizer(const dt_checkpoint *checkpoint, const dt_recipe *recipe,
-                                 dt_error *err)
+/* States of one family are not those of another; without any, all may be gone on from. The model is
+ * the checkpoint's. */
+static dt_status check_optimizer(const dt_checkpoint *checkpoint, const dt_model *model,
+                                 const dt_recipe *recipe, dt_error *err)
 {
     const char *was = checkpoint->index.info.optimizer;
     const char *family = dt_optimizers[recipe->optimizer.kind].family;
     const dt_optimizer_facts *facts = dt_optimizer_find(was);
-    int states = dt_optimizer_states(&recipe->optimizer);
+    bool moments = dt_optimizer_states(&recipe->optimizer, false) > 0;
 
-    if (states > 0 && (facts == NULL || strcmp(facts->family, family) != 0))
+    if (moments && (facts == NULL || strcmp(facts->family, family) != 0))
         return DT_FAIL(err, DT_ERR_RECIPE,
                        "'%s' was trained with optimizer '%s', whose moments are not those of this "
                        "recipe's (resume with 'optimizer.kind=%s')",
                        checkpoint->path, was, was);
-    for (int64_t i = 0; i < checkpoint->index.tensor_count; i++)
+    for (int i = 0; i < model->param_count; i++) {
+        const dt_param *param = &model->params[i];
+        int states = dt_optimizer_states(&recipe->optimizer, dt_param_is_matrix(param));
+        const dt_checkpoint_tensor *tensor =
+            dt_checkpoint_index_find(&checkpoint->index, param->name);
+
         for (int s = 0; s < states; s++)
-            if (checkpoint->index.tensors[i].pieces[DT_CHECKPOINT_STATE + s].count == 0)
+            if (tensor->pieces[DT_CHECKPOINT_STATE + s].count == 0)
                 return DT_FAIL(err, DT_ERR_RECIPE,
                                "'%s' has no moments for this recipe's optimizer: it was trained "
                                "with '%s' without (resume with 'optimizer.kind=%s'%s)",
                                checkpoint->path, was, was,
                                facts->needs_momentum ? " and 'optimizer.momentum=0'" : "");
+    }
     return DT_OK;
 }
 
@@ -45,7 +52,7 @@ dt_status dt_checkpoint_fits(const dt_checkpoint *checkpoint, const dt_recipe *r
     DT_TRY(dt_config_train(&config, recipe, dt_tokenizer_vocab(tokenizer), err));
     DT_TRY(dt_model_describe(&model, &config, err));
     DT_TRY(dt_checkpoint_check_model(checkpoint, model, err));
-    DT_TRY(check_optimizer(checkpoint, recipe, err));
+    DT_TRY(check_optimizer(checkpoint, model, recipe, err));
 out:
     dt_model_description_free(model);
     dt_tokenizer_free(tokenizer);

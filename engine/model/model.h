@@ -73,6 +73,12 @@ typedef struct dt_param {
     bool decay; /* two or more dimensions */
 } dt_param;
 
+/* A hidden layer's matrix, which some optimizers step whole: embeddings and head are in the root. */
+static inline bool dt_param_is_matrix(const dt_param *param)
+{
+    return param->ndim == 2 && param->unit > 0;
+}
+
 typedef struct dt_unit {
     int first_param, param_count;
     int64_t elems; /* of the flat buffer, gaps between parameters included (kept zero) */

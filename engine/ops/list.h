@@ -31,6 +31,8 @@
     X(cross_entropy_forward)  \
     X(cross_entropy_backward) \
     X(optimizer_step)         \
+    X(normalize)              \
+    X(blend)                  \
     X(sum_squares)            \
     X(sum)                    \
     X(cast)                   \

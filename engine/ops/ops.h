@@ -128,12 +128,19 @@ typedef struct dt_ops {
                                         const dt_tensor *targets, int64_t vocab, double scale,
                                         dt_error *err);
 
-    /* param and the states that the rule has F32 (n) in place, grad F32 (n); copy act (n) := param
-     * in the compute type, or left out. What a state holds before step 1 is 0. factors lie in the
+    /* param and the states that the rule has F32 (n) in place, grad F32 (n), which may be param; copy
+     * act (n) := param in the compute type, or left out. What a state holds before step 1 is 0. factors lie in the
      * device's memory. The step of an element is in optimizer_rules.h, for all backends. */
     dt_status (*optimizer_step)(dt_device *, dt_optimizer_rule rule, dt_tensor *param,
                                 dt_tensor *copy, dt_tensor *states, const dt_tensor *grad,
                                 const dt_optimizer_factors *factors, dt_error *err);
+
+    /* out = x / max(|x|, eps), |x| the root of the sum of squares.   out act, x F32, of any shape */
+    dt_status (*normalize)(dt_device *, dt_tensor *out, const dt_tensor *x, double eps,
+                           dt_error *err);
+    /* y = a*x + b*y.   x,y act, of any shape */
+    dt_status (*blend)(dt_device *, dt_tensor *y, const dt_tensor *x, double a, double b,
+                       dt_error *err);
 
     /* *out = sum of squares, in a fixed order; not finite where x is not. x F32 (n) */
     dt_status (*sum_squares)(dt_device *, double *out, const dt_tensor *x, dt_error *err);

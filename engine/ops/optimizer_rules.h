@@ -21,7 +21,10 @@
 #define DT_OPTIMIZER_RULES(X)        \
     X(ADAM, 2, dt_step_adam)         \
     X(MOMENTUM, 1, dt_step_momentum) \
-    X(PLAIN, 0, dt_step_plain)
+    X(PLAIN, 0, dt_step_plain)       \
+    X(LION, 1, dt_step_lion)         \
+    X(DIRECT, 1, dt_step_direct)     \
+    X(APPLY, 0, dt_step_apply)
 
 #define DT_OPTIMIZER_RULE_ENUM(RULE, states, step) DT_RULE_##RULE,
 typedef enum dt_optimizer_rule {
@@ -62,6 +65,32 @@ DT_STEP_FN void dt_step_plain(float *p, float *m, float *v, float grad,
                               const dt_optimizer_factors *f)
 {
     *p -= f->lr * (grad * f->grad_scale + f->coupled * *p);
+}
+
+DT_STEP_FN void dt_step_lion(float *p, float *m, float *v, float grad,
+                             const dt_optimizer_factors *f)
+{
+    float g = grad * f->grad_scale, way = f->momentum * *m + (1.0f - f->momentum) * g;
+
+    *p = f->decay * *p - f->lr * (float)((way > 0.0f) - (way < 0.0f));
+    *m = f->keep_m * *m + f->take_m * g;
+}
+
+/* Of a gradient, which becomes the direction of a step: `p` is `grad`. */
+DT_STEP_FN void dt_step_direct(float *p, float *m, float *v, float grad,
+                               const dt_optimizer_factors *f)
+{
+    float g = grad * f->grad_scale;
+
+    *m += f->take_m * (g - *m);
+    *p = f->nesterov ? *m - f->take_m * (*m - g) : *m;
+}
+
+/* Along a direction that is given. */
+DT_STEP_FN void dt_step_apply(float *p, float *m, float *v, float grad,
+                              const dt_optimizer_factors *f)
+{
+    *p = f->decay * *p - f->lr * grad;
 }
 
 #endif

@@ -53,6 +53,7 @@ static void lay_out(void *self, dt_layout *layout)
             own->bf16_buffers[unit] =
                 dt_layout_take(layout, 2 * (size_t)state->model->units[unit].elems);
     }
+    dt_shard_take_work(&own->shard, layout);
 }
 
 static dt_status take_memory(dt_strategy_state *state, dt_error *err)
@@ -80,8 +81,8 @@ static dt_status take_memory(dt_strategy_state *state, dt_error *err)
     state->gradients_bytes = 4 * elems;
     state->optimizer_bytes = dt_shard_optimizer_bytes(&own->shard);
     state->held_bytes = state->parameters_bytes + state->gradients_bytes + state->optimizer_bytes;
-    state->buffers_bytes =
-        (int64_t)own->replica.upload.bytes + (own->bf16_buffers != NULL ? 2 * elems : 0);
+    state->buffers_bytes = (int64_t)(own->replica.upload.bytes + own->shard.work_bytes) +
+                           (own->bf16_buffers != NULL ? 2 * elems : 0);
 out:
     return st;
 }
@@ -114,7 +115,7 @@ out:
 }
 
 /* One at a time: this is the start of a run, not a step. */
-static dt_status share_from_data_rank_0(dt_strategy_state *state, float *slice, int unit,
+static dt_status share_from_data_rank_0(dt_strategy_state *state, float *slice, int64_t elems,
                                         dt_error *err)
 {
     ddp_state *own = state->own;
@@ -123,8 +124,7 @@ static dt_status share_from_data_rank_0(dt_strategy_state *state, float *slice, 
 
     if (own->async_comm == NULL || slice == NULL)
         return DT_OK;
-    DT_TRY(dt_async_comm_broadcast(own->async_comm, &ticket, slice,
-                                   4 * (size_t)state->model->units[unit].elems, 0, err));
+    DT_TRY(dt_async_comm_broadcast(own->async_comm, &ticket, slice, 4 * (size_t)elems, 0, err));
     DT_TRY(dt_async_comm_wait(own->async_comm, ticket, err));
 out:
     return st;
@@ -149,7 +149,8 @@ static dt_status ddp_setup(dt_strategy_state *state, uint64_t seed, dt_error *er
     if (state->mesh.data.size > 1)
         DT_TRY(open_exchange(state, err));
     for (int unit = 0; unit < model->unit_count; unit++)
-        DT_TRY(share_from_data_rank_0(state, own->shard.units[unit].master, unit, err));
+        DT_TRY(share_from_data_rank_0(state, own->shard.units[unit].master,
+                                      own->shard.units[unit].elems, err));
     if (own->async_comm != NULL)
         state->sent_bytes = dt_async_comm_sent_bytes(own->async_comm);
     DT_TRY(dt_shard_refresh(&own->shard, err));
@@ -298,9 +299,9 @@ static dt_status ddp_import_finish(dt_strategy_state *state, dt_error *err)
     for (int unit = 0; unit < state->model->unit_count; unit++) {
         dt_shard_unit *slice = &own->shard.units[unit];
 
-        DT_TRY(share_from_data_rank_0(state, slice->master, unit, err));
-        for (int s = 0; s < own->shard.states; s++)
-            DT_TRY(share_from_data_rank_0(state, slice->state[s], unit, err));
+        DT_TRY(share_from_data_rank_0(state, slice->master, slice->elems, err));
+        for (int s = 0; s < DT_OPTIMIZER_STATES; s++)
+            DT_TRY(share_from_data_rank_0(state, slice->state[s], slice->state_elems[s], err));
     }
     if (own->async_comm != NULL)
         state->sent_bytes = dt_async_comm_sent_bytes(own->async_comm);

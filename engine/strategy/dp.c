@@ -85,6 +85,7 @@ static void lay_out_master(void *self, dt_layout *layout)
 
     for (int unit = 0; unit < state->model->unit_count; unit++)
         dt_shard_take_unit(&own->shard, unit, layout);
+    dt_shard_take_work(&own->shard, layout);
     if (received_bytes(own, state->model) > 0)
         own->received = dt_layout_take(layout, (size_t)received_bytes(own, state->model));
 }
@@ -128,8 +129,8 @@ static void fill_accounts(dt_strategy_state *state)
     state->gradients_bytes = 4 * own->count * elems;
     state->optimizer_bytes = dt_shard_optimizer_bytes(&own->shard);
     state->held_bytes = state->parameters_bytes + state->gradients_bytes + state->optimizer_bytes;
-    state->buffers_bytes =
-        others * (int64_t)state->model->activation_bytes + received_bytes(own, state->model);
+    state->buffers_bytes = others * (int64_t)state->model->activation_bytes +
+                           received_bytes(own, state->model) + (int64_t)own->shard.work_bytes;
     for (int64_t r = 0; r < own->count; r++)
         state->buffers_bytes += (int64_t)own->replicas[r].replica.upload.bytes;
 }

@@ -215,6 +215,8 @@ static dt_status fsdp_update(dt_strategy_state *state, const dt_optimizer_args *
     dt_fsdp *own = state->own;
 
     dt_fsdp_gather_forget(state);
+    own->shard.gather = dt_fsdp_gather_grads;
+    own->shard.gather_self = state;
     return dt_shard_update(&own->shard, args, err);
 }
 

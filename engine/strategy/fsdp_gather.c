@@ -50,6 +50,24 @@ out:
     return st;
 }
 
+/* Into the memory in which the unit's gradients were whole; what was sent of them has arrived. */
+dt_status dt_fsdp_gather_grads(void *self, int unit, float **whole, dt_error *err)
+{
+    dt_strategy_state *state = self;
+    dt_fsdp *own = state->own;
+    const dt_shard_unit *part = &own->shard.units[unit];
+    dt_async_comm_ticket ticket;
+    dt_status st = DT_OK;
+
+    *whole = own->holds_grads ? own->whole_grads[unit] : dt_fsdp_grad_buffer_of(own, unit)->grads;
+    DT_TRY(dt_async_comm_all_gather(own->async_comm, &ticket, *whole, part->grad,
+                                    4 * (size_t)part->elems, err));
+    DT_TRY(dt_async_comm_wait(own->async_comm, ticket, err));
+    state->sent_bytes = dt_async_comm_sent_bytes(own->async_comm);
+out:
+    return st;
+}
+
 void dt_fsdp_gather_forget(dt_strategy_state *state)
 {
     dt_fsdp *own = state->own;

@@ -66,6 +66,8 @@ dt_fsdp_grad_buffer *dt_fsdp_grad_buffer_of(const dt_fsdp *own, int unit);
 dt_status dt_fsdp_gather_start(dt_strategy_state *state, int unit, dt_error *err);
 /* They are there, for the model too. */
 dt_status dt_fsdp_gather_wait(dt_strategy_state *state, int unit, dt_error *err);
+/* For dt_shard.gather. */
+dt_status dt_fsdp_gather_grads(void *self, int unit, float **whole, dt_error *err);
 /* The masters have changed: whatever was gathered is old. */
 void dt_fsdp_gather_forget(dt_strategy_state *state);
 

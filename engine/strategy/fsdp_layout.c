@@ -113,9 +113,13 @@ static void lay_out_parts(dt_strategy_state *state, dt_layout *layout)
 
 static void lay_out(void *self, dt_layout *layout)
 {
+    const dt_strategy_state *state = self;
+    dt_fsdp *own = state->own;
+
     lay_out_slots(self, layout);
     lay_out_lanes(self, layout);
     lay_out_parts(self, layout);
+    dt_shard_take_work(&own->shard, layout);
 }
 
 static void fill_accounts(dt_strategy_state *state)
@@ -141,7 +145,7 @@ static void fill_accounts(dt_strategy_state *state)
     state->optimizer_bytes = dt_shard_optimizer_bytes(&own->shard);
     state->buffers_bytes += (own->holds_grads ? 0 : 4 * grad_buffers) +
                             (own->sends_bf16 ? 2 * grad_buffers : 0) +
-                            (int64_t)own->replica.upload.bytes;
+                            (int64_t)(own->replica.upload.bytes + own->shard.work_bytes);
     state->held_bytes = state->parameters_bytes + state->gradients_bytes + state->optimizer_bytes;
 }
 

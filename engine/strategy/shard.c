@@ -5,11 +5,15 @@
 
 #include "base/banned.h"
 
-/* Neighbouring parameters of one slice that decay, or do not: one call of the optimizer. */
+#define ALIGN_ELEMS 16 /* parameters and slices begin at multiples of this */
+
+/* Neighbouring parameters of one slice and group, or a part of one matrix: one call of the
+ * optimizer. */
 typedef struct dt_shard_run {
-    int unit;
+    int unit, param;            /* param: the first one */
     int64_t start_elems, elems; /* in the slice */
-    bool decay;
+    int64_t state_start[DT_OPTIMIZER_STATES];
+    dt_optimizer_group group;
 } dt_shard_run;
 
 dt_status dt_shard_open(dt_shard *out, dt_model *model, const dt_optimizer_options *optimizer,
@@ -21,7 +25,7 @@ dt_status dt_shard_open(dt_shard *out, dt_model *model, const dt_optimizer_optio
     memset(out, 0, sizeof(*out));
     out->model = model;
     out->optimizer = dt_optimizer_of(optimizer->kind);
-    out->states = dt_optimizer_states(optimizer);
+    out->options = *optimizer;
     out->units = calloc((size_t)model->unit_count, sizeof(*out->units));
     out->runs = calloc(params, sizeof(*out->runs));
     out->chunks = calloc(params, sizeof(*out->chunks));
@@ -29,8 +33,8 @@ dt_status dt_shard_open(dt_shard *out, dt_model *model, const dt_optimizer_optio
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the tables of the parameters");
     DT_TRY(dt_host_mirror_open(&out->host_mirror, model->device,
                                DT_STATE_KINDS * model->param_count, err));
-    DT_TRY(
-        dt_upload_buffer_open(&out->factors, model->device, 2 * sizeof(dt_optimizer_factors), err));
+    DT_TRY(dt_upload_buffer_open(&out->factors, model->device,
+                                 DT_OPTIMIZER_GROUPS * sizeof(dt_optimizer_factors), err));
 out:
     return st;
 }
@@ -54,12 +58,91 @@ void dt_shard_close(dt_shard *shard)
     memset(shard, 0, sizeof(*shard));
 }
 
+/* --- where the states of a parameter lie */
+
+static dt_optimizer_group group_of(const dt_shard *shard, const dt_param *param)
+{
+    if (shard->optimizer->matrices != NULL && dt_param_is_matrix(param))
+        return DT_GROUP_MATRIX;
+    return param->decay ? DT_GROUP_DECAYED : DT_GROUP_KEPT;
+}
+
+static int states_of(const dt_shard *shard, const dt_param *param)
+{
+    return dt_optimizer_states(&shard->options, dt_param_is_matrix(param));
+}
+
+/* The part of a parameter that is in this rank's slice, from the unit's beginning; false: none. */
+static bool part_in_slice(int64_t *first, int64_t *end, const dt_shard *shard,
+                          const dt_param *param)
+{
+    const dt_shard_unit *slice = &shard->units[param->unit];
+    int64_t slice_end = slice->start_elems + slice->elems;
+
+    *first = param->offset_elems > slice->start_elems ? param->offset_elems : slice->start_elems;
+    *end = param->offset_elems + param->elems;
+    if (*end > slice_end)
+        *end = slice_end;
+    return *first < *end;
+}
+
+/* Where state s of the first element of a parameter's part lies; of `stop` behind the unit's last
+ * parameter: how many there are. */
+static int64_t state_start(const dt_shard *shard, int unit, int s, int stop)
+{
+    const dt_unit *of = &shard->model->units[unit];
+    int64_t first, end, at = 0;
+
+    for (int p = of->first_param; p < stop; p++) {
+        const dt_param *param = &shard->model->params[p];
+
+        if (s < states_of(shard, param) && part_in_slice(&first, &end, shard, param))
+            at += (end - first + ALIGN_ELEMS - 1) / ALIGN_ELEMS * ALIGN_ELEMS;
+    }
+    return at;
+}
+
+/* Whether every parameter has state s, so that it lies as the parameters do. */
+static bool all_have(const dt_shard *shard, int s)
+{
+    return s < dt_optimizer_states(&shard->options, true);
+}
+
 void dt_shard_take_states(dt_shard *shard, int unit, dt_layout *layout)
 {
+    const dt_unit *of = &shard->model->units[unit];
     dt_shard_unit *slice = &shard->units[unit];
 
-    for (int s = 0; s < shard->states; s++)
-        slice->state[s] = dt_layout_take(layout, 4 * (size_t)slice->elems);
+    for (int s = 0; s < dt_optimizer_states(&shard->options, false); s++) {
+        slice->state_elems[s] =
+            all_have(shard, s) ? slice->elems
+                               : state_start(shard, unit, s, of->first_param + of->param_count);
+        slice->state[s] = dt_layout_take(layout, 4 * (size_t)slice->state_elems[s]);
+    }
+}
+
+/* In bf16 where the model computes in it, else in fp32. */
+static dt_dtype work_dtype(const dt_shard *shard)
+{
+    return shard->model->config.dtype == DT_BF16 ? DT_BF16 : DT_F32;
+}
+
+void dt_shard_take_work(dt_shard *shard, dt_layout *layout)
+{
+    const dt_optimizer_matrices *matrices = shard->optimizer->matrices;
+
+    shard->work_bytes = 0;
+    for (int i = 0; i < shard->model->param_count; i++) {
+        const dt_param *param = &shard->model->params[i];
+        size_t bytes = group_of(shard, param) != DT_GROUP_MATRIX
+                           ? 0
+                           : matrices->work_bytes(param->dim[0], param->dim[1], work_dtype(shard));
+
+        if (bytes > shard->work_bytes)
+            shard->work_bytes = bytes;
+    }
+    if (shard->work_bytes > 0)
+        shard->work = dt_layout_take(layout, shard->work_bytes);
 }
 
 void dt_shard_take_unit(dt_shard *shard, int unit, dt_layout *layout)
@@ -83,21 +166,33 @@ int64_t dt_shard_optimizer_bytes(const dt_shard *shard)
     int64_t elems = 0;
 
     for (int unit = 0; unit < shard->model->unit_count; unit++)
-        elems += shard->units[unit].elems;
-    return 4 * shard->states * elems;
+        for (int s = 0; s < DT_OPTIMIZER_STATES; s++)
+            elems += shard->units[unit].state_elems[s];
+    return 4 * elems;
 }
 
 /* --- tables */
 
 /* The gap between two parameters holds zeros, and every optimizer keeps zeros. */
-static void add_run(dt_shard *shard, const dt_param *param, int64_t start, int64_t elems)
+static void add_run(dt_shard *shard, int param_index, int64_t start, int64_t elems)
 {
+    const dt_param *param = &shard->model->params[param_index];
     dt_shard_run *last = shard->run_count > 0 ? &shard->runs[shard->run_count - 1] : NULL;
+    dt_shard_run run = {.unit = param->unit,
+                        .param = param_index,
+                        .start_elems = start,
+                        .elems = elems,
+                        .group = group_of(shard, param)};
 
-    if (last != NULL && last->unit == param->unit && last->decay == param->decay)
+    if (last != NULL && last->unit == run.unit && last->group == run.group &&
+        run.group != DT_GROUP_MATRIX) {
         last->elems = start + elems - last->start_elems;
-    else
-        shard->runs[shard->run_count++] = (dt_shard_run){param->unit, start, elems, param->decay};
+        return;
+    }
+    for (int s = 0; s < states_of(shard, param); s++)
+        run.state_start[s] =
+            all_have(shard, s) ? start : state_start(shard, run.unit, s, param_index);
+    shard->runs[shard->run_count++] = run;
 }
 
 static dt_box whole_of(const dt_param *param)
@@ -116,9 +211,14 @@ static dt_status add_chunk(dt_shard *shard, int param, int64_t param_start, int6
         .param = param, .slice = {whole_of(&shard->model->params[param]), param_start, elems}};
     DT_TRY(
         dt_host_mirror_add(&shard->host_mirror, &chunk->value, slice->master + start, elems, err));
-    for (int s = 0; s < shard->states; s++)
-        DT_TRY(dt_host_mirror_add(&shard->host_mirror, &chunk->state[s], slice->state[s] + start,
+    for (int s = 0; s < states_of(shard, &shard->model->params[param]); s++) {
+        int64_t at = all_have(shard, s)
+                         ? start
+                         : state_start(shard, shard->model->params[param].unit, s, param);
+
+        DT_TRY(dt_host_mirror_add(&shard->host_mirror, &chunk->state[s], slice->state[s] + at,
                                   elems, err));
+    }
 out:
     return st;
 }
@@ -130,15 +230,11 @@ dt_status dt_shard_make_tables(dt_shard *shard, bool with_chunks, dt_error *err)
     for (int i = 0; i < shard->model->param_count; i++) {
         const dt_param *param = &shard->model->params[i];
         const dt_shard_unit *slice = &shard->units[param->unit];
-        int64_t first = param->offset_elems, end = first + param->elems;
+        int64_t first, end;
 
-        if (first < slice->start_elems)
-            first = slice->start_elems;
-        if (end > slice->start_elems + slice->elems)
-            end = slice->start_elems + slice->elems;
-        if (first >= end)
+        if (!part_in_slice(&first, &end, shard, param))
             continue;
-        add_run(shard, param, first - slice->start_elems, end - first);
+        add_run(shard, i, first - slice->start_elems, end - first);
         if (with_chunks)
             DT_TRY(add_chunk(shard, i, first - param->offset_elems, first - slice->start_elems,
                              end - first, err));
@@ -241,8 +337,10 @@ static dt_status send_factors(dt_shard *shard, const dt_optimizer_args *args, dt
 
     without.options.weight_decay = 0;
     DT_TRY(dt_upload_buffer_begin(&shard->factors, err));
-    shard->optimizer->factors(&sets[false], &without);
-    shard->optimizer->factors(&sets[true], args);
+    shard->optimizer->factors(&sets[DT_GROUP_KEPT], &without);
+    shard->optimizer->factors(&sets[DT_GROUP_DECAYED], args);
+    if (shard->optimizer->matrices != NULL)
+        shard->optimizer->matrices->factors(&sets[DT_GROUP_MATRIX], args);
     DT_TRY(dt_upload_buffer_send(&shard->factors, err));
 out:
     return st;
@@ -256,13 +354,13 @@ static dt_optimizer_part part_of(const dt_shard *shard, const dt_shard_run *run)
         .param = dt_tensor_1d(slice->master + run->start_elems, DT_F32, run->elems),
         .grad = dt_tensor_1d(slice->grad + run->start_elems, DT_F32, run->elems),
         .copy = dt_tensor_1d(NULL, dtype, run->elems),
-        .states = shard->states,
+        .states = states_of(shard, &shard->model->params[run->param]),
     };
 
     if (slice->copy != NULL)
         part.copy.data = (char *)slice->copy + (size_t)run->start_elems * dt_dtype_bytes(dtype);
-    for (int s = 0; s < shard->states; s++)
-        part.state[s] = dt_tensor_1d(slice->state[s] + run->start_elems, DT_F32, run->elems);
+    for (int s = 0; s < part.states; s++)
+        part.state[s] = dt_tensor_1d(slice->state[s] + run->state_start[s], DT_F32, run->elems);
     return part;
 }
 
@@ -273,10 +371,11 @@ static dt_status step_runs(void *self, dt_error *err)
     dt_status st = DT_OK;
 
     for (int i = 0; i < shard->run_count; i++) {
-        dt_optimizer_part part = part_of(shard, &shard->runs[i]);
+        const dt_shard_run *run = &shard->runs[i];
+        dt_optimizer_part part = part_of(shard, run);
 
-        DT_TRY(
-            shard->optimizer->step(shard->model->device, &part, &sets[shard->runs[i].decay], err));
+        if (run->group != DT_GROUP_MATRIX)
+            DT_TRY(shard->optimizer->step(shard->model->device, &part, &sets[run->group], err));
     }
 out:
     return st;
@@ -288,6 +387,73 @@ static dt_status record_runs(void *self, dt_graph_cache *graph_cache, dt_error *
     return step_runs(self, err);
 }
 
+/* --- matrices that are stepped whole */
+
+static dt_status direct_matrices(dt_shard *shard, const dt_optimizer_factors *factors,
+                                 dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    for (int i = 0; i < shard->run_count; i++) {
+        dt_optimizer_part part = part_of(shard, &shard->runs[i]);
+
+        if (shard->runs[i].group == DT_GROUP_MATRIX)
+            DT_TRY(shard->optimizer->matrices->direct(shard->model->device, &part, factors, err));
+    }
+out:
+    return st;
+}
+
+/* `whole`: the unit's directions. A rank shapes those matrices of which it holds a part. */
+static dt_status apply_matrix(dt_shard *shard, const dt_shard_run *run, float *whole,
+                              const dt_optimizer_factors *factors, dt_error *err)
+{
+    const dt_optimizer_matrices *matrices = shard->optimizer->matrices;
+    const dt_param *param = &shard->model->params[run->param];
+    dt_device *device = shard->model->device;
+    dt_tensor matrix =
+        dt_tensor_2d(whole + param->offset_elems, DT_F32, param->dim[0], param->dim[1]);
+    dt_optimizer_part part = part_of(shard, run);
+    dt_status st = DT_OK;
+
+    part.grad.data = whole + shard->units[run->unit].start_elems + run->start_elems;
+    DT_TRY(matrices->shape(device, &shard->options, &matrix, work_dtype(shard), shard->work, err));
+    DT_TRY(matrices->apply(device, &part, factors, err));
+out:
+    return st;
+}
+
+static bool has_matrices(const dt_shard *shard, int unit)
+{
+    const dt_unit *of = &shard->model->units[unit];
+
+    for (int i = 0; i < of->param_count; i++)
+        if (group_of(shard, &shard->model->params[of->first_param + i]) == DT_GROUP_MATRIX)
+            return true;
+    return false;
+}
+
+static dt_status step_matrices(dt_shard *shard, dt_error *err)
+{
+    const dt_optimizer_factors *sets = shard->factors.data;
+    dt_status st = DT_OK;
+
+    DT_TRY(direct_matrices(shard, &sets[DT_GROUP_MATRIX], err));
+    for (int unit = 0; unit < shard->model->unit_count; unit++) {
+        float *whole = shard->units[unit].grad;
+
+        if (!has_matrices(shard, unit))
+            continue;
+        if (shard->gather != NULL) /* all ranks, whether they hold a part or not */
+            DT_TRY(shard->gather(shard->gather_self, unit, &whole, err));
+        for (int i = 0; i < shard->run_count; i++)
+            if (shard->runs[i].unit == unit && shard->runs[i].group == DT_GROUP_MATRIX)
+                DT_TRY(apply_matrix(shard, &shard->runs[i], whole, &sets[DT_GROUP_MATRIX], err));
+    }
+out:
+    return st;
+}
+
 dt_status dt_shard_update(dt_shard *shard, const dt_optimizer_args *args, dt_error *err)
 {
     const dt_graph_cache_ops ops = {.self = shard, .give = step_runs, .record = record_runs};
@@ -296,6 +462,8 @@ dt_status dt_shard_update(dt_shard *shard, const dt_optimizer_args *args, dt_err
     DT_ASSERT(args->step >= 1);
     DT_TRY(send_factors(shard, args, err));
     DT_TRY(dt_graph_cache_run(shard->graph_cache, &ops, err));
+    if (shard->optimizer->matrices != NULL)
+        DT_TRY(step_matrices(shard, err));
 out:
     return st;
 }

@@ -21,15 +21,24 @@
 typedef struct dt_shard_unit {
     int64_t start_elems, elems;
     float *master;
-    float *state[DT_OPTIMIZER_STATES]; /* of the optimizer; NULL where it has no such one */
-    float *grad;                       /* reduced */
-    void *copy; /* in the compute type, kept equal to master by every update; MAY be NULL */
+    float *state[DT_OPTIMIZER_STATES]; /* of the optimizer; NULL where it has no such one. As the
+                                        * slice lies, or, where matrices have no such one, of its
+                                        * other parameters one behind the other */
+    int64_t state_elems[DT_OPTIMIZER_STATES];
+    float *grad; /* reduced */
+    void *copy;  /* in the compute type, kept equal to master by every update; MAY be NULL */
 } dt_shard_unit;
 
 typedef struct dt_shard {
     dt_model *model;
     const dt_optimizer *optimizer;
-    int states;           /* that it keeps of an element */
+    dt_optimizer_options options;
+    void *work; /* of the optimizer, for a whole matrix; NULL: it needs none */
+    size_t work_bytes;
+    /* MAY: *whole := the unit's gradients, of which every rank has made its slice's into a direction;
+     * NULL: the slice is the unit */
+    dt_status (*gather)(void *self, int unit, float **whole, dt_error *err);
+    void *gather_self;
     dt_shard_unit *units; /* filled by the strategy between open and make_tables */
     struct dt_shard_run *runs;
     int run_count;
@@ -48,6 +57,8 @@ void dt_shard_close(dt_shard *shard); /* accepts a zeroed or half-open one */
 
 /* The optimizer's states of a slice. */
 void dt_shard_take_states(dt_shard *shard, int unit, dt_layout *layout);
+/* What the optimizer works in; once. */
+void dt_shard_take_work(dt_shard *shard, dt_layout *layout);
 /* A slice that is the whole unit: master, states, gradient and, where the compute type is another,
  * the copy; the model computes with them. */
 void dt_shard_take_unit(dt_shard *shard, int unit, dt_layout *layout);

@@ -54,7 +54,7 @@ static double update_seconds(const dt_recipe *recipe, const dt_memory *memory,
     double ways = (double)(machine->fabric.nodes * machine->fabric.node_cards);
     bool divided = recipe->strategy.kind == DT_STRATEGY_FSDP;
     double elems = (double)memory->parameter_count / (divided ? ways : 1);
-    double moments = (double)dt_memory_moments(recipe);
+    double moments = dt_memory_states(recipe, memory->parameter_count);
     double bytes = 12 + 8 * (1 + moments) + (recipe->precision.kind != DT_PRECISION_FP32 ? 2 : 0);
 
     return elems * bytes / (machine->memory_gbs * 1e9 * DT_PLAN_MEMORY_SHARE);

@@ -28,3 +28,4 @@ check one 1 fp32
 check two 2 fp32
 check two-bf16 2 bf16
 check fsdp 2 bf16 strategy.kind=fsdp
+check muon 2 fp32 strategy.kind=fsdp optimizer.kind=muon optimizer.momentum=0.9

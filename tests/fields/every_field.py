@@ -45,6 +45,7 @@ def value(value, group, needs=None, bound=FP32):
 
 
 FSDP, FP16 = {'strategy.kind': 'fsdp'}, {'precision.kind': 'fp16'}
+MUON = {'optimizer.kind': 'muon'}
 SGD = {'optimizer.kind': 'sgd', 'optimizer.momentum': 0.9}
 
 # A field's values; the first one that has a group is in that group's runs.
@@ -100,6 +101,8 @@ FIELDS = {
     'optimizer.weight_decay': [value(0, 'plain')],
     'optimizer.momentum': [value(0.9, 'sgd', SGD)],
     'optimizer.nesterov': [value('true', 'sgd', SGD)],
+    'optimizer.adjust_lr': [value('match_rms_adamw', None, MUON)],
+    'optimizer.adamw_lr': [value(1e-3, None, MUON)],
     'schedule.kind': [value('polynomial', 'sgd'), value('warmup_stable_decay', 'three'),
                       value('inverse_sqrt', None), value('linear', None), value('constant', None)],
     'schedule.steps': [value(47, 'plain')],

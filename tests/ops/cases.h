@@ -16,6 +16,6 @@ op_case case_matmul, case_matmul_gelu, case_attention, case_attention_dropout, c
 op_case case_matmul_bias;
 /* flat fp32 buffers: cases_flat.c */
 op_case case_adamw, case_adamw_fairseq, case_adam, case_adam_fairseq, case_sgd, case_sgd_momentum,
-    case_sgd_nesterov, case_sums, case_views, case_zero;
+    case_sgd_nesterov, case_lion, case_normalize, case_blend, case_sums, case_views, case_zero;
 
 #endif

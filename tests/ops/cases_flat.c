@@ -24,7 +24,7 @@ static void optimizer(bench *b, int64_t n, dt_optimizer_options options)
     dt_optimizer_part part = {.param = param.tensor,
                               .grad = grad.tensor,
                               .state = {m.tensor, v.tensor},
-                              .states = dt_optimizer_states(&options)};
+                              .states = dt_optimizer_states(&options, false)};
     dt_error err = DT_ERROR_INIT;
 
     args.options.weight_decay = 0.1;
@@ -92,6 +92,45 @@ void case_sgd_nesterov(bench *b, const int64_t *dim)
 {
     optimizer(b, dim[0],
               (dt_optimizer_options){.kind = DT_OPTIMIZER_SGD, .momentum = 0.9, .nesterov = true});
+}
+
+void case_lion(bench *b, const int64_t *dim)
+{
+    optimizer(b, dim[0],
+              (dt_optimizer_options){.kind = DT_OPTIMIZER_LION, .beta1 = 0.9, .beta2 = 0.99});
+}
+
+/* elements */
+void case_normalize(bench *b, const int64_t *dim)
+{
+    int64_t n = dim[0];
+    operand x = bench_random(b, DT_F32, 3.0, n, 0, 0);
+    dt_tensor out = bench_output(b, b->act, n, 0, 0), zeros = bench_output(b, b->act, n, 0, 0);
+    double *want = bench_doubles(b, n), squares = 0;
+    dt_error err = DT_ERROR_INIT;
+
+    for (int64_t i = 0; i < n; i++)
+        squares += x.value[i] * x.value[i];
+    for (int64_t i = 0; i < n; i++)
+        want[i] = x.value[i] / sqrt(squares);
+    bench_ok(b->device.ops->normalize(&b->device, &out, &x.tensor, 1e-7, &err), &err);
+    bench_check(b, "out", &out, want);
+    x = bench_random(b, DT_F32, 0.0, n, 0, 0);
+    bench_ok(b->device.ops->normalize(&b->device, &zeros, &x.tensor, 1e-7, &err), &err);
+    bench_check(b, "zeros", &zeros, bench_doubles(b, n));
+}
+
+/* elements */
+void case_blend(bench *b, const int64_t *dim)
+{
+    int64_t n = dim[0];
+    operand x = bench_random(b, b->act, 1.0, n, 0, 0), y = bench_random(b, b->act, 1.0, n, 0, 0);
+    dt_error err = DT_ERROR_INIT;
+
+    bench_ok(b->device.ops->blend(&b->device, &y.tensor, &x.tensor, 3.25, -0.5, &err), &err);
+    for (int64_t i = 0; i < n; i++)
+        y.value[i] = 3.25 * x.value[i] - 0.5 * y.value[i];
+    bench_check(b, "y", &y.tensor, y.value);
 }
 
 /* elements: the sums are doubles, so they are compared as such */

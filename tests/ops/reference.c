@@ -264,18 +264,30 @@ static double sgd_step(double *m, double g, const dt_optimizer_args *args)
     return args->lr * (args->options.nesterov ? g + args->options.momentum * *m : *m);
 }
 
+static double lion_step(double *m, double g, const dt_optimizer_args *args)
+{
+    double way = args->options.beta1 * *m + (1.0 - args->options.beta1) * g;
+
+    *m = args->options.beta2 * *m + (1.0 - args->options.beta2) * g;
+    return args->lr * ((way > 0) - (way < 0));
+}
+
 void ref_optimizer(double *param, double *m, double *v, const double *grad, int64_t n,
                    const dt_optimizer_args *args)
 {
     for (int64_t i = 0; i < n; i++) {
         double g = grad[i] * args->grad_scale;
 
-        if (args->options.kind == DT_OPTIMIZER_ADAMW)
+        if (args->options.kind == DT_OPTIMIZER_ADAMW || args->options.kind == DT_OPTIMIZER_LION)
             param[i] -= args->lr * args->options.weight_decay * param[i];
         else
             g += args->options.weight_decay * param[i];
         if (args->options.kind == DT_OPTIMIZER_SGD) {
             param[i] -= sgd_step(m != NULL ? &m[i] : NULL, g, args);
+            continue;
+        }
+        if (args->options.kind == DT_OPTIMIZER_LION) {
+            param[i] -= lion_step(&m[i], g, args);
             continue;
         }
         m[i] = args->options.beta1 * m[i] + (1.0 - args->options.beta1) * g;

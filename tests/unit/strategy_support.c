@@ -103,9 +103,12 @@ out:
 
 dt_status train_step(trainee *t, int64_t micro_steps, double *loss, dt_error *err)
 {
-    dt_optimizer_args args = {
-        .options = {.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8}, .lr = 1e-2, .grad_scale = 1};
+    dt_optimizer_args args = {.options = t->state.options.optimizer, .lr = 1e-2, .grad_scale = 1};
 
+    args.options.beta1 = 0.9;
+    args.options.beta2 = 0.99;
+    args.options.eps = 1e-8;
+    args.options.momentum = 0.9;
     return train_step_with(t, micro_steps, args, loss, err);
 }
 

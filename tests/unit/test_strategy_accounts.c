@@ -85,6 +85,7 @@ static int64_t planned_bytes(const row *r, const trainee *t, int world_size, int
     recipe.strategy.shard = r->shard;
     recipe.strategy.reshard_after_forward = r->reshard;
     recipe.strategy.reduce_each_micro_step = r->each;
+    recipe.optimizer = t->state.options.optimizer;
     dt_arena_init(&arena, 0);
     if (dt_traffic_make(&traffic, &recipe, 0, world_size, micro_steps, &arena, NULL) == DT_OK)
         for (int64_t i = 0; i < traffic.count; i++)
@@ -128,6 +129,29 @@ static int check_row(const row *r, dt_events *events, int rank, int world_size)
     return 0;
 }
 
+/* One moment of the matrices that are stepped whole, two of the rest; the blocks are gathered once
+ * more. */
+static int check_whole_matrices(dt_events *events, int rank, int world_size)
+{
+    const row r = {"muon", &dt_strategy_fsdp, DT_F32, DT_SHARD_FULL, true, true, 0, 0};
+    dt_strategy_options options = default_options();
+    double states = 0, loss;
+    int64_t sent;
+    trainee t;
+
+    options.optimizer.kind = DT_OPTIMIZER_MUON;
+    CHECK(!open_trainee(&t, r.strategy, &options, r.dtype, events, rank, world_size, NULL));
+    for (int i = 0; i < t.model->param_count; i++)
+        states +=
+            (double)t.model->params[i].elems * (dt_param_is_matrix(&t.model->params[i]) ? 1 : 2);
+    CHECK(near((double)t.state.optimizer_bytes, 4 * states / world_size));
+    sent = t.state.sent_bytes;
+    CHECK(!train_step(&t, 1, &loss, NULL));
+    CHECK(t.state.sent_bytes - sent == planned_bytes(&r, &t, world_size, 1));
+    close_trainee(&t);
+    return 0;
+}
+
 static int body(int rank, void *self)
 {
     const int *world_size = self;
@@ -139,6 +163,7 @@ static int body(int rank, void *self)
             fprintf(stderr, "in the row '%s' on %d ranks\n", rows[i].name, *world_size);
             return 1;
         }
+    CHECK(!check_whole_matrices(events, rank, *world_size));
     dt_events_close(events);
     return 0;
 }

@@ -37,7 +37,7 @@ static void note(const char *what)
 static dt_status copy_in(dt_device *device, dt_queue *queue, void *memory, const void *host,
                          size_t bytes, dt_error *err)
 {
-    note(bytes == 2 * sizeof(dt_optimizer_factors) ? "factors " : "batch ");
+    note(bytes == DT_OPTIMIZER_GROUPS * sizeof(dt_optimizer_factors) ? "factors " : "batch ");
     return real_queues->copy_in(device, queue, memory, host, bytes, err);
 }
 

@@ -101,6 +101,33 @@ static void test_shardings_train_to_the_same_bits(void **state)
     on_ranks(1, 3, check_shardings);
 }
 
+/* Matrices that are put together from the ranks' parts are stepped as those that every rank holds. */
+static int check_whole_matrices(dt_events *events, int rank, int world_size)
+{
+    for (int kind = 0; kind < DT_OPTIMIZER_KINDS; kind++) {
+        dt_strategy_options options = default_options();
+        double ddp[STEPS], losses[STEPS];
+
+        options.optimizer = (dt_optimizer_options){.kind = (dt_optimizer_kind)kind};
+        if (!dt_optimizers[kind].whole_matrices)
+            continue;
+        CHECK(!train(ddp, &dt_strategy_ddp, &options, DT_F32, events, rank, world_size));
+        CHECK(ddp[STEPS - 1] < ddp[0]);
+        for (int i = 0; i < 4; i++) {
+            options.shard = i % 2 == 0 ? DT_SHARD_FULL : DT_SHARD_OPTIMIZER;
+            options.reduce_each_micro_step = i < 2;
+            CHECK(!train(losses, &dt_strategy_fsdp, &options, DT_F32, events, rank, world_size));
+            CHECK(agree(ddp, losses, 1e-5));
+        }
+    }
+    return 0;
+}
+
+static void test_matrices_are_stepped_whole_wherever_they_lie(void **state)
+{
+    on_ranks(1, 3, check_whole_matrices);
+}
+
 /* bf16 has 8 bits of precision: gradients are wrong by up to 0.4 %, and Adam's steps by less. */
 static int check_bf16_reduction(dt_events *events, int rank, int world_size)
 {
@@ -138,8 +165,9 @@ static double chunk_elems(trainee *t, int *bad)
                 chunks[i].slice.start_elems + chunks[i].slice.elems > param->elems ||
                 chunks[i].slice.elems < 1;
         for (int s = 0; s < DT_OPTIMIZER_STATES; s++)
-            *bad += (chunks[i].state[s] != NULL) !=
-                    (s < dt_optimizer_states(&t->state.options.optimizer));
+            *bad +=
+                (chunks[i].state[s] != NULL) !=
+                (s < dt_optimizer_states(&t->state.options.optimizer, dt_param_is_matrix(param)));
         elems += chunks[i].slice.elems;
     }
     return (double)elems;
@@ -328,6 +356,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shardings_train_to_the_same_bits),
+        cmocka_unit_test(test_matrices_are_stepped_whole_wherever_they_lie),
         cmocka_unit_test(test_gradients_sent_in_bf16_train_alike),
         cmocka_unit_test(test_an_imported_state_goes_on_to_the_same_bits),
         cmocka_unit_test(test_an_overflow_of_one_rank_is_met_by_all),

@@ -13,7 +13,7 @@
 /* A row of every rule; of the states, those that it has. */
 #define ROW(RULE, states, step)                                                                 \
     static void step##_row(float *restrict p, float *restrict m, float *restrict v,             \
-                           const float *restrict grad, int64_t n, dt_optimizer_factors f)       \
+                           const float *grad, int64_t n, dt_optimizer_factors f)                \
     {                                                                                           \
         _Pragma("omp simd") for (int64_t i = 0; i < n; i++)                                     \
             step(&p[i], (states) > 0 ? &m[i] : NULL, (states) > 1 ? &v[i] : NULL, grad[i], &f); \
