@@ -7,7 +7,7 @@ foreach(name completion nodes restart silence straggler verdict watchdog)
   dt_test(NAME policy_${name} LABEL unit
     SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_policy_${name}.c LIBS dt_supervisor)
 endforeach()
-foreach(name go_on rebuild)
+foreach(name rebuild resume_point)
   dt_test(NAME supervisor_${name} LABEL unit LIBS dt_supervisor dt_store_support dt_checkpoint dt_comm Threads::Threads m
     SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_supervisor_${name}.c
             ${CMAKE_CURRENT_SOURCE_DIR}/checkpoint_support.c)
@@ -16,3 +16,10 @@ dt_test(NAME supervisor_store_writer LABEL unit LIBS dt_supervisor dt_store_supp
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_supervisor_store_writer.c)
 dt_test(NAME policy_liveness LABEL unit
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_policy_liveness.c LIBS dt_supervisor dt_channel)
+# The way to a node.
+foreach(name clock_offset node)
+  dt_test(NAME connection_${name} LABEL unit LIBS dt_supervisor dt_channel m
+    SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_connection_${name}.c)
+endforeach()
+dt_test(NAME collect_collector LABEL unit LIBS dt_supervisor dt_store_support dt_channel Threads::Threads m
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_collect_collector.c)

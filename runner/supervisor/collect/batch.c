@@ -270,3 +270,26 @@ dt_status dt_collector_commit(dt_collector *collector, dt_error *err)
 out:
     return st;
 }
+
+dt_status dt_collector_add_rows(dt_collector *collector, dt_error *err)
+{
+    dt_status st = dt_history_begin(collector->history, err);
+
+    for (int64_t i = 0; i < collector->setup.node_count; i++)
+        collector->nodes[i].changed = true;
+    for (int64_t i = 0; i < collector->setup.world_size; i++)
+        collector->ranks[i].changed = true;
+    return st == DT_OK ? dt_collector_commit(collector, err) : st;
+}
+
+void dt_collector_close(dt_collector *collector)
+{
+    if (collector == NULL)
+        return;
+    dt_collector_end(collector);
+    for (int64_t i = 0; collector->ranks != NULL && i < collector->setup.world_size; i++)
+        dt_rank_log_close(&collector->ranks[i].log);
+    dt_history_close(collector->history);
+    dt_arena_release(&collector->arena);
+    free(collector);
+}

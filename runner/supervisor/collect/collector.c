@@ -44,18 +44,6 @@ dt_status dt_collector_open(dt_collector **out, const dt_collector_setup *setup,
     return lay_out(collector, err);
 }
 
-void dt_collector_close(dt_collector *collector)
-{
-    if (collector == NULL)
-        return;
-    dt_collector_end(collector);
-    for (int64_t i = 0; collector->ranks != NULL && i < collector->setup.world_size; i++)
-        dt_rank_log_close(&collector->ranks[i].log);
-    dt_history_close(collector->history);
-    dt_arena_release(&collector->arena);
-    free(collector);
-}
-
 /* --- rows */
 
 const dt_collected_rank *dt_collector_rank(const dt_collector *collector, int64_t rank)
@@ -92,17 +80,6 @@ dt_status dt_collector_open_logs(dt_collector *collector, dt_error *err)
     for (int64_t i = 0; i < collector->setup.world_size && st == DT_OK; i++)
         st = dt_rank_log_open(&collector->ranks[i].log, collector->setup.history.folder, i, err);
     return st;
-}
-
-dt_status dt_collector_add_rows(dt_collector *collector, dt_error *err)
-{
-    dt_status st = dt_history_begin(collector->history, err);
-
-    for (int64_t i = 0; i < collector->setup.node_count; i++)
-        collector->nodes[i].changed = true;
-    for (int64_t i = 0; i < collector->setup.world_size; i++)
-        collector->ranks[i].changed = true;
-    return st == DT_OK ? dt_collector_commit(collector, err) : st;
 }
 
 void dt_collector_show_node(dt_collector *collector, int64_t node, const char *state)

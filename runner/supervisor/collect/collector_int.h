@@ -1,7 +1,7 @@
 /* collector_int: what the files of the collector share.
  *
- *   collector.c  opened, its rows, closed       batch.c    own events, commit, what becomes of it
- *   ingest.c     an event → rows and memory     gap.c      events that were lost
+ *   collector.c  opened, its rows               batch.c    own events, commit, what becomes of it
+ *   ingest.c     an event → rows and memory     sequence.c numbers, events that were lost
  *   history.c    what is written                store_writer.c, rank_log.c   where to
  */
 #ifndef DT_COLLECT_COLLECTOR_INT_H

@@ -1,10 +1,10 @@
 /* node_int: what the files of a node's link share.
  *
- *   node_link.c   opened, asked, closed             hear.c          what its agent says
+ *   node_life.c   opened, asked, closed             hear.c          what its agent says
  *   node_phase.c  the [phase][event] table          silence.c       judged, and acted on
  *   bridge.c      lines to and from the agent       preparation.c   a thread makes it ready
  *   probe.c       can anything be run there?        node_process.c  a command there
- *   clock_offset.c  whose clock is how wrong
+ *   clock_offset.c  whose clock is how wrong        node_link.c     what it is like
  */
 #ifndef DT_CONNECTION_NODE_INT_H
 #define DT_CONNECTION_NODE_INT_H

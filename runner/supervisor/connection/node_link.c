@@ -1,68 +1,9 @@
 #define _GNU_SOURCE
 #include "runner/supervisor/connection/node_link.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "runner/supervisor/connection/node_int.h"
 
 #include "base/banned.h"
-
-/* --- its life */
-
-static void on_probed(void *context, dt_contact contact)
-{
-    dt_node_link *link = context;
-    double now = dt_node_now(link);
-
-    if (contact == DT_CONTACT_COMMAND)
-        link->command_seconds = now;
-    else if (contact == DT_CONTACT_HOST)
-        link->answered_seconds = now;
-    else if (contact == DT_CONTACT_UNKNOWN)
-        link->unknown_seconds = now;
-}
-
-dt_node_link *dt_node_link_open(const dt_node_setup *setup, const dt_node_calls *calls,
-                                void *context)
-{
-    dt_node_link *link = calloc(1, sizeof(*link));
-
-    DT_ASSERT(link != NULL);
-    link->setup = *setup;
-    link->calls = *calls;
-    link->context = context;
-    link->words = dt_node_words;
-    link->name = setup->name;
-    dt_clock_offset_init(&link->offset);
-    link->prober = dt_node_prober_open(setup->loop, on_probed, link);
-    uv_timer_init(setup->loop, &link->timer);
-    link->timer.data = link;
-    return link;
-}
-
-void dt_node_link_close(dt_node_link *link)
-{
-    if (link == NULL)
-        return;
-    link->phase = DT_NODE_GONE;
-    dt_preparation_cancel(link->preparation);
-    dt_node_process_let_go(link->end);
-    link->end = NULL;
-    dt_node_prober_forget(link->prober);
-    dt_bridge_close(link->bridge);
-    link->bridge = NULL;
-    uv_close((uv_handle_t *)&link->timer, NULL);
-}
-
-void dt_node_link_free(dt_node_link *link)
-{
-    if (link == NULL)
-        return;
-    dt_node_prober_close(link->prober);
-    json_decref(link->place.paths);
-    free(link);
-}
 
 /* --- what was known before */
 
@@ -81,50 +22,11 @@ void dt_node_link_lose_place(dt_node_link *link)
     link->place_lost = true;
 }
 
-void dt_node_link_remember_release(dt_node_link *link)
-{
-    dt_node_take(link, DT_NODE_EVENT_RELEASE, NULL);
-}
-
-/* --- what is asked of it */
-
-void dt_node_link_begin(dt_node_link *link)
-{
-    dt_node_take(link, DT_NODE_EVENT_BEGIN, NULL);
-}
-
-void dt_node_link_stop(dt_node_link *link, double grace_seconds)
-{
-    link->grace_seconds = grace_seconds;
-    dt_node_take(link, DT_NODE_EVENT_STOP, NULL);
-}
+/* --- what is asked of it, whatever its phase */
 
 void dt_node_link_send(dt_node_link *link, json_t *command)
 {
     dt_bridge_send(link->bridge, command);
-}
-
-void dt_node_link_pause(dt_node_link *link, bool pause)
-{
-    link->paused = pause;
-    dt_bridge_pause(link->bridge, pause);
-    if (!pause)
-        link->heard_seconds = dt_node_now(link);
-}
-
-void dt_node_link_release(dt_node_link *link)
-{
-    dt_node_take(link, DT_NODE_EVENT_RELEASE, NULL);
-}
-
-void dt_node_link_stored(dt_node_link *link)
-{
-    dt_node_take(link, DT_NODE_EVENT_STORED, NULL);
-}
-
-void dt_node_link_give_up(dt_node_link *link, const char *why)
-{
-    dt_node_take(link, DT_NODE_EVENT_GIVE_UP, why);
 }
 
 /* --- what it is like */

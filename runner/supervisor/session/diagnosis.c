@@ -31,7 +31,8 @@ static int suspicion(const json_t *diagnosis)
     return 0;
 }
 
-static void say_rank(dt_strbuf *out, const dt_diagnosis *all, int64_t rank, const json_t *diagnosis)
+static void say_rank(dt_strbuf *out, const dt_hang_diagnosis *all, int64_t rank,
+                     const json_t *diagnosis)
 {
     const dt_watchdog_rank *seen = &all->watchdog->ranks[rank];
     const json_t *where = where_of(diagnosis);
@@ -58,7 +59,7 @@ static void say_rank(dt_strbuf *out, const dt_diagnosis *all, int64_t rank, cons
 
 /* Of `hung` alone we know where it is that it computes without end: the rest shows in the answers.
  */
-void dt_diagnosis_say(dt_strbuf *out, const dt_diagnosis *all, int64_t hung)
+void dt_hang_diagnosis_say(dt_strbuf *out, const dt_hang_diagnosis *all, int64_t hung)
 {
     bool is_loop = all->watchdog->ranks[hung].condition == DT_WATCHDOG_RUNS;
     const json_t *worst = NULL, *waiting = NULL;

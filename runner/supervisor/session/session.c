@@ -55,6 +55,17 @@ void dt_session_keep_now(dt_session *session)
                     problem.message);
 }
 
+void dt_session_keep_end(dt_session *session, dt_run_state state, int code, const char *reason)
+{
+    dt_run *run = &session->kept.run;
+
+    run->state = state;
+    run->exit_code = code;
+    run->ended_ms = dt_clock_wall_ms();
+    run->reason = reason;
+    dt_session_keep_now(session);
+}
+
 dt_status dt_session_note(dt_session *session, const char *event, const char *message,
                           dt_error *err)
 {

@@ -5,7 +5,8 @@
  *   nodes.c       what the links tell            control.c   runs/ID/control.sock
  *   watch.c       ranks that make no step        diagnosis.c which of them holds up the others
  *   state.c       the [state][event] table       actions.c   what the states do
- *   conclude.c    the end of an attempt          next_attempt.c   ... and the one after it
+ *   conclude.c    what the end waits for         outcome.c   how it ended, and what follows
+ *   next_attempt.c   the attempt after this one  recall.c    what the store remembers
  *   rendezvous.c  everyone's values              notify.c    a webhook is told
  *   session.c     what all of them ask
  *
@@ -116,6 +117,8 @@ void dt_session_fail(dt_session *session, dt_status st, const dt_error *err);
  * nothing more goes through the writer. */
 dt_status dt_session_keep(dt_session *session, dt_error *err);
 void dt_session_keep_now(dt_session *session);
+/* The same, as it ended. */
+void dt_session_keep_end(dt_session *session, dt_run_state state, int code, const char *reason);
 /* An own event {event, message} that is stored as a failure or a finding of this session. */
 dt_status dt_session_note(dt_session *session, const char *event, const char *message,
                           dt_error *err);
@@ -171,7 +174,25 @@ void dt_watch_alive(dt_supervised_node *node, const dt_message *message);
 /* What a journal's event says about steps and phases. */
 void dt_watch_event(dt_session *session, const dt_message *message);
 
+/* --- recall.c */
+dt_status dt_recall_rows(dt_session *session, dt_error *err);
+dt_status dt_recall_events(dt_session *session, dt_error *err);
+
 /* --- next_attempt.c */
+typedef struct dt_next_attempt {
+    int64_t attempt, restarts, start_step;
+    const char *checkpoint; /* "": from the beginning */
+    int64_t steps_total; /* as the checkpoint knows; 0: it is another attempt's, or says nothing */
+    int64_t nodes_lost;  /* and left out */
+} dt_next_attempt;
+
+/* The checkpoint that it would go on from. */
+dt_status dt_next_attempt_find(dt_next_attempt *next, dt_session *session, dt_error *err);
+/* This attempt has ended so, and the next one is queued. */
+dt_status dt_next_attempt_add(dt_session *session, const dt_next_attempt *next, int code,
+                              const char *reason, dt_error *err);
+
+/* --- outcome.c */
 /* Once nothing more can come: another attempt will follow. */
 bool dt_restart_is_due(dt_session *session);
 /* The end of the attempt goes into the store, and where it is worth it the next attempt with it;

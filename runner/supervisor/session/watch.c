@@ -137,15 +137,15 @@ static dt_status ask(dt_session *session, dt_error *err)
 static dt_status end(dt_session *session, int64_t hung, dt_error *err)
 {
     int64_t began_ms = dt_clock_wall_ms() - (int64_t)(1000 * session->silence.seconds);
-    dt_diagnosis diagnosis = {.diagnoses = session->diagnoses,
-                              .watchdog = &session->watchdog,
-                              .host_of = host_of,
-                              .context = session};
+    dt_hang_diagnosis diagnosis = {.diagnoses = session->diagnoses,
+                                   .watchdog = &session->watchdog,
+                                   .host_of = host_of,
+                                   .context = session};
     dt_strbuf text;
     dt_status st;
 
     say_silence(&text, session);
-    dt_diagnosis_say(&text, &diagnosis, hung);
+    dt_hang_diagnosis_say(&text, &diagnosis, hung);
     st = say(session, "hung", text.data, err);
     if (st == DT_OK)
         dt_verdict_hung(&session->verdict, text.data, began_ms);

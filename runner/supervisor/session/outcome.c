@@ -1,0 +1,161 @@
+/* outcome: how the attempt ended, in the store, and to whoever is to be told. Whether another one
+ * follows is decided by policy/restart.h.
+ */
+#define _GNU_SOURCE
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "runner/node_setup/slurm_nodes.h"
+#include "runner/supervisor/policy/restart.h"
+#include "runner/supervisor/session/session_int.h"
+
+#include "base/banned.h"
+
+/* --- the rows */
+
+/* A resume that failed before its first step leaves a finished run finished: unless something of it
+ * may be left, which the run has to say. */
+static dt_status end_attempt(dt_session *session, dt_run_state state, int code, const char *reason,
+                             dt_error *err)
+{
+    bool restored = false, begun = false;
+    dt_status st;
+
+    dt_session_keep_end(session, state, code, reason);
+    DT_TRY(dt_store_begin(session->store, err));
+    begun = true;
+    DT_TRY(dt_store_run_set_state(session->store, session->run, state, code, reason,
+                                  dt_clock_wall_ms(), err));
+    if (code != DT_EXIT_LEFT)
+        DT_TRY(dt_store_run_restore(session->store, &restored, session->run, err));
+    DT_TRY(dt_store_commit(session->store, err));
+    begun = false;
+    if (restored)
+        dt_log_info("attempt %lld made no step: the run is finished, as it was before",
+                    (long long)session->attempt);
+out:
+    if (begun)
+        dt_store_rollback(session->store);
+    return st;
+}
+
+static void notify(dt_session *session, const char *event, int64_t attempt, const char *reason)
+{
+    char when[DT_CLOCK_ISO_SIZE];
+    dt_run row;
+
+    if (session->webhook[0] == '\0' ||
+        dt_store_run_find(session->store, &row, session->run, &session->arena, NULL) != DT_OK)
+        return;
+    dt_notifier_tell(session->notifier, session->webhook,
+                     json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:s}", "event", event,
+                               "run", session->run, "name", row.name, "attempt",
+                               (json_int_t)attempt, "step", (json_int_t)row.step, "loss",
+                               dt_json_number(row.loss), "valid_loss",
+                               dt_json_number(row.valid_loss), "reason", dt_json_text(reason),
+                               "time", dt_clock_iso(when, dt_clock_wall_ms())));
+}
+
+/* --- whether */
+
+static bool was_started(const dt_session *session)
+{
+    bool started = session->restarts > 0;
+
+    for (int64_t i = 0; i < session->world_size; i++)
+        started = started || dt_session_rank(session, i)->row.pid != 0;
+    return started;
+}
+
+static dt_restart_facts facts_of(const dt_session *session)
+{
+    return (dt_restart_facts){.may_restart = dt_verdict_may_restart(&session->verdict),
+                              .started = was_started(session),
+                              .planned = session->salvaged == NULL,
+                              .done = {.told_total = dt_collector_steps_total(session->collector),
+                                       .steps = session->steps,
+                                       .epochs = session->epochs},
+                              .max_restarts = session->max_restarts,
+                              .restarts = session->restarts,
+                              .start_step = session->start_step,
+                              .nodes = session->node_count,
+                              .nodes_lost = dt_session_count_lost(session),
+                              .nodes_min = session->nodes_min};
+}
+
+/* What follows; `next` is filled in where it is another attempt. */
+static dt_restart_act decide(dt_next_attempt *next, dt_session *session, const char **why_not)
+{
+    dt_restart_facts facts = facts_of(session);
+    dt_error problem = DT_ERROR_INIT;
+    dt_restart_decision decision;
+
+    *why_not = "";
+    *next = (dt_next_attempt){.attempt = session->attempt + 1};
+    if (!dt_restart_is_possible(&facts))
+        return DT_RESTART_END;
+    if (dt_next_attempt_find(next, session, &problem) != DT_OK) {
+        dt_log_error("%s", problem.message);
+        *why_not = "its checkpoints cannot be read";
+        return DT_RESTART_END;
+    }
+    facts.done.saved_step = next->start_step;
+    facts.done.saved_total = next->steps_total;
+    decision = dt_restart_decide(&facts);
+    next->restarts = decision.restarts;
+    next->nodes_lost = decision.nodes_left_out;
+    if (decision.act == DT_RESTART_SPENT)
+        *why_not = dt_arena_printf(&session->arena,
+                                   "given up after %lld restart%s without a new"
+                                   " checkpoint",
+                                   (long long)session->max_restarts,
+                                   session->max_restarts == 1 ? "" : "s");
+    return decision.act;
+}
+
+bool dt_restart_is_due(dt_session *session)
+{
+    const char *why_not;
+    dt_next_attempt next;
+
+    return decide(&next, session, &why_not) == DT_RESTART_AGAIN;
+}
+
+dt_status dt_restart_or_end(bool *again, dt_session *session, dt_error *err)
+{
+    const char *reason, *why_not;
+    dt_run_state state;
+    dt_next_attempt next;
+    dt_status st;
+    dt_restart_act act;
+    int code;
+
+    dt_verdict_give(&session->verdict, &state, &code, &reason);
+    act = decide(&next, session, &why_not);
+    *again = act == DT_RESTART_AGAIN;
+    if (act == DT_RESTART_DONE) {
+        reason = dt_arena_printf(&session->arena, "every step was done and saved; then %s", reason);
+        state = DT_RUN_FINISHED;
+        code = DT_EXIT_GOOD;
+    }
+    if (*again) {
+        DT_TRY(dt_next_attempt_add(session, &next, code, reason, err));
+        dt_log_warn("%s: attempt %lld goes on from step %lld", reason, (long long)next.attempt,
+                    (long long)next.start_step);
+        notify(session, "restarted", next.attempt, reason);
+    } else {
+        if (why_not != NULL && why_not[0] != '\0')
+            reason = dt_arena_printf(&session->arena, "%s; %s", reason, why_not);
+        dt_nodes_slurm_end(session->folder, state == DT_RUN_FINISHED);
+        DT_TRY(end_attempt(session, state, code, reason, err));
+        dt_log_info("%s%s%s", dt_run_state_name(state), reason[0] != '\0' ? ": " : "", reason);
+        if (state != DT_RUN_STOPPED)
+            notify(session, dt_run_state_name(state), session->attempt, reason);
+    }
+    session->state = state;
+out:
+    if (st != DT_OK)
+        *again = false;
+    return st;
+}
