@@ -217,6 +217,31 @@ static void test_ranks_that_end_without_a_word_have_not_finished(void **state)
                      "every rank exited with code 0 and none said that training is finished"});
 }
 
+/* Where it is not, and events were lost or a rank's end is not told, nobody may call it an end. */
+static void test_an_end_is_explained_by_what_was_told(void **state)
+{
+    static const struct {
+        const char *line;
+        bool explained;
+    } cases[] = {{FINISHED("steps"), true},
+                 {KILLED("0", "5"), true},
+                 {EXITED("0", "1", "stopped", "5"), true},
+                 {EXITED("0", "0", "", "5"), false},
+                 {RELEASED(""), false}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        dt_verdict verdict;
+
+        assert_int_equal(dt_verdict_init(&verdict, WORLD_SIZE, NULL), DT_OK);
+        assert_false(dt_verdict_is_explained(&verdict));
+        see(&verdict, "a", cases[i].line);
+        assert_int_equal(dt_verdict_is_explained(&verdict), cases[i].explained);
+        verdict.stop_asked = true;
+        assert_true(dt_verdict_is_explained(&verdict));
+        dt_verdict_release(&verdict);
+    }
+}
+
 static void test_messages_are_checked(void **state)
 {
     static const char *const bad[] = {
@@ -252,6 +277,7 @@ int main(void)
         cmocka_unit_test(test_the_kernels_words_are_part_of_the_reason),
         cmocka_unit_test(test_only_what_may_go_better_is_tried_again),
         cmocka_unit_test(test_ranks_that_end_without_a_word_have_not_finished),
+        cmocka_unit_test(test_an_end_is_explained_by_what_was_told),
         cmocka_unit_test(test_messages_are_checked),
     };
 

@@ -250,6 +250,12 @@ bool dt_verdict_has_failed(const dt_verdict *verdict)
            (verdict->cause == DT_CAUSE_ENDED && !verdict->stop_asked && !verdict->launcher_lost);
 }
 
+bool dt_verdict_is_explained(const dt_verdict *verdict)
+{
+    return dt_verdict_has_failed(verdict) || verdict->finished || verdict->stop_asked ||
+           verdict->launcher_lost || verdict->time_limit;
+}
+
 bool dt_verdict_may_restart(const dt_verdict *verdict)
 {
     return dt_verdict_has_failed(verdict) && !verdict->unrecoverable && !verdict->stop_asked &&

@@ -56,6 +56,8 @@ void dt_verdict_hung(dt_verdict *verdict, const char *reason, int64_t time_ms);
 void dt_verdict_unreached(dt_verdict *verdict, const char *what);
 
 bool dt_verdict_has_failed(const dt_verdict *verdict);
+/* What was told says how the ranks ended, whatever else is missing. */
+bool dt_verdict_is_explained(const dt_verdict *verdict);
 /* Once nothing more can come: failed of something that may go better the next time. Not a recipe
  * that cannot work, a training that diverged, a program that cannot be run; and not while
  * processes are left that hold what the next try needs. */

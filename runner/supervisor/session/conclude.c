@@ -28,13 +28,11 @@ static int64_t find_unknown(const dt_session *session)
 /* Where all that was told does not say how the ranks ended, the attempt is lost. */
 static dt_status settle(dt_session *session, dt_error *err)
 {
-    const dt_verdict *verdict = &session->verdict;
     int64_t rank = find_unknown(session);
     dt_status st = DT_OK;
     char text[400];
 
-    if (dt_verdict_has_failed(verdict) || verdict->finished || verdict->stop_asked ||
-        verdict->launcher_lost || verdict->time_limit ||
+    if (dt_verdict_is_explained(&session->verdict) ||
         (rank < 0 && !dt_collector_has_gaps(session->collector)))
         return DT_OK;
     if (rank >= 0)
