@@ -58,6 +58,7 @@ struct dt_node_link {
     double connected_seconds; /* when the connection was begun */
     double heard_seconds;     /* the last line, or when it was first expected */
     double probed_seconds;    /* when the last probe was begun */
+    double reached_seconds;   /* since when every probe ran a command; infinite: the last did not */
     double command_seconds, answered_seconds, unknown_seconds; /* what they proved (liveness.h) */
     int64_t asked_ms; /* our clock when `attach` was sent */
     dt_clock_offset offset;

@@ -1,5 +1,6 @@
 /* node_life: a link from its opening to its end, and what is asked of it. */
 #define _GNU_SOURCE
+#include <math.h>
 #include <stdlib.h>
 
 #include "runner/supervisor/connection/node_int.h"
@@ -13,6 +14,10 @@ static void on_probed(void *context, dt_contact contact)
     dt_node_link *link = context;
     double now = dt_node_now(link);
 
+    if (contact != DT_CONTACT_COMMAND)
+        link->reached_seconds = INFINITY;
+    else if (isinf(link->reached_seconds))
+        link->reached_seconds = now;
     if (contact == DT_CONTACT_COMMAND)
         link->command_seconds = now;
     else if (contact == DT_CONTACT_HOST)

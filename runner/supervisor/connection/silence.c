@@ -26,6 +26,7 @@ static dt_liveness_facts facts_of(const dt_node_link *link)
         .idle = link->idle,
         .replaced = link->replace,
         .probed = link->probed_seconds,
+        .reached = link->reached_seconds,
         .command = link->command_seconds,
         .answered = link->answered_seconds,
         .unknown = link->unknown_seconds,

@@ -45,10 +45,8 @@ static bool is_lost(const dt_liveness_facts *facts)
         return facts->now - newest_sign(facts) > GONE_SECONDS;
     if (facts->peers == DT_PEERS_SILENT && facts->lease > 0)
         return silent > facts->lease;
-    if (facts->peers == DT_PEERS_SILENT)
+    if (facts->peers != DT_PEERS_HEARD)
         return silent > PATIENCE_SECONDS && !is_unknown(facts);
-    if (facts->peers == DT_PEERS_ENDED && silent > PATIENCE_SECONDS)
-        return !is_unknown(facts);
     return facts->now - newest_sign(facts) > GONE_SECONDS;
 }
 
@@ -59,13 +57,18 @@ static double newest_excuse(const dt_liveness_facts *facts)
                            : later(facts->heard, later(facts->answered, facts->unknown));
 }
 
+/* It could have spoken for so long, and did not: while its machine could not be reached it could
+ * not. */
 static bool hangs(const dt_liveness_facts *facts)
 {
+    double heard;
+
     if (!facts->here && facts->command <= facts->heard)
         return false;
+    heard = later(facts->heard, facts->reached);
     if (facts->stopping)
-        return facts->now - facts->heard > STOPPING_SECONDS;
-    return facts->now - later(facts->heard, facts->peer_step) > TRAINING_SECONDS;
+        return facts->now - heard > STOPPING_SECONDS;
+    return facts->now - later(heard, facts->peer_step) > TRAINING_SECONDS;
 }
 
 static bool is_stuck(const dt_liveness_facts *facts)

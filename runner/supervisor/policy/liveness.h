@@ -12,14 +12,16 @@
  *                                                                      not reachable
  *   10 s         no agent ever answered, first attempt                 no agent
  *   16 s         no sign of life since, the run trains, and other
- *                nodes are heard or have ended                         lost
+ *                nodes are heard                                       lost
  *   16 s         no line, no command, the run stops                    lost
- *   20 s, 60 s   commands run there; the run stops, trains and makes   its agent hangs: it is
- *                no step                                               replaced, which ends its ranks
+ *   20 s, 60 s   so long commands have run there; the run stops,       its agent hangs: it is
+ *                trains and makes no step                              replaced, which ends its ranks
  *   15 s         after that                                            no agent
  *   the lease    no other node is heard either: it may be our own      lost
  *                network. Until the ranks have stopped by themselves;
  *                1 h where they never do
+ *   1 h          all others have ended, and well: so has it, and it    lost
+ *                says so when it can be reached
  *
  * Units      seconds of a clock that moves only while input is read (channel/poll_clock.h)
  */
@@ -48,6 +50,7 @@ typedef struct dt_liveness_facts {
     bool waits;       /* for nodes that are away: the attempt is one that follows another */
     bool replaced;    /* its agent is being */
     double probed;    /* when a probe was last begun */
+    double reached;   /* since when every probe has run a command there; 0: always */
     /* When it was last so, -1: never. */
     double command;   /* a command ran there */
     double answered;  /* the machine answered, and let nobody in */
