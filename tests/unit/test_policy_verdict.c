@@ -181,6 +181,20 @@ static void test_the_kernels_words_are_part_of_the_reason(void **state)
                      "kernel says: Out of memory: Killed process 7"});
 }
 
+/* One node was killed first: on another, which had not heard of the stop yet, a rank lost its peer. */
+static void test_a_peer_that_a_stop_took_is_no_failure(void **state)
+{
+    const char *const lines[] = {EXITED("0", "null", "stopped", "1"),
+                                 FAILED("1", "peer", "connection closed"),
+                                 EXITED("1", "1", "failed", "2"), NULL};
+
+    check(true, lines,
+          (expected){
+              DT_RUN_STOPPED, DT_EXIT_STOPPED,
+              "stopped by request; it did not end by itself: rank 0 on a exited with code -1"});
+    (void)state;
+}
+
 static bool restarts(const char *line, bool stop_asked)
 {
     dt_verdict verdict;
@@ -265,6 +279,7 @@ static void test_messages_are_checked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_peer_that_a_stop_took_is_no_failure),
         cmocka_unit_test(test_all_steps_are_done),
         cmocka_unit_test(test_the_first_cause_is_not_the_first_to_arrive),
         cmocka_unit_test(test_the_message_of_the_rank_is_the_reason),

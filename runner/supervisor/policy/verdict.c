@@ -93,15 +93,15 @@ static dt_cause cause_of(const char *reason, const char *failed_status)
     return DT_CAUSE_OWN;
 }
 
-/* Past the supervisor nodes are stopped one after the other: a peer that is gone, and an agent that
- * did not do it and was killed, are how it ends. */
+/* Nodes are stopped one after the other: that a peer is gone is then how it ends. Past the
+ * supervisor so is an agent that did not do it and was killed. */
 static dt_cause cause_in(const dt_verdict *verdict, const char *reason, const char *failed_status)
 {
     dt_cause cause = cause_of(reason, failed_status);
+    bool by_stop = (verdict->stop_asked && cause == DT_CAUSE_PEER) ||
+                   (verdict->asked_there && strcmp(reason, "agent_lost") == 0);
 
-    return verdict->asked_there && (cause == DT_CAUSE_PEER || strcmp(reason, "agent_lost") == 0)
-               ? DT_CAUSE_ENDED
-               : cause;
+    return by_stop ? DT_CAUSE_ENDED : cause;
 }
 
 static void say_death(dt_strbuf *out, const dt_message *message, const char *node,
