@@ -1,10 +1,12 @@
 /* check: the promises, held against what ranks did, what the store says, and what still runs. */
 #define _GNU_SOURCE
 #include <math.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "runner/agent/journal/journal.h"
 #include "store/store.h"
 #include "tests/sim/sim.h"
 
@@ -15,11 +17,88 @@ double sim_loss(int64_t attempt, int64_t step)
     return 5.0 - 0.01 * (double)step + 0.0001 * (double)attempt;
 }
 
-void sim_check_begin(void) {}
+/* --- what an agent was told to be safe in the store (the wrapped dt_journal_trim) */
+
+enum { ATTEMPTS = 64, STEPS = 64, FOLLOWED = 256 };
+
+typedef struct followed {
+    const sim_inode *journal;
+    int64_t offset; /* looked at so far */
+} followed;
+
+static struct {
+    bool safe[ATTEMPTS][STEPS];
+    followed journals[FOLLOWED];
+    int count;
+} seen;
+
+void sim_check_begin(void)
+{
+    memset(&seen, 0, sizeof(seen));
+}
 
 void sim_check_point(int64_t attempt, int64_t step)
 {
     schedule.points++;
+}
+
+static followed *follow(const sim_inode *journal)
+{
+    for (int i = 0; i < seen.count; i++)
+        if (seen.journals[i].journal == journal)
+            return &seen.journals[i];
+    DT_ASSERT(seen.count < FOLLOWED);
+    seen.journals[seen.count] = (followed){journal, 0};
+    return &seen.journals[seen.count++];
+}
+
+static void note_line(const char *line, size_t length, int attempt)
+{
+    const char *step = memmem(line, length, "\"step\":", 7);
+    int64_t number = step != NULL ? strtoll(step + 7, NULL, 10) : 0;
+
+    if (memmem(line, length, "\"event\":\"metrics\"", 17) != NULL && number > 0 && number < STEPS &&
+        attempt < ATTEMPTS)
+        seen.safe[attempt][number] = true;
+}
+
+static void note_safe(const char *folder, int64_t sequence)
+{
+    char path[640];
+    const sim_inode *journal;
+    int attempt = 0;
+    followed *from;
+
+    snprintf(path, sizeof(path), "%s/journal.jsonl", folder);
+    journal = sim_fs_find(sim_machine_self(), path);
+    if (journal == NULL || strstr(folder, "attempt-") == NULL ||
+        sscanf(strstr(folder, "attempt-"), "attempt-%d", &attempt) != 1)
+        return;
+    from = follow(journal);
+    while (from->offset < journal->length) {
+        const char *line = journal->data + from->offset;
+        const char *end = memchr(line, '\n', (size_t)(journal->length - from->offset));
+        const char *number;
+
+        if (end == NULL)
+            return;
+        number = memmem(line, (size_t)(end - line), "\"sequence\":", 11);
+        if (number != NULL && strtoll(number + 11, NULL, 10) >= sequence)
+            return;
+        note_line(line, (size_t)(end - line), attempt);
+        from->offset += end - line + 1;
+    }
+}
+
+dt_status __real_dt_journal_trim(dt_journal *journal, int64_t sequence, int64_t most_bytes,
+                                 dt_error *err);
+dt_status __wrap_dt_journal_trim(dt_journal *journal, int64_t sequence, int64_t most_bytes,
+                                 dt_error *err);
+dt_status __wrap_dt_journal_trim(dt_journal *journal, int64_t sequence, int64_t most_bytes,
+                                 dt_error *err)
+{
+    note_safe(sim_self()->cwd, sequence);
+    return __real_dt_journal_trim(journal, sequence, most_bytes, err);
 }
 
 /* --- one attempt at a time */
@@ -71,6 +150,56 @@ static void check_points(dt_store *store, dt_arena *arena)
                  (long long)next - 1, (long long)schedule.steps);
 }
 
+static void check_safe(void)
+{
+    static const char sql[] = "SELECT attempt, step FROM metrics JOIN series USING (series)"
+                              " WHERE name = 'loss'";
+    bool there[ATTEMPTS][STEPS] = {{false}};
+    sqlite3_stmt *statement = NULL;
+    sqlite3 *db = NULL;
+
+    sqlite3_open(SIM_STATE "/dtrun/store.db", &db);
+    sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
+    while (statement != NULL && sqlite3_step(statement) == SQLITE_ROW)
+        if (sqlite3_column_int(statement, 0) < ATTEMPTS && sqlite3_column_int(statement, 1) < STEPS)
+            there[sqlite3_column_int(statement, 0)][sqlite3_column_int(statement, 1)] = true;
+    sqlite3_finalize(statement);
+    sqlite3_close(db);
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++)
+        for (int step = 0; step < STEPS; step++)
+            if (seen.safe[attempt][step] && !there[attempt][step])
+                sim_fail("step %d of attempt %d was acknowledged, and is not in the history", step,
+                         attempt);
+}
+
+/* Each rank prints a line a step: in its log they stand once. */
+static void check_log(int64_t rank)
+{
+    bool there[ATTEMPTS][STEPS] = {{false}};
+    const sim_inode *log;
+    char path[256];
+
+    snprintf(path, sizeof(path), SIM_STATE "/dtrun/runs/" SIM_RUN "/logs/rank-%lld.log",
+             (long long)rank);
+    log = sim_fs_find(&sim.machines[0], path);
+    for (int64_t at = 0; log != NULL && at < log->length;) {
+        const char *line = log->data + at, *said;
+        const char *end = memchr(line, '\n', (size_t)(log->length - at));
+        size_t length = end != NULL ? (size_t)(end - line) : (size_t)(log->length - at);
+        int attempt, step;
+
+        said = memmem(line, length, " attempt ", 9);
+        if (said != NULL && sscanf(said, " attempt %d step %d", &attempt, &step) == 2 &&
+            attempt < ATTEMPTS && step < STEPS) {
+            if (there[attempt][step])
+                sim_fail("the log of rank %lld has step %d of attempt %d twice", (long long)rank,
+                         step, attempt);
+            there[attempt][step] = true;
+        }
+        at += (int64_t)length + 1;
+    }
+}
+
 static void check_saved(dt_store *store, dt_arena *arena)
 {
     dt_store_checkpoint *rows;
@@ -81,7 +210,7 @@ static void check_saved(dt_store *store, dt_arena *arena)
         return;
     for (int64_t i = 0; i < count; i++)
         newest = rows[i].step > newest ? rows[i].step : newest;
-    if (newest != schedule.steps)
+    if (newest != schedule.steps && schedule.harms == 0 && !schedule.troubled)
         sim_fail("the run has finished, and its last checkpoint is of step %lld",
                  (long long)newest);
 }
@@ -106,6 +235,9 @@ static void check_ending(void)
     default:
         sim_fail("the run has not ended");
     }
+    if (schedule.attempt_at_stop > 0 && schedule.attempt > schedule.attempt_at_stop)
+        sim_fail("attempt %lld follows a stop that was accepted in attempt %lld",
+                 (long long)schedule.attempt, (long long)schedule.attempt_at_stop);
     if (schedule.attempt > 1 + schedule.harms + schedule.resumes)
         sim_fail("%lld attempts, after %lld things that can end one: %s",
                  (long long)schedule.attempt, (long long)schedule.harms, schedule.reason);
@@ -128,6 +260,9 @@ static int look(sim_proc *proc)
     if (dt_store_open(&store, NULL, NULL) == DT_OK) {
         check_points(store, &arena);
         check_saved(store, &arena);
+        check_safe();
+        for (int64_t rank = 0; rank < schedule.nodes * schedule.ranks_per_node; rank++)
+            check_log(rank);
     } else {
         sim_fail("the history cannot be opened");
     }

@@ -170,7 +170,8 @@ static int resume(sim_proc *proc)
     DT_TRY(dt_store_attempt_add(store, SIM_RUN, from.step, schedule.steps, row.recipe_json, "0",
                                 dt_clock_wall_ms(), &attempt, &err));
     schedule.resumes++;
-    schedule.stop_asked = schedule.stop_answered = schedule.ended = false;
+    schedule.stop_asked = schedule.ended = false;
+    schedule.attempt_at_stop = 0;
     DT_TRY(dt_supervisor_start(SIM_RUN, &err));
 out:
     if (st != DT_OK)
@@ -188,16 +189,35 @@ void sim_command_resume(void)
 
 /* --- stop */
 
+static dt_status newest_attempt(int64_t *out, dt_error *err)
+{
+    dt_store *store = NULL;
+    dt_arena arena;
+    dt_status st;
+    dt_run row;
+
+    dt_arena_init(&arena, 0);
+    DT_TRY(dt_store_open(&store, NULL, err));
+    DT_TRY(dt_store_run_find(store, &row, SIM_RUN, &arena, err));
+    *out = row.attempt;
+out:
+    dt_store_close(store);
+    dt_arena_release(&arena);
+    return st;
+}
+
 static int stop(sim_proc *proc)
 {
     dt_error err = DT_ERROR_INIT;
+    int64_t resumes = schedule.resumes;
     dt_status st;
 
     schedule.stop_asked = true;
-    st = dt_supervisor_stop(SIM_RUN, proc->argv != NULL, &err);
-    if (st == DT_OK)
-        schedule.stop_answered = true;
-    else
+    DT_TRY(dt_supervisor_stop(SIM_RUN, proc->argv != NULL, &err));
+    if (resumes == schedule.resumes)
+        DT_TRY(newest_attempt(&schedule.attempt_at_stop, &err));
+out:
+    if (st != DT_OK)
         sim_trace("stop: %s", err.message);
     return (int)st;
 }
@@ -247,10 +267,25 @@ out:
     return (int)st;
 }
 
+/* A person waits with a resume until the nodes can be had. */
+static bool is_troubled(void)
+{
+    bool troubled = sim.machines[0].full_until_ns > sim_now_ns;
+
+    for (int i = 0; i < sim.machine_count; i++)
+        troubled = troubled || !sim_net_open(&sim.machines[i]) || sim.machines[i].down ||
+                   sim.machines[i].closed_until_ns > sim_now_ns;
+    return troubled;
+}
+
 static void on_watch_time(void *context)
 {
     if (!sim.machines[0].down && !schedule.ended && !is_supervised())
         run("watch", watch);
+    if (schedule.ended && schedule.resume_wanted && !is_troubled()) {
+        schedule.resume_wanted = false;
+        sim_command_resume();
+    }
     sim_command_watch();
 }
 

@@ -51,6 +51,14 @@ void sim_engines_forget(void)
     jobs = NULL;
 }
 
+bool sim_engines_train(void)
+{
+    for (const job *each = jobs; each != NULL; each = each->next)
+        if (each->training && !each->over)
+            return true;
+    return false;
+}
+
 /* --- what it says */
 
 static void say(sim_engine *engine, const char *fmt, ...) DT_PRINTF(2, 3);

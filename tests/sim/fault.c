@@ -1,9 +1,304 @@
-/* fault: what goes wrong, drawn. */
+/* fault: what goes wrong, drawn: which, when, where, for how long.
+ *
+ * A quiet fault is one that docs/operations.md promises to end nothing; it comes while the ranks
+ * train. The others come at any time, and each says how many attempts it may end (harm).
+ */
 #define _GNU_SOURCE
+#include <signal.h>
+#include <string.h>
+
+#include "store/store.h"
 #include "tests/sim/sim.h"
 
 #include "base/banned.h"
 
-void sim_faults_draw(sim_profile profile) {}
+#define HOUR_NS (3600 * SIM_SECOND)
 
-void sim_faults_heal(void) {}
+typedef struct fault {
+    const struct kind *kind;
+    int64_t length_ns;
+    sim_machine *machine;
+} fault;
+
+typedef void fault_fn(const fault *one);
+
+typedef struct kind {
+    const char *name;
+    fault_fn *begin;
+    double shortest, longest; /* seconds */
+    int64_t harm;             /* 0: quiet */
+    enum { ANYWHERE, NODE, LAUNCH } where;
+    int weight;
+} kind;
+
+/* --- processes */
+
+static sim_proc *find_process(sim_machine *machine, const char *name)
+{
+    sim_proc *found = NULL;
+    int64_t seen = 0;
+
+    for (sim_proc *each = machine->procs; each != NULL; each = each->next)
+        if (!each->over && strcmp(each->name, name) == 0 && sim_between(0, seen++) == 0)
+            found = each;
+    return found;
+}
+
+static void kill_one(const fault *one, const char *name)
+{
+    sim_proc *found = find_process(one->machine, name);
+
+    if (found != NULL)
+        sim_proc_signal(found, SIGKILL);
+}
+
+static void go_on(void *context)
+{
+    sim_trace("%s[%d] goes on", ((sim_proc *)context)->name, ((sim_proc *)context)->pid);
+    sim_proc_signal(context, SIGCONT);
+}
+
+static void pause_one(const fault *one, const char *name)
+{
+    sim_proc *found = find_process(one->machine, name);
+
+    if (found == NULL || found->paused)
+        return;
+    sim_proc_signal(found, SIGSTOP);
+    sim_at(sim_now_ns + one->length_ns, go_on, found);
+}
+
+static void kill_supervisor(const fault *one)
+{
+    kill_one(one, "supervisor");
+}
+
+static void kill_bridge(const fault *one)
+{
+    kill_one(one, sim_chance(0.5) ? "reach" : "connect");
+}
+
+static void kill_agent(const fault *one)
+{
+    kill_one(one, "agent");
+}
+
+static void kill_rank(const fault *one)
+{
+    kill_one(one, "engine");
+}
+
+static void pause_supervisor(const fault *one)
+{
+    pause_one(one, "supervisor");
+}
+
+static void pause_agent(const fault *one)
+{
+    pause_one(one, "agent");
+}
+
+static void pause_rank(const fault *one)
+{
+    pause_one(one, "engine");
+}
+
+/* --- machines */
+
+static void come_back(void *context)
+{
+    sim_trace("%s is back", ((sim_machine *)context)->name);
+    ((sim_machine *)context)->down = false;
+}
+
+static void reboot(const fault *one)
+{
+    if (one->machine->down)
+        return;
+    one->machine->down = one->machine->troubled = true;
+    sim_machine_reboot(one->machine, true);
+    sim_at(sim_now_ns + one->length_ns, come_back, one->machine);
+}
+
+static void fill_disk(const fault *one)
+{
+    one->machine->full_until_ns = sim_now_ns + one->length_ns;
+}
+
+static void slow_disk(const fault *one)
+{
+    one->machine->slow_until_ns = sim_now_ns + one->length_ns;
+    one->machine->slow_ns = sim_between(10 * SIM_MS, 4 * SIM_SECOND);
+}
+
+static void set_clock(const fault *one)
+{
+    one->machine->wall_offset_ms += sim_between(-3600000, 3600000);
+}
+
+/* --- the network */
+
+static void later(int64_t *until, int64_t length)
+{
+    if (sim_now_ns + length > *until)
+        *until = sim_now_ns + length;
+}
+
+/* From the launch machine alone: the ranks go on. */
+static void cut_launch(const fault *one)
+{
+    later(&one->machine->cut_until_ns, one->length_ns);
+    one->machine->troubled = true;
+}
+
+static void cut_all(const fault *one)
+{
+    cut_launch(one);
+    later(&one->machine->peers_cut_until_ns, one->length_ns);
+}
+
+static void cut_every_node(const fault *one)
+{
+    for (int i = 1; i < sim.machine_count; i++)
+        cut_launch(&(fault){one->kind, one->length_ns, &sim.machines[i]});
+}
+
+static void half_open(const fault *one)
+{
+    sim_net_break(one->machine, true);
+}
+
+static void close_door(const fault *one)
+{
+    later(&one->machine->closed_until_ns, one->length_ns);
+}
+
+/* --- the store */
+
+static int hold(sim_proc *proc)
+{
+    int64_t length = *(const int64_t *)(const void *)proc->argv;
+    dt_store *store = NULL;
+
+    if (dt_store_open(&store, NULL, NULL) == DT_OK && dt_store_begin(store, NULL) == DT_OK) {
+        sim_sleep(length);
+        dt_store_rollback(store);
+    }
+    dt_store_close(store);
+    return 0;
+}
+
+static void hold_store(const fault *one)
+{
+    int64_t *length = sim_alloc(sizeof(*length));
+
+    *length = one->length_ns;
+    sim_proc_start(&sim.machines[0], NULL, "holder", hold, (const char *const *)(void *)length);
+}
+
+static const kind kinds[] = {
+    {"the supervisor is killed", kill_supervisor, 0, 0, 0, LAUNCH, 4},
+    {"the supervisor is paused", pause_supervisor, 1, 300, 0, LAUNCH, 3},
+    {"a bridge is killed", kill_bridge, 0, 0, 0, ANYWHERE, 3},
+    {"an agent is paused", pause_agent, 0.2, 15, 0, ANYWHERE, 2},
+    {"a short cut", cut_all, 0.2, 9, 0, NODE, 3},
+    {"a connection is half open", half_open, 0, 0, 0, NODE, 3},
+    {"the launch machine's network is away", cut_every_node, 1, 2400, 0, NODE, 1},
+    {"nobody may sign in", close_door, 1, 1500, 0, NODE, 2},
+    {"the launch machine's disk is full", fill_disk, 0.5, 60, 0, LAUNCH, 2},
+    {"a node's disk is full", fill_disk, 0.5, 60, 0, NODE, 2},
+    {"a disk is slow", slow_disk, 1, 60, 0, ANYWHERE, 2},
+    {"a clock is set", set_clock, 0, 0, 0, ANYWHERE, 2},
+    {"the store is held", hold_store, 0.2, 90, 0, LAUNCH, 3},
+    {"a rank is killed", kill_rank, 0, 0, 1, ANYWHERE, 3},
+    {"a rank is stopped", pause_rank, 1, 600, 2, ANYWHERE, 1},
+    {"an agent is killed", kill_agent, 0, 0, 1, ANYWHERE, 3},
+    {"an agent hangs", pause_agent, 20, 200, 2, ANYWHERE, 2},
+    {"a node is rebooted", reboot, 5, 120, 2, NODE, 2},
+    {"the launch machine is rebooted", reboot, 5, 60, 2, LAUNCH, 2},
+    {"a long cut", cut_all, 5, 600, 3, NODE, 2},
+    {"a long cut from the launch machine", cut_launch, 5, 600, 3, NODE, 2},
+};
+
+enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+/* --- when */
+
+static void begin(void *context)
+{
+    const fault *one = context;
+
+    if (one->kind->harm == 0 && !sim_engines_train()) {
+        if (!schedule.ended)
+            sim_at(sim_now_ns + SIM_SECOND, begin, context);
+        return;
+    }
+    sim_trace("%s: %s, %.1f s", one->machine->name, one->kind->name, (double)one->length_ns * 1e-9);
+    schedule.harms += one->kind->harm;
+    schedule.troubled = true;
+    one->kind->begin(one);
+}
+
+static const kind *draw_kind(bool quiet)
+{
+    int64_t sum = 0, at;
+
+    for (int i = 0; i < KINDS; i++)
+        sum += !quiet || kinds[i].harm == 0 ? kinds[i].weight : 0;
+    at = sim_between(0, sum - 1);
+    for (int i = 0; i < KINDS; i++) {
+        at -= !quiet || kinds[i].harm == 0 ? kinds[i].weight : 0;
+        if (at < 0)
+            return &kinds[i];
+    }
+    return NULL;
+}
+
+/* Short ones more often than long ones. */
+static int64_t draw_length(const kind *what)
+{
+    double from = what->shortest, to = what->longest, part = (double)sim_between(0, 1000) / 1000;
+
+    return (int64_t)((from + (to - from) * part * part * part) * 1e9);
+}
+
+static void draw_fault(int64_t when, bool quiet)
+{
+    int first = schedule.first_here ? 0 : 1, last = (int)schedule.nodes + first - 1;
+    fault *one = sim_alloc(sizeof(*one));
+
+    do
+        one->kind = draw_kind(quiet);
+    while (one->kind->where == NODE && last == 0); /* the run has none but the launch machine */
+    one->length_ns = draw_length(one->kind);
+    if (one->kind->where == LAUNCH)
+        first = last = 0;
+    else if (one->kind->where == NODE)
+        first = 1;
+    one->machine = &sim.machines[sim_between(first, last)];
+    sim_at(when, begin, one);
+}
+
+static void stop_time(void *context)
+{
+    sim_trace("a stop is asked for");
+    sim_command_stop(context != NULL);
+}
+
+void sim_faults_draw(sim_profile profile)
+{
+    int64_t length = schedule.steps * schedule.step_ns + 15 * SIM_SECOND, when = sim_now_ns;
+    int64_t count;
+
+    if (profile == SIM_MIXED)
+        profile = sim_chance(0.1) ? SIM_CALM : sim_chance(0.4) ? SIM_QUIET : SIM_ROUGH;
+    count = profile == SIM_CALM ? 0 : sim_between(1, 4);
+    for (int64_t i = 0; i < count; i++) {
+        when += sim_between(0, 2 * length / count);
+        draw_fault(when, profile == SIM_QUIET);
+    }
+    schedule.resume_wanted = profile != SIM_CALM && sim_chance(0.3);
+    if (profile != SIM_CALM && sim_chance(0.3))
+        sim_at(sim_now_ns + sim_between(0, length + length / 4), stop_time,
+               sim_chance(0.3) ? &sim : NULL);
+}

@@ -248,9 +248,14 @@ WRAP(off_t, lseek, int fd, off_t offset, int whence)
 
     if (entry == NULL || entry->kind != SIM_FD_FILE)
         return fail(EBADF);
-    entry->offset = whence == SEEK_SET   ? offset
-                    : whence == SEEK_CUR ? entry->offset + offset
-                                         : entry->inode->length + offset;
+    if (whence == SEEK_DATA && offset >= entry->inode->length)
+        return fail(ENXIO);
+    if (whence == SEEK_SET || whence == SEEK_DATA) /* no file here has holes */
+        entry->offset = offset;
+    else if (whence == SEEK_CUR)
+        entry->offset += offset;
+    else
+        entry->offset = entry->inode->length + (whence == SEEK_END ? offset : 0);
     return entry->offset;
 }
 

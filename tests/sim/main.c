@@ -55,6 +55,7 @@ static void make_world(uint64_t seed)
     sim.machine_count = 0;
     sim.alive = 0;
     schedule = (sim_schedule){0};
+    sim_check_begin();
 }
 
 static void draw_run(void)
@@ -122,7 +123,8 @@ static void keep_store(void)
 
 static bool is_over(void)
 {
-    return schedule.failure[0] != '\0' || (schedule.ended && sim.alive == 0);
+    return schedule.failure[0] != '\0' ||
+           (schedule.ended && sim.alive == 0 && !schedule.resume_wanted);
 }
 
 static void run_schedule(uint64_t seed, sim_profile profile)

@@ -16,6 +16,9 @@
 
 #define PATIENCE_NS (10 * SIM_SECOND) /* of who connects to a machine that does not answer */
 #define PROBE_NS    (9 * SIM_SECOND)
+#define ALONE_NS    (45 * SIM_SECOND)
+/* net.ipv4.tcp_keepalive_time, and nine tries */
+#define KEEPALIVE_NS (7875 * SIM_SECOND)
 
 typedef struct segment {
     struct segment *next;
@@ -100,11 +103,24 @@ static reach *find_reach(const sim_path *path)
     return NULL;
 }
 
+/* Its side has ended, and the other is not heard: it is not waited for longer than ssh would. */
+static void on_alone(void *context)
+{
+    reach *one = context;
+
+    if (one->client != NULL)
+        sim_proc_exit(one->client, 255 << 8);
+}
+
 void sim_net_send(sim_end *from, const void *bytes, size_t length, bool eof)
 {
     reach *through = find_reach(from->path);
 
-    if (through == NULL || from->path->dead)
+    if (through == NULL)
+        return;
+    if (eof && through->lanes[0].to == from->peer)
+        sim_at(sim_now_ns + ALONE_NS, on_alone, through);
+    if (from->path->dead)
         return;
     for (int i = 0; i < 3; i++)
         if (through->lanes[i].to == from->peer) {
@@ -270,14 +286,27 @@ sim_proc *sim_net_reach(sim_proc *parent, const char *const *argv, sim_end *chan
     return one->client;
 }
 
+/* TCP has asked the other side long enough, on both machines. */
+static void on_given_up(void *context)
+{
+    reach *one = context;
+
+    if (one->channel != NULL)
+        sim_end_deliver(one->channel, "", 0, true);
+    if (one->client != NULL)
+        sim_proc_exit(one->client, 255 << 8);
+}
+
 void sim_net_break(sim_machine *machine, bool half_open)
 {
     for (reach *each = reaches; each != NULL; each = each->next) {
         if (each->machine != machine)
             continue;
-        if (half_open)
+        if (half_open && !each->path.dead) {
             each->path.dead = true;
-        else if (each->client != NULL)
+            sim_at(sim_now_ns + KEEPALIVE_NS, on_given_up, each);
+        }
+        if (!half_open && each->client != NULL)
             sim_proc_signal(each->client, SIGKILL);
     }
 }

@@ -19,8 +19,9 @@ typedef struct sim_schedule {
 
     /* what may be the end of an attempt; what a person asked for */
     int64_t harms;
-    bool stop_asked, stop_answered;
-    int64_t resumes;
+    bool stop_asked;
+    bool troubled, resume_wanted;
+    int64_t resumes, attempt_at_stop; /* 0: none was accepted */
 
     /* what has been seen */
     bool ended; /* the store says so */
@@ -50,10 +51,9 @@ void sim_command_watch(void);
 
 /* --- fault.c */
 void sim_faults_draw(sim_profile profile);
-void sim_faults_heal(void);
 
 /* --- check.c */
-void sim_check_begin(void);
+void sim_check_begin(void);                          /* a new world */
 void sim_check_point(int64_t attempt, int64_t step); /* a rank made it */
 void sim_check_rank_begins(void *proc, int64_t attempt, int64_t rank);
 void sim_check_end(void); /* the run has ended, and all is quiet */

@@ -258,6 +258,7 @@ void sim_engine_begin(sim_proc *proc, const char *const *environment, const char
 void sim_engine_signal(sim_engine *engine, int number);
 void sim_engine_ended(sim_engine *engine); /* its process is over */
 void sim_engines_forget(void);
+bool sim_engines_train(void); /* an attempt makes steps */
 
 typedef struct sim_activity {
     char state;
