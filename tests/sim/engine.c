@@ -85,14 +85,18 @@ static void print(sim_engine *engine, const char *text)
 
 /* --- the job */
 
+/* Ranks of several machines, one of which does not hear the others. */
 static bool is_cut(const job *one)
 {
-    const sim_machine *first = one->ranks[0] != NULL ? one->ranks[0]->proc->machine : NULL;
+    const sim_machine *first = NULL;
     bool several = false, cut = false;
 
     for (int64_t i = 0; i < one->world; i++) {
-        const sim_machine *machine = one->ranks[i] != NULL ? one->ranks[i]->proc->machine : first;
+        const sim_machine *machine = one->ranks[i] != NULL ? one->ranks[i]->proc->machine : NULL;
 
+        if (machine == NULL)
+            continue;
+        first = first != NULL ? first : machine;
         several = several || machine != first;
         cut = cut || machine->peers_cut_until_ns > sim_now_ns;
     }
