@@ -39,8 +39,10 @@ static void test_five_times_the_usual_step_and_no_less_than_the_floor(void **sta
     dt_silence_init(&silence, HANG);
     at_ms = train(&silence, 1, 20, 1000, 500);
     assert_float_equal(dt_silence_limit(&silence), HANG, 0);
+    assert_float_equal(dt_silence_usual(&silence), 0.5, 1e-9);
     at_ms = train(&silence, 21, 22, at_ms + 12000, 12000);
     assert_float_equal(dt_silence_limit(&silence), 60, 1e-9);
+    assert_float_equal(dt_silence_usual(&silence), 12, 1e-9);
     train(&silence, 23, 40, at_ms + 500, 500); /* the slow ones are forgotten */
     assert_float_equal(dt_silence_limit(&silence), HANG, 0);
     dt_silence_pass(&silence, 2);

@@ -82,7 +82,7 @@ typedef struct dt_node_calls {
     /* The number of the journal's next event that is wanted. */
     int64_t (*next_event)(void *context, int64_t node);
     /* What the run knows, of the facts that silence is judged by: started, stopping, waits, lease,
-     * peers, peer_step. */
+     * peers, peer_step, step_gap. */
     void (*judge)(void *context, int64_t node, dt_liveness_facts *facts);
     /* Whether a node that could not be made ready is worth another try. */
     bool (*may_wait)(void *context, int64_t node, dt_status failed);

@@ -19,6 +19,12 @@ static double later(double a, double b)
     return a > b ? a : b;
 }
 
+/* Until then the others' newest step speaks for it: a dead node holds up the next. */
+static double steps_speak(const dt_liveness_facts *facts)
+{
+    return facts->peer_step >= 0 ? facts->peer_step + facts->step_gap : -1;
+}
+
 static double newest_sign(const dt_liveness_facts *facts)
 {
     double sign = later(facts->heard, facts->command);
@@ -26,7 +32,7 @@ static double newest_sign(const dt_liveness_facts *facts)
     if (facts->stopping) /* what cannot be asked cannot be stopped */
         return sign;
     sign = later(sign, later(facts->answered, facts->unknown));
-    return later(sign, facts->peer_step);
+    return later(sign, steps_speak(facts));
 }
 
 /* Nothing could be asked of it, for a reason of our own: no silence of it says anything. */
@@ -68,7 +74,7 @@ static bool hangs(const dt_liveness_facts *facts)
     heard = later(facts->heard, facts->reached);
     if (facts->stopping)
         return facts->now - heard > STOPPING_SECONDS;
-    return facts->now - later(heard, facts->peer_step) > TRAINING_SECONDS;
+    return facts->now - later(heard, steps_speak(facts)) > TRAINING_SECONDS;
 }
 
 static bool is_stuck(const dt_liveness_facts *facts)

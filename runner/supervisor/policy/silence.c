@@ -101,3 +101,11 @@ double dt_silence_limit(const dt_silence *silence)
     }
     return TIMES * usual > least ? TIMES * usual : least;
 }
+
+double dt_silence_usual(const dt_silence *silence)
+{
+    double gap = longest_gap(silence), phase = silence->longest[silence->phase];
+    bool steps = silence->phase == DT_SILENCE_SETUP || silence->phase == DT_SILENCE_FIRST;
+
+    return steps || gap > phase ? gap : phase;
+}

@@ -82,6 +82,7 @@ static void judge(void *context, int64_t index, dt_liveness_facts *facts)
     facts->stopping = session->state == DT_RUN_STOPPING;
     facts->waits = session->restarts > 0;
     facts->lease = dt_ending_lease(session->launcher_lost_seconds, session->grace_seconds);
+    facts->step_gap = dt_silence_usual(&session->silence);
     look_at_peers(facts, node);
 }
 
