@@ -19,6 +19,8 @@ double sim_loss(int64_t attempt, int64_t step)
 
 /* --- what an agent was told to be safe in the store (the wrapped dt_journal_trim) */
 
+#define STOP_NS (30 * SIM_SECOND) /* beyond its grace */
+
 enum { ATTEMPTS = 64, STEPS = 64, FOLLOWED = 256 };
 
 typedef struct followed {
@@ -39,7 +41,34 @@ void sim_check_begin(void)
 
 void sim_check_point(int64_t attempt, int64_t step)
 {
+    int64_t since = schedule.stop_ns;
+
     schedule.points++;
+    if (schedule.trouble_until_ns > since)
+        since = schedule.trouble_until_ns;
+    if (schedule.attempt_at_stop > 0 &&
+        sim_now_ns > since + (int64_t)(schedule.grace_seconds * 1e9) + STOP_NS)
+        sim_fail("attempt %lld makes step %lld, long after a stop was accepted", (long long)attempt,
+                 (long long)step);
+}
+
+/* --- one supervisor */
+
+static int64_t count_supervisors(void)
+{
+    int64_t count = 0;
+
+    for (const sim_proc *each = sim.machines[0].procs; each != NULL; each = each->next)
+        if (!each->over && strcmp(each->name, "supervisor") == 0 &&
+            (sim_now_ns / (10 * SIM_MS) - each->start_ticks) > 1000)
+            count++;
+    return count;
+}
+
+void sim_check_now(void)
+{
+    if (count_supervisors() > 1)
+        sim_fail("two supervisors follow the run");
 }
 
 static followed *follow(const sim_inode *journal)
@@ -62,18 +91,66 @@ static void note_line(const char *line, size_t length, int attempt)
         seen.safe[attempt][number] = true;
 }
 
+static sim_inode *copy_file(sim_machine *machine, const char *to, const char *from, bool synced)
+{
+    const sim_inode *inode = sim_fs_find(&sim.machines[0], from);
+    sim_inode *made = sim_fs_make(machine, to, false);
+
+    if (inode != NULL)
+        sim_fs_write(machine, made, 0, inode->data, synced ? inode->synced : inode->length);
+    return made;
+}
+
+/* What a power loss of the launch machine would leave of the history, now. */
+static int64_t durable_sequence(sim_machine *machine, int attempt, int node)
+{
+    static const char sql[] = "SELECT acknowledged FROM nodes WHERE attempt = ? AND node = ?";
+    sim_inode *file = copy_file(machine, "/durable.db", SIM_STATE "/dtrun/store.db", false);
+    sqlite3_stmt *statement = NULL;
+    int64_t sequence = -1;
+    sqlite3 *db = NULL;
+
+    copy_file(machine, "/durable.db-wal", SIM_STATE "/dtrun/store.db-wal", true);
+    sqlite3_open("/durable.db", &db);
+    sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
+    sqlite3_bind_int(statement, 1, attempt);
+    sqlite3_bind_int(statement, 2, node);
+    if (statement != NULL && sqlite3_step(statement) == SQLITE_ROW)
+        sequence = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    sqlite3_close(db);
+    sim_fs_remove(machine, file);
+    return sequence;
+}
+
+/* An agent is told that what comes before `sequence` is safe. */
+static void check_durable(int attempt, int node, int64_t sequence)
+{
+    sim_machine *machine = sim_machine_self();
+    int64_t durable;
+
+    if (machine->full_until_ns > sim_now_ns || machine->slow_until_ns > sim_now_ns ||
+        !sim_chance(0.05))
+        return;
+    durable = durable_sequence(machine, attempt, node);
+    if (durable < sequence)
+        sim_fail("the agent of node %d was told that %lld is safe, and a power loss leaves %lld",
+                 node, (long long)sequence, (long long)durable);
+}
+
 static void note_safe(const char *folder, int64_t sequence)
 {
     char path[640];
     const sim_inode *journal;
-    int attempt = 0;
+    int attempt = 0, node = 0;
     followed *from;
 
     snprintf(path, sizeof(path), "%s/journal.jsonl", folder);
     journal = sim_fs_find(sim_machine_self(), path);
     if (journal == NULL || strstr(folder, "attempt-") == NULL ||
-        sscanf(strstr(folder, "attempt-"), "attempt-%d", &attempt) != 1)
+        sscanf(strstr(folder, "attempt-"), "attempt-%d/node-%d", &attempt, &node) != 2)
         return;
+    check_durable(attempt, node, sequence);
     from = follow(journal);
     while (from->offset < journal->length) {
         const char *line = journal->data + from->offset;

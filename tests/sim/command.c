@@ -216,6 +216,7 @@ static int stop(sim_proc *proc)
     DT_TRY(dt_supervisor_stop(SIM_RUN, proc->argv != NULL, &err));
     if (resumes == schedule.resumes)
         DT_TRY(newest_attempt(&schedule.attempt_at_stop, &err));
+    schedule.stop_ns = sim_now_ns;
 out:
     if (st != DT_OK)
         sim_trace("stop: %s", err.message);
@@ -280,7 +281,8 @@ static bool is_troubled(void)
 
 static void on_watch_time(void *context)
 {
-    if (!sim.machines[0].down && !schedule.ended && !is_supervised())
+    sim_check_now();
+    if (!sim.machines[0].down && !schedule.ended && (!is_supervised() || sim_chance(0.03)))
         run("watch", watch);
     if (schedule.ended && schedule.resume_wanted && !is_troubled()) {
         schedule.resume_wanted = false;

@@ -20,6 +20,7 @@
 #include "base/banned.h"
 
 #define BLOCKED_LOOK_NS (200 * SIM_MS)
+#define PACE_NS         (5 * SIM_SECOND)
 #define PEERS_GONE_NS   (3600 * SIM_SECOND)
 
 enum { RANKS = 128 };
@@ -30,6 +31,7 @@ typedef struct job {
     sim_engine *ranks[RANKS];
     int64_t joined, ready;
     bool training, saving, stop, over;
+    int64_t paced_ns; /* when the ranks last told how long they wait */
     int64_t step_began_ns, blocked_ns, blocked_since_ns;
 } job;
 
@@ -219,6 +221,7 @@ static void save(job *one)
 
 static void make_step(job *one)
 {
+    bool paces = one->world > 1 && sim_now_ns >= one->paced_ns + PACE_NS;
     sim_engine *first = one->ranks[0];
     char text[64];
 
@@ -229,11 +232,13 @@ static void make_step(job *one)
             "\"tokens_per_second\":1000.0}}\n",
             (long long)one->step, sim_loss(one->attempt, one->step));
         sim_check_point(one->attempt, one->step);
+        if (paces)
+            one->paced_ns = sim_now_ns;
         for (int64_t i = 0; i < one->world; i++) {
             snprintf(text, sizeof(text), "attempt %lld step %lld\n", (long long)one->attempt,
                      (long long)one->step);
             print(one->ranks[i], text);
-            if (one->world > 1 && one->step % 5 == 0)
+            if (paces)
                 say(one->ranks[i],
                     "{\"event\":\"pace\",\"step\":%lld,\"step_seconds\":1.0,"
                     "\"waited_seconds\":0.1}\n",

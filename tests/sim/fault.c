@@ -236,6 +236,7 @@ static void begin(void *context)
     sim_trace("%s: %s, %.1f s", one->machine->name, one->kind->name, (double)one->length_ns * 1e-9);
     schedule.harms += one->kind->harm;
     schedule.troubled = true;
+    later(&schedule.trouble_until_ns, one->length_ns);
     one->kind->begin(one);
 }
 
@@ -285,11 +286,35 @@ static void stop_time(void *context)
     sim_command_stop(context != NULL);
 }
 
+/* The status channel of a run that trains for 19 hours times out 25 times. */
+static void draw_channel(void)
+{
+    static const kind ways[] = {
+        {"the status channel times out", cut_launch, 10, 90, 0, NODE, 1},
+        {"the status channel is half open", half_open, 0, 0, 0, NODE, 1},
+        {"nobody may sign in", close_door, 60, 600, 0, NODE, 1},
+        {"a bridge is killed", kill_bridge, 0, 0, 0, NODE, 1},
+    };
+
+    for (int64_t i = 0; i < 25; i++) {
+        fault *one = sim_alloc(sizeof(*one));
+
+        one->kind = &ways[i % 4];
+        one->length_ns = draw_length(one->kind);
+        one->machine = &sim.machines[sim_between(1, schedule.nodes)];
+        sim_at(sim_now_ns + (i + 1) * 43 * 60 * SIM_SECOND, begin, one);
+    }
+}
+
 void sim_faults_draw(sim_profile profile)
 {
     int64_t length = schedule.steps * schedule.step_ns + 15 * SIM_SECOND, when = sim_now_ns;
     int64_t count;
 
+    if (profile == SIM_CHANNEL) {
+        draw_channel();
+        return;
+    }
     if (profile == SIM_MIXED)
         profile = sim_chance(0.1) ? SIM_CALM : sim_chance(0.4) ? SIM_QUIET : SIM_ROUGH;
     count = profile == SIM_CALM ? 0 : sim_between(1, 4);

@@ -2,13 +2,15 @@
  *
  *   sim [--base N] [--count N] [--jobs N]   schedules N, N+1, ... ; exit 1 where one breaks a promise
  *   sim --seed N [--trace]                  that one alone, and all that happens in it
- *   ... --profile calm|quiet|rough|mixed
+ *   ... --profile calm|quiet|rough|mixed|channel
+ *   ... --until-broken                       ends with the first that breaks one
  *
  * Schedules run in processes of CHUNK each: what a virtual process that was killed held of this
  * one's memory goes with it, and a crash costs one schedule.
  */
 #define _GNU_SOURCE
 #include <getopt.h>
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +28,7 @@
 
 enum { CHUNK = 50, JOBS_MOST = 64, TOLD_MOST = 20 };
 
-#define LIMIT_NS (24 * 3600 * SIM_SECOND)
+#define LIMIT_NS (30 * 3600 * SIM_SECOND)
 
 static char *empty_store; /* of a first world: the others begin with it */
 static int64_t empty_store_bytes;
@@ -58,7 +60,7 @@ static void make_world(uint64_t seed)
     sim_check_begin();
 }
 
-static void draw_run(void)
+static void draw_run(sim_profile profile)
 {
     double size = (double)(sim_draw() % 1000) / 1000;
 
@@ -78,6 +80,16 @@ static void draw_run(void)
     schedule.nodes_min =
         schedule.nodes > 1 && sim_chance(0.3) ? sim_between(1, schedule.nodes - 1) : 0;
     schedule.launcher_lost = "continue";
+    if (profile == SIM_CHANNEL) {
+        schedule.nodes = 2;
+        schedule.ranks_per_node = 1;
+        schedule.nodes_min = 0;
+        schedule.first_here = false;
+        schedule.steps = 19 * 60;
+        schedule.step_ns = 60 * SIM_SECOND;
+        schedule.save_every = 120;
+        schedule.hang_seconds = 600;
+    }
     for (int i = 0; i <= schedule.nodes; i++) {
         make_machine(i);
         sim.machine_count++;
@@ -111,7 +123,7 @@ static void keep_store(void)
     const sim_inode *inode;
 
     make_world(0);
-    draw_run();
+    draw_run(SIM_CALM);
     sim_proc_start(&sim.machines[0], NULL, "open", open_store, NULL);
     sim_run_until(sim_now_ns + 60 * SIM_SECOND, NULL);
     inode = sim_fs_find(&sim.machines[0], SIM_STATE "/dtrun/store.db");
@@ -130,7 +142,7 @@ static bool is_over(void)
 static void run_schedule(uint64_t seed, sim_profile profile)
 {
     make_world(seed);
-    draw_run();
+    draw_run(profile);
     give_store();
     sim_trace("seed %llu: %lld nodes x %lld ranks, %lld steps", (unsigned long long)seed,
               (long long)schedule.nodes, (long long)schedule.ranks_per_node,
@@ -166,6 +178,7 @@ static struct {
     int jobs;
     sim_profile profile;
     uint64_t told, failed;
+    bool until_broken;
 } options = {.base = 1, .count = 100, .jobs = 2, .profile = SIM_MIXED};
 
 static void work(progress *shown, uint64_t from, uint64_t to)
@@ -208,7 +221,7 @@ static bool after(worker *one, int status)
     if (options.told++ < TOLD_MOST)
         printf("seed %llu: %s\n", (unsigned long long)seed,
                WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : one->shown->failure);
-    if (seed + 1 >= one->to)
+    if (seed + 1 >= one->to || options.until_broken)
         return false;
     begin_chunk(one, seed + 1, one->to);
     return true;
@@ -239,7 +252,7 @@ static int run_many(void)
                 continue;
             workers[i].pid = 0;
             running--;
-            if (next < end) {
+            if (next < end && (options.failed == 0 || !options.until_broken)) {
                 begin_chunk(&workers[i], next, next + CHUNK < end ? next + CHUNK : end);
                 next += CHUNK;
                 running++;
@@ -271,9 +284,9 @@ static int run_many(void)
 
 static sim_profile profile_named(const char *name)
 {
-    static const char *const names[] = {"calm", "quiet", "rough", "mixed"};
+    static const char *const names[] = {"calm", "quiet", "rough", "mixed", "channel"};
 
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         if (strcmp(names[i], name) == 0)
             return (sim_profile)i;
     fprintf(stderr, "sim: no profile '%s'\n", name);
@@ -282,13 +295,11 @@ static sim_profile profile_named(const char *name)
 
 int main(int argc, char **argv)
 {
-    static const struct option known[] = {{"base", required_argument, NULL, 'b'},
-                                          {"count", required_argument, NULL, 'c'},
-                                          {"jobs", required_argument, NULL, 'j'},
-                                          {"seed", required_argument, NULL, 's'},
-                                          {"trace", no_argument, NULL, 't'},
-                                          {"profile", required_argument, NULL, 'p'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option known[] = {
+        {"base", required_argument, NULL, 'b'},   {"count", required_argument, NULL, 'c'},
+        {"jobs", required_argument, NULL, 'j'},   {"seed", required_argument, NULL, 's'},
+        {"trace", no_argument, NULL, 't'},        {"profile", required_argument, NULL, 'p'},
+        {"until-broken", no_argument, NULL, 'u'}, {NULL, 0, NULL, 0}};
     bool alone = false;
     int option;
 
@@ -305,6 +316,9 @@ int main(int argc, char **argv)
         case 'j':
             options.jobs = (int)strtol(optarg, NULL, 10);
             break;
+        case 'u':
+            options.until_broken = true;
+            break;
         case 't':
             sim.trace = true;
             break;
@@ -315,6 +329,9 @@ int main(int argc, char **argv)
             return 2;
         }
     }
+    /* Worlds come and go: their memory stays with this process. */
+    mallopt(M_MMAP_THRESHOLD, 1 << 30);
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
     clearenv();
     setenv("XDG_STATE_HOME", SIM_STATE, 1);
     setenv("HOME", "/", 1);

@@ -21,7 +21,8 @@ typedef struct sim_schedule {
     int64_t harms;
     bool stop_asked;
     bool troubled, resume_wanted;
-    int64_t resumes, attempt_at_stop; /* 0: none was accepted */
+    int64_t stop_ns, trouble_until_ns; /* when it was accepted; when the last fault is over */
+    int64_t resumes, attempt_at_stop;  /* 0: none was accepted */
 
     /* what has been seen */
     bool ended; /* the store says so */
@@ -34,10 +35,11 @@ typedef struct sim_schedule {
 extern sim_schedule schedule;
 
 typedef enum sim_profile {
-    SIM_CALM,  /* nothing goes wrong */
-    SIM_QUIET, /* only what a run must not notice */
-    SIM_ROUGH, /* anything */
-    SIM_MIXED  /* one of these, drawn */
+    SIM_CALM,   /* nothing goes wrong */
+    SIM_QUIET,  /* only what a run must not notice */
+    SIM_ROUGH,  /* anything */
+    SIM_MIXED,  /* one of these, drawn */
+    SIM_CHANNEL /* 19 hours, in which the way to the nodes fails 25 times */
 } sim_profile;
 
 /* A promise is broken; the first counts. */
@@ -56,6 +58,7 @@ void sim_faults_draw(sim_profile profile);
 void sim_check_begin(void);                          /* a new world */
 void sim_check_point(int64_t attempt, int64_t step); /* a rank made it */
 void sim_check_rank_begins(void *proc, int64_t attempt, int64_t rank);
+void sim_check_now(void); /* now and then */
 void sim_check_end(void); /* the run has ended, and all is quiet */
 double sim_loss(int64_t attempt, int64_t step);
 
