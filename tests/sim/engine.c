@@ -21,6 +21,7 @@
 
 #define BLOCKED_LOOK_NS (200 * SIM_MS)
 #define PACE_NS         (5 * SIM_SECOND)
+#define RENDEZVOUS_NS   (600 * SIM_SECOND)
 #define PEERS_GONE_NS   (3600 * SIM_SECOND)
 
 enum { RANKS = 128 };
@@ -211,7 +212,7 @@ static void save(job *one)
             "\"digest\":\"d%lld\",\"valid_loss\":null,\"seconds\":0.5}\n",
             (long long)one->step, (long long)one->step, (long long)one->step);
     }
-    if (one->step >= schedule.steps && !is_full(one))
+    if (one->step >= schedule.steps)
         finish(one, "steps");
     else if (one->stop)
         finish(one, "stopped");
@@ -357,6 +358,15 @@ static void on_heard(void *context)
         sim_proc_exit(engine->proc, 1 << 8); /* nobody supervises it */
 }
 
+/* The others' values did not come. */
+static void on_missed(void *context)
+{
+    sim_engine *engine = context;
+
+    if (!engine->joined)
+        on_leave(engine);
+}
+
 static void on_begun(void *context)
 {
     sim_engine *engine = context;
@@ -369,6 +379,7 @@ static void on_begun(void *context)
     }
     say(engine, "{\"event\":\"rendezvous\",\"name\":\"comm/main\",\"value\":\"aa%02lld\"}\n",
         (long long)engine->rank);
+    sim_at(sim_now_ns + RENDEZVOUS_NS, on_missed, engine);
 }
 
 void sim_engine_signal(sim_engine *engine, int number)

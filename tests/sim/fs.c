@@ -88,6 +88,13 @@ void sim_fs_remove(sim_machine *machine, sim_inode *inode)
     inode->path = NULL;
 }
 
+bool sim_fs_is_below(const char *path, const char *folder)
+{
+    size_t length = strlen(folder);
+
+    return strncmp(path, folder, length) == 0 && path[length] == '/';
+}
+
 static void reserve(sim_inode *inode, int64_t length)
 {
     int64_t capacity = inode->capacity > 0 ? inode->capacity : 512;

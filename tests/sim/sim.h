@@ -5,14 +5,15 @@
  * SQLite's file layer is answered here (README.md has the table). One thread, no system clock: a
  * schedule is a function of its seed.
  *
- *   task.c      time, tasks, randomness          fs.c     the files of a machine
- *   proc.c      processes and their signals      vfs.c    the same files, for SQLite
- *   pipe.c      what processes say to each other uv.c     libuv's loops
- *   fd.c        their descriptors                libc.c   the calls that are wrapped
- *   net.c       from the launch machine to nodes spawn.c  ranks, and what an agent sees of /proc
- *   engine.c    ranks that train                 node.c   how a node is made ready
- *   command.c   what people type                 fault.c  what goes wrong, drawn
- *   check.c     what must hold                   main.c   many schedules
+ *   task.c      time, tasks, randomness          fs.c       the files of a machine
+ *   proc.c      processes and their signals      vfs.c      the same files, for SQLite
+ *   pipe.c      what processes say to each other uv_*.c     libuv's loops
+ *   fd.c        their descriptors                libc_*.c   the calls that are wrapped
+ *   net.c       from the launch machine to nodes socket.c   sockets with a name
+ *   program.c   supervisor, agent, bridge        spawn.c    ranks, and what an agent sees of /proc
+ *   engine.c    ranks that train                 node.c     how a node is made ready
+ *   command.c   what people type                 fault.c    what goes wrong, drawn
+ *   check.c     what must hold                   main.c     many schedules
  *
  * Units      nanoseconds (_ns) of the world's clock, which begins at SIM_BEGIN_NS
  * Ownership  everything lives until the world ends (sim_alloc), but for what the programs take
@@ -212,6 +213,7 @@ struct sim_inode {
 };
 sim_machine *sim_machine_self(void); /* the launch machine for the world */
 const char *sim_fs_resolve(char *out, size_t size, const char *path);
+bool sim_fs_is_below(const char *path, const char *folder);
 sim_inode *sim_fs_find(sim_machine *machine, const char *path);
 sim_inode *sim_fs_make(sim_machine *machine, const char *path, bool folder);
 void sim_fs_remove(sim_machine *machine, sim_inode *inode);
@@ -228,7 +230,7 @@ void sim_listener_add(sim_listener *listener);
 void sim_vfs_install(void);
 void sim_vfs_drop(sim_proc *proc); /* a process that ended held them */
 
-/* --- uv.c */
+/* --- uv_loop.c, uv_handle.c, uv_pipe.c */
 void sim_loop_wake(sim_loop *loop);
 bool sim_loop_signal(sim_loop *loop, int number); /* false: it does not listen for it */
 struct uv_process_s;
