@@ -149,7 +149,9 @@ void dt_agent_quit(dt_agent *agent);
 dt_status dt_agent_stop(const char *folder, bool now, dt_error *err);
 /* Kills all that carries the mark of the folder, which need not be there. */
 dt_status dt_agent_end_marked(const char *folder, dt_error *err);
-/* A line of JSON for each run and node that has processes here. */
+/* Who has processes here: {folder: {run, attempt, folder, pids}}. New reference, also after an error. */
+dt_status dt_agent_list_running(json_t **runs, dt_error *err);
+/* A line of JSON for each of them. */
 dt_status dt_agent_running(dt_error *err);
 
 /* --- connect.c: the bridge; returns when either side has ended. replace: an agent that holds the

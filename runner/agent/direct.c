@@ -144,19 +144,16 @@ static void add(json_t *runs, const dt_strbuf *environment, pid_t pid)
     json_array_append_new(json_object_get(entry, "pids"), json_integer(pid));
 }
 
-dt_status dt_agent_running(dt_error *err)
+dt_status dt_agent_list_running(json_t **runs, dt_error *err)
 {
-    json_t *runs = json_object(), *entry;
     DIR *dir = opendir("/proc");
     struct dirent *each;
-    dt_status st = DT_OK;
-    dt_strbuf text, line;
-    const char *folder;
+    dt_strbuf text;
 
-    dt_strbuf_init(&text);
-    dt_strbuf_init(&line);
+    *runs = json_object();
     if (dir == NULL)
-        DT_THROW(err, DT_ERR_IO, "cannot read /proc");
+        return DT_FAIL(err, DT_ERR_IO, "cannot read /proc");
+    dt_strbuf_init(&text);
     while ((each = readdir(dir)) != NULL) {
         char path[64];
         dt_process process;
@@ -167,8 +164,22 @@ dt_status dt_agent_running(dt_error *err)
         if (dt_file_read(&text, path, ENVIRONMENT_BYTES, NULL) == DT_OK &&
             dt_process_read(&process, (pid_t)strtol(each->d_name, NULL, 10)) &&
             process.state != 'Z')
-            add(runs, &text, process.pid);
+            add(*runs, &text, process.pid);
     }
+    closedir(dir);
+    dt_strbuf_release(&text);
+    return DT_OK;
+}
+
+dt_status dt_agent_running(dt_error *err)
+{
+    json_t *runs, *entry;
+    const char *folder;
+    dt_strbuf line;
+    dt_status st;
+
+    dt_strbuf_init(&line);
+    DT_TRY(dt_agent_list_running(&runs, err));
     json_object_foreach(runs, folder, entry)
     {
         dt_json_write(&line, entry);
@@ -176,10 +187,7 @@ dt_status dt_agent_running(dt_error *err)
     }
     st = dt_file_write_all(STDOUT_FILENO, line.data, line.length, err);
 out:
-    if (dir != NULL)
-        closedir(dir);
     json_decref(runs);
-    dt_strbuf_release(&text);
     dt_strbuf_release(&line);
     return st;
 }

@@ -6,7 +6,8 @@
  * those of the earlier ones lie beside it.
  *
  * Only an agent that lives on this very machine is touched: where BASE is shared between nodes, the
- * other folders are other nodes'.
+ * other folders are other nodes'. What has no folder any more, because the node's home was wiped, is
+ * known by its mark (direct.c).
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -17,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "runner/agent/agent_int.h"
 #include "runner/agent/apart.h"
@@ -55,8 +57,57 @@ static void end_nodes_of(const char *attempt)
     dt_strbuf_release(&folder);
 }
 
+/* Who sees the same files: where several machines are made of one, each ends its own. */
+static bool sees_our_files(long long pid)
+{
+    char name[64], theirs[64], ours[64];
+    ssize_t length, own;
+
+    snprintf(name, sizeof(name), "/proc/%lld/ns/mnt", pid);
+    length = readlink(name, theirs, sizeof(theirs));
+    own = readlink("/proc/self/ns/mnt", ours, sizeof(ours));
+    return length > 0 && length == own && memcmp(theirs, ours, (size_t)own) == 0;
+}
+
+/* `before`: BASE/attempt-, as its processes have it in their marks. */
+static void end_homeless(const char *before, size_t length, long own_attempt)
+{
+    dt_error err = DT_ERROR_INIT;
+    const char *folder;
+    json_t *runs, *entry;
+    long other;
+
+    if (dt_agent_list_running(&runs, &err) != DT_OK)
+        dt_log_warn("%s", err.message);
+    json_object_foreach(runs, folder, entry)
+    {
+        const json_t *first = json_array_get(json_object_get(entry, "pids"), 0);
+
+        if (strncmp(folder, before, length) != 0 || sscanf(folder + length, "%ld", &other) != 1 ||
+            other >= own_attempt || dt_file_exists(folder) ||
+            !sees_our_files((long long)json_integer_value(first)))
+            continue;
+        dt_log_warn("'%s' is gone, and what ran there is ended", folder);
+        if (dt_agent_end_marked(folder, &err) != DT_OK)
+            dt_log_error("%s", err.message);
+    }
+    json_decref(runs);
+}
+
+/* FOLDER is BASE/attempt-N/node-K: how long BASE/attempt- is; 0: it was made by hand. */
+static size_t length_before_number(const char *folder)
+{
+    const char *node = strrchr(folder, '/');
+    const char *at = node;
+
+    while (at != NULL && at > folder && at[-1] != '/')
+        at--;
+    return at != NULL && strncmp(at, "attempt-", 8) == 0 ? (size_t)(at + 8 - folder) : 0;
+}
+
 void dt_agent_fence_old_attempts(const char *folder)
 {
+    size_t before = length_before_number(folder);
     struct dirent *entry;
     char base[PATH_MAX];
     dt_strbuf attempt;
@@ -71,6 +122,8 @@ void dt_agent_fence_old_attempts(const char *folder)
     if (slash == NULL || sscanf(slash, "/attempt-%ld", &own) != 1)
         return; /* a folder that was made by hand */
     *slash = '\0';
+    if (before > 0)
+        end_homeless(folder, before, own);
     dir = opendir(base);
     dt_strbuf_init(&attempt);
     while (dir != NULL && (entry = readdir(dir)) != NULL) {

@@ -32,6 +32,7 @@ watching=$!
 kill_supervisor lost
 rm "$database"*
 is attempt "$(field lost attempt)" 1
+grep -q '"name": "localhost#2"' "$runs/lost/attempt-1/history.json" || fail "its nodes are not kept"
 end_is lost finished 0
 wait $watching || fail "status --watch: $? $(cat "$XDG_STATE_HOME/watched")"
 is points "$(get lost points)" 300

@@ -175,6 +175,16 @@ static void test_one_whose_nodes_were_begun_is_followed(void **state)
     assert_int_equal(ranks[0].log_bytes, 7); /* and is not cut */
 }
 
+static void test_one_that_ran_is_running(void **state)
+{
+    test_store *t = *state;
+
+    keep(t, 1, DT_RUN_RUNNING, 0);
+    put(t, "attempt-1/node-0/place.json", "{}");
+    assert_true(rebuild(t));
+    assert_int_equal(find(t).state, DT_RUN_RUNNING);
+}
+
 static void test_a_stop_that_was_asked_for_is_not_forgotten(void **state)
 {
     test_store *t = *state;
@@ -289,6 +299,7 @@ int main(void)
         TEST(test_one_that_was_active_goes_on),
         TEST(test_nodes_of_an_attempt_whose_end_is_not_known_are_lost),
         TEST(test_one_whose_nodes_were_begun_is_followed),
+        TEST(test_one_that_ran_is_running),
         TEST(test_a_stop_that_was_asked_for_is_not_forgotten),
         TEST(test_an_older_store_is_brought_forward),
         TEST(test_attempts_of_which_nothing_is_known_keep_their_numbers),

@@ -178,17 +178,26 @@ static dt_status add_nodes(rebuilding *all, bool known, dt_error *err)
     return st;
 }
 
-/* `starting` is right for whatever goes on: ranks that live are followed, others are started. */
+/* Of the newest attempt, that has not ended: by `starting` ranks that live are followed, others are
+ * started; by `running` nobody is given up who only cannot be reached just now. */
+static dt_run_state state_to_go_on(const rebuilding *all)
+{
+    if (!has_places(all))
+        return DT_RUN_QUEUED;
+    return all->last.run.state == DT_RUN_RUNNING ? DT_RUN_RUNNING : DT_RUN_STARTING;
+}
+
 static dt_status set_state(rebuilding *all, dt_error *err)
 {
     dt_run *run = &all->last.run;
     bool ended = dt_run_state_is_terminal(run->state), newest = run->attempt == all->newest;
     int64_t started_ms = run->started_ms != 0 ? run->started_ms : all->last.created_ms;
-    dt_status st = DT_OK;
+    dt_run_state before = newest && !ended                ? state_to_go_on(all)
+                          : ended && run->started_ms == 0 ? DT_RUN_QUEUED
+                                                          : DT_RUN_STARTING;
+    dt_status st;
 
-    if (ended ? run->started_ms != 0 : !newest || has_places(all))
-        DT_TRY(
-            dt_store_run_set_state(all->store, all->run, DT_RUN_STARTING, -1, "", started_ms, err));
+    DT_TRY(dt_store_run_set_state(all->store, all->run, before, -1, "", started_ms, err));
     if ((ended || !newest) && run->attempt > all->stored)
         DT_TRY(add_nodes(all, ended, err));
     if (run->first_step_ms != 0)
@@ -253,9 +262,8 @@ static dt_status tell(rebuilding *all, dt_error *err)
     if (all->stored == 0)
         snprintf(before, sizeof(before), "the run store had lost run '%.100s'", all->run);
     else
-        snprintf(before, sizeof(before),
-                 "the run store knew an older run '%.100s', of attempt %lld", all->run,
-                 (long long)all->stored);
+        snprintf(before, sizeof(before), "the run store knew run '%.100s' only as of attempt %lld",
+                 all->run, (long long)all->stored);
     snprintf(text, sizeof(text),
              "%s: it was written anew from its folder, and what the agents do not hold any more is"
              " missing",

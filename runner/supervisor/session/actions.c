@@ -11,15 +11,16 @@
 
 static dt_status enter(dt_session *session, dt_run_state state, dt_error *err)
 {
-    dt_status st = dt_collector_state(session->collector, state, err);
+    dt_status st;
 
-    if (st == DT_OK)
-        st = dt_collector_commit(session->collector, err);
-
-    if (st == DT_OK) {
-        session->state = state;
-        dt_log_info("%s", dt_run_state_name(state));
-    }
+    session->kept.run.state = state;
+    DT_TRY(dt_collector_state(session->collector, state, err));
+    DT_TRY(dt_session_keep(session, err));
+    DT_TRY(dt_collector_commit(session->collector, err));
+    session->state = state;
+    session->has_run = session->has_run || state == DT_RUN_RUNNING;
+    dt_log_info("%s", dt_run_state_name(state));
+out:
     return st;
 }
 

@@ -33,6 +33,7 @@ static dt_status read_run(dt_session *session, const char *run, dt_error *err)
     session->run = row.id;
     session->attempt = row.attempt;
     session->state = row.state;
+    session->has_run = row.state == DT_RUN_RUNNING;
     DT_TRY(dt_run_path(&session->folder, row.id, NULL, &session->arena, err));
 out:
     return st;

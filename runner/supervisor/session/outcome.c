@@ -61,7 +61,7 @@ static void notify(dt_session *session, const char *event, int64_t attempt, cons
 
 static bool was_started(const dt_session *session)
 {
-    bool started = session->restarts > 0;
+    bool started = session->restarts > 0 || session->has_run;
 
     for (int64_t i = 0; i < session->world_size; i++)
         started = started || dt_session_rank(session, i)->row.pid != 0;

@@ -23,6 +23,19 @@ static double newer(double now, double before)
     return isnan(now) ? before : now;
 }
 
+/* A copy: who writes it reads it on another thread. */
+static void refresh_nodes(dt_session *session)
+{
+    dt_node *nodes =
+        dt_arena_alloc_array(&session->arena, (size_t)session->node_count, sizeof(*nodes));
+
+    DT_ASSERT(nodes != NULL);
+    for (int64_t i = 0; i < session->node_count; i++)
+        nodes[i] = dt_collector_node(session->collector, i)->row;
+    session->kept.nodes = nodes;
+    session->kept.node_count = session->node_count;
+}
+
 static void refresh(dt_session *session)
 {
     const dt_progress *progress = dt_collector_progress(session->collector);
@@ -37,6 +50,7 @@ static void refresh(dt_session *session)
         row->first_step_ms = dt_clock_wall_ms();
     if (steps_total > 0)
         row->steps_total = steps_total;
+    refresh_nodes(session);
 }
 
 dt_status dt_session_keep(dt_session *session, dt_error *err)

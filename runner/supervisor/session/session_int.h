@@ -66,6 +66,7 @@ struct dt_session {
     const char *run, *folder;
     int64_t attempt, world_size, node_count;
     dt_kept kept; /* of the attempt; its strings are the arena's */
+    bool has_run; /* its ranks were all ready once */
     json_t *plan;
     const char *checkpoints; /* the plan's directory */
     const char *webhook;     /* with its references, "" none */
