@@ -17,9 +17,7 @@
 
 #define DT_WEB_CLIENTS_MAX 128 /* connections at once, as far as descriptors go */
 
-#define DT_WEB_REQUEST_SECONDS                                                                    \
-    10.0                            /* a whole request has to come in this time, however it comes \
-                                     */
+#define DT_WEB_REQUEST_SECONDS 10.0 /* a whole request has to come in this time */
 #define DT_WEB_TAKE_SECONDS    60.0 /* and each part of an answer has to be taken in this */
 #define DT_WEB_GRACE_SECONDS   0.5  /* nobody has to leave sooner */
 #define DT_WEB_STALLED_SECONDS 5.0  /* who does not read for so long leaves before others wait */
@@ -61,7 +59,7 @@ bool dt_web_client_is_over(const dt_web_client *client, double now);
 typedef struct dt_web_admission {
     pthread_mutex_t lock;
     dt_web_limits limits;
-    dt_web_client clients[DT_WEB_CLIENTS_MAX * 2]; /* those who leave take room until they are gone */
+    dt_web_client clients[DT_WEB_CLIENTS_MAX * 2]; /* room for those who leave, too */
 } dt_web_admission;
 
 void dt_web_admission_init(dt_web_admission *admission, const dt_web_limits *limits);
@@ -69,7 +67,7 @@ void dt_web_admission_release(dt_web_admission *admission);
 
 /* NULL where it has to wait. */
 dt_web_client *dt_web_admission_enter(dt_web_admission *admission, int fd,
-                                     const struct in6_addr *address);
+                                      const struct in6_addr *address);
 /* The client with this descriptor that the library has not known yet; NULL: none. */
 dt_web_client *dt_web_admission_claim(dt_web_admission *admission, int fd);
 void dt_web_admission_phase(dt_web_admission *admission, dt_web_client *client, dt_web_phase phase);

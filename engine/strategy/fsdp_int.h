@@ -38,8 +38,7 @@ typedef struct dt_fsdp {
     int64_t rank, world_size; /* along the data axis: r and W */
 
     /* What the options come to. */
-    bool
-        keeps_weights; /* a gather buffer for each unit; else one for the root and two for all blocks */
+    bool keeps_weights; /* a gather buffer a unit; else one for the root and two for all blocks */
     bool holds_weights; /* shard: gradients or optimizer. In fp32 the master is a part of them */
     bool holds_grads;   /* whole ones, until the last micro-step; else parts, after every one */
     bool sends_bf16;    /* gradients are sent in bf16 */

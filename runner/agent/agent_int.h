@@ -5,18 +5,22 @@
  *   start.c       `start`: plan → ranks                 rank.c        a rank's lines and its death
  *   rendezvous.c  values in, everyone's values out      ending.c      TERM → KILL → released
  *   recover.c     restarted on an existing journal      holder.c      who holds the lock
- *   fence_old_attempts.c  what earlier attempts left here     cache_pins.c  what nobody may remove
  *   lease.c       nobody supervises for too long        folder.c      the agent's own
- *   memory.c      what GPUs hold, before and after
+ *   memory.c      what GPUs hold, before and after      cache_pins.c  what nobody may remove
  *   diagnose.c    what a rank that hangs does           helper.c      asking another program
  *   heartbeat.c   whether the ranks advance, with every `alive`
+ *   fence_old_attempts.c                                what earlier attempts left here ends
  * and without the loop: activity.c apart.c cgroup.c command.c event.c journal.c process.c spawn.c
  * tail.c text.c trim.c
  *
  * The ends of a node's life (ending.c):
  *
- *   NO ── a rank failed, or `stop` ──► TERM ── all gone, or the grace is over ──► KILL ─┐
- *   └──── all ranks exited, or a restarted agent ─────────────────────────────────────┴─► PROOF ─► DONE
+ *   NO ── a rank failed, or `stop` ──► TERM ── all gone, or the grace is over ──► KILL
+ *   │                                                                              │
+ *   └── all ranks exited, or a restarted agent ──────────────────────► PROOF ◄─────┘
+ *                                                                        │
+ *                                                                        ▼
+ *                                                                       DONE
  */
 #ifndef DT_AGENT_INT_H
 #define DT_AGENT_INT_H
@@ -38,7 +42,7 @@
 #include "runner/channel/stream.h"
 
 typedef struct dt_agent dt_agent;
-typedef struct dt_diagnosis dt_diagnosis;
+typedef struct dt_rank_diagnosis dt_rank_diagnosis;
 typedef struct dt_helper dt_helper;
 
 typedef struct dt_agent_output {
@@ -60,7 +64,7 @@ typedef struct dt_agent_rank {
     dt_stream *channel;
     dt_agent_output out, err;
     dt_tail tail;
-    dt_diagnosis *diagnosis; /* being made; NULL: none is */
+    dt_rank_diagnosis *diagnosis; /* being made; NULL: none is */
     struct {                 /* heartbeat.c */
         bool asked;          /* where it is, and it has not answered yet */
         int64_t progress;    /* as it last said; -1: it never did */

@@ -1,7 +1,8 @@
 /* command: what one command of dtrun is, and what it is given.
  *
  * Adding a command:
- *   1  runner/commands/NAME.c defines `const dt_command dt_command_NAME` and its function
+ *   1  runner/commands/NAME.c defines `const dt_command dt_command_NAME` and its function; NAME goes
+ *      into `commands` in runner/CMakeLists.txt
  *   2  declare it below and put it in the table in runner/main.c
  *   3  `dtrun help --markdown > docs/commands.md` (cli.help fails until that is done)
  *   4  tests/cli/NAME.sh shows what it does, its JSON, and what it says of bad input

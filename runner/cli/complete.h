@@ -1,8 +1,7 @@
 /* complete: what a shell may offer for the word that is being typed, from the tables that also
  * parse it: commands, options, fields of recipes, and the runs of the store.
  *
- * A line a candidate, "VALUE" or "VALUE<tab>what it is"; a value that ends with '=' wants more. The
- * line
+ * A line a candidate, "VALUE" or "VALUE<tab>what it is"; a value that ends with '=' wants more.
  * ":files" alone means: names of files, recipes (*.yaml, *.yml) first.
  */
 #ifndef DT_RUNNER_COMPLETE_H

@@ -4,16 +4,17 @@
  * A node has sshd (or is this machine, or belongs to a Slurm allocation) and nothing of ours. All
  * of it goes through transport.h's "argv that gives me stdin and stdout there".
  *
- *   probe.c    what is there: system, devices, memory, disk, clock, cache   (doctor's table)
- *   bundle.c   agent, engine and their libraries, put there once, by content hash
- *   compare.c  is a file there the one here (content.c: what it holds, remembered)
- *   stage_inputs.c  data files and the checkpoint that the node lacks (upload_file.c: one file, by
- *                   content
- *              hash, resumable)
- *   gather.c   a checkpoint's files from the nodes that wrote them (download.c), to the launch
- *              machine
- *   forget.c   what a run that has ended left there is removed
- *   prepare.c  the order of these for one node
+ *   prepare.c          the order of what follows, for one node
+ *   bootstrap.c        the agent, which does the rest there (remote_helper/)
+ *   probe/             what is there: system, devices, memory, disk, clock, cache; can nodes connect
+ *   bundle.c           engine and libraries, put there once, by content hash
+ *   transfer/
+ *     compare.c        is a file there the one here (content.c: what it holds, remembered)
+ *     stage_inputs.c   data files and the checkpoint that the node lacks (upload_file.c: one file,
+ *                      by content hash, resumable)
+ *     gather.c         a checkpoint's files from the nodes that wrote them, to the launch machine
+ *                      (download.c: one file)
+ *   forget.c           what a run that has ended left there is removed
  *
  * Threads    every function blocks and may be called from any thread, for different nodes at the
  *            same time; at most 10 connections are being opened at once

@@ -23,6 +23,56 @@ check store base store
 check web base store web
 check runner base recipes engine/data engine/checkpoint engine/strategy store web runner
 
+# Inside engine/ and runner/, folder by folder; what lies beside the folders is for all of them.
+inside() { # part folder allowed...
+    local part=$1 folder=$2 allowed hits
+    shift 2
+    allowed=$(IFS='|'; echo "$folder|$*")
+    hits=$(grep -rnE "^#include \"$part/[a-z_]+/" --include='*.[ch]' --include='*.cc' --include='*.cu' \
+        --include='*.cuh' "$part/$folder" | grep -vE "#include \"$part/($allowed)/")
+    [ -z "$hits" ] || complain "$part/$folder may include only ${allowed//|/, } of $part/:"$'\n'"$hits"
+    known+=" $part/$folder/"
+}
+known=
+inside engine ops device
+inside engine device ops
+inside engine model device ops
+inside engine optim device ops
+inside engine channel
+inside engine data
+inside engine comm channel device ops
+inside engine strategy comm device model ops optim
+inside engine checkpoint comm data model strategy
+inside engine train channel checkpoint comm data device model ops optim strategy
+inside engine generate checkpoint data device model train
+inside runner term
+inside runner channel
+inside runner slurm
+inside runner predict
+inside runner fetch
+inside runner transport slurm
+inside runner node_setup slurm transport
+inside runner supervisor channel node_setup transport
+inside runner agent channel node_setup/remote_helper
+inside runner cli term
+inside runner view cli predict supervisor term
+inside runner launch cli fetch node_setup slurm supervisor term
+inside runner stop cli node_setup supervisor transport
+inside runner commands cli launch stop view supervisor term
+for folder in engine/*/ runner/*/; do
+    case $known in *" $folder"*) ;; *) complain "$folder has no rule here: say what it may include" ;; esac
+done
+
+# A header that ends in _int.h is for its own folder. A device and its ops are one backend, and
+# collectives add 16-bit numbers as the ops do.
+while IFS=: read -r file _ line; do
+    header=${line#*\"} header=${header%\"*}
+    case "$file $header" in
+    "${header%/*}"/* | engine/device/*\ engine/ops/* | engine/comm/sum.c\ */half_int.h) ;;
+    *) complain "$file includes $header, which is private to ${header%/*}/" ;;
+    esac
+done < <(grep -rnE '^#include "[a-z_/0-9]+_int\.(h|cuh)"' base recipes engine store web runner)
+
 # The engine knows no YAML, no SQL, no ssh; ops and models know no strategy.
 hits=$(grep -rnE '#include <(yaml|sqlite3|microhttpd|curl/)' base recipes/*.h engine)
 [ -z "$hits" ] || complain "the engine's side includes what only the runner may:"$'\n'"$hits"

@@ -21,7 +21,7 @@
 #define LOOK_EVERY_MS 50
 #define DRAIN_BYTES   ((size_t)1 << 20)
 
-struct dt_diagnosis {
+struct dt_rank_diagnosis {
     dt_agent_rank *rank;
     json_t *event;
     dt_helper *stack;        /* NULL: ended, or there is none */
@@ -41,12 +41,12 @@ static json_t *lines_of(const char *text)
     return lines;
 }
 
-static void note(dt_diagnosis *diagnosis, const char *key, const char *text)
+static void note(dt_rank_diagnosis *diagnosis, const char *key, const char *text)
 {
     json_object_set_new(diagnosis->event, key, json_string(text));
 }
 
-static void finish_when_all_is_there(dt_diagnosis *diagnosis)
+static void finish_when_all_is_there(dt_rank_diagnosis *diagnosis)
 {
     if (diagnosis->stack == NULL && diagnosis->deadline_seconds == 0)
         dt_agent_diagnosis_end(diagnosis->rank);
@@ -54,7 +54,7 @@ static void finish_when_all_is_there(dt_diagnosis *diagnosis)
 
 static void on_stack(void *context, const char *text, const char *problem)
 {
-    dt_diagnosis *diagnosis = context;
+    dt_rank_diagnosis *diagnosis = context;
     dt_agent_rank *rank = diagnosis->rank;
 
     diagnosis->stack = NULL;
@@ -67,7 +67,7 @@ static void on_stack(void *context, const char *text, const char *problem)
 }
 
 /* A process that is stopped or waits in the kernel does not answer a debugger. */
-static void ask_for_stack(dt_diagnosis *diagnosis)
+static void ask_for_stack(dt_rank_diagnosis *diagnosis)
 {
     const char *state = json_string_value(json_object_get(diagnosis->event, "state"));
     dt_agent *agent = diagnosis->rank->agent;
@@ -89,7 +89,7 @@ static void ask_for_stack(dt_diagnosis *diagnosis)
         note(diagnosis, "stack_note", "not taken: this node has neither eu-stack nor gdb");
 }
 
-static void ask_the_engine(dt_diagnosis *diagnosis)
+static void ask_the_engine(dt_rank_diagnosis *diagnosis)
 {
     static const char question[] = "{\"command\":\"where\"}\n";
 
@@ -107,7 +107,7 @@ void dt_agent_diagnosis_where(dt_agent_rank *rank, const json_t *answer)
     static const char *const numbers[] = {"step", "seconds", "micro_step", "micro_steps",
                                           "progress"};
     static const char *const texts[] = {"phase", "collective"};
-    dt_diagnosis *diagnosis = rank->diagnosis;
+    dt_rank_diagnosis *diagnosis = rank->diagnosis;
     json_t *where;
 
     if (diagnosis == NULL || diagnosis->deadline_seconds == 0)
@@ -132,7 +132,7 @@ void dt_agent_diagnosis_where(dt_agent_rank *rank, const json_t *answer)
 
 void dt_agent_diagnosis_end(dt_agent_rank *rank)
 {
-    dt_diagnosis *diagnosis = rank->diagnosis;
+    dt_rank_diagnosis *diagnosis = rank->diagnosis;
 
     if (diagnosis == NULL)
         return;
@@ -145,7 +145,7 @@ void dt_agent_diagnosis_end(dt_agent_rank *rank)
     free(diagnosis);
 }
 
-static bool is_late(const dt_diagnosis *diagnosis)
+static bool is_late(const dt_rank_diagnosis *diagnosis)
 {
     return diagnosis != NULL && diagnosis->deadline_seconds != 0 &&
            dt_clock_monotonic_seconds() >= diagnosis->deadline_seconds;
@@ -174,7 +174,7 @@ static void on_timer(uv_timer_t *timer)
 
 static void begin(dt_agent_rank *rank)
 {
-    dt_diagnosis *diagnosis = calloc(1, sizeof(*diagnosis));
+    dt_rank_diagnosis *diagnosis = calloc(1, sizeof(*diagnosis));
 
     DT_ASSERT(diagnosis != NULL);
     rank->diagnosis = diagnosis;

@@ -7,7 +7,7 @@
  *   put ... NAME FOLDER    the same, to FOLDER
  *   get PATH OFFSET        a file from there on, to stdout
  *   size PATH              "BYTES INODE CHANGED" of a file that can be read, else "-1"
- *   digest PATH            "at BYTES" lines while it is read, then "is DIGEST" (../content.h)
+ *   digest PATH            "at BYTES" lines while it is read, then "is DIGEST" (../transfer/content.h)
  *   same PATH TEXT         yes: the file holds that, and its folder can be written to
  *   hold PATH              says "held"; until stdin ends no prune takes the folder
  *   folder PATH            makes it, mode 0700, and prints its absolute name
