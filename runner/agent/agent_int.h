@@ -31,11 +31,11 @@
 
 #include "base/boot.h"
 #include "base/json.h"
-#include "runner/agent/process/cgroup.h"
 #include "runner/agent/command.h"
-#include "runner/agent/rank/devices.h"
-#include "runner/agent/process/environment.h"
 #include "runner/agent/journal/journal.h"
+#include "runner/agent/process/cgroup.h"
+#include "runner/agent/process/environment.h"
+#include "runner/agent/rank/devices.h"
 #include "runner/agent/rank/tail.h"
 #include "runner/channel/listener.h"
 #include "runner/channel/poll_clock.h"
@@ -170,7 +170,8 @@ dt_status dt_agent_folder_make(const char *folder, dt_error *err);
 /* --- holder.c: the lock's file names the process that holds it */
 dt_status dt_agent_holder_write(int lock, dt_error *err);
 dt_status dt_agent_holder_kill(const char *folder, dt_error *err); /* good where none holds it */
-bool dt_agent_holder_ask(const char *folder, int number); /* by a signal; false where none holds it */
+bool dt_agent_holder_ask(const char *folder,
+                         int number);             /* by a signal; false where none holds it */
 bool dt_agent_holder_is_here(const char *folder); /* a living process of this machine */
 
 /* --- fence_old_attempts.c: ends what earlier attempts of the run left on this machine */
@@ -235,6 +236,8 @@ typedef struct dt_agent_past dt_agent_past;
 dt_agent_past *dt_agent_past_new(void);
 void dt_agent_past_free(dt_agent_past *past);
 void dt_agent_past_see(void *past, const json_t *event); /* a dt_journal_fn */
+/* DT_ERR_UNSUPPORTED: a newer build wrote the journal. */
+dt_status dt_agent_past_check(const dt_agent_past *past, dt_error *err);
 void dt_agent_recover(dt_agent *agent, const dt_agent_past *past);
 
 #endif

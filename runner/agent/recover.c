@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "runner/agent/agent_int.h"
 #include "runner/agent/process/process.h"
+#include "runner/channel/protocol.h"
 
 #include "base/banned.h"
 
@@ -25,6 +26,7 @@ struct dt_agent_past {
     char *cgroup;  /* its folder; NULL: there was none */
     char *boot_id; /* that the ranks were started under; NULL: not said */
     bool any_started, stopping, released;
+    int64_t version; /* the newest of the journal's lines */
 };
 
 dt_agent_past *dt_agent_past_new(void)
@@ -81,6 +83,9 @@ void dt_agent_past_see(void *context, const json_t *event)
     dt_agent_past *past = context;
     const char *kind = json_string_value(json_object_get(event, "event"));
 
+    int64_t version = json_integer_value(json_object_get(event, "journal"));
+
+    past->version = version > past->version ? version : past->version;
     if (kind == NULL)
         return;
     if (strcmp(kind, "started") == 0)
@@ -91,6 +96,16 @@ void dt_agent_past_see(void *context, const json_t *event)
         past->any_started || strcmp(kind, "started") == 0 || strcmp(kind, "exited") == 0;
     past->stopping = past->stopping || strcmp(kind, "stopping") == 0;
     past->released = past->released || strcmp(kind, "released") == 0;
+}
+
+dt_status dt_agent_past_check(const dt_agent_past *past, dt_error *err)
+{
+    if (past->version <= DT_PROTOCOL_JOURNAL_VERSION)
+        return DT_OK;
+    return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                   DT_PROTOCOL_NEWER
+                   "the journal is of version %lld, and this agent knows up to %d",
+                   (long long)past->version, DT_PROTOCOL_JOURNAL_VERSION);
 }
 
 void dt_agent_recover(dt_agent *agent, const dt_agent_past *past)

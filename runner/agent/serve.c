@@ -177,7 +177,9 @@ static void agent_release(dt_agent *agent)
 
 static dt_status journal_open(dt_agent *agent, dt_agent_past *past, dt_error *err)
 {
-    return dt_journal_open(&agent->journal, "journal.jsonl", dt_agent_past_see, past, err);
+    dt_status st = dt_journal_open(&agent->journal, "journal.jsonl", dt_agent_past_see, past, err);
+
+    return st == DT_OK ? dt_agent_past_check(past, err) : st;
 }
 
 static dt_status serve(const char *folder, bool end_only, bool asked, dt_error *err)

@@ -75,6 +75,10 @@ dtrun list --json --limit 0 >state/list.json
 run plain-crashed --detach # the last: any command would bring a supervisor for it
 await reached plain-crashed 5
 end_all
+[ "$(python3 -c "import sqlite3
+print(*sqlite3.connect('state/dtrun/store.db').execute(
+    'SELECT a.state FROM runs JOIN attempts a USING (run) WHERE name = \'plain-crashed\'').fetchone())")" = running ] ||
+    { echo "it ended before it crashed: once more"; exit 1; }
 
 find . -name '*.sock' -delete
 tar --sort=name --owner=0 --group=0 --numeric-owner -cJf "$here/runs/$name.tar.xz" state

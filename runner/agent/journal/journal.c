@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "runner/channel/protocol.h"
 
 #include "base/banned.h"
 
@@ -78,6 +79,9 @@ static void number(dt_journal *journal, json_t *event)
     json_object_set_new(event, "sequence", json_integer(journal->next_sequence));
     if (jump)
         json_object_set_new(event, "after", json_integer(last));
+    if (!journal->version_said)
+        json_object_set_new(event, "journal", json_integer(DT_PROTOCOL_JOURNAL_VERSION));
+    journal->version_said = true;
     journal->next_sequence++;
 }
 

@@ -11,6 +11,9 @@
  *   4 A line ends with `sum`, a checksum of what is before it; one that is damaged is never given
  * to anybody. It is set aside (PATH.damaged) and counted, and the journal goes on after it.
  *
+ *   5 The first line that an agent writes says `journal`, the version of its lines; without one it is 1.
+ *     One of a newer version is not read, and nothing is added to it.
+ *
  * Durability  a batch is one write(), which survives the death of the process; events that a run
  *             cannot do without (checkpoint, exited, finished, failed, released) are synced to
  *             the disk before they are sent
@@ -40,6 +43,7 @@ typedef struct dt_journal {
     dt_strbuf pending;     /* lines, the first perhaps written in part, not in the file yet */
     bool sync_wanted;
     bool opened_again;     /* the next line is the first one after a jump */
+    bool version_said;     /* by a line of ours */
     int64_t damaged_lines; /* that were met since it was opened */
     char *path;
     int64_t dropped_lines;

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "runner/channel/detach.h"
 #include "runner/channel/socket.h"
+#include "runner/supervisor/client/outdated.h"
 #include "runner/supervisor/folder/launch_env.h"
 #include "runner/supervisor/supervisor.h"
 
@@ -42,6 +43,10 @@ static dt_status start(const char *run, const dt_detach_place *place, dt_error *
     DT_TRY(dt_file_make_dirs(folder, 0700, err));
     DT_TRY(dt_run_path(&log, run, "supervisor.log", &arena, err));
     st = dt_detach_start(argv, log, place, READY_SECONDS, &problem);
+    if (st == DT_ERR_BUSY && dt_outdated_end(run, folder)) {
+        dt_error_clear(&problem);
+        st = dt_detach_start(argv, log, place, READY_SECONDS, &problem);
+    }
     if (st == DT_ERR_BUSY || (st != DT_OK && is_supervised(run, &arena)))
         st = DT_OK; /* somebody was quicker, this machine is slow, or ours died and has an heir */
     else if (st != DT_OK)

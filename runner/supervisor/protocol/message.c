@@ -6,6 +6,7 @@
 #include "base/banned.h"
 
 #define FIELDS_MAX 6
+#define NAME_MOST  64 /* of an event */
 
 /* field: "i" a whole number, "f" a number, "s" a string, "o" an object, "a" an array; "rank" is
  * checked for all. One list with runner/PROTOCOL.md. */
@@ -32,6 +33,7 @@ static const struct {
     [DT_MESSAGE_EXITED] = {"exited", true, true, {"s reason", "s signal_name", "a lines"}},
     [DT_MESSAGE_STOPPING] = {"stopping", true, false, {NULL}},
     [DT_MESSAGE_RELEASED] = {"released", true, false, {"a left"}},
+    [DT_MESSAGE_UNKNOWN] = {"", true, false, {NULL}},
     [DT_MESSAGE_HELLO] = {"hello",
                           false,
                           false,
@@ -78,11 +80,26 @@ static dt_status check(dt_message *out, int64_t world_size, dt_error *err)
         DT_TRY(dt_json_get_int_or(&out->after, out->json, "after", -1, out->name, err));
         json_object_del(out->json, "sum"); /* of the journal's line, which its agent has checked */
         json_object_del(out->json, "after");
+        json_object_del(out->json, "journal");
     }
     for (size_t i = 0; i < FIELDS_MAX && kinds[out->kind].fields[i] != NULL; i++)
         DT_TRY(check_field(out, kinds[out->kind].fields[i], err));
 out:
     return st;
+}
+
+/* Within a protocol an agent may say more than we know of: what changes the meaning of the rest would be
+ * another protocol. */
+static dt_status take_unknown(dt_message *out, const char *name, int64_t world_size, dt_error *err)
+{
+    if (name[0] == '\0' || strlen(name) > NAME_MOST)
+        return DT_FAIL(err, DT_ERR_CORRUPT, "agent: unknown event '%.64s'", name);
+    out->kind = DT_MESSAGE_UNKNOWN;
+    out->name = name;
+    if (json_object_get(out->json, "sequence") != NULL)
+        return check(out, world_size, err);
+    out->rank = -1;
+    return DT_OK;
 }
 
 dt_status dt_message_parse(dt_message *out, const char *text, size_t length, int64_t world_size,
@@ -102,7 +119,8 @@ dt_status dt_message_parse(dt_message *out, const char *text, size_t length, int
         DT_TRY(check(out, world_size, err));
         return DT_OK;
     }
-    DT_THROW(err, DT_ERR_CORRUPT, "agent: unknown event '%.64s'", name);
+    DT_TRY(take_unknown(out, name, world_size, err));
+    return DT_OK;
 out:
     dt_message_release(out);
     return st;

@@ -1,5 +1,7 @@
 /* message: one line from an agent, checked (runner/PROTOCOL.md, "Events").
  *
+ * An event that is not known is a newer agent's: kept as it is, and otherwise passed over.
+ *
  * Ownership  `json` holds everything; release gives it back
  * Errors     DT_ERR_CORRUPT: the connection is closed, never the run
  */
@@ -27,6 +29,7 @@ typedef enum dt_message_kind {
     DT_MESSAGE_EXITED,
     DT_MESSAGE_STOPPING,
     DT_MESSAGE_RELEASED,
+    DT_MESSAGE_UNKNOWN, /* of a newer agent: kept, and passed over */
     /* not numbered */
     DT_MESSAGE_HELLO,
     DT_MESSAGE_RENDEZVOUS,
@@ -37,7 +40,7 @@ typedef enum dt_message_kind {
 
 typedef struct dt_message {
     dt_message_kind kind;
-    const char *name; /* of the kind; static */
+    const char *name; /* of the kind; static, or of an unknown one in `json` */
     json_t *json;
     bool numbered;
     int64_t sequence, time_ms; /* where numbered */

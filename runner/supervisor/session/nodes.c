@@ -219,6 +219,15 @@ static void on_refused(void *context, int64_t index, const char *why)
     dt_node_link_give_up(node->link, reason);
 }
 
+/* Its ranks train on, and nothing of the run is ended or written: that is for the build whose run it is. */
+static void on_newer(void *context, int64_t index, const char *why)
+{
+    dt_error err = DT_ERROR_INIT;
+
+    DT_FAIL(&err, DT_ERR_UNSUPPORTED, "%s", why);
+    dt_session_fail(context, DT_ERR_UNSUPPORTED, &err);
+}
+
 /* What was heard goes into the store. */
 static void on_batch(void *context)
 {
@@ -294,6 +303,7 @@ dt_status dt_nodes_open(dt_session *session, dt_error *err)
         .alive = on_alive,
         .rendezvous = on_rendezvous,
         .refused = on_refused,
+        .newer = on_newer,
         .batch = on_batch,
         .unreachable = on_unreachable,
         .ended = on_ended,

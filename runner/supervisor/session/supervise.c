@@ -1,9 +1,12 @@
 /* supervise: the main of `dtrun supervise ID`. */
 #define _GNU_SOURCE
+#include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -69,13 +72,15 @@ out:
     return st;
 }
 
-/* UNSUPPORTED: store or plan are a newer build's by now; its commands start a supervisor of theirs. */
+/* UNSUPPORTED: store, plan or agent are a newer build's. */
 static bool worth_another(dt_status st)
 {
     return st != DT_OK && st != DT_ERR_USAGE && st != DT_ERR_NOT_FOUND && st != DT_ERR_UNSUPPORTED;
 }
 
-static dt_status supervise(const char *run, dt_notifier *notifier, int *ready, dt_error *err)
+/* *begun: a session of the run was there, before what is wrong now. */
+static dt_status supervise(const char *run, dt_notifier *notifier, int *ready, bool *begun,
+                           dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
     bool again = false, restarted = false;
@@ -91,6 +96,7 @@ static dt_status supervise(const char *run, dt_notifier *notifier, int *ready, d
         st = follow(run, notifier, ready, &again, &restarted, &problem);
         again = again || st != DT_OK; /* a store that cannot be opened now may be later */
     }
+    *begun = again;
     return st == DT_OK ? DT_OK : DT_FAIL(err, st, "%s", problem.message);
 }
 
@@ -109,7 +115,7 @@ static bool is_active(const char *run, dt_arena *arena)
 /* Who resumes the run at its very end finds the lock still held, and leaves it to us: looked at
  * once the lock is free. */
 static dt_status hold_and_supervise(const char *run, const char *lock_path, dt_notifier *notifier,
-                                    int *ready, dt_arena *arena, dt_error *err)
+                                    int *ready, bool *begun, dt_arena *arena, dt_error *err)
 {
     dt_status st;
     int lock;
@@ -122,12 +128,40 @@ static dt_status hold_and_supervise(const char *run, const char *lock_path, dt_n
         }
         if (st != DT_OK)
             return st;
-        st = supervise(run, notifier, ready, err);
+        st = supervise(run, notifier, ready, begun, err);
         close(lock);
         if ((st != DT_OK && st != DT_ERR_USAGE) || !is_active(run, arena))
             return st;
         dt_error_clear(err);
     }
+}
+
+/* The program that stands where this one did, where dtrun was updated under this supervisor. */
+static bool find_successor(char path[PATH_MAX])
+{
+    static const char deleted[] = " (deleted)"; /* what Linux says of a program that was replaced */
+    ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1), tail = sizeof(deleted) - 1;
+    struct stat ours, theirs;
+
+    path[length > 0 ? length : 0] = '\0';
+    if (length > tail && strcmp(path + length - tail, deleted) == 0)
+        path[length - tail] = '\0';
+    return stat("/proc/self/exe", &ours) == 0 && stat(path, &theirs) == 0 &&
+           (ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino);
+}
+
+/* What is of a newer build is that one's to go on with: here and now where it stands in our place, else by the
+ * supervisor that its next command starts. */
+static void hand_over(const char *run)
+{
+    const char *const argv[] = {"dtrun", "supervise", run, NULL};
+    char path[PATH_MAX];
+
+    if (!find_successor(path))
+        return;
+    dt_log_info("dtrun was updated: '%s' goes on", path);
+    execv(path, (char *const *)argv);
+    dt_log_warn("cannot run '%s': %s", path, strerror(errno));
 }
 
 dt_status dt_supervisor_main(const char *run, dt_error *err)
@@ -139,6 +173,7 @@ dt_status dt_supervisor_main(const char *run, dt_error *err)
     dt_arena arena;
     char who[128];
     int ready = dt_detach_claim();
+    bool begun = false;
 
     dt_arena_init(&arena, 0);
     snprintf(who, sizeof(who), "supervisor %.100s", run);
@@ -150,9 +185,11 @@ dt_status dt_supervisor_main(const char *run, dt_error *err)
     dt_log_bound(path, DT_LOG_BYTES_MOST);
     DT_TRY(dt_run_path(&path, run, "supervisor.lock", &arena, &problem));
     DT_TRY(dt_notifier_open(&notifier, &problem));
-    DT_TRY(hold_and_supervise(run, path, notifier, &ready, &arena, &problem));
+    DT_TRY(hold_and_supervise(run, path, notifier, &ready, &begun, &arena, &problem));
 out:
     dt_notifier_close(notifier, NOTIFY_SECONDS); /* without the lock: the run may be resumed */
+    if (st == DT_ERR_UNSUPPORTED && begun)
+        hand_over(run);
     if (st != DT_OK)
         DT_FAIL(err, st, "%s", problem.message);
     dt_detach_ready(&ready, st, &problem);
