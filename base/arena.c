@@ -124,22 +124,30 @@ char *dt_arena_strdup(dt_arena *arena, const char *text)
     return dt_arena_strndup(arena, text, strlen(text));
 }
 
+char *dt_arena_vprintf(dt_arena *arena, const char *fmt, va_list args)
+{
+    va_list again;
+    char *text;
+    int length;
+
+    va_copy(again, args);
+    length = vsnprintf(NULL, 0, fmt, again);
+    va_end(again);
+    if (length < 0)
+        return NULL;
+    text = take(arena, (size_t)length + 1, 1);
+    if (text != NULL)
+        vsnprintf(text, (size_t)length + 1, fmt, args);
+    return text;
+}
+
 char *dt_arena_printf(dt_arena *arena, const char *fmt, ...)
 {
     va_list args;
     char *text;
-    int length;
 
     va_start(args, fmt);
-    length = vsnprintf(NULL, 0, fmt, args);
-    va_end(args);
-    if (length < 0)
-        return NULL;
-    text = take(arena, (size_t)length + 1, 1);
-    if (text == NULL)
-        return NULL;
-    va_start(args, fmt);
-    vsnprintf(text, (size_t)length + 1, fmt, args);
+    text = dt_arena_vprintf(arena, fmt, args);
     va_end(args);
     return text;
 }

@@ -10,6 +10,7 @@
 #ifndef DT_BASE_ARENA_H
 #define DT_BASE_ARENA_H
 
+#include <stdarg.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -39,6 +40,7 @@ void *dt_arena_alloc_aligned(dt_arena *arena, size_t bytes);
 char *dt_arena_strdup(dt_arena *arena, const char *text);
 char *dt_arena_strndup(dt_arena *arena, const char *text, size_t length);
 char *dt_arena_printf(dt_arena *arena, const char *fmt, ...) DT_PRINTF(2, 3);
+char *dt_arena_vprintf(dt_arena *arena, const char *fmt, va_list args) DT_PRINTF(2, 0);
 
 #ifdef __cplusplus
 }

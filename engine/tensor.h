@@ -8,11 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/dtype.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-typedef enum dt_dtype { DT_F32, DT_BF16, DT_F16, DT_I32, DT_DTYPE_COUNT } dt_dtype;
 
 #define DT_MAX_DIMS 4
 
@@ -22,9 +22,6 @@ typedef struct dt_tensor {
     int ndim;
     int64_t dim[DT_MAX_DIMS];
 } dt_tensor;
-
-size_t dt_dtype_bytes(dt_dtype dtype);
-const char *dt_dtype_name(dt_dtype dtype); /* "F32", "BF16", "F16", "I32": safetensors' names */
 
 int64_t dt_tensor_elems(const dt_tensor *tensor);
 size_t dt_tensor_bytes(const dt_tensor *tensor);

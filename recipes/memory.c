@@ -2,99 +2,15 @@
 
 #include <stdio.h>
 
+#include "recipes/architecture/architecture.h"
+
 #include "base/banned.h"
 
-#define LOGITS_MAX_BYTES ((int64_t)64 << 20) /* the head works on chunks of rows of this size */
-#define RUNTIME_BYTES    ((int64_t)64 << 20) /* program, libraries, stacks, packed products */
+#define RUNTIME_BYTES ((int64_t)64 << 20) /* program, libraries, stacks, packed products */
 
-/* Sums and products that stop at INT64_MAX: a recipe may ask for more than there are bytes. */
-static int64_t times(int64_t a, int64_t b)
+static int unit_count(const dt_model_config *config)
 {
-    return b != 0 && a > INT64_MAX / b ? INT64_MAX : a * b;
-}
-
-static int64_t plus(int64_t a, int64_t b)
-{
-    return a > INT64_MAX - b ? INT64_MAX : a + b;
-}
-
-static int64_t padded_vocab(const dt_recipe *recipe, int64_t vocab)
-{
-    if (recipe->model.vocab > 0)
-        vocab = recipe->model.vocab;
-    if (vocab <= 0)
-        vocab = DT_MEMORY_VOCAB_UNKNOWN;
-    return (vocab + 127) / 128 * 128;
-}
-
-static int64_t act_bytes(const dt_recipe *recipe)
-{
-    return recipe->precision.kind == DT_PRECISION_FP32 ? 4 : 2;
-}
-
-/* A block 12 C^2 + 13 C: products 3+1+4+4 C^2, their biases 9 C, two norms of 2 C. */
-static int64_t block_count(const dt_recipe *recipe)
-{
-    int64_t C = recipe->model.embed;
-
-    return plus(times(12, times(C, C)), times(13, C));
-}
-
-/* Token embedding Vp C, as much again for a head of its own, learned positions T C, final norm 2 C.
- */
-static int64_t root_count(const dt_recipe *recipe, int64_t vocab_padded)
-{
-    int64_t positions = recipe->model.positions == DT_POSITIONS_LEARNED ? recipe->batch.tokens : 0;
-    int64_t rows = times(recipe->model.tied ? 1 : 2, vocab_padded);
-
-    return times(plus(rows, plus(positions, 2)), recipe->model.embed);
-}
-
-void dt_memory_units(int64_t *root, int64_t *block, const dt_recipe *recipe, int64_t vocab)
-{
-    *root = root_count(recipe, padded_vocab(recipe, vocab));
-    *block = block_count(recipe);
-}
-
-/* What a pass keeps per row: C in the compute type, and fp32 statistics. */
-typedef struct row_cost {
-    int64_t widths, stats;
-} row_cost;
-
-/* The table of engine/model/model.h, where each line has its reason. Beside the blocks stand the
- * embedding, the final norm, a gradient, and the final norm's and the loss's statistics; under
- * full, one block as well. */
-static row_cost row_cost_of(const dt_recipe *recipe)
-{
-    int64_t L = recipe->model.layers, H = recipe->model.heads;
-
-    switch (recipe->activation_checkpointing) {
-    case DT_RECOMPUTE_SELECTIVE:
-        return (row_cost){plus(times(10, L), 3), plus(times(L, H), 7)};
-    case DT_RECOMPUTE_FULL:
-        return (row_cost){plus(L, 12), plus(H, 7)};
-    case DT_RECOMPUTE_NONE:
-        break;
-    }
-    return (row_cost){plus(times(12, L), 3), plus(times(L, plus(4, H)), 3)};
-}
-
-/* N = B T rows; the larger of the blocks' scratch of 5 C, and a chunk of logits, at least one row,
- * at most all; sinusoidal positions T C. */
-static int64_t activations_bytes(const dt_recipe *recipe, int64_t vocab_padded)
-{
-    int64_t rows = times(recipe->batch.sequences, recipe->batch.tokens);
-    int64_t width = times(recipe->model.embed, act_bytes(recipe));
-    row_cost cost = row_cost_of(recipe);
-    int64_t row = times(4, vocab_padded), logits = times(rows, row);
-    int64_t scratch = times(rows, times(5, width));
-    int64_t positions =
-        recipe->model.positions == DT_POSITIONS_SINUSOIDAL ? times(recipe->batch.tokens, width) : 0;
-
-    if (logits > LOGITS_MAX_BYTES)
-        logits = row > LOGITS_MAX_BYTES ? row : LOGITS_MAX_BYTES;
-    return plus(times(rows, plus(times(cost.widths, width), times(4, cost.stats))),
-                plus(logits > scratch ? logits : scratch, positions));
+    return dt_architecture_find(config->kind)->units(config);
 }
 
 /* --- what a strategy divides --- */
@@ -130,10 +46,18 @@ static int64_t share(int64_t count, int64_t ways)
     return count / ways + (count % ways != 0);
 }
 
-/* The products of all blocks: those that an optimizer may step whole. */
+/* Of all blocks: the products that an optimizer may step whole. */
+static dt_model_matrices matrices_of(const dt_recipe *recipe)
+{
+    dt_model_config config;
+
+    dt_model_config_make(&config, recipe, 0);
+    return dt_model_count_matrices(&config);
+}
+
 static int64_t matrix_count(const dt_recipe *recipe)
 {
-    return times(recipe->model.layers, times(12, times(recipe->model.embed, recipe->model.embed)));
+    return matrices_of(recipe).elems;
 }
 
 static int states_of(const dt_recipe *recipe, bool matrix)
@@ -153,78 +77,103 @@ static int64_t optimizer_bytes(const dt_recipe *recipe, int64_t count, int64_t w
     int usual = states_of(recipe, false), of_matrix = states_of(recipe, true);
     int64_t matrices = of_matrix != usual ? matrix_count(recipe) : 0;
 
-    return plus(times(share(count - matrices, ways), 4 * usual),
-                times(share(matrices, ways), 4 * of_matrix));
+    return dt_size_plus(dt_size_times(share(count - matrices, ways), 4 * usual),
+                        dt_size_times(share(matrices, ways), 4 * of_matrix));
 }
 
-/* A step over whole matrices works in two of them and two squares, in bf16 or fp32, and where it adds
- * up in fp32 in a third square: of (4C, C). */
+/* A step over whole matrices works in two of the largest and two squares of its shorter side, in bf16
+ * or fp32, and where it adds up in fp32 in a third square. */
 static int64_t work_bytes(const dt_recipe *recipe)
 {
-    int64_t square = times(recipe->model.embed, recipe->model.embed);
+    dt_model_matrices all = matrices_of(recipe);
+    int64_t square = dt_size_times(all.largest_side, all.largest_side);
+    int64_t elems = dt_size_times(2, dt_size_plus(all.largest_elems, square));
 
     if (!dt_optimizers[recipe->optimizer.kind].whole_matrices)
         return 0;
-    return times(square, recipe->precision.kind == DT_PRECISION_BF16 ? 2 * 10 + 4 : 4 * 10);
+    return recipe->precision.kind == DT_PRECISION_BF16
+               ? dt_size_plus(dt_size_times(2, elems), dt_size_times(4, square))
+               : dt_size_times(4, elems);
+}
+
+/* Elements of the root, and of the two largest blocks, or of all where they stay. */
+static int64_t root_and_blocks(const dt_model_config *config, bool all)
+{
+    int64_t root = dt_model_unit_elems(config, 0), sum = 0, largest = 0, second = 0;
+
+    for (int unit = 1; unit < unit_count(config); unit++) {
+        int64_t elems = dt_model_unit_elems(config, unit);
+
+        sum = dt_size_plus(sum, elems);
+        if (elems > largest) {
+            second = largest;
+            largest = elems;
+        } else if (elems > second) {
+            second = elems;
+        }
+    }
+    return dt_size_plus(root, all ? sum : dt_size_plus(largest, second));
 }
 
 /* What full sharding gathers, in the compute type: the root, which stays, and two blocks, or all
  * where they are kept until backward. */
-static int64_t gathered_bytes(const dt_recipe *recipe, int64_t vocab_padded)
+static int64_t gathered_bytes(const dt_recipe *recipe, const dt_model_config *config)
 {
-    int64_t layers = recipe->model.layers;
-    int64_t blocks = recipe->strategy.reshard_after_forward && layers > 2 ? 2 : layers;
-
-    return times(plus(root_count(recipe, vocab_padded), times(blocks, block_count(recipe))),
-                 act_bytes(recipe));
+    return dt_size_times(root_and_blocks(config, !recipe->strategy.reshard_after_forward),
+                         (int64_t)dt_dtype_bytes(config->dtype));
 }
 
 /* Gradients on their way: a bucket where there is somebody to send it to; under fsdp the fp32
  * gradients of the root and of two blocks, before they are divided. */
-static int64_t sending_bytes(const dt_recipe *recipe, int64_t vocab_padded, int64_t world_size)
+static int64_t sending_bytes(const dt_recipe *recipe, const dt_model_config *config,
+                             int64_t world_size)
 {
     if (world_size == 1)
         return 0;
     if (shares_of(recipe, world_size).gradients == 1)
         return (int64_t)(recipe->strategy.bucket_mb * 1e6);
-    return times(plus(root_count(recipe, vocab_padded), times(2, block_count(recipe))), 4);
+    return dt_size_times(root_and_blocks(config, false), 4);
 }
 
-/* Two batches of int32 tokens and targets; gathered weights; gradients on their way; what the
- * program itself takes. */
-static int64_t buffers_bytes(const dt_recipe *recipe, int64_t vocab_padded,
+/* Two batches; gathered weights; gradients on their way; what the program itself takes. */
+static int64_t buffers_bytes(const dt_recipe *recipe, const dt_model_config *config,
                              const dt_memory_ranks *ranks)
 {
-    int64_t rows = times(recipe->batch.sequences, recipe->batch.tokens);
-    int64_t gathered = is_full_shard(recipe) ? gathered_bytes(recipe, vocab_padded) : 0;
+    int64_t batches = dt_size_times(2, dt_model_batch_bytes(config));
+    int64_t gathered = is_full_shard(recipe) ? gathered_bytes(recipe, config) : 0;
 
-    return plus(
-        plus(plus(RUNTIME_BYTES, work_bytes(recipe)), times(ranks->replicas, times(16, rows))),
-        plus(gathered, sending_bytes(recipe, vocab_padded, ranks->world_size)));
+    return dt_size_plus(dt_size_plus(dt_size_plus(RUNTIME_BYTES, work_bytes(recipe)),
+                                     dt_size_times(ranks->replicas, batches)),
+                        dt_size_plus(gathered, sending_bytes(recipe, config, ranks->world_size)));
 }
 
 void dt_memory_estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab,
                         const dt_memory_ranks *ranks)
 {
-    int64_t vocab_padded = padded_vocab(recipe, vocab), others = ranks->replicas - 1;
-    int64_t count =
-        plus(root_count(recipe, vocab_padded), times(recipe->model.layers, block_count(recipe)));
     shares part = shares_of(recipe, ranks->world_size);
-    int64_t copy = recipe->precision.kind == DT_PRECISION_FP32 || is_full_shard(recipe) ? 0 : 2;
+    int64_t count, copy, type_bytes, others = ranks->replicas - 1;
+    dt_model_config config;
 
+    dt_model_config_make(&config, recipe, vocab);
+    count = dt_model_config_elems(&config);
+    type_bytes = (int64_t)dt_dtype_bytes(config.dtype);
+    copy = config.dtype == DT_F32 || is_full_shard(recipe) ? 0 : type_bytes;
     out->ranks = *ranks;
     out->parameter_count = count;
     /* fp32, and a copy in the compute type; other replicas have the compute type's alone */
-    out->parameters_bytes = plus(plus(times(share(count, part.masters), 4), times(count, copy)),
-                                 times(others, times(count, act_bytes(recipe))));
+    out->parameters_bytes = dt_size_plus(
+        dt_size_plus(dt_size_times(share(count, part.masters), 4), dt_size_times(count, copy)),
+        dt_size_times(others, dt_size_times(count, type_bytes)));
     out->gradients_bytes =
-        times(ranks->replicas, times(share(count, part.gradients), 4)); /* fp32 */
+        dt_size_times(ranks->replicas, dt_size_times(share(count, part.gradients), 4)); /* fp32 */
     out->optimizer_bytes = optimizer_bytes(recipe, count, part.states);
-    out->activations_bytes = times(ranks->replicas, activations_bytes(recipe, vocab_padded));
-    out->buffers_bytes = buffers_bytes(recipe, vocab_padded, ranks);
+    out->activations_bytes = dt_size_times(
+        ranks->replicas, dt_architecture_find(config.kind)->activation_bytes(&config));
+    out->buffers_bytes = buffers_bytes(recipe, &config, ranks);
     out->total_bytes =
-        plus(plus(out->parameters_bytes, plus(out->gradients_bytes, out->optimizer_bytes)),
-             plus(out->activations_bytes, out->buffers_bytes));
+        dt_size_plus(dt_size_plus(out->parameters_bytes,
+                                  dt_size_plus(out->gradients_bytes, out->optimizer_bytes)),
+                     dt_size_plus(out->activations_bytes, out->buffers_bytes));
 }
 
 /* --- for people --- */
@@ -328,7 +277,7 @@ dt_status dt_memory_check(const dt_recipe *recipe, int64_t vocab, const dt_memor
     dt_strbuf table;
 
     dt_memory_estimate(&memory, recipe, vocab, ranks);
-    if (times(memory.total_bytes, ranks_on_node) <= available_bytes)
+    if (dt_size_times(memory.total_bytes, ranks_on_node) <= available_bytes)
         return DT_OK;
     dt_strbuf_init(&table);
     dt_memory_table(&table, &memory, recipe);
@@ -337,7 +286,7 @@ dt_status dt_memory_check(const dt_recipe *recipe, int64_t vocab, const dt_memor
             "lower 'batch.sequences' or 'batch.tokens'%s%s",
             node, (long long)ranks_on_node, ranks_on_node == 1 ? "" : "s",
             ranks_on_node == 1 ? "s" : "",
-            size_text(need, times(memory.total_bytes, ranks_on_node)),
+            size_text(need, dt_size_times(memory.total_bytes, ranks_on_node)),
             size_text(have, available_bytes), table.data,
             recipe->activation_checkpointing == DT_RECOMPUTE_FULL
                 ? ""

@@ -33,14 +33,8 @@ typedef struct dt_memory {
 void dt_memory_estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab,
                         const dt_memory_ranks *ranks);
 
-/* Taken for the vocabulary where only a full read of the data can tell. */
-#define DT_MEMORY_VOCAB_UNKNOWN 256
-
 /* Floats that the optimizer keeps beside an element, on average over parameter_count elements. */
 double dt_memory_states(const dt_recipe *recipe, int64_t parameter_count);
-/* Elements of the root (embeddings, final norm) and of a block: the units of engine/model/model.h.
- */
-void dt_memory_units(int64_t *root, int64_t *block, const dt_recipe *recipe, int64_t vocab);
 
 /* One line a part, aligned, for people: "activations  1.2 GB  batch 4 x 1024 tokens x 12 layers".
  */

@@ -32,7 +32,8 @@ typedef enum dt_strategy_kind {
 /* What fsdp divides among the ranks: all of it, gradients and optimizer (ZeRO-2), optimizer alone
  * (ZeRO-1). */
 typedef enum dt_shard_kind { DT_SHARD_FULL, DT_SHARD_GRADIENTS, DT_SHARD_OPTIMIZER } dt_shard_kind;
-typedef enum dt_model_kind { DT_MODEL_GPT2 } dt_model_kind;
+/* The order of recipes/architecture/architecture.c and engine/model/kinds.c. */
+typedef enum dt_architecture_kind { DT_MODEL_GPT2 } dt_architecture_kind;
 typedef enum dt_positions_kind { DT_POSITIONS_LEARNED, DT_POSITIONS_SINUSOIDAL } dt_positions_kind;
 /* The block's nonlinearity: GPT-2's tanh approximation of GELU, or GELU itself, x Phi(x). */
 typedef enum dt_activation_kind { DT_ACTIVATION_GELU_TANH, DT_ACTIVATION_GELU } dt_activation_kind;
@@ -96,7 +97,7 @@ typedef struct dt_recipe {
     } strategy;
 
     struct {
-        dt_model_kind kind;
+        dt_architecture_kind kind;
         const char *preset; /* "" or "gpt2-small", ...: fills the dimensions that are left out */
         int64_t layers, heads, embed;
         int64_t vocab; /* 0: taken from the data; the engine pads it to a multiple of 128 */

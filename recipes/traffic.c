@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "recipes/memory.h"
+#include "recipes/architecture/architecture.h"
 
 #include "base/banned.h"
 
@@ -15,8 +15,8 @@ typedef struct maker {
     dt_traffic *out;
     const dt_recipe *recipe;
     dt_arena *arena;
-    int64_t capacity, world_size, layers, micro_steps;
-    int64_t root_elems, block_elems;
+    int64_t capacity, world_size, layers, micro_steps; /* layers: blocks of the model */
+    int64_t *unit_elems;
 
     /* fsdp, named as in engine/strategy/fsdp_int.h */
     bool keeps_weights, holds_grads, sends_bf16;
@@ -26,11 +26,6 @@ typedef struct maker {
 static int64_t micro_stages(const maker *m)
 {
     return 2 * m->layers + 3;
-}
-
-static int64_t unit_elems(const maker *m, int64_t unit)
-{
-    return unit == 0 ? m->root_elems : m->block_elems;
 }
 
 static dt_status send(maker *m, dt_traffic_message message, dt_error *err)
@@ -86,7 +81,7 @@ static dt_status send_buckets(maker *m, dt_error *err)
     if (most > usual)
         most = usual;
     for (int64_t unit = m->layers; unit >= 0; unit--) {
-        for (int64_t left = unit_elems(m, unit); left > 0; most = usual) {
+        for (int64_t left = m->unit_elems[unit]; left > 0; most = usual) {
             int64_t elems = left < most ? left : most;
             dt_traffic_message bucket = {.kind = DT_TRAFFIC_ALL_REDUCE,
                                          .bytes = elems * sent_elem_bytes(m->recipe),
@@ -113,7 +108,7 @@ static int64_t padded_elems(const maker *m, int64_t unit)
 {
     int64_t parts = m->world_size * PART_ALIGN_ELEMS;
 
-    return (unit_elems(m, unit) + parts - 1) / parts * parts;
+    return (m->unit_elems[unit] + parts - 1) / parts * parts;
 }
 
 static dt_status gather(maker *m, int64_t unit, int64_t launched, int64_t needed, dt_error *err)
@@ -227,6 +222,22 @@ out:
     return st;
 }
 
+static dt_status count_units(maker *m, int64_t vocab, dt_error *err)
+{
+    dt_model_config config;
+    int units;
+
+    dt_model_config_make(&config, m->recipe, vocab);
+    units = dt_architecture_find(config.kind)->units(&config);
+    m->layers = units - 1;
+    m->unit_elems = dt_arena_alloc_array(m->arena, (size_t)units, sizeof(*m->unit_elems));
+    if (m->unit_elems == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the units of a model");
+    for (int unit = 0; unit < units; unit++)
+        m->unit_elems[unit] = dt_model_unit_elems(&config, unit);
+    return DT_OK;
+}
+
 dt_status dt_traffic_make(dt_traffic *out, const dt_recipe *recipe, int64_t vocab,
                           int64_t world_size, int64_t micro_steps, dt_arena *arena, dt_error *err)
 {
@@ -234,16 +245,20 @@ dt_status dt_traffic_make(dt_traffic *out, const dt_recipe *recipe, int64_t voca
                .recipe = recipe,
                .arena = arena,
                .world_size = world_size,
-               .layers = recipe->model.layers,
                .micro_steps = micro_steps};
+    dt_status st = DT_OK;
 
-    dt_memory_units(&m.root_elems, &m.block_elems, recipe, vocab);
-    *out = (dt_traffic){.stages = micro_steps * micro_stages(&m)};
+    *out = (dt_traffic){0};
+    DT_TRY(count_units(&m, vocab, err));
+    out->blocks = m.layers;
+    out->stages = micro_steps * micro_stages(&m);
     if (world_size == 1)
-        return DT_OK;
+        goto out;
     if (recipe->strategy.kind == DT_STRATEGY_DP)
-        return DT_FAIL(err, DT_ERR_RECIPE,
-                       "'strategy: dp' is for one process: with %lld ranks take 'ddp' or 'fsdp'",
-                       (long long)world_size);
-    return recipe->strategy.kind == DT_STRATEGY_DDP ? send_buckets(&m, err) : send_shards(&m, err);
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "'strategy: dp' is for one process: with %lld ranks take 'ddp' or 'fsdp'",
+                 (long long)world_size);
+    DT_TRY(recipe->strategy.kind == DT_STRATEGY_DDP ? send_buckets(&m, err) : send_shards(&m, err));
+out:
+    return st;
 }

@@ -42,6 +42,7 @@ typedef struct dt_traffic_message {
 typedef struct dt_traffic {
     dt_traffic_message *messages;
     int64_t count, stages;
+    int64_t blocks; /* L */
 } dt_traffic;
 
 /* Of `micro_steps` micro-steps among `world_size` ranks; none where there is one rank. vocab as for

@@ -102,9 +102,9 @@ const dt_checkpoint_info *dt_checkpoint_get_info(const dt_checkpoint *checkpoint
  * checked. DT_ERR_RECIPE where the model is another one. */
 dt_status dt_checkpoint_load(dt_checkpoint *checkpoint, dt_strategy_state *state, dt_error *err);
 
-/* One whole parameter, fp32, by name (generate); rows of padding come out zero. */
-dt_status dt_checkpoint_load_param(dt_checkpoint *checkpoint, const char *name, float *out,
-                                   int64_t elems, dt_error *err);
+/* One whole parameter, fp32, by its name (generate); rows of padding come out zero. */
+dt_status dt_checkpoint_load_param(dt_checkpoint *checkpoint, const dt_param *param, float *out,
+                                   dt_error *err);
 
 /* Whether a checkpoint may be taken, by its path. */
 typedef bool dt_checkpoint_fit_fn(const void *context, const char *path);

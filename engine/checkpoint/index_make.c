@@ -2,9 +2,9 @@
 
 #include "base/banned.h"
 
-static json_t *tensor_make(const dt_model *model, const dt_param *param)
+static json_t *tensor_make(const dt_param *param)
 {
-    dt_checkpoint_shape shape = dt_checkpoint_shape_of(model, param);
+    dt_checkpoint_shape shape = dt_checkpoint_shape_of(param);
     json_t *dims = json_array(), *out;
 
     for (int i = 0; i < shape.ndim; i++)
@@ -46,7 +46,7 @@ json_t *dt_checkpoint_index_make(const dt_checkpoint_info *info, const dt_model 
         return NULL;
     }
     for (int i = 0; i < model->param_count; i++)
-        json_object_set_new(tensors, model->params[i].name, tensor_make(model, &model->params[i]));
+        json_object_set_new(tensors, model->params[i].name, tensor_make(&model->params[i]));
     for (int64_t r = 0; r < fragment_count; r++) {
         json_array_extend(files, json_object_get(fragments[r], "files"));
         if (merge(tensors, fragments[r]))

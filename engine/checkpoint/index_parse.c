@@ -142,11 +142,13 @@ static dt_status shape_parse(dt_checkpoint_shape *out, const json_t *json, const
 
     DT_TRY(dt_json_get_string(&dtype, json, "dtype", where, err));
     DT_TRY(dt_json_get_array(&shape, json, "shape", where, err));
-    if (strcmp(dtype, "F32") != 0 || json_array_size(shape) < 1 || json_array_size(shape) > 2)
-        DT_THROW(err, DT_ERR_CORRUPT, "%s: '%s' is not of type F32 with one or two dimensions",
-                 where, name);
+    if (strcmp(dtype, "F32") != 0 || json_array_size(shape) < 1 ||
+        json_array_size(shape) > DT_PARAM_DIMS)
+        DT_THROW(err, DT_ERR_CORRUPT, "%s: '%s' is not of type F32 with one to %d dimensions",
+                 where, name, DT_PARAM_DIMS);
     out->elems = 1;
-    out->dim[0] = out->dim[1] = 1;
+    for (int d = 0; d < DT_PARAM_DIMS; d++)
+        out->dim[d] = 1;
     json_array_foreach(shape, i, dim)
     {
         out->dim[i] = json_integer_value(dim);

@@ -40,12 +40,42 @@ out:
     return st;
 }
 
+/* "50257 x 768" */
+static void add_shape(dt_strbuf *out, const dt_checkpoint_shape *shape)
+{
+    for (int i = 0; i < shape->ndim; i++)
+        dt_strbuf_add_fmt(out, "%s%lld", i > 0 ? " x " : "", (long long)shape->dim[i]);
+}
+
+static dt_status refuse_shape(const dt_checkpoint *checkpoint, const char *name,
+                              const dt_checkpoint_shape *stored, const dt_checkpoint_shape *wanted,
+                              dt_error *err)
+{
+    dt_strbuf there, here;
+
+    dt_strbuf_init(&there);
+    dt_strbuf_init(&here);
+    add_shape(&there, stored);
+    add_shape(&here, wanted);
+    DT_FAIL(err, DT_ERR_RECIPE,
+            "'%s': '%s' is %s there, and %s in this model; resume with the model that it was "
+            "trained with",
+            checkpoint->path, name, there.data, here.data);
+    dt_strbuf_release(&there);
+    dt_strbuf_release(&here);
+    return DT_ERR_RECIPE;
+}
+
+static bool same_shape(const dt_checkpoint_shape *a, const dt_checkpoint_shape *b)
+{
+    return a->ndim == b->ndim && memcmp(a->dim, b->dim, sizeof(a->dim)) == 0;
+}
+
 /* The tensor of a parameter, whose shape must be the model's. */
 static dt_status find_tensor(const dt_checkpoint_tensor **out, const dt_checkpoint *checkpoint,
-                             const dt_model *model, const dt_param *param, dt_error *err)
+                             const dt_param *param, dt_error *err)
 {
-    dt_checkpoint_shape wanted = dt_checkpoint_shape_of(model, param);
-    const dt_checkpoint_shape *stored;
+    dt_checkpoint_shape wanted = dt_checkpoint_shape_of(param);
 
     *out = dt_checkpoint_index_find(&checkpoint->index, param->name);
     if (*out == NULL)
@@ -53,15 +83,8 @@ static dt_status find_tensor(const dt_checkpoint_tensor **out, const dt_checkpoi
                        "'%s' has no parameter '%s': it is of another model; resume with the model "
                        "that it was trained with",
                        checkpoint->path, param->name);
-    stored = &(*out)->shape;
-    if (stored->ndim != wanted.ndim || stored->dim[0] != wanted.dim[0] ||
-        (wanted.ndim > 1 && stored->dim[1] != wanted.dim[1]))
-        return DT_FAIL(err, DT_ERR_RECIPE,
-                       "'%s': '%s' is %lld x %lld there, and %lld x %lld in this model; resume "
-                       "with the model that it was trained with",
-                       checkpoint->path, param->name, (long long)stored->dim[0],
-                       (long long)stored->dim[1], (long long)wanted.dim[0],
-                       (long long)(wanted.ndim > 1 ? wanted.dim[1] : 1));
+    if (!same_shape(&(*out)->shape, &wanted))
+        return refuse_shape(checkpoint, param->name, &(*out)->shape, &wanted, err);
     return DT_OK;
 }
 
@@ -72,7 +95,7 @@ dt_status dt_checkpoint_check_model(const dt_checkpoint *checkpoint, const dt_mo
     const dt_checkpoint_tensor *tensor;
 
     for (int i = 0; i < model->param_count; i++)
-        DT_TRY(find_tensor(&tensor, checkpoint, model, &model->params[i], err));
+        DT_TRY(find_tensor(&tensor, checkpoint, &model->params[i], err));
     if (checkpoint->index.tensor_count != model->param_count)
         DT_THROW(err, DT_ERR_RECIPE,
                  "'%s' has %lld parameters, and this model has %d; resume with the model that it "
@@ -88,7 +111,7 @@ static dt_status load_chunk(dt_checkpoint *checkpoint, const dt_model *model,
     dt_status st = DT_OK;
     const dt_checkpoint_tensor *tensor;
 
-    DT_TRY(find_tensor(&tensor, checkpoint, model, &model->params[chunk->param], err));
+    DT_TRY(find_tensor(&tensor, checkpoint, &model->params[chunk->param], err));
     for (int kind = 0; kind < DT_CHECKPOINT_KINDS; kind++)
         if (dt_state_chunk_data(chunk, kind) != NULL)
             DT_TRY(read_slice(dt_state_chunk_data(chunk, kind), checkpoint, tensor, kind,
@@ -122,21 +145,17 @@ dt_status dt_checkpoint_load(dt_checkpoint *checkpoint, dt_strategy_state *state
     return st;
 }
 
-dt_status dt_checkpoint_load_param(dt_checkpoint *checkpoint, const char *name, float *out,
-                                   int64_t elems, dt_error *err)
+dt_status dt_checkpoint_load_param(dt_checkpoint *checkpoint, const dt_param *param, float *out,
+                                   dt_error *err)
 {
-    const dt_checkpoint_tensor *tensor = dt_checkpoint_index_find(&checkpoint->index, name);
+    const dt_checkpoint_tensor *tensor;
     dt_slice wanted;
-    bool fits;
+    dt_status st = DT_OK;
 
-    if (tensor == NULL)
-        return DT_FAIL(err, DT_ERR_RECIPE, "'%s' has no parameter '%s'", checkpoint->path, name);
-    fits = elems == tensor->shape.elems ||
-           (dt_checkpoint_shape_is_padded(name) && elems > tensor->shape.elems);
-    if (!fits)
-        return DT_FAIL(err, DT_ERR_RECIPE, "'%s': '%s' has %lld elements there, and %lld here",
-                       checkpoint->path, name, (long long)tensor->shape.elems, (long long)elems);
-    wanted = (dt_slice){.box = dt_checkpoint_shape_box(&tensor->shape), .elems = elems};
-    wanted.box.size[0] = elems / (tensor->shape.elems / tensor->shape.dim[0]);
-    return read_slice(out, checkpoint, tensor, DT_CHECKPOINT_VALUE, &wanted, err);
+    DT_TRY(find_tensor(&tensor, checkpoint, param, err));
+    wanted = (dt_slice){.box = dt_checkpoint_shape_box(&tensor->shape), .elems = param->elems};
+    wanted.box.size[0] = param->dim[0];
+    DT_TRY(read_slice(out, checkpoint, tensor, DT_CHECKPOINT_VALUE, &wanted, err));
+out:
+    return st;
 }

@@ -1,21 +1,14 @@
 #include "engine/checkpoint/shape.h"
 
-#include <string.h>
-
 #include "base/banned.h"
 
-bool dt_checkpoint_shape_is_padded(const char *name)
+dt_checkpoint_shape dt_checkpoint_shape_of(const dt_param *param)
 {
-    return strcmp(name, "wte.weight") == 0 || strcmp(name, "lm_head.weight") == 0;
-}
+    dt_checkpoint_shape shape = {.ndim = param->ndim, .elems = 1};
 
-dt_checkpoint_shape dt_checkpoint_shape_of(const dt_model *model, const dt_param *param)
-{
-    dt_checkpoint_shape shape = {.ndim = param->ndim, .dim = {param->dim[0], param->dim[1]}};
-
-    if (dt_checkpoint_shape_is_padded(param->name))
-        shape.dim[0] = model->config.vocab;
-    shape.elems = 1;
+    for (int i = 0; i < DT_PARAM_DIMS; i++)
+        shape.dim[i] = param->dim[i];
+    shape.dim[0] = param->stored_rows;
     for (int i = 0; i < shape.ndim; i++)
         shape.elems *= shape.dim[i];
     DT_ASSERT(shape.elems <= param->elems);

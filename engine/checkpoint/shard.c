@@ -19,7 +19,7 @@ typedef struct shard {
 
 static dt_checkpoint_shape shape_of(const shard *file, const dt_state_chunk *chunk)
 {
-    return dt_checkpoint_shape_of(file->model, &file->model->params[chunk->param]);
+    return dt_checkpoint_shape_of(&file->model->params[chunk->param]);
 }
 
 static dt_slice stored_slice(const shard *file, const dt_state_chunk *chunk)

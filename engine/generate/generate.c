@@ -18,6 +18,7 @@ typedef struct generator {
     bool ids; /* numbers instead of text */
     dt_device device;
     dt_model *model;
+    dt_model_text text;
     dt_device_arena memory;
     dt_tensor tokens_in; /* (1, context) */
     int32_t *all;        /* prompt and what was added, host */
@@ -59,7 +60,7 @@ static dt_status load_weights(generator *g, dt_error *err)
     for (int i = 0; i < model->param_count; i++) {
         const dt_param *param = &model->params[i];
 
-        DT_TRY(dt_checkpoint_load_param(g->checkpoint, param->name, host, param->elems, err));
+        DT_TRY(dt_checkpoint_load_param(g->checkpoint, param, host, err));
         DT_TRY(g->device.copy_in(&g->device,
                                  (float *)g->model->weights[param->unit] + param->offset_elems,
                                  host, (size_t)param->elems * sizeof(float), err));
@@ -79,15 +80,16 @@ static dt_status open_model(generator *g, const char *device, int64_t threads, d
     config.incremental = true;
     DT_TRY(dt_device_open(&g->device, device, (int)threads, false, err));
     DT_TRY(dt_model_open(&g->model, &config, &g->device, err));
+    DT_TRY(dt_model_text_of(&g->text, g->model, err));
 
     for (int unit = 0; unit < g->model->unit_count; unit++)
         bytes += (size_t)g->model->units[unit].elems * sizeof(float) + 64;
-    bytes += (size_t)config.context * sizeof(int32_t) + 64;
+    bytes += (size_t)g->text.context * sizeof(int32_t) + 64;
     DT_TRY(dt_device_arena_open(&g->memory, &g->device, bytes, err));
     for (int unit = 0; unit < g->model->unit_count; unit++)
         g->model->weights[unit] =
             dt_device_arena_take(&g->memory, (size_t)g->model->units[unit].elems * sizeof(float));
-    g->tokens_in.data = dt_device_arena_take(&g->memory, (size_t)config.context * sizeof(int32_t));
+    g->tokens_in.data = dt_device_arena_take(&g->memory, (size_t)g->text.context * sizeof(int32_t));
     DT_TRY(load_weights(g, err));
 out:
     return st;
@@ -114,7 +116,7 @@ static dt_status start_text(generator *g, const dt_generate_options *options, dt
     }
     room = (size_t)(g->prompt_count + options->tokens);
     g->all = calloc(room, sizeof(*g->all));
-    g->logits = calloc((size_t)g->model->config.vocab, sizeof(*g->logits));
+    g->logits = calloc((size_t)g->text.vocab, sizeof(*g->logits));
     if (g->all == NULL || g->logits == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for %zu tokens", room);
     if (prompt != NULL)
@@ -130,18 +132,19 @@ out:
  * every token in it is another one. */
 static dt_status next_logits(generator *g, dt_error *err)
 {
-    int64_t context = g->model->config.context, first, length;
+    int64_t context = g->text.context, first, length;
     bool fits = g->count <= context;
     dt_batch batch = {0};
+    dt_tensor *tokens = &batch.inputs[0];
     dt_status st = DT_OK;
 
     first = fits ? dt_model_extended(g->model) : g->count - context;
     length = g->count - first;
-    batch.tokens = dt_tensor_2d(g->tokens_in.data, DT_I32, 1, length);
-    DT_TRY(g->device.copy_in(&g->device, batch.tokens.data, g->all + first,
+    *tokens = dt_tensor_2d(g->tokens_in.data, DT_I32, 1, length);
+    DT_TRY(g->device.copy_in(&g->device, tokens->data, g->all + first,
                              (size_t)length * sizeof(*g->all), err));
     if (fits)
-        DT_TRY(dt_model_extend(g->model, &batch.tokens, g->logits, err));
+        DT_TRY(dt_model_extend(g->model, tokens, g->logits, err));
     else
         DT_TRY(dt_model_logits(g->model, &batch, 1, g->logits, err));
 out:

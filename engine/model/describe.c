@@ -1,9 +1,23 @@
-/* The parameters of a model without the model: no device, no activations. */
+/* The parameters of a model without the model: what links this file alone needs no device. */
 #include <stdlib.h>
 
-#include "engine/model/gpt2_int.h"
+#include "engine/model/kind.h"
 
 #include "base/banned.h"
+
+dt_status dt_model_make_table(dt_model *model, dt_error *err)
+{
+    dt_param_table table;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_param_table_make(&table, &model->config, &model->arena, err));
+    model->params = table.params;
+    model->param_count = table.param_count;
+    model->units = table.units;
+    model->unit_count = table.unit_count;
+out:
+    return st;
+}
 
 dt_status dt_model_describe(dt_model **out, const dt_model_config *config, dt_error *err)
 {
@@ -14,7 +28,7 @@ dt_status dt_model_describe(dt_model **out, const dt_model_config *config, dt_er
     if (!model)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for a table of parameters");
     model->config = *config;
-    DT_TRY(dt_gpt2_params_make(model, err));
+    DT_TRY(dt_model_make_table(model, err));
     *out = model;
     model = NULL;
 out:
@@ -26,7 +40,6 @@ void dt_model_description_free(dt_model *model)
 {
     if (!model)
         return;
-    free(model->units);
-    free(model->params);
+    dt_arena_release(&model->arena);
     free(model);
 }

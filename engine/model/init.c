@@ -55,7 +55,7 @@ void dt_model_init_range(float *out, const dt_model *model, int param, int64_t f
     const dt_param *p = &model->params[param];
     /* the place in the table tells parameters apart, in the counter's word for the step */
     dt_philox_key key = {.seed = seed, .step = (uint32_t)param, .op = DT_PHILOX_INIT};
-    int64_t drawn = elems;
+    int64_t drawn, limit;
 
     DT_ASSERT(param >= 0 && param < model->param_count);
     DT_ASSERT(first >= 0 && elems >= 0 && elems <= p->elems - first);
@@ -68,13 +68,9 @@ void dt_model_init_range(float *out, const dt_model *model, int param, int64_t f
             out[i] = 1.0f;
         break;
     case DT_INIT_NORMAL:
-        /* no token has the padded rows */
-        if (strcmp(p->name, "wte.weight") == 0 || strcmp(p->name, "lm_head.weight") == 0) {
-            int64_t limit = model->config.vocab * p->dim[1];
-
-            drawn = first >= limit ? 0 : first + elems > limit ? limit - first : elems;
-            memset(out + drawn, 0, (size_t)(elems - drawn) * sizeof *out);
-        }
+        limit = p->elems / p->dim[0] * p->stored_rows;
+        drawn = first >= limit ? 0 : first + elems > limit ? limit - first : elems;
+        memset(out + drawn, 0, (size_t)(elems - drawn) * sizeof *out);
         fill_normal(out, first, drawn, &key, p->init_std, threads_of(model->device));
         break;
     }

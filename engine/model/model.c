@@ -2,64 +2,9 @@
 
 #include <stdlib.h>
 
-#include "engine/model/gpt2_int.h"
+#include "engine/model/kind.h"
 
 #include "base/banned.h"
-
-static dt_status check_size(const char *what, int64_t value, int64_t most, dt_error *err)
-{
-    if (value >= 1 && value <= most)
-        return DT_OK;
-    return DT_FAIL(err, DT_ERR_RECIPE, "model: '%s' is %lld; expected 1 to %lld", what,
-                   (long long)value, (long long)most);
-}
-
-static dt_status check_config(const dt_model_config *config, dt_error *err)
-{
-    dt_status st = DT_OK;
-
-    DT_TRY(check_size("layers", config->layers, DT_GPT2_MAX_LAYERS, err));
-    DT_TRY(check_size("embed", config->embed, 1 << 20, err));
-    DT_TRY(check_size("heads", config->heads, config->embed, err));
-    DT_TRY(check_size("vocab", config->vocab, 1 << 24, err));
-    DT_TRY(check_size("context", config->context, 1 << 24, err));
-    DT_TRY(check_size("tokens", config->tokens, config->context, err));
-    DT_TRY(check_size("batch", config->batch, 1 << 24, err));
-    if (config->embed % config->heads != 0)
-        DT_THROW(err, DT_ERR_RECIPE,
-                 "model: 'heads' (%lld) does not divide 'embed' (%lld); choose a divisor",
-                 (long long)config->heads, (long long)config->embed);
-    if (config->vocab_padded < config->vocab || config->vocab_padded % DT_VOCAB_MULTIPLE != 0)
-        DT_THROW(err, DT_ERR_RECIPE,
-                 "model: a vocabulary of %lld is padded to %lld; expected the next multiple of %d",
-                 (long long)config->vocab, (long long)config->vocab_padded, DT_VOCAB_MULTIPLE);
-    if (!(config->dropout >= 0 && config->dropout < 1))
-        DT_THROW(err, DT_ERR_RECIPE, "model: 'dropout' is %g; expected 0 up to, not including, 1",
-                 config->dropout);
-    if (!(config->attention_dropout >= 0 && config->attention_dropout < 1))
-        DT_THROW(err, DT_ERR_RECIPE,
-                 "model: 'attention_dropout' is %g; expected 0 up to, not including, 1",
-                 config->attention_dropout);
-    if (config->positions == DT_POSITIONS_SINUSOIDAL && config->embed < 4)
-        DT_THROW(err, DT_ERR_RECIPE,
-                 "model: sinusoidal positions need an 'embed' of 4 or more, not %lld",
-                 (long long)config->embed);
-    if (config->dtype != DT_F32 && config->dtype != DT_BF16 && config->dtype != DT_F16)
-        DT_THROW(err, DT_ERR_UNSUPPORTED, "model: no pass in '%s'; choose fp32, bf16 or fp16",
-                 dt_dtype_name(config->dtype));
-    if (config->incremental && !config->inference)
-        DT_THROW(err, DT_ERR_USAGE, "model: a sequence grows where there is no backward only");
-    /* keeps every size below in 64 bits */
-    if ((double)config->batch * (double)config->tokens * (double)config->embed *
-            (double)config->layers >
-        0x1p54)
-        DT_THROW(err, DT_ERR_NOMEM,
-                 "activations of %lld blocks over %lld x %lld tokens fit no memory; "
-                 "take a smaller batch",
-                 (long long)config->layers, (long long)config->batch, (long long)config->tokens);
-out:
-    return st;
-}
 
 dt_status dt_model_open(dt_model **out, const dt_model_config *config, dt_device *device,
                         dt_error *err)
@@ -68,17 +13,20 @@ dt_status dt_model_open(dt_model **out, const dt_model_config *config, dt_device
     dt_status st = DT_OK;
 
     *out = NULL;
-    DT_TRY(check_config(config, err));
+    DT_TRY(dt_model_config_check(config, err));
     model = calloc(1, sizeof *model);
     if (!model)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the model");
     model->config = *config;
+    model->kind = dt_model_kind_find(config->kind);
     model->device = device;
-    DT_TRY(dt_gpt2_open(model, err));
+    DT_TRY(dt_model_make_table(model, err));
     model->weights = calloc((size_t)model->unit_count, sizeof *model->weights);
     model->grads = calloc((size_t)model->unit_count, sizeof *model->grads);
     if (!model->weights || !model->grads)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the model");
+    model->activation_bytes = model->kind->activation_bytes(config);
+    DT_TRY(model->kind->open(model, err));
     *out = model;
     model = NULL;
 out:
@@ -90,17 +38,15 @@ void dt_model_close(dt_model *model)
 {
     if (!model)
         return;
-    dt_gpt2_close(model);
+    model->kind->close(model);
     free(model->grads);
     free(model->weights);
-    free(model->units);
-    free(model->params);
-    free(model);
+    dt_model_description_free(model);
 }
 
 size_t dt_model_activation_bytes(const dt_model_config *config)
 {
-    return dt_gpt2_activation_bytes(config);
+    return dt_model_kind_find(config->kind)->activation_bytes(config);
 }
 
 int64_t dt_model_param_elems(const dt_model *model)
@@ -110,4 +56,47 @@ int64_t dt_model_param_elems(const dt_model *model)
     for (int i = 0; i < model->param_count; i++)
         elems += model->params[i].elems;
     return elems;
+}
+
+/* --- what the kind does */
+
+dt_status dt_model_pass(dt_model *model, const dt_batch *batch, double loss_scale, dt_error *err)
+{
+    return model->kind->pass(model, batch, loss_scale, err);
+}
+
+dt_status dt_model_loss(dt_model *model, const dt_batch *batch, double *loss_sum, dt_error *err)
+{
+    return model->kind->loss(model, batch, loss_sum, err);
+}
+
+dt_status dt_model_evaluate(dt_model *model, const dt_batch *batch, double *loss_sum,
+                            int64_t *counted, dt_error *err)
+{
+    return model->kind->evaluate(model, batch, loss_sum, counted, err);
+}
+
+dt_status dt_model_text_of(dt_model_text *out, const dt_model *model, dt_error *err)
+{
+    if (model->kind->text == NULL)
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED, "a model of kind '%s' makes no text",
+                       dt_architecture_find(model->config.kind)->name);
+    *out = model->kind->text(model);
+    return DT_OK;
+}
+
+dt_status dt_model_logits(dt_model *model, const dt_batch *batch, int64_t last, float *logits,
+                          dt_error *err)
+{
+    return model->kind->logits(model, batch, last, logits, err);
+}
+
+dt_status dt_model_extend(dt_model *model, const dt_tensor *tokens, float *logits, dt_error *err)
+{
+    return model->kind->extend(model, tokens, logits, err);
+}
+
+int64_t dt_model_extended(const dt_model *model)
+{
+    return model->kind->extended(model);
 }

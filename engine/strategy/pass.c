@@ -9,14 +9,15 @@
 
 /* What the ops of a pass hold by value; behind it, the places of the units. */
 typedef struct pass_key {
-    int64_t sequences, tokens;
+    int64_t dim[DT_INPUTS_MAX][DT_MAX_DIMS];
     const void *batch, *clock;
     uint64_t seed;
     double loss_scale;
     uint64_t data_rank;
 } pass_key;
 
-_Static_assert(sizeof(pass_key) == 5 * sizeof(uint64_t) + 2 * sizeof(void *),
+_Static_assert(sizeof(pass_key) ==
+                   (3 + DT_INPUTS_MAX * DT_MAX_DIMS) * sizeof(uint64_t) + 2 * sizeof(void *),
                "keys are compared byte by byte: no padding");
 
 typedef struct run {
@@ -86,14 +87,14 @@ static void put_back(dt_pass *pass)
 static void write_key(dt_pass *pass, const dt_batch *batch, double loss_scale)
 {
     unsigned char *key = dt_graph_cache_key(pass->graph_cache);
-    pass_key numbers = {.sequences = batch->tokens.dim[0],
-                        .tokens = batch->tokens.dim[1],
-                        .batch = batch->tokens.data,
+    pass_key numbers = {.batch = batch->inputs[0].data,
                         .clock = batch->clock,
                         .seed = batch->seed,
                         .loss_scale = loss_scale,
                         .data_rank = batch->data_rank};
 
+    for (int i = 0; i < DT_INPUTS_MAX; i++)
+        memcpy(numbers.dim[i], batch->inputs[i].dim, sizeof(numbers.dim[i]));
     memcpy(key, &numbers, sizeof(numbers));
     place_units(pass);
     copy_places((void **)(void *)(key + sizeof(numbers)), pass->model);

@@ -2,8 +2,8 @@
  * (graph_cache.h), with a break at each of the strategy's hooks, which are called in every run as
  * they would be from the model.
  *
- * What changes from micro-step to micro-step is in the batch's memory: tokens, targets, and the
- * clock of dropout. Seed, data rank, shape, the scale of the loss and where parameters lie are the
+ * What changes from micro-step to micro-step is in the batch's memory: its inputs, and the clock of
+ * dropout. Seed, data rank, shapes, the scale of the loss and where parameters lie are the
  * key: another scale (fp16) is recorded anew when it has proved steady.
  * Ownership  borrows the model. Threads: one per model
  */

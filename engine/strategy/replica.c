@@ -7,16 +7,31 @@
 /* What starts here may be read 16 bytes at a time. */
 #define LINE_BYTES ((size_t)64)
 
+/* Where each input of a batch starts, behind the clock; returns the end. */
+static size_t lay_out_feed(dt_replica *replica)
+{
+    const dt_model_config *config = &replica->model->config;
+    dt_input inputs[DT_INPUTS_MAX];
+    size_t end = LINE_BYTES;
+
+    replica->input_count = dt_architecture_find(config->kind)->inputs(inputs, config);
+    for (int i = 0; i < replica->input_count; i++) {
+        size_t bytes = (size_t)(config->batch * inputs[i].width) * dt_dtype_bytes(inputs[i].dtype);
+
+        replica->offsets[i] = end;
+        end += (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+    }
+    return end;
+}
+
 dt_status dt_replica_open(dt_replica *out, dt_model *model, bool recorded, bool tells,
                           dt_error *err)
 {
-    size_t bytes = (size_t)(model->config.batch * model->config.tokens) * sizeof(int32_t);
     dt_status st = DT_OK;
 
     memset(out, 0, sizeof(*out));
     out->model = model;
-    out->targets_offset = LINE_BYTES + (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
-    DT_TRY(dt_upload_buffer_open(&out->upload, model->device, out->targets_offset + bytes, err));
+    DT_TRY(dt_upload_buffer_open(&out->upload, model->device, lay_out_feed(out), err));
     DT_TRY(dt_pass_open(&out->pass, model, recorded, tells, err));
 out:
     return st;
@@ -29,37 +44,38 @@ void dt_replica_close(dt_replica *replica)
     memset(replica, 0, sizeof(*replica));
 }
 
-/* Tensors in the upload buffer's memory. */
-static void lay_out(dt_replica *replica, int64_t sequences, int64_t tokens)
+/* The batch's tensor `i`: samples first .. first+samples of the host's, once they are there. */
+static void place_input(dt_replica *replica, int i, const dt_tensor *from, int64_t first,
+                        int64_t samples)
 {
-    unsigned char *data = replica->upload.data;
+    size_t sample_bytes = dt_tensor_bytes(from) / (size_t)from->dim[0];
+    size_t offset = replica->offsets[i], bytes = (size_t)samples * sample_bytes;
+    const unsigned char *source = from->data;
+    unsigned char *host = replica->upload.host, *data = replica->upload.data;
 
-    replica->batch.clock = replica->upload.data;
-    replica->batch.tokens = dt_tensor_2d(data + LINE_BYTES, DT_I32, sequences, tokens);
-    replica->batch.targets =
-        dt_tensor_2d(data + replica->targets_offset, DT_I32, sequences, tokens);
+    DT_ASSERT(offset + bytes <= replica->upload.bytes);
+    memcpy(host + offset, source + (size_t)first * sample_bytes, bytes);
+    replica->batch.inputs[i] = *from;
+    replica->batch.inputs[i].data = data + offset;
+    replica->batch.inputs[i].dim[0] = samples;
 }
 
 /* The host goes on while they are copied; the ops that follow find them there. */
 static dt_status load(dt_replica *replica, const dt_micro_batch *from, int64_t part, int64_t parts,
                       dt_error *err)
 {
-    int64_t sequences = from->sequences / parts, first = part * sequences * from->tokens;
-    size_t bytes = (size_t)(sequences * from->tokens) * sizeof(int32_t);
+    int64_t samples = from->samples / parts;
     dt_philox_clock clock = {.step = from->step, .micro_step = from->micro_step};
-    unsigned char *host = replica->upload.host;
     dt_status st = DT_OK;
 
-    DT_ASSERT(from->sequences % parts == 0 &&
-              sequences * from->tokens <=
-                  replica->model->config.batch * replica->model->config.tokens);
-    lay_out(replica, sequences, from->tokens);
+    DT_ASSERT(from->samples % parts == 0 && samples <= replica->model->config.batch);
+    replica->batch.clock = replica->upload.data;
     replica->batch.seed = from->seed;
     replica->batch.data_rank = from->first_data_rank + (uint32_t)part;
     DT_TRY(dt_upload_buffer_begin(&replica->upload, err));
-    memcpy(host, &clock, sizeof(clock));
-    memcpy(host + LINE_BYTES, from->inputs + first, bytes);
-    memcpy(host + replica->targets_offset, from->targets + first, bytes);
+    memcpy(replica->upload.host, &clock, sizeof(clock));
+    for (int i = 0; i < replica->input_count; i++)
+        place_input(replica, i, &from->inputs[i], part * samples, samples);
     DT_TRY(dt_upload_buffer_send(&replica->upload, err));
 out:
     return st;

@@ -12,8 +12,9 @@
 
 typedef struct dt_replica {
     dt_model *model;
-    dt_upload_buffer upload; /* the clock of dropout, tokens, targets */
-    size_t targets_offset;   /* in the upload buffer */
+    dt_upload_buffer upload; /* the clock of dropout, then the inputs */
+    size_t offsets[DT_INPUTS_MAX];
+    int input_count;
     dt_batch batch;
     dt_pass pass;
 } dt_replica;
@@ -23,7 +24,7 @@ dt_status dt_replica_open(dt_replica *out, dt_model *model, bool recorded, bool 
                           dt_error *err);
 void dt_replica_close(dt_replica *replica); /* accepts a zeroed one */
 
-/* Part `part` of `parts` of the micro-batch's sequences. */
+/* Part `part` of `parts` of the micro-batch's samples. */
 dt_status dt_replica_forward_backward(dt_replica *replica, const dt_micro_batch *batch,
                                       int64_t part, int64_t parts, double loss_scale,
                                       double *loss_sum, dt_error *err);

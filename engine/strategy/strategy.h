@@ -34,12 +34,12 @@ typedef struct dt_strategy_options {
     bool graphs; /* what a GPU does step after step is recorded (graph_cache.h) */
 } dt_strategy_options;
 
-/* One micro-step's samples of this data rank, in host memory. dp: replica r has the rows
- * [r * sequences / replicas, (r+1) * sequences / replicas) and the data rank first_data_rank + r.
+/* One micro-step's samples of this data rank, in host memory. dp: replica r has the samples
+ * [r * samples / replicas, (r+1) * samples / replicas) and the data rank first_data_rank + r.
  */
 typedef struct dt_micro_batch {
-    const int32_t *inputs, *targets; /* (sequences, tokens); target < 0: not counted */
-    int64_t sequences, tokens;
+    dt_tensor inputs[DT_INPUTS_MAX]; /* as dt_batch has them: (samples, ...) */
+    int64_t samples;
     uint64_t seed;
     uint32_t step, micro_step, first_data_rank; /* Philox key of dropout */
 } dt_micro_batch;
@@ -82,11 +82,11 @@ typedef struct dt_strategy {
     /* MUST: zero gradients; micro_steps says when the last one comes */
     dt_status (*step_begin)(dt_strategy_state *, int64_t micro_steps, dt_error *);
     /* MUST: forward and backward pass of one micro-step; gradients accumulate. loss_scale: 1 /
-     * valid tokens of the whole step, times the loss scale of fp16; loss_sum: the sum of this
-     * rank's token losses */
+     * valid targets of the whole step, times the loss scale of fp16; loss_sum: the sum of the
+     * losses of this rank's targets */
     dt_status (*forward_backward)(dt_strategy_state *, const dt_micro_batch *, double loss_scale,
                                   double *loss_sum, dt_error *);
-    /* MUST: forward pass, dropout off; the sum of token losses, and how many counted */
+    /* MUST: forward pass, dropout off; the sum of the targets' losses, and how many counted */
     dt_status (*evaluate)(dt_strategy_state *, const dt_micro_batch *, double *loss_sum,
                           int64_t *counted, dt_error *);
     /* MUST: gradients are reduced (SUM over ranks) when it returns */

@@ -10,7 +10,8 @@ static dt_status fill_row(dt_train_session *session, int64_t row, int64_t index,
                           dt_error *err)
 {
     int64_t tokens = session->recipe->batch.tokens;
-    int32_t *inputs = session->inputs + row * tokens, *targets = session->targets + row * tokens;
+    int32_t *inputs = (int32_t *)session->batch.inputs[0].data + row * tokens;
+    int32_t *targets = (int32_t *)session->batch.inputs[1].data + row * tokens;
 
     if (counts)
         return dt_validation_fill(session->dataset, tokens, index, inputs, targets, err);
@@ -37,7 +38,7 @@ dt_status dt_evaluate(dt_train_session *session, bool *evaluated, bool *stopped,
     int64_t all = dt_validation_count(session->dataset, recipe->batch.tokens);
     int64_t wanted = recipe->evaluate.sequences;
     int64_t count = wanted > 0 && wanted < all ? wanted : all;
-    int64_t rows = session->batch.sequences, per_pass = rows * session->mesh.data.size;
+    int64_t rows = session->batch.samples, per_pass = rows * session->mesh.data.size;
     double sums[2] = {0, 0}; /* loss, tokens */
     dt_status st = DT_OK;
 

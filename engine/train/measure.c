@@ -8,12 +8,30 @@
 #define MEASURE_SECONDS  0.08
 #define MEASURE_MAX_ROWS 1024
 
-dt_status dt_measure_matmul(double *flops_per_second, dt_device *device,
-                            const dt_model_config *config, dt_error *err)
+/* (width out, width in) of the model's largest kind of product: of its blocks' parameters, the
+ * first of the largest matrices. */
+static const dt_param *largest_matrix(const dt_model *model)
 {
+    const dt_param *largest = &model->params[0];
+
+    for (int i = 0; i < model->param_count; i++) {
+        const dt_param *param = &model->params[i];
+
+        if (param->unit > 0 && param->ndim == 2 &&
+            (largest->unit == 0 || param->elems > largest->elems))
+            largest = param;
+    }
+    return largest;
+}
+
+dt_status dt_measure_matmul(double *flops_per_second, const dt_model *model, dt_error *err)
+{
+    const dt_model_config *config = &model->config;
+    const dt_param *matrix = largest_matrix(model);
+    dt_device *device = model->device;
     int64_t all_rows = config->batch * config->tokens;
     int64_t rows = all_rows < MEASURE_MAX_ROWS ? all_rows : MEASURE_MAX_ROWS;
-    int64_t in = config->embed, out_width = 4 * config->embed;
+    int64_t in = matrix->dim[1], out_width = matrix->dim[0];
     size_t elem_bytes = dt_dtype_bytes(config->dtype);
     dt_device_arena memory = {0};
     dt_tensor x, w, y, no_bias;

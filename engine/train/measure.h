@@ -7,10 +7,9 @@
 
 #include "engine/model/model.h"
 
-/* The rate of the model's own largest kind of product, (N,C) by (4C,C), in its compute type:
- * what its FLOP rate is a share of; of the fastest call in about a tenth of a second. */
-dt_status dt_measure_matmul(double *flops_per_second, dt_device *device,
-                            const dt_model_config *config, dt_error *err);
+/* The rate of the model's own largest kind of product, in its compute type: what its FLOP rate is
+ * a share of; of the fastest call in about a tenth of a second. */
+dt_status dt_measure_matmul(double *flops_per_second, const dt_model *model, dt_error *err);
 
 /* Memory of the device that nobody holds; 0 where it does not say. */
 int64_t dt_measure_free_memory(dt_device *device);

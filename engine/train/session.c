@@ -124,8 +124,8 @@ static dt_status open_model(dt_train_session *session, dt_error *err)
     if (free_bytes > 0)
         DT_TRY(dt_memory_check(session->recipe, vocab, &ranks, 1, free_bytes,
                                plan->node_names[plan->ranks[session->mesh.world.rank].node], err));
-    DT_TRY(dt_measure_matmul(&session->matmul_flops, &session->device, &config, err));
     DT_TRY(dt_model_open(&session->model, &config, &session->device, err));
+    DT_TRY(dt_measure_matmul(&session->matmul_flops, session->model, err));
 out:
     return st;
 }
@@ -199,22 +199,25 @@ out:
 
 static dt_status open_batch(dt_train_session *session, dt_error *err)
 {
-    const dt_recipe *recipe = session->recipe;
-    int64_t sequences = recipe->batch.sequences * session->replicas, tokens = recipe->batch.tokens;
+    const dt_model_config *config = &session->model->config;
+    int64_t samples = config->batch * session->replicas;
+    dt_input inputs[DT_INPUTS_MAX];
+    int count = dt_architecture_find(config->kind)->inputs(inputs, config);
 
-    session->inputs = calloc((size_t)(sequences * tokens), sizeof(session->inputs[0]));
-    session->targets = calloc((size_t)(sequences * tokens), sizeof(session->targets[0]));
-    if (session->inputs == NULL || session->targets == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a batch of %lld sequences of %lld tokens",
-                       (long long)sequences, (long long)tokens);
     session->batch = (dt_micro_batch){
-        .inputs = session->inputs,
-        .targets = session->targets,
-        .sequences = sequences,
-        .tokens = tokens,
-        .seed = (uint64_t)recipe->seed,
+        .samples = samples,
+        .seed = (uint64_t)session->recipe->seed,
         .first_data_rank = (uint32_t)(session->mesh.data.rank * session->replicas),
     };
+    for (int i = 0; i < count; i++) {
+        dt_tensor *input = &session->batch.inputs[i];
+
+        *input = dt_tensor_2d(NULL, inputs[i].dtype, samples, inputs[i].width);
+        input->data = calloc(1, dt_tensor_bytes(input));
+        if (input->data == NULL)
+            return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the %s of a batch of %lld samples",
+                           inputs[i].name, (long long)samples);
+    }
     return DT_OK;
 }
 
@@ -341,8 +344,8 @@ void dt_train_session_close(dt_train_session *session)
     if (session->state.strategy != NULL)
         session->state.strategy->teardown(&session->state);
     dt_comm_close(&session->comm);
-    free(session->inputs);
-    free(session->targets);
+    for (int i = 0; i < DT_INPUTS_MAX; i++)
+        free(session->batch.inputs[i].data);
     dt_model_close(session->model);
     dt_sampler_release(&session->sampler);
     dt_dataset_close(session->dataset);
@@ -364,7 +367,7 @@ int64_t dt_train_session_first_sample(const dt_train_session *session, int64_t m
 {
     const dt_group *data = &session->mesh.data;
 
-    return (micro_step * data->size + data->rank) * session->batch.sequences;
+    return (micro_step * data->size + data->rank) * session->batch.samples;
 }
 
 void dt_train_session_count_steps(dt_train_session *session)

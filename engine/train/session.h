@@ -36,8 +36,7 @@ typedef struct dt_train_session {
     dt_model *model;
     dt_comm comm; /* of the whole run */
     dt_strategy_state state;
-    dt_micro_batch batch;
-    int32_t *inputs, *targets; /* the batch's, (batch.sequences, T) */
+    dt_micro_batch batch; /* owns its inputs' memory */
 
     struct dt_checkpoint_writer *writer; /* NULL: every save is waited for */
     dt_comm writer_comm;

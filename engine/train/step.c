@@ -12,11 +12,12 @@
 
 static dt_status fill_batch(dt_train_session *session, int64_t micro_step, dt_error *err)
 {
+    const dt_tensor *inputs = session->batch.inputs;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_sampler_fill(&session->sampler, session->inputs, session->targets,
+    DT_TRY(dt_sampler_fill(&session->sampler, inputs[0].data, inputs[1].data,
                            dt_train_session_first_sample(session, micro_step),
-                           session->batch.sequences, err));
+                           session->batch.samples, err));
     session->batch.step = (uint32_t)session->step;
     session->batch.micro_step = (uint32_t)micro_step;
 out:

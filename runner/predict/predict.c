@@ -3,48 +3,37 @@
 #include <math.h>
 #include <string.h>
 
+#include "recipes/architecture/architecture.h"
+
 #include "base/banned.h"
 
 /* --- compute */
 
-typedef struct stage_flops {
-    double forward, backward, again, head; /* again: a block's, recomputed */
-} stage_flops;
-
-static int64_t vocab_of(const dt_recipe *recipe, int64_t vocab)
-{
-    return recipe->model.vocab > 0 ? recipe->model.vocab
-           : vocab > 0             ? vocab
-                                   : DT_MEMORY_VOCAB_UNKNOWN;
-}
-
-static stage_flops flops_of(const dt_recipe *recipe, int64_t vocab)
+/* FLOPs of the stages of a micro-step: recipes/traffic.h. */
+static dt_status stage_flops(double **out, const dt_recipe *recipe, int64_t vocab, int64_t blocks,
+                             dt_arena *arena, dt_error *err)
 {
     double rows = (double)recipe->batch.sequences * (double)recipe->batch.tokens;
-    double C = (double)recipe->model.embed, T = (double)recipe->batch.tokens;
-    bool full = recipe->activation_checkpointing == DT_RECOMPUTE_FULL;
+    double *flops = dt_arena_alloc_array(arena, (size_t)(2 * blocks + 3), sizeof(*flops));
+    const dt_architecture *architecture;
+    dt_model_config config;
 
-    return (stage_flops){
-        .forward = rows * (24 * C * C + 4 * T * C),
-        .backward = 2 * rows * (24 * C * C + 4 * T * C),
-        .again = full ? rows * (16 * C * C + 4 * T * C) : 0,
-        .head = rows * 6 * (double)vocab_of(recipe, vocab) * C,
-    };
-}
+    if (flops == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the stages of a step");
+    dt_model_config_make(&config, recipe, vocab);
+    architecture = dt_architecture_find(config.kind);
+    for (int64_t unit = 0; unit <= blocks; unit++) {
+        dt_unit_flops one = architecture->flops(&config, (int)unit);
 
-/* Of a stage of a micro-step: recipes/traffic.h. */
-static double stage_seconds(const stage_flops *flops, int64_t stage, int64_t layers,
-                            const dt_machine *machine)
-{
-    double rate = machine->tflops * 1e12 * machine->efficiency;
-
-    if (stage == 0 || stage == 2 * layers + 2)
-        return 0;
-    if (stage <= layers)
-        return flops->forward / rate;
-    if (stage == layers + 1)
-        return flops->head / rate;
-    return (flops->backward + (stage > layers + 2 ? flops->again : 0)) / rate;
+        if (unit == 0) {
+            flops[blocks + 1] = rows * (one.forward + one.backward);
+        } else { /* the last block is still there */
+            flops[unit] = rows * one.forward;
+            flops[2 * blocks + 2 - unit] = rows * (one.backward + (unit < blocks ? one.again : 0));
+        }
+    }
+    *out = flops;
+    return DT_OK;
 }
 
 /* Elements whose master, moments and gradient this rank updates. */
@@ -71,14 +60,14 @@ static dt_status run(timeline *out, const dt_recipe *recipe, int64_t vocab, int6
                      const dt_machine *machine, dt_arena *arena, dt_error *err)
 {
     int64_t world = machine->fabric.nodes * machine->fabric.node_cards, at = 0;
-    int64_t layers = recipe->model.layers;
-    stage_flops flops = flops_of(recipe, vocab);
-    double now = 0, channel_free = 0, *wait;
+    double rate = machine->tflops * 1e12 * machine->efficiency;
+    double now = 0, channel_free = 0, *wait, *flops = NULL;
     dt_traffic traffic;
     dt_status st = DT_OK;
 
     *out = (timeline){0};
     DT_TRY(dt_traffic_make(&traffic, recipe, vocab, world, micro_steps, arena, err));
+    DT_TRY(stage_flops(&flops, recipe, vocab, traffic.blocks, arena, err));
     wait = dt_arena_alloc_array(arena, (size_t)traffic.stages + 1, sizeof(*wait));
     if (wait == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the stages of a step");
@@ -97,7 +86,7 @@ static dt_status run(timeline *out, const dt_recipe *recipe, int64_t vocab, int6
         }
         now = fmax(now, wait[stage]);
         if (stage < traffic.stages) {
-            double seconds = stage_seconds(&flops, stage % (2 * layers + 3), layers, machine);
+            double seconds = flops[stage % (2 * traffic.blocks + 3)] / rate;
 
             out->passes += seconds;
             now += seconds;
@@ -147,9 +136,9 @@ out:
 static dt_status predict(dt_prediction *out, const dt_recipe *recipe, int64_t vocab,
                          const dt_machine *machine, dt_arena *arena, dt_error *err)
 {
-    stage_flops flops = flops_of(recipe, vocab);
     double rows = (double)recipe->batch.sequences * (double)recipe->batch.tokens;
     dt_memory_ranks ranks = {machine->fabric.nodes * machine->fabric.node_cards, 1};
+    dt_model_config config;
     timeline line;
     dt_status st = DT_OK;
 
@@ -161,7 +150,8 @@ static dt_status predict(dt_prediction *out, const dt_recipe *recipe, int64_t vo
         out->message_seconds += line.messages[kind].seconds;
     out->world_size = ranks.world_size;
     out->step_tokens = rows * (double)recipe->batch.accumulate * (double)out->world_size;
-    out->token_flops = (3 * (double)recipe->model.layers * flops.forward + flops.head) / rows;
+    dt_model_config_make(&config, recipe, vocab);
+    out->token_flops = dt_model_flops_per_token(&config);
     out->pass_seconds = line.passes;
     out->exposed_seconds = line.end - line.passes;
     out->update_seconds = update_seconds(recipe, &out->memory, machine);

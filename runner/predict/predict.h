@@ -1,12 +1,9 @@
 /* predict: how long a step of a recipe takes on so many cards, from arithmetic alone.
  *
- * Compute    FLOPs of each stage (recipes/traffic.h) over rows = sequences x tokens, C wide:
- *              block forward (24 C^2 + 4 T C) rows, backward twice that, with activation
- *              checkpointing: full (16 C^2 + 4 T C) rows more, but for the last block;
- *              head both ways 6 V C rows; the sum without recomputation is
- *              dt_model_flops_per_token's 6 N + 12 L C T
- *            divided by the card's matrix rate times `efficiency`. What is not a product is inside
- *            the efficiency
+ * Compute    FLOPs of each stage (recipes/traffic.h) as the architecture counts them for a token
+ *            (recipes/architecture/), times the rows = sequences x tokens; what activation
+ *            checkpointing computes again but for the last block; over the card's matrix rate
+ *            times `efficiency`. What is not a product is inside the efficiency
  * Update     bytes of memory that an element of a rank's share costs: gradient zeroed, read for the
  *            norm and by the optimizer, 12; master and moments read and written, 8 each; the
  *            compute type's copy written, 2; over DT_PLAN_MEMORY_SHARE of the memory's bandwidth
@@ -41,7 +38,7 @@ typedef struct dt_prediction {
     int64_t world_size;
     dt_memory memory;   /* of a rank */
     double step_tokens; /* of all ranks */
-    double token_flops; /* 6 N + 12 L C T */
+    double token_flops; /* of both passes, nothing counted twice */
     double pass_seconds, update_seconds;
     dt_prediction_messages messages[DT_TRAFFIC_KINDS];
     double message_seconds; /* if nothing ran beside them */

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "recipes/architecture/architecture.h"
 #include "runner/cli/report.h"
 #include "runner/term/format.h"
 #include "runner/term/table.h"
@@ -50,11 +51,11 @@ static void add_assumptions(dt_strbuf *out, const dt_term *term, const dt_planne
     dt_table_init(&table, columns, 2, arena);
     dt_table_add(&table, DT_STYLE_DIM, "model");
     dt_table_add(&table, DT_STYLE_PLAIN,
-                 "%s parameters, vocabulary %lld%s, %.3g GFLOP a token (6 N + 12 L C T)",
+                 "%s parameters, vocabulary %lld%s, %.3g GFLOP a token (%s)",
                  dt_format_count(count, sizeof(count), (double)any->memory.parameter_count),
-                 (long long)(p->vocab > 0 ? p->vocab : DT_MEMORY_VOCAB_UNKNOWN),
+                 (long long)(p->vocab > 0 ? p->vocab : DT_VOCAB_UNKNOWN),
                  p->vocab > 0 ? "" : " (a guess: only reading the text tells; set 'model.vocab')",
-                 1e-9 * any->token_flops);
+                 1e-9 * any->token_flops, dt_architecture_find(recipe->model.kind)->flops_formula);
     dt_table_add(&table, DT_STYLE_DIM, "each GPU");
     dt_table_add(&table, DT_STYLE_PLAIN, "%s; %lld x %lld tokens x %lld accumulated; %s",
                  strategy_text(recipe), (long long)recipe->batch.sequences,

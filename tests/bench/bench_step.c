@@ -85,11 +85,11 @@ static dt_status fill_batch(subject *s, dt_error *err)
     for (int64_t i = 0; i < B * T; i++) {
         dt_philox_block draw = dt_philox_draw(&key, (uint64_t)i);
 
-        ((int32_t *)tokens)[i] = (int32_t)(draw.word[0] % (uint32_t)config->vocab);
-        ((int32_t *)targets)[i] = (int32_t)(draw.word[1] % (uint32_t)config->vocab);
+        ((int32_t *)tokens)[i] = (int32_t)(draw.word[0] % (uint32_t)config->gpt2.vocab);
+        ((int32_t *)targets)[i] = (int32_t)(draw.word[1] % (uint32_t)config->gpt2.vocab);
     }
-    s->batch.tokens = dt_tensor_2d(tokens, DT_I32, B, T);
-    s->batch.targets = dt_tensor_2d(targets, DT_I32, B, T);
+    s->batch.inputs[DT_GPT2_TOKENS] = dt_tensor_2d(tokens, DT_I32, B, T);
+    s->batch.inputs[DT_GPT2_TARGETS] = dt_tensor_2d(targets, DT_I32, B, T);
 out:
     return st;
 }
@@ -189,24 +189,24 @@ out:
 
 int main(int argc, char **argv)
 {
-    dt_model_config character = {.layers = 4,
-                                 .heads = 4,
-                                 .embed = 128,
-                                 .vocab = 65,
-                                 .vocab_padded = 128,
-                                 .context = 64,
+    dt_model_config character = {.gpt2.layers = 4,
+                                 .gpt2.heads = 4,
+                                 .gpt2.embed = 128,
+                                 .gpt2.vocab = 65,
+                                 .gpt2.vocab_padded = 128,
+                                 .gpt2.context = 64,
                                  .batch = 12,
                                  .tokens = 64};
-    dt_model_config small = {.layers = 12,
-                             .heads = 12,
-                             .embed = 768,
-                             .vocab = 50257,
-                             .vocab_padded = 50304,
-                             .context = 1024,
+    dt_model_config small = {.gpt2.layers = 12,
+                             .gpt2.heads = 12,
+                             .gpt2.embed = 768,
+                             .gpt2.vocab = 50257,
+                             .gpt2.vocab_padded = 50304,
+                             .gpt2.context = 1024,
                              .batch = 4,
                              .tokens = 1024};
     dt_model_config config = argc > 1 && strcmp(argv[1], "124m") == 0 ? small : character;
-    long steps = argc > 4 ? strtol(argv[4], NULL, 10) : config.layers == 4 ? 100 : 3;
+    long steps = argc > 4 ? strtol(argv[4], NULL, 10) : config.gpt2.layers == 4 ? 100 : 3;
     int threads = argc > 3 ? (int)strtol(argv[3], NULL, 10) : 0;
     dt_error err = DT_ERROR_INIT;
 

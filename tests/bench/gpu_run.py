@@ -157,7 +157,7 @@ class Bench:
         return values
 
     def mfu(self, tokens_per_second, model):
-        """6 N + 12 L C T FLOPs a token (engine/model/flops.c) over the card's published rate."""
+        """6 N + 12 L C T FLOPs a token (recipes/architecture/gpt2.c) over the card's published rate."""
         layers, _, embed, _ = MODELS[model]
         flops = 6 * (12 * layers * embed**2 + VOCAB * embed) + 12 * layers * embed * 1024
         return flops * tokens_per_second / (self.peak * 1e12) if self.peak else None

@@ -60,16 +60,16 @@ typedef struct trainee {
     dt_strategy_state state;
 } trainee;
 
-static const dt_model_config config = {.layers = 1,
-                                       .heads = 2,
-                                       .embed = 16,
-                                       .vocab = VOCAB,
-                                       .vocab_padded = 128,
-                                       .context = 2 * TOKENS,
+static const dt_model_config config = {.gpt2.layers = 1,
+                                       .gpt2.heads = 2,
+                                       .gpt2.embed = 16,
+                                       .gpt2.vocab = VOCAB,
+                                       .gpt2.vocab_padded = 128,
+                                       .gpt2.context = 2 * TOKENS,
                                        .batch = SEQUENCES,
                                        .tokens = 2 * TOKENS,
-                                       .dropout = 0.2,
-                                       .attention_dropout = 0.1,
+                                       .gpt2.dropout = 0.2,
+                                       .gpt2.attention_dropout = 0.1,
                                        .dtype = DT_BF16};
 
 static void open_trainee(trainee *t, const dt_strategy *strategy, bool graphs)
@@ -115,10 +115,9 @@ static dt_micro_batch batch_of(int32_t *numbers, int64_t tokens, int64_t step)
         inputs[i] = (int32_t)((i + 3 * step) % VOCAB);
         targets[i] = (inputs[i] + 1) % VOCAB;
     }
-    return (dt_micro_batch){.inputs = inputs,
-                            .targets = targets,
-                            .sequences = SEQUENCES,
-                            .tokens = tokens,
+    return (dt_micro_batch){.inputs = {dt_tensor_2d(inputs, DT_I32, SEQUENCES, tokens),
+                                       dt_tensor_2d(targets, DT_I32, SEQUENCES, tokens)},
+                            .samples = SEQUENCES,
                             .seed = 7,
                             .step = (uint32_t)step};
 }

@@ -37,9 +37,12 @@ static dt_model model_make(dt_param *copy, int64_t padded)
 
     memcpy(copy, params, sizeof(params));
     copy[0].dim[0] = padded;
+    for (int i = 0; i < FAKE_PARAMS; i++) {
+        copy[i].stored_rows = copy[i].dim[0];
+        copy[i].dim[2] = copy[i].dim[3] = 1;
+    }
     copy[0].elems = padded * copy[0].dim[1];
-    model.config.vocab = FAKE_VOCAB;
-    model.config.vocab_padded = padded;
+    copy[0].stored_rows = FAKE_VOCAB;
     return model;
 }
 

@@ -21,12 +21,12 @@ static void good(dt_status st, const dt_error *err)
 
 dt_model_config harness_config(void)
 {
-    dt_model_config config = {.layers = 2,
-                              .heads = 3,
-                              .embed = 24,
-                              .vocab = 61,
-                              .vocab_padded = 128,
-                              .context = 16,
+    dt_model_config config = {.gpt2.layers = 2,
+                              .gpt2.heads = 3,
+                              .gpt2.embed = 24,
+                              .gpt2.vocab = 61,
+                              .gpt2.vocab_padded = 128,
+                              .gpt2.context = 16,
                               .batch = 8,
                               .tokens = 11,
                               .dtype = DT_F32};
@@ -131,8 +131,8 @@ int64_t harness_fill_batch(harness *h, uint64_t seed)
     for (int64_t i = 0; i < config->batch * config->tokens; i++) {
         dt_philox_block draw = dt_philox_draw(&key, (uint64_t)i);
 
-        h->tokens[i] = (int32_t)(draw.word[0] % (uint32_t)config->vocab);
-        h->targets[i] = (int32_t)(draw.word[1] % (uint32_t)config->vocab);
+        h->tokens[i] = (int32_t)(draw.word[0] % (uint32_t)config->gpt2.vocab);
+        h->targets[i] = (int32_t)(draw.word[1] % (uint32_t)config->gpt2.vocab);
         if (draw.word[2] % 5 == 0)
             h->targets[i] = -1;
         counted += h->targets[i] >= 0;
@@ -143,8 +143,8 @@ int64_t harness_fill_batch(harness *h, uint64_t seed)
 dt_batch harness_batch(const harness *h, int64_t first, int64_t count)
 {
     int64_t T = h->model->config.tokens;
-    dt_batch batch = {.tokens = dt_tensor_2d(h->tokens + first * T, DT_I32, count, T),
-                      .targets = dt_tensor_2d(h->targets + first * T, DT_I32, count, T),
+    dt_batch batch = {.inputs = {dt_tensor_2d(h->tokens + first * T, DT_I32, count, T),
+                                 dt_tensor_2d(h->targets + first * T, DT_I32, count, T)},
                       .seed = 11,
                       .step = 3,
                       .micro_step = 1,
@@ -173,6 +173,11 @@ int harness_param(const harness *h, const char *name)
             return p;
     fail_msg("no parameter '%s'", name);
     return -1;
+}
+
+struct dt_gpt2_state *harness_state(const harness *h)
+{
+    return h->model->state;
 }
 
 float *harness_copy_grads(const harness *h, int64_t *elems)

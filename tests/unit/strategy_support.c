@@ -31,12 +31,12 @@ dt_status open_trainee(trainee *out, const dt_strategy *strategy,
                        const dt_strategy_options *options, dt_dtype dtype, dt_events *events,
                        int64_t rank, int64_t world_size, dt_error *err)
 {
-    dt_model_config config = {.layers = LAYERS,
-                              .heads = 2,
-                              .embed = 32,
-                              .vocab = VOCAB,
-                              .vocab_padded = 128,
-                              .context = TOKENS,
+    dt_model_config config = {.gpt2.layers = LAYERS,
+                              .gpt2.heads = 2,
+                              .gpt2.embed = 32,
+                              .gpt2.vocab = VOCAB,
+                              .gpt2.vocab_padded = 128,
+                              .gpt2.context = TOKENS,
                               .batch = SEQUENCES,
                               .tokens = TOKENS,
                               .dtype = dtype};
@@ -80,8 +80,9 @@ dt_status train_step_with(trainee *t, int64_t micro_steps, dt_optimizer_args arg
     *loss = 0;
     DT_TRY(strategy->step_begin(&t->state, micro_steps, err));
     for (int64_t micro = 0; micro < micro_steps; micro++) {
-        dt_micro_batch batch = {
-            .inputs = inputs, .targets = targets, .sequences = sequences, .tokens = TOKENS};
+        dt_micro_batch batch = {.inputs = {dt_tensor_2d(inputs, DT_I32, sequences, TOKENS),
+                                           dt_tensor_2d(targets, DT_I32, sequences, TOKENS)},
+                                .samples = sequences};
 
         for (int64_t i = 0; i < sequences * TOKENS; i++) {
             inputs[i] = (int32_t)((i + 3 * t->comm.rank + 5 * micro) % VOCAB);

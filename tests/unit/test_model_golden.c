@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "engine/model/gpt2_int.h"
+#include "engine/model/gpt2/model_int.h"
 #include "engine/optim/clip.h"
 #include "engine/optim/optimizer.h"
 #include "engine/optim/schedule.h"
@@ -69,26 +69,26 @@ static int open_golden(void **state)
     const golden_case *which = *state;
     const bounds *bound = which->bounds;
     golden *g = calloc(1, sizeof *g);
-    dt_model_config config = {.vocab_padded = 128, .dtype = bound->dtype};
+    dt_model_config config = {.gpt2.vocab_padded = 128, .dtype = bound->dtype};
 
     assert_non_null(g);
     open_fixture(&g->start, which, "start");
     open_fixture(&g->expect, which, "expect");
     if (strcmp(which->model, "fairseq_lm") == 0) {
-        config.activation = DT_ACTIVATION_GELU;
-        config.positions = DT_POSITIONS_SINUSOIDAL;
-        config.scale_embedding = config.own_lm_head = true;
+        config.gpt2.activation = DT_ACTIVATION_GELU;
+        config.gpt2.positions = DT_POSITIONS_SINUSOIDAL;
+        config.gpt2.scale_embedding = config.gpt2.own_lm_head = true;
     }
-    config.layers = (int64_t)fixture_number(&g->start, "layers");
-    config.heads = (int64_t)fixture_number(&g->start, "heads");
-    config.embed = (int64_t)fixture_number(&g->start, "embed");
-    config.vocab = (int64_t)fixture_number(&g->start, "vocab");
-    config.context = (int64_t)fixture_number(&g->start, "context");
+    config.gpt2.layers = (int64_t)fixture_number(&g->start, "layers");
+    config.gpt2.heads = (int64_t)fixture_number(&g->start, "heads");
+    config.gpt2.embed = (int64_t)fixture_number(&g->start, "embed");
+    config.gpt2.vocab = (int64_t)fixture_number(&g->start, "vocab");
+    config.gpt2.context = (int64_t)fixture_number(&g->start, "context");
     config.batch = (int64_t)fixture_number(&g->start, "batch");
     config.tokens = (int64_t)fixture_number(&g->start, "tokens");
     harness_open(&g->h, &config);
     g->bounds = bound;
-    g->vocab = config.vocab;
+    g->vocab = config.gpt2.vocab;
     g->rows = config.batch * config.tokens;
     g->steps = (int64_t)fixture_number(&g->start, "steps");
     g->tokens = fixture_get(&g->start, "tokens", "I32", g->steps * g->rows);
@@ -111,8 +111,8 @@ static int close_golden(void **state)
 /* Elements of a parameter that the fixture has: embedding and head come without their padding. */
 static int64_t published_elems(const golden *g, const dt_param *param)
 {
-    return param->dim[0] == g->h.model->config.vocab_padded ? g->vocab * param->dim[1]
-                                                            : param->elems;
+    return param->dim[0] == g->h.model->config.gpt2.vocab_padded ? g->vocab * param->dim[1]
+                                                                 : param->elems;
 }
 
 static void load_start(golden *g)
@@ -160,8 +160,9 @@ static void test_logits_are_pytorchs(void **state)
 
     load_start(g);
     load_batch(g, 0);
-    assert_int_equal(
-        dt_model_logits(g->h.model, &g->h.batch, g->h.batch.tokens.dim[1], logits, &err), DT_OK);
+    assert_int_equal(dt_model_logits(g->h.model, &g->h.batch,
+                                     g->h.batch.inputs[DT_GPT2_TOKENS].dim[1], logits, &err),
+                     DT_OK);
     expect_close("logits", relative_norm(logits, expected, elems), g->bounds->logits);
     free(logits);
 }
@@ -324,16 +325,17 @@ static void test_positions_are_fairseqs(void **state)
 {
     golden *g = *state;
     const dt_model_config *config = &g->h.model->config;
-    int64_t elems = config->context * config->embed;
+    int64_t elems = config->gpt2.context * config->gpt2.embed;
     const float *expected = fixture_get(&g->expect, "positions", "F32", elems);
-    const float *table = g->h.model->state->positions.data;
-    float *row = calloc((size_t)config->embed, sizeof *row);
+    const float *table = harness_state(&g->h)->positions.data;
+    float *row = calloc((size_t)config->gpt2.embed, sizeof *row);
 
     for (int64_t i = 0; i < elems; i++)
         assert_true(fabsf(table[i] - expected[i]) <= 1.2e-7f);
-    for (int64_t t = 0; t < config->context; t++) {
-        dt_gpt2_position_row(row, 2 + t, config->embed);
-        assert_memory_equal(row, table + t * config->embed, (size_t)config->embed * sizeof *row);
+    for (int64_t t = 0; t < config->gpt2.context; t++) {
+        dt_gpt2_position_row(row, 2 + t, config->gpt2.embed);
+        assert_memory_equal(row, table + t * config->gpt2.embed,
+                            (size_t)config->gpt2.embed * sizeof *row);
     }
     free(row);
 }

@@ -43,17 +43,17 @@ static dt_model_config config_of(size_t i)
 {
     static const dt_dtype types[] = {
         [DT_PRECISION_FP32] = DT_F32, [DT_PRECISION_BF16] = DT_BF16, [DT_PRECISION_FP16] = DT_F16};
-    dt_model_config config = {.layers = cases[i].layers,
-                              .heads = cases[i].heads,
-                              .embed = cases[i].embed,
-                              .vocab = cases[i].vocab,
-                              .vocab_padded = (cases[i].vocab + 127) / 128 * 128,
-                              .context = cases[i].tokens,
+    dt_model_config config = {.gpt2.layers = cases[i].layers,
+                              .gpt2.heads = cases[i].heads,
+                              .gpt2.embed = cases[i].embed,
+                              .gpt2.vocab = cases[i].vocab,
+                              .gpt2.vocab_padded = (cases[i].vocab + 127) / 128 * 128,
+                              .gpt2.context = cases[i].tokens,
                               .batch = cases[i].batch,
                               .tokens = cases[i].tokens,
-                              .positions =
+                              .gpt2.positions =
                                   cases[i].fairseq ? DT_POSITIONS_SINUSOIDAL : DT_POSITIONS_LEARNED,
-                              .own_lm_head = cases[i].fairseq,
+                              .gpt2.own_lm_head = cases[i].fairseq,
                               .recompute = cases[i].recompute,
                               .dtype = types[cases[i].precision]};
 
@@ -74,7 +74,7 @@ static dt_memory estimate_of(size_t i)
     recipe.precision.kind = cases[i].precision;
     recipe.activation_checkpointing = cases[i].recompute;
     recipe.model.tied = !cases[i].fairseq;
-    recipe.model.positions = config_of(i).positions;
+    recipe.model.positions = config_of(i).gpt2.positions;
     dt_memory_estimate(&memory, &recipe, cases[i].vocab, &one);
     return memory;
 }
@@ -88,7 +88,7 @@ static void test_the_estimate_of_activations_is_what_a_model_takes(void **state)
         int64_t taken = (int64_t)dt_model_activation_bytes(&config);
         int64_t estimate = estimate_of(i).activations_bytes;
 
-        if (taken > estimate + 64 * (13 * config.layers + 12) ||
+        if (taken > estimate + 64 * (13 * config.gpt2.layers + 12) ||
             (double)estimate > 1.05 * (double)taken)
             fail_msg("case %zu: the model takes %lld bytes, the recipe says %lld", i,
                      (long long)taken, (long long)estimate);
@@ -101,7 +101,7 @@ static void test_the_estimate_of_parameters_is_the_models_table(void **state)
         dt_model_config config = config_of(i);
         harness h;
 
-        if (config.embed > 128) /* opening takes the memory */
+        if (config.gpt2.embed > 128) /* opening takes the memory */
             continue;
         harness_open(&h, &config);
         assert_int_equal(estimate_of(i).parameter_count, dt_model_param_elems(h.model));
@@ -139,10 +139,10 @@ static void test_recomputation_saves_the_memory_that_it_says(void **state)
     dt_model_config config = harness_config();
     int64_t bytes, peak;
 
-    config.layers = 8;
-    config.heads = 4;
-    config.embed = 128;
-    config.context = config.tokens = 256;
+    config.gpt2.layers = 8;
+    config.gpt2.heads = 4;
+    config.gpt2.embed = 128;
+    config.gpt2.context = config.tokens = 256;
     bytes = (int64_t)dt_model_activation_bytes(&config);
     peak = peak_of_pass(&config);
     for (size_t k = 0; k < 2; k++) {

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/strbuf.h"
-#include "engine/model/gpt2_int.h"
+#include "engine/model/gpt2/model_int.h"
 #include "tests/unit/model_harness.h"
 
 #include "base/banned.h"
@@ -74,7 +74,7 @@ static void test_gradients_are_the_slope_of_the_loss(void **state)
     harness h;
     double scale;
 
-    config.dropout = config.attention_dropout = 0.1; /* the same masks at every pass */
+    config.gpt2.dropout = config.gpt2.attention_dropout = 0.1; /* the same masks at every pass */
     open_filled(&h, &config);
     scale = 1.0 / (double)(config.batch * config.tokens);
     for (size_t i = 0; i < sizeof chosen / sizeof *chosen; i++) {
@@ -102,7 +102,7 @@ static void test_chunks_of_the_head_give_the_whole(void **state)
 {
     dt_model_config config = harness_config();
     float *whole, *chunks, *logits, *chunk_logits;
-    int64_t elems, count = config.batch * 3 * config.vocab, counted;
+    int64_t elems, count = config.batch * 3 * config.gpt2.vocab, counted;
     double once, again, evaluated;
     dt_error err = DT_ERROR_INIT;
     harness h;
@@ -114,10 +114,10 @@ static void test_chunks_of_the_head_give_the_whole(void **state)
     whole = harness_copy_grads(&h, &elems);
     assert_int_equal(dt_model_logits(h.model, &h.batch, 3, logits, &err), DT_OK);
 
-    h.model->state->logits_bytes = 2 * 128 * sizeof(float) + 1; /* two rows at a time */
+    harness_state(&h)->logits_bytes = 2 * 128 * sizeof(float) + 1; /* two rows at a time */
     harness_zero_grads(&h);
     again = harness_pass(&h, &h.batch, 1);
-    assert_int_equal(h.model->state->logits_rows, 2);
+    assert_int_equal(harness_state(&h)->logits_rows, 2);
     chunks = harness_copy_grads(&h, &elems);
     assert_int_equal(dt_model_logits(h.model, &h.batch, 3, chunk_logits, &err), DT_OK);
     assert_int_equal(dt_model_evaluate(h.model, &h.batch, &evaluated, &counted, &err), DT_OK);
@@ -126,9 +126,9 @@ static void test_chunks_of_the_head_give_the_whole(void **state)
     assert_true(fabs(evaluated - once) < 1e-6 * once);
     assert_true(relative_norm(chunks, whole, elems) < 1e-5);
     assert_true(relative_norm(chunk_logits, logits, count) < 1e-5);
-    h.model->state->logits_bytes = 1; /* never less than a row */
+    harness_state(&h)->logits_bytes = 1; /* never less than a row */
     assert_true(fabs(harness_pass(&h, &h.batch, 1) - once) < 1e-6 * once);
-    assert_int_equal(h.model->state->logits_rows, 1);
+    assert_int_equal(harness_state(&h)->logits_rows, 1);
     free(whole);
     free(chunks);
     free(logits);
@@ -277,7 +277,7 @@ static void test_dropout_is_the_same_for_the_same_key_and_another_for_another(vo
     size_t bytes;
     harness h;
 
-    config.dropout = 0.2;
+    config.gpt2.dropout = 0.2;
     open_filled(&h, &config);
     first = dropped_grads(&h, &h.batch, &elems);
     bytes = (size_t)elems * sizeof *first;
@@ -307,11 +307,11 @@ static void test_dropout_keeps_the_share_that_it_should(void **state)
     const float *embedded;
     harness h;
 
-    config.dropout = p;
+    config.gpt2.dropout = p;
     open_filled(&h, &config);
     harness_pass(&h, &h.batch, 1);
-    embedded = h.model->state->embedded.data;
-    n = (double)dt_tensor_elems(&h.model->state->embedded);
+    embedded = harness_state(&h)->embedded.data;
+    n = (double)dt_tensor_elems(&harness_state(&h)->embedded);
     for (int64_t i = 0; i < (int64_t)n; i++)
         zeros += embedded[i] == 0;
     assert_true(fabs(zeros - n * p) < 5 * sqrt(n * p * (1 - p)));
@@ -369,8 +369,8 @@ static void test_every_dropout_site_has_a_key_of_its_own_and_backward_draws_it_a
     dt_ops recording;
     harness h;
 
-    config.dropout = 0.1;
-    config.attention_dropout = 0.2;
+    config.gpt2.dropout = 0.1;
+    config.gpt2.attention_dropout = 0.2;
     open_filled(&h, &config);
     recording = *h.device.ops;
     recording.dropout_forward = recording.dropout_backward = record_dropout;
@@ -405,7 +405,7 @@ static void test_a_repeated_pass_gives_the_same_bits(void **state)
         harness h;
 
         config.dtype = dtypes[d];
-        config.dropout = config.attention_dropout = 0.1;
+        config.gpt2.dropout = config.gpt2.attention_dropout = 0.1;
         open_filled(&h, &config);
         loss = harness_pass(&h, &h.batch, 0.125);
         first = harness_copy_grads(&h, &elems);
@@ -423,7 +423,7 @@ static void test_a_repeated_pass_gives_the_same_bits(void **state)
 static void test_an_inference_model_gives_the_training_models_logits_and_loss(void **state)
 {
     dt_model_config config = harness_config();
-    size_t count = (size_t)(config.batch * config.tokens * config.vocab);
+    size_t count = (size_t)(config.batch * config.tokens * config.gpt2.vocab);
     float *trained = calloc(count, sizeof *trained), *inferred = calloc(count, sizeof *inferred);
     double loss, train_loss, infer_loss;
     int64_t counted, expected;
@@ -434,7 +434,7 @@ static void test_an_inference_model_gives_the_training_models_logits_and_loss(vo
     harness_init(&h, 5);
     expected = harness_fill_batch(&h, 9);
     config.inference = true;
-    config.dropout = config.attention_dropout = 0.5; /* have no part in it */
+    config.gpt2.dropout = config.gpt2.attention_dropout = 0.5; /* have no part in it */
     open_filled(&inference, &config);
     assert_true(inference.model->activation_bytes < h.model->activation_bytes);
     loss = harness_pass(&h, &h.batch, 1);
@@ -465,15 +465,16 @@ static void test_a_shorter_batch_gives_the_same_positions(void **state)
 
     config.inference = true;
     open_filled(&h, &config);
-    all = calloc((size_t)(config.tokens * config.vocab), sizeof *all);
-    one = calloc((size_t)config.vocab, sizeof *one);
+    all = calloc((size_t)(config.tokens * config.gpt2.vocab), sizeof *all);
+    one = calloc((size_t)config.gpt2.vocab, sizeof *one);
     brief = harness_batch(&h, 0, 1);
-    brief.targets.data = NULL;
+    brief.inputs[DT_GPT2_TARGETS].data = NULL;
     assert_int_equal(dt_model_logits(h.model, &brief, config.tokens, all, &err), DT_OK);
     for (int64_t T = 1; T <= config.tokens; T++) {
-        brief.tokens = dt_tensor_2d(h.tokens, DT_I32, 1, T);
+        brief.inputs[DT_GPT2_TOKENS] = dt_tensor_2d(h.tokens, DT_I32, 1, T);
         assert_int_equal(dt_model_logits(h.model, &brief, 1, one, &err), DT_OK);
-        assert_true(relative_norm(one, all + (T - 1) * config.vocab, config.vocab) < 1e-5);
+        assert_true(relative_norm(one, all + (T - 1) * config.gpt2.vocab, config.gpt2.vocab) <
+                    1e-5);
     }
     free(all);
     free(one);
@@ -487,7 +488,7 @@ static void test_the_arena_is_used_to_the_last_byte(void **state)
 
     open_filled(&h, &config);
     harness_pass(&h, &h.batch, 1);
-    assert_int_equal(h.model->state->arena.used_bytes, h.model->activation_bytes);
+    assert_int_equal(harness_state(&h)->arena.used_bytes, h.model->activation_bytes);
     assert_int_equal(h.model->activation_bytes, dt_model_activation_bytes(&config));
     harness_close(&h);
 }

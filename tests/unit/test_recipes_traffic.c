@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "recipes/architecture/architecture.h"
 #include "recipes/fields.h"
 #include "recipes/memory.h"
 #include "recipes/traffic.h"
@@ -54,15 +55,15 @@ static void expect(const dt_recipe *recipe, int64_t world_size, int64_t micro_st
 static void test_the_units_are_those_of_the_parameter_count(void **state)
 {
     const dt_memory_ranks one = {1, 1};
-    int64_t root, block;
+    dt_model_config config;
     dt_memory memory;
     dt_recipe recipe;
 
     fill(&recipe);
-    dt_memory_units(&root, &block, &recipe, 0);
+    dt_model_config_make(&config, &recipe, 0);
     dt_memory_estimate(&memory, &recipe, 0, &one);
-    assert_int_equal(root, ROOT);
-    assert_int_equal(block, BLOCK);
+    assert_int_equal(dt_model_unit_elems(&config, 0), ROOT);
+    assert_int_equal(dt_model_unit_elems(&config, 1), BLOCK);
     assert_int_equal(memory.parameter_count, ROOT + 3 * BLOCK);
 }
 

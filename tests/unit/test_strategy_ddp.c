@@ -27,12 +27,12 @@ typedef struct fixture {
 
 static void open_fixture_that(fixture *f, dt_dtype dtype, bool loads)
 {
-    dt_model_config config = {.layers = 2,
-                              .heads = 2,
-                              .embed = 32,
-                              .vocab = 11,
-                              .vocab_padded = 128,
-                              .context = T,
+    dt_model_config config = {.gpt2.layers = 2,
+                              .gpt2.heads = 2,
+                              .gpt2.embed = 32,
+                              .gpt2.vocab = 11,
+                              .gpt2.vocab_padded = 128,
+                              .gpt2.context = T,
                               .batch = B,
                               .tokens = T,
                               .dtype = dtype};
@@ -76,7 +76,8 @@ static double step(fixture *f, int64_t number, double lr, double weight_decay)
         .step = number,
         .grad_scale = 1};
     dt_micro_batch batch = {
-        .inputs = f->tokens, .targets = f->targets, .sequences = B, .tokens = T};
+        .inputs = {dt_tensor_2d(f->tokens, DT_I32, B, T), dt_tensor_2d(f->targets, DT_I32, B, T)},
+        .samples = B};
     double loss, norm;
 
     assert_int_equal(dt_strategy_ddp.step_begin(&f->state, 1, NULL), DT_OK);

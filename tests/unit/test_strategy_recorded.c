@@ -93,12 +93,12 @@ static const dt_graphs graphs = {
 
 static dt_status open_recorded(trainee *t, const dt_strategy *strategy, dt_error *err)
 {
-    const dt_model_config config = {.layers = 1,
-                                    .heads = 1,
-                                    .embed = 16,
-                                    .vocab = 11,
-                                    .vocab_padded = 128,
-                                    .context = TOKENS,
+    const dt_model_config config = {.gpt2.layers = 1,
+                                    .gpt2.heads = 1,
+                                    .gpt2.embed = 16,
+                                    .gpt2.vocab = 11,
+                                    .gpt2.vocab_padded = 128,
+                                    .gpt2.context = TOKENS,
                                     .batch = SEQUENCES,
                                     .tokens = TOKENS,
                                     .dtype = DT_F32};
@@ -131,10 +131,11 @@ out:
     return st;
 }
 
-static dt_micro_batch batch_of(const int32_t *numbers)
+static dt_micro_batch batch_of(int32_t *numbers)
 {
-    return (dt_micro_batch){
-        .inputs = numbers, .targets = numbers, .sequences = SEQUENCES, .tokens = TOKENS};
+    return (dt_micro_batch){.inputs = {dt_tensor_2d(numbers, DT_I32, SEQUENCES, TOKENS),
+                                       dt_tensor_2d(numbers, DT_I32, SEQUENCES, TOKENS)},
+                            .samples = SEQUENCES};
 }
 
 /* Without a norm: what a graph stands for is not computed here. */

@@ -228,8 +228,9 @@ static dt_status scaled_norm(trainee *t, double scale, double *norm)
 {
     const dt_strategy *strategy = t->state.strategy;
     int32_t tokens[SEQUENCES * TOKENS] = {0};
-    dt_micro_batch batch = {
-        .inputs = tokens, .targets = tokens, .sequences = SEQUENCES, .tokens = TOKENS};
+    dt_micro_batch batch = {.inputs = {dt_tensor_2d(tokens, DT_I32, SEQUENCES, TOKENS),
+                                       dt_tensor_2d(tokens, DT_I32, SEQUENCES, TOKENS)},
+                            .samples = SEQUENCES};
     double sum;
     dt_status st = DT_OK;
 

@@ -30,7 +30,7 @@ static void read_step(reading *out, dt_sampler *sampler, dt_recipe *recipe, cons
 {
     int64_t rows = STEP_SAMPLES / MICRO_STEPS / mesh->data.size;
     dt_train_session session = {
-        .mesh = *mesh, .recipe = recipe, .replicas = 1, .batch = {.sequences = rows}};
+        .mesh = *mesh, .recipe = recipe, .replicas = 1, .batch = {.samples = rows}};
     int32_t inputs[STEP_SAMPLES * T], targets[STEP_SAMPLES * T];
 
     recipe->batch.sequences = rows;

@@ -1,4 +1,4 @@
-#include "engine/model/gpt2_int.h"
+#include "engine/model/gpt2/model_int.h"
 
 #include "base/banned.h"
 
@@ -14,7 +14,7 @@ static dt_status project(dt_model *model, dt_tensor *y, const dt_tensor *x, cons
     DT_TRY(ops->matmul_forward(model->device, y, x, w, b, err));
     if (dt_gpt2_drops(model, dropout)) {
         key = dt_gpt2_dropout_key(dropout, layer, op);
-        DT_TRY(ops->dropout_forward(model->device, y, y, model->config.dropout, &key, err));
+        DT_TRY(ops->dropout_forward(model->device, y, y, model->config.gpt2.dropout, &key, err));
     }
 out:
     return st;
@@ -31,12 +31,12 @@ static void block_params(dt_tensor *out, const dt_model *model, int layer,
 static dt_attention_args attention_args(const dt_model *model, const dt_batch *dropout, int layer,
                                         dt_philox_key *key)
 {
-    dt_attention_args args = {.heads = model->config.heads, .causal = true, .key = key};
+    dt_attention_args args = {.heads = model->config.gpt2.heads, .causal = true, .key = key};
 
-    if (!dropout || model->config.attention_dropout == 0)
+    if (!dropout || model->config.gpt2.attention_dropout == 0)
         return args;
     *key = dt_gpt2_dropout_key(dropout, layer, DT_PHILOX_DROPOUT_ATTENTION);
-    args.p = model->config.attention_dropout;
+    args.p = model->config.gpt2.attention_dropout;
     return args;
 }
 
@@ -45,7 +45,7 @@ static dt_attention_args attention_args(const dt_model *model, const dt_batch *d
 static bool fuses_gelu(const dt_model *model)
 {
     return model->device->ops->matmul_gelu_forward != NULL &&
-           model->config.activation == DT_ACTIVATION_GELU_TANH;
+           model->config.gpt2.activation == DT_ACTIVATION_GELU_TANH;
 }
 
 /* From the block's input up to fc: every product whose result backward reads; and GELU of that,
@@ -95,7 +95,7 @@ dt_status dt_gpt2_block_forward(dt_model *model, int layer, const dt_tensor *x,
     block_params(w, model, layer, dt_gpt2_weight);
     DT_TRY(forward_to_fc(model, layer, x, w, dropout, err));
     if (!fuses_gelu(model))
-        DT_TRY(ops->gelu_forward(device, &a->gelu, &a->fc, model->config.activation, err));
+        DT_TRY(ops->gelu_forward(device, &a->gelu, &a->fc, model->config.gpt2.activation, err));
     DT_TRY(project(model, &state->narrow, &a->gelu, &w[DT_GPT2_MLP_PROJ_W], &w[DT_GPT2_MLP_PROJ_B],
                    dropout, layer, DT_PHILOX_DROPOUT_MLP, err));
     DT_TRY(ops->residual_forward(device, &a->out, &a->mid, &state->narrow, err));
@@ -109,7 +109,7 @@ dt_status dt_gpt2_block_recompute(dt_model *model, int layer, const dt_tensor *x
     dt_tensor w[DT_GPT2_BLOCK_PARAMS];
 
     /* nothing has written over the last block's */
-    if (model->config.recompute != DT_RECOMPUTE_FULL || layer == (int)model->config.layers - 1)
+    if (model->config.recompute != DT_RECOMPUTE_FULL || layer == (int)model->config.gpt2.layers - 1)
         return DT_OK;
     block_params(w, model, layer, dt_gpt2_weight);
     return forward_to_fc(model, layer, x, w, dropout, err);
@@ -128,7 +128,7 @@ static dt_status projection_grad(dt_model *model, dt_tensor *dy, const dt_batch 
     *dy = state->narrow;
     key = dt_gpt2_dropout_key(dropout, layer, op);
     return model->device->ops->dropout_backward(model->device, dy, &state->dstream,
-                                                model->config.dropout, &key, err);
+                                                model->config.gpt2.dropout, &key, err);
 }
 
 /* dy w^T's side of a linear layer: gradients of its weight and bias from its input, then its
@@ -154,10 +154,11 @@ static dt_status gelu_input_grad(dt_model *model, dt_tensor *dfc, const dt_tenso
     const dt_ops *ops = device->ops;
     dt_status st = DT_OK;
 
-    if (ops->matmul_gelu_backward != NULL && model->config.activation == DT_ACTIVATION_GELU_TANH)
+    if (ops->matmul_gelu_backward != NULL &&
+        model->config.gpt2.activation == DT_ACTIVATION_GELU_TANH)
         return ops->matmul_gelu_backward(device, dfc, dproj, w, fc, err);
     DT_TRY(ops->matmul_backward_input(device, dfc, dproj, w, err));
-    DT_TRY(ops->gelu_backward(device, dfc, dfc, fc, model->config.activation, err));
+    DT_TRY(ops->gelu_backward(device, dfc, dfc, fc, model->config.gpt2.activation, err));
 out:
     return st;
 }
@@ -174,7 +175,7 @@ static dt_status mlp_backward(dt_model *model, int layer, const dt_tensor *w, dt
     dt_status st = DT_OK;
 
     DT_TRY(projection_grad(model, &dproj, dropout, layer, DT_PHILOX_DROPOUT_MLP, err));
-    DT_TRY(ops->gelu_forward(device, &a->gelu, &a->fc, model->config.activation, err));
+    DT_TRY(ops->gelu_forward(device, &a->gelu, &a->fc, model->config.gpt2.activation, err));
     DT_TRY(ops->matmul_backward_weight(device, &dw[DT_GPT2_MLP_PROJ_W], &dw[DT_GPT2_MLP_PROJ_B],
                                        &dproj, &a->gelu, err));
     DT_TRY(gelu_input_grad(model, &dgelu, &dproj, &w[DT_GPT2_MLP_PROJ_W], &a->fc, err));
@@ -203,7 +204,7 @@ static dt_status attention_backward(dt_model *model, int layer, const dt_tensor 
     dt_gpt2_block *a = &state->blocks[layer];
     dt_tensor dproj, dln = state->dnarrow, datt = state->dnarrow;
     dt_tensor dqkv =
-        dt_tensor_3d(state->wide.data, config->dtype, state->B, state->T, 3 * config->embed);
+        dt_tensor_3d(state->wide.data, config->dtype, state->B, state->T, 3 * config->gpt2.embed);
     dt_philox_key key = {0};
     dt_attention_args args = attention_args(model, dropout, layer, &key);
     dt_status st = DT_OK;

@@ -1,4 +1,4 @@
-#include "engine/model/gpt2_int.h"
+#include "engine/model/gpt2/model_int.h"
 
 #include "base/banned.h"
 
@@ -38,8 +38,8 @@ static dt_tensor take_stat(layout *plan)
 /* The norms' outputs and statistics: 2 C and 4 statistics a token. */
 static void take_norms(layout *plan, dt_gpt2_block *block)
 {
-    block->ln_1 = take_act(plan, plan->config->embed);
-    block->ln_2 = take_act(plan, plan->config->embed);
+    block->ln_1 = take_act(plan, plan->config->gpt2.embed);
+    block->ln_2 = take_act(plan, plan->config->gpt2.embed);
     block->ln_1_mean = take_stat(plan);
     block->ln_1_rstd = take_stat(plan);
     block->ln_2_mean = take_stat(plan);
@@ -62,11 +62,11 @@ static void share_norms(layout *plan, dt_gpt2_block *block, const dt_gpt2_state 
  * the stream itself where there is no backward) and H statistics a token. */
 static void take_products(layout *plan, dt_gpt2_block *block, const dt_tensor *stream)
 {
-    int64_t C = plan->config->embed;
+    int64_t C = plan->config->gpt2.embed;
 
     block->qkv = take_act(plan, 3 * C);
     block->att = take_act(plan, C);
-    block->lse = dt_tensor_3d(NULL, DT_F32, plan->B, plan->config->heads, plan->T);
+    block->lse = dt_tensor_3d(NULL, DT_F32, plan->B, plan->config->gpt2.heads, plan->T);
     block->lse.data = take(plan, dt_tensor_bytes(&block->lse));
     block->mid = stream ? *stream : take_act(plan, C);
     block->fc = take_act(plan, 4 * C);
@@ -87,12 +87,12 @@ static void lay_out_blocks(layout *plan, const dt_gpt2_state *state, dt_gpt2_blo
         share_norms(plan, &block, state);
     if (recompute == DT_RECOMPUTE_FULL)
         take_products(plan, &block, NULL);
-    for (int64_t l = 0; l < plan->config->layers; l++) {
+    for (int64_t l = 0; l < plan->config->gpt2.layers; l++) {
         if (recompute == DT_RECOMPUTE_NONE)
             take_norms(plan, &block);
         if (recompute != DT_RECOMPUTE_FULL)
             take_products(plan, &block, NULL);
-        block.out = take_act(plan, plan->config->embed);
+        block.out = take_act(plan, plan->config->gpt2.embed);
         if (blocks)
             blocks[l] = block;
     }
@@ -107,7 +107,7 @@ static void lay_out_one_block(layout *plan, const dt_gpt2_state *state, dt_gpt2_
     take_norms(plan, &block);
     take_products(plan, &block, &state->embedded);
     block.out = state->embedded;
-    for (int64_t l = 0; blocks && l < plan->config->layers; l++)
+    for (int64_t l = 0; blocks && l < plan->config->gpt2.layers; l++)
         blocks[l] = block;
 }
 
@@ -116,7 +116,7 @@ static void lay_out_logits(layout *plan, dt_gpt2_state *state, bool backward)
 {
     /* without backward logits are fp32 whatever the model's type */
     size_t elem_bytes = backward ? dt_dtype_bytes(plan->config->dtype) : 4;
-    size_t row_bytes = (size_t)plan->config->vocab_padded * elem_bytes;
+    size_t row_bytes = (size_t)plan->config->gpt2.vocab_padded * elem_bytes;
     int64_t rows = plan->B * plan->T, most = (int64_t)(state->logits_bytes / row_bytes);
     int64_t chunks;
 
@@ -141,7 +141,7 @@ static void go_back(layout *plan, size_t bytes)
  * forward and backward passes, when nothing is in it. */
 static void lay_out_scratch(layout *plan, dt_gpt2_state *state, bool backward)
 {
-    int64_t C = plan->config->embed;
+    int64_t C = plan->config->gpt2.embed;
     size_t start = plan->bytes, logits_end;
 
     lay_out_logits(plan, state, backward);
@@ -157,17 +157,18 @@ static void lay_out_scratch(layout *plan, dt_gpt2_state *state, bool backward)
 static void lay_out(layout *plan, dt_gpt2_state *state, dt_gpt2_block *blocks, bool backward)
 {
     const dt_model_config *config = plan->config;
-    int64_t C = config->embed;
+    int64_t C = config->gpt2.embed;
 
     state->B = plan->B;
     state->T = plan->T;
     state->first_position = 0;
-    if (config->positions == DT_POSITIONS_SINUSOIDAL) { /* first: at one place in every pass */
-        state->positions = dt_tensor_2d(NULL, config->dtype, config->context, C);
+    if (config->gpt2.positions == DT_POSITIONS_SINUSOIDAL) { /* first: at one place in every pass */
+        state->positions = dt_tensor_2d(NULL, config->dtype, config->gpt2.context, C);
         state->positions.data = take(plan, dt_tensor_bytes(&state->positions));
     }
     if (config->incremental) {
-        state->kept = dt_tensor_3d(NULL, config->dtype, config->layers, config->context, 3 * C);
+        state->kept =
+            dt_tensor_3d(NULL, config->dtype, config->gpt2.layers, config->gpt2.context, 3 * C);
         state->kept.data = take(plan, dt_tensor_bytes(&state->kept));
     }
     state->embedded = take_act(plan, C);
@@ -218,7 +219,7 @@ void dt_gpt2_lay_out_behind(dt_model *model)
     int64_t width = kept->dim[2], first = state->kept_tokens;
     size_t row_bytes = (size_t)width * dt_dtype_bytes(kept->dtype);
 
-    for (int64_t l = 0; l < model->config.layers; l++) {
+    for (int64_t l = 0; l < model->config.gpt2.layers; l++) {
         dt_gpt2_block *block = &state->blocks[l];
         unsigned char *start = kept->data;
 

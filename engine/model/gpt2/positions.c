@@ -1,7 +1,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "engine/model/gpt2_int.h"
+#include "engine/model/gpt2/model_int.h"
 
 #include "base/banned.h"
 
@@ -34,8 +34,9 @@ void dt_gpt2_position_row(float *out, int64_t position, int64_t embed)
 dt_status dt_gpt2_positions_fill(dt_model *model, dt_error *err)
 {
     const dt_model_config *config = &model->config;
+    const dt_gpt2_state *state = model->state;
     dt_device *device = model->device;
-    int64_t elems = config->context * config->embed;
+    int64_t elems = config->gpt2.context * config->gpt2.embed;
     size_t bytes = (size_t)elems * sizeof(float);
     float *host = malloc(bytes);
     void *wide = NULL;
@@ -44,14 +45,14 @@ dt_status dt_gpt2_positions_fill(dt_model *model, dt_error *err)
 
     if (!host)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for a table of %lld positions",
-                 (long long)config->context);
-    for (int64_t t = 0; t < config->context; t++)
-        dt_gpt2_position_row(host + t * config->embed, FIRST_POSITION + t, config->embed);
+                 (long long)config->gpt2.context);
+    for (int64_t t = 0; t < config->gpt2.context; t++)
+        dt_gpt2_position_row(host + t * config->gpt2.embed, FIRST_POSITION + t, config->gpt2.embed);
     dt_gpt2_lay_out(model, 1, 1, !config->inference);
-    table = model->state->positions;
+    table = state->positions;
     DT_TRY(device->alloc(device, &wide, bytes, err));
     DT_TRY(device->copy_in(device, wide, host, bytes, err));
-    from = dt_tensor_2d(wide, DT_F32, config->context, config->embed);
+    from = dt_tensor_2d(wide, DT_F32, config->gpt2.context, config->gpt2.embed);
     DT_TRY(device->ops->cast(device, &table, &from, err));
     DT_TRY(device->synchronize(device, err));
 out:

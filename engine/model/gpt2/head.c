@@ -1,4 +1,4 @@
-#include "engine/model/gpt2_int.h"
+#include "engine/model/gpt2/model_int.h"
 
 #include "base/banned.h"
 
@@ -55,13 +55,13 @@ dt_status dt_gpt2_head_train(dt_model *model, const dt_tensor *x, const dt_tenso
         dt_tensor logits, losses, target, ln_f, dln_f;
 
         count = chunk_count(state, first, rows);
-        logits = dt_tensor_2d(state->logits, config->dtype, count, config->vocab_padded);
+        logits = dt_tensor_2d(state->logits, config->dtype, count, config->gpt2.vocab_padded);
         losses = slice(&state->losses, first, count);
         target = slice(&all_targets, first, count);
         ln_f = slice(&state->ln_f, first, count);
         dln_f = slice(&state->dnarrow, first, count);
         DT_TRY(ops->matmul_forward(device, &logits, &ln_f, &head, &no_bias, err));
-        DT_TRY(ops->cross_entropy_backward(device, &losses, &logits, &target, config->vocab,
+        DT_TRY(ops->cross_entropy_backward(device, &losses, &logits, &target, config->gpt2.vocab,
                                            loss_scale, err));
         DT_TRY(ops->matmul_backward_weight(device, &dhead, &no_bias, &logits, &ln_f, err));
         DT_TRY(ops->matmul_backward_input(device, &dln_f, &logits, &head, err));
@@ -88,13 +88,13 @@ dt_status dt_gpt2_head_evaluate(dt_model *model, const dt_tensor *targets, dt_er
         dt_tensor logits, losses, target, ln_f;
 
         count = chunk_count(state, first, rows);
-        logits = dt_tensor_2d(state->logits, DT_F32, count, config->vocab_padded);
+        logits = dt_tensor_2d(state->logits, DT_F32, count, config->gpt2.vocab_padded);
         losses = slice(&state->losses, first, count);
         target = slice(&all_targets, first, count);
         ln_f = slice(&state->ln_f, first, count);
         DT_TRY(device->ops->matmul_forward(device, &logits, &ln_f, &head, &no_bias, err));
-        DT_TRY(device->ops->cross_entropy_forward(device, &losses, &logits, &target, config->vocab,
-                                                  err));
+        DT_TRY(device->ops->cross_entropy_forward(device, &losses, &logits, &target,
+                                                  config->gpt2.vocab, err));
     }
 out:
     return st;
@@ -117,14 +117,14 @@ dt_status dt_gpt2_head_logits(dt_model *model, int64_t last, float *logits, dt_e
             dt_tensor chunk, ln_f;
 
             count = chunk_count(state, first, end);
-            chunk = dt_tensor_2d(state->logits, DT_F32, count, config->vocab_padded);
+            chunk = dt_tensor_2d(state->logits, DT_F32, count, config->gpt2.vocab_padded);
             ln_f = slice(&state->ln_f, first, count);
             DT_TRY(device->ops->matmul_forward(device, &chunk, &ln_f, &head, &no_bias, err));
-            for (int64_t i = 0; i < count; i++, logits += config->vocab) {
+            for (int64_t i = 0; i < count; i++, logits += config->gpt2.vocab) {
                 dt_tensor row = slice(&chunk, i, 1);
 
                 DT_TRY(device->copy_out(device, logits, row.data,
-                                        (size_t)config->vocab * sizeof(float), err));
+                                        (size_t)config->gpt2.vocab * sizeof(float), err));
             }
         }
     }

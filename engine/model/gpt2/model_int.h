@@ -1,52 +1,56 @@
-/* gpt2_int: what the files of the GPT-2 pass share (Radford et al. 2019).
+/* model_int: what the files of the GPT-2 pass share (Radford et al. 2019).
  *
  *   block:  x ─ ln_1 ─ c_attn ─ attention ─ c_proj ─ dropout ─(+ x)─► mid
  *         mid ─ ln_2 ─ c_fc ─ gelu ─ c_proj ─ dropout ─(+ mid)─► out
  *   model:  scale wte[token] + wpe[t] ─ dropout ─ block 0 .. L-1 ─ ln_f ─ head^T ─ loss
  *   head is wte, or lm_head where it is untied; wpe is learned, or the table of gpt2_positions.c
  *
- * Reading order  gpt2_params.c   names, shapes, where each starts in its unit
- *                gpt2_positions.c  sinusoidal positions
- *                gpt2_memory.c   what activations a pass keeps, and what it computes again
- *                gpt2_block.c    one block, both ways
- *                gpt2_head.c     final norm, logits in chunks, loss
- *                gpt2.c          whole passes, and when the hooks are called
+ * Reading order  params.c     views of a unit's weights and gradients
+ *                positions.c  sinusoidal positions
+ *                memory.c     what activations a pass keeps, and what it computes again
+ *                block.c      one block, both ways
+ *                head.c       final norm, logits in chunks, loss
+ *                kind.c       whole passes, and when the hooks are called
+ *
+ * B T C V Vp H as in ops.h; L blocks.
+ * GELU       by config.activation: GPT-2's tanh approximation, or GELU itself, as fairseq's
+ *            transformer_lm_gpt2_small has it (5e-4 apart at most)
+ * Dropout    after the embedding, on the attention's probabilities, and after both projections
+ *            onto the residual stream; masks are drawn again in backward, none is kept
+ * Recompute  what backward reads, kept or computed again (config.recompute); the same bits all
+ *            three ways, as masks are drawn from keys. Per token, C in the compute type (2 or 4
+ *            bytes) and fp32 statistics, L blocks:
+ *                         of every block       beside the blocks        124M, bf16, 4 x 1024
+ *              none       12 C   4 + H stats    3 C   3 stats             995 MB
+ *              selective  10 C   H              3 C   7                   843 MB
+ *              full          C                 12 C   7 + H               218 MB
+ *            and in one place the blocks' scratch of 5 C and the head's chunk of logits (64 MiB at
+ *            most), and the table of sinusoidal positions.
+ *            An element of a norm's output costs some 8 FLOPs to compute again, one of GELU's some
+ *            20, both from what is kept anyway, 6 C together for less than 1 % of a block's FLOPs.
+ *            GELU's 4 C are never kept; the norms' 2 C go under selective. An element that a
+ *            product made costs 2 C FLOPs or more (1536 at C = 768), so q k v, attention's output,
+ *            the residual stream and c_fc's output stay there. full computes those again as well,
+ *            with 8 of the 12 C^2 of a block's forward pass: 22 % more FLOPs a step. The block's
+ *            last product is not needed again, and the last block, still there, is spared.
+ *            A product with GELU in it (ops.h) gives the forward pass GELU of sums that are not
+ *            rounded yet, and backward has GELU of the rounded ones: in half precision one rounding
+ *            apart, in the gradient of one weight, whatever is kept
+ * Types      everything that a pass keeps is in config.dtype, the residual stream too, as fairseq's
+ *            fp16 and bf16 and FSDP's mixed precision have it; PyTorch's autocast keeps the stream
+ *            in fp32. Measured against fp64 on 12 blocks of 256 (rounding simulated): an fp32
+ *            stream takes the gradient's error in bf16 from 1.5 % to 1.2 %, in fp16 from 0.46 % to
+ *            0.44 %: products and norms round as much. Its two tensors a block would be twice as
+ *            wide: 2 C more on 12 C (on 10 C under selective, C on C under full), and as much more
+ *            traffic in ops that memory bounds. Not worth it; sums and statistics are fp32 anyway
  */
-#ifndef DT_ENGINE_GPT2_INT_H
-#define DT_ENGINE_GPT2_INT_H
+#ifndef DT_ENGINE_MODEL_GPT2_INT_H
+#define DT_ENGINE_MODEL_GPT2_INT_H
 
-#include "engine/model/model.h"
+#include "engine/model/kind.h"
 #include "engine/ops/ops.h"
 
-#define DT_GPT2_NORM_EPS     1e-5
-#define DT_GPT2_LOGITS_BYTES ((size_t)64 << 20)
-#define DT_GPT2_MAX_LAYERS   4095 /* the dropout key has 12 bits for the layer */
-
-/* Places in the parameter table, within unit 0 and within a block's unit. */
-typedef enum dt_gpt2_root_param {
-    DT_GPT2_WTE,
-    DT_GPT2_WPE,
-    DT_GPT2_LN_F_W,
-    DT_GPT2_LN_F_B,
-    DT_GPT2_HEAD,
-    DT_GPT2_ROOT_PARAMS
-} dt_gpt2_root_param;
-
-typedef enum dt_gpt2_block_param {
-    DT_GPT2_LN_1_W,
-    DT_GPT2_LN_1_B,
-    DT_GPT2_ATTN_W,
-    DT_GPT2_ATTN_B,
-    DT_GPT2_ATTN_PROJ_W,
-    DT_GPT2_ATTN_PROJ_B,
-    DT_GPT2_LN_2_W,
-    DT_GPT2_LN_2_B,
-    DT_GPT2_FC_W,
-    DT_GPT2_FC_B,
-    DT_GPT2_MLP_PROJ_W,
-    DT_GPT2_MLP_PROJ_B,
-    DT_GPT2_BLOCK_PARAMS
-} dt_gpt2_block_param;
+#define DT_GPT2_NORM_EPS 1e-5
 
 /* What one block's forward pass leaves for its backward pass. Where it is computed again, blocks
  * share memory, with one another and with the scratch of the backward pass. */
@@ -62,7 +66,7 @@ typedef struct dt_gpt2_block {
 
 typedef struct dt_gpt2_state {
     dt_device_arena arena; /* laid out anew by each pass */
-    size_t logits_bytes;   /* a chunk of logits is at most this (one row at least) */
+    int64_t logits_bytes;  /* a chunk of logits is at most this (one row at least) */
     int32_t *targets;      /* host copy of a batch's targets, to count them */
 
     /* The pass that is laid out. B, T as in ops.h. */
@@ -86,24 +90,22 @@ typedef struct dt_gpt2_state {
     dt_tensor dnarrow; /* (B,T,C) */
 } dt_gpt2_state;
 
-/* --- gpt2_params.c */
-dt_status dt_gpt2_params_make(dt_model *model, dt_error *err);
-/* Views of what the strategy keeps, valid between before_unit and after_unit. `which` is a
- * dt_gpt2_root_param for unit 0, else a dt_gpt2_block_param. No data where the config leaves the
- * parameter out. */
+/* --- params.c */
+/* Views as dt_model_weight's. `which` is a dt_gpt2_root_param for unit 0, else a
+ * dt_gpt2_block_param. No data where the config leaves the parameter out. */
 dt_tensor dt_gpt2_weight(const dt_model *model, int unit, int which);
 dt_tensor dt_gpt2_grad(const dt_model *model, int unit, int which);
 /* DT_GPT2_HEAD, or DT_GPT2_WTE where they are tied. */
 int dt_gpt2_head_param(const dt_model *model);
 
-/* --- gpt2_positions.c */
+/* --- positions.c */
 /* One row of the table: sin(pos f_0) .. sin(pos f_{h-1}), cos(pos f_0) .. cos(pos f_{h-1}), and a
  * zero where `embed` is odd; h = embed / 2 (2 or more), f_i = 10000^(-i/(h-1)). */
 void dt_gpt2_position_row(float *out, int64_t position, int64_t embed);
 /* Fills state->positions. */
 dt_status dt_gpt2_positions_fill(dt_model *model, dt_error *err);
 
-/* --- gpt2_memory.c */
+/* --- memory.c */
 /* The larger of a pass with backward (but for inference) and one without. */
 size_t dt_gpt2_activation_bytes(const dt_model_config *config);
 /* Points the state's tensors into the arena for a pass over (B,T). */
@@ -111,7 +113,7 @@ void dt_gpt2_lay_out(dt_model *model, int64_t B, int64_t T, bool backward);
 /* After it, for a pass that continues the sequence: each block's q k v go behind the kept ones. */
 void dt_gpt2_lay_out_behind(dt_model *model);
 
-/* --- gpt2_block.c; `x` is the block's input, `dropout` has the key, NULL: none whatever p is */
+/* --- block.c; `x` is the block's input, `dropout` has the key, NULL: none whatever p is */
 dt_status dt_gpt2_block_forward(dt_model *model, int layer, const dt_tensor *x,
                                 const dt_batch *dropout, dt_error *err);
 /* Fills again what backward needs and the forward pass of a later block has written over; nothing
@@ -122,7 +124,7 @@ dt_status dt_gpt2_block_recompute(dt_model *model, int layer, const dt_tensor *x
 dt_status dt_gpt2_block_backward(dt_model *model, int layer, const dt_tensor *x,
                                  const dt_batch *dropout, dt_error *err);
 
-/* --- gpt2_head.c; `x` is the last block's output */
+/* --- head.c; `x` is the last block's output */
 /* Final norm into state->ln_f. */
 dt_status dt_gpt2_head_norm(dt_model *model, const dt_tensor *x, dt_error *err);
 /* After the norm: losses, and the gradients of head and norm; state->dstream is written. */
@@ -133,9 +135,7 @@ dt_status dt_gpt2_head_evaluate(dt_model *model, const dt_tensor *targets, dt_er
 /* After the norm: logits of the last positions, to the host. */
 dt_status dt_gpt2_head_logits(dt_model *model, int64_t last, float *logits, dt_error *err);
 
-/* --- gpt2.c */
-dt_status dt_gpt2_open(dt_model *model, dt_error *err);
-void dt_gpt2_close(dt_model *model); /* accepts a half-open one */
+/* --- kind.c */
 dt_philox_key dt_gpt2_dropout_key(const dt_batch *batch, int layer, dt_philox_op op);
 /* config.dropout's part of it: false where p is 0 */
 bool dt_gpt2_drops(const dt_model *model, const dt_batch *dropout);

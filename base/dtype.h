@@ -1,0 +1,22 @@
+/* dtype: the types of a tensor's elements.
+ *
+ * In base, because what a run will hold is counted where there are no tensors (recipes/memory.h).
+ */
+#ifndef DT_BASE_DTYPE_H
+#define DT_BASE_DTYPE_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum dt_dtype { DT_F32, DT_BF16, DT_F16, DT_I32, DT_DTYPE_COUNT } dt_dtype;
+
+size_t dt_dtype_bytes(dt_dtype dtype);
+const char *dt_dtype_name(dt_dtype dtype); /* "F32", "BF16", "F16", "I32": safetensors' names */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

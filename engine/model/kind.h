@@ -1,0 +1,62 @@
+/* kind: what a kind of model computes, as a struct of functions; and what all kinds share.
+ *
+ * Adding one: docs/adding-a-model.md. Each kind is a folder beside this file with the same names:
+ *   model_int.h   what the files share, with a drawing of the pass
+ *   kind.c        whole passes, when units are used, and the struct
+ *   memory.c      which activations a pass keeps and where
+ *   params.c      views of its weights and gradients
+ *   block.c, head.c  the parts of a pass, both ways
+ * Threads    one per model
+ */
+#ifndef DT_ENGINE_MODEL_KIND_H
+#define DT_ENGINE_MODEL_KIND_H
+
+#include "engine/model/model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dt_model_kind {
+    /* MUST: exact bytes of the largest pass that the config allows */
+    size_t (*activation_bytes)(const dt_model_config *config);
+    /* MUST: takes the activations, sets model->state; the table of parameters is there */
+    dt_status (*open)(dt_model *model, dt_error *err);
+    /* MUST: accepts a half-open one */
+    void (*close)(dt_model *model);
+    /* MUST: dt_model_pass, dt_model_loss, dt_model_evaluate */
+    dt_status (*pass)(dt_model *model, const dt_batch *batch, double loss_scale, dt_error *err);
+    dt_status (*loss)(dt_model *model, const dt_batch *batch, double *loss_sum, dt_error *err);
+    dt_status (*evaluate)(dt_model *model, const dt_batch *batch, double *loss_sum,
+                          int64_t *counted, dt_error *err);
+    /* MAY, all four or none: what makes text. dt_model_text_of, dt_model_logits, dt_model_extend,
+     * dt_model_extended */
+    dt_model_text (*text)(const dt_model *model);
+    dt_status (*logits)(dt_model *model, const dt_batch *batch, int64_t last, float *logits,
+                        dt_error *err);
+    dt_status (*extend)(dt_model *model, const dt_tensor *tokens, float *logits, dt_error *err);
+    int64_t (*extended)(const dt_model *model);
+} dt_model_kind;
+
+/* Table: kinds.c. */
+const dt_model_kind *dt_model_kind_find(dt_architecture_kind kind);
+
+/* describe.c: params and units, in the arena, from the config. */
+dt_status dt_model_make_table(dt_model *model, dt_error *err);
+
+/* --- for the kinds */
+
+/* Tell the strategy, as model.h orders it. */
+dt_status dt_model_before_unit(dt_model *model, int unit, bool backward, dt_error *err);
+dt_status dt_model_after_unit(dt_model *model, int unit, bool backward, dt_error *err);
+dt_status dt_model_grads_ready(dt_model *model, int unit, dt_error *err);
+
+/* Views of parameter `which` of a unit, in the order of its table, valid between before_unit and
+ * after_unit. */
+dt_tensor dt_model_weight(const dt_model *model, int unit, int which);
+dt_tensor dt_model_grad(const dt_model *model, int unit, int which);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,51 @@
+#include "engine/model/kind.h"
+#include "engine/progress.h"
+
+#include "base/banned.h"
+
+dt_status dt_model_before_unit(dt_model *model, int unit, bool backward, dt_error *err)
+{
+    const dt_model_hooks *hooks = model->hooks;
+
+    dt_progress_made();
+    return hooks && hooks->before_unit ? hooks->before_unit(hooks->self, unit, backward, err)
+                                       : DT_OK;
+}
+
+dt_status dt_model_after_unit(dt_model *model, int unit, bool backward, dt_error *err)
+{
+    const dt_model_hooks *hooks = model->hooks;
+
+    return hooks && hooks->after_unit ? hooks->after_unit(hooks->self, unit, backward, err) : DT_OK;
+}
+
+dt_status dt_model_grads_ready(dt_model *model, int unit, dt_error *err)
+{
+    const dt_model_hooks *hooks = model->hooks;
+
+    return hooks && hooks->unit_grads_ready ? hooks->unit_grads_ready(hooks->self, unit, err)
+                                            : DT_OK;
+}
+
+static dt_tensor view(const dt_model *model, int unit, int which, void *base, dt_dtype dtype)
+{
+    const dt_param *param = &model->params[model->units[unit].first_param + which];
+    unsigned char *data = base;
+    dt_tensor out = {.dtype = dtype, .ndim = param->ndim};
+
+    DT_ASSERT(data && which < model->units[unit].param_count);
+    out.data = data + (size_t)param->offset_elems * dt_dtype_bytes(dtype);
+    for (int i = 0; i < DT_MAX_DIMS; i++)
+        out.dim[i] = param->dim[i];
+    return out;
+}
+
+dt_tensor dt_model_weight(const dt_model *model, int unit, int which)
+{
+    return view(model, unit, which, model->weights[unit], model->config.dtype);
+}
+
+dt_tensor dt_model_grad(const dt_model *model, int unit, int which)
+{
+    return view(model, unit, which, model->grads[unit], DT_F32);
+}

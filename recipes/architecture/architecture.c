@@ -1,0 +1,208 @@
+#include "recipes/architecture/architecture.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+extern const dt_architecture dt_architecture_gpt2;
+
+/* In the order of dt_architecture_kind. */
+static const dt_architecture *const architectures[] = {
+    [DT_MODEL_GPT2] = &dt_architecture_gpt2,
+};
+
+const dt_architecture *dt_architecture_find(dt_architecture_kind kind)
+{
+    DT_ASSERT((size_t)kind < sizeof(architectures) / sizeof(architectures[0]));
+    return architectures[kind];
+}
+
+/* --- configs */
+
+static dt_dtype compute_type(dt_precision_kind kind)
+{
+    static const dt_dtype types[] = {
+        [DT_PRECISION_FP32] = DT_F32,
+        [DT_PRECISION_BF16] = DT_BF16,
+        [DT_PRECISION_FP16] = DT_F16,
+    };
+
+    return types[kind];
+}
+
+void dt_model_config_make(dt_model_config *out, const dt_recipe *recipe, int64_t vocab)
+{
+    memset(out, 0, sizeof(*out));
+    out->kind = recipe->model.kind;
+    out->batch = recipe->batch.sequences;
+    out->tokens = recipe->batch.tokens;
+    out->recompute = recipe->activation_checkpointing;
+    out->dtype = compute_type(recipe->precision.kind);
+    dt_architecture_find(out->kind)->configure(out, recipe, vocab > 0 ? vocab : DT_VOCAB_UNKNOWN);
+}
+
+dt_status dt_model_config_check(const dt_model_config *config, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_architecture_find(config->kind)->check(config, err));
+    if (config->batch < 1 || config->batch > 1 << 24)
+        DT_THROW(err, DT_ERR_RECIPE, "model: 'batch' is %lld; expected 1 to %d",
+                 (long long)config->batch, 1 << 24);
+    if (config->dtype != DT_F32 && config->dtype != DT_BF16 && config->dtype != DT_F16)
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "model: no pass in '%s'; choose fp32, bf16 or fp16",
+                 dt_dtype_name(config->dtype));
+    if (config->incremental && !config->inference)
+        DT_THROW(err, DT_ERR_USAGE, "model: a sequence grows where there is no backward only");
+    /* keeps every size of a pass in 64 bits */
+    if (dt_architecture_find(config->kind)->activation_bytes(config) > (int64_t)1 << 58)
+        DT_THROW(err, DT_ERR_NOMEM,
+                 "activations of %d blocks over %lld x %lld tokens fit no memory; take a smaller "
+                 "batch",
+                 dt_architecture_find(config->kind)->units(config) - 1, (long long)config->batch,
+                 (long long)config->tokens);
+out:
+    return st;
+}
+
+/* --- parameters */
+
+static void add_matrix(dt_model_matrices *all, const dt_param *param)
+{
+    all->elems = dt_size_plus(all->elems, param->elems);
+    if (param->elems <= all->largest_elems)
+        return;
+    all->largest_elems = param->elems;
+    all->largest_side = param->dim[0] < param->dim[1] ? param->dim[0] : param->dim[1];
+}
+
+void dt_param_add(dt_param_sink *sink, const dt_param_shape *shape, const char *name_format, ...)
+{
+    dt_param param = {.unit = sink->unit,
+                      .ndim = shape->ndim,
+                      .stored_rows = shape->stored_rows > 0 ? shape->stored_rows : shape->dim[0],
+                      .elems = 1,
+                      .offset_elems = sink->unit_elems,
+                      .init = shape->init,
+                      .init_std = shape->init_std,
+                      .decay = shape->ndim >= 2};
+
+    for (int i = 0; i < DT_PARAM_DIMS; i++) {
+        param.dim[i] = i < shape->ndim ? shape->dim[i] : 1;
+        param.elems = dt_size_times(param.elems, param.dim[i]);
+    }
+    sink->elems = dt_size_plus(sink->elems, param.elems);
+    if (dt_param_is_matrix(&param))
+        add_matrix(&sink->matrices, &param);
+    sink->unit_elems = dt_size_plus(sink->unit_elems, dt_size_plus(param.elems, 15)) / 16 * 16;
+    if (sink->params != NULL) {
+        va_list args;
+
+        va_start(args, name_format);
+        param.name = dt_arena_vprintf(sink->arena, name_format, args);
+        va_end(args);
+        sink->no_memory |= param.name == NULL;
+        sink->params[sink->count] = param;
+    }
+    sink->count++;
+}
+
+static void add_unit(dt_param_sink *sink, const dt_model_config *config, int unit)
+{
+    sink->unit = unit;
+    sink->unit_elems = 0;
+    dt_architecture_find(config->kind)->params(sink, config, unit);
+}
+
+int64_t dt_model_unit_elems(const dt_model_config *config, int unit)
+{
+    dt_param_sink sink = {0};
+
+    add_unit(&sink, config, unit);
+    return sink.unit_elems;
+}
+
+/* Counts all units. */
+static dt_param_sink count_params(const dt_model_config *config)
+{
+    int units = dt_architecture_find(config->kind)->units(config);
+    dt_param_sink sink = {0};
+
+    for (int unit = 0; unit < units; unit++)
+        add_unit(&sink, config, unit);
+    return sink;
+}
+
+int64_t dt_model_config_elems(const dt_model_config *config)
+{
+    return count_params(config).elems;
+}
+
+dt_model_matrices dt_model_count_matrices(const dt_model_config *config)
+{
+    return count_params(config).matrices;
+}
+
+dt_status dt_param_table_make(dt_param_table *out, const dt_model_config *config, dt_arena *arena,
+                              dt_error *err)
+{
+    dt_param_sink sink = {.arena = arena};
+
+    *out = (dt_param_table){.param_count = count_params(config).count,
+                            .unit_count = dt_architecture_find(config->kind)->units(config)};
+    out->params = dt_arena_alloc_array(arena, (size_t)out->param_count, sizeof(*out->params));
+    out->units = dt_arena_alloc_array(arena, (size_t)out->unit_count, sizeof(*out->units));
+    sink.params = out->params;
+    for (int unit = 0; out->params != NULL && out->units != NULL && unit < out->unit_count;
+         unit++) {
+        dt_unit *row = &out->units[unit];
+
+        row->first_param = sink.count;
+        add_unit(&sink, config, unit);
+        row->param_count = sink.count - row->first_param;
+        row->elems = sink.unit_elems;
+    }
+    if (out->params == NULL || out->units == NULL || sink.no_memory)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a table of %d parameters",
+                       out->param_count);
+    return DT_OK;
+}
+
+/* --- sums */
+
+int64_t dt_size_times(int64_t a, int64_t b)
+{
+    return b != 0 && a > INT64_MAX / b ? INT64_MAX : a * b;
+}
+
+int64_t dt_size_plus(int64_t a, int64_t b)
+{
+    return a > INT64_MAX - b ? INT64_MAX : a + b;
+}
+
+int64_t dt_model_batch_bytes(const dt_model_config *config)
+{
+    dt_input inputs[DT_INPUTS_MAX];
+    int count = dt_architecture_find(config->kind)->inputs(inputs, config);
+    int64_t bytes = 0;
+
+    for (int i = 0; i < count; i++)
+        bytes = dt_size_plus(bytes, dt_size_times(dt_size_times(config->batch, inputs[i].width),
+                                                  (int64_t)dt_dtype_bytes(inputs[i].dtype)));
+    return bytes;
+}
+
+double dt_model_flops_per_token(const dt_model_config *config)
+{
+    const dt_architecture *architecture = dt_architecture_find(config->kind);
+    int units = architecture->units(config);
+    double sum = 0;
+
+    for (int unit = 0; unit < units; unit++) {
+        dt_unit_flops flops = architecture->flops(config, unit);
+
+        sum += flops.forward + flops.backward;
+    }
+    return sum;
+}

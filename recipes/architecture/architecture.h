@@ -1,0 +1,179 @@
+/* architecture: a kind of model as arithmetic: its units, parameters, FLOPs, activations and
+ * inputs, without tensors or devices.
+ *
+ * Purpose    the one description of a model that all ask: recipes (memory.h, traffic.h), `dtrun
+ *            plan`, checkpoints, and the engine, which makes its parameters from it
+ *            (engine/model/kind.h has what it computes with them). unit.model_memory and
+ *            unit.strategy_accounts hold it to what the engine takes
+ * Units      of a model: unit 0 is the root (what both ends of a pass use), units 1.. the blocks
+ *            in the order of the forward pass
+ * Sizes      elements, stopping at INT64_MAX: a recipe may ask for more than there are bytes
+ * Adding one a folder engine/model/NAME, a file here, and a line in each of two tables:
+ *            docs/adding-a-model.md
+ * Threads    any; everything is const
+ */
+#ifndef DT_RECIPES_ARCHITECTURE_H
+#define DT_RECIPES_ARCHITECTURE_H
+
+#include "base/arena.h"
+#include "base/dtype.h"
+#include "base/error.h"
+#include "recipes/architecture/gpt2.h"
+#include "recipes/recipe.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum dt_init_kind { DT_INIT_ZERO, DT_INIT_ONE, DT_INIT_NORMAL } dt_init_kind;
+
+#define DT_PARAM_DIMS 4
+
+typedef struct dt_param {
+    const char *name; /* as others publish it: "wte.weight", "h.0.attn.c_attn.weight" */
+    int unit;
+    int ndim;
+    int64_t dim[DT_PARAM_DIMS];
+    int64_t stored_rows; /* of dim[0]; those behind are padding: always zero, in no checkpoint */
+    int64_t elems;
+    int64_t offset_elems; /* in the unit's flat buffer; each starts at a multiple of 16 elements */
+    dt_init_kind init;
+    double init_std;
+    bool decay; /* two or more dimensions */
+} dt_param;
+
+/* A hidden layer's matrix, which some optimizers step whole: embeddings and head are in the root. */
+static inline bool dt_param_is_matrix(const dt_param *param)
+{
+    return param->ndim == 2 && param->unit > 0;
+}
+
+typedef struct dt_unit {
+    int first_param, param_count;
+    int64_t elems; /* of the flat buffer, gaps between parameters included (kept zero) */
+} dt_unit;
+
+/* All parameters, unit by unit. */
+typedef struct dt_param_table {
+    dt_param *params;
+    int param_count;
+    dt_unit *units;
+    int unit_count;
+} dt_param_table;
+
+/* One of the tensors that a batch is made of, (samples, width). */
+typedef struct dt_input {
+    const char *name;
+    dt_dtype dtype;
+    int64_t width; /* elements of a sample, at most */
+} dt_input;
+
+#define DT_INPUTS_MAX 4
+
+/* FLOPs of one item of a pass: a token, a row. */
+typedef struct dt_unit_flops {
+    double forward, backward;
+    double again; /* of the forward pass, computed once more in the backward pass */
+} dt_unit_flops;
+
+/* A model, and the passes that it is opened for. */
+typedef struct dt_model_config {
+    dt_architecture_kind kind;
+    int64_t batch, tokens; /* samples of the largest pass, and tokens of each (B and T) */
+    dt_recompute_kind recompute;
+    dt_dtype dtype;   /* of activations and of the weights that enter ops: F32, BF16 or F16 */
+    bool inference;   /* no backward */
+    bool incremental; /* inference: room for what dt_model_extend keeps */
+    union {           /* by kind */
+        dt_gpt2_config gpt2;
+    };
+} dt_model_config;
+
+struct dt_param_sink;
+
+/* A kind of model. */
+typedef struct dt_architecture {
+    const char *name; /* the recipe's model.kind */
+    /* MUST: its own part of the config; vocab: of the data */
+    void (*configure)(dt_model_config *out, const dt_recipe *recipe, int64_t vocab);
+    /* MUST: DT_ERR_RECIPE naming what cannot be. All other functions are only called for configs
+     * that it lets pass, but for sizes that are too large */
+    dt_status (*check)(const dt_model_config *config, dt_error *err);
+    /* MUST: at most DT_INPUTS_MAX; returns how many. Their order is that of dt_batch */
+    int (*inputs)(dt_input *out, const dt_model_config *config);
+    /* MUST: 1 and the number of blocks */
+    int (*units)(const dt_model_config *config);
+    /* MUST: the parameters of a unit, through dt_param_add */
+    void (*params)(struct dt_param_sink *sink, const dt_model_config *config, int unit);
+    /* MUST: of a block; unit 0: of what follows the blocks, head and loss */
+    dt_unit_flops (*flops)(const dt_model_config *config, int unit);
+    const char *flops_formula; /* of an item, all units, both ways; shown beside a utilisation */
+    /* MUST: what a pass keeps, at most 5 % over what the engine takes */
+    int64_t (*activation_bytes)(const dt_model_config *config);
+} dt_architecture;
+
+const dt_architecture *dt_architecture_find(dt_architecture_kind kind);
+
+/* Taken for the vocabulary where only a full read of the data can tell. */
+#define DT_VOCAB_UNKNOWN 256
+
+/* The config that a recipe asks for, for training. vocab: of the data, where the recipe leaves it
+ * out; 0: unknown. */
+void dt_model_config_make(dt_model_config *out, const dt_recipe *recipe, int64_t vocab);
+/* DT_ERR_RECIPE naming what cannot be, DT_ERR_UNSUPPORTED for a type, DT_ERR_NOMEM where a pass
+ * fits no memory. */
+dt_status dt_model_config_check(const dt_model_config *config, dt_error *err);
+
+/* Elements of a unit's flat buffer. */
+int64_t dt_model_unit_elems(const dt_model_config *config, int unit);
+/* Of all parameters, padding included and gaps left out. */
+int64_t dt_model_config_elems(const dt_model_config *config);
+/* Hidden layers' matrices (dt_param_is_matrix). */
+typedef struct dt_model_matrices {
+    int64_t elems;                       /* of all */
+    int64_t largest_elems, largest_side; /* the largest, and its shorter side */
+} dt_model_matrices;
+dt_model_matrices dt_model_count_matrices(const dt_model_config *config);
+/* Bytes of a batch of config.batch samples. */
+int64_t dt_model_batch_bytes(const dt_model_config *config);
+
+/* Both passes; whatever is computed again: a share of the peak counts the model's work, not the
+ * program's. */
+double dt_model_flops_per_token(const dt_model_config *config);
+
+/* The table, in the arena. */
+dt_status dt_param_table_make(dt_param_table *out, const dt_model_config *config, dt_arena *arena,
+                              dt_error *err);
+
+/* --- for the kinds */
+
+/* Takes the parameters of units one after another: counts, and fills a table where it has one. */
+typedef struct dt_param_sink {
+    dt_param *params; /* room for the next ones; NULL: counts only */
+    dt_arena *arena;  /* of the names */
+    int unit, count;
+    int64_t elems; /* of the parameters so far */
+    dt_model_matrices matrices;
+    int64_t unit_elems; /* of the unit's flat buffer so far */
+    bool no_memory;
+} dt_param_sink;
+
+typedef struct dt_param_shape {
+    int ndim;
+    int64_t dim[DT_PARAM_DIMS];
+    int64_t stored_rows; /* 0: all of dim[0] */
+    dt_init_kind init;
+    double init_std;
+} dt_param_shape;
+
+void dt_param_add(dt_param_sink *sink, const dt_param_shape *shape, const char *name_format, ...)
+    DT_PRINTF(3, 4);
+
+/* Sums and products that stop at INT64_MAX; both sides 0 or more. */
+int64_t dt_size_times(int64_t a, int64_t b);
+int64_t dt_size_plus(int64_t a, int64_t b);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,67 @@
+/* gpt2: what a config of kind gpt2 has of its own (Radford et al. 2019; fairseq's transformer_lm).
+ *
+ * V Vp H C T as in engine/ops/ops.h, L blocks.
+ */
+#ifndef DT_RECIPES_ARCHITECTURE_GPT2_H
+#define DT_RECIPES_ARCHITECTURE_GPT2_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "recipes/recipe.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DT_VOCAB_MULTIPLE    128
+#define DT_GPT2_LOGITS_BYTES ((int64_t)64 << 20) /* a chunk of logits; one row at least */
+#define DT_GPT2_MAX_LAYERS   4095                /* the dropout key has 12 bits for the layer */
+
+typedef struct dt_gpt2_config {
+    int64_t layers, heads, embed;
+    int64_t vocab, vocab_padded; /* padded to a multiple of DT_VOCAB_MULTIPLE */
+    int64_t context;             /* longest T: rows of the position embedding */
+    double dropout, attention_dropout;
+    dt_activation_kind activation;
+    dt_positions_kind positions;
+    bool scale_embedding; /* token embeddings times sqrt(embed) */
+    bool own_lm_head;     /* the head is "lm_head.weight", not the token embedding */
+} dt_gpt2_config;
+
+/* Places in the parameter table, within unit 0 and within a block's unit. */
+typedef enum dt_gpt2_root_param {
+    DT_GPT2_WTE,
+    DT_GPT2_WPE,
+    DT_GPT2_LN_F_W,
+    DT_GPT2_LN_F_B,
+    DT_GPT2_HEAD,
+    DT_GPT2_ROOT_PARAMS
+} dt_gpt2_root_param;
+
+typedef enum dt_gpt2_block_param {
+    DT_GPT2_LN_1_W,
+    DT_GPT2_LN_1_B,
+    DT_GPT2_ATTN_W,
+    DT_GPT2_ATTN_B,
+    DT_GPT2_ATTN_PROJ_W,
+    DT_GPT2_ATTN_PROJ_B,
+    DT_GPT2_LN_2_W,
+    DT_GPT2_LN_2_B,
+    DT_GPT2_FC_W,
+    DT_GPT2_FC_B,
+    DT_GPT2_MLP_PROJ_W,
+    DT_GPT2_MLP_PROJ_B,
+    DT_GPT2_BLOCK_PARAMS
+} dt_gpt2_block_param;
+
+/* Whether the config leaves a dt_gpt2_root_param out. */
+bool dt_gpt2_lacks(const dt_gpt2_config *config, int root_param);
+
+/* Places in dt_batch. target < 0: not counted. */
+typedef enum dt_gpt2_input { DT_GPT2_TOKENS, DT_GPT2_TARGETS, DT_GPT2_INPUTS } dt_gpt2_input;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
