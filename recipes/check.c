@@ -1,6 +1,7 @@
 /* Rules across fields, and what this version cannot do yet: recipes/reading.h. */
 #include <string.h>
 
+#include "recipes/architecture/architecture.h"
 #include "recipes/durations.h"
 #include "recipes/nodes.h"
 #include "recipes/reading.h"
@@ -152,6 +153,57 @@ static dt_status check_optimizer(const dt_reading *reading)
     return DT_OK;
 }
 
+/* What one kind of model has and another lacks is refused where it is given, and not left without
+ * effect. */
+static dt_status check_model_fields(const dt_reading *reading)
+{
+    static const struct {
+        const char *path;
+        bool rows; /* of models on rows, else of those on tokens */
+    } fields[] = {
+        {"model.preset", false},
+        {"model.heads", false},
+        {"model.vocab", false},
+        {"model.dropout", false},
+        {"model.attention_dropout", false},
+        {"model.positions", false},
+        {"model.scale_embedding", false},
+        {"model.tied", false},
+        {"batch.tokens", false},
+        {"data.tokens", false},
+        {"model.inputs", true},
+        {"model.outputs", true},
+        {"model.loss", true},
+    };
+    const dt_architecture *architecture = dt_architecture_find(reading->recipe->model.kind);
+
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        const char *source = reading->field[dt_reading_row(fields[i].path)].source;
+
+        if (fields[i].rows != architecture->reads_rows && source != NULL &&
+            source != reading->resolved && reading->node[dt_reading_row(fields[i].path)] != NULL)
+            return REFUSE(reading, fields[i].path, "'%s' has no effect on a model of kind '%s'",
+                          fields[i].path, architecture->name);
+    }
+    return DT_OK;
+}
+
+static dt_status check_rows(const dt_reading *reading)
+{
+    const dt_recipe *recipe = reading->recipe;
+
+    if (!dt_architecture_find(recipe->model.kind)->reads_rows)
+        return DT_OK;
+    if (recipe->model.inputs == 0)
+        return REFUSE(reading, "model.inputs",
+                      "'model.inputs' is missing: how many columns of a row go in");
+    if (recipe->model.outputs == 0)
+        return REFUSE(reading, "model.outputs",
+                      "'model.outputs' is missing: how many classes there are, or how many numbers "
+                      "are predicted");
+    return DT_OK;
+}
+
 static dt_status check_heads(const dt_reading *reading)
 {
     long long heads = reading->recipe->model.heads, embed = reading->recipe->model.embed;
@@ -247,6 +299,8 @@ dt_status dt_reading_check(const dt_reading *reading)
     DT_TRY(check_name(reading));
     DT_TRY(check_nodes(reading));
     DT_TRY(check_slurm(reading));
+    DT_TRY(check_model_fields(reading));
+    DT_TRY(check_rows(reading));
     DT_TRY(check_heads(reading));
     DT_TRY(check_schedule(reading));
     DT_TRY(check_optimizer(reading));

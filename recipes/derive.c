@@ -1,4 +1,5 @@
 /* Defaults that follow from other fields: recipes/reading.h. */
+#include "recipes/architecture/architecture.h"
 #include "recipes/nodes.h"
 #include "recipes/presets.h"
 #include "recipes/reading.h"
@@ -41,6 +42,23 @@ static void derive_optimizer(dt_reading *reading)
 
     for (int i = 0; i < DT_OPTIMIZER_DEFAULTS && defaults[i].path != NULL; i++)
         derive_value(reading, defaults[i].path, defaults[i].text, "optimizer.kind");
+}
+
+/* A row is a sequence of one token, and nothing attends to anything. */
+static void derive_rows(dt_reading *reading)
+{
+    dt_recipe *recipe = reading->recipe;
+
+    if (!dt_architecture_find(recipe->model.kind)->reads_rows)
+        return;
+    if (!dt_reading_given(reading, "model.heads")) {
+        recipe->model.heads = 1;
+        derived_from(reading, "model.heads", "model.kind");
+    }
+    if (!dt_reading_given(reading, "batch.tokens")) {
+        recipe->batch.tokens = 1;
+        derived_from(reading, "batch.tokens", "model.kind");
+    }
 }
 
 static dt_status refuse_missing(const dt_reading *reading, const dt_field *field)
@@ -87,6 +105,7 @@ dt_status dt_reading_derive(dt_reading *reading)
 
     derive_model(reading);
     derive_optimizer(reading);
+    derive_rows(reading);
     DT_TRY(derive_nodes(reading));
     if (!dt_reading_given(reading, "name")) {
         recipe->name = reading->stem;

@@ -6,7 +6,7 @@
 
 /* In the order of the enumerations of recipe.h. */
 static const char *const strategies[] = {"dp", "ddp", "fsdp", NULL};
-static const char *const models[] = {"gpt2", NULL};
+static const char *const models[] = {"gpt2", "mlp", NULL};
 static const char *const precisions[] = {"fp32", "bf16", "fp16", NULL};
 static const char *const token_kinds[] = {"auto", "char", "byte", "llmc", "nanogpt", NULL};
 #define NAMED(KIND, name, ...) #name,
@@ -18,7 +18,8 @@ static const char *const schedules[] = {"cosine",   "inverse_sqrt",        "line
 static const char *const shards[] = {"full", "gradients", "optimizer", NULL};
 static const char *const reduces[] = {"fp32", "bf16", NULL};
 static const char *const positions[] = {"learned", "sinusoidal", NULL};
-static const char *const activations[] = {"gelu_tanh", "gelu", NULL};
+static const char *const activations[] = {"gelu_tanh", "gelu", "relu", "tanh", NULL};
+static const char *const losses[] = {"cross_entropy", "squared_error", NULL};
 static const char *const recomputes[] = {"none", "selective", "full", NULL};
 static const char *const tails[] = {"wrap", "drop", NULL};
 static const char *const ships[] = {"auto", "never", NULL};
@@ -186,7 +187,7 @@ const dt_field dt_fields[] = {
      .high = 1000,
      .derived = "the preset's",
      ALSO("n_layer", "num_layers"),
-     .help = "transformer blocks"},
+     .help = "transformer blocks; layers of an mlp before its outputs"},
     {.path = "model.heads",
      .type = DT_FIELD_INT,
      AT(model.heads),
@@ -252,6 +253,31 @@ const dt_field dt_fields[] = {
      AT(model.tied),
      .fallback = "true",
      .help = "the output head is the token embedding"},
+    {.path = "model.inputs",
+     .type = DT_FIELD_INT,
+     AT(model.inputs),
+     .unit = "numbers",
+     .low = 0,
+     .high = 16777216,
+     .fallback = "0",
+     .added = true,
+     .help = "mlp: the first so many columns of a row go in; its layers are as wide as embed"},
+    {.path = "model.outputs",
+     .type = DT_FIELD_INT,
+     AT(model.outputs),
+     .low = 0,
+     .high = 16777216,
+     .fallback = "0",
+     .added = true,
+     .help = "mlp: classes, of which the next column names one; for squared_error the numbers of "
+             "the next so many columns"},
+    {.path = "model.loss",
+     .type = DT_FIELD_CHOICE,
+     AT(model.loss),
+     .choices = losses,
+     .fallback = "cross_entropy",
+     .added = true,
+     .help = "mlp: of classes, or of numbers (their mean)"},
     {.path = "activation_checkpointing",
      .type = DT_FIELD_CHOICE,
      AT(activation_checkpointing),

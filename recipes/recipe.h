@@ -33,10 +33,16 @@ typedef enum dt_strategy_kind {
  * (ZeRO-1). */
 typedef enum dt_shard_kind { DT_SHARD_FULL, DT_SHARD_GRADIENTS, DT_SHARD_OPTIMIZER } dt_shard_kind;
 /* The order of recipes/architecture/architecture.c and engine/model/kinds.c. */
-typedef enum dt_architecture_kind { DT_MODEL_GPT2 } dt_architecture_kind;
+typedef enum dt_architecture_kind { DT_MODEL_GPT2, DT_MODEL_MLP } dt_architecture_kind;
 typedef enum dt_positions_kind { DT_POSITIONS_LEARNED, DT_POSITIONS_SINUSOIDAL } dt_positions_kind;
-/* The block's nonlinearity: GPT-2's tanh approximation of GELU, or GELU itself, x Phi(x). */
-typedef enum dt_activation_kind { DT_ACTIVATION_GELU_TANH, DT_ACTIVATION_GELU } dt_activation_kind;
+/* GPT-2's tanh approximation of GELU, GELU itself, x Phi(x), and others. */
+typedef enum dt_activation_kind {
+    DT_ACTIVATION_GELU_TANH,
+    DT_ACTIVATION_GELU,
+    DT_ACTIVATION_RELU,
+    DT_ACTIVATION_TANH
+} dt_activation_kind;
+typedef enum dt_loss_kind { DT_LOSS_CROSS_ENTROPY, DT_LOSS_SQUARED_ERROR } dt_loss_kind;
 typedef enum dt_recompute_kind {
     DT_RECOMPUTE_NONE,
     DT_RECOMPUTE_SELECTIVE, /* what is cheap to compute and large to keep */
@@ -49,11 +55,12 @@ typedef enum dt_precision_kind {
 } dt_precision_kind;
 typedef enum dt_reduce_kind { DT_REDUCE_FP32, DT_REDUCE_BF16 } dt_reduce_kind;
 typedef enum dt_tokens_kind {
-    DT_TOKENS_AUTO,   /* by the file: .bin with a magic = llmc, other .bin = nanogpt, else char */
-    DT_TOKENS_CHAR,   /* one token per Unicode code point of the training text */
-    DT_TOKENS_BYTE,   /* 256 tokens */
-    DT_TOKENS_LLMC,   /* llm.c .bin, versions 1 (uint16) and 7 (uint32) */
-    DT_TOKENS_NANOGPT /* bare uint16 */
+    DT_TOKENS_AUTO,    /* by the file: .bin with a magic = llmc, other .bin = nanogpt, else char */
+    DT_TOKENS_CHAR,    /* one token per Unicode code point of the training text */
+    DT_TOKENS_BYTE,    /* 256 tokens */
+    DT_TOKENS_LLMC,    /* llm.c .bin, versions 1 (uint16) and 7 (uint32) */
+    DT_TOKENS_NANOGPT, /* bare uint16 */
+    DT_TOKENS_ROWS     /* .csv; in no recipe: what a model on rows reads */
 } dt_tokens_kind;
 typedef enum dt_tail_kind { DT_TAIL_WRAP, DT_TAIL_DROP } dt_tail_kind;
 typedef enum dt_ship_kind { DT_SHIP_AUTO, DT_SHIP_NEVER } dt_ship_kind;
@@ -107,6 +114,9 @@ typedef struct dt_recipe {
         dt_positions_kind positions;
         bool scale_embedding; /* token embeddings times sqrt(embed) */
         bool tied;            /* the head is the token embedding */
+        /* mlp, whose width is `embed` */
+        int64_t inputs, outputs; /* numbers of a row that go in; classes, or numbers predicted */
+        dt_loss_kind loss;
     } model;
 
     dt_recompute_kind activation_checkpointing;

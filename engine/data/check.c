@@ -87,6 +87,8 @@ dt_status dt_dataset_check(dt_dataset_facts *out, const dt_recipe *recipe,
     *out = (dt_dataset_facts){0};
     dt_arena_init(&arena, 0);
     DT_TRY(dt_dataset_find_files(&train, &validation, recipe, &arena, err));
+    if (train.items[0].kind == DT_TOKENS_ROWS && train.bytes + validation.bytes > SMALL_BYTES)
+        goto out; /* how many rows there are, only a full read can tell */
     if (train.bytes + validation.bytes <= SMALL_BYTES) {
         DT_TRY(check_whole(out, recipe, fixed, err));
         goto out;

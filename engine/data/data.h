@@ -12,6 +12,7 @@
  * Formats    UTF-8 text; llm.c .bin: 256 int32 of header, magic 20240520 version 1 (uint16) or
  *            20240801 version 7 (uint32), header[2] tokens; nanoGPT .bin: bare uint16. Files are
  *            joined in the order of the list, a glob's matches sorted by bytes.
+ *            .csv: rows of numbers (rows.h), each a sample of its own
  * Vocabulary char: the code points of training AND validation text, so that validation meets no
  *            unknown one; byte: 256; ids: model.vocab, or the largest id of all files plus 1.
  *            A model.vocab below it is an error, one above it is taken.
@@ -71,6 +72,8 @@ typedef struct dt_sampler {
     const dt_dataset *dataset;
     int64_t train_tokens; /* of the dataset */
     int64_t tokens;       /* T */
+    int64_t ahead;        /* tokens behind a sequence that it needs: 1, its last target; rows: 0 */
+    int64_t sample_targets;
     uint64_t seed;
     int64_t epoch, sample; /* where the next step starts */
     dt_tail_kind tail;
@@ -84,17 +87,18 @@ dt_status dt_sampler_init(dt_sampler *out, const dt_dataset *dataset, int64_t to
 void dt_sampler_release(dt_sampler *sampler);
 /* One of so many training tokens that counts samples and steps, and draws none. Nothing to release.
  */
-void dt_sampler_count(dt_sampler *out, int64_t train_tokens, int64_t tokens, uint64_t seed);
+void dt_sampler_count(dt_sampler *out, int64_t train_tokens, int64_t tokens, int64_t ahead,
+                      uint64_t seed);
 /* What happens to the end of an epoch; wrap where it is not called. step_samples: of one step of
  * all ranks. DT_ERR_RECIPE where an epoch that is cut down to whole steps would have none. */
 dt_status dt_sampler_set_tail(dt_sampler *sampler, dt_tail_kind tail, int64_t step_samples,
                               dt_error *err);
 dt_status dt_sampler_seek(dt_sampler *sampler, int64_t epoch, int64_t sample, dt_error *err);
 
-/* Fills inputs and targets (count, T) with samples first .. first+count of the current step (no
- * move). The caller maps (micro-step, rank) to `first`. */
-dt_status dt_sampler_fill(dt_sampler *sampler, int32_t *inputs, int32_t *targets, int64_t first,
-                          int64_t count, dt_error *err);
+/* Fills the tensors of a batch, tokens and targets (count, T) or rows and targets, with samples
+ * first .. first+count of the current step (no move). The caller maps (micro-step, rank) to `first`. */
+dt_status dt_sampler_fill(dt_sampler *sampler, void *const inputs[], int64_t first, int64_t count,
+                          dt_error *err);
 /* How many targets count in samples first .. first+count of the current step. A function of the
  * position alone, so that every rank knows a step's divisor before its forward passes. */
 int64_t dt_sampler_valid_targets(const dt_sampler *sampler, int64_t first, int64_t count);
@@ -112,8 +116,9 @@ dt_status dt_sampler_advance(dt_sampler *sampler, int64_t samples, dt_error *err
 /* Validation sequence `index` of dt_validation_count, in file order, every T tokens; the last may
  * be short: its missing targets are -1. */
 int64_t dt_validation_count(const dt_dataset *dataset, int64_t tokens);
+/* Into place `place` of the tensors of a batch; index -1: a sample none of whose targets counts. */
 dt_status dt_validation_fill(const dt_dataset *dataset, int64_t tokens, int64_t index,
-                             int32_t *inputs, int32_t *targets, dt_error *err);
+                             void *const inputs[], int64_t place, dt_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,11 +1,12 @@
-/* Two families: text (char, byte), whose tokenizer comes from the text, and ids (.bin), whose
- * tokens are used where they are mapped. */
+/* Three families: text (char, byte), whose tokenizer comes from the text, ids (.bin), whose tokens
+ * are used where they are mapped, and rows of numbers. */
 #include "engine/data/dataset_int.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/data/tokenizer_int.h"
+#include "recipes/architecture/architecture.h"
 
 #include "base/banned.h"
 
@@ -16,14 +17,15 @@
 dt_status dt_dataset_find_files(dt_data_files *train, dt_data_files *validation,
                                 const dt_recipe *recipe, dt_arena *arena, dt_error *err)
 {
+    dt_tokens_kind kind =
+        dt_architecture_find(recipe->model.kind)->reads_rows ? DT_TOKENS_ROWS : recipe->data.tokens;
     dt_status st = DT_OK;
 
     if (recipe->data.train.count == 0)
         DT_THROW(err, DT_ERR_RECIPE, "data.train names no file; give it a text or token file");
-    DT_TRY(dt_data_files_find(train, &recipe->data.train, recipe->data.tokens, "data.train", arena,
+    DT_TRY(dt_data_files_find(train, &recipe->data.train, kind, "data.train", arena, err));
+    DT_TRY(dt_data_files_find(validation, &recipe->data.validation, kind, "data.validation", arena,
                               err));
-    DT_TRY(dt_data_files_find(validation, &recipe->data.validation, recipe->data.tokens,
-                              "data.validation", arena, err));
     DT_TRY(dt_data_files_agree(train, validation, err));
 out:
     return st;
@@ -119,6 +121,31 @@ out:
     return st;
 }
 
+static dt_status open_text(dt_dataset *dataset, const dt_data_files *train,
+                           const dt_data_files *validation, const dt_recipe *recipe,
+                           const dt_tokenizer *fixed, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(open_tokens(dataset, train, validation, recipe, fixed, err));
+    DT_TRY(dt_dataset_check_vocab(recipe, dataset->tokenizer->vocab, err));
+    DT_TRY(dt_dataset_split(&dataset->train_count, recipe, dataset->train.count,
+                            validation->count > 0 ? dataset->validation.count : -1, err));
+    if (validation->count > 0) {
+        dataset->valid_stream = &dataset->validation;
+        dataset->valid_count = dataset->validation.count;
+    } else {
+        dataset->valid_stream = &dataset->train;
+        dataset->valid_start = dataset->train_count;
+        dataset->valid_count = dataset->train.count - dataset->train_count;
+    }
+    dataset->limit = recipe->model.vocab > 0 ? recipe->model.vocab : dataset->tokenizer->vocab;
+    if (dataset->tokenizer->kind == DT_TOKENIZER_IDS)
+        DT_TRY(check_tokens(dataset, err));
+out:
+    return st;
+}
+
 dt_status dt_dataset_open(dt_dataset **out, const dt_recipe *recipe, const dt_tokenizer *fixed,
                           dt_error *err)
 {
@@ -131,21 +158,12 @@ dt_status dt_dataset_open(dt_dataset **out, const dt_recipe *recipe, const dt_to
         DT_THROW(err, DT_ERR_NOMEM, "no memory for a dataset");
     dt_arena_init(&dataset->arena, 0);
     DT_TRY(dt_dataset_find_files(&train, &validation, recipe, &dataset->arena, err));
-    DT_TRY(open_tokens(dataset, &train, &validation, recipe, fixed, err));
-    DT_TRY(dt_dataset_check_vocab(recipe, dataset->tokenizer->vocab, err));
-    DT_TRY(dt_dataset_split(&dataset->train_count, recipe, dataset->train.count,
-                            validation.count > 0 ? dataset->validation.count : -1, err));
-    if (validation.count > 0) {
-        dataset->valid_stream = &dataset->validation;
-        dataset->valid_count = dataset->validation.count;
+    if (train.items[0].kind == DT_TOKENS_ROWS) {
+        DT_TRY(check_fixed(fixed, DT_TOKENIZER_ROWS, err));
+        DT_TRY(dt_dataset_open_rows(dataset, &train, &validation, recipe, err));
     } else {
-        dataset->valid_stream = &dataset->train;
-        dataset->valid_start = dataset->train_count;
-        dataset->valid_count = dataset->train.count - dataset->train_count;
+        DT_TRY(open_text(dataset, &train, &validation, recipe, fixed, err));
     }
-    dataset->limit = recipe->model.vocab > 0 ? recipe->model.vocab : dataset->tokenizer->vocab;
-    if (dataset->tokenizer->kind == DT_TOKENIZER_IDS)
-        DT_TRY(check_tokens(dataset, err));
     *out = dataset; /* caller owns *out */
     dataset = NULL;
 out:
@@ -159,6 +177,8 @@ void dt_dataset_close(dt_dataset *dataset)
         return;
     dt_token_stream_release(&dataset->train);
     dt_token_stream_release(&dataset->validation);
+    dt_rows_release(&dataset->rows);
+    dt_rows_release(&dataset->validation_rows);
     dt_tokenizer_free(dataset->tokenizer);
     dt_arena_release(&dataset->arena);
     free(dataset);

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "engine/data/data.h"
 #include "engine/data/files.h"
+#include "engine/data/rows.h"
 #include "engine/data/stream.h"
 
 #ifdef __cplusplus
@@ -19,6 +20,10 @@ struct dt_dataset {
     const dt_token_stream *valid_stream;
     int64_t valid_start, valid_count; /* in valid_stream */
     int64_t limit; /* tokens are below: model.vocab, or the tokenizer's vocabulary */
+    /* Rows instead of tokens: the counts above are theirs, and valid_start stands in valid_rows. */
+    bool has_rows;
+    dt_rows rows, validation_rows;
+    const dt_rows *valid_rows;
 };
 
 /* Training and validation files of the recipe, found, looked at, of one kind. */
@@ -40,6 +45,11 @@ dt_status dt_dataset_open_chars(dt_dataset *dataset, const dt_data_files *train,
                                 dt_error *err);
 dt_status dt_dataset_open_bytes(dt_dataset *dataset, const dt_data_files *train,
                                 const dt_data_files *validation, dt_error *err);
+
+/* dataset_rows.c: the whole of a dataset of rows but its files. */
+dt_status dt_dataset_open_rows(dt_dataset *dataset, const dt_data_files *train,
+                               const dt_data_files *validation, const dt_recipe *recipe,
+                               dt_error *err);
 
 /* DT_ERR_RECIPE where model.vocab is given and is less than the data's. */
 dt_status dt_dataset_check_vocab(const dt_recipe *recipe, int64_t vocab, dt_error *err);

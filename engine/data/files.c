@@ -15,11 +15,9 @@
 
 const char *dt_tokens_kind_name(dt_tokens_kind kind)
 {
-    static const char *const names[] = {[DT_TOKENS_AUTO] = "auto",
-                                        [DT_TOKENS_CHAR] = "char",
-                                        [DT_TOKENS_BYTE] = "byte",
-                                        [DT_TOKENS_LLMC] = "llmc",
-                                        [DT_TOKENS_NANOGPT] = "nanogpt"};
+    static const char *const names[] = {
+        [DT_TOKENS_AUTO] = "auto", [DT_TOKENS_CHAR] = "char",       [DT_TOKENS_BYTE] = "byte",
+        [DT_TOKENS_LLMC] = "llmc", [DT_TOKENS_NANOGPT] = "nanogpt", [DT_TOKENS_ROWS] = "rows"};
     return names[kind];
 }
 

@@ -30,7 +30,7 @@ static dt_philox_key key_of(const dt_sampler *sampler, int64_t epoch, uint32_t w
 /* An epoch's first sequence starts in [0, T), less where that would leave none: so many places. */
 static int64_t shifts(const dt_sampler *sampler)
 {
-    int64_t spare = sampler->train_tokens - sampler->tokens; /* at least 1 */
+    int64_t spare = sampler->train_tokens + 1 - sampler->ahead - sampler->tokens; /* at least 1 */
 
     return spare < sampler->tokens ? spare : sampler->tokens;
 }
@@ -45,31 +45,38 @@ static int64_t shift_of(const dt_sampler *sampler, int64_t epoch)
 /* Sequences of an epoch; the last token has no target. */
 static int64_t count_of(const dt_sampler *sampler, int64_t epoch)
 {
-    return (sampler->train_tokens - 1 - shift_of(sampler, epoch)) / sampler->tokens;
+    return (sampler->train_tokens - sampler->ahead - shift_of(sampler, epoch)) / sampler->tokens;
 }
 
-void dt_sampler_count(dt_sampler *out, int64_t train_tokens, int64_t tokens, uint64_t seed)
+void dt_sampler_count(dt_sampler *out, int64_t train_tokens, int64_t tokens, int64_t ahead,
+                      uint64_t seed)
 {
-    *out = (dt_sampler){
-        .train_tokens = train_tokens, .tokens = tokens, .seed = seed, .order_epoch = -1};
+    *out = (dt_sampler){.train_tokens = train_tokens,
+                        .tokens = tokens,
+                        .ahead = ahead,
+                        .sample_targets = tokens,
+                        .seed = seed,
+                        .order_epoch = -1};
 }
 
 dt_status dt_sampler_init(dt_sampler *out, const dt_dataset *dataset, int64_t tokens, uint64_t seed,
                           dt_error *err)
 {
-    int64_t most;
+    int64_t most, ahead = dataset->has_rows ? 0 : 1;
 
     memset(out, 0, sizeof(*out));
     DT_ASSERT(tokens > 0);
-    if (dataset->train_count <= tokens)
+    if (dataset->train_count < tokens + ahead)
         return DT_FAIL(
             err, DT_ERR_RECIPE,
             "the training data have %lld tokens, fewer than one sequence of %lld and its "
             "last target; give more text, or fewer batch.tokens",
             (long long)dataset->train_count, (long long)tokens);
-    dt_sampler_count(out, dataset->train_count, tokens, seed);
+    dt_sampler_count(out, dataset->train_count, tokens, ahead, seed);
     out->dataset = dataset;
-    most = (dataset->train_count - 1) / tokens; /* without a shift */
+    if (dataset->has_rows)
+        out->sample_targets = dataset->rows.classes ? 1 : dataset->rows.outputs;
+    most = (dataset->train_count - ahead) / tokens; /* without a shift */
     out->order = malloc((size_t)most * sizeof(*out->order));
     if (out->order == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the order of %lld sequences",
@@ -109,7 +116,8 @@ dt_status dt_sampler_set_tail(dt_sampler *sampler, dt_tail_kind tail, int64_t st
                               dt_error *err)
 {
     /* Of the epoch that starts last. */
-    int64_t fewest = (sampler->train_tokens - shifts(sampler)) / sampler->tokens;
+    int64_t fewest =
+        (sampler->train_tokens + 1 - sampler->ahead - shifts(sampler)) / sampler->tokens;
 
     DT_ASSERT(step_samples > 0);
     if (tail == DT_TAIL_DROP && fewest < step_samples)
@@ -148,7 +156,7 @@ int64_t dt_sampler_epoch_steps(const dt_sampler *sampler, int64_t epochs, int64_
 int64_t dt_sampler_valid_targets(const dt_sampler *sampler, int64_t first, int64_t count)
 {
     DT_ASSERT(first >= 0 && count >= 0);
-    return count * sampler->tokens;
+    return count * sampler->sample_targets;
 }
 
 dt_status dt_sampler_seek(dt_sampler *sampler, int64_t epoch, int64_t sample, dt_error *err)
@@ -184,24 +192,38 @@ static void make_order(dt_sampler *sampler, int64_t epoch)
     }
 }
 
-dt_status dt_sampler_fill(dt_sampler *sampler, int32_t *inputs, int32_t *targets, int64_t first,
-                          int64_t count, dt_error *err)
+/* The sequence that begins at token `at`, to place `place`. Large files are not looked through when
+ * they are opened. */
+static dt_status fill_tokens(const dt_sampler *sampler, void *const inputs[], int64_t place,
+                             int64_t at, dt_error *err)
 {
     const dt_dataset *dataset = sampler->dataset;
+    int64_t tokens = sampler->tokens;
     dt_status st = DT_OK;
-    int64_t tokens = sampler->tokens, epoch = sampler->epoch, sample = sampler->sample + first;
+
+    DT_TRY(dt_token_stream_check(&dataset->train, at, tokens + 1, dataset->limit, err));
+    dt_token_stream_read((int32_t *)inputs[0] + place * tokens, &dataset->train, at, tokens);
+    dt_token_stream_read((int32_t *)inputs[1] + place * tokens, &dataset->train, at + 1, tokens);
+out:
+    return st;
+}
+
+dt_status dt_sampler_fill(dt_sampler *sampler, void *const inputs[], int64_t first, int64_t count,
+                          dt_error *err)
+{
+    const dt_dataset *dataset = sampler->dataset;
+    int64_t epoch = sampler->epoch, sample = sampler->sample + first;
+    dt_status st = DT_OK;
 
     DT_ASSERT(first >= 0 && count >= 0);
     for (int64_t i = 0; i < count; i++, sample++) {
-        int64_t at;
-
         carry(sampler, &epoch, &sample);
         make_order(sampler, epoch);
-        at = sampler->shift + sampler->order[sample] * tokens;
-        /* Large files are not looked through when they are opened. */
-        DT_TRY(dt_token_stream_check(&dataset->train, at, tokens + 1, dataset->limit, err));
-        dt_token_stream_read(inputs + i * tokens, &dataset->train, at, tokens);
-        dt_token_stream_read(targets + i * tokens, &dataset->train, at + 1, tokens);
+        if (dataset->has_rows)
+            dt_rows_copy(inputs, i, &dataset->rows, sampler->order[sample]);
+        else
+            DT_TRY(fill_tokens(sampler, inputs, i,
+                               sampler->shift + sampler->order[sample] * sampler->tokens, err));
     }
 out:
     return st;

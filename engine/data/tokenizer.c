@@ -7,8 +7,10 @@
 
 #include "base/banned.h"
 
-static const char *const kind_names[] = {
-    [DT_TOKENIZER_CHAR] = "char", [DT_TOKENIZER_BYTE] = "byte", [DT_TOKENIZER_IDS] = "ids"};
+static const char *const kind_names[] = {[DT_TOKENIZER_CHAR] = "char",
+                                         [DT_TOKENIZER_BYTE] = "byte",
+                                         [DT_TOKENIZER_IDS] = "ids",
+                                         [DT_TOKENIZER_ROWS] = "rows"};
 
 #define KINDS (sizeof(kind_names) / sizeof(kind_names[0]))
 
@@ -66,6 +68,11 @@ dt_status dt_tokenizer_new_ids(dt_tokenizer **out, int64_t vocab, dt_error *err)
 {
     DT_ASSERT(vocab > 0 && vocab <= INT32_MAX);
     return make(out, DT_TOKENIZER_IDS, vocab, false, err);
+}
+
+dt_status dt_tokenizer_new_rows(dt_tokenizer **out, dt_error *err)
+{
+    return make(out, DT_TOKENIZER_ROWS, 1, false, err);
 }
 
 dt_status dt_tokenizer_copy(dt_tokenizer **out, const dt_tokenizer *from, dt_error *err)
@@ -183,6 +190,8 @@ dt_status dt_tokenizer_from_json(dt_tokenizer **out, const json_t *json, dt_erro
         DT_TRY(dt_tokenizer_new_byte(out, err));
     else if (k == DT_TOKENIZER_IDS)
         DT_TRY(dt_tokenizer_new_ids(out, vocab, err));
+    else if (k == DT_TOKENIZER_ROWS)
+        DT_TRY(dt_tokenizer_new_rows(out, err));
     else
         DT_THROW(err, DT_ERR_CORRUPT, "tokenizer: kind '%s' with a vocabulary of %lld is not known",
                  kind, (long long)vocab);
@@ -262,6 +271,8 @@ dt_status dt_tokenizer_encode(int32_t **tokens, int64_t *count, const dt_tokeniz
         dt_strbuf_add(&copy, text, length); /* strtoll wants its end */
         DT_TRY(encode_ids(made, count, tokenizer, copy.data, err));
         break;
+    case DT_TOKENIZER_ROWS:
+        DT_THROW(err, DT_ERR_USAGE, "the model was trained on rows of numbers: it reads no text");
     }
     *tokens = made; /* caller owns *tokens */
     made = NULL;
@@ -275,7 +286,7 @@ void dt_tokenizer_decode(dt_strbuf *out, const dt_tokenizer *tokenizer, int32_t 
 {
     char bytes[DT_UTF8_MAX];
 
-    if (tokenizer->kind == DT_TOKENIZER_IDS)
+    if (tokenizer->kind == DT_TOKENIZER_IDS || tokenizer->kind == DT_TOKENIZER_ROWS)
         dt_strbuf_add_fmt(out, "%d ", token);
     else if (token < 0 || token >= tokenizer->vocab) /* model.vocab may be the larger one */
         dt_strbuf_add_str(out, "\xef\xbf\xbd");      /* U+FFFD */

@@ -14,7 +14,8 @@ extern "C" {
 typedef enum dt_tokenizer_kind {
     DT_TOKENIZER_CHAR,
     DT_TOKENIZER_BYTE,
-    DT_TOKENIZER_IDS
+    DT_TOKENIZER_IDS,
+    DT_TOKENIZER_ROWS /* none: samples are rows of numbers */
 } dt_tokenizer_kind;
 
 struct dt_tokenizer {
@@ -28,6 +29,7 @@ struct dt_tokenizer {
 dt_status dt_tokenizer_new_char(dt_tokenizer **out, const dt_char_set *set, dt_error *err);
 dt_status dt_tokenizer_new_byte(dt_tokenizer **out, dt_error *err);
 dt_status dt_tokenizer_new_ids(dt_tokenizer **out, int64_t vocab, dt_error *err);
+dt_status dt_tokenizer_new_rows(dt_tokenizer **out, dt_error *err);
 dt_status dt_tokenizer_copy(dt_tokenizer **out, const dt_tokenizer *from, dt_error *err);
 
 const char *dt_tokenizer_kind_name(dt_tokenizer_kind kind);

@@ -23,13 +23,15 @@
     X(matmul_backward_weight) \
     X(attention_forward)      \
     X(attention_backward)     \
-    X(gelu_forward)           \
-    X(gelu_backward)          \
+    X(activation_forward)     \
+    X(activation_backward)    \
     X(dropout_forward)        \
     X(dropout_backward)       \
     X(residual_forward)       \
     X(cross_entropy_forward)  \
     X(cross_entropy_backward) \
+    X(squared_error_forward)  \
+    X(squared_error_backward) \
     X(optimizer_step)         \
     X(normalize)              \
     X(blend)                  \

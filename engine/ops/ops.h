@@ -99,12 +99,14 @@ typedef struct dt_ops {
 
     /* GELU       y = 0.5 x (1 + erf(x/sqrt(2)))
      * GELU_TANH  y = 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
-     * (Hendrycks and Gimpel 2016). x,y act, of any shape */
-    dt_status (*gelu_forward)(dt_device *, dt_tensor *y, const dt_tensor *x,
-                              dt_activation_kind kind, dt_error *err);
+     * (Hendrycks and Gimpel 2016)
+     * RELU       y = max(x, 0), of slope 0 at 0        TANH  y = tanh(x)
+     * x,y act, of any shape */
+    dt_status (*activation_forward)(dt_device *, dt_tensor *y, const dt_tensor *x,
+                                    dt_activation_kind kind, dt_error *err);
     /* dx may be dy */
-    dt_status (*gelu_backward)(dt_device *, dt_tensor *dx, const dt_tensor *dy, const dt_tensor *x,
-                               dt_activation_kind kind, dt_error *err);
+    dt_status (*activation_backward)(dt_device *, dt_tensor *dx, const dt_tensor *dy,
+                                     const dt_tensor *x, dt_activation_kind kind, dt_error *err);
 
     /* Keeps an element with probability 1-p and scales it by 1/(1-p); which, is Philox of the
      * key and the element's index, so backward draws it again. y may be x. p = 0 copies. */
@@ -127,6 +129,15 @@ typedef struct dt_ops {
     dt_status (*cross_entropy_backward)(dt_device *, dt_tensor *losses, dt_tensor *logits,
                                         const dt_tensor *targets, int64_t vocab, double scale,
                                         dt_error *err);
+
+    /* losses[n] = sum_o (y[n,o] - targets[n,o])^2; a target that is NaN counts nothing (0, and
+     * gradient 0). losses F32 (N)  y act or F32 (N,O)  targets F32 (N,O) */
+    dt_status (*squared_error_forward)(dt_device *, dt_tensor *losses, const dt_tensor *y,
+                                       const dt_tensor *targets, dt_error *err);
+    /* Also y := 2 (y - targets) * scale IN PLACE. scale: 1 / the numbers that count in the whole
+     * step. */
+    dt_status (*squared_error_backward)(dt_device *, dt_tensor *losses, dt_tensor *y,
+                                        const dt_tensor *targets, double scale, dt_error *err);
 
     /* param and the states that the rule has F32 (n) in place, grad F32 (n), which may be param; copy
      * act (n) := param in the compute type, or left out. What a state holds before step 1 is 0. factors lie in the
@@ -153,11 +164,11 @@ typedef struct dt_ops {
 
     /* --- several ops in one; NULL where a backend has nothing better than these */
 
-    /* matmul_forward into pre, and gelu_forward (GELU_TANH) of that into y, before or after it is
+    /* matmul_forward into pre, and activation_forward (GELU_TANH) of that into y, before or after it is
      * rounded. y,pre act (N,O) */
     dt_status (*matmul_gelu_forward)(dt_device *, dt_tensor *y, dt_tensor *pre, const dt_tensor *x,
                                      const dt_tensor *w, const dt_tensor *bias, dt_error *err);
-    /* matmul_backward_input, and gelu_backward (GELU_TANH) of that, before or after it is rounded.
+    /* matmul_backward_input, and activation_backward (GELU_TANH) of that, before or after it is rounded.
      * dpre,pre act (N,I), dy act (N,O) */
     dt_status (*matmul_gelu_backward)(dt_device *, dt_tensor *dpre, const dt_tensor *dy,
                                       const dt_tensor *w, const dt_tensor *pre, dt_error *err);

@@ -5,23 +5,6 @@
 
 #include "base/banned.h"
 
-/* Fills row `row` with validation sequence `index`, or with nothing that counts. */
-static dt_status fill_row(dt_train_session *session, int64_t row, int64_t index, bool counts,
-                          dt_error *err)
-{
-    int64_t tokens = session->recipe->batch.tokens;
-    int32_t *inputs = (int32_t *)session->batch.inputs[0].data + row * tokens;
-    int32_t *targets = (int32_t *)session->batch.inputs[1].data + row * tokens;
-
-    if (counts)
-        return dt_validation_fill(session->dataset, tokens, index, inputs, targets, err);
-    for (int64_t t = 0; t < tokens; t++) {
-        inputs[t] = 0;
-        targets[t] = -1;
-    }
-    return DT_OK;
-}
-
 /* Passes may be collective: all ranks end after the same one. */
 static dt_status look_for_stop(dt_train_session *session, bool *stopped, dt_error *err)
 {
@@ -39,10 +22,12 @@ dt_status dt_evaluate(dt_train_session *session, bool *evaluated, bool *stopped,
     int64_t wanted = recipe->evaluate.sequences;
     int64_t count = wanted > 0 && wanted < all ? wanted : all;
     int64_t rows = session->batch.samples, per_pass = rows * session->mesh.data.size;
-    double sums[2] = {0, 0}; /* loss, tokens */
+    double sums[2] = {0, 0}; /* loss, targets */
+    void *inputs[DT_INPUTS_MAX];
     dt_status st = DT_OK;
 
     *evaluated = *stopped = false;
+    dt_train_session_inputs(session, inputs);
     for (int64_t first = 0; first < count; first += per_pass) {
         double loss_sum;
         int64_t counted;
@@ -53,7 +38,8 @@ dt_status dt_evaluate(dt_train_session *session, bool *evaluated, bool *stopped,
         for (int64_t row = 0; row < rows; row++) {
             int64_t turn = first + row * session->mesh.data.size + session->mesh.data.rank;
 
-            DT_TRY(fill_row(session, row, turn * all / count, turn < count, err));
+            DT_TRY(dt_validation_fill(session->dataset, recipe->batch.tokens,
+                                      turn < count ? turn * all / count : -1, inputs, row, err));
         }
         DT_TRY(session->state.strategy->evaluate(&session->state, &session->batch, &loss_sum,
                                                  &counted, err));

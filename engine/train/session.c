@@ -355,6 +355,12 @@ void dt_train_session_close(dt_train_session *session)
     memset(session, 0, sizeof(*session));
 }
 
+void dt_train_session_inputs(const dt_train_session *session, void *out[DT_INPUTS_MAX])
+{
+    for (int i = 0; i < DT_INPUTS_MAX; i++)
+        out[i] = session->batch.inputs[i].data;
+}
+
 int64_t dt_train_session_samples_per_step(const dt_train_session *session)
 {
     const dt_recipe *recipe = session->recipe;

@@ -12,10 +12,11 @@
 
 static dt_status fill_batch(dt_train_session *session, int64_t micro_step, dt_error *err)
 {
-    const dt_tensor *inputs = session->batch.inputs;
+    void *inputs[DT_INPUTS_MAX];
     dt_status st = DT_OK;
 
-    DT_TRY(dt_sampler_fill(&session->sampler, inputs[0].data, inputs[1].data,
+    dt_train_session_inputs(session, inputs);
+    DT_TRY(dt_sampler_fill(&session->sampler, inputs,
                            dt_train_session_first_sample(session, micro_step),
                            session->batch.samples, err));
     session->batch.step = (uint32_t)session->step;

@@ -5,11 +5,12 @@
 
 #include "base/banned.h"
 
-extern const dt_architecture dt_architecture_gpt2;
+extern const dt_architecture dt_architecture_gpt2, dt_architecture_mlp;
 
 /* In the order of dt_architecture_kind. */
 static const dt_architecture *const architectures[] = {
     [DT_MODEL_GPT2] = &dt_architecture_gpt2,
+    [DT_MODEL_MLP] = &dt_architecture_mlp,
 };
 
 const dt_architecture *dt_architecture_find(dt_architecture_kind kind)

@@ -19,6 +19,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "recipes/architecture/gpt2.h"
+#include "recipes/architecture/mlp.h"
 #include "recipes/recipe.h"
 
 #ifdef __cplusplus
@@ -86,6 +87,7 @@ typedef struct dt_model_config {
     bool incremental; /* inference: room for what dt_model_extend keeps */
     union {           /* by kind */
         dt_gpt2_config gpt2;
+        dt_mlp_config mlp;
     };
 } dt_model_config;
 
@@ -94,6 +96,7 @@ struct dt_param_sink;
 /* A kind of model. */
 typedef struct dt_architecture {
     const char *name; /* the recipe's model.kind */
+    bool reads_rows;  /* its samples are rows of numbers (engine/data/rows.h), else tokens */
     /* MUST: its own part of the config; vocab: of the data */
     void (*configure)(dt_model_config *out, const dt_recipe *recipe, int64_t vocab);
     /* MUST: DT_ERR_RECIPE naming what cannot be. All other functions are only called for configs

@@ -1,4 +1,5 @@
 /* How many steps a run will have: what the engine counts when it is ready, counted before. */
+#include "recipes/architecture/architecture.h"
 #include "runner/launch/preflight.h"
 
 #include "base/banned.h"
@@ -18,9 +19,12 @@ static bool count_in(dt_sampler *out, const dt_preflight *flight)
 {
     const dt_recipe *recipe = &flight->plan.recipe;
 
-    if (flight->data.train_tokens <= recipe->batch.tokens)
+    int64_t ahead = dt_architecture_find(recipe->model.kind)->reads_rows ? 0 : 1;
+
+    if (flight->data.train_tokens < recipe->batch.tokens + ahead)
         return false;
-    dt_sampler_count(out, flight->data.train_tokens, recipe->batch.tokens, (uint64_t)recipe->seed);
+    dt_sampler_count(out, flight->data.train_tokens, recipe->batch.tokens, ahead,
+                     (uint64_t)recipe->seed);
     return true;
 }
 

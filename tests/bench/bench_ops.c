@@ -150,18 +150,18 @@ static dt_status layernorm_backward(subject *s, int i, cost *c)
                                              &s->mean, &s->rstd, &s->vector, &s->err);
 }
 
-static dt_status gelu_forward(subject *s, int i, cost *c)
+static dt_status activation_forward(subject *s, int i, cost *c)
 {
     c->bytes = 2.0 * bytes_of(&s->wide);
-    return s->device.ops->gelu_forward(&s->device, &s->wide2, &s->wide, DT_ACTIVATION_GELU_TANH,
-                                       &s->err);
+    return s->device.ops->activation_forward(&s->device, &s->wide2, &s->wide,
+                                             DT_ACTIVATION_GELU_TANH, &s->err);
 }
 
-static dt_status gelu_backward(subject *s, int i, cost *c)
+static dt_status activation_backward(subject *s, int i, cost *c)
 {
     c->bytes = 3.0 * bytes_of(&s->wide);
-    return s->device.ops->gelu_backward(&s->device, &s->wide2, &s->wide, &s->wide,
-                                        DT_ACTIVATION_GELU_TANH, &s->err);
+    return s->device.ops->activation_backward(&s->device, &s->wide2, &s->wide, &s->wide,
+                                              DT_ACTIVATION_GELU_TANH, &s->err);
 }
 
 static dt_status dropout_forward(subject *s, int i, cost *c)
@@ -262,8 +262,8 @@ static const struct {
     ROW(matmul_backward_weight, 5),
     ROW(attention_forward, 2),
     ROW(attention_backward, 2),
-    ROW(gelu_forward, 1),
-    ROW(gelu_backward, 1),
+    ROW(activation_forward, 1),
+    ROW(activation_backward, 1),
     ROW(dropout_forward, 1),
     ROW(residual_forward, 1),
     ROW(cross_entropy_forward, 1),

@@ -34,6 +34,12 @@ trains 2 examples/gpt2-124m-cpu.yaml --set data.train="$work/gpt2.bin" --set dat
 expect 0 launch examples/gpt2-124m-cpu.yaml --set data.train="$work/gpt2.bin" --dry-run --json
 json "o['parameters'] == 124475904" "o['plan']['recipe']['model']['layers'] == 12"
 
+awk 'BEGIN { srand(1); for (i = 0; i < 3000; i++) { c = i % 3
+    printf "%g,%g,%g,%g,%d\n", c + rand(), rand(), rand() - c, rand(), c } }' >"$work/points.csv"
+trains 150 examples/mlp.yaml --set data.train="$work/points.csv"
+json "o['valid_loss'] < 0.3"
+expect 3 generate "$(field "o['run']")"
+
 # On two nodes of this machine, by way of agents as everywhere.
 trains 12 examples/two-nodes.yaml --set data.train="$work/text.txt" \
     --set 'nodes=[localhost, "localhost#2"]' --set threads=1

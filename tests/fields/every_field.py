@@ -137,7 +137,10 @@ FIELDS = {
 LEFT_OUT = {
     'nodes': 'other machines: tests/net',
     'slurm.options': 'a Slurm cluster: tests/slurm',
-    'model.kind': 'has one value',
+    'model.kind': 'another model has other data: dist.mlp_trains_on_rows',
+    'model.inputs': 'of models on rows: dist.mlp_trains_on_rows',
+    'model.outputs': 'of models on rows: dist.mlp_trains_on_rows',
+    'model.loss': 'of models on rows: dist.mlp_trains_on_rows',
 }
 
 

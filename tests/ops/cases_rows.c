@@ -86,8 +86,8 @@ void case_layernorm(bench *b, const int64_t *dim)
 }
 
 /* elements; the last value of x is far out on either side */
-static void gelu(bench *b, const int64_t *dim, dt_activation_kind kind, double (*value)(double),
-                 double (*slope)(double))
+static void activation(bench *b, const int64_t *dim, dt_activation_kind kind,
+                       double (*value)(double), double (*slope)(double))
 {
     int64_t n = dim[0];
     operand x = bench_random(b, b->act, n % 2 == 0 ? 4.0 : 12.0, n, 0, 0);
@@ -96,30 +96,86 @@ static void gelu(bench *b, const int64_t *dim, dt_activation_kind kind, double (
     double *want = bench_doubles(b, n);
     dt_error err = DT_ERROR_INIT;
 
-    bench_ok(b->device.ops->gelu_forward(&b->device, &y, &x.tensor, kind, &err), &err);
+    bench_ok(b->device.ops->activation_forward(&b->device, &y, &x.tensor, kind, &err), &err);
     for (int64_t i = 0; i < n; i++)
         want[i] = value(x.value[i]);
     bench_check(b, "y", &y, want);
 
-    bench_ok(b->device.ops->gelu_backward(&b->device, &dx, &dy.tensor, &x.tensor, kind, &err),
+    bench_ok(b->device.ops->activation_backward(&b->device, &dx, &dy.tensor, &x.tensor, kind, &err),
              &err);
     for (int64_t i = 0; i < n; i++)
         want[i] = dy.value[i] * slope(x.value[i]);
     bench_check(b, "dx", &dx, want);
-    bench_ok(
-        b->device.ops->gelu_backward(&b->device, &dy.tensor, &dy.tensor, &x.tensor, kind, &err),
-        &err);
+    bench_ok(b->device.ops->activation_backward(&b->device, &dy.tensor, &dy.tensor, &x.tensor, kind,
+                                                &err),
+             &err);
     bench_check(b, "dx in place of dy", &dy.tensor, want);
 }
 
 void case_gelu(bench *b, const int64_t *dim)
 {
-    gelu(b, dim, DT_ACTIVATION_GELU, ref_gelu, ref_gelu_slope);
+    activation(b, dim, DT_ACTIVATION_GELU, ref_gelu, ref_gelu_slope);
 }
 
 void case_gelu_tanh(bench *b, const int64_t *dim)
 {
-    gelu(b, dim, DT_ACTIVATION_GELU_TANH, ref_gelu_tanh, ref_gelu_tanh_slope);
+    activation(b, dim, DT_ACTIVATION_GELU_TANH, ref_gelu_tanh, ref_gelu_tanh_slope);
+}
+
+static double relu(double x)
+{
+    return x > 0 ? x : 0;
+}
+
+static double relu_slope(double x)
+{
+    return x > 0 ? 1 : 0;
+}
+
+void case_relu(bench *b, const int64_t *dim)
+{
+    activation(b, dim, DT_ACTIVATION_RELU, relu, relu_slope);
+}
+
+static double tanh_slope(double x)
+{
+    return 1 / (cosh(x) * cosh(x));
+}
+
+void case_tanh(bench *b, const int64_t *dim)
+{
+    activation(b, dim, DT_ACTIVATION_TANH, tanh, tanh_slope);
+}
+
+/* N O; the target of every fifth number does not count */
+void case_squared_error(bench *b, const int64_t *dim)
+{
+    int64_t n = dim[0], width = dim[1];
+    operand y = bench_random(b, b->act, 1.0, n, width, 0);
+    operand targets = bench_random(b, DT_F32, 1.0, n, width, 0);
+    dt_tensor losses = bench_output(b, DT_F32, n, 0, 0);
+    double *want = bench_doubles(b, n), *gradient = bench_doubles(b, n * width), scale = 0.25;
+    dt_error err = DT_ERROR_INIT;
+
+    for (int64_t i = 0; i < n * width; i++) {
+        double off = y.value[i] - targets.value[i];
+
+        if (i % 5 == 3) {
+            bench_put(&targets.tensor, i, NAN);
+            off = 0;
+        }
+        want[i / width] += off * off;
+        gradient[i] = 2 * off * scale;
+    }
+    bench_ok(
+        b->device.ops->squared_error_forward(&b->device, &losses, &y.tensor, &targets.tensor, &err),
+        &err);
+    bench_check(b, "losses", &losses, want);
+    bench_ok(b->device.ops->squared_error_backward(&b->device, &losses, &y.tensor, &targets.tensor,
+                                                   scale, &err),
+             &err);
+    bench_check(b, "losses of backward", &losses, want);
+    bench_check(b, "dy", &y.tensor, gradient);
 }
 
 /* elements, percent dropped; a clock says what time it is, whatever the key thinks */

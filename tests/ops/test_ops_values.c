@@ -204,7 +204,7 @@ static void test_type_without_arithmetic_is_refused_with_a_way_out(void **state)
     bench b;
 
     bench_open(&b, 1);
-    assert_int_equal(b.device.ops->gelu_forward(&b.device, &x, &x, DT_ACTIVATION_GELU, &err),
+    assert_int_equal(b.device.ops->activation_forward(&b.device, &x, &x, DT_ACTIVATION_GELU, &err),
                      DT_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "use fp32, bf16 or fp16"));
     bench_close(&b);
@@ -248,7 +248,8 @@ static void test_gelu_keeps_its_digits_in_the_tail(void **state)
     for (int i = 0; i < PLACES; i++)
         x[i] = (float)(i - PLACES / 2) * 1e-3f;
     bench_open(&b, 1);
-    bench_ok(b.device.ops->gelu_forward(&b.device, &out, &in, DT_ACTIVATION_GELU, &err), &err);
+    bench_ok(b.device.ops->activation_forward(&b.device, &out, &in, DT_ACTIVATION_GELU, &err),
+             &err);
     for (int i = 0; i < PLACES; i++) {
         double at = x[i], want = at * 0.5 * erfc(-at * 0.70710678118654752440);
         double bound = (6e-7 + 6e-8 * at * at) * fabs(want);
@@ -273,7 +274,7 @@ static void test_gelu_of_what_is_not_finite_is_not_finite(void **state)
     for (int k = 0; k < 2; k++) {
         for (int i = 0; i < VECTOR; i++)
             x[i] = i % 2 == 0 ? NAN : INFINITY;
-        bench_ok(b.device.ops->gelu_forward(&b.device, &out, &in, kinds[k], &err), &err);
+        bench_ok(b.device.ops->activation_forward(&b.device, &out, &in, kinds[k], &err), &err);
         for (int i = 0; i < VECTOR; i++)
             assert_true(i % 2 == 0 ? isnan(y[i]) : isinf(y[i]));
     }

@@ -131,9 +131,10 @@ static void test_a_wrong_id_at_the_end_of_large_data_is_met_when_drawn(void **st
     folder->recipe.model.vocab = 50257;
     folder->recipe.data.split = 1000.0 / (double)count;
     dataset = data_open(folder);
-    assert_int_equal(dt_validation_fill(dataset, 100, 0, tokens, tokens + 1000, NULL), DT_OK);
-    assert_int_equal(dt_validation_fill(dataset, 100, dt_validation_count(dataset, 100) - 1, tokens,
-                                        tokens + 1000, &err),
+    assert_int_equal(
+        dt_validation_fill(dataset, 100, 0, (void *[]){tokens, tokens + 1000}, 0, NULL), DT_OK);
+    assert_int_equal(dt_validation_fill(dataset, 100, dt_validation_count(dataset, 100) - 1,
+                                        (void *[]){tokens, tokens + 1000}, 0, &err),
                      DT_ERR_RECIPE);
     assert_non_null(strstr(err.message, "train.bin"));
     assert_non_null(strstr(err.message, "is 60000"));
@@ -147,7 +148,8 @@ static void test_a_wrong_id_at_the_end_of_large_data_is_met_when_drawn(void **st
     dataset = data_open(folder);
     assert_int_equal(dt_sampler_init(&sampler, dataset, count - 1, 1, NULL), DT_OK);
     dt_error_clear(&err);
-    assert_int_equal(dt_sampler_fill(&sampler, tokens, tokens, 0, 1, &err), DT_ERR_RECIPE);
+    assert_int_equal(dt_sampler_fill(&sampler, (void *[]){tokens, tokens}, 0, 1, &err),
+                     DT_ERR_RECIPE);
     assert_non_null(strstr(err.message, "token number 67109863 is 60000"));
     dt_sampler_release(&sampler);
     dt_dataset_close(dataset);

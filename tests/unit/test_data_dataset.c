@@ -25,7 +25,8 @@ static void expect_valid(const dt_dataset *dataset, const int32_t *wanted, int64
 
     assert_int_equal(dt_dataset_valid_tokens(dataset), count);
     assert_int_equal(dt_validation_count(dataset, count - 1), 1);
-    assert_int_equal(dt_validation_fill(dataset, count - 1, 0, inputs, targets, NULL), DT_OK);
+    assert_int_equal(
+        dt_validation_fill(dataset, count - 1, 0, (void *[]){inputs, targets}, 0, NULL), DT_OK);
     for (int64_t i = 0; i + 1 < count; i++) {
         assert_int_equal(inputs[i], wanted[i]);
         assert_int_equal(targets[i], wanted[i + 1]);
@@ -212,7 +213,8 @@ static void test_more_than_256_characters_take_wider_tokens(void **state)
     dataset = data_open(folder);
     assert_int_equal(dt_tokenizer_vocab(dt_dataset_tokenizer(dataset)), 700);
     assert_int_equal(dt_dataset_train_tokens(dataset), 630);
-    assert_int_equal(dt_validation_fill(dataset, 4, 0, inputs, targets, NULL), DT_OK);
+    assert_int_equal(dt_validation_fill(dataset, 4, 0, (void *[]){inputs, targets}, 0, NULL),
+                     DT_OK);
     assert_int_equal(inputs[0], 630);
     assert_int_equal(targets[3], 634);
     dt_dataset_close(dataset);

@@ -21,7 +21,8 @@ static void starts(int64_t *out, dt_sampler *sampler, int64_t first, int64_t cou
     int32_t inputs[T], targets[T];
 
     for (int64_t i = 0; i < count; i++) {
-        assert_int_equal(dt_sampler_fill(sampler, inputs, targets, first + i, 1, NULL), DT_OK);
+        assert_int_equal(dt_sampler_fill(sampler, (void *[]){inputs, targets}, first + i, 1, NULL),
+                         DT_OK);
         out[i] = inputs[0];
         for (int t = 0; t < T; t++) {
             assert_int_equal(inputs[t], inputs[0] + t);
@@ -148,7 +149,7 @@ static void test_a_step_may_hold_several_epochs(void **state)
     dt_sampler sampler;
 
     assert_int_equal(dt_sampler_init(&sampler, dataset, T, 3, NULL), DT_OK);
-    assert_int_equal(dt_sampler_fill(&sampler, inputs, targets, 0, 5, NULL), DT_OK);
+    assert_int_equal(dt_sampler_fill(&sampler, (void *[]){inputs, targets}, 0, 5, NULL), DT_OK);
     for (int i = 0; i < 5 * T; i++) {
         assert_int_equal(inputs[i], i % T);
         assert_int_equal(targets[i], i % T + 1);
@@ -284,10 +285,12 @@ static void test_validation_masks_what_the_last_window_lacks(void **state)
     /* tokens 90 .. 99: 9 inputs with a target, in windows of 4, 4 and 1 */
     assert_int_equal(dt_dataset_valid_tokens(dataset), 10);
     assert_int_equal(dt_validation_count(dataset, T), 3);
-    assert_int_equal(dt_validation_fill(dataset, T, 1, inputs, targets, NULL), DT_OK);
+    assert_int_equal(dt_validation_fill(dataset, T, 1, (void *[]){inputs, targets}, 0, NULL),
+                     DT_OK);
     assert_int_equal(inputs[0], 94);
     assert_int_equal(targets[3], 98);
-    assert_int_equal(dt_validation_fill(dataset, T, 2, inputs, targets, NULL), DT_OK);
+    assert_int_equal(dt_validation_fill(dataset, T, 2, (void *[]){inputs, targets}, 0, NULL),
+                     DT_OK);
     assert_int_equal(inputs[0], 98);
     assert_int_equal(targets[0], 99);
     for (int t = 1; t < T; t++) {

@@ -184,7 +184,7 @@ static dt_status count_gelu(dt_device *device, dt_tensor *y, const dt_tensor *x,
                             dt_activation_kind kind, dt_error *err)
 {
     counted.gelus++;
-    return dt_ops_cpu.gelu_forward(device, y, x, kind, err);
+    return dt_ops_cpu.activation_forward(device, y, x, kind, err);
 }
 
 /* Three blocks of four products, and the head; GELU always runs twice. full: two blocks again, less
@@ -206,7 +206,7 @@ static void test_only_what_is_said_runs_twice(void **state)
         counting.matmul_forward = count_product;
         counting.attention_forward = count_attention;
         counting.layernorm_forward = count_norm;
-        counting.gelu_forward = count_gelu;
+        counting.activation_forward = count_gelu;
         h.device.ops = &counting;
         memset(&counted, 0, sizeof counted);
         harness_pass(&h, &h.batch, 1);

@@ -38,7 +38,7 @@ static void read_step(reading *out, dt_sampler *sampler, dt_recipe *recipe, cons
     assert_int_equal(dt_train_session_samples_per_step(&session), STEP_SAMPLES);
     out->count = 0;
     for (int64_t m = 0; m < MICRO_STEPS; m++) {
-        assert_int_equal(dt_sampler_fill(sampler, inputs, targets,
+        assert_int_equal(dt_sampler_fill(sampler, (void *[]){inputs, targets},
                                          dt_train_session_first_sample(&session, m), rows, NULL),
                          DT_OK);
         for (int64_t row = 0; row < rows; row++)

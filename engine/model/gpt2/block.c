@@ -95,7 +95,8 @@ dt_status dt_gpt2_block_forward(dt_model *model, int layer, const dt_tensor *x,
     block_params(w, model, layer, dt_gpt2_weight);
     DT_TRY(forward_to_fc(model, layer, x, w, dropout, err));
     if (!fuses_gelu(model))
-        DT_TRY(ops->gelu_forward(device, &a->gelu, &a->fc, model->config.gpt2.activation, err));
+        DT_TRY(
+            ops->activation_forward(device, &a->gelu, &a->fc, model->config.gpt2.activation, err));
     DT_TRY(project(model, &state->narrow, &a->gelu, &w[DT_GPT2_MLP_PROJ_W], &w[DT_GPT2_MLP_PROJ_B],
                    dropout, layer, DT_PHILOX_DROPOUT_MLP, err));
     DT_TRY(ops->residual_forward(device, &a->out, &a->mid, &state->narrow, err));
@@ -158,7 +159,7 @@ static dt_status gelu_input_grad(dt_model *model, dt_tensor *dfc, const dt_tenso
         model->config.gpt2.activation == DT_ACTIVATION_GELU_TANH)
         return ops->matmul_gelu_backward(device, dfc, dproj, w, fc, err);
     DT_TRY(ops->matmul_backward_input(device, dfc, dproj, w, err));
-    DT_TRY(ops->gelu_backward(device, dfc, dfc, fc, model->config.gpt2.activation, err));
+    DT_TRY(ops->activation_backward(device, dfc, dfc, fc, model->config.gpt2.activation, err));
 out:
     return st;
 }
@@ -175,7 +176,7 @@ static dt_status mlp_backward(dt_model *model, int layer, const dt_tensor *w, dt
     dt_status st = DT_OK;
 
     DT_TRY(projection_grad(model, &dproj, dropout, layer, DT_PHILOX_DROPOUT_MLP, err));
-    DT_TRY(ops->gelu_forward(device, &a->gelu, &a->fc, model->config.gpt2.activation, err));
+    DT_TRY(ops->activation_forward(device, &a->gelu, &a->fc, model->config.gpt2.activation, err));
     DT_TRY(ops->matmul_backward_weight(device, &dw[DT_GPT2_MLP_PROJ_W], &dw[DT_GPT2_MLP_PROJ_B],
                                        &dproj, &a->gelu, err));
     DT_TRY(gelu_input_grad(model, &dgelu, &dproj, &w[DT_GPT2_MLP_PROJ_W], &a->fc, err));

@@ -1,6 +1,6 @@
 /* cpu_int: what the ops of the CPU share: the device's own state, names, threads, scratch.
  *
- * Names     DT_CPU_NAME(gelu_forward) is dt_cpu_gelu_forward_avx2 in the copy for AVX2
+ * Names     DT_CPU_NAME(activation_forward) is dt_cpu_activation_forward_avx2 in the copy for AVX2
  * Threads   an op opens one parallel region, each thread takes a contiguous share of the work;
  *           shares depend on sizes and thread count alone, so that results repeat bit by bit
  * Scratch   one piece per thread, grown when an op first needs more: the second step of a

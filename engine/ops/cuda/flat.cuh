@@ -1,6 +1,6 @@
 /* flat: one function over every element, 16 bytes a thread and turn.
  *
- * F is called as f(index, values...) with fp32 values and gives the fp32 result; see gelu.cu.
+ * F is called as f(index, values...) with fp32 values and gives the fp32 result; see activation.cu.
  */
 #ifndef DT_ENGINE_OPS_CUDA_FLAT_CUH
 #define DT_ENGINE_OPS_CUDA_FLAT_CUH

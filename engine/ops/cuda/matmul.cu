@@ -124,7 +124,7 @@ dt_status dt_cuda_matmul_gelu_forward(dt_device *device, dt_tensor *y, dt_tensor
         DT_TRY(dt_cuda_product_try(device, &p, &done, err));
     if (!done) {
         DT_TRY(dt_cuda_matmul_forward(device, pre, x, w, bias, err));
-        DT_TRY(dt_cuda_gelu_forward(device, y, pre, DT_ACTIVATION_GELU_TANH, err));
+        DT_TRY(dt_cuda_activation_forward(device, y, pre, DT_ACTIVATION_GELU_TANH, err));
     }
 out:
     return st;
@@ -144,7 +144,7 @@ dt_status dt_cuda_matmul_gelu_backward(dt_device *device, dt_tensor *dpre, const
         DT_TRY(dt_cuda_product_try(device, &p, &done, err));
     if (!done) {
         DT_TRY(dt_cuda_matmul_backward_input(device, dpre, dy, w, err));
-        DT_TRY(dt_cuda_gelu_backward(device, dpre, dpre, pre, DT_ACTIVATION_GELU_TANH, err));
+        DT_TRY(dt_cuda_activation_backward(device, dpre, dpre, pre, DT_ACTIVATION_GELU_TANH, err));
     }
 out:
     return st;

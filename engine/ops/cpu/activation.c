@@ -1,11 +1,16 @@
-/* gelu: GELU and its tanh approximation (Hendrycks and Gimpel 2016).
+/* activation: what stands between products, and its slope.
  *
  * GELU       y = x Phi(x), dy/dx = Phi(x) + x phi(x); Phi the normal distribution, phi its density
  * GELU_TANH  y = 0.5 x (1 + tanh(u)) = x sigmoid(2u),  u = sqrt(2/pi) (x + 0.044715 x^3)
  *            dy/dx = s + x s (1-s) 2 u',  s = sigmoid(2u)
  *            The sigmoid keeps its relative precision for large negative x, where 1 + tanh
- *            cancels.
+ *            cancels. Both: Hendrycks and Gimpel 2016
+ * RELU       y = max(x, 0), dy/dx = [x > 0]
+ * TANH       y = tanh(x), dy/dx = 1 - y^2 = 4 s(2x) s(-2x), s the sigmoid: the difference from 1
+ *            would have no digits left far out
  */
+#include <math.h>
+
 #include "engine/ops/cpu/math_int.h"
 #include "engine/ops/cpu/ops_int.h"
 #include "engine/ops/cpu/rows_int.h"
@@ -17,14 +22,14 @@
 #define DENSITY 0.3989422804014327f /* 1/sqrt(2 pi) */
 #define WORK    8                   /* an element costs about as much as this many of a sum */
 
-static void exact_row(float *y, const float *x, int64_t n)
+static void gelu_row(float *y, const float *x, int64_t n)
 {
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
         y[i] = x[i] * dt_normal(x[i], dt_bell(x[i]));
 }
 
-static void exact_row_backward(float *dx, const float *dy, const float *x, int64_t n)
+static void gelu_row_backward(float *dx, const float *dy, const float *x, int64_t n)
 {
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) {
@@ -33,14 +38,14 @@ static void exact_row_backward(float *dx, const float *dy, const float *x, int64
     }
 }
 
-static void tanh_row(float *y, const float *x, int64_t n)
+static void gelu_tanh_row(float *y, const float *x, int64_t n)
 {
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
         y[i] = x[i] * dt_sigmoid(SLOPE * (x[i] + CUBIC * x[i] * x[i] * x[i]));
 }
 
-static void tanh_row_backward(float *dx, const float *dy, const float *x, int64_t n)
+static void gelu_tanh_row_backward(float *dx, const float *dy, const float *x, int64_t n)
 {
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) {
@@ -51,16 +56,52 @@ static void tanh_row_backward(float *dx, const float *dy, const float *x, int64_
     }
 }
 
-dt_status DT_CPU_NAME(gelu_forward)(dt_device *device, dt_tensor *y, const dt_tensor *x,
-                                    dt_activation_kind kind, dt_error *err)
+static void relu_row(float *y, const float *x, int64_t n)
 {
-    void (*row)(float *, const float *, int64_t) =
-        kind == DT_ACTIVATION_GELU ? exact_row : tanh_row;
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        y[i] = x[i] > 0.0f ? x[i] : 0.0f;
+}
+
+static void relu_row_backward(float *dx, const float *dy, const float *x, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        dx[i] = x[i] > 0.0f ? dy[i] : 0.0f;
+}
+
+static void tanh_row(float *y, const float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] = tanhf(x[i]);
+}
+
+static void tanh_row_backward(float *dx, const float *dy, const float *x, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        dx[i] = dy[i] * 4.0f * dt_sigmoid(2.0f * x[i]) * dt_sigmoid(-2.0f * x[i]);
+}
+
+static const struct {
+    void (*forward)(float *, const float *, int64_t);
+    void (*backward)(float *, const float *, const float *, int64_t);
+} rows[] = {
+    [DT_ACTIVATION_GELU_TANH] = {gelu_tanh_row, gelu_tanh_row_backward},
+    [DT_ACTIVATION_GELU] = {gelu_row, gelu_row_backward},
+    [DT_ACTIVATION_RELU] = {relu_row, relu_row_backward},
+    [DT_ACTIVATION_TANH] = {tanh_row, tanh_row_backward},
+};
+
+dt_status DT_CPU_NAME(activation_forward)(dt_device *device, dt_tensor *y, const dt_tensor *x,
+                                          dt_activation_kind kind, dt_error *err)
+{
+    void (*row)(float *, const float *, int64_t) = rows[kind].forward;
     dt_status st = DT_OK;
     int64_t elems = dt_tensor_elems(x);
     dt_cpu_scratch scratch;
 
-    DT_TRY(dt_row_check(x, "gelu", err));
+    DT_TRY(dt_row_check(x, "activation", err));
     DT_TRY(dt_cpu_scratch_take(&scratch, device, 2 * DT_ROW_CHUNK, err));
 #pragma omp parallel num_threads(dt_cpu_threads(device, elems *WORK))
     {
@@ -79,16 +120,16 @@ out:
     return st;
 }
 
-dt_status DT_CPU_NAME(gelu_backward)(dt_device *device, dt_tensor *dx, const dt_tensor *dy,
-                                     const dt_tensor *x, dt_activation_kind kind, dt_error *err)
+dt_status DT_CPU_NAME(activation_backward)(dt_device *device, dt_tensor *dx, const dt_tensor *dy,
+                                           const dt_tensor *x, dt_activation_kind kind,
+                                           dt_error *err)
 {
-    void (*row)(float *, const float *, const float *, int64_t) =
-        kind == DT_ACTIVATION_GELU ? exact_row_backward : tanh_row_backward;
+    void (*row)(float *, const float *, const float *, int64_t) = rows[kind].backward;
     dt_status st = DT_OK;
     int64_t elems = dt_tensor_elems(x);
     dt_cpu_scratch scratch;
 
-    DT_TRY(dt_row_check(x, "gelu", err));
+    DT_TRY(dt_row_check(x, "activation", err));
     DT_TRY(dt_cpu_scratch_take(&scratch, device, 3 * DT_ROW_CHUNK, err));
 #pragma omp parallel num_threads(dt_cpu_threads(device, elems *WORK))
     {

@@ -1,0 +1,59 @@
+#include "engine/model/mlp/model_int.h"
+
+#include "base/banned.h"
+
+const dt_tensor *dt_mlp_input_of(const dt_mlp_state *state, int layer)
+{
+    return layer == 0 ? &state->rows : &state->layers[layer - 1].out;
+}
+
+static dt_status activate(dt_model *model, int layer, dt_error *err)
+{
+    dt_mlp_state *state = model->state;
+    dt_mlp_layer *a = &state->layers[layer];
+
+    return model->device->ops->activation_forward(model->device, &a->out, &a->sums,
+                                                  model->config.mlp.activation, err);
+}
+
+dt_status dt_mlp_layer_forward(dt_model *model, int layer, dt_error *err)
+{
+    dt_device *device = model->device;
+    dt_mlp_state *state = model->state;
+    dt_tensor w = dt_model_weight(model, layer + 1, DT_MLP_W);
+    dt_tensor b = dt_model_weight(model, layer + 1, DT_MLP_B);
+    dt_status st = DT_OK;
+
+    DT_TRY(device->ops->matmul_forward(device, &state->layers[layer].sums,
+                                       dt_mlp_input_of(state, layer), &w, &b, err));
+    DT_TRY(activate(model, layer, err));
+out:
+    return st;
+}
+
+/* The rows need no gradient. */
+dt_status dt_mlp_layer_backward(dt_model *model, int layer, dt_error *err)
+{
+    dt_device *device = model->device;
+    const dt_ops *ops = device->ops;
+    dt_mlp_state *state = model->state;
+    dt_tensor w = dt_model_weight(model, layer + 1, DT_MLP_W);
+    dt_tensor dw = dt_model_grad(model, layer + 1, DT_MLP_W);
+    dt_tensor db = dt_model_grad(model, layer + 1, DT_MLP_B);
+    dt_tensor dsums = state->dout;
+    dt_status st = DT_OK;
+
+    DT_TRY(ops->activation_backward(device, &dsums, &state->dout, &state->layers[layer].sums,
+                                    model->config.mlp.activation, err));
+    if (layer > 0 && model->config.recompute != DT_RECOMPUTE_NONE)
+        DT_TRY(activate(model, layer - 1, err));
+    DT_TRY(
+        ops->matmul_backward_weight(device, &dw, &db, &dsums, dt_mlp_input_of(state, layer), err));
+    if (layer > 0) {
+        DT_TRY(ops->matmul_backward_input(device, &state->dspare, &dsums, &w, err));
+        state->dout = state->dspare;
+        state->dspare = dsums;
+    }
+out:
+    return st;
+}

@@ -1,0 +1,88 @@
+#include "engine/model/mlp/model_int.h"
+
+#include "base/banned.h"
+
+/* One function says what a pass keeps; run without an arena it counts, with one it hands out. */
+typedef struct layout {
+    const dt_model_config *config;
+    dt_device_arena *arena; /* NULL: count only */
+    int64_t B;
+    size_t bytes;
+} layout;
+
+static dt_tensor take(layout *plan, dt_dtype dtype, int64_t width)
+{
+    dt_tensor tensor = dt_tensor_2d(NULL, dtype, plan->B, width);
+    size_t bytes = dt_tensor_bytes(&tensor);
+
+    plan->bytes += (bytes + 63) / 64 * 64; /* as the arena does */
+    if (plan->arena)
+        tensor.data = dt_device_arena_take(plan->arena, bytes);
+    return tensor;
+}
+
+/* With backward, per row and layer: W for the sums, and W for the activation where that is not
+ * computed again, from the sums, which costs next to nothing: one W for all layers then. Without,
+ * two W in all, of which layers take turns. layers NULL: count only. */
+static void lay_out_layers(layout *plan, dt_mlp_layer *layers, bool backward)
+{
+    const dt_mlp_config *own = &plan->config->mlp;
+    bool keeps = backward && plan->config->recompute == DT_RECOMPUTE_NONE;
+    dt_mlp_layer layer = {0};
+
+    if (!keeps)
+        layer.out = take(plan, plan->config->dtype, own->width);
+    if (!backward)
+        layer.sums = take(plan, plan->config->dtype, own->width);
+    for (int64_t l = 0; l < own->layers; l++) {
+        if (backward)
+            layer.sums = take(plan, plan->config->dtype, own->width);
+        if (keeps)
+            layer.out = take(plan, plan->config->dtype, own->width);
+        if (layers)
+            layers[l] = layer;
+    }
+}
+
+static void lay_out(layout *plan, dt_mlp_state *state, dt_mlp_layer *layers, bool backward)
+{
+    const dt_model_config *config = plan->config;
+
+    state->B = plan->B;
+    if (config->dtype != DT_F32)
+        state->rows = take(plan, config->dtype, config->mlp.inputs);
+    state->outputs = take(plan, backward ? config->dtype : DT_F32, config->mlp.outputs);
+    state->losses = take(plan, DT_F32, 1);
+    state->losses.ndim = 1;
+    lay_out_layers(plan, layers, backward);
+    if (backward) {
+        state->dout = take(plan, config->dtype, config->mlp.width);
+        state->dspare = take(plan, config->dtype, config->mlp.width);
+    }
+}
+
+static size_t count_bytes(const dt_model_config *config, bool backward)
+{
+    layout plan = {config, NULL, config->batch, 0};
+    dt_mlp_state state = {0};
+
+    lay_out(&plan, &state, NULL, backward);
+    return plan.bytes;
+}
+
+size_t dt_mlp_activation_bytes(const dt_model_config *config)
+{
+    size_t without = count_bytes(config, false);
+    size_t with = config->inference ? 0 : count_bytes(config, true);
+
+    return with > without ? with : without;
+}
+
+void dt_mlp_lay_out(dt_model *model, int64_t B, bool backward)
+{
+    dt_mlp_state *state = model->state;
+    layout plan = {&model->config, &state->arena, B, 0};
+
+    state->arena.used_bytes = 0;
+    lay_out(&plan, state, state->layers, backward);
+}

@@ -1,0 +1,58 @@
+/* model_int: what the files of the MLP's pass share.
+ *
+ *   rows ─(cast)─ layer 0 ─ activation ─ ... ─ layer L-1 ─ activation ─ head ─ loss
+ *
+ * Reading order  memory.c  what a pass keeps
+ *                block.c   one layer, both ways
+ *                head.c    outputs and loss
+ *                kind.c    whole passes, and when the hooks are called
+ *
+ * B rows of a batch; I W O L as in recipes/architecture/mlp.h; act: config.dtype.
+ */
+#ifndef DT_ENGINE_MODEL_MLP_INT_H
+#define DT_ENGINE_MODEL_MLP_INT_H
+
+#include "engine/model/kind.h"
+#include "engine/ops/ops.h"
+
+typedef struct dt_mlp_layer {
+    dt_tensor sums; /* act (B,W): x w^T + b */
+    dt_tensor out;  /* act (B,W): the activation of that; without backward sums itself, and one for
+                     * all layers where it is computed again */
+} dt_mlp_layer;
+
+typedef struct dt_mlp_state {
+    dt_device_arena arena; /* laid out anew by each pass */
+    void *targets;         /* host copy of a batch's, to count them */
+
+    int64_t B;              /* of the pass that is laid out */
+    dt_tensor rows;         /* act (B,I): the batch's own where that is F32 */
+    dt_mlp_layer *layers;   /* [L] */
+    dt_tensor outputs;      /* (B,O) act, or F32 without backward; then their gradient */
+    dt_tensor losses;       /* F32 (B) */
+    dt_tensor dout, dspare; /* act (B,W): gradient of a layer's output, and room for the next */
+} dt_mlp_state;
+
+/* --- memory.c */
+size_t dt_mlp_activation_bytes(const dt_model_config *config);
+/* Points the state's tensors into the arena for a pass over B rows. */
+void dt_mlp_lay_out(dt_model *model, int64_t B, bool backward);
+
+/* --- block.c */
+dt_status dt_mlp_layer_forward(dt_model *model, int layer, dt_error *err);
+/* state->dout: gradient of the layer's output becomes that of its input. */
+dt_status dt_mlp_layer_backward(dt_model *model, int layer, dt_error *err);
+/* The input of layer `layer`, or of the head for L. */
+const dt_tensor *dt_mlp_input_of(const dt_mlp_state *state, int layer);
+
+/* --- head.c; the last layer's output is there */
+dt_status dt_mlp_head_forward(dt_model *model, dt_error *err);
+/* Losses; the gradients of the head, and of its input into state->dout. */
+dt_status dt_mlp_head_train(dt_model *model, const dt_tensor *targets, double loss_scale,
+                            dt_error *err);
+/* Losses only. */
+dt_status dt_mlp_head_evaluate(dt_model *model, const dt_tensor *targets, dt_error *err);
+/* Targets that count: classes, or single numbers. */
+dt_status dt_mlp_count(int64_t *counted, dt_model *model, const dt_tensor *targets, dt_error *err);
+
+#endif
