@@ -69,6 +69,16 @@ out:
     return st;
 }
 
+static dt_status check_tensor(const dt_reading *reading)
+{
+    if (reading->recipe->tensor == 1)
+        return DT_OK;
+    return REFUSE(reading, "tensor",
+                  "'tensor' is %lld: tensor parallel comes with a later dtrun (leave it at 1; "
+                  "'strategy: fsdp' divides the model among the ranks)",
+                  (long long)reading->recipe->tensor);
+}
+
 /* They go to sbatch as they are; what would make it another kind of job is refused. */
 static dt_status check_slurm(const dt_reading *reading)
 {
@@ -298,6 +308,7 @@ dt_status dt_reading_check(const dt_reading *reading)
 
     DT_TRY(check_name(reading));
     DT_TRY(check_nodes(reading));
+    DT_TRY(check_tensor(reading));
     DT_TRY(check_slurm(reading));
     DT_TRY(check_model_fields(reading));
     DT_TRY(check_rows(reading));

@@ -85,6 +85,7 @@ typedef struct dt_recipe {
     int64_t gpus;         /* per node; -1: all that are found */
     int64_t ranks;        /* CPU ranks per node where there is no GPU; default 1 */
     int64_t threads;      /* per rank (dp: per replica); 0: the node's cores divided by its ranks */
+    int64_t tensor;       /* ranks of a row of the mesh (engine/comm/mesh.h): 1 */
 
     struct {
         const char *interface; /* "": found; a name, an address or a subnet "10.0.0.0/24" */

@@ -2,7 +2,7 @@
  *
  *               tensor 0   tensor 1          rank = data * tensor.size + tensor
  *     data 0       0          1
- *     data 1       2          3              world   0 1 2 3     who one is: events, files, logs
+ *     data 1       2          3              world   0 .. 5      who one is: events, files, logs
  *     data 2       4          5              data    1 3 5       of rank 3
  *                                            tensor  2 3         of rank 3
  *
@@ -13,9 +13,11 @@
  * Sums       what is divided over an axis is added along it; what is the same along it must be
  *            counted once. dt_mesh_term says by which rank, for a loss, a norm and what is written
  *            into a checkpoint alike
- * Today      tensor.size is 1 wherever a recipe leads to. Tensor parallel is then one more strategy
- *            and what it says of its parameters: a box of each (box.h), divided over DT_MESH_TENSOR
- *            or not
+ * Today      tensor.size is 1 wherever a recipe leads to. Tensor parallel is then a strategy, which
+ *            opens a communicator of `tensor` for the sums within a layer, and a layout, which says
+ *            of each parameter which slices of it a rank has (engine/slice.h) and whether they are
+ *            divided over DT_MESH_TENSOR: first values, norm, checkpoints and what any other mesh
+ *            reads of them follow from that
  */
 #ifndef DT_ENGINE_COMM_MESH_H
 #define DT_ENGINE_COMM_MESH_H

@@ -294,6 +294,20 @@ static void add_memory_table(const dt_train_session *session, dt_error *err)
     dt_strbuf_release(&table);
 }
 
+/* The recipe may be of a newer build, whose strategies know more. */
+static dt_status place_rank(dt_train_session *session, int64_t rank, dt_error *err)
+{
+    int64_t tensor = session->recipe->tensor;
+
+    if (tensor != 1)
+        return DT_FAIL(
+            err, DT_ERR_UNSUPPORTED,
+            "'tensor' is %lld, and this dtrun-engine has no strategy that divides layers",
+            (long long)tensor);
+    session->mesh = dt_mesh_of(rank, session->plan->world_size / tensor, tensor);
+    return DT_OK;
+}
+
 dt_status dt_train_session_open(dt_train_session *out, const dt_plan *plan, int64_t rank,
                                 dt_events *events, dt_error *err)
 {
@@ -305,7 +319,6 @@ dt_status dt_train_session_open(dt_train_session *out, const dt_plan *plan, int6
     out->resolved = plan->recipe;
     out->recipe = &out->resolved;
     out->events = events;
-    out->mesh = dt_mesh_of(rank, plan->world_size, 1);
     out->replicas = plan->ranks[rank].replicas;
     out->loss = out->valid_loss = NAN;
     out->best = (dt_best){NAN, NAN};
@@ -313,6 +326,7 @@ dt_status dt_train_session_open(dt_train_session *out, const dt_plan *plan, int6
     out->start_seconds = dt_clock_monotonic_seconds();
     dt_scaler_init(&out->scaler, out->recipe);
 
+    DT_TRY(place_rank(out, rank, err));
     if (plan->resume_from[0] != '\0')
         DT_TRY(dt_checkpoint_open(&checkpoint, plan->resume_from, err));
     if (checkpoint != NULL)

@@ -42,7 +42,7 @@ static void test_an_unknown_key_names_the_line_and_what_was_meant(void **state)
          "every_epoch, keep_epochs, keep_best)"},
         {LEAST "<<: 1\n",
          "/r/gpt.yaml:4:1: unknown key '<<' (known here: name, nodes, hostfile, nodes_min, "
-         "gpus, ranks, threads, network, slurm, strategy, model, activation_checkpointing, "
+         "gpus, ranks, threads, tensor, network, slurm, strategy, model, activation_checkpointing, "
          "cuda_graphs, precision, data, batch, optimizer, schedule, time_limit, clip, seed, "
          "evaluate, checkpoint, log, "
          "grace_seconds, failure, notify)"},
@@ -53,6 +53,9 @@ static void test_an_unknown_key_names_the_line_and_what_was_meant(void **state)
 static void test_a_wrong_type_says_what_was_expected(void **state)
 {
     static const bad cases[] = {
+        {LEAST "tensor: 2\n",
+         "/r/gpt.yaml:4:9: 'tensor' is 2: tensor parallel comes with a later dtrun (leave it at 1; "
+         "'strategy: fsdp' divides the model among the ranks)"},
         {LEAST "ranks: two\n",
          "/r/gpt.yaml:4:8: 'ranks' is 'two': expected a whole number, 1 to 1024 per node"},
         {LEAST "ranks: 1.5\n",
