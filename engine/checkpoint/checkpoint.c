@@ -182,10 +182,11 @@ static dt_status verify_pieces(dt_checkpoint *checkpoint, const dt_checkpoint_pi
 {
     dt_status st = DT_OK;
     dt_checkpoint_part *part;
+    int64_t start_bytes;
 
     for (int64_t i = 0; i < pieces->count; i++) {
         DT_TRY(dt_checkpoint_use_part(&part, checkpoint, pieces->items[i].file, err));
-        DT_TRY(dt_checkpoint_part_read(NULL, part, &pieces->items[i], 0, 0, err));
+        DT_TRY(dt_checkpoint_part_find(&start_bytes, part, &pieces->items[i], err));
     }
 out:
     return st;

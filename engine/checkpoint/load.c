@@ -1,4 +1,5 @@
 /* Any layout from any layout: what is wanted is cut along the pieces that are stored. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/checkpoint/agree.h"
@@ -6,18 +7,67 @@
 
 #include "base/banned.h"
 
+#define WINDOW_ELEMS ((int64_t)1 << 18) /* 1 MiB */
+
+/* Rows of a box may be short: those that come together are read together. */
+typedef struct window {
+    const dt_checkpoint_part *part;
+    int64_t start_bytes, elems; /* of the piece, in its file */
+    float *data;                /* NULL: none was read so far */
+    int64_t first, count;       /* of the piece's elements, what is in it */
+} window;
+
+static dt_status fill_window(window *own, int64_t first, dt_error *err)
+{
+    int64_t left = own->elems - first;
+    dt_status st = DT_OK;
+
+    if (own->data == NULL)
+        own->data = malloc((size_t)WINDOW_ELEMS * sizeof(*own->data));
+    if (own->data == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "'%s': no memory to read it", own->part->path);
+    own->first = first;
+    own->count = left < WINDOW_ELEMS ? left : WINDOW_ELEMS;
+    DT_TRY(dt_checkpoint_part_read(own->data, own->part, own->start_bytes, first, own->count, err));
+out:
+    return st;
+}
+
+static dt_status read_row(float *out, window *own, const dt_overlap *run, dt_error *err)
+{
+    int64_t first = run->at_b;
+    dt_status st = DT_OK;
+
+    if (run->elems > WINDOW_ELEMS / 4)
+        return dt_checkpoint_part_read(out, own->part, own->start_bytes, first, run->elems, err);
+    if (first < own->first || first + run->elems > own->first + own->count)
+        DT_TRY(fill_window(own, first, err));
+    memcpy(out, own->data + (first - own->first), (size_t)run->elems * sizeof(*out));
+out:
+    return st;
+}
+
+/* The first run is all, but where rows of boxes are cut. */
 static dt_status read_overlap(float *out, dt_checkpoint *checkpoint,
                               const dt_checkpoint_piece *piece, const dt_slice *wanted,
                               dt_error *err)
 {
-    dt_status st = DT_OK;
+    dt_overlap run = dt_overlap_of(wanted, &piece->slice);
+    window rows = {.elems = piece->slice.elems};
     dt_checkpoint_part *part;
+    dt_status st = DT_OK;
 
-    for (dt_overlap run = dt_overlap_of(wanted, &piece->slice); dt_overlap_next(&run);) {
-        DT_TRY(dt_checkpoint_use_part(&part, checkpoint, piece->file, err));
-        DT_TRY(dt_checkpoint_part_read(out + run.at_a, part, piece, run.at_b, run.elems, err));
-    }
+    if (!dt_overlap_next(&run))
+        return DT_OK;
+    DT_TRY(dt_checkpoint_use_part(&part, checkpoint, piece->file, err));
+    DT_TRY(dt_checkpoint_part_find(&rows.start_bytes, part, piece, err));
+    DT_TRY(
+        dt_checkpoint_part_read(out + run.at_a, part, rows.start_bytes, run.at_b, run.elems, err));
+    rows.part = part;
+    while (dt_overlap_next(&run))
+        DT_TRY(read_row(out + run.at_a, &rows, &run, err));
 out:
+    free(rows.data);
     return st;
 }
 

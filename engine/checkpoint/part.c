@@ -78,20 +78,23 @@ void dt_checkpoint_part_close(dt_checkpoint_part *part)
     dt_safetensors_release(&part->header);
 }
 
-dt_status dt_checkpoint_part_read(float *out, const dt_checkpoint_part *part,
-                                  const dt_checkpoint_piece *piece, int64_t skip_elems,
-                                  int64_t elems, dt_error *err)
+dt_status dt_checkpoint_part_find(int64_t *start_bytes, const dt_checkpoint_part *part,
+                                  const dt_checkpoint_piece *piece, dt_error *err)
 {
-    int64_t start_bytes, have_elems;
+    int64_t have_elems;
 
-    if (!dt_safetensors_find(&start_bytes, &have_elems, &part->header, piece->key) ||
+    if (!dt_safetensors_find(start_bytes, &have_elems, &part->header, piece->key) ||
         have_elems != piece->slice.elems)
         return DT_FAIL(err, DT_ERR_CORRUPT,
                        "'%s' has no tensor '%s' of %lld elements, which the index names; use "
                        "another checkpoint",
                        part->path, piece->key, (long long)piece->slice.elems);
-    if (out == NULL)
-        return DT_OK;
+    return DT_OK;
+}
+
+dt_status dt_checkpoint_part_read(float *out, const dt_checkpoint_part *part, int64_t start_bytes,
+                                  int64_t skip_elems, int64_t elems, dt_error *err)
+{
     return dt_checkpoint_read_at(out, (size_t)elems * sizeof(float), part->fd,
                                  start_bytes + skip_elems * (int64_t)sizeof(float), part->path,
                                  err);

@@ -24,10 +24,12 @@ dt_status dt_checkpoint_part_open(dt_checkpoint_part *out, const char *path,
                                   const dt_checkpoint_file *file, dt_error *err);
 void dt_checkpoint_part_close(dt_checkpoint_part *part);
 
-/* Elements from `skip_elems` of a piece; `out` NULL only checks that the piece is there. */
-dt_status dt_checkpoint_part_read(float *out, const dt_checkpoint_part *part,
-                                  const dt_checkpoint_piece *piece, int64_t skip_elems,
-                                  int64_t elems, dt_error *err);
+/* Where a piece begins in the file. DT_ERR_CORRUPT: it is not there. */
+dt_status dt_checkpoint_part_find(int64_t *start_bytes, const dt_checkpoint_part *part,
+                                  const dt_checkpoint_piece *piece, dt_error *err);
+/* `elems` of it, from element skip_elems on. */
+dt_status dt_checkpoint_part_read(float *out, const dt_checkpoint_part *part, int64_t start_bytes,
+                                  int64_t skip_elems, int64_t elems, dt_error *err);
 
 #ifdef __cplusplus
 }

@@ -8,6 +8,9 @@ if(TARGET gloo)
     SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_checkpoint_mesh.c
             ${CMAKE_CURRENT_SOURCE_DIR}/checkpoint_support.c ${PROJECT_SOURCE_DIR}/tests/dist/ranks.c)
 endif()
+dt_test(NAME checkpoint_rows LABEL unit LIBS dt_checkpoint dt_comm Threads::Threads m
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_checkpoint_rows.c
+          ${CMAKE_CURRENT_SOURCE_DIR}/checkpoint_support.c)
 dt_test(NAME checkpoint_keep LABEL unit LIBS dt_checkpoint dt_comm Threads::Threads m
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_checkpoint_keep.c
           ${CMAKE_CURRENT_SOURCE_DIR}/checkpoint_support.c)
