@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# Installs what the tests need, builds, runs every test, and ends with ctest's summary.
+# Installs what the tests need, builds, runs tests, and ends with ctest's summary.
 #
-#   tests/run.sh                 everything, the sanitizer builds first
-#   tests/run.sh -R store        ctest's own options: only the tests that match, no sanitizers
+#   tests/run.sh                 every test but those with the label "long": what a change can break
+#   tests/run.sh --all           all tests, after the sanitizers' builds and theirs
+#   tests/run.sh -R store        ctest's own options: only the tests that match, long ones too
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+all=false
+[ "${1:-}" != --all ] || { all=true; shift; }
 base/packages.sh build test
 
 jobs=$(nproc)
@@ -16,14 +19,16 @@ build() { # build preset
 mkdir -p build
 status=0
 
-if [ $# -eq 0 ]; then
+if $all; then
     for sanitizer in asan tsan; do
         echo "== $sanitizer"
         build "$sanitizer"
         ctest --preset "$sanitizer" -j "$jobs" || status=$?
     done
+elif [ $# -eq 0 ]; then
+    set -- -LE long
 fi
-echo "== all tests"
+echo "== tests"
 build test
 ctest --preset test -j "$jobs" "$@" || status=$?
 exit $status
