@@ -32,6 +32,7 @@
 
 #include "base/error.h"
 #include "engine/device/device.h"
+#include "engine/ops/heads.h"
 #include "engine/ops/optimizer_rules.h"
 #include "engine/philox.h"
 #include "engine/tensor.h"
@@ -41,9 +42,17 @@
 extern "C" {
 #endif
 
+/* Which of K keys query i of Q sees, which stands at place i + K - Q of them: */
+typedef enum dt_mask_kind {
+    DT_MASK_FULL,     /* all */
+    DT_MASK_CAUSAL,   /* those up to its place */
+    DT_MASK_SEGMENTS, /* those from where the segment of its place starts up to its place */
+} dt_mask_kind;
+
 typedef struct dt_attention_args {
-    int64_t heads;
-    bool causal;              /* a query sees no later key; else all of its sequence */
+    dt_mask_kind mask;        /* but for FULL, Q is at most K */
+    dt_tensor segment_starts; /* I32 (B,K): a place's own segment's first; never later than the
+                               * place, nor earlier than that of the place before. SEGMENTS only */
     double p;                 /* of dropping a probability */
     const dt_philox_key *key; /* unused where p is 0 */
 } dt_attention_args;
@@ -81,21 +90,17 @@ typedef struct dt_ops {
     dt_status (*matmul_backward_weight)(dt_device *, dt_tensor *dw, dt_tensor *dbias,
                                         const dt_tensor *dy, const dt_tensor *x, dt_error *err);
 
-    /* dropout(softmax(q k^T / sqrt(D)), p) v per head; qkv act (B,T,3C): q, k, v, each H heads of
-     * D. out act (B,T,C)  lse F32 (B,H,T): log of the sum of exponentials, kept for backward. The
-     * element of the dropout mask is ((b*H + h)*T + query)*T + key; lse is that of all keys that
-     * the query sees, dropped or not.
-     * out (B,Q,C), lse (B,H,Q) with Q < T: of the last Q queries alone, for a sequence that grows;
-     * a backend may say DT_ERR_UNSUPPORTED to that */
-    dt_status (*attention_forward)(dt_device *, dt_tensor *out, dt_tensor *lse,
-                                   const dt_tensor *qkv, const dt_attention_args *args,
-                                   dt_error *err);
+    /* dropout(softmax(q k^T / sqrt(D)), p) v per head (heads.h). out act (B,Q,H*D)  lse F32
+     * (B,H,Q): log of the sum of exponentials, kept for backward, of all keys that the query sees,
+     * dropped or not. The element of the dropout mask is ((b*H + h)*Q + query)*K + key */
+    dt_status (*attention_forward)(dt_device *, dt_tensor *out, dt_tensor *lse, const dt_qkv *x,
+                                   const dt_attention_args *args, dt_error *err);
     /* Probabilities are recomputed from lse (Dao et al. 2022), the mask from key; the row sums of
-     * dout * out stay what they are with dropout. dqkv act (B,T,3C) */
-    dt_status (*attention_backward)(dt_device *, dt_tensor *dqkv, const dt_tensor *dout,
-                                    const dt_tensor *qkv, const dt_tensor *out,
-                                    const dt_tensor *lse, const dt_attention_args *args,
-                                    dt_error *err);
+     * dout * out stay what they are with dropout. dx: gradients of q, k and v, OVERWRITTEN; those
+     * of k and v are sums over the heads of q that go with each */
+    dt_status (*attention_backward)(dt_device *, const dt_qkv *dx, const dt_tensor *dout,
+                                    const dt_qkv *x, const dt_tensor *out, const dt_tensor *lse,
+                                    const dt_attention_args *args, dt_error *err);
 
     /* GELU       y = 0.5 x (1 + erf(x/sqrt(2)))
      * GELU_TANH  y = 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))

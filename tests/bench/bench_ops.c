@@ -118,22 +118,25 @@ static dt_status matmul_backward_weight(subject *s, int i, cost *c)
 static dt_status attention_forward(subject *s, int i, cost *c)
 {
     const dt_philox_key key = {.seed = 1};
-    const dt_attention_args args = {s->size->heads, true, i == 1 ? 0.1 : 0.0, &key};
+    const dt_attention_args args = {.mask = DT_MASK_CAUSAL, .p = i == 1 ? 0.1 : 0.0, .key = &key};
+    const dt_qkv x = dt_qkv_packed(&s->qkv, s->size->heads);
 
     c->bytes = bytes_of(&s->qkv) + bytes_of(&s->y);
     c->flops = 2.0 * (double)s->n * (double)s->size->t * (double)s->size->c; /* causal half of 4 */
-    return s->device.ops->attention_forward(&s->device, &s->y, &s->lse, &s->qkv, &args, &s->err);
+    return s->device.ops->attention_forward(&s->device, &s->y, &s->lse, &x, &args, &s->err);
 }
 
 static dt_status attention_backward(subject *s, int i, cost *c)
 {
     const dt_philox_key key = {.seed = 1};
-    const dt_attention_args args = {s->size->heads, true, i == 1 ? 0.1 : 0.0, &key};
+    const dt_attention_args args = {.mask = DT_MASK_CAUSAL, .p = i == 1 ? 0.1 : 0.0, .key = &key};
+    const dt_qkv x = dt_qkv_packed(&s->qkv, s->size->heads);
+    const dt_qkv dx = dt_qkv_packed(&s->dqkv, s->size->heads);
 
     c->bytes = 2.0 * (bytes_of(&s->qkv) + bytes_of(&s->y));
     c->flops = 5.0 * (double)s->n * (double)s->size->t * (double)s->size->c;
-    return s->device.ops->attention_backward(&s->device, &s->dqkv, &s->x, &s->qkv, &s->y, &s->lse,
-                                             &args, &s->err);
+    return s->device.ops->attention_backward(&s->device, &dx, &s->x, &x, &s->y, &s->lse, &args,
+                                             &s->err);
 }
 
 static dt_status layernorm_forward(subject *s, int i, cost *c)

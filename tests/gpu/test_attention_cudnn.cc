@@ -123,9 +123,13 @@ static dt_status give(trial *t, bool causal, double p, dt_error *err)
     dt_tensor out = dt_tensor_3d(t->out, DT_BF16, B, T, H * D);
     dt_tensor lse = dt_tensor_3d(t->lse, DT_F32, B, H, T);
     const dt_philox_key key = {};
-    const dt_attention_args args = {H, causal, p, &key};
+    const dt_qkv x = dt_qkv_packed(&qkv, H);
+    dt_attention_args args = {};
 
-    return t->device.ops->attention_forward(&t->device, &out, &lse, &qkv, &args, err);
+    args.mask = causal ? DT_MASK_CAUSAL : DT_MASK_FULL;
+    args.p = p;
+    args.key = &key;
+    return t->device.ops->attention_forward(&t->device, &out, &lse, &x, &args, err);
 }
 
 static void forward_of(trial *t, bool causal, double p)

@@ -11,7 +11,8 @@ typedef void op_case(bench *b, const int64_t *dim);
 op_case case_embedding, case_embedding_fixed_places, case_layernorm, case_gelu, case_gelu_tanh,
     case_relu, case_tanh, case_squared_error, case_dropout, case_residual, case_cast;
 /* products and softmax: cases_products.c */
-op_case case_matmul, case_matmul_gelu, case_attention, case_attention_dropout, case_cross_entropy;
+op_case case_matmul, case_matmul_gelu, case_cross_entropy;
+op_case case_attention, case_attention_dropout, case_attention_views;
 /* what a product adds: cases_bias.c */
 op_case case_matmul_bias;
 /* flat fp32 buffers: cases_flat.c */

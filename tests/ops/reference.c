@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/banned.h"
 
@@ -103,94 +104,122 @@ void ref_matmul_backward(double *dx, double *dw, double *dbias, const double *dy
     }
 }
 
-/* Element j of part (0 q, 1 k, 2 v) of a token's row, of one head. */
-static int64_t at(const ref_attention *a, int64_t seq, int64_t token, int64_t part, int64_t head,
-                  int64_t j)
+ref_qkv ref_packed(double *qkv, const ref_attention *a)
 {
-    return (((seq * a->t + token) * 3 + part) * a->heads + head) * a->d + j;
+    int64_t c = a->heads * a->d;
+
+    return (ref_qkv){qkv, qkv + c, qkv + 2 * c, 3 * c, 3 * c};
 }
 
-/* How many keys query i sees. */
-static int64_t keys_of(const ref_attention *a, int64_t i)
+ref_attention ref_self_attention(int64_t b, int64_t t, int64_t heads, int64_t d, bool causal,
+                                 const double *mask)
 {
-    return a->causal ? i + 1 : a->t;
+    return (ref_attention){b, t, t, heads, heads, d, causal, NULL, mask};
 }
 
-/* p[0..keys]: the probabilities of query i; returns its log-sum-exp. */
-static double probabilities(double *p, const double *qkv, const ref_attention *a, int64_t seq,
-                            int64_t i, int64_t head)
+/* One query of one head: where it stands, and what it sees. */
+typedef struct query {
+    int64_t q, out;      /* elements at which its row, and its row of out, begin */
+    int64_t key, stride; /* the same of key 0 and value 0; from one to the next */
+    int64_t begin, end;  /* of the keys that it sees */
+    int64_t task;        /* (b*H + h)*Q + query */
+} query;
+
+static query query_of(const ref_attention *a, const ref_qkv *x, int64_t task)
+{
+    int64_t i = task % a->queries, head = task / a->queries % a->heads;
+    int64_t seq = task / a->queries / a->heads, at = i + a->keys - a->queries;
+
+    return (query){.q = (seq * a->queries + i) * x->q_row + head * a->d,
+                   .out = ((seq * a->queries + i) * a->heads + head) * a->d,
+                   .key = seq * a->keys * x->kv_row + head / (a->heads / a->groups) * a->d,
+                   .stride = x->kv_row,
+                   .begin = a->starts != NULL ? a->starts[seq * a->keys + at] : 0,
+                   .end = a->causal ? at + 1 : a->keys,
+                   .task = task};
+}
+
+static double dot(const double *a, const double *b, int64_t n)
+{
+    double sum = 0.0;
+
+    for (int64_t i = 0; i < n; i++)
+        sum += a[i] * b[i];
+    return sum;
+}
+
+static void add(double *out, double factor, const double *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        out[i] += factor * x[i];
+}
+
+/* p[begin..end]: the probabilities of a query; returns its log-sum-exp. */
+static double probabilities(double *p, const ref_qkv *x, const ref_attention *a, const query *i)
 {
     double max = -INFINITY, sum = 0.0;
 
-    for (int64_t j = 0; j < keys_of(a, i); j++) {
-        p[j] = 0.0;
-        for (int64_t l = 0; l < a->d; l++)
-            p[j] += qkv[at(a, seq, i, 0, head, l)] * qkv[at(a, seq, j, 1, head, l)] /
-                    sqrt((double)a->d);
+    for (int64_t j = i->begin; j < i->end; j++) {
+        p[j] = dot(x->q + i->q, x->k + i->key + j * i->stride, a->d) / sqrt((double)a->d);
         max = fmax(max, p[j]);
     }
-    for (int64_t j = 0; j < keys_of(a, i); j++)
+    for (int64_t j = i->begin; j < i->end; j++)
         sum += exp(p[j] - max);
-    for (int64_t j = 0; j < keys_of(a, i); j++)
+    for (int64_t j = i->begin; j < i->end; j++)
         p[j] = exp(p[j] - max) / sum;
     return max + log(sum);
 }
 
-/* Of the probability of query `task % t`, whose head and sequence `task` says, for key j. */
-static double kept(const ref_attention *a, int64_t task, int64_t j)
+/* The factor of the query's probability for key j. */
+static double kept(const ref_attention *a, const query *i, int64_t j)
 {
-    return a->mask != NULL ? a->mask[task * a->t + j] : 1.0;
+    return a->mask != NULL ? a->mask[i->task * a->keys + j] : 1.0;
 }
 
-void ref_attention_forward(double *out, double *lse, const double *qkv, const ref_attention *a)
+void ref_attention_forward(double *out, double *lse, const ref_qkv *x, const ref_attention *a)
 {
-    double *p = malloc((size_t)a->t * sizeof *p);
+    double *p = malloc((size_t)a->keys * sizeof *p);
 
-    for (int64_t task = 0; task < a->b * a->heads * a->t; task++) {
-        int64_t i = task % a->t, head = task / a->t % a->heads, seq = task / a->t / a->heads;
+    for (int64_t task = 0; task < a->b * a->heads * a->queries; task++) {
+        query i = query_of(a, x, task);
 
-        lse[task] = probabilities(p, qkv, a, seq, i, head);
-        for (int64_t l = 0; l < a->d; l++) {
-            double sum = 0.0;
-
-            for (int64_t j = 0; j < keys_of(a, i); j++)
-                sum += kept(a, task, j) * p[j] * qkv[at(a, seq, j, 2, head, l)];
-            out[((seq * a->t + i) * a->heads + head) * a->d + l] = sum;
-        }
+        lse[task] = probabilities(p, x, a, &i);
+        memset(out + i.out, 0, (size_t)a->d * sizeof *out);
+        for (int64_t j = i.begin; j < i.end; j++)
+            add(out + i.out, kept(a, &i, j) * p[j], x->v + i.key + j * i.stride, a->d);
     }
     free(p);
 }
 
-void ref_attention_backward(double *dqkv, const double *dout, const double *qkv,
+static void zero_rows(double *x, int64_t rows, int64_t stride, int64_t width)
+{
+    for (int64_t i = 0; i < rows; i++)
+        memset(x + i * stride, 0, (size_t)width * sizeof *x);
+}
+
+void ref_attention_backward(const ref_qkv *dx, const double *dout, const ref_qkv *x,
                             const ref_attention *a)
 {
-    double *p = malloc((size_t)a->t * sizeof *p), *dp = malloc((size_t)a->t * sizeof *dp);
+    double *p = malloc((size_t)a->keys * sizeof *p), *dp = malloc((size_t)a->keys * sizeof *dp);
 
-    for (int64_t i = 0; i < a->b * a->t * 3 * a->heads * a->d; i++)
-        dqkv[i] = 0.0;
-    for (int64_t task = 0; task < a->b * a->heads * a->t; task++) {
-        int64_t i = task % a->t, head = task / a->t % a->heads, seq = task / a->t / a->heads;
-        const double *doi = dout + ((seq * a->t + i) * a->heads + head) * a->d;
+    zero_rows(dx->q, a->b * a->queries, dx->q_row, a->heads * a->d);
+    zero_rows(dx->k, a->b * a->keys, dx->kv_row, a->groups * a->d);
+    zero_rows(dx->v, a->b * a->keys, dx->kv_row, a->groups * a->d);
+    for (int64_t task = 0; task < a->b * a->heads * a->queries; task++) {
+        query i = query_of(a, x, task);
         double mean = 0.0;
 
-        probabilities(p, qkv, a, seq, i, head);
-        for (int64_t j = 0; j < keys_of(a, i); j++) {
-            double keep = kept(a, task, j);
-
-            dp[j] = 0.0;
-            for (int64_t l = 0; l < a->d; l++) {
-                dp[j] += keep * doi[l] * qkv[at(a, seq, j, 2, head, l)];
-                dqkv[at(a, seq, j, 2, head, l)] += keep * p[j] * doi[l];
-            }
+        probabilities(p, x, a, &i);
+        for (int64_t j = i.begin; j < i.end; j++) {
+            dp[j] = kept(a, &i, j) * dot(dout + i.out, x->v + i.key + j * i.stride, a->d);
+            add(dx->v + i.key + j * i.stride, kept(a, &i, j) * p[j], dout + i.out, a->d);
             mean += p[j] * dp[j];
         }
-        for (int64_t j = 0; j < keys_of(a, i); j++) {
+        for (int64_t j = i.begin; j < i.end; j++) {
             double ds = p[j] * (dp[j] - mean) / sqrt((double)a->d);
 
-            for (int64_t l = 0; l < a->d; l++) {
-                dqkv[at(a, seq, i, 0, head, l)] += ds * qkv[at(a, seq, j, 1, head, l)];
-                dqkv[at(a, seq, j, 1, head, l)] += ds * qkv[at(a, seq, i, 0, head, l)];
-            }
+            add(dx->q + i.q, ds, x->k + i.key + j * i.stride, a->d);
+            add(dx->k + i.key + j * i.stride, ds, x->q + i.q, a->d);
         }
     }
     free(p);

@@ -27,13 +27,26 @@ void ref_matmul_backward(double *dx, double *dw, double *dbias, const double *dy
                          const double *w, int64_t n, int64_t i, int64_t o);
 
 typedef struct ref_attention {
-    int64_t b, t, heads, d;
+    int64_t b, queries, keys, heads, groups, d;
     bool causal;
-    const double *mask; /* (B,H,T,T): factors of the probabilities; or NULL for no dropout */
+    const int32_t *starts; /* (B,K): the first key that each place sees, where causal; or NULL */
+    const double *mask;    /* (B,H,Q,K): factors of the probabilities; or NULL for no dropout */
 } ref_attention;
 
-void ref_attention_forward(double *out, double *lse, const double *qkv, const ref_attention *a);
-void ref_attention_backward(double *dqkv, const double *dout, const double *qkv,
+/* q (B,Q,H,D), k and v (B,K,G,D): rows of heads that are so many numbers apart. */
+typedef struct ref_qkv {
+    double *q, *k, *v;
+    int64_t q_row, kv_row;
+} ref_qkv;
+
+/* Of one tensor (B,T,3C), as many queries as keys, as many groups as heads. */
+ref_qkv ref_packed(double *qkv, const ref_attention *a);
+ref_attention ref_self_attention(int64_t b, int64_t t, int64_t heads, int64_t d, bool causal,
+                                 const double *mask);
+
+void ref_attention_forward(double *out, double *lse, const ref_qkv *x, const ref_attention *a);
+/* dx OVERWRITTEN */
+void ref_attention_backward(const ref_qkv *dx, const double *dout, const ref_qkv *x,
                             const ref_attention *a);
 
 double ref_gelu(double x);

@@ -98,30 +98,76 @@ static void test_matmul_backward_is_the_slope_of_forward(void **state)
     assert_gradient(matmul_scalar, all, dall, MM_X + MM_W + MM_O);
 }
 
-enum { AT_B = 2, AT_T = 4, AT_H = 2, AT_D = 3, AT_OUT = AT_B * AT_T * AT_H * AT_D };
+enum {
+    AT_B = 2,
+    AT_T = 4,
+    AT_H = 2,
+    AT_D = 3,
+    AT_OUT = AT_B * AT_T * AT_H * AT_D,
+    AT_MASK = AT_B * AT_H * AT_T * AT_T
+};
 
-static double at_mask[AT_B * AT_H * AT_T * AT_T];
-static ref_attention at_shape = {AT_B, AT_T, AT_H, AT_D, true, at_mask};
+static double at_mask[AT_MASK];
+static ref_attention at_shape;
 
 static double attention_scalar(const double *qkv)
 {
-    double out[AT_OUT], lse[AT_B * AT_H * AT_T];
+    double copy[3 * AT_OUT], out[AT_OUT], lse[AT_B * AT_H * AT_T];
+    ref_qkv x = ref_packed(copy, &at_shape);
 
-    ref_attention_forward(out, lse, qkv, &at_shape);
+    memcpy(copy, qkv, sizeof copy);
+    ref_attention_forward(out, lse, &x, &at_shape);
     return mix(out, AT_OUT);
 }
 
 static void assert_attention_gradient(void)
 {
+    static const int32_t starts[AT_B * AT_T] = {0, 0, 2, 2, 0, 1, 1, 3};
     double qkv[3 * AT_OUT], dqkv[3 * AT_OUT], dout[AT_OUT];
 
     fill(qkv, 3 * AT_OUT, 0);
     fill(dout, AT_OUT, 1000);
-    for (int causal = 0; causal < 2; causal++) {
-        at_shape.causal = causal != 0;
-        ref_attention_backward(dqkv, dout, qkv, &at_shape);
+    for (int mask = 0; mask < 3; mask++) {
+        ref_qkv x, dx;
+
+        at_shape = ref_self_attention(AT_B, AT_T, AT_H, AT_D, mask > 0, at_mask);
+        at_shape.starts = mask > 1 ? starts : NULL;
+        x = ref_packed(qkv, &at_shape);
+        dx = ref_packed(dqkv, &at_shape);
+        ref_attention_backward(&dx, dout, &x, &at_shape);
         assert_gradient(attention_scalar, qkv, dqkv, 3 * AT_OUT);
     }
+}
+
+/* Two queries of four heads against five keys of two: all of it in one array. */
+enum { GR_Q = 2 * 2 * 12, GR_K = 2 * 5 * 6, GR_ALL = GR_Q + 2 * GR_K };
+
+static const ref_attention gr_shape = {2, 2, 5, 4, 2, 3, true, NULL, NULL};
+
+static ref_qkv grouped(double *all)
+{
+    return (ref_qkv){all, all + GR_Q, all + GR_Q + GR_K, 12, 6};
+}
+
+static double grouped_scalar(const double *all)
+{
+    double copy[GR_ALL], out[GR_Q], lse[2 * 4 * 2];
+    ref_qkv x = grouped(copy);
+
+    memcpy(copy, all, sizeof copy);
+    ref_attention_forward(out, lse, &x, &gr_shape);
+    return mix(out, GR_Q);
+}
+
+static void test_attention_of_grouped_heads_has_its_slope(void **state)
+{
+    double all[GR_ALL], dall[GR_ALL], dout[GR_Q];
+    ref_qkv x = grouped(all), dx = grouped(dall);
+
+    fill(all, GR_ALL, 0);
+    fill(dout, GR_Q, 1000);
+    ref_attention_backward(&dx, dout, &x, &gr_shape);
+    assert_gradient(grouped_scalar, all, dall, GR_ALL);
 }
 
 static void test_attention_backward_is_the_slope_of_forward(void **state)
@@ -219,6 +265,7 @@ int main(void)
         cmocka_unit_test(test_layernorm_backward_is_the_slope_of_forward),
         cmocka_unit_test(test_matmul_backward_is_the_slope_of_forward),
         cmocka_unit_test(test_attention_backward_is_the_slope_of_forward),
+        cmocka_unit_test(test_attention_of_grouped_heads_has_its_slope),
         cmocka_unit_test(test_attention_backward_is_the_slope_of_forward_under_one_dropout_mask),
         cmocka_unit_test(test_cross_entropy_gradient_is_the_slope_of_the_loss),
         cmocka_unit_test(test_gelu_is_the_published_formula_and_near_its_approximation),

@@ -339,22 +339,21 @@ static dt_status record_dropout(dt_device *device, dt_tensor *y, const dt_tensor
 }
 
 static dt_status record_attention(dt_device *device, dt_tensor *out, dt_tensor *lse,
-                                  const dt_tensor *qkv, const dt_attention_args *args,
-                                  dt_error *err)
+                                  const dt_qkv *x, const dt_attention_args *args, dt_error *err)
 {
     assert_true(args->p == 0.2);
     record_key(args->key);
-    return dt_ops_cpu.attention_forward(device, out, lse, qkv, args, err);
+    return dt_ops_cpu.attention_forward(device, out, lse, x, args, err);
 }
 
-static dt_status record_attention_backward(dt_device *device, dt_tensor *dqkv,
-                                           const dt_tensor *dout, const dt_tensor *qkv,
+static dt_status record_attention_backward(dt_device *device, const dt_qkv *dx,
+                                           const dt_tensor *dout, const dt_qkv *x,
                                            const dt_tensor *out, const dt_tensor *lse,
                                            const dt_attention_args *args, dt_error *err)
 {
     assert_true(args->p == 0.2);
     record_key(args->key);
-    return dt_ops_cpu.attention_backward(device, dqkv, dout, qkv, out, lse, args, err);
+    return dt_ops_cpu.attention_backward(device, dx, dout, x, out, lse, args, err);
 }
 
 static void test_every_dropout_site_has_a_key_of_its_own_and_backward_draws_it_again(void **state)

@@ -165,11 +165,11 @@ static dt_status count_product(dt_device *device, dt_tensor *y, const dt_tensor 
     return dt_ops_cpu.matmul_forward(device, y, x, w, bias, err);
 }
 
-static dt_status count_attention(dt_device *device, dt_tensor *out, dt_tensor *lse,
-                                 const dt_tensor *qkv, const dt_attention_args *args, dt_error *err)
+static dt_status count_attention(dt_device *device, dt_tensor *out, dt_tensor *lse, const dt_qkv *x,
+                                 const dt_attention_args *args, dt_error *err)
 {
     counted.attentions++;
-    return dt_ops_cpu.attention_forward(device, out, lse, qkv, args, err);
+    return dt_ops_cpu.attention_forward(device, out, lse, x, args, err);
 }
 
 static dt_status count_norm(dt_device *device, dt_tensor *y, dt_tensor *mean, dt_tensor *rstd,

@@ -127,15 +127,17 @@ static void expect_attention(const dt_cudnn_shape *s, double tolerance)
     double *value = calloc(3 * outs, sizeof(*value)), *want = calloc(outs, sizeof(*want));
     double *want_lse = calloc(sums, sizeof(*want_lse));
     float *lse = calloc(sums, sizeof(*lse));
+    const ref_attention shape = ref_self_attention(s->batch, s->t, s->heads, s->d, true, NULL);
     dt_error err = DT_ERROR_INIT;
+    ref_qkv x;
 
     for (size_t i = 0; i < 3 * outs; i++) {
         qkv[i] = to_16(1.5 * sin(1.0 + 0.7 * (double)i + 0.001 * (double)(i * i % 977)), s->dtype);
         value[i] = of_16(qkv[i], s->dtype);
     }
     assert_int_equal(once(s, ROOM, out, lse, qkv, &err), DT_OK);
-    ref_attention_forward(want, want_lse, value,
-                          &(ref_attention){s->batch, s->t, s->heads, s->d, true, NULL});
+    x = ref_packed(value, &shape);
+    ref_attention_forward(want, want_lse, &x, &shape);
     for (size_t i = 0; i < outs; i++)
         if (!(fabs(of_16(out[i], s->dtype) - want[i]) <= tolerance))
             fail_msg("out[%zu] is %g, not %g", i, of_16(out[i], s->dtype), want[i]);

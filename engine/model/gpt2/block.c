@@ -31,7 +31,7 @@ static void block_params(dt_tensor *out, const dt_model *model, int layer,
 static dt_attention_args attention_args(const dt_model *model, const dt_batch *dropout, int layer,
                                         dt_philox_key *key)
 {
-    dt_attention_args args = {.heads = model->config.gpt2.heads, .causal = true, .key = key};
+    dt_attention_args args = {.mask = DT_MASK_CAUSAL, .key = key};
 
     if (!dropout || model->config.gpt2.attention_dropout == 0)
         return args;
@@ -60,12 +60,15 @@ static dt_status forward_to_fc(dt_model *model, int layer, const dt_tensor *x, c
     dt_philox_key key = {0};
     dt_attention_args args = attention_args(model, dropout, layer, &key);
     dt_status st = DT_OK;
+    dt_qkv seen;
 
     DT_TRY(ops->layernorm_forward(device, &a->ln_1, &a->ln_1_mean, &a->ln_1_rstd, x,
                                   &w[DT_GPT2_LN_1_W], &w[DT_GPT2_LN_1_B], DT_GPT2_NORM_EPS, err));
     DT_TRY(ops->matmul_forward(device, &a->qkv, &a->ln_1, &w[DT_GPT2_ATTN_W], &w[DT_GPT2_ATTN_B],
                                err));
-    DT_TRY(ops->attention_forward(device, &a->att, &a->lse, &a->attended, &args, err));
+    seen = dt_qkv_packed(&a->attended, model->config.gpt2.heads);
+    seen.q = dt_heads_last(seen.q, a->att.dim[1]);
+    DT_TRY(ops->attention_forward(device, &a->att, &a->lse, &seen, &args, err));
     DT_TRY(project(model, &state->narrow, &a->att, &w[DT_GPT2_ATTN_PROJ_W], &w[DT_GPT2_ATTN_PROJ_B],
                    dropout, layer, DT_PHILOX_DROPOUT_RESIDUAL, err));
     DT_TRY(ops->residual_forward(device, &a->mid, x, &state->narrow, err));
@@ -208,12 +211,14 @@ static dt_status attention_backward(dt_model *model, int layer, const dt_tensor 
         dt_tensor_3d(state->wide.data, config->dtype, state->B, state->T, 3 * config->gpt2.embed);
     dt_philox_key key = {0};
     dt_attention_args args = attention_args(model, dropout, layer, &key);
+    dt_qkv seen = dt_qkv_packed(&a->qkv, config->gpt2.heads),
+           dseen = dt_qkv_packed(&dqkv, config->gpt2.heads);
     dt_status st = DT_OK;
 
     DT_TRY(projection_grad(model, &dproj, dropout, layer, DT_PHILOX_DROPOUT_RESIDUAL, err));
     DT_TRY(linear_backward(model, &datt, &dw[DT_GPT2_ATTN_PROJ_W], &dw[DT_GPT2_ATTN_PROJ_B], &dproj,
                            &a->att, &w[DT_GPT2_ATTN_PROJ_W], err));
-    DT_TRY(ops->attention_backward(device, &dqkv, &datt, &a->qkv, &a->att, &a->lse, &args, err));
+    DT_TRY(ops->attention_backward(device, &dseen, &datt, &seen, &a->att, &a->lse, &args, err));
     if (config->recompute != DT_RECOMPUTE_NONE) /* into dnarrow */
         DT_TRY(ops->layernorm_forward(device, &a->ln_1, &a->ln_1_mean, &a->ln_1_rstd, x,
                                       &w[DT_GPT2_LN_1_W], &w[DT_GPT2_LN_1_B], DT_GPT2_NORM_EPS,

@@ -1,11 +1,9 @@
-/* attention, forward: dropout(softmax(q k^T / sqrt(D)), p) v per head, causal or full.
+/* attention, forward: dropout(softmax(q k^T / sqrt(D)), p) v per head.
  *
  * Formula    S = q k^T / sqrt(D), P = exp(S - lse), out = (M P) v with M the dropout mask: 0, or
  *            1/(1-p). Rows of out are divided by the sum of their exponentials: cheaper than to
  *            divide those of P, and the largest of these is exactly 1 where they are rounded
- * Queries    those of the last rows of qkv, as many as out has: all of a pass, or what a sequence
- *            has grown by
- * Scratch    3 T D floats a thread, and BLOCK T
+ * Scratch    3 K D floats a thread, and BLOCK K
  */
 #include "engine/ops/cpu/attention_int.h"
 
@@ -13,7 +11,7 @@
 
 /* Scores of one query against its keys, yet without their scale, become exponentials, the largest
  * of them 1, and zeros up to `width`. Returns the log-sum-exp of the scores. */
-static float softmax_row(float *row, float *inverse_sum, int64_t keys, int64_t width, float scale)
+static float softmax_row(float *row, float *inverse_sum, span keys, int64_t width, float scale)
 {
     int64_t computed = mask_row(row, keys);
     float max = row[0], sum = 0.0f;
@@ -44,17 +42,17 @@ static void drop_row(float *row, int64_t keys, const dt_dropout *dropout, int64_
 }
 
 typedef struct forward_buffers {
-    float *rows;          /* T x D: a part of the head as it came */
-    float *keys, *values; /* panels of k^T (D deep) and of v (T deep) */
-    float *scores;        /* BLOCK x Tp, rows sp apart */
+    float *rows;          /* a part of the head as it came: K x D, or of a block */
+    float *keys, *values; /* panels of k^T (D deep) and of v (K deep) */
+    float *scores;        /* BLOCK x Kp, rows sp apart */
     float *uniforms;      /* of one query, where there is dropout */
     float *out;           /* BLOCK x Dp */
 } forward_buffers;
 
 static int64_t forward_floats(const shape *s)
 {
-    return s->t * s->d + s->d * s->tp + s->t * s->dp + BLOCK * (s->sp + s->dp) +
-           dt_dropout_floats(s->t);
+    return rows_most(s) * s->d + s->d * s->tkp + s->tk * s->dp + BLOCK * (s->sp + s->dp) +
+           dt_dropout_floats(s->tk);
 }
 
 static forward_buffers forward_cut(float *mine, const shape *s)
@@ -62,76 +60,91 @@ static forward_buffers forward_cut(float *mine, const shape *s)
     forward_buffers u;
 
     u.keys = mine;
-    u.values = u.keys + s->d * s->tp;
-    u.scores = u.values + s->t * s->dp;
+    u.values = u.keys + s->d * s->tkp;
+    u.scores = u.values + s->tk * s->dp;
     u.out = u.scores + BLOCK * s->sp;
     u.rows = u.out + BLOCK * s->dp;
-    u.uniforms = u.rows + s->t * s->d;
+    u.uniforms = u.rows + rows_most(s) * s->d;
     return u;
 }
 
-static void forward_head(dt_tensor *out, float *lse, const dt_tensor *qkv, const shape *s,
-                         const dt_dropout *dropout, int64_t task, forward_buffers u)
+/* Of one head of queries. */
+typedef struct forward_head {
+    place q, k, v, out;
+    float *lse;
+    const dt_dropout *dropout;
+    int64_t sequence, head; /* the latter counted over all sequences */
+} forward_head;
+
+static void forward_block(const forward_head *h, const shape *s, int64_t i, forward_buffers u)
 {
-    place q = place_of(qkv, s, task, 0), k = place_of(qkv, s, task, 1);
-    place v = place_of(qkv, s, task, 2), o = place_of(out, s, task, 0);
-    int64_t queries = out->dim[1], first = s->t - queries;
-    int64_t d = words(s, s->d), t = words(s, s->t);
+    int64_t rows = dt_cpu_min(BLOCK, s->tq - i), d = words(s, s->d);
+    span keys = keys_of_block(s, h->sequence, i, rows);
+    int64_t count = keys.end - keys.begin, width = dt_cpu_round_up(count, COLS);
+    float inverse_sums[BLOCK];
 
-    o.first -= task / s->heads * first * s->c; /* out has fewer rows a sequence */
-    gather(u.rows, qkv, k, 0, s->t, s);
-    pack_transposed(u.keys, u.rows, s->t, s);
-    gather(u.rows, qkv, v, 0, s->t, s);
-    pack(u.values, t, u.rows, s->t, s);
-    for (int64_t i = first; i < s->t; i += BLOCK) {
-        int64_t rows = dt_cpu_min(BLOCK, s->t - i), keys = keys_of(s, i + rows - 1);
-        int64_t width = dt_cpu_round_up(keys, COLS);
-        float inverse_sums[BLOCK];
+    gather(u.rows, h->q, i, rows, s);
+    dt_tile_product(u.scores, s->sp, u.rows, d, 1, u.keys + keys.begin * d, d * COLS, rows, count,
+                    d, false, s->pairs);
+    for (int64_t r = 0; r < rows; r++) {
+        float *row = u.scores + r * s->sp;
+        span seen = keys_of(s, h->sequence, i + r), here = within(seen, keys.begin);
 
-        gather(u.rows, qkv, q, i, rows, s);
-        dt_tile_product(u.scores, s->sp, u.rows, d, 1, u.keys, d * COLS, rows, keys, d, false,
-                        s->pairs);
-        for (int64_t r = 0; r < rows; r++) {
-            float *row = u.scores + r * s->sp;
-            int64_t seen = keys_of(s, i + r);
-
-            lse[i - first + r] = softmax_row(row, &inverse_sums[r], seen, width, s->scale);
-            if (dropout->threshold > 0.0f)
-                drop_row(row, seen, dropout, mask_start(s, task, i + r), u.uniforms);
-            if (s->pairs)
-                dt_tile_pair_row(row, width);
-        }
-        dt_tile_product(u.out, s->dp, u.scores, s->sp, 1, u.values, t * COLS, rows, s->d,
-                        words(s, keys), false, s->pairs);
-        for (int64_t r = 0; r < rows; r++)
-            for (int64_t j = 0; j < s->dp; j++)
-                u.out[r * s->dp + j] *= inverse_sums[r];
-        scatter(out, o, i - first, rows, s->d, u.out, s->dp, u.rows);
+        h->lse[i + r] = softmax_row(row, &inverse_sums[r], here, width, s->scale);
+        if (h->dropout->threshold > 0.0f)
+            drop_row(row + here.begin, here.end - here.begin, h->dropout,
+                     mask_start(s, h->head, i + r, seen.begin), u.uniforms);
+        if (s->pairs)
+            dt_tile_pair_row(row, width);
     }
+    dt_tile_product(u.out, s->dp, u.scores, s->sp, 1, u.values + words(s, keys.begin) * COLS,
+                    words(s, s->tk) * COLS, rows, s->d, words(s, count), false, s->pairs);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < s->dp; j++)
+            u.out[r * s->dp + j] *= inverse_sums[r];
+    scatter(h->out, i, rows, s->d, u.out, s->dp, u.rows);
+}
+
+static void forward_head_of(const forward_head *h, const shape *s, forward_buffers u)
+{
+    gather(u.rows, h->k, 0, s->tk, s);
+    pack_transposed(u.keys, u.rows, s->tk, s);
+    gather(u.rows, h->v, 0, s->tk, s);
+    pack(u.values, words(s, s->tk), u.rows, s->tk, s);
+    for (int64_t i = 0; i < s->tq; i += BLOCK)
+        forward_block(h, s, i, u);
 }
 
 dt_status DT_CPU_NAME(attention_forward)(dt_device *device, dt_tensor *out, dt_tensor *lse,
-                                         const dt_tensor *qkv, const dt_attention_args *args,
+                                         const dt_qkv *x, const dt_attention_args *args,
                                          dt_error *err)
 {
     dt_status st = DT_OK;
-    shape s = shape_of(qkv, args);
+    shape s = shape_of(x, args);
     dt_dropout dropout = dt_dropout_of(args->p, args->key);
-    int64_t queries = out->dim[1];
     dt_cpu_scratch scratch;
 
-    DT_ASSERT(out->ndim == 3 && out->dim[0] == s.b && queries >= 1 && queries <= s.t);
-    DT_ASSERT(lse->dtype == DT_F32 && dt_tensor_elems(lse) == s.b * s.heads * queries);
-    DT_TRY(dt_row_check(qkv, "attention", err));
+    DT_ASSERT(out->ndim == 3 && dt_tensor_elems(out) == s.b * s.tq * s.heads * s.d);
+    DT_ASSERT(lse->dtype == DT_F32 && dt_tensor_elems(lse) == s.b * s.heads * s.tq);
+    DT_TRY(dt_row_check(out, "attention", err));
     DT_TRY(dt_cpu_scratch_take(&scratch, device, forward_floats(&s), err));
-#pragma omp parallel num_threads(dt_cpu_threads(device, s.b *queries *s.t *s.c))
+#pragma omp parallel num_threads(dt_cpu_threads(device, s.b *s.tq *s.tk *s.heads *s.d))
     {
         dt_cpu_share share = dt_cpu_share_mine(s.b * s.heads, 1);
         forward_buffers buffers = forward_cut(dt_cpu_scratch_mine(scratch), &s);
 
         for (int64_t task = share.begin; task < share.end; task++) {
-            forward_head(out, (float *)lse->data + task * queries, qkv, &s, &dropout, task,
-                         buffers);
+            int64_t b = task / s.heads, head = task % s.heads;
+            forward_head h = {.q = place_of(&x->q, b, head),
+                              .k = place_of(&x->k, b, head / s.group),
+                              .v = place_of(&x->v, b, head / s.group),
+                              .out = place_in(out, &s, b, head),
+                              .lse = (float *)lse->data + task * s.tq,
+                              .dropout = &dropout,
+                              .sequence = b,
+                              .head = task};
+
+            forward_head_of(&h, &s, buffers);
             dt_progress_made();
         }
     }

@@ -213,16 +213,17 @@ out:
 /* Theirs against ours, and against theirs once more. */
 static dt_status agree(const trial *t, const void *out[2], const void *lse[2], dt_error *err)
 {
-    int64_t heads = t->a->batch * t->a->heads, rows = heads * t->a->t;
+    int64_t heads = t->a->batch * t->a->heads, rows = heads * t->a->queries;
     dt_dtype dtype = t->shape.dtype;
     float most = dtype == DT_BF16 ? OUT_BF16 : OUT_F16, apart[2], again[2];
     dt_status st = DT_OK;
 
     DT_TRY(compare(&again[0], t->device, out[0], out[1], rows, t->a->d, false, dtype, err));
-    DT_TRY(compare(&again[1], t->device, lse[0], lse[1], heads, t->a->t, false, DT_F32, err));
+    DT_TRY(compare(&again[1], t->device, lse[0], lse[1], heads, t->a->queries, false, DT_F32, err));
     DT_TRY(
         compare(&apart[0], t->device, t->a->out_written, out[0], rows, t->a->d, true, dtype, err));
-    DT_TRY(compare(&apart[1], t->device, t->a->lse, lse[0], heads, t->a->t, false, DT_F32, err));
+    DT_TRY(
+        compare(&apart[1], t->device, t->a->lse, lse[0], heads, t->a->queries, false, DT_F32, err));
     if (!(again[0] == 0.0f && again[1] == 0.0f))
         DT_THROW(err, DT_ERR_UNSUPPORTED, "it gives other bits when run again");
     if (!(apart[0] <= most && apart[1] <= LSE_APART))
@@ -238,7 +239,7 @@ static dt_status measure(void *context, float *own_ms, float *cudnn_ms, dt_error
 {
     trial *t = (trial *)context;
     dt_cuda_state *state = dt_cuda_of(t->device);
-    size_t sums = (size_t)(t->a->batch * t->a->heads * t->a->t);
+    size_t sums = (size_t)(t->a->batch * t->a->heads * t->a->queries);
     size_t out_bytes = sums * (size_t)t->a->d * dt_dtype_bytes(t->shape.dtype);
     size_t lse_bytes = (sums * sizeof(float) + 255) / 256 * 256;
     cudaEvent_t begin = NULL, end = NULL;
@@ -264,7 +265,7 @@ static dt_status measure(void *context, float *own_ms, float *cudnn_ms, dt_error
         [&]() {
             int i = turn++ % 2;
 
-            return run(t->device, t->plan, (void *)out[i], (float *)lse[i], t->a->qkv, err);
+            return run(t->device, t->plan, (void *)out[i], (float *)lse[i], t->a->q.data, err);
         },
         err));
     DT_TRY(agree(t, out, lse, err));
@@ -294,19 +295,32 @@ static dt_attention_wish choose(trial *t)
     return dt_attention_choose(&question);
 }
 
+/* q, k and v side by side in every row, as many heads of each. */
+static bool packed(const dt_attention &a, dt_dtype dtype)
+{
+    size_t apart = (size_t)(a.heads * a.d) * dt_dtype_bytes(dtype);
+    int64_t row = 3 * a.heads * a.d;
+
+    return a.groups == a.heads && a.queries == a.keys && a.q.row == row && a.k.row == row &&
+           a.v.row == row && a.q.sequence == a.queries * row && a.k.sequence == a.q.sequence &&
+           a.v.sequence == a.q.sequence && (char *)a.q.data + apart == a.k.data &&
+           (char *)a.k.data + apart == a.v.data;
+}
+
 /* Whether it may be asked at all: cuDNN's dropout is not ours, last queries are few, and no model
- * here has full attention. */
+ * here has full attention or views of other kinds. */
 static bool may(const dt_attention &a, dt_dtype dtype)
 {
-    return a.causal && a.p == 0.0f && a.queries == a.t && dt_attention_flash_has(a, dtype) &&
-           ((uintptr_t)a.out_written & 15) == 0 && ((uintptr_t)a.lse & 15) == 0;
+    return a.mask == DT_MASK_CAUSAL && a.p == 0.0f && packed(a, dtype) &&
+           dt_attention_flash_has(a, dtype) && ((uintptr_t)a.out_written & 15) == 0 &&
+           ((uintptr_t)a.lse & 15) == 0;
 }
 
 dt_status dt_attention_cudnn_forward(dt_device *device, const dt_attention &a, dt_dtype dtype,
                                      bool *done, dt_error *err)
 {
     dt_cuda_state *state = dt_cuda_of(device);
-    shape_key key(a.batch, a.t, a.heads, a.d, (int)dtype);
+    shape_key key(a.batch, a.queries, a.heads, a.d, (int)dtype);
     dt_error why = DT_ERROR_INIT;
     dt_cuda_attention *attention;
     dt_status st = DT_OK;
@@ -325,7 +339,7 @@ dt_status dt_attention_cudnn_forward(dt_device *device, const dt_attention &a, d
                 return DT_OK;
             known = attention->shapes.emplace(key, shape_plan()).first;
 
-            trial t = {device, &a, {a.batch, a.t, a.heads, a.d, dtype}, &known->second.plan};
+            trial t = {device, &a, {a.batch, a.queries, a.heads, a.d, dtype}, &known->second.plan};
 
             known->second.way = choose(&t);
             (void)cudaGetLastError(); /* of a kernel that was not to be had */
@@ -334,7 +348,7 @@ dt_status dt_attention_cudnn_forward(dt_device *device, const dt_attention &a, d
         }
         if (known->second.way == DT_ATTENTION_OWN)
             return DT_OK;
-        *done = run(device, &known->second.plan, a.out_written, a.lse, a.qkv, &why) == DT_OK;
+        *done = run(device, &known->second.plan, a.out_written, a.lse, a.q.data, &why) == DT_OK;
         if (!*done && state->recording) /* the recording is dropped, and the way stays */
             return DT_FAIL(err, why.code, "%s", why.message);
         if (!*done) {

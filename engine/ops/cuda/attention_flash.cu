@@ -17,34 +17,22 @@
 #define LN_2   0.6931471805599453f
 #define COLS   8 /* accumulators of 8 columns that span a tile */
 
-/* The matrices of one head: rows are `stride` apart. q, out and dout begin with the call's first
- * query. */
+/* What one head of queries reads, with the head of keys that goes with it. */
 template <typename T> struct head {
     const T *q, *k, *v, *dout;
-    T *out, *dq, *dk, *dv;
-    int64_t qkv_stride, out_stride;
-    const float *delta;
-    float *lse;
+    const float *lse, *delta;
 };
 
 template <typename T> __device__ inline head<T> head_of(const dt_attention &a, int64_t bh)
 {
-    int64_t in = bh / a.heads * a.t * 3 * a.c + bh % a.heads * a.d;
-    int64_t narrow = bh / a.heads * a.queries * a.c + bh % a.heads * a.d;
     head<T> h;
 
-    h.q = (const T *)a.qkv + in + (a.t - a.queries) * 3 * a.c;
-    h.k = (const T *)a.qkv + in + a.c;
-    h.v = h.k + a.c;
-    h.dq = (T *)a.dqkv + in;
-    h.dk = h.dq + a.c;
-    h.dv = h.dk + a.c;
-    h.out = (T *)a.out_written + narrow;
-    h.dout = (const T *)a.dout + narrow;
-    h.qkv_stride = 3 * a.c;
-    h.out_stride = a.c;
+    h.q = dt_attention_query_row<T>(a, a.q, bh, 0);
+    h.k = dt_attention_key_row<T>(a, a.k, bh, 0);
+    h.v = dt_attention_key_row<T>(a, a.v, bh, 0);
+    h.dout = dt_attention_out_row<T>(a, a.dout, bh, 0);
     h.lse = a.lse + bh * a.queries;
-    h.delta = a.delta + bh * a.t;
+    h.delta = a.delta + bh * a.queries;
     return h;
 }
 
@@ -105,12 +93,12 @@ __host__ __device__ inline int tiles_of(int64_t rows)
     return (int)((rows + DT_TILE - 1) / DT_TILE);
 }
 
-/* The tile with the last key that a tile of queries sees, which begins at place `start`. */
-__device__ inline int last_tile(const dt_attention &a, int64_t start)
+/* The tile with the last key that a tile of queries sees, which begins with query `first`. */
+__device__ inline int last_tile(const dt_attention &a, int64_t first)
 {
-    int64_t key = dt_attention_last_key(a, start + DT_TILE - 1);
+    int64_t key = dt_attention_last_key(a, first + DT_TILE - 1);
 
-    return (int)((key < a.t ? key : a.t - 1) / DT_TILE);
+    return (int)((key < a.keys ? key : a.keys - 1) / DT_TILE);
 }
 
 /* The last key that a query sees, counted from the first one of tile j: it may lie before that tile
@@ -131,27 +119,27 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) forward(dt_attention a)
     int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     int blocks = tiles_of(a.queries), block = blocks - 1 - (int)(blockIdx.x % (unsigned)blocks);
     int64_t bh = blockIdx.x / (unsigned)blocks, first = (int64_t)block * DT_TILE;
-    int64_t row = first + warp * 16 + lane / 4, start = a.t - a.queries + first;
-    int last = last_tile(a, start);
+    int64_t row = first + warp * 16 + lane / 4;
+    int last = last_tile(a, first);
     const dt_philox_key drawn = DROPS ? dt_philox_now(&a.key) : a.key;
     head<T> h = head_of<T>(a, bh);
     float out[D / 8][4] = {}, max[2] = {-INFINITY, -INFINITY}, total[2] = {0.0f, 0.0f};
     float scale = a.scale * LOG2_E;
 
-    dt_tile_load<T, D>(q_tile, h.q, h.qkv_stride, first, a.queries);
-    dt_tile_load<T, D>(k_tiles, h.k, h.qkv_stride, 0, a.t);
-    dt_tile_load<T, D>(v_tiles, h.v, h.qkv_stride, 0, a.t);
+    dt_tile_load<T, D>(q_tile, h.q, a.q.row, first, a.queries);
+    dt_tile_load<T, D>(k_tiles, h.k, a.k.row, 0, a.keys);
+    dt_tile_load<T, D>(v_tiles, h.v, a.v.row, 0, a.keys);
     dt_tile_commit();
     for (int j = 0; j <= last; j++) {
         T *k_tile = k_tiles + (j & 1) * TILE, *v_tile = v_tiles + (j & 1) * TILE;
-        bool masks = DT_TILE - 1 > last_within(a, start, j); /* not all see all of its keys */
+        bool masks = DT_TILE - 1 > last_within(a, first, j); /* not all see all of its keys */
         float s[COLS][4] = {};
 
         if (j < last) {
             int64_t next = (int64_t)(j + 1) * DT_TILE;
 
-            dt_tile_load<T, D>(k_tiles + (~j & 1) * TILE, h.k, h.qkv_stride, next, a.t);
-            dt_tile_load<T, D>(v_tiles + (~j & 1) * TILE, h.v, h.qkv_stride, next, a.t);
+            dt_tile_load<T, D>(k_tiles + (~j & 1) * TILE, h.k, a.k.row, next, a.keys);
+            dt_tile_load<T, D>(v_tiles + (~j & 1) * TILE, h.v, a.v.row, next, a.keys);
             dt_tile_commit();
             dt_tile_wait<1>();
         } else {
@@ -161,7 +149,7 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) forward(dt_attention a)
         products_of_rows<T, D, COLS>(s, q_tile, warp * 16, k_tile, 0);
 #pragma unroll
         for (int half = 0; half < 2; half++) { /* rows lane/4 and lane/4 + 8 */
-            int64_t query = start + (row - first) + half * 8;
+            int64_t query = row + half * 8;
             int seen = last_within(a, query, j);
             float top = max[half], shrink;
 
@@ -207,10 +195,10 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) forward(dt_attention a)
         total[half] += __shfl_xor_sync(0xffffffffu, total[half], 1);
         total[half] += __shfl_xor_sync(0xffffffffu, total[half], 2);
         if (lane % 4 == 0 && row + half * 8 < a.queries)
-            h.lse[row + half * 8] = (max[half] + log2f(total[half])) * LN_2;
+            a.lse[bh * a.queries + row + half * 8] = (max[half] + log2f(total[half])) * LN_2;
     }
-    write_rows<T, D>(h.out, h.out_stride, first + warp * 16, a.queries, out, 1.0f / total[0],
-                     1.0f / total[1]);
+    write_rows<T, D>(dt_attention_out_row<T>(a, a.out_written, bh, 0), a.heads * a.d,
+                     first + warp * 16, a.queries, out, 1.0f / total[0], 1.0f / total[1]);
 }
 
 /* --- backward to the queries */
@@ -223,7 +211,7 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) backward_queries(dt_attention
     T *q_tile = (T *)memory, *dout_tile = q_tile + TILE;
     T *k_tiles = dout_tile + TILE, *v_tiles = k_tiles + 2 * TILE;
     int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-    int blocks = tiles_of(a.t), block = blocks - 1 - (int)(blockIdx.x % (unsigned)blocks);
+    int blocks = tiles_of(a.queries), block = blocks - 1 - (int)(blockIdx.x % (unsigned)blocks);
     int64_t bh = blockIdx.x / (unsigned)blocks, first = (int64_t)block * DT_TILE;
     int64_t row = first + warp * 16 + lane / 4;
     int last = last_tile(a, first);
@@ -233,15 +221,15 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) backward_queries(dt_attention
 
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        bool inside = row + half * 8 < a.t;
+        bool inside = row + half * 8 < a.queries;
 
         lse[half] = inside ? h.lse[row + half * 8] * LOG2_E : INFINITY; /* P becomes 0 */
         delta[half] = inside ? h.delta[row + half * 8] : 0.0f;
     }
-    dt_tile_load<T, D>(q_tile, h.q, h.qkv_stride, first, a.t);
-    dt_tile_load<T, D>(dout_tile, h.dout, h.out_stride, first, a.t);
-    dt_tile_load<T, D>(k_tiles, h.k, h.qkv_stride, 0, a.t);
-    dt_tile_load<T, D>(v_tiles, h.v, h.qkv_stride, 0, a.t);
+    dt_tile_load<T, D>(q_tile, h.q, a.q.row, first, a.queries);
+    dt_tile_load<T, D>(dout_tile, h.dout, a.heads * a.d, first, a.queries);
+    dt_tile_load<T, D>(k_tiles, h.k, a.k.row, 0, a.keys);
+    dt_tile_load<T, D>(v_tiles, h.v, a.v.row, 0, a.keys);
     dt_tile_commit();
     for (int j = 0; j <= last; j++) {
         T *k_tile = k_tiles + (j & 1) * TILE, *v_tile = v_tiles + (j & 1) * TILE;
@@ -251,8 +239,8 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) backward_queries(dt_attention
         if (j < last) {
             int64_t next = (int64_t)(j + 1) * DT_TILE;
 
-            dt_tile_load<T, D>(k_tiles + (~j & 1) * TILE, h.k, h.qkv_stride, next, a.t);
-            dt_tile_load<T, D>(v_tiles + (~j & 1) * TILE, h.v, h.qkv_stride, next, a.t);
+            dt_tile_load<T, D>(k_tiles + (~j & 1) * TILE, h.k, a.k.row, next, a.keys);
+            dt_tile_load<T, D>(v_tiles + (~j & 1) * TILE, h.v, a.v.row, next, a.keys);
             dt_tile_commit();
             dt_tile_wait<1>();
         } else {
@@ -276,7 +264,8 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) backward_queries(dt_attention
         weighted_rows<T, D, COLS>(dq, s, k_tile, 0);
         __syncthreads();
     }
-    write_rows<T, D>(h.dq, h.qkv_stride, first + warp * 16, a.t, dq, a.scale, a.scale);
+    write_rows<T, D>(dt_attention_query_row<T>(a, a.dq, bh, 0), a.dq.row, first + warp * 16,
+                     a.queries, dq, a.scale, a.scale);
 }
 
 /* --- backward to the keys and values */
@@ -296,6 +285,38 @@ __device__ inline void load_statistics(float *lse, float *delta, const head<T> &
     }
 }
 
+/* Where the tiles of queries stand, as keys take them one after another: all that see the keys of
+ * one head, then those of the next head of the group. */
+template <typename T> struct query_tiles {
+    head<T> h;
+    int64_t bh;
+    int begin, count, tile; /* the first that sees the keys, all of them, the one at hand */
+};
+
+template <typename T> __device__ inline void next_tile(const dt_attention &a, query_tiles<T> &at)
+{
+    if (++at.tile < at.count)
+        return;
+    at.tile = at.begin;
+    at.bh++;
+    at.h.q += a.d;
+    at.h.dout += a.d;
+    at.h.lse += a.queries;
+    at.h.delta += a.queries;
+}
+
+template <typename T, int D>
+__device__ inline void load_queries(T *q_tile, T *dout_tile, float *lse, float *delta,
+                                    const dt_attention &a, const query_tiles<T> &at)
+{
+    int64_t first = (int64_t)at.tile * DT_TILE;
+
+    dt_tile_load<T, D>(q_tile, at.h.q, a.q.row, first, a.queries);
+    dt_tile_load<T, D>(dout_tile, at.h.dout, a.heads * a.d, first, a.queries);
+    dt_tile_commit();
+    load_statistics(lse, delta, at.h, first, a.queries);
+}
+
 /* Half the queries at a time where D is large: the accumulators would not fit the registers. */
 template <typename T, int D, bool DROPS>
 __global__ void __launch_bounds__(DT_TILE_THREADS) backward_keys(dt_attention a)
@@ -306,33 +327,30 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) backward_keys(dt_attention a)
     T *q_tiles = v_tile + TILE, *dout_tiles = q_tiles + 2 * TILE;
     float *lse = (float *)(dout_tiles + 2 * TILE), *delta = lse + 2 * DT_TILE;
     int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-    int blocks = tiles_of(a.t), block = (int)(blockIdx.x % (unsigned)blocks), last = blocks - 1;
-    int64_t bh = blockIdx.x / (unsigned)blocks, first = (int64_t)block * DT_TILE;
-    int64_t row = first + warp * 16 + lane / 4;
-    int begin = a.causal ? block : 0; /* the first tile of queries that see these keys */
+    int blocks = tiles_of(a.keys), block = (int)(blockIdx.x % (unsigned)blocks);
+    int64_t first_head = dt_attention_head_of(a, blockIdx.x / (unsigned)blocks);
+    int64_t first = (int64_t)block * DT_TILE, row = first + warp * 16 + lane / 4;
+    bool causal = a.mask == DT_MASK_CAUSAL;
+    int begin = causal ? block : 0, count = tiles_of(a.queries);
+    int left = (int)a.group * (count - begin); /* tiles of queries */
     const dt_philox_key drawn = DROPS ? dt_philox_now(&a.key) : a.key;
-    head<T> h = head_of<T>(a, bh);
+    query_tiles<T> at = {head_of<T>(a, first_head), first_head, begin, count, begin}, ahead = at;
     float dk[D / 8][4] = {}, dv[D / 8][4] = {}, scale = a.scale * LOG2_E;
 
-    dt_tile_load<T, D>(k_tile, h.k, h.qkv_stride, first, a.t);
-    dt_tile_load<T, D>(v_tile, h.v, h.qkv_stride, first, a.t);
-    dt_tile_load<T, D>(q_tiles, h.q, h.qkv_stride, (int64_t)begin * DT_TILE, a.t);
-    dt_tile_load<T, D>(dout_tiles, h.dout, h.out_stride, (int64_t)begin * DT_TILE, a.t);
-    dt_tile_commit();
-    load_statistics(lse, delta, h, (int64_t)begin * DT_TILE, a.t);
-    for (int i = begin; i <= last; i++) {
-        int now = (i - begin) & 1, then = now ^ 1;
+    dt_tile_load<T, D>(k_tile, at.h.k, a.k.row, first, a.keys);
+    dt_tile_load<T, D>(v_tile, at.h.v, a.v.row, first, a.keys);
+    load_queries<T, D>(q_tiles, dout_tiles, lse, delta, a, ahead);
+    for (int now = 0; left > 0; left--, now ^= 1, next_tile(a, at)) {
         T *q_tile = q_tiles + now * TILE, *dout_tile = dout_tiles + now * TILE;
-        int before = a.causal ? (int)(row - (int64_t)i * DT_TILE) : 0;
-        int hidden[2] = {before, a.causal ? before + 8 : 0}; /* queries that do not see the key */
+        int before = causal ? (int)(row - (int64_t)at.tile * DT_TILE) : 0;
+        int hidden[2] = {before, causal ? before + 8 : 0}; /* queries that do not see the key */
 
-        if (i < last) {
-            int64_t next = (int64_t)(i + 1) * DT_TILE;
+        if (left > 1) {
+            int then = now ^ 1;
 
-            dt_tile_load<T, D>(q_tiles + then * TILE, h.q, h.qkv_stride, next, a.t);
-            dt_tile_load<T, D>(dout_tiles + then * TILE, h.dout, h.out_stride, next, a.t);
-            dt_tile_commit();
-            load_statistics(lse + then * DT_TILE, delta + then * DT_TILE, h, next, a.t);
+            next_tile(a, ahead);
+            load_queries<T, D>(q_tiles + then * TILE, dout_tiles + then * TILE,
+                               lse + then * DT_TILE, delta + then * DT_TILE, a, ahead);
             dt_tile_wait<1>();
         } else {
             dt_tile_wait<0>();
@@ -348,34 +366,38 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) backward_keys(dt_attention a)
             for (int c = 0; c < N; c++)
 #pragma unroll
                 for (int e = 0; e < 4; e++) {
-                    int at = n + c * 8 + lane % 4 * 2 + e % 2; /* the query, within the tile */
-                    float probability = at < hidden[e / 2]
+                    int query = n + c * 8 + lane % 4 * 2 + e % 2; /* within the tile */
+                    float probability = query < hidden[e / 2]
                                             ? 0.0f
-                                            : exp2f(s[c][e] * scale - lse[now * DT_TILE + at]);
-                    float mask = DROPS ? dt_attention_mask(a, drawn, bh, (int64_t)i * DT_TILE + at,
+                                            : exp2f(s[c][e] * scale - lse[now * DT_TILE + query]);
+                    float mask = DROPS ? dt_attention_mask(a, drawn, at.bh,
+                                                           (int64_t)at.tile * DT_TILE + query,
                                                            row + e / 2 * 8)
                                        : 1.0f;
 
                     s[c][e] = probability * mask;
-                    dp[c][e] = probability * (mask * dp[c][e] - delta[now * DT_TILE + at]);
+                    dp[c][e] = probability * (mask * dp[c][e] - delta[now * DT_TILE + query]);
                 }
             weighted_rows<T, D, N>(dv, s, dout_tile, n);
             weighted_rows<T, D, N>(dk, dp, q_tile, n);
         }
         __syncthreads();
     }
-    write_rows<T, D>(h.dk, h.qkv_stride, first + warp * 16, a.t, dk, a.scale, a.scale);
-    write_rows<T, D>(h.dv, h.qkv_stride, first + warp * 16, a.t, dv, 1.0f, 1.0f);
+    write_rows<T, D>(dt_attention_key_row<T>(a, a.dk, first_head, 0), a.dk.row, first + warp * 16,
+                     a.keys, dk, a.scale, a.scale);
+    write_rows<T, D>(dt_attention_key_row<T>(a, a.dv, first_head, 0), a.dv.row, first + warp * 16,
+                     a.keys, dv, 1.0f, 1.0f);
 }
 
 /* --- launches */
 
 typedef void (*kernel)(dt_attention);
 
-static dt_status launch(dt_cuda_state *state, kernel which, const dt_attention &a, size_t bytes,
-                        dt_error *err)
+/* rows: of each of so many heads */
+static dt_status launch(dt_cuda_state *state, kernel which, const dt_attention &a, int64_t rows,
+                        int64_t heads, size_t bytes, dt_error *err)
 {
-    unsigned grid = (unsigned)(tiles_of(a.queries) * a.batch * a.heads);
+    unsigned grid = (unsigned)(tiles_of(rows) * a.batch * heads);
     dt_status st =
         dt_cuda_check(cudaFuncSetAttribute((const void *)which,
                                            cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes),
@@ -390,18 +412,20 @@ static dt_status launch(dt_cuda_state *state, kernel which, const dt_attention &
 template <typename T, int D, bool DROPS>
 static dt_status forward_of(dt_cuda_state *state, const dt_attention &a, dt_error *err)
 {
-    return launch(state, forward<T, D, DROPS>, a, 5 * DT_TILE * D * sizeof(T), err);
+    return launch(state, forward<T, D, DROPS>, a, a.queries, a.heads, 5 * DT_TILE * D * sizeof(T),
+                  err);
 }
 
 template <typename T, int D, bool DROPS>
 static dt_status backward_of(dt_cuda_state *state, const dt_attention &a, dt_error *err)
 {
     size_t tiles = 6 * DT_TILE * D * sizeof(T), statistics = 4 * DT_TILE * sizeof(float);
-    dt_status st = launch(state, backward_keys<T, D, DROPS>, a, tiles + statistics, err);
+    dt_status st =
+        launch(state, backward_keys<T, D, DROPS>, a, a.keys, a.groups, tiles + statistics, err);
 
     if (st != DT_OK)
         return st;
-    return launch(state, backward_queries<T, D, DROPS>, a, tiles, err);
+    return launch(state, backward_queries<T, D, DROPS>, a, a.queries, a.heads, tiles, err);
 }
 
 #define CHOOSE(function)                                                       \
@@ -421,13 +445,22 @@ static dt_status backward_of(dt_cuda_state *state, const dt_attention &a, dt_err
                      : function<__half, 64, false>(state, a, err);             \
     } while (0)
 
-/* Rows start at 16 bytes where tiles are read, at 4 where pairs are written: D and C are multiples
- * of 8. */
+/* Every row of it starts at a multiple of so many bytes, two an element. */
+static bool aligned(const dt_attention_rows &x, int bytes)
+{
+    return (((uintptr_t)x.data | (uintptr_t)(x.row * 2) | (uintptr_t)(x.sequence * 2)) &
+            (uintptr_t)(bytes - 1)) == 0;
+}
+
+/* Rows start at 16 bytes where tiles are read, at 4 where pairs are written. */
 bool dt_attention_flash_has(const dt_attention &a, dt_dtype dtype)
 {
+    bool backward = a.dout != NULL;
+
     return (dtype == DT_BF16 || dtype == DT_F16) && (a.d == 64 || a.d == 128) &&
-           (((uintptr_t)a.qkv | (uintptr_t)a.dout) & 15) == 0 &&
-           (((uintptr_t)a.out_written | (uintptr_t)a.dqkv) & 3) == 0;
+           a.mask != DT_MASK_SEGMENTS && (!backward || a.queries == a.keys) && aligned(a.q, 16) &&
+           aligned(a.k, 16) && aligned(a.v, 16) && aligned(a.dq, 4) && aligned(a.dk, 4) &&
+           aligned(a.dv, 4) && ((uintptr_t)a.dout & 15) == 0 && ((uintptr_t)a.out_written & 3) == 0;
 }
 
 dt_status dt_attention_flash_forward(dt_cuda_state *state, const dt_attention &a, dt_dtype dtype,

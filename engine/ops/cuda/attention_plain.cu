@@ -9,27 +9,12 @@
 #define LANE_COLS (D_MAX / 32)
 #define FULL      0xffffffffu
 
-/* Row `row` of q (which 0), k (1) or v (2) of head bh. */
-template <typename T>
-__device__ inline const T *row_of(const dt_attention &a, const void *qkv, int64_t bh, int64_t row,
-                                  int which)
-{
-    return (const T *)qkv + ((bh / a.heads * a.t + row) * 3 + which) * a.c + bh % a.heads * a.d;
-}
-
-/* Row `row` of out or dout. */
-template <typename T>
-__device__ inline const T *out_row(const dt_attention &a, const void *out, int64_t bh, int64_t row)
-{
-    return (const T *)out + (bh / a.heads * a.queries + row) * a.c + bh % a.heads * a.d;
-}
-
-/* This warp's row, of `rows` of head *bh. */
-__device__ inline int64_t warp_row(int64_t *bh, int64_t rows)
+/* This warp's row, of `rows` of head *head. */
+__device__ inline int64_t warp_row(int64_t *head, int64_t rows)
 {
     int64_t blocks = (rows + WARPS - 1) / WARPS;
 
-    *bh = blockIdx.x / blocks;
+    *head = blockIdx.x / blocks;
     return blockIdx.x % blocks * WARPS + threadIdx.x / 32;
 }
 
@@ -80,20 +65,19 @@ template <typename T> __global__ void forward(dt_attention a)
 {
     __shared__ float rows[WARPS][D_MAX];
     int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-    int64_t bh, row = warp_row(&bh, a.queries), query = a.t - a.queries + row;
-    int64_t last = dt_attention_last_key(a, query);
+    int64_t bh, query = warp_row(&bh, a.queries), last = dt_attention_last_key(a, query);
     const dt_philox_key drawn = dt_philox_now(&a.key);
     float sum[LANE_COLS] = {}, max = -INFINITY, total = 0.0f;
 
-    if (row >= a.queries)
+    if (query >= a.queries)
         return;
-    keep_row(rows[warp], row_of<T>(a, a.qkv, bh, query, 0), a.d, lane);
-    for (int64_t first = 0; first <= last; first += 32) {
+    keep_row(rows[warp], dt_attention_query_row<T>(a, a.q, bh, query), a.d, lane);
+    for (int64_t first = dt_attention_first_key(a, bh, query); first <= last; first += 32) {
         int64_t key = first + lane, count = last + 1 - first;
         float score = -INFINITY, top, weight;
 
         if (key <= last)
-            score = a.scale * dot(rows[warp], row_of<T>(a, a.qkv, bh, key, 1), a.d);
+            score = a.scale * dot(rows[warp], dt_attention_key_row<T>(a, a.k, bh, key), a.d);
         top = fmaxf(max, dt_warp_max(score));
         weight = expf(score - top); /* 0 beyond the last key */
         total = total * expf(max - top) + dt_warp_sum(weight);
@@ -103,11 +87,12 @@ template <typename T> __global__ void forward(dt_attention a)
         max = top;
         if (a.p > 0.0f && key <= last)
             weight *= dt_attention_mask(a, drawn, bh, query, key);
-        add_rows(sum, weight, row_of<T>(a, a.qkv, bh, first, 2), 3 * a.c, count, a.d, lane);
+        add_rows(sum, weight, dt_attention_key_row<T>(a, a.v, bh, first), a.v.row, count, a.d,
+                 lane);
     }
-    write_row((T *)out_row<T>(a, a.out_written, bh, row), sum, 1.0f / total, a.d, lane);
+    write_row(dt_attention_out_row<T>(a, a.out_written, bh, query), sum, 1.0f / total, a.d, lane);
     if (lane == 0)
-        a.lse[bh * a.queries + row] = max + logf(total);
+        a.lse[bh * a.queries + query] = max + logf(total);
 }
 
 /* dS of (query, key): P (mask dP - delta); *weight: mask P. Rows are given in shared memory. */
@@ -117,63 +102,76 @@ __device__ inline float score_gradient(float *weight, const dt_attention &a,
                                        int64_t key, const float *q_or_k, const T *k_or_q,
                                        const float *dout_or_v, const T *v_or_dout)
 {
-    float probability = expf(a.scale * dot(q_or_k, k_or_q, a.d) - a.lse[bh * a.t + query]);
+    float probability = expf(a.scale * dot(q_or_k, k_or_q, a.d) - a.lse[bh * a.queries + query]);
     float mask = a.p > 0.0f ? dt_attention_mask(a, drawn, bh, query, key) : 1.0f;
 
     *weight = probability * mask;
-    return probability * (mask * dot(dout_or_v, v_or_dout, a.d) - a.delta[bh * a.t + query]);
+    return probability * (mask * dot(dout_or_v, v_or_dout, a.d) - a.delta[bh * a.queries + query]);
 }
 
 template <typename T> __global__ void backward_queries(dt_attention a)
 {
     __shared__ float rows[WARPS][2][D_MAX];
     int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-    int64_t bh, query = warp_row(&bh, a.t), last = dt_attention_last_key(a, query);
+    int64_t bh, query = warp_row(&bh, a.queries), last = dt_attention_last_key(a, query);
     const dt_philox_key drawn = dt_philox_now(&a.key);
     float sum[LANE_COLS] = {};
 
-    if (query >= a.t)
+    if (query >= a.queries)
         return;
-    keep_row(rows[warp][0], row_of<T>(a, a.qkv, bh, query, 0), a.d, lane);
-    keep_row(rows[warp][1], out_row<T>(a, a.dout, bh, query), a.d, lane);
-    for (int64_t first = 0; first <= last; first += 32) {
+    keep_row(rows[warp][0], dt_attention_query_row<T>(a, a.q, bh, query), a.d, lane);
+    keep_row(rows[warp][1], dt_attention_out_row<T>(a, a.dout, bh, query), a.d, lane);
+    for (int64_t first = dt_attention_first_key(a, bh, query); first <= last; first += 32) {
         int64_t key = first + lane;
         float ds = 0.0f, weight;
 
         if (key <= last)
             ds = score_gradient<T>(&weight, a, drawn, bh, query, key, rows[warp][0],
-                                   row_of<T>(a, a.qkv, bh, key, 1), rows[warp][1],
-                                   row_of<T>(a, a.qkv, bh, key, 2));
-        add_rows(sum, ds, row_of<T>(a, a.qkv, bh, first, 1), 3 * a.c, last + 1 - first, a.d, lane);
+                                   dt_attention_key_row<T>(a, a.k, bh, key), rows[warp][1],
+                                   dt_attention_key_row<T>(a, a.v, bh, key));
+        add_rows(sum, ds, dt_attention_key_row<T>(a, a.k, bh, first), a.k.row, last + 1 - first,
+                 a.d, lane);
     }
-    write_row((T *)row_of<T>(a, a.dqkv, bh, query, 0), sum, a.scale, a.d, lane);
+    write_row(dt_attention_query_row<T>(a, a.dq, bh, query), sum, a.scale, a.d, lane);
+}
+
+/* The first query that may see a key: those behind it do, up to the end of the key's segment. */
+__device__ inline int64_t first_query(const dt_attention &a, int64_t key)
+{
+    int64_t query = key - (a.keys - a.queries);
+
+    return a.mask == DT_MASK_FULL || query < 0 ? 0 : query;
 }
 
 template <typename T> __global__ void backward_keys(dt_attention a)
 {
     __shared__ float rows[WARPS][2][D_MAX];
     int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-    int64_t bh, key = warp_row(&bh, a.t);
+    int64_t bg, key = warp_row(&bg, a.keys), head = dt_attention_head_of(a, bg);
     const dt_philox_key drawn = dt_philox_now(&a.key);
     float dk[LANE_COLS] = {}, dv[LANE_COLS] = {};
 
-    if (key >= a.t)
+    if (key >= a.keys)
         return;
-    keep_row(rows[warp][0], row_of<T>(a, a.qkv, bh, key, 1), a.d, lane);
-    keep_row(rows[warp][1], row_of<T>(a, a.qkv, bh, key, 2), a.d, lane);
-    for (int64_t first = a.causal ? key : 0; first < a.t; first += 32) {
-        int64_t query = first + lane;
-        float ds = 0.0f, weight = 0.0f;
+    keep_row(rows[warp][0], dt_attention_key_row<T>(a, a.k, head, key), a.d, lane);
+    keep_row(rows[warp][1], dt_attention_key_row<T>(a, a.v, head, key), a.d, lane);
+    for (int64_t bh = head; bh < head + a.group; bh++)
+        for (int64_t first = first_query(a, key);
+             first < a.queries && dt_attention_first_key(a, bh, first) <= key; first += 32) {
+            int64_t query = first + lane;
+            float ds = 0.0f, weight = 0.0f;
 
-        if (query < a.t)
-            ds = score_gradient<T>(&weight, a, drawn, bh, query, key, rows[warp][0],
-                                   row_of<T>(a, a.qkv, bh, query, 0), rows[warp][1],
-                                   out_row<T>(a, a.dout, bh, query));
-        add_rows(dk, ds, row_of<T>(a, a.qkv, bh, first, 0), 3 * a.c, a.t - first, a.d, lane);
-        add_rows(dv, weight, out_row<T>(a, a.dout, bh, first), a.c, a.t - first, a.d, lane);
-    }
-    write_row((T *)row_of<T>(a, a.dqkv, bh, key, 1), dk, a.scale, a.d, lane);
-    write_row((T *)row_of<T>(a, a.dqkv, bh, key, 2), dv, 1.0f, a.d, lane);
+            if (query < a.queries && dt_attention_first_key(a, bh, query) <= key)
+                ds = score_gradient<T>(&weight, a, drawn, bh, query, key, rows[warp][0],
+                                       dt_attention_query_row<T>(a, a.q, bh, query), rows[warp][1],
+                                       dt_attention_out_row<T>(a, a.dout, bh, query));
+            add_rows(dk, ds, dt_attention_query_row<T>(a, a.q, bh, first), a.q.row,
+                     a.queries - first, a.d, lane);
+            add_rows(dv, weight, dt_attention_out_row<T>(a, a.dout, bh, first), a.heads * a.d,
+                     a.queries - first, a.d, lane);
+        }
+    write_row(dt_attention_key_row<T>(a, a.dk, head, key), dk, a.scale, a.d, lane);
+    write_row(dt_attention_key_row<T>(a, a.dv, head, key), dv, 1.0f, a.d, lane);
 }
 
 static dt_status check(const dt_attention &a, dt_error *err)
@@ -187,9 +185,9 @@ static dt_status check(const dt_attention &a, dt_error *err)
     return DT_OK;
 }
 
-static unsigned grid(const dt_attention &a, int64_t rows)
+static unsigned grid(const dt_attention &a, int64_t rows, int64_t heads)
 {
-    return (unsigned)(dt_cuda_ceil(rows, WARPS) * a.batch * a.heads);
+    return (unsigned)(dt_cuda_ceil(rows, WARPS) * a.batch * heads);
 }
 
 dt_status dt_attention_plain_forward(dt_cuda_state *state, const dt_attention &a, dt_dtype dtype,
@@ -200,7 +198,7 @@ dt_status dt_attention_plain_forward(dt_cuda_state *state, const dt_attention &a
     if (st != DT_OK)
         return st;
     DT_CUDA_DISPATCH(dtype, "attention", err, {
-        DT_CUDA_LAUNCH((forward<T>), grid(a, a.queries), WARPS * 32, 0, state->stream, a);
+        DT_CUDA_LAUNCH((forward<T>), grid(a, a.queries, a.heads), WARPS * 32, 0, state->stream, a);
     });
     return dt_cuda_launched("attention", err);
 }
@@ -213,8 +211,10 @@ dt_status dt_attention_plain_backward(dt_cuda_state *state, const dt_attention &
     if (st != DT_OK)
         return st;
     DT_CUDA_DISPATCH(dtype, "attention", err, {
-        DT_CUDA_LAUNCH((backward_queries<T>), grid(a, a.t), WARPS * 32, 0, state->stream, a);
-        DT_CUDA_LAUNCH((backward_keys<T>), grid(a, a.t), WARPS * 32, 0, state->stream, a);
+        DT_CUDA_LAUNCH((backward_queries<T>), grid(a, a.queries, a.heads), WARPS * 32, 0,
+                       state->stream, a);
+        DT_CUDA_LAUNCH((backward_keys<T>), grid(a, a.keys, a.groups), WARPS * 32, 0, state->stream,
+                       a);
     });
     return dt_cuda_launched("attention", err);
 }
