@@ -64,6 +64,7 @@ static void add_takes(dt_strbuf *out, const dt_field *field)
         [DT_FIELD_DURATION] = "time, ",
         [DT_FIELD_CHOICE] = "",
         [DT_FIELD_STRINGS] = "text or list of text",
+        [DT_FIELD_MAPS] = "list of maps, or one",
     };
 
     if (field->choices == NULL)
@@ -73,16 +74,25 @@ static void add_takes(dt_strbuf *out, const dt_field *field)
     dt_field_range(out, field);
 }
 
-static void add_row(dt_strbuf *out, const dt_field *field)
+/* `inside`: "mixture[]." for fields of items, "" else. */
+static void add_row(dt_strbuf *out, const dt_field *field, const char *inside)
 {
     size_t length = dt_field_group_length(field);
+    const char *key = length != 0 ? field->path + length + 1 : field->path;
+    dt_strbuf below;
 
-    dt_strbuf_add_fmt(out, "| `%s`%s | ", length != 0 ? field->path + length + 1 : field->path,
-                      field->shorthand ? " *short*" : "");
+    dt_strbuf_add_fmt(out, "| `%s%s`%s | ", inside, key, field->shorthand ? " *short*" : "");
     add_takes(out, field);
     dt_strbuf_add_str(out, " | ");
     add_default(out, field);
     dt_strbuf_add_fmt(out, " | %s |\n", field->help);
+    if (field->items == NULL)
+        return;
+    dt_strbuf_init(&below);
+    dt_strbuf_add_fmt(&below, "%s%s[].", inside, key);
+    for (size_t i = 0; i < field->items->count; i++)
+        add_row(out, &field->items->fields[i], below.data);
+    dt_strbuf_release(&below);
 }
 
 static void add_head(dt_strbuf *out, const char *group, size_t length)
@@ -117,7 +127,7 @@ void dt_recipe_doc(dt_strbuf *out)
     add_head(out, "Top level", strlen("Top level"));
     for (size_t i = 0; i < dt_fields_count; i++)
         if (dt_field_group_length(&dt_fields[i]) == 0)
-            add_row(out, &dt_fields[i]);
+            add_row(out, &dt_fields[i], "");
     for (size_t i = 0; i < dt_fields_count; i++) {
         const char *path = dt_fields[i].path;
         size_t length = dt_field_group_length(&dt_fields[i]);
@@ -126,7 +136,7 @@ void dt_recipe_doc(dt_strbuf *out)
             continue;
         if (i == 0 || strncmp(dt_fields[i - 1].path, path, length + 1) != 0)
             add_head(out, path, length);
-        add_row(out, &dt_fields[i]);
+        add_row(out, &dt_fields[i], "");
     }
     add_aliases(out);
     dt_strbuf_add_str(out, "\n## Presets\n\n| Preset | stands for |\n|---|---|\n");

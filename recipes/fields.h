@@ -31,7 +31,8 @@ typedef enum dt_field_type {
     DT_FIELD_BOOL,     /* true or false */
     DT_FIELD_DURATION, /* a number of seconds, or "90s", "10m", "2h", "1d" */
     DT_FIELD_CHOICE,   /* one of `choices`; stored as its index in an int-sized enum */
-    DT_FIELD_STRINGS   /* a list; a scalar is a list of one; low and high bound its length */
+    DT_FIELD_STRINGS,  /* a list; a scalar is a list of one; low and high bound its length */
+    DT_FIELD_MAPS /* a list of maps of `items`, a dt_map_list; a map is a list of one; bounded too */
 } dt_field_type;
 
 /* Recipes up to `version` mean this where they leave the field out. */
@@ -39,6 +40,13 @@ typedef struct dt_field_before {
     int64_t version; /* 0: the end of the list */
     const char *text;
 } dt_field_before;
+
+/* Of a map that stands in a list: paths of one word, offsets in a struct of `bytes`. Items may hold lists of
+ * maps themselves; `before`, `derived`, `number_means` and `shorthand` are for fields of the recipe alone. */
+typedef struct dt_field_table {
+    const struct dt_field *fields;
+    size_t count, bytes;
+} dt_field_table;
 
 typedef struct dt_field {
     const char *path; /* "optimizer.lr": maps within maps, as deep as tree.h takes them */
@@ -51,6 +59,7 @@ typedef struct dt_field {
     double low, high; /* inclusive; low_open excludes low, high_open excludes high */
     bool low_open, high_open;
     const char *const *choices;    /* NULL-terminated */
+    const dt_field_table *items;   /* of maps in a list */
     const char *fallback;          /* the default as YAML text; NULL: required, or see derived */
     const dt_field_before *before; /* other defaults, the oldest version first; NULL: none */
     bool added;                    /* after 0.1.0 */

@@ -129,6 +129,30 @@ json_t *dt_recipe_changes(const dt_recipe *before, const dt_recipe *after)
     return changes;
 }
 
+/* Keys of the items that are not known: at "data.mixture.colour", whichever item it is in. */
+static dt_status check_items(const json_t *document, const json_t *list,
+                             const dt_field_table *items, const char *at, dt_error *err)
+{
+    dt_status st = DT_OK;
+    json_t *item, *value;
+    const char *key;
+    size_t i;
+
+    json_array_foreach((json_t *)list, i, item) json_object_foreach(item, key, value)
+    {
+        const dt_field *field = dt_field_find_item(items, key);
+        char path[PATH_SIZE];
+
+        snprintf(path, sizeof(path), "%s.%s", at, key);
+        if (field == NULL)
+            DT_TRY(dt_version_unknown_key(document, path, "recipe", err));
+        else if (field->items != NULL)
+            DT_TRY(check_items(document, value, field->items, path, err));
+    }
+out:
+    return st;
+}
+
 /* Every key of the object, which stands at `map` ("": the document), is a field or a map of fields. */
 static dt_status check_keys(const json_t *document, const json_t *object, const char *map,
                             dt_error *err)
@@ -140,13 +164,17 @@ static dt_status check_keys(const json_t *document, const json_t *object, const 
 
     json_object_foreach(borrowed, key, value)
     {
+        const dt_field *field;
         char path[PATH_SIZE];
 
         if (map[0] == '\0' &&
             (strcmp(key, DT_RECIPE_VERSION_KEY) == 0 || strcmp(key, DT_VERSION_NEEDS) == 0))
             continue;
         snprintf(path, sizeof(path), "%s%s%s", map, map[0] != '\0' ? "." : "", key);
-        if (dt_field_find(path) != NULL)
+        field = dt_field_find(path);
+        if (field != NULL && field->items != NULL)
+            DT_TRY(check_items(document, value, field->items, path, err));
+        if (field != NULL)
             continue;
         if (strchr(key, '.') != NULL || !dt_field_is_map(path))
             DT_TRY(dt_version_unknown_key(document, path, "recipe", err));

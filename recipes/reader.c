@@ -13,15 +13,6 @@
 
 #define PATH_SIZE 128 /* "group.key"; longer ones are no field's */
 
-/* Records the message in `text` at the mark, and empties the buffer. */
-static dt_status refuse(const dt_reading *reading, const dt_text_mark *mark, dt_strbuf *text)
-{
-    DT_FAIL(reading->err, DT_ERR_RECIPE, "%s", text->data);
-    dt_text_mark_prefix(reading->err, mark);
-    dt_strbuf_release(text);
-    return DT_ERR_RECIPE;
-}
-
 /* --- keys --- */
 
 /* The keys that may stand in the map, each once. */
@@ -75,21 +66,7 @@ static dt_status refuse_key(const dt_reading *reading, const dt_text_mark *mark,
         add_keys(&text, group);
         dt_strbuf_add_char(&text, ')');
     }
-    return refuse(reading, mark, &text);
-}
-
-static dt_status refuse_twice(const dt_reading *reading, const dt_text_mark *mark, const char *what,
-                              const char *name, const dt_text_mark *first)
-{
-    dt_strbuf text;
-
-    dt_strbuf_init(&text);
-    dt_strbuf_add_fmt(&text, "%s ", what);
-    dt_text_show(&text, name);
-    dt_strbuf_add_str(&text, " (first at ");
-    dt_text_mark_write(&text, first);
-    dt_strbuf_add_str(&text, ")");
-    return refuse(reading, mark, &text);
+    return dt_reading_refuse(reading, mark, &text);
 }
 
 /* Every entry of a map. What came before an entry was known and not twice, so looking back over
@@ -105,8 +82,8 @@ static dt_status apply_map(dt_reading *reading, const char *group, const dt_yaml
 
         for (const dt_yaml_node *before = map->first; before != entry; before = before->next)
             if (strcmp(before->key->text, key) == 0)
-                return refuse_twice(reading, &entry->key->mark, "duplicate key", key,
-                                    &before->key->mark);
+                return dt_reading_refuse_twice(reading, &entry->key->mark, "duplicate key", key,
+                                               &before->key->mark);
         if (group[0] == '\0' && strcmp(key, DT_RECIPE_VERSION_KEY) == 0)
             continue; /* read_version has it */
         snprintf(written, sizeof(written), "%s%s%s", group, group[0] != '\0' ? "." : "", key);
@@ -119,130 +96,7 @@ out:
     return st;
 }
 
-/* --- values --- */
-
-static dt_status refuse_kind(const dt_reading *reading, const dt_field *field,
-                             const dt_yaml_node *node, const char *remedy)
-{
-    dt_strbuf text;
-
-    dt_strbuf_init(&text);
-    dt_strbuf_add_fmt(&text, "'%s' is %s: expected ", field->path, dt_yaml_kind_name(node));
-    dt_field_expected(&text, field);
-    dt_strbuf_add_str(&text, remedy);
-    return refuse(reading, &node->mark, &text);
-}
-
-static dt_status refuse_nothing(const dt_reading *reading, const char *path,
-                                const dt_yaml_node *node)
-{
-    dt_strbuf text;
-
-    dt_strbuf_init(&text);
-    dt_strbuf_add_fmt(&text, "'%s' has no value: fill it in, or remove the key", path);
-    return refuse(reading, &node->mark, &text);
-}
-
-/* {host: gpu-a, gpus: 4} as the text "gpu-a gpus=4" of recipes/nodes.h. */
-static dt_status read_node_map(const char **out, dt_reading *reading, const dt_field *field,
-                               const dt_yaml_node *node)
-{
-    const char *host = NULL;
-    dt_strbuf shares;
-    dt_status st = DT_OK;
-
-    dt_strbuf_init(&shares);
-    for (const dt_yaml_node *entry = node->first; entry != NULL; entry = entry->next) {
-        const char *key = entry->key->text;
-
-        for (const dt_yaml_node *before = node->first; before != entry; before = before->next)
-            if (strcmp(before->key->text, key) == 0)
-                DT_TRY(refuse_twice(reading, &entry->key->mark, "duplicate key", key,
-                                    &before->key->mark));
-        if (entry->kind != DT_YAML_SCALAR)
-            DT_TRY(refuse_kind(reading, field, entry, ""));
-        if (strcmp(key, "host") == 0)
-            host = entry->text;
-        else if (strcmp(key, "gpus") == 0 || strcmp(key, "ranks") == 0)
-            dt_strbuf_add_fmt(&shares, " %s=%s", key, entry->text);
-        else
-            DT_TRY(refuse_kind(reading, field, entry->key,
-                               " of names or of maps with the keys host, gpus, ranks"));
-    }
-    if (host == NULL)
-        DT_TRY(refuse_kind(reading, field, node, ", or maps with the key 'host'"));
-    *out = dt_arena_printf(reading->arena, "%s%s", host, shares.data);
-    if (*out == NULL)
-        DT_THROW(reading->err, DT_ERR_NOMEM, "no memory for '%s'", field->path);
-out:
-    dt_strbuf_release(&shares);
-    return st;
-}
-
-/* One item of a list; file names become absolute. */
-static dt_status read_item(const char **out, dt_reading *reading, const dt_field *field,
-                           const dt_yaml_node *node)
-{
-    dt_status st = DT_OK;
-
-    if (dt_yaml_node_is_null(node))
-        return refuse_nothing(reading, field->path, node);
-    if (node->kind == DT_YAML_MAP && field == dt_field_find("nodes"))
-        return read_node_map(out, reading, field, node);
-    if (node->kind != DT_YAML_SCALAR)
-        return refuse_kind(reading, field, node, "");
-    *out = node->text;
-    if (field->paths && node->text[0] != '\0' && strstr(node->text, "://") == NULL) {
-        st = dt_path_resolve(out, node->text, reading->folder, reading->arena, reading->err);
-        if (st != DT_OK)
-            dt_text_mark_prefix(reading->err, &node->mark);
-    }
-    return st;
-}
-
-static dt_status apply_list(dt_reading *reading, const dt_field *field, const dt_yaml_node *node)
-{
-    const dt_yaml_node *first = node->kind == DT_YAML_LIST ? node->first : node;
-    dt_status st = DT_OK;
-    int64_t count = 0;
-    const char **items;
-
-    for (const dt_yaml_node *item = first; item != NULL; item = item->next) {
-        count++;
-        if (item == node) /* a list of one: its siblings are other fields */
-            break;
-    }
-    items = dt_arena_alloc_array(reading->arena, (size_t)count + 1, sizeof(*items));
-    if (items == NULL)
-        return DT_FAIL(reading->err, DT_ERR_NOMEM, "no memory for '%s'", field->path);
-    for (int64_t i = 0; i < count; i++, first = first->next)
-        DT_TRY(read_item(&items[i], reading, field, first));
-    st = dt_field_set_list(reading->recipe, field, items, count, reading->err);
-    if (st != DT_OK)
-        dt_text_mark_prefix(reading->err, &node->mark);
-out:
-    return st;
-}
-
-static dt_status apply_scalar(dt_reading *reading, const dt_field *field, const dt_yaml_node *node)
-{
-    bool number = field->type == DT_FIELD_INT || field->type == DT_FIELD_NUMBER ||
-                  field->type == DT_FIELD_BOOL;
-    const char *text = node->text;
-    dt_status st;
-
-    if (node->kind != DT_YAML_SCALAR)
-        return refuse_kind(reading, field, node, "");
-    if (number && !node->plain)
-        return refuse_kind(reading, field, node, " (remove the quotes)");
-    if (field->paths)
-        DT_TRY(read_item(&text, reading, field, node));
-    st = dt_field_set_text(reading->recipe, field, text, reading->err);
-    if (st != DT_OK)
-        dt_text_mark_prefix(reading->err, &node->mark);
-out:
-    return st;
-}
+/* --- fields --- */
 
 static dt_status apply_field(dt_reading *reading, const dt_field *field, const dt_yaml_node *node)
 {
@@ -255,13 +109,9 @@ static dt_status apply_field(dt_reading *reading, const dt_field *field, const d
         field = dt_field_find(field->number_means);
     mark = &reading->field[field - dt_fields];
     if (mark->source == node->mark.source && mark->line > 0)
-        return refuse_twice(reading, &node->mark, "a second value for", field->path, mark);
-    if (dt_yaml_node_is_null(node))
-        return refuse_nothing(reading, field->path, node);
-    if (field->type == DT_FIELD_STRINGS && node->kind != DT_YAML_MAP)
-        DT_TRY(apply_list(reading, field, node));
-    else
-        DT_TRY(apply_scalar(reading, field, node));
+        return dt_reading_refuse_twice(reading, &node->mark, "a second value for", field->path,
+                                       mark);
+    DT_TRY(dt_reading_value(reading, reading->recipe, field, node));
     *mark = node->mark;
     reading->node[field - dt_fields] = node;
 out:
@@ -284,7 +134,8 @@ static const dt_field *find_shorthand(const char *group, const dt_yaml_node *nod
             continue;
         if (scalar && dt_field_has_choice(field, node->text))
             return field;
-        if (field->choices == NULL && (scalar || field->type == DT_FIELD_STRINGS))
+        if (field->choices == NULL &&
+            (scalar || field->type == DT_FIELD_STRINGS || field->type == DT_FIELD_MAPS))
             open = field;
     }
     return open;
@@ -308,7 +159,7 @@ static dt_status refuse_shorthand(const dt_reading *reading, const char *group,
         dt_strbuf_add_str(&text, ", or ");
         dt_field_expected(&text, &dt_fields[i]);
     }
-    return refuse(reading, &node->mark, &text);
+    return dt_reading_refuse(reading, &node->mark, &text);
 }
 
 /* A scalar or a list given for a map. */
@@ -317,7 +168,7 @@ static dt_status apply_shorthand(dt_reading *reading, const char *group, const d
     const dt_field *field = find_shorthand(group, node);
 
     if (dt_yaml_node_is_null(node))
-        return refuse_nothing(reading, group, node);
+        return dt_reading_refuse_nothing(reading, group, node);
     return field != NULL ? apply_field(reading, field, node)
                          : refuse_shorthand(reading, group, node);
 }
@@ -385,7 +236,7 @@ static dt_status refuse_version(const dt_reading *reading, const dt_yaml_node *e
                           "'" DT_RECIPE_VERSION_KEY "' is the recipe's version: expected a whole "
                           "number, 1 to %d",
                           DT_RECIPE_VERSION);
-    return refuse(reading, &entry->mark, &text);
+    return dt_reading_refuse(reading, &entry->mark, &text);
 }
 
 /* "recipe: 1" goes before all others: it says what they mean. */
@@ -418,12 +269,12 @@ static dt_status apply_text(dt_reading *reading, const dt_recipe_source *source)
     dt_strbuf_init(&text);
     if (root == NULL || dt_yaml_node_is_null(root)) {
         dt_strbuf_add_str(&text, "the recipe is empty (the least it needs: model, data, schedule)");
-        return refuse(reading, &start, &text);
+        return dt_reading_refuse(reading, &start, &text);
     }
     if (root->kind != DT_YAML_MAP) {
         dt_strbuf_add_fmt(&text, "the recipe is %s: expected a map of fields, such as 'data: ...'",
                           dt_yaml_kind_name(root));
-        return refuse(reading, &root->mark, &text);
+        return dt_reading_refuse(reading, &root->mark, &text);
     }
     DT_TRY(read_version(&version, reading, root));
     dt_recipe_init_version(reading->recipe, version);

@@ -1,6 +1,7 @@
 /* reading: a recipe while it is being read, and where each of its fields was given.
  *
  * Private to recipes/. The steps, each a file: tree.c (text → nodes), reader.c (nodes → fields),
+ * reading_value.c (a node → the value of a field),
  * sets.c (`--set` → fields), derive.c (defaults that follow from other fields), check.c (rules
  * across fields). Whatever is found wrong is reported at the mark of the field it is about.
  */
@@ -35,6 +36,17 @@ dt_status dt_reading_source(dt_reading *reading, const dt_recipe_source *source)
  * path stands. */
 dt_status dt_reading_apply(dt_reading *reading, const char *path, const dt_text_mark *key,
                            const dt_yaml_node *node);
+
+/* The node as the field's value in `record`: the recipe, or an item of a list of maps. */
+dt_status dt_reading_value(dt_reading *reading, void *record, const dt_field *field,
+                           const dt_yaml_node *node);
+
+/* Record the message at the mark, and give DT_ERR_RECIPE. `text` is emptied. */
+dt_status dt_reading_refuse(const dt_reading *reading, const dt_text_mark *mark, dt_strbuf *text);
+dt_status dt_reading_refuse_nothing(const dt_reading *reading, const char *path,
+                                    const dt_yaml_node *node);
+dt_status dt_reading_refuse_twice(const dt_reading *reading, const dt_text_mark *mark,
+                                  const char *what, const char *name, const dt_text_mark *first);
 
 /* "a.b=value" on top. Relative paths in it start at the current folder. */
 dt_status dt_reading_set(dt_reading *reading, const char *set);

@@ -24,6 +24,12 @@ typedef struct dt_string_list {
     int64_t count;
 } dt_string_list;
 
+/* Structs one after another, as the field's table of items says (fields.h). */
+typedef struct dt_map_list {
+    void *items;
+    int64_t count;
+} dt_map_list;
+
 typedef enum dt_strategy_kind {
     DT_STRATEGY_DP,
     DT_STRATEGY_DDP,

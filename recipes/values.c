@@ -107,6 +107,11 @@ void dt_field_expected(dt_strbuf *out, const dt_field *field)
     case DT_FIELD_STRINGS:
         dt_strbuf_add_fmt(out, "a list of text, %.16g to %.16g items", field->low, field->high);
         break;
+    case DT_FIELD_MAPS:
+        dt_strbuf_add_fmt(out, "a list of maps, %.16g to %.16g, of", field->low, field->high);
+        for (size_t i = 0; i < field->items->count; i++)
+            dt_strbuf_add_fmt(out, "%s %s", i != 0 ? "," : "", field->items->fields[i].path);
+        break;
     case DT_FIELD_STRING:
     case DT_FIELD_CHOICE:
         if (field->choices == NULL)
@@ -146,17 +151,17 @@ static dt_status refuse_text(const dt_field *field, const char *text, dt_status 
 
 /* --- typed setters: the only writers of a dt_recipe --- */
 
-static void *place(dt_recipe *recipe, const dt_field *field)
+static void *place(void *record, const dt_field *field)
 {
-    return (char *)recipe + field->offset;
+    return (char *)record + field->offset;
 }
 
-static const void *place_const(const dt_recipe *recipe, const dt_field *field)
+static const void *place_const(const void *record, const dt_field *field)
 {
-    return (const char *)recipe + field->offset;
+    return (const char *)record + field->offset;
 }
 
-static dt_status set_number(dt_recipe *recipe, const dt_field *field, double value, dt_status code,
+static dt_status set_number(void *record, const dt_field *field, double value, dt_status code,
                             dt_error *err)
 {
     char shown[32];
@@ -164,9 +169,9 @@ static dt_status set_number(dt_recipe *recipe, const dt_field *field, double val
     if (field->low_open ? value > field->low : value >= field->low)
         if (field->high_open ? value < field->high : value <= field->high) {
             if (field->type == DT_FIELD_INT)
-                *(int64_t *)place(recipe, field) = (int64_t)value;
+                *(int64_t *)place(record, field) = (int64_t)value;
             else
-                *(double *)place(recipe, field) = value;
+                *(double *)place(record, field) = value;
             return DT_OK;
         }
     snprintf(shown, sizeof(shown), "%.16g", value);
@@ -174,27 +179,27 @@ static dt_status set_number(dt_recipe *recipe, const dt_field *field, double val
 }
 
 /* A whole number outside of what a double holds exactly is outside of every range. */
-static dt_status set_int(dt_recipe *recipe, const dt_field *field, int64_t value, dt_status code,
+static dt_status set_int(void *record, const dt_field *field, int64_t value, dt_status code,
                          dt_error *err)
 {
     char shown[32];
 
     if ((double)value >= field->low && (double)value <= field->high) {
-        *(int64_t *)place(recipe, field) = value;
+        *(int64_t *)place(record, field) = value;
         return DT_OK;
     }
     snprintf(shown, sizeof(shown), "%lld", (long long)value);
     return refuse(field, shown, code, err);
 }
 
-static dt_status set_bool(dt_recipe *recipe, const dt_field *field, const char *text,
-                          dt_status code, dt_error *err)
+static dt_status set_bool(void *record, const dt_field *field, const char *text, dt_status code,
+                          dt_error *err)
 {
     bool value = strcmp(text, "true") == 0;
 
     if (!value && strcmp(text, "false") != 0)
         return refuse_text(field, text, code, err);
-    *(bool *)place(recipe, field) = value;
+    *(bool *)place(record, field) = value;
     return DT_OK;
 }
 
@@ -212,36 +217,44 @@ bool dt_field_has_choice(const dt_field *field, const char *text)
     return choice_index(field, text) >= 0;
 }
 
-static dt_status set_choice(dt_recipe *recipe, const dt_field *field, const char *text,
-                            dt_status code, dt_error *err)
+static dt_status set_choice(void *record, const dt_field *field, const char *text, dt_status code,
+                            dt_error *err)
 {
     int index = choice_index(field, text);
 
     if (index < 0)
         return refuse_text(field, text, code, err);
-    *(int *)place(recipe, field) = index;
+    *(int *)place(record, field) = index;
     return DT_OK;
 }
 
-static dt_status set_string(dt_recipe *recipe, const dt_field *field, const char *text,
-                            dt_status code, dt_error *err)
+static dt_status set_string(void *record, const dt_field *field, const char *text, dt_status code,
+                            dt_error *err)
 {
     if (field->choices != NULL && text[0] != '\0' && choice_index(field, text) < 0)
         return refuse_text(field, text, code, err);
-    *(const char **)place(recipe, field) = text;
+    *(const char **)place(record, field) = text;
     return DT_OK;
 }
 
-static dt_status set_list(dt_recipe *recipe, const dt_field *field, const char **items,
-                          int64_t count, dt_status code, dt_error *err)
+static dt_status check_count(const dt_field *field, int64_t count, dt_status code, dt_error *err)
 {
-    dt_string_list *list = place(recipe, field);
     char shown[48];
 
-    if ((double)count < field->low || (double)count > field->high) {
-        snprintf(shown, sizeof(shown), "a list of %lld", (long long)count);
-        return refuse(field, shown, code, err);
-    }
+    if ((double)count >= field->low && (double)count <= field->high)
+        return DT_OK;
+    snprintf(shown, sizeof(shown), "a list of %lld", (long long)count);
+    return refuse(field, shown, code, err);
+}
+
+static dt_status set_list(void *record, const dt_field *field, const char **items, int64_t count,
+                          dt_status code, dt_error *err)
+{
+    dt_string_list *list = place(record, field);
+    dt_status st = check_count(field, count, code, err);
+
+    if (st != DT_OK)
+        return st;
     for (int64_t i = 0; i < count; i++)
         if (items[i][0] == '\0')
             return DT_FAIL(err, code, "'%s' holds an empty text: remove it, or fill it in",
@@ -310,8 +323,7 @@ static dt_status refuse_leading_zero(const dt_field *field, const char *text, dt
                    field->path, text, minus ? "-" : "", number, meant);
 }
 
-dt_status dt_field_set_text(dt_recipe *recipe, const dt_field *field, const char *text,
-                            dt_error *err)
+dt_status dt_field_set_text(void *record, const dt_field *field, const char *text, dt_error *err)
 {
     double number;
 
@@ -325,29 +337,30 @@ dt_status dt_field_set_text(dt_recipe *recipe, const dt_field *field, const char
             return refuse_text(field, text, DT_ERR_RECIPE, err);
         if (has_leading_zero(text))
             return refuse_leading_zero(field, text, err);
-        return set_number(recipe, field, number, DT_ERR_RECIPE, err);
+        return set_number(record, field, number, DT_ERR_RECIPE, err);
     case DT_FIELD_DURATION:
         if (!dt_text_duration(&number, text))
             return refuse_text(field, text, DT_ERR_RECIPE, err);
         if (has_leading_zero(text))
             return refuse_leading_zero(field, text, err);
-        return set_number(recipe, field, number, DT_ERR_RECIPE, err);
+        return set_number(record, field, number, DT_ERR_RECIPE, err);
     case DT_FIELD_BOOL:
-        return set_bool(recipe, field, text, DT_ERR_RECIPE, err);
+        return set_bool(record, field, text, DT_ERR_RECIPE, err);
     case DT_FIELD_CHOICE:
-        return set_choice(recipe, field, text, DT_ERR_RECIPE, err);
+        return set_choice(record, field, text, DT_ERR_RECIPE, err);
     case DT_FIELD_STRING:
     case DT_FIELD_STRINGS: /* the reader makes a list of one */
+    case DT_FIELD_MAPS:
         break;
     }
     DT_ASSERT(field->type == DT_FIELD_STRING);
-    return set_string(recipe, field, text, DT_ERR_RECIPE, err);
+    return set_string(record, field, text, DT_ERR_RECIPE, err);
 }
 
-dt_status dt_field_set_list(dt_recipe *recipe, const dt_field *field, const char **items,
-                            int64_t count, dt_error *err)
+dt_status dt_field_set_list(void *record, const dt_field *field, const char **items, int64_t count,
+                            dt_error *err)
 {
-    return set_list(recipe, field, items, count, DT_ERR_RECIPE, err);
+    return set_list(record, field, items, count, DT_ERR_RECIPE, err);
 }
 
 const char *const *dt_field_default(const dt_field *field, int64_t version)
@@ -359,20 +372,64 @@ const char *const *dt_field_default(const dt_field *field, int64_t version)
     return before != NULL && before->version != 0 ? &before->text : &field->fallback;
 }
 
-static void set_default(dt_recipe *recipe, const dt_field *field, const char *const *text)
+static void set_default(void *record, const dt_field *field, const char *const *text)
 {
-    if (field->type == DT_FIELD_STRINGS) {
-        dt_string_list *list = place(recipe, field);
+    if (field->type == DT_FIELD_MAPS) {
+        return; /* none */
+    } else if (field->type == DT_FIELD_STRINGS) {
+        dt_string_list *list = place(record, field);
 
         if (*text == NULL || strcmp(*text, "[]") == 0)
             return;
         list->items = (const char **)text; /* a list of one; never written */
         list->count = 1;
     } else if (*text != NULL) {
-        DT_ASSERT(dt_field_set_text(recipe, field, *text, NULL) == DT_OK);
+        DT_ASSERT(dt_field_set_text(record, field, *text, NULL) == DT_OK);
     } else if (field->type == DT_FIELD_STRING) {
-        *(const char **)place(recipe, field) = "";
+        *(const char **)place(record, field) = "";
     }
+}
+
+/* --- items of a list of maps --- */
+
+const dt_field *dt_field_find_item(const dt_field_table *items, const char *key)
+{
+    for (size_t i = 0; i < items->count; i++)
+        if (strcmp(items->fields[i].path, key) == 0)
+            return &items->fields[i];
+    return NULL;
+}
+
+void *dt_field_item(const dt_field *field, const dt_map_list *list, int64_t index)
+{
+    return (char *)list->items + (size_t)index * field->items->bytes;
+}
+
+dt_status dt_field_new_items(dt_map_list *out, const dt_field *field, int64_t count,
+                             dt_arena *arena, dt_error *err)
+{
+    const dt_field_table *items = field->items;
+
+    out->items = dt_arena_alloc_array(arena, (size_t)count + 1, items->bytes);
+    out->count = count;
+    if (out->items == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for '%s'", field->path);
+    memset(out->items, 0, (size_t)count * items->bytes);
+    for (int64_t i = 0; i < count; i++)
+        for (size_t k = 0; k < items->count; k++)
+            set_default(dt_field_item(field, out, i), &items->fields[k],
+                        &items->fields[k].fallback);
+    return DT_OK;
+}
+
+dt_status dt_field_set_maps(void *record, const dt_field *field, const dt_map_list *maps,
+                            dt_error *err)
+{
+    dt_status st = check_count(field, maps->count, DT_ERR_RECIPE, err);
+
+    if (st == DT_OK)
+        *(dt_map_list *)place(record, field) = *maps;
+    return st;
 }
 
 void dt_recipe_init_version(dt_recipe *recipe, int64_t version)
@@ -410,7 +467,7 @@ static const char *json_kind(const json_t *value)
     return "null";
 }
 
-static dt_status set_json_list(dt_recipe *recipe, const dt_field *field, const json_t *value,
+static dt_status set_json_list(void *record, const dt_field *field, const json_t *value,
                                dt_arena *arena, dt_error *err)
 {
     size_t count = json_array_size(value);
@@ -427,10 +484,50 @@ static dt_status set_json_list(dt_recipe *recipe, const dt_field *field, const j
         if (items[i] == NULL)
             return DT_FAIL(err, DT_ERR_NOMEM, "no memory for '%s'", field->path);
     }
-    return set_list(recipe, field, items, (int64_t)count, DT_ERR_CORRUPT, err);
+    return set_list(record, field, items, (int64_t)count, DT_ERR_CORRUPT, err);
 }
 
-dt_status dt_field_set_json(dt_recipe *recipe, const dt_field *field, const json_t *value,
+static dt_status set_json_item(void *item, const dt_field *field, const json_t *value,
+                               dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (!json_is_object(value))
+        return refuse(field, "a list of other things", DT_ERR_CORRUPT, err);
+    for (size_t i = 0; i < field->items->count; i++) {
+        const dt_field *of_item = &field->items->fields[i];
+        const json_t *given = json_object_get(value, of_item->path);
+
+        if (given != NULL)
+            DT_TRY(dt_field_set_json(item, of_item, given, arena, err));
+        else if (of_item->fallback == NULL)
+            DT_THROW(err, DT_ERR_CORRUPT, "'%s' is missing", of_item->path);
+    }
+out:
+    if (st != DT_OK)
+        dt_error_prefix(err, "'%s'", field->path);
+    return st;
+}
+
+static dt_status set_json_maps(void *record, const dt_field *field, const json_t *value,
+                               dt_arena *arena, dt_error *err)
+{
+    int64_t count = (int64_t)json_array_size(value);
+    dt_map_list maps;
+    dt_status st = check_count(field, count, DT_ERR_CORRUPT, err);
+
+    if (st != DT_OK)
+        return st;
+    DT_TRY(dt_field_new_items(&maps, field, count, arena, err));
+    for (int64_t i = 0; i < count; i++)
+        DT_TRY(set_json_item(dt_field_item(field, &maps, i), field,
+                             json_array_get(value, (size_t)i), arena, err));
+    *(dt_map_list *)place(record, field) = maps;
+out:
+    return st;
+}
+
+dt_status dt_field_set_json(void *record, const dt_field *field, const json_t *value,
                             dt_arena *arena, dt_error *err)
 {
     const char *text;
@@ -438,21 +535,21 @@ dt_status dt_field_set_json(dt_recipe *recipe, const dt_field *field, const json
     switch (field->type) {
     case DT_FIELD_INT:
         if (json_is_integer(value))
-            return set_int(recipe, field, json_integer_value(value), DT_ERR_CORRUPT, err);
+            return set_int(record, field, json_integer_value(value), DT_ERR_CORRUPT, err);
         break;
     case DT_FIELD_BOOL:
         if (json_is_boolean(value))
-            return set_bool(recipe, field, json_is_true(value) ? "true" : "false", DT_ERR_CORRUPT,
+            return set_bool(record, field, json_is_true(value) ? "true" : "false", DT_ERR_CORRUPT,
                             err);
         break;
     case DT_FIELD_NUMBER:
     case DT_FIELD_DURATION:
         if (json_is_number(value))
-            return set_number(recipe, field, json_number_value(value), DT_ERR_CORRUPT, err);
+            return set_number(record, field, json_number_value(value), DT_ERR_CORRUPT, err);
         break;
     case DT_FIELD_CHOICE:
         if (json_is_string(value))
-            return set_choice(recipe, field, json_string_value(value), DT_ERR_UNSUPPORTED, err);
+            return set_choice(record, field, json_string_value(value), DT_ERR_UNSUPPORTED, err);
         break;
     case DT_FIELD_STRING:
         if (!json_is_string(value))
@@ -460,18 +557,38 @@ dt_status dt_field_set_json(dt_recipe *recipe, const dt_field *field, const json
         text = dt_arena_strdup(arena, json_string_value(value));
         if (text == NULL)
             return DT_FAIL(err, DT_ERR_NOMEM, "no memory for '%s'", field->path);
-        return set_string(recipe, field, text, DT_ERR_UNSUPPORTED, err);
+        return set_string(record, field, text, DT_ERR_UNSUPPORTED, err);
     case DT_FIELD_STRINGS:
         if (json_is_array(value))
-            return set_json_list(recipe, field, value, arena, err);
+            return set_json_list(record, field, value, arena, err);
+        break;
+    case DT_FIELD_MAPS:
+        if (json_is_array(value))
+            return set_json_maps(record, field, value, arena, err);
         break;
     }
     return refuse(field, json_kind(value), DT_ERR_CORRUPT, err);
 }
 
-json_t *dt_field_to_json(const dt_recipe *recipe, const dt_field *field)
+static json_t *maps_to_json(const dt_map_list *maps, const dt_field *field)
 {
-    const void *at = place_const(recipe, field);
+    json_t *out = json_array();
+
+    for (int64_t i = 0; i < maps->count; i++) {
+        json_t *item = json_object();
+
+        for (size_t k = 0; k < field->items->count; k++)
+            json_object_set_new(
+                item, field->items->fields[k].path,
+                dt_field_to_json(dt_field_item(field, maps, i), &field->items->fields[k]));
+        json_array_append_new(out, item);
+    }
+    return out;
+}
+
+json_t *dt_field_to_json(const void *record, const dt_field *field)
+{
+    const void *at = place_const(record, field);
     const dt_string_list *list = at;
     json_t *array;
 
@@ -487,6 +604,8 @@ json_t *dt_field_to_json(const dt_recipe *recipe, const dt_field *field)
         return json_string(field->choices[*(const int *)at]);
     case DT_FIELD_STRING:
         return json_string(*(const char *const *)at);
+    case DT_FIELD_MAPS:
+        return maps_to_json(at, field);
     case DT_FIELD_STRINGS:
         break;
     }

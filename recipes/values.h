@@ -48,20 +48,33 @@ bool dt_text_number(double *out, const char *text);
 /* What a recipe of that version means by leaving the field out; NULL there: it may not, or see derived. */
 const char *const *dt_field_default(const dt_field *field, int64_t version);
 
-/* A scalar as text. The text is borrowed: it must live as long as the recipe. */
-dt_status dt_field_set_text(dt_recipe *recipe, const dt_field *field, const char *text,
-                            dt_error *err);
+/* In what follows a record is the dt_recipe, or the struct of an item of a list of maps. */
+
+/* The item's field of that name, or NULL. */
+const dt_field *dt_field_find_item(const dt_field_table *items, const char *key);
+
+/* `count` items with their defaults in *out, from the arena. */
+dt_status dt_field_new_items(dt_map_list *out, const dt_field *field, int64_t count,
+                             dt_arena *arena, dt_error *err);
+void *dt_field_item(const dt_field *field, const dt_map_list *list, int64_t index);
+
+/* A scalar as text. The text is borrowed: it must live as long as the record. */
+dt_status dt_field_set_text(void *record, const dt_field *field, const char *text, dt_error *err);
 
 /* A list; items are borrowed likewise. */
-dt_status dt_field_set_list(dt_recipe *recipe, const dt_field *field, const char **items,
-                            int64_t count, dt_error *err);
+dt_status dt_field_set_list(void *record, const dt_field *field, const char **items, int64_t count,
+                            dt_error *err);
 
-/* Text is copied into the arena. */
-dt_status dt_field_set_json(dt_recipe *recipe, const dt_field *field, const json_t *value,
+/* Items that are read. */
+dt_status dt_field_set_maps(void *record, const dt_field *field, const dt_map_list *maps,
+                            dt_error *err);
+
+/* Text is copied into the arena. Keys of items that are not known are passed over. */
+dt_status dt_field_set_json(void *record, const dt_field *field, const json_t *value,
                             dt_arena *arena, dt_error *err);
 
 /* New reference. */
-json_t *dt_field_to_json(const dt_recipe *recipe, const dt_field *field);
+json_t *dt_field_to_json(const void *record, const dt_field *field);
 
 #ifdef __cplusplus
 }

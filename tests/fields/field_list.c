@@ -20,7 +20,7 @@ int main(void)
         [DT_FIELD_STRING] = "string",     [DT_FIELD_INT] = "int",
         [DT_FIELD_NUMBER] = "number",     [DT_FIELD_BOOL] = "bool",
         [DT_FIELD_DURATION] = "duration", [DT_FIELD_CHOICE] = "choice",
-        [DT_FIELD_STRINGS] = "strings"};
+        [DT_FIELD_STRINGS] = "strings",   [DT_FIELD_MAPS] = "maps"};
     json_t *all = json_array();
 
     for (size_t i = 0; i < dt_fields_count; i++) {
