@@ -2,6 +2,8 @@
 
 #include "base/banned.h"
 
+_Static_assert(DT_BOX_DIMS == DT_PARAM_DIMS, "a box has the dimensions of its parameter");
+
 dt_checkpoint_shape dt_checkpoint_shape_of(const dt_param *param)
 {
     dt_checkpoint_shape shape = {.ndim = param->ndim, .elems = 1};

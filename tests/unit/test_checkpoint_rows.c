@@ -104,7 +104,11 @@ static void expect_slice(dt_checkpoint *checkpoint, dt_strategy_state *state, co
 static dt_status save_and_read(fake_world *world, dt_strategy_state *state, dt_error *err)
 {
     const int64_t dim[] = {ROWS, COLUMNS};
-    dt_param matrix = {.name = "h.0.w", .ndim = 2, .dim = {ROWS, COLUMNS}, .elems = ROWS * COLUMNS};
+    dt_param matrix = {.name = "h.0.w",
+                       .ndim = 2,
+                       .dim = {ROWS, COLUMNS, 1, 1},
+                       .stored_rows = ROWS,
+                       .elems = ROWS * COLUMNS};
     dt_model model = {.params = &matrix, .param_count = 1};
     dt_box whole = dt_box_whole(dim, 2), middle = whole;
     dt_checkpoint *checkpoint = NULL;
