@@ -101,7 +101,7 @@ static void test_a_wrong_type_says_what_was_expected(void **state)
         {LEAST "nodes: ['']\n",
          "/r/gpt.yaml:4:8: 'nodes' holds an empty text: remove it, or fill it in"},
         {"model: gpt3\n",
-         "/r/gpt.yaml:1:8: 'model' is 'gpt3': expected a map, or 'gpt2', or one of "
+         "/r/gpt.yaml:1:8: 'model' is 'gpt3': expected a map, or one of 'gpt2', 'mlp', or one of "
          "'gpt2-small', 'gpt2-medium', 'gpt2-large', 'gpt2-xl', 'transformer_lm_gpt2_small'"},
         {LEAST "log: often\n",
          "/r/gpt.yaml:4:6: 'log.every' is 'often': expected a whole number, 1 to 1000000 steps"},
@@ -168,7 +168,8 @@ static void test_what_is_missing_is_asked_for_where_its_map_begins(void **state)
 {
     static const bad cases[] = {
         {"data: a\nschedule: {steps: 1}\n",
-         "/r/gpt.yaml:1:1: 'model.layers' is missing (transformer blocks): give it, or 'preset: "
+         "/r/gpt.yaml:1:1: 'model.layers' is missing (transformer blocks; layers of an mlp before "
+         "its outputs): give it, or 'preset: "
          "gpt2-small' for all dimensions"},
         {"data: a\nschedule: {steps: 1}\nmodel:\n  layers: 2\n",
          "/r/gpt.yaml:3:1: 'model.heads' is missing (attention heads of a block; they divide "
