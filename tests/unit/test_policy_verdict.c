@@ -265,15 +265,20 @@ static void test_messages_are_checked(void **state)
         "{\"event\":\"ready\",\"rank\":-1,\"sequence\":0,\"time_ms\":1}",
         "{\"event\":\"ready\",\"rank\":0,\"time_ms\":1}",
         "{\"event\":\"released\",\"left\":3,\"sequence\":0,\"time_ms\":1}",
-        "{\"event\":\"attach\"}",
+        "{\"event\":\"\"}",
+        "{\"event\":\"of-a-name-that-is-longer-than-any-event-of-any-agent-will-ever-have\"}",
     };
+    static const char later[] = "{\"event\":\"sang\",\"rank\":1,\"sequence\":7,\"time_ms\":1}";
+    dt_message message;
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        dt_message message;
-
         assert_int_equal(dt_message_parse(&message, bad[i], strlen(bad[i]), WORLD_SIZE, NULL),
                          DT_ERR_CORRUPT);
     }
+    assert_int_equal(dt_message_parse(&message, later, strlen(later), WORLD_SIZE, NULL), DT_OK);
+    assert_int_equal(message.kind, DT_MESSAGE_UNKNOWN);
+    assert_int_equal(message.sequence, 7);
+    dt_message_release(&message);
 }
 
 int main(void)
