@@ -39,7 +39,9 @@ def paths(tree, front=''):
             yield from paths(value, front + key + '.')
         else:
             yield front + key
-print('\n'.join(sorted(paths(json.load(open(sys.argv[1]))['recipe']))))
+shown = json.load(open(sys.argv[1]))['recipe']
+del shown['recipe'] # its version: not a field that --set sets
+print('\n'.join(sorted(paths(shown))))
 PY
 )"
 same "an option that was given" "$(offered stop --now --no)" --node

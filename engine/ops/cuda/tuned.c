@@ -21,7 +21,7 @@
 #define FILE_NAME    "cublaslt-algorithms"
 #define FILE_MAX     ((size_t)4 << 20)
 #define LINE_BYTES   (DT_TUNED_KEY_MAX + 2 * DT_TUNED_ALGO_MAX + 32)
-#define LOCK_TRIES   50
+#define LOCK_TRIES   250
 #define LOCK_SECONDS 0.02
 
 struct dt_tuned {
