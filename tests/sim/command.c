@@ -206,15 +206,19 @@ out:
     return st;
 }
 
+/* A stop that is answered only after this time is obeyed and may yet be forgotten where the power fails
+ * too: the disk was full, or the history held (runner/supervisor/session/control.c). */
+#define STORED_NS (5 * 1000000000LL)
+
 static int stop(sim_proc *proc)
 {
     dt_error err = DT_ERROR_INIT;
-    int64_t resumes = schedule.resumes;
+    int64_t resumes = schedule.resumes, asked_ns = sim_now_ns;
     dt_status st;
 
     schedule.stop_asked = true;
     DT_TRY(dt_supervisor_stop(SIM_RUN, proc->argv != NULL, &err));
-    if (resumes == schedule.resumes)
+    if (resumes == schedule.resumes && sim_now_ns - asked_ns < STORED_NS)
         DT_TRY(newest_attempt(&schedule.attempt_at_stop, &err));
     schedule.stop_ns = sim_now_ns;
 out:
