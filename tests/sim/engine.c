@@ -433,11 +433,13 @@ static int64_t number_of(const char *const *environment, const char *name)
     return 0;
 }
 
+/* Ranks that are started again, as after a loss of power that took the journal's word of them, make a
+ * job of their own. */
 static job *job_of(int64_t attempt, int64_t world)
 {
     job *one = jobs;
 
-    while (one != NULL && one->attempt != attempt)
+    while (one != NULL && (one->attempt != attempt || one->over))
         one = one->next;
     if (one != NULL)
         return one;
