@@ -9,6 +9,7 @@
 #include "base/banned.h"
 
 #define FIELD_SIZE 64 /* no number is longer */
+#define BOM        "\xef\xbb\xbf"
 
 /* Where a file is being read. */
 typedef struct place {
@@ -38,7 +39,8 @@ static int64_t target_columns(const dt_rows *rows)
 
 /* --- one line */
 
-/* The field that starts at `at`, without spaces around it, as a string; returns its end. */
+/* The field that starts at `at`, without spaces around it, as a string; returns its end. One that does
+ * not fit, or that holds a zero byte, is shown as far as can be, and as no number. */
 static const char *read_field(char out[FIELD_SIZE], const char *at, const char *end)
 {
     const char *stop = at, *last;
@@ -53,6 +55,11 @@ static const char *read_field(char out[FIELD_SIZE], const char *at, const char *
     length = (size_t)(last - at) < FIELD_SIZE ? (size_t)(last - at) : FIELD_SIZE - 1;
     memcpy(out, at, length);
     out[length] = '\0';
+    if (length < (size_t)(last - at))
+        memset(out + length - 3, '.', 3);
+    for (size_t i = 0; i < length; i++)
+        if (out[i] == '\0')
+            out[i] = '?';
     return stop;
 }
 
@@ -177,6 +184,8 @@ static dt_status read_file(dt_rows *rows, const char *path, dt_error *err)
     DT_TRY(dt_mapping_open(&mapping, path, err));
     in.at = (const char *)mapping.bytes;
     in.end = in.at + mapping.length;
+    if (mapping.length >= strlen(BOM) && memcmp(in.at, BOM, strlen(BOM)) == 0)
+        in.at += strlen(BOM); /* else the first row would pass for a header */
     for (; in.at < in.end; in.line++) {
         const char *end = line_end(&in), *next = memchr(in.at, '\n', (size_t)(in.end - in.at));
 

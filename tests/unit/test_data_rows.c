@@ -46,6 +46,21 @@ static void test_rows_are_read_past_a_header_and_split(void **state)
     dt_dataset_close(dataset);
 }
 
+static void test_a_byte_order_mark_makes_no_header(void **state)
+{
+    data_folder *folder = *state;
+    dt_error err = DT_ERROR_INIT;
+    dt_dataset *dataset;
+
+    fill(folder,
+         "\xef\xbb\xbf"
+         "1,2,0\n3,4,1\n5,6,2\n7,8,0\n",
+         DT_LOSS_CROSS_ENTROPY);
+    assert_int_equal(dt_dataset_open(&dataset, &folder->recipe, NULL, &err), DT_OK);
+    assert_int_equal(dt_dataset_train_tokens(dataset) + dt_dataset_valid_tokens(dataset), 4);
+    dt_dataset_close(dataset);
+}
+
 static void test_an_epoch_draws_every_row_once(void **state)
 {
     data_folder *folder = *state;
@@ -83,6 +98,9 @@ static void test_what_is_no_row_is_refused_at_its_line_and_column(void **state)
         {"1,2,0\n3,,1\n", "line 2, column 2: '' is not a number"},
         {"1,2,0\nnan,2,1\n", "line 2, column 1: 'nan' is not a number"},
         {"1,2,0\n1e60,2,1\n", "line 2, column 1: '1e60' is not a number"},
+        {"1,2,0\n1."
+         "0000000000000000000000000000000000000000000000000000000000000000e5,2,1\n",
+         "00...' is not a number"},
         {"1,2,0\n3,4,3\n", "line 2, column 3: '3' is no class"},
         {"1,2,0\n3,4,-1\n", "line 2, column 3: '-1' is no class"},
         {"1,2,0\n3,4,0.5\n", "line 2, column 3: '0.5' is no class"},
@@ -109,6 +127,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_rows_are_read_past_a_header_and_split,
                                         data_folder_make, data_folder_remove),
+        cmocka_unit_test_setup_teardown(test_a_byte_order_mark_makes_no_header, data_folder_make,
+                                        data_folder_remove),
         cmocka_unit_test_setup_teardown(test_an_epoch_draws_every_row_once, data_folder_make,
                                         data_folder_remove),
         cmocka_unit_test_setup_teardown(test_what_is_no_row_is_refused_at_its_line_and_column,
