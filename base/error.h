@@ -1,7 +1,7 @@
 /* error: the one way in which things fail.
  *
  * Everything fallible returns dt_status (DT_OK is 0) and takes `dt_error *err` last.
- * err may be NULL: then only the status is told. The first error wins: DT_FAIL on an err
+ * err may be NULL: then only the status is given. The first error wins: DT_FAIL on an err
  * that already holds one leaves it alone, so clean-up never hides the cause.
  *
  * A message is complete enough to print as it is: lower case, no full stop, the problem first,
@@ -30,7 +30,7 @@ typedef enum dt_status {
     DT_ERR_COMM,        /* communicator dead: rebuild */
     DT_ERR_PEER,        /* another rank died */
     DT_ERR_TIMEOUT,     /* waited for as long as was agreed */
-    DT_ERR_UNSUPPORTED, /* understood, and not to be had here */
+    DT_ERR_UNSUPPORTED, /* understood, and not available here */
     DT_ERR_NOT_FOUND,   /* no such run, file, checkpoint */
     DT_ERR_BUSY,        /* somebody else holds it: wait, or ask them */
     DT_STATUS_COUNT

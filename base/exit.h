@@ -10,7 +10,7 @@ typedef enum dt_exit {
     DT_EXIT_STOPPED = 4,       /* stopped by a person */
     DT_EXIT_LEFT = 5,          /* memory or processes not released */
     DT_EXIT_TIME_LIMIT = 124,  /* the recipe gives no more time */
-    DT_EXIT_INTERRUPTED = 130, /* Ctrl-C; a followed run goes on */
+    DT_EXIT_INTERRUPTED = 130, /* Ctrl-C; a followed run continues */
 } dt_exit;
 
 #endif

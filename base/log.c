@@ -72,7 +72,7 @@ void dt_log_bound(const char *path, int64_t most_bytes)
 
 static atomic_flag rotating = ATOMIC_FLAG_INIT;
 
-/* A log that cannot be rotated goes on as it is. */
+/* A log that cannot be rotated continues as it is. */
 static void rotate(void)
 {
     char older[sizeof(logger.path) + 2];

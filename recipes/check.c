@@ -117,7 +117,7 @@ static dt_status check_failure(const dt_reading *reading)
                   "as in 'stop_after 10m'");
 }
 
-/* Whether a field is as it was in the earlier recipe that this one goes on from. */
+/* Whether a field is as it was in the earlier recipe that this one resumes from. */
 static bool is_resolved(const dt_reading *reading, const char *path)
 {
     return reading->resolved != NULL && dt_reading_mark(reading, path)->source == reading->resolved;
@@ -138,7 +138,7 @@ static dt_status check_notify(const dt_reading *reading)
         return REFUSE(reading, "notify.webhook",
                       "'notify.webhook' is no URL: expected one that begins with 'https://', "
                       "'http://' or '${env:NAME}'");
-    /* a run that began with one goes on: it is in its history already */
+    /* a run that began with one continues: it is in its history already */
     if (secret == NULL || is_resolved(reading, "notify.webhook"))
         return DT_OK;
     return REFUSE(reading, "notify.webhook",

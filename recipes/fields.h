@@ -9,7 +9,7 @@
  *
  * Recipes outlive the build that wrote them (version.h). A field that is added must have a default
  * that means what went before it, and nothing else changes. Where a default or a meaning changes,
- * DT_RECIPE_VERSION rises, and `before` says what recipes of older versions go on meaning.
+ * DT_RECIPE_VERSION rises, and `before` says what recipes of older versions still mean.
  */
 #ifndef DT_RECIPES_FIELDS_H
 #define DT_RECIPES_FIELDS_H
@@ -63,7 +63,7 @@ typedef struct dt_field {
     const char *fallback;          /* the default as YAML text; NULL: required, or see derived */
     const dt_field_before *before; /* other defaults, the oldest version first; NULL: none */
     bool added;                    /* after 0.1.0 */
-    bool ignorable;           /* where added: a build that does not know it may go on without it */
+    bool ignorable;           /* where added: who does not know it may continue without it */
     const char *derived;      /* in words: what the default follows from; filled by derive.c */
     const char *number_means; /* a plain number given here is meant for this field (path) */
     const char *zero_word;    /* a word that stands for 0 ("none") */

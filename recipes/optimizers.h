@@ -74,7 +74,7 @@ typedef struct dt_optimizer_default {
 
 typedef struct dt_optimizer_facts {
     const char *name;    /* the recipe's value */
-    const char *family;  /* of those whose states mean the same: one goes on from another's */
+    const char *family;  /* of those whose states mean the same: one resumes from another's */
     int states;          /* of an element, at most DT_OPTIMIZER_STATES */
     bool needs_momentum; /* no states where `momentum` is 0 */
     bool whole_matrices; /* hidden matrices are stepped whole (engine/optim/optimizer.h) ... */

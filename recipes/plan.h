@@ -11,9 +11,9 @@
  *                "replicas": 1, "threads": 1}, ...],
  *    "recipe": { ... the resolved recipe, the names of recipes/fields.c ... }}
  *
- * The engine of a bundle gets the plan of the runner that brought it; but a supervisor may go on with
- * the plan of a build before or after its own. So an unknown key, and a newer version, are what
- * recipes/version.h says. The engine's own rank is in its environment (RANK).
+ * The engine of a bundle gets the plan of the runner that brought it; but a supervisor may continue
+ * with the plan of a build before or after its own. So an unknown key, and a newer version, are
+ * what recipes/version.h says. The engine's own rank is in its environment (RANK).
  */
 #ifndef DT_RECIPES_PLAN_H
 #define DT_RECIPES_PLAN_H

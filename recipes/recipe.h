@@ -87,7 +87,7 @@ typedef struct dt_recipe {
      * out: {"localhost"} */
     dt_string_list nodes;
     const char *hostfile; /* "" or a file of nodes */
-    int64_t nodes_min;    /* fewer are not gone on with; 0: all are needed */
+    int64_t nodes_min;    /* with fewer the run ends; 0: all are needed */
     int64_t gpus;         /* per node; -1: all that are found */
     int64_t ranks;        /* CPU ranks per node where there is no GPU; default 1 */
     int64_t threads;      /* per rank (dp: per replica); 0: the node's cores divided by its ranks */

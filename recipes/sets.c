@@ -54,7 +54,7 @@ dt_status dt_reading_set(dt_reading *reading, const char *set)
     dt_strbuf shown;
 
     path = dt_arena_strndup(arena, set, equals != NULL ? (size_t)(equals - set) : 0);
-    /* a URL may hold a secret: of such a one only the path is told */
+    /* a URL may hold a secret: of such a one only the path is shown */
     dt_strbuf_init(&shown);
     dt_text_show(&shown, strstr(set, "://") != NULL && path != NULL ? path : set);
     mark.source = dt_arena_printf(arena, "--set %.*s", (int)shown.length - 2, shown.data + 1);

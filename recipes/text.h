@@ -47,7 +47,7 @@ void dt_text_unseen_name(dt_strbuf *out, uint32_t code);
 void dt_text_show(dt_strbuf *out, const char *text);
 
 /* The same of a word that should have been one of dtrun's own, all of which are ASCII: other
- * letters look like those, so the first is told by number: 'd?ta', with U+0430 as character 2. */
+ * letters look like those, so the first is named by number: 'd?ta', with U+0430 as character 2. */
 void dt_text_show_word(dt_strbuf *out, const char *text);
 
 #ifdef __cplusplus

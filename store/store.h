@@ -4,9 +4,9 @@
  *   1 A run ends exactly once per attempt: a terminal state is only left by a new attempt.
  *   2 Metrics are append-only, keyed (run, attempt, name, step).
  *   3 What came from a node's journal is written in one transaction with the new acknowledged
- *     number of that journal: nothing is lost or doubled, whenever the writer dies. The node is told
- *     of that number once it is on the disk (dt_store_log_open): a power loss takes nothing that the
- *     node has given back.
+ *     number of that journal: nothing is lost or doubled, whenever the writer dies. The node is
+ *     sent that number once it is on the disk (dt_store_log_open): a power loss takes nothing that
+ *     the node has given back.
  *   4 Each multi-row change is one transaction.
  *   5 One writer per run (its supervisor, which holds the run's lock); readers need no lock.
  *
@@ -126,7 +126,7 @@ dt_status dt_store_attempt_add(dt_store *store, const char *run, int64_t start_s
 dt_status dt_store_attempt_set_changes(dt_store *store, const char *run, const char *changes_json,
                                        dt_error *err);
 
-/* The attempt whose recipe the run goes on by: the newest that did a step, or did not fail; the
+/* The attempt whose recipe the run continues by: the newest that did a step, or did not fail; the
  * first where there is none. What failed before its first step was asked for and never was. */
 typedef struct dt_standing {
     int64_t attempt;

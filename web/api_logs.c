@@ -44,7 +44,7 @@ static dt_status tail_next(void *state, dt_store *store, dt_strbuf *out, bool *m
 
     if (!t->begun) {
         dt_json_write(out, t->head);
-        out->data[--out->length] = '\0'; /* the object goes on */
+        out->data[--out->length] = '\0'; /* the object continues */
         dt_strbuf_add_str(out, ",\"lines\":[");
         t->begun = true;
     }

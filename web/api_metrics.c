@@ -188,7 +188,7 @@ out:
 static void begin(metrics *m, dt_strbuf *out)
 {
     dt_json_write(out, m->head);
-    out->data[--out->length] = '\0'; /* the object goes on */
+    out->data[--out->length] = '\0'; /* the object continues */
     dt_strbuf_add_str(out, ",\"series\":{");
     m->begun = true;
 }

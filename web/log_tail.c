@@ -97,7 +97,7 @@ dt_status dt_web_log_tail_next(dt_web_log_tail *tail, dt_strbuf *out, size_t byt
         DT_TRY(
             read_at(block, tail->fd, tail->at, left < BLOCK_BYTES ? left : BLOCK_BYTES, &got, err));
         if (got == 0)
-            goto out; /* cut short: what was there is told */
+            goto out; /* cut short: what was there is reported */
         feed = memrchr(block, '\n', got);
         if (feed != NULL)
             got = (size_t)(feed - block) + 1;

@@ -8,7 +8,7 @@
 
 #include "base/banned.h"
 
-#define WAITS 16 /* threads that wait at once; more are not told of */
+#define WAITS 16 /* threads that wait at once; more are not reported */
 
 /* turn: odd while the wait lasts. It is taken by making it odd, and what the rest says is whole if
  * turn has not moved meanwhile. */

@@ -31,7 +31,7 @@
  *   {"event":"phase","phase":"train"|"evaluate"|"save"}     the hang detector's hint
  *   {"event":"checkpoint","step":100,"directory":"step-00000100","bytes":..,"digest":"..",
  *    "valid_loss":..|null,"seconds":..}
- *   {"event":"checkpoint_failed","step":100,"message":".."}  training goes on
+ *   {"event":"checkpoint_failed","step":100,"message":".."}  training continues
  *   {"event":"failed","status":"io","message":".."}          then exit 1
  *   {"event":"finished","step":2000,"steps":2000,"reason":"steps"|"stopped"|"time_limit",
  *    "loss":..,"valid_loss":..}

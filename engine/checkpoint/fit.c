@@ -8,8 +8,8 @@
 
 #include "base/banned.h"
 
-/* States of one family are not those of another; without any, all may be gone on from. The model is
- * the checkpoint's. */
+/* States of one family are not those of another; without any, a run may resume from any. The model
+ * is the checkpoint's. */
 static dt_status check_optimizer(const dt_checkpoint *checkpoint, const dt_model *model,
                                  const dt_recipe *recipe, dt_error *err)
 {

@@ -1,4 +1,4 @@
-/* fit: whether a run by a recipe can go on from a checkpoint, told from its index alone.
+/* fit: whether a run by a recipe can resume from a checkpoint, told from its index alone.
  *
  * The command that resumes asks before there is an attempt, the engine before it loads.
  * Errors  DT_ERR_RECIPE with what differs: parameters (missing, surplus, of another shape), or an

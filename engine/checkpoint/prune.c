@@ -91,7 +91,7 @@ dt_status dt_checkpoint_prune(const char *parent, const dt_checkpoint_keep *keep
     keep_best(&run, keep->best);
     for (int64_t i = 0; i < run.count; i++) {
         if (!run.stays[i]) {
-            /* goes on after a failure, and tells of the first */
+            /* continues after a failure, and tells of the first */
             dt_status removed = remove_unheld(run.entries[i].path, err);
             if (st == DT_OK)
                 st = removed;

@@ -1,4 +1,4 @@
-/* snapshot: a copy of what a rank writes into a checkpoint, so that training may go on.
+/* snapshot: a copy of what a rank writes into a checkpoint, so that training may continue.
  *
  * Memory     4 bytes per element of every value and moment that the rank exports; taken and touched
  *            once at the start. Copied by all threads at the speed of memory
@@ -26,7 +26,7 @@ typedef struct dt_snapshot {
     int count, threads;
     int64_t elems;
     float *memory;
-    dt_status st; /* of the last copy: a failure is told when it is exported */
+    dt_status st; /* of the last copy: a failure is reported when it is exported */
     dt_error err;
 } dt_snapshot;
 

@@ -57,7 +57,7 @@ const dt_tokenizer *dt_dataset_tokenizer(const dt_dataset *dataset); /* lives wi
 int64_t dt_dataset_train_tokens(const dt_dataset *dataset);
 int64_t dt_dataset_valid_tokens(const dt_dataset *dataset);
 
-/* What can be told of data without training on them; 0 where only a full read can tell. */
+/* What is known of data without training on them; 0 where only a full read can tell. */
 typedef struct dt_dataset_facts {
     int64_t vocab;
     int64_t train_tokens; /* before the split */

@@ -1,4 +1,4 @@
-/* fingerprint: what a position in the data means, so that a run goes on in the data it began in.
+/* fingerprint: what a position in the data means, so that a run continues in the data it began in.
  *
  *   {"files": [{"kind": "char", "bytes": 120000, "xxh3_128": "85b9...", "digested_bytes": 120000}],
  *    "validation": [],          files of the same form

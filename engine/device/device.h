@@ -39,7 +39,7 @@ typedef struct dt_device {
     /* Zeroed, aligned to 64 bytes or more. DT_ERR_NOMEM with the size. */
     dt_status (*alloc)(struct dt_device *, void **out, size_t bytes, dt_error *err);
     void (*free)(struct dt_device *, void *memory);
-    /* Host memory, zeroed, that the device copies from and to while the host goes on (pinned). */
+    /* Host memory, zeroed, that the device copies from and to while the host continues (pinned). */
     dt_status (*host_alloc)(struct dt_device *, void **out, size_t bytes, dt_error *err);
     void (*host_free)(struct dt_device *, void *memory);
     /* What the device has, and what of it nobody holds. */

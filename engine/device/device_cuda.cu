@@ -19,7 +19,7 @@ dt_status dt_cuda_check(cudaError_t result, const char *what, dt_error *err)
     if (result == cudaSuccess)
         return DT_OK;
     if (result == cudaErrorMemoryAllocation) {
-        (void)cudaGetLastError(); /* the process may go on */
+        (void)cudaGetLastError(); /* the process may continue */
         return DT_FAIL(err, DT_ERR_NOMEM, "%s: no memory on the device", what);
     }
     return DT_FAIL(err, DT_ERR_CUDA, "%s: %s (%s)", what, cudaGetErrorString(result),

@@ -1,8 +1,8 @@
 /* queue: what a device does beside its ops, and how one waits for the other.
  *
- * A queue does what it is given, in order, while the host and the other queues go on. An event is a
- * place in a queue: recorded behind what the queue holds at that moment, reached when all of that
- * is done. The ops are a queue as well: the one that is given as NULL.
+ * A queue does what it is given, in order, while the host and the other queues continue. An event
+ * is a place in a queue: recorded behind what the queue holds at that moment, reached when all of
+ * that is done. The ops are a queue as well: the one that is given as NULL.
  *
  * CPU      everything is done when a call returns: queues and events are NULL, waiting is nothing
  * CUDA     streams and events: a dt_queue * is a cudaStream_t, a dt_device_event * a cudaEvent_t

@@ -109,7 +109,7 @@ static dt_status start_text(generator *g, const dt_generate_options *options, dt
                DT_OK) {
         g->prompt_count = 0; /* no line break in the vocabulary */
     }
-    if (g->prompt_count == 0) { /* something to go on from: token 0 */
+    if (g->prompt_count == 0) { /* something to start from: token 0 */
         free(prompt);
         prompt = NULL;
         g->prompt_count = 1;

@@ -14,7 +14,7 @@
  *   constant      lr
  *   warmup_stable_decay  lr up to S - D, then min + (lr - min) * (S - t)/D, D = decay_steps, or a
  *                 tenth of S where that is 0; never more than S - W (Hu et al. 2024, linear)
- * Past the last step: cosine and inverse_sqrt go on, constant too; the others stay at min.
+ * Past the last step: cosine and inverse_sqrt continue, constant too; the others stay at min.
  */
 #ifndef DT_ENGINE_SCHEDULE_H
 #define DT_ENGINE_SCHEDULE_H

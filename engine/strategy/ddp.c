@@ -1,4 +1,4 @@
-/* ddp: every rank holds everything; gradients are summed while the backward pass goes on.
+/* ddp: every rank holds everything; gradients are summed while the backward pass continues.
  *
  *   held by each rank          fp32 compute   bf16 compute     bytes per parameter element
  *   parameters (fp32 master)        4              4

@@ -60,7 +60,7 @@ static void place_input(dt_replica *replica, int i, const dt_tensor *from, int64
     replica->batch.inputs[i].dim[0] = samples;
 }
 
-/* The host goes on while they are copied; the ops that follow find them there. */
+/* The host continues while they are copied; the ops that follow find them there. */
 static dt_status load(dt_replica *replica, const dt_micro_batch *from, int64_t part, int64_t parts,
                       dt_error *err)
 {

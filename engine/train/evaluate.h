@@ -1,7 +1,7 @@
 /* evaluate: the loss on the validation text.
  *
  * Shapes     evaluate.sequences of them, evenly spread over the text (0: all), divided among the
- *            data ranks in turns. One that runs out goes on with sequences that count nothing, so
+ *            data ranks in turns. One that runs out continues with sequences that count nothing, so
  *            that all make the same number of passes.
  * Formula    sum of token losses / tokens, both over all ranks: not a mean of means
  */

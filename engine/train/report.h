@@ -19,9 +19,9 @@ typedef struct dt_interval {
     int64_t sent_bytes;        /* by this rank, up to the end of the interval before */
 } dt_interval;
 
-/* How a rank keeps up: told of every PACE_SECONDS (report.c), where there are several. */
+/* How a rank keeps up: reported every PACE_SECONDS (report.c), where there are several. */
 typedef struct dt_pace {
-    double since_seconds, waited_seconds; /* when the last was told of, and waited until then */
+    double since_seconds, waited_seconds; /* when the last was reported, and waited until then */
     int64_t step;
 } dt_pace;
 

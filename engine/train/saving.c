@@ -11,7 +11,7 @@
 
 #include "base/banned.h"
 
-/* Of one collective: the slowest rank writes its part before the others go on. */
+/* Of one collective: the slowest rank writes its part before the others continue. */
 #define WRITER_TIMEOUT_SECONDS 3600.0
 
 static dt_checkpoint_place place_of(const dt_train_session *session)
@@ -152,8 +152,8 @@ void dt_saving_close(dt_train_session *session)
 
 /* --- what came of it */
 
-/* A save that fails is said and survived, unless it was the last; what none survives is the loss of
- * a peer. */
+/* A save that fails is reported and survived, unless it was the last; what none survives is the
+ * loss of a peer. */
 static dt_status tell(dt_train_session *session, const dt_checkpoint_outcome *outcome, bool last,
                       dt_error *err)
 {

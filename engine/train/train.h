@@ -6,7 +6,7 @@
  *            has seen it, so that all stop after the same step. A time limit ends it likewise
  * Errors     DT_ERR_RECIPE (data, or a loss that is not finite), DT_ERR_NOMEM, DT_ERR_COMM and
  *            what the parts say; *err is required, and has been sent as `failed`. A checkpoint
- *            that cannot be saved is an event, and training goes on, unless it is the last one
+ *            that cannot be saved is an event, and training continues, unless it is the last one
  */
 #ifndef DT_ENGINE_TRAIN_TRAIN_H
 #define DT_ENGINE_TRAIN_TRAIN_H

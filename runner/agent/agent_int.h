@@ -90,11 +90,11 @@ struct dt_agent {
     char boot_id[DT_BOOT_ID_SIZE]; /* of this machine, when the agent began */
     dt_journal journal;
     int64_t damaged_told;       /* lines of it, that were said to be damaged */
-    bool journal_full;          /* the last write failed, and it was said */
+    bool journal_full;          /* the last write failed, and it was reported */
     double quiet_since_seconds; /* neither ranks nor a supervisor since then */
     double quiet_max_seconds;   /* for so long */
 
-    bool trim_refused; /* by the file system, and it was said */
+    bool trim_refused; /* by the file system, and it was reported */
 
     double lease_seconds, lease_grace_seconds; /* lease.c; 0: without end */
     double heard_seconds; /* when the supervisor last said something, by `clock` */

@@ -29,7 +29,7 @@ typedef struct dt_agent_command {
     const char *engine; /* start */
     json_t *plan, *environment;
     int64_t node;
-    double launcher_lost_seconds; /* 0: the ranks go on without a supervisor */
+    double launcher_lost_seconds; /* 0: the ranks continue without a supervisor */
     const char *name;             /* rendezvous */
     json_t *values;
     int64_t rank, signal; /* signal; diagnose: rank */

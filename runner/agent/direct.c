@@ -105,7 +105,7 @@ dt_status dt_agent_stop(const char *folder, bool now, dt_error *err)
         found = NULL;
         dt_clock_sleep_seconds(LOOK_SECONDS);
     }
-    if (!asked || count > 0) /* one that did it goes on: its journal is wanted */
+    if (!asked || count > 0) /* one that did it continues: its journal is wanted */
         st = dt_agent_end(folder, true, err);
 out:
     free(found);

@@ -3,8 +3,9 @@
 #define DT_RUNNER_PROTOCOL_H
 
 /* A build speaks all versions from the oldest to its own. `attach` names the supervisor's, and `hello` the
- * lower of the two, by which they go on; who is asked for less than its oldest refuses, and names that. A
- * change that the other side would misread is a new version; keys and events may be added without one. */
+ * lower of the two, by which they continue; who is asked for less than its oldest refuses, and
+ * names that. A change that the other side would misread is a new version; keys and events may be
+ * added without one. */
 #define DT_PROTOCOL_VERSION 1
 #define DT_PROTOCOL_OLDEST  1
 /* Of the journal's lines; the first one that an agent writes says it. Later ones are not read. */

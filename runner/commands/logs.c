@@ -62,7 +62,7 @@ static void add_boundaries(dt_strbuf *out, const dt_term *term, boundaries *betw
     between->begun = true;
 }
 
-/* Which rank spoke is said where more than one is shown. A terminal is not given the control
+/* Which rank spoke is named where more than one is shown. A terminal is not given the control
  * characters of a log; a file or a pipe gets the line as it is. */
 static dt_status print_lines(const dt_log_line *lines, int64_t count, const dt_log_tail *tail,
                              boundaries *between, const dt_term *term, dt_arena *arena,

@@ -119,7 +119,7 @@ out:
     return st;
 }
 
-/* The checkpoint that resume will go on from; NULL where there is none. */
+/* The checkpoint that resume will start from; NULL where there is none. */
 static dt_status saved(const char **path, int64_t *step, dt_store *store, const dt_run *run,
                        dt_arena *arena, dt_error *err)
 {

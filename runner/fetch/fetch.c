@@ -22,7 +22,7 @@
 #include "base/banned.h"
 
 #define TRIES                8
-#define TRIES_FIRST          3 /* of which none brought a byte: a wrong name is told soon */
+#define TRIES_FIRST          3 /* of which none brought a byte: a wrong name is reported soon */
 #define PAUSE_FIRST_SECONDS  1.0
 #define PAUSE_RESUME_SECONDS 0.2 /* after a try that brought something */
 #define PAUSE_MOST_SECONDS   30.0
@@ -189,7 +189,7 @@ static dt_status open_part(dt_fetch_part *part, const char *etag_path, dt_error 
 }
 
 /* Try after try, as long as each brings something. What it is a part of is noted, for a launch that
- * goes on with it. */
+ * continues with it. */
 static dt_status get_all(dt_fetch_part *part, const char *etag_path, const dt_fetch_url *url,
                          const dt_fetch_progress *progress, dt_error *err)
 {

@@ -4,7 +4,7 @@
  *
  * Where    CACHE/data/sha256-DIGEST/NAME, beside what other launch machines have sent here. A file
  *          is there only once all of it has the digest; DIGEST.part and .etag are of one that broke
- *          off: the next try, of this launch or another, goes on from there
+ *          off: the next try, of this launch or another, resumes from there
  * Trust    the digest alone says what is good, so http is no worse than https; from https nothing
  *          leads back to http. CURL_CA_BUNDLE or SSL_CERT_FILE name other certificates, ~/.netrc
  *          has names and passwords, http_proxy and its like are heeded

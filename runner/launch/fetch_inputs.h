@@ -8,7 +8,7 @@
 #include "recipes/recipe.h"
 
 /* Every URL of data.train and data.validation becomes a path in the cache; *out borrows the rest of
- * `recipe`. What is fetched is told on stderr. runner/fetch/fetch.h's errors. */
+ * `recipe`. What is fetched is reported on stderr. runner/fetch/fetch.h's errors. */
 dt_status dt_fetch_recipe(dt_recipe *out, const dt_recipe *recipe, dt_arena *arena, dt_error *err);
 
 #endif

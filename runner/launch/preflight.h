@@ -1,4 +1,4 @@
-/* preflight: everything that can be told before a run exists: data, placement, memory, programs,
+/* preflight: everything that can be checked before a run exists: data, placement, memory, programs,
  * disk. Nothing is written.
  *
  * Errors  DT_ERR_RECIPE for what the recipe must change (with the arithmetic where it is about

@@ -1,4 +1,4 @@
-/* resume_check: whether a run can go on from a checkpoint by a recipe, before there is an attempt.
+/* resume_check: whether a run can resume from a checkpoint by a recipe, before there is an attempt.
  *
  * Errors  DT_ERR_RECIPE with what the checkpoint cannot take: data in which its position means
  *         something else (unless `new_data` allows them), another model, another optimizer's
@@ -12,7 +12,7 @@
 #include "runner/launch/preflight.h"
 #include "store/store.h"
 
-/* flight->plan.new_data: whether the data may be others. *at: where the run goes on, in the data
+/* flight->plan.new_data: whether the data may be others. *at: where the run continues, in the data
  * that the recipe names now. */
 dt_status dt_resume_check(dt_budget_place *at, const dt_preflight *flight,
                           const dt_checkpoint *checkpoint, const dt_run *run, const dt_call *call,

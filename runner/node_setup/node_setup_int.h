@@ -53,7 +53,7 @@ dt_status dt_nodes_compare(dt_same *out, const char *path, const char *agent,
 dt_status dt_stage_data(json_t *paths, const char *agent, const dt_prepare_request *request,
                         dt_arena *arena, dt_error *err);
 
-/* What the plan goes on from, whole, to the node's checkpoints; its marker last. */
+/* What the plan resumes from, whole, to the node's checkpoints; its marker last. */
 dt_status dt_stage_checkpoint(const dt_node_layout *layout, const dt_prepare_request *request,
                               dt_arena *arena, dt_error *err);
 

@@ -36,7 +36,7 @@ static const struct {
     {"RESIZING", DT_SLURM_RUNS, "runs"},
     {"REQUEUE_HOLD", DT_SLURM_WAITS, "was put back into the queue, and is held"},
     {"RESV_DEL_HOLD", DT_SLURM_WAITS, "is held: its reservation was deleted"},
-    {"COMPLETING", DT_SLURM_WAITS, "is ending"}, /* how it ended is said a moment later */
+    {"COMPLETING", DT_SLURM_WAITS, "is ending"}, /* how it ended is known a moment later */
     {"CANCELLED", DT_SLURM_ENDED, "was cancelled (scancel)"},
     {"TIMEOUT", DT_SLURM_ENDED, "reached its time limit"},
     {"DEADLINE", DT_SLURM_ENDED, "reached its deadline"},

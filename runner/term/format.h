@@ -17,7 +17,7 @@ extern "C" {
 
 /* 950, 12.3k, 4.56M, 1.24G: three significant digits. */
 char *dt_format_count(char *out, size_t size, double value);
-/* 950 B, 12.3 kB, 4.56 MB: powers of 1000, as disks and memory tables here are told. */
+/* 950 B, 12.3 kB, 4.56 MB: powers of 1000, as disks and memory tables here are written. */
 char *dt_format_bytes(char *out, size_t size, double bytes);
 /* 12,345 */
 char *dt_format_whole(char *out, size_t size, int64_t value);

@@ -42,7 +42,7 @@ static int add_lines(dt_live *live, const char *text, bool whole)
     return count;
 }
 
-/* A terminal that went away is not worth an error: the run goes on without an audience. */
+/* A terminal that went away is not worth an error: the run continues without an audience. */
 static void flush(dt_live *live)
 {
     (void)dt_file_write_all(live->term->fd, live->output.data, live->output.length, NULL);

@@ -109,7 +109,7 @@ static void add_blanks(dt_strbuf *out, size_t count)
         dt_strbuf_add_char(out, ' ');
 }
 
-/* The beginning of a cell that is too wide, with a mark that it goes on. */
+/* The beginning of a cell that is too wide, with a mark that it continues. */
 static void add_cut(dt_strbuf *out, const dt_term *term, const dt_table_cell *cell, size_t width)
 {
     const char *mark = term->unicode ? "\xe2\x80\xa6" : "~";

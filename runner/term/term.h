@@ -24,7 +24,7 @@ typedef struct dt_term {
     int columns;  /* 80 where nobody says */
 } dt_term;
 
-/* What text means; how that looks is told in term.c alone. */
+/* What text means; how that looks is decided in term.c alone. */
 typedef enum dt_style {
     DT_STYLE_PLAIN,
     DT_STYLE_BOLD,

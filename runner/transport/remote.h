@@ -39,7 +39,7 @@ dt_status dt_remote_open(dt_remote *out, const char *node, const char *const *wo
 void dt_remote_close(dt_remote *remote); /* accepts one of zero bytes */
 
 /* From now on commands to the node do not wait behind a connection that is stuck (renew.c). What can
- * not be done, or not within two seconds, is left: a new connection may be had all the same. */
+ * not be done, or not within two seconds, is left: a new connection may still be possible. */
 void dt_remote_renew(const char *node);
 
 /* Up to `size` bytes; *got 0: the end. DT_ERR_TIMEOUT where none came. */

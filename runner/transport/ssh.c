@@ -1,6 +1,6 @@
 /* ssh: the system's client with the user's own configuration: jump hosts, keys, ports, users.
  *
- * What is said on the command line wins over that configuration, and is therefore little: nothing
+ * What stands on the command line wins over that configuration, and is therefore little: nothing
  * may ask, nothing but our words may run or be forwarded, a dead peer is noticed in about 12 s, all
  * commands to a node share one connection, and a host key is always checked.
  */

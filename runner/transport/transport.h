@@ -36,7 +36,7 @@ typedef struct dt_transport {
      * command's stderr; records what it means and what helps, returns its status. */
     dt_status (*trouble)(const char *node, const char *complaint, dt_error *err);
     /* MAY: the argv, run here, after which new commands to the node do not share the connection
-     * that stands; what runs over that one goes on. NULL: nothing is shared. */
+     * that stands; what runs over that one continues. NULL: nothing is shared. */
     dt_status (*renew)(const char ***argv, const char *node, dt_arena *arena, dt_error *err);
     /* MAY: whether this line of stderr is the transport's own, which comes after what the command
      * said; then any exit code before the mark is the transport's too. NULL: none is. */

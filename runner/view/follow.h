@@ -2,7 +2,7 @@
  *
  * Reads the store some five times a second and looks every other second whether a supervisor is
  * still there (one that was killed is replaced, so that a followed run is never left alone).
- * Ctrl-C leaves: the run goes on.
+ * Ctrl-C leaves: the run continues.
  */
 #ifndef DT_RUNNER_VIEW_FOLLOW_H
 #define DT_RUNNER_VIEW_FOLLOW_H

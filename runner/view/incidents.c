@@ -16,7 +16,7 @@ static json_t *parse(const dt_store_event *event)
     return json;
 }
 
-/* Of what is done before ranks start: what may take hours is said, what takes seconds is not. */
+/* Of what is done before ranks start: what may take hours is shown, what takes seconds is not. */
 static const char *preparing_sentence(const json_t *json, dt_arena *arena)
 {
     const char *message;

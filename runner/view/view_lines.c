@@ -71,7 +71,7 @@ static void add_rare(lines_view *lines, const dt_frame *frame)
         dt_term_add(&lines->text, &lines->term, DT_STYLE_WARN, "%s\n", frame->troubles[i]);
 }
 
-/* A reader that went away is not worth an error: the run goes on without an audience. */
+/* A reader that went away is not worth an error: the run continues without an audience. */
 static void lines_show(dt_view *view, const dt_frame *frame)
 {
     lines_view *lines = (lines_view *)view;

@@ -2,7 +2,7 @@
  * has told of its first checkpoint, in the first attempt of a run.
  *
  *   MOMENT=kill   the rank kills itself
- *   MOMENT=stop   it makes the file MOMENT_FILE, and goes on once it is asked to stop
+ *   MOMENT=stop   it makes the file MOMENT_FILE, and continues once it is asked to stop
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

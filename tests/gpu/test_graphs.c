@@ -208,7 +208,8 @@ static void test_one_process_computes_the_same_bits_from_graphs(void **state)
     assert_int_equal(graphs.recorded[2], 2);
     assert_int_equal(graphs.launched[2], 2);
     assert_int_equal(graphs.launched[3], 4);
-    /* Two passes of another scale are launched one by one, while the update goes on as a graph. */
+    /* Two passes of another scale are launched one by one, while the update continues as a graph.
+     * */
     assert_int_equal(graphs.launched[5], 6);
     assert_int_equal(graphs.launched[6], 8);
 

@@ -452,7 +452,7 @@ static job *job_of(int64_t attempt, int64_t world)
     return one;
 }
 
-/* Where the checkpoint stands that the plan goes on from. */
+/* Where the checkpoint stands that the plan resumes from. */
 static int64_t start_of(sim_machine *machine, const char *resume_from)
 {
     long long attempt, step = 0, total;

@@ -144,7 +144,7 @@ static void later(int64_t *until, int64_t length)
         *until = sim_now_ns + length;
 }
 
-/* From the launch machine alone: the ranks go on. */
+/* From the launch machine alone: the ranks continue. */
 static void cut_launch(const fault *one)
 {
     later(&one->machine->cut_until_ns, one->length_ns);

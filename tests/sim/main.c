@@ -210,7 +210,7 @@ static void begin_chunk(worker *one, uint64_t from, uint64_t to)
         work(one->shown, from, to);
 }
 
-/* Where one broke a promise, or crashed, the rest of its chunk goes on without it. */
+/* Where one broke a promise, or crashed, the rest of its chunk continues without it. */
 static bool after(worker *one, int status)
 {
     uint64_t seed = one->shown->seed;

@@ -36,7 +36,7 @@ dt_status train_step(trainee *t, int64_t micro_steps, double *loss, dt_error *er
 dt_status train_step_with(trainee *t, int64_t micro_steps, dt_optimizer_args args, double *loss,
                           dt_error *err);
 
-/* b goes on from a's state. Both are of the same strategy, options and rank. */
+/* b resumes from a's state. Both are of the same strategy, options and rank. */
 dt_status hand_over(trainee *a, trainee *b, dt_error *err);
 
 int64_t trainee_elems(const trainee *t); /* of all units */

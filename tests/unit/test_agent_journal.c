@@ -33,7 +33,8 @@ static int remove_folder(void **state)
     return dt_file_remove_tree(folder, NULL) != DT_OK;
 }
 
-/* The first tests go on with each other's journal; those with a folder of their own come after. */
+/* The first tests continue with each other's journal; those with a folder of their own come after.
+ * */
 static char shared[sizeof(folder)];
 
 static int make_shared(void **state)

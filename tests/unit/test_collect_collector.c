@@ -193,7 +193,7 @@ static void test_what_is_missing_is_told(void **state)
 
     open_collector(&f, *state);
     take(&f, 0);
-    take(&f, 5); /* 1 to 4 are not to be had */
+    take(&f, 5); /* 1 to 4 are not available */
     assert_true(dt_collector_has_gaps(f.collector));
     assert_good(f.t, dt_collector_commit(f.collector, &f.t->err));
     assert_int_equal(count(&f, "gap"), 1);

@@ -1,4 +1,4 @@
-/* What follows where a node cannot be had: refusals, losses, and how long ranks have to end. */
+/* What follows where a node is unavailable: refusals, losses, and how long ranks have to end. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

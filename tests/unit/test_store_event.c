@@ -109,7 +109,7 @@ static void test_checkpoints_are_newest_first_and_one_a_path(void **state)
                  "'zz'");
 }
 
-/* Somebody moved the folder, then went on with the run there. */
+/* Somebody moved the folder, then continued with the run there. */
 static void test_checkpoints_of_a_folder_that_was_moved_are_found(void **state)
 {
     test_store *t = *state;

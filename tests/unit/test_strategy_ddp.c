@@ -179,7 +179,7 @@ static void test_decay_falls_on_matrices_alone(void **state)
     close_fixture(&f);
 }
 
-/* Exported and imported, another rank's state goes on to the same bits. */
+/* Exported and imported, another rank's state continues to the same bits. */
 static void test_an_imported_state_goes_on_alike(void **state)
 {
     static const dt_dtype dtypes[] = {DT_F32, DT_BF16};

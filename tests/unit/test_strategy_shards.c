@@ -173,7 +173,8 @@ static double chunk_elems(trainee *t, int *bad)
     return (double)elems;
 }
 
-/* Of every optimizer, sgd with momentum and without: what was exported is all, and whoever imports it goes on alike. */
+/* Of every optimizer, sgd with momentum and without: what was exported is all, and whoever imports
+ * it continues alike. */
 static int check_hand_over(dt_events *events, int rank, int world_size)
 {
     static const dt_strategy *const strategies[] = {&dt_strategy_ddp, &dt_strategy_fsdp};

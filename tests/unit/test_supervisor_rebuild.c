@@ -38,7 +38,7 @@ static void put(test_store *t, const char *name, const char *text)
     assert_good(t, dt_file_write_atomic(path, text, strlen(text), 0600, &t->err));
 }
 
-/* An attempt that is at `step`; it goes on from where the one before was. */
+/* An attempt that is at `step`; it resumes from where the one before was. */
 static void keep(test_store *t, int64_t attempt, dt_run_state state, int64_t step)
 {
     static const dt_node nodes[] = {{.node = 0, .name = "a", .state = "released"},

@@ -1,4 +1,4 @@
-/* go_on: which checkpoint the next attempt goes on from. */
+/* resume_point: which checkpoint the next attempt resumes from. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -55,7 +55,7 @@ static void test_only_what_the_history_knows_of_is_gone_on_from(void **state)
     save(t->folder, 200);
     assert_int_equal(newest(t, parent), 0);
     tell(t, "/elsewhere/step-00000100", 100);
-    assert_int_equal(newest(t, parent), 100); /* 200 was never told of */
+    assert_int_equal(newest(t, parent), 100); /* 200 was never reported */
     tell(t, "/elsewhere/step-00000200", 200);
     assert_int_equal(newest(t, parent), 200);
     tell(t, "/elsewhere/step-00000300", 300); /* told of, and not there */

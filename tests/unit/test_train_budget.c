@@ -1,4 +1,4 @@
-/* How many steps are left of epochs, from wherever a run goes on. */
+/* How many steps are left of epochs, from wherever a run continues. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

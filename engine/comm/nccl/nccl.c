@@ -154,7 +154,7 @@ static void *watch(void *self)
 
 /* --- collectives */
 
-/* Whether to go on waiting for the others to take part. */
+/* Whether to keep waiting for the others to take part. */
 static dt_status look_while_busy(const nccl_state *own, double until, dt_error *err)
 {
     if (dt_clock_monotonic_seconds() > until)

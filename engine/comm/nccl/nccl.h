@@ -7,7 +7,7 @@
  *            processes of this node, several times a second. Where NCCL reports an error, a
  *            collective takes longer than timeout_seconds or a process of this node is gone, it
  *            logs the last collectives and aborts: what is queued ends, and whoever waits for it
- *            goes on. The contents are garbage then: finish() says so, and so does everything
+ *            continues. The contents are garbage then: finish() says so, and so does everything
  *            after it. Ranks of other nodes are told by NCCL, whose connections are closed
  * Interface  the one of DTRUN_INTERFACE_ADDRESS, unless NCCL_SOCKET_IFNAME names another
  * Sums       as NCCL makes them: the same from run to run for the same ranks and cards

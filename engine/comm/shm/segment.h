@@ -8,7 +8,7 @@
  *            so that touching it later cannot fail
  * Trust      only processes of the same user can open it (ptrace(2), PTRACE_MODE_READ); that it is
  *            the one that was meant is shown by 16 random bytes, which come by the rendezvous
- * Errors     DT_ERR_UNSUPPORTED: it cannot be had here, and why; another transport will do
+ * Errors     DT_ERR_UNSUPPORTED: it is unavailable here, and why; another transport will do
  */
 #ifndef DT_ENGINE_COMM_SHM_SEGMENT_H
 #define DT_ENGINE_COMM_SHM_SEGMENT_H

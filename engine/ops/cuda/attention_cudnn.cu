@@ -52,7 +52,7 @@ struct trial {
 } // namespace
 
 struct dt_cuda_attention {
-    dt_attention_wish wish; /* own where the library is not to be had */
+    dt_attention_wish wish; /* own where the library is not available */
     dt_cudnn cudnn;
     std::map<shape_key, shape_plan> shapes;
 };
@@ -342,7 +342,7 @@ dt_status dt_attention_cudnn_forward(dt_device *device, const dt_attention &a, d
             trial t = {device, &a, {a.batch, a.queries, a.heads, a.d, dtype}, &known->second.plan};
 
             known->second.way = choose(&t);
-            (void)cudaGetLastError(); /* of a kernel that was not to be had */
+            (void)cudaGetLastError(); /* of a kernel that was not available */
             if (known->second.way == DT_ATTENTION_OWN)
                 dt_cudnn_plan_close(&known->second.plan);
         }

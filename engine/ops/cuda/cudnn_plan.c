@@ -127,7 +127,7 @@ dt_status dt_cudnn_plan_open(dt_cudnn_plan *out, dt_cudnn *cudnn, const dt_cudnn
     for (int i = 0; i < count && out->plan == NULL; i++)
         st = build(out, out->config[i], workspace_most, err);
     if (out->plan != NULL)
-        dt_error_clear(err); /* of an engine that was not to be had */
+        dt_error_clear(err); /* of an engine that was not available */
 out:
     return out->plan != NULL ? DT_OK : st;
 }

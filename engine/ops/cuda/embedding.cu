@@ -104,7 +104,7 @@ __global__ void sum_chunks(float *dwte, float *edges, const T *dout, const uint3
     }
 }
 
-/* The run that starts in chunk blockIdx.x and goes on into the next: its pieces, in order. */
+/* The run that starts in chunk blockIdx.x and continues into the next: its pieces, in order. */
 __global__ void join_chunks(float *dwte, const float *edges, const uint32_t *keys, int64_t n,
                             int64_t c, float scale)
 {

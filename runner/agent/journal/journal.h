@@ -3,13 +3,13 @@
  * Invariants
  *   1 An event is in the file before any byte of it is sent; what is sent is read from the file.
  *   2 The numbers of the lines in the file rise, and none is given twice, whatever happened to the
- *     file: an agent that opens a journal of another goes on at the next multiple of
+ *     file: an agent that opens a journal of another continues at the next multiple of
  *     DT_JOURNAL_JUMP, beyond all that the one before can have given. The first line after such a
  *     jump says `after`, the number of the last line that there is before it. Any other jump is a
  *     loss: lines that were damaged, or that trim gave back because they were acknowledged.
  *   3 A line that was begun is finished before the next one begins, through full disks too.
  *   4 A line ends with `sum`, a checksum of what is before it; one that is damaged is never given
- * to anybody. It is set aside (PATH.damaged) and counted, and the journal goes on after it.
+ * to anybody. It is set aside (PATH.damaged) and counted, and the journal continues after it.
  *
  *   5 The first line that an agent writes says `journal`, the version of its lines; without one it is 1.
  *     One of a newer version is not read, and nothing is added to it.

@@ -6,7 +6,7 @@
  * controller is enabled, so the rule that a group has processes or passes on controllers holds.
  *
  * Ownership  init/release; release leaves the group itself alone
- * Errors     DT_ERR_UNSUPPORTED with the reason: not to be had here, the other means are used
+ * Errors     DT_ERR_UNSUPPORTED with the reason: not available here, other means are used
  */
 #ifndef DT_RUNNER_AGENT_PROCESS_CGROUP_H
 #define DT_RUNNER_AGENT_PROCESS_CGROUP_H

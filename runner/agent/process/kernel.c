@@ -79,7 +79,7 @@ json_t *dt_kernel_lines(pid_t pid, double since_seconds)
         double seconds;
         char *text;
 
-        if (got < 0 && (errno == EPIPE || errno == EINTR)) /* overwritten while we read: go on */
+        if (got < 0 && (errno == EPIPE || errno == EINTR)) /* overwritten while we read: continue */
             continue;
         if (got <= 0)
             break;

@@ -1,4 +1,4 @@
-/* diagnose: why does a rank not go on? Asked of the kernel, of a debugger where the node has one,
+/* diagnose: why does a rank not advance? Asked of the kernel, of a debugger where the node has one,
  * and of the engine itself, whose event thread answers even where its training thread hangs.
  *
  * One question a rank at a time; the event is written when both answers are there or their time
@@ -61,7 +61,7 @@ static void on_stack(void *context, const char *text, const char *problem)
     json_object_set_new(diagnosis->event, "stack", lines_of(text));
     if (problem != NULL) {
         note(diagnosis, "stack_note", problem);
-        kill(rank->pid, SIGCONT); /* what a debugger that was killed halted goes on */
+        kill(rank->pid, SIGCONT); /* what a debugger that was killed halted continues */
     }
     finish_when_all_is_there(diagnosis);
 }

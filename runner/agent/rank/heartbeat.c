@@ -2,7 +2,7 @@
  * whether it advances, and whether it could have (runner/supervisor/policy/watchdog.h).
  *
  * The engine's own counter comes from its event thread, asked with one heartbeat and told with the
- * next; the rest is the kernel's (activity.h). Of a rank that a diagnosis halts nothing is told
+ * next; the rest is the kernel's (activity.h). Of a rank that a diagnosis halts nothing is reported
  * meanwhile.
  */
 #define _GNU_SOURCE

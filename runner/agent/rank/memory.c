@@ -2,7 +2,7 @@
  * more than that. devices.c reads the answers; here is when the questions are asked.
  *
  * Bounded in time: a question 10 s, the proof 20 s. Where there is no nvidia-smi, or it does not
- * answer, the run goes on, and `released` says in words that nothing was proved.
+ * answer, the run continues, and `released` says in words that nothing was proved.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* download: one file of a checkpoint, from the node that has it, to the launch machine; what broke
- * off goes on. */
+ * off continues. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

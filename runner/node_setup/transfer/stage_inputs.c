@@ -1,5 +1,5 @@
 /* stage_inputs: what a node is sent for a run: the data that it lacks, to its cache, and the
- * checkpoint that the run goes on from, to its folder of checkpoints. */
+ * checkpoint that the run resumes from, to its folder of checkpoints. */
 #define _GNU_SOURCE
 #include <glob.h>
 #include <stdlib.h>
@@ -136,7 +136,7 @@ out:
     return st;
 }
 
-/* --- the checkpoint to go on from */
+/* --- the checkpoint to resume from */
 
 static dt_status stage_part(const char *folder, const char *name, const char *digest,
                             const dt_node_layout *layout, const char *into,

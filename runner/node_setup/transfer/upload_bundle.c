@@ -101,7 +101,7 @@ static json_t *ask_alike(const dt_bundle *bundle, const char *node, const char *
     return alike;
 }
 
-/* Each tenth is told. */
+/* Each tenth is reported. */
 static void add_done(sink *to, int64_t bytes)
 {
     int64_t told = to->done * 10 / to->all;

@@ -1,4 +1,4 @@
-/* upload_file: one file to a node that may lack it, by content hash; what broke off goes on. */
+/* upload_file: one file to a node that may lack it, by content hash; what broke off continues. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -5,8 +5,8 @@
  * waited for over there.) What a lost node has stays, and everything where processes were left.
  * Before the end is in the store: nobody resumes the run meanwhile, and where this supervisor dies
  * the next one comes here again and finds less to do: what is done has the file `tidied` beside its
- * place here. What cannot be removed, or not in time, stays and is told, and the run ends all the
- * same.
+ * place here. What cannot be removed, or not in time, stays and is reported, and the run ends all
+ * the same.
  *
  * Nodes at once, on threads of libuv's pool; the attempts of one node one after the other.
  *

@@ -83,7 +83,7 @@ static void name_saved(json_t *names, const known *all)
         }
 }
 
-/* What an attempt went on from was sent to its nodes. */
+/* What an attempt resumed from was sent to its nodes. */
 static void name_sent(json_t *names, const char *folder, int64_t attempt)
 {
     const char *from, *slash;

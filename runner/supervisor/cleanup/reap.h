@@ -3,8 +3,8 @@
  * Such a node may come back with the ranks it had: they hold its memory and nobody asks for them.
  * Until the run ends, `dtrun-agent end` is tried there again and again; where it came to a good end
  * the node's row says "released". A run that is stopped waits for one more try of each, and what
- * still could not be asked is told: exit code 5. (A node that this attempt uses is swept by its own
- * agent, before ranks are started.)
+ * still could not be asked is reported: exit code 5. (A node that this attempt uses is swept by its
+ * own agent, before ranks are started.)
  *
  * Ownership  free once the loop has run dry
  * Threads    the loop's

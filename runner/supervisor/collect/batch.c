@@ -125,7 +125,7 @@ static void on_stored(void *context, int64_t batch)
     collector->calls.stored(collector->context);
 }
 
-/* An agent gives back what it is told of: only what no power loss takes from us. */
+/* An agent gives back what is acknowledged: only what no power loss takes from us. */
 static void on_durable(void *context, int64_t batch)
 {
     dt_collector *collector = context;

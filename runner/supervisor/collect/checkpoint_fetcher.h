@@ -1,7 +1,7 @@
 /* checkpoint_fetcher: a checkpoint of nodes that do not share its folder is brought here, in the
  * background.
  *
- * Only what is whole on this machine becomes a row, and is what a restart or resume goes on from.
+ * Only what is whole on this machine becomes a row, and is what a restart or resume resumes from.
  * One at a time, in their order, on a thread of libuv's pool. One that fails is tried again; it is
  * let go where a newer one waits, or after too many tries.
  *

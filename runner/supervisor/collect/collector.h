@@ -9,7 +9,7 @@
  *                     │                                        │
  *                     └──► calls.event: the memory             └──► calls.acknowledge, stored, pause
  *
- * Where events are not to be had any more (lines were damaged on the node, or the history is an
+ * Where events are not available any more (lines were damaged on the node, or the history is an
  * older copy than what its agent still keeps) their numbers jump: what is missing is noted as an
  * event, and the journal is read on from there. A jump that an agent made itself when it was
  * restarted loses nothing: its first line says `after` which number it comes.
@@ -40,7 +40,7 @@ typedef struct dt_collected_node {
     dt_node row;
     bool changed;
     bool released;       /* its journal says that nothing is left */
-    int64_t step;        /* the newest that a rank of it told of, */
+    int64_t step;        /* the newest that a rank of it reported, */
     double step_seconds; /* ... and when; 0: none yet */
 } dt_collected_node;
 

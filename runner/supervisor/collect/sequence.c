@@ -1,5 +1,5 @@
 /* sequence: the numbers of a journal's events, each of which is taken once; and those that are not
- * to be had any more.
+ * available any more.
  */
 #define _GNU_SOURCE
 #include <stdio.h>

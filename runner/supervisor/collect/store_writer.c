@@ -11,7 +11,7 @@
 
 #include "base/banned.h"
 
-#define BUSY_MS          1000 /* in SQLite; then it is looked whether to go on */
+#define BUSY_MS          1000 /* in SQLite; then it is looked whether to continue */
 #define AGAIN_NS         ((uint64_t)1000000000)
 #define BATCH_BYTES      4096
 #define TRANSACTION_MOST 256 /* batches */

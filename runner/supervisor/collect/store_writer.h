@@ -7,7 +7,7 @@
  *
  * A batch is what one submit ends. Batches are stored in their order, several in one transaction
  * where they wait, each whole or not at all. What fails for a reason that may pass (the store is
- * locked, its disk is full) is tried again, once a second, for ever; any other failure is told
+ * locked, its disk is full) is tried again, once a second, for ever; any other failure is reported
  * once, and nothing more is written.
  *
  * A transaction outlives this process, and not a power loss: the store's log is synced once a second
@@ -43,7 +43,8 @@ typedef struct dt_store_writer_calls {
     /* On the thread: before that, what belongs to them beside the store. NULL: nothing. */
     dt_status (*sync)(void *context, dt_error *err);
     /* On the thread: the file of the store was removed or replaced; `old` is what was written to so
-     * far. Afterwards nothing more is written, and it is told as a failure. NULL: not looked at. */
+     * far. Afterwards nothing more is written, and it is reported as a failure. NULL: not looked
+     * at. */
     dt_status (*replaced)(void *context, dt_store *old, dt_error *err);
     /* What does not pass; once. */
     void (*failed)(void *context, dt_status st, const dt_error *err);

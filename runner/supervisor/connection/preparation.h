@@ -1,4 +1,4 @@
-/* preparation: a node is made ready on a thread of libuv's pool, while the loop goes on.
+/* preparation: a node is made ready on a thread of libuv's pool, while the loop continues.
  *
  * The thread has a copy of what it needs; its words come over an async handle. What it finds out is
  * in place.json when it is done, as for a later supervisor.

@@ -1,8 +1,8 @@
 /* silence: of a node, as policy/liveness.h judges it.
  *
  * A cut of ten seconds costs nothing: probes and connections after a silence do not share the one
- * that was cut, which may be stuck for as long again (TCP doubles its pauses); and the agent goes
- * on from the number that is stored here.
+ * that was cut, which may be stuck for as long again (TCP doubles its pauses); and the agent
+ * resumes from the number that is stored here.
  */
 #define _GNU_SOURCE
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include "store/store.h"
 
 /* A row for each of FOLDER/checkpoints that has none (by the name of its directory). For a history that
- * was lost: else only what it was told of is gone on from (resume_point.h). */
+ * was lost: else the run resumes only from what was reported to it (resume_point.h). */
 dt_status dt_adopt_checkpoints(dt_store *store, const char *run, const char *folder,
                                dt_arena *arena, dt_error *err);
 

@@ -1,8 +1,8 @@
 /* launch_env: the environment that a run was launched or resumed in, kept for its supervisors.
  *
  * Whoever meets a run without its supervisor starts another, from a login, a crontab or a service
- * where ssh, its agent or a home may not be had. What is started therefore gets the environment of
- * the launch, and not that of the command that happened to look.
+ * where ssh, its agent or a home may be unavailable. What is started therefore gets the environment
+ * of the launch, and not that of the command that happened to look.
  *
  * runs/ID/environment, mode 0600: NAME=value, each ended by NUL as in /proc/PID/environ; first what
  * is no variable: DTRUN_LAUNCH_DIRECTORY, DTRUN_LAUNCH_UMASK, DTRUN_LAUNCH_SECRETS.

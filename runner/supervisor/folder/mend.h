@@ -1,7 +1,7 @@
 /* mend: a command meets runs that the run store lacks, or knows an older state of (rebuild.h).
  *
  * Where a supervisor follows the run it is left to that one, which has the store open as it was. What goes
- * wrong is said, and changes nothing.
+ * wrong is reported, and changes nothing.
  */
 #ifndef DT_FOLDER_MEND_H
 #define DT_FOLDER_MEND_H

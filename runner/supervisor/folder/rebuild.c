@@ -109,7 +109,7 @@ static dt_status add_run(rebuilding *all, dt_error *err)
     dt_strbuf_init(&path);
     dt_strbuf_add_fmt(&path, "%s/recipe.yaml", all->folder);
     if (dt_file_read(&recipe, path.data, RECIPE_BYTES, NULL) != DT_OK)
-        dt_strbuf_reset(&recipe); /* nobody needs it to go on */
+        dt_strbuf_reset(&recipe); /* nobody needs it to continue */
     row = all->last.run;
     row.id = all->run;
     row.recipe_text = recipe.data;

@@ -3,7 +3,8 @@
  *
  * The folder has history.json of each attempt (kept.h), the recipe, and the checkpoints. Of the newest
  * attempt the agents tell all that their journals still hold once a supervisor attaches; what nobody has
- * any more is told as an event `gap`. Attempts keep their numbers, so that none is ever begun twice.
+ * any more is reported as an event `gap`. Attempts keep their numbers, so that none is ever begun
+ * twice.
  *
  * Runs of which no supervisor ever wrote a history.json are left as they are.
  */

@@ -1,9 +1,9 @@
-/* resume_point: the checkpoint that the next attempt of a run goes on from.
+/* resume_point: the checkpoint that the next attempt of a run resumes from.
  *
  * Only one that the history knows of. A rank tells of a save after all points before it, over one
  * channel: where the word of a save is stored, so are they. An agent that is killed takes with it
- * what its ranks had told it last; a checkpoint that was saved and never told of may then lie
- * beyond the last point, and going on from it would leave a gap in the history for ever.
+ * what its ranks had told it last; a checkpoint that was saved and never reported may then lie
+ * beyond the last point, and resuming from it would leave a gap in the history for ever.
  */
 #ifndef DT_FOLDER_RESUME_POINT_H
 #define DT_FOLDER_RESUME_POINT_H

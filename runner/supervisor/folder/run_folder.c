@@ -36,7 +36,7 @@ dt_status dt_run_check_owner(const char *run, const char *folder, dt_error *err)
     struct passwd *owner;
 
     if (lstat(folder, &info) != 0 || info.st_uid == geteuid())
-        return DT_OK; /* what is wrong with it is said by who uses it */
+        return DT_OK; /* whoever uses it reports what is wrong with it */
     owner = getpwuid(info.st_uid);
     if (owner != NULL)
         return DT_FAIL(err, DT_ERR_UNSUPPORTED,

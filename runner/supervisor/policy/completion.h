@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 typedef struct dt_completion {
-    int64_t saved_step; /* of the checkpoint that the run would go on from */
+    int64_t saved_step; /* of the checkpoint that the run would resume from */
     int64_t
         saved_total;    /* that it knows, where recipe and data are still what they were; 0: none */
     int64_t told_total; /* by the engine, or counted in the data as it would; 0: not known */

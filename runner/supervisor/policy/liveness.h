@@ -55,7 +55,7 @@ typedef struct dt_liveness_facts {
     double command;   /* a command ran there */
     double answered;  /* the machine answered, and let nobody in */
     double unknown;   /* it could not be asked, for a reason of our own */
-    double peer_step; /* another node told of a step that was new */
+    double peer_step; /* another node reported a step that was new */
     double step_gap;  /* between two of them, usually; 0: not known */
     dt_liveness_peers peers;
     double lease; /* after such a silence the ranks there have stopped by themselves; 0: never */
@@ -65,7 +65,7 @@ typedef enum dt_liveness_act {
     DT_LIVENESS_WAIT,
     DT_LIVENESS_RECONNECT,
     DT_LIVENESS_REPLACE,  /* its agent, by another */
-    DT_LIVENESS_NO_AGENT, /* give it up: its agent cannot be had */
+    DT_LIVENESS_NO_AGENT, /* give it up: its agent is unavailable */
     DT_LIVENESS_LOST      /* give it up: nothing is heard of it */
 } dt_liveness_act;
 

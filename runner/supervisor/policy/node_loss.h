@@ -1,7 +1,7 @@
-/* node_loss: what follows where a node cannot be had. Pure functions of facts.
+/* node_loss: what follows where a node is unavailable. Pure functions of facts.
  *
  * A node that cannot be made ready ends the attempt where a person started it. After a restart it
- * may only be rebooting: it is tried again for an hour, unless the run may go on without it.
+ * may only be rebooting: it is tried again for an hour, unless the run may continue without it.
  *
  *   why a node was lost                            ranks may be there   another attempt
  *   silent (liveness.h), refuses (refusal.h)       if any started       without it, or it is waited for

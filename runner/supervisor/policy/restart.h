@@ -22,7 +22,7 @@
 typedef struct dt_restart_facts {
     bool may_restart; /* dt_verdict_may_restart */
     bool started;     /* a rank was, in this attempt or in one that led to it */
-    bool planned;     /* there is a plan to go on with */
+    bool planned;     /* there is a plan to continue with */
     dt_completion done;
     int64_t max_restarts; /* of the recipe; 0: none at all */
     int64_t restarts;     /* that led here without a new checkpoint */

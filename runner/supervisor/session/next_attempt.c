@@ -16,7 +16,7 @@
 
 #include "base/banned.h"
 
-/* Where this attempt made none that is known of: what it went on from itself. */
+/* Where this attempt made none that is known of: what it resumed from itself. */
 dt_status dt_next_attempt_find(dt_next_attempt *next, dt_session *session, dt_error *err)
 {
     dt_resume_point found;

@@ -1,8 +1,8 @@
-/* notify: a run's end or restart is told to a webhook, beside everything else.
+/* notify: a run's end or restart is reported to a webhook, beside everything else.
  *
  * A POST of one JSON object: {"event": "finished" | "failed" | "restarted", "run", "name",
  * "attempt", "step", "loss", "valid_loss", "reason", "time"}. Tried six times in about a minute,
- * with growing pauses; what is not delivered is said in the log and forgotten: a webhook never
+ * with growing pauses; what is not delivered is reported in the log and forgotten: a webhook never
  * holds up a run. Lost with a supervisor that is killed before it was sent.
  *
  * Secrets    "${env:NAME}" and "${env:NAME:-default}" of the URL are filled in when it is used.

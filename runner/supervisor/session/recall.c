@@ -12,7 +12,8 @@
 
 #define WATCH_STEPS 1000 /* whose times tell how long a step takes */
 
-/* The rows of this attempt; where there are none, the logs go on where the last attempt ended. */
+/* The rows of this attempt; where there are none, the logs continue where the last attempt ended.
+ * */
 static dt_status read_ranks(dt_session *session, int64_t attempt, bool logs_only, dt_error *err)
 {
     dt_rank *rows;

@@ -1,9 +1,10 @@
 /* salvage: a run whose plan can be read neither from its folder nor from the store. (One that is a
  * newer build's is good, and left to that one: load.c.)
  *
- * It cannot go on, and its ranks may live. So it is ended as any other: who is where is known from
- * the rows of the attempt, or from the folders of its nodes; the nodes are asked to stop; and only
- * when they have let go, or were given up, the run has failed, for the reason that is kept here.
+ * It cannot continue, and its ranks may live. So it is ended as any other: who is where is known
+ * from the rows of the attempt, or from the folders of its nodes; the nodes are asked to stop; and
+ * only when they have let go, or were given up, the run has failed, for the reason that is kept
+ * here.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

@@ -7,7 +7,7 @@
  *   state.c       the [state][event] table       actions.c   what the states do
  *   conclude.c    what the end waits for         outcome.c   how it ended, and what follows
  *   next_attempt.c   the attempt after this one  recall.c    what the store remembers
- *   rendezvous.c  everyone's values              notify.c    a webhook is told
+ *   rendezvous.c  everyone's values              notify.c    a webhook is notified
  *   session.c     what all of them ask
  *
  * Rooms  protocol/    a line of an agent      folder/   runs/ID      policy/   what is decided
@@ -112,7 +112,7 @@ struct dt_session {
 };
 
 /* --- session.c */
-/* The session cannot go on (the store, the system): it ends, and another one begins. */
+/* The session cannot continue (the store, the system): it ends, and another one begins. */
 void dt_session_fail(dt_session *session, dt_status st, const dt_error *err);
 /* The attempt as it is now, beside the store (kept.h); and at once, on this thread: at the end, when
  * nothing more goes through the writer. */
@@ -187,7 +187,7 @@ typedef struct dt_next_attempt {
     int64_t nodes_lost;  /* and left out */
 } dt_next_attempt;
 
-/* The checkpoint that it would go on from. */
+/* The checkpoint that it would resume from. */
 dt_status dt_next_attempt_find(dt_next_attempt *next, dt_session *session, dt_error *err);
 /* This attempt has ended so, and the next one is queued. */
 dt_status dt_next_attempt_add(dt_session *session, const dt_next_attempt *next, int code,

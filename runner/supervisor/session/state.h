@@ -13,7 +13,7 @@
  * attached   the agent of a node answered
  * ready      every rank said so
  * failed     a rank died
- * lost       a node cannot be had, or had no memory of the ranks it was to run
+ * lost       a node is unavailable, or had no memory of the ranks it was to run
  * stop       a person asked
  * released   every node proved that nothing is left, or was given up
  *

@@ -43,7 +43,7 @@ out:
     return st;
 }
 
-/* From load to unload. *again: the run has not ended, and another session may go on with it.
+/* From load to unload. *again: the run has not ended, and another session may continue with it.
  * *restarted: the next session is another attempt. */
 static dt_status follow(const char *run, dt_notifier *notifier, int *ready, bool *again,
                         bool *restarted, dt_error *err)
@@ -150,8 +150,8 @@ static bool find_successor(char path[PATH_MAX])
            (ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino);
 }
 
-/* What is of a newer build is that one's to go on with: here and now where it stands in our place, else by the
- * supervisor that its next command starts. */
+/* What is of a newer build is that one's to continue with: here and now where it stands in our
+ * place, else by the supervisor that its next command starts. */
 static void hand_over(const char *run)
 {
     const char *const argv[] = {"dtrun", "supervise", run, NULL};
