@@ -43,7 +43,13 @@ typedef struct dt_error {
     char message[2048];
 } dt_error;
 
-#define DT_ERROR_INIT {DT_OK, 0, 0, {0}}
+#define DT_ERROR_INIT \
+    {                 \
+        DT_OK, 0, 0,  \
+        {             \
+            0         \
+        }             \
+    }
 
 #if defined(__GNUC__)
 #define DT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
@@ -67,24 +73,24 @@ const char *dt_status_name(dt_status code);
 #define DT_FAIL(err, code, ...) dt_error_set((err), (code), __FILE__, __LINE__, __VA_ARGS__)
 
 /* Inside a function with `dt_status st` and a label `out`. */
-#define DT_TRY(e)                                                                                  \
-    do {                                                                                           \
-        if ((st = (e)) != DT_OK)                                                                   \
-            goto out;                                                                              \
+#define DT_TRY(e)                \
+    do {                         \
+        if ((st = (e)) != DT_OK) \
+            goto out;            \
     } while (0)
 
 /* DT_FAIL, then out. */
-#define DT_THROW(err, code, ...)                                                                   \
-    do {                                                                                           \
-        st = DT_FAIL((err), (code), __VA_ARGS__);                                                  \
-        goto out;                                                                                  \
+#define DT_THROW(err, code, ...)                  \
+    do {                                          \
+        st = DT_FAIL((err), (code), __VA_ARGS__); \
+        goto out;                                 \
     } while (0)
 
 /* A bug, never bad input: prints where, and aborts. On in every build. */
-#define DT_ASSERT(cond)                                                                            \
-    do {                                                                                           \
-        if (!(cond))                                                                               \
-            dt_assert_failed(#cond, __FILE__, __LINE__);                                           \
+#define DT_ASSERT(cond)                                  \
+    do {                                                 \
+        if (!(cond))                                     \
+            dt_assert_failed(#cond, __FILE__, __LINE__); \
     } while (0)
 #if defined(__GNUC__)
 __attribute__((noreturn))

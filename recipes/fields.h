@@ -63,13 +63,13 @@ typedef struct dt_field {
     const char *fallback;          /* the default as YAML text; NULL: required, or see derived */
     const dt_field_before *before; /* other defaults, the oldest version first; NULL: none */
     bool added;                    /* after 0.1.0 */
-    bool ignorable;           /* where added: who does not know it may continue without it */
-    const char *derived;      /* in words: what the default follows from; filled by derive.c */
-    const char *number_means; /* a plain number given here is meant for this field (path) */
-    const char *zero_word;    /* a word that stands for 0 ("none") */
-    bool shorthand;           /* a scalar given for the map means this field */
-    bool paths;               /* file names: relative ones are made absolute */
-    const char *help;         /* one sentence, no full stop */
+    bool ignorable;                /* where added: who does not know it may continue without it */
+    const char *derived;           /* in words: what the default follows from; filled by derive.c */
+    const char *number_means;      /* a plain number given here is meant for this field (path) */
+    const char *zero_word;         /* a word that stands for 0 ("none") */
+    bool shorthand;                /* a scalar given for the map means this field */
+    bool paths;                    /* file names: relative ones are made absolute */
+    const char *help;              /* one sentence, no full stop */
 } dt_field;
 
 /* No table is longer, so that arrays by field need no allocation. */

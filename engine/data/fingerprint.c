@@ -152,8 +152,8 @@ static void compare_files(dt_strbuf *out, const json_t *was, const json_t *is)
     size_t before = json_array_size(was), now = json_array_size(is);
 
     if (before != now) {
-        dt_strbuf_add_fmt(out, "%sthere were %zu files, there are %zu", out->length > 0 ? "; " : "", before,
-                          now);
+        dt_strbuf_add_fmt(out, "%sthere were %zu files, there are %zu", out->length > 0 ? "; " : "",
+                          before, now);
         return;
     }
     for (size_t i = 0; i < now; i++)

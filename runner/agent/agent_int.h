@@ -65,10 +65,10 @@ typedef struct dt_agent_rank {
     dt_agent_output out, err;
     dt_tail tail;
     dt_rank_diagnosis *diagnosis; /* being made; NULL: none is */
-    struct {                 /* heartbeat.c */
-        bool asked;          /* where it is, and it has not answered yet */
-        int64_t progress;    /* as it last said; -1: it never did */
-        bool waiting;        /* ... for other ranks */
+    struct {                      /* heartbeat.c */
+        bool asked;               /* where it is, and it has not answered yet */
+        int64_t progress;         /* as it last said; -1: it never did */
+        bool waiting;             /* ... for other ranks */
     } heartbeat;
 } dt_agent_rank;
 
@@ -104,7 +104,7 @@ struct dt_agent {
     int64_t rank_count;
     int64_t oom_kills; /* that the cgroup counted so far; -1: it does not */
     dt_cgroup cgroup;  /* of the ranks; empty where there is none */
-    char **cache_pins;       /* marks of what is in use (cache_pins.c) */
+    char **cache_pins; /* marks of what is in use (cache_pins.c) */
     size_t cache_pin_count;
     mode_t ranks_mask; /* umask of the ranks: the one that the agent was started with */
 

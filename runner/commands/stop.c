@@ -3,17 +3,17 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/dirs.h"
+#include "base/file.h"
 #include "recipes/fields.h"
 #include "runner/cli/command.h"
-#include "runner/stop/direct.h"
 #include "runner/cli/interrupt.h"
-#include "runner/stop/orphans.h"
 #include "runner/cli/report.h"
-#include "runner/view/runs.h"
+#include "runner/stop/direct.h"
+#include "runner/stop/orphans.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/term/live.h"
+#include "runner/view/runs.h"
 
 #include "base/banned.h"
 
@@ -108,7 +108,7 @@ static dt_status await_end(dt_run *run, bool *left, dt_store *store, const dt_ca
         if (now - ensured > ENSURE_SECONDS) {
             ensured = now;
             DT_TRY(check_writable(call->arena, err)); /* else nobody can say that it has ended */
-            (void)dt_supervisor_ensure(&seen, NULL); /* asked again in two seconds */
+            (void)dt_supervisor_ensure(&seen, NULL);  /* asked again in two seconds */
         }
         dt_clock_sleep_seconds(LOOK_SECONDS);
     }
@@ -160,10 +160,9 @@ static dt_status say_end(dt_store *store, const dt_run *run, bool already, const
     dt_strbuf_add_fmt(&text, "run %s %s %s at step %lld", run->id,
                       already ? "had already ended:" : "has", dt_run_state_name(run->state),
                       (long long)run->step);
-    dt_strbuf_add_str(&text,
-                      !already && run->exit_code != DT_EXIT_LEFT
-                          ? ", nothing of it is left running\n"
-                          : "\n");
+    dt_strbuf_add_str(&text, !already && run->exit_code != DT_EXIT_LEFT
+                                 ? ", nothing of it is left running\n"
+                                 : "\n");
     if (run->reason[0] != '\0')
         dt_strbuf_add_fmt(&text, "%s\n", run->reason);
     if (path != NULL)
@@ -187,7 +186,7 @@ static dt_status ask_again(const dt_run *run, dt_store *store, dt_call *call, dt
 
     dt_strbuf_init(&left);
     DT_TRY(dt_orphans_end(&asked, &left, store, run, dt_arguments_get(call->args, "forgive-node"),
-                           call->arena, err));
+                          call->arena, err));
     if (left.length > 0) {
         dt_report_note(call, "whether anything is left is still not known: %s", left.data);
         call->exit_code = DT_EXIT_LEFT;
@@ -260,8 +259,7 @@ out:
 
 static void say_running(dt_strbuf *text, const json_t *entry, const char *what)
 {
-    dt_strbuf_add_fmt(text, "%s attempt %s: %s\n",
-                      json_string_value(json_object_get(entry, "run")),
+    dt_strbuf_add_fmt(text, "%s attempt %s: %s\n", json_string_value(json_object_get(entry, "run")),
                       json_string_value(json_object_get(entry, "attempt")), what);
 }
 
@@ -294,7 +292,9 @@ static dt_status stop_on_node(const char *node, const char *ref, dt_call *call, 
         if (problem != NULL)
             call->exit_code = DT_EXIT_LEFT;
         say_running(&text, entry,
-                    list ? "is running" : problem != NULL ? problem : "nothing is left of it");
+                    list              ? "is running"
+                    : problem != NULL ? problem
+                                      : "nothing is left of it");
         json_object_set_new(entry, "stopped", json_boolean(!list && problem == NULL));
         json_array_append(told, entry);
     }

@@ -24,7 +24,7 @@ typedef struct dt_process {
     int64_t cpu_ticks;    /* processor time used by all its threads, user and system */
     int64_t major_faults; /* pages that had to come from a disk */
     char state;           /* as in /proc/PID/stat: of its first thread */
-    char command[17]; /* its short name */
+    char command[17];     /* its short name */
     bool ours;
 } dt_process;
 
