@@ -76,6 +76,23 @@ out:
     return st;
 }
 
+/* How many rows there are, headers tell, or only a full read. */
+static dt_status check_rows(dt_dataset_facts *out, const dt_data_files *train,
+                            const dt_data_files *validation, const dt_recipe *recipe, dt_error *err)
+{
+    int64_t count, of_validation;
+    dt_rows rows;
+    dt_status st = DT_OK;
+
+    dt_rows_init(&rows, recipe);
+    DT_TRY(dt_rows_count(&count, &rows, train, err));
+    DT_TRY(dt_rows_count(&of_validation, &rows, validation, err));
+    if (count > 0)
+        out->train_tokens = dt_dataset_split_rows(recipe, count, validation->count > 0);
+out:
+    return st;
+}
+
 dt_status dt_dataset_check(dt_dataset_facts *out, const dt_recipe *recipe,
                            const dt_tokenizer *fixed, dt_error *err)
 {
@@ -87,10 +104,12 @@ dt_status dt_dataset_check(dt_dataset_facts *out, const dt_recipe *recipe,
     *out = (dt_dataset_facts){0};
     dt_arena_init(&arena, 0);
     DT_TRY(dt_dataset_find_files(&train, &validation, recipe, &arena, err));
-    if (train.items[0].kind == DT_TOKENS_ROWS && train.bytes + validation.bytes > SMALL_BYTES)
-        goto out; /* how many rows there are, only a full read can tell */
     if (train.bytes + validation.bytes <= SMALL_BYTES) {
         DT_TRY(check_whole(out, recipe, fixed, err));
+        goto out;
+    }
+    if (train.items[0].kind == DT_TOKENS_ROWS) {
+        DT_TRY(check_rows(out, &train, &validation, recipe, err));
         goto out;
     }
     DT_TRY(peek(&train_count, &train, err));

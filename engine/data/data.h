@@ -12,7 +12,7 @@
  * Formats    UTF-8 text; llm.c .bin: 256 int32 of header, magic 20240520 version 1 (uint16) or
  *            20240801 version 7 (uint32), header[2] tokens; nanoGPT .bin: bare uint16. Files are
  *            joined in the order of the list, a glob's matches sorted by bytes.
- *            .csv: rows of numbers (rows.h), each a sample of its own
+ *            .csv, .npy: rows of numbers (rows.h), each a sample of its own
  * Vocabulary char: the code points of training AND validation text, so that validation meets no
  *            unknown one; byte: 256; ids: model.vocab, or the largest id of all files plus 1.
  *            A model.vocab below it is an error, one above it is taken.

@@ -51,6 +51,9 @@ dt_status dt_dataset_open_rows(dt_dataset *dataset, const dt_data_files *train,
                                const dt_data_files *validation, const dt_recipe *recipe,
                                dt_error *err);
 
+/* Of so many rows of training files, those before the split. */
+int64_t dt_dataset_split_rows(const dt_recipe *recipe, int64_t count, bool has_validation);
+
 /* DT_ERR_RECIPE where model.vocab is given and is less than the data's. */
 dt_status dt_dataset_check_vocab(const dt_recipe *recipe, int64_t vocab, dt_error *err);
 

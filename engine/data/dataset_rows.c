@@ -11,6 +11,11 @@ static dt_status refuse_empty(const char *field, const dt_data_files *files, dt_
                    files->items[0].path, files->count > 1 ? " in any of its files" : "");
 }
 
+int64_t dt_dataset_split_rows(const dt_recipe *recipe, int64_t count, bool has_validation)
+{
+    return has_validation ? count : (int64_t)((double)count * (1.0 - recipe->data.split));
+}
+
 dt_status dt_dataset_open_rows(dt_dataset *dataset, const dt_data_files *train,
                                const dt_data_files *validation, const dt_recipe *recipe,
                                dt_error *err)
@@ -24,14 +29,14 @@ dt_status dt_dataset_open_rows(dt_dataset *dataset, const dt_data_files *train,
     DT_TRY(dt_tokenizer_new_rows(&dataset->tokenizer, err));
     DT_TRY(dt_rows_read(&dataset->rows, train, err));
     DT_TRY(dt_rows_read(&dataset->validation_rows, validation, err));
-    dataset->train_count = count = dataset->rows.count;
+    count = dataset->rows.count;
+    dataset->train_count = dt_dataset_split_rows(recipe, count, validation->count > 0);
     if (validation->count > 0) {
         dataset->valid_rows = &dataset->validation_rows;
         dataset->valid_count = dataset->validation_rows.count;
         if (dataset->valid_count == 0)
             return refuse_empty("data.validation", validation, err);
     } else {
-        dataset->train_count = (int64_t)((double)count * (1.0 - recipe->data.split));
         dataset->valid_rows = &dataset->rows;
         dataset->valid_start = dataset->train_count;
         dataset->valid_count = count - dataset->train_count;

@@ -1,21 +1,13 @@
 #include "engine/data/rows.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/data/mapping.h"
+#include "engine/data/rows_int.h"
 
 #include "base/banned.h"
-
-#define FIELD_SIZE 64 /* no number is longer */
-#define BOM        "\xef\xbb\xbf"
-
-/* Where a file is being read. */
-typedef struct place {
-    const char *path, *at, *end;
-    int64_t line;
-} place;
 
 void dt_rows_init(dt_rows *out, const dt_recipe *recipe)
 {
@@ -32,102 +24,29 @@ void dt_rows_release(dt_rows *rows)
     memset(rows, 0, sizeof(*rows));
 }
 
+/* --- for the readers */
+
 static int64_t target_columns(const dt_rows *rows)
 {
     return rows->classes ? 1 : rows->outputs;
 }
 
-/* --- one line */
-
-/* The field that starts at `at`, without spaces around it, as a string; returns its end. One that does
- * not fit, or that holds a zero byte, is shown as far as can be, and as no number. */
-static const char *read_field(char out[FIELD_SIZE], const char *at, const char *end)
+int64_t dt_rows_columns(const dt_rows *rows)
 {
-    const char *stop = at, *last;
-    size_t length;
-
-    while (stop < end && *stop != ',')
-        stop++;
-    for (last = stop; last > at && (last[-1] == ' ' || last[-1] == '\t'); last--)
-        ;
-    while (at < last && (*at == ' ' || *at == '\t'))
-        at++;
-    length = (size_t)(last - at) < FIELD_SIZE ? (size_t)(last - at) : FIELD_SIZE - 1;
-    memcpy(out, at, length);
-    out[length] = '\0';
-    if (length < (size_t)(last - at))
-        memset(out + length - 3, '.', 3);
-    for (size_t i = 0; i < length; i++)
-        if (out[i] == '\0')
-            out[i] = '?';
-    return stop;
+    return rows->inputs + target_columns(rows);
 }
 
-static bool is_number(double *out, const char *field)
+dt_status dt_rows_check_columns(const dt_rows *rows, int64_t columns, dt_error *err)
 {
-    char *end;
+    int64_t expected = dt_rows_columns(rows);
 
-    *out = strtod(field, &end);
-    return end != field && *end == '\0';
+    if (columns == expected)
+        return DT_OK;
+    return DT_FAIL(err, DT_ERR_RECIPE,
+                   "%lld columns; expected %lld: %lld of model.inputs and %lld of the target",
+                   (long long)columns, (long long)expected, (long long)rows->inputs,
+                   (long long)target_columns(rows));
 }
-
-static dt_status refuse(const place *in, int64_t column, const char *field, const char *expected,
-                        dt_error *err)
-{
-    return DT_FAIL(err, DT_ERR_RECIPE, "'%s', line %lld, column %lld: '%s' is not %s", in->path,
-                   (long long)in->line, (long long)column, field, expected);
-}
-
-static dt_status store(dt_rows *rows, const place *in, int64_t column, const char *field,
-                       dt_error *err)
-{
-    int64_t target = column - 1 - rows->inputs;
-    double value;
-
-    if (!is_number(&value, field) || !isfinite((float)value))
-        return refuse(in, column, field, "a number", err);
-    if (target < 0) {
-        rows->values[rows->count * rows->inputs + column - 1] = (float)value;
-    } else if (!rows->classes) {
-        rows->numbers[rows->count * rows->outputs + target] = (float)value;
-    } else {
-        if (value < 0 || value >= (double)rows->outputs || value != floor(value))
-            return DT_FAIL(err, DT_ERR_RECIPE,
-                           "'%s', line %lld, column %lld: '%s' is no class: expected a whole "
-                           "number from 0 to %lld (model.outputs - 1)",
-                           in->path, (long long)in->line, (long long)column, field,
-                           (long long)rows->outputs - 1);
-        rows->class_ids[rows->count] = (int32_t)value;
-    }
-    return DT_OK;
-}
-
-static dt_status read_row(dt_rows *rows, const place *in, const char *end, dt_error *err)
-{
-    int64_t columns = rows->inputs + target_columns(rows), column = 0;
-    const char *at = in->at;
-    char field[FIELD_SIZE];
-    dt_status st = DT_OK;
-
-    for (;; at++) { /* past a comma */
-        at = read_field(field, at, end);
-        if (++column <= columns)
-            DT_TRY(store(rows, in, column, field, err));
-        if (at == end)
-            break;
-    }
-    if (column != columns)
-        DT_THROW(err, DT_ERR_RECIPE,
-                 "'%s', line %lld: %lld columns; expected %lld: %lld of model.inputs and %lld of "
-                 "the target",
-                 in->path, (long long)in->line, (long long)column, (long long)columns,
-                 (long long)rows->inputs, (long long)target_columns(rows));
-    rows->count++;
-out:
-    return st;
-}
-
-/* --- files */
 
 static void *grown(void *memory, int64_t rows, int64_t width, bool *failed)
 {
@@ -137,14 +56,15 @@ static void *grown(void *memory, int64_t rows, int64_t width, bool *failed)
     return more != NULL ? more : memory;
 }
 
-/* Room for one row more. */
-static dt_status grow(dt_rows *rows, dt_error *err)
+dt_status dt_rows_reserve(dt_rows *rows, int64_t more, dt_error *err)
 {
     int64_t wanted = rows->capacity > 0 ? 2 * rows->capacity : 1024;
     bool failed = false;
 
-    if (rows->count < rows->capacity)
+    if (rows->count + more <= rows->capacity)
         return DT_OK;
+    if (more > 1) /* all that a file has */
+        wanted = rows->count + more;
     rows->values = grown(rows->values, wanted, rows->inputs, &failed);
     if (rows->classes)
         rows->class_ids = grown(rows->class_ids, wanted, 1, &failed);
@@ -156,49 +76,55 @@ static dt_status grow(dt_rows *rows, dt_error *err)
     return DT_OK;
 }
 
-/* Of the line at `in`: its end, without the line break. */
-static const char *line_end(const place *in)
+static bool is_class(const dt_rows *rows, double value)
 {
-    const char *end = memchr(in->at, '\n', (size_t)(in->end - in->at));
-
-    if (end == NULL)
-        end = in->end;
-    return end > in->at && end[-1] == '\r' ? end - 1 : end;
+    return value >= 0 && value < (double)rows->outputs && value == floor(value);
 }
 
-static bool is_header(const place *in, const char *end)
+/* Of a number that cannot stand in the column. */
+static dt_status refuse(const dt_rows *rows, double value, const char *text, dt_error *err)
 {
-    char field[FIELD_SIZE];
-    double value;
+    char digits[32];
 
-    read_field(field, in->at, end);
-    return in->line == 1 && !is_number(&value, field);
+    snprintf(digits, sizeof(digits), "%.17g", value);
+    if (text == NULL)
+        text = digits;
+    if (!isfinite((float)value))
+        return DT_FAIL(err, DT_ERR_RECIPE, "'%s' is not a number", text);
+    return DT_FAIL(err, DT_ERR_RECIPE,
+                   "'%s' is no class: expected a whole number from 0 to %lld (model.outputs - 1)",
+                   text, (long long)rows->outputs - 1);
 }
+
+dt_status dt_rows_put(dt_rows *rows, int64_t column, double value, const char *text, dt_error *err)
+{
+    int64_t target = column - rows->inputs;
+    bool class = target >= 0 && rows->classes;
+
+    if (!isfinite((float)value) || (class && !is_class(rows, value)))
+        return refuse(rows, value, text, err);
+    if (class)
+        rows->class_ids[rows->count] = (int32_t)value;
+    else if (target >= 0)
+        rows->numbers[rows->count * rows->outputs + target] = (float)value;
+    else
+        rows->values[rows->count * rows->inputs + column] = (float)value;
+    return DT_OK;
+}
+
+/* --- files */
 
 static dt_status read_file(dt_rows *rows, const char *path, dt_error *err)
 {
-    dt_mapping mapping;
-    place in = {.path = path, .line = 1};
+    dt_mapping file;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_mapping_open(&mapping, path, err));
-    in.at = (const char *)mapping.bytes;
-    in.end = in.at + mapping.length;
-    if (mapping.length >= strlen(BOM) && memcmp(in.at, BOM, strlen(BOM)) == 0)
-        in.at += strlen(BOM); /* else the first row would pass for a header */
-    for (; in.at < in.end; in.line++) {
-        const char *end = line_end(&in), *next = memchr(in.at, '\n', (size_t)(in.end - in.at));
-
-        if (end > in.at && !is_header(&in, end)) {
-            st = grow(rows, err);
-            if (st == DT_OK)
-                st = read_row(rows, &in, end, err);
-            if (st != DT_OK)
-                break;
-        }
-        in.at = next != NULL ? next + 1 : in.end;
-    }
-    dt_mapping_close(&mapping);
+    DT_TRY(dt_mapping_open(&file, path, err));
+    if (dt_rows_is_npy(path, &file))
+        st = dt_rows_read_npy(rows, path, &file, err);
+    else
+        st = dt_rows_read_csv(rows, path, &file, err);
+    dt_mapping_close(&file);
 out:
     return st;
 }
@@ -209,6 +135,36 @@ dt_status dt_rows_read(dt_rows *rows, const dt_data_files *files, dt_error *err)
 
     for (int64_t i = 0; i < files->count; i++)
         DT_TRY(read_file(rows, files->items[i].path, err));
+out:
+    return st;
+}
+
+static dt_status count_file(int64_t *count, const dt_rows *rows, const char *path, dt_error *err)
+{
+    dt_mapping file;
+    dt_status st = DT_OK;
+
+    *count = -1;
+    DT_TRY(dt_mapping_open(&file, path, err));
+    if (dt_rows_is_npy(path, &file))
+        st = dt_rows_count_npy(count, rows, path, &file, err);
+    dt_mapping_close(&file);
+out:
+    return st;
+}
+
+dt_status dt_rows_count(int64_t *count, const dt_rows *rows, const dt_data_files *files,
+                        dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    *count = 0;
+    for (int64_t i = 0; i < files->count; i++) {
+        int64_t more;
+
+        DT_TRY(count_file(&more, rows, files->items[i].path, err));
+        *count = more < 0 || *count < 0 ? -1 : *count + more;
+    }
 out:
     return st;
 }
