@@ -73,8 +73,9 @@ out:
     return dt_sql_group_end(&group, st, err);
 }
 
-dt_status dt_store_attempt_set_changes(dt_store *store, const char *run, const char *changes_json,
-                                       dt_error *err)
+/* `sql` sets ?3 of the newest attempt, ?2, of run ?1. */
+static dt_status set_text(dt_store *store, const char *run, const char *sql, const char *text,
+                          dt_error *err)
 {
     dt_sql_group group = {0};
     int64_t number, attempt;
@@ -83,11 +84,24 @@ dt_status dt_store_attempt_set_changes(dt_store *store, const char *run, const c
 
     DT_TRY(dt_sql_group_begin(&group, store, err));
     DT_TRY(dt_store_run_newest(store, &number, &attempt, &state, run, err));
-    DT_TRY(DT_SQL_RUN(store, err,
-                      "UPDATE attempts SET changes = ?3 WHERE run = ?1 AND attempt = ?2",
-                      DT_INT(number), DT_INT(attempt), DT_TEXT(changes_json)));
+    DT_TRY(DT_SQL_RUN(store, err, sql, DT_INT(number), DT_INT(attempt), DT_TEXT(text)));
 out:
     return dt_sql_group_end(&group, st, err);
+}
+
+dt_status dt_store_attempt_set_changes(dt_store *store, const char *run, const char *changes_json,
+                                       dt_error *err)
+{
+    return set_text(store, run, "UPDATE attempts SET changes = ?3 WHERE run = ?1 AND attempt = ?2",
+                    changes_json, err);
+}
+
+dt_status dt_store_attempt_set_provenance(dt_store *store, const char *run,
+                                          const char *provenance_json, dt_error *err)
+{
+    return set_text(store, run,
+                    "UPDATE attempts SET provenance = ?3 WHERE run = ?1 AND attempt = ?2",
+                    provenance_json, err);
 }
 
 /* Also beyond the one that speaks for the run. */
@@ -148,6 +162,7 @@ static dt_status attempt_read(void *item, dt_sql_rows *rows, dt_error *err)
     attempt->exit_code = (int)dt_sql_int_or(rows, -1);
     attempt->reason = dt_sql_text(rows);
     attempt->changes_json = dt_sql_text(rows);
+    attempt->provenance_json = dt_sql_text(rows);
     attempt->elapsed_ms = dt_sql_int_or(rows, -1);
     return dt_sql_state(rows, &attempt->state, err);
 }
@@ -157,7 +172,8 @@ dt_status dt_store_attempt_list(dt_store *store, dt_attempt **out, int64_t *coun
 {
     const dt_sql_selection selection = {
         .sql = "SELECT attempt, start_step, created_ms, started_ms, ended_ms, exit_code,"
-               " reason, changes, max(0, coalesce(elapsed_ms, ended_ms - started_ms)), state"
+               " reason, changes, provenance, max(0, coalesce(elapsed_ms, ended_ms - started_ms)), "
+               "state"
                " FROM attempts WHERE run = ?1 ORDER BY attempt",
         .item_bytes = sizeof(**out),
         .read = attempt_read,

@@ -13,12 +13,11 @@ extern const char dt_embedded_schema_0001[];
 extern const char dt_embedded_schema_0002[];
 extern const char dt_embedded_schema_0003[];
 extern const char dt_embedded_schema_0004[];
+extern const char dt_embedded_schema_0005[];
 
 static const char *const migrations[] = {
-    dt_embedded_schema_0001,
-    dt_embedded_schema_0002,
-    dt_embedded_schema_0003,
-    dt_embedded_schema_0004,
+    dt_embedded_schema_0001, dt_embedded_schema_0002, dt_embedded_schema_0003,
+    dt_embedded_schema_0004, dt_embedded_schema_0005,
 };
 
 const int64_t dt_store_version = sizeof(migrations) / sizeof(migrations[0]);

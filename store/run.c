@@ -113,11 +113,15 @@ dt_status dt_store_run_add(dt_store *store, const dt_run *run, dt_error *err)
     DT_ASSERT(run->id != NULL && run->id[0] != '\0');
     DT_TRY(dt_sql_group_begin(&group, store, err));
     DT_TRY(id_must_be_unused(store, run->id, err));
-    DT_TRY(DT_SQL_RUN(store, err,
-                      "INSERT INTO runs (id, name, created_ms, attempt, recipe_path, recipe_text)"
-                      " VALUES (?1, ?2, ?3, 1, coalesce(?4, ''), coalesce(?5, ''))",
-                      DT_TEXT(run->id), DT_TEXT(run->name), DT_INT(run->created_ms),
-                      DT_TEXT(run->recipe_path), DT_TEXT(run->recipe_text)));
+    DT_TRY(DT_SQL_RUN(
+        store, err,
+        "INSERT INTO runs (id, name, created_ms, attempt, recipe_path, recipe_text,"
+        " tags, note, run_group, parent, parent_step)"
+        " VALUES (?1, ?2, ?3, 1, coalesce(?4, ''), coalesce(?5, ''),"
+        " coalesce(?6, ''), coalesce(?7, ''), coalesce(?8, ''), coalesce(?9, ''), ?10)",
+        DT_TEXT(run->id), DT_TEXT(run->name), DT_INT(run->created_ms), DT_TEXT(run->recipe_path),
+        DT_TEXT(run->recipe_text), DT_TEXT(run->tags), DT_TEXT(run->note), DT_TEXT(run->group),
+        DT_TEXT(run->parent), DT_INT(run->parent_step)));
     DT_TRY(DT_SQL_RUN(store, err,
                       "INSERT INTO attempts (run, attempt, state, start_step, steps_total,"
                       " created_ms, recipe_json, recipe_hash)"

@@ -48,6 +48,11 @@ dt_status dt_store_run_read(void *run, dt_sql_rows *rows, dt_error *err)
     out->boot_id = dt_sql_text(rows);
     out->started_boot_ms = dt_sql_int(rows);
     out->ended_attempts_ms = dt_sql_int(rows);
+    out->tags = dt_sql_text(rows);
+    out->note = dt_sql_text(rows);
+    out->group = dt_sql_text(rows);
+    out->parent = dt_sql_text(rows);
+    out->parent_step = dt_sql_int(rows);
     return rows->no_memory ? DT_FAIL(err, DT_ERR_NOMEM, "cannot read the run store: no memory")
                            : DT_OK;
 }

@@ -86,6 +86,11 @@ typedef struct dt_run {
     const char *boot_id;     /* of the launch machine when the newest attempt started; "" unknown */
     int64_t started_boot_ms; /* by that boot's clock */
     int64_t ended_attempts_ms; /* that all attempts which have ended took */
+    /* What people say of it, "" else: tags in order with a blank between two. NULL as "" where a
+     * run is added. */
+    const char *tags, *note, *group;
+    const char *parent; /* id of the run that it was forked from at parent_step, "" none */
+    int64_t parent_step;
 } dt_run;
 /* How long all attempts took, without what lay between them: by the machine's own clock where that
  * is known, which nobody sets, by the wall clock (`now_ms`) otherwise. NaN: none has started. */
@@ -126,6 +131,10 @@ dt_status dt_store_attempt_add(dt_store *store, const char *run, int64_t start_s
 dt_status dt_store_attempt_set_changes(dt_store *store, const char *run, const char *changes_json,
                                        dt_error *err);
 
+/* Where the newest attempt comes from, a JSON object (runner/launch/provenance.h). */
+dt_status dt_store_attempt_set_provenance(dt_store *store, const char *run,
+                                          const char *provenance_json, dt_error *err);
+
 /* The attempt whose recipe the run continues by: the newest that did a step, or did not fail; the
  * first where there is none. What failed before its first step was asked for and never was. */
 typedef struct dt_standing {
@@ -145,7 +154,8 @@ typedef struct dt_attempt {
     dt_run_state state;
     int exit_code;
     const char *reason;
-    const char *changes_json; /* "[]": nothing */
+    const char *changes_json;    /* "[]": nothing */
+    const char *provenance_json; /* "{}": not known */
 } dt_attempt;
 dt_status dt_store_attempt_list(dt_store *store, dt_attempt **out, int64_t *count, const char *run,
                                 dt_arena *arena, dt_error *err);

@@ -142,7 +142,8 @@ dt_status dt_store_run_newest(dt_store *store, int64_t *number, int64_t *attempt
     " a.boot_id, a.started_boot_ms, "                                                     \
     "(SELECT sum(max(0, coalesce(e.elapsed_ms, e.ended_ms - e.started_ms)))"              \
     " FROM attempts e WHERE e.run = r.run AND e.started_ms IS NOT NULL AND"               \
-    " e.ended_ms IS NOT NULL)"                                                            \
+    " e.ended_ms IS NOT NULL),"                                                           \
+    " r.tags, r.note, r.run_group, r.parent, r.parent_step"                               \
     " FROM runs r JOIN attempts a ON a.run = r.run AND a.attempt = r.attempt "
 dt_status dt_store_run_read(void *run, dt_sql_rows *rows, dt_error *err);
 dt_status dt_sql_state(dt_sql_rows *rows, dt_run_state *out, dt_error *err);

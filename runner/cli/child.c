@@ -3,11 +3,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 #include "base/banned.h"
 
@@ -39,16 +43,26 @@ static dt_status start(pid_t *pid, int out, int errors, char *const *argv, dt_er
     return DT_OK;
 }
 
+/* Milliseconds until `deadline`, as poll has them; -1: there is none. */
+static int left_ms(double deadline)
+{
+    double left = deadline - dt_clock_monotonic_seconds();
+
+    return isinf(deadline) ? -1 : left > 0 ? (int)(left * 1000) + 1 : 0;
+}
+
 /* Until both ends are closed. */
 static dt_status collect(int out_fd, int errors_fd, dt_strbuf *out, dt_strbuf *errors,
-                         dt_error *err)
+                         double deadline, dt_error *err)
 {
     struct pollfd ends[2] = {{out_fd, POLLIN, 0}, {errors_fd, POLLIN, 0}};
     dt_strbuf *buffers[2] = {out, errors};
     char bytes[4096];
 
     while (ends[0].fd >= 0 || ends[1].fd >= 0) {
-        if (poll(ends, 2, -1) < 0 && errno != EINTR)
+        if (left_ms(deadline) == 0)
+            return DT_FAIL(err, DT_ERR_TIMEOUT, "a program did not end in time");
+        if (poll(ends, 2, left_ms(deadline)) < 0 && errno != EINTR)
             return DT_FAIL(err, DT_ERR_IO, "cannot wait for a program: %s", strerror(errno));
         for (int i = 0; i < 2; i++) {
             ssize_t got;
@@ -68,6 +82,14 @@ static dt_status collect(int out_fd, int errors_fd, dt_strbuf *out, dt_strbuf *e
 dt_status dt_child_run(int *exit_code, dt_strbuf *out, dt_strbuf *errors, char *const *argv,
                        dt_error *err)
 {
+    return dt_child_run_within(exit_code, out, errors, argv, INFINITY, err);
+}
+
+dt_status dt_child_run_within(int *exit_code, dt_strbuf *out, dt_strbuf *errors, char *const *argv,
+                              double seconds, dt_error *err)
+{
+    double deadline = dt_clock_monotonic_seconds() + seconds;
+
     int out_pipe[2] = {-1, -1}, errors_pipe[2] = {-1, -1}, ended = 0;
     dt_status st = DT_OK;
     pid_t pid = -1;
@@ -78,10 +100,12 @@ dt_status dt_child_run(int *exit_code, dt_strbuf *out, dt_strbuf *errors, char *
     close(out_pipe[1]);
     close(errors_pipe[1]);
     out_pipe[1] = errors_pipe[1] = -1;
-    DT_TRY(collect(out_pipe[0], errors_pipe[0], out, errors, err));
+    DT_TRY(collect(out_pipe[0], errors_pipe[0], out, errors, deadline, err));
 out:
     close_both(out_pipe); /* before waiting: a program that still writes ends by it */
     close_both(errors_pipe);
+    if (pid > 0 && st == DT_ERR_TIMEOUT)
+        kill(pid, SIGKILL);
     if (pid > 0) {
         while (waitpid(pid, &ended, 0) < 0 && errno == EINTR)
             ;

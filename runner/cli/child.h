@@ -9,5 +9,8 @@
  * writes to stdout and stderr is added to the buffers. DT_ERR_IO where it cannot be run. */
 dt_status dt_child_run(int *exit_code, dt_strbuf *out, dt_strbuf *errors, char *const *argv,
                        dt_error *err);
+/* The same; after so many seconds it is killed (DT_ERR_TIMEOUT). */
+dt_status dt_child_run_within(int *exit_code, dt_strbuf *out, dt_strbuf *errors, char *const *argv,
+                              double seconds, dt_error *err);
 
 #endif

@@ -7,6 +7,7 @@
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "runner/launch/overrides.h"
+#include "runner/launch/provenance.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/term/format.h"
 #include "runner/term/table.h"
@@ -51,6 +52,8 @@ static dt_status print_json(dt_store *store, const dt_run *run, const facts *all
 
     json_object_set_new(object, "changes",
                         dt_overrides_to_json(all->attempts, all->attempts_count));
+    json_object_set_new(object, "provenance",
+                        dt_provenance_to_json(all->attempts, all->attempts_count));
     DT_TRY(dt_runs_status_json(&status, store, run, arena, err));
     json_object_update(object, status);
     DT_TRY(
@@ -111,6 +114,7 @@ static void add_facts(dt_strbuf *out, const dt_term *term, const dt_run *run,
     add_time(&table, "started", run->started_ms);
     add_time(&table, "ended", run->ended_ms);
     add_fact(&table, "elapsed", dt_clock_duration(a, sizeof(a), timing->elapsed_seconds));
+    dt_provenance_add(&table, all->attempts, all->attempts_count);
     add_fact(&table, "recipe", run->recipe_path);
     add_fact(&table, "hash", run->recipe_hash);
     add_fact(&table, "folder", all->folder);
@@ -222,5 +226,10 @@ const dt_command dt_command_show = {
     .operands = "RUN",
     .operands_min = 1,
     .operands_max = 1,
+    .notes = "First what --set changed, then numbers, and where the run comes from: the command of\n"
+             "each launch and resume, who gave it where, by which dtrun, the commit that git has\n"
+             "of the recipe's folder and how many files were changed since, the data and their\n"
+             "digests.\n"
+             "--json has these under changes and provenance.\n",
     .run = show,
 };

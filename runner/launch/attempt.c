@@ -15,6 +15,7 @@
 #include "recipes/fields.h"
 #include "runner/cli/command.h"
 #include "runner/launch/overrides.h"
+#include "runner/launch/provenance.h"
 #include "runner/launch/run_id.h"
 #include "runner/supervisor/supervisor.h"
 
@@ -106,6 +107,7 @@ static dt_status add_row(dt_store *store, const char *run, const dt_recipe_sourc
 {
     const dt_recipe *recipe = &flight->recipe;
     json_t *changes = dt_overrides_of_launch(source, recipe, arena);
+    json_t *origin = dt_provenance_make(source->path, &flight->plan.recipe, arena);
     char hash[HASH_SIZE], absolute[PATH_MAX];
     const char *json;
     dt_status st = DT_OK;
@@ -130,7 +132,9 @@ static dt_status add_row(dt_store *store, const char *run, const dt_recipe_sourc
     row.recipe_hash = hash;
     DT_TRY(dt_store_run_add(store, &row, err));
     (void)dt_overrides_store(store, run, changes, NULL); /* it runs without, too */
+    (void)dt_provenance_store(store, run, origin, NULL);
 out:
+    json_decref(origin);
     json_decref(changes);
     return st;
 }
@@ -194,7 +198,7 @@ dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *chec
     char hash[HASH_SIZE];
     dt_status st = DT_OK;
     dt_error problem = DT_ERROR_INIT;
-    json_t *changes = NULL;
+    json_t *changes = NULL, *origin = NULL;
     int lock = -1;
     dt_run now;
 
@@ -219,13 +223,16 @@ dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *chec
     DT_TRY(dt_supervisor_keep_environment(run->id, flight->recipe.notify.webhook, err));
     DT_TRY(write_plan(flight, run->id, attempt, checkpoint, folder, arena, err));
     DT_TRY(recipe_text(&json, hash, &flight->recipe, arena, err));
+    origin = dt_provenance_make(run->recipe_path, &flight->plan.recipe, arena);
     DT_TRY(dt_store_attempt_add(store, run->id, at->step, dt_preflight_steps(flight, at), json,
                                 hash, dt_clock_wall_ms(), &added, err));
     DT_ASSERT(added == attempt);
     changes = dt_overrides_of_resume(run, &flight->recipe, arena);
     (void)dt_overrides_store(store, run->id, changes, NULL);
+    (void)dt_provenance_store(store, run->id, origin, NULL);
     DT_TRY(supervise(store, run->id, err));
 out:
+    json_decref(origin);
     json_decref(changes);
     if (lock >= 0)
         close(lock);

@@ -65,7 +65,8 @@ static void keep(test_store *t, int64_t attempt, dt_run_state state, int64_t ste
                           .start_step = 10 * (attempt - 1),
                           .nodes = nodes,
                           .node_count = 2,
-                          .changes_json = "[1]"};
+                          .changes_json = "[1]",
+                          .provenance_json = "{\"host\": \"h\"}"};
 
     put(t, dt_arena_printf(&t->arena, "attempt-%lld/plan.json", (long long)attempt), "{}");
     assert_good(t, dt_kept_write(&kept, folder_of(t), &t->err));
@@ -143,6 +144,7 @@ static void test_a_run_that_the_store_lacks_is_there_again(void **state)
     assert_int_equal(attempts[0].state, DT_RUN_FAILED);
     assert_string_equal(attempts[0].reason, "why");
     assert_string_equal(attempts[0].changes_json, "[1]");
+    assert_string_equal(attempts[0].provenance_json, "{\"host\": \"h\"}");
     assert_int_equal(attempts[1].start_step, 10);
     assert_int_equal(count_gaps(t), 1);
     assert_false(rebuild(t)); /* once */

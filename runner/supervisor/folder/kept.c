@@ -91,6 +91,7 @@ static json_t *to_json(const dt_kept *kept)
     json_object_set_new(json, "recipe_json", dt_json_text(run->recipe_json));
     json_object_set_new(json, "recipe_hash", dt_json_text(run->recipe_hash));
     json_object_set_new(json, "changes_json", dt_json_text(kept->changes_json));
+    json_object_set_new(json, "provenance_json", dt_json_text(kept->provenance_json));
     json_object_set_new(json, "nodes", nodes_to_json(kept));
     return json;
 }
@@ -143,6 +144,10 @@ static dt_status read_texts(dt_kept *out, const reading *from, dt_error *err)
     DT_TRY(read_text(&run->recipe_json, from, "recipe_json", err));
     DT_TRY(read_text(&run->recipe_hash, from, "recipe_hash", err));
     DT_TRY(read_text(&out->changes_json, from, "changes_json", err));
+    if (json_object_get(from->json, "provenance_json") != NULL)
+        DT_TRY(read_text(&out->provenance_json, from, "provenance_json", err));
+    else
+        out->provenance_json = "{}";
 out:
     return st;
 }

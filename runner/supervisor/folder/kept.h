@@ -17,6 +17,7 @@ typedef struct dt_kept {
     dt_run run; /* as it is while this is the newest attempt, but for recipe_text and boot_id */
     int64_t created_ms, start_step; /* of the attempt */
     const char *changes_json;       /* what --set changed */
+    const char *provenance_json;    /* where it comes from; "{}" in what an older dtrun wrote */
     const dt_node *nodes;           /* name and state */
     int64_t node_count;
     bool stop_asked;

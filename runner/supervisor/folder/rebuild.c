@@ -134,6 +134,7 @@ static dt_status add_attempt(rebuilding *all, dt_error *err)
         DT_TRY(add_run(all, err));
     DT_ASSERT(added == run->attempt);
     DT_TRY(dt_store_attempt_set_changes(all->store, all->run, all->last.changes_json, err));
+    DT_TRY(dt_store_attempt_set_provenance(all->store, all->run, all->last.provenance_json, err));
 out:
     return st;
 }

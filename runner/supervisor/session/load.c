@@ -145,6 +145,7 @@ static dt_status read_attempt(dt_session *session, dt_error *err)
             session->start_step = session->kept.start_step = attempts[i].start_step;
             session->kept.created_ms = attempts[i].created_ms;
             session->kept.changes_json = attempts[i].changes_json;
+            session->kept.provenance_json = attempts[i].provenance_json;
         }
 out:
     return st;

@@ -133,6 +133,7 @@ static void keep_next(const dt_session *session, const dt_next_attempt *next)
     kept.run.step = kept.start_step = next->start_step;
     kept.created_ms = dt_clock_wall_ms();
     kept.changes_json = "[]";
+    kept.provenance_json = "{}";
     kept.node_count = 0;
     if (dt_kept_write(&kept, session->folder, &problem) != DT_OK)
         dt_log_warn("%s", problem.message); /* the next supervisor does it */

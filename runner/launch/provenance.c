@@ -1,0 +1,316 @@
+#define _GNU_SOURCE
+#include "runner/launch/provenance.h"
+
+#include <limits.h>
+#include <pwd.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/version.h"
+#include "engine/data/files.h"
+#include "engine/data/fingerprint.h"
+#include "runner/cli/child.h"
+
+#include "base/banned.h"
+
+enum { DATA_MOST = 200, COMMAND_BYTES = 65536 };
+#define GIT_SECONDS 3.0
+
+/* --- made */
+
+/* What notify is set to may be a secret. */
+static json_t *word_of(const char *word)
+{
+    const char *notify = strstr(word, "notify");
+    const char *value = notify != NULL ? strchr(notify, '=') : NULL;
+    json_t *shown;
+    dt_strbuf text;
+
+    if (value == NULL)
+        return dt_json_text(word);
+    dt_strbuf_init(&text);
+    dt_strbuf_add(&text, word, (size_t)(value + 1 - word));
+    dt_strbuf_add_str(&text, "(not shown)");
+    shown = dt_json_text(text.data);
+    dt_strbuf_release(&text);
+    return shown;
+}
+
+/* As it was typed: getopt moves the words of argv, the kernel keeps them. */
+static json_t *command_line(void)
+{
+    json_t *words = json_array();
+    char text[COMMAND_BYTES];
+    size_t length, at = 0;
+    FILE *file = fopen("/proc/self/cmdline", "re");
+
+    if (file == NULL)
+        return words;
+    length = fread(text, 1, sizeof(text) - 1, file);
+    fclose(file);
+    text[length] = '\0';
+    for (; at < length; at += strlen(text + at) + 1)
+        json_array_append_new(words, word_of(text + at));
+    return words;
+}
+
+/* What git says of the folder: its commit, and how many tracked files are not as it has them. */
+static json_t *read_git(const char *text)
+{
+    static const char head[] = "# branch.oid ";
+    const char *commit = NULL;
+    size_t commit_length = 0;
+    json_int_t changed = 0;
+
+    for (const char *line = text; *line != '\0';) {
+        size_t length = strcspn(line, "\n");
+
+        if (strncmp(line, head, strlen(head)) == 0) {
+            commit = line + strlen(head);
+            commit_length = length - strlen(head);
+        } else if (length > 0 && line[0] != '#') {
+            changed++;
+        }
+        line += length + (line[length] == '\n');
+    }
+    if (commit == NULL || commit[0] == '(') /* no commit yet */
+        return json_null();
+    return json_pack("{s:o, s:I}", "commit", json_stringn(commit, commit_length), "changed",
+                     changed);
+}
+
+static json_t *ask_git(const char *recipe_path, dt_arena *arena)
+{
+    const char *slash = recipe_path != NULL ? strrchr(recipe_path, '/') : NULL;
+    const char *folder =
+        slash == NULL ? "."
+                      : dt_arena_printf(arena, "%.*s/", (int)(slash - recipe_path), recipe_path);
+    /* No lock is taken, and no program that the repository names is started. */
+    const char *const argv[] = {"/usr/bin/env",
+                                "-u",
+                                "GIT_DIR",
+                                "-u",
+                                "GIT_WORK_TREE",
+                                "GIT_OPTIONAL_LOCKS=0",
+                                "git",
+                                "-c",
+                                "core.fsmonitor=false",
+                                "-C",
+                                folder,
+                                "status",
+                                "--porcelain=v2",
+                                "--branch",
+                                "--untracked-files=no",
+                                NULL};
+    dt_strbuf out, errors;
+    json_t *git = NULL;
+    int code = -1;
+
+    dt_strbuf_init(&out);
+    dt_strbuf_init(&errors);
+    if (folder != NULL &&
+        dt_child_run_within(&code, &out, &errors, (char *const *)argv, GIT_SECONDS, NULL) ==
+            DT_OK &&
+        code == 0)
+        git = read_git(out.data);
+    dt_strbuf_release(&out);
+    dt_strbuf_release(&errors);
+    return git != NULL ? git : json_null();
+}
+
+static json_t *file_to_json(const dt_data_file *file, const json_t *digest)
+{
+    json_t *object = json_object();
+    char time[DT_CLOCK_ISO_SIZE];
+    struct stat info;
+
+    json_object_set_new(object, "path", dt_json_text(file->path));
+    json_object_set_new(object, "bytes", json_integer(file->bytes));
+    if (stat(file->path, &info) == 0)
+        json_object_set_new(object, "modified",
+                            json_string(dt_clock_iso(time, (int64_t)info.st_mtim.tv_sec * 1000 +
+                                                               info.st_mtim.tv_nsec / 1000000)));
+    json_object_set(object, "xxh3_128", json_object_get(digest, "xxh3_128"));
+    return object;
+}
+
+/* Adds the files of one list; `digests` has them in the same order. */
+static void add_files(json_t *out, int64_t *count, const dt_string_list *patterns,
+                      const dt_recipe *recipe, const json_t *digests, dt_arena *arena)
+{
+    dt_data_files files = {0};
+
+    if (patterns->count == 0 ||
+        dt_data_files_find(&files, patterns, recipe->data.tokens, "data", arena, NULL) != DT_OK)
+        return;
+    *count += files.count;
+    for (int64_t i = 0; i < files.count && json_array_size(out) < DATA_MOST; i++)
+        json_array_append_new(out,
+                              file_to_json(&files.items[i], json_array_get(digests, (size_t)i)));
+}
+
+static void add_data(json_t *out, const dt_recipe *recipe, dt_arena *arena)
+{
+    json_t *digests = NULL, *data = json_array();
+    int64_t count = 0;
+
+    (void)dt_fingerprint_make(&digests, recipe, NULL);
+    add_files(data, &count, &recipe->data.train, recipe, json_object_get(digests, "files"), arena);
+    add_files(data, &count, &recipe->data.validation, recipe,
+              json_object_get(digests, "validation"), arena);
+    json_object_set_new(out, "files", json_integer(count));
+    json_object_set_new(out, "data", data);
+    json_decref(digests);
+}
+
+json_t *dt_provenance_make(const char *recipe_path, const dt_recipe *recipe, dt_arena *arena)
+{
+    const struct passwd *user = getpwuid(getuid());
+    char host[HOST_NAME_MAX + 1] = "", folder[PATH_MAX];
+    json_t *out = json_object();
+
+    (void)gethostname(host, sizeof(host) - 1);
+    json_object_set_new(out, "command", command_line());
+    json_object_set_new(
+        out, "folder", getcwd(folder, sizeof(folder)) != NULL ? dt_json_text(folder) : json_null());
+    json_object_set_new(out, "dtrun", json_string(DT_VERSION));
+    json_object_set_new(out, "commit", json_string(DT_COMMIT));
+    json_object_set_new(out, "host", dt_json_text(host));
+    json_object_set_new(out, "user", user != NULL ? dt_json_text(user->pw_name) : json_null());
+    json_object_set_new(out, "git", ask_git(recipe_path, arena));
+    add_data(out, recipe, arena);
+    return out;
+}
+
+dt_status dt_provenance_store(dt_store *store, const char *run, const json_t *provenance,
+                              dt_error *err)
+{
+    dt_strbuf text;
+    dt_status st;
+
+    dt_strbuf_init(&text);
+    dt_json_write(&text, provenance);
+    st = dt_store_attempt_set_provenance(store, run, text.data, err);
+    dt_strbuf_release(&text);
+    return st;
+}
+
+/* --- shown */
+
+json_t *dt_provenance_to_json(const dt_attempt *attempts, int64_t count)
+{
+    json_t *all = json_array();
+
+    for (int64_t i = 0; i < count; i++) {
+        const char *text = attempts[i].provenance_json;
+        json_t *one = NULL, *object;
+
+        if (dt_json_parse(&one, text, strlen(text), "provenance", NULL) != DT_OK)
+            continue; /* a damaged line only loses what it says */
+        if (json_object_size(one) > 0) {
+            object = json_pack("{s:I}", "attempt", (json_int_t)attempts[i].attempt);
+            json_object_update(object, one);
+            json_array_append_new(all, object);
+        }
+        json_decref(one);
+    }
+    return all;
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+
+    return text != NULL ? text : "";
+}
+
+static void add_word(dt_strbuf *out, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "-_./=:,@%+";
+
+    if (out->length > 0)
+        dt_strbuf_add_char(out, ' ');
+    if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
+        dt_strbuf_add_str(out, word);
+        return;
+    }
+    dt_strbuf_add_char(out, '\'');
+    for (; *word != '\0'; word++)
+        if (*word == '\'')
+            dt_strbuf_add_str(out, "'\\''");
+        else
+            dt_strbuf_add_char(out, *word);
+    dt_strbuf_add_char(out, '\'');
+}
+
+static void add_command(dt_table *table, const json_t *one)
+{
+    const json_t *words = json_object_get(one, "command");
+    json_int_t attempt = json_integer_value(json_object_get(one, "attempt"));
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    for (size_t i = 0; i < json_array_size(words); i++) {
+        const char *word = json_string_value(json_array_get(words, i));
+
+        add_word(&text, word != NULL ? word : "?");
+    }
+    if (attempt == 1)
+        dt_table_add(table, DT_STYLE_DIM, "command");
+    else
+        dt_table_add(table, DT_STYLE_DIM, "command of %lld", (long long)attempt);
+    dt_table_add(table, DT_STYLE_PLAIN, "%s", text.data);
+    dt_strbuf_release(&text);
+}
+
+static void add_data_line(dt_table *table, const json_t *one)
+{
+    const json_t *data = json_object_get(one, "data");
+    json_int_t count = json_integer_value(json_object_get(one, "files"));
+    size_t shown = json_array_size(data) < 3 ? json_array_size(data) : 3;
+
+    for (size_t i = 0; i < shown; i++) {
+        const json_t *file = json_array_get(data, i);
+
+        dt_table_add(table, DT_STYLE_DIM, "%s", i == 0 ? "data" : "");
+        dt_table_add(table, DT_STYLE_PLAIN, "%s  %lld bytes  %s", text_of(file, "path"),
+                     (long long)json_integer_value(json_object_get(file, "bytes")),
+                     text_of(file, "xxh3_128"));
+    }
+    if (count > (json_int_t)shown) {
+        dt_table_add(table, DT_STYLE_DIM, "%s", "");
+        dt_table_add(table, DT_STYLE_PLAIN, "and %lld more files",
+                     (long long)(count - (json_int_t)shown));
+    }
+}
+
+void dt_provenance_add(dt_table *table, const dt_attempt *attempts, int64_t count)
+{
+    json_t *all = dt_provenance_to_json(attempts, count);
+    const json_t *newest, *git;
+
+    for (size_t i = 0; i < json_array_size(all); i++)
+        add_command(table, json_array_get(all, i));
+    if (json_array_size(all) > 0) {
+        newest = json_array_get(all, json_array_size(all) - 1);
+        git = json_object_get(newest, "git");
+        dt_table_add(table, DT_STYLE_DIM, "by");
+        dt_table_add(table, DT_STYLE_PLAIN, "%s on %s, dtrun %s (%s)", text_of(newest, "user"),
+                     text_of(newest, "host"), text_of(newest, "dtrun"), text_of(newest, "commit"));
+        if (json_is_object(git)) {
+            json_int_t changed = json_integer_value(json_object_get(git, "changed"));
+
+            dt_table_add(table, DT_STYLE_DIM, "git");
+            if (changed > 0)
+                dt_table_add(table, DT_STYLE_PLAIN, "%.12s, %lld file%s changed",
+                             text_of(git, "commit"), (long long)changed, changed == 1 ? "" : "s");
+            else
+                dt_table_add(table, DT_STYLE_PLAIN, "%.12s, clean", text_of(git, "commit"));
+        }
+        add_data_line(table, newest);
+    }
+    json_decref(all);
+}
