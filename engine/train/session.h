@@ -57,6 +57,7 @@ dt_status dt_train_session_open(dt_train_session *out, const dt_plan *plan, int6
                                 dt_events *events, dt_error *err);
 void dt_train_session_close(dt_train_session *session); /* accepts a zeroed or half-built one */
 
+/* --- samples.c */
 /* The memory of the batch's tensors. */
 void dt_train_session_inputs(const dt_train_session *session, void *out[DT_INPUTS_MAX]);
 /* Samples of one step, over all ranks and micro-steps. */

@@ -2,6 +2,7 @@
  *
  * One process, one loop, one struct. Who does what:
  *   serve.c       lock, loop, timers, end of life       client.c      the supervisor's connection
+ *   obey.c        what it asks for, is done             log.c         lines of the run's log
  *   start.c       `start`: plan → ranks                 rank.c        a rank's lines and its death
  *   rendezvous.c  values in, everyone's values out      ending.c      TERM → KILL → released
  *   recover.c     restarted on an existing journal      holder.c      who holds the lock
@@ -117,6 +118,7 @@ struct dt_agent {
     char *devices_visible; /* CUDA_VISIBLE_DEVICES of the ranks; NULL: all are */
     char *devices_note;    /* why nothing is proved of them; NULL: it is */
     dt_helper *question;   /* of memory.c, on its way; NULL: none is */
+    void (*memory_known)(dt_agent *agent); /* what follows its answer */
     double proof_deadline_seconds;
     json_t *left; /* processes that could not be ended, while the proof is made */
 
@@ -144,11 +146,13 @@ struct dt_agent {
 
 /* --- serve.c */
 dt_status dt_agent_serve(const char *folder, dt_error *err);
-/* Kills the agent in the folder, ends all that is left of its ranks, and returns. */
-dt_status dt_agent_end(const char *folder, bool asked, dt_error *err); /* asked: by a person */
-void dt_agent_quit(dt_agent *agent);
+/* Nobody is served: it ends all that is left of the ranks in the folder, and returns. asked: by a
+ * person. */
+dt_status dt_agent_serve_end(const char *folder, bool asked, dt_error *err);
 
 /* --- direct.c: without anybody who supervises */
+/* Kills the agent in the folder, ends all that is left of its ranks, and returns. */
+dt_status dt_agent_end(const char *folder, bool asked, dt_error *err);
 /* The agent in the folder ends its ranks as a stop does, or they are ended without it. */
 dt_status dt_agent_stop(const char *folder, bool now, dt_error *err);
 /* Kills all that carries the mark of the folder, which need not be there. */
@@ -178,29 +182,34 @@ bool dt_agent_holder_is_here(const char *folder); /* a living process of this ma
 void dt_agent_fence_old_attempts(const char *folder);
 
 /* --- client.c */
-void dt_agent_client_take(void *context, int connection);
 void dt_agent_client_pump(dt_agent *agent); /* sends what of the journal is written and unsent */
 void dt_agent_client_send(dt_agent *agent, json_t *message); /* takes; nothing where none listens */
+/* for_good: the same command would be refused again. */
+void dt_agent_client_refuse(dt_agent *agent, bool for_good, const char *why);
 void dt_agent_client_close(dt_agent *agent);
+
+/* --- obey.c: the listener's call; whoever came last is obeyed */
+void dt_agent_obey(void *context, int connection);
 
 /* --- start.c */
 dt_status dt_agent_start(dt_agent *agent, const dt_agent_command *command, dt_error *err);
-void dt_agent_start_ranks(dt_agent *agent); /* once memory.c knows what there is before */
 
-/* --- memory.c: each calls the next step, dt_agent_start_ranks or dt_agent_ending_proved, at once
- * where there is nothing to ask */
-void dt_agent_memory_before(dt_agent *agent);
-void dt_agent_memory_after(dt_agent *agent);
+/* --- memory.c: each calls `known` once it is, at once where there is nothing to ask */
+void dt_agent_memory_before(dt_agent *agent, void (*known)(dt_agent *agent));
+void dt_agent_memory_after(dt_agent *agent, void (*known)(dt_agent *agent));
 
 /* --- rank.c */
 dt_status dt_agent_rank_follow(dt_agent_rank *rank, int channel, int out, int err_fd,
                                dt_error *err);
-void dt_agent_rank_log(dt_agent_rank *rank, const char *stream, const char *text); /* clean text */
-void dt_agent_say(dt_agent *agent, const char *text); /* a `log` of no rank, and of agent.log */
 void dt_agent_rank_not_started(dt_agent_rank *rank, const char *message);
-void dt_agent_ranks_reap(dt_agent *agent); /* everyone that died */
+/* Reports everyone that died; `failed` is called after the report of each that failed. */
+void dt_agent_ranks_reap(dt_agent *agent, void (*failed)(dt_agent *agent));
 void dt_agent_rank_release(dt_agent_rank *rank);
 bool dt_agent_ranks_running(const dt_agent *agent);
+
+/* --- log.c */
+void dt_agent_rank_log(dt_agent_rank *rank, const char *stream, const char *text); /* clean text */
+void dt_agent_say(dt_agent *agent, const char *text); /* a `log` of no rank, and of agent.log */
 
 /* --- rendezvous.c */
 void dt_agent_rendezvous_offer(dt_agent_rank *rank, const char *name, const char *value);
@@ -228,8 +237,9 @@ void dt_agent_cache_pins_release(dt_agent *agent);
 
 /* --- ending.c */
 void dt_agent_ending_begin(dt_agent *agent, double grace_seconds, const char *reason);
-void dt_agent_ending_proved(dt_agent *agent);  /* by memory.c */
-void dt_agent_ending_advance(dt_agent *agent); /* after a rank's death, and by its timer */
+void dt_agent_ending_peers(dt_agent *agent); /* a rank failed, or was not started */
+void dt_agent_ending_reap(dt_agent *agent);  /* ranks may have died */
+void dt_agent_ending_advance(dt_agent *agent);
 
 /* --- recover.c: fills in what the journal tells, and ends what the agent before left */
 typedef struct dt_agent_past dt_agent_past;
@@ -239,5 +249,10 @@ void dt_agent_past_see(void *past, const json_t *event); /* a dt_journal_fn */
 /* DT_ERR_UNSUPPORTED: a newer build wrote the journal. */
 dt_status dt_agent_past_check(const dt_agent_past *past, dt_error *err);
 void dt_agent_recover(dt_agent *agent, const dt_agent_past *past);
+
+static inline void dt_agent_quit(dt_agent *agent)
+{
+    uv_stop(&agent->loop);
+}
 
 #endif

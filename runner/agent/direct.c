@@ -2,7 +2,7 @@
  *
  *   stop      the agent in DIR is asked by a signal; where it does not end its ranks in time, or
  *             there is none, `end` does it
- *   end       serve.c; where DIR cannot be used (it is gone, the disk is full or read-only) what
+ *   end       an agent that serves nobody; where DIR cannot be used (it is gone, the disk is full or read-only) what
  *             carries its mark is killed without it
  *   running   which runs have processes here
  *
@@ -67,6 +67,21 @@ dt_status dt_agent_end_marked(const char *folder, dt_error *err)
 out:
     free(found);
     return st;
+}
+
+dt_status dt_agent_end(const char *folder, bool asked, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st = dt_agent_folder_check(folder, &problem);
+
+    if (st == DT_OK)
+        st = dt_agent_holder_kill(folder, &problem);
+    if (st == DT_OK)
+        st = dt_agent_serve_end(folder, asked, &problem);
+    if (st == DT_OK)
+        return DT_OK;
+    dt_log_warn("%s: what belongs to it is ended without it", problem.message);
+    return dt_agent_end_marked(folder, err);
 }
 
 /* --- stop */

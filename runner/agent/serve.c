@@ -1,5 +1,5 @@
-/* serve: the agent proper, from its lock to its last breath; and `end`, which is the same without
- * anybody to serve. */
+/* serve: the agent proper, from its lock to its last breath; and the same without anybody to serve.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
@@ -27,11 +27,6 @@
 #define QUIET_SECONDS    10.0
 #define HELD_SECONDS     600.0
 #define SHUTDOWN_SECONDS 30.0 /* for what was begun when the agent itself gets SIGTERM */
-
-void dt_agent_quit(dt_agent *agent)
-{
-    uv_stop(&agent->loop);
-}
 
 /* Whoever reads finds a gap in the numbers; this says why. */
 static void tell_damaged(dt_agent *agent)
@@ -88,7 +83,7 @@ static void on_alive(uv_timer_t *timer)
 
 static void on_child(uv_signal_t *handle, int number)
 {
-    dt_agent_ranks_reap(handle->data);
+    dt_agent_ending_reap(handle->data);
 }
 
 static void on_stop_signal(uv_signal_t *handle, int number)
@@ -224,8 +219,8 @@ static dt_status serve(const char *folder, bool end_only, bool asked, dt_error *
     agent.asked = asked;
     dt_agent_recover(&agent, past);
     if (!end_only)
-        DT_TRY(dt_listener_open(&agent.listener, &agent.loop, ".", "agent.sock",
-                                dt_agent_client_take, &agent, err));
+        DT_TRY(dt_listener_open(&agent.listener, &agent.loop, ".", "agent.sock", dt_agent_obey,
+                                &agent, err));
     dt_detach_ready(&ready, DT_OK, NULL);
     if (!end_only || (agent.ending != DT_ENDING_NO && agent.ending != DT_ENDING_DONE))
         uv_run(&agent.loop, UV_RUN_DEFAULT);
@@ -248,17 +243,7 @@ dt_status dt_agent_serve(const char *folder, dt_error *err)
     return serve(folder, false, false, err);
 }
 
-dt_status dt_agent_end(const char *folder, bool asked, dt_error *err)
+dt_status dt_agent_serve_end(const char *folder, bool asked, dt_error *err)
 {
-    dt_error problem = DT_ERROR_INIT;
-    dt_status st = dt_agent_folder_check(folder, &problem);
-
-    if (st == DT_OK)
-        st = dt_agent_holder_kill(folder, &problem);
-    if (st == DT_OK)
-        st = serve(folder, true, asked, &problem);
-    if (st == DT_OK)
-        return DT_OK;
-    dt_log_warn("%s: what belongs to it is ended without it", problem.message);
-    return dt_agent_end_marked(folder, err);
+    return serve(folder, true, asked, err);
 }

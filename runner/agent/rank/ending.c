@@ -18,14 +18,15 @@
 
 #include "base/banned.h"
 
-#define LOOK_EVERY_MS    50
-#define KILL_MAX_SECONDS 10.0 /* what is then still there waits in the kernel, and is reported */
+#define LOOK_EVERY_MS      50
+#define PEER_GRACE_SECONDS 10.0
+#define KILL_MAX_SECONDS   10.0 /* what is then still there waits in the kernel, and is reported */
 
 static void on_timer(uv_timer_t *timer)
 {
     dt_agent *agent = timer->data;
 
-    dt_agent_ranks_reap(agent); /* advances the ending too */
+    dt_agent_ending_reap(agent);
 }
 
 static void enter_kill(dt_agent *agent)
@@ -40,16 +41,7 @@ static void enter_kill(dt_agent *agent)
     uv_timer_start(&agent->ending_timer, on_timer, LOOK_EVERY_MS, LOOK_EVERY_MS);
 }
 
-/* Takes `left`. */
-static void enter_proof(dt_agent *agent, json_t *left)
-{
-    agent->ending = DT_ENDING_PROOF;
-    agent->left = left;
-    uv_timer_stop(&agent->ending_timer);
-    dt_agent_memory_after(agent);
-}
-
-void dt_agent_ending_proved(dt_agent *agent)
+static void on_proved(dt_agent *agent)
 {
     const char *note = agent->devices_note;
 
@@ -67,6 +59,15 @@ void dt_agent_ending_proved(dt_agent *agent)
     agent->left = NULL;
     if (agent->end_only)
         dt_agent_quit(agent);
+}
+
+/* Takes `left`. */
+static void enter_proof(dt_agent *agent, json_t *left)
+{
+    agent->ending = DT_ENDING_PROOF;
+    agent->left = left;
+    uv_timer_stop(&agent->ending_timer);
+    dt_agent_memory_after(agent, on_proved);
 }
 
 /* Its name is any bytes that it chose, cut after fifteen; JSON takes only characters, and what is
@@ -132,6 +133,19 @@ void dt_agent_ending_begin(dt_agent *agent, double grace_seconds, const char *re
     }
 }
 
+/* One that failed takes the others along; while they are stopped already they keep the time that
+ * they were given. */
+void dt_agent_ending_peers(dt_agent *agent)
+{
+    double grace = PEER_GRACE_SECONDS;
+
+    if (agent->ending != DT_ENDING_NO)
+        return;
+    if (agent->lease_grace_seconds < grace) /* the recipe's own is shorter */
+        grace = agent->lease_grace_seconds;
+    dt_agent_ending_begin(agent, grace, "peer_failed");
+}
+
 void dt_agent_ending_advance(dt_agent *agent)
 {
     bool running = dt_agent_ranks_running(agent);
@@ -145,4 +159,10 @@ void dt_agent_ending_advance(dt_agent *agent)
         enter_kill(agent);
     if (agent->ending == DT_ENDING_KILL)
         kill_and_look(agent);
+}
+
+void dt_agent_ending_reap(dt_agent *agent)
+{
+    dt_agent_ranks_reap(agent, dt_agent_ending_peers);
+    dt_agent_ending_advance(agent);
 }

@@ -49,20 +49,21 @@ static void on_baseline(void *context, const char *text, const char *problem)
     if (err.code != DT_OK)
         give_up(agent, err.message);
     dt_devices_keep_visible(&agent->devices, agent->devices_visible);
-    dt_agent_start_ranks(agent);
+    agent->memory_known(agent);
 }
 
-void dt_agent_memory_before(dt_agent *agent)
+void dt_agent_memory_before(dt_agent *agent, void (*known)(dt_agent *agent))
 {
     dt_error err = DT_ERROR_INIT;
 
+    agent->memory_known = known;
     if (!uses_devices(agent)) {
         give_up(agent, "no rank of this node uses a GPU");
-        dt_agent_start_ranks(agent);
+        agent->memory_known(agent);
     } else if (dt_helper_start(&agent->question, agent, dt_devices_question, QUESTION_SECONDS,
                                on_baseline, agent, &err) != DT_OK) {
         give_up(agent, err.message);
-        dt_agent_start_ranks(agent);
+        agent->memory_known(agent);
     }
 }
 
@@ -85,7 +86,7 @@ static void on_used(void *context, const char *text, const char *problem)
         give_up(agent, err.message);
     if (dt_devices_are_free(&agent->devices) ||
         dt_clock_monotonic_seconds() >= agent->proof_deadline_seconds)
-        dt_agent_ending_proved(agent);
+        agent->memory_known(agent);
     else
         uv_timer_start(&agent->proof_timer, ask_again, AGAIN_MS, 0);
 }
@@ -99,13 +100,14 @@ static void ask_again(uv_timer_t *timer)
                         agent, &err) == DT_OK)
         return;
     give_up(agent, err.message);
-    dt_agent_ending_proved(agent);
+    agent->memory_known(agent);
 }
 
-void dt_agent_memory_after(dt_agent *agent)
+void dt_agent_memory_after(dt_agent *agent, void (*known)(dt_agent *agent))
 {
+    agent->memory_known = known;
     if (agent->devices.count == 0) {
-        dt_agent_ending_proved(agent);
+        agent->memory_known(agent);
         return;
     }
     agent->proof_deadline_seconds = dt_clock_monotonic_seconds() + PROOF_SECONDS;

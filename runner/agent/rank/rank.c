@@ -16,23 +16,7 @@
 
 #include "base/banned.h"
 
-#define DRAIN_BYTES        ((size_t)4 << 20) /* more than a pipe or a socket holds */
-#define PEER_GRACE_SECONDS 10.0
-
-void dt_agent_rank_log(dt_agent_rank *rank, const char *stream, const char *text)
-{
-    dt_tail_add(&rank->tail, text);
-    dt_journal_add(&rank->agent->journal,
-                   json_pack("{s:s, s:I, s:s, s:s}", "event", "log", "rank", (json_int_t)rank->rank,
-                             "stream", stream, "text", text));
-}
-
-void dt_agent_say(dt_agent *agent, const char *text)
-{
-    dt_log_info("%s", text);
-    dt_journal_add(&agent->journal, json_pack("{s:s, s:i, s:s, s:s}", "event", "log", "rank", -1,
-                                              "stream", "agent", "text", text));
-}
+#define DRAIN_BYTES ((size_t)4 << 20) /* more than a pipe or a socket holds */
 
 static void on_output_line(void *context, const char *text, size_t length, bool cut)
 {
@@ -183,20 +167,8 @@ static bool any_is_oom(const json_t *lines)
     return false;
 }
 
-/* One that failed takes the others along; while they are stopped already they keep the time that
- * they were given. */
-static void end_peers(dt_agent *agent)
-{
-    double grace = PEER_GRACE_SECONDS;
-
-    if (agent->ending != DT_ENDING_NO)
-        return;
-    if (agent->lease_grace_seconds < grace) /* the recipe's own is shorter */
-        grace = agent->lease_grace_seconds;
-    dt_agent_ending_begin(agent, grace, "peer_failed");
-}
-
-static void report_death(dt_agent_rank *rank)
+/* Whether it ended well. */
+static bool report_death(dt_agent_rank *rank)
 {
     int status = rank->wait_status, number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     bool good = WIFEXITED(status) && WEXITSTATUS(status) == 0;
@@ -221,8 +193,7 @@ static void report_death(dt_agent_rank *rank)
     dt_strbuf_release(&words);
     dt_agent_diagnosis_end(rank);
     dt_journal_add(&rank->agent->journal, event);
-    if (!good)
-        end_peers(rank->agent);
+    return good;
 }
 
 void dt_agent_rank_not_started(dt_agent_rank *rank, const char *message)
@@ -235,7 +206,6 @@ void dt_agent_rank_not_started(dt_agent_rank *rank, const char *message)
                                  "rank", (json_int_t)rank->rank, "code", "signal", "signal_name",
                                  "", "reason", "not_started", "message", message, "lines"));
     }
-    end_peers(rank->agent);
 }
 
 static dt_agent_rank *rank_by_pid(dt_agent *agent, pid_t pid)
@@ -256,7 +226,7 @@ static int by_cause(const void *a, const void *b)
     return left_key - right_key;
 }
 
-void dt_agent_ranks_reap(dt_agent *agent)
+void dt_agent_ranks_reap(dt_agent *agent, void (*failed)(dt_agent *agent))
 {
     dt_agent_rank **dead = NULL;
     size_t count = 0;
@@ -281,9 +251,9 @@ void dt_agent_ranks_reap(dt_agent *agent)
     if (count > 1)
         qsort(dead, count, sizeof(dead[0]), by_cause);
     for (size_t i = 0; i < count; i++)
-        report_death(dead[i]);
+        if (!report_death(dead[i]))
+            failed(agent);
     free(dead);
-    dt_agent_ending_advance(agent);
 }
 
 bool dt_agent_ranks_running(const dt_agent *agent)

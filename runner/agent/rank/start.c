@@ -206,7 +206,7 @@ static void visible_find(dt_agent *agent)
             agent->devices_visible = strdup(agent->environment.items[i] + strlen(name));
 }
 
-void dt_agent_start_ranks(dt_agent *agent)
+static void start_ranks(dt_agent *agent)
 {
     dt_strbuf plan;
 
@@ -221,6 +221,7 @@ void dt_agent_start_ranks(dt_agent *agent)
             continue;
         dt_log_error("rank %lld: %s", (long long)agent->ranks[i].rank, problem.message);
         dt_agent_rank_not_started(&agent->ranks[i], problem.message);
+        dt_agent_ending_peers(agent);
         break;
     }
     /* The `started`, by which another agent would end them. */
@@ -251,7 +252,7 @@ dt_status dt_agent_start(dt_agent *agent, const dt_agent_command *command, dt_er
     dt_agent_lease_begin(agent, command);
     dt_agent_cache_pins_take(agent, command);
     agent->started = agent->starting = true;
-    dt_agent_memory_before(agent);
+    dt_agent_memory_before(agent, start_ranks);
 out:
     dt_strbuf_release(&plan);
     return st;

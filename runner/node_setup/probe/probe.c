@@ -1,9 +1,6 @@
 #define _GNU_SOURCE
 #include "runner/node_setup/probe/probe.h"
 
-#include <pthread.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,40 +10,6 @@
 #include "runner/node_setup/probe/probe_int.h"
 
 #include "base/banned.h"
-
-enum { THREADS_MAX = 32, FAULTS_PER_NODE = 8 };
-
-/* --- on threads */
-
-typedef struct spread {
-    _Atomic int64_t next;
-    int64_t count;
-    void (*work)(void *context, int64_t i);
-    void *context;
-} spread;
-
-static void *spread_thread(void *argument)
-{
-    spread *all = argument;
-
-    for (int64_t i; (i = atomic_fetch_add(&all->next, 1)) < all->count;)
-        all->work(all->context, i);
-    return NULL;
-}
-
-void dt_probe_spread(int64_t count, void (*work)(void *context, int64_t i), void *context)
-{
-    spread all = {.count = count, .work = work, .context = context};
-    pthread_t threads[THREADS_MAX];
-    int started = 0;
-
-    while (started < THREADS_MAX && started + 1 < count &&
-           pthread_create(&threads[started], NULL, spread_thread, &all) == 0)
-        started++;
-    spread_thread(&all); /* ours too: good where no thread could be made */
-    for (int i = 0; i < started; i++)
-        pthread_join(threads[i], NULL);
-}
 
 /* --- asking */
 
@@ -123,25 +86,6 @@ out:
     return st;
 }
 
-void dt_probe_add_fault(dt_probe_report *report, dt_arena *arena, const char *node, bool fatal,
-                        dt_status status, const char *fmt, ...)
-{
-    dt_probe_fault *fault = &report->faults[report->fault_count];
-    char text[2048];
-    va_list args;
-
-    if (report->fault_count == (report->count + 1) * FAULTS_PER_NODE)
-        return;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof(text), fmt, args);
-    va_end(args);
-    *fault = (dt_probe_fault){node, fatal, status, dt_arena_strdup(arena, text)};
-    if (fault->text == NULL)
-        fault->text = "no memory";
-    report->fault_count++;
-    report->fatal_count += fatal;
-}
-
 /* A node that sees us tells which of our addresses others use. */
 static void find_addresses(dt_probe_report *report, const dt_probe_wish *wish, dt_arena *arena)
 {
@@ -174,7 +118,7 @@ dt_status dt_probe_all(dt_probe_report *out, const dt_probe_wish *wish, dt_arena
     *out = (dt_probe_report){.count = wish->count};
     DT_TRY(dt_bootstrap_init(&bootstrap, arena, err));
     out->probes = dt_arena_alloc_array(arena, (size_t)wish->count, sizeof(out->probes[0]));
-    out->faults = dt_arena_alloc_array(arena, (size_t)(wish->count + 1) * FAULTS_PER_NODE,
+    out->faults = dt_arena_alloc_array(arena, (size_t)dt_probe_faults_max(wish->count),
                                        sizeof(out->faults[0]));
     ask.errors = calloc((size_t)wish->count, sizeof(ask.errors[0]));
     if (out->probes == NULL || out->faults == NULL || ask.errors == NULL)
@@ -202,11 +146,4 @@ out:
     if (st != DT_OK)
         dt_probe_release(out);
     return st;
-}
-
-void dt_probe_release(dt_probe_report *report)
-{
-    for (int64_t i = 0; report->probes != NULL && i < report->count; i++)
-        json_decref(report->probes[i].facts);
-    *report = (dt_probe_report){0};
 }

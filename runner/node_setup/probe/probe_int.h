@@ -1,4 +1,4 @@
-/* probe_int: what probe.c, faults.c and connectivity_check.c share. */
+/* probe_int: what the files of this folder share. */
 #ifndef DT_RUNNER_NODE_SETUP_PROBE_PROBE_INT_H
 #define DT_RUNNER_NODE_SETUP_PROBE_PROBE_INT_H
 
@@ -6,9 +6,12 @@
 #include "runner/node_setup/bundle.h"
 #include "runner/node_setup/probe/probe.h"
 
+/* --- spread.c */
 /* Calls `work` for 0 to count - 1, on at most 32 threads at once, and waits for all. */
 void dt_probe_spread(int64_t count, void (*work)(void *context, int64_t i), void *context);
 
+/* --- report.c */
+int64_t dt_probe_faults_max(int64_t nodes); /* what `faults` has room for; more are left out */
 void dt_probe_add_fault(dt_probe_report *report, dt_arena *arena, const char *node, bool fatal,
                         dt_status status, const char *fmt, ...) DT_PRINTF(6, 7);
 

@@ -2,14 +2,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -17,39 +15,6 @@
 #include "runner/node_setup/transfer/content.h"
 
 #include "base/banned.h"
-
-dt_status dt_remote_helper_cache(dt_strbuf *out, dt_error *err)
-{
-    char self[PATH_MAX], *slash = NULL;
-    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-    if (length < 0)
-        return DT_FAIL(err, DT_ERR_IO, "cannot read /proc/self/exe: %s", strerror(errno));
-    self[length] = '\0';
-    for (int up = 0; up < 2; up++) {
-        slash = strrchr(self, '/');
-        DT_ASSERT(slash != NULL);
-        *slash = '\0';
-    }
-    dt_strbuf_reset(out);
-    dt_strbuf_add_str(out, self);
-    return DT_OK;
-}
-
-dt_status dt_remote_helper_check_space(const char *path, int64_t bytes, dt_error *err)
-{
-    struct statvfs info;
-
-    if (statvfs(path, &info) != 0)
-        return DT_FAIL(err, DT_ERR_IO, "cannot look at '%s': %s", path, strerror(errno));
-    if ((int64_t)info.f_bavail < bytes / (int64_t)info.f_frsize + 1)
-        return DT_FAIL(
-            err, DT_ERR_IO,
-            "not enough room in '%s': %lld MB are needed, %lld MB are free: free some, or "
-            "make it a link to a larger disk",
-            path, (long long)(bytes >> 20) + 1, (long long)(info.f_bavail * info.f_frsize >> 20));
-    return DT_OK;
-}
 
 dt_status dt_remote_helper_folder(const char *path, dt_error *err)
 {
@@ -74,14 +39,6 @@ static void print_size(const char *path)
                (long long)info.st_ctim.tv_sec, info.st_ctim.tv_nsec);
     else
         puts("-1");
-}
-
-/* A pipe without a reader, a socket whose other end is closed. */
-bool dt_remote_helper_is_heard(void)
-{
-    struct pollfd out = {STDOUT_FILENO, 0, 0};
-
-    return poll(&out, 1, 0) <= 0 || (out.revents & (POLLERR | POLLHUP)) == 0;
 }
 
 /* Who asked has heard so much; false where nobody listens any more. */

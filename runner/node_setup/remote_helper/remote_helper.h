@@ -35,8 +35,6 @@
 /* argv[0] is the operation. Prints its own errors. */
 int dt_remote_helper_main(int argc, char **argv);
 
-dt_status dt_remote_helper_cache(dt_strbuf *out, dt_error *err); /* the absolute path of CACHE */
-
 dt_status dt_remote_helper_probe(const char *bundle, dt_error *err);
 dt_status dt_remote_helper_receive(const char *bundle, dt_error *err);
 dt_status dt_remote_helper_dedup(dt_error *err);
@@ -51,11 +49,12 @@ dt_status dt_remote_helper_dial(const char *address, const char *port, dt_error 
  * nvidia-smi tells nothing, of {name}. */
 json_t *dt_remote_helper_devices(char *driver, size_t size);
 
-/* main.c: whether who asked still waits for the answer. */
-bool dt_remote_helper_is_heard(void);
-
-/* room.c: DT_ERR_IO, with what is free, where `path`'s file system has less than `bytes`. */
+/* system.c: the absolute path of CACHE. */
+dt_status dt_remote_helper_cache(dt_strbuf *out, dt_error *err);
+/* DT_ERR_IO, with what is free, where `path`'s file system has less than `bytes`. */
 dt_status dt_remote_helper_check_space(const char *path, int64_t bytes, dt_error *err);
+/* Whether who asked still waits for the answer. */
+bool dt_remote_helper_is_heard(void);
 
 /* prune.c: bundles, agents and data that nothing runs from and that were last used long ago. */
 void dt_remote_helper_prune(const char *cache);

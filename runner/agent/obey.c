@@ -1,0 +1,200 @@
+/* obey: what the supervisor asks for, is done. One is served at a time; a newer one takes over. */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/version.h"
+#include "runner/agent/agent_int.h"
+#include "runner/channel/protocol.h"
+
+#include "base/banned.h"
+
+static const char *state_name(const dt_agent *agent)
+{
+    if (agent->ending == DT_ENDING_DONE)
+        return "released";
+    return agent->started || agent->ending != DT_ENDING_NO ? "running" : "idle";
+}
+
+static void say_hello(dt_agent *agent, int64_t asked_protocol)
+{
+    int64_t protocol = asked_protocol < DT_PROTOCOL_VERSION ? asked_protocol : DT_PROTOCOL_VERSION;
+    char host[256] = "";
+
+    gethostname(host, sizeof(host) - 1);
+    dt_agent_client_send(agent,
+                         json_pack("{s:s, s:I, s:s, s:s, s:I, s:s, s:I, s:I, s:I, s:s, s:I, s:s?,"
+                                   " s:s}",
+                                   "event", "hello", "protocol", (json_int_t)protocol, "version",
+                                   DT_VERSION, "host", host, "pid", (json_int_t)getpid(), "run",
+                                   agent->run, "attempt", (json_int_t)agent->attempt,
+                                   "next_sequence", (json_int_t)agent->journal.next_sequence,
+                                   "acknowledged", (json_int_t)agent->acknowledged, "state",
+                                   state_name(agent), "time_ms", (json_int_t)dt_clock_wall_ms(),
+                                   "cgroup", agent->cgroup.folder, "boot_id", agent->boot_id));
+}
+
+static dt_status do_attach(dt_agent *agent, const dt_agent_command *command, dt_error *err)
+{
+    dt_status st;
+
+    if (command->protocol < DT_PROTOCOL_OLDEST)
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                       "this agent speaks protocol %d to %d, and not %lld: use a newer dtrun",
+                       DT_PROTOCOL_OLDEST, DT_PROTOCOL_VERSION, (long long)command->protocol);
+    if (agent->run != NULL &&
+        (strcmp(agent->run, command->run) != 0 || agent->attempt != command->attempt))
+        return DT_FAIL(err, DT_ERR_BUSY, "this agent serves run '%s', attempt %lld", agent->run,
+                       (long long)agent->attempt);
+    dt_journal_skip_to(&agent->journal, command->from); /* a journal that lost its end, or all */
+    st = dt_journal_offset(&agent->journal, command->from, &agent->client_offset, err);
+    if (st != DT_OK)
+        return st;
+    if (agent->run == NULL) {
+        agent->run = strdup(command->run);
+        DT_ASSERT(agent->run != NULL);
+        agent->attempt = command->attempt;
+    }
+    agent->attached = true;
+    say_hello(agent, command->protocol);
+    dt_agent_rendezvous_tell_all(agent);
+    dt_agent_client_pump(agent);
+    return DT_OK;
+}
+
+static dt_status do_start(dt_agent *agent, const dt_agent_command *command, dt_error *err)
+{
+    return dt_agent_start(agent, command, err);
+}
+
+static dt_status do_rendezvous(dt_agent *agent, const dt_agent_command *command, dt_error *err)
+{
+    return dt_agent_rendezvous_answer(agent, command->name, command->values, err);
+}
+
+static dt_status do_signal(dt_agent *agent, const dt_agent_command *command, dt_error *err)
+{
+    bool found = false;
+
+    for (int64_t i = 0; i < agent->rank_count; i++) {
+        dt_agent_rank *rank = &agent->ranks[i];
+        if (!rank->running || (command->rank != -1 && command->rank != rank->rank))
+            continue;
+        found = true;
+        kill(rank->pid, (int)command->signal);
+    }
+    return found ? DT_OK
+                 : DT_FAIL(err, DT_ERR_NOT_FOUND, "signal: no such rank is running on this node");
+}
+
+static dt_status do_diagnose(dt_agent *agent, const dt_agent_command *command, dt_error *err)
+{
+    return dt_agent_diagnose(agent, command->rank, err);
+}
+
+static dt_status do_stop(dt_agent *agent, const dt_agent_command *command, dt_error *err)
+{
+    dt_agent_ending_begin(agent, command->grace_seconds, "stopped");
+    dt_agent_ending_advance(agent);
+    return DT_OK;
+}
+
+/* Once ranks have ended, the little that comes is kept: a restarted agent must know of it. */
+static void trim(dt_agent *agent)
+{
+    dt_error err = DT_ERROR_INIT;
+
+    if (agent->ending != DT_ENDING_NO || agent->trim_refused ||
+        dt_journal_trim(&agent->journal, agent->acknowledged, agent->client_offset, &err) == DT_OK)
+        return;
+    agent->trim_refused = true;
+    dt_agent_say(agent, err.message);
+}
+
+static dt_status do_ack(dt_agent *agent, const dt_agent_command *command, dt_error *err)
+{
+    if (command->sequence > agent->journal.next_sequence)
+        return DT_FAIL(err, DT_ERR_CORRUPT, "ack: %lld is beyond the end of the journal",
+                       (long long)command->sequence);
+    if (command->sequence > agent->acknowledged)
+        agent->acknowledged = command->sequence;
+    trim(agent);
+    return DT_OK;
+}
+
+/* That it was heard is noted of every command. */
+static dt_status do_alive(dt_agent *agent, const dt_agent_command *command, dt_error *err)
+{
+    return DT_OK;
+}
+
+static dt_status do_bye(dt_agent *agent, const dt_agent_command *command, dt_error *err)
+{
+    if (agent->ending != DT_ENDING_DONE && agent->started)
+        return DT_FAIL(err, DT_ERR_BUSY, "bye: the ranks are not released yet");
+    dt_agent_quit(agent);
+    return DT_OK;
+}
+
+static dt_status (*const actions[DT_AGENT_COMMAND_KIND_COUNT])(dt_agent *, const dt_agent_command *,
+                                                               dt_error *) = {
+    [DT_AGENT_COMMAND_ATTACH] = do_attach,
+    [DT_AGENT_COMMAND_START] = do_start,
+    [DT_AGENT_COMMAND_RENDEZVOUS] = do_rendezvous,
+    [DT_AGENT_COMMAND_SIGNAL] = do_signal,
+    [DT_AGENT_COMMAND_DIAGNOSE] = do_diagnose,
+    [DT_AGENT_COMMAND_STOP] = do_stop,
+    [DT_AGENT_COMMAND_ACK] = do_ack,
+    [DT_AGENT_COMMAND_ALIVE] = do_alive,
+    [DT_AGENT_COMMAND_BYE] = do_bye,
+};
+
+static void on_line(void *context, const char *text, size_t length, bool cut)
+{
+    dt_agent *agent = context;
+    dt_error err = DT_ERROR_INIT;
+    dt_agent_command command = {0};
+
+    if (cut) {
+        dt_agent_client_refuse(agent, true, "a command longer than 17 MiB");
+        return;
+    }
+    if (dt_agent_command_parse(&command, text, length, &err) == DT_OK) {
+        if (!agent->attached && command.kind != DT_AGENT_COMMAND_ATTACH)
+            DT_FAIL(&err, DT_ERR_USAGE, "'attach' comes first");
+        else
+            actions[command.kind](agent, &command, &err);
+        if (agent->attached)
+            agent->heard_seconds = agent->clock.seconds;
+    }
+    dt_agent_command_release(&command);
+    if (err.code != DT_OK)
+        dt_agent_client_refuse(agent, err.code != DT_ERR_BUSY, err.message);
+}
+
+static void on_drained(void *context)
+{
+    dt_agent_client_pump(context);
+}
+
+static void on_ended(void *context, const char *why)
+{
+    dt_agent_client_close(context);
+}
+
+void dt_agent_obey(void *context, int connection)
+{
+    static const dt_stream_calls calls = {
+        .line = on_line, .drained = on_drained, .ended = on_ended};
+    dt_agent *agent = context;
+    dt_error err = DT_ERROR_INIT;
+
+    dt_agent_client_close(agent);
+    if (dt_stream_open(&agent->client, &agent->loop, connection, DT_PROTOCOL_MAX_COMMAND_BYTES,
+                       &calls, agent, &err) != DT_OK)
+        dt_log_error("%s", err.message);
+}
