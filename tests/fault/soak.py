@@ -360,7 +360,8 @@ class Run:
         how = draw.choice(['flipped', 'cut', 'empty', 'gone'])
         with contextlib.suppress(OSError):
             data = bytearray(open(path, 'rb').read())
-            data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
+            if data: # else the fault before this one emptied it
+                data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
             if how == 'gone':
                 os.unlink(path)
             else:
