@@ -1,4 +1,6 @@
 /* Defaults that follow from other fields: recipes/reading.h. */
+#include <stdio.h>
+
 #include "recipes/architecture/architecture.h"
 #include "recipes/nodes.h"
 #include "recipes/presets.h"
@@ -61,8 +63,21 @@ static void derive_rows(dt_reading *reading)
     }
 }
 
-static dt_status refuse_missing(const dt_reading *reading, const dt_field *field)
+/* Of several that one place lacks the first is told. */
+static bool is_told(const dt_reading *reading, const dt_field *field)
 {
+    size_t row = (size_t)(field - dt_fields);
+
+    return reading->troubled[row] || (field->derived != NULL && dt_field_in_group(field, "model") &&
+                                      (reading->troubled[dt_reading_row("model.preset")] ||
+                                       reading->troubled[dt_reading_row("model.kind")]));
+}
+
+static dt_status refuse_missing(dt_reading *reading, const dt_field *field)
+{
+    char group[64];
+
+    snprintf(group, sizeof(group), "%.*s", (int)dt_field_group_length(field), field->path);
     if (field->derived != NULL)
         DT_FAIL(reading->err, DT_ERR_RECIPE,
                 "'%s' is missing (%s): give it, or 'preset: gpt2-small' for all dimensions",
@@ -70,6 +85,7 @@ static dt_status refuse_missing(const dt_reading *reading, const dt_field *field
     else
         DT_FAIL(reading->err, DT_ERR_RECIPE, "'%s' is missing (%s)", field->path, field->help);
     dt_text_mark_prefix(reading->err, dt_reading_mark(reading, field->path));
+    dt_reading_trouble(reading, group[0] != '\0' ? group : field->path);
     return DT_ERR_RECIPE;
 }
 
@@ -98,6 +114,21 @@ out:
     return st;
 }
 
+static dt_status check_missing(dt_reading *reading)
+{
+    dt_status st = DT_OK;
+
+    for (size_t i = 0; i < dt_fields_count; i++) {
+        if (dt_fields[i].fallback != NULL || reading->field[i].source != NULL)
+            continue;
+        if (!is_told(reading, &dt_fields[i]))
+            DT_TRY(dt_reading_report(reading, refuse_missing(reading, &dt_fields[i]), "missing"));
+        reading->troubled[i] = true;
+    }
+out:
+    return st;
+}
+
 dt_status dt_reading_derive(dt_reading *reading)
 {
     dt_recipe *recipe = reading->recipe;
@@ -106,7 +137,12 @@ dt_status dt_reading_derive(dt_reading *reading)
     derive_model(reading);
     derive_optimizer(reading);
     derive_rows(reading);
-    DT_TRY(derive_nodes(reading));
+    if (!reading->troubled[dt_reading_row("nodes")] &&
+        !reading->troubled[dt_reading_row("hostfile")]) {
+        st = derive_nodes(reading);
+        reading->troubled[dt_reading_row("nodes")] = st != DT_OK;
+        DT_TRY(dt_reading_report(reading, st, "nodes"));
+    }
     if (!dt_reading_given(reading, "name")) {
         recipe->name = reading->stem;
         derived_from(reading, "name", "name");
@@ -115,9 +151,7 @@ dt_status dt_reading_derive(dt_reading *reading)
         recipe->schedule.warmup_init_lr = recipe->schedule.min_lr;
         derived_from(reading, "schedule.warmup_init_lr", "schedule.min_lr");
     }
-    for (size_t i = 0; i < dt_fields_count; i++)
-        if (dt_fields[i].fallback == NULL && reading->field[i].source == NULL)
-            return refuse_missing(reading, &dt_fields[i]);
+    DT_TRY(check_missing(reading));
 out:
     return st;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "recipes/presets.h"
+#include "recipes/rules.h"
 #include "recipes/values.h"
 
 #include "base/banned.h"
@@ -21,10 +22,12 @@ static const char opening[] =
     "```\n"
     "\n"
     "Keys are strict: an unknown key, a wrong type or a value out of range is an error that says\n"
-    "where it stands, and `dtrun validate RECIPE` finds them without starting anything:\n"
+    "where it stands, and `dtrun validate RECIPE` finds all of them without starting anything:\n"
     "\n"
     "```\n"
     "gpt.yaml:14:9: unknown key 'batchsize' (did you mean 'batch.sequences'?)\n"
+    "   14 |         batchsize: 8\n"
+    "      |         ^\n"
     "```\n"
     "\n"
     "- **Shorthand.** A scalar given for a map means its field marked *short*: `strategy: ddp` is\n"
@@ -121,6 +124,21 @@ static void add_aliases(dt_strbuf *out)
     }
 }
 
+static void add_rules(dt_strbuf *out)
+{
+    dt_strbuf_add_str(out,
+                      "\n## Rules\n\n"
+                      "What a recipe keeps to across its fields, wherever it is read: by validate, "
+                      "launch and resume.\nWarnings go to stderr, and are errors with `--strict`."
+                      "\n\n| Name | Rule | Else it is |\n|---|---|---|\n");
+    for (size_t i = 0; i < dt_rules_count; i++) {
+        const dt_rule *rule = &dt_rules[i];
+
+        dt_strbuf_add_fmt(out, "| `%s` | %s | %s |\n", rule->name, rule->says,
+                          rule->warning ? "warned of" : "an error");
+    }
+}
+
 void dt_recipe_doc(dt_strbuf *out)
 {
     dt_strbuf_add_str(out, opening);
@@ -138,6 +156,7 @@ void dt_recipe_doc(dt_strbuf *out)
             add_head(out, path, length);
         add_row(out, &dt_fields[i], "");
     }
+    add_rules(out);
     add_aliases(out);
     dt_strbuf_add_str(out, "\n## Presets\n\n| Preset | stands for |\n|---|---|\n");
     for (size_t i = 0; i < dt_presets_count; i++) {

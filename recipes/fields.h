@@ -5,7 +5,7 @@
  *
  * Adding a field: a member in recipe.h, a row in fields.c with `.added = true`, then
  * `dtrun-recipe-doc` into docs/recipe.md. What one row cannot say (a default that follows from other
- * fields, a rule across fields) goes into derive.c or check.c.
+ * fields, a rule across fields) goes into derive.c or rules.c.
  *
  * Recipes outlive the build that wrote them (version.h). A field that is added must have a default
  * that means what went before it, and nothing else changes. Where a default or a meaning changes,

@@ -37,10 +37,12 @@ void dt_recipe_locate_data(dt_error *err, const dt_recipe_source *source, dt_are
 {
     dt_error ignored = DT_ERROR_INIT;
     dt_recipe recipe;
-    dt_reading reading = {.recipe = &recipe, .arena = arena, .err = &ignored};
+    dt_problems problems;
+    dt_reading reading = {.recipe = &recipe, .arena = arena, .problems = &problems};
     dt_text_mark mark = {source->path, 0, 0};
 
-    if (dt_reading_source(&reading, source) == DT_OK &&
+    dt_problems_init(&problems, arena);
+    if (dt_reading_source(&reading, source, &ignored) == DT_OK &&
         !locate_item(&mark, &reading, "data.train", &recipe.data.train, err->message) &&
         !locate_item(&mark, &reading, "data.validation", &recipe.data.validation, err->message))
         mark = *dt_reading_mark(&reading, strstr(err->message, "data.validation") != NULL

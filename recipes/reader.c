@@ -1,215 +1,13 @@
 #include "recipes/reader.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "recipes/paths.h"
 #include "recipes/reading.h"
-#include "recipes/suggest.h"
 #include "recipes/values.h"
 
 #include "base/banned.h"
-
-#define PATH_SIZE 128 /* "group.key"; longer ones are no field's */
-
-/* --- keys --- */
-
-/* The keys that may stand in the map, each once. */
-static void add_keys(dt_strbuf *text, const char *group)
-{
-    size_t skip = group[0] != '\0' ? strlen(group) + 1 : 0, length = 0;
-    const char *last = NULL;
-
-    for (size_t i = 0; i < dt_fields_count; i++) {
-        const char *key = dt_fields[i].path + skip;
-
-        if (!dt_field_below(&dt_fields[i], group) ||
-            (last != NULL && strncmp(last, key, length) == 0 && key[length] == '.'))
-            continue;
-        length = strcspn(key, ".");
-        dt_strbuf_add_fmt(text, "%s%.*s", last != NULL ? ", " : "", (int)length, key);
-        last = key;
-    }
-}
-
-/* "optimizer.lr" as "optimizer: {lr: ...}". */
-static void add_nested(dt_strbuf *text, const char *path)
-{
-    int depth = 0;
-
-    for (; strchr(path, '.') != NULL; path = strchr(path, '.') + 1, depth++)
-        dt_strbuf_add_fmt(text, "%.*s: {", (int)strcspn(path, "."), path);
-    dt_strbuf_add_fmt(text, "%s: ...", path);
-    while (depth-- > 0)
-        dt_strbuf_add_char(text, '}');
-}
-
-static dt_status refuse_key(const dt_reading *reading, const dt_text_mark *mark, const char *group,
-                            const char *key)
-{
-    const dt_field *dotted = group[0] == '\0' ? dt_field_find(key) : NULL;
-    char found[DT_SUGGEST_SIZE];
-    dt_strbuf text;
-
-    dt_strbuf_init(&text);
-    dt_strbuf_add_str(&text, "unknown key ");
-    dt_text_show_word(&text, key);
-    if (dotted != NULL) {
-        dt_strbuf_add_str(&text, " (write it as '");
-        add_nested(&text, dotted->path);
-        dt_strbuf_add_str(&text, "')");
-    } else if (dt_suggest_field(found, group, key) != NULL) {
-        dt_strbuf_add_fmt(&text, " (did you mean '%s'?)", found);
-    } else {
-        dt_strbuf_add_str(&text, " (known here: ");
-        add_keys(&text, group);
-        dt_strbuf_add_char(&text, ')');
-    }
-    return dt_reading_refuse(reading, mark, &text);
-}
-
-/* Every entry of a map. What came before an entry was known and not twice, so looking back over
- * it is short, however long the map. */
-static dt_status apply_map(dt_reading *reading, const char *group, const dt_yaml_node *map)
-{
-    dt_status st = DT_OK;
-
-    for (const dt_yaml_node *entry = map->first; entry != NULL; entry = entry->next) {
-        const char *key = entry->key->text;
-        const char *path;
-        char written[PATH_SIZE];
-
-        for (const dt_yaml_node *before = map->first; before != entry; before = before->next)
-            if (strcmp(before->key->text, key) == 0)
-                return dt_reading_refuse_twice(reading, &entry->key->mark, "duplicate key", key,
-                                               &before->key->mark);
-        if (group[0] == '\0' && strcmp(key, DT_RECIPE_VERSION_KEY) == 0)
-            continue; /* read_version has it */
-        snprintf(written, sizeof(written), "%s%s%s", group, group[0] != '\0' ? "." : "", key);
-        path = dt_field_unalias(written);
-        if (strchr(key, '.') != NULL || (dt_field_find(path) == NULL && !dt_field_is_map(path)))
-            return refuse_key(reading, &entry->key->mark, group, key);
-        DT_TRY(dt_reading_apply(reading, path, &entry->key->mark, entry));
-    }
-out:
-    return st;
-}
-
-/* --- fields --- */
-
-static dt_status apply_field(dt_reading *reading, const dt_field *field, const dt_yaml_node *node)
-{
-    dt_text_mark *mark;
-    double number;
-    dt_status st = DT_OK;
-
-    if (field->number_means != NULL && node->kind == DT_YAML_SCALAR && node->plain &&
-        dt_text_number(&number, node->text))
-        field = dt_field_find(field->number_means);
-    mark = &reading->field[field - dt_fields];
-    if (mark->source == node->mark.source && mark->line > 0)
-        return dt_reading_refuse_twice(reading, &node->mark, "a second value for", field->path,
-                                       mark);
-    DT_TRY(dt_reading_value(reading, reading->recipe, field, node));
-    *mark = node->mark;
-    reading->node[field - dt_fields] = node;
-out:
-    return st;
-}
-
-/* --- shorthand --- */
-
-/* The shorthand field of `group` that takes a node which is no map: one whose choices hold it, or
- * one without choices. */
-static const dt_field *find_shorthand(const char *group, const dt_yaml_node *node)
-{
-    bool scalar = node->kind == DT_YAML_SCALAR;
-    const dt_field *open = NULL;
-
-    for (size_t i = 0; i < dt_fields_count; i++) {
-        const dt_field *field = &dt_fields[i];
-
-        if (!field->shorthand || !dt_field_in_group(field, group))
-            continue;
-        if (scalar && dt_field_has_choice(field, node->text))
-            return field;
-        if (field->choices == NULL &&
-            (scalar || field->type == DT_FIELD_STRINGS || field->type == DT_FIELD_MAPS))
-            open = field;
-    }
-    return open;
-}
-
-static dt_status refuse_shorthand(const dt_reading *reading, const char *group,
-                                  const dt_yaml_node *node)
-{
-    dt_strbuf text;
-
-    dt_strbuf_init(&text);
-    dt_strbuf_add_fmt(&text, "'%s' is ", group);
-    if (node->kind == DT_YAML_SCALAR)
-        dt_text_show_word(&text, node->text);
-    else
-        dt_strbuf_add_str(&text, dt_yaml_kind_name(node));
-    dt_strbuf_add_str(&text, ": expected a map");
-    for (size_t i = 0; i < dt_fields_count; i++) {
-        if (!dt_fields[i].shorthand || !dt_field_in_group(&dt_fields[i], group))
-            continue;
-        dt_strbuf_add_str(&text, ", or ");
-        dt_field_expected(&text, &dt_fields[i]);
-    }
-    return dt_reading_refuse(reading, &node->mark, &text);
-}
-
-/* A scalar or a list given for a map. */
-static dt_status apply_shorthand(dt_reading *reading, const char *group, const dt_yaml_node *node)
-{
-    const dt_field *field = find_shorthand(group, node);
-
-    if (dt_yaml_node_is_null(node))
-        return dt_reading_refuse_nothing(reading, group, node);
-    return field != NULL ? apply_field(reading, field, node)
-                         : refuse_shorthand(reading, group, node);
-}
-
-dt_status dt_reading_apply(dt_reading *reading, const char *path, const dt_text_mark *key,
-                           const dt_yaml_node *node)
-{
-    const dt_field *field = dt_field_find(path);
-
-    if (field != NULL)
-        return apply_field(reading, field, node);
-    DT_ASSERT(path[0] == '\0' || dt_field_is_map(path));
-    for (size_t i = 0; i < dt_fields_count; i++)
-        if (dt_field_below(&dt_fields[i], path))
-            reading->group[i] = *key;
-    if (node->kind == DT_YAML_MAP)
-        return apply_map(reading, path, node);
-    return apply_shorthand(reading, path, node);
-}
-
-size_t dt_reading_row(const char *path)
-{
-    const dt_field *field = dt_field_find(path);
-
-    DT_ASSERT(field != NULL);
-    return (size_t)(field - dt_fields);
-}
-
-bool dt_reading_given(const dt_reading *reading, const char *path)
-{
-    return reading->field[dt_reading_row(path)].source != NULL;
-}
-
-const dt_text_mark *dt_reading_mark(const dt_reading *reading, const char *path)
-{
-    size_t row = dt_reading_row(path);
-
-    return reading->field[row].source != NULL ? &reading->field[row] : &reading->group[row];
-}
-
-/* --- the whole recipe --- */
 
 static const char *stem_of(const char *path, dt_arena *arena)
 {
@@ -265,6 +63,7 @@ static dt_status apply_text(dt_reading *reading, const dt_recipe_source *source)
     dt_yaml_node *root;
     dt_strbuf text;
 
+    reading->unread = true;
     DT_TRY(dt_tree_parse(&root, source->text, &start, reading->arena, reading->err));
     dt_strbuf_init(&text);
     if (root == NULL || dt_yaml_node_is_null(root)) {
@@ -278,6 +77,7 @@ static dt_status apply_text(dt_reading *reading, const dt_recipe_source *source)
     }
     DT_TRY(read_version(&version, reading, root));
     dt_recipe_init_version(reading->recipe, version);
+    reading->unread = false;
     DT_TRY(dt_reading_apply(reading, "", &root->mark, root));
 out:
     return st;
@@ -289,50 +89,108 @@ static dt_status finish(dt_reading *reading, const char *const *sets, size_t set
     dt_status st = DT_OK;
 
     for (size_t i = 0; i < sets_count; i++)
-        DT_TRY(dt_reading_set(reading, sets[i]));
+        DT_TRY(dt_reading_report(reading, dt_reading_set(reading, sets[i]), "value"));
+    if (reading->unread)
+        goto out;
     DT_TRY(dt_reading_derive(reading));
     DT_TRY(dt_reading_check(reading));
 out:
     return st;
 }
 
-dt_status dt_reading_source(dt_reading *reading, const dt_recipe_source *source)
+static dt_status read_source(dt_reading *reading, const dt_recipe_source *source)
 {
     dt_status st = DT_OK;
 
     reading->stem = stem_of(source->path, reading->arena);
     if (reading->stem == NULL)
         DT_THROW(reading->err, DT_ERR_NOMEM, "no memory to read '%s'", source->path);
+    reading->sources[reading->sources_count++] = (dt_problem_source){source->path, source->text};
+    dt_recipe_init(reading->recipe); /* where the text is not even YAML */
     DT_TRY(dt_path_folder(&reading->folder, source->path, reading->arena, reading->err));
-    DT_TRY(apply_text(reading, source));
+    DT_TRY(dt_reading_report(reading, apply_text(reading, source), "syntax"));
     DT_TRY(finish(reading, source->sets, source->sets_count));
 out:
     return st;
 }
 
+/* What is wrong goes into `err`, its first. */
+static dt_status conclude(dt_reading *reading, dt_status st, dt_error *err)
+{
+    const dt_problem *first;
+
+    if (st != DT_OK && st != DT_ERR_RECIPE)
+        return DT_FAIL(err, st, "%s", reading->err->message);
+    st = dt_reading_report(reading, st, "value");
+    dt_problems_sort(reading->problems, reading->sources, reading->sources_count);
+    first = dt_problems_first(reading->problems);
+    return first != NULL ? DT_FAIL(err, DT_ERR_RECIPE, "%s", first->message) : DT_OK;
+}
+
+dt_status dt_reading_source(dt_reading *reading, const dt_recipe_source *source, dt_error *err)
+{
+    dt_error fault = DT_ERROR_INIT;
+    dt_status st;
+
+    reading->err = &fault;
+    st = conclude(reading, read_source(reading, source), err);
+    reading->err = NULL;
+    return st;
+}
+
+dt_status dt_recipe_read_all(dt_recipe *out, const dt_recipe_source *source, dt_problems *problems,
+                             dt_arena *arena, dt_error *err)
+{
+    dt_reading reading = {.recipe = out, .arena = arena, .problems = problems};
+    dt_problems own;
+
+    if (problems == NULL)
+        reading.problems = &own;
+    dt_problems_init(reading.problems, arena);
+    return dt_reading_source(&reading, source, err);
+}
+
 dt_status dt_recipe_read(dt_recipe *out, const dt_recipe_source *source, dt_arena *arena,
                          dt_error *err)
 {
-    dt_reading reading = {.recipe = out, .arena = arena, .err = err};
+    return dt_recipe_read_all(out, source, NULL, arena, err);
+}
 
-    return dt_reading_source(&reading, source);
+static dt_status change(dt_reading *reading, const dt_recipe *from, const char *const *sets,
+                        size_t sets_count)
+{
+    json_t *json = dt_recipe_to_json(from);
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_recipe_from_json(reading->recipe, json, reading->arena,
+                               reading->err)); /* a copy whose text is ours */
+    reading->stem = reading->recipe->name;
+    DT_TRY(dt_path_current(&reading->folder, reading->arena, reading->err));
+    reading->resolved = "the run's recipe";
+    for (size_t i = 0; i < dt_fields_count; i++)
+        reading->field[i].source = reading->group[i].source = reading->resolved;
+    DT_TRY(finish(reading, sets, sets_count));
+out:
+    json_decref(json);
+    return st;
+}
+
+dt_status dt_recipe_change_all(dt_recipe *out, const dt_recipe *from, const char *const *sets,
+                               size_t sets_count, dt_problems *problems, dt_arena *arena,
+                               dt_error *err)
+{
+    dt_error fault = DT_ERROR_INIT;
+    dt_reading reading = {.recipe = out, .arena = arena, .problems = problems, .err = &fault};
+    dt_problems own;
+
+    if (problems == NULL)
+        reading.problems = &own;
+    dt_problems_init(reading.problems, arena);
+    return conclude(&reading, change(&reading, from, sets, sets_count), err);
 }
 
 dt_status dt_recipe_change(dt_recipe *out, const dt_recipe *from, const char *const *sets,
                            size_t sets_count, dt_arena *arena, dt_error *err)
 {
-    dt_reading reading = {.recipe = out, .arena = arena, .err = err};
-    json_t *json = dt_recipe_to_json(from);
-    dt_status st = DT_OK;
-
-    DT_TRY(dt_recipe_from_json(out, json, arena, err)); /* a copy whose text is ours */
-    reading.stem = out->name;
-    DT_TRY(dt_path_current(&reading.folder, arena, err));
-    reading.resolved = "the run's recipe";
-    for (size_t i = 0; i < dt_fields_count; i++)
-        reading.field[i].source = reading.group[i].source = reading.resolved;
-    DT_TRY(finish(&reading, sets, sets_count));
-out:
-    json_decref(json);
-    return st;
+    return dt_recipe_change_all(out, from, sets, sets_count, NULL, arena, err);
 }

@@ -15,6 +15,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "recipes/problems.h"
 #include "recipes/recipe.h"
 
 #ifdef __cplusplus
@@ -37,6 +38,11 @@ dt_status dt_recipe_source_read(dt_recipe_source *out, const char *path, dt_aren
 dt_status dt_recipe_read(dt_recipe *out, const dt_recipe_source *source, dt_arena *arena,
                          dt_error *err);
 
+/* The same, with all that is wrong in `problems`, and what is doubtful as warnings; the first that is
+ * wrong in `err` too. `problems` may be NULL. */
+dt_status dt_recipe_read_all(dt_recipe *out, const dt_recipe_source *source, dt_problems *problems,
+                             dt_arena *arena, dt_error *err);
+
 /* Puts the line of data.train or data.validation in front of a message about their files, of their
  * item where the message quotes it; the recipe's path alone where it cannot be read. */
 void dt_recipe_locate_data(dt_error *err, const dt_recipe_source *source, dt_arena *arena);
@@ -45,6 +51,9 @@ void dt_recipe_locate_data(dt_error *err, const dt_recipe_source *source, dt_are
  * `from` is borrowed. A preset in sets brings its own dimensions. */
 dt_status dt_recipe_change(dt_recipe *out, const dt_recipe *from, const char *const *sets,
                            size_t sets_count, dt_arena *arena, dt_error *err);
+dt_status dt_recipe_change_all(dt_recipe *out, const dt_recipe *from, const char *const *sets,
+                               size_t sets_count, dt_problems *problems, dt_arena *arena,
+                               dt_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,14 +1,20 @@
 /* reading: a recipe while it is being read, and where each of its fields was given.
  *
  * Private to recipes/. The steps, each a file: tree.c (text → nodes), reader.c (nodes → fields),
- * reading_value.c (a node → the value of a field),
- * sets.c (`--set` → fields), derive.c (defaults that follow from other fields), check.c (rules
+ * reading_map.c (maps), reading_value.c (a node → the value of a field),
+ * sets.c (`--set` → fields), derive.c (defaults that follow from other fields), rules.c (rules
  * across fields). Whatever is found wrong is reported at the mark of the field it is about.
+ *
+ * All of it is found in one go: who finds a fault records it in `err` and returns DT_ERR_RECIPE, and
+ * the loops above put it among the problems and continue (dt_reading_report). What follows from a fault
+ * is none: a field that was given wrongly, or by a wrong name, is *troubled*, and nothing that looks
+ * at it is complained of.
  */
 #ifndef DT_RECIPES_READING_H
 #define DT_RECIPES_READING_H
 
 #include "recipes/fields.h"
+#include "recipes/problems.h"
 #include "recipes/reader.h"
 #include "recipes/text.h"
 #include "recipes/tree.h"
@@ -16,6 +22,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+#define DT_READING_SOURCES 1
 
 typedef struct dt_reading {
     dt_recipe *recipe;
@@ -25,12 +33,24 @@ typedef struct dt_reading {
     const char *folder;                      /* where relative paths start, absolute */
     const char *stem;                        /* the file's name without its ending */
     const char *resolved; /* source of the fields of an earlier recipe; NULL: a new one */
+    dt_problem_source sources[DT_READING_SOURCES];
+    size_t sources_count;
+    bool troubled[DT_FIELDS_MAX]; /* its value says nothing */
+    bool unread; /* a source that is no YAML: what it would have given is not known */
+    dt_problems *problems;
     dt_arena *arena;
-    dt_error *err;
+    dt_error *err; /* of the fault at hand; empty between two */
 } dt_reading;
 
-/* All of a new recipe: reading->recipe, arena and err are the caller's to fill in. */
-dt_status dt_reading_source(dt_reading *reading, const dt_recipe_source *source);
+/* All of a new recipe: reading->recipe, problems and arena are the caller's to fill in. What is wrong
+ * ends among the problems, and the first of it in `err`. */
+dt_status dt_reading_source(dt_reading *reading, const dt_recipe_source *source, dt_error *err);
+
+/* Takes the fault that `st` and reading->err tell of among the problems: DT_OK, or what ends the
+ * reading (no memory, too many). */
+dt_status dt_reading_report(const dt_reading *reading, dt_status st, const char *rule);
+/* The field is troubled, or all below the map. */
+void dt_reading_trouble(dt_reading *reading, const char *path);
 
 /* A node given for a path: a field, or a map of fields ("": the whole recipe). `key` is where the
  * path stands. */
@@ -54,11 +74,16 @@ dt_status dt_reading_set(dt_reading *reading, const char *set);
 /* Fills in what was not given and follows from what was; what is then still missing is an error. */
 dt_status dt_reading_derive(dt_reading *reading);
 
+/* The rules across fields (rules.h). */
 dt_status dt_reading_check(const dt_reading *reading);
 
 /* Row of a path that is in the table. */
 size_t dt_reading_row(const char *path);
 bool dt_reading_given(const dt_reading *reading, const char *path);
+/* Given by this recipe, and not by the earlier one that it goes on from nor by another field. */
+bool dt_reading_written(const dt_reading *reading, const char *path);
+/* As it is in the earlier recipe that this one resumes from. */
+bool dt_reading_resolved(const dt_reading *reading, const char *path);
 
 /* The mark of a field, or of the map that it is missing in. */
 const dt_text_mark *dt_reading_mark(const dt_reading *reading, const char *path);

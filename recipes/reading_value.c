@@ -8,28 +8,6 @@
 
 #include "base/banned.h"
 
-dt_status dt_reading_refuse(const dt_reading *reading, const dt_text_mark *mark, dt_strbuf *text)
-{
-    DT_FAIL(reading->err, DT_ERR_RECIPE, "%s", text->data);
-    dt_text_mark_prefix(reading->err, mark);
-    dt_strbuf_release(text);
-    return DT_ERR_RECIPE;
-}
-
-dt_status dt_reading_refuse_twice(const dt_reading *reading, const dt_text_mark *mark,
-                                  const char *what, const char *name, const dt_text_mark *first)
-{
-    dt_strbuf text;
-
-    dt_strbuf_init(&text);
-    dt_strbuf_add_fmt(&text, "%s ", what);
-    dt_text_show(&text, name);
-    dt_strbuf_add_str(&text, " (first at ");
-    dt_text_mark_write(&text, first);
-    dt_strbuf_add_str(&text, ")");
-    return dt_reading_refuse(reading, mark, &text);
-}
-
 static dt_status refuse_kind(const dt_reading *reading, const dt_field *field,
                              const dt_yaml_node *node, const char *remedy)
 {
@@ -39,16 +17,6 @@ static dt_status refuse_kind(const dt_reading *reading, const dt_field *field,
     dt_strbuf_add_fmt(&text, "'%s' is %s: expected ", field->path, dt_yaml_kind_name(node));
     dt_field_expected(&text, field);
     dt_strbuf_add_str(&text, remedy);
-    return dt_reading_refuse(reading, &node->mark, &text);
-}
-
-dt_status dt_reading_refuse_nothing(const dt_reading *reading, const char *path,
-                                    const dt_yaml_node *node)
-{
-    dt_strbuf text;
-
-    dt_strbuf_init(&text);
-    dt_strbuf_add_fmt(&text, "'%s' has no value: fill it in, or remove the key", path);
     return dt_reading_refuse(reading, &node->mark, &text);
 }
 

@@ -188,3 +188,17 @@ void dt_text_mark_prefix(dt_error *err, const dt_text_mark *mark)
     else
         dt_error_prefix(err, "%s", mark->source);
 }
+
+bool dt_text_mark_read(dt_text_mark *out, const char *message, const char *source)
+{
+    size_t length = strlen(source);
+    int line = 0, column = 0, bytes = 0;
+
+    if (strncmp(message, source, length) != 0 || message[length] != ':')
+        return false;
+    if (sscanf(message + length, ":%d:%d:%n", &line, &column, &bytes) != 2 || bytes == 0 ||
+        line < 1 || column < 1)
+        line = column = 0;
+    *out = (dt_text_mark){source, line, column};
+    return true;
+}

@@ -28,6 +28,9 @@ void dt_text_mark_write(dt_strbuf *out, const dt_text_mark *mark);
 /* Puts "gpt.yaml:14:9: " in front of a recorded message. */
 void dt_text_mark_prefix(dt_error *err, const dt_text_mark *mark);
 
+/* The mark in that source which stands in front of a message; false: none does. */
+bool dt_text_mark_read(dt_text_mark *out, const char *message, const char *source);
+
 /* DT_ERR_RECIPE on broken UTF-8, control characters, and tabs that indent; told with line and
  * column where the text starts at line 1, at `start` as a whole where that has none. */
 dt_status dt_text_check(const char *text, size_t length, const dt_text_mark *start, dt_error *err);

@@ -128,6 +128,10 @@ static dt_status refuse_yaml(builder *b)
         return refuse_at(b, at, "a plain text cannot begin with '*' or '&': put it in quotes");
     if (refuse_unseen(b, at, problem))
         return DT_ERR_RECIPE;
+    if (strstr(context, "simple key") != NULL)
+        return refuse_at(b, &parser->context_mark,
+                         "not YAML: neither a key nor the rest of a value (a key is followed by a "
+                         "colon and a blank, as in 'seed: 1')");
     if (open != NULL && open->at.line != at->line && b->start->line > 0)
         snprintf(opened, sizeof(opened), " (is the '%c' of line %zu, column %zu, closed?)",
                  open->bracket, open->at.line + 1, open->at.column + 1);

@@ -113,18 +113,24 @@ static dt_status call_command(const dt_command *command, int argc, char **argv, 
     dt_arena arena;
     dt_arguments args;
     dt_call call;
+    dt_problems problems;
     dt_strbuf text;
 
     dt_arena_init(&arena, 0);
+    dt_problems_init(&problems, &arena);
     dt_strbuf_init(&text);
     DT_TRY(dt_arguments_parse(&args, command, argc, argv, &arena, err));
     if (dt_arguments_flag(&args, "help")) {
         DT_TRY(dt_help_command(&text, command, err));
         DT_TRY(dt_report_text(&text, err));
     } else {
-        call = (dt_call){&args, &arena, dt_arguments_flag(&args, "json"), DT_EXIT_GOOD};
-        DT_TRY(command->run(&call, err));
+        call = (dt_call){&args, &arena, dt_arguments_flag(&args, "json"), DT_EXIT_GOOD, &problems};
+        st = command->run(&call, err);
         *exit_code = call.exit_code;
+        if (st == DT_ERR_RECIPE && problems.errors > 0) { /* all of them, not the first alone */
+            *exit_code = dt_report_bad_recipe(&call, err);
+            st = DT_OK;
+        }
     }
 out:
     dt_strbuf_release(&text);

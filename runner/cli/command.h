@@ -19,6 +19,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/exit.h"
+#include "recipes/problems.h"
 #include "runner/cli/options.h"
 
 typedef struct dt_call {
@@ -26,6 +27,7 @@ typedef struct dt_call {
     dt_arena *arena; /* lives as long as the call */
     bool json;
     int exit_code; /* out; 0 at the start */
+    dt_problems *problems; /* of the recipe that was read last (read_recipe.h) */
 } dt_call;
 
 struct dt_command {

@@ -1,12 +1,39 @@
-/* read_recipe: the RECIPE and the --set of a command line, read and checked. */
+/* read_recipe: the RECIPE and the --set of a command line, read and checked.
+ *
+ * All that is wrong is among call->problems, which main.c prints; warnings are said at once, or are
+ * errors with --strict.
+ */
 #ifndef DT_RUNNER_READ_RECIPE_H
 #define DT_RUNNER_READ_RECIPE_H
 
+#include "base/json.h"
+#include "recipes/problems.h"
 #include "recipes/reader.h"
 #include "runner/cli/command.h"
 
-/* `sets` is the value of --set, or NULL. */
+#define DT_STRICT_OPTION                                                      \
+    {                                                                         \
+        .name = "strict", .kind = DT_OPTION_FLAG,                             \
+        .help = "take what is only warned of in the recipe for an error too", \
+    }
+
+/* What every command has that takes a RECIPE. */
+#define DT_RECIPE_OPTIONS(set_help) \
+    {.name = "set",                 \
+     .letter = 's',                 \
+     .kind = DT_OPTION_LIST,        \
+     .value = "KEY=VALUE",          \
+     .help = set_help},             \
+        DT_STRICT_OPTION
+
 dt_status dt_read_recipe(dt_recipe *out, dt_recipe_source *source, const char *path,
-                         const dt_value *sets, dt_arena *arena, dt_error *err);
+                         const dt_call *call, dt_error *err);
+
+/* What a read found, by --strict or not: the first error in `err`, warnings to stderr. */
+dt_status dt_judge_problems(dt_status st, const dt_call *call, dt_error *err);
+
+/* Each with its place, as JSON: [{"message", "severity", "rule", "source", "line", "column"}]. New
+ * reference. */
+json_t *dt_problems_to_json(const dt_problems *problems);
 
 #endif

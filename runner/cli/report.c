@@ -7,6 +7,7 @@
 
 #include "base/display.h"
 #include "base/file.h"
+#include "runner/cli/read_recipe.h"
 #include "runner/term/term.h"
 
 #include "base/banned.h"
@@ -131,6 +132,50 @@ int dt_report_exit_code(dt_status status)
     }
 }
 
+void dt_report_problems(const dt_command *command, const dt_problems *problems)
+{
+    dt_strbuf text, place;
+    dt_term term;
+
+    dt_term_init(&term, STDERR_FILENO);
+    dt_strbuf_init(&text);
+    dt_strbuf_init(&place);
+    for (size_t i = 0; i < problems->count; i++) {
+        const dt_problem *problem = &problems->items[i];
+
+        dt_term_add(&text, &term, problem->warning ? DT_STYLE_WARN : DT_STYLE_BAD, "dtrun %s:%s",
+                    command->name, problem->warning ? " warning:" : "");
+        dt_term_add(&text, &term, DT_STYLE_PLAIN, " %s\n", problem->message);
+        dt_strbuf_reset(&place);
+        dt_problem_write_place(&place, problem);
+        dt_term_add(&text, &term, DT_STYLE_PLAIN, "%s", place.data);
+    }
+    (void)dt_file_write_all(STDERR_FILENO, text.data, text.length, NULL);
+    dt_strbuf_release(&place);
+    dt_strbuf_release(&text);
+}
+
+/* {"version", "error": {"status", "message", "problems"}} */
+static void print_error(const dt_error *error, const dt_problems *problems)
+{
+    json_t *object = dt_report_object();
+    json_t *told = json_pack("{s:s, s:o}", "status", dt_status_name(error->code), "message",
+                             dt_json_text(error->message));
+
+    if (problems != NULL)
+        json_object_set_new(told, "problems", dt_problems_to_json(problems));
+    json_object_set_new(object, "error", told);
+    (void)dt_report_json(object, NULL);
+}
+
+int dt_report_bad_recipe(const dt_call *call, const dt_error *error)
+{
+    dt_report_problems(call->args->command, call->problems);
+    if (call->json)
+        print_error(error, call->problems);
+    return dt_report_exit_code(error->code);
+}
+
 int dt_report_error(const dt_command *command, bool json, const dt_error *error)
 {
     const char *name = command != NULL ? command->name : "", *blank = command != NULL ? " " : "";
@@ -147,12 +192,7 @@ int dt_report_error(const dt_command *command, bool json, const dt_error *error)
                     name);
     (void)dt_file_write_all(STDERR_FILENO, text.data, text.length, NULL);
     dt_strbuf_release(&text);
-    if (json) {
-        json_t *object = dt_report_object();
-        json_object_set_new(object, "error",
-                            json_pack("{s:s, s:o}", "status", dt_status_name(error->code),
-                                      "message", dt_json_text(error->message)));
-        (void)dt_report_json(object, NULL);
-    }
+    if (json)
+        print_error(error, NULL);
     return dt_report_exit_code(error->code);
 }

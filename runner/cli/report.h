@@ -28,5 +28,9 @@ void dt_report_note(const dt_call *call, const char *fmt, ...) DT_PRINTF(2, 3);
  * stdout; returns the exit code that the status stands for. */
 int dt_report_error(const dt_command *command, bool json, const dt_error *error);
 int dt_report_exit_code(dt_status status);
+/* Each with the line and the place: "dtrun launch: warning: gpt.yaml:3:1: ...". */
+void dt_report_problems(const dt_command *command, const dt_problems *problems);
+/* dt_report_error for a recipe with all of its problems, which with --json are in "error" too. */
+int dt_report_bad_recipe(const dt_call *call, const dt_error *error);
 
 #endif

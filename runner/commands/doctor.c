@@ -27,8 +27,7 @@ static dt_status probe_recipe(dt_probe_report *out, const dt_call *call, dt_erro
     dt_preflight flight;
     dt_recipe recipe;
 
-    DT_TRY(dt_read_recipe(&recipe, &source, call->args->operands[0],
-                          dt_arguments_get(call->args, "set"), call->arena, err));
+    DT_TRY(dt_read_recipe(&recipe, &source, call->args->operands[0], call, err));
     DT_TRY(dt_preflight_recipe(&flight, &recipe, &source, call->arena, err));
     DT_TRY(dt_nodes_probe(out, &flight, call->arena, err));
 out:
@@ -205,11 +204,7 @@ out:
 }
 
 static const dt_option options[] = {
-    {.name = "set",
-     .letter = 's',
-     .kind = DT_OPTION_LIST,
-     .value = "KEY=VALUE",
-     .help = "look with this change, as launch takes it"},
+    DT_RECIPE_OPTIONS("look with this change, as launch takes it"),
     {0},
 };
 

@@ -12,7 +12,6 @@
 
 static dt_status launch(dt_call *call, dt_error *err)
 {
-    const dt_value *sets = dt_arguments_get(call->args, "set");
     dt_recipe_source source;
     dt_store *store = NULL;
     dt_status st = DT_OK;
@@ -21,7 +20,7 @@ static dt_status launch(dt_call *call, dt_error *err)
     const char *run;
 
     DT_TRY(dt_follow_options_check(call, err));
-    DT_TRY(dt_read_recipe(&recipe, &source, call->args->operands[0], sets, call->arena, err));
+    DT_TRY(dt_read_recipe(&recipe, &source, call->args->operands[0], call, err));
     DT_TRY(dt_preflight_check(&flight, &recipe, &source, call->arena, err));
     DT_TRY(dt_nodes_check(&flight, call->args->operands[0], call, err));
     if (dt_arguments_flag(call->args, "dry-run")) {
@@ -38,11 +37,7 @@ out:
 }
 
 static const dt_option options[] = {
-    {.name = "set",
-     .letter = 's',
-     .kind = DT_OPTION_LIST,
-     .value = "KEY=VALUE",
-     .help = "change the recipe for this run, as in --set optimizer.lr=1e-4"},
+    DT_RECIPE_OPTIONS("change the recipe for this run, as in --set optimizer.lr=1e-4"),
     DT_FOLLOW_OPTIONS,
     {.name = "dry-run",
      .letter = 'n',

@@ -123,8 +123,7 @@ static dt_status plan(dt_call *call, dt_error *err)
     dt_planned planned = {0};
     dt_status st = DT_OK;
 
-    DT_TRY(dt_read_recipe(&planned.recipe, &source, call->args->operands[0],
-                          dt_arguments_get(call->args, "set"), call->arena, err));
+    DT_TRY(dt_read_recipe(&planned.recipe, &source, call->args->operands[0], call, err));
     if (nodes->given)
         DT_TRY(parse_nodes(&planned, nodes->text, err));
     planned.machine.fabric.node_cards = cards->integer;
@@ -197,11 +196,7 @@ static const dt_option options[] = {
      .low = 0.001,
      .high = 1e6,
      .help = "what all network cards of a node deliver together, GB/s"},
-    {.name = "set",
-     .letter = 's',
-     .kind = DT_OPTION_LIST,
-     .value = "KEY=VALUE",
-     .help = "plan with this change, as launch takes it"},
+    DT_RECIPE_OPTIONS("plan with this change, as launch takes it"),
     {0},
 };
 

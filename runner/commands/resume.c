@@ -6,6 +6,7 @@
 #include "recipes/fields.h"
 #include "runner/cli/command.h"
 #include "runner/cli/interrupt.h"
+#include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"
 #include "runner/launch/attempt.h"
 #include "runner/launch/node_checks.h"
@@ -70,16 +71,19 @@ out:
 }
 
 /* That recipe with --set on top. */
-static dt_status change_recipe(dt_recipe *out, const dt_run *run, const dt_value *sets,
-                               dt_arena *arena, dt_error *err)
+static dt_status change_recipe(dt_recipe *out, const dt_run *run, const dt_call *call,
+                               dt_error *err)
 {
+    const dt_value *sets = dt_arguments_get(call->args, "set");
     dt_status st = DT_OK;
     json_t *json = NULL;
     dt_recipe before;
 
     DT_TRY(dt_json_parse(&json, run->recipe_json, strlen(run->recipe_json), "stored recipe", err));
-    DT_TRY(dt_recipe_from_json(&before, json, arena, err));
-    DT_TRY(dt_recipe_change(out, &before, sets->items, sets->items_count, arena, err));
+    DT_TRY(dt_recipe_from_json(&before, json, call->arena, err));
+    st = dt_recipe_change_all(out, &before, sets->items, sets->items_count, call->problems,
+                              call->arena, err);
+    DT_TRY(dt_judge_problems(st, call, err));
 out:
     json_decref(json);
     return st;
@@ -87,7 +91,6 @@ out:
 
 static dt_status resume(dt_call *call, dt_error *err)
 {
-    const dt_value *sets = dt_arguments_get(call->args, "set");
     dt_checkpoint *checkpoint = NULL;
     dt_store *store = NULL;
     dt_budget_place at;
@@ -104,7 +107,7 @@ static dt_status resume(dt_call *call, dt_error *err)
                  "run '%s' is %s: it can be resumed once it has ended ('dtrun stop %s' ends it)",
                  run.id, dt_run_state_name(run.state), run.id);
     DT_TRY(find_recipe(store, &run, call, err));
-    DT_TRY(change_recipe(&recipe, &run, sets, call->arena, err));
+    DT_TRY(change_recipe(&recipe, &run, call, err));
     DT_TRY(open_newest(&checkpoint, &path, store, &run, call->arena, err));
     DT_TRY(dt_preflight_check(&flight, &recipe, NULL, call->arena, err));
     flight.plan.new_data = dt_arguments_flag(call->args, "new-data");
@@ -125,6 +128,7 @@ static const dt_option options[] = {
      .kind = DT_OPTION_LIST,
      .value = "KEY=VALUE",
      .help = "change the recipe from here on, as in --set schedule.steps=4000"},
+    DT_STRICT_OPTION,
     {.name = "new-data",
      .kind = DT_OPTION_FLAG,
      .help = "the data may be others than the checkpoint's: they begin at their start"},

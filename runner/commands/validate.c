@@ -13,67 +13,103 @@
 enum { HASH_SIZE = 33 };
 
 typedef struct verdict {
+    const char *path;
+    bool valid;
     char hash[HASH_SIZE];
     dt_preflight flight;
-    dt_error tight; /* why it does not fit the memory of this machine; no message: it does */
+    dt_error problem; /* the first, where it is not valid */
+    dt_error tight;   /* why it does not fit the memory of this machine; no message: it does */
 } verdict;
 
-static dt_status check(verdict *out, const char *path, const dt_call *call, dt_error *err)
+/* What is wrong with the data is one problem more, at their line. */
+static dt_status check_flight(verdict *out, const dt_recipe *recipe, const dt_recipe_source *source,
+                              const dt_call *call, dt_error *err)
+{
+    const dt_problem_source text = {source->path, source->text};
+    dt_status st = dt_preflight_recipe(&out->flight, recipe, source, call->arena, err);
+
+    if (st == DT_OK)
+        return DT_OK;
+    if (strncmp(err->message, out->path, strlen(out->path)) != 0 &&
+        strncmp(err->message, "--set ", 6) != 0) /* most say by themselves where it stands */
+        dt_error_prefix(err, "%s", out->path);
+    if (st == DT_ERR_RECIPE)
+        dt_problems_add(call->problems, err, "data", false, &text, 1);
+    return st;
+}
+
+static dt_status check(verdict *out, const dt_call *call, dt_error *err)
 {
     dt_recipe_source source;
     dt_status st = DT_OK;
     dt_recipe recipe;
 
-    DT_TRY(dt_read_recipe(&recipe, &source, path, dt_arguments_get(call->args, "set"), call->arena,
-                          err));
-    st = dt_preflight_recipe(&out->flight, &recipe, &source, call->arena, err);
-    if (st != DT_OK) {
-        if (strncmp(err->message, path, strlen(path)) != 0 &&
-            strncmp(err->message, "--set ", 6) != 0) /* most say by themselves where it stands */
-            dt_error_prefix(err, "%s", path);
-        goto out;
-    }
+    dt_problems_init(call->problems, call->arena);
+    DT_TRY(dt_read_recipe(&recipe, &source, out->path, call, err));
+    DT_TRY(check_flight(out, &recipe, &source, call, err));
     dt_recipe_hash(out->hash, &recipe);
     (void)dt_preflight_fits_here(&out->flight, &recipe, &out->tight);
 out:
     return st;
 }
 
-static json_t *to_json(const char *path, const verdict *good, const dt_error *problem)
+/* Texts, as they were before there were problems. */
+static json_t *warnings_of(const verdict *of, const dt_problems *problems)
 {
-    json_t *object = json_object(), *warnings = good != NULL ? json_array() : NULL;
+    json_t *warnings = json_array();
 
-    json_object_set_new(object, "path", dt_json_text(path));
-    json_object_set_new(object, "valid", json_boolean(good != NULL));
-    if (good != NULL) {
-        json_object_set_new(object, "hash", json_string(good->hash));
-        json_object_set_new(object, "parameters",
-                            json_integer(good->flight.memory.parameter_count));
-        json_object_set_new(object, "ranks", json_integer(good->flight.plan.world_size));
-        json_object_set_new(object, "rank_bytes", json_integer(good->flight.memory.total_bytes));
-        json_object_set_new(object, "warnings", warnings);
-        if (good->tight.message[0] != '\0')
-            json_array_append_new(warnings, dt_json_text(good->tight.message));
+    for (size_t i = 0; i < problems->count; i++)
+        if (problems->items[i].warning)
+            json_array_append_new(warnings, dt_json_text(problems->items[i].message));
+    if (of->tight.message[0] != '\0')
+        json_array_append_new(warnings, dt_json_text(of->tight.message));
+    return warnings;
+}
+
+static json_t *to_json(const verdict *of, const dt_problems *problems)
+{
+    json_t *object = json_object();
+
+    json_object_set_new(object, "path", dt_json_text(of->path));
+    json_object_set_new(object, "valid", json_boolean(of->valid));
+    if (of->valid) {
+        json_object_set_new(object, "hash", json_string(of->hash));
+        json_object_set_new(object, "parameters", json_integer(of->flight.memory.parameter_count));
+        json_object_set_new(object, "ranks", json_integer(of->flight.plan.world_size));
+        json_object_set_new(object, "rank_bytes", json_integer(of->flight.memory.total_bytes));
+        json_object_set_new(object, "warnings", warnings_of(of, problems));
     } else {
-        json_object_set_new(object, "message", dt_json_text(problem->message));
+        json_object_set_new(object, "message", dt_json_text(of->problem.message));
     }
+    json_object_set_new(object, "problems", dt_problems_to_json(problems));
     return object;
 }
 
-static void add_text(dt_strbuf *out, const char *path, const verdict *good)
+static void add_text(dt_strbuf *out, const verdict *good)
 {
     char parameters[DT_FORMAT_SIZE], bytes[DT_FORMAT_SIZE];
 
     dt_strbuf_add_fmt(
-        out, "%s: good (%s parameters, %lld %s of %s memory)\n", path,
+        out, "%s: good (%s parameters, %lld %s of %s memory)\n", good->path,
         dt_format_count(parameters, sizeof(parameters),
                         (double)good->flight.memory.parameter_count),
         (long long)good->flight.plan.world_size,
         good->flight.plan.world_size == 1 ? "rank" : "ranks",
         dt_format_bytes(bytes, sizeof(bytes), (double)good->flight.memory.total_bytes));
     if (good->tight.message[0] != '\0')
-        dt_strbuf_add_fmt(out, "%s: warning: launched here now it would be refused: %s\n", path,
-                          good->tight.message);
+        dt_strbuf_add_fmt(out, "%s: warning: launched here now it would be refused: %s\n",
+                          good->path, good->tight.message);
+}
+
+/* Errors are told at once, and what is good at the end. */
+static void tell(dt_strbuf *text, const verdict *of, const dt_call *call)
+{
+    if (of->valid)
+        add_text(text, of);
+    else if (call->problems->errors > 0)
+        dt_report_problems(call->args->command, call->problems);
+    else
+        (void)dt_report_error(call->args->command, false, &of->problem);
 }
 
 /* One broken recipe does not hide the next: each gets its verdict. */
@@ -85,17 +121,16 @@ static dt_status validate(dt_call *call, dt_error *err)
 
     dt_strbuf_init(&text);
     for (int i = 0; i < call->args->operands_count; i++) {
-        verdict good = {.tight = DT_ERROR_INIT};
-        const char *path = call->args->operands[i];
-        dt_error problem = DT_ERROR_INIT;
-        bool valid = check(&good, path, call, &problem) == DT_OK;
-        json_array_append_new(array, to_json(path, valid ? &good : NULL, &problem));
-        if (valid)
-            add_text(&text, path, &good);
-        else if (!call->json)
-            (void)dt_report_error(call->args->command, false, &problem);
-        if (!valid && call->exit_code == DT_EXIT_GOOD)
-            call->exit_code = dt_report_exit_code(problem.code);
+        verdict of = {
+            .path = call->args->operands[i], .problem = DT_ERROR_INIT, .tight = DT_ERROR_INIT};
+
+        of.valid = check(&of, call, &of.problem) == DT_OK;
+        if (call->json)
+            json_array_append_new(array, to_json(&of, call->problems));
+        else
+            tell(&text, &of, call);
+        if (!of.valid && call->exit_code == DT_EXIT_GOOD)
+            call->exit_code = dt_report_exit_code(of.problem.code);
     }
     json_object_set(object, "recipes", array);
     DT_TRY(call->json ? dt_report_json(json_incref(object), err) : dt_report_text(&text, err));
@@ -107,11 +142,7 @@ out:
 }
 
 static const dt_option options[] = {
-    {.name = "set",
-     .letter = 's',
-     .kind = DT_OPTION_LIST,
-     .value = "KEY=VALUE",
-     .help = "check with this change, as launch takes it"},
+    DT_RECIPE_OPTIONS("check with this change, as launch takes it"),
     {0},
 };
 

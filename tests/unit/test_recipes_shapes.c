@@ -73,14 +73,22 @@ static void open_reading(reading *r)
 static dt_status apply(reading *r, const char *text, const char *set)
 {
     const dt_text_mark start = {"r.yaml", 1, 1};
-    dt_reading state = {.recipe = &r->recipe, .arena = &r->arena, .err = &r->err, .folder = "/d"};
+    dt_problems problems;
+    dt_reading state = {.recipe = &r->recipe,
+                        .problems = &problems,
+                        .arena = &r->arena,
+                        .err = &r->err,
+                        .folder = "/d"};
     dt_status st = DT_OK;
     dt_yaml_node *root;
 
+    dt_problems_init(&problems, &r->arena);
     DT_TRY(dt_tree_parse(&root, text, &start, &r->arena, &r->err));
     DT_TRY(dt_reading_apply(&state, "", &root->mark, root));
     if (set != NULL)
         DT_TRY(dt_reading_set(&state, set));
+    if (problems.errors > 0)
+        DT_THROW(&r->err, DT_ERR_RECIPE, "%s", dt_problems_first(&problems)->message);
 out:
     return st;
 }

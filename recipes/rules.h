@@ -1,0 +1,84 @@
+/* rules: what a recipe must keep to across its fields, as data.
+ *
+ * One table for validate, launch, resume and whatever else reads a recipe: name, how grave, what it
+ * says, the fields that it looks at, the condition, and what to do. `dtrun validate --sarif` and
+ * docs/recipe.md list it.
+ *
+ * Adding a rule: a row in rules.c, its condition in the rules_*.c of its subject, a wrong recipe in
+ * tests/recipes/wrong/. A recipe that was taken before goes on being taken: a rule about such is a
+ * warning.
+ *
+ * A rule is not asked where one of its fields is troubled (reading.h). A warning is told only of what
+ * the recipe itself writes, not of what an earlier attempt was warned of.
+ */
+#ifndef DT_RECIPES_RULES_H
+#define DT_RECIPES_RULES_H
+
+#include "recipes/reading.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DT_RULE_FIELDS 5
+
+typedef struct dt_rule_case {
+    const struct dt_rule *rule;
+    const dt_reading *reading;
+    const dt_recipe *recipe;
+    dt_status *st;
+} dt_rule_case;
+
+typedef struct dt_rule {
+    const char *name; /* "heads-divide-embed" */
+    bool warning;
+    const char *says;                   /* one sentence, no full stop */
+    const char *fields[DT_RULE_FIELDS]; /* paths; NULL: the end */
+    /* Calls dt_rule_broken for each place where it does not hold. */
+    void (*look)(const dt_rule_case *c);
+    const char *remedy; /* after the message and a colon; NULL: the message has it */
+    bool secret;        /* the value may be one: its line is not shown */
+} dt_rule;
+
+extern const dt_rule dt_rules[];
+extern const size_t dt_rules_count;
+
+/* At the field, or the map that it is missing in. */
+void dt_rule_broken(const dt_rule_case *c, const char *path, const char *fmt, ...) DT_PRINTF(3, 4);
+/* A recorded fault of reading->err as one of this rule. */
+void dt_rule_fault(const dt_rule_case *c, dt_status st);
+
+/* Conditions, by subject: rules_run.c, rules_model.c, rules_data.c, rules_effect.c. */
+void dt_rule_name(const dt_rule_case *c);
+void dt_rule_nodes(const dt_rule_case *c);
+void dt_rule_nodes_min(const dt_rule_case *c);
+void dt_rule_dp_nodes(const dt_rule_case *c);
+void dt_rule_slurm_options(const dt_rule_case *c);
+void dt_rule_launcher_lost(const dt_rule_case *c);
+void dt_rule_webhook(const dt_rule_case *c);
+void dt_rule_tensor(const dt_rule_case *c);
+void dt_rule_model_fields(const dt_rule_case *c);
+void dt_rule_rows(const dt_rule_case *c);
+void dt_rule_heads(const dt_rule_case *c);
+void dt_rule_length(const dt_rule_case *c);
+void dt_rule_warmup(const dt_rule_case *c);
+void dt_rule_min_lr(const dt_rule_case *c);
+void dt_rule_nesterov(const dt_rule_case *c);
+void dt_rule_adamw_lr(const dt_rule_case *c);
+void dt_rule_urls(const dt_rule_case *c);
+void dt_rule_split(const dt_rule_case *c);
+void dt_rule_two_lengths(const dt_rule_case *c);
+void dt_rule_all_warmup(const dt_rule_case *c);
+void dt_rule_decay(const dt_rule_case *c);
+void dt_rule_batch(const dt_rule_case *c);
+void dt_rule_best(const dt_rule_case *c);
+void dt_rule_late(const dt_rule_case *c);
+void dt_rule_own_validation(const dt_rule_case *c);
+void dt_rule_glob(const dt_rule_case *c);
+void dt_rule_jsonl(const dt_rule_case *c);
+void dt_rule_no_effect(const dt_rule_case *c);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,189 @@
+/* Rules about data, and what is measured and kept on the way: recipes/rules.h. */
+#include <fnmatch.h>
+#include <string.h>
+
+#include "recipes/architecture/architecture.h"
+#include "recipes/nodes.h"
+#include "recipes/rules.h"
+#include "recipes/secret.h"
+
+#include "base/banned.h"
+
+/* --- URLs --- */
+
+/* What comes is only trusted for its digest (runner/fetch/fetch.h reads the rest). */
+static void look_at_url(const dt_rule_case *c, const char *path, const char *url)
+{
+    static const char key[] = "#sha256=";
+    const char *digest = strstr(url, key), *secret = dt_url_secret(url, DT_URL_DATA);
+
+    if (secret != NULL && !dt_reading_resolved(c->reading, path))
+        dt_rule_broken(c, path,
+                       "'%s' has a URL that holds %s, and a recipe is kept and shown in many "
+                       "places: put a name and password into ~/.netrc, or fetch the file first "
+                       "and name that",
+                       path, secret);
+    else if (strncmp(url, "https://", 8) != 0 && strncmp(url, "http://", 7) != 0)
+        dt_rule_broken(c, path, "'%s' has a URL that is neither https:// nor http://", path);
+    else if (digest == NULL || strspn(digest + sizeof(key) - 1, "0123456789abcdefABCDEF") != 64 ||
+             digest[sizeof(key) - 1 + 64] != '\0')
+        dt_rule_broken(c, path,
+                       "'%s' has a URL without a digest: end it with '#sha256=' and the 64 "
+                       "digits that its publisher names, or 'sha256sum' gives of a copy that "
+                       "you trust",
+                       path);
+}
+
+static void look_at_urls(const dt_rule_case *c, const char *path, const dt_string_list *list)
+{
+    for (int64_t i = 0; i < list->count; i++)
+        if (strstr(list->items[i], "://") != NULL)
+            look_at_url(c, path, list->items[i]);
+}
+
+void dt_rule_urls(const dt_rule_case *c)
+{
+    look_at_urls(c, "data.train", &c->recipe->data.train);
+    look_at_urls(c, "data.validation", &c->recipe->data.validation);
+}
+
+/* --- validation --- */
+
+/* On an earlier recipe every field is given. */
+void dt_rule_split(const dt_rule_case *c)
+{
+    if (c->recipe->data.validation.count > 0 && c->reading->resolved == NULL &&
+        dt_reading_given(c->reading, "data.split"))
+        dt_rule_broken(c, "data.split",
+                       "'data.split' has no effect beside files in 'data.validation'");
+}
+
+/* The first validation file that the training files have, as it is or by a pattern; NULL: none. */
+static const char *find_shared(const char **train_item, const dt_recipe *recipe, bool by_pattern)
+{
+    const dt_string_list *train = &recipe->data.train, *validation = &recipe->data.validation;
+
+    for (int64_t v = 0; v < validation->count; v++)
+        for (int64_t t = 0; t < train->count; t++) {
+            const char *item = *train_item = train->items[t], *file = validation->items[v];
+
+            if (by_pattern ? strpbrk(item, "*?[") != NULL && strcmp(item, file) != 0 &&
+                                 fnmatch(item, file, FNM_PATHNAME) == 0
+                           : strcmp(item, file) == 0)
+                return file;
+        }
+    return NULL;
+}
+
+/* Its name without folders, in quotes; a URL is not repeated. */
+static void show_file(dt_strbuf *out, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    dt_strbuf_init(out);
+    dt_text_show(out, strstr(path, "://") != NULL ? "URL" : slash != NULL ? slash + 1 : path);
+}
+
+void dt_rule_own_validation(const dt_rule_case *c)
+{
+    const char *item, *file = find_shared(&item, c->recipe, false);
+    dt_strbuf shown;
+
+    if (file == NULL)
+        return;
+    show_file(&shown, file);
+    dt_rule_broken(c, "data.validation", "%s is in 'data.validation' and in 'data.train'",
+                   shown.data);
+    dt_strbuf_release(&shown);
+}
+
+void dt_rule_glob(const dt_rule_case *c)
+{
+    const char *item, *file = find_shared(&item, c->recipe, true);
+    dt_strbuf shown, pattern;
+
+    if (file == NULL)
+        return;
+    show_file(&shown, file);
+    show_file(&pattern, item);
+    dt_rule_broken(c, "data.train", "the pattern %s takes in %s, which is in 'data.validation'",
+                   pattern.data, shown.data);
+    dt_strbuf_release(&pattern);
+    dt_strbuf_release(&shown);
+}
+
+void dt_rule_jsonl(const dt_rule_case *c)
+{
+    const dt_string_list *train = &c->recipe->data.train;
+
+    if (c->recipe->data.tokens != DT_TOKENS_AUTO ||
+        dt_architecture_find(c->recipe->model.kind)->reads_rows)
+        return;
+    for (int64_t i = 0; i < train->count; i++) {
+        const char *path = train->items[i];
+        size_t length = strcspn(path, "#");
+        dt_strbuf shown;
+
+        if ((length < 6 || strncmp(path + length - 6, ".jsonl", 6) != 0) &&
+            (length < 5 || strncmp(path + length - 5, ".json", 5) != 0))
+            continue;
+        show_file(&shown, path);
+        dt_rule_broken(c, "data.train",
+                       "%s is read character by character: keys, quotes and braces are learned "
+                       "too",
+                       shown.data);
+        dt_strbuf_release(&shown);
+        return;
+    }
+}
+
+/* --- what is measured and kept --- */
+
+/* Of CPU ranks on named nodes, whose number is known. */
+void dt_rule_batch(const dt_rule_case *c)
+{
+    const dt_recipe *recipe = c->recipe;
+    int64_t ranks = recipe->nodes.count * recipe->ranks, sequences = recipe->evaluate.sequences;
+
+    if (recipe->gpus > 0 || dt_node_is_slurm(recipe->nodes.items[0]) ||
+        !dt_reading_written(c->reading, "evaluate.sequences") || sequences == 0 ||
+        sequences >= ranks)
+        return;
+    dt_rule_broken(c, "evaluate.sequences",
+                   "'evaluate.sequences' %lld is less than the %lld ranks: some have nothing to "
+                   "evaluate",
+                   (long long)sequences, (long long)ranks);
+}
+
+void dt_rule_best(const dt_rule_case *c)
+{
+    const dt_recipe *recipe = c->recipe;
+    bool validates = recipe->data.validation.count > 0 || recipe->data.split > 0;
+    bool on_the_way =
+        recipe->evaluate.every > 0 &&
+        (recipe->schedule.steps == 0 || recipe->evaluate.every < recipe->schedule.steps);
+
+    if (recipe->checkpoint.keep_best == 0 || (validates && on_the_way) ||
+        !dt_reading_written(c->reading, "checkpoint.keep_best"))
+        return;
+    dt_rule_broken(c, "checkpoint.keep_best",
+                   "'checkpoint.keep_best' %lld keeps nothing: nothing is evaluated %s",
+                   (long long)recipe->checkpoint.keep_best,
+                   validates ? "before the end" : "('data.split' is 0)");
+}
+
+static void look_at_interval(const dt_rule_case *c, const char *path, int64_t every)
+{
+    if (every > c->recipe->schedule.steps && dt_reading_written(c->reading, path))
+        dt_rule_broken(c, path, "'%s' %lld is over 'schedule.steps' %lld, and never comes", path,
+                       (long long)every, (long long)c->recipe->schedule.steps);
+}
+
+void dt_rule_late(const dt_rule_case *c)
+{
+    if (c->recipe->schedule.steps == 0)
+        return;
+    look_at_interval(c, "evaluate.every", c->recipe->evaluate.every);
+    look_at_interval(c, "checkpoint.every", c->recipe->checkpoint.every);
+    look_at_interval(c, "log.every", c->recipe->log.every);
+}

@@ -1,0 +1,151 @@
+/* Rules about the run as a whole: its name, its nodes, and what becomes of it: recipes/rules.h. */
+#include <string.h>
+
+#include "recipes/durations.h"
+#include "recipes/nodes.h"
+#include "recipes/rules.h"
+#include "recipes/secret.h"
+
+#include "base/banned.h"
+
+#define NAME_MAX_LENGTH 64
+
+/* It names folders and is typed in commands. */
+void dt_rule_name(const dt_rule_case *c)
+{
+    static const char taken[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    const char *name = c->recipe->name;
+    size_t length = strlen(name);
+    dt_strbuf shown;
+
+    if (length >= 1 && length <= NAME_MAX_LENGTH && strspn(name, taken) == length &&
+        name[0] != '-' && name[0] != '.')
+        return;
+    dt_strbuf_init(&shown);
+    dt_text_show_word(&shown, name);
+    dt_rule_broken(c, "name",
+                   "'name' is %s%s: expected 1 to 64 letters, digits, '.', '_' or '-', the first "
+                   "neither '.' nor '-'",
+                   shown.data, name == c->reading->stem ? " (from the file's name)" : "");
+    dt_strbuf_release(&shown);
+}
+
+void dt_rule_nodes(const dt_rule_case *c)
+{
+    int64_t here = 0;
+
+    for (int64_t i = 0; i < c->recipe->nodes.count; i++) {
+        dt_node_spec spec;
+        dt_status st = dt_node_spec_parse(&spec, c->recipe->nodes.items[i], c->reading->arena,
+                                          c->reading->err);
+
+        if (st != DT_OK) {
+            dt_rule_fault(c, st);
+            return;
+        }
+        if (dt_node_is_here(spec.destination) && strchr(spec.destination, '#') == NULL)
+            here++;
+    }
+    if (here > 1)
+        dt_rule_broken(c, "nodes",
+                       "'nodes' names this machine twice: set 'ranks' for more processes on it");
+}
+
+/* How many nodes there are; 0: Slurm says it. */
+static int64_t count_nodes(const dt_recipe *recipe)
+{
+    int64_t slurm = dt_node_slurm_count(recipe->nodes.items[0]);
+
+    if (slurm > 0)
+        return slurm;
+    return dt_node_is_slurm(recipe->nodes.items[0]) ? 0 : recipe->nodes.count;
+}
+
+void dt_rule_nodes_min(const dt_rule_case *c)
+{
+    int64_t count = count_nodes(c->recipe);
+
+    if (count > 0 && c->recipe->nodes_min > count)
+        dt_rule_broken(c, "nodes_min", "'nodes_min' is %lld, and there are only %lld nodes",
+                       (long long)c->recipe->nodes_min, (long long)count);
+}
+
+void dt_rule_dp_nodes(const dt_rule_case *c)
+{
+    if (c->recipe->strategy.kind == DT_STRATEGY_DP && count_nodes(c->recipe) > 1)
+        dt_rule_broken(c, "strategy.kind",
+                       "'strategy' is 'dp', which trains in one process on one node");
+}
+
+void dt_rule_tensor(const dt_rule_case *c)
+{
+    if (c->recipe->tensor != 1)
+        dt_rule_broken(c, "tensor",
+                       "'tensor' is %lld: tensor parallel comes with a later dtrun (leave it at 1; "
+                       "'strategy: fsdp' divides the model among the ranks)",
+                       (long long)c->recipe->tensor);
+}
+
+/* One option of sbatch: it goes there as it is; what would make it another kind of job is refused. */
+static void look_at_option(const dt_rule_case *c, const char *option)
+{
+    static const char *const taken[] = {"--array",    "--nodes",     "--ntasks-per-node",
+                                        "--parsable", "--test-only", "--output",
+                                        "--chdir",    "--wait",      "--wrap",
+                                        "--requeue"};
+    size_t name = strcspn(option, "=");
+
+    if (strncmp(option, "--", 2) != 0 || name < 3) {
+        dt_rule_broken(c, "slurm.options",
+                       "'slurm.options' takes options of sbatch in their long form, as in "
+                       "'--partition=gpu'");
+        return;
+    }
+    for (size_t k = 0; k < sizeof(taken) / sizeof(taken[0]); k++)
+        if (strlen(taken[k]) == name && strncmp(taken[k], option, name) == 0)
+            dt_rule_broken(c, "slurm.options",
+                           "'slurm.options': '%s' is dtrun's own to set (nodes, ranks and "
+                           "threads of the recipe say what is asked for)",
+                           taken[k]);
+}
+
+void dt_rule_slurm_options(const dt_rule_case *c)
+{
+    for (int64_t i = 0; i < c->recipe->slurm.options.count; i++)
+        look_at_option(c, c->recipe->slurm.options.items[i]);
+}
+
+void dt_rule_launcher_lost(const dt_rule_case *c)
+{
+    double seconds;
+
+    if (!dt_launcher_lost_seconds(&seconds, c->recipe->failure.launcher_lost))
+        dt_rule_broken(
+            c, "failure.launcher_lost",
+            "'failure.launcher_lost' is neither 'continue' nor a time of at most 3650 days, "
+            "as in 'stop_after 10m'");
+}
+
+/* The address may be a secret: no message repeats it. A run that began with one continues: it is in
+ * its history already. */
+void dt_rule_webhook(const dt_rule_case *c)
+{
+    static const char *const good[] = {"http://", "https://", "${env:"};
+    const char *webhook = c->recipe->notify.webhook;
+    const char *secret = dt_url_secret(webhook, DT_URL_WEBHOOK);
+    bool known = webhook[0] == '\0';
+
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+        known = known || strncmp(webhook, good[i], strlen(good[i])) == 0;
+    if (!known)
+        dt_rule_broken(c, "notify.webhook",
+                       "'notify.webhook' is no URL: expected one that begins with 'https://', "
+                       "'http://' or '${env:NAME}'");
+    else if (secret != NULL && !dt_reading_resolved(c->reading, "notify.webhook"))
+        dt_rule_broken(
+            c, "notify.webhook",
+            "'notify.webhook' holds %s, and a recipe is kept and shown in many places: "
+            "'export HOOK=...' that part or the whole address before 'dtrun launch', and "
+            "write '${env:HOOK}' instead",
+            secret);
+}
