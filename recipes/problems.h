@@ -12,6 +12,7 @@
 #define DT_RECIPES_PROBLEMS_H
 
 #include "base/arena.h"
+#include "base/json.h"
 #include "recipes/text.h"
 
 #ifdef __cplusplus
@@ -62,6 +63,10 @@ void dt_problems_be_strict(dt_problems *problems);
 
 /* The line and the caret below it; nothing where there is none to show. */
 void dt_problem_write_place(dt_strbuf *out, const dt_problem *problem);
+
+/* Each with its place, as JSON: [{"message", "severity", "rule", "source", "line", "column"}]. New
+ * reference. */
+json_t *dt_problems_to_json(const dt_problems *problems);
 
 #ifdef __cplusplus
 }

@@ -32,29 +32,3 @@ dt_status dt_read_recipe(dt_recipe *out, dt_recipe_source *source, const char *p
 out:
     return st;
 }
-
-static json_t *to_json(const dt_problem *problem)
-{
-    json_t *object = json_object();
-
-    json_object_set_new(object, "message", dt_json_text(problem->message));
-    json_object_set_new(object, "severity", json_string(problem->warning ? "warning" : "error"));
-    json_object_set_new(object, "rule", json_string(problem->rule));
-    if (problem->mark.source == NULL)
-        return object;
-    json_object_set_new(object, "source", dt_json_text(problem->mark.source));
-    if (problem->mark.line > 0) {
-        json_object_set_new(object, "line", json_integer(problem->mark.line));
-        json_object_set_new(object, "column", json_integer(problem->mark.column));
-    }
-    return object;
-}
-
-json_t *dt_problems_to_json(const dt_problems *problems)
-{
-    json_t *array = json_array();
-
-    for (size_t i = 0; i < problems->count; i++)
-        json_array_append_new(array, to_json(&problems->items[i]));
-    return array;
-}

@@ -6,7 +6,6 @@
 #ifndef DT_RUNNER_READ_RECIPE_H
 #define DT_RUNNER_READ_RECIPE_H
 
-#include "base/json.h"
 #include "recipes/problems.h"
 #include "recipes/reader.h"
 #include "runner/cli/command.h"
@@ -31,9 +30,5 @@ dt_status dt_read_recipe(dt_recipe *out, dt_recipe_source *source, const char *p
 
 /* What a read found, by --strict or not: the first error in `err`, warnings to stderr. */
 dt_status dt_judge_problems(dt_status st, const dt_call *call, dt_error *err);
-
-/* Each with its place, as JSON: [{"message", "severity", "rule", "source", "line", "column"}]. New
- * reference. */
-json_t *dt_problems_to_json(const dt_problems *problems);
 
 #endif

@@ -7,7 +7,6 @@
 
 #include "base/display.h"
 #include "base/file.h"
-#include "runner/cli/read_recipe.h"
 #include "runner/term/term.h"
 
 #include "base/banned.h"
