@@ -170,3 +170,35 @@ dt_status dt_store_run_list(dt_store *store, dt_run **out, int64_t *count, int s
 {
     return dt_store_run_list_after(store, out, count, state, NULL, limit, arena, err);
 }
+
+static dt_status mark_read(void *item, dt_sql_rows *rows, dt_error *err)
+{
+    dt_run_mark *mark = item;
+
+    mark->id = dt_sql_text(rows);
+    mark->attempt = dt_sql_int(rows);
+    mark->ended = dt_sql_int(rows) != 0;
+    return rows->no_memory ? DT_FAIL(err, DT_ERR_NOMEM, "cannot read the run store: no memory")
+                           : DT_OK;
+}
+
+dt_status dt_store_run_marks(dt_store *store, dt_run_mark **out, int64_t *count, dt_arena *arena,
+                             dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_sql_rows rows = {0};
+    void *items = NULL;
+
+    *count = 0;
+    DT_TRY(DT_SQL_OPEN(&rows, store, arena, err,
+                       "SELECT r.id, a.attempt, a.ended_ms IS NOT NULL FROM runs r"
+                       " JOIN attempts a ON a.run = r.run AND a.attempt ="
+                       " (SELECT max(attempt) FROM attempts WHERE run = r.run)"
+                       " WHERE ?1 ORDER BY r.id",
+                       DT_INT(1)));
+    DT_TRY(dt_sql_list(&rows, &items, count, sizeof(**out), mark_read, err));
+out:
+    *out = items;
+    dt_sql_close(&rows);
+    return st;
+}

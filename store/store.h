@@ -109,6 +109,14 @@ dt_status dt_store_run_list_after(dt_store *store, dt_run **out, int64_t *count,
 /* Newest first. state: -1 for all. limit 0: all. */
 dt_status dt_store_run_list(dt_store *store, dt_run **out, int64_t *count, int state, int64_t limit,
                             dt_arena *arena, dt_error *err);
+/* Of every run, in order of ids: its newest attempt, and whether that has ended. */
+typedef struct dt_run_mark {
+    const char *id;
+    int64_t attempt;
+    bool ended;
+} dt_run_mark;
+dt_status dt_store_run_marks(dt_store *store, dt_run_mark **out, int64_t *count, dt_arena *arena,
+                             dt_error *err);
 /* Moves the newest attempt; a terminal state also sets ended_ms, exit_code and reason, the first
  * one past queued started_ms. DT_ERR_BUSY where the attempt has ended already. */
 dt_status dt_store_run_set_state(dt_store *store, const char *run, dt_run_state state,
@@ -117,6 +125,12 @@ dt_status dt_store_run_set_state(dt_store *store, const char *run, dt_run_state 
 dt_status dt_store_run_set_progress(dt_store *store, const char *run, int64_t step, double loss,
                                     double valid_loss, double tokens_per_second, int64_t now_ms,
                                     dt_error *err);
+/* What people say of a run (label.c); NULL leaves it as it is. */
+typedef struct dt_labels {
+    const char *name, *tags, *note, *group;
+} dt_labels;
+dt_status dt_store_run_label(dt_store *store, const char *run, const dt_labels *labels,
+                             dt_error *err);
 /* Of the newest attempt: how many steps the run has, once it is known or known better. */
 dt_status dt_store_run_set_steps_total(dt_store *store, const char *run, int64_t steps_total,
                                        dt_error *err);
@@ -240,6 +254,19 @@ dt_status dt_store_run_mean_speed(dt_store *store, double *out, const dt_run *ru
                                   dt_error *err);
 dt_status dt_store_metric_names(dt_store *store, const char ***out, int64_t *count, const char *run,
                                 dt_arena *arena, dt_error *err);
+
+/* --- ends.c: where a curve stands, and what it reached */
+typedef enum dt_metric_which { DT_METRIC_LAST, DT_METRIC_LOWEST, DT_METRIC_HIGHEST } dt_metric_which;
+typedef struct dt_metric_end {
+    bool there; /* the run has a point of it */
+    int64_t step;
+    double value;
+} dt_metric_end;
+/* The last is found without reading the points. */
+dt_status dt_store_metric_end(dt_store *store, dt_metric_end *out, const char *run,
+                              const char *name, dt_metric_which which, dt_error *err);
+/* Whether any run has such a metric. */
+dt_status dt_store_metric_known(dt_store *store, bool *known, const char *name, dt_error *err);
 
 /* --- event.c */
 typedef struct dt_store_event {

@@ -183,6 +183,40 @@ static size_t option_index(const dt_arguments *args, int code)
     return i;
 }
 
+static bool is_signed(const dt_arguments *args, const char *word)
+{
+    if (word[0] != '-' || word[1] == '-' || word[1] == '\0')
+        return false;
+    for (size_t i = 0; i < args->options_count; i++)
+        if (args->options[i].letter == word[1] && word[2] == '\0')
+            return false;
+    return true;
+}
+
+/* Words with a sign go behind a "--"; *argc and *argv become those of a copy. */
+static dt_status set_signs_aside(const dt_arguments *args, int *argc, char ***argv, dt_arena *arena,
+                                 dt_error *err)
+{
+    char **words = dt_arena_alloc_array(arena, (size_t)*argc + 2, sizeof(words[0]));
+    int count = 0, i;
+
+    if (words == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    for (i = 0; i < *argc && strcmp((*argv)[i], "--") != 0; i++)
+        if (!is_signed(args, (*argv)[i]))
+            words[count++] = (*argv)[i];
+    words[count++] = (char *)"--";
+    for (int j = 0; j < i; j++)
+        if (is_signed(args, (*argv)[j]))
+            words[count++] = (*argv)[j];
+    for (i++; i < *argc; i++)
+        words[count++] = (*argv)[i];
+    words[count] = NULL;
+    *argc = count;
+    *argv = words;
+    return DT_OK;
+}
+
 static dt_status parse_words(dt_arguments *args, int argc, char **argv, dt_arena *arena,
                              dt_error *err)
 {
@@ -193,6 +227,8 @@ static dt_status parse_words(dt_arguments *args, int argc, char **argv, dt_arena
 
     if (longs == NULL || letters == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    if (args->command->signs && (st = set_signs_aside(args, &argc, &argv, arena, err)) != DT_OK)
+        return st;
     *letter++ = ':'; /* missing values are told from unknown options */
     for (size_t i = 0; i < args->options_count; i++) {
         const dt_option *option = &args->options[i];

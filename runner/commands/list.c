@@ -5,9 +5,7 @@
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "runner/supervisor/folder/mend.h"
-#include "runner/supervisor/supervisor.h"
-#include "runner/term/format.h"
-#include "runner/term/table.h"
+#include "runner/view/run_table.h"
 #include "runner/view/runs.h"
 
 #include "base/banned.h"
@@ -15,86 +13,128 @@
 static const char *const states[] = {"queued",   "preparing", "starting", "running", "stopping",
                                      "finished", "failed",    "stopped",  NULL};
 
-static dt_status print_json(const dt_run *runs, int64_t count, dt_error *err)
+static dt_status read_selection(dt_run_selection *out, const dt_call *call, dt_error *err)
+{
+    const dt_arguments *args = call->args;
+    const dt_value *state = dt_arguments_get(args, "state"), *tags = dt_arguments_get(args, "tag");
+    const char *since = dt_arguments_get(args, "since")->text;
+    const char *sort = dt_arguments_get(args, "sort")->text;
+    size_t filters = (size_t)args->operands_count;
+    dt_run_state wanted;
+    dt_status st = DT_OK;
+
+    *out = (dt_run_selection){.state = -1,
+                              .tags = tags->items,
+                              .tags_count = tags->items_count,
+                              .group = dt_arguments_get(args, "group")->text,
+                              .name = dt_arguments_get(args, "name")->text,
+                              .limit = dt_arguments_get(args, "limit")->integer,
+                              .sort = sort};
+    if (state->given && dt_run_state_parse(&wanted, state->text))
+        out->state = (int)wanted;
+    if (since != NULL)
+        DT_TRY(dt_since_parse(&out->since_ms, since, dt_clock_wall_ms(), err));
+    if (sort != NULL && sort[0] == '-') {
+        out->sort = sort + 1;
+        out->descending = true;
+    }
+    out->filters = dt_arena_alloc_array(call->arena, filters + 1, sizeof(out->filters[0]));
+    if (out->filters == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    for (; out->filters_count < filters; out->filters_count++)
+        DT_TRY(dt_run_filter_parse(&out->filters[out->filters_count],
+                                   args->operands[out->filters_count], call->arena, err));
+out:
+    return st;
+}
+
+static json_t *value_to_json(const dt_run_value *value)
+{
+    if (!value->there)
+        return json_null();
+    return value->is_number ? dt_json_number(value->number) : dt_json_text(value->text);
+}
+
+static dt_status print_json(dt_store *store, dt_run_entries *entries, const dt_run_columns *columns,
+                            dt_arena *arena, dt_error *err)
 {
     json_t *object = dt_report_object(), *array = json_array();
+    dt_status st = DT_OK;
+    dt_run_value value;
 
-    for (int64_t i = 0; i < count; i++) {
-        json_t *run = dt_runs_to_json(&runs[i]);
-        json_object_del(run, "version"); /* stands once, at the top */
+    json_object_set(object, "runs", array);
+    for (size_t i = 0; i < entries->count; i++) {
+        json_t *run = dt_runs_to_json(entries->items[i].run), *values;
+
         json_array_append_new(array, run);
+        json_object_del(run, "version"); /* stands once, at the top */
+        if (columns->count == 0)
+            continue;
+        values = json_object();
+        json_object_set_new(run, "columns", values);
+        for (size_t c = 0; c < columns->count; c++) {
+            DT_TRY(
+                dt_run_value_get(&value, store, &entries->items[i], columns->keys[c], arena, err));
+            json_object_set_new(values, columns->keys[c], value_to_json(&value));
+        }
     }
-    json_object_set_new(object, "runs", array);
-    return dt_report_json(object, err);
+    DT_TRY(dt_report_json(json_incref(object), err));
+out:
+    json_decref(array);
+    json_decref(object);
+    return st;
 }
 
-static void add_run(dt_table *table, const dt_run *run, int64_t now_ms)
+static dt_status print_text(dt_store *store, dt_run_entries *entries, const dt_run_columns *columns,
+                            bool selected, const dt_call *call, dt_error *err)
 {
-    char a[DT_FORMAT_SIZE], b[DT_FORMAT_SIZE];
-
-    dt_table_add(table, DT_STYLE_BOLD, "%s", run->id);
-    dt_table_add(table, DT_STYLE_PLAIN, "%s", run->name);
-    dt_table_add(table, dt_runs_style(run->state), "%s", dt_run_state_name(run->state));
-    dt_table_add(table, DT_STYLE_PLAIN, "%s/%s", dt_format_whole(a, sizeof(a), run->step),
-                 dt_runs_total(b, sizeof(b), run));
-    dt_table_add(table, DT_STYLE_PLAIN, "%s", dt_format_loss(a, sizeof(a), run->loss));
-    dt_table_add(table, DT_STYLE_PLAIN, "%s", dt_format_loss(a, sizeof(a), run->valid_loss));
-    dt_table_add(table, DT_STYLE_PLAIN, "%s",
-                 dt_format_count(a, sizeof(a), run->tokens_per_second));
-    dt_table_add(table, DT_STYLE_DIM, "%s", dt_format_ago(a, sizeof(a), run->created_ms, now_ms));
-}
-
-static dt_status print_text(const dt_run *runs, int64_t count, const dt_call *call, dt_error *err)
-{
-    static const dt_table_column columns[] = {
-        {"run", false}, {"name", false},      {"state", false},   {"step", true},
-        {"loss", true}, {"validation", true}, {"tokens/s", true}, {"created", true}};
-    static const int spare[] = {0, 0, 0, 1, 2, 4, 5, 3};
-    int64_t now_ms = dt_clock_wall_ms();
-    dt_table table;
+    dt_status st = DT_OK;
     dt_strbuf text;
     dt_term term;
-    dt_status st;
 
     dt_term_init(&term, STDOUT_FILENO);
     dt_strbuf_init(&text);
-    dt_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]), call->arena);
-    table.spare = spare;
-    for (int64_t i = 0; i < count; i++)
-        add_run(&table, &runs[i], now_ms);
-    dt_table_write(&text, &table, &term, 0);
-    if (count == 0)
+    if (entries->count == 0) {
         dt_report_note(call, "no runs%s",
-                       dt_arguments_get(call->args, "state")->given ? " in this state" : " yet");
-    st = count > 0 ? dt_report_styled(&text, err) : DT_OK;
+                       dt_arguments_get(call->args, "state")->given ? " in this state"
+                       : selected                                   ? " like that"
+                                                                    : " yet");
+        goto out;
+    }
+    DT_TRY(dt_run_table_write(&text, &term, store, entries, columns, call->arena, err));
+    DT_TRY(dt_report_styled(&text, err));
+out:
     dt_strbuf_release(&text);
     return st;
 }
 
 static dt_status list(dt_call *call, dt_error *err)
 {
-    const dt_value *state_asked = dt_arguments_get(call->args, "state");
-    int64_t limit = dt_arguments_get(call->args, "limit")->integer, count;
-    dt_run_state state = DT_RUN_QUEUED;
+    const char *asked = dt_arguments_get(call->args, "columns")->text;
+    dt_run_columns columns = {0};
+    dt_run_entries entries = {0};
+    dt_run_selection selection;
     dt_store *store = NULL;
     dt_status st = DT_OK;
-    bool more;
-    dt_run *runs;
 
-    if (state_asked->given && !dt_run_state_parse(&state, state_asked->text))
-        DT_THROW(err, DT_ERR_USAGE, "--state: unknown state '%s'", state_asked->text);
+    DT_TRY(read_selection(&selection, call, err));
     DT_TRY(dt_store_open_to_read(&store, NULL, err));
     dt_mend_all(store);
-    DT_TRY(dt_store_run_list(store, &runs, &count, state_asked->given ? (int)state : -1,
-                             limit > 0 ? limit + 1 : 0, call->arena, err));
-    more = limit > 0 && count > limit;
-    count -= more;
-    for (int64_t i = 0; i < count; i++)
-        (void)dt_runs_ensure(&runs[i], call);
-    DT_TRY(call->json ? print_json(runs, count, err) : print_text(runs, count, call, err));
-    if (more)
-        dt_report_note(call, "there are older ones: 'dtrun list -n 0' shows all");
+    if (asked != NULL)
+        DT_TRY(dt_run_columns_parse(&columns, store, asked, call->arena, err));
+    DT_TRY(dt_run_select(&entries, store, &selection, call->arena, err));
+    for (size_t i = 0; i < entries.count; i++)
+        (void)dt_runs_ensure(entries.items[i].run, call);
+    if (asked == NULL && !call->json)
+        DT_TRY(dt_run_columns_differing(&columns, &entries, call->arena, err));
+    DT_TRY(call->json ? print_json(store, &entries, &columns, call->arena, err)
+                      : print_text(store, &entries, &columns,
+                                   !dt_run_selection_is_plain(&selection), call, err));
+    if (entries.more)
+        dt_report_note(call, "there are %s: 'dtrun list -n 0' shows all",
+                       selection.sort != NULL ? "more" : "older ones");
 out:
+    dt_run_entries_release(&entries);
     dt_store_close(store);
     return st;
 }
@@ -105,6 +145,24 @@ static const dt_option options[] = {
      .value = "STATE",
      .choices = states,
      .help = "only runs in this state"},
+    {.name = "tag", .kind = DT_OPTION_LIST, .value = "TAG", .help = "only runs with this tag"},
+    {.name = "group", .kind = DT_OPTION_TEXT, .value = "GROUP", .help = "only runs of this group"},
+    {.name = "name",
+     .kind = DT_OPTION_TEXT,
+     .value = "GLOB",
+     .help = "only runs of this name, as in --name 'gpt-*'"},
+    {.name = "since",
+     .kind = DT_OPTION_TEXT,
+     .value = "TIME",
+     .help = "only runs made since 90m, 2h, 3d ago, or 2026-11-20"},
+    {.name = "sort",
+     .kind = DT_OPTION_TEXT,
+     .value = "KEY",
+     .help = "by this key, smallest first; -KEY: largest first"},
+    {.name = "columns",
+     .kind = DT_OPTION_TEXT,
+     .value = "KEYS",
+     .help = "these instead, as in optimizer.lr,valid_loss.min; +KEYS: beside the usual"},
     {.name = "limit",
      .letter = 'n',
      .kind = DT_OPTION_INT,
@@ -112,14 +170,24 @@ static const dt_option options[] = {
      .fallback = "20",
      .low = 0,
      .high = 1e9,
-     .help = "the newest N; 0 for all"},
+     .help = "N runs at most; 0 for all"},
     {0},
 };
 
 const dt_command dt_command_list = {
     .name = "list",
     .summary = "the runs, newest first",
-    .operands = "",
+    .operands = "[FILTER]...",
+    .operands_max = -1,
     .options = options,
+    .notes =
+        "A FILTER is a key, one of = != < <= > >=, and a value: 'optimizer.lr>1e-4' 'loss<2'\n"
+        "name='gpt-*'. A key is one of recipes, one that 'dtrun list --json' has, elapsed (in\n"
+        "seconds), or a metric, which stands for its last value; valid_loss.min and .max are\n"
+        "what it reached. Runs that pass all filters are shown; one without the key passes\n"
+        "none.\n"
+        "\n"
+        "Where nobody asks for columns, those keys are shown in which the recipes differ; a\n"
+        "narrow terminal leaves out what can be spared.\n",
     .run = list,
 };

@@ -100,6 +100,17 @@ static void add_facts(dt_strbuf *out, const dt_term *term, const dt_run *run,
     dt_table table;
 
     dt_table_init(&table, columns, 2, arena);
+    if (run->note[0] != '\0')
+        add_fact(&table, "note", run->note);
+    if (run->tags[0] != '\0')
+        add_fact(&table, "tags", run->tags);
+    if (run->group[0] != '\0')
+        add_fact(&table, "group", run->group);
+    if (run->parent[0] != '\0') {
+        dt_table_add(&table, DT_STYLE_DIM, "forked from");
+        dt_table_add(&table, DT_STYLE_PLAIN, "%s at step %lld", run->parent,
+                     (long long)run->parent_step);
+    }
     dt_table_add(&table, DT_STYLE_DIM, "state");
     dt_table_add(&table, dt_runs_style(run->state), "%s", dt_run_state_name(run->state));
     if (run->reason[0] != '\0')
@@ -226,10 +237,11 @@ const dt_command dt_command_show = {
     .operands = "RUN",
     .operands_min = 1,
     .operands_max = 1,
-    .notes = "First what --set changed, then numbers, and where the run comes from: the command of\n"
-             "each launch and resume, who gave it where, by which dtrun, the commit that git has\n"
-             "of the recipe's folder and how many files were changed since, the data and their\n"
-             "digests.\n"
-             "--json has these under changes and provenance.\n",
+    .notes =
+        "First what --set changed, then numbers, and where the run comes from: the command of\n"
+        "each launch and resume, who gave it where, by which dtrun, the commit that git has\n"
+        "of the recipe's folder and how many files were changed since, the data and their\n"
+        "digests.\n"
+        "--json has these under changes and provenance.\n",
     .run = show,
 };

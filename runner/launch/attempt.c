@@ -17,6 +17,7 @@
 #include "runner/launch/overrides.h"
 #include "runner/launch/provenance.h"
 #include "runner/launch/run_id.h"
+#include "runner/supervisor/folder/labels.h"
 #include "runner/supervisor/supervisor.h"
 
 #include "base/banned.h"
@@ -102,7 +103,8 @@ static dt_status recipe_text(const char **json_text, char *hash, const dt_recipe
     return check_text(*json_text, err);
 }
 
-static dt_status add_row(dt_store *store, const char *run, const dt_recipe_source *source,
+static dt_status add_row(dt_store *store, const char *run, const char *folder,
+                         const dt_recipe_source *source, const dt_labels *labels,
                          const dt_preflight *flight, dt_arena *arena, dt_error *err)
 {
     const dt_recipe *recipe = &flight->recipe;
@@ -125,11 +127,15 @@ static dt_status add_row(dt_store *store, const char *run, const dt_recipe_sourc
         .recipe_text = source->text,
         .exit_code = -1,
         .reason = "",
+        .tags = labels->tags,
+        .note = labels->note,
+        .group = labels->group,
     };
 
     DT_TRY(recipe_text(&json, hash, recipe, arena, err));
     row.recipe_json = json;
     row.recipe_hash = hash;
+    DT_TRY(dt_labels_write(&row, folder, err));
     DT_TRY(dt_store_run_add(store, &row, err));
     (void)dt_overrides_store(store, run, changes, NULL); /* it runs without, too */
     (void)dt_provenance_store(store, run, origin, NULL);
@@ -155,7 +161,8 @@ static dt_status supervise(dt_store *store, const char *run, dt_error *err)
 }
 
 dt_status dt_attempt_launch(const char **run, dt_store *store, const dt_recipe_source *source,
-                            dt_preflight *flight, dt_arena *arena, dt_error *err)
+                            const dt_labels *labels, dt_preflight *flight, dt_arena *arena,
+                            dt_error *err)
 {
     const char *folder = NULL, *copy;
     dt_status st = DT_OK;
@@ -166,7 +173,7 @@ dt_status dt_attempt_launch(const char **run, dt_store *store, const dt_recipe_s
     DT_TRY(dt_file_write_atomic(copy, source->text, strlen(source->text), 0600, err));
     DT_TRY(write_plan(flight, *run, 1, "", folder, arena, err));
     DT_TRY(dt_supervisor_keep_environment(*run, flight->recipe.notify.webhook, err));
-    DT_TRY(add_row(store, *run, source, flight, arena, err));
+    DT_TRY(add_row(store, *run, folder, source, labels, flight, arena, err));
     folder = NULL; /* belongs to the row now */
     DT_TRY(supervise(store, *run, err));
 out:

@@ -13,9 +13,11 @@
 #include "runner/launch/preflight.h"
 #include "store/store.h"
 
-/* A new run; flight->plan gets its run, attempt and directory. *run lives in the arena. */
+/* A new run with tags, note and group (NULL: none); flight->plan gets its run, attempt and directory.
+ * *run lives in the arena. */
 dt_status dt_attempt_launch(const char **run, dt_store *store, const dt_recipe_source *source,
-                            dt_preflight *flight, dt_arena *arena, dt_error *err);
+                            const dt_labels *labels, dt_preflight *flight, dt_arena *arena,
+                            dt_error *err);
 
 /* The next attempt of an ended run, from a marked checkpoint; `at`: where it stands. run->recipe_json
  * is what the new recipe was changed from. */

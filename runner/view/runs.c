@@ -64,6 +64,17 @@ static json_t *time_or_null(int64_t wall_ms)
     return wall_ms > 0 ? json_string(dt_clock_iso(text, wall_ms)) : json_null();
 }
 
+static json_t *tags_to_json(const char *tags)
+{
+    json_t *array = json_array();
+
+    for (size_t length; *tags != '\0'; tags += length + strspn(tags + length, " ")) {
+        length = strcspn(tags, " ");
+        json_array_append_new(array, json_stringn(tags, length));
+    }
+    return array;
+}
+
 json_t *dt_runs_to_json(const dt_run *run)
 {
     json_t *object = dt_report_object();
@@ -84,6 +95,15 @@ json_t *dt_runs_to_json(const dt_run *run)
     json_object_set_new(object, "exit_code",
                         run->exit_code >= 0 ? json_integer(run->exit_code) : json_null());
     json_object_set_new(object, "reason", dt_json_text(run->reason));
+    json_object_set_new(object, "tags", tags_to_json(run->tags));
+    json_object_set_new(object, "note", dt_json_text(run->note));
+    json_object_set_new(object, "group",
+                        run->group[0] != '\0' ? dt_json_text(run->group) : json_null());
+    json_object_set_new(object, "parent",
+                        run->parent[0] != '\0'
+                            ? json_pack("{s:o, s:I}", "run", dt_json_text(run->parent), "step",
+                                        (json_int_t)run->parent_step)
+                            : json_null());
     return object;
 }
 

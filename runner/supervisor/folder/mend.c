@@ -1,6 +1,10 @@
+#define _GNU_SOURCE
 #include "runner/supervisor/folder/mend.h"
 
 #include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/dirs.h"
@@ -49,19 +53,41 @@ bool dt_mend_run(dt_store *store, const char *run)
     return rebuilt;
 }
 
+static int by_id(const void *key, const void *mark)
+{
+    return strcmp(key, ((const dt_run_mark *)mark)->id);
+}
+
+/* Whether the store has all of it, told without opening a file: its newest attempt has ended there, and
+ * the folder has none after it. */
+static bool is_settled(const dt_run_mark *marks, int64_t count, DIR *runs, const char *run)
+{
+    const dt_run_mark *mark = bsearch(run, marks, (size_t)count, sizeof(marks[0]), by_id);
+    char next[300];
+
+    if (mark == NULL || !mark->ended)
+        return false;
+    snprintf(next, sizeof(next), "%s/attempt-%lld", run, (long long)mark->attempt + 1);
+    return faccessat(dirfd(runs), next, F_OK, 0) != 0;
+}
+
 void dt_mend_all(dt_store *store)
 {
     const char *state, *runs;
     struct dirent *entry;
+    dt_run_mark *marks;
     dt_arena arena;
+    int64_t count;
     DIR *dir = NULL;
 
     dt_arena_init(&arena, 0);
     if (dt_dir_path(&state, DT_DIR_STATE, &arena, NULL) == DT_OK &&
         (runs = dt_arena_printf(&arena, "%s/runs", state)) != NULL)
         dir = opendir(runs);
+    if (dt_store_run_marks(store, &marks, &count, &arena, NULL) != DT_OK)
+        count = 0;
     while (dir != NULL && (entry = readdir(dir)) != NULL)
-        if (entry->d_name[0] != '.')
+        if (entry->d_name[0] != '.' && !is_settled(marks, count, dir, entry->d_name))
             (void)dt_mend_run(store, entry->d_name);
     if (dir != NULL)
         closedir(dir);

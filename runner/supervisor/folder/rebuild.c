@@ -13,6 +13,7 @@
 #include "runner/node_setup/node_setup.h"
 #include "runner/supervisor/folder/adopt.h"
 #include "runner/supervisor/folder/kept.h"
+#include "runner/supervisor/folder/labels.h"
 #include "runner/supervisor/folder/run_folder.h"
 
 #include "base/banned.h"
@@ -113,6 +114,7 @@ static dt_status add_run(rebuilding *all, dt_error *err)
     row = all->last.run;
     row.id = all->run;
     row.recipe_text = recipe.data;
+    dt_labels_read(&row, all->folder, &all->arena);
     DT_TRY(dt_store_run_add(all->store, &row, err));
 out:
     dt_strbuf_release(&recipe);

@@ -1,0 +1,67 @@
+/* dtrun tag: words on a run, by which lists find it. */
+#include "runner/cli/command.h"
+#include "runner/cli/report.h"
+#include "runner/cli/tags.h"
+#include "runner/supervisor/folder/labels.h"
+#include "runner/view/runs.h"
+
+#include "base/banned.h"
+
+/* Reads and writes in one transaction: two people may tag one run. */
+static dt_status change(dt_store *store, dt_run *run, const dt_call *call, dt_error *err)
+{
+    const char *const *words = (const char *const *)call->args->operands + 1;
+    dt_labels labels = {0};
+    bool begun = false;
+    dt_status st;
+
+    DT_TRY(dt_store_begin(store, err));
+    begun = true;
+    DT_TRY(dt_store_run_find(store, run, run->id, call->arena, err));
+    DT_TRY(dt_tags_change(&labels.tags, run->tags, words, (size_t)call->args->operands_count - 1,
+                          call->arena, err));
+    DT_TRY(dt_labels_change(store, run->id, &labels, call->arena, err));
+    DT_TRY(dt_store_commit(store, err));
+    begun = false;
+    run->tags = labels.tags;
+out:
+    if (begun)
+        dt_store_rollback(store);
+    return st;
+}
+
+static dt_status tag(dt_call *call, dt_error *err)
+{
+    dt_store *store = NULL;
+    dt_strbuf text;
+    dt_status st;
+    dt_run run;
+
+    dt_strbuf_init(&text);
+    DT_TRY(dt_runs_open(&store, &run, call->args->operands[0], call, err));
+    if (call->args->operands_count > 1)
+        DT_TRY(change(store, &run, call, err));
+    dt_strbuf_add_fmt(&text, "%s\n", run.tags);
+    if (call->json)
+        DT_TRY(dt_report_json(dt_runs_to_json(&run), err));
+    else if (run.tags[0] != '\0')
+        DT_TRY(dt_report_text(&text, err));
+out:
+    dt_strbuf_release(&text);
+    dt_store_close(store);
+    return st;
+}
+
+const dt_command dt_command_tag = {
+    .name = "tag",
+    .summary = "put tags on a run and take them off",
+    .operands = "RUN [+TAG|-TAG]...",
+    .operands_min = 1,
+    .operands_max = -1,
+    .signs = true,
+    .notes =
+        "+TAG (or TAG) puts it on, -TAG takes it off; what is left is printed. A tag has letters,\n"
+        "digits and any of . _ : / @ -. 'dtrun list --tag TAG' shows the runs that have it,\n"
+        "'dtrun launch --tag TAG' starts one with it.\n",
+    .run = tag,
+};

@@ -1,0 +1,90 @@
+#include "runner/view/recipe_diff.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "recipes/fields.h"
+
+#include "base/banned.h"
+
+enum { KEY_BYTES = 160, KEYS_MOST = 4 * DT_FIELDS_MAX };
+
+typedef struct diff {
+    const char **keys;
+    size_t count;
+    dt_arena *arena;
+    bool no_memory;
+} diff;
+
+static bool is_left_out(const char *key)
+{
+    static const char *const keys[] = {"name", "recipe", "needs", "notify"};
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (strcmp(key, keys[i]) == 0)
+            return true;
+    return false;
+}
+
+static void add_key(diff *out, const char *key)
+{
+    for (size_t i = 0; i < out->count; i++)
+        if (strcmp(out->keys[i], key) == 0)
+            return;
+    if (out->count == KEYS_MOST)
+        return;
+    out->keys[out->count] = dt_arena_strdup(out->arena, key);
+    out->no_memory = out->no_memory || out->keys[out->count] == NULL;
+    out->count += !out->no_memory;
+}
+
+static bool same(const json_t *a, const json_t *b)
+{
+    if (json_is_number(a) && json_is_number(b))
+        return json_number_value(a) == json_number_value(b);
+    return json_equal(a, b);
+}
+
+static void walk(diff *out, const char *path, const json_t *a, const json_t *b)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach((json_t *)a, key, value)
+    {
+        const json_t *other = json_object_get(b, key);
+        char below[KEY_BYTES];
+
+        if (other == NULL || (path[0] == '\0' && is_left_out(key)))
+            continue;
+        snprintf(below, sizeof(below), "%s%s%s", path, path[0] != '\0' ? "." : "", key);
+        if (json_is_object(value) && json_is_object(other))
+            walk(out, below, value, other);
+        else if (!same(value, other))
+            add_key(out, below);
+    }
+}
+
+/* Most runs of a list were asked for the same as the one before. */
+static bool is_known(const dt_run_entry *entries, size_t i)
+{
+    const char *hash = entries[i].run->recipe_hash;
+
+    return hash[0] != '\0' && (strcmp(hash, entries[i - 1].run->recipe_hash) == 0 ||
+                               strcmp(hash, entries[0].run->recipe_hash) == 0);
+}
+
+dt_status dt_recipe_diff(const char ***keys, size_t *count, dt_run_entry *entries, size_t runs,
+                         dt_arena *arena, dt_error *err)
+{
+    diff out = {.arena = arena};
+
+    out.keys = dt_arena_alloc_array(arena, KEYS_MOST, sizeof(out.keys[0]));
+    out.no_memory = out.keys == NULL;
+    for (size_t i = 1; i < runs && !out.no_memory; i++)
+        if (!is_known(entries, i))
+            walk(&out, "", dt_run_entry_recipe(&entries[0]), dt_run_entry_recipe(&entries[i]));
+    *keys = out.keys;
+    *count = out.count;
+    return out.no_memory ? DT_FAIL(err, DT_ERR_NOMEM, "no memory") : DT_OK;
+}

@@ -1,0 +1,36 @@
+/* run_filter: which runs a list shows: "optimizer.lr>1e-4", "name=gpt*", "valid_loss<=2".
+ *
+ * A filter is a key (run_value.h), one of = != < <= > >=, and a value. Beside a number, a number is
+ * compared; texts are compared with = and != where * and ? stand for any letters. A run that does
+ * not have the key passes no filter on it.
+ */
+#ifndef DT_RUNNER_VIEW_RUN_FILTER_H
+#define DT_RUNNER_VIEW_RUN_FILTER_H
+
+#include "runner/view/run_value.h"
+
+typedef enum dt_filter_kind {
+    DT_FILTER_EQUAL,
+    DT_FILTER_UNEQUAL,
+    DT_FILTER_LESS,
+    DT_FILTER_LESS_OR_EQUAL,
+    DT_FILTER_MORE,
+    DT_FILTER_MORE_OR_EQUAL
+} dt_filter_kind;
+
+typedef struct dt_run_filter {
+    const char *key, *value; /* in the arena */
+    dt_filter_kind kind;
+    bool is_number;
+    double number;
+} dt_run_filter;
+
+/* DT_ERR_USAGE: no filter. Whether the key exists is not looked at. */
+dt_status dt_run_filter_parse(dt_run_filter *out, const char *text, dt_arena *arena, dt_error *err);
+bool dt_run_filter_passes(const dt_run_filter *filter, const dt_run_value *value);
+
+/* "2h", "3d", "90m", "2w" before now, or "2026-11-20", "2026-11-20 14:30" by the local clock ("Z" at
+ * its end: UTC). DT_ERR_USAGE. */
+dt_status dt_since_parse(int64_t *wall_ms, const char *text, int64_t now_ms, dt_error *err);
+
+#endif

@@ -1,0 +1,170 @@
+#include "runner/view/run_table.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "runner/term/format.h"
+#include "runner/view/recipe_diff.h"
+#include "runner/view/runs.h"
+
+#include "base/banned.h"
+
+enum { DIFFERING_MOST = 8, DIFFERING_RUNS = 500, USUAL_COUNT = 10, COLUMNS_MOST = 64 };
+
+dt_status dt_run_columns_parse(dt_run_columns *out, dt_store *store, const char *text,
+                               dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    *out = (dt_run_columns){.usual = text[0] == '+'};
+    text += text[0] == '+';
+    out->keys = dt_arena_alloc_array(arena, COLUMNS_MOST, sizeof(out->keys[0]));
+    if (out->keys == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    while (*text != '\0') {
+        size_t length = strcspn(text, ",");
+        const char *key = dt_arena_printf(arena, "%.*s", (int)length, text);
+
+        if (key == NULL)
+            DT_THROW(err, DT_ERR_NOMEM, "no memory");
+        text += length + (text[length] == ',');
+        if (length == 0)
+            continue;
+        DT_TRY(dt_run_key_check(store, key, err));
+        if (out->count == COLUMNS_MOST)
+            DT_THROW(err, DT_ERR_USAGE, "--columns: at most %d", COLUMNS_MOST);
+        out->keys[out->count++] = key;
+    }
+out:
+    return st;
+}
+
+dt_status dt_run_columns_differing(dt_run_columns *out, dt_run_entries *entries, dt_arena *arena,
+                                   dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    *out = (dt_run_columns){.usual = true};
+    if (entries->count > DIFFERING_RUNS)
+        return DT_OK; /* one wants to see them, not what each was asked for */
+    DT_TRY(dt_recipe_diff(&out->keys, &out->count, entries->items, entries->count, arena, err));
+    if (out->count > DIFFERING_MOST)
+        out->count = DIFFERING_MOST;
+out:
+    return st;
+}
+
+/* What a table of runs begins with; `spare` as dt_table has it. A label that no run has is left out. */
+static const struct {
+    const char *title;
+    bool right;
+    int spare;
+} usual[USUAL_COUNT] = {{"run", false, 0},     {"name", false, 0},   {"state", false, 0},
+                        {"step", true, 1},     {"loss", true, 2},    {"validation", true, 4},
+                        {"tokens/s", true, 5}, {"created", true, 3}, {"group", false, 6},
+                        {"tags", false, 7}};
+enum { GROUP_AT = 8, TAGS_AT = 9, SPARE_FIRST = 8 };
+
+static bool any_has(const dt_run_entries *entries, size_t usual_at)
+{
+    for (size_t i = 0; i < entries->count; i++) {
+        const dt_run *run = entries->items[i].run;
+
+        if ((usual_at == GROUP_AT ? run->group : run->tags)[0] != '\0')
+            return true;
+    }
+    return usual_at < GROUP_AT;
+}
+
+static void add_usual(dt_table *table, const dt_run *run, size_t usual_count, const bool *shown,
+                      int64_t now_ms)
+{
+    char a[DT_FORMAT_SIZE], b[DT_FORMAT_SIZE];
+
+    dt_table_add(table, DT_STYLE_BOLD, "%s", run->id);
+    if (usual_count == 1)
+        return;
+    dt_table_add(table, DT_STYLE_PLAIN, "%s", run->name);
+    dt_table_add(table, dt_runs_style(run->state), "%s", dt_run_state_name(run->state));
+    dt_table_add(table, DT_STYLE_PLAIN, "%s/%s", dt_format_whole(a, sizeof(a), run->step),
+                 dt_runs_total(b, sizeof(b), run));
+    dt_table_add(table, DT_STYLE_PLAIN, "%s", dt_format_loss(a, sizeof(a), run->loss));
+    dt_table_add(table, DT_STYLE_PLAIN, "%s", dt_format_loss(a, sizeof(a), run->valid_loss));
+    dt_table_add(table, DT_STYLE_PLAIN, "%s",
+                 dt_format_count(a, sizeof(a), run->tokens_per_second));
+    dt_table_add(table, DT_STYLE_DIM, "%s", dt_format_ago(a, sizeof(a), run->created_ms, now_ms));
+    if (shown[GROUP_AT])
+        dt_table_add(table, DT_STYLE_PLAIN, "%s", run->group);
+    if (shown[TAGS_AT])
+        dt_table_add(table, DT_STYLE_PLAIN, "%s", run->tags);
+}
+
+/* Of a path the last part says enough. */
+static const char *shortened(const char *text)
+{
+    const char *slash = strrchr(text, '/');
+
+    return text[0] == '/' && slash != NULL && slash[1] != '\0' ? slash + 1 : text;
+}
+
+static bool is_number_column(dt_store *store, dt_run_entries *entries, const char *key,
+                             dt_arena *arena)
+{
+    dt_run_value value;
+
+    return entries->count > 0 &&
+           dt_run_value_get(&value, store, &entries->items[0], key, arena, NULL) == DT_OK &&
+           value.is_number;
+}
+
+static dt_status add_rows(dt_table *table, dt_store *store, dt_run_entries *entries,
+                          const dt_run_columns *columns, const bool *shown, dt_arena *arena,
+                          dt_error *err)
+{
+    int64_t now_ms = dt_clock_wall_ms();
+    dt_status st = DT_OK;
+    dt_run_value value;
+
+    for (size_t i = 0; i < entries->count; i++) {
+        dt_run_entry *entry = &entries->items[i];
+
+        add_usual(table, entry->run, columns->usual ? USUAL_COUNT : 1, shown, now_ms);
+        for (size_t c = 0; c < columns->count; c++) {
+            DT_TRY(dt_run_value_get(&value, store, entry, columns->keys[c], arena, err));
+            dt_table_add(table, DT_STYLE_PLAIN, "%s", value.there ? shortened(value.text) : "-");
+        }
+    }
+out:
+    return st;
+}
+
+dt_status dt_run_table_write(dt_strbuf *out, const dt_term *term, dt_store *store,
+                             dt_run_entries *entries, const dt_run_columns *columns,
+                             dt_arena *arena, dt_error *err)
+{
+    dt_table_column titles[USUAL_COUNT + COLUMNS_MOST];
+    int spare[USUAL_COUNT + COLUMNS_MOST];
+    bool shown[USUAL_COUNT] = {false};
+    size_t count = 0;
+    dt_table table;
+    dt_status st;
+
+    for (size_t i = 0; i < (columns->usual ? (size_t)USUAL_COUNT : 1); i++) {
+        shown[i] = any_has(entries, i);
+        if (!shown[i])
+            continue;
+        spare[count] = usual[i].spare;
+        titles[count++] = (dt_table_column){usual[i].title, usual[i].right};
+    }
+    for (size_t i = 0; i < columns->count; i++) {
+        spare[count] = SPARE_FIRST + (int)i;
+        titles[count++] = (dt_table_column){
+            columns->keys[i], is_number_column(store, entries, columns->keys[i], arena)};
+    }
+    dt_table_init(&table, titles, count, arena);
+    table.spare = spare;
+    DT_TRY(add_rows(&table, store, entries, columns, shown, arena, err));
+    dt_table_write(out, &table, term, 0);
+out:
+    return st;
+}

@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# Lists: filters, order, columns, the width of a terminal.
+. "$(dirname "$0")/lib.sh"
+
+# Runs as the store would have them.
+expect 0 list
+python3 - "$work/state/dtrun/store.db" <<'PY'
+import json, sqlite3, sys, time
+db = sqlite3.connect(sys.argv[1])
+now = int(time.time() * 1000)
+rows = [  # id, name, state, hours ago, lr, loss, tags, group
+    ("aaa222", "gpt-a", "finished", 30, 1e-4, 2.5, "", "g1"),
+    ("bbb333", "gpt-b", "failed", 20, 3e-4, None, "bad", "g1"),
+    ("ccc444", "mlp", "finished", 3, 1e-3, 1.5, "good night", ""),
+    ("ddd555", "gpt-c", "stopped", 1, 1e-3, 2.0, "good", "g2")]
+for run, name, state, hours, lr, loss, tags, group in rows:
+    at = now - hours * 3600000
+    recipe = {"name": name, "ranks": 2, "optimizer": {"kind": "adamw", "lr": lr}, "data": {"train": ["/d/corpus.txt"]}}
+    number = db.execute("INSERT INTO runs (id, name, created_ms, attempt, step, loss, recipe_path, recipe_text,"
+                        " tags, run_group) VALUES (?, ?, ?, 1, 10, ?, 'r.yaml', '', ?, ?)",
+                        (run, name, at, loss, tags, group)).lastrowid
+    db.execute("INSERT INTO attempts (run, attempt, state, start_step, steps_total, created_ms, started_ms, ended_ms,"
+               " exit_code, recipe_json, recipe_hash) VALUES (?, 1, ?, 0, 10, ?, ?, ?, 0, ?, ?)",
+               (number, state, at, at, at + 1000, json.dumps(recipe), str(lr)))
+    if loss is not None:
+        series = db.execute("INSERT INTO series (run, name) VALUES (?, 'valid_loss')", (number,)).lastrowid
+        db.executemany("INSERT INTO metrics (series, step, attempt, value, time_ms) VALUES (?, ?, 1, ?, ?)",
+                       [(series, 5, loss - 1, at), (series, 10, loss + 1, at)])
+        db.execute("UPDATE runs SET valid_loss = ? WHERE run = ?", (loss + 1, number))
+db.commit()
+PY
+
+lists() { # "ids in order" arguments...
+    local wanted=$1
+    shift
+    expect 0 list --json "$@"
+    [ "$(field "' '.join(r['run'][0] for r in o['runs'])")" = "$wanted" ] ||
+        fail "lists $(field "[r['run'] for r in o['runs']]"), wanted $wanted"
+}
+lists "d c b a"
+lists "d c" --tag good
+lists "c" --tag good --tag night
+lists "" --tag goo
+lists "b a" --group g1
+lists "d b a" --name 'gpt-*'
+lists "c" 'name!=gpt-*'
+lists "d c" --since 10h
+lists "d c b" --since 1d
+lists "d c b a" --since 2020-01-01
+lists "d c b" 'optimizer.lr>1e-4'
+lists "d c" optimizer.lr=0.001
+lists "b" 'optimizer.lr > 1e-4' 'optimizer.lr<=3e-4'
+lists "d c" 'loss<2.2' 'state=*'
+lists "d a" 'loss>=2'
+lists "c" valid_loss.min=0.5
+lists "a" 'valid_loss.max>=3.5'
+lists "c d a b" --sort loss
+lists "a d c b" --sort -loss
+lists "a b d c" --sort optimizer.lr
+lists "c a" --state finished --sort loss
+lists "c" --sort loss -n 1
+expect 0 list --sort loss -n 1
+says "there are more"
+
+expect 0 list --json --columns optimizer.lr,valid_loss.min,data.train -n 2
+json "[r['columns'] for r in o['runs']] == [{'optimizer.lr': 0.001, 'valid_loss.min': 1.0, 'data.train': '/d/corpus.txt'}, {'optimizer.lr': 0.001, 'valid_loss.min': 0.5, 'data.train': '/d/corpus.txt'}]"
+expect 0 list --columns optimizer.lr,data.train
+[ "$(head -2 "$work/out" | tr -s ' ')" = $'run optimizer.lr data.train\nddd555 0.001 corpus.txt' ] ||
+    fail "not these columns"
+expect 0 list
+says "optimizer.lr" "group" "tags" "good night"
+lacks "ranks" # in which they do not differ
+expect 0 list --tag good
+lacks "optimizer.lr"
+
+expect 2 list 'optimizer.lrr>1'
+one_line
+says "did you mean 'optimizer.lr'?"
+expect 2 list --sort nosuchmetric
+says "no run has 'nosuchmetric'"
+expect 2 list --columns loss,nosuchmetric
+expect 2 list 'loss>much'
+says "'much' is no number to compare with"
+expect 2 list '>3'
+expect 2 list --since yesterday
+says "expected a time as in 90m"
+expect 0 list 'loss>100'
+says "no runs like that"
+
+# No line is wider than the terminal, and the first columns are always there.
+for width in 30 44 60 80 120; do
+    subject="dtrun list in $width columns"
+    python3 - "$width" "$dtrun" list >"$work/out" 2>"$work/err" <<'PY' || fail "too wide, or something is missing"
+import fcntl, os, pty, re, struct, sys, termios
+width, command = int(sys.argv[1]), sys.argv[2:]
+pid, terminal = pty.fork()
+if pid == 0:
+    sys.stdin.readline()
+    os.execve(command[0], command, {**os.environ, "TERM": "xterm", "LC_ALL": "C.UTF-8"})
+fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
+os.write(terminal, b"\n")
+text = b""
+try:
+    while data := os.read(terminal, 65536):
+        text += data
+except OSError:
+    pass
+lines = re.sub(r"\x1b\[[0-9;]*m", "", text.decode()).replace("\r", "").split("\n")[1:-1]
+print("\n".join(lines))
+assert len(lines) == 5 and all(len(line) <= width for line in lines), lines
+assert lines[1].startswith("ddd555"), lines
+assert ("optimizer.lr" in lines[0]) == (width == 120), lines
+PY
+done
