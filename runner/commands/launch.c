@@ -57,11 +57,6 @@ out:
 
 static const dt_option options[] = {
     DT_RECIPE_OPTIONS("change the recipe for this run, as in --set optimizer.lr=1e-4"),
-    {.name = "set",
-     .letter = 's',
-     .kind = DT_OPTION_LIST,
-     .value = "KEY=VALUE",
-     .help = "change the recipe for this run, as in --set optimizer.lr=1e-4"},
     {.name = "tag",
      .kind = DT_OPTION_LIST,
      .value = "TAG",
