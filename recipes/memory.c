@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "recipes/architecture/architecture.h"
+#include "recipes/matrices.h"
 
 #include "base/banned.h"
 
@@ -25,6 +26,12 @@ static bool is_full_shard(const dt_recipe *recipe)
     return recipe->strategy.kind == DT_STRATEGY_FSDP && recipe->strategy.shard == DT_SHARD_FULL;
 }
 
+/* fsdp: whole ones, until the last micro-step. */
+static bool holds_gradients(const dt_recipe *recipe)
+{
+    return recipe->strategy.shard == DT_SHARD_OPTIMIZER || !recipe->strategy.reduce_each_micro_step;
+}
+
 /* fp32 weights that are also the compute type's are whole where the compute type's are. */
 static shares shares_of(const dt_recipe *recipe, int64_t world_size)
 {
@@ -36,7 +43,7 @@ static shares shares_of(const dt_recipe *recipe, int64_t world_size)
     out.states = world_size;
     if (copy || is_full_shard(recipe))
         out.masters = world_size;
-    if (recipe->strategy.shard != DT_SHARD_OPTIMIZER && recipe->strategy.reduce_each_micro_step)
+    if (!holds_gradients(recipe))
         out.gradients = world_size;
     return out;
 }
@@ -46,18 +53,13 @@ static int64_t share(int64_t count, int64_t ways)
     return count / ways + (count % ways != 0);
 }
 
-/* Of all blocks: the products that an optimizer may step whole. */
-static dt_model_matrices matrices_of(const dt_recipe *recipe)
+/* Hidden matrices that the optimizer steps whole. */
+static dt_matrices matrices_of(const dt_recipe *recipe)
 {
-    dt_model_config config;
+    dt_matrices out;
 
-    dt_model_config_make(&config, recipe, 0);
-    return dt_model_count_matrices(&config);
-}
-
-static int64_t matrix_count(const dt_recipe *recipe)
-{
-    return matrices_of(recipe).elems;
+    dt_matrices_count(&out, recipe);
+    return out;
 }
 
 static int states_of(const dt_recipe *recipe, bool matrix)
@@ -67,7 +69,7 @@ static int states_of(const dt_recipe *recipe, bool matrix)
 
 double dt_memory_states(const dt_recipe *recipe, int64_t parameter_count)
 {
-    double matrices = (double)matrix_count(recipe) / (double)parameter_count;
+    double matrices = (double)matrices_of(recipe).elems / (double)parameter_count;
 
     return states_of(recipe, false) * (1 - matrices) + states_of(recipe, true) * matrices;
 }
@@ -75,25 +77,23 @@ double dt_memory_states(const dt_recipe *recipe, int64_t parameter_count)
 static int64_t optimizer_bytes(const dt_recipe *recipe, int64_t count, int64_t ways)
 {
     int usual = states_of(recipe, false), of_matrix = states_of(recipe, true);
-    int64_t matrices = of_matrix != usual ? matrix_count(recipe) : 0;
+    int64_t matrices = matrices_of(recipe).elems;
 
     return dt_size_plus(dt_size_times(share(count - matrices, ways), 4 * usual),
                         dt_size_times(share(matrices, ways), 4 * of_matrix));
 }
 
-/* A step over whole matrices works in two of the largest and two squares of its shorter side, in bf16
- * or fp32, and where it adds up in fp32 in a third square. */
-static int64_t work_bytes(const dt_recipe *recipe)
+/* The largest unit, a message at most. */
+static int64_t largest_unit(const dt_model_config *config)
 {
-    dt_model_matrices all = matrices_of(recipe);
-    int64_t square = dt_size_times(all.largest_side, all.largest_side);
-    int64_t elems = dt_size_times(2, dt_size_plus(all.largest_elems, square));
+    int64_t most = 0;
 
-    if (!dt_optimizers[recipe->optimizer.kind].whole_matrices)
-        return 0;
-    return recipe->precision.kind == DT_PRECISION_BF16
-               ? dt_size_plus(dt_size_times(2, elems), dt_size_times(4, square))
-               : dt_size_times(4, elems);
+    for (int unit = 0; unit < unit_count(config); unit++) {
+        int64_t elems = dt_model_unit_elems(config, unit);
+
+        most = elems > most ? elems : most;
+    }
+    return most;
 }
 
 /* Elements of the root, and of the two largest blocks, or of all where they stay. */
@@ -123,28 +123,47 @@ static int64_t gathered_bytes(const dt_recipe *recipe, const dt_model_config *co
                          (int64_t)dt_dtype_bytes(config->dtype));
 }
 
-/* Gradients on their way: a bucket where there is somebody to send it to; under fsdp the fp32
- * gradients of the root and of two blocks, before they are divided. */
+/* Gradients on their way: under fsdp those of the root and of two blocks in fp32, before they are
+ * divided; and what is sent of them in bf16 where that is another type: ddp keeps it of all units. */
 static int64_t sending_bytes(const dt_recipe *recipe, const dt_model_config *config,
                              int64_t world_size)
 {
-    if (world_size == 1)
+    bool fsdp = recipe->strategy.kind == DT_STRATEGY_FSDP;
+    bool rounded = recipe->strategy.reduce_dtype == DT_REDUCE_BF16;
+    int64_t each = rounded ? 2 : 0;
+
+    if (recipe->strategy.kind == DT_STRATEGY_DP || (!fsdp && world_size == 1))
         return 0;
-    if (shares_of(recipe, world_size).gradients == 1)
-        return (int64_t)(recipe->strategy.bucket_mb * 1e6);
-    return dt_size_times(root_and_blocks(config, false), 4);
+    if (fsdp && !holds_gradients(recipe))
+        each += 4;
+    return dt_size_times(root_and_blocks(config, !fsdp), each);
 }
 
-/* Two batches; gathered weights; gradients on their way; what the program itself takes. */
+/* The larger of a message and of what a communicator between nodes makes of it: ddp sends buckets. */
+static int64_t communicator_bytes(const dt_recipe *recipe, const dt_model_config *config,
+                                  int64_t world_size)
+{
+    int64_t message = dt_size_times(largest_unit(config), 4);
+    double bucket = recipe->strategy.bucket_mb * 1e6;
+
+    if (world_size == 1)
+        return 0;
+    if (recipe->strategy.kind == DT_STRATEGY_DDP && (double)message > bucket)
+        return (int64_t)bucket;
+    return message;
+}
+
+/* A batch as it is read, as it is handed over, and where ops find it; gathered weights; gradients on
+ * their way; what the optimizer works in. */
 static int64_t buffers_bytes(const dt_recipe *recipe, const dt_model_config *config,
                              const dt_memory_ranks *ranks)
 {
-    int64_t batches = dt_size_times(2, dt_model_batch_bytes(config));
+    int64_t batches = dt_size_times(3, dt_model_batch_bytes(config));
     int64_t gathered = is_full_shard(recipe) ? gathered_bytes(recipe, config) : 0;
 
-    return dt_size_plus(dt_size_plus(dt_size_plus(RUNTIME_BYTES, work_bytes(recipe)),
-                                     dt_size_times(ranks->replicas, batches)),
-                        dt_size_plus(gathered, sending_bytes(recipe, config, ranks->world_size)));
+    return dt_size_plus(
+        dt_size_plus(matrices_of(recipe).work_bytes, dt_size_times(ranks->replicas, batches)),
+        dt_size_plus(gathered, sending_bytes(recipe, config, ranks->world_size)));
 }
 
 void dt_memory_estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab,
@@ -169,7 +188,9 @@ void dt_memory_estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab,
     out->optimizer_bytes = optimizer_bytes(recipe, count, part.states);
     out->activations_bytes = dt_size_times(
         ranks->replicas, dt_architecture_find(config.kind)->activation_bytes(&config));
-    out->buffers_bytes = buffers_bytes(recipe, &config, ranks);
+    out->runtime_bytes =
+        dt_size_plus(RUNTIME_BYTES, communicator_bytes(recipe, &config, ranks->world_size));
+    out->buffers_bytes = dt_size_plus(out->runtime_bytes, buffers_bytes(recipe, &config, ranks));
     out->total_bytes =
         dt_size_plus(dt_size_plus(out->parameters_bytes,
                                   dt_size_plus(out->gradients_bytes, out->optimizer_bytes)),
@@ -216,7 +237,7 @@ static void add_states(dt_strbuf *out, const dt_memory *memory, const dt_recipe 
 {
     static const char *const moments[] = {"0 bytes", "4 bytes, one moment", "8 bytes, two moments"};
     const char *usual = moments[states_of(recipe, false)];
-    int64_t matrices = matrix_count(recipe);
+    int64_t matrices = matrices_of(recipe).elems;
 
     if (states_of(recipe, true) == states_of(recipe, false)) {
         add_elements(out, memory->parameter_count, usual, ways);

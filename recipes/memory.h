@@ -26,6 +26,7 @@ typedef struct dt_memory {
     dt_memory_ranks ranks;
     int64_t parameter_count; /* elements, tied embedding once, vocabulary padded */
     int64_t parameters_bytes, gradients_bytes, optimizer_bytes, activations_bytes, buffers_bytes;
+    int64_t runtime_bytes; /* of the buffers: the program, and what communicators take */
     int64_t total_bytes;
 } dt_memory;
 

@@ -16,6 +16,9 @@
 #define DT_RECIPES_OPTIMIZERS_H
 
 #include <stdbool.h>
+#include <stdint.h>
+
+#include "base/dtype.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -27,12 +30,13 @@ extern "C" {
 
 /* X(KIND, name, facts): the facts of dt_optimizer_facts, but for the name. Checkpoints and resolved
  * recipes have the name, so that the order is free and a name is for ever. */
-#define DT_OPTIMIZERS(X)                                                                     \
-    X(ADAMW, adamw, .family = "adam", .states = 2)                                           \
-    X(ADAM, adam, .family = "adam", .states = 2)                                             \
-    X(SGD, sgd, .family = "sgd", .states = 1, .needs_momentum = true)                        \
-    X(LION, lion, .family = "lion", .states = 1, .defaults = {{"optimizer.beta2", "0.99"}})  \
-    X(MUON, muon, .family = "muon", .states = 2, .whole_matrices = true, .matrix_states = 1, \
+#define DT_OPTIMIZERS(X)                                                                    \
+    X(ADAMW, adamw, .family = "adam", .states = 2)                                          \
+    X(ADAM, adam, .family = "adam", .states = 2)                                            \
+    X(SGD, sgd, .family = "sgd", .states = 1, .needs_momentum = true)                       \
+    X(LION, lion, .family = "lion", .states = 1, .defaults = {{"optimizer.beta2", "0.99"}}) \
+    X(MUON, muon, .family = "muon", .states = 2, .whole_matrices = &dt_newton_schulz,       \
+      .matrix_states = 1,                                                                   \
       .defaults = {{"optimizer.momentum", "0.95"}, {"optimizer.nesterov", "true"}})
 
 #define DT_OPTIMIZER_ENUM(KIND, ...) DT_OPTIMIZER_##KIND,
@@ -65,6 +69,18 @@ typedef struct dt_optimizer_options {
     double adamw_lr; /* of what is not stepped whole; 0: lr */
 } dt_optimizer_options;
 
+/* How hidden matrices are stepped that an optimizer needs whole, as arithmetic; the computation is
+ * engine/optim/optimizer.h's. */
+typedef struct dt_whole_matrices {
+    int iterations;
+    dt_dtype (*dtype)(dt_dtype of_model); /* of its products */
+    /* Of one matrix, stopping at INT64_MAX: memory that is worked in, and FLOPs. */
+    int64_t (*work_bytes)(int64_t rows, int64_t columns, dt_dtype dtype);
+    double (*flops)(int64_t rows, int64_t columns);
+} dt_whole_matrices;
+
+extern const dt_whole_matrices dt_newton_schulz;
+
 /* A field's default where it is not the table's (fields.c), which was there first. */
 typedef struct dt_optimizer_default {
     const char *path, *text; /* as in a recipe; a NULL path ends the list */
@@ -77,8 +93,8 @@ typedef struct dt_optimizer_facts {
     const char *family;  /* of those whose states mean the same: one resumes from another's */
     int states;          /* of an element, at most DT_OPTIMIZER_STATES */
     bool needs_momentum; /* no states where `momentum` is 0 */
-    bool whole_matrices; /* hidden matrices are stepped whole (engine/optim/optimizer.h) ... */
-    int matrix_states;   /* ... and have so many states, at most `states` */
+    const dt_whole_matrices *whole_matrices; /* how hidden matrices are; NULL: as all else */
+    int matrix_states;                       /* of their elements, at most `states` */
     dt_optimizer_default defaults[DT_OPTIMIZER_DEFAULTS];
 } dt_optimizer_facts;
 

@@ -7,8 +7,6 @@
 
 #include "base/banned.h"
 
-#define PART_ALIGN_ELEMS 16 /* fsdp cuts units into W parts of a multiple of this */
-
 #define MESSAGES_MOST ((int64_t)1 << 17) /* more make no step that anybody would wait for */
 
 typedef struct maker {
@@ -106,9 +104,7 @@ static int64_t place(int64_t unit, bool each)
 
 static int64_t padded_elems(const maker *m, int64_t unit)
 {
-    int64_t parts = m->world_size * PART_ALIGN_ELEMS;
-
-    return (m->unit_elems[unit] + parts - 1) / parts * parts;
+    return m->world_size * dt_fsdp_part_elems(m->unit_elems[unit], m->world_size);
 }
 
 static dt_status gather(maker *m, int64_t unit, int64_t launched, int64_t needed, dt_error *err)

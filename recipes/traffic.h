@@ -25,6 +25,12 @@
 extern "C" {
 #endif
 
+/* Elements of a rank's part of a unit under fsdp: parts begin as parameters are aligned. */
+static inline int64_t dt_fsdp_part_elems(int64_t unit_elems, int64_t world_size)
+{
+    return (unit_elems + 16 * world_size - 1) / (16 * world_size) * 16;
+}
+
 typedef enum dt_traffic_kind {
     DT_TRAFFIC_ALL_REDUCE,
     DT_TRAFFIC_ALL_GATHER,

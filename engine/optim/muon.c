@@ -16,8 +16,7 @@
 
 #include "base/banned.h"
 
-#define ITERATIONS 5
-#define NORM_EPS   1e-7
+#define NORM_EPS 1e-7
 
 static const double coefficient_a = 3.4445, coefficient_b = -4.7750, coefficient_c = 2.0315;
 
@@ -70,8 +69,8 @@ typedef struct iteration {
     dt_tensor sum;   /* F32 (S, S): A where it is added up in fp32; else without data */
 } iteration;
 
-/* Lays the tensors into `work`, which may be NULL; returns the bytes that they take. */
-static size_t lay_out(iteration *out, int64_t rows, int64_t columns, dt_dtype dtype, void *work)
+/* Lays the tensors into `work`. */
+static void lay_out(iteration *out, int64_t rows, int64_t columns, dt_dtype dtype, void *work)
 {
     int64_t side = rows < columns ? rows : columns;
     dt_tensor *const tensors[] = {&out->x, &out->y, &out->a, &out->aa, &out->sum};
@@ -84,18 +83,10 @@ static size_t lay_out(iteration *out, int64_t rows, int64_t columns, dt_dtype dt
                        .aa = dt_tensor_2d(NULL, dtype, side, side),
                        .sum = dt_tensor_2d(NULL, DT_F32, side, side)};
     for (int i = 0; i < (out->tall && dtype != DT_F32 ? 5 : 4); i++) {
-        if (work != NULL)
-            tensors[i]->data = (unsigned char *)work + bytes;
+        tensors[i]->data = (unsigned char *)work + bytes;
         bytes += (dt_tensor_bytes(tensors[i]) + 63) / 64 * 64;
     }
-    return bytes;
-}
-
-static size_t work_bytes(int64_t rows, int64_t columns, dt_dtype dtype)
-{
-    iteration it;
-
-    return lay_out(&it, rows, columns, dtype, NULL);
+    DT_ASSERT((int64_t)bytes == dt_newton_schulz.work_bytes(rows, columns, dtype));
 }
 
 /* A = X X^T; of a tall matrix X^T X, which is added up in fp32. */
@@ -150,20 +141,17 @@ static dt_status shape(dt_device *device, const dt_optimizer_options *options, d
     iteration it;
     dt_status st = DT_OK;
 
-    (void)lay_out(&it, matrix->dim[0], matrix->dim[1], dtype, work);
+    lay_out(&it, matrix->dim[0], matrix->dim[1], dtype, work);
     DT_TRY(device->ops->normalize(device, &it.x, matrix, NORM_EPS, err));
-    for (int i = 1; i <= ITERATIONS; i++)
-        DT_TRY(iterate(device, &it, i < ITERATIONS ? 1 : ratio, err));
+    for (int i = 1; i <= dt_newton_schulz.iterations; i++)
+        DT_TRY(iterate(device, &it, i < dt_newton_schulz.iterations ? 1 : ratio, err));
     DT_TRY(device->ops->cast(device, matrix, &it.x, err));
 out:
     return st;
 }
 
-static const dt_optimizer_matrices matrices = {.factors = matrix_factors,
-                                               .direct = direct,
-                                               .work_bytes = work_bytes,
-                                               .shape = shape,
-                                               .apply = apply};
+static const dt_optimizer_matrices matrices = {
+    .factors = matrix_factors, .direct = direct, .shape = shape, .apply = apply};
 
 const dt_optimizer dt_optimizer_muon = {
     .factors = factors, .step = dt_adamw_step, .matrices = &matrices};

@@ -47,9 +47,8 @@ typedef struct dt_optimizer_matrices {
     /* part.grad := the direction of the step; the states move */
     dt_status (*direct)(dt_device *device, dt_optimizer_part *part,
                         const dt_optimizer_factors *factors, dt_error *err);
-    /* Device memory that `shape` works in, with products in `dtype`: F32 or BF16. */
-    size_t (*work_bytes)(int64_t rows, int64_t columns, dt_dtype dtype);
-    /* matrix F32 (rows, columns), in place */
+    /* matrix F32 (rows, columns), in place; products in `dtype`, F32 or BF16; `work`: device memory,
+     * dt_whole_matrices' work_bytes of it */
     dt_status (*shape)(dt_device *device, const dt_optimizer_options *options, dt_tensor *matrix,
                        dt_dtype dtype, void *work, dt_error *err);
     /* part.param by part.grad, which is what `shape` made of it */

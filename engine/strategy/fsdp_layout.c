@@ -1,10 +1,9 @@
 #include <stdlib.h>
 
 #include "engine/strategy/fsdp_int.h"
+#include "recipes/traffic.h"
 
 #include "base/banned.h"
-
-#define PART_ALIGN_ELEMS 16 /* as parameters are aligned: 64 bytes in fp32 */
 
 int64_t dt_fsdp_unit_elems(const dt_fsdp *own, int unit)
 {
@@ -38,12 +37,11 @@ dt_fsdp_grad_buffer *dt_fsdp_grad_buffer_of(const dt_fsdp *own, int unit)
     return &own->grad_buffers[place(unit, grad_buffer_each(own))];
 }
 
-static void graph_break(dt_fsdp *own, int unit)
+static void place_part(dt_fsdp *own, int unit)
 {
-    int64_t elems = own->shard.model->units[unit].elems, parts = own->world_size * PART_ALIGN_ELEMS;
     dt_shard_unit *part = &own->shard.units[unit];
 
-    part->elems = (elems + parts - 1) / parts * PART_ALIGN_ELEMS;
+    part->elems = dt_fsdp_part_elems(own->shard.model->units[unit].elems, own->world_size);
     part->start_elems = own->rank * part->elems;
 }
 
@@ -165,7 +163,7 @@ dt_status dt_fsdp_take_memory(dt_strategy_state *state, dt_error *err)
     if (own->gather_buffers == NULL || own->grad_buffers == NULL || own->whole_grads == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the tables of the parameters");
     for (int unit = 0; unit < model->unit_count; unit++)
-        graph_break(own, unit);
+        place_part(own, unit);
     DT_TRY(dt_layout_open(&own->memory, model->device, lay_out, state, err));
     DT_TRY(dt_shard_make_tables(&own->shard, true, err));
     fill_accounts(state);

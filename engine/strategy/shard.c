@@ -121,25 +121,27 @@ void dt_shard_take_states(dt_shard *shard, int unit, dt_layout *layout)
     }
 }
 
-/* In bf16 where the model computes in it, else in fp32. */
+static const dt_whole_matrices *shaping_of(const dt_shard *shard)
+{
+    return dt_optimizers[shard->options.kind].whole_matrices;
+}
+
 static dt_dtype work_dtype(const dt_shard *shard)
 {
-    return shard->model->config.dtype == DT_BF16 ? DT_BF16 : DT_F32;
+    return shaping_of(shard)->dtype(shard->model->config.dtype);
 }
 
 void dt_shard_take_work(dt_shard *shard, dt_layout *layout)
 {
-    const dt_optimizer_matrices *matrices = shard->optimizer->matrices;
-
     shard->work_bytes = 0;
     for (int i = 0; i < shard->model->param_count; i++) {
         const dt_param *param = &shard->model->params[i];
-        size_t bytes = group_of(shard, param) != DT_GROUP_MATRIX
-                           ? 0
-                           : matrices->work_bytes(param->dim[0], param->dim[1], work_dtype(shard));
+        int64_t bytes = 0;
 
-        if (bytes > shard->work_bytes)
-            shard->work_bytes = bytes;
+        if (group_of(shard, param) == DT_GROUP_MATRIX)
+            bytes = shaping_of(shard)->work_bytes(param->dim[0], param->dim[1], work_dtype(shard));
+        if ((size_t)bytes > shard->work_bytes)
+            shard->work_bytes = (size_t)bytes;
     }
     if (shard->work_bytes > 0)
         shard->work = dt_layout_take(layout, shard->work_bytes);

@@ -69,15 +69,6 @@ out:
 
 /* --- parameters */
 
-static void add_matrix(dt_model_matrices *all, const dt_param *param)
-{
-    all->elems = dt_size_plus(all->elems, param->elems);
-    if (param->elems <= all->largest_elems)
-        return;
-    all->largest_elems = param->elems;
-    all->largest_side = param->dim[0] < param->dim[1] ? param->dim[0] : param->dim[1];
-}
-
 void dt_param_add(dt_param_sink *sink, const dt_param_shape *shape, const char *name_format, ...)
 {
     dt_param param = {.unit = sink->unit,
@@ -94,8 +85,8 @@ void dt_param_add(dt_param_sink *sink, const dt_param_shape *shape, const char *
         param.elems = dt_size_times(param.elems, param.dim[i]);
     }
     sink->elems = dt_size_plus(sink->elems, param.elems);
-    if (dt_param_is_matrix(&param))
-        add_matrix(&sink->matrices, &param);
+    if (sink->each_matrix != NULL && dt_param_is_matrix(&param))
+        sink->each_matrix(sink->self, &param);
     sink->unit_elems = dt_size_plus(sink->unit_elems, dt_size_plus(param.elems, 15)) / 16 * 16;
     if (sink->params != NULL) {
         va_list args;
@@ -124,14 +115,20 @@ int64_t dt_model_unit_elems(const dt_model_config *config, int unit)
     return sink.unit_elems;
 }
 
+static void add_units(dt_param_sink *sink, const dt_model_config *config)
+{
+    int units = dt_architecture_find(config->kind)->units(config);
+
+    for (int unit = 0; unit < units; unit++)
+        add_unit(sink, config, unit);
+}
+
 /* Counts all units. */
 static dt_param_sink count_params(const dt_model_config *config)
 {
-    int units = dt_architecture_find(config->kind)->units(config);
     dt_param_sink sink = {0};
 
-    for (int unit = 0; unit < units; unit++)
-        add_unit(&sink, config, unit);
+    add_units(&sink, config);
     return sink;
 }
 
@@ -140,9 +137,12 @@ int64_t dt_model_config_elems(const dt_model_config *config)
     return count_params(config).elems;
 }
 
-dt_model_matrices dt_model_count_matrices(const dt_model_config *config)
+void dt_model_each_matrix(const dt_model_config *config,
+                          void (*each)(void *self, const dt_param *matrix), void *self)
 {
-    return count_params(config).matrices;
+    dt_param_sink sink = {.each_matrix = each, .self = self};
+
+    add_units(&sink, config);
 }
 
 dt_status dt_param_table_make(dt_param_table *out, const dt_model_config *config, dt_arena *arena,

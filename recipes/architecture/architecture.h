@@ -131,12 +131,9 @@ dt_status dt_model_config_check(const dt_model_config *config, dt_error *err);
 int64_t dt_model_unit_elems(const dt_model_config *config, int unit);
 /* Of all parameters, padding included and gaps left out. */
 int64_t dt_model_config_elems(const dt_model_config *config);
-/* Hidden layers' matrices (dt_param_is_matrix). */
-typedef struct dt_model_matrices {
-    int64_t elems;                       /* of all */
-    int64_t largest_elems, largest_side; /* the largest, and its shorter side */
-} dt_model_matrices;
-dt_model_matrices dt_model_count_matrices(const dt_model_config *config);
+/* Calls for every hidden layer's matrix (dt_param_is_matrix), without its name. */
+void dt_model_each_matrix(const dt_model_config *config,
+                          void (*each)(void *self, const dt_param *matrix), void *self);
 /* Bytes of a batch of config.batch samples. */
 int64_t dt_model_batch_bytes(const dt_model_config *config);
 
@@ -155,8 +152,9 @@ typedef struct dt_param_sink {
     dt_param *params; /* room for the next ones; NULL: counts only */
     dt_arena *arena;  /* of the names */
     int unit, count;
-    int64_t elems; /* of the parameters so far */
-    dt_model_matrices matrices;
+    int64_t elems;                                           /* of the parameters so far */
+    void (*each_matrix)(void *self, const dt_param *matrix); /* MAY be NULL */
+    void *self;
     int64_t unit_elems; /* of the unit's flat buffer so far */
     bool no_memory;
 } dt_param_sink;

@@ -84,7 +84,7 @@ static dt_status step_matrix(const dt_optimizer *optimizer, const matrix *of,
         return optimizer->step(&device, part, &factors, NULL);
     }
     way->factors(&factors, args);
-    work = aligned_alloc(64, way->work_bytes(of->rows, of->columns, dtype));
+    work = aligned_alloc(64, (size_t)dt_newton_schulz.work_bytes(of->rows, of->columns, dtype));
     DT_TRY(way->direct(&device, part, &factors, NULL));
     DT_TRY(way->shape(&device, &args->options, &whole, dtype, work, NULL));
     DT_TRY(way->apply(&device, part, &factors, NULL));

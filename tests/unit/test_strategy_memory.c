@@ -1,0 +1,222 @@
+/* What a recipe is said to take (recipes/memory.h) against what its ranks really allocate: kinds of
+ * models x strategies x precisions x optimizers, on 1 to 3 ranks.
+ *
+ * Counted at the device: every allocation of a rank goes through a function here. The batch as it is
+ * read is the session's, and is added.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "engine/config.h"
+#include "recipes/fields.h"
+#include "recipes/memory.h"
+#include "tests/dist/ranks.h"
+#include "tests/unit/comm_support.h"
+#include "tests/unit/strategy_support.h"
+
+#include "base/banned.h"
+
+#define REPLICAS 3
+
+typedef struct strategy_row {
+    const char *name;
+    dt_strategy_kind strategy;
+    dt_shard_kind shard;
+    bool reshard, each;
+    dt_reduce_kind reduce;
+} strategy_row;
+
+static const strategy_row rows[] = {
+    {"dp", DT_STRATEGY_DP, 0, true, true, DT_REDUCE_FP32},
+    {"ddp", DT_STRATEGY_DDP, 0, true, true, DT_REDUCE_FP32},
+    {"ddp, sent in bf16", DT_STRATEGY_DDP, 0, true, true, DT_REDUCE_BF16},
+    {"full", DT_STRATEGY_FSDP, DT_SHARD_FULL, true, true, DT_REDUCE_FP32},
+    {"full, sent in bf16", DT_STRATEGY_FSDP, DT_SHARD_FULL, true, true, DT_REDUCE_BF16},
+    {"full, kept", DT_STRATEGY_FSDP, DT_SHARD_FULL, false, true, DT_REDUCE_FP32},
+    {"full, whole gradients", DT_STRATEGY_FSDP, DT_SHARD_FULL, true, false, DT_REDUCE_FP32},
+    {"gradients", DT_STRATEGY_FSDP, DT_SHARD_GRADIENTS, true, true, DT_REDUCE_FP32},
+    {"optimizer", DT_STRATEGY_FSDP, DT_SHARD_OPTIMIZER, true, true, DT_REDUCE_FP32},
+    {"optimizer, sent in bf16", DT_STRATEGY_FSDP, DT_SHARD_OPTIMIZER, true, true, DT_REDUCE_BF16},
+};
+#define ROWS (int)(sizeof(rows) / sizeof(rows[0]))
+
+static const struct {
+    dt_optimizer_kind kind;
+    double momentum;
+} optimizers[] = {
+    {DT_OPTIMIZER_ADAMW, 0}, {DT_OPTIMIZER_SGD, 0.9},   {DT_OPTIMIZER_SGD, 0},
+    {DT_OPTIMIZER_LION, 0},  {DT_OPTIMIZER_MUON, 0.95},
+};
+#define OPTIMIZERS (int)(sizeof(optimizers) / sizeof(optimizers[0]))
+
+static const dt_precision_kind precisions[] = {DT_PRECISION_FP32, DT_PRECISION_BF16};
+
+/* --- a device that counts */
+
+static int64_t taken_bytes;
+static dt_device counted; /* as it was opened */
+
+static dt_status count_alloc(dt_device *device, void **out, size_t bytes, dt_error *err)
+{
+    taken_bytes += (int64_t)bytes;
+    return counted.alloc(device, out, bytes, err);
+}
+
+static void count(dt_device *device);
+
+static dt_status count_replica(dt_device *device, dt_device *out, int64_t n, dt_error *err)
+{
+    dt_status st = counted.open_replica(device, out, n, err);
+
+    count(out);
+    return st;
+}
+
+static void count(dt_device *device)
+{
+    device->alloc = device->host_alloc = count_alloc;
+    device->open_replica = count_replica;
+}
+
+/* --- recipes */
+
+static dt_recipe recipe_of(dt_architecture_kind kind, int row, int precision, int optimizer)
+{
+    dt_recipe recipe;
+
+    dt_recipe_init(&recipe);
+    recipe.model.kind = kind;
+    recipe.model.layers = 4;
+    recipe.model.embed = 128;
+    recipe.model.heads = 4;
+    recipe.batch.sequences = 6;
+    recipe.batch.tokens = 32;
+    if (kind == DT_MODEL_MLP) {
+        recipe.model.inputs = 500;
+        recipe.model.outputs = 40;
+        recipe.batch.sequences = 100;
+        recipe.batch.tokens = 1;
+    }
+    recipe.precision.kind = precisions[precision];
+    recipe.optimizer.kind = optimizers[optimizer].kind;
+    recipe.optimizer.momentum = optimizers[optimizer].momentum;
+    recipe.strategy.kind = rows[row].strategy;
+    recipe.strategy.shard = rows[row].shard;
+    recipe.strategy.reshard_after_forward = rows[row].reshard;
+    recipe.strategy.reduce_each_micro_step = rows[row].each;
+    recipe.strategy.reduce_dtype = rows[row].reduce;
+    return recipe;
+}
+
+/* Parameters begin at multiples of 16 elements, fsdp's parts too: 2 %. */
+static bool near(const char *what, int64_t said, int64_t taken)
+{
+    if (fabs((double)(said - taken)) <= 0.02 * (double)taken + 4096)
+        return true;
+    fprintf(stderr, "%s: the recipe says %lld bytes, %lld are taken\n", what, (long long)said,
+            (long long)taken);
+    return false;
+}
+
+static int check_recipe(const dt_recipe *recipe, dt_events *events, int rank, int world_size)
+{
+    bool dp = recipe->strategy.kind == DT_STRATEGY_DP;
+    dt_memory_ranks shared = {world_size, dp ? REPLICAS : 1};
+    dt_model_config config;
+    dt_memory said;
+    trainee t = {0};
+
+    dt_memory_estimate(&said, recipe, 0, &shared);
+    dt_model_config_make(&config, recipe, 0);
+    taken_bytes = shared.replicas * dt_model_batch_bytes(&config);
+    CHECK(!dt_device_open_cpu(&t.device, 1, NULL));
+    counted = t.device;
+    count(&t.device);
+    CHECK(!dt_model_open(&t.model, &config, &t.device, NULL));
+    CHECK(!dt_comm_open(&t.comm, events, "main", dt_group_all(rank, world_size), 20, NULL));
+    t.state = (dt_strategy_state){.strategy = dt_strategy_find((int)recipe->strategy.kind),
+                                  .model = t.model,
+                                  .mesh = dt_mesh_of(rank, world_size, 1),
+                                  .comm = &t.comm,
+                                  .events = events,
+                                  .options = dt_config_strategy(recipe, shared.replicas)};
+    CHECK(!t.state.strategy->setup(&t.state, 7, NULL));
+    CHECK(near("parameters", said.parameters_bytes, t.state.parameters_bytes));
+    CHECK(near("gradients", said.gradients_bytes, t.state.gradients_bytes));
+    CHECK(near("optimizer", said.optimizer_bytes, t.state.optimizer_bytes));
+    CHECK(near("in all", said.total_bytes - said.runtime_bytes, taken_bytes));
+    close_trainee(&t);
+    return 0;
+}
+
+typedef struct combination {
+    dt_architecture_kind kind;
+    int world_size;
+} combination;
+
+/* All of them in one process: starting ranks is what takes time. */
+static int check_row(const combination *c, int row, dt_events *events, int rank)
+{
+    for (int precision = 0; precision < 2; precision++)
+        for (int optimizer = 0; optimizer < OPTIMIZERS; optimizer++) {
+            dt_recipe recipe = recipe_of(c->kind, row, precision, optimizer);
+
+            if (check_recipe(&recipe, events, rank, c->world_size) == 0)
+                continue;
+            fprintf(stderr, "%s, %s, %s, %s, %d ranks\n", c->kind == DT_MODEL_MLP ? "mlp" : "gpt2",
+                    rows[row].name, precision == 0 ? "fp32" : "bf16",
+                    dt_optimizers[recipe.optimizer.kind].name, c->world_size);
+            return 1;
+        }
+    return 0;
+}
+
+static int body(int rank, void *self)
+{
+    const combination *c = self;
+    dt_events *events;
+
+    CHECK(!dt_events_open(&events, rank, c->world_size, NULL));
+    for (int row = 0; row < ROWS; row++)
+        if (c->world_size == 1 || rows[row].strategy != DT_STRATEGY_DP)
+            CHECK(!check_row(c, row, events, rank));
+    dt_events_close(events);
+    return 0;
+}
+
+static void check_kind(dt_architecture_kind kind)
+{
+    for (int world_size = 1; world_size <= 3; world_size++) {
+        combination c = {kind, world_size};
+        ranks all = {.world_size = world_size, .timeout_seconds = 60, .body = body, .self = &c};
+
+        assert_int_equal(ranks_run(&all), 0);
+    }
+}
+
+static void test_the_estimate_is_what_ranks_of_gpt2_allocate(void **state)
+{
+    check_kind(DT_MODEL_GPT2);
+}
+
+static void test_the_estimate_is_what_ranks_of_an_mlp_allocate(void **state)
+{
+    check_kind(DT_MODEL_MLP);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_estimate_is_what_ranks_of_gpt2_allocate),
+        cmocka_unit_test(test_the_estimate_is_what_ranks_of_an_mlp_allocate),
+    };
+
+    return cmocka_run_group_tests_name("strategy: memory", tests, NULL, NULL);
+}
