@@ -19,6 +19,7 @@ const dt_command *const dt_commands[] = {
     &dt_command_status,
     &dt_command_list,
     &dt_command_show,
+    &dt_command_compare,
     &dt_command_logs,
     &dt_command_metrics,
     &dt_command_tag,

@@ -1,4 +1,5 @@
-/* dtrun metrics: a run's history as data. */
+/* dtrun metrics: the history of runs as data. */
+#include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -6,17 +7,21 @@
 #include "runner/cli/report.h"
 #include "runner/term/format.h"
 #include "runner/view/runs.h"
+#include "runner/view/wide.h"
 
 #include "base/banned.h"
 
-static const char *const formats[] = {"csv", "jsonl", NULL};
-enum { FORMAT_CSV, FORMAT_JSONL };
+static const char *const formats[] = {"csv", "jsonl", "wide", NULL};
+enum { FORMAT_CSV, FORMAT_JSONL, FORMAT_WIDE };
 
-static json_t *to_json(const dt_metric *point)
+/* run: NULL where there is one alone. */
+static json_t *to_json(const dt_metric *point, const char *run)
 {
     char time[DT_CLOCK_ISO_SIZE];
     json_t *object = json_object();
 
+    if (run != NULL)
+        json_object_set_new(object, "run", json_string(run));
     json_object_set_new(object, "attempt", json_integer(point->attempt));
     json_object_set_new(object, "step", json_integer(point->step));
     json_object_set_new(object, "name", json_string(point->name));
@@ -25,47 +30,60 @@ static json_t *to_json(const dt_metric *point)
     return object;
 }
 
-static void add_csv(dt_strbuf *out, const dt_metric *point)
+static void add_csv(dt_strbuf *out, const dt_metric *point, const char *run)
 {
     char value[DT_FORMAT_SIZE], time[DT_CLOCK_ISO_SIZE];
 
+    if (run != NULL)
+        dt_strbuf_add_fmt(out, "%s,", run);
     dt_strbuf_add_fmt(
         out, "%lld,%lld,%s,%s,%s\n", (long long)point->attempt, (long long)point->step, point->name,
         dt_format_exact(value, sizeof(value), point->value), dt_clock_iso(time, point->time_ms));
 }
 
-static dt_status print_lines(const dt_metric *points, int64_t count, int format, dt_error *err)
+static dt_status print_lines(const dt_run_points *runs, size_t count, int format, dt_error *err)
 {
     dt_strbuf text;
     dt_status st;
 
     dt_strbuf_init(&text);
     if (format == FORMAT_CSV)
-        dt_strbuf_add_str(&text, "attempt,step,name,value,time\n");
-    for (int64_t i = 0; i < count; i++) {
-        if (format == FORMAT_CSV) {
-            add_csv(&text, &points[i]);
-        } else {
-            json_t *object = to_json(&points[i]);
-            dt_json_write(&text, object);
-            dt_strbuf_add_char(&text, '\n');
-            json_decref(object);
+        dt_strbuf_add_fmt(&text, "%sattempt,step,name,value,time\n", count > 1 ? "run," : "");
+    for (size_t r = 0; r < count; r++)
+        for (int64_t i = 0; i < runs[r].count; i++) {
+            const char *run = count > 1 ? runs[r].run : NULL;
+
+            if (format == FORMAT_CSV) {
+                add_csv(&text, &runs[r].points[i], run);
+            } else {
+                json_t *object = to_json(&runs[r].points[i], run);
+                dt_json_write(&text, object);
+                dt_strbuf_add_char(&text, '\n');
+                json_decref(object);
+            }
         }
-    }
     st = dt_report_text(&text, err);
     dt_strbuf_release(&text);
     return st;
 }
 
-static dt_status print_json(const dt_run *run, const dt_metric *points, int64_t count,
-                            dt_error *err)
+/* Of one run as it always was; of several, each point says which. */
+static dt_status print_json(const dt_run_points *runs, size_t count, dt_error *err)
 {
-    json_t *object = dt_report_object(), *array = json_array();
+    json_t *object = dt_report_object(), *array = json_array(), *ids = json_array();
 
-    for (int64_t i = 0; i < count; i++)
-        json_array_append_new(array, to_json(&points[i]));
-    json_object_set_new(object, "run", json_string(run->id));
+    for (size_t r = 0; r < count; r++) {
+        json_array_append_new(ids, json_string(runs[r].run));
+        for (int64_t i = 0; i < runs[r].count; i++)
+            json_array_append_new(array,
+                                  to_json(&runs[r].points[i], count > 1 ? runs[r].run : NULL));
+    }
+    if (count == 1)
+        json_object_set_new(object, "run", json_string(runs[0].run));
+    else
+        json_object_set(object, "runs", ids);
     json_object_set_new(object, "metrics", array);
+    json_decref(ids);
     return dt_report_json(object, err);
 }
 
@@ -93,23 +111,48 @@ out:
     return st;
 }
 
+static dt_status read_run(dt_run_points *out, dt_store *store, const char *ref, const char *name,
+                          const dt_call *call, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_run run;
+
+    DT_TRY(dt_runs_find(store, &run, ref, call, err));
+    if (name != NULL)
+        DT_TRY(check_name(name, store, &run, call->arena, err));
+    out->run = run.id;
+    DT_TRY(dt_store_metric_list(store, &out->points, &out->count, run.id, name, -1, 0, call->arena,
+                                err));
+out:
+    return st;
+}
+
 static dt_status metrics(dt_call *call, dt_error *err)
 {
     const char *name = dt_arguments_get(call->args, "name")->text;
     int format = dt_arguments_get(call->args, "format")->choice;
+    size_t count = (size_t)call->args->operands_count;
+    dt_run_points *runs = dt_arena_alloc_array(call->arena, count, sizeof(runs[0]));
     dt_store *store = NULL;
     dt_status st = DT_OK;
-    dt_metric *points;
-    int64_t count;
-    dt_run run;
+    dt_strbuf text;
 
-    DT_TRY(dt_runs_open(&store, &run, call->args->operands[0], call, err));
-    if (name != NULL)
-        DT_TRY(check_name(name, store, &run, call->arena, err));
-    DT_TRY(dt_store_metric_list(store, &points, &count, run.id, name, -1, 0, call->arena, err));
-    DT_TRY(call->json ? print_json(&run, points, count, err)
-                      : print_lines(points, count, format, err));
+    dt_strbuf_init(&text);
+    if (runs == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    DT_TRY(dt_store_open_to_read(&store, NULL, err));
+    for (size_t i = 0; i < count; i++)
+        DT_TRY(read_run(&runs[i], store, call->args->operands[i], name, call, err));
+    if (call->json) {
+        DT_TRY(print_json(runs, count, err));
+    } else if (format == FORMAT_WIDE) {
+        DT_TRY(dt_wide_add(&text, runs, count, call->arena, err));
+        DT_TRY(dt_report_text(&text, err));
+    } else {
+        DT_TRY(print_lines(runs, count, format, err));
+    }
 out:
+    dt_strbuf_release(&text);
     dt_store_close(store);
     return st;
 }
@@ -130,13 +173,16 @@ static const dt_option options[] = {
 
 const dt_command dt_command_metrics = {
     .name = "metrics",
-    .summary = "the history of a run as data",
-    .operands = "RUN",
+    .summary = "the history of runs as data",
+    .operands = "RUN...",
     .operands_min = 1,
-    .operands_max = 1,
+    .operands_max = -1,
     .options = options,
-    .notes = "csv begins with the line attempt,step,name,value,time. Ordered by name, then step.\n"
-             "Of a run that was resumed the points are those of its one history: what a later\n"
-             "attempt did again counts once.\n",
+    .notes =
+        "csv begins with the line attempt,step,name,value,time. Ordered by name, then step.\n"
+        "wide is csv with a line a step and a column a metric: step,loss,valid_loss,...\n"
+        "Of several runs lines begin with the run: run,attempt,step,... and run,step,loss,...\n"
+        "Of a run that was resumed the points are those of its one history: what a later\n"
+        "attempt did again counts once.\n",
     .run = metrics,
 };

@@ -10,16 +10,21 @@
 #include "runner/launch/provenance.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/term/format.h"
+#include "runner/term/plot.h"
 #include "runner/term/table.h"
+#include "runner/view/curve.h"
 #include "runner/view/runs.h"
 
 #include "base/banned.h"
+
+enum { SPARK_COLUMNS = 40 };
 
 typedef struct facts {
     dt_attempt *attempts;
     dt_store_checkpoint *checkpoints;
     const char **metric_names;
     const char *folder;
+    const char *loss_spark, *valid_spark; /* "" where there is none */
     int64_t attempts_count, checkpoints_count, metric_names_count;
 } facts;
 
@@ -118,8 +123,12 @@ static void add_facts(dt_strbuf *out, const dt_term *term, const dt_run *run,
     dt_table_add(&table, DT_STYLE_DIM, "step");
     dt_table_add(&table, DT_STYLE_PLAIN, "%s of %s", dt_format_whole(a, sizeof(a), run->step),
                  dt_runs_total(b, sizeof(b), run));
-    add_fact(&table, "loss", dt_format_loss(a, sizeof(a), run->loss));
-    add_fact(&table, "validation loss", dt_format_loss(a, sizeof(a), run->valid_loss));
+    dt_table_add(&table, DT_STYLE_DIM, "loss");
+    dt_table_add(&table, DT_STYLE_PLAIN, "%s  %s", dt_format_loss(a, sizeof(a), run->loss),
+                 all->loss_spark);
+    dt_table_add(&table, DT_STYLE_DIM, "validation loss");
+    dt_table_add(&table, DT_STYLE_PLAIN, "%s  %s", dt_format_loss(a, sizeof(a), run->valid_loss),
+                 all->valid_spark);
     add_fact(&table, "tokens/s", dt_format_count(a, sizeof(a), timing->tokens_per_second));
     add_time(&table, "created", run->created_ms);
     add_time(&table, "started", run->started_ms);
@@ -192,7 +201,34 @@ static void add_recipe(dt_strbuf *out, const dt_term *term, const char *text)
     }
 }
 
-static dt_status print_text(dt_store *store, const dt_run *run, const facts *all, dt_arena *arena,
+/* The whole curve of a metric in a few columns. */
+static dt_status make_spark(const char **out, const dt_term *term, dt_store *store,
+                            const dt_run *run, const char *name, dt_arena *arena, dt_error *err)
+{
+    int64_t first, last, points;
+    dt_status st = DT_OK;
+    dt_curve curve;
+    dt_strbuf text;
+    bool there;
+
+    *out = "";
+    dt_strbuf_init(&text);
+    DT_TRY(dt_curve_extent(&there, &first, &last, store, run->id, name, arena, err));
+    if (!there || first == last)
+        goto out;
+    DT_TRY(dt_curve_read(&curve, store, run->id, name, first, last, 0, arena, err));
+    points = curve.count < SPARK_COLUMNS ? curve.count : SPARK_COLUMNS;
+    DT_TRY(dt_curve_read(&curve, store, run->id, name, first, last, (size_t)points, arena, err));
+    dt_plot_spark(&text, term, curve.means, curve.buckets);
+    *out = dt_arena_strdup(arena, text.data);
+    if (*out == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+out:
+    dt_strbuf_release(&text);
+    return st;
+}
+
+static dt_status print_text(dt_store *store, const dt_run *run, facts *all, dt_arena *arena,
                             dt_error *err)
 {
     dt_status st = DT_OK;
@@ -203,6 +239,8 @@ static dt_status print_text(dt_store *store, const dt_run *run, const facts *all
     dt_term_init(&term, STDOUT_FILENO);
     dt_strbuf_init(&text);
     DT_TRY(dt_timing_read(&timing, store, run, dt_clock_wall_ms(), arena, err));
+    DT_TRY(make_spark(&all->loss_spark, &term, store, run, "loss", arena, err));
+    DT_TRY(make_spark(&all->valid_spark, &term, store, run, "valid_loss", arena, err));
     dt_term_add(&text, &term, DT_STYLE_BOLD, "%s %s\n\n", run->name, run->id);
     dt_overrides_add(&text, &term, all->attempts, all->attempts_count, arena);
     add_facts(&text, &term, run, &timing, all, arena);

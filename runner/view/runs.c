@@ -41,6 +41,16 @@ static dt_status find(dt_store *store, dt_run *run, const char *ref, dt_arena *a
     return dt_store_run_find(store, run, ref, arena, err);
 }
 
+dt_status dt_runs_find(dt_store *store, dt_run *run, const char *ref, const dt_call *call,
+                       dt_error *err)
+{
+    dt_status st = find(store, run, ref, call->arena, err);
+
+    if (st == DT_OK)
+        (void)dt_runs_ensure(run, call);
+    return st;
+}
+
 dt_status dt_runs_open(dt_store **store, dt_run *run, const char *ref, const dt_call *call,
                        dt_error *err)
 {
@@ -48,8 +58,7 @@ dt_status dt_runs_open(dt_store **store, dt_run *run, const char *ref, const dt_
 
     *store = NULL;
     DT_TRY(dt_store_open_to_read(store, NULL, err));
-    DT_TRY(find(*store, run, ref, call->arena, err));
-    (void)dt_runs_ensure(run, call);
+    DT_TRY(dt_runs_find(*store, run, ref, call, err));
 out:
     if (st != DT_OK) {
         dt_store_close(*store);

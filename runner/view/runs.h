@@ -16,6 +16,10 @@
 dt_status dt_runs_open(dt_store **store, dt_run *run, const char *ref, const dt_call *call,
                        dt_error *err);
 
+/* The same in a store that is open. */
+dt_status dt_runs_find(dt_store *store, dt_run *run, const char *ref, const dt_call *call,
+                       dt_error *err);
+
 /* Another look at a run that is known. */
 dt_status dt_runs_ensure(const dt_run *run, const dt_call *call);
 

@@ -30,7 +30,7 @@ refused "--wait and --detach do not go together" launch a.yaml --wait --detach
 refused "--limit: expected a whole number, got 'many'" list --limit many
 refused "--limit: -1 is out of range" list --limit=-1
 refused "--state: unknown value 'runing' (one of queued, preparing," list --state runing
-refused "--format: unknown value 'xml' (one of csv, jsonl)" metrics last --format xml
+refused "--format: unknown value 'xml' (one of csv, jsonl, wide)" metrics last --format xml
 refused "--temperature: expected a number, got 'hot'" generate last --temperature hot
 refused "unexpected argument 'x'" list x
 refused "RECIPE... is missing" validate

@@ -1,4 +1,4 @@
-foreach(part term format table live)
+foreach(part term format table live plot)
   dt_test(NAME term_${part} LABEL unit
     SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_term_${part}.c LIBS dt_term)
 endforeach()

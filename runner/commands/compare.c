@@ -1,0 +1,139 @@
+/* dtrun compare: what differs between runs. */
+#include <string.h>
+#include <unistd.h>
+
+#include "runner/cli/command.h"
+#include "runner/cli/report.h"
+#include "runner/term/plot.h"
+#include "runner/view/comparison.h"
+#include "runner/view/run_select.h"
+#include "runner/view/runs.h"
+
+#include "base/banned.h"
+
+enum { RUNS_MOST = 100, CHART_COLUMNS = 100 };
+
+static dt_status add_run(dt_run_entries *io, const dt_run *run, dt_error *err)
+{
+    for (size_t i = 0; i < io->count; i++)
+        if (strcmp(io->items[i].run->id, run->id) == 0)
+            return DT_OK;
+    if (io->count == RUNS_MOST)
+        return DT_FAIL(err, DT_ERR_USAGE, "more than %d runs", RUNS_MOST);
+    io->items[io->count++] = (dt_run_entry){.run = run};
+    return DT_OK;
+}
+
+/* Those that are named, in that order, then those of the group, oldest first. */
+static dt_status find_runs(dt_run_entries *out, dt_store *store, const dt_call *call, dt_error *err)
+{
+    dt_run_selection selection = {.state = -1,
+                                  .group = dt_arguments_get(call->args, "group")->text};
+    dt_run_entries group = {0};
+    dt_status st = DT_OK;
+    dt_run *run;
+
+    out->items = dt_arena_alloc_array(call->arena, RUNS_MOST, sizeof(out->items[0]));
+    if (out->items == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    for (int i = 0; i < call->args->operands_count; i++) {
+        run = dt_arena_alloc(call->arena, sizeof(*run));
+        if (run == NULL)
+            DT_THROW(err, DT_ERR_NOMEM, "no memory");
+        DT_TRY(dt_runs_find(store, run, call->args->operands[i], call, err));
+        DT_TRY(add_run(out, run, err));
+    }
+    if (selection.group != NULL)
+        DT_TRY(dt_run_select(&group, store, &selection, call->arena, err));
+    for (size_t i = group.count; i-- > 0;)
+        DT_TRY(add_run(out, group.items[i].run, err));
+    if (out->count < 2)
+        DT_THROW(err, DT_ERR_USAGE,
+                 "two runs at least are compared, here %s: 'dtrun list' shows all",
+                 out->count == 1 ? "is one" : "are none");
+out:
+    dt_run_entries_release(&group);
+    return st;
+}
+
+/* Of all, those that people look at first. */
+static size_t usual_metrics(const char **out, dt_store *store, const dt_run_entries *runs)
+{
+    static const char *const usual[] = {"valid_loss", "loss", "tokens_per_second"};
+    dt_metric_end end;
+    size_t count = 0;
+
+    for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++)
+        for (size_t r = 0; r < runs->count; r++)
+            if (dt_store_metric_end(store, &end, runs->items[r].run->id, usual[i], DT_METRIC_LAST,
+                                    NULL) == DT_OK &&
+                end.there) {
+                out[count++] = usual[i];
+                break;
+            }
+    return count;
+}
+
+static dt_status compare(dt_call *call, dt_error *err)
+{
+    const dt_value *asked = dt_arguments_get(call->args, "metric");
+    const char *usual[3], *const *metrics = asked->items;
+    size_t metrics_count = asked->items_count, buckets;
+    dt_comparison comparison = {0};
+    dt_run_entries runs = {0};
+    dt_store *store = NULL;
+    dt_status st = DT_OK;
+    dt_strbuf text;
+    dt_term term;
+
+    dt_strbuf_init(&text);
+    dt_term_init(&term, STDOUT_FILENO);
+    buckets = dt_plot_buckets(term.live && term.columns < CHART_COLUMNS ? term.columns - 1
+                                                                        : CHART_COLUMNS - 1);
+    DT_TRY(dt_store_open_to_read(&store, NULL, err));
+    DT_TRY(find_runs(&runs, store, call, err));
+    if (metrics_count == 0 && !call->json) {
+        metrics = usual;
+        metrics_count = usual_metrics(usual, store, &runs);
+    }
+    comparison = (dt_comparison){.store = store, .runs = runs.items, .count = runs.count};
+    DT_TRY(dt_comparison_make(&comparison, metrics, metrics_count, call->json ? 0 : buckets,
+                              call->arena, err));
+    if (call->json) {
+        DT_TRY(dt_report_json(dt_comparison_to_json(&comparison, call->arena), err));
+    } else {
+        dt_comparison_add(&text, &term, &comparison, call->arena);
+        DT_TRY(dt_report_styled(&text, err));
+    }
+out:
+    dt_strbuf_release(&text);
+    dt_run_entries_release(&runs);
+    dt_store_close(store);
+    return st;
+}
+
+static const dt_option options[] = {
+    {.name = "metric",
+     .letter = 'm',
+     .kind = DT_OPTION_LIST,
+     .value = "NAME",
+     .help = "this one instead of the losses and the throughput"},
+    {.name = "group",
+     .kind = DT_OPTION_TEXT,
+     .value = "GROUP",
+     .help = "the runs of this group, too, the oldest first"},
+    {0},
+};
+
+const dt_command dt_command_compare = {
+    .name = "compare",
+    .summary = "what differs between runs, and what came of it",
+    .operands = "RUN...",
+    .operands_max = -1,
+    .options = options,
+    .notes =
+        "The keys in which the recipes differ; best and last value of the metrics, with the\n"
+        "difference to the first run; their curves over each other. Best is the lowest value,\n"
+        "of a throughput or an accuracy the highest. --json has all metrics.\n",
+    .run = compare,
+};

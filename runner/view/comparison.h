@@ -1,0 +1,34 @@
+/* comparison: what differs between runs: their recipes, and what each metric reached. */
+#ifndef DT_RUNNER_VIEW_COMPARISON_H
+#define DT_RUNNER_VIEW_COMPARISON_H
+
+#include "base/json.h"
+#include "runner/term/term.h"
+#include "runner/view/curve.h"
+#include "runner/view/run_value.h"
+
+typedef struct dt_comparison {
+    dt_store *store;
+    dt_run_entry *runs; /* the first is what others are told by; the caller releases them */
+    size_t count;
+    const char **keys; /* of recipes, in which they differ */
+    size_t keys_count;
+    const char **metrics;
+    size_t metrics_count;
+    dt_curve *curves;    /* metric m of run r at m * count + r */
+    int64_t *first_step; /* of each metric, over all runs */
+    int64_t *last_step;
+} dt_comparison;
+
+/* store, runs and count are given. `metrics` (0: those that any of the runs has) each with curves of so
+ * many buckets. DT_ERR_USAGE: a metric that no run has. */
+dt_status dt_comparison_make(dt_comparison *io, const char *const *metrics, size_t metrics_count,
+                             size_t buckets, dt_arena *arena, dt_error *err);
+
+/* {"runs": [{run, name, state, ..., "recipe": {key: value}, "metrics": {name: {best, last}}}]}.
+ * New reference. */
+json_t *dt_comparison_to_json(dt_comparison *comparison, dt_arena *arena);
+void dt_comparison_add(dt_strbuf *out, const dt_term *term, dt_comparison *comparison,
+                       dt_arena *arena);
+
+#endif

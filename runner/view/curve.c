@@ -1,0 +1,101 @@
+#include "runner/view/curve.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+typedef struct reading {
+    dt_curve *out;
+    int64_t first_step, last_step, *counts;
+} reading;
+
+static bool take(void *context, const dt_metric *point)
+{
+    reading *all = context;
+    dt_curve *out = all->out;
+    const dt_curve_point here = {point->step, point->value};
+
+    if (point->step < all->first_step)
+        return true;
+    out->count++;
+    if (isnan(point->value))
+        return true;
+    out->last = here;
+    if (!(out->lowest.value <= here.value))
+        out->lowest = here;
+    if (!(out->highest.value >= here.value))
+        out->highest = here;
+    if (out->buckets > 0) {
+        double span = (double)(all->last_step - all->first_step) + 1;
+        size_t at = (size_t)((double)(here.step - all->first_step) * (double)out->buckets / span);
+        int64_t before = all->counts[at]++;
+
+        out->means[at] =
+            before == 0 ? here.value
+                        : out->means[at] + (here.value - out->means[at]) / (double)(before + 1);
+    }
+    return true;
+}
+
+dt_status dt_curve_read(dt_curve *out, dt_store *store, const char *run, const char *name,
+                        int64_t first_step, int64_t last_step, size_t buckets, dt_arena *arena,
+                        dt_error *err)
+{
+    const dt_curve_point none = {-1, NAN};
+    reading all = {out, first_step, last_step, NULL};
+    dt_store_curves curves;
+    dt_status st = DT_OK;
+
+    *out = (dt_curve){.lowest = none, .highest = none, .last = none, .buckets = buckets};
+    out->means = dt_arena_alloc_array(arena, buckets + 1, sizeof(out->means[0]));
+    all.counts = dt_arena_alloc_array(arena, buckets + 1, sizeof(all.counts[0]));
+    if (out->means == NULL || all.counts == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    for (size_t i = 0; i < buckets; i++) {
+        out->means[i] = NAN;
+        all.counts[i] = 0;
+    }
+    DT_TRY(dt_store_curves_find(store, &curves, run, name, arena, err));
+    if (curves.count == 1 && last_step >= first_step)
+        DT_TRY(dt_store_curve_scan(store, &curves, 0, first_step - 1, last_step, take, &all, err));
+out:
+    return st;
+}
+
+static bool take_first(void *context, const dt_metric *point)
+{
+    *(int64_t *)context = point->step;
+    return false;
+}
+
+dt_status dt_curve_extent(bool *there, int64_t *first_step, int64_t *last_step, dt_store *store,
+                          const char *run, const char *name, dt_arena *arena, dt_error *err)
+{
+    dt_store_curves curves;
+    dt_status st = DT_OK;
+    dt_metric_end end;
+
+    *there = false;
+    DT_TRY(dt_store_metric_end(store, &end, run, name, DT_METRIC_LAST, err));
+    if (!end.there)
+        goto out;
+    DT_TRY(dt_store_curves_find(store, &curves, run, name, arena, err));
+    *there = curves.count == 1;
+    *first_step = *last_step = end.step;
+    if (*there)
+        DT_TRY(dt_store_curve_scan(store, &curves, 0, -1, end.step, take_first, first_step, err));
+out:
+    return st;
+}
+
+bool dt_curve_more_is_better(const char *name)
+{
+    return strstr(name, "per_second") != NULL || strstr(name, "accuracy") != NULL ||
+           strstr(name, "utilization") != NULL;
+}
+
+const dt_curve_point *dt_curve_best(const dt_curve *curve, const char *name)
+{
+    return dt_curve_more_is_better(name) ? &curve->highest : &curve->lowest;
+}

@@ -1,0 +1,33 @@
+/* curve: one metric of one run, in so many buckets, with what it reached.
+ *
+ * Ownership  arrays live in the arena. Points are read one by one and not kept.
+ */
+#ifndef DT_RUNNER_VIEW_CURVE_H
+#define DT_RUNNER_VIEW_CURVE_H
+
+#include "store/store.h"
+
+typedef struct dt_curve_point {
+    int64_t step;
+    double value;
+} dt_curve_point;
+
+typedef struct dt_curve {
+    int64_t count;                        /* 0: the run has none */
+    dt_curve_point lowest, highest, last; /* of what is a number */
+    double *means;                        /* one a bucket, NaN where no point is */
+    size_t buckets;
+} dt_curve;
+
+/* Of steps first_step to last_step; buckets may be 0. */
+dt_status dt_curve_read(dt_curve *out, dt_store *store, const char *run, const char *name,
+                        int64_t first_step, int64_t last_step, size_t buckets, dt_arena *arena,
+                        dt_error *err);
+/* The first and the last step of its points; false: there is none. */
+dt_status dt_curve_extent(bool *there, int64_t *first_step, int64_t *last_step, dt_store *store,
+                          const char *run, const char *name, dt_arena *arena, dt_error *err);
+/* Whether the highest value of a metric is its best, as with throughput. */
+bool dt_curve_more_is_better(const char *name);
+const dt_curve_point *dt_curve_best(const dt_curve *curve, const char *name);
+
+#endif

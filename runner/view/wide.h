@@ -1,0 +1,18 @@
+/* wide: the points of runs as csv, a line a step, a column a metric. */
+#ifndef DT_RUNNER_VIEW_WIDE_H
+#define DT_RUNNER_VIEW_WIDE_H
+
+#include "base/strbuf.h"
+#include "store/store.h"
+
+typedef struct dt_run_points {
+    const char *run;
+    dt_metric *points; /* by name, then step */
+    int64_t count;
+} dt_run_points;
+
+/* "step,loss,...", of several runs "run,step,loss,..."; what a run lacks at a step is empty. */
+dt_status dt_wide_add(dt_strbuf *out, const dt_run_points *runs, size_t count, dt_arena *arena,
+                      dt_error *err);
+
+#endif
