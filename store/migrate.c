@@ -1,7 +1,8 @@
 /* migrate: brings a file to the newest schema.
  *
  * A migration is store/schema/NNNN_*.sql, never changed once released. To add one: write the
- * file, embed it in store/CMakeLists.txt, put its line below. Each runs in one transaction
+ * file, embed it in store/CMakeLists.txt, put its line below; `after`, where there is one, fills
+ * what SQL alone cannot. Each runs in one transaction
  * together with the new user_version; of several processes that open a store at once, one
  * migrates and the others find it done.
  */
@@ -14,13 +15,8 @@ extern const char dt_embedded_schema_0002[];
 extern const char dt_embedded_schema_0003[];
 extern const char dt_embedded_schema_0004[];
 extern const char dt_embedded_schema_0005[];
-
-static const char *const migrations[] = {
-    dt_embedded_schema_0001, dt_embedded_schema_0002, dt_embedded_schema_0003,
-    dt_embedded_schema_0004, dt_embedded_schema_0005,
-};
-
-const int64_t dt_store_version = sizeof(migrations) / sizeof(migrations[0]);
+extern const char dt_embedded_schema_0006[];
+extern const char dt_embedded_pyramid_trigger[];
 
 static dt_status number_read(dt_store *store, int64_t *out, const char *sql, dt_error *err)
 {
@@ -34,6 +30,32 @@ static dt_status number_read(dt_store *store, int64_t *out, const char *sql, dt_
     sqlite3_finalize(statement);
     return code == SQLITE_ROW ? DT_OK : dt_sql_fail(store, code, "open the run store", err);
 }
+
+static dt_status build_pyramid(dt_store *store, dt_error *err)
+{
+    int64_t active;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_pyramid_build(store, NULL, err));
+    DT_TRY(
+        number_read(store, &active, "SELECT count(*) FROM attempts WHERE ended_ms IS NULL", err));
+    if (active > 0)
+        DT_TRY(dt_sql_exec(store, dt_embedded_pyramid_trigger, "migrate the run store", err));
+out:
+    return st;
+}
+
+static const struct {
+    const char *sql;
+    dt_status (*after)(dt_store *store, dt_error *err); /* NULL: nothing */
+} migrations[] = {
+    {dt_embedded_schema_0001, NULL},          {dt_embedded_schema_0002, NULL},
+    {dt_embedded_schema_0003, NULL},          {dt_embedded_schema_0004, NULL},
+    {dt_embedded_schema_0005, NULL},
+    {dt_embedded_schema_0006, build_pyramid},
+};
+
+const int64_t dt_store_version = sizeof(migrations) / sizeof(migrations[0]);
 
 /* The version of a file that is ours, 0 of an empty one; DT_ERR_CORRUPT for any other. */
 static dt_status version_read(dt_store *store, int64_t *version, dt_error *err)
@@ -94,7 +116,9 @@ dt_status dt_store_migrate(dt_store *store, dt_error *err)
     for (; version < dt_store_version; version++) {
         char mark[96];
 
-        DT_TRY(dt_sql_exec(store, migrations[version], "migrate the run store", err));
+        DT_TRY(dt_sql_exec(store, migrations[version].sql, "migrate the run store", err));
+        if (migrations[version].after != NULL)
+            DT_TRY(migrations[version].after(store, err));
         sqlite3_snprintf(sizeof(mark), mark,
                          "PRAGMA user_version = %lld; PRAGMA application_id = %d",
                          (long long)version + 1, DT_STORE_APPLICATION_ID);

@@ -1,32 +1,39 @@
 /* speed: tokens per second of a whole run.
  *
- * Formula  points / sum of 1 / each: every point stands for as many tokens, so this is all tokens
- * by the time of all steps. Points of a long run are thinned evenly, which changes nothing.
+ * Formula  points / sum of points / mean of each bucket: every point stands for as many tokens, so this
+ * is all tokens by the time of all steps. Of a run with more points than buckets those of a bucket count
+ * with their mean, which is too fast by the square of how far they spread (5 %: 0.25 %).
  */
 #include "store/store_int.h"
 
 #include "base/banned.h"
 
-#define SPEEDS_MOST 2000
+#define BUCKETS_MOST 2000
 
 dt_status dt_store_run_mean_speed(dt_store *store, double *out, const dt_run *run, dt_arena *arena,
                                   dt_error *err)
 {
-    double seconds_per_token = 0;
-    dt_metric *points;
+    double taken = 0, seconds_per_token = 0;
+    dt_store_curves curves;
+    dt_bucket *buckets;
     dt_status st = DT_OK;
-    int64_t count, taken = 0;
+    int64_t count = 0;
 
     *out = run->tokens_per_second;
-    DT_TRY(dt_store_metric_list(store, &points, &count, run->id, "tokens_per_second", -1,
-                                SPEEDS_MOST, arena, err));
-    for (int64_t i = 0; i < count; i++)
-        if (points[i].value > 0) {
-            seconds_per_token += 1 / points[i].value;
-            taken++;
+    DT_TRY(dt_store_curves_find(store, &curves, run->id, "tokens_per_second", arena, err));
+    if (curves.count > 0)
+        DT_TRY(dt_store_curve_buckets(store, &buckets, &count, &curves, 0, 0, INT64_MAX,
+                                      BUCKETS_MOST, arena, err));
+    for (int64_t i = 0; i < count; i++) {
+        double points = (double)(buckets[i].points - buckets[i].not_finite);
+
+        if (buckets[i].mean > 0) {
+            seconds_per_token += points / buckets[i].mean;
+            taken += points;
         }
+    }
     if (taken > 0)
-        *out = (double)taken / seconds_per_token;
+        *out = taken / seconds_per_token;
 out:
     return st;
 }

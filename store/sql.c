@@ -247,6 +247,17 @@ out:
     return st;
 }
 
+dt_status dt_sql_before_commit(dt_store *store, dt_error *err)
+{
+    return store->gatherer != NULL ? store->gatherer->before_commit(store, err) : DT_OK;
+}
+
+void dt_sql_after_end(dt_store *store)
+{
+    if (store->gatherer != NULL)
+        store->gatherer->after_end(store);
+}
+
 static dt_status group_begin(dt_sql_group *group, dt_store *store, const char *sql,
                              const char *doing, dt_error *err)
 {
@@ -254,6 +265,8 @@ static dt_status group_begin(dt_sql_group *group, dt_store *store, const char *s
 
     group->store = store;
     group->nested = sqlite3_get_autocommit(store->db) == 0;
+    if (!group->nested)
+        dt_sql_after_end(store); /* of a transaction that SQLite has ended by itself */
     st = dt_sql_exec(store, group->nested ? "SAVEPOINT grouped" : sql, doing, err);
     group->open = st == DT_OK;
     return st;
@@ -276,12 +289,15 @@ dt_status dt_sql_group_end(dt_sql_group *group, dt_status st, dt_error *err)
     if (!group->open)
         return st;
     group->open = false;
-    if (st == DT_OK) {
+    if (st == DT_OK && !group->nested)
+        st = dt_sql_before_commit(store, err);
+    if (st == DT_OK)
         st = dt_sql_exec(store, group->nested ? "RELEASE grouped" : "COMMIT", "write the run store",
                          err);
-        if (st == DT_OK)
-            return st;
-    }
+    if (!group->nested)
+        dt_sql_after_end(store);
+    if (st == DT_OK)
+        return st;
     /* After some errors SQLite has rolled back by itself; then there is nothing to end. */
     if (sqlite3_get_autocommit(store->db) == 0)
         sqlite3_exec(store->db, group->nested ? "ROLLBACK TO grouped; RELEASE grouped" : "ROLLBACK",

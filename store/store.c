@@ -97,6 +97,8 @@ void dt_store_close(dt_store *store)
         sqlite3_finalize(store->statements[i].statement);
     if (store->db != NULL)
         DT_ASSERT(sqlite3_close(store->db) == SQLITE_OK); /* or a statement was left open */
+    if (store->gatherer != NULL)
+        store->gatherer->free(store);
     free(store->path);
     free(store);
 }
@@ -110,12 +112,19 @@ void dt_store_set_patience(dt_store *store, int ms)
 dt_status dt_store_begin(dt_store *store, dt_error *err)
 {
     DT_ASSERT(sqlite3_get_autocommit(store->db));
+    dt_sql_after_end(store); /* of a transaction that SQLite has ended by itself */
     return dt_sql_exec(store, "BEGIN IMMEDIATE", "write the run store", err);
 }
 
 dt_status dt_store_commit(dt_store *store, dt_error *err)
 {
-    return dt_sql_exec(store, "COMMIT", "write the run store", err);
+    dt_status st = dt_sql_before_commit(store, err);
+
+    if (st == DT_OK)
+        st = dt_sql_exec(store, "COMMIT", "write the run store", err);
+    if (st == DT_OK)
+        dt_sql_after_end(store);
+    return st;
 }
 
 void dt_store_rollback(dt_store *store)
@@ -123,6 +132,7 @@ void dt_store_rollback(dt_store *store)
     /* After a full disk and its like SQLite has rolled back by itself. */
     if (!sqlite3_get_autocommit(store->db))
         sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+    dt_sql_after_end(store);
 }
 
 dt_status dt_store_log_open(dt_store *store, int *fd, dt_error *err)

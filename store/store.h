@@ -9,6 +9,7 @@
  *     the node has given back.
  *   4 Each multi-row change is one transaction.
  *   5 One writer per run (its supervisor, which holds the run's lock); readers need no lock.
+ *   6 The pyramid of a curve says what its points say, at every commit (pyramid.c).
  *
  * File       mode 0600, WAL, synchronous=NORMAL, busy timeout 30 s, user_version = the newest
  *            migration (store/schema/NNNN_*.sql). A newer user_version, a network file system,
@@ -220,11 +221,15 @@ typedef struct dt_metric {
 } dt_metric;
 /* The run's history as one line: of several attempts a point (attempt a, step s) is left out
  * where a later attempt started before s, or has s itself. Ordered by name, step. name NULL: all.
- * Points after (exclusive) after_step; at most `most` a name (0: all), thinned evenly with the last
- * kept. */
+ * Points after (exclusive) after_step; all of them, or of each name the newest alone. For a chart
+ * there are buckets, below. */
 dt_status dt_store_metric_list(dt_store *store, dt_metric **out, int64_t *count, const char *run,
-                               const char *name, int64_t after_step, int64_t most, dt_arena *arena,
+                               const char *name, int64_t after_step, bool newest, dt_arena *arena,
                                dt_error *err);
+dt_status dt_store_metric_names(dt_store *store, const char ***out, int64_t *count, const char *run,
+                                dt_arena *arena, dt_error *err);
+
+/* --- curve.c */
 /* The same lines point by point, for those who do not hold them: what is found stays as it was at
  * that moment, but for points that are added before its end. */
 typedef struct dt_store_curve {
@@ -244,16 +249,33 @@ dt_status dt_store_curves_find(dt_store *store, dt_store_curves *out, const char
 dt_status dt_store_curve_count(dt_store *store, const dt_store_curves *curves, int64_t which,
                                int64_t after_step, int64_t *count, int64_t *last_step,
                                dt_error *err);
+/* The last point of one after (exclusive) after_step, if there is one; `take` must not use the store. */
+dt_status dt_store_curve_newest(dt_store *store, const dt_store_curves *curves, int64_t which,
+                                int64_t after_step, dt_store_take take, void *context,
+                                dt_error *err);
 /* The points of one after (exclusive) after_step, up to last_step, in order. `take` must not use
  * the store. */
 dt_status dt_store_curve_scan(dt_store *store, const dt_store_curves *curves, int64_t which,
                               int64_t after_step, int64_t last_step, dt_store_take take,
                               void *context, dt_error *err);
+/* --- buckets.c: a curve for a chart, out of the pyramid that is kept as points come (pyramid.c) */
+typedef struct dt_bucket {
+    int64_t first_step, last_step, first_ms, last_ms; /* of its points */
+    int64_t points, not_finite;                       /* of them NaN or infinite */
+    double min, max, mean;                            /* of those that are finite; NaN: none is */
+    double last;                                      /* the value at last_step */
+} dt_bucket;
+/* The points of one from step `from` to `to`, both inclusive, as at most `most` buckets in order, none
+ * empty, with true extremes; where there are no more than `most` points each is a bucket of its own.
+ * What is read grows with `most`, not with the points. */
+dt_status dt_store_curve_buckets(dt_store *store, dt_bucket **out, int64_t *count,
+                                 const dt_store_curves *curves, int64_t which, int64_t from,
+                                 int64_t to, int64_t most, dt_arena *arena, dt_error *err);
+
+/* --- speed.c */
 /* Tokens per second of the whole run; the newest where no point is there. */
 dt_status dt_store_run_mean_speed(dt_store *store, double *out, const dt_run *run, dt_arena *arena,
                                   dt_error *err);
-dt_status dt_store_metric_names(dt_store *store, const char ***out, int64_t *count, const char *run,
-                                dt_arena *arena, dt_error *err);
 
 /* --- ends.c: where a curve stands, and what it reached */
 typedef enum dt_metric_which { DT_METRIC_LAST, DT_METRIC_LOWEST, DT_METRIC_HIGHEST } dt_metric_which;

@@ -17,7 +17,15 @@
 
 #define DT_STORE_APPLICATION_ID  0x6474726e /* "dtrn", in the file's header */
 #define DT_STORE_BUSY_TIMEOUT_MS 30000
-#define DT_STORE_STATEMENTS_MAX  64
+#define DT_STORE_STATEMENTS_MAX  128
+
+/* What a file of store/ keeps in memory until the transaction ends. */
+typedef struct dt_store_gatherer {
+    dt_status (*before_commit)(dt_store *store, dt_error *err); /* writes it */
+    void (*after_end)(dt_store *store);                         /* forgets it */
+    void (*free)(dt_store *store);
+} dt_store_gatherer;
+typedef struct dt_pyramid dt_pyramid;
 
 struct dt_store {
     sqlite3 *db;
@@ -30,6 +38,8 @@ struct dt_store {
         sqlite3_stmt *statement;
     } statements[DT_STORE_STATEMENTS_MAX];
     int statement_count;
+    const dt_store_gatherer *gatherer; /* NULL: nothing was gathered yet */
+    dt_pyramid *pyramid;
 };
 
 /* --- sql.c: values in */
@@ -114,6 +124,49 @@ typedef struct dt_sql_group {
 dt_status dt_sql_group_begin(dt_sql_group *group, dt_store *store, dt_error *err);
 dt_status dt_sql_group_begin_reading(dt_sql_group *group, dt_store *store, dt_error *err);
 dt_status dt_sql_group_end(dt_sql_group *group, dt_status st, dt_error *err);
+
+/* Before a commit and after any end of a transaction; for who ends one. */
+dt_status dt_sql_before_commit(dt_store *store, dt_error *err);
+void dt_sql_after_end(dt_store *store);
+
+/* --- pyramid.c */
+#define DT_PYRAMID_LEVELS 4
+/* What is known of some points of a curve; all bytes zero: none. */
+typedef struct dt_pile {
+    int64_t points, not_finite;
+    double low, high, total; /* of those that are finite; low and high NaN where none is */
+    int64_t first_step, first_ms, last_step, last_ms;
+    double last;
+} dt_pile;
+void dt_pile_add(dt_pile *pile, int64_t step, int64_t time_ms, double value);
+void dt_pile_merge(dt_pile *pile, const dt_pile *other);
+/* The bucket of 2^shift steps that a step lies in. */
+static inline int64_t dt_step_bucket(int64_t step, int shift)
+{
+    return step >= 0 ? step >> shift : ~(~step >> shift);
+}
+static inline int dt_pyramid_shift(int level)
+{
+    return 2 + 4 * level;
+} /* level from 1 */
+/* The series of a curve that this transaction has added points to. */
+bool dt_pyramid_series(const dt_store *store, int64_t *series, const char *run, int64_t attempt,
+                       const char *name);
+/* A point that has just been added; in a transaction. After a failure nothing can be committed. */
+dt_status dt_pyramid_add(dt_store *store, const dt_metric *point, const char *run, int64_t series,
+                         dt_error *err);
+/* From the points of a run that has none yet, or of all (run NULL); in a transaction. */
+dt_status dt_pyramid_build(dt_store *store, const char *run, dt_error *err);
+
+/* --- pyramid_read.c */
+typedef struct dt_step_range {
+    int64_t from, to; /* both inclusive; from > to: nothing */
+} dt_step_range;
+typedef void (*dt_pile_take)(void *context, const dt_pile *pile);
+/* All points of one attempt's curve in a range, as piles that each lie in one bucket of 2^shift steps. `take`
+ * must not use the store. */
+dt_status dt_pyramid_read(dt_store *store, int64_t series, int64_t attempt, int shift,
+                          dt_step_range of, dt_pile_take take, void *context, dt_error *err);
 
 /* --- migrate.c */
 extern const int64_t dt_store_version; /* the newest migration */

@@ -1,0 +1,268 @@
+/* buckets: a curve in so many parts, out of its pyramid.
+ *
+ * Width      a power of two, the least that needs no more parts than are wanted; a part is the steps with
+ *            the same step >> shift, so that a curve that grows keeps the parts that it has.
+ * Attempts   from an attempt's pyramid come the steps up to its last one that counts. Where a later attempt
+ *            has points up to there too (one step as a rule), points are read and the newer is taken.
+ */
+#include "store/store_int.h"
+
+#include <math.h>
+
+#include "base/banned.h"
+
+typedef struct reading {
+    dt_store *store;
+    int64_t series;
+    const dt_store_curves *curves;
+    int64_t which;
+    dt_step_range
+        *own; /* of each attempt, from 1: its steps that count, were it not for later ones */
+    dt_step_range *mixed; /* in order, apart: where points of several attempts count */
+    int64_t mixed_count;
+    int shift; /* of a part */
+    int64_t first_part;
+    dt_pile *parts;
+    int64_t parts_count;
+} reading;
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t most_of(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* --- where an attempt has points */
+
+static dt_status step_of(dt_store *store, int64_t *out, const char *sql, int64_t series,
+                         int64_t attempt, int64_t step, int64_t none, dt_error *err)
+{
+    dt_sql_rows rows = {0};
+    dt_status st = DT_OK;
+    bool more;
+
+    DT_TRY(DT_SQL_OPEN(&rows, store, NULL, err, sql, DT_INT(series), DT_INT(attempt), DT_INT(step),
+                       DT_INT(dt_step_bucket(step, dt_pyramid_shift(1)))));
+    DT_TRY(dt_sql_next(&rows, &more, err));
+    *out = more ? dt_sql_int_or(&rows, none) : none;
+out:
+    dt_sql_close(&rows);
+    return st;
+}
+
+/* The first and the last point of an attempt in `limits`. */
+static dt_status ends_read(dt_store *store, dt_step_range *out, int64_t series, int64_t attempt,
+                           dt_step_range limits, dt_error *err)
+{
+    dt_status st = DT_OK;
+    int64_t near; /* its bucket has the point that is looked for */
+
+    *out = (dt_step_range){INT64_MAX, INT64_MIN};
+    DT_TRY(step_of(store, &near,
+                   "SELECT first_step FROM pyramid WHERE series = ?1 AND attempt = ?2 AND level = 1"
+                   " AND bucket >= ?4 AND last_step >= ?3 ORDER BY bucket LIMIT 1",
+                   series, attempt, limits.from, INT64_MAX, err));
+    DT_TRY(step_of(store, &out->from,
+                   "SELECT step FROM metrics WHERE series = ?1 AND attempt = ?2 AND step >= ?3"
+                   " AND ?4 IS NOT NULL ORDER BY step LIMIT 1",
+                   series, attempt, most_of(near, limits.from), INT64_MAX, err));
+    DT_TRY(step_of(store, &near,
+                   "SELECT last_step FROM pyramid WHERE series = ?1 AND attempt = ?2 AND level = 1"
+                   " AND bucket <= ?4 AND first_step <= ?3 ORDER BY bucket DESC LIMIT 1",
+                   series, attempt, limits.to, INT64_MIN, err));
+    DT_TRY(step_of(store, &out->to,
+                   "SELECT step FROM metrics WHERE series = ?1 AND attempt = ?2 AND step <= ?3"
+                   " AND ?4 IS NOT NULL ORDER BY step DESC LIMIT 1",
+                   series, attempt, least(near, limits.to), INT64_MIN, err));
+out:
+    return st;
+}
+
+/* A range more, one that begins before those which are there. */
+static void mixed_add(reading *r, dt_step_range add)
+{
+    if (add.from > add.to)
+        return;
+    while (r->mixed_count > 0 && add.to >= r->mixed[r->mixed_count - 1].from)
+        add.to = most_of(add.to, r->mixed[--r->mixed_count].to);
+    r->mixed[r->mixed_count++] = add;
+}
+
+/* Fills own and mixed; the latter from the last to the first. */
+static dt_status attempts_read(reading *r, dt_step_range wanted, dt_arena *arena, dt_error *err)
+{
+    size_t count = (size_t)r->curves->attempts + 1;
+    int64_t earliest = INT64_MAX; /* step of the later attempts */
+    dt_status st = DT_OK;
+
+    r->own = dt_arena_alloc_array(arena, count, sizeof(*r->own));
+    r->mixed = dt_arena_alloc_array(arena, count, sizeof(*r->mixed));
+    if (r->own == NULL || r->mixed == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "cannot read the metrics: no memory");
+    for (int64_t a = r->curves->attempts - 1; a >= 0; a--) {
+        dt_step_range limits = {wanted.from, least(wanted.to, r->curves->last_steps[a])};
+
+        DT_TRY(ends_read(r->store, &r->own[a], r->series, a + 1, limits, err));
+        if (r->own[a].from > r->own[a].to)
+            continue;
+        mixed_add(r, (dt_step_range){earliest, r->own[a].to});
+        earliest = least(earliest, r->own[a].from);
+    }
+out:
+    return st;
+}
+
+/* --- into parts */
+
+static void take_pile(void *context, const dt_pile *pile)
+{
+    const reading *r = context;
+
+    dt_pile_merge(&r->parts[dt_step_bucket(pile->first_step, r->shift) - r->first_part], pile);
+}
+
+static bool take_point(void *context, const dt_metric *point)
+{
+    dt_pile pile = {0};
+
+    dt_pile_add(&pile, point->step, point->time_ms, point->value);
+    take_pile(context, &pile);
+    return true;
+}
+
+static dt_status parts_read(reading *r, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    for (int64_t a = 0; a < r->curves->attempts; a++) {
+        int64_t from = r->own[a].from;
+
+        for (int64_t i = r->mixed_count - 1; i >= 0; i--) {
+            dt_step_range mixed = r->mixed[i];
+
+            if (mixed.to < from || mixed.from > r->own[a].to)
+                continue;
+            DT_TRY(dt_pyramid_read(r->store, r->series, a + 1, r->shift,
+                                   (dt_step_range){from, mixed.from - 1}, take_pile, r, err));
+            from = mixed.to + 1;
+        }
+        DT_TRY(dt_pyramid_read(r->store, r->series, a + 1, r->shift,
+                               (dt_step_range){from, r->own[a].to}, take_pile, r, err));
+    }
+    for (int64_t i = 0; i < r->mixed_count; i++)
+        DT_TRY(dt_store_curve_scan(r->store, r->curves, r->which, r->mixed[i].from - 1,
+                                   r->mixed[i].to, take_point, r, err));
+out:
+    return st;
+}
+
+/* Makes the parts of a range, at most `most`. */
+static dt_status parts_make(reading *r, dt_step_range all, int64_t most, dt_arena *arena,
+                            dt_error *err)
+{
+    r->shift = 0;
+    while (dt_step_bucket(all.to, r->shift) - dt_step_bucket(all.from, r->shift) >= most)
+        r->shift++;
+    r->first_part = dt_step_bucket(all.from, r->shift);
+    r->parts_count = dt_step_bucket(all.to, r->shift) - r->first_part + 1;
+    r->parts = dt_arena_alloc_array(arena, (size_t)r->parts_count, sizeof(*r->parts));
+    if (r->parts == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "cannot read the metrics: no memory");
+    for (int64_t i = 0; i < r->parts_count; i++)
+        r->parts[i] = (dt_pile){0};
+    return DT_OK;
+}
+
+static dt_bucket bucket_of(const dt_pile *pile)
+{
+    double mean = pile->total / (double)(pile->points - pile->not_finite);
+
+    if (isnan(mean) || !isfinite(pile->total)) /* a sum past what a double holds */
+        mean = pile->low / 2 + pile->high / 2;
+    return (dt_bucket){.first_step = pile->first_step,
+                       .last_step = pile->last_step,
+                       .first_ms = pile->first_ms,
+                       .last_ms = pile->last_ms,
+                       .points = pile->points,
+                       .not_finite = pile->not_finite,
+                       .min = pile->low,
+                       .max = pile->high,
+                       .mean = fmax(pile->low, fmin(pile->high, mean)), /* but for rounding */
+                       .last = pile->last};
+}
+
+typedef struct bucket_list {
+    dt_bucket *buckets;
+    int64_t count, most;
+} bucket_list;
+
+static bool list_point(void *context, const dt_metric *point)
+{
+    bucket_list *l = context;
+    dt_pile pile = {0};
+
+    dt_pile_add(&pile, point->step, point->time_ms, point->value);
+    l->buckets[l->count++] = bucket_of(&pile);
+    return l->count < l->most;
+}
+
+/* The parts that have points; or, where they are few, the points. */
+static dt_status buckets_list(dt_bucket **out, int64_t *count, const reading *r, dt_step_range all,
+                              int64_t most, dt_arena *arena, dt_error *err)
+{
+    bucket_list l = {.most = most};
+    int64_t points = 0, parts = 0;
+    dt_status st = DT_OK;
+
+    for (int64_t i = 0; i < r->parts_count; i++) {
+        points += r->parts[i].points;
+        parts += r->parts[i].points > 0;
+    }
+    l.buckets = dt_arena_alloc_array(arena, (size_t)(points < most ? points : most) + 1,
+                                     sizeof(*l.buckets));
+    if (l.buckets == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "cannot read the metrics: no memory");
+    if (points <= most && points > parts)
+        DT_TRY(dt_store_curve_scan(r->store, r->curves, r->which, all.from - 1, all.to, list_point,
+                                   &l, err));
+    else
+        for (int64_t i = 0; i < r->parts_count; i++)
+            if (r->parts[i].points > 0)
+                l.buckets[l.count++] = bucket_of(&r->parts[i]);
+    *out = l.buckets;
+    *count = l.count;
+out:
+    return st;
+}
+
+dt_status dt_store_curve_buckets(dt_store *store, dt_bucket **out, int64_t *count,
+                                 const dt_store_curves *curves, int64_t which, int64_t from,
+                                 int64_t to, int64_t most, dt_arena *arena, dt_error *err)
+{
+    reading r = {
+        .store = store, .curves = curves, .which = which, .series = curves->curves[which].series};
+    dt_step_range all = {INT64_MAX, INT64_MIN};
+    dt_sql_group group = {0};
+    dt_status st = DT_OK;
+
+    *out = NULL;
+    *count = 0;
+    DT_TRY(dt_sql_group_begin_reading(&group, store, err)); /* one moment for all of it */
+    DT_TRY(dt_sql_before_commit(store, err)); /* what this transaction has added counts too */
+    DT_TRY(attempts_read(&r, (dt_step_range){from, to}, arena, err));
+    for (int64_t a = 0; a < curves->attempts; a++) {
+        all.from = least(all.from, r.own[a].from);
+        all.to = most_of(all.to, r.own[a].to);
+    }
+    if (all.from > all.to)
+        goto out;
+    DT_TRY(parts_make(&r, all, most, arena, err));
+    DT_TRY(parts_read(&r, err));
+    DT_TRY(buckets_list(out, count, &r, all, most, arena, err));
+out:
+    return dt_sql_group_end(&group, st, err);
+}

@@ -1,0 +1,196 @@
+/* curve: a metric of a run as one line over its attempts.
+ *
+ * Where an attempt started again from step s, the points that older attempts have after s were undone and
+ * are left out; at s itself, which both may have, the newer is taken.
+ */
+#include "store/store_int.h"
+
+#include <string.h>
+
+#include "base/banned.h"
+
+static dt_status number_read(void *item, dt_sql_rows *rows, dt_error *err)
+{
+    *(int64_t *)item = dt_sql_int(rows);
+    return DT_OK;
+}
+
+/* For each attempt, from 1, the last step of it that counts: where the earliest of the later ones
+ * starts. */
+static dt_status last_steps_read(dt_store *store, int64_t **out, int64_t *count, int64_t run,
+                                 dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_sql_rows rows = {0};
+    int64_t *steps, earliest = INT64_MAX;
+    void *items = NULL;
+
+    DT_TRY(DT_SQL_OPEN(&rows, store, arena, err,
+                       "SELECT start_step FROM attempts WHERE run = ?1 ORDER BY attempt",
+                       DT_INT(run)));
+    DT_TRY(dt_sql_list(&rows, &items, count, sizeof(*steps), number_read, err));
+    steps = items;
+    for (int64_t i = *count - 1; i >= 0; i--) {
+        int64_t start = steps[i];
+
+        steps[i] = earliest;
+        earliest = start < earliest ? start : earliest;
+    }
+    *out = steps;
+out:
+    dt_sql_close(&rows);
+    return st;
+}
+
+static dt_status curve_read_row(void *item, dt_sql_rows *rows, dt_error *err)
+{
+    dt_store_curve *curve = item;
+
+    curve->series = dt_sql_int(rows);
+    curve->name = dt_sql_text(rows);
+    return DT_OK;
+}
+
+dt_status dt_store_curves_find(dt_store *store, dt_store_curves *out, const char *run,
+                               const char *name, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_sql_rows rows = {0};
+    void *items = NULL;
+    int64_t number;
+
+    memset(out, 0, sizeof(*out));
+    DT_TRY(dt_store_run_number(store, &number, run, err));
+    DT_TRY(last_steps_read(store, &out->last_steps, &out->attempts, number, arena, err));
+    DT_TRY(DT_SQL_OPEN(&rows, store, arena, err,
+                       "SELECT series, name FROM series WHERE run = ?1"
+                       " AND (?2 IS NULL OR name = ?2) ORDER BY name",
+                       DT_INT(number), DT_TEXT(name)));
+    DT_TRY(dt_sql_list(&rows, &items, &out->count, sizeof(*out->curves), curve_read_row, err));
+    out->curves = items;
+out:
+    dt_sql_close(&rows);
+    return st;
+}
+
+/* Whether a later attempt undid it, or it is of one that is younger than what was found. */
+static bool is_undone(const dt_store_curves *curves, const dt_metric *point)
+{
+    return point->attempt > curves->attempts ||
+           (point->attempt >= 1 && point->step > curves->last_steps[point->attempt - 1]);
+}
+
+dt_status dt_store_curve_scan(dt_store *store, const dt_store_curves *curves, int64_t which,
+                              int64_t after_step, int64_t last_step, dt_store_take take,
+                              void *context, dt_error *err)
+{
+    const dt_store_curve *curve = &curves->curves[which];
+    dt_metric point = {.name = curve->name}, next = point;
+    bool have = false, more = true, wanted = true;
+    dt_sql_rows rows = {0};
+    dt_status st = DT_OK;
+
+    /* an older attempt's point of a step comes before a newer's: the last one of a step counts */
+    DT_TRY(DT_SQL_OPEN(&rows, store, NULL, err,
+                       "SELECT attempt, step, time_ms, value FROM metrics WHERE series = ?1"
+                       " AND step > ?2 AND step <= ?3 ORDER BY step, attempt",
+                       DT_INT(curve->series), DT_INT(after_step), DT_INT(last_step)));
+    while (wanted) {
+        DT_TRY(dt_sql_next(&rows, &more, err));
+        if (!more)
+            break;
+        next.attempt = dt_sql_int(&rows);
+        next.step = dt_sql_int(&rows);
+        next.time_ms = dt_sql_int(&rows);
+        next.value = dt_sql_real(&rows);
+        if (is_undone(curves, &next))
+            continue;
+        if (have && point.step != next.step)
+            wanted = take(context, &point);
+        point = next;
+        have = true;
+    }
+    if (have && wanted)
+        take(context, &point);
+out:
+    dt_sql_close(&rows);
+    return st;
+}
+
+typedef struct counted {
+    int64_t count, last_step;
+} counted;
+
+static bool count_point(void *context, const dt_metric *point)
+{
+    counted *c = context;
+
+    c->count++;
+    c->last_step = point->step;
+    return true;
+}
+
+/* Where one attempt has all points each of them counts, and SQLite does that faster than we look. */
+static dt_status count_rows(dt_store *store, const dt_store_curve *curve, int64_t after_step,
+                            counted *out, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_sql_rows rows = {0};
+    bool more;
+
+    DT_TRY(DT_SQL_OPEN(&rows, store, NULL, err,
+                       "SELECT count(*), max(step) FROM metrics WHERE series = ?1 AND step > ?2"
+                       " AND attempt <= 1",
+                       DT_INT(curve->series), DT_INT(after_step)));
+    DT_TRY(dt_sql_next(&rows, &more, err));
+    out->count = dt_sql_int(&rows);
+    out->last_step = dt_sql_int(&rows);
+out:
+    dt_sql_close(&rows);
+    return st;
+}
+
+dt_status dt_store_curve_count(dt_store *store, const dt_store_curves *curves, int64_t which,
+                               int64_t after_step, int64_t *count, int64_t *last_step,
+                               dt_error *err)
+{
+    counted found = {0};
+    dt_status st = curves->attempts == 1
+                       ? count_rows(store, &curves->curves[which], after_step, &found, err)
+                       : dt_store_curve_scan(store, curves, which, after_step, INT64_MAX,
+                                             count_point, &found, err);
+
+    *count = found.count;
+    *last_step = found.last_step;
+    return st;
+}
+
+dt_status dt_store_curve_newest(dt_store *store, const dt_store_curves *curves, int64_t which,
+                                int64_t after_step, dt_store_take take, void *context,
+                                dt_error *err)
+{
+    dt_metric point = {.name = curves->curves[which].name};
+    dt_sql_rows rows = {0};
+    dt_status st = DT_OK;
+    bool more = true, found = false;
+
+    DT_TRY(DT_SQL_OPEN(&rows, store, NULL, err,
+                       "SELECT attempt, step, time_ms, value FROM metrics WHERE series = ?1"
+                       " AND step > ?2 ORDER BY step DESC, attempt DESC",
+                       DT_INT(curves->curves[which].series), DT_INT(after_step)));
+    while (!found) {
+        DT_TRY(dt_sql_next(&rows, &more, err));
+        if (!more)
+            break;
+        point.attempt = dt_sql_int(&rows);
+        point.step = dt_sql_int(&rows);
+        point.time_ms = dt_sql_int(&rows);
+        point.value = dt_sql_real(&rows);
+        found = !is_undone(curves, &point);
+    }
+    if (found)
+        take(context, &point);
+out:
+    dt_sql_close(&rows);
+    return st;
+}

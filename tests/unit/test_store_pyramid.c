@@ -1,0 +1,319 @@
+/* Buckets of random curves against all of their points. */
+#include "store_support.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+#include "base/banned.h"
+
+#define CURVES 40
+#define ZOOMS  60
+
+static uint64_t seed;
+
+static int64_t dice(int64_t sides)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (int64_t)((seed >> 33) % (uint64_t)sides);
+}
+
+static double any_value(void)
+{
+    switch (dice(40)) {
+    case 0:
+        return NAN;
+    case 1:
+        return dice(2) == 0 ? INFINITY : -INFINITY;
+    default:
+        return (double)(dice(2000001) - 1000000) / 1000.0;
+    }
+}
+
+static void add(test_store *t, const char *run, int64_t attempt, int64_t step, double value)
+{
+    assert_good(
+        t, dt_store_metric_add(t->store, run, attempt, step, "loss", value, step * 10, &t->err));
+}
+
+/* Some hundreds of points an attempt: every so many steps with gaps, some late, some twice, in one
+ * transaction or several. */
+static void add_attempt(test_store *t, const char *run, int64_t attempt, int64_t from)
+{
+    int64_t every = 1 + dice(2) * dice(300), points = dice(1500), step = from;
+
+    assert_good(t, dt_store_begin(t->store, &t->err));
+    for (int64_t i = 0; i < points; i++) {
+        step += every + (dice(100) == 0 ? dice(20000) : 0);
+        if (dice(200) == 0) {
+            assert_good(t, dt_store_commit(t->store, &t->err));
+            assert_good(t, dt_store_begin(t->store, &t->err));
+        }
+        add(t, run, attempt, step, any_value());
+        if (dice(30) == 0)
+            add(t, run, attempt, dice(step + 1), any_value());
+        if (dice(30) == 0)
+            add(t, run, attempt, step, any_value());
+    }
+    if (dice(3) == 0)
+        add(t, run, attempt, from, any_value()); /* at the step that it starts from */
+    assert_good(t, dt_store_commit(t->store, &t->err));
+}
+
+static void next_attempt(test_store *t, const char *run, int64_t from)
+{
+    int64_t attempt;
+
+    assert_good(t, dt_store_run_set_state(t->store, run, DT_RUN_STOPPED, 4, "", 1, &t->err));
+    assert_good(t, dt_store_attempt_add(t->store, run, from, 100, "{}", "h", 2, &attempt, &t->err));
+}
+
+static void add_run(test_store *t, const char *run)
+{
+    int64_t attempts = 1 + dice(4);
+
+    test_store_run(t, run, "n");
+    for (int64_t attempt = 1; attempt <= attempts; attempt++) {
+        int64_t from = attempt == 1 ? 0 : dice(dice(2) == 0 ? 3000 : 100000);
+
+        if (attempt > 1)
+            next_attempt(t, run, from);
+        add_attempt(t, run, attempt, from);
+    }
+}
+
+/* The bucket says what `points`, which are its own, say. */
+static void assert_bucket(const dt_bucket *bucket, const dt_metric *points, int64_t count)
+{
+    double low = INFINITY, high = -INFINITY, total = 0;
+    int64_t finite = 0;
+
+    for (int64_t i = 0; i < count; i++) {
+        if (!isfinite(points[i].value))
+            continue;
+        low = fmin(low, points[i].value);
+        high = fmax(high, points[i].value);
+        total += points[i].value;
+        finite++;
+    }
+    assert_int_equal(bucket->points, count);
+    assert_int_equal(bucket->not_finite, count - finite);
+    assert_int_equal(bucket->first_step, points[0].step);
+    assert_int_equal(bucket->first_ms, points[0].time_ms);
+    assert_int_equal(bucket->last_step, points[count - 1].step);
+    assert_int_equal(bucket->last_ms, points[count - 1].time_ms);
+    assert_true(isnan(points[count - 1].value) ? isnan(bucket->last)
+                                               : bucket->last == points[count - 1].value);
+    if (finite == 0) {
+        assert_true(isnan(bucket->min) && isnan(bucket->max) && isnan(bucket->mean));
+        return;
+    }
+    assert_true(bucket->min == low && bucket->max == high);
+    assert_true(bucket->min <= bucket->mean && bucket->mean <= bucket->max);
+    assert_true(fabs(bucket->mean - total / (double)finite) < 1e-6);
+}
+
+static dt_bucket *buckets_of(test_store *t, const char *run, int64_t from, int64_t to, int64_t most,
+                             int64_t *count)
+{
+    dt_store_curves curves;
+    dt_bucket *buckets;
+
+    assert_good(t, dt_store_curves_find(t->store, &curves, run, "loss", &t->arena, &t->err));
+    *count = 0;
+    if (curves.count > 0)
+        assert_good(t, dt_store_curve_buckets(t->store, &buckets, count, &curves, 0, from, to, most,
+                                              &t->arena, &t->err));
+    return *count > 0 ? buckets : NULL;
+}
+
+static void assert_zoom(test_store *t, const char *run, const dt_metric *points, int64_t count,
+                        int64_t from, int64_t to, int64_t most)
+{
+    int64_t buckets_count, at = 0, end;
+    dt_bucket *buckets = buckets_of(t, run, from, to, most, &buckets_count);
+
+    while (at < count && points[at].step < from)
+        at++;
+    for (end = at; end < count && points[end].step <= to; end++)
+        ;
+    assert_true(buckets_count <= most);
+    if (end - at <= most)
+        assert_int_equal(buckets_count, end - at);
+    for (int64_t i = 0; i < buckets_count; i++) {
+        assert_true(buckets[i].points > 0 && at + buckets[i].points <= end);
+        assert_bucket(&buckets[i], &points[at], buckets[i].points);
+        at += buckets[i].points;
+    }
+    assert_int_equal(at, end); /* no point is missing */
+}
+
+static void assert_run(test_store *t, const char *run)
+{
+    dt_metric *points;
+    int64_t count, last;
+
+    assert_good(t, dt_store_metric_list(t->store, &points, &count, run, "loss", -1, false,
+                                        &t->arena, &t->err));
+    last = count > 0 ? points[count - 1].step : 0;
+    assert_zoom(t, run, points, count, 0, INT64_MAX, 2000);
+    assert_zoom(t, run, points, count, INT64_MIN, INT64_MAX, 1);
+    for (int zoom = 0; zoom < ZOOMS; zoom++) {
+        int64_t from = dice(last + 100), to = from + dice(dice(2) == 0 ? 500 : last + 100);
+
+        assert_zoom(t, run, points, count, from, to, 1 + dice(dice(2) == 0 ? 10 : 2000));
+    }
+    dt_arena_reset(&t->arena);
+}
+
+static void test_any_zoom_of_any_curve_is_what_its_points_say(void **state)
+{
+    test_store *t = *state;
+
+    for (seed = 1; seed <= CURVES; seed++) {
+        uint64_t kept = seed;
+        char run[32];
+
+        snprintf(run, sizeof(run), "r%d", (int)seed);
+        add_run(t, run);
+        assert_run(t, run);
+        seed = kept;
+    }
+}
+
+#define BUILT                                                                                      \
+    "SELECT count(*) FROM (SELECT series, attempt, l.column1 AS level,"                            \
+    " step >> (2 + 4 * l.column1) AS bucket, count(*) AS points, min(step) AS first,"              \
+    " max(step) AS last, min(CASE WHEN abs(value) < 1e300 THEN value END) AS low,"                 \
+    " max(CASE WHEN abs(value) < 1e300 THEN value END) AS high FROM metrics,"                      \
+    " (VALUES (1), (2), (3), (4)) l GROUP BY 1, 2, 3, 4) m JOIN pyramid p USING (series, attempt," \
+    " level, bucket) WHERE p.points = m.points AND p.first_step = m.first AND p.last_step ="       \
+    " m.last AND p.low IS m.low AND p.high IS m.high"
+
+static void assert_rows(test_store *t)
+{
+    int64_t rows = test_store_number(t, "SELECT count(*) FROM pyramid");
+
+    assert_int_equal(test_store_number(t, BUILT), rows);
+    assert_int_equal(test_store_number(t, "SELECT count(*) FROM (SELECT 1 FROM metrics GROUP BY"
+                                          " series, attempt, step >> 6)"),
+                     test_store_number(t, "SELECT count(*) FROM pyramid WHERE level = 1"));
+    assert_int_equal(test_store_number(t, "SELECT count(*) FROM metrics"),
+                     test_store_number(t, "SELECT sum(points) FROM pyramid WHERE level = 4"));
+}
+
+static void test_what_is_taken_back_leaves_nothing_in_the_pyramid(void **state)
+{
+    test_store *t = *state;
+
+    test_store_run(t, "aa", "n");
+    add(t, "aa", 1, 1, 1);
+    assert_good(t, dt_store_begin(t->store, &t->err));
+    for (int64_t step = 2; step < 500; step++)
+        add(t, "aa", 1, step, -1);
+    dt_store_rollback(t->store);
+    assert_rows(t);
+    assert_good(t, dt_store_begin(t->store, &t->err));
+    add(t, "aa", 1, 2, 3);
+    add(t, "aa", 1, 1, 9); /* is there already */
+    assert_good(t, dt_store_commit(t->store, &t->err));
+    assert_rows(t);
+    assert_run(t, "aa");
+}
+
+static void test_points_of_an_open_transaction_count(void **state)
+{
+    test_store *t = *state;
+
+    test_store_run(t, "aa", "n");
+    assert_good(t, dt_store_begin(t->store, &t->err));
+    for (int64_t step = 0; step < 5000; step++) {
+        add(t, "aa", 1, step, (double)step);
+        if (step == 3000)
+            assert_run(t, "aa");
+    }
+    assert_run(t, "aa");
+    assert_good(t, dt_store_commit(t->store, &t->err));
+    assert_rows(t);
+    assert_run(t, "aa");
+}
+
+/* From the schema before the pyramid. */
+static void migrate_again(test_store *t)
+{
+    dt_store_close(t->store);
+    t->store = NULL;
+    test_store_run_sql(t, "DROP TABLE pyramid; ALTER TABLE metrics DROP COLUMN in_pyramid;"
+                          "PRAGMA user_version = 5");
+    assert_good(t, dt_store_open(&t->store, t->path, &t->err));
+}
+
+static void test_an_older_store_gets_its_pyramid(void **state)
+{
+    test_store *t = *state;
+
+    seed = 7;
+    add_run(t, "aa");
+    add_run(t, "bb");
+    migrate_again(t);
+    assert_rows(t);
+    assert_run(t, "aa");
+    assert_run(t, "bb");
+}
+
+/* As an older dtrun does, which is still running while a newer one has brought the store up to date. */
+static void test_who_knows_no_pyramid_keeps_it_too(void **state)
+{
+    test_store *t = *state;
+
+    test_store_run(t, "aa", "n");
+    for (int64_t step = 0; step < 1000; step++)
+        add(t, "aa", 1, step, any_value());
+    migrate_again(t);
+    test_store_run_sql(
+        t, "WITH RECURSIVE s(step) AS (SELECT 2999 UNION ALL SELECT step - 1 FROM s WHERE step > 0)"
+           " INSERT INTO metrics (series, step, attempt, value, time_ms) SELECT 1, step, 1,"
+           " CASE step % 7 WHEN 0 THEN NULL WHEN 1 THEN 9e999 ELSE sin(step) END, step * 10 FROM s"
+           " WHERE true ON CONFLICT (series, step, attempt) DO NOTHING");
+    assert_int_equal(test_store_number(t, "SELECT count(*) FROM metrics"), 3000);
+    assert_rows(t);
+    assert_run(t, "aa");
+}
+
+static void test_a_run_that_moves_takes_its_pyramid_along(void **state)
+{
+    test_store *t = *state;
+    static const char *const files[] = {"", "-wal", "-shm"};
+    char path[128];
+
+    seed = 11;
+    add_run(t, "aa");
+    add_run(t, "bb");
+    for (int i = 0; i < 3; i++) {
+        snprintf(path, sizeof(path), "%s%s", t->path, files[i]);
+        assert_int_equal(unlink(path), 0); /* its store stays, open */
+    }
+    assert_good(t, dt_store_move_run(t->store, "bb", &t->err));
+    test_store_reopen(t);
+    assert_rows(t);
+    assert_run(t, "bb");
+}
+
+#define WITH_STORE(f) cmocka_unit_test_setup_teardown(f, test_store_setup, test_store_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_STORE(test_any_zoom_of_any_curve_is_what_its_points_say),
+        WITH_STORE(test_what_is_taken_back_leaves_nothing_in_the_pyramid),
+        WITH_STORE(test_points_of_an_open_transaction_count),
+        WITH_STORE(test_an_older_store_gets_its_pyramid),
+        WITH_STORE(test_who_knows_no_pyramid_keeps_it_too),
+        WITH_STORE(test_a_run_that_moves_takes_its_pyramid_along),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
