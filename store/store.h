@@ -118,6 +118,19 @@ typedef struct dt_run_mark {
 } dt_run_mark;
 dt_status dt_store_run_marks(dt_store *store, dt_run_mark **out, int64_t *count, dt_arena *arena,
                              dt_error *err);
+/* --- search.c */
+typedef struct dt_run_search {
+    int state;         /* -1: any */
+    const char *words; /* in name, id, tags, group or note, as they stand but for case; NULL: any */
+    const char *sort; /* created, name, state, step, loss, valid_loss, tokens_per_second, elapsed */
+    bool rising;      /* else the largest or newest first; what is not known comes last */
+    int64_t offset, limit; /* limit 0: all */
+} dt_run_search;
+/* The ids of those on the page that is asked for, and how many match in all. DT_ERR_USAGE for a `sort`
+ * that is none. */
+dt_status dt_store_run_search(dt_store *store, const char ***ids, int64_t *count, int64_t *total,
+                              const dt_run_search *search, dt_arena *arena, dt_error *err);
+/* --- run.c again */
 /* Moves the newest attempt; a terminal state also sets ended_ms, exit_code and reason, the first
  * one past queued started_ms. DT_ERR_BUSY where the attempt has ended already. */
 dt_status dt_store_run_set_state(dt_store *store, const char *run, dt_run_state state,
@@ -278,7 +291,11 @@ dt_status dt_store_run_mean_speed(dt_store *store, double *out, const dt_run *ru
                                   dt_error *err);
 
 /* --- ends.c: where a curve stands, and what it reached */
-typedef enum dt_metric_which { DT_METRIC_LAST, DT_METRIC_LOWEST, DT_METRIC_HIGHEST } dt_metric_which;
+typedef enum dt_metric_which {
+    DT_METRIC_LAST,
+    DT_METRIC_LOWEST,
+    DT_METRIC_HIGHEST
+} dt_metric_which;
 typedef struct dt_metric_end {
     bool there; /* the run has a point of it */
     int64_t step;

@@ -1,4 +1,5 @@
-/* api_metrics: the points of a run's curves, as three columns for each name.
+/* api_metrics: the points of a run's curves, as three columns for each name; with ?buckets= see
+ * api_buckets.c, which charts want.
  *
  * A stream: a curve may have a million points, of which `most` are shown. The first look counts
  * them; then each column is written from a block of points. Where all that is shown fits into one
@@ -6,10 +7,7 @@
  * Nothing of the store is held between two parts; that a column is of the same points as the ones
  * before it is checked.
  */
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "web/request.h"
 #include "web/run_json.h"
@@ -102,24 +100,10 @@ out:
     return st;
 }
 
-static void add_value(dt_strbuf *out, double value)
-{
-    char text[40];
-
-    if (!isfinite(value)) {
-        dt_strbuf_add_str(out, "null");
-        return;
-    }
-    snprintf(text, sizeof(text), "%.17g", value);
-    dt_strbuf_add_str(out, text);
-    if (strpbrk(text, ".e") == NULL)
-        dt_strbuf_add_str(out, ".0"); /* a real stays one */
-}
-
 static void add_point(dt_strbuf *out, int column, const dt_metric *point)
 {
     if (column == 1)
-        add_value(out, point->value);
+        dt_web_add_real(out, point->value);
     else
         dt_strbuf_add_fmt(out, "%lld", (long long)(column == 0 ? point->step : point->time_ms));
 }
@@ -227,10 +211,13 @@ static void metrics_free(void *state)
 
 dt_status dt_web_metrics(dt_web_request *request, dt_web_reply *reply, dt_error *err)
 {
-    metrics *m = calloc(1, sizeof(*m));
+    metrics *m;
     dt_status st = DT_OK;
     dt_run run;
 
+    if (dt_web_argument(request, "buckets") != NULL)
+        return dt_web_buckets(request, reply, err);
+    m = calloc(1, sizeof(*m));
     if (m == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
     dt_web_reply_stream(reply, metrics_next, metrics_free, m);

@@ -10,54 +10,47 @@
 
 #define RUNS_DEFAULT 200
 #define RUNS_MOST    1000
-#define RUNS_READ    16 /* at once: each comes with its recipe */
 
 typedef struct listing {
-    dt_arena arena; /* of one read */
-    char *after;    /* the last run that was written; NULL: none yet */
-    int state;      /* -1: all */
-    int64_t left, now_ms;
-    bool any;
+    dt_arena ids_arena, arena; /* the latter of one run */
+    const char **ids;
+    int64_t count, total, offset, at, now_ms;
+    bool begun, any;
 } listing;
 
-static dt_status runs_read(listing *l, dt_store *store, dt_strbuf *out, bool *more, dt_error *err)
+static dt_status run_add(listing *l, dt_store *store, dt_strbuf *out, dt_error *err)
 {
-    int64_t count, wanted = l->left < RUNS_READ ? l->left : RUNS_READ;
-    dt_run *runs;
+    dt_error problem = DT_ERROR_INIT;
+    json_t *json;
     dt_status st;
+    dt_run run;
 
     dt_arena_reset(&l->arena);
-    st = dt_store_run_list_after(store, &runs, &count, l->state, l->after, wanted, &l->arena, err);
+    st = dt_store_run_find(store, &run, l->ids[l->at++], &l->arena, &problem);
+    if (st == DT_ERR_NOT_FOUND)
+        return DT_OK; /* it was removed meanwhile */
     if (st != DT_OK)
-        return st;
-    for (int64_t i = 0; i < count; i++) {
-        json_t *run = dt_web_run_json(&runs[i], l->now_ms);
-
-        dt_strbuf_add_str(out, l->any ? "," : "");
-        dt_json_write(out, run);
-        json_decref(run);
-        l->any = true;
-    }
-    l->left -= count;
-    *more = count == wanted && l->left > 0;
-    if (!*more)
-        return DT_OK;
-    free(l->after);
-    l->after = strdup(runs[count - 1].id);
-    return l->after != NULL ? DT_OK
-                            : DT_FAIL(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
+        return DT_FAIL(err, st, "%s", problem.message);
+    json = dt_web_run_json(&run, l->now_ms);
+    dt_strbuf_add_str(out, l->any ? "," : "");
+    dt_json_write(out, json);
+    json_decref(json);
+    l->any = true;
+    return DT_OK;
 }
 
 static dt_status runs_next(void *state, dt_store *store, dt_strbuf *out, bool *more, dt_error *err)
 {
     listing *l = state;
-    dt_status st;
+    dt_status st = DT_OK;
 
-    if (l->after == NULL)
-        dt_strbuf_add_fmt(out, "{\"time_ms\":%lld,\"runs\":[", (long long)l->now_ms);
-    do
-        st = runs_read(l, store, out, more, err);
-    while (st == DT_OK && *more && out->length < DT_WEB_PART_BYTES);
+    if (!l->begun)
+        dt_strbuf_add_fmt(out, "{\"time_ms\":%lld,\"total\":%lld,\"offset\":%lld,\"runs\":[",
+                          (long long)l->now_ms, (long long)l->total, (long long)l->offset);
+    l->begun = true;
+    while (st == DT_OK && l->at < l->count && out->length < DT_WEB_PART_BYTES)
+        st = run_add(l, store, out, err);
+    *more = l->at < l->count;
     if (st == DT_OK && !*more)
         dt_strbuf_add_fmt(out, "],\"api\":%d}\n", DT_WEB_API_VERSION);
     return st;
@@ -67,13 +60,23 @@ static void listing_free(void *state)
 {
     listing *l = state;
 
+    dt_arena_release(&l->ids_arena);
     dt_arena_release(&l->arena);
-    free(l->after);
     free(l);
+}
+
+/* "loss" or "-loss": what is largest or newest first has the sign. */
+static void read_sort(dt_run_search *search, const char *text)
+{
+    if (text == NULL)
+        return;
+    search->rising = text[0] != '-';
+    search->sort = text + (text[0] == '-');
 }
 
 dt_status dt_web_runs(dt_web_request *request, dt_web_reply *reply, dt_error *err)
 {
+    dt_run_search search = {.state = -1, .words = dt_web_argument(request, "q")};
     const char *wanted = dt_web_argument(request, "state");
     listing *l = calloc(1, sizeof(*l));
     dt_status st = DT_OK;
@@ -82,14 +85,19 @@ dt_status dt_web_runs(dt_web_request *request, dt_web_reply *reply, dt_error *er
     if (l == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
     dt_web_reply_stream(reply, runs_next, listing_free, l);
+    dt_arena_init(&l->ids_arena, 0);
     dt_arena_init(&l->arena, 0);
-    l->state = -1;
     l->now_ms = request->now_ms;
-    DT_TRY(dt_web_argument_int(&l->left, request, "limit", RUNS_DEFAULT, 1, RUNS_MOST, err));
+    DT_TRY(dt_web_argument_int(&search.limit, request, "limit", RUNS_DEFAULT, 1, RUNS_MOST, err));
+    DT_TRY(dt_web_argument_int(&search.offset, request, "offset", 0, 0, INT32_MAX, err));
     if (wanted != NULL && !dt_run_state_parse(&state, wanted))
         DT_THROW(err, DT_ERR_USAGE, "'state': '%.32s' is not a state of a run", wanted);
     if (wanted != NULL)
-        l->state = (int)state;
+        search.state = (int)state;
+    read_sort(&search, dt_web_argument(request, "sort"));
+    l->offset = search.offset;
+    DT_TRY(dt_store_run_search(request->store, &l->ids, &l->count, &l->total, &search,
+                               &l->ids_arena, err));
 out:
     return st;
 }

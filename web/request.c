@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <microhttpd.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/banned.h"
 
@@ -65,13 +64,11 @@ dt_status dt_web_argument_int(int64_t *out, const dt_web_request *request, const
 dt_status dt_web_run(dt_run *out, const dt_web_request *request, dt_error *err)
 {
     dt_status st = dt_store_run_find(request->store, out, request->run, request->arena, err);
+    dt_error problem = DT_ERROR_INIT;
 
-    /* names, prefixes and 'last' are for people at a terminal; an address must stay the same */
-    if (st == DT_OK && strcmp(out->id, request->run) != 0)
-        st = DT_FAIL(err, DT_ERR_NOT_FOUND, "unknown run '%.64s'", request->run);
-    if (st == DT_ERR_USAGE) { /* an ambiguous prefix is no id either */
-        dt_error_clear(err);
-        st = DT_FAIL(err, DT_ERR_NOT_FOUND, "unknown run '%.64s'", request->run);
-    }
-    return st;
+    if (st != DT_ERR_USAGE)
+        return st;
+    problem = *err; /* the beginning of several ids: nothing is at that address */
+    dt_error_clear(err);
+    return DT_FAIL(err, DT_ERR_NOT_FOUND, "%s", problem.message);
 }

@@ -71,7 +71,7 @@ const char *dt_web_argument(const dt_web_request *request, const char *name);
 dt_status dt_web_argument_int(int64_t *out, const dt_web_request *request, const char *name,
                               int64_t fallback, int64_t low, int64_t high, dt_error *err);
 
-/* The run that the path names, by its whole id and nothing else. */
+/* The run that the path names, by all that the command line takes: an id, a beginning of one, a name, 'last'. */
 dt_status dt_web_run(dt_run *out, const dt_web_request *request, dt_error *err);
 
 /* --- the pages; routes.c has the table */
@@ -80,6 +80,7 @@ dt_status dt_web_run_view(dt_web_request *request, dt_web_reply *reply, dt_error
 dt_status dt_web_recipe(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_health(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_metrics(dt_web_request *request, dt_web_reply *reply, dt_error *err);
+dt_status dt_web_buckets(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_checkpoints(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_events(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_logs(dt_web_request *request, dt_web_reply *reply, dt_error *err);

@@ -1,6 +1,7 @@
 #include "web/run_json.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/display.h"
@@ -43,6 +44,20 @@ json_t *dt_web_value_json(json_t *value)
     return value;
 }
 
+void dt_web_add_real(dt_strbuf *out, double value)
+{
+    char text[40];
+
+    if (!isfinite(value)) {
+        dt_strbuf_add_str(out, "null");
+        return;
+    }
+    snprintf(text, sizeof(text), "%.17g", value);
+    dt_strbuf_add_str(out, text);
+    if (strpbrk(text, ".e") == NULL)
+        dt_strbuf_add_str(out, ".0"); /* a real stays one */
+}
+
 json_t *dt_web_time_json(int64_t ms)
 {
     return ms != 0 ? json_integer(ms) : json_null();
@@ -62,7 +77,7 @@ double dt_web_eta_seconds(const dt_run *run, int64_t start_step, int64_t now_ms)
 json_t *dt_web_run_json(const dt_run *run, int64_t now_ms)
 {
     return json_pack(
-        "{so ss so sI so so so so sI so so so so so so so so so}", "id",
+        "{so ss so sI so so so so sI so so so so so so so so so so so so}", "id",
         dt_web_string_json(run->id), "state", dt_run_state_name(run->state), "name",
         dt_web_string_json(run->name), "attempt", (json_int_t)run->attempt, "created_ms",
         dt_web_time_json(run->created_ms), "started_ms", dt_web_time_json(run->started_ms),
@@ -74,5 +89,6 @@ json_t *dt_web_run_json(const dt_run *run, int64_t now_ms)
         dt_json_number(dt_run_elapsed_seconds(run, now_ms)), "exit_code",
         run->exit_code >= 0 ? json_integer(run->exit_code) : json_null(), "reason",
         dt_web_string_json(run->reason), "recipe_path", dt_web_string_json(run->recipe_path),
-        "recipe_hash", dt_web_string_json(run->recipe_hash));
+        "recipe_hash", dt_web_string_json(run->recipe_hash), "tags", dt_web_string_json(run->tags),
+        "group", dt_web_string_json(run->group), "note", dt_web_string_json(run->note));
 }

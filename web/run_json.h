@@ -19,5 +19,7 @@ json_t *dt_web_text_json(const char *bytes, size_t length);
 json_t *dt_web_string_json(const char *text); /* "" where NULL */
 json_t *dt_web_value_json(json_t *value);     /* takes it: with all strings in it made fit */
 json_t *dt_web_time_json(int64_t ms);         /* null where 0 */
+/* As JSON that keeps a real one; null where it is not finite. */
+void dt_web_add_real(dt_strbuf *out, double value);
 
 #endif

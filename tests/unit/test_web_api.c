@@ -373,7 +373,13 @@ static void test_bad_arguments_are_named(void **state)
         "/api/v1/runs?state=happy",
         "/api/v1/runs?state=%ff",
         "/api/v1/runs/aa/metrics?after=-2",
+        "/api/v1/runs?offset=-1",
+        "/api/v1/runs?sort=colour",
         "/api/v1/runs/aa/metrics?most=0",
+        "/api/v1/runs/aa/metrics?buckets=0",
+        "/api/v1/runs/aa/metrics?buckets=2001",
+        "/api/v1/runs/aa/metrics?buckets=5&from=-1",
+        "/api/v1/runs/aa/metrics?buckets=5&to=1e3",
         "/api/v1/runs/aa/metrics?most=99999999999999999999",
         "/api/v1/runs/aa/logs?lines=0",
         "/api/v1/runs/aa/events?after=1.5",
@@ -390,19 +396,115 @@ static void test_bad_arguments_are_named(void **state)
     }
 }
 
-static void test_a_run_is_looked_up_by_its_whole_id_alone(void **state)
+static void test_a_run_is_found_by_what_the_command_line_takes(void **state)
 {
-    static const char *const ids[] = {"b", "last", "name", "zz",    "b%62b", "..",  "%2e%2e", "%",
-                                      "_", "%2A",  "BB",   "bb%20", "bb%2F", "%ff", "a%c3"};
+    static const char *const there[] = {"bb", "%62b", "b", "last", "name"};
+    static const char *const missing[] = {"zz",  "b%62b", "..",    "%2e%2e", "%",   "_",
+                                          "%2A", "bb%20", "bb%2F", "%ff",    "a%c3"};
     test_web *web = *state;
     char path[128];
 
     add_running(web, "bb", "name");
-    json_decref(test_web_json(web, 200, "/api/v1/runs/%62b"));
-    for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
-        snprintf(path, sizeof(path), "/api/v1/runs/%s/recipe", ids[i]);
+    for (size_t i = 0; i < sizeof(there) / sizeof(there[0]); i++) {
+        json_t *answer;
+
+        snprintf(path, sizeof(path), "/api/v1/runs/%s/recipe", there[i]);
+        answer = test_web_json(web, 200, path);
+        assert_string_equal(text_at(answer, "run"), "bb");
+        json_decref(answer);
+    }
+    for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); i++) {
+        snprintf(path, sizeof(path), "/api/v1/runs/%s/recipe", missing[i]);
         json_decref(test_web_json(web, 404, path));
     }
+    add_running(web, "bc", "other");
+    json_decref(test_web_json(web, 404, "/api/v1/runs/b"));
+}
+
+static json_t *runs_at(test_web *web, const char *query, int64_t total, const char *ids)
+{
+    char path[128], found[256] = "";
+    json_t *answer, *run;
+    size_t at;
+
+    snprintf(path, sizeof(path), "/api/v1/runs?%s", query);
+    answer = test_web_json(web, 200, path);
+    assert_int_equal(int_at(answer, "total"), total);
+    json_array_foreach(json_object_get(answer, "runs"), at, run)
+    {
+        size_t length = strlen(found);
+
+        snprintf(found + length, sizeof(found) - length, "%s%s", at > 0 ? " " : "",
+                 text_at(run, "id"));
+    }
+    assert_string_equal(found, ids);
+    return answer;
+}
+
+static void test_runs_are_searched_sorted_and_paged(void **state)
+{
+    static const double losses[] = {3, 1, NAN, 2};
+    static const char *const names[] = {"alpha", "Beta", "gamma", "alphabet"};
+    test_web *web = *state;
+    test_store *t = &web->rows;
+
+    for (int i = 0; i < 4; i++) {
+        char id[8];
+
+        snprintf(id, sizeof(id), "r%d", i);
+        test_store_run(t, id, names[i]);
+        assert_good(t, dt_store_run_set_progress(t->store, id, i, losses[i], NAN, NAN, 1, &t->err));
+    }
+    assert_good(t, dt_store_run_label(t->store, "r2", &(dt_labels){.tags = "keep"}, &t->err));
+    assert_good(t, dt_store_run_set_state(t->store, "r3", DT_RUN_RUNNING, -1, "", 5, &t->err));
+    json_decref(runs_at(web, "", 4, "r3 r2 r1 r0"));
+    json_decref(runs_at(web, "q=ALPHA", 2, "r3 r0"));
+    json_decref(runs_at(web, "q=keep", 1, "r2"));
+    json_decref(runs_at(web, "q=%25", 0, ""));
+    json_decref(runs_at(web, "q=alpha&state=running", 1, "r3"));
+    json_decref(runs_at(web, "sort=loss", 4, "r1 r3 r0 r2"));
+    json_decref(runs_at(web, "sort=-loss", 4, "r0 r3 r1 r2"));
+    json_decref(runs_at(web, "sort=created&limit=2&offset=1", 4, "r1 r2"));
+    json_decref(runs_at(web, "offset=9", 4, ""));
+}
+
+static const json_t *bucket_at(const json_t *answer, const char *curve, const char *key, size_t at)
+{
+    const json_t *series = json_object_get(json_object_get(answer, "series"), curve);
+
+    return json_array_get(json_object_get(series, key), at);
+}
+
+static void test_a_chart_is_asked_for_in_buckets(void **state)
+{
+    test_web *web = *state;
+    test_store *t = &web->rows;
+    json_t *answer;
+
+    add_running(web, "bb", "n");
+    assert_good(t, dt_store_begin(t->store, &t->err));
+    for (int64_t step = 21; step < 4096; step++)
+        assert_good(t, dt_store_metric_add(t->store, "bb", 1, step, "loss",
+                                           step == 3000   ? 99
+                                           : step == 3001 ? NAN
+                                                          : 1,
+                                           step, &t->err));
+    assert_good(t, dt_store_commit(t->store, &t->err));
+    answer = test_web_json(web, 200, "/api/v1/runs/n/metrics?buckets=4&name=loss");
+    assert_int_equal(json_object_size(json_object_get(answer, "series")), 1);
+    assert_int_equal(json_integer_value(bucket_at(answer, "loss", "last_step", 3)), 4095);
+    assert_int_equal(json_integer_value(bucket_at(answer, "loss", "points", 2)), 1024);
+    assert_int_equal(json_integer_value(bucket_at(answer, "loss", "not_finite", 2)), 1);
+    assert_true(json_real_value(bucket_at(answer, "loss", "max", 2)) == 99);
+    assert_true(json_number_value(bucket_at(answer, "loss", "min", 2)) == 1);
+    json_decref(answer);
+    answer = test_web_json(web, 200, "/api/v1/runs/bb/metrics?buckets=9&from=2999&to=3001");
+    assert_int_equal(json_integer_value(bucket_at(answer, "loss", "first_step", 0)), 2999);
+    assert_int_equal(json_integer_value(bucket_at(answer, "loss", "last_step", 2)), 3001);
+    assert_null(bucket_at(answer, "loss", "last_step", 3));
+    assert_true(json_is_null(bucket_at(answer, "loss", "mean", 2)));
+    assert_null(json_object_get(json_object_get(answer, "series"), "valid_loss")); /* none there */
+    json_decref(answer);
 }
 
 int main(void)
@@ -419,7 +521,9 @@ int main(void)
         WITH_WEB(test_events_leave_out_what_has_its_own_view_but_count_it),
         WITH_WEB(test_the_recipe_is_served_as_written_and_resolved),
         WITH_WEB(test_bad_arguments_are_named),
-        WITH_WEB(test_a_run_is_looked_up_by_its_whole_id_alone),
+        WITH_WEB(test_a_run_is_found_by_what_the_command_line_takes),
+        WITH_WEB(test_runs_are_searched_sorted_and_paged),
+        WITH_WEB(test_a_chart_is_asked_for_in_buckets),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,92 @@
+/* search: the runs that a person looks for, in the order that they ask for, page by page.
+ *
+ * Only their ids: what a run holds, its recipe above all, is read of those that are shown.
+ */
+#include "store/store_int.h"
+
+#include <string.h>
+
+#include "base/banned.h"
+
+#define MATCHES                                                                 \
+    " FROM runs r JOIN attempts a ON a.run = r.run AND a.attempt = r.attempt"   \
+    " WHERE (?1 IS NULL OR a.state = ?1)"                                       \
+    " AND (?2 IS NULL OR instr(lower(r.name || ' ' || r.id || ' ' || r.tags ||" \
+    " ' ' || r.run_group || ' ' || r.note), lower(?2)) > 0)"
+
+static const struct {
+    const char *name, *rising, *falling; /* NULLs last either way; of equals the newer run first */
+} orders[] = {
+#define ORDER(key, column)                                                \
+    {                                                                     \
+        key,                                                              \
+            "SELECT r.id" MATCHES " ORDER BY " column " IS NULL, " column \
+            ", r.run DESC LIMIT ?3 OFFSET ?4",                            \
+            "SELECT r.id" MATCHES " ORDER BY " column " IS NULL, " column \
+            " DESC, r.run DESC LIMIT ?3"                                  \
+            " OFFSET ?4"                                                  \
+    }
+    ORDER("created", "r.run"),
+    ORDER("name", "r.name"),
+    ORDER("state", "a.state"),
+    ORDER("step", "r.step"),
+    ORDER("loss", "r.loss"),
+    ORDER("valid_loss", "r.valid_loss"),
+    ORDER("tokens_per_second", "r.tokens_per_second"),
+    ORDER("elapsed", "coalesce(a.elapsed_ms, a.ended_ms - a.started_ms)"),
+#undef ORDER
+};
+
+static const char *order_of(const dt_run_search *search)
+{
+    const char *wanted = search->sort != NULL ? search->sort : orders[0].name;
+
+    for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++)
+        if (strcmp(orders[i].name, wanted) == 0)
+            return search->rising ? orders[i].rising : orders[i].falling;
+    return NULL;
+}
+
+static dt_status id_read(void *item, dt_sql_rows *rows, dt_error *err)
+{
+    *(const char **)item = dt_sql_text(rows);
+    return DT_OK;
+}
+
+static dt_status total_read(dt_store *store, int64_t *total, const char *state, const char *words,
+                            dt_error *err)
+{
+    dt_sql_rows rows = {0};
+    dt_status st = DT_OK;
+    bool more;
+
+    DT_TRY(DT_SQL_OPEN(&rows, store, NULL, err, "SELECT count(*)" MATCHES, DT_TEXT(state),
+                       DT_TEXT(words)));
+    DT_TRY(dt_sql_next(&rows, &more, err));
+    *total = dt_sql_int(&rows);
+out:
+    dt_sql_close(&rows);
+    return st;
+}
+
+dt_status dt_store_run_search(dt_store *store, const char ***ids, int64_t *count, int64_t *total,
+                              const dt_run_search *search, dt_arena *arena, dt_error *err)
+{
+    const char *state = search->state >= 0 ? dt_run_state_name((dt_run_state)search->state) : NULL;
+    const char *sql = order_of(search);
+    dt_sql_rows rows = {0};
+    dt_status st = DT_OK;
+    void *items = NULL;
+
+    *count = *total = 0;
+    if (sql == NULL)
+        DT_THROW(err, DT_ERR_USAGE, "runs are not sorted by '%.32s'", search->sort);
+    DT_TRY(DT_SQL_OPEN(&rows, store, arena, err, sql, DT_TEXT(state), DT_TEXT(search->words),
+                       DT_INT(search->limit > 0 ? search->limit : -1), DT_INT(search->offset)));
+    DT_TRY(dt_sql_list(&rows, &items, count, sizeof(**ids), id_read, err));
+    DT_TRY(total_read(store, total, state, search->words, err));
+out:
+    *ids = items;
+    dt_sql_close(&rows);
+    return st;
+}
