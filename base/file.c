@@ -51,24 +51,34 @@ out:
     return st;
 }
 
-dt_status dt_file_read(dt_strbuf *out, const char *path, size_t max_bytes, dt_error *err)
+dt_status dt_file_read_fd(dt_strbuf *out, int fd, const char *name, size_t max_bytes, dt_error *err)
 {
     dt_status st = DT_OK;
     char chunk[65536];
     ssize_t got;
-    int fd = -1;
 
     dt_strbuf_reset(out);
-    DT_TRY(open_to_read(&fd, path, err));
     while ((got = read(fd, chunk, sizeof(chunk))) != 0) {
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            DT_THROW(err, DT_ERR_IO, "cannot read '%s': %s", path, strerror(errno));
+            DT_THROW(err, DT_ERR_IO, "cannot read '%s': %s", name, strerror(errno));
         if ((size_t)got > max_bytes - out->length)
-            DT_THROW(err, DT_ERR_UNSUPPORTED, "'%s' is larger than %zu bytes", path, max_bytes);
+            DT_THROW(err, DT_ERR_UNSUPPORTED, "'%s' is larger than %zu bytes", name, max_bytes);
         dt_strbuf_add(out, chunk, (size_t)got);
     }
+out:
+    return st;
+}
+
+dt_status dt_file_read(dt_strbuf *out, const char *path, size_t max_bytes, dt_error *err)
+{
+    dt_status st = DT_OK;
+    int fd = -1;
+
+    dt_strbuf_reset(out);
+    DT_TRY(open_to_read(&fd, path, err));
+    DT_TRY(dt_file_read_fd(out, fd, path, max_bytes, err));
 out:
     if (fd >= 0)
         close(fd);

@@ -20,6 +20,9 @@ extern "C" {
 /* Whole file into `out` (reset first). DT_ERR_UNSUPPORTED where it is over max_bytes; DT_ERR_IO where
  * it is no regular file, but for a pipe that this process was started with ("/dev/stdin"). */
 dt_status dt_file_read(dt_strbuf *out, const char *path, size_t max_bytes, dt_error *err);
+/* All that comes until the end; `name` is for messages. */
+dt_status dt_file_read_fd(dt_strbuf *out, int fd, const char *name, size_t max_bytes,
+                          dt_error *err);
 
 /* Temporary name beside it → fsync → rename → fsync of the directory. */
 dt_status dt_file_write_atomic(const char *path, const void *bytes, size_t length, mode_t mode,

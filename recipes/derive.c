@@ -15,6 +15,17 @@ static void derived_from(dt_reading *reading, const char *path, const char *from
     reading->field[dt_reading_row(path)] = *dt_reading_mark(reading, from);
 }
 
+/* The same of a value that is told as one. */
+static void derived_as(dt_reading *reading, const char *path, const char *text, const char *from)
+{
+    const dt_text_mark mark = *dt_reading_mark(reading, from);
+
+    reading->field[dt_reading_row(path)] = mark;
+    if (mark.source != NULL) /* without memory it is only not told */
+        (void)dt_origins_add(reading->origins, dt_field_find(path), text, &mark, from,
+                             reading->arena, NULL);
+}
+
 /* A value that comes with `from`, where the recipe leaves it out. On an earlier recipe (all of whose
  * fields are there) a `from` that is set anew brings its own. */
 static void derive_value(dt_reading *reading, const char *path, const char *text, const char *from)
@@ -26,7 +37,7 @@ static void derive_value(dt_reading *reading, const char *path, const char *text
         (source != resolved || dt_reading_mark(reading, from)->source == resolved))
         return;
     DT_ASSERT(dt_field_set_text(reading->recipe, dt_field_find(path), text, NULL) == DT_OK);
-    derived_from(reading, path, from);
+    derived_as(reading, path, text, from);
 }
 
 static void derive_model(dt_reading *reading)
@@ -89,28 +100,47 @@ static dt_status refuse_missing(dt_reading *reading, const dt_field *field)
     return DT_ERR_RECIPE;
 }
 
+/* Whether the hostfile names the machines: of two that do the later layer counts. */
+static dt_status choose_nodes(bool *by_hostfile, const dt_reading *reading)
+{
+    const char *nodes = reading->field[dt_reading_row("nodes")].source;
+    int later;
+
+    *by_hostfile = reading->recipe->hostfile[0] != '\0';
+    if (!*by_hostfile || nodes == NULL || nodes == reading->resolved)
+        return DT_OK;
+    later = dt_reading_later(reading, "nodes", "hostfile");
+    if (later == 0) {
+        DT_FAIL(reading->err, DT_ERR_RECIPE, "'hostfile' and 'nodes' both name machines: keep one");
+        dt_text_mark_prefix(reading->err, dt_reading_mark(reading, "hostfile"));
+        return DT_ERR_RECIPE;
+    }
+    *by_hostfile = later < 0;
+    return DT_OK;
+}
+
 /* The hostfile's nodes, and every range as its machines. */
 static dt_status derive_nodes(dt_reading *reading)
 {
     dt_recipe *recipe = reading->recipe;
-    const char *from = recipe->hostfile[0] != '\0' ? "hostfile" : "nodes";
     dt_string_list items = recipe->nodes;
+    const char *from;
     dt_status st = DT_OK;
+    bool by_hostfile;
 
-    if (recipe->hostfile[0] != '\0') {
-        const char *nodes = reading->field[dt_reading_row("nodes")].source;
-
-        if (nodes != NULL && nodes != reading->resolved)
-            DT_THROW(reading->err, DT_ERR_RECIPE,
-                     "'hostfile' and 'nodes' both name machines: keep one");
-        DT_TRY(dt_nodes_read_hostfile(&items, recipe->hostfile, reading->arena, reading->err));
+    DT_TRY(choose_nodes(&by_hostfile, reading));
+    from = by_hostfile ? "hostfile" : "nodes";
+    if (by_hostfile)
+        st = dt_nodes_read_hostfile(&items, recipe->hostfile, reading->arena, reading->err);
+    if (st == DT_OK)
+        st = dt_nodes_expand(&recipe->nodes, &items, reading->arena, reading->err);
+    if (st != DT_OK) {
+        dt_text_mark_prefix(reading->err, dt_reading_mark(reading, from));
+        goto out;
     }
-    DT_TRY(dt_nodes_expand(&recipe->nodes, &items, reading->arena, reading->err));
     derived_from(reading, "nodes", from);
     recipe->hostfile = ""; /* its nodes are the recipe's now, whatever becomes of the file */
 out:
-    if (st != DT_OK)
-        dt_text_mark_prefix(reading->err, dt_reading_mark(reading, from));
     return st;
 }
 

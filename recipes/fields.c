@@ -723,6 +723,7 @@ const dt_field dt_fields[] = {
      AT(notify.webhook),
      .fallback = "",
      .shorthand = true,
+     .keeps_references = true,
      .help = "a URL that is told when the run finishes, fails or restarts; a secret in it is "
              "written \"${env:NAME}\", and refused as it is"},
 };

@@ -6,8 +6,11 @@
  * keys, tabs in indentation, broken UTF-8, tags, more than one document; aliases are refused
  * rather than expanded (that is where the anchor bombs are).
  * The key "recipe" is the version (fields.h); a newer one is refused, an older one keeps its defaults.
+ * The key "extends" names what the text goes on top of (layers.h); "${env:NAME}" is filled in
+ * (references.h).
  * `--set a.b=value` takes the same values: YAML where the value begins with '[', '{' or a quote, as
- * it stands otherwise. Its errors begin "--set a.b=value: ". Relative paths in it start at the
+ * it stands otherwise. `a.b[0]=value` is
+ * one item of a list. Its errors begin "--set a.b=value: ". Relative paths in it start at the
  * current folder, those of the file at the file's folder; "~/" is HOME.
  */
 #ifndef DT_RECIPES_READER_H
@@ -15,6 +18,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "recipes/origins.h"
 #include "recipes/problems.h"
 #include "recipes/recipe.h"
 
@@ -27,9 +31,12 @@ typedef struct dt_recipe_source {
     const char *text;        /* as written: kept with the run */
     const char *const *sets; /* "a.b=value", in order; may be NULL */
     size_t sets_count;
+    const dt_problem_source *layers; /* on top of the text, in order (layers.h) */
+    size_t layers_count;
+    dt_origins *origins; /* out, where each value comes from; may be NULL */
 } dt_recipe_source;
 
-/* Reads the file into source->text and path (arena). */
+/* Reads the file into source->text and path (arena); "-" is what comes on stdin, as "/dev/stdin". */
 dt_status dt_recipe_source_read(dt_recipe_source *out, const char *path, dt_arena *arena,
                                 dt_error *err);
 
@@ -52,8 +59,8 @@ void dt_recipe_locate_data(dt_error *err, const dt_recipe_source *source, dt_are
 dt_status dt_recipe_change(dt_recipe *out, const dt_recipe *from, const char *const *sets,
                            size_t sets_count, dt_arena *arena, dt_error *err);
 dt_status dt_recipe_change_all(dt_recipe *out, const dt_recipe *from, const char *const *sets,
-                               size_t sets_count, dt_problems *problems, dt_arena *arena,
-                               dt_error *err);
+                               size_t sets_count, dt_problems *problems, dt_origins *origins,
+                               dt_arena *arena, dt_error *err);
 
 #ifdef __cplusplus
 }

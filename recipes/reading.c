@@ -36,6 +36,11 @@ bool dt_reading_written(const dt_reading *reading, const char *path)
     return reading->node[row] != NULL && reading->field[row].source != reading->resolved;
 }
 
+int dt_reading_later(const dt_reading *reading, const char *path, const char *than)
+{
+    return reading->layer_of[dt_reading_row(path)] - reading->layer_of[dt_reading_row(than)];
+}
+
 bool dt_reading_resolved(const dt_reading *reading, const char *path)
 {
     return reading->resolved != NULL && dt_reading_mark(reading, path)->source == reading->resolved;
@@ -56,8 +61,8 @@ dt_status dt_reading_report(const dt_reading *reading, dt_status st, const char 
 
     if (st != DT_ERR_RECIPE || reading->err->code == DT_OK)
         return st;
-    problem = dt_problems_add(reading->problems, reading->err, rule, false, reading->sources,
-                              reading->sources_count);
+    problem = dt_problems_add(reading->problems, reading->err, rule, false,
+                              reading->origins->sources, reading->origins->sources_count);
     if (problem != NULL)
         problem->absent = strcmp(rule, "missing") == 0;
     dt_error_clear(reading->err);

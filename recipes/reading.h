@@ -14,6 +14,7 @@
 #define DT_RECIPES_READING_H
 
 #include "recipes/fields.h"
+#include "recipes/origins.h"
 #include "recipes/problems.h"
 #include "recipes/reader.h"
 #include "recipes/text.h"
@@ -23,18 +24,18 @@
 extern "C" {
 #endif
 
-#define DT_READING_SOURCES 1
-
 typedef struct dt_reading {
     dt_recipe *recipe;
-    dt_text_mark field[DT_FIELDS_MAX];       /* by row of the table; source NULL: not given */
-    dt_text_mark group[DT_FIELDS_MAX];       /* where the map begins that the field stands in */
-    const dt_yaml_node *node[DT_FIELDS_MAX]; /* what was given; NULL: nothing */
-    const char *folder;                      /* where relative paths start, absolute */
-    const char *stem;                        /* the file's name without its ending */
-    const char *resolved; /* source of the fields of an earlier recipe; NULL: a new one */
-    dt_problem_source sources[DT_READING_SOURCES];
-    size_t sources_count;
+    dt_text_mark field[DT_FIELDS_MAX]; /* by row of the table; source NULL: not given */
+    dt_text_mark group[DT_FIELDS_MAX]; /* where the map begins that the field stands in */
+    dt_yaml_node *node[DT_FIELDS_MAX]; /* what was given; NULL: nothing */
+    const char *folder;                /* where relative paths start, absolute */
+    const char *stem;                  /* the file's name without its ending */
+    const char *resolved;        /* source of the fields of an earlier recipe; NULL: a new one */
+    int layer;                   /* the one being applied, from 1; --set is the last */
+    int layer_of[DT_FIELDS_MAX]; /* that gave the field */
+    dt_origins *origins;
+    size_t filled_bytes;          /* from the environment (references.h) */
     bool troubled[DT_FIELDS_MAX]; /* its value says nothing */
     bool unread; /* a source that is no YAML: what it would have given is not known */
     dt_problems *problems;
@@ -55,11 +56,20 @@ void dt_reading_trouble(dt_reading *reading, const char *path);
 /* A node given for a path: a field, or a map of fields ("": the whole recipe). `key` is where the
  * path stands. */
 dt_status dt_reading_apply(dt_reading *reading, const char *path, const dt_text_mark *key,
-                           const dt_yaml_node *node);
+                           dt_yaml_node *node);
+
+/* One item of a field that is a list, or where `key` is no NULL a field of an item that is a map; an
+ * index of as many items as there are adds one, of text. */
+dt_status dt_reading_apply_item(dt_reading *reading, const dt_field *field, int64_t index,
+                                const char *key, dt_yaml_node *node);
 
 /* The node as the field's value in `record`: the recipe, or an item of a list of maps. */
 dt_status dt_reading_value(dt_reading *reading, void *record, const dt_field *field,
                            const dt_yaml_node *node);
+
+/* An item of a list of text: file names become absolute. */
+dt_status dt_reading_text_item(const char **out, dt_reading *reading, const dt_field *field,
+                               const dt_yaml_node *node);
 
 /* Record the message at the mark, and give DT_ERR_RECIPE. `text` is emptied. */
 dt_status dt_reading_refuse(const dt_reading *reading, const dt_text_mark *mark, dt_strbuf *text);
@@ -82,6 +92,8 @@ size_t dt_reading_row(const char *path);
 bool dt_reading_given(const dt_reading *reading, const char *path);
 /* Given by this recipe, and not by the earlier one that it goes on from nor by another field. */
 bool dt_reading_written(const dt_reading *reading, const char *path);
+/* Above 0 where the first field was given in a later layer than the second, 0 in the same. */
+int dt_reading_later(const dt_reading *reading, const char *path, const char *than);
 /* As it is in the earlier recipe that this one resumes from. */
 bool dt_reading_resolved(const dt_reading *reading, const char *path);
 

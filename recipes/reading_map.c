@@ -2,7 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "recipes/layers.h"
 #include "recipes/reading.h"
+#include "recipes/references.h"
 #include "recipes/suggest.h"
 #include "recipes/values.h"
 
@@ -69,8 +71,8 @@ static dt_status refuse_key(dt_reading *reading, const dt_text_mark *mark, const
     return dt_reading_refuse(reading, mark, &text);
 }
 
-static dt_status apply_entry(dt_reading *reading, const char *group, const dt_yaml_node *map,
-                             const dt_yaml_node *entry)
+static dt_status apply_entry(dt_reading *reading, const char *group, dt_yaml_node *map,
+                             dt_yaml_node *entry)
 {
     const char *key = entry->key->text, *path;
     char written[PATH_SIZE];
@@ -79,8 +81,9 @@ static dt_status apply_entry(dt_reading *reading, const char *group, const dt_ya
         if (strcmp(before->key->text, key) == 0)
             return dt_reading_refuse_twice(reading, &entry->key->mark, "duplicate key", key,
                                            &before->key->mark);
-    if (group[0] == '\0' && strcmp(key, DT_RECIPE_VERSION_KEY) == 0)
-        return DT_OK; /* read_version has it */
+    if (group[0] == '\0' &&
+        (strcmp(key, DT_RECIPE_VERSION_KEY) == 0 || strcmp(key, DT_RECIPE_EXTENDS_KEY) == 0))
+        return DT_OK; /* layers.c has them */
     snprintf(written, sizeof(written), "%s%s%s", group, group[0] != '\0' ? "." : "", key);
     path = dt_field_unalias(written);
     if (strchr(key, '.') != NULL || (dt_field_find(path) == NULL && !dt_field_is_map(path)))
@@ -91,11 +94,11 @@ static dt_status apply_entry(dt_reading *reading, const char *group, const dt_ya
 
 /* Every entry of a map. What came before an entry was known and not twice, but for a few faults, so
  * looking back over it is short, however long the map. */
-static dt_status apply_map(dt_reading *reading, const char *group, const dt_yaml_node *map)
+static dt_status apply_map(dt_reading *reading, const char *group, dt_yaml_node *map)
 {
     dt_status st = DT_OK;
 
-    for (const dt_yaml_node *entry = map->first; entry != NULL; entry = entry->next) {
+    for (dt_yaml_node *entry = map->first; entry != NULL; entry = entry->next) {
         st = apply_entry(reading, group, map, entry);
         DT_TRY(dt_reading_report(reading, st, "key"));
     }
@@ -105,12 +108,14 @@ out:
 
 /* --- fields --- */
 
-static dt_status apply_field(dt_reading *reading, const dt_field *field, const dt_yaml_node *node)
+static dt_status apply_field(dt_reading *reading, const dt_field *field, dt_yaml_node *node)
 {
     dt_text_mark *mark;
     double number;
-    dt_status st;
+    dt_status st = DT_OK;
 
+    if (!field->keeps_references)
+        DT_TRY(dt_references_fill(reading, node));
     if (field->number_means != NULL && node->kind == DT_YAML_SCALAR && node->plain &&
         dt_text_number(&number, node->text))
         field = dt_field_find(field->number_means);
@@ -120,7 +125,11 @@ static dt_status apply_field(dt_reading *reading, const dt_field *field, const d
                                        mark);
     *mark = node->mark;
     reading->node[field - dt_fields] = node;
+    reading->layer_of[field - dt_fields] = reading->layer;
+    DT_TRY(dt_origins_add(reading->origins, field, dt_origin_value(field, node, reading->arena),
+                          mark, NULL, reading->arena, reading->err));
     st = dt_reading_value(reading, reading->recipe, field, node);
+out:
     reading->troubled[field - dt_fields] = st != DT_OK;
     return dt_reading_report(reading, st, "value");
 }
@@ -170,9 +179,19 @@ static dt_status refuse_shorthand(const dt_reading *reading, const char *group,
 }
 
 /* A scalar or a list given for a map. */
-static dt_status apply_shorthand(dt_reading *reading, const char *group, const dt_yaml_node *node)
+static dt_status apply_shorthand(dt_reading *reading, const char *group, dt_yaml_node *node)
 {
     const dt_field *field = find_shorthand(group, node);
+
+    if (field == NULL || !field->keeps_references) { /* what it is, its value says */
+        dt_status st = dt_references_fill(reading, node);
+
+        if (st != DT_OK) {
+            dt_reading_trouble(reading, group);
+            return st;
+        }
+        field = find_shorthand(group, node);
+    }
 
     if (field != NULL && !dt_yaml_node_is_null(node))
         return apply_field(reading, field, node);
@@ -182,7 +201,7 @@ static dt_status apply_shorthand(dt_reading *reading, const char *group, const d
 }
 
 dt_status dt_reading_apply(dt_reading *reading, const char *path, const dt_text_mark *key,
-                           const dt_yaml_node *node)
+                           dt_yaml_node *node)
 {
     const dt_field *field = dt_field_find(path);
 

@@ -57,8 +57,8 @@ out:
 }
 
 /* One item of a list; file names become absolute. */
-static dt_status read_item(const char **out, dt_reading *reading, const dt_field *field,
-                           const dt_yaml_node *node)
+dt_status dt_reading_text_item(const char **out, dt_reading *reading, const dt_field *field,
+                               const dt_yaml_node *node)
 {
     dt_status st = DT_OK;
 
@@ -100,7 +100,7 @@ static dt_status read_list(dt_reading *reading, void *record, const dt_field *fi
     if (items == NULL)
         return DT_FAIL(reading->err, DT_ERR_NOMEM, "no memory for '%s'", field->path);
     for (int64_t i = 0; i < count; i++, first = first->next)
-        DT_TRY(read_item(&items[i], reading, field, first));
+        DT_TRY(dt_reading_text_item(&items[i], reading, field, first));
     st = dt_field_set_list(record, field, items, count, reading->err);
     if (st != DT_OK)
         dt_text_mark_prefix(reading->err, &node->mark);
@@ -121,7 +121,7 @@ static dt_status read_scalar(dt_reading *reading, void *record, const dt_field *
     if (number && !node->plain)
         return refuse_kind(reading, field, node, " (remove the quotes)");
     if (field->paths)
-        DT_TRY(read_item(&text, reading, field, node));
+        DT_TRY(dt_reading_text_item(&text, reading, field, node));
     st = dt_field_set_text(record, field, text, reading->err);
     if (st != DT_OK)
         dt_text_mark_prefix(reading->err, &node->mark);

@@ -148,6 +148,7 @@ const dt_rule dt_rules[] = {
      .fields = {"optimizer.kind", "schedule.kind", "precision.kind", "strategy.kind",
                 "strategy.shard"},
      .look = dt_rule_no_effect,
+     .asks = true,
      .remedy = "remove it"},
 };
 /* clang-format on */
@@ -159,7 +160,7 @@ static dt_problem *add(const dt_rule_case *c)
     const dt_reading *reading = c->reading;
     dt_problem *problem =
         dt_problems_add(reading->problems, reading->err, c->rule->name, c->rule->warning,
-                        reading->sources, reading->sources_count);
+                        reading->origins->sources, reading->origins->sources_count);
 
     dt_error_clear(reading->err);
     if (problem != NULL && c->rule->secret)
@@ -203,7 +204,7 @@ static bool applies(const dt_rule *rule, const dt_reading *reading)
             return false;
         written = written || dt_reading_written(reading, rule->fields[i]);
     }
-    return written || !rule->warning || reading->resolved == NULL;
+    return written || !rule->warning || rule->asks || reading->resolved == NULL;
 }
 
 dt_status dt_reading_check(const dt_reading *reading)

@@ -37,6 +37,7 @@ typedef struct dt_rule {
     /* Calls dt_rule_broken for each place where it does not hold. */
     void (*look)(const dt_rule_case *c);
     const char *remedy; /* after the message and a colon; NULL: the message has it */
+    bool asks;          /* it finds out itself what the recipe writes: its fields are many */
     bool secret;        /* the value may be one: its line is not shown */
 } dt_rule;
 

@@ -49,11 +49,12 @@ void dt_rule_urls(const dt_rule_case *c)
 
 /* --- validation --- */
 
-/* On an earlier recipe every field is given. */
+/* On an earlier recipe every field is given; and files of a later layer go over its split. */
 void dt_rule_split(const dt_rule_case *c)
 {
     if (c->recipe->data.validation.count > 0 && c->reading->resolved == NULL &&
-        dt_reading_given(c->reading, "data.split"))
+        dt_reading_given(c->reading, "data.split") &&
+        dt_reading_later(c->reading, "data.validation", "data.split") <= 0)
         dt_rule_broken(c, "data.split",
                        "'data.split' has no effect beside files in 'data.validation'");
 }

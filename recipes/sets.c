@@ -2,6 +2,7 @@
  *
  * The value is YAML where it begins like a list, a map or a quoted text; anything else is taken as
  * it stands, so that globs and colons need no quotes inside the shell's. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "recipes/paths.h"
@@ -43,13 +44,73 @@ out:
     return st;
 }
 
+/* "data.train[1]" or "data.mixture[0].weight": the field, the index and the key of an item. */
+typedef struct item_path {
+    const dt_field *field;
+    int64_t index;
+    const char *key; /* NULL: the whole item */
+} item_path;
+
+static dt_status parse_item(item_path *out, const dt_reading *reading, const char *path,
+                            const dt_text_mark *mark)
+{
+    const char *bracket = strchr(path, '['), *digits = bracket + 1;
+    size_t length = strspn(digits, "0123456789");
+    const char *list = dt_arena_strndup(reading->arena, path, (size_t)(bracket - path));
+    const char *after = digits + length + 1;
+    dt_status st = DT_OK;
+
+    if (list == NULL)
+        return DT_FAIL(reading->err, DT_ERR_NOMEM, "no memory for '--set'");
+    out->field = dt_field_find(dt_field_unalias(list));
+    if (length == 0 || length > 6 || digits[length] != ']' || (*after != '\0' && *after != '.'))
+        DT_FAIL(reading->err, DT_ERR_RECIPE,
+                "an item of a list is written as in 'data.train[0]=more.txt'");
+    else if (out->field == NULL)
+        st = refuse_path(reading, list);
+    else if (out->field->type != DT_FIELD_STRINGS && out->field->type != DT_FIELD_MAPS)
+        DT_FAIL(reading->err, DT_ERR_RECIPE, "'%s' is no list: leave out the brackets", list);
+    if (reading->err->code != DT_OK) {
+        st = DT_ERR_RECIPE;
+        dt_text_mark_prefix(reading->err, mark);
+        return st;
+    }
+    out->index = strtoll(digits, NULL, 10);
+    out->key = *after == '.' ? after + 1 : NULL;
+    return DT_OK;
+}
+
+/* What is given for a path: YAML or text as it stands. Relative paths in it start here. */
+static dt_status apply_path(dt_reading *reading, const char *path, const char *value,
+                            const dt_text_mark *mark)
+{
+    dt_status st = DT_OK;
+    dt_yaml_node *node;
+    item_path item = {0};
+
+    if (strchr(path, '[') != NULL) {
+        DT_TRY(parse_item(&item, reading, path, mark));
+        DT_TRY(parse_value(&node, reading, value, mark));
+        return dt_reading_apply_item(reading, item.field, item.index, item.key, node);
+    }
+    path = dt_field_unalias(path);
+    if (path[0] == '\0' || (dt_field_find(path) == NULL && !dt_field_is_map(path))) {
+        st = refuse_path(reading, path);
+        dt_text_mark_prefix(reading->err, mark);
+        return st;
+    }
+    DT_TRY(parse_value(&node, reading, value, mark));
+    DT_TRY(dt_reading_apply(reading, path, mark, node));
+out:
+    return st;
+}
+
 dt_status dt_reading_set(dt_reading *reading, const char *set)
 {
     const char *equals = strchr(set, '='), *folder = reading->folder;
     dt_arena *arena = reading->arena;
     dt_text_mark mark = {NULL, 0, 0};
     dt_status st = DT_OK;
-    dt_yaml_node *node;
     const char *path, *value;
     dt_strbuf shown;
 
@@ -65,15 +126,8 @@ dt_status dt_reading_set(dt_reading *reading, const char *set)
     if (equals == NULL)
         return DT_FAIL(reading->err, DT_ERR_RECIPE,
                        "%s: expected KEY=VALUE, such as 'optimizer.lr=1e-3'", mark.source);
-    path = dt_field_unalias(path);
-    if (path[0] == '\0' || (dt_field_find(path) == NULL && !dt_field_is_map(path))) {
-        st = refuse_path(reading, path);
-        dt_text_mark_prefix(reading->err, &mark);
-        return st;
-    }
-    DT_TRY(parse_value(&node, reading, value, &mark));
     DT_TRY(dt_path_current(&reading->folder, arena, reading->err));
-    DT_TRY(dt_reading_apply(reading, path, &mark, node));
+    DT_TRY(apply_path(reading, path, value, &mark));
 out:
     reading->folder = folder;
     return st;

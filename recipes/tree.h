@@ -21,6 +21,7 @@ typedef struct dt_yaml_node {
     dt_yaml_kind kind;
     dt_text_mark mark;
     const char *text;           /* of a scalar */
+    const char *written;        /* before references were filled in; NULL: there are none */
     bool plain;                 /* a scalar without quotes: may be a number or nothing */
     struct dt_yaml_node *key;   /* of an entry of a map */
     struct dt_yaml_node *first; /* of a list or a map */

@@ -17,6 +17,28 @@ dt_status dt_judge_problems(dt_status st, const dt_call *call, dt_error *err)
     return st;
 }
 
+/* The files of -f, as the command line has them. */
+static dt_status read_layers(dt_recipe_source *out, const dt_call *call, dt_error *err)
+{
+    const dt_value *paths = dt_arguments_get(call->args, "layer");
+    dt_problem_source *layers =
+        dt_arena_alloc_array(call->arena, paths->items_count + 1, sizeof(*layers));
+    dt_status st = DT_OK;
+    dt_recipe_source layer;
+
+    out->origins = dt_arena_alloc(call->arena, sizeof(*out->origins));
+    if (layers == NULL || out->origins == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory to read a recipe");
+    for (size_t i = 0; i < paths->items_count; i++) {
+        DT_TRY(dt_recipe_source_read(&layer, paths->items[i], call->arena, err));
+        layers[i] = (dt_problem_source){layer.path, layer.text};
+    }
+    out->layers = layers;
+    out->layers_count = paths->items_count;
+out:
+    return st;
+}
+
 dt_status dt_read_recipe(dt_recipe *out, dt_recipe_source *source, const char *path,
                          const dt_call *call, dt_error *err)
 {
@@ -25,6 +47,7 @@ dt_status dt_read_recipe(dt_recipe *out, dt_recipe_source *source, const char *p
 
     *source = (dt_recipe_source){0};
     DT_TRY(dt_recipe_source_read(source, path, call->arena, err));
+    DT_TRY(read_layers(source, call, err));
     source->sets = sets->items;
     source->sets_count = sets->items_count;
     st = dt_recipe_read_all(out, source, call->problems, call->arena, err);

@@ -71,8 +71,8 @@ out:
 }
 
 /* That recipe with --set on top. */
-static dt_status change_recipe(dt_recipe *out, const dt_run *run, const dt_call *call,
-                               dt_error *err)
+static dt_status change_recipe(dt_recipe *out, dt_origins *origins, const dt_run *run,
+                               const dt_call *call, dt_error *err)
 {
     const dt_value *sets = dt_arguments_get(call->args, "set");
     dt_status st = DT_OK;
@@ -81,7 +81,7 @@ static dt_status change_recipe(dt_recipe *out, const dt_run *run, const dt_call 
 
     DT_TRY(dt_json_parse(&json, run->recipe_json, strlen(run->recipe_json), "stored recipe", err));
     DT_TRY(dt_recipe_from_json(&before, json, call->arena, err));
-    st = dt_recipe_change_all(out, &before, sets->items, sets->items_count, call->problems,
+    st = dt_recipe_change_all(out, &before, sets->items, sets->items_count, call->problems, origins,
                               call->arena, err);
     DT_TRY(dt_judge_problems(st, call, err));
 out:
@@ -96,6 +96,7 @@ static dt_status resume(dt_call *call, dt_error *err)
     dt_budget_place at;
     const char *path;
     dt_status st = DT_OK;
+    dt_origins origins;
     dt_preflight flight;
     dt_recipe recipe;
     dt_run run;
@@ -107,9 +108,10 @@ static dt_status resume(dt_call *call, dt_error *err)
                  "run '%s' is %s: it can be resumed once it has ended ('dtrun stop %s' ends it)",
                  run.id, dt_run_state_name(run.state), run.id);
     DT_TRY(find_recipe(store, &run, call, err));
-    DT_TRY(change_recipe(&recipe, &run, call, err));
+    DT_TRY(change_recipe(&recipe, &origins, &run, call, err));
     DT_TRY(open_newest(&checkpoint, &path, store, &run, call->arena, err));
     DT_TRY(dt_preflight_check(&flight, &recipe, NULL, call->arena, err));
+    flight.origins = &origins;
     flight.plan.new_data = dt_arguments_flag(call->args, "new-data");
     DT_TRY(dt_resume_check(&at, &flight, checkpoint, &run, call, err));
     DT_TRY(dt_nodes_check(&flight, run.recipe_path, call, err));

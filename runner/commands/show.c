@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "recipes/origins.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "runner/launch/overrides.h"
@@ -13,6 +14,7 @@
 #include "runner/term/plot.h"
 #include "runner/term/table.h"
 #include "runner/view/curve.h"
+#include "runner/view/origins.h"
 #include "runner/view/runs.h"
 
 #include "base/banned.h"
@@ -52,7 +54,7 @@ static dt_status print_json(dt_store *store, const dt_run *run, const facts *all
                             dt_error *err)
 {
     json_t *object = dt_report_object(), *recipe = NULL, *names = json_array();
-    json_t *status = NULL, *paths = json_array();
+    json_t *status = NULL, *paths = json_array(), *origins = NULL;
     dt_status st = DT_OK;
 
     json_object_set_new(object, "changes",
@@ -67,6 +69,9 @@ static dt_status print_json(dt_store *store, const dt_run *run, const facts *all
         json_array_append_new(names, dt_json_text(all->metric_names[i]));
     for (int64_t i = 0; i < all->checkpoints_count; i++)
         json_array_append_new(paths, dt_json_text(all->checkpoints[i].path));
+    origins = dt_origins_read(all->folder, run->attempt, arena);
+    if (origins != NULL)
+        json_object_set(object, "origins", json_object_get(origins, "fields"));
     json_object_set_new(object, "folder", dt_json_text(all->folder));
     json_object_set_new(object, "recipe_path", dt_json_text(run->recipe_path));
     json_object_set_new(object, "recipe_hash", json_string(run->recipe_hash));
@@ -76,6 +81,7 @@ static dt_status print_json(dt_store *store, const dt_run *run, const facts *all
     DT_TRY(dt_report_json(json_incref(object), err));
 out:
     json_decref(object);
+    json_decref(origins);
     json_decref(status);
     json_decref(recipe);
     json_decref(names);
@@ -253,6 +259,28 @@ out:
     return st;
 }
 
+static dt_status print_origins(const dt_run *run, const facts *all, dt_arena *arena, dt_error *err)
+{
+    json_t *document = dt_origins_read(all->folder, run->attempt, arena);
+    dt_status st = DT_OK;
+    dt_strbuf text;
+    dt_term term;
+
+    dt_term_init(&term, STDOUT_FILENO);
+    dt_strbuf_init(&text);
+    if (document == NULL)
+        DT_THROW(err, DT_ERR_NOT_FOUND,
+                 "run '%s' has no origins: an earlier dtrun launched it ('dtrun show %s' has the "
+                 "recipe as it was written)",
+                 run->id, run->id);
+    dt_origins_view(&text, &term, json_object_get(document, "fields"), arena);
+    DT_TRY(dt_report_styled(&text, err));
+out:
+    json_decref(document);
+    dt_strbuf_release(&text);
+    return st;
+}
+
 static dt_status show(dt_call *call, dt_error *err)
 {
     dt_store *store = NULL;
@@ -262,6 +290,10 @@ static dt_status show(dt_call *call, dt_error *err)
 
     DT_TRY(dt_runs_open(&store, &run, call->args->operands[0], call, err));
     DT_TRY(gather(&all, store, &run, call->arena, err));
+    if (dt_arguments_flag(call->args, "origins") && !call->json) {
+        DT_TRY(print_origins(&run, &all, call->arena, err));
+        goto out;
+    }
     DT_TRY(call->json ? print_json(store, &run, &all, call->arena, err)
                       : print_text(store, &run, &all, call->arena, err));
 out:
@@ -269,17 +301,26 @@ out:
     return st;
 }
 
+static const dt_option options[] = {
+    {.name = "origins",
+     .kind = DT_OPTION_FLAG,
+     .help = "only where each value of the recipe comes from, and what it stands over"},
+    {0},
+};
+
 const dt_command dt_command_show = {
     .name = "show",
     .summary = "everything about a run: numbers, attempts, checkpoints, recipe",
     .operands = "RUN",
     .operands_min = 1,
     .operands_max = 1,
+    .options = options,
     .notes =
         "First what --set changed, then numbers, and where the run comes from: the command of\n"
         "each launch and resume, who gave it where, by which dtrun, the commit that git has\n"
         "of the recipe's folder and how many files were changed since, the data and their\n"
         "digests.\n"
-        "--json has these under changes and provenance.\n",
+        "--json has these under changes and provenance, and where the\n"
+        "values of the recipe come from under origins.\n",
     .run = show,
 };

@@ -1,5 +1,6 @@
 /* dtrun validate: recipes and their data, checked without starting anything. */
 #include <string.h>
+#include <unistd.h>
 
 #include "recipes/fields.h"
 #include "runner/cli/command.h"
@@ -7,6 +8,7 @@
 #include "runner/cli/report.h"
 #include "runner/launch/preflight.h"
 #include "runner/term/format.h"
+#include "runner/view/origins.h"
 
 #include "base/banned.h"
 
@@ -15,6 +17,9 @@ enum { HASH_SIZE = 33 };
 typedef struct verdict {
     const char *path;
     bool valid;
+    bool without_data; /* they were not looked at */
+    json_t *origins;   /* of its values */
+    json_t *recipe;    /* resolved */
     char hash[HASH_SIZE];
     dt_preflight flight;
     dt_error problem; /* the first, where it is not valid */
@@ -25,8 +30,9 @@ typedef struct verdict {
 static dt_status check_flight(verdict *out, const dt_recipe *recipe, const dt_recipe_source *source,
                               const dt_call *call, dt_error *err)
 {
-    const dt_problem_source text = {source->path, source->text};
-    dt_status st = dt_preflight_recipe(&out->flight, recipe, source, call->arena, err);
+    dt_status st = dt_arguments_flag(call->args, "no-data")
+                       ? dt_preflight_without_data(&out->flight, recipe, call->arena, err)
+                       : dt_preflight_recipe(&out->flight, recipe, source, call->arena, err);
 
     if (st == DT_OK)
         return DT_OK;
@@ -34,7 +40,8 @@ static dt_status check_flight(verdict *out, const dt_recipe *recipe, const dt_re
         strncmp(err->message, "--set ", 6) != 0) /* most say by themselves where it stands */
         dt_error_prefix(err, "%s", out->path);
     if (st == DT_ERR_RECIPE)
-        dt_problems_add(call->problems, err, "data", false, &text, 1);
+        dt_problems_add(call->problems, err, "data", false, source->origins->sources,
+                        source->origins->sources_count);
     return st;
 }
 
@@ -45,7 +52,13 @@ static dt_status check(verdict *out, const dt_call *call, dt_error *err)
     dt_recipe recipe;
 
     dt_problems_init(call->problems, call->arena);
-    DT_TRY(dt_read_recipe(&recipe, &source, out->path, call, err));
+    st = dt_read_recipe(&recipe, &source, out->path, call, err);
+    if (source.origins != NULL && dt_arguments_flag(call->args, "origins"))
+        out->origins = dt_origins_to_json(source.origins);
+    DT_TRY(st);
+    if (out->origins != NULL)
+        out->recipe = dt_recipe_to_json(&recipe);
+    out->without_data = dt_arguments_flag(call->args, "no-data");
     DT_TRY(check_flight(out, &recipe, &source, call, err));
     dt_recipe_hash(out->hash, &recipe);
     (void)dt_preflight_fits_here(&out->flight, &recipe, &out->tight);
@@ -73,6 +86,7 @@ static json_t *to_json(const verdict *of, const dt_problems *problems)
     json_object_set_new(object, "path", dt_json_text(of->path));
     json_object_set_new(object, "valid", json_boolean(of->valid));
     if (of->valid) {
+        json_object_set_new(object, "data_checked", json_boolean(!of->without_data));
         json_object_set_new(object, "hash", json_string(of->hash));
         json_object_set_new(object, "parameters", json_integer(of->flight.memory.parameter_count));
         json_object_set_new(object, "ranks", json_integer(of->flight.plan.world_size));
@@ -82,6 +96,10 @@ static json_t *to_json(const verdict *of, const dt_problems *problems)
         json_object_set_new(object, "message", dt_json_text(of->problem.message));
     }
     json_object_set_new(object, "problems", dt_problems_to_json(problems));
+    if (of->origins != NULL)
+        json_object_set(object, "origins", of->origins);
+    if (of->recipe != NULL)
+        json_object_set(object, "recipe", of->recipe);
     return object;
 }
 
@@ -90,7 +108,8 @@ static void add_text(dt_strbuf *out, const verdict *good)
     char parameters[DT_FORMAT_SIZE], bytes[DT_FORMAT_SIZE];
 
     dt_strbuf_add_fmt(
-        out, "%s: good (%s parameters, %lld %s of %s memory)\n", good->path,
+        out, "%s: good%s (%s parameters, %lld %s of %s memory)\n", good->path,
+        good->without_data ? " but for its data, which were not looked at" : "",
         dt_format_count(parameters, sizeof(parameters),
                         (double)good->flight.memory.parameter_count),
         (long long)good->flight.plan.world_size,
@@ -104,12 +123,18 @@ static void add_text(dt_strbuf *out, const verdict *good)
 /* Errors are told at once, and what is good at the end. */
 static void tell(dt_strbuf *text, const verdict *of, const dt_call *call)
 {
+    dt_term term;
+
     if (of->valid)
         add_text(text, of);
     else if (call->problems->errors > 0)
         dt_report_problems(call->args->command, call->problems);
     else
         (void)dt_report_error(call->args->command, false, &of->problem);
+    if (of->origins == NULL)
+        return;
+    dt_term_init(&term, STDOUT_FILENO);
+    dt_origins_view(text, &term, of->origins, call->arena);
 }
 
 /* One broken recipe does not hide the next: each gets its verdict. */
@@ -129,11 +154,13 @@ static dt_status validate(dt_call *call, dt_error *err)
             json_array_append_new(array, to_json(&of, call->problems));
         else
             tell(&text, &of, call);
+        json_decref(of.origins);
+        json_decref(of.recipe);
         if (!of.valid && call->exit_code == DT_EXIT_GOOD)
             call->exit_code = dt_report_exit_code(of.problem.code);
     }
     json_object_set(object, "recipes", array);
-    DT_TRY(call->json ? dt_report_json(json_incref(object), err) : dt_report_text(&text, err));
+    DT_TRY(call->json ? dt_report_json(json_incref(object), err) : dt_report_styled(&text, err));
 out:
     json_decref(object);
     json_decref(array);
@@ -143,6 +170,12 @@ out:
 
 static const dt_option options[] = {
     DT_RECIPE_OPTIONS("check with this change, as launch takes it"),
+    {.name = "no-data",
+     .kind = DT_OPTION_FLAG,
+     .help = "check all but the data, which need not be here"},
+    {.name = "origins",
+     .kind = DT_OPTION_FLAG,
+     .help = "tell where each value comes from, and what it stands over"},
     {0},
 };
 

@@ -57,6 +57,27 @@ out:
     return st;
 }
 
+/* attempt-N/origins.json: this attempt's, over those of the one before. A run does without, too. */
+static void write_origins(const dt_preflight *flight, int64_t attempt, const char *folder,
+                          dt_arena *arena)
+{
+    const char *path =
+        dt_arena_printf(arena, "%s/attempt-%lld/origins.json", folder, (long long)attempt);
+    json_t *earlier, *json;
+    dt_strbuf text;
+
+    if (flight->origins == NULL || path == NULL)
+        return;
+    earlier = dt_origins_read(folder, attempt - 1, arena);
+    json = dt_origins_document(flight->origins, earlier);
+    dt_strbuf_init(&text);
+    dt_json_write_pretty(&text, json);
+    (void)dt_file_write_atomic(path, text.data, text.length, 0600, NULL);
+    dt_strbuf_release(&text);
+    json_decref(json);
+    json_decref(earlier);
+}
+
 /* Fills in what the caller of dt_plan_make owes, and writes attempt-N/plan.json. */
 static dt_status write_plan(dt_preflight *flight, const char *run, int64_t attempt,
                             const char *resume_from, const char *folder, dt_arena *arena,
@@ -81,6 +102,7 @@ static dt_status write_plan(dt_preflight *flight, const char *run, int64_t attem
     json = dt_plan_to_json(&flight->plan);
     dt_json_write_pretty(&text, json);
     DT_TRY(dt_file_write_atomic(path, text.data, text.length, 0600, err));
+    write_origins(flight, attempt, folder, arena);
 out:
     json_decref(json);
     dt_strbuf_release(&text);

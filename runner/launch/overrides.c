@@ -28,7 +28,10 @@ static json_t *words_of_sets(const dt_recipe_source *source)
 json_t *dt_overrides_of_launch(const dt_recipe_source *source, const dt_recipe *recipe,
                                dt_arena *arena)
 {
-    dt_recipe_source file = {.path = source->path, .text = source->text};
+    dt_recipe_source file = {.path = source->path,
+                             .text = source->text,
+                             .layers = source->layers,
+                             .layers_count = source->layers_count};
     dt_error ignored = DT_ERROR_INIT;
     dt_recipe before;
 

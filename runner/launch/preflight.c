@@ -88,27 +88,46 @@ out:
     return st;
 }
 
+/* The plan, and what it takes: after the data, whose facts are in *out. */
+static dt_status plan_recipe(dt_preflight *out, const dt_recipe *here, dt_arena *arena,
+                             dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_memory_ranks ranks;
+
+    DT_TRY(dt_slurm_plan(&out->plan, here, arena, err));
+    DT_TRY(dt_placement_assign(&out->plan, NULL, arena, err));
+    ranks = dt_plan_memory_ranks(&out->plan, 0);
+    dt_memory_estimate(&out->memory, &out->recipe, out->data.vocab, &ranks);
+    out->ranks_on_node = fullest_node(&out->plan);
+    out->tokens_per_step = dt_preflight_samples(out) * out->recipe.batch.tokens;
+out:
+    return st;
+}
+
 dt_status dt_preflight_recipe(dt_preflight *out, const dt_recipe *recipe,
                               const dt_recipe_source *source, dt_arena *arena, dt_error *err)
 {
     dt_status st = DT_OK;
-    dt_memory_ranks ranks;
     dt_recipe here;
 
-    *out = (dt_preflight){.recipe = *recipe};
+    *out = (dt_preflight){.recipe = *recipe, .origins = source != NULL ? source->origins : NULL};
     st = check_data(out, &here, recipe, arena, err);
     if (st == DT_ERR_RECIPE && source != NULL && err != NULL)
         dt_recipe_locate_data(err, source, arena);
     DT_TRY(st);
-    DT_TRY(dt_slurm_plan(&out->plan, &here, arena, err));
-    DT_TRY(dt_placement_assign(&out->plan, NULL, arena, err));
-    ranks = dt_plan_memory_ranks(&out->plan, 0);
-    dt_memory_estimate(&out->memory, recipe, out->data.vocab, &ranks);
-    out->ranks_on_node = fullest_node(&out->plan);
-    out->tokens_per_step = dt_preflight_samples(out) * recipe->batch.tokens;
+    DT_TRY(plan_recipe(out, &here, arena, err));
     DT_TRY(dt_preflight_check_steps(out, err));
 out:
     return st;
+}
+
+dt_status dt_preflight_without_data(dt_preflight *out, const dt_recipe *recipe, dt_arena *arena,
+                                    dt_error *err)
+{
+    *out = (dt_preflight){.recipe = *recipe};
+    out->data.vocab = recipe->model.vocab;
+    return plan_recipe(out, recipe, arena, err);
 }
 
 bool dt_preflight_fits_here(dt_preflight *flight, const dt_recipe *recipe, dt_error *err)

@@ -23,12 +23,17 @@ typedef struct dt_preflight {
     int64_t ranks_on_node; /* of the fullest */
     int64_t available_bytes;
     int64_t tokens_per_step;
+    const dt_origins *origins; /* of the recipe, kept with the attempt; may be NULL */
 } dt_preflight;
 
 /* The recipe alone: data and plan. `source` (may be NULL) is where it was read from: what is wrong
  * with the data is reported at its line. For `dtrun validate`, which may run on another machine. */
 dt_status dt_preflight_recipe(dt_preflight *out, const dt_recipe *recipe,
                               const dt_recipe_source *source, dt_arena *arena, dt_error *err);
+/* The same without a look at the data, which need not be here: their vocabulary and size are taken to be
+ * what the recipe says. */
+dt_status dt_preflight_without_data(dt_preflight *out, const dt_recipe *recipe, dt_arena *arena,
+                                    dt_error *err);
 /* Whether the ranks that the plan has here fit the memory that is free now; why not, in err. */
 bool dt_preflight_fits_here(dt_preflight *flight, const dt_recipe *recipe, dt_error *err);
 /* The same, and whether it fits this machine. */

@@ -1,5 +1,7 @@
-/* fuzz_recipe: any bytes as a recipe. It is refused with a message, or it is good; a good one comes
- * back from its JSON, has a plan and an amount of memory. */
+/* fuzz_recipe: any bytes as a recipe, as a layer on another, as two layers, and as an option. It is
+ * refused with a message, or it is good; a good one comes back from its JSON, has a plan and an
+ * amount of memory. */
+#define _POSIX_C_SOURCE 200809L
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,16 +45,51 @@ static void check_good(const dt_recipe *recipe, dt_arena *arena)
     json_decref(json);
 }
 
-static void check_read(const char *text, const char *set)
+/* What is told can be shown, and the chains end. */
+static void check_told(const dt_problems *problems, const dt_origins *origins)
+{
+    json_t *json = dt_problems_to_json(problems), *document;
+    dt_strbuf place;
+
+    dt_strbuf_init(&place);
+    DT_ASSERT(json_array_size(json) == problems->count);
+    for (size_t i = 0; i < problems->count; i++) {
+        dt_problem_write_place(&place, &problems->items[i]);
+        DT_ASSERT(dt_text_is_utf8(problems->items[i].message));
+    }
+    DT_ASSERT(dt_text_is_utf8(place.data));
+    dt_strbuf_release(&place);
+    document = dt_origins_document(origins, NULL);
+    DT_ASSERT(document != NULL);
+    json_decref(document);
+    json_decref(json);
+}
+
+/* `set` and `layer` may be NULL. */
+static void check_read(const char *text, const char *set, const char *layer)
 {
     const char *const sets[] = {set};
-    const dt_recipe_source source = {"/r/fuzz.yaml", text, sets, set != NULL ? 1 : 0};
+    const dt_problem_source layers[] = {{"/r/layer.yaml", layer}};
+    dt_origins origins;
+    const dt_recipe_source source = {.path = "/r/fuzz.yaml",
+                                     .text = text,
+                                     .sets = sets,
+                                     .sets_count = set != NULL ? 1 : 0,
+                                     .layers = layers,
+                                     .layers_count = layer != NULL ? 1 : 0,
+                                     .origins = &origins};
     dt_error err = DT_ERROR_INIT;
+    dt_problems problems;
     dt_recipe recipe;
     dt_arena arena;
+    dt_status st;
 
     dt_arena_init(&arena, 0);
-    if (dt_recipe_read(&recipe, &source, &arena, &err) == DT_OK) {
+    dt_problems_init(&problems, &arena);
+    st = dt_recipe_read_all(&recipe, &source, &problems, &arena, &err);
+    DT_ASSERT((st == DT_OK) == (problems.errors == 0));
+    check_told(&problems, &origins);
+    if (st == DT_OK) {
         DT_ASSERT(err.code == DT_OK);
         check_good(&recipe, &arena);
     } else {
@@ -65,15 +102,23 @@ static void check_read(const char *text, const char *set)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     static const char least[] = "model: gpt2-small\ndata: a.txt\nschedule: {steps: 100}\n";
-    char *text = malloc(size + 1);
+    char *text = malloc(size + 1), *rest;
 
     DT_ASSERT(text != NULL);
+    DT_ASSERT(setenv("LR", "1e-4", 1) == 0 && setenv("NAME", "${env:LR}\n[", 1) == 0);
     if (size != 0)
         memcpy(text, bytes, size);
     text[size] = '\0';
-    check_read(text, NULL);
+    check_read(text, NULL, NULL);
+    check_read(least, NULL, text);
+    rest = strstr(text, "\n\n"); /* two layers with an empty line between */
+    if (rest != NULL) {
+        *rest = '\0';
+        check_read(text, NULL, rest + 2);
+        *rest = '\n';
+    }
     text[strcspn(text, "\n")] = '\0'; /* its first line as an option */
-    check_read(least, text);
+    check_read(least, text, NULL);
     free(text);
     return 0;
 }

@@ -48,7 +48,7 @@ static const char recipe_text[] = "name: sim\n"
 
 static void plan_fill(dt_plan *plan, int64_t attempt, const char *resume_from, dt_arena *arena)
 {
-    const dt_recipe_source source = {"/sim.yaml", recipe_text, NULL, 0};
+    const dt_recipe_source source = {.path = "/sim.yaml", .text = recipe_text};
     dt_error err = DT_ERROR_INIT;
 
     if (dt_recipe_read(&plan->recipe, &source, arena, &err) != DT_OK)

@@ -17,7 +17,8 @@ void reading_close(reading *r)
 void reading_text(reading *r, const char *text, const char *set)
 {
     const char *const sets[] = {set};
-    dt_recipe_source source = {"/r/gpt.yaml", text, sets, set != NULL ? 1 : 0};
+    dt_recipe_source source = {
+        .path = "/r/gpt.yaml", .text = text, .sets = sets, .sets_count = set != NULL ? 1 : 0};
 
     reading_open(r);
     r->st = dt_recipe_read(&r->recipe, &source, &r->arena, &r->err);

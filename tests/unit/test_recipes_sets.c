@@ -104,7 +104,8 @@ static void test_a_wrong_set_is_named_in_the_message(void **state)
 static void test_the_last_set_of_a_field_wins(void **state)
 {
     static const char *const sets[] = {"clip=3", "clip=4"};
-    const dt_recipe_source source = {"gpt.yaml", LEAST, sets, 2};
+    const dt_recipe_source source = {
+        .path = "gpt.yaml", .text = LEAST, .sets = sets, .sets_count = 2};
     reading r;
 
     reading_open(&r);

@@ -74,8 +74,10 @@ static dt_status apply(reading *r, const char *text, const char *set)
 {
     const dt_text_mark start = {"r.yaml", 1, 1};
     dt_problems problems;
+    dt_origins origins = {0};
     dt_reading state = {.recipe = &r->recipe,
                         .problems = &problems,
+                        .origins = &origins,
                         .arena = &r->arena,
                         .err = &r->err,
                         .folder = "/d"};
@@ -304,6 +306,24 @@ static void test_the_reference_page_has_them(void **state)
     dt_strbuf_release(&page);
 }
 
+static void test_set_reaches_one_item(void **state)
+{
+    reading r;
+
+    open_reading(&r);
+    assert_int_equal(apply(&r, deep, "mix.parts[1].weight=3"), DT_OK);
+    assert_true(part_of(&r, 1)->weight == 3);
+    assert_true(part_of(&r, 0)->weight == 0.5);
+    assert_string_equal(part_of(&r, 1)->files.items[1], "/d/c.txt");
+    assert_int_equal(apply(&r, deep, "mix.parts[2].weight=3"), DT_ERR_RECIPE);
+    assert_non_null(strstr(r.err.message, "'mix.parts' has 2 items"));
+    dt_arena_release(&r.arena);
+    open_reading(&r);
+    assert_int_equal(apply(&r, deep, "mix.parts[0]=a.txt"), DT_ERR_RECIPE);
+    assert_non_null(strstr(r.err.message, "files, weight, repeat, filters"));
+    dt_arena_release(&r.arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -315,6 +335,7 @@ int main(void)
         cmocka_unit_test(test_a_version_keeps_its_defaults),
         cmocka_unit_test(test_what_was_added_counts_where_it_says_something),
         cmocka_unit_test(test_the_reference_page_has_them),
+        cmocka_unit_test(test_set_reaches_one_item),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

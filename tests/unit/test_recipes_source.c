@@ -101,7 +101,10 @@ static void test_a_message_about_data_gets_their_line(void **state)
         const char *const sets[] = {cases[i].set};
         char text[256], expected[256];
         dt_error err = DT_ERROR_INIT;
-        dt_recipe_source source = {"r.yaml", text, sets, cases[i].set != NULL ? 1 : 0};
+        dt_recipe_source source = {.path = "r.yaml",
+                                   .text = text,
+                                   .sets = sets,
+                                   .sets_count = cases[i].set != NULL ? 1 : 0};
 
         snprintf(text, sizeof(text), "%smodel: gpt2-small\nschedule: {steps: 1}\n", cases[i].text);
         snprintf(expected, sizeof(expected), "%s%s", cases[i].expected, cases[i].message);
@@ -157,7 +160,7 @@ static void test_a_zero_byte_is_found_before_it_cuts_the_text(void **state)
 
 static void test_a_file_name_that_is_no_name_asks_for_one(void **state)
 {
-    const dt_recipe_source source = {"/r/my recipe.yaml", LEAST, NULL, 0};
+    const dt_recipe_source source = {.path = "/r/my recipe.yaml", .text = LEAST};
     reading r;
 
     reading_open(&r);
@@ -171,7 +174,7 @@ static void test_a_file_name_that_is_no_name_asks_for_one(void **state)
 
 static void test_a_folder_that_is_not_utf8_asks_for_absolute_paths(void **state)
 {
-    const dt_recipe_source source = {"/r\xff/gpt.yaml", LEAST, NULL, 0};
+    const dt_recipe_source source = {.path = "/r\xff/gpt.yaml", .text = LEAST};
     reading r;
 
     reading_open(&r);

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# A recipe of several texts: extends, -f, --set, stdin and the environment; what each value comes from is
+# kept with the run, through a resume, and a secret by reference is in none of it.
+. "$(dirname "$0")/lib.sh"
+make_tiny
+mkdir "$work/experiments"
+cat >"$work/experiments/short.yaml" <<'YAML'
+extends: ../tiny.yaml
+name: short
+schedule: {steps: "${env:STEPS:-20}", warmup_steps: 2}
+YAML
+printf 'optimizer: {lr: 1e-3}\nnotify: "${env:HOOK:-}"\n' >"$work/slow.yaml"
+
+# Relative paths start at the file that has them.
+cd "$work/experiments" || exit 1
+expect 0 launch --wait --json short.yaml -f ../slow.yaml --set seed=7
+json "o['state'] == 'finished' and o['steps'] == 20" "o['name'] == 'short'"
+run=$(field "o['run']")
+expect 0 show "$run" --json
+json "[c['value'] for c in o['origins']['optimizer.lr']] == ['1e-3', '3e-3']" \
+    "o['origins']['optimizer.lr'][0]['source'] == '../slow.yaml'" \
+    "o['origins']['optimizer.lr'][1]['source'].endswith('../tiny.yaml')" \
+    "o['origins']['schedule.steps'][0] == {'value': '\${env:STEPS:-20}', 'source': 'short.yaml', 'line': 3, 'column': 19}" \
+    "o['origins']['seed'][0]['source'] == '--set seed=7'" \
+    "o['recipe']['seed'] == 7 and o['recipe']['optimizer']['lr'] == 1e-3"
+expect 0 show "$run" --origins
+says "short.yaml:3:19" "over" "--set seed=7"
+
+# A resume goes over what the run had.
+expect 0 resume "$run" --wait --set schedule.steps=24
+expect 0 show "$run" --json
+json "[c['source'] for c in o['origins']['schedule.steps']][:2] == ['--set schedule.steps=24', 'short.yaml']" \
+    "len(o['origins']['optimizer.lr']) == 2"
+
+# From stdin, by a pipe; the environment says how long.
+cd "$work" || exit 1
+sed 's/^name: .*/name: piped/; s/steps: 60/steps: "${env:STEPS}"/' tiny.yaml >piped.yaml
+subject="dtrun launch -"
+cat piped.yaml | STEPS=12 "$dtrun" launch --wait --json - >"$work/out" 2>"$work/err" ||
+    fail "exit code $?"
+json "o['steps'] == 12 and o['name'] == 'piped'"
+expect 2 validate - # nothing comes
+says "empty"
+expect 2 validate piped.yaml
+says "the environment has no 'STEPS'"
+
+# Data that are not here.
+sed 's/corpus.txt/elsewhere.txt/' tiny.yaml >elsewhere.yaml
+expect 2 validate elsewhere.yaml
+expect 0 validate --no-data elsewhere.yaml
+says "not looked at"
+expect 0 validate --no-data --json elsewhere.yaml
+json "o['recipes'][0]['valid'] and not o['recipes'][0]['data_checked']"
+
+# What may be a secret is in no chain, whatever stands over it.
+export HOOK="http://127.0.0.1:1/a1B2c3D4e5F6g7H8i9J0k1L2"
+expect 0 validate experiments/short.yaml -f slow.yaml --origins --json
+json "o['recipes'][0]['origins']['notify.webhook'][0]['value'] == '\${env:HOOK:-}'"
+lacks a1B2c3D4
+printf 'notify: "%s"\n' "$HOOK" >told.yaml
+expect 0 validate tiny.yaml -f told.yaml -f slow.yaml --origins
+lacks a1B2c3D4
