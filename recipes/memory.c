@@ -266,6 +266,7 @@ void dt_memory_table(dt_strbuf *out, const dt_memory *memory, const dt_recipe *r
         [DT_RECOMPUTE_FULL] = ", computed again",
     };
     shares part = shares_of(recipe, memory->ranks.world_size);
+    const dt_architecture *kind = dt_architecture_find(recipe->model.kind);
 
     add_line(out, "parameters", memory->parameters_bytes);
     add_elements(out, memory->parameter_count, parameter_text(recipe, part.masters), part.masters);
@@ -274,14 +275,14 @@ void dt_memory_table(dt_strbuf *out, const dt_memory *memory, const dt_recipe *r
     add_line(out, "optimizer", memory->optimizer_bytes);
     add_states(out, memory, recipe, part.states);
     add_line(out, "activations", memory->activations_bytes);
-    dt_strbuf_add_fmt(out, "batch %lld x %lld tokens x %lld layers%s\n",
-                      (long long)recipe->batch.sequences, (long long)recipe->batch.tokens,
-                      (long long)recipe->model.layers,
+    dt_strbuf_add_fmt(out, "batch %lld ", (long long)recipe->batch.sequences);
+    if (!kind->reads_rows)
+        dt_strbuf_add_fmt(out, "x %lld ", (long long)recipe->batch.tokens);
+    dt_strbuf_add_fmt(out, "%ss x %lld layers%s\n", kind->item, (long long)recipe->model.layers,
                       recomputes[recipe->activation_checkpointing]);
     add_line(out, "buffers", memory->buffers_bytes);
-    dt_strbuf_add_str(out, is_full_shard(recipe)
-                               ? "tokens, gathered weights, gradients on their way, the program\n"
-                               : "tokens, gradients on their way, the program\n");
+    dt_strbuf_add_fmt(out, "%ss, %sgradients on their way, the program\n", kind->item,
+                      is_full_shard(recipe) ? "gathered weights, " : "");
     add_line(out, "a rank", memory->total_bytes);
     dt_strbuf_add_str(out, "in all");
     if (memory->ranks.replicas > 1)
@@ -304,11 +305,12 @@ dt_status dt_memory_check(const dt_recipe *recipe, int64_t vocab, const dt_memor
     dt_memory_table(&table, &memory, recipe);
     DT_FAIL(err, DT_ERR_RECIPE,
             "the run does not fit into the memory of '%s': %lld rank%s need%s %s, %s available\n%s"
-            "lower 'batch.sequences' or 'batch.tokens'%s%s",
+            "lower 'batch.sequences'%s%s%s",
             node, (long long)ranks_on_node, ranks_on_node == 1 ? "" : "s",
             ranks_on_node == 1 ? "s" : "",
             size_text(need, dt_size_times(memory.total_bytes, ranks_on_node)),
             size_text(have, available_bytes), table.data,
+            dt_architecture_find(recipe->model.kind)->reads_rows ? "" : " or 'batch.tokens'",
             recipe->activation_checkpointing == DT_RECOMPUTE_FULL
                 ? ""
                 : ", take 'activation_checkpointing: full'",

@@ -69,6 +69,36 @@ static int64_t elems_of_mb(double mb)
     return elems > 1 ? (int64_t)elems : 1;
 }
 
+typedef struct giver {
+    maker *maker;
+    dt_error *err;
+    dt_status st;
+} giver;
+
+static void give(void *self, const dt_param *matrix)
+{
+    giver *to = self;
+
+    if (to->st == DT_OK)
+        to->st = send(to->maker,
+                      (dt_traffic_message){.kind = DT_TRAFFIC_BROADCAST,
+                                           .bytes = dt_size_times(4, matrix->elems),
+                                           .launched = to->maker->out->stages,
+                                           .needed = to->maker->out->stages},
+                      to->err);
+}
+
+/* What an optimizer steps whole: each matrix, in fp32, from the rank that shaped it. */
+static dt_status give_matrices(maker *m, dt_error *err)
+{
+    giver to = {.maker = m, .err = err};
+    dt_model_config config;
+
+    dt_model_config_make(&config, m->recipe, 0);
+    dt_model_each_matrix(&config, give, &to);
+    return to.st;
+}
+
 static dt_status send_buckets(maker *m, dt_error *err)
 {
     int64_t usual = elems_of_mb(m->recipe->strategy.bucket_mb);
@@ -90,6 +120,8 @@ static dt_status send_buckets(maker *m, dt_error *err)
             left -= elems;
         }
     }
+    if (dt_optimizers[m->recipe->optimizer.kind].whole_matrices != NULL)
+        DT_TRY(give_matrices(m, err));
 out:
     return st;
 }

@@ -12,7 +12,8 @@
  * Left out   sums of a few numbers: loss, tokens, norm
  * Ownership  the array is the arena's
  * Units      bytes of the whole buffer, as nccl-tests counts them: each of W ranks sends (W-1)/W of
- *            it for a gather or a reduce-scatter, twice that for an all-reduce
+ *            it for a gather or a reduce-scatter, twice that for an all-reduce; a broadcast is sent on
+ *            once by each, or W-1 times by its root
  */
 #ifndef DT_RECIPES_TRAFFIC_H
 #define DT_RECIPES_TRAFFIC_H
@@ -34,9 +35,10 @@ static inline int64_t dt_fsdp_part_elems(int64_t unit_elems, int64_t world_size)
 typedef enum dt_traffic_kind {
     DT_TRAFFIC_ALL_REDUCE,
     DT_TRAFFIC_ALL_GATHER,
-    DT_TRAFFIC_REDUCE_SCATTER
+    DT_TRAFFIC_REDUCE_SCATTER,
+    DT_TRAFFIC_BROADCAST
 } dt_traffic_kind;
-enum { DT_TRAFFIC_KINDS = 3 };
+enum { DT_TRAFFIC_KINDS = 4 };
 
 typedef struct dt_traffic_message {
     dt_traffic_kind kind;

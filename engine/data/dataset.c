@@ -22,7 +22,8 @@ dt_status dt_dataset_find_files(dt_data_files *train, dt_data_files *validation,
     dt_status st = DT_OK;
 
     if (recipe->data.train.count == 0)
-        DT_THROW(err, DT_ERR_RECIPE, "data.train names no file; give it a text or token file");
+        DT_THROW(err, DT_ERR_RECIPE, "data.train names no file; give it a file of %s",
+                 kind == DT_TOKENS_ROWS ? "rows" : "text or tokens");
     DT_TRY(dt_data_files_find(train, &recipe->data.train, kind, "data.train", arena, err));
     DT_TRY(dt_data_files_find(validation, &recipe->data.validation, kind, "data.validation", arena,
                               err));

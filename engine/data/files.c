@@ -56,14 +56,14 @@ static dt_status look_at(dt_data_file *out, const char *path, dt_tokens_kind kin
         DT_THROW(err, DT_ERR_RECIPE, "%s: cannot read '%s': %s", field, path, strerror(errno));
     if (S_ISDIR(info.st_mode))
         DT_THROW(err, DT_ERR_RECIPE,
-                 "%s: '%s' is a directory; name the files in it, as in '%s/*.txt'", field, path,
-                 path);
+                 "%s: '%s' is a directory; name the files in it, as in '%s/*.%s'", field, path,
+                 path, kind == DT_TOKENS_ROWS ? "csv" : "txt");
     if (!S_ISREG(info.st_mode))
         DT_THROW(err, DT_ERR_RECIPE,
                  "%s: '%s' is not a regular file; write its contents to one first", field, path);
     if (info.st_size == 0)
-        DT_THROW(err, DT_ERR_RECIPE, "%s: '%s' is empty; give a file with text or tokens in it",
-                 field, path);
+        DT_THROW(err, DT_ERR_RECIPE, "%s: '%s' is empty; give a file with %s in it", field, path,
+                 kind == DT_TOKENS_ROWS ? "rows" : "text or tokens");
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || pread(fd, start, sizeof(start), 0) < 0)
         DT_THROW(err, DT_ERR_RECIPE, "%s: cannot read '%s': %s; check its permissions", field, path,

@@ -1,5 +1,6 @@
 /* The order of an epoch is Fisher and Yates' shuffle (Knuth, TAOCP 2, algorithm P) over Philox:
  * a pure function of seed and epoch, the same on every rank, made again where it is needed. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,8 +80,8 @@ dt_status dt_sampler_init(dt_sampler *out, const dt_dataset *dataset, int64_t to
     most = (dataset->train_count - ahead) / tokens; /* without a shift */
     out->order = malloc((size_t)most * sizeof(*out->order));
     if (out->order == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the order of %lld sequences",
-                       (long long)most);
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the order of %lld %s", (long long)most,
+                       dataset->has_rows ? "rows" : "sequences");
     return DT_OK;
 }
 
@@ -112,6 +113,23 @@ static void settle(const dt_sampler *sampler, int64_t *epoch, int64_t *sample)
     }
 }
 
+static dt_status refuse_drop(const dt_sampler *sampler, int64_t samples, int64_t step_samples,
+                             dt_error *err)
+{
+    bool rows = sampler->ahead == 0;
+    char of[48] = "";
+
+    if (!rows)
+        snprintf(of, sizeof(of), " of %lld tokens", (long long)sampler->tokens);
+    return DT_FAIL(
+        err, DT_ERR_RECIPE,
+        "'data.tail: drop' leaves out the end of an epoch that fills no step, and that is "
+        "all of it: an epoch has %lld %s%s, a step %lld; give more %s, smaller batches, "
+        "or 'wrap' as 'data.tail'",
+        (long long)samples, rows ? "rows" : "sequences", of, (long long)step_samples,
+        rows ? "rows" : "text");
+}
+
 dt_status dt_sampler_set_tail(dt_sampler *sampler, dt_tail_kind tail, int64_t step_samples,
                               dt_error *err)
 {
@@ -121,12 +139,7 @@ dt_status dt_sampler_set_tail(dt_sampler *sampler, dt_tail_kind tail, int64_t st
 
     DT_ASSERT(step_samples > 0);
     if (tail == DT_TAIL_DROP && fewest < step_samples)
-        return DT_FAIL(
-            err, DT_ERR_RECIPE,
-            "'data.tail: drop' leaves out the end of an epoch that fills no step, and "
-            "that is all of it: an epoch has %lld sequences of %lld tokens, a step %lld; "
-            "give more text, smaller batches, or 'wrap' as 'data.tail'",
-            (long long)fewest, (long long)sampler->tokens, (long long)step_samples);
+        return refuse_drop(sampler, fewest, step_samples, err);
     sampler->tail = tail;
     sampler->step_samples = step_samples;
     settle(sampler, &sampler->epoch, &sampler->sample);

@@ -10,7 +10,8 @@
  *
  *   sent per step by each rank: 2 (W-1)/W * 4 bytes per element (ring all-reduce of the
  *   gradients; half of it with reduce_dtype bf16), whatever the number of micro-steps; at the start
- *   the master once, from data rank 0
+ *   the master once, from data rank 0. Where an optimizer steps matrices whole, each rank shapes some
+ *   and gives them to the others: 4 bytes an element of a matrix, of its owner, W-1 times
  *
  * Buckets    one per unit, cut into pieces of at most bucket_mb, the very first of at most
  *            first_bucket_mb. The backward pass completes the units from the last block to the
@@ -107,6 +108,8 @@ static dt_status open_exchange(dt_strategy_state *state, dt_error *err)
         own->first_bucket_elems = own->bucket_elems;
     for (int unit = 0; unit < state->model->unit_count; unit++)
         buckets += (state->model->units[unit].elems + own->bucket_elems - 1) / own->bucket_elems;
+    if (buckets < state->model->param_count) /* matrices that are given on */
+        buckets = state->model->param_count;
     DT_TRY(dt_comm_open_device(&comm, state->model->device, state->events, "ddp", state->mesh.data,
                                DT_COMM_TIMEOUT_SECONDS, err));
     DT_TRY(dt_async_comm_open(&own->async_comm, &comm, state->model->device, buckets, err));
@@ -128,6 +131,21 @@ static dt_status share_from_data_rank_0(dt_strategy_state *state, float *slice, 
     DT_TRY(dt_async_comm_wait(own->async_comm, ticket, err));
 out:
     return st;
+}
+
+/* Whole matrices are shaped by one rank each: as bytes half of what their gradients were. */
+static dt_status give_matrix(void *self, float *matrix, int64_t elems, int64_t from, dt_error *err)
+{
+    ddp_state *own = self;
+
+    return dt_async_comm_broadcast(own->async_comm, NULL, matrix, 4 * (size_t)elems, from, err);
+}
+
+static dt_status wait_for_matrices(void *self, dt_error *err)
+{
+    ddp_state *own = self;
+
+    return dt_async_comm_wait_all(own->async_comm, err);
 }
 
 static dt_status unit_grads_ready(void *self, int unit, dt_error *err);
@@ -155,8 +173,14 @@ static dt_status ddp_setup(dt_strategy_state *state, uint64_t seed, dt_error *er
         state->sent_bytes = dt_async_comm_sent_bytes(own->async_comm);
     DT_TRY(dt_shard_refresh(&own->shard, err));
     state->hooks = (dt_model_hooks){.self = state, .unit_grads_ready = unit_grads_ready};
-    if (own->async_comm != NULL)
+    if (own->async_comm != NULL) {
         model->hooks = &state->hooks;
+        own->shard.peers = (dt_shard_peers){.self = own,
+                                            .rank = state->mesh.data.rank,
+                                            .count = state->mesh.data.size,
+                                            .give = give_matrix,
+                                            .wait = wait_for_matrices};
+    }
 out:
     return st;
 }
@@ -276,8 +300,13 @@ out:
 static dt_status ddp_update(dt_strategy_state *state, const dt_optimizer_args *args, dt_error *err)
 {
     ddp_state *own = state->own;
+    dt_status st = DT_OK;
 
-    return dt_shard_update(&own->shard, args, err);
+    DT_TRY(dt_shard_update(&own->shard, args, err));
+    if (own->async_comm != NULL)
+        state->sent_bytes = dt_async_comm_sent_bytes(own->async_comm);
+out:
+    return st;
 }
 
 /* --- checkpoints: data rank 0 writes and reads, the others get theirs from it */

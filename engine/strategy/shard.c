@@ -1,4 +1,4 @@
-#include "engine/strategy/shard.h"
+#include "engine/strategy/shard_int.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -6,15 +6,6 @@
 #include "base/banned.h"
 
 #define ALIGN_ELEMS 16 /* parameters and slices begin at multiples of this */
-
-/* Neighbouring parameters of one slice and group, or a part of one matrix: one call of the
- * optimizer. */
-typedef struct dt_shard_run {
-    int unit, param;            /* param: the first one */
-    int64_t start_elems, elems; /* in the slice */
-    int64_t state_start[DT_OPTIMIZER_STATES];
-    dt_optimizer_group group;
-} dt_shard_run;
 
 dt_status dt_shard_open(dt_shard *out, dt_model *model, const dt_optimizer_options *optimizer,
                         dt_error *err)
@@ -121,14 +112,14 @@ void dt_shard_take_states(dt_shard *shard, int unit, dt_layout *layout)
     }
 }
 
-static const dt_whole_matrices *shaping_of(const dt_shard *shard)
+const dt_whole_matrices *dt_shard_shaping(const dt_shard *shard)
 {
     return dt_optimizers[shard->options.kind].whole_matrices;
 }
 
-static dt_dtype work_dtype(const dt_shard *shard)
+dt_dtype dt_shard_work_dtype(const dt_shard *shard)
 {
-    return shaping_of(shard)->dtype(shard->model->config.dtype);
+    return dt_shard_shaping(shard)->dtype(shard->model->config.dtype);
 }
 
 void dt_shard_take_work(dt_shard *shard, dt_layout *layout)
@@ -139,7 +130,8 @@ void dt_shard_take_work(dt_shard *shard, dt_layout *layout)
         int64_t bytes = 0;
 
         if (group_of(shard, param) == DT_GROUP_MATRIX)
-            bytes = shaping_of(shard)->work_bytes(param->dim[0], param->dim[1], work_dtype(shard));
+            bytes = dt_shard_shaping(shard)->work_bytes(param->dim[0], param->dim[1],
+                                                        dt_shard_work_dtype(shard));
         if ((size_t)bytes > shard->work_bytes)
             shard->work_bytes = (size_t)bytes;
     }
@@ -348,7 +340,7 @@ out:
     return st;
 }
 
-static dt_optimizer_part part_of(const dt_shard *shard, const dt_shard_run *run)
+dt_optimizer_part dt_shard_part_of(const dt_shard *shard, const dt_shard_run *run)
 {
     const dt_shard_unit *slice = &shard->units[run->unit];
     dt_dtype dtype = shard->model->config.dtype;
@@ -374,7 +366,7 @@ static dt_status step_runs(void *self, dt_error *err)
 
     for (int i = 0; i < shard->run_count; i++) {
         const dt_shard_run *run = &shard->runs[i];
-        dt_optimizer_part part = part_of(shard, run);
+        dt_optimizer_part part = dt_shard_part_of(shard, run);
 
         if (run->group != DT_GROUP_MATRIX)
             DT_TRY(shard->optimizer->step(shard->model->device, &part, &sets[run->group], err));
@@ -389,73 +381,6 @@ static dt_status record_runs(void *self, dt_graph_cache *graph_cache, dt_error *
     return step_runs(self, err);
 }
 
-/* --- matrices that are stepped whole */
-
-static dt_status direct_matrices(dt_shard *shard, const dt_optimizer_factors *factors,
-                                 dt_error *err)
-{
-    dt_status st = DT_OK;
-
-    for (int i = 0; i < shard->run_count; i++) {
-        dt_optimizer_part part = part_of(shard, &shard->runs[i]);
-
-        if (shard->runs[i].group == DT_GROUP_MATRIX)
-            DT_TRY(shard->optimizer->matrices->direct(shard->model->device, &part, factors, err));
-    }
-out:
-    return st;
-}
-
-/* `whole`: the unit's directions. A rank shapes those matrices of which it holds a part. */
-static dt_status apply_matrix(dt_shard *shard, const dt_shard_run *run, float *whole,
-                              const dt_optimizer_factors *factors, dt_error *err)
-{
-    const dt_optimizer_matrices *matrices = shard->optimizer->matrices;
-    const dt_param *param = &shard->model->params[run->param];
-    dt_device *device = shard->model->device;
-    dt_tensor matrix =
-        dt_tensor_2d(whole + param->offset_elems, DT_F32, param->dim[0], param->dim[1]);
-    dt_optimizer_part part = part_of(shard, run);
-    dt_status st = DT_OK;
-
-    part.grad.data = whole + shard->units[run->unit].start_elems + run->start_elems;
-    DT_TRY(matrices->shape(device, &shard->options, &matrix, work_dtype(shard), shard->work, err));
-    DT_TRY(matrices->apply(device, &part, factors, err));
-out:
-    return st;
-}
-
-static bool has_matrices(const dt_shard *shard, int unit)
-{
-    const dt_unit *of = &shard->model->units[unit];
-
-    for (int i = 0; i < of->param_count; i++)
-        if (group_of(shard, &shard->model->params[of->first_param + i]) == DT_GROUP_MATRIX)
-            return true;
-    return false;
-}
-
-static dt_status step_matrices(dt_shard *shard, dt_error *err)
-{
-    const dt_optimizer_factors *sets = shard->factors.data;
-    dt_status st = DT_OK;
-
-    DT_TRY(direct_matrices(shard, &sets[DT_GROUP_MATRIX], err));
-    for (int unit = 0; unit < shard->model->unit_count; unit++) {
-        float *whole = shard->units[unit].grad;
-
-        if (!has_matrices(shard, unit))
-            continue;
-        if (shard->gather != NULL) /* all ranks, whether they hold a part or not */
-            DT_TRY(shard->gather(shard->gather_self, unit, &whole, err));
-        for (int i = 0; i < shard->run_count; i++)
-            if (shard->runs[i].unit == unit && shard->runs[i].group == DT_GROUP_MATRIX)
-                DT_TRY(apply_matrix(shard, &shard->runs[i], whole, &sets[DT_GROUP_MATRIX], err));
-    }
-out:
-    return st;
-}
-
 dt_status dt_shard_update(dt_shard *shard, const dt_optimizer_args *args, dt_error *err)
 {
     const dt_graph_cache_ops ops = {.self = shard, .give = step_runs, .record = record_runs};
@@ -465,7 +390,7 @@ dt_status dt_shard_update(dt_shard *shard, const dt_optimizer_args *args, dt_err
     DT_TRY(send_factors(shard, args, err));
     DT_TRY(dt_graph_cache_run(shard->graph_cache, &ops, err));
     if (shard->optimizer->matrices != NULL)
-        DT_TRY(step_matrices(shard, err));
+        DT_TRY(dt_shard_step_matrices(shard, err));
 out:
     return st;
 }

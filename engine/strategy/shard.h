@@ -29,6 +29,15 @@ typedef struct dt_shard_unit {
     void *copy;  /* in the compute type, kept equal to master by every update; MAY be NULL */
 } dt_shard_unit;
 
+/* Ranks that hold the same whole units and share the work of matrices. */
+typedef struct dt_shard_peers {
+    void *self;
+    int64_t rank, count; /* count 0: there are none */
+    /* The matrix of rank `from` to all others; begins when it is shaped, and is not waited for */
+    dt_status (*give)(void *self, float *matrix, int64_t elems, int64_t from, dt_error *err);
+    dt_status (*wait)(void *self, dt_error *err); /* for all of them */
+} dt_shard_peers;
+
 typedef struct dt_shard {
     dt_model *model;
     const dt_optimizer *optimizer;
@@ -39,6 +48,7 @@ typedef struct dt_shard {
      * NULL: the slice is the unit */
     dt_status (*gather)(void *self, int unit, float **whole, dt_error *err);
     void *gather_self;
+    dt_shard_peers peers;
     dt_shard_unit *units; /* filled by the strategy between open and make_tables */
     struct dt_shard_run *runs;
     int run_count;

@@ -169,6 +169,26 @@ out:
     return st;
 }
 
+/* Training and validation items, and the vocabulary, which rows have none of. */
+static dt_status refuse_counts(const dt_train_session *session, const int64_t first[3],
+                               const int64_t mine[3], double differ, dt_error *err)
+{
+    const dt_architecture *kind = dt_architecture_find(session->recipe->model.kind);
+    char vocab[2][48] = {"", ""};
+
+    if (!kind->reads_rows) {
+        snprintf(vocab[0], sizeof(vocab[0]), " of a vocabulary of %lld", (long long)first[2]);
+        snprintf(vocab[1], sizeof(vocab[1]), " of %lld", (long long)mine[2]);
+    }
+    return DT_FAIL(
+        err, DT_ERR_RECIPE,
+        "the ranks read different data: rank 0 has %lld training and %lld validation "
+        "%ss%s, this rank %lld and %lld%s, and %.0f of %lld ranks differ from rank 0 (put "
+        "the same files on every node)",
+        (long long)first[0], (long long)first[1], kind->item, vocab[0], (long long)mine[0],
+        (long long)mine[1], vocab[1], differ, (long long)session->mesh.world.size);
+}
+
 /* Ranks whose files differ would draw other samples, and take part in another number of
  * collectives: the others would wait for them. All of them fail. */
 static dt_status compare_data(dt_train_session *session, dt_error *err)
@@ -185,13 +205,7 @@ static dt_status compare_data(dt_train_session *session, dt_error *err)
     differ = memcmp(mine, first, sizeof(first)) != 0 ? 1 : 0;
     DT_TRY(comm->all_reduce_f64(comm, &differ, 1, err));
     if (differ > 0)
-        DT_THROW(err, DT_ERR_RECIPE,
-                 "the ranks read different data: rank 0 has %lld training and %lld validation "
-                 "tokens of a vocabulary of %lld, this rank %lld, %lld and %lld, and %.0f of %lld "
-                 "ranks differ from rank 0 (put the same files on every node)",
-                 (long long)first[0], (long long)first[1], (long long)first[2], (long long)mine[0],
-                 (long long)mine[1], (long long)mine[2], differ,
-                 (long long)session->mesh.world.size);
+        DT_TRY(refuse_counts(session, first, mine, differ, err));
     DT_TRY(compare_content(session, err));
 out:
     return st;

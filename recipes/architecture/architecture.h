@@ -96,6 +96,7 @@ struct dt_param_sink;
 /* A kind of model. */
 typedef struct dt_architecture {
     const char *name; /* the recipe's model.kind */
+    const char *item; /* what is counted of its data, for people: "token", "row" */
     bool reads_rows;  /* its samples are rows of numbers (engine/data/rows.h), else tokens */
     /* MUST: its own part of the config; vocab: of the data */
     void (*configure)(dt_model_config *out, const dt_recipe *recipe, int64_t vocab);
@@ -116,6 +117,8 @@ typedef struct dt_architecture {
 } dt_architecture;
 
 const dt_architecture *dt_architecture_find(dt_architecture_kind kind);
+/* By the name of a recipe, which may be of a kind that is not known. */
+bool dt_architecture_reads_rows(const char *name);
 
 /* Taken for the vocabulary where only a full read of the data can tell. */
 #define DT_VOCAB_UNKNOWN 256

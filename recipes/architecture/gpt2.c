@@ -239,6 +239,7 @@ static int64_t activation_bytes(const dt_model_config *config)
 
 const dt_architecture dt_architecture_gpt2 = {
     .name = "gpt2",
+    .item = "token",
     .configure = configure,
     .check = check,
     .inputs = inputs,

@@ -112,6 +112,7 @@ static int64_t activation_bytes(const dt_model_config *config)
 
 const dt_architecture dt_architecture_mlp = {
     .name = "mlp",
+    .item = "row",
     .reads_rows = true,
     .configure = configure,
     .check = check,

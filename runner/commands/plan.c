@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/data/data.h"
+#include "recipes/architecture/architecture.h"
 #include "recipes/nodes.h"
 #include "runner/cli/command.h"
 #include "runner/cli/read_recipe.h"
@@ -90,6 +91,10 @@ static void read_machine(dt_planned *out, const dt_arguments *args)
     machine->tflops = peak->given                                       ? peak->number
                       : out->recipe.precision.kind == DT_PRECISION_FP32 ? out->card->single_tflops
                                                                         : out->card->half_tflops;
+    machine->matrix_tflops = peak->given ? peak->number
+                             : out->recipe.precision.kind == DT_PRECISION_BF16
+                                 ? out->card->half_tflops
+                                 : out->card->single_tflops;
     machine->efficiency = dt_arguments_get(args, "efficiency")->number / 100;
     machine->memory_gbs = out->card->memory_gbs;
     machine->memory_bytes = out->card->memory_gb * 1e9;
@@ -103,7 +108,7 @@ static dt_status find_vocab(dt_planned *out, const dt_recipe_source *source, dt_
     dt_status st = DT_OK;
 
     out->vocab = out->recipe.model.vocab;
-    if (out->vocab > 0)
+    if (out->vocab > 0 || dt_architecture_find(out->recipe.model.kind)->reads_rows)
         return DT_OK;
     st = dt_dataset_check(&data, &out->recipe, NULL, err);
     out->vocab = data.vocab;

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include "recipes/architecture/architecture.h"
+#include "recipes/matrices.h"
 #include "runner/cli/report.h"
 #include "runner/term/format.h"
 #include "runner/term/table.h"
@@ -23,12 +25,16 @@ static json_t *memory_to_json(const dt_preflight *flight)
 
 static dt_status print_json(const dt_preflight *flight, dt_error *err)
 {
+    const dt_architecture *kind = dt_architecture_find(flight->plan.recipe.model.kind);
     int64_t steps = dt_preflight_steps(flight, NULL);
     json_t *object = dt_report_object();
 
     json_object_set_new(object, "parameters", json_integer(flight->memory.parameter_count));
     json_object_set_new(object, "vocab",
-                        flight->data.vocab > 0 ? json_integer(flight->data.vocab) : json_null());
+                        flight->data.vocab > 0 && !kind->reads_rows
+                            ? json_integer(flight->data.vocab)
+                            : json_null());
+    json_object_set_new(object, "item", json_string(kind->item));
     json_object_set_new(object, "steps", steps > 0 ? json_integer(steps) : json_null());
     json_object_set_new(object, "tokens_per_step", json_integer(flight->tokens_per_step));
     json_object_set_new(object, "memory", memory_to_json(flight));
@@ -36,11 +42,37 @@ static dt_status print_json(const dt_preflight *flight, dt_error *err)
     return dt_report_json(object, err);
 }
 
+/* "4 sequences x 32 tokens", "64 rows" */
+static const char *batch_text(dt_arena *arena, const dt_recipe *recipe)
+{
+    if (dt_architecture_find(recipe->model.kind)->reads_rows)
+        return dt_arena_printf(arena, "%lld rows", (long long)recipe->batch.sequences);
+    return dt_arena_printf(arena, "%lld sequences x %lld tokens",
+                           (long long)recipe->batch.sequences, (long long)recipe->batch.tokens);
+}
+
+/* Of a step, all ranks together. */
+static void add_flops(dt_table *table, const dt_preflight *flight)
+{
+    const dt_recipe *recipe = &flight->plan.recipe;
+    dt_model_config config;
+    dt_matrices matrices;
+
+    dt_model_config_make(&config, recipe, flight->data.vocab);
+    dt_matrices_count(&matrices, recipe);
+    dt_table_add(table, DT_STYLE_DIM, "GFLOP per step");
+    dt_table_add(table, DT_STYLE_PLAIN,
+                 matrices.flops > 0 ? "%.3g, and %.3g of the optimizer" : "%.3g",
+                 1e-9 * dt_model_flops_per_token(&config) * (double)flight->tokens_per_step,
+                 1e-9 * matrices.flops);
+}
+
 static void add_summary(dt_strbuf *out, const dt_term *term, const dt_preflight *flight,
                         dt_arena *arena)
 {
     static const dt_table_column columns[] = {{NULL, false}, {NULL, false}};
     const dt_recipe *recipe = &flight->plan.recipe;
+    const dt_architecture *kind = dt_architecture_find(recipe->model.kind);
     int64_t steps = dt_preflight_steps(flight, NULL);
     int64_t ranks =
         dt_preflight_samples(flight) / recipe->batch.sequences / recipe->batch.accumulate;
@@ -57,18 +89,17 @@ static void add_summary(dt_strbuf *out, const dt_term *term, const dt_preflight 
     else
         dt_table_add(&table, DT_STYLE_PLAIN, "%s epochs (so many steps as the data give)",
                      dt_format_whole(text, sizeof(text), recipe->schedule.epochs));
-    dt_table_add(&table, DT_STYLE_DIM, "tokens per step");
-    dt_table_add(&table, DT_STYLE_PLAIN,
-                 "%s = %lld sequences x %lld tokens x %lld accumulated x %lld ranks",
+    dt_table_add(&table, DT_STYLE_DIM, "%ss per step", kind->item);
+    dt_table_add(&table, DT_STYLE_PLAIN, "%s = %s x %lld accumulated x %lld ranks",
                  dt_format_whole(text, sizeof(text), flight->tokens_per_step),
-                 (long long)recipe->batch.sequences, (long long)recipe->batch.tokens,
-                 (long long)recipe->batch.accumulate, (long long)ranks);
+                 batch_text(arena, recipe), (long long)recipe->batch.accumulate, (long long)ranks);
     if (steps > 0) {
-        dt_table_add(&table, DT_STYLE_DIM, "tokens in all");
+        dt_table_add(&table, DT_STYLE_DIM, "%ss in all", kind->item);
         dt_table_add(
             &table, DT_STYLE_PLAIN, "%s",
             dt_format_count(whole, sizeof(whole), (double)flight->tokens_per_step * (double)steps));
     }
+    add_flops(&table, flight);
     dt_table_write(out, &table, term, 2);
 }
 

@@ -62,7 +62,7 @@ double dt_collective_seconds(const dt_fabric *fabric, dt_traffic_kind kind, int6
     if (world < 2)
         return 0;
     for (int way = 0; way < (kind == DT_TRAFFIC_ALL_REDUCE ? WAYS : TREE); way++) {
-        double moved = way == TREE ? 2 : (world - 1) / world;
+        double moved = way == TREE ? 2 : kind == DT_TRAFFIC_BROADCAST ? 1 : (world - 1) / world;
 
         if (way == RING && kind == DT_TRAFFIC_ALL_REDUCE)
             moved *= 2;

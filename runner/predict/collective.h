@@ -5,7 +5,7 @@
  *            (src/graph/tuning.cc of NVIDIA/nccl, whose latencies are in collective.c).
  *            Rings: W-1 steps of a gather or a reduce-scatter, 2 (W-1) of an all-reduce, of which
  *            nodes-1, or twice that, go over the network; each rank moves (W-1)/W of the bytes, or
- *            twice that, at the bus bandwidth. Trees, for all-reduce: 2 (G-1) steps in a node of G
+ *            twice that, or for a broadcast all of them, at the bus bandwidth. Trees, for all-reduce: 2 (G-1) steps in a node of G
  *            cards and 2 log2(nodes) over the network; twice the bytes at 0.9 of the bus bandwidth
  * Left out   NVLink SHARP, PAT, and corrections of trees by size: newer ones are faster, the
  *            corrections (0.5 to 1) make trees slower between 4 KB and 64 MB

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "recipes/architecture/architecture.h"
+#include "recipes/matrices.h"
 
 #include "base/banned.h"
 
@@ -154,7 +155,9 @@ static dt_status predict(dt_prediction *out, const dt_recipe *recipe, int64_t vo
     out->token_flops = dt_model_flops_per_token(&config);
     out->pass_seconds = line.passes;
     out->exposed_seconds = line.end - line.passes;
-    out->update_seconds = update_seconds(recipe, &out->memory, machine);
+    DT_TRY(dt_matrices_rank_flops(&out->matrix_flops, recipe, ranks.world_size, arena, err));
+    out->update_seconds = update_seconds(recipe, &out->memory, machine) +
+                          out->matrix_flops / (machine->matrix_tflops * 1e12 * machine->efficiency);
     out->step_seconds = line.end + out->update_seconds;
     out->tokens_per_second = out->step_tokens / out->step_seconds;
     out->mfu = out->token_flops * out->tokens_per_second /

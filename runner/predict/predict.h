@@ -6,7 +6,9 @@
  *            times `efficiency`. What is not a product is inside the efficiency
  * Update     bytes of memory that an element of a rank's share costs: gradient zeroed, read for the
  *            norm and by the optimizer, 12; master and moments read and written, 8 each; the
- *            compute type's copy written, 2; over DT_PLAN_MEMORY_SHARE of the memory's bandwidth
+ *            compute type's copy written, 2; over DT_PLAN_MEMORY_SHARE of the memory's bandwidth. Of an
+ *            optimizer that steps matrices whole, the FLOPs of the rank that has most of them as well
+ *            (recipes/matrices.h), over the rate of their type times `efficiency`
  * Overlap    one channel takes the messages in the order of their launch, as
  *            engine/strategy/async_comm.h does; a stage waits for those that it needs
  * Left out   what collectives take from the compute they run beside, the host, stragglers, sums of
@@ -22,7 +24,9 @@
 
 typedef struct dt_machine {
     dt_fabric fabric;
-    double tflops;     /* of the recipe's precision */
+    double tflops; /* of the recipe's precision */
+    double
+        matrix_tflops; /* of products in the update: bf16 where the model computes in it, else fp32 */
     double efficiency; /* 0..1 of tflops that the passes reach */
     double memory_gbs;
     double memory_bytes;
@@ -36,9 +40,10 @@ typedef struct dt_prediction_messages {
 
 typedef struct dt_prediction {
     int64_t world_size;
-    dt_memory memory;   /* of a rank */
-    double step_tokens; /* of all ranks */
-    double token_flops; /* of both passes, nothing counted twice */
+    dt_memory memory;    /* of a rank */
+    double step_tokens;  /* of all ranks */
+    double token_flops;  /* of both passes, nothing counted twice */
+    double matrix_flops; /* of a step's update, of the rank that has most */
     double pass_seconds, update_seconds;
     dt_prediction_messages messages[DT_TRAFFIC_KINDS];
     double message_seconds; /* if nothing ran beside them */

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "recipes/architecture/architecture.h"
+#include "recipes/matrices.h"
 #include "runner/cli/report.h"
 #include "runner/term/format.h"
 #include "runner/term/table.h"
@@ -13,6 +14,7 @@ static const char *const kind_names[DT_TRAFFIC_KINDS] = {
     [DT_TRAFFIC_ALL_REDUCE] = "all-reduce",
     [DT_TRAFFIC_ALL_GATHER] = "all-gather",
     [DT_TRAFFIC_REDUCE_SCATTER] = "reduce-scatter",
+    [DT_TRAFFIC_BROADCAST] = "broadcast",
 };
 
 static const char *precision_text(const dt_recipe *recipe)
@@ -38,6 +40,41 @@ static const char *strategy_text(const dt_recipe *recipe)
 
 /* --- text */
 
+/* What goes in and comes out. */
+static const char *data_text(const dt_planned *p, dt_arena *arena)
+{
+    const dt_recipe *recipe = &p->recipe;
+
+    if (dt_architecture_find(recipe->model.kind)->reads_rows)
+        return dt_arena_printf(arena, "%lld inputs, %lld %s", (long long)recipe->model.inputs,
+                               (long long)recipe->model.outputs,
+                               recipe->model.loss == DT_LOSS_CROSS_ENTROPY ? "classes" : "outputs");
+    return dt_arena_printf(
+        arena, "vocabulary %lld%s", (long long)(p->vocab > 0 ? p->vocab : DT_VOCAB_UNKNOWN),
+        p->vocab > 0 ? "" : " (a guess: only reading the text tells; set 'model.vocab')");
+}
+
+static const char *batch_text(const dt_recipe *recipe, dt_arena *arena)
+{
+    if (dt_architecture_find(recipe->model.kind)->reads_rows)
+        return dt_arena_printf(arena, "%lld rows", (long long)recipe->batch.sequences);
+    return dt_arena_printf(arena, "%lld x %lld tokens", (long long)recipe->batch.sequences,
+                           (long long)recipe->batch.tokens);
+}
+
+/* Of an optimizer that steps matrices whole. */
+static const char *update_text(const dt_planned *p, dt_arena *arena)
+{
+    dt_matrices matrices;
+
+    dt_matrices_count(&matrices, &p->recipe);
+    if (matrices.flops == 0)
+        return "";
+    return dt_arena_printf(arena, "; %.3g GFLOP of whole matrices at %.4g TFLOP/s x %.3g %%",
+                           1e-9 * matrices.flops, p->machine.matrix_tflops,
+                           100 * p->machine.efficiency);
+}
+
 static void add_assumptions(dt_strbuf *out, const dt_term *term, const dt_planned *p,
                             dt_arena *arena)
 {
@@ -46,28 +83,26 @@ static void add_assumptions(dt_strbuf *out, const dt_term *term, const dt_planne
     const dt_machine *machine = &p->machine;
     char count[DT_FORMAT_SIZE];
     const dt_recipe *recipe = &p->recipe;
+    const dt_architecture *kind = dt_architecture_find(recipe->model.kind);
     dt_table table;
 
     dt_table_init(&table, columns, 2, arena);
     dt_table_add(&table, DT_STYLE_DIM, "model");
-    dt_table_add(&table, DT_STYLE_PLAIN,
-                 "%s parameters, vocabulary %lld%s, %.3g GFLOP a token (%s)",
+    dt_table_add(&table, DT_STYLE_PLAIN, "%s parameters, %s, %.3g GFLOP a %s (%s)",
                  dt_format_count(count, sizeof(count), (double)any->memory.parameter_count),
-                 (long long)(p->vocab > 0 ? p->vocab : DT_VOCAB_UNKNOWN),
-                 p->vocab > 0 ? "" : " (a guess: only reading the text tells; set 'model.vocab')",
-                 1e-9 * any->token_flops, dt_architecture_find(recipe->model.kind)->flops_formula);
+                 data_text(p, arena), 1e-9 * any->token_flops, kind->item, kind->flops_formula);
     dt_table_add(&table, DT_STYLE_DIM, "each GPU");
-    dt_table_add(&table, DT_STYLE_PLAIN, "%s; %lld x %lld tokens x %lld accumulated; %s",
-                 strategy_text(recipe), (long long)recipe->batch.sequences,
-                 (long long)recipe->batch.tokens, (long long)recipe->batch.accumulate,
+    dt_table_add(&table, DT_STYLE_PLAIN, "%s; %s x %lld accumulated; %s", strategy_text(recipe),
+                 batch_text(recipe, arena), (long long)recipe->batch.accumulate,
                  precision_text(recipe));
     dt_table_add(&table, DT_STYLE_DIM, "passes");
     dt_table_add(&table, DT_STYLE_PLAIN, "%.4g TFLOP/s (%s) x %.3g %% efficiency (assumed)",
                  machine->tflops, p->given_peak ? "given" : p->card->name,
                  100 * machine->efficiency);
     dt_table_add(&table, DT_STYLE_DIM, "update");
-    dt_table_add(&table, DT_STYLE_PLAIN, "%.4g GB/s of memory (%s) x %.3g %% (assumed)",
-                 machine->memory_gbs, p->card->name, 100 * DT_PLAN_MEMORY_SHARE);
+    dt_table_add(&table, DT_STYLE_PLAIN, "%.4g GB/s of memory (%s) x %.3g %% (assumed)%s",
+                 machine->memory_gbs, p->card->name, 100 * DT_PLAN_MEMORY_SHARE,
+                 update_text(p, arena));
     dt_table_add(&table, DT_STYLE_DIM, "in a node");
     dt_table_add(&table, DT_STYLE_PLAIN, "%.4g GB/s: %s", machine->fabric.node_gbs,
                  p->given_node ? "given" : p->card->node_source);
@@ -79,10 +114,12 @@ static void add_assumptions(dt_strbuf *out, const dt_term *term, const dt_planne
 
 static void add_times(dt_strbuf *out, const dt_term *term, const dt_planned *p, dt_arena *arena)
 {
-    static const dt_table_column columns[] = {
-        {"GPUs", true},     {"nodes", true},   {"tokens/step", true}, {"passes", true},
-        {"messages", true}, {"exposed", true}, {"update", true},      {"step", true},
-        {"tokens/s", true}, {"MFU", true},     {"of linear", true}};
+    const char *item = dt_architecture_find(p->recipe.model.kind)->item;
+    const dt_table_column columns[] = {
+        {"GPUs", true},   {"nodes", true},    {dt_arena_printf(arena, "%ss/step", item), true},
+        {"passes", true}, {"messages", true}, {"exposed", true},
+        {"update", true}, {"step", true},     {dt_arena_printf(arena, "%ss/s", item), true},
+        {"MFU", true},    {"of linear", true}};
     char whole[DT_FORMAT_SIZE], rate[DT_FORMAT_SIZE];
     dt_table table;
 
@@ -227,13 +264,13 @@ static json_t *size_to_json(const dt_planned *p, const dt_planned_size *size)
     const dt_memory *memory = &at->memory;
 
     return json_pack(
-        "{s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:o,"
+        "{s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:o,"
         " s:{s:I, s:I, s:I, s:I, s:I, s:I}}",
         "gpus", (json_int_t)at->world_size, "nodes", (json_int_t)size->nodes, "tokens_per_step",
         at->step_tokens, "pass_seconds", at->pass_seconds, "message_seconds", at->message_seconds,
         "exposed_seconds", at->exposed_seconds, "update_seconds", at->update_seconds,
-        "step_seconds", at->step_seconds, "tokens_per_second", at->tokens_per_second, "mfu",
-        at->mfu, "efficiency", at->efficiency, "fits",
+        "matrix_flops", at->matrix_flops, "step_seconds", at->step_seconds, "tokens_per_second",
+        at->tokens_per_second, "mfu", at->mfu, "efficiency", at->efficiency, "fits",
         (double)memory->total_bytes <= p->machine.memory_bytes, "messages", messages_to_json(at),
         "memory", "parameters_bytes", (json_int_t)memory->parameters_bytes, "gradients_bytes",
         (json_int_t)memory->gradients_bytes, "optimizer_bytes", (json_int_t)memory->optimizer_bytes,
@@ -245,14 +282,17 @@ dt_status dt_plan_report_json(const dt_planned *planned, dt_error *err)
 {
     const dt_prediction *any = &planned->sizes[0].prediction;
     const dt_machine *machine = &planned->machine;
+    const dt_architecture *kind = dt_architecture_find(planned->recipe.model.kind);
     json_t *object = dt_report_object(), *sizes = json_array();
 
     json_object_set_new(object, "name", json_string(planned->recipe.name));
-    json_object_set_new(
-        object, "model",
-        json_pack("{s:I, s:o, s:f}", "parameters", (json_int_t)any->memory.parameter_count, "vocab",
-                  planned->vocab > 0 ? json_integer((json_int_t)planned->vocab) : json_null(),
-                  "flops_per_token", any->token_flops));
+    json_object_set_new(object, "model",
+                        json_pack("{s:I, s:o, s:f, s:s}", "parameters",
+                                  (json_int_t)any->memory.parameter_count, "vocab",
+                                  planned->vocab > 0 && !kind->reads_rows
+                                      ? json_integer((json_int_t)planned->vocab)
+                                      : json_null(),
+                                  "flops_per_token", any->token_flops, "item", kind->item));
     json_object_set_new(
         object, "machine",
         json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f}", "card", planned->card->name,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "recipes/architecture/architecture.h"
 #include "runner/cli/report.h"
 #include "runner/supervisor/folder/mend.h"
 #include "runner/supervisor/supervisor.h"
@@ -225,6 +226,20 @@ const char *dt_runs_total(char *buf, size_t size, const dt_run *run)
         dt_format_whole(buf, size, run->steps_total);
     json_decref(recipe);
     return buf;
+}
+
+const char *dt_runs_speed(const dt_run *run)
+{
+    const char *kind = NULL;
+    json_t *recipe = NULL;
+    bool rows;
+
+    if (dt_json_parse(&recipe, run->recipe_json, strlen(run->recipe_json), "stored recipe", NULL) ==
+        DT_OK)
+        kind = json_string_value(json_object_get(json_object_get(recipe, "model"), "kind"));
+    rows = kind != NULL && dt_architecture_reads_rows(kind);
+    json_decref(recipe);
+    return rows ? "rows/s" : "tokens/s";
 }
 
 dt_style dt_runs_style(dt_run_state state)

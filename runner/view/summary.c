@@ -52,7 +52,8 @@ static void add_numbers(dt_strbuf *out, const dt_term *term, const dt_run *run,
     if (!isnan(run->valid_loss))
         add_row(&table, "validation loss", dt_format_loss(text, sizeof(text), run->valid_loss));
     if (!isnan(timing->tokens_per_second))
-        add_row(&table, "tokens/s", dt_format_count(text, sizeof(text), timing->tokens_per_second));
+        add_row(&table, dt_runs_speed(run),
+                dt_format_count(text, sizeof(text), timing->tokens_per_second));
     if (checkpoint != NULL)
         add_row(&table, "checkpoint", checkpoint->path);
     dt_table_write(out, &table, term, 2);

@@ -44,9 +44,9 @@ static void add_step(lines_view *lines, const dt_frame *frame)
     const dt_metric *newest = &frame->losses[frame->losses_count - 1];
     lines->told_seconds = frame->now_seconds;
     add_place(lines, newest->step, run);
-    dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "  loss %s  %s tokens/s",
+    dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "  loss %s  %s %s",
                 dt_format_loss(loss, sizeof(loss), newest->value),
-                dt_format_count(speed, sizeof(speed), run->tokens_per_second));
+                dt_format_count(speed, sizeof(speed), run->tokens_per_second), dt_runs_speed(run));
     if (!isnan(frame->timing.eta_seconds))
         dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "  %s left",
                     dt_format_seconds(left, sizeof(left), ceil(frame->timing.eta_seconds)));

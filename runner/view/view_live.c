@@ -113,7 +113,7 @@ static void add_hint(live_view *live)
 static void add_numbers(live_view *live, const dt_frame *frame)
 {
     const dt_run *run = frame->run;
-    char text[DT_FORMAT_SIZE];
+    char text[DT_FORMAT_SIZE], unit[16];
 
     if (isnan(run->loss)) {
         dt_term_add(&live->block, &live->term, DT_STYLE_DIM, "no step yet");
@@ -121,8 +121,8 @@ static void add_numbers(live_view *live, const dt_frame *frame)
         add_pair(live, "loss", dt_format_loss(text, sizeof(text), run->loss), "");
         if (!isnan(run->valid_loss))
             add_pair(live, "validation", dt_format_loss(text, sizeof(text), run->valid_loss), "");
-        add_pair(live, "", dt_format_count(text, sizeof(text), run->tokens_per_second),
-                 " tokens/s");
+        snprintf(unit, sizeof(unit), " %s", dt_runs_speed(run));
+        add_pair(live, "", dt_format_count(text, sizeof(text), run->tokens_per_second), unit);
     }
     dt_strbuf_add_char(&live->block, '\n');
     add_pair(live, "elapsed", dt_format_seconds(text, sizeof(text), frame->timing.elapsed_seconds),

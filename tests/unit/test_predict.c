@@ -85,7 +85,7 @@ static void fill(dt_recipe *recipe, dt_machine *machine)
     recipe->batch.tokens = 1024;
     recipe->precision.kind = DT_PRECISION_BF16;
     recipe->strategy.kind = DT_STRATEGY_DDP;
-    *machine = (dt_machine){one_node, 1000, 0.5, 3350, 80e9};
+    *machine = (dt_machine){one_node, 1000, 1000, 0.5, 3350, 80e9};
 }
 
 static void predict(dt_prediction *out, const dt_recipe *recipe, const dt_machine *machine)
@@ -125,6 +125,36 @@ static void test_one_card_takes_its_flops_and_its_update(void **state)
 /* Blocks of 7,087,872 elements take 28.4 MB, 0.14 ms on the bus, and 2.9 ms to compute: all but the
  * root's 39,421,440 elements (6 buckets of 25 MB and one of 7.7 MB) hide, and those of block 1,
  * which is the last to be done. */
+/* 5 (4 S^2 L + 2 S^3) of a matrix: 280 C^3 of a block; fp32 has a rate of its own. */
+static void test_whole_matrices_take_their_flops_and_are_divided(void **state)
+{
+    double block = 280.0 * 768 * 768 * 768;
+    dt_prediction adamw, alone, eight, sharded;
+    dt_machine machine;
+    dt_recipe recipe;
+
+    fill(&recipe, &machine);
+    predict(&eight, &recipe, &machine);
+    assert_true(eight.matrix_flops == 0);
+    machine.fabric.node_cards = 1;
+    predict(&adamw, &recipe, &machine);
+    recipe.optimizer.kind = DT_OPTIMIZER_MUON;
+    machine.matrix_tflops = 250;
+    predict(&alone, &recipe, &machine);
+    expect_near(alone.matrix_flops, 12 * block);
+    assert_true(alone.update_seconds > 12 * block / 125e12 && alone.mfu < adamw.mfu);
+    expect_near(alone.token_flops, adamw.token_flops);
+
+    machine.fabric.node_cards = 8;
+    predict(&eight, &recipe, &machine); /* one and a half blocks, to within a matrix */
+    assert_true(eight.matrix_flops >= 1.5 * block && eight.matrix_flops < 1.9 * block);
+    assert_int_equal(eight.messages[DT_TRAFFIC_BROADCAST].count, 4 * 12);
+    expect_near(eight.messages[DT_TRAFFIC_BROADCAST].bytes, 4.0 * 12 * 12 * 768 * 768);
+    recipe.strategy.kind = DT_STRATEGY_FSDP; /* of every block, those of which it has a part */
+    predict(&sharded, &recipe, &machine);
+    assert_true(sharded.matrix_flops > 12 * block / 8 && sharded.matrix_flops < 12 * block);
+}
+
 static void test_ddp_waits_for_the_root_and_the_first_block(void **state)
 {
     double bucket, rest, tail;
@@ -210,6 +240,7 @@ int main(void)
         cmocka_unit_test(test_trees_carry_buckets_among_many_nodes),
         cmocka_unit_test(test_the_slowest_link_sets_the_bandwidth),
         cmocka_unit_test(test_one_card_takes_its_flops_and_its_update),
+        cmocka_unit_test(test_whole_matrices_take_their_flops_and_are_divided),
         cmocka_unit_test(test_ddp_waits_for_the_root_and_the_first_block),
         cmocka_unit_test(test_many_micro_steps_are_as_their_sum),
         cmocka_unit_test(test_recomputation_takes_time_and_counts_for_nothing),

@@ -66,7 +66,15 @@ static double expected_traffic(const row *r, const trainee *t, int64_t micro_ste
     return weight_bytes * gathered + 4 * reduced;
 }
 
-/* What `dtrun plan` counts, by the recipe alone, for the same step. */
+/* Of all ranks. */
+static int64_t message_bytes(const dt_traffic_message *message, int64_t world_size)
+{
+    if (message->kind == DT_TRAFFIC_ALL_REDUCE)
+        return world_size * dt_comm_all_reduce_bytes(world_size, message->bytes);
+    return (world_size - 1) * message->bytes; /* W parts by each, or a broadcast by its root */
+}
+
+/* What `dtrun plan` counts, by the recipe alone, for the same step of all ranks. */
 static int64_t planned_bytes(const row *r, const trainee *t, int world_size, int64_t micro_steps)
 {
     const dt_model_config *config = &t->model->config;
@@ -89,9 +97,7 @@ static int64_t planned_bytes(const row *r, const trainee *t, int world_size, int
     dt_arena_init(&arena, 0);
     if (dt_traffic_make(&traffic, &recipe, 0, world_size, micro_steps, &arena, NULL) == DT_OK)
         for (int64_t i = 0; i < traffic.count; i++)
-            sum += traffic.messages[i].kind == DT_TRAFFIC_ALL_REDUCE
-                       ? dt_comm_all_reduce_bytes(world_size, traffic.messages[i].bytes)
-                       : (world_size - 1) * (traffic.messages[i].bytes / world_size);
+            sum += message_bytes(&traffic.messages[i], world_size);
     dt_arena_release(&arena);
     return sum;
 }
@@ -120,7 +126,8 @@ static int check_row(const row *r, dt_events *events, int rank, int world_size)
         sent = t.state.sent_bytes;
         CHECK(train_step(&t, micro_steps, &loss, NULL) == DT_OK);
         CHECK(near((double)(t.state.sent_bytes - sent), shard * traffic));
-        CHECK(t.state.sent_bytes - sent == planned_bytes(r, &t, world_size, micro_steps));
+        CHECK(world_size * (t.state.sent_bytes - sent) ==
+              planned_bytes(r, &t, world_size, micro_steps));
         /* 2 S, and 3 S where blocks are gathered twice */
         if (r->dtype == DT_F32 && micro_steps == 1)
             CHECK(traffic <= (r->shard == DT_SHARD_FULL && r->reshard ? 3 : 2) * 4 * elems);
@@ -131,7 +138,7 @@ static int check_row(const row *r, dt_events *events, int rank, int world_size)
 
 /* One moment of the matrices that are stepped whole, two of the rest; the blocks are gathered once
  * more. */
-static int check_whole_matrices(dt_events *events, int rank, int world_size)
+static int check_gathered_matrices(dt_events *events, int rank, int world_size)
 {
     const row r = {"muon", &dt_strategy_fsdp, DT_F32, DT_SHARD_FULL, true, true, 0, 0};
     dt_strategy_options options = default_options();
@@ -147,7 +154,26 @@ static int check_whole_matrices(dt_events *events, int rank, int world_size)
     CHECK(near((double)t.state.optimizer_bytes, 4 * states / world_size));
     sent = t.state.sent_bytes;
     CHECK(!train_step(&t, 1, &loss, NULL));
-    CHECK(t.state.sent_bytes - sent == planned_bytes(&r, &t, world_size, 1));
+    CHECK(world_size * (t.state.sent_bytes - sent) == planned_bytes(&r, &t, world_size, 1));
+    close_trainee(&t);
+    return 0;
+}
+
+/* Every rank shapes some matrices and gives them to the others. */
+static int check_given_matrices(dt_events *events, int rank, int world_size)
+{
+    const row r = {"muon", &dt_strategy_ddp, DT_F32, 0, true, true, 0, 0};
+    dt_strategy_options options = default_options();
+    double sent, loss;
+    trainee t;
+
+    options.optimizer.kind = DT_OPTIMIZER_MUON;
+    CHECK(!open_trainee(&t, r.strategy, &options, r.dtype, events, rank, world_size, NULL));
+    sent = -(double)t.state.sent_bytes;
+    CHECK(!train_step(&t, 1, &loss, NULL));
+    sent += (double)t.state.sent_bytes;
+    CHECK(!t.comm.all_reduce_f64(&t.comm, &sent, 1, NULL));
+    CHECK(sent == (double)planned_bytes(&r, &t, world_size, 1));
     close_trainee(&t);
     return 0;
 }
@@ -163,7 +189,8 @@ static int body(int rank, void *self)
             fprintf(stderr, "in the row '%s' on %d ranks\n", rows[i].name, *world_size);
             return 1;
         }
-    CHECK(!check_whole_matrices(events, rank, *world_size));
+    CHECK(!check_gathered_matrices(events, rank, *world_size));
+    CHECK(!check_given_matrices(events, rank, *world_size));
     dt_events_close(events);
     return 0;
 }
