@@ -133,6 +133,7 @@ struct dt_agent {
 
     dt_listener *listener;
     dt_stream *client;
+    double client_seconds; /* when the client last said something, by `clock` */
     bool attached;         /* the client said `attach` */
     int64_t client_offset; /* of the journal: what the client got */
     int64_t acknowledged;
@@ -186,6 +187,7 @@ void dt_agent_client_pump(dt_agent *agent); /* sends what of the journal is writ
 void dt_agent_client_send(dt_agent *agent, json_t *message); /* takes; nothing where none listens */
 /* for_good: the same command would be refused again. */
 void dt_agent_client_refuse(dt_agent *agent, bool for_good, const char *why);
+void dt_agent_client_check(dt_agent *agent); /* closes one that nobody has the other end of */
 void dt_agent_client_close(dt_agent *agent);
 
 /* --- obey.c: the listener's call; whoever came last is obeyed */

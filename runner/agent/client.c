@@ -6,7 +6,8 @@
 
 #include "base/banned.h"
 
-#define QUEUE_BYTES ((size_t)256 << 10) /* unsent; the rest waits in the journal's file */
+#define QUEUE_BYTES    ((size_t)256 << 10) /* unsent; the rest waits in the journal's file */
+#define SILENT_SECONDS 300.0               /* who answers no `alive` for so long is not there */
 
 void dt_agent_client_send(dt_agent *agent, json_t *message)
 {
@@ -57,6 +58,18 @@ void dt_agent_client_pump(dt_agent *agent)
         dt_stream_send(agent->client, lines.data, lines.length);
     }
     dt_strbuf_release(&lines);
+}
+
+/* A connection that was cut may look whole from here for hours, and an agent that is connected does not
+ * leave. One whose supervisor was only paused is made again. */
+void dt_agent_client_check(dt_agent *agent)
+{
+    double silent = agent->clock.seconds - agent->client_seconds;
+
+    if (agent->client == NULL || silent <= SILENT_SECONDS)
+        return;
+    dt_log_warn("nothing was said over the connection for %.0f s: it is closed", silent);
+    dt_agent_client_close(agent);
 }
 
 void dt_agent_client_close(dt_agent *agent)

@@ -159,6 +159,7 @@ static void on_line(void *context, const char *text, size_t length, bool cut)
     dt_error err = DT_ERROR_INIT;
     dt_agent_command command = {0};
 
+    agent->client_seconds = agent->clock.seconds;
     if (cut) {
         dt_agent_client_refuse(agent, true, "a command longer than 17 MiB");
         return;
@@ -194,6 +195,7 @@ void dt_agent_obey(void *context, int connection)
     dt_error err = DT_ERROR_INIT;
 
     dt_agent_client_close(agent);
+    agent->client_seconds = agent->clock.seconds;
     if (dt_stream_open(&agent->client, &agent->loop, connection, DT_PROTOCOL_MAX_COMMAND_BYTES,
                        &calls, agent, &err) != DT_OK)
         dt_log_error("%s", err.message);

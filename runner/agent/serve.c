@@ -73,6 +73,7 @@ static void on_alive(uv_timer_t *timer)
         dt_agent_client_send(agent, dt_agent_heartbeat(agent));
     }
     dt_agent_lease_check(agent);
+    dt_agent_client_check(agent);
     if (agent->client != NULL || working)
         agent->quiet_since_seconds = now;
     if (now - agent->quiet_since_seconds > agent->quiet_max_seconds) {

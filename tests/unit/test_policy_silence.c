@@ -84,6 +84,27 @@ static void test_seldom_phases_learn_their_own_time(void **state)
     assert_int_equal(silence.phase, DT_SILENCE_EVALUATE);
 }
 
+static void test_what_was_never_done_may_take_what_is_not_unusual(void **state)
+{
+    dt_silence silence;
+    int64_t at_ms;
+
+    dt_silence_init(&silence, HANG);
+    dt_silence_enter(&silence, "train", 500);
+    assert_float_equal(dt_silence_usual(&silence), 10 * HANG, 0); /* the first step */
+    train(&silence, 1, 1, 1000, 500);
+    assert_float_equal(dt_silence_usual(&silence), HANG, 0); /* the first that is like all others */
+    at_ms = train(&silence, 2, 10, 1500, 500);
+    dt_silence_enter(&silence, "save", at_ms);
+    assert_float_equal(dt_silence_usual(&silence), 10 * HANG, 0);
+    dt_silence_enter(&silence, "train", at_ms + 7000);
+    assert_float_equal(dt_silence_usual(&silence), 0.5, 1e-9);
+    dt_silence_enter(&silence, "save", at_ms + 7500);
+    assert_float_equal(dt_silence_usual(&silence), 7, 1e-9);
+    dt_silence_enter(&silence, "evaluate", at_ms + 14500);
+    assert_float_equal(dt_silence_usual(&silence), 10 * HANG, 0);
+}
+
 static void test_news_that_came_late_is_not_a_slow_step(void **state)
 {
     dt_silence silence;
@@ -104,6 +125,7 @@ int main(void)
         cmocka_unit_test(test_five_times_the_usual_step_and_no_less_than_the_floor),
         cmocka_unit_test(test_what_a_step_takes_at_least_counts_until_the_first_gap),
         cmocka_unit_test(test_seldom_phases_learn_their_own_time),
+        cmocka_unit_test(test_what_was_never_done_may_take_what_is_not_unusual),
         cmocka_unit_test(test_news_that_came_late_is_not_a_slow_step),
     };
 

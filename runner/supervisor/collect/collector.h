@@ -41,7 +41,7 @@ typedef struct dt_collected_node {
     bool changed;
     bool released;       /* its journal says that nothing is left */
     int64_t step;        /* the newest that a rank of it reported, */
-    double step_seconds; /* ... and when; 0: none yet */
+    double step_seconds; /* ... and when, or when a phase began; 0: none yet */
 } dt_collected_node;
 
 /* What it tells, to whoever has the run; all MUST be there. node: its index. */

@@ -227,15 +227,16 @@ out:
     return st;
 }
 
-/* A step is made by all: that one node tells of a new one speaks for the others. */
+/* A step is made by all, and so is what comes between two, as a save: that one node tells of it speaks for
+ * the others. */
 static void note_step(dt_collector *collector, dt_collected_node *node, const dt_message *message)
 {
     int64_t step = dt_message_int(message, "step", 0);
+    bool steps = message->kind == DT_MESSAGE_METRICS || message->kind == DT_MESSAGE_PACE;
 
-    if ((message->kind != DT_MESSAGE_METRICS && message->kind != DT_MESSAGE_PACE) ||
-        step <= node->step)
+    if (message->kind != DT_MESSAGE_PHASE && (!steps || step <= node->step))
         return;
-    node->step = step;
+    node->step = step > node->step ? step : node->step;
     node->step_seconds = collector->setup.clock->seconds;
 }
 

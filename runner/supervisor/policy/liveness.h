@@ -3,8 +3,9 @@
  * Nothing is lost for being silent: it must be that nothing else speaks for it. A sign of life is a
  * line of its agent, a command that ran there, a machine that answers and lets nobody in (a key
  * that was withdrawn, a ticket that expired, a home that stalls), a step of other nodes' ranks,
- * which is made by all, and until the next one is due; and where the node could not be asked at all
- * (no name server, ssh's own configuration) nothing is known.
+ * which is made by all, and until the next one is due, as is a save or an evaluation (silence.h says
+ * how long the first of them may take); and where the node could not be asked at all (no name server,
+ * ssh's own configuration) nothing is known.
  *
  *   silent for   and                                                   then
  *    6 s                                                               a new connection is tried
@@ -55,7 +56,7 @@ typedef struct dt_liveness_facts {
     double command;   /* a command ran there */
     double answered;  /* the machine answered, and let nobody in */
     double unknown;   /* it could not be asked, for a reason of our own */
-    double peer_step; /* another node reported a step that was new */
+    double peer_step; /* another node reported a new step, or a phase (saving ...) */
     double step_gap;  /* between two of them, usually; 0: not known */
     dt_liveness_peers peers;
     double lease; /* after such a silence the ranks there have stopped by themselves; 0: never */

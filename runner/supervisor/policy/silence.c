@@ -102,10 +102,28 @@ double dt_silence_limit(const dt_silence *silence)
     return TIMES * usual > least ? TIMES * usual : least;
 }
 
+/* Whether what it is at has been done before. */
+static bool is_known(const dt_silence *silence)
+{
+    switch (silence->phase) {
+    case DT_SILENCE_FIRST:
+        return false;
+    case DT_SILENCE_TRAIN:
+        return silence->gaps_count > 0;
+    case DT_SILENCE_EVALUATE:
+    case DT_SILENCE_SAVE:
+        return silence->longest[silence->phase] > 0;
+    default:
+        return true; /* nobody waits for a step */
+    }
+}
+
 double dt_silence_usual(const dt_silence *silence)
 {
     double gap = longest_gap(silence), phase = silence->longest[silence->phase];
-    bool steps = silence->phase == DT_SILENCE_SETUP || silence->phase == DT_SILENCE_FIRST;
+    bool seldom = silence->phase == DT_SILENCE_EVALUATE || silence->phase == DT_SILENCE_SAVE;
 
-    return steps || gap > phase ? gap : phase;
+    if (!is_known(silence))
+        return dt_silence_limit(silence);
+    return seldom && phase > gap ? phase : gap;
 }

@@ -59,7 +59,8 @@ void dt_silence_pass(dt_silence *silence, double seconds);
 
 const char *dt_silence_phase_name(dt_silence_phase phase); /* "training", "saving", ... */
 double dt_silence_limit(const dt_silence *silence);
-/* How long a step, or the phase that it is in, took at most of late; 0: none is known yet. */
+/* How long a step, or the phase that it is in, took at most of late; where none is known yet, as of the first
+ * step or the first save, how long it may take. */
 double dt_silence_usual(const dt_silence *silence);
 
 #endif

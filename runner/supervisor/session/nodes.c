@@ -59,15 +59,16 @@ static void look_at_peers(dt_liveness_facts *facts, const dt_supervised_node *no
     facts->peer_step = -1;
     for (int64_t i = 0; i < session->node_count; i++) {
         const dt_supervised_node *peer = &session->nodes[i];
+        bool released = dt_session_row(peer)->released; /* stored or not */
 
         if (peer == node)
             continue;
         if (dt_session_row(peer)->step_seconds > facts->peer_step)
             facts->peer_step = dt_session_row(peer)->step_seconds;
-        if (dt_node_link_is_attached(peer->link) &&
+        if (!released && dt_node_link_is_attached(peer->link) &&
             facts->now - dt_node_link_heard_seconds(peer->link) < PEER_HEARD_SECONDS)
             facts->peers = DT_PEERS_HEARD;
-        ended = ended && dt_node_link_has_ended(peer->link);
+        ended = ended && (released || dt_node_link_has_ended(peer->link));
     }
     if (ended)
         facts->peers = DT_PEERS_ENDED;
