@@ -19,7 +19,8 @@ double sim_loss(int64_t attempt, int64_t step)
 
 /* --- what an agent was told to be safe in the store (the wrapped dt_journal_trim) */
 
-#define STOP_NS (30 * SIM_SECOND) /* beyond its grace */
+#define STOP_NS (30 * SIM_SECOND)  /* beyond its grace */
+#define IDLE_NS (900 * SIM_SECOND) /* of an agent that nobody needs any more */
 
 enum { ATTEMPTS = 64, STEPS = 64, FOLLOWED = 256 };
 
@@ -65,10 +66,35 @@ static int64_t count_supervisors(void)
     return count;
 }
 
+/* --- no agent is left for hours by a connection that nobody has an end of */
+
+static bool has_ranks(const sim_proc *agent)
+{
+    for (const sim_proc *each = agent->machine->procs; each != NULL; each = each->next)
+        if (!each->over && each->engine != NULL && each->parent == agent)
+            return true;
+    return false;
+}
+
+static void check_idle(sim_proc *agent)
+{
+    if (!schedule.ended || has_ranks(agent))
+        agent->idle_since_ns = 0;
+    else if (agent->idle_since_ns == 0)
+        agent->idle_since_ns = sim_now_ns;
+    else if (sim_now_ns > agent->idle_since_ns + IDLE_NS)
+        sim_fail("agent[%d] lives on %s, %lld s after the run has ended", agent->pid,
+                 agent->machine->name, (long long)(IDLE_NS / SIM_SECOND));
+}
+
 void sim_check_now(void)
 {
     if (count_supervisors() > 1)
         sim_fail("two supervisors follow the run");
+    for (int i = 0; i < sim.machine_count; i++)
+        for (sim_proc *each = sim.machines[i].procs; each != NULL; each = each->next)
+            if (!each->over && strcmp(each->name, "agent") == 0)
+                check_idle(each);
 }
 
 static followed *follow(const sim_inode *journal)

@@ -221,6 +221,7 @@ static int stop(sim_proc *proc)
     if (resumes == schedule.resumes && sim_now_ns - asked_ns < STORED_NS)
         DT_TRY(newest_attempt(&schedule.attempt_at_stop, &err));
     schedule.stop_ns = sim_now_ns;
+    sim_fault_moment(SIM_A_STOP_IS_ACCEPTED);
 out:
     if (st != DT_OK)
         sim_trace("stop: %s", err.message);

@@ -182,6 +182,7 @@ static void tick(void *context);
 static void finish(job *one, const char *reason)
 {
     one->over = true;
+    sim_fault_moment(SIM_RANKS_FINISH);
     for (int64_t i = 0; i < one->world; i++) {
         sim_engine *engine = one->ranks[i];
 
@@ -248,6 +249,7 @@ static void make_step(job *one)
     }
     if (one->step % schedule.save_every == 0 || one->step >= schedule.steps || one->stop) {
         one->saving = true;
+        sim_fault_moment(SIM_RANKS_SAVE);
         say(first, "{\"event\":\"phase\",\"phase\":\"save\"}\n");
     }
 }
@@ -405,6 +407,7 @@ void sim_engine_ended(sim_engine *engine)
     sim_end_release(engine->err);
     dt_strbuf_release(&engine->line);
     dt_strbuf_init(&engine->line);
+    sim_fault_moment(SIM_A_RANK_ENDS);
     if (!one->over)
         fall_apart(one);
 }
@@ -507,5 +510,6 @@ void sim_engine_begin(sim_proc *proc, const char *const *environment, const char
     read_plan(engine, plan_path);
     engine->job->step = engine->job->start_step;
     engine->job->ranks[engine->rank] = engine;
+    sim_fault_moment(SIM_A_RANK_BEGINS);
     sim_at(sim_now_ns + sim_between(200 * SIM_MS, 2 * SIM_SECOND), on_begun, engine);
 }

@@ -1,7 +1,9 @@
 /* fault: what goes wrong, drawn: which, when, where, for how long.
  *
  * A quiet fault is one that docs/operations.md promises to end nothing; it comes while the ranks
- * train. The others come at any time, and each says how many attempts it may end (harm).
+ * train, or at any time where it may (always). The others come at any time, and each says how many
+ * attempts it may end (harm). One in three waits for a moment at which much is decided: what comes
+ * seconds before or after it finds nothing.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -15,7 +17,10 @@
 #define HOUR_NS (3600 * SIM_SECOND)
 
 typedef struct fault {
+    struct fault *next; /* that waits too */
     const struct kind *kind;
+    sim_moment moment;
+    int64_t skips; /* so many of them come before it */
     int64_t length_ns;
     sim_machine *machine;
 } fault;
@@ -29,6 +34,7 @@ typedef struct kind {
     int64_t harm;             /* 0: quiet */
     enum { ANYWHERE, NODE, LAUNCH } where;
     int weight;
+    bool always;
 } kind;
 
 /* --- processes */
@@ -160,7 +166,7 @@ static void cut_all(const fault *one)
 static void cut_every_node(const fault *one)
 {
     for (int i = 1; i < sim.machine_count; i++)
-        cut_launch(&(fault){one->kind, one->length_ns, &sim.machines[i]});
+        cut_launch(&(fault){.length_ns = one->length_ns, .machine = &sim.machines[i]});
 }
 
 static void half_open(const fault *one)
@@ -197,38 +203,49 @@ static void hold_store(const fault *one)
 }
 
 static const kind kinds[] = {
-    {"the supervisor is killed", kill_supervisor, 0, 0, 0, LAUNCH, 4},
-    {"the supervisor is paused", pause_supervisor, 1, 300, 0, LAUNCH, 3},
-    {"a bridge is killed", kill_bridge, 0, 0, 0, ANYWHERE, 3},
-    {"an agent is paused", pause_agent, 0.2, 15, 0, ANYWHERE, 2},
-    {"a short cut", cut_all, 0.2, 9, 0, NODE, 3},
-    {"a connection is half open", half_open, 0, 0, 0, NODE, 3},
-    {"the launch machine's network is away", cut_every_node, 1, 2400, 0, NODE, 1},
-    {"nobody may sign in", close_door, 1, 1500, 0, NODE, 2},
-    {"the launch machine's disk is full", fill_disk, 0.5, 60, 0, LAUNCH, 2},
-    {"a node's disk is full", fill_disk, 0.5, 60, 0, NODE, 2},
-    {"a disk is slow", slow_disk, 1, 60, 0, ANYWHERE, 2},
-    {"a clock is set", set_clock, 0, 0, 0, ANYWHERE, 2},
-    {"the store is held", hold_store, 0.2, 90, 0, LAUNCH, 3},
-    {"a rank is killed", kill_rank, 0, 0, 1, ANYWHERE, 3},
-    {"a rank is stopped", pause_rank, 1, 600, 2, ANYWHERE, 1},
-    {"an agent is killed", kill_agent, 0, 0, 1, ANYWHERE, 3},
-    {"an agent hangs", pause_agent, 20, 200, 2, ANYWHERE, 2},
-    {"a node is rebooted", reboot, 5, 120, 2, NODE, 2},
-    {"the launch machine is rebooted", reboot, 5, 60, 2, LAUNCH, 2},
-    {"a long cut", cut_all, 5, 600, 3, NODE, 2},
-    {"a long cut from the launch machine", cut_launch, 5, 600, 3, NODE, 2},
+    {"the supervisor is killed", kill_supervisor, 0, 0, 0, LAUNCH, 4, true},
+    {"the supervisor is paused", pause_supervisor, 1, 300, 0, LAUNCH, 3, false},
+    {"a bridge is killed", kill_bridge, 0, 0, 0, ANYWHERE, 3, true},
+    {"an agent is paused", pause_agent, 0.2, 15, 0, ANYWHERE, 2, false},
+    {"a short cut", cut_all, 0.2, 9, 0, NODE, 3, false},
+    {"a connection is half open", half_open, 0, 0, 0, NODE, 3, false},
+    {"the launch machine's network is away", cut_every_node, 1, 2400, 0, NODE, 1, false},
+    {"nobody may sign in", close_door, 1, 1500, 0, NODE, 2, false},
+    {"the launch machine's disk is full", fill_disk, 0.5, 60, 0, LAUNCH, 2, false},
+    {"a node's disk is full", fill_disk, 0.5, 60, 0, NODE, 2, false},
+    {"a disk is slow", slow_disk, 1, 60, 0, ANYWHERE, 2, true},
+    {"a clock is set", set_clock, 0, 0, 0, ANYWHERE, 2, true},
+    {"the store is held", hold_store, 0.2, 90, 0, LAUNCH, 3, true},
+    {"a rank is killed", kill_rank, 0, 0, 1, ANYWHERE, 3, false},
+    {"a rank is stopped", pause_rank, 1, 600, 2, ANYWHERE, 1, false},
+    {"an agent is killed", kill_agent, 0, 0, 1, ANYWHERE, 3, false},
+    {"an agent hangs", pause_agent, 20, 200, 2, ANYWHERE, 2, false},
+    {"a node is rebooted", reboot, 5, 120, 2, NODE, 2, false},
+    {"the launch machine is rebooted", reboot, 5, 60, 2, LAUNCH, 2, false},
+    {"a long cut", cut_all, 5, 600, 3, NODE, 2, false},
+    {"a long cut from the launch machine", cut_launch, 5, 600, 3, NODE, 2, false},
 };
 
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
 /* --- when */
 
+/* Ranks of the launch machine can tell nothing for want of room in a journal, and the others are not
+ * heard: no step speaks for anybody, and a node that is healthy may be given up. */
+static bool is_mute(void)
+{
+    bool cut = false;
+
+    for (int i = 1; i < sim.machine_count; i++)
+        cut = cut || !sim_net_open(&sim.machines[i]);
+    return schedule.first_here && cut && sim.machines[0].full_until_ns > sim_now_ns;
+}
+
 static void begin(void *context)
 {
     const fault *one = context;
 
-    if (one->kind->harm == 0 && !sim_engines_train()) {
+    if (one->kind->harm == 0 && !one->kind->always && !sim_engines_train()) {
         if (!schedule.ended)
             sim_at(sim_now_ns + SIM_SECOND, begin, context);
         return;
@@ -238,6 +255,7 @@ static void begin(void *context)
     schedule.troubled = true;
     later(&schedule.trouble_until_ns, one->length_ns);
     one->kind->begin(one);
+    schedule.harms += is_mute() ? 2 : 0;
 }
 
 static const kind *draw_kind(bool quiet)
@@ -263,6 +281,29 @@ static int64_t draw_length(const kind *what)
     return (int64_t)((from + (to - from) * part * part * part) * 1e9);
 }
 
+static fault *waiting; /* for a moment */
+
+static void wait_for_moment(fault *one)
+{
+    one->moment = (sim_moment)sim_between(0, SIM_MOMENTS - 1);
+    one->skips = sim_between(0, 2) * sim_between(0, 2);
+    one->next = waiting;
+    waiting = one;
+}
+
+void sim_fault_moment(sim_moment moment)
+{
+    for (fault **at = &waiting, *one; (one = *at) != NULL;) {
+        if (one->moment != moment || one->skips-- > 0) {
+            at = &one->next;
+            continue;
+        }
+        *at = one->next;
+        sim_at(sim_now_ns + sim_between(0, sim_chance(0.5) ? 100 * SIM_MS : 3 * SIM_SECOND), begin,
+               one);
+    }
+}
+
 static void draw_fault(int64_t when, bool quiet)
 {
     int first = schedule.first_here ? 0 : 1, last = (int)schedule.nodes + first - 1;
@@ -277,7 +318,10 @@ static void draw_fault(int64_t when, bool quiet)
     else if (one->kind->where == NODE)
         first = 1;
     one->machine = &sim.machines[sim_between(first, last)];
-    sim_at(when, begin, one);
+    if (sim_chance(1.0 / 3))
+        wait_for_moment(one);
+    else
+        sim_at(when, begin, one);
 }
 
 static void stop_time(void *context)
@@ -290,10 +334,10 @@ static void stop_time(void *context)
 static void draw_channel(void)
 {
     static const kind ways[] = {
-        {"the status channel times out", cut_launch, 10, 90, 0, NODE, 1},
-        {"the status channel is half open", half_open, 0, 0, 0, NODE, 1},
-        {"nobody may sign in", close_door, 60, 600, 0, NODE, 1},
-        {"a bridge is killed", kill_bridge, 0, 0, 0, NODE, 1},
+        {"the status channel times out", cut_launch, 10, 90, 0, NODE, 1, false},
+        {"the status channel is half open", half_open, 0, 0, 0, NODE, 1, false},
+        {"nobody may sign in", close_door, 60, 600, 0, NODE, 1, false},
+        {"a bridge is killed", kill_bridge, 0, 0, 0, NODE, 1, false},
     };
 
     for (int64_t i = 0; i < 25; i++) {
@@ -311,6 +355,7 @@ void sim_faults_draw(sim_profile profile)
     int64_t length = schedule.steps * schedule.step_ns + 15 * SIM_SECOND, when = sim_now_ns;
     int64_t count;
 
+    waiting = NULL;
     if (profile == SIM_CHANNEL) {
         draw_channel();
         return;

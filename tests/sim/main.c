@@ -11,11 +11,13 @@
 #define _GNU_SOURCE
 #include <getopt.h>
 #include <malloc.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,7 +30,10 @@
 
 enum { CHUNK = 50, JOBS_MOST = 64, TOLD_MOST = 20 };
 
-#define LIMIT_NS (30 * 3600 * SIM_SECOND)
+/* What has not ended by then does not: the sum of many says what the longest took. */
+#define LIMIT_NS      (30 * 3600 * SIM_SECOND)
+#define LIMIT_TURNS   250000
+#define LIMIT_SECONDS 10 /* of a processor: a loop that takes no turns */
 
 static char *empty_store; /* of a first world: the others begin with it */
 static int64_t empty_store_bytes;
@@ -46,9 +51,9 @@ static void make_machine(int number)
     sim_fs_make(machine, "/cache", true);
 }
 
-static void make_world(uint64_t seed)
+static void make_world(uint64_t seed, int64_t turns)
 {
-    sim_world_begin(seed);
+    sim_world_begin(seed, turns);
     sim_listener_add(NULL);
     sim_vfs_drop(NULL);
     sim_net_forget();
@@ -80,6 +85,10 @@ static void draw_run(sim_profile profile)
     schedule.nodes_min =
         schedule.nodes > 1 && sim_chance(0.3) ? sim_between(1, schedule.nodes - 1) : 0;
     schedule.launcher_lost = "continue";
+    if (sim_chance(0.15)) { /* one that lasts longer than what goes wrong */
+        schedule.step_ns = sim_between(2 * SIM_SECOND, 20 * SIM_SECOND);
+        schedule.save_ns = sim_between(SIM_SECOND, 60 * SIM_SECOND);
+    }
     if (profile == SIM_CHANNEL) {
         schedule.nodes = 2;
         schedule.ranks_per_node = 1;
@@ -122,7 +131,7 @@ static void keep_store(void)
 {
     const sim_inode *inode;
 
-    make_world(0);
+    make_world(0, LIMIT_TURNS);
     draw_run(SIM_CALM);
     sim_proc_start(&sim.machines[0], NULL, "open", open_store, NULL);
     sim_run_until(sim_now_ns + 60 * SIM_SECOND, NULL);
@@ -139,9 +148,21 @@ static bool is_over(void)
            (schedule.ended && sim.alive == 0 && !schedule.resume_wanted);
 }
 
+static int64_t limit_turns(sim_profile profile)
+{
+    return profile == SIM_CHANNEL ? 20 * LIMIT_TURNS : LIMIT_TURNS;
+}
+
+/* Who loops without end is killed by SIGVTALRM. */
+static void limit_processor(int64_t seconds)
+{
+    setitimer(ITIMER_VIRTUAL, &(struct itimerval){.it_value.tv_sec = seconds}, NULL);
+}
+
 static void run_schedule(uint64_t seed, sim_profile profile)
 {
-    make_world(seed);
+    limit_processor(profile == SIM_CHANNEL ? 60 : LIMIT_SECONDS);
+    make_world(seed, limit_turns(profile));
     draw_run(profile);
     give_store();
     sim_trace("seed %llu: %lld nodes x %lld ranks, %lld steps", (unsigned long long)seed,
@@ -151,6 +172,8 @@ static void run_schedule(uint64_t seed, sim_profile profile)
     sim_command_watch();
     sim_faults_draw(profile);
     sim_run_until(SIM_BEGIN_NS + LIMIT_NS, is_over);
+    if (sim_turns_left() == 0)
+        sim_fail("it has had %lld turns, and has not ended", (long long)limit_turns(profile));
     if (schedule.failure[0] == '\0')
         sim_check_end();
     sim_trace("%s after attempt %lld: %s", dt_run_state_name((dt_run_state)schedule.state),
@@ -163,6 +186,7 @@ static void run_schedule(uint64_t seed, sim_profile profile)
 typedef struct progress {
     _Atomic uint64_t seed;
     _Atomic uint64_t done, failed, points, virtual_seconds;
+    _Atomic uint64_t most_turns, most_virtual_seconds; /* of one */
     _Atomic uint64_t ends[DT_RUN_STATE_COUNT], attempts, harms;
     char failure[1024];
 } progress;
@@ -181,14 +205,25 @@ static struct {
     bool until_broken;
 } options = {.base = 1, .count = 100, .jobs = 2, .profile = SIM_MIXED};
 
+static uint64_t greater(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 static void work(progress *shown, uint64_t from, uint64_t to)
 {
+    uint64_t virtual_seconds, turns;
+
     for (uint64_t seed = from; seed < to; seed++) {
         shown->seed = seed;
         run_schedule(seed, options.profile);
         shown->done++;
+        virtual_seconds = (uint64_t)((sim_now_ns - SIM_BEGIN_NS) / SIM_SECOND);
+        turns = (uint64_t)(limit_turns(options.profile) - sim_turns_left());
         shown->points += (uint64_t)schedule.points;
-        shown->virtual_seconds += (uint64_t)((sim_now_ns - SIM_BEGIN_NS) / SIM_SECOND);
+        shown->virtual_seconds += virtual_seconds;
+        shown->most_turns = greater(shown->most_turns, turns);
+        shown->most_virtual_seconds = greater(shown->most_virtual_seconds, virtual_seconds);
         shown->ends[schedule.state]++;
         shown->attempts += (uint64_t)schedule.attempt;
         shown->harms += (uint64_t)schedule.harms;
@@ -210,6 +245,13 @@ static void begin_chunk(worker *one, uint64_t from, uint64_t to)
         work(one->shown, from, to);
 }
 
+static const char *what_killed(const worker *one, int status)
+{
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGVTALRM)
+        return "it computes for long, and has not ended";
+    return WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : one->shown->failure;
+}
+
 /* Where one broke a promise, or crashed, the rest of its chunk continues without it. */
 static bool after(worker *one, int status)
 {
@@ -219,8 +261,7 @@ static bool after(worker *one, int status)
         return false;
     options.failed++;
     if (options.told++ < TOLD_MOST)
-        printf("seed %llu: %s\n", (unsigned long long)seed,
-               WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : one->shown->failure);
+        printf("seed %llu: %s\n", (unsigned long long)seed, what_killed(one, status));
     if (seed + 1 >= one->to || options.until_broken)
         return false;
     begin_chunk(one, seed + 1, one->to);
@@ -233,7 +274,7 @@ static int run_many(void)
     progress *shown = mmap(NULL, sizeof(*shown) * JOBS_MOST, PROT_READ | PROT_WRITE,
                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     worker workers[JOBS_MOST] = {{0}};
-    uint64_t sums[6] = {0}, ends[DT_RUN_STATE_COUNT] = {0};
+    uint64_t sums[7] = {0}, ends[DT_RUN_STATE_COUNT] = {0};
     struct timespec begun, ended;
     int running = 0, status;
     double seconds;
@@ -268,16 +309,19 @@ static int run_many(void)
         sums[2] += shown[i].virtual_seconds;
         sums[3] += shown[i].attempts;
         sums[4] += shown[i].harms;
+        sums[5] = greater(sums[5], shown[i].most_turns);
+        sums[6] = greater(sums[6], shown[i].most_virtual_seconds);
         for (int s = 0; s < DT_RUN_STATE_COUNT; s++)
             ends[s] += shown[i].ends[s];
     }
     printf("%llu schedules in %.1f s (%.0f a minute): %llu finished, %llu failed, %llu stopped; "
            "%llu attempts, %llu faults that may end one, %llu points, %.1f days of virtual time; "
-           "%llu broke a promise\n",
+           "the longest took %llu turns, or %llu s; %llu broke a promise\n",
            (unsigned long long)sums[0], seconds, (double)sums[0] / seconds * 60,
            (unsigned long long)ends[DT_RUN_FINISHED], (unsigned long long)ends[DT_RUN_FAILED],
            (unsigned long long)ends[DT_RUN_STOPPED], (unsigned long long)sums[3],
            (unsigned long long)sums[4], (unsigned long long)sums[1], (double)sums[2] / 86400,
+           (unsigned long long)sums[5], (unsigned long long)sums[6],
            (unsigned long long)options.failed);
     return options.failed > 0;
 }
@@ -335,7 +379,8 @@ int main(int argc, char **argv)
     clearenv();
     setenv("XDG_STATE_HOME", SIM_STATE, 1);
     setenv("HOME", "/", 1);
-    setenv("DTRUN_LOG", sim.trace ? "info" : "error", 1);
+    setenv("DTRUN_LOG", "info",
+           1); /* traced or not: what is logged is written, and takes its turn */
     sim_vfs_install();
     bool trace = sim.trace;
     sim.trace = false;

@@ -1,80 +1,94 @@
 #!/usr/bin/env python3
 """plants.py: faults that are planted into the programs, and after how many schedules each is found.
 
-    tests/sim/plants.py [--build DIR] [--most N] [NAME...]
+    tests/sim/plants.py [--build DIR] [--most N] [--base N] [--jobs N] [NAME...]
+    tests/sim/plants.py --apply           only whether each can still be planted (test sim.plants_apply)
 
 Each plant is one edit of one file, made in a copy of the sources that is built beside; the product has
-none of it. A text that is in no file any more, or in several, is told: the plant must follow the code.
-Exit code 1 where one is not found within --most schedules (20000).
+none of it. A text that is not in its file any more, or in it twice, is told: the plant must follow the
+code. One plant after another; each builds what it changes and nothing else. The seeds are --base and on:
+with the same base the same schedule finds the same plant. Exit code 1 where one is not found within
+--most schedules (20000).
 """
 import argparse
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# name, what is broken, the text, what stands there instead
+# name, what is broken, the file, the text, what stands there instead
 PLANTS = [
     ("ack before durable", "an agent is told that its events are safe before they are synced",
+     "runner/supervisor/collect/store_writer.c",
      "    st = sync_all(writer, &err);\n", "    st = DT_OK;\n"),
     ("double start", "a second supervisor does not mind that the lock is held",
+     "runner/supervisor/session/supervise.c",
      "        st = dt_file_lock(&lock, lock_path, err);\n",
      "        st = dt_file_lock(&lock, lock_path, err);\n        if (st == DT_ERR_BUSY)\n            st = DT_OK;\n"),
-    ("stale lock", "a lock outlives its holder",
+    ("stale lock", "a lock outlives its holder", "base/file.c",
      "    if (flock(*fd, LOCK_EX | LOCK_NB) != 0) {\n",
      "    struct stat before;\n    if (fstat(*fd, &before) == 0 && before.st_size > 0)\n        errno = EWOULDBLOCK;\n"
      "    if (before.st_size > 0 || write(*fd, \"x\", 1) != 1) {\n"),
     ("forgotten stop", "the next supervisor does not know that a stop was asked for",
+     "runner/supervisor/session/recall.c",
      'if (strcmp(event->kind, "stop") == 0)', 'if (strcmp(event->kind, "stop ") == 0)'),
     ("restart while ranks live", "a node is released without a look whether anything is left",
+     "runner/agent/rank/ending.c",
      "    if (over || (count == 0 && !dt_agent_ranks_running(agent)))\n", "    if (true)\n"),
     ("pause counts as silence", "the time in which the supervisor was paused counts as silence",
+     "runner/channel/poll_clock.c",
      "took < DT_POLL_CLOCK_TURN_SECONDS ? took : DT_POLL_CLOCK_TURN_SECONDS", "took"),
     ("line written twice", "the log of a rank is not cut to what the history has of it",
+     "runner/supervisor/collect/rank_log.c",
      "    if (ftruncate(log->fd, log->bytes) != 0)\n", "    if (false)\n"),
     ("finished without last save", "a run ends before its checkpoints are home",
+     "runner/supervisor/session/conclude.c",
      "    if (!dt_checkpoint_fetcher_is_idle(session->fetcher))\n", "    if (false)\n"),
     ("forgotten node", "the end of an attempt does not wait for the first node",
+     "runner/supervisor/session/state.c",
      "        released = released && dt_node_link_has_ended(session->nodes[i].link);\n",
      "        released = released && (i == 0 || dt_node_link_has_ended(session->nodes[i].link));\n"),
     ("no fence", "what an earlier attempt left on a node is not ended",
+     "runner/agent/fence_old_attempts.c",
      "            dt_agent_apart(end_agent, folder.data);\n", "            ;\n"),
     ("numbers used again", "an agent that was restarted gives numbers a second time",
+     "runner/agent/journal/journal.c",
      "        journal->next_sequence = (journal->next_sequence / DT_JOURNAL_JUMP + 1) * DT_JOURNAL_JUMP;\n    journal->opened_again",
      "        ;\n    journal->opened_again"),
     ("unknown resume point", "a run goes on from a checkpoint that its history does not know",
+     "runner/supervisor/folder/resume_point.c",
      "        if (strcmp(name_of(all->rows[i].path), name_of(path)) == 0)\n            return true;\n    return false;\n",
      "        if (strcmp(name_of(all->rows[i].path), name_of(path)) == 0)\n            return true;\n    return true;\n"),
     ("given up too soon", "a node that finished with the others is given up after 16 s",
+     "runner/supervisor/policy/liveness.c",
      "    if (facts->peers != DT_PEERS_HEARD)\n", "    if (facts->peers == DT_PEERS_SILENT)\n"),
     ("replaced too soon", "an agent that could not be reached is taken for one that hangs",
+     "runner/supervisor/policy/liveness.c",
      "    heard = later(facts->heard, facts->reached);\n", "    heard = facts->heard;\n"),
     ("stop is a failure", "a rank whose peer a stop took has failed",
+     "runner/supervisor/policy/verdict.c",
      "verdict->stop_asked && cause == DT_CAUSE_PEER", "verdict->asked_there && cause == DT_CAUSE_PEER"),
 ]
 
 
 def run(command, **more):
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more).stdout
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
+    if done.returncode != 0:
+        raise SystemExit(f"plants.py: {' '.join(map(str, command))}\n{done.stdout}")
+    return done.stdout
 
 
-def sources(tree):
-    for part in ("base", "runner", "store"):
-        yield from sorted((tree / part).rglob("*.c"))
-
-
-def plant(tree, name, old, new):
-    """The file that was changed, and what it was before."""
-    found = [path for path in sources(tree) if path.read_text().count(old) == 1]
-    if len(found) != 1:
-        raise SystemExit(f"plants.py: '{name}' cannot be planted: its text is in {len(found)} files")
-    before = found[0].read_text()
-    found[0].write_text(before.replace(old, new))
-    return found[0], before
+def planted(tree, name, file, old, new):
+    """The text of that file with the plant in it."""
+    text = (tree / file).read_text()
+    if text.count(old) != 1 or old == new:
+        raise SystemExit(f"plants.py: '{name}' cannot be planted: its text is {text.count(old)} times in {file}")
+    return text.replace(old, new)
 
 
 def prepare(build):
@@ -91,43 +105,54 @@ def prepare(build):
     for copy in sorted(tree.rglob("*.[ch]")):
         if "build" not in copy.relative_to(tree).parts and not (ROOT / copy.relative_to(tree)).is_file():
             copy.unlink()
-    run(["cmake", "-S", str(tree), "-B", str(tree / "build/test"), "-G", "Ninja", "-DDT_CUDA=OFF"])
+    cache = ["-DCMAKE_C_COMPILER_LAUNCHER=ccache", "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
+    run(["cmake", "-S", tree, "-B", tree / "build/test", "-G", "Ninja", "-DDT_CUDA=OFF", *cache])
     return tree
 
 
-def make(build):
-    run(["cmake", "--build", str(build / "tree/build/test"), "--target", "sim"])
-    return build / "tree/build/test/bin/sim"
-
-
-def search(sim, most):
-    """(after how many schedules, which promise); (None, '') where none was broken."""
+def search(tree, options):
+    """(after how many schedules, the seed, which promise, in how many seconds); (None, ...) where none broke."""
+    run(["cmake", "--build", tree / "build/test", "--target", "sim", "-j", str(options.jobs)])
     begun = time.monotonic()
-    told = subprocess.run([sim, "--count", str(most), "--until-broken", "--jobs", str(os.cpu_count())],
-                          stdout=subprocess.PIPE, text=True).stdout
-    found = re.search(r"^seed (\d+): (.*)$", told, re.M)
-    done = re.search(r"^(\d+) schedules", told, re.M)
-    return (int(done.group(1)) if found and done else None, found.group(2) if found else "", time.monotonic() - begun)
+    told = subprocess.run([tree / "build/test/bin/sim", "--base", str(options.base), "--count", str(options.most),
+                           "--until-broken", "--jobs", str(options.jobs)], stdout=subprocess.PIPE, text=True).stdout
+    found = [(int(seed), promise) for seed, promise in re.findall(r"^seed (\d+): (.*)$", told, re.M)]
+    seconds = time.monotonic() - begun
+    if not found:
+        return None, None, "", seconds
+    seed, promise = min(found)
+    return seed - options.base + 1, seed, promise, seconds
 
 
 def main():
     parser = argparse.ArgumentParser()
+    parser.add_argument("--apply", action="store_true")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/plants")
     parser.add_argument("--most", type=int, default=20000)
+    parser.add_argument("--base", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
-    tree, missed = prepare(options.build), 0
-    print(f"{'planted':28} {'found after':>11} {'seconds':>8}  the promise that broke")
-    for name, _, old, new in PLANTS:
+    unknown = set(options.names) - {name for name, *_ in PLANTS}
+    if unknown:
+        raise SystemExit(f"plants.py: no plant is named {', '.join(sorted(unknown))}")
+    for name, _, file, old, new in PLANTS:
+        planted(ROOT, name, file, old, new)
+    if options.apply:
+        print(f"{len(PLANTS)} plants, each in its place")
+        return 0
+    tree, missed = prepare(options.build.resolve()), 0
+    print("| plant | in | found after | seconds | the promise that broke | seed |\n|---|---|---|---|---|---|", flush=True)
+    for name, what, file, old, new in PLANTS:
         if options.names and name not in options.names:
             continue
-        path, before = plant(tree, name, old, new)
+        (tree / file).write_text(planted(ROOT, name, file, old, new))
         try:
-            after, promise, seconds = search(make(options.build), options.most)
+            after, seed, promise, seconds = search(tree, options)
         finally:
-            path.write_text(before)
+            (tree / file).write_text((ROOT / file).read_text())
         missed += after is None
-        print(f"{name:28} {after if after is not None else 'never':>11} {seconds:8.1f}  {promise[:90]}", flush=True)
+        print(f"| {name}: {what} | {file} | {after or 'not found'} | {seconds:.1f} | {promise[:110]} | {seed or ''} |", flush=True)
     return missed > 0
 
 

@@ -124,12 +124,29 @@ static void pause_all(sim_proc *proc, bool paused)
         sim_engine_signal(proc->engine, paused ? SIGSTOP : SIGCONT);
 }
 
+static void on_death(void *context)
+{
+    sim_proc_exit(context, SIGKILL);
+}
+
+/* A rank holds much, and may wait in the kernel: it is gone only later. */
+static void kill_one(sim_proc *proc)
+{
+    if (proc->engine == NULL || sim_chance(0.8)) {
+        sim_proc_exit(proc, SIGKILL);
+        return;
+    }
+    pause_all(proc, true);
+    proc->dying = true;
+    sim_at(sim_now_ns + sim_between(10 * SIM_MS, 3 * SIM_SECOND), on_death, proc);
+}
+
 void sim_proc_signal(sim_proc *proc, int number)
 {
-    if (proc->over)
+    if (proc->over || proc->dying)
         return;
     if (number == SIGKILL)
-        sim_proc_exit(proc, SIGKILL);
+        kill_one(proc);
     else if (number == SIGSTOP || number == SIGCONT)
         pause_all(proc, number == SIGSTOP);
     else if (proc->engine != NULL)

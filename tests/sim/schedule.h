@@ -52,7 +52,16 @@ void sim_command_resume(void);
 void sim_command_watch(void);
 
 /* --- fault.c */
+typedef enum sim_moment {
+    SIM_A_STOP_IS_ACCEPTED,
+    SIM_A_RANK_BEGINS,
+    SIM_RANKS_SAVE,
+    SIM_RANKS_FINISH,
+    SIM_A_RANK_ENDS,
+    SIM_MOMENTS
+} sim_moment;
 void sim_faults_draw(sim_profile profile);
+void sim_fault_moment(sim_moment moment); /* it is now: some faults wait for one */
 
 /* --- check.c */
 void sim_check_begin(void);                          /* a new world */

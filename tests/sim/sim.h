@@ -51,7 +51,7 @@ typedef void sim_fn(void *context);
 extern int64_t sim_now_ns;
 extern sim_task *sim_running; /* NULL: none, the world itself acts */
 
-void sim_world_begin(uint64_t seed);
+void sim_world_begin(uint64_t seed, int64_t turns);
 void sim_world_end(void);
 void *sim_alloc(size_t bytes); /* zeroed */
 char *sim_print(const char *fmt, ...) DT_PRINTF(1, 2);
@@ -62,8 +62,9 @@ bool sim_chance(double probability);
 
 sim_event *sim_at(int64_t when_ns, sim_fn *fn, void *context);
 void sim_cancel(sim_event *event); /* accepts NULL; not after it came */
-/* Until nothing is to be done before that moment, or `over` says so. */
+/* Until nothing is to be done before that moment, `over` says so, or the world has had its turns. */
 void sim_run_until(int64_t when_ns, bool (*over)(void));
+int64_t sim_turns_left(void);
 
 sim_task *sim_task_start(sim_proc *proc, sim_fn *fn, void *context);
 void sim_task_drop(sim_task *task); /* never runs again; may be the running one, in which case it
@@ -112,9 +113,11 @@ struct sim_proc {
     int pid;
     int64_t start_ticks;
     bool over, buried, paused;
+    bool dying; /* it was killed, and does nothing any more */
     int wait_status;
     const char *mark;      /* DTRUN_NODE_DIR=... of a rank */
     int64_t attempt, rank; /* of one */
+    int64_t idle_since_ns; /* of an agent: the run has ended, and it has no ranks; 0: not so */
     sim_task *tasks[SIM_TASKS];
     int task_count;
     sim_fd fds[SIM_FDS];

@@ -41,7 +41,7 @@ static struct {
     uint64_t state;
     sim_event **heap;
     size_t count, capacity;
-    int64_t numbers;
+    int64_t numbers, turns_left;
     sim_task *ready[4096];
     int ready_count;
     char *stacks[STACKS_KEPT];
@@ -51,13 +51,14 @@ static struct {
 
 /* --- memory and randomness */
 
-void sim_world_begin(uint64_t seed)
+void sim_world_begin(uint64_t seed, int64_t turns)
 {
     dt_arena_init(&world.arena, 256 << 10);
     world.state = seed * 0x9e3779b97f4a7c15u + 0x1234567;
     world.count = 0;
     world.numbers = 0;
     world.ready_count = 0;
+    world.turns_left = turns;
     sim_now_ns = SIM_BEGIN_NS;
     sim_running = NULL;
 }
@@ -282,9 +283,20 @@ sim_proc *sim_self(void)
     return sim_running != NULL ? sim_running->proc : NULL;
 }
 
+/* An event, or a task until it waits. */
+static bool take_turn(void)
+{
+    return world.turns_left > 0 && world.turns_left-- > 0;
+}
+
+int64_t sim_turns_left(void)
+{
+    return world.turns_left;
+}
+
 static void run_ready(void)
 {
-    while (world.ready_count > 0) {
+    while (world.ready_count > 0 && take_turn()) {
         int which = world.ready_count > 1 ? (int)(sim_draw() % (uint64_t)world.ready_count) : 0;
         sim_task *task = world.ready[which];
 
@@ -298,7 +310,8 @@ static void run_ready(void)
 void sim_run_until(int64_t when_ns, bool (*over)(void))
 {
     run_ready();
-    while (world.count > 0 && world.heap[0]->when_ns <= when_ns && (over == NULL || !over())) {
+    while (world.count > 0 && world.heap[0]->when_ns <= when_ns && (over == NULL || !over()) &&
+           take_turn()) {
         sim_event *event = take_first();
 
         if (event->fn == NULL)
