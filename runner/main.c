@@ -16,6 +16,7 @@ const dt_command *const dt_commands[] = {
     &dt_command_launch,
     &dt_command_stop,
     &dt_command_resume,
+    &dt_command_fork,
     &dt_command_status,
     &dt_command_list,
     &dt_command_show,

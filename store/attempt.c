@@ -233,6 +233,11 @@ dt_status dt_store_run_restore(dt_store *store, bool *restored, const char *run,
                       "UPDATE runs SET attempt = ?2, step = coalesce((SELECT nullif(steps_total, 0)"
                       " FROM attempts WHERE run = ?1 AND attempt = ?2), step) WHERE run = ?1",
                       DT_INT(number), DT_INT(standing.attempt)));
+    /* What failed before its first step undid nothing that came after its start. */
+    DT_TRY(DT_SQL_RUN(store, err,
+                      "UPDATE attempts SET start_step = max(start_step, (SELECT step FROM runs"
+                      " WHERE run = ?1)) WHERE run = ?1 AND attempt > ?2 AND first_step_ms IS NULL",
+                      DT_INT(number), DT_INT(standing.attempt)));
     *restored = true;
 out:
     dt_arena_release(&arena);

@@ -116,19 +116,20 @@ dt_status dt_store_run_add(dt_store *store, const dt_run *run, dt_error *err)
     DT_TRY(DT_SQL_RUN(
         store, err,
         "INSERT INTO runs (id, name, created_ms, attempt, recipe_path, recipe_text,"
-        " tags, note, run_group, parent, parent_step)"
-        " VALUES (?1, ?2, ?3, 1, coalesce(?4, ''), coalesce(?5, ''),"
-        " coalesce(?6, ''), coalesce(?7, ''), coalesce(?8, ''), coalesce(?9, ''), ?10)",
+        " tags, note, run_group, parent, parent_step, step)"
+        " VALUES (?1, ?2, ?3, 1, coalesce(?4, ''), coalesce(?5, ''), coalesce(?6, ''),"
+        " coalesce(?7, ''), coalesce(?8, ''), coalesce(?9, ''), ?10, ?10)",
         DT_TEXT(run->id), DT_TEXT(run->name), DT_INT(run->created_ms), DT_TEXT(run->recipe_path),
         DT_TEXT(run->recipe_text), DT_TEXT(run->tags), DT_TEXT(run->note), DT_TEXT(run->group),
         DT_TEXT(run->parent), DT_INT(run->parent_step)));
-    DT_TRY(DT_SQL_RUN(store, err,
-                      "INSERT INTO attempts (run, attempt, state, start_step, steps_total,"
-                      " created_ms, recipe_json, recipe_hash)"
-                      " SELECT run, 1, 'queued', 0, ?2, ?3, coalesce(?4, ''), coalesce(?5, '')"
-                      " FROM runs WHERE id = ?1",
-                      DT_TEXT(run->id), DT_INT(run->steps_total), DT_INT(run->created_ms),
-                      DT_TEXT(run->recipe_json), DT_TEXT(run->recipe_hash)));
+    DT_TRY(DT_SQL_RUN(
+        store, err,
+        "INSERT INTO attempts (run, attempt, state, start_step, steps_total,"
+        " created_ms, recipe_json, recipe_hash)"
+        " SELECT run, 1, 'queued', parent_step, ?2, ?3, coalesce(?4, ''), coalesce(?5, '')"
+        " FROM runs WHERE id = ?1",
+        DT_TEXT(run->id), DT_INT(run->steps_total), DT_INT(run->created_ms),
+        DT_TEXT(run->recipe_json), DT_TEXT(run->recipe_hash)));
 out:
     return dt_sql_group_end(&group, st, err);
 }

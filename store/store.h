@@ -97,8 +97,12 @@ typedef struct dt_run {
  * is known, which nobody sets, by the wall clock (`now_ms`) otherwise. NaN: none has started. */
 double dt_run_elapsed_seconds(const dt_run *run, int64_t now_ms);
 
-/* A new run in state queued with attempt 1; id must be unused (DT_ERR_BUSY). */
+/* A new run in state queued with attempt 1, from parent_step on; id must be unused (DT_ERR_BUSY). */
 dt_status dt_store_run_add(dt_store *store, const dt_run *run, dt_error *err);
+/* Up to `step` the run has the points of the other, as its own of attempt 1: its past, which stays where
+ * that one is removed. (fork.c) */
+dt_status dt_store_run_copy_past(dt_store *store, const char *run, const char *from, int64_t step,
+                                 dt_error *err);
 /* By id, "last", name (its newest run), or unique prefix of an id, in this order: a prefix can be
  * made longer, a name cannot. DT_ERR_NOT_FOUND, or DT_ERR_USAGE where a prefix is ambiguous (the
  * message lists the candidates). */

@@ -1,8 +1,8 @@
 /* dtrun launch: from a recipe to a supervised run. */
 #include "runner/cli/command.h"
 #include "runner/cli/interrupt.h"
+#include "runner/cli/label_options.h"
 #include "runner/cli/read_recipe.h"
-#include "runner/cli/tags.h"
 #include "runner/launch/attempt.h"
 #include "runner/launch/dry_run.h"
 #include "runner/launch/node_checks.h"
@@ -10,22 +10,6 @@
 #include "runner/view/follow_options.h"
 
 #include "base/banned.h"
-
-static dt_status read_labels(dt_labels *out, const dt_call *call, dt_error *err)
-{
-    const dt_value *tags = dt_arguments_get(call->args, "tag");
-    dt_status st = DT_OK;
-
-    out->note = dt_arguments_get(call->args, "note")->text;
-    out->group = dt_arguments_get(call->args, "group")->text;
-    if (out->group != NULL)
-        DT_TRY(dt_tag_check("group", out->group, err));
-    for (size_t i = 0; i < tags->items_count; i++)
-        DT_TRY(dt_tag_check("tag", tags->items[i], err));
-    DT_TRY(dt_tags_change(&out->tags, "", tags->items, tags->items_count, call->arena, err));
-out:
-    return st;
-}
 
 static dt_status launch(dt_call *call, dt_error *err)
 {
@@ -38,7 +22,7 @@ static dt_status launch(dt_call *call, dt_error *err)
     const char *run;
 
     DT_TRY(dt_follow_options_check(call, err));
-    DT_TRY(read_labels(&labels, call, err));
+    DT_TRY(dt_label_options_read(&labels, call, err));
     DT_TRY(dt_read_recipe(&recipe, &source, call->args->operands[0], call, err));
     DT_TRY(dt_preflight_check(&flight, &recipe, &source, call->arena, err));
     DT_TRY(dt_nodes_check(&flight, call->args->operands[0], call, err));
@@ -48,7 +32,7 @@ static dt_status launch(dt_call *call, dt_error *err)
     }
     dt_interrupt_catch(); /* Ctrl-C from here on leaves a whole run, never half of one */
     DT_TRY(dt_store_open(&store, NULL, err));
-    DT_TRY(dt_attempt_launch(&run, store, &source, &labels, &flight, call->arena, err));
+    DT_TRY(dt_attempt_launch(&run, store, &source, &labels, NULL, &flight, call->arena, err));
     DT_TRY(dt_follow_as_asked(store, run, call, err));
 out:
     dt_store_close(store);
@@ -57,12 +41,7 @@ out:
 
 static const dt_option options[] = {
     DT_RECIPE_OPTIONS("change the recipe for this run, as in --set optimizer.lr=1e-4"),
-    {.name = "tag",
-     .kind = DT_OPTION_LIST,
-     .value = "TAG",
-     .help = "put a tag on the run, by which 'dtrun list --tag' finds it"},
-    {.name = "group", .kind = DT_OPTION_TEXT, .value = "GROUP", .help = "the group it belongs to"},
-    {.name = "note", .kind = DT_OPTION_TEXT, .value = "TEXT", .help = "a note, for 'dtrun show'"},
+    DT_LABEL_OPTIONS,
     DT_FOLLOW_OPTIONS,
     {.name = "dry-run",
      .letter = 'n',

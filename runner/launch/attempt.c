@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/dirs.h"
 #include "base/file.h"
+#include "engine/checkpoint/copy.h"
 #include "recipes/fields.h"
 #include "runner/cli/command.h"
 #include "runner/launch/overrides.h"
@@ -125,42 +126,80 @@ static dt_status recipe_text(const char **json_text, char *hash, const dt_recipe
     return check_text(*json_text, err);
 }
 
-static dt_status add_row(dt_store *store, const char *run, const char *folder,
-                         const dt_recipe_source *source, const dt_labels *labels,
-                         const dt_preflight *flight, dt_arena *arena, dt_error *err)
+/* What a new run is begun with. */
+typedef struct beginning {
+    const char *run, *folder;
+    const dt_recipe_source *source;
+    const dt_labels *labels;
+    const dt_fork *fork;             /* NULL: from nothing */
+    const char *checkpoint, *digest; /* its own copy; "" none */
+    const dt_preflight *flight;
+} beginning;
+
+/* With its past and the checkpoint that ends it, where it has one. */
+static dt_status add_run(dt_store *store, const dt_run *row, const beginning *of, dt_error *err)
 {
-    const dt_recipe *recipe = &flight->recipe;
-    json_t *changes = dt_overrides_of_launch(source, recipe, arena);
-    json_t *origin = dt_provenance_make(source->path, &flight->plan.recipe, arena);
+    dt_store_checkpoint checkpoint = {.path = of->checkpoint,
+                                      .digest = of->digest,
+                                      .valid_loss = NAN,
+                                      .time_ms = row->created_ms};
+    bool begun = false;
+    dt_status st;
+
+    DT_TRY(dt_store_begin(store, err));
+    begun = true;
+    DT_TRY(dt_store_run_add(store, row, err));
+    if (of->fork != NULL) {
+        checkpoint.step = row->parent_step;
+        DT_TRY(dt_store_run_copy_past(store, of->run, of->fork->parent->id, checkpoint.step, err));
+        DT_TRY(dt_store_checkpoint_add(store, of->run, &checkpoint, err));
+    }
+    DT_TRY(dt_store_commit(store, err));
+    begun = false;
+out:
+    if (begun)
+        dt_store_rollback(store);
+    return st;
+}
+
+static dt_status add_row(dt_store *store, const beginning *of, dt_arena *arena, dt_error *err)
+{
+    const dt_recipe *recipe = &of->flight->recipe;
+    const dt_fork *fork = of->fork;
+    json_t *changes = fork != NULL ? dt_overrides_of_resume(fork->parent, recipe, arena)
+                                   : dt_overrides_of_launch(of->source, recipe, arena);
+    json_t *origin = dt_provenance_make(of->source->path, &of->flight->plan.recipe, arena);
     char hash[HASH_SIZE], absolute[PATH_MAX];
     const char *json;
     dt_status st = DT_OK;
     dt_run row = {
-        .id = run,
-        .name = recipe->name,
+        .id = of->run,
+        .name = fork != NULL ? fork->name : recipe->name,
         .state = DT_RUN_QUEUED,
         .attempt = 1,
         .created_ms = dt_clock_wall_ms(),
-        .steps_total = dt_preflight_steps(flight, NULL),
+        .steps_total = dt_preflight_steps(of->flight, fork != NULL ? &fork->at : NULL),
         .loss = NAN,
         .valid_loss = NAN,
         .tokens_per_second = NAN,
-        .recipe_path = realpath(source->path, absolute) != NULL ? absolute : source->path,
-        .recipe_text = source->text,
+        .recipe_path = realpath(of->source->path, absolute) != NULL ? absolute : of->source->path,
+        .recipe_text = of->source->text,
         .exit_code = -1,
         .reason = "",
-        .tags = labels->tags,
-        .note = labels->note,
-        .group = labels->group,
+        .tags = of->labels->tags,
+        .note = of->labels->note,
+        .group = of->labels->group,
+        .parent = fork != NULL ? fork->parent->id : "",
+        .parent_step = fork != NULL ? fork->at.step : 0,
     };
 
     DT_TRY(recipe_text(&json, hash, recipe, arena, err));
     row.recipe_json = json;
     row.recipe_hash = hash;
-    DT_TRY(dt_labels_write(&row, folder, err));
-    DT_TRY(dt_store_run_add(store, &row, err));
-    (void)dt_overrides_store(store, run, changes, NULL); /* it runs without, too */
-    (void)dt_provenance_store(store, run, origin, NULL);
+    DT_TRY(dt_labels_write(&row, of->folder, err));
+    DT_TRY(add_run(store, &row, of, err));
+    (void)dt_overrides_store(store, of->run, changes, NULL); /* it runs without, too */
+    (void)dt_provenance_store(store, of->run, origin, NULL);
 out:
     json_decref(origin);
     json_decref(changes);
@@ -182,20 +221,42 @@ static dt_status supervise(dt_store *store, const char *run, dt_error *err)
     return st;
 }
 
+/* The checkpoint that a fork begins from, as its own. */
+static dt_status take_checkpoint(beginning *io, dt_arena *arena, dt_error *err)
+{
+    const char *parent = dt_arena_printf(arena, "%s/checkpoints", io->folder);
+
+    io->checkpoint = io->digest = "";
+    if (io->fork == NULL)
+        return DT_OK;
+    if (parent == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    return dt_checkpoint_copy(&io->checkpoint, &io->digest, io->fork->checkpoint, parent, io->run,
+                              arena, err);
+}
+
 dt_status dt_attempt_launch(const char **run, dt_store *store, const dt_recipe_source *source,
-                            const dt_labels *labels, dt_preflight *flight, dt_arena *arena,
-                            dt_error *err)
+                            const dt_labels *labels, const dt_fork *fork, dt_preflight *flight,
+                            dt_arena *arena, dt_error *err)
 {
     const char *folder = NULL, *copy;
+    beginning of;
     dt_status st = DT_OK;
 
     DT_TRY(take_id(run, &folder, arena, err));
+    of = (beginning){.run = *run,
+                     .folder = folder,
+                     .source = source,
+                     .labels = labels,
+                     .fork = fork,
+                     .flight = flight};
     copy = dt_arena_printf(arena, "%s/recipe.yaml", folder);
     DT_TRY(check_text(copy, err));
     DT_TRY(dt_file_write_atomic(copy, source->text, strlen(source->text), 0600, err));
-    DT_TRY(write_plan(flight, *run, 1, "", folder, arena, err));
+    DT_TRY(take_checkpoint(&of, arena, err));
+    DT_TRY(write_plan(flight, *run, 1, of.checkpoint, folder, arena, err));
     DT_TRY(dt_supervisor_keep_environment(*run, flight->recipe.notify.webhook, err));
-    DT_TRY(add_row(store, *run, folder, source, labels, flight, arena, err));
+    DT_TRY(add_row(store, &of, arena, err));
     folder = NULL; /* belongs to the row now */
     DT_TRY(supervise(store, *run, err));
 out:

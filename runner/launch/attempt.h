@@ -13,11 +13,20 @@
 #include "runner/launch/preflight.h"
 #include "store/store.h"
 
-/* A new run with tags, note and group (NULL: none); flight->plan gets its run, attempt and directory.
+/* Where a new run begins that is forked from another. */
+typedef struct dt_fork {
+    const dt_run *parent;   /* its recipe_json is what the recipe was changed from */
+    const char *checkpoint; /* of that run: it gets a copy of its own */
+    const char *name;       /* of the new run */
+    dt_budget_place at;
+} dt_fork;
+
+/* A new run with tags, note and group (NULL: none), from nothing or, by
+ * `fork` (may be NULL), from a checkpoint with its history up to there as its past; flight->plan gets its run, attempt and directory.
  * *run lives in the arena. */
 dt_status dt_attempt_launch(const char **run, dt_store *store, const dt_recipe_source *source,
-                            const dt_labels *labels, dt_preflight *flight, dt_arena *arena,
-                            dt_error *err);
+                            const dt_labels *labels, const dt_fork *fork, dt_preflight *flight,
+                            dt_arena *arena, dt_error *err);
 
 /* The next attempt of an ended run, from a marked checkpoint; `at`: where it stands. run->recipe_json
  * is what the new recipe was changed from. */

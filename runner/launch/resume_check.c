@@ -9,7 +9,8 @@
 
 /* *differ: the data are others, and may be. `note`: what is to be said of them, "" nothing. */
 static dt_status check_data(bool *differ, dt_strbuf *note, const dt_preflight *flight,
-                            const dt_checkpoint_info *info, const dt_run *run, dt_error *err)
+                            const dt_checkpoint_info *info, const dt_run *run, const dt_call *call,
+                            dt_error *err)
 {
     json_t *now = NULL;
     dt_status st = DT_OK;
@@ -27,8 +28,8 @@ static dt_status check_data(bool *differ, dt_strbuf *note, const dt_preflight *f
     if (*differ && !flight->plan.new_data)
         DT_THROW(err, DT_ERR_RECIPE,
                  "the data of run '%s' are not what they were: %s (undo that, or add --new-data to "
-                 "'dtrun resume %s': it begins these data at their start)",
-                 run->id, words.data, run->id);
+                 "'dtrun %s %s': it begins these data at their start)",
+                 run->id, words.data, call->args->command->name, run->id);
     if (*differ)
         dt_strbuf_add_fmt(note, "new data, from their start: %s", words.data);
     else if (dt_fingerprint_validation_differs(info->data, now))
@@ -66,7 +67,7 @@ static bool same_schedule(const dt_recipe *recipe, const dt_checkpoint_info *inf
 /* What this recipe makes of the whole run, from where the checkpoint stands. */
 static dt_status refuse_complete(const dt_run *run, const dt_preflight *flight,
                                  const dt_checkpoint_info *info, const dt_budget_place *at,
-                                 bool new_data, dt_error *err)
+                                 bool new_data, const dt_call *call, dt_error *err)
 {
     const dt_recipe *recipe = &flight->recipe;
     dt_completion facts = {.saved_step = info->step,
@@ -87,8 +88,8 @@ static dt_status refuse_complete(const dt_run *run, const dt_preflight *flight,
                           (long long)recipe->schedule.epochs * 2);
     DT_FAIL(err, DT_ERR_RECIPE,
             "run '%s' has done all its %lld steps: to go on give it more, as in"
-            " 'dtrun resume %s%s'",
-            run->id, (long long)info->step, run->id, more.data);
+            " 'dtrun %s %s%s'",
+            run->id, (long long)info->step, call->args->command->name, run->id, more.data);
     dt_strbuf_release(&more);
     return DT_ERR_RECIPE;
 }
@@ -103,14 +104,14 @@ dt_status dt_resume_check(dt_budget_place *at, const dt_preflight *flight,
     dt_strbuf note;
 
     dt_strbuf_init(&note);
-    DT_TRY(check_data(&new_data, &note, flight, info, run, err));
+    DT_TRY(check_data(&new_data, &note, flight, info, run, call, err));
     *at = (dt_budget_place){.step = info->step};
     if (new_data || info->data == NULL)
         DT_TRY(check_tokens(flight, info, err));
     if (!new_data)
         *at = (dt_budget_place){info->step, info->epoch, info->sample};
     DT_TRY(dt_checkpoint_fits(checkpoint, &flight->plan.recipe, err));
-    DT_TRY(refuse_complete(run, flight, info, at, new_data, err));
+    DT_TRY(refuse_complete(run, flight, info, at, new_data, call, err));
     if (note.length > 0)
         dt_report_note(call, "%s", note.data);
 out:

@@ -7,7 +7,7 @@ dt_test(NAME cli_options LABEL unit LIBS dt_base
     ${PROJECT_SOURCE_DIR}/runner/cli/suggest.c)
 dt_test(NAME base_resources LABEL unit LIBS dt_base
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_base_resources.c)
-dt_test(NAME launch_attempt LABEL unit LIBS dt_supervisor dt_recipe_reader dt_data dt_store_support dt_term
+dt_test(NAME launch_attempt LABEL unit LIBS dt_supervisor dt_recipe_reader dt_data dt_checkpoint dt_store_support dt_term
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_launch_attempt.c ${PROJECT_SOURCE_DIR}/runner/launch/attempt.c
     ${PROJECT_SOURCE_DIR}/runner/launch/overrides.c ${PROJECT_SOURCE_DIR}/runner/launch/preflight_steps.c
     ${PROJECT_SOURCE_DIR}/runner/launch/provenance.c ${PROJECT_SOURCE_DIR}/runner/launch/run_id.c

@@ -62,9 +62,30 @@ static void test_only_what_the_history_knows_of_is_gone_on_from(void **state)
     assert_int_equal(newest(t, parent), 200);
 }
 
+/* resume --from 100: what attempt 1 saved beyond is of a line that was left. */
+static void test_what_a_later_attempt_left_behind_is_not_resumed_from(void **state)
+{
+    test_store *t = *state;
+    int64_t attempt;
+    char parent[128];
+
+    test_store_run(t, "aa", "n");
+    snprintf(parent, sizeof(parent), "%s/checkpoints", t->folder);
+    save(t->folder, 100);
+    save(t->folder, 200);
+    tell(t, "/elsewhere/step-00000100", 100);
+    tell(t, "/elsewhere/step-00000200", 200);
+    assert_good(t, dt_store_run_set_state(t->store, "aa", DT_RUN_STOPPED, 4, "", 2, &t->err));
+    assert_int_equal(newest(t, parent), 200);
+    assert_good(t, dt_store_attempt_add(t->store, "aa", 100, 0, "{}", "h", 3, &attempt, &t->err));
+    assert_int_equal(newest(t, parent), 100);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_what_a_later_attempt_left_behind_is_not_resumed_from,
+                                        test_store_setup, test_store_teardown),
         cmocka_unit_test_setup_teardown(test_only_what_the_history_knows_of_is_gone_on_from,
                                         test_store_setup, test_store_teardown),
     };

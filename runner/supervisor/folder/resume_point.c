@@ -10,6 +10,8 @@
 typedef struct known {
     const dt_store_checkpoint *rows;
     int64_t count;
+    const dt_attempt *attempts;
+    int64_t attempts_count;
 } known;
 
 static const char *name_of(const char *path)
@@ -19,6 +21,16 @@ static const char *name_of(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
+/* Whether a later attempt started before it: then it lies on a line that the run has left, and its
+ * history does not lead there. */
+static bool is_undone(const known *all, const dt_store_checkpoint *row)
+{
+    for (int64_t i = 0; i < all->attempts_count; i++)
+        if (all->attempts[i].attempt > row->attempt && all->attempts[i].start_step < row->step)
+            return true;
+    return false;
+}
+
 /* By name: the folder may be called otherwise than when the row was written. */
 static bool is_known(const void *context, const char *path)
 {
@@ -26,7 +38,7 @@ static bool is_known(const void *context, const char *path)
 
     for (int64_t i = 0; i < all->count; i++)
         if (strcmp(name_of(all->rows[i].path), name_of(path)) == 0)
-            return true;
+            return !is_undone(all, &all->rows[i]);
     return false;
 }
 
@@ -36,6 +48,7 @@ dt_status dt_run_newest_checkpoint(dt_resume_point *out, dt_store *store, const 
     const dt_checkpoint_info *info;
     dt_checkpoint *checkpoint = NULL;
     dt_store_checkpoint *rows;
+    dt_attempt *attempts;
     dt_status st = DT_OK;
     const char *path;
     known all;
@@ -45,6 +58,8 @@ dt_status dt_run_newest_checkpoint(dt_resume_point *out, dt_store *store, const 
         return DT_OK; /* none was ever begun */
     DT_TRY(dt_store_checkpoint_list(store, &rows, &all.count, run, arena, err));
     all.rows = rows;
+    DT_TRY(dt_store_attempt_list(store, &attempts, &all.attempts_count, run, arena, err));
+    all.attempts = attempts;
     DT_TRY(dt_checkpoint_find_newest_fit(&path, parent, is_known, &all, arena, err));
     if (path == NULL)
         goto out;

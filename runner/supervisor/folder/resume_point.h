@@ -22,7 +22,8 @@ typedef struct dt_resume_point {
     int64_t steps_total; /* of the run, as it was known then; 0: it was not */
 } dt_resume_point;
 
-/* The newest whole checkpoint below `parent` that the run's history knows of. */
+/* The newest whole checkpoint below `parent` that the run's history knows of, and leads to: where a later
+ * attempt started before it, it went another way (dtrun resume --from). */
 dt_status dt_run_newest_checkpoint(dt_resume_point *out, dt_store *store, const char *run,
                                    const char *parent, dt_arena *arena, dt_error *err);
 

@@ -1,0 +1,117 @@
+/* dtrun fork: a new run from a checkpoint of another. */
+#include <string.h>
+
+#include "runner/cli/command.h"
+#include "runner/cli/interrupt.h"
+#include "runner/cli/label_options.h"
+#include "runner/cli/read_recipe.h"
+#include "runner/cli/tags.h"
+#include "runner/launch/attempt.h"
+#include "runner/launch/node_checks.h"
+#include "runner/launch/onward.h"
+#include "runner/launch/resume_check.h"
+#include "runner/view/follow_options.h"
+#include "runner/view/runs.h"
+
+#include "base/banned.h"
+
+/* RUN@WHICH in its two parts; *which NULL: the newest. No name has an '@'. */
+static dt_status split(const char **run, const char **which, const dt_call *call, dt_error *err)
+{
+    const char *ref = call->args->operands[0], *at = strrchr(ref, '@');
+
+    *which = at != NULL ? at + 1 : NULL;
+    *run = at != NULL ? dt_arena_printf(call->arena, "%.*s", (int)(at - ref), ref) : ref;
+    return *run != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+}
+
+/* --name, or what --set calls it, or as the run it comes from. */
+static dt_status choose_name(const char **out, const dt_run *parent, const dt_recipe *recipe,
+                             const dt_call *call, dt_error *err)
+{
+    const dt_value *sets = dt_arguments_get(call->args, "set");
+    const char *asked = dt_arguments_get(call->args, "name")->text;
+
+    *out = parent->name;
+    for (size_t i = 0; i < sets->items_count; i++)
+        if (strncmp(sets->items[i], "name=", strlen("name=")) == 0)
+            *out = recipe->name;
+    if (asked == NULL)
+        return DT_OK;
+    *out = asked;
+    return dt_run_name_check(asked, err);
+}
+
+static dt_status fork_run(dt_call *call, dt_error *err)
+{
+    const char *ref, *which, *run;
+    dt_checkpoint *checkpoint = NULL;
+    dt_store *store = NULL;
+    dt_recipe_source source = {0};
+    dt_fork begun = {0};
+    dt_status st = DT_OK;
+    dt_origins origins;
+    dt_preflight flight;
+    dt_labels labels;
+    dt_recipe recipe;
+    dt_run parent;
+
+    DT_TRY(dt_follow_options_check(call, err));
+    DT_TRY(dt_label_options_read(&labels, call, err));
+    DT_TRY(split(&ref, &which, call, err));
+    DT_TRY(dt_runs_open(&store, &parent, ref, call, err));
+    DT_TRY(dt_onward_recipe(&recipe, &origins, store, &parent, call, err));
+    DT_TRY(choose_name(&begun.name, &parent, &recipe, call, err));
+    DT_TRY(dt_onward_checkpoint(&checkpoint, &begun.checkpoint, store, &parent, which, call->arena,
+                                err));
+    DT_TRY(dt_preflight_check(&flight, &recipe, NULL, call->arena, err));
+    flight.origins = &origins;
+    flight.plan.new_data = dt_arguments_flag(call->args, "new-data");
+    DT_TRY(dt_resume_check(&begun.at, &flight, checkpoint, &parent, call, err));
+    DT_TRY(dt_nodes_check(&flight, parent.recipe_path, call, err));
+    dt_interrupt_catch(); /* Ctrl-C from here on leaves a whole run, never half of one */
+    begun.parent = &parent;
+    source.path = parent.recipe_path;
+    source.text = parent.recipe_text;
+    DT_TRY(dt_attempt_launch(&run, store, &source, &labels, &begun, &flight, call->arena, err));
+    DT_TRY(dt_follow_as_asked(store, run, call, err));
+out:
+    dt_checkpoint_close(checkpoint);
+    dt_store_close(store);
+    return st;
+}
+
+static const dt_option options[] = {
+    {.name = "set",
+     .letter = 's',
+     .kind = DT_OPTION_LIST,
+     .value = "KEY=VALUE",
+     .help = "change the recipe of the new run, as in --set optimizer.lr=1e-4"},
+    DT_STRICT_OPTION,
+    {.name = "new-data",
+     .kind = DT_OPTION_FLAG,
+     .help = "the data may be others than the checkpoint's: they begin at their start"},
+    {.name = "name",
+     .kind = DT_OPTION_TEXT,
+     .value = "NAME",
+     .help = "what the new run is called; else as the one that it comes from"},
+    DT_LABEL_OPTIONS,
+    DT_FOLLOW_OPTIONS,
+    {0},
+};
+
+const dt_command dt_command_fork = {
+    .name = "fork",
+    .summary = "begin a new run from a checkpoint of another",
+    .operands = "RUN[@STEP|@best]",
+    .operands_min = 1,
+    .operands_max = 1,
+    .options = options,
+    .notes =
+        "The new run has the history of the other up to the checkpoint as its past, and a copy\n"
+        "of the checkpoint (hard links, where the disk has them): the other may go on, or be\n"
+        "removed. Without @ it is the newest checkpoint, @best the one of the lowest\n"
+        "validation loss. What may change is what 'dtrun resume' may change; without a change\n"
+        "the new run reaches the numbers of the other, bit for bit.\n",
+    .run = fork_run,
+};

@@ -1,0 +1,169 @@
+#include "runner/launch/onward.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "recipes/fields.h"
+#include "runner/cli/read_recipe.h"
+#include "runner/cli/report.h"
+#include "runner/supervisor/supervisor.h"
+
+#include "base/banned.h"
+
+static dt_status refuse_without_checkpoint(const dt_run *run, dt_error *err)
+{
+    int64_t below = run->step > 0 ? run->step : run->steps_total;
+    char words[64] = "";
+
+    if (below > 0)
+        snprintf(words, sizeof(words), " below %lld", (long long)below);
+    return DT_FAIL(err, DT_ERR_NOT_FOUND,
+                   "run '%s' has no whole checkpoint to go on from: launch it anew, with a"
+                   " checkpoint.every%s",
+                   run->id, words);
+}
+
+/* The newest checkpoint that is whole, open: one that the history knows of, or, where there is
+ * none, one that somebody put there. */
+static dt_status open_newest(dt_checkpoint **out, const char **path, dt_store *store,
+                             const dt_run *run, dt_arena *arena, dt_error *err)
+{
+    dt_resume_point known;
+    const char *parent;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_run_path(&parent, run->id, "checkpoints", arena, err));
+    DT_TRY(dt_run_newest_checkpoint(&known, store, run->id, parent, arena, err));
+    *path = known.path;
+    if (*path == NULL)
+        DT_TRY(dt_checkpoint_find_newest(path, parent, arena, err));
+    if (*path == NULL)
+        DT_TRY(refuse_without_checkpoint(run, err));
+    DT_TRY(dt_checkpoint_open(out, *path, err));
+out:
+    return st;
+}
+
+/* An attempt that failed before its first step leaves the recipe as it was. */
+static dt_status find_recipe(dt_store *store, dt_run *run, const dt_call *call, dt_error *err)
+{
+    dt_standing standing;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_store_run_standing(store, &standing, run->id, call->arena, err));
+    if (strcmp(standing.recipe_hash, run->recipe_hash) != 0)
+        dt_report_note(
+            call,
+            "attempt %lld failed before its first step: the run goes on by the recipe of "
+            "attempt %lld",
+            (long long)run->attempt, (long long)standing.attempt);
+    run->recipe_json = standing.recipe_json;
+    run->recipe_hash = standing.recipe_hash;
+out:
+    return st;
+}
+
+/* That recipe with --set on top. */
+static dt_status change_recipe(dt_recipe *out, dt_origins *origins, const dt_run *run,
+                               const dt_call *call, dt_error *err)
+{
+    const dt_value *sets = dt_arguments_get(call->args, "set");
+    dt_status st = DT_OK;
+    json_t *json = NULL;
+    dt_recipe before;
+
+    DT_TRY(dt_json_parse(&json, run->recipe_json, strlen(run->recipe_json), "stored recipe", err));
+    DT_TRY(dt_recipe_from_json(&before, json, call->arena, err));
+    st = dt_recipe_change_all(out, &before, sets->items, sets->items_count, call->problems, origins,
+                              call->arena, err);
+    DT_TRY(dt_judge_problems(st, call, err));
+out:
+    json_decref(json);
+    return st;
+}
+
+dt_status dt_onward_recipe(dt_recipe *out, dt_origins *origins, dt_store *store, dt_run *run,
+                           const dt_call *call, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(find_recipe(store, run, call, err));
+    DT_TRY(change_recipe(out, origins, run, call, err));
+out:
+    return st;
+}
+
+/* --- a checkpoint that is asked for */
+
+/* "step 400, best of ...": those that are there, for a message. */
+static dt_status refuse_unknown(const dt_run *run, const char *which,
+                                const dt_store_checkpoint *rows, int64_t count, dt_error *err)
+{
+    dt_strbuf steps;
+    dt_status st;
+
+    dt_strbuf_init(&steps);
+    for (int64_t i = count - 1; i >= 0; i--)
+        if (dt_file_exists(rows[i].path))
+            dt_strbuf_add_fmt(&steps, "%s%lld", steps.length > 0 ? ", " : "",
+                              (long long)rows[i].step);
+    if (strcmp(which, "best") == 0)
+        st = DT_FAIL(err, DT_ERR_NOT_FOUND,
+                     "no checkpoint of run '%s' has a validation loss (it has %s)", run->id,
+                     steps.length > 0 ? steps.data : "none");
+    else
+        st = DT_FAIL(err, DT_ERR_NOT_FOUND, "run '%s' has no checkpoint of step %s (it has %s)",
+                     run->id, which, steps.length > 0 ? steps.data : "none");
+    dt_strbuf_release(&steps);
+    return st;
+}
+
+/* Of several the newer attempt's comes first in the list. */
+static const dt_store_checkpoint *choose(const dt_store_checkpoint *rows, int64_t count, bool best,
+                                         int64_t step)
+{
+    const dt_store_checkpoint *chosen = NULL;
+
+    for (int64_t i = 0; i < count; i++) {
+        bool fits = best ? !isnan(rows[i].valid_loss) &&
+                               (chosen == NULL || rows[i].valid_loss < chosen->valid_loss)
+                         : chosen == NULL && rows[i].step == step;
+
+        if (fits && dt_file_exists(rows[i].path))
+            chosen = &rows[i];
+    }
+    return chosen;
+}
+
+static dt_status open_asked(dt_checkpoint **out, const char **path, dt_store *store,
+                            const dt_run *run, const char *which, dt_arena *arena, dt_error *err)
+{
+    bool best = strcmp(which, "best") == 0;
+    const dt_store_checkpoint *chosen;
+    dt_store_checkpoint *rows;
+    dt_status st = DT_OK;
+    char *end;
+    long long step = strtoll(which, &end, 10);
+    int64_t count;
+
+    if (!best && (end == which || *end != '\0' || step < 0))
+        DT_THROW(err, DT_ERR_USAGE, "'%s' is neither a step nor 'best'", which);
+    DT_TRY(dt_store_checkpoint_list(store, &rows, &count, run->id, arena, err));
+    chosen = choose(rows, count, best, step);
+    if (chosen == NULL)
+        DT_TRY(refuse_unknown(run, which, rows, count, err));
+    *path = chosen->path;
+    DT_TRY(dt_checkpoint_open(out, *path, err));
+out:
+    return st;
+}
+
+dt_status dt_onward_checkpoint(dt_checkpoint **out, const char **path, dt_store *store,
+                               const dt_run *run, const char *which, dt_arena *arena, dt_error *err)
+{
+    return which == NULL ? open_newest(out, path, store, run, arena, err)
+                         : open_asked(out, path, store, run, which, arena, err);
+}

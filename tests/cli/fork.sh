@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# A run that is begun from another's checkpoint: without a change the same losses, bit for bit, with the
+# other's history as its past; it stands on its own. resume --from goes back in the same run.
+. "$(dirname "$0")/lib.sh"
+make_tiny
+
+losses() { # run, metric
+    "$dtrun" metrics "$1" --name "$2" | cut -d, -f2,4
+}
+expect 0 launch --wait --json "$work/tiny.yaml" --tag base
+parent=$(field "o['run']")
+end=$(field "(o['loss'], o['valid_loss'])")
+
+expect 0 fork "$parent@20" --wait --json --tag again --note "the same"
+fork=$(field "o['run']")
+json "o['parent'] == {'run': '$parent', 'step': 20}" "o['tags'] == ['again']" "o['name'] == 'tiny'" \
+    "o['state'] == 'finished'" "o['steps'] == 60"
+[ "$(field "(o['loss'], o['valid_loss'])")" = "$end" ] || fail "the fork ends elsewhere than $end"
+for metric in loss valid_loss learning_rate gradient_norm; do
+    subject="$metric of the fork"
+    diff <(losses "$parent" $metric) <(losses "$fork" $metric) >"$work/err" || fail "it is another"
+done
+expect 0 show "$fork" --json
+json "[a['start_step'] for a in o['attempts']] == [20]" "o['provenance'][0]['command'][1] == 'fork'"
+expect 0 show "$fork"
+says "forked from" "$parent at step 20"
+
+# With a change, from the best, and of a fork; changes say against what.
+expect 0 fork "$fork@best" --wait --json --set schedule.steps=80 --set name=longer
+longer=$(field "o['run']")
+json "o['steps'] == 80" "o['name'] == 'longer'" "o['parent'] == {'run': '$fork', 'step': 60}"
+expect 0 show "$longer" --json
+json "[c['key'] for c in o['changes']] == ['name', 'schedule.steps']" "o['changes'][1]['old'] == 60"
+diff <(losses "$parent" loss) <(losses "$longer" loss | head -61) >"$work/err" || fail "its past is another"
+
+# The copy shares its bytes and is its own: what it came from may go.
+subject="the checkpoint of the fork"
+file=$(cd "$work/state/dtrun/runs/$parent/checkpoints/step-00000020" && ls | grep -m1 safetensors)
+[ "$work/state/dtrun/runs/$parent/checkpoints/step-00000020/$file" -ef \
+    "$work/state/dtrun/runs/$fork/checkpoints/step-00000020/$file" ] || fail "is no link"
+rm -r "$work/state/dtrun/runs/$parent"
+expect 0 fork "$fork@20" --wait --json --set schedule.steps=30
+json "o['steps'] == 30"
+expect 0 resume "$fork" --wait --json --from 20
+json "o['attempt'] == 2" "o['steps'] == 60" "(o['loss'], o['valid_loss']) == $end"
+expect 0 show "$fork" --json
+json "[a['start_step'] for a in o['attempts']] == [20, 20]"
+expect 0 resume "$fork" --from best --wait --json --set schedule.steps=70
+json "o['steps'] == 70" "o['attempt'] == 3"
+
+# A crash before the first save of its own starts from where it began.
+expect 0 resume "$fork" --from 40 --detach --set schedule.steps=100000000 --set checkpoint.every=50000000 \
+    --set evaluate.every=50000000 --set log.every=100
+within 20 step_reached "$fork" 200 || exit 1
+subject="a rank of the resumed run is killed"
+pid=$("$dtrun" status "$fork" --json | python3 -c 'import json, sys
+print(json.load(sys.stdin)["nodes"][0]["ranks"][0]["pid"])')
+kill -9 "$pid"
+restarted() { "$dtrun" show "$fork" --json | python3 -c 'import json, sys
+sys.exit(len(json.load(sys.stdin)["attempts"]) < 5)'; }
+within 60 restarted || exit 1
+expect 0 show "$fork" --json
+json "o['attempts'][4]['start_step'] == 40"
+expect 0 stop "$fork"
+
+expect 2 fork "$fork@33"
+one_line
+says "has no checkpoint of step 33 (it has "
+expect 2 fork "$fork@soon"
+says "'soon' is neither a step nor 'best'"
+expect 2 fork nosuch@20
+expect 2 fork "$longer" --set model.embed=32
+expect 2 fork "$longer" --set optimizer.lrr=1
+expect 2 fork "$longer"
+says "'dtrun fork $longer --set schedule.steps="
+expect 0 list --json
+json "all(r['state'] in ('finished', 'stopped') for r in o['runs'])"
