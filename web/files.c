@@ -10,6 +10,7 @@
 #define EMBEDDED(name) extern const char dt_embedded_##name[], dt_embedded_##name##_end[]
 EMBEDDED(runs_html);
 EMBEDDED(run_html);
+EMBEDDED(compare_html);
 EMBEDDED(missing_html);
 EMBEDDED(locked_html);
 EMBEDDED(app_css);
@@ -20,6 +21,11 @@ EMBEDDED(panels_js);
 EMBEDDED(charts_js);
 EMBEDDED(live_js);
 EMBEDDED(dom_js);
+EMBEDDED(compare_js);
+EMBEDDED(series_js);
+EMBEDDED(view_js);
+EMBEDDED(wall_js);
+EMBEDDED(marks_js);
 EMBEDDED(text_js);
 EMBEDDED(chart_js);
 EMBEDDED(icon_svg);
@@ -32,6 +38,7 @@ static const struct {
 } files[] = {
     {"runs.html", HTML, dt_embedded_runs_html, dt_embedded_runs_html_end},
     {"run.html", HTML, dt_embedded_run_html, dt_embedded_run_html_end},
+    {"compare.html", HTML, dt_embedded_compare_html, dt_embedded_compare_html_end},
     {"missing.html", HTML, dt_embedded_missing_html, dt_embedded_missing_html_end},
     {"locked.html", HTML, dt_embedded_locked_html, dt_embedded_locked_html_end},
     {"app.css", "text/css; charset=utf-8", dt_embedded_app_css, dt_embedded_app_css_end},
@@ -42,6 +49,11 @@ static const struct {
     {"live.js", SCRIPT, dt_embedded_live_js, dt_embedded_live_js_end},
     {"dom.js", SCRIPT, dt_embedded_dom_js, dt_embedded_dom_js_end},
     {"charts.js", SCRIPT, dt_embedded_charts_js, dt_embedded_charts_js_end},
+    {"compare.js", SCRIPT, dt_embedded_compare_js, dt_embedded_compare_js_end},
+    {"series.js", SCRIPT, dt_embedded_series_js, dt_embedded_series_js_end},
+    {"view.js", SCRIPT, dt_embedded_view_js, dt_embedded_view_js_end},
+    {"wall.js", SCRIPT, dt_embedded_wall_js, dt_embedded_wall_js_end},
+    {"marks.js", SCRIPT, dt_embedded_marks_js, dt_embedded_marks_js_end},
     {"text.js", SCRIPT, dt_embedded_text_js, dt_embedded_text_js_end},
     {"chart.js", SCRIPT, dt_embedded_chart_js, dt_embedded_chart_js_end},
     {"icon.svg", "image/svg+xml", dt_embedded_icon_svg, dt_embedded_icon_svg_end},

@@ -7,6 +7,7 @@
 static const dt_web_route routes[] = {
     /* pages, each beside its twin */
     {"/", dt_web_file, "runs.html", DT_WEB_NO_STORE, DT_WEB_PAGE},
+    {"/compare", dt_web_file, "compare.html", DT_WEB_NO_STORE, DT_WEB_PAGE},
     {"/api/v1/runs", dt_web_runs, NULL, DT_WEB_LITTLE, DT_WEB_LOCKED},
     {"/runs/ID", dt_web_run_page, NULL, DT_WEB_LITTLE, DT_WEB_PAGE},
     {"/api/v1/runs/ID", dt_web_run_view, NULL, DT_WEB_LITTLE, DT_WEB_LOCKED},
@@ -26,6 +27,11 @@ static const dt_web_route routes[] = {
     {"/live.js", dt_web_file, "live.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/dom.js", dt_web_file, "dom.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/charts.js", dt_web_file, "charts.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/compare.js", dt_web_file, "compare.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/series.js", dt_web_file, "series.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/view.js", dt_web_file, "view.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/wall.js", dt_web_file, "wall.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/marks.js", dt_web_file, "marks.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/text.js", dt_web_file, "text.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/chart.js", dt_web_file, "chart.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/icon.svg", dt_web_file, "icon.svg", DT_WEB_NO_STORE, DT_WEB_OPEN},

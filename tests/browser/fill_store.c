@@ -1,5 +1,7 @@
 /* fill_store STORE: runs in every interesting state, with their logs, for the page's test.
  * fill_store STORE step N: takes the running one on to step N.
+ * fill_store STORE many N: N finished runs more, each with a learning rate of its own.
+ * fill_store STORE long N: one of N points whose second attempt began in the middle, with a peak of 50.
  *
  * Names and texts hold what would be HTML if anybody read them so.
  */
@@ -205,6 +207,83 @@ static void fill(dt_store *store, const char *folder)
     add_run(store, folder, "p8s6ze", "gpt2-small", DT_RUN_QUEUED, 0, now, 0, "");
 }
 
+static void add_many(dt_store *store, int64_t count)
+{
+    int64_t now = dt_clock_wall_ms();
+
+    must(dt_store_begin(store, &err));
+    for (int64_t i = 1; i <= count; i++) {
+        char id[32], name[32], recipe[128];
+        dt_run run = {.id = id,
+                      .name = name,
+                      .created_ms = now - 86400000 * 9 + i,
+                      .steps_total = STEPS,
+                      .recipe_path = "/home/ada/sweep.yaml",
+                      .recipe_text = recipe_text,
+                      .recipe_json = recipe,
+                      .recipe_hash = "h"};
+
+        snprintf(id, sizeof(id), "sweep%03lld", (long long)i);
+        snprintf(name, sizeof(name), "sweep %lld", (long long)i);
+        snprintf(recipe, sizeof(recipe), "{\"ranks\":2,\"optimizer\":{\"lr\":0.%03lld}}",
+                 (long long)i);
+        must(dt_store_run_add(store, &run, &err));
+        must(dt_store_run_set_state(store, id, DT_RUN_RUNNING, -1, "", run.created_ms, &err));
+        for (int64_t step = 0; step <= 100; step += 50)
+            must(dt_store_metric_add(store, id, 1, step, "loss",
+                                     (double)i + 100.0 / (double)(step + 50), run.created_ms + step,
+                                     &err));
+        must(dt_store_run_set_progress(store, id, 100, (double)i, NAN, NAN, run.created_ms, &err));
+        must(dt_store_run_set_state(store, id, DT_RUN_FINISHED, 0, "", run.created_ms + 9, &err));
+    }
+    must(dt_store_commit(store, &err));
+}
+
+static void add_long(dt_store *store, int64_t points)
+{
+    int64_t now = dt_clock_wall_ms() - 86400000, half = points / 2, attempt;
+    dt_run run = {.id = "w2z5lg",
+                  .name = "long",
+                  .created_ms = now,
+                  .steps_total = points,
+                  .recipe_path = "/home/ada/long.yaml",
+                  .recipe_text = recipe_text,
+                  .recipe_json = recipe_json,
+                  .recipe_hash = "h"};
+
+    must(dt_store_begin(store, &err));
+    must(dt_store_run_add(store, &run, &err));
+    must(dt_store_run_set_state(store, run.id, DT_RUN_RUNNING, -1, "", now, &err));
+    for (int64_t step = 0; step <= points; step++) {
+        if (step == half + 200 && now == run.created_ms) {
+            must(dt_store_run_set_state(store, run.id, DT_RUN_FAILED, 1, "lost", now + step * 45,
+                                        &err));
+            must(dt_store_attempt_add(store, run.id, half, points, recipe_json, "h",
+                                      now + step * 45 + 60000, &attempt, &err));
+            must(dt_store_run_set_state(store, run.id, DT_RUN_RUNNING, -1, "",
+                                        now + step * 45 + 60000, &err));
+            step = half; /* what came after it is undone */
+            now += 60000 + 200 * 45;
+        }
+        attempt = now > run.created_ms ? 2 : 1;
+        must(dt_store_metric_add(store, run.id, attempt, step, "loss",
+                                 step == points / 3   ? 50
+                                 : step == points / 4 ? NAN
+                                                      : 2 + wobble(step),
+                                 now + step * 45, &err));
+        must(dt_store_metric_add(store, run.id, attempt, step, "tokens_per_second", 17000,
+                                 now + step * 45, &err));
+        must(dt_store_metric_add(store, run.id, attempt, step, "step_seconds", 0.045,
+                                 now + step * 45, &err));
+        if (step % 100 == 0)
+            must(dt_store_metric_add(store, run.id, attempt, step, "held_bytes", 5e8 + step, now,
+                                     &err));
+    }
+    must(dt_store_run_set_progress(store, run.id, points, 2, NAN, 17000, now, &err));
+    must(dt_store_run_set_state(store, run.id, DT_RUN_FINISHED, 0, "", now + points * 45, &err));
+    must(dt_store_commit(store, &err));
+}
+
 int main(int argc, char **argv)
 {
     char folder[4096];
@@ -212,13 +291,17 @@ int main(int argc, char **argv)
     const char *slash;
 
     if ((argc != 2 && argc != 4) || (slash = strrchr(argv[1], '/')) == NULL) {
-        fprintf(stderr, "usage: fill_store FOLDER/store.db [step N]\n");
+        fprintf(stderr, "usage: fill_store FOLDER/store.db [step N | many N | long N]\n");
         return 2;
     }
     snprintf(folder, sizeof(folder), "%.*s", (int)(slash - argv[1]), argv[1]);
     must(dt_store_open(&store, argv[1], &err));
     if (argc == 2)
         fill(store, folder);
+    else if (strcmp(argv[2], "many") == 0)
+        add_many(store, strtoll(argv[3], NULL, 10));
+    else if (strcmp(argv[2], "long") == 0)
+        add_long(store, strtoll(argv[3], NULL, 10));
     else
         add_points(store, "k3v9x2", 1, 741, strtoll(argv[3], NULL, 10), dt_clock_wall_ms() - 40000);
     dt_store_close(store);

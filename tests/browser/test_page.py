@@ -15,11 +15,12 @@ import unittest
 try:
     from selenium import webdriver
     from selenium.common.exceptions import StaleElementReferenceException
+    from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.chrome.options import Options
     from selenium.webdriver.chrome.service import Service
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
-    from selenium.webdriver.support.ui import WebDriverWait
+    from selenium.webdriver.support.ui import Select, WebDriverWait
 except ImportError:
     print("python3-selenium is missing")
     sys.exit(77)
@@ -259,6 +260,167 @@ class Page(Browsing):
             .filter((e) => !(e.textContent.trim() || e.getAttribute('aria-label')))
             .map((e) => e.outerHTML.slice(0, 80));""")
         self.assertEqual(nameless, [])
+
+
+class History(Browsing):
+    """Long curves, many runs, and several of them over each other."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        subprocess.run([FILL, cls.store, "many", "250"], check=True)
+        subprocess.run([FILL, cls.store, "long", "9000"], check=True)
+
+    def setUp(self):
+        self.look(1280, 900)
+
+    def tearDown(self):
+        self.assertEqual(self.browser.get_log("browser"), [], "the browser's console holds errors")
+
+    def helpers(self, canvas):
+        """The highest values of the datasets beside the lines: the bands' edges among them."""
+        return self.script(f"return Chart.getChart('{canvas}').data.datasets.filter((d) => d.helper)"
+                           ".map((d) => Math.max(...d.data.map((p) => p.y).filter(Number.isFinite)))"
+                           ".filter(Number.isFinite)")
+
+    def open_long(self, query=""):
+        self.open("runs/w2z5lg" + query, lambda: self.browser.find_elements(By.ID, "loss-chart")
+                  and len(self.points("loss-chart") or []) > 10)
+
+    def drag(self, css, start, end):
+        """Over a chart, from one share of its width to another."""
+        canvas = self.browser.find_element(By.CSS_SELECTOR, css)
+        self.script(f"document.querySelector('{css}').scrollIntoView({{block: 'center'}})")
+        width = canvas.size["width"]
+        at = lambda share: int((share - 0.5) * width)
+        ActionChains(self.browser, 50).move_to_element_with_offset(canvas, at(start), 0) \
+            .click_and_hold().move_to_element_with_offset(canvas, at((start + end) / 2), 5) \
+            .move_to_element_with_offset(canvas, at(end), 0).release().perform()
+
+    def test_a_long_curve_keeps_its_peak_in_a_band(self):
+        self.open_long()
+        steps = self.points("loss-chart")
+        self.assertLess(len(steps), 801)
+        self.assertEqual(steps[-1], 9000)
+        self.assertEqual(steps, sorted(set(steps)))
+        self.assertEqual(max(self.helpers("loss-chart")), 50)
+        self.assertEqual(self.texts("#charts h2"), ["Loss", "Tokens per second", "Step time",
+                                                    "Held bytes"])
+        self.shoot("band")
+
+    def test_dragging_zooms_all_charts_and_the_address_says_so(self):
+        self.open_long()
+        self.drag("#loss-chart", 0.3, 0.4)
+        self.wait(lambda: "from=" in self.browser.current_url)
+        zoomed = self.browser.current_url
+        self.wait(lambda: self.points("loss-chart")[0] > 1500)
+        steps = self.points("loss-chart")
+        self.assertLess(steps[-1], 5000)
+        self.assertGreater(len(steps), 200)
+        self.script("document.getElementById('speed-chart').scrollIntoView({block: 'center'})")
+        self.wait(lambda: self.points("speed-chart")[0] > 1500)
+        self.shoot("zoomed")
+        self.browser.get(zoomed)  # as who was sent the address
+        self.wait(lambda: self.browser.find_elements(By.ID, "loss-chart")
+                  and self.points("loss-chart") == steps)
+        self.browser.find_element(By.ID, "loss-chart").send_keys("-")
+        self.wait(lambda: self.points("loss-chart")[0] < steps[0])
+        self.browser.find_element(By.ID, "whole").click()
+        self.wait(lambda: self.points("loss-chart")[-1] == 9000)
+        self.assertNotIn("from=", self.browser.current_url)
+
+    def test_one_crosshair_goes_over_all_charts(self):
+        self.open_long()
+        canvas = self.browser.find_element(By.ID, "loss-chart")
+        self.script("document.getElementById('loss-chart').scrollIntoView({block: 'start'})")
+        ActionChains(self.browser, 50).move_to_element_with_offset(canvas, 30, 0).perform()
+        crosses = self.browser.find_elements(By.CSS_SELECTOR, "#loss-card .cross, #speed-card .cross")
+        self.wait(lambda: all(cross.is_displayed() for cross in crosses))
+        self.assertIn("Loss", self.text("#loss-card .readout"))
+        self.assertIn("17,000", self.text("#speed-card .readout"))
+        self.shoot("crosshair")
+
+    def test_axes_smoothing_and_scale_are_chosen_and_kept(self):
+        self.open_long()
+        Select(self.browser.find_element(By.ID, "axis")).select_by_value("tokens")
+        self.wait(lambda: self.points("loss-chart")[-1] == 9000 * 765)
+        Select(self.browser.find_element(By.ID, "axis")).select_by_value("time")
+        seconds = 9000 * 0.045 + 60 + 200 * 0.045  # what was undone took its time
+        self.wait(lambda: abs(self.points("loss-chart")[-1] - seconds) < 0.01)
+        Select(self.browser.find_element(By.ID, "smooth")).select_by_value("0.98")
+        self.browser.find_element(By.ID, "log-scale").click()
+        for part in ("x=time", "smooth=0.98", "log=1"):
+            self.assertIn(part, self.browser.current_url)
+        self.browser.refresh()
+        self.wait(lambda: self.browser.find_elements(By.ID, "loss-chart")
+                  and abs(self.points("loss-chart")[-1] - seconds) < 0.01)
+        self.assertEqual(self.script("return Chart.getChart('loss-chart').scales.y.type"),
+                         "logarithmic")
+        highest = self.script("return Math.max(...Chart.getChart('loss-chart').data.datasets[0].data"
+                              ".map((p) => p.y).filter(Number.isFinite))")
+        self.assertLess(highest, 3)  # smoothed; the band has the peak
+        self.assertEqual(max(self.helpers("loss-chart")), 50)
+        self.shoot("time")
+
+    def test_all_runs_are_reached_by_pages_search_and_sorting(self):
+        rows = lambda: self.texts("#runs tbody code")
+        self.open("", lambda: len(rows()) == 100)
+        self.assertIn("256 in all", self.text("#summary"))
+        self.assertEqual(self.text("#page"), "Page 1 of 3")
+        self.browser.find_element(By.ID, "after").click()
+        self.wait(lambda: self.text("#page") == "Page 2 of 3")
+        self.browser.find_element(By.ID, "after").click()
+        self.wait(lambda: len(rows()) == 56)
+        self.assertIn("page=3", self.browser.current_url)
+        self.browser.find_element(By.ID, "q").send_keys("SWEEP 24")
+        self.wait(lambda: len(rows()) == 11)
+        self.assertIn("11 found", self.text("#summary"))
+        self.browser.find_element(By.CSS_SELECTOR, "#runs th[data-sort=loss] button").click()
+        self.wait(lambda: rows()[0] == "sweep024" and rows()[-1] == "sweep249")
+        self.browser.find_element(By.CSS_SELECTOR, "#runs th[data-sort=loss] button").click()
+        self.wait(lambda: rows()[0] == "sweep249")
+        self.browser.refresh()
+        self.wait(lambda: len(rows()) == 11 and rows()[0] == "sweep249")
+        Select(self.browser.find_element(By.ID, "of-state")).select_by_visible_text("failed")
+        self.wait(lambda: self.browser.find_element(By.ID, "nothing").is_displayed())
+
+    def test_ticked_runs_are_compared(self):
+        self.open("?q=sweep%2024", lambda: len(self.texts("#runs tbody code")) == 11)
+        for box in self.browser.find_elements(By.CSS_SELECTOR, "#runs .tick input")[:3]:
+            box.click()
+        self.shoot("ticked")
+        self.browser.find_element(By.ID, "compare").click()
+        self.wait(lambda: self.browser.find_elements(By.ID, "loss-chart")
+                  and len(self.points("loss-chart", 2) or []) == 3)
+        self.assertIn("runs=sweep249,sweep248,sweep247", self.browser.current_url)
+        self.wait(lambda: self.texts("#recipes tbody td") == ["optimizer.lr", "0.249", "0.248", "0.247"])
+        cells = self.texts("#metrics tbody tr:first-child td")
+        self.assertEqual(cells, ["loss, last", "249.6667", "248.6667 (−0.4 %)", "247.6667 (−0.8 %)"])
+        Select(self.browser.find_element(By.ID, "base")).select_by_value("2")
+        self.wait(lambda: self.texts("#metrics tbody tr:first-child td")[1] == "249.6667 (+0.8 %)")
+        self.assertIn("base=2", self.browser.current_url)
+
+    def test_a_comparison_of_what_was_recorded_for_long_and_for_short(self):
+        self.open("compare?runs=w2z5lg,m4x9tr,shakespeare-bf16",
+                  lambda: len(self.texts("#metrics tbody tr")) > 5)
+        self.wait(lambda: self.points("loss-chart")[-1] == 9000)
+        self.assertEqual(self.texts("#recipes"), ["Their recipes are the same."])
+        self.shoot("compare")
+        self.look(1280, 900, "dark")
+        self.drag("#loss-chart", 0.1, 0.2)
+        self.wait(lambda: self.points("loss-chart")[-1] < 2500)
+        self.shoot("compare-dark")
+
+    def test_a_phone_shows_them_too(self):
+        self.look(390, 844)
+        for path, ready in (("?q=sweep", lambda: len(self.texts("#runs tbody tr")) == 100),
+                            ("runs/w2z5lg", lambda: self.text("#recipe") != ""),
+                            ("compare?runs=sweep001,sweep002,w2z5lg",
+                             lambda: len(self.texts("#metrics tbody tr")) > 5)):
+            self.open(path, ready)
+            width = self.script("return document.documentElement.scrollWidth")
+            self.assertLessEqual(width, 390, path)
+            self.shoot("phone-" + (path.split("?")[0].replace("/", "-") or "list"))
 
 
 class Access(Browsing):

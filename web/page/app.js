@@ -1,6 +1,7 @@
 // app: which page this is.
+import {showCompare} from '/compare.js';
 import {showList} from '/list.js';
 import {showRun} from '/run.js';
 
-const pages = {list: showList, run: showRun};
+const pages = {compare: showCompare, list: showList, run: showRun};
 pages[document.body.dataset.page]();

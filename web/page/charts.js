@@ -1,11 +1,11 @@
-// charts: curves over steps, drawn by Chart.js; colours come from the style sheet.
-import {el} from '/dom.js';
+// charts: curves with their true band, drawn by Chart.js; colours come from the style sheet. Zooming, the
+// crosshair and what is read at it are elements over the canvas, so that moving them draws nothing anew.
+import {colour, el, setText} from '/dom.js';
+import {marksPlugin} from '/marks.js';
+import * as text from '/text.js';
 
 const dark = matchMedia('(prefers-color-scheme: dark)');
-
-function colour(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-}
+const DRAG_PIXELS = 5; // less is a click
 
 function scale(format, type) {
   return {
@@ -22,104 +22,205 @@ function canDraw() {
   return typeof Chart !== 'undefined' && Number.parseInt(Chart.version, 10) >= 3;
 }
 
+const axisFormat = {step: text.count, time: text.duration, tokens: text.compact};
+
+// Exponentially, as if what precedes the first point were like it.
+function smoothed(points, weight) {
+  let sum = 0;
+  let weights = 0;
+  return points.map((point) => {
+    if (!Number.isFinite(point.mean)) return NaN;
+    sum = sum * weight + point.mean * (1 - weight);
+    weights = weights * weight + (1 - weight);
+    return sum / weights;
+  });
+}
+
 export class Curves {
-  // series: [{name, title, colour, dots, fromZero}]
-  constructor(canvas, series, format, steps) {
-    this.canvas = canvas;
-    this.series = series;
-    this.format = format;
-    this.steps = steps;
-    this.type = 'linear';
-    this.points = new Map(series.map((s) => [s.name, []]));
+  // series: [{name, title, colour, dots, fromZero, source, x}]; source has the points of `name`, x says where
+  // one is drawn: (point, axis) => number. marks: () => what stands on the axis.
+  constructor(canvas, series, format, view, marks = () => []) {
+    Object.assign(this, {canvas, series, format, view, marks});
     if (!canDraw()) {
       canvas.replaceWith(el('p', {class: 'quiet', text: 'Curves need Chart.js 3 or newer.'}));
       return;
     }
+    this.addOverlay();
     Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
     this.chart = new Chart(canvas, {
       type: 'line',
-      data: {datasets: series.map((s) => ({label: s.title, data: [], ...this.look(s)}))},
+      data: {datasets: []},
+      plugins: [marksPlugin(this)],
       options: {
-        ...this.scales(),
-        animation: false,
-        parsing: false,
-        spanGaps: false,
-        normalized: true,
-        responsive: true,
-        maintainAspectRatio: false,
-        interaction: {mode: 'nearest', axis: 'x', intersect: false},
+        ...this.scales(), animation: false, parsing: false, spanGaps: false, normalized: true,
+        responsive: true, maintainAspectRatio: false, events: [],
         plugins: {
-          legend: {display: series.length > 1, align: 'end', labels: {boxWidth: 14, boxHeight: 2}},
-          decimation: {enabled: true, algorithm: 'min-max'},
-          tooltip: {callbacks: {
-            title: (items) => items.length > 0 ? `step ${steps(items[0].parsed.x)}` : '',
-            label: (item) => `${item.dataset.label}: ${format(item.parsed.y)}`,
-          }},
+          legend: {display: series.length > 1, align: 'end', onClick: null,
+                   labels: {boxWidth: 14, boxHeight: 2, filter: (item, data) =>
+                     !data.datasets[item.datasetIndex].helper
+                     && data.datasets[item.datasetIndex].data.length > 0}},
+          tooltip: {enabled: false}, decimation: {enabled: false},
         },
       },
     });
-    dark.addEventListener('change', () => this.paint());
+    dark.addEventListener('change', () => this.draw());
+    view.listen(() => {}, (x) => this.showCross(x));
   }
 
-  look(series) {
-    return {borderColor: colour(series.colour), backgroundColor: colour(series.colour),
-            borderWidth: 1.75, pointRadius: series.dots ? 2.5 : 0, pointHoverRadius: 4,
-            pointBorderWidth: 0, tension: 0};
+  addOverlay() {
+    this.cross = el('div', {class: 'cross', hidden: ''});
+    this.chosen = el('div', {class: 'chosen', hidden: ''});
+    this.readout = el('div', {class: 'readout', 'aria-hidden': 'true', hidden: ''});
+    this.canvas.parentNode.append(this.cross, this.chosen, this.readout);
+    this.canvas.tabIndex = 0;
+    this.canvas.addEventListener('pointermove', (event) => this.hover(event));
+    this.canvas.addEventListener('pointerleave', () => this.view.cross(null));
+    this.canvas.addEventListener('pointerdown', (event) => this.grab(event));
+    this.canvas.addEventListener('pointerup', (event) => this.release(event));
+    this.canvas.addEventListener('pointercancel', () => this.letGo());
+    this.canvas.addEventListener('dblclick', () => this.view.set({from: null, to: null}));
+    this.canvas.addEventListener('keydown', (event) => {
+      if (event.key === 'Escape') this.view.set({from: null, to: null});
+      else if (!this.view.move(event.key, this.series[0].source.steps)) return;
+      event.preventDefault();
+    });
   }
 
   scales() {
-    const x = scale(this.steps, 'linear');
+    const x = scale(axisFormat[this.view.axis], 'linear');
     x.grid.display = false;
     x.bounds = 'data';
-    x.suggestedMin = 0;
-    const y = scale(this.format, this.type);
+    if (!this.view.zoomed) x.suggestedMin = 0;
+    const y = scale(this.format, this.view.log ? 'logarithmic' : 'linear');
     y.beginAtZero = this.series.some((s) => s.fromZero);
     return {scales: {x, y}, color: colour('text')};
   }
 
-  // Again with the colours and scales of this moment.
-  paint() {
-    if (!this.chart) return;
-    Object.assign(this.chart.options, this.scales());
-    this.series.forEach((s, at) => Object.assign(this.chart.data.datasets[at], this.look(s)));
-    this.chart.update('none');
-  }
-
-  setLogarithmic(on) {
-    this.type = on ? 'logarithmic' : 'linear';
-    this.paint();
-  }
-
-  clear() {
-    for (const points of this.points.values()) points.length = 0;
-  }
-
-  // columns: the API's series, by name; values that are null (not a number) leave a gap
-  add(columns) {
-    for (const [name, points] of this.points) {
-      const column = columns[name];
-      if (!column) continue;
-      column.step.forEach((step, at) => points.push({x: step, y: column.value[at] ?? NaN}));
+  // The line, the band behind it, and what it was before it was smoothed.
+  datasets(series, at) {
+    const points = series.source.points(series.name);
+    const hue = colour(series.colour);
+    const xs = points.map((point) => series.x(point, this.view.axis));
+    const from = (values) => values.map((y, i) => ({x: xs[i], y}));
+    const line = {label: series.title, borderColor: hue, backgroundColor: hue, borderWidth: 1.75,
+                  pointRadius: series.dots ? 2.5 : 0, pointBorderWidth: 0, tension: 0, order: 0};
+    const helper = {helper: true, borderWidth: 0, pointRadius: 0, borderColor: hue, order: 2,
+                    backgroundColor: `color-mix(in srgb, ${hue} 20%, transparent)`};
+    const mean = points.map((point) => point.mean);
+    const banded = points.some((point) => point.count > 1);
+    const helpers = [];
+    if (banded) {
+      helpers.push({...helper, data: from(points.map((p) => p.min))},
+                   {...helper, data: from(points.map((p) => p.max)), fill: '-1'});
     }
+    if (this.view.smooth > 0)
+      helpers.push({...helper, order: 1, borderWidth: 1, data: from(mean),
+                    borderColor: `color-mix(in srgb, ${hue} 35%, transparent)`});
+    const shown = this.view.smooth > 0 ? smoothed(points, this.view.smooth) : mean;
+    series.shown = points;
+    series.xs = xs;
+    this.bad = at === 0 ? [] : this.bad;
+    points.forEach((point, i) => {
+      if (point.bad > 0) this.bad.push(xs[i]);
+    });
+    return {line: {...line, data: from(shown)}, helpers};
   }
 
+  // Again with the points, colours and scales of this moment.
   draw() {
     if (!this.chart) return;
-    this.series.forEach((s, at) => {
-      // a new array: Chart.js then thins it again
-      this.chart.data.datasets[at].data = this.points.get(s.name).slice();
-    });
+    const made = this.series.map((series, at) => this.datasets(series, at));
+    this.chart.data.datasets = [...made.map((m) => m.line), ...made.flatMap((m) => m.helpers)];
+    Object.assign(this.chart.options, this.scales());
     this.describe();
     this.chart.update('none');
   }
 
   describe() {
     const newest = this.series.map((s) => {
-      const points = this.points.get(s.name);
-      return points.length === 0 ? `no ${s.title.toLowerCase()} yet`
-        : `${s.title.toLowerCase()} ${this.format(points[points.length - 1].y)}`
-          + ` at step ${this.steps(points[points.length - 1].x)}`;
+      const last = s.shown[s.shown.length - 1];
+      return !last ? `no ${s.title.toLowerCase()} yet`
+        : `${s.title.toLowerCase()} ${this.format(last.last)} at step ${text.count(last.step)}`;
     });
-    this.canvas.setAttribute('aria-label', `By step: ${newest.join(', ')}`);
+    this.canvas.setAttribute('aria-label', `By ${this.view.axis}: ${newest.join(', ')}`);
+  }
+
+  // --- the pointer
+
+  at(event) {
+    const box = this.canvas.getBoundingClientRect();
+    const area = this.chart.chartArea;
+    return Math.min(area.right, Math.max(area.left, event.clientX - box.left));
+  }
+
+  hover(event) {
+    if (!this.chart) return;
+    const at = this.at(event);
+    this.view.cross(this.chart.scales.x.getValueForPixel(at));
+    if (this.start === undefined) return;
+    this.chosen.hidden = Math.abs(at - this.start) < DRAG_PIXELS;
+    this.chosen.style.left = `${Math.min(at, this.start)}px`;
+    this.chosen.style.width = `${Math.abs(at - this.start)}px`;
+  }
+
+  grab(event) {
+    if (!this.chart || event.button !== 0) return;
+    this.canvas.setPointerCapture(event.pointerId);
+    this.start = this.at(event);
+  }
+
+  letGo() {
+    this.start = undefined;
+    this.chosen.hidden = true;
+  }
+
+  release(event) {
+    const start = this.start;
+    if (start === undefined) return;
+    const end = this.at(event);
+    this.letGo();
+    if (Math.abs(end - start) < DRAG_PIXELS) return;
+    const [low, high] = [start, end].sort((a, b) => a - b)
+      .map((pixel) => this.chart.scales.x.getValueForPixel(pixel));
+    const inside = this.series.flatMap((s) => s.shown.filter((_, i) => s.xs[i] >= low
+      && s.xs[i] <= high));
+    if (inside.length < 2) return;
+    this.view.set({from: Math.min(...inside.map((p) => p.first)),
+                   to: Math.max(...inside.map((p) => p.step))});
+  }
+
+  // Of all series the point nearest to the crosshair.
+  showCross(x) {
+    if (!this.chart) return;
+    const area = this.chart.chartArea;
+    const pixel = x === null ? NaN : this.chart.scales.x.getPixelForValue(x);
+    const out = !(pixel >= area.left - 1 && pixel <= area.right + 1);
+    this.cross.hidden = out;
+    this.readout.hidden = out;
+    if (out) return;
+    this.cross.style.left = `${pixel}px`;
+    this.cross.style.top = `${area.top}px`;
+    this.cross.style.height = `${area.bottom - area.top}px`;
+    const said = this.series.map((s) => this.said(s, x)).filter(Boolean);
+    setText(this.readout, said.length === 0 ? ''
+      : `${said.map((one) => one.words).join(' · ')} at ${text.count(said[0].step)}`);
+  }
+
+  said(series, x) {
+    const xs = series.xs ?? [];
+    let low = 0;
+    for (let high = xs.length; low < high;) {
+      const middle = (low + high) >> 1;
+      if (xs[middle] < x) low = middle + 1;
+      else high = middle;
+    }
+    if (low > 0 && (low === xs.length || x - xs[low - 1] < xs[low] - x)) low--;
+    const point = series.shown?.[low];
+    if (!point) return null;
+    const mean = this.format(Number.isFinite(point.mean) ? point.mean : null);
+    if (this.series.length > 2) return {words: `${series.title.split(' ').pop()} ${mean}`, step: point.step};
+    const [least, most] = [this.format(point.min), this.format(point.max)];
+    return {words: `${this.series.length > 1 ? `${series.title} ` : ''}${mean}`
+      + (point.count > 1 && least !== most ? ` (${least} to ${most})` : ''), step: point.step};
   }
 }

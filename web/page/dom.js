@@ -13,6 +13,11 @@ export function el(tag, properties = {}, ...children) {
   return node;
 }
 
+// Of the style sheet, as it is now.
+export function colour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+}
+
 // Changes text only where it differs: a selection by the reader survives.
 export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;

@@ -1,19 +1,54 @@
-// list: all runs, newest first.
+// list: the runs that are looked for, page by page; what is looked for stands in the address.
 import {el, pill, progressBar, setText} from '/dom.js';
 import {ACTIVE_MS, QUIET_MS, getJson, isActive, poll} from '/live.js';
 import * as text from '/text.js';
 
-const MOST = 200; // older ones have their pages, and 'dtrun list'
+const PAGE = 100; // runs
+const TICKED_MOST = 8; // curves that can be told apart
 
-function row(run, now) {
+const byId = (id) => document.getElementById(id);
+
+class Query {
+  constructor() {
+    const given = new URLSearchParams(location.search);
+    this.q = given.get('q') ?? '';
+    this.state = given.get('state') ?? '';
+    this.sort = given.get('sort') ?? '';
+    this.page = Math.max(1, Number.parseInt(given.get('page') ?? '1', 10) || 1);
+  }
+
+  set(changes) {
+    Object.assign(this, {page: 1}, changes);
+    const address = new URL(location.href);
+    for (const [name, value] of Object.entries({q: this.q, state: this.state, sort: this.sort,
+                                                page: this.page > 1 ? this.page : ''})) {
+      if (value === '') address.searchParams.delete(name);
+      else address.searchParams.set(name, value);
+    }
+    history.replaceState(null, '', address);
+  }
+
+  get path() {
+    const asked = new URLSearchParams({limit: PAGE, offset: (this.page - 1) * PAGE});
+    for (const name of ['q', 'state', 'sort']) if (this[name] !== '') asked.set(name, this[name]);
+    return `/api/v1/runs?${asked}`;
+  }
+}
+
+function row(run, now, ticked, tick) {
   const cell = (name, title, ...content) =>
     el('td', {class: name, 'data-title': title}, ...content);
   const link = el('a', {href: `/runs/${encodeURIComponent(run.id)}`, class: 'run-link'},
     el('strong', {text: run.name}), el('code', {text: run.id}));
+  const labels = [run.group, ...run.tags.split(' ')].filter((word) => word !== '')
+    .map((word) => el('span', {class: 'tag', text: word}));
   const steps = text.count(run.step)
     + (run.steps_total > 0 ? ` / ${text.count(run.steps_total)}` : '');
+  const box = el('input', {type: 'checkbox', 'aria-label': `Compare ${run.name} ${run.id}`,
+                           onchange: (event) => tick(run.id, event.target.checked)});
+  box.checked = ticked.has(run.id);
   return el('tr', {},
-    cell('who', 'Run', link),
+    cell('who', 'Run', link, ...labels),
     cell('what', 'State', pill(run.state)),
     cell('progress', 'Progress', el('span', {class: 'steps', text: steps}),
       progressBar(run.step, run.steps_total, run.state)),
@@ -23,39 +58,103 @@ function row(run, now) {
     cell('number time', 'Started', el('span', {
       title: text.dateTime(run.started_ms ?? run.created_ms),
       text: text.ago(run.started_ms ?? run.created_ms, now)})),
-    cell('number', 'Took', text.duration(run.elapsed_seconds)));
+    cell('number', 'Took', text.duration(run.elapsed_seconds)),
+    cell('tick', 'Compare', box));
 }
 
-export function showList() {
-  const table = document.getElementById('runs');
-  const body = table.querySelector('tbody');
-  const shown = new Map(); // id -> {key, node}: rows that did not change stay in place
+// Rows that did not change stay in place, and the focus where it is.
+class Rows {
+  constructor(body) {
+    this.body = body;
+    this.shown = new Map(); // id -> {key, node}
+  }
 
-  poll(async () => {
-    const {runs, time_ms: now} = await getJson(`/api/v1/runs?limit=${MOST}`);
-    const active = runs.filter((run) => isActive(run.state)).length;
-    table.hidden = runs.length === 0;
-    document.getElementById('empty').hidden = runs.length > 0;
-    setText(document.getElementById('summary'), runs.length === 0 ? ''
-      : (runs.length < MOST ? `${runs.length} in all` : `the newest ${MOST}`)
-        + (active > 0 ? `, ${active} active` : ''));
+  show(runs, now, ticked, tick) {
     const rows = runs.map((run) => {
       const key = JSON.stringify(run) + text.ago(run.started_ms ?? run.created_ms, now);
-      const old = shown.get(run.id);
+      const old = this.shown.get(run.id);
       if (old && old.key === key) return old.node;
-      const node = row(run, now);
-      if (old) {
-        const focused = old.node.contains(document.activeElement);
-        old.node.replaceWith(node);
-        if (focused) node.querySelector('a').focus();
-      }
-      shown.set(run.id, {key, node});
+      const node = row(run, now, ticked, tick);
+      const focused = old && old.node.contains(document.activeElement)
+        ? document.activeElement.tagName.toLowerCase() : null;
+      if (old) old.node.replaceWith(node);
+      if (focused) node.querySelector(focused).focus();
+      this.shown.set(run.id, {key, node});
       return node;
     });
     rows.forEach((node, at) => {
-      if (body.children[at] !== node) body.insertBefore(node, body.children[at] ?? null);
+      if (this.body.children[at] !== node) this.body.insertBefore(node, this.body.children[at] ?? null);
     });
-    while (body.children.length > rows.length) body.lastElementChild.remove();
+    while (this.body.children.length > rows.length) this.body.lastElementChild.remove();
+  }
+}
+
+function showPages(query, total) {
+  const pages = Math.max(1, Math.ceil(total / PAGE));
+  byId('pages').hidden = pages === 1 && query.page === 1;
+  byId('before').disabled = query.page <= 1;
+  byId('after').disabled = query.page >= pages;
+  setText(byId('page'), `Page ${text.count(query.page)} of ${text.count(pages)}`);
+}
+
+function showSort(query) {
+  for (const head of document.querySelectorAll('#runs th[data-sort]')) {
+    const on = query.sort.replace('-', '') === head.dataset.sort;
+    if (on) head.setAttribute('aria-sort', query.sort.startsWith('-') ? 'descending' : 'ascending');
+    else head.removeAttribute('aria-sort');
+  }
+}
+
+export function showList() {
+  const query = new Query();
+  const rows = new Rows(document.querySelector('#runs tbody'));
+  const ticked = new Set();
+  let asked = 0;
+
+  const showTicked = () => {
+    byId('compare').hidden = ticked.size < 2;
+    byId('compare').href = `/compare?runs=${[...ticked].map(encodeURIComponent).join(',')}`;
+    setText(byId('compare'), `Compare ${ticked.size} runs`);
+  };
+  const tick = (id, on) => {
+    if (on) ticked.add(id);
+    else ticked.delete(id);
+    if (ticked.size > TICKED_MOST) ticked.delete(ticked.values().next().value);
+    for (const box of document.querySelectorAll('#runs .tick input'))
+      box.checked = [...ticked].some((run) => box.closest('tr').querySelector('code').textContent === run);
+    showTicked();
+  };
+
+  const again = poll(async () => {
+    const mine = ++asked;
+    const {runs, time_ms: now, total} = await getJson(query.path);
+    if (mine !== asked) return ACTIVE_MS;
+    const active = runs.filter((run) => isActive(run.state)).length;
+    const searched = query.q !== '' || query.state !== '';
+    byId('runs').hidden = runs.length === 0;
+    byId('empty').hidden = total > 0 || searched;
+    byId('nothing').hidden = total > 0 || !searched;
+    byId('search').hidden = total === 0 && !searched;
+    setText(byId('summary'), total === 0 ? ''
+      : `${text.count(total)} ${searched ? 'found' : 'in all'}` + (active > 0 ? `, ${active} active` : ''));
+    rows.show(runs, now, ticked, tick);
+    showPages(query, total);
+    showSort(query);
     return active > 0 ? ACTIVE_MS : QUIET_MS;
   });
+  const change = (changes) => {
+    query.set(changes);
+    again(true);
+  };
+  byId('q').value = query.q;
+  byId('of-state').value = query.state;
+  byId('q').addEventListener('input', () => change({q: byId('q').value}));
+  byId('of-state').addEventListener('change', () => change({state: byId('of-state').value}));
+  byId('before').addEventListener('click', () => change({page: query.page - 1}));
+  byId('after').addEventListener('click', () => change({page: query.page + 1}));
+  for (const head of document.querySelectorAll('#runs th[data-sort] button')) {
+    const key = head.parentNode.dataset.sort;
+    head.addEventListener('click', () => change({
+      sort: query.sort === key ? `-${key}` : query.sort === `-${key}` ? '' : key}));
+  }
 }

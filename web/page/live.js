@@ -23,14 +23,17 @@ export async function getJson(path) {
 
 // Calls `step` now and then again after the milliseconds that it gives; one call at a time. While
 // the page is hidden nothing is asked; coming back asks at once. A failure shows the note in the
-// page's head and is tried again.
+// page's head and is tried again. The function that is returned asks at once; with `again` also once more
+// where it finds another call on its way.
 export function poll(step) {
   const note = document.getElementById('link');
   let timer = 0;
   let busy = false;
+  let wanted = false;
 
-  async function run() {
+  async function run(again) {
     clearTimeout(timer);
+    wanted = wanted || (busy && again === true);
     if (busy || document.hidden) return;
     busy = true;
     let wait = QUIET_MS;
@@ -42,7 +45,8 @@ export function poll(step) {
       note.hidden = false;
     }
     busy = false;
-    timer = setTimeout(run, wait);
+    timer = setTimeout(run, wanted ? 0 : wait);
+    wanted = false;
   }
 
   document.addEventListener('visibilitychange', run);

@@ -60,11 +60,13 @@ export class Checkpoints {
   constructor(node, path) {
     this.node = node;
     this.path = `${path}/checkpoints`;
+    this.present = [];
   }
 
   async update() {
     const {checkpoints} = await getJson(this.path);
     const present = checkpoints.filter((c) => c.present);
+    this.present = present;
     const losses = present.map((c) => c.valid_loss).filter((value) => value !== null);
     const best = Math.min(...losses);
     const validLoss = (c) => losses.length > 1 && c.valid_loss === best

@@ -1,11 +1,12 @@
 // run: one run, live. What comes is merged into what is shown; cursors say where to go on.
-import {Curves} from '/charts.js';
 import {el, pill, progressBar, setText} from '/dom.js';
 import {ACTIVE_MS, QUIET_MS, getJson, isActive, poll} from '/live.js';
 import {Checkpoints, Output, Recipe, showAttempts, showChanges, showRanks} from '/panels.js';
+import {marksOf} from '/marks.js';
+import {Series} from '/series.js';
 import * as text from '/text.js';
-
-const POINTS_MOST = 2000; // a curve that has grown far past it is asked for anew, thinned
+import {View, bindControls} from '/view.js';
+import {Wall} from '/wall.js';
 
 const byId = (id) => document.getElementById(id);
 
@@ -35,15 +36,15 @@ function showProgress(run) {
   byId('bar').replaceChildren(progressBar(run.step, run.steps_total, run.state));
 }
 
-function showFigures(run, newest, best) {
+function showFigures(run, series) {
   const figures = [
     ['Loss', text.loss(run.loss)],
     ['Validation loss', text.loss(run.valid_loss)],
-    ['Best validation', text.loss(best)],
+    ['Best validation', text.loss(series.lowest('valid_loss'))],
     ['Tokens/s', text.count(run.mean_tokens_per_second)],
-    ['Step time', text.duration(newest.step_seconds)],
-    ['Gradient norm', text.compact(newest.gradient_norm)],
-    ['Learning rate', text.compact(newest.learning_rate)],
+    ['Step time', text.duration(series.newest('step_seconds'))],
+    ['Gradient norm', text.compact(series.newest('gradient_norm'))],
+    ['Learning rate', text.compact(series.newest('learning_rate'))],
     ['Elapsed', text.duration(run.elapsed_seconds)],
   ];
   const list = byId('figures');
@@ -53,92 +54,45 @@ function showFigures(run, newest, best) {
   figures.forEach(([, value], at) => setText(list.children[at].lastElementChild, value));
 }
 
-// The metrics of a run: asked for from the newest step on, begun anew with a new attempt.
-class History {
-  constructor(path, charts) {
-    this.path = path;
-    this.charts = charts;
-    this.reset(0);
-  }
-
-  reset(attempt) {
-    this.attempt = attempt;
-    this.last = {}; // by name: the step of its newest point
-    this.points = 0;
-    this.newest = {};
-    this.best = null;
-    for (const chart of this.charts) chart.clear();
-  }
-
-  // The points of a column that are not here yet.
-  fresh(name, column) {
-    const from = column.step.findIndex((step) => step > (this.last[name] ?? -1));
-    if (from < 0) return null;
-    return {step: column.step.slice(from), value: column.value.slice(from)};
-  }
-
-  async update(attempt) {
-    if (attempt !== this.attempt || this.points > 4 * POINTS_MOST) this.reset(attempt);
-    // the newest step once more: its validation loss comes later than its loss
-    const after = Math.max(-1, ...Object.values(this.last).map((step) => step - 1));
-    const {series} = await getJson(`${this.path}/metrics?after=${after}&most=${POINTS_MOST}`);
-    const columns = {};
-    for (const [name, all] of Object.entries(series)) {
-      const column = this.fresh(name, all);
-      if (column === null) continue;
-      columns[name] = column;
-      this.last[name] = column.step[column.step.length - 1];
-      this.newest[name] = column.value[column.value.length - 1];
-      if (name === 'loss') this.points += column.step.length;
-      if (name !== 'valid_loss') continue;
-      for (const value of column.value)
-        if (value !== null && (this.best === null || value < this.best)) this.best = value;
-    }
-    if (Object.keys(columns).length === 0) return;
-    for (const chart of this.charts) {
-      chart.add(columns);
-      chart.draw();
-    }
-  }
-}
-
 export function showRun() {
   const id = decodeURIComponent(location.pathname.split('/')[2]);
   const path = `/api/v1/runs/${encodeURIComponent(id)}`;
-  const losses = new Curves(byId('loss-chart'), [
-    {name: 'loss', title: 'Loss', colour: 'curve-1'},
-    {name: 'valid_loss', title: 'Validation loss', colour: 'curve-2', dots: true},
-  ], text.compact, text.count);
-  const history = new History(path, [
-    losses,
-    new Curves(byId('rate-chart'),
-      [{name: 'learning_rate', title: 'Learning rate', colour: 'curve-3'}], text.compact,
-      text.count),
-    new Curves(byId('speed-chart'),
-      [{name: 'tokens_per_second', title: 'Tokens/s', colour: 'curve-4', fromZero: true}],
-      text.compact, text.count),
-  ]);
+  const view = new View();
+  const series = new Series(path);
+  const wall = new Wall(byId('charts'), view);
   const checkpoints = new Checkpoints(byId('checkpoints'), path);
   const recipe = new Recipe(byId('recipe-tabs'), byId('recipe'), byId('recipe-path'), path);
   const output = new Output(byId('output-tabs'), byId('output'), path);
+  let marks = [];
+  let begun = 0; // of the run, in ms: where the axis of time begins
 
-  byId('log-scale').addEventListener('click', (event) => {
-    const on = event.currentTarget.getAttribute('aria-pressed') !== 'true';
-    event.currentTarget.setAttribute('aria-pressed', on ? 'true' : 'false');
-    losses.setLogarithmic(on);
-  });
+  wall.setSources([{source: series, title: '', begun: () => begun}], () => marks);
+  bindControls(view);
+  view.listen(async (changes) => {
+    if ('from' in changes || 'to' in changes) await series.readZoom(view);
+    wall.draw();
+  }, () => {});
 
   poll(async () => {
-    const view = await getJson(path);
-    showHead(view.run, view.nodes, view.time_ms);
-    showChanges(byId('changes'), view.attempts);
-    showProgress(view.run);
-    showRanks(byId('ranks'), view.nodes);
-    showAttempts(byId('attempts-card'), byId('attempts'), view.attempts);
-    await history.update(view.run.attempt);
-    showFigures(view.run, history.newest, history.best);
-    output.setRanks(view.nodes.flatMap((node) => node.ranks.map((rank) => rank.rank)));
-    await Promise.all([output.update(), checkpoints.update(), recipe.update(view.run.attempt)]);
-    return isActive(view.run.state) ? ACTIVE_MS : QUIET_MS;
+    const shown = await getJson(path);
+    showHead(shown.run, shown.nodes, shown.time_ms);
+    showChanges(byId('changes'), shown.attempts);
+    showProgress(shown.run);
+    showRanks(byId('ranks'), shown.nodes);
+    showAttempts(byId('attempts-card'), byId('attempts'), shown.attempts);
+    begun = shown.attempts[0].started_ms ?? shown.run.created_ms;
+    const end = series.lastStep;
+    const fresh = await series.update(shown.run.attempt, shown.metrics.length);
+    if (view.zoomed && (series.zoom === null || (fresh && (view.to ?? end) >= end)))
+      await series.readZoom(view);
+    await checkpoints.update();
+    const old = JSON.stringify(marks);
+    marks = marksOf(shown.run, shown.attempts, checkpoints.present);
+    wall.setNames(shown.metrics);
+    if (fresh || old !== JSON.stringify(marks)) wall.draw();
+    showFigures(shown.run, series);
+    output.setRanks(shown.nodes.flatMap((node) => node.ranks.map((rank) => rank.rank)));
+    await Promise.all([output.update(), recipe.update(shown.run.attempt)]);
+    return isActive(shown.run.state) ? ACTIVE_MS : QUIET_MS;
   });
 }

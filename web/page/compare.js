@@ -1,0 +1,146 @@
+// compare: several runs over each other, what differs in their recipes, and what their metrics came to.
+import {colour, el, setText, table} from '/dom.js';
+import {ACTIVE_MS, QUIET_MS, getJson, isActive, poll} from '/live.js';
+import {Series} from '/series.js';
+import * as text from '/text.js';
+import {View, bindControls} from '/view.js';
+import {Wall} from '/wall.js';
+
+const RUNS_MOST = 8;
+
+const byId = (id) => document.getElementById(id);
+
+// {"a": {"b": 1}} is {"a.b": "1"}
+function flat(value, prefix, into) {
+  if (value !== null && typeof value === 'object' && !Array.isArray(value))
+    for (const [key, inner] of Object.entries(value)) flat(inner, prefix ? `${prefix}.${key}` : key, into);
+  else into.set(prefix, typeof value === 'string' ? value : JSON.stringify(value));
+  return into;
+}
+
+function head(run, at) {
+  const swatch = el('span', {class: 'swatch'});
+  swatch.style.background = colour(`curve-${at + 1}`);
+  return el('span', {}, swatch, el('a', {href: `/runs/${encodeURIComponent(run.id)}`, text: run.title}));
+}
+
+// The keys in which the recipes differ, the others left out.
+export function differences(recipes) {
+  const flats = recipes.map((recipe) => flat(recipe, '', new Map()));
+  const keys = [...new Set(flats.flatMap((map) => [...map.keys()]))];
+  return keys.filter((key) => new Set(flats.map((map) => map.get(key))).size > 1)
+    .map((key) => ({key, values: flats.map((map) => map.get(key) ?? null)}));
+}
+
+function withHeads(node, runs) {
+  runs.forEach((run, at) => node.querySelectorAll('thead th')[at + 1].replaceChildren(head(run, at)));
+  return node;
+}
+
+function showRecipes(runs, base) {
+  const rows = differences(runs.map((run) => run.recipe));
+  byId('recipes').replaceChildren(rows.length === 0
+    ? el('p', {class: 'quiet', text: 'Their recipes are the same.'})
+    : withHeads(table([
+      {title: 'Key', cell: (row) => row.key},
+      ...runs.map((run, at) => ({title: run.title, cell: (row) => el('span', {
+        class: row.values[at] === row.values[base] ? '' : 'differs', text: row.values[at] ?? '–'})})),
+    ], rows), runs));
+}
+
+// How far a value is from the baseline's: "1.7519 (−2.1 %)".
+function beside(value, base, isBase) {
+  if (value === null || isBase || !base) return text.loss(value);
+  const percent = 100 * (value - base) / Math.abs(base);
+  const sign = percent > 0 ? '+' : percent < 0 ? '−' : '±';
+  return `${text.loss(value)} (${sign}${Math.abs(percent).toFixed(Math.abs(percent) < 10 ? 1 : 0)} %)`;
+}
+
+function isBetterHigh(name) {
+  return /per_second$/.test(name);
+}
+
+function showMetrics(runs, base) {
+  const names = [...new Set(runs.flatMap((run) => run.metrics))];
+  const rows = names.flatMap((name) => [
+    {label: `${name}, last`, of: (run) => run.series.newest(name)},
+    {label: `${name}, ${isBetterHigh(name) ? 'highest' : 'lowest'}`,
+     of: (run) => isBetterHigh(name) ? run.series.highest(name) : run.series.lowest(name)}]);
+  byId('metrics').replaceChildren(withHeads(table([
+    {title: 'Metric', cell: (row) => row.label},
+    ...runs.map((run, at) => ({title: run.title, class: 'number', cell: (row) =>
+      beside(row.of(run), row.of(runs[base]), at === base)})),
+  ], rows), runs));
+}
+
+function chooseBase(runs, base, choose) {
+  const select = byId('base');
+  select.replaceChildren(...runs.map((run, at) => el('option', {value: String(at), text: run.title})));
+  select.value = String(base);
+  select.addEventListener('change', () => choose(Number(select.value)));
+}
+
+async function readRun(id) {
+  const path = `/api/v1/runs/${encodeURIComponent(id)}`;
+  const [{run}, {resolved}] = await Promise.all([getJson(path), getJson(`${path}/recipe`)]);
+  return {id: run.id, path, recipe: resolved, series: new Series(path), title: `${run.name} ${run.id}`,
+          metrics: [], begun: 0, state: run.state};
+}
+
+async function update(run) {
+  const {run: now, attempts, metrics} = await getJson(run.path);
+  Object.assign(run, {metrics, state: now.state, begun: attempts[0].started_ms ?? now.created_ms});
+  return run.series.update(now.attempt, metrics.length);
+}
+
+export async function showCompare() {
+  const given = new URLSearchParams(location.search);
+  const ids = (given.get('runs') ?? '').split(',').filter((id) => id !== '').slice(0, RUNS_MOST);
+  const view = new View();
+  const wall = new Wall(byId('charts'), view);
+  let runs = null;
+  let base = Math.min(Math.max(0, Number.parseInt(given.get('base') ?? '0', 10) || 0),
+                      Math.max(0, ids.length - 1));
+  const tables = () => {
+    showRecipes(runs, base);
+    showMetrics(runs, base);
+  };
+
+  bindControls(view);
+  view.listen(async (changes) => {
+    if (!runs) return;
+    if ('from' in changes || 'to' in changes)
+      await Promise.all(runs.map((run) => run.series.readZoom(view)));
+    wall.draw();
+  }, () => {});
+
+  const begin = async () => {
+    runs = await Promise.all(ids.map(readRun));
+    wall.setSources(runs.map((run) => ({source: run.series, title: run.title, begun: () => run.begun})));
+    chooseBase(runs, base, (at) => {
+      base = at;
+      const address = new URL(location.href);
+      address.searchParams.set('base', String(at));
+      history.replaceState(null, '', address);
+      tables();
+    });
+  };
+
+  poll(async () => {
+    byId('none').hidden = ids.length > 0;
+    byId('comparison').hidden = ids.length === 0;
+    if (ids.length === 0) return QUIET_MS;
+    if (!runs) await begin();
+    const end = Math.max(...runs.map((run) => run.series.lastStep));
+    const fresh = (await Promise.all(runs.map(update))).includes(true);
+    if (view.zoomed && (runs[0].series.zoom === null || (fresh && (view.to ?? end) >= end)))
+      await Promise.all(runs.map((run) => run.series.readZoom(view)));
+    setText(byId('summary'), `${runs.length} run${runs.length > 1 ? 's' : ''}`);
+    wall.setNames([...new Set(runs.flatMap((run) => run.metrics))]);
+    if (fresh) {
+      wall.draw();
+      tables();
+    }
+    return runs.some((run) => isActive(run.state)) ? ACTIVE_MS : QUIET_MS;
+  });
+}

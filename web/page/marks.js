@@ -1,0 +1,69 @@
+// marks: what stands on the axis of a chart: attempts and how they ended, checkpoints, values that are none.
+import {colour} from '/dom.js';
+
+// [{step, time, kind: 'start', 'failed', 'stopped' or 'checkpoint', words}] of a run; a step that nobody
+// knows is null: where an attempt ended that another one followed.
+export function marksOf(run, attempts, checkpoints) {
+  const marks = [];
+  for (const a of attempts) {
+    if (a.attempt > 1) marks.push({step: a.start_step, time: a.started_ms ?? a.created_ms,
+                                   kind: 'start', words: `attempt ${a.attempt}`});
+    if (['failed', 'stopped'].includes(a.state) && a.ended_ms !== null)
+      marks.push({step: a.attempt === run.attempt ? run.step : null, time: a.ended_ms,
+                  kind: a.state, words: a.state});
+  }
+  for (const c of checkpoints)
+    marks.push({step: c.step, time: c.time_ms, kind: 'checkpoint', words: ''});
+  return marks;
+}
+
+function line(ctx, x, area, hue, dash) {
+  ctx.strokeStyle = hue;
+  ctx.setLineDash(dash);
+  ctx.beginPath();
+  ctx.moveTo(x, area.top);
+  ctx.lineTo(x, area.bottom);
+  ctx.stroke();
+}
+
+function triangle(ctx, x, y, up, hue) {
+  ctx.fillStyle = hue;
+  ctx.beginPath();
+  ctx.moveTo(x - 4, y);
+  ctx.lineTo(x + 4, y);
+  ctx.lineTo(x, y + (up ? -6 : 6));
+  ctx.fill();
+}
+
+const hues = {start: 'running', failed: 'failed', stopped: 'stopped'};
+
+function drawMark(ctx, mark, x, area) {
+  if (mark.kind === 'checkpoint') {
+    triangle(ctx, x, area.bottom, true, colour('finished'));
+    return;
+  }
+  const hue = colour(hues[mark.kind]);
+  line(ctx, x, area, hue, mark.kind === 'start' ? [4, 3] : [1, 2]);
+  ctx.fillStyle = hue;
+  const left = x > area.right - 70;
+  ctx.textAlign = left ? 'right' : 'left';
+  ctx.fillText(mark.words, x + (left ? -4 : 4), area.top + (mark.kind === 'start' ? 10 : 22));
+}
+
+// Of Curves, whose marks() have the x of each and whose `bad` has that of what is not finite.
+export const marksPlugin = (curves) => ({
+  id: 'marks',
+  afterDatasetsDraw(chart) {
+    const {ctx, chartArea: area, scales: {x}} = chart;
+    ctx.save();
+    ctx.lineWidth = 1;
+    ctx.font = `11px ${Chart.defaults.font.family}`;
+    for (const mark of curves.marks()) {
+      const at = x.getPixelForValue(mark.x);
+      if (at >= area.left && at <= area.right) drawMark(ctx, mark, at, area);
+    }
+    for (const value of curves.bad ?? [])
+      triangle(ctx, x.getPixelForValue(value), area.top, false, colour('failed'));
+    ctx.restore();
+  },
+});

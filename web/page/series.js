@@ -1,0 +1,119 @@
+// series: the curves of a run as buckets, followed while the run goes on, and again for what is zoomed to.
+import {getJson} from '/live.js';
+
+const BUCKETS = 800;
+const MANY = 24; // metrics: then with fewer buckets each
+
+function pointsOf(column) {
+  return column.last_step.map((step, at) => ({
+    first: column.first_step[at], step, time: column.time_ms[at], count: column.points[at],
+    bad: column.not_finite[at], min: column.min[at] ?? NaN, max: column.max[at] ?? NaN,
+    mean: column.mean[at] ?? NaN, last: column.last[at]}));
+}
+
+function curvesOf(series) {
+  return new Map(Object.entries(series).map(([name, column]) => [name, pointsOf(column)]));
+}
+
+export class Series {
+  constructor(path) {
+    this.path = path;
+    this.metrics = 0;
+    this.reset();
+  }
+
+  reset() {
+    this.whole = new Map(); // name -> points
+    this.zoom = null; // the same of what is zoomed to
+    this.attempt = 0;
+    this.asked = 0;
+  }
+
+  ask(from, to) {
+    const buckets = this.metrics > MANY ? BUCKETS / 4 : BUCKETS;
+    const end = to === null ? '' : `&to=${to}`;
+    return getJson(`${this.path}/metrics?buckets=${buckets}&from=${from ?? 0}${end}`);
+  }
+
+  get lastStep() {
+    return Math.max(-1, ...[...this.whole.values()].map((points) => points[points.length - 1].step));
+  }
+
+  get steps() {
+    const first = [...this.whole.values()].map((points) => points[0].first);
+    return {from: first.length > 0 ? Math.min(...first) : 0, to: Math.max(0, this.lastStep)};
+  }
+
+  // Everything, or what is new since; true where anything is.
+  async update(attempt, metrics) {
+    const longest = Math.max(0, ...[...this.whole.values()].map((points) => points.length));
+    this.metrics = metrics;
+    if (attempt !== this.attempt || longest > 2 * BUCKETS) {
+      this.whole = curvesOf((await this.ask(null, null)).series);
+      this.attempt = attempt;
+      return true;
+    }
+    return this.follow();
+  }
+
+  // From the bucket on in which the newest step lies: it may have grown.
+  async follow() {
+    const end = this.lastStep;
+    const open = [...this.whole.values()].map((points) => points[points.length - 1])
+      .filter((point) => point.step === end);
+    const from = Math.max(0, Math.min(end, ...open.map((point) => point.first)));
+    const fresh = curvesOf((await this.ask(from, null)).series);
+    let changed = false;
+    for (const [name, points] of fresh) {
+      const old = this.whole.get(name) ?? [];
+      const kept = old.filter((point) => point.step < from);
+      const last = kept.length > 0 ? kept[kept.length - 1].step : -1;
+      const joined = kept.concat(points.filter((point) => point.first > last));
+      const before = old[old.length - 1];
+      const now = joined[joined.length - 1];
+      changed = changed || !before || joined.length !== old.length || now.step !== before.step
+        || now.count !== before.count;
+      this.whole.set(name, joined);
+    }
+    return changed;
+  }
+
+  async readZoom(view) {
+    const asked = ++this.asked;
+    if (!view.zoomed) {
+      this.zoom = null;
+      return;
+    }
+    const zoom = curvesOf((await this.ask(view.from, view.to)).series);
+    if (asked === this.asked) this.zoom = zoom; // no later one was wished for meanwhile
+  }
+
+  points(name) {
+    return (this.zoom ?? this.whole).get(name) ?? [];
+  }
+
+  newest(name) {
+    const points = this.whole.get(name);
+    return points ? points[points.length - 1].last : null;
+  }
+
+  lowest(name) {
+    const values = (this.whole.get(name) ?? []).map((point) => point.min).filter(Number.isFinite);
+    return values.length > 0 ? Math.min(...values) : null;
+  }
+
+  highest(name) {
+    const values = (this.whole.get(name) ?? []).map((point) => point.max).filter(Number.isFinite);
+    return values.length > 0 ? Math.max(...values) : null;
+  }
+
+  // Of one step: each point of tokens/s stands beside its seconds.
+  get tokensPerStep() {
+    const speed = this.whole.get('tokens_per_second');
+    const seconds = this.whole.get('step_seconds');
+    if (!speed || !seconds) return null;
+    const a = speed[speed.length - 1];
+    const b = seconds[seconds.length - 1];
+    return a.step === b.step && a.last > 0 && b.last > 0 ? Math.round(a.last * b.last) : null;
+  }
+}

@@ -1,0 +1,122 @@
+// wall: a chart for every metric, the important ones first, of one run or of several over each other.
+import {Curves} from '/charts.js';
+import {el} from '/dom.js';
+import * as text from '/text.js';
+
+const HUES = 8; // --curve-1 and on
+
+// How the known ones are shown; a chart may hold several metrics.
+const CHARTS = [
+  {id: 'loss', hue: 1, title: 'Loss', names: ['loss', 'valid_loss'], tall: true},
+  {id: 'rate', hue: 3, title: 'Learning rate', names: ['learning_rate']},
+  {id: 'speed', hue: 4, title: 'Tokens per second', names: ['tokens_per_second'], fromZero: true},
+  {id: 'norm', hue: 5, title: 'Gradient norm', names: ['gradient_norm']},
+  {id: 'step-time', hue: 6, title: 'Step time', names: ['step_seconds'], fromZero: true,
+   format: text.duration},
+];
+const TITLES = {loss: 'Loss', valid_loss: 'Validation loss', learning_rate: 'Learning rate',
+                tokens_per_second: 'Tokens/s', gradient_norm: 'Gradient norm',
+                step_seconds: 'Step time'};
+const DOTS = new Set(['valid_loss']);
+
+function otherChart(name) {
+  const words = name.replaceAll('_', ' ');
+  return {id: `metric-${name}`, hue: 7, title: words[0].toUpperCase() + words.slice(1), names: [name],
+          format: name.endsWith('_bytes') ? text.bytes
+            : name.endsWith('_seconds') ? text.duration : text.compact};
+}
+
+// Of several runs a chart has one metric.
+function apart(chart) {
+  return chart.names.map((name, at) => at === 0 ? {...chart, names: [name]}
+    : {id: `metric-${name}`, title: TITLES[name], names: [name]});
+}
+
+export class Wall {
+  constructor(node, view) {
+    this.node = node;
+    this.view = view;
+    this.curves = new Map(); // of a chart's id
+    this.sources = [];
+    this.key = '';
+    this.stale = new Set(); // charts that are drawn when they are seen
+    this.watcher = new IntersectionObserver((entries) => entries.forEach((entry) => {
+      entry.target.seen = entry.isIntersecting;
+      if (entry.isIntersecting) this.drawStale();
+    }), {rootMargin: '200px'});
+  }
+
+  // sources: [{source, title, begun: () => ms}], one a run
+  setSources(sources, marks = () => []) {
+    this.sources = sources;
+    this.marks = marks;
+  }
+
+  // Of all metrics that there are; makes what is missing, and the usual ones at once.
+  setNames(names) {
+    const known = new Set(CHARTS.flatMap((chart) => chart.names));
+    const usual = (chart, at) => names.length === 0 ? at < 3
+      : chart.names.some((name) => names.includes(name));
+    const charts = [...CHARTS.flatMap((chart) => this.sources.length > 1 ? apart(chart) : [chart])
+      .filter(usual), ...names.filter((name) => !known.has(name)).map(otherChart)];
+    const key = charts.map((chart) => chart.id).join(' ');
+    if (key === this.key) return;
+    this.key = key;
+    for (const [id, {card}] of this.curves)
+      if (!charts.some((chart) => chart.id === id)) card.remove();
+    charts.forEach((chart, at) => {
+      const card = this.curves.get(chart.id)?.card ?? this.makeCard(chart);
+      if (this.node.children[at] !== card) this.node.insertBefore(card, this.node.children[at] ?? null);
+    });
+    this.draw();
+  }
+
+  makeCard(chart) {
+    const canvas = el('canvas', {id: `${chart.id}-chart`, role: 'img', 'aria-label': chart.title});
+    const card = el('section', {id: `${chart.id}-card`, class: chart.tall ? 'card wide-card' : 'card',
+                                'aria-labelledby': `${chart.id}-title`},
+      el('div', {class: 'card-head'}, el('h2', {id: `${chart.id}-title`, text: chart.title})),
+      el('div', {class: chart.tall ? 'chart tall' : 'chart'}, canvas));
+    card.seen = chart.tall;
+    this.node.append(card); // Chart.js measures it
+    this.curves.set(chart.id, {card, curves: new Curves(canvas, this.seriesOf(chart),
+      chart.format ?? text.compact, this.view, () => this.marksNow())});
+    this.watcher.observe(card);
+    return card;
+  }
+
+  seriesOf(chart) {
+    const several = this.sources.length > 1;
+    return this.sources.flatMap(({source, title, begun}, run) => chart.names.map((name, at) => ({
+      name, source, dots: DOTS.has(name), fromZero: chart.fromZero,
+      title: several ? title : TITLES[name] ?? chart.title,
+      colour: `curve-${1 + (several ? run : chart.hue - 1 + at) % HUES}`,
+      x: (point, axis) => this.place(source, begun(), point, axis)})));
+  }
+
+  place(source, begun, point, axis) {
+    if (axis === 'time') return (point.time - begun) / 1000;
+    return axis === 'tokens' ? point.step * (source.tokensPerStep ?? NaN) : point.step;
+  }
+
+  marksNow() {
+    if (this.sources.length !== 1) return [];
+    const {source, begun} = this.sources[0];
+    return this.marks().filter((mark) => mark.step !== null || this.view.axis === 'time')
+      .map((mark) => ({...mark, x: this.place(source, begun(), mark, this.view.axis)}));
+  }
+
+  draw() {
+    this.stale = new Set(this.curves.keys());
+    this.drawStale();
+  }
+
+  drawStale() {
+    for (const id of this.stale) {
+      const {card, curves} = this.curves.get(id);
+      if (!card.seen) continue;
+      curves.draw();
+      this.stale.delete(id);
+    }
+  }
+}
