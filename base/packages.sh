@@ -20,10 +20,12 @@ test=(libcmocka-dev python3 curl openssl sqlite3 procps util-linux)
 hosts=(openssh-server openssh-client iproute2 faketime) # test hosts that are reached by ssh; clocks
 shells=(zsh fish groff-base file)               # completion there; manual pages; the .deb
 emulator=(qemu-user)                            # a processor that has less
+schemas=(python3-jsonschema python3-yaml)       # the recipe's schema, by another validator
 slurm=(slurmctld slurmd slurm-client munge)     # a cluster of the tests' own, on those hosts
-wanted=(python3-selenium chromium chromium-driver "${hosts[@]}" "${shells[@]}" "${emulator[@]}" "${slurm[@]}")
+wanted=(python3-selenium chromium chromium-driver "${hosts[@]}" "${shells[@]}" "${emulator[@]}" "${schemas[@]}"
+        "${slurm[@]}")
 wanted_ubuntu=(python3-selenium chromium-browser chromium-chromedriver "${hosts[@]}"
-               "${shells[@]}" "${emulator[@]}" "${slurm[@]}")
+               "${shells[@]}" "${emulator[@]}" "${schemas[@]}" "${slurm[@]}")
 
 die() { printf '%s\n' "$*" >&2; exit 1; }
 

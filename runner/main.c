@@ -31,6 +31,7 @@ const dt_command *const dt_commands[] = {
     &dt_command_doctor,
     &dt_command_plan,
     &dt_command_validate,
+    &dt_command_schema,
     &dt_command_serve,
     &dt_command_completion,
     &dt_command_help,

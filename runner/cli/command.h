@@ -26,7 +26,7 @@ typedef struct dt_call {
     const dt_arguments *args;
     dt_arena *arena; /* lives as long as the call */
     bool json;
-    int exit_code; /* out; 0 at the start */
+    int exit_code;         /* out; 0 at the start */
     dt_problems *problems; /* of the recipe that was read last (read_recipe.h) */
 } dt_call;
 
@@ -44,7 +44,7 @@ struct dt_command {
 
 extern const dt_command dt_command_launch, dt_command_stop, dt_command_resume, dt_command_status,
     dt_command_list, dt_command_show, dt_command_logs, dt_command_metrics, dt_command_checkpoints,
-    dt_command_generate, dt_command_doctor, dt_command_plan, dt_command_validate, dt_command_serve,
+    dt_command_generate, dt_command_doctor, dt_command_plan, dt_command_validate, dt_command_schema, dt_command_serve,
     dt_command_supervise, dt_command_tag, dt_command_note, dt_command_rename, dt_command_fork, dt_command_compare, dt_command_help,
     dt_command_completion, dt_command_complete;
 

@@ -9,6 +9,7 @@
 #include "runner/launch/preflight.h"
 #include "runner/term/format.h"
 #include "runner/view/origins.h"
+#include "runner/view/sarif.h"
 
 #include "base/banned.h"
 
@@ -48,11 +49,13 @@ static dt_status check_flight(verdict *out, const dt_recipe *recipe, const dt_re
 static dt_status check(verdict *out, const dt_call *call, dt_error *err)
 {
     dt_recipe_source source;
+    dt_call reader = *call;
     dt_status st = DT_OK;
     dt_recipe recipe;
 
+    reader.json = call->json || dt_arguments_flag(call->args, "sarif"); /* warnings are in these */
     dt_problems_init(call->problems, call->arena);
-    st = dt_read_recipe(&recipe, &source, out->path, call, err);
+    st = dt_read_recipe(&recipe, &source, out->path, &reader, err);
     if (source.origins != NULL && dt_arguments_flag(call->args, "origins"))
         out->origins = dt_origins_to_json(source.origins);
     DT_TRY(st);
@@ -137,34 +140,65 @@ static void tell(dt_strbuf *text, const verdict *of, const dt_call *call)
     dt_origins_view(text, &term, of->origins, call->arena);
 }
 
+/* What is told of all of them, as it was asked for. */
+typedef struct report {
+    dt_strbuf text;
+    json_t *recipes, *sarif; /* sarif NULL: not asked for */
+} report;
+
+static void add_verdict(report *out, const verdict *of, const dt_call *call)
+{
+    if (out->sarif == NULL && !call->json) {
+        tell(&out->text, of, call);
+        return;
+    }
+    if (call->json)
+        json_array_append_new(out->recipes, to_json(of, call->problems));
+    if (out->sarif == NULL)
+        return;
+    dt_sarif_add(out->sarif, call->problems);
+    if (!of->valid && call->problems->errors == 0)
+        dt_sarif_add_error(out->sarif, of->path, of->problem.message);
+}
+
+/* With both --json and --sarif the one is in the other. */
+static dt_status print(report *of, const dt_call *call, dt_error *err)
+{
+    json_t *object;
+
+    if (!call->json)
+        return of->sarif != NULL ? dt_report_json(json_incref(of->sarif), err)
+                                 : dt_report_styled(&of->text, err);
+    object = dt_report_object();
+    json_object_set(object, "recipes", of->recipes);
+    if (of->sarif != NULL)
+        json_object_set(object, "sarif", of->sarif);
+    return dt_report_json(object, err);
+}
+
 /* One broken recipe does not hide the next: each gets its verdict. */
 static dt_status validate(dt_call *call, dt_error *err)
 {
-    json_t *object = dt_report_object(), *array = json_array();
+    report all = {.recipes = json_array(),
+                  .sarif = dt_arguments_flag(call->args, "sarif") ? dt_sarif_new() : NULL};
     dt_status st = DT_OK;
-    dt_strbuf text;
 
-    dt_strbuf_init(&text);
+    dt_strbuf_init(&all.text);
     for (int i = 0; i < call->args->operands_count; i++) {
         verdict of = {
             .path = call->args->operands[i], .problem = DT_ERROR_INIT, .tight = DT_ERROR_INIT};
 
         of.valid = check(&of, call, &of.problem) == DT_OK;
-        if (call->json)
-            json_array_append_new(array, to_json(&of, call->problems));
-        else
-            tell(&text, &of, call);
+        add_verdict(&all, &of, call);
         json_decref(of.origins);
         json_decref(of.recipe);
         if (!of.valid && call->exit_code == DT_EXIT_GOOD)
             call->exit_code = dt_report_exit_code(of.problem.code);
     }
-    json_object_set(object, "recipes", array);
-    DT_TRY(call->json ? dt_report_json(json_incref(object), err) : dt_report_styled(&text, err));
-out:
-    json_decref(object);
-    json_decref(array);
-    dt_strbuf_release(&text);
+    st = print(&all, call, err);
+    json_decref(all.recipes);
+    json_decref(all.sarif);
+    dt_strbuf_release(&all.text);
     return st;
 }
 
@@ -173,6 +207,9 @@ static const dt_option options[] = {
     {.name = "no-data",
      .kind = DT_OPTION_FLAG,
      .help = "check all but the data, which need not be here"},
+    {.name = "sarif",
+     .kind = DT_OPTION_FLAG,
+     .help = "print SARIF 2.1.0, for code hosts and editors"},
     {.name = "origins",
      .kind = DT_OPTION_FLAG,
      .help = "tell where each value comes from, and what it stands over"},

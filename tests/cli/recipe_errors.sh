@@ -78,6 +78,23 @@ says "tiny.yaml: good"
 expect 0 validate "$work/tiny.yaml"
 (cd "$work" && "$dtrun" validate /dev/stdin <tiny.yaml >/dev/null) || fail "stdin is a file too"
 
+# As SARIF, which names the rule and the place.
+expect 2 validate --sarif "$work/heads.yaml" "$work/tiny.yaml" "$work/missing.yaml"
+python3 - "$work/out" "$work/heads.yaml" <<'PY' || fail "SARIF"
+import json, sys
+document = json.load(open(sys.argv[1]))
+run = document["runs"][0]
+assert document["version"] == "2.1.0" and run["tool"]["driver"]["name"] == "dtrun"
+rules = {rule["id"] for rule in run["tool"]["driver"]["rules"]}
+first, second = run["results"]
+assert first["ruleId"] == "heads-divide-embed" and first["ruleId"] in rules and first["level"] == "error"
+assert first["message"]["text"].startswith("'model.heads' 3")
+place = first["locations"][0]["physicalLocation"]
+assert place["artifactLocation"]["uri"] == "file://" + sys.argv[2]
+assert place["region"] == {"startLine": 4, "startColumn": 39}
+assert second["ruleId"] == "read" and "missing.yaml" in second["message"]["text"]
+PY
+
 # It may be for another machine, but this one does not hold it.
 sed 's/layers: 1/layers: 900/; s/embed: 16/embed: 16384/' "$work/tiny.yaml" >"$work/huge.yaml"
 expect 0 validate "$work/huge.yaml"

@@ -1,0 +1,38 @@
+/* dtrun schema: the recipe as JSON Schema, for editors. */
+#include "recipes/schema.h"
+#include "runner/cli/command.h"
+#include "runner/cli/report.h"
+
+#include "base/banned.h"
+
+static dt_status schema(dt_call *call, dt_error *err)
+{
+    json_t *document = dt_recipe_schema(), *object;
+    dt_status st;
+    dt_strbuf text;
+
+    if (call->json) {
+        object = dt_report_object();
+        json_object_set_new(object, "schema", document);
+        return dt_report_json(object, err);
+    }
+    dt_strbuf_init(&text);
+    dt_json_write_pretty(&text, document);
+    st = dt_report_text(&text, err);
+    dt_strbuf_release(&text);
+    json_decref(document);
+    return st;
+}
+
+const dt_command dt_command_schema = {
+    .name = "schema",
+    .summary = "the recipe as JSON Schema, for editors",
+    .operands = "",
+    .notes =
+        "JSON Schema 2020-12 with every field, what it takes and means. An editor with the YAML\n"
+        "language server completes and checks a recipe whose first line names it:\n"
+        "  dtrun schema > recipe.schema.json\n"
+        "  # yaml-language-server: $schema=recipe.schema.json\n"
+        "What is missing, and rules across fields, are 'dtrun validate' to tell.\n",
+    .run = schema,
+};

@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""The JSON Schema of recipes, held against recipes by another program's validator: it takes all that dtrun
+takes, and refuses the wrong ones but for those below, whose fault is none that a schema can see.
+
+    schema.py           DTRUN_BIN names the folder of the programs; needs python3-jsonschema, python3-yaml
+"""
+import glob
+import json
+import os
+import subprocess
+import sys
+
+try:
+    import jsonschema
+    import yaml
+except ImportError as missing:
+    print("skipped: %s" % missing)
+    sys.exit(77)
+
+ROOT = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..")
+
+# Which faults of wrong/ a schema sees; all others are about what is missing, what another field or file or
+# the environment says, or how YAML is written.
+SEEN = """
+byte_unit dotted_key dropout_of_one env_no_name extends_a_map extends_what_is_no_yaml
+extends_wrong_layer fraction_for_whole key_of_another_program layer_wrong list_for_number
+list_for_recipe long_line many_at_once map_for_text misplaced_key newer_version no_value
+no_version not_a_choice not_a_choice_in_map nothing null_map only_a_comment open_range
+text_for_number too_high too_low unit_not_known unit_not_known_either unknown_key
+unknown_key_far_from_any unknown_key_in_map wrong_alphabet
+""".split()
+
+
+def main():
+    program = os.path.join(os.environ["DTRUN_BIN"], "dtrun")
+    said = subprocess.run([program, "schema"], capture_output=True, check=True).stdout
+    schema = json.loads(said)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    faults = []
+    with open(os.path.join(ROOT, "docs", "recipe.schema.json"), "rb") as kept:
+        if kept.read() != said:
+            faults.append("docs/recipe.schema.json: dtrun schema > docs/recipe.schema.json")
+    for path in sorted(glob.glob(os.path.join(ROOT, "examples", "*.yaml"))):
+        with open(path, encoding="utf-8") as text:
+            lines = text.read()
+        if not lines.startswith("# yaml-language-server: $schema=../docs/recipe.schema.json\n"):
+            faults.append("%s: its first line does not name the schema" % path)
+        for fault in validator.iter_errors(yaml.safe_load(lines)):
+            faults.append("%s: %s" % (path, fault.message[:200]))
+    seen = set()
+    for path in sorted(glob.glob(os.path.join(ROOT, "tests", "recipes", "wrong", "*.yaml"))):
+        name = os.path.basename(path)[:-5]
+        with open(path, encoding="utf-8") as text:
+            try:
+                recipe = yaml.safe_load(text)
+            except yaml.YAMLError:
+                continue
+        if not validator.is_valid(recipe):
+            seen.add(name)
+    for name in sorted(seen ^ set(SEEN)):
+        faults.append("%s: the schema %s" % (name, "sees it now: add it to SEEN" if name in seen
+                                             else "does not see it any more"))
+    print("\n".join(faults) or "good: %d wrong recipes are seen" % len(seen))
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
