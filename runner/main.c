@@ -26,6 +26,8 @@ const dt_command *const dt_commands[] = {
     &dt_command_tag,
     &dt_command_note,
     &dt_command_rename,
+    &dt_command_rm,
+    &dt_command_store,
     &dt_command_generate,
     &dt_command_checkpoints,
     &dt_command_doctor,

@@ -122,6 +122,14 @@ typedef struct dt_run_mark {
 } dt_run_mark;
 dt_status dt_store_run_marks(dt_store *store, dt_run_mark **out, int64_t *count, dt_arena *arena,
                              dt_error *err);
+/* --- maintain.c */
+/* All rows of a run, as one change. */
+dt_status dt_store_run_remove(dt_store *store, const char *run, dt_error *err);
+/* What is damaged, in words; reads all of the file. */
+dt_status dt_store_verify(dt_store *store, const char ***problems, int64_t *count, dt_arena *arena,
+                          dt_error *err);
+/* The store as it is now to a new file, mode 0600, while others write. DT_ERR_USAGE: it is there. */
+dt_status dt_store_backup(dt_store *store, const char *path, dt_error *err);
 /* --- search.c */
 typedef struct dt_run_search {
     int state;         /* -1: any */

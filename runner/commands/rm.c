@@ -1,0 +1,133 @@
+/* dtrun rm: runs go for good. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runner/cli/command.h"
+#include "runner/cli/report.h"
+#include "runner/supervisor/folder/remove.h"
+#include "runner/supervisor/folder/run_folder.h"
+#include "runner/term/format.h"
+#include "runner/view/runs.h"
+
+#include "base/banned.h"
+
+typedef struct going {
+    dt_run run;
+    int64_t bytes;
+} going;
+
+/* Where something may be left on a node, the folder is what stop finds it by. */
+static dt_status check_nodes(dt_store *store, const dt_run *run, const dt_call *call, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_node *nodes;
+    int64_t count;
+
+    DT_TRY(dt_store_node_list(store, &nodes, &count, run->id, run->attempt, call->arena, err));
+    for (int64_t i = 0; i < count; i++)
+        if (strcmp(nodes[i].state, "lost") == 0 && !dt_arguments_flag(call->args, "force"))
+            DT_THROW(err, DT_ERR_USAGE,
+                     "run '%s' may have left something on '%s': 'dtrun stop %s' ends it, --force "
+                     "removes the run all the same",
+                     run->id, nodes[i].name, run->id);
+out:
+    return st;
+}
+
+static dt_status look(going *out, dt_store *store, const char *ref, const dt_call *call,
+                      dt_error *err)
+{
+    const char *folder;
+    dt_status st;
+
+    DT_TRY(dt_runs_find(store, &out->run, ref, call, err));
+    if (!dt_run_state_is_terminal(out->run.state))
+        DT_THROW(err, DT_ERR_USAGE, "run '%s' is %s: 'dtrun stop %s' ends it", out->run.id,
+                 dt_run_state_name(out->run.state), out->run.id);
+    DT_TRY(check_nodes(store, &out->run, call, err));
+    DT_TRY(dt_run_path(&folder, out->run.id, NULL, call->arena, err));
+    out->bytes = dt_tree_bytes(folder);
+out:
+    return st;
+}
+
+static dt_status ask(const going *runs, size_t count, const dt_call *call, dt_error *err)
+{
+    char size[DT_FORMAT_SIZE], answer[16] = "";
+    int64_t bytes = 0;
+
+    if (dt_arguments_flag(call->args, "yes"))
+        return DT_OK;
+    if (!isatty(STDIN_FILENO))
+        return DT_FAIL(err, DT_ERR_USAGE, "nobody is here to ask: --yes removes without");
+    for (size_t i = 0; i < count; i++) {
+        bytes += runs[i].bytes;
+        dt_report_say("  %s  %s  %s at step %lld  %s", runs[i].run.id, runs[i].run.name,
+                      dt_run_state_name(runs[i].run.state), (long long)runs[i].run.step,
+                      dt_format_bytes(size, sizeof(size), (double)runs[i].bytes));
+    }
+    dt_report_say("remove %s for good, with history, logs and checkpoints: %s? [y/N]",
+                  count == 1 ? "this run" : "these runs",
+                  dt_format_bytes(size, sizeof(size), (double)bytes));
+    if (fgets(answer, sizeof(answer), stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y'))
+        return DT_OK;
+    return DT_FAIL(err, DT_ERR_USAGE, "nothing was removed");
+}
+
+static dt_status remove_runs(dt_call *call, dt_error *err)
+{
+    size_t count = (size_t)call->args->operands_count;
+    going *runs = dt_arena_alloc_array(call->arena, count, sizeof(runs[0]));
+    json_t *removed = json_array(), *object;
+    dt_store *store = NULL;
+    dt_status st = DT_OK;
+
+    if (runs == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    DT_TRY(dt_store_open(&store, NULL, err));
+    for (size_t i = 0; i < count; i++) {
+        DT_TRY(look(&runs[i], store, call->args->operands[i], call, err));
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(runs[j].run.id, runs[i].run.id) == 0)
+                DT_THROW(err, DT_ERR_USAGE, "run '%s' is named twice", runs[i].run.id);
+    }
+    DT_TRY(ask(runs, count, call, err));
+    for (size_t i = 0; i < count; i++) {
+        DT_TRY(dt_run_remove(store, runs[i].run.id, call->arena, err));
+        json_array_append_new(removed, json_pack("{s:s, s:I}", "run", runs[i].run.id, "bytes",
+                                                 (json_int_t)runs[i].bytes));
+        dt_report_note(call, "run '%s' is removed", runs[i].run.id);
+    }
+    if (call->json) {
+        object = dt_report_object();
+        json_object_set(object, "removed", removed);
+        DT_TRY(dt_report_json(object, err));
+    }
+out:
+    json_decref(removed);
+    dt_store_close(store);
+    return st;
+}
+
+static const dt_option options[] = {
+    {.name = "yes", .letter = 'y', .kind = DT_OPTION_FLAG, .help = "do not ask"},
+    {.name = "force",
+     .kind = DT_OPTION_FLAG,
+     .help = "also where something of the run may be left on a node"},
+    {0},
+};
+
+const dt_command dt_command_rm = {
+    .name = "rm",
+    .summary = "remove runs for good: history, logs, checkpoints",
+    .operands = "RUN...",
+    .operands_min = 1,
+    .operands_max = -1,
+    .options = options,
+    .notes =
+        "Says what would go and asks. A run that has not ended is refused; forks of a run have\n"
+        "their own history and checkpoints, and stay. Only the run's own folder and its rows\n"
+        "are removed: no recipe, no data. What is cut short is ended by the same command.\n",
+    .run = remove_runs,
+};

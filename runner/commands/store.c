@@ -1,0 +1,164 @@
+/* dtrun store: the history as a whole. */
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/dirs.h"
+#include "base/file.h"
+#include "runner/cli/command.h"
+#include "runner/cli/report.h"
+#include "runner/supervisor/folder/mend.h"
+#include "runner/supervisor/folder/remove.h"
+
+#include "base/banned.h"
+
+static void add_problem(json_t *problems, const char *fmt, ...) DT_PRINTF(2, 3);
+static void add_problem(json_t *problems, const char *fmt, ...)
+{
+    char text[1024];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    json_array_append_new(problems, dt_json_text(text));
+}
+
+static const char *find_runs_folder(dt_arena *arena, dt_error *err)
+{
+    const char *state, *runs = NULL;
+
+    if (dt_dir_path(&state, DT_DIR_STATE, arena, err) == DT_OK)
+        runs = dt_arena_printf(arena, "%s/runs", state);
+    return runs;
+}
+
+/* Runs of the history that have no folder. */
+static void check_rows(json_t *problems, const dt_run_mark *marks, int64_t count, const char *runs,
+                       dt_arena *arena)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const char *folder = dt_arena_printf(arena, "%s/%s", runs, marks[i].id);
+
+        if (folder != NULL && !dt_file_exists(folder))
+            add_problem(problems, "run '%s' has no folder '%s' (moved? 'dtrun rm %s' removes it)",
+                        marks[i].id, folder, marks[i].id);
+    }
+}
+
+static bool has_row(const dt_run_mark *marks, int64_t count, const char *run)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (strcmp(marks[i].id, run) == 0)
+            return true;
+    return false;
+}
+
+/* Folders of which the history knows nothing, though it was asked to write it anew. */
+static void check_folders(json_t *problems, const dt_run_mark *marks, int64_t count,
+                          const char *runs)
+{
+    static const char prefix[] = DT_REMOVED_PREFIX;
+    struct dirent *entry;
+    DIR *dir = opendir(runs);
+
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0)
+            add_problem(problems, "'%s/%s' is left of a run that was being removed", runs,
+                        entry->d_name);
+        else if (entry->d_name[0] != '.' && !has_row(marks, count, entry->d_name))
+            add_problem(problems,
+                        "'%s/%s' is of no run of the history, and nothing in it says of which",
+                        runs, entry->d_name);
+    }
+    if (dir != NULL)
+        closedir(dir);
+}
+
+static dt_status check(dt_store *store, dt_call *call, dt_error *err)
+{
+    json_t *problems = json_array(), *object;
+    const char **damages, *runs = find_runs_folder(call->arena, err);
+    dt_run_mark *marks;
+    int64_t count, runs_count;
+    dt_status st = DT_OK;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    if (runs == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    dt_mend_all(store);
+    DT_TRY(dt_store_verify(store, &damages, &count, call->arena, err));
+    for (int64_t i = 0; i < count; i++)
+        add_problem(problems, "%s", damages[i]);
+    DT_TRY(dt_store_run_marks(store, &marks, &runs_count, call->arena, err));
+    check_rows(problems, marks, runs_count, runs, call->arena);
+    check_folders(problems, marks, runs_count, runs);
+    call->exit_code = json_array_size(problems) > 0 ? DT_EXIT_FAILED : DT_EXIT_GOOD;
+    if (call->json) {
+        object = dt_report_object();
+        json_object_set_new(object, "runs", json_integer(runs_count));
+        json_object_set(object, "problems", problems);
+        DT_TRY(dt_report_json(object, err));
+        goto out;
+    }
+    for (size_t i = 0; i < json_array_size(problems); i++)
+        dt_strbuf_add_fmt(&text, "%s\n", json_string_value(json_array_get(problems, i)));
+    dt_strbuf_add_fmt(&text, "%lld runs, %zu problems\n", (long long)runs_count,
+                      json_array_size(problems));
+    DT_TRY(dt_report_text(&text, err));
+out:
+    json_decref(problems);
+    dt_strbuf_release(&text);
+    return st;
+}
+
+static dt_status backup(dt_store *store, dt_call *call, dt_error *err)
+{
+    const char *path = call->args->operands[1];
+    json_t *object;
+    dt_status st;
+
+    DT_TRY(dt_store_backup(store, path, err));
+    dt_report_note(call, "the history is copied to '%s'; checkpoints and logs are not in it", path);
+    if (call->json) {
+        object = dt_report_object();
+        json_object_set_new(object, "path", dt_json_text(path));
+        DT_TRY(dt_report_json(object, err));
+    }
+out:
+    return st;
+}
+
+static dt_status maintain(dt_call *call, dt_error *err)
+{
+    const char *what = call->args->operands[0];
+    bool is_backup = strcmp(what, "backup") == 0;
+    dt_store *store = NULL;
+    dt_status st = DT_OK;
+
+    if (!is_backup && strcmp(what, "check") != 0)
+        DT_THROW(err, DT_ERR_USAGE, "'%s': expected check, or backup FILE", what);
+    if (call->args->operands_count != (is_backup ? 2 : 1))
+        DT_THROW(err, DT_ERR_USAGE, "%s",
+                 is_backup ? "FILE is missing" : "check takes no argument");
+    DT_TRY(dt_store_open_to_read(&store, NULL, err));
+    DT_TRY(is_backup ? backup(store, call, err) : check(store, call, err));
+out:
+    dt_store_close(store);
+    return st;
+}
+
+const dt_command dt_command_store = {
+    .name = "store",
+    .summary = "check the history, or copy it while it is used",
+    .operands = "check|backup [FILE]",
+    .operands_min = 1,
+    .operands_max = 2,
+    .notes =
+        "check reads all of store.db, and says which runs have no folder, which folders no run,\n"
+        "and what is left of a removal; the exit code is 1 where there is anything. backup\n"
+        "writes FILE, which must not be there, as the history is at that moment: runs go on\n"
+        "meanwhile. To use it, put it in the place of store.db while nothing runs.\n",
+    .run = maintain,
+};
