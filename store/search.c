@@ -84,7 +84,9 @@ dt_status dt_store_run_search(dt_store *store, const char ***ids, int64_t *count
     DT_TRY(DT_SQL_OPEN(&rows, store, arena, err, sql, DT_TEXT(state), DT_TEXT(search->words),
                        DT_INT(search->limit > 0 ? search->limit : -1), DT_INT(search->offset)));
     DT_TRY(dt_sql_list(&rows, &items, count, sizeof(**ids), id_read, err));
-    DT_TRY(total_read(store, total, state, search->words, err));
+    *total = search->offset + *count;
+    if (*count == search->limit || (*count == 0 && search->offset > 0)) /* there may be others */
+        DT_TRY(total_read(store, total, state, search->words, err));
 out:
     *ids = items;
     dt_sql_close(&rows);

@@ -411,6 +411,10 @@ class History(Browsing):
         self.wait(lambda: self.points("loss-chart")[-1] < 2500)
         self.shoot("compare-dark")
 
+    def test_a_comparison_with_a_run_that_is_not_there_says_so(self):
+        self.open("compare?runs=m4x9tr,nope", lambda: "unknown run 'nope'" in self.text("#link"))
+        self.browser.get_log("browser")  # the 404 is there
+
     def test_a_phone_shows_them_too(self):
         self.look(390, 844)
         for path, ready in (("?q=sweep", lambda: len(self.texts("#runs tbody tr")) == 100),

@@ -15,6 +15,7 @@ export async function getJson(path) {
   const body = await answer.json();
   if (!answer.ok) {
     const error = new Error(body.error ? body.error.message : answer.statusText);
+    error.answered = true;
     error.locked = answer.status === 401 || answer.status === 403;
     throw error;
   }
@@ -41,7 +42,7 @@ export function poll(step) {
       wait = await step();
       note.hidden = true;
     } catch (error) {
-      note.textContent = error.locked ? LOCKED : LOST;
+      note.textContent = error.locked ? LOCKED : error.answered ? error.message : LOST;
       note.hidden = false;
     }
     busy = false;

@@ -37,6 +37,8 @@ export function bytes(value) {
 
 export function duration(seconds) {
   if (seconds === null || seconds === undefined) return none;
+  if (seconds < 0) return `−${duration(-seconds)}`; // the past of a fork
+  if (seconds === 0) return '0 s';
   if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
   if (seconds < 60) return `${Math.floor(seconds)} s`;
   const pad = (n) => String(n).padStart(2, '0');
