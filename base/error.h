@@ -7,6 +7,10 @@
  * A message is complete enough to print as it is: lower case, no full stop, the problem first,
  * names in single quotes, then what to do. Callers may put context in front of it
  * (dt_error_prefix). Only mains and commands print.
+ *
+ * No memory: what grows with a model, a file, a recipe or the number of ranks fails with
+ * DT_ERR_NOMEM. Where a few bytes are missing (a name, a message, strbuf.h) nothing could be reported
+ * either: DT_ASSERT ends the process.
  */
 #ifndef DT_BASE_ERROR_H
 #define DT_BASE_ERROR_H

@@ -47,6 +47,22 @@ is "exit code" "$(field lost exit_code)" 0
 is step "$(field lost step)" 300
 no_supervisor lost || fail "a run that has ended is supervised"
 
+# It was last seen starting, and one of its two nodes has lost its folder: ranks of the other made
+# steps, so that node had started its own. They are not started twice in one attempt.
+FAULT_RESTARTS=1 FAKE_STEPS=100 FAKE_STEP_MS=10 "$driver" launch early 2 2
+await 20 has_step early 3
+kill_supervisor early
+no_engine() { [ -z "$(processes fake_engine)" ]; }
+await 20 no_engine
+rm "$database"*
+rm -rf "$runs"/early/attempt-1/node-0/*
+sed -i 's/"state": "running"/"state": "starting"/' "$runs/early/attempt-1/history.json"
+is attempt "$(field early attempt)" 1
+end_is early finished 0
+is attempt "$(field early attempt)" 2
+[[ $(store "SELECT a.reason FROM attempts a JOIN runs r USING (run) WHERE r.id = 'early' AND a.attempt = 1") == \
+    *'lost its journal'* ]] || fail "attempt 1 does not say why it ended"
+
 # A stop is what meets it.
 FAKE_STEPS=100000 "$driver" launch stopped 2
 await 20 has_step stopped 3

@@ -507,7 +507,8 @@ def disturbed(place, name, strategy, golden, faults, draw):
         # a node could not be asked whether anything is left.
         wanted = [('finished', 0)]
         if run.until_ended(faults, draw, stop_after):
-            wanted += [('stopped', 4), ('failed', 1), ('failed', 3), ('stopped', 5), ('failed', 5)]
+            wanted += [('stopped', 4), ('failed', 1), ('failed', 3), ('stopped', 5), ('failed', 5),
+                       ('finished', 5)] # every step was done, and then the stop could not ask
         if run.check_end(wanted) != 'finished':
             call(DTRUN, 'resume', '--detach', run.id)
             COUNT['resumed'] += 1

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/proc_stat.h"
 #include "runner/agent/process/cgroup.h"
 
 #include "base/banned.h"
@@ -21,39 +22,18 @@
 
 bool dt_process_read(dt_process *out, pid_t pid)
 {
-    char path[64], text[1024];
-    const char *open_paren, *close_paren;
-    long long ticks, faults, user, system;
-    size_t length;
-    ssize_t got;
-    int fd, parent;
+    dt_proc_stat stat;
 
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    got = read(fd, text, sizeof(text) - 1);
-    close(fd);
-    if (got <= 0)
-        return false;
-    text[got] = '\0';
-    open_paren = strchr(text, '(');
-    close_paren = strrchr(text, ')'); /* the name may hold parentheses and spaces */
     memset(out, 0, sizeof(*out));
-    if (open_paren == NULL || close_paren == NULL ||
-        sscanf(close_paren + 1,
-               " %c %d %*d %*d %*d %*d %*u %*u %*u %lld %*u %lld %lld %*d %*d %*d %*d %*d %*d %lld",
-               &out->state, &parent, &faults, &user, &system, &ticks) != 6)
+    if (!dt_proc_stat_read(&stat, pid))
         return false;
-    length = (size_t)(close_paren - open_paren - 1);
-    if (length >= sizeof(out->command))
-        length = sizeof(out->command) - 1;
-    memcpy(out->command, open_paren + 1, length);
+    memcpy(out->command, stat.command, sizeof(out->command) - 1);
     out->pid = pid;
-    out->parent = parent;
-    out->start_ticks = ticks;
-    out->cpu_ticks = user + system;
-    out->major_faults = faults;
+    out->parent = (pid_t)stat.parent;
+    out->state = stat.state;
+    out->start_ticks = (int64_t)stat.start_ticks;
+    out->cpu_ticks = stat.cpu_ticks;
+    out->major_faults = stat.major_faults;
     return true;
 }
 

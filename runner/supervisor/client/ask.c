@@ -103,25 +103,19 @@ static void write_stop(dt_strbuf *out, bool now)
     json_decref(request);
 }
 
-dt_status dt_supervisor_stop(const char *run, bool now, dt_error *err)
+/* Whoever is there gets the request; one that was killed over it: the next is asked. */
+static dt_status ask_any(const char *run, const char *folder, const char *request, dt_error *err)
 {
-    const char *folder;
-    dt_strbuf request;
-    dt_arena arena;
-    dt_status st;
+    dt_status st = DT_OK;
     int fd = -1;
 
-    dt_arena_init(&arena, 0);
-    dt_strbuf_init(&request);
-    write_stop(&request, now);
-    DT_TRY(dt_run_path(&folder, run, NULL, &arena, err));
     (void)dt_launch_env_hand_over(folder, NULL); /* else as before: the stop goes first */
     for (int i = 1;; i++) {
         DT_TRY(reach(&fd, run, folder, err));
         if (fd < 0)
             break;
-        st = exchange(fd, request.data, err);
-        if (st != DT_ERR_PEER || i == ASK_TIMES) /* one that was killed: the next is asked */
+        st = exchange(fd, request, err);
+        if (st != DT_ERR_PEER || i == ASK_TIMES)
             break;
         dt_error_clear(err);
         close(fd);
@@ -130,29 +124,50 @@ dt_status dt_supervisor_stop(const char *run, bool now, dt_error *err)
 out:
     if (fd >= 0)
         close(fd);
-    dt_strbuf_release(&request);
-    dt_arena_release(&arena);
     return st;
 }
 
-dt_status dt_supervisor_stop_running(const char *run, bool now, dt_error *err)
+/* Only the one that runs. */
+static dt_status ask_running(const char *run, const char *folder, const char *request,
+                             dt_error *err)
+{
+    dt_status st = DT_OK;
+    int fd = -1;
+
+    DT_TRY(dt_socket_connect(&fd, folder, "control.sock", err));
+    st = exchange(fd, request, err);
+    close(fd);
+out:
+    return st;
+}
+
+static dt_status stop(const char *run, bool now,
+                      dt_status (*ask)(const char *run, const char *folder, const char *request,
+                                       dt_error *err),
+                      dt_error *err)
 {
     const char *folder;
     dt_strbuf request;
     dt_arena arena;
     dt_status st;
-    int fd = -1;
 
     dt_arena_init(&arena, 0);
     dt_strbuf_init(&request);
     write_stop(&request, now);
     DT_TRY(dt_run_path(&folder, run, NULL, &arena, err));
-    DT_TRY(dt_socket_connect(&fd, folder, "control.sock", err));
-    DT_TRY(exchange(fd, request.data, err));
+    DT_TRY(ask(run, folder, request.data, err));
 out:
-    if (fd >= 0)
-        close(fd);
     dt_strbuf_release(&request);
     dt_arena_release(&arena);
     return st;
+}
+
+dt_status dt_supervisor_stop(const char *run, bool now, dt_error *err)
+{
+    return stop(run, now, ask_any, err);
+}
+
+dt_status dt_supervisor_stop_running(const char *run, bool now, dt_error *err)
+{
+    return stop(run, now, ask_running, err);
 }

@@ -51,6 +51,7 @@ static void on_hello(dt_node_link *link, const dt_message *message)
     }
     hear_clock(link, message, true);
     link->idle = strcmp(state, "idle") == 0;
+    link->hello_sequence = dt_message_int(message, "next_sequence", 0);
     link->boot_id = dt_message_string(message, "boot_id");
     dt_log_info("%s: attached, %s", link->name, state);
     dt_node_take(link, DT_NODE_EVENT_HELLO, NULL);

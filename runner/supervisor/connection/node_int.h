@@ -65,13 +65,14 @@ struct dt_node_link {
     dt_refusals refusals;
     const char *boot_id; /* of the hello that is being taken */
 
-    bool idle;          /* it said hello, and that no rank was started */
-    bool paused;        /* it is not read from */
-    bool renew;         /* the connection may be what is stuck: the next is one of its own */
-    bool replace;       /* an agent that hangs there is killed by the next connection */
-    bool preempted;     /* the last connection: never again, and nothing runs there */
-    bool unrecoverable; /* another attempt would not reach it either */
-    bool unreachable;   /* and shown as such: */
+    bool idle;              /* it said hello, and that no rank was started */
+    int64_t hello_sequence; /* ... and where its journal ended then */
+    bool paused;            /* it is not read from */
+    bool renew;             /* the connection may be what is stuck: the next is one of its own */
+    bool replace;           /* an agent that hangs there is killed by the next connection */
+    bool preempted;         /* the last connection: never again, and nothing runs there */
+    bool unrecoverable;     /* another attempt would not reach it either */
+    bool unreachable;       /* and shown as such: */
     char shown[256];
 };
 

@@ -65,6 +65,11 @@ bool dt_node_link_is_idle(const dt_node_link *link)
     return link->idle;
 }
 
+int64_t dt_node_link_hello_sequence(const dt_node_link *link)
+{
+    return link->hello_sequence;
+}
+
 bool dt_node_link_is_preempted(const dt_node_link *link)
 {
     return link->preempted;

@@ -145,6 +145,8 @@ bool dt_node_link_has_ended(const dt_node_link *link);    /* RELEASED or beyond,
 bool dt_node_link_is_away(const dt_node_link *link);      /* GONE, UNUSED or LOST */
 bool dt_node_link_is_preparing(const dt_node_link *link); /* a thread is at work, in any phase */
 bool dt_node_link_is_idle(const dt_node_link *link); /* its agent said that no rank was started */
+/* The journal number that its agent was to use next when it said hello. */
+int64_t dt_node_link_hello_sequence(const dt_node_link *link);
 bool dt_node_link_is_preempted(const dt_node_link *link);
 bool dt_node_link_is_unrecoverable(const dt_node_link *link); /* LOST, and for later attempts too */
 const dt_node_layout *dt_node_link_place(const dt_node_link *link); /* NULL: not known */

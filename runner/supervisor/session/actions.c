@@ -82,21 +82,67 @@ static json_t *environment_of(const dt_session *session, const dt_node_layout *p
                      first != NULL ? first->address : "");
 }
 
-dt_status dt_action_start_node(dt_session *session, dt_supervised_node *node, dt_error *err)
+/* Whether it is known what began on the node in this attempt. */
+static bool is_heard(const dt_supervised_node *node)
+{
+    const dt_node_link *link = node->link;
+
+    if (dt_node_link_has_ended(link))
+        return true;
+    return dt_node_link_is_attached(link) &&
+           (dt_node_link_is_idle(link) ||
+            dt_session_row(node)->row.acknowledged >= dt_node_link_hello_sequence(link));
+}
+
+/* Ranks that make steps have met those of all nodes. */
+static bool have_met(const dt_session *session)
+{
+    for (int64_t i = 0; i < session->node_count; i++) {
+        const dt_collected_node *row = dt_session_row(&session->nodes[i]);
+
+        if (row->step > 0 || row->released)
+            return true;
+    }
+    return false;
+}
+
+static void start_node(dt_session *session, dt_supervised_node *node)
 {
     const dt_node_layout *place = dt_node_link_place(node->link);
 
-    if (!dt_node_link_is_idle(node->link))
-        return DT_OK;
-    if (node->rebooted || dt_node_has_started(node))
-        return dt_action_expect_ranks(session, node, err);
+    node->start_sent = true;
     dt_node_link_send(node->link, json_pack("{s:s, s:s, s:o, s:I, s:o, s:f}", "command", "start",
                                             "engine", place->engine, "plan",
                                             dt_node_plan(session->plan, place, all_shared(session)),
                                             "node", (json_int_t)node->index, "environment",
                                             environment_of(session, place), "launcher_lost_seconds",
                                             session->launcher_lost_seconds));
-    return DT_OK;
+}
+
+/* An idle agent may have started ranks, and have lost all memory of it: that they met others is in
+ * the journals of those. So all of them are heard first, and nothing is started twice. */
+dt_status dt_action_start_idle(dt_session *session, dt_supervised_node *unused, dt_error *err)
+{
+    dt_status st = DT_OK;
+    bool met;
+
+    for (int64_t i = 0; i < session->node_count; i++)
+        if (!is_heard(&session->nodes[i]))
+            return DT_OK;
+    met = have_met(session);
+    for (int64_t i = 0; i < session->node_count && session->state == DT_RUN_STARTING; i++) {
+        dt_supervised_node *node = &session->nodes[i];
+
+        if (!dt_node_link_is_attached(node->link) || !dt_node_link_is_idle(node->link) ||
+            node->start_sent)
+            continue;
+        if (met || node->rebooted || dt_node_has_started(node))
+            DT_TRY(dt_action_expect_ranks(session, node, err));
+        else
+            start_node(session, node);
+    }
+out:
+    return st;
 }
 
 dt_status dt_action_start_if_all(dt_session *session, dt_supervised_node *unused, dt_error *err)
@@ -107,15 +153,9 @@ dt_status dt_action_start_if_all(dt_session *session, dt_supervised_node *unused
         if (!dt_node_link_is_attached(session->nodes[i].link))
             return DT_OK;
     DT_TRY(enter(session, DT_RUN_STARTING, err));
-    for (int64_t i = 0; i < session->node_count && session->state == DT_RUN_STARTING; i++)
-        DT_TRY(dt_action_start_node(session, &session->nodes[i], err));
+    DT_TRY(dt_action_start_idle(session, NULL, err));
 out:
     return st;
-}
-
-dt_status dt_action_run(dt_session *session, dt_supervised_node *unused, dt_error *err)
-{
-    return enter(session, DT_RUN_RUNNING, err);
 }
 
 /* A node that ran ranks and has no memory of them: its journal is gone. */
@@ -134,6 +174,22 @@ dt_status dt_action_expect_ranks(dt_session *session, dt_supervised_node *node, 
     st = note_lost(session, reason.data, err);
     dt_strbuf_release(&reason);
     return st == DT_OK ? dt_action_end_ranks(session, NULL, err) : st;
+}
+
+/* Its ranks make steps: whoever is attached and still to be started ran some of them. */
+dt_status dt_action_run(dt_session *session, dt_supervised_node *unused, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(enter(session, DT_RUN_RUNNING, err));
+    for (int64_t i = 0; i < session->node_count && session->state == DT_RUN_RUNNING; i++) {
+        dt_supervised_node *node = &session->nodes[i];
+
+        if (dt_node_link_is_attached(node->link) && !node->start_sent)
+            DT_TRY(dt_action_expect_ranks(session, node, err));
+    }
+out:
+    return st;
 }
 
 dt_status dt_action_end_node(dt_session *session, dt_supervised_node *node, dt_error *err)

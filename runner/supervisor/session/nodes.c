@@ -170,6 +170,7 @@ static void on_attached(void *context, int64_t index, const char *boot_id)
     dt_supervised_node *node = node_of(context, index);
 
     node->beat_ms = 0;
+    node->start_sent = false;
     note_boot(node, boot_id);
     show_state(node, dt_node_link_is_idle(node->link) ? "ready" : "running");
     dt_state_take(node->session, DT_EVENT_ATTACHED, node);

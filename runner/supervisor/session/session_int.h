@@ -55,6 +55,7 @@ typedef struct dt_supervised_node {
     const char *here;   /* attempt-N/node-K on this machine */
     dt_node_link *link; /* the way to it, and how far it is */
     bool rebooted;      /* since its ranks were started */
+    bool start_sent;    /* on this connection */
     int64_t beat_ms;    /* its monotonic clock at its last `alive`; 0: none on this connection */
 } dt_supervised_node;
 

@@ -22,7 +22,8 @@ static dt_state_fn *const table[DT_RUN_STATE_COUNT][DT_STATE_EVENT_COUNT] = {
     [DT_RUN_STARTING] =
         {
             [DT_EVENT_BEGIN] = dt_action_connect,
-            [DT_EVENT_ATTACHED] = dt_action_start_node,
+            [DT_EVENT_ATTACHED] = dt_action_start_idle,
+            [DT_EVENT_HEARD] = dt_action_start_idle,
             [DT_EVENT_READY] = dt_action_run,
             [DT_EVENT_FAILED] = dt_action_end_ranks,
             [DT_EVENT_LOST] = dt_action_end_ranks,
@@ -66,6 +67,7 @@ void dt_state_consider(dt_session *session)
 
     for (int64_t i = 0; i < session->node_count; i++)
         released = released && dt_node_link_has_ended(session->nodes[i].link);
+    dt_state_take(session, DT_EVENT_HEARD, NULL);
     if (is_ready(session))
         dt_state_take(session, DT_EVENT_READY, NULL);
     if (session->verdict.stop_asked && session->state != DT_RUN_STOPPING)
@@ -79,7 +81,7 @@ void dt_state_consider(dt_session *session)
 /* What the event implies may be an event as well. */
 static bool has_consequences(dt_state_event event)
 {
-    return event != DT_EVENT_READY && event != DT_EVENT_RELEASED;
+    return event != DT_EVENT_HEARD && event != DT_EVENT_READY && event != DT_EVENT_RELEASED;
 }
 
 static void on_leave_time(uv_timer_t *timer)

@@ -11,6 +11,7 @@
  *
  * begin      somebody follows the run, for the first time or again after the one before died
  * attached   the agent of a node answered
+ * heard      more of the journals was
  * ready      every rank said so
  * failed     a rank died
  * lost       a node is unavailable, or had no memory of the ranks it was to run
@@ -27,6 +28,7 @@
 typedef enum dt_state_event {
     DT_EVENT_BEGIN,
     DT_EVENT_ATTACHED,
+    DT_EVENT_HEARD,
     DT_EVENT_READY,
     DT_EVENT_FAILED,
     DT_EVENT_LOST,
@@ -46,7 +48,7 @@ dt_status dt_state_ask_stop(dt_session *session, bool now, dt_error *err);
 
 /* --- actions.c, conclude.c: the handlers; what is not DT_OK ends the session */
 typedef dt_status dt_state_fn(dt_session *session, dt_supervised_node *node, dt_error *err);
-dt_state_fn dt_action_prepare, dt_action_connect, dt_action_start_if_all, dt_action_start_node,
+dt_state_fn dt_action_prepare, dt_action_connect, dt_action_start_if_all, dt_action_start_idle,
     dt_action_expect_ranks, dt_action_run, dt_action_end_ranks, dt_action_end_node,
     dt_action_conclude;
 

@@ -1,0 +1,30 @@
+/* proc_stat: what the kernel says of a process, from /proc/PID/stat (proc(5)).
+ *
+ * Threads    any
+ */
+#ifndef DT_BASE_PROC_STAT_H
+#define DT_BASE_PROC_STAT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dt_proc_stat {
+    char command[64]; /* as the process set it: any bytes, at most 63 */
+    char state;       /* one letter of ps(1) */
+    int64_t parent;   /* its pid */
+    int64_t major_faults;
+    int64_t cpu_ticks;    /* user and system */
+    uint64_t start_ticks; /* since boot: with the pid it names one process for ever */
+} dt_proc_stat;
+
+/* False where there is no such process, or it cannot be read. */
+bool dt_proc_stat_read(dt_proc_stat *out, int64_t pid);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
