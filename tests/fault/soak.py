@@ -227,9 +227,17 @@ class Run:
         self.after(seconds, self.meet)
 
     def meet(self):
-        """Some command, which is refused while the disk is full."""
-        if call(DTRUN, 'status', self.id, '--json', check=False).returncode != 0:
+        """Commands, until one has brought a supervisor: they are refused while the disk is full, and one
+        that comes while the killed one still holds its lock takes that for alive."""
+        met = call(DTRUN, 'status', self.id, '--json', check=False).returncode == 0
+        if not met or not (self.pids('dtrun supervise') or self.has_ended()):
             self.after(0.5, self.meet)
+
+    def has_ended(self):
+        try:
+            return self.row()[1] in ENDED
+        except (AssertionError, sqlite3.Error): # it is being made anew
+            return False
 
     def pause(self, draw):
         seconds = draw.choice([0, draw.uniform(0.2, 2)])
