@@ -177,7 +177,10 @@ static dt_status add_source(dt_reading *reading, const layer *of)
 {
     dt_origins *origins = reading->origins;
 
-    if (origins->sources_count == DT_ORIGIN_SOURCES)
+    if (reading->too_many) /* it was said, and ends the reading */
+        return DT_ERR_RECIPE;
+    reading->too_many = origins->sources_count == DT_ORIGIN_SOURCES;
+    if (reading->too_many)
         return DT_FAIL(reading->err, DT_ERR_RECIPE, "%s: the recipe is made of more than %d files",
                        of->path, DT_ORIGIN_SOURCES);
     origins->sources[origins->sources_count++] = (dt_problem_source){of->path, of->text};

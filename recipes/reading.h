@@ -32,6 +32,7 @@ typedef struct dt_reading {
     const char *folder;                /* where relative paths start, absolute */
     const char *stem;                  /* the file's name without its ending */
     const char *resolved;        /* source of the fields of an earlier recipe; NULL: a new one */
+    bool too_many;               /* files than a recipe may be made of */
     int layer;                   /* the one being applied, from 1; --set is the last */
     int layer_of[DT_FIELDS_MAX]; /* that gave the field */
     dt_origins *origins;

@@ -58,9 +58,10 @@ out:
     return st;
 }
 
-/* attempt-N/origins.json: this attempt's, over those of the one before. A run does without, too. */
+/* attempt-N/origins.json: this attempt's, over those of an earlier one, which may be another run's. A
+ * run does without, too. */
 static void write_origins(const dt_preflight *flight, int64_t attempt, const char *folder,
-                          dt_arena *arena)
+                          const char *below, int64_t below_attempt, dt_arena *arena)
 {
     const char *path =
         dt_arena_printf(arena, "%s/attempt-%lld/origins.json", folder, (long long)attempt);
@@ -69,7 +70,7 @@ static void write_origins(const dt_preflight *flight, int64_t attempt, const cha
 
     if (flight->origins == NULL || path == NULL)
         return;
-    earlier = dt_origins_read(folder, attempt - 1, arena);
+    earlier = below != NULL ? dt_origins_read(below, below_attempt, arena) : NULL;
     json = dt_origins_document(flight->origins, earlier);
     dt_strbuf_init(&text);
     dt_json_write_pretty(&text, json);
@@ -103,7 +104,6 @@ static dt_status write_plan(dt_preflight *flight, const char *run, int64_t attem
     json = dt_plan_to_json(&flight->plan);
     dt_json_write_pretty(&text, json);
     DT_TRY(dt_file_write_atomic(path, text.data, text.length, 0600, err));
-    write_origins(flight, attempt, folder, arena);
 out:
     json_decref(json);
     dt_strbuf_release(&text);
@@ -239,7 +239,7 @@ dt_status dt_attempt_launch(const char **run, dt_store *store, const dt_recipe_s
                             const dt_labels *labels, const dt_fork *fork, dt_preflight *flight,
                             dt_arena *arena, dt_error *err)
 {
-    const char *folder = NULL, *copy;
+    const char *folder = NULL, *copy, *below = NULL;
     beginning of;
     dt_status st = DT_OK;
 
@@ -255,6 +255,9 @@ dt_status dt_attempt_launch(const char **run, dt_store *store, const dt_recipe_s
     DT_TRY(dt_file_write_atomic(copy, source->text, strlen(source->text), 0600, err));
     DT_TRY(take_checkpoint(&of, arena, err));
     DT_TRY(write_plan(flight, *run, 1, of.checkpoint, folder, arena, err));
+    if (fork != NULL)
+        DT_TRY(dt_run_path(&below, fork->parent->id, NULL, arena, err));
+    write_origins(flight, 1, folder, below, fork != NULL ? fork->parent->attempt : 0, arena);
     DT_TRY(dt_supervisor_keep_environment(*run, flight->recipe.notify.webhook, err));
     DT_TRY(add_row(store, &of, arena, err));
     folder = NULL; /* belongs to the row now */
@@ -312,6 +315,7 @@ dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *chec
     DT_TRY(next_attempt(&attempt, store, run->id, arena, err));
     DT_TRY(dt_supervisor_keep_environment(run->id, flight->recipe.notify.webhook, err));
     DT_TRY(write_plan(flight, run->id, attempt, checkpoint, folder, arena, err));
+    write_origins(flight, attempt, folder, folder, attempt - 1, arena);
     DT_TRY(recipe_text(&json, hash, &flight->recipe, arena, err));
     origin = dt_provenance_make(run->recipe_path, &flight->plan.recipe, arena);
     DT_TRY(dt_store_attempt_add(store, run->id, at->step, dt_preflight_steps(flight, at), json,

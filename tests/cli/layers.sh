@@ -32,6 +32,13 @@ expect 0 show "$run" --json
 json "[c['source'] for c in o['origins']['schedule.steps']][:2] == ['--set schedule.steps=24', 'short.yaml']" \
     "len(o['origins']['optimizer.lr']) == 2"
 
+# A fork has what its parent had.
+expect 0 fork "$run" --wait --json --set schedule.steps=30 --set seed=7
+fork=$(field "o['run']")
+expect 0 show "$fork" --json
+json "[c['source'] for c in o['origins']['schedule.steps']][:2] == ['--set schedule.steps=30', '--set schedule.steps=24']" \
+    "len(o['origins']['optimizer.lr']) == 2"
+
 # From stdin, by a pipe; the environment says how long.
 cd "$work" || exit 1
 sed 's/^name: .*/name: piped/; s/steps: 60/steps: "${env:STEPS}"/' tiny.yaml >piped.yaml
