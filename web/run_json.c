@@ -77,7 +77,7 @@ double dt_web_eta_seconds(const dt_run *run, int64_t start_step, int64_t now_ms)
 json_t *dt_web_run_json(const dt_run *run, int64_t now_ms)
 {
     return json_pack(
-        "{so ss so sI so so so so sI so so so so so so so so so so so so}", "id",
+        "{so ss so sI so so so so sI so so so so so so so so so so so so so sI}", "id",
         dt_web_string_json(run->id), "state", dt_run_state_name(run->state), "name",
         dt_web_string_json(run->name), "attempt", (json_int_t)run->attempt, "created_ms",
         dt_web_time_json(run->created_ms), "started_ms", dt_web_time_json(run->started_ms),
@@ -90,5 +90,6 @@ json_t *dt_web_run_json(const dt_run *run, int64_t now_ms)
         run->exit_code >= 0 ? json_integer(run->exit_code) : json_null(), "reason",
         dt_web_string_json(run->reason), "recipe_path", dt_web_string_json(run->recipe_path),
         "recipe_hash", dt_web_string_json(run->recipe_hash), "tags", dt_web_string_json(run->tags),
-        "group", dt_web_string_json(run->group), "note", dt_web_string_json(run->note));
+        "group", dt_web_string_json(run->group), "note", dt_web_string_json(run->note), "parent",
+        dt_web_string_json(run->parent), "parent_step", (json_int_t)run->parent_step);
 }

@@ -6,8 +6,9 @@ import {colour} from '/dom.js';
 export function marksOf(run, attempts, checkpoints) {
   const marks = [];
   for (const a of attempts) {
-    if (a.attempt > 1) marks.push({step: a.start_step, time: a.started_ms ?? a.created_ms,
-                                   kind: 'start', words: `attempt ${a.attempt}`});
+    if (a.attempt > 1 || a.start_step > 0) // the first of a fork begins later
+      marks.push({step: a.start_step, time: a.started_ms ?? a.created_ms, kind: 'start',
+                  words: a.attempt > 1 ? `attempt ${a.attempt}` : 'fork'});
     if (['failed', 'stopped'].includes(a.state) && a.ended_ms !== null)
       marks.push({step: a.attempt === run.attempt ? run.step : null, time: a.ended_ms,
                   kind: a.state, words: a.state});

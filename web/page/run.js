@@ -15,6 +15,7 @@ function showHead(run, nodes, now) {
   const about = [run.id, `attempt ${run.attempt}`];
   if (ranks > 0) about.push(`${ranks} rank${ranks > 1 ? 's' : ''} on ${nodes.length} node`
     + `${nodes.length > 1 ? 's' : ''}`);
+  if (run.parent !== '') about.push(`forked from ${run.parent} at step ${text.count(run.parent_step)}`);
   about.push(`started ${text.ago(run.started_ms ?? run.created_ms, now)}`);
   document.title = `${run.name} · dtrun`;
   setText(byId('name'), run.name);

@@ -1,6 +1,7 @@
 // text: numbers and times as people read them. Everything here gives plain strings.
 
 const whole = new Intl.NumberFormat('en');
+const short = new Intl.NumberFormat('en', {notation: 'compact', maximumSignificantDigits: 3});
 const none = '–';
 
 export function count(value) {
@@ -15,11 +16,12 @@ export function loss(value) {
     : value.toFixed(4);
 }
 
-// A number of any size with three digits: "6e-4", "12.4", "1,250".
+// A number of any size with three digits: "6e-4", "12.4", "1,250", "6.89M".
 export function compact(value) {
   if (value === null || value === undefined) return none;
   const size = Math.abs(value);
   if (value === 0) return '0';
+  if (size >= 1e6) return short.format(value);
   if (size >= 1000) return whole.format(Math.round(value));
   if (size >= 0.001) return String(Number(value.toPrecision(3)));
   return value.toExponential(2).replace(/\.?0*e/, 'e');
@@ -47,6 +49,13 @@ export function duration(seconds) {
   const hours = Math.floor(minutes / 60);
   if (hours < 48) return `${hours} h ${pad(minutes % 60)} min`;
   return `${Math.floor(hours / 24)} days ${hours % 24} h`;
+}
+
+// The same where fractions matter: "1.52 ms".
+export function shortTime(seconds) {
+  return seconds === null || seconds === undefined ? none
+    : Math.abs(seconds) < 1 ? `${compact(seconds * 1000)} ms`
+      : seconds < 60 ? `${compact(seconds)} s` : duration(seconds);
 }
 
 export function ago(ms, now) {

@@ -12,7 +12,7 @@ const CHARTS = [
   {id: 'speed', hue: 4, title: 'Tokens per second', names: ['tokens_per_second'], fromZero: true},
   {id: 'norm', hue: 5, title: 'Gradient norm', names: ['gradient_norm']},
   {id: 'step-time', hue: 6, title: 'Step time', names: ['step_seconds'], fromZero: true,
-   format: text.duration},
+   format: text.shortTime},
 ];
 const TITLES = {loss: 'Loss', valid_loss: 'Validation loss', learning_rate: 'Learning rate',
                 tokens_per_second: 'Tokens/s', gradient_norm: 'Gradient norm',
@@ -23,7 +23,7 @@ function otherChart(name) {
   const words = name.replaceAll('_', ' ');
   return {id: `metric-${name}`, hue: 7, title: words[0].toUpperCase() + words.slice(1), names: [name],
           format: name.endsWith('_bytes') ? text.bytes
-            : name.endsWith('_seconds') ? text.duration : text.compact};
+            : name.endsWith('_seconds') ? text.shortTime : text.compact};
 }
 
 // Of several runs a chart has one metric.
