@@ -21,6 +21,8 @@ fi
 awk 'BEGIN { for (i = 0; i < 4000; i++) print "line " i ": to be, or not to be; that is " i * i }' \
     >"$work/text.txt"
 trains 12 examples/char-shakespeare.yaml --set data.train="$work/text.txt"
+trains 12 examples/layers.yaml --set data.train="$work/text.txt"
+json "o['name'] == 'wide-shakespeare'"
 trains 12 examples/muon.yaml --set data.train="$work/text.txt"
 
 # 40,000 GPT-2 tokens; a model of that size takes minutes here, so its blocks are narrow.
