@@ -130,6 +130,19 @@ dt_status dt_store_verify(dt_store *store, const char ***problems, int64_t *coun
                           dt_error *err);
 /* The store as it is now to a new file, mode 0600, while others write. DT_ERR_USAGE: it is there. */
 dt_status dt_store_backup(dt_store *store, const char *path, dt_error *err);
+/* --- query.c */
+typedef struct dt_query_value {
+    enum { DT_QUERY_NULL, DT_QUERY_INT, DT_QUERY_REAL, DT_QUERY_TEXT } kind;
+    int64_t integer;
+    double real;
+    const char *text; /* until `take` returns */
+} dt_query_value;
+/* Once with values NULL before the first row, then for each. */
+typedef void (*dt_query_take)(void *context, const char *const *names,
+                              const dt_query_value *values, int count);
+/* One SELECT on a connection that can only read. DT_ERR_USAGE: it is none, or wrong; DT_ERR_TIMEOUT. */
+dt_status dt_store_query(dt_store *store, const char *sql, double seconds, dt_query_take take,
+                         void *context, dt_error *err);
 /* --- search.c */
 typedef struct dt_run_search {
     int state;         /* -1: any */
