@@ -51,7 +51,9 @@ dt_status dt_store_metric_add(dt_store *store, const char *run, int64_t attempt,
     dt_status st = DT_OK;
     bool found;
 
-    if (dt_pyramid_series(store, &series, run, attempt, name)) /* so a transaction is open */
+    /* known only within its transaction, which a full disk may have ended */
+    if (sqlite3_get_autocommit(store->db) == 0 &&
+        dt_pyramid_series(store, &series, run, attempt, name))
         return point_insert(store, &point, run, series, err);
     DT_TRY(dt_sql_group_begin(&group, store, err));
     DT_TRY(dt_store_run_number(store, &number, run, err));

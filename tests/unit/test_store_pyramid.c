@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "store/store_int.h"
 
 #include "base/banned.h"
 
@@ -224,6 +225,25 @@ static void test_what_is_taken_back_leaves_nothing_in_the_pyramid(void **state)
     assert_run(t, "aa");
 }
 
+/* As SQLite does by itself where the disk is full. */
+static void test_a_transaction_that_ended_by_itself_leaves_nothing(void **state)
+{
+    test_store *t = *state;
+
+    test_store_run(t, "aa", "n");
+    assert_good(t, dt_store_begin(t->store, &t->err));
+    for (int64_t step = 0; step < 100; step++)
+        add(t, "aa", 1, step, -1);
+    assert_int_equal(sqlite3_exec(t->store->db, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+    add(t, "aa", 1, 100, 1);
+    assert_rows(t);
+    assert_run(t, "aa");
+    assert_good(t, dt_store_begin(t->store, &t->err));
+    add(t, "aa", 1, 101, 1);
+    assert_good(t, dt_store_commit(t->store, &t->err));
+    assert_rows(t);
+}
+
 static void test_points_of_an_open_transaction_count(void **state)
 {
     test_store *t = *state;
@@ -309,6 +329,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_STORE(test_any_zoom_of_any_curve_is_what_its_points_say),
         WITH_STORE(test_what_is_taken_back_leaves_nothing_in_the_pyramid),
+        WITH_STORE(test_a_transaction_that_ended_by_itself_leaves_nothing),
         WITH_STORE(test_points_of_an_open_transaction_count),
         WITH_STORE(test_an_older_store_gets_its_pyramid),
         WITH_STORE(test_who_knows_no_pyramid_keeps_it_too),
