@@ -60,22 +60,35 @@ static void place_input(dt_replica *replica, int i, const dt_tensor *from, int64
     replica->batch.inputs[i].dim[0] = samples;
 }
 
+/* Of the batch's samples, where `part` of `parts` begins: parts differ by one at most. */
+static int64_t part_start(const dt_micro_batch *from, int64_t part, int64_t parts)
+{
+    return part * from->samples / parts;
+}
+
+/* Of dp, whose replicas have nothing to wait for each other in a pass. */
+static bool has_none(const dt_micro_batch *from, int64_t part, int64_t parts)
+{
+    return parts > 1 && part_start(from, part, parts) == part_start(from, part + 1, parts);
+}
+
 /* The host continues while they are copied; the ops that follow find them there. */
 static dt_status load(dt_replica *replica, const dt_micro_batch *from, int64_t part, int64_t parts,
                       dt_error *err)
 {
-    int64_t samples = from->samples / parts;
+    int64_t first = part_start(from, part, parts);
+    int64_t samples = part_start(from, part + 1, parts) - first;
     dt_philox_clock clock = {.step = from->step, .micro_step = from->micro_step};
     dt_status st = DT_OK;
 
-    DT_ASSERT(from->samples % parts == 0 && samples <= replica->model->config.batch);
+    DT_ASSERT(samples > 0 && samples <= replica->model->config.batch);
     replica->batch.clock = replica->upload.data;
     replica->batch.seed = from->seed;
     replica->batch.data_rank = from->first_data_rank + (uint32_t)part;
     DT_TRY(dt_upload_buffer_begin(&replica->upload, err));
     memcpy(replica->upload.host, &clock, sizeof(clock));
     for (int i = 0; i < replica->input_count; i++)
-        place_input(replica, i, &from->inputs[i], part * samples, samples);
+        place_input(replica, i, &from->inputs[i], first, samples);
     DT_TRY(dt_upload_buffer_send(&replica->upload, err));
 out:
     return st;
@@ -87,6 +100,9 @@ dt_status dt_replica_forward_backward(dt_replica *replica, const dt_micro_batch 
 {
     dt_status st = DT_OK;
 
+    *loss_sum = 0;
+    if (has_none(batch, part, parts))
+        return DT_OK;
     DT_TRY(load(replica, batch, part, parts, err));
     DT_TRY(dt_pass_run(&replica->pass, &replica->batch, loss_scale, err));
     DT_TRY(dt_model_loss(replica->model, &replica->batch, loss_sum, err));
@@ -99,6 +115,10 @@ dt_status dt_replica_evaluate(dt_replica *replica, const dt_micro_batch *batch, 
 {
     dt_status st = DT_OK;
 
+    *loss_sum = 0;
+    *counted = 0;
+    if (has_none(batch, part, parts))
+        return DT_OK;
     DT_TRY(load(replica, batch, part, parts, err));
     DT_TRY(dt_model_evaluate(replica->model, &replica->batch, loss_sum, counted, err));
 out:

@@ -24,7 +24,8 @@ dt_status dt_replica_open(dt_replica *out, dt_model *model, bool recorded, bool 
                           dt_error *err);
 void dt_replica_close(dt_replica *replica); /* accepts a zeroed one */
 
-/* Part `part` of `parts` of the micro-batch's samples. */
+/* Part `part` of `parts` of the micro-batch's samples; of several parts one may have none, and no
+ * pass then. */
 dt_status dt_replica_forward_backward(dt_replica *replica, const dt_micro_batch *batch,
                                       int64_t part, int64_t parts, double loss_scale,
                                       double *loss_sum, dt_error *err);

@@ -36,6 +36,12 @@ typedef struct dt_strategy_options {
 
 /* One micro-step's samples of this data rank, in host memory. dp: replica r has the samples
  * [r * samples / replicas, (r+1) * samples / replicas) and the data rank first_data_rank + r.
+ *
+ * Sizes      each batch has its own: samples from 1 to the model's config.batch (dp: times the
+ *            replicas), and tensors as wide as these samples are, up to what the architecture says.
+ *            Ranks, micro-steps and steps may all differ: a step is divided by the targets that count
+ *            in all of it (loss_scale), however many a rank or a micro-step has of them. A rank with
+ *            nothing left takes part with a sample none of whose targets counts
  */
 typedef struct dt_micro_batch {
     dt_tensor inputs[DT_INPUTS_MAX]; /* as dt_batch has them: (samples, ...) */
