@@ -51,14 +51,20 @@ void dt_model_config_make(dt_model_config *out, const dt_recipe *recipe, int64_t
     dt_architecture_find(out->kind)->configure(out, recipe, vocab > 0 ? vocab : DT_VOCAB_UNKNOWN);
 }
 
+dt_status dt_model_check_size(const char *what, int64_t value, int64_t most, dt_error *err)
+{
+    if (value >= 1 && value <= most)
+        return DT_OK;
+    return DT_FAIL(err, DT_ERR_RECIPE, "model: '%s' is %lld; expected 1 to %lld", what,
+                   (long long)value, (long long)most);
+}
+
 dt_status dt_model_config_check(const dt_model_config *config, dt_error *err)
 {
     dt_status st = DT_OK;
 
     DT_TRY(dt_architecture_find(config->kind)->check(config, err));
-    if (config->batch < 1 || config->batch > 1 << 24)
-        DT_THROW(err, DT_ERR_RECIPE, "model: 'batch' is %lld; expected 1 to %d",
-                 (long long)config->batch, 1 << 24);
+    DT_TRY(dt_model_check_size("batch", config->batch, 1 << 24, err));
     if (config->dtype != DT_F32 && config->dtype != DT_BF16 && config->dtype != DT_F16)
         DT_THROW(err, DT_ERR_UNSUPPORTED, "model: no pass in '%s'; choose fp32, bf16 or fp16",
                  dt_dtype_name(config->dtype));

@@ -173,6 +173,9 @@ typedef struct dt_param_shape {
 void dt_param_add(dt_param_sink *sink, const dt_param_shape *shape, const char *name_format, ...)
     DT_PRINTF(3, 4);
 
+/* DT_ERR_RECIPE where a size of the config, by the recipe's word, is not 1 to `most`. */
+dt_status dt_model_check_size(const char *what, int64_t value, int64_t most, dt_error *err);
+
 /* Sums and products that stop at INT64_MAX; both sides 0 or more. */
 int64_t dt_size_times(int64_t a, int64_t b);
 int64_t dt_size_plus(int64_t a, int64_t b);

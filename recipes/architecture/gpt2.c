@@ -32,14 +32,6 @@ static void configure(dt_model_config *out, const dt_recipe *recipe, int64_t voc
     };
 }
 
-static dt_status check_size(const char *what, int64_t value, int64_t most, dt_error *err)
-{
-    if (value >= 1 && value <= most)
-        return DT_OK;
-    return DT_FAIL(err, DT_ERR_RECIPE, "model: '%s' is %lld; expected 1 to %lld", what,
-                   (long long)value, (long long)most);
-}
-
 static dt_status check_dropout(const char *what, double value, dt_error *err)
 {
     if (value >= 0 && value < 1)
@@ -53,12 +45,12 @@ static dt_status check(const dt_model_config *config, dt_error *err)
     const dt_gpt2_config *own = &config->gpt2;
     dt_status st = DT_OK;
 
-    DT_TRY(check_size("layers", own->layers, DT_GPT2_MAX_LAYERS, err));
-    DT_TRY(check_size("embed", own->embed, 1 << 20, err));
-    DT_TRY(check_size("heads", own->heads, own->embed, err));
-    DT_TRY(check_size("vocab", own->vocab, 1 << 24, err));
-    DT_TRY(check_size("context", own->context, 1 << 24, err));
-    DT_TRY(check_size("tokens", config->tokens, own->context, err));
+    DT_TRY(dt_model_check_size("layers", own->layers, DT_GPT2_MAX_LAYERS, err));
+    DT_TRY(dt_model_check_size("embed", own->embed, 1 << 20, err));
+    DT_TRY(dt_model_check_size("heads", own->heads, own->embed, err));
+    DT_TRY(dt_model_check_size("vocab", own->vocab, 1 << 24, err));
+    DT_TRY(dt_model_check_size("context", own->context, 1 << 24, err));
+    DT_TRY(dt_model_check_size("tokens", config->tokens, own->context, err));
     if (own->embed % own->heads != 0)
         DT_THROW(err, DT_ERR_RECIPE,
                  "model: 'heads' (%lld) does not divide 'embed' (%lld); choose a divisor",

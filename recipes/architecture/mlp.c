@@ -20,24 +20,16 @@ static void configure(dt_model_config *out, const dt_recipe *recipe, int64_t voc
     };
 }
 
-static dt_status check_size(const char *what, int64_t value, int64_t most, dt_error *err)
-{
-    if (value >= 1 && value <= most)
-        return DT_OK;
-    return DT_FAIL(err, DT_ERR_RECIPE, "model: '%s' is %lld; expected 1 to %lld", what,
-                   (long long)value, (long long)most);
-}
-
 static dt_status check(const dt_model_config *config, dt_error *err)
 {
     const dt_mlp_config *own = &config->mlp;
     dt_status st = DT_OK;
 
-    DT_TRY(check_size("layers", own->layers, 1 << 20, err));
-    DT_TRY(check_size("embed", own->width, 1 << 20, err));
-    DT_TRY(check_size("inputs", own->inputs, 1 << 24, err));
-    DT_TRY(check_size("outputs", own->outputs, 1 << 24, err));
-    DT_TRY(check_size("tokens", config->tokens, 1, err));
+    DT_TRY(dt_model_check_size("layers", own->layers, 1 << 20, err));
+    DT_TRY(dt_model_check_size("embed", own->width, 1 << 20, err));
+    DT_TRY(dt_model_check_size("inputs", own->inputs, 1 << 24, err));
+    DT_TRY(dt_model_check_size("outputs", own->outputs, 1 << 24, err));
+    DT_TRY(dt_model_check_size("tokens", config->tokens, 1, err));
 out:
     return st;
 }

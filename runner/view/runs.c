@@ -228,7 +228,7 @@ const char *dt_runs_total(char *buf, size_t size, const dt_run *run)
     return buf;
 }
 
-const char *dt_runs_speed(const dt_run *run)
+bool dt_runs_has_rows(const dt_run *run)
 {
     const char *kind = NULL;
     json_t *recipe = NULL;
@@ -239,7 +239,12 @@ const char *dt_runs_speed(const dt_run *run)
         kind = json_string_value(json_object_get(json_object_get(recipe, "model"), "kind"));
     rows = kind != NULL && dt_architecture_reads_rows(kind);
     json_decref(recipe);
-    return rows ? "rows/s" : "tokens/s";
+    return rows;
+}
+
+const char *dt_runs_speed(const dt_run *run)
+{
+    return dt_runs_has_rows(run) ? "rows/s" : "tokens/s";
 }
 
 dt_style dt_runs_style(dt_run_state state)

@@ -80,7 +80,7 @@ static void add_next(dt_strbuf *out, const dt_term *term, const dt_run *run,
     const char *dtrun = program_invocation_name;
 
     dt_term_add(out, term, DT_STYLE_DIM, "\nworth trying next:\n");
-    if (run->state == DT_RUN_FINISHED && checkpoint != NULL)
+    if (run->state == DT_RUN_FINISHED && checkpoint != NULL && !dt_runs_has_rows(run))
         dt_term_add(out, term, DT_STYLE_PLAIN, "  %s generate %s    text from the model\n", dtrun,
                     run->id);
     if (run->state == DT_RUN_FAILED)

@@ -7,7 +7,12 @@ awk 'BEGIN { srand(1); for (i = 0; i < 300; i++) { c = i % 3
     printf "%g,%g,%g,%g,%d\n", c + rand(), rand(), rand() - c, rand(), c } }' >"$work/points.csv"
 recipe=(examples/mlp.yaml --set "data.train=$work/points.csv" --set schedule.steps=20 --set batch=16
         --set schedule.warmup_steps=2 --set evaluate.every=10)
-silent() { lacks token Token sequence vocab " text"; }
+silent() {
+    local word
+    for word in token Token "sequences x" " sequence" vocab "more text" "text from"; do
+        lacks "$word"
+    done
+}
 
 expect 0 plan examples/mlp.yaml # which needs no data
 says "4 inputs, 3 classes" "GFLOP a row" "64 rows x 1 accumulated" "rows/step" "rows/s"

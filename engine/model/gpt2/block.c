@@ -62,6 +62,7 @@ static dt_status forward_to_fc(dt_model *model, int layer, const dt_tensor *x, c
     dt_status st = DT_OK;
     dt_qkv seen;
 
+    /* x (B,T,C) -> ln_1 (B,T,C) -> qkv (B,T,3C) -> att (B,T,C) -> mid (B,T,C) */
     DT_TRY(ops->layernorm_forward(device, &a->ln_1, &a->ln_1_mean, &a->ln_1_rstd, x,
                                   &w[DT_GPT2_LN_1_W], &w[DT_GPT2_LN_1_B], DT_GPT2_NORM_EPS, err));
     DT_TRY(ops->matmul_forward(device, &a->qkv, &a->ln_1, &w[DT_GPT2_ATTN_W], &w[DT_GPT2_ATTN_B],
@@ -73,6 +74,7 @@ static dt_status forward_to_fc(dt_model *model, int layer, const dt_tensor *x, c
                    dropout, layer, DT_PHILOX_DROPOUT_RESIDUAL, err));
     DT_TRY(ops->residual_forward(device, &a->mid, x, &state->narrow, err));
 
+    /* mid (B,T,C) -> ln_2 (B,T,C) -> fc (B,T,4C) */
     DT_TRY(ops->layernorm_forward(device, &a->ln_2, &a->ln_2_mean, &a->ln_2_rstd, &a->mid,
                                   &w[DT_GPT2_LN_2_W], &w[DT_GPT2_LN_2_B], DT_GPT2_NORM_EPS, err));
     if (fuses_gelu(model))
@@ -97,6 +99,7 @@ dt_status dt_gpt2_block_forward(dt_model *model, int layer, const dt_tensor *x,
 
     block_params(w, model, layer, dt_gpt2_weight);
     DT_TRY(forward_to_fc(model, layer, x, w, dropout, err));
+    /* fc (B,T,4C) -> gelu (B,T,4C) -> out (B,T,C) */
     if (!fuses_gelu(model))
         DT_TRY(
             ops->activation_forward(device, &a->gelu, &a->fc, model->config.gpt2.activation, err));
@@ -167,7 +170,8 @@ out:
     return st;
 }
 
-/* out = mid + dropout(c_proj(gelu(c_fc(ln_2(mid))))) */
+/* out = mid + dropout(c_proj(gelu(c_fc(ln_2(mid))))):
+ * dstream (B,T,C) -> dproj (B,T,C) -> dgelu (B,T,4C) -> dln (B,T,C), added to dstream */
 static dt_status mlp_backward(dt_model *model, int layer, const dt_tensor *w, dt_tensor *dw,
                               const dt_batch *dropout, dt_error *err)
 {
@@ -196,7 +200,8 @@ out:
     return st;
 }
 
-/* mid = x + dropout(c_proj(attention(c_attn(ln_1(x))))) */
+/* mid = x + dropout(c_proj(attention(c_attn(ln_1(x))))):
+ * dstream (B,T,C) -> dproj (B,T,C) -> datt (B,T,C) -> dqkv (B,T,3C) -> dln (B,T,C), added to dstream */
 static dt_status attention_backward(dt_model *model, int layer, const dt_tensor *x,
                                     const dt_tensor *w, dt_tensor *dw, const dt_batch *dropout,
                                     dt_error *err)

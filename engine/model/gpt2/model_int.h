@@ -52,16 +52,22 @@
 
 #define DT_GPT2_NORM_EPS 1e-5
 
-/* What one block's forward pass leaves for its backward pass. Where it is computed again, blocks
- * share memory, with one another and with the scratch of the backward pass. */
+/* What one block's forward pass leaves for its backward pass; statistics are F32, all else in the
+ * compute type. Where it is computed again, blocks share memory, with one another and with the scratch
+ * of the backward pass. */
 typedef struct dt_gpt2_block {
-    dt_tensor ln_1, ln_1_mean, ln_1_rstd;
-    dt_tensor qkv, att, lse;
+    dt_tensor ln_1;                 /* (B,T,C) */
+    dt_tensor ln_1_mean, ln_1_rstd; /* (B*T) */
+    dt_tensor qkv;                  /* (B,T,3C): q, k, v, of each H heads of C/H */
+    dt_tensor att;                  /* (B,T,C): heads side by side */
+    dt_tensor lse;                  /* (B,H,T) */
     dt_tensor attended; /* qkv of the keys: qkv, or a growing sequence's from its start */
-    dt_tensor mid;
-    dt_tensor ln_2, ln_2_mean, ln_2_rstd;
-    dt_tensor fc, gelu; /* gelu: the same memory for all blocks, always computed again */
-    dt_tensor out;      /* the next block's input */
+    dt_tensor mid;      /* (B,T,C): x + c_proj's */
+    dt_tensor ln_2;     /* (B,T,C) */
+    dt_tensor ln_2_mean, ln_2_rstd; /* (B*T) */
+    dt_tensor fc;                   /* (B,T,4C) */
+    dt_tensor gelu; /* (B,T,4C): the same memory for all blocks, always computed again */
+    dt_tensor out;  /* (B,T,C): the next block's input */
 } dt_gpt2_block;
 
 typedef struct dt_gpt2_state {
@@ -75,13 +81,14 @@ typedef struct dt_gpt2_state {
                           * it outlives passes */
     dt_tensor kept;      /* (layers,context,3C) likewise: q k v of a growing sequence */
     int64_t kept_tokens;
-    int64_t first_position; /* of the pass: 0, or kept_tokens where it continues */
-    dt_tensor embedded;     /* input of block 0 */
-    dt_gpt2_block *blocks;  /* [layers]; without backward all the same memory */
-    dt_tensor ln_f, ln_f_mean, ln_f_rstd;
-    dt_tensor losses; /* (N) */
-    void *logits;
-    int64_t logits_rows;    /* rows of a chunk */
+    int64_t first_position;         /* of the pass: 0, or kept_tokens where it continues */
+    dt_tensor embedded;             /* (B,T,C): input of block 0 */
+    dt_gpt2_block *blocks;          /* [layers]; without backward all the same memory */
+    dt_tensor ln_f;                 /* (B,T,C) */
+    dt_tensor ln_f_mean, ln_f_rstd; /* F32 (B*T) */
+    dt_tensor losses;               /* F32 (B*T) */
+    void *logits;                   /* (logits_rows,Vp): those of a chunk */
+    int64_t logits_rows;
     dt_tensor narrow, wide; /* in the blocks, where the head has its logits: (B,T,C) a projection's
                              * output, or its gradient; (B,T,4C) GELU's, then that of q k v */
     /* Backward only. */

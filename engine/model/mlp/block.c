@@ -24,6 +24,7 @@ dt_status dt_mlp_layer_forward(dt_model *model, int layer, dt_error *err)
     dt_tensor b = dt_model_weight(model, layer + 1, DT_MLP_B);
     dt_status st = DT_OK;
 
+    /* (B,I) or (B,W) -> sums (B,W) -> out (B,W) */
     DT_TRY(device->ops->matmul_forward(device, &state->layers[layer].sums,
                                        dt_mlp_input_of(state, layer), &w, &b, err));
     DT_TRY(activate(model, layer, err));
@@ -43,6 +44,7 @@ dt_status dt_mlp_layer_backward(dt_model *model, int layer, dt_error *err)
     dt_tensor dsums = state->dout;
     dt_status st = DT_OK;
 
+    /* dout (B,W) -> dsums (B,W), in its place -> dw (W,I) or (W,W), db (W) -> dspare (B,W) */
     DT_TRY(ops->activation_backward(device, &dsums, &state->dout, &state->layers[layer].sums,
                                     model->config.mlp.activation, err));
     if (layer > 0 && model->config.recompute != DT_RECOMPUTE_NONE)

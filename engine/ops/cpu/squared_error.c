@@ -39,32 +39,9 @@ static dt_status check(const dt_tensor *losses, const dt_tensor *y, const dt_ten
     return dt_row_check(y, "squared error", err);
 }
 
-dt_status DT_CPU_NAME(squared_error_forward)(dt_device *device, dt_tensor *losses,
-                                             const dt_tensor *y, const dt_tensor *targets,
-                                             dt_error *err)
-{
-    int64_t n = dt_tensor_rows(y), width = dt_tensor_cols(y);
-    const float *target = targets->data;
-    float *loss = losses->data;
-    dt_cpu_scratch scratch;
-    dt_status st = DT_OK;
-
-    DT_TRY(check(losses, y, targets, err));
-    DT_TRY(dt_cpu_scratch_take(&scratch, device, width, err));
-#pragma omp parallel num_threads(dt_cpu_threads(device, n *width *WORK))
-    {
-        dt_cpu_share share = dt_cpu_share_mine(n, 1);
-        float *mine = dt_cpu_scratch_mine(scratch);
-
-        for (int64_t i = share.begin; i < share.end; i++)
-            loss[i] = row_loss(dt_row_read(y, i * width, width, mine), target + i * width, width);
-    }
-out:
-    return st;
-}
-
-dt_status DT_CPU_NAME(squared_error_backward)(dt_device *device, dt_tensor *losses, dt_tensor *y,
-                                              const dt_tensor *targets, double scale, dt_error *err)
+/* Losses of all rows; where there is a factor, the gradient in place of y as well. */
+static dt_status each_row(dt_device *device, dt_tensor *losses, dt_tensor *y,
+                          const dt_tensor *targets, const float *factor, dt_error *err)
 {
     int64_t n = dt_tensor_rows(y), width = dt_tensor_cols(y);
     const float *target = targets->data;
@@ -80,14 +57,34 @@ dt_status DT_CPU_NAME(squared_error_backward)(dt_device *device, dt_tensor *loss
         float *mine = dt_cpu_scratch_mine(scratch);
 
         for (int64_t i = share.begin; i < share.end; i++) {
-            float *out = dt_row_open(y, i * width, mine);
             const float *row = dt_row_read(y, i * width, width, mine);
 
             loss[i] = row_loss(row, target + i * width, width);
-            row_gradient(out, row, target + i * width, width, (float)(2.0 * scale));
-            dt_row_close(y, i * width, width, out);
+            if (factor != NULL) {
+                float *out = dt_row_open(y, i * width, mine);
+
+                row_gradient(out, row, target + i * width, width, *factor);
+                dt_row_close(y, i * width, width, out);
+            }
         }
     }
 out:
     return st;
+}
+
+dt_status DT_CPU_NAME(squared_error_forward)(dt_device *device, dt_tensor *losses,
+                                             const dt_tensor *y, const dt_tensor *targets,
+                                             dt_error *err)
+{
+    dt_tensor read = *y;
+
+    return each_row(device, losses, &read, targets, NULL, err);
+}
+
+dt_status DT_CPU_NAME(squared_error_backward)(dt_device *device, dt_tensor *losses, dt_tensor *y,
+                                              const dt_tensor *targets, double scale, dt_error *err)
+{
+    float factor = (float)(2.0 * scale);
+
+    return each_row(device, losses, y, targets, &factor, err);
 }
