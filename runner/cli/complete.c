@@ -13,6 +13,7 @@
 enum { RUNS_MOST = 50 };
 
 static const char *const shells[] = {"bash", "zsh", "fish", NULL};
+static const char *const store_words[] = {"check", "backup", NULL};
 
 /* Where it begins as what was typed. */
 static void offer(dt_strbuf *out, const char *typed, const char *front, const char *value,
@@ -194,6 +195,10 @@ static dt_status offer_operands(dt_strbuf *out, const dt_command *command, const
         offer_commands(out, typed);
     else if (strstr(command->operands, "SHELL") != NULL)
         offer_all(out, typed, "", shells);
+    else if (strstr(command->operands, "check|backup") != NULL && at->operands == 0)
+        offer_all(out, typed, "", store_words);
+    else if (strstr(command->operands, "FILE") != NULL)
+        dt_strbuf_add_str(out, DT_COMPLETE_FILES "\n");
     return DT_OK;
 }
 

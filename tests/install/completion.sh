@@ -62,8 +62,9 @@ in_bash() { # line
 }
 cd "$work" || exit 1
 mkdir -p folder
-same "'dtrun st' in bash" "$(in_bash "dtrun st")" $'stop\nstatus'
+same "'dtrun st' in bash" "$(in_bash "dtrun st")" $'stop\nstatus\nstore'
 same "'dtrun stop shi' in bash" "$(in_bash "dtrun stop shi")" shining
+same "'dtrun store ' in bash" "$(in_bash "dtrun store ")" $'check\nbackup'
 same "'dtrun launch t' in bash" "$(in_bash "dtrun launch t")" tiny.yaml
 same "'dtrun launch fo' in bash" "$(in_bash "dtrun launch fo")" folder
 same "a value behind '=' in bash" "$(in_bash "dtrun launch tiny.yaml --set strategy.kind=f")" fsdp
@@ -73,7 +74,7 @@ if command -v fish >/dev/null; then
     in_fish() {
         HOME=$work fish --no-config -c 'dtrun completion fish | source; complete -C "$argv[1]"' "$1" 2>/dev/null | cut -f 1
     }
-    same "'dtrun st' in fish" "$(in_fish "dtrun st" | sort)" $'status\nstop'
+    same "'dtrun st' in fish" "$(in_fish "dtrun st" | sort)" $'status\nstop\nstore'
     same "'dtrun stop shi' in fish" "$(in_fish "dtrun stop shi")" shining
     same "'dtrun launch ti' in fish" "$(in_fish "dtrun launch ti")" tiny.yaml
     same "an option in fish" "$(in_fish "dtrun list --li")" --limit
@@ -91,7 +92,7 @@ if command -v zsh >/dev/null; then
             words=("$@") CURRENT=$# PREFIX=${@[-1]}
             _dtrun' zsh "$@"
     }
-    same "'dtrun st' in zsh" "$(in_zsh dtrun st)" $'stop\nstatus'
+    same "'dtrun st' in zsh" "$(in_zsh dtrun st)" $'stop\nstatus\nstore'
     same "'dtrun stop shi' in zsh" "$(in_zsh dtrun stop shi)" shining
     same "'dtrun launch ' in zsh" "$(in_zsh dtrun launch "")" :files
     same "a value behind '=' in zsh" "$(in_zsh dtrun launch --set strategy.kind=f)" strategy.kind=fsdp
