@@ -19,6 +19,7 @@
 #include "runner/launch/provenance.h"
 #include "runner/launch/run_id.h"
 #include "runner/supervisor/folder/labels.h"
+#include "runner/supervisor/folder/remove.h"
 #include "runner/supervisor/supervisor.h"
 
 #include "base/banned.h"
@@ -151,6 +152,8 @@ static dt_status add_run(dt_store *store, const dt_run *row, const beginning *of
     DT_TRY(dt_store_run_add(store, row, err));
     if (of->fork != NULL) {
         checkpoint.step = row->parent_step;
+        checkpoint.valid_loss = of->fork->valid_loss;
+        checkpoint.bytes = dt_tree_bytes(of->checkpoint);
         DT_TRY(dt_store_run_copy_past(store, of->run, of->fork->parent->id, checkpoint.step, err));
         DT_TRY(dt_store_checkpoint_add(store, of->run, &checkpoint, err));
     }

@@ -18,6 +18,7 @@ typedef struct dt_fork {
     const dt_run *parent;   /* its recipe_json is what the recipe was changed from */
     const char *checkpoint; /* of that run: it gets a copy of its own */
     const char *name;       /* of the new run */
+    double valid_loss;      /* of the checkpoint; NaN: none */
     dt_budget_place at;
 } dt_fork;
 

@@ -36,7 +36,13 @@ dt_run_value dt_run_value_of_json(const json_t *value, dt_arena *arena)
     dt_strbuf text;
 
     if (json_is_number(value))
-        return of_number(json_number_value(value), arena);
+        out = of_number(json_number_value(value), arena);
+    if (json_is_integer(value)) {
+        copy = dt_arena_printf(arena, "%lld", (long long)json_integer_value(value));
+        out.text = copy != NULL ? copy : "";
+    }
+    if (json_is_number(value))
+        return out;
     if (json_array_size(value) == 1)
         value = json_array_get(value, 0);
     if (value == NULL || json_is_null(value))

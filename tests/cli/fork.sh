@@ -25,6 +25,10 @@ json "[a['start_step'] for a in o['attempts']] == [20]" "o['provenance'][0]['com
 expect 0 show "$fork"
 says "forked from" "$parent at step 20"
 
+expect 0 checkpoints "$fork" --json
+json "[c for c in o['checkpoints'] if c['step'] == 20][0]['valid_loss'] > 0" \
+    "[c for c in o['checkpoints'] if c['step'] == 20][0]['bytes'] > 1000"
+
 # With a change, from the best, and of a fork; changes say against what.
 expect 0 fork "$fork@best" --wait --json --set schedule.steps=80 --set name=longer
 longer=$(field "o['run']")
