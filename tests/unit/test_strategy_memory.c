@@ -1,5 +1,5 @@
 /* What a recipe is said to take (recipes/memory.h) against what its ranks really allocate: kinds of
- * models x strategies x precisions x optimizers, on 1 to 3 ranks.
+ * models x strategies x precisions x optimizers, on one rank and on three.
  *
  * Counted at the device: every allocation of a rank goes through a function here. The batch as it is
  * read is the session's, and is added.
@@ -193,7 +193,7 @@ static int body(int rank, void *self)
 
 static void check_kind(dt_architecture_kind kind)
 {
-    for (int world_size = 1; world_size <= 3; world_size++) {
+    for (int world_size = 1; world_size <= 3; world_size += 2) {
         combination c = {kind, world_size};
         ranks all = {.world_size = world_size, .timeout_seconds = 60, .body = body, .self = &c};
 
