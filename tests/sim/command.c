@@ -284,11 +284,19 @@ static bool is_troubled(void)
     return troubled;
 }
 
+/* Commands meet the run too, at the same moment. */
+static void start_watches(void)
+{
+    run("watch", watch);
+    if (sim_chance(0.3))
+        run("watch", watch);
+}
+
 static void on_watch_time(void *context)
 {
     sim_check_now();
     if (!sim.machines[0].down && !schedule.ended && (!is_supervised() || sim_chance(0.03)))
-        run("watch", watch);
+        start_watches();
     if (schedule.ended && schedule.resume_wanted && !is_troubled()) {
         schedule.resume_wanted = false;
         sim_command_resume();
