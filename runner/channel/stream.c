@@ -123,9 +123,10 @@ static void on_written(uv_write_t *request, int problem)
     free(written);
     if (stream->closing)
         return;
+    /* The other side is gone. What it said last may still be there to be read, and then its end. */
     if (problem != 0)
-        end(stream, uv_strerror(problem));
-    else if (dt_stream_queued_bytes(stream) == 0 && stream->calls.drained != NULL)
+        return;
+    if (dt_stream_queued_bytes(stream) == 0 && stream->calls.drained != NULL)
         stream->calls.drained(stream->context);
 }
 

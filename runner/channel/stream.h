@@ -28,7 +28,7 @@ dt_status dt_stream_open(dt_stream **out, uv_loop_t *loop, int fd, size_t max_li
                          const dt_stream_calls *calls, void *context, dt_error *err);
 void dt_stream_close(dt_stream *stream); /* accepts NULL */
 
-/* Copies the bytes; a failure is reported through `ended`. */
+/* Copies the bytes; where the other side is gone, `ended` tells it, once all that it said is read. */
 void dt_stream_send(dt_stream *stream, const void *bytes, size_t length);
 size_t dt_stream_queued_bytes(const dt_stream *stream);
 

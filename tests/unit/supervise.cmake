@@ -8,3 +8,5 @@ dt_test(NAME transport_local LABEL unit
   LIBS dt_supervisor dt_transport dt_channel)
 dt_test(NAME channel_activity LABEL unit THREADS
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_channel_activity.c LIBS dt_events)
+dt_test(NAME channel_stream LABEL unit
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_channel_stream.c LIBS dt_channel)

@@ -51,6 +51,19 @@ static void test_five_times_the_usual_step_and_no_less_than_the_floor(void **sta
     assert_float_equal(silence.seconds, 800, 1e-9);
 }
 
+static void test_what_only_the_history_told_says_nothing_of_a_first_save(void **state)
+{
+    dt_silence silence;
+    int64_t at_ms;
+
+    dt_silence_init(&silence, HANG);
+    at_ms = train(&silence, 1, 20, 1000, 500);
+    dt_silence_recall(&silence);
+    assert_float_equal(dt_silence_usual(&silence), 10 * HANG, 0);
+    dt_silence_step(&silence, 21, at_ms + 500); /* it is heard again */
+    assert_float_equal(dt_silence_usual(&silence), 0.5, 1e-9);
+}
+
 static void test_what_a_step_takes_at_least_counts_until_the_first_gap(void **state)
 {
     dt_silence silence;
@@ -123,6 +136,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_set_up_has_the_most_time),
         cmocka_unit_test(test_five_times_the_usual_step_and_no_less_than_the_floor),
+        cmocka_unit_test(test_what_only_the_history_told_says_nothing_of_a_first_save),
         cmocka_unit_test(test_what_a_step_takes_at_least_counts_until_the_first_gap),
         cmocka_unit_test(test_seldom_phases_learn_their_own_time),
         cmocka_unit_test(test_what_was_never_done_may_take_what_is_not_unusual),

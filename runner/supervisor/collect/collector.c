@@ -126,9 +126,17 @@ int64_t dt_collector_submit(dt_collector *collector)
     return dt_store_writer_submit(dt_history_writer(collector->history));
 }
 
-bool dt_collector_has_stored(const dt_collector *collector, int64_t batch)
+bool dt_collector_is_durable(const dt_collector *collector, int64_t batch)
 {
-    return dt_store_writer_has_stored(dt_history_writer(collector->history), batch);
+    return dt_store_writer_is_durable(dt_history_writer(collector->history), batch);
+}
+
+void dt_collector_hurry(dt_collector *collector)
+{
+    dt_store_writer *writer = dt_history_writer(collector->history);
+
+    if (writer != NULL)
+        dt_store_writer_hurry(writer);
 }
 
 bool dt_collector_is_idle(const dt_collector *collector)

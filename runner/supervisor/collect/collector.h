@@ -118,7 +118,9 @@ dt_status dt_collector_commit(dt_collector *collector, dt_error *err);
 
 /* --- how far it is */
 int64_t dt_collector_submit(dt_collector *collector); /* the number of the last batch */
-bool dt_collector_has_stored(const dt_collector *collector, int64_t batch);
+/* Whether no power loss takes the batch; and that it is wanted so at once. */
+bool dt_collector_is_durable(const dt_collector *collector, int64_t batch);
+void dt_collector_hurry(dt_collector *collector);
 bool dt_collector_is_idle(const dt_collector *collector); /* all is stored */
 bool dt_collector_is_paused(const dt_collector *collector);
 bool dt_collector_has_gaps(const dt_collector *collector); /* events of a journal were lost */

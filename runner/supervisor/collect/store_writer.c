@@ -381,9 +381,9 @@ bool dt_store_writer_is_idle(const dt_store_writer *writer)
     return writer == NULL || (writer->open == NULL && writer->delivered == writer->submitted);
 }
 
-bool dt_store_writer_has_stored(const dt_store_writer *writer, int64_t number)
+bool dt_store_writer_is_durable(const dt_store_writer *writer, int64_t number)
 {
-    return writer == NULL || writer->delivered >= number;
+    return writer == NULL || writer->durable_delivered >= number;
 }
 
 size_t dt_store_writer_waiting_bytes(dt_store_writer *writer)

@@ -72,6 +72,7 @@ void dt_store_writer_hurry(dt_store_writer *writer);
 
 /* All that was added is stored, and was reported; also where there is none. */
 bool dt_store_writer_is_idle(const dt_store_writer *writer);
-bool dt_store_writer_has_stored(const dt_store_writer *writer, int64_t number);
+/* No power loss takes the batch any more. */
+bool dt_store_writer_is_durable(const dt_store_writer *writer, int64_t number);
 size_t dt_store_writer_waiting_bytes(dt_store_writer *writer);
 #endif

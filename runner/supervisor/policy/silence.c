@@ -1,5 +1,6 @@
 #include "runner/supervisor/policy/silence.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/banned.h"
@@ -23,6 +24,7 @@ static double since(const dt_silence *silence, int64_t time_ms)
 static void progress(dt_silence *silence, dt_silence_phase phase, int64_t time_ms)
 {
     silence->phase = phase;
+    silence->recalled = false;
     silence->since_ms = time_ms;
     silence->seconds = 0;
     silence->counts = false;
@@ -61,6 +63,11 @@ bool dt_silence_enter(dt_silence *silence, const char *phase, int64_t time_ms)
 void dt_silence_finished(dt_silence *silence)
 {
     progress(silence, DT_SILENCE_ENDING, 0);
+}
+
+void dt_silence_recall(dt_silence *silence)
+{
+    silence->recalled = silence->phase == DT_SILENCE_TRAIN;
 }
 
 void dt_silence_pass(dt_silence *silence, double seconds)
@@ -123,6 +130,8 @@ double dt_silence_usual(const dt_silence *silence)
     double gap = longest_gap(silence), phase = silence->longest[silence->phase];
     bool seldom = silence->phase == DT_SILENCE_EVALUATE || silence->phase == DT_SILENCE_SAVE;
 
+    if (silence->recalled) /* it may be at its first save */
+        return fmax(SELDOM_TIMES * silence->hang_seconds, TIMES * gap);
     if (!is_known(silence))
         return dt_silence_limit(silence);
     return seldom && phase > gap ? phase : gap;

@@ -40,6 +40,7 @@ typedef struct dt_silence {
     double ideal_step_seconds; /* what the engine says that a step takes at least; 0: not known */
     dt_silence_phase phase;
     double seconds;   /* that were seen to pass since the last step or phase */
+    bool recalled;    /* the steps are those of the history: what it is at now was not heard yet */
     bool counts;      /* the next that pass began after it */
     int64_t since_ms; /* when that came, by the node's clock; 0: none yet */
     int64_t step;
@@ -54,6 +55,8 @@ bool dt_silence_step(dt_silence *silence, int64_t step, int64_t time_ms);
 /* As the engine names it; one that is not known changes nothing and gives false. */
 bool dt_silence_enter(dt_silence *silence, const char *phase, int64_t time_ms);
 void dt_silence_finished(dt_silence *silence);
+/* What was taken so far came from the history, which knows of steps alone. */
+void dt_silence_recall(dt_silence *silence);
 /* So much time has passed in which a step would have been heard. */
 void dt_silence_pass(dt_silence *silence, double seconds);
 

@@ -149,8 +149,10 @@ dt_status dt_action_start_if_all(dt_session *session, dt_supervised_node *unused
 {
     dt_status st = DT_OK;
 
+    /* One may have ended: a power loss took from the history that its ranks were started. */
     for (int64_t i = 0; i < session->node_count; i++)
-        if (!dt_node_link_is_attached(session->nodes[i].link))
+        if (!dt_node_link_is_attached(session->nodes[i].link) &&
+            !dt_node_link_has_ended(session->nodes[i].link))
             return DT_OK;
     DT_TRY(enter(session, DT_RUN_STARTING, err));
     DT_TRY(dt_action_start_idle(session, NULL, err));

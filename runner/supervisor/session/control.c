@@ -48,7 +48,7 @@ void dt_control_stored(dt_session *session)
 {
     for (dt_control *control = session->controls; control != NULL; control = control->next)
         if (control->answer.length > 0 &&
-            dt_collector_has_stored(session->collector, control->batch))
+            dt_collector_is_durable(session->collector, control->batch))
             send_answer(control);
 }
 
@@ -111,6 +111,7 @@ static void on_line(void *context, const char *text, size_t length, bool cut)
     dt_strbuf_add_char(&control->answer, '\n');
     json_decref(answer);
     control->batch = dt_collector_submit(session->collector);
+    dt_collector_hurry(session->collector);
     dt_control_stored(session);
     session->answer_timer.data = session;
     if (control->answer.length > 0)

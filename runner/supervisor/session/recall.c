@@ -157,6 +157,7 @@ static dt_status read_steps(dt_session *session, dt_error *err)
     for (int64_t i = 0; i < count; i++)
         if (points[i].attempt == session->attempt)
             (void)dt_silence_step(&session->silence, points[i].step, points[i].time_ms);
+    dt_silence_recall(&session->silence);
 out:
     return st;
 }
