@@ -123,6 +123,7 @@ struct dt_agent {
     json_t *left; /* processes that could not be ended, while the proof is made */
 
     bool asked;    /* to stop, by a person, and not by the supervisor */
+    bool person;   /* ... by a person, of the supervisor */
     bool end_only; /* nobody is served: it leaves when all is ended */
     dt_ending_phase ending;
     double ending_deadline_seconds; /* of TERM, or of KILL */

@@ -112,6 +112,7 @@ static dt_status parse_stop(dt_agent_command *out, dt_error *err)
     if (!(out->grace_seconds >= 0 && out->grace_seconds <= GRACE_MAX_SECONDS))
         DT_THROW(err, DT_ERR_CORRUPT, "stop: 'grace_seconds' is not between 0 and %.0f",
                  GRACE_MAX_SECONDS);
+    out->person = json_is_true(json_object_get(out->json, "person"));
 out:
     return st;
 }

@@ -34,6 +34,7 @@ typedef struct dt_agent_command {
     json_t *values;
     int64_t rank, signal; /* signal; diagnose: rank */
     double grace_seconds; /* stop */
+    bool person;          /* stop: a person asked for it */
     int64_t sequence;     /* ack */
 } dt_agent_command;
 

@@ -98,6 +98,7 @@ static dt_status do_diagnose(dt_agent *agent, const dt_agent_command *command, d
 
 static dt_status do_stop(dt_agent *agent, const dt_agent_command *command, dt_error *err)
 {
+    agent->person = agent->person || command->person;
     dt_agent_ending_begin(agent, command->grace_seconds, "stopped");
     dt_agent_ending_advance(agent);
     return DT_OK;

@@ -292,7 +292,7 @@ static void test_where_nothing_was_begun(void **state)
     fixture t;
 
     open_node(&t);
-    dt_node_link_stop(t.link, 1);
+    dt_node_link_stop(t.link, 1, true);
     assert_int_equal(dt_node_link_phase(t.link), DT_NODE_UNUSED);
     dt_node_link_begin(t.link);
     assert_int_equal(dt_node_link_phase(t.link), DT_NODE_UNUSED);
@@ -306,7 +306,7 @@ static void test_where_nothing_was_begun(void **state)
 
     open_node(&t);
     dt_node_link_lose_place(t.link); /* there may be ranks, wherever it was */
-    dt_node_link_stop(t.link, 1);
+    dt_node_link_stop(t.link, 1, true);
     assert_int_equal(dt_node_link_phase(t.link), DT_NODE_NEW);
     close_node(&t);
 }
@@ -321,7 +321,7 @@ static void test_final_phases_take_nothing(void **state)
     dt_node_link_give_up(t.link, "enough");
     assert_int_equal(dt_node_link_phase(t.link), DT_NODE_LOST);
     dt_node_link_begin(t.link);
-    dt_node_link_stop(t.link, 1);
+    dt_node_link_stop(t.link, 1, true);
     dt_node_link_release(t.link);
     dt_node_link_stored(t.link);
     dt_node_link_give_up(t.link, "more");

@@ -195,6 +195,17 @@ static void test_a_peer_that_a_stop_took_is_no_failure(void **state)
     (void)state;
 }
 
+/* It was answered while the disk was full, and the supervisor that knew of it was killed. */
+static void test_a_stop_that_the_history_lacks_is_in_a_journal(void **state)
+{
+    const char *const lines[] = {
+        "{\"event\":\"stopping\",\"grace_seconds\":0,\"reason\":\"stopped\","
+        "\"asked\":false,\"person\":true,\"sequence\":1,\"time_ms\":1}",
+        FINISHED("signal"), NULL};
+
+    check(false, lines, (expected){DT_RUN_STOPPED, 4, "stopped by request"});
+}
+
 static bool restarts(const char *line, bool stop_asked)
 {
     dt_verdict verdict;
@@ -295,6 +306,7 @@ int main(void)
         cmocka_unit_test(test_device_memory_that_is_not_back_is_left_too),
         cmocka_unit_test(test_a_time_limit_and_a_lost_launcher_are_stops_of_their_own),
         cmocka_unit_test(test_the_kernels_words_are_part_of_the_reason),
+        cmocka_unit_test(test_a_stop_that_the_history_lacks_is_in_a_journal),
         cmocka_unit_test(test_only_what_may_go_better_is_tried_again),
         cmocka_unit_test(test_ranks_that_end_without_a_word_have_not_finished),
         cmocka_unit_test(test_an_end_is_explained_by_what_was_told),

@@ -13,7 +13,7 @@ function scale(format, type) {
     grid: {color: colour('grid'), drawTicks: false},
     border: {display: false},
     ticks: {color: colour('quiet'), padding: 8, maxTicksLimit: 7, maxRotation: 0,
-            callback: (value) => format(value)},
+            includeBounds: false, callback: (value) => format(value)},
   };
 }
 

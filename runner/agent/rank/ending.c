@@ -120,8 +120,9 @@ void dt_agent_ending_begin(dt_agent *agent, double grace_seconds, const char *re
         agent->ending_reason = reason;
         agent->ending_deadline_seconds = deadline;
         dt_journal_add(&agent->journal,
-                       json_pack("{s:s, s:f, s:s, s:b}", "event", "stopping", "grace_seconds",
-                                 grace_seconds, "reason", reason, "asked", (int)agent->asked));
+                       json_pack("{s:s, s:f, s:s, s:b, s:b}", "event", "stopping", "grace_seconds",
+                                 grace_seconds, "reason", reason, "asked", (int)agent->asked,
+                                 "person", (int)agent->person));
         for (int64_t i = 0; grace_seconds > 0 && i < agent->rank_count; i++)
             if (agent->ranks[i].running) {
                 kill(agent->ranks[i].pid, SIGTERM);

@@ -45,6 +45,7 @@ struct dt_node_link {
     const char *name;     /* of the setup, or of its place */
     char problem[512];    /* the last thing that went wrong on the way to it */
     double grace_seconds; /* of the last stop */
+    bool person;          /* ... which a person asked for */
     dt_status prepared_status;
 
     dt_preparation *preparation; /* NULL: none is under way */

@@ -79,9 +79,10 @@ void dt_node_link_begin(dt_node_link *link)
     dt_node_take(link, DT_NODE_EVENT_BEGIN, NULL);
 }
 
-void dt_node_link_stop(dt_node_link *link, double grace_seconds)
+void dt_node_link_stop(dt_node_link *link, double grace_seconds, bool person)
 {
     link->grace_seconds = grace_seconds;
+    link->person = person;
     dt_node_take(link, DT_NODE_EVENT_STOP, NULL);
 }
 

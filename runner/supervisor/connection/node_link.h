@@ -131,7 +131,8 @@ void dt_node_link_remember_release(dt_node_link *link);
 
 /* --- what is asked of it */
 void dt_node_link_begin(dt_node_link *link);
-void dt_node_link_stop(dt_node_link *link, double grace_seconds); /* its ranks */
+/* Its ranks. person: a person asked for it, which its journal then remembers too. */
+void dt_node_link_stop(dt_node_link *link, double grace_seconds, bool person);
 void dt_node_link_send(dt_node_link *link, json_t *command); /* takes; nothing if not connected */
 void dt_node_link_pause(dt_node_link *link, bool pause);     /* reading its journal */
 void dt_node_link_release(dt_node_link *link); /* its journal says that nothing is left */

@@ -398,8 +398,8 @@ static void ended(dt_node_link *link)
 
 static void send_stop(dt_node_link *link)
 {
-    dt_bridge_send(link->bridge, json_pack("{s:s, s:f}", "command", "stop", "grace_seconds",
-                                           link->grace_seconds));
+    dt_bridge_send(link->bridge, json_pack("{s:s, s:f, s:b}", "command", "stop", "grace_seconds",
+                                           link->grace_seconds, "person", (int)link->person));
 }
 
 static void remember_release(dt_node_link *link)

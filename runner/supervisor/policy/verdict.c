@@ -179,6 +179,9 @@ static void see_stopping(dt_verdict *verdict, const dt_message *message)
 {
     if (json_is_true(json_object_get(message->json, "asked"))) /* on the node, past us */
         verdict->stop_asked = verdict->asked_there = true;
+    if (json_is_true(
+            json_object_get(message->json, "person"))) /* of a supervisor before us, maybe */
+        verdict->stop_asked = true;
     if (strcmp(dt_message_string(message, "reason"), "launcher_lost") == 0)
         verdict->launcher_lost = true;
 }
