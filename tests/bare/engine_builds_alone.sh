@@ -26,7 +26,7 @@ step configure cmake -S . -B "$work/build" -G Ninja -DDT_WERROR=ON -DDT_PARTS=en
     -DDT_CUDA=OFF "${launcher[@]}"
 grep 'not found' "$work/log"
 step build cmake --build "$work/build" -j "$(nproc)" \
-    --target dtrun-engine tests/unit/all tests/dist/all fuzz_json
+    --target dtrun-engine tests/unit/all tests/dist/all fuzz_json test_ops_on_card bench_ops bench_step
 [ ! -e "$work/asked" ] || fail "asked: $(cat "$work/asked")"
 
 headers='/(jansson|xxhash|cmocka|yaml|sqlite3|gloo/.*|dnnl.*)\.h'

@@ -2,7 +2,7 @@ foreach(part term format table live plot)
   dt_test(NAME term_${part} LABEL unit
     SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_term_${part}.c LIBS dt_term)
 endforeach()
-dt_test(NAME cli_options LABEL unit LIBS dt_base
+dt_test(NAME cli_options LABEL unit LIBS dt_json
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cli_options.c ${PROJECT_SOURCE_DIR}/runner/cli/options.c
     ${PROJECT_SOURCE_DIR}/runner/cli/suggest.c)
 dt_test(NAME base_resources LABEL unit LIBS dt_base

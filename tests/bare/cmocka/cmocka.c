@@ -1,5 +1,6 @@
 #include "tests/bare/cmocka/cmocka.h"
 
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <math.h>
 #include <setjmp.h>
@@ -135,6 +136,13 @@ static enum outcome run_test(const struct CMUnitTest *test, void *state)
     return run(NULL, test->teardown_func, &state) == GOOD ? outcome : FAILED;
 }
 
+static const char *filter; /* NULL: all */
+
+void cmocka_set_test_filter(const char *pattern)
+{
+    filter = pattern;
+}
+
 int _cmocka_run_group_tests(const char *name, const struct CMUnitTest *tests, size_t count,
                             CMFixtureFunction setup, CMFixtureFunction teardown)
 {
@@ -149,6 +157,8 @@ int _cmocka_run_group_tests(const char *name, const struct CMUnitTest *tests, si
     for (size_t i = 0; i < count; i++) {
         enum outcome outcome;
 
+        if (filter != NULL && fnmatch(filter, tests[i].name, 0) != 0)
+            continue;
         print_message("[ RUN      ] %s\n", tests[i].name);
         outcome = run_test(&tests[i], state);
         print_message("[ %8s ] %s\n", words[outcome], tests[i].name);

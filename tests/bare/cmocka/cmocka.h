@@ -3,7 +3,7 @@
  * Purpose    the tests of the engine also run on a GPU machine on loan, where nobody may install
  *            packages. Never used where the library is found (cmake/libraries.cmake).
  * Same       names and meanings of cmocka 1.1 for what is declared here
- * Left out   mocks, checked memory, parameters of tests, filters, other forms of output; a crash
+ * Left out   mocks, checked memory, parameters of tests, other forms of output; a crash
  *            ends the program instead of failing its test
  * Threads    a test fails from the thread that it runs in
  */
@@ -41,6 +41,9 @@ struct CMUnitTest {
     _cmocka_run_group_tests(name, tests, sizeof(tests) / sizeof((tests)[0]), setup, teardown)
 int _cmocka_run_group_tests(const char *name, const struct CMUnitTest *tests, size_t count,
                             CMFixtureFunction setup, CMFixtureFunction teardown);
+
+/* Only tests whose names match, with * and ?. */
+void cmocka_set_test_filter(const char *pattern);
 
 void print_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void print_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
