@@ -227,26 +227,6 @@ out:
     return st;
 }
 
-dt_status dt_sql_list_of_run(dt_store *store, void **items, int64_t *count, const char *id,
-                             const dt_sql_selection *selection, dt_arena *arena, dt_error *err)
-{
-    dt_sql_value values[3] = {DT_INT(0)};
-    dt_status st = DT_OK;
-    dt_sql_rows rows = {0};
-
-    *items = NULL;
-    *count = 0;
-    DT_TRY(dt_store_run_number(store, &values[0].integer, id, err));
-    for (size_t i = 0; i < selection->more_count; i++)
-        values[i + 1] = selection->more[i];
-    DT_TRY(
-        dt_sql_open(&rows, store, arena, selection->sql, values, selection->more_count + 1, err));
-    DT_TRY(dt_sql_list(&rows, items, count, selection->item_bytes, selection->read, err));
-out:
-    dt_sql_close(&rows);
-    return st;
-}
-
 dt_status dt_sql_before_commit(dt_store *store, dt_error *err)
 {
     return store->gatherer != NULL ? store->gatherer->before_commit(store, err) : DT_OK;

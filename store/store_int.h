@@ -108,6 +108,9 @@ typedef struct dt_sql_selection {
     dt_sql_value more[2];
     size_t more_count;
 } dt_sql_selection;
+/* --- of_run.c */
+/* The number of a run. DT_ERR_NOT_FOUND. */
+dt_status dt_store_run_number(dt_store *store, int64_t *number, const char *id, dt_error *err);
 dt_status dt_sql_list_of_run(dt_store *store, void **items, int64_t *count, const char *id,
                              const dt_sql_selection *selection, dt_arena *arena, dt_error *err);
 
@@ -182,8 +185,6 @@ const char *dt_store_file_system_refused(unsigned long type, const char *fuse_na
 dt_status dt_store_file_prepare(const char *path, dt_error *err);
 
 /* --- run.c, run_find.c */
-/* The number of a run. DT_ERR_NOT_FOUND. */
-dt_status dt_store_run_number(dt_store *store, int64_t *number, const char *id, dt_error *err);
 /* Of the newest attempt of a run. DT_ERR_NOT_FOUND. */
 dt_status dt_store_run_newest(dt_store *store, int64_t *number, int64_t *attempt,
                               dt_run_state *state, const char *id, dt_error *err);
