@@ -47,13 +47,9 @@ typedef struct dt_error {
     char message[2048];
 } dt_error;
 
-#define DT_ERROR_INIT \
-    {                 \
-        DT_OK, 0, 0,  \
-        {             \
-            0         \
-        }             \
-    }
+/* clang-format off */
+#define DT_ERROR_INIT {DT_OK, 0, 0, {0}}
+/* clang-format on */
 
 #if defined(__GNUC__)
 #define DT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))

@@ -108,7 +108,7 @@ typedef struct dt_sql_selection {
     dt_sql_value more[2];
     size_t more_count;
 } dt_sql_selection;
-/* --- of_run.c */
+/* --- run_rows.c */
 /* The number of a run. DT_ERR_NOT_FOUND. */
 dt_status dt_store_run_number(dt_store *store, int64_t *number, const char *id, dt_error *err);
 dt_status dt_sql_list_of_run(dt_store *store, void **items, int64_t *count, const char *id,
