@@ -58,7 +58,7 @@ typedef struct dt_agent_rank {
     char device[32];
     pid_t pid; /* 0: not started */
     int64_t start_ticks;
-    double started_seconds;
+    int kernel_log;    /* what the kernel has said since before its start; -1: not readable */
     bool running;      /* started, and its death not yet seen */
     int wait_status;   /* from waitpid, between its death and its report */
     bool failed_first; /* said `failed` for a reason of its own, not because of a peer */

@@ -36,7 +36,7 @@ says "had already ended: stopped"
 
 steps=$((stopped_at + 5000)) # an evaluation lies between, at least
 LANGUAGE=of_the_resume expect 0 resume "$run" --wait --json --set schedule.steps=$steps
-tr '\0' '\n' <"$work/state/dtrun/runs/$run/environment" | grep -qxF LANGUAGE=of_the_resume ||
+grep -qxF LANGUAGE=of_the_resume <<<"$(tr '\0' '\n' <"$work/state/dtrun/runs/$run/environment")" ||
     fail "later supervisors would not have the environment of the resume"
 json "o['state'] == 'finished'" "o['steps'] == $steps" "o['attempt'] == 2"
 expect 0 show "$run"

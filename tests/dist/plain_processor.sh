@@ -25,7 +25,7 @@ emulator=$(command -v qemu-x86_64) || {
     echo "no qemu-x86_64: not run on a plain processor"
     exit 0
 }
-if ldd "$bin/dtrun-engine" | grep -qE 'lib(a|t)san'; then
+if grep -qE 'lib(a|t)san' <<<"$(ldd "$bin/dtrun-engine")"; then
     echo "built for a sanitizer, whose shadow memory the emulator cannot give: not run on a plain processor"
     exit 0
 fi

@@ -74,7 +74,7 @@ good corpus.txt "the second time"
 # Trains on it; the run keeps the URL, and goes on when the cache is gone.
 recipe "$base/corpus.txt#sha256=$sum"
 "$dtrun" launch --wait "$work/r.yaml" >"$work/out" 2>&1 || fail "launch: $(cat "$work/out")"
-"$dtrun" show last --json | grep -q "corpus.txt#sha256=$sum" || fail "the run forgets the URL"
+grep -q "corpus.txt#sha256=$sum" <<<"$("$dtrun" show last --json)" || fail "the run forgets the URL"
 anew
 "$dtrun" resume last --wait --set schedule.steps=5 >"$work/out" 2>&1 || fail "resume: $(cat "$work/out")"
 

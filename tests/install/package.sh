@@ -13,7 +13,7 @@ deb=$(ls "$work"/made/dtrun_*.deb)
 dpkg-deb -x "$deb" "$work/root" || fail "dpkg-deb -x"
 field_of() { dpkg-deb -f "$deb" "$1"; }
 [ "$(field_of Package)" = dtrun ] && [ "$(field_of Architecture)" = "$(dpkg --print-architecture)" ] || fail "$(dpkg-deb -f "$deb")"
-"$dtrun" --version | grep -qF "dtrun $(field_of Version) " || fail "version $(field_of Version)"
+grep -qF "dtrun $(field_of Version) " <<<"$("$dtrun" --version)" || fail "version $(field_of Version)"
 
 # As `cmake --install` would, but for zsh's folder; nobody's but root's, and writable by nobody else.
 cmake --install "$build" --prefix "$work/prefix" >"$work/said" 2>&1 || fail "cmake --install: $(tail -n 3 "$work/said")"
@@ -28,7 +28,7 @@ for program in "$work"/root/usr/bin/dtrun "$work"/root/usr/libexec/dtrun/*; do
     ldd "$program" >"$work/needs" 2>/dev/null || continue # the agent needs none
     ! grep "not found" "$work/needs" || fail "$program"
     for library in $(sed -n 's/.* => \(\/[^ ]*\).*/\1/p' "$work/needs"); do
-        readelf -d "$program" | grep -qF "[$(basename "$library")]" || continue # another library's need
+        grep -qF "[$(basename "$library")]" <<<"$(readelf -d "$program")" || continue # another library's need
         package=$({ dpkg -S "$library" || dpkg -S "$(realpath "$library")" || dpkg -S "/usr$library"; } 2>/dev/null | head -n 1)
         # CUDA's own are loaded when a card is asked for, and Debian has no package of theirs.
         [ -n "$package" ] || [ "$(basename "$program")" != libdtrun-cuda.so ] || continue

@@ -57,7 +57,7 @@ kind() { # name setting...: whole, and stopped
     run "$kind-whole" --wait "${set[@]}"
     run "$kind-stopped" --detach "${set[@]}"
     await reached "$kind-stopped" 5
-    dtrun stop "$kind-stopped" --json | grep -q '"state": *"stopped"' ||
+    grep -q '"state": *"stopped"' <<<"$(dtrun stop "$kind-stopped" --json)" ||
         { echo "it ended before it was stopped: once more"; exit 1; }
 }
 kind plain

@@ -42,7 +42,7 @@ import json, sys
 print([a['start_step'] for a in json.load(sys.stdin)['attempts']][-1])")" "$at"
 "$net_sh" on "$net" host2 flock -o "$nodes/$run/attempt-2/node-1/agent.lock" sleep 300 &
 holder=$!
-waits_for_lock() { "$net_sh" pids "$net" host2 | xargs -r ps -o args= -p | grep -q '^flock '; }
+waits_for_lock() { grep -q '^flock ' <<<"$("$net_sh" pids "$net" host2 | xargs -r ps -o args= -p)"; }
 await 20 waits_for_lock
 "$dtrun" stop ends >"$net/stop" 2>&1 &
 stop=$!
@@ -110,7 +110,7 @@ receiving() {
 }
 for host in host1 host2; do on $host rm -rf /root/.cache/dtrun; done
 "$dtrun" launch --detach "$net/launch/r.yaml" --set name=half >"$net/out" 2>&1 || fail "launch: $(cat "$net/out")"
-comes() { "$dtrun" status half --json | grep -q "copying the engine"; }
+comes() { grep -q "copying the engine" <<<"$("$dtrun" status half --json)"; }
 await 60 comes
 wants 0 "" "$dtrun" stop half
 is "what still receives after the stop" "$(receiving)" ""

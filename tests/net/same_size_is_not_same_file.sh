@@ -40,7 +40,7 @@ is_other "a file of the same size and time"
 ssh host1 "rm $digests/* && cat >'$data'" <"$data"
 remembered() {
     [ "$(used)" = "$data" ] || { fail "a file with our content is not taken: $(cat "$net/err")"; exit 1; }
-    on_host "cat $digests/*" | grep -q .
+    grep -q . <<<"$(on_host "cat $digests/*")"
 }
 await 20 remembered
 on_host "sed -i 's/....\$/0000/' $digests/*" # a lie, to see that it is asked

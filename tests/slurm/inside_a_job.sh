@@ -40,4 +40,4 @@ await 60 test -s "$net/job"
 await 60 past long 5
 scancel "$(cat "$net/job")"
 await 60 is long failed
-value long "o['reason']" | grep -q "Slurm job $(cat "$net/job") was cancelled" || fail "it says: $(value long "o['reason']")"
+grep -q "Slurm job $(cat "$net/job") was cancelled" <<<"$(value long "o['reason']")" || fail "it says: $(value long "o['reason']")"

@@ -18,7 +18,7 @@ job=$(job_of "$(id one)")
 wants 0 "stopped" "$dtrun" stop one
 await 60 has_ended "$job"
 [ "$(value one "o['state']")" = stopped ] || fail "stop: $(value one o)"
-"$dtrun" checkpoints one --json | grep -q '"step"' || fail "a stopped run has no checkpoint"
+grep -q '"step"' <<<"$("$dtrun" checkpoints one --json)" || fail "a stopped run has no checkpoint"
 
 # A supervisor that is killed: steps go on, the next command starts another, agents were never lost.
 long two
@@ -43,14 +43,14 @@ await 60 past two "$((step + 5))"
 # scancel: told as what it was, no other attempt is made of it.
 scancel "$job"
 await 60 is two failed
-value two "o['reason']" | grep -q "Slurm job $job was cancelled" || fail "scancel: $(value two "o['reason']")"
+grep -q "Slurm job $job was cancelled" <<<"$(value two "o['reason']")" || fail "scancel: $(value two "o['reason']")"
 [ "$(value two "o['exit_code']" 2>/dev/null || echo 3)" = 3 ] || fail "scancel: code $(value two "o['exit_code']")"
 
 wants 0 "" "$dtrun" stop two # what Slurm has ended is not left over
 
 # Pending: the reason is said by status and to who follows; stop takes it out of the queue.
 long three --set 'slurm.options=[--begin=now+1hour]'
-says() { "$dtrun" status "$1" | grep -q "$2"; }
+says() { grep -q "$2" <<<"$("$dtrun" status "$1")"; }
 await 60 says three BeginTime
 "$dtrun" launch "$net/launch/r.yaml" --set name=followed --set 'slurm.options=[--hold]' >"$net/follower" 2>&1 &
 follower=$!
@@ -69,4 +69,4 @@ long four --set 'slurm.options=[--hold]'
 await 60 says four JobHeldUser
 scancel "$(job_of "$(id four)")"
 await 60 is four failed
-value four "o['reason']" | grep -q "was cancelled (scancel)" || fail "cancelled while it waits: $(value four "o['reason']")"
+grep -q "was cancelled (scancel)" <<<"$(value four "o['reason']")" || fail "cancelled while it waits: $(value four "o['reason']")"

@@ -10,7 +10,7 @@ run=$("$dtrun" list --json | python3 -c 'import json, sys; print(json.load(sys.s
 [ "$(value "$run" "(o['state'], o['step'], len(o['nodes']))")" = "('finished', 40, $nodes)" ] ||
     fail "it ends as $(value "$run" o)"
 job=$(job_of "$run")
-value "$run" "[n['host'] for n in o['nodes']]" | grep -q "slurm:$job/" || fail "hosts: $(value "$run" "o['nodes']")"
+grep -q "slurm:$job/" <<<"$(value "$run" "[n['host'] for n in o['nodes']]")" || fail "hosts: $(value "$run" "o['nodes']")"
 await 60 has_ended "$job"
 [ "$(state_of "$job")" = COMPLETED ] || fail "its job counts as $(state_of "$job")"
 [ "$("$dtrun" checkpoints "$run" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["checkpoints"][0]["step"])')" = 40 ] ||

@@ -13,7 +13,7 @@ await 60 sh -c '"$1" checkpoints limited --json | grep -q "\"step\""' sh "$dtrun
 job=$(job_of "$(value limited "o['run']")")
 scontrol update JobId="$job" TimeLimit=0:01
 await 180 is limited failed
-value limited "o['reason']" | grep -q "Slurm job $job reached its time limit" || fail "it says: $(value limited "o['reason']")"
+grep -q "Slurm job $job reached its time limit" <<<"$(value limited "o['reason']")" || fail "it says: $(value limited "o['reason']")"
 step=$("$dtrun" checkpoints limited --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["checkpoints"][0]["step"])')
 wants 0 "" "$dtrun" resume --wait limited --set schedule.steps=$((step + 5))
 [ "$(value limited "(o['state'], o['step'])")" = "('finished', $((step + 5)))" ] || fail "resumed: $(value limited o)"

@@ -40,20 +40,15 @@ bool dt_kernel_line_is_oom(const char *line)
            strstr(line, "oom_reaper") != NULL;
 }
 
-/* "6,1234,5678901,-;text\n KEY=value\n": microseconds since boot, text up to the first newline. */
-static bool read_record(char *record, double *seconds, char **text)
+/* The text of "6,1234,5678901,-;text\n KEY=value\n", up to the first newline; NULL: it has none. */
+static const char *text_of(char *record)
 {
-    long long microseconds;
-    char *end;
+    char *text = strchr(record, ';');
 
-    *text = strchr(record, ';');
-    if (*text == NULL || sscanf(record, "%*d,%*d,%lld", &microseconds) != 1)
-        return false;
-    ++*text;
-    end = strchrnul(*text, '\n');
-    *end = '\0';
-    *seconds = (double)microseconds * 1e-6;
-    return true;
+    if (text == NULL)
+        return NULL;
+    *strchrnul(++text, '\n') = '\0';
+    return text;
 }
 
 static void keep(json_t *lines, const char *text)
@@ -68,28 +63,35 @@ static void keep(json_t *lines, const char *text)
     dt_strbuf_release(&clean);
 }
 
-json_t *dt_kernel_lines(pid_t pid, double since_seconds)
+int dt_kernel_log_open(void)
 {
-    int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    int log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+
+    if (log >= 0 && lseek(log, 0, SEEK_END) < 0) {
+        close(log);
+        return -1;
+    }
+    return log;
+}
+
+json_t *dt_kernel_log_lines(int log, pid_t pid)
+{
     json_t *lines = json_array();
     char record[RECORD_BYTES];
 
-    for (int i = 0; fd >= 0 && i < RECORDS_MAX; i++) {
-        ssize_t got = read(fd, record, sizeof(record) - 1);
-        double seconds;
-        char *text;
+    for (int i = 0; log >= 0 && i < RECORDS_MAX; i++) {
+        ssize_t got = read(log, record, sizeof(record) - 1);
+        const char *text;
 
         if (got < 0 && (errno == EPIPE || errno == EINTR)) /* overwritten while we read: continue */
             continue;
         if (got <= 0)
             break;
         record[got] = '\0';
-        if (read_record(record, &seconds, &text) && seconds >= since_seconds &&
-            dt_kernel_line_names(text, pid))
+        text = text_of(record);
+        if (text != NULL && dt_kernel_line_names(text, pid))
             keep(lines, text);
     }
-    if (fd >= 0)
-        close(fd);
     return lines;
 }
 

@@ -13,9 +13,15 @@
 
 #define DT_KERNEL_LINES 8
 
-/* New reference: the last DT_KERNEL_LINES lines that name the process, written since then (the
- * clock of dt_clock_monotonic_seconds), so that an older process with this pid is not meant. */
-json_t *dt_kernel_lines(pid_t pid, double since_seconds);
+/* The log from here on: a file descriptor that the caller closes, -1 where it may not be read. One
+ * opened just before a process starts has no line about an older process with its pid; the stamps
+ * of the lines would not tell, for their clock is not the one of clock_gettime: 0.3 s behind after
+ * 11 hours. */
+int dt_kernel_log_open(void);
+
+/* New reference: the last DT_KERNEL_LINES lines that name the process, of what the log has said
+ * since it was opened or last read. log < 0: none. */
+json_t *dt_kernel_log_lines(int log, pid_t pid);
 
 /* Whether a line names the process: "process 12 (", "pid=12,", "name[12]". */
 bool dt_kernel_line_names(const char *line, pid_t pid);

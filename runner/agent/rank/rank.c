@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "runner/agent/agent_int.h"
@@ -145,7 +146,7 @@ static json_t *kernel_lines(dt_agent_rank *rank)
 
     if (!WIFSIGNALED(rank->wait_status) || agent->ending != DT_ENDING_NO)
         return json_array(); /* by itself, or by us */
-    lines = dt_kernel_lines(rank->pid, rank->started_seconds);
+    lines = dt_kernel_log_lines(rank->kernel_log, rank->pid);
     count = dt_cgroup_oom_kills(&agent->cgroup);
     if (WTERMSIG(rank->wait_status) == SIGKILL && count > agent->oom_kills) {
         snprintf(text, sizeof(text),
@@ -271,5 +272,8 @@ void dt_agent_rank_release(dt_agent_rank *rank)
     dt_stream_close(rank->out.stream);
     dt_stream_close(rank->err.stream);
     rank->channel = rank->out.stream = rank->err.stream = NULL;
+    if (rank->kernel_log >= 0)
+        close(rank->kernel_log);
+    rank->kernel_log = -1;
     dt_tail_release(&rank->tail);
 }

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "runner/agent/agent_int.h"
 #include "runner/agent/process/environment.h"
+#include "runner/agent/process/kernel.h"
 #include "runner/agent/process/process.h"
 #include "runner/agent/process/spawn.h"
 #include "runner/channel/protocol.h"
@@ -77,6 +78,7 @@ static dt_status ranks_read(dt_agent *agent, const layout *world, int64_t node, 
                      (long long)rank->rank);
         snprintf(rank->device, sizeof(rank->device), "%s", device);
         rank->agent = agent;
+        rank->kernel_log = -1;
         rank->heartbeat.progress = -1;
         agent->rank_count++;
     }
@@ -155,10 +157,10 @@ static dt_status rank_start(dt_agent_rank *rank, dt_environment *environment, co
     dt_environment_set_int(environment, "LOCAL_RANK", rank->local_rank);
     if (rank->threads > 0)
         dt_environment_set_int(environment, "OMP_NUM_THREADS", rank->threads);
+    rank->kernel_log = dt_kernel_log_open();
     DT_TRY(dt_spawn(&spawned, (char *const *)argv, environment->items,
                     &(dt_spawn_place){agent->cgroup.procs, agent->ranks_mask}, err));
     rank->pid = spawned.pid;
-    rank->started_seconds = dt_clock_monotonic_seconds();
     rank->running = true;
     rank->start_ticks = dt_process_read(&process, rank->pid) ? process.start_ticks : 0;
     dt_journal_add(&agent->journal,
