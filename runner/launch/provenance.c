@@ -12,6 +12,7 @@
 #include "engine/data/files.h"
 #include "engine/data/fingerprint.h"
 #include "runner/cli/child.h"
+#include "runner/transport/quote.h"
 
 #include "base/banned.h"
 
@@ -226,26 +227,6 @@ static const char *text_of(const json_t *object, const char *key)
     return text != NULL ? text : "";
 }
 
-static void add_word(dt_strbuf *out, const char *word)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "-_./=:,@%+";
-
-    if (out->length > 0)
-        dt_strbuf_add_char(out, ' ');
-    if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
-        dt_strbuf_add_str(out, word);
-        return;
-    }
-    dt_strbuf_add_char(out, '\'');
-    for (; *word != '\0'; word++)
-        if (*word == '\'')
-            dt_strbuf_add_str(out, "'\\''");
-        else
-            dt_strbuf_add_char(out, *word);
-    dt_strbuf_add_char(out, '\'');
-}
-
 static void add_command(dt_table *table, const json_t *one)
 {
     const json_t *words = json_object_get(one, "command");
@@ -256,7 +237,9 @@ static void add_command(dt_table *table, const json_t *one)
     for (size_t i = 0; i < json_array_size(words); i++) {
         const char *word = json_string_value(json_array_get(words, i));
 
-        add_word(&text, word != NULL ? word : "?");
+        if (text.length > 0)
+            dt_strbuf_add_char(&text, ' ');
+        dt_quote_word(&text, word != NULL ? word : "?");
     }
     if (attempt == 1)
         dt_table_add(table, DT_STYLE_DIM, "command");

@@ -56,7 +56,7 @@ inside runner supervisor channel node_setup transport
 inside runner agent channel node_setup/remote_helper
 inside runner cli term
 inside runner view cli predict supervisor term
-inside runner launch cli fetch node_setup slurm supervisor term
+inside runner launch cli fetch node_setup slurm supervisor term transport
 inside runner stop cli node_setup supervisor transport
 inside runner commands cli launch stop view supervisor term
 for folder in engine/*/ runner/*/; do
