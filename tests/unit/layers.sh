@@ -21,7 +21,7 @@ check recipes base recipes
 check engine base recipes engine
 check store base store
 check web base store web
-check runner base recipes engine/data engine/checkpoint engine/strategy store web runner
+check runner base recipes engine/data engine/tokens engine/checkpoint engine/strategy store web runner
 
 # Inside engine/ and runner/, folder by folder; what lies beside the folders is for all of them.
 inside() { # part folder allowed...
@@ -39,7 +39,8 @@ inside engine device ops
 inside engine model device ops
 inside engine optim device ops
 inside engine channel
-inside engine data
+inside engine tokens
+inside engine data tokens
 inside engine comm channel device ops
 inside engine strategy comm device model ops optim
 inside engine checkpoint comm data model strategy
@@ -49,6 +50,7 @@ inside runner term
 inside runner channel
 inside runner slurm
 inside runner predict
+inside runner corpus node_setup
 inside runner fetch
 inside runner transport slurm
 inside runner node_setup slurm transport
@@ -56,9 +58,9 @@ inside runner supervisor channel node_setup transport
 inside runner agent channel node_setup/remote_helper
 inside runner cli term
 inside runner view cli predict supervisor term
-inside runner launch cli fetch node_setup slurm supervisor term transport
+inside runner launch cli corpus fetch node_setup slurm supervisor term transport
 inside runner stop cli node_setup supervisor transport
-inside runner commands cli launch stop view supervisor term
+inside runner commands cli corpus launch stop view supervisor term
 for folder in engine/*/ runner/*/; do
     case $known in *" $folder"*) ;; *) complain "$folder has no rule here: say what it may include" ;; esac
 done
@@ -102,7 +104,7 @@ hits=$(grep -rnE 'dt_clock_|<uv.h>|<time.h>|<unistd.h>|"runner/[a-z]*/' runner/s
 [ -z "$hits" ] || complain "runner/supervisor/policy is given facts and a time:"$'\n'"$hits"
 # What models share, and who uses them, knows no kind: two tables and a folder do.
 hits=$(grep -rnE '[gG][pP][tT]2|dt_mlp|MODEL_MLP' --include='*.[ch]' engine recipes/*.[ch] |
-    grep -vE '^(engine/model/(gpt2/|mlp/|kinds\.c)|recipes/(recipe\.h|fields\.c|presets\.[ch]|derive\.c|doc\.c):)')
+    grep -vE '^(engine/model/(gpt2/|mlp/|kinds\.c)|engine/tokens/|recipes/(recipe\.h|fields\.c|presets\.[ch]|derive\.c|doc\.c):)')
 [ -z "$hits" ] || complain "only folders of engine/model and recipes/architecture know one model from another:"$'\n'"$hits"
 
 # The loop asks no strategy which one it is.

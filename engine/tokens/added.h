@@ -1,0 +1,43 @@
+/* added: the tokens that are cut out of a text before it is split into words, such as
+ * <|endoftext|>: from left to right, the longest one at each place.
+ */
+#ifndef DT_ENGINE_TOKENS_ADDED_H
+#define DT_ENGINE_TOKENS_ADDED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "engine/tokens/pairs.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dt_added_token {
+    int32_t id;          /* -1: no token ends at this node */
+    bool lstrip, rstrip; /* white space before it, behind it, is its own */
+} dt_added_token;
+
+/* A tree of bytes. Node 0 is its root. */
+typedef struct dt_added {
+    dt_pairs edges;
+    dt_added_token *nodes;
+    size_t count, capacity;
+    bool first[256]; /* bytes that a token begins with */
+} dt_added;
+
+dt_status dt_added_init(dt_added *out, dt_error *err);
+void dt_added_release(dt_added *added); /* accepts a zeroed one */
+/* Not empty. Of two with the same text the later one counts. */
+dt_status dt_added_put(dt_added *added, const char *text, size_t length,
+                       const dt_added_token *token, dt_error *err);
+
+/* The first token at or behind text[from]: its bytes are start .. end, white space that is its own
+ * among them as far as `from`. False: there is none. */
+bool dt_added_next(const dt_added *added, const char *text, size_t length, size_t from,
+                   size_t *start, size_t *end, int32_t *id);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,136 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "engine/tokens/bpe_int.h"
+
+#include "base/banned.h"
+
+dt_status dt_bpe_new(dt_bpe **out, dt_error *err)
+{
+    dt_bpe *made = calloc(1, sizeof(*made));
+    dt_status st = DT_OK;
+
+    *out = NULL;
+    if (made == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for a tokenizer");
+    dt_arena_init(&made->arena, 0);
+    made->unknown = made->end_of_text = -1;
+    DT_TRY(dt_vocab_init(&made->vocab, err));
+    DT_TRY(dt_pairs_init(&made->merges, 1024, err));
+    DT_TRY(dt_added_init(&made->raw, err));
+    DT_TRY(dt_added_init(&made->normalized, err));
+    *out = made; /* caller owns *out */
+    made = NULL;
+out:
+    dt_bpe_free(made);
+    return st;
+}
+
+void dt_bpe_free(dt_bpe *bpe)
+{
+    if (bpe == NULL)
+        return;
+    dt_vocab_release(&bpe->vocab);
+    dt_pairs_release(&bpe->merges);
+    dt_added_release(&bpe->raw);
+    dt_added_release(&bpe->normalized);
+    dt_arena_release(&bpe->arena);
+    free(bpe);
+}
+
+dt_status dt_bpe_parse(dt_bpe **out, const char *bytes, size_t length, const char *name,
+                       dt_error *err)
+{
+    dt_status st = DT_OK;
+    json_t *json = NULL;
+    dt_bpe *bpe = NULL;
+    size_t spaces = 0;
+
+    *out = NULL;
+    while (spaces < length && memchr(" \t\r\n", bytes[spaces], 4) != NULL)
+        spaces++;
+    if (spaces == length)
+        DT_THROW(err, DT_ERR_CORRUPT, "'%s' is empty; expected a tokenizer", name);
+    DT_TRY(dt_bpe_new(&bpe, err));
+    if (bytes[spaces] == '{')
+        DT_TRY(dt_json_parse(&json, bytes, length, name, err));
+    st = json != NULL ? dt_bpe_read_huggingface(bpe, json, err)
+                      : dt_bpe_read_tiktoken(bpe, bytes, length, name, err);
+    if (st != DT_OK) {
+        dt_error_prefix(err, "'%s'", name);
+        goto out;
+    }
+    *out = bpe; /* caller owns *out */
+    bpe = NULL;
+out:
+    dt_bpe_free(bpe);
+    json_decref(json);
+    return st;
+}
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* Between a line's break and a letter: every pattern of split.h ends a word there where the line is not
+ * blank, and nothing but an added token reaches over it. */
+size_t dt_bpe_cut(const dt_bpe *bpe, const char *text, size_t length, size_t from)
+{
+    if (bpe->split.kind == DT_SPLIT_NONE || bpe->prefix_space || bpe->reaches_over_breaks ||
+        bpe->metaspace.mark != NULL)
+        return length;
+    for (size_t at = from < 2 ? 2 : from; at < length; at++) {
+        const char *found = memchr(text + at - 1, '\n', length - at);
+
+        if (found == NULL)
+            break;
+        at = (size_t)(found - text) + 1;
+        if (is_letter(text[at]) && text[at - 2] > ' ' && text[at - 2] < 0x7f)
+            return at;
+    }
+    return length;
+}
+
+int64_t dt_bpe_vocab(const dt_bpe *bpe)
+{
+    return bpe->vocab.size;
+}
+
+int32_t dt_bpe_end_of_text(const dt_bpe *bpe)
+{
+    return bpe->end_of_text;
+}
+
+/* "<0x0A>" where bytes have tokens of their own; -1 for another. */
+static int fallback_byte(const dt_bpe *bpe, int32_t id, const char *text, size_t length)
+{
+    char digits[3] = {0};
+    char *end;
+    long byte;
+
+    if (!bpe->byte_fallback || length != 6 || memcmp(text, "<0x", 3) != 0)
+        return -1;
+    memcpy(digits, text + 3, 2);
+    byte = strtol(digits, &end, 16);
+    return *end == '\0' && byte >= 0 && bpe->bytes[byte] == id ? (int)byte : -1;
+}
+
+void dt_bpe_decode(dt_strbuf *out, const dt_bpe *bpe, int32_t id)
+{
+    size_t length = 0, mark = bpe->space != NULL ? strlen(bpe->space) : 0;
+    const char *text = dt_vocab_text(&bpe->vocab, id, &length);
+    int byte = text != NULL ? fallback_byte(bpe, id, text, length) : -1;
+
+    if (text == NULL)
+        dt_strbuf_add_str(out, DT_UTF8_REPLACEMENT);
+    if (byte >= 0)
+        dt_strbuf_add_char(out, (char)byte);
+    for (size_t at = 0; text != NULL && byte < 0 && at < length;) {
+        bool is_space = mark > 0 && length - at >= mark && memcmp(text + at, bpe->space, mark) == 0;
+
+        dt_strbuf_add_char(out, is_space ? ' ' : text[at]);
+        at += is_space ? mark : 1;
+    }
+}

@@ -1,0 +1,67 @@
+/* bpe: a tokenizer that was learned elsewhere: text to numbers and back.
+ *
+ * Files     tokenizer.json of Hugging Face, with a model of kind BPE: byte-level, as GPT-2, Llama 3
+ *           and Qwen have it, or on characters with byte fallback, as Llama 2 has it;
+ *           tiktoken's files (a token in base64 and its number a line), which say neither how text
+ *           is split nor what special tokens there are: their names, or their sizes, tell it
+ * Ids       are those of the libraries `tokenizers` (without what a post-processor adds) and
+ *           `tiktoken` (every special token allowed)
+ * Unknown   what a file asks for and is not known here is refused by its name, never ignored
+ * Unicode   15.0, wherever it was built: letters that came later (5,004, most of them hieroglyphs and rare
+ *           Han) are no letters here, and are in libraries that have 16.0
+ * Threads   a dt_bpe is read only; an encoder is one thread's
+ * Errors    DT_ERR_CORRUPT naming the file and what is wrong in it, DT_ERR_UNSUPPORTED what is not
+ *           known here; DT_ERR_USAGE for text that is not UTF-8, with the byte
+ */
+#ifndef DT_ENGINE_TOKENS_BPE_H
+#define DT_ENGINE_TOKENS_BPE_H
+
+#include <stdint.h>
+
+#include "base/strbuf.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DT_BPE_MAX_BYTES ((size_t)256 << 20) /* of a file */
+
+typedef struct dt_bpe dt_bpe;
+typedef struct dt_bpe_encoder dt_bpe_encoder;
+
+/* A list of token ids that grows. Zeroed before its first use. */
+typedef struct dt_ids {
+    int32_t *items;
+    size_t count, capacity;
+} dt_ids;
+
+void dt_ids_release(dt_ids *ids);
+
+/* `name` is the file's, for messages and to know a tiktoken file by. */
+dt_status dt_bpe_parse(dt_bpe **out, const char *bytes, size_t length, const char *name,
+                       dt_error *err);
+void dt_bpe_free(dt_bpe *bpe);
+
+/* The largest id + 1. Ids may have holes. */
+int64_t dt_bpe_vocab(const dt_bpe *bpe);
+/* What stands between documents, "<|endoftext|>" for example; -1: there is none. */
+int32_t dt_bpe_end_of_text(const dt_bpe *bpe);
+
+/* The first place at or behind text[from] where the text can be cut in two that together have the
+ * tokens of the whole, so that many can work on it: `length` where there is none. */
+size_t dt_bpe_cut(const dt_bpe *bpe, const char *text, size_t length, size_t from);
+
+dt_status dt_bpe_encoder_open(dt_bpe_encoder **out, const dt_bpe *bpe, dt_error *err);
+void dt_bpe_encoder_close(dt_bpe_encoder *encoder);
+/* Appends the ids of a text of its own. */
+dt_status dt_bpe_encode(dt_ids *out, dt_bpe_encoder *encoder, const char *text, size_t length,
+                        dt_error *err);
+
+/* Appends the bytes of one token, which may be a part of a character; U+FFFD for one that is not in
+ * the vocabulary. */
+void dt_bpe_decode(dt_strbuf *out, const dt_bpe *bpe, int32_t id);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,91 @@
+/* bpe_int: what a tokenizer is made of, for those who read one and those who use it. */
+#ifndef DT_ENGINE_TOKENS_BPE_INT_H
+#define DT_ENGINE_TOKENS_BPE_INT_H
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "engine/tokens/added.h"
+#include "engine/tokens/bpe.h"
+#include "engine/tokens/split.h"
+#include "engine/tokens/vocab.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DT_BPE_STEPS 8
+
+typedef enum dt_normal_kind { DT_NORMAL_NFC, DT_NORMAL_PREPEND, DT_NORMAL_REPLACE } dt_normal_kind;
+
+typedef struct dt_normal_step {
+    dt_normal_kind kind;
+    const char *from, *to; /* in the arena; prepend: `to` alone */
+} dt_normal_step;
+
+/* Spaces become `mark`, which begins a word. */
+typedef struct dt_metaspace {
+    const char *mark; /* NULL: there is none */
+    enum { DT_PREPEND_NEVER, DT_PREPEND_FIRST, DT_PREPEND_ALWAYS } prepend;
+    bool split;
+} dt_metaspace;
+
+struct dt_bpe {
+    dt_arena arena;
+    dt_vocab vocab;
+    dt_pairs merges;
+    int32_t bytes[256]; /* byte-level: of that byte; else of "<0x41>". -1: none */
+    int32_t unknown;    /* -1: none */
+    int32_t end_of_text;
+    bool byte_level, byte_fallback, ignore_merges, fuse_unknown;
+    bool reaches_over_breaks; /* an added token may stand on both sides of a line's end */
+
+    dt_added raw;        /* cut out of the text as it is */
+    dt_added normalized; /* of what is left, in normal form */
+    dt_normal_step steps[DT_BPE_STEPS];
+    int step_count;
+    bool prefix_space; /* every stretch of text between added tokens begins with one */
+    dt_split split;
+    dt_metaspace metaspace;
+    const char *space; /* what stands for a space in a token; NULL: itself */
+};
+
+/* Empty, its parts ready. */
+dt_status dt_bpe_new(dt_bpe **out, dt_error *err);
+
+/* huggingface.c and tiktoken.c: fill an empty one. Messages do not name the file. */
+dt_status dt_bpe_read_huggingface(dt_bpe *bpe, const json_t *json, dt_error *err);
+dt_status dt_bpe_read_tiktoken(dt_bpe *bpe, const char *text, size_t length, const char *name,
+                               dt_error *err);
+
+/* huggingface_model.c, huggingface_text.c, huggingface_added.c: parts of a tokenizer.json. The
+ * pre-tokenizer comes first, since it says what bytes the model's tokens are. */
+dt_status dt_bpe_read_model(dt_bpe *bpe, const json_t *model, dt_error *err);
+dt_status dt_bpe_read_normalizer(dt_bpe *bpe, const json_t *json, dt_error *err);
+dt_status dt_bpe_read_pre_tokenizer(dt_bpe *bpe, const json_t *json, dt_error *err);
+dt_status dt_bpe_read_decoder(dt_bpe *bpe, const json_t *json, dt_error *err);
+dt_status dt_bpe_read_added(dt_bpe *bpe, const json_t *list, const json_t *vocab, dt_error *err);
+
+/* fields.c: refuses a key that is not in the list, which ends with NULL. */
+dt_status dt_bpe_check_keys(const json_t *object, const char *where, const char *const *keys,
+                            dt_error *err);
+/* "type" of an object; DT_ERR_CORRUPT where it has none. */
+dt_status dt_bpe_get_type(const char **out, const json_t *object, const char *where, dt_error *err);
+dt_status dt_bpe_get_bool(bool *out, const json_t *object, const char *key, bool fallback,
+                          const char *where, dt_error *err);
+dt_status dt_bpe_get_text(const char **out, const json_t *object, const char *key,
+                          const char *where, dt_error *err);
+
+/* normalize.c: appends text as the tokenizer's normalizer has it. */
+dt_status dt_bpe_normalize(dt_strbuf *out, const dt_bpe *bpe, const char *text, size_t length,
+                           dt_error *err);
+
+/* byte_map.c: the printable characters that stand for bytes in a byte-level vocabulary. Appends
+ * what text means; false where a character of it stands for none. */
+bool dt_byte_map_decode(dt_strbuf *out, const char *text, size_t length);
+/* The other way, for a byte. */
+uint32_t dt_byte_map_code(unsigned char byte);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,383 @@
+#define _GNU_SOURCE
+/* A text is cut by added tokens, brought into normal form, cut by those added tokens that are looked
+ * for there, split into words, and the pairs of each word are merged. What a short word becomes is
+ * remembered: most words of a text are among the last few thousand. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "engine/tokens/bpe_int.h"
+#include "engine/tokens/merge.h"
+#include "engine/tokens/nfc.h"
+#include "engine/tokens/unicode.h"
+
+#include "base/banned.h"
+
+#define SLOTS       (1u << 15)
+#define SLOT_BYTES  16 /* of a word */
+#define SLOT_TOKENS 11 /* a slot is a cache line */
+
+typedef struct slot {
+    uint64_t low, high; /* the word */
+    uint8_t length;     /* 0: none */
+    uint8_t count;
+    int32_t ids[SLOT_TOKENS];
+} slot;
+
+struct dt_bpe_encoder {
+    const dt_bpe *bpe;
+    slot *slots;
+    dt_merge_memory memory;
+    dt_strbuf normal, marked; /* a stretch in normal form, and with its marks for spaces */
+};
+
+void dt_ids_release(dt_ids *ids)
+{
+    free(ids->items);
+    *ids = (dt_ids){0};
+}
+
+static dt_status reserve(dt_ids *ids, size_t more, dt_error *err)
+{
+    size_t wider = ids->capacity == 0 ? 1024 : ids->capacity;
+    int32_t *items;
+
+    if (ids->count + more <= ids->capacity)
+        return DT_OK;
+    while (wider < ids->count + more)
+        wider *= 2;
+    items = realloc(ids->items, wider * sizeof(*items));
+    if (items == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for %zu tokens", wider);
+    ids->items = items;
+    ids->capacity = wider;
+    return DT_OK;
+}
+
+/* --- words */
+
+static dt_status add_bytes(dt_ids *out, const dt_bpe *bpe, const unsigned char *word, size_t length,
+                           dt_error *err)
+{
+    for (size_t i = 0; i < length; i++) {
+        int32_t id = bpe->bytes[word[i]];
+
+        if (id < 0)
+            return DT_FAIL(err, DT_ERR_USAGE,
+                           "the byte 0x%02x of '%.*s' has no token in this tokenizer", word[i],
+                           (int)(length < 40 ? length : 40), (const char *)word);
+        out->items[out->count++] = id;
+    }
+    return DT_OK;
+}
+
+static bool add_fallback(dt_ids *out, const dt_bpe *bpe, const unsigned char *text, size_t length)
+{
+    if (!bpe->byte_fallback)
+        return false;
+    for (size_t i = 0; i < length; i++)
+        if (bpe->bytes[text[i]] < 0)
+            return false;
+    for (size_t i = 0; i < length; i++)
+        out->items[out->count++] = bpe->bytes[text[i]];
+    return true;
+}
+
+/* An unknown token is held back until a known character follows, as the library has it. */
+static dt_status add_characters(dt_ids *out, const dt_bpe *bpe, const unsigned char *word,
+                                size_t length, dt_error *err)
+{
+    bool held = false;
+    size_t used;
+
+    for (size_t at = 0; at < length; at += used) {
+        int32_t id;
+
+        dt_code_at(word + at, &used);
+        id = dt_vocab_find(&bpe->vocab, word + at, used);
+        if (id < 0 && add_fallback(out, bpe, word + at, used))
+            continue;
+        if (id < 0 && bpe->unknown < 0)
+            return DT_FAIL(err, DT_ERR_USAGE, "the character '%.*s' has no token in this tokenizer",
+                           (int)used, (const char *)word + at);
+        if (held && (id >= 0 || !bpe->fuse_unknown))
+            out->items[out->count++] = bpe->unknown;
+        held = id < 0;
+        if (id >= 0)
+            out->items[out->count++] = id;
+    }
+    if (held)
+        out->items[out->count++] = bpe->unknown;
+    return DT_OK;
+}
+
+static dt_status merge_word(dt_bpe_encoder *e, dt_ids *out, const unsigned char *word,
+                            size_t length, dt_error *err)
+{
+    const dt_bpe *bpe = e->bpe;
+    size_t first = out->count, count;
+    dt_status st = DT_OK;
+
+    if (bpe->ignore_merges) {
+        int32_t whole = dt_vocab_find(&bpe->vocab, word, length);
+
+        if (whole >= 0) {
+            out->items[out->count++] = whole;
+            return DT_OK;
+        }
+    }
+    DT_TRY(bpe->byte_level ? add_bytes(out, bpe, word, length, err)
+                           : add_characters(out, bpe, word, length, err));
+    count = out->count - first;
+    DT_TRY(dt_merge(out->items + first, &count, &bpe->merges, &e->memory, err));
+    out->count = first + count;
+out:
+    return st;
+}
+
+static inline uint64_t load(const unsigned char *at, size_t bytes)
+{
+    uint64_t eight;
+    uint32_t four;
+
+    if (bytes == 8) {
+        memcpy(&eight, at, 8);
+        return eight;
+    }
+    memcpy(&four, at, 4);
+    return four;
+}
+
+/* A word of 1 to 16 bytes as two numbers, which with its length say what it is. */
+static inline void make_key(uint64_t *low, uint64_t *high, const unsigned char *word, size_t length)
+{
+    *high = 0;
+    if (length >= 8) {
+        *low = load(word, 8);
+        *high = load(word + length - 8, 8);
+    } else if (length >= 4) {
+        *low = load(word, 4) | load(word + length - 4, 4) << 32;
+    } else {
+        *low = word[0] | (uint64_t)word[length / 2] << 8 | (uint64_t)word[length - 1] << 16;
+    }
+}
+
+static inline slot *slot_of(const dt_bpe_encoder *e, uint64_t low, uint64_t high, size_t length)
+{
+    uint64_t hash = (low ^ length) * 0x9e3779b97f4a7c15ull ^ high * 0xc2b2ae3d27d4eb4full;
+
+    return &e->slots[(hash ^ hash >> 32) * 0x9fb21c651e98df25ull >> 49];
+}
+
+static dt_status add_word(dt_bpe_encoder *e, dt_ids *out, const unsigned char *word, size_t length,
+                          dt_error *err)
+{
+    dt_status st = DT_OK;
+    size_t first = out->count;
+    uint64_t low, high;
+    slot *known;
+
+    DT_TRY(reserve(out, length > SLOT_TOKENS ? length : SLOT_TOKENS, err));
+    if (length > SLOT_BYTES)
+        return merge_word(e, out, word, length, err);
+    make_key(&low, &high, word, length);
+    known = slot_of(e, low, high, length);
+    if (known->length == length && known->low == low && known->high == high) {
+        memcpy(out->items + first, known->ids, sizeof(known->ids));
+        out->count += known->count;
+        return DT_OK;
+    }
+    DT_TRY(merge_word(e, out, word, length, err));
+    if (out->count - first <= SLOT_TOKENS) {
+        *known = (slot){low, high, (uint8_t)length, (uint8_t)(out->count - first), {0}};
+        memcpy(known->ids, out->items + first, (out->count - first) * sizeof(known->ids[0]));
+    }
+out:
+    return st;
+}
+
+/* --- stretches without added tokens, in normal form */
+
+static dt_status add_words(dt_bpe_encoder *e, dt_ids *out, const char *text, size_t length,
+                           dt_error *err)
+{
+    const unsigned char *at = (const unsigned char *)text, *end = at + length;
+    dt_status st = DT_OK;
+
+    while (at < end) {
+        size_t word = dt_split_next(&e->bpe->split, at, (size_t)(end - at));
+
+        DT_TRY(add_word(e, out, at, word, err));
+        at += word;
+    }
+out:
+    return st;
+}
+
+/* Each mark begins a word. */
+static dt_status add_marked(dt_bpe_encoder *e, dt_ids *out, dt_error *err)
+{
+    const char *mark = e->bpe->metaspace.mark, *at = e->marked.data;
+    const char *end = at + e->marked.length;
+    size_t mark_length = strlen(mark);
+    dt_status st = DT_OK;
+
+    while (at < end) {
+        const char *next = e->bpe->metaspace.split && at + 1 < end
+                               ? memmem(at + 1, (size_t)(end - at) - 1, mark, mark_length)
+                               : NULL;
+
+        if (next == NULL)
+            next = end;
+        DT_TRY(add_words(e, out, at, (size_t)(next - at), err));
+        at = next;
+    }
+out:
+    return st;
+}
+
+static dt_status add_metaspace(dt_bpe_encoder *e, dt_ids *out, const char *text, size_t length,
+                               bool is_start, dt_error *err)
+{
+    const dt_metaspace *meta = &e->bpe->metaspace;
+    size_t mark_length = strlen(meta->mark);
+    bool begins =
+        text[0] == ' ' || (length >= mark_length && memcmp(text, meta->mark, mark_length) == 0);
+
+    dt_strbuf_reset(&e->marked);
+    if (!begins &&
+        (meta->prepend == DT_PREPEND_ALWAYS || (meta->prepend == DT_PREPEND_FIRST && is_start)))
+        dt_strbuf_add_str(&e->marked, meta->mark);
+    for (const char *end = text + length; text < end;) {
+        const char *space = memchr(text, ' ', (size_t)(end - text));
+        const char *stop = space != NULL ? space : end;
+
+        dt_strbuf_add(&e->marked, text, (size_t)(stop - text));
+        if (space != NULL)
+            dt_strbuf_add_str(&e->marked, meta->mark);
+        text = space != NULL ? space + 1 : end;
+    }
+    return add_marked(e, out, err);
+}
+
+static dt_status add_stretch(dt_bpe_encoder *e, dt_ids *out, const char *text, size_t length,
+                             bool is_start, dt_error *err)
+{
+    if (length == 0)
+        return DT_OK;
+    if (e->bpe->metaspace.mark != NULL)
+        return add_metaspace(e, out, text, length, is_start, err);
+    if (!e->bpe->prefix_space || text[0] == ' ')
+        return add_words(e, out, text, length, err);
+    dt_strbuf_reset(&e->marked);
+    dt_strbuf_add_char(&e->marked, ' ');
+    dt_strbuf_add(&e->marked, text, length);
+    return add_words(e, out, e->marked.data, e->marked.length, err);
+}
+
+/* --- added tokens */
+
+typedef dt_status add_fn(dt_bpe_encoder *e, dt_ids *out, const char *text, size_t length,
+                         bool is_start, dt_error *err);
+
+/* Cuts the text by `added`; what lies between goes on to `add`. */
+static dt_status cut(dt_bpe_encoder *e, dt_ids *out, const dt_added *added, add_fn *add,
+                     const char *text, size_t length, bool is_start, dt_error *err)
+{
+    size_t from = 0, start, end;
+    dt_status st = DT_OK;
+    int32_t id;
+
+    while (dt_added_next(added, text, length, from, &start, &end, &id)) {
+        DT_TRY(add(e, out, text + from, start - from, is_start && from == 0, err));
+        DT_TRY(reserve(out, 1, err));
+        out->items[out->count++] = id;
+        from = end;
+    }
+    DT_TRY(add(e, out, text + from, length - from, is_start && from == 0, err));
+out:
+    return st;
+}
+
+static dt_status add_raw(dt_bpe_encoder *e, dt_ids *out, const char *text, size_t length,
+                         bool is_start, dt_error *err)
+{
+    const dt_bpe *bpe = e->bpe;
+    dt_status st = DT_OK;
+
+    if (length == 0)
+        return DT_OK;
+    if (bpe->step_count > 0 &&
+        (bpe->step_count > 1 || bpe->steps[0].kind != DT_NORMAL_NFC || !dt_nfc_is(text, length))) {
+        dt_strbuf_reset(&e->normal);
+        DT_TRY(dt_bpe_normalize(&e->normal, bpe, text, length, err));
+        text = e->normal.data;
+        length = e->normal.length;
+    }
+    DT_TRY(cut(e, out, &bpe->normalized, add_stretch, text, length, is_start, err));
+out:
+    return st;
+}
+
+static dt_status check_text(const char *text, size_t length, dt_error *err)
+{
+    const unsigned char *bytes = (const unsigned char *)text;
+    uint32_t code;
+    size_t used;
+
+    for (size_t at = 0; at < length; at += used) {
+        uint64_t eight;
+
+        for (; at + 8 <= length; at += 8) {
+            memcpy(&eight, bytes + at, 8);
+            if ((eight & 0x8080808080808080ull) != 0)
+                break;
+        }
+        used = at < length ? dt_utf8_decode(&code, bytes + at, length - at) : 1;
+        if (used == 0)
+            return DT_FAIL(err, DT_ERR_USAGE, "byte %zu of the text is not UTF-8 (0x%02x)", at,
+                           bytes[at]);
+    }
+    return DT_OK;
+}
+
+dt_status dt_bpe_encode(dt_ids *out, dt_bpe_encoder *encoder, const char *text, size_t length,
+                        dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(check_text(text, length, err));
+    DT_TRY(cut(encoder, out, &encoder->bpe->raw, add_raw, text, length, true, err));
+out:
+    return st;
+}
+
+dt_status dt_bpe_encoder_open(dt_bpe_encoder **out, const dt_bpe *bpe, dt_error *err)
+{
+    dt_bpe_encoder *made = calloc(1, sizeof(*made));
+
+    *out = NULL;
+    if (made != NULL)
+        made->slots = aligned_alloc(64, SLOTS * sizeof(slot));
+    if (made == NULL || made->slots == NULL) {
+        free(made);
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory to encode text");
+    }
+    memset(made->slots, 0, SLOTS * sizeof(slot));
+    made->bpe = bpe;
+    dt_strbuf_init(&made->normal);
+    dt_strbuf_init(&made->marked);
+    *out = made; /* caller owns *out */
+    return DT_OK;
+}
+
+void dt_bpe_encoder_close(dt_bpe_encoder *encoder)
+{
+    if (encoder == NULL)
+        return;
+    dt_merge_release(&encoder->memory);
+    dt_strbuf_release(&encoder->normal);
+    dt_strbuf_release(&encoder->marked);
+    free(encoder->slots);
+    free(encoder);
+}

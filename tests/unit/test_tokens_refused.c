@@ -1,0 +1,158 @@
+/* Tokenizer files that ask for what is not known here, or that are damaged: refused by name. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "engine/tokens/bpe.h"
+
+#define BYTES "\"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_space\": false}"
+#define MODEL                                                                                      \
+    "\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, \"merges\": [\"a " \
+    "b\"]}"
+
+typedef struct wrong_file {
+    const char *text, *word; /* `word`: in the message */
+    dt_status st;
+} wrong_file;
+
+static const wrong_file wrong[] = {
+    {"", "empty", DT_ERR_CORRUPT},
+    {" \n ", "empty", DT_ERR_CORRUPT},
+    {"{", "not JSON", DT_ERR_CORRUPT},
+    {"{}", "'model'", DT_ERR_CORRUPT},
+    {"[1]", "line 1", DT_ERR_CORRUPT},
+    {"IQ== 0\nIg==\n", "line 2", DT_ERR_CORRUPT},
+    {"IQ== 0\nIg== 1\n", "does not say how text is split", DT_ERR_UNSUPPORTED},
+    {"{\"model\": {\"type\": \"BPE\", \"vocab\": {\"\\ud800\": 0}, \"merges\": []}}", "not JSON",
+     DT_ERR_CORRUPT},
+    {"{\"model\": {\"type\": \"WordPiece\", \"vocab\": {}}}", "'WordPiece'", DT_ERR_UNSUPPORTED},
+    {"{\"model\": {\"type\": \"BPE\", \"vocab\": {}, \"merges\": []}}", "'vocab'", DT_ERR_CORRUPT},
+    {"{\"colour\": 1, " MODEL "}", "'colour'", DT_ERR_UNSUPPORTED},
+    {"{\"version\": \"2.0\", " MODEL "}", "2.0", DT_ERR_UNSUPPORTED},
+    {"{\"truncation\": {\"max_length\": 5}, " MODEL "}", "'truncation'", DT_ERR_UNSUPPORTED},
+    {"{\"padding\": {}, " MODEL "}", "'padding'", DT_ERR_UNSUPPORTED},
+    {"{\"normalizer\": {\"type\": \"Lowercase\"}, " MODEL "}", "'Lowercase'", DT_ERR_UNSUPPORTED},
+    {"{\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"NFKC\"}]}, " MODEL
+     "}",
+     "'NFKC'", DT_ERR_UNSUPPORTED},
+    {"{\"normalizer\": {\"type\": \"NFC\", \"strict\": true}, " MODEL "}", "'strict'",
+     DT_ERR_UNSUPPORTED},
+    {"{\"normalizer\": {\"type\": \"Replace\", \"pattern\": {\"Regex\": \"x\"}, \"content\": "
+     "\"y\"}, " MODEL "}",
+     "Regex", DT_ERR_UNSUPPORTED},
+    {"{\"pre_tokenizer\": {\"type\": \"BertPreTokenizer\"}, " MODEL "}", "'BertPreTokenizer'",
+     DT_ERR_UNSUPPORTED},
+    {"{\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"Regex\": \"[a-z]+\"}, "
+     "\"behavior\": "
+     "\"Isolated\", \"invert\": false}, " MODEL "}",
+     "[a-z]+", DT_ERR_UNSUPPORTED},
+    {"{\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"Regex\": \"x\"}, \"behavior\": "
+     "\"Removed\"}, " MODEL "}",
+     "'Removed'", DT_ERR_UNSUPPORTED},
+    {"{\"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"ByteLevel\"}, "
+     "{\"type\": \"Digits\", \"individual_digits\": true}]}, " MODEL "}",
+     "ByteLevel", DT_ERR_UNSUPPORTED},
+    {"{\"decoder\": {\"type\": \"WordPiece\"}, " MODEL "}", "'WordPiece'", DT_ERR_UNSUPPORTED},
+    {"{\"post_processor\": {\"type\": \"Own\"}, " MODEL "}", "'Own'", DT_ERR_UNSUPPORTED},
+    {"{\"model\": {\"type\": \"BPE\", \"dropout\": 0.1, \"vocab\": {\"a\": 0}, \"merges\": []}}",
+     "'dropout'", DT_ERR_UNSUPPORTED},
+    {"{\"model\": {\"type\": \"BPE\", \"end_of_word_suffix\": \"@\", \"vocab\": {\"a\": 0}, "
+     "\"merges\": []}}",
+     "'end_of_word_suffix'", DT_ERR_UNSUPPORTED},
+    {"{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 0}, \"merges\": []}}",
+     "two tokens have the number 0", DT_ERR_CORRUPT},
+    {"{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 99999999999}, \"merges\": []}}",
+     "99999999999", DT_ERR_CORRUPT},
+    {"{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": -1}, \"merges\": []}}", "-1",
+     DT_ERR_CORRUPT},
+    {"{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1}, \"merges\": [\"a b\"]}}",
+     "merge 0 needs 'ab'", DT_ERR_CORRUPT},
+    {"{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"ac\": 1}, \"merges\": [[\"a\", "
+     "\"c\"]]}}",
+     "merge 0 needs 'c'", DT_ERR_CORRUPT},
+    {"{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0}, \"merges\": [[\"a\"]]}}", "merge 0",
+     DT_ERR_CORRUPT},
+    {"{\"model\": {\"type\": \"BPE\", \"unk_token\": \"?\", \"vocab\": {\"a\": 0}, \"merges\": "
+     "[]}}",
+     "'unk_token'", DT_ERR_CORRUPT},
+    {"{\"added_tokens\": [{\"id\": 7, \"content\": \"a\"}], " MODEL "}", "number 7",
+     DT_ERR_CORRUPT},
+    {"{\"added_tokens\": [{\"id\": 1, \"content\": \"x\"}], " MODEL "}", "number 1",
+     DT_ERR_CORRUPT},
+    {"{\"added_tokens\": [{\"id\": 7, \"content\": \"\"}], " MODEL "}", "empty", DT_ERR_CORRUPT},
+    {"{\"added_tokens\": [{\"id\": 7, \"content\": \"x\", \"single_word\": true}], " MODEL "}",
+     "'single_word'", DT_ERR_UNSUPPORTED},
+};
+
+static void test_what_is_not_known_is_refused_by_name(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        dt_error err = DT_ERROR_INIT;
+        dt_bpe *bpe;
+        dt_status st = dt_bpe_parse(&bpe, wrong[i].text, strlen(wrong[i].text), "own.json", &err);
+
+        if (st != wrong[i].st || strstr(err.message, wrong[i].word) == NULL ||
+            strstr(err.message, "own.json") == NULL)
+            fail_msg("%s\ngives %s: %s", wrong[i].text, dt_status_name(st), err.message);
+        assert_null(bpe);
+    }
+}
+
+static void encode(dt_ids *out, dt_status wanted, const char *file, const char *text)
+{
+    dt_error err = DT_ERROR_INIT;
+    dt_bpe_encoder *encoder;
+    dt_bpe *bpe;
+
+    if (dt_bpe_parse(&bpe, file, strlen(file), "own.json", &err) != DT_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(dt_bpe_encoder_open(&encoder, bpe, NULL), DT_OK);
+    assert_int_equal(dt_bpe_encode(out, encoder, text, strlen(text), NULL), wanted);
+    dt_bpe_encoder_close(encoder);
+    dt_bpe_free(bpe);
+}
+
+static void test_a_byte_without_a_token_is_an_error(void **state)
+{
+    dt_ids ids = {0};
+
+    (void)state;
+    encode(&ids, DT_OK, "{" BYTES ", " MODEL "}", "abba");
+    assert_int_equal(ids.count, 3);
+    encode(&ids, DT_ERR_USAGE, "{" BYTES ", " MODEL "}", "abc");
+    encode(&ids, DT_ERR_USAGE, "{" MODEL "}", "abc");
+    dt_ids_release(&ids);
+}
+
+/* Numbers may have holes, and the longest of overlapping added tokens counts. */
+static void test_added_tokens_may_overlap(void **state)
+{
+    static const char file[] = "{" BYTES ", \"added_tokens\": ["
+                               "{\"id\": 9, \"content\": \"<x>\", \"special\": true}, "
+                               "{\"id\": 12, \"content\": \"<x><y>\", \"special\": true}, "
+                               "{\"id\": 10, \"content\": \"<y>\", \"special\": true}], " MODEL "}";
+    static const int32_t wanted[] = {2, 12, 9, 0, 10};
+    dt_ids ids = {0};
+
+    (void)state;
+    encode(&ids, DT_OK, file, "ab<x><y><x>a<y>");
+    assert_int_equal(ids.count, 5);
+    assert_memory_equal(ids.items, wanted, sizeof(wanted));
+    dt_ids_release(&ids);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_not_known_is_refused_by_name),
+        cmocka_unit_test(test_a_byte_without_a_token_is_an_error),
+        cmocka_unit_test(test_added_tokens_may_overlap),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,9 @@
+# dt_tokens
+foreach(part encode refused)
+  dt_test(NAME tokens_${part} LABEL unit LIBS dt_tokens
+    SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_tokens_${part}.c)
+endforeach()
+
+# What texts become, for tests/golden/tokens_by_libraries.py, and how fast.
+add_executable(tokens_show ${CMAKE_CURRENT_SOURCE_DIR}/tokens_show.c)
+target_link_libraries(tokens_show PRIVATE dt_flags dt_tokens)
