@@ -24,6 +24,7 @@ const dt_command *const dt_commands[] = {
     &dt_command_compare,
     &dt_command_logs,
     &dt_command_metrics,
+    &dt_command_export,
     &dt_command_tag,
     &dt_command_note,
     &dt_command_rename,

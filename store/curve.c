@@ -117,6 +117,24 @@ out:
     return st;
 }
 
+dt_status dt_store_curve_back(dt_store *store, const dt_store_curves *curves, int64_t which,
+                              int64_t back, int64_t *step, dt_error *err)
+{
+    dt_sql_rows rows = {0};
+    dt_status st = DT_OK;
+    bool more;
+
+    DT_TRY(DT_SQL_OPEN(&rows, store, NULL, err,
+                       "SELECT step FROM metrics WHERE series = ?1 ORDER BY step DESC"
+                       " LIMIT 1 OFFSET ?2",
+                       DT_INT(curves->curves[which].series), DT_INT(back)));
+    DT_TRY(dt_sql_next(&rows, &more, err));
+    *step = more ? dt_sql_int(&rows) : INT64_MIN;
+out:
+    dt_sql_close(&rows);
+    return st;
+}
+
 typedef struct counted {
     int64_t count, last_step;
 } counted;

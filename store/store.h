@@ -287,6 +287,10 @@ dt_status dt_store_curves_find(dt_store *store, dt_store_curves *out, const char
 dt_status dt_store_curve_count(dt_store *store, const dt_store_curves *curves, int64_t which,
                                int64_t after_step, int64_t *count, int64_t *last_step,
                                dt_error *err);
+/* The step before its `back` newest points, so that those are what comes after it; INT64_MIN where it has no
+ * more. A step of several attempts counts once for each. */
+dt_status dt_store_curve_back(dt_store *store, const dt_store_curves *curves, int64_t which,
+                              int64_t back, int64_t *step, dt_error *err);
 /* The last point of one after (exclusive) after_step, if there is one; `take` must not use the store. */
 dt_status dt_store_curve_newest(dt_store *store, const dt_store_curves *curves, int64_t which,
                                 int64_t after_step, dt_store_take take, void *context,

@@ -29,6 +29,8 @@ EMBEDDED(marks_js);
 EMBEDDED(text_js);
 EMBEDDED(chart_js);
 EMBEDDED(icon_svg);
+EMBEDDED(report_html);
+EMBEDDED(report_js);
 
 #define HTML   "text/html; charset=utf-8"
 #define SCRIPT "text/javascript; charset=utf-8"
@@ -56,6 +58,8 @@ static const struct {
     {"marks.js", SCRIPT, dt_embedded_marks_js, dt_embedded_marks_js_end},
     {"text.js", SCRIPT, dt_embedded_text_js, dt_embedded_text_js_end},
     {"chart.js", SCRIPT, dt_embedded_chart_js, dt_embedded_chart_js_end},
+    {"report.html", HTML, dt_embedded_report_html, dt_embedded_report_html_end},
+    {"report.js", SCRIPT, dt_embedded_report_js, dt_embedded_report_js_end},
     {"icon.svg", "image/svg+xml", dt_embedded_icon_svg, dt_embedded_icon_svg_end},
 };
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <microhttpd.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/banned.h"
 
@@ -39,6 +40,13 @@ dt_status dt_web_reply_json(dt_web_reply *reply, int status, json_t *object, dt_
 
 const char *dt_web_argument(const dt_web_request *request, const char *name)
 {
+    const char *const *at = request->arguments;
+
+    if (request->connection == NULL) {
+        while (at != NULL && *at != NULL && strcmp(*at, name) != 0)
+            at += 2;
+        return at != NULL && *at != NULL ? at[1] : NULL;
+    }
     return MHD_lookup_connection_value(request->connection, MHD_GET_ARGUMENT_KIND, name);
 }
 

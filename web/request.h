@@ -26,7 +26,8 @@ typedef struct dt_web_request {
     const char *run;    /* of the path, as it came: to be looked up; "" where there is none */
     const char *asset;  /* of the route: the embedded file */
     int64_t now_ms;
-    struct MHD_Connection *connection;
+    struct MHD_Connection *connection; /* NULL: asked by this program itself (report.h), */
+    const char *const *arguments;      /* with these: a name, its value, ..., NULL */
 } dt_web_request;
 
 #define DT_WEB_PART_BYTES ((size_t)32 << 10) /* a stream's part is about as large, or one item */

@@ -13,7 +13,6 @@
 enum { RUNS_MOST = 50 };
 
 static const char *const shells[] = {"bash", "zsh", "fish", NULL};
-static const char *const store_words[] = {"check", "backup", NULL};
 
 /* Where it begins as what was typed. */
 static void offer(dt_strbuf *out, const char *typed, const char *front, const char *value,
@@ -182,6 +181,22 @@ static void offer_options(dt_strbuf *out, const line *at, char *const *words, in
             offer(out, typed, "--", at->options[i].name, "", at->options[i].help);
 }
 
+/* Those that stand in the usage: "check|backup [FILE]", "[logs|cache]". */
+static bool offer_words(dt_strbuf *out, const char *typed, const char *operands, bool first)
+{
+    const char *at = operands + (operands[0] == '[');
+    size_t length = strcspn(at, " ]");
+    char word[32];
+
+    if (memchr(at, '|', length) == NULL || (!first && strchr(operands, ' ') != NULL))
+        return false;
+    for (const char *end = at + length; at < end; at += strcspn(at, "| ]") + 1) {
+        snprintf(word, sizeof(word), "%.*s", (int)strcspn(at, "| ]"), at);
+        offer(out, typed, "", word, "", NULL);
+    }
+    return true;
+}
+
 static dt_status offer_operands(dt_strbuf *out, const dt_command *command, const line *at,
                                 const char *typed, dt_arena *arena, dt_error *err)
 {
@@ -195,8 +210,8 @@ static dt_status offer_operands(dt_strbuf *out, const dt_command *command, const
         offer_commands(out, typed);
     else if (strstr(command->operands, "SHELL") != NULL)
         offer_all(out, typed, "", shells);
-    else if (strstr(command->operands, "check|backup") != NULL && at->operands == 0)
-        offer_all(out, typed, "", store_words);
+    else if (offer_words(out, typed, command->operands, at->operands == 0))
+        return DT_OK;
     else if (strstr(command->operands, "FILE") != NULL)
         dt_strbuf_add_str(out, DT_COMPLETE_FILES "\n");
     return DT_OK;

@@ -1,4 +1,4 @@
-/* dtrun logs: what the ranks of a run have said. */
+/* dtrun logs: what a run has done, and what its ranks have said. */
 #include <string.h>
 #include <unistd.h>
 
@@ -8,11 +8,23 @@
 #include "runner/cli/report.h"
 #include "runner/view/log_tail.h"
 #include "runner/view/runs.h"
+#include "runner/view/step_log.h"
 
 #include "base/banned.h"
 
 #define LOOK_SECONDS   0.25
 #define ENSURE_SECONDS 2.0
+
+static const char *const formats[] = {"text", "jsonl", NULL};
+enum { FORMAT_TEXT, FORMAT_JSONL };
+
+/* What is read: the ranks, the steps of the run, or both. */
+typedef struct source {
+    dt_log_tail tail;
+    dt_step_log steps;
+    bool ranks, history;
+    int format;
+} source;
 
 /* Where one attempt ends and the next begins, and why: said between the lines, by their times. */
 typedef struct boundaries {
@@ -74,10 +86,10 @@ static dt_status print_lines(const dt_log_line *lines, int64_t count, const dt_l
     dt_strbuf_init(&text);
     for (int64_t i = 0; i < count; i++) {
         add_boundaries(&text, term, between, lines[i].text, arena);
-        if (tail->count > 1 && tail->several_nodes)
+        if (lines[i].rank >= 0 && tail->count > 1 && tail->several_nodes)
             dt_term_add(&text, term, DT_STYLE_DIM, "[rank %lld %s] ", (long long)lines[i].rank,
                         lines[i].node);
-        else if (tail->count > 1)
+        else if (lines[i].rank >= 0 && tail->count > 1)
             dt_term_add(&text, term, DT_STYLE_DIM, "[rank %lld] ", (long long)lines[i].rank);
         if (term->live)
             dt_term_add(&text, term, DT_STYLE_PLAIN, "%s", lines[i].text);
@@ -101,23 +113,98 @@ static json_t *line_to_json(const dt_log_line *line)
     return object;
 }
 
+/* A rank's lines are "TIME TEXT", those of the run "TIME OBJECT"; the time is in the object, too. */
+static const char *after_time(const char *text)
+{
+    const char *blank = strchr(text, ' ');
+
+    return blank != NULL ? blank + 1 : text;
+}
+
 static dt_status print_json(const dt_log_line *lines, int64_t count, const boundaries *between,
                             const dt_run *run, dt_error *err)
 {
-    json_t *object = dt_report_object(), *array = json_array();
+    json_t *object = dt_report_object(), *array = json_array(), *history = json_array(), *one;
+    const char *text;
 
-    for (int64_t i = 0; i < count; i++)
-        json_array_append_new(array, line_to_json(&lines[i]));
+    for (int64_t i = 0; i < count; i++) {
+        text = after_time(lines[i].text);
+        if (lines[i].rank >= 0)
+            json_array_append_new(array, line_to_json(&lines[i]));
+        else if (dt_json_parse(&one, text, strlen(text), "history", NULL) == DT_OK)
+            json_array_append_new(history, one);
+    }
     json_object_set_new(object, "run", json_string(run->id));
     json_object_set_new(object, "attempts",
                         dt_runs_attempts_json(between->attempts, between->count));
     json_object_set_new(object, "lines", array);
+    json_object_set_new(object, "history", history);
     return dt_report_json(object, err);
 }
 
+static void add_rank_object(dt_strbuf *out, const dt_log_line *line)
+{
+    const char *text = after_time(line->text);
+    int length = text > line->text ? (int)(text - line->text) - 1 : 0;
+    json_t *object =
+        json_pack("{ss# ss sI ss so}", "time", line->text, length, "kind", "log", "rank",
+                  (json_int_t)line->rank, "node", line->node, "text", dt_json_text(text));
+
+    dt_json_write(out, object);
+    json_decref(object);
+}
+
+/* An object a line; restarts are among those of the run. */
+static dt_status print_objects(const dt_log_line *lines, int64_t count, dt_error *err)
+{
+    dt_strbuf text;
+    dt_status st;
+
+    dt_strbuf_init(&text);
+    for (int64_t i = 0; i < count; i++) {
+        if (lines[i].rank >= 0)
+            add_rank_object(&text, &lines[i]);
+        else
+            dt_strbuf_add_str(&text, after_time(lines[i].text));
+        dt_strbuf_add_char(&text, '\n');
+    }
+    st = dt_report_text(&text, err);
+    dt_strbuf_release(&text);
+    return st;
+}
+
+/* --- reading */
+
+static dt_status read_lines(source *from, dt_log_line **lines, int64_t *count, dt_log_amount amount,
+                            int64_t most, dt_store *store, const dt_run *run, dt_arena *arena,
+                            dt_error *err)
+{
+    dt_step_lines steps = {0};
+    dt_status st = DT_OK;
+
+    *lines = NULL;
+    *count = 0;
+    if (from->ranks)
+        DT_TRY(dt_log_tail_read(&from->tail, lines, count, amount, most, store, run, arena, err));
+    if (!from->history)
+        return DT_OK;
+    DT_TRY(dt_step_log_read(&from->steps, &steps, store, run, most, arena, err));
+    DT_TRY(dt_log_lines_join(lines, count, &steps, most, arena, err));
+out:
+    return st;
+}
+
+static dt_status print(const dt_log_line *lines, int64_t count, const source *from,
+                       boundaries *between, const dt_term *term, dt_arena *arena, dt_error *err)
+{
+    return from->format == FORMAT_JSONL
+               ? print_objects(lines, count, err)
+               : print_lines(lines, count, &from->tail, between, term, arena, err);
+}
+
 /* Until the run has ended and everything is read. */
-static dt_status follow(dt_log_tail *tail, boundaries *between, const dt_term *term,
-                        dt_store *store, const char *id, dt_call *call, dt_error *err)
+static dt_status follow(source *from, boundaries *between, const dt_term *term, dt_store *store,
+                        const char *id, dt_call *call, dt_error *err)
 {
     double ensured = dt_clock_monotonic_seconds();
     dt_status st = DT_OK;
@@ -132,11 +219,11 @@ static dt_status follow(dt_log_tail *tail, boundaries *between, const dt_term *t
         dt_arena_reset(&arena);
         (void)dt_store_renew(store, id);
         DT_TRY(dt_store_run_find(store, &run, id, &arena, err));
-        DT_TRY(dt_log_tail_read(tail, &lines, &count,
-                                dt_run_state_is_terminal(run.state) ? DT_LOG_REST : DT_LOG_LIVE, 0,
-                                store, &run, &arena, err));
+        DT_TRY(read_lines(from, &lines, &count,
+                          dt_run_state_is_terminal(run.state) ? DT_LOG_REST : DT_LOG_LIVE, 0, store,
+                          &run, &arena, err));
         DT_TRY(read_boundaries(between, store, id, &arena, err));
-        DT_TRY(print_lines(lines, count, tail, between, term, &arena, err));
+        DT_TRY(print(lines, count, from, between, term, &arena, err));
         if (dt_clock_monotonic_seconds() - ensured > ENSURE_SECONDS) {
             ensured = dt_clock_monotonic_seconds();
             (void)dt_runs_ensure(&run, call);
@@ -151,37 +238,58 @@ out:
     return st;
 }
 
-static dt_status logs(dt_call *call, dt_error *err)
+static dt_status open_source(source *out, dt_store *store, const dt_run *run, const dt_call *call,
+                             dt_error *err)
 {
     const dt_value *rank = dt_arguments_get(call->args, "rank");
+    bool steps = dt_arguments_flag(call->args, "steps");
+
+    if (rank->given && steps)
+        return DT_FAIL(err, DT_ERR_USAGE, "--rank and --steps do not go together");
+    out->ranks = !steps;
+    out->history = !rank->given;
+    out->format = dt_arguments_get(call->args, "format")->choice;
+    dt_step_log_init(&out->steps, call->json || out->format == FORMAT_JSONL);
+    out->steps.without_restarts = out->format == FORMAT_TEXT && !call->json;
+    return dt_log_tail_init(&out->tail, store, run, rank->given ? rank->integer : -1, call->arena,
+                            err);
+}
+
+static void say_dropped(const dt_log_tail *tail, const dt_call *call)
+{
+    for (int64_t i = 0; i < tail->count; i++)
+        if (tail->readers[i].dropped > 0)
+            dt_report_note(call, "rank %lld: the oldest %lld MB of its lines are no longer kept",
+                           (long long)tail->readers[i].rank,
+                           (long long)(tail->readers[i].dropped >> 20));
+}
+
+static dt_status logs(dt_call *call, dt_error *err)
+{
     int64_t most = dt_arguments_get(call->args, "lines")->integer, count;
     bool following = dt_arguments_flag(call->args, "follow");
     dt_store *store = NULL;
     dt_status st = DT_OK;
     dt_log_line *lines;
-    dt_log_tail tail;
+    source from = {0};
     boundaries between = {0};
     dt_term term;
     dt_run run;
 
     if (following && call->json)
-        DT_THROW(err, DT_ERR_USAGE, "--follow and --json do not go together");
+        DT_THROW(err, DT_ERR_USAGE,
+                 "--follow and --json do not go together: --format jsonl is an object a line");
     dt_term_init(&term, STDOUT_FILENO);
     DT_TRY(dt_runs_open(&store, &run, call->args->operands[0], call, err));
-    DT_TRY(
-        dt_log_tail_init(&tail, store, &run, rank->given ? rank->integer : -1, call->arena, err));
-    DT_TRY(
-        dt_log_tail_read(&tail, &lines, &count, DT_LOG_LAST, most, store, &run, call->arena, err));
+    DT_TRY(open_source(&from, store, &run, call, err));
+    DT_TRY(read_lines(&from, &lines, &count, DT_LOG_LAST, most, store, &run, call->arena, err));
     DT_TRY(read_boundaries(&between, store, run.id, call->arena, err));
-    for (int64_t i = 0; most == 0 && i < tail.count; i++)
-        if (tail.readers[i].dropped > 0)
-            dt_report_note(call, "rank %lld: the oldest %lld MB of its lines are no longer kept",
-                           (long long)tail.readers[i].rank,
-                           (long long)(tail.readers[i].dropped >> 20));
+    if (most == 0)
+        say_dropped(&from.tail, call);
     DT_TRY(call->json ? print_json(lines, count, &between, &run, err)
-                      : print_lines(lines, count, &tail, &between, &term, call->arena, err));
+                      : print(lines, count, &from, &between, &term, call->arena, err));
     if (following)
-        DT_TRY(follow(&tail, &between, &term, store, run.id, call, err));
+        DT_TRY(follow(&from, &between, &term, store, run.id, call, err));
 out:
     dt_store_close(store);
     return st;
@@ -198,7 +306,11 @@ static const dt_option options[] = {
      .value = "N",
      .low = 0,
      .high = 1e6,
-     .help = "only this rank; else all of them, in the order of their times"},
+     .help = "only what this rank said; else steps and all ranks, in the order of their times"},
+    {.name = "steps",
+     .letter = 's',
+     .kind = DT_OPTION_FLAG,
+     .help = "only what the run did: steps, evaluations, checkpoints, restarts"},
     {.name = "lines",
      .letter = 'n',
      .kind = DT_OPTION_INT,
@@ -207,15 +319,27 @@ static const dt_option options[] = {
      .low = 0,
      .high = 1e9,
      .help = "the last N; 0 for all"},
+    {.name = "format",
+     .kind = DT_OPTION_CHOICE,
+     .value = "FORMAT",
+     .choices = formats,
+     .fallback = "text",
+     .help = "how it is written; jsonl: an object a line, with --follow too"},
     {0},
 };
 
 const dt_command dt_command_logs = {
     .name = "logs",
-    .summary = "what the ranks of a run have said",
+    .summary = "what a run has done, and what its ranks have said",
     .operands = "RUN",
     .operands_min = 1,
     .operands_max = 1,
     .options = options,
+    .notes =
+        "A line for every logged step, evaluation, checkpoint and restart, with its cause, and\n"
+        "the lines of the ranks. Objects of --format jsonl have time and kind: step (its values\n"
+        "are those that were reported with the loss), evaluation, checkpoint, restart, or log\n"
+        "(rank, node, text). --json is one object, with lines and history. Of steps that a later\n"
+        "attempt did again those of the later one are told.\n",
     .run = logs,
 };

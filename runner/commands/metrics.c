@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
+#include "runner/term/csv.h"
 #include "runner/term/format.h"
 #include "runner/view/runs.h"
 #include "runner/view/wide.h"
@@ -24,7 +25,7 @@ static json_t *to_json(const dt_metric *point, const char *run)
         json_object_set_new(object, "run", json_string(run));
     json_object_set_new(object, "attempt", json_integer(point->attempt));
     json_object_set_new(object, "step", json_integer(point->step));
-    json_object_set_new(object, "name", json_string(point->name));
+    json_object_set_new(object, "name", dt_json_text(point->name));
     json_object_set_new(object, "value", dt_json_number(point->value));
     json_object_set_new(object, "time", json_string(dt_clock_iso(time, point->time_ms)));
     return object;
@@ -36,9 +37,10 @@ static void add_csv(dt_strbuf *out, const dt_metric *point, const char *run)
 
     if (run != NULL)
         dt_strbuf_add_fmt(out, "%s,", run);
-    dt_strbuf_add_fmt(
-        out, "%lld,%lld,%s,%s,%s\n", (long long)point->attempt, (long long)point->step, point->name,
-        dt_format_exact(value, sizeof(value), point->value), dt_clock_iso(time, point->time_ms));
+    dt_strbuf_add_fmt(out, "%lld,%lld,", (long long)point->attempt, (long long)point->step);
+    dt_csv_add_text(out, point->name);
+    dt_strbuf_add_fmt(out, ",%s,%s\n", dt_format_exact(value, sizeof(value), point->value),
+                      dt_clock_iso(time, point->time_ms));
 }
 
 static dt_status print_lines(const dt_run_points *runs, size_t count, int format, dt_error *err)

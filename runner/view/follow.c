@@ -183,7 +183,7 @@ out:
     return st;
 }
 
-static dt_status make_view(dt_view **out, dt_follow_view kind, dt_error *err)
+static dt_status make_view(dt_view **out, dt_follow_view kind, const follower *f, dt_error *err)
 {
     dt_term term;
 
@@ -191,7 +191,11 @@ static dt_status make_view(dt_view **out, dt_follow_view kind, dt_error *err)
     if (kind == DT_FOLLOW_QUIET)
         return DT_OK;
     dt_term_init(&term, STDERR_FILENO);
-    *out = term.live && kind == DT_FOLLOW_AUTO ? dt_view_live_new(&term) : dt_view_lines_new(&term);
+    if (kind == DT_FOLLOW_STEPS)
+        *out = dt_view_steps_new(f->store, f->call->json);
+    else
+        *out = term.live && kind == DT_FOLLOW_AUTO ? dt_view_live_new(&term)
+                                                   : dt_view_lines_new(&term);
     return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
@@ -208,7 +212,7 @@ dt_status dt_follow(dt_run *out, bool *left, dt_store *store, const char *run, d
     dt_interrupt_catch();
     DT_TRY(dt_store_run_find(store, &f.row, run, &f.arena, err));
     DT_TRY(place_cursors(&f, from, err));
-    DT_TRY(make_view(&view, kind, err));
+    DT_TRY(make_view(&view, kind, &f, err));
     for (;;) {
         DT_TRY(next_frame(&f, err));
         if (view != NULL)

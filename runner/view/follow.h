@@ -13,6 +13,7 @@
 typedef enum dt_follow_view {
     DT_FOLLOW_AUTO, /* live on a terminal, else lines */
     DT_FOLLOW_LINES,
+    DT_FOLLOW_STEPS, /* all of them on stdout: --log-steps */
     DT_FOLLOW_QUIET
 } dt_follow_view;
 

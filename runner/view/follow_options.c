@@ -12,6 +12,10 @@ dt_status dt_follow_options_check(const dt_call *call, dt_error *err)
 {
     if (dt_arguments_flag(call->args, "wait") && dt_arguments_flag(call->args, "detach"))
         return DT_FAIL(err, DT_ERR_USAGE, "--wait and --detach do not go together");
+    if (dt_arguments_flag(call->args, "log-steps") && dt_arguments_flag(call->args, "detach"))
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "--log-steps and --detach do not go together: 'dtrun logs "
+                       "--steps -f RUN' tells of a run that goes on");
     return DT_OK;
 }
 
@@ -41,7 +45,9 @@ dt_status dt_follow_as_asked(dt_store *store, const char *run, dt_call *call, dt
 
     if (dt_arguments_flag(call->args, "detach"))
         return say_started(store, run, call, err);
-    if (wait)
+    if (dt_arguments_flag(call->args, "log-steps"))
+        view = DT_FOLLOW_STEPS;
+    else if (wait)
         view = call->json ? DT_FOLLOW_QUIET : DT_FOLLOW_LINES;
     return dt_follow_to_end(store, run, view, DT_FOLLOW_FROM_START, call, err);
 }

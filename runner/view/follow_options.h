@@ -1,4 +1,4 @@
-/* follow_options: --wait and --detach, as launch and resume have them. */
+/* follow_options: --wait, --detach and --log-steps, as launch, resume and fork have them. */
 #ifndef DT_RUNNER_VIEW_FOLLOW_OPTIONS_H
 #define DT_RUNNER_VIEW_FOLLOW_OPTIONS_H
 
@@ -10,6 +10,10 @@
      .kind = DT_OPTION_FLAG,                                                                   \
      .help = "plain lines instead of the live view, until the run ends; with --json only the " \
              "object at the end"},                                                             \
+    {.name = "log-steps",                                                                      \
+     .kind = DT_OPTION_FLAG,                                                                   \
+     .help = "every logged step, evaluation and checkpoint as a line on stdout, until the run " \
+             "ends; with --json each as an object, before the one at the end"},                \
     {                                                                                          \
         .name = "detach", .letter = 'd', .kind = DT_OPTION_FLAG,                               \
         .help = "return as soon as the run is supervised, printing its id"                     \

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "runner/supervisor/supervisor.h"
 
 #include "base/banned.h"
@@ -296,4 +297,29 @@ dt_status dt_log_tail_read(dt_log_tail *tail, dt_log_line **lines, int64_t *coun
     }
 out:
     return st;
+}
+
+dt_status dt_log_lines_join(dt_log_line **lines, int64_t *count, const dt_step_lines *steps,
+                            int64_t most, dt_arena *arena, dt_error *err)
+{
+    int64_t total = *count + steps->count;
+    dt_log_line *all = dt_arena_alloc_array(arena, (size_t)total + 1, sizeof(all[0]));
+    char when[DT_CLOCK_ISO_SIZE];
+
+    if (all == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    for (int64_t i = 0; i < steps->count; i++) {
+        all[i] = (dt_log_line){.rank = -1, .node = ""};
+        all[i].text = dt_arena_printf(arena, "%s %s", dt_clock_iso(when, steps->items[i].time_ms),
+                                      steps->items[i].text);
+        if (all[i].text == NULL)
+            return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    }
+    for (int64_t i = 0; i < *count; i++)
+        all[steps->count + i] = (*lines)[i];
+    if (total > 1)
+        qsort(all, (size_t)total, sizeof(all[0]), by_time);
+    *lines = most > 0 && total > most ? all + (total - most) : all;
+    *count = most > 0 && total > most ? most : total;
+    return DT_OK;
 }

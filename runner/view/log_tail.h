@@ -9,12 +9,12 @@
 #ifndef DT_RUNNER_VIEW_LOG_TAIL_H
 #define DT_RUNNER_VIEW_LOG_TAIL_H
 
-#include "store/store.h"
+#include "runner/view/step_log.h"
 
 #define DT_LOG_TAIL_LOOKS 2 /* that a line waits for earlier ones */
 
 typedef struct dt_log_line {
-    int64_t rank;
+    int64_t rank;     /* -1: of the run, not of a rank (dt_log_lines_join) */
     const char *node; /* its name, of the newest attempt that has the rank */
     const char *text; /* with its time, without the line end */
 } dt_log_line;
@@ -49,5 +49,9 @@ dt_status dt_log_tail_init(dt_log_tail *out, dt_store *store, const dt_run *run,
 dt_status dt_log_tail_read(dt_log_tail *tail, dt_log_line **lines, int64_t *count,
                            dt_log_amount amount, int64_t most, dt_store *store, const dt_run *run,
                            dt_arena *arena, dt_error *err);
+
+/* The lines of ranks and of the run as one list by time; most > 0: the last so many. */
+dt_status dt_log_lines_join(dt_log_line **lines, int64_t *count, const dt_step_lines *steps,
+                            int64_t most, dt_arena *arena, dt_error *err);
 
 #endif

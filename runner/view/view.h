@@ -1,4 +1,5 @@
-/* view: a followed run as somebody sees it; one file per kind (view_live.c, view_lines.c).
+/* view: a followed run as somebody sees it; one file per kind (view_live.c, view_lines.c,
+ * view_steps.c).
  *
  * follow.c makes a frame some five times a second and hands it to the view; what is new since the
  * last frame stands in it once. Views only draw.
@@ -36,5 +37,7 @@ struct dt_view {
 dt_view *dt_view_live_new(const dt_term *term);
 /* Plain lines, for logs and pipes: a step a second, and everything rare. */
 dt_view *dt_view_lines_new(const dt_term *term);
+/* Every logged step of the newest attempt on stdout, as lines or JSON objects (step_log.h). */
+dt_view *dt_view_steps_new(dt_store *store, bool json);
 
 #endif

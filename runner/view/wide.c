@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "runner/term/csv.h"
 #include "runner/term/format.h"
 
 #include "base/banned.h"
@@ -92,8 +93,10 @@ dt_status dt_wide_add(dt_strbuf *out, const dt_run_points *runs, size_t count, d
     if (next == NULL || end == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     dt_strbuf_add_fmt(out, "%sstep", count > 1 ? "run," : "");
-    for (size_t c = 0; c < all.count; c++)
-        dt_strbuf_add_fmt(out, ",%s", all.names[c]);
+    for (size_t c = 0; c < all.count; c++) {
+        dt_strbuf_add_char(out, ',');
+        dt_csv_add_text(out, all.names[c]);
+    }
     dt_strbuf_add_char(out, '\n');
     for (size_t r = 0; r < count; r++) {
         for (size_t c = 0; c < all.count; c++)

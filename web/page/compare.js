@@ -3,7 +3,7 @@ import {colour, el, setText, table} from '/dom.js';
 import {ACTIVE_MS, QUIET_MS, getJson, isActive, poll} from '/live.js';
 import {Series} from '/series.js';
 import * as text from '/text.js';
-import {View, bindControls} from '/view.js';
+import {View, bindControls, putAddress} from '/view.js';
 import {Wall} from '/wall.js';
 
 const RUNS_MOST = 8;
@@ -95,7 +95,7 @@ async function update(run) {
 
 export async function showCompare() {
   const given = new URLSearchParams(location.search);
-  const ids = (given.get('runs') ?? '').split(',').filter((id) => id !== '').slice(0, RUNS_MOST);
+  const ids = (document.body.dataset.runs ?? given.get('runs') ?? '').split(',').filter((id) => id !== '').slice(0, RUNS_MOST);
   const view = new View();
   const wall = new Wall(byId('charts'), view);
   let runs = null;
@@ -121,7 +121,7 @@ export async function showCompare() {
       base = at;
       const address = new URL(location.href);
       address.searchParams.set('base', String(at));
-      history.replaceState(null, '', address);
+      putAddress(address);
       tables();
     });
   };

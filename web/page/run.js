@@ -56,7 +56,7 @@ function showFigures(run, series) {
 }
 
 export function showRun() {
-  const id = decodeURIComponent(location.pathname.split('/')[2]);
+  const id = document.body.dataset.runs ?? decodeURIComponent(location.pathname.split('/')[2]);
   const path = `/api/v1/runs/${encodeURIComponent(id)}`;
   const view = new View();
   const series = new Series(path);

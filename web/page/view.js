@@ -4,6 +4,15 @@
 const AXES = ['step', 'time', 'tokens'];
 const SMOOTH = [0, 0.6, 0.9, 0.98];
 
+// A report is a file, whose address not every browser lets a script change.
+export function putAddress(address) {
+  try {
+    history.replaceState(null, '', address);
+  } catch {
+    // what is shown stays as it is
+  }
+}
+
 export class View {
   constructor() {
     const given = new URLSearchParams(location.search);
@@ -36,7 +45,7 @@ export class View {
     put('to', this.to);
     put('log', this.log ? 1 : null);
     put('smooth', this.smooth || null);
-    history.replaceState(null, '', address);
+    putAddress(address);
     for (const listener of this.listeners) listener(changes);
   }
 

@@ -1,0 +1,37 @@
+/* html: one file to mail: the page of a run, or of several their comparison (web/report.h). */
+#include "base/clock.h"
+#include "base/dirs.h"
+#include "runner/export/export.h"
+#include "runner/export/output.h"
+#include "web/report.h"
+
+#include "base/banned.h"
+
+static dt_status write_html(const dt_export_job *job, dt_error *err)
+{
+    dt_arena *arena = job->call->arena;
+    dt_web_report report = {.store = job->store, .count = job->count, .now_ms = dt_clock_wall_ms()};
+    const char **ids = dt_arena_alloc_array(arena, job->count, sizeof(ids[0]));
+    dt_output output;
+    dt_status st;
+
+    if (ids == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    for (size_t i = 0; i < job->count; i++)
+        ids[i] = job->runs[i].id;
+    report.runs = ids;
+    DT_TRY(dt_dir_path(&report.folder, DT_DIR_STATE, arena, err));
+    DT_TRY(dt_output_open(&output, job->target, job->replace, arena, err));
+    st = dt_web_report_add(&output.text, &report, err);
+    st = dt_output_close(&output, st, err);
+out:
+    return st;
+}
+
+const dt_export_format dt_export_html = {
+    .name = "html",
+    .target = "FILE",
+    .runs_most = DT_WEB_REPORT_RUNS_MOST,
+    .help = "a page of its own with live charts",
+    .write = write_html,
+};

@@ -1,0 +1,21 @@
+/* csv: text as a cell (RFC 4180).
+ *
+ * A cell that a spreadsheet would take for a formula (=, +, -, @, tab or return first) gets an apostrophe
+ * in front, which shows it as text: names come from people, other programs and imported files.
+ */
+#ifndef DT_RUNNER_TERM_CSV_H
+#define DT_RUNNER_TERM_CSV_H
+
+#include "base/strbuf.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* In quotes where it needs them. Numbers are no text: they go without. */
+void dt_csv_add_text(dt_strbuf *out, const char *text);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
