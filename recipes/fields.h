@@ -68,13 +68,13 @@ typedef struct dt_field {
     const char *number_means;      /* a plain number given here is meant for this field (path) */
     const char *zero_word;         /* a word that stands for 0 ("none") */
     bool shorthand;                /* a scalar given for the map means this field */
-    bool keeps_references;    /* "${env:NAME}" is filled in where it is used, and never before */
-    bool paths;                    /* file names: relative ones are made absolute */
-    const char *help;              /* one sentence, no full stop */
+    bool keeps_references; /* "${env:NAME}" is filled in where it is used, and never before */
+    bool paths;            /* file names: relative ones are made absolute */
+    const char *help;      /* one sentence, no full stop */
 } dt_field;
 
 /* No table is longer, so that arrays by field need no allocation. */
-#define DT_FIELDS_MAX 96
+#define DT_FIELDS_MAX 160
 
 extern const dt_field dt_fields[];
 extern const size_t dt_fields_count;

@@ -16,3 +16,11 @@ const dt_preset *dt_preset_find(const char *name)
             return &dt_presets[i];
     return NULL;
 }
+
+const char *dt_preset_value_of(const dt_preset *preset, const char *path)
+{
+    for (size_t i = 0; i < DT_PRESET_VALUES && preset->values[i].path != NULL; i++)
+        if (strcmp(preset->values[i].path, path) == 0)
+            return preset->values[i].text;
+    return NULL;
+}

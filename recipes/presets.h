@@ -10,8 +10,10 @@ extern "C" {
 
 /* The one list: a name, and the values it stands for, as in a recipe. The choices of model.preset
  * (fields.c) and the table below are made of it.
+ * Of the vocabulary none speaks: it is the data's.
  * gpt2-*: Radford et al. 2019, table 2, with the head counts of the published weights.
- * transformer_lm_gpt2_small: fairseq's architecture of that name, as large as gpt2-medium. */
+ * transformer_lm_gpt2_small: fairseq's architecture of that name, as large as gpt2-medium.
+ * All others: the config.json of the published weights; tied or not as there. */
 /* clang-format off */
 #define DT_PRESETS(PRESET)                        \
     PRESET("gpt2-small", DT_PRESET_GPT2("12", "12", "768"))    \
@@ -27,7 +29,39 @@ extern "C" {
            {"model.activation", "gelu"},          \
            {"model.positions", "sinusoidal"},     \
            {"model.scale_embedding", "true"},     \
+           {"model.tied", "false"})               \
+    PRESET("smollm2-135m", DT_PRESET_LLAMA("30", "9", "3", "576", "1536", "100000"))      \
+    PRESET("smollm2-360m", DT_PRESET_LLAMA("32", "15", "5", "960", "2560", "100000"))     \
+    PRESET("tinyllama-1.1b", DT_PRESET_LLAMA("22", "32", "4", "2048", "5632", "10000"),   \
+           {"model.tied", "false"})               \
+    PRESET("llama3.2-1b", DT_PRESET_LLAMA("16", "32", "8", "2048", "8192", "500000"),     \
+           {"model.rope_scaling", "llama3"},      \
+           {"model.rope_factor", "32"},           \
+           {"model.rope_low_freq_factor", "1"},   \
+           {"model.rope_high_freq_factor", "4"},  \
+           {"model.rope_original_tokens", "8192"})\
+    PRESET("llama3-8b", DT_PRESET_LLAMA("32", "32", "8", "4096", "14336", "500000"),      \
+           {"model.tied", "false"})               \
+    PRESET("qwen2.5-0.5b", DT_PRESET_LLAMA("24", "14", "2", "896", "4864", "1000000"),    \
+           {"model.norm_eps", "1e-6"},            \
+           {"model.qkv_bias", "true"})            \
+    PRESET("qwen3-0.6b", DT_PRESET_LLAMA("28", "16", "8", "1024", "3072", "1000000"),     \
+           {"model.head_width", "128"},           \
+           {"model.norm_eps", "1e-6"},            \
+           {"model.qk_norm", "true"})             \
+    PRESET("qwen3-8b", DT_PRESET_LLAMA("36", "32", "8", "4096", "12288", "1000000"),      \
+           {"model.head_width", "128"},           \
+           {"model.norm_eps", "1e-6"},            \
+           {"model.qk_norm", "true"},             \
            {"model.tied", "false"})
+#define DT_PRESET_LLAMA(layers, heads, kv_heads, embed, ffn, theta) \
+    {"model.kind", "llama"},                      \
+    {"model.layers", layers},                     \
+    {"model.heads", heads},                       \
+    {"model.kv_heads", kv_heads},                 \
+    {"model.embed", embed},                       \
+    {"model.ffn", ffn},                           \
+    {"model.rope_theta", theta}
 #define DT_PRESET_GPT2(layers, heads, embed)      \
     {"model.layers", layers},                     \
     {"model.heads", heads},                       \
@@ -35,7 +69,7 @@ extern "C" {
     {"model.activation", "gelu_tanh"}
 /* clang-format on */
 
-#define DT_PRESET_VALUES 9
+#define DT_PRESET_VALUES 12
 
 typedef struct dt_preset_value {
     const char *path, *text; /* as in a recipe; a NULL path ends the list */
@@ -51,6 +85,8 @@ extern const size_t dt_presets_count;
 
 /* NULL where there is none of that name. */
 const dt_preset *dt_preset_find(const char *name);
+/* Its value of a field; NULL where it has none. */
+const char *dt_preset_value_of(const dt_preset *preset, const char *path);
 
 #ifdef __cplusplus
 }

@@ -39,7 +39,11 @@ typedef enum dt_strategy_kind {
  * (ZeRO-1). */
 typedef enum dt_shard_kind { DT_SHARD_FULL, DT_SHARD_GRADIENTS, DT_SHARD_OPTIMIZER } dt_shard_kind;
 /* The order of recipes/architecture/architecture.c and engine/model/kinds.c. */
-typedef enum dt_architecture_kind { DT_MODEL_GPT2, DT_MODEL_MLP } dt_architecture_kind;
+typedef enum dt_architecture_kind {
+    DT_MODEL_GPT2,
+    DT_MODEL_MLP,
+    DT_MODEL_LLAMA
+} dt_architecture_kind;
 typedef enum dt_positions_kind { DT_POSITIONS_LEARNED, DT_POSITIONS_SINUSOIDAL } dt_positions_kind;
 /* GPT-2's tanh approximation of GELU, GELU itself, x Phi(x), and others. */
 typedef enum dt_activation_kind {
@@ -48,6 +52,12 @@ typedef enum dt_activation_kind {
     DT_ACTIVATION_RELU,
     DT_ACTIVATION_TANH
 } dt_activation_kind;
+/* How rotary frequencies are stretched beyond the length that they were trained for. */
+typedef enum dt_rope_scaling_kind {
+    DT_ROPE_NONE,
+    DT_ROPE_LINEAR, /* all by the factor */
+    DT_ROPE_LLAMA3  /* long waves by the factor, short ones not at all, smoothly between */
+} dt_rope_scaling_kind;
 typedef enum dt_loss_kind { DT_LOSS_CROSS_ENTROPY, DT_LOSS_SQUARED_ERROR } dt_loss_kind;
 typedef enum dt_recompute_kind {
     DT_RECOMPUTE_NONE,
@@ -121,6 +131,16 @@ typedef struct dt_recipe {
         dt_positions_kind positions;
         bool scale_embedding; /* token embeddings times sqrt(embed) */
         bool tied;            /* the head is the token embedding */
+        /* llama */
+        int64_t kv_heads;   /* heads of keys and values; 0: as many as heads */
+        int64_t head_width; /* 0: embed / heads */
+        int64_t ffn;        /* width inside the multi-layer perceptron */
+        double rope_theta;
+        dt_rope_scaling_kind rope_scaling;
+        double rope_factor, rope_low_freq_factor, rope_high_freq_factor;
+        int64_t rope_original_tokens; /* llama3: what the frequencies were trained for */
+        double norm_eps;
+        bool qkv_bias, qk_norm;
         /* mlp, whose width is `embed` */
         int64_t inputs, outputs; /* numbers of a row that go in; classes, or numbers predicted */
         dt_loss_kind loss;

@@ -69,6 +69,16 @@ static bool saves_epochs(const dt_recipe *r)
     return r->checkpoint.every_epoch > 0;
 }
 
+static bool stretches(const dt_recipe *r)
+{
+    return r->model.rope_scaling != DT_ROPE_NONE;
+}
+
+static bool stretches_long_waves(const dt_recipe *r)
+{
+    return r->model.rope_scaling == DT_ROPE_LLAMA3;
+}
+
 /* "'PATH' has no effect WHERE". */
 static const struct {
     const char *path;
@@ -96,6 +106,10 @@ static const struct {
     {"strategy.shard", is_fsdp, "without 'strategy: fsdp'"},
     {"strategy.reduce_each_micro_step", is_fsdp, "without 'strategy: fsdp'"},
     {"strategy.reshard_after_forward", shards_all, "without 'strategy: fsdp' and 'shard: full'"},
+    {"model.rope_factor", stretches, "without 'model.rope_scaling'"},
+    {"model.rope_low_freq_factor", stretches_long_waves, "without 'rope_scaling: llama3'"},
+    {"model.rope_high_freq_factor", stretches_long_waves, "without 'rope_scaling: llama3'"},
+    {"model.rope_original_tokens", stretches_long_waves, "without 'rope_scaling: llama3'"},
     {"checkpoint.keep_epochs", saves_epochs, "without 'checkpoint.every_epoch'"},
 };
 

@@ -2,7 +2,9 @@
 #include <string.h>
 
 #include "recipes/architecture/architecture.h"
+#include "recipes/presets.h"
 #include "recipes/rules.h"
+#include "recipes/values.h"
 
 #include "base/banned.h"
 
@@ -10,31 +12,77 @@
  * effect. */
 void dt_rule_model_fields(const dt_rule_case *c)
 {
-    static const struct {
-        const char *path;
-        bool rows; /* of models on rows, else of those on tokens */
-    } fields[] = {
-        {"model.preset", false},
-        {"model.heads", false},
-        {"model.vocab", false},
-        {"model.dropout", false},
-        {"model.attention_dropout", false},
-        {"model.positions", false},
-        {"model.scale_embedding", false},
-        {"model.tied", false},
-        {"batch.tokens", false},
-        {"data.tokens", false},
-        {"model.inputs", true},
-        {"model.outputs", true},
-        {"model.loss", true},
-    };
     const dt_architecture *architecture = dt_architecture_find(c->recipe->model.kind);
 
-    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
-        if (fields[i].rows != architecture->reads_rows &&
-            dt_reading_written(c->reading, fields[i].path))
-            dt_rule_broken(c, fields[i].path, "'%s' has no effect on a model of kind '%s'",
-                           fields[i].path, architecture->name);
+    for (size_t i = 0; i < dt_fields_count; i++)
+        if (dt_architecture_ignores(c->recipe->model.kind, dt_fields[i].path) &&
+            dt_reading_written(c->reading, dt_fields[i].path))
+            dt_rule_broken(c, dt_fields[i].path, "'%s' has no effect on a model of kind '%s'",
+                           dt_fields[i].path, architecture->name);
+}
+
+/* A preset that names no kind is of the one that a recipe has by itself. */
+void dt_rule_preset_kind(const dt_rule_case *c)
+{
+    const dt_preset *preset = dt_preset_find(c->recipe->model.preset);
+    const char *name = dt_architecture_find(c->recipe->model.kind)->name, *kind;
+
+    if (preset == NULL || dt_architecture_ignores(c->recipe->model.kind, "model.preset"))
+        return;
+    kind = dt_preset_value_of(preset, "model.kind");
+    if (kind == NULL)
+        kind = dt_field_find("model.kind")->fallback;
+    if (strcmp(kind, name) != 0)
+        dt_rule_broken(c, "model.preset",
+                       "the preset '%s' is a model of kind '%s', and 'model.kind' says '%s'",
+                       preset->name, kind, name);
+}
+
+static bool rotates(const dt_recipe *recipe)
+{
+    return !dt_architecture_ignores(recipe->model.kind, "model.rope_theta");
+}
+
+void dt_rule_kv_heads(const dt_rule_case *c)
+{
+    long long heads = c->recipe->model.heads, kv_heads = c->recipe->model.kv_heads;
+
+    if (kv_heads > 0 && heads % kv_heads != 0)
+        dt_rule_broken(c, "model.kv_heads",
+                       "'model.kv_heads' %lld does not divide 'model.heads' %lld", kv_heads, heads);
+}
+
+void dt_rule_head_width(const dt_rule_case *c)
+{
+    long long given = c->recipe->model.head_width;
+    long long width = given > 0 ? given : c->recipe->model.embed / c->recipe->model.heads;
+
+    if (rotates(c->recipe) && width % 2 != 0)
+        dt_rule_broken(c, given > 0 ? "model.head_width" : "model.heads",
+                       "a head is %lld numbers wide, and they are rotated in pairs", width);
+}
+
+/* Of the published models' widths most are near 8/3 of the stream's, with which the three matrices
+ * have what GPT-2's two have. */
+void dt_rule_ffn(const dt_rule_case *c)
+{
+    long long usual = (c->recipe->model.embed * 8 / 3 + 63) / 64 * 64;
+
+    if (c->recipe->model.ffn == 0 && !dt_architecture_ignores(c->recipe->model.kind, "model.ffn"))
+        dt_rule_broken(c, "model.ffn",
+                       "'model.ffn' is missing (width inside the multi-layer perceptron): 8/3 of "
+                       "'model.embed' is usual, here %lld",
+                       usual);
+}
+
+void dt_rule_rope_factors(const dt_rule_case *c)
+{
+    if (c->recipe->model.rope_scaling == DT_ROPE_LLAMA3 &&
+        c->recipe->model.rope_high_freq_factor <= c->recipe->model.rope_low_freq_factor)
+        dt_rule_broken(
+            c, "model.rope_high_freq_factor",
+            "'model.rope_high_freq_factor' %g is not over 'model.rope_low_freq_factor' %g",
+            c->recipe->model.rope_high_freq_factor, c->recipe->model.rope_low_freq_factor);
 }
 
 void dt_rule_rows(const dt_rule_case *c)
@@ -56,7 +104,7 @@ void dt_rule_heads(const dt_rule_case *c)
     long long heads = c->recipe->model.heads, embed = c->recipe->model.embed;
     long long below = heads, above = heads;
 
-    if (embed % heads == 0)
+    if (c->recipe->model.head_width > 0 || embed % heads == 0)
         return;
     while (below > 1 && embed % below != 0)
         below--;

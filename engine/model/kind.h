@@ -5,13 +5,14 @@
  *   kind.c        whole passes, when units are used, and the struct
  *   memory.c      which activations a pass keeps and where
  *   params.c      views of its weights and gradients
- *   block.c, head.c  the parts of a pass, both ways
+ *   block.c, head.c  the parts of a pass, both ways (token_head.c: what heads of tokens share)
  * Threads    one per model
  */
 #ifndef DT_ENGINE_MODEL_KIND_H
 #define DT_ENGINE_MODEL_KIND_H
 
 #include "engine/model/model.h"
+#include "engine/philox.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -51,6 +52,9 @@ dt_status dt_model_make_table(dt_model *model, dt_error *err);
 dt_status dt_model_before_unit(dt_model *model, int unit, bool backward, dt_error *err);
 dt_status dt_model_after_unit(dt_model *model, int unit, bool backward, dt_error *err);
 dt_status dt_model_grads_ready(dt_model *model, int unit, dt_error *err);
+
+/* dropout.c: of what a pass over the batch drops in a layer. */
+dt_philox_key dt_model_dropout_key(const dt_batch *batch, int layer, dt_philox_op op);
 
 /* Views of parameter `which` of a unit, in the order of its table, valid between before_unit and
  * after_unit. */

@@ -2,12 +2,13 @@
 
 #include "base/banned.h"
 
-extern const dt_model_kind dt_model_kind_gpt2, dt_model_kind_mlp;
+extern const dt_model_kind dt_model_kind_gpt2, dt_model_kind_mlp, dt_model_kind_llama;
 
 /* In the order of dt_architecture_kind. */
 static const dt_model_kind *const kinds[] = {
     [DT_MODEL_GPT2] = &dt_model_kind_gpt2,
     [DT_MODEL_MLP] = &dt_model_kind_mlp,
+    [DT_MODEL_LLAMA] = &dt_model_kind_llama,
 };
 
 const dt_model_kind *dt_model_kind_find(dt_architecture_kind kind)

@@ -18,11 +18,17 @@
     X(embedding_backward)     \
     X(layernorm_forward)      \
     X(layernorm_backward)     \
+    X(rmsnorm_forward)        \
+    X(rmsnorm_backward)       \
     X(matmul_forward)         \
     X(matmul_backward_input)  \
     X(matmul_backward_weight) \
     X(attention_forward)      \
     X(attention_backward)     \
+    X(rotary_forward)         \
+    X(rotary_backward)        \
+    X(swiglu_forward)         \
+    X(swiglu_backward)        \
     X(activation_forward)     \
     X(activation_backward)    \
     X(dropout_forward)        \

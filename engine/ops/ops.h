@@ -59,7 +59,7 @@ typedef struct dt_attention_args {
 
 typedef struct dt_ops {
     /* out[b,t] = scale*wte[tokens[b,t]] + wpe[t].   out act (B,T,C)  tokens I32 (B,T)
-     * wte act (Vp,C)  wpe act (>=T,C) */
+     * wte act (Vp,C)  wpe act (>=T,C), or left out */
     dt_status (*embedding_forward)(dt_device *, dt_tensor *out, const dt_tensor *tokens,
                                    const dt_tensor *wte, const dt_tensor *wpe, double scale,
                                    dt_error *err);
@@ -78,6 +78,15 @@ typedef struct dt_ops {
     dt_status (*layernorm_backward)(dt_device *, dt_tensor *dx, dt_tensor *dw, dt_tensor *db,
                                     const dt_tensor *dy, const dt_tensor *x, const dt_tensor *mean,
                                     const dt_tensor *rstd, const dt_tensor *w, dt_error *err);
+
+    /* y = x * rstd * w, rstd = 1/sqrt(mean(x^2) + eps) (Zhang and Sennrich 2019).
+     * x,y act (N,C)  rstd F32 (N)  w act (C) */
+    dt_status (*rmsnorm_forward)(dt_device *, dt_tensor *y, dt_tensor *rstd, const dt_tensor *x,
+                                 const dt_tensor *w, double eps, dt_error *err);
+    /* dx is ADDED to, as layernorm_backward's; dw F32 (C) += */
+    dt_status (*rmsnorm_backward)(dt_device *, dt_tensor *dx, dt_tensor *dw, const dt_tensor *dy,
+                                  const dt_tensor *x, const dt_tensor *rstd, const dt_tensor *w,
+                                  dt_error *err);
 
     /* y = x w^T + bias.   x act (N,I)  w act (O,I)  bias act (O) or left out
      * y act (N,O), or F32 where the caller made it so */
@@ -101,6 +110,26 @@ typedef struct dt_ops {
     dt_status (*attention_backward)(dt_device *, const dt_qkv *dx, const dt_tensor *dout,
                                     const dt_qkv *x, const dt_tensor *out, const dt_tensor *lse,
                                     const dt_attention_args *args, dt_error *err);
+
+    /* Rotary positions (Su et al. 2021): elements i and j = i + D/2 of a head in row t are turned,
+     *   y_i = z_i cos(t,i) - z_j sin(t,i)    y_j = z_j cos(t,i) + z_i sin(t,i)
+     * where z is x, or rmsnorm of x's heads where w is given (rstd with it).
+     * x,y act heads (B,T,H,D), D even; y may be x.   angles F32 (>=T,D): of a row D/2 cosines, then
+     * D/2 sines.   w act (D) and rstd F32 (B*T*H), or both left out */
+    dt_status (*rotary_forward)(dt_device *, const dt_heads *y, dt_tensor *rstd, const dt_heads *x,
+                                const dt_tensor *w, const dt_tensor *angles, double eps,
+                                dt_error *err);
+    /* dx OVERWRITTEN, and may be dy; dw F32 (D) +=. Where w is left out, so are dw and rstd, and x is
+     * not looked at. */
+    dt_status (*rotary_backward)(dt_device *, const dt_heads *dx, dt_tensor *dw, const dt_heads *dy,
+                                 const dt_heads *x, const dt_tensor *rstd, const dt_tensor *w,
+                                 const dt_tensor *angles, dt_error *err);
+
+    /* y = a sigmoid(a) b, a and b the halves of x's rows (Shazeer 2020).   x act (N,2F)  y act (N,F) */
+    dt_status (*swiglu_forward)(dt_device *, dt_tensor *y, const dt_tensor *x, dt_error *err);
+    /* dx act (N,2F), which may be x */
+    dt_status (*swiglu_backward)(dt_device *, dt_tensor *dx, const dt_tensor *dy,
+                                 const dt_tensor *x, dt_error *err);
 
     /* GELU       y = 0.5 x (1 + erf(x/sqrt(2)))
      * GELU_TANH  y = 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))

@@ -5,12 +5,13 @@
 
 #include "base/banned.h"
 
-extern const dt_architecture dt_architecture_gpt2, dt_architecture_mlp;
+extern const dt_architecture dt_architecture_gpt2, dt_architecture_mlp, dt_architecture_llama;
 
 /* In the order of dt_architecture_kind. */
 static const dt_architecture *const architectures[] = {
     [DT_MODEL_GPT2] = &dt_architecture_gpt2,
     [DT_MODEL_MLP] = &dt_architecture_mlp,
+    [DT_MODEL_LLAMA] = &dt_architecture_llama,
 };
 
 const dt_architecture *dt_architecture_find(dt_architecture_kind kind)
@@ -25,6 +26,23 @@ bool dt_architecture_reads_rows(const char *name)
         if (strcmp(architectures[i]->name, name) == 0)
             return architectures[i]->reads_rows;
     return false;
+}
+
+static bool reads(const dt_architecture *architecture, const char *path)
+{
+    for (const char *const *field = architecture->reads; *field != NULL; field++)
+        if (strcmp(*field, path) == 0)
+            return true;
+    return false;
+}
+
+bool dt_architecture_ignores(dt_architecture_kind kind, const char *path)
+{
+    bool known = false;
+
+    for (size_t i = 0; i < sizeof(architectures) / sizeof(architectures[0]); i++)
+        known = known || reads(architectures[i], path);
+    return known && !reads(dt_architecture_find(kind), path);
 }
 
 /* --- configs */
@@ -59,6 +77,14 @@ dt_status dt_model_check_size(const char *what, int64_t value, int64_t most, dt_
                    (long long)value, (long long)most);
 }
 
+dt_status dt_model_check_dropout(const char *what, double value, dt_error *err)
+{
+    if (value >= 0 && value < 1)
+        return DT_OK;
+    return DT_FAIL(err, DT_ERR_RECIPE, "model: '%s' is %g; expected 0 up to, not including, 1",
+                   what, value);
+}
+
 dt_status dt_model_config_check(const dt_model_config *config, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -89,7 +115,7 @@ void dt_param_add(dt_param_sink *sink, const dt_param_shape *shape, const char *
                       .ndim = shape->ndim,
                       .stored_rows = shape->stored_rows > 0 ? shape->stored_rows : shape->dim[0],
                       .elems = 1,
-                      .offset_elems = sink->unit_elems,
+                      .offset_elems = shape->joined ? sink->unit_end : sink->unit_elems,
                       .init = shape->init,
                       .init_std = shape->init_std,
                       .decay = shape->ndim >= 2};
@@ -101,7 +127,8 @@ void dt_param_add(dt_param_sink *sink, const dt_param_shape *shape, const char *
     sink->elems = dt_size_plus(sink->elems, param.elems);
     if (sink->each_matrix != NULL && dt_param_is_matrix(&param))
         sink->each_matrix(sink->self, &param);
-    sink->unit_elems = dt_size_plus(sink->unit_elems, dt_size_plus(param.elems, 15)) / 16 * 16;
+    sink->unit_end = dt_size_plus(param.offset_elems, param.elems);
+    sink->unit_elems = dt_size_plus(sink->unit_end, 15) / 16 * 16;
     if (sink->params != NULL) {
         va_list args;
 
@@ -118,6 +145,7 @@ static void add_unit(dt_param_sink *sink, const dt_model_config *config, int uni
 {
     sink->unit = unit;
     sink->unit_elems = 0;
+    sink->unit_end = 0;
     dt_architecture_find(config->kind)->params(sink, config, unit);
 }
 

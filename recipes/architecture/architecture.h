@@ -19,6 +19,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "recipes/architecture/gpt2.h"
+#include "recipes/architecture/llama.h"
 #include "recipes/architecture/mlp.h"
 #include "recipes/recipe.h"
 
@@ -37,7 +38,8 @@ typedef struct dt_param {
     int64_t dim[DT_PARAM_DIMS];
     int64_t stored_rows; /* of dim[0]; those behind are padding: always zero, in no checkpoint */
     int64_t elems;
-    int64_t offset_elems; /* in the unit's flat buffer; each starts at a multiple of 16 elements */
+    int64_t offset_elems; /* in the unit's flat buffer; each starts at a multiple of 16 elements,
+                           * but for joined ones */
     dt_init_kind init;
     double init_std;
     bool decay; /* two or more dimensions */
@@ -88,6 +90,7 @@ typedef struct dt_model_config {
     union {           /* by kind */
         dt_gpt2_config gpt2;
         dt_mlp_config mlp;
+        dt_llama_config llama;
     };
 } dt_model_config;
 
@@ -98,6 +101,8 @@ typedef struct dt_architecture {
     const char *name; /* the recipe's model.kind */
     const char *item; /* what is counted of its data, for people: "token", "row" */
     bool reads_rows;  /* its samples are rows of numbers (engine/data/rows.h), else tokens */
+    /* MUST: the recipe's fields that it has a use for and not all kinds have; NULL ends the list */
+    const char *const *reads;
     /* MUST: its own part of the config; vocab: of the data */
     void (*configure)(dt_model_config *out, const dt_recipe *recipe, int64_t vocab);
     /* MUST: DT_ERR_RECIPE naming what cannot be. All other functions are only called for configs
@@ -119,6 +124,8 @@ typedef struct dt_architecture {
 const dt_architecture *dt_architecture_find(dt_architecture_kind kind);
 /* By the name of a recipe, which may be of a kind that is not known. */
 bool dt_architecture_reads_rows(const char *name);
+/* Whether a recipe's field is one that other kinds read, and this one does not. */
+bool dt_architecture_ignores(dt_architecture_kind kind, const char *path);
 
 /* Taken for the vocabulary where only a full read of the data can tell. */
 #define DT_VOCAB_UNKNOWN 256
@@ -159,6 +166,7 @@ typedef struct dt_param_sink {
     void (*each_matrix)(void *self, const dt_param *matrix); /* MAY be NULL */
     void *self;
     int64_t unit_elems; /* of the unit's flat buffer so far */
+    int64_t unit_end;   /* where the last parameter in it ends */
     bool no_memory;
 } dt_param_sink;
 
@@ -166,6 +174,8 @@ typedef struct dt_param_shape {
     int ndim;
     int64_t dim[DT_PARAM_DIMS];
     int64_t stored_rows; /* 0: all of dim[0] */
+    bool joined; /* lies right behind the one before in its unit: with as many columns, the two are
+                  * one matrix */
     dt_init_kind init;
     double init_std;
 } dt_param_shape;
@@ -175,6 +185,8 @@ void dt_param_add(dt_param_sink *sink, const dt_param_shape *shape, const char *
 
 /* DT_ERR_RECIPE where a size of the config, by the recipe's word, is not 1 to `most`. */
 dt_status dt_model_check_size(const char *what, int64_t value, int64_t most, dt_error *err);
+/* The same where a probability is not 0 up to, not including, 1. */
+dt_status dt_model_check_dropout(const char *what, double value, dt_error *err);
 
 /* Sums and products that stop at INT64_MAX; both sides 0 or more. */
 int64_t dt_size_times(int64_t a, int64_t b);

@@ -21,7 +21,7 @@ static void configure(dt_model_config *out, const dt_recipe *recipe, int64_t voc
         .heads = recipe->model.heads,
         .embed = recipe->model.embed,
         .vocab = wanted,
-        .vocab_padded = (wanted + DT_VOCAB_MULTIPLE - 1) / DT_VOCAB_MULTIPLE * DT_VOCAB_MULTIPLE,
+        .vocab_padded = dt_vocab_pad(wanted),
         .context = recipe->batch.tokens,
         .dropout = recipe->model.dropout,
         .attention_dropout = recipe->model.attention_dropout,
@@ -32,20 +32,12 @@ static void configure(dt_model_config *out, const dt_recipe *recipe, int64_t voc
     };
 }
 
-static dt_status check_dropout(const char *what, double value, dt_error *err)
-{
-    if (value >= 0 && value < 1)
-        return DT_OK;
-    return DT_FAIL(err, DT_ERR_RECIPE, "model: '%s' is %g; expected 0 up to, not including, 1",
-                   what, value);
-}
-
 static dt_status check(const dt_model_config *config, dt_error *err)
 {
     const dt_gpt2_config *own = &config->gpt2;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_model_check_size("layers", own->layers, DT_GPT2_MAX_LAYERS, err));
+    DT_TRY(dt_model_check_size("layers", own->layers, DT_BLOCKS_MAX, err));
     DT_TRY(dt_model_check_size("embed", own->embed, 1 << 20, err));
     DT_TRY(dt_model_check_size("heads", own->heads, own->embed, err));
     DT_TRY(dt_model_check_size("vocab", own->vocab, 1 << 24, err));
@@ -59,8 +51,8 @@ static dt_status check(const dt_model_config *config, dt_error *err)
         DT_THROW(err, DT_ERR_RECIPE,
                  "model: a vocabulary of %lld is padded to %lld; expected the next multiple of %d",
                  (long long)own->vocab, (long long)own->vocab_padded, DT_VOCAB_MULTIPLE);
-    DT_TRY(check_dropout("dropout", own->dropout, err));
-    DT_TRY(check_dropout("attention_dropout", own->attention_dropout, err));
+    DT_TRY(dt_model_check_dropout("dropout", own->dropout, err));
+    DT_TRY(dt_model_check_dropout("attention_dropout", own->attention_dropout, err));
     if (own->positions == DT_POSITIONS_SINUSOIDAL && own->embed < 4)
         DT_THROW(err, DT_ERR_RECIPE,
                  "model: sinusoidal positions need an 'embed' of 4 or more, not %lld",
@@ -224,14 +216,30 @@ static int64_t activation_bytes(const dt_model_config *config)
                             ? dt_size_times(config->gpt2.context, width)
                             : 0;
 
-    if (logits > DT_GPT2_LOGITS_BYTES)
-        logits = row > DT_GPT2_LOGITS_BYTES ? row : DT_GPT2_LOGITS_BYTES;
+    if (logits > DT_LOGITS_BYTES)
+        logits = row > DT_LOGITS_BYTES ? row : DT_LOGITS_BYTES;
     return dt_size_plus(kept, dt_size_plus(logits > scratch ? logits : scratch, positions));
 }
+
+static const char *const reads[] = {
+    "model.preset",
+    "model.heads",
+    "model.vocab",
+    "model.dropout",
+    "model.activation",
+    "model.positions",
+    "model.tied",
+    "model.attention_dropout",
+    "batch.tokens",
+    "data.tokens",
+    "model.scale_embedding",
+    NULL,
+};
 
 const dt_architecture dt_architecture_gpt2 = {
     .name = "gpt2",
     .item = "token",
+    .reads = reads,
     .configure = configure,
     .check = check,
     .inputs = inputs,

@@ -8,15 +8,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "recipes/architecture/tokens.h"
 #include "recipes/recipe.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-#define DT_VOCAB_MULTIPLE    128
-#define DT_GPT2_LOGITS_BYTES ((int64_t)64 << 20) /* a chunk of logits; one row at least */
-#define DT_GPT2_MAX_LAYERS   4095                /* the dropout key has 12 bits for the layer */
 
 typedef struct dt_gpt2_config {
     int64_t layers, heads, embed;

@@ -102,9 +102,13 @@ static int64_t activation_bytes(const dt_model_config *config)
                          dt_size_plus(dt_size_times(row, type_bytes), 4 * (own->outputs + 1)));
 }
 
+static const char *const reads[] = {"model.inputs", "model.outputs", "model.loss",
+                                    "model.activation", NULL};
+
 const dt_architecture dt_architecture_mlp = {
     .name = "mlp",
     .item = "row",
+    .reads = reads,
     .reads_rows = true,
     .configure = configure,
     .check = check,

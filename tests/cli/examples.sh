@@ -24,6 +24,10 @@ trains 12 examples/char-shakespeare.yaml --set data.train="$work/text.txt"
 trains 12 examples/layers.yaml --set data.train="$work/text.txt"
 json "o['name'] == 'wide-shakespeare'"
 trains 12 examples/muon.yaml --set data.train="$work/text.txt"
+trains 12 examples/llama.yaml --set data.train="$work/text.txt"
+expect 0 generate "$(field "o['run']")" --prompt "line " --tokens 100
+expect 0 launch examples/llama.yaml --set data.train="$work/text.txt" --set model.kv_heads=0 --dry-run --json
+json "o['plan']['recipe']['model']['kind'] == 'llama'"
 
 # 40,000 GPT-2 tokens; a model of that size takes minutes here, so its blocks are narrow.
 python3 -c '

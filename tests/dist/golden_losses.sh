@@ -43,6 +43,8 @@ golden fp16 3e-4 4e-3 precision.kind=fp16
 fairseq=(model.activation=gelu model.positions=sinusoidal model.scale_embedding=true model.tied=false model.dropout=0.1
     model.attention_dropout=0.1 optimizer.variant=fairseq)
 golden fairseq 1.2e-7 2e-6 "${fairseq[@]}"
+golden llama 1.2e-7 2e-6 model.kind=llama model.kv_heads=2 model.ffn=88 model.head_width=10 model.qk_norm=true \
+    model.qkv_bias=true model.tied=false
 for kind in selective full; do # what is computed again is the same
     train 1 $kind schedule.steps=50 "${fairseq[@]}" activation_checkpointing=$kind
     same_bits fairseq $kind 50

@@ -46,6 +46,8 @@ def value(value, group, needs=None, bound=FP32):
 
 FSDP, FP16 = {'strategy.kind': 'fsdp'}, {'precision.kind': 'fp16'}
 MUON = {'optimizer.kind': 'muon'}
+LLAMA = {'model.kind': 'llama', 'model.ffn': 40, 'model.kv_heads': 1}
+LONG_WAVES = {**LLAMA, 'model.rope_scaling': 'llama3', 'model.rope_original_tokens': 16}
 SGD = {'optimizer.kind': 'sgd', 'optimizer.momentum': 0.9}
 
 # A field's values; the first one that has a group is in that group's runs.
@@ -75,6 +77,19 @@ FIELDS = {
     'model.positions': [value('sinusoidal', 'dp')],
     'model.scale_embedding': [value('true', 'plain')],
     'model.tied': [value('false', 'plain')],
+    'model.kv_heads': [value(2, 'llama', LLAMA)],
+    'model.head_width': [value(6, 'llama', LLAMA)],
+    'model.ffn': [value(24, 'llama', LLAMA)],
+    'model.rope_theta': [value(500000, 'llama', LLAMA)],
+    'model.rope_scaling': [value('llama3', 'llama', LONG_WAVES),
+                           value('linear', None, {**LLAMA, 'model.rope_factor': 2})],
+    'model.rope_factor': [value(8, 'llama', LONG_WAVES)],
+    'model.rope_low_freq_factor': [value(2, 'llama', LONG_WAVES)],
+    'model.rope_high_freq_factor': [value(6, 'llama', LONG_WAVES)],
+    'model.rope_original_tokens': [value(16, 'llama', LONG_WAVES)],
+    'model.norm_eps': [value(1e-6, 'llama', LLAMA)],
+    'model.qkv_bias': [value('true', 'llama', LLAMA)],
+    'model.qk_norm': [value('true', 'llama', LLAMA)],
     'activation_checkpointing': [value('selective', 'divided'), value('full', None)],
     'cuda_graphs': [value('false', 'plain')],
     'precision.kind': [value('bf16', 'divided', bound=HALF), value('fp16', 'half', bound=HALF)],

@@ -43,6 +43,21 @@ done
 same_bits none selective 1
 same_bits none full 1
 
+# The ops that Llama's blocks alone have.
+llama=(model.kind=llama model.kv_heads=1 model.head_width=10 model.ffn=24)
+normed=("${llama[@]}" model.qkv_bias=true model.qk_norm=true)
+run 1 llama-cpu 3 "${llama[@]}"
+run 1 normed-cpu 3 "${normed[@]}"
+for kept in none selective full; do
+    run 1 llama-$kept 3 device=cuda:0 "${llama[@]}" activation_checkpointing=$kept
+    run 1 normed-$kept 3 device=cuda:0 "${normed[@]}" activation_checkpointing=$kept
+    for model in llama normed; do
+        same_metric loss $model-cpu $model-$kept 1e-5
+        same_metric gradient_norm $model-cpu $model-$kept 1e-5
+        same_bits $model-none $model-$kept 3
+    done
+done
+
 grep -q '"gpu_busy_percent_rank_1":50.*"gpu_power_watts_rank_1":250.5' "$work/ddp.1" ||
     fail "rank 1 does not tell what its card does"
 
@@ -57,3 +72,8 @@ like_cpu to-card
 "$bin/dtrun-engine" generate --checkpoint "$work/one.ck/step-00000004" --tokens 3 --temperature 0 \
     --device cuda:0 > "$work/by-card"
 cmp "$work/by-cpu" "$work/by-card" || fail "the card continues the text in another way"
+for device in cpu cuda:0; do
+    "$bin/dtrun-engine" generate --checkpoint "$work/normed-none.ck/step-00000003" --tokens 3 \
+        --temperature 0 --device $device > "$work/by-$device"
+done
+cmp "$work/by-cpu" "$work/by-cuda:0" || fail "the card continues a Llama's text in another way"

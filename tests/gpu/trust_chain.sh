@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.."
 . tests/dist/lib.sh
 device=${1:-cuda:0}
 shift $(($# > 0))
-parts=${*:-one ranks bits moves types}
+parts=${*:-one ranks bits moves types llama}
 [ "$device" = cpu ] || "$bin/card_info" "$device" || exit $?
 make_text 40
 card=(device="$device")
@@ -109,11 +109,26 @@ types() {
     done
 }
 
+# The ops that Llama's blocks alone have, with and without norms of queries and keys.
+llama() {
+    local norms again
+    for norms in true false; do
+        local model=(model.kind=llama model.kv_heads=2 model.head_width=10 model.ffn=88 model.qk_norm=$norms
+            model.qkv_bias=$norms batch.sequences=12 "${common[@]}")
+        train 1 cpu-llama "${model[@]}"
+        for again in none selective full; do
+            train 1 card-llama-$again "${model[@]}" "${card[@]}" activation_checkpointing=$again
+            same cpu-llama card-llama-$again 1e-5
+            same card-llama-none card-llama-$again 0
+        done
+    done
+}
+
 for part in $parts; do
     case $part in
-        one | bits | moves | types) $part ;;
+        one | bits | moves | types | llama) $part ;;
         ranks) ranks_of_one_card ;;
-        *) fail "no part '$part': one, ranks, bits, moves, types" ;;
+        *) fail "no part '$part': one, ranks, bits, moves, types, llama" ;;
     esac
     echo "$device, $part: good"
 done

@@ -8,13 +8,16 @@
 typedef void op_case(bench *b, const int64_t *dim);
 
 /* rows of activations: cases_rows.c */
-op_case case_embedding, case_embedding_fixed_places, case_layernorm, case_gelu, case_gelu_tanh,
-    case_relu, case_tanh, case_squared_error, case_dropout, case_residual, case_cast;
+op_case case_embedding, case_embedding_fixed_places, case_embedding_no_places, case_layernorm,
+    case_gelu, case_gelu_tanh, case_relu, case_tanh, case_squared_error, case_dropout,
+    case_residual, case_cast;
 /* products and softmax: cases_products.c */
 op_case case_matmul, case_matmul_gelu, case_cross_entropy;
 op_case case_attention, case_attention_dropout, case_attention_views;
 /* what a product adds: cases_bias.c */
 op_case case_matmul_bias;
+/* of Llama's blocks: cases_llama.c */
+op_case case_rmsnorm, case_rotary, case_rotary_normed, case_swiglu;
 /* flat fp32 buffers: cases_flat.c */
 op_case case_adamw, case_adamw_fairseq, case_adam, case_adam_fairseq, case_sgd, case_sgd_momentum,
     case_sgd_nesterov, case_lion, case_normalize, case_blend, case_sums, case_views, case_zero;

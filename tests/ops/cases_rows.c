@@ -52,6 +52,23 @@ void case_embedding_fixed_places(bench *b, const int64_t *dim)
     embedding(b, dim, sqrt((double)dim[2]), false);
 }
 
+/* the same without positions */
+void case_embedding_no_places(bench *b, const int64_t *dim)
+{
+    int64_t batch = dim[0], t = dim[1], c = dim[2], vocab = dim[3], n = batch * t;
+    dt_tensor tokens = bench_tokens(b, 0, vocab, batch, t), none = {0};
+    operand wte = bench_random(b, b->act, 1.0, vocab, c, 0);
+    dt_tensor out = bench_output(b, b->act, batch, t, c);
+    double *want = bench_doubles(b, n * c), *nowhere = bench_doubles(b, t * c);
+    dt_error err = DT_ERROR_INIT;
+
+    bench_ok(
+        b->device.ops->embedding_forward(&b->device, &out, &tokens, &wte.tensor, &none, 1.0, &err),
+        &err);
+    ref_embedding_forward(want, tokens.data, wte.value, nowhere, 1.0, n, t, c);
+    bench_check(b, "out", &out, want);
+}
+
 /* N C */
 void case_layernorm(bench *b, const int64_t *dim)
 {

@@ -122,17 +122,27 @@ void harness_zero_grads(harness *h)
         memset(h->model->grads[u], 0, (size_t)h->model->units[u].elems * sizeof(float));
 }
 
+int64_t harness_vocab(const harness *h)
+{
+    dt_error err = DT_ERROR_INIT;
+    dt_model_text text;
+
+    good(dt_model_text_of(&text, h->model, &err), &err);
+    return text.vocab;
+}
+
 int64_t harness_fill_batch(harness *h, uint64_t seed)
 {
     const dt_model_config *config = &h->model->config;
     dt_philox_key key = {.seed = seed, .op = DT_PHILOX_SAMPLE};
+    uint32_t vocab = (uint32_t)harness_vocab(h);
     int64_t counted = 0;
 
     for (int64_t i = 0; i < config->batch * config->tokens; i++) {
         dt_philox_block draw = dt_philox_draw(&key, (uint64_t)i);
 
-        h->tokens[i] = (int32_t)(draw.word[0] % (uint32_t)config->gpt2.vocab);
-        h->targets[i] = (int32_t)(draw.word[1] % (uint32_t)config->gpt2.vocab);
+        h->tokens[i] = (int32_t)(draw.word[0] % vocab);
+        h->targets[i] = (int32_t)(draw.word[1] % vocab);
         if (draw.word[2] % 5 == 0)
             h->targets[i] = -1;
         counted += h->targets[i] >= 0;

@@ -26,6 +26,7 @@ void harness_init(harness *h, uint64_t seed);
 /* Copies values to the weights, in the weights' type. */
 void harness_values_changed(harness *h);
 void harness_zero_grads(harness *h);
+int64_t harness_vocab(const harness *h);
 /* Random tokens and targets, about a fifth of them not counted; returns how many are. */
 int64_t harness_fill_batch(harness *h, uint64_t seed);
 /* A view of `count` sequences from `first` on. */

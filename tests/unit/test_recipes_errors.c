@@ -101,8 +101,10 @@ static void test_a_wrong_type_says_what_was_expected(void **state)
         {LEAST "nodes: ['']\n",
          "/r/gpt.yaml:4:8: 'nodes' holds an empty text: remove it, or fill it in"},
         {"model: gpt3\n",
-         "/r/gpt.yaml:1:8: 'model' is 'gpt3': expected a map, or one of 'gpt2', 'mlp', or one of "
-         "'gpt2-small', 'gpt2-medium', 'gpt2-large', 'gpt2-xl', 'transformer_lm_gpt2_small'"},
+         "/r/gpt.yaml:1:8: 'model' is 'gpt3': expected a map, or one of 'gpt2', 'mlp', 'llama', "
+         "or one of 'gpt2-small', 'gpt2-medium', 'gpt2-large', 'gpt2-xl', "
+         "'transformer_lm_gpt2_small', 'smollm2-135m', 'smollm2-360m', 'tinyllama-1.1b', "
+         "'llama3.2-1b', 'llama3-8b', 'qwen2.5-0.5b', 'qwen3-0.6b', 'qwen3-8b'"},
         {LEAST "log: often\n",
          "/r/gpt.yaml:4:6: 'log.every' is 'often': expected a whole number, 1 to 1000000 steps"},
     };
@@ -173,7 +175,7 @@ static void test_what_is_missing_is_asked_for_where_its_map_begins(void **state)
          "gpt2-small' for all dimensions"},
         {"data: a\nschedule: {steps: 1}\nmodel:\n  layers: 2\n",
          "/r/gpt.yaml:3:1: 'model.heads' is missing (attention heads of a block; they divide "
-         "embed): give it, or 'preset: gpt2-small' for all dimensions"},
+         "embed, unless head_width is given): give it, or 'preset: gpt2-small' for all dimensions"},
         {"model: gpt2-small\nschedule: {steps: 1}\n",
          "/r/gpt.yaml:1:1: 'data.train' is missing (files to learn from, or globs; relative ones "
          "start at the recipe's folder; https://HOST/FILE#sha256=DIGEST is fetched and checked "

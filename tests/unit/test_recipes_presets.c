@@ -13,7 +13,19 @@
 
 /* As published, with the padding to a multiple of 128 on top. fairseq's model has a head of its own
  * and no learned positions. */
-static void test_every_preset_has_its_published_number_of_parameters(void **state)
+static void apply(dt_recipe *recipe, const char *name)
+{
+    const dt_preset *preset = dt_preset_find(name);
+
+    dt_recipe_init(recipe);
+    assert_non_null(preset);
+    for (size_t v = 0; v < DT_PRESET_VALUES && preset->values[v].path != NULL; v++)
+        assert_int_equal(dt_field_set_text(recipe, dt_field_find(preset->values[v].path),
+                                           preset->values[v].text, NULL),
+                         DT_OK);
+}
+
+static void test_every_gpt2_preset_has_its_published_number_of_parameters(void **state)
 {
     static const struct {
         const char *preset;
@@ -27,19 +39,13 @@ static void test_every_preset_has_its_published_number_of_parameters(void **stat
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        const dt_preset *preset = dt_preset_find(cases[i].preset);
         const dt_memory_ranks one = {1, 1};
         dt_memory memory;
         dt_recipe recipe;
 
-        dt_recipe_init(&recipe);
+        apply(&recipe, cases[i].preset);
         recipe.model.vocab = 50257;
         recipe.batch.tokens = 1024;
-        assert_non_null(preset);
-        for (size_t v = 0; v < DT_PRESET_VALUES && preset->values[v].path != NULL; v++)
-            assert_int_equal(dt_field_set_text(&recipe, dt_field_find(preset->values[v].path),
-                                               preset->values[v].text, NULL),
-                             DT_OK);
         dt_memory_estimate(&memory, &recipe, 0, &one);
         assert_int_equal(memory.parameter_count,
                          cases[i].published + cases[i].padding_rows * recipe.model.embed);
@@ -48,10 +54,38 @@ static void test_every_preset_has_its_published_number_of_parameters(void **stat
     }
 }
 
+/* What the published weights hold, a tied head once; their vocabularies need no padding. */
+static void test_every_llama_preset_has_its_published_number_of_parameters(void **state)
+{
+    static const struct {
+        const char *preset;
+        int64_t vocab, published;
+    } cases[] = {
+        {"smollm2-135m", 49152, 134515008},    {"smollm2-360m", 49152, 361821120},
+        {"tinyllama-1.1b", 32000, 1100048384}, {"llama3.2-1b", 128256, 1235814400},
+        {"llama3-8b", 128256, 8030261248},     {"qwen2.5-0.5b", 151936, 494032768},
+        {"qwen3-0.6b", 151936, 596049920},     {"qwen3-8b", 151936, 8190735360},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const dt_memory_ranks one = {1, 1};
+        dt_memory memory;
+        dt_recipe recipe;
+
+        apply(&recipe, cases[i].preset);
+        recipe.model.vocab = cases[i].vocab;
+        assert_int_equal(recipe.model.kind, DT_MODEL_LLAMA);
+        dt_memory_estimate(&memory, &recipe, 0, &one);
+        assert_int_equal(memory.parameter_count, cases[i].published);
+    }
+    assert_int_equal(dt_presets_count, 5 + sizeof(cases) / sizeof(cases[0]));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_preset_has_its_published_number_of_parameters),
+        cmocka_unit_test(test_every_gpt2_preset_has_its_published_number_of_parameters),
+        cmocka_unit_test(test_every_llama_preset_has_its_published_number_of_parameters),
     };
 
     return cmocka_run_group_tests_name("recipes: presets", tests, NULL, NULL);

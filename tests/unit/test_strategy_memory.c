@@ -104,6 +104,12 @@ static dt_recipe recipe_of(dt_architecture_kind kind, int row, int precision, in
         recipe.batch.sequences = 100;
         recipe.batch.tokens = 1;
     }
+    if (kind == DT_MODEL_LLAMA) {
+        recipe.model.kv_heads = 2;
+        recipe.model.head_width = 40;
+        recipe.model.ffn = 300;
+        recipe.model.qkv_bias = recipe.model.qk_norm = true;
+    }
     recipe.precision.kind = precisions[precision];
     recipe.optimizer.kind = optimizers[optimizer].kind;
     recipe.optimizer.momentum = optimizers[optimizer].momentum;
@@ -170,7 +176,7 @@ static int check_row(const combination *c, int row, dt_events *events, int rank)
 
             if (check_recipe(&recipe, events, rank, c->world_size) == 0)
                 continue;
-            fprintf(stderr, "%s, %s, %s, %s, %d ranks\n", c->kind == DT_MODEL_MLP ? "mlp" : "gpt2",
+            fprintf(stderr, "%s, %s, %s, %s, %d ranks\n", dt_architecture_find(c->kind)->name,
                     rows[row].name, precision == 0 ? "fp32" : "bf16",
                     dt_optimizers[recipe.optimizer.kind].name, c->world_size);
             return 1;
@@ -211,11 +217,17 @@ static void test_the_estimate_is_what_ranks_of_an_mlp_allocate(void **state)
     check_kind(DT_MODEL_MLP);
 }
 
+static void test_the_estimate_is_what_ranks_of_a_llama_allocate(void **state)
+{
+    check_kind(DT_MODEL_LLAMA);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_estimate_is_what_ranks_of_gpt2_allocate),
         cmocka_unit_test(test_the_estimate_is_what_ranks_of_an_mlp_allocate),
+        cmocka_unit_test(test_the_estimate_is_what_ranks_of_a_llama_allocate),
     };
 
     return cmocka_run_group_tests_name("strategy: memory", tests, NULL, NULL);

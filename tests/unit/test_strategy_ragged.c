@@ -1,6 +1,6 @@
 /* Batches of all sizes: ranks, micro-steps and steps whose batches have other numbers of samples, other
  * lengths and other shares of targets that count train as one process that sees all of them, since a
- * step is divided by the targets of all. Both kinds of models, every strategy, 1 to 3 ranks.
+ * step is divided by the targets of all. All kinds of models, every strategy, 1 to 3 ranks.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -87,6 +87,9 @@ static dt_recipe recipe_of(dt_architecture_kind kind)
     recipe.model.heads = 2;
     recipe.model.embed = 16;
     recipe.model.vocab = CLASSES;
+    recipe.model.kv_heads = 1;
+    recipe.model.ffn = 20;
+    recipe.model.qk_norm = true;
     recipe.model.inputs = WIDTH;
     recipe.model.outputs = CLASSES;
     recipe.batch.sequences = MOST;
@@ -180,12 +183,12 @@ static bool agree(const double *a, const double *b)
 
 static int body(int rank, void *self)
 {
-    static const dt_architecture_kind kinds[] = {DT_MODEL_GPT2, DT_MODEL_MLP};
+    static const dt_architecture_kind kinds[] = {DT_MODEL_GPT2, DT_MODEL_MLP, DT_MODEL_LLAMA};
     const int *world_size = self;
     dt_events *events;
 
     CHECK(!dt_events_open(&events, rank, *world_size, NULL));
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < 3; k++) {
         course one, many;
 
         CHECK(!train(&one, kinds[k], DT_STRATEGY_DDP, NULL, 0, 1, 1));
@@ -212,9 +215,9 @@ static void test_ranks_whose_batches_differ_are_as_one_process(void **state)
 /* Of 1 to 5 samples two or four replicas have unequal parts, or none. */
 static void test_replicas_share_what_they_cannot_divide(void **state)
 {
-    static const dt_architecture_kind kinds[] = {DT_MODEL_GPT2, DT_MODEL_MLP};
+    static const dt_architecture_kind kinds[] = {DT_MODEL_GPT2, DT_MODEL_MLP, DT_MODEL_LLAMA};
 
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < 3; k++) {
         course one, many;
 
         assert_int_equal(train(&one, kinds[k], DT_STRATEGY_DDP, NULL, 0, 1, 1), 0);

@@ -13,7 +13,7 @@ static dt_status project(dt_model *model, dt_tensor *y, const dt_tensor *x, cons
 
     DT_TRY(ops->matmul_forward(model->device, y, x, w, b, err));
     if (dt_gpt2_drops(model, dropout)) {
-        key = dt_gpt2_dropout_key(dropout, layer, op);
+        key = dt_model_dropout_key(dropout, layer, op);
         DT_TRY(ops->dropout_forward(model->device, y, y, model->config.gpt2.dropout, &key, err));
     }
 out:
@@ -35,7 +35,7 @@ static dt_attention_args attention_args(const dt_model *model, const dt_batch *d
 
     if (!dropout || model->config.gpt2.attention_dropout == 0)
         return args;
-    *key = dt_gpt2_dropout_key(dropout, layer, DT_PHILOX_DROPOUT_ATTENTION);
+    *key = dt_model_dropout_key(dropout, layer, DT_PHILOX_DROPOUT_ATTENTION);
     args.p = model->config.gpt2.attention_dropout;
     return args;
 }
@@ -133,7 +133,7 @@ static dt_status projection_grad(dt_model *model, dt_tensor *dy, const dt_batch 
     if (!dt_gpt2_drops(model, dropout))
         return DT_OK;
     *dy = state->narrow;
-    key = dt_gpt2_dropout_key(dropout, layer, op);
+    key = dt_model_dropout_key(dropout, layer, op);
     return model->device->ops->dropout_backward(model->device, dy, &state->dstream,
                                                 model->config.gpt2.dropout, &key, err);
 }

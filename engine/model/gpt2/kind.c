@@ -16,7 +16,7 @@ static dt_status open_model(dt_model *model, dt_error *err)
     model->state = state;
     if (!state)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the state of the model");
-    state->logits_bytes = DT_GPT2_LOGITS_BYTES;
+    state->logits_bytes = DT_LOGITS_BYTES;
     state->blocks = calloc((size_t)config->gpt2.layers, sizeof *state->blocks);
     state->targets = calloc((size_t)(config->batch * config->tokens), sizeof *state->targets);
     if (!state->blocks || !state->targets)
@@ -86,7 +86,7 @@ static dt_status forward(dt_model *model, const dt_batch *batch, const dt_batch 
     DT_TRY(device->ops->embedding_forward(device, &state->embedded, &batch->inputs[DT_GPT2_TOKENS],
                                           &wte, &wpe, embedding_scale(model), err));
     if (dt_gpt2_drops(model, dropout)) {
-        dt_philox_key key = dt_gpt2_dropout_key(dropout, 0, DT_PHILOX_DROPOUT_EMBEDDING);
+        dt_philox_key key = dt_model_dropout_key(dropout, 0, DT_PHILOX_DROPOUT_EMBEDDING);
 
         DT_TRY(device->ops->dropout_forward(device, &state->embedded, &state->embedded,
                                             model->config.gpt2.dropout, &key, err));
@@ -118,7 +118,7 @@ static dt_status backward(dt_model *model, const dt_batch *batch, dt_error *err)
         DT_TRY(dt_model_grads_ready(model, layer + 1, err));
     }
     if (dt_gpt2_drops(model, batch)) {
-        dt_philox_key key = dt_gpt2_dropout_key(batch, 0, DT_PHILOX_DROPOUT_EMBEDDING);
+        dt_philox_key key = dt_model_dropout_key(batch, 0, DT_PHILOX_DROPOUT_EMBEDDING);
 
         dembedded = state->narrow;
         DT_TRY(device->ops->dropout_backward(device, &dembedded, &state->dstream,

@@ -1,4 +1,5 @@
 #include "engine/model/gpt2/model_int.h"
+#include "engine/model/token_head.h"
 
 #include "base/banned.h"
 
@@ -111,22 +112,16 @@ static void lay_out_one_block(layout *plan, const dt_gpt2_state *state, dt_gpt2_
         blocks[l] = block;
 }
 
-/* Chunks of equal size: a backend that prepares a product per shape then meets two shapes. */
 static void lay_out_logits(layout *plan, dt_gpt2_state *state, bool backward)
 {
     /* without backward logits are fp32 whatever the model's type */
     size_t elem_bytes = backward ? dt_dtype_bytes(plan->config->dtype) : 4;
     size_t row_bytes = (size_t)plan->config->gpt2.vocab_padded * elem_bytes;
-    int64_t rows = plan->B * plan->T, most = (int64_t)(state->logits_bytes / row_bytes);
-    int64_t chunks;
+    int64_t room;
 
-    if (most < 1)
-        most = 1;
-    if (most > rows)
-        most = rows;
-    chunks = (rows + most - 1) / most;
-    state->logits_rows = (rows + chunks - 1) / chunks;
-    state->logits = take(plan, (size_t)most * row_bytes);
+    state->logits_rows =
+        dt_token_head_chunk(&room, plan->B * plan->T, row_bytes, state->logits_bytes);
+    state->logits = take(plan, (size_t)room * row_bytes);
 }
 
 /* What follows lies over what has been taken since `bytes`. */
@@ -189,7 +184,7 @@ static void lay_out(layout *plan, dt_gpt2_state *state, dt_gpt2_block *blocks, b
 static size_t count_bytes(const dt_model_config *config, bool backward)
 {
     layout plan = {config, NULL, config->batch, config->tokens, 0};
-    dt_gpt2_state state = {.logits_bytes = DT_GPT2_LOGITS_BYTES};
+    dt_gpt2_state state = {.logits_bytes = DT_LOGITS_BYTES};
 
     lay_out(&plan, &state, NULL, backward);
     return plan.bytes;

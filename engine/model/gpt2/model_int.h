@@ -142,9 +142,10 @@ dt_status dt_gpt2_head_evaluate(dt_model *model, const dt_tensor *targets, dt_er
 /* After the norm: logits of the last positions, to the host. */
 dt_status dt_gpt2_head_logits(dt_model *model, int64_t last, float *logits, dt_error *err);
 
-/* --- dropout.c */
-dt_philox_key dt_gpt2_dropout_key(const dt_batch *batch, int layer, dt_philox_op op);
-/* config.dropout's part of it: false where p is 0 */
-bool dt_gpt2_drops(const dt_model *model, const dt_batch *dropout);
+/* Whether a pass with this key drops what config.dropout says: false where p is 0. */
+static inline bool dt_gpt2_drops(const dt_model *model, const dt_batch *dropout)
+{
+    return dropout && model->config.gpt2.dropout > 0;
+}
 
 #endif

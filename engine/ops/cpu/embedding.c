@@ -28,6 +28,19 @@ static dt_status check_tokens(const dt_tensor *tokens, int64_t vocab, dt_error *
     return DT_OK;
 }
 
+/* place may be NULL. */
+static void add_rows(float *row, const float *word, float factor, const float *place, int64_t c)
+{
+    if (place == NULL)
+#pragma omp simd
+        for (int64_t j = 0; j < c; j++)
+            row[j] = factor * word[j];
+    else
+#pragma omp simd
+        for (int64_t j = 0; j < c; j++)
+            row[j] = factor * word[j] + place[j];
+}
+
 dt_status DT_CPU_NAME(embedding_forward)(dt_device *device, dt_tensor *out, const dt_tensor *tokens,
                                          const dt_tensor *wte, const dt_tensor *wpe, double scale,
                                          dt_error *err)
@@ -36,11 +49,12 @@ dt_status DT_CPU_NAME(embedding_forward)(dt_device *device, dt_tensor *out, cons
     int64_t t_count = dt_tensor_cols(tokens), n = dt_tensor_elems(tokens);
     int64_t c = dt_tensor_cols(out), pad = dt_cpu_round_up(c, 16);
     const int32_t *token = tokens->data;
+    bool places = wpe != NULL && wpe->data != NULL;
     float factor = (float)scale;
     dt_cpu_scratch scratch;
 
-    DT_ASSERT(tokens->dtype == DT_I32 && dt_tensor_cols(wte) == c && dt_tensor_cols(wpe) == c &&
-              dt_tensor_rows(wpe) >= t_count && dt_tensor_rows(out) == n);
+    DT_ASSERT(tokens->dtype == DT_I32 && dt_tensor_cols(wte) == c && dt_tensor_rows(out) == n);
+    DT_ASSERT(!places || (dt_tensor_cols(wpe) == c && dt_tensor_rows(wpe) >= t_count));
     DT_TRY(dt_row_check(out, "embedding", err));
     DT_TRY(check_tokens(tokens, dt_tensor_rows(wte), err));
     DT_TRY(dt_cpu_scratch_take(&scratch, device, 3 * pad, err));
@@ -51,12 +65,10 @@ dt_status DT_CPU_NAME(embedding_forward)(dt_device *device, dt_tensor *out, cons
 
         for (int64_t i = share.begin; i < share.end; i++) {
             const float *word = dt_row_read(wte, token[i] * c, c, mine);
-            const float *place = dt_row_read(wpe, i % t_count * c, c, mine + pad);
+            const float *place = places ? dt_row_read(wpe, i % t_count * c, c, mine + pad) : NULL;
             float *row = dt_row_open(out, i * c, mine + 2 * pad);
 
-#pragma omp simd
-            for (int64_t j = 0; j < c; j++)
-                row[j] = factor * word[j] + place[j];
+            add_rows(row, word, factor, place, c);
             dt_row_close(out, i * c, c, row);
         }
     }

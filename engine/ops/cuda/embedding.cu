@@ -34,9 +34,12 @@ __global__ void forward(T *out, const int32_t *tokens, const T *wte, const T *wp
             atomicMax(fault, note_of(tokens[row]));
         token = 0;
     }
-    for (int64_t j = threadIdx.x; j < c; j += blockDim.x)
-        out[row * c + j] = dt_from_float<T>(scale * dt_to_float(wte[token * c + j]) +
-                                            dt_to_float(wpe[place * c + j]));
+    for (int64_t j = threadIdx.x; j < c; j += blockDim.x) {
+        float word = scale * dt_to_float(wte[token * c + j]);
+
+        out[row * c + j] =
+            dt_from_float<T>(wpe == NULL ? word : word + dt_to_float(wpe[place * c + j]));
+    }
 }
 
 dt_status dt_cuda_embedding_forward(dt_device *device, dt_tensor *out, const dt_tensor *tokens,
@@ -45,14 +48,16 @@ dt_status dt_cuda_embedding_forward(dt_device *device, dt_tensor *out, const dt_
 {
     dt_cuda_state *state = dt_cuda_of(device);
     int64_t n = dt_tensor_elems(tokens), c = dt_tensor_cols(out);
+    const void *places = wpe != NULL ? wpe->data : NULL;
 
-    DT_ASSERT(tokens->dtype == DT_I32 && dt_tensor_cols(wte) == c && dt_tensor_cols(wpe) == c &&
-              dt_tensor_rows(wpe) >= dt_tensor_cols(tokens) && dt_tensor_rows(out) == n);
+    DT_ASSERT(tokens->dtype == DT_I32 && dt_tensor_cols(wte) == c && dt_tensor_rows(out) == n);
+    DT_ASSERT(places == NULL ||
+              (dt_tensor_cols(wpe) == c && dt_tensor_rows(wpe) >= dt_tensor_cols(tokens)));
     if (n == 0)
         return DT_OK;
     DT_CUDA_DISPATCH(out->dtype, "embedding", err, {
         DT_CUDA_LAUNCH((forward<T>), (unsigned)n, DT_CUDA_BLOCK, 0, state->stream, (T *)out->data,
-                       (const int32_t *)tokens->data, (const T *)wte->data, (const T *)wpe->data,
+                       (const int32_t *)tokens->data, (const T *)wte->data, (const T *)places,
                        dt_tensor_cols(tokens), c, dt_tensor_rows(wte), (float)scale, state->fault);
     });
     return dt_cuda_launched("embedding", err);

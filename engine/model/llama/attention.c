@@ -1,0 +1,229 @@
+/* attention: mid = x + dropout(o_proj(attention(q, k, v))), q k v = those of norm_1(x), q and k rotated. */
+#include "engine/model/llama/model_int.h"
+
+#include "base/banned.h"
+
+dt_status dt_llama_project(dt_model *model, dt_tensor *y, const dt_tensor *x, const dt_tensor *w,
+                           const dt_batch *dropout, int layer, dt_philox_op op, dt_error *err)
+{
+    const dt_ops *ops = model->device->ops;
+    dt_tensor no_bias = {0};
+    dt_status st = DT_OK;
+    dt_philox_key key;
+
+    DT_TRY(ops->matmul_forward(model->device, y, x, w, &no_bias, err));
+    if (dt_llama_drops(model, dropout)) {
+        key = dt_model_dropout_key(dropout, layer, op);
+        DT_TRY(ops->dropout_forward(model->device, y, y, model->config.llama.dropout, &key, err));
+    }
+out:
+    return st;
+}
+
+dt_status dt_llama_project_grad(dt_model *model, dt_tensor *dy, const dt_batch *dropout, int layer,
+                                dt_philox_op op, dt_error *err)
+{
+    dt_llama_state *state = model->state;
+    dt_philox_key key;
+
+    *dy = state->dstream;
+    if (!dt_llama_drops(model, dropout))
+        return DT_OK;
+    *dy = state->narrow;
+    key = dt_model_dropout_key(dropout, layer, op);
+    return model->device->ops->dropout_backward(model->device, dy, &state->dstream,
+                                                model->config.llama.dropout, &key, err);
+}
+
+static dt_attention_args attention_args(const dt_model *model, const dt_batch *dropout, int layer,
+                                        dt_philox_key *key)
+{
+    dt_attention_args args = {.mask = DT_MASK_CAUSAL, .key = key};
+
+    if (!dropout || model->config.llama.attention_dropout == 0)
+        return args;
+    *key = dt_model_dropout_key(dropout, layer, DT_PHILOX_DROPOUT_ATTENTION);
+    args.p = model->config.llama.attention_dropout;
+    return args;
+}
+
+/* Queries, keys and values in x (B,T,columns), in this order; v of (B,T,Q) where x has no values. */
+static dt_qkv views_of(const dt_llama_config *config, const dt_tensor *x, const dt_tensor *v)
+{
+    int64_t D = config->head_width, A = dt_llama_q_width(config);
+
+    return (dt_qkv){dt_heads_of(x, 0, config->heads, D), dt_heads_of(x, A, config->kv_heads, D),
+                    dt_heads_of(v, A + dt_llama_kv_width(config), config->kv_heads, D)};
+}
+
+/* As the product has left them; of a growing sequence only the new ones. */
+static dt_qkv made(const dt_llama_config *config, const dt_llama_block *a)
+{
+    int64_t D = config->head_width, G = config->kv_heads, T = a->qkv.dim[1];
+
+    if (a->keys.data == NULL)
+        return views_of(config, &a->qkv, &a->qkv);
+    return (dt_qkv){dt_heads_of(&a->qkv, 0, config->heads, D),
+                    dt_heads_last(dt_heads_of(&a->keys, 0, G, D), T),
+                    dt_heads_last(dt_heads_of(&a->values, 0, G, D), T)};
+}
+
+/* As attention sees them. */
+static dt_qkv seen(const dt_llama_config *config, const dt_llama_block *a)
+{
+    int64_t D = config->head_width, G = config->kv_heads;
+
+    if (a->keys.data == NULL)
+        return views_of(config, a->turned.data != NULL ? &a->turned : &a->qkv, &a->qkv);
+    return (dt_qkv){dt_heads_of(&a->qkv, 0, config->heads, D), dt_heads_of(&a->keys, 0, G, D),
+                    dt_heads_of(&a->values, 0, G, D)};
+}
+
+/* The newest rows of a tensor (1,rows,columns). */
+static dt_tensor newest(const dt_tensor *x, int64_t rows)
+{
+    unsigned char *data = x->data;
+
+    data += (size_t)((x->dim[1] - rows) * x->dim[2]) * dt_dtype_bytes(x->dtype);
+    return dt_tensor_3d(data, x->dtype, 1, rows, x->dim[2]);
+}
+
+/* norm_1 (B,T,C) -> q k v: one product, or three where keys and values are kept apart. */
+static dt_status make_qkv(dt_model *model, dt_llama_block *a, const dt_tensor *w, dt_error *err)
+{
+    dt_device *device = model->device;
+    dt_tensor weight = dt_llama_joined(w, DT_LLAMA_Q_W, DT_LLAMA_V_W);
+    dt_tensor bias = dt_llama_joined(w, DT_LLAMA_Q_B, DT_LLAMA_V_B), keys, values;
+    dt_status st = DT_OK;
+
+    if (a->keys.data == NULL)
+        return device->ops->matmul_forward(device, &a->qkv, &a->norm_1, &weight, &bias, err);
+    keys = newest(&a->keys, a->qkv.dim[1]);
+    values = newest(&a->values, a->qkv.dim[1]);
+    DT_TRY(device->ops->matmul_forward(device, &a->qkv, &a->norm_1, &w[DT_LLAMA_Q_W],
+                                       &w[DT_LLAMA_Q_B], err));
+    DT_TRY(device->ops->matmul_forward(device, &keys, &a->norm_1, &w[DT_LLAMA_K_W],
+                                       &w[DT_LLAMA_K_B], err));
+    DT_TRY(device->ops->matmul_forward(device, &values, &a->norm_1, &w[DT_LLAMA_V_W],
+                                       &w[DT_LLAMA_V_B], err));
+out:
+    return st;
+}
+
+/* Queries and keys, as made, normed where the model does that, and rotated. */
+static dt_status turn(dt_model *model, dt_llama_block *a, const dt_tensor *w, dt_error *err)
+{
+    dt_device *device = model->device;
+    const dt_llama_config *config = &model->config.llama;
+    dt_tensor angles = dt_llama_angles(model->state);
+    dt_qkv from = made(config, a), to = seen(config, a);
+    dt_status st = DT_OK;
+
+    to.k = dt_heads_last(to.k, from.k.rows);
+    DT_TRY(device->ops->rotary_forward(device, &to.q, &a->q_rstd, &from.q, &w[DT_LLAMA_Q_NORM],
+                                       &angles, config->norm_eps, err));
+    DT_TRY(device->ops->rotary_forward(device, &to.k, &a->k_rstd, &from.k, &w[DT_LLAMA_K_NORM],
+                                       &angles, config->norm_eps, err));
+out:
+    return st;
+}
+
+dt_status dt_llama_attention_forward(dt_model *model, int layer, const dt_tensor *x,
+                                     const dt_tensor *w, const dt_batch *dropout, dt_error *err)
+{
+    dt_device *device = model->device;
+    const dt_ops *ops = device->ops;
+    const dt_llama_config *config = &model->config.llama;
+    dt_llama_state *state = model->state;
+    dt_llama_block *a = &state->blocks[layer];
+    dt_philox_key key = {0};
+    dt_attention_args args = attention_args(model, dropout, layer, &key);
+    dt_status st = DT_OK;
+    dt_qkv views;
+
+    /* x (B,T,C) -> norm_1 (B,T,C) -> qkv (B,T,Q) -> att (B,T,A) -> mid (B,T,C) */
+    DT_TRY(ops->rmsnorm_forward(device, &a->norm_1, &a->norm_1_rstd, x, &w[DT_LLAMA_NORM_1],
+                                config->norm_eps, err));
+    DT_TRY(make_qkv(model, a, w, err));
+    DT_TRY(turn(model, a, w, err));
+    views = seen(config, a);
+    DT_TRY(ops->attention_forward(device, &a->att, &a->lse, &views, &args, err));
+    DT_TRY(dt_llama_project(model, &state->narrow, &a->att, &w[DT_LLAMA_O_W], dropout, layer,
+                            DT_PHILOX_DROPOUT_RESIDUAL, err));
+    DT_TRY(ops->residual_forward(device, &a->mid, x, &state->narrow, err));
+out:
+    return st;
+}
+
+/* Gradients of queries and keys as attention saw them become those of what the product has made. */
+static dt_status turn_back(dt_model *model, const dt_llama_block *a, const dt_qkv *dqkv,
+                           const dt_tensor *w, dt_tensor *dw, dt_error *err)
+{
+    dt_device *device = model->device;
+    dt_tensor angles = dt_llama_angles(model->state);
+    dt_qkv from = made(&model->config.llama, a);
+    dt_status st = DT_OK;
+
+    DT_TRY(device->ops->rotary_backward(device, &dqkv->q, &dw[DT_LLAMA_Q_NORM], &dqkv->q, &from.q,
+                                        &a->q_rstd, &w[DT_LLAMA_Q_NORM], &angles, err));
+    DT_TRY(device->ops->rotary_backward(device, &dqkv->k, &dw[DT_LLAMA_K_NORM], &dqkv->k, &from.k,
+                                        &a->k_rstd, &w[DT_LLAMA_K_NORM], &angles, err));
+out:
+    return st;
+}
+
+/* dqkv (B,T,Q) -> weights, biases, dnorm_1 (B,T,C), added to dstream */
+static dt_status qkv_backward(dt_model *model, const dt_llama_block *a, const dt_tensor *x,
+                              const dt_tensor *dqkv, const dt_tensor *w, dt_tensor *dw,
+                              dt_error *err)
+{
+    dt_device *device = model->device;
+    const dt_ops *ops = device->ops;
+    dt_llama_state *state = model->state;
+    dt_tensor weight = dt_llama_joined(w, DT_LLAMA_Q_W, DT_LLAMA_V_W);
+    dt_tensor dweight = dt_llama_joined(dw, DT_LLAMA_Q_W, DT_LLAMA_V_W);
+    dt_tensor dbias = dt_llama_joined(dw, DT_LLAMA_Q_B, DT_LLAMA_V_B);
+    dt_tensor norm_1 = a->norm_1, rstd = a->norm_1_rstd;
+    dt_status st = DT_OK;
+
+    if (model->config.recompute != DT_RECOMPUTE_NONE) /* into dnarrow */
+        DT_TRY(ops->rmsnorm_forward(device, &norm_1, &rstd, x, &w[DT_LLAMA_NORM_1],
+                                    model->config.llama.norm_eps, err));
+    DT_TRY(ops->matmul_backward_weight(device, &dweight, &dbias, dqkv, &norm_1, err));
+    DT_TRY(ops->matmul_backward_input(device, &state->dnarrow, dqkv, &weight, err));
+    DT_TRY(ops->rmsnorm_backward(device, &state->dstream, &dw[DT_LLAMA_NORM_1], &state->dnarrow, x,
+                                 &a->norm_1_rstd, &w[DT_LLAMA_NORM_1], err));
+out:
+    return st;
+}
+
+/* dstream (B,T,C) -> dproj (B,T,C) -> datt (B,T,A) -> dqkv (B,T,Q) */
+dt_status dt_llama_attention_backward(dt_model *model, int layer, const dt_tensor *x,
+                                      const dt_tensor *w, dt_tensor *dw, const dt_batch *dropout,
+                                      dt_error *err)
+{
+    dt_device *device = model->device;
+    const dt_ops *ops = device->ops;
+    const dt_model_config *config = &model->config;
+    dt_llama_state *state = model->state;
+    dt_llama_block *a = &state->blocks[layer];
+    dt_tensor datt = state->dnarrow, dqkv = state->wide, dproj, no_bias = {0};
+    dt_philox_key key = {0};
+    dt_attention_args args = attention_args(model, dropout, layer, &key);
+    dt_qkv views = seen(&config->llama, a), dviews;
+    dt_status st = DT_OK;
+
+    datt.dim[2] = dt_llama_q_width(&config->llama);
+    dqkv.dim[2] = dt_llama_qkv_width(&config->llama);
+    dviews = views_of(&config->llama, &dqkv, &dqkv);
+    DT_TRY(dt_llama_project_grad(model, &dproj, dropout, layer, DT_PHILOX_DROPOUT_RESIDUAL, err));
+    DT_TRY(ops->matmul_backward_weight(device, &dw[DT_LLAMA_O_W], &no_bias, &dproj, &a->att, err));
+    DT_TRY(ops->matmul_backward_input(device, &datt, &dproj, &w[DT_LLAMA_O_W], err));
+    if (config->recompute == DT_RECOMPUTE_SELECTIVE && config->llama.qk_norm)
+        DT_TRY(turn(model, a, w, err)); /* a later block has written over it */
+    DT_TRY(ops->attention_backward(device, &dviews, &datt, &views, &a->att, &a->lse, &args, err));
+    DT_TRY(turn_back(model, a, &dviews, w, dw, err));
+    DT_TRY(qkv_backward(model, a, x, &dqkv, w, dw, err));
+out:
+    return st;
+}

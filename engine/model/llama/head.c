@@ -1,0 +1,61 @@
+#include "engine/model/llama/model_int.h"
+#include "engine/model/token_head.h"
+
+#include "base/banned.h"
+
+dt_status dt_llama_head_norm(dt_model *model, const dt_tensor *x, dt_error *err)
+{
+    dt_llama_state *state = model->state;
+    dt_tensor w = dt_llama_weight(model, 0, DT_LLAMA_NORM);
+
+    return model->device->ops->rmsnorm_forward(model->device, &state->norm, &state->norm_rstd, x,
+                                               &w, model->config.llama.norm_eps, err);
+}
+
+static dt_token_head head_of(const dt_model *model)
+{
+    const dt_llama_state *state = model->state;
+
+    return (dt_token_head){.device = model->device,
+                           .vocab = model->config.llama.vocab,
+                           .vocab_padded = model->config.llama.vocab_padded,
+                           .logits = state->logits,
+                           .chunk_rows = state->logits_rows,
+                           .x = state->norm,
+                           .weight = dt_llama_weight(model, 0, dt_llama_head_param(model)),
+                           .losses = state->losses};
+}
+
+dt_status dt_llama_head_train(dt_model *model, const dt_tensor *x, const dt_tensor *targets,
+                              double loss_scale, dt_error *err)
+{
+    dt_device *device = model->device;
+    dt_llama_state *state = model->state;
+    dt_token_head head = head_of(model);
+    dt_tensor dhead = dt_llama_grad(model, 0, dt_llama_head_param(model));
+    dt_tensor w = dt_llama_weight(model, 0, DT_LLAMA_NORM);
+    dt_tensor dw = dt_llama_grad(model, 0, DT_LLAMA_NORM);
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_token_head_train(&head, &state->dnarrow, &dhead, targets, loss_scale, err));
+    DT_TRY(device->ops->zero(device, &state->dstream, err)); /* the norm's backward adds to it */
+    DT_TRY(device->ops->rmsnorm_backward(device, &state->dstream, &dw, &state->dnarrow, x,
+                                         &state->norm_rstd, &w, err));
+out:
+    return st;
+}
+
+dt_status dt_llama_head_evaluate(dt_model *model, const dt_tensor *targets, dt_error *err)
+{
+    dt_token_head head = head_of(model);
+
+    return dt_token_head_evaluate(&head, targets, err);
+}
+
+dt_status dt_llama_head_logits(dt_model *model, int64_t last, float *logits, dt_error *err)
+{
+    const dt_llama_state *state = model->state;
+    dt_token_head head = head_of(model);
+
+    return dt_token_head_logits(&head, state->B, last, logits, err);
+}

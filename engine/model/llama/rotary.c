@@ -1,0 +1,84 @@
+#include <math.h>
+#include <stdlib.h>
+
+#include "engine/model/llama/model_int.h"
+
+#include "base/banned.h"
+
+#define TWO_PI 6.283185307179586
+
+/* Llama 3.1's: waves that fit so often into the length of the first training are left alone, those that
+ * hardly fit are stretched by the factor, and between the two it goes in a straight line over how often
+ * they fit. */
+static double stretch_long_waves(double frequency, const dt_llama_config *config)
+{
+    double fits = (double)config->rope_original_tokens * frequency / TWO_PI;
+    double low = config->rope_low_freq_factor, high = config->rope_high_freq_factor;
+    double share = (fits - low) / (high - low); /* that is left alone */
+
+    if (share <= 0)
+        return frequency / config->rope_factor;
+    if (share >= 1)
+        return frequency;
+    return (1 - share) * frequency / config->rope_factor + share * frequency;
+}
+
+static float frequency_of(int64_t pair, const dt_llama_config *config)
+{
+    double frequency = pow(config->rope_theta, -2.0 * (double)pair / (double)config->head_width);
+
+    switch (config->rope_scaling) {
+    case DT_ROPE_LINEAR:
+        frequency /= config->rope_factor;
+        break;
+    case DT_ROPE_LLAMA3:
+        frequency = stretch_long_waves(frequency, config);
+        break;
+    case DT_ROPE_NONE:
+        break;
+    }
+    return (float)frequency;
+}
+
+/* Frequency and angle are rounded to fp32 where transformers rounds them: at position 1000 that moves
+ * the angle, so it is part of the definition. */
+void dt_llama_angles_row(float *out, int64_t position, const dt_llama_config *config)
+{
+    int64_t half = config->head_width / 2;
+
+    for (int64_t i = 0; i < half; i++) {
+        float angle = (float)position * frequency_of(i, config);
+
+        out[i] = (float)cos((double)angle);
+        out[half + i] = (float)sin((double)angle);
+    }
+}
+
+dt_status dt_llama_angles_fill(dt_model *model, dt_error *err)
+{
+    const dt_llama_config *config = &model->config.llama;
+    const dt_llama_state *state = model->state;
+    size_t bytes = (size_t)(config->context * config->head_width) * sizeof(float);
+    float *host = malloc(bytes);
+    dt_status st = DT_OK;
+
+    if (!host)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for the angles of %lld positions",
+                 (long long)config->context);
+    for (int64_t t = 0; t < config->context; t++)
+        dt_llama_angles_row(host + t * config->head_width, t, config);
+    dt_llama_lay_out(model, 1, 1, !model->config.inference);
+    DT_TRY(model->device->copy_in(model->device, state->angles.data, host, bytes, err));
+    DT_TRY(model->device->synchronize(model->device, err));
+out:
+    free(host);
+    return st;
+}
+
+dt_tensor dt_llama_angles(const dt_llama_state *state)
+{
+    float *rows = state->angles.data;
+    int64_t first = state->first_position, width = state->angles.dim[1];
+
+    return dt_tensor_2d(rows + first * width, DT_F32, state->angles.dim[0] - first, width);
+}

@@ -1,0 +1,127 @@
+#include "engine/model/token_head.h"
+
+#include "engine/ops/ops.h"
+
+#include "base/banned.h"
+
+/* Rows first .. first+count of a tensor, as (count, cols); 1-D: elements. */
+static dt_tensor slice(const dt_tensor *tensor, int64_t first, int64_t count)
+{
+    int64_t cols = tensor->ndim > 1 ? dt_tensor_cols(tensor) : 1;
+    unsigned char *data = tensor->data;
+
+    data += (size_t)(first * cols) * dt_dtype_bytes(tensor->dtype);
+    if (tensor->ndim == 1)
+        return dt_tensor_1d(data, tensor->dtype, count);
+    return dt_tensor_2d(data, tensor->dtype, count, cols);
+}
+
+int64_t dt_token_head_chunk(int64_t *room, int64_t rows, size_t row_bytes, int64_t most_bytes)
+{
+    int64_t most = most_bytes / (int64_t)row_bytes, chunks;
+
+    if (most < 1)
+        most = 1;
+    if (most > rows)
+        most = rows;
+    *room = most;
+    chunks = (rows + most - 1) / most;
+    return (rows + chunks - 1) / chunks;
+}
+
+static int64_t count_of(const dt_token_head *head, int64_t first, int64_t end)
+{
+    return end - first < head->chunk_rows ? end - first : head->chunk_rows;
+}
+
+dt_status dt_token_head_train(const dt_token_head *head, const dt_tensor *dx, dt_tensor *dweight,
+                              const dt_tensor *targets, double loss_scale, dt_error *err)
+{
+    const dt_ops *ops = head->device->ops;
+    dt_tensor all = dt_tensor_1d(targets->data, DT_I32, dt_tensor_elems(targets)), no_bias = {0};
+    int64_t rows = dt_tensor_rows(&head->x), count;
+    dt_status st = DT_OK;
+
+    for (int64_t first = 0; first < rows; first += count) {
+        dt_tensor logits, losses, target, x, dpart;
+
+        count = count_of(head, first, rows);
+        logits = dt_tensor_2d(head->logits, head->x.dtype, count, head->vocab_padded);
+        losses = slice(&head->losses, first, count);
+        target = slice(&all, first, count);
+        x = slice(&head->x, first, count);
+        dpart = slice(dx, first, count);
+        DT_TRY(ops->matmul_forward(head->device, &logits, &x, &head->weight, &no_bias, err));
+        DT_TRY(ops->cross_entropy_backward(head->device, &losses, &logits, &target, head->vocab,
+                                           loss_scale, err));
+        DT_TRY(ops->matmul_backward_weight(head->device, dweight, &no_bias, &logits, &x, err));
+        DT_TRY(ops->matmul_backward_input(head->device, &dpart, &logits, &head->weight, err));
+    }
+out:
+    return st;
+}
+
+dt_status dt_token_head_evaluate(const dt_token_head *head, const dt_tensor *targets, dt_error *err)
+{
+    const dt_ops *ops = head->device->ops;
+    dt_tensor all = dt_tensor_1d(targets->data, DT_I32, dt_tensor_elems(targets)), no_bias = {0};
+    int64_t rows = dt_tensor_rows(&head->x), count;
+    dt_status st = DT_OK;
+
+    for (int64_t first = 0; first < rows; first += count) {
+        dt_tensor logits, losses, target, x;
+
+        count = count_of(head, first, rows);
+        logits = dt_tensor_2d(head->logits, DT_F32, count, head->vocab_padded);
+        losses = slice(&head->losses, first, count);
+        target = slice(&all, first, count);
+        x = slice(&head->x, first, count);
+        DT_TRY(ops->matmul_forward(head->device, &logits, &x, &head->weight, &no_bias, err));
+        DT_TRY(
+            ops->cross_entropy_forward(head->device, &losses, &logits, &target, head->vocab, err));
+    }
+out:
+    return st;
+}
+
+/* A chunk's rows without their padding. */
+static dt_status copy_rows(const dt_token_head *head, const dt_tensor *chunk, float *logits,
+                           dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    for (int64_t i = 0; i < chunk->dim[0]; i++, logits += head->vocab) {
+        dt_tensor row = slice(chunk, i, 1);
+
+        DT_TRY(head->device->copy_out(head->device, logits, row.data,
+                                      (size_t)head->vocab * sizeof(float), err));
+    }
+out:
+    return st;
+}
+
+dt_status dt_token_head_logits(const dt_token_head *head, int64_t sequences, int64_t last,
+                               float *logits, dt_error *err)
+{
+    int64_t tokens = dt_tensor_rows(&head->x) / sequences, count;
+    dt_tensor no_bias = {0};
+    dt_status st = DT_OK;
+
+    for (int64_t b = 0; b < sequences; b++) {
+        int64_t end = (b + 1) * tokens;
+
+        for (int64_t first = end - last; first < end; first += count) {
+            dt_tensor chunk, x;
+
+            count = count_of(head, first, end);
+            chunk = dt_tensor_2d(head->logits, DT_F32, count, head->vocab_padded);
+            x = slice(&head->x, first, count);
+            DT_TRY(head->device->ops->matmul_forward(head->device, &chunk, &x, &head->weight,
+                                                     &no_bias, err));
+            DT_TRY(copy_rows(head, &chunk, logits, err));
+            logits += count * head->vocab;
+        }
+    }
+out:
+    return st;
+}

@@ -1,0 +1,121 @@
+/* rmsnorm: each row over the root of its mean square, scaled (Zhang and Sennrich 2019,
+ * https://arxiv.org/abs/1910.07467).
+ *
+ * Formula    y = x rstd w
+ *            with h = x rstd and g = dy w:  dx += rstd (g - h mean(g h))    dw += sum of dy h
+ * Sums       over a row in vector order; dw: per thread over its rows, then the threads' in order
+ */
+#include <math.h>
+
+#include "engine/ops/cpu/ops_int.h"
+#include "engine/ops/cpu/rows_int.h"
+
+#include "base/banned.h"
+
+#define WORK 3 /* an element costs about as much as this many of a sum */
+
+/* Returns rstd. */
+static float normalise_row(float *y, const float *x, const float *w, int64_t c, float eps)
+{
+    float squares = 0.0f, rstd;
+
+#pragma omp simd reduction(+ : squares)
+    for (int64_t j = 0; j < c; j++)
+        squares += x[j] * x[j];
+    rstd = 1.0f / sqrtf(squares / (float)c + eps);
+#pragma omp simd
+    for (int64_t j = 0; j < c; j++)
+        y[j] = x[j] * rstd * w[j];
+    return rstd;
+}
+
+dt_status DT_CPU_NAME(rmsnorm_forward)(dt_device *device, dt_tensor *y, dt_tensor *rstd,
+                                       const dt_tensor *x, const dt_tensor *w, double eps,
+                                       dt_error *err)
+{
+    dt_status st = DT_OK;
+    int64_t n = dt_tensor_rows(x), c = dt_tensor_cols(x), pad = dt_cpu_round_up(c, 16);
+    dt_cpu_scratch scratch;
+
+    DT_ASSERT(rstd->dtype == DT_F32 && dt_tensor_elems(w) == c && dt_tensor_elems(rstd) == n &&
+              dt_tensor_elems(y) == n * c);
+    DT_TRY(dt_row_check(x, "rmsnorm", err));
+    DT_TRY(dt_cpu_scratch_take(&scratch, device, 3 * pad, err));
+#pragma omp parallel num_threads(dt_cpu_threads(device, n *c *WORK))
+    {
+        dt_cpu_share share = dt_cpu_share_mine(n, 1);
+        float *mine = dt_cpu_scratch_mine(scratch);
+        const float *scale = dt_row_read(w, 0, c, mine + 2 * pad);
+
+        for (int64_t i = share.begin; i < share.end; i++) {
+            float *row = dt_row_open(y, i * c, mine + pad);
+
+            ((float *)rstd->data)[i] =
+                normalise_row(row, dt_row_read(x, i * c, c, mine), scale, c, (float)eps);
+            dt_row_close(y, i * c, c, row);
+        }
+    }
+out:
+    return st;
+}
+
+/* dx_out = dx + the row's gradient; dw gathers. dx_out may be dx. */
+static void backward_row(float *dx_out, const float *dx, float *restrict dw, const float *dy,
+                         const float *x, const float *w, float rstd, int64_t c)
+{
+    float sum = 0.0f, mean;
+
+#pragma omp simd reduction(+ : sum)
+    for (int64_t j = 0; j < c; j++) {
+        float h = x[j] * rstd;
+
+        sum += dy[j] * w[j] * h;
+        dw[j] += dy[j] * h;
+    }
+    mean = sum / (float)c;
+#pragma omp simd
+    for (int64_t j = 0; j < c; j++)
+        dx_out[j] = dx[j] + rstd * (dy[j] * w[j] - x[j] * rstd * mean);
+}
+
+dt_status DT_CPU_NAME(rmsnorm_backward)(dt_device *device, dt_tensor *dx, dt_tensor *dw,
+                                        const dt_tensor *dy, const dt_tensor *x,
+                                        const dt_tensor *rstd, const dt_tensor *w, dt_error *err)
+{
+    dt_status st = DT_OK;
+    int64_t n = dt_tensor_rows(x), c = dt_tensor_cols(x), pad = dt_cpu_round_up(c, 16);
+    int team = 1; /* the runtime may give fewer threads than were asked for */
+    dt_cpu_scratch scratch;
+
+    DT_ASSERT(dw->dtype == DT_F32 && dt_tensor_elems(dw) == c && dt_tensor_elems(w) == c &&
+              dt_tensor_elems(dx) == n * c && dt_tensor_elems(dy) == n * c);
+    DT_TRY(dt_row_check(x, "rmsnorm", err));
+    DT_TRY(dt_cpu_scratch_take(&scratch, device, 6 * pad, err));
+#pragma omp parallel num_threads(dt_cpu_threads(device, n *c *WORK))
+    {
+        dt_cpu_share share = dt_cpu_share_mine(n, 1);
+        float *mine = dt_cpu_scratch_mine(scratch);
+        const float *scale = dt_row_read(w, 0, c, mine + pad);
+
+        if (omp_get_thread_num() == 0)
+            team = omp_get_num_threads();
+        memset(mine, 0, (size_t)pad * sizeof *mine);
+        for (int64_t i = share.begin; i < share.end; i++) {
+            float *row = dt_row_open(dx, i * c, mine + 2 * pad);
+
+            backward_row(row, dt_row_read(dx, i * c, c, mine + 3 * pad), mine,
+                         dt_row_read(dy, i * c, c, mine + 4 * pad),
+                         dt_row_read(x, i * c, c, mine + 5 * pad), scale,
+                         ((const float *)rstd->data)[i], c);
+            dt_row_close(dx, i * c, c, row);
+        }
+    }
+    for (int t = 0; t < team; t++) {
+        const float *part = scratch.base + (size_t)t * scratch.stride;
+
+        for (int64_t j = 0; j < c; j++)
+            ((float *)dw->data)[j] += part[j];
+    }
+out:
+    return st;
+}

@@ -1,0 +1,171 @@
+/* The ops of a Llama block that no other kind has, with their formulas in double precision. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/ops/cases.h"
+
+#include "base/banned.h"
+
+#define EPS 1e-5
+
+/* y = x rstd w over c; returns rstd. */
+static double norm(double *y, const double *x, const double *w, int64_t c)
+{
+    double squares = 0, rstd;
+
+    for (int64_t j = 0; j < c; j++)
+        squares += x[j] * x[j];
+    rstd = 1 / sqrt(squares / (double)c + EPS);
+    for (int64_t j = 0; j < c; j++)
+        y[j] = x[j] * rstd * w[j];
+    return rstd;
+}
+
+/* dx += its gradient, dw += . */
+static void norm_backward(double *dx, double *dw, const double *dy, const double *x,
+                          const double *w, double rstd, int64_t c)
+{
+    double mean = 0;
+
+    for (int64_t j = 0; j < c; j++)
+        mean += dy[j] * w[j] * x[j] * rstd / (double)c;
+    for (int64_t j = 0; j < c; j++) {
+        dx[j] += rstd * (dy[j] * w[j] - x[j] * rstd * mean);
+        dw[j] += dy[j] * x[j] * rstd;
+    }
+}
+
+/* N C */
+void case_rmsnorm(bench *b, const int64_t *dim)
+{
+    int64_t n = dim[0], c = dim[1];
+    operand x = bench_random(b, b->act, 2.0, n, c, 0), dy = bench_random(b, b->act, 1.0, n, c, 0);
+    operand w = bench_random(b, b->act, 1.0, c, 0, 0), dx = bench_random(b, b->act, 1.0, n, c, 0);
+    operand dw = bench_random(b, DT_F32, 1.0, c, 0, 0);
+    dt_tensor y = bench_output(b, b->act, n, c, 0), rstd = bench_output(b, DT_F32, n, 0, 0);
+    double *want = bench_doubles(b, n * c), *want_rstd = bench_doubles(b, n);
+    dt_error err = DT_ERROR_INIT;
+
+    bench_ok(b->device.ops->rmsnorm_forward(&b->device, &y, &rstd, &x.tensor, &w.tensor, EPS, &err),
+             &err);
+    for (int64_t i = 0; i < n; i++)
+        want_rstd[i] = norm(want + i * c, x.value + i * c, w.value, c);
+    bench_check(b, "y", &y, want);
+    bench_check(b, "rstd", &rstd, want_rstd);
+
+    bench_ok(b->device.ops->rmsnorm_backward(&b->device, &dx.tensor, &dw.tensor, &dy.tensor,
+                                             &x.tensor, &rstd, &w.tensor, &err),
+             &err);
+    for (int64_t i = 0; i < n; i++)
+        norm_backward(dx.value + i * c, dw.value, dy.value + i * c, x.value + i * c, w.value,
+                      want_rstd[i], c);
+    bench_check(b, "dx", &dx.tensor, dx.value);
+    bench_check(b, "dw", &dw.tensor, dw.value);
+}
+
+/* A head turned by row t's angles; sign -1: back. y may be z. */
+static void turn(double *y, const double *z, const double *angles, double sign, int64_t d)
+{
+    for (int64_t i = 0; i < d / 2; i++) {
+        double first = z[i], second = z[d / 2 + i], s = sign * angles[d / 2 + i];
+
+        y[i] = first * angles[i] - second * s;
+        y[d / 2 + i] = second * angles[i] + first * s;
+    }
+}
+
+/* B T H D: of the last heads of rows of (H+1) D + 3 columns, into the first of others. */
+static void rotary(bench *b, const int64_t *dim, bool normed)
+{
+    int64_t batch = dim[0], t = dim[1], heads = dim[2], d = dim[3], n = batch * t;
+    int64_t wide = (heads + 1) * d + 3, first = d + 3, count = normed ? n * heads : 0;
+    operand x = bench_random(b, b->act, 2.0, batch, t, wide);
+    operand dy = bench_random(b, b->act, 1.0, batch, t, heads * d);
+    operand angles = bench_random(b, DT_F32, 1.0, t + 2, d, 0);
+    operand w = bench_random(b, b->act, 1.0, d, 0, 0), dw = bench_random(b, DT_F32, 1.0, d, 0, 0);
+    dt_tensor y = bench_output(b, b->act, batch, t, heads * d), none = {0};
+    dt_tensor rstd = bench_output(b, DT_F32, count > 0 ? count : 1, 0, 0);
+    dt_heads from = dt_heads_of(&x.tensor, first, heads, d), to = dt_heads_of(&y, 0, heads, d);
+    dt_heads gradient = dt_heads_of(&dy.tensor, 0, heads, d);
+    double *want = bench_doubles(b, n * heads * d), *dwant = bench_doubles(b, n * heads * d);
+    double *want_rstd = bench_doubles(b, count), *in_place = bench_doubles(b, n * wide);
+    const dt_ops *ops = b->device.ops;
+    dt_error err = DT_ERROR_INIT;
+
+    memcpy(in_place, x.value, (size_t)(n * wide) * sizeof *in_place);
+    for (int64_t i = 0; i < n * heads; i++) {
+        const double *row = x.value + i / heads * wide + first + i % heads * d;
+        const double *angle = angles.value + i / heads % t * d;
+        double *out = want + i * d, *back = bench_doubles(b, d);
+
+        turn(back, dy.value + i * d, angle, -1, d);
+        if (normed) {
+            want_rstd[i] = norm(out, row, w.value, d);
+            norm_backward(dwant + i * d, dw.value, back, row, w.value, want_rstd[i], d);
+        } else {
+            memcpy(out, row, (size_t)d * sizeof *out);
+            memcpy(dwant + i * d, back, (size_t)d * sizeof *back);
+        }
+        turn(out, out, angle, 1, d);
+        memcpy(in_place + i / heads * wide + first + i % heads * d, out, (size_t)d * sizeof *out);
+    }
+    bench_ok(ops->rotary_forward(&b->device, &to, normed ? &rstd : &none, &from,
+                                 normed ? &w.tensor : &none, &angles.tensor, EPS, &err),
+             &err);
+    bench_check(b, "y", &y, want);
+    if (normed)
+        bench_check(b, "rstd", &rstd, want_rstd);
+    bench_ok(ops->rotary_backward(&b->device, &gradient, normed ? &dw.tensor : &none, &gradient,
+                                  &from, normed ? &rstd : &none, normed ? &w.tensor : &none,
+                                  &angles.tensor, &err),
+             &err);
+    bench_check(b, "dx in place of dy", &dy.tensor, dwant);
+    if (normed)
+        bench_check(b, "dw", &dw.tensor, dw.value);
+    bench_ok(ops->rotary_forward(&b->device, &from, normed ? &rstd : &none, &from,
+                                 normed ? &w.tensor : &none, &angles.tensor, EPS, &err),
+             &err);
+    bench_check(b, "y in place of x", &x.tensor, in_place);
+}
+
+void case_rotary(bench *b, const int64_t *dim)
+{
+    rotary(b, dim, false);
+}
+
+void case_rotary_normed(bench *b, const int64_t *dim)
+{
+    rotary(b, dim, true);
+}
+
+/* N F; every value of a is far out on either side where F is odd */
+void case_swiglu(bench *b, const int64_t *dim)
+{
+    int64_t n = dim[0], f = dim[1];
+    operand x = bench_random(b, b->act, f % 2 == 0 ? 4.0 : 12.0, n, 2 * f, 0);
+    operand dy = bench_random(b, b->act, 1.0, n, f, 0);
+    dt_tensor y = bench_output(b, b->act, n, f, 0), dx = bench_output(b, b->act, n, 2 * f, 0);
+    double *want = bench_doubles(b, n * f), *dwant = bench_doubles(b, n * 2 * f);
+    dt_error err = DT_ERROR_INIT;
+
+    for (int64_t i = 0; i < n * f; i++) {
+        int64_t at = i + i / f * f;
+        double gate = x.value[at], up = x.value[at + f], s = 1 / (1 + exp(-gate));
+
+        want[i] = gate * s * up;
+        dwant[at] = dy.value[i] * up * s * (1 + gate * (1 - s));
+        dwant[at + f] = dy.value[i] * gate * s;
+    }
+    bench_ok(b->device.ops->swiglu_forward(&b->device, &y, &x.tensor, &err), &err);
+    bench_check(b, "y", &y, want);
+    bench_ok(b->device.ops->swiglu_backward(&b->device, &dx, &dy.tensor, &x.tensor, &err), &err);
+    bench_check(b, "dx", &dx, dwant);
+    bench_ok(b->device.ops->swiglu_backward(&b->device, &x.tensor, &dy.tensor, &x.tensor, &err),
+             &err);
+    bench_check(b, "dx in place of x", &x.tensor, dwant);
+}

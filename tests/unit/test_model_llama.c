@@ -1,0 +1,413 @@
+/* The Llama kind beyond its numbers, which test_model_golden.c holds to transformers': its table, what is
+ * computed again, memory, and sequences that grow. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/model/llama/model_int.h"
+#include "tests/unit/model_harness.h"
+
+#include "base/banned.h"
+
+static const dt_recompute_kind kinds[] = {DT_RECOMPUTE_NONE, DT_RECOMPUTE_SELECTIVE,
+                                          DT_RECOMPUTE_FULL};
+static const char *const kind_names[] = {"none", "selective", "full"};
+
+static dt_model_config plain(void)
+{
+    dt_model_config config = {.kind = DT_MODEL_LLAMA,
+                              .batch = 8,
+                              .tokens = 11,
+                              .dtype = DT_F32,
+                              .llama = {.layers = 3,
+                                        .heads = 4,
+                                        .kv_heads = 2,
+                                        .embed = 24,
+                                        .head_width = 6,
+                                        .ffn = 40,
+                                        .vocab = 61,
+                                        .vocab_padded = 128,
+                                        .context = 16,
+                                        .norm_eps = 1e-5,
+                                        .rope_theta = 10000,
+                                        .rope_factor = 1}};
+    return config;
+}
+
+/* Everything that a config can ask for, in sizes that are multiples of nothing. */
+static dt_model_config rich(dt_dtype dtype)
+{
+    dt_model_config config = plain();
+
+    config.dtype = dtype;
+    config.llama.embed = 21;
+    config.llama.heads = 3;
+    config.llama.kv_heads = 1;
+    config.llama.head_width = 10;
+    config.llama.ffn = 19;
+    config.llama.dropout = 0.1;
+    config.llama.attention_dropout = 0.2;
+    config.llama.qkv_bias = config.llama.qk_norm = config.llama.own_lm_head = true;
+    config.llama.rope_scaling = DT_ROPE_LLAMA3;
+    config.llama.rope_factor = 8;
+    config.llama.rope_low_freq_factor = 1;
+    config.llama.rope_high_freq_factor = 4;
+    config.llama.rope_original_tokens = 16;
+    return config;
+}
+
+static void open_filled(harness *h, const dt_model_config *config)
+{
+    harness_open(h, config);
+    harness_init(h, 5);
+    harness_fill_batch(h, 9);
+}
+
+/* --- the table */
+
+static void test_the_table_has_the_names_of_transformers(void **state)
+{
+    static const char *const block[] = {"input_layernorm.weight",
+                                        "self_attn.q_proj.weight",
+                                        "self_attn.k_proj.weight",
+                                        "self_attn.v_proj.weight",
+                                        "self_attn.q_proj.bias",
+                                        "self_attn.k_proj.bias",
+                                        "self_attn.v_proj.bias",
+                                        "self_attn.q_norm.weight",
+                                        "self_attn.k_norm.weight",
+                                        "self_attn.o_proj.weight",
+                                        "post_attention_layernorm.weight",
+                                        "mlp.gate_proj.weight",
+                                        "mlp.up_proj.weight",
+                                        "mlp.down_proj.weight"};
+    dt_model_config config = rich(DT_F32);
+    harness h;
+
+    harness_open(&h, &config);
+    assert_int_equal(h.model->param_count, 3 + 3 * 14);
+    assert_string_equal(h.model->params[0].name, "model.embed_tokens.weight");
+    assert_string_equal(h.model->params[1].name, "model.norm.weight");
+    assert_string_equal(h.model->params[2].name, "lm_head.weight");
+    for (int i = 0; i < 14; i++) {
+        const dt_param *param = &h.model->params[h.model->units[2].first_param + i];
+
+        assert_memory_equal(param->name, "model.layers.1.", 15);
+        assert_string_equal(param->name + 15, block[i]);
+        assert_int_equal(param->decay, param->ndim == 2);
+    }
+    harness_close(&h);
+    config = plain();
+    harness_open(&h, &config);
+    assert_int_equal(h.model->param_count, 2 + 3 * 9);
+    harness_close(&h);
+}
+
+/* Of 21 columns and 10 or 30 rows; all that is not joined begins at a multiple of 16. */
+static void test_matrices_of_one_input_are_one_matrix(void **state)
+{
+    static const char *const joined[] = {"k_proj", "v_proj", "up_proj"};
+    dt_model_config config = rich(DT_F32);
+    harness h;
+
+    harness_open(&h, &config);
+    for (int u = 0; u < h.model->unit_count; u++) {
+        const dt_unit *unit = &h.model->units[u];
+        int64_t end = 0;
+
+        for (int p = unit->first_param; p < unit->first_param + unit->param_count; p++) {
+            const dt_param *param = &h.model->params[p];
+            bool follows = false;
+
+            for (size_t j = 0; j < 3; j++)
+                follows |= strstr(param->name, joined[j]) != NULL;
+            assert_int_equal(param->offset_elems, follows ? end : (end + 15) / 16 * 16);
+            end = param->offset_elems + param->elems;
+        }
+        assert_int_equal(unit->elems, (end + 15) / 16 * 16);
+    }
+    harness_close(&h);
+}
+
+/* 6 N + 12 L H D T, N without norms: SmolLM2-135M at 1024 tokens. */
+static void test_the_flops_are_those_of_the_products(void **state)
+{
+    dt_model_config config = plain();
+    double matrices = 30.0 * (576 * 960 + 576 * 576 + 3 * 576 * 1536) + 49152.0 * 576;
+
+    config.tokens = config.llama.context = 1024;
+    config.llama.layers = 30;
+    config.llama.heads = 9;
+    config.llama.kv_heads = 3;
+    config.llama.embed = 576;
+    config.llama.head_width = 64;
+    config.llama.ffn = 1536;
+    config.llama.vocab = config.llama.vocab_padded = 49152;
+    assert_true(dt_model_flops_per_token(&config) == 6 * matrices + 12.0 * 30 * 576 * 1024);
+}
+
+static void expect_refused(dt_model_config config, const char *part)
+{
+    dt_error err = DT_ERROR_INIT;
+
+    assert_int_equal(dt_model_config_check(&config, &err), DT_ERR_RECIPE);
+    if (!strstr(err.message, part))
+        fail_msg("'%s' does not hold '%s'", err.message, part);
+    dt_error_clear(&err);
+}
+
+static void test_a_config_that_cannot_be_is_refused_with_the_reason(void **state)
+{
+    dt_model_config config = plain();
+
+    config.llama.kv_heads = 3;
+    expect_refused(config, "'kv_heads' (3) does not divide 'heads' (4)");
+    config = plain();
+    config.llama.kv_heads = 8;
+    expect_refused(config, "'kv_heads' is 8");
+    config = plain();
+    config.llama.head_width = 7;
+    expect_refused(config, "heads of 7 numbers cannot be rotated in pairs");
+    config = plain();
+    config.llama.ffn = 0;
+    expect_refused(config, "'ffn' is 0");
+    config = plain();
+    config.llama.rope_scaling = DT_ROPE_LLAMA3;
+    config.llama.rope_low_freq_factor = config.llama.rope_high_freq_factor = 4;
+    expect_refused(config, "the second above the first");
+    config = plain();
+    config.llama.rope_theta = (double)NAN;
+    expect_refused(config, "'rope_theta'");
+    config = plain();
+    config.llama.vocab_padded = 100;
+    expect_refused(config, "padded to 100");
+}
+
+/* --- what is computed again */
+
+/* Gradients of two micro-steps, the second of another shape; the loss of both in *loss. */
+static float *grads_of(harness *h, double *loss, int64_t *elems)
+{
+    dt_batch second = harness_batch(h, 0, 3);
+
+    second.micro_step++;
+    *loss = harness_pass(h, &h->batch, 0.125) + harness_pass(h, &second, 0.125);
+    return harness_copy_grads(h, elems);
+}
+
+static void expect_same_bits(dt_model_config config, const char *what)
+{
+    float *expected = NULL;
+    double expected_loss = 0;
+
+    for (size_t k = 0; k < 3; k++) {
+        int64_t elems;
+        double loss;
+        float *grads;
+        harness h;
+
+        config.recompute = kinds[k];
+        open_filled(&h, &config);
+        grads = grads_of(&h, &loss, &elems);
+        harness_close(&h);
+        if (!expected) {
+            expected = grads;
+            expected_loss = loss;
+            continue;
+        }
+        if (memcmp(&loss, &expected_loss, sizeof loss) != 0)
+            fail_msg("%s, %s: loss %.17g, without recomputation %.17g", what, kind_names[k], loss,
+                     expected_loss);
+        if (memcmp(grads, expected, (size_t)elems * sizeof *grads) != 0)
+            fail_msg("%s, %s: other gradients, by %.3g", what, kind_names[k],
+                     relative_norm(grads, expected, elems));
+        free(grads);
+    }
+    free(expected);
+}
+
+static void test_recomputation_gives_the_same_bits(void **state)
+{
+    static const dt_dtype dtypes[] = {DT_F32, DT_BF16, DT_F16};
+
+    for (size_t d = 0; d < 3; d++) {
+        dt_model_config config = rich(dtypes[d]);
+
+        expect_same_bits(config, dt_dtype_name(dtypes[d]));
+        config.llama.layers = 1;
+        expect_same_bits(config, "one block");
+        config = plain();
+        config.dtype = dtypes[d];
+        expect_same_bits(config, "plain");
+    }
+}
+
+/* Weights are good between before_unit and after_unit only, as where fsdp gathers them. */
+typedef struct visitor {
+    harness *h;
+    void *weights[4];
+} visitor;
+
+static dt_status bring(void *self, int unit, bool backward, dt_error *err)
+{
+    visitor *v = self;
+
+    v->h->model->weights[unit] = v->weights[unit];
+    return DT_OK;
+}
+
+static dt_status take_away(void *self, int unit, bool backward, dt_error *err)
+{
+    visitor *v = self;
+
+    v->h->model->weights[unit] = NULL; /* a view of it is a bug that the model asserts */
+    return DT_OK;
+}
+
+static void test_weights_are_used_where_the_hooks_bring_them(void **state)
+{
+    for (size_t k = 0; k < 3; k++) {
+        dt_model_config config = rich(DT_F32);
+        visitor v = {0};
+        dt_model_hooks hooks = {.self = &v, .before_unit = bring, .after_unit = take_away};
+        harness h;
+
+        config.recompute = kinds[k];
+        open_filled(&h, &config);
+        v.h = &h;
+        memcpy(v.weights, h.model->weights, sizeof v.weights);
+        memset(h.model->weights, 0, sizeof v.weights);
+        h.model->hooks = &hooks;
+        harness_pass(&h, &h.batch, 1);
+        memcpy(h.model->weights, v.weights, sizeof v.weights);
+        harness_close(&h);
+    }
+}
+
+/* --- memory */
+
+static void test_the_arena_is_used_to_the_last_byte(void **state)
+{
+    for (size_t k = 0; k < 3; k++) {
+        dt_model_config config = rich(DT_F32);
+        const dt_llama_state *own;
+        harness h;
+
+        config.recompute = kinds[k];
+        open_filled(&h, &config);
+        harness_pass(&h, &h.batch, 1);
+        own = h.model->state;
+        assert_int_equal(own->arena.used_bytes, h.model->activation_bytes);
+        assert_int_equal(h.model->activation_bytes, dt_model_activation_bytes(&config));
+        harness_close(&h);
+    }
+}
+
+/* What `dtrun plan` says of it, against what is taken: under by the rounding to 64 bytes of at most
+ * seventeen tensors a block and twenty beside. */
+static void test_the_description_is_what_a_model_takes(void **state)
+{
+    for (int i = 0; i < 96; i++) {
+        dt_model_config config = i % 2 ? rich(DT_F32) : plain();
+        int64_t said, taken;
+
+        config.dtype = (dt_dtype[]){DT_F32, DT_BF16, DT_F16}[i % 3];
+        config.recompute = kinds[i / 3 % 3];
+        config.llama.layers = 1 + i % 7;
+        config.llama.embed *= i % 4 < 2 ? 1 : 8;
+        config.llama.ffn *= i % 5 < 3 ? 1 : 9;
+        config.batch = i % 9 + 1;
+        config.tokens = config.llama.context = 16 * (1 + i % 11);
+        config.llama.vocab = config.llama.vocab_padded = i % 8 ? 128 : 50304;
+        config.inference = i % 13 == 12;
+        said = dt_architecture_find(DT_MODEL_LLAMA)->activation_bytes(&config);
+        taken = (int64_t)dt_model_activation_bytes(&config);
+        if (taken > said + 64 * (17 * config.llama.layers + 20) || said > taken)
+            fail_msg("case %d: the model takes %lld bytes, the description says %lld", i,
+                     (long long)taken, (long long)said);
+    }
+}
+
+/* --- sequences that grow */
+
+static void expect_growth(dt_model_config config, double bound)
+{
+    static const int64_t ends[] = {1, 2, 7, 8, 41, 42, 69, 70};
+    float *whole, *logits;
+    dt_error err = DT_ERROR_INIT;
+    int64_t from = 0, V;
+    dt_batch all;
+    harness h;
+
+    config.batch = 1;
+    config.llama.context = config.tokens = 70;
+    config.llama.dropout = config.llama.attention_dropout = 0;
+    config.inference = config.incremental = true;
+    open_filled(&h, &config);
+    V = harness_vocab(&h);
+    whole = calloc((size_t)(config.tokens * V), sizeof *whole);
+    logits = calloc((size_t)V, sizeof *logits);
+    all = h.batch;
+    all.inputs[DT_LLAMA_TARGETS].data = NULL;
+    assert_int_equal(dt_model_logits(h.model, &all, config.tokens, whole, &err), DT_OK);
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; from = ends[i++]) {
+        dt_tensor tokens = dt_tensor_2d(h.tokens + from, DT_I32, 1, ends[i] - from);
+        double error;
+
+        assert_int_equal(dt_model_extended(h.model), from);
+        assert_int_equal(dt_model_extend(h.model, &tokens, logits, &err), DT_OK);
+        error = relative_norm(logits, whole + (ends[i] - 1) * V, V);
+        if (!(error <= bound))
+            fail_msg("%s, up to token %lld: relative error %.3g", dt_dtype_name(config.dtype),
+                     (long long)ends[i], error);
+        if (i == 3) /* another pass in between leaves the sequence alone */
+            assert_int_equal(dt_model_logits(h.model, &all, config.tokens, whole, &err), DT_OK);
+    }
+    free(whole);
+    free(logits);
+    harness_close(&h);
+}
+
+static void test_a_growing_sequence_gives_the_whole_ones_logits(void **state)
+{
+    dt_model_config config = plain();
+
+    expect_growth(rich(DT_F32), 1e-5);
+    expect_growth(config, 1e-5);
+    expect_growth(rich(DT_BF16), 2e-2);
+    expect_growth(rich(DT_F16), 3e-3);
+}
+
+/* Keys and values alone, of two heads. */
+static void test_what_is_kept_is_in_the_bytes(void **state)
+{
+    dt_model_config config = plain();
+    size_t with;
+
+    config.inference = config.incremental = true;
+    with = dt_model_activation_bytes(&config);
+    config.incremental = false;
+    assert_int_equal(with - dt_model_activation_bytes(&config), 2 * (3 * 16 * 2 * 6) * 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_table_has_the_names_of_transformers),
+        cmocka_unit_test(test_matrices_of_one_input_are_one_matrix),
+        cmocka_unit_test(test_the_flops_are_those_of_the_products),
+        cmocka_unit_test(test_a_config_that_cannot_be_is_refused_with_the_reason),
+        cmocka_unit_test(test_recomputation_gives_the_same_bits),
+        cmocka_unit_test(test_weights_are_used_where_the_hooks_bring_them),
+        cmocka_unit_test(test_the_arena_is_used_to_the_last_byte),
+        cmocka_unit_test(test_the_description_is_what_a_model_takes),
+        cmocka_unit_test(test_a_growing_sequence_gives_the_whole_ones_logits),
+        cmocka_unit_test(test_what_is_kept_is_in_the_bytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
