@@ -85,6 +85,7 @@ dt_status dt_web_buckets(dt_web_request *request, dt_web_reply *reply, dt_error 
 dt_status dt_web_checkpoints(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_events(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_logs(dt_web_request *request, dt_web_reply *reply, dt_error *err);
+dt_status dt_web_prometheus(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_file(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_run_page(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 

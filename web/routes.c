@@ -17,6 +17,8 @@ static const dt_web_route routes[] = {
     {"/api/v1/runs/ID/events", dt_web_events, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/runs/ID/logs", dt_web_logs, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/runs/ID/recipe", dt_web_recipe, NULL, DT_WEB_LITTLE, DT_WEB_LOCKED},
+    /* for programs that watch */
+    {"/metrics", dt_web_prometheus, NULL, DT_WEB_LITTLE, DT_WEB_LOCKED},
     {"/healthz", dt_web_health, NULL, DT_WEB_LITTLE, DT_WEB_OPEN},
     /* what the pages load */
     {"/app.css", dt_web_file, "app.css", DT_WEB_NO_STORE, DT_WEB_OPEN},

@@ -90,6 +90,11 @@ typedef struct dt_checkpoint_keep {
  * the highest attempt, then the highest step. One whose directory is held by flock(LOCK_SH) stays
  * until the next time. */
 dt_status dt_checkpoint_prune(const char *parent, const dt_checkpoint_keep *keep, dt_error *err);
+/* What that would remove, as paths in the arena. */
+dt_status dt_checkpoint_beyond(const char ***paths, int64_t *count, const char *parent,
+                               const dt_checkpoint_keep *keep, dt_arena *arena, dt_error *err);
+/* *removed false: somebody holds it. */
+dt_status dt_checkpoint_remove_unheld(bool *removed, const char *path, dt_error *err);
 
 typedef struct dt_checkpoint dt_checkpoint; /* an open one: index read, marker and sizes checked */
 

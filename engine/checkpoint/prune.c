@@ -61,41 +61,56 @@ static void keep_best(pruning *run, int64_t limit)
 }
 
 /* One that somebody holds (who copies it to another machine) goes the next time. */
-static dt_status remove_unheld(const char *path, dt_error *err)
+dt_status dt_checkpoint_remove_unheld(bool *removed, const char *path, dt_error *err)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     dt_status st = DT_OK;
 
-    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+    *removed = fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+    if (*removed)
         st = dt_checkpoint_remove(path, err);
     if (fd >= 0)
         close(fd);
     return st;
 }
 
-dt_status dt_checkpoint_prune(const char *parent, const dt_checkpoint_keep *keep, dt_error *err)
+dt_status dt_checkpoint_beyond(const char ***paths, int64_t *count, const char *parent,
+                               const dt_checkpoint_keep *keep, dt_arena *arena, dt_error *err)
 {
     dt_status st = DT_OK;
     pruning run = {0};
-    dt_arena arena;
 
-    dt_arena_init(&arena, 0);
-    DT_TRY(dt_checkpoint_list(&run.entries, &run.count, parent, &arena, err));
-    run.stays = dt_arena_alloc_array(&arena, (size_t)run.count + 1, sizeof(bool));
-    run.is_best = dt_arena_alloc_array(&arena, (size_t)run.count + 1, sizeof(bool));
-    if (run.stays == NULL || run.is_best == NULL)
+    *count = 0;
+    DT_TRY(dt_checkpoint_list(&run.entries, &run.count, parent, arena, err));
+    run.stays = dt_arena_alloc_array(arena, (size_t)run.count + 1, sizeof(bool));
+    run.is_best = dt_arena_alloc_array(arena, (size_t)run.count + 1, sizeof(bool));
+    *paths = dt_arena_alloc_array(arena, (size_t)run.count + 1, sizeof((*paths)[0]));
+    if (run.stays == NULL || run.is_best == NULL || *paths == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for a list of checkpoints");
     keep_newest(&run, ~0u, 1);
     keep_newest(&run, DT_CHECKPOINT_STEPS | DT_CHECKPOINT_END, keep->newest);
     keep_newest(&run, DT_CHECKPOINT_EPOCH, keep->epochs);
     keep_best(&run, keep->best);
-    for (int64_t i = 0; i < run.count; i++) {
-        if (!run.stays[i]) {
-            /* continues after a failure, and tells of the first */
-            dt_status removed = remove_unheld(run.entries[i].path, err);
-            if (st == DT_OK)
-                st = removed;
-        }
+    for (int64_t i = 0; i < run.count; i++)
+        if (!run.stays[i])
+            (*paths)[(*count)++] = run.entries[i].path;
+out:
+    return st;
+}
+
+dt_status dt_checkpoint_prune(const char *parent, const dt_checkpoint_keep *keep, dt_error *err)
+{
+    const char **paths;
+    dt_status st, one;
+    dt_arena arena;
+    int64_t count;
+    bool removed;
+
+    dt_arena_init(&arena, 0);
+    DT_TRY(dt_checkpoint_beyond(&paths, &count, parent, keep, &arena, err));
+    for (int64_t i = 0; i < count; i++) { /* continues after a failure, and tells of the first */
+        one = dt_checkpoint_remove_unheld(&removed, paths[i], err);
+        st = st == DT_OK ? one : st;
     }
 out:
     dt_arena_release(&arena);

@@ -24,39 +24,11 @@
 
 #include "base/banned.h"
 
-enum { ID_TRIES = 100, HASH_SIZE = 33 };
+enum { HASH_SIZE = 33 };
 
 static dt_status check_text(const char *text, dt_error *err)
 {
     return text != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
-}
-
-/* Takes an id by making its folder, which can be done once. */
-static dt_status take_id(const char **run, const char **folder, dt_arena *arena, dt_error *err)
-{
-    dt_status st = DT_OK;
-    const char *state, *runs;
-    char id[DT_RUN_ID_SIZE];
-
-    *run = *folder = NULL;
-    DT_TRY(dt_dir_make(&state, DT_DIR_STATE, arena, err));
-    runs = dt_arena_printf(arena, "%s/runs", state);
-    DT_TRY(check_text(runs, err));
-    DT_TRY(dt_file_make_dirs(runs, 0700, err));
-    for (int i = 0; i < ID_TRIES; i++) {
-        DT_TRY(dt_run_id_draw(id, err));
-        DT_TRY(dt_run_path(folder, id, NULL, arena, err));
-        if (mkdir(*folder, 0700) == 0) {
-            *run = dt_arena_strdup(arena, id);
-            return check_text(*run, err);
-        }
-        if (errno != EEXIST)
-            DT_THROW(err, DT_ERR_IO, "cannot make '%s': %s", *folder, strerror(errno));
-    }
-    DT_THROW(err, DT_ERR_IO, "no free run id found below '%s'", runs);
-out:
-    *folder = NULL; /* nothing of ours to take away */
-    return st;
 }
 
 /* attempt-N/origins.json: this attempt's, over those of an earlier one, which may be another run's. A
@@ -246,7 +218,7 @@ dt_status dt_attempt_launch(const char **run, dt_store *store, const dt_recipe_s
     beginning of;
     dt_status st = DT_OK;
 
-    DT_TRY(take_id(run, &folder, arena, err));
+    DT_TRY(dt_run_id_take(run, &folder, arena, err));
     of = (beginning){.run = *run,
                      .folder = folder,
                      .source = source,

@@ -90,6 +90,9 @@ dt_status dt_onward_recipe(dt_recipe *out, dt_origins *origins, dt_store *store,
 {
     dt_status st = DT_OK;
 
+    if (strcmp(run->recipe_json, "{}") == 0) /* runner/import */
+        DT_THROW(err, DT_ERR_USAGE, "run '%s' was imported: it has no recipe and no checkpoint",
+                 run->id);
     DT_TRY(find_recipe(store, run, call, err));
     DT_TRY(change_recipe(out, origins, run, call, err));
 out:

@@ -4,13 +4,18 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
+
+#include "base/dirs.h"
+#include "base/file.h"
+#include "runner/supervisor/folder/run_folder.h"
 
 #include "base/banned.h"
 
 static const char letters[] = "abcdefghjkmnpqrstuvwxyz23456789";
-enum { LETTERS = sizeof(letters) - 1 };
+enum { LETTERS = sizeof(letters) - 1, TRIES = 100 };
 
-dt_status dt_run_id_draw(char *out, dt_error *err)
+static dt_status draw(char *out, dt_error *err)
 {
     unsigned char byte;
     int filled = 0;
@@ -23,4 +28,32 @@ dt_status dt_run_id_draw(char *out, dt_error *err)
     }
     out[filled] = '\0';
     return DT_OK;
+}
+
+dt_status dt_run_id_take(const char **run, const char **folder, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    const char *state, *runs;
+    char id[DT_RUN_ID_SIZE];
+
+    *run = *folder = NULL;
+    DT_TRY(dt_dir_make(&state, DT_DIR_STATE, arena, err));
+    runs = dt_arena_printf(arena, "%s/runs", state);
+    if (runs == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    DT_TRY(dt_file_make_dirs(runs, 0700, err));
+    for (int i = 0; i < TRIES; i++) {
+        DT_TRY(draw(id, err));
+        DT_TRY(dt_run_path(folder, id, NULL, arena, err));
+        if (mkdir(*folder, 0700) == 0) {
+            *run = dt_arena_strdup(arena, id);
+            return *run != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+        }
+        if (errno != EEXIST)
+            DT_THROW(err, DT_ERR_IO, "cannot make '%s': %s", *folder, strerror(errno));
+    }
+    DT_THROW(err, DT_ERR_IO, "no free run id found below '%s'", runs);
+out:
+    *folder = NULL; /* nothing of ours to take away */
+    return st;
 }

@@ -59,9 +59,11 @@ inside runner agent channel node_setup/remote_helper
 inside runner cli term
 inside runner view cli predict supervisor term
 inside runner export cli term view
+inside runner gc node_setup/remote_helper supervisor
+inside runner import cli launch supervisor term
 inside runner launch cli corpus fetch node_setup slurm supervisor term transport
 inside runner stop cli node_setup supervisor transport
-inside runner commands cli corpus export launch stop view supervisor term
+inside runner commands cli corpus export gc import launch stop view supervisor term
 for folder in engine/*/ runner/*/; do
     case $known in *" $folder"*) ;; *) complain "$folder has no rule here: say what it may include" ;; esac
 done
@@ -115,7 +117,7 @@ hits=$(grep -rnE 'DT_STRATEGY_|dt_strategy_(dp|ddp|fsdp)\b' --include='*.[ch]' e
 
 # What a person sees passes base/display.h, in runner/cli/report.c and runner/term.
 hits=$(grep -nE '\b(v?f?printf|f?puts|putchar|fputc|fwrite|v?dprintf)\(|(STDOUT|STDERR)_FILENO, [a-z]' \
-    runner/{commands,cli,export,launch,stop,view}/*.c | grep -v '^runner/cli/report.c:' | grep -v 'adddup2')
+    runner/{commands,cli,export,gc,import,launch,stop,view}/*.c | grep -v '^runner/cli/report.c:' | grep -v 'adddup2')
 [ -z "$hits" ] || complain "commands print through runner/cli/report.h:"$'\n'"$hits"
 hits=$(grep -nE 'innerHTML|outerHTML|insertAdjacentHTML|document\.write' web/page/*.js)
 [ -z "$hits" ] || complain "the page makes text by textContent alone:"$'\n'"$hits"

@@ -158,3 +158,36 @@ void dt_cache_pins_prune(const char *cache)
 {
     look(cache, NULL);
 }
+
+/* Whether some process's program is `path` or below it. Those of others cannot be read, and run
+ * nothing of ours. */
+static bool is_running(const char *path)
+{
+    size_t length = strlen(path);
+    struct dirent *entry;
+    bool found = false;
+    DIR *all = opendir("/proc");
+
+    while (all != NULL && !found && (entry = readdir(all)) != NULL) {
+        char link[64], program[PATH_MAX];
+        ssize_t got;
+
+        if (entry->d_name[0] < '0' || entry->d_name[0] > '9')
+            continue;
+        snprintf(link, sizeof(link), "/proc/%.20s/exe", entry->d_name);
+        got = readlink(link, program, sizeof(program));
+        found = got >= (ssize_t)length && memcmp(program, path, length) == 0 &&
+                (got == (ssize_t)length || program[length] == '/' || program[length] == ' ');
+    }
+    if (all != NULL)
+        closedir(all);
+    return found;
+}
+
+bool dt_cache_is_used(const char *cache, const char *kind, const char *name)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof(path), "%s/%s/%s", cache, kind, name);
+    return is_running(path) || dt_cache_is_pinned(cache, kind, name);
+}

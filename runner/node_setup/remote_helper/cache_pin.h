@@ -27,6 +27,8 @@ void dt_cache_pin_refresh(const char *mark);
 void dt_cache_pin_release(char *mark); /* removed, and freed; accepts NULL */
 
 bool dt_cache_is_pinned(const char *cache, const char *kind, const char *name);
+/* That, or a process of this machine runs from it. */
+bool dt_cache_is_used(const char *cache, const char *kind, const char *name);
 void dt_cache_pins_prune(const char *cache); /* marks that are nobody's */
 
 #ifdef __cplusplus

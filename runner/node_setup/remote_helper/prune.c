@@ -25,31 +25,6 @@
 
 #define DAY_MS ((int64_t)86400 * 1000)
 
-/* Whether some process's program is `path` or below it. Those of others cannot be read, and run
- * nothing of ours. */
-static bool is_running(const char *path)
-{
-    size_t length = strlen(path);
-    struct dirent *entry;
-    bool found = false;
-    DIR *all = opendir("/proc");
-
-    while (all != NULL && !found && (entry = readdir(all)) != NULL) {
-        char link[64], program[PATH_MAX];
-        ssize_t got;
-
-        if (entry->d_name[0] < '0' || entry->d_name[0] > '9')
-            continue;
-        snprintf(link, sizeof(link), "/proc/%.20s/exe", entry->d_name);
-        got = readlink(link, program, sizeof(program));
-        found = got >= (ssize_t)length && memcmp(program, path, length) == 0 &&
-                (got == (ssize_t)length || program[length] == '/' || program[length] == ' ');
-    }
-    if (all != NULL)
-        closedir(all);
-    return found;
-}
-
 static void prune_folder(const char *cache, const char *below, int64_t keep_ms)
 {
     int64_t now_ms = dt_clock_wall_ms();
@@ -65,7 +40,7 @@ static void prune_folder(const char *cache, const char *below, int64_t keep_ms)
             continue;
         snprintf(path, sizeof(path), "%s/%s/%s", cache, below, entry->d_name);
         if (lstat(path, &info) == 0 && now_ms - (int64_t)info.st_mtime * 1000 > keep_ms &&
-            !is_running(path) && !dt_cache_is_pinned(cache, below, entry->d_name))
+            !dt_cache_is_used(cache, below, entry->d_name))
             (void)dt_file_remove_tree(path, NULL);
     }
     if (all != NULL)

@@ -66,30 +66,45 @@ out:
     return st;
 }
 
-static dt_status mark(dt_store *store, const char *run, const char *folder, const char *removed,
-                      dt_arena *arena, dt_error *err)
+dt_status dt_run_hold(int fds[2], dt_store *store, const char *run, dt_arena *arena, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
-    int supervisor = -1, resume = -1;
+    const char *folder;
     dt_status st;
 
+    fds[0] = fds[1] = -1;
+    DT_TRY(dt_run_path(&folder, run, NULL, arena, err));
     DT_TRY(dt_run_check_owner(run, folder, err));
-    st = take_lock(&supervisor, run, "supervisor.lock", arena, &problem);
+    st = take_lock(&fds[0], run, "supervisor.lock", arena, &problem);
     if (st == DT_OK)
-        st = take_lock(&resume, run, "resume.lock", arena, &problem);
+        st = take_lock(&fds[1], run, "resume.lock", arena, &problem);
     if (st == DT_ERR_BUSY)
         DT_THROW(err, st, "run '%s' is supervised or resumed just now", run);
     if (st != DT_OK)
         DT_THROW(err, st, "%s", problem.message);
     DT_TRY(check_ended(store, run, arena, err));
-    DT_TRY(dt_file_remove_tree(removed, err)); /* of a run with this id that was removed before */
-    if (rename(folder, removed) != 0)
-        DT_THROW(err, DT_ERR_IO, "cannot remove '%s': %s", folder, strerror(errno));
 out:
-    if (supervisor >= 0)
-        close(supervisor);
-    if (resume >= 0)
-        close(resume);
+    for (int i = 0; st != DT_OK && i < 2; i++) {
+        if (fds[i] >= 0)
+            close(fds[i]);
+        fds[i] = -1;
+    }
+    return st;
+}
+
+static dt_status mark(dt_store *store, const char *run, const char *folder, const char *removed,
+                      dt_arena *arena, dt_error *err)
+{
+    dt_status st;
+    int fds[2];
+
+    DT_TRY(dt_run_hold(fds, store, run, arena, err));
+    st = dt_file_remove_tree(removed, err); /* of a run with this id that was removed before */
+    if (st == DT_OK && rename(folder, removed) != 0)
+        st = DT_FAIL(err, DT_ERR_IO, "cannot remove '%s': %s", folder, strerror(errno));
+    close(fds[0]);
+    close(fds[1]);
+out:
     return st;
 }
 

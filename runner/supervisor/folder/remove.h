@@ -18,6 +18,8 @@ extern "C" {
 #define DT_REMOVED_PREFIX ".removed-"
 
 dt_status dt_run_remove(dt_store *store, const char *run, dt_arena *arena, dt_error *err);
+/* While the two descriptors are open, the caller's, nobody supervises, resumes or removes the run, and it has ended. */
+dt_status dt_run_hold(int fds[2], dt_store *store, const char *run, dt_arena *arena, dt_error *err);
 /* Bytes of all files below a path; a file with several names counts for what each says. */
 int64_t dt_tree_bytes(const char *path);
 

@@ -1,0 +1,243 @@
+/* dtrun gc: what can be done without. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "runner/cli/command.h"
+#include "runner/cli/report.h"
+#include "runner/gc/gc.h"
+#include "runner/term/format.h"
+#include "runner/view/run_filter.h"
+
+#include "base/banned.h"
+
+typedef struct sum {
+    int64_t count, bytes;
+} sum;
+
+/* "20GB": powers of 1000. */
+static dt_status read_size(int64_t *out, const char *option, const dt_call *call, dt_error *err)
+{
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
+    const char *text = dt_arguments_get(call->args, option)->text;
+    double value, scale = 1;
+    char *end;
+
+    *out = -1;
+    if (text == NULL)
+        return DT_OK;
+    value = strtod(text, &end);
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++, scale *= 1000)
+        if (end > text && strcasecmp(end + strspn(end, " "), units[i]) == 0 && value >= 0 &&
+            value * scale < 9e18) {
+            *out = (int64_t)(value * scale);
+            return DT_OK;
+        }
+    return DT_FAIL(err, DT_ERR_USAGE, "--%s '%s': expected a size, as in 20GB", option, text);
+}
+
+static dt_status read_kinds(unsigned *out, const dt_call *call, dt_error *err)
+{
+    *out = call->args->operands_count == 0 ? ~0u : 0;
+    for (int i = 0; i < call->args->operands_count; i++) {
+        const char *word = call->args->operands[i];
+        int kind = 0;
+
+        while (kind < DT_GC_KINDS && strcmp(dt_gc_kind_names[kind], word) != 0)
+            kind++;
+        if (kind == DT_GC_KINDS)
+            return DT_FAIL(err, DT_ERR_USAGE,
+                           "'%s': expected checkpoints, logs, journals, cache or leftovers", word);
+        *out |= 1u << kind;
+    }
+    return DT_OK;
+}
+
+static dt_status read_call(dt_gc *out, const dt_call *call, dt_error *err)
+{
+    dt_status st;
+
+    *out = (dt_gc){.arena = call->arena,
+                   .keep = dt_arguments_get(call->args, "keep")->integer,
+                   .now_ms = dt_clock_wall_ms()};
+    for (int kind = 0; kind < DT_GC_KINDS; kind++)
+        out->quota[kind] = -1;
+    DT_TRY(read_kinds(&out->kinds, call, err));
+    DT_TRY(dt_since_parse(&out->before_ms, dt_arguments_get(call->args, "older")->text, out->now_ms,
+                          err));
+    DT_TRY(read_size(&out->quota[DT_GC_CACHE], "cache-quota", call, err));
+    DT_TRY(read_size(&out->quota[DT_GC_LOGS], "log-quota", call, err));
+out:
+    return st;
+}
+
+static void add_up(sum *sums, sum *all, const dt_gc *gc, bool removed)
+{
+    memset(sums, 0, DT_GC_KINDS * sizeof(sums[0]));
+    *all = (sum){0};
+    for (int64_t i = 0; i < gc->count; i++) {
+        const dt_gc_item *item = &gc->items[i];
+
+        if (!(removed ? item->removed : item->wanted))
+            continue;
+        sums[item->kind].count++;
+        sums[item->kind].bytes += item->bytes;
+        all->count++;
+        all->bytes += item->bytes;
+    }
+}
+
+static void say_wanted(const dt_gc *gc, const sum *sums)
+{
+    char size[DT_FORMAT_SIZE];
+
+    for (int64_t i = 0; i < gc->count; i++)
+        if (gc->items[i].wanted)
+            dt_report_say("  %-9s %s",
+                          dt_format_bytes(size, sizeof(size), (double)gc->items[i].bytes),
+                          gc->items[i].path);
+    for (int kind = 0; kind < DT_GC_KINDS; kind++)
+        if (sums[kind].count > 0)
+            dt_report_say("%s: %lld, %s", dt_gc_kind_names[kind], (long long)sums[kind].count,
+                          dt_format_bytes(size, sizeof(size), (double)sums[kind].bytes));
+}
+
+static dt_status ask(const sum *all, const dt_call *call, dt_error *err)
+{
+    char size[DT_FORMAT_SIZE], answer[16] = "";
+
+    if (dt_arguments_flag(call->args, "yes"))
+        return DT_OK;
+    if (!isatty(STDIN_FILENO))
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "nobody is here to ask: --yes removes without, --dry-run "
+                       "only looks");
+    dt_report_say("remove all this for good, %s? [y/N]",
+                  dt_format_bytes(size, sizeof(size), (double)all->bytes));
+    if (fgets(answer, sizeof(answer), stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y'))
+        return DT_OK;
+    return DT_FAIL(err, DT_ERR_USAGE, "nothing was removed");
+}
+
+static json_t *items_to_json(const dt_gc *gc)
+{
+    json_t *array = json_array();
+
+    for (int64_t i = 0; i < gc->count; i++) {
+        const dt_gc_item *item = &gc->items[i];
+
+        if (item->wanted)
+            json_array_append_new(
+                array, json_pack("{ss so so sI sb}", "kind", dt_gc_kind_names[item->kind], "run",
+                                 item->run != NULL ? json_string(item->run) : json_null(), "path",
+                                 dt_json_text(item->path), "bytes", (json_int_t)item->bytes,
+                                 "removed", (int)item->removed));
+    }
+    return array;
+}
+
+static dt_status say_done(const dt_gc *gc, bool dry, const sum *wanted, const dt_call *call,
+                          dt_error *err)
+{
+    char size[DT_FORMAT_SIZE];
+    sum sums[DT_GC_KINDS], all;
+    json_t *object;
+
+    add_up(sums, &all, gc, true);
+    if (!dry)
+        dt_report_note(call, "%s were given back%s",
+                       dt_format_bytes(size, sizeof(size), (double)all.bytes),
+                       all.count < wanted->count ? "; some could not be" : "");
+    if (!call->json)
+        return DT_OK;
+    object = dt_report_object();
+    json_object_set_new(object, "dry_run", json_boolean(dry));
+    json_object_set_new(object, "bytes", json_integer(dry ? wanted->bytes : all.bytes));
+    json_object_set_new(object, "items", items_to_json(gc));
+    return dt_report_json(object, err);
+}
+
+static void say_problem(const char *message)
+{
+    dt_report_say("dtrun gc: %s", message);
+}
+
+static dt_status collect(dt_call *call, dt_error *err)
+{
+    bool dry = dt_arguments_flag(call->args, "dry-run");
+    sum sums[DT_GC_KINDS], wanted;
+    dt_status st;
+    dt_gc gc;
+
+    DT_TRY(read_call(&gc, call, err));
+    DT_TRY(dt_store_open_to_read(&gc.store, NULL, err));
+    DT_TRY(dt_gc_look(&gc, err));
+    add_up(sums, &wanted, &gc, false);
+    if (!call->json)
+        say_wanted(&gc, sums);
+    if (wanted.count == 0)
+        dt_report_note(call, "there is nothing to remove");
+    if (!dry && wanted.count > 0) {
+        DT_TRY(ask(&wanted, call, err));
+        DT_TRY(dt_gc_remove(&gc, say_problem, err));
+    }
+    DT_TRY(say_done(&gc, dry || wanted.count == 0, &wanted, call, err));
+out:
+    dt_store_close(gc.store);
+    return st;
+}
+
+static const dt_option options[] = {
+    {.name = "dry-run",
+     .letter = 'n',
+     .kind = DT_OPTION_FLAG,
+     .help = "say what would go, remove nothing"},
+    {.name = "yes", .letter = 'y', .kind = DT_OPTION_FLAG, .help = "do not ask"},
+    {.name = "older",
+     .kind = DT_OPTION_TEXT,
+     .value = "TIME",
+     .fallback = "30d",
+     .help = "only of runs that ended, and cached files nobody asked for, since 12h, 30d, or "
+             "2026-11-20"},
+    {.name = "keep",
+     .kind = DT_OPTION_INT,
+     .value = "N",
+     .fallback = "1",
+     .low = 1,
+     .high = 1e6,
+     .help = "the newest N checkpoints of a run stay; the best one always does"},
+    {.name = "cache-quota",
+     .kind = DT_OPTION_TEXT,
+     .value = "SIZE",
+     .help = "of the cache so much may stay, as in 20GB; the oldest goes first"},
+    {.name = "log-quota",
+     .kind = DT_OPTION_TEXT,
+     .value = "SIZE",
+     .help = "the same of logs of runs that have ended"},
+    {0},
+};
+
+const dt_command dt_command_gc = {
+    .name = "gc",
+    .summary = "remove what can be done without: checkpoints, logs, journals, cache",
+    .operands = "[checkpoints|logs|journals|cache|leftovers]",
+    .operands_max = DT_GC_KINDS,
+    .options = options,
+    .notes =
+        "Says what would go and how much, and asks. Without a word all of these:\n"
+        "\n"
+        "checkpoints  of runs that have ended, all but the newest and the best\n"
+        "logs         of runs that have ended, what ranks and supervisors said\n"
+        "journals     of runs that have ended, of which nothing is left on any node: the history\n"
+        "             has what they say, and could not be written anew from them any more\n"
+        "cache        programs, data and digests that no run uses and nobody has asked for in\n"
+        "             the last day\n"
+        "leftovers    of a removal that was cut short\n"
+        "\n"
+        "Nothing of a run that has not ended, of another user, or that a fork is copying is\n"
+        "touched. The history itself stays: 'dtrun rm' removes runs.\n",
+    .run = collect,
+};

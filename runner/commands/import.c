@@ -1,0 +1,114 @@
+/* dtrun import: runs of other programs, into the history. */
+#include <string.h>
+
+#include "runner/cli/command.h"
+#include "runner/cli/label_options.h"
+#include "runner/cli/report.h"
+#include "runner/cli/suggest.h"
+#include "runner/import/import.h"
+
+#include "base/banned.h"
+
+static const dt_import_format *const formats[] = {&dt_import_csv, &dt_import_tensorboard, NULL};
+
+static dt_status find_format(const dt_import_format **out, const char *name, dt_error *err)
+{
+    for (size_t i = 0; formats[i] != NULL; i++)
+        if (strcmp(formats[i]->name, name) == 0) {
+            *out = formats[i];
+            return DT_OK;
+        }
+    return DT_FAIL(err, DT_ERR_USAGE, "'%s': expected csv or tensorboard", name);
+}
+
+static dt_status say_imported(const char *const *ids, const dt_imported *imported,
+                              const dt_call *call, dt_error *err)
+{
+    json_t *object = dt_report_object(), *runs = json_array();
+    dt_status st = DT_OK;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    for (int32_t i = 0; i < imported->runs.count; i++) {
+        if (ids[i] == NULL)
+            continue;
+        json_array_append_new(runs, json_string(ids[i]));
+        dt_strbuf_add_fmt(&text, "%s\n", ids[i]);
+    }
+    dt_report_note(call, "%lld points of %zu run%s are in the history%s",
+                   (long long)imported->count, json_array_size(runs),
+                   json_array_size(runs) == 1 ? "" : "s",
+                   imported->skipped > 0 ? "; what is no number was passed over" : "");
+    json_object_set(object, "runs", runs);
+    json_object_set_new(object, "points", json_integer(imported->count));
+    json_object_set_new(object, "skipped", json_integer(imported->skipped));
+    if (call->json)
+        DT_TRY(dt_report_json(json_incref(object), err));
+    else
+        DT_TRY(dt_report_text(&text, err));
+out:
+    dt_strbuf_release(&text);
+    json_decref(runs);
+    json_decref(object);
+    return st;
+}
+
+static dt_status import_runs(dt_call *call, dt_error *err)
+{
+    dt_import_source source = {.path = call->args->operands[1],
+                               .name = dt_arguments_get(call->args, "name")->text,
+                               .metric = dt_arguments_get(call->args, "metric")->text,
+                               .call = call};
+    const dt_import_format *format = NULL;
+    dt_store *store = NULL;
+    dt_imported imported;
+    dt_status st = DT_OK;
+    dt_labels labels;
+    const char **ids;
+
+    dt_imported_init(&imported, call->arena);
+    DT_TRY(find_format(&format, call->args->operands[0], err));
+    DT_TRY(dt_label_options_read(&labels, call, err));
+    DT_TRY(format->read(&imported, &source, err));
+    DT_TRY(dt_store_open(&store, NULL, err));
+    DT_TRY(dt_import_write(&ids, store, &imported, &source, &labels, err));
+    DT_TRY(say_imported(ids, &imported, call, err));
+out:
+    dt_imported_release(&imported);
+    dt_store_close(store);
+    return st;
+}
+
+static const dt_option options[] = {
+    {.name = "name",
+     .kind = DT_OPTION_TEXT,
+     .value = "NAME",
+     .help = "what the run is called; else as the file says, or is called"},
+    {.name = "metric",
+     .kind = DT_OPTION_TEXT,
+     .value = "NAME",
+     .help = "what a csv's only column 'value' holds; else as the file is called"},
+    DT_LABEL_OPTIONS,
+    {0},
+};
+
+const dt_command dt_command_import = {
+    .name = "import",
+    .summary = "runs of other programs, into the history",
+    .operands = "csv|tensorboard FILE",
+    .operands_min = 2,
+    .operands_max = 2,
+    .options = options,
+    .notes =
+        "Prints the ids of the new runs; they are listed, drawn and compared like others.\n"
+        "\n"
+        "csv          a column 'step', and either a column a metric, or the columns 'name' and\n"
+        "             'value'; 'run' and 'time' (seconds since 1970, or ISO 8601 in UTC) are\n"
+        "             known, too. What 'dtrun export --to csv' writes is read.\n"
+        "tensorboard  an event file, or a folder: each folder below it that has event files is\n"
+        "             a run. Scalars are taken, all else is passed over.\n"
+        "\n"
+        "All of a file comes in, or nothing: a cell that should be a number and a record with a\n"
+        "wrong checksum are errors that name their place.\n",
+    .run = import_runs,
+};

@@ -1,0 +1,134 @@
+/* cache: what launches have put into the cache of this machine, and nobody uses.
+ *
+ * Whoever finds something there sets its time (runner/fetch, remote_helper), and what runs from it or reads it
+ * is marked (cache_pin.h): between the two lies the preparation of nodes, for which a day is given.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/dirs.h"
+#include "base/file.h"
+#include "runner/gc/gc.h"
+#include "runner/node_setup/remote_helper/cache_pin.h"
+
+#include "base/banned.h"
+
+#define DAY_MS      ((int64_t)86400 * 1000)
+#define GONE_PREFIX ".gone-"
+
+static const char *const folders[] = {"agents", "bundles", "data", "digests"};
+
+static bool has_ending(const char *name, const char *ending)
+{
+    size_t length = strlen(name), wanted = strlen(ending);
+
+    return length >= wanted && strcmp(name + length - wanted, ending) == 0;
+}
+
+/* Ours, asked for by nobody lately, used by nobody. */
+static bool is_idle(int64_t *time_ms, const dt_gc *gc, const char *cache, const char *folder,
+                    const char *name, const char *path)
+{
+    struct stat info;
+
+    if (lstat(path, &info) != 0 || info.st_uid != geteuid())
+        return false;
+    *time_ms = (int64_t)info.st_mtime * 1000;
+    return gc->now_ms - *time_ms > DAY_MS && !dt_cache_is_used(cache, folder, name);
+}
+
+static dt_status look_at_folder(dt_gc *gc, const char *cache, const char *folder, dt_error *err)
+{
+    const char *place = dt_arena_printf(gc->arena, "%s/%s", cache, folder);
+    DIR *dir = place != NULL ? opendir(place) : NULL;
+    struct dirent *entry;
+    dt_status st = DT_OK;
+    int64_t time_ms;
+
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        const char *path;
+
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+            has_ending(entry->d_name, ".lock"))
+            continue;
+        path = dt_arena_printf(gc->arena, "%s/%s", place, entry->d_name);
+        if (path == NULL)
+            DT_THROW(err, DT_ERR_NOMEM, "no memory");
+        if (is_idle(&time_ms, gc, cache, folder, entry->d_name, path))
+            DT_TRY(dt_gc_add(gc, DT_GC_CACHE, NULL, path, time_ms, err));
+    }
+out:
+    if (dir != NULL)
+        closedir(dir);
+    return st;
+}
+
+dt_status dt_gc_look_at_cache(dt_gc *gc, dt_error *err)
+{
+    const char *cache;
+    dt_status st = DT_OK;
+
+    if (!(gc->kinds & 1u << DT_GC_CACHE))
+        return DT_OK;
+    DT_TRY(dt_dir_path(&cache, DT_DIR_CACHE, gc->arena, err));
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+        DT_TRY(look_at_folder(gc, cache, folders[i], err));
+out:
+    return st;
+}
+
+/* A launch that fetches the same data has the lock of runner/fetch. */
+static dt_status lock_fetch(int *fd, const dt_gc *gc, const char *path, dt_error *err)
+{
+    const char *slash = strrchr(path, '/'), *lock;
+
+    *fd = -1;
+    if (strncmp(slash + 1, "sha256-", strlen("sha256-")) != 0)
+        return DT_OK;
+    lock = dt_arena_printf(gc->arena, "%s.lock", path);
+    if (lock == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    return dt_file_lock(fd, lock, err);
+}
+
+/* It is out of everybody's way at once, and looked at again then: who found it just before has set its time. */
+dt_status dt_gc_remove_cached(dt_gc *gc, const dt_gc_item *item, bool *removed, dt_error *err)
+{
+    const char *slash = strrchr(item->path, '/'), *cache, *folder, *aside;
+    dt_status st = DT_OK;
+    int64_t time_ms;
+    int lock = -1;
+
+    *removed = false;
+    DT_TRY(dt_dir_path(&cache, DT_DIR_CACHE, gc->arena, err));
+    folder = dt_arena_strndup(gc->arena, item->path + strlen(cache) + 1,
+                              (size_t)(slash - item->path) - strlen(cache) - 1);
+    aside = dt_arena_printf(gc->arena, "%.*s/" GONE_PREFIX "%s", (int)(slash - item->path),
+                            item->path, slash + 1);
+    if (folder == NULL || aside == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    st = lock_fetch(&lock, gc, item->path, err);
+    if (st == DT_ERR_BUSY) { /* somebody fetches it */
+        dt_error_clear(err);
+        return DT_OK;
+    }
+    if (st != DT_OK || !is_idle(&time_ms, gc, cache, folder, slash + 1, item->path))
+        goto out;
+    if (rename(item->path, aside) != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot remove '%s': %s", item->path, strerror(errno));
+    if (!is_idle(&time_ms, gc, cache, folder, slash + 1, aside)) {
+        (void)rename(aside, item->path);
+        goto out;
+    }
+    DT_TRY(dt_file_remove_tree(aside, err));
+    *removed = true;
+out:
+    if (lock >= 0)
+        close(lock);
+    return st;
+}

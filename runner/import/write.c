@@ -1,0 +1,193 @@
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "runner/import/import.h"
+#include "runner/launch/run_id.h"
+#include "runner/supervisor/folder/labels.h"
+
+#include "base/banned.h"
+
+enum { NAME_MOST = 64 };
+
+/* What a run may be called, of what the file calls it. */
+static const char *make_name(const char *given, dt_arena *arena)
+{
+    char name[NAME_MOST + 1];
+    size_t length = 0;
+
+    for (; *given != '\0' && length < NAME_MOST; given++) {
+        bool plain = (unsigned char)*given < 128 && isalnum((unsigned char)*given);
+        bool inside = *given == '_' || (length > 0 && (*given == '.' || *given == '-'));
+
+        name[length++] = plain || inside ? *given : '_';
+    }
+    name[length] = '\0';
+    return dt_arena_strdup(arena, length > 0 ? name : "imported");
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const dt_import_point *left = a, *right = b;
+
+    if (left->run != right->run)
+        return left->run < right->run ? -1 : 1;
+    if (left->step != right->step)
+        return left->step < right->step ? -1 : 1;
+    if (left->metric != right->metric)
+        return left->metric < right->metric ? -1 : 1;
+    return left->number < right->number ? -1 : left->number > right->number;
+}
+
+/* What lists show of a run, out of its points. */
+typedef struct progress {
+    int64_t step, first_ms, last_ms;
+    double loss, valid_loss, speed;
+} progress;
+
+static void look(progress *p, const dt_import_point *point, const char *metric)
+{
+    p->step = point->step > p->step ? point->step : p->step;
+    p->first_ms = point->time_ms < p->first_ms ? point->time_ms : p->first_ms;
+    p->last_ms = point->time_ms > p->last_ms ? point->time_ms : p->last_ms;
+    if (isnan(point->value))
+        return;
+    if (strcmp(metric, "loss") == 0)
+        p->loss = point->value;
+    else if (strcmp(metric, "valid_loss") == 0)
+        p->valid_loss = point->value;
+    else if (strcmp(metric, "tokens_per_second") == 0)
+        p->speed = point->value;
+}
+
+static bool is_overwritten(const dt_import_point *point, const dt_import_point *next)
+{
+    return next->run == point->run && next->step == point->step && next->metric == point->metric;
+}
+
+/* In order of steps, as they would have come: each bucket of the pyramid is then written once. */
+static dt_status add_points(progress *p, dt_store *store, const dt_imported *imported,
+                            const char *id, int64_t from, int64_t to, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    for (int64_t i = from; i < to; i++) {
+        const dt_import_point *point = &imported->points[i];
+        const char *metric = imported->metrics.items[point->metric];
+
+        look(p, point, metric);
+        if (i + 1 < to && is_overwritten(point, point + 1))
+            continue;
+        DT_TRY(dt_store_metric_add(store, id, 1, point->step, metric, point->value, point->time_ms,
+                                   err));
+    }
+out:
+    return st;
+}
+
+static dt_status add_run(dt_store *store, const dt_imported *imported, const char *id,
+                         const char *given, const dt_import_source *source, int64_t from,
+                         int64_t to, dt_error *err)
+{
+    int64_t now_ms = dt_clock_wall_ms();
+    progress p = {.first_ms = INT64_MAX, .loss = NAN, .valid_loss = NAN, .speed = NAN};
+    dt_run run = {.id = id,
+                  .state = DT_RUN_QUEUED,
+                  .attempt = 1,
+                  .recipe_path = source->path,
+                  .recipe_text = "",
+                  .recipe_json = "{}",
+                  .recipe_hash = "",
+                  .reason = "",
+                  .boot_id = "",
+                  .loss = NAN,
+                  .valid_loss = NAN,
+                  .tokens_per_second = NAN};
+    dt_status st = DT_OK;
+
+    for (int64_t i = from; i < to; i++)
+        p.first_ms =
+            imported->points[i].time_ms < p.first_ms ? imported->points[i].time_ms : p.first_ms;
+    run.created_ms = p.first_ms < now_ms && p.first_ms > 0 ? p.first_ms : now_ms;
+    run.name = make_name(given, imported->arena);
+    run.steps_total = imported->points[to - 1].step;
+    run.note = dt_arena_printf(imported->arena, "imported from '%s'", source->path);
+    if (run.name == NULL || run.note == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    DT_TRY(dt_store_run_add(store, &run, err));
+    DT_TRY(dt_store_run_set_state(store, id, DT_RUN_RUNNING, 0, "", run.created_ms, err));
+    DT_TRY(add_points(&p, store, imported, id, from, to, err));
+    DT_TRY(dt_store_run_set_progress(store, id, p.step, p.loss, p.valid_loss, p.speed,
+                                     run.created_ms, err));
+    DT_TRY(dt_store_run_set_state(store, id, DT_RUN_FINISHED, 0, "",
+                                  p.last_ms > run.created_ms ? p.last_ms : run.created_ms, err));
+out:
+    return st;
+}
+
+/* labels.note replaces what it says of its origin; with nothing else asked for the row is as it is. */
+static dt_status label(dt_store *store, const char *id, const dt_labels *labels, dt_arena *arena,
+                       dt_error *err)
+{
+    const dt_labels given = {.tags = labels->tags, .note = labels->note, .group = labels->group};
+
+    if (given.tags == NULL && given.note == NULL && given.group == NULL)
+        return DT_OK;
+    return dt_labels_change(store, id, &given, arena, err);
+}
+
+static dt_status write_all(const char **ids, dt_store *store, const dt_imported *imported,
+                           const dt_import_source *source, const dt_labels *labels, dt_error *err)
+{
+    int64_t from = 0, to;
+    dt_status st = DT_OK;
+
+    for (; from < imported->count; from = to) {
+        int32_t run = imported->points[from].run;
+
+        for (to = from; to < imported->count && imported->points[to].run == run;)
+            to++;
+        DT_TRY(
+            add_run(store, imported, ids[run], imported->runs.items[run], source, from, to, err));
+        DT_TRY(label(store, ids[run], labels, imported->arena, err));
+    }
+out:
+    return st;
+}
+
+dt_status dt_import_write(const char ***out, dt_store *store, dt_imported *imported,
+                          const dt_import_source *source, const dt_labels *labels, dt_error *err)
+{
+    int32_t count = imported->runs.count;
+    const char **ids, **folders;
+    dt_status st = DT_OK;
+
+    if (imported->count == 0)
+        return DT_FAIL(err, DT_ERR_USAGE, "'%s' has no points", source->path);
+    qsort(imported->points, (size_t)imported->count, sizeof(imported->points[0]), by_place);
+    ids = dt_arena_alloc_array(imported->arena, (size_t)count, sizeof(ids[0]));
+    folders = dt_arena_alloc_array(imported->arena, (size_t)count, sizeof(folders[0]));
+    if (ids == NULL || folders == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    for (int64_t i = 0; i < imported->count; i++) { /* a name may have no points */
+        int32_t run = imported->points[i].run;
+
+        if (ids[run] == NULL)
+            DT_TRY(dt_run_id_take(&ids[run], &folders[run], imported->arena, err));
+    }
+    DT_TRY(dt_store_begin(store, err));
+    st = write_all(ids, store, imported, source, labels, err);
+    if (st == DT_OK)
+        st = dt_store_commit(store, err);
+    if (st != DT_OK)
+        dt_store_rollback(store);
+    *out = ids;
+out:
+    for (int32_t i = 0; st != DT_OK && i < count; i++)
+        if (folders[i] != NULL)
+            (void)dt_file_remove_tree(folders[i], NULL);
+    return st;
+}

@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# Runs of other programs come into the history: what export writes comes back the same, what other programs write is
+# understood, what is damaged is named and leaves nothing.
+. "$(dirname "$0")/lib.sh"
+make_tiny
+
+expect 0 launch --wait --json "$work/tiny.yaml" --set schedule.steps=30
+run=$(field "o['run']")
+sql() { python3 -c 'import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute(sys.argv[2]).fetchall())' "$work/state/dtrun/store.db" "$1"; }
+points() { # run: its points without attempts and id
+    "$dtrun" export "$1" --to csv | cut -d, -f4-
+}
+
+# There and back.
+expect 0 export "$run" --to csv -o "$work/a.csv"
+expect 0 import csv "$work/a.csv" --group old --json
+json "len(o['runs']) == 1" "o['skipped'] == 0" "o['points'] > 300"
+back=$(field "o['runs'][0]")
+diff <(points "$run") <(points "$back") >"$work/out" || fail "it does not come back the same"
+expect 0 list --group old --json
+json "[(r['run'], r['state'], r['step']) for r in o['runs']] == [('$back', 'finished', 30)]" "o['runs'][0]['loss'] > 0" \
+    "o['runs'][0]['name'].startswith('tiny-')"
+expect 0 show "$back"
+says "imported from" "finished"
+expect 0 show "$back" --json
+expect 0 compare "$run" "$back"
+expect 0 status "$back"
+expect 0 logs "$back" -n 5
+says "step 30" "loss"
+expect 0 store check --json
+json "o['problems'] == []"
+expect 0 export "$run" --to tensorboard "$work/board"
+expect 0 import tensorboard "$work/board" --json
+board=$(field "o['runs'][0]")
+python3 - <(points "$run") <(points "$board") <<'PY' || fail "event files do not come back the same"
+import csv, struct, sys
+single = lambda text: struct.unpack("<f", struct.pack("<f", float(text)))[0]
+a, b = ([(r[0], r[1], single(r[2]), r[3]) for r in list(csv.reader(open(path)))[1:]] for path in sys.argv[1:])
+assert a == b and len(a) > 300, [pair for pair in zip(a, b) if pair[0] != pair[1]][:3]
+PY
+for command in resume generate; do # it has neither recipe nor checkpoint
+    expect 2 $command "$back"
+    one_line
+done
+expect 2 fork "$back"
+one_line
+expect 0 export "$back" --to html "$work/back.html"
+expect 0 rm --yes "$back"
+
+# As others write it: a byte order mark, quotes, carriage returns, an ISO time, a text column, an empty cell, no number.
+printf '\xef\xbb\xbf"Step",model,"train - loss","=1+1, ""x""",Wall time\r\n1,gpt,2.5,,1700000000.5\r\n2,gpt,nan,7,1700000001\r\n\r\n3,gpt,-inf,8,2023-11-14T22:13:22Z\r\n' >"$work/w.csv"
+expect 0 import csv "$work/w.csv" --name 'old run!' --tag a --note mine --json
+json "o['points'] == 5" "o['skipped'] == 1"
+wide=$(field "o['runs'][0]")
+expect 0 metrics "$wide" --json
+json "[(m['step'], m['name'], m['value'], m['time']) for m in o['metrics']] == [(2, '=1+1, \"x\"', 7.0, '2023-11-14T22:13:21.000Z'), (3, '=1+1, \"x\"', 8.0, '2023-11-14T22:13:22.000Z'), (1, 'train - loss', 2.5, '2023-11-14T22:13:20.500Z'), (2, 'train - loss', None, '2023-11-14T22:13:21.000Z'), (3, 'train - loss', None, '2023-11-14T22:13:22.000Z')]"
+expect 0 list --tag a --json
+json "o['runs'][0]['name'] == 'old_run_'" "o['runs'][0]['note'] == 'mine'"
+expect 0 metrics "$wide"
+grep -q "\"'=1+1, \"\"x\"\"\"" "$work/out" || fail "a formula is no text"
+printf 'run,step,name,value\na,0,loss,1\nb,0,loss,2\na,1,loss,3\na,1,loss,4\n' >"$work/two.csv"
+expect 0 import csv "$work/two.csv" --json
+json "len(o['runs']) == 2"
+expect 0 metrics "$(field "o['runs'][0]")" --json
+json "[m['value'] for m in o['metrics']] == [1.0, 4.0]" # of one step the last counts
+printf 'Wall time,Step,Value\n1700000000,1,0.5\n' >"$work/accuracy.csv"
+expect 0 import csv "$work/accuracy.csv" --json
+expect 0 metrics "$(field "o['runs'][0]")"
+says ",accuracy,0.5,"
+
+# What is wrong leaves nothing.
+before=$(sql 'SELECT count(*), (SELECT count(*) FROM metrics) FROM runs') folders=$(ls "$work/state/dtrun/runs" | wc -l)
+wrong() { # text words...
+    printf "$1" >"$work/bad.csv"
+    shift
+    expect "${code:-3}" import csv "$work/bad.csv"
+    one_line
+    says "$@"
+    [ "$(sql 'SELECT count(*), (SELECT count(*) FROM metrics) FROM runs')" = "$before" ] || fail "rows are left"
+    [ "$(ls "$work/state/dtrun/runs" | wc -l)" -eq "$folders" ] || fail "a folder is left"
+}
+wrong 'step,loss\n1,2\n2,x\n' "bad.csv:3: column 2: 'x' is no number"
+wrong 'step,loss\n1,2\n2\n' "bad.csv:3: 1 cells, the head has 2"
+wrong 'step,loss\n-1,2\n' "'-1' is no step"
+wrong 'step,loss\n1.5,2\n' "'1.5' is no step"
+wrong 'step,loss\n1,"2\n' "a quote is not closed"
+wrong 'step,loss,time\n1,2,yesterday\n' "'yesterday' is no time"
+wrong 'step,loss\n1,"2"3\n' "something follows a quoted cell"
+wrong 'step,loss\n\0\n' "is no text"
+code=2 wrong 'epoch,loss\n1,2\n' "no column is called 'step'"
+code=2 wrong 'step,loss\n' "has no points"
+code=2 wrong '' "no column is called 'step'"
+expect 2 import csv "$work/nosuch.csv"
+expect 2 import wandb "$work/a.csv"
+says "expected csv or tensorboard"
+mkdir "$work/empty"
+expect 2 import tensorboard "$work/empty"
+says "has no points"
+event=$(find "$work/board" -name '*tfevents*')
+python3 - "$event" "$work" <<'PY'
+import sys
+data = bytearray(open(sys.argv[1], "rb").read())
+open(sys.argv[2] + "/cut.tfevents", "wb").write(data[:-7])
+data[len(data) // 2] ^= 1
+open(sys.argv[2] + "/bad.tfevents", "wb").write(data)
+PY
+expect 3 import tensorboard "$work/bad.tfevents"
+one_line
+says "is damaged"
+[ "$(sql 'SELECT count(*), (SELECT count(*) FROM metrics) FROM runs')" = "$before" ] || fail "rows are left"
+expect 0 import tensorboard "$work/cut.tfevents" --json # it is being written
+json "o['points'] > 300"

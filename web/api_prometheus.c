@@ -1,0 +1,163 @@
+/* api_prometheus: /metrics, for Prometheus: how many runs are in which state, and how those stand that have not
+ * ended. Text format 0.0.4; what is not known is left out, infinities are as they are.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/display.h"
+#include "base/version.h"
+#include "web/request.h"
+
+#include "base/banned.h"
+
+#define RUNS_MOST 1000
+
+typedef struct family {
+    const char *name, *type, *help;
+    double (*value)(const dt_run *run, int64_t now_ms);
+} family;
+
+static double step_of(const dt_run *run, int64_t now_ms)
+{
+    return (double)run->step;
+}
+
+static double steps_of(const dt_run *run, int64_t now_ms)
+{
+    return run->steps_total > 0 ? (double)run->steps_total : NAN;
+}
+
+static double attempt_of(const dt_run *run, int64_t now_ms)
+{
+    return (double)run->attempt;
+}
+
+static double loss_of(const dt_run *run, int64_t now_ms)
+{
+    return run->loss;
+}
+
+static double valid_loss_of(const dt_run *run, int64_t now_ms)
+{
+    return run->valid_loss;
+}
+
+static double speed_of(const dt_run *run, int64_t now_ms)
+{
+    return run->tokens_per_second;
+}
+
+static const family of_run[] = {
+    {"dtrun_run_step", "gauge", "Steps that the run has done.", step_of},
+    {"dtrun_run_steps", "gauge", "Steps of the whole run.", steps_of},
+    {"dtrun_run_attempt", "gauge", "Number of the newest attempt, from 1.", attempt_of},
+    {"dtrun_run_loss", "gauge", "Newest training loss.", loss_of},
+    {"dtrun_run_valid_loss", "gauge", "Newest validation loss.", valid_loss_of},
+    {"dtrun_run_tokens_per_second", "gauge", "Newest throughput of all ranks.", speed_of},
+    {"dtrun_run_elapsed_seconds", "gauge", "What all attempts took together.",
+     dt_run_elapsed_seconds},
+};
+
+static void add_head(dt_strbuf *out, const char *name, const char *type, const char *help)
+{
+    dt_strbuf_add_fmt(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+/* The value of a label: no text ends it, or the line. */
+static void add_label(dt_strbuf *out, const char *text)
+{
+    dt_strbuf shown;
+
+    dt_strbuf_init(&shown);
+    dt_display_add_page(&shown, text, strlen(text));
+    for (size_t i = 0; i < shown.length; i++) {
+        if (shown.data[i] == '\n')
+            dt_strbuf_add_str(out, "\\n");
+        else if (shown.data[i] == '"' || shown.data[i] == '\\')
+            dt_strbuf_add_fmt(out, "\\%c", shown.data[i]);
+        else
+            dt_strbuf_add_char(out, shown.data[i]);
+    }
+    dt_strbuf_release(&shown);
+}
+
+static void add_sample(dt_strbuf *out, const char *name, const dt_run *run, double value)
+{
+    if (isnan(value))
+        return;
+    dt_strbuf_add_fmt(out, "%s{run=\"", name);
+    add_label(out, run->id);
+    dt_strbuf_add_str(out, "\",name=\"");
+    add_label(out, run->name);
+    dt_strbuf_add_str(out, "\",group=\"");
+    add_label(out, run->group);
+    if (isinf(value))
+        dt_strbuf_add_fmt(out, "\"} %s\n", value > 0 ? "+Inf" : "-Inf");
+    else
+        dt_strbuf_add_fmt(out, "\"} %.17g\n", value);
+}
+
+/* The runs of a state that are active, added to the list; how many there are in all. */
+static dt_status add_state(dt_strbuf *out, dt_run *runs, int64_t *count, dt_run_state state,
+                           const dt_web_request *request, dt_error *err)
+{
+    dt_run_search search = {.state = (int)state,
+                            .limit = dt_run_state_is_terminal(state) ? 1 : RUNS_MOST};
+    int64_t found, total;
+    const char **ids;
+    dt_status st;
+
+    DT_TRY(dt_store_run_search(request->store, &ids, &found, &total, &search, request->arena, err));
+    dt_strbuf_add_fmt(out, "dtrun_runs{state=\"%s\"} %lld\n", dt_run_state_name(state),
+                      (long long)total);
+    for (int64_t i = 0; i < found && !dt_run_state_is_terminal(state) && *count < RUNS_MOST; i++) {
+        dt_error gone = DT_ERROR_INIT;
+
+        if (dt_store_run_find(request->store, &runs[*count], ids[i], request->arena, &gone) ==
+            DT_OK)
+            (*count)++;
+    }
+out:
+    return st;
+}
+
+static dt_status add_all(dt_strbuf *out, const dt_web_request *request, dt_error *err)
+{
+    dt_run *runs = dt_arena_alloc_array(request->arena, RUNS_MOST, sizeof(runs[0]));
+    dt_status st = DT_OK;
+    int64_t count = 0;
+
+    if (runs == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    add_head(out, "dtrun_build_info", "gauge", "The program that answers.");
+    dt_strbuf_add_fmt(out, "dtrun_build_info{version=\"%s\",commit=\"%s\"} 1\n", DT_VERSION,
+                      DT_COMMIT);
+    add_head(out, "dtrun_runs", "gauge", "Runs of the history by state.");
+    for (dt_run_state state = 0; state < DT_RUN_STATE_COUNT; state++)
+        DT_TRY(add_state(out, runs, &count, state, request, err));
+    for (size_t f = 0; f < sizeof(of_run) / sizeof(of_run[0]); f++) {
+        add_head(out, of_run[f].name, of_run[f].type, of_run[f].help);
+        for (int64_t i = 0; i < count; i++)
+            add_sample(out, of_run[f].name, &runs[i], of_run[f].value(&runs[i], request->now_ms));
+    }
+out:
+    return st;
+}
+
+dt_status dt_web_prometheus(dt_web_request *request, dt_web_reply *reply, dt_error *err)
+{
+    dt_status st;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    st = add_all(&text, request, err);
+    if (st != DT_OK) {
+        dt_strbuf_release(&text);
+        return st;
+    }
+    reply->status = 200;
+    reply->type = "text/plain; version=0.0.4; charset=utf-8";
+    reply->length = text.length;
+    reply->owned = dt_strbuf_detach(&text);
+    return DT_OK;
+}
