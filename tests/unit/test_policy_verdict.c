@@ -195,6 +195,42 @@ static void test_a_peer_that_a_stop_took_is_no_failure(void **state)
     (void)state;
 }
 
+#define STOPPING(person)                                                                         \
+    "{\"event\":\"stopping\",\"grace_seconds\":10,\"reason\":\"stopped\",\"asked\":false" person \
+    ",\"sequence\":1,\"time_ms\":1}"
+
+/* A supervisor ended the ranks for a failure, and the store was deleted before it had noted which. */
+static void test_an_end_by_a_supervisor_is_no_signal_from_elsewhere(void **state)
+{
+    static const struct {
+        const char *lines[4];
+        bool stop_asked, is_lost;
+    } cases[] = {
+        {{STOPPING(",\"person\":false"), FINISHED("stopped")}, false, true},
+        {{STOPPING(",\"person\":false"), EXITED("0", "0", "", "5")}, false, true},
+        {{STOPPING(",\"person\":false"), FINISHED("stopped")}, true, false},
+        {{STOPPING(",\"person\":false"), FINISHED("steps")}, false, false},
+        {{STOPPING(",\"person\":false"), FINISHED("time_limit")}, false, false},
+        {{STOPPING(",\"person\":false"), KILLED("1", "5")}, false, false},
+        {{STOPPING(",\"person\":true"), FINISHED("stopped")}, false, false},
+        {{STOPPING(""), FINISHED("stopped")}, false, false}, /* of 0.1.0, which does not tell */
+        {{FINISHED("stopped")}, false, false},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        dt_verdict verdict;
+
+        assert_int_equal(dt_verdict_init(&verdict, 2, NULL), DT_OK);
+        verdict.stop_asked = cases[i].stop_asked;
+        for (const char *const *line = cases[i].lines; *line != NULL; line++)
+            see(&verdict, "a", *line);
+        assert_int_equal(dt_verdict_has_lost_cause(&verdict), cases[i].is_lost);
+        if (cases[i].is_lost)
+            assert_false(dt_verdict_is_explained(&verdict));
+        dt_verdict_release(&verdict);
+    }
+}
+
 /* It was answered while the disk was full, and the supervisor that knew of it was killed. */
 static void test_a_stop_that_the_history_lacks_is_in_a_journal(void **state)
 {
@@ -306,6 +342,7 @@ int main(void)
         cmocka_unit_test(test_device_memory_that_is_not_back_is_left_too),
         cmocka_unit_test(test_a_time_limit_and_a_lost_launcher_are_stops_of_their_own),
         cmocka_unit_test(test_the_kernels_words_are_part_of_the_reason),
+        cmocka_unit_test(test_an_end_by_a_supervisor_is_no_signal_from_elsewhere),
         cmocka_unit_test(test_a_stop_that_the_history_lacks_is_in_a_journal),
         cmocka_unit_test(test_only_what_may_go_better_is_tried_again),
         cmocka_unit_test(test_ranks_that_end_without_a_word_have_not_finished),

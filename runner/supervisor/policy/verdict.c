@@ -182,6 +182,9 @@ static void see_stopping(dt_verdict *verdict, const dt_message *message)
     if (json_is_true(
             json_object_get(message->json, "person"))) /* of a supervisor before us, maybe */
         verdict->stop_asked = true;
+    else if (json_is_false(json_object_get(message->json, "person")) &&
+             strcmp(dt_message_string(message, "reason"), "stopped") == 0)
+        verdict->ended_by_us = true;
     if (strcmp(dt_message_string(message, "reason"), "launcher_lost") == 0)
         verdict->launcher_lost = true;
 }
@@ -253,10 +256,16 @@ bool dt_verdict_has_failed(const dt_verdict *verdict)
            (verdict->cause == DT_CAUSE_ENDED && !verdict->stop_asked && !verdict->launcher_lost);
 }
 
+bool dt_verdict_has_lost_cause(const dt_verdict *verdict)
+{
+    return verdict->ended_by_us && !verdict->finished_steps && !verdict->time_limit &&
+           !verdict->stop_asked && !verdict->launcher_lost && !dt_verdict_has_failed(verdict);
+}
+
 bool dt_verdict_is_explained(const dt_verdict *verdict)
 {
-    return dt_verdict_has_failed(verdict) || verdict->finished || verdict->stop_asked ||
-           verdict->launcher_lost || verdict->time_limit;
+    return dt_verdict_has_failed(verdict) || verdict->stop_asked || verdict->launcher_lost ||
+           verdict->time_limit || (verdict->finished && !dt_verdict_has_lost_cause(verdict));
 }
 
 bool dt_verdict_may_restart(const dt_verdict *verdict)

@@ -26,6 +26,7 @@ typedef enum dt_cause {
 typedef struct dt_verdict {
     bool stop_asked;
     bool asked_there;    /* ... on a node, past the supervisor */
+    bool ended_by_us;    /* a supervisor had the ranks ended, and no person had asked for it */
     bool finished;       /* rank 0 said so */
     bool finished_steps; /* and that it was because all steps are done */
     dt_cause cause;      /* of the failure below */
@@ -56,6 +57,9 @@ void dt_verdict_hung(dt_verdict *verdict, const char *reason, int64_t time_ms);
 void dt_verdict_unreached(dt_verdict *verdict, const char *what);
 
 bool dt_verdict_has_failed(const dt_verdict *verdict);
+/* A supervisor had the ranks ended for a failure that it has noted nowhere that is still there: they
+ * ended well, and only the agents' journals tell that it was not by a signal from elsewhere. */
+bool dt_verdict_has_lost_cause(const dt_verdict *verdict);
 /* What was told says how the ranks ended, whatever else is missing. */
 bool dt_verdict_is_explained(const dt_verdict *verdict);
 /* Once nothing more can come: failed of something that may go better the next time. Not a recipe

@@ -32,14 +32,18 @@ static dt_status settle(dt_session *session, dt_error *err)
     dt_status st = DT_OK;
     char text[400];
 
-    if (dt_verdict_is_explained(&session->verdict) ||
-        (rank < 0 && !dt_collector_has_gaps(session->collector)))
+    if (dt_verdict_is_explained(&session->verdict))
         return DT_OK;
-    if (rank >= 0)
+    if (dt_verdict_has_lost_cause(&session->verdict))
+        snprintf(text, sizeof(text),
+                 "the ranks were ended for a failure, and the history lost for which");
+    else if (rank >= 0)
         snprintf(text, sizeof(text),
                  "what became of rank %lld on %s is not known: its journal lost"
                  " it",
                  (long long)rank, session->nodes[dt_session_rank(session, rank)->row.node].name);
+    else if (!dt_collector_has_gaps(session->collector))
+        return DT_OK;
     else
         snprintf(text, sizeof(text),
                  "whether the ranks had done all is not known: events of a"
