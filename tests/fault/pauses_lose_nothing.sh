@@ -32,7 +32,7 @@ done
 
 # Held by somebody who writes to it for long
 hold() {
-    python3 - "$state/dtrun/store.db" $held <<'PY'
+    python3 - "$state/dtrun/store.db" "$1" <<'PY'
 import sqlite3, sys, time
 store = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=60)
 store.execute('BEGIN IMMEDIATE')
@@ -40,13 +40,25 @@ time.sleep(float(sys.argv[2]))
 store.execute('COMMIT')
 PY
 }
-hold
+hold $held
+step=$(value paused "o['step']")
+await 60 past paused $((step + 50))
+undisturbed paused
+
+# ... and for longer than who opens it waits: a supervisor that comes back then comes to stay
+hold 40 &
+holding=$!
+sleep 1
+kill -KILL "$(supervisor)"
+"$dtrun" status paused >/dev/null || fail "status while the store is held: exit $?"
+wait $holding
+[ -n "$(supervisor)" ] || fail "nobody supervises it after the store was held: $(tail -n 3 "$state/dtrun/runs/$id/supervisor.log")"
 step=$(value paused "o['step']")
 await 60 past paused $((step + 50))
 undisturbed paused
 
 # ... and stop is heard while it is held
-hold &
+hold $held &
 holding=$!
 sleep 1
 "$dtrun" stop paused >/dev/null || fail "stop while the store is held: exit $?"

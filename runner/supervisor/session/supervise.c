@@ -78,7 +78,10 @@ static bool worth_another(dt_status st)
     return st != DT_OK && st != DT_ERR_USAGE && st != DT_ERR_NOT_FOUND && st != DT_ERR_UNSUPPORTED;
 }
 
-/* *begun: a session of the run was there, before what is wrong now. */
+/* *begun: a session of the run was there, before what is wrong now.
+ *
+ * Where nothing was there yet, who started us reports what is wrong, but for a store that another
+ * process holds: that passes, and the next command may be hours away. */
 static dt_status supervise(const char *run, dt_notifier *notifier, int *ready, bool *begun,
                            dt_error *err)
 {
@@ -86,7 +89,7 @@ static dt_status supervise(const char *run, dt_notifier *notifier, int *ready, b
     bool again = false, restarted = false;
     dt_status st = follow(run, notifier, ready, &again, &restarted, &problem);
 
-    while (again && (restarted || worth_another(st))) {
+    while ((again || st == DT_ERR_BUSY) && (restarted || worth_another(st))) {
         if (!restarted) {
             dt_log_error("%s: trying again", problem.message);
             dt_clock_sleep_seconds(FAILURE_PAUSE_SECONDS);
