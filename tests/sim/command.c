@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "recipes/plan.h"
 #include "recipes/reader.h"
+#include "runner/supervisor/folder/mend.h"
 #include "runner/supervisor/supervisor.h"
 #include "store/store.h"
 #include "tests/sim/sim.h"
@@ -34,6 +35,14 @@ void sim_fail(const char *fmt, ...)
 static sim_proc *run(const char *name, int (*program)(sim_proc *))
 {
     return sim_proc_start(&sim.machines[0], NULL, name, program, NULL);
+}
+
+/* As a command does it: one that the store lacks is written anew from its folder. */
+static dt_status find_run(dt_run *row, dt_store *store, dt_arena *arena, dt_error *err)
+{
+    if (schedule.damaged)
+        dt_mend_run(store, SIM_RUN);
+    return dt_store_run_find(store, row, SIM_RUN, arena, err);
 }
 
 /* --- launch and resume */
@@ -162,7 +171,7 @@ static int resume(sim_proc *proc)
 
     dt_arena_init(&arena, 0);
     DT_TRY(dt_store_open(&store, NULL, &err));
-    DT_TRY(dt_store_run_find(store, &row, SIM_RUN, &arena, &err));
+    DT_TRY(find_run(&row, store, &arena, &err));
     if (!dt_run_state_is_terminal(row.state) || row.state == DT_RUN_FINISHED)
         goto out;
     DT_TRY(dt_run_newest_checkpoint(&from, store, SIM_RUN, FOLDER "/checkpoints", &arena, &err));
@@ -198,7 +207,7 @@ static dt_status newest_attempt(int64_t *out, dt_error *err)
 
     dt_arena_init(&arena, 0);
     DT_TRY(dt_store_open(&store, NULL, err));
-    DT_TRY(dt_store_run_find(store, &row, SIM_RUN, &arena, err));
+    DT_TRY(find_run(&row, store, &arena, err));
     *out = row.attempt;
 out:
     dt_store_close(store);
@@ -257,7 +266,7 @@ static int watch(sim_proc *proc)
 
     dt_arena_init(&arena, 0);
     DT_TRY(dt_store_open(&store, NULL, &err));
-    DT_TRY(dt_store_run_find(store, &row, SIM_RUN, &arena, &err));
+    DT_TRY(find_run(&row, store, &arena, &err));
     schedule.ended = dt_run_state_is_terminal(row.state);
     schedule.state = (int)row.state;
     schedule.exit_code = row.exit_code;

@@ -202,6 +202,40 @@ static void hold_store(const fault *one)
     sim_proc_start(&sim.machines[0], NULL, "holder", hold, (const char *const *)(void *)length);
 }
 
+static void delete_below(sim_machine *machine, const char *folder)
+{
+    for (int i = machine->file_count - 1; i >= 0; i--)
+        if (i < machine->file_count && sim_fs_is_below(machine->files[i]->path, folder))
+            sim_fs_remove(machine, machine->files[i]);
+}
+
+static void delete_store(const fault *one)
+{
+    static const char *const names[] = {SIM_STATE "/dtrun/store.db",
+                                        SIM_STATE "/dtrun/store.db-wal",
+                                        SIM_STATE "/dtrun/store.db-shm"};
+
+    schedule.damaged = true;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        sim_inode *inode = sim_fs_find(one->machine, names[i]);
+
+        if (inode != NULL)
+            sim_fs_remove(one->machine, inode);
+    }
+}
+
+static void wipe_node(const fault *one)
+{
+    schedule.damaged = true;
+    delete_below(one->machine, "/cache/runs/" SIM_RUN);
+}
+
+/* They come besides the others, and only in the profile of that name. */
+static const kind damages[] = {
+    {"the store is deleted", delete_store, 0, 0, 0, LAUNCH, 2, true},
+    {"a node loses its folder", wipe_node, 0, 0, 2, NODE, 1, true},
+};
+
 static const kind kinds[] = {
     {"the supervisor is killed", kill_supervisor, 0, 0, 0, LAUNCH, 4, true},
     {"the supervisor is paused", pause_supervisor, 1, 300, 0, LAUNCH, 3, false},
@@ -304,14 +338,12 @@ void sim_fault_moment(sim_moment moment)
     }
 }
 
-static void draw_fault(int64_t when, bool quiet)
+static void draw_fault(int64_t when, const kind *what)
 {
     int first = schedule.first_here ? 0 : 1, last = (int)schedule.nodes + first - 1;
     fault *one = sim_alloc(sizeof(*one));
 
-    do
-        one->kind = draw_kind(quiet);
-    while (one->kind->where == NODE && last == 0); /* the run has none but the launch machine */
+    one->kind = what;
     one->length_ns = draw_length(one->kind);
     if (one->kind->where == LAUNCH)
         first = last = 0;
@@ -322,6 +354,26 @@ static void draw_fault(int64_t when, bool quiet)
         wait_for_moment(one);
     else
         sim_at(when, begin, one);
+}
+
+static const kind *draw_possible(bool quiet)
+{
+    bool only_here = schedule.first_here && schedule.nodes == 1;
+    const kind *what;
+
+    do
+        what = draw_kind(quiet);
+    while (what->where == NODE && only_here);
+    return what;
+}
+
+static void draw_damage(int64_t length)
+{
+    bool only_here = schedule.first_here && schedule.nodes == 1;
+
+    for (int64_t i = sim_between(1, 2); i > 0; i--)
+        draw_fault(sim_now_ns + sim_between(0, 2 * length),
+                   &damages[only_here || sim_chance(0.6) ? 0 : 1]);
 }
 
 static void stop_time(void *context)
@@ -362,10 +414,12 @@ void sim_faults_draw(sim_profile profile)
     }
     if (profile == SIM_MIXED)
         profile = sim_chance(0.1) ? SIM_CALM : sim_chance(0.4) ? SIM_QUIET : SIM_ROUGH;
+    if (profile == SIM_DAMAGE)
+        draw_damage(length);
     count = profile == SIM_CALM ? 0 : sim_between(1, 4);
     for (int64_t i = 0; i < count; i++) {
         when += sim_between(0, 2 * length / count);
-        draw_fault(when, profile == SIM_QUIET);
+        draw_fault(when, draw_possible(profile == SIM_QUIET));
     }
     schedule.resume_wanted = profile != SIM_CALM && sim_chance(0.3);
     if (profile != SIM_CALM && sim_chance(0.3))

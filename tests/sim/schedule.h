@@ -21,6 +21,7 @@ typedef struct sim_schedule {
     int64_t harms;
     bool stop_asked;
     bool troubled, resume_wanted;
+    bool damaged; /* what was written down is gone: points may be, where nobody else had them */
     int64_t stop_ns, trouble_until_ns; /* when it was accepted; when the last fault is over */
     int64_t resumes, attempt_at_stop;  /* 0: none was accepted */
 
@@ -35,11 +36,12 @@ typedef struct sim_schedule {
 extern sim_schedule schedule;
 
 typedef enum sim_profile {
-    SIM_CALM,   /* nothing goes wrong */
-    SIM_QUIET,  /* only what a run must not notice */
-    SIM_ROUGH,  /* anything */
-    SIM_MIXED,  /* one of these, drawn */
-    SIM_CHANNEL /* 19 hours, in which the way to the nodes fails 25 times */
+    SIM_CALM,    /* nothing goes wrong */
+    SIM_QUIET,   /* only what a run must not notice */
+    SIM_ROUGH,   /* anything */
+    SIM_MIXED,   /* one of these, drawn */
+    SIM_CHANNEL, /* 19 hours, in which the way to the nodes fails 25 times */
+    SIM_DAMAGE   /* anything, and the store or a node's folder is deleted besides */
 } sim_profile;
 
 /* A promise is broken; the first counts. */

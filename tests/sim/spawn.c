@@ -1,5 +1,5 @@
 /* spawn: ranks, and what an agent sees of processes: in place of its spawn.c, process.c, activity.c and
- * cgroup.c. */
+ * cgroup.c, and of one function of direct.c. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,6 +121,18 @@ bool dt_process_activity_read(dt_process_activity *out, pid_t pid)
     seen = sim_engine_activity(proc->engine, proc->paused);
     *out = (dt_process_activity){.state = seen.state, .cpu_seconds = seen.cpu_seconds};
     return true;
+}
+
+/* --- agent_int.h: whose ranks are here, by their marks */
+
+dt_status dt_agent_list_running(json_t **runs, dt_error *err)
+{
+    *runs = json_object();
+    for (const sim_proc *each = sim_machine_self()->procs; each != NULL; each = each->next)
+        if (!each->over && each->mark != NULL)
+            json_object_set_new(*runs, strchr(each->mark, '=') + 1,
+                                json_pack("{s:[i]}", "pids", each->pid));
+    return DT_OK;
 }
 
 /* --- cgroup.h: a node without */

@@ -102,6 +102,10 @@ static int file_reserved(sqlite3_file *file, int *out)
 
 static int file_control(sqlite3_file *file, int operation, void *argument)
 {
+    if (operation == SQLITE_FCNTL_HAS_MOVED) {
+        *(int *)argument = ((sim_db *)file)->inode->path == NULL;
+        return SQLITE_OK;
+    }
     return SQLITE_NOTFOUND;
 }
 

@@ -68,7 +68,7 @@ static void tell_lost(dt_session *session)
 {
     for (int64_t i = 0; i < session->node_count; i++) {
         const dt_supervised_node *node = &session->nodes[i];
-        dt_node_loss_facts facts = {.started = dt_node_has_started(node),
+        dt_node_loss_facts facts = {.started = dt_node_may_have_started(node),
                                     .preempted = dt_node_link_is_preempted(node->link),
                                     .rebooted = node->rebooted};
         char text[320];

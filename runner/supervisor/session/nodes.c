@@ -81,7 +81,7 @@ static void judge(void *context, int64_t index, dt_liveness_facts *facts)
     const dt_supervised_node *node = node_of(context, index);
     const dt_session *session = node->session;
 
-    facts->started = dt_node_has_started(node);
+    facts->started = dt_node_may_have_started(node);
     facts->stopping = session->state == DT_RUN_STOPPING;
     facts->waits = session->restarts > 0;
     facts->lease = dt_ending_lease(session->launcher_lost_seconds, session->grace_seconds);

@@ -49,6 +49,8 @@ dt_status dt_recall_rows(dt_session *session, dt_error *err)
             dt_collector_set_node(session->collector, rows[i].node, &rows[i]);
             session->nodes[rows[i].node].name = rows[i].name;
         }
+    session->rows_lost =
+        count == 0 && (session->state == DT_RUN_STARTING || session->state == DT_RUN_RUNNING);
     if (count > 0)
         return read_ranks(session, session->attempt, false, err);
     for (int64_t attempt = session->attempt; attempt >= 1; attempt--)

@@ -103,6 +103,11 @@ bool dt_node_has_started(const dt_supervised_node *node)
     return false;
 }
 
+bool dt_node_may_have_started(const dt_supervised_node *node)
+{
+    return dt_node_has_started(node) || node->session->rows_lost;
+}
+
 int64_t dt_session_count_lost(const dt_session *session)
 {
     int64_t lost = 0;

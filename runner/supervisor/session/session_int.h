@@ -79,6 +79,7 @@ struct dt_session {
     int64_t start_step;
     int64_t restarts; /* that led here without a new checkpoint; 0: a person started it */
     double begun_seconds;
+    bool rows_lost;       /* ranks were started, and the store knows of none: it was lost */
     const char *salvaged; /* why there is no plan, and the run ends; NULL: there is (salvage.c) */
 
     dt_run_state state;
@@ -125,6 +126,8 @@ void dt_session_keep_end(dt_session *session, dt_run_state state, int code, cons
 dt_status dt_session_note(dt_session *session, const char *event, const char *message,
                           dt_error *err);
 bool dt_node_has_started(const dt_supervised_node *node); /* a rank, in this attempt */
+/* It has, or the rows that would tell were lost with the store. */
+bool dt_node_may_have_started(const dt_supervised_node *node);
 int64_t dt_session_count_lost(const dt_session *session);
 
 static inline double dt_session_now(const dt_session *session)
