@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""Writes MODEL_start.safetensors and MODEL_expect.safetensors beside itself, for three tiny models of
+transformers with random weights:
+
+llama   untied, llama3 scaling whose three ranges all have frequencies in it, heads of embed / heads
+qwen2   tied, biases of q, k and v, linear scaling, two heads of keys for four of queries
+qwen3   untied, norms of q and k, heads wider than embed / heads, an odd embed: no size is a multiple
+        of 16
+
+Computed in double precision (transformers keeps norms and angles in fp32 whatever the model's type)
+from fp32 start values: logits, loss and every gradient of the first batch, then twenty AdamW steps
+with clipping and a cosine learning rate.
+
+    python3 tests/golden/make_llama_fixture.py      (PyTorch 2.x, transformers, safetensors)
+
+start   parameters F32 by transformers' names, without padding; tokens, targets I32 (20,B,T), a target
+        of -1 is not counted
+expect  logits F32 (B,T,V), loss F64 (1): sum over counted tokens / their number,
+        grad.NAME F32, losses F64 (20), norms F64 (20), rates F64 (20)
+The configuration by a recipe's words, and hyperparameters, are in both files' metadata.
+"""
+
+import math
+import pathlib
+
+import torch
+import torch.nn.functional as F
+import transformers
+from safetensors.torch import save_file
+
+VOCAB, CONTEXT, B, T, STEPS = 61, 32, 3, 13, 20
+LR, MIN_LR, WARMUP, BETAS, EPS, DECAY, CLIP = 1e-2, 1e-3, 4, (0.9, 0.99), 1e-8, 0.1, 1.0
+
+# by the recipe's words
+MODELS = {
+    "llama": {
+        "layers": 2, "heads": 6, "kv_heads": 2, "embed": 36, "head_width": 6, "ffn": 40,
+        "norm_eps": 1e-5, "rope_theta": 10000.0, "rope_scaling": "llama3", "rope_factor": 8.0,
+        "rope_low_freq_factor": 1.0, "rope_high_freq_factor": 4.0, "rope_original_tokens": 300,
+        "tied": False,
+    },
+    "qwen2": {
+        "layers": 2, "heads": 4, "kv_heads": 2, "embed": 24, "head_width": 6, "ffn": 32,
+        "norm_eps": 1e-6, "rope_theta": 1000000.0, "rope_scaling": "linear", "rope_factor": 2.0,
+        "qkv_bias": True, "tied": True,
+    },
+    "qwen3": {
+        "layers": 2, "heads": 3, "kv_heads": 1, "embed": 21, "head_width": 10, "ffn": 19,
+        "norm_eps": 1e-6, "rope_theta": 1000000.0, "rope_scaling": "none", "qk_norm": True,
+        "tied": False,
+    },
+}  # fmt: skip
+
+
+def rope_of(m):
+    """As config.json of either generation of transformers has it."""
+    if m["rope_scaling"] == "none":
+        return {"rope_type": "default", "rope_theta": m["rope_theta"]}
+    rope = {"rope_type": m["rope_scaling"], "rope_theta": m["rope_theta"], "factor": m["rope_factor"]}
+    if m["rope_scaling"] == "llama3":
+        rope["low_freq_factor"] = m["rope_low_freq_factor"]
+        rope["high_freq_factor"] = m["rope_high_freq_factor"]
+        rope["original_max_position_embeddings"] = m["rope_original_tokens"]
+    return rope
+
+
+def build(name, m):
+    kinds = {
+        "llama": (transformers.LlamaConfig, transformers.LlamaForCausalLM),
+        "qwen2": (transformers.Qwen2Config, transformers.Qwen2ForCausalLM),
+        "qwen3": (transformers.Qwen3Config, transformers.Qwen3ForCausalLM),
+    }
+    config_class, model_class = kinds[name]
+    new = int(transformers.__version__.split(".")[0]) >= 5
+    rope = rope_of(m)
+    if new:
+        rope = {"rope_parameters": rope}
+    else:
+        rope = {"rope_theta": rope.pop("rope_theta"), "rope_scaling": None if m["rope_scaling"] == "none" else rope}
+    config = config_class(
+        vocab_size=VOCAB, hidden_size=m["embed"], intermediate_size=m["ffn"],
+        num_hidden_layers=m["layers"], num_attention_heads=m["heads"],
+        num_key_value_heads=m["kv_heads"], head_dim=m["head_width"], rms_norm_eps=m["norm_eps"],
+        max_position_embeddings=128, tie_word_embeddings=m["tied"], attn_implementation="sdpa",
+        use_cache=False, pad_token_id=None, bos_token_id=None, eos_token_id=None, **rope,
+    )  # fmt: skip
+    return model_class(config)
+
+
+def loss_of(model, tokens, targets):
+    logits = model(input_ids=tokens.long()).logits
+    loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten().long(), ignore_index=-1)
+    return logits, loss
+
+
+def rate_of(step):
+    if step < WARMUP:
+        return MIN_LR + (LR - MIN_LR) * step / WARMUP
+    return MIN_LR + 0.5 * (LR - MIN_LR) * (1 + math.cos(math.pi * (step - WARMUP) / (STEPS - WARMUP)))
+
+
+def start_values(named, random):
+    """Biases and norms are moved off 0 and 1, so that a mistake in one of them shows."""
+    with torch.no_grad():
+        for name, p in named.items():
+            noise = torch.randn(p.shape, generator=random)
+            if p.ndim == 2:
+                value = 0.15 * noise
+            elif name.endswith("bias"):
+                value = 0.3 * noise
+            else:
+                value = 1 + 0.1 * noise
+            p.copy_(value.float())
+
+
+def batches(random):
+    tokens = torch.randint(VOCAB, (STEPS, B, T), generator=random)
+    # learnable: the next token mostly follows from the last one
+    targets = torch.where(
+        torch.rand(tokens.shape, generator=random) < 0.8,
+        (tokens * 7 + 3) % VOCAB,
+        torch.randint(VOCAB, tokens.shape, generator=random),
+    )
+    targets[torch.rand(tokens.shape, generator=random) < 0.2] = -1
+    targets[0, 1, :] = -1  # a whole sequence that counts nothing
+    return tokens.int(), targets.int()
+
+
+def train(model, named, tokens, targets):
+    groups = [
+        {"params": [p for p in named.values() if p.ndim >= 2], "weight_decay": DECAY},
+        {"params": [p for p in named.values() if p.ndim < 2], "weight_decay": 0.0},
+    ]
+    adamw = torch.optim.AdamW(groups, lr=LR, betas=BETAS, eps=EPS)
+    losses, norms, rates = [], [], []
+    for step in range(STEPS):
+        for group in adamw.param_groups:
+            group["lr"] = rate_of(step)
+        adamw.zero_grad()
+        _, loss = loss_of(model, tokens[step], targets[step])
+        loss.backward()
+        norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP).item())
+        adamw.step()
+        losses.append(loss.item())
+        rates.append(rate_of(step))
+    return losses, norms, rates
+
+
+def write(name, m):
+    random = torch.Generator().manual_seed(7)
+    model = build(name, m)
+    named = dict(model.named_parameters())
+    start_values(named, random)
+    tokens, targets = batches(random)
+    start = {n: p.detach().clone() for n, p in named.items()} | {"tokens": tokens, "targets": targets}
+
+    model.double()
+    named = dict(model.named_parameters())
+    logits, loss = loss_of(model, tokens[0], targets[0])
+    loss.backward()
+    expect = {"logits": logits.detach().float(), "loss": loss.detach()[None].double()}
+    expect |= {f"grad.{n}": p.grad.float().clone() for n, p in named.items()}
+    losses, norms, rates = train(model, named, tokens, targets)
+    for key, values in ("losses", losses), ("norms", norms), ("rates", rates):
+        expect[key] = torch.tensor(values, dtype=torch.float64)
+
+    about = {k: v for k, v in m.items() if not isinstance(v, (bool, str))} | {
+        "rope_kind": ["none", "linear", "llama3"].index(m["rope_scaling"]),
+        "qkv_bias": int(m.get("qkv_bias", False)), "qk_norm": int(m.get("qk_norm", False)),
+        "own_lm_head": int(not m["tied"]), "vocab": VOCAB, "context": CONTEXT,
+        "batch": B, "tokens": T, "steps": STEPS, "lr": LR, "min_lr": MIN_LR, "warmup": WARMUP,
+        "beta1": BETAS[0], "beta2": BETAS[1], "eps": EPS, "weight_decay": DECAY, "clip": CLIP,
+        "torch": torch.__version__.split("+")[0], "transformers": transformers.__version__,
+    }  # fmt: skip
+    about = {k: str(v) for k, v in about.items()}
+    here = pathlib.Path(__file__).parent
+    save_file(start, here / f"{name}_start.safetensors", about)
+    save_file(expect, here / f"{name}_expect.safetensors", about)
+    for step, (loss, norm, rate) in enumerate(zip(losses, norms, rates)):
+        print(f"{name} {step:3d}  loss {loss:.9f}  norm {norm:.6f}  rate {rate:.6f}")
+
+
+def main():
+    torch.set_num_threads(1)
+    for name, m in MODELS.items():
+        write(name, m)
+
+
+main()
