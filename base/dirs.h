@@ -1,7 +1,7 @@
 /* dirs: where dtrun keeps its things (XDG base directories), and where its programs are.
  *
  *   state   $XDG_STATE_HOME/dtrun    store.db, runs/ID/
- *   cache   $XDG_CACHE_HOME/dtrun    agents, bundles, data, digests, tuned algorithms
+ *   cache   $XDG_CACHE_HOME/dtrun    agents, bundles, data, tokens, digests, tuned algorithms
  *
  * An XDG variable that is not an absolute path is ignored, as its specification says; then HOME,
  * then the password file.

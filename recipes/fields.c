@@ -8,6 +8,7 @@
 static const char *const strategies[] = {"dp", "ddp", "fsdp", NULL};
 static const char *const models[] = {"gpt2", "mlp", "llama", NULL};
 static const char *const precisions[] = {"fp32", "bf16", "fp16", NULL};
+static const char *const tokenizer_words[] = {"char", "byte", NULL};
 static const char *const token_kinds[] = {"auto", "char", "byte", "llmc", "nanogpt", NULL};
 #define NAMED(KIND, name, ...) #name,
 static const char *const optimizers[] = {DT_OPTIMIZERS(NAMED) NULL};
@@ -264,6 +265,21 @@ const dt_field dt_fields[] = {
      .fallback = "auto",
      .help = "char: one token per character; byte: one per byte; llmc and nanogpt: .bin files of "
              "those programs; auto: by the file"},
+    {.path = "data.tokenizer",
+     .type = DT_FIELD_STRING,
+     AT(data.tokenizer),
+     .fallback = "",
+     .paths = true,
+     .words = tokenizer_words,
+     .added = true,
+     .help = "what makes tokens of text: a folder with a tokenizer.json, such a file or a tiktoken "
+             "file; char and byte as in data.tokens"},
+    {.path = "data.field",
+     .type = DT_FIELD_STRING,
+     AT(data.field),
+     .fallback = "text",
+     .added = true,
+     .help = "with a tokenizer: the key of .jsonl lines, or the column of .csv, that is the text"},
     {.path = "data.tail",
      .type = DT_FIELD_CHOICE,
      AT(data.tail),

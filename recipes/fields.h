@@ -68,9 +68,10 @@ typedef struct dt_field {
     const char *number_means;      /* a plain number given here is meant for this field (path) */
     const char *zero_word;         /* a word that stands for 0 ("none") */
     bool shorthand;                /* a scalar given for the map means this field */
-    bool keeps_references; /* "${env:NAME}" is filled in where it is used, and never before */
-    bool paths;            /* file names: relative ones are made absolute */
-    const char *help;      /* one sentence, no full stop */
+    bool keeps_references;    /* "${env:NAME}" is filled in where it is used, and never before */
+    bool paths;               /* file names: relative ones are made absolute */
+    const char *const *words; /* NULL-terminated; those of `paths` that are no file names */
+    const char *help;         /* one sentence, no full stop */
 } dt_field;
 
 /* No table is longer, so that arrays by field need no allocation. */

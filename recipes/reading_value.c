@@ -56,6 +56,14 @@ out:
     return st;
 }
 
+static bool is_word(const dt_field *field, const char *text)
+{
+    for (const char *const *word = field->words; word != NULL && *word != NULL; word++)
+        if (strcmp(*word, text) == 0)
+            return true;
+    return false;
+}
+
 /* One item of a list; file names become absolute. */
 dt_status dt_reading_text_item(const char **out, dt_reading *reading, const dt_field *field,
                                const dt_yaml_node *node)
@@ -69,7 +77,8 @@ dt_status dt_reading_text_item(const char **out, dt_reading *reading, const dt_f
     if (node->kind != DT_YAML_SCALAR)
         return refuse_kind(reading, field, node, "");
     *out = node->text;
-    if (field->paths && node->text[0] != '\0' && strstr(node->text, "://") == NULL) {
+    if (field->paths && node->text[0] != '\0' && strstr(node->text, "://") == NULL &&
+        !is_word(field, node->text)) {
         st = dt_path_resolve(out, node->text, reading->folder, reading->arena, reading->err);
         if (st != DT_OK)
             dt_text_mark_prefix(reading->err, &node->mark);

@@ -162,8 +162,10 @@ typedef struct dt_recipe {
         dt_string_list validation; /* files; empty: split */
         double split;              /* fraction at the end of the training text that validates */
         dt_tokens_kind tokens;
-        dt_tail_kind tail; /* the end of an epoch that fills no step */
-        dt_ship_kind ship; /* to nodes that lack the files */
+        const char *tokenizer; /* "": by `tokens`; "char", "byte", or a file or folder, absolute */
+        const char *field;     /* of JSON lines, or column of .csv: what is the text */
+        dt_tail_kind tail;     /* the end of an epoch that fills no step */
+        dt_ship_kind ship;     /* to nodes that lack the files */
     } data;
 
     struct {

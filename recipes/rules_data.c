@@ -117,7 +117,7 @@ void dt_rule_jsonl(const dt_rule_case *c)
 {
     const dt_string_list *train = &c->recipe->data.train;
 
-    if (c->recipe->data.tokens != DT_TOKENS_AUTO ||
+    if (c->recipe->data.tokens != DT_TOKENS_AUTO || c->recipe->data.tokenizer[0] != '\0' ||
         dt_architecture_find(c->recipe->model.kind)->reads_rows)
         return;
     for (int64_t i = 0; i < train->count; i++) {

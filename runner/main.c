@@ -37,6 +37,7 @@ const dt_command *const dt_commands[] = {
     &dt_command_checkpoints,
     &dt_command_doctor,
     &dt_command_plan,
+    &dt_command_data,
     &dt_command_validate,
     &dt_command_schema,
     &dt_command_serve,

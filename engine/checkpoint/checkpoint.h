@@ -39,6 +39,13 @@ enum {
     DT_CHECKPOINT_END = 8    /* the run was over, or stopped */
 };
 
+/* One that lies beside the tensors, the tokenizer's: borrowed until the save is over. */
+typedef struct dt_checkpoint_beside {
+    const char *name; /* "tokenizer.json" or "NAME.tiktoken"; NULL: there is none */
+    const char *bytes;
+    size_t length;
+} dt_checkpoint_beside;
+
 /* Everything but the tensors. */
 typedef struct dt_checkpoint_info {
     const char *run;
@@ -52,9 +59,10 @@ typedef struct dt_checkpoint_info {
     const char *optimizer;   /* the recipe's value: what the moments mean */
     double loss_scale;       /* fp16; 0: none */
     int64_t clean_steps, skipped_steps;
-    json_t *recipe;    /* resolved */
-    json_t *tokenizer; /* dt_tokenizer_to_json */
-    json_t *data;      /* dt_fingerprint_make; NULL: not known */
+    json_t *recipe;                      /* resolved */
+    json_t *tokenizer;                   /* dt_tokenizer_to_json */
+    json_t *data;                        /* dt_fingerprint_make; NULL: not known */
+    dt_checkpoint_beside tokenizer_file; /* for a save: rank 0 writes it */
 } dt_checkpoint_info;
 
 /* Where the ranks write. */

@@ -20,6 +20,10 @@ enum { DT_CHECKPOINT_VALUE = 0, DT_CHECKPOINT_STATE = 1, DT_CHECKPOINT_KINDS = D
 
 const char *dt_checkpoint_kind_name(int kind); /* "value", "m", "v" */
 
+/* What a file is: tensors, or else the tokenizer's. */
+#define DT_CHECKPOINT_TENSORS ".safetensors"
+bool dt_checkpoint_name_ends(const char *name, const char *tail);
+
 typedef struct dt_checkpoint_file {
     const char *name; /* no directory in it */
     int64_t bytes;

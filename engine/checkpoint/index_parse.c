@@ -40,14 +40,19 @@ static dt_status take(void **out, const parser *in, size_t count, size_t elem_by
     return DT_OK;
 }
 
+bool dt_checkpoint_name_ends(const char *name, const char *tail)
+{
+    size_t length = strlen(name), tail_length = strlen(tail);
+
+    return length > tail_length && strcmp(name + length - tail_length, tail) == 0;
+}
+
 /* A name that cannot lead out of the directory, nor to its index or marker. */
 static bool is_file_name(const char *name)
 {
-    static const char tail[] = ".safetensors";
-    size_t length = strlen(name);
-
-    return length > sizeof(tail) - 1 && length < 128 && name[0] != '.' &&
-           strchr(name, '/') == NULL && strcmp(name + length - (sizeof(tail) - 1), tail) == 0;
+    return strlen(name) < 128 && name[0] != '.' && strchr(name, '/') == NULL &&
+           (dt_checkpoint_name_ends(name, DT_CHECKPOINT_TENSORS) ||
+            dt_checkpoint_name_ends(name, ".tiktoken") || strcmp(name, "tokenizer.json") == 0);
 }
 
 static dt_status file_parse(dt_checkpoint_file *out, const json_t *json, const char *where,

@@ -63,7 +63,8 @@ dt_status dt_checkpoint_part_open(dt_checkpoint_part *out, const char *path,
                  "'%s' has %lld bytes, and the index says %lld; use another checkpoint", path,
                  (long long)info.st_size, (long long)file->bytes);
     DT_TRY(check_digest(out, file, err));
-    DT_TRY(dt_safetensors_read(&out->header, out->fd, file->bytes, path, err));
+    if (dt_checkpoint_name_ends(file->name, DT_CHECKPOINT_TENSORS))
+        DT_TRY(dt_safetensors_read(&out->header, out->fd, file->bytes, path, err));
 out:
     if (st != DT_OK)
         dt_checkpoint_part_close(out);

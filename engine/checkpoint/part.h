@@ -1,4 +1,4 @@
-/* part: one safetensors file of an open checkpoint.
+/* part: one file of an open checkpoint: tensors, or the tokenizer's, which has none.
  *
  * Opened when first used, and then digested once from its first byte to its last, so that nothing
  * damaged is ever handed out.

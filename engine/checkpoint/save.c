@@ -186,6 +186,9 @@ static dt_status save_steps(save *run, json_t **fragments, json_t **mine, dt_err
     st = lead ? begin(run, err) : DT_OK;
     DT_TRY(dt_checkpoint_agree(run->comm, st, "begin a checkpoint", err));
     st = dt_checkpoint_shard_write(mine, run->io, run->partial.data, run->state, err);
+    if (st == DT_OK && run->comm->rank == 0 && run->info->tokenizer_file.name != NULL)
+        st = dt_checkpoint_beside_write(*mine, run->io, run->partial.data,
+                                        &run->info->tokenizer_file, err);
     DT_TRY(dt_checkpoint_agree(run->comm, st, "write its part of a checkpoint", err));
     st = dt_checkpoint_gather(fragments, *mine, lead, run->comm, err);
     if (st == DT_OK && lead)

@@ -159,3 +159,23 @@ dt_status dt_checkpoint_shard_write(json_t **fragment, const dt_checkpoint_io *i
 out:
     return st;
 }
+
+dt_status dt_checkpoint_beside_write(json_t *fragment, const dt_checkpoint_io *io,
+                                     const char *directory, const dt_checkpoint_beside *file,
+                                     dt_error *err)
+{
+    dt_status st = DT_OK;
+    char digest[DT_DIGEST_SIZE];
+    dt_strbuf path;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_add_fmt(&path, "%s/%s", directory, file->name);
+    DT_TRY(dt_checkpoint_sink_put(io, path.data, file->bytes, file->length, err));
+    dt_digest_of(digest, file->bytes, file->length);
+    json_array_append_new(json_object_get(fragment, "files"),
+                          json_pack("{s:s, s:I, s:s}", "name", file->name, "bytes",
+                                    (json_int_t)file->length, "xxh3_128", digest));
+out:
+    dt_strbuf_release(&path);
+    return st;
+}

@@ -23,6 +23,11 @@ extern "C" {
 dt_status dt_checkpoint_shard_write(json_t **fragment, const dt_checkpoint_io *io,
                                     const char *directory, dt_strategy_state *state, dt_error *err);
 
+/* The same for a file that is no tensor's; it joins the fragment's. */
+dt_status dt_checkpoint_beside_write(json_t *fragment, const dt_checkpoint_io *io,
+                                     const char *directory, const dt_checkpoint_beside *file,
+                                     dt_error *err);
+
 #ifdef __cplusplus
 }
 #endif

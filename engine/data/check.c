@@ -93,6 +93,20 @@ out:
     return st;
 }
 
+/* What the tokenizer says, of text that has not become tokens yet too. */
+static dt_status check_unprepared(dt_dataset_facts *out, const dt_recipe *recipe, dt_error *err)
+{
+    dt_tokenizer *tokenizer = NULL;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_tokenizer_read(&tokenizer, recipe->data.tokenizer, err));
+    out->vocab = dt_tokenizer_vocab(tokenizer);
+    DT_TRY(dt_dataset_check_vocab(recipe, out->vocab, err));
+out:
+    dt_tokenizer_free(tokenizer);
+    return st;
+}
+
 dt_status dt_dataset_check(dt_dataset_facts *out, const dt_recipe *recipe,
                            const dt_tokenizer *fixed, dt_error *err)
 {
@@ -104,6 +118,10 @@ dt_status dt_dataset_check(dt_dataset_facts *out, const dt_recipe *recipe,
     *out = (dt_dataset_facts){0};
     dt_arena_init(&arena, 0);
     DT_TRY(dt_dataset_find_files(&train, &validation, recipe, &arena, err));
+    if (dt_tokenizer_is_file(recipe) && !dt_tokens_kind_is_ids(train.items[0].kind)) {
+        DT_TRY(check_unprepared(out, recipe, err));
+        goto out;
+    }
     if (train.bytes + validation.bytes <= SMALL_BYTES) {
         DT_TRY(check_whole(out, recipe, fixed, err));
         goto out;
@@ -116,6 +134,8 @@ dt_status dt_dataset_check(dt_dataset_facts *out, const dt_recipe *recipe,
     DT_TRY(peek(&valid_count, &validation, err));
     if (train.items[0].kind == DT_TOKENS_BYTE)
         out->vocab = 256;
+    else if (dt_tokenizer_is_file(recipe))
+        DT_TRY(check_unprepared(out, recipe, err));
     else if (train.items[0].kind != DT_TOKENS_CHAR)
         out->vocab = recipe->model.vocab;
     DT_TRY(dt_dataset_check_vocab(recipe, out->vocab, err));

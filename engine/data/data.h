@@ -34,12 +34,24 @@ extern "C" {
 typedef struct dt_tokenizer dt_tokenizer;
 typedef struct dt_dataset dt_dataset;
 
-/* --- tokenizer.c: kinds "char" (code points, sorted), "byte", "ids" (bin files: no text) */
+/* --- tokenizer.c: kinds "char" (code points, sorted), "byte", "ids" (bin files: no text), "bpe" (learned
+ * elsewhere: engine/tokens/bpe.h) */
 int64_t dt_tokenizer_vocab(const dt_tokenizer *tokenizer);
 /* {"kind":"char","characters":"\n !..."}; new reference */
 json_t *dt_tokenizer_to_json(const dt_tokenizer *tokenizer);
 dt_status dt_tokenizer_from_json(dt_tokenizer **out, const json_t *json, dt_error *err);
 void dt_tokenizer_free(dt_tokenizer *tokenizer);
+/* Kind "bpe": from the recipe's data.tokenizer. DT_ERR_RECIPE naming the file. */
+dt_status dt_tokenizer_read(dt_tokenizer **out, const char *path, dt_error *err);
+/* The file that travels with a checkpoint, borrowed, and the name that it has there; false where the
+ * JSON tells everything. */
+bool dt_tokenizer_get_file(const dt_tokenizer *tokenizer, const char **name, const char **bytes,
+                           size_t *length);
+/* NULL for other kinds. Borrowed. */
+const struct dt_bpe *dt_tokenizer_bpe(const dt_tokenizer *tokenizer);
+/* What came from JSON has text only with its file: read from the checkpoint's folder. Nothing for the
+ * kinds without one. DT_ERR_CORRUPT where it is another file. */
+dt_status dt_tokenizer_load(dt_tokenizer *tokenizer, const char *folder, dt_error *err);
 /* Text → tokens; a character that the vocabulary lacks is DT_ERR_USAGE naming it. Ids are written
  * as numbers, "12 7 400". Caller frees. */
 dt_status dt_tokenizer_encode(int32_t **tokens, int64_t *count, const dt_tokenizer *tokenizer,

@@ -14,16 +14,40 @@
  * behind them are looked at when they are drawn. */
 #define CHECKED_TOKENS ((int64_t)1 << 26)
 
+/* Fields that say two things about tokens. */
+static dt_status check_fields(const dt_recipe *recipe, dt_tokens_kind kind, dt_error *err)
+{
+    bool has_file = dt_tokenizer_is_file(recipe);
+    bool has_word =
+        has_file || (recipe->data.tokenizer != NULL && recipe->data.tokenizer[0] != '\0');
+
+    if (kind == DT_TOKENS_ROWS && has_word)
+        return DT_FAIL(err, DT_ERR_RECIPE,
+                       "data.tokenizer is '%s', and the model reads rows of numbers; leave it out",
+                       recipe->data.tokenizer);
+    if (has_word && recipe->data.tokens != DT_TOKENS_AUTO && recipe->data.tokens != kind)
+        has_file = true;
+    if (has_file &&
+        (recipe->data.tokens == DT_TOKENS_CHAR || recipe->data.tokens == DT_TOKENS_BYTE ||
+         kind == DT_TOKENS_CHAR || kind == DT_TOKENS_BYTE))
+        return DT_FAIL(err, DT_ERR_RECIPE,
+                       "data.tokenizer is '%s', and data.tokens says '%s'; leave data.tokens out",
+                       recipe->data.tokenizer, dt_tokens_kind_name(recipe->data.tokens));
+    return DT_OK;
+}
+
 dt_status dt_dataset_find_files(dt_data_files *train, dt_data_files *validation,
                                 const dt_recipe *recipe, dt_arena *arena, dt_error *err)
 {
-    dt_tokens_kind kind =
-        dt_architecture_find(recipe->model.kind)->reads_rows ? DT_TOKENS_ROWS : recipe->data.tokens;
+    dt_tokens_kind kind = dt_architecture_find(recipe->model.kind)->reads_rows
+                              ? DT_TOKENS_ROWS
+                              : dt_tokens_kind_of(recipe);
     dt_status st = DT_OK;
 
     if (recipe->data.train.count == 0)
         DT_THROW(err, DT_ERR_RECIPE, "data.train names no file; give it a file of %s",
                  kind == DT_TOKENS_ROWS ? "rows" : "text or tokens");
+    DT_TRY(check_fields(recipe, kind, err));
     DT_TRY(dt_data_files_find(train, &recipe->data.train, kind, "data.train", arena, err));
     DT_TRY(dt_data_files_find(validation, &recipe->data.validation, kind, "data.validation", arena,
                               err));
@@ -64,6 +88,11 @@ dt_status dt_dataset_split(int64_t *before_split, const dt_recipe *recipe, int64
 
 dt_status dt_dataset_check_vocab(const dt_recipe *recipe, int64_t vocab, dt_error *err)
 {
+    if (recipe->model.vocab > 0 && vocab > recipe->model.vocab && dt_tokenizer_is_file(recipe))
+        return DT_FAIL(err, DT_ERR_RECIPE,
+                       "model.vocab is %lld, and data.tokenizer has %lld tokens; leave model.vocab "
+                       "out, set it to %lld or more, or name the model's tokenizer",
+                       (long long)recipe->model.vocab, (long long)vocab, (long long)vocab);
     if (recipe->model.vocab > 0 && vocab > recipe->model.vocab)
         return DT_FAIL(err, DT_ERR_RECIPE,
                        "model.vocab is %lld, and the data have %lld different tokens; leave "
@@ -90,6 +119,9 @@ static dt_status open_tokens(dt_dataset *dataset, const dt_data_files *train,
 {
     dt_status st = DT_OK;
 
+    if (dt_tokenizer_is_file(recipe) && !dt_tokens_kind_is_ids(train->items[0].kind))
+        DT_THROW(err, DT_ERR_RECIPE, "'%s' is text; 'dtrun data prepare' makes tokens of it",
+                 train->items[0].path);
     switch (train->items[0].kind) {
     case DT_TOKENS_CHAR:
         DT_TRY(check_fixed(fixed, DT_TOKENIZER_CHAR, err));
@@ -100,7 +132,8 @@ static dt_status open_tokens(dt_dataset *dataset, const dt_data_files *train,
         DT_TRY(dt_dataset_open_bytes(dataset, train, validation, err));
         break;
     default:
-        DT_TRY(check_fixed(fixed, DT_TOKENIZER_IDS, err));
+        DT_TRY(check_fixed(
+            fixed, dt_tokenizer_is_file(recipe) ? DT_TOKENIZER_BPE : DT_TOKENIZER_IDS, err));
         DT_TRY(dt_dataset_open_ids(dataset, train, validation, recipe, fixed, err));
         break;
     }
@@ -140,8 +173,10 @@ static dt_status open_text(dt_dataset *dataset, const dt_data_files *train,
         dataset->valid_start = dataset->train_count;
         dataset->valid_count = dataset->train.count - dataset->train_count;
     }
-    dataset->limit = recipe->model.vocab > 0 ? recipe->model.vocab : dataset->tokenizer->vocab;
-    if (dataset->tokenizer->kind == DT_TOKENIZER_IDS)
+    dataset->limit = dataset->tokenizer->vocab; /* a model may have rows that no token uses */
+    if (recipe->model.vocab > 0 && dataset->tokenizer->kind != DT_TOKENIZER_BPE)
+        dataset->limit = recipe->model.vocab;
+    if (dt_tokens_kind_is_ids(train->items[0].kind))
         DT_TRY(check_tokens(dataset, err));
 out:
     return st;

@@ -39,6 +39,12 @@ dt_status dt_dataset_open_ids(dt_dataset *dataset, const dt_data_files *train,
 
     DT_TRY(map_bins(&dataset->train, train, err));
     DT_TRY(map_bins(&dataset->validation, validation, err));
+    if (dt_tokenizer_is_file(recipe)) {
+        DT_TRY(dt_tokenizer_read(&dataset->tokenizer, recipe->data.tokenizer, err));
+        if (fixed != NULL)
+            DT_TRY(dt_tokenizer_bpe_same(fixed, dataset->tokenizer, err));
+        goto out;
+    }
     if (fixed != NULL) {
         DT_TRY(dt_tokenizer_copy(&dataset->tokenizer, fixed, err));
         goto out;

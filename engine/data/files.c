@@ -21,6 +21,25 @@ const char *dt_tokens_kind_name(dt_tokens_kind kind)
     return names[kind];
 }
 
+/* A recipe that was filled in by hand may have none. */
+static bool has_word(const dt_recipe *recipe, const char *word)
+{
+    return recipe->data.tokenizer != NULL && strcmp(recipe->data.tokenizer, word) == 0;
+}
+
+dt_tokens_kind dt_tokens_kind_of(const dt_recipe *recipe)
+{
+    if (has_word(recipe, "char"))
+        return DT_TOKENS_CHAR;
+    return has_word(recipe, "byte") ? DT_TOKENS_BYTE : recipe->data.tokens;
+}
+
+bool dt_tokenizer_is_file(const dt_recipe *recipe)
+{
+    return recipe->data.tokenizer != NULL && recipe->data.tokenizer[0] != '\0' &&
+           !has_word(recipe, "char") && !has_word(recipe, "byte");
+}
+
 bool dt_tokens_kind_is_ids(dt_tokens_kind kind)
 {
     return kind == DT_TOKENS_LLMC || kind == DT_TOKENS_NANOGPT;

@@ -36,6 +36,11 @@ dt_status dt_data_files_find(dt_data_files *out, const dt_string_list *patterns,
 dt_status dt_data_files_agree(const dt_data_files *train, const dt_data_files *validation,
                               dt_error *err);
 
+/* What the recipe says about tokens: data.tokens, or data.tokenizer where that is "char" or "byte". */
+dt_tokens_kind dt_tokens_kind_of(const dt_recipe *recipe);
+/* Whether data.tokenizer names a file or a folder. */
+bool dt_tokenizer_is_file(const dt_recipe *recipe);
+
 /* Of a kind that is not AUTO: the recipe's word, and whether it holds ids instead of text. */
 const char *dt_tokens_kind_name(dt_tokens_kind kind);
 bool dt_tokens_kind_is_ids(dt_tokens_kind kind);

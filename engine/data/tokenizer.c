@@ -10,7 +10,8 @@
 static const char *const kind_names[] = {[DT_TOKENIZER_CHAR] = "char",
                                          [DT_TOKENIZER_BYTE] = "byte",
                                          [DT_TOKENIZER_IDS] = "ids",
-                                         [DT_TOKENIZER_ROWS] = "rows"};
+                                         [DT_TOKENIZER_ROWS] = "rows",
+                                         [DT_TOKENIZER_BPE] = "bpe"};
 
 #define KINDS (sizeof(kind_names) / sizeof(kind_names[0]))
 
@@ -19,9 +20,8 @@ const char *dt_tokenizer_kind_name(dt_tokenizer_kind kind)
     return kind_names[kind];
 }
 
-/* With room for `characters` of them, zeroed. */
-static dt_status make(dt_tokenizer **out, dt_tokenizer_kind kind, int64_t vocab, bool characters,
-                      dt_error *err)
+dt_status dt_tokenizer_make(dt_tokenizer **out, dt_tokenizer_kind kind, int64_t vocab,
+                            bool characters, dt_error *err)
 {
     dt_tokenizer *made = calloc(1, sizeof(*made));
 
@@ -32,6 +32,7 @@ static dt_status make(dt_tokenizer **out, dt_tokenizer_kind kind, int64_t vocab,
         free(made);
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a vocabulary of %lld", (long long)vocab);
     }
+    dt_strbuf_init(&made->file);
     made->kind = kind;
     made->vocab = vocab;
     *out = made;
@@ -52,7 +53,7 @@ dt_status dt_tokenizer_new_char(dt_tokenizer **out, const dt_char_set *set, dt_e
     int64_t count = dt_char_set_count(set);
 
     DT_ASSERT(count > 0);
-    DT_TRY(make(out, DT_TOKENIZER_CHAR, count, true, err));
+    DT_TRY(dt_tokenizer_make(out, DT_TOKENIZER_CHAR, count, true, err));
     dt_char_set_list((*out)->characters, set);
     index_ascii(*out);
 out:
@@ -61,18 +62,18 @@ out:
 
 dt_status dt_tokenizer_new_byte(dt_tokenizer **out, dt_error *err)
 {
-    return make(out, DT_TOKENIZER_BYTE, 256, false, err);
+    return dt_tokenizer_make(out, DT_TOKENIZER_BYTE, 256, false, err);
 }
 
 dt_status dt_tokenizer_new_ids(dt_tokenizer **out, int64_t vocab, dt_error *err)
 {
     DT_ASSERT(vocab > 0 && vocab <= INT32_MAX);
-    return make(out, DT_TOKENIZER_IDS, vocab, false, err);
+    return dt_tokenizer_make(out, DT_TOKENIZER_IDS, vocab, false, err);
 }
 
 dt_status dt_tokenizer_new_rows(dt_tokenizer **out, dt_error *err)
 {
-    return make(out, DT_TOKENIZER_ROWS, 1, false, err);
+    return dt_tokenizer_make(out, DT_TOKENIZER_ROWS, 1, false, err);
 }
 
 dt_status dt_tokenizer_copy(dt_tokenizer **out, const dt_tokenizer *from, dt_error *err)
@@ -80,7 +81,7 @@ dt_status dt_tokenizer_copy(dt_tokenizer **out, const dt_tokenizer *from, dt_err
     dt_status st = DT_OK;
     bool characters = from->characters != NULL;
 
-    DT_TRY(make(out, from->kind, from->vocab, characters, err));
+    DT_TRY(dt_tokenizer_make(out, from->kind, from->vocab, characters, err));
     if (characters) {
         memcpy((*out)->characters, from->characters,
                (size_t)from->vocab * sizeof(*from->characters));
@@ -92,8 +93,11 @@ out:
 
 void dt_tokenizer_free(dt_tokenizer *tokenizer)
 {
-    if (tokenizer != NULL)
-        free(tokenizer->characters);
+    if (tokenizer == NULL)
+        return;
+    dt_bpe_free(tokenizer->bpe);
+    dt_strbuf_release(&tokenizer->file);
+    free(tokenizer->characters);
     free(tokenizer);
 }
 
@@ -125,6 +129,8 @@ json_t *dt_tokenizer_to_json(const dt_tokenizer *tokenizer)
                             (json_int_t)tokenizer->vocab);
     dt_strbuf text;
 
+    if (tokenizer->kind == DT_TOKENIZER_BPE)
+        dt_tokenizer_bpe_to_json(out, tokenizer);
     if (tokenizer->kind != DT_TOKENIZER_CHAR)
         return out;
     dt_strbuf_init(&text);
@@ -192,6 +198,8 @@ dt_status dt_tokenizer_from_json(dt_tokenizer **out, const json_t *json, dt_erro
         DT_TRY(dt_tokenizer_new_ids(out, vocab, err));
     else if (k == DT_TOKENIZER_ROWS)
         DT_TRY(dt_tokenizer_new_rows(out, err));
+    else if (k == DT_TOKENIZER_BPE)
+        DT_TRY(dt_tokenizer_bpe_from_json(out, json, vocab, err));
     else
         DT_THROW(err, DT_ERR_CORRUPT, "tokenizer: kind '%s' with a vocabulary of %lld is not known",
                  kind, (long long)vocab);
@@ -251,11 +259,14 @@ dt_status dt_tokenizer_encode(int32_t **tokens, int64_t *count, const dt_tokeniz
                               const char *text, size_t length, dt_error *err)
 {
     dt_status st = DT_OK;
-    int32_t *made = calloc(length + 1, sizeof(*made)); /* no tokenizer makes more than one a byte */
+    int32_t *made;
     dt_strbuf copy;
 
     *tokens = NULL;
     *count = 0;
+    if (tokenizer->kind == DT_TOKENIZER_BPE)
+        return dt_tokenizer_bpe_encode(tokens, count, tokenizer, text, length, err);
+    made = calloc(length + 1, sizeof(*made)); /* none of these makes more than one a byte */
     dt_strbuf_init(&copy);
     if (made == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for %zu bytes of text", length);
@@ -273,6 +284,8 @@ dt_status dt_tokenizer_encode(int32_t **tokens, int64_t *count, const dt_tokeniz
         break;
     case DT_TOKENIZER_ROWS:
         DT_THROW(err, DT_ERR_USAGE, "the model was trained on rows of numbers: it reads no text");
+    case DT_TOKENIZER_BPE: /* above */
+        break;
     }
     *tokens = made; /* caller owns *tokens */
     made = NULL;
@@ -288,6 +301,8 @@ void dt_tokenizer_decode(dt_strbuf *out, const dt_tokenizer *tokenizer, int32_t 
 
     if (tokenizer->kind == DT_TOKENIZER_IDS || tokenizer->kind == DT_TOKENIZER_ROWS)
         dt_strbuf_add_fmt(out, "%d ", token);
+    else if (tokenizer->kind == DT_TOKENIZER_BPE)
+        dt_bpe_decode(out, tokenizer->bpe, token);
     else if (token < 0 || token >= tokenizer->vocab) /* model.vocab may be the larger one */
         dt_strbuf_add_str(out, "\xef\xbf\xbd");      /* U+FFFD */
     else if (tokenizer->kind == DT_TOKENIZER_BYTE)

@@ -6,6 +6,7 @@
 
 #include "engine/data/chars.h"
 #include "engine/data/data.h"
+#include "engine/tokens/bpe.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -15,7 +16,8 @@ typedef enum dt_tokenizer_kind {
     DT_TOKENIZER_CHAR,
     DT_TOKENIZER_BYTE,
     DT_TOKENIZER_IDS,
-    DT_TOKENIZER_ROWS /* none: samples are rows of numbers */
+    DT_TOKENIZER_ROWS, /* none: samples are rows of numbers */
+    DT_TOKENIZER_BPE   /* learned elsewhere: a file of its own */
 } dt_tokenizer_kind;
 
 struct dt_tokenizer {
@@ -23,6 +25,10 @@ struct dt_tokenizer {
     int64_t vocab;
     uint32_t *characters; /* [vocab], ascending; NULL unless CHAR */
     int32_t ascii[128];   /* code point → token, -1 where it has none; CHAR only */
+    dt_bpe *bpe;          /* BPE only; NULL until its file is read */
+    dt_strbuf file;       /* the file, byte by byte; BPE only */
+    char file_name[64];   /* in a checkpoint */
+    char digest[33];      /* of the file, XXH3-128 */
 };
 
 /* Each: the caller owns *out. The set must not be empty; vocab 1 to 2^31-1. */
@@ -30,7 +36,20 @@ dt_status dt_tokenizer_new_char(dt_tokenizer **out, const dt_char_set *set, dt_e
 dt_status dt_tokenizer_new_byte(dt_tokenizer **out, dt_error *err);
 dt_status dt_tokenizer_new_ids(dt_tokenizer **out, int64_t vocab, dt_error *err);
 dt_status dt_tokenizer_new_rows(dt_tokenizer **out, dt_error *err);
+/* With room for `characters` of them, zeroed. */
+dt_status dt_tokenizer_make(dt_tokenizer **out, dt_tokenizer_kind kind, int64_t vocab,
+                            bool characters, dt_error *err);
 dt_status dt_tokenizer_copy(dt_tokenizer **out, const dt_tokenizer *from, dt_error *err);
+
+/* tokenizer_bpe.c: the parts of tokenizer.c's functions for that kind. */
+void dt_tokenizer_bpe_to_json(json_t *out, const dt_tokenizer *tokenizer);
+dt_status dt_tokenizer_bpe_from_json(dt_tokenizer **out, const json_t *json, int64_t vocab,
+                                     dt_error *err);
+dt_status dt_tokenizer_bpe_encode(int32_t **tokens, int64_t *count, const dt_tokenizer *tokenizer,
+                                  const char *text, size_t length, dt_error *err);
+/* DT_ERR_RECIPE where the checkpoint's is another one than the recipe's. */
+dt_status dt_tokenizer_bpe_same(const dt_tokenizer *checkpoint, const dt_tokenizer *recipe,
+                                dt_error *err);
 
 const char *dt_tokenizer_kind_name(dt_tokenizer_kind kind);
 

@@ -38,6 +38,7 @@ static dt_status open_checkpoint(generator *g, const char *path, dt_error *err)
     DT_TRY(dt_json_get_string(&kind, info->tokenizer, "kind", path, err));
     g->ids = strcmp(kind, "ids") == 0;
     DT_TRY(dt_tokenizer_from_json(&g->tokenizer, info->tokenizer, err));
+    DT_TRY(dt_tokenizer_load(g->tokenizer, path, err));
 out:
     return st;
 }

@@ -42,7 +42,11 @@ static dt_checkpoint_info info_make(dt_train_session *session, unsigned reasons)
     json_t *recipe = dt_recipe_to_json(&plan->recipe);
     const json_t *optimizer = json_object_get(recipe, "optimizer");
     bool is_best = (reasons & DT_CHECKPOINT_BEST) != 0;
+    dt_checkpoint_beside file;
 
+    if (!dt_tokenizer_get_file(dt_dataset_tokenizer(session->dataset), &file.name, &file.bytes,
+                               &file.length))
+        file.name = NULL;
     return (dt_checkpoint_info){
         .run = plan->run,
         .attempt = plan->attempt,
@@ -62,6 +66,7 @@ static dt_checkpoint_info info_make(dt_train_session *session, unsigned reasons)
         .recipe = recipe,
         .tokenizer = dt_tokenizer_to_json(dt_dataset_tokenizer(session->dataset)),
         .data = json_incref(session->fingerprint),
+        .tokenizer_file = file,
     };
 }
 

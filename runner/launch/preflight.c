@@ -7,6 +7,8 @@
 #include "engine/data/data.h"
 #include "recipes/nodes.h"
 #include "runner/cli/program.h"
+#include "runner/cli/report.h"
+#include "runner/corpus/prepared.h"
 #include "runner/launch/fetch_inputs.h"
 #include "runner/launch/placement.h"
 #include "runner/launch/slurm_plan.h"
@@ -77,12 +79,44 @@ out:
     return st;
 }
 
-static dt_status check_data(dt_preflight *out, dt_recipe *here, const dt_recipe *recipe,
+static void tell(const char *text)
+{
+    dt_report_say("%s", text);
+}
+
+static void tell_prepared(const char *name, const dt_prepared *made, int64_t vocab)
+{
+    char tokens[DT_FORMAT_SIZE], bytes[DT_FORMAT_SIZE];
+    const dt_prepared_facts *facts = &made->facts;
+
+    if (made->files.count > 0 && !made->found)
+        dt_report_say("%s: %lld documents of %s, %s tokens of %lld (%.2f bytes a token)", name,
+                      (long long)facts->documents,
+                      dt_format_bytes(bytes, sizeof(bytes), (double)facts->bytes),
+                      dt_format_count(tokens, sizeof(tokens), (double)facts->tokens),
+                      (long long)vocab, (double)facts->bytes / (double)facts->tokens);
+}
+
+/* Text becomes tokens where somebody will train on it, or has: it can take an hour. */
+static dt_status prepare_text(dt_recipe *here, bool make, dt_arena *arena, dt_error *err)
+{
+    dt_prepared train, validation;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_prepare_recipe(here, make, tell, &train, &validation, arena, err));
+    tell_prepared("data.train", &train, train.vocab);
+    tell_prepared("data.validation", &validation, validation.vocab);
+out:
+    return st;
+}
+
+static dt_status check_data(dt_preflight *out, dt_recipe *here, const dt_recipe *recipe, bool make,
                             dt_arena *arena, dt_error *err)
 {
     dt_status st = DT_OK;
 
     DT_TRY(dt_fetch_recipe(here, recipe, arena, err));
+    DT_TRY(prepare_text(here, make, arena, err));
     DT_TRY(dt_dataset_check(&out->data, here, NULL, err));
 out:
     return st;
@@ -105,14 +139,15 @@ out:
     return st;
 }
 
-dt_status dt_preflight_recipe(dt_preflight *out, const dt_recipe *recipe,
-                              const dt_recipe_source *source, dt_arena *arena, dt_error *err)
+static dt_status look_at_recipe(dt_preflight *out, const dt_recipe *recipe,
+                                const dt_recipe_source *source, bool make, dt_arena *arena,
+                                dt_error *err)
 {
     dt_status st = DT_OK;
     dt_recipe here;
 
     *out = (dt_preflight){.recipe = *recipe, .origins = source != NULL ? source->origins : NULL};
-    st = check_data(out, &here, recipe, arena, err);
+    st = check_data(out, &here, recipe, make, arena, err);
     if (st == DT_ERR_RECIPE && source != NULL && err != NULL)
         dt_recipe_locate_data(err, source, arena);
     DT_TRY(st);
@@ -120,6 +155,12 @@ dt_status dt_preflight_recipe(dt_preflight *out, const dt_recipe *recipe,
     DT_TRY(dt_preflight_check_steps(out, err));
 out:
     return st;
+}
+
+dt_status dt_preflight_recipe(dt_preflight *out, const dt_recipe *recipe,
+                              const dt_recipe_source *source, dt_arena *arena, dt_error *err)
+{
+    return look_at_recipe(out, recipe, source, false, arena, err);
 }
 
 dt_status dt_preflight_without_data(dt_preflight *out, const dt_recipe *recipe, dt_arena *arena,
@@ -147,7 +188,7 @@ dt_status dt_preflight_check(dt_preflight *out, const dt_recipe *recipe,
     dt_memory_ranks ranks;
     const char *program;
 
-    DT_TRY(dt_preflight_recipe(out, recipe, source, arena, err));
+    DT_TRY(look_at_recipe(out, recipe, source, true, arena, err));
     DT_TRY(dt_resources_memory(&out->available_bytes, err));
     ranks = dt_plan_memory_ranks(&out->plan, 0);
     if (ranks_here(&out->plan) > 0) /* of other machines node_checks.h tells */

@@ -41,6 +41,15 @@ static json_t *moved(const json_t *list, const json_t *paths)
     return out;
 }
 
+static void move_text(json_t *object, const char *key, const json_t *paths)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    json_t *there = text != NULL ? json_object_get(paths, text) : NULL;
+
+    if (json_is_array(there))
+        json_object_set(object, key, json_array_get(there, 0));
+}
+
 void dt_nodes_parts(dt_strbuf *out, const dt_node_layout *layout)
 {
     const char *slash = strrchr(layout->folder, '/');
@@ -72,5 +81,6 @@ json_t *dt_node_plan(const json_t *plan, const dt_node_layout *layout, bool all_
     json_object_set_new(data, "train", moved(json_object_get(data, "train"), layout->paths));
     json_object_set_new(data, "validation",
                         moved(json_object_get(data, "validation"), layout->paths));
+    move_text(data, "tokenizer", layout->paths);
     return out;
 }

@@ -101,6 +101,8 @@ FIELDS = {
     'data.validation': [value('[more.txt]', 'sgd')],
     'data.split': [value(0.2, 'plain'), value(0, None)],
     'data.tokens': [value('byte', 'sgd')],
+    'data.tokenizer': [value('char', 'plain')],
+    'data.field': [value('body', 'plain')],
     'data.tail': [value('drop', 'half'), value('drop', None, {'schedule.epochs': 2,
                                                              'schedule.steps': 0})],
     'data.ship': [value('never', 'plain')],

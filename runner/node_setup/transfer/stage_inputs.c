@@ -101,19 +101,22 @@ out:
     return st;
 }
 
+static dt_status place_text(const json_t *item, const staging *all, dt_error *err)
+{
+    const char *entry = json_string_value(item);
+
+    return entry != NULL && entry[0] == '/' && json_object_get(all->paths, entry) == NULL
+               ? place_entry(entry, all, err)
+               : DT_OK;
+}
+
 static dt_status place_list(const json_t *list, const staging *all, dt_error *err)
 {
     dt_status st = DT_OK;
     const json_t *item;
     size_t i;
 
-    json_array_foreach((json_t *)list, i, item)
-    {
-        const char *entry = json_string_value(item);
-
-        if (entry != NULL && entry[0] == '/' && json_object_get(all->paths, entry) == NULL)
-            DT_TRY(place_entry(entry, all, err));
-    }
+    json_array_foreach((json_t *)list, i, item) DT_TRY(place_text(item, all, err));
 out:
     return st;
 }
@@ -132,6 +135,7 @@ dt_status dt_stage_data(json_t *paths, const char *agent, const dt_prepare_reque
 
     DT_TRY(place_list(json_object_get(data, "train"), &all, err));
     DT_TRY(place_list(json_object_get(data, "validation"), &all, err));
+    DT_TRY(place_text(json_object_get(data, "tokenizer"), &all, err));
 out:
     return st;
 }

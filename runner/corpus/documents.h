@@ -1,0 +1,47 @@
+/* documents: the texts of a file, or of a part of one that begins and ends between documents.
+ *
+ *   text    the file is one document; a part of it is a piece of one
+ *   jsonl   a document a line: the string under a key
+ *   csv     a document a record: the field of a column, which the first record names
+ *
+ * A line or record that has no such text is counted as broken and left out, and so is an empty one.
+ * Errors  what `add` returns; DT_ERR_RECIPE where a .csv names no such column
+ */
+#ifndef DT_RUNNER_CORPUS_DOCUMENTS_H
+#define DT_RUNNER_CORPUS_DOCUMENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/strbuf.h"
+
+typedef enum dt_corpus_kind { DT_CORPUS_TEXT, DT_CORPUS_JSONL, DT_CORPUS_CSV } dt_corpus_kind;
+
+/* By its ending: .jsonl and .json, .csv; all else is text. */
+dt_corpus_kind dt_corpus_kind_of(const char *path);
+
+#define DT_BROKEN_NAMED 3
+
+typedef struct dt_documents {
+    int64_t documents, lines, bytes; /* bytes of text */
+    int64_t broken;
+    int64_t broken_lines[DT_BROKEN_NAMED]; /* the first ones, from 1, within the part */
+    char broken_why[80];                   /* of the first */
+} dt_documents;
+
+typedef dt_status dt_document_fn(void *context, const char *text, size_t length, dt_error *err);
+
+/* Calls `add` for each document of `text`, and adds to *out. field: the key, of jsonl. column: of csv,
+ * from 0. */
+dt_status dt_documents_read(dt_documents *out, dt_corpus_kind kind, const char *text, size_t length,
+                            const char *field, int64_t column, dt_document_fn *add, void *context,
+                            dt_error *err);
+
+/* Bytes of the first record of a .csv, its line break with it; `quoted` may be NULL. */
+size_t dt_csv_record(const char *text, size_t length);
+/* The column of that name in the record at `text`; -1: there is none. */
+int64_t dt_csv_column(const char *text, size_t length, const char *name);
+
+#endif

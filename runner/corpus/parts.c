@@ -1,0 +1,237 @@
+#define _GNU_SOURCE
+#include "runner/corpus/parts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+#include "base/banned.h"
+
+/* Of all files together 64 parts, within these: enough for many threads, and few enough files. */
+#define PART_LEAST ((size_t)1 << 20)
+#define PART_MOST  ((size_t)64 << 20)
+
+static dt_status add_part(dt_corpus_parts *parts, const dt_corpus_file *file, size_t start,
+                          size_t end, dt_error *err)
+{
+    if (parts->count == parts->capacity) {
+        int64_t wider = parts->capacity == 0 ? 64 : parts->capacity * 2;
+        dt_corpus_part *items = realloc(parts->items, (size_t)wider * sizeof(*items));
+
+        if (items == NULL)
+            return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a list of parts");
+        parts->items = items;
+        parts->capacity = wider;
+    }
+    parts->items[parts->count++] = (dt_corpus_part){file, start, end, end == file->text.length};
+    return DT_OK;
+}
+
+static size_t line_end(const char *text, size_t length, size_t from)
+{
+    const char *found = memchr(text + from, '\n', length - from);
+
+    return found != NULL ? (size_t)(found - text) + 1 : length;
+}
+
+/* Records, one after the other: only from the start can be told what is inside quotes. */
+static size_t record_end(const char *text, size_t length, size_t start, size_t from)
+{
+    size_t at = start;
+
+    while (at < from && at < length)
+        at += dt_csv_record(text + at, length - at);
+    return at;
+}
+
+static dt_status cut_file(dt_corpus_parts *parts, const dt_corpus_file *file, size_t size,
+                          const dt_bpe *bpe, dt_error *err)
+{
+    const char *text = (const char *)file->text.bytes;
+    size_t length = file->text.length, start = 0, end;
+    dt_status st = DT_OK;
+
+    if (file->kind != DT_CORPUS_TEXT && length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
+        start = 3; /* the mark that some programs begin UTF-8 with */
+    if (file->kind == DT_CORPUS_CSV)
+        start += dt_csv_record(text + start, length - start); /* the names of columns */
+    for (; start < length; start = end) {
+        size_t from = length - start > size ? start + size : length;
+
+        end = from == length                  ? length
+              : file->kind == DT_CORPUS_TEXT  ? dt_bpe_cut(bpe, text, length, from)
+              : file->kind == DT_CORPUS_JSONL ? line_end(text, length, from)
+                                              : record_end(text, length, start, from);
+        DT_TRY(add_part(parts, file, start, end, err));
+    }
+out:
+    return st;
+}
+
+static dt_status open_file(dt_corpus_file *out, const char *path, const char *field, dt_error *err)
+{
+    dt_status st = DT_OK;
+    const char *text;
+    size_t skip;
+
+    *out = (dt_corpus_file){.path = path, .kind = dt_corpus_kind_of(path)};
+    DT_TRY(dt_mapping_open(&out->text, path, err));
+    if (out->kind != DT_CORPUS_CSV)
+        goto out;
+    text = (const char *)out->text.bytes;
+    skip = out->text.length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    out->column = dt_csv_column(text + skip, out->text.length - skip, field);
+    if (out->column < 0)
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "'%s' names no column '%s' in its first line; set data.field to one that it has",
+                 path, field);
+out:
+    return st;
+}
+
+dt_status dt_corpus_parts_open(dt_corpus_parts *out, const dt_data_files *files, const char *field,
+                               const dt_bpe *bpe, dt_error *err)
+{
+    size_t size = (size_t)files->bytes / 64;
+    dt_status st = DT_OK;
+
+    *out = (dt_corpus_parts){0};
+    size = size < PART_LEAST ? PART_LEAST : size > PART_MOST ? PART_MOST : size;
+    out->files = calloc((size_t)files->count + 1, sizeof(*out->files));
+    if (out->files == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for %lld files", (long long)files->count);
+    for (int64_t i = 0; i < files->count; i++) {
+        out->file_count = i + 1;
+        DT_TRY(open_file(&out->files[i], files->items[i].path, field, err));
+        DT_TRY(cut_file(out, &out->files[i], size, bpe, err));
+    }
+out:
+    return st;
+}
+
+void dt_corpus_parts_release(dt_corpus_parts *parts)
+{
+    for (int64_t i = 0; i < parts->file_count; i++)
+        dt_mapping_close(&parts->files[i].text);
+    free(parts->files);
+    free(parts->items);
+    *parts = (dt_corpus_parts){0};
+}
+
+/* --- tokens */
+
+typedef struct encoding {
+    dt_ids *ids;
+    dt_bpe_encoder *encoder;
+    int32_t end_of_text; /* -1: documents are not told apart */
+} encoding;
+
+static dt_status add_id(dt_ids *ids, int32_t id, dt_error *err)
+{
+    if (ids->count == ids->capacity) {
+        size_t wider = ids->capacity == 0 ? 1024 : ids->capacity * 2;
+        int32_t *items = realloc(ids->items, wider * sizeof(*items));
+
+        if (items == NULL)
+            return DT_FAIL(err, DT_ERR_NOMEM, "no memory for %zu tokens", wider);
+        ids->items = items;
+        ids->capacity = wider;
+    }
+    ids->items[ids->count++] = id;
+    return DT_OK;
+}
+
+static dt_status encode(void *context, const char *text, size_t length, dt_error *err)
+{
+    encoding *to = context;
+    dt_status st = dt_bpe_encode(to->ids, to->encoder, text, length, err);
+
+    return st == DT_OK && to->end_of_text >= 0 ? add_id(to->ids, to->end_of_text, err) : st;
+}
+
+dt_status dt_corpus_part_encode(dt_ids *ids, dt_documents *documents, const dt_corpus_part *part,
+                                const char *field, dt_bpe_encoder *encoder, int32_t end_of_text,
+                                dt_error *err)
+{
+    const dt_corpus_file *file = part->file;
+    bool inside = file->kind == DT_CORPUS_TEXT && !part->ends_document;
+    encoding to = {ids, encoder, inside ? -1 : end_of_text};
+    dt_status st =
+        dt_documents_read(documents, file->kind, (const char *)file->text.bytes + part->start,
+                          part->end - part->start, field, file->column, encode, &to, err);
+
+    if (inside)
+        documents->documents = 0; /* it is counted where it ends */
+    if (st == DT_ERR_USAGE && err != NULL)
+        st = err->code = DT_ERR_RECIPE;
+    if (st != DT_OK && part->start > 0)
+        dt_error_prefix(err, "'%s', from byte %zu on", file->path, part->start);
+    else if (st != DT_OK)
+        dt_error_prefix(err, "'%s'", file->path);
+    return st;
+}
+
+/* --- files of tokens */
+
+static void put_header(unsigned char *out, int64_t tokens, bool wide)
+{
+    int32_t header[3] = {wide ? 20240801 : 20240520, wide ? 7 : 1, (int32_t)tokens};
+
+    memset(out, 0, DT_CORPUS_HEADER_BYTES);
+    memcpy(out, header, sizeof(header));
+}
+
+static dt_status write_tokens(int fd, const dt_ids *ids, bool wide, dt_error *err)
+{
+    enum { BLOCK = 1 << 16 };
+    uint16_t *block = malloc(BLOCK * sizeof(*block));
+    dt_status st = DT_OK;
+
+    if (block == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory to write tokens");
+    if (wide)
+        DT_TRY(dt_file_write_all(fd, ids->items, ids->count * sizeof(ids->items[0]), err));
+    for (size_t at = 0; !wide && at < ids->count; at += BLOCK) {
+        size_t count = ids->count - at < BLOCK ? ids->count - at : BLOCK;
+
+        for (size_t i = 0; i < count; i++)
+            block[i] = (uint16_t)ids->items[at + i];
+        DT_TRY(dt_file_write_all(fd, block, count * sizeof(*block), err));
+    }
+out:
+    free(block);
+    return st;
+}
+
+dt_status dt_corpus_tokens_write(const char *path, const dt_ids *ids, bool wide, dt_error *err)
+{
+    unsigned char header[DT_CORPUS_HEADER_BYTES];
+    dt_status st = DT_OK;
+    dt_strbuf partial;
+    int fd = -1;
+
+    dt_strbuf_init(&partial);
+    dt_strbuf_add_fmt(&partial, "%s.partial", path);
+    fd = open(partial.data, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0)
+        DT_THROW(err, DT_ERR_IO, "cannot write '%s': %s", partial.data, strerror(errno));
+    put_header(header, (int64_t)ids->count, wide);
+    DT_TRY(dt_file_write_all(fd, header, sizeof(header), err));
+    DT_TRY(write_tokens(fd, ids, wide, err));
+    if (fsync(fd) != 0 || rename(partial.data, path) != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
+out:
+    if (st != DT_OK)
+        dt_error_prefix(err, "'%s'", path);
+    if (st != DT_OK && fd >= 0)
+        unlink(partial.data);
+    if (fd >= 0)
+        close(fd);
+    dt_strbuf_release(&partial);
+    return st;
+}
