@@ -1,6 +1,6 @@
 # The GPU part of the engine. DT_CUDA: AUTO builds it where nvcc is found, ON insists, OFF leaves it
-# out. Sets DT_HAVE_CUDA, and DT_NCCL_LIBRARY and DT_NCCL_INCLUDE where NCCL is found. NCCL and
-# cuBLAS may lie apart from the toolkit, as Python's packages of them do: NCCL_ROOT and CUBLAS_ROOT
+# out. Sets DT_HAVE_CUDA, and DT_NCCL_INCLUDE where nccl.h is found: NCCL itself is looked for at run
+# time (base/library.h), in its folder too where that was found. NCCL and cuBLAS may lie apart from the toolkit, as Python's packages of them do: NCCL_ROOT and CUBLAS_ROOT
 # (of CMake or the environment) name a folder with their include/ and lib/.
 set(DT_CUDA AUTO CACHE STRING "The GPU part of the engine: AUTO, ON or OFF")
 set_property(CACHE DT_CUDA PROPERTY STRINGS AUTO ON OFF)
@@ -20,10 +20,11 @@ macro(dt_find_cuda name header)
   endif()
   find_library(DT_${name}_LIBRARY NAMES ${ARGN} NAMES_PER_DIR ${where} PATH_SUFFIXES lib lib64)
   find_path(DT_${name}_INCLUDE ${header} ${where} PATH_SUFFIXES include)
-  if(DT_${name}_LIBRARY AND DT_${name}_INCLUDE)
+  if(DT_${name}_LIBRARY)
     get_filename_component(folder ${DT_${name}_LIBRARY} DIRECTORY)
     list(APPEND DT_CUDA_LIBRARY_DIRS ${folder})
-  elseif(folders)
+  endif()
+  if(folders AND NOT (DT_${name}_LIBRARY AND DT_${name}_INCLUDE))
     message(FATAL_ERROR "${name}_ROOT is '${folders}': no ${header} in its include/, or no library in its lib/")
   endif()
 endmacro()
@@ -52,9 +53,10 @@ if(NOT DT_CUDA STREQUAL OFF)
         INTERFACE_INCLUDE_DIRECTORIES ${DT_CUBLAS_INCLUDE})
     endif()
     dt_find_cuda(NCCL nccl.h nccl libnccl.so.2)
-    if(NOT DT_NCCL_LIBRARY OR NOT DT_NCCL_INCLUDE)
-      unset(DT_NCCL_LIBRARY CACHE)
-      message(STATUS "NCCL not found (libnccl-dev, or NCCL_ROOT): collectives of GPUs go through the host")
+    if(NOT DT_NCCL_INCLUDE)
+      unset(DT_NCCL_INCLUDE CACHE)
+      set(DT_NCCL_INCLUDE "")
+      message(STATUS "nccl.h not found (libnccl-dev, or NCCL_ROOT): collectives of GPUs go through the host")
     endif()
   elseif(DT_CUDA STREQUAL AUTO)
     message(STATUS "nvcc not found: the engine is built without its GPU part")

@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* What the library exports under this name; missing where it was built without NCCL. Changes only
+/* What the library exports under this name; missing where it was built without nccl.h. Changes only
  * together with the engine. */
 #define DT_NCCL_ENTRY "dt_nccl_entry_1"
 
@@ -41,7 +41,8 @@ typedef struct dt_nccl_call {
 } dt_nccl_call;
 
 typedef struct dt_nccl_link {
-    /* NCCL's own number, the same for the same release. */
+    /* NCCL's own number, the same for the same release. Looks for the library: 0, with the reason in
+     * the log, where there is none; nothing else may be called then. */
     int (*version)(void);
     /* Which card it is, wherever it is seen from. */
     dt_status (*card)(dt_device *, uint8_t *card, dt_error *err);

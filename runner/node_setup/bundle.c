@@ -18,6 +18,12 @@
 
 #define LIST_SECONDS 20.0
 #define GPU_PART     "libdtrun-cuda.so" /* DT_CUDA_LIBRARY of engine/device/device_cuda.h */
+#define NCCL         "libnccl.so.2"     /* which the GPU part loads by name (comm/nccl/link.cu) */
+#ifdef __aarch64__
+#define LOADER "/lib/ld-linux-aarch64.so.1"
+#else
+#define LOADER "/lib64/ld-linux-x86-64.so.2"
+#endif
 
 enum { FILES_MAX = 256 };
 
@@ -186,12 +192,31 @@ out:
     return st;
 }
 
-/* Beside the engine, as it is loaded. A library is no program: ldd asks the loader for it. */
+/* The one that is named, where the environment names one; *loads otherwise: what the loader is to
+ * look for in front of the GPU part. */
+static dt_status add_nccl(dt_bundle *bundle, const char **loads, dt_arena *arena, dt_error *err)
+{
+    const char *named = getenv("DTRUN_NCCL");
+    struct stat info;
+
+    *loads = "LD_PRELOAD=" NCCL;
+    if (named == NULL || named[0] == '\0')
+        return DT_OK;
+    *loads = "LD_PRELOAD=";
+    if (stat(named, &info) == 0 && S_ISDIR(info.st_mode))
+        named = dt_arena_printf(arena, "%s/" NCCL, named);
+    return named != NULL ? add_file(bundle, "lib", NCCL, named, arena, err)
+                         : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+}
+
+/* Beside the engine, as it is loaded: a library is no program, so the loader is told to run it, with
+ * NCCL in front, from where the GPU part would have it. Where there is no NCCL, the loader says so
+ * and goes on. */
 static dt_status add_gpu_part(dt_bundle *bundle, const char *engine, dt_arena *arena, dt_error *err)
 {
     const char *slash = strrchr(engine, '/');
     const char *path = dt_arena_printf(arena, "%.*s/%s", (int)(slash - engine), engine, GPU_PART);
-    const char *const words[] = {"/usr/bin/env", "ldd", path, NULL};
+    const char *words[] = {"/usr/bin/env", "LD_TRACE_LOADED_OBJECTS=1", NULL, LOADER, path, NULL};
     dt_status st = DT_OK;
 
     if (path == NULL)
@@ -202,6 +227,7 @@ static dt_status add_gpu_part(dt_bundle *bundle, const char *engine, dt_arena *a
                        "toolkit, or set 'gpus: 0')",
                        path);
     DT_TRY(add_file(bundle, "bin", GPU_PART, path, arena, err));
+    DT_TRY(add_nccl(bundle, &words[2], arena, err));
     DT_TRY(add_libraries(bundle, words, arena, err));
     DT_TRY(add_compiler(bundle, arena, err));
 out:

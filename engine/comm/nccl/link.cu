@@ -1,12 +1,34 @@
 /* The calls of nccl_link.h, on communicators that never block the host (ncclConfig_t.blocking 0).
+ * The library is looked for when its version is asked for: a machine may be without it.
  */
 #include <nccl.h>
 #include <string.h>
 
+#include "base/library.h"
+#include "base/log.h"
 #include "engine/device/nccl_link.h"
 #include "engine/device/queue_cuda.cuh"
 
 static_assert(DT_NCCL_ID_BYTES == NCCL_UNIQUE_ID_BYTES, "the id goes through the rendezvous");
+
+/* What is called of it; each X(name) has the type that nccl.h gives it. */
+#define NCCL_CALLS(X)         \
+    X(ncclGetVersion)         \
+    X(ncclGetUniqueId)        \
+    X(ncclGetErrorString)     \
+    X(ncclGetLastError)       \
+    X(ncclCommInitRankConfig) \
+    X(ncclCommGetAsyncError)  \
+    X(ncclCommAbort)          \
+    X(ncclAllReduce)          \
+    X(ncclReduceScatter)      \
+    X(ncclAllGather)          \
+    X(ncclBroadcast)
+
+#define MEMBER(name) decltype(&::name) name;
+static struct {
+    NCCL_CALLS(MEMBER)
+} nccl_calls; /* from the first version() on that gives one */
 
 static ncclComm_t comm_of(dt_nccl *nccl)
 {
@@ -20,16 +42,35 @@ static dt_status check(ncclResult_t result, ncclComm_t comm, const char *what, d
 
     if (result == ncclSuccess || result == ncclInProgress)
         return DT_OK;
-    words = ncclGetLastError(comm);
-    return DT_FAIL(err, DT_ERR_COMM, "nccl: %s: %s%s%s", what, ncclGetErrorString(result),
+    words = nccl_calls.ncclGetLastError(comm);
+    return DT_FAIL(err, DT_ERR_COMM, "nccl: %s: %s%s%s", what,
+                   nccl_calls.ncclGetErrorString(result),
                    words != NULL && words[0] != '\0' ? ": " : "", words != NULL ? words : "");
+}
+
+#define FIND(name) DT_TRY(dt_library_find(&nccl_calls.name, library, #name, err));
+
+static dt_status find_calls(dt_error *err)
+{
+    dt_status st = DT_OK;
+    void *library;
+
+    DT_TRY(dt_library_open(&library, "libnccl.so.2", "DTRUN_NCCL", err));
+    NCCL_CALLS(FIND)
+out:
+    return st;
 }
 
 static int version(void)
 {
+    dt_error why = DT_ERROR_INIT;
     int number = 0;
 
-    return ncclGetVersion(&number) == ncclSuccess ? number : 0;
+    if (find_calls(&why) != DT_OK) {
+        dt_log_warn("no NCCL: %s", why.message);
+        return 0;
+    }
+    return nccl_calls.ncclGetVersion(&number) == ncclSuccess ? number : 0;
 }
 
 static dt_status card(dt_device *device, uint8_t *out, dt_error *err)
@@ -50,7 +91,7 @@ static dt_status make_id(uint8_t *out, dt_error *err)
     ncclUniqueId id;
     dt_status st = DT_OK;
 
-    DT_TRY(check(ncclGetUniqueId(&id), NULL, "making an id", err));
+    DT_TRY(check(nccl_calls.ncclGetUniqueId(&id), NULL, "making an id", err));
     memcpy(out, &id, sizeof(id));
 out:
     return st;
@@ -68,8 +109,9 @@ static dt_status connect(dt_nccl **out, dt_device *device, const uint8_t *id, in
     memcpy(&unique, id, sizeof(unique));
     config.blocking = 0;
     DT_TRY(dt_cuda_enter(device, err));
-    st = check(ncclCommInitRankConfig(&comm, (int)world_size, unique, (int)rank, &config), NULL,
-               "connecting", err);
+    st =
+        check(nccl_calls.ncclCommInitRankConfig(&comm, (int)world_size, unique, (int)rank, &config),
+              NULL, "connecting", err);
     *out = (dt_nccl *)(void *)comm;
 out:
     return st;
@@ -81,7 +123,8 @@ static dt_status state(dt_nccl *nccl, bool *busy, dt_error *err)
     dt_status st = DT_OK;
 
     *busy = false;
-    DT_TRY(check(ncclCommGetAsyncError(comm_of(nccl), &last), comm_of(nccl), "its state", err));
+    DT_TRY(check(nccl_calls.ncclCommGetAsyncError(comm_of(nccl), &last), comm_of(nccl), "its state",
+                 err));
     DT_TRY(check(last, comm_of(nccl), "between the ranks", err));
     *busy = last == ncclInProgress;
 out:
@@ -97,17 +140,19 @@ static dt_status call(dt_nccl *nccl, const dt_nccl_call *c, dt_queue *queue, dt_
 
     switch (c->kind) {
     case DT_NCCL_ALL_REDUCE:
-        return check(ncclAllReduce(c->in, c->out, elems, type, ncclSum, comm, stream), comm,
-                     "all-reduce", err);
+        return check(nccl_calls.ncclAllReduce(c->in, c->out, elems, type, ncclSum, comm, stream),
+                     comm, "all-reduce", err);
     case DT_NCCL_REDUCE_SCATTER:
-        return check(ncclReduceScatter(c->in, c->out, elems, type, ncclSum, comm, stream), comm,
-                     "reduce-scatter", err);
+        return check(
+            nccl_calls.ncclReduceScatter(c->in, c->out, elems, type, ncclSum, comm, stream), comm,
+            "reduce-scatter", err);
     case DT_NCCL_ALL_GATHER:
-        return check(ncclAllGather(c->in, c->out, elems, ncclInt8, comm, stream), comm,
+        return check(nccl_calls.ncclAllGather(c->in, c->out, elems, ncclInt8, comm, stream), comm,
                      "all-gather", err);
     case DT_NCCL_BROADCAST:
-        return check(ncclBroadcast(c->in, c->out, elems, ncclInt8, (int)c->root, comm, stream),
-                     comm, "broadcast", err);
+        return check(
+            nccl_calls.ncclBroadcast(c->in, c->out, elems, ncclInt8, (int)c->root, comm, stream),
+            comm, "broadcast", err);
     }
     return DT_FAIL(err, DT_ERR_UNSUPPORTED, "nccl: no collective %d", (int)c->kind);
 }
@@ -133,7 +178,7 @@ out:
 /* Also the way to close: finalizing would talk to the other ranks, which may be gone. */
 static void abort_comm(dt_nccl *nccl)
 {
-    (void)ncclCommAbort(comm_of(nccl));
+    (void)nccl_calls.ncclCommAbort(comm_of(nccl));
 }
 
 extern "C" __attribute__((visibility("default"))) const dt_nccl_link dt_nccl_entry_1 = {

@@ -72,6 +72,8 @@ static dt_status write_card(nccl_card *out, const dt_nccl_link *link, dt_device 
         return DT_OK;
     DT_TRY(bind_to_interface(err));
     out->version = link->version();
+    if (out->version == 0)
+        return DT_OK;
     DT_TRY(link->card(device, out->card, err));
     if (first)
         DT_TRY(link->make_id(out->id, err));

@@ -1,9 +1,8 @@
-#define _GNU_SOURCE
 #include "engine/ops/cuda/cudnn.h"
 
-#include <dlfcn.h>
-#include <stdio.h>
 #include <string.h>
+
+#include "base/library.h"
 
 #include "base/banned.h"
 
@@ -23,13 +22,9 @@ dt_status dt_cudnn_check(const dt_cudnn *cudnn, int status, const char *what, dt
                    what, cudnn->status_text(status), words[0] != '\0' ? ": " : "", words);
 }
 
-/* A function pointer from a symbol: POSIX lets them be copied so. */
 static dt_status find(void *function, const dt_cudnn *cudnn, const char *name, dt_error *err)
 {
-    void *symbol = dlsym(cudnn->library, name);
-
-    memcpy(function, &symbol, sizeof(symbol));
-    return symbol != NULL ? DT_OK : DT_FAIL(err, DT_ERR_UNSUPPORTED, "%s", dlerror());
+    return dt_library_find(function, cudnn->library, name, err);
 }
 
 dt_status dt_cudnn_open(dt_cudnn *out, dt_error *err)
@@ -37,9 +32,7 @@ dt_status dt_cudnn_open(dt_cudnn *out, dt_error *err)
     dt_status st = DT_OK;
 
     memset(out, 0, sizeof(*out));
-    out->library = dlopen(DT_CUDNN_LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (out->library == NULL)
-        return DT_FAIL(err, DT_ERR_UNSUPPORTED, "%s", dlerror());
+    DT_TRY(dt_library_open(&out->library, DT_CUDNN_LIBRARY, "DTRUN_CUDNN", err));
     DT_TRY(find(&out->version, out, "cudnnGetVersion", err));
     if (out->version() < DT_CUDNN_OLDEST)
         DT_THROW(err, DT_ERR_UNSUPPORTED,
@@ -82,7 +75,5 @@ out:
 void dt_cudnn_close(dt_cudnn *cudnn)
 {
     disconnect(cudnn);
-    if (cudnn->library != NULL)
-        dlclose(cudnn->library);
     memset(cudnn, 0, sizeof(*cudnn));
 }
