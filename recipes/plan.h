@@ -2,7 +2,8 @@
  *
  * Document (version 1), one JSON object:
  *   {"plan": 1, "run": "k3v9x2", "attempt": 1, "world_size": 2,
- *    "directory": "/abs/runs/k3v9x2/checkpoints",   where checkpoints are written
+ *    "directory": "/abs/runs/k3v9x2/checkpoints",   where checkpoints are written; "/dev/null":
+ *                                                   none is, as a measurement wants it
  *    "shared": true,                                whether all nodes see that folder as one
  *    "resume_from": "" | "/abs/.../step-00000100",  a marked checkpoint directory
  *    "new_data": true,    may be missing: the data need not be those of that checkpoint
@@ -28,6 +29,7 @@ extern "C" {
 #endif
 
 #define DT_PLAN_VERSION 1
+#define DT_PLAN_NOWHERE "/dev/null"
 
 typedef struct dt_plan_rank {
     int64_t node, local_rank;

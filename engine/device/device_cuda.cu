@@ -280,8 +280,9 @@ static dt_status open_card(dt_device *out, int index, bool tf32, dt_error *err)
                          "opening the card", err));
     DT_TRY(
         dt_cuda_check(cudaMalloc(&state->fault, sizeof(*state->fault)), "opening the card", err));
-    DT_TRY(
-        dt_cuda_check(cudaMemset(state->fault, 0, sizeof(*state->fault)), "opening the card", err));
+    /* on our stream, which waits for no other: the legacy one would run beside it */
+    DT_TRY(dt_cuda_check(cudaMemsetAsync(state->fault, 0, sizeof(*state->fault), state->stream),
+                         "opening the card", err));
     DT_TRY(dt_cuda_check(
         cudaMallocHost(&state->host_values, DT_CUDA_VALUES * sizeof(*state->host_values)),
         "opening the card", err));

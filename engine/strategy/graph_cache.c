@@ -29,7 +29,8 @@ struct dt_graph_cache {
     int64_t nodes;
     int graphs;     /* of the parts, which may be empty */
     bool recording; /* the device is */
-    bool failed;    /* to record, once: not tried again */
+    int failures;   /* to record, in a row */
+    int64_t rest;   /* runs before it is tried again */
 };
 
 dt_status dt_graph_cache_open(dt_graph_cache **out, dt_device *device, const char *what,
@@ -136,6 +137,21 @@ static void stop_recording(dt_graph_cache *cache)
     cache->recording = false;
 }
 
+/* What was in the way may be gone later, or be there for good. */
+static void rest_after(dt_graph_cache *cache, const char *why)
+{
+    static const int64_t runs[DT_GRAPH_CACHE_TRIES] = {100, 1000, 10000, INT64_MAX};
+
+    cache->rest = runs[cache->failures++];
+    if (cache->failures < DT_GRAPH_CACHE_TRIES)
+        dt_log_warn("%s: cannot be recorded as a graph, so the host launches every kernel; tried "
+                    "again after %lld runs: %s",
+                    cache->what, (long long)cache->rest, why);
+    else
+        dt_log_warn("%s: could not be recorded %d times, and is not tried again: %s", cache->what,
+                    cache->failures, why);
+}
+
 /* Whether the ops are recorded when it returns; else the device is as if nobody had tried. */
 static bool record(dt_graph_cache *cache, const dt_graph_cache_ops *ops)
 {
@@ -145,6 +161,7 @@ static bool record(dt_graph_cache *cache, const dt_graph_cache_ops *ops)
     memcpy(cache->recorded, cache->next, cache->key_bytes);
     if (begin(cache, &why) == DT_OK && ops->record(ops->self, cache, &why) == DT_OK &&
         end_part(cache, -1, &why) == DT_OK) {
+        cache->failures = 0;
         if (cache->tells)
             dt_log_info("%s: %lld kernels and copies are recorded as %d graph(s)", cache->what,
                         (long long)cache->nodes, cache->graphs);
@@ -152,9 +169,7 @@ static bool record(dt_graph_cache *cache, const dt_graph_cache_ops *ops)
     }
     stop_recording(cache);
     forget(cache);
-    cache->failed = true;
-    dt_log_warn("%s: cannot be recorded as a graph, so the host launches every kernel: %s",
-                cache->what, why.message);
+    rest_after(cache, why.message);
     return false;
 }
 
@@ -206,8 +221,12 @@ static int64_t count_run(dt_graph_cache *cache)
 
 dt_status dt_graph_cache_run(dt_graph_cache *cache, const dt_graph_cache_ops *ops, dt_error *err)
 {
-    if (cache == NULL || cache->failed)
+    if (cache == NULL)
         return ops->give(ops->self, err);
+    if (cache->rest > 0) {
+        cache->rest--;
+        return ops->give(ops->self, err);
+    }
     if (count_run(cache) <= DT_GRAPH_CACHE_RUNS && !is_recorded(cache))
         return ops->give(ops->self, err);
     if (is_recorded(cache) || record(cache, ops))

@@ -10,7 +10,8 @@
  *            once that one is as steady. What changes from run to run under one key comes by an
  *            upload buffer (device/upload_buffer.h), sent before each run
  * Never      a wrong number: recording runs nothing, so that where it fails all is dropped, with a
- *            line in the log, and the ops are given one by one from then on
+ *            line in the log, and the ops are given one by one. It is tried again after 100, 1,000
+ *            and 10,000 runs, and no more once it has failed DT_GRAPH_CACHE_TRIES times in a row
  * Ownership  borrows the device; owns graphs and keys. Threads: the one that drives the device
  */
 #ifndef DT_ENGINE_STRATEGY_GRAPH_CACHE_H
@@ -18,7 +19,8 @@
 
 #include "engine/device/device.h"
 
-#define DT_GRAPH_CACHE_RUNS 2
+#define DT_GRAPH_CACHE_RUNS  2
+#define DT_GRAPH_CACHE_TRIES 4
 
 typedef struct dt_graph_cache dt_graph_cache;
 

@@ -8,7 +8,8 @@
 #include "engine/model/model.h"
 
 /* The rate of the model's own largest kind of product, in its compute type: what its FLOP rate is
- * a share of; of the fastest call in about a tenth of a second. */
+ * a share of; of the fastest call in about a tenth of a second, or of the fastest train
+ * of calls where the device works beside the host. */
 dt_status dt_measure_matmul(double *flops_per_second, const dt_model *model, dt_error *err);
 
 /* Memory of the device that nobody holds; 0 where it does not say. */

@@ -1,6 +1,7 @@
 #include "engine/train/saving.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -13,6 +14,11 @@
 
 /* Of one collective: the slowest rank writes its part before the others continue. */
 #define WRITER_TIMEOUT_SECONDS 3600.0
+
+static bool saves(const dt_train_session *session)
+{
+    return strcmp(session->plan->directory, DT_PLAN_NOWHERE) != 0;
+}
 
 static dt_checkpoint_place place_of(const dt_train_session *session)
 {
@@ -137,7 +143,7 @@ dt_status dt_saving_open(dt_train_session *session, dt_error *err)
     dt_error problem = DT_ERROR_INIT;
     dt_status st = DT_OK, opened;
 
-    if (!saves_before_the_end(session))
+    if (!saves(session) || !saves_before_the_end(session))
         return DT_OK;
     DT_TRY(dt_comm_open(&session->writer_comm, session->events, "checkpoint", session->mesh.world,
                         WRITER_TIMEOUT_SECONDS, err));
@@ -252,6 +258,8 @@ dt_status dt_saving_step(dt_train_session *session, bool evaluated, bool last, d
     bool best = false;
     dt_status st = DT_OK;
 
+    if (!saves(session))
+        return DT_OK;
     DT_TRY(collect(session, false, err));
     if (evaluated)
         DT_TRY(is_best(&best, session, err));
@@ -267,6 +275,8 @@ dt_status dt_saving_best(dt_train_session *session, dt_error *err)
     bool best = false;
     dt_status st = DT_OK;
 
+    if (!saves(session))
+        return DT_OK;
     DT_TRY(is_best(&best, session, err));
     if (best)
         DT_TRY(save(session, DT_CHECKPOINT_BEST, false, err));

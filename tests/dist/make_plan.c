@@ -1,6 +1,6 @@
 /* make_plan: writes the plan of a test run.
  *
- *   make_plan OUT.json CHECKPOINTS [resume=DIR] [device=NAME] FIELD=VALUE...
+ *   make_plan OUT.json CHECKPOINTS|/dev/null [resume=DIR] [device=NAME] FIELD=VALUE...
  *
  * Every field starts at its default; a VALUE is JSON where it parses as such, else a string. The
  * recipe goes through the same checks as one that the engine reads. NAME ("cuda:0") is the device

@@ -1,19 +1,12 @@
-/* A card of this machine, through libdtrun-cuda.so as the engine loads it. Memory is managed: one
- * address for the host and the card, moved by the driver to who touches it. It comes from the
- * driver's own interface, so that these tests are built where there is no CUDA. */
-#define _GNU_SOURCE
-#include <dlfcn.h>
+/* A card of this machine, through libdtrun-cuda.so as the engine loads it. Memory is the host's, pinned:
+ * the card reads and writes it where it is, at the same address. Nothing moves it behind the tests'
+ * back, and no card, or share of one, is without it. */
 #include <stdlib.h>
 
 #include "engine/device/device_cuda.h"
 #include "tests/ops/backend.h"
 
 #include "base/banned.h"
-
-#define ATTACH_GLOBAL 1 /* CU_MEM_ATTACH_GLOBAL: every stream may use it */
-
-typedef int alloc_managed(unsigned long long *out, size_t bytes, unsigned int flags);
-typedef int free_managed(unsigned long long memory);
 
 dt_status bench_backend_open(dt_device *out, int threads, dt_error *err)
 {
@@ -31,28 +24,14 @@ out:
     return st;
 }
 
-static void *driver_function(const char *name)
+void *bench_backend_memory(dt_device *device, size_t bytes)
 {
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    void *memory;
 
-    return driver != NULL ? dlsym(driver, name) : NULL;
+    return device->host_alloc(device, &memory, bytes, NULL) == DT_OK ? memory : NULL;
 }
 
-/* The card is opened: its context is current on this thread. */
-void *bench_backend_memory(size_t bytes)
+void bench_backend_memory_free(dt_device *device, void *memory)
 {
-    void *function = driver_function("cuMemAllocManaged");
-    unsigned long long memory = 0;
-
-    if (function == NULL || ((alloc_managed *)function)(&memory, bytes, ATTACH_GLOBAL) != 0)
-        return NULL;
-    return (void *)(uintptr_t)memory;
-}
-
-void bench_backend_memory_free(void *memory)
-{
-    void *function = driver_function("cuMemFree_v2");
-
-    if (function != NULL && memory != NULL)
-        (void)((free_managed *)function)((unsigned long long)(uintptr_t)memory);
+    device->host_free(device, memory);
 }

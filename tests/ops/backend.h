@@ -11,10 +11,10 @@ extern "C" {
 /* DT_ERR_UNSUPPORTED where this machine has no such device: the tests are then skipped. */
 dt_status bench_backend_open(dt_device *out, int threads, dt_error *err);
 
-/* Memory that both the host and the device read and write; aligned to 64; NULL where there is
- * none. */
-void *bench_backend_memory(size_t bytes);
-void bench_backend_memory_free(void *memory);
+/* Memory that both the host and the device read and write; aligned to 64; NULL where there is none.
+ * Freed before the device is closed. */
+void *bench_backend_memory(dt_device *device, size_t bytes);
+void bench_backend_memory_free(dt_device *device, void *memory);
 
 #ifdef __cplusplus
 }

@@ -9,12 +9,12 @@ dt_status bench_backend_open(dt_device *out, int threads, dt_error *err)
     return dt_device_open_cpu(out, threads, err);
 }
 
-void *bench_backend_memory(size_t bytes)
+void *bench_backend_memory(dt_device *device, size_t bytes)
 {
     return aligned_alloc(64, (bytes + 63) / 64 * 64);
 }
 
-void bench_backend_memory_free(void *memory)
+void bench_backend_memory_free(dt_device *device, void *memory)
 {
     free(memory);
 }

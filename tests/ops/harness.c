@@ -22,7 +22,7 @@ void bench_open(bench *b, int threads)
 
     memset(b, 0, sizeof *b);
     bench_ok(bench_backend_open(&b->device, threads, &err), &err);
-    b->memory = bench_backend_memory(MEMORY_BYTES);
+    b->memory = bench_backend_memory(&b->device, MEMORY_BYTES);
     assert_non_null(b->memory);
     dt_arena_init(&b->arena, (size_t)1 << 20);
 }
@@ -40,8 +40,8 @@ void bench_begin(bench *b, dt_dtype act)
 
 void bench_close(bench *b)
 {
+    bench_backend_memory_free(&b->device, b->memory);
     dt_device_close(&b->device);
-    bench_backend_memory_free(b->memory);
     dt_arena_release(&b->arena);
 }
 

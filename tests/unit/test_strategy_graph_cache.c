@@ -221,11 +221,19 @@ static void test_memory_that_moved_is_recorded_anew(void **state)
     close_steady(graph_cache);
 }
 
-static void fails_once_and_is_given_from_then_on(dt_graph_cache *graph_cache)
+#define TEN(x) x x x x x x x x x x
+
+/* What failed once, for a reason that has gone, is recorded after a rest. */
+static void fails_once_and_is_recorded_later(dt_graph_cache *graph_cache)
 {
     assert_string_equal(run_keys(graph_cache, "xxxxxx"), GIVEN GIVEN GIVEN GIVEN GIVEN GIVEN);
     assert_false(recording);
     assert_int_equal(graphs_open, 0);
+    fail_op = '\0';
+    for (int i = 0; i < 9; i++)
+        (void)run_keys(graph_cache, TEN("x"));
+    assert_string_equal(run_keys(graph_cache, TEN("x")),
+                        GIVEN GIVEN GIVEN GIVEN GIVEN GIVEN GIVEN GRAPHS GRAPHS GRAPHS);
     close_steady(graph_cache);
 }
 
@@ -235,14 +243,29 @@ static void test_a_recording_that_fails_leaves_ops_as_they_were(void **state)
         dt_graph_cache *graph_cache = open_steady();
 
         fail_begin = at;
-        fails_once_and_is_given_from_then_on(graph_cache);
+        fails_once_and_is_recorded_later(graph_cache);
         graph_cache = open_steady();
         fail_end = at;
-        fails_once_and_is_given_from_then_on(graph_cache);
+        fails_once_and_is_recorded_later(graph_cache);
         graph_cache = open_steady();
         fail_op = at == 1 ? 'b' : 'c';
-        fails_once_and_is_given_from_then_on(graph_cache);
+        fails_once_and_is_recorded_later(graph_cache);
     }
+}
+
+static void test_a_recording_that_fails_again_and_again_is_left_alone(void **state)
+{
+    dt_graph_cache *graph_cache = open_steady();
+    int tries = 0;
+
+    fail_op = 'b';
+    for (int i = 0; i < 20000; i++) {
+        recorded[0] = '\0';
+        (void)run_keys(graph_cache, "x");
+        tries += recorded[0] == 'a';
+    }
+    assert_int_equal(tries, DT_GRAPH_CACHE_TRIES);
+    close_steady(graph_cache);
 }
 
 static void test_what_fails_at_a_cut_ends_the_run(void **state)
@@ -282,6 +305,7 @@ int main(void)
         cmocka_unit_test(test_keys_that_take_turns_are_never_recorded),
         cmocka_unit_test(test_memory_that_moved_is_recorded_anew),
         cmocka_unit_test(test_a_recording_that_fails_leaves_ops_as_they_were),
+        cmocka_unit_test(test_a_recording_that_fails_again_and_again_is_left_alone),
         cmocka_unit_test(test_what_fails_at_a_cut_ends_the_run),
         cmocka_unit_test(test_a_device_without_graphs_is_given_its_ops),
     };
