@@ -109,23 +109,72 @@ static bool aux_suits(const dt_tensor *aux)
     return dt_tensor_cols(aux) % 8 == 0 && ((uintptr_t)aux->data & 15) == 0;
 }
 
+/* Of one call, for both ways to do it. */
+struct gelu_call {
+    dt_device *device;
+    dt_cuda_product p; /* with the epilogue */
+    dt_tensor *out;    /* y, or dpre */
+    dt_tensor pre;
+    const dt_tensor *in, *w, *bias; /* x or dy */
+};
+
+static dt_status gelu_fused(void *self, dt_error *err)
+{
+    return dt_cuda_product_run(((gelu_call *)self)->device, &((gelu_call *)self)->p, err);
+}
+
+/* In one piece where there is such a kernel and it is faster; the same each time for a shape. */
+static dt_status run_gelu(gelu_call *call, bool suits, dt_cuda_work *split, dt_error *err)
+{
+    dt_cuda_way way = suits ? dt_cuda_product_way(call->device, &call->p) : DT_CUDA_SPLIT;
+    bool done = false;
+    dt_status st = DT_OK;
+
+    if (way != DT_CUDA_SPLIT)
+        DT_TRY(dt_cuda_product_try(call->device, &call->p, &done, err));
+    if (done && way == DT_CUDA_NOT_COMPARED)
+        done = dt_cuda_product_compare(call->device, &call->p, gelu_fused, split, call) ==
+                   DT_CUDA_FUSED &&
+               gelu_fused(call, NULL) == DT_OK;
+    if (!done)
+        DT_TRY(split(call, err));
+out:
+    return st;
+}
+
+static dt_status gelu_forward_split(void *self, dt_error *err)
+{
+    gelu_call *c = (gelu_call *)self;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_cuda_matmul_forward(c->device, &c->pre, c->in, c->w, c->bias, err));
+    DT_TRY(dt_cuda_activation_forward(c->device, c->out, &c->pre, DT_ACTIVATION_GELU_TANH, err));
+out:
+    return st;
+}
+
 dt_status dt_cuda_matmul_gelu_forward(dt_device *device, dt_tensor *y, dt_tensor *pre,
                                       const dt_tensor *x, const dt_tensor *w, const dt_tensor *bias,
                                       dt_error *err)
 {
-    dt_cuda_product p = forward_of(y, x, w, bias);
-    bool done = p.n == 0;
-    dt_status st = DT_OK;
+    gelu_call call = {device, forward_of(y, x, w, bias), y, *pre, x, w, bias};
 
     DT_ASSERT(dt_tensor_elems(pre) == dt_tensor_elems(y) && pre->dtype == y->dtype);
-    p.aux = pre->data;
-    p.epilogue = DT_CUDA_BIAS_GELU;
-    if (!done && p.bias != NULL && aux_suits(pre))
-        DT_TRY(dt_cuda_product_try(device, &p, &done, err));
-    if (!done) {
-        DT_TRY(dt_cuda_matmul_forward(device, pre, x, w, bias, err));
-        DT_TRY(dt_cuda_activation_forward(device, y, pre, DT_ACTIVATION_GELU_TANH, err));
-    }
+    call.p.aux = pre->data;
+    call.p.epilogue = DT_CUDA_BIAS_GELU;
+    if (call.p.n == 0)
+        return DT_OK;
+    return run_gelu(&call, call.p.bias != NULL && aux_suits(pre), gelu_forward_split, err);
+}
+
+static dt_status gelu_backward_split(void *self, dt_error *err)
+{
+    gelu_call *c = (gelu_call *)self;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_cuda_matmul_backward_input(c->device, c->out, c->in, c->w, err));
+    DT_TRY(dt_cuda_activation_backward(c->device, c->out, c->out, &c->pre, DT_ACTIVATION_GELU_TANH,
+                                       err));
 out:
     return st;
 }
@@ -133,21 +182,12 @@ out:
 dt_status dt_cuda_matmul_gelu_backward(dt_device *device, dt_tensor *dpre, const dt_tensor *dy,
                                        const dt_tensor *w, const dt_tensor *pre, dt_error *err)
 {
-    dt_cuda_product p = backward_input_of(dpre, dy, w);
-    bool done = p.n == 0;
-    dt_status st = DT_OK;
+    gelu_call call = {device, backward_input_of(dpre, dy, w), dpre, *pre, dy, w, NULL};
 
     DT_ASSERT(dt_tensor_elems(pre) == dt_tensor_elems(dpre) && pre->dtype == dpre->dtype);
-    p.aux = pre->data; /* which the library only reads here */
-    p.epilogue = DT_CUDA_GELU_SLOPE;
-    if (!done && aux_suits(pre))
-        DT_TRY(dt_cuda_product_try(device, &p, &done, err));
-    if (!done) {
-        DT_TRY(dt_cuda_matmul_backward_input(device, dpre, dy, w, err));
-        DT_TRY(dt_cuda_activation_backward(device, dpre, dpre, pre, DT_ACTIVATION_GELU_TANH, err));
-    }
-out:
-    return st;
+    call.p.aux = pre->data; /* which the library only reads here */
+    call.p.epilogue = DT_CUDA_GELU_SLOPE;
+    return call.p.n == 0 ? DT_OK : run_gelu(&call, aux_suits(pre), gelu_backward_split, err);
 }
 
 /* --- the bias's gradient: column sums, in stripes of rows that are added in order */
@@ -189,20 +229,89 @@ out:
     return st;
 }
 
+/* Of one call, for both ways to do it. */
+struct weight_call {
+    dt_device *device;
+    dt_cuda_product p;
+    dt_tensor dbias;
+    const dt_tensor *dy;
+};
+
 /* With the sums of dy left in scratch by the product itself, where the library can. */
-static dt_status multiply_and_sum(dt_device *device, dt_cuda_product *p, dt_tensor *dbias,
-                                  bool *done, dt_error *err)
+static dt_status multiply_and_sum(weight_call *call, bool *done, dt_error *err)
 {
+    dt_cuda_product p = call->p;
     dt_status st = DT_OK;
     void *scratch;
 
-    DT_TRY(dt_cuda_scratch(&scratch, device, (size_t)p->n * sizeof(float), err));
-    p->epilogue = DT_CUDA_SUM_B;
-    p->sum = (float *)scratch;
-    DT_TRY(dt_cuda_product_try(device, p, done, err));
+    DT_TRY(dt_cuda_scratch(&scratch, call->device, (size_t)p.n * sizeof(float), err));
+    p.epilogue = DT_CUDA_SUM_B;
+    p.sum = (float *)scratch;
+    DT_TRY(dt_cuda_product_try(call->device, &p, done, err));
     if (*done)
-        DT_TRY(dt_columns_add(dt_cuda_of(device), (float *)dbias->data, NULL, p->sum, 1, p->n,
-                              "matmul", err));
+        DT_TRY(dt_columns_add(dt_cuda_of(call->device), (float *)call->dbias.data, NULL, p.sum, 1,
+                              p.n, "matmul", err));
+out:
+    return st;
+}
+
+static dt_status weight_fused(void *self, dt_error *err)
+{
+    dt_status st = DT_OK;
+    bool done;
+
+    DT_TRY(multiply_and_sum((weight_call *)self, &done, err));
+    if (!done)
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "matmul: no such kernel");
+out:
+    return st;
+}
+
+static dt_status weight_split(void *self, dt_error *err)
+{
+    weight_call *call = (weight_call *)self;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_cuda_product_run(call->device, &call->p, err));
+    DT_TRY(bias_gradient(call->device, &call->dbias, call->dy, err));
+out:
+    return st;
+}
+
+/* Both add to their results: they are compared on memory of their own. Where there is none, not. */
+static dt_cuda_way compare_weight(const weight_call *call, const dt_cuda_product *fused)
+{
+    size_t elems = (size_t)call->p.m * (size_t)call->p.n;
+    weight_call trial = *call;
+    dt_cuda_way way;
+    float *copy;
+
+    if (cudaMalloc(&copy, (elems + (size_t)call->p.n) * sizeof(float)) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return DT_CUDA_FUSED;
+    }
+    trial.p.d = copy;
+    trial.dbias.data = copy + elems;
+    way = dt_cuda_product_compare(call->device, fused, weight_fused, weight_split, &trial);
+    cudaFree(copy);
+    return way;
+}
+
+static dt_status run_with_sums(weight_call *call, dt_error *err)
+{
+    dt_cuda_product fused = call->p;
+    dt_status st = DT_OK;
+    bool done = false;
+    dt_cuda_way way;
+
+    fused.epilogue = DT_CUDA_SUM_B;
+    way = dt_cuda_product_way(call->device, &fused);
+    if (way == DT_CUDA_NOT_COMPARED)
+        way = compare_weight(call, &fused);
+    if (way != DT_CUDA_SPLIT)
+        DT_TRY(multiply_and_sum(call, &done, err));
+    if (!done)
+        DT_TRY(weight_split(call, err));
 out:
     return st;
 }
@@ -210,33 +319,29 @@ out:
 dt_status dt_cuda_matmul_backward_weight(dt_device *device, dt_tensor *dw, dt_tensor *dbias,
                                          const dt_tensor *dy, const dt_tensor *x, dt_error *err)
 {
-    bool sums = dbias != NULL && dbias->data != NULL, done = false;
-    dt_cuda_product p = {};
-    dt_status st = DT_OK;
+    bool sums = dbias != NULL && dbias->data != NULL;
+    weight_call call = {};
+    dt_cuda_product *p = &call.p;
 
     DT_ASSERT(dw->dtype == DT_F32 && dy->dtype == x->dtype &&
               dt_tensor_rows(dw) == dt_tensor_cols(dy) && dt_tensor_cols(dw) == dt_tensor_cols(x) &&
               dt_tensor_rows(x) == dt_tensor_rows(dy));
-    p.m = dt_tensor_cols(x);
-    p.n = dt_tensor_cols(dy);
-    p.k = dt_tensor_rows(dy);
-    p.transpose_b = true;
-    p.a = x->data;
-    p.b = dy->data;
-    p.d = dw->data;
-    p.in = dy->dtype;
-    p.out = DT_F32;
-    p.beta = 1.0f;
-    if (p.k == 0)
-        return DT_OK;
+    call.device = device;
+    call.dy = dy;
     if (sums)
-        DT_TRY(multiply_and_sum(device, &p, dbias, &done, err));
-    if (done)
+        call.dbias = *dbias;
+    p->m = dt_tensor_cols(x);
+    p->n = dt_tensor_cols(dy);
+    p->k = dt_tensor_rows(dy);
+    p->transpose_b = true;
+    p->a = x->data;
+    p->b = dy->data;
+    p->d = dw->data;
+    p->in = dy->dtype;
+    p->out = DT_F32;
+    p->beta = 1.0f;
+    p->epilogue = DT_CUDA_PLAIN;
+    if (p->k == 0)
         return DT_OK;
-    p.epilogue = DT_CUDA_PLAIN;
-    DT_TRY(dt_cuda_product_run(device, &p, err));
-    if (sums)
-        DT_TRY(bias_gradient(device, dbias, dy, err));
-out:
-    return st;
+    return sums ? run_with_sums(&call, err) : dt_cuda_product_run(device, p, err);
 }

@@ -3,8 +3,11 @@
  *   D (m,n) = epilogue(A B + beta D)     column-major, which is how the library sees the transposes
  *                                        of row-major tensors
  * Plans      layouts and the algorithm are chosen at the first product of a kind and kept. The
- *            candidates that the library names are timed on the tensors of that call, those that
- *            accumulate on a copy of D's size, unless the choice is known from before (tuned.h)
+ *            candidates that the library names are run and timed on the tensors of that call, those
+ *            that accumulate on a copy of D's size, unless the choice is known from before (tuned.h);
+ *            that one is run once too. What fails is not taken
+ * Pieces     what an epilogue does may be faster in kernels of our own behind the product: both are
+ *            timed once for a shape, and kept likewise. DTRUN_PRODUCTS=fused, split: that one always
  * fp32       true fp32 unless the device was opened with tf32 allowed
  * Sums       in fp32. How a long sum is split is the algorithm's; those that split through atomics
  *            are not asked for. The same algorithm gives the same bits
@@ -38,9 +41,19 @@ struct dt_cuda_product {
 
 dt_status dt_cuda_product_run(dt_device *device, const dt_cuda_product *product, dt_error *err);
 
-/* The same; *done is false where the library has no kernel for that: nothing is written then. */
+/* The same; *done is false where the library has no kernel for that, or none that runs: what is
+ * written then does not count. */
 dt_status dt_cuda_product_try(dt_device *device, const dt_cuda_product *product, bool *done,
                               dt_error *err);
+
+enum dt_cuda_way { DT_CUDA_NOT_COMPARED, DT_CUDA_FUSED, DT_CUDA_SPLIT };
+
+/* Which way is the faster one for a product with this epilogue. */
+dt_cuda_way dt_cuda_product_way(dt_device *device, const dt_cuda_product *product);
+/* Finds it out, by running both several times, and remembers. */
+typedef dt_status dt_cuda_work(void *self, dt_error *err);
+dt_cuda_way dt_cuda_product_compare(dt_device *device, const dt_cuda_product *product,
+                                    dt_cuda_work *fused, dt_cuda_work *split, void *self);
 
 /* Where algorithms are kept, and how their keys begin: card, driver and library. */
 struct dt_tuned *dt_cuda_products_tuned(dt_cuda_products *products);

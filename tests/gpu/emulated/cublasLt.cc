@@ -76,7 +76,7 @@ cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
 
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *out)
 {
-    *out = new dt_emulated_preference{{256, 256, 256, 256}};
+    *out = new dt_emulated_preference{{256, 256, 256, 256}, 0};
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -93,6 +93,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
     if (which >= CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES)
         memcpy(&preference->aligned[which - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES], value,
                bytes);
+    if (which == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES)
+        memcpy(&preference->workspace, value, bytes);
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -106,6 +108,16 @@ static bool has_kernel(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t d)
     if (adds && desc->bias_type != d->type)
         return false;
     return desc->epilogue <= CUBLASLT_EPILOGUE_BIAS || d->rows % 2 == 0;
+}
+
+#define BREAKS 9 /* the number of an algorithm that is named, and fails when it is run */
+
+/* And it names some that it cannot run: first everywhere; no others with an epilogue where m is twice an
+ * odd number, nor with working memory where n is a multiple of three. */
+static bool all_break(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t d, size_t workspace)
+{
+    return (desc->epilogue > CUBLASLT_EPILOGUE_BIAS && d->rows % 4 == 2) ||
+           (workspace > 0 && d->cols % 3 == 0);
 }
 
 static uint32_t alignment(const void *pointer)
@@ -132,10 +144,13 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     algo.aligned[4] = alignment(desc->bias);
     algo.aligned[5] = alignment(desc->aux);
     results[0] = {{}, 0, CUBLAS_STATUS_NOT_SUPPORTED}; /* nothing, as `state` says */
+    algo.number = BREAKS;
     results[1] = {algo, 0, CUBLAS_STATUS_SUCCESS};
-    algo.number = 2;
+    algo.number = 1;
     results[2] = {algo, 0, CUBLAS_STATUS_SUCCESS};
-    *found = 3;
+    algo.number = 2;
+    results[3] = {algo, 0, CUBLAS_STATUS_SUCCESS};
+    *found = all_break(desc, d, preference->workspace) ? 2 : 4;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -234,6 +249,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
 
     if (algo->number == 0)
         dt_emulated_refuse("an algorithm that the library has not named");
+    if (algo->number == BREAKS)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
     for (int i = 0; i < DT_EMULATED_POINTERS; i++)
         if (alignment(pointers[i]) < algo->aligned[i])
             dt_emulated_refuse("an algorithm that was found for pointers better aligned");

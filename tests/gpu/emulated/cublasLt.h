@@ -62,6 +62,7 @@ typedef struct dt_emulated_handle *cublasLtHandle_t;
 enum { DT_EMULATED_POINTERS = 6 };
 typedef struct dt_emulated_preference {
     uint32_t aligned[4];
+    size_t workspace;
 } * cublasLtMatmulPreference_t;
 /* Good for pointers that are aligned as those that it was found for, or better. */
 typedef struct cublasLtMatmulAlgo_t {
