@@ -109,7 +109,8 @@ template <int FAULT> static void copies(float *out)
     float *mine = (float *)memory + threadIdx.x * 4;
     int other = (int)(threadIdx.x + 1) % THREADS * 4;
 
-    dt_ptx_copy_16(mine + (FAULT == ODD_TO ? 1 : 0), out + 256 + (FAULT == ODD_FROM ? 2 : 0), true);
+    dt_ptx_copy_16(dt_shared_at(mine + (FAULT == ODD_TO ? 1 : 0)),
+                   out + 256 + (FAULT == ODD_FROM ? 2 : 0), true);
     dt_tile_commit();
     if (FAULT == ENDS)
         return;
@@ -122,7 +123,7 @@ template <int FAULT> static void copies(float *out)
     out[threadIdx.x] = ((float *)memory)[other];
     if (FAULT != OVERWRITES)
         __syncthreads();
-    dt_ptx_copy_16(mine, out, false);
+    dt_ptx_copy_16(dt_shared_at(mine), out, false);
     dt_tile_commit();
     dt_tile_wait<0>();
 }
@@ -136,7 +137,7 @@ template <int SKIP> static void loads_matrix(float *out)
     for (int i = 0; i < 16; i++)
         tile[threadIdx.x * 16 + i] = 0;
     __syncthreads();
-    out[threadIdx.x] = (float)dt_ldmatrix(tile + threadIdx.x * 8 + SKIP).r[0];
+    out[threadIdx.x] = (float)dt_ldmatrix(dt_shared_at(tile + threadIdx.x * 8 + SKIP)).r[0];
 }
 
 /* --- each in a process of its own */

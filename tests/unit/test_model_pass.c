@@ -136,6 +136,32 @@ static void test_chunks_of_the_head_give_the_whole(void **state)
     harness_close(&h);
 }
 
+/* As on a card: as many rows, by the 128, as the blocks' scratch has room for, and no more memory. */
+static void test_wide_chunks_of_logits_fill_the_scratch(void **state)
+{
+    dt_model_config config = harness_config();
+    float *whole, *chunks;
+    double once, again;
+    int64_t elems;
+    harness h;
+
+    config.batch = 32; /* 352 rows; the scratch has room for the logits of 330 */
+    open_filled(&h, &config);
+    once = harness_pass(&h, &h.batch, 1);
+    whole = harness_copy_grads(&h, &elems);
+    harness_state(&h)->logits_bytes = 1;
+    harness_state(&h)->wide_chunks = true;
+    harness_zero_grads(&h);
+    again = harness_pass(&h, &h.batch, 1);
+    assert_int_equal(harness_state(&h)->logits_rows, 256);
+    chunks = harness_copy_grads(&h, &elems);
+    assert_true(fabs(again - once) < 1e-6 * once);
+    assert_true(relative_norm(chunks, whole, elems) < 1e-5);
+    free(whole);
+    free(chunks);
+    harness_close(&h);
+}
+
 typedef struct recorder {
     dt_strbuf text;
     int fail_at; /* the call that fails, from 1; 0: none */
@@ -498,6 +524,7 @@ int main(void)
         cmocka_unit_test(test_eight_sequences_at_once_equal_four_times_two),
         cmocka_unit_test(test_gradients_are_the_slope_of_the_loss),
         cmocka_unit_test(test_chunks_of_the_head_give_the_whole),
+        cmocka_unit_test(test_wide_chunks_of_logits_fill_the_scratch),
         cmocka_unit_test(test_hooks_come_in_the_documented_order),
         cmocka_unit_test(test_a_hook_that_fails_ends_the_pass_there),
         cmocka_unit_test(test_gradients_do_not_change_once_they_are_ready),

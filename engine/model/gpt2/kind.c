@@ -17,6 +17,7 @@ static dt_status open_model(dt_model *model, dt_error *err)
     if (!state)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the state of the model");
     state->logits_bytes = DT_LOGITS_BYTES;
+    state->wide_chunks = !model->device->host_reads;
     state->blocks = calloc((size_t)config->gpt2.layers, sizeof *state->blocks);
     state->targets = calloc((size_t)(config->batch * config->tokens), sizeof *state->targets);
     if (!state->blocks || !state->targets)

@@ -3,6 +3,8 @@
 
 #include "base/banned.h"
 
+#define CHUNK_MULTIPLE 128 /* rows of a tile of the products */
+
 /* One function says what a pass keeps; run without an arena it counts, with one it hands out. So
  * the size that is reported, the size that is taken and the size that is used cannot differ. */
 typedef struct layout {
@@ -112,15 +114,26 @@ static void lay_out_one_block(layout *plan, const dt_gpt2_state *state, dt_gpt2_
         blocks[l] = block;
 }
 
+/* How large a chunk of logits may be: where chunks are wide, what lies there anyway may be filled. */
+static int64_t most_bytes(const layout *plan, const dt_gpt2_state *state)
+{
+    int64_t scratch = 5 * plan->B * plan->T * plan->config->gpt2.embed *
+                      (int64_t)dt_dtype_bytes(plan->config->dtype);
+
+    return state->wide_chunks && scratch > state->logits_bytes ? scratch : state->logits_bytes;
+}
+
 static void lay_out_logits(layout *plan, dt_gpt2_state *state, bool backward)
 {
     /* without backward logits are fp32 whatever the model's type */
     size_t elem_bytes = backward ? dt_dtype_bytes(plan->config->dtype) : 4;
     size_t row_bytes = (size_t)plan->config->gpt2.vocab_padded * elem_bytes;
-    int64_t room;
+    int64_t rows = plan->B * plan->T, room, round;
 
-    state->logits_rows =
-        dt_token_head_chunk(&room, plan->B * plan->T, row_bytes, state->logits_bytes);
+    state->logits_rows = dt_token_head_chunk(&room, rows, row_bytes, most_bytes(plan, state));
+    round = (state->logits_rows + CHUNK_MULTIPLE - 1) / CHUNK_MULTIPLE * CHUNK_MULTIPLE;
+    if (state->wide_chunks && state->logits_rows < rows && round <= room)
+        state->logits_rows = round;
     state->logits = take(plan, (size_t)room * row_bytes);
 }
 

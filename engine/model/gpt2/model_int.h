@@ -25,7 +25,7 @@
  *              selective  10 C   H              3 C   7                   843 MB
  *              full          C                 12 C   7 + H               218 MB
  *            and in one place the blocks' scratch of 5 C and the head's chunk of logits (64 MiB at
- *            most), and the table of sinusoidal positions.
+ *            most; on cards as much as that scratch has), and the table of sinusoidal positions.
  *            An element of a norm's output costs some 8 FLOPs to compute again, one of GELU's some
  *            20, both from what is kept anyway, 6 C together for less than 1 % of a block's FLOPs.
  *            GELU's 4 C are never kept; the norms' 2 C go under selective. An element that a
@@ -73,6 +73,8 @@ typedef struct dt_gpt2_block {
 typedef struct dt_gpt2_state {
     dt_device_arena arena; /* laid out anew by each pass */
     int64_t logits_bytes;  /* a chunk of logits is at most this (one row at least) */
+    bool wide_chunks;      /* or what the blocks' scratch has; in rows by the 128: for cards, whose
+                            * products of few rows read and add to the whole head for little */
     int32_t *targets;      /* host copy of a batch's targets, to count them */
 
     /* The pass that is laid out. B, T as in ops.h. */

@@ -8,7 +8,8 @@
  * Two backward kernels compute S and dP twice (7 products of a tile where 5 would do) so that every
  * sum has one owner and a fixed order, without atomics and without a buffer of partial dQ.
  * FLOPs        forward 4 B H T^2 D, backward 10 B H T^2 D necessary, 14 done; causal, half of that
- * Exponentials are taken to base 2: scores are scaled by log2(e) / sqrt(D).
+ * Exponentials are taken to base 2, of scores times log2(e) / sqrt(D), which one fused multiply-add
+ * gives. Only tiles in which some query does not see all keys are masked: those on the diagonal.
  */
 #include "engine/ops/cuda/attention_int.cuh"
 #include "engine/ops/cuda/tile.cuh"
@@ -36,25 +37,24 @@ template <typename T> __device__ inline head<T> head_of(const dt_attention &a, i
     return h;
 }
 
-/* acc (16 rows of `left` from `row`, by N accumulators of 8 rows of `right` from `n`): += left
- * right^T over D. */
+/* acc (16 rows of `left`, by N accumulators of 8 rows of `right` from `n`): += left right^T over D. */
 template <typename T, int D, int N>
-__device__ inline void products_of_rows(float (&acc)[N][4], T *left, int row, T *right, int n)
+__device__ inline void products_of_rows(float (&acc)[N][4], dt_shared left, dt_shared right, int n)
 {
 #pragma unroll
     for (int col = 0; col < D; col += 16) {
-        dt_frag a = dt_frag_left<T, D>(left, row, col);
+        dt_frag a = dt_frag_left<D>(left, 0, col);
 
 #pragma unroll
         for (int i = 0; i < N; i += 2)
-            dt_mma_pair<T>(acc[i], acc[i + 1], a, dt_frag_rows<T, D>(right, n + i * 8, col));
+            dt_mma_pair<T>(acc[i], acc[i + 1], a, dt_frag_rows<D>(right, n + i * 8, col));
     }
 }
 
 /* acc (16 x D) += weights (16 x 8N) times rows n .. of `right`. */
 template <typename T, int D, int N>
-__device__ inline void weighted_rows(float (&acc)[D / 8][4], const float (&weights)[N][4], T *right,
-                                     int n)
+__device__ inline void weighted_rows(float (&acc)[D / 8][4], const float (&weights)[N][4],
+                                     dt_shared right, int n)
 {
 #pragma unroll
     for (int i = 0; i < N; i += 2) {
@@ -62,7 +62,7 @@ __device__ inline void weighted_rows(float (&acc)[D / 8][4], const float (&weigh
 
 #pragma unroll
         for (int j = 0; j < D / 8; j += 2)
-            dt_mma_pair<T>(acc[j], acc[j + 1], a, dt_frag_cols<T, D>(right, n + i * 8, j * 8));
+            dt_mma_pair<T>(acc[j], acc[j + 1], a, dt_frag_cols<D>(right, n + i * 8, j * 8));
     }
 }
 
@@ -108,14 +108,27 @@ __device__ inline int last_within(const dt_attention &a, int64_t query, int j)
     return (int)(dt_attention_last_key(a, query) - (int64_t)j * DT_TILE);
 }
 
+/* Scores of keys behind the last one that the lane's two rows of queries see; `seen` within the tile. */
+__device__ inline void hide_keys(float (&s)[COLS][4], const int (&seen)[2])
+{
+    int at = (int)threadIdx.x % 4 * 2;
+
+#pragma unroll
+    for (int i = 0; i < COLS; i++)
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            if (i * 8 + at + e % 2 > seen[e / 2])
+                s[i][e] = -INFINITY;
+}
+
 /* --- forward */
 
 template <typename T, int D, bool DROPS>
 __global__ void __launch_bounds__(DT_TILE_THREADS) forward(dt_attention a)
 {
     DT_CUDA_DYNAMIC_SHARED(memory);
-    constexpr int TILE = DT_TILE * D;
-    T *q_tile = (T *)memory, *k_tiles = q_tile + TILE, *v_tiles = k_tiles + 2 * TILE;
+    constexpr unsigned TILE = DT_TILE_BYTES<D>;
+    dt_shared q_tile = dt_shared_at(memory), k_tiles = q_tile + TILE, v_tiles = k_tiles + 2 * TILE;
     int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     int blocks = tiles_of(a.queries), block = blocks - 1 - (int)(blockIdx.x % (unsigned)blocks);
     int64_t bh = blockIdx.x / (unsigned)blocks, first = (int64_t)block * DT_TILE;
@@ -125,48 +138,46 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) forward(dt_attention a)
     head<T> h = head_of<T>(a, bh);
     float out[D / 8][4] = {}, max[2] = {-INFINITY, -INFINITY}, total[2] = {0.0f, 0.0f};
     float scale = a.scale * LOG2_E;
+    dt_tile_walk<T, D> queries = dt_tile_walk_from<T, D>(h.q, a.q.row, first, a.queries);
+    dt_tile_walk<T, D> keys = dt_tile_walk_from<T, D>(h.k, a.k.row, 0, a.keys);
+    dt_tile_walk<T, D> values = dt_tile_walk_from<T, D>(h.v, a.v.row, 0, a.keys);
+    dt_shared left = q_tile + (unsigned)(warp * 16 * D * 2) + dt_lane_of_left<D>();
+    int unmasked =
+        last_within(a, first, 0) - (DT_TILE - 1); /* tiles that all queries see whole begin
+                                                              * with a key up to this one */
 
-    dt_tile_load<T, D>(q_tile, h.q, a.q.row, first, a.queries);
-    dt_tile_load<T, D>(k_tiles, h.k, a.k.row, 0, a.keys);
-    dt_tile_load<T, D>(v_tiles, h.v, a.v.row, 0, a.keys);
+    dt_tile_load(q_tile, queries);
+    dt_tile_load(k_tiles, keys);
+    dt_tile_load(v_tiles, values);
     dt_tile_commit();
     for (int j = 0; j <= last; j++) {
-        T *k_tile = k_tiles + (j & 1) * TILE, *v_tile = v_tiles + (j & 1) * TILE;
-        bool masks = DT_TILE - 1 > last_within(a, first, j); /* not all see all of its keys */
+        unsigned now = (unsigned)(j & 1) * TILE;
         float s[COLS][4] = {};
 
         if (j < last) {
-            int64_t next = (int64_t)(j + 1) * DT_TILE;
-
-            dt_tile_load<T, D>(k_tiles + (~j & 1) * TILE, h.k, a.k.row, next, a.keys);
-            dt_tile_load<T, D>(v_tiles + (~j & 1) * TILE, h.v, a.v.row, next, a.keys);
+            dt_tile_load(k_tiles + (TILE - now), keys);
+            dt_tile_load(v_tiles + (TILE - now), values);
             dt_tile_commit();
             dt_tile_wait<1>();
         } else {
             dt_tile_wait<0>();
         }
         __syncthreads();
-        products_of_rows<T, D, COLS>(s, q_tile, warp * 16, k_tile, 0);
+        products_of_rows<T, D, COLS>(s, left, k_tiles + now + dt_lane_of_rows<D>(), 0);
+        if (j * DT_TILE > unmasked)
+            hide_keys(s, {last_within(a, row, j), last_within(a, row + 8, j)});
 #pragma unroll
         for (int half = 0; half < 2; half++) { /* rows lane/4 and lane/4 + 8 */
             int64_t query = row + half * 8;
-            int seen = last_within(a, query, j);
-            float top = max[half], shrink;
+            float top = max[half], shrink, shift;
 
 #pragma unroll
             for (int i = 0; i < COLS; i++)
-#pragma unroll
-                for (int e = 0; e < 2; e++) {
-                    float *x = &s[i][half * 2 + e];
-
-                    *x *= scale;
-                    if (masks && i * 8 + lane % 4 * 2 + e > seen)
-                        *x = -INFINITY;
-                    top = fmaxf(top, *x);
-                }
+                top = fmaxf(top, fmaxf(s[i][half * 2], s[i][half * 2 + 1]));
             top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 1));
             top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 2));
-            shrink = exp2f(max[half] - top);
+            shrink = dt_exp2((max[half] - top) * scale);
+            shift = top * scale;
             max[half] = top;
             total[half] *= shrink;
 #pragma unroll
@@ -175,7 +186,7 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) forward(dt_attention a)
                 for (int e = 0; e < 2; e++) {
                     float *x = &s[i][half * 2 + e];
 
-                    *x = exp2f(*x - top);
+                    *x = dt_exp2(fmaf(*x, scale, -shift));
                     total[half] += *x;
                     if (DROPS)
                         *x *= dt_attention_mask(a, drawn, bh, query,
@@ -187,7 +198,7 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) forward(dt_attention a)
                 out[i][half * 2 + 1] *= shrink;
             }
         }
-        weighted_rows<T, D, COLS>(out, s, v_tile, 0);
+        weighted_rows<T, D, COLS>(out, s, v_tiles + now + dt_lane_of_left<D>(), 0);
         __syncthreads(); /* the buffers are read: the copy after next may overwrite them */
     }
 #pragma unroll
@@ -195,7 +206,8 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) forward(dt_attention a)
         total[half] += __shfl_xor_sync(0xffffffffu, total[half], 1);
         total[half] += __shfl_xor_sync(0xffffffffu, total[half], 2);
         if (lane % 4 == 0 && row + half * 8 < a.queries)
-            a.lse[bh * a.queries + row + half * 8] = (max[half] + log2f(total[half])) * LN_2;
+            a.lse[bh * a.queries + row + half * 8] =
+                (max[half] * scale + log2f(total[half])) * LN_2;
     }
     write_rows<T, D>(dt_attention_out_row<T>(a, a.out_written, bh, 0), a.heads * a.d,
                      first + warp * 16, a.queries, out, 1.0f / total[0], 1.0f / total[1]);
@@ -207,9 +219,9 @@ template <typename T, int D, bool DROPS>
 __global__ void __launch_bounds__(DT_TILE_THREADS) backward_queries(dt_attention a)
 {
     DT_CUDA_DYNAMIC_SHARED(memory);
-    constexpr int TILE = DT_TILE * D;
-    T *q_tile = (T *)memory, *dout_tile = q_tile + TILE;
-    T *k_tiles = dout_tile + TILE, *v_tiles = k_tiles + 2 * TILE;
+    constexpr unsigned TILE = DT_TILE_BYTES<D>;
+    dt_shared q_tile = dt_shared_at(memory), dout_tile = q_tile + TILE;
+    dt_shared k_tiles = dout_tile + TILE, v_tiles = k_tiles + 2 * TILE;
     int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     int blocks = tiles_of(a.queries), block = blocks - 1 - (int)(blockIdx.x % (unsigned)blocks);
     int64_t bh = blockIdx.x / (unsigned)blocks, first = (int64_t)block * DT_TILE;
@@ -218,6 +230,12 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) backward_queries(dt_attention
     const dt_philox_key drawn = DROPS ? dt_philox_now(&a.key) : a.key;
     head<T> h = head_of<T>(a, bh);
     float dq[D / 8][4] = {}, lse[2], delta[2], scale = a.scale * LOG2_E;
+    dt_tile_walk<T, D> queries = dt_tile_walk_from<T, D>(h.q, a.q.row, first, a.queries);
+    dt_tile_walk<T, D> douts = dt_tile_walk_from<T, D>(h.dout, a.heads * a.d, first, a.queries);
+    dt_tile_walk<T, D> keys = dt_tile_walk_from<T, D>(h.k, a.k.row, 0, a.keys);
+    dt_tile_walk<T, D> values = dt_tile_walk_from<T, D>(h.v, a.v.row, 0, a.keys);
+    unsigned left = (unsigned)(warp * 16 * D * 2) + dt_lane_of_left<D>();
+    int unmasked = last_within(a, first, 0) - (DT_TILE - 1); /* as forward */
 
 #pragma unroll
     for (int half = 0; half < 2; half++) {
@@ -226,42 +244,42 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) backward_queries(dt_attention
         lse[half] = inside ? h.lse[row + half * 8] * LOG2_E : INFINITY; /* P becomes 0 */
         delta[half] = inside ? h.delta[row + half * 8] : 0.0f;
     }
-    dt_tile_load<T, D>(q_tile, h.q, a.q.row, first, a.queries);
-    dt_tile_load<T, D>(dout_tile, h.dout, a.heads * a.d, first, a.queries);
-    dt_tile_load<T, D>(k_tiles, h.k, a.k.row, 0, a.keys);
-    dt_tile_load<T, D>(v_tiles, h.v, a.v.row, 0, a.keys);
+    dt_tile_load(q_tile, queries);
+    dt_tile_load(dout_tile, douts);
+    dt_tile_load(k_tiles, keys);
+    dt_tile_load(v_tiles, values);
     dt_tile_commit();
     for (int j = 0; j <= last; j++) {
-        T *k_tile = k_tiles + (j & 1) * TILE, *v_tile = v_tiles + (j & 1) * TILE;
-        int seen[2] = {last_within(a, row, j), last_within(a, row + 8, j)};
+        unsigned now = (unsigned)(j & 1) * TILE;
+        dt_shared k_tile = k_tiles + now, v_tile = v_tiles + now;
         float s[COLS][4] = {}, dp[COLS][4] = {};
 
         if (j < last) {
-            int64_t next = (int64_t)(j + 1) * DT_TILE;
-
-            dt_tile_load<T, D>(k_tiles + (~j & 1) * TILE, h.k, a.k.row, next, a.keys);
-            dt_tile_load<T, D>(v_tiles + (~j & 1) * TILE, h.v, a.v.row, next, a.keys);
+            dt_tile_load(k_tiles + (TILE - now), keys);
+            dt_tile_load(v_tiles + (TILE - now), values);
             dt_tile_commit();
             dt_tile_wait<1>();
         } else {
             dt_tile_wait<0>();
         }
         __syncthreads();
-        products_of_rows<T, D, COLS>(s, q_tile, warp * 16, k_tile, 0);
-        products_of_rows<T, D, COLS>(dp, dout_tile, warp * 16, v_tile, 0);
+        products_of_rows<T, D, COLS>(s, q_tile + left, k_tile + dt_lane_of_rows<D>(), 0);
+        products_of_rows<T, D, COLS>(dp, dout_tile + left, v_tile + dt_lane_of_rows<D>(), 0);
+        if (j * DT_TILE > unmasked)
+            hide_keys(s, {last_within(a, row, j), last_within(a, row + 8, j)});
 #pragma unroll
         for (int i = 0; i < COLS; i++)
 #pragma unroll
             for (int e = 0; e < 4; e++) {
                 int at = i * 8 + lane % 4 * 2 + e % 2; /* the key, within the tile */
-                float probability = at > seen[e / 2] ? 0.0f : exp2f(s[i][e] * scale - lse[e / 2]);
+                float probability = dt_exp2(fmaf(s[i][e], scale, -lse[e / 2]));
 
                 if (DROPS)
                     dp[i][e] *=
                         dt_attention_mask(a, drawn, bh, row + e / 2 * 8, (int64_t)j * DT_TILE + at);
                 s[i][e] = probability * (dp[i][e] - delta[e / 2]);
             }
-        weighted_rows<T, D, COLS>(dq, s, k_tile, 0);
+        weighted_rows<T, D, COLS>(dq, s, k_tile + dt_lane_of_left<D>(), 0);
         __syncthreads();
     }
     write_rows<T, D>(dt_attention_query_row<T>(a, a.dq, bh, 0), a.dq.row, first + warp * 16,
@@ -287,45 +305,75 @@ __device__ inline void load_statistics(float *lse, float *delta, const head<T> &
 
 /* Where the tiles of queries stand, as keys take them one after another: all that see the keys of
  * one head, then those of the next head of the group. */
-template <typename T> struct query_tiles {
-    head<T> h;
+struct query_tiles {
     int64_t bh;
     int begin, count, tile; /* the first that sees the keys, all of them, the one at hand */
 };
 
-template <typename T> __device__ inline void next_tile(const dt_attention &a, query_tiles<T> &at)
+__device__ inline bool next_tile(query_tiles &at) /* whether it is of another head */
 {
     if (++at.tile < at.count)
-        return;
+        return false;
     at.tile = at.begin;
     at.bh++;
-    at.h.q += a.d;
-    at.h.dout += a.d;
-    at.h.lse += a.queries;
-    at.h.delta += a.queries;
+    return true;
+}
+
+/* Those that are copied, one tile ahead. */
+template <typename T, int D> struct query_walk {
+    head<T> h;
+    query_tiles at;
+    dt_tile_walk<T, D> q, dout;
+};
+
+template <typename T, int D>
+__device__ inline void begin_head(const dt_attention &a, query_walk<T, D> &w)
+{
+    int64_t first = (int64_t)w.at.tile * DT_TILE;
+
+    w.h = head_of<T>(a, w.at.bh);
+    w.q = dt_tile_walk_from<T, D>(w.h.q, a.q.row, first, a.queries);
+    w.dout = dt_tile_walk_from<T, D>(w.h.dout, a.heads * a.d, first, a.queries);
 }
 
 template <typename T, int D>
-__device__ inline void load_queries(T *q_tile, T *dout_tile, float *lse, float *delta,
-                                    const dt_attention &a, const query_tiles<T> &at)
+__device__ inline void load_queries(dt_shared q_tile, dt_shared dout_tile, float *lse, float *delta,
+                                    const dt_attention &a, query_walk<T, D> &w)
 {
-    int64_t first = (int64_t)at.tile * DT_TILE;
-
-    dt_tile_load<T, D>(q_tile, at.h.q, a.q.row, first, a.queries);
-    dt_tile_load<T, D>(dout_tile, at.h.dout, a.heads * a.d, first, a.queries);
+    dt_tile_load(q_tile, w.q);
+    dt_tile_load(dout_tile, w.dout);
     dt_tile_commit();
-    load_statistics(lse, delta, at.h, first, a.queries);
+    load_statistics(lse, delta, w.h, (int64_t)w.at.tile * DT_TILE, a.queries);
 }
+
+/* Scores of queries that do not see the lane's two rows of keys; `hidden` queries of those from n on. */
+template <int N> __device__ inline void hide_queries(float (&s)[N][4], const int (&hidden)[2])
+{
+    int at = (int)threadIdx.x % 4 * 2;
+
+#pragma unroll
+    for (int c = 0; c < N; c++)
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            if (c * 8 + at + e % 2 < hidden[e / 2])
+                s[c][e] = -INFINITY;
+}
+
+/* Of two queries side by side, read in one. */
+struct alignas(8) query_pair {
+    float x[2];
+};
 
 /* Half the queries at a time where D is large: the accumulators would not fit the registers. */
 template <typename T, int D, bool DROPS>
 __global__ void __launch_bounds__(DT_TILE_THREADS) backward_keys(dt_attention a)
 {
     DT_CUDA_DYNAMIC_SHARED(memory);
-    constexpr int TILE = DT_TILE * D, N = D > 64 ? COLS / 2 : COLS;
-    T *k_tile = (T *)memory, *v_tile = k_tile + TILE;
-    T *q_tiles = v_tile + TILE, *dout_tiles = q_tiles + 2 * TILE;
-    float *lse = (float *)(dout_tiles + 2 * TILE), *delta = lse + 2 * DT_TILE;
+    constexpr int N = D > 64 ? COLS / 2 : COLS;
+    constexpr unsigned TILE = DT_TILE_BYTES<D>;
+    dt_shared k_tile = dt_shared_at(memory), v_tile = k_tile + TILE;
+    dt_shared q_tiles = v_tile + TILE, dout_tiles = q_tiles + 2 * TILE;
+    float *lse = (float *)(memory + 6 * TILE), *delta = lse + 2 * DT_TILE;
     int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     int blocks = tiles_of(a.keys), block = (int)(blockIdx.x % (unsigned)blocks);
     int64_t first_head = dt_attention_head_of(a, blockIdx.x / (unsigned)blocks);
@@ -334,23 +382,29 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) backward_keys(dt_attention a)
     int begin = causal ? block : 0, count = tiles_of(a.queries);
     int left = (int)a.group * (count - begin); /* tiles of queries */
     const dt_philox_key drawn = DROPS ? dt_philox_now(&a.key) : a.key;
-    query_tiles<T> at = {head_of<T>(a, first_head), first_head, begin, count, begin}, ahead = at;
+    query_tiles at = {first_head, begin, count, begin};
+    query_walk<T, D> ahead = {};
     float dk[D / 8][4] = {}, dv[D / 8][4] = {}, scale = a.scale * LOG2_E;
+    unsigned own = (unsigned)(warp * 16 * D * 2) + dt_lane_of_left<D>();
 
-    dt_tile_load<T, D>(k_tile, at.h.k, a.k.row, first, a.keys);
-    dt_tile_load<T, D>(v_tile, at.h.v, a.v.row, first, a.keys);
-    load_queries<T, D>(q_tiles, dout_tiles, lse, delta, a, ahead);
-    for (int now = 0; left > 0; left--, now ^= 1, next_tile(a, at)) {
-        T *q_tile = q_tiles + now * TILE, *dout_tile = dout_tiles + now * TILE;
-        int before = causal ? (int)(row - (int64_t)at.tile * DT_TILE) : 0;
-        int hidden[2] = {before, causal ? before + 8 : 0}; /* queries that do not see the key */
+    ahead.at = at;
+    begin_head(a, ahead);
+    dt_tile_walk<T, D> keys = dt_tile_walk_from<T, D>(ahead.h.k, a.k.row, first, a.keys);
+    dt_tile_walk<T, D> values = dt_tile_walk_from<T, D>(ahead.h.v, a.v.row, first, a.keys);
+    dt_tile_load(k_tile, keys);
+    dt_tile_load(v_tile, values);
+    load_queries(q_tiles, dout_tiles, lse, delta, a, ahead);
+    for (int now = 0; left > 0; left--, now ^= 1, next_tile(at)) {
+        dt_shared q_tile = q_tiles + (unsigned)now * TILE,
+                  dout_tile = dout_tiles + (unsigned)now * TILE;
 
         if (left > 1) {
             int then = now ^ 1;
 
-            next_tile(a, ahead);
-            load_queries<T, D>(q_tiles + then * TILE, dout_tiles + then * TILE,
-                               lse + then * DT_TILE, delta + then * DT_TILE, a, ahead);
+            if (next_tile(ahead.at))
+                begin_head(a, ahead);
+            load_queries(q_tiles + (unsigned)then * TILE, dout_tiles + (unsigned)then * TILE,
+                         lse + then * DT_TILE, delta + then * DT_TILE, a, ahead);
             dt_tile_wait<1>();
         } else {
             dt_tile_wait<0>();
@@ -360,26 +414,34 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) backward_keys(dt_attention a)
         for (int n = 0; n < DT_TILE; n += N * 8) {
             float s[N][4] = {}, dp[N][4] = {};
 
-            products_of_rows<T, D, N>(s, k_tile, warp * 16, q_tile, n);
-            products_of_rows<T, D, N>(dp, v_tile, warp * 16, dout_tile, n);
+            products_of_rows<T, D, N>(s, k_tile + own, q_tile + dt_lane_of_rows<D>(), n);
+            products_of_rows<T, D, N>(dp, v_tile + own, dout_tile + dt_lane_of_rows<D>(), n);
+            if (causal && at.tile == block) { /* there are as many queries as keys */
+                int before = warp * 16 + lane / 4 - n;
+
+                hide_queries(s, {before, before + 8});
+            }
 #pragma unroll
-            for (int c = 0; c < N; c++)
+            for (int c = 0; c < N; c++) {
+                int pair = now * DT_TILE + n + c * 8 + lane % 4 * 2;
+                query_pair lse_of = *(const query_pair *)(lse + pair);
+                query_pair delta_of = *(const query_pair *)(delta + pair);
+
 #pragma unroll
                 for (int e = 0; e < 4; e++) {
                     int query = n + c * 8 + lane % 4 * 2 + e % 2; /* within the tile */
-                    float probability = query < hidden[e / 2]
-                                            ? 0.0f
-                                            : exp2f(s[c][e] * scale - lse[now * DT_TILE + query]);
+                    float probability = dt_exp2(fmaf(s[c][e], scale, -lse_of.x[e % 2]));
                     float mask = DROPS ? dt_attention_mask(a, drawn, at.bh,
                                                            (int64_t)at.tile * DT_TILE + query,
                                                            row + e / 2 * 8)
                                        : 1.0f;
 
                     s[c][e] = probability * mask;
-                    dp[c][e] = probability * (mask * dp[c][e] - delta[now * DT_TILE + query]);
+                    dp[c][e] = probability * (mask * dp[c][e] - delta_of.x[e % 2]);
                 }
-            weighted_rows<T, D, N>(dv, s, dout_tile, n);
-            weighted_rows<T, D, N>(dk, dp, q_tile, n);
+            }
+            weighted_rows<T, D, N>(dv, s, dout_tile + dt_lane_of_left<D>(), n);
+            weighted_rows<T, D, N>(dk, dp, q_tile + dt_lane_of_left<D>(), n);
         }
         __syncthreads();
     }

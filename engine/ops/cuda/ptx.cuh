@@ -5,10 +5,26 @@
 
 #include "engine/ops/cuda/cuda_int.cuh"
 
-/* Queues a copy of 16 bytes into shared memory; zeros where `inside` is false. */
-__device__ inline void dt_ptx_copy_16(void *shared, const void *from, bool inside)
+/* An address in shared memory, in bytes; the emulated cards' is as wide as a pointer. */
+typedef unsigned dt_shared;
+
+__device__ inline dt_shared dt_shared_at(const void *address)
 {
-    unsigned to = (unsigned)__cvta_generic_to_shared(shared);
+    return (dt_shared)__cvta_generic_to_shared(address);
+}
+
+/* 2^x, within 2 units of the last place; what is too small for a normal number is 0. */
+__device__ inline float dt_exp2(float x)
+{
+    float y;
+
+    asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));
+    return y;
+}
+
+/* Queues a copy of 16 bytes into shared memory; zeros where `inside` is false: nothing is read then. */
+__device__ inline void dt_ptx_copy_16(dt_shared to, const void *from, bool inside)
+{
     int bytes = inside ? 16 : 0;
 
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(to), "l"(from), "r"(bytes)
@@ -31,9 +47,8 @@ struct dt_frag {
     uint32_t r[4];
 };
 
-template <typename T> __device__ inline dt_frag dt_ldmatrix(const T *address)
+__device__ inline dt_frag dt_ldmatrix(dt_shared from)
 {
-    unsigned from = (unsigned)__cvta_generic_to_shared(address);
     dt_frag f;
 
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\n"
@@ -42,9 +57,8 @@ template <typename T> __device__ inline dt_frag dt_ldmatrix(const T *address)
     return f;
 }
 
-template <typename T> __device__ inline dt_frag dt_ldmatrix_transposed(const T *address)
+__device__ inline dt_frag dt_ldmatrix_transposed(dt_shared from)
 {
-    unsigned from = (unsigned)__cvta_generic_to_shared(address);
     dt_frag f;
 
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];\n"

@@ -6,9 +6,21 @@
 
 #include "engine/ops/cuda/cuda_int.cuh"
 
-static inline void dt_ptx_copy_16(void *shared, const void *from, bool inside)
+typedef uintptr_t dt_shared;
+
+static inline dt_shared dt_shared_at(const void *address)
 {
-    dt_emulated_copy_16(shared, from, inside);
+    return (dt_shared)address;
+}
+
+static inline float dt_exp2(float x)
+{
+    return x < -126.0f ? 0.0f : exp2f(x);
+}
+
+static inline void dt_ptx_copy_16(dt_shared to, const void *from, bool inside)
+{
+    dt_emulated_copy_16((void *)to, from, inside);
 }
 
 static inline void dt_tile_commit()
@@ -27,11 +39,11 @@ struct dt_frag {
 
 /* Lane l holds elements 2(l%4) and +1 of row l/4 of each of four 8x8 matrices; lane 8i + j gave the
  * address of row j of matrix i. */
-template <typename T>
 __attribute__((no_sanitize("thread"))) /* the lane that names a row is the one that reads it */
 static inline dt_frag
-dt_emulated_ldmatrix(const T *address, bool transposed)
+dt_emulated_ldmatrix(dt_shared from_row, bool transposed)
 {
+    const void *address = (const void *)from_row;
     int lane = (int)threadIdx.x % 32, row = lane / 4, col = lane % 4 * 2;
     const unsigned char *all;
     dt_frag f;
@@ -53,12 +65,12 @@ dt_emulated_ldmatrix(const T *address, bool transposed)
     return f;
 }
 
-template <typename T> static inline dt_frag dt_ldmatrix(const T *address)
+static inline dt_frag dt_ldmatrix(dt_shared address)
 {
     return dt_emulated_ldmatrix(address, false);
 }
 
-template <typename T> static inline dt_frag dt_ldmatrix_transposed(const T *address)
+static inline dt_frag dt_ldmatrix_transposed(dt_shared address)
 {
     return dt_emulated_ldmatrix(address, true);
 }

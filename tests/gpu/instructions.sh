@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# The attention kernels of libdtrun-cuda.so spend no more instructions a tile than instructions.txt allows.
+set -euo pipefail
+bin=${DTRUN_BIN:?set DTRUN_BIN to the bin folder of a build}
+[ -e "$bin/libdtrun-cuda.so" ] || { echo "skipped: the GPU part is not built"; exit 77; }
+for one in ${DTRUN_CUOBJDUMP:-} cuobjdump /usr/local/cuda*/bin/cuobjdump \
+    /usr/local/lib/python3*/*-packages/nvidia/*/bin/cuobjdump; do
+    command -v "$one" > /dev/null && exec python3 tests/gpu/instructions.py "$one" "$bin/libdtrun-cuda.so" --most tests/gpu/instructions.txt
+done
+echo "skipped: cuobjdump is not installed (the CUDA toolkit has it, or DTRUN_CUOBJDUMP names it)"
+exit 77
