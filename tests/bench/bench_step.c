@@ -1,6 +1,6 @@
 /* bench_step: where the time of a training step goes, op by op.
  *
- *     bench_step char|124m [fp32|bf16 [threads [steps]]]
+ *     bench_step char|124m|135m [fp32|bf16 [threads [steps]]]
  *
  * A step is forward, backward, gradient norm and AdamW over random tokens in one process. Every op
  * of the device's table is replaced by one that times it. Prints a line per op (calls and
@@ -78,18 +78,20 @@ static dt_status fill_batch(subject *s, dt_error *err)
     int64_t B = config->batch, T = config->tokens;
     dt_philox_key key = {.seed = 1, .op = DT_PHILOX_SAMPLE};
     void *tokens, *targets;
+    dt_model_text text;
     dt_status st = DT_OK;
 
+    DT_TRY(dt_model_text_of(&text, s->model, err));
     DT_TRY(take(s, &tokens, B * T, sizeof(int32_t), err));
     DT_TRY(take(s, &targets, B * T, sizeof(int32_t), err));
     for (int64_t i = 0; i < B * T; i++) {
         dt_philox_block draw = dt_philox_draw(&key, (uint64_t)i);
 
-        ((int32_t *)tokens)[i] = (int32_t)(draw.word[0] % (uint32_t)config->gpt2.vocab);
-        ((int32_t *)targets)[i] = (int32_t)(draw.word[1] % (uint32_t)config->gpt2.vocab);
+        ((int32_t *)tokens)[i] = (int32_t)(draw.word[0] % (uint32_t)text.vocab);
+        ((int32_t *)targets)[i] = (int32_t)(draw.word[1] % (uint32_t)text.vocab);
     }
-    s->batch.inputs[DT_GPT2_TOKENS] = dt_tensor_2d(tokens, DT_I32, B, T);
-    s->batch.inputs[DT_GPT2_TARGETS] = dt_tensor_2d(targets, DT_I32, B, T);
+    s->batch.inputs[0] = dt_tensor_2d(tokens, DT_I32, B, T);
+    s->batch.inputs[1] = dt_tensor_2d(targets, DT_I32, B, T);
 out:
     return st;
 }
@@ -205,13 +207,31 @@ int main(int argc, char **argv)
                              .gpt2.context = 1024,
                              .batch = 4,
                              .tokens = 1024};
-    dt_model_config config = argc > 1 && strcmp(argv[1], "124m") == 0 ? small : character;
-    long steps = argc > 4 ? strtol(argv[4], NULL, 10) : config.gpt2.layers == 4 ? 100 : 3;
+    dt_model_config smollm2 = {.kind = DT_MODEL_LLAMA,
+                               .llama = {.layers = 30,
+                                         .heads = 9,
+                                         .kv_heads = 3,
+                                         .embed = 576,
+                                         .head_width = 64,
+                                         .ffn = 1536,
+                                         .vocab = 49152,
+                                         .vocab_padded = 49152,
+                                         .context = 1024,
+                                         .norm_eps = 1e-5,
+                                         .rope_theta = 100000,
+                                         .rope_factor = 1},
+                               .batch = 4,
+                               .tokens = 1024};
+    const char *model = argc > 1 ? argv[1] : "";
+    dt_model_config config = strcmp(model, "135m") == 0   ? smollm2
+                             : strcmp(model, "124m") == 0 ? small
+                                                          : character;
+    long steps = argc > 4 ? strtol(argv[4], NULL, 10) : config.tokens == 64 ? 100 : 3;
     int threads = argc > 3 ? (int)strtol(argv[3], NULL, 10) : 0;
     dt_error err = DT_ERROR_INIT;
 
     if (argc < 2 || argc > 5 || steps < 1) {
-        fprintf(stderr, "usage: bench_step char|124m [fp32|bf16 [threads [steps]]]\n");
+        fprintf(stderr, "usage: bench_step char|124m|135m [fp32|bf16 [threads [steps]]]\n");
         return 2;
     }
     config.dtype = argc > 2 && strcmp(argv[2], "bf16") == 0 ? DT_BF16 : DT_F32;
