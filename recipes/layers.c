@@ -9,6 +9,7 @@
 #include "recipes/paths.h"
 #include "recipes/presets.h"
 #include "recipes/references.h"
+#include "recipes/sweep.h"
 #include "recipes/values.h"
 
 #include "base/banned.h"
@@ -222,6 +223,10 @@ static dt_status apply(dt_reading *reading, const layer *of)
     DT_TRY(extend(reading, of, find_entry(root, DT_RECIPE_EXTENDS_KEY)));
     reading->layer++; /* those below have theirs */
     DT_TRY(dt_path_folder(&reading->folder, of->path, reading->arena, reading->err));
+    if (find_entry(root, DT_RECIPE_SWEEP_KEY) != NULL) {
+        reading->sweep = find_entry(root, DT_RECIPE_SWEEP_KEY);
+        reading->sweep_folder = reading->folder;
+    }
     DT_TRY(dt_reading_apply(reading, "", &root->mark, root));
 out:
     reading->folder = folder;

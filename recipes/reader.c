@@ -19,7 +19,8 @@ static const char *stem_of(const char *path, dt_arena *arena)
 }
 
 /* What comes after the fields of the text or the earlier recipe are in place. */
-static dt_status finish(dt_reading *reading, const char *const *sets, size_t sets_count)
+static dt_status finish(dt_reading *reading, const char *const *sets, size_t sets_count,
+                        dt_sweep *sweep)
 {
     dt_status st = DT_OK;
 
@@ -28,6 +29,7 @@ static dt_status finish(dt_reading *reading, const char *const *sets, size_t set
         DT_TRY(dt_reading_report(reading, dt_reading_set(reading, sets[i]), "value"));
     if (reading->unread)
         goto out;
+    DT_TRY(dt_sweep_apply(reading, sweep));
     DT_TRY(dt_reading_derive(reading));
     DT_TRY(dt_reading_check(reading));
 out:
@@ -55,7 +57,7 @@ static dt_status read_source(dt_reading *reading, const dt_recipe_source *source
     DT_TRY(read_layer(reading, source->path, source->text));
     for (size_t i = 0; i < source->layers_count; i++)
         DT_TRY(read_layer(reading, source->layers[i].name, source->layers[i].text));
-    DT_TRY(finish(reading, source->sets, source->sets_count));
+    DT_TRY(finish(reading, source->sets, source->sets_count, source->sweep));
 out:
     return st;
 }
@@ -119,7 +121,7 @@ static dt_status change(dt_reading *reading, const dt_recipe *from, const char *
     reading->resolved = "the run's recipe";
     for (size_t i = 0; i < dt_fields_count; i++)
         reading->field[i].source = reading->group[i].source = reading->resolved;
-    DT_TRY(finish(reading, sets, sets_count));
+    DT_TRY(finish(reading, sets, sets_count, NULL));
 out:
     json_decref(json);
     return st;

@@ -21,6 +21,7 @@
 #include "recipes/origins.h"
 #include "recipes/problems.h"
 #include "recipes/recipe.h"
+#include "recipes/sweep.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,6 +34,7 @@ typedef struct dt_recipe_source {
     size_t sets_count;
     const dt_problem_source *layers; /* on top of the text, in order (layers.h) */
     size_t layers_count;
+    dt_sweep *sweep;     /* in and out, the point that is read; NULL: the first */
     dt_origins *origins; /* out, where each value comes from; may be NULL */
 } dt_recipe_source;
 

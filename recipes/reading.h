@@ -36,6 +36,8 @@ typedef struct dt_reading {
     int layer;                   /* the one being applied, from 1; --set is the last */
     int layer_of[DT_FIELDS_MAX]; /* that gave the field */
     dt_origins *origins;
+    dt_yaml_node *sweep; /* of the latest layer that has one (sweep.h); NULL: none */
+    const char *sweep_folder;
     size_t filled_bytes;          /* from the environment (references.h) */
     bool troubled[DT_FIELDS_MAX]; /* its value says nothing */
     bool unread; /* a source that is no YAML: what it would have given is not known */

@@ -6,6 +6,7 @@
 #include "recipes/reading.h"
 #include "recipes/references.h"
 #include "recipes/suggest.h"
+#include "recipes/sweep.h"
 #include "recipes/values.h"
 
 #include "base/banned.h"
@@ -82,7 +83,8 @@ static dt_status apply_entry(dt_reading *reading, const char *group, dt_yaml_nod
             return dt_reading_refuse_twice(reading, &entry->key->mark, "duplicate key", key,
                                            &before->key->mark);
     if (group[0] == '\0' &&
-        (strcmp(key, DT_RECIPE_VERSION_KEY) == 0 || strcmp(key, DT_RECIPE_EXTENDS_KEY) == 0))
+        (strcmp(key, DT_RECIPE_VERSION_KEY) == 0 || strcmp(key, DT_RECIPE_EXTENDS_KEY) == 0 ||
+         strcmp(key, DT_RECIPE_SWEEP_KEY) == 0))
         return DT_OK; /* layers.c has them */
     snprintf(written, sizeof(written), "%s%s%s", group, group[0] != '\0' ? "." : "", key);
     path = dt_field_unalias(written);

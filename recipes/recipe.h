@@ -89,6 +89,9 @@ typedef enum dt_schedule_kind {
     DT_SCHEDULE_WARMUP_STABLE_DECAY
 } dt_schedule_kind;
 
+/* Which points a sweep has (sweep.h). */
+typedef enum dt_search_kind { DT_SEARCH_GRID, DT_SEARCH_ZIP, DT_SEARCH_RANDOM } dt_search_kind;
+
 typedef struct dt_recipe {
     const char *name; /* left out: the recipe file's stem */
 
@@ -218,6 +221,19 @@ typedef struct dt_recipe {
         const char *launcher_lost; /* "continue" or "stop_after 10m" (dt_launcher_lost_seconds) */
         double hang_seconds;       /* least time without a step that is a hang */
     } failure;
+
+    struct {
+        dt_search_kind kind;
+        int64_t count;   /* random: points that are drawn */
+        int64_t seed;    /* of the drawing */
+        int64_t at_once; /* runs side by side */
+    } search;
+
+    struct {
+        const char *metric; /* "": none ends early */
+        int64_t after;      /* steps */
+        double keep;        /* fraction of the runs that goes on */
+    } early_stop;
 
     struct {
         const char *webhook; /* "" or a URL; "${env:NAME}" is filled in when it is used */

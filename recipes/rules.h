@@ -55,6 +55,7 @@ void dt_rule_nodes(const dt_rule_case *c);
 void dt_rule_nodes_min(const dt_rule_case *c);
 void dt_rule_dp_nodes(const dt_rule_case *c);
 void dt_rule_slurm_options(const dt_rule_case *c);
+void dt_rule_early_stop(const dt_rule_case *c);
 void dt_rule_launcher_lost(const dt_rule_case *c);
 void dt_rule_webhook(const dt_rule_case *c);
 void dt_rule_tensor(const dt_rule_case *c);

@@ -30,6 +30,20 @@ void dt_rule_name(const dt_rule_case *c)
     dt_strbuf_release(&shown);
 }
 
+void dt_rule_early_stop(const dt_rule_case *c)
+{
+    const dt_recipe *recipe = c->recipe;
+
+    if (recipe->early_stop.metric[0] != '\0' && recipe->early_stop.after == 0)
+        dt_rule_broken(
+            c, "early_stop.after",
+            "'early_stop.after' is missing: after how many steps are runs compared first?");
+    else if (recipe->early_stop.metric[0] == '\0' && recipe->early_stop.after > 0)
+        dt_rule_broken(c, "early_stop.metric",
+                       "'early_stop.metric' is missing: which metric are runs compared by, such as "
+                       "valid_loss?");
+}
+
 void dt_rule_nodes(const dt_rule_case *c)
 {
     int64_t here = 0;

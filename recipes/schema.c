@@ -5,6 +5,7 @@
 #include "base/strbuf.h"
 #include "recipes/layers.h"
 #include "recipes/presets.h"
+#include "recipes/sweep.h"
 #include "recipes/values.h"
 
 #include "base/banned.h"
@@ -241,6 +242,13 @@ static json_t *extends_schema(void)
         "type", "string", "type", "array", "items", "type", "string");
 }
 
+static json_t *sweep_schema(void)
+{
+    return json_pack("{s:s, s:s, s:i, s:{s:s, s:i}}", "description",
+                     "fields by path, with the values that each has in turn", "type", "object",
+                     "minProperties", 1, "additionalProperties", "type", "array", "minItems", 1);
+}
+
 json_t *dt_recipe_schema(void)
 {
     json_t *properties = properties_of("", NULL);
@@ -248,6 +256,7 @@ json_t *dt_recipe_schema(void)
 
     json_object_set_new(properties, DT_RECIPE_VERSION_KEY, version_schema());
     json_object_set_new(properties, DT_RECIPE_EXTENDS_KEY, extends_schema());
+    json_object_set_new(properties, DT_RECIPE_SWEEP_KEY, sweep_schema());
     json_object_set_new(schema, "$schema",
                         json_string("https://json-schema.org/draft/2020-12/schema"));
     json_object_set_new(schema, "title", json_string("a recipe of dtrun"));

@@ -9,6 +9,7 @@
 #include "runner/cli/help.h"
 #include "runner/cli/report.h"
 #include "runner/cli/suggest.h"
+#include "runner/sweep/drive.h"
 
 #include "base/banned.h"
 
@@ -39,12 +40,14 @@ const dt_command *const dt_commands[] = {
     &dt_command_plan,
     &dt_command_data,
     &dt_command_validate,
+    &dt_command_smoke,
     &dt_command_schema,
     &dt_command_serve,
     &dt_command_completion,
     &dt_command_help,
     &dt_command_supervise,
     &dt_command_complete,
+    &dt_command_drive,
     NULL,
 };
 
@@ -120,6 +123,14 @@ static bool wants_json(int argc, char **argv)
     return false;
 }
 
+/* What is about runs meets sweeps that nobody drives. */
+static bool looks_at_runs(const dt_command *command)
+{
+    return !command->hidden && (strstr(command->operands, "RUN") != NULL ||
+                                command == &dt_command_launch || command == &dt_command_list ||
+                                command == &dt_command_serve);
+}
+
 static dt_status call_command(const dt_command *command, int argc, char **argv, int *exit_code,
                               dt_error *err)
 {
@@ -139,6 +150,8 @@ static dt_status call_command(const dt_command *command, int argc, char **argv, 
         DT_TRY(dt_report_text(&text, err));
     } else {
         call = (dt_call){&args, &arena, dt_arguments_flag(&args, "json"), DT_EXIT_GOOD, &problems};
+        if (looks_at_runs(command))
+            dt_drive_ensure_all();
         st = command->run(&call, err);
         *exit_code = call.exit_code;
         if (st == DT_ERR_RECIPE && problems.errors > 0) { /* all of them, not the first alone */

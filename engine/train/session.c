@@ -341,6 +341,7 @@ dt_status dt_train_session_open(dt_train_session *out, const dt_plan *plan, int6
     dt_scaler_init(&out->scaler, out->recipe);
 
     DT_TRY(place_rank(out, rank, err));
+    DT_TRY(dt_faults_read(&out->faults, plan->attempt == 1 ? getenv("DTRUN_FAULT") : NULL, rank, err));
     if (plan->resume_from[0] != '\0')
         DT_TRY(dt_checkpoint_open(&checkpoint, plan->resume_from, err));
     if (checkpoint != NULL)

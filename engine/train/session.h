@@ -17,6 +17,7 @@
 #include "engine/optim/scaler.h"
 #include "engine/strategy/strategy.h"
 #include "engine/train/best.h"
+#include "engine/train/fault.h"
 #include "recipes/plan.h"
 
 typedef struct dt_train_session {
@@ -50,6 +51,7 @@ typedef struct dt_train_session {
     dt_best best;         /* validation loss of the run */
     double matmul_flops;  /* measured at the start */
     double start_seconds; /* when this attempt started, for the time limit */
+    dt_faults faults;     /* planted ones; usually none */
     bool stopped;         /* asked to stop before the first step: not an error */
 } dt_train_session;
 

@@ -79,6 +79,8 @@ static dt_status run(dt_train_session *session, dt_error *err)
         double start = dt_clock_monotonic_seconds();
 
         DT_TRY(dt_step_run(session, &step, err));
+        if (session->faults.count > 0)
+            dt_faults_step(&session->faults, session->step, dt_clock_monotonic_seconds() - start);
         if (step.skipped)
             dt_train_session_count_steps(session);
         last = step.stop || step.time_over || session->step >= recipe->schedule.steps;

@@ -27,8 +27,10 @@ static dt_status read_layers(dt_recipe_source *out, const dt_call *call, dt_erro
     dt_recipe_source layer;
 
     out->origins = dt_arena_alloc(call->arena, sizeof(*out->origins));
-    if (layers == NULL || out->origins == NULL)
+    out->sweep = dt_arena_alloc(call->arena, sizeof(*out->sweep));
+    if (layers == NULL || out->origins == NULL || out->sweep == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory to read a recipe");
+    *out->sweep = (dt_sweep){0};
     for (size_t i = 0; i < paths->items_count; i++) {
         DT_TRY(dt_recipe_source_read(&layer, paths->items[i], call->arena, err));
         layers[i] = (dt_problem_source){layer.path, layer.text};
@@ -36,6 +38,33 @@ static dt_status read_layers(dt_recipe_source *out, const dt_call *call, dt_erro
     out->layers = layers;
     out->layers_count = paths->items_count;
 out:
+    return st;
+}
+
+/* The other points of a sweep: a value that none can have is found before the first is launched. */
+static dt_status check_points(const dt_recipe_source *source, const dt_call *call, dt_error *err)
+{
+    int64_t points = source->sweep->points;
+    dt_recipe_source of = *source;
+    dt_origins origins;
+    dt_status st = DT_OK;
+    dt_recipe recipe;
+
+    of.origins = &origins;
+    for (int64_t i = 1; i < points; i++) {
+        dt_sweep sweep = {.point = i};
+        dt_arena arena;
+
+        of.sweep = &sweep;
+        dt_arena_init(&arena, 0);
+        st = dt_recipe_read(&recipe, &of, &arena, err);
+        dt_arena_release(&arena);
+        DT_TRY(st);
+    }
+out:
+    if (st == DT_ERR_RECIPE)
+        dt_problems_add(call->problems, err, "sweep", false, source->origins->sources,
+                        source->origins->sources_count);
     return st;
 }
 
@@ -52,6 +81,7 @@ dt_status dt_read_recipe(dt_recipe *out, dt_recipe_source *source, const char *p
     source->sets_count = sets->items_count;
     st = dt_recipe_read_all(out, source, call->problems, call->arena, err);
     DT_TRY(dt_judge_problems(st, call, err));
+    DT_TRY(check_points(source, call, err));
 out:
     return st;
 }

@@ -1,15 +1,45 @@
 /* dtrun launch: from a recipe to a supervised run. */
+#include "runner/sweep/launch.h"
 #include "runner/cli/command.h"
 #include "runner/cli/interrupt.h"
 #include "runner/cli/label_options.h"
 #include "runner/cli/read_recipe.h"
+#include "runner/cli/report.h"
 #include "runner/launch/attempt.h"
 #include "runner/launch/dry_run.h"
 #include "runner/launch/node_checks.h"
 #include "runner/launch/preflight.h"
+#include "runner/sweep/report.h"
 #include "runner/view/follow_options.h"
 
 #include "base/banned.h"
+
+/* As a run is followed: --detach prints the name alone. */
+static dt_status launch_sweep(const dt_recipe_source *source, const dt_labels *labels,
+                              dt_call *call, dt_error *err)
+{
+    const char *name;
+    dt_status st = DT_OK;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    DT_TRY(dt_sweep_launch(&name, source, labels, call, err));
+    if (!dt_arguments_flag(call->args, "detach")) {
+        dt_report_note(call, "sweep '%s' of %lld runs; Ctrl-C lets go of it, it goes on", name,
+                       (long long)source->sweep->points);
+        DT_TRY(dt_group_follow(name, call, err));
+    } else if (call->json) {
+        DT_TRY(dt_report_json(json_pack("{s:i, s:s, s:I}", "version", 1, "group", name, "points",
+                                        (json_int_t)source->sweep->points),
+                              err));
+    } else {
+        dt_strbuf_add_fmt(&text, "%s\n", name);
+        DT_TRY(dt_report_text(&text, err));
+    }
+out:
+    dt_strbuf_release(&text);
+    return st;
+}
 
 static dt_status launch(dt_call *call, dt_error *err)
 {
@@ -24,6 +54,8 @@ static dt_status launch(dt_call *call, dt_error *err)
     DT_TRY(dt_follow_options_check(call, err));
     DT_TRY(dt_label_options_read(&labels, call, err));
     DT_TRY(dt_read_recipe(&recipe, &source, call->args->operands[0], call, err));
+    if (source.sweep->points > 0 && !dt_arguments_flag(call->args, "dry-run"))
+        return launch_sweep(&source, &labels, call, err);
     DT_TRY(dt_preflight_check(&flight, &recipe, &source, call->arena, err));
     DT_TRY(dt_nodes_check(&flight, call->args->operands[0], call, err));
     if (dt_arguments_flag(call->args, "dry-run")) {
@@ -68,6 +100,9 @@ const dt_command dt_command_launch = {
              "\n"
              "With nodes: slurm:4 a job is submitted and waited for, and given back at the end;\n"
              "nodes: slurm takes the machines of the Slurm job that this runs in (docs/slurm.md).\n"
-             "Data by https are fetched into ~/.cache/dtrun/data first; what breaks off goes on.\n",
+             "Data by https are fetched into ~/.cache/dtrun/data first; what breaks off goes on.\n"
+             "\n"
+             "A recipe with a 'sweep' is launched as a group of runs, NAME-1 and so on, one after\n"
+             "another or search.at_once side by side; --dry-run looks at the first.\n",
     .run = launch,
 };

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
+#include "runner/sweep/report.h"
 #include "runner/term/bar.h"
 #include "runner/term/format.h"
 #include "runner/term/table.h"
@@ -140,8 +141,16 @@ static dt_status status(dt_call *call, dt_error *err)
     dt_store *store = NULL;
     json_t *object = NULL;
     dt_status st = DT_OK;
+    dt_sweep_group group;
     dt_run run;
 
+    if (dt_group_is_meant(&group, ref, call->arena)) {
+        if (dt_arguments_flag(call->args, "watch"))
+            return dt_group_follow(group.name, call, err);
+        DT_TRY(dt_store_open(&store, NULL, err));
+        DT_TRY(dt_group_print(&group, store, call, err));
+        goto out;
+    }
     DT_TRY(dt_runs_open(&store, &run, ref, call, err));
     if (dt_arguments_flag(call->args, "watch") && !dt_run_state_is_terminal(run.state)) {
         DT_TRY(dt_follow_to_end(store, run.id, call->json ? DT_FOLLOW_QUIET : DT_FOLLOW_AUTO,
@@ -168,13 +177,15 @@ static const dt_option options[] = {
 const dt_command dt_command_status = {
     .name = "status",
     .summary = "where a run stands: state, step, losses, speed, time left, ranks",
-    .operands = "[RUN]",
+    .operands = "[RUN|GROUP]",
     .operands_max = 1,
     .options = options,
     .notes =
         "Without RUN it is the newest. The object of --json has at least run, name, state,\n"
         "attempt, step, steps_total, loss, tokens_per_second, eta_seconds and\n"
         "nodes[{host, state, ranks[{rank, pid, state}]}]; what is not known is null. slowest is\n"
-        "{rank, seconds}: the rank that the others wait for, and how long in a step.\n",
+        "{rank, seconds}: the rank that the others wait for, and how long in a step.\n"
+        "GROUP is a sweep: a line a point; its object has group, ended and points[{name, values,\n"
+        "state, run, step, loss, valid_loss}].\n",
     .run = status,
 };

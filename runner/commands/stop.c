@@ -12,6 +12,7 @@
 #include "runner/stop/direct.h"
 #include "runner/stop/orphans.h"
 #include "runner/supervisor/supervisor.h"
+#include "runner/sweep/report.h"
 #include "runner/term/live.h"
 #include "runner/view/runs.h"
 
@@ -327,6 +328,7 @@ static dt_status stop(dt_call *call, dt_error *err)
     dt_error problem = DT_ERROR_INIT;
     dt_store *store = NULL;
     dt_status st = DT_OK;
+    dt_sweep_group group;
     dt_run run;
 
     if (node != NULL)
@@ -335,6 +337,8 @@ static dt_status stop(dt_call *call, dt_error *err)
         DT_THROW(err, DT_ERR_USAGE, "RUN is missing: which one? ('dtrun list')");
     if (dt_arguments_flag(call->args, "all"))
         DT_THROW(err, DT_ERR_USAGE, "--all is for --node HOST: all runs there");
+    if (dt_group_is_meant(&group, ref, call->arena))
+        return dt_group_stop(&group, now, call, err);
     st = dt_runs_open(&store, &run, ref, call, &problem);
     if (st != DT_OK && st != DT_ERR_USAGE)
         return stop_directly(ref, now, &problem, call, err);
@@ -387,7 +391,7 @@ static const dt_option options[] = {
 const dt_command dt_command_stop = {
     .name = "stop",
     .summary = "save a checkpoint, stop a run, and see that nothing of it is left",
-    .operands = "[RUN]",
+    .operands = "[RUN|GROUP]",
     .operands_min = 0,
     .operands_max = 1,
     .options = options,
@@ -398,6 +402,7 @@ const dt_command dt_command_stop = {
         "run that has already ended is left as it is (0), but for nodes that could not be asked\n"
         "then: what it still has there is ended now, or taken for gone where --forgive-node says\n"
         "so.\n"
+        "GROUP is a sweep: all its runs are stopped, and no other point begins.\n"
         "Needs neither the run history nor the supervisor: where they cannot be used the agents\n"
         "that the folder of the run names are asked directly, and prove it.\n",
     .run = stop,

@@ -14,3 +14,8 @@ dt_test(NAME launch_attempt LABEL unit LIBS dt_supervisor dt_recipe_reader dt_da
     ${PROJECT_SOURCE_DIR}/runner/cli/child.c)
 dt_test(NAME view_log_tail LABEL unit LIBS dt_supervisor dt_store_support
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_view_log_tail.c ${PROJECT_SOURCE_DIR}/runner/view/log_tail.c)
+dt_test(NAME sweep_halving LABEL unit LIBS m
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_sweep_halving.c ${PROJECT_SOURCE_DIR}/runner/sweep/halving.c)
+dt_test(NAME smoke_shrink LABEL unit LIBS dt_recipe_reader
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_smoke_shrink.c ${PROJECT_SOURCE_DIR}/runner/smoke/shrink.c
+    ${PROJECT_SOURCE_DIR}/runner/smoke/fault.c)

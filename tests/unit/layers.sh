@@ -63,7 +63,9 @@ inside runner gc node_setup/remote_helper supervisor
 inside runner import cli launch supervisor term
 inside runner launch cli corpus fetch node_setup slurm supervisor term transport
 inside runner stop cli node_setup supervisor transport
-inside runner commands cli corpus export gc import launch stop view supervisor term
+inside runner smoke cli launch supervisor term
+inside runner sweep channel cli launch supervisor term view
+inside runner commands cli corpus export gc import launch smoke stop sweep view supervisor term
 for folder in engine/*/ runner/*/; do
     case $known in *" $folder"*) ;; *) complain "$folder has no rule here: say what it may include" ;; esac
 done

@@ -1,0 +1,25 @@
+/* dtrun drive: the process that takes a sweep through its points; started by launch, and by whoever finds a
+ * sweep that nobody drives. Not for people.
+ */
+#include "runner/sweep/drive.h"
+#include "runner/cli/command.h"
+
+#include "base/banned.h"
+
+static dt_status drive(dt_call *call, dt_error *err)
+{
+    return dt_drive_main(call->args->operands[0], err);
+}
+
+static const dt_option options[] = {{0}};
+
+const dt_command dt_command_drive = {
+    .name = "drive",
+    .summary = "take a sweep through its points (started by other commands)",
+    .operands = "GROUP",
+    .operands_min = 1,
+    .operands_max = 1,
+    .options = options,
+    .hidden = true,
+    .run = drive,
+};

@@ -1,0 +1,191 @@
+/* check_agreement: what two runs of a recipe show, one beside the other. */
+#include <math.h>
+#include <string.h>
+
+#include "runner/smoke/smoke_int.h"
+
+#include "base/banned.h"
+
+enum { LEARNING_STEPS = 40, LAST_POINTS = 5, COMPARED_STEPS = 6 };
+/* Data whose tokens only a full read counts have at least so many. */
+#define TOKENS_OF_LARGE_DATA 16e6
+
+/* --- the same samples again and again */
+
+/* So much of the data that one step sees all of it; the rest validates. */
+static void keep_one_step(dt_recipe *out, const dt_smoke *smoke)
+{
+    const dt_recipe *recipe = &smoke->recipe;
+    double samples = (double)(recipe->ranks * recipe->batch.sequences * recipe->batch.accumulate);
+    double tokens = (double)recipe->batch.tokens;
+    double wanted = smoke->rows ? samples + 1 : (samples + 1) * tokens + 2;
+    double total = (double)smoke->flight.data.train_tokens;
+
+    if (total <= 0)
+        total = TOKENS_OF_LARGE_DATA;
+    else if (recipe->data.validation.count == 0)
+        total /= 1 - recipe->data.split;
+    if (wanted >= total)
+        return;
+    out->data.validation.count = 0;
+    out->data.split = 1 - wanted / total;
+}
+
+/* Of the recipe, without what only costs time here; nothing is dropped, so that steps can be compared. */
+static dt_recipe plain(const dt_recipe *recipe)
+{
+    dt_recipe out = *recipe;
+
+    out.model.dropout = out.model.attention_dropout = 0;
+    out.evaluate.every = out.checkpoint.every = 0;
+    return out;
+}
+
+static double mean_of_last(const dt_smoke_line *line, int64_t count)
+{
+    double sum = 0;
+
+    for (int64_t i = line->count - count; i < line->count; i++)
+        sum += line->points[i].value;
+    return sum / (double)count;
+}
+
+dt_status dt_smoke_learns(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
+{
+    dt_recipe longer, recipe = plain(&smoke->recipe);
+    dt_shrink how = smoke->wish->how;
+    dt_smoke_line loss;
+    dt_smoke_run run;
+    dt_status st = DT_OK;
+    double last;
+
+    how.steps = LEARNING_STEPS;
+    how.ranks = recipe.ranks;
+    dt_shrink_recipe(&longer, smoke->asked, &how);
+    recipe.schedule = longer.schedule;
+    keep_one_step(&recipe, smoke);
+    DT_TRY(dt_smoke_train(&run, &smoke->place, "learns", &recipe, NULL, err));
+    DT_TRY(dt_smoke_line_read(&loss, &smoke->place, &run, "loss", err));
+    if (loss.count < LAST_POINTS) {
+        dt_smoke_fail(out, smoke, "only %lld steps have a loss", (long long)loss.count);
+        goto out;
+    }
+    last = mean_of_last(&loss, LAST_POINTS);
+    if (last < loss.points[0].value)
+        dt_smoke_figure(out, smoke, "loss %.4g to %.4g in %lld steps", loss.points[0].value, last,
+                        (long long)loss.count);
+    else
+        dt_smoke_fail(
+            out, smoke,
+            "the loss went from %.4g to %.4g in %lld steps on the same samples: try another "
+            "'optimizer.lr' (%g)",
+            loss.points[0].value, last, (long long)loss.count, recipe.optimizer.lr);
+out:
+    return st;
+}
+
+/* --- several ranks and one */
+
+/* How far two of one loss may lie apart: roundings of the type that is computed or sent in. */
+static double bound_of(const dt_recipe *recipe)
+{
+    if (recipe->precision.kind == DT_PRECISION_BF16 ||
+        recipe->strategy.reduce_dtype == DT_REDUCE_BF16)
+        return 1e-2;
+    return recipe->precision.kind == DT_PRECISION_FP16 ? 2e-3 : 1e-4;
+}
+
+/* The largest difference of the first steps, as a share; infinite where a step is missing. */
+static double distance(const dt_smoke_line *a, const dt_smoke_line *b)
+{
+    double most = 0;
+
+    for (int64_t i = 0; i < COMPARED_STEPS; i++) {
+        double x, y;
+
+        if (i >= a->count || i >= b->count || a->points[i].step != b->points[i].step)
+            return INFINITY;
+        x = a->points[i].value;
+        y = b->points[i].value;
+        most = fmax(most, fabs(x - y) / fmax(fabs(x), 1e-12));
+    }
+    return most;
+}
+
+static dt_status distance_of_runs(double *out, const dt_smoke *smoke, const dt_smoke_run *a,
+                                  const dt_smoke_run *b, const char *metric, dt_error *err)
+{
+    dt_smoke_line first, second;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_smoke_line_read(&first, &smoke->place, a, metric, err));
+    DT_TRY(dt_smoke_line_read(&second, &smoke->place, b, metric, err));
+    *out = distance(&first, &second);
+out:
+    return st;
+}
+
+static bool drops(const dt_recipe *recipe)
+{
+    return recipe->model.dropout > 0 || recipe->model.attention_dropout > 0;
+}
+
+dt_status dt_smoke_agrees(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
+{
+    dt_recipe several = plain(&smoke->recipe), one = several;
+    dt_smoke_run ranks = smoke->trained, alone;
+    double loss, norm, bound = bound_of(&one);
+    dt_status st = DT_OK;
+
+    if (several.ranks == 1) {
+        dt_smoke_skip(out, smoke, "it is one process");
+        return DT_OK;
+    }
+    one.batch.accumulate *= one.ranks;
+    one.ranks = 1;
+    if (drops(&smoke->recipe)) /* what is dropped differs with the ranks */
+        DT_TRY(dt_smoke_train(&ranks, &smoke->place, "several", &several, NULL, err));
+    DT_TRY(dt_smoke_train(&alone, &smoke->place, "one", &one, NULL, err));
+    DT_TRY(distance_of_runs(&loss, smoke, &alone, &ranks, "loss", err));
+    DT_TRY(distance_of_runs(&norm, smoke, &alone, &ranks, "gradient_norm", err));
+    if (loss <= bound && norm <= 10 * bound)
+        dt_smoke_figure(out, smoke, "losses within %.1e, gradient norms within %.1e of one process",
+                        loss, norm);
+    else
+        dt_smoke_fail(
+            out, smoke,
+            "losses differ by %.1e (bound %.0e), gradient norms by %.1e (bound %.0e) from "
+            "one process",
+            loss, bound, norm, 10 * bound);
+out:
+    return st;
+}
+
+/* --- to the bit */
+
+dt_status dt_smoke_same_bits(bool *same, dt_smoke_result *out, dt_smoke *smoke,
+                             const dt_smoke_run *run, dt_error *err)
+{
+    dt_smoke_line whole, line;
+    dt_status st = DT_OK;
+
+    *same = true;
+    DT_TRY(dt_smoke_line_read(&whole, &smoke->place, &smoke->trained, "loss", err));
+    DT_TRY(dt_smoke_line_read(&line, &smoke->place, run, "loss", err));
+    if (line.count != whole.count) {
+        *same = false;
+        dt_smoke_fail(out, smoke, "it has %lld losses, the undisturbed run %lld",
+                      (long long)line.count, (long long)whole.count);
+    }
+    for (int64_t i = 0; i < whole.count && *same; i++) {
+        double a = whole.points[i].value, b = line.points[i].value;
+
+        if (whole.points[i].step == line.points[i].step && memcmp(&a, &b, sizeof(a)) == 0)
+            continue;
+        *same = false;
+        dt_smoke_fail(out, smoke, "the loss of step %lld is %.9g, undisturbed it is %.9g",
+                      (long long)line.points[i].step, b, a);
+    }
+out:
+    return st;
+}

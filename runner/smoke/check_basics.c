@@ -1,0 +1,181 @@
+/* check_basics: what one run shows of a recipe. */
+#define _GNU_SOURCE
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include "base/clock.h"
+#include "runner/smoke/smoke_int.h"
+#include "runner/term/format.h"
+
+#include "base/banned.h"
+
+#define EVER_STEPS   1000000000
+#define EVER_SECONDS 900 /* what nobody stops ends by itself */
+#define MEMORY_SHARE 1.1
+#define MEMORY_SPARE (1 << 20)
+
+dt_status dt_smoke_trains(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
+{
+    dt_smoke_line loss;
+    dt_smoke_run run;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_smoke_train(&run, &smoke->place, "trains", &smoke->recipe, NULL, err));
+    DT_TRY(dt_smoke_line_read(&loss, &smoke->place, &run, "loss", err));
+    for (int64_t i = 0; i < loss.count; i++)
+        if (!isfinite(loss.points[i].value))
+            dt_smoke_fail(out, smoke, "the loss of step %lld is %g", (long long)loss.points[i].step,
+                          loss.points[i].value);
+    if (loss.count < smoke->recipe.schedule.steps)
+        dt_smoke_fail(out, smoke, "%lld of %lld steps have a loss", (long long)loss.count,
+                      (long long)smoke->recipe.schedule.steps);
+    if (out->verdict == DT_SMOKE_FAILED)
+        goto out;
+    smoke->trained = run;
+    dt_smoke_figure(out, smoke, "%lld steps on %lld %s, loss %.4g to %.4g", (long long)loss.count,
+                    (long long)smoke->recipe.ranks, smoke->recipe.ranks == 1 ? "rank" : "ranks",
+                    loss.points[0].value, loss.points[loss.count - 1].value);
+out:
+    return st;
+}
+
+dt_status dt_smoke_evaluates(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
+{
+    dt_smoke_line valid;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_smoke_line_read(&valid, &smoke->place, &smoke->trained, "valid_loss", err));
+    if (valid.count == 0)
+        dt_smoke_skip(out, smoke, "there are no data to validate on");
+    else if (!isfinite(valid.points[valid.count - 1].value))
+        dt_smoke_fail(out, smoke, "the validation loss is %g", valid.points[valid.count - 1].value);
+    else
+        dt_smoke_figure(out, smoke, "validation loss %.4g over %lld sequences",
+                        valid.points[valid.count - 1].value,
+                        (long long)smoke->recipe.evaluate.sequences);
+out:
+    return st;
+}
+
+dt_status dt_smoke_generates(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
+{
+    const char *const words[] = {"generate", smoke->trained.row.id, "--tokens", "8", NULL};
+    json_t *said = NULL;
+    dt_status st = DT_OK;
+    int exit_code = 0;
+
+    if (smoke->rows) {
+        dt_smoke_skip(out, smoke, "a model on rows makes no text");
+        return DT_OK;
+    }
+    DT_TRY(dt_smoke_place_call(&said, &exit_code, &smoke->place, words, err));
+    if (exit_code != 0 || !json_is_string(json_object_get(said, "text")))
+        dt_smoke_fail(out, smoke, "dtrun generate ends with exit code %d", exit_code);
+    else
+        dt_smoke_figure(out, smoke, "8 tokens from the checkpoint of step %lld",
+                        (long long)json_integer_value(json_object_get(said, "step")));
+out:
+    json_decref(said);
+    return st;
+}
+
+/* --- memory */
+
+/* What a rank says that it took, in parts. */
+static int64_t bytes_of(const char *text)
+{
+    static const char *const parts[] = {"parameters_bytes", "gradients_bytes", "optimizer_bytes",
+                                        "activations_bytes", "buffers_bytes"};
+    json_t *event = NULL;
+    int64_t bytes = 0;
+
+    if (dt_json_parse(&event, text, strlen(text), "event", NULL) != DT_OK)
+        return 0;
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        bytes += json_integer_value(json_object_get(event, parts[i]));
+    json_decref(event);
+    return bytes;
+}
+
+dt_status dt_smoke_memory(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
+{
+    const dt_memory *forecast = &smoke->flight.memory;
+    int64_t count, most = 0, expected = forecast->total_bytes - forecast->runtime_bytes;
+    char took[DT_FORMAT_SIZE], said[DT_FORMAT_SIZE];
+    dt_store_event *events;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_store_event_list(smoke->place.store, &events, &count, smoke->trained.row.id, 0, 0,
+                               smoke->arena, err));
+    for (int64_t i = 0; i < count; i++)
+        if (strcmp(events[i].kind, "memory") == 0 && bytes_of(events[i].json) > most)
+            most = bytes_of(events[i].json);
+    dt_format_bytes(took, sizeof(took), (double)most);
+    dt_format_bytes(said, sizeof(said), (double)expected);
+    if (most == 0)
+        dt_smoke_fail(out, smoke, "no rank told what it took");
+    else if ((double)most > MEMORY_SHARE * (double)expected + MEMORY_SPARE)
+        dt_smoke_fail(out, smoke, "a rank took %s, forecast were %s", took, said);
+    else
+        dt_smoke_figure(out, smoke, "%s a rank, forecast were %s", took, said);
+out:
+    return st;
+}
+
+/* --- stop */
+
+static int64_t count_living(const dt_rank *ranks, int64_t count)
+{
+    int64_t living = 0;
+
+    for (int64_t i = 0; i < count; i++)
+        living += ranks[i].pid > 0 && kill((pid_t)ranks[i].pid, 0) == 0;
+    return living;
+}
+
+/* A run that goes on until it is stopped, and saves only then. */
+static dt_recipe endless(const dt_recipe *recipe)
+{
+    dt_recipe out = *recipe;
+
+    out.schedule.steps = EVER_STEPS;
+    out.time_limit_seconds = EVER_SECONDS;
+    out.checkpoint.every = out.evaluate.every = 0;
+    return out;
+}
+
+dt_status dt_smoke_stops(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
+{
+    const char *words[] = {"stop", NULL, NULL};
+    dt_recipe recipe = endless(&smoke->recipe);
+    json_t *said = NULL;
+    int64_t count, living;
+    int exit_code = 0;
+    dt_rank *ranks;
+    dt_smoke_run run;
+    dt_status st = DT_OK;
+    double start;
+
+    DT_TRY(dt_smoke_begin(&run, &smoke->place, "stops", &recipe, err));
+    DT_TRY(
+        dt_store_rank_list(smoke->place.store, &ranks, &count, run.row.id, 1, smoke->arena, err));
+    words[1] = run.row.id;
+    start = dt_clock_monotonic_seconds();
+    DT_TRY(dt_smoke_place_call(&said, &exit_code, &smoke->place, words, err));
+    DT_TRY(dt_store_run_find(smoke->place.store, &run.row, run.row.id, smoke->arena, err));
+    living = count_living(ranks, count);
+    if (exit_code != 0 || run.row.state != DT_RUN_STOPPED)
+        dt_smoke_fail(out, smoke, "dtrun stop ends with exit code %d, and the run is %s: %s",
+                      exit_code, dt_run_state_name(run.row.state), run.row.reason);
+    else if (living > 0)
+        dt_smoke_fail(out, smoke, "%lld of %lld ranks are still there", (long long)living,
+                      (long long)count);
+    else
+        dt_smoke_figure(out, smoke, "saved step %lld and ended within %.1f s, nothing is left",
+                        (long long)run.row.step, dt_clock_monotonic_seconds() - start);
+out:
+    json_decref(said);
+    return st;
+}

@@ -1,0 +1,132 @@
+/* check_fault: what becomes of a run in which something is made to go wrong. */
+#include <string.h>
+
+#include "runner/smoke/smoke_int.h"
+
+#include "base/banned.h"
+
+#define HANG_SECONDS 2 /* least time without a step; a run waits for five steps at least */
+
+static dt_recipe harmed(const dt_smoke *smoke)
+{
+    dt_recipe out = smoke->recipe;
+
+    out.failure.max_restarts = 3;
+    out.failure.hang_seconds = HANG_SECONDS;
+    return out;
+}
+
+/* The step that the second attempt went on from; -1: there is none. */
+static dt_status went_on_from(int64_t *out, const dt_smoke *smoke, const dt_smoke_run *run,
+                              dt_error *err)
+{
+    dt_attempt *attempts;
+    int64_t count;
+    dt_status st = DT_OK;
+
+    *out = -1;
+    DT_TRY(dt_store_attempt_list(smoke->place.store, &attempts, &count, run->row.id, smoke->arena,
+                                 err));
+    if (count > 1)
+        *out = attempts[1].start_step;
+out:
+    return st;
+}
+
+dt_status dt_smoke_resumes(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
+{
+    /* After the third save was begun, for which the second had to be whole. */
+    int64_t steps = smoke->recipe.schedule.steps, at = 3 * smoke->recipe.checkpoint.every + 1, from;
+    int64_t rank = smoke->flight.plan.world_size - 1;
+    dt_recipe recipe = harmed(smoke);
+    dt_smoke_run run;
+    dt_status st = DT_OK;
+    bool same;
+    char *planted;
+
+    if (at >= steps)
+        at = steps - 1;
+    planted = dt_arena_printf(smoke->arena, "kill %lld@%lld", (long long)rank, (long long)at);
+    if (planted == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    DT_TRY(dt_smoke_train(&run, &smoke->place, "resumes", &recipe, planted, err));
+    DT_TRY(dt_smoke_same_bits(&same, out, smoke, &run, err));
+    DT_TRY(went_on_from(&from, smoke, &run, err));
+    if (from <= 0)
+        dt_smoke_fail(out, smoke,
+                      from < 0 ? "rank %lld was to be killed, and was not"
+                               : "rank %lld was killed, and no checkpoint was whole",
+                      (long long)rank);
+    else if (same)
+        dt_smoke_figure(
+            out, smoke,
+            "rank %lld killed after step %lld, gone on from step %lld: %lld losses the same",
+            (long long)rank, (long long)at, (long long)from, (long long)steps);
+out:
+    return st;
+}
+
+static dt_status count_events(int64_t *out, const dt_smoke *smoke, const dt_smoke_run *run,
+                              const char *kind, dt_error *err)
+{
+    dt_store_event *events;
+    dt_status st = DT_OK;
+    int64_t count;
+
+    *out = 0;
+    DT_TRY(dt_store_event_list(smoke->place.store, &events, &count, run->row.id, 0, 0, smoke->arena,
+                               err));
+    for (int64_t i = 0; i < count; i++)
+        *out += strcmp(events[i].kind, kind) == 0;
+out:
+    return st;
+}
+
+/* Of a run that finished with it. */
+static dt_status judge(dt_smoke_result *out, dt_smoke *smoke, const dt_smoke_fault *fault,
+                       const dt_smoke_run *run, dt_error *err)
+{
+    int64_t unsaved, attempts = run->row.attempt;
+    bool same = true;
+    dt_status st = DT_OK;
+
+    DT_TRY(count_events(&unsaved, smoke, run, "checkpoint_failed", err));
+    if (fault->kind->same_bits)
+        DT_TRY(dt_smoke_same_bits(&same, out, smoke, run, err));
+    if (!same)
+        goto out;
+    if (fault->kind->restarts && attempts < 2)
+        dt_smoke_fail(out, smoke, "it was not started again: nobody noticed");
+    else if (!fault->kind->restarts && fault->kind->same_bits && attempts > 1)
+        dt_smoke_fail(out, smoke, "it was given up, and started again %lld times",
+                      (long long)attempts - 1);
+    else
+        dt_smoke_figure(out, smoke, "%lld %s, %lld saves failed, %.1f s%s", (long long)attempts,
+                        attempts == 1 ? "attempt" : "attempts", (long long)unsaved, run->seconds,
+                        fault->kind->same_bits ? ", the same losses" : "");
+out:
+    return st;
+}
+
+dt_status dt_smoke_survives(dt_smoke_result *out, dt_smoke *smoke, const dt_smoke_fault *fault,
+                            dt_error *err)
+{
+    dt_recipe recipe = harmed(smoke);
+    dt_smoke_run run;
+    dt_status st = DT_OK;
+
+    if (fault->rank >= smoke->flight.plan.world_size) {
+        dt_smoke_fail(out, smoke, "there is no rank %lld: ranks are 0 to %lld",
+                      (long long)fault->rank, (long long)smoke->flight.plan.world_size - 1);
+        return DT_OK;
+    }
+    if (fault->step >= recipe.schedule.steps) {
+        dt_smoke_fail(out, smoke, "step %lld is not before the last, %lld (--steps gives more)",
+                      (long long)fault->step, (long long)recipe.schedule.steps);
+        return DT_OK;
+    }
+    DT_TRY(dt_smoke_train(&run, &smoke->place, "fault", &recipe, fault->planted, err));
+    DT_TRY(judge(out, smoke, fault, &run, err));
+out:
+    return st;
+}

@@ -1,0 +1,123 @@
+#define _GNU_SOURCE
+#include "runner/smoke/runs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "runner/cli/interrupt.h"
+
+#include "base/banned.h"
+
+#define FAULT_VARIABLE "DTRUN_FAULT"
+#define LOOK_SECONDS   0.02
+
+static dt_status open_store(dt_smoke_place *place, dt_error *err)
+{
+    return place->store != NULL ? DT_OK : dt_store_open(&place->store, NULL, err);
+}
+
+/* The object of a launch that was refused says why. */
+static dt_status refused(const json_t *said, int exit_code, dt_error *err)
+{
+    const json_t *error = json_object_get(said, "error");
+    const char *message = json_string_value(json_object_get(error, "message"));
+
+    if (dt_interrupt_seen())
+        return DT_FAIL(err, DT_ERR_BUSY, "interrupted");
+    if (message == NULL)
+        return DT_FAIL(err, DT_ERR_IO, "no run came of it: exit code %d", exit_code);
+    return DT_FAIL(err, DT_ERR_IO, "%s", message);
+}
+
+/* Without waiting for it: an interrupt of ours would not reach who waits. */
+static dt_status launch(dt_smoke_run *out, dt_smoke_place *place, const char *name,
+                        const dt_recipe *recipe, dt_error *err)
+{
+    const char *words[] = {"launch", NULL, "--detach", NULL}, *id;
+    json_t *said = NULL;
+    dt_status st = DT_OK;
+    int exit_code = 0;
+
+    out->recipe = *recipe;
+    DT_TRY(dt_smoke_place_write(&words[1], place, name, recipe, err));
+    DT_TRY(dt_smoke_place_call(&said, &exit_code, place, words, err));
+    id = json_string_value(json_object_get(said, "run"));
+    if (id == NULL)
+        DT_TRY(refused(said, exit_code, err));
+    DT_TRY(open_store(place, err));
+    DT_TRY(dt_store_run_find(place->store, &out->row, id, place->arena, err));
+out:
+    json_decref(said);
+    return st;
+}
+
+/* Until it has done so many steps, or has ended. */
+static dt_status await(dt_smoke_run *io, dt_smoke_place *place, int64_t steps, dt_error *err)
+{
+    double until = dt_clock_monotonic_seconds() + place->limit_seconds;
+    dt_status st = DT_OK;
+    dt_arena arena;
+    dt_run row = io->row;
+
+    dt_arena_init(&arena, 0);
+    while (!dt_run_state_is_terminal(row.state) && row.step < steps) {
+        if (dt_interrupt_seen())
+            DT_THROW(err, DT_ERR_BUSY, "interrupted");
+        if (dt_clock_monotonic_seconds() > until)
+            DT_THROW(err, DT_ERR_TIMEOUT, "the run is %s at step %lld after %.0f s (--limit)",
+                     dt_run_state_name(row.state), (long long)row.step, place->limit_seconds);
+        dt_clock_sleep_seconds(LOOK_SECONDS);
+        dt_arena_reset(&arena);
+        DT_TRY(dt_store_run_find(place->store, &row, io->row.id, &arena, err));
+    }
+    DT_TRY(dt_store_run_find(place->store, &io->row, io->row.id, place->arena, err));
+out:
+    dt_arena_release(&arena);
+    return st;
+}
+
+static dt_status not_finished(const dt_run *row, dt_error *err)
+{
+    return DT_FAIL(err, DT_ERR_IO, "the run is %s%s%s", dt_run_state_name(row->state),
+                   row->reason[0] != '\0' ? ": " : "", row->reason);
+}
+
+dt_status dt_smoke_train(dt_smoke_run *out, dt_smoke_place *place, const char *name,
+                         const dt_recipe *recipe, const char *faults, dt_error *err)
+{
+    double start = dt_clock_monotonic_seconds();
+    dt_status st = DT_OK;
+
+    if (faults != NULL)
+        setenv(FAULT_VARIABLE, faults, 1);
+    st = launch(out, place, name, recipe, err);
+    unsetenv(FAULT_VARIABLE);
+    DT_TRY(st);
+    DT_TRY(await(out, place, INT64_MAX, err));
+    out->seconds = dt_clock_monotonic_seconds() - start;
+    if (out->row.state != DT_RUN_FINISHED)
+        DT_TRY(not_finished(&out->row, err));
+out:
+    return st;
+}
+
+dt_status dt_smoke_begin(dt_smoke_run *out, dt_smoke_place *place, const char *name,
+                         const dt_recipe *recipe, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(launch(out, place, name, recipe, err));
+    DT_TRY(await(out, place, 1, err));
+    if (dt_run_state_is_terminal(out->row.state))
+        DT_TRY(not_finished(&out->row, err));
+out:
+    return st;
+}
+
+dt_status dt_smoke_line_read(dt_smoke_line *out, const dt_smoke_place *place,
+                             const dt_smoke_run *run, const char *metric, dt_error *err)
+{
+    return dt_store_metric_list(place->store, &out->points, &out->count, run->row.id, metric, -1,
+                                false, place->arena, err);
+}

@@ -1,0 +1,102 @@
+#include "runner/smoke/shrink.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+#include "base/banned.h"
+
+enum { LAYERS = 2, HEADS = 2, WIDTH = 64, SEQUENCES = 4, TOKENS = 64, MICRO_STEPS = 2, RANKS = 2 };
+enum { SAVE_EVERY = 2, VALIDATED = 8 };
+#define GRACE_SECONDS 10
+
+static const char *here[] = {"localhost"};
+
+static int64_t at_most(int64_t value, int64_t most)
+{
+    return value < most ? value : most;
+}
+
+int64_t dt_shrink_ranks_asked(const dt_recipe *recipe)
+{
+    int64_t each = recipe->gpus > recipe->ranks ? recipe->gpus : recipe->ranks;
+
+    return recipe->nodes.count * (recipe->gpus < 0 && each < RANKS ? RANKS : each);
+}
+
+static void shrink_place(dt_recipe *out, const dt_recipe *recipe, int64_t ranks)
+{
+    out->nodes = (dt_string_list){here, 1};
+    out->hostfile = "";
+    out->nodes_min = 0;
+    out->gpus = 0;
+    out->ranks = ranks > 0 ? ranks : at_most(dt_shrink_ranks_asked(recipe), RANKS);
+    out->threads = 0;
+    out->network.interface = "";
+    out->slurm.options = (dt_string_list){NULL, 0};
+    out->notify.webhook = "";
+    out->time_limit_seconds = 0;
+    out->grace_seconds = GRACE_SECONDS;
+    out->failure.launcher_lost = "continue";
+}
+
+static void shrink_model(dt_recipe *out)
+{
+    out->model.preset = "";
+    out->model.layers = at_most(out->model.layers, LAYERS);
+    if (out->model.embed > WIDTH) {
+        bool shared = out->model.kv_heads > 0 && out->model.kv_heads < out->model.heads;
+
+        out->model.heads = at_most(out->model.heads, HEADS);
+        out->model.kv_heads = shared ? 1 : 0;
+        out->model.head_width = at_most(out->model.head_width, WIDTH / HEADS);
+        out->model.ffn = at_most(out->model.ffn, 4 * WIDTH);
+        out->model.embed = WIDTH;
+    }
+    out->batch.sequences = at_most(out->batch.sequences, SEQUENCES);
+    out->batch.tokens = at_most(out->batch.tokens, TOKENS);
+    out->batch.accumulate = at_most(out->batch.accumulate, MICRO_STEPS);
+}
+
+/* In proportion; what is there stays there, and ends within the run. */
+static int64_t scaled(int64_t length, double by, int64_t steps)
+{
+    int64_t out = (int64_t)llround((double)length * by);
+
+    return length == 0 ? 0 : out < 1 ? 1 : at_most(out, steps);
+}
+
+/* Where epochs say how long the run is, its parts have a quarter of it each at most. */
+static void shrink_schedule(dt_recipe *out, int64_t steps)
+{
+    int64_t was = out->schedule.steps, most = was > 0 ? steps : (steps + 3) / 4;
+    double by = was > 0 ? (double)steps / (double)was : 1;
+
+    out->schedule.steps = steps;
+    out->schedule.epochs = 0;
+    out->schedule.warmup_steps = scaled(out->schedule.warmup_steps, by, most);
+    out->schedule.period_steps = scaled(out->schedule.period_steps, by, most);
+    out->schedule.decay_steps = scaled(out->schedule.decay_steps, by, most);
+}
+
+/* Everything is said and saved often enough to be seen. */
+static void shrink_intervals(dt_recipe *out, int64_t steps)
+{
+    out->log.every = 1;
+    out->evaluate.every = out->evaluate.every > 0 ? (steps + 1) / 2 : 0;
+    out->evaluate.sequences =
+        out->evaluate.sequences > 0 ? at_most(out->evaluate.sequences, VALIDATED) : VALIDATED;
+    out->checkpoint.every = SAVE_EVERY;
+    out->checkpoint.every_epoch = 0;
+    out->checkpoint.keep = out->checkpoint.keep_epochs = 2;
+    out->checkpoint.keep_best = at_most(out->checkpoint.keep_best, 1);
+}
+
+void dt_shrink_recipe(dt_recipe *out, const dt_recipe *recipe, const dt_shrink *how)
+{
+    *out = *recipe;
+    shrink_place(out, recipe, how->ranks);
+    if (!how->full)
+        shrink_model(out);
+    shrink_schedule(out, how->steps);
+    shrink_intervals(out, how->steps);
+}

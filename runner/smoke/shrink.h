@@ -1,0 +1,27 @@
+/* shrink: a recipe as it is tried on this machine: the same strategy, shape of schedule, data,
+ * precision and code path, on fewer ranks of its processors, with a smaller model, for a few steps.
+ *
+ * Kept      the strategy with all that it is told, precision, optimizer, clip, seed, data, tokenizer,
+ *           kind, activation, positions and dropout of the model, recomputation, shape of the schedule
+ * Shrunk    nodes to this one, devices to processors, ranks; depth and width (unless `full`), batch;
+ *           warm-up, periods and decay in proportion to the steps
+ * Left out  who is told (notify), the time limit, what is for sbatch, the interface of the network
+ */
+#ifndef DT_SMOKE_SHRINK_H
+#define DT_SMOKE_SHRINK_H
+
+#include "recipes/recipe.h"
+
+typedef struct dt_shrink {
+    int64_t ranks; /* 0: two, or one where the recipe can have no more */
+    int64_t steps;
+    bool full; /* the model and its batch as they are */
+} dt_shrink;
+
+/* Ranks that the recipe asks for, as far as it says: a node whose cards are found has one or more. */
+int64_t dt_shrink_ranks_asked(const dt_recipe *recipe);
+
+/* What is not copied is borrowed from `recipe`. */
+void dt_shrink_recipe(dt_recipe *out, const dt_recipe *recipe, const dt_shrink *how);
+
+#endif

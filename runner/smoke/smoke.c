@@ -1,0 +1,129 @@
+#include "runner/smoke/smoke.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "recipes/architecture/architecture.h"
+#include "runner/cli/interrupt.h"
+#include "runner/smoke/smoke_int.h"
+
+#include "base/banned.h"
+
+static const struct {
+    const char *name, *promise;
+    dt_smoke_look *look;
+    bool after_training; /* needs the run of the first */
+} checks[] = {
+    {"trains", "it trains, and every loss is a number", dt_smoke_trains, false},
+    {"evaluates", "it is validated", dt_smoke_evaluates, true},
+    {"generates", "its checkpoint makes text", dt_smoke_generates, true},
+    {"memory", "no rank takes more memory than was forecast", dt_smoke_memory, true},
+    {"learns", "its loss falls on the same samples again and again", dt_smoke_learns, true},
+    {"agrees", "its ranks train as one process does", dt_smoke_agrees, true},
+    {"resumes", "a rank that is killed costs no bit", dt_smoke_resumes, true},
+    {"stops", "it is stopped, and nothing of it is left", dt_smoke_stops, true},
+};
+
+enum { CHECKS_COUNT = sizeof(checks) / sizeof(checks[0]) };
+
+static void add_result(dt_smoke_report *report, const dt_smoke_result *result,
+                       const dt_smoke_wish *wish)
+{
+    report->results[report->count++] = *result;
+    report->failed += result->verdict == DT_SMOKE_FAILED;
+    if (wish->tell != NULL)
+        wish->tell(wish->context, result);
+}
+
+/* One check, whatever comes of it. */
+static void look(dt_smoke_report *report, dt_smoke *smoke, size_t which,
+                 const dt_smoke_fault *fault)
+{
+    dt_smoke_result result = {.check = fault != NULL ? fault->name : checks[which].name,
+                              .promise =
+                                  fault != NULL ? fault->kind->promise : checks[which].promise,
+                              .figure = ""};
+    bool needs = fault != NULL || checks[which].after_training;
+    double start = dt_clock_monotonic_seconds();
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st = DT_OK;
+
+    if (needs && smoke->trained.row.id == NULL)
+        dt_smoke_skip(&result, smoke, "it does not train");
+    else if (fault != NULL)
+        st = dt_smoke_survives(&result, smoke, fault, &problem);
+    else
+        st = checks[which].look(&result, smoke, &problem);
+    report->interrupted = dt_interrupt_seen();
+    if (st != DT_OK)
+        dt_smoke_fail(&result, smoke, "%s", problem.message);
+    result.seconds = dt_clock_monotonic_seconds() - start;
+    if (!report->interrupted)
+        add_result(report, &result, smoke->wish);
+}
+
+static dt_status report_init(dt_smoke_report *out, const char *path, size_t count, dt_arena *arena,
+                             dt_error *err)
+{
+    *out = (dt_smoke_report){.path = path};
+    out->results = dt_arena_alloc_array(arena, count, sizeof(out->results[0]));
+    return out->results != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+}
+
+/* What is wrong before anything is started: data, memory, the shrunk recipe itself. */
+static dt_status prepare(dt_smoke *smoke, const dt_recipe *recipe, const dt_recipe_source *source,
+                         dt_error *err)
+{
+    dt_shrink_recipe(&smoke->recipe, recipe, &smoke->wish->how);
+    smoke->rows = dt_architecture_find(recipe->model.kind)->reads_rows;
+    return dt_preflight_recipe(&smoke->flight, &smoke->recipe, source, smoke->arena, err);
+}
+
+static void run_all(dt_smoke_report *out, dt_smoke *smoke)
+{
+    for (size_t i = 0; i < CHECKS_COUNT && !out->interrupted; i++)
+        look(out, smoke, i, NULL);
+    for (size_t i = 0; i < smoke->wish->faults_count && !out->interrupted; i++)
+        look(out, smoke, 0, &smoke->wish->faults[i]);
+}
+
+dt_status dt_smoke_recipe(dt_smoke_report *out, const dt_recipe *recipe,
+                          const dt_recipe_source *source, const dt_smoke_wish *wish,
+                          dt_arena *arena, dt_error *err)
+{
+    dt_smoke smoke = {.wish = wish, .asked = recipe, .arena = arena};
+    double start = dt_clock_monotonic_seconds();
+    dt_status st = DT_OK, closed;
+
+    DT_TRY(report_init(out, source->path, CHECKS_COUNT + wish->faults_count, arena, err));
+    DT_TRY(prepare(&smoke, recipe, source, err));
+    DT_TRY(dt_smoke_place_open(&smoke.place, wish->limit_seconds, arena, err));
+    run_all(out, &smoke);
+    out->seconds = dt_clock_monotonic_seconds() - start;
+out:
+    if (smoke.place.folder != NULL) {
+        bool keep = wish->keep || (out->failed > 0 && !out->interrupted);
+
+        closed = dt_smoke_place_close(&smoke.place, keep, err);
+        out->folder = keep || closed != DT_OK ? smoke.place.folder : NULL;
+        st = st == DT_OK ? closed : st;
+    }
+    return st;
+}
+
+dt_status dt_smoke_unread(dt_smoke_report *out, const char *path, const dt_error *why,
+                          dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(report_init(out, path, 1, arena, err));
+    out->count = out->failed = 1;
+    out->results[0] = (dt_smoke_result){.check = "recipe",
+                                        .promise = "it can be read, and has its data",
+                                        .verdict = DT_SMOKE_FAILED,
+                                        .figure = dt_arena_strdup(arena, why->message)};
+    if (out->results[0].figure == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+out:
+    return st;
+}

@@ -1,0 +1,104 @@
+#define _GNU_SOURCE
+#include "runner/sweep/begin.h"
+
+#include <string.h>
+
+#include "base/dirs.h"
+#include "base/json.h"
+#include "runner/cli/child.h"
+
+#include "base/banned.h"
+
+enum { TAGS_MAX = 64 };
+#define LAUNCH_SECONDS 600.0 /* data may have to be fetched */
+
+/* launch POINT --detach --json --group G --tag a --tag b */
+static dt_status words_of(const char **argv, const dt_sweep_group *group, int64_t index,
+                          dt_arena *arena, dt_error *err)
+{
+    char *tags = dt_arena_strdup(arena, group->tags), *rest = tags;
+    int count = 0;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_dir_program(&argv[count++], "dtrun", NULL, arena, err));
+    argv[count++] = "launch";
+    argv[count] = dt_arena_printf(arena, "%s/point-%lld.yaml", group->folder, (long long)index + 1);
+    if (argv[count++] == NULL || tags == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    argv[count++] = "--detach";
+    argv[count++] = "--json";
+    argv[count++] = "--group";
+    argv[count++] = group->name;
+    for (char *tag; (tag = strsep(&rest, " ")) != NULL && count < 7 + 2 * TAGS_MAX;) {
+        if (tag[0] == '\0')
+            continue;
+        argv[count++] = "--tag";
+        argv[count++] = tag;
+    }
+    argv[count] = NULL;
+out:
+    return st;
+}
+
+/* What keeps one point from being launched keeps no other. */
+static dt_status take_answer(dt_sweep_point *point, const dt_strbuf *said, const dt_strbuf *errors,
+                             int exit_code, dt_arena *arena, dt_error *err)
+{
+    json_t *answer = NULL;
+    const char *run, *message;
+
+    if (said->length > 0)
+        (void)dt_json_parse(&answer, said->data, said->length, "dtrun launch", NULL);
+    run = json_string_value(json_object_get(answer, "run"));
+    message = json_string_value(json_object_get(json_object_get(answer, "error"), "message"));
+    if (run != NULL)
+        point->run = dt_arena_strdup(arena, run);
+    else if (message != NULL)
+        point->problem = dt_arena_strdup(arena, message);
+    else
+        point->problem = dt_arena_printf(arena, "launch ended with exit code %d: %.500s", exit_code,
+                                         errors->data);
+    json_decref(answer);
+    return point->run != NULL && point->problem != NULL ? DT_OK
+                                                        : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+}
+
+dt_status dt_point_begin(dt_sweep_point *point, const dt_sweep_group *group, int64_t index,
+                         dt_arena *arena, dt_error *err)
+{
+    const char *argv[8 + 2 * TAGS_MAX];
+    dt_status st = DT_OK;
+    dt_strbuf said, errors;
+    int exit_code = 0;
+
+    dt_strbuf_init(&said);
+    dt_strbuf_init(&errors);
+    DT_TRY(words_of(argv, group, index, arena, err));
+    DT_TRY(
+        dt_child_run_within(&exit_code, &said, &errors, (char *const *)argv, LAUNCH_SECONDS, err));
+    DT_TRY(take_answer(point, &said, &errors, exit_code, arena, err));
+out:
+    dt_strbuf_release(&said);
+    dt_strbuf_release(&errors);
+    return st;
+}
+
+dt_status dt_points_find(dt_sweep_group *group, dt_store *store, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    int64_t count;
+    dt_run *runs;
+
+    DT_TRY(dt_store_run_list(store, &runs, &count, -1, 0, arena, err));
+    for (int64_t i = 0; i < group->count; i++) {
+        dt_sweep_point *point = &group->points[i];
+
+        if (point->run[0] != '\0' || point->problem[0] != '\0')
+            continue;
+        for (int64_t j = 0; j < count; j++)
+            if (strcmp(runs[j].group, group->name) == 0 && strcmp(runs[j].name, point->name) == 0)
+                point->run = runs[j].id;
+    }
+out:
+    return st;
+}

@@ -1,0 +1,15 @@
+/* begin: a point of a sweep becomes a run. */
+#ifndef DT_SWEEP_BEGIN_H
+#define DT_SWEEP_BEGIN_H
+
+#include "runner/sweep/group.h"
+#include "store/store.h"
+
+/* `dtrun launch --detach` on the point's recipe: fills in point->run, or point->problem where it was refused. */
+dt_status dt_point_begin(dt_sweep_point *point, const dt_sweep_group *group, int64_t index,
+                         dt_arena *arena, dt_error *err);
+
+/* Points that were begun by somebody who did not live to write it down. */
+dt_status dt_points_find(dt_sweep_group *group, dt_store *store, dt_arena *arena, dt_error *err);
+
+#endif

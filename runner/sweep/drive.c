@@ -1,0 +1,248 @@
+#define _GNU_SOURCE
+#include "runner/sweep/drive.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/dirs.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "runner/channel/detach.h"
+#include "runner/supervisor/supervisor.h"
+#include "runner/sweep/begin.h"
+#include "runner/sweep/halving.h"
+#include "store/store.h"
+
+#include "base/banned.h"
+
+#define LOOK_SECONDS 0.5
+
+/* A group while it is driven. */
+typedef struct drive {
+    dt_sweep_group group;
+    dt_store *store;
+    dt_run_state *states; /* of each point's run; meaningless where it has none */
+    int64_t *steps;
+    dt_arena arena; /* for as long as it is driven */
+} drive;
+
+static bool has_ended(const drive *of, int64_t i)
+{
+    const dt_sweep_point *point = &of->group.points[i];
+
+    return point->problem[0] != '\0' ||
+           (point->run[0] != '\0' && dt_run_state_is_terminal(of->states[i]));
+}
+
+static bool is_running(const drive *of, int64_t i)
+{
+    return of->group.points[i].run[0] != '\0' && !dt_run_state_is_terminal(of->states[i]);
+}
+
+/* One that somebody removed has ended; one without a supervisor gets one. */
+static dt_status look(drive *of, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st = DT_OK;
+    dt_arena arena;
+    dt_run run;
+
+    dt_arena_init(&arena, 0);
+    for (int64_t i = 0; i < of->group.count; i++) {
+        const dt_sweep_point *point = &of->group.points[i];
+
+        if (point->run[0] == '\0' || has_ended(of, i))
+            continue;
+        st = dt_store_run_find(of->store, &run, point->run, &arena, &problem);
+        of->states[i] = st == DT_OK ? run.state : DT_RUN_STOPPED;
+        if (st == DT_OK) {
+            of->steps[i] = run.step;
+            (void)dt_supervisor_ensure(&run, NULL);
+        } else if (st != DT_ERR_NOT_FOUND) {
+            DT_THROW(err, st, "%s", problem.message);
+        }
+        st = DT_OK;
+        dt_error_clear(&problem);
+    }
+out:
+    dt_arena_release(&arena);
+    return st;
+}
+
+/* --- early stops */
+
+/* The last value up to the rung of a run that has come so far. */
+static dt_status value_at(double *out, bool *there, drive *of, int64_t i, int64_t rung,
+                          dt_arena *arena, dt_error *err)
+{
+    const dt_sweep_point *point = &of->group.points[i];
+    dt_metric *points;
+    int64_t count = 0;
+    dt_status st = DT_OK;
+
+    *out = NAN;
+    *there = point->run[0] != '\0' && of->steps[i] >= rung;
+    if (!*there)
+        return DT_OK;
+    DT_TRY(dt_store_metric_list(of->store, &points, &count, point->run, of->group.metric, -1, false,
+                                arena, err));
+    for (int64_t j = 0; j < count && points[j].step <= rung; j++)
+        *out = points[j].value;
+out:
+    return st;
+}
+
+static dt_status cut_at(drive *of, int64_t rung, dt_error *err)
+{
+    int64_t count = of->group.count;
+    dt_status st = DT_OK;
+    dt_arena arena;
+    double *values;
+    bool *there;
+
+    dt_arena_init(&arena, 0);
+    values = dt_arena_alloc_array(&arena, (size_t)count, sizeof(*values));
+    there = dt_arena_alloc_array(&arena, (size_t)count, sizeof(*there));
+    if (values == NULL || there == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    for (int64_t i = 0; i < count; i++)
+        DT_TRY(value_at(&values[i], &there[i], of, i, rung, &arena, err));
+    for (int64_t i = 0; i < count; i++) {
+        dt_sweep_point *point = &of->group.points[i];
+
+        if (!is_running(of, i) || point->cut > 0 ||
+            !dt_halving_cuts(values, there, count, i, of->group.keep))
+            continue;
+        point->cut = rung;
+        dt_log_info("%s is stopped: %s is %g at step %lld", point->name, of->group.metric,
+                    values[i], (long long)rung);
+        DT_TRY(dt_group_write_progress(&of->group, err));
+        (void)dt_supervisor_stop(point->run, false, NULL);
+    }
+out:
+    dt_arena_release(&arena);
+    return st;
+}
+
+static dt_status cut(drive *of, dt_error *err)
+{
+    int64_t most = 0;
+    dt_status st = DT_OK;
+
+    if (of->group.metric[0] == '\0' || of->group.after == 0)
+        return DT_OK;
+    for (int64_t i = 0; i < of->group.count; i++)
+        most = is_running(of, i) && of->steps[i] > most ? of->steps[i] : most;
+    for (int64_t rung = of->group.after; rung <= most; rung *= 2)
+        DT_TRY(cut_at(of, rung, err));
+out:
+    return st;
+}
+
+/* --- points */
+
+static dt_status stop_all(drive *of, bool now)
+{
+    for (int64_t i = 0; i < of->group.count; i++)
+        if (is_running(of, i))
+            (void)dt_supervisor_stop(of->group.points[i].run, now, NULL); /* asked again */
+    return DT_OK;
+}
+
+static dt_status begin_next(drive *of, dt_error *err)
+{
+    int64_t running = 0;
+    dt_status st = DT_OK;
+
+    for (int64_t i = 0; i < of->group.count; i++)
+        running += is_running(of, i);
+    for (int64_t i = 0; i < of->group.count && running < of->group.at_once; i++) {
+        dt_sweep_point *point = &of->group.points[i];
+
+        if (point->run[0] != '\0' || point->problem[0] != '\0')
+            continue;
+        DT_TRY(dt_point_begin(point, &of->group, i, &of->arena, err));
+        of->states[i] = DT_RUN_QUEUED;
+        running += point->run[0] != '\0';
+        DT_TRY(dt_group_write_progress(&of->group, err));
+    }
+out:
+    return st;
+}
+
+/* Every point that was begun has ended, and no other is to begin. */
+static bool is_over(const drive *of, bool stopping)
+{
+    bool over = true;
+
+    for (int64_t i = 0; i < of->group.count; i++)
+        over = over && (has_ended(of, i) || (stopping && of->group.points[i].run[0] == '\0'));
+    return over;
+}
+
+static dt_status open_drive(drive *out, const char *name, dt_error *err)
+{
+    size_t count;
+    dt_status st;
+
+    DT_TRY(dt_group_read(&out->group, name, &out->arena, err));
+    count = (size_t)out->group.count;
+    out->states = dt_arena_alloc_array(&out->arena, count, sizeof(out->states[0]));
+    out->steps = dt_arena_alloc_array(&out->arena, count, sizeof(out->steps[0]));
+    if (out->states == NULL || out->steps == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    memset(out->states, 0, count * sizeof(out->states[0])); /* queued, until they are looked at */
+    memset(out->steps, 0, count * sizeof(out->steps[0]));
+    DT_TRY(dt_store_open(&out->store, NULL, err));
+    DT_TRY(dt_points_find(&out->group, out->store, &out->arena, err));
+out:
+    return st;
+}
+
+static dt_status run(drive *of, dt_error *err)
+{
+    bool now = false, stopping = false;
+    dt_status st = DT_OK;
+
+    for (;;) {
+        DT_TRY(look(of, err));
+        stopping = dt_group_stop_asked(&of->group, &now);
+        if (is_over(of, stopping))
+            break;
+        DT_TRY(stopping ? stop_all(of, now) : cut(of, err));
+        if (!stopping)
+            DT_TRY(begin_next(of, err));
+        dt_clock_sleep_seconds(LOOK_SECONDS);
+    }
+    of->group.ended = true;
+    DT_TRY(dt_group_write_progress(&of->group, err));
+out:
+    return st;
+}
+
+dt_status dt_drive_main(const char *name, dt_error *err)
+{
+    int ready = dt_detach_claim(), lock = -1;
+    const char *folder, *path;
+    drive of = {0};
+    dt_status st;
+
+    dt_arena_init(&of.arena, 0);
+    DT_TRY(dt_group_folder(&folder, name, &of.arena, err));
+    path = dt_arena_printf(&of.arena, "%s/driver.lock", folder);
+    if (path == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    DT_TRY(dt_file_lock(&lock, path, err));
+    DT_TRY(open_drive(&of, name, err));
+    dt_detach_ready(&ready, DT_OK, NULL);
+    DT_TRY(run(&of, err));
+out:
+    dt_detach_ready(&ready, st, err);
+    dt_store_close(of.store);
+    if (lock >= 0)
+        close(lock);
+    dt_arena_release(&of.arena);
+    return st;
+}

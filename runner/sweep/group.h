@@ -1,0 +1,64 @@
+/* group: the runs of a sweep, as its folder has them.
+ *
+ *   $XDG_STATE_HOME/dtrun/sweeps/GROUP/
+ *     sweep.json     written once: {"sweep": 1, "group", "at_once", "metric", "after", "keep", "tags",
+ *                    "points": [{"name", "values"}]}
+ *     point-N.yaml   the recipe of each, resolved, from 1
+ *     recipe.yaml    as it was written
+ *     progress.json  by the driver alone: {"progress": 1, "ended", "points": [{"run", "problem", "cut"}]}
+ *     stop           somebody asked for it; "now" in it: at once
+ *     driver.lock, driver.log, environment
+ *
+ * Invariant  a point is begun once: its run is in the history under the point's name and group before it is in
+ *            progress.json, and is looked for there by who takes over
+ * Ownership  everything lives in the arena
+ */
+#ifndef DT_SWEEP_GROUP_H
+#define DT_SWEEP_GROUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "recipes/recipe.h"
+
+typedef struct dt_sweep_point {
+    const char *name;    /* of its run */
+    const char *values;  /* "optimizer.lr=1e-4 seed=2" */
+    const char *run;     /* ""; not begun */
+    const char *problem; /* why it could not be launched; "": it was, or was not tried */
+    int64_t cut;         /* the step where it was stopped as one of the worse; 0: it was not */
+} dt_sweep_point;
+
+typedef struct dt_sweep_group {
+    const char *name, *folder;
+    int64_t at_once;
+    const char *metric; /* "": none is stopped early */
+    int64_t after;
+    double keep;
+    const char *tags; /* with blanks between */
+    dt_sweep_point *points;
+    int64_t count;
+    bool ended;
+} dt_sweep_group;
+
+/* The folder of a group, there or not. */
+dt_status dt_group_folder(const char **out, const char *name, dt_arena *arena, dt_error *err);
+
+/* Takes a name that is free ("lr", "lr-2", ...) by making its folder, fills in io->name and folder, and
+ * writes sweep.json, recipes[] and `text`. */
+dt_status dt_group_make(dt_sweep_group *io, const char *wanted, const dt_recipe *recipes,
+                        const char *text, dt_arena *arena, dt_error *err);
+/* DT_ERR_NOT_FOUND. */
+dt_status dt_group_read(dt_sweep_group *out, const char *name, dt_arena *arena, dt_error *err);
+dt_status dt_group_write_progress(const dt_sweep_group *group, dt_error *err);
+
+/* Names of those that have not ended. */
+dt_status dt_group_list_active(const char ***out, int64_t *count, dt_arena *arena, dt_error *err);
+
+/* Asks for a stop of all its runs; the driver does it. */
+dt_status dt_group_ask_stop(const dt_sweep_group *group, bool now, dt_error *err);
+bool dt_group_stop_asked(const dt_sweep_group *group, bool *now);
+
+#endif

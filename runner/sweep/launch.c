@@ -1,0 +1,103 @@
+#include "runner/sweep/launch.h"
+
+#include <string.h>
+
+#include "recipes/fields.h"
+#include "runner/cli/read_recipe.h"
+#include "runner/launch/preflight.h"
+#include "runner/sweep/drive.h"
+
+#include "base/banned.h"
+
+enum { NAME_MOST = 56 }; /* with its number it is a name still */
+
+/* "optimizer.lr=1e-4 seed=2" */
+static const char *values_of(const dt_sweep *sweep, dt_arena *arena)
+{
+    const char *text;
+    dt_strbuf values;
+
+    dt_strbuf_init(&values);
+    for (size_t i = 0; i < sweep->axes; i++)
+        dt_strbuf_add_fmt(&values, "%s%s=%s", i > 0 ? " " : "", sweep->paths[i], sweep->values[i]);
+    text = dt_arena_strdup(arena, values.data);
+    dt_strbuf_release(&values);
+    return text;
+}
+
+/* A point is a run as any other, which knows of no sweep: its hash is that of one that was launched alone. */
+static void forget_sweep(dt_recipe *recipe)
+{
+    dt_recipe defaults;
+
+    dt_recipe_init(&defaults);
+    recipe->search = defaults.search;
+    recipe->early_stop = defaults.early_stop;
+}
+
+static dt_status read_point(dt_sweep_point *out, dt_recipe *recipe, dt_recipe_source *source,
+                            int64_t index, const char *name, dt_call *call, dt_error *err)
+{
+    dt_status st;
+
+    *out = (dt_sweep_point){.run = "", .problem = ""};
+    source->sweep->point = index;
+    st = dt_recipe_read_all(recipe, source, call->problems, call->arena, err);
+    if (st == DT_OK && dt_arguments_flag(call->args, "strict")) {
+        dt_problems_be_strict(call->problems);
+        if (call->problems->errors > 0)
+            st = DT_FAIL(err, DT_ERR_RECIPE, "%s", dt_problems_first(call->problems)->message);
+    }
+    DT_TRY(st);
+    out->values = values_of(source->sweep, call->arena);
+    out->name = dt_arena_printf(call->arena, "%.*s-%lld", NAME_MOST, name, (long long)index + 1);
+    if (out->values == NULL || out->name == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    recipe->name = out->name;
+    forget_sweep(recipe);
+out:
+    return st;
+}
+
+static dt_sweep_group group_of(const dt_recipe *recipe, const dt_labels *labels, int64_t count)
+{
+    return (dt_sweep_group){
+        .at_once = recipe->search.at_once,
+        .metric = recipe->early_stop.metric,
+        .after = recipe->early_stop.after,
+        .keep = recipe->early_stop.keep,
+        .tags = labels->tags != NULL ? labels->tags : "",
+        .count = count,
+    };
+}
+
+dt_status dt_sweep_launch(const char **name, const dt_recipe_source *source,
+                          const dt_labels *labels, dt_call *call, dt_error *err)
+{
+    int64_t count = source->sweep->points;
+    dt_recipe *recipes = dt_arena_alloc_array(call->arena, (size_t)count, sizeof(*recipes));
+    dt_recipe_source of = *source;
+    dt_preflight flight;
+    dt_recipe first;
+    dt_sweep_group group;
+    dt_status st = DT_OK;
+
+    if (recipes == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for %lld recipes", (long long)count);
+    of.sweep->point = 0;
+    DT_TRY(dt_recipe_read_all(&first, &of, call->problems, call->arena, err));
+    group = group_of(&first, labels, count);
+    group.points = dt_arena_alloc_array(call->arena, (size_t)count, sizeof(group.points[0]));
+    if (group.points == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for %lld points", (long long)count);
+    *name = labels->group != NULL && labels->group[0] != '\0' ? labels->group : first.name;
+    for (int64_t i = 0; i < count; i++)
+        DT_TRY(read_point(&group.points[i], &recipes[i], &of, i, *name, call, err));
+    /* The first alone: what is wrong with data or memory of another is that point's own. */
+    DT_TRY(dt_preflight_check(&flight, &recipes[0], source, call->arena, err));
+    DT_TRY(dt_group_make(&group, *name, recipes, source->text, call->arena, err));
+    *name = group.name;
+    DT_TRY(dt_drive_start(&group, source->text, err));
+out:
+    return st;
+}

@@ -1,0 +1,86 @@
+/* start: a driver for a group, from whatever command found it without one. */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/dirs.h"
+#include "base/file.h"
+#include "runner/channel/detach.h"
+#include "runner/supervisor/folder/launch_env.h"
+#include "runner/sweep/drive.h"
+
+#include "base/banned.h"
+
+#define READY_SECONDS 30.0
+
+static dt_status start(const char *name, const char *folder, const dt_detach_place *place,
+                       dt_arena *arena, dt_error *err)
+{
+    const char *const argv[] = {"dtrun", "drive", name, NULL};
+    const char *log = dt_arena_printf(arena, "%s/driver.log", folder);
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st;
+
+    if (log == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    st = dt_detach_start(argv, log, place, READY_SECONDS, &problem);
+    if (st == DT_ERR_BUSY)
+        return DT_OK; /* somebody was quicker */
+    return st == DT_OK ? DT_OK : DT_FAIL(err, st, "%s", problem.message);
+}
+
+dt_status dt_drive_start(const dt_sweep_group *group, const char *text, dt_error *err)
+{
+    dt_arena arena;
+    dt_status st;
+
+    dt_arena_init(&arena, 0);
+    DT_TRY(dt_launch_env_save(group->folder, text, err));
+    DT_TRY(start(group->name, group->folder, NULL, &arena, err));
+out:
+    dt_arena_release(&arena);
+    return st;
+}
+
+static bool is_driven(const char *folder, dt_arena *arena)
+{
+    const char *path = dt_arena_printf(arena, "%s/driver.lock", folder);
+    int lock = -1;
+    dt_status st = path != NULL ? dt_file_lock(&lock, path, NULL) : DT_ERR_NOMEM;
+
+    if (lock >= 0)
+        close(lock);
+    return st != DT_OK; /* one that cannot be locked cannot be driven either */
+}
+
+static dt_status ensure(const char *name, dt_arena *arena)
+{
+    const char *folder, *state;
+    dt_launch_env env;
+    dt_status st;
+
+    DT_TRY(dt_group_folder(&folder, name, arena, NULL));
+    if (is_driven(folder, arena))
+        return DT_OK;
+    DT_TRY(dt_dir_path(&state, DT_DIR_STATE, arena, NULL));
+    state = dt_arena_printf(arena, "%.*s", (int)(strrchr(state, '/') - state), state);
+    if (state == NULL)
+        return DT_ERR_NOMEM;
+    DT_TRY(dt_launch_env_for_revival(&env, folder, state, false, arena, NULL));
+    DT_TRY(
+        start(name, folder, &(dt_detach_place){env.items, env.directory, env.umask}, arena, NULL));
+out:
+    return st;
+}
+
+void dt_drive_ensure_all(void)
+{
+    const char **names;
+    int64_t count;
+    dt_arena arena;
+
+    dt_arena_init(&arena, 0);
+    if (dt_group_list_active(&names, &count, &arena, NULL) == DT_OK)
+        for (int64_t i = 0; i < count; i++)
+            (void)ensure(names[i], &arena); /* the next command tries again */
+    dt_arena_release(&arena);
+}

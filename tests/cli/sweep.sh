@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# Sweeps: grid, zip and random; a group that survives Ctrl-C and the death of its driver; a point that fails ends no
+# other; nothing is run twice; early stops; stop, status, list and compare of the group.
+. "$(dirname "$0")/lib.sh"
+make_tiny
+cat >"$work/sweep.yaml" <<'YAML'
+extends: tiny.yaml
+name: lr
+sweep: {optimizer.lr: [1e-3, 3e-3], seed: [1, 2]}
+schedule: {steps: 30}
+YAML
+values() { printf "[p['values'] for p in o['points']]"; }
+group_ended() { "$dtrun" status "$1" --json 2>/dev/null | python3 -c 'import json, sys; sys.exit(not json.load(sys.stdin)["ended"])'; }
+driver_of() { pgrep -f "^dtrun drive $1\$" | while read -r pid; do grep -qzxF "XDG_STATE_HOME=$XDG_STATE_HOME" "/proc/$pid/environ" && echo "$pid"; done; }
+
+# Every value with every other, as runs with names and a group.
+expect 0 validate "$work/sweep.yaml"
+expect 0 launch "$work/sweep.yaml" --wait --json --tag night
+json "o['group'] == 'lr' and o['ended']" "all(p['state'] == 'finished' and p['step'] == 30 for p in o['points'])" \
+    "$(values) == ['optimizer.lr=1e-3 seed=1', 'optimizer.lr=1e-3 seed=2', 'optimizer.lr=3e-3 seed=1', 'optimizer.lr=3e-3 seed=2']" \
+    "[p['name'] for p in o['points']] == ['lr-1', 'lr-2', 'lr-3', 'lr-4']"
+expect 0 list --group lr --tag night --json
+json "len(o['runs']) == 4"
+expect 0 compare --group lr
+says "optimizer.lr" "seed"
+expect 0 show lr-3 --json
+json "o['recipe']['optimizer']['lr'] == 3e-3" "o['recipe']['search']['at_once'] == 1"
+expect 0 status lr
+says "lr-4" "optimizer.lr=3e-3 seed=2"
+
+# Side by side; let go of, and its driver killed: the next command goes on with it, and nothing is run twice.
+ever=1000000000
+expect 0 launch "$work/sweep.yaml" --detach --set search=zip --set search.at_once=2 --set schedule.steps=$ever --group two
+says two
+both_run() { [ "$("$dtrun" list --group two --state running --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["runs"]))')" = 2 ]; }
+within 20 both_run
+driver=$(driver_of two)
+kill -9 "$driver"
+expect 0 status two --json
+json "[p['values'] for p in o['points']] == ['optimizer.lr=1e-3 seed=1', 'optimizer.lr=3e-3 seed=2']"
+driven() { "$dtrun" status two >/dev/null; [ -n "$(driver_of two)" ]; }
+within 20 driven
+[ "$(driver_of two)" != "$driver" ] || fail "the killed driver is there"
+expect 0 stop two --json
+json "o['ended']" "all(p['state'] == 'stopped' for p in o['points'])"
+expect 0 list --group two --json
+json "len(o['runs']) == 2"
+expect 0 stop two
+[ -z "$(driver_of two)" ] || fail "a driver is left"
+
+# One that fails ends no other; what is drawn is drawn again; a list is a value.
+cp "$work/corpus.txt" "$work/other.txt"
+cat >"$work/data.yaml" <<'YAML'
+extends: tiny.yaml
+sweep: {data.train: [corpus.txt, [corpus.txt, other.txt], absent.txt]}
+schedule: {steps: 10, warmup_steps: 1}
+YAML
+expect 1 launch "$work/data.yaml" --wait --json
+json "[p['state'] for p in o['points']] == ['finished', 'finished', 'refused']" "'absent.txt' in o['points'][2]['problem']"
+drawn() { "$dtrun" launch "$work/sweep.yaml" --set search='{kind: random, count: 3, seed: 7}' --set schedule.steps=6 --set schedule.warmup_steps=1 --wait --json; }
+drawn >"$work/out" 2>"$work/err"
+json "len(o['points']) == 3 == len(set($(values)))"
+first=$(field "$(values)")
+drawn >"$work/out" 2>"$work/err"
+json "o['group'] == 'lr-3'" "$(values) == $first"
+
+# The worse half is stopped where it is seen to be worse, with a checkpoint.
+cat >"$work/halving.yaml" <<'YAML'
+extends: tiny.yaml
+sweep: {optimizer.lr: [3e-3, 1e-9]}
+early_stop: {metric: loss, after: 20}
+schedule: {steps: 20000, warmup_steps: 1, period_steps: 100}
+evaluate: 0
+checkpoint: {every: 0}
+YAML
+expect 0 launch "$work/halving.yaml" --wait --json --set schedule.steps=3000
+json "o['points'][0]['state'] == 'finished'" "o['points'][1]['state'] in ('cut', 'finished')" "o['points'][1]['cut'] >= 20"
+
+# What is wrong is said at its place.
+wrong() { # text says...
+    printf 'extends: tiny.yaml\n%s\n' "$1" >"$work/wrong.yaml"
+    shift
+    expect 2 validate "$work/wrong.yaml"
+    says "$@"
+}
+wrong 'sweep: {optimizer.rl: [1, 2]}' "wrong.yaml:2:9: 'sweep': 'optimizer.rl' is no field (did you mean 'optimizer.lr'?)"
+wrong 'sweep: {optimizer: [adamw, sgd]}' "'optimizer' is a map: sweep its fields"
+wrong 'sweep: {seed: 3}' "'seed' takes a list of values"
+wrong 'sweep: {seed: []}' "'seed' has no values"
+wrong 'sweep: {name: [a, b]}' "'name' is not swept"
+wrong 'sweep: [1]' "expected a map of fields with a list of values each"
+wrong 'sweep: {seed: [1, 2], optimizer.lr: [1, 2, 3]}
+search: zip' "has another number of values than the first"
+wrong 'sweep: {seed: [1, x]}' "wrong.yaml:2:19: 'seed' is 'x'"
+wrong 'sweep: {seed: [1, 2]}
+search: random' "needs 'search.count'"
+expect 2 validate "$work/sweep.yaml" --set seed=3
+says "'seed' is given by --set too: keep one"
