@@ -37,7 +37,7 @@ const char *dt_vocab_text(const dt_vocab *vocab, int64_t id, size_t *length)
 static uint64_t slot_of(const dt_vocab *vocab, const int32_t *slots, uint64_t mask,
                         const void *bytes, size_t length)
 {
-    uint64_t at = XXH3_64bits(bytes, length) & mask;
+    uint64_t at = XXH3_128bits(bytes, length).low64 & mask;
     const char *there;
     size_t its_length = 0;
 
