@@ -26,34 +26,6 @@ out:
     return dt_sql_group_end(&group, st, err);
 }
 
-/* --- verified */
-
-static dt_status text_read(void *item, dt_sql_rows *rows, dt_error *err)
-{
-    *(const char **)item = dt_sql_text(rows);
-    return DT_OK;
-}
-
-dt_status dt_store_verify(dt_store *store, const char ***problems, int64_t *count, dt_arena *arena,
-                          dt_error *err)
-{
-    dt_sql_rows rows = {0};
-    dt_status st = DT_OK;
-    void *items = NULL;
-
-    *count = 0;
-    DT_TRY(DT_SQL_OPEN(&rows, store, arena, err,
-                       "SELECT integrity_check FROM pragma_integrity_check WHERE ?1"
-                       " AND integrity_check <> 'ok' UNION ALL SELECT 'a row of ' || \"table\" ||"
-                       " ' belongs to nothing' FROM pragma_foreign_key_check",
-                       DT_INT(1)));
-    DT_TRY(dt_sql_list(&rows, &items, count, sizeof(const char *), text_read, err));
-out:
-    *problems = items;
-    dt_sql_close(&rows);
-    return st;
-}
-
 /* --- copied */
 
 static dt_status copy_pages(dt_store *store, sqlite3 *target, dt_error *err)

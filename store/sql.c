@@ -238,12 +238,24 @@ void dt_sql_after_end(dt_store *store)
         store->gatherer->after_end(store);
 }
 
+void dt_sql_back(dt_store *store)
+{
+    /* After a full disk and its like SQLite has rolled back by itself. */
+    if (sqlite3_get_autocommit(store->db) == 0)
+        sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+    store->back_owed = sqlite3_get_autocommit(store->db) == 0;
+}
+
 static dt_status group_begin(dt_sql_group *group, dt_store *store, const char *sql,
                              const char *doing, dt_error *err)
 {
     dt_status st;
 
     group->store = store;
+    if (store->back_owed)
+        dt_sql_back(store);
+    if (store->back_owed)
+        return DT_FAIL(err, DT_ERR_NOMEM, "cannot %s: no memory", doing);
     group->nested = sqlite3_get_autocommit(store->db) == 0;
     if (!group->nested)
         dt_sql_after_end(store); /* of a transaction that SQLite has ended by itself */
@@ -279,8 +291,9 @@ dt_status dt_sql_group_end(dt_sql_group *group, dt_status st, dt_error *err)
     if (st == DT_OK)
         return st;
     /* After some errors SQLite has rolled back by itself; then there is nothing to end. */
-    if (sqlite3_get_autocommit(store->db) == 0)
-        sqlite3_exec(store->db, group->nested ? "ROLLBACK TO grouped; RELEASE grouped" : "ROLLBACK",
-                     NULL, NULL, NULL);
+    if (!group->nested)
+        dt_sql_back(store);
+    else if (sqlite3_get_autocommit(store->db) == 0)
+        sqlite3_exec(store->db, "ROLLBACK TO grouped; RELEASE grouped", NULL, NULL, NULL);
     return st;
 }

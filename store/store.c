@@ -111,6 +111,10 @@ void dt_store_set_patience(dt_store *store, int ms)
 
 dt_status dt_store_begin(dt_store *store, dt_error *err)
 {
+    if (store->back_owed)
+        dt_sql_back(store);
+    if (store->back_owed)
+        return DT_FAIL(err, DT_ERR_NOMEM, "cannot write the run store: no memory");
     DT_ASSERT(sqlite3_get_autocommit(store->db));
     dt_sql_after_end(store); /* of a transaction that SQLite has ended by itself */
     return dt_sql_exec(store, "BEGIN IMMEDIATE", "write the run store", err);
@@ -129,9 +133,7 @@ dt_status dt_store_commit(dt_store *store, dt_error *err)
 
 void dt_store_rollback(dt_store *store)
 {
-    /* After a full disk and its like SQLite has rolled back by itself. */
-    if (!sqlite3_get_autocommit(store->db))
-        sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+    dt_sql_back(store);
     dt_sql_after_end(store);
 }
 

@@ -125,11 +125,12 @@ dt_status dt_store_run_marks(dt_store *store, dt_run_mark **out, int64_t *count,
 /* --- maintain.c */
 /* All rows of a run, as one change. */
 dt_status dt_store_run_remove(dt_store *store, const char *run, dt_error *err);
-/* What is damaged, in words; reads all of the file. */
-dt_status dt_store_verify(dt_store *store, const char ***problems, int64_t *count, dt_arena *arena,
-                          dt_error *err);
 /* The store as it is now to a new file, mode 0600, while others write. DT_ERR_USAGE: it is there. */
 dt_status dt_store_backup(dt_store *store, const char *path, dt_error *err);
+/* --- verify.c */
+/* What is damaged, in words: the file, or curves whose pyramid is not what their points say; reads all of it. */
+dt_status dt_store_verify(dt_store *store, const char ***problems, int64_t *count, dt_arena *arena,
+                          dt_error *err);
 /* --- query.c */
 typedef struct dt_query_value {
     enum { DT_QUERY_NULL, DT_QUERY_INT, DT_QUERY_REAL, DT_QUERY_TEXT } kind;

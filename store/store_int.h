@@ -33,6 +33,7 @@ struct dt_store {
     dev_t device; /* of the file, when it was opened */
     ino_t inode;
     int patience_ms;
+    bool back_owed; /* a transaction that could not be taken back (dt_sql_back) */
     struct {
         const char *sql; /* the key: a string constant */
         sqlite3_stmt *statement;
@@ -128,6 +129,9 @@ dt_status dt_sql_group_begin(dt_sql_group *group, dt_store *store, dt_error *err
 dt_status dt_sql_group_begin_reading(dt_sql_group *group, dt_store *store, dt_error *err);
 dt_status dt_sql_group_end(dt_sql_group *group, dt_status st, dt_error *err);
 
+/* Takes back the transaction that is open. Where there is no memory even for that it is owed, and done before the next
+ * one begins: until then nothing is committed. */
+void dt_sql_back(dt_store *store);
 /* Before a commit and after any end of a transaction; for who ends one. */
 dt_status dt_sql_before_commit(dt_store *store, dt_error *err);
 void dt_sql_after_end(dt_store *store);

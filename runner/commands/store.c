@@ -156,9 +156,10 @@ const dt_command dt_command_store = {
     .operands_min = 1,
     .operands_max = 2,
     .notes =
-        "check reads all of store.db, and says which runs have no folder, which folders no run,\n"
-        "and what is left of a removal; the exit code is 1 where there is anything. backup\n"
-        "writes FILE, which must not be there, as the history is at that moment: runs go on\n"
-        "meanwhile. To use it, put it in the place of store.db while nothing runs.\n",
+        "check reads all of store.db, holds what charts are drawn from against the points, and\n"
+        "says which runs have no folder, which folders no run, and what is left of a removal;\n"
+        "the exit code is 1 where there is anything. backup writes FILE, which must not be there,\n"
+        "as the history is at that moment: runs go on meanwhile. To use it, put it in the place\n"
+        "of store.db while nothing runs.\n",
     .run = maintain,
 };

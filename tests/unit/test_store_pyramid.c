@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -322,6 +323,65 @@ static void test_a_run_that_moves_takes_its_pyramid_along(void **state)
     assert_run(t, "bb");
 }
 
+/* What the check says after a statement past the library. */
+static int64_t problems_after(test_store *t, const char *sql, const char *words)
+{
+    const char **problems;
+    int64_t count;
+
+    if (sql != NULL)
+        test_store_run_sql(t, sql);
+    assert_good(t, dt_store_verify(t->store, &problems, &count, &t->arena, &t->err));
+    if (words != NULL) {
+        assert_int_equal(count, 1);
+        assert_non_null(strstr(problems[0], words));
+    }
+    return count;
+}
+
+static void test_the_check_finds_each_bucket_that_is_wrong(void **state)
+{
+    static const char *const damages[] = {
+        "UPDATE pyramid SET points = points + 1",
+        "UPDATE pyramid SET not_finite = not_finite + 1",
+        "UPDATE pyramid SET low = low - 1",
+        "UPDATE pyramid SET high = NULL",
+        "UPDATE pyramid SET first_step = first_step + 1",
+        "UPDATE pyramid SET last_step = last_step + 1",
+        "DELETE FROM pyramid",
+    };
+    test_store *t = *state;
+    char sql[200];
+
+    test_store_run(t, "aa", "n");
+    assert_good(t, dt_store_begin(t->store, &t->err));
+    for (int64_t step = 0; step < 3000; step++)
+        add(t, "aa", 1 + step % 2, step,
+            step % 7 == 0    ? NAN
+            : step % 11 == 0 ? INFINITY
+                             : (double)step);
+    assert_good(t, dt_store_commit(t->store, &t->err));
+    assert_int_equal(problems_after(t, NULL, NULL), 0);
+    test_store_run_sql(t, "CREATE TABLE kept AS SELECT * FROM pyramid");
+    for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++)
+        for (int level = 1; level <= 4; level++) {
+            snprintf(
+                sql, sizeof(sql),
+                "%s WHERE (series, attempt, level, bucket) = (SELECT series, attempt, level,"
+                " max(bucket) FROM pyramid WHERE level = %d AND attempt = 2 AND high IS NOT NULL)",
+                damages[i], level);
+            problems_after(t, sql, "of run 'aa' are wrong");
+            test_store_run_sql(t, "DELETE FROM pyramid; INSERT INTO pyramid SELECT * FROM kept");
+        }
+    problems_after(t,
+                   "INSERT INTO pyramid SELECT series, attempt, level, bucket + 500, points,"
+                   " not_finite, low, high, total, first_step, first_ms, last_step, last_ms, last"
+                   " FROM pyramid WHERE attempt = 1 AND level = 4",
+                   "1 buckets");
+    test_store_run_sql(t, "DELETE FROM pyramid; INSERT INTO pyramid SELECT * FROM kept");
+    problems_after(t, "DELETE FROM metrics WHERE step = 1000", "1 buckets");
+}
+
 #define WITH_STORE(f) cmocka_unit_test_setup_teardown(f, test_store_setup, test_store_teardown)
 
 int main(void)
@@ -334,6 +394,7 @@ int main(void)
         WITH_STORE(test_an_older_store_gets_its_pyramid),
         WITH_STORE(test_who_knows_no_pyramid_keeps_it_too),
         WITH_STORE(test_a_run_that_moves_takes_its_pyramid_along),
+        WITH_STORE(test_the_check_finds_each_bucket_that_is_wrong),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,72 @@
+/* verify: whether the file is whole, and its rows say of each other what they should. */
+#include "store/store_int.h"
+
+#include "base/banned.h"
+
+/* The low-level check of SQLite, and rows that belong to nothing. */
+static const char of_file[] =
+    "SELECT integrity_check FROM pragma_integrity_check WHERE ?1 AND integrity_check <> 'ok'"
+    " UNION ALL SELECT 'a row of ' || \"table\" || ' belongs to nothing'"
+    " FROM pragma_foreign_key_check";
+
+/* Invariant 6, bucket by bucket: the lowest level against the points, each other one against the one below it; then
+ * buckets of which there is nothing below. Sums are left out: they depend on the order of their parts. */
+static const char of_pyramid[] =
+    "WITH points AS (SELECT series, attempt, 1 AS level, step >> 6 AS bucket, count(*) AS points,"
+    " sum(v IS NULL) AS not_finite, min(v) AS low, max(v) AS high, min(step) AS first_step,"
+    " max(step) AS last_step FROM (SELECT series, attempt, step,"
+    " CASE WHEN abs(value) <= 1.7976931348623157e308 THEN value END AS v FROM metrics)"
+    " GROUP BY series, attempt, step >> 6),"
+    " below AS (SELECT series, attempt, level + 1 AS level, bucket >> 4 AS bucket,"
+    " sum(points) AS points, sum(not_finite) AS not_finite, min(low) AS low, max(high) AS high,"
+    " min(first_step) AS first_step, max(last_step) AS last_step FROM pyramid WHERE level < 4"
+    " GROUP BY series, attempt, level + 1, bucket >> 4),"
+    " wanted AS (SELECT * FROM points UNION ALL SELECT * FROM below),"
+    " wrong AS (SELECT w.series FROM wanted w LEFT JOIN pyramid p ON p.series = w.series AND"
+    " p.attempt = w.attempt AND p.level = w.level AND p.bucket = w.bucket"
+    " WHERE p.points IS NOT w.points OR p.not_finite IS NOT w.not_finite OR p.low IS NOT w.low"
+    " OR p.high IS NOT w.high OR p.first_step IS NOT w.first_step OR p.last_step IS NOT w.last_step"
+    " UNION ALL SELECT p.series FROM pyramid p WHERE p.level = 1 AND NOT EXISTS (SELECT 1"
+    " FROM metrics m WHERE m.series = p.series AND m.attempt = p.attempt"
+    " AND m.step BETWEEN p.bucket << 6 AND (p.bucket << 6) + 63)"
+    " UNION ALL SELECT p.series FROM pyramid p WHERE p.level > 1 AND NOT EXISTS (SELECT 1"
+    " FROM pyramid b WHERE b.series = p.series AND b.attempt = p.attempt"
+    " AND b.level = p.level - 1 AND b.bucket BETWEEN p.bucket << 4 AND (p.bucket << 4) + 15))"
+    " SELECT 'charts of ''' || s.name || ''' of run ''' || r.id || ''' are wrong: ' || count(*) ||"
+    " ' buckets of its pyramid are not what its points say' FROM wrong JOIN series s USING (series)"
+    " JOIN runs r USING (run) WHERE ?1 GROUP BY wrong.series ORDER BY r.id, s.name";
+
+static dt_status text_read(void *item, dt_sql_rows *rows, dt_error *err)
+{
+    *(const char **)item = dt_sql_text(rows);
+    return DT_OK;
+}
+
+static dt_status texts_read(dt_store *store, const char ***out, int64_t *count, const char *sql,
+                            dt_arena *arena, dt_error *err)
+{
+    dt_sql_rows rows = {0};
+    dt_status st = DT_OK;
+    void *items = NULL;
+
+    *count = 0;
+    DT_TRY(DT_SQL_OPEN(&rows, store, arena, err, sql, DT_INT(1)));
+    DT_TRY(dt_sql_list(&rows, &items, count, sizeof(const char *), text_read, err));
+out:
+    *out = items;
+    dt_sql_close(&rows);
+    return st;
+}
+
+/* What the rows of a damaged file say is worth nothing. */
+dt_status dt_store_verify(dt_store *store, const char ***problems, int64_t *count, dt_arena *arena,
+                          dt_error *err)
+{
+    dt_status st;
+
+    DT_TRY(texts_read(store, problems, count, of_file, arena, err));
+    if (*count == 0)
+        DT_TRY(texts_read(store, problems, count, of_pyramid, arena, err));
+out:
+    return st;
+}
