@@ -14,7 +14,7 @@
 #define EVER_STEPS   1000000000
 #define EVER_SECONDS 900 /* what nobody stops ends by itself */
 #define MEMORY_SHARE 1.1
-#define MEMORY_SPARE (1 << 20)
+#define MEMORY_SPARE  (16 << 20) /* snapshots of saves, and padding, which small models have more of */
 
 dt_status dt_smoke_trains(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
 {
