@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Measures on one NVIDIA card what docs/performance.md shows of GPUs, peers in the same run.
+"""Measures on one NVIDIA card what docs/performance.md shows of GPUs, and PyTorch beside it.
 
-    tests/bench/gpu_run.py [--out DIR] [--only NAME]... [--python PYTHON_WITH_TORCH] [--bin DIR]
-                           [--device cuda:0] [--quick] [--cmake=-DNAME=VALUE]...
+    tests/bench/gpu_run.py --bin DIR [--out DIR] [--only NAME]... [--python PYTHON_WITH_TORCH]
+                           [--device cuda:0] [--quick]
 
-Runs unattended on a bare machine with the CUDA toolkit, NCCL, CMake and a C compiler: builds what it
-needs of the engine in build/bench-gpu (docs/gpu.md has the options that --cmake may pass on), unless
---bin names programs that are there. Plans are made and runs started without dtrun. Without PyTorch the peer's
-columns say "not there". A measure that fails says why in its row, and the others go on.
-Writes results.md and results.json into --out (build/bench-gpu-results).
+--bin holds programs that are built (docs/gpu.md). Plans are made and runs started without dtrun. Each
+measure is kept in results.json of --out (build/bench-gpu-results) as it comes, beside those that are there
+already, and results.md is written anew: measures may be taken one at a time, whatever becomes of the others.
+A measure that fails says why in its row.
 
---only   ops, 124m, xl, fp16, attention
+--only   first, ops, 124m, 124m-torch, fp16, attention, attention-torch, graphs, xl, xl-torch; left out: all
+         but the first
 --quick  a tiny model and few steps: tries the whole path, its figures mean nothing
 """
 
@@ -26,22 +26,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
+import gpu_tables
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAMS = ["dtrun-engine", "dist_make_plan", "card_info", "bench_ops"]
-NOT_THERE = "not there"
-
-# bf16 with fp32 sums, dense: the data sheets, as runner/predict/gpu_specs.c has them.
-PEAK_TFLOPS = {"H100": 989.4, "H200": 989.4, "A100": 312.0, "L40S": 362.0, "4090": 165.2}
-
-MODELS = {  # layers, heads, embed, sequences of 1,024 tokens
-    "124m": (12, 12, 768, 32),
-    "xl": (48, 25, 1600, 8),
-    "quick": (2, 2, 32, 2),
-}
-VOCAB = 50257
+STEPS_A_REPORT = 10
 
 
 class Failed(Exception):
@@ -60,69 +50,29 @@ def run(command, seconds=900, **more):
     return done.stdout
 
 
-class MemoryWatch:
-    """The most that a card's processes have held while this is open, over what was held before; by
-    nvidia-smi, five times a second."""
-
-    def __init__(self, index):
-        self.query = ["nvidia-smi", f"--id={index}", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
-
-    def used(self):
-        try:
-            return int(run(self.query, 10).split()[0]) * (1 << 20)
-        except (Failed, ValueError, IndexError):
-            return None
-
-    def __enter__(self):
-        self.before = self.most = self.used()
-        self.over = threading.Event()
-        self.thread = threading.Thread(target=self.watch)
-        self.thread.start()
-        return self
-
-    def watch(self):
-        while self.most is not None and not self.over.wait(0.2):
-            self.most = max(self.most, self.used() or 0)
-
-    def __exit__(self, *_):
-        self.over.set()
-        self.thread.join()
-        self.bytes = None if self.most is None else self.most - self.before
+def asked(query):
+    """What nvidia-smi says; None where it is not there. Never beside a run: it takes time of the card's."""
+    try:
+        return run(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader,nounits"], 20).splitlines()[0].strip()
+    except (Failed, IndexError):
+        return None
 
 
 class Bench:
     def __init__(self, args, work):
-        self.args, self.work = args, pathlib.Path(work)
-        self.bin = pathlib.Path(args.bin).resolve() if args.bin else ROOT / "build/bench-gpu/bin"
-        self.results, self.rows, self.tables = {}, [], []
-        self.vocab = 128 if args.quick else VOCAB
-
-    # --- the machine
-
-    def build(self):
-        if self.args.bin:
-            return
-        folder = ROOT / "build/bench-gpu"
-        print("building", *PROGRAMS, file=sys.stderr)
-        run(["cmake", "-S", ROOT, "-B", folder, "-DCMAKE_BUILD_TYPE=Release", "-DDT_PARTS=engine", "-DDT_CUDA=ON", *self.args.cmake])
-        # `cuda` is the target of libdtrun-cuda.so
-        jobs = str(os.cpu_count() or 1)
-        run(["cmake", "--build", folder, "-j", jobs, "--target", *PROGRAMS, "dtrun-cuda"], 3000)
+        self.args, self.work, self.bin = args, pathlib.Path(work), pathlib.Path(args.bin).resolve()
+        self.out = pathlib.Path(args.out)
+        self.vocab = 128 if args.quick else gpu_tables.VOCAB
+        try:
+            self.results = json.loads((self.out / "results.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            self.results = {}
 
     def machine(self):
-        self.card = json.loads(run([self.bin / "card_info", self.args.device]))
-        self.peak = next((peak for name, peak in PEAK_TFLOPS.items() if name in self.card["name"]), None)
-        try:
-            self.torch = run([self.args.python, "-c", "import torch; assert torch.cuda.is_available(); print(torch.__version__)"]).strip()
-        except Failed as problem:
-            self.torch = None
-            print(f"PyTorch: {NOT_THERE}: {problem}", file=sys.stderr)
-        try:
-            driver = run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]).split()[0]
-        except (Failed, IndexError):
-            driver = "unknown"
-        self.results["machine"] = {**self.card, "driver": driver, "torch": self.torch, "peak_tflops": self.peak,
-                                   "date": datetime.date.today().isoformat()}  # fmt: skip
+        card = json.loads(run([self.bin / "card_info", self.args.device]))
+        peak = next((peak for name, peak in gpu_tables.PEAK_TFLOPS.items() if name in card["name"]), None)
+        self.results["machine"] = {**card, "driver": asked("driver_version") or "unknown", "peak_tflops": peak,
+                                   "date": datetime.date.today().isoformat(), "quick": self.args.quick}  # fmt: skip
 
     # --- ours
 
@@ -134,178 +84,96 @@ class Bench:
                 array.array("H", (draw.randrange(self.vocab) for _ in range(2_000_000))).tofile(file)
         return path
 
-    def train(self, model, precision="bf16", steps=40, more=()):
-        """One run of the engine; (metrics, bytes of the card)."""
-        layers, heads, embed, batch = MODELS["quick" if self.args.quick else model]
-        tokens, steps = (32, 6) if self.args.quick else (1024, steps)
+    def train(self, model, precision="bf16", steps=60, more=()):
+        """One run of the engine, which saves nothing and reports every ten steps."""
+        layers, heads, embed, batch = gpu_tables.MODELS["quick" if self.args.quick else model]
+        tokens, steps, every = (32, 6, 1) if self.args.quick else (1024, steps, STEPS_A_REPORT)
         plan = self.work / "plan.json"
-        run([self.bin / "dist_make_plan", plan, self.work / "checkpoints", f"device={self.args.device}",
+        before = asked("memory.used")
+        run([self.bin / "dist_make_plan", plan, "/dev/null", f"device={self.args.device}",
              f'data.train=["{self.tokens_file()}"]', "data.tokens=nanogpt", "data.split=0.01",
              f"model.layers={layers}", f"model.heads={heads}", f"model.embed={embed}", f"model.vocab={self.vocab}",
              f"batch.sequences={batch}", f"batch.tokens={tokens}", f"schedule.steps={steps}", "schedule.warmup_steps=0",
              "schedule.warmup_init_lr=0", "optimizer.lr=1e-4", "clip=1.0", f"precision.kind={precision}",
-             "evaluate.every=0", "evaluate.sequences=1", "log.every=1", "threads=4", *more])  # fmt: skip
-        with MemoryWatch(self.args.device.split(":")[1]) as watch:
-            out = run([self.bin / "dtrun-engine", "train", "--plan", plan])
+             "evaluate.every=0", "evaluate.sequences=1", f"log.every={every}", "threads=4", *more])  # fmt: skip
+        out = run([self.bin / "dtrun-engine", "train", "--plan", plan])
         events = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
-        metrics = [event["values"] for event in events if event.get("event") == "metrics" and "step_seconds" in event["values"]]
-        if len(metrics) < 3:
-            raise Failed(f"only {len(metrics)} steps were reported")
-        late = metrics[len(metrics) // 4 :]  # the first ones choose algorithms
-        values = {name: statistics.median(m[name] for m in late) for name in ("tokens_per_second", "flops_per_second", "step_seconds")}
-        values["memory_bytes"] = watch.bytes
+        metrics = [event["values"] for event in events if event.get("event") == "metrics"]
+        steps = [values for values in metrics if "step_seconds" in values]
+        if len(steps) < 3:
+            raise Failed(f"only {len(steps)} reports of steps")
+        late = steps[max(len(steps) // 4, 2) :]  # the first ones choose algorithms and record graphs
+        held = [values["gpu_used_bytes_rank_0"] for values in metrics if "gpu_used_bytes_rank_0" in values]
+        values = {name: statistics.median(m[name] for m in late) for name in ("tokens_per_second", "step_seconds")}
+        values["memory_bytes"] = max(held) - int(before or 0) * (1 << 20) if held else None
+        values["first_loss"], values["last_loss"] = steps[0]["loss"], steps[-1]["loss"]
         return values
 
-    def mfu(self, tokens_per_second, model):
-        """6 N + 12 L C T FLOPs a token (recipes/architecture/gpt2.c) over the card's published rate."""
-        layers, _, embed, _ = MODELS[model]
-        flops = 6 * (12 * layers * embed**2 + VOCAB * embed) + 12 * layers * embed * 1024
-        return flops * tokens_per_second / (self.peak * 1e12) if self.peak else None
-
-    def peer(self, what, *more):
-        if self.torch is None:
-            return None
-        runs = ["--warmup", "3", "--runs", "5"] if self.args.quick else []
-        return json.loads(run([self.args.python, ROOT / "tests/bench/gpu_peer_torch.py", what, *more, *runs], 1800).splitlines()[-1])
-
-    # --- rows
-
-    def row(self, measure, bar, ours, peer=NOT_THERE, ratio=""):
-        self.rows.append((measure, bar, ours, peer, ratio))
-        print(f"{measure}: {ours}; PyTorch {peer} {ratio}", file=sys.stderr, flush=True)
-
-    def speed(self, model, title, bar_ratio, bar_mfu):
-        ours = self.results[model] = self.train(model)
-        layers, heads, embed, batch = MODELS["quick" if self.args.quick else model]
-        shape = ["--layers", layers, "--heads", heads, "--embed", embed, "--batch", batch,
-                 "--tokens", 32 if self.args.quick else 1024]  # fmt: skip
-        try:
-            peer = self.results[model + "_torch"] = self.peer("step", *shape)
-        except Failed as problem:
-            peer, why = None, f"failed: {problem}"
-        else:
-            why = NOT_THERE
-        rate, mfu = ours["tokens_per_second"], self.mfu(ours["tokens_per_second"], model)
-        theirs = peer and peer["tokens_per_second"]
-        self.row(f"{title}, bf16, T 1024, batch {batch}, tokens/s", bar_ratio, f"{rate:,.0f}",
-                 f"{theirs:,.0f}" if peer else why, f"{rate / theirs:.2f}x" if peer else "")  # fmt: skip
-        if mfu is not None:
-            self.row(f"{title}, MFU: (6N + 12LCT) x tokens/s over {self.peak} TFLOP/s", bar_mfu, f"{mfu:.1%}",
-                     f"{self.mfu(theirs, model):.1%}" if peer else why)  # fmt: skip
-        memory = ours["memory_bytes"]
-        held = peer and peer["reserved_bytes"]
-        if memory is not None:
-            self.row(f"{title}, peak memory of the card", "<= 0.8 of PyTorch", f"{memory / 1e9:.2f} GB",
-                     f"{held / 1e9:.2f} GB reserved" if peer else why, f"{memory / held:.2f}x" if peer else "")  # fmt: skip
-
-    def measure_124m(self):
-        self.speed("124m", "GPT-2 124M", ">= 1.2x, >= 400k", ">= 50 %")
-
-    def measure_xl(self):
-        self.speed("xl", "GPT-2 1.5B", "reported", ">= 60 %")
-
-    def measure_fp16(self):
-        brain = self.results.get("124m") or self.train("124m")
-        half = self.results["124m_fp16"] = self.train("124m", "fp16")
-        ratio = half["tokens_per_second"] / brain["tokens_per_second"]
-        self.row("GPT-2 124M, fp16 with loss scale, tokens/s over bf16", ">= 0.97", f"{ratio:.3f}", "")
-
-    def measure_graphs(self):
-        """One sequence a step: the host's launches count most."""
-        rates = {}
-        for graphs in ("true", "false"):
-            one = self.train("124m", more=["batch.sequences=1", f"cuda_graphs={graphs}"])
-            rates[graphs] = self.results[f"124m_graphs_{graphs}"] = one["tokens_per_second"]
-        self.row("GPT-2 124M, bf16, batch 1, tokens/s of recorded steps over launched ones", "reported",
-                 f"{rates['true'] / rates['false']:.2f}x, {rates['true']:,.0f}", "")  # fmt: skip
-
-    def ops(self, type_name, only="", attention="fastest"):
+    def ops(self, only="", attention="fastest"):
         """Rows of bench_ops: (op, shape, ms, GB/s, GFLOP/s or None); attention: own, or cuDNN's where it is faster."""
-        environment = {**os.environ, "DTRUN_ATTENTION": attention}
-        out = run([self.bin / "bench_ops", self.args.device, type_name, only], 1200, env=environment)
+        out = run([self.bin / "bench_ops", self.args.device, "bf16", only, *(["quick"] if self.args.quick else [])],
+                  600, env={**os.environ, "DTRUN_ATTENTION": attention})  # fmt: skip
         line = re.compile(r"^(\w+) +((?:\d+, \d+, \d+)?) +([\d.]+) +([\d.]+) *([\d.]*)$")
         found = [line.match(text.rstrip()) for text in out.splitlines()]
         return [(m[1], m[2], float(m[3]), float(m[4]), float(m[5]) if m[5] else None) for m in found if m]
 
-    def measure_ops(self):
-        rows = self.results["ops"] = self.ops("bf16")
-        copy = next(row[3] for row in rows if row[0] == "copy")
-        fastest = max(row[4] or 0 for row in rows if row[0].startswith("matmul"))
-        peak = self.peak * 1e3 if self.peak else fastest
-        table = ["| op | rows, in, out | ms | GB/s | of copy | GFLOP/s | of peak | share of the limit |",
-                 "|---|---|---|---|---|---|---|---|"]  # fmt: skip
-        for op, shape, ms, bytes_rate, flops_rate in rows:
-            of_copy, of_peak = bytes_rate / copy, (flops_rate or 0) / peak
-            table.append(f"| {op} | {shape} | {ms:.3f} | {bytes_rate:,.0f} | {of_copy:.0%} | "
-                         f"{f'{flops_rate:,.0f}' if flops_rate else ''} | {f'{of_peak:.0%}' if flops_rate else ''} | "
-                         f"{max(of_copy, of_peak):.0%} |")  # fmt: skip
-        self.tables.append((f"Ops, bf16, 124M at 32 x 1024. Copy {copy:,.0f} GB/s measured; peak {peak / 1e3:,.1f} "
-                            f"TFLOP/s published, {fastest / 1e3:,.1f} measured at best", table))  # fmt: skip
-        for op in ("layernorm_forward", "layernorm_backward", "optimizer_step", "cross_entropy_backward"):
-            rate = next(row[3] for row in rows if row[0] == op)
-            self.row(f"{op}, share of measured copy bandwidth", ">= 85 %", f"{rate / copy:.0%}", "")
+    def attention(self):
+        def times(rows):
+            return {name: next(row[2] for row in rows if row[0] == f"attention_{name}") for name in ("forward", "backward")}
 
-    def measure_attention(self):
-        rows, faster = self.ops("bf16", "attention", "own"), self.results.get("ops") or self.ops("bf16", "attention")
-        ours = {name: next(row[2] for row in rows if row[0] == f"attention_{name}") for name in ("forward", "backward")}
-        faster = next(row[2] for row in faster if row[0] == "attention_forward")
-        try:
-            peer, why = self.peer("attention"), NOT_THERE
-        except Failed as problem:
-            peer, why = None, f"failed: {problem}"
-        self.results["attention_torch"] = peer
-        for name, bar in (("forward", 0.9), ("backward", 0.8)):
-            theirs = peer and peer[f"{name}_ms"]
-            self.row(f"flash attention {name}, d 64, T 1024, causal, 32 x 12 heads", f">= {bar}x", f"{ours[name]:.3f} ms",
-                     f"{theirs:.3f} ms" if peer else why, f"{theirs / ours[name]:.2f}x" if peer else "")  # fmt: skip
-        self.row("attention forward, the same, ours or cuDNN's, the faster one", "reported", f"{faster:.3f} ms", "")
+        return {"own": times(self.ops("attention", "own")), "fastest": times(self.ops("attention"))}
+
+    def graphs(self):
+        """One sequence a step: the host's launches count most."""
+        return {way: self.train("124m", more=["batch.sequences=1", f"cuda_graphs={way}"]) for way in ("true", "false")}
+
+    # --- PyTorch's: a line for each way as it is measured; the last has the best
+
+    def peer(self, what, model="124m", seconds=270):
+        layers, heads, embed, batch = gpu_tables.MODELS["quick" if self.args.quick else model]
+        size = ["--layers", layers, "--heads", heads, "--embed", embed, "--batch", batch,
+                "--tokens", 32 if self.args.quick else 1024, "--seconds", seconds]  # fmt: skip
+        lines = run([self.args.python, ROOT / "tests/bench/gpu_peer_torch.py", what, *size], seconds + 200).splitlines()
+        return json.loads(lines[-1])
 
     # --- all
 
     def write(self):
-        machine = self.results["machine"]
-        torch = f"PyTorch {self.torch}" if self.torch else f"PyTorch: {NOT_THERE}"
-        lines = [f"## {machine['date']}: {machine['name']}, driver {machine['driver']}, {torch}", ""]
-        if self.args.quick:
-            lines += ["A quick try with a tiny model: these figures mean nothing.", ""]
-        lines += ["| measure | bar | dtrun | PyTorch | ratio |", "|---|---|---|---|---|"]
-        lines += ["| " + " | ".join(row) + " |" for row in self.rows]
-        for title, table in self.tables:
-            lines += ["", title + ":", "", *table]
-        text = "\n".join(lines) + "\n"
-        out = pathlib.Path(self.args.out)
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "results.md").write_text(text, encoding="utf-8")
-        (out / "results.json").write_text(json.dumps(self.results, indent=1) + "\n", encoding="utf-8")
-        return text
+        self.out.mkdir(parents=True, exist_ok=True)
+        for name, text in (("results.json", json.dumps(self.results, indent=1) + "\n"), ("results.md", gpu_tables.text(self.results))):
+            new = self.out / (name + ".new")
+            new.write_text(text, encoding="utf-8")
+            new.replace(self.out / name)  # what was measured before stays whole, whenever this ends
 
     def all(self):
         failed = 0
-        measures = {"ops": self.measure_ops, "124m": self.measure_124m, "fp16": self.measure_fp16,
-                    "attention": self.measure_attention, "graphs": self.measure_graphs,
-                    "xl": self.measure_xl}  # fmt: skip
+        measures = {"first": lambda: self.train("124m", steps=30), "124m": lambda: self.train("124m"), "ops": self.ops,
+                    "attention": self.attention, "graphs": self.graphs, "fp16": lambda: self.train("124m", "fp16"),
+                    "xl": lambda: self.train("xl", steps=50), "124m-torch": lambda: self.peer("step"),
+                    "attention-torch": lambda: self.peer("attention", seconds=100),
+                    "xl-torch": lambda: self.peer("step", "xl", 390)}  # fmt: skip
         for name, measure in measures.items():
-            if self.args.only and name not in self.args.only:
+            if name not in self.args.only if self.args.only else name == "first":
                 continue
             start = time.monotonic()
             try:
-                measure()
-            except (Failed, StopIteration, KeyError) as problem:
+                self.results[name] = measure()
+            except (Failed, StopIteration, KeyError, IndexError, ValueError) as problem:
                 failed += 1
-                self.row(name, "", f"failed: {problem or type(problem).__name__}", "")
-            self.write()  # what is measured is kept, whatever comes
+                self.results[name] = {"failed": str(problem) or type(problem).__name__}
+                print(f"{name}: failed: {problem}", file=sys.stderr)
+            self.write()
             print(f"{name}: {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
-        print(self.write())
+        print(gpu_tables.text(self.results))
         return failed
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--bin", required=True, help="programs that are built")
     parser.add_argument("--out", default=ROOT / "build/bench-gpu-results")
-    parser.add_argument("--only", action="append", choices=["ops", "124m", "xl", "fp16", "attention", "graphs"])
+    parser.add_argument("--only", action="append", default=[], choices=gpu_tables.NAMES)
     parser.add_argument("--python", default=sys.executable, help="a Python that may have torch")
-    parser.add_argument("--bin", help="programs that are built already")
-    parser.add_argument("--cmake", action="append", default=[], help="an option of the build")
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--quick", action="store_true")
     args = parser.parse_args()
@@ -314,7 +182,6 @@ def main():
     with tempfile.TemporaryDirectory() as work:
         bench = Bench(args, work)
         try:
-            bench.build()
             bench.machine()
         except Failed as problem:
             sys.exit(f"gpu_run.py: {problem}")

@@ -3,7 +3,8 @@
 # on one card (collectives staged through the host) in every strategy, the same bits run after run,
 # a checkpoint of the card taken up by the CPU and back.
 # DEVICE is cuda:0 where it is left out; cpu tries the script. DTRUN_BIN holds dtrun-engine and its
-# libdtrun-cuda.so. WHAT is some of one, ranks, bits, moves, types.
+# libdtrun-cuda.so. WHAT is some of one, ranks, bits, moves, types. DTRUN_LOAN_QUICK=1: tiny sizes and fewer
+# runs, to try the script on emulated cards.
 cd "$(dirname "$0")/../.."
 . tests/dist/lib.sh
 device=${1:-cuda:0}
@@ -12,22 +13,32 @@ parts=${*:-one ranks bits moves types llama}
 [ "$device" = cpu ] || "$bin/card_info" "$device" || exit $?
 make_text 40
 card=(device="$device")
+size=() batch=12 last=20 half=20 whole=40 worlds="1 2" strategies="ddp fsdp" shards="full gradients optimizer"
 common=(schedule.steps=30 evaluate.every=15 evaluate.sequences=33 batch.accumulate=2)
+if [ -n "${DTRUN_LOAN_QUICK:-}" ]; then
+    size=(model.layers=1 model.heads=2 model.embed=32 batch.tokens=8 schedule.warmup_steps=1 evaluate.sequences=2)
+    batch=2 last=3 half=2 whole=4 worlds=1 strategies=ddp shards=full
+    common=(schedule.steps=3 evaluate.every=2 evaluate.sequences=2 batch.accumulate=1)
+fi
+# trains W NAME FIELD=VALUE...: of that size, as many steps as the last that is compared
+trains() {
+    train "$1" "$2" "${size[@]}" schedule.steps=$last batch.sequences=$((batch / $1)) "${@:3}"
+}
 
-# same A B RELATIVE: losses, gradient norms and the validation loss
+: losses, gradient norms and the validation loss
 same() {
     for metric in loss gradient_norm valid_loss; do
         same_metric $metric "$1" "$2" "$3"
     done
 }
-train 1 cpu "${common[@]}" batch.sequences=12
+trains 1 cpu "${common[@]}"
 
 # fp32: products and sums are in another order than the CPU's, 1e-5 as between strategies there.
 one() {
-    train 1 one "${common[@]}" "${card[@]}" batch.sequences=12
+    trains 1 one "${common[@]}" "${card[@]}"
     same cpu one 1e-5
     for recompute in selective full; do # recomputed activations change no bit
-        train 1 $recompute "${common[@]}" "${card[@]}" batch.sequences=12 \
+        trains 1 $recompute "${common[@]}" "${card[@]}" \
             activation_checkpointing=$recompute
         same one $recompute 0
     done
@@ -37,11 +48,11 @@ ranks_of_one_card() {
     check() { # name FIELD=VALUE...
         local name=$1
         shift
-        train 2 "$name" "${common[@]}" "${card[@]}" batch.sequences=6 "$@"
+        trains 2 "$name" "${common[@]}" "${card[@]}" "$@"
         same cpu "$name" 1e-5
     }
     check ddp strategy.kind=ddp
-    for shard in full gradients optimizer; do
+    for shard in $shards; do
         check $shard strategy.kind=fsdp strategy.shard=$shard
     done
     check kept strategy.kind=fsdp strategy.reshard_after_forward=false
@@ -50,17 +61,17 @@ ranks_of_one_card() {
 
 bits() {
     local world strategy graphs run
-    for world in 1 2; do
-        for strategy in ddp fsdp; do
+    for world in $worlds; do
+        for strategy in $strategies; do
             run=bits-$strategy-$world
             for graphs in true again false; do # recorded, once more, and kernel by kernel
-                train $world $run-$graphs "${card[@]}" batch.accumulate=2 strategy.kind=$strategy \
+                trains $world $run-$graphs "${card[@]}" batch.accumulate=2 strategy.kind=$strategy \
                     model.dropout=0.1 model.attention_dropout=0.1 precision.kind=bf16 \
                     cuda_graphs=${graphs/again/true}
             done
             for graphs in again false; do
                 same_metric loss $run-true $run-$graphs 0
-                same_bits $run-true $run-$graphs 20
+                same_bits $run-true $run-$graphs $last
             done
         done
     done
@@ -74,25 +85,26 @@ attention_bits() {
     for way in own cudnn; do
         run=bits-attention-$way
         for graphs in true false; do
-            DTRUN_ATTENTION=$way DTRUN_LOG=info train 1 $run-$graphs "${card[@]}" batch.accumulate=3 \
+            DTRUN_ATTENTION=$way DTRUN_LOG=info trains 1 $run-$graphs "${card[@]}" batch.accumulate=3 \
                 model.embed=128 model.heads=2 model.dropout=0.1 model.attention_dropout=0 \
                 precision.kind=bf16 cuda_graphs=$graphs
         done
         same_metric loss $run-true $run-false 0
-        same_bits $run-true $run-false 20
+        same_bits $run-true $run-false $last
     done
     grep -q 'forward by cuDNN' "$work/$run-true.0.err" || echo "$device, bits: without cuDNN's attention"
 }
 
 # Half of the steps on one device, half on the other, as the CPU does all of them.
 moves() {
-    local halves=(batch.sequences=12 schedule.period_steps=35 batch.accumulate=2)
-    local step=step-00000020
-    train 1 whole-run "${halves[@]}" schedule.steps=40
-    train 1 card-half "${halves[@]}" "${card[@]}" schedule.steps=20
-    train 1 cpu-half "${halves[@]}" schedule.steps=20
-    train 1 to-cpu "${halves[@]}" schedule.steps=40 "resume=$work/card-half.ck/$step"
-    train 1 to-card "${halves[@]}" "${card[@]}" schedule.steps=40 "resume=$work/cpu-half.ck/$step"
+    local halves=(schedule.period_steps=35 batch.accumulate=2)
+    local step
+    step=$(printf step-%08d $half)
+    trains 1 whole-run "${halves[@]}" schedule.steps=$whole
+    trains 1 card-half "${halves[@]}" "${card[@]}" schedule.steps=$half
+    trains 1 cpu-half "${halves[@]}" schedule.steps=$half
+    trains 1 to-cpu "${halves[@]}" schedule.steps=$whole "resume=$work/card-half.ck/$step"
+    trains 1 to-card "${halves[@]}" "${card[@]}" schedule.steps=$whole "resume=$work/cpu-half.ck/$step"
     for run in card-half cpu-half to-cpu to-card; do
         same_metric loss whole-run $run 1e-5
     done
@@ -103,8 +115,8 @@ moves() {
 types() {
     local type
     for type in bf16 fp16; do
-        train 1 cpu-$type "${common[@]}" batch.sequences=12 precision.kind=$type
-        train 1 card-$type "${common[@]}" "${card[@]}" batch.sequences=12 precision.kind=$type
+        trains 1 cpu-$type "${common[@]}" precision.kind=$type
+        trains 1 card-$type "${common[@]}" "${card[@]}" precision.kind=$type
         same_metric loss cpu-$type card-$type 1e-2
     done
 }

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# On demand, some minutes: DTRUN_BIN=build/test/bin/emulated tests/gpu/loan_stages.sh
+# on_loan.sh on emulated cards, as it will be on a borrowed machine: a folder of its own that nothing is
+# written into, with the scripts and programs alone; no nvidia-smi, no PyTorch, no HOME; with Python and
+# without. Stages end in time, leave few files, say what is missing, and go on where they were cut off or
+# killed.
+set -euo pipefail
+bin=${DTRUN_BIN:?set DTRUN_BIN to the emulated folder of a build}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() { printf '%s\n' "FAILED: $*"; tail -n 40 "$work"/said "$work"/out*/log.txt 2> /dev/null; exit 1; }
+
+loan=$work/loan
+mkdir -p "$loan/tests/dist" "$loan/bin" "$work/path"
+cp -r tests/gpu tests/bench "$loan/tests/"
+cp tests/dist/lib.sh "$loan/tests/dist/"
+cp -rL "$bin"/* "$loan/bin/"
+printf '#!/bin/bash\nshift 6\nexec "$@"\n' > "$work/sanitizer" # as the true one is called
+chmod +x "$work/sanitizer"
+touch "$work/stamp"
+
+# Everything that the stages need, and neither Python nor nvidia-smi.
+for tool in awk bash basename cat chmod cksum cmp cp cut date dirname du flock grep head ldconfig ldd ls mkdir \
+    mktemp mv nproc printf rm sed setpriv sh sleep sort tail tee timeout touch tr uname; do
+    path=$(command -v $tool) || path=/sbin/$tool
+    [ ! -e "$path" ] || ln -s "$path" "$work/path/$tool"
+done
+mkdir "$work/python"
+ln -s "$(command -v python3)" "$work/python/python3"
+
+# stage PATHS STAGE FOLDER [VARIABLE=VALUE...]: its exit code into $code, what it says into said. An installed
+# cuDNN has nothing to do with emulated cards.
+stage() {
+    code=0
+    begin "$@" || true
+    wait $pid || code=$?
+}
+begin() {
+    env -i PATH="$1" LD_LIBRARY_PATH="$loan/bin" DTRUN_BIN="$loan/bin" DTRUN_LOAN_QUICK=1 \
+        DTRUN_LOAN_SECONDS=800 DTRUN_LOAN_KEEP="$3.keep" DTRUN_PYTHON=/nowhere/python DTRUN_CUDNN=/nowhere DTRUN_NCCL=/nowhere \
+        DTRUN_SANITIZER="$work/sanitizer" "${@:4}" \
+        "$(command -v bash)" "$loan/tests/gpu/on_loan.sh" "$2" "$3" > "$work/said" 2>&1 &
+    pid=$!
+}
+has() { grep -q -- "$2" "$1" || fail "$1 has no '$2'"; }
+few() { [ "$(find "$1" -type f | wc -l)" -le 8 ] || fail "too many files: $(ls "$1")"; }
+
+# Without Python; first with no time at all.
+plain=$work/path
+stage "$plain" check "$work/out" DTRUN_LOAN_SECONDS=1
+[ $code = 75 ] || fail "without time: exit code $code"
+has "$work/out/summary.md" '| cut |'
+stage "$plain" check "$work/out" DTRUN_LOAN_SECONDS=800
+[ $code = 0 ] || fail "check without Python: exit code $code"
+few "$work/out"
+has "$work/out/machine.txt" 'MISSING: torch'
+has "$work/out/machine.txt" 'MISSING: Python'
+has "$work/out/machine.txt" 'MISSING: nvidia-smi'
+has "$work/out/summary.md" '| trust-bits | good |'
+has "$work/out/summary.md" '| first-speed | good |'
+has "$work/out/log.txt" 'tokens/s'
+stage "$plain" check "$work/out"
+[ $code = 0 ] && [ "$(grep -c '^ops	good' "$work/out/steps.tsv")" = 1 ] || fail "what was done is done again"
+
+# Killed in the middle of a step, and called again: it is done then.
+begin "$plain" xl "$work/killed"
+for _ in $(seq 600); do
+    grep -q '^xl	begun' "$work/killed.keep/steps.tsv" 2> /dev/null && break
+    sleep 0.1
+done
+kill -9 $pid
+wait $pid || true
+stage "$plain" xl "$work/killed"
+[ $code = 0 ] || fail "after it was killed: exit code $code"
+[ "$(grep -c '^xl	begun' "$work/killed.keep/steps.tsv")" = 2 ] || fail "the step that was killed was not done again"
+
+# With Python: tables too. Where nothing else can be written, what is remembered lies in the folder itself.
+for what in speed precision xl; do
+    stage "$work/python:$plain" $what "$work/full" DTRUN_LOAN_KEEP=/proc/nowhere
+    [ $code = 0 ] || fail "$what: exit code $code"
+    few "$work/full"
+done
+has "$work/full/results.md" 'GPT-2 124M'
+has "$work/full/results.md" '| matmul_gelu_forward |'
+has "$work/full/summary.md" '| memcheck | good |'
+[ -z "$(find "$loan" -newer "$work/stamp")" ] || fail "it writes where it was called: $(find "$loan" -newer "$work/stamp")"
+stage "$plain" speed "$work/full/steps.tsv/no"
+[ $code = 2 ] || fail "a folder that cannot be: exit code $code"
+stage "$plain" sped "$work/full"
+[ $code = 2 ] || fail "a stage that is none: exit code $code"
+
+# Other programs begin anew; programs without a card, or not whole, say so.
+stage "$plain" check "$work/out" DTRUN_TEST_DEVICE=cuda:7
+[ $code = 77 ] || fail "no such card: exit code $code"
+mkdir "$work/half"
+cp "$bin/card_info" "$work/half/"
+stage "$plain" check "$work/none" DTRUN_BIN="$work/half"
+[ $code = 2 ] && has "$work/said" 'has no dtrun-engine' || fail "half of the programs: exit code $code"
+echo "every stage ends, goes on where it was, and says what is missing"
