@@ -1,5 +1,5 @@
-/* engine: the program that trains one rank, and makes text from a checkpoint. People start it
- * through `dtrun`.
+/* engine: the program that trains one rank, and makes text, or a folder for others, from a checkpoint.
+ * People start it through `dtrun`.
  *
  * Exit codes  0 good; 1 training, the checkpoint or the channel failed; 2 called wrongly
  */
@@ -17,6 +17,7 @@
 #include "engine/channel/stop.h"
 #include "engine/generate/generate.h"
 #include "engine/train/train.h"
+#include "engine/weights/export.h"
 
 #include "base/banned.h"
 
@@ -25,12 +26,15 @@ static const char help[] =
     "       dtrun-engine generate --checkpoint DIR [--prompt TEXT] [--tokens N]\n"
     "                             [--temperature X] [--top-k K] [--seed S] [--device NAME]\n"
     "                             [--threads N] [--json]\n"
+    "       dtrun-engine export --checkpoint DIR --output DIR [--origin DIR] [--dtype TYPE]\n"
+    "                           [--file-mb N]\n"
     "       dtrun-engine --version | --help\n"
     "\n"
     "train      runs one rank of a plan; 'dtrun launch' writes the plan and starts the ranks.\n"
     "           The rank is in RANK (0 where it is unset), the channel to the agent in\n"
     "           DTRUN_CHANNEL; without it events go to stdout.\n"
     "generate   prints the prompt and what the model adds to it.\n"
+    "export     makes a folder that Hugging Face's transformers load; says in JSON what is in it.\n"
     "\n"
     "  --plan FILE        plan as JSON\n"
     "  --checkpoint DIR   a checkpoint directory, step-00000100 for example\n"
@@ -41,7 +45,11 @@ static const char help[] =
     "  --seed S           of the sampling (default 1337)\n"
     "  --device NAME      cpu (default) or cuda:N\n"
     "  --threads N        of the cpu, default 0: all cores\n"
-    "  --json             one JSON object: checkpoint, step, prompt, text, tokens, seed\n";
+    "  --json             one JSON object: checkpoint, step, prompt, text, tokens, seed\n"
+    "  --output DIR       the folder to make\n"
+    "  --origin DIR       config.json and tokenizer files that it goes on from\n"
+    "  --dtype TYPE       fp32 (default), bf16 or fp16\n"
+    "  --file-mb N        tensors in one file, in MB (default 5000)\n";
 
 static dt_status parse_whole(int64_t *out, const char *text, const char *what, int64_t low,
                              int64_t high, dt_error *err)
@@ -235,6 +243,90 @@ out:
     return st;
 }
 
+/* --- export */
+
+static dt_status parse_dtype(dt_dtype *out, const char *text, dt_error *err)
+{
+    static const struct {
+        const char *name;
+        dt_dtype dtype;
+    } types[] = {{"fp32", DT_F32}, {"bf16", DT_BF16}, {"fp16", DT_F16}};
+
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+        if (strcmp(types[i].name, text) == 0) {
+            *out = types[i].dtype;
+            return DT_OK;
+        }
+    return DT_FAIL(err, DT_ERR_USAGE, "--dtype is '%s': expected fp32, bf16 or fp16", text);
+}
+
+static dt_status parse_export(dt_weights_export_options *out, int argc, char **argv, dt_error *err)
+{
+    static const struct option options[] = {
+        {"checkpoint", required_argument, NULL, 'c'}, {"output", required_argument, NULL, 'o'},
+        {"origin", required_argument, NULL, 'r'},     {"dtype", required_argument, NULL, 'd'},
+        {"file-mb", required_argument, NULL, 'm'},    {NULL, 0, NULL, 0}};
+    double megabytes = 5000;
+    int option;
+    dt_status st = DT_OK;
+
+    *out = (dt_weights_export_options){.dtype = DT_F32};
+    while ((option = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+        switch (option) {
+        case 'c':
+            out->checkpoint = optarg;
+            break;
+        case 'o':
+            out->output = optarg;
+            break;
+        case 'r':
+            out->origin = optarg;
+            break;
+        case 'd':
+            DT_TRY(parse_dtype(&out->dtype, optarg, err));
+            break;
+        case 'm':
+            DT_TRY(parse_number(&megabytes, optarg, "--file-mb", 0.001, 1e6, err));
+            break;
+        default:
+            DT_TRY(refuse(argc, argv, option, err));
+        }
+    }
+    if (optind < argc)
+        DT_TRY(refuse(argc, argv, -1, err));
+    if (out->checkpoint == NULL || out->output == NULL)
+        DT_THROW(err, DT_ERR_USAGE, "--checkpoint or --output is missing");
+    out->file_bytes = (int64_t)(megabytes * 1e6);
+out:
+    return st;
+}
+
+static dt_status export(int argc, char **argv, dt_error *err)
+{
+    dt_weights_export_options options;
+    dt_weights_export_result result;
+    json_t *object = NULL;
+    dt_strbuf text;
+    dt_status st = DT_OK;
+
+    dt_strbuf_init(&text);
+    DT_TRY(parse_export(&options, argc, argv, err));
+    DT_TRY(dt_weights_export(&result, &options, err));
+    object = json_pack("{s:o, s:I, s:o, s:s, s:I, s:I, s:I}", "checkpoint",
+                       dt_json_text(options.checkpoint), "step", (json_int_t)result.step, "output",
+                       dt_json_text(options.output), "model_type", result.model_type, "parameters",
+                       (json_int_t)result.parameters, "bytes", (json_int_t)result.bytes, "files",
+                       (json_int_t)result.files);
+    if (object == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    dt_json_write(&text, object);
+    DT_TRY(print(&text, err));
+out:
+    json_decref(object);
+    dt_strbuf_release(&text);
+    return st;
+}
+
 int main(int argc, char **argv)
 {
     dt_error err = DT_ERROR_INIT;
@@ -253,6 +345,8 @@ int main(int argc, char **argv)
         st = train(argc - 1, argv + 1, &err);
     else if (strcmp(command, "generate") == 0)
         st = generate(argc - 1, argv + 1, &err);
+    else if (strcmp(command, "export") == 0)
+        st = export(argc - 1, argv + 1, &err);
     else if (argc < 2)
         st = DT_FAIL(&err, DT_ERR_USAGE, "a command is missing");
     else

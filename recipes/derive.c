@@ -15,17 +15,6 @@ static void derived_from(dt_reading *reading, const char *path, const char *from
     reading->field[dt_reading_row(path)] = *dt_reading_mark(reading, from);
 }
 
-/* The same of a value that is told as one. */
-static void derived_as(dt_reading *reading, const char *path, const char *text, const char *from)
-{
-    const dt_text_mark mark = *dt_reading_mark(reading, from);
-
-    reading->field[dt_reading_row(path)] = mark;
-    if (mark.source != NULL) /* without memory it is only not told */
-        (void)dt_origins_add(reading->origins, dt_field_find(path), text, &mark, from,
-                             reading->arena, NULL);
-}
-
 /* A value that comes with `from`, where the recipe leaves it out. On an earlier recipe (all of whose
  * fields are there) a `from` that is set anew brings its own. */
 static void derive_value(dt_reading *reading, const char *path, const char *text, const char *from)
@@ -37,7 +26,7 @@ static void derive_value(dt_reading *reading, const char *path, const char *text
         (source != resolved || dt_reading_mark(reading, from)->source == resolved))
         return;
     DT_ASSERT(dt_field_set_text(reading->recipe, dt_field_find(path), text, NULL) == DT_OK);
-    derived_as(reading, path, text, from);
+    dt_reading_derived(reading, path, text, from);
 }
 
 static void derive_model(dt_reading *reading)
@@ -165,6 +154,7 @@ dt_status dt_reading_derive(dt_reading *reading)
     dt_status st = DT_OK;
 
     derive_model(reading);
+    DT_TRY(dt_reading_derive_weights(reading));
     derive_optimizer(reading);
     derive_rows(reading);
     if (!reading->troubled[dt_reading_row("nodes")] &&

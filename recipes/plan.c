@@ -99,6 +99,16 @@ dt_memory_ranks dt_plan_memory_ranks(const dt_plan *plan, int64_t rank)
 
 /* --- to JSON --- */
 
+static json_t *weights_to_json(const dt_weights_files *weights)
+{
+    json_t *files = json_array();
+
+    for (int64_t i = 0; i < weights->files.count; i++)
+        json_array_append_new(files, json_string(weights->files.items[i]));
+    return json_pack("{s:s, s:s, s:o}", "kind", dt_weights_kind_name(weights->kind), "description",
+                     weights->description, "files", files);
+}
+
 json_t *dt_plan_to_json(const dt_plan *plan)
 {
     json_t *nodes = json_array(), *ranks = json_array(), *out;
@@ -121,6 +131,8 @@ json_t *dt_plan_to_json(const dt_plan *plan)
                     ranks, "recipe", dt_recipe_to_json(&plan->recipe));
     if (plan->new_data)
         json_object_set_new(out, "new_data", json_true());
+    if (plan->weights.kind != DT_WEIGHTS_NONE)
+        json_object_set_new(out, "weights", weights_to_json(&plan->weights));
     return out;
 }
 
@@ -195,6 +207,51 @@ static dt_status get_path(const char **out, const json_t *object, const char *ke
     DT_TRY(get_string(out, object, key, empty, "plan", arena, err));
     if ((*out)[0] != '\0' && (*out)[0] != '/')
         DT_THROW(err, DT_ERR_CORRUPT, "plan: '%s' is not an absolute path", key);
+out:
+    return st;
+}
+
+static dt_status read_weights_kind(dt_weights_kind *out, const json_t *weights, dt_error *err)
+{
+    const char *name;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_json_get_string(&name, weights, "kind", "plan: weights", err));
+    *out = DT_WEIGHTS_HUGGINGFACE;
+    while (*out <= DT_WEIGHTS_CHECKPOINT && strcmp(dt_weights_kind_name(*out), name) != 0)
+        ++*out;
+    if (*out > DT_WEIGHTS_CHECKPOINT)
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "plan: weights of kind '%.40s' are a newer build's",
+                 name);
+out:
+    return st;
+}
+
+static dt_status read_weights(dt_plan *out, const json_t *json, dt_arena *arena, dt_error *err)
+{
+    static const char *const known[] = {"kind", "description", "files", NULL};
+    dt_status st = DT_OK;
+    json_t *weights, *files;
+    const char **items = NULL;
+
+    DT_TRY(dt_json_get_object(&weights, json, "weights", "plan", err));
+    DT_TRY(check_keys(json, weights, known, "weights", err));
+    DT_TRY(read_weights_kind(&out->weights.kind, weights, err));
+    DT_TRY(get_path(&out->weights.description, weights, "description", false, arena, err));
+    DT_TRY(dt_json_get_array(&files, weights, "files", "plan: weights", err));
+    if (json_array_size(files) < 1)
+        DT_THROW(err, DT_ERR_CORRUPT, "plan: weights: 'files' is empty");
+    DT_TRY(take(&items, arena, (int64_t)json_array_size(files), sizeof(*items), err));
+    for (size_t i = 0; i < json_array_size(files); i++) {
+        const char *path = json_string_value(json_array_get(files, i));
+
+        if (path == NULL || path[0] != '/')
+            DT_THROW(err, DT_ERR_CORRUPT, "plan: weights: a file is not an absolute path");
+        items[i] = dt_arena_strdup(arena, path);
+        if (items[i] == NULL)
+            DT_THROW(err, DT_ERR_NOMEM, NO_MEMORY);
+    }
+    out->weights.files = (dt_string_list){items, (int64_t)json_array_size(files)};
 out:
     return st;
 }
@@ -281,8 +338,8 @@ out:
 dt_status dt_plan_from_json(dt_plan *out, const json_t *json, dt_arena *arena, dt_error *err)
 {
     static const char *const known[] = {
-        "plan",     "run",   "attempt", "world_size", "directory",      "shared", "resume_from",
-        "new_data", "nodes", "ranks",   "recipe",     DT_VERSION_NEEDS, NULL};
+        "plan",     "run",   "attempt", "world_size", "directory", "shared",         "resume_from",
+        "new_data", "nodes", "ranks",   "recipe",     "weights",   DT_VERSION_NEEDS, NULL};
     dt_status st = DT_OK;
     int64_t version;
     json_t *recipe;
@@ -299,6 +356,8 @@ dt_status dt_plan_from_json(dt_plan *out, const json_t *json, dt_arena *arena, d
     DT_TRY(get_path(&out->resume_from, json, "resume_from", true, arena, err));
     if (json_object_get(json, "new_data") != NULL)
         DT_TRY(dt_json_get_bool(&out->new_data, json, "new_data", "plan", err));
+    if (json_object_get(json, "weights") != NULL)
+        DT_TRY(read_weights(out, json, arena, err));
     DT_TRY(read_nodes(out, json, arena, err));
     DT_TRY(read_ranks(out, json, arena, err));
     DT_TRY(dt_json_get_object(&recipe, json, "recipe", "plan", err));

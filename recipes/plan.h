@@ -7,6 +7,9 @@
  *    "shared": true,                                whether all nodes see that folder as one
  *    "resume_from": "" | "/abs/.../step-00000100",  a marked checkpoint directory
  *    "new_data": true,    may be missing: the data need not be those of that checkpoint
+ *    "weights": {"kind": "huggingface" | "checkpoint", "description": "/abs/.../config.json",
+ *                "files": ["/abs/.../model.safetensors"]},   may be missing: where a fresh start has its
+ *                                                            parameters from (recipes/weights.h)
  *    "nodes": [{"name": "localhost"}],
  *    "ranks": [{"rank": 0, "node": 0, "local_rank": 0, "device": "cpu",
  *                "replicas": 1, "threads": 1}, ...],
@@ -23,6 +26,7 @@
 #include "base/json.h"
 #include "recipes/memory.h"
 #include "recipes/recipe.h"
+#include "recipes/weights.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -45,8 +49,9 @@ typedef struct dt_plan {
     bool shared;             /* false: each node has a `directory` of its own (engine/checkpoint) */
     const char *resume_from; /* "" for a fresh start */
     bool new_data;           /* that checkpoint may be of other data: these begin at their start */
-    const char **node_names; /* [node_count] */
-    dt_plan_rank *ranks;     /* [world_size], by rank */
+    dt_weights_files weights; /* kind, description and files; of kind none: parameters are drawn */
+    const char **node_names;  /* [node_count] */
+    dt_plan_rank *ranks;      /* [world_size], by rank */
     dt_recipe recipe;
 } dt_plan;
 

@@ -49,6 +49,7 @@ static dt_status read_source(dt_reading *reading, const dt_recipe_source *source
 {
     dt_status st = DT_OK;
 
+    reading->find_run = source->find_run;
     reading->stem = stem_of(source->path, reading->arena);
     if (reading->stem == NULL)
         DT_THROW(reading->err, DT_ERR_NOMEM, "no memory to read '%s'", source->path);

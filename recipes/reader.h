@@ -22,6 +22,7 @@
 #include "recipes/problems.h"
 #include "recipes/recipe.h"
 #include "recipes/sweep.h"
+#include "recipes/weights.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -36,6 +37,7 @@ typedef struct dt_recipe_source {
     size_t layers_count;
     dt_sweep *sweep;     /* in and out, the point that is read; NULL: the first */
     dt_origins *origins; /* out, where each value comes from; may be NULL */
+    dt_weights_of_run *find_run; /* model.from: run:NAME; NULL: refused */
 } dt_recipe_source;
 
 /* Reads the file into source->text and path (arena); "-" is what comes on stdin, as "/dev/stdin". */

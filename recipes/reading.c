@@ -46,6 +46,16 @@ bool dt_reading_resolved(const dt_reading *reading, const char *path)
     return reading->resolved != NULL && dt_reading_mark(reading, path)->source == reading->resolved;
 }
 
+void dt_reading_derived(dt_reading *reading, const char *path, const char *text, const char *from)
+{
+    const dt_text_mark mark = *dt_reading_mark(reading, from);
+
+    reading->field[dt_reading_row(path)] = mark;
+    if (mark.source != NULL) /* without memory it is only not told */
+        (void)dt_origins_add(reading->origins, dt_field_find(path), text, &mark, from,
+                             reading->arena, NULL);
+}
+
 /* --- what is wrong --- */
 
 void dt_reading_trouble(dt_reading *reading, const char *path)

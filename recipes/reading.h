@@ -19,6 +19,7 @@
 #include "recipes/reader.h"
 #include "recipes/text.h"
 #include "recipes/tree.h"
+#include "recipes/weights.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -41,6 +42,7 @@ typedef struct dt_reading {
     size_t filled_bytes;          /* from the environment (references.h) */
     bool troubled[DT_FIELDS_MAX]; /* its value says nothing */
     bool unread; /* a source that is no YAML: what it would have given is not known */
+    dt_weights_of_run *find_run; /* MAY be NULL */
     dt_problems *problems;
     dt_arena *arena;
     dt_error *err; /* of the fault at hand; empty between two */
@@ -86,6 +88,10 @@ dt_status dt_reading_set(dt_reading *reading, const char *set);
 
 /* Fills in what was not given and follows from what was; what is then still missing is an error. */
 dt_status dt_reading_derive(dt_reading *reading);
+/* The part of it that the files of model.from say: what the model is. */
+dt_status dt_reading_derive_weights(dt_reading *reading);
+/* What has this text because of what the field `from` says is given from now on, and told as such. */
+void dt_reading_derived(dt_reading *reading, const char *path, const char *text, const char *from);
 
 /* The rules across fields (rules.h). */
 dt_status dt_reading_check(const dt_reading *reading);

@@ -78,7 +78,8 @@ dt_status dt_reading_text_item(const char **out, dt_reading *reading, const dt_f
         return refuse_kind(reading, field, node, "");
     *out = node->text;
     if (field->paths && node->text[0] != '\0' && strstr(node->text, "://") == NULL &&
-        !is_word(field, node->text)) {
+        !is_word(field, node->text) &&
+        strncmp(node->text, DT_WEIGHTS_RUN, strlen(DT_WEIGHTS_RUN)) != 0) {
         st = dt_path_resolve(out, node->text, reading->folder, reading->arena, reading->err);
         if (st != DT_OK)
             dt_text_mark_prefix(reading->err, &node->mark);

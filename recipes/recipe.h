@@ -126,6 +126,7 @@ typedef struct dt_recipe {
     struct {
         dt_architecture_kind kind;
         const char *preset; /* "" or "gpt2-small", ...: fills the dimensions that are left out */
+        const char *from;   /* "", or where the parameters begin (recipes/weights.h), absolute */
         int64_t layers, heads, embed;
         int64_t vocab; /* 0: taken from the data; the engine pads it to a multiple of 128 */
         double dropout;

@@ -83,6 +83,7 @@ void dt_rule_late(const dt_rule_case *c);
 void dt_rule_own_validation(const dt_rule_case *c);
 void dt_rule_glob(const dt_rule_case *c);
 void dt_rule_jsonl(const dt_rule_case *c);
+void dt_rule_weights_tokens(const dt_rule_case *c);
 void dt_rule_no_effect(const dt_rule_case *c);
 
 #ifdef __cplusplus

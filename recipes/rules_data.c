@@ -2,6 +2,7 @@
 #include <fnmatch.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "recipes/architecture/architecture.h"
 #include "recipes/nodes.h"
 #include "recipes/rules.h"
@@ -136,6 +137,32 @@ void dt_rule_jsonl(const dt_rule_case *c)
         dt_strbuf_release(&shown);
         return;
     }
+}
+
+/* Ids that this text's characters or bytes get mean nothing to a published model. */
+void dt_rule_weights_tokens(const dt_rule_case *c)
+{
+    const dt_recipe *recipe = c->recipe;
+    const char *from = recipe->model.from, *first;
+    size_t length;
+    dt_strbuf config;
+
+    if (from[0] == '\0' || recipe->data.train.count == 0 || recipe->data.tokenizer[0] != '\0' || recipe->data.tokens == DT_TOKENS_LLMC ||
+        recipe->data.tokens == DT_TOKENS_NANOGPT)
+        return;
+    first = recipe->data.train.items[0];
+    length = strcspn(first, "#");
+    if (recipe->data.tokens == DT_TOKENS_AUTO && length >= 4 &&
+        strncmp(first + length - 4, ".bin", 4) == 0)
+        return;
+    dt_strbuf_init(&config);
+    dt_strbuf_add_fmt(&config, "%s/config.json", from);
+    if (dt_file_exists(config.data)) /* a checkpoint has its tokenizer with it */
+        dt_rule_broken(
+            c, dt_reading_written(c->reading, "data.tokens") ? "data.tokens" : "data.train",
+            "the text is read %s, and the weights know the tokens of their own tokenizer",
+            recipe->data.tokens == DT_TOKENS_BYTE ? "byte by byte" : "character by character");
+    dt_strbuf_release(&config);
 }
 
 /* --- what is measured and kept --- */

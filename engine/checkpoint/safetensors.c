@@ -8,7 +8,25 @@
 #include "base/banned.h"
 
 #define LENGTH_BYTES 8
-#define ELEM_BYTES   4
+
+/* The format's types, but those of less than a byte. */
+static const struct {
+    const char *name;
+    int64_t bytes;
+} types[] = {
+    {"F32", 4},     {"BF16", 2}, {"F16", 2}, {"I64", 8},  {"I32", 4},
+    {"I16", 2},     {"I8", 1},   {"U8", 1},  {"BOOL", 1}, {"F8_E4M3", 1},
+    {"F8_E5M2", 1}, {"F64", 8},  {"U16", 2}, {"U32", 4},  {"U64", 8},
+};
+
+/* 0: no such type. */
+static int64_t type_bytes(const char *name)
+{
+    for (size_t i = 0; name != NULL && i < sizeof(types) / sizeof(types[0]); i++)
+        if (strcmp(types[i].name, name) == 0)
+            return types[i].bytes;
+    return 0;
+}
 
 /* --- writing */
 
@@ -28,11 +46,11 @@ void dt_safetensors_writer_release(dt_safetensors_writer *writer)
     memset(writer, 0, sizeof(*writer));
 }
 
-void dt_safetensors_writer_add(dt_safetensors_writer *writer, const char *key, const int64_t *dim,
-                               int ndim)
+void dt_safetensors_writer_add(dt_safetensors_writer *writer, const char *key, dt_dtype dtype,
+                               const int64_t *dim, int ndim)
 {
     json_t *shape = json_array();
-    int64_t begin = writer->bytes, bytes = ELEM_BYTES;
+    int64_t begin = writer->bytes, bytes = (int64_t)dt_dtype_bytes(dtype);
 
     DT_ASSERT(json_object_get(writer->header, key) == NULL);
     for (int i = 0; i < ndim; i++) {
@@ -41,8 +59,9 @@ void dt_safetensors_writer_add(dt_safetensors_writer *writer, const char *key, c
     }
     writer->bytes += bytes;
     json_object_set_new(writer->header, key,
-                        json_pack("{s:s, s:o, s:[I, I]}", "dtype", "F32", "shape", shape,
-                                  "data_offsets", (json_int_t)begin, (json_int_t)writer->bytes));
+                        json_pack("{s:s, s:o, s:[I, I]}", "dtype", dt_dtype_name(dtype), "shape",
+                                  shape, "data_offsets", (json_int_t)begin,
+                                  (json_int_t)writer->bytes));
 }
 
 void dt_safetensors_writer_end(dt_strbuf *out, const dt_safetensors_writer *writer)
@@ -67,16 +86,16 @@ typedef struct span {
     int64_t begin, end;
 } span;
 
-static dt_status entry_read(span *out, int64_t *elems, const char *key, const json_t *entry,
-                            int64_t data_bytes, const char *where, dt_error *err)
+static dt_status entry_read(span *out, const char *key, const json_t *entry, int64_t data_bytes,
+                            const char *where, dt_error *err)
 {
     const json_t *shape = json_object_get(entry, "shape");
     const json_t *offsets = json_object_get(entry, "data_offsets");
     const char *dtype = json_string_value(json_object_get(entry, "dtype"));
-    int64_t bytes = ELEM_BYTES;
+    int64_t bytes = type_bytes(dtype);
 
-    if (dtype == NULL || strcmp(dtype, "F32") != 0)
-        return DT_FAIL(err, DT_ERR_CORRUPT, "%s: '%s' is not of type F32", where, key);
+    if (bytes == 0)
+        return DT_FAIL(err, DT_ERR_CORRUPT, "%s: '%s' is of no type that dtrun knows", where, key);
     if (!json_is_array(shape) || json_array_size(offsets) != 2 ||
         !json_is_integer(json_array_get(offsets, 0)) ||
         !json_is_integer(json_array_get(offsets, 1)))
@@ -96,7 +115,6 @@ static dt_status entry_read(span *out, int64_t *elems, const char *key, const js
                        "%s: '%s' at bytes %lld to %lld does not fit its shape or the file's %lld",
                        where, key, (long long)out->begin, (long long)out->end,
                        (long long)data_bytes);
-    *elems = bytes / ELEM_BYTES;
     return DT_OK;
 }
 
@@ -138,7 +156,6 @@ dt_status dt_safetensors_parse(dt_safetensors *out, const char *text, size_t len
     const char *key;
     span *spans = NULL;
     size_t count = 0;
-    int64_t elems;
 
     out->header = NULL;
     out->data_start = (int64_t)(LENGTH_BYTES + length);
@@ -153,7 +170,7 @@ dt_status dt_safetensors_parse(dt_safetensors *out, const char *text, size_t len
     {
         if (strcmp(key, "__metadata__") == 0)
             continue;
-        DT_TRY(entry_read(&spans[count], &elems, key, entry, data_bytes, where, err));
+        DT_TRY(entry_read(&spans[count], key, entry, data_bytes, where, err));
         count++;
     }
     DT_TRY(spans_cover(spans, count, data_bytes, where, err));
@@ -197,17 +214,38 @@ void dt_safetensors_release(dt_safetensors *file)
     memset(file, 0, sizeof(*file));
 }
 
-bool dt_safetensors_find(int64_t *start_bytes, int64_t *elems, const dt_safetensors *file,
-                         const char *key)
+bool dt_safetensors_look(dt_safetensors_tensor *out, const dt_safetensors *file, const char *key)
 {
-    const json_t *offsets = json_object_get(json_object_get(file->header, key), "data_offsets");
+    const json_t *entry = json_object_get(file->header, key);
+    const json_t *offsets = json_object_get(entry, "data_offsets");
+    const json_t *shape = json_object_get(entry, "shape");
     int64_t begin, end;
 
     if (offsets == NULL || strcmp(key, "__metadata__") == 0)
         return false;
     begin = json_integer_value(json_array_get(offsets, 0));
     end = json_integer_value(json_array_get(offsets, 1));
-    *start_bytes = file->data_start + begin;
-    *elems = (end - begin) / ELEM_BYTES;
+    *out = (dt_safetensors_tensor){.type = json_string_value(json_object_get(entry, "dtype")),
+                                   .dtype = DT_F32,
+                                   .start_bytes = file->data_start + begin,
+                                   .bytes = end - begin,
+                                   .ndim = (int)json_array_size(shape)};
+    out->elems = out->bytes / type_bytes(out->type);
+    while (out->dtype < DT_DTYPE_COUNT && strcmp(dt_dtype_name(out->dtype), out->type) != 0)
+        out->dtype++;
+    for (int i = 0; i < out->ndim && i < DT_SAFETENSORS_DIMS; i++)
+        out->dim[i] = json_integer_value(json_array_get(shape, (size_t)i));
+    return true;
+}
+
+bool dt_safetensors_find(int64_t *start_bytes, int64_t *elems, const dt_safetensors *file,
+                         const char *key)
+{
+    dt_safetensors_tensor tensor;
+
+    if (!dt_safetensors_look(&tensor, file, key) || tensor.dtype != DT_F32)
+        return false;
+    *start_bytes = tensor.start_bytes;
+    *elems = tensor.elems;
     return true;
 }

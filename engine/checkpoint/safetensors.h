@@ -1,4 +1,4 @@
-/* safetensors: the file format, as far as checkpoints use it.
+/* safetensors: the file format of checkpoints, and of weights that others publish.
  *
  *   8 bytes            N, unsigned, little-endian
  *   N bytes            JSON: {"__metadata__": {text: text}, KEY: {"dtype": "F32",
@@ -7,7 +7,7 @@
  *   the rest           the tensors, without gaps
  *
  * Source     https://github.com/huggingface/safetensors, "Format"
- * Types      F32 only: checkpoints hold nothing else
+ * Types      all that have whole bytes; checkpoints hold F32 only
  * Errors     DT_ERR_CORRUPT naming `where` and what does not agree
  */
 #ifndef DT_ENGINE_SAFETENSORS_H
@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 
+#include "base/dtype.h"
 #include "base/json.h"
 
 #ifdef __cplusplus
@@ -32,8 +33,8 @@ typedef struct dt_safetensors_writer {
 dt_status dt_safetensors_writer_init(dt_safetensors_writer *out, dt_error *err);
 void dt_safetensors_writer_release(dt_safetensors_writer *writer); /* accepts a zeroed one */
 /* Keys must differ. */
-void dt_safetensors_writer_add(dt_safetensors_writer *writer, const char *key, const int64_t *dim,
-                               int ndim);
+void dt_safetensors_writer_add(dt_safetensors_writer *writer, const char *key, dt_dtype dtype,
+                               const int64_t *dim, int ndim);
 /* The file's beginning: length, header, padding. */
 void dt_safetensors_writer_end(dt_strbuf *out, const dt_safetensors_writer *writer);
 
@@ -52,8 +53,20 @@ dt_status dt_safetensors_read(dt_safetensors *out, int fd, int64_t bytes, const 
                               dt_error *err);
 void dt_safetensors_release(dt_safetensors *file); /* accepts a zeroed one */
 
-/* Where a tensor's data begin in the file, and how many elements it has; false where it is not
- * there. */
+#define DT_SAFETENSORS_DIMS 8
+
+typedef struct dt_safetensors_tensor {
+    const char *type; /* "F32", "I64": as it stands there; lives with the file */
+    dt_dtype dtype;   /* DT_DTYPE_COUNT: none of ours */
+    int64_t start_bytes, bytes, elems;
+    int ndim;
+    int64_t dim[DT_SAFETENSORS_DIMS]; /* of the first so many */
+} dt_safetensors_tensor;
+
+/* False where it is not there. */
+bool dt_safetensors_look(dt_safetensors_tensor *out, const dt_safetensors *file, const char *key);
+/* Of an F32 tensor: where its data begin in the file, and how many elements it has; false where there
+ * is none. */
 bool dt_safetensors_find(int64_t *start_bytes, int64_t *elems, const dt_safetensors *file,
                          const char *key);
 

@@ -74,7 +74,7 @@ static void add_piece(const shard *file, dt_safetensors_writer *writer, const dt
 
     dt_strbuf_init(&key);
     add_key(&key, name, kind, slice, &whole);
-    dt_safetensors_writer_add(writer, key.data, all ? slice->box.size : &slice->elems,
+    dt_safetensors_writer_add(writer, key.data, DT_F32, all ? slice->box.size : &slice->elems,
                               all ? slice->box.ndim : 1);
     json_array_append_new(list_of(file, name, dt_checkpoint_kind_name(kind)),
                           dt_checkpoint_piece_make(file->name, key.data, slice, &whole));

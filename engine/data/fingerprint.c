@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <xxhash.h>
 
 #include "engine/data/dataset_int.h"
@@ -96,6 +97,30 @@ dt_status dt_fingerprint_make(json_t **out, const dt_recipe *recipe, dt_error *e
 out:
     json_decref(files);
     json_decref(validations);
+    dt_arena_release(&arena);
+    return st;
+}
+
+dt_status dt_fingerprint_files(json_t **out, const dt_string_list *paths, dt_error *err)
+{
+    dt_data_files files = {.count = paths->count};
+    dt_status st = DT_OK;
+    struct stat info;
+    dt_arena arena;
+
+    *out = NULL;
+    dt_arena_init(&arena, 0);
+    files.items = dt_arena_alloc_array(&arena, (size_t)paths->count + 1, sizeof(*files.items));
+    if (files.items == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for %lld files", (long long)paths->count);
+    for (int64_t i = 0; i < paths->count; i++) {
+        files.items[i] = (dt_data_file){.path = paths->items[i], .kind = DT_TOKENS_BYTE};
+        if (stat(paths->items[i], &info) == 0)
+            files.bytes += info.st_size;
+    }
+    *out = json_array();
+    DT_TRY(add_files(*out, &files, err));
+out:
     dt_arena_release(&arena);
     return st;
 }

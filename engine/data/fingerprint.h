@@ -30,6 +30,9 @@ extern "C" {
 /* New reference. DT_ERR_RECIPE as dt_dataset_open has it for files that cannot be read. */
 dt_status dt_fingerprint_make(json_t **out, const dt_recipe *recipe, dt_error *err);
 
+/* Any files: [{"bytes": 120000, "xxh3_128": "85b9...", ...}], as `files`. New reference. */
+dt_status dt_fingerprint_files(json_t **out, const dt_string_list *paths, dt_error *err);
+
 /* Whether a position means something else, and what: "seed was 1337, is 2; file 1 had 120 bytes,
  * has 150". `words` may be NULL. */
 bool dt_fingerprint_differs(dt_strbuf *words, const json_t *was, const json_t *is);

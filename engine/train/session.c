@@ -17,6 +17,7 @@
 #include "engine/device/nvml.h"
 #include "engine/train/measure.h"
 #include "engine/train/saving.h"
+#include "engine/weights/weights.h"
 #include "recipes/memory.h"
 
 #include "base/banned.h"
@@ -81,6 +82,15 @@ out:
     return st;
 }
 
+/* Tokens mean what they meant to the weights of a checkpoint. */
+static dt_status tokenizer_of_weights(dt_tokenizer **out, const dt_train_session *session,
+                                      dt_error *err)
+{
+    const json_t *json = session->weights != NULL ? dt_weights_tokenizer(session->weights) : NULL;
+
+    return json != NULL ? dt_tokenizer_from_json(out, json, err) : DT_OK;
+}
+
 /* A resumed run keeps the tokenizer of its checkpoint, whatever the text has become. */
 static dt_status open_data(dt_train_session *session, const dt_checkpoint_info *resumed,
                            dt_error *err)
@@ -96,6 +106,8 @@ static dt_status open_data(dt_train_session *session, const dt_checkpoint_info *
         if (session->new_data)
             place.epoch = place.sample = 0;
         DT_TRY(dt_tokenizer_from_json(&fixed, resumed->tokenizer, err));
+    } else {
+        DT_TRY(tokenizer_of_weights(&fixed, session, err));
     }
     DT_TRY(dt_dataset_open(&session->dataset, session->recipe, fixed, err));
     DT_TRY(dt_sampler_init(&session->sampler, session->dataset, session->recipe->batch.tokens,
@@ -247,7 +259,7 @@ static dt_status open_strategy(dt_train_session *session, dt_error *err)
     state->comm = &session->comm;
     state->events = session->events;
     state->options = dt_config_strategy(session->recipe, session->replicas);
-    state->options.loads = session->plan->resume_from[0] != '\0';
+    state->options.loads = session->plan->resume_from[0] != '\0' || session->weights != NULL;
     return state->strategy->setup(state, (uint64_t)session->recipe->seed, err);
 }
 
@@ -274,6 +286,36 @@ static dt_status resume(dt_train_session *session, dt_checkpoint *checkpoint, dt
         session->scaler.skipped_steps = info->skipped_steps;
     }
 out:
+    return st;
+}
+
+/* A run that goes on has its own: only a fresh start reads what it was launched from. */
+static dt_status open_weights(dt_train_session *session, dt_error *err)
+{
+    const dt_plan *plan = session->plan;
+
+    if (plan->resume_from[0] != '\0')
+        return DT_OK;
+    if (plan->weights.kind == DT_WEIGHTS_NONE)
+        return plan->recipe.model.from[0] == '\0'
+                   ? DT_OK
+                   : DT_FAIL(err, DT_ERR_CORRUPT, "the plan lacks the files of '%s'",
+                             plan->recipe.model.from);
+    return dt_weights_open(&session->weights, &plan->weights, err);
+}
+
+static dt_status load_weights(dt_train_session *session, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (session->weights == NULL)
+        return DT_OK;
+    DT_TRY(dt_weights_load(session->weights, &session->state, err));
+    if (session->mesh.world.rank == 0)
+        dt_log_info("the parameters are those of '%s'", session->recipe->model.from);
+out:
+    dt_weights_close(session->weights);
+    session->weights = NULL;
     return st;
 }
 
@@ -346,6 +388,7 @@ dt_status dt_train_session_open(dt_train_session *out, const dt_plan *plan, int6
         DT_TRY(dt_checkpoint_open(&checkpoint, plan->resume_from, err));
     if (checkpoint != NULL)
         DT_TRY(dt_checkpoint_fits(checkpoint, out->recipe, err));
+    DT_TRY(open_weights(out, err));
     DT_TRY(open_device(out, err));
     DT_TRY(open_data(out, checkpoint != NULL ? dt_checkpoint_get_info(checkpoint) : NULL, err));
     DT_TRY(heed_stop(err));
@@ -357,6 +400,7 @@ dt_status dt_train_session_open(dt_train_session *out, const dt_plan *plan, int6
     DT_TRY(open_strategy(out, err));
     if (checkpoint != NULL)
         DT_TRY(resume(out, checkpoint, err));
+    DT_TRY(load_weights(out, err));
     out->epoch_saved = out->sampler.epoch;
     DT_TRY(dt_saving_open(out, err));
 out:
@@ -373,6 +417,7 @@ void dt_train_session_close(dt_train_session *session)
     if (session->state.strategy != NULL)
         session->state.strategy->teardown(&session->state);
     dt_comm_close(&session->comm);
+    dt_weights_close(session->weights);
     for (int i = 0; i < DT_INPUTS_MAX; i++)
         free(session->batch.inputs[i].data);
     dt_model_close(session->model);

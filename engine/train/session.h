@@ -37,6 +37,8 @@ typedef struct dt_train_session {
     dt_model *model;
     dt_comm comm; /* of the whole run */
     dt_strategy_state state;
+    struct dt_weights
+        *weights;         /* while it opens: what the model begins from; NULL: drawn, or resumed */
     dt_micro_batch batch; /* owns its inputs' memory */
 
     struct dt_checkpoint_writer *writer; /* NULL: every save is waited for */

@@ -3,6 +3,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "recipes/architecture/published.h"
+
 #include "base/banned.h"
 
 extern const dt_architecture dt_architecture_gpt2, dt_architecture_mlp, dt_architecture_llama;
@@ -43,6 +45,19 @@ bool dt_architecture_ignores(dt_architecture_kind kind, const char *path)
     for (size_t i = 0; i < sizeof(architectures) / sizeof(architectures[0]); i++)
         known = known || reads(architectures[i], path);
     return known && !reads(dt_architecture_find(kind), path);
+}
+
+bool dt_architecture_published(const dt_published **out, dt_architecture_kind *kind, size_t index)
+{
+    for (size_t i = 0; i < sizeof(architectures) / sizeof(architectures[0]); i++)
+        for (const dt_published *family = architectures[i]->published;
+             family != NULL && family->model_type != NULL; family++)
+            if (index-- == 0) {
+                *out = family;
+                *kind = (dt_architecture_kind)i;
+                return true;
+            }
+    return false;
 }
 
 /* --- configs */

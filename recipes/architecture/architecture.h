@@ -95,6 +95,7 @@ typedef struct dt_model_config {
 } dt_model_config;
 
 struct dt_param_sink;
+struct dt_published; /* published.h */
 
 /* A kind of model. */
 typedef struct dt_architecture {
@@ -119,9 +120,14 @@ typedef struct dt_architecture {
     const char *flops_formula; /* of an item, all units, both ways; shown beside a utilisation */
     /* MUST: what a pass keeps, at most 5 % over what the engine takes */
     int64_t (*activation_bytes)(const dt_model_config *config);
+    /* MAY: the families of it that others publish; ends with a NULL model_type */
+    const struct dt_published *published;
 } dt_architecture;
 
 const dt_architecture *dt_architecture_find(dt_architecture_kind kind);
+/* Those of all kinds, one after another: the kind of the family `index`; false behind the last. */
+bool dt_architecture_published(const struct dt_published **out, dt_architecture_kind *kind,
+                               size_t index);
 /* By the name of a recipe, which may be of a kind that is not known. */
 bool dt_architecture_reads_rows(const char *name);
 /* Whether a recipe's field is one that other kinds read, and this one does not. */

@@ -3,12 +3,14 @@
 #include <math.h>
 
 #include "recipes/architecture/architecture.h"
+#include "recipes/architecture/published.h"
 
 #include "base/banned.h"
 
 #define INIT_STD 0.02
 
 extern const dt_architecture dt_architecture_gpt2;
+extern const dt_published dt_published_gpt2[];
 
 /* --- config */
 
@@ -248,4 +250,5 @@ const dt_architecture dt_architecture_gpt2 = {
     .flops = flops,
     .flops_formula = "6 N + 12 L C T",
     .activation_bytes = activation_bytes,
+    .published = dt_published_gpt2,
 };

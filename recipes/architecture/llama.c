@@ -1,12 +1,14 @@
 #include "recipes/architecture/llama.h"
 
 #include "recipes/architecture/architecture.h"
+#include "recipes/architecture/published.h"
 
 #include "base/banned.h"
 
 #define INIT_STD 0.02
 
 extern const dt_architecture dt_architecture_llama;
+extern const dt_published dt_published_llama[];
 
 /* --- config */
 
@@ -310,4 +312,5 @@ const dt_architecture dt_architecture_llama = {
     .flops = flops,
     .flops_formula = "6 N + 12 L H D T",
     .activation_bytes = activation_bytes,
+    .published = dt_published_llama,
 };

@@ -113,3 +113,18 @@ out:
     }
     return st;
 }
+
+const char *dt_child_complaint(dt_strbuf *errors, const char *name)
+{
+    const char *found = NULL, *last = "";
+
+    for (char *line = errors->data, *next; line != NULL && line[0] != '\0'; line = next) {
+        next = strchr(line, '\n');
+        if (next != NULL)
+            *next++ = '\0';
+        if (strncmp(line, name, strlen(name)) == 0)
+            found = line + strlen(name);
+        last = line;
+    }
+    return found != NULL ? found : last;
+}

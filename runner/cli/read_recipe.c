@@ -1,5 +1,6 @@
 #include "runner/cli/read_recipe.h"
 
+#include "runner/cli/find_weights.h"
 #include "runner/cli/report.h"
 
 #include "base/banned.h"
@@ -79,6 +80,7 @@ dt_status dt_read_recipe(dt_recipe *out, dt_recipe_source *source, const char *p
     DT_TRY(read_layers(source, call, err));
     source->sets = sets->items;
     source->sets_count = sets->items_count;
+    source->find_run = dt_find_weights;
     st = dt_recipe_read_all(out, source, call->problems, call->arena, err);
     DT_TRY(dt_judge_problems(st, call, err));
     DT_TRY(check_points(source, call, err));

@@ -17,6 +17,7 @@ typedef struct wish {
 
 static dt_status read_wish(wish *out, const dt_call *call, dt_error *err)
 {
+    static const char *const of_hf[] = {"checkpoint", "dtype", "file-mb"};
     const dt_value *to = dt_arguments_get(call->args, "to");
     const char *output = dt_arguments_get(call->args, "output")->text;
     int count = call->args->operands_count;
@@ -34,6 +35,9 @@ static dt_status read_wish(wish *out, const dt_call *call, dt_error *err)
         return DT_FAIL(err, DT_ERR_USAGE, "the name of the %s is empty", out->format->target);
     if (out->target == NULL && call->json)
         return DT_FAIL(err, DT_ERR_USAGE, "--json tells of a file: --output names it");
+    for (size_t i = 0; i < sizeof(of_hf) / sizeof(of_hf[0]); i++)
+        if (dt_arguments_get(call->args, of_hf[i])->given && out->format != &dt_export_hf)
+            return DT_FAIL(err, DT_ERR_USAGE, "--%s goes with --to hf alone", of_hf[i]);
     if (dt_arguments_flag(call->args, "wide") && out->format != &dt_export_csv)
         return DT_FAIL(err, DT_ERR_USAGE, "--wide goes with --to csv alone");
     return DT_OK;
@@ -160,6 +164,8 @@ out:
     return st;
 }
 
+static const char *const dtypes[] = {"fp32", "bf16", "fp16", NULL};
+
 static const dt_option options[] = {
     {.name = "to",
      .kind = DT_OPTION_CHOICE,
@@ -179,6 +185,24 @@ static const dt_option options[] = {
     {.name = "wide",
      .kind = DT_OPTION_FLAG,
      .help = "with --to csv: a line a step and a column a metric"},
+    {.name = "checkpoint",
+     .letter = 'c',
+     .kind = DT_OPTION_TEXT,
+     .value = "STEP|best|DIR",
+     .help = "with --to hf: this checkpoint instead of the newest"},
+    {.name = "dtype",
+     .kind = DT_OPTION_CHOICE,
+     .value = "TYPE",
+     .choices = dtypes,
+     .fallback = "fp32",
+     .help = "with --to hf: type of the tensors"},
+    {.name = "file-mb",
+     .kind = DT_OPTION_NUMBER,
+     .value = "N",
+     .fallback = "5000",
+     .low = 0.001,
+     .high = 1e6,
+     .help = "with --to hf: MB of tensors in one file; more files have an index"},
     {.name = "force", .kind = DT_OPTION_FLAG, .help = "replace a file that is there"},
     {0},
 };
@@ -196,6 +220,8 @@ const dt_command dt_command_export = {
         "tensorboard  DIR/NAME-ID/events...: 'tensorboard --logdir DIR' shows them\n"
         "html         FILE: the page of a run, or of up to 8 their comparison, with its charts\n"
         "parquet      FILE, one table of all points: for pyarrow, pandas, DuckDB\n"
+        "hf           DIR: a checkpoint for Hugging Face's transformers: config.json,\n"
+        "             safetensors, and the tokenizer that model.from came with\n"
         "\n"
         "A file is there whole or not at all, and replaces another one only with --force. A run\n"
         "that goes on is exported up to the step that it has done. Of a value that is not\n"

@@ -54,24 +54,6 @@ out:
     return st;
 }
 
-/* What the engine said went wrong: its last line with its name in front, without the name; else
- * whatever it said last. */
-static const char *complaint(dt_strbuf *errors)
-{
-    static const char name[] = "dtrun-engine: ";
-    const char *found = NULL, *last = "";
-
-    for (char *line = errors->data, *next; line != NULL && line[0] != '\0'; line = next) {
-        next = strchr(line, '\n');
-        if (next != NULL)
-            *next++ = '\0';
-        if (strncmp(line, name, sizeof(name) - 1) == 0)
-            found = line + sizeof(name) - 1;
-        last = line;
-    }
-    return found != NULL ? found : last;
-}
-
 static dt_status call_engine(dt_strbuf *out, const char *checkpoint, const dt_call *call,
                              dt_error *err)
 {
@@ -97,7 +79,8 @@ static dt_status call_engine(dt_strbuf *out, const char *checkpoint, const dt_ca
     argv[argc] = NULL;
     DT_TRY(dt_child_run(&exit_code, out, &errors, (char *const *)argv, err));
     if (exit_code != 0 && errors.length > 0)
-        st = DT_FAIL(err, exit_code == 2 ? DT_ERR_USAGE : DT_ERR_CORRUPT, "%s", complaint(&errors));
+        st = DT_FAIL(err, exit_code == 2 ? DT_ERR_USAGE : DT_ERR_CORRUPT, "%s",
+                     dt_child_complaint(&errors, "dtrun-engine: "));
     else if (exit_code != 0)
         st = DT_FAIL(err, DT_ERR_IO, "dtrun-engine ended with code %d without saying why",
                      exit_code);

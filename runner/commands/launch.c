@@ -9,6 +9,7 @@
 #include "runner/launch/dry_run.h"
 #include "runner/launch/node_checks.h"
 #include "runner/launch/preflight.h"
+#include "runner/launch/weights.h"
 #include "runner/sweep/report.h"
 #include "runner/view/follow_options.h"
 
@@ -57,6 +58,7 @@ static dt_status launch(dt_call *call, dt_error *err)
     if (source.sweep->points > 0 && !dt_arguments_flag(call->args, "dry-run"))
         return launch_sweep(&source, &labels, call, err);
     DT_TRY(dt_preflight_check(&flight, &recipe, &source, call->arena, err));
+    DT_TRY(dt_weights_preflight(&flight, call->arena, err));
     DT_TRY(dt_nodes_check(&flight, call->args->operands[0], call, err));
     if (dt_arguments_flag(call->args, "dry-run")) {
         DT_TRY(dt_dry_run_print(&flight, call, err));

@@ -7,6 +7,7 @@
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"
 #include "runner/launch/preflight.h"
+#include "runner/launch/weights.h"
 #include "runner/term/format.h"
 #include "runner/view/origins.h"
 #include "runner/view/sarif.h"
@@ -35,6 +36,8 @@ static dt_status check_flight(verdict *out, const dt_recipe *recipe, const dt_re
                        ? dt_preflight_without_data(&out->flight, recipe, call->arena, err)
                        : dt_preflight_recipe(&out->flight, recipe, source, call->arena, err);
 
+    if (st == DT_OK)
+        st = dt_weights_preflight(&out->flight, call->arena, err);
     if (st == DT_OK)
         return DT_OK;
     if (strncmp(err->message, out->path, strlen(out->path)) != 0 &&

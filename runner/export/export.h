@@ -16,7 +16,7 @@
 #include "store/store.h"
 
 /* In the order of the help. */
-#define DT_EXPORT_FORMATS(X) X(csv) X(jsonl) X(tensorboard) X(html) X(parquet)
+#define DT_EXPORT_FORMATS(X) X(csv) X(jsonl) X(tensorboard) X(html) X(parquet) X(hf)
 
 typedef struct dt_export_job {
     dt_store *store;

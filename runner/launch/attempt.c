@@ -18,6 +18,7 @@
 #include "runner/launch/overrides.h"
 #include "runner/launch/provenance.h"
 #include "runner/launch/run_id.h"
+#include "runner/launch/weights.h"
 #include "runner/supervisor/folder/labels.h"
 #include "runner/supervisor/folder/remove.h"
 #include "runner/supervisor/supervisor.h"
@@ -143,7 +144,7 @@ static dt_status add_row(dt_store *store, const beginning *of, dt_arena *arena, 
     const dt_fork *fork = of->fork;
     json_t *changes = fork != NULL ? dt_overrides_of_resume(fork->parent, recipe, arena)
                                    : dt_overrides_of_launch(of->source, recipe, arena);
-    json_t *origin = dt_provenance_make(of->source->path, &of->flight->plan.recipe, arena);
+    json_t *origin = dt_provenance_make(of->source->path, &of->flight->plan, arena);
     char hash[HASH_SIZE], absolute[PATH_MAX];
     const char *json;
     dt_status st = DT_OK;
@@ -210,6 +211,20 @@ static dt_status take_checkpoint(beginning *io, dt_arena *arena, dt_error *err)
                               arena, err);
 }
 
+/* What the weights came with, so that the run can be exported with it. */
+static dt_status take_origin(const beginning *of, dt_arena *arena, dt_error *err)
+{
+    const char *parent;
+    dt_status st = DT_OK;
+
+    if (of->fork == NULL)
+        return dt_weights_keep_origin(&of->flight->plan.weights, of->folder, arena, err);
+    DT_TRY(dt_run_path(&parent, of->fork->parent->id, NULL, arena, err));
+    DT_TRY(dt_weights_copy_origin(parent, of->folder, arena, err));
+out:
+    return st;
+}
+
 dt_status dt_attempt_launch(const char **run, dt_store *store, const dt_recipe_source *source,
                             const dt_labels *labels, const dt_fork *fork, dt_preflight *flight,
                             dt_arena *arena, dt_error *err)
@@ -218,6 +233,9 @@ dt_status dt_attempt_launch(const char **run, dt_store *store, const dt_recipe_s
     beginning of;
     dt_status st = DT_OK;
 
+    /* whoever launches: a point of a sweep is one, too */
+    if (fork == NULL && flight->plan.weights.kind == DT_WEIGHTS_NONE)
+        DT_TRY(dt_weights_preflight(flight, arena, err));
     DT_TRY(dt_run_id_take(run, &folder, arena, err));
     of = (beginning){.run = *run,
                      .folder = folder,
@@ -229,6 +247,7 @@ dt_status dt_attempt_launch(const char **run, dt_store *store, const dt_recipe_s
     DT_TRY(check_text(copy, err));
     DT_TRY(dt_file_write_atomic(copy, source->text, strlen(source->text), 0600, err));
     DT_TRY(take_checkpoint(&of, arena, err));
+    DT_TRY(take_origin(&of, arena, err));
     DT_TRY(write_plan(flight, *run, 1, of.checkpoint, folder, arena, err));
     if (fork != NULL)
         DT_TRY(dt_run_path(&below, fork->parent->id, NULL, arena, err));
@@ -292,7 +311,7 @@ dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *chec
     DT_TRY(write_plan(flight, run->id, attempt, checkpoint, folder, arena, err));
     write_origins(flight, attempt, folder, folder, attempt - 1, arena);
     DT_TRY(recipe_text(&json, hash, &flight->recipe, arena, err));
-    origin = dt_provenance_make(run->recipe_path, &flight->plan.recipe, arena);
+    origin = dt_provenance_make(run->recipe_path, &flight->plan, arena);
     DT_TRY(dt_store_attempt_add(store, run->id, at->step, dt_preflight_steps(flight, at), json,
                                 hash, dt_clock_wall_ms(), &added, err));
     DT_ASSERT(added == attempt);

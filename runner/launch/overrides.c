@@ -31,7 +31,8 @@ json_t *dt_overrides_of_launch(const dt_recipe_source *source, const dt_recipe *
     dt_recipe_source file = {.path = source->path,
                              .text = source->text,
                              .layers = source->layers,
-                             .layers_count = source->layers_count};
+                             .layers_count = source->layers_count,
+                             .find_run = source->find_run};
     dt_error ignored = DT_ERROR_INIT;
     dt_recipe before;
 

@@ -12,6 +12,7 @@
 #include "engine/data/files.h"
 #include "engine/data/fingerprint.h"
 #include "runner/cli/child.h"
+#include "runner/launch/weights.h"
 #include "runner/transport/quote.h"
 
 #include "base/banned.h"
@@ -166,11 +167,11 @@ static void add_data(json_t *out, const dt_recipe *recipe, dt_arena *arena)
     json_decref(digests);
 }
 
-json_t *dt_provenance_make(const char *recipe_path, const dt_recipe *recipe, dt_arena *arena)
+json_t *dt_provenance_make(const char *recipe_path, const dt_plan *plan, dt_arena *arena)
 {
     const struct passwd *user = getpwuid(getuid());
     char host[HOST_NAME_MAX + 1] = "", folder[PATH_MAX];
-    json_t *out = json_object();
+    json_t *out = json_object(), *weights;
 
     (void)gethostname(host, sizeof(host) - 1);
     json_object_set_new(out, "command", command_line());
@@ -181,7 +182,10 @@ json_t *dt_provenance_make(const char *recipe_path, const dt_recipe *recipe, dt_
     json_object_set_new(out, "host", dt_json_text(host));
     json_object_set_new(out, "user", user != NULL ? dt_json_text(user->pw_name) : json_null());
     json_object_set_new(out, "git", ask_git(recipe_path, arena));
-    add_data(out, recipe, arena);
+    add_data(out, &plan->recipe, arena);
+    weights = dt_weights_provenance(plan);
+    if (weights != NULL)
+        json_object_set_new(out, "weights", weights);
     return out;
 }
 
@@ -270,6 +274,23 @@ static void add_data_line(dt_table *table, const json_t *one)
     }
 }
 
+/* Of the first attempt: those that follow go on from checkpoints. */
+static void add_weights_line(dt_table *table, const json_t *first)
+{
+    const json_t *weights = json_object_get(first, "weights"), *file;
+    json_int_t bytes = 0;
+    size_t i;
+
+    if (weights == NULL)
+        return;
+    json_array_foreach(json_object_get(weights, "files"), i, file) bytes +=
+        json_integer_value(json_object_get(file, "bytes"));
+    dt_table_add(table, DT_STYLE_DIM, "weights");
+    dt_table_add(table, DT_STYLE_PLAIN, "%s  %lld bytes  %s", text_of(weights, "from"),
+                 (long long)bytes,
+                 text_of(json_array_get(json_object_get(weights, "files"), 0), "xxh3_128"));
+}
+
 void dt_provenance_add(dt_table *table, const dt_attempt *attempts, int64_t count)
 {
     json_t *all = dt_provenance_to_json(attempts, count);
@@ -293,6 +314,7 @@ void dt_provenance_add(dt_table *table, const dt_attempt *attempts, int64_t coun
             else
                 dt_table_add(table, DT_STYLE_PLAIN, "%.12s, clean", text_of(git, "commit"));
         }
+        add_weights_line(table, json_array_get(all, 0));
         add_data_line(table, newest);
     }
     json_decref(all);

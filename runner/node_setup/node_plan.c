@@ -50,6 +50,15 @@ static void move_text(json_t *object, const char *key, const json_t *paths)
         json_object_set(object, key, json_array_get(there, 0));
 }
 
+/* Each is one file. */
+static void move_weights(json_t *weights, const json_t *paths)
+{
+    if (weights == NULL)
+        return;
+    move_text(weights, "description", paths);
+    json_object_set_new(weights, "files", moved(json_object_get(weights, "files"), paths));
+}
+
 void dt_nodes_parts(dt_strbuf *out, const dt_node_layout *layout)
 {
     const char *slash = strrchr(layout->folder, '/');
@@ -77,6 +86,7 @@ json_t *dt_node_plan(const json_t *plan, const dt_node_layout *layout, bool all_
         json_object_set_new(out, "resume_from",
                             join(layout->checkpoints, slash != NULL ? slash + 1 : from));
     }
+    move_weights(json_object_get(out, "weights"), layout->paths);
     data = json_object_get(json_object_get(out, "recipe"), "data");
     json_object_set_new(data, "train", moved(json_object_get(data, "train"), layout->paths));
     json_object_set_new(data, "validation",

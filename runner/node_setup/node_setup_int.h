@@ -49,7 +49,7 @@ dt_status dt_upload_file(const char **there, const char *path, const char *diges
 typedef enum dt_same { DT_SAME, DT_OTHER, DT_MISSING } dt_same;
 dt_status dt_nodes_compare(dt_same *out, const char *path, const char *agent,
                            const dt_prepare_request *request, dt_arena *arena, dt_error *err);
-/* stage_inputs.c: the plan's data: adds to `paths` what lies elsewhere there. */
+/* stage_inputs.c: the plan's data and weights: adds to `paths` what lies elsewhere there. */
 dt_status dt_stage_data(json_t *paths, const char *agent, const dt_prepare_request *request,
                         dt_arena *arena, dt_error *err);
 

@@ -46,6 +46,14 @@ trains 150 examples/mlp.yaml --set data.train="$work/points.csv"
 json "o['valid_loss'] < 0.3"
 expect 3 generate "$(field "o['run']")"
 
+python3 -c '
+import array, random
+draw = random.Random(1)
+array.array("H", (draw.randrange(61) for _ in range(4000))).tofile(open("'"$work"'/ids.bin", "wb"))'
+trains 4 examples/fine-tune.yaml --set model.from=tests/golden/huggingface/gpt2 --set batch.tokens=16 \
+    --set data.train="$work/ids.bin"
+expect 0 export --to hf "$(field "o['run']")" "$work/tuned"
+
 # On two nodes of this machine, by way of agents as everywhere.
 trains 12 examples/two-nodes.yaml --set data.train="$work/text.txt" \
     --set 'nodes=[localhost, "localhost#2"]' --set threads=1

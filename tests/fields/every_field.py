@@ -158,6 +158,7 @@ LEFT_OUT = {
     'model.inputs': 'of models on rows: dist.mlp_trains_on_rows',
     'model.outputs': 'of models on rows: dist.mlp_trains_on_rows',
     'model.loss': 'of models on rows: dist.mlp_trains_on_rows',
+    'model.from': 'files of its own: cli.weights',
     'tensor': 'only 1 is taken',
 }
 

@@ -21,7 +21,7 @@ check recipes base recipes
 check engine base recipes engine
 check store base store
 check web base store web
-check runner base recipes engine/data engine/tokens engine/checkpoint engine/strategy store web runner
+check runner base recipes engine/data engine/tokens engine/checkpoint engine/strategy engine/weights store web runner
 
 # Inside engine/ and runner/, folder by folder; what lies beside the folders is for all of them.
 inside() { # part folder allowed...
@@ -44,7 +44,8 @@ inside engine data tokens
 inside engine comm channel device ops
 inside engine strategy comm device model ops optim
 inside engine checkpoint comm data model strategy
-inside engine train channel checkpoint comm data device model ops optim strategy
+inside engine weights checkpoint data model ops strategy
+inside engine train channel checkpoint comm data device model ops optim strategy weights
 inside engine generate checkpoint data device model train
 inside runner term
 inside runner channel
@@ -58,7 +59,7 @@ inside runner supervisor channel node_setup transport
 inside runner agent channel node_setup/remote_helper
 inside runner cli term
 inside runner view cli predict supervisor term
-inside runner export cli term view
+inside runner export cli launch supervisor term view
 inside runner gc node_setup/remote_helper supervisor
 inside runner import cli launch supervisor term
 inside runner launch cli corpus fetch node_setup slurm supervisor term transport
@@ -75,7 +76,7 @@ done
 while IFS=: read -r file _ line; do
     header=${line#*\"} header=${header%\"*}
     case "$file $header" in
-    "${header%/*}"/* | engine/device/*\ engine/ops/* | engine/comm/sum.c\ */half_int.h) ;;
+    "${header%/*}"/* | engine/device/*\ engine/ops/* | engine/comm/sum.c\ */half_int.h | engine/weights/*\ */half_int.h) ;;
     *) complain "$file includes $header, which is private to ${header%/*}/" ;;
     esac
 done < <(grep -rnE '^#include "[a-z_/0-9]+_int\.(h|cuh)"' base recipes engine store web runner)

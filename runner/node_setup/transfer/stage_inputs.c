@@ -1,4 +1,4 @@
-/* stage_inputs: what a node is sent for a run: the data that it lacks, to its cache, and the
+/* stage_inputs: what a node is sent for a run: data and weights that it lacks, to its cache, and the
  * checkpoint that the run resumes from, to its folder of checkpoints. */
 #define _GNU_SOURCE
 #include <glob.h>
@@ -121,6 +121,37 @@ out:
     return st;
 }
 
+static dt_status place_weight(const json_t *path, const staging *all, dt_error *err)
+{
+    const char *here = json_string_value(path), *there;
+    dt_status st = DT_OK;
+
+    if (here == NULL || json_object_get(all->paths, here) != NULL)
+        return DT_OK;
+    DT_TRY(place_file(&there, here, all, err));
+    if (there != here)
+        json_object_set_new(all->paths, here, json_pack("[s]", there));
+out:
+    return st;
+}
+
+/* What the parameters begin from, unless the run goes on from a checkpoint: it is not read again. */
+static dt_status place_weights(const staging *all, dt_error *err)
+{
+    const json_t *plan = all->request->plan, *weights = json_object_get(plan, "weights"), *file;
+    const char *resumes = json_string_value(json_object_get(plan, "resume_from"));
+    dt_status st = DT_OK;
+    size_t i;
+
+    if (weights == NULL || (resumes != NULL && resumes[0] != '\0'))
+        return DT_OK;
+    DT_TRY(place_weight(json_object_get(weights, "description"), all, err));
+    json_array_foreach(json_object_get(weights, "files"), i, file)
+        DT_TRY(place_weight(file, all, err));
+out:
+    return st;
+}
+
 dt_status dt_stage_data(json_t *paths, const char *agent, const dt_prepare_request *request,
                         dt_arena *arena, dt_error *err)
 {
@@ -136,6 +167,7 @@ dt_status dt_stage_data(json_t *paths, const char *agent, const dt_prepare_reque
     DT_TRY(place_list(json_object_get(data, "train"), &all, err));
     DT_TRY(place_list(json_object_get(data, "validation"), &all, err));
     DT_TRY(place_text(json_object_get(data, "tokenizer"), &all, err));
+    DT_TRY(place_weights(&all, err));
 out:
     return st;
 }

@@ -1,0 +1,201 @@
+/* Whether the files hold the model: all of it, and nothing else. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/config.h"
+#include "engine/data/data.h"
+#include "engine/weights/weights_int.h"
+
+#include "base/banned.h"
+
+#define WINDOW_ELEMS ((int64_t)1 << 16)
+
+/* --- Hugging Face's */
+
+static bool is_buffer(const dt_published *family, const char *key)
+{
+    size_t prefix = strlen(family->prefix);
+
+    for (const char *const *buffer = family->buffers; *buffer != NULL; buffer++)
+        if (dt_weights_matches(*buffer, key) || (strncmp(key, family->prefix, prefix) == 0 &&
+                                                 dt_weights_matches(*buffer, key + prefix)))
+            return true;
+    return false;
+}
+
+/* The head of a tied model, once more: held against the embedding by who launches. */
+static bool is_tied_head(const dt_published *family, const char *key)
+{
+    return family->head != NULL && strcmp(key, family->head + (family->head[0] == '/')) == 0;
+}
+
+static dt_status check_surplus(const dt_weights *weights, const json_t *used, dt_error *err)
+{
+    json_t *entry;
+    const char *key;
+
+    for (int64_t i = 0; i < weights->files->files.count; i++)
+        json_object_foreach(weights->parts[i].header.header, key, entry)
+        {
+            if (strcmp(key, "__metadata__") != 0 && json_object_get(used, key) == NULL &&
+                !is_buffer(weights->family, key) && !is_tied_head(weights->family, key))
+                return DT_FAIL(err, DT_ERR_RECIPE,
+                               "'%s' has a tensor '%.120s', which the model of this recipe has not",
+                               weights->parts[i].path, key);
+        }
+    return DT_OK;
+}
+
+static dt_status check_huggingface(dt_weights *weights, const dt_model *model, dt_error *err)
+{
+    json_t *used = json_object();
+    dt_weights_piece piece;
+    const char *key;
+    dt_status st = DT_OK;
+
+    for (int i = 0; i < model->param_count; i++) {
+        DT_TRY(dt_weights_find_tensor(&piece, &key, weights, &model->params[i], err));
+        json_object_set_new(used, key, json_true());
+    }
+    DT_TRY(check_surplus(weights, used, err));
+out:
+    json_decref(used);
+    return st;
+}
+
+/* --- a checkpoint */
+
+static void add_shape(dt_strbuf *out, const dt_checkpoint_shape *shape)
+{
+    for (int i = 0; i < shape->ndim; i++)
+        dt_strbuf_add_fmt(out, "%s%lld", i > 0 ? " x " : "", (long long)shape->dim[i]);
+}
+
+static dt_status check_param(const dt_weights *weights, const dt_param *param, dt_error *err)
+{
+    const dt_checkpoint_tensor *tensor = dt_checkpoint_index_find(&weights->index, param->name);
+    dt_checkpoint_shape here = dt_checkpoint_shape_of(param);
+    dt_strbuf there, wanted;
+    dt_status st = DT_OK;
+
+    if (tensor == NULL)
+        return DT_FAIL(err, DT_ERR_RECIPE, "'%s' has no parameter '%s'",
+                       weights->files->description, param->name);
+    if (tensor->shape.ndim == here.ndim &&
+        memcmp(tensor->shape.dim, here.dim, sizeof(here.dim)) == 0)
+        return DT_OK;
+    dt_strbuf_init(&there);
+    dt_strbuf_init(&wanted);
+    add_shape(&there, &tensor->shape);
+    add_shape(&wanted, &here);
+    st = DT_FAIL(err, DT_ERR_RECIPE, "'%s': '%s' is %s there, and %s in this model",
+                 weights->files->description, param->name, there.data, wanted.data);
+    dt_strbuf_release(&there);
+    dt_strbuf_release(&wanted);
+    return st;
+}
+
+static dt_status check_checkpoint(const dt_weights *weights, const dt_model *model, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    for (int i = 0; i < model->param_count; i++)
+        DT_TRY(check_param(weights, &model->params[i], err));
+    if (weights->index.tensor_count != model->param_count)
+        DT_THROW(err, DT_ERR_RECIPE, "'%s' has %lld parameters, and this model has %d",
+                 weights->files->description, (long long)weights->index.tensor_count,
+                 model->param_count);
+out:
+    return st;
+}
+
+dt_status dt_weights_check(dt_weights *weights, const dt_model *model, dt_error *err)
+{
+    return weights->files->kind == DT_WEIGHTS_CHECKPOINT ? check_checkpoint(weights, model, err)
+                                                         : check_huggingface(weights, model, err);
+}
+
+/* --- before a run */
+
+static dt_status compare(const dt_weights_piece *a, const dt_weights_piece *b, int64_t elems,
+                         const char *key, dt_error *err)
+{
+    float *left = calloc(2 * WINDOW_ELEMS, sizeof(*left)), *right = left + WINDOW_ELEMS;
+    dt_status st = DT_OK;
+
+    if (left == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory to compare '%s'", key);
+    for (int64_t done = 0; done < elems; done += WINDOW_ELEMS) {
+        int64_t count = elems - done < WINDOW_ELEMS ? elems - done : WINDOW_ELEMS;
+
+        DT_TRY(dt_weights_read_piece(left, a, done, count, key, err));
+        DT_TRY(dt_weights_read_piece(right, b, done, count, key, err));
+        if (memcmp(left, right, (size_t)count * sizeof(*left)) != 0)
+            DT_THROW(err, DT_ERR_RECIPE,
+                     "'%s': '%s' is not the token embedding, and the model's head is: say "
+                     "\"tie_word_embeddings\": false in config.json, or take it out",
+                     a->part->path, key);
+    }
+out:
+    free(left);
+    return st;
+}
+
+/* A head that is there although it is the embedding: only where it is the same. */
+static dt_status check_tied_head(dt_weights *weights, const dt_model *model, dt_error *err)
+{
+    const dt_published *family = weights->family;
+    dt_weights_piece head = {0}, embedding = {0};
+    dt_safetensors_tensor a, b;
+    const dt_published_tensor *row;
+    const char *key, *ignored;
+    dt_status st = DT_OK;
+
+    if (family == NULL || family->head == NULL)
+        return DT_OK;
+    for (int i = 0; i < model->param_count; i++) {
+        const char *theirs = dt_weights_name(&row, family, model->params[i].name, &weights->arena);
+
+        if (theirs != NULL && strcmp(theirs, family->head) == 0)
+            return DT_OK; /* the model's own */
+    }
+    DT_TRY(dt_weights_look(&head.part, &a, &key, weights, family->head, err));
+    if (head.part == NULL)
+        return DT_OK;
+    DT_TRY(dt_weights_look(&embedding.part, &b, &ignored, weights, family->embedding, err));
+    if (embedding.part == NULL || a.dtype != b.dtype || a.elems != b.elems)
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "'%s': '%s' is not the token embedding, and the model's head is", head.part->path,
+                 key);
+    head.dtype = embedding.dtype = a.dtype;
+    head.start_bytes = a.start_bytes;
+    embedding.start_bytes = b.start_bytes;
+    DT_TRY(compare(&head, &embedding, a.elems, key, err));
+out:
+    return st;
+}
+
+dt_status dt_weights_fit(const dt_weights_files *files, const dt_recipe *recipe, int64_t vocab,
+                         dt_error *err)
+{
+    dt_weights *weights = NULL;
+    dt_tokenizer *tokenizer = NULL;
+    dt_model *model = NULL;
+    dt_model_config config;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_weights_open(&weights, files, err));
+    if (dt_weights_tokenizer(weights) != NULL) { /* whose tokens the run's are, then */
+        DT_TRY(dt_tokenizer_from_json(&tokenizer, dt_weights_tokenizer(weights), err));
+        vocab = dt_tokenizer_vocab(tokenizer);
+    }
+    DT_TRY(dt_config_train(&config, recipe, vocab, err));
+    DT_TRY(dt_model_describe(&model, &config, err));
+    DT_TRY(dt_weights_check(weights, model, err));
+    DT_TRY(check_tied_head(weights, model, err));
+out:
+    dt_weights_close(weights);
+    dt_tokenizer_free(tokenizer);
+    dt_model_description_free(model);
+    return st;
+}

@@ -1,0 +1,127 @@
+/* Where a parameter lies in Hugging Face's files, and whether it is the model's. */
+#include <string.h>
+
+#include "engine/weights/weights_int.h"
+
+#include "base/banned.h"
+
+/* Under one name. A tensor in two files leaves it open which counts. */
+static dt_status look_as(const dt_checkpoint_part **part, dt_safetensors_tensor *tensor,
+                         const dt_weights *weights, const char *key, dt_error *err)
+{
+    dt_safetensors_tensor found;
+
+    *part = NULL;
+    for (int64_t i = 0; i < weights->files->files.count; i++) {
+        if (!dt_safetensors_look(&found, &weights->parts[i].header, key))
+            continue;
+        if (*part != NULL)
+            return DT_FAIL(err, DT_ERR_RECIPE, "'%s' is in two files: '%s' and '%s'", key,
+                           (*part)->path, weights->parts[i].path);
+        *part = &weights->parts[i];
+        *tensor = found;
+    }
+    return DT_OK;
+}
+
+dt_status dt_weights_look(const dt_checkpoint_part **part, dt_safetensors_tensor *tensor,
+                          const char **key, const dt_weights *weights, const char *theirs,
+                          dt_error *err)
+{
+    dt_weights *own = (dt_weights *)weights; /* its arena takes the name */
+    dt_status st = DT_OK;
+
+    *key = dt_weights_full_name(weights->family, theirs, &own->arena);
+    if (*key == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for a name");
+    DT_TRY(look_as(part, tensor, weights, *key, err));
+    if (*part == NULL && theirs[0] != '/') {
+        DT_TRY(look_as(part, tensor, weights, theirs, err));
+        if (*part != NULL)
+            *key = theirs;
+    }
+out:
+    return st;
+}
+
+static void add_shape(dt_strbuf *out, const int64_t *dim, int ndim)
+{
+    if (ndim == 0)
+        dt_strbuf_add_str(out, "a single number");
+    for (int i = 0; i < ndim && i < DT_SAFETENSORS_DIMS; i++)
+        dt_strbuf_add_fmt(out, "%s%lld", i > 0 ? " x " : "", (long long)dim[i]);
+}
+
+static dt_status refuse_shape(const dt_checkpoint_part *part, const char *key,
+                              const dt_safetensors_tensor *there, const int64_t *here, int ndim,
+                              dt_error *err)
+{
+    dt_strbuf theirs, ours;
+
+    dt_strbuf_init(&theirs);
+    dt_strbuf_init(&ours);
+    add_shape(&theirs, there->dim, there->ndim);
+    add_shape(&ours, here, ndim);
+    DT_FAIL(err, DT_ERR_RECIPE, "'%s': '%s' is %s there, and %s in this model", part->path, key,
+            theirs.data, ours.data);
+    dt_strbuf_release(&theirs);
+    dt_strbuf_release(&ours);
+    return DT_ERR_RECIPE;
+}
+
+/* In their layout. */
+static dt_status check_shape(const dt_checkpoint_part *part, const char *key,
+                             const dt_safetensors_tensor *there, const dt_checkpoint_shape *stored,
+                             const dt_published_tensor *row, dt_error *err)
+{
+    int64_t here[DT_PARAM_DIMS] = {0};
+    bool same = there->ndim == stored->ndim;
+
+    for (int i = 0; i < stored->ndim; i++)
+        here[i] = stored->dim[row->transposed ? stored->ndim - 1 - i : i];
+    for (int i = 0; i < stored->ndim && same; i++)
+        same = there->dim[i] == here[i] || (i == 0 && row->longer && there->dim[i] > here[i]);
+    return same ? DT_OK : refuse_shape(part, key, there, here, stored->ndim, err);
+}
+
+static dt_status check_type(const dt_checkpoint_part *part, const char *key,
+                            const dt_safetensors_tensor *there, dt_error *err)
+{
+    if (there->dtype == DT_F32 || there->dtype == DT_BF16 || there->dtype == DT_F16)
+        return DT_OK;
+    return DT_FAIL(err, DT_ERR_RECIPE,
+                   "'%s': '%s' is of type %s: weights are read from F32, BF16 and F16", part->path,
+                   key, there->type);
+}
+
+dt_status dt_weights_find_tensor(dt_weights_piece *out, const char **key, dt_weights *weights,
+                                 const dt_param *param, dt_error *err)
+{
+    dt_checkpoint_shape stored = dt_checkpoint_shape_of(param);
+    dt_box box = dt_checkpoint_shape_box(&stored);
+    const dt_published_tensor *row;
+    const char *theirs = dt_weights_name(&row, weights->family, param->name, &weights->arena);
+    dt_safetensors_tensor there;
+    dt_status st = DT_OK;
+
+    if (theirs == NULL)
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "a model of type '%s' has no '%s', which this recipe's model has",
+                 weights->family->model_type, param->name);
+    DT_TRY(dt_weights_look(&out->part, &there, key, weights, theirs, err));
+    if (out->part == NULL)
+        DT_THROW(err, DT_ERR_RECIPE, "'%s' has no tensor '%s'",
+                 weights->files->folder != NULL ? weights->files->folder
+                                                : weights->files->description,
+                 *key);
+    DT_TRY(check_type(out->part, *key, &there, err));
+    DT_TRY(check_shape(out->part, *key, &there, &stored, row, err));
+    if (row->longer)
+        box.size[0] = there.dim[0];
+    out->start_bytes = there.start_bytes;
+    out->dtype = there.dtype;
+    out->transposed = row->transposed;
+    out->slice = dt_slice_whole(&box);
+out:
+    return st;
+}

@@ -1,0 +1,121 @@
+/* Slices of tensors as fp32, whatever lies in the file. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/checkpoint/read_at.h"
+#include "engine/ops/cpu/half_int.h"
+#include "engine/weights/weights_int.h"
+
+#include "base/banned.h"
+
+#define WINDOW_ELEMS ((int64_t)1 << 18)
+#define BAND_ROWS    16 /* of theirs that are turned at once: a cache line of ours */
+
+static void widen(float *out, const void *in, dt_dtype dtype, int64_t elems)
+{
+    if (dtype == DT_BF16)
+        dt_bf16_widen_row(out, in, elems);
+    else
+        dt_f16_widen_row(out, in, elems);
+}
+
+/* Elements as they lie in the file, one after another. `raw` has room for them where they are not F32. */
+static dt_status read_elems(float *out, void *raw, const dt_weights_piece *piece, int64_t first,
+                            int64_t elems, dt_error *err)
+{
+    int64_t width = (int64_t)dt_dtype_bytes(piece->dtype);
+    void *into = piece->dtype == DT_F32 ? (void *)out : raw;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_checkpoint_read_at(into, (size_t)(elems * width), piece->part->fd,
+                                 piece->start_bytes + first * width, piece->part->path, err));
+    if (piece->dtype != DT_F32)
+        widen(out, raw, piece->dtype, elems);
+out:
+    return st;
+}
+
+static dt_status take(void *out, int64_t elems, size_t bytes, const dt_weights_piece *piece,
+                      dt_error *err)
+{
+    void *room = calloc((size_t)elems, bytes);
+
+    memcpy(out, &room, sizeof(room));
+    if (room == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "'%s': no memory to read it", piece->part->path);
+    return DT_OK;
+}
+
+static dt_status read_straight(float *out, const dt_weights_piece *piece, int64_t first,
+                               int64_t elems, dt_error *err)
+{
+    uint16_t *raw = NULL;
+    dt_status st = DT_OK;
+
+    DT_TRY(take(&raw, WINDOW_ELEMS, sizeof(*raw), piece, err));
+    for (int64_t done = 0; done < elems; done += WINDOW_ELEMS) {
+        int64_t count = elems - done < WINDOW_ELEMS ? elems - done : WINDOW_ELEMS;
+
+        DT_TRY(read_elems(out + done, raw, piece, first + done, count, err));
+    }
+out:
+    free(raw);
+    return st;
+}
+
+/* Ours is (R, C), theirs (C, R): of each of their rows the columns that are our rows r0 to r1. The
+ * first and the last of ours may be cut. */
+static dt_status read_turned(float *out, const dt_weights_piece *piece, int64_t first,
+                             int64_t elems, dt_error *err)
+{
+    int64_t rows = piece->slice.box.size[0], columns = piece->slice.box.size[1];
+    int64_t r0 = first / columns, wide = (first + elems - 1) / columns - r0 + 1;
+    float *band = NULL;
+    uint16_t *raw = NULL;
+    dt_status st = DT_OK;
+
+    DT_TRY(take(&band, BAND_ROWS * wide, sizeof(*band), piece, err));
+    DT_TRY(take(&raw, wide, sizeof(*raw), piece, err));
+    for (int64_t c0 = 0; c0 < columns; c0 += BAND_ROWS) {
+        int64_t deep = columns - c0 < BAND_ROWS ? columns - c0 : BAND_ROWS;
+
+        for (int64_t c = 0; c < deep; c++)
+            DT_TRY(read_elems(band + c * wide, raw, piece, (c0 + c) * rows + r0, wide, err));
+        for (int64_t r = 0; r < wide; r++)
+            for (int64_t c = 0; c < deep; c++) {
+                int64_t at = (r0 + r) * columns + c0 + c - first;
+
+                if (at >= 0 && at < elems)
+                    out[at] = band[c * wide + r];
+            }
+    }
+out:
+    free(band);
+    free(raw);
+    return st;
+}
+
+static dt_status check_finite(const float *values, int64_t elems, const dt_weights_piece *piece,
+                              const char *name, dt_error *err)
+{
+    for (int64_t i = 0; i < elems; i++)
+        if (!isfinite(values[i]))
+            return DT_FAIL(err, DT_ERR_CORRUPT, "'%s': '%s' holds %s, which is no weight",
+                           piece->part->path, name, isnan(values[i]) ? "NaN" : "an infinity");
+    return DT_OK;
+}
+
+dt_status dt_weights_read_piece(float *out, const dt_weights_piece *piece, int64_t first,
+                                int64_t elems, const char *name, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (elems == 0)
+        return DT_OK;
+    DT_TRY(piece->transposed ? read_turned(out, piece, first, elems, err)
+                             : read_straight(out, piece, first, elems, err));
+    DT_TRY(check_finite(out, elems, piece, name, err));
+out:
+    return st;
+}

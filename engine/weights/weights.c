@@ -1,0 +1,175 @@
+#define _GNU_SOURCE
+#include "engine/weights/weights.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/weights/weights_int.h"
+
+#include "base/banned.h"
+
+/* --- opening */
+
+/* Without a digest: others' files have none. */
+static dt_status open_file(dt_checkpoint_part *out, const char *path, dt_error *err)
+{
+    struct stat info;
+    dt_status st = DT_OK;
+
+    out->path = path;
+    out->fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (out->fd < 0 || fstat(out->fd, &info) != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot read '%s': %s", path, strerror(errno));
+    DT_TRY(dt_safetensors_read(&out->header, out->fd, info.st_size, path, err));
+out:
+    return st;
+}
+
+static dt_status open_huggingface(dt_weights *weights, dt_error *err)
+{
+    const dt_weights_files *files = weights->files;
+    dt_huggingface_model model;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_huggingface_read(&model, weights->description, files->description, &weights->arena,
+                               err));
+    weights->family = model.family;
+    for (int64_t i = 0; i < files->files.count; i++)
+        DT_TRY(open_file(&weights->parts[i], files->files.items[i], err));
+out:
+    return st;
+}
+
+/* The file of that name, wherever it lies; -1: it is not among ours. */
+static int64_t find_file(const dt_weights_files *files, const char *name)
+{
+    for (int64_t i = 0; i < files->files.count; i++)
+        if (strcmp(basename(files->files.items[i]), name) == 0)
+            return i;
+    return -1;
+}
+
+static dt_status open_checkpoint(dt_weights *weights, dt_error *err)
+{
+    const dt_weights_files *files = weights->files;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_checkpoint_index_parse(&weights->index, weights->description, files->description,
+                                     &weights->arena, err));
+    for (int64_t i = 0; i < weights->index.file_count; i++) {
+        const dt_checkpoint_file *file = &weights->index.files[i];
+        int64_t place = find_file(files, file->name);
+
+        if (place >= 0)
+            DT_TRY(dt_checkpoint_part_open(&weights->parts[place], files->files.items[place], file,
+                                           err));
+    }
+out:
+    return st;
+}
+
+dt_status dt_weights_open(dt_weights **out, const dt_weights_files *files, dt_error *err)
+{
+    dt_weights *opened = calloc(1, sizeof(*opened));
+    dt_status st = DT_OK;
+
+    *out = NULL;
+    if (opened == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory to read weights");
+    dt_arena_init(&opened->arena, 0);
+    opened->files = files;
+    opened->parts = dt_arena_alloc_array(&opened->arena, (size_t)files->files.count + 1,
+                                         sizeof(*opened->parts));
+    if (opened->parts == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory to read weights");
+    for (int64_t i = 0; i < files->files.count; i++)
+        opened->parts[i].fd = -1;
+    DT_TRY(dt_weights_describe(&opened->description, files, err));
+    DT_TRY(files->kind == DT_WEIGHTS_CHECKPOINT ? open_checkpoint(opened, err)
+                                                : open_huggingface(opened, err));
+    *out = opened; /* caller owns *out */
+    opened = NULL;
+out:
+    dt_weights_close(opened);
+    return st;
+}
+
+void dt_weights_close(dt_weights *weights)
+{
+    if (weights == NULL)
+        return;
+    for (int64_t i = 0; weights->parts != NULL && i < weights->files->files.count; i++)
+        dt_checkpoint_part_close(&weights->parts[i]);
+    json_decref(weights->description);
+    dt_arena_release(&weights->arena);
+    free(weights);
+}
+
+const json_t *dt_weights_tokenizer(const dt_weights *weights)
+{
+    return weights->files->kind == DT_WEIGHTS_CHECKPOINT ? weights->index.info.tokenizer : NULL;
+}
+
+/* --- reading */
+
+/* What two of our own files have of one parameter. */
+static dt_status read_overlaps(float *out, const dt_weights_piece *piece, const dt_slice *wanted,
+                               const char *name, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    for (dt_overlap run = dt_overlap_of(wanted, &piece->slice); dt_overlap_next(&run);)
+        DT_TRY(dt_weights_read_piece(out + run.at_a, piece, run.at_b, run.elems, name, err));
+out:
+    return st;
+}
+
+static dt_status read_checkpoint(float *out, dt_weights *weights, const dt_param *param,
+                                 const dt_slice *wanted, dt_error *err)
+{
+    const dt_checkpoint_tensor *tensor = dt_checkpoint_index_find(&weights->index, param->name);
+    const dt_checkpoint_pieces *pieces;
+    dt_status st = DT_OK;
+
+    DT_ASSERT(tensor != NULL); /* it was checked */
+    pieces = &tensor->pieces[DT_CHECKPOINT_VALUE];
+    for (int64_t i = 0; i < pieces->count; i++) {
+        const dt_checkpoint_piece *stored = &pieces->items[i];
+        int64_t file = find_file(weights->files, weights->index.files[stored->file].name);
+        dt_weights_piece piece = {.dtype = DT_F32, .slice = stored->slice};
+
+        if (file < 0)
+            DT_THROW(err, DT_ERR_CORRUPT, "'%s' names a file that is not there",
+                     weights->files->description);
+        piece.part = &weights->parts[file];
+        DT_TRY(dt_checkpoint_part_find(&piece.start_bytes, piece.part, stored, err));
+        DT_TRY(read_overlaps(out, &piece, wanted, param->name, err));
+    }
+out:
+    return st;
+}
+
+dt_status dt_weights_read(float *out, dt_weights *weights, const dt_model *model, int param,
+                          const dt_slice *slice, dt_error *err)
+{
+    const dt_param *own = &model->params[param];
+    dt_checkpoint_shape shape = dt_checkpoint_shape_of(own);
+    dt_slice stored = dt_checkpoint_shape_clip(&shape, slice);
+    dt_weights_piece piece;
+    const char *key;
+    dt_status st = DT_OK;
+
+    memset(out + stored.elems, 0, (size_t)(slice->elems - stored.elems) * sizeof(*out));
+    if (stored.elems == 0)
+        return DT_OK;
+    if (weights->files->kind == DT_WEIGHTS_CHECKPOINT)
+        return read_checkpoint(out, weights, own, &stored, err);
+    DT_TRY(dt_weights_find_tensor(&piece, &key, weights, own, err));
+    DT_TRY(read_overlaps(out, &piece, &stored, key, err));
+out:
+    return st;
+}

@@ -1,0 +1,78 @@
+/* GPT-2 as transformers write it: models/gpt2. Its matrices are Conv1D's, which hold (in, out). */
+#include "recipes/architecture/published.h"
+
+#include "base/banned.h"
+
+extern const dt_published dt_published_gpt2[];
+
+/* gelu_new and gelu_pytorch_tanh are one function. */
+static const dt_published_word activations[] = {
+    {"gelu_new", "gelu_tanh"}, {"gelu_pytorch_tanh", "gelu_tanh"},
+    {"gelu", "gelu"},          {"relu", "relu"},
+    {"tanh", "tanh"},          {0},
+};
+
+/* clang-format off: a row a field */
+static const dt_published_key keys[] = {
+    {.key = "vocab_size",          .path = "model.vocab"},
+    {.key = "n_positions",         .path = "batch.tokens", .at_most = true},
+    {.key = "n_embd",              .path = "model.embed"},
+    {.key = "n_layer",             .path = "model.layers"},
+    {.key = "n_head",              .path = "model.heads"},
+    {.key = "activation_function", .path = "model.activation", .absent = "gelu_tanh", .words = activations},
+    {.key = "tie_word_embeddings", .path = "model.tied", .absent = "true"},
+    {.path = "model.positions",       .absent = "learned"},
+    {.path = "model.scale_embedding", .absent = "false"},
+    {.key = "n_inner",             .times = 4},
+    {.key = "layer_norm_epsilon",  .must = "1e-05"},
+    {.key = "scale_attn_weights",  .must = "true"},
+    {.key = "scale_attn_by_inverse_layer_idx", .must = "false"},
+    /* only where half precision is multiplied, not what */
+    {.key = "reorder_and_upcast_attn"},
+    /* once more n_positions, which nothing reads */
+    {.key = "n_ctx"},
+    /* of a head that sums sequences up, and that a language model has not */
+    {.key = "summary_activation"},
+    {.key = "summary_first_dropout"},
+    {.key = "summary_proj_to_labels"},
+    {.key = "summary_type"},
+    {.key = "summary_use_proj"},
+    {0},
+};
+
+static const dt_published_tensor tensors[] = {
+    {.ours = "wte.weight", .theirs = "wte.weight"},
+    {.ours = "wpe.weight", .theirs = "wpe.weight", .longer = true},
+    {.ours = "h.*.ln_1.weight", .theirs = "h.*.ln_1.weight"},
+    {.ours = "h.*.ln_1.bias", .theirs = "h.*.ln_1.bias"},
+    {.ours = "h.*.attn.c_attn.weight", .theirs = "h.*.attn.c_attn.weight", .transposed = true},
+    {.ours = "h.*.attn.c_attn.bias", .theirs = "h.*.attn.c_attn.bias"},
+    {.ours = "h.*.attn.c_proj.weight", .theirs = "h.*.attn.c_proj.weight", .transposed = true},
+    {.ours = "h.*.attn.c_proj.bias", .theirs = "h.*.attn.c_proj.bias"},
+    {.ours = "h.*.ln_2.weight", .theirs = "h.*.ln_2.weight"},
+    {.ours = "h.*.ln_2.bias", .theirs = "h.*.ln_2.bias"},
+    {.ours = "h.*.mlp.c_fc.weight", .theirs = "h.*.mlp.c_fc.weight", .transposed = true},
+    {.ours = "h.*.mlp.c_fc.bias", .theirs = "h.*.mlp.c_fc.bias"},
+    {.ours = "h.*.mlp.c_proj.weight", .theirs = "h.*.mlp.c_proj.weight", .transposed = true},
+    {.ours = "h.*.mlp.c_proj.bias", .theirs = "h.*.mlp.c_proj.bias"},
+    {.ours = "ln_f.weight", .theirs = "ln_f.weight"},
+    {.ours = "ln_f.bias", .theirs = "ln_f.bias"},
+    {.ours = "lm_head.weight", .theirs = "/lm_head.weight"},
+    {0},
+};
+/* clang-format on */
+
+/* The causal mask, as older versions saved it. */
+static const char *const buffers[] = {"h.*.attn.bias", "h.*.attn.masked_bias", NULL};
+
+const dt_published dt_published_gpt2[] = {
+    {.model_type = "gpt2",
+     .architecture = "GPT2LMHeadModel",
+     .prefix = "transformer.",
+     .keys = keys,
+     .tensors = tensors,
+     .buffers = buffers,
+     .head = "/lm_head.weight",
+     .embedding = "wte.weight"},
+    {0},
+};

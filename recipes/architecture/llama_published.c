@@ -1,0 +1,111 @@
+/* Llama, Qwen2 and Qwen3 as transformers write them: models/llama, models/qwen2, models/qwen3. */
+#include "recipes/architecture/published.h"
+
+#include "base/banned.h"
+
+extern const dt_published dt_published_llama[];
+
+static const dt_published_word scalings[] = {
+    {"default", "none"}, {"linear", "linear"}, {"llama3", "llama3"}, {0}};
+
+/* clang-format off: a row a field */
+
+/* Newer versions keep all that is about rotary positions in one object, "rope_parameters". */
+#define ROPE                                                                                        \
+    {.key = "rope_theta", .also = {"rope_parameters.rope_theta"}, .path = "model.rope_theta",         \
+     .absent = "10000"},                                                                              \
+    {.key = "rope_scaling.rope_type", .also = {"rope_scaling.type", "rope_parameters.rope_type",      \
+     "rope_parameters.type"}, .path = "model.rope_scaling", .absent = "none", .words = scalings},     \
+    {.key = "rope_scaling.factor", .also = {"rope_parameters.factor"}, .path = "model.rope_factor",   \
+     .when = "linear llama3"},                                                                        \
+    {.key = "rope_scaling.low_freq_factor", .also = {"rope_parameters.low_freq_factor"},              \
+     .path = "model.rope_low_freq_factor", .when = "llama3"},                                         \
+    {.key = "rope_scaling.high_freq_factor", .also = {"rope_parameters.high_freq_factor"},            \
+     .path = "model.rope_high_freq_factor", .when = "llama3"},                                        \
+    {.key = "rope_scaling.original_max_position_embeddings",                                          \
+     .also = {"rope_parameters.original_max_position_embeddings"},                                    \
+     .path = "model.rope_original_tokens", .when = "llama3"}
+
+/* head_dim: 0 is hidden_size / num_attention_heads, as all but Qwen3 have it where it is left out. */
+#define COMMON(head_dim_absent)                                                                       \
+    {.key = "vocab_size",              .path = "model.vocab"},                                        \
+    {.key = "hidden_size",             .path = "model.embed"},                                        \
+    {.key = "num_hidden_layers",       .path = "model.layers"},                                       \
+    {.key = "num_attention_heads",     .path = "model.heads"},                                        \
+    {.key = "num_key_value_heads",     .path = "model.kv_heads", .absent = "0"},                      \
+    {.key = "head_dim",                .path = "model.head_width", .absent = head_dim_absent},        \
+    {.key = "intermediate_size",       .path = "model.ffn"},                                          \
+    {.key = "rms_norm_eps",            .path = "model.norm_eps", .absent = "1e-6"},                   \
+    {.key = "tie_word_embeddings",     .path = "model.tied", .absent = "false"},                      \
+    {.key = "max_position_embeddings", .path = "batch.tokens", .least = true},                        \
+    {.key = "hidden_act",              .must = "\"silu\""},                                           \
+    ROPE
+
+static const dt_published_key llama[] = {
+    COMMON("0"),
+    {.path = "model.qkv_bias", .absent = "false"},
+    {.path = "model.qk_norm",  .absent = "false"},
+    {.key = "attention_bias", .must = "false"},
+    {.key = "mlp_bias",       .must = "false"},
+    {0},
+};
+
+/* Without a window; how long one would be says nothing then. */
+#define WINDOW                                                                                        \
+    {.key = "use_sliding_window", .must = "false"},                                                   \
+    {.key = "layer_types", .must = "\"full_attention\"", .each = true},                               \
+    {.key = "sliding_window"},                                                                        \
+    {.key = "max_window_layers"}
+
+static const dt_published_key qwen2[] = {
+    COMMON("0"),
+    {.path = "model.qkv_bias", .absent = "true"},
+    {.path = "model.qk_norm",  .absent = "false"},
+    WINDOW,
+    {0},
+};
+
+static const dt_published_key qwen3[] = {
+    COMMON("128"),
+    {.path = "model.qkv_bias", .absent = "false"},
+    {.path = "model.qk_norm",  .absent = "true"},
+    {.key = "attention_bias", .must = "false"},
+    WINDOW,
+    {0},
+};
+
+static const dt_published_tensor tensors[] = {
+    {.ours = "model.embed_tokens.weight", .theirs = "embed_tokens.weight"},
+    {.ours = "model.layers.*.input_layernorm.weight", .theirs = "layers.*.input_layernorm.weight"},
+    {.ours = "model.layers.*.self_attn.q_proj.weight", .theirs = "layers.*.self_attn.q_proj.weight"},
+    {.ours = "model.layers.*.self_attn.k_proj.weight", .theirs = "layers.*.self_attn.k_proj.weight"},
+    {.ours = "model.layers.*.self_attn.v_proj.weight", .theirs = "layers.*.self_attn.v_proj.weight"},
+    {.ours = "model.layers.*.self_attn.q_proj.bias", .theirs = "layers.*.self_attn.q_proj.bias"},
+    {.ours = "model.layers.*.self_attn.k_proj.bias", .theirs = "layers.*.self_attn.k_proj.bias"},
+    {.ours = "model.layers.*.self_attn.v_proj.bias", .theirs = "layers.*.self_attn.v_proj.bias"},
+    {.ours = "model.layers.*.self_attn.q_norm.weight", .theirs = "layers.*.self_attn.q_norm.weight"},
+    {.ours = "model.layers.*.self_attn.k_norm.weight", .theirs = "layers.*.self_attn.k_norm.weight"},
+    {.ours = "model.layers.*.self_attn.o_proj.weight", .theirs = "layers.*.self_attn.o_proj.weight"},
+    {.ours = "model.layers.*.post_attention_layernorm.weight", .theirs = "layers.*.post_attention_layernorm.weight"},
+    {.ours = "model.layers.*.mlp.gate_proj.weight", .theirs = "layers.*.mlp.gate_proj.weight"},
+    {.ours = "model.layers.*.mlp.up_proj.weight", .theirs = "layers.*.mlp.up_proj.weight"},
+    {.ours = "model.layers.*.mlp.down_proj.weight", .theirs = "layers.*.mlp.down_proj.weight"},
+    {.ours = "model.norm.weight", .theirs = "norm.weight"},
+    {.ours = "lm_head.weight", .theirs = "/lm_head.weight"},
+    {0},
+};
+
+/* The frequencies, as older versions saved them. */
+static const char *const buffers[] = {"layers.*.self_attn.rotary_emb.inv_freq", "rotary_emb.inv_freq", NULL};
+
+#define FAMILY(type, class, fields)                                                                   \
+    {.model_type = type, .architecture = class, .prefix = "model.", .keys = fields, .tensors = tensors, \
+     .buffers = buffers, .head = "/lm_head.weight", .embedding = "embed_tokens.weight"}
+
+const dt_published dt_published_llama[] = {
+    FAMILY("llama", "LlamaForCausalLM", llama),
+    FAMILY("qwen2", "Qwen2ForCausalLM", qwen2),
+    FAMILY("qwen3", "Qwen3ForCausalLM", qwen3),
+    {0},
+};
+/* clang-format on */

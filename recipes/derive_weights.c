@@ -1,0 +1,200 @@
+/* What the files of model.from say that the model is: recipes/reading.h. */
+#include <string.h>
+
+#include "recipes/huggingface.h"
+#include "recipes/reading.h"
+#include "recipes/values.h"
+#include "recipes/weights.h"
+
+#include "base/banned.h"
+
+/* The recipe says something else. */
+static dt_status refuse(const dt_reading *reading, const char *path, const char *text,
+                        const char *where, const char *key)
+{
+    json_t *value = dt_field_to_json(reading->recipe, dt_field_find(path));
+    dt_strbuf own;
+
+    dt_strbuf_init(&own);
+    dt_json_write(&own, value);
+    DT_FAIL(reading->err, DT_ERR_RECIPE, "'%s' is %s, and '%s' has %s%s%s%s: leave it out", path,
+            own.data, where, text, key != NULL ? " ('" : "", key != NULL ? key : "",
+            key != NULL ? "')" : "");
+    dt_text_mark_prefix(reading->err, dt_reading_mark(reading, path));
+    dt_strbuf_release(&own);
+    json_decref(value);
+    return DT_ERR_RECIPE;
+}
+
+/* Whether the recipe's value is this text, or less of it. */
+static bool agrees(const dt_reading *reading, const dt_field *field, const char *text, bool at_most)
+{
+    dt_recipe theirs = *reading->recipe;
+    json_t *mine, *other;
+    bool same;
+
+    DT_ASSERT(dt_field_set_text(&theirs, field, text, NULL) == DT_OK);
+    mine = dt_field_to_json(reading->recipe, field);
+    other = dt_field_to_json(&theirs, field);
+    same =
+        json_equal(mine, other) || (at_most && json_number_value(mine) < json_number_value(other));
+    json_decref(mine);
+    json_decref(other);
+    return same;
+}
+
+static dt_status take(dt_reading *reading, const dt_huggingface_value *value, const char *where)
+{
+    const dt_field *field = dt_field_find(value->path);
+
+    if (!dt_reading_given(reading, value->path)) {
+        DT_ASSERT(dt_field_set_text(reading->recipe, field, value->text, NULL) == DT_OK);
+        dt_reading_derived(reading, value->path, value->text, "model.from");
+        return DT_OK;
+    }
+    return agrees(reading, field, value->text, value->at_most)
+               ? DT_OK
+               : refuse(reading, value->path, value->text, where, value->key);
+}
+
+/* A fault of the files: told at model.from. */
+static dt_status at_from(const dt_reading *reading, dt_status st)
+{
+    if (st == DT_ERR_RECIPE)
+        dt_text_mark_prefix(reading->err, dt_reading_mark(reading, "model.from"));
+    return st;
+}
+
+/* --- config.json */
+
+static dt_status take_config(dt_reading *reading, const json_t *config, const char *where)
+{
+    dt_huggingface_model model;
+    dt_status st = DT_OK;
+
+    DT_TRY(
+        at_from(reading, dt_huggingface_read(&model, config, where, reading->arena, reading->err)));
+    DT_TRY(take(reading, &(dt_huggingface_value){"model.kind", model.kind, "model_type", false},
+                where));
+    for (size_t i = 0; i < model.count; i++)
+        DT_TRY(take(reading, &model.values[i], where));
+out:
+    return st;
+}
+
+/* --- index.json of a checkpoint */
+
+/* How it was trained, and not what it is. */
+static bool is_free(const dt_field *field)
+{
+    static const char *const paths[] = {"model.from", "model.preset", "model.dropout",
+                                        "model.attention_dropout"};
+
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+        if (strcmp(field->path, paths[i]) == 0)
+            return true;
+    return !dt_field_in_group(field, "model");
+}
+
+static dt_status take_recipe_field(dt_reading *reading, const dt_recipe *theirs,
+                                   const dt_field *field, const char *where)
+{
+    json_t *value = dt_field_to_json(theirs, field);
+    const char *text = json_string_value(value);
+    dt_status st = DT_OK;
+    dt_strbuf written;
+
+    dt_strbuf_init(&written);
+    if (text == NULL) {
+        dt_json_write(&written, value);
+        text = written.data;
+    }
+    text = dt_arena_strdup(reading->arena, text);
+    if (text == NULL)
+        DT_THROW(reading->err, DT_ERR_NOMEM, "no memory to read '%s'", where);
+    DT_TRY(take(reading, &(dt_huggingface_value){field->path, text, NULL, false}, where));
+out:
+    dt_strbuf_release(&written);
+    json_decref(value);
+    return st;
+}
+
+/* Positions that are learned are rows of a matrix: as many as it was trained with. */
+static dt_status take_checkpoint(dt_reading *reading, const json_t *index, const char *where)
+{
+    dt_recipe theirs;
+    dt_status st = DT_OK;
+
+    st = dt_recipe_from_json(&theirs, json_object_get(index, "recipe"), reading->arena, NULL);
+    if (st != DT_OK)
+        return at_from(reading, DT_FAIL(reading->err, DT_ERR_RECIPE,
+                                        "'%s' holds no recipe that this dtrun reads", where));
+    for (size_t i = 0; i < dt_fields_count; i++)
+        if (!is_free(&dt_fields[i]))
+            DT_TRY(take_recipe_field(reading, &theirs, &dt_fields[i], where));
+    DT_TRY(take_recipe_field(reading, &theirs, dt_field_find("batch.tokens"), where));
+out:
+    return st;
+}
+
+/* --- */
+
+static dt_status find(const char **path, dt_reading *reading)
+{
+    const char *from = reading->recipe->model.from;
+
+    *path = from;
+    if (strncmp(from, DT_WEIGHTS_RUN, strlen(DT_WEIGHTS_RUN)) != 0)
+        return DT_OK;
+    if (reading->find_run == NULL)
+        return DT_FAIL(reading->err, DT_ERR_RECIPE, "'%s' names a run, and no history is at hand",
+                       from);
+    return reading->find_run(path, from, reading->arena, reading->err);
+}
+
+static dt_status look(dt_weights_files *files, json_t **description, const char **path,
+                      dt_reading *reading)
+{
+    dt_status st = DT_OK;
+
+    if (reading->resolved != NULL)
+        DT_THROW(
+            reading->err, DT_ERR_RECIPE,
+            "'model.from' is for a new run: one that is there goes on from its own checkpoint");
+    DT_TRY(find(path, reading));
+    DT_TRY(dt_weights_find(files, *path, reading->arena, reading->err));
+    DT_TRY(dt_weights_describe(description, files, reading->err));
+out:
+    return st;
+}
+
+static dt_status derive(dt_reading *reading)
+{
+    json_t *description = NULL;
+    dt_weights_files files;
+    const char *path;
+    dt_status st = DT_OK;
+
+    DT_TRY(at_from(reading, look(&files, &description, &path, reading)));
+    reading->recipe->model.from = path;
+    DT_TRY(files.kind == DT_WEIGHTS_CHECKPOINT
+               ? take_checkpoint(reading, description, files.folder)
+               : take_config(reading, description, files.description));
+out:
+    json_decref(description);
+    return st;
+}
+
+dt_status dt_reading_derive_weights(dt_reading *reading)
+{
+    dt_status st;
+
+    if (reading->recipe->model.from[0] == '\0' || reading->troubled[dt_reading_row("model.from")] ||
+        dt_reading_resolved(reading, "model.from"))
+        return DT_OK;
+    st = derive(reading);
+    if (st == DT_OK)
+        return DT_OK;
+    dt_reading_trouble(reading, "model");
+    return dt_reading_report(reading, st, "weights");
+}

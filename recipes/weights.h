@@ -1,0 +1,54 @@
+/* weights: the files that a model begins from (model.from): where they lie, and what they say that the
+ * model is. Their tensors are the engine's (engine/weights).
+ *
+ *   DIR with config.json              Hugging Face's: model.safetensors, or those that
+ *                                     model.safetensors.index.json names
+ *   FILE.safetensors                  that file, and config.json beside it
+ *   DIR with index.json, `complete`   a checkpoint of dtrun
+ *
+ * "run:NAME@best" is a checkpoint of a run, which whoever knows the history finds (dt_weights_of_run).
+ * Errors  DT_ERR_RECIPE naming the file: missing, a pointer of Git LFS, named by an index and not
+ *         there
+ */
+#ifndef DT_RECIPES_WEIGHTS_H
+#define DT_RECIPES_WEIGHTS_H
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "recipes/recipe.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DT_WEIGHTS_RUN "run:"
+
+typedef enum dt_weights_kind {
+    DT_WEIGHTS_NONE,
+    DT_WEIGHTS_HUGGINGFACE,
+    DT_WEIGHTS_CHECKPOINT
+} dt_weights_kind;
+
+const char *dt_weights_kind_name(dt_weights_kind kind); /* "", "huggingface", "checkpoint" */
+
+typedef struct dt_weights_files {
+    dt_weights_kind kind;
+    const char *folder;
+    const char *description; /* config.json or index.json, absolute */
+    dt_string_list files;    /* those that hold values of parameters, absolute */
+} dt_weights_files;
+
+/* `from` is absolute. Everything lives in the arena. */
+dt_status dt_weights_find(dt_weights_files *out, const char *from, dt_arena *arena, dt_error *err);
+
+/* What config.json or index.json holds. The caller owns *out. */
+dt_status dt_weights_describe(json_t **out, const dt_weights_files *files, dt_error *err);
+
+/* The checkpoint that "run:NAME", "run:NAME@best", "run:NAME@last" or "run:NAME@400" names, absolute. */
+typedef dt_status dt_weights_of_run(const char **path, const char *name, dt_arena *arena,
+                                    dt_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,91 @@
+/* hf: a checkpoint of a run as a folder that Hugging Face's transformers load; the engine does the work. */
+#include <string.h>
+
+#include "base/file.h"
+#include "runner/cli/child.h"
+#include "runner/cli/program.h"
+#include "runner/export/export.h"
+#include "runner/launch/onward.h"
+#include "runner/launch/weights.h"
+#include "runner/supervisor/supervisor.h"
+
+#include "base/banned.h"
+
+/* "best", a step, or a directory; left out or "last", the newest. */
+static dt_status find_checkpoint(const char **path, const dt_export_job *job, dt_error *err)
+{
+    const char *which = dt_arguments_get(job->call->args, "checkpoint")->text;
+    dt_checkpoint *checkpoint = NULL;
+    dt_status st = DT_OK;
+
+    if (which != NULL && strcmp(which, "last") == 0)
+        which = NULL;
+    if (which != NULL && strchr(which, '/') != NULL) {
+        *path = which;
+        DT_TRY(dt_checkpoint_open(&checkpoint, which, err));
+    } else {
+        DT_TRY(dt_onward_checkpoint(&checkpoint, path, job->store, &job->runs[0], which,
+                                    job->call->arena, err));
+    }
+out:
+    dt_checkpoint_close(checkpoint);
+    return st;
+}
+
+static dt_status call_engine(const char *checkpoint, const dt_export_job *job, dt_error *err)
+{
+    const dt_arguments *args = job->call->args;
+    const char *argv[16], *origin;
+    dt_status st = DT_OK;
+    dt_strbuf said, errors;
+    int argc = 0, exit_code = 0;
+
+    dt_strbuf_init(&said);
+    dt_strbuf_init(&errors);
+    DT_TRY(dt_run_path(&origin, job->runs[0].id, DT_WEIGHTS_ORIGIN, job->call->arena, err));
+    DT_TRY(dt_program_engine(&argv[argc++], job->call->arena, err));
+    argv[argc++] = "export";
+    argv[argc++] = "--checkpoint";
+    argv[argc++] = checkpoint;
+    argv[argc++] = "--output";
+    argv[argc++] = job->target;
+    argv[argc++] = "--dtype";
+    argv[argc++] = dt_arguments_get(args, "dtype")->text;
+    argv[argc++] = "--file-mb";
+    argv[argc++] = dt_arguments_get(args, "file-mb")->text;
+    if (dt_file_exists(origin)) {
+        argv[argc++] = "--origin";
+        argv[argc++] = origin;
+    }
+    argv[argc] = NULL;
+    DT_TRY(dt_child_run(&exit_code, &said, &errors, (char *const *)argv, err));
+    if (exit_code != 0 && errors.length > 0)
+        st = DT_FAIL(err, exit_code == 2 ? DT_ERR_USAGE : DT_ERR_CORRUPT, "%s",
+                     dt_child_complaint(&errors, "dtrun-engine: "));
+    else if (exit_code != 0)
+        st = DT_FAIL(err, DT_ERR_IO, "dtrun-engine ended with code %d without saying why",
+                     exit_code);
+out:
+    dt_strbuf_release(&said);
+    dt_strbuf_release(&errors);
+    return st;
+}
+
+static dt_status write_folder(const dt_export_job *job, dt_error *err)
+{
+    const char *checkpoint;
+    dt_status st = DT_OK;
+
+    DT_TRY(find_checkpoint(&checkpoint, job, err));
+    DT_TRY(call_engine(checkpoint, job, err));
+out:
+    return st;
+}
+
+const dt_export_format dt_export_hf = {
+    .name = "hf",
+    .target = "DIR",
+    .runs_most = 1,
+    .help = "DIR: config.json and model.safetensors for transformers",
+    .write = write_folder,
+};

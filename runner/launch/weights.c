@@ -1,0 +1,124 @@
+#include "runner/launch/weights.h"
+
+#include <string.h>
+
+#include "base/file.h"
+#include "engine/data/fingerprint.h"
+#include "engine/weights/weights.h"
+
+#include "base/banned.h"
+
+#define FILE_MOST  ((size_t)256 << 20) /* a tokenizer.json of a large vocabulary has 30 MB */
+#define SHOWN_MOST 200
+
+dt_status dt_weights_preflight(dt_preflight *flight, dt_arena *arena, dt_error *err)
+{
+    const dt_recipe *recipe = &flight->plan.recipe;
+    dt_status st = DT_OK;
+
+    if (recipe->model.from[0] == '\0')
+        return DT_OK;
+    DT_TRY(dt_weights_find(&flight->plan.weights, recipe->model.from, arena, err));
+    st = dt_weights_fit(&flight->plan.weights, recipe, flight->data.vocab, err);
+    if (st == DT_ERR_CORRUPT) { /* a file that the recipe names: its fault, and not the system's */
+        st = DT_ERR_RECIPE;
+        if (err != NULL)
+            err->code = st;
+    }
+out:
+    return st;
+}
+
+/* --- what they came with */
+
+static dt_status copy_file(const char *from, const char *to, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    DT_TRY(dt_file_read(&text, from, FILE_MOST, err));
+    DT_TRY(dt_file_write_atomic(to, text.data, text.length, 0600, err));
+out:
+    dt_strbuf_release(&text);
+    return st;
+}
+
+static dt_status copy_small(const char *from, const char *into, dt_arena *arena, dt_error *err)
+{
+    static const char *const names[] = {
+        "config.json",         "generation_config.json",  "tokenizer.json",
+        "tokenizer.model",     "tokenizer_config.json",   "vocab.json",
+        "merges.txt",          "special_tokens_map.json", "added_tokens.json",
+        "chat_template.jinja",
+    };
+    dt_status st = DT_OK;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *source = dt_arena_printf(arena, "%s/%s", from, names[i]);
+        const char *target = dt_arena_printf(arena, "%s/%s", into, names[i]);
+
+        if (source == NULL || target == NULL)
+            DT_THROW(err, DT_ERR_NOMEM, "no memory");
+        if (!dt_file_exists(source))
+            continue;
+        DT_TRY(dt_file_make_dirs(into, 0700, err));
+        DT_TRY(copy_file(source, target, err));
+    }
+out:
+    return st;
+}
+
+dt_status dt_weights_copy_origin(const char *from_run_folder, const char *run_folder,
+                                 dt_arena *arena, dt_error *err)
+{
+    const char *from = dt_arena_printf(arena, "%s/" DT_WEIGHTS_ORIGIN, from_run_folder);
+    const char *into = dt_arena_printf(arena, "%s/" DT_WEIGHTS_ORIGIN, run_folder);
+
+    if (from == NULL || into == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    return copy_small(from, into, arena, err);
+}
+
+dt_status dt_weights_keep_origin(const dt_weights_files *files, const char *run_folder,
+                                 dt_arena *arena, dt_error *err)
+{
+    const char *into = dt_arena_printf(arena, "%s/" DT_WEIGHTS_ORIGIN, run_folder);
+    const char *above;
+
+    if (into == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    if (files->kind == DT_WEIGHTS_HUGGINGFACE)
+        return copy_small(files->folder, into, arena, err);
+    if (files->kind == DT_WEIGHTS_NONE)
+        return DT_OK;
+    above = dt_arena_printf(arena, "%s/../..", files->folder); /* RUN/checkpoints/step-00000100 */
+    if (above == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    return dt_weights_copy_origin(above, run_folder, arena, err);
+}
+
+/* --- told */
+
+json_t *dt_weights_provenance(const dt_plan *plan)
+{
+    const dt_string_list *files = &plan->weights.files;
+    json_t *digests = NULL, *list, *one;
+
+    if (plan->weights.kind == DT_WEIGHTS_NONE)
+        return NULL;
+    list = json_array();
+    (void)dt_fingerprint_files(&digests, files, NULL);
+    for (int64_t i = 0; i < files->count && i < SHOWN_MOST; i++) {
+        const json_t *digest = json_array_get(digests, (size_t)i);
+
+        one = json_object();
+        json_object_set_new(one, "path", dt_json_text(files->items[i]));
+        json_object_set(one, "bytes", json_object_get(digest, "bytes"));
+        json_object_set(one, "xxh3_128", json_object_get(digest, "xxh3_128"));
+        json_array_append_new(list, one);
+    }
+    json_decref(digests);
+    return json_pack("{s:o, s:s, s:o}", "from", dt_json_text(plan->recipe.model.from), "kind",
+                     dt_weights_kind_name(plan->weights.kind), "files", list);
+}

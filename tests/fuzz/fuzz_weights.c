@@ -1,0 +1,96 @@
+/* fuzz_weights: what is read of a folder from the net before anything vouches for it: config.json, the
+ * header of a safetensors file. A reader may refuse; what it takes holds together.
+ *
+ * The first byte of an input says which; the rest is the document.
+ * Corpus     corpus/weights: '0' config.json, '1' safetensors
+ */
+#define _GNU_SOURCE
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "engine/checkpoint/safetensors.h"
+#include "recipes/fields.h"
+#include "recipes/huggingface.h"
+#include "recipes/values.h"
+
+#include "base/banned.h"
+
+enum { CONFIG, TENSORS, TARGETS };
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t length);
+
+/* What was read is a recipe's, and is written as what it was read from. */
+static void check_model(const dt_huggingface_model *model)
+{
+    dt_error err = DT_ERROR_INIT;
+    json_t *config = NULL;
+    dt_recipe recipe;
+
+    dt_recipe_init(&recipe);
+    for (size_t i = 0; i < model->count; i++) {
+        const dt_field *field = dt_field_find(model->values[i].path);
+
+        DT_ASSERT(field != NULL &&
+                  dt_field_set_text(&recipe, field, model->values[i].text, &err) == DT_OK);
+    }
+    DT_ASSERT(dt_field_set_text(&recipe, dt_field_find("model.kind"), model->kind, &err) == DT_OK);
+    DT_ASSERT(dt_huggingface_write(&config, &recipe, recipe.model.vocab, NULL, &err) == DT_OK);
+    json_decref(config);
+}
+
+static void try_config(const char *text, size_t length)
+{
+    dt_error err = DT_ERROR_INIT;
+    dt_huggingface_model model;
+    json_t *json = NULL;
+    dt_arena arena;
+    dt_status st;
+
+    dt_arena_init(&arena, 0);
+    if (dt_json_parse(&json, text, length, "config.json", NULL) == DT_OK) {
+        st = dt_huggingface_read(&model, json, "config.json", &arena, &err);
+        DT_ASSERT(st == DT_OK || (st == DT_ERR_RECIPE && err.message[0] != '\0'));
+        if (st == DT_OK)
+            check_model(&model);
+    }
+    json_decref(json);
+    dt_arena_release(&arena);
+}
+
+static void try_tensors(const char *bytes, size_t length)
+{
+    int fd = memfd_create("fuzz", MFD_CLOEXEC);
+    dt_safetensors file = {0};
+    dt_safetensors_tensor tensor;
+    const char *key;
+    json_t *entry;
+
+    DT_ASSERT(fd >= 0 && write(fd, bytes, length) == (ssize_t)length);
+    if (dt_safetensors_read(&file, fd, (int64_t)length, "file", NULL) == DT_OK) {
+        json_object_foreach(file.header, key, entry)
+        {
+            if (!dt_safetensors_look(&tensor, &file, key))
+                continue;
+            DT_ASSERT(tensor.start_bytes >= 8 && tensor.bytes >= 0 && tensor.elems >= 0);
+            DT_ASSERT(tensor.bytes <= (int64_t)length - tensor.start_bytes);
+            if (tensor.dtype < DT_DTYPE_COUNT)
+                DT_ASSERT(tensor.elems * (int64_t)dt_dtype_bytes(tensor.dtype) == tensor.bytes);
+        }
+    }
+    dt_safetensors_release(&file);
+    close(fd);
+}
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t length)
+{
+    const char *text = (const char *)data + 1;
+
+    if (length == 0)
+        return 0;
+    if (data[0] % TARGETS == CONFIG)
+        try_config(text, length - 1);
+    else
+        try_tensors(text, length - 1);
+    return 0;
+}

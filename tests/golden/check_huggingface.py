@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Holds `dtrun export` to the real transformers: what it makes loads without a warning, and gives the
+same logits and the same greedy text as what the run began from.
+
+    DTRUN_BIN=build/test/bin python3 tests/golden/check_huggingface.py      (PyTorch, transformers)
+
+A random model of each family is saved by transformers, taken by a run that leaves its parameters as
+they are (a learning rate below fp32's smallest number), exported in each type, and loaded again.
+"""
+
+import array
+import logging
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import warnings
+
+import torch
+import transformers
+
+DTRUN = pathlib.Path(os.environ.get("DTRUN_BIN", "build/dev/bin")).resolve() / "dtrun"
+VOCAB, CONTEXT = 131, 32
+BOUNDS = {"fp32": 1e-5, "bf16": 0.1, "fp16": 1e-2}
+
+LLAMA = dict(vocab_size=VOCAB, hidden_size=48, intermediate_size=80, num_hidden_layers=2, num_attention_heads=4,
+             num_key_value_heads=2, max_position_embeddings=CONTEXT, bos_token_id=None, eos_token_id=None)
+
+CONFIGS = {
+    "llama": transformers.LlamaConfig(**LLAMA, tie_word_embeddings=False),
+    "llama3": transformers.LlamaConfig(**LLAMA, head_dim=16, tie_word_embeddings=True, rope_parameters={
+        "rope_type": "llama3", "rope_theta": 5e5, "factor": 8.0, "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0, "original_max_position_embeddings": 16}),
+    "llama_linear": transformers.LlamaConfig(**LLAMA, rope_parameters={
+        "rope_type": "linear", "rope_theta": 1e4, "factor": 2.0}),
+    "qwen2": transformers.Qwen2Config(**LLAMA, tie_word_embeddings=True),
+    "qwen3": transformers.Qwen3Config(**LLAMA, head_dim=16, tie_word_embeddings=False),
+    "gpt2": transformers.GPT2Config(vocab_size=VOCAB, n_positions=CONTEXT, n_embd=48, n_layer=3, n_head=4,
+                                    bos_token_id=None, eos_token_id=None),
+    "gpt2_untied": transformers.GPT2Config(vocab_size=VOCAB, n_positions=CONTEXT, n_embd=48, n_layer=2,
+                                           n_head=4, activation_function="gelu", bos_token_id=5,
+                                           eos_token_id=7, tie_word_embeddings=False),
+}
+
+
+class Listener(logging.Handler):
+    """What transformers say."""
+
+    def __init__(self):
+        super().__init__(logging.WARNING)
+        self.said = []
+
+    def emit(self, record):
+        self.said.append(record.getMessage())
+
+
+def save(name, config, folder):
+    torch.manual_seed(3)
+    model = transformers.AutoModelForCausalLM.from_config(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.1)
+    model.save_pretrained(folder)
+    return model.eval()
+
+
+def dtrun(*words):
+    done = subprocess.run([DTRUN, *map(str, words)], capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"dtrun {' '.join(map(str, words))}: {done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def take(name, work):
+    """A run from the folder whose parameters stay."""
+    recipe = work / f"{name}.yaml"
+    recipe.write_text(
+        f"model: {{from: {name}}}\ndata: {{train: ids.bin, tokens: nanogpt}}\nranks: 2\nstrategy: fsdp\n"
+        f"batch: {{sequences: 2, tokens: {CONTEXT}}}\n"
+        "schedule: {steps: 1}\n"
+        "optimizer: {kind: sgd, lr: 1e-99, weight_decay: 0}\nevaluate: {sequences: 2}\n")
+    dtrun("launch", "--wait", recipe)
+
+
+def ask(model, tokens):
+    with torch.no_grad():
+        logits = model(tokens).logits
+        text = model.generate(tokens[:1, :5], do_sample=False, max_new_tokens=20, pad_token_id=0)
+    return logits, text
+
+
+def check(name, config, work, listener):
+    model = save(name, config, work / name)
+    take(name, work)
+    tokens = torch.randint(VOCAB, (2, CONTEXT - 3), generator=torch.Generator().manual_seed(4))
+    logits, text = ask(model, tokens)
+    for dtype, bound in BOUNDS.items():
+        folder = work / f"{name}-{dtype}"
+        dtrun("export", "--to", "hf", name, folder, "--dtype", dtype, "--file-mb", 0.05)
+        listener.said.clear()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            again = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto").eval()
+        assert str(again.dtype) == {"fp32": "torch.float32", "bf16": "torch.bfloat16",
+                                    "fp16": "torch.float16"}[dtype], again.dtype
+        theirs, words = ask(again.float(), tokens)
+        assert not listener.said, listener.said
+        error = ((theirs - logits).abs() / (1 + logits.abs())).max().item()
+        assert error <= bound, (name, dtype, error)
+        if dtype == "fp32":
+            assert torch.equal(words, text), (words, text)
+            for key, value in model.state_dict().items():
+                assert torch.equal(value, again.state_dict()[key]), key
+        print(f"{name} {dtype}: logits within {error:.1e}")
+
+
+def main():
+    listener = Listener()
+    transformers.utils.logging.get_logger("transformers").addHandler(listener)
+    with tempfile.TemporaryDirectory() as folder:
+        work = pathlib.Path(folder)
+        for what in ("STATE", "CACHE", "CONFIG"):
+            os.environ[f"XDG_{what}_HOME"] = folder + "/" + what.lower()
+        draw = random.Random(1)
+        with open(work / "ids.bin", "wb") as file:
+            array.array("H", (draw.randrange(VOCAB) for _ in range(4000))).tofile(file)
+        for name, config in CONFIGS.items():
+            check(name, config, work, listener)
+    print("good")
+
+
+if __name__ == "__main__":
+    main()

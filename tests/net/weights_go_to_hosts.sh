@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Weights that a run begins from are sent to hosts that lack them: a folder of Hugging Face and a run's
+# best checkpoint; the losses are those of this machine alone. Once there they are not sent again, and
+# the folder may go when the run has a checkpoint.
+. "$(dirname "$0")/lib.sh"
+hosts 2 apart
+on_one() { # name options...
+    launch "$1" --set 'nodes=[localhost, localhost#2]' "${@:2}"
+}
+cp -r tests/golden/huggingface/gpt2_parts "$net/launch/model"
+python3 -c '
+import array, random
+draw = random.Random(1)
+array.array("H", (draw.randrange(61) for _ in range(8000))).tofile(open("'"$net"'/launch/ids.bin", "wb"))'
+recipe <<'END'
+strategy: fsdp
+model: {from: model}
+data: {train: ids.bin, tokens: nanogpt}
+batch: {sequences: 2}
+END
+launch hosts
+on_one here
+same_curve hosts here 82
+there=$(ssh host1 'ls ~/.cache/dtrun/data/*/ | grep -c safetensors')
+[ "$there" -gt 1 ] || fail "there are $there files of weights on host1"
+rm -r "$net/launch/model"
+wants 0 "" "$dtrun" resume hosts --wait --set schedule.steps=50
+launch from-best --set model.from=run:hosts@20
+on_one from-best-here --set model.from=run:hosts@20
+same_curve from-best from-best-here 82

@@ -1,0 +1,204 @@
+/* huggingface: what config.json says becomes fields of a recipe, and is written again; what is not known
+ * is refused by its name. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "recipes/fields.h"
+#include "recipes/huggingface.h"
+
+#include "base/banned.h"
+
+/* As transformers save it, without what is of the generation. */
+static const char gpt2[] =
+    "{\"activation_function\": \"gelu_new\", \"architectures\": [\"GPT2LMHeadModel\"],"
+    " \"attn_pdrop\": 0.1, \"bos_token_id\": 50256, \"embd_pdrop\": 0.1, \"eos_token_id\": 50256,"
+    " \"initializer_range\": 0.02, \"layer_norm_epsilon\": 1e-05, \"model_type\": \"gpt2\","
+    " \"n_ctx\": 1024, \"n_embd\": 768, \"n_head\": 12, \"n_inner\": null, \"n_layer\": 12,"
+    " \"n_positions\": 1024, \"reorder_and_upcast_attn\": false, \"resid_pdrop\": 0.1,"
+    " \"scale_attn_by_inverse_layer_idx\": false, \"scale_attn_weights\": true,"
+    " \"summary_type\": \"cls_index\", \"task_specific_params\": {\"text-generation\": {}},"
+    " \"torch_dtype\": \"float32\", \"transformers_version\": \"4.46.0\", \"use_cache\": true,"
+    " \"vocab_size\": 50257}";
+
+static json_t *parse(const char *text)
+{
+    json_t *json = NULL;
+
+    assert_int_equal(dt_json_parse(&json, text, strlen(text), "test", NULL), DT_OK);
+    return json;
+}
+
+static const char *value_of(const dt_huggingface_model *model, const char *path)
+{
+    for (size_t i = 0; i < model->count; i++)
+        if (strcmp(model->values[i].path, path) == 0)
+            return model->values[i].text;
+    return "";
+}
+
+static void test_gpt2_is_read(void **state)
+{
+    json_t *config = parse(gpt2);
+    dt_huggingface_model model;
+    dt_error err = DT_ERROR_INIT;
+    dt_arena arena;
+
+    dt_arena_init(&arena, 0);
+    if (dt_huggingface_read(&model, config, "config.json", &arena, &err) != DT_OK)
+        fail_msg("%s", err.message);
+    assert_string_equal(model.kind, "gpt2");
+    assert_string_equal(value_of(&model, "model.layers"), "12");
+    assert_string_equal(value_of(&model, "model.embed"), "768");
+    assert_string_equal(value_of(&model, "model.vocab"), "50257");
+    assert_string_equal(value_of(&model, "model.activation"), "gelu_tanh");
+    assert_string_equal(value_of(&model, "model.tied"), "true");
+    assert_string_equal(value_of(&model, "batch.tokens"), "1024");
+    json_decref(config);
+    dt_arena_release(&arena);
+}
+
+/* The file with one field more, or another value. */
+static void expect_refusal(const char *key, const char *value, const char *said)
+{
+    json_t *config = parse(gpt2), *changed = json_loads(value, JSON_DECODE_ANY, NULL);
+    dt_huggingface_model model;
+    dt_error err = DT_ERROR_INIT;
+    dt_arena arena;
+
+    dt_arena_init(&arena, 0);
+    assert_non_null(changed);
+    json_object_set_new(config, key, changed);
+    assert_int_equal(dt_huggingface_read(&model, config, "config.json", &arena, &err),
+                     DT_ERR_RECIPE);
+    if (strstr(err.message, said) == NULL || strstr(err.message, "'config.json'") == NULL)
+        fail_msg("'%s' does not say '%s'", err.message, said);
+    json_decref(config);
+    dt_arena_release(&arena);
+}
+
+static void test_what_is_not_known_is_refused_by_name(void **state)
+{
+    expect_refusal("rope_scaling", "{}", "has 'rope_scaling', which dtrun does not know");
+    expect_refusal("quantization_config", "{\"bits\": 4}", "'quantization_config'");
+    expect_refusal("scale_attn_weights", "false", "'scale_attn_weights' is false");
+    expect_refusal("layer_norm_epsilon", "1e-6", "'layer_norm_epsilon' is");
+    expect_refusal("n_inner", "1000",
+                   "'n_inner' is 1000: dtrun computes such a model only with 3072");
+    expect_refusal("activation_function", "\"silu\"", "'activation_function' is \"silu\"");
+    expect_refusal("model_type", "\"bert\"", "a model of type 'bert' is none that dtrun has");
+    expect_refusal("model_type", "7", "has no 'model_type'");
+    expect_refusal("n_layer", "null", "has no 'n_layer'");
+    expect_refusal("n_layer", "-1", "'n_layer'");
+    expect_refusal("n_layer", "1e300", "'n_layer'");
+    expect_refusal("n_layer", "\"12\"", "'n_layer' is \"12\"");
+    expect_refusal("add_cross_attention", "true", "'add_cross_attention' is true");
+}
+
+/* A line of config.json of Llama 3.2, and what newer versions write for it. */
+static void expect_llama(const char *rope)
+{
+    static const char rest[] =
+        ", \"model_type\": \"llama\", \"hidden_size\": 2048, \"num_hidden_layers\": 16,"
+        " \"num_attention_heads\": 32, \"num_key_value_heads\": 8, \"intermediate_size\": 8192,"
+        " \"rms_norm_eps\": 1e-05, \"vocab_size\": 128256, \"tie_word_embeddings\": true,"
+        " \"hidden_act\": \"silu\", \"attention_bias\": false, \"max_position_embeddings\": "
+        "131072}";
+    dt_huggingface_model model;
+    dt_error err = DT_ERROR_INIT;
+    json_t *config;
+    dt_strbuf text;
+    dt_arena arena;
+
+    dt_arena_init(&arena, 0);
+    dt_strbuf_init(&text);
+    dt_strbuf_add_fmt(&text, "{%s%s", rope, rest);
+    config = parse(text.data);
+    if (dt_huggingface_read(&model, config, "config.json", &arena, &err) != DT_OK)
+        fail_msg("%s", err.message);
+    assert_string_equal(model.kind, "llama");
+    assert_string_equal(value_of(&model, "model.rope_theta"), "500000");
+    assert_string_equal(value_of(&model, "model.rope_scaling"), "llama3");
+    assert_string_equal(value_of(&model, "model.rope_factor"), "32");
+    assert_string_equal(value_of(&model, "model.rope_original_tokens"), "8192");
+    assert_string_equal(value_of(&model, "model.kv_heads"), "8");
+    assert_string_equal(value_of(&model, "batch.tokens"), "");
+    json_decref(config);
+    dt_strbuf_release(&text);
+    dt_arena_release(&arena);
+}
+
+static void test_llama_is_read_as_all_versions_write_it(void **state)
+{
+#define SCALING                                                              \
+    "\"factor\": 32.0, \"high_freq_factor\": 4.0, \"low_freq_factor\": 1.0," \
+    " \"original_max_position_embeddings\": 8192"
+    expect_llama("\"rope_theta\": 500000.0, \"rope_scaling\": {" SCALING
+                 ", \"rope_type\": \"llama3\"}");
+    expect_llama("\"rope_theta\": 500000.0, \"rope_scaling\": {" SCALING ", \"type\": \"llama3\"}");
+    expect_llama("\"rope_parameters\": {" SCALING
+                 ", \"rope_type\": \"llama3\", \"rope_theta\": 500000.0}");
+}
+
+static void test_it_is_written_again(void **state)
+{
+    json_t *config = parse(gpt2), *written = NULL, *value;
+    dt_error err = DT_ERROR_INIT;
+    dt_recipe recipe;
+    const char *key;
+
+    dt_recipe_init(&recipe);
+    recipe.model.layers = recipe.model.heads = 12;
+    recipe.model.embed = 768;
+    recipe.batch.tokens = 1024;
+    if (dt_huggingface_write(&written, &recipe, 50257, config, &err) != DT_OK)
+        fail_msg("%s", err.message);
+    json_object_foreach(config, key, value) if (!json_equal(value, json_object_get(written, key)) &&
+                                                strcmp(key, "n_inner") != 0)
+        fail_msg("'%s' is another", key);
+    assert_true(json_is_true(json_object_get(written, "tie_word_embeddings")));
+    json_decref(written);
+    /* without a file to go on from, and of a vocabulary that lacks the class's tokens */
+    assert_int_equal(dt_huggingface_write(&written, &recipe, 65, NULL, &err), DT_OK);
+    assert_true(json_is_null(json_object_get(written, "eos_token_id")));
+    assert_int_equal(json_integer_value(json_object_get(written, "vocab_size")), 65);
+    assert_string_equal(json_string_value(json_object_get(written, "activation_function")),
+                        "gelu_new");
+    json_decref(written);
+    json_decref(config);
+}
+
+static void test_what_has_no_form_there_is_refused(void **state)
+{
+    dt_error err = DT_ERROR_INIT;
+    const dt_published *family;
+    dt_recipe recipe;
+
+    dt_recipe_init(&recipe);
+    recipe.model.positions = DT_POSITIONS_SINUSOIDAL;
+    assert_int_equal(dt_huggingface_family(&family, &recipe, &err), DT_ERR_RECIPE);
+    assert_non_null(strstr(err.message, "'model.positions'"));
+    dt_recipe_init(&recipe);
+    recipe.model.kind = DT_MODEL_MLP;
+    dt_error_clear(&err);
+    assert_int_equal(dt_huggingface_family(&family, &recipe, &err), DT_ERR_RECIPE);
+    assert_non_null(strstr(err.message, "'mlp'"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gpt2_is_read),
+        cmocka_unit_test(test_what_is_not_known_is_refused_by_name),
+        cmocka_unit_test(test_llama_is_read_as_all_versions_write_it),
+        cmocka_unit_test(test_it_is_written_again),
+        cmocka_unit_test(test_what_has_no_form_there_is_refused),
+    };
+
+    return cmocka_run_group_tests_name("recipes: huggingface", tests, NULL, NULL);
+}
