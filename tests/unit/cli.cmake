@@ -7,10 +7,10 @@ dt_test(NAME cli_options LABEL unit LIBS dt_json
     ${PROJECT_SOURCE_DIR}/runner/cli/suggest.c)
 dt_test(NAME base_resources LABEL unit LIBS dt_base
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_base_resources.c)
-dt_test(NAME launch_attempt LABEL unit LIBS dt_supervisor dt_recipe_reader dt_data dt_checkpoint dt_store_support dt_term
+dt_test(NAME launch_attempt LABEL unit LIBS dt_supervisor dt_recipe_reader dt_data dt_checkpoint dt_weights dt_store_support dt_term
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_launch_attempt.c ${PROJECT_SOURCE_DIR}/runner/launch/attempt.c
     ${PROJECT_SOURCE_DIR}/runner/launch/overrides.c ${PROJECT_SOURCE_DIR}/runner/launch/preflight_steps.c
-    ${PROJECT_SOURCE_DIR}/runner/launch/provenance.c ${PROJECT_SOURCE_DIR}/runner/launch/run_id.c
+    ${PROJECT_SOURCE_DIR}/runner/launch/provenance.c ${PROJECT_SOURCE_DIR}/runner/launch/run_id.c ${PROJECT_SOURCE_DIR}/runner/launch/weights.c
     ${PROJECT_SOURCE_DIR}/runner/cli/child.c)
 dt_test(NAME view_log_tail LABEL unit LIBS dt_supervisor dt_store_support
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_view_log_tail.c ${PROJECT_SOURCE_DIR}/runner/view/log_tail.c)
