@@ -159,6 +159,13 @@ LEFT_OUT = {
     'model.outputs': 'of models on rows: dist.mlp_trains_on_rows',
     'model.loss': 'of models on rows: dist.mlp_trains_on_rows',
     'model.from': 'files of its own: cli.weights',
+    'search.kind': 'of sweeps: cli.sweep',
+    'search.count': 'of sweeps: cli.sweep',
+    'search.seed': 'of sweeps: cli.sweep',
+    'search.at_once': 'of sweeps: cli.sweep',
+    'early_stop.metric': 'of sweeps: cli.sweep',
+    'early_stop.after': 'of sweeps: cli.sweep',
+    'early_stop.keep': 'of sweeps: cli.sweep',
     'tensor': 'only 1 is taken',
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Weights that a run begins from are sent to hosts that lack them: a folder of Hugging Face and a run's
-# best checkpoint; the losses are those of this machine alone. Once there they are not sent again, and
+# newest checkpoint; the losses are those of this machine alone. Once there they are not sent again, and
 # the folder may go when the run has a checkpoint.
 . "$(dirname "$0")/lib.sh"
 hosts 2 apart
@@ -25,6 +25,6 @@ there=$(ssh host1 'ls ~/.cache/dtrun/data/*/ | grep -c safetensors')
 [ "$there" -gt 1 ] || fail "there are $there files of weights on host1"
 rm -r "$net/launch/model"
 wants 0 "" "$dtrun" resume hosts --wait --set schedule.steps=50
-launch from-best --set model.from=run:hosts@20
-on_one from-best-here --set model.from=run:hosts@20
-same_curve from-best from-best-here 82
+launch from-last --set model.from=run:hosts@last
+on_one from-last-here --set model.from=run:hosts@last
+same_curve from-last from-last-here 82

@@ -26,8 +26,8 @@ byte_unit dotted_key dropout_of_one env_no_name extends_a_map extends_what_is_no
 extends_wrong_layer fraction_for_whole key_of_another_program layer_wrong list_for_number
 list_for_recipe long_line many_at_once map_for_text misplaced_key newer_version no_value
 no_version not_a_choice not_a_choice_in_map nothing null_map only_a_comment open_range
-text_for_number too_high too_low unit_not_known unit_not_known_either unknown_key
-unknown_key_far_from_any unknown_key_in_map wrong_alphabet
+sweep_of_no_field text_for_number too_high too_low unit_not_known unit_not_known_either
+unknown_key unknown_key_far_from_any unknown_key_in_map wrong_alphabet
 """.split()
 
 

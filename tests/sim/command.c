@@ -95,7 +95,7 @@ static dt_status plan_write(json_t **recipe, int64_t attempt, const char *resume
     dt_status st = DT_OK;
     dt_strbuf text;
     char path[256];
-    dt_plan plan;
+    dt_plan plan = {0};
 
     dt_strbuf_init(&text);
     plan_fill(&plan, attempt, resume_from, arena);
