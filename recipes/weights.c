@@ -2,6 +2,7 @@
 #include "recipes/weights.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
