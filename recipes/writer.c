@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "recipes/architecture/architecture.h"
 #include "recipes/fields.h"
 #include "recipes/values.h"
 
@@ -25,7 +26,8 @@ static bool is_left_out(const dt_recipe *recipe, const dt_recipe *defaults, cons
     json_t *value, *usual;
     bool same;
 
-    if (strcmp(field->path, "model.preset") == 0 || strcmp(field->path, "hostfile") == 0)
+    if (strcmp(field->path, "model.preset") == 0 || strcmp(field->path, "hostfile") == 0 ||
+        dt_architecture_ignores(recipe->model.kind, field->path))
         return true;
     if (has_own_default(recipe, field->path))
         return false;

@@ -14,7 +14,7 @@
 #define EVER_STEPS   1000000000
 #define EVER_SECONDS 900 /* what nobody stops ends by itself */
 #define MEMORY_SHARE 1.1
-#define MEMORY_SPARE  (16 << 20) /* snapshots of saves, and padding, which small models have more of */
+#define MEMORY_SPARE  (16 << 20) /* padding, which small models have more of */
 
 dt_status dt_smoke_trains(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
 {
@@ -103,6 +103,8 @@ dt_status dt_smoke_memory(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
 {
     const dt_memory *forecast = &smoke->flight.memory;
     int64_t count, most = 0, expected = forecast->total_bytes - forecast->runtime_bytes;
+    /* A copy for a save in the background, which the forecast leaves out (docs/checkpoint.md). */
+    int64_t snapshot = forecast->parameters_bytes + forecast->optimizer_bytes;
     char took[DT_FORMAT_SIZE], said[DT_FORMAT_SIZE];
     dt_store_event *events;
     dt_status st = DT_OK;
@@ -116,7 +118,8 @@ dt_status dt_smoke_memory(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
     dt_format_bytes(said, sizeof(said), (double)expected);
     if (most == 0)
         dt_smoke_fail(out, smoke, "no rank told what it took");
-    else if ((double)most > MEMORY_SHARE * (double)expected + MEMORY_SPARE)
+    else if ((double)most >
+             MEMORY_SHARE * (double)expected + (double)(snapshot + MEMORY_SPARE))
         dt_smoke_fail(out, smoke, "a rank took %s, forecast were %s", took, said);
     else
         dt_smoke_figure(out, smoke, "%s a rank, forecast were %s", took, said);

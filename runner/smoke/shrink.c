@@ -42,6 +42,7 @@ static void shrink_place(dt_recipe *out, const dt_recipe *recipe, int64_t ranks)
 static void shrink_model(dt_recipe *out)
 {
     out->model.preset = "";
+    out->model.from = ""; /* whose dimensions these are not any more */
     out->model.layers = at_most(out->model.layers, LAYERS);
     if (out->model.embed > WIDTH) {
         bool shared = out->model.kv_heads > 0 && out->model.kv_heads < out->model.heads;

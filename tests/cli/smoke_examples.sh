@@ -15,12 +15,20 @@ data_of() { # recipe
     case $1 in
     *mlp*) echo "$work/points.csv" ;;
     *gpt2-124m*) echo "$work/gpt2.bin" ;;
+    *fine-tune*) echo "$work/small.bin" ;;
     *) echo "$work/text.txt" ;;
     esac
 }
+weights=$PWD/tests/golden/huggingface/gpt2_parts # of 61 tokens and 16 positions
+python3 -c '
+import array, random
+draw = random.Random(1)
+array.array("H", (draw.randrange(61) for _ in range(40000))).tofile(open("'"$work"'/small.bin", "wb"))'
 for recipe in examples/*.yaml; do
-    expect 0 validate --no-data "$recipe"
-    expect 0 smoke "$recipe" --set data.train="$(data_of "$recipe")"
+    also=()
+    case $recipe in *fine-tune*) also=(--set model.from="$weights" --set batch.tokens=16) ;; esac
+    expect 0 validate --no-data "$recipe" "${also[@]}"
+    expect 0 smoke "$recipe" "${also[@]}" --set data.train="$(data_of "$recipe")"
     tail -n 1 "$work/out"
 done
 presets=$(python3 -c '
