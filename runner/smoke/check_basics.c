@@ -14,7 +14,7 @@
 #define EVER_STEPS   1000000000
 #define EVER_SECONDS 900 /* what nobody stops ends by itself */
 #define MEMORY_SHARE 1.1
-#define MEMORY_SPARE  (16 << 20) /* padding, which small models have more of */
+#define MEMORY_SPARE (16 << 20) /* padding, which small models have more of */
 
 dt_status dt_smoke_trains(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
 {
@@ -118,8 +118,7 @@ dt_status dt_smoke_memory(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
     dt_format_bytes(said, sizeof(said), (double)expected);
     if (most == 0)
         dt_smoke_fail(out, smoke, "no rank told what it took");
-    else if ((double)most >
-             MEMORY_SHARE * (double)expected + (double)(snapshot + MEMORY_SPARE))
+    else if ((double)most > MEMORY_SHARE * (double)expected + (double)(snapshot + MEMORY_SPARE))
         dt_smoke_fail(out, smoke, "a rank took %s, forecast were %s", took, said);
     else
         dt_smoke_figure(out, smoke, "%s a rank, forecast were %s", took, said);
