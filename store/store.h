@@ -301,6 +301,27 @@ dt_status dt_store_curve_newest(dt_store *store, const dt_store_curves *curves, 
 dt_status dt_store_curve_scan(dt_store *store, const dt_store_curves *curves, int64_t which,
                               int64_t after_step, int64_t last_step, dt_store_take take,
                               void *context, dt_error *err);
+/* --- since.c: what a run has got since somebody looked */
+typedef struct dt_since_mark {
+    int64_t series, step; /* of a curve the last point that was seen */
+} dt_since_mark;
+typedef struct dt_since {
+    int64_t attempt;      /* of whose points this speaks: all of those before were seen */
+    int64_t event;        /* the last that was seen */
+    dt_since_mark *marks; /* by series; of a curve that is not here no point was seen */
+    int64_t count;
+} dt_since;
+/* Everything is seen. */
+dt_status dt_store_since_now(dt_store *store, dt_since *out, const char *run, dt_arena *arena,
+                             dt_error *err);
+/* Up to `most` points that were not seen, curve after curve, as they were stored (curve.c says what a later attempt
+ * undoes); `since` goes past them, its marks are then in the arena. Where the attempt has no more and there
+ * is a later one it goes on to that. *more: ask again at once. `take` must not use the store. */
+dt_status dt_store_since_points(dt_store *store, dt_since *since, bool *more, const char *run,
+                                int64_t most, dt_store_take take, void *context, dt_arena *arena,
+                                dt_error *err);
+/* A number that is another one after somebody else has changed the store. */
+dt_status dt_store_version_seen(dt_store *store, int64_t *out, dt_error *err);
 /* --- buckets.c: a curve for a chart, out of the pyramid that is kept as points come (pyramid.c) */
 typedef struct dt_bucket {
     int64_t first_step, last_step, first_ms, last_ms; /* of its points */

@@ -52,25 +52,6 @@ out:
     return st;
 }
 
-/* Events that have a view of their own (curves, logs) are left out; `next` counts them all. */
-static bool is_shown(const char *kind)
-{
-    return strcmp(kind, "metrics") != 0 && strcmp(kind, "log") != 0 && strcmp(kind, "phase") != 0;
-}
-
-static json_t *event_json(const dt_store_event *e)
-{
-    json_t *detail;
-
-    if (dt_json_parse(&detail, e->json, strlen(e->json), "event", NULL) != DT_OK)
-        detail = json_null();
-    return json_pack(
-        "{sI sI so so so so so}", "id", (json_int_t)e->id, "attempt", (json_int_t)e->attempt,
-        "node", e->node >= 0 ? json_integer(e->node) : json_null(), "rank",
-        e->rank >= 0 ? json_integer(e->rank) : json_null(), "time_ms", dt_web_time_json(e->time_ms),
-        "event", dt_web_string_json(e->kind), "detail", dt_web_value_json(detail));
-}
-
 typedef struct events {
     dt_arena arena; /* of one read */
     char *run;
@@ -92,9 +73,9 @@ static dt_status events_read(events *e, dt_store *store, dt_strbuf *out, bool *m
         json_t *event;
 
         e->next = list[i].id;
-        if (!is_shown(list[i].kind))
+        if (!dt_web_event_is_shown(list[i].kind))
             continue;
-        event = event_json(&list[i]);
+        event = dt_web_event_json(&list[i]);
         dt_strbuf_add_str(out, e->any ? "," : "");
         dt_json_write(out, event);
         json_decref(event);

@@ -21,14 +21,9 @@ typedef struct tail {
     bool begun, any;
 } tail;
 
-/* "TIME TEXT" */
 static void add_line(tail *t, dt_strbuf *out, const char *at, size_t length)
 {
-    const char *space = memchr(at, ' ', length);
-    size_t time = space != NULL ? (size_t)(space - at) : 0;
-    size_t skip = space != NULL ? time + 1 : 0;
-    json_t *line = json_pack("{so so}", "time", dt_web_text_json(at, time), "text",
-                             dt_web_text_json(at + skip, length - skip));
+    json_t *line = dt_web_log_line_json(at, length);
 
     dt_strbuf_add_str(out, t->any ? "," : "");
     dt_json_write(out, line);
@@ -117,8 +112,8 @@ dt_status dt_web_logs(dt_web_request *request, dt_web_reply *reply, dt_error *er
     if (path == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "cannot read the log: no memory");
     DT_TRY(dt_web_log_tail_open(&t->lines, path, lines, rank->log_bytes, err));
-    t->head =
-        json_pack("{so sI}", "run", dt_web_string_json(run.id), "rank", (json_int_t)rank->rank);
+    t->head = json_pack("{so sI sI}", "run", dt_web_string_json(run.id), "rank",
+                        (json_int_t)rank->rank, "end_bytes", (json_int_t)t->lines.end);
 out:
     return st;
 }

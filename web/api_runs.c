@@ -176,7 +176,7 @@ out:
     return st;
 }
 
-dt_status dt_web_run_view(dt_web_request *request, dt_web_reply *reply, dt_error *err)
+dt_status dt_web_run_view_json(json_t **out, dt_web_request *request, dt_error *err)
 {
     json_t *nodes = json_array(), *names = json_array(), *run_json;
     int64_t attempt_count, name_count;
@@ -202,16 +202,21 @@ dt_status dt_web_run_view(dt_web_request *request, dt_web_reply *reply, dt_error
     json_object_set_new(run_json, "eta_seconds",
                         dt_json_number(dt_web_eta_seconds(
                             &run, attempts[attempt_count - 1].start_step, request->now_ms)));
-    st = dt_web_reply_json(reply, 200,
-                           json_pack("{sI so so sO sO}", "time_ms", (json_int_t)request->now_ms,
-                                     "run", run_json, "attempts",
-                                     attempts_json(attempts, attempt_count), "nodes", nodes,
-                                     "metrics", names),
-                           err);
+    *out = json_pack("{sI so so sO sO}", "time_ms", (json_int_t)request->now_ms, "run", run_json,
+                     "attempts", attempts_json(attempts, attempt_count), "nodes", nodes, "metrics",
+                     names);
 out:
     json_decref(nodes);
     json_decref(names);
     return st;
+}
+
+dt_status dt_web_run_view(dt_web_request *request, dt_web_reply *reply, dt_error *err)
+{
+    json_t *view = NULL;
+    dt_status st = dt_web_run_view_json(&view, request, err);
+
+    return st == DT_OK ? dt_web_reply_json(reply, 200, view, err) : st;
 }
 
 dt_status dt_web_recipe(dt_web_request *request, dt_web_reply *reply, dt_error *err)

@@ -24,7 +24,7 @@ EMBEDDED(dom_js);
 EMBEDDED(compare_js);
 EMBEDDED(series_js);
 EMBEDDED(view_js);
-EMBEDDED(wall_js);
+EMBEDDED(run_charts_js);
 EMBEDDED(marks_js);
 EMBEDDED(text_js);
 EMBEDDED(chart_js);
@@ -54,7 +54,7 @@ static const struct {
     {"compare.js", SCRIPT, dt_embedded_compare_js, dt_embedded_compare_js_end},
     {"series.js", SCRIPT, dt_embedded_series_js, dt_embedded_series_js_end},
     {"view.js", SCRIPT, dt_embedded_view_js, dt_embedded_view_js_end},
-    {"wall.js", SCRIPT, dt_embedded_wall_js, dt_embedded_wall_js_end},
+    {"run_charts.js", SCRIPT, dt_embedded_run_charts_js, dt_embedded_run_charts_js_end},
     {"marks.js", SCRIPT, dt_embedded_marks_js, dt_embedded_marks_js_end},
     {"text.js", SCRIPT, dt_embedded_text_js, dt_embedded_text_js_end},
     {"chart.js", SCRIPT, dt_embedded_chart_js, dt_embedded_chart_js_end},

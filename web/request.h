@@ -18,6 +18,7 @@
 #include "store/store.h"
 
 struct MHD_Connection;
+struct dt_web_live;
 
 typedef struct dt_web_request {
     dt_store *store; /* NULL for a route of which the table says that it needs none */
@@ -28,6 +29,7 @@ typedef struct dt_web_request {
     int64_t now_ms;
     struct MHD_Connection *connection; /* NULL: asked by this program itself (report.h), */
     const char *const *arguments;      /* with these: a name, its value, ..., NULL */
+    struct dt_web_live *live;          /* who follows runs; NULL likewise */
 } dt_web_request;
 
 #define DT_WEB_PART_BYTES ((size_t)32 << 10) /* a stream's part is about as large, or one item */
@@ -38,6 +40,7 @@ typedef struct dt_web_stream {
     dt_status (*next)(void *state, dt_store *store, dt_strbuf *out, bool *more, dt_error *err);
     void (*free)(void *state);
     void *state;
+    bool waits; /* `next` may block; it is called without a store but for the first part */
 } dt_web_stream;
 
 typedef struct dt_web_reply {
@@ -46,7 +49,7 @@ typedef struct dt_web_reply {
     const char *bytes; /* either these, which live on, */
     size_t length;
     char *owned;          /* or these, which are freed */
-    dt_web_stream stream; /* or this, which is JSON */
+    dt_web_stream stream; /* or this */
     const char *location; /* of a redirection; NULL: none */
     char cookie[160];     /* to be set; "": none */
 } dt_web_reply;
@@ -74,6 +77,8 @@ dt_status dt_web_argument_int(int64_t *out, const dt_web_request *request, const
 
 /* The run that the path names, by all that the command line takes: an id, a beginning of one, a name, 'last'. */
 dt_status dt_web_run(dt_run *out, const dt_web_request *request, dt_error *err);
+/* What /api/v1/runs/ID answers; new reference. */
+dt_status dt_web_run_view_json(json_t **out, dt_web_request *request, dt_error *err);
 
 /* --- the pages; routes.c has the table */
 dt_status dt_web_runs(dt_web_request *request, dt_web_reply *reply, dt_error *err);
@@ -85,6 +90,7 @@ dt_status dt_web_buckets(dt_web_request *request, dt_web_reply *reply, dt_error 
 dt_status dt_web_checkpoints(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_events(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_logs(dt_web_request *request, dt_web_reply *reply, dt_error *err);
+dt_status dt_web_live_of_run(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_prometheus(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_file(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_run_page(dt_web_request *request, dt_web_reply *reply, dt_error *err);

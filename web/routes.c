@@ -17,6 +17,7 @@ static const dt_web_route routes[] = {
     {"/api/v1/runs/ID/events", dt_web_events, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/runs/ID/logs", dt_web_logs, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/runs/ID/recipe", dt_web_recipe, NULL, DT_WEB_LITTLE, DT_WEB_LOCKED},
+    {"/api/v1/runs/ID/live", dt_web_live_of_run, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     /* for programs that watch */
     {"/metrics", dt_web_prometheus, NULL, DT_WEB_LITTLE, DT_WEB_LOCKED},
     {"/healthz", dt_web_health, NULL, DT_WEB_LITTLE, DT_WEB_OPEN},
@@ -32,7 +33,7 @@ static const dt_web_route routes[] = {
     {"/compare.js", dt_web_file, "compare.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/series.js", dt_web_file, "series.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/view.js", dt_web_file, "view.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
-    {"/wall.js", dt_web_file, "wall.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/run_charts.js", dt_web_file, "run_charts.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/marks.js", dt_web_file, "marks.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/text.js", dt_web_file, "text.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/chart.js", dt_web_file, "chart.js", DT_WEB_NO_STORE, DT_WEB_OPEN},

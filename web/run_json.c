@@ -93,3 +93,31 @@ json_t *dt_web_run_json(const dt_run *run, int64_t now_ms)
         "group", dt_web_string_json(run->group), "note", dt_web_string_json(run->note), "parent",
         dt_web_string_json(run->parent), "parent_step", (json_int_t)run->parent_step);
 }
+
+bool dt_web_event_is_shown(const char *kind)
+{
+    return strcmp(kind, "metrics") != 0 && strcmp(kind, "log") != 0 && strcmp(kind, "phase") != 0;
+}
+
+json_t *dt_web_event_json(const dt_store_event *e)
+{
+    json_t *detail;
+
+    if (dt_json_parse(&detail, e->json, strlen(e->json), "event", NULL) != DT_OK)
+        detail = json_null();
+    return json_pack(
+        "{sI sI so so so so so}", "id", (json_int_t)e->id, "attempt", (json_int_t)e->attempt,
+        "node", e->node >= 0 ? json_integer(e->node) : json_null(), "rank",
+        e->rank >= 0 ? json_integer(e->rank) : json_null(), "time_ms", dt_web_time_json(e->time_ms),
+        "event", dt_web_string_json(e->kind), "detail", dt_web_value_json(detail));
+}
+
+json_t *dt_web_log_line_json(const char *at, size_t length)
+{
+    const char *space = memchr(at, ' ', length);
+    size_t time = space != NULL ? (size_t)(space - at) : 0;
+    size_t skip = space != NULL ? time + 1 : 0;
+
+    return json_pack("{so so}", "time", dt_web_text_json(at, time), "text",
+                     dt_web_text_json(at + skip, length - skip));
+}

@@ -15,6 +15,11 @@ json_t *dt_web_run_json(const dt_run *run, int64_t now_ms);
  * start_step; NaN where that cannot be said. */
 double dt_web_eta_seconds(const dt_run *run, int64_t start_step, int64_t now_ms);
 
+/* Events that have a view of their own (curves, logs) are not shown as such. */
+bool dt_web_event_is_shown(const char *kind);
+json_t *dt_web_event_json(const dt_store_event *event);        /* new reference */
+json_t *dt_web_log_line_json(const char *line, size_t length); /* "TIME TEXT"; likewise */
+
 json_t *dt_web_text_json(const char *bytes, size_t length);
 json_t *dt_web_string_json(const char *text); /* "" where NULL */
 json_t *dt_web_value_json(json_t *value);     /* takes it: with all strings in it made fit */

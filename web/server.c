@@ -24,6 +24,7 @@
 #include "base/dirs.h"
 #include "base/log.h"
 #include "web/answer.h"
+#include "web/respond.h"
 
 #include "base/banned.h"
 
@@ -179,14 +180,17 @@ static dt_status daemon_start(server *web, dt_error *err)
 {
     struct rlimit descriptors = {.rlim_cur = 1024};
     dt_web_limits limits;
+    dt_status st;
 
     (void)getrlimit(RLIMIT_NOFILE, &descriptors);
     limits = dt_web_limits_of(descriptors.rlim_cur > (1 << 20) ? 1 << 20
                                                                : (long long)descriptors.rlim_cur);
     dt_web_admission_init(&web->site.admission, &limits);
+    DT_TRY(dt_web_live_begin(&web->site.live, &web->site.stores, web->site.folder, limits.all / 2,
+                             err));
     web->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (web->wake < 0)
-        return DT_FAIL(err, DT_ERR_IO, "cannot serve: %s", strerror(errno));
+        DT_THROW(err, DT_ERR_IO, "cannot serve: %s", strerror(errno));
     web->daemon = MHD_start_daemon(
         MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL |
             MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC,
@@ -196,18 +200,21 @@ static dt_status daemon_start(server *web, dt_error *err)
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)DT_WEB_TAKE_SECONDS,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, REQUEST_HEAD_BYTES, MHD_OPTION_THREAD_STACK_SIZE,
         THREAD_STACK_BYTES, MHD_OPTION_END);
-    return web->daemon != NULL
-               ? DT_OK
-               : DT_FAIL(err, DT_ERR_IO, "cannot serve: the HTTP server does not start");
+    if (web->daemon == NULL)
+        st = DT_FAIL(err, DT_ERR_IO, "cannot serve: the HTTP server does not start");
+out:
+    return st;
 }
 
 static void daemon_stop(server *web)
 {
     dt_web_stores_end_waits(&web->site.stores);
-    if (web->daemon == NULL)
-        return;
-    MHD_stop_daemon(web->daemon); /* hangs up, and waits for the threads */
-    dt_web_admission_release(&web->site.admission);
+    dt_web_live_end_waits(&web->site.live);
+    if (web->daemon != NULL)
+        MHD_stop_daemon(web->daemon); /* hangs up, and waits for the threads */
+    dt_web_live_end(&web->site.live);
+    if (web->daemon != NULL)
+        dt_web_admission_release(&web->site.admission);
 }
 
 static void close_when_open(int fd)

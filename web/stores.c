@@ -10,8 +10,7 @@
 
 #define WAIT_SECONDS 10 /* for a handle: then the answer is 503 */
 
-/* The store as it lies there now, in place of what the handle had. */
-static dt_status renew(dt_web_handle *handle, const char *path, dt_error *err)
+dt_status dt_web_handle_renew(dt_web_handle *handle, const char *path, dt_error *err)
 {
     struct stat info;
     dt_status st;
@@ -106,7 +105,7 @@ dt_status dt_web_stores_take(dt_web_handle **out, dt_web_stores *stores, dt_web_
     pthread_mutex_unlock(&stores->lock);
     if (handle == NULL)
         return DT_FAIL(err, DT_ERR_BUSY, "too many questions at once: ask again in a moment");
-    st = renew(handle, stores->path, err);
+    st = dt_web_handle_renew(handle, stores->path, err);
     if (st != DT_OK)
         dt_web_stores_give_back(stores, handle);
     else

@@ -34,6 +34,9 @@ typedef struct dt_web_stores {
     dt_web_handle handles[DT_WEB_KINDS][DT_WEB_HANDLES];
 } dt_web_stores;
 
+/* The store as it lies there now, in place of what the handle had. */
+dt_status dt_web_handle_renew(dt_web_handle *handle, const char *path, dt_error *err);
+
 /* Makes the store where there is none yet. */
 dt_status dt_web_stores_open(dt_web_stores *stores, const char *path, dt_error *err);
 void dt_web_stores_end_waits(dt_web_stores *stores); /* who waits is refused from now on */

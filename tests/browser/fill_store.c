@@ -1,5 +1,5 @@
 /* fill_store STORE: runs in every interesting state, with their logs, for the page's test.
- * fill_store STORE step N: takes the running one on to step N.
+ * fill_store STORE step N: takes the running one on to step N; live N: another one.
  * fill_store STORE many N: N finished runs more, each with a learning rate of its own.
  * fill_store STORE long N: one of N points whose second attempt began in the middle, with a peak of 50.
  *
@@ -195,6 +195,7 @@ static void fill(dt_store *store, const char *folder)
 {
     int64_t now = dt_clock_wall_ms();
 
+    add_run(store, folder, "v6l1ve", "live", DT_RUN_RUNNING, 740, now - 86400000 * 4, 0, "");
     add_run(store, folder, "h7c2qa", "wikitext-baseline", DT_RUN_STOPPED, 870, now - 86400000 * 3,
             0, "stopped by a person");
     add_run(store, folder, "m4x9tr", "shakespeare", DT_RUN_FINISHED, STEPS, now - 7200000, 0, "");
@@ -284,6 +285,14 @@ static void add_long(dt_store *store, int64_t points)
     must(dt_store_commit(store, &err));
 }
 
+/* Points of the steps that it has are there already, and stay as they are. */
+static void go_on(dt_store *store, const char *id, int64_t step)
+{
+    must(dt_store_begin(store, &err));
+    add_points(store, id, 1, 741, step, dt_clock_wall_ms() - 40000);
+    must(dt_store_commit(store, &err));
+}
+
 int main(int argc, char **argv)
 {
     char folder[4096];
@@ -291,7 +300,7 @@ int main(int argc, char **argv)
     const char *slash;
 
     if ((argc != 2 && argc != 4) || (slash = strrchr(argv[1], '/')) == NULL) {
-        fprintf(stderr, "usage: fill_store FOLDER/store.db [step N | many N | long N]\n");
+        fprintf(stderr, "usage: fill_store FOLDER/store.db [step N | live N | many N | long N]\n");
         return 2;
     }
     snprintf(folder, sizeof(folder), "%.*s", (int)(slash - argv[1]), argv[1]);
@@ -303,7 +312,8 @@ int main(int argc, char **argv)
     else if (strcmp(argv[2], "long") == 0)
         add_long(store, strtoll(argv[3], NULL, 10));
     else
-        add_points(store, "k3v9x2", 1, 741, strtoll(argv[3], NULL, 10), dt_clock_wall_ms() - 40000);
+        go_on(store, strcmp(argv[2], "live") == 0 ? "v6l1ve" : "k3v9x2",
+              strtoll(argv[3], NULL, 10));
     dt_store_close(store);
     return 0;
 }

@@ -116,20 +116,20 @@ class Page(Browsing):
         self.assertEqual(log, [], "the browser's console holds errors")
 
     def test_the_list_shows_every_run_newest_first(self):
-        self.open("", lambda: len(self.texts("#runs tbody tr")) == 5)
+        self.open("", lambda: len(self.texts("#runs tbody tr")) == 6)
         self.assertEqual(self.texts("#runs tbody .pill"),
-                         ["queued", "running", "failed", "finished", "stopped"])
+                         ["queued", "running", "failed", "finished", "stopped", "running"])
         self.assertEqual(self.texts("#runs tbody code"),
-                         ["p8s6ze", "k3v9x2", "b1d5wn", "m4x9tr", "h7c2qa"])
+                         ["p8s6ze", "k3v9x2", "b1d5wn", "m4x9tr", "h7c2qa", "v6l1ve"])
         self.assertEqual(self.texts("#runs .steps")[3], "2,000 / 2,000")
-        self.assertIn("5 in all, 2 active", self.text("#summary"))
+        self.assertIn("6 in all, 3 active", self.text("#summary"))
         numbers = self.texts("#runs tbody tr:nth-child(4) .number")
         self.assertEqual(numbers[1], "1.7519")
         self.assertEqual(numbers[4], "1 min 30 s")
         self.shoot("list")
 
     def test_what_looks_like_html_stays_text(self):
-        self.open("", lambda: len(self.texts("#runs tbody tr")) == 5)
+        self.open("", lambda: len(self.texts("#runs tbody tr")) == 6)
         self.assertEqual(self.texts("#runs strong")[2],
                          "a <img src=x onerror=alert(1)> name & more")
         self.assertEqual(self.script("return document.querySelectorAll('td img').length"), 0)
@@ -142,7 +142,7 @@ class Page(Browsing):
                                      " #recipe b').length"), 0)
 
     def test_a_name_leads_to_its_run(self):
-        self.open("", lambda: len(self.texts("#runs tbody tr")) == 5)
+        self.open("", lambda: len(self.texts("#runs tbody tr")) == 6)
         link = self.browser.find_elements(By.CSS_SELECTOR, "#runs a")[3]
         link.send_keys(Keys.ENTER)
         self.wait(lambda: self.browser.current_url == self.url + "runs/m4x9tr")
@@ -176,7 +176,10 @@ class Page(Browsing):
         self.assertIn("signal 9", self.text("#ranks"))
         self.shoot("failed")
 
-    def test_a_running_run_moves_while_one_looks(self):
+    def test_a_running_run_moves_where_nobody_tells(self):
+        alone = self.browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument",
+                                             {"source": "delete globalThis.EventSource"})
+        self.addCleanup(self.browser.execute_cdp_cmd, "Page.removeScriptToEvaluateOnNewDocument", alone)
         self.open_run("k3v9x2")
         self.wait(lambda: self.points("loss-chart")[-1] == 740)
         before = self.script("return document.querySelector('#figures dd').textContent")
@@ -189,6 +192,26 @@ class Page(Browsing):
         self.assertEqual(steps[:75], list(range(0, 750, 10)))
         self.assertEqual(self.points("loss-chart", 1), [250, 500, 750, 1000])
         self.assertNotEqual(before, self.texts("#figures dd")[0])
+
+    def asked(self, part):
+        return self.script("return performance.getEntriesByType('resource').filter((e) =>"
+                           f" e.name.includes('{part}')).length")
+
+    def test_a_live_chart_moves_by_what_it_is_told(self):
+        """Nothing of a run is asked for again once the server tells what is new."""
+        self.open_run("v6l1ve")
+        self.wait(lambda: self.asked("/live") == 1 and self.asked("/metrics") == 2)
+        self.wait(lambda: self.points("loss-chart")[-1] == 740)
+        subprocess.run([FILL, self.store, "live", "900"], check=True)
+        self.wait(lambda: "Step 900 of 2,000" in self.text("#steps"))
+        self.wait(lambda: self.points("loss-chart")[-1] == 900)
+        subprocess.run([FILL, self.store, "live", "1010"], check=True)
+        self.wait(lambda: self.points("loss-chart")[-1] == 1010)
+        steps = self.points("loss-chart")
+        self.assertEqual(len(steps), len(set(steps)))
+        self.assertEqual(steps[-11:], list(range(910, 1011, 10)))
+        self.assertEqual(self.asked("/metrics"), 2, "curves were asked for again")
+        self.shoot("live")
 
     def test_the_loss_is_shown_on_a_logarithmic_scale_on_demand(self):
         self.open_run("m4x9tr")
@@ -230,7 +253,7 @@ class Page(Browsing):
 
     def test_nothing_is_wider_than_a_phone(self):
         self.look(390, 844)
-        pages = [("", lambda: len(self.texts("#runs tbody tr")) == 5)]
+        pages = [("", lambda: len(self.texts("#runs tbody tr")) == 6)]
         pages += [("runs/" + run, lambda: self.text("#recipe") != "")
                   for run in ("k3v9x2", "b1d5wn", "p8s6ze")]
         for path, ready in pages:
@@ -365,12 +388,12 @@ class History(Browsing):
     def test_all_runs_are_reached_by_pages_search_and_sorting(self):
         rows = lambda: self.texts("#runs tbody code")
         self.open("", lambda: len(rows()) == 100)
-        self.assertIn("256 in all", self.text("#summary"))
+        self.assertIn("257 in all", self.text("#summary"))
         self.assertEqual(self.text("#page"), "Page 1 of 3")
         self.browser.find_element(By.ID, "after").click()
         self.wait(lambda: self.text("#page") == "Page 2 of 3")
         self.browser.find_element(By.ID, "after").click()
-        self.wait(lambda: len(rows()) == 56)
+        self.wait(lambda: len(rows()) == 57)
         self.assertIn("page=3", self.browser.current_url)
         self.browser.find_element(By.ID, "q").send_keys("SWEEP 24")
         self.wait(lambda: len(rows()) == 11)
@@ -440,7 +463,7 @@ class Access(Browsing):
         self.open("?token=" + 32 * "0", lambda: "opens with its link" in self.text("h1"))
 
         self.browser.get(self.link)
-        self.wait(lambda: len(self.texts("#runs tbody tr")) == 5)
+        self.wait(lambda: len(self.texts("#runs tbody tr")) == 6)
         self.assertEqual(self.browser.current_url, self.url)  # the token has left the address
         self.shoot("opened")
         cookie, = self.browser.get_cookies()
@@ -454,7 +477,7 @@ class Access(Browsing):
 
     def test_a_page_whose_token_ended_says_so(self):
         self.browser.get(self.link)
-        self.wait(lambda: len(self.texts("#runs tbody tr")) == 5)
+        self.wait(lambda: len(self.texts("#runs tbody tr")) == 6)
         self.browser.delete_all_cookies()
         note = self.browser.find_element(By.ID, "link")
         self.wait(note.is_displayed)
@@ -463,14 +486,14 @@ class Access(Browsing):
 
 class ServerLost(Browsing):
     def test_a_lost_server_is_said(self):
-        self.open("", lambda: len(self.texts("#runs tbody tr")) == 5)
+        self.open("", lambda: len(self.texts("#runs tbody tr")) == 6)
         note = self.browser.find_element(By.ID, "link")
         self.assertFalse(note.is_displayed())
         self.server.stdin.close()
         self.assertEqual(self.server.wait(10), 0)
         self.wait(note.is_displayed)
         self.assertIn("No answer from the server", note.text)
-        self.assertEqual(len(self.texts("#runs tbody tr")), 5)  # what was known stays
+        self.assertEqual(len(self.texts("#runs tbody tr")), 6)  # what was known stays
 
 
 if __name__ == "__main__":

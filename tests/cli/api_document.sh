@@ -42,7 +42,9 @@ def get(path):
     request = urllib.request.Request(url + path, headers={"Authorization": "Bearer " + token})
     try:
         with urllib.request.urlopen(request) as answer:
-            return answer.status, answer.headers["Content-Type"], answer.read().decode()
+            kind = answer.headers["Content-Type"]
+            first = lambda: b"".join(iter(answer.readline, b"\n"))  # of a stream, which has no end
+            return answer.status, kind, (first() if kind.startswith("text/event-stream") else answer.read()).decode()
     except urllib.error.HTTPError as error:
         return error.code, error.headers["Content-Type"], error.read().decode()
 

@@ -4,7 +4,7 @@ import {ACTIVE_MS, QUIET_MS, getJson, isActive, poll} from '/live.js';
 import {Series} from '/series.js';
 import * as text from '/text.js';
 import {View, bindControls, putAddress} from '/view.js';
-import {Wall} from '/wall.js';
+import {RunCharts} from '/run_charts.js';
 
 const RUNS_MOST = 8;
 
@@ -97,7 +97,7 @@ export async function showCompare() {
   const given = new URLSearchParams(location.search);
   const ids = (document.body.dataset.runs ?? given.get('runs') ?? '').split(',').filter((id) => id !== '').slice(0, RUNS_MOST);
   const view = new View();
-  const wall = new Wall(byId('charts'), view);
+  const charts = new RunCharts(byId('charts'), view);
   let runs = null;
   let base = Math.min(Math.max(0, Number.parseInt(given.get('base') ?? '0', 10) || 0),
                       Math.max(0, ids.length - 1));
@@ -111,12 +111,12 @@ export async function showCompare() {
     if (!runs) return;
     if ('from' in changes || 'to' in changes)
       await Promise.all(runs.map((run) => run.series.readZoom(view)));
-    wall.draw();
+    charts.draw();
   }, () => {});
 
   const begin = async () => {
     runs = await Promise.all(ids.map(readRun));
-    wall.setSources(runs.map((run) => ({source: run.series, title: run.title, begun: () => run.begun})));
+    charts.setSources(runs.map((run) => ({source: run.series, title: run.title, begun: () => run.begun})));
     chooseBase(runs, base, (at) => {
       base = at;
       const address = new URL(location.href);
@@ -136,9 +136,9 @@ export async function showCompare() {
     if (view.zoomed && (runs[0].series.zoom === null || (fresh && (view.to ?? end) >= end)))
       await Promise.all(runs.map((run) => run.series.readZoom(view)));
     setText(byId('summary'), `${runs.length} run${runs.length > 1 ? 's' : ''}`);
-    wall.setNames([...new Set(runs.flatMap((run) => run.metrics))]);
+    charts.setNames([...new Set(runs.flatMap((run) => run.metrics))]);
     if (fresh) {
-      wall.draw();
+      charts.draw();
       tables();
     }
     return runs.some((run) => isActive(run.state)) ? ACTIVE_MS : QUIET_MS;

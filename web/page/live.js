@@ -1,7 +1,9 @@
-// live: asks the JSON twins again and again, as often as it is worth it.
+// live: what is new, as the server tells it; where it cannot, the JSON twins are asked again and again.
 
 export const ACTIVE_MS = 1000;
 export const QUIET_MS = 5000;
+const TOLD_MS = 30000; // while news come by themselves
+const RETRY_MS = 15000; // after a server that would not tell
 
 const LOST = 'No answer from the server, trying again…';
 const LOCKED = 'The server wants a new link: dtrun serve --link';
@@ -53,4 +55,63 @@ export function poll(step) {
   document.addEventListener('visibilitychange', run);
   run();
   return run;
+}
+
+// News of a run by server-sent events, while the page is seen. `opened` is called when all that there is has to be asked
+// for, as nothing of before will be told; `told` with each piece of news. Where the server does not tell (too many
+// follow, an old proxy between), it is tried again later; meanwhile `wait` lets the page ask by itself.
+export class Live {
+  constructor(path, opened, told) {
+    Object.assign(this, {path, opened, told, on: false, rank: null, source: null, timer: 0});
+    document.addEventListener('visibilitychange', () => this.start());
+    // the connection, of which a browser has few, is given back at once
+    addEventListener('pagehide', () => this.stop());
+  }
+
+  get wait() {
+    return this.on ? TOLD_MS : null;
+  }
+
+  // rank: whose log is told, too; null: none
+  follow(rank) {
+    if (rank === this.rank && this.source) return;
+    this.rank = rank;
+    this.start();
+  }
+
+  start() {
+    this.stop();
+    if (document.hidden || typeof EventSource === 'undefined') return;
+    const source = new EventSource(`${this.path}/live${this.rank === null ? '' : `?rank=${this.rank}`}`);
+    this.source = source;
+    source.addEventListener('open', (event) => {
+      if (event instanceof MessageEvent) { // the server's word, not the browser's
+        this.on = true;
+        this.opened();
+      }
+    });
+    source.addEventListener('news', (event) => {
+      this.on = true;
+      this.told(JSON.parse(event.data));
+    });
+    source.addEventListener('error', () => this.failed());
+  }
+
+  // The browser connects again by itself, with its cursor, unless the server has said no.
+  failed() {
+    const wasOn = this.on;
+    this.on = false;
+    if (this.source.readyState === EventSource.CLOSED) {
+      this.stop();
+      this.timer = setTimeout(() => this.start(), RETRY_MS);
+    }
+    if (wasOn) this.opened();
+  }
+
+  stop() {
+    clearTimeout(this.timer);
+    if (this.source) this.source.close();
+    this.source = null;
+    this.on = false;
+  }
 }

@@ -136,16 +136,24 @@ function eventText(event) {
 
 // Tabs over the events, which every run has, and the tail of each rank's log.
 export class Output {
-  constructor(list, node, path) {
+  constructor(list, node, path, onRank) {
     this.node = node;
     this.path = path;
     this.events = [];
     this.next = 0;
+    this.lines = []; // of the rank that is shown
+    this.logEnd = 0; // up to here, in bytes of its log
     this.toEnd = true;
     this.tabs = new Tabs(list, node, () => {
       this.toEnd = true;
       this.update().catch(() => {}); // the next poll asks again, and says so
+      onRank(this.rank);
     });
+  }
+
+  // Whose log is shown; null: nobody's.
+  get rank() {
+    return this.tabs.selected?.startsWith('rank-') ? Number(this.tabs.selected.slice('rank-'.length)) : null;
   }
 
   setRanks(ranks) {
@@ -157,7 +165,29 @@ export class Output {
     const key = this.tabs.selected;
     if (key === null) return;
     const lines = key === 'events' ? await this.eventLines() : await this.logLines(key);
-    if (key !== this.tabs.selected) return; // another tab was chosen meanwhile
+    if (key === this.tabs.selected) this.show(key, lines); // else another tab was chosen meanwhile
+  }
+
+  // What was told since.
+  add({events, log}) {
+    const fresh = (events ?? []).filter((event) => event.id > this.next);
+    if (fresh.length > 0) {
+      this.events.push(...fresh);
+      this.next = fresh[fresh.length - 1].id;
+    }
+    const wanted = log && log.rank === this.rank && log.end_bytes > this.logEnd;
+    if (wanted && log.from_bytes === this.logEnd) {
+      this.lines = [...this.lines, ...log.lines].slice(-LINES);
+      this.logEnd = log.end_bytes;
+    } else if (wanted) {
+      this.update().catch(() => {});
+      return;
+    }
+    if (this.rank === null && fresh.length > 0) this.show('events', this.shownEvents());
+    else if (wanted) this.show(this.tabs.selected, this.shownLines());
+  }
+
+  show(key, lines) {
     const below = this.node.scrollHeight - this.node.scrollTop - this.node.clientHeight;
     const toEnd = this.toEnd || below < 24; // follow, but not where the reader has scrolled up
     this.toEnd = false;
@@ -171,8 +201,13 @@ export class Output {
 
   async logLines(key) {
     const rank = key.slice('rank-'.length);
-    const {lines} = await getJson(`${this.path}/logs?rank=${rank}&lines=${LINES}`);
-    return lines.map((line) => {
+    const {lines, end_bytes: end} = await getJson(`${this.path}/logs?rank=${rank}&lines=${LINES}`);
+    if (key === this.tabs.selected) Object.assign(this, {lines, logEnd: end});
+    return this.shownLines();
+  }
+
+  shownLines() {
+    return this.lines.map((line) => {
       const at = /^\d+$/.test(line.time) ? Number(line.time) : Date.parse(line.time);
       return {time: Number.isNaN(at) ? line.time : text.clock(at), text: line.text};
     });
@@ -186,6 +221,10 @@ export class Output {
       this.next = page.next;
       more = page.more;
     }
+    return this.shownEvents();
+  }
+
+  shownEvents() {
     return this.events.slice(-LINES).map((event) => ({
       time: text.clock(event.time_ms),
       label: event.rank === null ? event.event : `${event.event} · rank ${event.rank}`,

@@ -43,3 +43,9 @@ export function poll(step) {
   once();
   return once;
 }
+
+export class Live {
+  wait = null;
+
+  follow() {}
+}

@@ -1,12 +1,14 @@
 // run: one run, live. What comes is merged into what is shown; cursors say where to go on.
 import {el, pill, progressBar, setText} from '/dom.js';
-import {ACTIVE_MS, QUIET_MS, getJson, isActive, poll} from '/live.js';
+import {ACTIVE_MS, Live, QUIET_MS, getJson, isActive, poll} from '/live.js';
 import {Checkpoints, Output, Recipe, showAttempts, showChanges, showRanks} from '/panels.js';
 import {marksOf} from '/marks.js';
 import {Series} from '/series.js';
 import * as text from '/text.js';
 import {View, bindControls} from '/view.js';
-import {Wall} from '/wall.js';
+import {RunCharts} from '/run_charts.js';
+
+const DRAW_MS = 250;
 
 const byId = (id) => document.getElementById(id);
 
@@ -60,40 +62,71 @@ export function showRun() {
   const path = `/api/v1/runs/${encodeURIComponent(id)}`;
   const view = new View();
   const series = new Series(path);
-  const wall = new Wall(byId('charts'), view);
+  const charts = new RunCharts(byId('charts'), view);
   const checkpoints = new Checkpoints(byId('checkpoints'), path);
   const recipe = new Recipe(byId('recipe-tabs'), byId('recipe'), byId('recipe-path'), path);
-  const output = new Output(byId('output-tabs'), byId('output'), path);
+  const output = new Output(byId('output-tabs'), byId('output'), path, (rank) => live.follow(rank));
   let marks = [];
   let begun = 0; // of the run, in ms: where the axis of time begins
+  let drawing = 0; // a timer: what is told is drawn so often
 
-  wall.setSources([{source: series, title: '', begun: () => begun}], () => marks);
+  charts.setSources([{source: series, title: '', begun: () => begun}], () => marks);
   bindControls(view);
   view.listen(async (changes) => {
     if ('from' in changes || 'to' in changes) await series.readZoom(view);
-    wall.draw();
+    charts.draw();
   }, () => {});
 
-  poll(async () => {
-    const shown = await getJson(path);
+  const showView = (shown) => {
     showHead(shown.run, shown.nodes, shown.time_ms);
     showChanges(byId('changes'), shown.attempts);
     showProgress(shown.run);
     showRanks(byId('ranks'), shown.nodes);
     showAttempts(byId('attempts-card'), byId('attempts'), shown.attempts);
     begun = shown.attempts[0].started_ms ?? shown.run.created_ms;
+    output.setRanks(shown.nodes.flatMap((node) => node.ranks.map((rank) => rank.rank)));
+  };
+  const showCurves = (shown, fresh) => {
+    const old = JSON.stringify(marks);
+    marks = marksOf(shown.run, shown.attempts, checkpoints.present);
+    charts.setNames(shown.metrics);
+    if (fresh || old !== JSON.stringify(marks)) charts.draw();
+    showFigures(shown.run, series);
+  };
+
+  let newest = null; // the run as it was shown last
+  const again = poll(async () => {
+    const shown = await getJson(path);
+    newest = shown;
+    showView(shown);
     const end = series.lastStep;
     const fresh = await series.update(shown.run.attempt, shown.metrics.length);
     if (view.zoomed && (series.zoom === null || (fresh && (view.to ?? end) >= end)))
       await series.readZoom(view);
     await checkpoints.update();
-    const old = JSON.stringify(marks);
-    marks = marksOf(shown.run, shown.attempts, checkpoints.present);
-    wall.setNames(shown.metrics);
-    if (fresh || old !== JSON.stringify(marks)) wall.draw();
-    showFigures(shown.run, series);
-    output.setRanks(shown.nodes.flatMap((node) => node.ranks.map((rank) => rank.rank)));
+    showCurves(shown, fresh);
     await Promise.all([output.update(), recipe.update(shown.run.attempt)]);
-    return isActive(shown.run.state) ? ACTIVE_MS : QUIET_MS;
+    live.follow(output.rank);
+    return live.wait ?? (isActive(shown.run.state) ? ACTIVE_MS : QUIET_MS);
   });
+
+  const told = (news) => {
+    if (!newest) return;
+    newest = news.view ?? newest;
+    const known = !news.attempt || series.add(news.attempt, news.series ?? {}, view);
+    if (!known || newest.run.attempt !== series.attempt) {
+      again(true); // an attempt more: what it undid is the server's to say
+      return;
+    }
+    showView(newest);
+    output.add(news);
+    if ((news.events ?? []).some((event) => event.event === 'checkpoint'))
+      checkpoints.update().then(() => showCurves(newest, false)).catch(() => {});
+    if (drawing === 0)
+      drawing = setTimeout(() => {
+        drawing = 0;
+        showCurves(newest, true);
+      }, DRAW_MS);
+  };
+  const live = new Live(path, () => again(true), told);
 }

@@ -15,6 +15,43 @@ function curvesOf(series) {
   return new Map(Object.entries(series).map(([name, column]) => [name, pointsOf(column)]));
 }
 
+// Points beside those which are there, the last of which may go on.
+function append(points, column) {
+  const last = points.length > 0 ? points[points.length - 1].step : -1;
+  column.step.forEach((step, at) => {
+    const value = column.value[at] ?? NaN;
+    if (step > last)
+      points.push({first: step, step, time: column.time_ms[at], count: 1, bad: value === value ? 0 : 1,
+                   min: value, max: value, mean: value, last: value});
+  });
+}
+
+function join(a, b) {
+  const least = (x, y) => !(x <= y) && y === y ? y : x;
+  const good = [a.count - a.bad, b.count - b.bad];
+  const sum = (good[0] > 0 ? a.mean * good[0] : 0) + (good[1] > 0 ? b.mean * good[1] : 0);
+  return {first: a.first, step: b.step, time: b.time, count: a.count + b.count, bad: a.bad + b.bad,
+          min: least(a.min, b.min), max: -least(-a.max, -b.max), last: b.last,
+          mean: good[0] + good[1] > 0 ? sum / (good[0] + good[1]) : NaN};
+}
+
+// The same in at most `most` buckets, each as wide as a power of two, as the server makes them.
+export function merged(points, most) {
+  if (points.length <= most) return points;
+  const first = points[0].first;
+  const end = points[points.length - 1].step;
+  let width = 1;
+  while (Math.floor(end / width) - Math.floor(first / width) >= most) width *= 2;
+  const out = [];
+  for (const point of points) {
+    const before = out[out.length - 1];
+    if (before && Math.floor(before.first / width) === Math.floor(point.first / width))
+      out[out.length - 1] = join(before, point);
+    else out.push(point);
+  }
+  return out;
+}
+
 export class Series {
   constructor(path) {
     this.path = path;
@@ -49,11 +86,20 @@ export class Series {
     const longest = Math.max(0, ...[...this.whole.values()].map((points) => points.length));
     this.metrics = metrics;
     if (attempt !== this.attempt || longest > 2 * BUCKETS) {
-      this.whole = curvesOf((await this.ask(null, null)).series);
+      const same = attempt === this.attempt;
+      const whole = curvesOf((await this.ask(null, null)).series);
+      if (same) for (const [name, points] of whole) points.push(...this.newer(name, points));
+      this.whole = whole;
       this.attempt = attempt;
       return true;
     }
     return this.follow();
+  }
+
+  // What was told while an answer was on its way.
+  newer(name, points) {
+    const last = points.length > 0 ? points[points.length - 1].step : -1;
+    return (this.whole.get(name) ?? []).filter((point) => point.first > last);
   }
 
   // From the bucket on in which the newest step lies: it may have grown.
@@ -68,7 +114,7 @@ export class Series {
       const old = this.whole.get(name) ?? [];
       const kept = old.filter((point) => point.step < from);
       const last = kept.length > 0 ? kept[kept.length - 1].step : -1;
-      const joined = kept.concat(points.filter((point) => point.first > last));
+      const joined = kept.concat(points.filter((point) => point.first > last), this.newer(name, points));
       const before = old[old.length - 1];
       const now = joined[joined.length - 1];
       changed = changed || !before || joined.length !== old.length || now.step !== before.step
@@ -76,6 +122,22 @@ export class Series {
       this.whole.set(name, joined);
     }
     return changed;
+  }
+
+  // What was told of an attempt: {name: {step, value, time_ms}}. False: all is to be asked for.
+  add(attempt, series, view) {
+    if (attempt !== this.attempt) return false;
+    const most = this.metrics > MANY ? BUCKETS / 4 : BUCKETS;
+    for (const [name, column] of Object.entries(series)) {
+      const shown = [this.whole];
+      if (this.zoom !== null && view.to === null) shown.push(this.zoom);
+      for (const curves of shown) {
+        const points = curves.get(name) ?? [];
+        append(points, column);
+        curves.set(name, points.length > 2 * most ? merged(points, most) : points);
+      }
+    }
+    return true;
   }
 
   async readZoom(view) {

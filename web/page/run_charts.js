@@ -1,4 +1,4 @@
-// wall: a chart for every metric, the important ones first, of one run or of several over each other.
+// run_charts: a chart for every metric, the important ones first, of one run or of several over each other.
 import {Curves} from '/charts.js';
 import {el} from '/dom.js';
 import * as text from '/text.js';
@@ -32,7 +32,7 @@ function apart(chart) {
     : {id: `metric-${name}`, title: TITLES[name], names: [name]});
 }
 
-export class Wall {
+export class RunCharts {
   constructor(node, view) {
     this.node = node;
     this.view = view;

@@ -1,0 +1,75 @@
+/* live: who follows runs, and what they are told.
+ *
+ * Purpose  an open page learns of what is new without asking: one thread looks whether the store has changed, while
+ *          anybody follows, and wakes the others; what is new since a cursor is read and written once for all who
+ *          are there (most are), so that fifty pages cost what one does
+ * Cursor   says how far somebody has come (live_cursor.h); nothing is kept for who is away
+ * Threads  any; a follower's wait blocks its own
+ */
+#ifndef DT_WEB_LIVE_H
+#define DT_WEB_LIVE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "base/strbuf.h"
+#include "web/stores.h"
+
+#define DT_WEB_LIVE_NEWS 16 /* that are kept for others */
+
+/* What is new after a cursor. */
+typedef struct dt_web_news {
+    char *run, *before; /* id and cursor; NULL: an empty place */
+    int64_t rank, version;
+    char *after; /* the cursor past it */
+    char *body;  /* fields of an object, "" where nothing is new */
+    char *view;  /* the run as /api/v1/runs/ID has it */
+    uint64_t view_hash;
+    bool more; /* to be asked for at once */
+    bool anew; /* the cursor was of another store: what was before `after` is to be asked for */
+} dt_web_news;
+
+typedef struct dt_web_live {
+    dt_web_stores *stores;
+    const char *folder;   /* of the store */
+    int most;             /* followers at once */
+    pthread_mutex_t lock; /* of all below, but for `news` */
+    pthread_cond_t changed, wanted;
+    int64_t version; /* rises when the store has changed */
+    int followers;
+    bool begun, closing;
+    pthread_t watcher;
+    pthread_mutex_t reading; /* of `news` */
+    dt_web_news news[DT_WEB_LIVE_NEWS];
+    int oldest;
+} dt_web_live;
+
+dt_status dt_web_live_begin(dt_web_live *live, dt_web_stores *stores, const char *folder, int most,
+                            dt_error *err);
+void dt_web_live_end_waits(dt_web_live *live); /* who waits goes, and nobody can come */
+void dt_web_live_end(dt_web_live *live);       /* when all have gone */
+
+bool dt_web_live_join(dt_web_live *live); /* false: there are too many */
+void dt_web_live_leave(dt_web_live *live);
+
+typedef enum dt_web_wait { DT_WEB_NEWS, DT_WEB_QUIET, DT_WEB_OVER } dt_web_wait;
+/* Until the store is another than at *version, which is then the newest, or for so long. */
+dt_web_wait dt_web_live_wait(dt_web_live *live, int64_t *version, double seconds);
+
+/* --- live_news.c */
+typedef struct dt_web_follower {
+    char *run;       /* id */
+    int64_t rank;    /* whose log is told, too; -1: none */
+    dt_strbuf after; /* the cursor */
+    int64_t version; /* of the store that was told of */
+    uint64_t view_hash;
+} dt_web_follower;
+/* Adds an event of the stream where anything is new, and moves the follower past it. */
+dt_status dt_web_live_tell(dt_strbuf *out, dt_web_live *live, dt_web_follower *follower,
+                           dt_error *err);
+/* The cursor of this moment. */
+dt_status dt_web_live_now(dt_strbuf *out, dt_web_live *live, dt_store *store, const char *run,
+                          int64_t rank, dt_error *err);
+void dt_web_news_release(dt_web_news *news);
+
+#endif
