@@ -319,6 +319,14 @@ static dt_status ddp_export_state(dt_strategy_state *state, const dt_state_chunk
     return dt_shard_export(&own->shard, chunks, count, err);
 }
 
+static void ddp_copy_of_unit(dt_strategy_state *state, int unit, float **master, int64_t *elems)
+{
+    const ddp_state *own = state->own;
+
+    *master = own->shard.units[unit].master;
+    *elems = own->shard.units[unit].elems;
+}
+
 static dt_status ddp_import_finish(dt_strategy_state *state, dt_error *err)
 {
     ddp_state *own = state->own;
@@ -364,6 +372,7 @@ const dt_strategy dt_strategy_ddp = {
     .grads_finish = ddp_grads_finish,
     .grad_norm = ddp_grad_norm,
     .update = ddp_update,
+    .copy_of_unit = ddp_copy_of_unit,
     .export_state = ddp_export_state,
     .import_state = ddp_export_state,
     .import_finish = ddp_import_finish,

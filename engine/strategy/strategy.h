@@ -101,6 +101,9 @@ typedef struct dt_strategy {
     dt_status (*grad_norm)(dt_strategy_state *, double *norm, dt_error *);
     /* MUST: one optimizer step over what is held; weight_decay applies to params with decay */
     dt_status (*update)(dt_strategy_state *, const dt_optimizer_args *args, dt_error *);
+    /* MAY: a unit's parameters (F32, the device's memory) where every data rank holds all of them and
+     * equal updates alone keep them equal; NULL: no rank has for long what another has too */
+    void (*copy_of_unit)(dt_strategy_state *, int unit, float **master, int64_t *elems);
     /* MUST: the chunks that THIS rank writes into a checkpoint (ddp: data rank 0 all, others none).
      * The array is the strategy's, valid until the next step. */
     dt_status (*export_state)(dt_strategy_state *, const dt_state_chunk **chunks, int *count,

@@ -11,7 +11,7 @@
 
 #include "base/banned.h"
 
-static const char *const names[] = {"kill", "hang", "slow", "full"};
+static const char *const names[] = {"kill", "hang", "slow", "full", "flip"};
 
 static bool read_one(dt_fault *out, const char *text)
 {
@@ -78,11 +78,15 @@ static void act(const dt_fault *fault, double seconds)
     case DT_FAULT_FULL:
         fill_disk();
         break;
+    case DT_FAULT_FLIP:
+        break;
     }
 }
 
-void dt_faults_step(const dt_faults *faults, int64_t step, double seconds)
+bool dt_faults_step(const dt_faults *faults, int64_t step, double seconds)
 {
+    bool flips = false;
+
     for (int i = 0; i < faults->count; i++) {
         const dt_fault *fault = &faults->items[i];
         bool begins = fault->step == step;
@@ -92,5 +96,7 @@ void dt_faults_step(const dt_faults *faults, int64_t step, double seconds)
                         (long long)step);
         if (begins || (fault->kind == DT_FAULT_SLOW && step > fault->step))
             act(fault, seconds);
+        flips = flips || (begins && fault->kind == DT_FAULT_FLIP);
     }
+    return flips;
 }

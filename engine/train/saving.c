@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "engine/checkpoint/writer.h"
 #include "engine/train/measure.h"
+#include "engine/train/replicas.h"
 #include "engine/train/report.h"
 #include "recipes/fields.h"
 
@@ -239,6 +240,7 @@ static dt_status save(dt_train_session *session, unsigned reasons, bool last, dt
     dt_status st = DT_OK;
 
     DT_TRY(dt_report_phase(session, "save", err));
+    DT_TRY(dt_replicas_compare(session, err));
     DT_TRY(collect(session, true, err));
     if (background) {
         dt_checkpoint_info info = info_make(session, reasons);

@@ -379,6 +379,7 @@ dt_status dt_train_session_open(dt_train_session *out, const dt_plan *plan, int6
     out->loss = out->valid_loss = NAN;
     out->best = (dt_best){NAN, NAN};
     out->valid_step = -1;
+    out->compared_step = -1;
     out->start_seconds = dt_clock_monotonic_seconds();
     dt_scaler_init(&out->scaler, out->recipe);
 

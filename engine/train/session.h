@@ -49,6 +49,7 @@ typedef struct dt_train_session {
     int64_t step;         /* steps done: optimizer and schedule stand here */
     double loss;          /* of the last step; NaN before the first */
     double valid_loss;    /* of the last evaluation; NaN before the first */
+    int64_t compared_step; /* after which the replicas were compared last; -1: not yet */
     int64_t valid_step;   /* whose it is; -1: none of this attempt */
     dt_best best;         /* validation loss of the run */
     double matmul_flops;  /* measured at the start */

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/train/evaluate.h"
+#include "engine/train/replicas.h"
 #include "engine/train/report.h"
 #include "engine/train/saving.h"
 #include "engine/train/step.h"
@@ -21,6 +22,7 @@ static dt_status evaluate(dt_train_session *session, bool *evaluated, bool *last
     dt_status st = DT_OK;
 
     DT_TRY(dt_report_phase(session, "evaluate", err));
+    DT_TRY(dt_replicas_compare(session, err));
     DT_TRY(dt_evaluate(session, evaluated, &stopped, err));
     if (*evaluated)
         DT_TRY(dt_report_valid_loss(session, err));
@@ -79,8 +81,9 @@ static dt_status run(dt_train_session *session, dt_error *err)
         double start = dt_clock_monotonic_seconds();
 
         DT_TRY(dt_step_run(session, &step, err));
-        if (session->faults.count > 0)
-            dt_faults_step(&session->faults, session->step, dt_clock_monotonic_seconds() - start);
+        if (session->faults.count > 0 &&
+            dt_faults_step(&session->faults, session->step, dt_clock_monotonic_seconds() - start))
+            DT_TRY(dt_replicas_flip(session, err));
         if (step.skipped)
             dt_train_session_count_steps(session);
         last = step.stop || step.time_over || session->step >= recipe->schedule.steps;

@@ -175,7 +175,8 @@ static dt_status smoke(dt_call *call, dt_error *err)
     dt_smoke_wish wish = {
         .how = {.ranks = dt_arguments_get(call->args, "ranks")->integer,
                 .steps = dt_arguments_get(call->args, "steps")->integer,
-                .full = dt_arguments_flag(call->args, "full")},
+                .full = dt_arguments_flag(call->args, "full"),
+                .here = dt_arguments_flag(call->args, "here")},
         .limit_seconds = dt_arguments_get(call->args, "limit")->number,
         .keep = dt_arguments_flag(call->args, "keep"),
         .tell = tell,
@@ -186,6 +187,8 @@ static dt_status smoke(dt_call *call, dt_error *err)
 
     if (reports == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    if (wish.how.here && wish.how.ranks > 0)
+        DT_THROW(err, DT_ERR_USAGE, "--ranks: with --here the recipe says how many");
     DT_TRY(read_faults(&wish, call, err));
     dt_term_init(&to.term, STDOUT_FILENO);
     if (to.tap && !call->json)
@@ -222,6 +225,9 @@ static const dt_option options[] = {
     {.name = "full",
      .kind = DT_OPTION_FLAG,
      .help = "the model and its batch as they are, instead of small ones"},
+    {.name = "here",
+     .kind = DT_OPTION_FLAG,
+     .help = "on the recipe's own nodes and cards, with as many ranks as it has there"},
     {.name = "limit",
      .kind = DT_OPTION_NUMBER,
      .value = "SECONDS",
@@ -245,6 +251,16 @@ static const dt_option options[] = {
      .kind = DT_OPTION_LIST,
      .value = "rank=R@S",
      .help = "give rank R no room for files after step S, and see that the run goes on"},
+    {.name = "bitflip",
+     .kind = DT_OPTION_LIST,
+     .value = "rank=R@S",
+     .help = "flip a bit of rank R's parameters after step S, and see that it is noticed"},
+    {.name = "cut",
+     .kind = DT_OPTION_LIST,
+     .value = "node=N@S:Ts",
+     .help =
+         "cut the connection to node N (from 1) after step S for T seconds, and see that nothing "
+         "is lost"},
     {.name = "tap", .kind = DT_OPTION_FLAG, .help = "print TAP version 14, a line a check"},
     {.name = "junit",
      .kind = DT_OPTION_TEXT,

@@ -16,7 +16,7 @@ enum { LEARNING_STEPS = 40, LAST_POINTS = 5, COMPARED_STEPS = 6 };
 static void keep_one_step(dt_recipe *out, const dt_smoke *smoke)
 {
     const dt_recipe *recipe = &smoke->recipe;
-    double samples = (double)(recipe->ranks * recipe->batch.sequences * recipe->batch.accumulate);
+    double samples = (double)(smoke->ranks * recipe->batch.sequences * recipe->batch.accumulate);
     double tokens = (double)recipe->batch.tokens;
     double wanted = smoke->rows ? samples + 1 : (samples + 1) * tokens + 2;
     double total = (double)smoke->flight.data.train_tokens;
@@ -60,7 +60,7 @@ dt_status dt_smoke_learns(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
     double last;
 
     how.steps = LEARNING_STEPS;
-    how.ranks = recipe.ranks;
+    how.here = true; /* its ranks are what they are */
     dt_shrink_recipe(&longer, smoke->asked, &how);
     recipe.schedule = longer.schedule;
     keep_one_step(&recipe, smoke);
@@ -132,17 +132,17 @@ static bool drops(const dt_recipe *recipe)
 
 dt_status dt_smoke_agrees(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
 {
-    dt_recipe several = plain(&smoke->recipe), one = several;
+    dt_recipe several = plain(&smoke->recipe), one;
     dt_smoke_run ranks = smoke->trained, alone;
-    double loss, norm, bound = bound_of(&one);
+    double loss, norm, bound = bound_of(&several);
     dt_status st = DT_OK;
 
-    if (several.ranks == 1) {
+    if (smoke->ranks == 1) {
         dt_smoke_skip(out, smoke, "it is one process");
         return DT_OK;
     }
-    one.batch.accumulate *= one.ranks;
-    one.ranks = 1;
+    dt_shrink_to_one(&one, &several);
+    one.batch.accumulate *= smoke->ranks;
     if (drops(&smoke->recipe)) /* what is dropped differs with the ranks */
         DT_TRY(dt_smoke_train(&ranks, &smoke->place, "several", &several, NULL, err));
     DT_TRY(dt_smoke_train(&alone, &smoke->place, "one", &one, NULL, err));
@@ -164,13 +164,14 @@ out:
 /* --- to the bit */
 
 dt_status dt_smoke_same_bits(bool *same, dt_smoke_result *out, dt_smoke *smoke,
-                             const dt_smoke_run *run, dt_error *err)
+                             const dt_smoke_run *undisturbed, const dt_smoke_run *run,
+                             dt_error *err)
 {
     dt_smoke_line whole, line;
     dt_status st = DT_OK;
 
     *same = true;
-    DT_TRY(dt_smoke_line_read(&whole, &smoke->place, &smoke->trained, "loss", err));
+    DT_TRY(dt_smoke_line_read(&whole, &smoke->place, undisturbed, "loss", err));
     DT_TRY(dt_smoke_line_read(&line, &smoke->place, run, "loss", err));
     if (line.count != whole.count) {
         *same = false;

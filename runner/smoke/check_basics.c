@@ -16,6 +16,25 @@
 #define MEMORY_SHARE 1.1
 #define MEMORY_SPARE (16 << 20) /* padding, which small models have more of */
 
+/* On its own nodes a recipe may have as many ranks as there are cards. */
+static dt_status count_ranks(dt_smoke *smoke, dt_error *err)
+{
+    dt_recipe *recipe = &smoke->recipe;
+    dt_status st = DT_OK;
+    dt_rank *ranks;
+
+    if (!smoke->wish->how.here)
+        return DT_OK;
+    DT_TRY(dt_store_rank_list(smoke->place.store, &ranks, &smoke->ranks, smoke->trained.row.id, 1,
+                              smoke->arena, err));
+    if (smoke->ranks > 0 && strcmp(ranks[0].device, "cpu") == 0)
+        recipe->gpus = 0; /* none was found */
+    if (recipe->strategy.kind == DT_STRATEGY_DP)
+        smoke->ranks = recipe->gpus > recipe->ranks ? recipe->gpus : recipe->ranks;
+out:
+    return st;
+}
+
 dt_status dt_smoke_trains(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
 {
     dt_smoke_line loss;
@@ -34,8 +53,9 @@ dt_status dt_smoke_trains(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
     if (out->verdict == DT_SMOKE_FAILED)
         goto out;
     smoke->trained = run;
+    DT_TRY(count_ranks(smoke, err));
     dt_smoke_figure(out, smoke, "%lld steps on %lld %s, loss %.4g to %.4g", (long long)loss.count,
-                    (long long)smoke->recipe.ranks, smoke->recipe.ranks == 1 ? "rank" : "ranks",
+                    (long long)smoke->ranks, smoke->ranks == 1 ? "rank" : "ranks",
                     loss.points[0].value, loss.points[loss.count - 1].value);
 out:
     return st;
@@ -167,7 +187,7 @@ dt_status dt_smoke_stops(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
     start = dt_clock_monotonic_seconds();
     DT_TRY(dt_smoke_place_call(&said, &exit_code, &smoke->place, words, err));
     DT_TRY(dt_store_run_find(smoke->place.store, &run.row, run.row.id, smoke->arena, err));
-    living = count_living(ranks, count);
+    living = smoke->wish->how.here ? 0 : count_living(ranks, count); /* elsewhere stop has looked */
     if (exit_code != 0 || run.row.state != DT_RUN_STOPPED)
         dt_smoke_fail(out, smoke, "dtrun stop ends with exit code %d, and the run is %s: %s",
                       exit_code, dt_run_state_name(run.row.state), run.row.reason);

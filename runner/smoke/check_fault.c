@@ -37,7 +37,7 @@ dt_status dt_smoke_resumes(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
 {
     /* After the third save was begun, for which the second had to be whole. */
     int64_t steps = smoke->recipe.schedule.steps, at = 3 * smoke->recipe.checkpoint.every + 1, from;
-    int64_t rank = smoke->flight.plan.world_size - 1;
+    int64_t rank = smoke->recipe.strategy.kind == DT_STRATEGY_DP ? 0 : smoke->ranks - 1;
     dt_recipe recipe = harmed(smoke);
     dt_smoke_run run;
     dt_status st = DT_OK;
@@ -46,11 +46,12 @@ dt_status dt_smoke_resumes(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
 
     if (at >= steps)
         at = steps - 1;
-    planted = dt_arena_printf(smoke->arena, "kill %lld@%lld", (long long)rank, (long long)at);
+    planted =
+        dt_arena_printf(smoke->arena, "DTRUN_FAULT=kill %lld@%lld", (long long)rank, (long long)at);
     if (planted == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_smoke_train(&run, &smoke->place, "resumes", &recipe, planted, err));
-    DT_TRY(dt_smoke_same_bits(&same, out, smoke, &run, err));
+    DT_TRY(dt_smoke_same_bits(&same, out, smoke, &smoke->trained, &run, err));
     DT_TRY(went_on_from(&from, smoke, &run, err));
     if (from <= 0)
         dt_smoke_fail(out, smoke,
@@ -82,9 +83,36 @@ out:
     return st;
 }
 
+/* What shows that it came about: an event of its own, or the reason that the first attempt ended with. */
+static dt_status check_it_was(dt_smoke_result *out, dt_smoke *smoke, const dt_smoke_fault *fault,
+                              const dt_smoke_run *run, dt_error *err)
+{
+    const dt_smoke_fault_kind *kind = fault->kind;
+    int64_t told = 1, count;
+    dt_attempt *attempts;
+    dt_status st = DT_OK;
+
+    if (kind->told_by[0] != '\0')
+        DT_TRY(count_events(&told, smoke, run, kind->told_by, err));
+    DT_TRY(dt_store_attempt_list(smoke->place.store, &attempts, &count, run->row.id, smoke->arena,
+                                 err));
+    if (told == 0)
+        dt_smoke_fail(out, smoke, "it did not come about: nothing tells of it");
+    else if (kind->restarts && count < 2)
+        dt_smoke_fail(out, smoke, "it was not started again: nobody noticed");
+    else if (!kind->restarts && kind->same_bits && count > 1)
+        dt_smoke_fail(out, smoke, "it was given up, and started again %lld times: %s",
+                      (long long)count - 1, attempts[0].reason);
+    else if (strstr(attempts[0].reason, kind->reason) == NULL)
+        dt_smoke_fail(out, smoke, "it was started again for another reason: %s",
+                      attempts[0].reason);
+out:
+    return st;
+}
+
 /* Of a run that finished with it. */
 static dt_status judge(dt_smoke_result *out, dt_smoke *smoke, const dt_smoke_fault *fault,
-                       const dt_smoke_run *run, dt_error *err)
+                       const dt_smoke_run *undisturbed, const dt_smoke_run *run, dt_error *err)
 {
     int64_t unsaved, attempts = run->row.attempt;
     bool same = true;
@@ -92,15 +120,10 @@ static dt_status judge(dt_smoke_result *out, dt_smoke *smoke, const dt_smoke_fau
 
     DT_TRY(count_events(&unsaved, smoke, run, "checkpoint_failed", err));
     if (fault->kind->same_bits)
-        DT_TRY(dt_smoke_same_bits(&same, out, smoke, run, err));
-    if (!same)
-        goto out;
-    if (fault->kind->restarts && attempts < 2)
-        dt_smoke_fail(out, smoke, "it was not started again: nobody noticed");
-    else if (!fault->kind->restarts && fault->kind->same_bits && attempts > 1)
-        dt_smoke_fail(out, smoke, "it was given up, and started again %lld times",
-                      (long long)attempts - 1);
-    else
+        DT_TRY(dt_smoke_same_bits(&same, out, smoke, undisturbed, run, err));
+    if (same)
+        DT_TRY(check_it_was(out, smoke, fault, run, err));
+    if (out->verdict != DT_SMOKE_FAILED)
         dt_smoke_figure(out, smoke, "%lld %s, %lld saves failed, %.1f s%s", (long long)attempts,
                         attempts == 1 ? "attempt" : "attempts", (long long)unsaved, run->seconds,
                         fault->kind->same_bits ? ", the same losses" : "");
@@ -108,25 +131,58 @@ out:
     return st;
 }
 
+/* Nodes to be cut from: those of the recipe, or the ranks of this machine as nodes of their own. Sums of
+ * more than two ranks may come out in another order there: then it is compared with such a run. */
+static dt_status spread(dt_recipe *io, dt_smoke_run *undisturbed, dt_smoke *smoke, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (smoke->wish->how.here)
+        return DT_OK;
+    dt_shrink_spread(io);
+    if (io->nodes.count > 2)
+        DT_TRY(dt_smoke_train(undisturbed, &smoke->place, "nodes", io, NULL, err));
+out:
+    return st;
+}
+
+/* Whether it can be tried; if not, why not is in `out`. */
+static bool is_possible(dt_smoke_result *out, const dt_smoke *smoke, const dt_smoke_fault *fault,
+                        const dt_recipe *recipe)
+{
+    int64_t world = smoke->recipe.strategy.kind == DT_STRATEGY_DP ? 1 : smoke->ranks;
+    bool flips = strcmp(fault->kind->word, "flip") == 0;
+
+    if (fault->kind->of_node && fault->node >= (int64_t)recipe->nodes.count)
+        dt_smoke_fail(out, smoke, "there is no node %lld: nodes are 1 to %lld",
+                      (long long)fault->node + 1, (long long)recipe->nodes.count);
+    else if (!fault->kind->of_node && fault->rank >= world)
+        dt_smoke_fail(out, smoke, "there is no rank %lld: ranks are 0 to %lld",
+                      (long long)fault->rank, (long long)world - 1);
+    else if (fault->step >= recipe->schedule.steps)
+        dt_smoke_fail(out, smoke, "step %lld is not before the last, %lld (--steps gives more)",
+                      (long long)fault->step, (long long)recipe->schedule.steps);
+    else if (flips && (recipe->strategy.kind != DT_STRATEGY_DDP || world == 1))
+        dt_smoke_skip(out, smoke, "no other rank has the same parameters (%s): nobody could notice",
+                      world == 1 ? "it is one process" : "fsdp divides them");
+    else
+        return true;
+    return false;
+}
+
 dt_status dt_smoke_survives(dt_smoke_result *out, dt_smoke *smoke, const dt_smoke_fault *fault,
                             dt_error *err)
 {
+    dt_smoke_run run, undisturbed = smoke->trained;
     dt_recipe recipe = harmed(smoke);
-    dt_smoke_run run;
     dt_status st = DT_OK;
 
-    if (fault->rank >= smoke->flight.plan.world_size) {
-        dt_smoke_fail(out, smoke, "there is no rank %lld: ranks are 0 to %lld",
-                      (long long)fault->rank, (long long)smoke->flight.plan.world_size - 1);
-        return DT_OK;
-    }
-    if (fault->step >= recipe.schedule.steps) {
-        dt_smoke_fail(out, smoke, "step %lld is not before the last, %lld (--steps gives more)",
-                      (long long)fault->step, (long long)recipe.schedule.steps);
-        return DT_OK;
-    }
+    if (fault->kind->of_node)
+        DT_TRY(spread(&recipe, &undisturbed, smoke, err));
+    if (!is_possible(out, smoke, fault, &recipe))
+        goto out;
     DT_TRY(dt_smoke_train(&run, &smoke->place, "fault", &recipe, fault->planted, err));
-    DT_TRY(judge(out, smoke, fault, &run, err));
+    DT_TRY(judge(out, smoke, fault, &undisturbed, &run, err));
 out:
     return st;
 }

@@ -5,19 +5,61 @@
 
 #include "base/banned.h"
 
+enum { CUT_SECONDS = 10, CUT_MOST_SECONDS = 600 };
+
 const dt_smoke_fault_kind dt_smoke_fault_kinds[DT_SMOKE_FAULT_KINDS] = {
-    {"kill", "kill", "a rank that dies costs no bit: it is started again from the last checkpoint",
-     true, true, false},
-    {"hang", "hang", "a rank that stands still is noticed, and started again to the same bits",
-     true, true, false},
-    {"slow", "slow", "a slow rank is waited for, to the same bits", false, true, true},
-    {"disk-full", "full", "a full disk harms no checkpoint, and the run goes on", false, false,
-     false},
+    {.option = "kill",
+     .word = "kill",
+     .promise = "a rank that dies costs no bit: it is started again from the last checkpoint",
+     .restarts = true,
+     .same_bits = true,
+     .told_by = "",
+     .reason = "signal 9"},
+    {.option = "hang",
+     .word = "hang",
+     .promise = "a rank that stands still is noticed, and started again to the same bits",
+     .restarts = true,
+     .same_bits = true,
+     .told_by = "hung",
+     .reason = ""},
+    {.option = "slow",
+     .word = "slow",
+     .promise = "a slow rank is waited for, to the same bits",
+     .same_bits = true,
+     .has_times = true,
+     .told_by = "",
+     .reason = ""},
+    {.option = "disk-full",
+     .word = "full",
+     .promise = "a full disk harms no checkpoint, and the run goes on",
+     .told_by = "",
+     .reason = ""},
+    {.option = "bitflip",
+     .word = "flip",
+     .promise =
+         "a bit that flips in one rank's parameters is noticed before it is saved: gone on from "
+         "before, to the same bits",
+     .restarts = true,
+     .same_bits = true,
+     .told_by = "",
+     .reason = "holds other parameters"},
+    {.option = "cut",
+     .word = "",
+     .promise = "a connection that is cut and comes back costs nothing: one attempt, the same bits",
+     .same_bits = true,
+     .of_node = true,
+     .told_by = "cut",
+     .reason = ""},
 };
 
-static bool read_place(dt_smoke_fault *out, const char *text)
+static const char *skip(const char *text, const char *word)
 {
-    const char *at = strncmp(text, "rank=", strlen("rank=")) == 0 ? text + strlen("rank=") : text;
+    return strncmp(text, word, strlen(word)) == 0 ? text + strlen(word) : text;
+}
+
+static bool read_rank(dt_smoke_fault *out, const char *text)
+{
+    const char *at = skip(text, "rank=");
     long long rank = 0, step = 0;
     char end;
 
@@ -33,21 +75,51 @@ static bool read_place(dt_smoke_fault *out, const char *text)
     return rank >= 0 && step >= 1 && out->times >= 1 && out->times <= 1000;
 }
 
+static bool read_node(dt_smoke_fault *out, const char *text)
+{
+    long long node, step;
+    char unit, end;
+    int got;
+
+    out->seconds = CUT_SECONDS;
+    got = sscanf(skip(text, "node="), "%lld@%lld%c%lf%c%c", &node, &step, &unit, &out->seconds,
+                 &end, &end);
+    if (got != 2 && !(got == 4 && unit == ':') && !(got == 5 && unit == ':' && end == 's'))
+        return false;
+    out->node = node - 1;
+    out->step = step;
+    return node >= 1 && step >= 1 && out->seconds > 0 && out->seconds <= CUT_MOST_SECONDS;
+}
+
+static dt_status name_it(dt_smoke_fault *out, dt_arena *arena, dt_error *err)
+{
+    const char *option = out->kind->option, *word = out->kind->word;
+    long long rank = out->rank, node = out->node, step = out->step;
+
+    if (out->kind->of_node) {
+        out->name =
+            dt_arena_printf(arena, "%s node=%lld@%lld:%gs", option, node + 1, step, out->seconds);
+        out->planted = dt_arena_printf(arena, "DTRUN_CUT=%lld@%lld:%g", node, step, out->seconds);
+    } else {
+        out->name = dt_arena_printf(arena, "%s rank=%lld@%lld", option, rank, step);
+        out->planted = out->kind->has_times
+                           ? dt_arena_printf(arena, "DTRUN_FAULT=%s %lld@%lldx%g", word, rank, step,
+                                             out->times)
+                           : dt_arena_printf(arena, "DTRUN_FAULT=%s %lld@%lld", word, rank, step);
+    }
+    return out->name != NULL && out->planted != NULL ? DT_OK
+                                                     : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+}
+
 dt_status dt_smoke_fault_read(dt_smoke_fault *out, const dt_smoke_fault_kind *kind,
                               const char *text, dt_arena *arena, dt_error *err)
 {
     *out = (dt_smoke_fault){.kind = kind};
-    if (!read_place(out, text))
-        return DT_FAIL(err, DT_ERR_USAGE,
-                       "--%s '%s': expected a rank and a step, as in 'rank=1@3%s'", kind->option,
-                       text, kind->has_times ? "x4" : "");
-    out->name = dt_arena_printf(arena, "%s rank=%lld@%lld", kind->option, (long long)out->rank,
-                                (long long)out->step);
-    out->planted = kind->has_times
-                       ? dt_arena_printf(arena, "%s %lld@%lldx%g", kind->word, (long long)out->rank,
-                                         (long long)out->step, out->times)
-                       : dt_arena_printf(arena, "%s %lld@%lld", kind->word, (long long)out->rank,
-                                         (long long)out->step);
-    return out->name != NULL && out->planted != NULL ? DT_OK
-                                                     : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    if (kind->of_node ? !read_node(out, text) : !read_rank(out, text))
+        return DT_FAIL(err, DT_ERR_USAGE, "--%s '%s': expected a %s and a step, as in '%s'",
+                       kind->option, text, kind->of_node ? "node" : "rank",
+                       kind->of_node     ? "node=2@4:10s"
+                       : kind->has_times ? "rank=1@3x4"
+                                         : "rank=1@3");
+    return name_it(out, arena, err);
 }

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "runner/smoke/runs.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,8 +10,8 @@
 
 #include "base/banned.h"
 
-#define FAULT_VARIABLE "DTRUN_FAULT"
 #define LOOK_SECONDS   0.02
+#define VARIABLE_BYTES 32
 
 static dt_status open_store(dt_smoke_place *place, dt_error *err)
 {
@@ -84,15 +85,19 @@ static dt_status not_finished(const dt_run *row, dt_error *err)
 }
 
 dt_status dt_smoke_train(dt_smoke_run *out, dt_smoke_place *place, const char *name,
-                         const dt_recipe *recipe, const char *faults, dt_error *err)
+                         const dt_recipe *recipe, const char *planted, dt_error *err)
 {
     double start = dt_clock_monotonic_seconds();
+    char variable[VARIABLE_BYTES] = "";
     dt_status st = DT_OK;
 
-    if (faults != NULL)
-        setenv(FAULT_VARIABLE, faults, 1);
+    if (planted != NULL) {
+        snprintf(variable, sizeof(variable), "%.*s", (int)strcspn(planted, "="), planted);
+        setenv(variable, strchr(planted, '=') + 1, 1);
+    }
     st = launch(out, place, name, recipe, err);
-    unsetenv(FAULT_VARIABLE);
+    if (planted != NULL)
+        unsetenv(variable);
     DT_TRY(st);
     DT_TRY(await(out, place, INT64_MAX, err));
     out->seconds = dt_clock_monotonic_seconds() - start;

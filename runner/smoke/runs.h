@@ -15,10 +15,10 @@ typedef struct dt_smoke_line {
     int64_t count;
 } dt_smoke_line;
 
-/* `dtrun launch`, to its end, with what is planted in the engine (NULL: nothing). A run that did not finish is
+/* `dtrun launch`, to its end, with what is planted in its environment, "NAME=VALUE" (NULL: nothing). A run that did not finish is
  * DT_ERR_IO with the reason. */
 dt_status dt_smoke_train(dt_smoke_run *out, dt_smoke_place *place, const char *name,
-                         const dt_recipe *recipe, const char *faults, dt_error *err);
+                         const dt_recipe *recipe, const char *planted, dt_error *err);
 /* The same until it has done a step. */
 dt_status dt_smoke_begin(dt_smoke_run *out, dt_smoke_place *place, const char *name,
                          const dt_recipe *recipe, dt_error *err);

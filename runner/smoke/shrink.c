@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "base/banned.h"
 
@@ -9,7 +10,10 @@ enum { LAYERS = 2, HEADS = 2, WIDTH = 64, SEQUENCES = 4, TOKENS = 64, MICRO_STEP
 enum { SAVE_EVERY = 2, VALIDATED = 8 };
 #define GRACE_SECONDS 10
 
-static const char *here[] = {"localhost"};
+/* This machine, once or several times (runner/transport/local.c). */
+static const char *here[] = {"localhost",   "localhost#2", "localhost#3", "localhost#4",
+                             "localhost#5", "localhost#6", "localhost#7", "localhost#8"};
+static const char *one_of_slurm[] = {"slurm:1"};
 
 static int64_t at_most(int64_t value, int64_t most)
 {
@@ -33,10 +37,28 @@ static void shrink_place(dt_recipe *out, const dt_recipe *recipe, int64_t ranks)
     out->threads = 0;
     out->network.interface = "";
     out->slurm.options = (dt_string_list){NULL, 0};
-    out->notify.webhook = "";
-    out->time_limit_seconds = 0;
-    out->grace_seconds = GRACE_SECONDS;
     out->failure.launcher_lost = "continue";
+}
+
+void dt_shrink_to_one(dt_recipe *out, const dt_recipe *recipe)
+{
+    *out = *recipe;
+    out->nodes.count = 1;
+    if (strncmp(recipe->nodes.items[0], "slurm:", strlen("slurm:")) == 0)
+        out->nodes.items = one_of_slurm;
+    out->nodes_min = 0;
+    out->hostfile = "";
+    out->ranks = 1;
+    out->gpus = recipe->gpus != 0 ? 1 : 0;
+}
+
+void dt_shrink_spread(dt_recipe *io)
+{
+    if (io->strategy.kind == DT_STRATEGY_DP ||
+        io->ranks > (int64_t)(sizeof(here) / sizeof(here[0])))
+        return; /* one process, or too many */
+    io->nodes = (dt_string_list){here, (size_t)io->ranks};
+    io->ranks = 1;
 }
 
 static void shrink_model(dt_recipe *out)
@@ -95,7 +117,11 @@ static void shrink_intervals(dt_recipe *out, int64_t steps)
 void dt_shrink_recipe(dt_recipe *out, const dt_recipe *recipe, const dt_shrink *how)
 {
     *out = *recipe;
-    shrink_place(out, recipe, how->ranks);
+    out->notify.webhook = "";
+    out->time_limit_seconds = 0;
+    out->grace_seconds = GRACE_SECONDS;
+    if (!how->here)
+        shrink_place(out, recipe, how->ranks);
     if (!how->full)
         shrink_model(out);
     shrink_schedule(out, how->steps);

@@ -75,6 +75,7 @@ static dt_status prepare(dt_smoke *smoke, const dt_recipe *recipe, const dt_reci
                          dt_error *err)
 {
     dt_shrink_recipe(&smoke->recipe, recipe, &smoke->wish->how);
+    smoke->ranks = smoke->recipe.ranks; /* of its own nodes: what the first run has */
     smoke->rows = dt_architecture_find(recipe->model.kind)->reads_rows;
     return dt_preflight_recipe(&smoke->flight, &smoke->recipe, source, smoke->arena, err);
 }

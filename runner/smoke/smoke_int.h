@@ -14,6 +14,7 @@ typedef struct dt_smoke {
     dt_preflight flight;    /* of that */
     dt_smoke_run trained;   /* the undisturbed run; row.id NULL: it did not come about */
     bool rows;              /* its samples are rows of numbers */
+    int64_t ranks;          /* that train side by side: processes, or replicas of one */
     dt_arena *arena;
 } dt_smoke;
 
@@ -41,6 +42,7 @@ void dt_smoke_skip(dt_smoke_result *out, const dt_smoke *smoke, const char *fmt,
 /* Whether the run has the losses of the undisturbed one, bit by bit; if not, the first step that differs
  * has failed in `out`. */
 dt_status dt_smoke_same_bits(bool *same, dt_smoke_result *out, dt_smoke *smoke,
-                             const dt_smoke_run *run, dt_error *err);
+                             const dt_smoke_run *undisturbed, const dt_smoke_run *run,
+                             dt_error *err);
 
 #endif

@@ -5,9 +5,12 @@ make_tiny
 export TMPDIR=$work/tmp
 mkdir "$TMPDIR"
 
-expect 0 smoke "$work/tiny.yaml" --json --kill rank=1@3 --hang rank=0@5 --slow rank=1@2x3 --disk-full @6
-json "[c['check'] for c in o['recipes'][0]['checks']][8:] == ['kill rank=1@3', 'hang rank=0@5', 'slow rank=1@2', 'disk-full rank=0@6']" \
+expect 0 smoke "$work/tiny.yaml" --json --kill rank=1@3 --hang rank=0@5 --slow rank=1@2x3 --disk-full @6 \
+    --bitflip rank=1@7 --cut node=2@4:2s
+json "[c['check'] for c in o['recipes'][0]['checks']][8:] == ['kill rank=1@3', 'hang rank=0@5', 'slow rank=1@2', 'disk-full rank=0@6', 'bitflip rank=1@7', 'cut node=2@4:2s']" \
     "all(c['verdict'] == 'good' for c in o['recipes'][0]['checks'])"
 [ -z "$(ls -A "$TMPDIR")" ] || fail "left in TMPDIR: $(ls "$TMPDIR")"
-expect 1 smoke "$work/tiny.yaml" --kill rank=7@3
-says "there is no rank 7"
+# On its own nodes; what nobody could notice is left out, what cannot be planted fails.
+expect 1 smoke "$work/tiny.yaml" --here --set strategy=fsdp --bitflip rank=1@7 --kill rank=7@3 --cut node=2@4
+says "there is no rank 7" "there is no node 2: nodes are 1 to 1" "fsdp divides them" "12 steps on 2 ranks" \
+    "2 of 11 checks failed"

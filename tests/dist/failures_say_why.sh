@@ -56,6 +56,18 @@ ranks 1 no-room || code=$?
 [ "$(grep -c '"event":"checkpoint_failed"' "$work/no-room.0")" = 3 ] || fail "not three failed saves"
 [ "$(grep -c '"learning_rate"' "$work/no-room.0")" = 20 ] || fail "training did not go on"
 
+# A bit flips in the parameters of one rank: all say so before the next save, which is not made.
+plan flipped ranks=2 checkpoint.every=5
+code=0
+DTRUN_FAULT="flip 1@7" ranks 2 flipped || code=$?
+[ $code = 1 ] || fail "ranks with other parameters exit $code"
+for rank in 0 1; do
+    grep -q '"status":"corrupt","message":"step 10: rank 0 holds other parameters than 1 rank' \
+        "$work/flipped.$rank" || fail "rank $rank: $(tail -n 1 "$work/flipped.$rank")"
+done
+[ -e "$work/flipped.ck/step-00000005/complete" ] && [ ! -e "$work/flipped.ck/step-00000010" ] ||
+    fail "after a flip there are $(ls "$work/flipped.ck")"
+
 refused() { # message, environment and arguments follow
     local code=0 message=$1
     shift

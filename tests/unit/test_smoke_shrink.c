@@ -76,18 +76,71 @@ static void test_full_keeps_model_and_batch(void **state)
     dt_arena_release(&arena);
 }
 
+static void test_its_own_nodes_stay(void **state)
+{
+    const dt_shrink how = {.steps = 12, .here = true};
+    dt_recipe recipe, out, one;
+    dt_arena arena;
+
+    (void)state;
+    dt_arena_init(&arena, 0);
+    read_recipe(&recipe,
+                "nodes: 'gpu[01-04]'\ngpus: 8\nmodel: gpt2-xl\ndata: a.txt\nnodes_min: 3\n"
+                "notify: 'https://a.b/c'\ntime_limit: 3d\nschedule: {steps: 1000}\n",
+                &arena);
+    dt_shrink_recipe(&out, &recipe, &how);
+    assert_int_equal(out.nodes.count, 4);
+    assert_string_equal(out.nodes.items[3], "gpu04");
+    assert_int_equal(out.gpus, 8);
+    assert_int_equal(out.nodes_min, 3);
+    assert_int_equal(out.model.layers, 2);
+    assert_string_equal(out.notify.webhook, "");
+    dt_shrink_to_one(&one, &out);
+    assert_int_equal(one.nodes.count, 1);
+    assert_int_equal(one.gpus, 1);
+    assert_int_equal(one.nodes_min, 0);
+    dt_arena_release(&arena);
+}
+
+static void test_ranks_of_one_machine_become_nodes(void **state)
+{
+    const dt_shrink how = {.steps = 12, .ranks = 3};
+    dt_recipe recipe, out;
+    dt_arena arena;
+
+    (void)state;
+    dt_arena_init(&arena, 0);
+    read_recipe(&recipe, "model: gpt2-xl\ndata: a.txt\nschedule: {steps: 1000}\n", &arena);
+    dt_shrink_recipe(&out, &recipe, &how);
+    dt_shrink_spread(&out);
+    assert_int_equal(out.nodes.count, 3);
+    assert_string_equal(out.nodes.items[2], "localhost#3");
+    assert_int_equal(out.ranks, 1);
+    dt_arena_release(&arena);
+}
+
 static void test_faults_are_read_as_they_are_written(void **state)
 {
     static const struct {
         const char *text, *planted; /* NULL: refused */
         int kind;
     } cases[] = {
-        {"rank=1@3", "kill 1@3", 0},
-        {"1@3", "kill 1@3", 0},
-        {"@3", "kill 0@3", 0},
-        {"1@2x4", "slow 1@2x4", 2},
-        {"rank=0@2", "slow 0@2x2", 2},
-        {"@6", "full 0@6", 3},
+        {"rank=1@3", "DTRUN_FAULT=kill 1@3", 0},
+        {"1@3", "DTRUN_FAULT=kill 1@3", 0},
+        {"@3", "DTRUN_FAULT=kill 0@3", 0},
+        {"1@2x4", "DTRUN_FAULT=slow 1@2x4", 2},
+        {"rank=0@2", "DTRUN_FAULT=slow 0@2x2", 2},
+        {"@6", "DTRUN_FAULT=full 0@6", 3},
+        {"rank=0@7", "DTRUN_FAULT=flip 0@7", 4},
+        {"node=2@4:10s", "DTRUN_CUT=1@4:10", 5},
+        {"1@4:2.5", "DTRUN_CUT=0@4:2.5", 5},
+        {"node=1@4", "DTRUN_CUT=0@4:10", 5},
+        {"node=0@4:10s", NULL, 5},
+        {"node=1@4:0s", NULL, 5},
+        {"node=1@4x10", NULL, 5},
+        {"node=1@4:10m", NULL, 5},
+        {"node=1@4:10s ", NULL, 5},
+        {"rank=1@4:10s", NULL, 5},
         {"rank=one", NULL, 0},
         {"1@0", NULL, 0},
         {"1@3x4", NULL, 0},
@@ -119,6 +172,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_large_recipe_becomes_small_and_keeps_its_ways),
         cmocka_unit_test(test_full_keeps_model_and_batch),
+        cmocka_unit_test(test_its_own_nodes_stay),
+        cmocka_unit_test(test_ranks_of_one_machine_become_nodes),
         cmocka_unit_test(test_faults_are_read_as_they_are_written),
     };
 

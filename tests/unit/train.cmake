@@ -20,6 +20,8 @@ dt_test(NAME train_samples LABEL unit LIBS dt_train
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_train_samples.c ${CMAKE_CURRENT_SOURCE_DIR}/data_support.c)
 dt_test(NAME train_best LABEL unit LIBS dt_train
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_train_best.c)
+dt_test(NAME train_replicas LABEL unit LIBS dt_train
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_train_replicas.c)
 dt_test(NAME strategy_thread_pool LABEL unit THREADS LIBS dt_strategy
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_strategy_thread_pool.c)
 if(TARGET gloo)

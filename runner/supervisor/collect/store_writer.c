@@ -53,7 +53,8 @@ struct dt_store_writer {
     batch *first, **last;
     size_t bytes;
     int64_t stored, durable;
-    bool closing, hurried;
+    int64_t hurried; /* the batch that is wanted on the disk once it is stored; 0: none */
+    bool closing;
     dt_status st;
     dt_error err;
 };
@@ -158,9 +159,10 @@ static double sync_if_due(dt_store_writer *writer)
 
     if (writer->calls.durable == NULL || stored == writer->durable || writer->st != DT_OK)
         return 0;
-    if (wait > 0 && !writer->hurried)
+    if (wait > 0 && (writer->hurried == 0 || stored < writer->hurried))
         return wait;
-    writer->hurried = false;
+    if (stored >= writer->hurried) /* else it is not in this one */
+        writer->hurried = 0;
     uv_mutex_unlock(&writer->lock);
     st = sync_all(writer, &err);
     note_stall(writer, st, &err);
@@ -371,7 +373,7 @@ int64_t dt_store_writer_submit(dt_store_writer *writer)
 void dt_store_writer_hurry(dt_store_writer *writer)
 {
     uv_mutex_lock(&writer->lock);
-    writer->hurried = true;
+    writer->hurried = writer->submitted;
     uv_cond_signal(&writer->changed);
     uv_mutex_unlock(&writer->lock);
 }

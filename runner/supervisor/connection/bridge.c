@@ -22,7 +22,7 @@ struct dt_bridge {
     dt_stream *stream, *problems; /* NULL: ended, or not open yet */
     dt_bridge_calls calls;
     void *context;
-    bool closed;
+    bool closed, paused, frozen;
 };
 
 /* --- what comes over it */
@@ -176,6 +176,17 @@ void dt_bridge_send(dt_bridge *bridge, json_t *command)
 
 void dt_bridge_pause(dt_bridge *bridge, bool pause)
 {
-    if (bridge != NULL)
-        dt_stream_pause(bridge->stream, pause);
+    if (bridge == NULL)
+        return;
+    bridge->paused = pause;
+    dt_stream_pause(bridge->stream, pause || bridge->frozen);
+}
+
+void dt_bridge_freeze(dt_bridge *bridge, bool freeze)
+{
+    if (bridge == NULL)
+        return;
+    bridge->frozen = freeze;
+    (void)uv_process_kill(&bridge->process, freeze ? SIGSTOP : SIGCONT);
+    dt_stream_pause(bridge->stream, freeze || bridge->paused);
 }

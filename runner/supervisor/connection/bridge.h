@@ -35,5 +35,7 @@ void dt_bridge_close(dt_bridge *bridge); /* accepts NULL */
 void dt_bridge_send(dt_bridge *bridge, json_t *command);
 /* Nothing more is read until it is taken back; what was read is handed over. Accepts NULL. */
 void dt_bridge_pause(dt_bridge *bridge, bool pause);
+/* The command stands still, and nothing is read, until it is taken back. Accepts NULL. */
+void dt_bridge_freeze(dt_bridge *bridge, bool freeze);
 
 #endif

@@ -69,6 +69,7 @@ struct dt_node_link {
     bool idle;              /* it said hello, and that no rank was started */
     int64_t hello_sequence; /* ... and where its journal ended then */
     bool paused;            /* it is not read from */
+    bool frozen;            /* nothing passes, either way */
     bool renew;             /* the connection may be what is stuck: the next is one of its own */
     bool replace;           /* an agent that hangs there is killed by the next connection */
     bool preempted;         /* the last connection: never again, and nothing runs there */

@@ -94,6 +94,12 @@ void dt_node_link_pause(dt_node_link *link, bool pause)
         link->heard_seconds = dt_node_now(link);
 }
 
+void dt_node_link_freeze(dt_node_link *link, bool freeze)
+{
+    link->frozen = freeze;
+    dt_bridge_freeze(link->bridge, freeze);
+}
+
 void dt_node_link_release(dt_node_link *link)
 {
     dt_node_take(link, DT_NODE_EVENT_RELEASE, NULL);

@@ -135,6 +135,8 @@ void dt_node_link_begin(dt_node_link *link);
 void dt_node_link_stop(dt_node_link *link, double grace_seconds, bool person);
 void dt_node_link_send(dt_node_link *link, json_t *command); /* takes; nothing if not connected */
 void dt_node_link_pause(dt_node_link *link, bool pause);     /* reading its journal */
+/* Its connection, and those that are opened meanwhile, carry nothing either way; for tests. */
+void dt_node_link_freeze(dt_node_link *link, bool freeze);
 void dt_node_link_release(dt_node_link *link); /* its journal says that nothing is left */
 void dt_node_link_stored(dt_node_link *link);  /* ... and so does the store */
 void dt_node_link_give_up(dt_node_link *link, const char *why);

@@ -219,6 +219,8 @@ static dt_status open_bridge(dt_node_link *link, bool start, dt_error *err)
     dt_arena_init(&arena, 0);
     DT_TRY(dt_node_command(&argv, link->name, words, link->renew, &arena, err));
     DT_TRY(dt_bridge_open(&link->bridge, link->setup.loop, argv, &link->words, link, err));
+    if (link->frozen)
+        dt_bridge_freeze(link->bridge, true);
 out:
     dt_arena_release(&arena);
     return st;

@@ -1,5 +1,6 @@
 /* actions: what the supervisor does on the way from state to state (the table is in state.c). */
 #define _GNU_SOURCE
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -77,9 +78,14 @@ static json_t *environment_of(const dt_session *session, const dt_node_layout *p
 {
     const dt_node_layout *first = dt_node_link_place(session->nodes[0].link);
 
-    return json_pack("{s:s, s:s, s:s}", "DTRUN_INTERFACE_ADDRESS", place->address,
-                     "DTRUN_RUN_SECRET", session->secret, "MASTER_ADDR",
-                     first != NULL ? first->address : "");
+    const char *planted = getenv("DTRUN_FAULT"); /* by smoke: its ranks may be elsewhere */
+    json_t *object =
+        json_pack("{s:s, s:s, s:s}", "DTRUN_INTERFACE_ADDRESS", place->address, "DTRUN_RUN_SECRET",
+                  session->secret, "MASTER_ADDR", first != NULL ? first->address : "");
+
+    if (planted != NULL)
+        json_object_set_new(object, "DTRUN_FAULT", json_string(planted));
+    return object;
 }
 
 /* Whether it is known what began on the node in this attempt. */

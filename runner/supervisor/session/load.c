@@ -163,7 +163,8 @@ dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
     dt_poll_clock_open(&session->clock, &session->loop);
     uv_timer_init(&session->loop, &session->leave_timer);
     uv_timer_init(&session->loop, &session->answer_timer);
-    session->leave_timer.data = session->answer_timer.data = session;
+    uv_timer_init(&session->loop, &session->cut_timer);
+    session->leave_timer.data = session->answer_timer.data = session->cut_timer.data = session;
     DT_TRY(dt_store_open(&session->store, NULL, err));
     DT_TRY(read_run(session, run, err));
     DT_TRY(read_plan(session, err));
@@ -172,6 +173,7 @@ dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
     DT_TRY(dt_run_secret(&session->secret, session->folder, &session->arena, err));
     DT_TRY(dt_parts_open(session, err));
     DT_TRY(dt_nodes_open(session, err));
+    dt_cut_open(session);
     if (session->salvaged != NULL)
         DT_TRY(dt_salvage_begin(session, err));
     DT_TRY(dt_collector_commit(session->collector, err)); /* what was noted on the way */
@@ -194,6 +196,7 @@ void dt_session_unload(dt_session *session)
     dt_listener_close(session->listener);
     dt_parts_close(session);
     dt_poll_clock_close(&session->clock);
+    dt_cut_close(session);
     uv_close((uv_handle_t *)&session->leave_timer, NULL);
     uv_close((uv_handle_t *)&session->answer_timer, NULL);
     while (uv_run(&session->loop, UV_RUN_DEFAULT) != 0)

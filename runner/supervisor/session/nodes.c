@@ -242,6 +242,8 @@ static void on_batch(void *context)
     if (session->failure != DT_OK)
         return;
     st = dt_collector_commit(session->collector, &err);
+    if (st == DT_OK)
+        st = dt_cut_look(session, &err);
     end_unless_good(session, st, &err);
     if (st == DT_OK)
         dt_state_consider(session);

@@ -8,6 +8,7 @@
  *   conclude.c    what the end waits for         outcome.c   how it ended, and what follows
  *   next_attempt.c   the attempt after this one  recall.c    what the store remembers
  *   rendezvous.c  everyone's values              notify.c    a webhook is notified
+ *   cut.c         a connection that is cut for a test
  *   session.c     what all of them ask
  *
  * Rooms  protocol/    a line of an agent      folder/   runs/ID      policy/   what is decided
@@ -59,6 +60,12 @@ typedef struct dt_supervised_node {
     int64_t beat_ms;    /* its monotonic clock at its last `alive`; 0: none on this connection */
 } dt_supervised_node;
 
+/* A connection that is cut for a test (cut.c). */
+typedef struct dt_cut {
+    int64_t node, step; /* step 0: none, or it was */
+    double seconds;
+} dt_cut;
+
 struct dt_session {
     uv_loop_t loop;
     dt_poll_clock clock;
@@ -103,6 +110,8 @@ struct dt_session {
     dt_control *controls;
     uv_timer_t answer_timer; /* of those that wait for the store (control.c) */
     uv_timer_t leave_timer;
+    uv_timer_t cut_timer; /* until the cut is over */
+    dt_cut cut;
     enum {
         DT_LEAVE_NOT_YET,
         DT_LEAVE_WAITS,
@@ -112,6 +121,12 @@ struct dt_session {
     dt_status failure; /* why the session ends before the run does */
     dt_error failure_error;
 };
+
+/* --- cut.c */
+void dt_cut_open(dt_session *session);
+void dt_cut_close(dt_session *session);
+/* What was heard may be the step that it waits for. */
+dt_status dt_cut_look(dt_session *session, dt_error *err);
 
 /* --- session.c */
 /* The session cannot continue (the store, the system): it ends, and another one begins. */
