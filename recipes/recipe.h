@@ -199,8 +199,9 @@ typedef struct dt_recipe {
     int64_t seed;
 
     struct {
-        int64_t every;     /* steps; 0: only at the end */
-        int64_t sequences; /* validation sequences per evaluation, all ranks together; 0: all */
+        int64_t every;       /* steps; 0: only at the end */
+        int64_t every_epoch; /* epochs; 0: none */
+        int64_t sequences;   /* validation sequences per evaluation, all ranks together; 0: all */
     } evaluate;
 
     struct {

@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-#define DT_RULE_FIELDS 5
+#define DT_RULE_FIELDS 6
 
 typedef struct dt_rule_case {
     const struct dt_rule *rule;
@@ -78,6 +78,7 @@ void dt_rule_two_lengths(const dt_rule_case *c);
 void dt_rule_all_warmup(const dt_rule_case *c);
 void dt_rule_decay(const dt_rule_case *c);
 void dt_rule_batch(const dt_rule_case *c);
+void dt_rule_epoch_evaluation(const dt_rule_case *c);
 void dt_rule_best(const dt_rule_case *c);
 void dt_rule_late(const dt_rule_case *c);
 void dt_rule_own_validation(const dt_rule_case *c);

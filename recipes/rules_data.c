@@ -147,8 +147,8 @@ void dt_rule_weights_tokens(const dt_rule_case *c)
     size_t length;
     dt_strbuf config;
 
-    if (from[0] == '\0' || recipe->data.train.count == 0 || recipe->data.tokenizer[0] != '\0' || recipe->data.tokens == DT_TOKENS_LLMC ||
-        recipe->data.tokens == DT_TOKENS_NANOGPT)
+    if (from[0] == '\0' || recipe->data.train.count == 0 || recipe->data.tokenizer[0] != '\0' ||
+        recipe->data.tokens == DT_TOKENS_LLMC || recipe->data.tokens == DT_TOKENS_NANOGPT)
         return;
     first = recipe->data.train.items[0];
     length = strcspn(first, "#");
@@ -183,21 +183,34 @@ void dt_rule_batch(const dt_rule_case *c)
                    (long long)sequences, (long long)ranks);
 }
 
+static bool validates(const dt_recipe *recipe)
+{
+    return recipe->data.validation.count > 0 || recipe->data.split > 0;
+}
+
+void dt_rule_epoch_evaluation(const dt_rule_case *c)
+{
+    if (c->recipe->evaluate.every_epoch > 0 && !validates(c->recipe))
+        dt_rule_broken(c, "evaluate.every_epoch",
+                       "'evaluate.every_epoch' %lld has nothing to evaluate on: 'data.split' is 0",
+                       (long long)c->recipe->evaluate.every_epoch);
+}
+
 void dt_rule_best(const dt_rule_case *c)
 {
     const dt_recipe *recipe = c->recipe;
-    bool validates = recipe->data.validation.count > 0 || recipe->data.split > 0;
     bool on_the_way =
-        recipe->evaluate.every > 0 &&
-        (recipe->schedule.steps == 0 || recipe->evaluate.every < recipe->schedule.steps);
+        recipe->evaluate.every_epoch > 0 ||
+        (recipe->evaluate.every > 0 &&
+         (recipe->schedule.steps == 0 || recipe->evaluate.every < recipe->schedule.steps));
 
-    if (recipe->checkpoint.keep_best == 0 || (validates && on_the_way) ||
+    if (recipe->checkpoint.keep_best == 0 || (validates(recipe) && on_the_way) ||
         !dt_reading_written(c->reading, "checkpoint.keep_best"))
         return;
     dt_rule_broken(c, "checkpoint.keep_best",
                    "'checkpoint.keep_best' %lld keeps nothing: nothing is evaluated %s",
                    (long long)recipe->checkpoint.keep_best,
-                   validates ? "before the end" : "('data.split' is 0)");
+                   validates(recipe) ? "before the end" : "('data.split' is 0)");
 }
 
 static void look_at_interval(const dt_rule_case *c, const char *path, int64_t every)

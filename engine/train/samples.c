@@ -33,3 +33,11 @@ void dt_train_session_count_steps(dt_train_session *session)
         dt_budget_steps(&session->plan->recipe, &session->sampler,
                         dt_train_session_samples_per_step(session), &place);
 }
+
+bool dt_train_session_ends_epoch(const dt_train_session *session, int64_t *seen, int64_t every)
+{
+    int64_t before = *seen, now = session->sampler.epoch;
+
+    *seen = now;
+    return every > 0 && now / every > before / every;
+}

@@ -84,22 +84,14 @@ static bool every(int64_t step, int64_t interval)
     return interval > 0 && step % interval == 0;
 }
 
-static bool ends_epochs(dt_train_session *session)
-{
-    int64_t interval = session->recipe->checkpoint.every_epoch;
-    int64_t before = session->epoch_saved, now = session->sampler.epoch;
-
-    session->epoch_saved = now;
-    return interval > 0 && now / interval > before / interval;
-}
-
 static unsigned reasons_now(dt_train_session *session, bool is_best, bool last)
 {
     unsigned reasons = last ? DT_CHECKPOINT_END : 0;
 
     if (every(session->step, session->recipe->checkpoint.every))
         reasons |= DT_CHECKPOINT_STEPS;
-    if (ends_epochs(session))
+    if (dt_train_session_ends_epoch(session, &session->epoch_saved,
+                                    session->recipe->checkpoint.every_epoch))
         reasons |= DT_CHECKPOINT_EPOCH;
     if (is_best)
         reasons |= DT_CHECKPOINT_BEST;
@@ -113,10 +105,11 @@ static bool saves_before_the_end(const dt_train_session *session)
     const dt_recipe *recipe = session->recipe;
     int64_t evaluate = recipe->evaluate.every, steps = recipe->schedule.steps;
     bool validates = dt_validation_count(session->dataset, recipe->batch.tokens) > 0;
+    bool on_the_way = recipe->evaluate.every_epoch > 0 || (evaluate > 0 && evaluate < steps);
 
     return (recipe->checkpoint.every > 0 && recipe->checkpoint.every < steps) ||
            recipe->checkpoint.every_epoch > 0 ||
-           (recipe->checkpoint.keep_best > 0 && validates && evaluate > 0 && evaluate < steps);
+           (recipe->checkpoint.keep_best > 0 && validates && on_the_way);
 }
 
 /* All ranks save in the background, or none. */

@@ -263,6 +263,15 @@ static dt_status open_strategy(dt_train_session *session, dt_error *err)
     return state->strategy->setup(state, (uint64_t)session->recipe->seed, err);
 }
 
+/* The epoch that the last step began in: a stop during its evaluation left none in the checkpoint. */
+static int64_t epoch_before(const dt_train_session *session, const dt_checkpoint_info *info)
+{
+    int64_t samples = dt_sampler_epoch_samples(&session->sampler);
+    int64_t behind = info->step_samples - info->sample;
+
+    return behind > 0 ? info->epoch - 1 - (behind - 1) / samples : info->epoch;
+}
+
 static dt_status resume(dt_train_session *session, dt_checkpoint *checkpoint, dt_error *err)
 {
     const dt_checkpoint_info *info = dt_checkpoint_get_info(checkpoint);
@@ -275,6 +284,9 @@ static dt_status resume(dt_train_session *session, dt_checkpoint *checkpoint, dt
     session->loss = info->loss;
     session->valid_loss = info->valid_loss;
     session->valid_step = isnan(info->valid_loss) ? -1 : info->step;
+    session->epoch_valid = session->sampler.epoch;
+    if (!session->new_data && session->valid_step < 0 && info->epoch > 0)
+        session->epoch_valid = epoch_before(session, info);
     session->best.loss = info->best_loss;
     if (session->new_data || dt_fingerprint_validation_differs(info->data, session->fingerprint)) {
         dt_log_info("the validation data are others: the best loss begins anew");
@@ -384,7 +396,8 @@ dt_status dt_train_session_open(dt_train_session *out, const dt_plan *plan, int6
     dt_scaler_init(&out->scaler, out->recipe);
 
     DT_TRY(place_rank(out, rank, err));
-    DT_TRY(dt_faults_read(&out->faults, plan->attempt == 1 ? getenv("DTRUN_FAULT") : NULL, rank, err));
+    DT_TRY(
+        dt_faults_read(&out->faults, plan->attempt == 1 ? getenv("DTRUN_FAULT") : NULL, rank, err));
     if (plan->resume_from[0] != '\0')
         DT_TRY(dt_checkpoint_open(&checkpoint, plan->resume_from, err));
     if (checkpoint != NULL)

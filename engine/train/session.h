@@ -46,6 +46,7 @@ typedef struct dt_train_session {
 
     dt_scaler scaler;
     int64_t epoch_saved;  /* the sampler's epoch when checkpoints of epochs were last looked at */
+    int64_t epoch_valid;  /* the same, of evaluations */
     int64_t step;         /* steps done: optimizer and schedule stand here */
     double loss;          /* of the last step; NaN before the first */
     double valid_loss;    /* of the last evaluation; NaN before the first */
@@ -69,6 +70,9 @@ void dt_train_session_inputs(const dt_train_session *session, void *out[DT_INPUT
 int64_t dt_train_session_samples_per_step(const dt_train_session *session);
 /* Of those, the first of this rank in a micro-step; those of its batch follow. */
 int64_t dt_train_session_first_sample(const dt_train_session *session, int64_t micro_step);
+/* Whether an `every`th epoch (0: none) has ended since *seen, the sampler's epoch when this was last
+ * asked; sets it. */
+bool dt_train_session_ends_epoch(const dt_train_session *session, int64_t *seen, int64_t every);
 /* After a step that used samples up and does not count: what is left of the epochs is less. */
 void dt_train_session_count_steps(dt_train_session *session);
 

@@ -32,6 +32,16 @@ out:
     return st;
 }
 
+/* Of the steps done: every so many of them, and where the last one has ended an epoch. */
+static bool is_evaluation_due(dt_train_session *session)
+{
+    const dt_recipe *recipe = session->recipe;
+    bool ends =
+        dt_train_session_ends_epoch(session, &session->epoch_valid, recipe->evaluate.every_epoch);
+
+    return ends || every(session->step, recipe->evaluate.every);
+}
+
 /* Evaluation and checkpoint, where they are due. */
 static dt_status between_steps(dt_train_session *session, const dt_step *step, bool *last,
                                dt_error *err)
@@ -40,7 +50,7 @@ static dt_status between_steps(dt_train_session *session, const dt_step *step, b
     bool evaluated = false;
     dt_status st = DT_OK;
 
-    if ((!step->skipped && every(session->step, recipe->evaluate.every)) ||
+    if ((!step->skipped && is_evaluation_due(session)) ||
         (session->step >= recipe->schedule.steps && session->valid_step != session->step))
         DT_TRY(evaluate(session, &evaluated, last, err));
     DT_TRY(dt_saving_step(session, evaluated, *last, err));
@@ -55,8 +65,7 @@ static dt_status before_steps(dt_train_session *session, bool *last, dt_error *e
     bool evaluated = false;
     dt_status st = DT_OK;
 
-    if (session->step == 0 || session->valid_step == session->step ||
-        !every(session->step, session->recipe->evaluate.every))
+    if (session->step == 0 || session->valid_step == session->step || !is_evaluation_due(session))
         return DT_OK;
     DT_TRY(evaluate(session, &evaluated, last, err));
     if (evaluated)

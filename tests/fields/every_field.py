@@ -138,6 +138,7 @@ FIELDS = {
     'clip': [value(0.5, 'plain'), value(0, None)],
     'seed': [value(7, 'plain')],
     'evaluate.every': [value(7, 'plain'), value(0, None)],
+    'evaluate.every_epoch': [value(1, 'divided')],
     'evaluate.sequences': [value(0, 'plain')],
     'checkpoint.every': [value(7, 'three')],
     'checkpoint.keep': [value(1, 'plain')],
