@@ -30,6 +30,10 @@ dt_display_kind dt_display_next(size_t *length, const unsigned char *at, size_t 
 /* For a terminal: a '?' for each that is not shown, tab and line feed as they are. */
 void dt_display_add(dt_strbuf *out, const char *text, size_t length);
 
+/* Columns of a terminal that the text takes as dt_display_add writes it, a tab one: 2 for a wide
+ * character (CJK, emoji), 0 for a mark upon the one before it. */
+size_t dt_display_columns(const char *text, size_t length);
+
 /* For the page: what is not shown is left out, terminals' escape sequences whole (colours, titles,
  * links); bytes that are no text become U+FFFD. The result is valid UTF-8. */
 void dt_display_add_page(dt_strbuf *out, const char *text, size_t length);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/display.h"
 #include "base/utf8.h"
 
 #include "base/banned.h"
@@ -59,6 +60,7 @@ static void keep_line(dt_problem *problem, const char *text, dt_arena *arena)
     const char *line = find_line(text, problem->mark.line);
     int from = problem->mark.column > BEFORE_CARET + 10 ? problem->mark.column - BEFORE_CARET : 1;
     size_t left = line != NULL ? strcspn(line, "\r\n") : 0;
+    size_t before; /* bytes that stand before the mark */
     dt_strbuf kept;
     bool shown;
 
@@ -66,6 +68,7 @@ static void keep_line(dt_problem *problem, const char *text, dt_arena *arena)
         return;
     dt_strbuf_init(&kept);
     dt_strbuf_add_str(&kept, from > 1 ? "..." : "");
+    before = kept.length;
     for (int column = 1; left > 0 && column < from + LINE_CHARACTERS; column++) {
         size_t bytes = take_character(line, left, &shown);
 
@@ -73,12 +76,14 @@ static void keep_line(dt_problem *problem, const char *text, dt_arena *arena)
             dt_strbuf_add(&kept, line, bytes);
         else if (column >= from)
             dt_strbuf_add_char(&kept, *line == '\t' ? ' ' : '?');
+        if (column < problem->mark.column)
+            before = kept.length;
         line += bytes;
         left -= bytes;
     }
     dt_strbuf_add_str(&kept, left > 0 ? "..." : "");
     problem->line = dt_arena_strdup(arena, kept.data);
-    problem->caret = problem->mark.column - from + 1 + (from > 1 ? 3 : 0);
+    problem->caret = (int)dt_display_columns(kept.data, before) + 1;
     dt_strbuf_release(&kept);
 }
 

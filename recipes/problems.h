@@ -29,7 +29,7 @@ typedef struct dt_problem {
     bool warning;
     bool absent;      /* at the map that lacks something: told after what stands there */
     const char *line; /* of the text, as it may be shown; NULL: none, or it may hold a secret */
-    int caret;        /* column in it, from 1 */
+    int caret;        /* column of a terminal that is under its mark, from 1 */
 } dt_problem;
 
 typedef struct dt_problems {

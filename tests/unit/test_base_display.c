@@ -93,6 +93,26 @@ static void test_each_form_shows_what_may_be_shown(void **state)
     dt_strbuf_release(&out);
 }
 
+static void test_a_terminal_gives_text_so_many_columns(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t columns;
+    } wide[] = {
+        {"", 0},
+        {"plain", 5},
+        {"a\tb", 3},
+        {"\xe6\x96\x87\xe6\x9b\xb8", 4} /* two of CJK */,
+        {"e\xcc\x81", 1} /* an accent upon it */,
+        {"\xf0\x9f\x93\x9a!", 3} /* books */,
+        {"\x1b\xff", 2} /* shown as "??" */,
+        {"\xe2\x80\xae", 1},
+    };
+
+    for (size_t i = 0; i < sizeof(wide) / sizeof(wide[0]); i++)
+        assert_int_equal(dt_display_columns(wide[i].text, strlen(wide[i].text)), wide[i].columns);
+}
+
 /* JSON shows nothing either, and is the same value. */
 static void test_json_escapes_what_must_not_be_shown(void **state)
 {
@@ -127,6 +147,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_form_shows_what_may_be_shown),
+        cmocka_unit_test(test_a_terminal_gives_text_so_many_columns),
         cmocka_unit_test(test_json_escapes_what_must_not_be_shown),
     };
 

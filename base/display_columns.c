@@ -1,0 +1,39 @@
+/* How wide text is, by the C library's table of widths, in a locale of its own: the program's says how
+ * numbers are written. Where C.UTF-8 is not installed every character has one column. */
+#define _GNU_SOURCE
+#include <locale.h>
+#include <stdbool.h>
+#include <wchar.h>
+
+#include "base/display.h"
+#include "base/utf8.h"
+
+#include "base/banned.h"
+
+static size_t columns_of(const unsigned char *at, size_t left, size_t *length)
+{
+    uint32_t code = 0;
+    int width;
+
+    if (dt_display_next(length, at, left) != DT_DISPLAY_PLAIN)
+        return 1; /* '?' */
+    dt_utf8_decode(&code, at, left);
+    width = code == '\t' ? 1 : wcwidth((wchar_t)code);
+    return width >= 0 ? (size_t)width : 1;
+}
+
+size_t dt_display_columns(const char *text, size_t length)
+{
+    const unsigned char *at = (const unsigned char *)text, *end = at + length;
+    locale_t wide = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    locale_t before = wide != (locale_t)0 ? uselocale(wide) : (locale_t)0;
+    size_t columns = 0, step;
+
+    for (; at < end; at += step)
+        columns += columns_of(at, (size_t)(end - at), &step);
+    if (wide != (locale_t)0) {
+        uselocale(before);
+        freelocale(wide);
+    }
+    return columns;
+}
