@@ -20,11 +20,14 @@ typedef struct reading {
         *own; /* of each attempt, from 1: its steps that count, were it not for later ones */
     dt_step_range *mixed; /* in order, apart: where points of several attempts count */
     int64_t mixed_count;
-    int shift; /* of a part */
-    int64_t first_part;
-    dt_pile *parts;
-    int64_t parts_count;
 } reading;
+
+/* The parts of a range of steps. */
+typedef struct parts {
+    int shift; /* of a part */
+    int64_t first, count;
+    dt_pile *piles;
+} parts;
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -116,26 +119,27 @@ out:
     return st;
 }
 
-/* --- into parts */
+/* --- what the points of all attempts come to */
 
-static void take_pile(void *context, const dt_pile *pile)
-{
-    const reading *r = context;
-
-    dt_pile_merge(&r->parts[dt_step_bucket(pile->first_step, r->shift) - r->first_part], pile);
-}
+typedef struct taker {
+    dt_pile_take take;
+    void *context;
+} taker;
 
 static bool take_point(void *context, const dt_metric *point)
 {
+    const taker *t = context;
     dt_pile pile = {0};
 
     dt_pile_add(&pile, point->step, point->time_ms, point->value);
-    take_pile(context, &pile);
+    t->take(t->context, &pile);
     return true;
 }
 
-static dt_status parts_read(reading *r, dt_error *err)
+static dt_status piles_read(const reading *r, int shift, dt_pile_take take, void *context,
+                            dt_error *err)
 {
+    taker t = {take, context};
     dt_status st = DT_OK;
 
     for (int64_t a = 0; a < r->curves->attempts; a++) {
@@ -146,43 +150,98 @@ static dt_status parts_read(reading *r, dt_error *err)
 
             if (mixed.to < from || mixed.from > r->own[a].to)
                 continue;
-            DT_TRY(dt_pyramid_read(r->store, r->series, a + 1, r->shift,
-                                   (dt_step_range){from, mixed.from - 1}, take_pile, r, err));
+            DT_TRY(dt_pyramid_read(r->store, r->series, a + 1, shift,
+                                   (dt_step_range){from, mixed.from - 1}, take, context, err));
             from = mixed.to + 1;
         }
-        DT_TRY(dt_pyramid_read(r->store, r->series, a + 1, r->shift,
-                               (dt_step_range){from, r->own[a].to}, take_pile, r, err));
+        DT_TRY(dt_pyramid_read(r->store, r->series, a + 1, shift,
+                               (dt_step_range){from, r->own[a].to}, take, context, err));
     }
     for (int64_t i = 0; i < r->mixed_count; i++)
         DT_TRY(dt_store_curve_scan(r->store, r->curves, r->which, r->mixed[i].from - 1,
-                                   r->mixed[i].to, take_point, r, err));
+                                   r->mixed[i].to, take_point, &t, err));
 out:
     return st;
 }
 
+static dt_step_range range_of(const reading *r)
+{
+    dt_step_range all = {INT64_MAX, INT64_MIN};
+
+    for (int64_t a = 0; a < r->curves->attempts; a++) {
+        all.from = least(all.from, r->own[a].from);
+        all.to = most_of(all.to, r->own[a].to);
+    }
+    return all;
+}
+
+dt_status dt_curve_range(dt_store *store, dt_step_range *range, const dt_store_curves *curves,
+                         int64_t which, dt_arena *arena, dt_error *err)
+{
+    reading r = {
+        .store = store, .curves = curves, .which = which, .series = curves->curves[which].series};
+    dt_status st = attempts_read(&r, *range, arena, err);
+
+    if (st == DT_OK)
+        *range = range_of(&r);
+    return st;
+}
+
+dt_status dt_curve_piles(dt_store *store, const dt_store_curves *curves, int64_t which,
+                         dt_step_range range, int shift, dt_pile_take take, void *context,
+                         dt_arena *arena, dt_error *err)
+{
+    reading r = {
+        .store = store, .curves = curves, .which = which, .series = curves->curves[which].series};
+    dt_status st = attempts_read(&r, range, arena, err);
+
+    return st == DT_OK ? piles_read(&r, shift, take, context, err) : st;
+}
+
+int dt_parts_shift(dt_step_range all, int64_t most)
+{
+    int shift = 0;
+
+    while (dt_step_bucket(all.to, shift) - dt_step_bucket(all.from, shift) >= most)
+        shift++;
+    return shift;
+}
+
+/* --- into parts */
+
+static void take_pile(void *context, const dt_pile *pile)
+{
+    const parts *p = context;
+
+    dt_pile_merge(&p->piles[dt_step_bucket(pile->first_step, p->shift) - p->first], pile);
+}
+
 /* Makes the parts of a range, at most `most`. */
-static dt_status parts_make(reading *r, dt_step_range all, int64_t most, dt_arena *arena,
+static dt_status parts_make(parts *p, dt_step_range all, int64_t most, dt_arena *arena,
                             dt_error *err)
 {
-    r->shift = 0;
-    while (dt_step_bucket(all.to, r->shift) - dt_step_bucket(all.from, r->shift) >= most)
-        r->shift++;
-    r->first_part = dt_step_bucket(all.from, r->shift);
-    r->parts_count = dt_step_bucket(all.to, r->shift) - r->first_part + 1;
-    r->parts = dt_arena_alloc_array(arena, (size_t)r->parts_count, sizeof(*r->parts));
-    if (r->parts == NULL)
+    p->shift = dt_parts_shift(all, most);
+    p->first = dt_step_bucket(all.from, p->shift);
+    p->count = dt_step_bucket(all.to, p->shift) - p->first + 1;
+    p->piles = dt_arena_alloc_array(arena, (size_t)p->count, sizeof(*p->piles));
+    if (p->piles == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "cannot read the metrics: no memory");
-    for (int64_t i = 0; i < r->parts_count; i++)
-        r->parts[i] = (dt_pile){0};
+    for (int64_t i = 0; i < p->count; i++)
+        p->piles[i] = (dt_pile){0};
     return DT_OK;
 }
 
-static dt_bucket bucket_of(const dt_pile *pile)
+double dt_pile_mean(const dt_pile *pile)
 {
     double mean = pile->total / (double)(pile->points - pile->not_finite);
 
     if (isnan(mean) || !isfinite(pile->total)) /* a sum past what a double holds */
         mean = pile->low / 2 + pile->high / 2;
+    return fmax(pile->low, fmin(pile->high, mean)); /* but for rounding */
+}
+
+static dt_bucket bucket_of(const dt_pile *pile)
+{
     return (dt_bucket){.first_step = pile->first_step,
                        .last_step = pile->last_step,
                        .first_ms = pile->first_ms,
@@ -191,7 +250,7 @@ static dt_bucket bucket_of(const dt_pile *pile)
                        .not_finite = pile->not_finite,
                        .min = pile->low,
                        .max = pile->high,
-                       .mean = fmax(pile->low, fmin(pile->high, mean)), /* but for rounding */
+                       .mean = dt_pile_mean(pile),
                        .last = pile->last};
 }
 
@@ -211,28 +270,28 @@ static bool list_point(void *context, const dt_metric *point)
 }
 
 /* The parts that have points; or, where they are few, the points. */
-static dt_status buckets_list(dt_bucket **out, int64_t *count, const reading *r, dt_step_range all,
-                              int64_t most, dt_arena *arena, dt_error *err)
+static dt_status buckets_list(dt_bucket **out, int64_t *count, const reading *r, const parts *p,
+                              dt_step_range all, int64_t most, dt_arena *arena, dt_error *err)
 {
     bucket_list l = {.most = most};
-    int64_t points = 0, parts = 0;
+    int64_t points = 0, filled = 0;
     dt_status st = DT_OK;
 
-    for (int64_t i = 0; i < r->parts_count; i++) {
-        points += r->parts[i].points;
-        parts += r->parts[i].points > 0;
+    for (int64_t i = 0; i < p->count; i++) {
+        points += p->piles[i].points;
+        filled += p->piles[i].points > 0;
     }
     l.buckets = dt_arena_alloc_array(arena, (size_t)(points < most ? points : most) + 1,
                                      sizeof(*l.buckets));
     if (l.buckets == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "cannot read the metrics: no memory");
-    if (points <= most && points > parts)
+    if (points <= most && points > filled)
         DT_TRY(dt_store_curve_scan(r->store, r->curves, r->which, all.from - 1, all.to, list_point,
                                    &l, err));
     else
-        for (int64_t i = 0; i < r->parts_count; i++)
-            if (r->parts[i].points > 0)
-                l.buckets[l.count++] = bucket_of(&r->parts[i]);
+        for (int64_t i = 0; i < p->count; i++)
+            if (p->piles[i].points > 0)
+                l.buckets[l.count++] = bucket_of(&p->piles[i]);
     *out = l.buckets;
     *count = l.count;
 out:
@@ -245,24 +304,22 @@ dt_status dt_store_curve_buckets(dt_store *store, dt_bucket **out, int64_t *coun
 {
     reading r = {
         .store = store, .curves = curves, .which = which, .series = curves->curves[which].series};
-    dt_step_range all = {INT64_MAX, INT64_MIN};
     dt_sql_group group = {0};
     dt_status st = DT_OK;
+    dt_step_range all;
+    parts p;
 
     *out = NULL;
     *count = 0;
     DT_TRY(dt_sql_group_begin_reading(&group, store, err)); /* one moment for all of it */
     DT_TRY(dt_sql_before_commit(store, err)); /* what this transaction has added counts too */
     DT_TRY(attempts_read(&r, (dt_step_range){from, to}, arena, err));
-    for (int64_t a = 0; a < curves->attempts; a++) {
-        all.from = least(all.from, r.own[a].from);
-        all.to = most_of(all.to, r.own[a].to);
-    }
+    all = range_of(&r);
     if (all.from > all.to)
         goto out;
-    DT_TRY(parts_make(&r, all, most, arena, err));
-    DT_TRY(parts_read(&r, err));
-    DT_TRY(buckets_list(out, count, &r, all, most, arena, err));
+    DT_TRY(parts_make(&p, all, most, arena, err));
+    DT_TRY(piles_read(&r, p.shift, take_pile, &p, err));
+    DT_TRY(buckets_list(out, count, &r, &p, all, most, arena, err));
 out:
     return dt_sql_group_end(&group, st, err);
 }

@@ -139,8 +139,8 @@ typedef struct dt_query_value {
     const char *text; /* until `take` returns */
 } dt_query_value;
 /* Once with values NULL before the first row, then for each. */
-typedef void (*dt_query_take)(void *context, const char *const *names,
-                              const dt_query_value *values, int count);
+typedef void (*dt_query_take)(void *context, const char *const *names, const dt_query_value *values,
+                              int count);
 /* One SELECT on a connection that can only read. DT_ERR_USAGE: it is none, or wrong; DT_ERR_TIMEOUT. */
 dt_status dt_store_query(dt_store *store, const char *sql, double seconds, dt_query_take take,
                          void *context, dt_error *err);
@@ -301,6 +301,24 @@ dt_status dt_store_curve_newest(dt_store *store, const dt_store_curves *curves, 
 dt_status dt_store_curve_scan(dt_store *store, const dt_store_curves *curves, int64_t which,
                               int64_t after_step, int64_t last_step, dt_store_take take,
                               void *context, dt_error *err);
+/* --- band.c: a metric of several runs for a chart */
+typedef struct dt_band {
+    int64_t first_step, last_step;    /* of the points of all runs */
+    int64_t runs, points, not_finite; /* runs: that have a finite point here */
+    double min, max;                  /* of all that are finite; NaN: none is */
+    double mean;    /* of the means of these runs, each of which counts the same */
+    double seconds; /* the mean of how long each run had been going when it came past here */
+} dt_band;
+/* Of runs, by id, the points from step `from` to `to`, both inclusive, in at most `most` parts in order, none empty,
+ * with true extremes. A part is as many steps wide as a power of two says; such a width is taken that the
+ * pyramid has it, so that there may be far fewer. A run without such a metric counts for nothing. */
+dt_status dt_store_band(dt_store *store, dt_band **out, int64_t *count, const char *const *runs,
+                        int64_t runs_count, const char *name, int64_t from, int64_t to,
+                        int64_t most, dt_arena *arena, dt_error *err);
+/* The runs of a group by id, oldest first. */
+dt_status dt_store_group_runs(dt_store *store, const char ***ids, int64_t *count, const char *group,
+                              dt_arena *arena, dt_error *err);
+
 /* --- since.c: what a run has got since somebody looked */
 typedef struct dt_since_mark {
     int64_t series, step; /* of a curve the last point that was seen */

@@ -175,6 +175,19 @@ typedef void (*dt_pile_take)(void *context, const dt_pile *pile);
 dt_status dt_pyramid_read(dt_store *store, int64_t series, int64_t attempt, int shift,
                           dt_step_range of, dt_pile_take take, void *context, dt_error *err);
 
+/* --- buckets.c */
+/* Of a pile that has a finite point. */
+double dt_pile_mean(const dt_pile *pile);
+/* A width of parts, as a power of two, of which a range has no more than `most`. */
+int dt_parts_shift(dt_step_range all, int64_t most);
+/* The first and last point in a range that it is narrowed to; from > to: there is none. Then the points that count of
+ * all attempts in it, as piles that each lie in one bucket of 2^shift steps. `take` must not use the store. */
+dt_status dt_curve_range(dt_store *store, dt_step_range *range, const dt_store_curves *curves,
+                         int64_t which, dt_arena *arena, dt_error *err);
+dt_status dt_curve_piles(dt_store *store, const dt_store_curves *curves, int64_t which,
+                         dt_step_range range, int shift, dt_pile_take take, void *context,
+                         dt_arena *arena, dt_error *err);
+
 /* --- migrate.c */
 extern const int64_t dt_store_version; /* the newest migration */
 /* Refuses a file that is another program's or of a newer version; writes nothing. */

@@ -31,6 +31,7 @@ static int http_status(dt_status st)
 /* Leaves the reply empty only where there is no memory. */
 static void reply_error(dt_web_reply *reply, int status, const char *message)
 {
+    reply->file_name = NULL;
     dt_web_reply_json(reply, status,
                       json_pack("{s{si so}}", "error", "status", status, "message",
                                 dt_web_string_json(message)), /* it may repeat any bytes */

@@ -48,10 +48,11 @@ typedef struct dt_web_reply {
     const char *type;  /* MIME */
     const char *bytes; /* either these, which live on, */
     size_t length;
-    char *owned;          /* or these, which are freed */
-    dt_web_stream stream; /* or this */
-    const char *location; /* of a redirection; NULL: none */
-    char cookie[160];     /* to be set; "": none */
+    char *owned;           /* or these, which are freed */
+    dt_web_stream stream;  /* or this */
+    const char *file_name; /* it is to be kept under; NULL: it is to be shown */
+    const char *location;  /* of a redirection; NULL: none */
+    char cookie[160];      /* to be set; "": none */
 } dt_web_reply;
 
 typedef dt_status (*dt_web_page)(dt_web_request *request, dt_web_reply *reply, dt_error *err);
@@ -87,6 +88,8 @@ dt_status dt_web_recipe(dt_web_request *request, dt_web_reply *reply, dt_error *
 dt_status dt_web_health(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_metrics(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_buckets(dt_web_request *request, dt_web_reply *reply, dt_error *err);
+dt_status dt_web_band(dt_web_request *request, dt_web_reply *reply, dt_error *err);
+dt_status dt_web_csv(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_checkpoints(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_events(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_logs(dt_web_request *request, dt_web_reply *reply, dt_error *err);

@@ -1,5 +1,6 @@
 #include "web/respond.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -152,6 +153,14 @@ static bool header_add(struct MHD_Response *response, const char *name, const ch
     return MHD_add_response_header(response, name, value) == MHD_YES;
 }
 
+static bool file_name_add(struct MHD_Response *response, const char *name)
+{
+    char text[96];
+
+    snprintf(text, sizeof(text), "attachment; filename=\"%s\"", name);
+    return header_add(response, "Content-Disposition", text);
+}
+
 static bool headers_add(struct MHD_Response *response, const dt_web_reply *reply)
 {
     for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
@@ -161,6 +170,7 @@ static bool headers_add(struct MHD_Response *response, const dt_web_reply *reply
            (reply->status != 405 || header_add(response, "Allow", "GET, HEAD")) &&
            (reply->status != 503 || header_add(response, "Retry-After", "1")) &&
            (reply->status != 401 || header_add(response, "WWW-Authenticate", "Bearer")) &&
+           (reply->file_name == NULL || file_name_add(response, reply->file_name)) &&
            (reply->location == NULL || header_add(response, "Location", reply->location)) &&
            (reply->cookie[0] == '\0' || header_add(response, "Set-Cookie", reply->cookie)) &&
            /* whatever follows is not wanted */

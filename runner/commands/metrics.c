@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
-#include "runner/term/csv.h"
+#include "base/csv.h"
 #include "runner/term/format.h"
 #include "runner/view/runs.h"
 #include "runner/view/wide.h"

@@ -1,7 +1,7 @@
 /* csv: a line a point, or with --wide a line a step and a column a metric; "nan", "inf", "-inf" for what is
  * not finite, as pandas and spreadsheets' importers read them.
  */
-#include "runner/term/csv.h"
+#include "base/csv.h"
 #include "base/clock.h"
 #include "runner/export/export.h"
 #include "runner/export/output.h"

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "runner/term/csv.h"
+#include "base/csv.h"
 #include "runner/term/format.h"
 
 #include "base/banned.h"

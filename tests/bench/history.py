@@ -144,6 +144,14 @@ def charts(serve, store, points, overlaid):
         warm = [server.get(path.format(name, ""))[0] for name in names]
     row(f"{overlaid} runs x {points:,} points, one after the other, cold / warm", "",
         f"{sum(taken for taken, _ in answers):.0f} ms / {sum(warm):.0f} ms")
+    band = "/api/v1/band?name=loss&buckets=1000&runs=" + ",".join(names)
+    cold = []
+    for _ in range(3):
+        with Server(serve, store, cold=True) as server:
+            cold.append(server.get(band)[0])
+            warm = server.median(band)
+    row(f"{overlaid} runs x {points:,} points as a band, cold", "< 1 s", f"{statistics.median(cold):.0f} ms (least {min(cold):.0f})")
+    row("the same, warm", "< 100 ms", warm)
     database = sqlite3.connect(f"file:{store}?mode=ro", uri=True)
     for name, (_, answer) in zip(names, answers):
         low, high, count = database.execute(

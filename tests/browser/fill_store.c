@@ -1,6 +1,6 @@
 /* fill_store STORE: runs in every interesting state, with their logs, for the page's test.
  * fill_store STORE step N: takes the running one on to step N; live N: another one.
- * fill_store STORE many N: N finished runs more, each with a learning rate of its own.
+ * fill_store STORE many N: N finished runs more, each with a learning rate of its own, the first of them in groups.
  * fill_store STORE long N: one of N points whose second attempt began in the middle, with a peak of 50.
  *
  * Names and texts hold what would be HTML if anybody read them so.
@@ -222,7 +222,10 @@ static void add_many(dt_store *store, int64_t count)
                       .recipe_path = "/home/ada/sweep.yaml",
                       .recipe_text = recipe_text,
                       .recipe_json = recipe,
-                      .recipe_hash = "h"};
+                      .recipe_hash = "h",
+                      .group = i <= 10   ? "rates, low"
+                               : i <= 20 ? "rates, high"
+                                         : ""};
 
         snprintf(id, sizeof(id), "sweep%03lld", (long long)i);
         snprintf(name, sizeof(name), "sweep %lld", (long long)i);

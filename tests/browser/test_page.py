@@ -407,6 +407,44 @@ class History(Browsing):
         Select(self.browser.find_element(By.ID, "of-state")).select_by_visible_text("failed")
         self.wait(lambda: self.browser.find_element(By.ID, "nothing").is_displayed())
 
+    def test_groups_are_compared_as_bands_and_the_address_holds_all_of_it(self):
+        self.open("?q=sweep010", lambda: len(self.texts("#runs tbody code")) == 1)
+        self.browser.find_element(By.CSS_SELECTOR, "#runs a.tag").click()
+        self.wait(lambda: self.browser.find_elements(By.ID, "loss-chart")
+                  and self.points("loss-chart") == [0, 50, 100])
+        self.assertEqual(self.text("#summary"), "1 group")
+        self.open("compare?group=rates%2C%20low&group=rates%2C%20high&runs=sweep200&base=1&log=1",
+                  lambda: self.browser.find_elements(By.ID, "loss-chart")
+                  and len(self.points("loss-chart", 2) or []) == 3)
+        chart = "return Chart.getChart('loss-chart').data.datasets"
+        means = self.script(chart + "[0].data.map((p) => Number(p.y.toFixed(4)))")
+        self.assertEqual(means, [7.5, 6.5, 6.1667])
+        edges = self.script(chart + ".filter((d) => d.helper).map((d) => d.data.map((p) => Number(p.y.toFixed(4))))")
+        self.assertEqual(edges[:2], [[3, 2, 1.6667], [12, 11, 10.6667]])
+        self.assertEqual(self.text("#summary"), "2 groups, 1 run")
+        cells = self.texts("#metrics tbody tr:first-child td")
+        self.assertEqual(cells, ["loss, last", "6.1667 (−62 %)", "16.1667", "200.6667 (+1141 %)"])
+        self.assertEqual(self.texts("#recipes tbody td"),
+                         ["optimizer.lr", "0.001, 0.002, 0.003, … (10)", "0.011, 0.012, 0.013, … (10)", "0.2"])
+        Select(self.browser.find_element(By.ID, "axis")).select_by_value("time")
+        self.wait(lambda: [round(x, 6) for x in self.points("loss-chart")] == [0, 0.05, 0.1])
+        self.assertIn("x=time", self.browser.current_url)
+        self.shoot("groups")
+
+    def test_what_a_chart_shows_is_kept_as_csv(self):
+        self.open_run("sweep007")
+        self.wait(lambda: self.browser.find_elements(By.CSS_SELECTOR, "#loss-card .keep a"))
+        fetched = lambda css: self.browser.execute_async_script(
+            "const done = arguments[1]; fetch(document.querySelector(arguments[0]).href)"
+            ".then((a) => a.text().then((text) => done([a.headers.get('Content-Disposition'), text])))", css)
+        kept, text = fetched("#keep")
+        self.assertEqual(kept, 'attachment; filename="dtrun.csv"')
+        lines = text.splitlines()
+        self.assertEqual(lines[0], "run,run_name,attempt,step,name,value,time")
+        self.assertEqual([line.split(",")[:5] for line in lines[1:]],
+                         [["sweep007", "sweep 7", "1", str(step), "loss"] for step in (0, 50, 100)])
+        self.assertEqual(fetched("#loss-card .keep a")[1], text)
+
     def test_ticked_runs_are_compared(self):
         self.open("?q=sweep%2024", lambda: len(self.texts("#runs tbody code")) == 11)
         for box in self.browser.find_elements(By.CSS_SELECTOR, "#runs .tick input")[:3]:

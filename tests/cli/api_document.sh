@@ -60,7 +60,8 @@ for path, item in doc["paths"].items():
     (kind, content), = get_it["responses"]["200"]["content"].items()
     for run in ("tiny", sys.argv[2]):
         at = path.replace("{run}", run)
-        queries = [""] + [f"?{p['name']}={p['schema'].get('default', p['schema'].get('minimum', ''))}"
+        whose = [f"runs={run}"] if any(p["name"] == "runs" for p in get_it.get("parameters", [])) else []
+        queries = ["?" + "&".join(whose)] + [f"?{'&'.join(whose + [''])}{p['name']}={p['schema'].get('default', p['schema'].get('minimum', ''))}"
                           for p in get_it.get("parameters", []) if p["in"] == "query" and p["schema"].get("type") == "integer"]
         for query in queries:
             status, got, text = get(at + query)
@@ -69,7 +70,7 @@ for path, item in doc["paths"].items():
                 check(text, content["schema"])
         for p in get_it.get("parameters", []):
             if p["in"] == "query" and p["schema"].get("type") == "integer" and p["name"] not in ("from", "to", "after", "most"):
-                status, _, text = get(f"{at}?{p['name']}={p['schema']['maximum'] + 1}")
+                status, _, text = get(f"{at}?{'&'.join(whose + [''])}{p['name']}={p['schema']['maximum'] + 1}")
                 assert status == 400, (at, p["name"], status)
                 check(text, doc["components"]["schemas"]["Error"])
 assert get("/api/v1/runs/nosuch")[0] == 404

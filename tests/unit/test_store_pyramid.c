@@ -186,6 +186,97 @@ static void test_any_zoom_of_any_curve_is_what_its_points_say(void **state)
     }
 }
 
+/* --- bands over several runs */
+
+#define BANDED 5
+
+/* What all points of the runs say of a part. */
+static void assert_band(const dt_band *band, dt_metric *const *points, const int64_t *counts)
+{
+    int64_t all = 0, finite = 0, runs = 0;
+    double low = INFINITY, high = -INFINITY, means = 0, seconds = 0;
+
+    for (int run = 0; run < BANDED; run++) {
+        double total = 0, last_ms = 0;
+        int64_t own = 0;
+
+        for (int64_t i = 0; i < counts[run]; i++) {
+            const dt_metric *point = &points[run][i];
+
+            if (point->step < band->first_step || point->step > band->last_step)
+                continue;
+            all++;
+            last_ms = (double)point->time_ms;
+            if (!isfinite(point->value))
+                continue;
+            own++;
+            total += point->value;
+            low = fmin(low, point->value);
+            high = fmax(high, point->value);
+        }
+        finite += own;
+        runs += own > 0;
+        means += own > 0 ? total / (double)own : 0;
+        seconds += own > 0 ? last_ms / 1000 : 0;
+    }
+    assert_int_equal(band->points, all);
+    assert_int_equal(band->not_finite, all - finite);
+    assert_int_equal(band->runs, runs);
+    if (runs == 0) {
+        assert_true(isnan(band->min) && isnan(band->max) && isnan(band->mean));
+        return;
+    }
+    assert_true(band->min == low && band->max == high);
+    assert_true(fabs(band->mean - means / (double)runs) < 1e-6);
+    assert_true(fabs(band->seconds - seconds / (double)runs) < 1e-3);
+}
+
+static void assert_bands(test_store *t, const char *const *runs, int64_t from, int64_t to,
+                         int64_t most)
+{
+    int64_t counts[BANDED], count, inside = 0, banded = 0;
+    dt_metric *points[BANDED];
+    dt_band *bands;
+
+    for (int run = 0; run < BANDED; run++) {
+        assert_good(t, dt_store_metric_list(t->store, &points[run], &counts[run], runs[run], "loss",
+                                            -1, false, &t->arena, &t->err));
+        for (int64_t i = 0; i < counts[run]; i++)
+            inside += points[run][i].step >= from && points[run][i].step <= to;
+    }
+    assert_good(t, dt_store_band(t->store, &bands, &count, runs, BANDED, "loss", from, to, most,
+                                 &t->arena, &t->err));
+    assert_true(count <= most);
+    for (int64_t i = 0; i < count; i++) {
+        assert_true(bands[i].first_step >= from && bands[i].last_step <= to);
+        assert_true(i == 0 || bands[i].first_step > bands[i - 1].last_step);
+        assert_band(&bands[i], points, counts);
+        banded += bands[i].points;
+    }
+    assert_int_equal(banded, inside); /* none is missing */
+    dt_arena_reset(&t->arena);
+}
+
+static void test_any_zoom_of_a_band_is_what_the_points_of_its_runs_say(void **state)
+{
+    static const char *const runs[BANDED] = {"a", "b", "c", "d", "e"};
+    test_store *t = *state;
+
+    seed = 77;
+    for (int run = 0; run < BANDED - 1; run++)
+        add_run(t, runs[run]);
+    test_store_run(t, runs[BANDED - 1], "without points");
+    test_store_run_sql(t, "UPDATE attempts SET created_ms = 0, started_ms = NULL");
+    assert_bands(t, runs, 0, INT64_MAX, 2000);
+    assert_bands(t, runs, 0, INT64_MAX, 1);
+    for (int zoom = 0; zoom < ZOOMS; zoom++) {
+        int64_t from = dice(200000);
+
+        assert_bands(t, runs, from, from + dice(dice(2) == 0 ? 500 : 300000),
+                     1 + dice(dice(2) == 0 ? 10 : 2000));
+    }
+}
+
 #define BUILT                                                                                      \
     "SELECT count(*) FROM (SELECT series, attempt, l.column1 AS level,"                            \
     " step >> (2 + 4 * l.column1) AS bucket, count(*) AS points, min(step) AS first,"              \
@@ -388,6 +479,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_STORE(test_any_zoom_of_any_curve_is_what_its_points_say),
+        WITH_STORE(test_any_zoom_of_a_band_is_what_the_points_of_its_runs_say),
         WITH_STORE(test_what_is_taken_back_leaves_nothing_in_the_pyramid),
         WITH_STORE(test_a_transaction_that_ended_by_itself_leaves_nothing),
         WITH_STORE(test_points_of_an_open_transaction_count),

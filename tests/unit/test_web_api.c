@@ -507,6 +507,37 @@ static void test_a_chart_is_asked_for_in_buckets(void **state)
     json_decref(answer);
 }
 
+static void test_points_come_as_csv_and_whole(void **state)
+{
+    test_web *web = *state;
+    test_store *t = &web->rows;
+    test_answer answer;
+    int lines = 0;
+
+    add_running(web, "bb", "n");
+    assert_good(t, dt_store_run_label(t->store, "bb", &(dt_labels){.name = "=a,b"}, &t->err));
+    assert_good(t, dt_store_begin(t->store, &t->err));
+    for (int64_t step = 0; step < 1536; step++) /* whole blocks */
+        assert_good(t, dt_store_metric_add(t->store, "bb", 1, 100 + step, "gradient_norm",
+                                           step == 7 ? NAN : 0.1, 0, &t->err));
+    assert_good(t, dt_store_commit(t->store, &t->err));
+    test_answer_init(&answer);
+    test_web_get(web, &answer, "/api/v1/csv?runs=bb&name=gradient_norm&from=101");
+    assert_int_equal(answer.status, 200);
+    assert_non_null(strstr(answer.head.data, "Content-Type: text/csv"));
+    for (const char *at = answer.body.data; (at = strchr(at, '\n')) != NULL; at++)
+        lines++;
+    assert_int_equal(lines, 1536);
+    assert_non_null(strstr(answer.body.data, "value,time\nbb,\"'=a,b\",1,101,gradient_norm,0.1"));
+    assert_non_null(strstr(answer.body.data, ",107,gradient_norm,nan,"));
+    test_web_get(web, &answer, "/api/v1/csv?runs=bb,nosuch");
+    assert_int_equal(answer.status, 404);
+    assert_null(strstr(answer.head.data, "Content-Disposition"));
+    test_web_get(web, &answer, "/api/v1/csv");
+    assert_int_equal(answer.status, 400);
+    test_answer_release(&answer);
+}
+
 int main(void)
 {
 #define WITH_WEB(f) cmocka_unit_test_setup_teardown(f, test_web_setup, test_web_teardown)
@@ -524,6 +555,7 @@ int main(void)
         WITH_WEB(test_a_run_is_found_by_what_the_command_line_takes),
         WITH_WEB(test_runs_are_searched_sorted_and_paged),
         WITH_WEB(test_a_chart_is_asked_for_in_buckets),
+        WITH_WEB(test_points_come_as_csv_and_whole),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -107,7 +107,7 @@ export class Curves {
     const helper = {helper: true, borderWidth: 0, pointRadius: 0, borderColor: hue, order: 2,
                     backgroundColor: `color-mix(in srgb, ${hue} 20%, transparent)`};
     const mean = points.map((point) => point.mean);
-    const banded = points.some((point) => point.count > 1);
+    const banded = points.some((point) => point.count > 1 || point.runs > 1);
     const helpers = [];
     if (banded) {
       helpers.push({...helper, data: from(points.map((p) => p.min))},

@@ -1,12 +1,15 @@
-// compare: several runs over each other, what differs in their recipes, and what their metrics came to.
+// compare: several runs and groups of runs over each other, what differs in their recipes, and what their metrics came
+// to. A group is a band with its mean.
 import {colour, el, setText, table} from '/dom.js';
-import {ACTIVE_MS, QUIET_MS, getJson, isActive, poll} from '/live.js';
-import {Series} from '/series.js';
+import {ACTIVE_MS, QUIET_MS, getJson, isActive, keepAddress, poll} from '/live.js';
+import {Band, Series} from '/series.js';
 import * as text from '/text.js';
 import {View, bindControls, putAddress} from '/view.js';
 import {RunCharts} from '/run_charts.js';
 
-const RUNS_MOST = 8;
+const RUNS_MOST = 8; // and groups: curves that can be told apart
+const RECIPES_MOST = 100; // of a group that are read
+const VALUES_SHOWN = 3;
 
 const byId = (id) => document.getElementById(id);
 
@@ -21,12 +24,22 @@ function flat(value, prefix, into) {
 function head(run, at) {
   const swatch = el('span', {class: 'swatch'});
   swatch.style.background = colour(`curve-${at + 1}`);
-  return el('span', {}, swatch, el('a', {href: `/runs/${encodeURIComponent(run.id)}`, text: run.title}));
+  return el('span', {}, swatch, el('a', {href: run.href, text: run.title}));
 }
 
-// The keys in which the recipes differ, the others left out.
+// What the recipes of a group have in common; where they differ how many there are, and the first of them.
+function common(flats) {
+  const keys = new Set(flats.flatMap((map) => [...map.keys()]));
+  return new Map([...keys].map((key) => {
+    const values = [...new Set(flats.map((map) => map.get(key) ?? '–'))];
+    return [key, values.length === 1 ? values[0]
+      : `${values.slice(0, VALUES_SHOWN).join(', ')}${values.length > VALUES_SHOWN ? `, … (${values.length})` : ''}`];
+  }));
+}
+
+// The keys in which the recipes differ, the others left out. recipes: a list for each run or group.
 export function differences(recipes) {
-  const flats = recipes.map((recipe) => flat(recipe, '', new Map()));
+  const flats = recipes.map((list) => common(list.map((recipe) => flat(recipe, '', new Map()))));
   const keys = [...new Set(flats.flatMap((map) => [...map.keys()]))];
   return keys.filter((key) => new Set(flats.map((map) => map.get(key))).size > 1)
     .map((key) => ({key, values: flats.map((map) => map.get(key) ?? null)}));
@@ -38,7 +51,7 @@ function withHeads(node, runs) {
 }
 
 function showRecipes(runs, base) {
-  const rows = differences(runs.map((run) => run.recipe));
+  const rows = differences(runs.map((run) => run.recipes));
   byId('recipes').replaceChildren(rows.length === 0
     ? el('p', {class: 'quiet', text: 'Their recipes are the same.'})
     : withHeads(table([
@@ -80,14 +93,30 @@ function chooseBase(runs, base, choose) {
   select.addEventListener('change', () => choose(Number(select.value)));
 }
 
+const pathOf = (id) => `/api/v1/runs/${encodeURIComponent(id)}`;
+
 async function readRun(id) {
-  const path = `/api/v1/runs/${encodeURIComponent(id)}`;
+  const path = pathOf(id);
   const [{run}, {resolved}] = await Promise.all([getJson(path), getJson(`${path}/recipe`)]);
-  return {id: run.id, path, recipe: resolved, series: new Series(path), title: `${run.name} ${run.id}`,
-          metrics: [], begun: 0, state: run.state};
+  return {id: run.id, path, href: `/runs/${encodeURIComponent(run.id)}`, recipes: [resolved], series: new Series(path),
+          title: `${run.name} ${run.id}`, metrics: [], begun: 0, state: run.state};
+}
+
+async function readGroup(group) {
+  const series = new Band(group);
+  await series.update();
+  const recipes = [];
+  for (const id of series.runs.slice(0, RECIPES_MOST)) recipes.push((await getJson(`${pathOf(id)}/recipe`)).resolved);
+  return {id: group, href: `/?q=${encodeURIComponent(group)}`, recipes, series, metrics: series.names, begun: 0,
+          title: `${group}, ${series.runs.length} run${series.runs.length === 1 ? '' : 's'}`, state: 'running'};
 }
 
 async function update(run) {
+  if (run.series instanceof Band) {
+    const fresh = await run.series.update();
+    run.metrics = run.series.names;
+    return fresh;
+  }
   const {run: now, attempts, metrics} = await getJson(run.path);
   Object.assign(run, {metrics, state: now.state, begun: attempts[0].started_ms ?? now.created_ms});
   return run.series.update(now.attempt, metrics.length);
@@ -95,12 +124,15 @@ async function update(run) {
 
 export async function showCompare() {
   const given = new URLSearchParams(location.search);
-  const ids = (document.body.dataset.runs ?? given.get('runs') ?? '').split(',').filter((id) => id !== '').slice(0, RUNS_MOST);
+  const listed = (text) => (text ?? '').split(',').filter((id) => id !== '');
+  const groups = given.getAll('group').slice(0, RUNS_MOST); // a name may have a comma
+  const ids = listed(document.body.dataset.runs ?? given.get('runs')).slice(0, RUNS_MOST - groups.length);
+  const count = ids.length + groups.length;
   const view = new View();
   const charts = new RunCharts(byId('charts'), view);
   let runs = null;
   let base = Math.min(Math.max(0, Number.parseInt(given.get('base') ?? '0', 10) || 0),
-                      Math.max(0, ids.length - 1));
+                      Math.max(0, count - 1));
   const tables = () => {
     showRecipes(runs, base);
     showMetrics(runs, base);
@@ -115,8 +147,11 @@ export async function showCompare() {
   }, () => {});
 
   const begin = async () => {
-    runs = await Promise.all(ids.map(readRun));
-    charts.setSources(runs.map((run) => ({source: run.series, title: run.title, begun: () => run.begun})));
+    runs = await Promise.all([...groups.map(readGroup), ...ids.map(readRun)]);
+    charts.setSources(runs.map((run) => ({source: run.series, title: run.title, begun: () => run.begun})),
+                      undefined, keepAddress && ids.length === count
+                        ? (name) => keepAddress({runs: ids.join(',')}, name, view)
+                        : keepAddress && count === 1 ? (name) => keepAddress({group: groups[0]}, name, view) : null);
     chooseBase(runs, base, (at) => {
       base = at;
       const address = new URL(location.href);
@@ -127,20 +162,21 @@ export async function showCompare() {
   };
 
   poll(async () => {
-    byId('none').hidden = ids.length > 0;
-    byId('comparison').hidden = ids.length === 0;
-    if (ids.length === 0) return QUIET_MS;
+    byId('none').hidden = count > 0;
+    byId('comparison').hidden = count === 0;
+    if (count === 0) return QUIET_MS;
     if (!runs) await begin();
     const end = Math.max(...runs.map((run) => run.series.lastStep));
     const fresh = (await Promise.all(runs.map(update))).includes(true);
     if (view.zoomed && (runs[0].series.zoom === null || (fresh && (view.to ?? end) >= end)))
       await Promise.all(runs.map((run) => run.series.readZoom(view)));
-    setText(byId('summary'), `${runs.length} run${runs.length > 1 ? 's' : ''}`);
+    const words = (n, word) => n === 0 ? [] : [`${n} ${word}${n > 1 ? 's' : ''}`];
+    setText(byId('summary'), [...words(groups.length, 'group'), ...words(ids.length, 'run')].join(', '));
     charts.setNames([...new Set(runs.flatMap((run) => run.metrics))]);
     if (fresh) {
       charts.draw();
       tables();
     }
-    return runs.some((run) => isActive(run.state)) ? ACTIVE_MS : QUIET_MS;
+    return groups.length === 0 && runs.some((run) => isActive(run.state)) ? ACTIVE_MS : QUIET_MS;
   });
 }

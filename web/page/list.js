@@ -40,8 +40,11 @@ function row(run, now, ticked, tick) {
     el('td', {class: name, 'data-title': title}, ...content);
   const link = el('a', {href: `/runs/${encodeURIComponent(run.id)}`, class: 'run-link'},
     el('strong', {text: run.name}), el('code', {text: run.id}));
-  const labels = [run.group, ...run.tags.split(' ')].filter((word) => word !== '')
+  const labels = run.tags.split(' ').filter((word) => word !== '')
     .map((word) => el('span', {class: 'tag', text: word}));
+  if (run.group !== '')
+    labels.unshift(el('a', {class: 'tag', href: `/compare?group=${encodeURIComponent(run.group)}`,
+                            title: 'Its runs as one band', text: run.group}));
   const steps = text.count(run.step)
     + (run.steps_total > 0 ? ` / ${text.count(run.steps_total)}` : '');
   const box = el('input', {type: 'checkbox', 'aria-label': `Compare ${run.name} ${run.id}`,

@@ -8,6 +8,14 @@ const RETRY_MS = 15000; // after a server that would not tell
 const LOST = 'No answer from the server, trying again…';
 const LOCKED = 'The server wants a new link: dtrun serve --link';
 
+// The address of a file with the points of runs or of a group, of one metric or (null) of all.
+export function keepAddress(which, name, view) {
+  const asked = new URLSearchParams(which);
+  if (name !== null) asked.set('name', name);
+  for (const end of ['from', 'to']) if (view[end] !== null) asked.set(end, view[end]);
+  return `/api/v1/csv?${asked}`;
+}
+
 export function isActive(state) {
   return !['finished', 'failed', 'stopped'].includes(state);
 }

@@ -11,6 +11,8 @@ document.addEventListener('click', (event) => {
   if (event.target.closest('a')) event.preventDefault();
 });
 
+export const keepAddress = null; // there is nobody to ask for more
+
 export function isActive() {
   return false;
 }

@@ -1,6 +1,6 @@
 // run: one run, live. What comes is merged into what is shown; cursors say where to go on.
 import {el, pill, progressBar, setText} from '/dom.js';
-import {ACTIVE_MS, Live, QUIET_MS, getJson, isActive, poll} from '/live.js';
+import {ACTIVE_MS, Live, QUIET_MS, getJson, isActive, keepAddress, poll} from '/live.js';
 import {Checkpoints, Output, Recipe, showAttempts, showChanges, showRanks} from '/panels.js';
 import {marksOf} from '/marks.js';
 import {Series} from '/series.js';
@@ -70,7 +70,10 @@ export function showRun() {
   let begun = 0; // of the run, in ms: where the axis of time begins
   let drawing = 0; // a timer: what is told is drawn so often
 
-  charts.setSources([{source: series, title: '', begun: () => begun}], () => marks);
+  charts.setSources([{source: series, title: '', begun: () => begun}], () => marks,
+                    keepAddress && ((name) => keepAddress({runs: id}, name, view)));
+  byId('keep').hidden = !keepAddress;
+  if (keepAddress) byId('keep').href = keepAddress({runs: id}, null, {from: null, to: null});
   bindControls(view);
   view.listen(async (changes) => {
     if ('from' in changes || 'to' in changes) await series.readZoom(view);

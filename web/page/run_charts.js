@@ -46,9 +46,11 @@ export class RunCharts {
     }), {rootMargin: '200px'});
   }
 
-  // sources: [{source, title, begun: () => ms}], one a run
-  setSources(sources, marks = () => []) {
+  // sources: [{source, title, begun: () => ms}], one a run or a group of them
+  // keep: (metric) => the address of a file with its points; null: there is none
+  setSources(sources, marks = () => [], keep = null) {
     this.sources = sources;
+    this.keep = keep;
     this.marks = marks;
   }
 
@@ -75,7 +77,8 @@ export class RunCharts {
     const canvas = el('canvas', {id: `${chart.id}-chart`, role: 'img', 'aria-label': chart.title});
     const card = el('section', {id: `${chart.id}-card`, class: chart.tall ? 'card wide-card' : 'card',
                                 'aria-labelledby': `${chart.id}-title`},
-      el('div', {class: 'card-head'}, el('h2', {id: `${chart.id}-title`, text: chart.title})),
+      el('div', {class: 'card-head'}, el('h2', {id: `${chart.id}-title`, text: chart.title}),
+        el('span', {class: 'keep'}, ...(this.keep ? chart.names : []).map((name) => this.keepLink(chart, name)))),
       el('div', {class: chart.tall ? 'chart tall' : 'chart'}, canvas));
     card.seen = chart.tall;
     this.node.append(card); // Chart.js measures it
@@ -83,6 +86,13 @@ export class RunCharts {
       chart.format ?? text.compact, this.view, () => this.marksNow())});
     this.watcher.observe(card);
     return card;
+  }
+
+  // Of what is zoomed to at the moment when it is taken.
+  keepLink(chart, name) {
+    return el('a', {href: this.keep(name), download: '', 'aria-label': `${name} as CSV`,
+                    text: chart.names.length > 1 ? `${TITLES[name] ?? name} CSV` : 'CSV',
+                    onclick: (event) => event.currentTarget.setAttribute('href', this.keep(name))});
   }
 
   seriesOf(chart) {
@@ -95,7 +105,7 @@ export class RunCharts {
   }
 
   place(source, begun, point, axis) {
-    if (axis === 'time') return (point.time - begun) / 1000;
+    if (axis === 'time') return point.seconds ?? (point.time - begun) / 1000;
     return axis === 'tokens' ? point.step * (source.tokensPerStep ?? NaN) : point.step;
   }
 

@@ -11,6 +11,14 @@ function pointsOf(column) {
     mean: column.mean[at] ?? NaN, last: column.last[at]}));
 }
 
+// Of several runs: a bucket has no one time, but how long they had been going.
+function bandsOf(column) {
+  return column.last_step.map((step, at) => ({
+    first: column.first_step[at], step, seconds: column.seconds[at] ?? NaN, count: column.points[at],
+    bad: column.not_finite[at], min: column.min[at] ?? NaN, max: column.max[at] ?? NaN,
+    mean: column.mean[at] ?? NaN, last: column.mean[at] ?? NaN, runs: column.runs[at]}));
+}
+
 function curvesOf(series) {
   return new Map(Object.entries(series).map(([name, column]) => [name, pointsOf(column)]));
 }
@@ -177,5 +185,38 @@ export class Series {
     const a = speed[speed.length - 1];
     const b = seconds[seconds.length - 1];
     return a.step === b.step && a.last > 0 && b.last > 0 ? Math.round(a.last * b.last) : null;
+  }
+}
+
+// The runs of a group, of each metric one band. What the answer says is all that there is: it is asked for anew.
+export class Band extends Series {
+  constructor(group) {
+    super(null);
+    this.group = group;
+    this.runs = [];
+  }
+
+  async askBands(from, to) {
+    const end = to === null ? '' : `&to=${to}`;
+    const answer = await getJson(`/api/v1/band?group=${encodeURIComponent(this.group)}&buckets=${BUCKETS}`
+      + `&from=${from ?? 0}${end}`);
+    this.runs = answer.runs;
+    return new Map(Object.entries(answer.series).map(([name, column]) => [name, bandsOf(column)]));
+  }
+
+  get names() {
+    return [...this.whole.keys()];
+  }
+
+  async update() {
+    const old = JSON.stringify([...this.whole]);
+    this.whole = await this.askBands(null, null);
+    return old !== JSON.stringify([...this.whole]);
+  }
+
+  async readZoom(view) {
+    const asked = ++this.asked;
+    const zoom = view.zoomed ? await this.askBands(view.from, view.to) : null;
+    if (asked === this.asked) this.zoom = zoom;
   }
 }

@@ -1,4 +1,4 @@
-#include "runner/term/csv.h"
+#include "base/csv.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
  * A cell that a spreadsheet would take for a formula (=, +, -, @, tab or return first) gets an apostrophe
  * in front, which shows it as text: names come from people, other programs and imported files.
  */
-#ifndef DT_RUNNER_TERM_CSV_H
-#define DT_RUNNER_TERM_CSV_H
+#ifndef DT_BASE_CSV_H
+#define DT_BASE_CSV_H
 
 #include "base/strbuf.h"
 

@@ -1,0 +1,47 @@
+#include "web/runs_asked.h"
+
+#include <string.h>
+
+#include "base/banned.h"
+
+/* "a,b,last" */
+static dt_status named(const char **ids, int64_t *count, dt_web_request *request, const char *list,
+                       dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    for (size_t length; *list != '\0'; list += length + (list[length] == ',')) {
+        bool known = false;
+        dt_run run;
+
+        length = strcspn(list, ",");
+        if (*count == DT_WEB_RUNS_ASKED_MOST)
+            DT_THROW(err, DT_ERR_USAGE, "'runs': at most %d", DT_WEB_RUNS_ASKED_MOST);
+        request->run = dt_arena_strndup(request->arena, list, length);
+        if (request->run == NULL)
+            DT_THROW(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
+        DT_TRY(dt_web_run(&run, request, err));
+        for (int64_t i = 0; i < *count; i++)
+            known = known || strcmp(ids[i], run.id) == 0;
+        if (!known && (ids[(*count)++] = dt_arena_strdup(arena, run.id)) == NULL)
+            DT_THROW(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
+    }
+out:
+    return st;
+}
+
+dt_status dt_web_runs_asked(const char ***ids, int64_t *count, dt_web_request *request,
+                            dt_arena *arena, dt_error *err)
+{
+    const char *group = dt_web_argument(request, "group"), *list = dt_web_argument(request, "runs");
+
+    *count = 0;
+    if ((group == NULL) == (list == NULL))
+        return DT_FAIL(err, DT_ERR_USAGE, "'runs' or 'group' says which runs");
+    if (list == NULL)
+        return dt_store_group_runs(request->store, ids, count, group, arena, err);
+    *ids = dt_arena_alloc_array(arena, DT_WEB_RUNS_ASKED_MOST, sizeof(**ids));
+    if (*ids == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
+    return named(*ids, count, request, list, arena, err);
+}

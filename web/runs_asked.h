@@ -1,0 +1,13 @@
+/* runs_asked: the runs that a request is about: ?runs=ID,ID,... as paths name them, or ?group=NAME. */
+#ifndef DT_WEB_RUNS_ASKED_H
+#define DT_WEB_RUNS_ASKED_H
+
+#include "web/request.h"
+
+#define DT_WEB_RUNS_ASKED_MOST 1000
+
+/* Their ids, each once, in the arena. DT_ERR_USAGE: neither is given, or both, or too many; DT_ERR_NOT_FOUND. */
+dt_status dt_web_runs_asked(const char ***ids, int64_t *count, dt_web_request *request,
+                            dt_arena *arena, dt_error *err);
+
+#endif
