@@ -34,6 +34,14 @@ bool dt_split_find(dt_split_kind *out, const char *expression)
     return false;
 }
 
+const char *dt_split_expression(dt_split_kind kind)
+{
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (known[i].kind == kind)
+            return known[i].expression;
+    return NULL;
+}
+
 /* clang-format off */
 #define O DT_CODE_OTHER
 #define L DT_CODE_LETTER

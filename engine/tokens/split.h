@@ -34,6 +34,8 @@ typedef struct dt_split {
 
 /* The regular expression as a tokenizer.json has it; false: it is none of the above. */
 bool dt_split_find(dt_split_kind *out, const char *expression);
+/* The other way; NULL: it has none. */
+const char *dt_split_expression(dt_split_kind kind);
 
 /* Bytes of the first word of text (valid UTF-8, not empty). */
 size_t dt_split_next(const dt_split *split, const unsigned char *text, size_t length);

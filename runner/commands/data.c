@@ -1,10 +1,12 @@
 /* dtrun data: text made into tokens before a run, and a tokenizer learned from text. */
 #include <string.h>
 
+#include "base/file.h"
 #include "engine/data/files.h"
 #include "runner/cli/command.h"
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"
+#include "runner/corpus/learned.h"
 #include "runner/corpus/prepared.h"
 #include "runner/launch/fetch_inputs.h"
 #include "runner/term/format.h"
@@ -84,35 +86,194 @@ out:
     return st;
 }
 
+/* --- train-tokenizer */
+
+static const char *const splits[] = {"gpt2", "llama3", "qwen", NULL};
+
+static dt_status find_files(dt_data_files *out, const dt_arguments *args, dt_arena *arena,
+                            dt_error *err)
+{
+    dt_string_list paths = {(const char **)&args->operands[1], args->operands_count - 1};
+
+    if (paths.count == 0)
+        return DT_FAIL(err, DT_ERR_USAGE, "expected train-tokenizer FILE...");
+    return dt_data_files_find(out, &paths, DT_TOKENS_BYTE, "FILE", arena, err);
+}
+
+static dt_status write_tokenizer(const char *path, const json_t *tokenizer, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    dt_json_write_pretty(&text, tokenizer);
+    dt_strbuf_add_char(&text, '\n');
+    DT_TRY(dt_file_write_atomic(path, text.data, text.length, 0644, err));
+out:
+    dt_strbuf_release(&text);
+    return st;
+}
+
+static dt_status report_learned(const dt_call *call, const dt_learned *learned, const char *path,
+                                int64_t wanted, dt_error *err)
+{
+    char bytes[DT_FORMAT_SIZE];
+    dt_status st = DT_OK;
+    dt_strbuf text;
+
+    if (call->json) {
+        json_t *object = dt_report_object();
+
+        json_object_update_new(
+            object, json_pack("{s:I, s:I, s:I, s:I, s:I, s:o}", "vocab", (json_int_t)learned->vocab,
+                              "documents", (json_int_t)learned->documents, "bytes",
+                              (json_int_t)learned->bytes, "words", (json_int_t)learned->words,
+                              "broken", (json_int_t)learned->broken, "file", dt_json_text(path)));
+        return dt_report_json(object, err);
+    }
+    dt_strbuf_init(&text);
+    dt_strbuf_add_fmt(
+        &text, "%s: %lld tokens, learned from %lld documents of %s (%lld different words)\n", path,
+        (long long)learned->vocab, (long long)learned->documents,
+        dt_format_bytes(bytes, sizeof(bytes), (double)learned->bytes), (long long)learned->words);
+    DT_TRY(dt_report_text(&text, err));
+    if (learned->vocab < wanted)
+        dt_report_say("fewer than the %lld that were asked for: no other pair occurs often enough",
+                      (long long)wanted);
+out:
+    dt_strbuf_release(&text);
+    return st;
+}
+
+static dt_status train_tokenizer(dt_call *call, dt_error *err)
+{
+    const dt_arguments *args = call->args;
+    const dt_value *special = dt_arguments_get(args, "special");
+    const char *path = dt_arguments_get(args, "output")->text;
+    static const char *const end_of_text[] = {"<|endoftext|>"};
+    static const dt_split_kind kinds[] = {DT_SPLIT_GPT2, DT_SPLIT_LLAMA3, DT_SPLIT_QWEN};
+    dt_learned_options options = {
+        .vocab = dt_arguments_get(args, "vocab")->integer,
+        .least_count = dt_arguments_get(args, "least-count")->integer,
+        .split = kinds[dt_arguments_get(args, "split")->choice],
+        .special = special->given ? special->items : end_of_text,
+        .special_count = special->given ? special->items_count : 1,
+        .field = dt_arguments_get(args, "field")->text,
+        .tell = tell,
+    };
+    dt_learned learned = {0};
+    dt_data_files files;
+    dt_status st = DT_OK;
+
+    DT_TRY(find_files(&files, args, call->arena, err));
+    if (!dt_arguments_flag(args, "force") && dt_file_exists(path))
+        DT_THROW(err, DT_ERR_USAGE, "'%s' exists; name another file, or replace it with --force",
+                 path);
+    DT_TRY(dt_learn_tokenizer(&learned, &files, &options, err));
+    DT_TRY(write_tokenizer(path, learned.tokenizer, err));
+    DT_TRY(report_learned(call, &learned, path, options.vocab, err));
+out:
+    json_decref(learned.tokenizer);
+    return st;
+}
+
+/* An option of the one means nothing to the other. */
+static dt_status check_options(const dt_arguments *args, const char *what,
+                               const char *const *others, dt_error *err)
+{
+    for (; *others != NULL; others++)
+        if (dt_arguments_get(args, *others)->given)
+            return DT_FAIL(err, DT_ERR_USAGE, "--%s is not for 'dtrun data %s'", *others, what);
+    return DT_OK;
+}
+
 static dt_status data(dt_call *call, dt_error *err)
 {
+    static const char *const of_prepare[] = {"layer", "set", "strict", NULL};
+    static const char *const of_train[] = {"vocab",       "output",  "field", "split",
+                                           "least-count", "special", "force", NULL};
     const char *what = call->args->operands[0];
+    dt_status st = DT_OK;
 
-    if (strcmp(what, "prepare") != 0)
-        return DT_FAIL(err, DT_ERR_USAGE, "'%s': expected prepare RECIPE", what);
-    return prepare(call, err);
+    if (strcmp(what, "prepare") == 0) {
+        DT_TRY(check_options(call->args, what, of_train, err));
+        if (call->args->operands_count != 2)
+            DT_THROW(err, DT_ERR_USAGE, "expected prepare RECIPE");
+        DT_TRY(prepare(call, err));
+    } else if (strcmp(what, "train-tokenizer") == 0) {
+        DT_TRY(check_options(call->args, what, of_prepare, err));
+        DT_TRY(train_tokenizer(call, err));
+    } else {
+        DT_THROW(err, DT_ERR_USAGE, "'%s': expected prepare RECIPE or train-tokenizer FILE...",
+                 what);
+    }
+out:
+    return st;
 }
 
 static const dt_option options[] = {
     DT_RECIPE_OPTIONS("change a value of the recipe, as often as needed"),
+    {.name = "vocab",
+     .kind = DT_OPTION_INT,
+     .value = "N",
+     .fallback = "8192",
+     .low = 257,
+     .high = 1e7,
+     .help = "train-tokenizer: tokens wanted"},
+    {.name = "output",
+     .letter = 'o',
+     .kind = DT_OPTION_TEXT,
+     .value = "FILE",
+     .fallback = "tokenizer.json",
+     .help = "train-tokenizer: where it is written"},
+    {.name = "field",
+     .kind = DT_OPTION_TEXT,
+     .value = "NAME",
+     .fallback = "text",
+     .help = "train-tokenizer: where .jsonl and .csv have their text"},
+    {.name = "split",
+     .kind = DT_OPTION_CHOICE,
+     .value = "KIND",
+     .choices = splits,
+     .fallback = "gpt2",
+     .help = "train-tokenizer: how text is split into words"},
+    {.name = "least-count",
+     .kind = DT_OPTION_INT,
+     .value = "N",
+     .fallback = "2",
+     .low = 1,
+     .high = 1e15,
+     .help = "train-tokenizer: a pair that occurs less often becomes no token"},
+    {.name = "special",
+     .kind = DT_OPTION_LIST,
+     .value = "TEXT",
+     .help = "train-tokenizer: a token that no text becomes, instead of <|endoftext|>"},
+    {.name = "force",
+     .kind = DT_OPTION_FLAG,
+     .help = "train-tokenizer: replace a file that is there"},
     {0},
 };
 
 const dt_command dt_command_data = {
     .name = "data",
-    .summary = "make tokens of a recipe's text once, before a run",
-    .operands = "prepare RECIPE",
-    .operands_min = 2,
-    .operands_max = 2,
+    .summary = "text made into tokens before a run, and tokenizers learned from text",
+    .operands = "prepare RECIPE | train-tokenizer FILE...",
+    .operands_min = 1,
+    .operands_max = -1,
     .options = options,
-    .notes = "The text of data.train and data.validation becomes token files in the cache, by\n"
-             "the recipe's data.tokenizer: a file of text is one document, a .jsonl file has\n"
-             "one a line, under data.field, a .csv file one a record, in that column; the\n"
-             "tokenizer's end-of-text token stands behind each. 'dtrun launch' does the same by\n"
-             "itself where it is not done yet. What was cut short is taken up again; what is\n"
+    .notes = "prepare: the text of data.train and data.validation becomes token files in the\n"
+             "cache, by the recipe's data.tokenizer: a file of text is one document, a .jsonl\n"
+             "file has one a line, under data.field, a .csv file one a record, in that column;\n"
+             "the tokenizer's end-of-text token stands behind each. 'dtrun launch' does the same\n"
+             "by itself where it is not done yet. What was cut short is taken up again; what is\n"
              "there already, by the contents of files and tokenizer, is not made again. Lines\n"
              "without a text are named, and refused where they are more than one in a thousand\n"
              "(and more than 10). With --json: vocab, tokenizer, train, validation, each with\n"
-             "documents, tokens, bytes, broken, found, files.\n",
+             "documents, tokens, bytes, broken, found, files.\n"
+             "\n"
+             "train-tokenizer: learns byte pairs from the files (globs are taken; text, .jsonl,\n"
+             ".csv) and writes a tokenizer.json for data.tokenizer and for Hugging Face's\n"
+             "libraries, whose trainer makes the same one. A text gives the same tokenizer on\n"
+             "every machine. With --json: vocab, documents, bytes, words, broken, file.\n",
     .run = data,
 };

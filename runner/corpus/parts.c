@@ -154,19 +154,23 @@ static dt_status encode(void *context, const char *text, size_t length, dt_error
     return st == DT_OK && to->end_of_text >= 0 ? add_id(to->ids, to->end_of_text, err) : st;
 }
 
-dt_status dt_corpus_part_encode(dt_ids *ids, dt_documents *documents, const dt_corpus_part *part,
-                                const char *field, dt_bpe_encoder *encoder, int32_t end_of_text,
-                                dt_error *err)
+/* A document that goes on behind the part is counted where it ends. */
+static bool is_piece(const dt_corpus_part *part)
+{
+    return part->file->kind == DT_CORPUS_TEXT && !part->ends_document;
+}
+
+dt_status dt_corpus_part_read(dt_documents *documents, const dt_corpus_part *part,
+                              const char *field, dt_document_fn *add, void *context, dt_error *err)
 {
     const dt_corpus_file *file = part->file;
-    bool inside = file->kind == DT_CORPUS_TEXT && !part->ends_document;
-    encoding to = {ids, encoder, inside ? -1 : end_of_text};
+    int64_t before = documents->documents;
     dt_status st =
         dt_documents_read(documents, file->kind, (const char *)file->text.bytes + part->start,
-                          part->end - part->start, field, file->column, encode, &to, err);
+                          part->end - part->start, field, file->column, add, context, err);
 
-    if (inside)
-        documents->documents = 0; /* it is counted where it ends */
+    if (is_piece(part))
+        documents->documents = before;
     if (st == DT_ERR_USAGE && err != NULL)
         st = err->code = DT_ERR_RECIPE;
     if (st != DT_OK && part->start > 0)
@@ -174,6 +178,15 @@ dt_status dt_corpus_part_encode(dt_ids *ids, dt_documents *documents, const dt_c
     else if (st != DT_OK)
         dt_error_prefix(err, "'%s'", file->path);
     return st;
+}
+
+dt_status dt_corpus_part_encode(dt_ids *ids, dt_documents *documents, const dt_corpus_part *part,
+                                const char *field, dt_bpe_encoder *encoder, int32_t end_of_text,
+                                dt_error *err)
+{
+    encoding to = {ids, encoder, is_piece(part) ? -1 : end_of_text};
+
+    return dt_corpus_part_read(documents, part, field, encode, &to, err);
 }
 
 /* --- files of tokens */

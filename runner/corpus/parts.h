@@ -1,4 +1,4 @@
-/* parts: what one thread makes tokens of at a time, and the file that it writes.
+/* parts: what one thread reads at a time, and the file of tokens that it writes.
  *
  * Where files are cut depends on them and on the tokenizer alone.
  */
@@ -38,6 +38,9 @@ dt_status dt_corpus_parts_open(dt_corpus_parts *out, const dt_data_files *files,
                                const dt_bpe *bpe, dt_error *err);
 void dt_corpus_parts_release(dt_corpus_parts *parts);
 
+/* The texts of a part. DT_ERR_RECIPE naming file and byte, also where `add` says DT_ERR_USAGE. */
+dt_status dt_corpus_part_read(dt_documents *documents, const dt_corpus_part *part,
+                              const char *field, dt_document_fn *add, void *context, dt_error *err);
 /* Appends the tokens of a part. DT_ERR_RECIPE naming file and byte. */
 dt_status dt_corpus_part_encode(dt_ids *ids, dt_documents *documents, const dt_corpus_part *part,
                                 const char *field, dt_bpe_encoder *encoder, int32_t end_of_text,

@@ -1,22 +1,18 @@
 #define _GNU_SOURCE
 #include "runner/corpus/work.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "runner/corpus/threads.h"
 
 #include "base/banned.h"
 
-#define THREADS_MOST   64
-#define TELL_SECONDS   5.0 /* between two lines of progress */
-#define BROKEN_ALLOWED 10  /* lines, or one in a thousand */
+#define BROKEN_ALLOWED 10 /* lines, or one in a thousand */
 #define PART_NAME_SIZE 32
 
 typedef struct work {
@@ -24,13 +20,6 @@ typedef struct work {
     const dt_prepare_options *options;
     const dt_bpe *bpe;
     dt_corpus_parts parts;
-    int64_t bytes;
-    atomic_llong next, done_bytes;
-    atomic_bool failed;
-    pthread_mutex_t mutex; /* of what follows */
-    dt_error err;          /* the first */
-    dt_status st;
-    double told_seconds;
 } work;
 
 static void name_part(char *out, int64_t index, const char *tail)
@@ -45,23 +34,6 @@ static void path_of(dt_strbuf *out, const work *all, int64_t index, const char *
     name_part(name, index, tail);
     dt_strbuf_reset(out);
     dt_strbuf_add_fmt(out, "%s/%s", all->folder, name);
-}
-
-static void tell_progress(work *all)
-{
-    double now = dt_clock_monotonic_seconds();
-    char text[96];
-
-    if (all->options->tell == NULL)
-        return;
-    pthread_mutex_lock(&all->mutex);
-    if (now - all->told_seconds >= TELL_SECONDS) {
-        all->told_seconds = now;
-        snprintf(text, sizeof(text), "making tokens: %lld of %lld MB",
-                 (long long)(atomic_load(&all->done_bytes) >> 20), (long long)(all->bytes >> 20));
-        all->options->tell(text);
-    }
-    pthread_mutex_unlock(&all->mutex);
 }
 
 /* --- one part */
@@ -111,55 +83,41 @@ out:
     return st;
 }
 
-static void remember(work *all, dt_status st, const dt_error *err)
+typedef struct encoder {
+    dt_bpe_encoder *encoder;
+    dt_ids ids;
+} encoder;
+
+static dt_status open_encoder(void **worker, void *context, dt_error *err)
 {
-    pthread_mutex_lock(&all->mutex);
-    if (all->st == DT_OK) {
-        all->st = st;
-        all->err = *err;
-    }
-    pthread_mutex_unlock(&all->mutex);
-    atomic_store(&all->failed, true);
+    const work *all = context;
+    encoder *made = calloc(1, sizeof(*made));
+
+    *worker = made;
+    if (made == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory to encode text");
+    return dt_bpe_encoder_open(&made->encoder, all->bpe, err);
 }
 
-static void *work_main(void *argument)
+static dt_status encode_part(void *worker, void *context, int64_t index, dt_error *err)
 {
-    work *all = argument;
-    dt_bpe_encoder *encoder = NULL;
-    dt_error err = DT_ERROR_INIT;
-    dt_ids ids = {0};
-    dt_status st = dt_bpe_encoder_open(&encoder, all->bpe, &err);
+    encoder *own = worker;
 
-    while (st == DT_OK && !atomic_load(&all->failed)) {
-        int64_t index = atomic_fetch_add(&all->next, 1);
-
-        if (index >= all->parts.count)
-            break;
-        st = make_part(all, index, &ids, encoder, &err);
-        atomic_fetch_add(&all->done_bytes,
-                         (long long)(all->parts.items[index].end - all->parts.items[index].start));
-        tell_progress(all);
-    }
-    if (st != DT_OK)
-        remember(all, st, &err);
-    dt_ids_release(&ids);
-    dt_bpe_encoder_close(encoder);
-    return NULL;
+    return make_part(context, index, &own->ids, own->encoder, err);
 }
 
-static void run_threads(work *all)
+static dt_status close_encoder(void *worker, void *context, dt_error *err)
 {
-    pthread_t threads[THREADS_MOST];
-    long wanted = all->options->threads > 0 ? all->options->threads : sysconf(_SC_NPROCESSORS_ONLN);
-    int count = 0;
+    encoder *own = worker;
 
-    wanted = wanted < THREADS_MOST ? wanted : THREADS_MOST;
-    wanted = wanted < all->parts.count ? wanted : (long)all->parts.count;
-    while (count < wanted - 1 && pthread_create(&threads[count], NULL, work_main, all) == 0)
-        count++;
-    work_main(all); /* this one is the last */
-    for (int i = 0; i < count; i++)
-        pthread_join(threads[i], NULL);
+    (void)context;
+    (void)err;
+    if (own != NULL) {
+        dt_ids_release(&own->ids);
+        dt_bpe_encoder_close(own->encoder);
+    }
+    free(own);
+    return DT_OK;
 }
 
 /* --- all of them */
@@ -296,18 +254,19 @@ out:
 dt_status dt_corpus_work(const char *folder, const dt_data_files *files,
                          const dt_prepare_options *options, dt_error *err)
 {
-    work all = {.folder = folder,
-                .options = options,
-                .bpe = dt_tokenizer_bpe(options->tokenizer),
-                .bytes = files->bytes,
-                .mutex = PTHREAD_MUTEX_INITIALIZER,
-                .told_seconds = dt_clock_monotonic_seconds()};
+    work all = {.folder = folder, .options = options, .bpe = dt_tokenizer_bpe(options->tokenizer)};
+    dt_corpus_job job = {.doing = "making tokens",
+                         .parts = &all.parts,
+                         .threads = options->threads,
+                         .tell = options->tell,
+                         .context = &all,
+                         .open = open_encoder,
+                         .part = encode_part,
+                         .close = close_encoder};
     dt_status st = DT_OK;
 
     DT_TRY(dt_corpus_parts_open(&all.parts, files, options->field, all.bpe, err));
-    run_threads(&all);
-    if (all.st != DT_OK)
-        DT_THROW(err, all.st, "%s", all.err.message);
+    DT_TRY(dt_corpus_run(&job, err));
     DT_TRY(finish(&all, err));
 out:
     dt_corpus_parts_release(&all.parts);

@@ -89,6 +89,27 @@ printf '{"body": ""}\n' >"$work/nothing.jsonl"
 expect 2 data prepare "$work/own.yaml" --set data.train="$work/nothing.jsonl"
 says "all documents are empty"
 
+# --- a tokenizer of one's own text
+expect 0 data train-tokenizer "$work/lines.jsonl" "$work/lines.csv" --field body --vocab 320 -o "$work/learned.json" --json
+json "o['vocab'] == 320" "o['documents'] == 1200" "o['broken'] == 0" "o['file'].endswith('learned.json')"
+expect 2 data train-tokenizer "$work/lines.jsonl" --field body -o "$work/learned.json"
+says "exists" "--force"
+expect 0 data train-tokenizer "$work/*.jsonl" --field body --vocab 100000 --split qwen --force -o "$work/learned.json"
+says "fewer than the 100000"
+expect 0 launch --wait --json "$work/own.yaml" --set data.tokenizer="$work/learned.json" --set name=learned
+json "o['state'] == 'finished'"
+expect 2 data train-tokenizer
+says "FILE"
+expect 2 data train-tokenizer "$work/lines.jsonl" -o "$work/x.json"
+says "600 of 600 lines have no text under 'text'"
+expect 2 data train-tokenizer "$work/bad.txt" -o "$work/x.json"
+says "bad.txt" "byte 5"
+expect 2 data train-tokenizer "$work/text.txt" --set a=b
+says "--set is not for"
+expect 2 data prepare "$work/own.yaml" --vocab 300
+says "--vocab is not for"
+[ ! -e "$work/x.json" ] || fail "a tokenizer was written"
+
 # --- two at once, and one that was cut short
 rm -rf "$work/cache"
 python3 -c '

@@ -1,0 +1,30 @@
+/* learned: a tokenizer learned from the text of files: byte-level, as GPT-2's, in a tokenizer.json. */
+#ifndef DT_RUNNER_CORPUS_LEARNED_H
+#define DT_RUNNER_CORPUS_LEARNED_H
+
+#include "base/json.h"
+#include "engine/data/files.h"
+#include "engine/tokens/split.h"
+
+typedef struct dt_learned_options {
+    int64_t vocab;       /* tokens wanted */
+    int64_t least_count; /* a pair that occurs less often becomes no token */
+    dt_split_kind split; /* GPT2, LLAMA3 or QWEN */
+    const char *const *special;
+    size_t special_count;
+    const char *field; /* of .jsonl and .csv */
+    int threads;       /* 0: one a processor */
+    void (*tell)(const char *text);
+} dt_learned_options;
+
+typedef struct dt_learned {
+    json_t *tokenizer; /* the caller's */
+    int64_t vocab; /* fewer than wanted where the text has no more pairs that occur often enough */
+    int64_t documents, bytes, broken, words; /* words: different ones */
+} dt_learned;
+
+/* Errors as prepared.h has them. */
+dt_status dt_learn_tokenizer(dt_learned *out, const dt_data_files *files,
+                             const dt_learned_options *options, dt_error *err);
+
+#endif

@@ -1,0 +1,132 @@
+#include "runner/corpus/words.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+#include "base/utf8.h"
+
+#include "base/banned.h"
+
+#define SLOTS_FIRST ((uint64_t)1 << 12)
+
+dt_status dt_words_init(dt_words *out, dt_error *err)
+{
+    *out = (dt_words){.mask = SLOTS_FIRST - 1};
+    dt_strbuf_init(&out->bytes);
+    out->slots = calloc(SLOTS_FIRST, sizeof(*out->slots));
+    if (out->slots == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory to count words");
+    return DT_OK;
+}
+
+void dt_words_release(dt_words *words)
+{
+    dt_strbuf_release(&words->bytes);
+    free(words->slots);
+    *words = (dt_words){0};
+}
+
+static dt_status grow(dt_words *words, dt_error *err)
+{
+    uint64_t mask = words->mask * 2 + 1;
+    dt_word *slots = calloc(mask + 1, sizeof(*slots));
+
+    if (slots == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory to count %llu different words",
+                       (unsigned long long)words->used);
+    for (uint64_t i = 0; i <= words->mask; i++) {
+        uint64_t at = words->slots[i].hash & mask;
+
+        if (words->slots[i].count == 0)
+            continue;
+        while (slots[at].count != 0)
+            at = (at + 1) & mask;
+        slots[at] = words->slots[i];
+    }
+    free(words->slots);
+    words->slots = slots;
+    words->mask = mask;
+    return DT_OK;
+}
+
+dt_status dt_words_add(dt_words *words, const char *word, size_t length, int64_t count,
+                       dt_error *err)
+{
+    uint32_t hash = (uint32_t)XXH3_64bits(word, length);
+    dt_status st = DT_OK;
+    dt_word *slot;
+    uint64_t at;
+
+    DT_ASSERT(length > 0 && length <= DT_WORD_MAX && count > 0);
+    for (at = hash & words->mask; (slot = &words->slots[at])->count != 0;
+         at = (at + 1) & words->mask)
+        if (slot->hash == hash && slot->length == length &&
+            memcmp(dt_word_text(words, slot), word, length) == 0) {
+            slot->count += count;
+            return DT_OK;
+        }
+    *slot = (dt_word){words->bytes.length, (uint32_t)length, hash, count};
+    dt_strbuf_add(&words->bytes, word, length);
+    if (++words->used * 2 > words->mask)
+        DT_TRY(grow(words, err));
+out:
+    return st;
+}
+
+/* Where a word that is too long is cut: between two characters. */
+static size_t piece_of(const char *word, size_t length)
+{
+    size_t piece = DT_WORD_MAX;
+
+    if (length <= DT_WORD_MAX)
+        return length;
+    while (((unsigned char)word[piece] & 0xc0) == 0x80)
+        piece--;
+    return piece;
+}
+
+static dt_status check_text(const char *text, size_t length, dt_error *err)
+{
+    uint32_t code;
+    size_t used;
+
+    for (size_t at = 0; at < length; at += used) {
+        used = dt_utf8_decode(&code, (const unsigned char *)text + at, length - at);
+        if (used == 0)
+            return DT_FAIL(err, DT_ERR_USAGE, "byte %zu of the text is not UTF-8 (0x%02x)", at,
+                           (unsigned char)text[at]);
+    }
+    return DT_OK;
+}
+
+dt_status dt_words_add_text(dt_words *words, const dt_split *split, const char *text, size_t length,
+                            dt_error *err)
+{
+    dt_status st = DT_OK;
+    size_t word, piece;
+
+    DT_TRY(check_text(text, length, err));
+    for (const char *end = text + length; text < end; text += word) {
+        word = dt_split_next(split, (const unsigned char *)text, (size_t)(end - text));
+        for (size_t at = 0; at < word; at += piece) {
+            piece = piece_of(text + at, word - at);
+            DT_TRY(dt_words_add(words, text + at, piece, 1, err));
+        }
+    }
+out:
+    return st;
+}
+
+dt_status dt_words_add_all(dt_words *words, const dt_words *other, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    for (uint64_t i = 0; i <= other->mask; i++)
+        if (other->slots[i].count > 0)
+            DT_TRY(dt_words_add(words, dt_word_text(other, &other->slots[i]),
+                                other->slots[i].length, other->slots[i].count, err));
+out:
+    return st;
+}

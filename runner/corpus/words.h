@@ -1,0 +1,46 @@
+/* words: the words of a corpus, as a tokenizer splits text, and how often each occurs.
+ *
+ * A table of open addressing, at most half full. A word longer than DT_WORD_MAX is counted in pieces: only
+ * text without spaces has such.
+ * Memory   24 bytes a different word, twice, and its bytes once
+ * Threads  one a table
+ */
+#ifndef DT_RUNNER_CORPUS_WORDS_H
+#define DT_RUNNER_CORPUS_WORDS_H
+
+#include <stdint.h>
+
+#include "base/strbuf.h"
+#include "engine/tokens/split.h"
+
+#define DT_WORD_MAX ((size_t)1 << 16) /* bytes */
+
+typedef struct dt_word {
+    uint64_t start; /* in words->bytes */
+    uint32_t length, hash;
+    int64_t count; /* 0: nothing is here */
+} dt_word;
+
+typedef struct dt_words {
+    dt_strbuf bytes;
+    dt_word *slots;
+    uint64_t used, mask;
+} dt_words;
+
+dt_status dt_words_init(dt_words *out, dt_error *err);
+void dt_words_release(dt_words *words); /* accepts a zeroed one */
+
+dt_status dt_words_add(dt_words *words, const char *word, size_t length, int64_t count,
+                       dt_error *err);
+/* All words of a text. DT_ERR_USAGE where it is not UTF-8, with the byte. */
+dt_status dt_words_add_text(dt_words *words, const dt_split *split, const char *text, size_t length,
+                            dt_error *err);
+/* All of another table. */
+dt_status dt_words_add_all(dt_words *words, const dt_words *other, dt_error *err);
+
+static inline const char *dt_word_text(const dt_words *words, const dt_word *word)
+{
+    return words->bytes.data + word->start;
+}
+
+#endif
