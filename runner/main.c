@@ -19,6 +19,7 @@ const dt_command *const dt_commands[] = {
     &dt_command_resume,
     &dt_command_fork,
     &dt_command_status,
+    &dt_command_top,
     &dt_command_wait,
     &dt_command_list,
     &dt_command_show,

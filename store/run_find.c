@@ -171,6 +171,27 @@ dt_status dt_store_run_list(dt_store *store, dt_run **out, int64_t *count, int s
     return dt_store_run_list_after(store, out, count, state, NULL, limit, arena, err);
 }
 
+dt_status dt_store_run_list_since(dt_store *store, dt_run **out, int64_t *count, int64_t ended_ms,
+                                  dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_sql_rows rows = {0};
+    void *items = NULL;
+
+    *out = NULL;
+    *count = 0;
+    DT_TRY(DT_SQL_OPEN(&rows, store, arena, err,
+                       DT_RUN_COLUMNS
+                       "WHERE a.state NOT IN ('finished', 'failed', 'stopped') OR a.ended_ms >= ?1"
+                       " ORDER BY r.run DESC",
+                       DT_INT(ended_ms)));
+    DT_TRY(dt_sql_list(&rows, &items, count, sizeof(**out), dt_store_run_read, err));
+    *out = items;
+out:
+    dt_sql_close(&rows);
+    return st;
+}
+
 static dt_status mark_read(void *item, dt_sql_rows *rows, dt_error *err)
 {
     dt_run_mark *mark = item;

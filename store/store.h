@@ -114,6 +114,9 @@ dt_status dt_store_run_list_after(dt_store *store, dt_run **out, int64_t *count,
 /* Newest first. state: -1 for all. limit 0: all. */
 dt_status dt_store_run_list(dt_store *store, dt_run **out, int64_t *count, int state, int64_t limit,
                             dt_arena *arena, dt_error *err);
+/* Those that have not ended, or not before ended_ms; newest first. */
+dt_status dt_store_run_list_since(dt_store *store, dt_run **out, int64_t *count, int64_t ended_ms,
+                                  dt_arena *arena, dt_error *err);
 /* Of every run, in order of ids: its newest attempt, and whether that has ended. */
 typedef struct dt_run_mark {
     const char *id;

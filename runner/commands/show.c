@@ -211,20 +211,15 @@ static void add_recipe(dt_strbuf *out, const dt_term *term, const char *text)
 static dt_status make_spark(const char **out, const dt_term *term, dt_store *store,
                             const dt_run *run, const char *name, dt_arena *arena, dt_error *err)
 {
-    int64_t first, last, points;
     dt_status st = DT_OK;
     dt_curve curve;
     dt_strbuf text;
-    bool there;
 
     *out = "";
     dt_strbuf_init(&text);
-    DT_TRY(dt_curve_extent(&there, &first, &last, store, run->id, name, arena, err));
-    if (!there || first == last)
+    DT_TRY(dt_curve_sketch(&curve, store, run->id, name, SPARK_COLUMNS, arena, err));
+    if (curve.count < 2)
         goto out;
-    DT_TRY(dt_curve_read(&curve, store, run->id, name, first, last, 0, arena, err));
-    points = curve.count < SPARK_COLUMNS ? curve.count : SPARK_COLUMNS;
-    DT_TRY(dt_curve_read(&curve, store, run->id, name, first, last, (size_t)points, arena, err));
     dt_plot_spark(&text, term, curve.means, curve.buckets);
     *out = dt_arena_strdup(arena, text.data);
     if (*out == NULL)

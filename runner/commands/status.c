@@ -8,7 +8,9 @@
 #include "runner/sweep/report.h"
 #include "runner/term/bar.h"
 #include "runner/term/format.h"
+#include "runner/term/screen.h"
 #include "runner/term/table.h"
+#include "runner/top/top.h"
 #include "runner/view/follow.h"
 #include "runner/view/node_lines.h"
 #include "runner/view/runs.h"
@@ -135,6 +137,28 @@ out:
     return st;
 }
 
+/* Nobody said which of several: all of them are watched. */
+static dt_status watches_all(bool *out, const dt_call *call, dt_error *err)
+{
+    dt_store *store = NULL;
+    dt_status st = DT_OK;
+    int64_t count;
+    dt_run *runs;
+    dt_term term;
+
+    *out = false;
+    dt_term_init(&term, STDOUT_FILENO);
+    if (call->args->operands_count > 0 || !dt_arguments_flag(call->args, "watch") || call->json ||
+        !dt_screen_possible(&term))
+        return DT_OK;
+    DT_TRY(dt_store_open_to_read(&store, NULL, err));
+    DT_TRY(dt_store_run_list_since(store, &runs, &count, INT64_MAX, call->arena, err));
+    *out = count > 1;
+out:
+    dt_store_close(store);
+    return st;
+}
+
 static dt_status status(dt_call *call, dt_error *err)
 {
     const char *ref = call->args->operands_count > 0 ? call->args->operands[0] : "last";
@@ -142,8 +166,12 @@ static dt_status status(dt_call *call, dt_error *err)
     json_t *object = NULL;
     dt_status st = DT_OK;
     dt_sweep_group group;
+    bool all;
     dt_run run;
 
+    DT_TRY(watches_all(&all, call, err));
+    if (all)
+        return dt_top(NULL, &(dt_top_wish){.metric = "loss"}, call, err);
     if (dt_group_is_meant(&group, ref, call->arena)) {
         if (dt_arguments_flag(call->args, "watch"))
             return dt_group_follow(group.name, call, err);
@@ -181,8 +209,9 @@ const dt_command dt_command_status = {
     .operands_max = 1,
     .options = options,
     .notes =
-        "Without RUN it is the newest. The object of --json has at least run, name, state,\n"
-        "attempt, step, steps_total, loss, tokens_per_second, eta_seconds and\n"
+        "Without RUN it is the newest; with --watch, where several run, all of them, as in\n"
+        "'dtrun top'. The object of --json has at least run, name, state, attempt, step,\n"
+        "steps_total, loss, tokens_per_second, eta_seconds and\n"
         "nodes[{host, state, ranks[{rank, pid, state}]}]; what is not known is null. slowest is\n"
         "{rank, seconds}: the rank that the others wait for, and how long in a step.\n"
         "GROUP is a sweep: a line a point; its object has group, ended and points[{name, values,\n"

@@ -39,8 +39,11 @@ void dt_term_measure(dt_term *term)
     struct winsize size;
 
     term->columns = 80;
-    if (term->live && ioctl(term->fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-        term->columns = size.ws_col;
+    term->rows = 24;
+    if (!term->live || ioctl(term->fd, TIOCGWINSZ, &size) != 0)
+        return;
+    term->columns = size.ws_col > 0 ? size.ws_col : term->columns;
+    term->rows = size.ws_row > 0 ? size.ws_row : term->rows;
 }
 
 void dt_term_init(dt_term *out, int fd)

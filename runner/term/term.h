@@ -22,6 +22,7 @@ typedef struct dt_term {
     bool colour;  /* escape sequences are welcome */
     bool unicode; /* bars and dots beyond ASCII */
     int columns;  /* 80 where nobody says */
+    int rows;     /* 24 where nobody says */
 } dt_term;
 
 /* What text means; how that looks is decided in term.c alone. */
@@ -37,7 +38,7 @@ typedef enum dt_style {
 } dt_style;
 
 void dt_term_init(dt_term *out, int fd);
-/* The width again: windows are resized. */
+/* The size again: windows are resized. */
 void dt_term_measure(dt_term *term);
 
 /* Adds formatted text in a style. What must not be shown (base/display.h) is '?', tabs are blanks,

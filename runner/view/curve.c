@@ -63,6 +63,70 @@ out:
     return st;
 }
 
+static void widen(dt_curve *out, const dt_bucket *bucket)
+{
+    if (!(out->lowest.value <= bucket->min))
+        out->lowest.value = bucket->min;
+    if (!(out->highest.value >= bucket->max))
+        out->highest.value = bucket->max;
+    if (bucket->points > bucket->not_finite)
+        out->last = (dt_curve_point){bucket->last_step, bucket->last};
+    out->count += bucket->points;
+}
+
+/* Of the store's buckets each counts where its middle lies. */
+static void share_out(dt_curve *out, int64_t *counts, const dt_bucket *from, int64_t count)
+{
+    double span = (double)(out->last_step - out->first_step) + 1;
+
+    for (int64_t i = 0; i < count; i++) {
+        double middle = ((double)from[i].first_step + (double)from[i].last_step) / 2;
+        size_t at = (size_t)((middle - (double)out->first_step) * (double)out->buckets / span);
+        int64_t points = from[i].points - from[i].not_finite, all;
+
+        if (points == 0)
+            continue;
+        all = counts[at] += points;
+        out->means[at] = all == points ? from[i].mean
+                                       : out->means[at] + (from[i].mean - out->means[at]) *
+                                                              (double)points / (double)all;
+    }
+}
+
+dt_status dt_curve_sketch(dt_curve *out, dt_store *store, const char *run, const char *name,
+                          size_t most, dt_arena *arena, dt_error *err)
+{
+    const dt_curve_point none = {-1, NAN};
+    int64_t count = 0, *counts;
+    dt_store_curves curves;
+    dt_bucket *buckets = NULL;
+    dt_status st = DT_OK;
+
+    *out = (dt_curve){.lowest = none, .highest = none, .last = none};
+    DT_TRY(dt_store_curves_find(store, &curves, run, name, arena, err));
+    if (curves.count == 1) /* twice as many: their bounds are not those of ours */
+        DT_TRY(dt_store_curve_buckets(store, &buckets, &count, &curves, 0, INT64_MIN, INT64_MAX,
+                                      2 * (int64_t)most, arena, err));
+    for (int64_t i = 0; i < count; i++)
+        widen(out, &buckets[i]);
+    out->buckets = out->count < (int64_t)most ? (size_t)out->count : most;
+    out->means = dt_arena_alloc_array(arena, out->buckets + 1, sizeof(out->means[0]));
+    counts = dt_arena_alloc_array(arena, out->buckets + 1, sizeof(counts[0]));
+    if (out->means == NULL || counts == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    for (size_t i = 0; i < out->buckets; i++) {
+        out->means[i] = NAN;
+        counts[i] = 0;
+    }
+    if (count == 0)
+        goto out;
+    out->first_step = buckets[0].first_step;
+    out->last_step = buckets[count - 1].last_step;
+    share_out(out, counts, buckets, count);
+out:
+    return st;
+}
+
 static bool take_first(void *context, const dt_metric *point)
 {
     *(int64_t *)context = point->step;

@@ -17,6 +17,7 @@ typedef struct dt_curve {
     dt_curve_point lowest, highest, last; /* of what is a number */
     double *means;                        /* one a bucket, NaN where no point is */
     size_t buckets;
+    int64_t first_step, last_step; /* that buckets go from and to */
 } dt_curve;
 
 /* Of steps first_step to last_step; buckets may be 0. */
@@ -26,6 +27,11 @@ dt_status dt_curve_read(dt_curve *out, dt_store *store, const char *run, const c
 /* The first and the last step of its points; false: there is none. */
 dt_status dt_curve_extent(bool *there, int64_t *first_step, int64_t *last_step, dt_store *store,
                           const char *run, const char *name, dt_arena *arena, dt_error *err);
+/* The whole of it in at most `most` buckets of as many steps each, read from buckets that the store keeps:
+ * as quick for a million points as for a thousand. The steps of lowest and highest are not known (-1);
+ * out->first_step and out->last_step are set. */
+dt_status dt_curve_sketch(dt_curve *out, dt_store *store, const char *run, const char *name,
+                          size_t most, dt_arena *arena, dt_error *err);
 /* Whether the highest value of a metric is its best, as with throughput. */
 bool dt_curve_more_is_better(const char *name);
 const dt_curve_point *dt_curve_best(const dt_curve *curve, const char *name);

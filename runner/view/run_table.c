@@ -1,5 +1,6 @@
 #include "runner/view/run_table.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -59,11 +60,11 @@ static const struct {
     const char *title;
     bool right;
     int spare;
-} usual[USUAL_COUNT] = {{"run", false, 0},     {"name", false, 0},   {"state", false, 0},
-                        {"step", true, 1},     {"loss", true, 2},    {"validation", true, 4},
-                        {"tokens/s", true, 5}, {"created", true, 3}, {"group", false, 6},
+} usual[USUAL_COUNT] = {{"run", false, 0},  {"name", false, 0},   {"state", false, 0},
+                        {"step", true, 1},  {"loss", true, 2},    {"validation", true, 4},
+                        {"speed", true, 5}, {"created", true, 3}, {"group", false, 6},
                         {"tags", false, 7}};
-enum { GROUP_AT = 8, TAGS_AT = 9, SPARE_FIRST = 8 };
+enum { SPEED_AT = 6, GROUP_AT = 8, TAGS_AT = 9, SPARE_FIRST = 8 };
 
 static bool any_has(const dt_run_entries *entries, size_t usual_at)
 {
@@ -76,13 +77,42 @@ static bool any_has(const dt_run_entries *entries, size_t usual_at)
     return usual_at < GROUP_AT;
 }
 
-static void add_usual(dt_table *table, const dt_run *run, size_t usual_count, const bool *shown,
-                      int64_t now_ms)
+/* What the speeds of all are counted in; where they differ "speed", and each names its own. */
+static const char *speed_title(const dt_run_entries *entries)
+{
+    const char *unit = entries->count > 0 ? dt_runs_speed(entries->items[0].run) : "speed";
+
+    for (size_t i = 1; i < entries->count; i++)
+        if (strcmp(unit, dt_runs_speed(entries->items[i].run)) != 0)
+            return "speed";
+    return unit;
+}
+
+/* What each run has, beside its keys. */
+typedef struct usual_cells {
+    size_t count;
+    bool shown[USUAL_COUNT];
+    bool names_unit; /* of its speed */
+    int64_t now_ms;
+} usual_cells;
+
+static void add_speed(dt_table *table, const dt_run *run, bool names_unit)
+{
+    char number[DT_FORMAT_SIZE];
+
+    dt_format_count(number, sizeof(number), run->tokens_per_second);
+    if (names_unit && !isnan(run->tokens_per_second))
+        dt_table_add(table, DT_STYLE_PLAIN, "%s %s", number, dt_runs_speed(run));
+    else
+        dt_table_add(table, DT_STYLE_PLAIN, "%s", number);
+}
+
+static void add_usual(dt_table *table, const dt_run *run, const usual_cells *cells)
 {
     char a[DT_FORMAT_SIZE], b[DT_FORMAT_SIZE];
 
     dt_table_add(table, DT_STYLE_BOLD, "%s", run->id);
-    if (usual_count == 1)
+    if (cells->count == 1)
         return;
     dt_table_add(table, DT_STYLE_PLAIN, "%s", run->name);
     dt_table_add(table, dt_runs_style(run->state), "%s", dt_run_state_name(run->state));
@@ -90,12 +120,12 @@ static void add_usual(dt_table *table, const dt_run *run, size_t usual_count, co
                  dt_runs_total(b, sizeof(b), run));
     dt_table_add(table, DT_STYLE_PLAIN, "%s", dt_format_loss(a, sizeof(a), run->loss));
     dt_table_add(table, DT_STYLE_PLAIN, "%s", dt_format_loss(a, sizeof(a), run->valid_loss));
-    dt_table_add(table, DT_STYLE_PLAIN, "%s",
-                 dt_format_count(a, sizeof(a), run->tokens_per_second));
-    dt_table_add(table, DT_STYLE_DIM, "%s", dt_format_ago(a, sizeof(a), run->created_ms, now_ms));
-    if (shown[GROUP_AT])
+    add_speed(table, run, cells->names_unit);
+    dt_table_add(table, DT_STYLE_DIM, "%s",
+                 dt_format_ago(a, sizeof(a), run->created_ms, cells->now_ms));
+    if (cells->shown[GROUP_AT])
         dt_table_add(table, DT_STYLE_PLAIN, "%s", run->group);
-    if (shown[TAGS_AT])
+    if (cells->shown[TAGS_AT])
         dt_table_add(table, DT_STYLE_PLAIN, "%s", run->tags);
 }
 
@@ -118,17 +148,16 @@ static bool is_number_column(dt_store *store, dt_run_entries *entries, const cha
 }
 
 static dt_status add_rows(dt_table *table, dt_store *store, dt_run_entries *entries,
-                          const dt_run_columns *columns, const bool *shown, dt_arena *arena,
+                          const dt_run_columns *columns, const usual_cells *cells, dt_arena *arena,
                           dt_error *err)
 {
-    int64_t now_ms = dt_clock_wall_ms();
     dt_status st = DT_OK;
     dt_run_value value;
 
     for (size_t i = 0; i < entries->count; i++) {
         dt_run_entry *entry = &entries->items[i];
 
-        add_usual(table, entry->run, columns->usual ? USUAL_COUNT : 1, shown, now_ms);
+        add_usual(table, entry->run, cells);
         for (size_t c = 0; c < columns->count; c++) {
             DT_TRY(dt_run_value_get(&value, store, entry, columns->keys[c], arena, err));
             dt_table_add(table, DT_STYLE_PLAIN, "%s", value.there ? shortened(value.text) : "-");
@@ -144,17 +173,20 @@ dt_status dt_run_table_write(dt_strbuf *out, const dt_term *term, dt_store *stor
 {
     dt_table_column titles[USUAL_COUNT + COLUMNS_MOST];
     int spare[USUAL_COUNT + COLUMNS_MOST];
-    bool shown[USUAL_COUNT] = {false};
+    const char *speed = columns->usual ? speed_title(entries) : "";
+    usual_cells cells = {.count = columns->usual ? USUAL_COUNT : 1,
+                         .names_unit = strcmp(speed, "speed") == 0,
+                         .now_ms = dt_clock_wall_ms()};
     size_t count = 0;
     dt_table table;
     dt_status st;
 
-    for (size_t i = 0; i < (columns->usual ? (size_t)USUAL_COUNT : 1); i++) {
-        shown[i] = any_has(entries, i);
-        if (!shown[i])
+    for (size_t i = 0; i < cells.count; i++) {
+        cells.shown[i] = any_has(entries, i);
+        if (!cells.shown[i])
             continue;
         spare[count] = usual[i].spare;
-        titles[count++] = (dt_table_column){usual[i].title, usual[i].right};
+        titles[count++] = (dt_table_column){i == SPEED_AT ? speed : usual[i].title, usual[i].right};
     }
     for (size_t i = 0; i < columns->count; i++) {
         spare[count] = SPARE_FIRST + (int)i;
@@ -163,7 +195,7 @@ dt_status dt_run_table_write(dt_strbuf *out, const dt_term *term, dt_store *stor
     }
     dt_table_init(&table, titles, count, arena);
     table.spare = spare;
-    DT_TRY(add_rows(&table, store, entries, columns, shown, arena, err));
+    DT_TRY(add_rows(&table, store, entries, columns, &cells, arena, err));
     dt_table_write(out, &table, term, 0);
 out:
     return st;

@@ -11,33 +11,68 @@ static double elapsed(const dt_run *run, int64_t now_ms)
     return isnan(seconds) ? 0 : seconds;
 }
 
-static double eta(const dt_run *run, const dt_metric *points, int64_t count, int64_t now_ms)
+/* Of the points of the newest attempt in the window: the first, and the last. */
+typedef struct ends {
+    int64_t attempt;
+    dt_metric first, last; /* attempt 0: there is none */
+} ends;
+
+static bool take_first(void *context, const dt_metric *point)
 {
-    const dt_metric *first = NULL, *last = NULL;
+    ends *of = context;
+
+    if (point->attempt == of->attempt)
+        of->first = *point;
+    return point->attempt != of->attempt;
+}
+
+static bool take_last(void *context, const dt_metric *point)
+{
+    ends *of = context;
+
+    if (point->attempt == of->attempt)
+        of->last = *point;
+    return false;
+}
+
+static double eta(const dt_run *run, const ends *of, int64_t now_ms)
+{
     double left;
 
-    for (int64_t i = 0; i < count; i++) {
-        if (points[i].attempt != run->attempt)
-            continue;
-        if (first == NULL)
-            first = &points[i];
-        last = &points[i];
-    }
-    if (run->steps_total == 0 || first == NULL || last->step <= first->step ||
-        last->time_ms <= first->time_ms)
+    if (run->steps_total == 0 || of->first.attempt == 0 || of->last.step <= of->first.step ||
+        of->last.time_ms <= of->first.time_ms)
         return NAN;
-    left = (double)(run->steps_total - last->step) * (double)(last->time_ms - first->time_ms) *
-               1e-3 / (double)(last->step - first->step) -
-           (double)(now_ms - last->time_ms) * 1e-3;
+    left = (double)(run->steps_total - of->last.step) *
+               (double)(of->last.time_ms - of->first.time_ms) * 1e-3 /
+               (double)(of->last.step - of->first.step) -
+           (double)(now_ms - of->last.time_ms) * 1e-3;
     return left > 0 ? left : 0;
+}
+
+/* Without reading what lies between. */
+static dt_status read_ends(ends *out, dt_store *store, const dt_run *run, dt_arena *arena,
+                           dt_error *err)
+{
+    int64_t window = run->steps_total / 10 > 100 ? run->steps_total / 10 : 100;
+    int64_t after = run->step - window - 1;
+    dt_store_curves curves;
+    dt_status st = DT_OK;
+
+    *out = (ends){.attempt = run->attempt};
+    DT_TRY(dt_store_curves_find(store, &curves, run->id, "loss", arena, err));
+    if (curves.count != 1)
+        goto out;
+    DT_TRY(dt_store_curve_scan(store, &curves, 0, after, INT64_MAX, take_first, out, err));
+    DT_TRY(dt_store_curve_newest(store, &curves, 0, after, take_last, out, err));
+out:
+    return st;
 }
 
 dt_status dt_timing_read(dt_timing *out, dt_store *store, const dt_run *run, int64_t now_ms,
                          dt_arena *arena, dt_error *err)
 {
-    int64_t window = run->steps_total / 10 > 100 ? run->steps_total / 10 : 100, count = 0;
-    dt_metric *points = NULL;
     dt_status st = DT_OK;
+    ends of;
 
     out->elapsed_seconds = elapsed(run, now_ms);
     out->eta_seconds = NAN;
@@ -48,9 +83,8 @@ dt_status dt_timing_read(dt_timing *out, dt_store *store, const dt_run *run, int
         return dt_store_run_mean_speed(store, &out->tokens_per_second, run, arena, err);
     if (run->state != DT_RUN_RUNNING)
         return DT_OK;
-    DT_TRY(dt_store_metric_list(store, &points, &count, run->id, "loss", run->step - window - 1, 0,
-                                arena, err));
-    out->eta_seconds = eta(run, points, count, now_ms);
+    DT_TRY(read_ends(&of, store, run, arena, err));
+    out->eta_seconds = eta(run, &of, now_ms);
 out:
     return st;
 }

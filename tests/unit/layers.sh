@@ -66,7 +66,8 @@ inside runner launch cli corpus fetch node_setup slurm supervisor term transport
 inside runner stop cli node_setup supervisor transport
 inside runner smoke cli launch supervisor term
 inside runner sweep channel cli launch supervisor term view
-inside runner commands cli corpus export gc import launch smoke stop sweep view supervisor term
+inside runner top cli supervisor term view
+inside runner commands cli corpus export gc import launch smoke stop sweep top view supervisor term
 for folder in engine/*/ runner/*/; do
     case $known in *" $folder"*) ;; *) complain "$folder has no rule here: say what it may include" ;; esac
 done
@@ -120,7 +121,7 @@ hits=$(grep -rnE 'DT_STRATEGY_|dt_strategy_(dp|ddp|fsdp)\b' --include='*.[ch]' e
 
 # What a person sees passes base/display.h, in runner/cli/report.c and runner/term.
 hits=$(grep -nE '\b(v?f?printf|f?puts|putchar|fputc|fwrite|v?dprintf)\(|(STDOUT|STDERR)_FILENO, [a-z]' \
-    runner/{commands,cli,export,gc,import,launch,stop,view}/*.c | grep -v '^runner/cli/report.c:' | grep -v 'adddup2')
+    runner/{commands,cli,export,gc,import,launch,stop,top,view}/*.c | grep -v '^runner/cli/report.c:' | grep -v 'adddup2')
 [ -z "$hits" ] || complain "commands print through runner/cli/report.h:"$'\n'"$hits"
 hits=$(grep -nE 'innerHTML|outerHTML|insertAdjacentHTML|document\.write' web/page/*.js)
 [ -z "$hits" ] || complain "the page makes text by textContent alone:"$'\n'"$hits"

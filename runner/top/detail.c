@@ -1,0 +1,176 @@
+#include "runner/top/detail.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "runner/term/bar.h"
+#include "runner/term/format.h"
+#include "runner/term/plot.h"
+#include "runner/view/runs.h"
+#include "runner/view/step_log.h"
+
+#include "base/banned.h"
+
+enum { BAR_COLUMNS = 20, HEAD_ROWS = 5, PLOT_LEAST = 5, LOG_LEAST = 3 };
+
+/* --- reading */
+
+static dt_status read_lines(dt_top_detail *out, dt_store *store, int64_t most, dt_arena *arena,
+                            dt_error *err)
+{
+    dt_step_lines steps = {0};
+    dt_status st = DT_OK;
+    dt_step_log log;
+    dt_log_tail tail;
+
+    dt_step_log_init(&log, false);
+    DT_TRY(dt_log_tail_init(&tail, store, &out->run, -1, arena, err));
+    DT_TRY(dt_log_tail_read(&tail, &out->lines, &out->lines_count, DT_LOG_LAST, most, store,
+                            &out->run, arena, err));
+    DT_TRY(dt_step_log_read(&log, &steps, store, &out->run, most, arena, err));
+    DT_TRY(dt_log_lines_join(&out->lines, &out->lines_count, &steps, most, arena, err));
+    out->several_ranks = tail.count > 1;
+out:
+    return st;
+}
+
+dt_status dt_top_detail_read(dt_top_detail *out, dt_store *store, const char *run,
+                             const char *metric, const dt_term *term, int64_t now_ms,
+                             dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    *out = (dt_top_detail){.metric = metric};
+    DT_TRY(dt_store_run_find(store, &out->run, run, arena, err));
+    DT_TRY(dt_timing_read(&out->timing, store, &out->run, now_ms, arena, err));
+    DT_TRY(dt_store_metric_names(store, &out->names, &out->names_count, out->run.id, arena, err));
+    DT_TRY(dt_curve_sketch(&out->curve, store, out->run.id, metric, dt_plot_buckets(term->columns),
+                           arena, err));
+    DT_TRY(read_lines(out, store, term->rows, arena, err));
+out:
+    return st;
+}
+
+/* --- drawing */
+
+static void add_title(dt_strbuf *out, const dt_term *term, const dt_run *run)
+{
+    dt_term_add(out, term, DT_STYLE_BOLD, "%s ", run->name);
+    dt_term_add(out, term, DT_STYLE_PLAIN, "%s ", run->id);
+    dt_term_add(out, term, dt_runs_style(run->state), "%s", dt_run_state_name(run->state));
+    if (run->attempt > 1)
+        dt_term_add(out, term, DT_STYLE_DIM, ", attempt %lld", (long long)run->attempt);
+    if (run->reason[0] != '\0')
+        dt_term_add(out, term, DT_STYLE_WARN, "  %.*s", (int)strcspn(run->reason, "\n"),
+                    run->reason);
+    dt_strbuf_add_char(out, '\n');
+}
+
+static void add_progress(dt_strbuf *out, const dt_term *term, const dt_run *run)
+{
+    double share = run->steps_total > 0 ? (double)run->step / (double)run->steps_total : 0;
+    char step[DT_FORMAT_SIZE], total[DT_FORMAT_SIZE];
+
+    dt_bar_add(out, term, dt_runs_style(run->state), share, BAR_COLUMNS);
+    dt_term_add(out, term, DT_STYLE_PLAIN, " %d%%  %s of %s\n", (int)(share * 100),
+                dt_format_whole(step, sizeof(step), run->step),
+                dt_runs_total(total, sizeof(total), run));
+}
+
+static void add_numbers(dt_strbuf *out, const dt_term *term, const dt_top_detail *detail)
+{
+    const dt_run *run = &detail->run;
+    char text[DT_FORMAT_SIZE];
+
+    dt_term_add(out, term, DT_STYLE_PLAIN, "loss %s",
+                dt_format_loss(text, sizeof(text), run->loss));
+    if (!isnan(run->valid_loss))
+        dt_term_add(out, term, DT_STYLE_PLAIN, "  validation %s",
+                    dt_format_loss(text, sizeof(text), run->valid_loss));
+    dt_term_add(out, term, DT_STYLE_PLAIN, "  %s %s",
+                dt_format_count(text, sizeof(text), detail->timing.tokens_per_second),
+                dt_runs_speed(run));
+    dt_term_add(out, term, DT_STYLE_DIM, "  elapsed %s",
+                dt_format_seconds(text, sizeof(text), detail->timing.elapsed_seconds));
+    if (!dt_run_state_is_terminal(run->state) && !isnan(detail->timing.eta_seconds))
+        dt_term_add(out, term, DT_STYLE_DIM, "  left %s",
+                    dt_format_seconds(text, sizeof(text), ceil(detail->timing.eta_seconds)));
+    dt_strbuf_add_char(out, '\n');
+}
+
+static void add_metric(dt_strbuf *out, const dt_term *term, const dt_top_detail *detail)
+{
+    const dt_curve *curve = &detail->curve;
+    int64_t at = 0;
+
+    dt_term_add(out, term, DT_STYLE_ACCENT, "%s", detail->metric);
+    while (at < detail->names_count && strcmp(detail->names[at], detail->metric) != 0)
+        at++;
+    if (at < detail->names_count)
+        dt_term_add(out, term, DT_STYLE_DIM, " (%lld of %lld)", (long long)at + 1,
+                    (long long)detail->names_count);
+    if (curve->last.step >= 0)
+        dt_term_add(out, term, DT_STYLE_DIM, "  last %.6g  lowest %.6g  highest %.6g",
+                    curve->last.value, curve->lowest.value, curve->highest.value);
+    else
+        dt_term_add(out, term, DT_STYLE_DIM, "  no points%s",
+                    curve->count > 0 ? " that are numbers" : "");
+    dt_strbuf_add_char(out, '\n');
+}
+
+static void add_curve(dt_strbuf *out, const dt_term *term, const dt_top_detail *detail, int rows,
+                      dt_arena *arena)
+{
+    const double *curves[] = {detail->curve.means};
+    const dt_plot plot = {curves,
+                          1,
+                          detail->curve.buckets,
+                          detail->curve.first_step,
+                          detail->curve.last_step,
+                          term->columns,
+                          rows};
+
+    if (detail->curve.last.step >= 0)
+        dt_plot_add(out, term, &plot, arena);
+}
+
+/* The date says nothing here that the time does not. */
+static const char *without_date(const char *text)
+{
+    const char *time = strchr(text, 'T'), *blank = strchr(text, ' ');
+
+    return time != NULL && blank != NULL && time < blank ? time + 1 : text;
+}
+
+static void add_lines(dt_strbuf *out, const dt_term *term, const dt_top_detail *detail, int rows)
+{
+    int64_t first = detail->lines_count > rows ? detail->lines_count - rows : 0;
+
+    for (int64_t i = first; i < detail->lines_count; i++) {
+        const dt_log_line *line = &detail->lines[i];
+
+        if (line->rank >= 0 && detail->several_ranks)
+            dt_term_add(out, term, DT_STYLE_DIM, "[rank %lld] ", (long long)line->rank);
+        dt_term_add(out, term, line->rank >= 0 ? DT_STYLE_DIM : DT_STYLE_PLAIN, "%s\n",
+                    without_date(line->text));
+    }
+}
+
+void dt_top_detail_add(dt_strbuf *out, const dt_term *term, const dt_top_detail *detail, int rows,
+                       dt_arena *arena)
+{
+    int room = rows - HEAD_ROWS, plot = room * 3 / 5;
+
+    add_title(out, term, &detail->run);
+    add_progress(out, term, &detail->run);
+    add_numbers(out, term, detail);
+    dt_strbuf_add_char(out, '\n');
+    add_metric(out, term, detail);
+    if (room - plot < LOG_LEAST)
+        plot = room - LOG_LEAST;
+    if (plot >= PLOT_LEAST)
+        add_curve(out, term, detail, plot, arena);
+    else
+        plot = 0;
+    add_lines(out, term, detail, room - plot > 0 ? room - plot : 0);
+}

@@ -1,0 +1,378 @@
+#include "runner/top/top.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "runner/cli/report.h"
+#include "runner/supervisor/folder/mend.h"
+#include "runner/supervisor/supervisor.h"
+#include "runner/term/screen.h"
+#include "runner/top/detail.h"
+#include "runner/view/runs.h"
+
+#include "base/banned.h"
+
+#define LOOK_SECONDS   1.0
+#define ENSURE_SECONDS 2.0
+
+enum { TEXT_SIZE = 256, LIST_BESIDE = 4 }; /* rows of a list that are no runs */
+
+typedef struct top {
+    dt_store *store;
+    dt_screen screen;
+    dt_term term;
+    dt_arena arenas[2]; /* of what is shown, and of what is read to follow it */
+    int shown;          /* which is of what is shown */
+    dt_top_wish wish;
+    dt_top_rows rows;
+    dt_top_detail detail;
+    char metric[TEXT_SIZE], selected[TEXT_SIZE], open[TEXT_SIZE]; /* ids; open "": the list */
+    int64_t at, first; /* selected; first that is shown */
+    double ensured, looked;
+    bool stale; /* something else is wanted than was read */
+    char problem[TEXT_SIZE];
+} top;
+
+static void set_text(char *text, const char *value)
+{
+    snprintf(text, TEXT_SIZE, "%.*s", TEXT_SIZE - 1, value);
+}
+
+/* --- reading */
+
+static dt_status renew(top *t, dt_error *err)
+{
+    dt_store *fresh;
+    dt_status st = DT_OK;
+
+    if (t->store != NULL && dt_store_is_current(t->store))
+        return DT_OK;
+    DT_TRY(dt_store_open_to_read(&fresh, NULL, err));
+    dt_store_close(t->store);
+    t->store = fresh;
+out:
+    return st;
+}
+
+/* The run that was selected stays so, wherever it stands now. */
+static void find_selected(top *t)
+{
+    int64_t most = t->rows.count - 1;
+
+    for (int64_t i = 0; i < t->rows.count; i++)
+        if (strcmp(t->rows.items[i].run->id, t->selected) == 0)
+            t->at = i;
+    t->at = t->at > most ? most : t->at;
+    t->at = t->at < 0 ? 0 : t->at;
+    if (most >= 0)
+        set_text(t->selected, t->rows.items[t->at].run->id);
+}
+
+static dt_status read_all(top *t, dt_error *err)
+{
+    dt_arena *arena = &t->arenas[!t->shown];
+    int64_t now_ms = dt_clock_wall_ms();
+    dt_top_detail detail;
+    dt_status st = DT_OK;
+    dt_top_rows rows;
+
+    dt_arena_reset(arena);
+    DT_TRY(renew(t, err));
+    if (t->open[0] != '\0') {
+        DT_TRY(dt_top_detail_read(&detail, t->store, t->open, t->metric, &t->term, now_ms, arena,
+                                  err));
+        t->detail = detail;
+        t->rows = (dt_top_rows){0};
+    } else {
+        DT_TRY(dt_top_rows_read(&rows, t->store, &t->wish, now_ms, arena, err));
+        t->rows = rows;
+        find_selected(t);
+    }
+    t->shown = !t->shown;
+out:
+    return st;
+}
+
+/* A run whose supervisor was killed gets one again, as with every command that follows runs. */
+static void ensure(const top *t)
+{
+    if (t->open[0] != '\0' && !dt_run_state_is_terminal(t->detail.run.state))
+        (void)dt_supervisor_ensure(&t->detail.run, NULL);
+    for (int64_t i = 0; i < t->rows.count; i++)
+        if (!dt_run_state_is_terminal(t->rows.items[i].run->state))
+            (void)dt_supervisor_ensure(t->rows.items[i].run, NULL);
+}
+
+static void look(top *t)
+{
+    double now = dt_clock_monotonic_seconds();
+    dt_error err = DT_ERROR_INIT;
+
+    if (!t->stale && now - t->looked < LOOK_SECONDS)
+        return;
+    t->problem[0] = '\0';
+    if (read_all(t, &err) != DT_OK) {
+        set_text(t->problem, err.message);
+        if (t->open[0] != '\0' &&
+            t->detail.run.id == NULL) /* it was never there: back to the list */
+            t->open[0] = '\0';
+    }
+    t->stale = false;
+    t->looked = dt_clock_monotonic_seconds();
+    if (now - t->ensured > ENSURE_SECONDS) {
+        t->ensured = now;
+        ensure(t);
+    }
+}
+
+/* --- drawing */
+
+static void add_foot(dt_strbuf *text, const top *t, int row, const char *keys)
+{
+    for (; row < t->term.rows - 1; row++)
+        dt_strbuf_add_char(text, '\n');
+    if (t->problem[0] != '\0')
+        dt_term_add(text, &t->term, DT_STYLE_BAD, "%.*s", (int)strcspn(t->problem, "\n"),
+                    t->problem);
+    else
+        dt_term_add(text, &t->term, DT_STYLE_DIM, "%s", keys);
+}
+
+static int lines_of(const dt_strbuf *text)
+{
+    int count = 0;
+
+    for (const char *at = text->data; (at = strchr(at, '\n')) != NULL; at++)
+        count++;
+    return count;
+}
+
+static int64_t room_for_rows(const top *t)
+{
+    return t->term.rows > LIST_BESIDE ? t->term.rows - LIST_BESIDE : 1;
+}
+
+static void add_list(dt_strbuf *text, top *t)
+{
+    int64_t room = room_for_rows(t);
+    char keys[TEXT_SIZE];
+
+    if (t->at < t->first)
+        t->first = t->at;
+    if (t->at >= t->first + room)
+        t->first = t->at - room + 1;
+    dt_term_add(text, &t->term, DT_STYLE_BOLD, "dtrun top  ");
+    dt_top_rows_count(text, &t->term, &t->rows);
+    dt_strbuf_add_str(text, "\n\n");
+    if (t->rows.count > 0)
+        dt_top_rows_add(text, &t->term, &t->rows, t->first, room, t->at, dt_clock_wall_ms(),
+                        &t->arenas[t->shown]);
+    else
+        dt_term_add(text, &t->term, DT_STYLE_DIM, "nothing runs, and nothing has ended lately\n");
+    snprintf(keys, sizeof(keys), "q quit  Enter open  j k move  m metric  s sort: %s  a %s",
+             dt_top_sort_names[t->wish.sort], t->wish.all ? "only what runs" : "all");
+    add_foot(text, t, lines_of(text), keys);
+}
+
+static void add_detail(dt_strbuf *text, top *t)
+{
+    dt_top_detail_add(text, &t->term, &t->detail, t->term.rows - 1, &t->arenas[t->shown]);
+    add_foot(text, t, lines_of(text), "Esc back  q quit  left right metric");
+}
+
+static void draw(top *t)
+{
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    if (t->open[0] != '\0')
+        add_detail(&text, t);
+    else
+        add_list(&text, t);
+    dt_screen_draw(&t->screen, text.data);
+    dt_strbuf_release(&text);
+}
+
+/* --- keys */
+
+/* The metric that lies `by` further among those of the run that is looked at. */
+static void change_metric(top *t, int by)
+{
+    const char *run = t->open[0] != '\0' ? t->open : t->selected, **names;
+    int64_t count, at = 0;
+
+    if (run[0] == '\0' ||
+        dt_store_metric_names(t->store, &names, &count, run, &t->arenas[t->shown], NULL) != DT_OK)
+        return;
+    while (at < count && strcmp(names[at], t->metric) != 0)
+        at++;
+    if (count > 0)
+        set_text(t->metric, names[at == count ? 0 : (at + count + by) % count]);
+    t->stale = true;
+}
+
+static void move(top *t, int64_t by)
+{
+    t->at += by;
+    t->at = t->at >= t->rows.count ? t->rows.count - 1 : t->at;
+    t->at = t->at < 0 ? 0 : t->at;
+    if (t->rows.count > 0)
+        set_text(t->selected, t->rows.items[t->at].run->id);
+}
+
+static void open_run(top *t)
+{
+    if (t->rows.count == 0)
+        return;
+    set_text(t->open, t->selected);
+    t->detail = (dt_top_detail){0};
+    t->stale = true;
+    look(t);
+}
+
+static void close_run(top *t)
+{
+    set_text(t->selected, t->open);
+    t->open[0] = '\0';
+    t->stale = true;
+}
+
+static void press_in_list(top *t, int key)
+{
+    switch (key) {
+    case 'j':
+    case DT_KEY_DOWN:
+        return move(t, 1);
+    case 'k':
+    case DT_KEY_UP:
+        return move(t, -1);
+    case DT_KEY_PAGE_DOWN:
+        return move(t, room_for_rows(t));
+    case DT_KEY_PAGE_UP:
+        return move(t, -room_for_rows(t));
+    case 'g':
+    case DT_KEY_HOME:
+        return move(t, -t->rows.count);
+    case 'G':
+    case DT_KEY_END:
+        return move(t, t->rows.count);
+    case DT_KEY_ENTER:
+        return open_run(t);
+    case 's':
+        t->wish.sort = (t->wish.sort + 1) % DT_TOP_SORTS;
+        break;
+    case 'a':
+        t->wish.all = !t->wish.all;
+        break;
+    default:
+        return;
+    }
+    t->stale = true;
+}
+
+/* False: somebody leaves. */
+static bool press(top *t, int key)
+{
+    bool in_list = t->open[0] == '\0';
+
+    if (key == DT_KEY_INTERRUPT || key == 'q' || (key == DT_KEY_ESCAPE && in_list))
+        return false;
+    if (key == 'm' || key == '\t' || key == DT_KEY_RIGHT)
+        change_metric(t, 1);
+    else if (key == 'M' || key == DT_KEY_LEFT)
+        change_metric(t, -1);
+    else if (in_list)
+        press_in_list(t, key);
+    else if (key == DT_KEY_ESCAPE || key == DT_KEY_ENTER || key == 0x7f)
+        close_run(t);
+    return true;
+}
+
+static dt_status watch(top *t, dt_call *call, dt_error *err)
+{
+    int key = DT_KEY_NONE, columns = 0, rows = 0;
+    dt_status st;
+
+    st = dt_screen_open(&t->screen, &t->term, err);
+    while (st == DT_OK && press(t, key)) {
+        t->stale = t->stale || columns != t->term.columns || rows != t->term.rows;
+        columns = t->term.columns;
+        rows = t->term.rows;
+        look(t);
+        draw(t);
+        key = dt_screen_key(&t->screen, t->looked + LOOK_SECONDS - dt_clock_monotonic_seconds());
+    }
+    dt_screen_close(&t->screen);
+    if (key == DT_KEY_INTERRUPT)
+        call->exit_code = DT_EXIT_INTERRUPTED;
+    return st;
+}
+
+/* --- without a terminal */
+
+static dt_status print_json(const top *t, dt_error *err)
+{
+    json_t *object = dt_report_object(), *runs = json_array();
+
+    for (int64_t i = 0; i < t->rows.count; i++) {
+        json_t *run = dt_runs_to_json(t->rows.items[i].run);
+
+        json_object_del(run, "version");
+        json_object_set_new(run, "eta_seconds",
+                            dt_json_number(t->rows.items[i].timing.eta_seconds));
+        json_array_append_new(runs, run);
+    }
+    json_object_set_new(object, "runs", runs);
+    return dt_report_json(object, err);
+}
+
+static dt_status print(top *t, const dt_call *call, dt_error *err)
+{
+    dt_strbuf text;
+    dt_status st;
+
+    if (call->json)
+        return print_json(t, err);
+    if (t->rows.count == 0)
+        dt_report_note(call, "nothing runs, and nothing has ended in the last ten minutes");
+    dt_strbuf_init(&text);
+    if (t->rows.count > 0)
+        dt_top_rows_add(&text, &t->term, &t->rows, 0, t->rows.count, -1, dt_clock_wall_ms(),
+                        &t->arenas[t->shown]);
+    st = dt_report_styled(&text, err);
+    dt_strbuf_release(&text);
+    return st;
+}
+
+dt_status dt_top(const char *open, const dt_top_wish *wish, dt_call *call, dt_error *err)
+{
+    top t = {.wish = *wish};
+    dt_status st = DT_OK;
+    dt_run run;
+
+    dt_arena_init(&t.arenas[0], 0);
+    dt_arena_init(&t.arenas[1], 0);
+    dt_term_init(&t.term, STDOUT_FILENO);
+    set_text(t.metric, wish->metric);
+    t.wish.metric = t.metric;
+    DT_TRY(renew(&t, err));
+    dt_mend_all(t.store);
+    if (open != NULL) {
+        DT_TRY(dt_runs_find(t.store, &run, open, call, err));
+        set_text(t.selected, run.id);
+    }
+    if (!call->json && dt_screen_possible(&t.term)) {
+        set_text(t.open, t.selected);
+        DT_TRY(watch(&t, call, err));
+    } else {
+        DT_TRY(read_all(&t, err));
+        DT_TRY(print(&t, call, err));
+    }
+out:
+    dt_store_close(t.store);
+    dt_arena_release(&t.arenas[0]);
+    dt_arena_release(&t.arenas[1]);
+    return st;
+}
