@@ -2,10 +2,10 @@
  *
  * Adding one: docs/adding-a-model.md. Each kind is a folder beside this file with the same names:
  *   model_int.h   what the files share, with a drawing of the pass
- *   kind.c        whole passes, when units are used, and the struct
+ *   kind.c        the struct
  *   memory.c      which activations a pass keeps and where
- *   params.c      views of its weights and gradients
- *   block.c, head.c  the parts of a pass, both ways (token_head.c: what heads of tokens share)
+ *   block.c       a block, both ways
+ * decoder/ has the passes of all kinds that predict the next token of a text.
  * Threads    one per model
  */
 #ifndef DT_ENGINE_MODEL_KIND_H
@@ -18,9 +18,12 @@
 extern "C" {
 #endif
 
-typedef struct dt_model_kind {
+struct dt_model_kind;
+struct dt_decoder_parts; /* decoder/decoder.h */
+
+typedef struct dt_model_passes {
     /* MUST: exact bytes of the largest pass that the config allows */
-    size_t (*activation_bytes)(const dt_model_config *config);
+    size_t (*activation_bytes)(const struct dt_model_kind *kind, const dt_model_config *config);
     /* MUST: takes the activations, sets model->state; the table of parameters is there */
     dt_status (*open)(dt_model *model, dt_error *err);
     /* MUST: accepts a half-open one */
@@ -38,6 +41,11 @@ typedef struct dt_model_kind {
                         dt_error *err);
     dt_status (*extend)(dt_model *model, const dt_tensor *tokens, float *logits, dt_error *err);
     int64_t (*extended)(const dt_model *model);
+} dt_model_passes;
+
+typedef struct dt_model_kind {
+    const dt_model_passes *passes;
+    const struct dt_decoder_parts *decoder; /* MUST where these are dt_decoder_passes */
 } dt_model_kind;
 
 /* Table: kinds.c. */
@@ -52,6 +60,16 @@ dt_status dt_model_make_table(dt_model *model, dt_error *err);
 dt_status dt_model_before_unit(dt_model *model, int unit, bool backward, dt_error *err);
 dt_status dt_model_after_unit(dt_model *model, int unit, bool backward, dt_error *err);
 dt_status dt_model_grads_ready(dt_model *model, int unit, dt_error *err);
+
+/* Block `layer`'s part of a pass; its unit, layer + 1, is in use while it runs. `batch` as handed to
+ * those below. */
+typedef dt_status (*dt_block_pass)(dt_model *model, int layer, const dt_batch *batch,
+                                   dt_error *err);
+/* Blocks first .. end - 1, or end - 1 .. first and their gradients ready, between their hooks. */
+dt_status dt_model_blocks_forward(dt_model *model, int first, int end, dt_block_pass block,
+                                  const dt_batch *batch, dt_error *err);
+dt_status dt_model_blocks_backward(dt_model *model, int first, int end, dt_block_pass block,
+                                   const dt_batch *batch, dt_error *err);
 
 /* dropout.c: of what a pass over the batch drops in a layer. */
 dt_philox_key dt_model_dropout_key(const dt_batch *batch, int layer, dt_philox_op op);

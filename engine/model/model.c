@@ -25,8 +25,8 @@ dt_status dt_model_open(dt_model **out, const dt_model_config *config, dt_device
     model->grads = calloc((size_t)model->unit_count, sizeof *model->grads);
     if (!model->weights || !model->grads)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the model");
-    model->activation_bytes = model->kind->activation_bytes(config);
-    DT_TRY(model->kind->open(model, err));
+    model->activation_bytes = model->kind->passes->activation_bytes(model->kind, config);
+    DT_TRY(model->kind->passes->open(model, err));
     *out = model;
     model = NULL;
 out:
@@ -38,7 +38,7 @@ void dt_model_close(dt_model *model)
 {
     if (!model)
         return;
-    model->kind->close(model);
+    model->kind->passes->close(model);
     free(model->grads);
     free(model->weights);
     dt_model_description_free(model);
@@ -46,7 +46,9 @@ void dt_model_close(dt_model *model)
 
 size_t dt_model_activation_bytes(const dt_model_config *config)
 {
-    return dt_model_kind_find(config->kind)->activation_bytes(config);
+    const dt_model_kind *kind = dt_model_kind_find(config->kind);
+
+    return kind->passes->activation_bytes(kind, config);
 }
 
 int64_t dt_model_param_elems(const dt_model *model)
@@ -62,41 +64,41 @@ int64_t dt_model_param_elems(const dt_model *model)
 
 dt_status dt_model_pass(dt_model *model, const dt_batch *batch, double loss_scale, dt_error *err)
 {
-    return model->kind->pass(model, batch, loss_scale, err);
+    return model->kind->passes->pass(model, batch, loss_scale, err);
 }
 
 dt_status dt_model_loss(dt_model *model, const dt_batch *batch, double *loss_sum, dt_error *err)
 {
-    return model->kind->loss(model, batch, loss_sum, err);
+    return model->kind->passes->loss(model, batch, loss_sum, err);
 }
 
 dt_status dt_model_evaluate(dt_model *model, const dt_batch *batch, double *loss_sum,
                             int64_t *counted, dt_error *err)
 {
-    return model->kind->evaluate(model, batch, loss_sum, counted, err);
+    return model->kind->passes->evaluate(model, batch, loss_sum, counted, err);
 }
 
 dt_status dt_model_text_of(dt_model_text *out, const dt_model *model, dt_error *err)
 {
-    if (model->kind->text == NULL)
+    if (model->kind->passes->text == NULL)
         return DT_FAIL(err, DT_ERR_UNSUPPORTED, "a model of kind '%s' makes no text",
                        dt_architecture_find(model->config.kind)->name);
-    *out = model->kind->text(model);
+    *out = model->kind->passes->text(model);
     return DT_OK;
 }
 
 dt_status dt_model_logits(dt_model *model, const dt_batch *batch, int64_t last, float *logits,
                           dt_error *err)
 {
-    return model->kind->logits(model, batch, last, logits, err);
+    return model->kind->passes->logits(model, batch, last, logits, err);
 }
 
 dt_status dt_model_extend(dt_model *model, const dt_tensor *tokens, float *logits, dt_error *err)
 {
-    return model->kind->extend(model, tokens, logits, err);
+    return model->kind->passes->extend(model, tokens, logits, err);
 }
 
 int64_t dt_model_extended(const dt_model *model)
 {
-    return model->kind->extended(model);
+    return model->kind->passes->extended(model);
 }

@@ -27,6 +27,35 @@ dt_status dt_model_grads_ready(dt_model *model, int unit, dt_error *err)
                                             : DT_OK;
 }
 
+dt_status dt_model_blocks_forward(dt_model *model, int first, int end, dt_block_pass block,
+                                  const dt_batch *batch, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    for (int layer = first; layer < end; layer++) {
+        DT_TRY(dt_model_before_unit(model, layer + 1, false, err));
+        DT_TRY(block(model, layer, batch, err));
+        DT_TRY(dt_model_after_unit(model, layer + 1, false, err));
+    }
+out:
+    return st;
+}
+
+dt_status dt_model_blocks_backward(dt_model *model, int first, int end, dt_block_pass block,
+                                   const dt_batch *batch, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    for (int layer = end - 1; layer >= first; layer--) {
+        DT_TRY(dt_model_before_unit(model, layer + 1, true, err));
+        DT_TRY(block(model, layer, batch, err));
+        DT_TRY(dt_model_after_unit(model, layer + 1, true, err));
+        DT_TRY(dt_model_grads_ready(model, layer + 1, err));
+    }
+out:
+    return st;
+}
+
 static dt_tensor view(const dt_model *model, int unit, int which, void *base, dt_dtype dtype)
 {
     const dt_param *param = &model->params[model->units[unit].first_param + which];

@@ -79,6 +79,22 @@ typedef struct dt_unit_flops {
     double again; /* of the forward pass, computed once more in the backward pass */
 } dt_unit_flops;
 
+/* Of kinds that predict the next token of a text (decoder.h). */
+typedef struct dt_decoder_config {
+    int64_t layers, heads, embed;
+    int64_t vocab, vocab_padded; /* padded to a multiple of DT_VOCAB_MULTIPLE */
+    int64_t context;             /* longest T: rows of a table of positions */
+    double dropout, attention_dropout;
+    bool own_lm_head; /* the head is a matrix of its own, not the token embedding */
+} dt_decoder_config;
+
+/* Places in their dt_batch. target < 0: not counted. */
+typedef enum dt_decoder_input {
+    DT_DECODER_TOKENS,
+    DT_DECODER_TARGETS,
+    DT_DECODER_INPUTS
+} dt_decoder_input;
+
 /* A model, and the passes that it is opened for. */
 typedef struct dt_model_config {
     dt_architecture_kind kind;
@@ -87,7 +103,8 @@ typedef struct dt_model_config {
     dt_dtype dtype;   /* of activations and of the weights that enter ops: F32, BF16 or F16 */
     bool inference;   /* no backward */
     bool incremental; /* inference: room for what dt_model_extend keeps */
-    union {           /* by kind */
+    dt_decoder_config decoder;
+    union { /* by kind */
         dt_gpt2_config gpt2;
         dt_mlp_config mlp;
         dt_llama_config llama;

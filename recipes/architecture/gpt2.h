@@ -1,6 +1,4 @@
 /* gpt2: what a config of kind gpt2 has of its own (Radford et al. 2019; fairseq's transformer_lm).
- *
- * V Vp H C T as in engine/ops/ops.h, L blocks.
  */
 #ifndef DT_RECIPES_ARCHITECTURE_GPT2_H
 #define DT_RECIPES_ARCHITECTURE_GPT2_H
@@ -8,22 +6,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "recipes/architecture/tokens.h"
 #include "recipes/recipe.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+struct dt_model_config;
+
+/* Beside its dt_decoder_config. */
 typedef struct dt_gpt2_config {
-    int64_t layers, heads, embed;
-    int64_t vocab, vocab_padded; /* padded to a multiple of DT_VOCAB_MULTIPLE */
-    int64_t context;             /* longest T: rows of the position embedding */
-    double dropout, attention_dropout;
     dt_activation_kind activation;
     dt_positions_kind positions;
     bool scale_embedding; /* token embeddings times sqrt(embed) */
-    bool own_lm_head;     /* the head is "lm_head.weight", not the token embedding */
 } dt_gpt2_config;
 
 /* Places in the parameter table, within unit 0 and within a block's unit. */
@@ -52,11 +47,8 @@ typedef enum dt_gpt2_block_param {
     DT_GPT2_BLOCK_PARAMS
 } dt_gpt2_block_param;
 
-/* Whether the config leaves a dt_gpt2_root_param out. */
-bool dt_gpt2_lacks(const dt_gpt2_config *config, int root_param);
-
-/* Places in dt_batch. target < 0: not counted. */
-typedef enum dt_gpt2_input { DT_GPT2_TOKENS, DT_GPT2_TARGETS, DT_GPT2_INPUTS } dt_gpt2_input;
+/* Whether the config leaves a dt_gpt2_root_param (unit 0) or a dt_gpt2_block_param out. */
+bool dt_gpt2_lacks(const struct dt_model_config *config, int unit, int param);
 
 #ifdef __cplusplus
 }

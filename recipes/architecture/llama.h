@@ -1,8 +1,7 @@
 /* llama: what a config of kind llama has of its own (Touvron et al. 2023; Llama 3; Qwen2 and Qwen3
  * by their switches).
  *
- * V Vp C T as in engine/ops/ops.h, L blocks, H heads of queries and G of keys, D wide each; F the
- * width inside the multi-layer perceptron.
+ * H heads of queries and G of keys, D wide each; F the width inside the multi-layer perceptron.
  */
 #ifndef DT_RECIPES_ARCHITECTURE_LLAMA_H
 #define DT_RECIPES_ARCHITECTURE_LLAMA_H
@@ -10,26 +9,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "recipes/architecture/tokens.h"
 #include "recipes/recipe.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+struct dt_model_config;
+
+/* Beside its dt_decoder_config. */
 typedef struct dt_llama_config {
-    int64_t layers, heads, kv_heads, embed, head_width, ffn;
-    int64_t vocab, vocab_padded; /* padded to a multiple of DT_VOCAB_MULTIPLE */
-    int64_t context;             /* longest T: rows of the table of angles */
-    double dropout, attention_dropout;
+    int64_t kv_heads, head_width, ffn;
     double norm_eps;
     double rope_theta;
     dt_rope_scaling_kind rope_scaling;
     double rope_factor, rope_low_freq_factor, rope_high_freq_factor;
     int64_t rope_original_tokens;
-    bool qkv_bias;    /* Qwen2 */
-    bool qk_norm;     /* Qwen3: before the rotation, a weight for all heads */
-    bool own_lm_head; /* the head is "lm_head.weight", not the token embedding */
+    bool qkv_bias; /* Qwen2 */
+    bool qk_norm;  /* Qwen3: before the rotation, a weight for all heads */
 } dt_llama_config;
 
 /* Places in the parameter table, within unit 0 and within a block's unit. Matrices of one input lie
@@ -61,26 +58,12 @@ typedef enum dt_llama_block_param {
 } dt_llama_block_param;
 
 /* Whether the config leaves a dt_llama_root_param (unit 0) or a dt_llama_block_param out. */
-bool dt_llama_lacks(const dt_llama_config *config, int unit, int param);
+bool dt_llama_lacks(const struct dt_model_config *config, int unit, int param);
 
-/* Columns of what is made of a token: all queries, and queries, keys and values side by side. */
-static inline int64_t dt_llama_q_width(const dt_llama_config *config)
-{
-    return config->heads * config->head_width;
-}
-
-static inline int64_t dt_llama_kv_width(const dt_llama_config *config)
-{
-    return config->kv_heads * config->head_width;
-}
-
-static inline int64_t dt_llama_qkv_width(const dt_llama_config *config)
-{
-    return dt_llama_q_width(config) + 2 * dt_llama_kv_width(config);
-}
-
-/* Places in dt_batch. target < 0: not counted. */
-typedef enum dt_llama_input { DT_LLAMA_TOKENS, DT_LLAMA_TARGETS, DT_LLAMA_INPUTS } dt_llama_input;
+/* Columns of what is made of a token: all queries, all keys, and queries, keys and values side by side. */
+int64_t dt_llama_q_width(const struct dt_model_config *config);
+int64_t dt_llama_kv_width(const struct dt_model_config *config);
+int64_t dt_llama_qkv_width(const struct dt_model_config *config);
 
 #ifdef __cplusplus
 }

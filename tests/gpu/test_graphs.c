@@ -60,16 +60,16 @@ typedef struct trainee {
     dt_strategy_state state;
 } trainee;
 
-static const dt_model_config config = {.gpt2.layers = 1,
-                                       .gpt2.heads = 2,
-                                       .gpt2.embed = 16,
-                                       .gpt2.vocab = VOCAB,
-                                       .gpt2.vocab_padded = 128,
-                                       .gpt2.context = 2 * TOKENS,
+static const dt_model_config config = {.decoder.layers = 1,
+                                       .decoder.heads = 2,
+                                       .decoder.embed = 16,
+                                       .decoder.vocab = VOCAB,
+                                       .decoder.vocab_padded = 128,
+                                       .decoder.context = 2 * TOKENS,
                                        .batch = SEQUENCES,
                                        .tokens = 2 * TOKENS,
-                                       .gpt2.dropout = 0.2,
-                                       .gpt2.attention_dropout = 0.1,
+                                       .decoder.dropout = 0.2,
+                                       .decoder.attention_dropout = 0.1,
                                        .dtype = DT_BF16};
 
 static void open_trainee(trainee *t, const dt_strategy *strategy, bool graphs)

@@ -21,12 +21,12 @@ static void good(dt_status st, const dt_error *err)
 
 dt_model_config harness_config(void)
 {
-    dt_model_config config = {.gpt2.layers = 2,
-                              .gpt2.heads = 3,
-                              .gpt2.embed = 24,
-                              .gpt2.vocab = 61,
-                              .gpt2.vocab_padded = 128,
-                              .gpt2.context = 16,
+    dt_model_config config = {.decoder.layers = 2,
+                              .decoder.heads = 3,
+                              .decoder.embed = 24,
+                              .decoder.vocab = 61,
+                              .decoder.vocab_padded = 128,
+                              .decoder.context = 16,
                               .batch = 8,
                               .tokens = 11,
                               .dtype = DT_F32};
@@ -185,7 +185,7 @@ int harness_param(const harness *h, const char *name)
     return -1;
 }
 
-struct dt_gpt2_state *harness_state(const harness *h)
+struct dt_decoder *harness_state(const harness *h)
 {
     return h->model->state;
 }

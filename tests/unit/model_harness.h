@@ -35,8 +35,8 @@ dt_batch harness_batch(const harness *h, int64_t first, int64_t count);
 float *harness_value(const harness *h, int param);
 float *harness_grad(const harness *h, int param);
 int harness_param(const harness *h, const char *name);
-/* What a pass of GPT-2 has laid out. */
-struct dt_gpt2_state *harness_state(const harness *h);
+/* What a pass of a kind that predicts tokens has laid out. */
+struct dt_decoder *harness_state(const harness *h);
 
 /* All gradients as one array of `*elems`; the caller frees it. */
 float *harness_copy_grads(const harness *h, int64_t *elems);

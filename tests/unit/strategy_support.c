@@ -31,12 +31,12 @@ dt_status open_trainee(trainee *out, const dt_strategy *strategy,
                        const dt_strategy_options *options, dt_dtype dtype, dt_events *events,
                        int64_t rank, int64_t world_size, dt_error *err)
 {
-    dt_model_config config = {.gpt2.layers = LAYERS,
-                              .gpt2.heads = 2,
-                              .gpt2.embed = 32,
-                              .gpt2.vocab = VOCAB,
-                              .gpt2.vocab_padded = 128,
-                              .gpt2.context = TOKENS,
+    dt_model_config config = {.decoder.layers = LAYERS,
+                              .decoder.heads = 2,
+                              .decoder.embed = 32,
+                              .decoder.vocab = VOCAB,
+                              .decoder.vocab_padded = 128,
+                              .decoder.context = TOKENS,
                               .batch = SEQUENCES,
                               .tokens = TOKENS,
                               .dtype = dtype};

@@ -15,7 +15,7 @@ static dt_model_config growing_config(dt_dtype dtype)
     dt_model_config config = harness_config();
 
     config.batch = 1;
-    config.gpt2.context = config.tokens = 70; /* attention works on blocks of 32 queries */
+    config.decoder.context = config.tokens = 70; /* attention works on blocks of 32 queries */
     config.dtype = dtype;
     config.inference = config.incremental = true;
     return config;
@@ -31,7 +31,7 @@ static void open_filled(harness *h, const dt_model_config *config)
 /* Tokens `from` up to `end` are added; the logits are compared with a whole pass's, (T,V). */
 static void extend(harness *h, int64_t from, int64_t end, const float *whole, double bound)
 {
-    int64_t V = h->model->config.gpt2.vocab;
+    int64_t V = h->model->config.decoder.vocab;
     dt_tensor tokens = dt_tensor_2d(h->tokens + from, DT_I32, 1, end - from);
     float *logits = calloc((size_t)V, sizeof *logits);
     dt_error err = DT_ERROR_INIT;
@@ -49,7 +49,7 @@ static void extend(harness *h, int64_t from, int64_t end, const float *whole, do
 static void expect_growth(const dt_model_config *config, double bound)
 {
     static const int64_t ends[] = {1, 2, 7, 8, 41, 42, 69, 70};
-    float *whole = calloc((size_t)(config->tokens * config->gpt2.vocab), sizeof *whole);
+    float *whole = calloc((size_t)(config->tokens * config->decoder.vocab), sizeof *whole);
     dt_error err = DT_ERROR_INIT;
     int64_t from = 0;
     dt_batch all;
@@ -57,7 +57,7 @@ static void expect_growth(const dt_model_config *config, double bound)
 
     open_filled(&h, config);
     all = h.batch;
-    all.inputs[DT_GPT2_TARGETS].data = NULL;
+    all.inputs[DT_DECODER_TARGETS].data = NULL;
     assert_int_equal(dt_model_logits(h.model, &all, config->tokens, whole, &err), DT_OK);
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
         extend(&h, from, ends[i], whole, bound);
@@ -76,7 +76,7 @@ static void test_a_growing_sequence_gives_the_whole_ones_logits(void **state)
 
     expect_growth(&config, 1e-5);
     config.gpt2.positions = DT_POSITIONS_SINUSOIDAL;
-    config.gpt2.own_lm_head = config.gpt2.scale_embedding = true;
+    config.decoder.own_lm_head = config.gpt2.scale_embedding = true;
     expect_growth(&config, 1e-5);
 }
 

@@ -81,40 +81,35 @@ static int64_t whole_number(const golden *g, const char *name)
     return (int64_t)fixture_number(&g->start, name);
 }
 
-static dt_gpt2_config gpt2_of(const golden *g, const char *model)
+static dt_decoder_config decoder_of(const golden *g)
 {
-    dt_gpt2_config own = {.layers = whole_number(g, "layers"),
-                          .heads = whole_number(g, "heads"),
-                          .embed = whole_number(g, "embed"),
-                          .vocab = whole_number(g, "vocab"),
-                          .vocab_padded = 128,
-                          .context = whole_number(g, "context")};
+    return (dt_decoder_config){.layers = whole_number(g, "layers"),
+                               .heads = whole_number(g, "heads"),
+                               .embed = whole_number(g, "embed"),
+                               .vocab = whole_number(g, "vocab"),
+                               .vocab_padded = 128,
+                               .context = whole_number(g, "context")};
+}
 
-    if (strcmp(model, "fairseq_lm") == 0) {
-        own.activation = DT_ACTIVATION_GELU;
-        own.positions = DT_POSITIONS_SINUSOIDAL;
-        own.scale_embedding = own.own_lm_head = true;
-    }
-    return own;
+/* What fairseq_lm has that GPT-2 has not. */
+static void make_fairseqs(dt_model_config *config)
+{
+    config->decoder.own_lm_head = true;
+    config->gpt2 = (dt_gpt2_config){.activation = DT_ACTIVATION_GELU,
+                                    .positions = DT_POSITIONS_SINUSOIDAL,
+                                    .scale_embedding = true};
 }
 
 static dt_llama_config llama_of(const golden *g)
 {
-    dt_llama_config own = {.layers = whole_number(g, "layers"),
-                           .heads = whole_number(g, "heads"),
-                           .kv_heads = whole_number(g, "kv_heads"),
-                           .embed = whole_number(g, "embed"),
+    dt_llama_config own = {.kv_heads = whole_number(g, "kv_heads"),
                            .head_width = whole_number(g, "head_width"),
                            .ffn = whole_number(g, "ffn"),
-                           .vocab = whole_number(g, "vocab"),
-                           .vocab_padded = 128,
-                           .context = whole_number(g, "context"),
                            .norm_eps = fixture_number(&g->start, "norm_eps"),
                            .rope_theta = fixture_number(&g->start, "rope_theta"),
                            .rope_factor = 1,
                            .qkv_bias = whole_number(g, "qkv_bias") != 0,
-                           .qk_norm = whole_number(g, "qk_norm") != 0,
-                           .own_lm_head = whole_number(g, "own_lm_head") != 0};
+                           .qk_norm = whole_number(g, "qk_norm") != 0};
 
     own.rope_scaling = (dt_rope_scaling_kind)whole_number(g, "rope_kind");
     if (own.rope_scaling != DT_ROPE_NONE)
@@ -137,10 +132,12 @@ static int open_golden(void **state)
     assert_non_null(g);
     open_fixture(&g->start, which, "start");
     open_fixture(&g->expect, which, "expect");
-    if (strcmp(which->model, "gpt2") == 0 || strcmp(which->model, "fairseq_lm") == 0) {
-        config.gpt2 = gpt2_of(g, which->model);
-    } else {
+    config.decoder = decoder_of(g);
+    if (strcmp(which->model, "fairseq_lm") == 0) {
+        make_fairseqs(&config);
+    } else if (strcmp(which->model, "gpt2") != 0) {
         config.kind = DT_MODEL_LLAMA;
+        config.decoder.own_lm_head = whole_number(g, "own_lm_head") != 0;
         config.llama = llama_of(g);
     }
     config.batch = (int64_t)fixture_number(&g->start, "batch");
@@ -219,7 +216,7 @@ static void test_logits_are_pytorchs(void **state)
     load_start(g);
     load_batch(g, 0);
     assert_int_equal(dt_model_logits(g->h.model, &g->h.batch,
-                                     g->h.batch.inputs[DT_GPT2_TOKENS].dim[1], logits, &err),
+                                     g->h.batch.inputs[DT_DECODER_TOKENS].dim[1], logits, &err),
                      DT_OK);
     expect_close("logits", relative_norm(logits, expected, elems), g->bounds->logits);
     free(logits);
@@ -383,17 +380,17 @@ static void test_positions_are_fairseqs(void **state)
 {
     golden *g = *state;
     const dt_model_config *config = &g->h.model->config;
-    int64_t elems = config->gpt2.context * config->gpt2.embed;
+    int64_t elems = config->decoder.context * config->decoder.embed;
     const float *expected = fixture_get(&g->expect, "positions", "F32", elems);
-    const float *table = harness_state(&g->h)->positions.data;
-    float *row = calloc((size_t)config->gpt2.embed, sizeof *row);
+    const float *table = harness_state(&g->h)->lasting[DT_GPT2_POSITIONS].data;
+    float *row = calloc((size_t)config->decoder.embed, sizeof *row);
 
     for (int64_t i = 0; i < elems; i++)
         assert_true(fabsf(table[i] - expected[i]) <= 1.2e-7f);
-    for (int64_t t = 0; t < config->gpt2.context; t++) {
-        dt_gpt2_position_row(row, 2 + t, config->gpt2.embed);
-        assert_memory_equal(row, table + t * config->gpt2.embed,
-                            (size_t)config->gpt2.embed * sizeof *row);
+    for (int64_t t = 0; t < config->decoder.context; t++) {
+        dt_gpt2_position_row(row, 2 + t, config->decoder.embed);
+        assert_memory_equal(row, table + t * config->decoder.embed,
+                            (size_t)config->decoder.embed * sizeof *row);
     }
     free(row);
 }

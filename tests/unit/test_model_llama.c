@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "engine/model/llama/model_int.h"
+#include "engine/model/decoder/decoder.h"
 #include "tests/unit/model_harness.h"
 
 #include "base/banned.h"
@@ -20,22 +20,19 @@ static const char *const kind_names[] = {"none", "selective", "full"};
 
 static dt_model_config plain(void)
 {
-    dt_model_config config = {.kind = DT_MODEL_LLAMA,
-                              .batch = 8,
-                              .tokens = 11,
-                              .dtype = DT_F32,
-                              .llama = {.layers = 3,
-                                        .heads = 4,
-                                        .kv_heads = 2,
-                                        .embed = 24,
-                                        .head_width = 6,
-                                        .ffn = 40,
-                                        .vocab = 61,
-                                        .vocab_padded = 128,
-                                        .context = 16,
-                                        .norm_eps = 1e-5,
-                                        .rope_theta = 10000,
-                                        .rope_factor = 1}};
+    dt_model_config config = {
+        .kind = DT_MODEL_LLAMA,
+        .batch = 8,
+        .tokens = 11,
+        .dtype = DT_F32,
+        .decoder =
+            {.layers = 3, .heads = 4, .embed = 24, .vocab = 61, .vocab_padded = 128, .context = 16},
+        .llama = {.kv_heads = 2,
+                  .head_width = 6,
+                  .ffn = 40,
+                  .norm_eps = 1e-5,
+                  .rope_theta = 10000,
+                  .rope_factor = 1}};
     return config;
 }
 
@@ -45,14 +42,14 @@ static dt_model_config rich(dt_dtype dtype)
     dt_model_config config = plain();
 
     config.dtype = dtype;
-    config.llama.embed = 21;
-    config.llama.heads = 3;
+    config.decoder.embed = 21;
+    config.decoder.heads = 3;
     config.llama.kv_heads = 1;
     config.llama.head_width = 10;
     config.llama.ffn = 19;
-    config.llama.dropout = 0.1;
-    config.llama.attention_dropout = 0.2;
-    config.llama.qkv_bias = config.llama.qk_norm = config.llama.own_lm_head = true;
+    config.decoder.dropout = 0.1;
+    config.decoder.attention_dropout = 0.2;
+    config.llama.qkv_bias = config.llama.qk_norm = config.decoder.own_lm_head = true;
     config.llama.rope_scaling = DT_ROPE_LLAMA3;
     config.llama.rope_factor = 8;
     config.llama.rope_low_freq_factor = 1;
@@ -140,14 +137,14 @@ static void test_the_flops_are_those_of_the_products(void **state)
     dt_model_config config = plain();
     double matrices = 30.0 * (576 * 960 + 576 * 576 + 3 * 576 * 1536) + 49152.0 * 576;
 
-    config.tokens = config.llama.context = 1024;
-    config.llama.layers = 30;
-    config.llama.heads = 9;
+    config.tokens = config.decoder.context = 1024;
+    config.decoder.layers = 30;
+    config.decoder.heads = 9;
     config.llama.kv_heads = 3;
-    config.llama.embed = 576;
+    config.decoder.embed = 576;
     config.llama.head_width = 64;
     config.llama.ffn = 1536;
-    config.llama.vocab = config.llama.vocab_padded = 49152;
+    config.decoder.vocab = config.decoder.vocab_padded = 49152;
     assert_true(dt_model_flops_per_token(&config) == 6 * matrices + 12.0 * 30 * 576 * 1024);
 }
 
@@ -184,7 +181,7 @@ static void test_a_config_that_cannot_be_is_refused_with_the_reason(void **state
     config.llama.rope_theta = (double)NAN;
     expect_refused(config, "'rope_theta'");
     config = plain();
-    config.llama.vocab_padded = 100;
+    config.decoder.vocab_padded = 100;
     expect_refused(config, "padded to 100");
 }
 
@@ -239,7 +236,7 @@ static void test_recomputation_gives_the_same_bits(void **state)
         dt_model_config config = rich(dtypes[d]);
 
         expect_same_bits(config, dt_dtype_name(dtypes[d]));
-        config.llama.layers = 1;
+        config.decoder.layers = 1;
         expect_same_bits(config, "one block");
         config = plain();
         config.dtype = dtypes[d];
@@ -295,14 +292,12 @@ static void test_the_arena_is_used_to_the_last_byte(void **state)
 {
     for (size_t k = 0; k < 3; k++) {
         dt_model_config config = rich(DT_F32);
-        const dt_llama_state *own;
         harness h;
 
         config.recompute = kinds[k];
         open_filled(&h, &config);
         harness_pass(&h, &h.batch, 1);
-        own = h.model->state;
-        assert_int_equal(own->arena.used_bytes, h.model->activation_bytes);
+        assert_int_equal(harness_state(&h)->arena.used_bytes, h.model->activation_bytes);
         assert_int_equal(h.model->activation_bytes, dt_model_activation_bytes(&config));
         harness_close(&h);
     }
@@ -318,16 +313,16 @@ static void test_the_description_is_what_a_model_takes(void **state)
 
         config.dtype = (dt_dtype[]){DT_F32, DT_BF16, DT_F16}[i % 3];
         config.recompute = kinds[i / 3 % 3];
-        config.llama.layers = 1 + i % 7;
-        config.llama.embed *= i % 4 < 2 ? 1 : 8;
+        config.decoder.layers = 1 + i % 7;
+        config.decoder.embed *= i % 4 < 2 ? 1 : 8;
         config.llama.ffn *= i % 5 < 3 ? 1 : 9;
         config.batch = i % 9 + 1;
-        config.tokens = config.llama.context = 16 * (1 + i % 11);
-        config.llama.vocab = config.llama.vocab_padded = i % 8 ? 128 : 50304;
+        config.tokens = config.decoder.context = 16 * (1 + i % 11);
+        config.decoder.vocab = config.decoder.vocab_padded = i % 8 ? 128 : 50304;
         config.inference = i % 13 == 12;
         said = dt_architecture_find(DT_MODEL_LLAMA)->activation_bytes(&config);
         taken = (int64_t)dt_model_activation_bytes(&config);
-        if (taken > said + 64 * (17 * config.llama.layers + 20) || said > taken)
+        if (taken > said + 64 * (17 * config.decoder.layers + 20) || said > taken)
             fail_msg("case %d: the model takes %lld bytes, the description says %lld", i,
                      (long long)taken, (long long)said);
     }
@@ -345,15 +340,15 @@ static void expect_growth(dt_model_config config, double bound)
     harness h;
 
     config.batch = 1;
-    config.llama.context = config.tokens = 70;
-    config.llama.dropout = config.llama.attention_dropout = 0;
+    config.decoder.context = config.tokens = 70;
+    config.decoder.dropout = config.decoder.attention_dropout = 0;
     config.inference = config.incremental = true;
     open_filled(&h, &config);
     V = harness_vocab(&h);
     whole = calloc((size_t)(config.tokens * V), sizeof *whole);
     logits = calloc((size_t)V, sizeof *logits);
     all = h.batch;
-    all.inputs[DT_LLAMA_TARGETS].data = NULL;
+    all.inputs[DT_DECODER_TARGETS].data = NULL;
     assert_int_equal(dt_model_logits(h.model, &all, config.tokens, whole, &err), DT_OK);
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; from = ends[i++]) {
         dt_tensor tokens = dt_tensor_2d(h.tokens + from, DT_I32, 1, ends[i] - from);

@@ -14,12 +14,12 @@
 
 static dt_model_config gpt2_small(void)
 {
-    dt_model_config config = {.gpt2.layers = 12,
-                              .gpt2.heads = 12,
-                              .gpt2.embed = 768,
-                              .gpt2.vocab = 50257,
-                              .gpt2.vocab_padded = 50304,
-                              .gpt2.context = 1024,
+    dt_model_config config = {.decoder.layers = 12,
+                              .decoder.heads = 12,
+                              .decoder.embed = 768,
+                              .decoder.vocab = 50257,
+                              .decoder.vocab_padded = 50304,
+                              .decoder.context = 1024,
                               .batch = 1,
                               .tokens = 1024,
                               .dtype = DT_BF16};
@@ -58,7 +58,7 @@ static dt_model_config fairseq_config(void)
     dt_model_config config = harness_config();
 
     config.gpt2.positions = DT_POSITIONS_SINUSOIDAL;
-    config.gpt2.scale_embedding = config.gpt2.own_lm_head = true;
+    config.gpt2.scale_embedding = config.decoder.own_lm_head = true;
     return config;
 }
 
@@ -78,7 +78,7 @@ static void test_a_head_of_its_own_is_in_the_table_and_sinusoidal_positions_are_
     assert_string_equal(h.model->params[4].name, "h.0.ln_1.weight");
     tied_elems = dt_model_param_elems(h.model) - 128 * 24;
     harness_close(&h);
-    config.gpt2.own_lm_head = false;
+    config.decoder.own_lm_head = false;
     harness_open(&h, &config);
     assert_int_equal(h.model->param_count, 3 + 2 * 12);
     assert_int_equal(dt_model_param_elems(h.model), tied_elems);
@@ -99,7 +99,7 @@ static void test_parameters_lie_apart_at_multiples_of_sixteen(void **state)
     dt_model_config config = harness_config();
     harness h;
 
-    config.gpt2.embed = 15; /* nothing comes out even */
+    config.decoder.embed = 15; /* nothing comes out even */
     harness_open(&h, &config);
     for (int u = 0; u < h.model->unit_count; u++) {
         const dt_unit *unit = &h.model->units[u];
@@ -157,13 +157,13 @@ static void test_start_values_have_gpt2s_distribution(void **state)
     float *value;
     harness h;
 
-    config.gpt2.embed = 96;
-    config.gpt2.own_lm_head = true;
+    config.decoder.embed = 96;
+    config.decoder.own_lm_head = true;
     harness_open(&h, &config);
-    value = calloc((size_t)config.gpt2.vocab_padded * 96 * 4, sizeof *value);
+    value = calloc((size_t)config.decoder.vocab_padded * 96 * 4, sizeof *value);
     dt_model_init_param(value, h.model, harness_param(&h, "wte.weight"), 1);
-    expect_normal(value, config.gpt2.vocab * 96, 0.02);
-    for (int64_t i = config.gpt2.vocab * 96; i < config.gpt2.vocab_padded * 96; i++)
+    expect_normal(value, config.decoder.vocab * 96, 0.02);
+    for (int64_t i = config.decoder.vocab * 96; i < config.decoder.vocab_padded * 96; i++)
         assert_true(value[i] == 0);
     dt_model_init_param(value, h.model, harness_param(&h, "h.1.mlp.c_fc.weight"), 1);
     expect_normal(value, 4 * 96 * 96, 0.02);
@@ -178,8 +178,8 @@ static void test_start_values_have_gpt2s_distribution(void **state)
     for (int i = 0; i < 96; i++)
         assert_true(value[i] == 1);
     dt_model_init_param(value, h.model, harness_param(&h, "lm_head.weight"), 1);
-    expect_normal(value, config.gpt2.vocab * 96, 0.02);
-    for (int64_t i = config.gpt2.vocab * 96; i < config.gpt2.vocab_padded * 96; i++)
+    expect_normal(value, config.decoder.vocab * 96, 0.02);
+    for (int64_t i = config.decoder.vocab * 96; i < config.decoder.vocab_padded * 96; i++)
         assert_true(value[i] == 0);
     free(value);
     harness_close(&h);
@@ -188,7 +188,7 @@ static void test_start_values_have_gpt2s_distribution(void **state)
 static void test_start_values_depend_on_seed_and_place_alone(void **state)
 {
     dt_model_config config = harness_config();
-    int64_t elems = config.gpt2.embed * config.gpt2.embed * 3;
+    int64_t elems = config.decoder.embed * config.decoder.embed * 3;
     float *a = calloc((size_t)elems, sizeof *a), *b = calloc((size_t)elems, sizeof *b);
     int first, second;
     harness h, other;
@@ -220,7 +220,7 @@ static void test_shares_of_a_parameter_by_any_number_of_threads_have_the_same_bi
     harness h;
     int param;
 
-    config.gpt2.embed = 1023;
+    config.decoder.embed = 1023;
     harness_open(&h, &config);
     param = harness_param(&h, "wte.weight");
     elems = h.model->params[param].elems;
@@ -262,29 +262,29 @@ static void test_a_config_that_cannot_be_is_refused_with_the_reason(void **state
 {
     dt_model_config config = harness_config();
 
-    config.gpt2.heads = 5;
+    config.decoder.heads = 5;
     expect_refused(config, DT_ERR_RECIPE, "'heads' (5) does not divide 'embed' (24)");
     config = harness_config();
-    config.gpt2.layers = 0;
+    config.decoder.layers = 0;
     expect_refused(config, DT_ERR_RECIPE, "'layers' is 0");
-    config.gpt2.layers = 5000;
+    config.decoder.layers = 5000;
     expect_refused(config, DT_ERR_RECIPE, "expected 1 to 4095");
     config = harness_config();
-    config.tokens = config.gpt2.context + 1;
+    config.tokens = config.decoder.context + 1;
     expect_refused(config, DT_ERR_RECIPE, "'tokens' is 17");
     config = harness_config();
-    config.gpt2.vocab_padded = 100;
+    config.decoder.vocab_padded = 100;
     expect_refused(config, DT_ERR_RECIPE, "padded to 100");
     config = harness_config();
-    config.gpt2.dropout = 1;
+    config.decoder.dropout = 1;
     expect_refused(config, DT_ERR_RECIPE, "'dropout' is 1");
-    config.gpt2.dropout = (double)NAN;
+    config.decoder.dropout = (double)NAN;
     expect_refused(config, DT_ERR_RECIPE, "'dropout'");
     config = harness_config();
-    config.gpt2.attention_dropout = 1;
+    config.decoder.attention_dropout = 1;
     expect_refused(config, DT_ERR_RECIPE, "'attention_dropout' is 1");
     config = harness_config();
-    config.gpt2.heads = config.gpt2.embed = 3;
+    config.decoder.heads = config.decoder.embed = 3;
     config.gpt2.positions = DT_POSITIONS_SINUSOIDAL;
     expect_refused(config, DT_ERR_RECIPE, "an 'embed' of 4 or more, not 3");
     config = harness_config();
@@ -297,8 +297,8 @@ static void test_activations_that_fit_no_memory_are_refused_before_anything_is_t
     dt_model_config config = harness_config();
 
     config.batch = 1 << 20;
-    config.gpt2.context = config.tokens = 1 << 20;
-    config.gpt2.embed = 3 << 15;
+    config.decoder.context = config.tokens = 1 << 20;
+    config.decoder.embed = 3 << 15;
     expect_refused(config, DT_ERR_NOMEM, "smaller batch");
 }
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/strbuf.h"
-#include "engine/model/gpt2/model_int.h"
+#include "engine/model/decoder/decoder.h"
 #include "tests/unit/model_harness.h"
 
 #include "base/banned.h"
@@ -74,7 +74,8 @@ static void test_gradients_are_the_slope_of_the_loss(void **state)
     harness h;
     double scale;
 
-    config.gpt2.dropout = config.gpt2.attention_dropout = 0.1; /* the same masks at every pass */
+    config.decoder.dropout = config.decoder.attention_dropout =
+        0.1; /* the same masks at every pass */
     open_filled(&h, &config);
     scale = 1.0 / (double)(config.batch * config.tokens);
     for (size_t i = 0; i < sizeof chosen / sizeof *chosen; i++) {
@@ -102,7 +103,7 @@ static void test_chunks_of_the_head_give_the_whole(void **state)
 {
     dt_model_config config = harness_config();
     float *whole, *chunks, *logits, *chunk_logits;
-    int64_t elems, count = config.batch * 3 * config.gpt2.vocab, counted;
+    int64_t elems, count = config.batch * 3 * config.decoder.vocab, counted;
     double once, again, evaluated;
     dt_error err = DT_ERROR_INIT;
     harness h;
@@ -136,16 +137,15 @@ static void test_chunks_of_the_head_give_the_whole(void **state)
     harness_close(&h);
 }
 
-/* As on a card: as many rows, by the 128, as the blocks' scratch has room for, and no more memory. */
-static void test_wide_chunks_of_logits_fill_the_scratch(void **state)
+/* 352 rows; the scratch has room for the logits of 330 */
+static void expect_wide_chunks(dt_model_config config)
 {
-    dt_model_config config = harness_config();
     float *whole, *chunks;
     double once, again;
     int64_t elems;
     harness h;
 
-    config.batch = 32; /* 352 rows; the scratch has room for the logits of 330 */
+    config.batch = 32;
     open_filled(&h, &config);
     once = harness_pass(&h, &h.batch, 1);
     whole = harness_copy_grads(&h, &elems);
@@ -160,6 +160,22 @@ static void test_wide_chunks_of_logits_fill_the_scratch(void **state)
     free(whole);
     free(chunks);
     harness_close(&h);
+}
+
+/* As on a card: as many rows, by the 128, as the blocks' scratch has room for, and no more memory. */
+static void test_wide_chunks_of_logits_fill_the_scratch(void **state)
+{
+    dt_model_config config = harness_config();
+
+    expect_wide_chunks(config);
+    config.kind = DT_MODEL_LLAMA;
+    config.llama = (dt_llama_config){.kv_heads = 3,
+                                     .head_width = 8,
+                                     .ffn = 96,
+                                     .norm_eps = 1e-5,
+                                     .rope_theta = 10000,
+                                     .rope_factor = 1};
+    expect_wide_chunks(config);
 }
 
 typedef struct recorder {
@@ -303,7 +319,7 @@ static void test_dropout_is_the_same_for_the_same_key_and_another_for_another(vo
     size_t bytes;
     harness h;
 
-    config.gpt2.dropout = 0.2;
+    config.decoder.dropout = 0.2;
     open_filled(&h, &config);
     first = dropped_grads(&h, &h.batch, &elems);
     bytes = (size_t)elems * sizeof *first;
@@ -333,11 +349,11 @@ static void test_dropout_keeps_the_share_that_it_should(void **state)
     const float *embedded;
     harness h;
 
-    config.gpt2.dropout = p;
+    config.decoder.dropout = p;
     open_filled(&h, &config);
     harness_pass(&h, &h.batch, 1);
-    embedded = harness_state(&h)->embedded.data;
-    n = (double)dt_tensor_elems(&harness_state(&h)->embedded);
+    embedded = harness_state(&h)->stream[0].data;
+    n = (double)dt_tensor_elems(&harness_state(&h)->stream[0]);
     for (int64_t i = 0; i < (int64_t)n; i++)
         zeros += embedded[i] == 0;
     assert_true(fabs(zeros - n * p) < 5 * sqrt(n * p * (1 - p)));
@@ -394,8 +410,8 @@ static void test_every_dropout_site_has_a_key_of_its_own_and_backward_draws_it_a
     dt_ops recording;
     harness h;
 
-    config.gpt2.dropout = 0.1;
-    config.gpt2.attention_dropout = 0.2;
+    config.decoder.dropout = 0.1;
+    config.decoder.attention_dropout = 0.2;
     open_filled(&h, &config);
     recording = *h.device.ops;
     recording.dropout_forward = recording.dropout_backward = record_dropout;
@@ -430,7 +446,7 @@ static void test_a_repeated_pass_gives_the_same_bits(void **state)
         harness h;
 
         config.dtype = dtypes[d];
-        config.gpt2.dropout = config.gpt2.attention_dropout = 0.1;
+        config.decoder.dropout = config.decoder.attention_dropout = 0.1;
         open_filled(&h, &config);
         loss = harness_pass(&h, &h.batch, 0.125);
         first = harness_copy_grads(&h, &elems);
@@ -448,7 +464,7 @@ static void test_a_repeated_pass_gives_the_same_bits(void **state)
 static void test_an_inference_model_gives_the_training_models_logits_and_loss(void **state)
 {
     dt_model_config config = harness_config();
-    size_t count = (size_t)(config.batch * config.tokens * config.gpt2.vocab);
+    size_t count = (size_t)(config.batch * config.tokens * config.decoder.vocab);
     float *trained = calloc(count, sizeof *trained), *inferred = calloc(count, sizeof *inferred);
     double loss, train_loss, infer_loss;
     int64_t counted, expected;
@@ -459,7 +475,7 @@ static void test_an_inference_model_gives_the_training_models_logits_and_loss(vo
     harness_init(&h, 5);
     expected = harness_fill_batch(&h, 9);
     config.inference = true;
-    config.gpt2.dropout = config.gpt2.attention_dropout = 0.5; /* have no part in it */
+    config.decoder.dropout = config.decoder.attention_dropout = 0.5; /* have no part in it */
     open_filled(&inference, &config);
     assert_true(inference.model->activation_bytes < h.model->activation_bytes);
     loss = harness_pass(&h, &h.batch, 1);
@@ -490,15 +506,15 @@ static void test_a_shorter_batch_gives_the_same_positions(void **state)
 
     config.inference = true;
     open_filled(&h, &config);
-    all = calloc((size_t)(config.tokens * config.gpt2.vocab), sizeof *all);
-    one = calloc((size_t)config.gpt2.vocab, sizeof *one);
+    all = calloc((size_t)(config.tokens * config.decoder.vocab), sizeof *all);
+    one = calloc((size_t)config.decoder.vocab, sizeof *one);
     brief = harness_batch(&h, 0, 1);
-    brief.inputs[DT_GPT2_TARGETS].data = NULL;
+    brief.inputs[DT_DECODER_TARGETS].data = NULL;
     assert_int_equal(dt_model_logits(h.model, &brief, config.tokens, all, &err), DT_OK);
     for (int64_t T = 1; T <= config.tokens; T++) {
-        brief.inputs[DT_GPT2_TOKENS] = dt_tensor_2d(h.tokens, DT_I32, 1, T);
+        brief.inputs[DT_DECODER_TOKENS] = dt_tensor_2d(h.tokens, DT_I32, 1, T);
         assert_int_equal(dt_model_logits(h.model, &brief, 1, one, &err), DT_OK);
-        assert_true(relative_norm(one, all + (T - 1) * config.gpt2.vocab, config.gpt2.vocab) <
+        assert_true(relative_norm(one, all + (T - 1) * config.decoder.vocab, config.decoder.vocab) <
                     1e-5);
     }
     free(all);

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "engine/model/gpt2/model_int.h"
+#include "engine/model/decoder/decoder.h"
 #include "tests/unit/model_harness.h"
 
 #include "base/banned.h"
@@ -23,12 +23,12 @@ static dt_model_config rich_config(dt_dtype dtype)
 {
     dt_model_config config = harness_config();
 
-    config.gpt2.layers = 3;
-    config.gpt2.dropout = 0.1;
-    config.gpt2.attention_dropout = 0.2;
+    config.decoder.layers = 3;
+    config.decoder.dropout = 0.1;
+    config.decoder.attention_dropout = 0.2;
     config.gpt2.activation = DT_ACTIVATION_GELU;
     config.gpt2.positions = DT_POSITIONS_SINUSOIDAL;
-    config.gpt2.scale_embedding = config.gpt2.own_lm_head = true;
+    config.gpt2.scale_embedding = config.decoder.own_lm_head = true;
     config.dtype = dtype;
     return config;
 }
@@ -89,7 +89,7 @@ static void test_recomputation_gives_the_same_bits_in_every_type(void **state)
         dt_model_config config = rich_config(dtypes[d]);
 
         expect_same_bits(config, dt_dtype_name(dtypes[d]));
-        config.gpt2.layers = 1;
+        config.decoder.layers = 1;
         expect_same_bits(config, "one block");
     }
 }
@@ -99,10 +99,10 @@ static void test_recomputation_gives_the_same_bits_with_one_dropout_or_none(void
     dt_model_config config = harness_config();
 
     expect_same_bits(config, "no dropout");
-    config.gpt2.dropout = 0.1;
+    config.decoder.dropout = 0.1;
     expect_same_bits(config, "dropout of the stream");
-    config.gpt2.dropout = 0;
-    config.gpt2.attention_dropout = 0.1;
+    config.decoder.dropout = 0;
+    config.decoder.attention_dropout = 0.1;
     expect_same_bits(config, "dropout of attention");
 }
 
@@ -245,12 +245,12 @@ static void test_activation_bytes_are_what_the_header_says(void **state)
         beside + N * L * (10 * C * 2 + H * 4) + N * 4 * 4,
         beside + N * L * C * 2 + N * (9 * C * 2 + (4 + H) * 4),
     };
-    dt_model_config config = {.gpt2.layers = L,
-                              .gpt2.heads = H,
-                              .gpt2.embed = C,
-                              .gpt2.vocab = 50257,
-                              .gpt2.vocab_padded = 50304,
-                              .gpt2.context = 1024,
+    dt_model_config config = {.decoder.layers = L,
+                              .decoder.heads = H,
+                              .decoder.embed = C,
+                              .decoder.vocab = 50257,
+                              .decoder.vocab_padded = 50304,
+                              .decoder.context = 1024,
                               .batch = 4,
                               .tokens = 1024,
                               .dtype = DT_BF16};

@@ -102,8 +102,11 @@ static void predict(dt_prediction *out, const dt_recipe *recipe, const dt_machin
  * bytes over 0.85 * 3350 GB/s. */
 static void test_one_card_takes_its_flops_and_its_update(void **state)
 {
-    dt_model_config config = {
-        .gpt2.layers = 12, .gpt2.embed = 768, .gpt2.vocab = 50257, .tokens = 1024, .batch = 32};
+    dt_model_config config = {.decoder.layers = 12,
+                              .decoder.embed = 768,
+                              .decoder.vocab = 50257,
+                              .tokens = 1024,
+                              .batch = 32};
     dt_prediction out;
     dt_machine machine;
     dt_recipe recipe;

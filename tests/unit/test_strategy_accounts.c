@@ -84,9 +84,9 @@ static int64_t planned_bytes(const row *r, const trainee *t, int world_size, int
     int64_t sum = 0;
 
     dt_recipe_init(&recipe);
-    recipe.model.layers = config->gpt2.layers;
-    recipe.model.embed = config->gpt2.embed;
-    recipe.model.vocab = config->gpt2.vocab;
+    recipe.model.layers = config->decoder.layers;
+    recipe.model.embed = config->decoder.embed;
+    recipe.model.vocab = config->decoder.vocab;
     recipe.batch.tokens = config->tokens;
     recipe.precision.kind = r->dtype == DT_F32 ? DT_PRECISION_FP32 : DT_PRECISION_BF16;
     recipe.strategy.kind = r->strategy == &dt_strategy_ddp ? DT_STRATEGY_DDP : DT_STRATEGY_FSDP;

@@ -27,12 +27,12 @@ typedef struct fixture {
 
 static void open_fixture_that(fixture *f, dt_dtype dtype, bool loads)
 {
-    dt_model_config config = {.gpt2.layers = 2,
-                              .gpt2.heads = 2,
-                              .gpt2.embed = 32,
-                              .gpt2.vocab = 11,
-                              .gpt2.vocab_padded = 128,
-                              .gpt2.context = T,
+    dt_model_config config = {.decoder.layers = 2,
+                              .decoder.heads = 2,
+                              .decoder.embed = 32,
+                              .decoder.vocab = 11,
+                              .decoder.vocab_padded = 128,
+                              .decoder.context = T,
                               .batch = B,
                               .tokens = T,
                               .dtype = dtype};

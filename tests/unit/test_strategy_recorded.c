@@ -93,12 +93,12 @@ static const dt_graphs graphs = {
 
 static dt_status open_recorded(trainee *t, const dt_strategy *strategy, dt_error *err)
 {
-    const dt_model_config config = {.gpt2.layers = 1,
-                                    .gpt2.heads = 1,
-                                    .gpt2.embed = 16,
-                                    .gpt2.vocab = 11,
-                                    .gpt2.vocab_padded = 128,
-                                    .gpt2.context = TOKENS,
+    const dt_model_config config = {.decoder.layers = 1,
+                                    .decoder.heads = 1,
+                                    .decoder.embed = 16,
+                                    .decoder.vocab = 11,
+                                    .decoder.vocab_padded = 128,
+                                    .decoder.context = TOKENS,
                                     .batch = SEQUENCES,
                                     .tokens = TOKENS,
                                     .dtype = DT_F32};

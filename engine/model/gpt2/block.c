@@ -2,44 +2,6 @@
 
 #include "base/banned.h"
 
-/* What is added to the residual stream: y = dropout(x w^T + b) */
-static dt_status project(dt_model *model, dt_tensor *y, const dt_tensor *x, const dt_tensor *w,
-                         const dt_tensor *b, const dt_batch *dropout, int layer, dt_philox_op op,
-                         dt_error *err)
-{
-    const dt_ops *ops = model->device->ops;
-    dt_status st = DT_OK;
-    dt_philox_key key;
-
-    DT_TRY(ops->matmul_forward(model->device, y, x, w, b, err));
-    if (dt_gpt2_drops(model, dropout)) {
-        key = dt_model_dropout_key(dropout, layer, op);
-        DT_TRY(ops->dropout_forward(model->device, y, y, model->config.gpt2.dropout, &key, err));
-    }
-out:
-    return st;
-}
-
-/* The weights of a block, or their gradients, in the order of dt_gpt2_block_param. */
-static void block_params(dt_tensor *out, const dt_model *model, int layer,
-                         dt_tensor (*view)(const dt_model *, int unit, int which))
-{
-    for (int i = 0; i < DT_GPT2_BLOCK_PARAMS; i++)
-        out[i] = view(model, layer + 1, i);
-}
-
-static dt_attention_args attention_args(const dt_model *model, const dt_batch *dropout, int layer,
-                                        dt_philox_key *key)
-{
-    dt_attention_args args = {.mask = DT_MASK_CAUSAL, .key = key};
-
-    if (!dropout || model->config.gpt2.attention_dropout == 0)
-        return args;
-    *key = dt_model_dropout_key(dropout, layer, DT_PHILOX_DROPOUT_ATTENTION);
-    args.p = model->config.gpt2.attention_dropout;
-    return args;
-}
-
 /* fc and GELU in one, in every forward pass or in none: backward computes GELU again from fc, as it
  * is rounded, and fc itself under DT_RECOMPUTE_FULL. */
 static bool fuses_gelu(const dt_model *model)
@@ -50,15 +12,15 @@ static bool fuses_gelu(const dt_model *model)
 
 /* From the block's input up to fc: every product whose result backward reads; and GELU of that,
  * where the two are one. */
-static dt_status forward_to_fc(dt_model *model, int layer, const dt_tensor *x, const dt_tensor *w,
-                               const dt_batch *dropout, dt_error *err)
+dt_status dt_gpt2_block_products(dt_model *model, int layer, const dt_tensor *x, const dt_tensor *w,
+                                 const dt_batch *dropout, dt_error *err)
 {
     dt_device *device = model->device;
     const dt_ops *ops = device->ops;
-    dt_gpt2_state *state = model->state;
-    dt_gpt2_block *a = &state->blocks[layer];
+    dt_decoder *state = model->state;
+    dt_gpt2_block *a = dt_gpt2_block_of(model, layer);
     dt_philox_key key = {0};
-    dt_attention_args args = attention_args(model, dropout, layer, &key);
+    dt_attention_args args = dt_decoder_attention_args(model, dropout, layer, &key);
     dt_status st = DT_OK;
     dt_qkv seen;
 
@@ -67,11 +29,12 @@ static dt_status forward_to_fc(dt_model *model, int layer, const dt_tensor *x, c
                                   &w[DT_GPT2_LN_1_W], &w[DT_GPT2_LN_1_B], DT_GPT2_NORM_EPS, err));
     DT_TRY(ops->matmul_forward(device, &a->qkv, &a->ln_1, &w[DT_GPT2_ATTN_W], &w[DT_GPT2_ATTN_B],
                                err));
-    seen = dt_qkv_packed(&a->attended, model->config.gpt2.heads);
+    seen = dt_qkv_packed(&a->attended, model->config.decoder.heads);
     seen.q = dt_heads_last(seen.q, a->att.dim[1]);
     DT_TRY(ops->attention_forward(device, &a->att, &a->lse, &seen, &args, err));
-    DT_TRY(project(model, &state->narrow, &a->att, &w[DT_GPT2_ATTN_PROJ_W], &w[DT_GPT2_ATTN_PROJ_B],
-                   dropout, layer, DT_PHILOX_DROPOUT_RESIDUAL, err));
+    DT_TRY(dt_decoder_project(model, &state->narrow, &a->att, &w[DT_GPT2_ATTN_PROJ_W],
+                              &w[DT_GPT2_ATTN_PROJ_B], dropout, layer, DT_PHILOX_DROPOUT_RESIDUAL,
+                              err));
     DT_TRY(ops->residual_forward(device, &a->mid, x, &state->narrow, err));
 
     /* mid (B,T,C) -> ln_2 (B,T,C) -> fc (B,T,4C) */
@@ -87,55 +50,25 @@ out:
     return st;
 }
 
-dt_status dt_gpt2_block_forward(dt_model *model, int layer, const dt_tensor *x,
-                                const dt_batch *dropout, dt_error *err)
+dt_status dt_gpt2_block_forward(dt_model *model, int layer, dt_tensor *y, const dt_tensor *x,
+                                const dt_tensor *w, const dt_batch *dropout, dt_error *err)
 {
     dt_device *device = model->device;
     const dt_ops *ops = device->ops;
-    dt_gpt2_state *state = model->state;
-    dt_gpt2_block *a = &state->blocks[layer];
-    dt_tensor w[DT_GPT2_BLOCK_PARAMS];
+    dt_decoder *state = model->state;
+    dt_gpt2_block *a = dt_gpt2_block_of(model, layer);
     dt_status st = DT_OK;
 
-    block_params(w, model, layer, dt_gpt2_weight);
-    DT_TRY(forward_to_fc(model, layer, x, w, dropout, err));
+    DT_TRY(dt_gpt2_block_products(model, layer, x, w, dropout, err));
     /* fc (B,T,4C) -> gelu (B,T,4C) -> out (B,T,C) */
     if (!fuses_gelu(model))
         DT_TRY(
             ops->activation_forward(device, &a->gelu, &a->fc, model->config.gpt2.activation, err));
-    DT_TRY(project(model, &state->narrow, &a->gelu, &w[DT_GPT2_MLP_PROJ_W], &w[DT_GPT2_MLP_PROJ_B],
-                   dropout, layer, DT_PHILOX_DROPOUT_MLP, err));
-    DT_TRY(ops->residual_forward(device, &a->out, &a->mid, &state->narrow, err));
+    DT_TRY(dt_decoder_project(model, &state->narrow, &a->gelu, &w[DT_GPT2_MLP_PROJ_W],
+                              &w[DT_GPT2_MLP_PROJ_B], dropout, layer, DT_PHILOX_DROPOUT_MLP, err));
+    DT_TRY(ops->residual_forward(device, y, &a->mid, &state->narrow, err));
 out:
     return st;
-}
-
-dt_status dt_gpt2_block_recompute(dt_model *model, int layer, const dt_tensor *x,
-                                  const dt_batch *dropout, dt_error *err)
-{
-    dt_tensor w[DT_GPT2_BLOCK_PARAMS];
-
-    /* nothing has written over the last block's */
-    if (model->config.recompute != DT_RECOMPUTE_FULL || layer == (int)model->config.gpt2.layers - 1)
-        return DT_OK;
-    block_params(w, model, layer, dt_gpt2_weight);
-    return forward_to_fc(model, layer, x, w, dropout, err);
-}
-
-/* The gradient that reaches a projection's output: the stream's, through the dropout. */
-static dt_status projection_grad(dt_model *model, dt_tensor *dy, const dt_batch *dropout, int layer,
-                                 dt_philox_op op, dt_error *err)
-{
-    dt_gpt2_state *state = model->state;
-    dt_philox_key key;
-
-    *dy = state->dstream;
-    if (!dt_gpt2_drops(model, dropout))
-        return DT_OK;
-    *dy = state->narrow;
-    key = dt_model_dropout_key(dropout, layer, op);
-    return model->device->ops->dropout_backward(model->device, dy, &state->dstream,
-                                                model->config.gpt2.dropout, &key, err);
 }
 
 /* dy w^T's side of a linear layer: gradients of its weight and bias from its input, then its
@@ -177,12 +110,12 @@ static dt_status mlp_backward(dt_model *model, int layer, const dt_tensor *w, dt
 {
     dt_device *device = model->device;
     const dt_ops *ops = device->ops;
-    dt_gpt2_state *state = model->state;
-    dt_gpt2_block *a = &state->blocks[layer];
+    dt_decoder *state = model->state;
+    dt_gpt2_block *a = dt_gpt2_block_of(model, layer);
     dt_tensor dproj, dln = state->dnarrow, dgelu = state->wide; /* where GELU's output was */
     dt_status st = DT_OK;
 
-    DT_TRY(projection_grad(model, &dproj, dropout, layer, DT_PHILOX_DROPOUT_MLP, err));
+    DT_TRY(dt_decoder_project_grad(model, &dproj, dropout, layer, DT_PHILOX_DROPOUT_MLP, err));
     DT_TRY(ops->activation_forward(device, &a->gelu, &a->fc, model->config.gpt2.activation, err));
     DT_TRY(ops->matmul_backward_weight(device, &dw[DT_GPT2_MLP_PROJ_W], &dw[DT_GPT2_MLP_PROJ_B],
                                        &dproj, &a->gelu, err));
@@ -209,18 +142,18 @@ static dt_status attention_backward(dt_model *model, int layer, const dt_tensor 
     dt_device *device = model->device;
     const dt_ops *ops = device->ops;
     const dt_model_config *config = &model->config;
-    dt_gpt2_state *state = model->state;
-    dt_gpt2_block *a = &state->blocks[layer];
+    dt_decoder *state = model->state;
+    dt_gpt2_block *a = dt_gpt2_block_of(model, layer);
     dt_tensor dproj, dln = state->dnarrow, datt = state->dnarrow;
-    dt_tensor dqkv =
-        dt_tensor_3d(state->wide.data, config->dtype, state->B, state->T, 3 * config->gpt2.embed);
+    dt_tensor dqkv = dt_tensor_3d(state->wide.data, config->dtype, state->B, state->T,
+                                  3 * config->decoder.embed);
     dt_philox_key key = {0};
-    dt_attention_args args = attention_args(model, dropout, layer, &key);
-    dt_qkv seen = dt_qkv_packed(&a->qkv, config->gpt2.heads),
-           dseen = dt_qkv_packed(&dqkv, config->gpt2.heads);
+    dt_attention_args args = dt_decoder_attention_args(model, dropout, layer, &key);
+    dt_qkv seen = dt_qkv_packed(&a->qkv, config->decoder.heads),
+           dseen = dt_qkv_packed(&dqkv, config->decoder.heads);
     dt_status st = DT_OK;
 
-    DT_TRY(projection_grad(model, &dproj, dropout, layer, DT_PHILOX_DROPOUT_RESIDUAL, err));
+    DT_TRY(dt_decoder_project_grad(model, &dproj, dropout, layer, DT_PHILOX_DROPOUT_RESIDUAL, err));
     DT_TRY(linear_backward(model, &datt, &dw[DT_GPT2_ATTN_PROJ_W], &dw[DT_GPT2_ATTN_PROJ_B], &dproj,
                            &a->att, &w[DT_GPT2_ATTN_PROJ_W], err));
     DT_TRY(ops->attention_backward(device, &dseen, &datt, &seen, &a->att, &a->lse, &args, err));
@@ -237,14 +170,11 @@ out:
     return st;
 }
 
-dt_status dt_gpt2_block_backward(dt_model *model, int layer, const dt_tensor *x,
-                                 const dt_batch *dropout, dt_error *err)
+dt_status dt_gpt2_block_backward(dt_model *model, int layer, const dt_tensor *x, const dt_tensor *w,
+                                 dt_tensor *dw, const dt_batch *dropout, dt_error *err)
 {
-    dt_tensor w[DT_GPT2_BLOCK_PARAMS], dw[DT_GPT2_BLOCK_PARAMS];
     dt_status st = DT_OK;
 
-    block_params(w, model, layer, dt_gpt2_weight);
-    block_params(dw, model, layer, dt_gpt2_grad);
     DT_TRY(mlp_backward(model, layer, w, dw, dropout, err));
     DT_TRY(attention_backward(model, layer, x, w, dw, dropout, err));
 out:

@@ -34,25 +34,25 @@ void dt_gpt2_position_row(float *out, int64_t position, int64_t embed)
 dt_status dt_gpt2_positions_fill(dt_model *model, dt_error *err)
 {
     const dt_model_config *config = &model->config;
-    const dt_gpt2_state *state = model->state;
+    const dt_decoder *state = model->state;
     dt_device *device = model->device;
-    int64_t elems = config->gpt2.context * config->gpt2.embed;
-    size_t bytes = (size_t)elems * sizeof(float);
-    float *host = malloc(bytes);
+    int64_t context = config->decoder.context, embed = config->decoder.embed;
+    size_t bytes = (size_t)(context * embed) * sizeof(float);
+    dt_tensor table = state->lasting[DT_GPT2_POSITIONS], from;
+    float *host = NULL;
     void *wide = NULL;
-    dt_tensor table, from;
     dt_status st = DT_OK;
 
+    if (config->gpt2.positions != DT_POSITIONS_SINUSOIDAL)
+        return DT_OK;
+    host = malloc(bytes);
     if (!host)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory for a table of %lld positions",
-                 (long long)config->gpt2.context);
-    for (int64_t t = 0; t < config->gpt2.context; t++)
-        dt_gpt2_position_row(host + t * config->gpt2.embed, FIRST_POSITION + t, config->gpt2.embed);
-    dt_gpt2_lay_out(model, 1, 1, !config->inference);
-    table = state->positions;
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for a table of %lld positions", (long long)context);
+    for (int64_t t = 0; t < context; t++)
+        dt_gpt2_position_row(host + t * embed, FIRST_POSITION + t, embed);
     DT_TRY(device->alloc(device, &wide, bytes, err));
     DT_TRY(device->copy_in(device, wide, host, bytes, err));
-    from = dt_tensor_2d(wide, DT_F32, config->gpt2.context, config->gpt2.embed);
+    from = dt_tensor_2d(wide, DT_F32, context, embed);
     DT_TRY(device->ops->cast(device, &table, &from, err));
     DT_TRY(device->synchronize(device, err));
 out:

@@ -3,80 +3,37 @@
 
 #include "base/banned.h"
 
-dt_status dt_llama_project(dt_model *model, dt_tensor *y, const dt_tensor *x, const dt_tensor *w,
-                           const dt_batch *dropout, int layer, dt_philox_op op, dt_error *err)
-{
-    const dt_ops *ops = model->device->ops;
-    dt_tensor no_bias = {0};
-    dt_status st = DT_OK;
-    dt_philox_key key;
-
-    DT_TRY(ops->matmul_forward(model->device, y, x, w, &no_bias, err));
-    if (dt_llama_drops(model, dropout)) {
-        key = dt_model_dropout_key(dropout, layer, op);
-        DT_TRY(ops->dropout_forward(model->device, y, y, model->config.llama.dropout, &key, err));
-    }
-out:
-    return st;
-}
-
-dt_status dt_llama_project_grad(dt_model *model, dt_tensor *dy, const dt_batch *dropout, int layer,
-                                dt_philox_op op, dt_error *err)
-{
-    dt_llama_state *state = model->state;
-    dt_philox_key key;
-
-    *dy = state->dstream;
-    if (!dt_llama_drops(model, dropout))
-        return DT_OK;
-    *dy = state->narrow;
-    key = dt_model_dropout_key(dropout, layer, op);
-    return model->device->ops->dropout_backward(model->device, dy, &state->dstream,
-                                                model->config.llama.dropout, &key, err);
-}
-
-static dt_attention_args attention_args(const dt_model *model, const dt_batch *dropout, int layer,
-                                        dt_philox_key *key)
-{
-    dt_attention_args args = {.mask = DT_MASK_CAUSAL, .key = key};
-
-    if (!dropout || model->config.llama.attention_dropout == 0)
-        return args;
-    *key = dt_model_dropout_key(dropout, layer, DT_PHILOX_DROPOUT_ATTENTION);
-    args.p = model->config.llama.attention_dropout;
-    return args;
-}
-
 /* Queries, keys and values in x (B,T,columns), in this order; v of (B,T,Q) where x has no values. */
-static dt_qkv views_of(const dt_llama_config *config, const dt_tensor *x, const dt_tensor *v)
+static dt_qkv views_of(const dt_model_config *config, const dt_tensor *x, const dt_tensor *v)
 {
-    int64_t D = config->head_width, A = dt_llama_q_width(config);
+    int64_t D = config->llama.head_width, G = config->llama.kv_heads;
+    int64_t A = dt_llama_q_width(config);
 
-    return (dt_qkv){dt_heads_of(x, 0, config->heads, D), dt_heads_of(x, A, config->kv_heads, D),
-                    dt_heads_of(v, A + dt_llama_kv_width(config), config->kv_heads, D)};
+    return (dt_qkv){dt_heads_of(x, 0, config->decoder.heads, D), dt_heads_of(x, A, G, D),
+                    dt_heads_of(v, A + dt_llama_kv_width(config), G, D)};
 }
 
 /* As the product has left them; of a growing sequence only the new ones. */
-static dt_qkv made(const dt_llama_config *config, const dt_llama_block *a)
+static dt_qkv made(const dt_model_config *config, const dt_llama_block *a)
 {
-    int64_t D = config->head_width, G = config->kv_heads, T = a->qkv.dim[1];
+    int64_t D = config->llama.head_width, G = config->llama.kv_heads, T = a->qkv.dim[1];
 
     if (a->keys.data == NULL)
         return views_of(config, &a->qkv, &a->qkv);
-    return (dt_qkv){dt_heads_of(&a->qkv, 0, config->heads, D),
+    return (dt_qkv){dt_heads_of(&a->qkv, 0, config->decoder.heads, D),
                     dt_heads_last(dt_heads_of(&a->keys, 0, G, D), T),
                     dt_heads_last(dt_heads_of(&a->values, 0, G, D), T)};
 }
 
 /* As attention sees them. */
-static dt_qkv seen(const dt_llama_config *config, const dt_llama_block *a)
+static dt_qkv seen(const dt_model_config *config, const dt_llama_block *a)
 {
-    int64_t D = config->head_width, G = config->kv_heads;
+    int64_t D = config->llama.head_width, G = config->llama.kv_heads;
 
     if (a->keys.data == NULL)
         return views_of(config, a->turned.data != NULL ? &a->turned : &a->qkv, &a->qkv);
-    return (dt_qkv){dt_heads_of(&a->qkv, 0, config->heads, D), dt_heads_of(&a->keys, 0, G, D),
-                    dt_heads_of(&a->values, 0, G, D)};
+    return (dt_qkv){dt_heads_of(&a->qkv, 0, config->decoder.heads, D),
+                    dt_heads_of(&a->keys, 0, G, D), dt_heads_of(&a->values, 0, G, D)};
 }
 
 /* The newest rows of a tensor (1,rows,columns). */
@@ -92,8 +49,8 @@ static dt_tensor newest(const dt_tensor *x, int64_t rows)
 static dt_status make_qkv(dt_model *model, dt_llama_block *a, const dt_tensor *w, dt_error *err)
 {
     dt_device *device = model->device;
-    dt_tensor weight = dt_llama_joined(w, DT_LLAMA_Q_W, DT_LLAMA_V_W);
-    dt_tensor bias = dt_llama_joined(w, DT_LLAMA_Q_B, DT_LLAMA_V_B), keys, values;
+    dt_tensor weight = dt_decoder_joined(w, DT_LLAMA_Q_W, DT_LLAMA_V_W);
+    dt_tensor bias = dt_decoder_joined(w, DT_LLAMA_Q_B, DT_LLAMA_V_B), keys, values;
     dt_status st = DT_OK;
 
     if (a->keys.data == NULL)
@@ -114,16 +71,16 @@ out:
 static dt_status turn(dt_model *model, dt_llama_block *a, const dt_tensor *w, dt_error *err)
 {
     dt_device *device = model->device;
-    const dt_llama_config *config = &model->config.llama;
+    const dt_model_config *config = &model->config;
     dt_tensor angles = dt_llama_angles(model->state);
     dt_qkv from = made(config, a), to = seen(config, a);
     dt_status st = DT_OK;
 
     to.k = dt_heads_last(to.k, from.k.rows);
     DT_TRY(device->ops->rotary_forward(device, &to.q, &a->q_rstd, &from.q, &w[DT_LLAMA_Q_NORM],
-                                       &angles, config->norm_eps, err));
+                                       &angles, config->llama.norm_eps, err));
     DT_TRY(device->ops->rotary_forward(device, &to.k, &a->k_rstd, &from.k, &w[DT_LLAMA_K_NORM],
-                                       &angles, config->norm_eps, err));
+                                       &angles, config->llama.norm_eps, err));
 out:
     return st;
 }
@@ -133,23 +90,24 @@ dt_status dt_llama_attention_forward(dt_model *model, int layer, const dt_tensor
 {
     dt_device *device = model->device;
     const dt_ops *ops = device->ops;
-    const dt_llama_config *config = &model->config.llama;
-    dt_llama_state *state = model->state;
-    dt_llama_block *a = &state->blocks[layer];
+    const dt_model_config *config = &model->config;
+    dt_decoder *state = model->state;
+    dt_llama_block *a = dt_llama_block_of(model, layer);
     dt_philox_key key = {0};
-    dt_attention_args args = attention_args(model, dropout, layer, &key);
+    dt_attention_args args = dt_decoder_attention_args(model, dropout, layer, &key);
+    dt_tensor no_bias = {0};
     dt_status st = DT_OK;
     dt_qkv views;
 
     /* x (B,T,C) -> norm_1 (B,T,C) -> qkv (B,T,Q) -> att (B,T,A) -> mid (B,T,C) */
     DT_TRY(ops->rmsnorm_forward(device, &a->norm_1, &a->norm_1_rstd, x, &w[DT_LLAMA_NORM_1],
-                                config->norm_eps, err));
+                                config->llama.norm_eps, err));
     DT_TRY(make_qkv(model, a, w, err));
     DT_TRY(turn(model, a, w, err));
     views = seen(config, a);
     DT_TRY(ops->attention_forward(device, &a->att, &a->lse, &views, &args, err));
-    DT_TRY(dt_llama_project(model, &state->narrow, &a->att, &w[DT_LLAMA_O_W], dropout, layer,
-                            DT_PHILOX_DROPOUT_RESIDUAL, err));
+    DT_TRY(dt_decoder_project(model, &state->narrow, &a->att, &w[DT_LLAMA_O_W], &no_bias, dropout,
+                              layer, DT_PHILOX_DROPOUT_RESIDUAL, err));
     DT_TRY(ops->residual_forward(device, &a->mid, x, &state->narrow, err));
 out:
     return st;
@@ -161,7 +119,7 @@ static dt_status turn_back(dt_model *model, const dt_llama_block *a, const dt_qk
 {
     dt_device *device = model->device;
     dt_tensor angles = dt_llama_angles(model->state);
-    dt_qkv from = made(&model->config.llama, a);
+    dt_qkv from = made(&model->config, a);
     dt_status st = DT_OK;
 
     DT_TRY(device->ops->rotary_backward(device, &dqkv->q, &dw[DT_LLAMA_Q_NORM], &dqkv->q, &from.q,
@@ -179,10 +137,10 @@ static dt_status qkv_backward(dt_model *model, const dt_llama_block *a, const dt
 {
     dt_device *device = model->device;
     const dt_ops *ops = device->ops;
-    dt_llama_state *state = model->state;
-    dt_tensor weight = dt_llama_joined(w, DT_LLAMA_Q_W, DT_LLAMA_V_W);
-    dt_tensor dweight = dt_llama_joined(dw, DT_LLAMA_Q_W, DT_LLAMA_V_W);
-    dt_tensor dbias = dt_llama_joined(dw, DT_LLAMA_Q_B, DT_LLAMA_V_B);
+    dt_decoder *state = model->state;
+    dt_tensor weight = dt_decoder_joined(w, DT_LLAMA_Q_W, DT_LLAMA_V_W);
+    dt_tensor dweight = dt_decoder_joined(dw, DT_LLAMA_Q_W, DT_LLAMA_V_W);
+    dt_tensor dbias = dt_decoder_joined(dw, DT_LLAMA_Q_B, DT_LLAMA_V_B);
     dt_tensor norm_1 = a->norm_1, rstd = a->norm_1_rstd;
     dt_status st = DT_OK;
 
@@ -205,18 +163,18 @@ dt_status dt_llama_attention_backward(dt_model *model, int layer, const dt_tenso
     dt_device *device = model->device;
     const dt_ops *ops = device->ops;
     const dt_model_config *config = &model->config;
-    dt_llama_state *state = model->state;
-    dt_llama_block *a = &state->blocks[layer];
+    dt_decoder *state = model->state;
+    dt_llama_block *a = dt_llama_block_of(model, layer);
     dt_tensor datt = state->dnarrow, dqkv = state->wide, dproj, no_bias = {0};
     dt_philox_key key = {0};
-    dt_attention_args args = attention_args(model, dropout, layer, &key);
-    dt_qkv views = seen(&config->llama, a), dviews;
+    dt_attention_args args = dt_decoder_attention_args(model, dropout, layer, &key);
+    dt_qkv views = seen(config, a), dviews;
     dt_status st = DT_OK;
 
-    datt.dim[2] = dt_llama_q_width(&config->llama);
-    dqkv.dim[2] = dt_llama_qkv_width(&config->llama);
-    dviews = views_of(&config->llama, &dqkv, &dqkv);
-    DT_TRY(dt_llama_project_grad(model, &dproj, dropout, layer, DT_PHILOX_DROPOUT_RESIDUAL, err));
+    datt.dim[2] = dt_llama_q_width(config);
+    dqkv.dim[2] = dt_llama_qkv_width(config);
+    dviews = views_of(config, &dqkv, &dqkv);
+    DT_TRY(dt_decoder_project_grad(model, &dproj, dropout, layer, DT_PHILOX_DROPOUT_RESIDUAL, err));
     DT_TRY(ops->matmul_backward_weight(device, &dw[DT_LLAMA_O_W], &no_bias, &dproj, &a->att, err));
     DT_TRY(ops->matmul_backward_input(device, &datt, &dproj, &w[DT_LLAMA_O_W], err));
     if (config->recompute == DT_RECOMPUTE_SELECTIVE && config->llama.qk_norm)

@@ -6,7 +6,7 @@
 static dt_status make_gate_up(dt_model *model, dt_llama_block *a, const dt_tensor *w, dt_error *err)
 {
     dt_device *device = model->device;
-    dt_tensor weight = dt_llama_joined(w, DT_LLAMA_GATE_W, DT_LLAMA_UP_W), no_bias = {0};
+    dt_tensor weight = dt_decoder_joined(w, DT_LLAMA_GATE_W, DT_LLAMA_UP_W), no_bias = {0};
     dt_status st = DT_OK;
 
     DT_TRY(device->ops->rmsnorm_forward(device, &a->norm_2, &a->norm_2_rstd, &a->mid,
@@ -17,49 +17,34 @@ out:
 }
 
 /* Every product whose result backward reads. */
-static dt_status forward_to_gate_up(dt_model *model, int layer, const dt_tensor *x,
-                                    const dt_tensor *w, const dt_batch *dropout, dt_error *err)
+dt_status dt_llama_block_products(dt_model *model, int layer, const dt_tensor *x,
+                                  const dt_tensor *w, const dt_batch *dropout, dt_error *err)
 {
-    dt_llama_state *state = model->state;
     dt_status st = DT_OK;
 
     DT_TRY(dt_llama_attention_forward(model, layer, x, w, dropout, err));
-    DT_TRY(make_gate_up(model, &state->blocks[layer], w, err));
+    DT_TRY(make_gate_up(model, dt_llama_block_of(model, layer), w, err));
 out:
     return st;
 }
 
-dt_status dt_llama_block_forward(dt_model *model, int layer, const dt_tensor *x,
-                                 const dt_batch *dropout, dt_error *err)
+dt_status dt_llama_block_forward(dt_model *model, int layer, dt_tensor *y, const dt_tensor *x,
+                                 const dt_tensor *w, const dt_batch *dropout, dt_error *err)
 {
     dt_device *device = model->device;
-    dt_llama_state *state = model->state;
-    dt_llama_block *a = &state->blocks[layer];
-    dt_tensor w[DT_LLAMA_BLOCK_PARAMS];
+    dt_decoder *state = model->state;
+    dt_llama_block *a = dt_llama_block_of(model, layer);
+    dt_tensor no_bias = {0};
     dt_status st = DT_OK;
 
-    dt_llama_weights(w, model, layer);
-    DT_TRY(forward_to_gate_up(model, layer, x, w, dropout, err));
+    DT_TRY(dt_llama_block_products(model, layer, x, w, dropout, err));
     /* gate_up (B,T,2F) -> act (B,T,F) -> out (B,T,C) */
     DT_TRY(device->ops->swiglu_forward(device, &a->act, &a->gate_up, err));
-    DT_TRY(dt_llama_project(model, &state->narrow, &a->act, &w[DT_LLAMA_DOWN_W], dropout, layer,
-                            DT_PHILOX_DROPOUT_MLP, err));
-    DT_TRY(device->ops->residual_forward(device, &a->out, &a->mid, &state->narrow, err));
+    DT_TRY(dt_decoder_project(model, &state->narrow, &a->act, &w[DT_LLAMA_DOWN_W], &no_bias,
+                              dropout, layer, DT_PHILOX_DROPOUT_MLP, err));
+    DT_TRY(device->ops->residual_forward(device, y, &a->mid, &state->narrow, err));
 out:
     return st;
-}
-
-dt_status dt_llama_block_recompute(dt_model *model, int layer, const dt_tensor *x,
-                                   const dt_batch *dropout, dt_error *err)
-{
-    dt_tensor w[DT_LLAMA_BLOCK_PARAMS];
-
-    /* nothing has written over the last block's */
-    if (model->config.recompute != DT_RECOMPUTE_FULL ||
-        layer == (int)model->config.llama.layers - 1)
-        return DT_OK;
-    dt_llama_weights(w, model, layer);
-    return forward_to_gate_up(model, layer, x, w, dropout, err);
 }
 
 /* out = mid + dropout(down(silu(gate) up)), gate and up of norm_2(mid):
@@ -70,14 +55,14 @@ static dt_status mlp_backward(dt_model *model, int layer, const dt_tensor *w, dt
 {
     dt_device *device = model->device;
     const dt_ops *ops = device->ops;
-    dt_llama_state *state = model->state;
-    dt_llama_block *a = &state->blocks[layer];
-    dt_tensor weight = dt_llama_joined(w, DT_LLAMA_GATE_W, DT_LLAMA_UP_W);
-    dt_tensor dweight = dt_llama_joined(dw, DT_LLAMA_GATE_W, DT_LLAMA_UP_W);
+    dt_decoder *state = model->state;
+    dt_llama_block *a = dt_llama_block_of(model, layer);
+    dt_tensor weight = dt_decoder_joined(w, DT_LLAMA_GATE_W, DT_LLAMA_UP_W);
+    dt_tensor dweight = dt_decoder_joined(dw, DT_LLAMA_GATE_W, DT_LLAMA_UP_W);
     dt_tensor dproj, no_bias = {0};
     dt_status st = DT_OK;
 
-    DT_TRY(dt_llama_project_grad(model, &dproj, dropout, layer, DT_PHILOX_DROPOUT_MLP, err));
+    DT_TRY(dt_decoder_project_grad(model, &dproj, dropout, layer, DT_PHILOX_DROPOUT_MLP, err));
     DT_TRY(ops->swiglu_forward(device, &a->act, &a->gate_up, err));
     DT_TRY(
         ops->matmul_backward_weight(device, &dw[DT_LLAMA_DOWN_W], &no_bias, &dproj, &a->act, err));
@@ -95,13 +80,11 @@ out:
 }
 
 dt_status dt_llama_block_backward(dt_model *model, int layer, const dt_tensor *x,
-                                  const dt_batch *dropout, dt_error *err)
+                                  const dt_tensor *w, dt_tensor *dw, const dt_batch *dropout,
+                                  dt_error *err)
 {
-    dt_tensor w[DT_LLAMA_BLOCK_PARAMS], dw[DT_LLAMA_BLOCK_PARAMS];
     dt_status st = DT_OK;
 
-    dt_llama_weights(w, model, layer);
-    dt_llama_grads(dw, model, layer);
     DT_TRY(mlp_backward(model, layer, w, dw, dropout, err));
     DT_TRY(dt_llama_attention_backward(model, layer, x, w, dw, dropout, err));
 out:

@@ -57,28 +57,30 @@ void dt_llama_angles_row(float *out, int64_t position, const dt_llama_config *co
 dt_status dt_llama_angles_fill(dt_model *model, dt_error *err)
 {
     const dt_llama_config *config = &model->config.llama;
-    const dt_llama_state *state = model->state;
-    size_t bytes = (size_t)(config->context * config->head_width) * sizeof(float);
+    const dt_decoder *state = model->state;
+    int64_t context = model->config.decoder.context;
+    size_t bytes = (size_t)(context * config->head_width) * sizeof(float);
     float *host = malloc(bytes);
     dt_status st = DT_OK;
 
     if (!host)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the angles of %lld positions",
-                 (long long)config->context);
-    for (int64_t t = 0; t < config->context; t++)
+                 (long long)context);
+    for (int64_t t = 0; t < context; t++)
         dt_llama_angles_row(host + t * config->head_width, t, config);
-    dt_llama_lay_out(model, 1, 1, !model->config.inference);
-    DT_TRY(model->device->copy_in(model->device, state->angles.data, host, bytes, err));
+    DT_TRY(model->device->copy_in(model->device, state->lasting[DT_LLAMA_ANGLES].data, host, bytes,
+                                  err));
     DT_TRY(model->device->synchronize(model->device, err));
 out:
     free(host);
     return st;
 }
 
-dt_tensor dt_llama_angles(const dt_llama_state *state)
+dt_tensor dt_llama_angles(const dt_decoder *state)
 {
-    float *rows = state->angles.data;
-    int64_t first = state->first_position, width = state->angles.dim[1];
+    const dt_tensor *angles = &state->lasting[DT_LLAMA_ANGLES];
+    int64_t first = state->first_position, width = angles->dim[1];
+    float *rows = angles->data;
 
-    return dt_tensor_2d(rows + first * width, DT_F32, state->angles.dim[0] - first, width);
+    return dt_tensor_2d(rows + first * width, DT_F32, angles->dim[0] - first, width);
 }

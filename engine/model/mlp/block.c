@@ -16,7 +16,7 @@ static dt_status activate(dt_model *model, int layer, dt_error *err)
                                                   model->config.mlp.activation, err);
 }
 
-dt_status dt_mlp_layer_forward(dt_model *model, int layer, dt_error *err)
+dt_status dt_mlp_layer_forward(dt_model *model, int layer, const dt_batch *batch, dt_error *err)
 {
     dt_device *device = model->device;
     dt_mlp_state *state = model->state;
@@ -33,7 +33,7 @@ out:
 }
 
 /* The rows need no gradient. */
-dt_status dt_mlp_layer_backward(dt_model *model, int layer, dt_error *err)
+dt_status dt_mlp_layer_backward(dt_model *model, int layer, const dt_batch *batch, dt_error *err)
 {
     dt_device *device = model->device;
     const dt_ops *ops = device->ops;

@@ -4,7 +4,7 @@
 
 #include "base/banned.h"
 
-extern const dt_model_kind dt_model_kind_mlp;
+extern const dt_model_passes dt_mlp_passes;
 
 static dt_status open_model(dt_model *model, dt_error *err)
 {
@@ -64,11 +64,8 @@ static dt_status forward(dt_model *model, const dt_batch *batch, dt_error *err)
     DT_TRY(dt_model_before_unit(model, 0, false, err));
     if (model->config.dtype != DT_F32)
         DT_TRY(device->ops->cast(device, &state->rows, &batch->inputs[DT_MLP_ROWS], err));
-    for (int layer = 0; layer < model->config.mlp.layers; layer++) {
-        DT_TRY(dt_model_before_unit(model, layer + 1, false, err));
-        DT_TRY(dt_mlp_layer_forward(model, layer, err));
-        DT_TRY(dt_model_after_unit(model, layer + 1, false, err));
-    }
+    DT_TRY(dt_model_blocks_forward(model, 0, (int)model->config.mlp.layers, dt_mlp_layer_forward,
+                                   batch, err));
     DT_TRY(dt_mlp_head_forward(model, err));
 out:
     return st;
@@ -84,12 +81,8 @@ static dt_status pass(dt_model *model, const dt_batch *batch, double loss_scale,
     DT_TRY(dt_model_after_unit(model, 0, false, err));
     DT_TRY(dt_model_before_unit(model, 0, true, err));
     DT_TRY(dt_mlp_head_train(model, &batch->inputs[DT_MLP_TARGETS], loss_scale, err));
-    for (int layer = (int)model->config.mlp.layers - 1; layer >= 0; layer--) {
-        DT_TRY(dt_model_before_unit(model, layer + 1, true, err));
-        DT_TRY(dt_mlp_layer_backward(model, layer, err));
-        DT_TRY(dt_model_after_unit(model, layer + 1, true, err));
-        DT_TRY(dt_model_grads_ready(model, layer + 1, err));
-    }
+    DT_TRY(dt_model_blocks_backward(model, 0, (int)model->config.mlp.layers, dt_mlp_layer_backward,
+                                    batch, err));
     DT_TRY(dt_model_after_unit(model, 0, true, err));
     DT_TRY(dt_model_grads_ready(model, 0, err));
 out:
@@ -122,7 +115,7 @@ out:
     return st;
 }
 
-const dt_model_kind dt_model_kind_mlp = {
+const dt_model_passes dt_mlp_passes = {
     .activation_bytes = dt_mlp_activation_bytes,
     .open = open_model,
     .close = close_model,

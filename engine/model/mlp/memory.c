@@ -1,23 +1,19 @@
+#include "engine/device/layout.h"
 #include "engine/model/mlp/model_int.h"
 
 #include "base/banned.h"
 
-/* One function says what a pass keeps; run without an arena it counts, with one it hands out. */
 typedef struct layout {
     const dt_model_config *config;
-    dt_device_arena *arena; /* NULL: count only */
+    dt_layout memory;
     int64_t B;
-    size_t bytes;
 } layout;
 
 static dt_tensor take(layout *plan, dt_dtype dtype, int64_t width)
 {
     dt_tensor tensor = dt_tensor_2d(NULL, dtype, plan->B, width);
-    size_t bytes = dt_tensor_bytes(&tensor);
 
-    plan->bytes += (bytes + 63) / 64 * 64; /* as the arena does */
-    if (plan->arena)
-        tensor.data = dt_device_arena_take(plan->arena, bytes);
+    tensor.data = dt_layout_take(&plan->memory, dt_tensor_bytes(&tensor));
     return tensor;
 }
 
@@ -63,14 +59,14 @@ static void lay_out(layout *plan, dt_mlp_state *state, dt_mlp_layer *layers, boo
 
 static size_t count_bytes(const dt_model_config *config, bool backward)
 {
-    layout plan = {config, NULL, config->batch, 0};
+    layout plan = {.config = config, .B = config->batch};
     dt_mlp_state state = {0};
 
     lay_out(&plan, &state, NULL, backward);
-    return plan.bytes;
+    return plan.memory.bytes;
 }
 
-size_t dt_mlp_activation_bytes(const dt_model_config *config)
+size_t dt_mlp_activation_bytes(const dt_model_kind *kind, const dt_model_config *config)
 {
     size_t without = count_bytes(config, false);
     size_t with = config->inference ? 0 : count_bytes(config, true);
@@ -81,7 +77,7 @@ size_t dt_mlp_activation_bytes(const dt_model_config *config)
 void dt_mlp_lay_out(dt_model *model, int64_t B, bool backward)
 {
     dt_mlp_state *state = model->state;
-    layout plan = {&model->config, &state->arena, B, 0};
+    layout plan = {.config = &model->config, .memory = {.arena = &state->arena}, .B = B};
 
     state->arena.used_bytes = 0;
     lay_out(&plan, state, state->layers, backward);

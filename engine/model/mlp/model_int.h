@@ -34,14 +34,14 @@ typedef struct dt_mlp_state {
 } dt_mlp_state;
 
 /* --- memory.c */
-size_t dt_mlp_activation_bytes(const dt_model_config *config);
+size_t dt_mlp_activation_bytes(const dt_model_kind *kind, const dt_model_config *config);
 /* Points the state's tensors into the arena for a pass over B rows. */
 void dt_mlp_lay_out(dt_model *model, int64_t B, bool backward);
 
-/* --- block.c */
-dt_status dt_mlp_layer_forward(dt_model *model, int layer, dt_error *err);
+/* --- block.c; they need nothing of the batch */
+dt_status dt_mlp_layer_forward(dt_model *model, int layer, const dt_batch *batch, dt_error *err);
 /* state->dout: gradient of the layer's output becomes that of its input. */
-dt_status dt_mlp_layer_backward(dt_model *model, int layer, dt_error *err);
+dt_status dt_mlp_layer_backward(dt_model *model, int layer, const dt_batch *batch, dt_error *err);
 /* The input of layer `layer`, or of the head for L. */
 const dt_tensor *dt_mlp_input_of(const dt_mlp_state *state, int layer);
 

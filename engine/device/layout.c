@@ -1,4 +1,4 @@
-#include "engine/strategy/layout.h"
+#include "engine/device/layout.h"
 
 #include "base/banned.h"
 
@@ -6,6 +6,13 @@ void *dt_layout_take(dt_layout *layout, size_t bytes)
 {
     layout->bytes += (bytes + 63) / 64 * 64; /* as the arena does */
     return layout->arena != NULL ? dt_device_arena_take(layout->arena, bytes) : NULL;
+}
+
+void dt_layout_go_back(dt_layout *layout, size_t bytes)
+{
+    layout->bytes = bytes;
+    if (layout->arena != NULL)
+        layout->arena->used_bytes = bytes;
 }
 
 dt_status dt_layout_open(dt_device_arena *arena, dt_device *device,

@@ -1,0 +1,49 @@
+#include "engine/model/decoder/decoder.h"
+#include "engine/model/token_head.h"
+
+#include "base/banned.h"
+
+static dt_token_head head_of(const dt_model *model)
+{
+    const dt_decoder *state = model->state;
+
+    return (dt_token_head){.device = model->device,
+                           .vocab = model->config.decoder.vocab,
+                           .vocab_padded = model->config.decoder.vocab_padded,
+                           .logits = state->logits,
+                           .chunk_rows = state->logits_rows,
+                           .x = state->norm,
+                           .weight = dt_decoder_weight(model, 0, dt_decoder_head_param(model)),
+                           .losses = state->losses};
+}
+
+dt_status dt_decoder_head_train(dt_model *model, const dt_tensor *x, const dt_tensor *targets,
+                                double loss_scale, dt_error *err)
+{
+    dt_device *device = model->device;
+    dt_decoder *state = model->state;
+    dt_token_head head = head_of(model);
+    dt_tensor dhead = dt_decoder_grad(model, 0, dt_decoder_head_param(model));
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_token_head_train(&head, &state->dnarrow, &dhead, targets, loss_scale, err));
+    DT_TRY(device->ops->zero(device, &state->dstream, err)); /* the norm's backward adds to it */
+    DT_TRY(model->kind->decoder->norm_backward(model, x, err));
+out:
+    return st;
+}
+
+dt_status dt_decoder_head_evaluate(dt_model *model, const dt_tensor *targets, dt_error *err)
+{
+    dt_token_head head = head_of(model);
+
+    return dt_token_head_evaluate(&head, targets, err);
+}
+
+dt_status dt_decoder_head_logits(dt_model *model, int64_t last, float *logits, dt_error *err)
+{
+    const dt_decoder *state = model->state;
+    dt_token_head head = head_of(model);
+
+    return dt_token_head_logits(&head, state->B, last, logits, err);
+}

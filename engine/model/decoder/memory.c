@@ -1,0 +1,186 @@
+#include <stddef.h>
+#include <string.h>
+
+#include "engine/model/decoder/decoder.h"
+#include "engine/model/token_head.h"
+
+#include "base/banned.h"
+
+#define CHUNK_MULTIPLE 128 /* rows of a tile of the products */
+
+/* A block while it is laid out. */
+typedef union block_room {
+    max_align_t align;
+    unsigned char bytes[DT_DECODER_BLOCK_BYTES];
+} block_room;
+
+void dt_decoder_take(dt_decoder_layout *plan, dt_tensor *tensor)
+{
+    tensor->data = dt_layout_take(&plan->memory, dt_tensor_bytes(tensor));
+}
+
+dt_tensor dt_decoder_take_act(dt_decoder_layout *plan, int64_t width)
+{
+    dt_tensor tensor = dt_tensor_3d(NULL, plan->config->dtype, plan->B, plan->T, width);
+
+    dt_decoder_take(plan, &tensor);
+    return tensor;
+}
+
+dt_tensor dt_decoder_take_stat(dt_decoder_layout *plan, int64_t each)
+{
+    dt_tensor tensor = dt_tensor_1d(NULL, DT_F32, plan->B * plan->T * each);
+
+    dt_decoder_take(plan, &tensor);
+    return tensor;
+}
+
+dt_tensor dt_decoder_take_lse(dt_decoder_layout *plan, int64_t heads)
+{
+    dt_tensor tensor = dt_tensor_3d(NULL, DT_F32, plan->B, heads, plan->T);
+
+    dt_decoder_take(plan, &tensor);
+    return tensor;
+}
+
+/* What block l has, and where its output goes. */
+static void put_block(const dt_decoder_parts *parts, dt_decoder *state, int64_t l,
+                      const block_room *block, const dt_tensor *out)
+{
+    if (state->blocks == NULL)
+        return; /* count only */
+    memcpy((unsigned char *)state->blocks + (size_t)l * parts->block_bytes, block->bytes,
+           parts->block_bytes);
+    state->stream[l + 1] = *out;
+}
+
+/* Every block's own, or one set for all of them: the two groups of decoder.h. */
+static void lay_out_blocks(dt_decoder_layout *plan, const dt_decoder_parts *parts,
+                           dt_decoder *state, block_room *block)
+{
+    dt_recompute_kind recompute = plan->config->recompute;
+
+    if (recompute != DT_RECOMPUTE_NONE)
+        parts->share_norms(plan, state, block);
+    if (recompute == DT_RECOMPUTE_FULL)
+        parts->take_products(plan, block, NULL);
+    for (int64_t l = 0; l < plan->config->decoder.layers; l++) {
+        dt_tensor out;
+
+        if (recompute == DT_RECOMPUTE_NONE)
+            parts->take_norms(plan, block, true);
+        if (recompute != DT_RECOMPUTE_FULL)
+            parts->take_products(plan, block, NULL);
+        out = dt_decoder_take_act(plan, plan->config->decoder.embed);
+        put_block(parts, state, l, block, &out);
+    }
+}
+
+/* A pass without backward: one block's for all; its sums are the stream itself. */
+static void lay_out_one_block(dt_decoder_layout *plan, const dt_decoder_parts *parts,
+                              dt_decoder *state, block_room *block, const dt_tensor *stream)
+{
+    parts->take_norms(plan, block, false);
+    parts->take_products(plan, block, stream);
+    for (int64_t l = 0; l < plan->config->decoder.layers; l++)
+        put_block(parts, state, l, block, stream);
+}
+
+static void lay_out_logits(dt_decoder_layout *plan, dt_decoder *state, size_t scratch_bytes,
+                           bool backward)
+{
+    /* without backward logits are fp32 whatever the model's type */
+    size_t elem_bytes = backward ? dt_dtype_bytes(plan->config->dtype) : 4;
+    size_t row_bytes = (size_t)plan->config->decoder.vocab_padded * elem_bytes;
+    int64_t rows = plan->B * plan->T, most = state->logits_bytes, room, round;
+
+    if (state->wide_chunks && (int64_t)scratch_bytes > most)
+        most = (int64_t)scratch_bytes;
+    state->logits_rows = dt_token_head_chunk(&room, rows, row_bytes, most);
+    round = (state->logits_rows + CHUNK_MULTIPLE - 1) / CHUNK_MULTIPLE * CHUNK_MULTIPLE;
+    if (state->wide_chunks && state->logits_rows < rows && round <= room)
+        state->logits_rows = round;
+    state->logits = dt_layout_take(&plan->memory, (size_t)room * row_bytes);
+}
+
+/* The blocks' scratch, and over it the logits. */
+static void lay_out_scratch(dt_decoder_layout *plan, const dt_decoder_parts *parts,
+                            dt_decoder *state, block_room *block, bool backward)
+{
+    size_t start = plan->memory.bytes, end;
+
+    state->narrow = dt_decoder_take_act(plan, plan->config->decoder.embed);
+    parts->take_scratch(plan, state, block, backward);
+    end = plan->memory.bytes;
+    dt_layout_go_back(&plan->memory, start);
+    lay_out_logits(plan, state, end - start, backward);
+    if (plan->memory.bytes < end)
+        dt_layout_take(&plan->memory, end - plan->memory.bytes);
+}
+
+static void lay_out_gradients(dt_decoder_layout *plan, const dt_decoder_parts *parts,
+                              dt_decoder *state)
+{
+    int64_t C = plan->config->decoder.embed, columns = C;
+
+    if (parts->gradient_columns != NULL)
+        columns = parts->gradient_columns(plan->config);
+    state->dstream = state->norm; /* begins when the head has read that */
+    state->dnarrow = dt_decoder_take_act(plan, columns > C ? columns : C);
+    state->dnarrow.dim[2] = C;
+}
+
+/* Without blocks and stream it counts only. */
+static void lay_out(dt_decoder_layout *plan, const dt_decoder_parts *parts, dt_decoder *state,
+                    bool backward)
+{
+    int64_t C = plan->config->decoder.embed;
+    block_room block = {.bytes = {0}};
+    dt_tensor embedded;
+
+    DT_ASSERT(parts->block_bytes <= sizeof(block));
+    state->B = plan->B;
+    state->T = plan->T;
+    state->first_position = 0;
+    parts->take_own(plan, state);
+    embedded = dt_decoder_take_act(plan, C);
+    if (state->stream != NULL)
+        state->stream[0] = embedded;
+    state->norm = dt_decoder_take_act(plan, C);
+    state->losses = dt_decoder_take_stat(plan, 1);
+    lay_out_scratch(plan, parts, state, &block, backward);
+    if (backward) {
+        lay_out_gradients(plan, parts, state);
+        lay_out_blocks(plan, parts, state, &block);
+    } else {
+        lay_out_one_block(plan, parts, state, &block, &embedded);
+    }
+}
+
+static size_t count_bytes(const dt_decoder_parts *parts, const dt_model_config *config,
+                          bool backward)
+{
+    dt_decoder_layout plan = {.config = config, .B = config->batch, .T = config->tokens};
+    dt_decoder state = {.logits_bytes = DT_LOGITS_BYTES};
+
+    lay_out(&plan, parts, &state, backward);
+    return plan.memory.bytes;
+}
+
+size_t dt_decoder_count_bytes(const dt_decoder_parts *parts, const dt_model_config *config)
+{
+    size_t without = count_bytes(parts, config, false);
+    size_t with = config->inference ? 0 : count_bytes(parts, config, true);
+
+    return with > without ? with : without;
+}
+
+void dt_decoder_lay_out(dt_model *model, int64_t B, int64_t T, bool backward)
+{
+    dt_decoder *state = model->state;
+    dt_decoder_layout plan = {
+        .config = &model->config, .memory = {.arena = &state->arena}, .B = B, .T = T};
+
+    state->arena.used_bytes = 0;
+    lay_out(&plan, model->kind->decoder, state, backward);
+}

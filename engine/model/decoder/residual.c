@@ -1,0 +1,53 @@
+/* residual: what blocks add to the residual stream, and what is dropped of it and of attention. */
+#include "engine/model/decoder/decoder.h"
+
+#include "base/banned.h"
+
+bool dt_decoder_drops(const dt_model *model, const dt_batch *dropout)
+{
+    return dropout && model->config.decoder.dropout > 0;
+}
+
+dt_status dt_decoder_project(dt_model *model, dt_tensor *y, const dt_tensor *x, const dt_tensor *w,
+                             const dt_tensor *b, const dt_batch *dropout, int layer,
+                             dt_philox_op op, dt_error *err)
+{
+    const dt_ops *ops = model->device->ops;
+    dt_status st = DT_OK;
+    dt_philox_key key;
+
+    DT_TRY(ops->matmul_forward(model->device, y, x, w, b, err));
+    if (dt_decoder_drops(model, dropout)) {
+        key = dt_model_dropout_key(dropout, layer, op);
+        DT_TRY(ops->dropout_forward(model->device, y, y, model->config.decoder.dropout, &key, err));
+    }
+out:
+    return st;
+}
+
+dt_status dt_decoder_project_grad(dt_model *model, dt_tensor *dy, const dt_batch *dropout,
+                                  int layer, dt_philox_op op, dt_error *err)
+{
+    dt_decoder *state = model->state;
+    dt_philox_key key;
+
+    *dy = state->dstream;
+    if (!dt_decoder_drops(model, dropout))
+        return DT_OK;
+    *dy = state->narrow;
+    key = dt_model_dropout_key(dropout, layer, op);
+    return model->device->ops->dropout_backward(model->device, dy, &state->dstream,
+                                                model->config.decoder.dropout, &key, err);
+}
+
+dt_attention_args dt_decoder_attention_args(const dt_model *model, const dt_batch *dropout,
+                                            int layer, dt_philox_key *key)
+{
+    dt_attention_args args = {.mask = DT_MASK_CAUSAL, .key = key};
+
+    if (!dropout || model->config.decoder.attention_dropout == 0)
+        return args;
+    *key = dt_model_dropout_key(dropout, layer, DT_PHILOX_DROPOUT_ATTENTION);
+    args.p = model->config.decoder.attention_dropout;
+    return args;
+}

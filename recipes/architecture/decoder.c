@@ -1,0 +1,154 @@
+#include "recipes/architecture/decoder.h"
+
+#include <math.h>
+
+#include "base/banned.h"
+
+/* --- config and batches */
+
+dt_decoder_config dt_decoder_configure(const dt_recipe *recipe, int64_t vocab)
+{
+    int64_t wanted = recipe->model.vocab > 0 ? recipe->model.vocab : vocab;
+
+    return (dt_decoder_config){
+        .layers = recipe->model.layers,
+        .heads = recipe->model.heads,
+        .embed = recipe->model.embed,
+        .vocab = wanted,
+        .vocab_padded = dt_vocab_pad(wanted),
+        .context = recipe->batch.tokens,
+        .dropout = recipe->model.dropout,
+        .attention_dropout = recipe->model.attention_dropout,
+        .own_lm_head = !recipe->model.tied,
+    };
+}
+
+dt_status dt_decoder_check(const dt_model_config *config, dt_error *err)
+{
+    const dt_decoder_config *own = &config->decoder;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_model_check_size("layers", own->layers, DT_BLOCKS_MAX, err));
+    DT_TRY(dt_model_check_size("embed", own->embed, 1 << 20, err));
+    DT_TRY(dt_model_check_size("heads", own->heads, 1 << 16, err));
+    DT_TRY(dt_model_check_size("vocab", own->vocab, 1 << 24, err));
+    DT_TRY(dt_model_check_size("context", own->context, 1 << 24, err));
+    DT_TRY(dt_model_check_size("tokens", config->tokens, own->context, err));
+    if (own->vocab_padded < own->vocab || own->vocab_padded % DT_VOCAB_MULTIPLE != 0)
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "model: a vocabulary of %lld is padded to %lld; expected the next multiple of %d",
+                 (long long)own->vocab, (long long)own->vocab_padded, DT_VOCAB_MULTIPLE);
+    DT_TRY(dt_model_check_dropout("dropout", own->dropout, err));
+    DT_TRY(dt_model_check_dropout("attention_dropout", own->attention_dropout, err));
+out:
+    return st;
+}
+
+int dt_decoder_inputs(dt_input *out, const dt_model_config *config)
+{
+    out[DT_DECODER_TOKENS] = (dt_input){"tokens", DT_I32, config->tokens};
+    out[DT_DECODER_TARGETS] = (dt_input){"targets", DT_I32, config->tokens};
+    return DT_DECODER_INPUTS;
+}
+
+int dt_decoder_units(const dt_model_config *config)
+{
+    return (int)config->decoder.layers + 1;
+}
+
+/* --- parameters */
+
+static int64_t size_of(const dt_model_config *config, const dt_param_rows *rows, int size)
+{
+    switch (size) {
+    case DT_SIZE_NONE:
+        return 1;
+    case DT_SIZE_EMBED:
+        return config->decoder.embed;
+    case DT_SIZE_VOCAB:
+        return config->decoder.vocab_padded;
+    case DT_SIZE_CONTEXT:
+        return config->decoder.context;
+    default:
+        return rows->size(config, size);
+    }
+}
+
+static double std_of(const dt_model_config *config, const dt_param_rows *rows,
+                     const dt_param_row *row)
+{
+    if (row->init != DT_INIT_NORMAL)
+        return 0;
+    return row->residual ? rows->init_std / sqrt(2.0 * (double)config->decoder.layers)
+                         : rows->init_std;
+}
+
+static void add(dt_param_sink *sink, const dt_model_config *config, int unit,
+                const dt_param_rows *rows, const dt_param_row *row)
+{
+    dt_param_shape shape = {
+        .ndim = row->cols == DT_SIZE_NONE ? 1 : 2,
+        .dim = {size_of(config, rows, row->rows), size_of(config, rows, row->cols)},
+        .stored_rows = row->rows == DT_SIZE_VOCAB ? config->decoder.vocab : 0,
+        .joined = row->joined,
+        .init = row->init,
+        .init_std = std_of(config, rows, row),
+    };
+
+    if (unit == 0)
+        dt_param_add(sink, &shape, "%s", row->name);
+    else
+        dt_param_add(sink, &shape, "%s%d.%s", rows->block_prefix, unit - 1, row->name);
+}
+
+void dt_decoder_params(dt_param_sink *sink, const dt_model_config *config, int unit,
+                       const dt_param_rows *rows)
+{
+    const dt_param_row *all = unit == 0 ? rows->root : rows->block;
+    int count = unit == 0 ? rows->root_count : rows->block_count;
+
+    for (int i = 0; i < count; i++)
+        if (!rows->lacks(config, unit, i))
+            add(sink, config, unit, rows, &all[i]);
+}
+
+/* --- activations */
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* N = B T rows. A chunk of logits has DT_LOGITS_BYTES at most, but a row at least; without backward
+ * logits are fp32. */
+static int64_t pass_bytes(const dt_model_config *config, bool backward, dt_row_cost cost)
+{
+    int64_t rows = dt_size_times(config->batch, config->tokens);
+    int64_t type_bytes = (int64_t)dt_dtype_bytes(config->dtype);
+    int64_t row = config->decoder.vocab_padded * (backward ? type_bytes : 4);
+    int64_t logits = dt_size_times(rows, row);
+    int64_t scratch = dt_size_times(rows, cost.scratch * type_bytes);
+
+    if (logits > DT_LOGITS_BYTES)
+        logits = larger(row, DT_LOGITS_BYTES / row * row);
+    return dt_size_plus(dt_size_times(rows, cost.widths * type_bytes + 4 * cost.stats),
+                        larger(logits, scratch));
+}
+
+int64_t dt_decoder_activation_bytes(const dt_model_config *config,
+                                    dt_row_cost (*cost)(const dt_model_config *config,
+                                                        bool backward))
+{
+    int64_t with = config->inference ? 0 : pass_bytes(config, true, cost(config, true));
+
+    return larger(with, pass_bytes(config, false, cost(config, false)));
+}
+
+/* --- FLOPs */
+
+dt_unit_flops dt_decoder_flops(const dt_model_config *config, double forward, double again)
+{
+    bool full = config->recompute == DT_RECOMPUTE_FULL;
+
+    return (dt_unit_flops){.forward = forward, .backward = 2 * forward, .again = full ? again : 0};
+}

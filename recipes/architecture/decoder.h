@@ -1,0 +1,79 @@
+/* decoder: what kinds share that predict the next token of a text: ids in, blocks one behind another,
+ * logits out.
+ *
+ * Purpose    such a kind is rows of parameters, sizes of its own, and what a token costs; all else of its
+ *            dt_architecture is here
+ * V Vp H C T as in engine/ops/ops.h, L blocks
+ */
+#ifndef DT_RECIPES_ARCHITECTURE_DECODER_H
+#define DT_RECIPES_ARCHITECTURE_DECODER_H
+
+#include "recipes/architecture/architecture.h"
+#include "recipes/architecture/tokens.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- config and batches */
+
+dt_decoder_config dt_decoder_configure(const dt_recipe *recipe, int64_t vocab);
+dt_status dt_decoder_check(const dt_model_config *config, dt_error *err);
+int dt_decoder_inputs(dt_input *out, const dt_model_config *config);
+int dt_decoder_units(const dt_model_config *config);
+
+/* --- parameters */
+
+/* How many rows or columns a parameter has; from DT_SIZE_OWN on, the kind says. */
+typedef enum dt_decoder_size {
+    DT_SIZE_NONE, /* columns: it has one dimension */
+    DT_SIZE_EMBED,
+    DT_SIZE_VOCAB, /* Vp, of which V are stored */
+    DT_SIZE_CONTEXT,
+    DT_SIZE_OWN
+} dt_decoder_size;
+
+typedef struct dt_param_row {
+    const char *name; /* in a block's unit behind the table's prefix and the block's number */
+    int rows, cols;   /* dt_decoder_size, or the kind's own */
+    dt_init_kind init;
+    bool joined;   /* dt_param_shape's: to the row before */
+    bool residual; /* projects onto the residual stream: init scaled by 1/sqrt(2 L) */
+} dt_param_row;
+
+typedef struct dt_param_rows {
+    const dt_param_row *root, *block; /* in the order of the kind's two enums */
+    int root_count, block_count;
+    const char *block_prefix; /* "h." */
+    double init_std;
+    /* MUST: elements of a size of its own */
+    int64_t (*size)(const dt_model_config *config, int size);
+    /* MUST: whether the config leaves a row out, of the root (unit 0) or of a block */
+    bool (*lacks)(const dt_model_config *config, int unit, int row);
+} dt_param_rows;
+
+void dt_decoder_params(dt_param_sink *sink, const dt_model_config *config, int unit,
+                       const dt_param_rows *rows);
+
+/* --- activations */
+
+/* Of a row, which is a token of the pass: numbers of the compute type, and fp32 statistics. Beside
+ * them, and over one another, lie `scratch` numbers more of the blocks, and a chunk of logits. */
+typedef struct dt_row_cost {
+    int64_t widths, stats, scratch;
+} dt_row_cost;
+
+/* The larger of a pass with backward (but for inference) and one without. */
+int64_t dt_decoder_activation_bytes(const dt_model_config *config,
+                                    dt_row_cost (*cost)(const dt_model_config *config,
+                                                        bool backward));
+
+/* --- FLOPs */
+
+/* Of a token, both ways; backward is twice forward. again: of `forward`, under recompute full. */
+dt_unit_flops dt_decoder_flops(const dt_model_config *config, double forward, double again);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
