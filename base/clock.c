@@ -34,16 +34,31 @@ void dt_clock_sleep_seconds(double seconds)
         ;
 }
 
+/* `digits` digits of value and the character `after`; returns behind them. */
+static char *add_digits(char *out, int value, int digits, char after)
+{
+    for (int at = digits - 1; at >= 0; at--, value /= 10)
+        out[at] = (char)('0' + value % 10);
+    out[digits] = after;
+    return out + digits + 1;
+}
+
+/* By hand: exports write a time a point. */
 char *dt_clock_iso(char *out, int64_t wall_ms)
 {
     time_t seconds = (time_t)(wall_ms / 1000);
     struct tm parts;
+    char *at = out;
 
     gmtime_r(&seconds, &parts);
-    snprintf(out, DT_CLOCK_ISO_SIZE, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ",
-             (parts.tm_year + 1900) % 10000, (parts.tm_mon + 1) % 100, parts.tm_mday % 100,
-             parts.tm_hour % 100, parts.tm_min % 100, parts.tm_sec % 100,
-             (int)(wall_ms % 1000 + 1000) % 1000);
+    at = add_digits(at, (parts.tm_year + 1900) % 10000, 4, '-');
+    at = add_digits(at, parts.tm_mon + 1, 2, '-');
+    at = add_digits(at, parts.tm_mday, 2, 'T');
+    at = add_digits(at, parts.tm_hour, 2, ':');
+    at = add_digits(at, parts.tm_min, 2, ':');
+    at = add_digits(at, parts.tm_sec, 2, '.');
+    at = add_digits(at, (int)(wall_ms % 1000 + 1000) % 1000, 3, 'Z');
+    *at = '\0';
     return out;
 }
 

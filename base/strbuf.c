@@ -7,6 +7,8 @@
 
 #include "base/banned.h"
 
+#define FORMAT_ROOM 64 /* most formatted text fits, and is then formatted once */
+
 static char empty[1]; /* what an unused buffer points at; never written */
 
 void dt_strbuf_init(dt_strbuf *buf)
@@ -70,17 +72,22 @@ void dt_strbuf_add_char(dt_strbuf *buf, char c)
 
 void dt_strbuf_add_fmt(dt_strbuf *buf, const char *fmt, ...)
 {
+    size_t room;
     va_list args;
     int length;
 
+    reserve(buf, FORMAT_ROOM);
+    room = buf->capacity - buf->length;
     va_start(args, fmt);
-    length = vsnprintf(NULL, 0, fmt, args);
+    length = vsnprintf(buf->data + buf->length, room, fmt, args);
     va_end(args);
     DT_ASSERT(length >= 0);
-    reserve(buf, (size_t)length);
-    va_start(args, fmt);
-    vsnprintf(buf->data + buf->length, (size_t)length + 1, fmt, args);
-    va_end(args);
+    if ((size_t)length >= room) { /* once more, with the room that it takes */
+        reserve(buf, (size_t)length);
+        va_start(args, fmt);
+        vsnprintf(buf->data + buf->length, (size_t)length + 1, fmt, args);
+        va_end(args);
+    }
     buf->length += (size_t)length;
 }
 

@@ -1,6 +1,7 @@
 #include "runner/term/format.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,16 +109,37 @@ char *dt_format_ago(char *out, size_t size, int64_t then_ms, int64_t now_ms)
     return out;
 }
 
+static bool reads_back(char *out, size_t size, double value, int digits)
+{
+    snprintf(out, size, "%.*g", digits, value);
+    return strtod(out, NULL) == value;
+}
+
+/* More digits are never farther from the value, so that the fewest that read back can be searched for by
+ * halves; but for powers of two, whose neighbour below is nearer than the one above. */
 char *dt_format_exact(char *out, size_t size, double value)
 {
+    int low = 6, high = 17, exponent;
+
     if (isnan(value)) {
         snprintf(out, size, "nan");
         return out;
     }
-    for (int digits = 6; digits <= 17; digits++) {
-        snprintf(out, size, "%.*g", digits, value);
-        if (strtod(out, NULL) == value)
-            break;
+    if (reads_back(out, size, value, low) || isinf(value))
+        return out;
+    if (fabs(frexp(value, &exponent)) == 0.5) {
+        while (!reads_back(out, size, value, ++low) && low < high)
+            ;
+        return out;
     }
+    while (high - low > 1) { /* low does not read back, high does */
+        int middle = (low + high) / 2;
+
+        if (reads_back(out, size, value, middle))
+            high = middle;
+        else
+            low = middle;
+    }
+    snprintf(out, size, "%.*g", high, value);
     return out;
 }

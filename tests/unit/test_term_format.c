@@ -6,7 +6,9 @@
 
 #include <cmocka.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "runner/term/format.h"
 
@@ -103,6 +105,36 @@ static void test_exact_numbers_read_back_the_same(void **state)
     assert_string_equal(dt_format_exact(text, sizeof(text), -INFINITY), "-inf");
 }
 
+/* One digit more at a time, as it is meant. */
+static void fewest_digits(char *text, size_t size, double value)
+{
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(text, size, "%.*g", digits, value);
+        if (strtod(text, NULL) == value)
+            return;
+    }
+}
+
+static void test_exact_numbers_have_the_fewest_digits(void **state)
+{
+    char text[DT_FORMAT_SIZE], wanted[DT_FORMAT_SIZE];
+    uint64_t bits = 88172645463325252u;
+
+    for (int i = 0; i < 60000; i++) {
+        double value;
+
+        bits ^= bits << 13; /* xorshift: any double */
+        bits ^= bits >> 7;
+        bits ^= bits << 17;
+        memcpy(&value, &bits, sizeof(value));
+        value = i % 3 == 0 ? value : i % 3 == 1 ? ldexp(1, i / 30 - 1000) : (float)(1 / (i + 0.7));
+        if (isnan(value))
+            continue;
+        fewest_digits(wanted, sizeof(wanted), value);
+        assert_string_equal(dt_format_exact(text, sizeof(text), value), wanted);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -113,6 +145,7 @@ int main(void)
         cmocka_unit_test(test_seconds_are_whole),
         cmocka_unit_test(test_times_ago_pick_their_unit),
         cmocka_unit_test(test_exact_numbers_read_back_the_same),
+        cmocka_unit_test(test_exact_numbers_have_the_fewest_digits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
