@@ -9,6 +9,8 @@
 enum { LEARNING_STEPS = 40, LAST_POINTS = 5, COMPARED_STEPS = 6 };
 /* Data whose tokens only a full read counts have at least so many. */
 #define TOKENS_OF_LARGE_DATA 16e6
+/* A loss that falls by less, as a share of it, does not fall. */
+#define LEAST_FALL 1e-3
 
 /* --- the same samples again and again */
 
@@ -71,7 +73,7 @@ dt_status dt_smoke_learns(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
         goto out;
     }
     last = mean_of_last(&loss, LAST_POINTS);
-    if (last < loss.points[0].value)
+    if (last < (1 - LEAST_FALL) * loss.points[0].value)
         dt_smoke_figure(out, smoke, "loss %.4g to %.4g in %lld steps", loss.points[0].value, last,
                         (long long)loss.count);
     else

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/clock.h"
@@ -61,14 +62,31 @@ out:
     return st;
 }
 
+/* A file that is both trained on and validated on; NULL: none. */
+static const char *trained_and_validated(const dt_recipe *recipe)
+{
+    struct stat train, valid;
+
+    for (int64_t i = 0; i < recipe->data.validation.count; i++)
+        for (int64_t j = 0; j < recipe->data.train.count; j++)
+            if (stat(recipe->data.validation.items[i], &valid) == 0 &&
+                stat(recipe->data.train.items[j], &train) == 0 && valid.st_dev == train.st_dev &&
+                valid.st_ino == train.st_ino)
+                return recipe->data.validation.items[i];
+    return NULL;
+}
+
 dt_status dt_smoke_evaluates(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
 {
+    const char *same = trained_and_validated(&smoke->flight.recipe);
     dt_smoke_line valid;
     dt_status st = DT_OK;
 
     DT_TRY(dt_smoke_line_read(&valid, &smoke->place, &smoke->trained, "valid_loss", err));
     if (valid.count == 0)
         dt_smoke_skip(out, smoke, "there are no data to validate on");
+    else if (same != NULL)
+        dt_smoke_fail(out, smoke, "it is validated on '%s', which it trains on", same);
     else if (!isfinite(valid.points[valid.count - 1].value))
         dt_smoke_fail(out, smoke, "the validation loss is %g", valid.points[valid.count - 1].value);
     else

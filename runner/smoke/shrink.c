@@ -7,6 +7,8 @@
 #include "base/banned.h"
 
 enum { LAYERS = 2, HEADS = 2, WIDTH = 64, SEQUENCES = 4, TOKENS = 64, MICRO_STEPS = 2, RANKS = 2 };
+/* Of a large vocabulary the head is nearly all of the work. */
+enum { LARGE_VOCABULARY = 8192, FEW_SEQUENCES = 2 };
 enum { SAVE_EVERY = 2, VALIDATED = 8 };
 #define GRACE_SECONDS 10
 
@@ -75,7 +77,8 @@ static void shrink_model(dt_recipe *out)
         out->model.ffn = at_most(out->model.ffn, 4 * WIDTH);
         out->model.embed = WIDTH;
     }
-    out->batch.sequences = at_most(out->batch.sequences, SEQUENCES);
+    out->batch.sequences = at_most(out->batch.sequences,
+                                   out->model.vocab > LARGE_VOCABULARY ? FEW_SEQUENCES : SEQUENCES);
     out->batch.tokens = at_most(out->batch.tokens, TOKENS);
     out->batch.accumulate = at_most(out->batch.accumulate, MICRO_STEPS);
 }
