@@ -50,7 +50,7 @@ static dt_status read_kinds(unsigned *out, const dt_call *call, dt_error *err)
             kind++;
         if (kind == DT_GC_KINDS)
             return DT_FAIL(err, DT_ERR_USAGE,
-                           "'%s': expected checkpoints, logs, journals, cache or leftovers", word);
+                           "'%s': expected checkpoints, logs, journals, cache, sweeps or leftovers", word);
         *out |= 1u << kind;
     }
     return DT_OK;
@@ -223,7 +223,7 @@ static const dt_option options[] = {
 const dt_command dt_command_gc = {
     .name = "gc",
     .summary = "remove what can be done without: checkpoints, logs, journals, cache",
-    .operands = "[checkpoints|logs|journals|cache|leftovers]",
+    .operands = "[checkpoints|logs|journals|cache|sweeps|leftovers]",
     .operands_max = DT_GC_KINDS,
     .options = options,
     .notes =
@@ -235,6 +235,8 @@ const dt_command dt_command_gc = {
         "             has what they say, and could not be written anew from them any more\n"
         "cache        programs, data and digests that no run uses and nobody has asked for in\n"
         "             the last day\n"
+        "sweeps       folders of sweeps that have ended, without which their groups are not\n"
+        "             resumed; their runs stay\n"
         "leftovers    of a removal that was cut short\n"
         "\n"
         "Nothing of a run that has not ended, of another user, or that a fork is copying is\n"

@@ -1,15 +1,44 @@
 /* dtrun resume: the next attempt of a run, from its newest whole checkpoint. */
+#include "runner/sweep/resume.h"
 #include "runner/cli/command.h"
 #include "runner/cli/interrupt.h"
 #include "runner/cli/read_recipe.h"
+#include "runner/cli/report.h"
 #include "runner/launch/attempt.h"
 #include "runner/launch/node_checks.h"
 #include "runner/launch/onward.h"
 #include "runner/launch/resume_check.h"
+#include "runner/sweep/report.h"
 #include "runner/view/follow_options.h"
 #include "runner/view/runs.h"
 
 #include "base/banned.h"
+
+/* A sweep goes on as it was: what changes is for one run. */
+static dt_status resume_sweep(dt_sweep_group *group, dt_call *call, dt_error *err)
+{
+    static const char *const of_a_run[] = {"set", "from", "new-data"};
+    dt_store *store = NULL;
+    dt_status st = DT_OK;
+    int64_t count;
+
+    for (size_t i = 0; i < sizeof(of_a_run) / sizeof(of_a_run[0]); i++)
+        if (dt_arguments_get(call->args, of_a_run[i])->given)
+            DT_THROW(err, DT_ERR_USAGE, "--%s is for one run, and '%s' is a sweep", of_a_run[i],
+                     group->name);
+    DT_TRY(dt_group_resume(&count, group, call, err));
+    dt_report_note(call, "sweep '%s': %lld of %lld runs go on or begin", group->name,
+                   (long long)count, (long long)group->count);
+    if (count > 0 && !dt_arguments_flag(call->args, "detach")) {
+        DT_TRY(dt_group_follow(group->name, call, err));
+        goto out;
+    }
+    DT_TRY(dt_store_open(&store, NULL, err));
+    DT_TRY(dt_group_print(group, store, call, err));
+out:
+    dt_store_close(store);
+    return st;
+}
 
 static dt_status resume(dt_call *call, dt_error *err)
 {
@@ -19,11 +48,14 @@ static dt_status resume(dt_call *call, dt_error *err)
     const char *path;
     dt_status st = DT_OK;
     dt_origins origins;
+    dt_sweep_group group;
     dt_preflight flight;
     dt_recipe recipe;
     dt_run run;
 
     DT_TRY(dt_follow_options_check(call, err));
+    if (dt_group_is_meant(&group, call->args->operands[0], call->arena))
+        return resume_sweep(&group, call, err);
     DT_TRY(dt_runs_open(&store, &run, call->args->operands[0], call, err));
     if (!dt_run_state_is_terminal(run.state))
         DT_THROW(err, DT_ERR_USAGE,
@@ -75,6 +107,9 @@ const dt_command dt_command_resume = {
         "The run keeps its id and gets another attempt; damaged checkpoints are passed over.\n"
         "A stopped run that is resumed reaches the same numbers as one that was never\n"
         "stopped. A finished run can go on when it is given more steps.\n"
+        "\n"
+        "Of a sweep, given by its name, go on the runs that failed or were stopped, and what was\n"
+        "refused or never begun is launched; what finished or was cut by early_stop stays.\n"
         "\n"
         "With --from the run goes back: what came after that step stays in its logs, and is no\n"
         "longer its history. 'dtrun fork' leaves the run as it is and begins another.\n"

@@ -8,9 +8,13 @@
 #include "base/banned.h"
 
 const char *const dt_gc_kind_names[] = {
-    [DT_GC_CHECKPOINTS] = "checkpoints", [DT_GC_LOGS] = "logs",
-    [DT_GC_JOURNALS] = "journals",       [DT_GC_CACHE] = "cache",
-    [DT_GC_LEFTOVERS] = "leftovers",     [DT_GC_KINDS] = NULL,
+    [DT_GC_CHECKPOINTS] = "checkpoints",
+    [DT_GC_LOGS] = "logs",
+    [DT_GC_JOURNALS] = "journals",
+    [DT_GC_CACHE] = "cache",
+    [DT_GC_SWEEPS] = "sweeps",
+    [DT_GC_LEFTOVERS] = "leftovers",
+    [DT_GC_KINDS] = NULL,
 };
 
 static int by_age(const void *a, const void *b)
@@ -43,6 +47,7 @@ dt_status dt_gc_look(dt_gc *gc, dt_error *err)
 
     DT_TRY(dt_gc_look_at_runs(gc, err));
     DT_TRY(dt_gc_look_at_cache(gc, err));
+    DT_TRY(dt_gc_look_at_sweeps(gc, err));
     if (gc->count > 1)
         qsort(gc->items, (size_t)gc->count, sizeof(gc->items[0]), by_age);
     for (int64_t i = 0; i < gc->count; i++)
@@ -66,6 +71,8 @@ dt_status dt_gc_remove(dt_gc *gc, void (*problem)(const char *message), dt_error
         if (item->kind == DT_GC_LEFTOVERS) {
             st = dt_file_remove_tree(item->path, &one);
             item->removed = st == DT_OK;
+        } else if (item->kind == DT_GC_SWEEPS) {
+            st = dt_gc_remove_sweep(gc, item, &item->removed, &one);
         } else if (item->run != NULL) {
             st = dt_gc_remove_of_run(gc, item, &item->removed, &one);
         } else {

@@ -5,7 +5,9 @@
  *   journals      of runs that have ended and have left nothing on any node: what their agents wrote down, which
  *                 the history has; it is what a lost history is written anew from
  *   cache         agents, bundles, data and digests that nobody uses or has asked for in the last day
- *   leftovers     what a removal of a run that was cut short has left
+ *   sweeps        folders of sweeps that have ended: their recipes and what became of each point, which status
+ *                 and resume of the group go by; the runs stay
+ *   leftovers     what a removal that was cut short has left
  *
  * What is older than `before_ms` goes (a run's age is since its end, that of a cached file since somebody asked for it),
  * and of logs and cache the oldest beyond a quota.
@@ -25,6 +27,7 @@ typedef enum dt_gc_kind {
     DT_GC_LOGS,
     DT_GC_JOURNALS,
     DT_GC_CACHE,
+    DT_GC_SWEEPS,
     DT_GC_LEFTOVERS,
     DT_GC_KINDS
 } dt_gc_kind;
@@ -56,10 +59,12 @@ dt_status dt_gc_remove(dt_gc *gc, void (*problem)(const char *message), dt_error
 /* --- items.c */
 dt_status dt_gc_add(dt_gc *gc, dt_gc_kind kind, const char *run, const char *path, int64_t time_ms,
                     dt_error *err);
-/* --- of_runs.c, cache.c */
+/* --- of_runs.c, cache.c, sweeps.c */
 dt_status dt_gc_look_at_runs(dt_gc *gc, dt_error *err);
 dt_status dt_gc_look_at_cache(dt_gc *gc, dt_error *err);
+dt_status dt_gc_look_at_sweeps(dt_gc *gc, dt_error *err);
 dt_status dt_gc_remove_of_run(dt_gc *gc, const dt_gc_item *item, bool *removed, dt_error *err);
 dt_status dt_gc_remove_cached(dt_gc *gc, const dt_gc_item *item, bool *removed, dt_error *err);
+dt_status dt_gc_remove_sweep(dt_gc *gc, const dt_gc_item *item, bool *removed, dt_error *err);
 
 #endif

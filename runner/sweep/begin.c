@@ -56,30 +56,52 @@ static dt_status take_answer(dt_sweep_point *point, const dt_strbuf *said, const
     else if (message != NULL)
         point->problem = dt_arena_strdup(arena, message);
     else
-        point->problem = dt_arena_printf(arena, "launch ended with exit code %d: %.500s", exit_code,
+        point->problem = dt_arena_printf(arena, "dtrun ended with exit code %d: %.500s", exit_code,
                                          errors->data);
     json_decref(answer);
     return point->run != NULL && point->problem != NULL ? DT_OK
                                                         : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
-dt_status dt_point_begin(dt_sweep_point *point, const dt_sweep_group *group, int64_t index,
-                         dt_arena *arena, dt_error *err)
+static dt_status call(dt_sweep_point *point, const char *const *argv, dt_arena *arena,
+                      dt_error *err)
 {
-    const char *argv[8 + 2 * TAGS_MAX];
     dt_status st = DT_OK;
     dt_strbuf said, errors;
     int exit_code = 0;
 
     dt_strbuf_init(&said);
     dt_strbuf_init(&errors);
-    DT_TRY(words_of(argv, group, index, arena, err));
     DT_TRY(
         dt_child_run_within(&exit_code, &said, &errors, (char *const *)argv, LAUNCH_SECONDS, err));
     DT_TRY(take_answer(point, &said, &errors, exit_code, arena, err));
 out:
     dt_strbuf_release(&said);
     dt_strbuf_release(&errors);
+    return st;
+}
+
+dt_status dt_point_begin(dt_sweep_point *point, const dt_sweep_group *group, int64_t index,
+                         dt_arena *arena, dt_error *err)
+{
+    const char *argv[8 + 2 * TAGS_MAX];
+    dt_status st;
+
+    DT_TRY(words_of(argv, group, index, arena, err));
+    DT_TRY(call(point, argv, arena, err));
+out:
+    return st;
+}
+
+dt_status dt_point_resume(dt_sweep_point *point, dt_arena *arena, dt_error *err)
+{
+    const char *argv[] = {NULL, "resume", point->run, "--detach", "--json", NULL};
+    dt_status st;
+
+    DT_TRY(dt_dir_program(&argv[0], "dtrun", NULL, arena, err));
+    DT_TRY(call(point, argv, arena, err));
+    point->again = false;
+out:
     return st;
 }
 

@@ -33,7 +33,7 @@ static bool has_ended(const drive *of, int64_t i)
     const dt_sweep_point *point = &of->group.points[i];
 
     return point->problem[0] != '\0' ||
-           (point->run[0] != '\0' && dt_run_state_is_terminal(of->states[i]));
+           (point->run[0] != '\0' && !point->again && dt_run_state_is_terminal(of->states[i]));
 }
 
 static bool is_running(const drive *of, int64_t i)
@@ -51,12 +51,14 @@ static dt_status look(drive *of, dt_error *err)
 
     dt_arena_init(&arena, 0);
     for (int64_t i = 0; i < of->group.count; i++) {
-        const dt_sweep_point *point = &of->group.points[i];
+        dt_sweep_point *point = &of->group.points[i];
 
         if (point->run[0] == '\0' || has_ended(of, i))
             continue;
         st = dt_store_run_find(of->store, &run, point->run, &arena, &problem);
         of->states[i] = st == DT_OK ? run.state : DT_RUN_STOPPED;
+        if (st != DT_OK || !dt_run_state_is_terminal(run.state) || run.state == DT_RUN_FINISHED)
+            point->again = false; /* whoever drove it before did it, or somebody else */
         if (st == DT_OK) {
             of->steps[i] = run.step;
             (void)dt_supervisor_ensure(&run, NULL);
@@ -161,11 +163,14 @@ static dt_status begin_next(drive *of, dt_error *err)
     for (int64_t i = 0; i < of->group.count && running < of->group.at_once; i++) {
         dt_sweep_point *point = &of->group.points[i];
 
-        if (point->run[0] != '\0' || point->problem[0] != '\0')
+        if (point->problem[0] != '\0' || (point->run[0] != '\0' && !point->again))
             continue;
-        DT_TRY(dt_point_begin(point, &of->group, i, &of->arena, err));
+        if (point->again)
+            DT_TRY(dt_point_resume(point, &of->arena, err));
+        else
+            DT_TRY(dt_point_begin(point, &of->group, i, &of->arena, err));
         of->states[i] = DT_RUN_QUEUED;
-        running += point->run[0] != '\0';
+        running += point->run[0] != '\0' && point->problem[0] == '\0';
         DT_TRY(dt_group_write_progress(&of->group, err));
     }
 out:
@@ -178,7 +183,7 @@ static bool is_over(const drive *of, bool stopping)
     bool over = true;
 
     for (int64_t i = 0; i < of->group.count; i++)
-        over = over && (has_ended(of, i) || (stopping && of->group.points[i].run[0] == '\0'));
+        over = over && (has_ended(of, i) || (stopping && !is_running(of, i)));
     return over;
 }
 

@@ -15,6 +15,7 @@
 #include "base/banned.h"
 
 enum { FILE_MAX_BYTES = 64 << 20, NAMES_TRIED = 1000 };
+enum { NAME_MOST = 56 }; /* with its number it is a name still */
 
 static dt_status check_text(const char *text, dt_error *err)
 {
@@ -114,9 +115,10 @@ dt_status dt_group_write_progress(const dt_sweep_group *group, dt_error *err)
     for (int64_t i = 0; i < group->count; i++) {
         const dt_sweep_point *point = &group->points[i];
 
-        json_array_append_new(points, json_pack("{s:s, s:o, s:I}", "run", point->run, "problem",
-                                                dt_json_text(point->problem), "cut",
-                                                (json_int_t)point->cut));
+        json_array_append_new(points,
+                              json_pack("{s:s, s:o, s:I, s:b}", "run", point->run, "problem",
+                                        dt_json_text(point->problem), "cut", (json_int_t)point->cut,
+                                        "again", (int)point->again));
     }
     return write_json(
         group, "progress.json",
@@ -135,7 +137,7 @@ static dt_status take_name(dt_sweep_group *io, const char *wanted, dt_arena *are
     DT_TRY(sweeps_folder(&parent, arena, err));
     DT_TRY(dt_file_make_dirs(parent, 0700, err));
     for (int i = 1; i < NAMES_TRIED; i++) {
-        io->name = i == 1 ? wanted : dt_arena_printf(arena, "%s-%d", wanted, i);
+        io->name = i == 1 ? wanted : dt_arena_printf(arena, "%s.%d", wanted, i);
         DT_TRY(check_text(io->name, err));
         DT_TRY(dt_group_folder(&io->folder, io->name, arena, err));
         if (mkdir(io->folder, 0700) == 0)
@@ -149,12 +151,28 @@ out:
     return st;
 }
 
-dt_status dt_group_make(dt_sweep_group *io, const char *wanted, const dt_recipe *recipes,
+/* No point of one group has the name of another's, nor a group that of a point. */
+static dt_status name_points(dt_sweep_group *io, dt_recipe *recipes, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    for (int64_t i = 0; i < io->count; i++) {
+        io->points[i].name =
+            dt_arena_printf(arena, "%.*s-%lld", NAME_MOST, io->name, (long long)i + 1);
+        DT_TRY(check_text(io->points[i].name, err));
+        recipes[i].name = io->points[i].name;
+    }
+out:
+    return st;
+}
+
+dt_status dt_group_make(dt_sweep_group *io, const char *wanted, dt_recipe *recipes,
                         const char *text, dt_arena *arena, dt_error *err)
 {
     dt_status st = DT_OK;
 
     DT_TRY(take_name(io, wanted, arena, err));
+    DT_TRY(name_points(io, recipes, arena, err));
     DT_TRY(write_text(io, "recipe.yaml", text, strlen(text), err));
     DT_TRY(write_points(io, recipes, err));
     DT_TRY(dt_group_write_progress(io, err));
@@ -216,6 +234,7 @@ static dt_status read_points(dt_sweep_group *out, const json_t *sweep, const jso
         DT_TRY(get_text(&to->run, of, "run", arena, err));
         DT_TRY(get_text(&to->problem, of, "problem", arena, err));
         DT_TRY(dt_json_get_int(&to->cut, of, "cut", "a sweep", err));
+        to->again = json_is_true(json_object_get(of, "again")); /* older ones do not have it */
     }
 out:
     return st;
@@ -247,32 +266,81 @@ out:
 }
 
 /* One that is damaged is none: nothing can be done for it. */
-static bool is_active(const char *name, dt_arena *arena)
+static bool has_state(const char *name, bool ended, dt_arena *arena)
 {
     dt_sweep_group group;
 
-    return dt_group_read(&group, name, arena, NULL) == DT_OK && !group.ended;
+    return name[0] != '.' && dt_group_read(&group, name, arena, NULL) == DT_OK &&
+           group.ended == ended;
 }
 
-dt_status dt_group_list_active(const char ***out, int64_t *count, dt_arena *arena, dt_error *err)
+static dt_status add_name(const char ***names, int64_t *count, int64_t *room, const char *name,
+                          dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (*count == *room) {
+        const char **wider = dt_arena_alloc_array(arena, 2 * (size_t)*room, sizeof(*wider));
+
+        if (wider == NULL)
+            DT_THROW(err, DT_ERR_NOMEM, "no memory");
+        memcpy(wider, *names, (size_t)*count * sizeof(*wider));
+        *names = wider;
+        *room *= 2;
+    }
+    (*names)[*count] = dt_arena_strdup(arena, name);
+    DT_TRY(check_text((*names)[*count], err));
+    (*count)++;
+out:
+    return st;
+}
+
+dt_status dt_group_list(const char ***out, int64_t *count, bool ended, dt_arena *arena,
+                        dt_error *err)
 {
     const char *folder;
     struct dirent *entry;
     int64_t room = 16;
+    DIR *dir = NULL;
     dt_status st;
-    DIR *dir;
 
     *count = 0;
     *out = dt_arena_alloc_array(arena, (size_t)room, sizeof(**out));
+    if (*out == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(sweeps_folder(&folder, arena, err));
-    dir = opendir(folder);
-    if (dir == NULL || *out == NULL)
-        return DT_OK; /* there never was one */
-    while ((entry = readdir(dir)) != NULL && *count < room)
-        if (entry->d_name[0] != '.' && is_active(entry->d_name, arena))
-            (*out)[(*count)++] = dt_arena_strdup(arena, entry->d_name);
-    closedir(dir);
+    dir = opendir(folder); /* NULL: there never was one */
+    while (dir != NULL && (entry = readdir(dir)) != NULL)
+        if (has_state(entry->d_name, ended, arena))
+            DT_TRY(add_name(out, count, &room, entry->d_name, arena, err));
 out:
+    if (dir != NULL)
+        closedir(dir);
+    return st;
+}
+
+dt_status dt_group_hold(int *lock, const dt_sweep_group *group, dt_arena *arena, dt_error *err)
+{
+    const char *path = dt_arena_printf(arena, "%s/driver.lock", group->folder);
+    dt_status st = DT_OK;
+
+    *lock = -1;
+    DT_TRY(check_text(path, err));
+    DT_TRY(dt_file_lock(lock, path, err));
+out:
+    return st;
+}
+
+dt_status dt_group_read_recipe(dt_strbuf *out, const dt_sweep_group *group, size_t max_bytes,
+                               dt_error *err)
+{
+    dt_strbuf path;
+    dt_status st;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_add_fmt(&path, "%s/recipe.yaml", group->folder);
+    st = dt_file_read(out, path.data, max_bytes, err);
+    dt_strbuf_release(&path);
     return st;
 }
 
@@ -283,6 +351,18 @@ dt_status dt_group_ask_stop(const dt_sweep_group *group, bool now, dt_error *err
     const char *text = now ? "now\n" : "\n";
 
     return write_text(group, "stop", text, strlen(text), err);
+}
+
+dt_status dt_group_forget_stop(const dt_sweep_group *group, dt_error *err)
+{
+    dt_strbuf path;
+    dt_status st;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_add_fmt(&path, "%s/stop", group->folder);
+    st = dt_file_remove_tree(path.data, err);
+    dt_strbuf_release(&path);
+    return st;
 }
 
 bool dt_group_stop_asked(const dt_sweep_group *group, bool *now)

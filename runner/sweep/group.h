@@ -5,7 +5,8 @@
  *                    "points": [{"name", "values"}]}
  *     point-N.yaml   the recipe of each, resolved, from 1
  *     recipe.yaml    as it was written
- *     progress.json  by the driver alone: {"progress": 1, "ended", "points": [{"run", "problem", "cut"}]}
+ *     progress.json  by the driver alone: {"progress": 1, "ended", "points": [{"run", "problem", "cut",
+ *                    "again"}]}
  *     stop           somebody asked for it; "now" in it: at once
  *     driver.lock, driver.log, environment
  *
@@ -21,6 +22,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/strbuf.h"
 #include "recipes/recipe.h"
 
 typedef struct dt_sweep_point {
@@ -28,6 +30,7 @@ typedef struct dt_sweep_point {
     const char *values;  /* "optimizer.lr=1e-4 seed=2" */
     const char *run;     /* ""; not begun */
     const char *problem; /* why it could not be launched; "": it was, or was not tried */
+    bool again;          /* its run has ended, and is to be resumed */
     int64_t cut;         /* the step where it was stopped as one of the worse; 0: it was not */
 } dt_sweep_point;
 
@@ -46,19 +49,27 @@ typedef struct dt_sweep_group {
 /* The folder of a group, there or not. */
 dt_status dt_group_folder(const char **out, const char *name, dt_arena *arena, dt_error *err);
 
-/* Takes a name that is free ("lr", "lr-2", ...) by making its folder, fills in io->name and folder, and
- * writes sweep.json, recipes[] and `text`. */
-dt_status dt_group_make(dt_sweep_group *io, const char *wanted, const dt_recipe *recipes,
+/* Takes a name that is free ("lr", "lr.2", ...) by making its folder, fills in io->name and folder, names the
+ * points and their recipes[] after it ("lr.2-1"), and writes sweep.json, recipes[] and `text`. */
+dt_status dt_group_make(dt_sweep_group *io, const char *wanted, dt_recipe *recipes,
                         const char *text, dt_arena *arena, dt_error *err);
 /* DT_ERR_NOT_FOUND. */
 dt_status dt_group_read(dt_sweep_group *out, const char *name, dt_arena *arena, dt_error *err);
 dt_status dt_group_write_progress(const dt_sweep_group *group, dt_error *err);
 
-/* Names of those that have not ended. */
-dt_status dt_group_list_active(const char ***out, int64_t *count, dt_arena *arena, dt_error *err);
+/* Names of those that have ended, or of the others. */
+dt_status dt_group_list(const char ***out, int64_t *count, bool ended, dt_arena *arena,
+                        dt_error *err);
+
+/* That nobody drives it until *lock is closed. DT_ERR_BUSY. */
+dt_status dt_group_hold(int *lock, const dt_sweep_group *group, dt_arena *arena, dt_error *err);
+/* As it was written. */
+dt_status dt_group_read_recipe(dt_strbuf *out, const dt_sweep_group *group, size_t max_bytes,
+                               dt_error *err);
 
 /* Asks for a stop of all its runs; the driver does it. */
 dt_status dt_group_ask_stop(const dt_sweep_group *group, bool now, dt_error *err);
+dt_status dt_group_forget_stop(const dt_sweep_group *group, dt_error *err);
 bool dt_group_stop_asked(const dt_sweep_group *group, bool *now);
 
 #endif

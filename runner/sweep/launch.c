@@ -9,8 +9,6 @@
 
 #include "base/banned.h"
 
-enum { NAME_MOST = 56 }; /* with its number it is a name still */
-
 /* "optimizer.lr=1e-4 seed=2" */
 static const char *values_of(const dt_sweep *sweep, dt_arena *arena)
 {
@@ -36,7 +34,7 @@ static void forget_sweep(dt_recipe *recipe)
 }
 
 static dt_status read_point(dt_sweep_point *out, dt_recipe *recipe, dt_recipe_source *source,
-                            int64_t index, const char *name, dt_call *call, dt_error *err)
+                            int64_t index, dt_call *call, dt_error *err)
 {
     dt_status st;
 
@@ -50,10 +48,8 @@ static dt_status read_point(dt_sweep_point *out, dt_recipe *recipe, dt_recipe_so
     }
     DT_TRY(st);
     out->values = values_of(source->sweep, call->arena);
-    out->name = dt_arena_printf(call->arena, "%.*s-%lld", NAME_MOST, name, (long long)index + 1);
-    if (out->values == NULL || out->name == NULL)
+    if (out->values == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    recipe->name = out->name;
     forget_sweep(recipe);
 out:
     return st;
@@ -92,7 +88,7 @@ dt_status dt_sweep_launch(const char **name, const dt_recipe_source *source,
         DT_THROW(err, DT_ERR_NOMEM, "no memory for %lld points", (long long)count);
     *name = labels->group != NULL && labels->group[0] != '\0' ? labels->group : first.name;
     for (int64_t i = 0; i < count; i++)
-        DT_TRY(read_point(&group.points[i], &recipes[i], &of, i, *name, call, err));
+        DT_TRY(read_point(&group.points[i], &recipes[i], &of, i, call, err));
     /* The first alone: what is wrong with data or memory of another is that point's own. */
     DT_TRY(dt_preflight_check(&flight, &recipes[0], source, call->arena, err));
     DT_TRY(dt_group_make(&group, *name, recipes, source->text, call->arena, err));

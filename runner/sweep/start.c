@@ -79,7 +79,7 @@ void dt_drive_ensure_all(void)
     dt_arena arena;
 
     dt_arena_init(&arena, 0);
-    if (dt_group_list_active(&names, &count, &arena, NULL) == DT_OK)
+    if (dt_group_list(&names, &count, false, &arena, NULL) == DT_OK)
         for (int64_t i = 0; i < count; i++)
             (void)ensure(names[i], &arena); /* the next command tries again */
     dt_arena_release(&arena);

@@ -48,6 +48,22 @@ json "len(o['runs']) == 2"
 expect 0 stop two
 [ -z "$(driver_of two)" ] || fail "a driver is left"
 
+# What did not finish goes on; a point that somebody finished or removed by hand is left alone.
+expect 2 resume two --set schedule.steps=9
+says "--set is for one run, and 'two' is a sweep"
+expect 0 show two-1 --json
+expect 0 resume two-1 --wait --json --set schedule.steps=$(($(field "o['step']") + 5))
+expect 0 resume two --detach
+says "1 of 2 runs go on or begin"
+within 20 state_is two-2 running
+expect 2 resume two
+says "sweep 'two' goes on"
+expect 0 stop two --json
+json "[p['state'] for p in o['points']] == ['finished', 'stopped']"
+expect 0 rm two-2 --yes
+expect 0 resume two --json
+json "[p['state'] for p in o['points']] == ['finished', 'removed']" "o['ended']"
+
 # One that fails ends no other; what is drawn is drawn again; a list is a value.
 cp "$work/corpus.txt" "$work/other.txt"
 cat >"$work/data.yaml" <<'YAML'
@@ -57,12 +73,15 @@ schedule: {steps: 10, warmup_steps: 1}
 YAML
 expect 1 launch "$work/data.yaml" --wait --json
 json "[p['state'] for p in o['points']] == ['finished', 'finished', 'refused']" "'absent.txt' in o['points'][2]['problem']"
+cp "$work/corpus.txt" "$work/absent.txt"
+expect 0 resume tiny --wait --json
+json "[p['state'] for p in o['points']] == ['finished'] * 3" "[p['problem'] for p in o['points']] == [''] * 3"
 drawn() { "$dtrun" launch "$work/sweep.yaml" --set search='{kind: random, count: 3, seed: 7}' --set schedule.steps=6 --set schedule.warmup_steps=1 --wait --json; }
 drawn >"$work/out" 2>"$work/err"
 json "len(o['points']) == 3 == len(set($(values)))"
 first=$(field "$(values)")
 drawn >"$work/out" 2>"$work/err"
-json "o['group'] == 'lr-3'" "$(values) == $first"
+json "o['group'] == 'lr.3'" "$(values) == $first" "o['points'][0]['name'] == 'lr.3-1'"
 
 # The worse half is stopped where it is seen to be worse, with a checkpoint.
 cat >"$work/halving.yaml" <<'YAML'
@@ -75,6 +94,15 @@ checkpoint: {every: 0}
 YAML
 expect 0 launch "$work/halving.yaml" --wait --json --set schedule.steps=3000
 json "o['points'][0]['state'] == 'finished'" "o['points'][1]['state'] in ('cut', 'finished')" "o['points'][1]['cut'] >= 20"
+
+# Folders of sweeps that have ended go; their runs stay.
+expect 0 gc sweeps --older 1d --yes
+says "there is nothing to remove"
+expect 0 gc sweeps --older 0h --yes --json
+json "{i['path'].split('/')[-1] for i in o['items']} >= {'lr', 'two', 'tiny'}" "all(i['removed'] for i in o['items'])"
+[ -z "$(ls -A "$XDG_STATE_HOME/dtrun/sweeps")" ] || fail "sweeps are left"
+expect 0 list --group lr --json
+json "len(o['runs']) == 4"
 
 # What is wrong is said at its place.
 wrong() { # text says...

@@ -60,7 +60,7 @@ inside runner agent channel node_setup/remote_helper
 inside runner cli term
 inside runner view cli predict supervisor term
 inside runner export cli launch supervisor term view
-inside runner gc node_setup/remote_helper supervisor
+inside runner gc node_setup/remote_helper supervisor sweep
 inside runner import cli launch supervisor term
 inside runner launch cli corpus fetch node_setup slurm supervisor term transport
 inside runner stop cli node_setup supervisor transport
