@@ -47,6 +47,8 @@ dt_status dt_tokenizer_read(dt_tokenizer **out, const char *path, dt_error *err)
  * JSON tells everything. */
 bool dt_tokenizer_get_file(const dt_tokenizer *tokenizer, const char **name, const char **bytes,
                            size_t *length);
+/* What stands between documents; -1 where the kind or the file has none. */
+int32_t dt_tokenizer_end_of_text(const dt_tokenizer *tokenizer);
 /* NULL for other kinds. Borrowed. */
 const struct dt_bpe *dt_tokenizer_bpe(const dt_tokenizer *tokenizer);
 /* What came from JSON has text only with its file: read from the checkpoint's folder. Nothing for the

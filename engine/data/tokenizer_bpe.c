@@ -122,6 +122,11 @@ const dt_bpe *dt_tokenizer_bpe(const dt_tokenizer *tokenizer)
     return tokenizer->bpe;
 }
 
+int32_t dt_tokenizer_end_of_text(const dt_tokenizer *tokenizer)
+{
+    return tokenizer->bpe != NULL ? dt_bpe_end_of_text(tokenizer->bpe) : -1;
+}
+
 bool dt_tokenizer_get_file(const dt_tokenizer *tokenizer, const char **name, const char **bytes,
                            size_t *length)
 {

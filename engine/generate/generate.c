@@ -23,6 +23,7 @@ typedef struct generator {
     dt_tensor tokens_in; /* (1, context) */
     int32_t *all;        /* prompt and what was added, host */
     int64_t count, prompt_count;
+    bool *seen;    /* (V): tokens of the text; NULL where nobody asks */
     float *logits; /* (V) */
 } generator;
 
@@ -96,33 +97,59 @@ out:
     return st;
 }
 
+/* What a text begins with that no prompt begins. */
+static dt_status first_token(int32_t **prompt, generator *g, dt_error *err)
+{
+    int32_t end = dt_tokenizer_end_of_text(g->tokenizer);
+
+    if (end < 0 &&
+        dt_tokenizer_encode(prompt, &g->prompt_count, g->tokenizer, "\n", 1, NULL) == DT_OK &&
+        g->prompt_count > 0)
+        return DT_OK;
+    free(*prompt);
+    *prompt = calloc(1, sizeof(**prompt));
+    if (*prompt == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a prompt");
+    **prompt = end >= 0 ? end : 0;
+    g->prompt_count = 1;
+    return DT_OK;
+}
+
+static dt_status make_room(generator *g, const dt_generate_options *options, dt_error *err)
+{
+    size_t room = (size_t)(g->prompt_count + options->tokens);
+
+    g->all = calloc(room, sizeof(*g->all));
+    g->logits = calloc((size_t)g->text.vocab, sizeof(*g->logits));
+    if (options->sampling.penalty > 0 && options->sampling.penalty != 1)
+        g->seen = calloc((size_t)g->text.vocab, sizeof(*g->seen));
+    if (g->all == NULL || g->logits == NULL ||
+        (g->seen == NULL && options->sampling.penalty > 0 && options->sampling.penalty != 1))
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for %zu tokens", room);
+    return DT_OK;
+}
+
+static void add_token(generator *g, int32_t token)
+{
+    g->all[g->count++] = token;
+    if (g->seen != NULL)
+        g->seen[token] = true;
+}
+
 /* The prompt as tokens, with room behind it for what is added. */
 static dt_status start_text(generator *g, const dt_generate_options *options, dt_error *err)
 {
     int32_t *prompt = NULL;
-    size_t room;
     dt_status st = DT_OK;
 
-    if (options->prompt[0] != '\0') {
+    if (options->prompt[0] != '\0')
         DT_TRY(dt_tokenizer_encode(&prompt, &g->prompt_count, g->tokenizer, options->prompt,
                                    strlen(options->prompt), err));
-    } else if (dt_tokenizer_encode(&prompt, &g->prompt_count, g->tokenizer, "\n", 1, NULL) !=
-               DT_OK) {
-        g->prompt_count = 0; /* no line break in the vocabulary */
-    }
-    if (g->prompt_count == 0) { /* something to start from: token 0 */
-        free(prompt);
-        prompt = NULL;
-        g->prompt_count = 1;
-    }
-    room = (size_t)(g->prompt_count + options->tokens);
-    g->all = calloc(room, sizeof(*g->all));
-    g->logits = calloc((size_t)g->text.vocab, sizeof(*g->logits));
-    if (g->all == NULL || g->logits == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory for %zu tokens", room);
-    if (prompt != NULL)
-        memcpy(g->all, prompt, (size_t)g->prompt_count * sizeof(*prompt));
-    g->count = g->prompt_count;
+    if (g->prompt_count == 0)
+        DT_TRY(first_token(&prompt, g, err));
+    DT_TRY(make_room(g, options, err));
+    for (int64_t i = 0; i < g->prompt_count; i++)
+        add_token(g, prompt[i]);
 out:
     free(prompt);
     return st;
@@ -152,30 +179,75 @@ out:
     return st;
 }
 
-dt_status dt_generate(dt_strbuf *out, int64_t *step, const dt_generate_options *options,
+/* The text from *given on, as far as it is known not to become another. */
+static dt_status give(const dt_generate_options *options, const dt_strbuf *text, size_t *given,
+                      size_t until, dt_error *err)
+{
+    size_t from = *given;
+
+    if (options->emit == NULL || until <= from)
+        return DT_OK;
+    *given = until;
+    return options->emit(options->context, text->data + from, until - from, err);
+}
+
+static dt_status add_text(dt_strbuf *out, size_t given, dt_generated *result, generator *g,
+                          const dt_generate_options *options, dt_error *err)
+{
+    int32_t end = options->past_end ? -1 : dt_tokenizer_end_of_text(g->tokenizer);
+    size_t until;
+    dt_status st = DT_OK;
+
+    for (; result->tokens < options->tokens && result->end == DT_GENERATE_TOKENS;
+         result->tokens++) {
+        int32_t token;
+
+        DT_TRY(next_logits(g, err));
+        token = dt_sample_token(g->logits, dt_tokenizer_vocab(g->tokenizer), &options->sampling,
+                                g->seen, (uint32_t)result->tokens);
+        if (end >= 0 && token == end) {
+            result->end = DT_GENERATE_END_OF_TEXT;
+            continue;
+        }
+        dt_tokenizer_decode(out, g->tokenizer, token);
+        add_token(g, token);
+        if (dt_stops_find(&until, out, given, &options->stops))
+            result->end = DT_GENERATE_STOP;
+        DT_TRY(give(options, out, &given, until, err));
+    }
+    DT_TRY(give(options, out, &given, out->length, err)); /* what was held back */
+out:
+    return st;
+}
+
+const char *dt_generate_end_name(dt_generate_end end)
+{
+    static const char *const names[] = {[DT_GENERATE_TOKENS] = "tokens",
+                                        [DT_GENERATE_END_OF_TEXT] = "end_of_text",
+                                        [DT_GENERATE_STOP] = "stop"};
+
+    return names[end];
+}
+
+dt_status dt_generate(dt_strbuf *out, dt_generated *result, const dt_generate_options *options,
                       dt_error *err)
 {
+    size_t start = out->length;
     generator g = {0};
     dt_status st = DT_OK;
 
+    *result = (dt_generated){0};
     dt_arena_init(&g.arena, 0);
     DT_TRY(open_checkpoint(&g, options->checkpoint, err));
     DT_TRY(open_model(&g, options->device, options->threads, err));
     DT_TRY(start_text(&g, options, err));
-    *step = dt_checkpoint_get_info(g.checkpoint)->step;
+    result->step = dt_checkpoint_get_info(g.checkpoint)->step;
     if (g.ids && options->prompt[0] != '\0')
         dt_strbuf_add_char(out, ' '); /* the next number, not the next digit */
-    while (g.count < g.prompt_count + options->tokens) {
-        int32_t token;
-
-        DT_TRY(next_logits(&g, err));
-        token = dt_sample_token(g.logits, dt_tokenizer_vocab(g.tokenizer), &options->sampling,
-                                (uint32_t)(g.count - g.prompt_count));
-        dt_tokenizer_decode(out, g.tokenizer, token);
-        g.all[g.count++] = token;
-    }
+    DT_TRY(add_text(out, start, result, &g, options, err));
 out:
     free(g.all);
+    free(g.seen);
     free(g.logits);
     dt_device_arena_close(&g.memory);
     dt_model_close(g.model);

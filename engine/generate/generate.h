@@ -12,18 +12,41 @@
 
 #include "base/strbuf.h"
 #include "engine/generate/sample.h"
+#include "engine/generate/stops.h"
+
+typedef enum dt_generate_end {
+    DT_GENERATE_TOKENS,      /* as many as were asked for */
+    DT_GENERATE_END_OF_TEXT, /* the model says that the text ends */
+    DT_GENERATE_STOP         /* a stop text; it is left out */
+} dt_generate_end;
 
 typedef struct dt_generate_options {
     const char *checkpoint; /* directory */
-    const char *prompt;     /* "": starts at a line break, or at token 0 where there is none */
-    int64_t tokens;         /* how many to add */
-    const char *device;     /* "cpu" or "cuda:N" */
-    int64_t threads;        /* CPU; 0: all cores */
+    const char
+        *prompt; /* "": starts as a document does: behind an end-of-text token where the tokenizer
+                               has one, at a line break, or at token 0 where there is none */
+    int64_t tokens; /* how many to add at most */
+    dt_stops stops;
+    bool past_end;      /* the end-of-text token is a token like others */
+    const char *device; /* "cpu" or "cuda:N" */
+    int64_t threads;    /* CPU; 0: all cores */
     dt_sampling sampling;
+    /* New text as it comes, whole characters; may be NULL. What it returns ends the generation. */
+    dt_status (*emit)(void *context, const char *text, size_t length, dt_error *err);
+    void *context;
 } dt_generate_options;
 
-/* Adds the new text, without the prompt, to `out`. *step: of the checkpoint. */
-dt_status dt_generate(dt_strbuf *out, int64_t *step, const dt_generate_options *options,
+typedef struct dt_generated {
+    int64_t step;   /* of the checkpoint */
+    int64_t tokens; /* added, the one that ended the text included */
+    dt_generate_end end;
+} dt_generated;
+
+/* Adds the new text, without the prompt, to `out`. */
+dt_status dt_generate(dt_strbuf *out, dt_generated *result, const dt_generate_options *options,
                       dt_error *err);
+
+/* "tokens", "end_of_text", "stop" */
+const char *dt_generate_end_name(dt_generate_end end);
 
 #endif

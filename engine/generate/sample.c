@@ -1,6 +1,7 @@
 #include "engine/generate/sample.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "engine/philox.h"
 
@@ -16,48 +17,83 @@ static int64_t largest(const float *logits, int64_t vocab)
     return best;
 }
 
-/* How many logits are `floor` or more. */
-static int64_t count_from(const float *logits, int64_t vocab, float floor)
+/* The order of floats as that of whole numbers. */
+static uint32_t rank_of(float value)
 {
-    int64_t count = 0;
+    uint32_t bits;
 
-    for (int64_t v = 0; v < vocab; v++)
-        count += logits[v] >= floor;
-    return count;
+    memcpy(&bits, &value, sizeof(bits));
+    return bits >> 31 ? ~bits : bits | 0x80000000u;
 }
 
-/* All below the k-th largest become -infinity; those equal to it stay, even past k. The value is
- * found by bisection: no memory, and the vocabulary stays in place. */
+/* The largest rank from which on upwards the values weigh `target` or more: a byte of it at a time, each
+ * by a pass that adds up what each of 256 bytes weighs. Values weigh 1 each, or, with `by_value`, what
+ * they are. */
+static uint32_t find_floor(const float *values, int64_t count, double target, bool by_value)
+{
+    uint32_t floor = 0;
+    double above = 0;
+
+    for (int shift = 24; shift >= 0; shift -= 8) {
+        double weights[256] = {0};
+        int byte = 255;
+
+        for (int64_t i = 0; i < count; i++) {
+            uint32_t rank = rank_of(values[i]);
+
+            if (shift == 24 || rank >> (shift + 8) == floor >> (shift + 8))
+                weights[rank >> shift & 255] += by_value ? values[i] : 1;
+        }
+        while (byte > 0 && above + weights[byte] < target)
+            above += weights[byte--];
+        floor |= (uint32_t)byte << shift;
+    }
+    return floor;
+}
+
+/* All below the k-th largest become -infinity; those equal to it stay, even past k. */
 static void keep_largest(float *logits, int64_t vocab, int64_t k)
 {
-    float high = logits[largest(logits, vocab)], low = high;
+    uint32_t floor = find_floor(logits, vocab, (double)k, false);
 
     for (int64_t v = 0; v < vocab; v++)
-        low = fminf(low, logits[v]);
-    while (nextafterf(low, high) < high) { /* at least k from low on, fewer from high on */
-        float middle = low + (high - low) / 2;
-
-        if (middle <= low || middle >= high)
-            middle = nextafterf(low, high);
-        if (count_from(logits, vocab, middle) >= k)
-            low = middle;
-        else
-            high = middle;
-    }
-    if (count_from(logits, vocab, high) >= k)
-        low = high;
-    for (int64_t v = 0; v < vocab; v++)
-        if (logits[v] < low)
+        if (rank_of(logits[v]) < floor)
             logits[v] = -INFINITY;
 }
 
-int32_t dt_sample_token(float *logits, int64_t vocab, const dt_sampling *how, uint32_t index)
+/* Of chances that add up to `total`; what is left adds up to the result. */
+static double keep_likeliest(float *chances, int64_t vocab, double total, double top_p)
+{
+    uint32_t floor = find_floor(chances, vocab, total * top_p, true);
+    double kept = 0;
+
+    for (int64_t v = 0; v < vocab; v++) {
+        if (rank_of(chances[v]) < floor)
+            chances[v] = 0;
+        kept += chances[v];
+    }
+    return kept;
+}
+
+static void penalize(float *logits, int64_t vocab, double penalty, const bool *seen)
+{
+    for (int64_t v = 0; v < vocab; v++)
+        if (seen[v])
+            logits[v] = (float)(logits[v] > 0 ? logits[v] / penalty : logits[v] * penalty);
+}
+
+int32_t dt_sample_token(float *logits, int64_t vocab, const dt_sampling *how, const bool *seen,
+                        uint32_t index)
 {
     dt_philox_key key = {.seed = how->seed, .step = index, .op = DT_PHILOX_SAMPLE};
-    int64_t best = largest(logits, vocab), last = best;
-    float top = logits[best];
     double total = 0, until;
+    int64_t best, last;
+    float top;
 
+    if (seen != NULL && how->penalty > 0)
+        penalize(logits, vocab, how->penalty, seen);
+    last = best = largest(logits, vocab);
+    top = logits[best];
     if (how->temperature <= 0)
         return (int32_t)best;
     if (how->top_k > 0 && how->top_k < vocab)
@@ -66,6 +102,8 @@ int32_t dt_sample_token(float *logits, int64_t vocab, const dt_sampling *how, ui
         logits[v] = (float)exp(((double)logits[v] - top) / how->temperature);
         total += logits[v];
     }
+    if (how->top_p > 0 && how->top_p < 1)
+        total = keep_likeliest(logits, vocab, total, how->top_p);
     until = dt_philox_uniform(dt_philox_draw(&key, 0).word[0]) * total;
     for (int64_t v = 0; v < vocab; v++) {
         if (logits[v] <= 0)

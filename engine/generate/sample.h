@@ -1,22 +1,30 @@
 /* sample: one token from a row of logits.
  *
- * Formula  softmax(logits / temperature) over the top_k largest, then the inverse of its
- *          cumulative distribution at a Philox number of (seed, index): a pure function.
- *          temperature 0 takes the largest, the first of equals
- * Shapes   logits (V), overwritten
- * Units    top_k tokens; 0: all
+ * Formula  1  with a penalty R, logits of tokens that were there: l / R above 0, l * R below (Keskar et al.,
+ *             "CTRL", 2019)
+ *          2  softmax(logits / temperature) over the top_k largest
+ *          3  of these the likeliest whose chances add up to top_p, as few as do (Holtzman et al., "The
+ *             curious case of neural text degeneration", 2020); equals of the last one stay
+ *          4  the inverse of the cumulative distribution at a Philox number of (seed, index): a pure
+ *             function. Temperature 0 takes the largest after 1, the first of equals
+ * Shapes   logits (V), overwritten; seen (V): whether the text has that token, or NULL
+ * Time     a few passes over the logits; no memory
  */
 #ifndef DT_ENGINE_GENERATE_SAMPLE_H
 #define DT_ENGINE_GENERATE_SAMPLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct dt_sampling {
     double temperature;
-    int64_t top_k;
+    int64_t top_k;  /* 0: all */
+    double top_p;   /* 0 or 1: all */
+    double penalty; /* 0 or 1: none */
     uint64_t seed;
 } dt_sampling;
 
-int32_t dt_sample_token(float *logits, int64_t vocab, const dt_sampling *how, uint32_t index);
+int32_t dt_sample_token(float *logits, int64_t vocab, const dt_sampling *how, const bool *seen,
+                        uint32_t index);
 
 #endif

@@ -51,13 +51,26 @@ static int left_ms(double deadline)
     return isinf(deadline) ? -1 : left > 0 ? (int)(left * 1000) + 1 : 0;
 }
 
+typedef struct reader {
+    dt_child_take_fn *take;
+    void *context;
+} reader;
+
+static dt_status keep(void *context, const char *bytes, size_t length, dt_error *err)
+{
+    (void)err;
+    dt_strbuf_add(context, bytes, length);
+    return DT_OK;
+}
+
 /* Until both ends are closed. */
-static dt_status collect(int out_fd, int errors_fd, dt_strbuf *out, dt_strbuf *errors,
+static dt_status collect(int out_fd, int errors_fd, const reader *out, dt_strbuf *errors,
                          double deadline, dt_error *err)
 {
     struct pollfd ends[2] = {{out_fd, POLLIN, 0}, {errors_fd, POLLIN, 0}};
-    dt_strbuf *buffers[2] = {out, errors};
+    const reader readers[2] = {*out, {keep, errors}};
     char bytes[4096];
+    dt_status st = DT_OK;
 
     while (ends[0].fd >= 0 || ends[1].fd >= 0) {
         if (left_ms(deadline) == 0)
@@ -70,26 +83,20 @@ static dt_status collect(int out_fd, int errors_fd, dt_strbuf *out, dt_strbuf *e
                 continue;
             got = read(ends[i].fd, bytes, sizeof(bytes));
             if (got > 0)
-                dt_strbuf_add(buffers[i], bytes, (size_t)got);
+                DT_TRY(readers[i].take(readers[i].context, bytes, (size_t)got, err));
             else if (got == 0 || errno != EINTR)
                 ends[i].fd = -1;
             ends[i].revents = 0;
         }
     }
-    return DT_OK;
+out:
+    return st;
 }
 
-dt_status dt_child_run(int *exit_code, dt_strbuf *out, dt_strbuf *errors, char *const *argv,
-                       dt_error *err)
-{
-    return dt_child_run_within(exit_code, out, errors, argv, INFINITY, err);
-}
-
-dt_status dt_child_run_within(int *exit_code, dt_strbuf *out, dt_strbuf *errors, char *const *argv,
-                              double seconds, dt_error *err)
+static dt_status run(int *exit_code, const reader *out, dt_strbuf *errors, char *const *argv,
+                     double seconds, dt_error *err)
 {
     double deadline = dt_clock_monotonic_seconds() + seconds;
-
     int out_pipe[2] = {-1, -1}, errors_pipe[2] = {-1, -1}, ended = 0;
     dt_status st = DT_OK;
     pid_t pid = -1;
@@ -112,6 +119,24 @@ out:
         *exit_code = WIFEXITED(ended) ? WEXITSTATUS(ended) : 128 + WTERMSIG(ended);
     }
     return st;
+}
+
+dt_status dt_child_run(int *exit_code, dt_strbuf *out, dt_strbuf *errors, char *const *argv,
+                       dt_error *err)
+{
+    return dt_child_run_within(exit_code, out, errors, argv, INFINITY, err);
+}
+
+dt_status dt_child_run_within(int *exit_code, dt_strbuf *out, dt_strbuf *errors, char *const *argv,
+                              double seconds, dt_error *err)
+{
+    return run(exit_code, &(reader){keep, out}, errors, argv, seconds, err);
+}
+
+dt_status dt_child_stream(int *exit_code, dt_child_take_fn *take, void *context, dt_strbuf *errors,
+                          char *const *argv, dt_error *err)
+{
+    return run(exit_code, &(reader){take, context}, errors, argv, INFINITY, err);
 }
 
 const char *dt_child_complaint(dt_strbuf *errors, const char *name)

@@ -13,6 +13,11 @@ dt_status dt_child_run(int *exit_code, dt_strbuf *out, dt_strbuf *errors, char *
 dt_status dt_child_run_within(int *exit_code, dt_strbuf *out, dt_strbuf *errors, char *const *argv,
                               double seconds, dt_error *err);
 
+/* The same; what it writes to stdout goes to `take` as it comes, which ends it by an error. */
+typedef dt_status dt_child_take_fn(void *context, const char *bytes, size_t length, dt_error *err);
+dt_status dt_child_stream(int *exit_code, dt_child_take_fn *take, void *context, dt_strbuf *errors,
+                          char *const *argv, dt_error *err);
+
 /* What a program that failed said went wrong: the last line of `errors` with `name` in front, without
  * it; else whatever it said last. Lives in the buffer, which is cut into lines. */
 const char *dt_child_complaint(dt_strbuf *errors, const char *name);

@@ -1,83 +1,90 @@
 /* dtrun generate: text from a checkpoint; the engine does the work. */
 #include <string.h>
 
-#include "base/file.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "runner/cli/child.h"
 #include "runner/cli/command.h"
 #include "runner/cli/program.h"
 #include "runner/cli/report.h"
+#include "runner/launch/onward.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/view/runs.h"
 
 #include "base/banned.h"
 
-static dt_status checkpoint_of_step(const char **path, int64_t step, dt_store *store,
-                                    const dt_run *run, dt_arena *arena, dt_error *err)
+/* --- the engine */
+
+static dt_status list_arguments(const char ***out, const char *checkpoint, const dt_call *call,
+                                dt_error *err)
 {
-    dt_store_checkpoint *all;
+    static const char *const passed[] = {
+        "prompt", "prompt-file",        "tokens", "temperature", "top-k",
+        "top-p",  "repetition-penalty", "seed",   "device",      "threads"};
+    enum { PASSED = sizeof(passed) / sizeof(passed[0]) };
+    const dt_value *stops = dt_arguments_get(call->args, "stop");
+    const char **argv =
+        dt_arena_alloc_array(call->arena, 8 + 2 * (PASSED + stops->items_count), sizeof(*argv));
     dt_status st = DT_OK;
-    dt_strbuf steps;
-    int64_t count;
+    size_t argc = 0;
 
-    dt_strbuf_init(&steps);
-    DT_TRY(dt_store_checkpoint_list(store, &all, &count, run->id, arena, err));
-    for (int64_t i = 0; i < count; i++) {
-        if (!dt_file_exists(all[i].path))
-            continue;
-        *path = all[i].path;
-        if (all[i].step == step)
-            goto out;
-        dt_strbuf_add_fmt(&steps, "%s%lld", steps.length > 0 ? ", " : "", (long long)all[i].step);
-    }
-    DT_THROW(err, DT_ERR_NOT_FOUND, "run '%s' has no checkpoint of step %lld (it has %s)", run->id,
-             (long long)step, steps.length > 0 ? steps.data : "none");
-out:
-    dt_strbuf_release(&steps);
-    return st;
-}
-
-static dt_status newest_checkpoint(const char **path, const dt_run *run, dt_arena *arena,
-                                   dt_error *err)
-{
-    const char *parent;
-    dt_status st = DT_OK;
-
-    DT_TRY(dt_run_path(&parent, run->id, "checkpoints", arena, err));
-    DT_TRY(dt_checkpoint_find_newest(path, parent, arena, err));
-    if (*path == NULL)
-        DT_THROW(err, DT_ERR_NOT_FOUND,
-                 "run '%s' has no whole checkpoint: it is %s, and one is saved every"
-                 " checkpoint.every steps and at the end",
-                 run->id, dt_run_state_name(run->state));
-out:
-    return st;
-}
-
-static dt_status call_engine(dt_strbuf *out, const char *checkpoint, const dt_call *call,
-                             dt_error *err)
-{
-    static const char *const passed[] = {"prompt", "tokens", "temperature", "top-k", "seed"};
-    const char *argv[2 + 2 + 2 * sizeof(passed) / sizeof(passed[0]) + 2];
-    dt_status st = DT_OK;
-    dt_strbuf errors;
-    int argc = 0, exit_code = 0;
-
-    dt_strbuf_init(&errors);
+    if (argv == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_program_engine(&argv[argc++], call->arena, err));
     argv[argc++] = "generate";
     argv[argc++] = "--checkpoint";
     argv[argc++] = checkpoint;
-    for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++) {
+    for (size_t i = 0; i < PASSED; i++) {
+        const dt_value *value = dt_arguments_get(call->args, passed[i]);
+
+        if (value->text == NULL)
+            continue;
         argv[argc] = dt_arena_printf(call->arena, "--%s", passed[i]);
         if (argv[argc++] == NULL)
             DT_THROW(err, DT_ERR_NOMEM, "no memory");
-        argv[argc++] = dt_arguments_get(call->args, passed[i])->text;
+        argv[argc++] = value->text;
     }
+    for (size_t i = 0; i < stops->items_count; i++) {
+        argv[argc++] = "--stop";
+        argv[argc++] = stops->items[i];
+    }
+    if (dt_arguments_flag(call->args, "past-end"))
+        argv[argc++] = "--past-end";
     if (call->json)
         argv[argc++] = "--json";
-    argv[argc] = NULL;
-    DT_TRY(dt_child_run(&exit_code, out, &errors, (char *const *)argv, err));
+    *out = argv; /* in the arena, ends with NULL */
+out:
+    return st;
+}
+
+static dt_status show(void *context, const char *bytes, size_t length, dt_error *err)
+{
+    dt_strbuf *text = context;
+
+    dt_strbuf_reset(text);
+    dt_strbuf_add(text, bytes, length);
+    return dt_report_data(text, err);
+}
+
+static dt_status keep(void *context, const char *bytes, size_t length, dt_error *err)
+{
+    (void)err;
+    dt_strbuf_add(context, bytes, length);
+    return DT_OK;
+}
+
+/* Text is shown as it comes; JSON is whole at the end, in `out`. */
+static dt_status call_engine(dt_strbuf *out, const char *checkpoint, const dt_call *call,
+                             dt_error *err)
+{
+    const char **argv = NULL;
+    dt_status st = DT_OK;
+    dt_strbuf errors;
+    int exit_code = 0;
+
+    dt_strbuf_init(&errors);
+    DT_TRY(list_arguments(&argv, checkpoint, call, err));
+    DT_TRY(dt_child_stream(&exit_code, call->json ? keep : show, out, &errors, (char *const *)argv,
+                           err));
     if (exit_code != 0 && errors.length > 0)
         st = DT_FAIL(err, exit_code == 2 ? DT_ERR_USAGE : DT_ERR_CORRUPT, "%s",
                      dt_child_complaint(&errors, "dtrun-engine: "));
@@ -104,9 +111,39 @@ out:
     return st;
 }
 
+/* "-" is stdin, of either option; a prompt that is that alone is given by a file. */
+static dt_status check_prompt(const dt_call *call, dt_error *err)
+{
+    if (dt_arguments_get(call->args, "prompt")->given &&
+        dt_arguments_get(call->args, "prompt-file")->given)
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "--prompt and --prompt-file are both given; leave one out");
+    return DT_OK;
+}
+
+static dt_status find_checkpoint(const char **path, dt_store *store, const dt_run *run,
+                                 const dt_call *call, dt_error *err)
+{
+    const char *which = dt_arguments_get(call->args, "checkpoint")->text;
+    const char *parent, *newest = "";
+    dt_status st = DT_OK;
+
+    if (which == NULL) {
+        DT_TRY(dt_run_path(&parent, run->id, "checkpoints", call->arena, err));
+        DT_TRY(dt_checkpoint_find_newest(&newest, parent, call->arena, err));
+    }
+    if (newest == NULL)
+        DT_THROW(err, DT_ERR_NOT_FOUND,
+                 "run '%s' has no whole checkpoint: it is %s, and one is saved every"
+                 " checkpoint.every steps and at the end",
+                 run->id, dt_run_state_name(run->state));
+    DT_TRY(dt_onward_checkpoint_path(path, store, run, which, call->arena, err));
+out:
+    return st;
+}
+
 static dt_status generate(dt_call *call, dt_error *err)
 {
-    const dt_value *step = dt_arguments_get(call->args, "checkpoint");
     const char *checkpoint;
     dt_store *store = NULL;
     dt_status st = DT_OK;
@@ -114,12 +151,12 @@ static dt_status generate(dt_call *call, dt_error *err)
     dt_run run;
 
     dt_strbuf_init(&text);
+    DT_TRY(check_prompt(call, err));
     DT_TRY(dt_runs_open(&store, &run, call->args->operands[0], call, err));
-    DT_TRY(step->given
-               ? checkpoint_of_step(&checkpoint, step->integer, store, &run, call->arena, err)
-               : newest_checkpoint(&checkpoint, &run, call->arena, err));
+    DT_TRY(find_checkpoint(&checkpoint, store, &run, call, err));
     DT_TRY(call_engine(&text, checkpoint, call, err));
-    DT_TRY(call->json ? print_json(&text, &run, err) : dt_report_data(&text, err));
+    if (call->json)
+        DT_TRY(print_json(&text, &run, err));
 out:
     dt_store_close(store);
     dt_strbuf_release(&text);
@@ -131,8 +168,11 @@ static const dt_option options[] = {
      .letter = 'p',
      .kind = DT_OPTION_TEXT,
      .value = "TEXT",
-     .fallback = "",
-     .help = "what the text begins with"},
+     .help = "what the text begins with; - reads it from stdin"},
+    {.name = "prompt-file",
+     .kind = DT_OPTION_TEXT,
+     .value = "FILE",
+     .help = "the same from a file, without the line break at its end"},
     {.name = "tokens",
      .letter = 'n',
      .kind = DT_OPTION_INT,
@@ -140,7 +180,14 @@ static const dt_option options[] = {
      .fallback = "300",
      .low = 1,
      .high = 1000000,
-     .help = "how many tokens are added"},
+     .help = "how many tokens are added at most"},
+    {.name = "stop",
+     .kind = DT_OPTION_LIST,
+     .value = "TEXT",
+     .help = "end before this text, as often as needed"},
+    {.name = "past-end",
+     .kind = DT_OPTION_FLAG,
+     .help = "go on where the model says that the text ends"},
     {.name = "temperature",
      .letter = 't',
      .kind = DT_OPTION_NUMBER,
@@ -157,6 +204,20 @@ static const dt_option options[] = {
      .low = 0,
      .high = 1 << 24,
      .help = "draw among the K likeliest only; 0 for all"},
+    {.name = "top-p",
+     .kind = DT_OPTION_NUMBER,
+     .value = "P",
+     .fallback = "1",
+     .low = 0,
+     .high = 1,
+     .help = "draw among the likeliest whose chances add up to P; 1 for all"},
+    {.name = "repetition-penalty",
+     .kind = DT_OPTION_NUMBER,
+     .value = "R",
+     .fallback = "1",
+     .low = 0.01,
+     .high = 100,
+     .help = "over 1: tokens that the text has become less likely"},
     {.name = "seed",
      .kind = DT_OPTION_INT,
      .value = "S",
@@ -166,11 +227,23 @@ static const dt_option options[] = {
      .help = "of the drawing: the same seed gives the same text"},
     {.name = "checkpoint",
      .letter = 'c',
+     .kind = DT_OPTION_TEXT,
+     .value = "STEP|best|DIR",
+     .help = "the one of this step, of the lowest validation loss, or a folder (with a '/'), "
+             "instead of "
+             "the newest"},
+    {.name = "device",
+     .kind = DT_OPTION_TEXT,
+     .value = "NAME",
+     .fallback = "cpu",
+     .help = "cpu, or cuda:N of this machine"},
+    {.name = "threads",
      .kind = DT_OPTION_INT,
-     .value = "STEP",
+     .value = "N",
+     .fallback = "0",
      .low = 0,
-     .high = 1e15,
-     .help = "the checkpoint of this step instead of the newest"},
+     .high = 1024,
+     .help = "of the cpu; 0 for all cores"},
     {0},
 };
 
@@ -182,8 +255,10 @@ const dt_command dt_command_generate = {
     .operands_max = 1,
     .options = options,
     .notes =
-        "Prints the prompt and what the model adds to it. With --json: run, checkpoint, step,\n"
-        "prompt, text. A model of token ids has no text: it takes and gives numbers, as in\n"
-        "--prompt \"12 7 400\".\n",
+        "Prints the prompt and what the model adds to it, as it comes, until there are so many\n"
+        "tokens, a stop text, or the end of the text where the tokenizer has a token for it.\n"
+        "With --json: run, checkpoint, step, prompt, text, tokens, ended (tokens, stop or\n"
+        "end_of_text), seed. A model of token ids has no text: it takes and gives numbers, as\n"
+        "in --prompt \"12 7 400\".\n",
     .run = generate,
 };

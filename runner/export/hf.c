@@ -12,26 +12,6 @@
 #include "base/banned.h"
 
 /* "best", a step, or a directory; left out or "last", the newest. */
-static dt_status find_checkpoint(const char **path, const dt_export_job *job, dt_error *err)
-{
-    const char *which = dt_arguments_get(job->call->args, "checkpoint")->text;
-    dt_checkpoint *checkpoint = NULL;
-    dt_status st = DT_OK;
-
-    if (which != NULL && strcmp(which, "last") == 0)
-        which = NULL;
-    if (which != NULL && strchr(which, '/') != NULL) {
-        *path = which;
-        DT_TRY(dt_checkpoint_open(&checkpoint, which, err));
-    } else {
-        DT_TRY(dt_onward_checkpoint(&checkpoint, path, job->store, &job->runs[0], which,
-                                    job->call->arena, err));
-    }
-out:
-    dt_checkpoint_close(checkpoint);
-    return st;
-}
-
 static dt_status call_engine(const char *checkpoint, const dt_export_job *job, dt_error *err)
 {
     const dt_arguments *args = job->call->args;
@@ -76,7 +56,9 @@ static dt_status write_folder(const dt_export_job *job, dt_error *err)
     const char *checkpoint;
     dt_status st = DT_OK;
 
-    DT_TRY(find_checkpoint(&checkpoint, job, err));
+    DT_TRY(dt_onward_checkpoint_path(&checkpoint, job->store, &job->runs[0],
+                                     dt_arguments_get(job->call->args, "checkpoint")->text,
+                                     job->call->arena, err));
     DT_TRY(call_engine(checkpoint, job, err));
 out:
     return st;

@@ -170,3 +170,22 @@ dt_status dt_onward_checkpoint(dt_checkpoint **out, const char **path, dt_store 
     return which == NULL ? open_newest(out, path, store, run, arena, err)
                          : open_asked(out, path, store, run, which, arena, err);
 }
+
+dt_status dt_onward_checkpoint_path(const char **path, dt_store *store, const dt_run *run,
+                                    const char *which, dt_arena *arena, dt_error *err)
+{
+    dt_checkpoint *checkpoint = NULL;
+    dt_status st = DT_OK;
+
+    if (which != NULL && strcmp(which, "last") == 0)
+        which = NULL;
+    if (which != NULL && strchr(which, '/') != NULL) {
+        *path = which;
+        DT_TRY(dt_checkpoint_open(&checkpoint, which, err));
+    } else {
+        DT_TRY(dt_onward_checkpoint(&checkpoint, path, store, run, which, arena, err));
+    }
+out:
+    dt_checkpoint_close(checkpoint);
+    return st;
+}

@@ -23,4 +23,9 @@ dt_status dt_onward_checkpoint(dt_checkpoint **out, const char **path, dt_store 
                                const dt_run *run, const char *which, dt_arena *arena,
                                dt_error *err);
 
+/* The folder of a checkpoint: as above, "last" for the newest, or that folder itself (what has a '/'), of
+ * whatever run. It was opened once: its files are whole. */
+dt_status dt_onward_checkpoint_path(const char **path, dt_store *store, const dt_run *run,
+                                    const char *which, dt_arena *arena, dt_error *err);
+
 #endif

@@ -72,9 +72,17 @@ expect 0 generate "$run" --tokens 40 --prompt "the " --seed 5
 cmp -s "$work/out" "$work/first" || fail "the same seed gave another text"
 expect 0 generate "$run" --tokens 7 --prompt "fox" --json --checkpoint 40
 json "o['step'] == 40" "len(o['text']) == 7" "o['run'] == '$run'" "o['prompt'] == 'fox'"
+expect 0 generate "$run" --tokens 7 --checkpoint best --json --stop "e" --top-p 0.9 --repetition-penalty 1.2
+json "'e' not in o['text']" "o['ended'] in ('stop', 'tokens')" "o['checkpoint'].startswith('$work')"
+expect 0 generate "$run" --tokens 7 --json --checkpoint "$work/state/dtrun/runs/$run/checkpoints/step-00000040"
+json "o['step'] == 40"
+echo "fox" | "$dtrun" generate "$run" --prompt - --tokens 3 >"$work/out" || fail "no prompt from stdin"
+grep -q '^fox' "$work/out" || fail "the prompt of stdin does not stand first"
+expect 2 generate "$run" --prompt a --prompt-file b
+one_line
 expect 2 generate "$run" --checkpoint 41
 one_line
-says "no checkpoint of step 41" "60, 40"
+says "no checkpoint of step 41" "40, 60"
 expect 2 generate "$run" --prompt "Ω"
 one_line
 says "Ω"

@@ -27,6 +27,24 @@ generate --tokens 50 --temperature 0 > "$work/b"
 cmp "$work/a" "$work/b" || fail "the likeliest of 1 is not the likeliest"
 grep -q '"step":60,"prompt":"the","text":".*","tokens":40' <<<"$(generate --json --prompt "the" --tokens 40)" ||
     fail "no JSON"
+generate --tokens 100 --seed 5 --json > "$work/a"
+generate --tokens 100 --seed 5 --json --stop e --stop zq > "$work/b"
+python3 - "$work/a" "$work/b" << 'PY' || fail "a stop text does not stop"
+import json, sys
+whole, stopped = (json.load(open(path)) for path in sys.argv[1:])
+assert whole["ended"] == "tokens" and whole["tokens"] == 100, whole
+assert stopped["ended"] == "stop" and stopped["text"] == whole["text"].split("e")[0], stopped
+assert stopped["tokens"] == len(stopped["text"]) + 1, stopped
+PY
+generate --tokens 50 --top-p 0.000001 > "$work/a"
+generate --tokens 50 --temperature 0 > "$work/b"
+cmp "$work/a" "$work/b" || fail "the likeliest alone is not the likeliest"
+generate --tokens 50 --temperature 0 --repetition-penalty 50 > "$work/a"
+cmp -s "$work/a" "$work/b" && fail "a penalty changes nothing"
+generate --tokens 5 --seed 5 --prompt "the ship" > "$work/a"
+printf 'the ship\n' > "$work/prompt"
+generate --tokens 5 --seed 5 --prompt-file "$work/prompt" | cmp - "$work/a" || fail "not the prompt of the file"
+generate --tokens 5 --seed 5 --prompt - < "$work/prompt" | cmp - "$work/a" || fail "not the prompt of stdin"
 train 1 bytes data.tokens=byte schedule.steps=1
 "$bin/dtrun-engine" generate --checkpoint "$work/bytes.ck/step-00000001" --tokens 300 --json \
     --temperature 5 --threads 1 | iconv -f UTF-8 -t UTF-8 > "$work/a" || fail "JSON that is not UTF-8"
@@ -36,6 +54,10 @@ refused 2 "--checkpoint is missing" generate
 refused 2 "'--tokens' needs a value" generate --tokens
 refused 2 "--tokens is '0'" generate --checkpoint "$checkpoint" --tokens 0
 refused 2 "--temperature is 'nan'" generate --checkpoint "$checkpoint" --temperature nan
+refused 2 "--stop is empty" generate --checkpoint "$checkpoint" --stop ""
+refused 2 "both given" generate --checkpoint "$checkpoint" --prompt a --prompt-file "$work/prompt"
+refused 1 "$work/nowhere" generate --checkpoint "$checkpoint" --prompt-file "$work/nowhere"
+refused 2 "--top-p is '1.5'" generate --checkpoint "$checkpoint" --top-p 1.5
 refused 2 "unknown argument '--what'" generate --checkpoint "$checkpoint" --what
 refused 2 "unknown argument 'more'" generate --checkpoint "$checkpoint" more
 refused 2 "unknown command 'dance'" dance
