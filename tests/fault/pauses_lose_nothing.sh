@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # The supervisor is paused, or the run store is held by another process, for longer than any limit
 # of silence, over real sshd: the ranks train on, no node is lost, nothing restarts, every step is
-# there once.
+# there once. FAULT_FULL=1: the supervisor is paused twice.
 . "$(dirname "$0")/hosts.sh"
-seconds=20 times=2 held=24
+seconds=20 times=$((1 + ${FAULT_FULL:-0})) held=24
 
 launch golden
 await 120 past golden 600

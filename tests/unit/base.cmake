@@ -3,12 +3,12 @@ dt_test(NAME base_display LABEL unit SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_ba
 dt_test(NAME base_library LABEL unit SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_base_library.c
   LIBS dt_base m)
 dt_test(NAME base_utf8 LABEL unit SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_base_utf8.c LIBS dt_json)
-dt_script_test(NAME layers LABEL unit COMMAND bash tests/unit/layers.sh)
-dt_script_test(NAME optimizers_stand_in_one_table LABEL unit COMMAND bash tests/unit/optimizers.sh)
-dt_script_test(NAME circles LABEL unit COMMAND python3 tests/unit/circles.py)
-dt_script_test(NAME type_names LABEL unit COMMAND python3 tests/unit/type_names.py)
-dt_script_test(NAME docs_name_files LABEL unit COMMAND bash tests/unit/docs_name_files.sh)
+dt_script_test(NAME layers LABEL unit TEXT COMMAND bash tests/unit/layers.sh)
+dt_script_test(NAME optimizers_stand_in_one_table LABEL unit TEXT COMMAND bash tests/unit/optimizers.sh)
+dt_script_test(NAME circles LABEL unit TEXT COMMAND python3 tests/unit/circles.py)
+dt_script_test(NAME type_names LABEL unit TEXT COMMAND python3 tests/unit/type_names.py)
+dt_script_test(NAME docs_name_files LABEL unit TEXT COMMAND bash tests/unit/docs_name_files.sh)
 if(DT_PARTS STREQUAL all) # else most are left out
-  dt_script_test(NAME docs_name_tests LABEL unit
+  dt_script_test(NAME docs_name_tests LABEL unit TEXT
     COMMAND bash tests/unit/docs_name_tests.sh ${PROJECT_BINARY_DIR})
 endif()
