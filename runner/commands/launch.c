@@ -1,5 +1,6 @@
 /* dtrun launch: from a recipe to a supervised run. */
-#include "runner/sweep/launch.h"
+#include <unistd.h>
+
 #include "runner/cli/command.h"
 #include "runner/cli/interrupt.h"
 #include "runner/cli/label_options.h"
@@ -7,9 +8,11 @@
 #include "runner/cli/report.h"
 #include "runner/launch/attempt.h"
 #include "runner/launch/dry_run.h"
+#include "runner/launch/fit.h"
 #include "runner/launch/node_checks.h"
 #include "runner/launch/preflight.h"
 #include "runner/launch/weights.h"
+#include "runner/sweep/launch.h"
 #include "runner/sweep/report.h"
 #include "runner/view/follow_options.h"
 
@@ -42,6 +45,26 @@ out:
     return st;
 }
 
+/* Everything that can be checked, here and on the nodes; or by the data sheet of a card. */
+static dt_status check(dt_preflight *flight, const dt_gpu_spec **card, const dt_recipe *recipe,
+                       const dt_recipe_source *source, const dt_call *call, dt_error *err)
+{
+    const dt_value *as = dt_arguments_get(call->args, "gpus-as");
+    dt_status st = DT_OK;
+
+    *card = NULL;
+    if (as->given) {
+        DT_TRY(dt_fit_preflight(flight, card, recipe, source, as->text, call->arena, err));
+        DT_TRY(dt_fit_check_card(flight, *card, err));
+        return dt_weights_preflight(flight, call->arena, err);
+    }
+    DT_TRY(dt_preflight_check(flight, recipe, source, call->arena, err));
+    DT_TRY(dt_weights_preflight(flight, call->arena, err));
+    DT_TRY(dt_nodes_check(flight, call->args->operands[0], call, err));
+out:
+    return st;
+}
+
 static dt_status launch(dt_call *call, dt_error *err)
 {
     dt_recipe_source source;
@@ -50,20 +73,27 @@ static dt_status launch(dt_call *call, dt_error *err)
     dt_labels labels = {0};
     dt_preflight flight;
     dt_recipe recipe;
+    const dt_gpu_spec *card;
     const char *run;
+    dt_fit fit;
 
     DT_TRY(dt_follow_options_check(call, err));
+    if (dt_arguments_get(call->args, "gpus-as")->given && !dt_arguments_flag(call->args, "dry-run"))
+        DT_THROW(err, DT_ERR_USAGE,
+                 "--gpus-as is for --dry-run: a run takes the GPUs that there are");
     DT_TRY(dt_label_options_read(&labels, call, err));
     DT_TRY(dt_read_recipe(&recipe, &source, call->args->operands[0], call, err));
     if (source.sweep->points > 0 && !dt_arguments_flag(call->args, "dry-run"))
         return launch_sweep(&source, &labels, call, err);
-    DT_TRY(dt_preflight_check(&flight, &recipe, &source, call->arena, err));
-    DT_TRY(dt_weights_preflight(&flight, call->arena, err));
-    DT_TRY(dt_nodes_check(&flight, call->args->operands[0], call, err));
+    DT_TRY(check(&flight, &card, &recipe, &source, call, err));
+    DT_TRY(dt_fit_make(&fit, &flight, card, call->arena, err));
     if (dt_arguments_flag(call->args, "dry-run")) {
-        DT_TRY(dt_dry_run_print(&flight, call, err));
+        DT_TRY(dt_dry_run_print(&fit, call, err));
         goto out;
     }
+    if (!dt_arguments_flag(call->args, "detach") &&
+        (dt_arguments_flag(call->args, "wait") || !isatty(STDOUT_FILENO))) /* no live view */
+        dt_fit_note(&fit, call);
     dt_interrupt_catch(); /* Ctrl-C from here on leaves a whole run, never half of one */
     DT_TRY(dt_store_open(&store, NULL, err));
     DT_TRY(dt_attempt_launch(&run, store, &source, &labels, NULL, &flight, call->arena, err));
@@ -81,6 +111,7 @@ static const dt_option options[] = {
      .letter = 'n',
      .kind = DT_OPTION_FLAG,
      .help = "check everything, print what would be started, start nothing"},
+    DT_GPUS_AS_OPTION("with --dry-run: "),
     {0},
 };
 

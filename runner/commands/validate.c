@@ -6,7 +6,7 @@
 #include "runner/cli/command.h"
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"
-#include "runner/launch/preflight.h"
+#include "runner/launch/fit.h"
 #include "runner/launch/weights.h"
 #include "runner/term/format.h"
 #include "runner/view/origins.h"
@@ -24,6 +24,8 @@ typedef struct verdict {
     json_t *recipe;    /* resolved */
     char hash[HASH_SIZE];
     dt_preflight flight;
+    const dt_gpu_spec *card; /* NULL: what there is */
+    dt_fit fit;
     dt_error problem; /* the first, where it is not valid */
     dt_error tight;   /* why it does not fit the memory of this machine; no message: it does */
 } verdict;
@@ -32,14 +34,22 @@ typedef struct verdict {
 static dt_status check_flight(verdict *out, const dt_recipe *recipe, const dt_recipe_source *source,
                               const dt_call *call, dt_error *err)
 {
-    dt_status st = dt_arguments_flag(call->args, "no-data")
-                       ? dt_preflight_without_data(&out->flight, recipe, call->arena, err)
-                       : dt_preflight_recipe(&out->flight, recipe, source, call->arena, err);
+    const dt_value *as = dt_arguments_get(call->args, "gpus-as");
+    dt_status st;
+
+    if (as->given)
+        st = dt_fit_preflight(&out->flight, &out->card, recipe, source, as->text, call->arena, err);
+    else if (dt_arguments_flag(call->args, "no-data"))
+        st = dt_preflight_without_data(&out->flight, recipe, call->arena, err);
+    else
+        st = dt_preflight_recipe(&out->flight, recipe, source, call->arena, err);
 
     if (st == DT_OK)
         st = dt_weights_preflight(&out->flight, call->arena, err);
     if (st == DT_OK)
-        return DT_OK;
+        st = dt_fit_make(&out->fit, &out->flight, out->card, call->arena, err);
+    if (st == DT_OK || st == DT_ERR_USAGE)
+        return st;
     if (strncmp(err->message, out->path, strlen(out->path)) != 0 &&
         strncmp(err->message, "--set ", 6) != 0) /* most say by themselves where it stands */
         dt_error_prefix(err, "%s", out->path);
@@ -67,7 +77,10 @@ static dt_status check(verdict *out, const dt_call *call, dt_error *err)
     out->without_data = dt_arguments_flag(call->args, "no-data");
     DT_TRY(check_flight(out, &recipe, &source, call, err));
     dt_recipe_hash(out->hash, &recipe);
-    (void)dt_preflight_fits_here(&out->flight, &recipe, &out->tight);
+    if (out->card != NULL)
+        (void)dt_fit_check_card(&out->flight, out->card, &out->tight);
+    else
+        (void)dt_preflight_fits_here(&out->flight, &recipe, &out->tight);
 out:
     return st;
 }
@@ -97,6 +110,7 @@ static json_t *to_json(const verdict *of, const dt_problems *problems)
         json_object_set_new(object, "parameters", json_integer(of->flight.memory.parameter_count));
         json_object_set_new(object, "ranks", json_integer(of->flight.plan.world_size));
         json_object_set_new(object, "rank_bytes", json_integer(of->flight.memory.total_bytes));
+        dt_fit_to_json(object, &of->fit);
         json_object_set_new(object, "warnings", warnings_of(of, problems));
     } else {
         json_object_set_new(object, "message", dt_json_text(of->problem.message));
@@ -109,8 +123,11 @@ static json_t *to_json(const verdict *of, const dt_problems *problems)
     return object;
 }
 
-static void add_text(dt_strbuf *out, const verdict *good)
+static void add_text(dt_strbuf *out, const verdict *good, dt_arena *arena)
 {
+    static const dt_table_column columns[] = {{NULL, false}, {NULL, false}};
+    dt_table table;
+    dt_term term;
     char parameters[DT_FORMAT_SIZE], bytes[DT_FORMAT_SIZE];
 
     dt_strbuf_add_fmt(
@@ -121,9 +138,13 @@ static void add_text(dt_strbuf *out, const verdict *good)
         (long long)good->flight.plan.world_size,
         good->flight.plan.world_size == 1 ? "rank" : "ranks",
         dt_format_bytes(bytes, sizeof(bytes), (double)good->flight.memory.total_bytes));
+    dt_term_init(&term, STDOUT_FILENO);
+    dt_table_init(&table, columns, 2, arena);
+    dt_fit_add(&table, &good->fit);
+    dt_table_write(out, &table, &term, 2);
     if (good->tight.message[0] != '\0')
-        dt_strbuf_add_fmt(out, "%s: warning: launched here now it would be refused: %s\n",
-                          good->path, good->tight.message);
+        dt_strbuf_add_fmt(out, "%s: warning: launched %s it would be refused: %s\n", good->path,
+                          good->card != NULL ? "there" : "here now", good->tight.message);
 }
 
 /* Errors are told at once, and what is good at the end. */
@@ -132,7 +153,7 @@ static void tell(dt_strbuf *text, const verdict *of, const dt_call *call)
     dt_term term;
 
     if (of->valid)
-        add_text(text, of);
+        add_text(text, of, call->arena);
     else if (call->problems->errors > 0)
         dt_report_problems(call->args->command, call->problems);
     else
@@ -210,6 +231,7 @@ static const dt_option options[] = {
     {.name = "no-data",
      .kind = DT_OPTION_FLAG,
      .help = "check all but the data, which need not be here"},
+    DT_GPUS_AS_OPTION(""),
     {.name = "sarif",
      .kind = DT_OPTION_FLAG,
      .help = "print SARIF 2.1.0, for code hosts and editors"},

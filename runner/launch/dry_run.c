@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include "recipes/architecture/architecture.h"
-#include "recipes/matrices.h"
 #include "runner/cli/report.h"
 #include "runner/term/format.h"
 #include "runner/term/table.h"
@@ -23,8 +22,9 @@ static json_t *memory_to_json(const dt_preflight *flight)
         "available_bytes", (json_int_t)flight->available_bytes);
 }
 
-static dt_status print_json(const dt_preflight *flight, dt_error *err)
+static dt_status print_json(const dt_fit *fit, dt_error *err)
 {
+    const dt_preflight *flight = fit->flight;
     const dt_architecture *kind = dt_architecture_find(flight->plan.recipe.model.kind);
     int64_t steps = dt_preflight_steps(flight, NULL);
     json_t *object = dt_report_object();
@@ -38,6 +38,9 @@ static dt_status print_json(const dt_preflight *flight, dt_error *err)
     json_object_set_new(object, "steps", steps > 0 ? json_integer(steps) : json_null());
     json_object_set_new(object, "tokens_per_step", json_integer(flight->tokens_per_step));
     json_object_set_new(object, "memory", memory_to_json(flight));
+    json_object_set_new(object, "card",
+                        fit->card != NULL ? json_string(fit->card->name) : json_null());
+    dt_fit_to_json(object, fit);
     json_object_set_new(object, "plan", dt_plan_to_json(&flight->plan));
     return dt_report_json(object, err);
 }
@@ -51,26 +54,10 @@ static const char *batch_text(dt_arena *arena, const dt_recipe *recipe)
                            (long long)recipe->batch.sequences, (long long)recipe->batch.tokens);
 }
 
-/* Of a step, all ranks together. */
-static void add_flops(dt_table *table, const dt_preflight *flight)
-{
-    const dt_recipe *recipe = &flight->plan.recipe;
-    dt_model_config config;
-    dt_matrices matrices;
-
-    dt_model_config_make(&config, recipe, flight->data.vocab);
-    dt_matrices_count(&matrices, recipe);
-    dt_table_add(table, DT_STYLE_DIM, "GFLOP per step");
-    dt_table_add(table, DT_STYLE_PLAIN,
-                 matrices.flops > 0 ? "%.3g, and %.3g of the optimizer" : "%.3g",
-                 1e-9 * dt_model_flops_per_token(&config) * (double)flight->tokens_per_step,
-                 1e-9 * matrices.flops);
-}
-
-static void add_summary(dt_strbuf *out, const dt_term *term, const dt_preflight *flight,
-                        dt_arena *arena)
+static void add_summary(dt_strbuf *out, const dt_term *term, const dt_fit *fit, dt_arena *arena)
 {
     static const dt_table_column columns[] = {{NULL, false}, {NULL, false}};
+    const dt_preflight *flight = fit->flight;
     const dt_recipe *recipe = &flight->plan.recipe;
     const dt_architecture *kind = dt_architecture_find(recipe->model.kind);
     int64_t steps = dt_preflight_steps(flight, NULL);
@@ -99,7 +86,7 @@ static void add_summary(dt_strbuf *out, const dt_term *term, const dt_preflight 
             &table, DT_STYLE_PLAIN, "%s",
             dt_format_count(whole, sizeof(whole), (double)flight->tokens_per_step * (double)steps));
     }
-    add_flops(&table, flight);
+    dt_fit_add(&table, fit);
     dt_table_write(out, &table, term, 2);
 }
 
@@ -120,26 +107,31 @@ static void add_ranks(dt_strbuf *out, const dt_term *term, const dt_plan *plan, 
     dt_table_write(out, &table, term, 2);
 }
 
-dt_status dt_dry_run_print(const dt_preflight *flight, const dt_call *call, dt_error *err)
+dt_status dt_dry_run_print(const dt_fit *fit, const dt_call *call, dt_error *err)
 {
+    const dt_preflight *flight = fit->flight;
     char available[DT_FORMAT_SIZE];
     dt_strbuf text;
     dt_status st;
     dt_term term;
 
     if (call->json)
-        return print_json(flight, err);
+        return print_json(fit, err);
     dt_term_init(&term, STDOUT_FILENO);
     dt_strbuf_init(&text);
     dt_term_add(&text, &term, DT_STYLE_BOLD, "%s", flight->plan.recipe.name);
     dt_term_add(&text, &term, DT_STYLE_DIM,
                 " would be launched like this; nothing was started\n\n");
-    add_summary(&text, &term, flight, call->arena);
+    add_summary(&text, &term, fit, call->arena);
     dt_strbuf_add_char(&text, '\n');
     add_ranks(&text, &term, &flight->plan, call->arena);
-    dt_term_add(&text, &term, DT_STYLE_DIM, "\nmemory of one rank (%s free here for %lld):\n",
-                dt_format_bytes(available, sizeof(available), (double)flight->available_bytes),
-                (long long)flight->ranks_on_node);
+    dt_format_bytes(available, sizeof(available), (double)flight->available_bytes);
+    if (fit->card != NULL)
+        dt_term_add(&text, &term, DT_STYLE_DIM, "\nmemory of one rank (%s has %s):\n",
+                    fit->card->name, available);
+    else
+        dt_term_add(&text, &term, DT_STYLE_DIM, "\nmemory of one rank (%s free here for %lld):\n",
+                    available, (long long)flight->ranks_on_node);
     dt_memory_table(&text, &flight->memory, &flight->plan.recipe);
     dt_strbuf_add_char(&text, '\n');
     st = dt_report_styled(&text, err);

@@ -3,9 +3,9 @@
 #define DT_RUNNER_LAUNCH_DRY_RUN_H
 
 #include "runner/cli/command.h"
-#include "runner/launch/preflight.h"
+#include "runner/launch/fit.h"
 
-/* Text, or {"version", "parameters", "tokens_per_step", "memory", "plan"}. */
-dt_status dt_dry_run_print(const dt_preflight *flight, const dt_call *call, dt_error *err);
+/* Text, or {"version", "parameters", "tokens_per_step", "memory", "plan", "data", "time", ...}. */
+dt_status dt_dry_run_print(const dt_fit *fit, const dt_call *call, dt_error *err);
 
 #endif

@@ -66,3 +66,14 @@ dt_status dt_placement_assign(dt_plan *plan, const dt_probe_report *report, dt_a
         found[node] = found_on(plan, report, node);
     return dt_plan_use_devices(plan, found, arena, err);
 }
+
+dt_status dt_placement_imagine(dt_plan *plan, int64_t cards, dt_arena *arena, dt_error *err)
+{
+    int64_t *found = dt_arena_alloc_array(arena, (size_t)plan->node_count, sizeof(*found));
+
+    if (found == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    for (int64_t node = 0; node < plan->node_count; node++)
+        found[node] = cards;
+    return dt_plan_use_devices(plan, found, arena, err);
+}

@@ -19,4 +19,7 @@ int64_t dt_placement_gpus_here(void);
 dt_status dt_placement_assign(dt_plan *plan, const dt_probe_report *report, dt_arena *arena,
                               dt_error *err);
 
+/* The same where every node is taken to have so many GPUs, whatever there is. */
+dt_status dt_placement_imagine(dt_plan *plan, int64_t cards, dt_arena *arena, dt_error *err);
+
 #endif

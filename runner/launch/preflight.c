@@ -5,6 +5,8 @@
 #include "base/dirs.h"
 #include "base/resources.h"
 #include "engine/data/data.h"
+#include "engine/data/files.h"
+#include "recipes/architecture/architecture.h"
 #include "recipes/nodes.h"
 #include "runner/cli/program.h"
 #include "runner/cli/report.h"
@@ -110,27 +112,44 @@ out:
     return st;
 }
 
+/* What is wrong with them dt_dataset_check says. */
+static void count_files(dt_preflight *out, const dt_recipe *here, dt_arena *arena)
+{
+    bool rows = dt_architecture_find(here->model.kind)->reads_rows;
+    dt_tokens_kind kind = rows ? DT_TOKENS_ROWS : dt_tokens_kind_of(here);
+    dt_data_files files;
+
+    if (dt_data_files_find(&files, &here->data.train, kind, "data.train", arena, NULL) != DT_OK)
+        return;
+    out->data_files = files.count;
+    out->data_bytes = files.bytes;
+    out->data_kind = dt_tokens_kind_name(files.items[0].kind);
+}
+
 static dt_status check_data(dt_preflight *out, dt_recipe *here, const dt_recipe *recipe, bool make,
                             dt_arena *arena, dt_error *err)
 {
     dt_status st = DT_OK;
 
     DT_TRY(dt_fetch_recipe(here, recipe, arena, err));
+    count_files(out, here, arena);
     DT_TRY(prepare_text(here, make, arena, err));
     DT_TRY(dt_dataset_check(&out->data, here, NULL, err));
 out:
     return st;
 }
 
-/* The plan, and what it takes: after the data, whose facts are in *out. */
-static dt_status plan_recipe(dt_preflight *out, const dt_recipe *here, dt_arena *arena,
-                             dt_error *err)
+/* The plan, and what it takes: after the data, whose facts are in *out. cards: of each node, 0: those
+ * that are found. */
+static dt_status plan_recipe(dt_preflight *out, const dt_recipe *here, int64_t cards,
+                             dt_arena *arena, dt_error *err)
 {
     dt_status st = DT_OK;
     dt_memory_ranks ranks;
 
     DT_TRY(dt_slurm_plan(&out->plan, here, arena, err));
-    DT_TRY(dt_placement_assign(&out->plan, NULL, arena, err));
+    DT_TRY(cards > 0 ? dt_placement_imagine(&out->plan, cards, arena, err)
+                     : dt_placement_assign(&out->plan, NULL, arena, err));
     ranks = dt_plan_memory_ranks(&out->plan, 0);
     dt_memory_estimate(&out->memory, &out->recipe, out->data.vocab, &ranks);
     out->ranks_on_node = fullest_node(&out->plan);
@@ -140,8 +159,8 @@ out:
 }
 
 static dt_status look_at_recipe(dt_preflight *out, const dt_recipe *recipe,
-                                const dt_recipe_source *source, bool make, dt_arena *arena,
-                                dt_error *err)
+                                const dt_recipe_source *source, bool make, int64_t cards,
+                                dt_arena *arena, dt_error *err)
 {
     dt_status st = DT_OK;
     dt_recipe here;
@@ -151,7 +170,7 @@ static dt_status look_at_recipe(dt_preflight *out, const dt_recipe *recipe,
     if (st == DT_ERR_RECIPE && source != NULL && err != NULL)
         dt_recipe_locate_data(err, source, arena);
     DT_TRY(st);
-    DT_TRY(plan_recipe(out, &here, arena, err));
+    DT_TRY(plan_recipe(out, &here, cards, arena, err));
     DT_TRY(dt_preflight_check_steps(out, err));
 out:
     return st;
@@ -160,7 +179,18 @@ out:
 dt_status dt_preflight_recipe(dt_preflight *out, const dt_recipe *recipe,
                               const dt_recipe_source *source, dt_arena *arena, dt_error *err)
 {
-    return look_at_recipe(out, recipe, source, false, arena, err);
+    return look_at_recipe(out, recipe, source, false, 0, arena, err);
+}
+
+dt_status dt_preflight_with_cards(dt_preflight *out, const dt_recipe *recipe,
+                                  const dt_recipe_source *source, int64_t cards, dt_arena *arena,
+                                  dt_error *err)
+{
+    if (recipe->gpus == 0)
+        return DT_FAIL(err, DT_ERR_USAGE, "'gpus' is 0: the recipe wants none (--set gpus=%lld)",
+                       (long long)cards);
+    return look_at_recipe(out, recipe, source, false, recipe->gpus > cards ? recipe->gpus : cards,
+                          arena, err);
 }
 
 dt_status dt_preflight_without_data(dt_preflight *out, const dt_recipe *recipe, dt_arena *arena,
@@ -168,7 +198,7 @@ dt_status dt_preflight_without_data(dt_preflight *out, const dt_recipe *recipe, 
 {
     *out = (dt_preflight){.recipe = *recipe};
     out->data.vocab = recipe->model.vocab;
-    return plan_recipe(out, recipe, arena, err);
+    return plan_recipe(out, recipe, 0, arena, err);
 }
 
 bool dt_preflight_fits_here(dt_preflight *flight, const dt_recipe *recipe, dt_error *err)
@@ -188,7 +218,7 @@ dt_status dt_preflight_check(dt_preflight *out, const dt_recipe *recipe,
     dt_memory_ranks ranks;
     const char *program;
 
-    DT_TRY(look_at_recipe(out, recipe, source, true, arena, err));
+    DT_TRY(look_at_recipe(out, recipe, source, true, 0, arena, err));
     DT_TRY(dt_resources_memory(&out->available_bytes, err));
     ranks = dt_plan_memory_ranks(&out->plan, 0);
     if (ranks_here(&out->plan) > 0) /* of other machines node_checks.h tells */

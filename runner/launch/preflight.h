@@ -19,8 +19,10 @@ typedef struct dt_preflight {
     dt_recipe recipe; /* as it was asked for, and is kept: data by URL, nodes by Slurm */
     dt_plan plan;     /* run, attempt, directory, resume_from are the caller's to fill in */
     dt_memory memory;
-    dt_dataset_facts data; /* its vocabulary and tokens, as far as they are known */
-    int64_t ranks_on_node; /* of the fullest */
+    dt_dataset_facts data;          /* its vocabulary and tokens, as far as they are known */
+    int64_t data_files, data_bytes; /* to train on; 0: they were not looked at */
+    const char *data_kind;          /* of the first, as data.tokens has it; NULL with them */
+    int64_t ranks_on_node;          /* of the fullest */
     int64_t available_bytes;
     int64_t tokens_per_step;
     const dt_origins *origins; /* of the recipe, kept with the attempt; may be NULL */
@@ -34,6 +36,11 @@ dt_status dt_preflight_recipe(dt_preflight *out, const dt_recipe *recipe,
  * what the recipe says. */
 dt_status dt_preflight_without_data(dt_preflight *out, const dt_recipe *recipe, dt_arena *arena,
                                     dt_error *err);
+/* The recipe and its data, for nodes that are taken to have so many GPUs each, whatever they have.
+ * DT_ERR_USAGE where it wants none. */
+dt_status dt_preflight_with_cards(dt_preflight *out, const dt_recipe *recipe,
+                                  const dt_recipe_source *source, int64_t cards, dt_arena *arena,
+                                  dt_error *err);
 /* Whether the ranks that the plan has here fit the memory that is free now; why not, in err. */
 bool dt_preflight_fits_here(dt_preflight *flight, const dt_recipe *recipe, dt_error *err);
 /* The same, and whether it fits this machine. */

@@ -62,7 +62,7 @@ inside runner view cli predict supervisor term
 inside runner export cli launch supervisor term view
 inside runner gc node_setup/remote_helper supervisor sweep
 inside runner import cli launch supervisor term
-inside runner launch cli corpus fetch node_setup slurm supervisor term transport
+inside runner launch cli corpus fetch node_setup predict slurm supervisor term transport
 inside runner stop cli node_setup supervisor transport
 inside runner smoke cli launch supervisor term
 inside runner sweep channel cli launch supervisor term view

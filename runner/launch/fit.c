@@ -1,0 +1,251 @@
+#include "runner/launch/fit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "recipes/architecture/architecture.h"
+#include "recipes/matrices.h"
+#include "recipes/traffic.h"
+#include "runner/launch/past_speed.h"
+#include "runner/predict/predict.h"
+
+#include "base/banned.h"
+
+/* Of the data sheet's rate: what trainings of transformers are reported to reach (docs/scaling.md). */
+#define CARD_SHARE_LOW  0.25
+#define CARD_SHARE_HIGH 0.55
+/* A small step is as long as the host takes to ask for its operations, at most: of a block, both ways. */
+#define OP_SECONDS 5e-6
+#define BLOCK_OPS  40
+/* Of a processor's peak: from small models, whose ops are memory's, to wide ones. */
+#define PROCESSOR_SHARE_LOW  0.03
+#define PROCESSOR_SHARE_HIGH 0.5
+#define PROCESSOR_HZ         2.5e9 /* assumed of a core */
+
+enum { CARDS_USUAL = 8, CARDS_MOST = 16 };
+
+/* --- messages */
+
+static double sent_by_each(const dt_traffic *traffic, int64_t world_size)
+{
+    double part = (double)(world_size - 1) / (double)world_size, sum = 0;
+
+    for (int64_t i = 0; i < traffic->count; i++) {
+        const dt_traffic_message *message = &traffic->messages[i];
+        double twice = message->kind == DT_TRAFFIC_ALL_REDUCE ? 2 : 1;
+
+        sum += (double)message->bytes * part * twice;
+    }
+    return sum;
+}
+
+/* Every micro-step after the second is like the one before. */
+static dt_status count_sent(dt_fit *out, dt_arena *arena, dt_error *err)
+{
+    enum { COUNTED = 3 };
+    const dt_plan *plan = &out->flight->plan;
+    int64_t steps = plan->recipe.batch.accumulate, vocab = out->flight->data.vocab;
+    double sent[2] = {0, 0};
+    dt_traffic traffic;
+    dt_status st = DT_OK;
+
+    if (plan->world_size == 1)
+        return DT_OK;
+    for (int i = 0; i < 2; i++) {
+        int64_t counted = steps < COUNTED ? steps : COUNTED - 1 + i;
+
+        DT_TRY(
+            dt_traffic_make(&traffic, &plan->recipe, vocab, plan->world_size, counted, arena, err));
+        sent[i] = sent_by_each(&traffic, plan->world_size);
+    }
+    out->sent_bytes = sent[1];
+    if (steps > COUNTED)
+        out->sent_bytes += (sent[1] - sent[0]) * (double)(steps - COUNTED);
+out:
+    return st;
+}
+
+/* --- time */
+
+static void span(dt_fit *out, double flops_low, double flops_high)
+{
+    double all = (double)dt_preflight_steps(out->flight, NULL) * (out->flops + out->matrix_flops);
+
+    if (all <= 0)
+        return;
+    out->seconds_low = all / flops_high;
+    out->seconds_high = all / flops_low;
+}
+
+/* A step on the plan's cards, of which nodes have as many as the fullest. */
+static dt_status time_of_cards(dt_fit *out, dt_arena *arena, dt_error *err)
+{
+    const dt_plan *plan = &out->flight->plan;
+    const dt_recipe *recipe = &plan->recipe;
+    bool dp = recipe->strategy.kind == DT_STRATEGY_DP,
+         half = recipe->precision.kind != DT_PRECISION_FP32;
+    double tflops = half ? out->card->half_tflops : out->card->single_tflops;
+    int64_t steps = dt_preflight_steps(out->flight, NULL), vocab = out->flight->data.vocab;
+    const double shares[] = {CARD_SHARE_HIGH, CARD_SHARE_LOW};
+    double *const seconds[] = {&out->seconds_low, &out->seconds_high};
+    dt_machine machine = {
+        .fabric = {.nodes = dp ? 1 : plan->node_count,
+                   .node_cards = dp ? 1 : out->flight->ranks_on_node,
+                   .nvlink = out->card->nvlink,
+                   .node_gbs = out->card->node_gbs},
+        .tflops = tflops,
+        .matrix_tflops =
+            recipe->precision.kind == DT_PRECISION_BF16 ? tflops : out->card->single_tflops,
+        .memory_gbs = out->card->memory_gbs,
+        .memory_bytes = out->card->memory_gb * 1e9,
+    };
+    double asking =
+        OP_SECONDS * BLOCK_OPS * (double)((recipe->model.layers + 2) * recipe->batch.accumulate);
+    dt_prediction prediction;
+    dt_status st = DT_OK;
+
+    machine.fabric.network_gbs = dt_networks[0].card_gbs * (double)machine.fabric.node_cards;
+    for (int i = 0; i < 2; i++) {
+        machine.efficiency = shares[i];
+        DT_TRY(dt_predict(&prediction, recipe, vocab, &machine, arena, err));
+        if (steps > 0)
+            *seconds[i] = prediction.step_seconds * (double)steps;
+    }
+    out->seconds_high = fmax(out->seconds_high, asking * (double)steps);
+    out->basis =
+        dt_arena_printf(arena, "%s: %.4g TFLOP/s of its data sheet, %.0f to %.0f %% of it",
+                        out->card->name, tflops, 100 * CARD_SHARE_LOW, 100 * CARD_SHARE_HIGH);
+out:
+    return st;
+}
+
+/* FLOPs a cycle of a core: two fused products of a register of floats, where there are such. */
+static double processor_flops(const char **name)
+{
+    *name = "any";
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f")) {
+        *name = "AVX-512";
+        return 64 * PROCESSOR_HZ;
+    }
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+        *name = "AVX2";
+        return 32 * PROCESSOR_HZ;
+    }
+#endif
+    return 8 * PROCESSOR_HZ;
+}
+
+static void time_of_processors(dt_fit *out, dt_arena *arena)
+{
+    const char *name;
+    double peak = processor_flops(&name) * dt_past_speed_devices(&out->flight->plan);
+
+    span(out, peak * PROCESSOR_SHARE_LOW, peak * PROCESSOR_SHARE_HIGH);
+    out->basis =
+        dt_arena_printf(arena,
+                        "no finished run here yet; %s, %.0f to %.0f %% of %.3g TFLOP/s: a "
+                        "first run tells more",
+                        name, 100 * PROCESSOR_SHARE_LOW, 100 * PROCESSOR_SHARE_HIGH, peak / 1e12);
+}
+
+static dt_status estimate(dt_fit *out, dt_arena *arena, dt_error *err)
+{
+    const dt_plan *plan = &out->flight->plan;
+    dt_past_speed past;
+    double devices = dt_past_speed_devices(plan);
+
+    if (out->card != NULL && !isnan(out->sent_bytes))
+        return time_of_cards(out, arena, err);
+    out->basis = "more messages in a step than are counted";
+    if (out->card != NULL)
+        return DT_OK;
+    dt_past_speed_find(&past, plan, out->flops, arena);
+    if (past.runs > 0) {
+        span(out, past.low * devices, past.high * devices);
+        out->basis = dt_arena_printf(arena, "%lld finished run%s here of %s", (long long)past.runs,
+                                     past.runs == 1 ? "" : "s",
+                                     past.like ? "about this size" : "another size");
+    } else if (strcmp(plan->ranks[0].device, "cpu") == 0) {
+        time_of_processors(out, arena);
+    } else {
+        out->basis = "no finished run on these cards yet; --gpus-as h100 takes a data sheet's rate";
+    }
+    return DT_OK;
+}
+
+/* --- */
+
+static double epochs_of(const dt_preflight *flight)
+{
+    double tokens = (double)flight->data.train_tokens;
+    int64_t steps = dt_preflight_steps(flight, NULL);
+
+    if (flight->plan.recipe.schedule.epochs > 0 && flight->plan.recipe.schedule.steps == 0)
+        return (double)flight->plan.recipe.schedule.epochs;
+    return tokens > 0 && steps > 0 ? (double)flight->tokens_per_step * (double)steps / tokens : NAN;
+}
+
+dt_status dt_fit_make(dt_fit *out, const dt_preflight *flight, const dt_gpu_spec *card,
+                      dt_arena *arena, dt_error *err)
+{
+    const dt_recipe *recipe = &flight->plan.recipe;
+    dt_model_config config;
+    dt_matrices matrices;
+
+    *out = (dt_fit){.flight = flight, .card = card, .seconds_low = NAN, .seconds_high = NAN};
+    dt_model_config_make(&config, recipe, flight->data.vocab);
+    dt_matrices_count(&matrices, recipe);
+    out->flops = dt_model_flops_per_token(&config) * (double)flight->tokens_per_step;
+    out->matrix_flops = matrices.flops;
+    out->epochs = epochs_of(flight);
+    if (count_sent(out, arena, NULL) != DT_OK)
+        out->sent_bytes = NAN;
+    return estimate(out, arena, err);
+}
+
+dt_status dt_fit_parse_cards(const dt_gpu_spec **out, int64_t *count, const char *text,
+                             dt_error *err)
+{
+    size_t length = strcspn(text, ":");
+    char *end = NULL;
+
+    *count = text[length] == ':' ? strtoll(text + length + 1, &end, 10) : CARDS_USUAL;
+    if (*count < 1 || *count > CARDS_MOST ||
+        (end != NULL && (*end != '\0' || end == text + length + 1)))
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "--gpus-as is '%s': expected 1 to %d cards of a node behind the colon", text,
+                       CARDS_MOST);
+    for (int i = 0; dt_gpu_spec_names[i] != NULL; i++)
+        if (strncmp(dt_gpu_spec_names[i], text, length) == 0 &&
+            dt_gpu_spec_names[i][length] == '\0') {
+            *out = &dt_gpu_specs[i];
+            return DT_OK;
+        }
+    return DT_FAIL(err, DT_ERR_USAGE,
+                   "--gpus-as is '%s': known are h100, h200, a100, a100-40gb, l40s and rtx4090",
+                   text);
+}
+
+dt_status dt_fit_preflight(dt_preflight *out, const dt_gpu_spec **card, const dt_recipe *recipe,
+                           const dt_recipe_source *source, const char *gpus_as, dt_arena *arena,
+                           dt_error *err)
+{
+    int64_t count;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_fit_parse_cards(card, &count, gpus_as, err));
+    DT_TRY(dt_preflight_with_cards(out, recipe, source, count, arena, err));
+    out->available_bytes = (int64_t)((*card)->memory_gb * 1e9);
+out:
+    return st;
+}
+
+dt_status dt_fit_check_card(const dt_preflight *flight, const dt_gpu_spec *card, dt_error *err)
+{
+    dt_memory_ranks ranks = dt_plan_memory_ranks(&flight->plan, 0);
+
+    return dt_memory_check(&flight->plan.recipe, flight->data.vocab, &ranks, 1,
+                           flight->available_bytes, card->name, err);
+}

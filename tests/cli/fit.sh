@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# What a run takes is said before it starts: data, messages, arithmetic, time with its band, and whether
+# it fits cards that are not there.
+. "$(dirname "$0")/lib.sh"
+make_tiny
+
+# Nothing has run here: the time is by the processor, and asking makes no history.
+expect 0 validate "$work/tiny.yaml"
+says "tiny.yaml: good" "1 file of" "tokens to train on" "characters" "epochs" "sent per step" "no finished run here yet"
+[ ! -e "$work/state/dtrun/store.db" ] || fail "a look made a store"
+expect 0 launch --dry-run "$work/tiny.yaml" --json
+json "o['data']['files'] == 1" "o['data']['bytes'] > 0" "o['data']['kind'] == 'char'" "o['card'] is None" \
+    "0 < o['time']['low_seconds'] < o['time']['high_seconds']" "o['flops_per_step'] > 0" "0 < o['epochs'] < 1"
+sent=$(field "o['sent_bytes_per_step']")
+
+# What it said is what is sent; and the next time is by this run.
+expect 0 launch --wait "$work/tiny.yaml"
+says "a rank; the steps take"
+expect 0 metrics last --name sent_bytes
+[ "$(tail -n 1 "$work/out" | cut -d, -f4 | cut -d. -f1)" = "${sent%.*}" ] || fail "not $sent bytes a step"
+expect 0 validate --json "$work/tiny.yaml" --set schedule.steps=6000
+json "'1 finished run here of about this size' == o['recipes'][0]['time']['basis']"
+# Another precision is another speed.
+expect 0 validate --json "$work/tiny.yaml" --set precision=bf16
+json "'no finished run here' in o['recipes'][0]['time']['basis']"
+
+# Cards by their data sheet, without any: ranks, memory, time.
+large=("$work/tiny.yaml" --set model=gpt2-xl --set model.heads=25 --set model.layers=48
+    --set model.embed=1600 --set precision=bf16 --set strategy=fsdp)
+expect 0 launch -n --gpus-as h100:4 "${large[@]}"
+says "cuda:3" "memory of one rank (h100 has 80.0 GB)" "divided among 4" "h100: 989.4 TFLOP/s"
+expect 0 launch -n --gpus-as a100 --json "${large[@]}"
+json "o['card'] == 'a100'" "o['plan']['world_size'] == 8" "o['memory']['available_bytes'] == 80e9" \
+    "o['time']['low_seconds'] < o['time']['high_seconds']" "o['sent_bytes_per_step'] > 1e9"
+for nodes in "--set nodes=[a,b]"; do # that are asked nothing
+    # shellcheck disable=SC2086
+    expect 0 launch -n --gpus-as h200:2 --json "${large[@]}" $nodes
+    json "o['plan']['world_size'] == 4" "o['plan']['nodes'][1]['name'] == 'b'"
+done
+expect 2 launch -n --gpus-as rtx4090:1 "${large[@]}"
+says "does not fit into the memory of 'rtx4090': 1 rank needs"
+expect 0 validate --gpus-as rtx4090:1 "${large[@]}"
+says "warning: launched there it would be refused"
+expect 2 launch -n --gpus-as h100 "$work/tiny.yaml" --set gpus=0
+says "'gpus' is 0: the recipe wants none"
+for wrong in h1 h100: h100:0 h100:17 h100:x "" :4; do
+    expect 2 launch -n --gpus-as "$wrong" "$work/tiny.yaml"
+    says "--gpus-as is '$wrong'"
+done
+expect 2 launch --gpus-as h100 "$work/tiny.yaml"
+says "--gpus-as is for --dry-run"
