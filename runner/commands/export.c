@@ -17,7 +17,12 @@ typedef struct wish {
 
 static dt_status read_wish(wish *out, const dt_call *call, dt_error *err)
 {
-    static const char *const of_hf[] = {"checkpoint", "dtype", "file-mb"};
+    static const struct {
+        const char *option;
+        const dt_export_format *format;
+    } only[] = {{"checkpoint", &dt_export_hf},     {"dtype", &dt_export_hf},
+                {"file-mb", &dt_export_hf},        {"wide", &dt_export_csv},
+                {"experiment", &dt_export_mlflow}, {"follow", &dt_export_mlflow}};
     const dt_value *to = dt_arguments_get(call->args, "to");
     const char *output = dt_arguments_get(call->args, "output")->text;
     int count = call->args->operands_count;
@@ -35,11 +40,10 @@ static dt_status read_wish(wish *out, const dt_call *call, dt_error *err)
         return DT_FAIL(err, DT_ERR_USAGE, "the name of the %s is empty", out->format->target);
     if (out->target == NULL && call->json)
         return DT_FAIL(err, DT_ERR_USAGE, "--json tells of a file: --output names it");
-    for (size_t i = 0; i < sizeof(of_hf) / sizeof(of_hf[0]); i++)
-        if (dt_arguments_get(call->args, of_hf[i])->given && out->format != &dt_export_hf)
-            return DT_FAIL(err, DT_ERR_USAGE, "--%s goes with --to hf alone", of_hf[i]);
-    if (dt_arguments_flag(call->args, "wide") && out->format != &dt_export_csv)
-        return DT_FAIL(err, DT_ERR_USAGE, "--wide goes with --to csv alone");
+    for (size_t i = 0; i < sizeof(only) / sizeof(only[0]); i++)
+        if (dt_arguments_get(call->args, only[i].option)->given && out->format != only[i].format)
+            return DT_FAIL(err, DT_ERR_USAGE, "--%s goes with --to %s alone", only[i].option,
+                           only[i].format->name);
     return DT_OK;
 }
 
@@ -203,6 +207,14 @@ static const dt_option options[] = {
      .low = 0.001,
      .high = 1e6,
      .help = "with --to hf: MB of tensors in one file; more files have an index"},
+    {.name = "experiment",
+     .kind = DT_OPTION_TEXT,
+     .value = "NAME",
+     .fallback = "dtrun",
+     .help = "with --to mlflow: the experiment, which is made where there is none"},
+    {.name = "follow",
+     .kind = DT_OPTION_FLAG,
+     .help = "with --to mlflow: go on until the runs have ended"},
     {.name = "force", .kind = DT_OPTION_FLAG, .help = "replace a file that is there"},
     {0},
 };
@@ -222,6 +234,10 @@ const dt_command dt_command_export = {
         "parquet      FILE, one table of all points: for pyarrow, pandas, DuckDB\n"
         "hf           DIR: a checkpoint for Hugging Face's transformers: config.json,\n"
         "             safetensors, and the tokenizer that model.from came with\n"
+        "mlflow       URL of a tracking server, as http://localhost:5000: points, recipe, tags,\n"
+        "             state. Again it sends what is missing, also where it broke off; --follow\n"
+        "             goes on until the runs have ended, whatever becomes of the server\n"
+        "             (MLFLOW_TRACKING_TOKEN, or _USERNAME and _PASSWORD, of the environment)\n"
         "\n"
         "A file is there whole or not at all, and replaces another one only with --force. A run\n"
         "that goes on is exported up to the step that it has done. Of a value that is not\n"

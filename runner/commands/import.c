@@ -9,7 +9,8 @@
 
 #include "base/banned.h"
 
-static const dt_import_format *const formats[] = {&dt_import_csv, &dt_import_tensorboard, NULL};
+static const dt_import_format *const formats[] = {&dt_import_csv, &dt_import_mlflow,
+                                                  &dt_import_tensorboard, NULL};
 
 static dt_status find_format(const dt_import_format **out, const char *name, dt_error *err)
 {
@@ -18,7 +19,7 @@ static dt_status find_format(const dt_import_format **out, const char *name, dt_
             *out = formats[i];
             return DT_OK;
         }
-    return DT_FAIL(err, DT_ERR_USAGE, "'%s': expected csv or tensorboard", name);
+    return DT_FAIL(err, DT_ERR_USAGE, "'%s': expected csv, mlflow or tensorboard", name);
 }
 
 static dt_status say_imported(const char *const *ids, const dt_imported *imported,
@@ -88,6 +89,10 @@ static const dt_option options[] = {
      .kind = DT_OPTION_TEXT,
      .value = "NAME",
      .help = "what a csv's only column 'value' holds; else as the file is called"},
+    {.name = "experiment",
+     .kind = DT_OPTION_TEXT,
+     .value = "NAME",
+     .help = "of mlflow: the runs of this experiment alone"},
     DT_LABEL_OPTIONS,
     {0},
 };
@@ -95,7 +100,7 @@ static const dt_option options[] = {
 const dt_command dt_command_import = {
     .name = "import",
     .summary = "runs of other programs, into the history",
-    .operands = "csv|tensorboard FILE",
+    .operands = "csv|mlflow|tensorboard FILE|URL",
     .operands_min = 2,
     .operands_max = 2,
     .options = options,
@@ -105,6 +110,9 @@ const dt_command dt_command_import = {
         "csv          a column 'step', and either a column a metric, or the columns 'name' and\n"
         "             'value'; 'run' and 'time' (seconds since 1970, or ISO 8601 in UTC) are\n"
         "             known, too. What 'dtrun export --to csv' writes is read.\n"
+        "mlflow       the runs of a tracking server, as http://localhost:5000: points of metrics,\n"
+        "             and params to compare them by. MLFLOW_TRACKING_TOKEN, or _USERNAME and\n"
+        "             _PASSWORD, of the environment\n"
         "tensorboard  an event file, or a folder: each folder below it that has event files is\n"
         "             a run. Scalars are taken, all else is passed over.\n"
         "\n"

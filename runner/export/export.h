@@ -16,13 +16,13 @@
 #include "store/store.h"
 
 /* In the order of the help. */
-#define DT_EXPORT_FORMATS(X) X(csv) X(jsonl) X(tensorboard) X(html) X(parquet) X(hf)
+#define DT_EXPORT_FORMATS(X) X(csv) X(jsonl) X(tensorboard) X(html) X(parquet) X(hf) X(mlflow)
 
 typedef struct dt_export_job {
     dt_store *store;
     const dt_run *runs;
     size_t count;       /* at least one */
-    const char *target; /* the file or folder; NULL: stdout */
+    const char *target; /* the file, folder or address; NULL: stdout */
     const char *metric; /* this one alone; NULL: all */
     bool replace;       /* a file that is there already */
     const dt_call *call;
@@ -30,7 +30,7 @@ typedef struct dt_export_job {
 
 typedef struct dt_export_format {
     const char *name;   /* --to NAME */
-    const char *target; /* "FILE", "DIR" */
+    const char *target; /* "FILE", "DIR", "URL" */
     bool to_stdout;     /* where no target is named */
     size_t runs_most;   /* 0: any number */
     const char *help;   /* of the notes: what it writes; a line of at most 64 columns */

@@ -29,7 +29,8 @@ typedef struct dt_imported {
     dt_import_names runs, metrics; /* as the file has them */
     dt_import_point *points;       /* heap; dt_imported_release */
     int64_t count, capacity;
-    int64_t skipped; /* of what was there and is no number */
+    int64_t skipped;         /* of what was there and is no number */
+    dt_import_names recipes; /* of each run as JSON, as far as they are known; "{}" else */
 } dt_imported;
 
 typedef struct dt_import_source {
@@ -44,7 +45,7 @@ typedef struct dt_import_format {
     dt_status (*read)(dt_imported *out, const dt_import_source *source, dt_error *err);
 } dt_import_format;
 
-extern const dt_import_format dt_import_csv, dt_import_tensorboard;
+extern const dt_import_format dt_import_csv, dt_import_mlflow, dt_import_tensorboard;
 
 /* --- points.c */
 void dt_imported_init(dt_imported *out, dt_arena *arena);
@@ -52,6 +53,8 @@ void dt_imported_release(dt_imported *imported);
 /* The number of a name, which is added where it is new. What must not be shown becomes '?', as in a terminal. */
 dt_status dt_import_name(int32_t *out, dt_import_names *names, const char *name, dt_arena *arena,
                          dt_error *err);
+/* What a run's recipe is to be: a JSON object. */
+dt_status dt_import_recipe(dt_imported *imported, int32_t run, const char *json, dt_error *err);
 dt_status dt_import_add(dt_imported *imported, const dt_import_point *point, dt_error *err);
 
 /* --- write.c */

@@ -64,6 +64,23 @@ out:
     return st;
 }
 
+dt_status dt_import_recipe(dt_imported *imported, int32_t run, const char *json, dt_error *err)
+{
+    dt_import_names *recipes = &imported->recipes;
+    dt_status st = DT_OK;
+
+    while (recipes->count <= run) {
+        if (recipes->count == recipes->capacity)
+            DT_TRY(names_grow(recipes, imported->arena, err));
+        recipes->items[recipes->count++] = "{}";
+    }
+    recipes->items[run] = dt_arena_strdup(imported->arena, json);
+    if (recipes->items[run] == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+out:
+    return st;
+}
+
 dt_status dt_import_add(dt_imported *imported, const dt_import_point *point, dt_error *err)
 {
     if (imported->count == DT_IMPORT_POINTS_MOST)

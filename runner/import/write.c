@@ -88,6 +88,11 @@ out:
     return st;
 }
 
+static const char *recipe_of(const dt_imported *imported, int32_t run)
+{
+    return run < imported->recipes.count ? imported->recipes.items[run] : "{}";
+}
+
 static dt_status add_run(dt_store *store, const dt_imported *imported, const char *id,
                          const char *given, const dt_import_source *source, int64_t from,
                          int64_t to, dt_error *err)
@@ -99,7 +104,7 @@ static dt_status add_run(dt_store *store, const dt_imported *imported, const cha
                   .attempt = 1,
                   .recipe_path = source->path,
                   .recipe_text = "",
-                  .recipe_json = "{}",
+                  .recipe_json = recipe_of(imported, imported->points[from].run),
                   .recipe_hash = "",
                   .reason = "",
                   .boot_id = "",

@@ -72,6 +72,10 @@ static void add_points(dt_store *store, const char *id, int64_t attempt, int64_t
                                      0.6 + 5 * wobble(step), time_ms, &err));
         }
         if (step % 250 == 0 && step > 0) {
+            must(dt_store_metric_add(store, id, attempt, step, "gpu_used_bytes_rank_0",
+                                     5e9 + 1e6 * step, time_ms, &err));
+            must(dt_store_metric_add(store, id, attempt, step, "gpu_used_bytes_rank_1", 6e9,
+                                     time_ms, &err));
             valid = 1.75 + 2.4 * exp(-(double)step / 280);
             must(dt_store_metric_add(store, id, attempt, step, "valid_loss", valid, time_ms, &err));
         }

@@ -174,6 +174,16 @@ class Page(Browsing):
         self.assertFalse(self.browser.find_element(By.ID, "reason").is_displayed())
         self.shoot("finished")
 
+    def test_what_each_rank_has_for_itself_is_one_chart(self):
+        self.open_run("m4x9tr")
+        self.wait(lambda: self.browser.find_elements(By.ID, "ranks-gpu_used_bytes-chart"))
+        self.script("document.getElementById('ranks-gpu_used_bytes-card').scrollIntoView({block: 'center'})")
+        self.wait(lambda: self.script("return Chart.getChart('ranks-gpu_used_bytes-chart').data.datasets.length") == 2)
+        self.assertEqual(len(self.points("ranks-gpu_used_bytes-chart", 1)), 8)
+        self.assertEqual(self.script("return Chart.getChart('ranks-gpu_used_bytes-chart').data.datasets"
+                                     ".filter((d) => !d.helper).map((d) => d.label)"), ["rank 0", "rank 1"])
+        self.shoot("ranks")
+
     def test_a_failed_run_says_why(self):
         self.open_run("b1d5wn")
         self.assertEqual(self.text("#state"), "failed")
@@ -234,6 +244,14 @@ class Page(Browsing):
         self.wait(lambda: self.texts("#output-tabs .tab") == ["Events", "Rank 0", "Rank 1"])
         self.wait(lambda: "by signal SIGKILL" in self.text("#output"))
         self.assertIn("attempt 1 from step 0: no card", self.text("#output"))
+        find = self.browser.find_element(By.ID, "find")
+        find.send_keys("SIGKILL")
+        self.wait(lambda: len(self.texts("#output li")) == 1)
+        find.send_keys(" nowhere")
+        self.wait(lambda: "No line has that." in self.text("#output"))
+        find.clear()
+        find.send_keys(Keys.SPACE, Keys.BACKSPACE)
+        self.wait(lambda: len(self.texts("#output li")) > 1)
         self.browser.find_element(By.CSS_SELECTOR, "#output-tabs [aria-selected=true]").send_keys(
             Keys.ARROW_RIGHT)
         self.wait(lambda: "evaluated 1920 sequences" in self.text("#output"))

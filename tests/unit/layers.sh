@@ -59,9 +59,9 @@ inside runner supervisor channel node_setup transport
 inside runner agent channel node_setup/remote_helper
 inside runner cli term
 inside runner view cli predict supervisor term
-inside runner export cli launch supervisor term view
+inside runner export cli fetch launch supervisor term view
 inside runner gc node_setup/remote_helper supervisor sweep
-inside runner import cli launch supervisor term
+inside runner import cli export fetch launch supervisor term
 inside runner launch cli corpus fetch node_setup predict slurm supervisor term transport
 inside runner stop cli node_setup supervisor transport
 inside runner smoke cli launch supervisor term

@@ -11,3 +11,6 @@ foreach(subject access admission api gate live pages)
             ${CMAKE_CURRENT_SOURCE_DIR}/web_support.c
     LIBS dt_web dt_json dt_store_support Threads::Threads m)
 endforeach()
+dt_test(NAME export_mlflow_body LABEL unit
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_export_mlflow_body.c ${PROJECT_SOURCE_DIR}/runner/export/mlflow_body.c
+  LIBS dt_store dt_json m)

@@ -4,6 +4,7 @@ import {getJson} from '/live.js';
 import * as text from '/text.js';
 
 const LINES = 400;
+const LINES_SEARCHED = 5000;
 
 const made = new WeakMap(); // node -> what its content was made from, as text
 
@@ -136,8 +137,13 @@ function eventText(event) {
 
 // Tabs over the events, which every run has, and the tail of each rank's log.
 export class Output {
-  constructor(list, node, path, onRank) {
+  constructor(list, node, path, search, onRank) {
     this.node = node;
+    this.search = search;
+    search.addEventListener('input', () => {
+      this.toEnd = true;
+      this.update().catch(() => {});
+    });
     this.path = path;
     this.events = [];
     this.next = 0;
@@ -177,7 +183,7 @@ export class Output {
     }
     const wanted = log && log.rank === this.rank && log.end_bytes > this.logEnd;
     if (wanted && log.from_bytes === this.logEnd) {
-      this.lines = [...this.lines, ...log.lines].slice(-LINES);
+      this.lines = [...this.lines, ...log.lines].slice(-LINES_SEARCHED);
       this.logEnd = log.end_bytes;
     } else if (wanted) {
       this.update().catch(() => {});
@@ -187,11 +193,18 @@ export class Output {
     else if (wanted) this.show(this.tabs.selected, this.shownLines());
   }
 
-  show(key, lines) {
+  get words() {
+    return this.search.value.trim().toLowerCase();
+  }
+
+  show(key, all) {
+    const {words} = this;
+    const lines = all.filter((line) => words === ''
+      || `${line.label ?? ''} ${line.text}`.toLowerCase().includes(words)).slice(-LINES);
     const below = this.node.scrollHeight - this.node.scrollTop - this.node.clientHeight;
     const toEnd = this.toEnd || below < 24; // follow, but not where the reader has scrolled up
     this.toEnd = false;
-    showWhenChanged(this.node, [key, lines], () => lines.length === 0 ? nothing('Nothing yet.')
+    showWhenChanged(this.node, [key, lines], () => lines.length === 0 ? nothing(words === '' ? 'Nothing yet.' : 'No line has that.')
       : el('ol', {class: 'lines'}, ...lines.map((line) =>
         el('li', {}, el('time', {text: line.time}),
           line.label === undefined ? null : el('b', {text: line.label}),
@@ -201,7 +214,7 @@ export class Output {
 
   async logLines(key) {
     const rank = key.slice('rank-'.length);
-    const {lines, end_bytes: end} = await getJson(`${this.path}/logs?rank=${rank}&lines=${LINES}`);
+    const {lines, end_bytes: end} = await getJson(`${this.path}/logs?rank=${rank}&lines=${this.words === '' ? LINES : LINES_SEARCHED}`);
     if (key === this.tabs.selected) Object.assign(this, {lines, logEnd: end});
     return this.shownLines();
   }
@@ -225,7 +238,7 @@ export class Output {
   }
 
   shownEvents() {
-    return this.events.slice(-LINES).map((event) => ({
+    return this.events.map((event) => ({
       time: text.clock(event.time_ms),
       label: event.rank === null ? event.event : `${event.event} · rank ${event.rank}`,
       text: eventText(event),

@@ -65,7 +65,8 @@ export function showRun() {
   const charts = new RunCharts(byId('charts'), view);
   const checkpoints = new Checkpoints(byId('checkpoints'), path);
   const recipe = new Recipe(byId('recipe-tabs'), byId('recipe'), byId('recipe-path'), path);
-  const output = new Output(byId('output-tabs'), byId('output'), path, (rank) => live.follow(rank));
+  const output = new Output(byId('output-tabs'), byId('output'), path, byId('find'),
+                            (rank) => live.follow(rank));
   let marks = [];
   let begun = 0; // of the run, in ms: where the axis of time begins
   let drawing = 0; // a timer: what is told is drawn so often

@@ -26,6 +26,24 @@ function otherChart(name) {
             : name.endsWith('_seconds') ? text.shortTime : text.compact};
 }
 
+// What every rank has for itself is one chart, a line a rank.
+function rankCharts(names) {
+  const charts = new Map();
+  for (const name of names) {
+    const [, base, rank] = /^(.+)_rank_(\d+)$/.exec(name) ?? [null, name, null];
+    if (rank === null) charts.set(name, otherChart(name));
+    else {
+      const chart = charts.get(`${base} ranks`) ?? {...otherChart(base), id: `ranks-${base}`, hue: 1, names: [], titles: {}};
+      chart.names.push(name);
+      chart.titles[name] = `rank ${rank}`;
+      charts.set(`${base} ranks`, chart);
+    }
+  }
+  for (const chart of charts.values())
+    chart.names.sort((a, b) => a.length - b.length || (a < b ? -1 : 1)); // rank 10 after rank 9
+  return [...charts.values()];
+}
+
 // Of several runs a chart has one metric.
 function apart(chart) {
   return chart.names.map((name, at) => at === 0 ? {...chart, names: [name]}
@@ -60,12 +78,16 @@ export class RunCharts {
     const usual = (chart, at) => names.length === 0 ? at < 3
       : chart.names.some((name) => names.includes(name));
     const charts = [...CHARTS.flatMap((chart) => this.sources.length > 1 ? apart(chart) : [chart])
-      .filter(usual), ...names.filter((name) => !known.has(name)).map(otherChart)];
-    const key = charts.map((chart) => chart.id).join(' ');
+      .filter(usual), ...(this.sources.length > 1 ? (others) => others.map(otherChart) : rankCharts)(
+        names.filter((name) => !known.has(name)))];
+    const key = charts.map((chart) => `${chart.id} ${chart.names.length}`).join(' ');
     if (key === this.key) return;
     this.key = key;
-    for (const [id, {card}] of this.curves)
-      if (!charts.some((chart) => chart.id === id)) card.remove();
+    for (const [id, {card, lines}] of this.curves)
+      if (!charts.some((chart) => chart.id === id && chart.names.length === lines)) {
+        card.remove();
+        this.curves.delete(id);
+      }
     charts.forEach((chart, at) => {
       const card = this.curves.get(chart.id)?.card ?? this.makeCard(chart);
       if (this.node.children[at] !== card) this.node.insertBefore(card, this.node.children[at] ?? null);
@@ -78,11 +100,11 @@ export class RunCharts {
     const card = el('section', {id: `${chart.id}-card`, class: chart.tall ? 'card wide-card' : 'card',
                                 'aria-labelledby': `${chart.id}-title`},
       el('div', {class: 'card-head'}, el('h2', {id: `${chart.id}-title`, text: chart.title}),
-        el('span', {class: 'keep'}, ...(this.keep ? chart.names : []).map((name) => this.keepLink(chart, name)))),
+        el('span', {class: 'keep'}, ...(this.keep && !chart.titles ? chart.names : []).map((name) => this.keepLink(chart, name)))),
       el('div', {class: chart.tall ? 'chart tall' : 'chart'}, canvas));
     card.seen = chart.tall;
     this.node.append(card); // Chart.js measures it
-    this.curves.set(chart.id, {card, curves: new Curves(canvas, this.seriesOf(chart),
+    this.curves.set(chart.id, {card, lines: chart.names.length, curves: new Curves(canvas, this.seriesOf(chart),
       chart.format ?? text.compact, this.view, () => this.marksNow())});
     this.watcher.observe(card);
     return card;
@@ -99,7 +121,7 @@ export class RunCharts {
     const several = this.sources.length > 1;
     return this.sources.flatMap(({source, title, begun}, run) => chart.names.map((name, at) => ({
       name, source, dots: DOTS.has(name), fromZero: chart.fromZero,
-      title: several ? title : TITLES[name] ?? chart.title,
+      title: several ? title : chart.titles?.[name] ?? TITLES[name] ?? chart.title,
       colour: `curve-${1 + (several ? run : chart.hue - 1 + at) % HUES}`,
       x: (point, axis) => this.place(source, begun(), point, axis)})));
   }

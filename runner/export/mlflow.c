@@ -1,0 +1,276 @@
+/* mlflow: runs to an MLflow tracking server, by its REST API 2.0.
+ *
+ * Again       a run of ours is found there by its tag; what MLflow has of a metric, by its newest step: what is
+ *             missing is sent, whatever broke off before, and nothing twice
+ * --follow    the same again and again until the runs have ended. It is a program apart that reads the store: a
+ *             server that is slow or dead costs a training nothing, and is told all of it once it is back
+ * Undone      MLflow takes nothing back: of steps that an attempt does again it keeps what it had first
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "runner/cli/report.h"
+#include "runner/export/export.h"
+#include "runner/export/mlflow_body.h"
+#include "runner/fetch/rest.h"
+
+#include "base/banned.h"
+
+#define API            "api/2.0/mlflow/"
+#define FOLLOW_SECONDS 5.0
+
+typedef struct tracking {
+    const dt_export_job *job;
+    dt_rest *rest;
+    dt_arena *arena;        /* of one round */
+    const char *experiment; /* its id, of the job's arena */
+} tracking;
+
+/* The answer is of no interest. */
+static dt_status tell(const tracking *t, const char *path, json_t *body, dt_error *err)
+{
+    json_t *answer;
+    dt_status st = dt_rest_post(t->rest, &answer, path, body, err);
+
+    json_decref(answer);
+    return st;
+}
+
+/* --- the experiment */
+
+static dt_status experiment_take(tracking *t, const json_t *id, dt_error *err)
+{
+    if (!json_is_string(id))
+        return DT_FAIL(err, DT_ERR_CORRUPT, "MLflow's answer has no experiment_id");
+    t->experiment = dt_arena_strdup(t->job->call->arena, json_string_value(id));
+    return t->experiment != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+}
+
+/* By its name; made where there is none. */
+static dt_status experiment_find(tracking *t, const char *name, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    json_t *answer = NULL;
+    dt_strbuf path;
+    dt_status st;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_add_str(&path, API "experiments/get-by-name?experiment_name=");
+    dt_rest_escape(&path, name);
+    st = dt_rest_get(t->rest, &answer, path.data, &problem);
+    if (st == DT_OK) {
+        DT_TRY(experiment_take(
+            t, json_object_get(json_object_get(answer, "experiment"), "experiment_id"), err));
+        goto out;
+    }
+    if (st != DT_ERR_NOT_FOUND)
+        DT_THROW(err, st, "%s", problem.message);
+    DT_TRY(dt_rest_post(t->rest, &answer, API "experiments/create",
+                        json_pack("{so}", "name", dt_json_text(name)), err));
+    DT_TRY(experiment_take(t, json_object_get(answer, "experiment_id"), err));
+out:
+    json_decref(answer);
+    dt_strbuf_release(&path);
+    return st;
+}
+
+/* --- a run */
+
+/* As MLflow has it, with its newest points; made where there is none. */
+static dt_status run_find(json_t **out, const tracking *t, const dt_run *run, dt_error *err)
+{
+    json_t *answer = NULL;
+    dt_status st;
+
+    DT_TRY(dt_rest_post(t->rest, &answer, API "runs/search",
+                        dt_mlflow_search_body(t->experiment, run), err));
+    *out = json_incref(json_array_get(json_object_get(answer, "runs"), 0));
+    json_decref(answer);
+    answer = NULL;
+    if (*out != NULL)
+        goto out;
+    DT_TRY(dt_rest_post(t->rest, &answer, API "runs/create",
+                        dt_mlflow_create_body(t->experiment, run), err));
+    *out = json_incref(json_object_get(answer, "run"));
+out:
+    json_decref(answer);
+    return st;
+}
+
+static dt_status params_send(const tracking *t, const char *run_id, const json_t *there,
+                             const dt_run *run, dt_error *err)
+{
+    json_t *params =
+        dt_mlflow_params(run, json_object_get(json_object_get(there, "data"), "params"));
+    dt_status st = DT_OK;
+
+    while (json_array_size(params) > 0) {
+        json_t *some = json_array();
+
+        while (json_array_size(params) > 0 && json_array_size(some) < DT_MLFLOW_PARAMS_MOST) {
+            json_array_append(some, json_array_get(params, 0));
+            json_array_remove(params, 0);
+        }
+        DT_TRY(tell(t, API "runs/log-batch", dt_mlflow_batch_body(run_id, "params", some), err));
+    }
+out:
+    json_decref(params);
+    return st;
+}
+
+/* --- its points */
+
+typedef struct batch {
+    json_t *items;
+    const char *name; /* as MLflow has it */
+    int64_t step;     /* of the last one */
+} batch;
+
+static bool batch_add(void *context, const dt_metric *point)
+{
+    dt_metric named = *point;
+    batch *b = context;
+
+    named.name = b->name;
+    json_array_append_new(b->items, dt_mlflow_metric(&named));
+    b->step = point->step;
+    return json_array_size(b->items) < DT_MLFLOW_METRICS_MOST;
+}
+
+static dt_status batch_send(const tracking *t, batch *b, const char *run_id, dt_error *err)
+{
+    json_t *items = b->items;
+
+    b->items = json_array();
+    return tell(t, API "runs/log-batch", dt_mlflow_batch_body(run_id, "metrics", items), err);
+}
+
+/* Curve after curve, each in order: what breaks off leaves its beginning there. Several curves may share a request. */
+static dt_status points_send(const tracking *t, const char *run_id, const json_t *there,
+                             const dt_run *run, dt_error *err)
+{
+    batch b = {.items = json_array()};
+    dt_store_curves curves;
+    dt_status st;
+
+    DT_TRY(dt_store_curves_find(t->job->store, &curves, run->id, t->job->metric, t->arena, err));
+    for (int64_t i = 0; i < curves.count; i++) {
+        bool full = true;
+
+        b.name = dt_mlflow_name(curves.curves[i].name, t->arena);
+        if (b.name == NULL)
+            DT_THROW(err, DT_ERR_NOMEM, "no memory");
+        b.step = dt_mlflow_last_step(there, b.name);
+        while (full) {
+            DT_TRY(dt_store_curve_scan(t->job->store, &curves, i, b.step, INT64_MAX, batch_add, &b,
+                                       err));
+            full = json_array_size(b.items) == DT_MLFLOW_METRICS_MOST;
+            if (full)
+                DT_TRY(batch_send(t, &b, run_id, err));
+        }
+    }
+    if (json_array_size(b.items) > 0)
+        DT_TRY(batch_send(t, &b, run_id, err));
+out:
+    json_decref(b.items);
+    return st;
+}
+
+/* --- all of it */
+
+static dt_status run_send(const tracking *t, const dt_run *run, dt_error *err)
+{
+    json_t *there = NULL;
+    const char *run_id;
+    dt_status st;
+
+    DT_TRY(run_find(&there, t, run, err));
+    run_id = json_string_value(json_object_get(json_object_get(there, "info"), "run_id"));
+    if (run_id == NULL)
+        DT_THROW(err, DT_ERR_CORRUPT, "MLflow's answer has no run_id");
+    if (!dt_run_state_is_terminal(
+            run->state)) /* it is seen to go on; its end comes after its points */
+        DT_TRY(tell(t, API "runs/update", dt_mlflow_update_body(run_id, run), err));
+    DT_TRY(params_send(t, run_id, there, run, err));
+    DT_TRY(points_send(t, run_id, there, run, err));
+    DT_TRY(tell(t, API "runs/log-batch", dt_mlflow_batch_body(run_id, "tags", dt_mlflow_tags(run)),
+                err));
+    if (dt_run_state_is_terminal(run->state))
+        DT_TRY(tell(t, API "runs/update", dt_mlflow_update_body(run_id, run), err));
+out:
+    json_decref(there);
+    return st;
+}
+
+/* As they are now. *over: all have ended, and what they left is there. */
+static dt_status round_send(tracking *t, const char *experiment, bool *over, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_arena arena;
+
+    dt_arena_init(&arena, 0);
+    t->arena = &arena;
+    *over = true;
+    if (t->experiment == NULL)
+        DT_TRY(experiment_find(t, experiment, err));
+    for (size_t i = 0; i < t->job->count; i++) {
+        dt_run run;
+
+        DT_TRY(dt_store_run_find(t->job->store, &run, t->job->runs[i].id, &arena, err));
+        *over = *over && dt_run_state_is_terminal(run.state);
+        DT_TRY(run_send(t, &run, err));
+    }
+out:
+    dt_arena_release(&arena);
+    return st;
+}
+
+/* Until all runs have ended, and longer where the server is not there. */
+static dt_status follow(tracking *t, const char *experiment, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    bool over = false, lost = false;
+
+    while (!over) {
+        dt_status st = round_send(t, experiment, &over, &problem);
+
+        if (st != DT_OK && st != DT_ERR_BUSY)
+            return DT_FAIL(err, st, "%s", problem.message);
+        if (st != DT_OK && !lost)
+            dt_report_note(t->job->call, "%s: trying again until it answers", problem.message);
+        if (st == DT_OK && lost)
+            dt_report_note(t->job->call, "it answers again");
+        over = over && st == DT_OK;
+        lost = st != DT_OK;
+        dt_error_clear(&problem);
+        if (!over)
+            dt_clock_sleep_seconds(FOLLOW_SECONDS);
+    }
+    return DT_OK;
+}
+
+static dt_status write_mlflow(const dt_export_job *job, dt_error *err)
+{
+    const dt_rest_access access = {.token = getenv("MLFLOW_TRACKING_TOKEN"),
+                                   .name = getenv("MLFLOW_TRACKING_USERNAME"),
+                                   .password = getenv("MLFLOW_TRACKING_PASSWORD")};
+    const char *experiment = dt_arguments_get(job->call->args, "experiment")->text;
+    tracking t = {.job = job};
+    dt_status st;
+    bool over;
+
+    DT_TRY(dt_rest_open(&t.rest, job->target, &access, err));
+    st = dt_arguments_flag(job->call->args, "follow") ? follow(&t, experiment, err)
+                                                      : round_send(&t, experiment, &over, err);
+out:
+    dt_rest_close(t.rest);
+    return st;
+}
+
+const dt_export_format dt_export_mlflow = {
+    .name = "mlflow",
+    .target = "URL",
+    .help = "a tracking server: points, recipe, tags and state of runs",
+    .write = write_mlflow,
+};

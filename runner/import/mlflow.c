@@ -1,0 +1,263 @@
+/* mlflow: the runs of an MLflow tracking server, by its REST API 2.0: points, params as their recipe, names.
+ *
+ * All that is asked for comes in pages. A run that 'dtrun export --to mlflow' made is passed over: it is here already.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runner/export/mlflow_body.h"
+#include "runner/fetch/rest.h"
+#include "runner/import/import.h"
+
+#include "base/banned.h"
+
+#define API         "api/2.0/mlflow/"
+#define RUNS_PAGE   100
+#define POINTS_PAGE 25000
+#define ID_SHOWN    8 /* digits of MLflow's id, where a name is there already */
+
+typedef struct reading {
+    dt_rest *rest;
+    dt_imported *out;
+    json_t *seen; /* {name: true} */
+} reading;
+
+static int64_t integer_of(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+
+    return json_is_string(value) ? strtoll(json_string_value(value), NULL, 10)
+                                 : json_integer_value(value);
+}
+
+static double value_of(const json_t *value)
+{
+    return json_is_string(value) ? strtod(json_string_value(value), NULL) /* "NaN", "Infinity" */
+                                 : json_number_value(value);
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+
+    return text != NULL ? text : "";
+}
+
+/* "" where there is no other page. */
+static void next_page(dt_strbuf *token, const json_t *answer)
+{
+    dt_strbuf_reset(token);
+    dt_strbuf_add_str(token, text_of(answer, "next_page_token"));
+}
+
+/* --- points */
+
+static dt_status points_add(reading *r, int32_t run, int32_t metric, const json_t *answer,
+                            dt_error *err)
+{
+    const json_t *points = json_object_get(answer, "metrics"), *point;
+    dt_status st = DT_OK;
+    size_t at;
+
+    json_array_foreach(points, at, point)
+    {
+        dt_import_point add = {.run = run,
+                               .metric = metric,
+                               .step = integer_of(point, "step"),
+                               .time_ms = integer_of(point, "timestamp"),
+                               .value = value_of(json_object_get(point, "value"))};
+
+        DT_TRY(dt_import_add(r->out, &add, err));
+    }
+out:
+    return st;
+}
+
+static dt_status metric_read(reading *r, int32_t run, const char *run_id, const char *name,
+                             dt_error *err)
+{
+    dt_strbuf path, token;
+    json_t *answer = NULL;
+    dt_status st = DT_OK;
+    int32_t metric;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_init(&token);
+    DT_TRY(dt_import_name(&metric, &r->out->metrics, name, r->out->arena, err));
+    do {
+        dt_strbuf_reset(&path);
+        dt_strbuf_add_fmt(&path, API "metrics/get-history?max_results=%d&run_id=", POINTS_PAGE);
+        dt_rest_escape(&path, run_id);
+        dt_strbuf_add_str(&path, "&metric_key=");
+        dt_rest_escape(&path, name);
+        dt_strbuf_add_str(&path, token.length > 0 ? "&page_token=" : "");
+        dt_rest_escape(&path, token.data);
+        json_decref(answer);
+        answer = NULL;
+        DT_TRY(dt_rest_get(r->rest, &answer, path.data, err));
+        DT_TRY(points_add(r, run, metric, answer, err));
+        next_page(&token, answer);
+    } while (token.length > 0);
+out:
+    json_decref(answer);
+    dt_strbuf_release(&path);
+    dt_strbuf_release(&token);
+    return st;
+}
+
+/* --- a run */
+
+static bool is_ours(const json_t *data)
+{
+    const json_t *tags = json_object_get(data, "tags"), *tag;
+    size_t at;
+
+    json_array_foreach(tags, at, tag)
+    {
+        if (strcmp(text_of(tag, "key"), DT_MLFLOW_TAG) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Its name, which several runs there may have, and each of them is one here. */
+static dt_status run_name(int32_t *run, reading *r, const json_t *info, dt_error *err)
+{
+    const char *name = text_of(info, "run_name"), *id = text_of(info, "run_id");
+
+    if (name[0] == '\0')
+        name = id;
+    if (json_object_get(r->seen, name) != NULL)
+        name = dt_arena_printf(r->out->arena, "%s-%.*s", name, ID_SHOWN, id);
+    if (name == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    json_object_set_new(r->seen, name, json_true());
+    return dt_import_name(run, &r->out->runs, name, r->out->arena, err);
+}
+
+/* {"params": {...}} in place of a recipe, so that runs are compared by them. */
+static dt_status params_read(reading *r, int32_t run, const json_t *data, dt_error *err)
+{
+    const json_t *params = json_object_get(data, "params"), *param;
+    json_t *recipe = json_object(), *object = json_object();
+    dt_strbuf text;
+    dt_status st;
+    size_t at;
+
+    json_array_foreach(params, at, param)
+    {
+        json_object_set(object, text_of(param, "key"), json_object_get(param, "value"));
+    }
+    json_object_set_new(recipe, "params", object);
+    dt_strbuf_init(&text);
+    dt_json_write(&text, recipe);
+    st = dt_import_recipe(r->out, run, text.data, err);
+    dt_strbuf_release(&text);
+    json_decref(recipe);
+    return st;
+}
+
+static dt_status run_read(reading *r, const json_t *there, dt_error *err)
+{
+    const json_t *info = json_object_get(there, "info"), *data = json_object_get(there, "data");
+    const json_t *metrics = json_object_get(data, "metrics"), *metric;
+    dt_status st = DT_OK;
+    int32_t run;
+    size_t at;
+
+    if (is_ours(data))
+        return DT_OK;
+    DT_TRY(run_name(&run, r, info, err));
+    DT_TRY(params_read(r, run, data, err));
+    json_array_foreach(metrics, at, metric)
+    {
+        DT_TRY(metric_read(r, run, text_of(info, "run_id"), text_of(metric, "key"), err));
+    }
+out:
+    return st;
+}
+
+/* --- experiments */
+
+/* The ids of all, or of the one that is named. */
+static dt_status experiments_find(json_t **ids, reading *r, const char *name, dt_error *err)
+{
+    json_t *answer = NULL, *list, *experiment;
+    dt_strbuf token;
+    dt_status st = DT_OK;
+    size_t at;
+
+    *ids = json_array();
+    dt_strbuf_init(&token);
+    do {
+        json_decref(answer);
+        answer = NULL;
+        DT_TRY(dt_rest_post(
+            r->rest, &answer, API "experiments/search",
+            json_pack("{si ss}", "max_results", RUNS_PAGE, "page_token", token.data), err));
+        list = json_object_get(answer, "experiments");
+        json_array_foreach(list, at, experiment)
+        {
+            if (name == NULL || strcmp(text_of(experiment, "name"), name) == 0)
+                json_array_append(*ids, json_object_get(experiment, "experiment_id"));
+        }
+        next_page(&token, answer);
+    } while (token.length > 0);
+    if (json_array_size(*ids) == 0)
+        DT_THROW(err, DT_ERR_USAGE, "MLflow has no experiment%s%s%s", name != NULL ? " '" : "",
+                 name != NULL ? name : "", name != NULL ? "'" : "");
+out:
+    json_decref(answer);
+    dt_strbuf_release(&token);
+    return st;
+}
+
+static dt_status runs_read(reading *r, json_t *ids, dt_error *err)
+{
+    json_t *answer = NULL, *list, *there;
+    dt_strbuf token;
+    dt_status st = DT_OK;
+    size_t at;
+
+    dt_strbuf_init(&token);
+    do {
+        json_decref(answer);
+        answer = NULL;
+        DT_TRY(dt_rest_post(r->rest, &answer, API "runs/search",
+                            json_pack("{sO si ss}", "experiment_ids", ids, "max_results", RUNS_PAGE,
+                                      "page_token", token.data),
+                            err));
+        list = json_object_get(answer, "runs");
+        json_array_foreach(list, at, there)
+        {
+            DT_TRY(run_read(r, there, err));
+        }
+        next_page(&token, answer);
+    } while (token.length > 0);
+out:
+    json_decref(answer);
+    dt_strbuf_release(&token);
+    return st;
+}
+
+static dt_status read_mlflow(dt_imported *out, const dt_import_source *source, dt_error *err)
+{
+    const dt_rest_access access = {.token = getenv("MLFLOW_TRACKING_TOKEN"),
+                                   .name = getenv("MLFLOW_TRACKING_USERNAME"),
+                                   .password = getenv("MLFLOW_TRACKING_PASSWORD")};
+    reading r = {.out = out, .seen = json_object()};
+    json_t *ids = NULL;
+    dt_status st;
+
+    DT_TRY(dt_rest_open(&r.rest, source->path, &access, err));
+    DT_TRY(
+        experiments_find(&ids, &r, dt_arguments_get(source->call->args, "experiment")->text, err));
+    DT_TRY(runs_read(&r, ids, err));
+out:
+    json_decref(ids);
+    json_decref(r.seen);
+    dt_rest_close(r.rest);
+    return st;
+}
+
+const dt_import_format dt_import_mlflow = {.name = "mlflow", .read = read_mlflow};
