@@ -131,6 +131,8 @@ json_t *dt_plan_to_json(const dt_plan *plan)
                     ranks, "recipe", dt_recipe_to_json(&plan->recipe));
     if (plan->new_data)
         json_object_set_new(out, "new_data", json_true());
+    if (plan->new_model)
+        json_object_set_new(out, "new_model", json_true());
     if (plan->weights.kind != DT_WEIGHTS_NONE)
         json_object_set_new(out, "weights", weights_to_json(&plan->weights));
     return out;
@@ -338,8 +340,9 @@ out:
 dt_status dt_plan_from_json(dt_plan *out, const json_t *json, dt_arena *arena, dt_error *err)
 {
     static const char *const known[] = {
-        "plan",     "run",   "attempt", "world_size", "directory", "shared",         "resume_from",
-        "new_data", "nodes", "ranks",   "recipe",     "weights",   DT_VERSION_NEEDS, NULL};
+        "plan",   "run",         "attempt",  "world_size",     "directory",
+        "shared", "resume_from", "new_data", "new_model",      "nodes",
+        "ranks",  "recipe",      "weights",  DT_VERSION_NEEDS, NULL};
     dt_status st = DT_OK;
     int64_t version;
     json_t *recipe;
@@ -356,6 +359,8 @@ dt_status dt_plan_from_json(dt_plan *out, const json_t *json, dt_arena *arena, d
     DT_TRY(get_path(&out->resume_from, json, "resume_from", true, arena, err));
     if (json_object_get(json, "new_data") != NULL)
         DT_TRY(dt_json_get_bool(&out->new_data, json, "new_data", "plan", err));
+    if (json_object_get(json, "new_model") != NULL)
+        DT_TRY(dt_json_get_bool(&out->new_model, json, "new_model", "plan", err));
     if (json_object_get(json, "weights") != NULL)
         DT_TRY(read_weights(out, json, arena, err));
     DT_TRY(read_nodes(out, json, arena, err));

@@ -7,6 +7,7 @@
  *    "shared": true,                                whether all nodes see that folder as one
  *    "resume_from": "" | "/abs/.../step-00000100",  a marked checkpoint directory
  *    "new_data": true,    may be missing: the data need not be those of that checkpoint
+ *    "new_model": true,   may be missing: nor need the model compute the same with its parameters
  *    "weights": {"kind": "huggingface" | "checkpoint", "description": "/abs/.../config.json",
  *                "files": ["/abs/.../model.safetensors"]},   may be missing: where a fresh start has its
  *                                                            parameters from (recipes/weights.h)
@@ -49,6 +50,7 @@ typedef struct dt_plan {
     bool shared;             /* false: each node has a `directory` of its own (engine/checkpoint) */
     const char *resume_from; /* "" for a fresh start */
     bool new_data;           /* that checkpoint may be of other data: these begin at their start */
+    bool new_model;          /* and of a model that computes something else with its parameters */
     dt_weights_files weights; /* kind, description and files; of kind none: parameters are drawn */
     const char **node_names;  /* [node_count] */
     dt_plan_rank *ranks;      /* [world_size], by rank */

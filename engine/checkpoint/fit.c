@@ -1,10 +1,12 @@
 #include "engine/checkpoint/fit.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/checkpoint/checkpoint_int.h"
 #include "engine/config.h"
 #include "engine/data/data.h"
+#include "recipes/fields.h"
 
 #include "base/banned.h"
 
@@ -40,8 +42,85 @@ static dt_status check_optimizer(const dt_checkpoint *checkpoint, const dt_model
     return DT_OK;
 }
 
+/* Fields of the model that say nothing of what it computes once it is trained: how it was begun, what
+ * training drops; and the vocabulary, which is the tokenizer's. */
+static const char *const beside[] = {"model.preset", "model.from", "model.dropout",
+                                     "model.attention_dropout", "model.vocab"};
+
+static bool computes(dt_architecture_kind kind, const char *path)
+{
+    for (size_t i = 0; i < sizeof(beside) / sizeof(beside[0]); i++)
+        if (strcmp(beside[i], path) == 0)
+            return false;
+    return !dt_architecture_ignores(kind, path);
+}
+
+/* 0 of a whole number is what follows from other fields: then shapes tell. */
+static bool same_value(const json_t *was, const json_t *now)
+{
+    if (json_is_integer(was) && json_is_integer(now))
+        return json_integer_value(was) == json_integer_value(now) || json_integer_value(was) == 0 ||
+               json_integer_value(now) == 0;
+    if (json_is_number(was) && json_is_number(now))
+        return json_number_value(was) == json_number_value(now);
+    return json_equal(was, now);
+}
+
+static void add_value(dt_strbuf *out, const json_t *value)
+{
+    if (json_is_string(value))
+        dt_strbuf_add_str(out, json_string_value(value));
+    else if (json_is_number(value))
+        dt_strbuf_add_fmt(out, "%.15g", json_number_value(value));
+    else
+        dt_json_write(out, value);
+}
+
+void dt_checkpoint_model_changes(dt_strbuf *words, const dt_checkpoint *checkpoint,
+                                 const dt_recipe *recipe)
+{
+    const json_t *before = json_object_get(checkpoint->index.info.recipe, "model");
+    json_t *resolved = dt_recipe_to_json(recipe), *now;
+    const char *name;
+    bool first = true;
+
+    json_object_foreach(json_object_get(resolved, "model"), name, now)
+    {
+        const json_t *was = json_object_get(before, name);
+        char path[64];
+
+        snprintf(path, sizeof(path), "model.%s", name);
+        if (was == NULL || same_value(was, now) || !computes(recipe->model.kind, path))
+            continue;
+        dt_strbuf_add_fmt(words, "%s%s was ", first ? "" : "; ", path);
+        add_value(words, was);
+        dt_strbuf_add_str(words, ", is ");
+        add_value(words, now);
+        first = false;
+    }
+    json_decref(resolved);
+}
+
+static dt_status check_changes(const dt_checkpoint *checkpoint, const dt_recipe *recipe,
+                               dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_strbuf words;
+
+    dt_strbuf_init(&words);
+    dt_checkpoint_model_changes(&words, checkpoint, recipe);
+    if (words.length > 0)
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "'%s' is of a model that computes something else: %s (undo that, or add "
+                 "--new-model: these parameters are trained on as the other's)",
+                 checkpoint->path, words.data);
+out:
+    dt_strbuf_release(&words);
+    return st;
+}
+
 dt_status dt_checkpoint_fits(const dt_checkpoint *checkpoint, const dt_recipe *recipe,
-                             dt_error *err)
+                             bool new_model, dt_error *err)
 {
     dt_tokenizer *tokenizer = NULL;
     dt_model *model = NULL;
@@ -52,6 +131,8 @@ dt_status dt_checkpoint_fits(const dt_checkpoint *checkpoint, const dt_recipe *r
     DT_TRY(dt_config_train(&config, recipe, dt_tokenizer_vocab(tokenizer), err));
     DT_TRY(dt_model_describe(&model, &config, err));
     DT_TRY(dt_checkpoint_check_model(checkpoint, model, err));
+    if (!new_model)
+        DT_TRY(check_changes(checkpoint, recipe, err));
     DT_TRY(check_optimizer(checkpoint, model, recipe, err));
 out:
     dt_model_description_free(model);

@@ -401,7 +401,7 @@ dt_status dt_train_session_open(dt_train_session *out, const dt_plan *plan, int6
     if (plan->resume_from[0] != '\0')
         DT_TRY(dt_checkpoint_open(&checkpoint, plan->resume_from, err));
     if (checkpoint != NULL)
-        DT_TRY(dt_checkpoint_fits(checkpoint, out->recipe, err));
+        DT_TRY(dt_checkpoint_fits(checkpoint, out->recipe, plan->new_model, err));
     DT_TRY(open_weights(out, err));
     DT_TRY(open_device(out, err));
     DT_TRY(open_data(out, checkpoint != NULL ? dt_checkpoint_get_info(checkpoint) : NULL, err));

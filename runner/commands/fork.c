@@ -67,6 +67,7 @@ static dt_status fork_run(dt_call *call, dt_error *err)
     DT_TRY(dt_preflight_check(&flight, &recipe, NULL, call->arena, err));
     flight.origins = &origins;
     flight.plan.new_data = dt_arguments_flag(call->args, "new-data");
+    flight.plan.new_model = dt_arguments_flag(call->args, "new-model");
     DT_TRY(dt_resume_check(&begun.at, &flight, checkpoint, &parent, call, err));
     DT_TRY(dt_nodes_check(&flight, parent.recipe_path, call, err));
     dt_interrupt_catch(); /* Ctrl-C from here on leaves a whole run, never half of one */
@@ -92,6 +93,9 @@ static const dt_option options[] = {
     {.name = "new-data",
      .kind = DT_OPTION_FLAG,
      .help = "the data may be others than the checkpoint's: they begin at their start"},
+    {.name = "new-model",
+     .kind = DT_OPTION_FLAG,
+     .help = "the model may compute something else with the checkpoint's parameters"},
     {.name = "name",
      .kind = DT_OPTION_TEXT,
      .value = "NAME",

@@ -67,6 +67,7 @@ static dt_status resume(dt_call *call, dt_error *err)
     DT_TRY(dt_preflight_check(&flight, &recipe, NULL, call->arena, err));
     flight.origins = &origins;
     flight.plan.new_data = dt_arguments_flag(call->args, "new-data");
+    flight.plan.new_model = dt_arguments_flag(call->args, "new-model");
     DT_TRY(dt_resume_check(&at, &flight, checkpoint, &run, call, err));
     DT_TRY(dt_nodes_check(&flight, run.recipe_path, call, err));
     dt_interrupt_catch(); /* Ctrl-C from here on leaves a whole attempt, never half of one */
@@ -92,6 +93,9 @@ static const dt_option options[] = {
     {.name = "new-data",
      .kind = DT_OPTION_FLAG,
      .help = "the data may be others than the checkpoint's: they begin at their start"},
+    {.name = "new-model",
+     .kind = DT_OPTION_FLAG,
+     .help = "the model may compute something else with the checkpoint's parameters"},
     DT_FOLLOW_OPTIONS,
     {0},
 };
@@ -120,6 +124,8 @@ const dt_command dt_command_resume = {
         "Learning rate, length, evaluation, nodes, ranks, strategy and precision may change.\n"
         "The model may not, nor, without --new-data, what a position in the data means: the\n"
         "content and order of the files, data.split, data.tail, batch.tokens and the seed.\n"
-        "With it the data begin at their start, and so do epochs; the tokenizer stays.\n",
+        "With it the data begin at their start, and so do epochs; the tokenizer stays.\n"
+        "With --new-model what is computed with the parameters may change (rope_theta, norm_eps,\n"
+        "activation, heads, ...): training goes on from them, as of the other model.\n",
     .run = resume,
 };

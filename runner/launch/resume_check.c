@@ -94,6 +94,19 @@ static dt_status refuse_complete(const dt_run *run, const dt_preflight *flight,
     return DT_ERR_RECIPE;
 }
 
+/* What --new-model has let pass. */
+static void tell_changes(const dt_checkpoint *checkpoint, const dt_preflight *flight,
+                         const dt_call *call)
+{
+    dt_strbuf words;
+
+    dt_strbuf_init(&words);
+    dt_checkpoint_model_changes(&words, checkpoint, &flight->plan.recipe);
+    if (words.length > 0)
+        dt_report_note(call, "another model with the same parameters: %s", words.data);
+    dt_strbuf_release(&words);
+}
+
 dt_status dt_resume_check(dt_budget_place *at, const dt_preflight *flight,
                           const dt_checkpoint *checkpoint, const dt_run *run, const dt_call *call,
                           dt_error *err)
@@ -110,7 +123,8 @@ dt_status dt_resume_check(dt_budget_place *at, const dt_preflight *flight,
         DT_TRY(check_tokens(flight, info, err));
     if (!new_data)
         *at = (dt_budget_place){info->step, info->epoch, info->sample};
-    DT_TRY(dt_checkpoint_fits(checkpoint, &flight->plan.recipe, err));
+    DT_TRY(dt_checkpoint_fits(checkpoint, &flight->plan.recipe, flight->plan.new_model, err));
+    tell_changes(checkpoint, flight, call);
     DT_TRY(refuse_complete(run, flight, info, at, new_data, call, err));
     if (note.length > 0)
         dt_report_note(call, "%s", note.data);

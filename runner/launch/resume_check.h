@@ -1,8 +1,9 @@
 /* resume_check: whether a run can resume from a checkpoint by a recipe, before there is an attempt.
  *
  * Errors  DT_ERR_RECIPE with what the checkpoint cannot take: data in which its position means
- *         something else (unless `new_data` allows them), another model, another optimizer's
- * moments; and where every step is done
+ *         something else (unless `new_data` allows them), other parameters, a model that computes
+ *         something else with them (unless `new_model` allows it), another optimizer's moments; and where
+ *         every step is done
  */
 #ifndef DT_RUNNER_LAUNCH_RESUME_CHECK_H
 #define DT_RUNNER_LAUNCH_RESUME_CHECK_H

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What a resume may change, and what it may not: other data and another model are refused by name before
-# there is an attempt; --new-data begins others at their start.
+# there is an attempt; --new-data begins others at their start, --new-model computes otherwise.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 sed -n 1,200p "$work/corpus.txt" >"$work/valid.txt"
@@ -31,6 +31,9 @@ refused "data.split was 0.1, is none" --set "data.validation=[$work/valid.txt]"
 refused "it is of another model" --set model.layers=2
 refused "in this model" --set model.embed=32
 refused "no parameter 'lm_head.weight'" --set model.tied=false
+refused "model.activation was gelu_tanh, is gelu " --set model.activation=gelu
+says "--new-model"
+refused "model.heads was 2, is 1 " --set model.heads=1
 refused "optimizer" --set optimizer.kind=sgd --set optimizer.momentum=0.9
 untouched
 cp "$work/corpus.txt" "$work/kept.txt"
@@ -63,26 +66,28 @@ json "o['state'] == 'finished'" "o['steps'] == 70"
 # New data begin at their start, and are the run's from then on.
 expect 0 resume "$run" --wait --json --set schedule.steps=80 --set seed=2 --new-data
 json "o['state'] == 'finished'" "o['steps'] == 80"
-expect 0 resume "$run" --wait --json --set schedule.steps=90
-json "o['state'] == 'finished'" "o['steps'] == 90"
+expect 0 resume "$run" --wait --set schedule.steps=90 --set model.activation=gelu \
+    --set model.dropout=0.1 --new-model
+says "another model with the same parameters: model.activation was gelu_tanh, is gelu"
 expect 2 resume "$run" --wait --set schedule.steps=100 --set seed=1337
 says "seed was 2, is 1337"
 at() { python3 -c 'import json, sys; o = json.load(open(sys.argv[1])); print(o["epoch"], o["sample"])' \
     "$work/state/dtrun/runs/$run/checkpoints/step-000000$1/index.json"; }
 [ "$(at 80)" = "0 20" ] || fail "after ten steps of two sequences in new data: $(at 80)"
 
-# One of before there were fingerprints: said, and gone on with.
+# One of before there were fingerprints, and a field of the model: said, and gone on with.
 index=$work/state/dtrun/runs/$run/checkpoints/step-00000090/index.json
 python3 - "$index" <<'PY'
 import json, sys
 index = json.load(open(sys.argv[1]))
 for key in ('data', 'steps_total'):
     del index[key]
+del index['recipe']['model']['activation']
 json.dump(index, open(sys.argv[1], 'w'))
 PY
 "$dtrun" generate "$run" --checkpoint 90 >/dev/null 2>"$work/err" && fail "a damaged one is taken"
 printf '%s\n' "$(sed -n 's/.*its digest is \([0-9a-f]*\),.*/\1/p' "$work/err")" >"${index%/*}/complete"
-expect 0 resume "$run" --wait --set schedule.steps=100
+expect 0 resume "$run" --wait --set schedule.steps=100 --set model.activation=gelu_tanh
 says "does not say which data it was trained on"
 
 # A stopped run whose next attempt fails before its first step goes on by the recipe that it had.

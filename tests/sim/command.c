@@ -73,7 +73,7 @@ static void plan_fill(dt_plan *plan, int64_t attempt, const char *resume_from, d
     plan->directory = FOLDER "/checkpoints";
     plan->shared = schedule.nodes == 1 && schedule.first_here;
     plan->resume_from = resume_from;
-    plan->new_data = false;
+    plan->new_data = plan->new_model = false;
     plan->node_count = schedule.nodes;
     plan->world_size = schedule.nodes * schedule.ranks_per_node;
     plan->node_names = dt_arena_alloc_array(arena, (size_t)plan->node_count, sizeof(char *));
