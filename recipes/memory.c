@@ -166,6 +166,28 @@ static int64_t buffers_bytes(const dt_recipe *recipe, const dt_model_config *con
         dt_size_plus(gathered, sending_bytes(recipe, config, ranks->world_size)));
 }
 
+bool dt_memory_saves_beside(const dt_recipe *recipe, bool validates)
+{
+    int64_t steps = recipe->schedule.steps > 0 ? recipe->schedule.steps : INT64_MAX;
+    int64_t save = recipe->checkpoint.every, evaluate = recipe->evaluate.every;
+    bool on_the_way = recipe->evaluate.every_epoch > 0 || (evaluate > 0 && evaluate < steps);
+
+    return (save > 0 && save < steps) || recipe->checkpoint.every_epoch > 0 ||
+           (recipe->checkpoint.keep_best > 0 && validates && on_the_way);
+}
+
+/* Values and states in fp32 (engine/checkpoint/snapshot.h): each rank's part under fsdp, all of it on
+ * one rank otherwise. */
+static int64_t copy_bytes(const dt_recipe *recipe, int64_t count, int64_t world_size)
+{
+    bool validates = recipe->data.validation.count > 0 || recipe->data.split > 0;
+    int64_t ways = recipe->strategy.kind == DT_STRATEGY_FSDP ? world_size : 1;
+
+    if (!dt_memory_saves_beside(recipe, validates))
+        return 0;
+    return dt_size_plus(dt_size_times(share(count, ways), 4), optimizer_bytes(recipe, count, ways));
+}
+
 void dt_memory_estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab,
                         const dt_memory_ranks *ranks)
 {
@@ -190,7 +212,9 @@ void dt_memory_estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab,
         ranks->replicas, dt_architecture_find(config.kind)->activation_bytes(&config));
     out->runtime_bytes =
         dt_size_plus(RUNTIME_BYTES, communicator_bytes(recipe, &config, ranks->world_size));
-    out->buffers_bytes = dt_size_plus(out->runtime_bytes, buffers_bytes(recipe, &config, ranks));
+    out->copy_bytes = ranks->host ? copy_bytes(recipe, count, ranks->world_size) : 0;
+    out->buffers_bytes = dt_size_plus(dt_size_plus(out->runtime_bytes, out->copy_bytes),
+                                      buffers_bytes(recipe, &config, ranks));
     out->total_bytes =
         dt_size_plus(dt_size_plus(out->parameters_bytes,
                                   dt_size_plus(out->gradients_bytes, out->optimizer_bytes)),
@@ -281,13 +305,23 @@ void dt_memory_table(dt_strbuf *out, const dt_memory *memory, const dt_recipe *r
     dt_strbuf_add_fmt(out, "%ss x %lld layers%s\n", kind->item, (long long)recipe->model.layers,
                       recomputes[recipe->activation_checkpointing]);
     add_line(out, "buffers", memory->buffers_bytes);
-    dt_strbuf_add_fmt(out, "%ss, %sgradients on their way, the program\n", kind->item,
-                      is_full_shard(recipe) ? "gathered weights, " : "");
+    dt_strbuf_add_fmt(out, "%ss, %sgradients on their way, %sthe program\n", kind->item,
+                      is_full_shard(recipe) ? "gathered weights, " : "",
+                      memory->copy_bytes > 0 ? "a copy for saves, " : "");
     add_line(out, "a rank", memory->total_bytes);
     dt_strbuf_add_str(out, "in all");
     if (memory->ranks.replicas > 1)
         dt_strbuf_add_fmt(out, ", of %lld replicas", (long long)memory->ranks.replicas);
     dt_strbuf_add_str(out, "\n");
+}
+
+/* Of all ranks of a node. */
+static int64_t node_bytes(const dt_memory *memory, const dt_recipe *recipe, int64_t ranks)
+{
+    int64_t copies = recipe->strategy.kind == DT_STRATEGY_FSDP ? ranks : 1;
+
+    return dt_size_plus(dt_size_times(memory->total_bytes - memory->copy_bytes, ranks),
+                        dt_size_times(memory->copy_bytes, copies));
 }
 
 dt_status dt_memory_check(const dt_recipe *recipe, int64_t vocab, const dt_memory_ranks *ranks,
@@ -299,7 +333,7 @@ dt_status dt_memory_check(const dt_recipe *recipe, int64_t vocab, const dt_memor
     dt_strbuf table;
 
     dt_memory_estimate(&memory, recipe, vocab, ranks);
-    if (dt_size_times(memory.total_bytes, ranks_on_node) <= available_bytes)
+    if (node_bytes(&memory, recipe, ranks_on_node) <= available_bytes)
         return DT_OK;
     dt_strbuf_init(&table);
     dt_memory_table(&table, &memory, recipe);
@@ -308,7 +342,7 @@ dt_status dt_memory_check(const dt_recipe *recipe, int64_t vocab, const dt_memor
             "lower 'batch.sequences'%s%s%s",
             node, (long long)ranks_on_node, ranks_on_node == 1 ? "" : "s",
             ranks_on_node == 1 ? "s" : "",
-            size_text(need, dt_size_times(memory.total_bytes, ranks_on_node)),
+            size_text(need, node_bytes(&memory, recipe, ranks_on_node)),
             size_text(have, available_bytes), table.data,
             dt_architecture_find(recipe->model.kind)->reads_rows ? "" : " or 'batch.tokens'",
             recipe->activation_checkpointing == DT_RECOMPUTE_FULL

@@ -6,6 +6,7 @@
 #ifndef DT_RECIPES_MEMORY_H
 #define DT_RECIPES_MEMORY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -17,9 +18,11 @@ extern "C" {
 #endif
 
 /* As a plan has them, both at least 1. replicas: that share the memory which is counted: those of a
- * process on CPUs; 1 on cards, where each has its own. */
+ * process on CPUs; 1 on cards, where each has its own. host: that memory is the host's, where copies for
+ * saves lie as well. */
 typedef struct dt_memory_ranks {
     int64_t world_size, replicas;
+    bool host;
 } dt_memory_ranks;
 
 typedef struct dt_memory {
@@ -27,12 +30,17 @@ typedef struct dt_memory {
     int64_t parameter_count; /* elements, tied embedding once, vocabulary padded */
     int64_t parameters_bytes, gradients_bytes, optimizer_bytes, activations_bytes, buffers_bytes;
     int64_t runtime_bytes; /* of the buffers: the program, and what communicators take */
+    int64_t copy_bytes; /* of the buffers: what a rank writes into a checkpoint, copied for a save
+                            * beside training; where ranks hold all of it, rank 0 alone has one */
     int64_t total_bytes;
 } dt_memory;
 
 /* `vocab` is the data's where the recipe leaves it out (0: unknown). */
 void dt_memory_estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab,
                         const dt_memory_ranks *ranks);
+
+/* Whether a run saves beside training: anything before its last step, as far as is known. */
+bool dt_memory_saves_beside(const dt_recipe *recipe, bool validates);
 
 /* Floats that the optimizer keeps beside an element, on average over parameter_count elements. */
 double dt_memory_states(const dt_recipe *recipe, int64_t parameter_count);

@@ -94,7 +94,8 @@ dt_memory_ranks dt_plan_memory_ranks(const dt_plan *plan, int64_t rank)
 {
     bool shares_memory = strcmp(plan->ranks[rank].device, "cpu") == 0;
 
-    return (dt_memory_ranks){plan->world_size, shares_memory ? plan->ranks[rank].replicas : 1};
+    return (dt_memory_ranks){plan->world_size, shares_memory ? plan->ranks[rank].replicas : 1,
+                             shares_memory};
 }
 
 /* --- to JSON --- */

@@ -10,6 +10,7 @@
 #include "engine/train/replicas.h"
 #include "engine/train/report.h"
 #include "recipes/fields.h"
+#include "recipes/memory.h"
 
 #include "base/banned.h"
 
@@ -103,13 +104,9 @@ static unsigned reasons_now(dt_train_session *session, bool is_best, bool last)
 static bool saves_before_the_end(const dt_train_session *session)
 {
     const dt_recipe *recipe = session->recipe;
-    int64_t evaluate = recipe->evaluate.every, steps = recipe->schedule.steps;
-    bool validates = dt_validation_count(session->dataset, recipe->batch.tokens) > 0;
-    bool on_the_way = recipe->evaluate.every_epoch > 0 || (evaluate > 0 && evaluate < steps);
 
-    return (recipe->checkpoint.every > 0 && recipe->checkpoint.every < steps) ||
-           recipe->checkpoint.every_epoch > 0 ||
-           (recipe->checkpoint.keep_best > 0 && validates && on_the_way);
+    return dt_memory_saves_beside(recipe,
+                                  dt_validation_count(session->dataset, recipe->batch.tokens) > 0);
 }
 
 /* All ranks save in the background, or none. */

@@ -141,8 +141,6 @@ dt_status dt_smoke_memory(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
 {
     const dt_memory *forecast = &smoke->flight.memory;
     int64_t count, most = 0, expected = forecast->total_bytes - forecast->runtime_bytes;
-    /* A copy for a save in the background, which the forecast leaves out (docs/checkpoint.md). */
-    int64_t snapshot = forecast->parameters_bytes + forecast->optimizer_bytes;
     char took[DT_FORMAT_SIZE], said[DT_FORMAT_SIZE];
     dt_store_event *events;
     dt_status st = DT_OK;
@@ -156,7 +154,7 @@ dt_status dt_smoke_memory(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
     dt_format_bytes(said, sizeof(said), (double)expected);
     if (most == 0)
         dt_smoke_fail(out, smoke, "no rank told what it took");
-    else if ((double)most > MEMORY_SHARE * (double)expected + (double)(snapshot + MEMORY_SPARE))
+    else if ((double)most > MEMORY_SHARE * (double)expected + (double)MEMORY_SPARE)
         dt_smoke_fail(out, smoke, "a rank took %s, forecast were %s", took, said);
     else
         dt_smoke_figure(out, smoke, "%s a rank, forecast were %s", took, said);

@@ -26,7 +26,7 @@ static void fill(dt_recipe *recipe)
 /* On one node. */
 static void estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab)
 {
-    const dt_memory_ranks ranks = {recipe->ranks, 1};
+    const dt_memory_ranks ranks = {recipe->ranks, 1, false};
 
     dt_memory_estimate(out, recipe, vocab, &ranks);
 }
@@ -45,7 +45,7 @@ static void test_gpt2_small_has_its_published_number_of_parameters(void **state)
 /* Of dp on a CPU: 16 + 8 bytes an element in fp32, 18 + 6 in bf16 (strategy/dp.c). */
 static void test_replicas_of_a_process_count(void **state)
 {
-    const dt_memory_ranks four = {1, 4}, one = {1, 1};
+    const dt_memory_ranks four = {1, 4, false}, one = {1, 1, false};
     dt_memory memory, alone;
     dt_recipe recipe;
 
@@ -177,6 +177,29 @@ static void test_activations_follow_the_formula(void **state)
                                              memory.buffers_bytes);
 }
 
+/* Values and both moments of AdamW, where the memory is the host's and a save comes before the end. */
+static void test_a_save_beside_training_takes_a_copy(void **state)
+{
+    static const dt_memory_ranks hosts = {4, 1, true}, cards = {4, 1, false};
+    dt_memory memory, without;
+    dt_recipe recipe;
+
+    fill(&recipe);
+    recipe.schedule.steps = 100;
+    recipe.checkpoint.every = 10;
+    dt_memory_estimate(&memory, &recipe, 0, &hosts);
+    dt_memory_estimate(&without, &recipe, 0, &cards);
+    assert_int_equal(memory.copy_bytes, 12 * memory.parameter_count);
+    assert_int_equal(memory.total_bytes - without.total_bytes, memory.copy_bytes);
+    recipe.strategy.kind = DT_STRATEGY_FSDP;
+    dt_memory_estimate(&memory, &recipe, 0, &hosts);
+    assert_int_equal(memory.copy_bytes, 12 * ((memory.parameter_count + 3) / 4));
+    recipe.checkpoint.every = 100; /* the last is waited for */
+    recipe.checkpoint.keep_best = 0;
+    dt_memory_estimate(&memory, &recipe, 0, &hosts);
+    assert_int_equal(memory.copy_bytes, 0);
+}
+
 static void test_the_vocabulary_is_the_recipes_or_the_datas(void **state)
 {
     dt_memory recipes, datas, unknown, small;
@@ -195,7 +218,7 @@ static void test_the_vocabulary_is_the_recipes_or_the_datas(void **state)
 
 static void test_what_fits_passes_and_what_does_not_is_told_with_the_table(void **state)
 {
-    const dt_memory_ranks alone = {1, 1};
+    const dt_memory_ranks alone = {1, 1, false};
     dt_error err = DT_ERROR_INIT;
     dt_memory memory;
     dt_recipe recipe;
@@ -225,7 +248,7 @@ static void test_what_fits_passes_and_what_does_not_is_told_with_the_table(void 
 
 static void test_the_largest_recipe_does_not_overflow(void **state)
 {
-    const dt_memory_ranks alone = {1, 1};
+    const dt_memory_ranks alone = {1, 1, false};
     dt_error err = DT_ERROR_INIT;
     dt_memory memory;
     dt_recipe recipe;
@@ -251,6 +274,7 @@ int main(void)
         cmocka_unit_test(test_the_optimizer_holds_its_moments),
         cmocka_unit_test(test_a_head_of_its_own_counts_and_sinusoidal_positions_do_not),
         cmocka_unit_test(test_activations_follow_the_formula),
+        cmocka_unit_test(test_a_save_beside_training_takes_a_copy),
         cmocka_unit_test(test_the_vocabulary_is_the_recipes_or_the_datas),
         cmocka_unit_test(test_what_fits_passes_and_what_does_not_is_told_with_the_table),
         cmocka_unit_test(test_the_largest_recipe_does_not_overflow),

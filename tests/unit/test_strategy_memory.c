@@ -14,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/checkpoint/snapshot.h"
 #include "engine/config.h"
 #include "recipes/fields.h"
 #include "recipes/memory.h"
@@ -134,7 +135,9 @@ static bool near(const char *what, int64_t said, int64_t taken)
 static int check_recipe(const dt_recipe *recipe, dt_events *events, int rank, int world_size)
 {
     bool dp = recipe->strategy.kind == DT_STRATEGY_DP;
-    dt_memory_ranks shared = {world_size, dp ? REPLICAS : 1};
+    dt_memory_ranks shared = {world_size, dp ? REPLICAS : 1, true};
+    bool writes = rank == 0 || recipe->strategy.kind == DT_STRATEGY_FSDP;
+    dt_snapshot copy;
     dt_model_config config;
     dt_memory said;
     trainee t = {0};
@@ -157,7 +160,10 @@ static int check_recipe(const dt_recipe *recipe, dt_events *events, int rank, in
     CHECK(near("parameters", said.parameters_bytes, t.state.parameters_bytes));
     CHECK(near("gradients", said.gradients_bytes, t.state.gradients_bytes));
     CHECK(near("optimizer", said.optimizer_bytes, t.state.optimizer_bytes));
-    CHECK(near("in all", said.total_bytes - said.runtime_bytes, taken_bytes));
+    CHECK(near("in all", said.total_bytes - said.runtime_bytes - said.copy_bytes, taken_bytes));
+    CHECK(!dt_snapshot_open(&copy, &t.state, 1, NULL));
+    CHECK(near("a copy", writes ? said.copy_bytes : 0, dt_snapshot_bytes(&copy)));
+    dt_snapshot_close(&copy);
     close_trainee(&t);
     return 0;
 }
