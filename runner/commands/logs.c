@@ -1,11 +1,11 @@
 /* dtrun logs: what a run has done, and what its ranks have said. */
-#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "runner/cli/command.h"
 #include "runner/cli/interrupt.h"
 #include "runner/cli/report.h"
+#include "runner/view/log_print.h"
 #include "runner/view/log_tail.h"
 #include "runner/view/runs.h"
 #include "runner/view/step_log.h"
@@ -25,155 +25,6 @@ typedef struct source {
     bool ranks, history;
     int format;
 } source;
-
-/* Where one attempt ends and the next begins, and why: said between the lines, by their times. */
-typedef struct boundaries {
-    dt_attempt *attempts;
-    int64_t count, said; /* attempts that need no word any more */
-    bool begun;
-} boundaries;
-
-static dt_status read_boundaries(boundaries *out, dt_store *store, const char *run, dt_arena *arena,
-                                 dt_error *err)
-{
-    return dt_store_attempt_list(store, &out->attempts, &out->count, run, arena, err);
-}
-
-static bool is_before(const char *line, const dt_attempt *attempt, char *when)
-{
-    dt_clock_iso(when, attempt->created_ms);
-    return strncmp(line, when, strlen(when)) < 0; /* both begin with a time in ISO form */
-}
-
-static void add_boundary(dt_strbuf *out, const dt_term *term, const boundaries *between, int64_t at,
-                         dt_arena *arena)
-{
-    char when[DT_CLOCK_ISO_SIZE];
-
-    if (at > 0)
-        dt_term_add(out, term, DT_STYLE_WARN, "%s --- %s\n",
-                    dt_clock_iso(when, between->attempts[at].created_ms),
-                    dt_runs_attempt_sentence(between->attempts, at, arena));
-}
-
-/* Those that lie before the line (NULL: all that are left); before the first line, the newest of
- * them: what is shown may begin far behind it. */
-static void add_boundaries(dt_strbuf *out, const dt_term *term, boundaries *between,
-                           const char *line, dt_arena *arena)
-{
-    int64_t from = between->said;
-    char when[DT_CLOCK_ISO_SIZE];
-
-    while (between->said < between->count &&
-           (line == NULL || !is_before(line, &between->attempts[between->said], when)))
-        between->said++;
-    if (!between->begun && line != NULL && between->said > 0)
-        from = between->said - 1;
-    for (int64_t at = from; at < between->said; at++)
-        add_boundary(out, term, between, at, arena);
-    between->begun = true;
-}
-
-/* Which rank spoke is named where more than one is shown. A terminal is not given the control
- * characters of a log; a file or a pipe gets the line as it is. */
-static dt_status print_lines(const dt_log_line *lines, int64_t count, const dt_log_tail *tail,
-                             boundaries *between, const dt_term *term, dt_arena *arena,
-                             dt_error *err)
-{
-    dt_strbuf text;
-    dt_status st;
-
-    dt_strbuf_init(&text);
-    for (int64_t i = 0; i < count; i++) {
-        add_boundaries(&text, term, between, lines[i].text, arena);
-        if (lines[i].rank >= 0 && tail->count > 1 && tail->several_nodes)
-            dt_term_add(&text, term, DT_STYLE_DIM, "[rank %lld %s] ", (long long)lines[i].rank,
-                        lines[i].node);
-        else if (lines[i].rank >= 0 && tail->count > 1)
-            dt_term_add(&text, term, DT_STYLE_DIM, "[rank %lld] ", (long long)lines[i].rank);
-        if (term->live)
-            dt_term_add(&text, term, DT_STYLE_PLAIN, "%s", lines[i].text);
-        else
-            dt_strbuf_add_str(&text, lines[i].text);
-        dt_strbuf_add_char(&text, '\n');
-    }
-    add_boundaries(&text, term, between, NULL, arena);
-    st = dt_report_styled(&text, err);
-    dt_strbuf_release(&text);
-    return st;
-}
-
-static json_t *line_to_json(const dt_log_line *line)
-{
-    json_t *object = json_object();
-
-    json_object_set_new(object, "rank", json_integer(line->rank));
-    json_object_set_new(object, "node", json_string(line->node));
-    json_object_set_new(object, "text", dt_json_text(line->text));
-    return object;
-}
-
-/* A rank's lines are "TIME TEXT", those of the run "TIME OBJECT"; the time is in the object, too. */
-static const char *after_time(const char *text)
-{
-    const char *blank = strchr(text, ' ');
-
-    return blank != NULL ? blank + 1 : text;
-}
-
-static dt_status print_json(const dt_log_line *lines, int64_t count, const boundaries *between,
-                            const dt_run *run, dt_error *err)
-{
-    json_t *object = dt_report_object(), *array = json_array(), *history = json_array(), *one;
-    const char *text;
-
-    for (int64_t i = 0; i < count; i++) {
-        text = after_time(lines[i].text);
-        if (lines[i].rank >= 0)
-            json_array_append_new(array, line_to_json(&lines[i]));
-        else if (dt_json_parse(&one, text, strlen(text), "history", NULL) == DT_OK)
-            json_array_append_new(history, one);
-    }
-    json_object_set_new(object, "run", json_string(run->id));
-    json_object_set_new(object, "attempts",
-                        dt_runs_attempts_json(between->attempts, between->count));
-    json_object_set_new(object, "lines", array);
-    json_object_set_new(object, "history", history);
-    return dt_report_json(object, err);
-}
-
-static void add_rank_object(dt_strbuf *out, const dt_log_line *line)
-{
-    const char *text = after_time(line->text);
-    int length = text > line->text ? (int)(text - line->text) - 1 : 0;
-    json_t *object =
-        json_pack("{ss# ss sI ss so}", "time", line->text, length, "kind", "log", "rank",
-                  (json_int_t)line->rank, "node", line->node, "text", dt_json_text(text));
-
-    dt_json_write(out, object);
-    json_decref(object);
-}
-
-/* An object a line; restarts are among those of the run. */
-static dt_status print_objects(const dt_log_line *lines, int64_t count, dt_error *err)
-{
-    dt_strbuf text;
-    dt_status st;
-
-    dt_strbuf_init(&text);
-    for (int64_t i = 0; i < count; i++) {
-        if (lines[i].rank >= 0)
-            add_rank_object(&text, &lines[i]);
-        else
-            dt_strbuf_add_str(&text, after_time(lines[i].text));
-        dt_strbuf_add_char(&text, '\n');
-    }
-    st = dt_report_text(&text, err);
-    dt_strbuf_release(&text);
-    return st;
-}
-
-/* --- reading */
 
 static dt_status read_lines(source *from, dt_log_line **lines, int64_t *count, dt_log_amount amount,
                             int64_t most, dt_store *store, const dt_run *run, dt_arena *arena,
@@ -195,16 +46,17 @@ out:
 }
 
 static dt_status print(const dt_log_line *lines, int64_t count, const source *from,
-                       boundaries *between, const dt_term *term, dt_arena *arena, dt_error *err)
+                       dt_log_boundaries *between, const dt_term *term, dt_arena *arena,
+                       dt_error *err)
 {
     return from->format == FORMAT_JSONL
-               ? print_objects(lines, count, err)
-               : print_lines(lines, count, &from->tail, between, term, arena, err);
+               ? dt_log_print_objects(lines, count, err)
+               : dt_log_print_lines(lines, count, &from->tail, between, term, arena, err);
 }
 
 /* Until the run has ended and everything is read. */
-static dt_status follow(source *from, boundaries *between, const dt_term *term, dt_store *store,
-                        const char *id, dt_call *call, dt_error *err)
+static dt_status follow(source *from, dt_log_boundaries *between, const dt_term *term,
+                        dt_store *store, const char *id, dt_call *call, dt_error *err)
 {
     double ensured = dt_clock_monotonic_seconds();
     dt_status st = DT_OK;
@@ -222,7 +74,7 @@ static dt_status follow(source *from, boundaries *between, const dt_term *term, 
         DT_TRY(read_lines(from, &lines, &count,
                           dt_run_state_is_terminal(run.state) ? DT_LOG_REST : DT_LOG_LIVE, 0, store,
                           &run, &arena, err));
-        DT_TRY(read_boundaries(between, store, id, &arena, err));
+        DT_TRY(dt_log_boundaries_read(between, store, id, &arena, err));
         DT_TRY(print(lines, count, from, between, term, &arena, err));
         if (dt_clock_monotonic_seconds() - ensured > ENSURE_SECONDS) {
             ensured = dt_clock_monotonic_seconds();
@@ -272,7 +124,7 @@ static dt_status logs(dt_call *call, dt_error *err)
     dt_status st = DT_OK;
     dt_log_line *lines;
     source from = {0};
-    boundaries between = {0};
+    dt_log_boundaries between = {0};
     dt_term term;
     dt_run run;
 
@@ -283,10 +135,10 @@ static dt_status logs(dt_call *call, dt_error *err)
     DT_TRY(dt_runs_open(&store, &run, call->args->operands[0], call, err));
     DT_TRY(open_source(&from, store, &run, call, err));
     DT_TRY(read_lines(&from, &lines, &count, DT_LOG_LAST, most, store, &run, call->arena, err));
-    DT_TRY(read_boundaries(&between, store, run.id, call->arena, err));
+    DT_TRY(dt_log_boundaries_read(&between, store, run.id, call->arena, err));
     if (most == 0)
         say_dropped(&from.tail, call);
-    DT_TRY(call->json ? print_json(lines, count, &between, &run, err)
+    DT_TRY(call->json ? dt_log_print_json(lines, count, &between, &run, err)
                       : print(lines, count, &from, &between, &term, call->arena, err));
     if (following)
         DT_TRY(follow(&from, &between, &term, store, run.id, call, err));

@@ -1,360 +1,16 @@
 #include "runner/view/step_log.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/json.h"
-#include "runner/term/format.h"
-#include "runner/view/incidents.h"
-#include "runner/view/runs.h"
+#include "runner/view/step_log_int.h"
 
 #include "base/banned.h"
-
-/* So many points of a metric are read at a time. */
-#define WINDOW_POINTS 512
-
-#define VALID_LOSS "valid_loss"
-
-typedef struct window {
-    dt_metric *points;
-    int64_t count, capacity;
-    int64_t of_curve, last_step; /* of the curve that is read: how many, and where its points end */
-    dt_arena *arena;
-    bool no_memory;
-} window;
-
-typedef struct reading {
-    dt_step_log *log;
-    dt_store *store;
-    const dt_run *run;
-    dt_step_lines *out;
-    dt_arena *arena;
-} reading;
 
 void dt_step_log_init(dt_step_log *log, bool json)
 {
     *log = (dt_step_log){.json = json, .step = -1, .valid_step = -1, .checkpoint_step = -1};
 }
-
-/* --- lines */
-
-static dt_status add_line(reading *r, int64_t time_ms, const char *text, dt_error *err)
-{
-    dt_step_lines *out = r->out;
-
-    if (out->count == out->capacity) {
-        int64_t wider = out->capacity == 0 ? 64 : out->capacity * 2;
-        dt_step_line *room = dt_arena_alloc_array(r->arena, (size_t)wider, sizeof(room[0]));
-
-        if (room == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
-        if (out->count > 0)
-            memcpy(room, out->items, (size_t)out->count * sizeof(room[0]));
-        out->items = room;
-        out->capacity = wider;
-    }
-    if (text == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
-    out->items[out->count] = (dt_step_line){time_ms, out->count, text};
-    out->count++;
-    return DT_OK;
-}
-
-/* Takes what `text` holds. */
-static dt_status add_text(reading *r, int64_t time_ms, dt_strbuf *text, dt_error *err)
-{
-    dt_status st = add_line(r, time_ms, dt_arena_strdup(r->arena, text->data), err);
-
-    dt_strbuf_release(text);
-    return st;
-}
-
-static json_t *object_of(const reading *r, const char *kind, int64_t time_ms, int64_t attempt,
-                         int64_t step)
-{
-    char time[DT_CLOCK_ISO_SIZE];
-
-    return json_pack("{ss ss sI sI so}", "time", dt_clock_iso(time, time_ms), "kind", kind,
-                     "attempt", (json_int_t)attempt, "step", (json_int_t)step, "steps_total",
-                     r->run->steps_total > 0 ? json_integer(r->run->steps_total) : json_null());
-}
-
-/* Takes `object`. */
-static dt_status add_json(reading *r, int64_t time_ms, json_t *object, dt_error *err)
-{
-    dt_strbuf text;
-
-    if (object == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
-    dt_strbuf_init(&text);
-    dt_json_write(&text, object);
-    json_decref(object);
-    return add_text(r, time_ms, &text, err);
-}
-
-static void add_place(dt_strbuf *text, const reading *r, int64_t step)
-{
-    dt_strbuf_add_fmt(text, r->run->steps_total > 0 ? "step %lld/%lld" : "step %lld",
-                      (long long)step, (long long)r->run->steps_total);
-}
-
-static void add_loss(dt_strbuf *text, double value)
-{
-    char number[DT_FORMAT_SIZE];
-
-    dt_strbuf_add_str(text, isfinite(value) ? dt_format_loss(number, sizeof(number), value)
-                                            : dt_format_exact(number, sizeof(number), value));
-}
-
-/* --- steps */
-
-static const dt_metric *find_point(const dt_metric *points, int64_t count, const char *name)
-{
-    for (int64_t i = 0; i < count; i++)
-        if (strcmp(points[i].name, name) == 0)
-            return &points[i];
-    return NULL;
-}
-
-static void add_usual(dt_strbuf *text, const reading *r, const dt_metric *points, int64_t count)
-{
-    static const struct {
-        const char *name, *words;
-    } usual[] = {{"learning_rate", "learning rate"}, {"gradient_norm", "gradient norm"}};
-    const dt_metric *speed = find_point(points, count, "tokens_per_second");
-    char number[DT_FORMAT_SIZE];
-
-    dt_strbuf_add_str(text, "  loss ");
-    add_loss(text, find_point(points, count, "loss")->value);
-    for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++) {
-        const dt_metric *point = find_point(points, count, usual[i].name);
-
-        if (point != NULL)
-            dt_strbuf_add_fmt(text, "  %s %.4g", usual[i].words, point->value);
-    }
-    if (speed != NULL)
-        dt_strbuf_add_fmt(text, "  %s %s", dt_format_count(number, sizeof(number), speed->value),
-                          dt_runs_speed(r->run));
-}
-
-static dt_status add_step_json(reading *r, const dt_metric *points, int64_t count,
-                               const dt_metric *main, dt_error *err)
-{
-    json_t *values = json_object();
-
-    for (int64_t i = 0; i < count; i++)
-        if (points[i].time_ms == main->time_ms) { /* the others came by themselves */
-            json_t *name = dt_json_text(points[i].name);
-
-            json_object_set_new(values, json_string_value(name), dt_json_number(points[i].value));
-            json_decref(name);
-        }
-    json_t *object = object_of(r, "step", main->time_ms, main->attempt, main->step);
-    json_object_set_new(object, "values", values);
-    return add_json(r, main->time_ms, object, err);
-}
-
-/* Of one step, by name. What has a loss is told by that, what has none (it was imported) whole. */
-static dt_status add_step(reading *r, const dt_metric *points, int64_t count, bool losses,
-                          dt_error *err)
-{
-    const dt_metric *main = losses ? find_point(points, count, "loss") : points;
-    char number[DT_FORMAT_SIZE];
-    dt_strbuf text;
-
-    if (main == NULL)
-        return DT_OK;
-    if (r->log->json)
-        return add_step_json(r, points, count, main, err);
-    dt_strbuf_init(&text);
-    add_place(&text, r, main->step);
-    if (losses)
-        add_usual(&text, r, points, count);
-    for (int64_t i = 0; i < count && !losses; i++)
-        dt_strbuf_add_fmt(&text, "  %s %s", points[i].name,
-                          dt_format_exact(number, sizeof(number), points[i].value));
-    return add_text(r, main->time_ms, &text, err);
-}
-
-static bool gather(void *context, const dt_metric *point)
-{
-    window *w = context;
-
-    if (w->count == w->capacity) {
-        int64_t wider = w->capacity == 0 ? 1024 : w->capacity * 2;
-        dt_metric *room = dt_arena_alloc_array(w->arena, (size_t)wider, sizeof(room[0]));
-
-        w->no_memory = room == NULL;
-        if (room == NULL)
-            return false;
-        if (w->count > 0)
-            memcpy(room, w->points, (size_t)w->count * sizeof(room[0]));
-        w->points = room;
-        w->capacity = wider;
-    }
-    w->points[w->count++] = *point;
-    if (++w->of_curve == WINDOW_POINTS && point->step < w->last_step)
-        w->last_step = point->step; /* the others need be read no further */
-    return w->of_curve < WINDOW_POINTS;
-}
-
-static int by_step(const void *a, const void *b)
-{
-    const dt_metric *left = a, *right = b;
-
-    if (left->step != right->step)
-        return left->step < right->step ? -1 : 1;
-    return strcmp(left->name, right->name);
-}
-
-/* The points of the next steps; none: all were read. */
-static dt_status fill_window(window *w, const reading *r, const dt_store_curves *curves,
-                             dt_error *err)
-{
-    dt_status st = DT_OK;
-
-    *w = (window){.arena = r->arena, .last_step = INT64_MAX};
-    for (int64_t i = 0; i < curves->count; i++) {
-        w->of_curve = 0;
-        if (strcmp(curves->curves[i].name, VALID_LOSS) == 0)
-            continue;
-        DT_TRY(
-            dt_store_curve_scan(r->store, curves, i, r->log->step, w->last_step, gather, w, err));
-        if (w->no_memory)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    }
-    if (w->count > 1)
-        qsort(w->points, (size_t)w->count, sizeof(w->points[0]), by_step);
-    while (w->count > 0 && w->points[w->count - 1].step > w->last_step)
-        w->count--;
-out:
-    return st;
-}
-
-static dt_status read_steps(reading *r, const dt_store_curves *curves, dt_error *err)
-{
-    bool losses = false;
-    dt_status st = DT_OK;
-    window w;
-
-    for (int64_t i = 0; i < curves->count; i++)
-        losses = losses || strcmp(curves->curves[i].name, "loss") == 0;
-    do {
-        DT_TRY(fill_window(&w, r, curves, err));
-        for (int64_t i = 0, next; i < w.count; i = next) {
-            for (next = i + 1; next < w.count && w.points[next].step == w.points[i].step;)
-                next++;
-            DT_TRY(add_step(r, &w.points[i], next - i, losses, err));
-            r->log->step = w.points[i].step;
-        }
-    } while (w.count > 0 && w.last_step < INT64_MAX);
-out:
-    return st;
-}
-
-/* --- evaluations, checkpoints, and what went wrong */
-
-static dt_status read_evaluations(reading *r, dt_error *err)
-{
-    int64_t *after = &r->log->valid_step, count;
-    dt_status st = DT_OK;
-    dt_metric *points;
-    dt_strbuf text;
-
-    DT_TRY(dt_store_metric_list(r->store, &points, &count, r->run->id, VALID_LOSS, *after, false,
-                                r->arena, err));
-    for (int64_t i = 0; i < count; i++) {
-        const dt_metric *p = &points[i];
-
-        *after = p->step;
-        if (r->log->json) {
-            json_t *object = object_of(r, "evaluation", p->time_ms, p->attempt, p->step);
-
-            json_object_set_new(object, VALID_LOSS, dt_json_number(p->value));
-            DT_TRY(add_json(r, p->time_ms, object, err));
-            continue;
-        }
-        dt_strbuf_init(&text);
-        add_place(&text, r, p->step);
-        dt_strbuf_add_str(&text, "  validation loss ");
-        add_loss(&text, p->value);
-        DT_TRY(add_text(r, p->time_ms, &text, err));
-    }
-out:
-    return st;
-}
-
-static dt_status add_checkpoint(reading *r, const dt_store_checkpoint *c, dt_error *err)
-{
-    const char *slash = strrchr(c->path, '/');
-    char size[DT_FORMAT_SIZE];
-    json_t *object;
-    dt_strbuf text;
-
-    if (r->log->json) {
-        object = object_of(r, "checkpoint", c->time_ms, c->attempt, c->step);
-        json_object_set_new(object, "checkpoint",
-                            dt_json_text(slash != NULL ? slash + 1 : c->path));
-        json_object_set_new(object, "bytes", json_integer(c->bytes));
-        json_object_set_new(object, VALID_LOSS, dt_json_number(c->valid_loss));
-        json_object_set_new(object, "seconds", dt_json_number(c->seconds));
-        return add_json(r, c->time_ms, object, err);
-    }
-    dt_strbuf_init(&text);
-    add_place(&text, r, c->step);
-    dt_strbuf_add_fmt(&text, "  checkpoint saved, %s",
-                      dt_format_bytes(size, sizeof(size), (double)c->bytes));
-    return add_text(r, c->time_ms, &text, err);
-}
-
-static dt_status read_checkpoints(reading *r, dt_error *err)
-{
-    int64_t *after = &r->log->checkpoint_step, before = *after, count;
-    dt_store_checkpoint *all;
-    dt_status st = DT_OK;
-
-    DT_TRY(dt_store_checkpoint_list(r->store, &all, &count, r->run->id, r->arena, err));
-    for (int64_t i = count - 1; i >= 0; i--) {
-        if (all[i].step <= before)
-            continue;
-        *after = all[i].step > *after ? all[i].step : *after;
-        DT_TRY(add_checkpoint(r, &all[i], err));
-    }
-out:
-    return st;
-}
-
-static dt_status read_incidents(reading *r, int64_t since_ms, dt_error *err)
-{
-    dt_store_event *events;
-    dt_status st = DT_OK;
-    int64_t count;
-
-    DT_TRY(dt_store_event_list(r->store, &events, &count, r->run->id, r->log->event_id, 0, r->arena,
-                               err));
-    for (int64_t i = 0; i < count; i++) {
-        const char *sentence = dt_incident_sentence(&events[i], r->arena);
-        json_t *object;
-
-        r->log->event_id = events[i].id;
-        if (sentence == NULL || events[i].time_ms < since_ms ||
-            (r->log->without_restarts && strcmp(events[i].kind, "restart") == 0))
-            continue;
-        if (!r->log->json) {
-            DT_TRY(add_line(r, events[i].time_ms, sentence, err));
-            continue;
-        }
-        object = object_of(r, events[i].kind, events[i].time_ms, events[i].attempt, r->run->step);
-        json_object_set_new(object, "message", dt_json_text(sentence));
-        DT_TRY(add_json(r, events[i].time_ms, object, err));
-    }
-out:
-    return st;
-}
-
-/* --- from where on */
 
 static dt_status start_step(int64_t *out, dt_store *store, const dt_run *run, dt_arena *arena,
                             dt_error *err)
@@ -398,13 +54,14 @@ out:
 }
 
 /* The last `most` steps that were logged are after it: the curve that is back least has so many. */
-static dt_status skip_old(reading *r, const dt_store_curves *curves, int64_t most, dt_error *err)
+static dt_status skip_old(dt_step_reading *r, const dt_store_curves *curves, int64_t most,
+                          dt_error *err)
 {
     dt_status st = DT_OK;
     int64_t step;
 
     for (int64_t i = 0; i < curves->count; i++) {
-        if (strcmp(curves->curves[i].name, VALID_LOSS) == 0)
+        if (strcmp(curves->curves[i].name, DT_VALID_LOSS) == 0)
             continue;
         DT_TRY(dt_store_curve_back(r->store, curves, i, most, &step, err));
         r->log->step = step > r->log->step ? step : r->log->step;
@@ -426,7 +83,7 @@ static int by_time(const void *a, const void *b)
 dt_status dt_step_log_read(dt_step_log *log, dt_step_lines *out, dt_store *store, const dt_run *run,
                            int64_t most, dt_arena *arena, dt_error *err)
 {
-    reading r = {.log = log, .store = store, .run = run, .out = out, .arena = arena};
+    dt_step_reading r = {.log = log, .store = store, .run = run, .out = out, .arena = arena};
     int64_t step, since_ms = 0;
     dt_store_curves curves;
     dt_status st = DT_OK;
@@ -440,12 +97,12 @@ dt_status dt_step_log_read(dt_step_log *log, dt_step_lines *out, dt_store *store
     log->attempt = run->attempt;
     if (most > 0)
         DT_TRY(skip_old(&r, &curves, most, err));
-    DT_TRY(read_steps(&r, &curves, err));
+    DT_TRY(dt_step_log_read_steps(&r, &curves, err));
     if (most > 0 && out->count >= most)
         since_ms = out->items[0].time_ms;
-    DT_TRY(read_evaluations(&r, err));
-    DT_TRY(read_checkpoints(&r, err));
-    DT_TRY(read_incidents(&r, since_ms, err));
+    DT_TRY(dt_step_log_read_evaluations(&r, err));
+    DT_TRY(dt_step_log_read_checkpoints(&r, err));
+    DT_TRY(dt_step_log_read_incidents(&r, since_ms, err));
     if (out->count > 1)
         qsort(out->items, (size_t)out->count, sizeof(out->items[0]), by_time);
 out:

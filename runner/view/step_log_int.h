@@ -1,0 +1,42 @@
+/* step_log_int: what the files of step_log share: a call of dt_step_log_read, and how lines are made. */
+#ifndef DT_RUNNER_VIEW_STEP_LOG_INT_H
+#define DT_RUNNER_VIEW_STEP_LOG_INT_H
+
+#include "base/json.h"
+#include "base/strbuf.h"
+#include "runner/view/step_log.h"
+
+#define DT_VALID_LOSS "valid_loss"
+
+typedef struct dt_step_reading {
+    dt_step_log *log;
+    dt_store *store;
+    const dt_run *run;
+    dt_step_lines *out;
+    dt_arena *arena;
+} dt_step_reading;
+
+/* --- step_log_lines.c */
+/* text NULL: DT_ERR_NOMEM. */
+dt_status dt_step_log_add_line(dt_step_reading *r, int64_t time_ms, const char *text,
+                               dt_error *err);
+/* Takes what `text` holds. */
+dt_status dt_step_log_add_text(dt_step_reading *r, int64_t time_ms, dt_strbuf *text, dt_error *err);
+/* What each object begins with. New reference. */
+json_t *dt_step_log_object(const dt_step_reading *r, const char *kind, int64_t time_ms,
+                           int64_t attempt, int64_t step);
+/* Takes `object`. */
+dt_status dt_step_log_add_json(dt_step_reading *r, int64_t time_ms, json_t *object, dt_error *err);
+/* "step 740/2000" */
+void dt_step_log_add_place(dt_strbuf *text, const dt_step_reading *r, int64_t step);
+void dt_step_log_add_loss(dt_strbuf *text, double value);
+
+/* --- step_log_steps.c: every logged step after r->log->step */
+dt_status dt_step_log_read_steps(dt_step_reading *r, const dt_store_curves *curves, dt_error *err);
+
+/* --- step_log_rare.c: evaluations, checkpoints, and what went wrong */
+dt_status dt_step_log_read_evaluations(dt_step_reading *r, dt_error *err);
+dt_status dt_step_log_read_checkpoints(dt_step_reading *r, dt_error *err);
+dt_status dt_step_log_read_incidents(dt_step_reading *r, int64_t since_ms, dt_error *err);
+
+#endif
