@@ -7,15 +7,14 @@
 #include "base/clock.h"
 #include "runner/cli/report.h"
 #include "runner/supervisor/folder/mend.h"
-#include "runner/supervisor/supervisor.h"
 #include "runner/term/screen.h"
 #include "runner/top/detail.h"
+#include "runner/top/keeper.h"
 #include "runner/view/runs.h"
 
 #include "base/banned.h"
 
-#define LOOK_SECONDS   1.0
-#define ENSURE_SECONDS 2.0
+#define LOOK_SECONDS 1.0
 
 enum { TEXT_SIZE = 256, LIST_BESIDE = 4 }; /* rows of a list that are no runs */
 
@@ -30,7 +29,8 @@ typedef struct top {
     dt_top_detail detail;
     char metric[TEXT_SIZE], selected[TEXT_SIZE], open[TEXT_SIZE]; /* ids; open "": the list */
     int64_t at, first; /* selected; first that is shown */
-    double ensured, looked;
+    dt_keeper keeper;
+    double looked;
     bool stale; /* something else is wanted than was read */
     char problem[TEXT_SIZE];
 } top;
@@ -95,14 +95,10 @@ out:
     return st;
 }
 
-/* A run whose supervisor was killed gets one again, as with every command that follows runs. */
-static void ensure(const top *t)
+static bool any_active(const top *t)
 {
-    if (t->open[0] != '\0' && !dt_run_state_is_terminal(t->detail.run.state))
-        (void)dt_supervisor_ensure(&t->detail.run, NULL);
-    for (int64_t i = 0; i < t->rows.count; i++)
-        if (!dt_run_state_is_terminal(t->rows.items[i].run->state))
-            (void)dt_supervisor_ensure(t->rows.items[i].run, NULL);
+    return t->rows.running + t->rows.waiting > 0 ||
+           (t->open[0] != '\0' && !dt_run_state_is_terminal(t->detail.run.state));
 }
 
 static void look(top *t)
@@ -121,10 +117,8 @@ static void look(top *t)
     }
     t->stale = false;
     t->looked = dt_clock_monotonic_seconds();
-    if (now - t->ensured > ENSURE_SECONDS) {
-        t->ensured = now;
-        ensure(t);
-    }
+    if (any_active(t))
+        dt_keeper_look(&t->keeper);
 }
 
 /* --- drawing */
@@ -360,7 +354,7 @@ dt_status dt_top(const char *open, const dt_top_wish *wish, dt_call *call, dt_er
     DT_TRY(renew(&t, err));
     dt_mend_all(t.store);
     if (open != NULL) {
-        DT_TRY(dt_runs_find(t.store, &run, open, call, err));
+        DT_TRY(dt_store_run_find(t.store, &run, open, t.arenas, err));
         set_text(t.selected, run.id);
     }
     if (!call->json && dt_screen_possible(&t.term)) {
