@@ -40,6 +40,7 @@ const dt_command *const dt_commands[] = {
     &dt_command_doctor,
     &dt_command_plan,
     &dt_command_data,
+    &dt_command_init,
     &dt_command_validate,
     &dt_command_smoke,
     &dt_command_schema,

@@ -204,7 +204,7 @@ static dt_status offer_operands(dt_strbuf *out, const dt_command *command, const
         return DT_OK;
     if (strstr(command->operands, "RUN") != NULL)
         return offer_runs(out, typed, arena, err);
-    if (strstr(command->operands, "RECIPE") != NULL)
+    if (strstr(command->operands, "RECIPE") != NULL || strstr(command->operands, "DATA") != NULL)
         dt_strbuf_add_str(out, DT_COMPLETE_FILES "\n");
     else if (strstr(command->operands, "COMMAND") != NULL)
         offer_commands(out, typed);

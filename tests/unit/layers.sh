@@ -64,10 +64,11 @@ inside runner gc node_setup/remote_helper supervisor sweep
 inside runner import cli export fetch launch supervisor term
 inside runner launch cli corpus fetch node_setup predict slurm supervisor term transport
 inside runner stop cli node_setup supervisor transport
+inside runner init cli corpus launch term
 inside runner smoke cli launch supervisor term
 inside runner sweep channel cli launch supervisor term view
 inside runner top cli supervisor term view
-inside runner commands cli corpus export gc import launch smoke stop sweep top view supervisor term
+inside runner commands cli corpus export gc import init launch smoke stop sweep top view supervisor term
 for folder in engine/*/ runner/*/; do
     case $known in *" $folder"*) ;; *) complain "$folder has no rule here: say what it may include" ;; esac
 done

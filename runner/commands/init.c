@@ -1,0 +1,135 @@
+/* dtrun init: a recipe for the data at hand. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "runner/cli/command.h"
+#include "runner/cli/report.h"
+#include "runner/init/recipe.h"
+
+#include "base/banned.h"
+
+/* Relative paths of a recipe begin at its folder, which may be another than this. */
+static dt_status make_absolute(dt_string_list *paths, dt_arena *arena, dt_error *err)
+{
+    for (int64_t i = 0; i < paths->count; i++) {
+        char *whole = realpath(paths->items[i], NULL);
+
+        if (whole == NULL)
+            return DT_FAIL(err, DT_ERR_USAGE, "cannot look at '%s': %s", paths->items[i],
+                           strerror(errno));
+        paths->items[i] = dt_arena_strdup(arena, whole);
+        free(whole);
+        if (paths->items[i] == NULL)
+            return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a path");
+    }
+    return DT_OK;
+}
+
+/* Nothing that is there is written over. */
+static dt_status write_new(const char *path, const dt_strbuf *text, dt_error *err)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    dt_status st = DT_OK;
+
+    if (fd < 0 && errno == EEXIST)
+        return DT_FAIL(err, DT_ERR_USAGE, "'%s' is there already, and stays as it is", path);
+    if (fd < 0)
+        return DT_FAIL(err, DT_ERR_IO, "cannot make '%s': %s", path, strerror(errno));
+    st = dt_file_write_all(fd, text->data, text->length, err);
+    if (close(fd) != 0 && st == DT_OK)
+        st = DT_FAIL(err, DT_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
+    if (st != DT_OK)
+        unlink(path);
+    return st;
+}
+
+static dt_status tell(const char *path, const dt_strbuf *text, const dt_call *call, dt_error *err)
+{
+    json_t *object;
+
+    if (!call->json && path == NULL)
+        return dt_report_text(text, err);
+    if (!call->json) {
+        dt_report_note(call, "'%s' is written: 'dtrun smoke %s' tries it", path, path);
+        return DT_OK;
+    }
+    object = dt_report_object();
+    json_object_set_new(object, "path", path != NULL ? dt_json_text(path) : json_null());
+    json_object_set_new(object, "recipe", dt_json_text(text->data));
+    return dt_report_json(object, err);
+}
+
+static dt_status init(dt_call *call, dt_error *err)
+{
+    const dt_value *output = dt_arguments_get(call->args, "output");
+    const dt_value *tokenizer = dt_arguments_get(call->args, "tokenizer");
+    const char *path = output->text;
+    dt_look look;
+    dt_init_wish wish = {.look = &look,
+                         .nodes = dt_arguments_get(call->args, "nodes")->text,
+                         .gpus_as = dt_arguments_get(call->args, "gpus-as")->text,
+                         .path = path != NULL ? path : "recipe.yaml"};
+    dt_status st = DT_OK;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    if (path != NULL && dt_file_exists(path))
+        DT_THROW(err, DT_ERR_USAGE, "'%s' is there already, and stays as it is", path);
+    DT_TRY(dt_look_at(&look, call->args->operands, call->args->operands_count, call->arena, err));
+    wish.tokenizer = tokenizer->given ? tokenizer->text : look.tokenizer;
+    if (path != NULL && strchr(path, '/') != NULL) {
+        dt_string_list one = {&wish.tokenizer, wish.tokenizer != NULL ? 1 : 0};
+
+        DT_TRY(make_absolute(&look.train, call->arena, err));
+        DT_TRY(make_absolute(&look.validation, call->arena, err));
+        DT_TRY(make_absolute(&one, call->arena, err));
+    }
+    DT_TRY(dt_init_recipe(&text, &wish, call->arena, err));
+    if (path != NULL)
+        DT_TRY(write_new(path, &text, err));
+    DT_TRY(tell(path, &text, call, err));
+out:
+    dt_strbuf_release(&text);
+    return st;
+}
+
+static const dt_option options[] = {
+    {.name = "output",
+     .letter = 'o',
+     .kind = DT_OPTION_TEXT,
+     .value = "FILE",
+     .help = "write it there, where nothing may be yet (default: stdout)"},
+    {.name = "tokenizer",
+     .kind = DT_OPTION_TEXT,
+     .value = "DIR",
+     .help = "folder with a tokenizer.json, or a file of one, for text and documents"},
+    {.name = "nodes",
+     .kind = DT_OPTION_TEXT,
+     .value = "NODES",
+     .help = "where it is to run, as a recipe's 'nodes'; none of them is asked"},
+    DT_GPUS_AS_OPTION(""),
+    {0},
+};
+
+const dt_command dt_command_init = {
+    .name = "init",
+    .summary = "write a recipe for the data at hand",
+    .operands = "[DATA...]",
+    .operands_min = 0,
+    .operands_max = -1,
+    .options = options,
+    .notes =
+        "DATA are files, or folders of them; without any, those of this folder. Text, JSON lines,\n"
+        "csv and .npy rows and .bin token files are known by their beginning; of large files no\n"
+        "more is read. Files called val, valid, validation, dev or eval validate. The model is "
+        "one\n"
+        "that the data and the memory of this machine bear, and the recipe says how long it will\n"
+        "take. Every value in it is yours to change: docs/recipe.md has them all.\n",
+    .run = init,
+};
