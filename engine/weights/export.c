@@ -127,13 +127,16 @@ out:
 dt_status dt_weights_export_put_json(dt_weights_exporter *e, const char *name, const json_t *json,
                                      dt_error *err)
 {
-    dt_strbuf text;
+    dt_strbuf whole, text;
     dt_status st;
 
+    dt_strbuf_init(&whole);
     dt_strbuf_init(&text);
-    dt_json_write_pretty(&text, json);
+    dt_json_write_pretty(&whole, json);
+    dt_weights_export_shorten(&text, whole.data);
     dt_strbuf_add_char(&text, '\n');
     st = put(e, name, text.data, text.length, err);
+    dt_strbuf_release(&whole);
     dt_strbuf_release(&text);
     return st;
 }

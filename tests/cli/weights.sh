@@ -64,6 +64,7 @@ before.pop("dtype", None)
 before["torch_dtype"] = "float32"
 assert before == after, (before, after)
 PY
+grep -q '"layer_norm_epsilon": 1e-05[,]*$' "$work/hf/config.json" || fail "numbers are not as Python writes them"
 expect 0 show "$run"
 says "weights" "$model"
 expect 0 show "$run" --json

@@ -1,0 +1,56 @@
+/* export_numbers: numbers of a JSON text as Python writes them: the fewest digits that read back as the
+ * same, where our own files have all seventeen (0.00001 would be 1.0000000000000001e-05). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/weights/export_int.h"
+
+#include "base/banned.h"
+
+static void add_number(dt_strbuf *out, double value)
+{
+    char digits[32];
+    int count = 0, exponent;
+
+    do
+        snprintf(digits, sizeof(digits), "%.*e", count, value);
+    while (strtod(digits, NULL) != value && ++count < 17);
+    exponent = (int)strtol(strchr(digits, 'e') + 1, NULL, 10);
+    if (exponent < -4 || exponent > 15)
+        dt_strbuf_add_str(out, digits);
+    else
+        dt_strbuf_add_fmt(out, "%.*f", count > exponent ? count - exponent : 1, value);
+}
+
+/* Behind the string that begins here. */
+static const char *skip_string(const char *text)
+{
+    for (text++; *text != '"'; text++)
+        if (*text == '\\')
+            text++;
+    return text + 1;
+}
+
+void dt_weights_export_shorten(dt_strbuf *out, const char *text)
+{
+    while (*text != '\0') {
+        size_t digits = strspn(text, "-+.0123456789eE"), other = strcspn(text, "\"-0123456789");
+
+        if (*text == '"') {
+            const char *end = skip_string(text);
+
+            dt_strbuf_add(out, text, (size_t)(end - text));
+            text = end;
+        } else if (other > 0) { /* "true" has an e, but no digit before it */
+            dt_strbuf_add(out, text, other);
+            text += other;
+        } else {
+            if (strcspn(text, ".eE") < digits)
+                add_number(out, strtod(text, NULL));
+            else
+                dt_strbuf_add(out, text, digits);
+            text += digits;
+        }
+    }
+}
