@@ -118,6 +118,8 @@ static void add_cut(dt_strbuf *out, const dt_term *term, const dt_table_cell *ce
     dt_strbuf_init(&text);
     dt_term_add_clipped(&text, &(dt_term){.fd = -1}, cell->text, width - 1);
     dt_term_add(out, term, cell->style, "%s%s", text.data, mark);
+    add_blanks(out,
+               width - 1 - dt_term_width(text.data)); /* a wide character may not have fitted */
     dt_strbuf_release(&text);
 }
 

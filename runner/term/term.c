@@ -104,35 +104,39 @@ void dt_term_add(dt_strbuf *out, const dt_term *term, dt_style style, const char
         free(text);
 }
 
-/* The next character, or style of ours, and whether it takes a column. */
-static bool takes_column(size_t *length, const char *text)
+/* The next character, or style of ours, and the columns that it takes. */
+static size_t next_columns(size_t *length, bool *is_style, const char *text)
 {
     *length = own_length(text);
-    if (*length > 0)
-        return false;
+    *is_style = *length > 0;
+    if (*is_style)
+        return 0;
     (void)dt_display_next(length, (const unsigned char *)text, strnlen(text, DT_UTF8_MAX));
-    return true;
+    return dt_display_columns(text, *length);
 }
 
 size_t dt_term_width(const char *text)
 {
     size_t columns = 0, length;
+    bool is_style;
 
     for (; *text != '\0'; text += length)
-        columns += takes_column(&length, text);
+        columns += next_columns(&length, &is_style, text);
     return columns;
 }
 
 void dt_term_add_clipped(dt_strbuf *out, const dt_term *term, const char *text, size_t columns)
 {
     size_t length;
+    bool is_style;
 
     for (; *text != '\0'; text += length) {
-        bool shown = takes_column(&length, text);
+        size_t taken = next_columns(&length, &is_style, text);
 
-        if (shown && columns-- == 0)
+        if (taken > columns)
             break;
-        if (shown)
+        columns -= taken;
+        if (!is_style)
             dt_display_add(out, text, length);
         else if (term->colour)
             dt_strbuf_add(out, text, length);

@@ -46,7 +46,7 @@ void dt_term_measure(dt_term *term);
 void dt_term_add(dt_strbuf *out, const dt_term *term, dt_style style, const char *fmt, ...)
     DT_PRINTF(4, 5);
 
-/* Columns that text takes: our styles take none, a UTF-8 character takes one. */
+/* Columns that text takes: our styles take none, a character what dt_display_columns says. */
 size_t dt_term_width(const char *text);
 
 /* Adds text that was made with dt_term_add, and perhaps without: of escape sequences only our own

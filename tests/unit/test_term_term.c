@@ -32,6 +32,20 @@ static void test_plain_output_holds_no_escape(void **state)
     dt_strbuf_release(&out);
 }
 
+static void test_wide_characters_take_two_columns(void **state)
+{
+    dt_strbuf out;
+
+    dt_strbuf_init(&out);
+    assert_int_equal(dt_term_width("\xe6\x97\xa5\xe6\x9c\xac x"), 6);
+    dt_term_add_clipped(&out, &plain, "\xe6\x97\xa5\xe6\x9c\xac x", 3);
+    assert_string_equal(out.data, "\xe6\x97\xa5");
+    dt_strbuf_reset(&out);
+    dt_term_add_clipped(&out, &plain, "e\xcc\x81x", 1); /* a mark upon the e takes none */
+    assert_string_equal(out.data, "e\xcc\x81");
+    dt_strbuf_release(&out);
+}
+
 static void test_a_style_ends_where_its_text_ends(void **state)
 {
     dt_strbuf out;
@@ -195,6 +209,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plain_output_holds_no_escape),
+        cmocka_unit_test(test_wide_characters_take_two_columns),
         cmocka_unit_test(test_a_style_ends_where_its_text_ends),
         cmocka_unit_test(test_text_cannot_steer_the_terminal),
         cmocka_unit_test(test_what_is_printed_whole_has_no_sequences_but_our_styles),
