@@ -31,3 +31,9 @@ wait
 for i in 1 2 3 4; do
     cmp -s "$work/list1" "$work/list$i" || fail "two lists differ"
 done
+
+# Two that run are watched at once where nobody says which.
+for i in 1 2; do
+    expect 0 launch --detach "$work/tiny.yaml" --set "name=long$i" --set ranks=1 --set schedule.steps=1000000
+done
+LC_ALL=C.UTF-8 TERM=xterm python3 tests/cli/top.py "$dtrun" watched || fail "status --watch"

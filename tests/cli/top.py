@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """`dtrun top` on a terminal of its own: what keys do, other sizes, and every way out.
 
-    tests/cli/top.py DTRUN      with XDG_STATE_HOME as tests/cli/top.sh fills it
+    tests/cli/top.py DTRUN            with XDG_STATE_HOME as tests/cli/top.sh fills it
+    tests/cli/top.py DTRUN watched    while two runs, long1 and long2, go on (tests/cli/together.sh)
 """
 
 import fcntl
@@ -169,8 +170,20 @@ def without_store():
     t.ends("q", code=0)
 
 
-keys()
-opened()
-stopped()
-crashed()
-without_store()
+def watched():
+    t = Terminal("status", "--watch")
+    t.shows("dtrun top", "long1", "long2", "quit")
+    t.press(b"\r")
+    t.shows("long2", "elapsed")
+    t.press(b"q")
+    t.ends("q", code=0)
+
+
+if sys.argv[2:] == ["watched"]:
+    watched()
+else:
+    keys()
+    opened()
+    stopped()
+    crashed()
+    without_store()
