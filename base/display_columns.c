@@ -22,13 +22,25 @@ static size_t columns_of(const unsigned char *at, size_t left, size_t *length)
     return width >= 0 ? (size_t)width : 1;
 }
 
+/* Of which each has a column, and no locale is read for that. */
+static bool is_ascii(const unsigned char *at, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if (at[i] >= 0x80)
+            return false;
+    return true;
+}
+
 size_t dt_display_columns(const char *text, size_t length)
 {
     const unsigned char *at = (const unsigned char *)text, *end = at + length;
-    locale_t wide = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
-    locale_t before = wide != (locale_t)0 ? uselocale(wide) : (locale_t)0;
     size_t columns = 0, step;
+    locale_t wide, before;
 
+    if (is_ascii(at, length))
+        return length;
+    wide = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    before = wide != (locale_t)0 ? uselocale(wide) : (locale_t)0;
     for (; at < end; at += step)
         columns += columns_of(at, (size_t)(end - at), &step);
     if (wide != (locale_t)0) {

@@ -79,6 +79,8 @@ static dt_status init(dt_call *call, dt_error *err)
     dt_strbuf text;
 
     dt_strbuf_init(&text);
+    if (wish.nodes != NULL && wish.nodes[0] == '\0')
+        DT_THROW(err, DT_ERR_USAGE, "--nodes is empty: leave it out for this machine");
     if (path != NULL && dt_file_exists(path))
         DT_THROW(err, DT_ERR_USAGE, "'%s' is there already, and stays as it is", path);
     DT_TRY(dt_look_at(&look, call->args->operands, call->args->operands_count, call->arena, err));

@@ -57,6 +57,13 @@ static bool is_data(const char *name)
 
 static dt_status add(looker *l, const char *path, dt_error *err)
 {
+    for (int64_t i = 0; i < l->count; i++)
+        if (strcmp(l->paths[i], path) == 0)
+            return DT_FAIL(err, DT_ERR_USAGE, "'%s' is given twice", path);
+    for (const char *at = path; *at != '\0'; at++)
+        if ((unsigned char)*at < ' ' || *at == 0x7f)
+            return DT_FAIL(err, DT_ERR_USAGE,
+                           "'%s' has a control character in its name, which no recipe takes", path);
     if (l->count == FILES_MOST)
         return DT_FAIL(err, DT_ERR_USAGE,
                        "more than %d files: name them by a pattern in the recipe instead, as in "

@@ -31,7 +31,7 @@ static const size sizes[] = {
 };
 enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
 
-enum { PASSES = 10, STEPS_LEAST = 100, TOKENS_LEAST = 64, LINE = 100 };
+enum { PASSES = 10, STEPS_LEAST = 100, TOKENS_LEAST = 64, LINE = 100, SOON_SECONDS = 3600 };
 
 /* What a draft says, in the making. */
 typedef struct draft {
@@ -241,6 +241,12 @@ static bool fits(draft *d)
     return dt_preflight_fits_here(&d->flight, &d->flight.recipe, &tight);
 }
 
+/* On processors: whoever wants a day's training says so. */
+static bool is_soon(const draft *d)
+{
+    return d->cards || !(d->fit.seconds_low > SOON_SECONDS);
+}
+
 /* Of what a rank sees in a step, on all of them. */
 static void set_length(draft *d)
 {
@@ -315,7 +321,7 @@ static dt_status choose(draft *d, dt_error *err)
     for (; index >= 0; index--) {
         take_size(d, index);
         DT_TRY(look(d, err));
-        if (fits(d) || index == 0)
+        if (index == 0 || (fits(d) && is_soon(d)))
             break;
     }
     set_length(d); /* by all ranks of its placement */

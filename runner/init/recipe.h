@@ -1,7 +1,7 @@
 /* recipe: the recipe that `dtrun init` writes for data: a model of a size that they and the machine bear.
  *
  * Model    the largest of sizes (recipe.c) that has as many tokens as it asks for, fits the memory by the
- *          forecast of recipes/memory.h, and on processors is not for cards only
+ *          forecast of recipes/memory.h, and on processors is trained within an hour, if things go well
  * Length   some passes over the data, within bounds, each by the size
  * Checked  it is read and looked at as `dtrun validate` does: facts, memory and time in its comments are
  *          of that

@@ -104,4 +104,8 @@ refused "one recipe takes one kind" corpus.txt classes.csv
 refused "has 3 columns and" classes.csv numbers.csv
 refused "has no data" "$work/folder/deeper"
 refused "give --tokenizer DIR" stories.jsonl
+refused "is given twice" corpus.txt corpus.txt
+printf 'text of a name\n%.0s' {1..20} >$'a\033b'
+refused "a control character in its name" $'a\033b'
+refused "--nodes is empty" corpus.txt --nodes ""
 refused "neither a file nor a folder" /dev/null
