@@ -44,6 +44,18 @@ static void stream_open(stream *s, dt_strbuf *out)
         dt_strbuf_add_str(out, ":\n\n"); /* the headers go at once */
 }
 
+/* A run that was removed meanwhile is the end, which is told where it is asked for again. */
+static dt_status tell(dt_strbuf *out, stream *s, bool *more, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st = dt_web_live_tell(out, s->live, &s->follower, &problem);
+
+    *more = st == DT_OK;
+    if (st == DT_OK || st == DT_ERR_NOT_FOUND)
+        return DT_OK;
+    return DT_FAIL(err, st, "%s", problem.message);
+}
+
 static dt_status stream_next(void *state, dt_store *store, dt_strbuf *out, bool *more,
                              dt_error *err)
 {
@@ -60,7 +72,9 @@ static dt_status stream_next(void *state, dt_store *store, dt_strbuf *out, bool 
         if (!*more)
             goto out;
         if (found == DT_WEB_NEWS)
-            DT_TRY(dt_web_live_tell(out, s->live, &s->follower, err));
+            DT_TRY(tell(out, s, more, err));
+        if (!*more)
+            goto out;
         if (out->length == 0 && dt_clock_monotonic_seconds() - s->sent >= BEAT_SECONDS)
             dt_strbuf_add_str(out, ":\n\n");
     }
