@@ -228,7 +228,7 @@ typedef struct dt_recipe {
         dt_search_kind kind;
         int64_t count;   /* random: points that are drawn */
         int64_t seed;    /* of the drawing */
-        int64_t at_once; /* runs side by side */
+        int64_t at_once; /* runs side by side; 0: as this machine has processors */
     } search;
 
     struct {

@@ -41,16 +41,19 @@ out:
 }
 
 /* What keeps one point from being launched keeps no other. */
-static dt_status take_answer(dt_sweep_point *point, const dt_strbuf *said, const dt_strbuf *errors,
-                             int exit_code, dt_arena *arena, dt_error *err)
+static dt_status take_answer(dt_sweep_point *point, bool *missing, const dt_strbuf *said,
+                             const dt_strbuf *errors, int exit_code, dt_arena *arena, dt_error *err)
 {
-    json_t *answer = NULL;
-    const char *run, *message;
+    const char *run, *message, *status;
+    json_t *answer = NULL, *error;
 
     if (said->length > 0)
         (void)dt_json_parse(&answer, said->data, said->length, "dtrun launch", NULL);
     run = json_string_value(json_object_get(answer, "run"));
-    message = json_string_value(json_object_get(json_object_get(answer, "error"), "message"));
+    error = json_object_get(answer, "error");
+    message = json_string_value(json_object_get(error, "message"));
+    status = json_string_value(json_object_get(error, "status"));
+    *missing = status != NULL && strcmp(status, dt_status_name(DT_ERR_NOT_FOUND)) == 0;
     if (run != NULL)
         point->run = dt_arena_strdup(arena, run);
     else if (message != NULL)
@@ -63,8 +66,9 @@ static dt_status take_answer(dt_sweep_point *point, const dt_strbuf *said, const
                                                         : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
-static dt_status call(dt_sweep_point *point, const char *const *argv, dt_arena *arena,
-                      dt_error *err)
+/* *missing: what it is about is not there. */
+static dt_status call(dt_sweep_point *point, bool *missing, const char *const *argv,
+                      dt_arena *arena, dt_error *err)
 {
     dt_status st = DT_OK;
     dt_strbuf said, errors;
@@ -74,7 +78,7 @@ static dt_status call(dt_sweep_point *point, const char *const *argv, dt_arena *
     dt_strbuf_init(&errors);
     DT_TRY(
         dt_child_run_within(&exit_code, &said, &errors, (char *const *)argv, LAUNCH_SECONDS, err));
-    DT_TRY(take_answer(point, &said, &errors, exit_code, arena, err));
+    DT_TRY(take_answer(point, missing, &said, &errors, exit_code, arena, err));
 out:
     dt_strbuf_release(&said);
     dt_strbuf_release(&errors);
@@ -85,21 +89,28 @@ dt_status dt_point_begin(dt_sweep_point *point, const dt_sweep_group *group, int
                          dt_arena *arena, dt_error *err)
 {
     const char *argv[8 + 2 * TAGS_MAX];
+    bool missing;
     dt_status st;
 
     DT_TRY(words_of(argv, group, index, arena, err));
-    DT_TRY(call(point, argv, arena, err));
+    DT_TRY(call(point, &missing, argv, arena, err));
 out:
     return st;
 }
 
-dt_status dt_point_resume(dt_sweep_point *point, dt_arena *arena, dt_error *err)
+dt_status dt_point_resume(dt_sweep_point *point, const dt_sweep_group *group, int64_t index,
+                          dt_arena *arena, dt_error *err)
 {
     const char *argv[] = {NULL, "resume", point->run, "--detach", "--json", NULL};
+    bool missing;
     dt_status st;
 
     DT_TRY(dt_dir_program(&argv[0], "dtrun", NULL, arena, err));
-    DT_TRY(call(point, argv, arena, err));
+    DT_TRY(call(point, &missing, argv, arena, err));
+    if (missing) {
+        point->problem = "";
+        DT_TRY(dt_point_begin(point, group, index, arena, err));
+    }
     point->again = false;
 out:
     return st;
@@ -115,11 +126,15 @@ dt_status dt_points_find(dt_sweep_group *group, dt_store *store, dt_arena *arena
     for (int64_t i = 0; i < group->count; i++) {
         dt_sweep_point *point = &group->points[i];
 
-        if (point->run[0] != '\0' || point->problem[0] != '\0')
+        if ((point->run[0] != '\0' && !point->again) || point->problem[0] != '\0')
             continue;
-        for (int64_t j = 0; j < count; j++)
-            if (strcmp(runs[j].group, group->name) == 0 && strcmp(runs[j].name, point->name) == 0)
-                point->run = runs[j].id;
+        for (int64_t j = 0; j < count; j++) {
+            if (strcmp(runs[j].group, group->name) != 0 || strcmp(runs[j].name, point->name) != 0)
+                continue;
+            point->again = point->again && strcmp(point->run, runs[j].id) == 0;
+            point->run = runs[j].id;
+            break; /* the newest: one that was to be resumed may have been launched anew */
+        }
     }
 out:
     return st;

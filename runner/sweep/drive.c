@@ -166,7 +166,7 @@ static dt_status begin_next(drive *of, dt_error *err)
         if (point->problem[0] != '\0' || (point->run[0] != '\0' && !point->again))
             continue;
         if (point->again)
-            DT_TRY(dt_point_resume(point, &of->arena, err));
+            DT_TRY(dt_point_resume(point, &of->group, i, &of->arena, err));
         else
             DT_TRY(dt_point_begin(point, &of->group, i, &of->arena, err));
         of->states[i] = DT_RUN_QUEUED;

@@ -1,13 +1,17 @@
 #include "runner/sweep/launch.h"
 
 #include <string.h>
+#include <unistd.h>
 
+#include "base/resources.h"
 #include "recipes/fields.h"
 #include "runner/cli/read_recipe.h"
 #include "runner/launch/preflight.h"
 #include "runner/sweep/drive.h"
 
 #include "base/banned.h"
+
+enum { AT_ONCE_MOST = 64 };
 
 /* "optimizer.lr=1e-4 seed=2" */
 static const char *values_of(const dt_sweep *sweep, dt_arena *arena)
@@ -67,6 +71,25 @@ static dt_sweep_group group_of(const dt_recipe *recipe, const dt_labels *labels,
     };
 }
 
+/* Points that the processors of this machine are enough for; one where they train elsewhere or on GPUs, whose
+ * runs are not kept apart. */
+static int64_t count_side_by_side(const dt_plan *plan)
+{
+    int64_t threads = 0, count;
+
+    if (plan->recipe.gpus > 0 || (plan->recipe.gpus < 0 && access("/dev/nvidiactl", F_OK) == 0))
+        return 1;
+    for (int64_t i = 0; i < plan->world_size; i++) {
+        const dt_plan_rank *rank = &plan->ranks[i];
+
+        if (strncmp(plan->node_names[rank->node], "localhost", strlen("localhost")) != 0)
+            return 1;
+        threads += rank->replicas * rank->threads;
+    }
+    count = threads > 0 ? dt_resources_cores() / threads : 1;
+    return count < 1 ? 1 : count < AT_ONCE_MOST ? count : AT_ONCE_MOST;
+}
+
 dt_status dt_sweep_launch(const char **name, const dt_recipe_source *source,
                           const dt_labels *labels, dt_call *call, dt_error *err)
 {
@@ -91,6 +114,8 @@ dt_status dt_sweep_launch(const char **name, const dt_recipe_source *source,
         DT_TRY(read_point(&group.points[i], &recipes[i], &of, i, call, err));
     /* The first alone: what is wrong with data or memory of another is that point's own. */
     DT_TRY(dt_preflight_check(&flight, &recipes[0], source, call->arena, err));
+    if (group.at_once == 0)
+        group.at_once = count_side_by_side(&flight.plan);
     DT_TRY(dt_group_make(&group, *name, recipes, source->text, call->arena, err));
     *name = group.name;
     DT_TRY(dt_drive_start(&group, source->text, err));

@@ -76,6 +76,20 @@ json "[p['state'] for p in o['points']] == ['finished', 'finished', 'refused']" 
 cp "$work/corpus.txt" "$work/absent.txt"
 expect 0 resume tiny --wait --json
 json "[p['state'] for p in o['points']] == ['finished'] * 3" "[p['problem'] for p in o['points']] == [''] * 3"
+# One that failed before its first checkpoint is launched anew: here it fails again, as a run of its own.
+cat >"$work/far.yaml" <<'YAML'
+extends: tiny.yaml
+name: far
+sweep: {optimizer.lr: [100]}
+optimizer: {kind: sgd}
+clip: 0
+failure: {max_restarts: 0}
+YAML
+expect 1 launch "$work/far.yaml" --wait --json --set search.at_once=0
+grep -q '"at_once": [1-9]' "$XDG_STATE_HOME/dtrun/sweeps/far/sweep.json" || fail "nobody counted processors"
+first=$(field "o['points'][0]['run']")
+expect 1 resume far --wait --json
+json "o['points'][0]['state'] == 'failed'" "o['points'][0]['run'] != '$first'"
 drawn() { "$dtrun" launch "$work/sweep.yaml" --set search='{kind: random, count: 3, seed: 7}' --set schedule.steps=6 --set schedule.warmup_steps=1 --wait --json; }
 drawn >"$work/out" 2>"$work/err"
 json "len(o['points']) == 3 == len(set($(values)))"
