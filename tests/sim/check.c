@@ -20,8 +20,9 @@ double sim_loss(int64_t attempt, int64_t step)
 
 /* --- what an agent was told to be safe in the store (the wrapped dt_journal_trim) */
 
-#define STOP_NS (30 * SIM_SECOND)  /* beyond its grace */
-#define IDLE_NS (900 * SIM_SECOND) /* of an agent that nobody needs any more */
+#define STOP_NS    (30 * SIM_SECOND)  /* beyond its grace */
+#define IDLE_NS    (900 * SIM_SECOND) /* of an agent that nobody needs any more */
+#define SETTLED_NS (10 * SIM_SECOND)  /* a rank that was killed may be gone only then */
 
 enum { ATTEMPTS = 64, STEPS = 64, FOLLOWED = 256 };
 
@@ -325,6 +326,13 @@ static void check_saved(dt_store *store, dt_arena *arena)
 
 /* --- the end */
 
+/* The attempt that a stop was accepted in began to train when all that can end one was over. */
+static bool stopped_in_peace(void)
+{
+    return schedule.stop_ns > schedule.trained_ns &&
+           schedule.harm_until_ns + SETTLED_NS < schedule.trained_ns;
+}
+
 static void check_ending(void)
 {
     int64_t most = 1 + schedule.harms + schedule.resumes;
@@ -341,6 +349,9 @@ static void check_ending(void)
             sim_fail("the run failed, and nothing had happened to it: %s", schedule.reason);
         if (schedule.reason[0] == '\0')
             sim_fail("the run failed without a reason");
+        if (schedule.attempt_at_stop == schedule.attempt && stopped_in_peace())
+            sim_fail("the run failed, and a stop was all that had happened to its last attempt: %s",
+                     schedule.reason);
         break;
     default:
         sim_fail("the run has not ended");

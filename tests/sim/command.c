@@ -285,10 +285,11 @@ out:
 /* A person waits with a resume until the nodes can be had. */
 static bool is_troubled(void)
 {
-    bool troubled = sim.machines[0].full_until_ns > sim_now_ns;
+    bool troubled = false;
 
     for (int i = 0; i < sim.machine_count; i++)
         troubled = troubled || !sim_net_open(&sim.machines[i]) || sim.machines[i].down ||
+                   sim.machines[i].full_until_ns > sim_now_ns ||
                    sim.machines[i].closed_until_ns > sim_now_ns;
     return troubled;
 }

@@ -136,15 +136,21 @@ static void on_leave(void *context)
     sim_proc_exit(engine->proc, 1 << 8);
 }
 
+/* Where it computes that takes a while; where it waits for the others, its connection tells it at once. */
+static int64_t draw_notice(void)
+{
+    return sim_chance(0.5) ? sim_between(SIM_MS / 10, 20 * SIM_MS)
+                           : sim_between(20 * SIM_MS, 2 * SIM_SECOND);
+}
+
 /* One is gone: the others find out, each in its time. */
 static void fall_apart(job *one)
 {
     one->over = true;
     for (int64_t i = 0; i < one->world; i++)
         if (one->ranks[i] != NULL && !one->ranks[i]->proc->over)
-            sim_at(sim_now_ns + (is_cut(one) ? PEERS_GONE_NS : 0) +
-                       sim_between(50 * SIM_MS, 2 * SIM_SECOND),
-                   on_leave, one->ranks[i]);
+            sim_at(sim_now_ns + (is_cut(one) ? PEERS_GONE_NS : 0) + draw_notice(), on_leave,
+                   one->ranks[i]);
 }
 
 static void save_on(sim_machine *machine, const char *directory, const job *one)
@@ -293,7 +299,7 @@ static void begin_training(job *one)
     if (one->ready < one->world || one->training)
         return;
     one->training = true;
-    one->step_began_ns = sim_now_ns;
+    one->step_began_ns = schedule.trained_ns = sim_now_ns;
     say(one->ranks[0], "{\"event\":\"phase\",\"phase\":\"train\"}\n");
     sim_at(sim_now_ns + schedule.step_ns, tick, one);
 }

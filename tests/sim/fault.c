@@ -277,6 +277,7 @@ static bool is_mute(void)
 
 static void begin(void *context)
 {
+    int64_t harms = schedule.harms;
     const fault *one = context;
 
     if (one->kind->harm == 0 && !one->kind->always && !sim_engines_train()) {
@@ -290,6 +291,8 @@ static void begin(void *context)
     later(&schedule.trouble_until_ns, one->length_ns);
     one->kind->begin(one);
     schedule.harms += is_mute() ? 2 : 0;
+    if (schedule.harms > harms)
+        later(&schedule.harm_until_ns, one->length_ns);
 }
 
 static const kind *draw_kind(bool quiet)
@@ -320,7 +323,8 @@ static fault *waiting; /* for a moment */
 static void wait_for_moment(fault *one)
 {
     one->moment = (sim_moment)sim_between(0, SIM_MOMENTS - 1);
-    one->skips = sim_between(0, 2) * sim_between(0, 2);
+    one->skips =
+        one->moment == SIM_A_LOG_GROWS ? sim_between(0, 60) : sim_between(0, 2) * sim_between(0, 2);
     one->next = waiting;
     waiting = one;
 }
@@ -422,7 +426,7 @@ void sim_faults_draw(sim_profile profile)
         draw_fault(when, draw_possible(profile == SIM_QUIET));
     }
     schedule.resume_wanted = profile != SIM_CALM && sim_chance(0.3);
-    if (profile != SIM_CALM && sim_chance(0.3))
+    if (sim_chance(0.3))
         sim_at(sim_now_ns + sim_between(0, length + length / 4), stop_time,
                sim_chance(0.3) ? &sim : NULL);
 }

@@ -12,6 +12,8 @@
 
 #include "base/banned.h"
 
+#define BLOCK_BYTES 4096
+
 static uint64_t numbers;
 
 sim_machine *sim_machine_self(void)
@@ -111,12 +113,19 @@ static void reserve(sim_inode *inode, int64_t length)
     inode->capacity = capacity;
 }
 
+/* A full disk still takes what the last block of a file has space for: of two files that grow together,
+ * one may take its part and the other not. */
+static int64_t allocated(const sim_inode *inode)
+{
+    return (inode->length + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
+}
+
 bool sim_fs_write(sim_machine *machine, sim_inode *inode, int64_t offset, const void *bytes,
                   int64_t length)
 {
     int64_t end = offset + length;
 
-    if (end > inode->length && machine->full_until_ns > sim_now_ns)
+    if (end > allocated(inode) && machine->full_until_ns > sim_now_ns)
         return false;
     reserve(inode, end);
     if (offset > inode->length)

@@ -155,6 +155,8 @@ static ssize_t write_file(sim_fd *entry, const void *bytes, size_t length, int64
 {
     if (!sim_fs_write(sim_machine_self(), entry->inode, offset, bytes, (int64_t)length))
         return sim_errno(ENOSPC);
+    if (entry->inode->path != NULL && strstr(entry->inode->path, "/logs/rank-") != NULL)
+        sim_fault_moment(SIM_A_LOG_GROWS);
     return (ssize_t)length;
 }
 

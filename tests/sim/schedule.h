@@ -23,7 +23,9 @@ typedef struct sim_schedule {
     bool troubled, resume_wanted;
     bool damaged; /* what was written down is gone: points may be, where nobody else had them */
     int64_t stop_ns, trouble_until_ns; /* when it was accepted; when the last fault is over */
-    int64_t resumes, attempt_at_stop;  /* 0: none was accepted */
+    int64_t harm_until_ns,
+        trained_ns; /* the same of those that end attempts; the newest's first step */
+    int64_t resumes, attempt_at_stop; /* 0: none was accepted */
 
     /* what has been seen */
     bool ended; /* the store says so */
@@ -60,6 +62,7 @@ typedef enum sim_moment {
     SIM_RANKS_SAVE,
     SIM_RANKS_FINISH,
     SIM_A_RANK_ENDS,
+    SIM_A_LOG_GROWS,
     SIM_MOMENTS
 } sim_moment;
 void sim_faults_draw(sim_profile profile);

@@ -182,22 +182,29 @@ static void test_the_kernels_words_are_part_of_the_reason(void **state)
 }
 
 /* One node was killed first: on another, which had not heard of the stop yet, a rank lost its peer. */
+#define STOPPING(person)                                                                         \
+    "{\"event\":\"stopping\",\"grace_seconds\":10,\"reason\":\"stopped\",\"asked\":false" person \
+    ",\"sequence\":1,\"time_ms\":1}"
+
 static void test_a_peer_that_a_stop_took_is_no_failure(void **state)
 {
     const char *const lines[] = {EXITED("0", "null", "stopped", "1"),
                                  FAILED("1", "peer", "connection closed"),
                                  EXITED("1", "1", "failed", "2"), NULL};
+    const char *const told_later[] = {FAILED("1", "peer", "connection closed"),
+                                      EXITED("1", "1", "failed", "2"), STOPPING(",\"person\":true"),
+                                      NULL};
 
     check(true, lines,
           (expected){
               DT_RUN_STOPPED, DT_EXIT_STOPPED,
               "stopped by request; it did not end by itself: rank 0 on a exited with code -1"});
+    check(false, told_later,
+          (expected){DT_RUN_STOPPED, DT_EXIT_STOPPED,
+                     "stopped by request; it did not end by itself: rank 1 on a exited with code "
+                     "1: connection closed"});
     (void)state;
 }
-
-#define STOPPING(person)                                                                         \
-    "{\"event\":\"stopping\",\"grace_seconds\":10,\"reason\":\"stopped\",\"asked\":false" person \
-    ",\"sequence\":1,\"time_ms\":1}"
 
 /* A supervisor ended the ranks for a failure, and the store was deleted before it had noted which. */
 static void test_an_end_by_a_supervisor_is_no_signal_from_elsewhere(void **state)

@@ -175,13 +175,23 @@ static void see_finished(dt_verdict *verdict, const dt_message *message)
     verdict->time_limit = strcmp(dt_message_string(message, "reason"), "time_limit") == 0;
 }
 
+/* An agent's word of a stop that we do not know of, as one of a supervisor before us: what another
+ * node has of the same stop, that a peer is gone, may have been read first. */
+static void learn_of_stop(dt_verdict *verdict)
+{
+    if (!verdict->stop_asked && verdict->cause == DT_CAUSE_PEER)
+        verdict->cause = DT_CAUSE_ENDED;
+    verdict->stop_asked = true;
+}
+
 static void see_stopping(dt_verdict *verdict, const dt_message *message)
 {
-    if (json_is_true(json_object_get(message->json, "asked"))) /* on the node, past us */
-        verdict->stop_asked = verdict->asked_there = true;
-    if (json_is_true(
-            json_object_get(message->json, "person"))) /* of a supervisor before us, maybe */
-        verdict->stop_asked = true;
+    if (json_is_true(json_object_get(message->json, "asked"))) { /* on the node, past us */
+        learn_of_stop(verdict);
+        verdict->asked_there = true;
+    }
+    if (json_is_true(json_object_get(message->json, "person")))
+        learn_of_stop(verdict);
     else if (json_is_false(json_object_get(message->json, "person")) &&
              strcmp(dt_message_string(message, "reason"), "stopped") == 0)
         verdict->ended_by_us = true;
