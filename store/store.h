@@ -362,7 +362,7 @@ dt_status dt_store_curve_buckets(dt_store *store, dt_bucket **out, int64_t *coun
 dt_status dt_store_run_mean_speed(dt_store *store, double *out, const dt_run *run, dt_arena *arena,
                                   dt_error *err);
 
-/* --- ends.c: where a curve stands, and what it reached */
+/* --- metric_summary.c: where a curve stands, and what it reached */
 typedef enum dt_metric_which {
     DT_METRIC_LAST,
     DT_METRIC_LOWEST,

@@ -21,7 +21,7 @@ static bool line_end(dt_lines *lines, const char *bytes, size_t length, dt_lines
                      void *context)
 {
     size_t total = lines->pending.length + length;
-    bool cut = total > lines->max_bytes, go_on;
+    bool cut = total > lines->max_bytes, more;
 
     if (lines->skipping) {
         lines->skipping = false;
@@ -30,9 +30,9 @@ static bool line_end(dt_lines *lines, const char *bytes, size_t length, dt_lines
     if (lines->pending.length == 0)
         return take(context, bytes, cut ? lines->max_bytes : length, cut);
     dt_strbuf_add(&lines->pending, bytes, cut ? lines->max_bytes - lines->pending.length : length);
-    go_on = take(context, lines->pending.data, lines->pending.length, cut);
+    more = take(context, lines->pending.data, lines->pending.length, cut);
     dt_strbuf_reset(&lines->pending);
-    return go_on;
+    return more;
 }
 
 /* The beginning of a line; once it is too long it goes out cut, and the rest is skipped. */

@@ -7,8 +7,8 @@
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/tags.h"
 #include "runner/launch/attempt.h"
+#include "runner/launch/existing_run.h"
 #include "runner/launch/node_checks.h"
-#include "runner/launch/onward.h"
 #include "runner/launch/resume_check.h"
 #include "runner/view/follow_options.h"
 #include "runner/view/runs.h"
@@ -60,10 +60,10 @@ static dt_status fork_run(dt_call *call, dt_error *err)
     DT_TRY(dt_label_options_read(&labels, call, err));
     DT_TRY(split(&ref, &which, call, err));
     DT_TRY(dt_runs_open(&store, &parent, ref, call, err));
-    DT_TRY(dt_onward_recipe(&recipe, &origins, store, &parent, call, err));
+    DT_TRY(dt_existing_run_recipe(&recipe, &origins, store, &parent, call, err));
     DT_TRY(choose_name(&begun.name, &parent, &recipe, call, err));
-    DT_TRY(dt_onward_checkpoint(&checkpoint, &begun.checkpoint, store, &parent, which, call->arena,
-                                err));
+    DT_TRY(dt_existing_run_checkpoint(&checkpoint, &begun.checkpoint, store, &parent, which,
+                                      call->arena, err));
     DT_TRY(dt_preflight_check(&flight, &recipe, NULL, call->arena, err));
     flight.origins = &origins;
     flight.plan.new_data = dt_arguments_flag(call->args, "new-data");

@@ -6,7 +6,7 @@
 #include "runner/cli/command.h"
 #include "runner/cli/program.h"
 #include "runner/cli/report.h"
-#include "runner/launch/onward.h"
+#include "runner/launch/existing_run.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/view/runs.h"
 
@@ -137,7 +137,7 @@ static dt_status find_checkpoint(const char **path, dt_store *store, const dt_ru
                  "run '%s' has no whole checkpoint: it is %s, and one is saved every"
                  " checkpoint.every steps and at the end",
                  run->id, dt_run_state_name(run->state));
-    DT_TRY(dt_onward_checkpoint_path(path, store, run, which, call->arena, err));
+    DT_TRY(dt_existing_run_checkpoint_path(path, store, run, which, call->arena, err));
 out:
     return st;
 }

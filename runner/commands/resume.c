@@ -5,8 +5,8 @@
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"
 #include "runner/launch/attempt.h"
+#include "runner/launch/existing_run.h"
 #include "runner/launch/node_checks.h"
-#include "runner/launch/onward.h"
 #include "runner/launch/resume_check.h"
 #include "runner/sweep/report.h"
 #include "runner/view/follow_options.h"
@@ -61,9 +61,10 @@ static dt_status resume(dt_call *call, dt_error *err)
         DT_THROW(err, DT_ERR_USAGE,
                  "run '%s' is %s: it can be resumed once it has ended ('dtrun stop %s' ends it)",
                  run.id, dt_run_state_name(run.state), run.id);
-    DT_TRY(dt_onward_recipe(&recipe, &origins, store, &run, call, err));
-    DT_TRY(dt_onward_checkpoint(&checkpoint, &path, store, &run,
-                                dt_arguments_get(call->args, "from")->text, call->arena, err));
+    DT_TRY(dt_existing_run_recipe(&recipe, &origins, store, &run, call, err));
+    DT_TRY(dt_existing_run_checkpoint(&checkpoint, &path, store, &run,
+                                      dt_arguments_get(call->args, "from")->text, call->arena,
+                                      err));
     DT_TRY(dt_preflight_check(&flight, &recipe, NULL, call->arena, err));
     flight.origins = &origins;
     flight.plan.new_data = dt_arguments_flag(call->args, "new-data");

@@ -5,7 +5,7 @@
 #include "runner/cli/child.h"
 #include "runner/cli/program.h"
 #include "runner/export/export.h"
-#include "runner/launch/onward.h"
+#include "runner/launch/existing_run.h"
 #include "runner/launch/weights.h"
 #include "runner/supervisor/supervisor.h"
 
@@ -56,9 +56,9 @@ static dt_status write_folder(const dt_export_job *job, dt_error *err)
     const char *checkpoint;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_onward_checkpoint_path(&checkpoint, job->store, &job->runs[0],
-                                     dt_arguments_get(job->call->args, "checkpoint")->text,
-                                     job->call->arena, err));
+    DT_TRY(dt_existing_run_checkpoint_path(&checkpoint, job->store, &job->runs[0],
+                                           dt_arguments_get(job->call->args, "checkpoint")->text,
+                                           job->call->arena, err));
     DT_TRY(call_engine(checkpoint, job, err));
 out:
     return st;

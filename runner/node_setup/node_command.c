@@ -42,7 +42,7 @@ dt_status dt_node_command(const char ***argv, const char *node, const char *cons
 
     *argv = NULL;
     DT_TRY(dt_transport_find(&transport, node, err));
-    if (transport->trouble == NULL)
+    if (transport->explain == NULL)
         DT_TRY(transport->command(argv, node, words, arena, err));
     else
         DT_TRY(reach_command(argv, renew ? "--renew" : NULL, node, words, arena, err));

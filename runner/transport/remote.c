@@ -148,7 +148,7 @@ static dt_status ended_early(dt_remote *remote, dt_error *err)
         dt_clock_sleep_seconds(WAIT_SLICE_SECONDS);
     read_problems(remote, complaint, sizeof(complaint));
     if (code == SSH_FAILED || remote->transport->says_itself != NULL)
-        return remote->transport->trouble(remote->node, complaint, err);
+        return remote->transport->explain(remote->node, complaint, err);
     return DT_FAIL(err, DT_ERR_UNSUPPORTED,
                    "node '%s': its login shell ended with code %d instead of running a command: "
                    "%.300s (an account that may log in, and /bin/sh, are needed)",
@@ -216,10 +216,10 @@ dt_status dt_remote_open(dt_remote *out, const char *node, const char *const *wo
     dt_strbuf_init(&out->early);
     DT_TRY(dt_transport_find(&out->transport, node, err));
     DT_TRY(out->transport->command(&argv, node, words, &arena, err));
-    if (out->transport->trouble != NULL)
+    if (out->transport->explain != NULL)
         DT_TRY(dt_connection_slot_take(&slot, SLOT_SECONDS, cancelled, err));
     DT_TRY(spawn(out, argv, err));
-    if (out->transport->trouble != NULL)
+    if (out->transport->explain != NULL)
         DT_TRY(skip_noise(out, dt_clock_monotonic_seconds() + DT_REMOTE_OPEN_SECONDS, err));
 out:
     if (slot >= 0)
@@ -335,10 +335,10 @@ dt_status dt_remote_finish(dt_remote *remote, int *code, dt_error *problem, doub
         dt_clock_sleep_seconds(WAIT_SLICE_SECONDS);
     }
     read_problems(remote, complaint, sizeof(complaint));
-    if (remote->transport->trouble != NULL &&
+    if (remote->transport->explain != NULL &&
         (ended == SSH_FAILED || (ended != 0 && remote->transport->broke_off != NULL &&
                                  remote->transport->broke_off(complaint))))
-        return remote->transport->trouble(remote->node, complaint, err);
+        return remote->transport->explain(remote->node, complaint, err);
     if (code != NULL) {
         *code = ended;
         if (ended != 0)

@@ -95,7 +95,7 @@ static const char *last_line(const char *text, size_t *length)
 }
 
 /* srun's words are many and change; the job's state tells what most of them mean. */
-static dt_status slurm_trouble(const char *node, const char *complaint, dt_error *err)
+static dt_status slurm_explain(const char *node, const char *complaint, dt_error *err)
 {
     dt_status st = DT_ERR_PEER;
     dt_slurm_job now;
@@ -158,7 +158,7 @@ const dt_transport dt_transport_slurm = {
     .kind = "slurm",
     .reaches = slurm_reaches,
     .command = slurm_command,
-    .trouble = slurm_trouble,
+    .explain = slurm_explain,
     .says_itself = slurm_says_itself,
     .broke_off = slurm_broke_off,
     .contact = slurm_contact,

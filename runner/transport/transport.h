@@ -34,7 +34,7 @@ typedef struct dt_transport {
     /* MAY: opening a connection takes a slot, DT_TRANSPORT_MARK comes before the command's output,
      * and the exit code 255 is the transport's own. NULL: it is this machine. `complaint` is the
      * command's stderr; records what it means and what helps, returns its status. */
-    dt_status (*trouble)(const char *node, const char *complaint, dt_error *err);
+    dt_status (*explain)(const char *node, const char *complaint, dt_error *err);
     /* MAY: the argv, run here, after which new commands to the node do not share the connection
      * that stands; what runs over that one continues. NULL: nothing is shared. */
     dt_status (*renew)(const char ***argv, const char *node, dt_arena *arena, dt_error *err);

@@ -15,7 +15,7 @@
 
 #include "base/banned.h"
 
-#define CONNECT_SECONDS 20.0 /* one that is in trouble with the store is back after a pause */
+#define CONNECT_SECONDS 20.0 /* one that cannot write the store is back after a pause */
 #define ANSWER_SECONDS  40
 #define TRY_SECONDS     0.1
 #define ASK_TIMES       5

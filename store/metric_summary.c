@@ -1,4 +1,4 @@
-/* ends: where a curve stands and what it reached, without its points: for tables of many runs. */
+/* metric_summary: where a curve stands and what it reached, without its points: for tables of many runs. */
 #include "store/store_int.h"
 
 #include <math.h>

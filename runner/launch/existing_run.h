@@ -1,10 +1,10 @@
-/* onward: where a run that is there already goes on from: its recipe with --set, and a checkpoint.
+/* existing_run: what resume and fork begin with: the recipe of a run that exists, with --set, and one of
+ * its checkpoints.
  *
- * What resume and fork begin with. Errors: DT_ERR_NOT_FOUND where there is no such checkpoint,
- * DT_ERR_USAGE, DT_ERR_RECIPE
+ * Errors: DT_ERR_NOT_FOUND where there is no such checkpoint, DT_ERR_USAGE, DT_ERR_RECIPE
  */
-#ifndef DT_RUNNER_LAUNCH_ONWARD_H
-#define DT_RUNNER_LAUNCH_ONWARD_H
+#ifndef DT_RUNNER_LAUNCH_EXISTING_RUN_H
+#define DT_RUNNER_LAUNCH_EXISTING_RUN_H
 
 #include "engine/checkpoint/checkpoint.h"
 #include "recipes/origins.h"
@@ -14,18 +14,18 @@
 
 /* The recipe that the run continues by, with --set on top, and where its values come from; run->recipe_json becomes what it was changed
  * from: an attempt that failed before its first step leaves it as it was. */
-dt_status dt_onward_recipe(dt_recipe *out, dt_origins *origins, dt_store *store, dt_run *run,
+dt_status dt_existing_run_recipe(dt_recipe *out, dt_origins *origins, dt_store *store, dt_run *run,
                            const dt_call *call, dt_error *err);
 
 /* An open checkpoint of the run: the newest that is whole (which NULL), the one of a step ("400"), or
  * that of the lowest validation loss ("best"). The caller closes it; *path lives in the arena. */
-dt_status dt_onward_checkpoint(dt_checkpoint **out, const char **path, dt_store *store,
+dt_status dt_existing_run_checkpoint(dt_checkpoint **out, const char **path, dt_store *store,
                                const dt_run *run, const char *which, dt_arena *arena,
                                dt_error *err);
 
 /* The folder of a checkpoint: as above, "last" for the newest, or that folder itself (what has a '/'), of
  * whatever run. It was opened once: its files are whole. */
-dt_status dt_onward_checkpoint_path(const char **path, dt_store *store, const dt_run *run,
+dt_status dt_existing_run_checkpoint_path(const char **path, dt_store *store, const dt_run *run,
                                     const char *which, dt_arena *arena, dt_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-#include "runner/launch/onward.h"
+#include "runner/launch/existing_run.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -85,8 +85,8 @@ out:
     return st;
 }
 
-dt_status dt_onward_recipe(dt_recipe *out, dt_origins *origins, dt_store *store, dt_run *run,
-                           const dt_call *call, dt_error *err)
+dt_status dt_existing_run_recipe(dt_recipe *out, dt_origins *origins, dt_store *store, dt_run *run,
+                                 const dt_call *call, dt_error *err)
 {
     dt_status st = DT_OK;
 
@@ -164,15 +164,16 @@ out:
     return st;
 }
 
-dt_status dt_onward_checkpoint(dt_checkpoint **out, const char **path, dt_store *store,
-                               const dt_run *run, const char *which, dt_arena *arena, dt_error *err)
+dt_status dt_existing_run_checkpoint(dt_checkpoint **out, const char **path, dt_store *store,
+                                     const dt_run *run, const char *which, dt_arena *arena,
+                                     dt_error *err)
 {
     return which == NULL ? open_newest(out, path, store, run, arena, err)
                          : open_asked(out, path, store, run, which, arena, err);
 }
 
-dt_status dt_onward_checkpoint_path(const char **path, dt_store *store, const dt_run *run,
-                                    const char *which, dt_arena *arena, dt_error *err)
+dt_status dt_existing_run_checkpoint_path(const char **path, dt_store *store, const dt_run *run,
+                                          const char *which, dt_arena *arena, dt_error *err)
 {
     dt_checkpoint *checkpoint = NULL;
     dt_status st = DT_OK;
@@ -183,7 +184,7 @@ dt_status dt_onward_checkpoint_path(const char **path, dt_store *store, const dt
         *path = which;
         DT_TRY(dt_checkpoint_open(&checkpoint, which, err));
     } else {
-        DT_TRY(dt_onward_checkpoint(&checkpoint, path, store, run, which, arena, err));
+        DT_TRY(dt_existing_run_checkpoint(&checkpoint, path, store, run, which, arena, err));
     }
 out:
     dt_checkpoint_close(checkpoint);
