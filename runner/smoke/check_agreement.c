@@ -56,6 +56,7 @@ dt_status dt_smoke_learns(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
 {
     dt_recipe longer, recipe = plain(&smoke->recipe);
     dt_shrink how = smoke->wish->how;
+    dt_preflight known; /* text has become tokens by now, which can be counted */
     dt_smoke_line loss;
     dt_smoke_run run;
     dt_status st = DT_OK;
@@ -65,6 +66,8 @@ dt_status dt_smoke_learns(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
     how.here = true; /* its ranks are what they are */
     dt_shrink_recipe(&longer, smoke->asked, &how);
     recipe.schedule = longer.schedule;
+    DT_TRY(dt_preflight_recipe(&known, &smoke->recipe, NULL, smoke->arena, err));
+    smoke->flight.data = known.data;
     keep_one_step(&recipe, smoke);
     DT_TRY(dt_smoke_train(&run, &smoke->place, "learns", &recipe, NULL, err));
     DT_TRY(dt_smoke_line_read(&loss, &smoke->place, &run, "loss", err));

@@ -38,6 +38,12 @@ suite, = tree.parse(sys.argv[1]).getroot()
 assert suite.get("tests") == "8" and suite.get("failures") == "0" and len(suite) == 8, suite.attrib
 PY
 
+# Text by a tokenizer: how many tokens there are is known once somebody trained on them.
+mkdir "$work/tokenizer"
+cp tests/golden/tokens/gpt2.json "$work/tokenizer/tokenizer.json"
+expect 0 smoke --steps 8 --set data.tokenizer="$work/tokenizer" "$work/tiny.yaml"
+nothing_left
+
 # A step that is far too long: it does not learn, whatever else. What cannot be read fails alone, and 2 wins.
 expect 1 smoke --set optimizer.kind=sgd --set optimizer.lr=100 --set clip=0 --tap "$work/tiny.yaml"
 grep -qx 'TAP version 14' "$work/out" || fail "it does not begin as TAP"
