@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/checkpoint/digest.h"
+#include "engine/device/device_cuda.h"
 #include "engine/ops/cpu/isa.h"
 
 #include "base/banned.h"
@@ -67,17 +68,35 @@ out:
     return st;
 }
 
-/* Ranks that round alike. */
+/* What a rank's sums are rounded by: its processor's instructions and threads, or its card's model. */
+static dt_status describe_kind(char *out, size_t size, const dt_device *device, dt_error *err)
+{
+    const dt_cuda_entry *entry;
+    const dt_ops *ops;
+    dt_cuda_card card;
+    const char *isa;
+    dt_status st = DT_OK;
+
+    if (device->host_reads) {
+        DT_TRY(dt_cpu_isa_pick(&ops, &isa, err));
+        snprintf(out, size, "%s %s %d", device->name, isa, device->threads);
+    } else {
+        DT_TRY(dt_cuda_load(&entry, err));
+        DT_TRY(entry->card(&card, device->index, err));
+        snprintf(out, size, "%s %s %d", device->name, card.name, card.processors);
+    }
+out:
+    return st;
+}
+
+/* Ranks that round alike have one number. */
 static dt_status number_of_kind(double *out, const dt_device *device, dt_error *err)
 {
     dt_digest *digest = NULL;
-    const dt_ops *ops;
-    const char *isa;
-    char text[64];
+    char text[sizeof((dt_cuda_card){0}.name) + 64];
     dt_status st = DT_OK;
 
-    DT_TRY(dt_cpu_isa_pick(&ops, &isa, err));
-    snprintf(text, sizeof(text), "%s %s %d", device->name, isa, device->threads);
+    DT_TRY(describe_kind(text, sizeof(text), device, err));
     DT_TRY(dt_digest_new(&digest, err));
     dt_digest_add(digest, text, strlen(text));
     *out = number_of(digest);

@@ -5,7 +5,7 @@
  *           wrongly once, stays there for good: it changes the gradients that all of them add up, and no
  *           norm tells. So digests are compared before an evaluation and before a save, and neither a
  *           loss nor a checkpoint is of ranks that have drifted apart
- * Compared  ranks with the same kind of device, instruction set and number of threads: others may round
+ * Compared  processors with the same instruction set and number of threads, cards of one model: others may round
  *           differently
  * Cost      the parameters are read once, and two numbers a rank are added up
  * Not seen  a flip in a gradient before it is added, which all ranks then have, in what one rank alone
