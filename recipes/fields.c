@@ -16,6 +16,7 @@ static const char *const adjust_lrs[] = {"original", "match_rms_adamw", NULL};
 static const char *const variants[] = {"pytorch", "fairseq", NULL};
 static const char *const schedules[] = {"cosine",   "inverse_sqrt",        "linear", "polynomial",
                                         "constant", "warmup_stable_decay", NULL};
+static const char *const decays[] = {"matrices", "all", NULL};
 static const char *const shards[] = {"full", "gradients", "optimizer", NULL};
 static const char *const reduces[] = {"fp32", "bf16", NULL};
 static const char *const positions[] = {"learned", "sinusoidal", NULL};
@@ -331,14 +332,15 @@ const dt_field dt_fields[] = {
      .choices = optimizers,
      .fallback = "adamw",
      .shorthand = true,
-     .help = "how gradients become steps"},
+     .help = "how gradients become steps; weight_decay is decoupled from the gradient in adamw, lion and "
+             "muon, and added to it in adam and sgd; fairseq's adam is adamw with the variant fairseq"},
     {.path = "optimizer.variant",
      .type = DT_FIELD_CHOICE,
      AT(optimizer.variant),
      .choices = variants,
      .fallback = "pytorch",
-     .help = "where epsilon is added: after the bias correction as PyTorch does, or before "
-             "as fairseq does"},
+     .help = "adamw, adam: where epsilon is added: after the bias correction as PyTorch does, or before "
+             "as fairseq does; it leaves the decay as it is"},
     {.path = "optimizer.lr",
      .type = DT_FIELD_NUMBER,
      AT(optimizer.lr),
@@ -378,7 +380,15 @@ const dt_field dt_fields[] = {
      .low = 0,
      .high = 10,
      .fallback = "0.1",
-     .help = "decoupled decay of parameters with two or more dimensions"},
+     .help = "how fast parameters shrink, those that 'decays' names"},
+    {.path = "optimizer.decays",
+     .type = DT_FIELD_CHOICE,
+     AT(optimizer.decays),
+     .choices = decays,
+     .fallback = "matrices",
+     .added = true,
+     .help = "what weight_decay makes smaller; matrices: parameters with two or more dimensions; all: "
+             "norms and biases too, as fairseq has it"},
     {.path = "optimizer.momentum",
      .type = DT_FIELD_NUMBER,
      AT(optimizer.momentum),

@@ -50,6 +50,12 @@ typedef enum dt_optimizer_variant {
     DT_OPTIMIZER_FAIRSEQ
 } dt_optimizer_variant;
 
+/* What weight_decay makes smaller: parameters with two or more dimensions, or all. */
+typedef enum dt_optimizer_decays {
+    DT_DECAYS_MATRICES,
+    DT_DECAYS_ALL
+} dt_optimizer_decays;
+
 /* How the learning rate of a matrix that is stepped whole goes by its shape: as torch.optim.Muon's
  * adjust_lr_fn. */
 typedef enum dt_optimizer_adjust_lr {
@@ -63,6 +69,7 @@ typedef struct dt_optimizer_options {
     dt_optimizer_variant variant;
     double lr; /* the highest: the schedule's is dt_optimizer_args.lr */
     double beta1, beta2, eps, weight_decay;
+    dt_optimizer_decays decays;
     double momentum;
     bool nesterov;
     dt_optimizer_adjust_lr adjust_lr;

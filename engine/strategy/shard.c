@@ -329,7 +329,8 @@ static dt_status send_factors(dt_shard *shard, const dt_optimizer_args *args, dt
     dt_optimizer_args without = *args;
     dt_status st = DT_OK;
 
-    without.options.weight_decay = 0;
+    if (args->options.decays == DT_DECAYS_MATRICES)
+        without.options.weight_decay = 0;
     DT_TRY(dt_upload_buffer_begin(&shard->factors, err));
     shard->optimizer->factors(&sets[DT_GROUP_KEPT], &without);
     shard->optimizer->factors(&sets[DT_GROUP_DECAYED], args);

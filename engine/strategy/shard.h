@@ -4,7 +4,7 @@
  *            values, checkpoints. dp and ddp: whole units; fsdp: 1/W of each
  * Shapes     a slice is `elems` elements of a unit's flat buffer from start_elems on; it may reach
  *            beyond the unit's end, where all is zero and stays so
- * Groups     weight_decay is 0 for parameters without decay (dt_param.decay): two sets of factors
+ * Groups     weight_decay is 0 for parameters without decay (dt_param.decay), unless all decay: two sets of factors
  * Ownership  owns its tables and the host's copies (host_mirror.h); the memory of the slices is the
  *            strategy's
  */

@@ -1,4 +1,4 @@
-/* dtrun import: runs of other programs, into the history. */
+/* dtrun import: runs of other programs into the history, and their command lines into recipes. */
 #include <string.h>
 
 #include "runner/cli/command.h"
@@ -19,7 +19,9 @@ static dt_status find_format(const dt_import_format **out, const char *name, dt_
             *out = formats[i];
             return DT_OK;
         }
-    return DT_FAIL(err, DT_ERR_USAGE, "'%s': expected csv, mlflow or tensorboard", name);
+    return DT_FAIL(err, DT_ERR_USAGE,
+                   "'%s': expected csv, mlflow, tensorboard, fairseq, llm.c, nanogpt or slurm",
+                   name);
 }
 
 static dt_status say_imported(const char *const *ids, const dt_imported *imported,
@@ -56,7 +58,8 @@ out:
 
 static dt_status import_runs(dt_call *call, dt_error *err)
 {
-    dt_import_source source = {.path = call->args->operands[1],
+    dt_import_source source = {.path =
+                                   call->args->operands_count > 1 ? call->args->operands[1] : NULL,
                                .name = dt_arguments_get(call->args, "name")->text,
                                .metric = dt_arguments_get(call->args, "metric")->text,
                                .call = call};
@@ -68,6 +71,8 @@ static dt_status import_runs(dt_call *call, dt_error *err)
     const char **ids;
 
     dt_imported_init(&imported, call->arena);
+    if (source.path == NULL || call->args->operands_count > 2)
+        DT_THROW(err, DT_ERR_USAGE, "'%s' takes one FILE", call->args->operands[0]);
     DT_TRY(find_format(&format, call->args->operands[0], err));
     DT_TRY(dt_label_options_read(&labels, call, err));
     DT_TRY(format->read(&imported, &source, err));
@@ -78,6 +83,12 @@ out:
     dt_imported_release(&imported);
     dt_store_close(store);
     return st;
+}
+
+static dt_status import(dt_call *call, dt_error *err)
+{
+    return dt_import_makes_recipe(call->args->operands[0]) ? dt_import_make_recipe(call, err)
+                                                           : import_runs(call, err);
 }
 
 static const dt_option options[] = {
@@ -93,16 +104,24 @@ static const dt_option options[] = {
      .kind = DT_OPTION_TEXT,
      .value = "NAME",
      .help = "of mlflow: the runs of this experiment alone"},
+    {.name = "output",
+     .letter = 'o',
+     .kind = DT_OPTION_TEXT,
+     .value = "FILE",
+     .help = "where a recipe is written; else to stdout"},
+    {.name = "flags",
+     .kind = DT_OPTION_FLAG,
+     .help = "list what becomes of each flag of fairseq, llm.c, nanogpt or slurm"},
     DT_LABEL_OPTIONS,
     {0},
 };
 
 const dt_command dt_command_import = {
     .name = "import",
-    .summary = "runs of other programs, into the history",
-    .operands = "csv|mlflow|tensorboard FILE|URL",
-    .operands_min = 2,
-    .operands_max = 2,
+    .summary = "runs of other programs into the history, their command lines into recipes",
+    .operands = "csv|mlflow|tensorboard|fairseq|llm.c|nanogpt|slurm FILE...",
+    .operands_min = 1,
+    .operands_max = -1,
     .options = options,
     .notes =
         "Prints the ids of the new runs; they are listed, drawn and compared like others.\n"
@@ -117,6 +136,15 @@ const dt_command dt_command_import = {
         "             a run. Scalars are taken, all else is passed over.\n"
         "\n"
         "All of a file comes in, or nothing: a cell that should be a number and a record with a\n"
-        "wrong checksum are errors that name their place.\n",
-    .run = import_runs,
+        "wrong checksum are errors that name their place.\n"
+        "\n"
+        "The others are given a command line, and write a recipe: each value with the flag\n"
+        "that it came from. What they cannot carry is told, with the reason (docs/import.md).\n"
+        "\n"
+        "fairseq      -- fairseq-train ..., with torchrun or the like in front or not; or the\n"
+        "             line in quotes, a FILE that it stands in, or - for stdin\n"
+        "llm.c        -- ./train_gpt2cu ..., with mpirun in front or not; or likewise\n"
+        "nanogpt      CONFIG.py ... -- --key=value ...: assignments are read, nothing is run\n"
+        "slurm        SCRIPT: its #SBATCH lines, and what it starts where one of these knows it\n",
+    .run = import,
 };

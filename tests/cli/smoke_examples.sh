@@ -16,7 +16,7 @@ data_of() { # recipe
     case $1 in
     *mlp*) echo "$work/points.csv" ;;
     *gpt2-124m*) echo "$work/gpt2.bin" ;;
-    *fine-tune*) echo "$work/small.bin" ;;
+    *fine-tune* | *fairseq*) echo "$work/small.bin" ;;
     *) echo "$work/text.txt" ;;
     esac
 }
@@ -27,9 +27,12 @@ draw = random.Random(1)
 array.array("H", (draw.randrange(61) for _ in range(40000))).tofile(open("'"$work"'/small.bin", "wb"))'
 for recipe in examples/*.yaml; do
     also=()
-    case $recipe in *fine-tune*) also=(--set model.from="$weights" --set batch.tokens=16) ;; esac
+    case $recipe in
+    *fine-tune*) also=(--set model.from="$weights" --set batch.tokens=16) ;;
+    *fairseq*) cp "$work/small.bin" "$work/valid.bin" && also=(--set data.validation="$work/valid.bin") ;;
+    esac
     expect 0 validate --no-data "$recipe" "${also[@]}"
-    case $recipe in */layers.yaml | */sweep.yaml) continue ;; esac # in small they are char-shakespeare.yaml
+    case $recipe in */layers*.yaml | */sweep.yaml | */slurm.yaml | */fork.yaml) continue ;; esac # in small they are char-shakespeare.yaml
     expect 0 smoke "$recipe" "${also[@]}" --set data.train="$(data_of "$recipe")"
     tail -n 1 "$work/out"
 done

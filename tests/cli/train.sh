@@ -129,3 +129,12 @@ expect 0 generate last --tokens 3 --json
 json "all(0 <= int(word) < 50 for word in o['text'].split())" "len(o['text'].split()) == 3"
 expect 2 generate last --prompt "O Romeo"
 says "not a list of tokens"
+
+# Norms and biases decay only where it is asked for.
+losses=()
+for decays in matrices all; do
+    expect 0 launch --wait --json "$work/tiny.yaml" --set schedule.steps=10 --set evaluate.every=0 --set checkpoint.keep_best=0 \
+        --set optimizer.lr=0.02 --set optimizer.weight_decay=5 --set optimizer.decays=$decays
+    losses+=("$(field "o['loss']")")
+done
+[ "${losses[0]}" != "${losses[1]}" ] || fail "'decays: all' is the same as 'matrices'"

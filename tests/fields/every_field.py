@@ -116,6 +116,7 @@ FIELDS = {
     'optimizer.beta2': [value(0.99, 'plain')],
     'optimizer.eps': [value(1e-6, 'plain')],
     'optimizer.weight_decay': [value(0, 'plain')],
+    'optimizer.decays': [value('all', 'three')],
     'optimizer.momentum': [value(0.9, 'sgd', SGD)],
     'optimizer.nesterov': [value('true', 'sgd', SGD)],
     'optimizer.adjust_lr': [value('match_rms_adamw', 'matrices', MUON)],
