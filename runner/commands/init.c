@@ -127,11 +127,11 @@ const dt_command dt_command_init = {
     .operands_max = -1,
     .options = options,
     .notes =
-        "DATA are files, or folders of them; without any, those of this folder. Text, JSON lines,\n"
-        "csv and .npy rows and .bin token files are known by their beginning; of large files no\n"
-        "more is read. Files called val, valid, validation, dev or eval validate. The model is "
-        "one\n"
-        "that the data and the memory of this machine bear, and the recipe says how long it will\n"
-        "take. Every value in it is yours to change: docs/recipe.md has them all.\n",
+        "DATA are files, or folders of them; without any, those of this folder. Text, JSON\n"
+        "lines, csv and .npy rows and .bin token files are known by their beginning; of large\n"
+        "files no more is read. Files called val, valid, validation, dev or eval validate. The\n"
+        "model is one that the data and the memory of this machine bear, and the recipe says\n"
+        "how long it will take. Every value in it is yours to change: docs/recipe.md has them\n"
+        "all.\n",
     .run = init,
 };
