@@ -45,18 +45,18 @@ typedef struct dt_train_session {
     dt_comm writer_comm;
 
     dt_scaler scaler;
-    int64_t epoch_saved;  /* the sampler's epoch when checkpoints of epochs were last looked at */
-    int64_t epoch_valid;  /* the same, of evaluations */
-    int64_t step;         /* steps done: optimizer and schedule stand here */
-    double loss;          /* of the last step; NaN before the first */
-    double valid_loss;    /* of the last evaluation; NaN before the first */
+    int64_t epoch_saved;   /* the sampler's epoch when checkpoints of epochs were last looked at */
+    int64_t epoch_valid;   /* the same, of evaluations */
+    int64_t step;          /* steps done: optimizer and schedule stand here */
+    double loss;           /* of the last step; NaN before the first */
+    double valid_loss;     /* of the last evaluation; NaN before the first */
     int64_t compared_step; /* after which the replicas were compared last; -1: not yet */
-    int64_t valid_step;   /* whose it is; -1: none of this attempt */
-    dt_best best;         /* validation loss of the run */
-    double matmul_flops;  /* measured at the start */
-    double start_seconds; /* when this attempt started, for the time limit */
-    dt_faults faults;     /* planted ones; usually none */
-    bool stopped;         /* asked to stop before the first step: not an error */
+    int64_t valid_step;    /* whose it is; -1: none of this attempt */
+    dt_best best;          /* validation loss of the run */
+    double matmul_flops;   /* measured at the start */
+    double start_seconds;  /* when this attempt started, for the time limit */
+    dt_faults faults;      /* planted ones; usually none */
+    bool stopped;          /* asked to stop before the first step: not an error */
 } dt_train_session;
 
 dt_status dt_train_session_open(dt_train_session *out, const dt_plan *plan, int64_t rank,

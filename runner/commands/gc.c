@@ -50,7 +50,8 @@ static dt_status read_kinds(unsigned *out, const dt_call *call, dt_error *err)
             kind++;
         if (kind == DT_GC_KINDS)
             return DT_FAIL(err, DT_ERR_USAGE,
-                           "'%s': expected checkpoints, logs, journals, cache, sweeps or leftovers", word);
+                           "'%s': expected checkpoints, logs, journals, cache, sweeps or leftovers",
+                           word);
         *out |= 1u << kind;
     }
     return DT_OK;

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/csv.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
-#include "base/csv.h"
 #include "runner/term/format.h"
 #include "runner/view/runs.h"
 #include "runner/view/wide.h"

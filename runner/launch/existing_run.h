@@ -15,17 +15,17 @@
 /* The recipe that the run continues by, with --set on top, and where its values come from; run->recipe_json becomes what it was changed
  * from: an attempt that failed before its first step leaves it as it was. */
 dt_status dt_existing_run_recipe(dt_recipe *out, dt_origins *origins, dt_store *store, dt_run *run,
-                           const dt_call *call, dt_error *err);
+                                 const dt_call *call, dt_error *err);
 
 /* An open checkpoint of the run: the newest that is whole (which NULL), the one of a step ("400"), or
  * that of the lowest validation loss ("best"). The caller closes it; *path lives in the arena. */
 dt_status dt_existing_run_checkpoint(dt_checkpoint **out, const char **path, dt_store *store,
-                               const dt_run *run, const char *which, dt_arena *arena,
-                               dt_error *err);
+                                     const dt_run *run, const char *which, dt_arena *arena,
+                                     dt_error *err);
 
 /* The folder of a checkpoint: as above, "last" for the newest, or that folder itself (what has a '/'), of
  * whatever run. It was opened once: its files are whole. */
 dt_status dt_existing_run_checkpoint_path(const char **path, dt_store *store, const dt_run *run,
-                                    const char *which, dt_arena *arena, dt_error *err);
+                                          const char *which, dt_arena *arena, dt_error *err);
 
 #endif
