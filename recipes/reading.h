@@ -99,7 +99,7 @@ dt_status dt_reading_check(const dt_reading *reading);
 /* Row of a path that is in the table. */
 size_t dt_reading_row(const char *path);
 bool dt_reading_given(const dt_reading *reading, const char *path);
-/* Given by this recipe, and not by the earlier one that it goes on from nor by another field. */
+/* Given by this recipe, and not by the earlier one that it continues from nor by another field. */
 bool dt_reading_written(const dt_reading *reading, const char *path);
 /* Above 0 where the first field was given in a later layer than the second, 0 in the same. */
 int dt_reading_later(const dt_reading *reading, const char *path, const char *than);

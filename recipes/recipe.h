@@ -234,7 +234,7 @@ typedef struct dt_recipe {
     struct {
         const char *metric; /* "": none ends early */
         int64_t after;      /* steps */
-        double keep;        /* fraction of the runs that goes on */
+        double keep;        /* fraction of the runs that continue */
     } early_stop;
 
     struct {

@@ -5,7 +5,7 @@
  * docs/recipe.md list it.
  *
  * Adding a rule: a row in rules.c, its condition in the rules_*.c of its subject, a wrong recipe in
- * tests/recipes/wrong/. A recipe that was taken before goes on being taken: a rule about such is a
+ * tests/recipes/wrong/. A recipe that was accepted once stays accepted: a rule about such is a
  * warning.
  *
  * A rule is not asked where one of its fields is troubled (reading.h). A warning is told only of what

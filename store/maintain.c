@@ -35,7 +35,7 @@ static dt_status copy_pages(dt_store *store, sqlite3 *target, dt_error *err)
 
     if (backup == NULL)
         return DT_FAIL(err, DT_ERR_IO, "cannot copy the run store: %s", sqlite3_errmsg(target));
-    code = sqlite3_backup_step(backup, -1); /* as it is at this moment; writers go on */
+    code = sqlite3_backup_step(backup, -1); /* as it is at this moment; writers continue */
     sqlite3_backup_finish(backup);
     if (code != SQLITE_DONE)
         return DT_FAIL(err, DT_ERR_IO, "cannot copy the run store: %s", sqlite3_errstr(code));

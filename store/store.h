@@ -337,7 +337,7 @@ dt_status dt_store_since_now(dt_store *store, dt_since *out, const char *run, dt
                              dt_error *err);
 /* Up to `most` points that were not seen, curve after curve, as they were stored (curve.c says what a later attempt
  * undoes); `since` goes past them, its marks are then in the arena. Where the attempt has no more and there
- * is a later one it goes on to that. *more: ask again at once. `take` must not use the store. */
+ * is a later one it continues to that. *more: ask again at once. `take` must not use the store. */
 dt_status dt_store_since_points(dt_store *store, dt_since *since, bool *more, const char *run,
                                 int64_t most, dt_store_take take, void *context, dt_arena *arena,
                                 dt_error *err);

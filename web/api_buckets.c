@@ -83,7 +83,7 @@ static dt_status buckets_next(void *state, dt_store *store, dt_strbuf *out, bool
 
     if (!s->begun) {
         dt_json_write(out, s->head);
-        out->data[--out->length] = '\0'; /* the object goes on */
+        out->data[--out->length] = '\0'; /* the object continues */
         dt_strbuf_add_str(out, ",\"series\":{");
         s->begun = true;
     }

@@ -1,4 +1,4 @@
-/* api_live: a run as it goes on, as server-sent events (text/event-stream).
+/* api_live: a run while it trains, as server-sent events (text/event-stream).
  *
  *   event: open   the cursor of this moment: what was before it is to be asked for elsewhere
  *   event: news   what is new since the cursor before

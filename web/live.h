@@ -61,7 +61,7 @@ typedef struct dt_web_follower {
     char *run;       /* id */
     int64_t rank;    /* whose log is told, too; -1: none */
     dt_strbuf after; /* the cursor */
-    int64_t version; /* of the store that was told of */
+    int64_t version; /* of the store that was reported */
     uint64_t view_hash;
 } dt_web_follower;
 /* Adds an event of the stream where anything is new, and moves the follower past it. */

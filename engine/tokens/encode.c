@@ -280,7 +280,7 @@ static dt_status add_stretch(dt_bpe_encoder *e, dt_ids *out, const char *text, s
 typedef dt_status add_fn(dt_bpe_encoder *e, dt_ids *out, const char *text, size_t length,
                          bool is_start, dt_error *err);
 
-/* Cuts the text by `added`; what lies between goes on to `add`. */
+/* Cuts the text by `added`; what lies between goes to `add`. */
 static dt_status cut(dt_bpe_encoder *e, dt_ids *out, const dt_added *added, add_fn *add,
                      const char *text, size_t length, bool is_start, dt_error *err)
 {

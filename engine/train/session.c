@@ -301,7 +301,7 @@ out:
     return st;
 }
 
-/* A run that goes on has its own: only a fresh start reads what it was launched from. */
+/* A run that continues has its own: only a fresh start reads what it was launched from. */
 static dt_status open_weights(dt_train_session *session, dt_error *err)
 {
     const dt_plan *plan = session->plan;

@@ -26,7 +26,7 @@ typedef struct dt_weights_export_options {
     const char *checkpoint; /* a directory */
     const char *output;     /* the folder to make; one that is empty is taken */
     const char
-        *origin;    /* a folder with config.json and tokenizer files to go on from; NULL: none */
+        *origin;    /* a folder with config.json and tokenizer files to continue from; NULL: none */
     dt_dtype dtype; /* F32, BF16 or F16 */
     int64_t file_bytes; /* of tensors in one file, at most; a tensor is never divided */
 } dt_weights_export_options;

@@ -14,7 +14,7 @@
 
 #include "base/banned.h"
 
-/* A sweep goes on as it was: what changes is for one run. */
+/* A sweep continues as it was: what changes is for one run. */
 static dt_status resume_sweep(dt_sweep_group *group, dt_call *call, dt_error *err)
 {
     static const char *const of_a_run[] = {"set", "from", "new-data"};

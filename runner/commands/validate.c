@@ -164,7 +164,7 @@ static void tell(dt_strbuf *text, const verdict *of, const dt_call *call)
     dt_origins_view(text, &term, of->origins, call->arena);
 }
 
-/* What is told of all of them, as it was asked for. */
+/* The report on all of them, as it was asked for. */
 typedef struct report {
     dt_strbuf text;
     json_t *recipes, *sarif; /* sarif NULL: not asked for */

@@ -154,7 +154,7 @@ static dt_status encode(void *context, const char *text, size_t length, dt_error
     return st == DT_OK && to->end_of_text >= 0 ? add_id(to->ids, to->end_of_text, err) : st;
 }
 
-/* A document that goes on behind the part is counted where it ends. */
+/* A document that continues behind the part is counted where it ends. */
 static bool is_piece(const dt_corpus_part *part)
 {
     return part->file->kind == DT_CORPUS_TEXT && !part->ends_document;

@@ -9,7 +9,7 @@
  * KEY        a digest of the contents of the files in their order, what they are, the field, and the
  *            tokenizer's file: names and places do not count, nor does how many threads work
  * Resumed    a part's facts (part-00000.json) are written when its tokens are on the disk: who
- *            comes after one that was killed goes on behind the whole parts
+ *            comes after one that was killed continues behind the whole parts
  * Threads    one a processor; two commands that want the same wait for each other
  * Errors     DT_ERR_RECIPE: text that is not UTF-8 with file and byte, a .csv without the column,
  *            more broken lines than one in a thousand (and 10) with the first ones named;

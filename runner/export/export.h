@@ -6,7 +6,7 @@
  *   2  tests/cli/export.sh shows what it writes
  * The command, its help and its completion follow from that.
  *
- * Runs that go on are exported as they are at one step: points of later ones are left out.
+ * Runs that still train are exported as they are at one step: points of later ones are left out.
  * Not finite   each format says what it makes of NaN and infinities; none is left out in silence
  */
 #ifndef DT_RUNNER_EXPORT_H

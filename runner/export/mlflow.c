@@ -190,7 +190,7 @@ static dt_status run_send(const tracking *t, const dt_run *run, dt_error *err)
     if (run_id == NULL)
         DT_THROW(err, DT_ERR_CORRUPT, "MLflow's answer has no run_id");
     if (!dt_run_state_is_terminal(
-            run->state)) /* it is seen to go on; its end comes after its points */
+            run->state)) /* it is seen to run; its end comes after its points */
         DT_TRY(tell(t, API "runs/update", dt_mlflow_update_body(run_id, run), err));
     DT_TRY(params_send(t, run_id, there, run, err));
     DT_TRY(points_send(t, run_id, there, run, err));

@@ -1,4 +1,4 @@
-/* mlflow_body: what MLflow is told of a run, as bodies of its REST API 2.0.
+/* mlflow_body: what MLflow gets of a run, as bodies of its REST API 2.0.
  *
  * Names   of metrics and params: what MLflow does not take (all but letters, digits and "_-. :/") becomes '_'
  * Values  NaN and infinities are the words that protobuf's JSON has for them; a param is cut at 500 bytes, as

@@ -1,6 +1,6 @@
 /* command_line: the commands of a shell script, or of a line, split into words as sh splits them. Nothing is run.
  *
- * Known      quotes, backslashes, lines that go on, comments, here-documents, redirections, NAME=value and
+ * Known      quotes, backslashes, continued lines, comments, here-documents, redirections, NAME=value and
  *            NAME=(words) in front of what uses them, $NAME, ${NAME}, ${NAME:-value}, "${NAME[@]}", and
  *            $(which PROGRAM)
  * Not known  all else that begins with '$' or '`': it stays as it is written, and the word is `open`

@@ -1,4 +1,4 @@
-/* A draft as a YAML file that a person goes on with. */
+/* A draft as a YAML file that a person continues with. */
 #include <string.h>
 
 #include "base/utf8.h"

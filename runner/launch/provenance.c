@@ -274,7 +274,7 @@ static void add_data_line(dt_table *table, const json_t *one)
     }
 }
 
-/* Of the first attempt: those that follow go on from checkpoints. */
+/* Of the first attempt: those that follow continue from checkpoints. */
 static void add_weights_line(dt_table *table, const json_t *first)
 {
     const json_t *weights = json_object_get(first, "weights"), *file;

@@ -211,7 +211,7 @@ static dt_status add_nccl(dt_bundle *bundle, const char **loads, dt_arena *arena
 
 /* Beside the engine, as it is loaded: a library is no program, so the loader is told to run it, with
  * NCCL in front, from where the GPU part would have it. Where there is no NCCL, the loader says so
- * and goes on. */
+ * and continues. */
 static dt_status add_gpu_part(dt_bundle *bundle, const char *engine, dt_arena *arena, dt_error *err)
 {
     const char *slash = strrchr(engine, '/');

@@ -173,7 +173,7 @@ static int64_t count_living(const dt_rank *ranks, int64_t count)
     return living;
 }
 
-/* A run that goes on until it is stopped, and saves only then. */
+/* A run that continues until it is stopped, and saves only then. */
 static dt_recipe endless(const dt_recipe *recipe)
 {
     dt_recipe out = *recipe;

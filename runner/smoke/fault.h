@@ -3,7 +3,7 @@
  *   --kill rank=1@3      after step 3 it is started again, and comes to the same bits
  *   --hang rank=0@5      it is noticed, and so is that
  *   --slow rank=1@2x4    from step 2 on, four times: nothing is given up, the bits are the same
- *   --disk-full rank=0@6 saves fail, are told of, and harm none that is there
+ *   --disk-full rank=0@6 saves fail, are reported, and harm none that is there
  *   --bitflip rank=1@7   it is noticed before it is saved, and comes to the same bits
  *   --cut node=2@4:10s   nothing comes from the second node for so long: nothing restarts, all is the same
  */

@@ -2,7 +2,7 @@
  *
  * Rungs      after, 2 after, 4 after, ... steps. At a rung a run has the last value of the metric up to there
  * Rule       of all runs that have reached a rung, ended ones too, the best `keep` of them (rounded up, at least
- *            one) go on; a run that is not among them is stopped. It is asked again at every look, so that runs
+ *            one) continue; a run that is not among them is stopped. It is asked again at every look, so that runs
  *            one after another are judged by those before them: successive halving (Jamieson and Talwalkar
  *            2016) without waiting for each other (Li et al. 2018)
  * Ties       the earlier point wins; a value that is no number is the worst

@@ -1,4 +1,4 @@
-/* resume: what of a sweep that has ended did not finish goes on. */
+/* resume: what of a sweep that has ended did not finish continues. */
 #ifndef DT_SWEEP_RESUME_H
 #define DT_SWEEP_RESUME_H
 

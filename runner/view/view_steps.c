@@ -15,7 +15,7 @@ typedef struct steps_view {
     bool begun;
 } steps_view;
 
-/* Of a reader that went away, or a store that is held, nothing is said: the run goes on, and what could
+/* Of a reader that went away, or a store that is held, nothing is reported: the run continues, and what could
  * not be read comes with the next frame. */
 static void steps_show(dt_view *view, const dt_frame *frame)
 {

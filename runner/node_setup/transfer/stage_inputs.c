@@ -135,7 +135,7 @@ out:
     return st;
 }
 
-/* What the parameters begin from, unless the run goes on from a checkpoint: it is not read again. */
+/* What the parameters begin from, unless the run continues from a checkpoint: it is not read again. */
 static dt_status place_weights(const staging *all, dt_error *err)
 {
     const json_t *plan = all->request->plan, *weights = json_object_get(plan, "weights"), *file;

@@ -54,7 +54,7 @@ out:
     return st;
 }
 
-/* --- what is told of nodes that cannot be asked */
+/* --- what is reported of nodes that cannot be asked */
 
 static void tell_unreached(void *context, const char *text)
 {
