@@ -40,7 +40,16 @@ dtrun() {
 reached() { # run step
     [ "$(dtrun status "$1" --json | python3 -c 'import json, sys; print(json.load(sys.stdin).get("step", 0))')" -ge "$2" ]
 }
-await() { until "$@"; do sleep 0.02; done; }
+engines() { for pid in $(processes); do [ "$(readlink "/proc/$pid/exe")" != "$root/bin/dtrun-engine" ] || echo "$pid"; done; }
+signal() { kill "-$1" $(engines) 2>/dev/null || true; }
+# run step: its ranks are stopped there, so that a quick machine is not at the end before anybody looks
+await() {
+    until [ -n "$(engines)" ]; do sleep 0.005; done
+    until signal STOP && reached "$@"; do
+        signal CONT
+        sleep 0.02
+    done
+}
 
 python3 "$here/corpus.py" >"$root/corpus.txt"
 cp "$here/recipe.yaml" "$root/"
@@ -56,9 +65,11 @@ kind() { # name setting...: whole, and stopped
     for setting; do set+=(--set "$setting"); done
     run "$kind-whole" --wait "${set[@]}"
     run "$kind-stopped" --detach "${set[@]}"
-    await reached "$kind-stopped" 5
+    await "$kind-stopped" 5
+    (sleep 0.5; signal CONT) & # the stop is there by then
     grep -q '"state": *"stopped"' <<<"$(dtrun stop "$kind-stopped" --json)" ||
         { echo "it ended before it was stopped: once more"; exit 1; }
+    wait
 }
 kind plain
 kind epochs schedule.steps=0 schedule.epochs=2 checkpoint.every_epoch=1
@@ -73,7 +84,7 @@ for whole in plain epochs fsdp; do
 done
 dtrun list --json --limit 0 >state/list.json
 run plain-crashed --detach # the last: any command would bring a supervisor for it
-await reached plain-crashed 5
+await plain-crashed 5
 end_all
 [ "$(python3 -c "import sqlite3
 print(*sqlite3.connect('state/dtrun/store.db').execute(
