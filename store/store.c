@@ -109,15 +109,25 @@ void dt_store_set_patience(dt_store *store, int ms)
     sqlite3_busy_timeout(store->db, ms);
 }
 
-dt_status dt_store_begin(dt_store *store, dt_error *err)
+static dt_status begin(dt_store *store, const char *sql, const char *doing, dt_error *err)
 {
     if (store->back_owed)
         dt_sql_back(store);
     if (store->back_owed)
-        return DT_FAIL(err, DT_ERR_NOMEM, "cannot write the run store: no memory");
+        return DT_FAIL(err, DT_ERR_NOMEM, "cannot %s: no memory", doing);
     DT_ASSERT(sqlite3_get_autocommit(store->db));
     dt_sql_after_end(store); /* of a transaction that SQLite has ended by itself */
-    return dt_sql_exec(store, "BEGIN IMMEDIATE", "write the run store", err);
+    return dt_sql_exec(store, sql, doing, err);
+}
+
+dt_status dt_store_begin(dt_store *store, dt_error *err)
+{
+    return begin(store, "BEGIN IMMEDIATE", "write the run store", err);
+}
+
+dt_status dt_store_begin_reading(dt_store *store, dt_error *err)
+{
+    return begin(store, "BEGIN", "read the run store", err);
 }
 
 dt_status dt_store_commit(dt_store *store, dt_error *err)

@@ -42,6 +42,8 @@ void dt_store_close(dt_store *store);
 /* How long a change waits for another process that holds the store; 30 s at first. */
 void dt_store_set_patience(dt_store *store, int ms);
 dt_status dt_store_begin(dt_store *store, dt_error *err); /* IMMEDIATE; not nested */
+/* All that is read until dt_store_rollback is of one moment; not nested. */
+dt_status dt_store_begin_reading(dt_store *store, dt_error *err);
 dt_status dt_store_commit(dt_store *store, dt_error *err);
 void dt_store_rollback(dt_store *store);
 /* Whether the file at its path is the one that is open: false once it was removed or replaced. */

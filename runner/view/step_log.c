@@ -80,15 +80,14 @@ static int by_time(const void *a, const void *b)
     return left->number < right->number ? -1 : left->number > right->number;
 }
 
-dt_status dt_step_log_read(dt_step_log *log, dt_step_lines *out, dt_store *store, const dt_run *run,
-                           int64_t most, dt_arena *arena, dt_error *err)
+static dt_status read_all(dt_step_log *log, dt_step_lines *out, dt_store *store, const dt_run *run,
+                          int64_t most, dt_arena *arena, dt_error *err)
 {
     dt_step_reading r = {.log = log, .store = store, .run = run, .out = out, .arena = arena};
     int64_t step, since_ms = 0;
     dt_store_curves curves;
     dt_status st = DT_OK;
 
-    *out = (dt_step_lines){0};
     DT_TRY(dt_store_curves_find(store, &curves, run->id, NULL, arena, err));
     if (log->attempt != 0 && log->attempt != run->attempt) {
         DT_TRY(start_step(&step, store, run, arena, err));
@@ -106,5 +105,20 @@ dt_status dt_step_log_read(dt_step_log *log, dt_step_lines *out, dt_store *store
     if (out->count > 1)
         qsort(out->items, (size_t)out->count, sizeof(out->items[0]), by_time);
 out:
+    return st;
+}
+
+/* At one moment: else a step could come between two of its metrics, and be read without its loss. */
+dt_status dt_step_log_read(dt_step_log *log, dt_step_lines *out, dt_store *store, const dt_run *run,
+                           int64_t most, dt_arena *arena, dt_error *err)
+{
+    dt_status st;
+
+    *out = (dt_step_lines){0};
+    st = dt_store_begin_reading(store, err);
+    if (st != DT_OK)
+        return st;
+    st = read_all(log, out, store, run, most, arena, err);
+    dt_store_rollback(store);
     return st;
 }
