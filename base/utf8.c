@@ -1,5 +1,7 @@
 #include "base/utf8.h"
 
+#include <string.h>
+
 #include "base/error.h"
 
 #include "base/banned.h"
@@ -80,4 +82,26 @@ void dt_utf8_add_valid(dt_strbuf *out, const char *text, size_t length)
             dt_strbuf_add_str(out, DT_UTF8_REPLACEMENT);
         at += bytes > 0 ? bytes : 1;
     }
+}
+
+/* Eight bytes at a time where they are ASCII, as most are. */
+size_t dt_utf8_valid_length(const char *text, size_t length)
+{
+    const unsigned char *bytes = (const unsigned char *)text;
+    uint32_t code;
+    size_t used;
+
+    for (size_t at = 0; at < length; at += used) {
+        uint64_t eight;
+
+        for (; at + 8 <= length; at += 8) {
+            memcpy(&eight, bytes + at, 8);
+            if ((eight & 0x8080808080808080ull) != 0)
+                break;
+        }
+        used = at < length ? dt_utf8_decode(&code, bytes + at, length - at) : 1;
+        if (used == 0)
+            return at;
+    }
+    return length;
 }

@@ -24,6 +24,9 @@ extern "C" {
  * or cut off. */
 size_t dt_utf8_decode(uint32_t *code, const unsigned char *at, size_t left);
 
+/* Bytes of text before the first that is no part of a character; `length` where there is none. */
+size_t dt_utf8_valid_length(const char *text, size_t length);
+
 /* Bytes written to out (room for DT_UTF8_MAX). The code point must be one that decodes. */
 size_t dt_utf8_encode(char *out, uint32_t code);
 

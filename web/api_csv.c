@@ -75,7 +75,7 @@ static dt_status run_open(csv_stream *s, dt_store *store, dt_error *err)
 }
 
 /* A block of the open run, or on to the next one. */
-static dt_status go_on(csv_stream *s, dt_store *store, dt_strbuf *out, dt_error *err)
+static dt_status write_more(csv_stream *s, dt_store *store, dt_strbuf *out, dt_error *err)
 {
     dt_status st;
 
@@ -108,7 +108,7 @@ static dt_status csv_next(void *state, dt_store *store, dt_strbuf *out, bool *mo
         dt_strbuf_add_str(out, "run,run_name,attempt,step,name,value,time\n");
     s->begun = true;
     while (s->at < s->runs_count && out->length < DT_WEB_PART_BYTES)
-        DT_TRY(s->open ? go_on(s, store, out, err) : run_open(s, store, err));
+        DT_TRY(s->open ? write_more(s, store, out, err) : run_open(s, store, err));
     *more = s->at < s->runs_count;
 out:
     return st;

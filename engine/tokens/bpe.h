@@ -53,6 +53,8 @@ size_t dt_bpe_cut(const dt_bpe *bpe, const char *text, size_t length, size_t fro
 
 dt_status dt_bpe_encoder_open(dt_bpe_encoder **out, const dt_bpe *bpe, dt_error *err);
 void dt_bpe_encoder_close(dt_bpe_encoder *encoder);
+/* DT_ERR_USAGE, with the byte, where it is not UTF-8. */
+dt_status dt_bpe_check_text(const char *text, size_t length, dt_error *err);
 /* Appends the ids of a text of its own. */
 dt_status dt_bpe_encode(dt_ids *out, dt_bpe_encoder *encoder, const char *text, size_t length,
                         dt_error *err);

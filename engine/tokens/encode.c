@@ -319,25 +319,13 @@ out:
     return st;
 }
 
-static dt_status check_text(const char *text, size_t length, dt_error *err)
+dt_status dt_bpe_check_text(const char *text, size_t length, dt_error *err)
 {
-    const unsigned char *bytes = (const unsigned char *)text;
-    uint32_t code;
-    size_t used;
+    size_t at = dt_utf8_valid_length(text, length);
 
-    for (size_t at = 0; at < length; at += used) {
-        uint64_t eight;
-
-        for (; at + 8 <= length; at += 8) {
-            memcpy(&eight, bytes + at, 8);
-            if ((eight & 0x8080808080808080ull) != 0)
-                break;
-        }
-        used = at < length ? dt_utf8_decode(&code, bytes + at, length - at) : 1;
-        if (used == 0)
-            return DT_FAIL(err, DT_ERR_USAGE, "byte %zu of the text is not UTF-8 (0x%02x)", at,
-                           bytes[at]);
-    }
+    if (at < length)
+        return DT_FAIL(err, DT_ERR_USAGE, "byte %zu of the text is not UTF-8 (0x%02x)", at,
+                       (unsigned char)text[at]);
     return DT_OK;
 }
 
@@ -346,7 +334,7 @@ dt_status dt_bpe_encode(dt_ids *out, dt_bpe_encoder *encoder, const char *text, 
 {
     dt_status st = DT_OK;
 
-    DT_TRY(check_text(text, length, err));
+    DT_TRY(dt_bpe_check_text(text, length, err));
     DT_TRY(cut(encoder, out, &encoder->bpe->raw, add_raw, text, length, true, err));
 out:
     return st;

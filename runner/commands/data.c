@@ -137,6 +137,8 @@ static dt_status report_learned(const dt_call *call, const dt_learned *learned, 
         (long long)learned->vocab, (long long)learned->documents,
         dt_format_bytes(bytes, sizeof(bytes), (double)learned->bytes), (long long)learned->words);
     DT_TRY(dt_report_text(&text, err));
+    if (learned->broken > 0)
+        dt_report_say("left out %lld lines without text", (long long)learned->broken);
     if (learned->vocab < wanted)
         dt_report_say("fewer than the %lld that were asked for: no other pair occurs often enough",
                       (long long)wanted);

@@ -21,6 +21,11 @@ dt_corpus_kind dt_corpus_kind_of(const char *path)
     return ends_with(path, ".csv") ? DT_CORPUS_CSV : DT_CORPUS_TEXT;
 }
 
+bool dt_documents_too_broken(int64_t broken, int64_t lines)
+{
+    return broken > 10 && broken > lines / 1000;
+}
+
 static void count_broken(dt_documents *out, const char *why)
 {
     if (out->broken == 0)

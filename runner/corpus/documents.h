@@ -31,6 +31,9 @@ typedef struct dt_documents {
     char broken_why[80];                   /* of the first */
 } dt_documents;
 
+/* More than one in a thousand, and more than 10. */
+bool dt_documents_too_broken(int64_t broken, int64_t lines);
+
 typedef dt_status dt_document_fn(void *context, const char *text, size_t length, dt_error *err);
 
 /* Calls `add` for each document of `text`, and adds to *out. field: the key, of jsonl. column: of csv,

@@ -8,8 +8,6 @@
 
 #include "base/banned.h"
 
-#define BROKEN_ALLOWED 10 /* lines, or one in a thousand */
-
 typedef struct counting {
     const dt_learned_options *options;
     dt_split split;
@@ -77,9 +75,8 @@ static dt_status close_counter(void *worker, void *context, dt_error *err)
 static dt_status check_documents(const counting *all, dt_error *err)
 {
     const dt_documents *found = &all->documents;
-    int64_t allowed = found->lines / 1000 > BROKEN_ALLOWED ? found->lines / 1000 : BROKEN_ALLOWED;
 
-    if (found->broken > allowed)
+    if (dt_documents_too_broken(found->broken, found->lines))
         return DT_FAIL(err, DT_ERR_RECIPE,
                        "%lld of %lld lines have no text under '%s'; mend them, or give --field",
                        (long long)found->broken, (long long)found->lines, all->options->field);

@@ -5,7 +5,7 @@
 
 #include <xxhash.h>
 
-#include "base/utf8.h"
+#include "engine/tokens/bpe.h"
 
 #include "base/banned.h"
 
@@ -87,27 +87,13 @@ static size_t piece_of(const char *word, size_t length)
     return piece;
 }
 
-static dt_status check_text(const char *text, size_t length, dt_error *err)
-{
-    uint32_t code;
-    size_t used;
-
-    for (size_t at = 0; at < length; at += used) {
-        used = dt_utf8_decode(&code, (const unsigned char *)text + at, length - at);
-        if (used == 0)
-            return DT_FAIL(err, DT_ERR_USAGE, "byte %zu of the text is not UTF-8 (0x%02x)", at,
-                           (unsigned char)text[at]);
-    }
-    return DT_OK;
-}
-
 dt_status dt_words_add_text(dt_words *words, const dt_split *split, const char *text, size_t length,
                             dt_error *err)
 {
     dt_status st = DT_OK;
     size_t word, piece;
 
-    DT_TRY(check_text(text, length, err));
+    DT_TRY(dt_bpe_check_text(text, length, err));
     for (const char *end = text + length; text < end; text += word) {
         word = dt_split_next(split, (const unsigned char *)text, (size_t)(end - text));
         for (size_t at = 0; at < word; at += piece) {

@@ -12,7 +12,6 @@
 
 #include "base/banned.h"
 
-#define BROKEN_ALLOWED 10 /* lines, or one in a thousand */
 #define PART_NAME_SIZE 32
 
 typedef struct work {
@@ -188,9 +187,7 @@ out:
 
 static dt_status check_sums(const sums *all, const dt_prepare_options *options, dt_error *err)
 {
-    int64_t allowed = all->lines / 1000 > BROKEN_ALLOWED ? all->lines / 1000 : BROKEN_ALLOWED;
-
-    if (all->broken > allowed)
+    if (dt_documents_too_broken(all->broken, all->lines))
         return DT_FAIL(err, DT_ERR_RECIPE,
                        "%lld of %lld lines have no text under '%s', the first ones %s; mend them, "
                        "or set data.field",

@@ -96,6 +96,8 @@ expect 2 data train-tokenizer "$work/lines.jsonl" --field body -o "$work/learned
 says "exists" "--force"
 expect 0 data train-tokenizer "$work/*.jsonl" --field body --vocab 100000 --split qwen --force -o "$work/learned.json"
 says "fewer than the 100000"
+expect 0 data train-tokenizer "$work/more.jsonl" --field body --force -o "$work/learned.json"
+says "left out 3 lines"
 expect 0 launch --wait --json "$work/own.yaml" --set data.tokenizer="$work/learned.json" --set name=learned
 json "o['state'] == 'finished'"
 expect 2 data train-tokenizer
