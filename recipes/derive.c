@@ -133,6 +133,19 @@ out:
     return st;
 }
 
+/* A split in a later layer than the files: the training data are divided again. */
+static void derive_validation(dt_reading *reading)
+{
+    dt_recipe *recipe = reading->recipe;
+
+    if (recipe->data.validation.count == 0 || recipe->data.split <= 0 ||
+        !dt_reading_given(reading, "data.split") ||
+        dt_reading_later(reading, "data.split", "data.validation") <= 0)
+        return;
+    recipe->data.validation.count = 0;
+    dt_reading_derived(reading, "data.validation", "[]", "data.split");
+}
+
 static dt_status check_missing(dt_reading *reading)
 {
     dt_status st = DT_OK;
@@ -157,6 +170,7 @@ dt_status dt_reading_derive(dt_reading *reading)
     DT_TRY(dt_reading_derive_weights(reading));
     derive_optimizer(reading);
     derive_rows(reading);
+    derive_validation(reading);
     if (!reading->troubled[dt_reading_row("nodes")] &&
         !reading->troubled[dt_reading_row("hostfile")]) {
         st = derive_nodes(reading);

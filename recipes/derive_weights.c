@@ -1,6 +1,7 @@
 /* What the files of model.from say that the model is: recipes/reading.h. */
 #include <string.h>
 
+#include "base/file.h"
 #include "recipes/huggingface.h"
 #include "recipes/reading.h"
 #include "recipes/values.h"
@@ -79,6 +80,43 @@ static dt_status take_config(dt_reading *reading, const json_t *config, const ch
     for (size_t i = 0; i < model.count; i++)
         DT_TRY(take(reading, &model.values[i], where));
 out:
+    return st;
+}
+
+bool dt_reading_trains_on_ids(const dt_reading *reading)
+{
+    const dt_recipe *recipe = reading->recipe;
+    const char *first;
+    size_t length;
+
+    if (recipe->data.tokens != DT_TOKENS_AUTO)
+        return recipe->data.tokens == DT_TOKENS_LLMC || recipe->data.tokens == DT_TOKENS_NANOGPT;
+    if (recipe->data.train.count == 0)
+        return false;
+    first = recipe->data.train.items[0];
+    length = strcspn(first, "#");
+    return length >= 4 && strncmp(first + length - 4, ".bin", 4) == 0;
+}
+
+/* Text becomes the tokens of the weights' own tokenizer, where the recipe names no other way. */
+static dt_status take_tokenizer(dt_reading *reading, const char *folder)
+{
+    dt_status st = DT_OK;
+    dt_strbuf path;
+    const char *text;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_add_fmt(&path, "%s/tokenizer.json", folder);
+    if (!dt_reading_given(reading, "data.tokens") && !dt_reading_given(reading, "data.tokenizer") &&
+        !dt_reading_trains_on_ids(reading) && dt_file_exists(path.data)) {
+        text = dt_arena_strdup(reading->arena, folder);
+        if (text == NULL)
+            DT_THROW(reading->err, DT_ERR_NOMEM, "no memory to read '%s'", folder);
+        reading->recipe->data.tokenizer = text;
+        dt_reading_derived(reading, "data.tokenizer", text, "model.from");
+    }
+out:
+    dt_strbuf_release(&path);
     return st;
 }
 
@@ -177,9 +215,12 @@ static dt_status derive(dt_reading *reading)
 
     DT_TRY(at_from(reading, look(&files, &description, &path, reading)));
     reading->recipe->model.from = path;
-    DT_TRY(files.kind == DT_WEIGHTS_CHECKPOINT
-               ? take_checkpoint(reading, description, files.folder)
-               : take_config(reading, description, files.description));
+    if (files.kind == DT_WEIGHTS_CHECKPOINT) { /* its tokenizer comes with it */
+        DT_TRY(take_checkpoint(reading, description, files.folder));
+    } else {
+        DT_TRY(take_config(reading, description, files.description));
+        DT_TRY(take_tokenizer(reading, files.folder));
+    }
 out:
     json_decref(description);
     return st;

@@ -90,6 +90,8 @@ dt_status dt_reading_set(dt_reading *reading, const char *set);
 dt_status dt_reading_derive(dt_reading *reading);
 /* The part of it that the files of model.from say: what the model is. */
 dt_status dt_reading_derive_weights(dt_reading *reading);
+/* Whether the training data are files of ids and not of text, by data.tokens or the first one's name. */
+bool dt_reading_trains_on_ids(const dt_reading *reading);
 /* What has this text because of what the field `from` says is given from now on, and told as such. */
 void dt_reading_derived(dt_reading *reading, const char *path, const char *text, const char *from);
 

@@ -50,12 +50,12 @@ void dt_rule_urls(const dt_rule_case *c)
 
 /* --- validation --- */
 
-/* On an earlier recipe every field is given; and files of a later layer go over its split. */
+/* In one layer; of two the later one counts (derive.c). On an earlier recipe every field is given. */
 void dt_rule_split(const dt_rule_case *c)
 {
     if (c->recipe->data.validation.count > 0 && c->reading->resolved == NULL &&
         dt_reading_given(c->reading, "data.split") &&
-        dt_reading_later(c->reading, "data.validation", "data.split") <= 0)
+        dt_reading_later(c->reading, "data.validation", "data.split") == 0)
         dt_rule_broken(c, "data.split",
                        "'data.split' has no effect beside files in 'data.validation'");
 }
@@ -143,17 +143,11 @@ void dt_rule_jsonl(const dt_rule_case *c)
 void dt_rule_weights_tokens(const dt_rule_case *c)
 {
     const dt_recipe *recipe = c->recipe;
-    const char *from = recipe->model.from, *first;
-    size_t length;
+    const char *from = recipe->model.from;
     dt_strbuf config;
 
     if (from[0] == '\0' || recipe->data.train.count == 0 || recipe->data.tokenizer[0] != '\0' ||
-        recipe->data.tokens == DT_TOKENS_LLMC || recipe->data.tokens == DT_TOKENS_NANOGPT)
-        return;
-    first = recipe->data.train.items[0];
-    length = strcspn(first, "#");
-    if (recipe->data.tokens == DT_TOKENS_AUTO && length >= 4 &&
-        strncmp(first + length - 4, ".bin", 4) == 0)
+        dt_reading_trains_on_ids(c->reading))
         return;
     dt_strbuf_init(&config);
     dt_strbuf_add_fmt(&config, "%s/config.json", from);

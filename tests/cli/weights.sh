@@ -270,3 +270,34 @@ cp -r tests/golden/huggingface/gpt2_parts "$work/words"
 yes "to be or not to be" | command head -n 400 >"$work/words.txt"
 expect 0 validate "$work/tune.yaml" --set model.from="$work/words" --set data.train="$work/words.txt" --set data.tokens=char
 says "character by character" "their own tokenizer"
+
+# --- and by the tokenizer that lies beside the weights it is, unless the recipe has one of its own
+cat >"$work/words.yaml" <<'YAML'
+model: {from: words}
+data: {train: words.txt}
+batch: {sequences: 2, tokens: 8}
+schedule: {steps: 2}
+YAML
+expect 0 validate "$work/words.yaml" # there is none yet
+says "character by character" "their own tokenizer"
+python3 - "$work/words/tokenizer.json" <<'PY'
+import json, sys
+letters = "ĠĊtobern"
+json.dump({"version": "1.0", "added_tokens": [], "normalizer": None, "post_processor": None,
+           "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
+           "decoder": {"type": "ByteLevel"},
+           "model": {"type": "BPE", "vocab": {l: i for i, l in enumerate([*letters, "to", "be"])},
+                     "merges": ["t o", "b e"]}}, open(sys.argv[1], "w"))
+PY
+expect 0 validate "$work/words.yaml" --origins
+says "data.tokenizer" "model.from"
+grep -q "character by character" "$work/out" "$work/err" && fail "warned of text that is read by the weights' tokenizer"
+expect 0 launch "$work/words.yaml" --wait --json
+json "o['state'] == 'finished'"
+run=$(field "o['run']")
+expect 0 show "$run" --json
+json "o['recipe']['data']['tokenizer'] == '$work/words'"
+rm "$work"/words/*.safetensors "$work/words/config.json" # the text is still read by the tokenizer
+expect 0 resume "$run" --set schedule.steps=3 --wait
+expect 0 generate "$run" --prompt "to be" --tokens 4
+[[ $(cat "$work/out") == "to be"* ]] || fail "writes $(cat "$work/out")"
