@@ -168,6 +168,7 @@ dt_status dt_reading_derive(dt_reading *reading)
 
     derive_model(reading);
     DT_TRY(dt_reading_derive_weights(reading));
+    DT_TRY(dt_reading_derive_tokens(reading));
     derive_optimizer(reading);
     derive_rows(reading);
     derive_validation(reading);

@@ -90,7 +90,7 @@ bool dt_reading_trains_on_ids(const dt_reading *reading)
     size_t length;
 
     if (recipe->data.tokens != DT_TOKENS_AUTO)
-        return recipe->data.tokens == DT_TOKENS_LLMC || recipe->data.tokens == DT_TOKENS_NANOGPT;
+        return recipe->data.tokens != DT_TOKENS_CHAR && recipe->data.tokens != DT_TOKENS_BYTE;
     if (recipe->data.train.count == 0)
         return false;
     first = recipe->data.train.items[0];

@@ -9,7 +9,8 @@ static const char *const strategies[] = {"dp", "ddp", "fsdp", NULL};
 static const char *const models[] = {"gpt2", "mlp", "llama", NULL};
 static const char *const precisions[] = {"fp32", "bf16", "fp16", NULL};
 static const char *const tokenizer_words[] = {"char", "byte", NULL};
-static const char *const token_kinds[] = {"auto", "char", "byte", "llmc", "nanogpt", NULL};
+static const char *const token_kinds[] = {"auto", "char", "byte", "llmc", "nanogpt",
+                                          "uint8", "int32", "int64", NULL};
 #define NAMED(KIND, name, ...) #name,
 static const char *const optimizers[] = {DT_OPTIMIZERS(NAMED) NULL};
 static const char *const adjust_lrs[] = {"original", "match_rms_adamw", NULL};
@@ -266,7 +267,8 @@ const dt_field dt_fields[] = {
      .choices = token_kinds,
      .fallback = "auto",
      .help = "char: one token per character; byte: one per byte; llmc and nanogpt: .bin files of "
-             "those programs; auto: by the file"},
+             "those programs; uint8, int32, int64: bare ids of that width; auto: by the file and the "
+             "fairseq .idx beside it"},
     {.path = "data.tokenizer",
      .type = DT_FIELD_STRING,
      AT(data.tokenizer),

@@ -92,6 +92,9 @@ dt_status dt_reading_derive(dt_reading *reading);
 dt_status dt_reading_derive_weights(dt_reading *reading);
 /* Whether the training data are files of ids and not of text, by data.tokens or the first one's name. */
 bool dt_reading_trains_on_ids(const dt_reading *reading);
+/* The part of it that fairseq's index beside the training files says: how ids are written, and how many
+ * there are. */
+dt_status dt_reading_derive_tokens(dt_reading *reading);
 /* What has this text because of what the field `from` says is given from now on, and told as such. */
 void dt_reading_derived(dt_reading *reading, const char *path, const char *text, const char *from);
 

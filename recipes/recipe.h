@@ -71,11 +71,15 @@ typedef enum dt_precision_kind {
 } dt_precision_kind;
 typedef enum dt_reduce_kind { DT_REDUCE_FP32, DT_REDUCE_BF16 } dt_reduce_kind;
 typedef enum dt_tokens_kind {
-    DT_TOKENS_AUTO,    /* by the file: .bin with a magic = llmc, other .bin = nanogpt, else char */
+    DT_TOKENS_AUTO,    /* by the file: .bin with a magic = llmc, beside an .idx of fairseq as that says,
+                        * other .bin = nanogpt, else char */
     DT_TOKENS_CHAR,    /* one token per Unicode code point of the training text */
     DT_TOKENS_BYTE,    /* 256 tokens */
     DT_TOKENS_LLMC,    /* llm.c .bin, versions 1 (uint16) and 7 (uint32) */
     DT_TOKENS_NANOGPT, /* bare uint16 */
+    DT_TOKENS_UINT8,   /* bare ids of that width, as fairseq writes them */
+    DT_TOKENS_INT32,
+    DT_TOKENS_INT64,
     DT_TOKENS_ROWS     /* .csv; in no recipe: what a model on rows reads */
 } dt_tokens_kind;
 typedef enum dt_tail_kind { DT_TAIL_WRAP, DT_TAIL_DROP } dt_tail_kind;

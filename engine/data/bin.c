@@ -59,22 +59,32 @@ static dt_status llmc_layout(dt_bin_layout *out, const dt_data_file *file,
     return DT_OK;
 }
 
+static int bare_width(dt_tokens_kind kind)
+{
+    return kind == DT_TOKENS_UINT8   ? 1
+           : kind == DT_TOKENS_INT32 ? 4
+           : kind == DT_TOKENS_INT64 ? 8
+                                     : 2;
+}
+
 static dt_status bare_layout(dt_bin_layout *out, const dt_data_file *file,
                              const unsigned char *header, dt_error *err)
 {
+    const int width = bare_width(file->kind);
+
     if (file->bytes >= DT_BIN_HEADER_BYTES && dt_bin_has_magic(header))
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "'%s' begins with llm.c's header, and data.tokens says nanogpt; set it to "
+                       "'%s' begins with llm.c's header, and data.tokens says %s; set it to "
                        "llmc or auto",
-                       file->path);
-    if (file->bytes % 2 != 0)
+                       file->path, dt_tokens_kind_name(file->kind));
+    if (file->bytes % width != 0)
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "'%s' has an odd size of %lld bytes: it is not a file of uint16 tokens, or "
+                       "'%s' has a size of %lld bytes: it is not a file of tokens of %d bytes, or "
                        "is cut off; set data.tokens to what it holds",
-                       file->path, (long long)file->bytes);
+                       file->path, (long long)file->bytes, width);
     out->header_bytes = 0;
-    out->width_bytes = 2;
-    out->count = file->bytes / 2;
+    out->width_bytes = width;
+    out->count = file->bytes / width;
     return DT_OK;
 }
 

@@ -3,6 +3,7 @@
  *   llm.c     256 int32 of header: magic, version, token count, zeros; then the tokens.
  *             magic 20240520 version 1: uint16 (GPT-2); 20240801 version 7: uint32 (Llama 3)
  *   nanoGPT   bare uint16
+ *   fairseq   bare uint8, uint16, int32 or int64 (recipes/databin.h)
  *
  * All little-endian.
  */
@@ -22,7 +23,7 @@ extern "C" {
 
 typedef struct dt_bin_layout {
     int64_t header_bytes, count;
-    int width_bytes; /* 2 or 4 */
+    int width_bytes; /* 1, 2, 4 or 8 */
 } dt_bin_layout;
 
 /* Whether the first 4 bytes of a file are one of llm.c's magic numbers. */

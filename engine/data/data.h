@@ -10,7 +10,8 @@
  *            wrap) or is left out (drop); no rank ever lacks a batch. The position is (epoch,
  *            global sample index): it does not depend on the number of ranks.
  * Formats    UTF-8 text; llm.c .bin: 256 int32 of header, magic 20240520 version 1 (uint16) or
- *            20240801 version 7 (uint32), header[2] tokens; nanoGPT .bin: bare uint16. Files are
+ *            20240801 version 7 (uint32), header[2] tokens; nanoGPT .bin: bare uint16;
+ *            fairseq's .bin, whose .idx tells the width (recipes/databin.h). Files are
  *            joined in the order of the list, a glob's matches sorted by bytes.
  *            .csv, .npy: rows of numbers (rows.h), each a sample of its own
  * Vocabulary char: the code points of training AND validation text, so that validation meets no

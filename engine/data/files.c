@@ -10,14 +10,16 @@
 #include <unistd.h>
 
 #include "engine/data/bin.h"
+#include "recipes/databin.h"
 
 #include "base/banned.h"
 
 const char *dt_tokens_kind_name(dt_tokens_kind kind)
 {
     static const char *const names[] = {
-        [DT_TOKENS_AUTO] = "auto", [DT_TOKENS_CHAR] = "char",       [DT_TOKENS_BYTE] = "byte",
-        [DT_TOKENS_LLMC] = "llmc", [DT_TOKENS_NANOGPT] = "nanogpt", [DT_TOKENS_ROWS] = "rows"};
+        [DT_TOKENS_AUTO] = "auto",   [DT_TOKENS_CHAR] = "char",       [DT_TOKENS_BYTE] = "byte",
+        [DT_TOKENS_LLMC] = "llmc",   [DT_TOKENS_NANOGPT] = "nanogpt", [DT_TOKENS_UINT8] = "uint8",
+        [DT_TOKENS_INT32] = "int32", [DT_TOKENS_INT64] = "int64",     [DT_TOKENS_ROWS] = "rows"};
     return names[kind];
 }
 
@@ -42,7 +44,7 @@ bool dt_tokenizer_is_file(const dt_recipe *recipe)
 
 bool dt_tokens_kind_is_ids(dt_tokens_kind kind)
 {
-    return kind == DT_TOKENS_LLMC || kind == DT_TOKENS_NANOGPT;
+    return kind >= DT_TOKENS_LLMC && kind <= DT_TOKENS_INT64;
 }
 
 static bool ends_with(const char *text, const char *tail)
@@ -58,6 +60,7 @@ static dt_status look_at(dt_data_file *out, const char *path, dt_tokens_kind kin
 {
     dt_status st = DT_OK;
     unsigned char start[4] = {0};
+    dt_databin databin;
     struct stat info;
     int fd = -1;
 
@@ -87,6 +90,10 @@ static dt_status look_at(dt_data_file *out, const char *path, dt_tokens_kind kin
     if (fd < 0 || pread(fd, start, sizeof(start), 0) < 0)
         DT_THROW(err, DT_ERR_RECIPE, "%s: cannot read '%s': %s; check its permissions", field, path,
                  strerror(errno));
+    if (kind == DT_TOKENS_AUTO) {
+        DT_TRY(dt_databin_look(&databin, path, err));
+        kind = databin.kind;
+    }
     if (kind == DT_TOKENS_AUTO)
         kind = !ends_with(path, ".bin")  ? DT_TOKENS_CHAR
                : dt_bin_has_magic(start) ? DT_TOKENS_LLMC

@@ -37,6 +37,7 @@ static int64_t token_at(const dt_token_piece *piece, int64_t index)
 {
     uint16_t two;
     uint32_t four;
+    uint64_t eight;
 
     switch (piece->width_bytes) {
     case 1:
@@ -44,6 +45,9 @@ static int64_t token_at(const dt_token_piece *piece, int64_t index)
     case 2:
         memcpy(&two, piece->tokens + index * 2, sizeof(two));
         return two;
+    case 8: /* what is beyond every vocabulary stays so */
+        memcpy(&eight, piece->tokens + index * 8, sizeof(eight));
+        return eight <= INT64_MAX ? (int64_t)eight : INT64_MAX;
     default:
         memcpy(&four, piece->tokens + index * 4, sizeof(four));
         return four;

@@ -1,6 +1,6 @@
 /* stream: tokens of several files joined in order, each piece in its own width.
  *
- * Widths  1 (bytes, small alphabets), 2 or 4 bytes, unsigned: a .bin file is used where it is
+ * Widths  1 (bytes, small alphabets), 2, 4 or 8 bytes, unsigned: a .bin file is used where it is
  *         mapped, and a text costs one byte a token while its alphabet has at most 256 characters
  * Ownership  a piece owns its mapping or its memory
  */
@@ -35,8 +35,8 @@ void dt_token_stream_release(dt_token_stream *stream); /* accepts a zeroed one *
 /* Takes the piece; sets its `start`. */
 void dt_token_stream_add(dt_token_stream *stream, const dt_token_piece *piece);
 
-/* Tokens start .. start+count, which must lie in the stream; a uint32 beyond int32 comes out
- * negative. */
+/* Tokens start .. start+count, which must lie in the stream; one beyond int32 is cut to its lower
+ * 32 bits. */
 void dt_token_stream_read(int32_t *out, const dt_token_stream *stream, int64_t start,
                           int64_t count);
 

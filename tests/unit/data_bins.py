@@ -4,7 +4,8 @@
     data_bins.py PATH_OF_data_show
 
 Written here from the formats' descriptions alone: llm.c's header of 256 int32 (20240520/1 with
-uint16, 20240801/7 with uint32) and nanoGPT's bare uint16; one by one, three joined by a list, and
+uint16, 20240801/7 with uint32), nanoGPT's bare uint16 and fairseq's .bin with its .idx in every
+width; one by one, three joined by a list, and
 by a glob in the order of their names.
 """
 import os
@@ -22,6 +23,60 @@ def llmc(tokens, magic, version, code):
 
 def nanogpt(tokens):
     return struct.pack(f"<{len(tokens)}H", *tokens)
+
+
+# fairseq's MMapIndexedDataset: its number of a type, and what struct calls it.
+FAIRSEQ_TYPES = {1: "B", 2: "b", 3: "h", 4: "i", 5: "q", 8: "H", 9: "I", 10: "Q"}
+
+
+def fairseq(prefix, sentences, number):
+    code = FAIRSEQ_TYPES[number]
+    with open(prefix + ".bin", "wb") as file:
+        for sentence in sentences:
+            file.write(struct.pack(f"<{len(sentence)}{code}", *sentence))
+    begins, at = [], 0
+    for sentence in sentences:
+        begins.append(at)
+        at += len(sentence) * struct.calcsize(code)
+    with open(prefix + ".idx", "wb") as file:
+        file.write(b"MMIDIDX\0\0" + struct.pack("<QBQ", 1, number, len(sentences)))
+        file.write(struct.pack(f"<{len(begins)}i", *map(len, sentences)))
+        file.write(struct.pack(f"<{len(begins)}q", *begins))
+
+
+def refuse(program, kind, path, *texts):
+    done = subprocess.run([program, kind, path], capture_output=True, text=True, check=False)
+    if done.returncode != 1 or any(text not in done.stderr for text in texts):
+        sys.exit(f"{path}: expected {texts}: {done.returncode} {done.stdout[:80]} {done.stderr}")
+
+
+def read_fairseq(program, draw):
+    for number, code in FAIRSEQ_TYPES.items():
+        most = min(2 ** (8 * struct.calcsize(code) - code.islower()), 300000)
+        sentences = [[draw.randrange(4, most) for _ in range(draw.randrange(1, 30))] + [2] for _ in range(99)]
+        fairseq("f", sentences, number)
+        expect(show(program, "auto", "f.bin"), sum(sentences, []), f"fairseq, type {number}")
+    index = open("f.idx", "rb").read()
+    for name, content, texts in (
+        ("cut", index[:-1], ("says 99 sentences", "cut off")),
+        ("many", index[:18] + struct.pack("<Q", 2**63) + index[26:], ("9223372036854775808 sentences",)),
+        ("version", index[:9] + struct.pack("<Q", 2) + index[17:], ("version 2",)),
+        ("float", index[:17] + b"\6" + index[18:], ("type 6", "no integer")),
+        ("type", index[:17] + b"\xff" + index[18:], ("type 255",)),
+        ("other", index[:-8] + struct.pack("<q", 1 << 40) + index[:0], ("one of them is cut off",)),
+        ("old", b"TNTIDX\0\0" + index[8:], ("--dataset-impl mmap",)),
+    ):
+        with open("f.idx", "wb") as file:
+            file.write(content)
+        refuse(program, "auto", "f.bin", "f.idx", *texts)
+    with open("f.idx", "wb") as file:  # another program's: no word of it
+        file.write(b"xyz")
+    with open("f.bin", "wb") as file:
+        file.write(nanogpt([5, 6, 7] * 9))
+    expect(show(program, "auto", "f.bin"), [5, 6, 7] * 9, "beside another's .idx")
+    with open("f.bin", "wb") as file:
+        file.write(b"12345")
+    refuse(program, "int32", "f.bin", "tokens of 4 bytes")
 
 
 def show(program, kind, *files):
@@ -57,6 +112,7 @@ def main():
         expect(show(program, "nanogpt", "b.bin"), plain, "nanoGPT")
         expect(show(program, "auto", "c.bin", "a.bin", "b.bin"), gpt2 + llama + plain, "a list")
         expect(show(program, "auto", "*.bin"), llama + plain + gpt2, "a glob")
+        read_fairseq(program, draw)
     print("every token came back")
 
 

@@ -1,5 +1,5 @@
 /* data_show KIND FILE...: the training tokens of a recipe that lists these files, a line each,
- * after a line "vocab N". KIND: a value of data.tokens, "auto", "llmc" or "nanogpt". */
+ * after a line "vocab N". KIND: a value of data.tokens, "auto", "llmc", "nanogpt" or "int32". */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +11,8 @@ static dt_tokens_kind kind_of(const char *name)
 {
     if (strcmp(name, "llmc") == 0)
         return DT_TOKENS_LLMC;
+    if (strcmp(name, "int32") == 0)
+        return DT_TOKENS_INT32;
     return strcmp(name, "nanogpt") == 0 ? DT_TOKENS_NANOGPT : DT_TOKENS_AUTO;
 }
 

@@ -111,7 +111,7 @@ static void test_of_large_bytes_and_ids_the_sizes_are_checked(void **state)
     folder->recipe.batch.tokens = LARGE_BYTES / 2;
     expect(folder, DT_ERR_RECIPE, 0, "fewer than the 41943041");
     lengthen(folder, "large.bin", LARGE_BYTES + 1, "", 0);
-    expect(folder, DT_ERR_RECIPE, 0, "odd size");
+    expect(folder, DT_ERR_RECIPE, 0, "tokens of 2 bytes");
 }
 
 /* The last token is beyond the vocabulary, and so far behind that it is not looked at before. */
