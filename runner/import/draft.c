@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/display.h"
+#include "base/utf8.h"
 #include "recipes/values.h"
 
 #include "base/banned.h"
@@ -101,17 +103,27 @@ void dt_draft_word(dt_draft *draft, const char *path, const char *word, const ch
     va_end(args);
 }
 
-/* In double quotes, which take any text. */
+/* In double quotes, which take any text: what must not be shown is escaped, line ends among it. */
 static void add_quoted(dt_strbuf *out, const char *text)
 {
+    size_t left = strlen(text), used;
+
     dt_strbuf_add_char(out, '"');
-    for (const char *c = text; *c != '\0'; c++) {
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            dt_strbuf_add_fmt(out, "\\x%02x", (unsigned)(unsigned char)*c);
-        else if (*c == '"' || *c == '\\')
-            dt_strbuf_add_fmt(out, "\\%c", *c);
-        else
-            dt_strbuf_add_char(out, *c);
+    for (const unsigned char *c = (const unsigned char *)text; left > 0; c += used, left -= used) {
+        bool is_control = dt_display_next(&used, c, left) == DT_DISPLAY_CONTROL;
+        uint32_t code = *c;
+
+        if (is_control || *c < 0x20) {
+            (void)dt_utf8_decode(&code, c, left);
+            dt_strbuf_add_fmt(out,
+                              code < 0x100     ? "\\x%02x"
+                              : code < 0x10000 ? "\\u%04x"
+                                               : "\\U%08x",
+                              (unsigned)code);
+        } else {
+            dt_strbuf_add_str(out, *c == '"' || *c == '\\' ? "\\" : "");
+            dt_strbuf_add(out, c, used);
+        }
     }
     dt_strbuf_add_char(out, '"');
 }

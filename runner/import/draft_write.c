@@ -1,7 +1,7 @@
 /* A draft as a YAML file that a person continues with. */
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/display.h"
 #include "recipes/fields.h"
 #include "recipes/values.h"
 #include "runner/import/draft.h"
@@ -10,12 +10,26 @@
 
 enum { COMMENT_COLUMN = 34 };
 
-/* A line of a comment: what it is about may hold anything. */
+/* One line of a comment: what it is about may hold anything, and YAML ends a line at more than \n. */
+static void add_line(dt_strbuf *out, const char *text, size_t length)
+{
+    size_t line;
+
+    for (; length > 0; text += line, length -= line) {
+        line = strcspn(text, "\n");
+        line = line < length ? line : length;
+        dt_display_add(out, text, line);
+        if (line < length) {
+            dt_strbuf_add_char(out, ' ');
+            line++;
+        }
+    }
+    dt_strbuf_add_char(out, '\n');
+}
+
 static void add_comment(dt_strbuf *out, const char *text)
 {
-    for (const char *c = text; *c != '\0'; c++)
-        dt_strbuf_add_char(out, (unsigned char)*c < 0x20 || *c == 0x7f ? ' ' : *c);
-    dt_strbuf_add_char(out, '\n');
+    add_line(out, text, strlen(text));
 }
 
 static void add_value(dt_strbuf *out, const char *indent, const char *key,
@@ -84,7 +98,8 @@ static void add_said(dt_strbuf *out, const char *said)
     while (*said != '\0') {
         size_t length = strcspn(said, "\n");
 
-        dt_strbuf_add_fmt(out, "#   %.*s\n", (int)length, said);
+        dt_strbuf_add_str(out, "#   ");
+        add_line(out, said, length);
         said += length + (said[length] == '\n');
     }
 }

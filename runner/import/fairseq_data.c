@@ -60,10 +60,9 @@ void dt_fairseq_data(dt_draft *draft, const dt_flags *flags)
               "the folder that is named");
     set_files(draft, "data.validation", first != NULL ? first : "",
               dt_flags_text(flags, "--valid-subset", "valid"), "beside it");
-    dt_draft_word(draft, "data.tokens", "nanogpt", "uint16, as fairseq's mmap writes them");
     dt_draft_note(draft, folder,
-                  "fairseq's .bin files are taken as they are where its dictionary has less than "
-                  "65,500 entries; of a larger one make tokens of the text ('data.tokenizer')");
+                  "fairseq's .bin files are taken as they are; the .idx beside each tells how wide "
+                  "its ids are, and dict.txt how many there are");
 }
 
 /* -1 is all of them, which dtrun calls 0. */

@@ -34,6 +34,11 @@ for given in fairseq/*.sh llm.c/*.sh nanogpt/*.py slurm/*.sh; do
 done
 [ $count -ge 10 ] || complain "only $count command lines"
 
+# What a word may hold becomes no line of YAML: a carriage return ends one there.
+"$dtrun" import fairseq "fairseq-train 'da"$'\r'"ta' --task language_modeling --arch transformer_lm_gpt --max-update 10 --batch-size 2" \
+    >"$work/recipe.yaml" 2>/dev/null || complain "a carriage return in a word"
+grep -qF 'train: "da\x0dta/train.bin"' "$work/recipe.yaml" || complain "the file's name: $(cat "$work/recipe.yaml")"
+
 # The same from stdin, in quotes, split by the shell, and into a file that was not there.
 line="fairseq-train d --task language_modeling --arch transformer_lm_gpt --max-update 10 --batch-size 2"
 "$dtrun" import fairseq -- $line >"$work/split" 2>/dev/null || complain "split by the shell"
