@@ -13,7 +13,8 @@
 
 #include "base/banned.h"
 
-#define HEADER_BYTES 26 /* all that stands before the lengths of sentences */
+/* All that stands before the lengths of sentences: Megatron's has the number of documents too. */
+enum { HEADER_BYTES = 26, MEGATRON_HEADER_BYTES = 34 };
 
 static const char magic[9] = "MMIDIDX\0";    /* and a second zero */
 static const char old_magic[8] = "TNTIDX\0"; /* --dataset-impl lazy and cached */
@@ -51,11 +52,11 @@ static uint64_t little_endian(const unsigned char *bytes, int count)
 }
 
 /* Where the last sentence ends, in bytes of the .bin. */
-static dt_status read_end(uint64_t *end, int fd, uint64_t sentences, int width_bytes,
+static dt_status read_end(uint64_t *end, int fd, off_t lengths, uint64_t sentences, int width_bytes,
                           const char *path, dt_error *err)
 {
     unsigned char length[4], begin[8];
-    off_t lengths = HEADER_BYTES, begins = HEADER_BYTES + (off_t)sentences * 4;
+    off_t begins = lengths + (off_t)sentences * 4;
 
     *end = 0;
     if (sentences == 0)
@@ -70,10 +71,11 @@ static dt_status read_end(uint64_t *end, int fd, uint64_t sentences, int width_b
 static dt_status read_index(dt_databin *out, int fd, const char *path, const char *bin,
                             dt_error *err)
 {
-    unsigned char header[HEADER_BYTES] = {0};
+    unsigned char header[MEGATRON_HEADER_BYTES] = {0};
     struct stat info, tokens;
-    uint64_t version, sentences, end;
+    uint64_t version, sentences, documents, bytes, end;
     unsigned type;
+    bool is_megatron;
     dt_status st = DT_OK;
 
     if (fstat(fd, &info) != 0 || pread(fd, header, sizeof(header), 0) < 0)
@@ -96,20 +98,23 @@ static dt_status read_index(dt_databin *out, int fd, const char *path, const cha
         DT_THROW(err, DT_ERR_RECIPE,
                  "'%s': its ids are of type %u, which is no integer: binarize the text again", path,
                  type);
-    if (sentences > (uint64_t)info.st_size / 12 ||
-        (uint64_t)info.st_size != HEADER_BYTES + sentences * 12)
+    documents = little_endian(header + 26, 8);
+    bytes = (uint64_t)info.st_size;
+    is_megatron = sentences <= bytes / 12 && documents <= bytes / 8 &&
+                  bytes == MEGATRON_HEADER_BYTES + sentences * 12 + documents * 8;
+    if (!is_megatron && (sentences > bytes / 12 || bytes != HEADER_BYTES + sentences * 12))
         DT_THROW(err, DT_ERR_RECIPE,
                  "'%s' says %" PRIu64 " sentences, and has %lld bytes: it is cut off or another "
                  "program's; copy or write it again",
                  path, sentences, (long long)info.st_size);
-    DT_TRY(read_end(&end, fd, sentences, types[type].width_bytes, path, err));
+    DT_TRY(read_end(&end, fd, is_megatron ? MEGATRON_HEADER_BYTES : HEADER_BYTES, sentences,
+                    types[type].width_bytes, path, err));
     if (stat(bin, &tokens) == 0 && (uint64_t)tokens.st_size != end)
         DT_THROW(err, DT_ERR_RECIPE,
                  "'%s' has %lld bytes, and '%s' says %" PRIu64 ": one of them is cut off or of "
                  "other data; copy or write both again",
                  bin, (long long)tokens.st_size, path, end);
     out->kind = types[type].kind;
-    out->sentences = (int64_t)sentences;
 out:
     return st;
 }

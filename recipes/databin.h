@@ -1,13 +1,16 @@
-/* databin: folders that fairseq-preprocess writes: PREFIX.bin, the ids of all sentences one after another,
- * PREFIX.idx, which tells their width, and dict.txt, a line for each symbol.
+/* databin: what fairseq-preprocess and Megatron-LM's preprocess_data write: PREFIX.bin, the ids of all
+ * sentences one after another, PREFIX.idx, which tells their width, and fairseq's dict.txt, a line for each
+ * symbol.
  *
- *   PREFIX.idx   "MMIDIDX\0\0", uint64 version 1, uint8 type of the ids, uint64 sentences,
- *                int32 tokens of each sentence, int64 byte in PREFIX.bin at which each begins
+ *   PREFIX.idx   "MMIDIDX\0\0", uint64 version 1, uint8 type of the ids, uint64 sentences, [Megatron:
+ *                uint64 documents,] int32 tokens of each sentence, int64 byte in PREFIX.bin at which each
+ *                begins[, int64 first sentence of each document]
  *   type         1 uint8  2 int8  3 int16  4 int32  5 int64  6, 7 float64  8 uint16  9 uint32  10 uint64
  *   dict.txt     "symbol count" a line; ids begin behind the four that every dictionary has:
  *                0 <s>, 1 <pad>, 2 </s>, 3 <unk>
  *
- * All little-endian. Source: fairseq/data/indexed_dataset.py, MMapIndexedDataset, and dictionary.py.
+ * All little-endian. Source: fairseq/data/indexed_dataset.py, MMapIndexedDataset, and dictionary.py;
+ * megatron/core/datasets/indexed_dataset.py.
  */
 #ifndef DT_RECIPES_DATABIN_H
 #define DT_RECIPES_DATABIN_H
@@ -22,9 +25,8 @@ extern "C" {
 #define DT_DATABIN_SPECIALS 4 /* ids that stand in no dict.txt */
 
 typedef struct dt_databin {
-    dt_tokens_kind kind; /* of the ids; DT_TOKENS_AUTO: it is no file of fairseq's */
-    int64_t sentences;
-    int64_t vocab; /* of the dict.txt beside it; 0: there is none */
+    dt_tokens_kind kind; /* of the ids; DT_TOKENS_AUTO: no such index is there */
+    int64_t vocab;       /* of the dict.txt beside it; 0: there is none */
 } dt_databin;
 
 /* The recipe's word for a kind of bare ids. */

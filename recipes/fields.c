@@ -268,7 +268,7 @@ const dt_field dt_fields[] = {
      .fallback = "auto",
      .help = "char: one token per character; byte: one per byte; llmc and nanogpt: .bin files of "
              "those programs; uint8, int32, int64: bare ids of that width; auto: by the file and the "
-             "fairseq .idx beside it"},
+             "fairseq or Megatron .idx beside it"},
     {.path = "data.tokenizer",
      .type = DT_FIELD_STRING,
      AT(data.tokenizer),

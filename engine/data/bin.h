@@ -3,7 +3,7 @@
  *   llm.c     256 int32 of header: magic, version, token count, zeros; then the tokens.
  *             magic 20240520 version 1: uint16 (GPT-2); 20240801 version 7: uint32 (Llama 3)
  *   nanoGPT   bare uint16
- *   fairseq   bare uint8, uint16, int32 or int64 (recipes/databin.h)
+ *   fairseq   and Megatron: bare uint8, uint16, int32 or int64 (recipes/databin.h)
  *
  * All little-endian.
  */

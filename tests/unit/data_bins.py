@@ -29,7 +29,7 @@ def nanogpt(tokens):
 FAIRSEQ_TYPES = {1: "B", 2: "b", 3: "h", 4: "i", 5: "q", 8: "H", 9: "I", 10: "Q"}
 
 
-def fairseq(prefix, sentences, number):
+def fairseq(prefix, sentences, number, documents=None):
     code = FAIRSEQ_TYPES[number]
     with open(prefix + ".bin", "wb") as file:
         for sentence in sentences:
@@ -40,8 +40,11 @@ def fairseq(prefix, sentences, number):
         at += len(sentence) * struct.calcsize(code)
     with open(prefix + ".idx", "wb") as file:
         file.write(b"MMIDIDX\0\0" + struct.pack("<QBQ", 1, number, len(sentences)))
+        if documents is not None:  # Megatron's: the first sentence of each, and where the last one ends
+            file.write(struct.pack("<Q", len(documents)))
         file.write(struct.pack(f"<{len(begins)}i", *map(len, sentences)))
         file.write(struct.pack(f"<{len(begins)}q", *begins))
+        file.write(struct.pack(f"<{len(documents or [])}q", *(documents or [])))
 
 
 def refuse(program, kind, path, *texts):
@@ -56,6 +59,8 @@ def read_fairseq(program, draw):
         sentences = [[draw.randrange(4, most) for _ in range(draw.randrange(1, 30))] + [2] for _ in range(99)]
         fairseq("f", sentences, number)
         expect(show(program, "auto", "f.bin"), sum(sentences, []), f"fairseq, type {number}")
+    fairseq("g", sentences, 4, documents=[0, 7, 99])
+    expect(show(program, "auto", "g.bin"), sum(sentences, []), "Megatron")
     index = open("f.idx", "rb").read()
     for name, content, texts in (
         ("cut", index[:-1], ("says 99 sentences", "cut off")),
