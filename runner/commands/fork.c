@@ -64,6 +64,7 @@ static dt_status fork_run(dt_call *call, dt_error *err)
     DT_TRY(choose_name(&begun.name, &parent, &recipe, call, err));
     DT_TRY(dt_existing_run_checkpoint(&checkpoint, &begun.checkpoint, store, &parent, which,
                                       call->arena, err));
+    DT_TRY(dt_existing_run_tokenizer(&recipe, &parent, checkpoint, begun.checkpoint, call, err));
     DT_TRY(dt_preflight_check(&flight, &recipe, NULL, call->arena, err));
     flight.origins = &origins;
     flight.plan.new_data = dt_arguments_flag(call->args, "new-data");

@@ -65,6 +65,7 @@ static dt_status resume(dt_call *call, dt_error *err)
     DT_TRY(dt_existing_run_checkpoint(&checkpoint, &path, store, &run,
                                       dt_arguments_get(call->args, "from")->text, call->arena,
                                       err));
+    DT_TRY(dt_existing_run_tokenizer(&recipe, &run, checkpoint, path, call, err));
     DT_TRY(dt_preflight_check(&flight, &recipe, NULL, call->arena, err));
     flight.origins = &origins;
     flight.plan.new_data = dt_arguments_flag(call->args, "new-data");

@@ -4,8 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
+#include "engine/data/data.h"
+#include "engine/data/files.h"
 #include "recipes/fields.h"
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"
@@ -188,5 +191,70 @@ dt_status dt_existing_run_checkpoint_path(const char **path, dt_store *store, co
     }
 out:
     dt_checkpoint_close(checkpoint);
+    return st;
+}
+
+/* --- the tokenizer that its text is read by */
+
+static bool tokenizer_is_there(const char *path, dt_arena *arena)
+{
+    const char *inside = dt_arena_printf(arena, "%s/tokenizer.json", path);
+    struct stat info;
+
+    if (stat(path, &info) == 0 && !S_ISDIR(info.st_mode))
+        return true;
+    return inside != NULL && dt_file_exists(inside);
+}
+
+static bool was_set(const dt_call *call, const char *key)
+{
+    const dt_value *sets = dt_arguments_get(call->args, "set");
+    size_t length = strlen(key);
+
+    for (size_t i = 0; i < sets->items_count; i++)
+        if (strncmp(sets->items[i], key, length) == 0 && sets->items[i][length] == '=')
+            return true;
+    return false;
+}
+
+/* The checkpoint's copy, as a file of the run: checkpoints come and go. */
+static dt_status keep_tokenizer(const char **path, const dt_run *run, const dt_tokenizer *tokenizer,
+                                dt_arena *arena, dt_error *err)
+{
+    const char *folder, *name, *bytes;
+    dt_status st = DT_OK;
+    size_t length;
+
+    DT_TRY(dt_run_path(&folder, run->id, "tokenizer", arena, err));
+    DT_TRY(dt_file_make_dirs(folder, 0700, err));
+    (void)dt_tokenizer_get_file(tokenizer, &name, &bytes, &length);
+    *path = dt_arena_printf(arena, "%s/%s", folder, name);
+    if (*path == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    DT_TRY(dt_file_write_atomic(*path, bytes, length, 0600, err));
+out:
+    return st;
+}
+
+dt_status dt_existing_run_tokenizer(dt_recipe *recipe, const dt_run *run,
+                                    const dt_checkpoint *checkpoint, const char *path,
+                                    const dt_call *call, dt_error *err)
+{
+    const char *name, *bytes, *gone = recipe->data.tokenizer;
+    dt_tokenizer *tokenizer = NULL;
+    dt_status st = DT_OK;
+    size_t length;
+
+    if (!dt_tokenizer_is_file(recipe) || tokenizer_is_there(gone, call->arena) ||
+        was_set(call, "data.tokenizer"))
+        goto out;
+    DT_TRY(dt_tokenizer_from_json(&tokenizer, dt_checkpoint_get_info(checkpoint)->tokenizer, err));
+    if (!dt_tokenizer_get_file(tokenizer, &name, &bytes, &length))
+        goto out;
+    DT_TRY(dt_tokenizer_load(tokenizer, path, err));
+    DT_TRY(keep_tokenizer(&recipe->data.tokenizer, run, tokenizer, call->arena, err));
+    dt_report_note(call, "the tokenizer is no longer at '%s': taken from the checkpoint", gone);
+out:
+    dt_tokenizer_free(tokenizer);
     return st;
 }

@@ -1,5 +1,5 @@
-/* existing_run: what resume and fork begin with: the recipe of a run that exists, with --set, and one of
- * its checkpoints.
+/* existing_run: what resume and fork begin with: the recipe of a run that exists, with --set, one of
+ * its checkpoints, and the tokenizer that its text is read by.
  *
  * Errors: DT_ERR_NOT_FOUND where there is no such checkpoint, DT_ERR_USAGE, DT_ERR_RECIPE
  */
@@ -27,5 +27,11 @@ dt_status dt_existing_run_checkpoint(dt_checkpoint **out, const char **path, dt_
  * whatever run. It was opened once: its files are whole. */
 dt_status dt_existing_run_checkpoint_path(const char **path, dt_store *store, const dt_run *run,
                                           const char *which, dt_arena *arena, dt_error *err);
+
+/* Where the file of recipe->data.tokenizer is no longer there, and --set does not name another: the
+ * copy in the checkpoint (open, of the folder `path`), put into the run's folder, with a note. */
+dt_status dt_existing_run_tokenizer(dt_recipe *recipe, const dt_run *run,
+                                    const dt_checkpoint *checkpoint, const char *path,
+                                    const dt_call *call, dt_error *err);
 
 #endif

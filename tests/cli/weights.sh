@@ -297,7 +297,11 @@ json "o['state'] == 'finished'"
 run=$(field "o['run']")
 expect 0 show "$run" --json
 json "o['recipe']['data']['tokenizer'] == '$work/words'"
-rm "$work"/words/*.safetensors "$work/words/config.json" # the text is still read by the tokenizer
+rm -r "$work/words" # the checkpoint has the tokenizer
 expect 0 resume "$run" --set schedule.steps=3 --wait
+says "no longer at '$work/words'" "from the checkpoint"
+expect 2 resume "$run" --set schedule.steps=4 --set data.tokenizer="$work/words" --wait
+says "$work/words"
+expect 0 fork "$run" --set schedule.steps=5 --wait
 expect 0 generate "$run" --prompt "to be" --tokens 4
 [[ $(cat "$work/out") == "to be"* ]] || fail "writes $(cat "$work/out")"
