@@ -172,6 +172,8 @@ typedef struct dt_recipe {
         dt_tokens_kind tokens;
         const char *tokenizer; /* "": by `tokens`; "char", "byte", or a file or folder, absolute */
         const char *field;     /* of JSON lines, or column of .csv: what is the text */
+        bool cross_documents;  /* attention and targets go from a document into the next */
+        int64_t end_of_text;   /* id that ends documents; -1: the tokenizer's */
         dt_tail_kind tail;     /* the end of an epoch that fills no step */
         dt_ship_kind ship;     /* to nodes that lack the files */
     } data;

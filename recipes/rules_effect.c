@@ -79,6 +79,11 @@ static bool stretches_long_waves(const dt_recipe *r)
     return r->model.rope_scaling == DT_ROPE_LLAMA3;
 }
 
+static bool tells_documents_apart(const dt_recipe *r)
+{
+    return !r->data.cross_documents;
+}
+
 /* "'PATH' has no effect WHERE". */
 static const struct {
     const char *path;
@@ -110,6 +115,7 @@ static const struct {
     {"model.rope_low_freq_factor", stretches_long_waves, "without 'rope_scaling: llama3'"},
     {"model.rope_high_freq_factor", stretches_long_waves, "without 'rope_scaling: llama3'"},
     {"model.rope_original_tokens", stretches_long_waves, "without 'rope_scaling: llama3'"},
+    {"data.end_of_text", tells_documents_apart, "without 'cross_documents: false'"},
     {"checkpoint.keep_epochs", saves_epochs, "without 'checkpoint.every_epoch'"},
 };
 

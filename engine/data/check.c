@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "engine/data/bin.h"
+#include "engine/data/documents.h"
 #include "engine/data/text.h"
 
 #include "base/banned.h"
@@ -98,10 +99,12 @@ static dt_status check_unprepared(dt_dataset_facts *out, const dt_recipe *recipe
 {
     dt_tokenizer *tokenizer = NULL;
     dt_status st = DT_OK;
+    int32_t document_end;
 
     DT_TRY(dt_tokenizer_read(&tokenizer, recipe->data.tokenizer, err));
     out->vocab = dt_tokenizer_vocab(tokenizer);
     DT_TRY(dt_dataset_check_vocab(recipe, out->vocab, err));
+    DT_TRY(dt_documents_end(&document_end, recipe, tokenizer, out->vocab, err));
 out:
     dt_tokenizer_free(tokenizer);
     return st;
@@ -114,6 +117,7 @@ dt_status dt_dataset_check(dt_dataset_facts *out, const dt_recipe *recipe,
     dt_arena arena;
     dt_data_files train, validation;
     int64_t train_count, valid_count;
+    int32_t document_end;
 
     *out = (dt_dataset_facts){0};
     dt_arena_init(&arena, 0);
@@ -139,6 +143,8 @@ dt_status dt_dataset_check(dt_dataset_facts *out, const dt_recipe *recipe,
     else if (train.items[0].kind != DT_TOKENS_CHAR)
         out->vocab = recipe->model.vocab;
     DT_TRY(dt_dataset_check_vocab(recipe, out->vocab, err));
+    if (!dt_tokenizer_is_file(recipe))
+        DT_TRY(dt_documents_end(&document_end, recipe, fixed, out->vocab, err));
     if (train.items[0].kind != DT_TOKENS_CHAR) /* their number is not known */
         DT_TRY(dt_dataset_split(&out->train_tokens, recipe, train_count,
                                 validation.count > 0 ? valid_count : -1, err));

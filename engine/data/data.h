@@ -110,13 +110,14 @@ dt_status dt_sampler_set_tail(dt_sampler *sampler, dt_tail_kind tail, int64_t st
                               dt_error *err);
 dt_status dt_sampler_seek(dt_sampler *sampler, int64_t epoch, int64_t sample, dt_error *err);
 
-/* Fills the tensors of a batch, tokens and targets (count, T) or rows and targets, with samples
+/* Fills the tensors of a batch, tokens and targets (count, T), with starts and positions where
+ * documents are apart (documents.h), or rows and targets, with samples
  * first .. first+count of the current step (no move). The caller maps (micro-step, rank) to `first`. */
 dt_status dt_sampler_fill(dt_sampler *sampler, void *const inputs[], int64_t first, int64_t count,
                           dt_error *err);
 /* How many targets count in samples first .. first+count of the current step. A function of the
- * position alone, so that every rank knows a step's divisor before its forward passes. */
-int64_t dt_sampler_valid_targets(const dt_sampler *sampler, int64_t first, int64_t count);
+ * position and the data alone, so that every rank knows a step's divisor before its forward passes. */
+int64_t dt_sampler_valid_targets(dt_sampler *sampler, int64_t first, int64_t count);
 
 /* Samples of the epoch that the sampler is in, those that drop leaves out included. Epochs differ
  * by at most one, since each is cut from an offset of its own. */

@@ -1,6 +1,7 @@
 /* Three families: text (char, byte), whose tokenizer comes from the text, ids (.bin), whose tokens
  * are used where they are mapped, and rows of numbers. */
 #include "engine/data/dataset_int.h"
+#include "engine/data/documents.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -101,6 +102,17 @@ dt_status dt_dataset_check_vocab(const dt_recipe *recipe, int64_t vocab, dt_erro
     return DT_OK;
 }
 
+void dt_dataset_mark_documents(const dt_dataset *dataset, void *const inputs[], int64_t place,
+                               int64_t tokens)
+{
+    int64_t at = place * tokens;
+
+    if (dataset->document_end != DT_DOCUMENTS_CROSSED)
+        dt_documents_mark((int32_t *)inputs[1] + at, (int32_t *)inputs[2] + at,
+                          (int32_t *)inputs[3] + at, (const int32_t *)inputs[0] + at, tokens,
+                          dataset->document_end);
+}
+
 /* --- opening */
 
 static dt_status check_fixed(const dt_tokenizer *fixed, dt_tokenizer_kind kind, dt_error *err)
@@ -178,6 +190,8 @@ static dt_status open_text(dt_dataset *dataset, const dt_data_files *train,
         dataset->limit = recipe->model.vocab;
     if (dt_tokens_kind_is_ids(train->items[0].kind))
         DT_TRY(check_tokens(dataset, err));
+    DT_TRY(
+        dt_documents_end(&dataset->document_end, recipe, dataset->tokenizer, dataset->limit, err));
 out:
     return st;
 }

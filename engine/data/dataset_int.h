@@ -19,7 +19,8 @@ struct dt_dataset {
     int64_t train_count;               /* of the train stream: the tokens before the split */
     const dt_token_stream *valid_stream;
     int64_t valid_start, valid_count; /* in valid_stream */
-    int64_t limit; /* tokens are below: model.vocab, or the tokenizer's vocabulary */
+    int64_t limit;        /* tokens are below: model.vocab, or the tokenizer's vocabulary */
+    int32_t document_end; /* documents.h */
     /* Rows instead of tokens: the counts above are theirs, and valid_start stands in valid_rows. */
     bool has_rows;
     dt_rows rows, validation_rows;
@@ -53,6 +54,11 @@ dt_status dt_dataset_open_rows(dt_dataset *dataset, const dt_data_files *train,
 
 /* Of so many rows of training files, those before the split. */
 int64_t dt_dataset_split_rows(const dt_recipe *recipe, int64_t count, bool has_validation);
+
+/* The rest of a batch's tensors for the sample at `place`, whose tokens and targets are there; nothing
+ * where documents are not told apart. */
+void dt_dataset_mark_documents(const dt_dataset *dataset, void *const inputs[], int64_t place,
+                               int64_t tokens);
 
 /* DT_ERR_RECIPE where model.vocab is given and is less than the data's. */
 dt_status dt_dataset_check_vocab(const dt_recipe *recipe, int64_t vocab, dt_error *err);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/data/dataset_int.h"
+#include "engine/data/documents.h"
 #include "engine/philox.h"
 
 #include "base/banned.h"
@@ -165,13 +166,6 @@ int64_t dt_sampler_epoch_steps(const dt_sampler *sampler, int64_t epochs, int64_
     return sampler->tail == DT_TAIL_DROP ? steps : (samples + step_samples - 1) / step_samples;
 }
 
-/* An epoch has whole sequences only, each followed by its last target. */
-int64_t dt_sampler_valid_targets(const dt_sampler *sampler, int64_t first, int64_t count)
-{
-    DT_ASSERT(first >= 0 && count >= 0);
-    return count * sampler->sample_targets;
-}
-
 dt_status dt_sampler_seek(dt_sampler *sampler, int64_t epoch, int64_t sample, dt_error *err)
 {
     if (epoch < 0 || epoch > UINT32_MAX || sample < 0 || sample > count_of(sampler, epoch))
@@ -205,6 +199,48 @@ static void make_order(dt_sampler *sampler, int64_t epoch)
     }
 }
 
+/* The first token of a sample of the epoch whose order is made. */
+static int64_t place_of(const dt_sampler *sampler, int64_t sample)
+{
+    return sampler->shift + sampler->order[sample] * sampler->tokens;
+}
+
+/* How often documents end in the sequence that begins at token `at`. */
+static int64_t count_ends(const dt_sampler *sampler, int64_t at)
+{
+    enum { AT_ONCE = 1024 };
+    int32_t tokens[AT_ONCE];
+    int64_t ends = 0;
+
+    for (int64_t left = sampler->tokens; left > 0; left -= AT_ONCE) {
+        int64_t count = left < AT_ONCE ? left : AT_ONCE;
+
+        dt_token_stream_read(tokens, &sampler->dataset->train, at, count);
+        for (int64_t t = 0; t < count; t++)
+            ends += tokens[t] == sampler->dataset->document_end;
+        at += count;
+    }
+    return ends;
+}
+
+/* An epoch has whole sequences only, each followed by its last target. */
+int64_t dt_sampler_valid_targets(dt_sampler *sampler, int64_t first, int64_t count)
+{
+    const dt_dataset *dataset = sampler->dataset;
+    int64_t epoch = sampler->epoch, sample = sampler->sample + first;
+    int64_t targets = count * sampler->sample_targets;
+
+    DT_ASSERT(first >= 0 && count >= 0);
+    if (dataset->has_rows || dataset->document_end == DT_DOCUMENTS_CROSSED)
+        return targets;
+    for (int64_t i = 0; i < count; i++, sample++) {
+        carry(sampler, &epoch, &sample);
+        make_order(sampler, epoch);
+        targets -= count_ends(sampler, place_of(sampler, sample));
+    }
+    return targets;
+}
+
 /* The sequence that begins at token `at`, to place `place`. Large files are not looked through when
  * they are opened. */
 static dt_status fill_tokens(const dt_sampler *sampler, void *const inputs[], int64_t place,
@@ -217,6 +253,7 @@ static dt_status fill_tokens(const dt_sampler *sampler, void *const inputs[], in
     DT_TRY(dt_token_stream_check(&dataset->train, at, tokens + 1, dataset->limit, err));
     dt_token_stream_read((int32_t *)inputs[0] + place * tokens, &dataset->train, at, tokens);
     dt_token_stream_read((int32_t *)inputs[1] + place * tokens, &dataset->train, at + 1, tokens);
+    dt_dataset_mark_documents(dataset, inputs, place, tokens);
 out:
     return st;
 }
@@ -235,8 +272,7 @@ dt_status dt_sampler_fill(dt_sampler *sampler, void *const inputs[], int64_t fir
         if (dataset->has_rows)
             dt_rows_copy(inputs, i, &dataset->rows, sampler->order[sample]);
         else
-            DT_TRY(fill_tokens(sampler, inputs, i,
-                               sampler->shift + sampler->order[sample] * sampler->tokens, err));
+            DT_TRY(fill_tokens(sampler, inputs, i, place_of(sampler, sample), err));
     }
 out:
     return st;

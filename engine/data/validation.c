@@ -42,6 +42,7 @@ dt_status dt_validation_fill(const dt_dataset *dataset, int64_t tokens, int64_t 
         ids[i] = 0;
         targets[i] = -1;
     }
+    dt_dataset_mark_documents(dataset, inputs, place, tokens);
 out:
     return st;
 }

@@ -114,6 +114,12 @@ dt_status dt_step_run(dt_train_session *session, dt_step *out, dt_error *err)
     double scale = session->scaler.scale, loss_sum = 0, mean_norm;
     dt_status st = DT_OK;
 
+    if (valid_targets == 0)
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "step %lld: all %lld tokens of it are the end of a document: is "
+                 "'data.end_of_text' right?",
+                 (long long)session->step + 1,
+                 (long long)(samples * session->recipe->batch.tokens));
     dt_activity_step(session->step + 1);
     *out = (dt_step){.learning_rate = dt_schedule_lr(session->recipe, session->step)};
     DT_TRY(make_gradients(session, out, valid_targets, &loss_sum, err));

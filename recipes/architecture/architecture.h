@@ -86,13 +86,16 @@ typedef struct dt_decoder_config {
     int64_t context;             /* longest T: rows of a table of positions */
     double dropout, attention_dropout;
     bool own_lm_head; /* the head is a matrix of its own, not the token embedding */
+    bool documents;   /* batches say where documents start: nothing is seen across */
 } dt_decoder_config;
 
-/* Places in their dt_batch. target < 0: not counted. */
+/* Places in their dt_batch. target < 0: not counted. The last two where config.documents: of each
+ * place its document's first, and its position counted from there; left out, all is one. */
 typedef enum dt_decoder_input {
     DT_DECODER_TOKENS,
     DT_DECODER_TARGETS,
-    DT_DECODER_INPUTS
+    DT_DECODER_STARTS,
+    DT_DECODER_POSITIONS
 } dt_decoder_input;
 
 /* A model, and the passes that it is opened for. */

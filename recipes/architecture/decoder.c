@@ -20,6 +20,7 @@ dt_decoder_config dt_decoder_configure(const dt_recipe *recipe, int64_t vocab)
         .dropout = recipe->model.dropout,
         .attention_dropout = recipe->model.attention_dropout,
         .own_lm_head = !recipe->model.tied,
+        .documents = !recipe->data.cross_documents,
     };
 }
 
@@ -48,7 +49,11 @@ int dt_decoder_inputs(dt_input *out, const dt_model_config *config)
 {
     out[DT_DECODER_TOKENS] = (dt_input){"tokens", DT_I32, config->tokens};
     out[DT_DECODER_TARGETS] = (dt_input){"targets", DT_I32, config->tokens};
-    return DT_DECODER_INPUTS;
+    if (!config->decoder.documents)
+        return DT_DECODER_STARTS;
+    out[DT_DECODER_STARTS] = (dt_input){"starts", DT_I32, config->tokens};
+    out[DT_DECODER_POSITIONS] = (dt_input){"positions", DT_I32, config->tokens};
+    return DT_DECODER_POSITIONS + 1;
 }
 
 int dt_decoder_units(const dt_model_config *config)

@@ -155,6 +155,8 @@ static const char *const reads[] = {
     "model.attention_dropout",
     "batch.tokens",
     "data.tokens",
+    "data.cross_documents",
+    "data.end_of_text",
     "model.scale_embedding",
     NULL,
 };

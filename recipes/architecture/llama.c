@@ -232,6 +232,8 @@ static const char *const reads[] = {
     "model.qk_norm",
     "batch.tokens",
     "data.tokens",
+    "data.cross_documents",
+    "data.end_of_text",
     "model.rope_low_freq_factor",
     "model.rope_high_freq_factor",
     "model.rope_original_tokens",

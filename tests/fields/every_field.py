@@ -48,6 +48,7 @@ FSDP, FP16 = {'strategy.kind': 'fsdp'}, {'precision.kind': 'fp16'}
 MUON = {'optimizer.kind': 'muon'}
 LLAMA = {'model.kind': 'llama', 'model.ffn': 40, 'model.kv_heads': 1}
 LONG_WAVES = {**LLAMA, 'model.rope_scaling': 'llama3', 'model.rope_original_tokens': 16}
+APART = {'data.cross_documents': 'false', 'data.end_of_text': 1}
 SGD = {'optimizer.kind': 'sgd', 'optimizer.momentum': 0.9}
 
 # A field's values; the first one that has a group is in that group's runs.
@@ -105,6 +106,8 @@ FIELDS = {
     'data.field': [value('body', 'plain')],
     'data.tail': [value('drop', 'half'), value('drop', None, {'schedule.epochs': 2,
                                                              'schedule.steps': 0})],
+    'data.cross_documents': [value('false', 'divided', APART)],
+    'data.end_of_text': [value(2, 'llama', {**LLAMA, **APART}), value(3, None, APART)],
     'data.ship': [value('never', 'plain')],
     'batch.sequences': [value(3, 'dp')],
     'batch.tokens': [value(24, 'dp')],

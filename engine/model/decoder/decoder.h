@@ -54,6 +54,7 @@ typedef struct dt_decoder {
         lasting[DT_DECODER_LASTING]; /* the kind's, at the arena's start and thus at one place in
                                             * every pass: tables, what a growing sequence keeps */
     int64_t kept_tokens;             /* of the growing sequence */
+    dt_tensor starts, positions;     /* the batch's, where it has them (DT_DECODER_STARTS) */
     int64_t first_position;          /* of the pass: 0, or kept_tokens where it continues */
     dt_tensor *stream; /* [layers + 1] act (B,T,C), the residual stream: what block l reads, and
                              * behind them what the final norm does; without backward all the same memory */
@@ -171,7 +172,8 @@ dt_status dt_decoder_project(dt_model *model, dt_tensor *y, const dt_tensor *x, 
 /* The gradient that reaches y, in *dy: the stream's, through the dropout. */
 dt_status dt_decoder_project_grad(dt_model *model, dt_tensor *dy, const dt_batch *dropout,
                                   int layer, dt_philox_op op, dt_error *err);
-/* Of causal attention; *key: room for the one that args points to. */
+/* Of causal attention, within documents where the batch tells them apart; *key: room for the one that
+ * args points to. */
 dt_attention_args dt_decoder_attention_args(const dt_model *model, const dt_batch *dropout,
                                             int layer, dt_philox_key *key);
 

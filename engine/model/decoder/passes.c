@@ -156,6 +156,7 @@ static void lay_out(dt_model *model, const dt_batch *batch, bool with_backward)
     const dt_model_config *config = &model->config;
     const dt_tensor *tokens = &batch->inputs[DT_DECODER_TOKENS];
     const dt_tensor *targets = &batch->inputs[DT_DECODER_TARGETS];
+    dt_decoder *state = model->state;
 
     DT_ASSERT(tokens->data && tokens->dtype == DT_I32 && tokens->ndim == 2);
     DT_ASSERT(tokens->dim[0] > 0 && tokens->dim[1] > 0 &&
@@ -163,6 +164,8 @@ static void lay_out(dt_model *model, const dt_batch *batch, bool with_backward)
     DT_ASSERT(tokens->dim[0] * tokens->dim[1] <= config->batch * config->tokens);
     DT_ASSERT(!targets->data || dt_tensor_elems(targets) == dt_tensor_elems(tokens));
     dt_decoder_lay_out(model, tokens->dim[0], tokens->dim[1], with_backward);
+    state->starts = batch->inputs[DT_DECODER_STARTS];
+    state->positions = batch->inputs[DT_DECODER_POSITIONS];
 }
 
 static dt_status pass(dt_model *model, const dt_batch *batch, double loss_scale, dt_error *err)

@@ -43,8 +43,13 @@ dt_status dt_decoder_project_grad(dt_model *model, dt_tensor *dy, const dt_batch
 dt_attention_args dt_decoder_attention_args(const dt_model *model, const dt_batch *dropout,
                                             int layer, dt_philox_key *key)
 {
+    const dt_decoder *state = model->state;
     dt_attention_args args = {.mask = DT_MASK_CAUSAL, .key = key};
 
+    if (state->starts.data != NULL) {
+        args.mask = DT_MASK_SEGMENTS;
+        args.segment_starts = state->starts;
+    }
     if (!dropout || model->config.decoder.attention_dropout == 0)
         return args;
     *key = dt_model_dropout_key(dropout, layer, DT_PHILOX_DROPOUT_ATTENTION);

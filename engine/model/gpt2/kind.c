@@ -25,23 +25,44 @@ static dt_tensor positions_of(const dt_model *model)
     return dt_tensor_2d(rows, table.dtype, table.dim[0] - first, table.dim[1]);
 }
 
+/* Positions of documents begin anew with each: rows of the table, as tokens are of theirs. */
 static dt_status embed_forward(dt_model *model, dt_tensor *y, const dt_tensor *tokens,
                                dt_error *err)
 {
+    const dt_ops *ops = model->device->ops;
+    dt_decoder *state = model->state;
     dt_tensor wte = dt_decoder_weight(model, 0, DT_GPT2_WTE), wpe = positions_of(model);
+    const dt_tensor none = {0};
+    dt_status st = DT_OK;
 
-    return model->device->ops->embedding_forward(model->device, y, tokens, &wte, &wpe,
-                                                 embedding_scale(model), err);
+    if (state->positions.data == NULL)
+        return ops->embedding_forward(model->device, y, tokens, &wte, &wpe, embedding_scale(model),
+                                      err);
+    DT_TRY(
+        ops->embedding_forward(model->device, y, tokens, &wte, &none, embedding_scale(model), err));
+    DT_TRY(ops->embedding_forward(model->device, &state->narrow, &state->positions, &wpe, &none, 1,
+                                  err));
+    DT_TRY(ops->residual_forward(model->device, y, y, &state->narrow, err));
+out:
+    return st;
 }
 
 static dt_status embed_backward(dt_model *model, const dt_tensor *dy, const dt_tensor *tokens,
                                 dt_error *err)
 {
     dt_tensor dwte = dt_decoder_grad(model, 0, DT_GPT2_WTE);
-    dt_tensor dwpe = dt_decoder_grad(model, 0, DT_GPT2_WPE);
+    dt_tensor dwpe = dt_decoder_grad(model, 0, DT_GPT2_WPE), none = {0};
+    const dt_ops *ops = model->device->ops;
+    const dt_decoder *state = model->state;
+    bool apart = state->positions.data != NULL;
+    dt_status st = DT_OK;
 
-    return model->device->ops->embedding_backward(model->device, &dwte, &dwpe, dy, tokens,
-                                                  embedding_scale(model), err);
+    DT_TRY(ops->embedding_backward(model->device, &dwte, apart ? &none : &dwpe, dy, tokens,
+                                   embedding_scale(model), err));
+    if (apart && dwpe.data != NULL)
+        DT_TRY(ops->embedding_backward(model->device, &dwpe, &none, dy, &state->positions, 1, err));
+out:
+    return st;
 }
 
 static dt_status norm_forward(dt_model *model, const dt_tensor *x, dt_error *err)
