@@ -36,6 +36,7 @@ typedef struct dt_ids {
 } dt_ids;
 
 void dt_ids_release(dt_ids *ids);
+dt_status dt_ids_add(dt_ids *ids, int32_t id, dt_error *err);
 
 /* `name` is the file's, for messages and to know a tiktoken file by. */
 dt_status dt_bpe_parse(dt_bpe **out, const char *bytes, size_t length, const char *name,

@@ -54,6 +54,16 @@ static dt_status reserve(dt_ids *ids, size_t more, dt_error *err)
     return DT_OK;
 }
 
+dt_status dt_ids_add(dt_ids *ids, int32_t id, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(reserve(ids, 1, err));
+    ids->items[ids->count++] = id;
+out:
+    return st;
+}
+
 /* --- words */
 
 static dt_status add_bytes(dt_ids *out, const dt_bpe *bpe, const unsigned char *word, size_t length,

@@ -1,0 +1,42 @@
+/* codes: subword-nmt's byte pair encoding of words: a line of text becomes pieces with "@@ " between those
+ * of one word.
+ *
+ *   file    "#version: 0.2", then a merge a line, "a b", the earliest first; without the first line it is
+ *           of version 0.1. fastBPE's is read too: "a b count", which is as 0.2
+ *   0.2     "</w>" is a part of a word's last character; 0.1: a character of its own
+ *   merge   of all pairs of neighbours in a word the earliest of the file, at all its places from left to
+ *           right, until no pair is in the file
+ *
+ * Source     subword-nmt/apply_bpe.py; no glossaries, no dropout
+ * Threads    read only once it is made
+ * Errors     DT_ERR_CORRUPT naming file and line; DT_ERR_NOMEM
+ */
+#ifndef DT_ENGINE_TOKENS_CODES_H
+#define DT_ENGINE_TOKENS_CODES_H
+
+#include "engine/tokens/pairs.h"
+#include "engine/tokens/vocab.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dt_codes {
+    dt_vocab symbols; /* all that a merge joins or makes */
+    dt_pairs merges;
+    bool end_apart; /* version 0.1 */
+} dt_codes;
+
+/* `name` is the file's, for messages. Released by dt_codes_release, which accepts a zeroed one. */
+dt_status dt_codes_parse(dt_codes *out, const char *bytes, size_t length, const char *name,
+                         dt_error *err);
+void dt_codes_release(dt_codes *codes);
+
+/* Appends the line, which is UTF-8, cut at spaces and in pieces. */
+dt_status dt_codes_apply(dt_strbuf *out, const dt_codes *codes, const char *text, size_t length,
+                         dt_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,52 @@
+/* dictionary: fairseq's dict.txt, a word a line, and what becomes of a line of text by it.
+ *
+ *   dict.txt   "word count" a line, "word count #fairseq:overwrite" where the word comes a second time:
+ *              then the later line counts. Ids are those of the lines behind four that every dictionary
+ *              has: 0 <s>, 1 <pad>, 2 </s>, 3 <unk>
+ *   text       cut at white space, as Python's str.split() has it; a word that has no line is <unk>
+ *
+ * Source     fairseq/data/dictionary.py, fairseq/tokenizer.py
+ * Threads    read only once it is made
+ * Errors     DT_ERR_CORRUPT naming file and line: no count, the same word twice, not UTF-8; empty
+ */
+#ifndef DT_ENGINE_TOKENS_DICTIONARY_H
+#define DT_ENGINE_TOKENS_DICTIONARY_H
+
+#include "engine/tokens/bpe.h"
+#include "engine/tokens/vocab.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    DT_DICTIONARY_BEGIN,
+    DT_DICTIONARY_PAD,
+    DT_DICTIONARY_END,
+    DT_DICTIONARY_UNKNOWN,
+    DT_DICTIONARY_SPECIALS
+};
+
+/* Between pieces of one word, as subword-nmt writes them: "the@@ ory". */
+#define DT_WORD_CONTINUES "@@"
+
+typedef struct dt_dictionary {
+    dt_vocab words;
+} dt_dictionary;
+
+/* `name` is the file's, for messages. Released by dt_dictionary_release, which accepts a zeroed one. */
+dt_status dt_dictionary_parse(dt_dictionary *out, const char *bytes, size_t length,
+                              const char *name, dt_error *err);
+void dt_dictionary_release(dt_dictionary *dictionary);
+
+int64_t dt_dictionary_size(const dt_dictionary *dictionary);
+/* Appends the ids of the words of a line, which is UTF-8; none for white space alone. */
+dt_status dt_dictionary_encode(dt_ids *out, const dt_dictionary *dictionary, const char *text,
+                               size_t length, dt_error *err);
+/* Appends a word and a space, or a piece that continues without either; nothing for <s>, <pad> and </s>. */
+void dt_dictionary_decode(dt_strbuf *out, const dt_dictionary *dictionary, int32_t id);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
