@@ -50,32 +50,31 @@ static const json_t *value_of(const json_t *root, const dt_field *field)
     return value;
 }
 
-/* Whether the field was added, and says other than what went before it. */
-static bool is_news(const dt_recipe *recipe, const dt_field *field)
+/* Whether the field was added, and says other than what went before it: `first`, of version 1. */
+static bool is_news(const dt_recipe *recipe, const dt_recipe *first, const dt_field *field)
 {
     json_t *value, *before;
-    dt_recipe first;
     bool same;
 
     if (!field->added)
         return false;
-    dt_recipe_init_version(&first, 1);
     value = dt_field_to_json(recipe, field);
-    before = dt_field_to_json(&first, field);
+    before = dt_field_to_json(first, field);
     same = json_equal(value, before) != 0;
     json_decref(value);
     json_decref(before);
     return !same;
 }
 
-static void add_fields(json_t *out, const dt_recipe *recipe, bool all)
+/* first: leaves out what is no news; NULL: nothing. */
+static void add_fields(json_t *out, const dt_recipe *recipe, const dt_recipe *first)
 {
     for (size_t i = 0; i < dt_fields_count; i++) {
         const dt_field *field = &dt_fields[i];
         const char *key;
         json_t *object;
 
-        if (!all && field->added && !is_news(recipe, field))
+        if (first != NULL && field->added && !is_news(recipe, first, field))
             continue;
         object = object_of(out, field, &key);
         json_object_set_new(object, key, dt_field_to_json(recipe, field));
@@ -85,15 +84,17 @@ static void add_fields(json_t *out, const dt_recipe *recipe, bool all)
 json_t *dt_recipe_to_json(const dt_recipe *recipe)
 {
     json_t *out = json_object(), *needs = json_array();
+    dt_recipe first;
 
+    dt_recipe_init_version(&first, 1);
     json_object_set_new(out, DT_RECIPE_VERSION_KEY, json_integer(DT_RECIPE_VERSION));
     for (size_t i = 0; i < dt_fields_count; i++)
-        if (!dt_fields[i].ignorable && is_news(recipe, &dt_fields[i]))
+        if (!dt_fields[i].ignorable && is_news(recipe, &first, &dt_fields[i]))
             json_array_append_new(needs, json_string(dt_fields[i].path));
     if (json_array_size(needs) > 0)
         json_object_set(out, DT_VERSION_NEEDS, needs);
     json_decref(needs);
-    add_fields(out, recipe, true);
+    add_fields(out, recipe, NULL);
     return out;
 }
 
@@ -223,9 +224,11 @@ void dt_recipe_hash(char *out, const dt_recipe *recipe)
 {
     json_t *json = json_object();
     XXH128_hash_t hash;
+    dt_recipe first;
     dt_strbuf text;
 
-    add_fields(json, recipe, false);
+    dt_recipe_init_version(&first, 1);
+    add_fields(json, recipe, &first);
     dt_strbuf_init(&text);
     dt_json_write(&text, json);
     hash = XXH3_128bits(text.data, text.length);

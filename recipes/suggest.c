@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/distance.h"
@@ -85,6 +86,9 @@ static void consider(search *s, const char *name, const char *path, size_t lengt
     int far;
 
     normalise(normal, name);
+    far = (int)strlen(normal) - (int)strlen(s->key);
+    if (abs(far) >= s->best) /* each letter too many or too few is one that is wrong */
+        return;
     far = dt_distance(s->key, normal);
     if (far < s->best) {
         s->best = far;

@@ -16,7 +16,7 @@
 const dt_field *dt_field_find(const char *path)
 {
     for (size_t i = 0; i < dt_fields_count; i++)
-        if (strcmp(dt_fields[i].path, path) == 0)
+        if (dt_fields[i].path[0] == path[0] && strcmp(dt_fields[i].path, path) == 0)
             return &dt_fields[i];
     return NULL;
 }

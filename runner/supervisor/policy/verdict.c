@@ -210,6 +210,14 @@ static int64_t whole(const json_t *object, const char *key)
     return json_integer_value(json_object_get(object, key));
 }
 
+/* A size below zero is none: a line from outside may say any number. */
+static int64_t size(const json_t *object, const char *key)
+{
+    int64_t bytes = whole(object, key);
+
+    return bytes > 0 ? bytes : 0;
+}
+
 static void see_released(dt_verdict *verdict, const dt_message *message, const char *node)
 {
     json_t *process, *device;
@@ -225,7 +233,7 @@ static void see_released(dt_verdict *verdict, const dt_message *message, const c
     }
     json_array_foreach(json_object_get(message->json, "devices"), i, device)
     {
-        int64_t more = whole(device, "used_bytes") - whole(device, "baseline_bytes");
+        int64_t more = size(device, "used_bytes") - size(device, "baseline_bytes");
 
         if (more <= MEMORY_SLACK_BYTES)
             continue;
