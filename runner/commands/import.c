@@ -5,6 +5,7 @@
 #include "runner/cli/label_options.h"
 #include "runner/cli/report.h"
 #include "runner/cli/suggest.h"
+#include "runner/convert/convert.h"
 #include "runner/import/import.h"
 
 #include "base/banned.h"
@@ -87,8 +88,8 @@ out:
 
 static dt_status import(dt_call *call, dt_error *err)
 {
-    return dt_import_makes_recipe(call->args->operands[0]) ? dt_import_make_recipe(call, err)
-                                                           : import_runs(call, err);
+    return dt_convert_knows(call->args->operands[0]) ? dt_convert(call, err)
+                                                     : import_runs(call, err);
 }
 
 static const dt_option options[] = {

@@ -62,10 +62,4 @@ dt_status dt_import_add(dt_imported *imported, const dt_import_point *point, dt_
 dt_status dt_import_write(const char ***ids, dt_store *store, dt_imported *imported,
                           const dt_import_source *source, const dt_labels *labels, dt_error *err);
 
-/* --- recipe.c */
-/* Whether NAME is a program whose command lines become recipes: fairseq, llm.c, nanogpt, slurm. */
-bool dt_import_makes_recipe(const char *name);
-/* dtrun import NAME: the recipe to stdout or into the file of -o, what it does not carry to stderr. */
-dt_status dt_import_make_recipe(dt_call *call, dt_error *err);
-
 #endif

@@ -19,5 +19,5 @@ dt_test(NAME sweep_halving LABEL unit LIBS m
 dt_test(NAME smoke_shrink LABEL unit LIBS dt_recipe_reader
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_smoke_shrink.c ${PROJECT_SOURCE_DIR}/runner/smoke/shrink.c
     ${PROJECT_SOURCE_DIR}/runner/smoke/fault.c)
-dt_test(NAME import_foreign LABEL unit LIBS dt_foreign
-  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_import_foreign.c)
+dt_test(NAME convert_command_lines LABEL unit LIBS dt_convert
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_convert_command_lines.c)

@@ -8,7 +8,7 @@ complain() { printf '%s\n' "$*"; failed=1; }
 
 # What may name one: the default of the recipe, and of checkpoints that are older than the key; and what other
 # programs call theirs, and which of ours that is.
-known='fallback = "adamw"|get_string_or\(&out->optimizer|^runner/import/'
+known='fallback = "adamw"|get_string_or\(&out->optimizer|^runner/convert/'
 list=$(grep -oE '^ +X\([A-Z0-9_]+, [a-z0-9_]+,' recipes/optimizers.h | sed -E 's/.*X\(|,//g')
 [ "$(wc -l <<<"$list")" -ge 4 ] || complain "recipes/optimizers.h has no table that can be read"
 while read -r kind name; do

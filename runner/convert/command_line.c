@@ -1,0 +1,252 @@
+#include "runner/convert/command_line.h"
+
+#include <string.h>
+
+#include "runner/convert/command_line_int.h"
+
+#include "base/banned.h"
+
+static dt_status refuse(dt_shell_scanner *s, int line, const char *what)
+{
+    return DT_FAIL(s->err, DT_ERR_USAGE, "%s:%d: %s", s->source, line, what);
+}
+
+/* Where it is assignments alone, "export" in front or not, its variables are known from here on. */
+static dt_status end_command(dt_shell_scanner *s)
+{
+    const dt_shell_command *command = &s->command;
+    dt_status st = dt_shell_end_word(s);
+    size_t first;
+
+    if (st != DT_OK || command->count == 0)
+        return st;
+    first = strcmp(command->words[0].text, "export") == 0 ? 1 : 0;
+    for (size_t i = first; i < command->count; i++)
+        if (dt_shell_assigned(command->words[i].text) == 0) {
+            st = dt_shell_add_command(s->script, command, s->err);
+            s->command = (dt_shell_command){0};
+            return st;
+        }
+    for (size_t i = first; i < command->count && st == DT_OK; i++)
+        st = dt_shell_define_word(s->script, &command->words[i], s->err);
+    s->command = (dt_shell_command){0};
+    return st;
+}
+
+static void take_char(dt_shell_scanner *s, char c)
+{
+    if (!s->in_word)
+        s->word_line = s->line;
+    s->in_word = true;
+    dt_strbuf_add_char(&s->word, c);
+    s->line += c == '\n';
+}
+
+/* "\<newline>", with a carriage return in front of it too, is nothing. */
+static bool skip_continuation(dt_shell_scanner *s)
+{
+    const char *at = s->at + 1;
+
+    if (at < s->end && *at == '\r')
+        at++;
+    if (at >= s->end || *at != '\n')
+        return false;
+    s->at = at + 1;
+    s->line++;
+    return true;
+}
+
+static dt_status take_quotes(dt_shell_scanner *s)
+{
+    char quote = *s->at++;
+    int line = s->line;
+    dt_status st;
+
+    if (!s->in_word)
+        s->word_line = s->line;
+    s->in_word = s->quoted = true;
+    while (s->at < s->end && *s->at != quote) {
+        if (quote == '"' && (*s->at == '$' || *s->at == '`')) {
+            if ((st = dt_shell_expand(s, true)) != DT_OK)
+                return st;
+        } else if (quote == '"' && *s->at == '\\' && skip_continuation(s)) {
+            continue;
+        } else {
+            if (quote == '"' && *s->at == '\\' && s->at + 1 < s->end &&
+                strchr("$`\"\\", s->at[1]) != NULL)
+                s->at++;
+            take_char(s, *s->at++);
+        }
+    }
+    if (s->at >= s->end)
+        return refuse(s, line,
+                      quote == '"' ? "a double quote is not closed"
+                                   : "a single quote is not closed");
+    s->at++;
+    return DT_OK;
+}
+
+/* "> FILE", "2>&1", "<<END": the word after it belongs to it. */
+static dt_status skip_redirection(dt_shell_scanner *s)
+{
+    bool document = s->end - s->at >= 2 && s->at[0] == '<' && s->at[1] == '<';
+    size_t count;
+    dt_status st;
+
+    if (s->in_word && s->word.data[strspn(s->word.data, "0123456789")] == '\0') {
+        dt_strbuf_reset(&s->word); /* the number of a file */
+        s->in_word = s->open = false;
+    }
+    if ((st = dt_shell_end_word(s)) != DT_OK)
+        return st;
+    while (s->at < s->end && strchr("<>&|-", *s->at) != NULL && *s->at != '\0')
+        s->at++;
+    while (s->at < s->end && (*s->at == ' ' || *s->at == '\t'))
+        s->at++;
+    count = 0;
+    while (s->at + count < s->end && strchr(" \t\r\n;|&<>()", s->at[count]) == NULL)
+        count++;
+    if (document && count > 0) {
+        const char *word = s->at;
+        size_t length = count;
+
+        if (length >= 2 && (*word == '\'' || *word == '"')) {
+            word++;
+            length -= 2;
+        }
+        s->heredoc = dt_arena_strndup(s->script->arena, word, length);
+        if (s->heredoc == NULL)
+            return DT_FAIL(s->err, DT_ERR_NOMEM, "no memory");
+    }
+    s->at += count;
+    return DT_OK;
+}
+
+/* The lines of a here-document, up to the word that ends it. */
+static void skip_document(dt_shell_scanner *s)
+{
+    size_t length = strlen(s->heredoc);
+
+    while (s->at < s->end) {
+        const char *stop = memchr(s->at, '\n', (size_t)(s->end - s->at));
+        const char *start = s->at;
+        size_t size = (size_t)((stop != NULL ? stop : s->end) - s->at);
+
+        s->at = stop != NULL ? stop + 1 : s->end;
+        s->line += stop != NULL;
+        while (size > 0 && *start == '\t') {
+            start++;
+            size--;
+        }
+        if (size == length && memcmp(start, s->heredoc, length) == 0)
+            break;
+    }
+    s->heredoc = NULL;
+}
+
+/* NAME=( words ): at '(' behind "NAME=". */
+static dt_status take_array(dt_shell_scanner *s);
+
+static dt_status take_separator(dt_shell_scanner *s)
+{
+    char c = *s->at;
+    dt_status st = DT_OK;
+
+    if (c == '(' && s->in_word && !s->quoted && dt_shell_assigned(s->word.data) > 0 &&
+        s->word.data[s->word.length - 1] == '=')
+        return take_array(s);
+    s->at++;
+    if (c == ' ' || c == '\t' || c == '\r')
+        return dt_shell_end_word(s);
+    st = end_command(s);
+    if (c == '\n') {
+        s->line++;
+        if (s->heredoc != NULL)
+            skip_document(s);
+    }
+    return st;
+}
+
+/* One step: a character, a quoted part, an end of a word or a command. */
+static dt_status step(dt_shell_scanner *s)
+{
+    char c = *s->at;
+
+    if (c == '#' && !s->in_word) {
+        while (s->at < s->end && *s->at != '\n')
+            s->at++;
+        return DT_OK;
+    }
+    if (c == '\'' || c == '"')
+        return take_quotes(s);
+    if (c == '$' || c == '`')
+        return dt_shell_expand(s, false);
+    if (c == '<' || c == '>' || (c == '&' && s->end - s->at >= 2 && s->at[1] == '>'))
+        return skip_redirection(s);
+    if (strchr(" \t\r\n;|&()", c) != NULL)
+        return take_separator(s);
+    if (c == '\\') {
+        if (skip_continuation(s))
+            return DT_OK;
+        if (s->at + 1 < s->end)
+            s->at++;
+    }
+    take_char(s, *s->at++);
+    return DT_OK;
+}
+
+static dt_status take_array(dt_shell_scanner *s)
+{
+    dt_shell_command outer = s->command;
+    size_t length = s->word.length - 1;
+    char *name = dt_arena_strndup(s->script->arena, s->word.data, length);
+    dt_status st = DT_OK;
+    int line = s->line;
+
+    if (name == NULL)
+        return DT_FAIL(s->err, DT_ERR_NOMEM, "no memory");
+    dt_strbuf_reset(&s->word);
+    s->in_word = s->open = false;
+    s->command = (dt_shell_command){0};
+    s->at++;
+    while (st == DT_OK && s->at < s->end && *s->at != ')') {
+        if (*s->at == '\n') {
+            st = dt_shell_end_word(s);
+            s->at++;
+            s->line++;
+        } else if (*s->at == '(' || *s->at == ';') {
+            return refuse(s, s->line, "an array of words has '(' or ';' in it");
+        } else {
+            st = step(s);
+        }
+    }
+    if (st == DT_OK && s->at >= s->end)
+        return refuse(s, line, "a '(' is not closed");
+    if (st == DT_OK)
+        st = dt_shell_end_word(s);
+    if (st == DT_OK)
+        st = dt_shell_define_words(s->script, name, length, &s->command, s->err);
+    s->command = outer;
+    s->at += st == DT_OK;
+    return st;
+}
+
+dt_status dt_shell_read(dt_shell_script *script, const char *text, size_t length,
+                        const char *source, dt_error *err)
+{
+    dt_shell_scanner s = {.script = script,
+                          .source = source,
+                          .at = text,
+                          .end = text + length,
+                          .line = 1,
+                          .err = err};
+    dt_status st = dt_shell_check_text(text, length, source, err);
+
+    dt_strbuf_init(&s.word);
+    while (st == DT_OK && s.at < s.end)
+        st = step(&s);
+    if (st == DT_OK)
+        st = end_command(&s);
+    dt_strbuf_release(&s.word);
+    return st;
+}

@@ -1,0 +1,66 @@
+/* command_line: the commands of a shell script, or of a line, split into words as sh splits them. Nothing is run.
+ *
+ * Known      quotes, backslashes, continued lines, comments, here-documents, redirections, NAME=value and
+ *            NAME=(words) in front of what uses them, $NAME, ${NAME}, ${NAME:-value}, "${NAME[@]}", and
+ *            $(which PROGRAM)
+ * Not known  all else that begins with '$' or '`': it stays as it is written, and the word is `open`
+ * Errors     DT_ERR_USAGE with source and line: a quote that is not closed, text that is no UTF-8
+ * Ownership  words live in the arena
+ */
+#ifndef DT_RUNNER_CONVERT_COMMAND_LINE_H
+#define DT_RUNNER_CONVERT_COMMAND_LINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+
+typedef struct dt_shell_word {
+    const char *text;
+    int line;  /* from 1; 0: not from a script */
+    bool open; /* a part is known to a shell alone */
+} dt_shell_word;
+
+typedef struct dt_shell_command {
+    dt_shell_word *words;
+    size_t count, capacity;
+} dt_shell_command;
+
+typedef struct dt_shell_variable {
+    const char *name;
+    dt_shell_command value; /* one word, or those of an array */
+} dt_shell_variable;
+
+typedef struct dt_shell_script {
+    dt_arena *arena;
+    dt_shell_command *commands;
+    size_t count, capacity;
+    dt_shell_variable *variables;
+    size_t variables_count, variables_capacity;
+} dt_shell_script;
+
+void dt_shell_init(dt_shell_script *out, dt_arena *arena);
+
+/* As if NAME=value stood in front of the script. */
+dt_status dt_shell_define(dt_shell_script *script, const char *name, const char *value,
+                          dt_error *err);
+
+/* Commands are added to those that are there; a variable has the value of the last assignment before
+ * its use. */
+dt_status dt_shell_read(dt_shell_script *script, const char *text, size_t length,
+                        const char *source, dt_error *err);
+
+/* Words that a shell has split already are one command. */
+dt_status dt_shell_take(dt_shell_script *script, char *const *words, size_t count, dt_error *err);
+
+dt_status dt_shell_add_word(dt_shell_command *command, const dt_shell_word *word, dt_arena *arena,
+                            dt_error *err);
+
+/* What is shown and written into a recipe later is text without control characters: DT_ERR_USAGE. */
+dt_status dt_shell_check_text(const char *text, size_t length, const char *source, dt_error *err);
+
+/* "NAME=...": the length of NAME, or 0. */
+size_t dt_shell_assigned(const char *word);
+
+#endif

@@ -1,0 +1,169 @@
+/* The words, commands and variables that a script comes to. */
+#include <ctype.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "runner/convert/command_line_int.h"
+
+#include "base/banned.h"
+
+/* Room for one more; the items, moved where they had to be. */
+static void *grow(void *items, size_t count, size_t *capacity, size_t bytes, dt_arena *arena)
+{
+    size_t larger = *capacity > 0 ? *capacity * 2 : 16;
+    void *moved;
+
+    if (count < *capacity)
+        return items;
+    moved = dt_arena_alloc_array(arena, larger, bytes);
+    if (moved == NULL)
+        return NULL;
+    if (count > 0)
+        memcpy(moved, items, count * bytes);
+    *capacity = larger;
+    return moved;
+}
+
+dt_status dt_shell_add_word(dt_shell_command *command, const dt_shell_word *word, dt_arena *arena,
+                            dt_error *err)
+{
+    dt_shell_word *words;
+
+    if (command->count >= DT_SHELL_WORDS_MAX)
+        return DT_FAIL(err, DT_ERR_USAGE, "a command has more than %d words", DT_SHELL_WORDS_MAX);
+    words = grow(command->words, command->count, &command->capacity, sizeof(words[0]), arena);
+
+    if (words == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    command->words = words;
+    words[command->count++] = *word;
+    return DT_OK;
+}
+
+dt_status dt_shell_add_command(dt_shell_script *script, const dt_shell_command *command,
+                               dt_error *err)
+{
+    dt_shell_command *commands = grow(script->commands, script->count, &script->capacity,
+                                      sizeof(commands[0]), script->arena);
+
+    if (commands == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    script->commands = commands;
+    commands[script->count++] = *command;
+    return DT_OK;
+}
+
+void dt_shell_init(dt_shell_script *out, dt_arena *arena)
+{
+    *out = (dt_shell_script){.arena = arena};
+}
+
+size_t dt_shell_assigned(const char *word)
+{
+    size_t length = 0;
+
+    if (isdigit((unsigned char)word[0]))
+        return 0;
+    while (isalnum((unsigned char)word[length]) || word[length] == '_')
+        length++;
+    return word[length] == '=' ? length : 0;
+}
+
+const dt_shell_variable *dt_shell_find(const dt_shell_script *script, const char *name,
+                                       size_t length)
+{
+    for (size_t i = script->variables_count; i > 0; i--) {
+        const dt_shell_variable *variable = &script->variables[i - 1];
+
+        if (strlen(variable->name) == length && memcmp(variable->name, name, length) == 0)
+            return variable;
+    }
+    return NULL;
+}
+
+dt_status dt_shell_define_words(dt_shell_script *script, const char *name, size_t length,
+                                const dt_shell_command *value, dt_error *err)
+{
+    dt_shell_variable *variables =
+        grow(script->variables, script->variables_count, &script->variables_capacity,
+             sizeof(variables[0]), script->arena);
+    const char *copy = dt_arena_strndup(script->arena, name, length);
+
+    if (variables == NULL || copy == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    script->variables = variables;
+    variables[script->variables_count++] = (dt_shell_variable){copy, *value};
+    return DT_OK;
+}
+
+dt_status dt_shell_define_word(dt_shell_script *script, const dt_shell_word *word, dt_error *err)
+{
+    size_t length = dt_shell_assigned(word->text);
+    dt_shell_word value = {word->text + length + 1, word->line, word->open};
+    dt_shell_command one = {0};
+    dt_status st = dt_shell_add_word(&one, &value, script->arena, err);
+
+    return st == DT_OK ? dt_shell_define_words(script, word->text, length, &one, err) : st;
+}
+
+dt_status dt_shell_define(dt_shell_script *script, const char *name, const char *value,
+                          dt_error *err)
+{
+    dt_shell_word word = {dt_arena_printf(script->arena, "%s=%s", name, value), 0, false};
+
+    return word.text != NULL ? dt_shell_define_word(script, &word, err)
+                             : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+}
+
+dt_status dt_shell_end_word(dt_shell_scanner *s)
+{
+    dt_shell_word word = {.line = s->word_line, .open = s->open};
+
+    if (!s->in_word)
+        return DT_OK;
+    s->in_word = s->open = s->quoted = false;
+    word.text = dt_arena_strdup(s->script->arena, s->word.data);
+    dt_strbuf_reset(&s->word);
+    if (word.text == NULL)
+        return DT_FAIL(s->err, DT_ERR_NOMEM, "no memory");
+    return dt_shell_add_word(&s->command, &word, s->script->arena, s->err);
+}
+
+/* What a recipe's reader refuses; both programs would show it. */
+static bool is_control(uint32_t code)
+{
+    return (code < 0x20 && strchr("\t\n\r", (int)code) == NULL) || code == 0 ||
+           (code >= 0x7f && code < 0xa0) || code == 0x2028 || code == 0x2029 || code >= 0xfffe;
+}
+
+dt_status dt_shell_check_text(const char *text, size_t length, const char *source, dt_error *err)
+{
+    size_t taken, line = 1;
+    uint32_t code;
+
+    for (size_t at = 0; at < length; at += taken) {
+        taken = dt_utf8_decode(&code, (const unsigned char *)text + at, length - at);
+        if (taken == 0)
+            return DT_FAIL(err, DT_ERR_USAGE, "%s:%zu: this is no text in UTF-8", source, line);
+        if (code < 0x10000 && is_control(code))
+            return DT_FAIL(err, DT_ERR_USAGE, "%s:%zu: a control character, U+%04X, stands in it",
+                           source, line, code);
+        line += code == '\n';
+    }
+    return DT_OK;
+}
+
+dt_status dt_shell_take(dt_shell_script *script, char *const *words, size_t count, dt_error *err)
+{
+    dt_shell_command command = {0};
+    dt_status st = DT_OK;
+
+    for (size_t i = 0; i < count && st == DT_OK; i++) {
+        dt_shell_word word = {.text = words[i]};
+
+        st = dt_shell_check_text(words[i], strlen(words[i]), "the command line", err);
+        if (st == DT_OK)
+            st = dt_shell_add_word(&command, &word, script->arena, err);
+    }
+    return st == DT_OK ? dt_shell_add_command(script, &command, err) : st;
+}

@@ -1,0 +1,206 @@
+/* Recipes of other programs' command lines: what dtrun import fairseq, llm.c, nanogpt and slurm do. */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "recipes/reader.h"
+#include "runner/cli/report.h"
+#include "runner/convert/convert.h"
+#include "runner/convert/tool.h"
+
+#include "base/banned.h"
+
+#define SCRIPT_MOST ((size_t)1 << 20)
+#define SLURM       "slurm"
+
+static const dt_convert_tool *find_tool(const char *name)
+{
+    for (size_t i = 0; dt_convert_tools[i] != NULL; i++)
+        if (strcmp(dt_convert_tools[i]->name, name) == 0)
+            return dt_convert_tools[i];
+    return NULL;
+}
+
+bool dt_convert_knows(const char *name)
+{
+    return strcmp(name, SLURM) == 0 || find_tool(name) != NULL;
+}
+
+/* --- what is given --- */
+
+/* One word may be a whole line, or the name of a file with one. */
+static dt_status read_script(dt_strbuf *out, const char **source, const char *word, dt_error *err)
+{
+    *source = word;
+    if (strcmp(word, "-") == 0) {
+        *source = "stdin";
+        return dt_file_read_fd(out, STDIN_FILENO, "stdin", SCRIPT_MOST, err);
+    }
+    if (strpbrk(word, " \t\n") != NULL && !dt_file_exists(word)) {
+        *source = "the command line";
+        dt_strbuf_add_str(out, word);
+        return DT_OK;
+    }
+    return dt_file_read(out, word, SCRIPT_MOST, err);
+}
+
+/* Files and options of nanoGPT stand behind its train.py, which may be left out. */
+static dt_status take_words(dt_shell_script *script, const dt_convert_tool *tool, char **words,
+                            int count, dt_error *err)
+{
+    size_t length = strlen(words[0]);
+    bool file = length > 3 && strcmp(words[0] + length - 3, ".py") == 0 &&
+                strcmp(dt_launcher_name(words[0]), "train.py") != 0;
+    char **all = dt_arena_alloc_array(script->arena, (size_t)count + 1, sizeof(all[0]));
+    size_t at = 0;
+
+    if (all == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    if (tool == &dt_tool_nanogpt && (file || words[0][0] == '-'))
+        all[at++] = (char *)"train.py";
+    memcpy(all + at, words, (size_t)count * sizeof(all[0]));
+    return dt_shell_take(script, all, at + (size_t)count, err);
+}
+
+static bool is_one_script(const dt_convert_tool *tool, char **words, int count)
+{
+    size_t length = strlen(words[0]);
+
+    return count == 1 && (strcmp(words[0], "-") == 0 || words[0][0] != '-') &&
+           (tool != &dt_tool_nanogpt || length < 3 || strcmp(words[0] + length - 3, ".py") != 0);
+}
+
+static dt_status make_draft(dt_draft *draft, const dt_convert_tool *tool, char **words, int count,
+                            dt_error *err)
+{
+    const dt_convert_tool *found;
+    const char *source;
+    dt_shell_script script;
+    dt_status st = DT_OK;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    dt_shell_init(&script, draft->arena);
+    if (count == 0)
+        DT_THROW(err, DT_ERR_USAGE, "a command line is missing: '%s -- COMMAND', or a FILE with it",
+                 draft->title);
+    if (tool == NULL && count != 1)
+        DT_THROW(err, DT_ERR_USAGE, "'slurm' takes one SCRIPT");
+    if (tool == NULL || is_one_script(tool, words, count)) {
+        DT_TRY(read_script(&text, &source, words[0], err));
+        if (tool == NULL) {
+            DT_TRY(dt_slurm_convert(draft, text.data, text.length, source, err));
+            goto out;
+        }
+        DT_TRY(dt_shell_read(&script, text.data, text.length, source, err));
+    } else {
+        DT_TRY(take_words(&script, tool, words, count, err));
+    }
+    DT_TRY(dt_tools_convert(&found, draft, &script, tool, NULL, err));
+    if (found == NULL)
+        DT_THROW(err, DT_ERR_USAGE, "there is no %s in it", tool->what);
+out:
+    dt_strbuf_release(&text);
+    return st;
+}
+
+/* --- what is made --- */
+
+/* What is written can be read; only a layer is no recipe by itself. */
+static dt_status check(const dt_draft *draft, const char *path, const char *text, dt_error *err)
+{
+    dt_recipe_source source = {.path = path, .text = text};
+    dt_recipe recipe;
+    dt_status st;
+
+    if (draft->is_layer)
+        return DT_OK;
+    st = dt_recipe_read(&recipe, &source, draft->arena, err);
+    if (st != DT_OK)
+        dt_error_prefix(err, "the command line makes no recipe");
+    return st;
+}
+
+static json_t *remarks_to_json(const dt_draft_remarks *remarks)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < remarks->count; i++) {
+        json_t *item = json_object();
+
+        json_object_set_new(item, "about", dt_json_text(remarks->items[i].about));
+        json_object_set_new(item, "text", dt_json_text(remarks->items[i].text));
+        json_array_append_new(list, item);
+    }
+    return list;
+}
+
+static void tell(const dt_call *call, const dt_draft *draft, const char *path)
+{
+    for (size_t i = 0; i < draft->left.count; i++)
+        dt_report_note(call, "not carried: %s: %s", draft->left.items[i].about,
+                       draft->left.items[i].text);
+    for (size_t i = 0; i < draft->notes.count; i++)
+        dt_report_note(call, "%s: %s", draft->notes.items[i].about, draft->notes.items[i].text);
+    if (path != NULL && !draft->is_layer)
+        dt_report_note(call, "%s is written; its data were not looked at: 'dtrun validate %s' does",
+                       path, path);
+}
+
+static dt_status give(const dt_call *call, const dt_draft *draft, const dt_strbuf *text,
+                      const char *path, dt_error *err)
+{
+    json_t *object;
+
+    if (path != NULL) {
+        dt_status st = dt_file_write_atomic(path, text->data, text->length, 0644, err);
+
+        if (st != DT_OK)
+            return st;
+    }
+    tell(call, draft, path);
+    if (!call->json)
+        return path == NULL ? dt_report_text(text, err) : DT_OK;
+    object = dt_report_object();
+    json_object_set_new(object, "recipe", dt_json_text(text->data));
+    json_object_set_new(object, "layer", json_boolean(draft->is_layer));
+    json_object_set_new(object, "not_carried", remarks_to_json(&draft->left));
+    json_object_set_new(object, "notes", remarks_to_json(&draft->notes));
+    return dt_report_json(object, err);
+}
+
+static dt_status describe(const dt_convert_tool *tool, dt_error *err)
+{
+    dt_strbuf text;
+    dt_status st;
+
+    dt_strbuf_init(&text);
+    dt_flags_describe(&text, tool != NULL ? tool->flags : &dt_slurm_flags);
+    st = dt_report_text(&text, err);
+    dt_strbuf_release(&text);
+    return st;
+}
+
+dt_status dt_convert(dt_call *call, dt_error *err)
+{
+    const dt_arguments *args = call->args;
+    const dt_convert_tool *tool = find_tool(args->operands[0]);
+    const char *path = dt_arguments_get(args, "output")->text;
+    dt_status st = DT_OK;
+    dt_draft draft;
+    dt_strbuf text;
+
+    if (dt_arguments_flag(args, "flags"))
+        return describe(tool, err);
+    dt_strbuf_init(&text);
+    dt_draft_init(&draft, args->operands[0], call->arena);
+    if (path != NULL && dt_file_exists(path))
+        DT_THROW(err, DT_ERR_USAGE, "'%s' is there already: remove it, or name another", path);
+    DT_TRY(make_draft(&draft, tool, args->operands + 1, args->operands_count - 1, err));
+    DT_TRY(dt_draft_write(&text, &draft, err));
+    DT_TRY(check(&draft, path != NULL ? path : "imported.yaml", text.data, err));
+    DT_TRY(give(call, &draft, &text, path, err));
+out:
+    dt_strbuf_release(&text);
+    return st;
+}

@@ -1,0 +1,261 @@
+#include "runner/convert/draft.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/display.h"
+#include "base/utf8.h"
+#include "recipes/values.h"
+
+#include "base/banned.h"
+
+void dt_draft_init(dt_draft *out, const char *title, dt_arena *arena)
+{
+    *out = (dt_draft){.arena = arena, .title = title};
+}
+
+/* A text of the draft's own; "" where there is no memory. */
+static const char *keep(dt_draft *draft, const char *text)
+{
+    const char *copy = dt_arena_strdup(draft->arena, text);
+
+    if (copy == NULL)
+        draft->no_memory = true;
+    return copy != NULL ? copy : "";
+}
+
+static const char *keep_format(dt_draft *draft, const char *fmt, va_list args)
+{
+    const char *text = dt_arena_vprintf(draft->arena, fmt, args);
+
+    if (text == NULL)
+        draft->no_memory = true;
+    return text != NULL ? text : "";
+}
+
+/* Room for one more of `bytes`: the items, moved where they had to be; NULL: there is none. */
+static void *grow(dt_draft *draft, void *items, size_t count, size_t *capacity, size_t bytes)
+{
+    size_t larger = *capacity > 0 ? *capacity * 2 : 32;
+    void *moved;
+
+    if (count < *capacity)
+        return items;
+    moved = dt_arena_alloc_array(draft->arena, larger, bytes);
+    if (moved == NULL) {
+        draft->no_memory = true;
+        return NULL;
+    }
+    if (count > 0)
+        memcpy(moved, items, count * bytes);
+    *capacity = larger;
+    return moved;
+}
+
+static dt_draft_value *find(const dt_draft *draft, const char *path)
+{
+    for (size_t i = 0; i < draft->count; i++)
+        if (strcmp(draft->values[i].path, path) == 0)
+            return &draft->values[i];
+    return NULL;
+}
+
+const dt_draft_value *dt_draft_find(const dt_draft *draft, const char *path)
+{
+    return find(draft, path);
+}
+
+void dt_draft_remove(dt_draft *draft, const char *path)
+{
+    dt_draft_value *value = find(draft, path);
+
+    if (value != NULL)
+        *value = draft->values[--draft->count];
+}
+
+static void set(dt_draft *draft, const char *path, const char *yaml, const char *from)
+{
+    dt_draft_value *value = find(draft, path);
+
+    DT_ASSERT(dt_field_find(path) != NULL);
+    if (value == NULL) {
+        dt_draft_value *values =
+            grow(draft, draft->values, draft->count, &draft->capacity, sizeof(values[0]));
+
+        if (values == NULL)
+            return;
+        draft->values = values;
+        value = &values[draft->count++];
+        value->path = keep(draft, path);
+    }
+    value->yaml = keep(draft, yaml);
+    value->from = from;
+}
+
+void dt_draft_word(dt_draft *draft, const char *path, const char *word, const char *from, ...)
+{
+    va_list args;
+
+    va_start(args, from);
+    set(draft, path, word, keep_format(draft, from, args));
+    va_end(args);
+}
+
+/* In double quotes, which take any text: what must not be shown is escaped, line ends among it. */
+static void add_quoted(dt_strbuf *out, const char *text)
+{
+    size_t left = strlen(text), used;
+
+    dt_strbuf_add_char(out, '"');
+    for (const unsigned char *c = (const unsigned char *)text; left > 0; c += used, left -= used) {
+        bool is_control = dt_display_next(&used, c, left) == DT_DISPLAY_CONTROL;
+        uint32_t code = *c;
+
+        if (is_control || *c < 0x20) {
+            (void)dt_utf8_decode(&code, c, left);
+            dt_strbuf_add_fmt(out,
+                              code < 0x100     ? "\\x%02x"
+                              : code < 0x10000 ? "\\u%04x"
+                                               : "\\U%08x",
+                              (unsigned)code);
+        } else {
+            dt_strbuf_add_str(out, *c == '"' || *c == '\\' ? "\\" : "");
+            dt_strbuf_add(out, c, used);
+        }
+    }
+    dt_strbuf_add_char(out, '"');
+}
+
+/* A name or a path that YAML takes for nothing else; what begins with a digit may be a number. */
+static bool is_plain(const char *text)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-";
+    static const char *const words[] = {"true", "false", "null", "yes", "no",
+                                        "on",   "off",   "y",    "n",   NULL};
+    char first = text[0];
+
+    if (first == '\0' || first == '-' || first == '.' || first == '+' ||
+        (first >= '0' && first <= '9') || text[strspn(text, letters)] != '\0')
+        return false;
+    for (size_t i = 0; words[i] != NULL; i++)
+        if (strcmp(text, words[i]) == 0)
+            return false;
+    return true;
+}
+
+static void add_text(dt_strbuf *out, const char *text)
+{
+    if (is_plain(text))
+        dt_strbuf_add_str(out, text);
+    else
+        add_quoted(out, text);
+}
+
+void dt_draft_text(dt_draft *draft, const char *path, const char *text, const char *from, ...)
+{
+    dt_strbuf yaml;
+    va_list args;
+
+    dt_strbuf_init(&yaml);
+    add_text(&yaml, text);
+    va_start(args, from);
+    set(draft, path, yaml.data, keep_format(draft, from, args));
+    va_end(args);
+    dt_strbuf_release(&yaml);
+}
+
+void dt_draft_texts(dt_draft *draft, const char *path, const char *const *texts, size_t count,
+                    const char *from)
+{
+    dt_strbuf yaml;
+
+    dt_strbuf_init(&yaml);
+    if (count != 1)
+        dt_strbuf_add_char(&yaml, '[');
+    for (size_t i = 0; i < count; i++) {
+        dt_strbuf_add_str(&yaml, i > 0 ? ", " : "");
+        add_text(&yaml, texts[i]);
+    }
+    if (count != 1)
+        dt_strbuf_add_char(&yaml, ']');
+    set(draft, path, yaml.data, keep(draft, from));
+    dt_strbuf_release(&yaml);
+}
+
+/* "1e-07" and "1e+20" are "1e-7" and "1e20" in a recipe. */
+static void add_without_zeros(dt_strbuf *out, const char *text)
+{
+    const char *exponent = strchr(text, 'e');
+
+    if (exponent == NULL) {
+        dt_strbuf_add_str(out, text);
+        return;
+    }
+    dt_strbuf_add(out, text, (size_t)(exponent - text) + 1);
+    exponent++;
+    if (*exponent == '-')
+        dt_strbuf_add_char(out, '-');
+    exponent += strspn(exponent, "+-0");
+    dt_strbuf_add_str(out, *exponent != '\0' ? exponent : "0");
+}
+
+void dt_draft_number_text(dt_strbuf *out, double value)
+{
+    char text[64];
+
+    if (value == floor(value) && fabs(value) < 1e15) {
+        dt_strbuf_add_fmt(out, "%.0f", value == 0 ? 0.0 : value);
+        return;
+    }
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(text, sizeof(text), "%.*g", digits, value);
+        if (strtod(text, NULL) == value)
+            break;
+    }
+    add_without_zeros(out, text);
+}
+
+void dt_draft_number(dt_draft *draft, const char *path, double value, const char *from, ...)
+{
+    dt_strbuf yaml;
+    va_list args;
+
+    dt_strbuf_init(&yaml);
+    dt_draft_number_text(&yaml, value);
+    va_start(args, from);
+    set(draft, path, yaml.data, keep_format(draft, from, args));
+    va_end(args);
+    dt_strbuf_release(&yaml);
+}
+
+static void remark(dt_draft *draft, dt_draft_remarks *list, const char *about, const char *text)
+{
+    dt_draft_remark *items =
+        grow(draft, list->items, list->count, &list->capacity, sizeof(items[0]));
+
+    if (items == NULL)
+        return;
+    list->items = items;
+    items[list->count++] = (dt_draft_remark){.about = keep(draft, about), .text = text};
+}
+
+void dt_draft_left(dt_draft *draft, const char *about, const char *reason, ...)
+{
+    va_list args;
+
+    va_start(args, reason);
+    remark(draft, &draft->left, about, keep_format(draft, reason, args));
+    va_end(args);
+}
+
+void dt_draft_note(dt_draft *draft, const char *about, const char *text, ...)
+{
+    va_list args;
+
+    va_start(args, text);
+    remark(draft, &draft->notes, about, keep_format(draft, text, args));
+    va_end(args);
+}

@@ -1,0 +1,118 @@
+/* Data of a fairseq-train command line, and what is measured and kept on the way. */
+#include <string.h>
+
+#include "runner/convert/fairseq.h"
+
+#include "base/banned.h"
+
+static const char *joined(dt_draft *draft, const char *folder, size_t length, const char *subset,
+                          size_t subset_length)
+{
+    const char *path = dt_arena_printf(draft->arena, "%.*s%s%.*s.bin", (int)length, folder,
+                                       length > 0 && folder[length - 1] == '/' ? "" : "/",
+                                       (int)subset_length, subset);
+
+    if (path == NULL)
+        draft->no_memory = true;
+    return path != NULL ? path : "";
+}
+
+/* Of every folder ("a:b") the files of every subset ("valid,valid1"). */
+static void set_files(dt_draft *draft, const char *path, const char *folders, const char *subsets,
+                      const char *from)
+{
+    enum { MOST = 64 };
+    const char *files[MOST];
+    size_t count = 0, folder, subset;
+
+    for (const char *f = folders; *f != '\0'; f += folder + (f[folder] != '\0')) {
+        folder = strcspn(f, ":");
+        for (const char *s = subsets; *s != '\0'; s += subset + (s[subset] != '\0')) {
+            subset = strcspn(s, ",");
+            if (folder > 0 && subset > 0 && count < MOST)
+                files[count++] = joined(draft, f, folder, s, subset);
+        }
+    }
+    if (count > 0)
+        dt_draft_texts(draft, path, files, count, from);
+}
+
+void dt_fairseq_data(dt_draft *draft, const dt_flags *flags)
+{
+    const dt_shell_command *operands = &flags->operands;
+    const char *folder = "DATA", *first;
+
+    for (size_t i = 0; i < operands->count; i++)
+        if (operands->words[i].open || strstr(operands->words[i].text, "${") != NULL)
+            dt_draft_left(draft, operands->words[i].text,
+                          "only a shell knows this: put what it stands for into the command line");
+        else if (strcmp(folder, "DATA") == 0)
+            folder = operands->words[i].text;
+        else
+            dt_draft_left(draft, operands->words[i].text,
+                          "it is neither a flag nor the folder of the data");
+    if (strcmp(folder, "DATA") == 0) {
+        dt_draft_note(draft, "data", "no folder of data is named: put files into 'data'");
+        folder = "data";
+    }
+    first = dt_arena_strndup(draft->arena, folder, strcspn(folder, ":"));
+    set_files(draft, "data.train", folder, dt_flags_text(flags, "--train-subset", "train"),
+              "the folder that is named");
+    set_files(draft, "data.validation", first != NULL ? first : "",
+              dt_flags_text(flags, "--valid-subset", "valid"), "beside it");
+    dt_draft_note(draft, folder,
+                  "fairseq's .bin files are taken as they are; the .idx beside each tells how wide "
+                  "its ids are, and dict.txt how many there are");
+}
+
+/* -1 is all of them, which dtrun calls 0. */
+static void set_keep(dt_draft *draft, const dt_flags *flags, const char *path, const char *flag)
+{
+    double keep = dt_flags_number(flags, flag, -1);
+
+    dt_draft_number(draft, path, keep > 0 ? keep : 0, "%s", dt_flags_from(flags, flag));
+}
+
+void dt_fairseq_evaluation(dt_draft *draft, const dt_flags *flags)
+{
+    const char *by = dt_flags_number(flags, "--validate-interval-updates", 0) > 0
+                         ? "--validate-interval-updates"
+                         : "--save-interval-updates";
+    double every = dt_flags_number(flags, by, 0);
+
+    if (dt_flags_given(flags, "--disable-validation")) {
+        dt_draft_number(draft, "evaluate.every", 0, "--disable-validation");
+        dt_draft_left(draft, "--disable-validation", "the end of a run is always validated");
+    } else {
+        dt_draft_number(draft, "evaluate.every", every, "%s%s", dt_flags_from(flags, by),
+                        every > 0 ? ": it validates too" : "");
+        dt_flags_set_number(draft, flags, "evaluate.every_epoch", "--validate-interval", 1);
+    }
+    dt_draft_number(draft, "evaluate.sequences", 0, "fairseq's: all of them");
+}
+
+void dt_fairseq_checkpoints(dt_draft *draft, const dt_flags *flags)
+{
+    bool none = dt_flags_given(flags, "--no-save");
+    bool by_epoch = !none && !dt_flags_given(flags, "--no-epoch-checkpoints");
+    double every = none ? 0 : dt_flags_number(flags, "--save-interval-updates", 0);
+    double best = dt_flags_number(flags, "--keep-best-checkpoints", -1);
+
+    dt_draft_number(draft, "checkpoint.every", every, "%s",
+                    none ? "--no-save" : dt_flags_from(flags, "--save-interval-updates"));
+    if (every > 0)
+        set_keep(draft, flags, "checkpoint.keep", "--keep-interval-updates");
+    if (by_epoch) {
+        dt_flags_set_number(draft, flags, "checkpoint.every_epoch", "--save-interval", 1);
+        set_keep(draft, flags, "checkpoint.keep_epochs", "--keep-last-epochs");
+    }
+    if (none || dt_flags_given(flags, "--disable-validation"))
+        dt_draft_number(draft, "checkpoint.keep_best", 0, "%s",
+                        none ? "--no-save" : "--disable-validation");
+    else
+        dt_draft_number(draft, "checkpoint.keep_best", best > 1 ? best : 1, "%s",
+                        best > 1 ? dt_flags_from(flags, "--keep-best-checkpoints")
+                                 : "checkpoint_best.pt");
+    if (none)
+        dt_draft_left(draft, "--no-save", "the last step's checkpoint is always kept");
+}

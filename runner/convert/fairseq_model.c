@@ -1,0 +1,113 @@
+/* The model of a fairseq-train command line. */
+#include <string.h>
+
+#include "runner/convert/fairseq.h"
+
+#include "base/banned.h"
+
+/* A dimension by its flag, or else the architecture's. */
+static double dimension(dt_draft *draft, const dt_flags *flags, const char *path, const char *flag,
+                        double of_arch, const char *arch)
+{
+    double value = dt_flags_number(flags, flag, of_arch);
+
+    dt_draft_number(draft, path, value, "%s",
+                    dt_flags_given(flags, flag) ? dt_flags_from(flags, flag) : arch);
+    return value;
+}
+
+/* What has no field of its own in the kind gpt2, and must be as that has it. */
+static void check_widths(dt_draft *draft, const dt_flags *flags, const dt_fairseq_arch *arch,
+                         double embed, const char *from)
+{
+    static const char *const names[] = {"--decoder-input-dim", "--decoder-output-dim", NULL};
+    double own = strstr(arch->name, "gpt3") != NULL ? embed * 4 : arch->ffn;
+    double ffn = dt_flags_number(flags, "--decoder-ffn-embed-dim", own);
+
+    if (ffn != embed * 4)
+        dt_draft_left(
+            draft,
+            dt_flags_given(flags, "--decoder-ffn-embed-dim")
+                ? dt_flags_from(flags, "--decoder-ffn-embed-dim")
+                : from,
+            "the multi-layer perceptron is %.0f wide, and dtrun's gpt2 has four times its "
+            "width, %.0f",
+            ffn, embed * 4);
+    for (size_t i = 0; names[i] != NULL; i++)
+        if (dt_flags_number(flags, names[i], embed) != embed)
+            dt_draft_left(draft, dt_flags_about(flags, names[i]),
+                          "embeddings are as wide as the model, %.0f", embed);
+}
+
+static void set_activation(dt_draft *draft, const dt_flags *flags, const dt_fairseq_arch *arch,
+                           const char *from)
+{
+    static const struct {
+        const char *theirs, *ours;
+    } names[] = {{"relu", "relu"},
+                 {"gelu", "gelu"},
+                 {"gelu_fast", "gelu_tanh"},
+                 {"gelu_accurate", "gelu_tanh"},
+                 {"tanh", "tanh"}};
+    const char *name = dt_flags_text(flags, "--activation-fn", arch->activation);
+
+    if (dt_flags_given(flags, "--activation-fn"))
+        from = dt_flags_from(flags, "--activation-fn");
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(names[i].theirs, name) == 0) {
+            dt_draft_word(draft, "model.activation", names[i].ours, "%s", from);
+            return;
+        }
+    dt_draft_left(draft, from, "dtrun has relu, gelu, gelu_tanh and tanh");
+}
+
+static void set_ways(dt_draft *draft, const dt_flags *flags, const dt_fairseq_arch *arch,
+                     const char *from)
+{
+    static const char share[] = "--share-decoder-input-output-embed";
+    static const char learned[] = "--decoder-learned-pos", plain[] = "--no-scale-embedding";
+    bool tied = arch->tied || dt_flags_given(flags, share);
+
+    dt_draft_word(draft, "model.tied", tied ? "true" : "false", "%s%s",
+                  dt_flags_given(flags, share) || arch->tied ? "" : "without ",
+                  arch->tied ? from : share);
+    dt_draft_word(
+        draft, "model.positions",
+        arch->learned_positions || dt_flags_given(flags, learned) ? "learned" : "sinusoidal",
+        "%s%s", arch->learned_positions || dt_flags_given(flags, learned) ? "" : "without ",
+        arch->learned_positions ? from : learned);
+    dt_draft_word(draft, "model.scale_embedding", dt_flags_given(flags, plain) ? "false" : "true",
+                  "%s%s", dt_flags_given(flags, plain) ? "" : "without ", plain);
+}
+
+dt_status dt_fairseq_model(dt_draft *draft, const dt_flags *flags, dt_error *err)
+{
+    const char *name = dt_flags_text(flags, "--arch", NULL), *meant = NULL;
+    const dt_fairseq_arch *arch;
+    const char *from;
+    double embed;
+
+    if (name == NULL)
+        return DT_FAIL(err, DT_ERR_USAGE, "--arch is missing: it says the model");
+    arch = dt_fairseq_arch_find(name, &meant);
+    if (arch == NULL)
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "--arch %s: dtrun knows none of that name%s%s%s: it has fairseq's "
+                       "transformer_lm and its kin",
+                       name, meant != NULL ? " (did you mean '" : "", meant != NULL ? meant : "",
+                       meant != NULL ? "'?)" : "");
+    from = dt_flags_from(flags, "--arch");
+    dt_draft_word(draft, "model.kind", "gpt2", "%s", from);
+    dimension(draft, flags, "model.layers", "--decoder-layers", arch->layers, from);
+    dimension(draft, flags, "model.heads", "--decoder-attention-heads", arch->heads, from);
+    embed = dimension(draft, flags, "model.embed", "--decoder-embed-dim", arch->embed, from);
+    dimension(draft, flags, "model.dropout", "--dropout", arch->dropout, from);
+    dimension(draft, flags, "model.attention_dropout", "--attention-dropout",
+              arch->attention_dropout, from);
+    check_widths(draft, flags, arch, embed, from);
+    set_activation(draft, flags, arch, from);
+    set_ways(draft, flags, arch, from);
+    if (arch->lacks != NULL)
+        dt_draft_left(draft, from, "it has %s: dtrun has neither", arch->lacks);
+    return DT_OK;
+}

@@ -1,0 +1,207 @@
+/* The optimizer and the schedule of a fairseq-train command line. fairseq sets the rate of update n, from 0,
+ * by its schedule at n; so does dtrun. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runner/convert/fairseq.h"
+
+#include "base/banned.h"
+
+dt_status dt_fairseq_first(double *out, const dt_flags *flags, const char *name, double fallback,
+                           dt_error *err)
+{
+    const char *text = dt_flags_text(flags, name, NULL);
+    char *end;
+
+    *out = fallback;
+    if (text == NULL)
+        return DT_OK;
+    text += strspn(text, "[( ");
+    *out = strtod(text, &end);
+    if (end == text || !isfinite(*out) || (*end != '\0' && strchr(",]) ", *end) == NULL))
+        return DT_FAIL(err, DT_ERR_USAGE, "%s: expected a number, or several with commas, got '%s'",
+                       name, dt_flags_text(flags, name, ""));
+    if (strpbrk(end, "0123456789") != NULL)
+        dt_draft_left(flags->draft, dt_flags_about(flags, name),
+                      "one value an epoch: dtrun takes the first for all of the run");
+    return DT_OK;
+}
+
+/* --- optimizer --- */
+
+/* "(0.9, 0.98)" */
+static dt_status set_betas(dt_draft *draft, const dt_flags *flags, dt_error *err)
+{
+    const char *text = dt_flags_text(flags, "--adam-betas", "(0.9, 0.999)"), *at;
+    const char *from = dt_flags_from(flags, "--adam-betas");
+    double beta1, beta2;
+    char *end;
+
+    at = text + strspn(text, "[( ");
+    beta1 = strtod(at, &end);
+    at = end + strspn(end, ", ");
+    beta2 = strtod(at, &end);
+    if (end == at || end[strspn(end, ") ]")] != '\0' || !(beta1 >= 0 && beta1 < 1) ||
+        !(beta2 >= 0 && beta2 < 1))
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "--adam-betas: expected two numbers below 1, as in '(0.9, 0.98)', got '%s'",
+                       text);
+    dt_draft_number(draft, "optimizer.beta1", beta1, "%s", from);
+    dt_draft_number(draft, "optimizer.beta2", beta2, "%s", from);
+    return DT_OK;
+}
+
+static dt_status set_adam(dt_draft *draft, const dt_flags *flags, const char *kind, dt_error *err)
+{
+    const char *from = dt_flags_from(flags, "--optimizer");
+
+    dt_draft_word(draft, "optimizer.kind", "adamw", "%s: its decay is decoupled", from);
+    if (strcmp(kind, "cpu_adam") == 0)
+        dt_draft_note(draft, from, "the step is computed on the devices, by the same formula");
+    else
+        dt_draft_word(draft, "optimizer.variant", "fairseq", "%s: epsilon before the correction",
+                      from);
+    dt_draft_number(draft, "optimizer.eps", dt_flags_number(flags, "--adam-eps", 1e-8), "%s",
+                    dt_flags_from(flags, "--adam-eps"));
+    return set_betas(draft, flags, err);
+}
+
+static void set_sgd(dt_draft *draft, const dt_flags *flags, const char *kind)
+{
+    bool nag = strcmp(kind, "nag") == 0;
+    double momentum = dt_flags_number(flags, "--momentum", nag ? 0.99 : 0);
+
+    dt_draft_word(draft, "optimizer.kind", "sgd", "%s", dt_flags_from(flags, "--optimizer"));
+    dt_draft_number(draft, "optimizer.momentum", momentum, "%s",
+                    dt_flags_from(flags, "--momentum"));
+    if (!nag)
+        return;
+    if (momentum > 0)
+        dt_draft_word(draft, "optimizer.nesterov", "true", "%s",
+                      dt_flags_from(flags, "--optimizer"));
+    if (dt_flags_number(flags, "--weight-decay", 0) > 0)
+        dt_draft_left(
+            draft, dt_flags_about(flags, "--weight-decay"),
+            "the decay of nag is decoupled from the gradient, that of dtrun's sgd is not");
+}
+
+dt_status dt_fairseq_optimizer(dt_draft *draft, const dt_flags *flags, dt_error *err)
+{
+    const char *kind = dt_flags_text(flags, "--optimizer", "adam");
+    dt_status st = DT_OK;
+
+    if (strcmp(kind, "adam") == 0 || strcmp(kind, "cpu_adam") == 0)
+        st = set_adam(draft, flags, kind, err);
+    else if (strcmp(kind, "nag") == 0 || strcmp(kind, "sgd") == 0)
+        set_sgd(draft, flags, kind);
+    else
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "--optimizer %s: dtrun has adam, cpu_adam, nag and sgd of fairseq's", kind);
+    if (!dt_flags_given(flags, "--optimizer"))
+        dt_draft_note(draft, "--optimizer", "it is not given, and taken for adam");
+    dt_draft_number(draft, "optimizer.weight_decay", dt_flags_number(flags, "--weight-decay", 0),
+                    "%s", dt_flags_from(flags, "--weight-decay"));
+    if (dt_flags_number(flags, "--weight-decay", 0) > 0)
+        dt_draft_word(draft, "optimizer.decays", "all", "fairseq's, norms and biases too");
+    return st;
+}
+
+/* --- schedule --- */
+
+static double set_warmup(dt_draft *draft, const dt_flags *flags, double fallback, double start)
+{
+    double steps = dt_flags_number(flags, "--warmup-updates", fallback);
+    double from = dt_flags_number(flags, "--warmup-init-lr", -1);
+
+    if (steps <= 0)
+        return 0;
+    dt_flags_set_number(draft, flags, "schedule.warmup_steps", "--warmup-updates", fallback);
+    if (from >= 0)
+        dt_flags_set_number(draft, flags, "schedule.warmup_init_lr", "--warmup-init-lr", from);
+    else
+        dt_draft_number(draft, "schedule.warmup_init_lr", start, "fairseq's default");
+    return steps;
+}
+
+/* An older cosine rises to --max-lr, and --lr is its lowest rate. */
+static void set_cosine(dt_draft *draft, const dt_flags *flags, double lr)
+{
+    bool older = dt_flags_given(flags, "--max-lr");
+    double low = older ? lr : dt_flags_number(flags, "--min-lr", 0), warmup, period;
+
+    if (low < 0)
+        low = 0;
+    if (older) {
+        dt_flags_set_number(draft, flags, "optimizer.lr", "--max-lr", lr);
+        if (dt_flags_number(flags, "--min-lr", 0) > 0)
+            dt_draft_left(draft, dt_flags_about(flags, "--min-lr"),
+                          "a run goes on to its end, whatever the learning rate is");
+    }
+    dt_draft_number(draft, "schedule.min_lr", low, "%s",
+                    dt_flags_from(flags, older ? "--lr" : "--min-lr"));
+    warmup = set_warmup(draft, flags, 0, low);
+    period = dt_flags_number(flags, "--lr-period-updates", 0);
+    if (period > 0)
+        dt_draft_number(draft, "schedule.period_steps", floor(period + 0.5), "%s",
+                        dt_flags_from(flags, "--lr-period-updates"));
+    if (period <= 0 || period + warmup >= dt_flags_number(flags, "--max-update", INFINITY))
+        return; /* one period */
+    dt_flags_set_number(draft, flags, "schedule.period_mult", "--t-mult", 1);
+    dt_flags_set_number(draft, flags, "schedule.shrink", "--lr-shrink", 0.1);
+}
+
+static void set_polynomial(dt_draft *draft, const dt_flags *flags)
+{
+    double total = dt_flags_number(flags, "--total-num-update", 1000000);
+    double steps = dt_flags_number(flags, "--max-update", 0);
+
+    dt_flags_set_number(draft, flags, "schedule.min_lr", "--end-learning-rate", 0);
+    dt_flags_set_number(draft, flags, "schedule.power", "--power", 1);
+    set_warmup(draft, flags, 0, 0);
+    if (steps != total)
+        dt_draft_left(draft, dt_flags_about(flags, "--total-num-update"),
+                      "the rate would reach its end at update %.0f; dtrun's reaches it with the "
+                      "run's last step",
+                      total);
+}
+
+/* At its update n the rate is lr (n + 1) / warmup: a line from lr / warmup to a little under lr. */
+static void set_fixed(dt_draft *draft, const dt_flags *flags, double lr)
+{
+    double warmup = dt_flags_number(flags, "--warmup-updates", 0);
+
+    set_warmup(draft, flags, 0, warmup > 0 ? lr / warmup : 0);
+}
+
+void dt_fairseq_schedule(dt_draft *draft, const dt_flags *flags)
+{
+    const char *kind = dt_flags_text(flags, "--lr-scheduler", "fixed");
+    const char *from = dt_flags_from(flags, "--lr-scheduler");
+    const dt_draft_value *value = dt_draft_find(draft, "optimizer.lr");
+    double lr = value != NULL ? strtod(value->yaml, NULL) : 0.25;
+    bool cosine = strcmp(kind, "cosine") == 0;
+
+    if (cosine)
+        set_cosine(draft, flags, lr);
+    else if (dt_flags_number(flags, "--min-lr", -1) > 0)
+        dt_draft_left(draft, dt_flags_about(flags, "--min-lr"),
+                      "there it ends the run; a run of dtrun goes on to its end");
+    if (strcmp(kind, "inverse_sqrt") == 0)
+        set_warmup(draft, flags, 4000, 0);
+    else if (strcmp(kind, "polynomial_decay") == 0)
+        set_polynomial(draft, flags);
+    else if (!cosine)
+        set_fixed(draft, flags, lr);
+    dt_draft_word(draft, "schedule.kind",
+                  cosine                                  ? "cosine"
+                  : strcmp(kind, "inverse_sqrt") == 0     ? "inverse_sqrt"
+                  : strcmp(kind, "polynomial_decay") == 0 ? "polynomial"
+                                                          : "constant",
+                  "%s", from);
+    if (!cosine && strcmp(kind, "inverse_sqrt") != 0 && strcmp(kind, "polynomial_decay") != 0 &&
+        strcmp(kind, "fixed") != 0)
+        dt_draft_left(draft, from,
+                      "dtrun has cosine, inverse_sqrt, polynomial_decay and fixed; the rate stays "
+                      "as it is");
+}

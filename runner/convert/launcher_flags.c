@@ -1,0 +1,58 @@
+/* The flags of torchrun (and torch.distributed.launch before it) and of mpirun. */
+#include "runner/convert/launcher.h"
+
+#include "base/banned.h"
+
+#define FINDS "dtrun finds ports and addresses itself"
+
+/* a line a flag */
+/* clang-format off */
+static const dt_flag torch[] = {
+    {"--nnodes", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "nodes, and nodes_min of MIN:MAX", NULL},
+    {"--nproc_per_node", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "gpus", NULL},
+    {"--master_addr", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "the first of nodes", NULL},
+    {"--node_rank", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "one launch starts all nodes, which are numbered as they stand in 'nodes'", "0"},
+    {"--master_port", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, FINDS, NULL},
+    {"--standalone", NULL, DT_TAKES_NOTHING, DT_FLAG_PART, "one node, which is the default", NULL},
+    {"--rdzv_backend", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, FINDS, NULL},
+    {"--rdzv_endpoint", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, FINDS, NULL},
+    {"--rdzv_id", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "every run has an id of its own", NULL},
+    {"--rdzv_conf", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, FINDS, NULL},
+    {"--max_restarts", NULL, DT_TAKES_INT, DT_FLAG_FIELD, "failure.max_restarts", NULL},
+    {"--monitor_interval", NULL, DT_TAKES_NUMBER, DT_FLAG_LEFT, "dtrun hears of a rank that ends at once", NULL},
+    {"--start_method", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "ranks are programs of their own", NULL},
+    {"--role", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "all ranks do the same", NULL},
+    {"--log_dir", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "logs lie in the run's folder: 'dtrun logs'", NULL},
+    {"--redirects", "-r", DT_TAKES_TEXT, DT_FLAG_LEFT, "logs lie in the run's folder: 'dtrun logs'", NULL},
+    {"--tee", "-t", DT_TAKES_TEXT, DT_FLAG_LEFT, "'dtrun logs -f' follows what ranks say", NULL},
+    {"--local_addr", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, FINDS, NULL},
+    {"--use_env", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "ranks are told who they are by their agent", NULL},
+    {"--module", "-m", DT_TAKES_NOTHING, DT_FLAG_PART, "the program is a module of Python", NULL},
+    {"--no_python", NULL, DT_TAKES_NOTHING, DT_FLAG_PART, "the program is no Python", NULL},
+};
+
+static const dt_flag mpi[] = {
+    {"-np", "-n", DT_TAKES_INT, DT_FLAG_PART, "gpus, divided among the nodes", NULL},
+    {"--np", "-c", DT_TAKES_INT, DT_FLAG_PART, "gpus, divided among the nodes", NULL},
+    {"-N", "-npernode", DT_TAKES_INT, DT_FLAG_PART, "gpus", NULL},
+    {"-ppn", "-perhost", DT_TAKES_INT, DT_FLAG_PART, "gpus", NULL},
+    {"-H", "--host", DT_TAKES_TEXT, DT_FLAG_PART, "nodes", NULL},
+    {"-host", "-hosts", DT_TAKES_TEXT, DT_FLAG_PART, "nodes", NULL},
+    {"--hostfile", "-hostfile", DT_TAKES_TEXT, DT_FLAG_FIELD, "hostfile", NULL},
+    {"--machinefile", "-f", DT_TAKES_TEXT, DT_FLAG_FIELD, "hostfile", NULL},
+    {"-x", "-genvlist", DT_TAKES_TEXT, DT_FLAG_LEFT, "ranks get the environment that their agent makes", NULL},
+    {"--bind-to", "-bind-to", DT_TAKES_TEXT, DT_FLAG_LEFT, "dtrun divides the cores of a node among its ranks ('threads')", NULL},
+    {"--map-by", "-map-by", DT_TAKES_TEXT, DT_FLAG_LEFT, "ranks of a node stand together", NULL},
+    {"--allow-run-as-root", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "nothing asks who you are", NULL},
+    {"--oversubscribe", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "'ranks' may be more than there are cores", NULL},
+};
+/* clang-format on */
+
+const dt_flag_table dt_launcher_torch_flags = {.program = "torchrun",
+                                               .flags = torch,
+                                               .count = sizeof(torch) / sizeof(torch[0]),
+                                               .stops_at_operand = true};
+const dt_flag_table dt_launcher_mpi_flags = {.program = "mpirun",
+                                             .flags = mpi,
+                                             .count = sizeof(mpi) / sizeof(mpi[0]),
+                                             .stops_at_operand = true};

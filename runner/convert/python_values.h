@@ -1,0 +1,54 @@
+/* python_values: the assignments of a file of settings in Python. Nothing is run.
+ *
+ * Known      NAME = VALUE at the beginning of a line, where VALUE is a number, a text, True, False, None, a name
+ *            from above, or these with + - * / // % ** and parentheses
+ * Not known  every other statement: it is kept with its line, and a name that it changes has no value then
+ * Errors     DT_ERR_USAGE with source and line: a text or a parenthesis that is not closed
+ * Ownership  text lives in the arena
+ */
+#ifndef DT_RUNNER_CONVERT_PYTHON_VALUES_H
+#define DT_RUNNER_CONVERT_PYTHON_VALUES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+
+typedef enum dt_python_kind {
+    DT_PYTHON_UNKNOWN,
+    DT_PYTHON_NUMBER,
+    DT_PYTHON_TEXT,
+    DT_PYTHON_BOOL,
+    DT_PYTHON_NONE
+} dt_python_kind;
+
+typedef struct dt_python_value {
+    dt_python_kind kind;
+    double number;    /* of a bool: 0 or 1 */
+    const char *text; /* of a text */
+} dt_python_value;
+
+typedef struct dt_python_statement {
+    const char *name; /* what it sets; NULL: nothing that is known */
+    dt_python_value value;
+    const char *shown; /* as it stands, on one line */
+    int line;
+} dt_python_statement;
+
+typedef struct dt_python_file {
+    dt_arena *arena;
+    dt_python_statement *statements;
+    size_t count, capacity;
+} dt_python_file;
+
+void dt_python_init(dt_python_file *out, dt_arena *arena);
+/* Statements are added to those that are there; `text` ends with a NUL. */
+dt_status dt_python_read(dt_python_file *file, const char *text, size_t length, const char *source,
+                         dt_error *err);
+/* The value of an expression; names are those of the file. False: it is not known. */
+bool dt_python_evaluate(dt_python_value *out, const dt_python_file *file, const char *expression);
+/* "1024", "True", "gpt2" */
+const char *dt_python_text(const dt_python_value *value, dt_arena *arena);
+
+#endif

@@ -1,0 +1,242 @@
+/* How command lines and files of Python are read, and the numbers that are computed from them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "runner/convert/python_values.h"
+#include "runner/convert/tool.h"
+
+static dt_arena arena;
+
+static int set_up(void **state)
+{
+    (void)state;
+    dt_arena_init(&arena, 0);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    dt_arena_release(&arena);
+    return 0;
+}
+
+/* Words with a '|' between them, commands with a "; ". */
+static const char *words_of(const char *text)
+{
+    dt_error err = DT_ERROR_INIT;
+    dt_shell_script script;
+    const char *copy;
+    dt_strbuf out;
+
+    dt_strbuf_init(&out);
+    dt_shell_init(&script, &arena);
+    if (dt_shell_read(&script, text, strlen(text), "s", &err) != DT_OK)
+        dt_strbuf_add_str(&out, err.message);
+    else
+        for (size_t c = 0; c < script.count; c++)
+            for (size_t w = 0; w < script.commands[c].count; w++)
+                dt_strbuf_add_fmt(&out, "%s%s%s",
+                                  w > 0   ? "|"
+                                  : c > 0 ? "; "
+                                          : "",
+                                  script.commands[c].words[w].text,
+                                  script.commands[c].words[w].open ? "?" : "");
+    copy = dt_arena_strdup(&arena, out.data);
+    dt_strbuf_release(&out);
+    return copy;
+}
+
+static void test_words_are_those_of_a_shell(void **state)
+{
+    static const struct {
+        const char *text, *words;
+    } cases[] = {
+        {"a b  c", "a|b|c"},
+        {"a 'b c' \"d e\"f\\ g", "a|b c|d ef g"},
+        {"a \\\n b \\\r\n c\r\nd", "a|b|c; d"},
+        {"a # it's a comment\nb#c", "a; b#c"},
+        {"a | tee x; b && c & d", "a; tee|x; b; c; d"},
+        {"a > out 2>&1 <in b 2> /dev/null &> x", "a|b"},
+        {"cat <<'END'\nit's \"not\" read\n\tEND\nb", "cat; b"},
+        {"A=1 B='x y'\nc $A \"$B\" $B ${A} z${A}z", "c|1|x y|x|y|1|z1z"},
+        {"export A=1\nb ${A:-2} ${C:-3} $C", "b|1|3|$C?"},
+        {"A=(x 'y z' # first\n w)\nb \"${A[@]}\" c", "b|x|y z|w|c"},
+        {"A=1 b", "A=1|b"},
+        {"A=$(x y)\nb $A:1", "b|$(x y):1?"},
+        {"$(which f) $(date +%s) `x y` $1 \"$@\"", "f|$(date +%s)?|`x y`?|$1?|$@?"},
+        {"a ''", "a|"},
+        {"a 'b", "s:1: a single quote is not closed"},
+        {"a\n\"b\nc", "s:2: a double quote is not closed"},
+        {"A=(b", "s:1: a '(' is not closed"},
+        {"a \x01", "s:1: a control character, U+0001, stands in it"},
+        {"a\nb \xff", "s:2: this is no text in UTF-8"},
+        {"a \u2028", "s:1: a control character, U+2028, stands in it"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_string_equal(words_of(cases[i].text), cases[i].words);
+}
+
+/* Thirty lines, each of which doubles the one before. */
+static void test_variables_that_double_end(void **state)
+{
+    dt_strbuf text;
+
+    (void)state;
+    dt_strbuf_init(&text);
+    dt_strbuf_add_str(&text, "A=xxxxxxxx\nB=(a b)\n");
+    for (int i = 0; i < 30; i++)
+        dt_strbuf_add_str(&text, "A=$A$A\n");
+    assert_non_null(strstr(words_of(text.data), "a word is longer than"));
+    dt_strbuf_reset(&text);
+    dt_strbuf_add_str(&text, "B=(a b)\n");
+    for (int i = 0; i < 30; i++)
+        dt_strbuf_add_str(&text, "B=(\"${B[@]}\" \"${B[@]}\")\n");
+    assert_non_null(strstr(words_of(text.data), "more than 65536 words"));
+    dt_strbuf_release(&text);
+}
+
+/* What each name has at the end; "?" where that is not known. */
+static const char *values_of(const char *text)
+{
+    dt_error err = DT_ERROR_INIT;
+    dt_python_file file;
+    const char *copy;
+    dt_strbuf out;
+
+    dt_strbuf_init(&out);
+    dt_python_init(&file, &arena);
+    if (dt_python_read(&file, text, strlen(text), "s", &err) != DT_OK)
+        dt_strbuf_add_str(&out, err.message);
+    for (size_t i = 0; i < file.count; i++)
+        dt_strbuf_add_fmt(&out, "%s%d:%s=%s", i > 0 ? " " : "", file.statements[i].line,
+                          file.statements[i].name != NULL ? file.statements[i].name : "",
+                          file.statements[i].value.kind == DT_PYTHON_UNKNOWN
+                              ? "?"
+                              : dt_python_text(&file.statements[i].value, &arena));
+    copy = dt_arena_strdup(&arena, out.data);
+    dt_strbuf_release(&out);
+    return copy;
+}
+
+static void test_assignments_are_those_of_python(void **state)
+{
+    static const struct {
+        const char *text, *values;
+    } cases[] = {
+        {"a = 5 * 12 * 1024", "1:a=61440"},
+        {"a = 7 // 2 - -3 % 5 + 2 ** 3 ** 0", "1:a=3"},
+        {"a = -2 ** 2; b = (a + 1) / 4", "1:a=-4 1:b=-0.75"},
+        {"a = 1_000_000\nb = 6e-4 # less\n\nc = .5", "1:a=1000000 2:b=0.0006 4:c=0.5"},
+        {"a = 'x#y' \"z\"\nb = \"it's\"", "1:a=x#yz 2:b=it's"},
+        {"a = True\nb = None\nc = a", "1:a=True 2:b=None 3:c=True"},
+        {"a = (1 +\n 2)\nb = 3 \\\n + 4", "1:a=3 3:b=7"},
+        {"\"\"\"a = 1\nb\"\"\"\nc = 2\n'text'", "3:c=2"},
+        {"a = 1\na += 1\nb = a", "1:a=1 2:a=? 3:b=?"},
+        {"import os\nif x:\n    a = 1", "1:=? 2:=? 3:a=?"},
+        {"a = f(1)\nb = 1 / 0\nc = 'x' + 1\nd = 2 ** 10 ** 10", "1:a=? 2:b=? 3:c=? 4:d=?"},
+        {"a = 'x", "s:1: a text is not closed"},
+        {"a = 1\nb = (1,\n", "s:2: a parenthesis is not closed1:a=1"},
+        {"a == 1\na = 0x10", "1:=? 2:a=?"},
+    };
+    char deep[4096];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_string_equal(values_of(cases[i].text), cases[i].values);
+    memset(deep, '-', sizeof(deep));
+    memcpy(deep, "a=", 2);
+    memcpy(deep + sizeof(deep) - 2, "1", 2);
+    assert_string_equal(values_of(deep), "1:a=?");
+}
+
+static void expect_field(const char *line, const dt_convert_tool *tool, const char *path,
+                         const char *yaml)
+{
+    const dt_draft_value *value;
+    const dt_convert_tool *found;
+    dt_error err = DT_ERROR_INIT;
+    dt_shell_script script;
+    dt_draft draft;
+
+    dt_shell_init(&script, &arena);
+    dt_draft_init(&draft, tool->name, &arena);
+    if (dt_shell_read(&script, line, strlen(line), "s", &err) != DT_OK ||
+        dt_tools_convert(&found, &draft, &script, tool, NULL, &err) != DT_OK)
+        fail_msg("%s", err.message);
+    value = dt_draft_find(&draft, path);
+    if (yaml == NULL) {
+        assert_null(value);
+        return;
+    }
+    assert_non_null(value);
+    assert_string_equal(value->yaml, yaml);
+}
+
+#define FAIRSEQ \
+    "fairseq-train d --task language_modeling --arch transformer_lm --max-update 100 --lr 1e-3 "
+
+static void test_numbers_are_fairseqs(void **state)
+{
+    static const struct {
+        const char *more, *path, *yaml;
+    } cases[] = {
+        /* batches: a multiple of eight where there are more */
+        {"--max-tokens 2048 --tokens-per-sample 512", "batch.sequences", "4"},
+        {"--max-tokens 30000 --tokens-per-sample 1000", "batch.sequences", "24"},
+        {"--max-tokens 30000 --tokens-per-sample 1000 --batch-size 12", "batch.sequences", "12"},
+        {"--max-tokens 100 --tokens-per-sample 1000", "batch.sequences", "1"},
+        /* what differs from dtrun's defaults */
+        {"", "clip", "0"},
+        {"", "seed", "1"},
+        {"", "optimizer.beta2", "0.999"},
+        {"", "optimizer.weight_decay", "0"},
+        {"", "optimizer.decays", NULL},
+        {"--wd 0.1", "optimizer.decays", "all"},
+        {"--adam-betas '(0.9, 0.98)'", "optimizer.beta2", "0.98"},
+        /* schedules */
+        {"--lr-scheduler inverse_sqrt", "schedule.warmup_steps", "4000"},
+        {"--lr-scheduler inverse_sqrt", "schedule.warmup_init_lr", "0"},
+        {"--lr-scheduler cosine --warmup-updates 5 --min-lr 1e-5", "schedule.warmup_init_lr",
+         "1e-5"},
+        {"--lr-scheduler cosine --max-lr 1 --lr 1e-4", "schedule.min_lr", "0.0001"},
+        {"--lr-scheduler cosine --max-lr 1 --lr 1e-4", "optimizer.lr", "1"},
+        {"--lr-scheduler cosine --lr-period-updates 10", "schedule.shrink", "0.1"},
+        {"--lr-scheduler cosine --lr-period-updates 100", "schedule.shrink", NULL},
+        {"--lr-scheduler fixed --warmup-updates 10", "schedule.warmup_init_lr", "0.0001"},
+        /* the loss scale: of a sum there, of a mean here */
+        {"--fp16 --batch-size 2 --tokens-per-sample 64 --distributed-world-size 4",
+         "precision.loss_scale", "65536"},
+        {"--fp16 --update-freq 2 --distributed-world-size 4", "precision.scale_window", "2048"},
+        {"--bf16", "precision.loss_scale", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        expect_field(dt_arena_printf(&arena, FAIRSEQ "%s", cases[i].more), &dt_tool_fairseq,
+                     cases[i].path, cases[i].yaml);
+    expect_field("mpirun -np 4 ./train_gpt2cu -e d12 -b 8 -t 128 -d 16384 -l 1e-3 -q 0.1",
+                 &dt_tool_llmc, "batch.accumulate", "4");
+    expect_field("./train_gpt2cu -e d12 -l 1e-3 -q 0.1", &dt_tool_llmc, "schedule.min_lr",
+                 "0.0001");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_words_are_those_of_a_shell, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_variables_that_double_end, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_assignments_are_those_of_python, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_numbers_are_fairseqs, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
