@@ -135,13 +135,14 @@ static sim_inode *copy_file(sim_machine *machine, const char *to, const char *fr
 static int64_t durable_sequence(sim_machine *machine, int attempt, int node)
 {
     static const char sql[] = "SELECT acknowledged FROM nodes WHERE attempt = ? AND node = ?";
-    sim_inode *file = copy_file(machine, "/durable.db", SIM_STATE "/dtrun/store.db", false);
+    sim_inode *file = copy_file(machine, "/durable.db", SIM_STATE "/dtrun/store.db", false), *log;
     sqlite3_stmt *statement = NULL;
     int64_t sequence = -1;
     sqlite3 *db = NULL;
 
-    copy_file(machine, "/durable.db-wal", SIM_STATE "/dtrun/store.db-wal", true);
+    log = copy_file(machine, "/durable.db-wal", SIM_STATE "/dtrun/store.db-wal", true);
     sqlite3_open("/durable.db", &db);
+    sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
     sqlite3_bind_int(statement, 1, attempt);
     sqlite3_bind_int(statement, 2, node);
@@ -150,6 +151,7 @@ static int64_t durable_sequence(sim_machine *machine, int attempt, int node)
     sqlite3_finalize(statement);
     sqlite3_close(db);
     sim_fs_remove(machine, file);
+    sim_fs_remove(machine, log);
     return sequence;
 }
 

@@ -26,6 +26,14 @@
 
 enum { RANKS = 128 };
 
+/* What ranks look at in one. */
+typedef struct plan {
+    const char *text; /* which */
+    int64_t length;
+    bool shared;
+    const char *directory, *resume_from;
+} plan;
+
 typedef struct job {
     struct job *next;
     int64_t attempt, world, start_step, step;
@@ -42,16 +50,18 @@ struct sim_engine {
     int64_t rank;
     sim_end *channel, *out, *err;
     dt_strbuf line;
-    char directory[256];
-    bool shared, joined, ready, paused, leaving;
+    const plan *plan;
+    bool joined, ready, paused, leaving;
     int64_t began_ns;
 };
 
 static job *jobs;
+static const plan *newest_plan;
 
 void sim_engines_forget(void)
 {
     jobs = NULL;
+    newest_plan = NULL;
 }
 
 bool sim_engines_train(void)
@@ -175,7 +185,7 @@ static bool is_full(const job *one)
 {
     for (int64_t i = 0; i < one->world; i++) {
         const sim_engine *rank = one->ranks[i];
-        const sim_machine *machine = rank->shared ? &sim.machines[0] : rank->proc->machine;
+        const sim_machine *machine = rank->plan->shared ? &sim.machines[0] : rank->proc->machine;
 
         if (machine->full_until_ns > sim_now_ns)
             return true;
@@ -212,8 +222,8 @@ static void save(job *one)
             (long long)one->step);
     } else {
         for (int64_t i = 0; i < one->world; i++)
-            save_on(one->ranks[i]->shared ? &sim.machines[0] : one->ranks[i]->proc->machine,
-                    one->ranks[i]->directory, one);
+            save_on(one->ranks[i]->plan->shared ? &sim.machines[0] : one->ranks[i]->proc->machine,
+                    one->ranks[i]->plan->directory, one);
         say(first,
             "{\"event\":\"checkpoint\",\"step\":%lld,\"directory\":\"step-%08lld\",\"bytes\":4096,"
             "\"digest\":\"d%lld\",\"valid_loss\":null,\"seconds\":0.5}\n",
@@ -468,7 +478,7 @@ static int64_t start_of(sim_machine *machine, const char *resume_from)
     char path[512];
     const sim_inode *inode;
 
-    if (resume_from == NULL || resume_from[0] == '\0')
+    if (resume_from[0] == '\0')
         return 0;
     snprintf(path, sizeof(path), "%s/" DT_CHECKPOINT_MARKER, resume_from);
     inode = sim_fs_find(machine, path);
@@ -481,18 +491,40 @@ static int64_t start_of(sim_machine *machine, const char *resume_from)
     return step;
 }
 
-static void read_plan(sim_engine *engine, const char *path)
+static const char *word_of(const json_t *json, const char *key)
 {
-    const sim_inode *inode = sim_fs_find(engine->proc->machine, path);
-    json_t *plan = json_loadb(inode->data, (size_t)inode->length, 0, NULL);
+    const char *word = json_string_value(json_object_get(json, key));
 
-    DT_ASSERT(plan != NULL);
-    engine->shared = json_is_true(json_object_get(plan, "shared"));
-    snprintf(engine->directory, sizeof(engine->directory), "%s",
-             json_string_value(json_object_get(plan, "directory")));
-    engine->job->start_step = start_of(engine->shared ? &sim.machines[0] : engine->proc->machine,
-                                       json_string_value(json_object_get(plan, "resume_from")));
-    json_decref(plan);
+    return sim_print("%s", word != NULL ? word : "");
+}
+
+/* Most ranks are given the same. */
+static const plan *read_plan(const sim_inode *inode)
+{
+    plan *read;
+    json_t *json;
+
+    if (newest_plan != NULL && newest_plan->length == inode->length &&
+        memcmp(newest_plan->text, inode->data, (size_t)inode->length) == 0)
+        return newest_plan;
+    json = json_loadb(inode->data, (size_t)inode->length, 0, NULL);
+    DT_ASSERT(json != NULL);
+    read = sim_alloc(sizeof(*read));
+    read->text = memcpy(sim_alloc((size_t)inode->length), inode->data, (size_t)inode->length);
+    read->length = inode->length;
+    read->shared = json_is_true(json_object_get(json, "shared"));
+    read->directory = word_of(json, "directory");
+    read->resume_from = word_of(json, "resume_from");
+    json_decref(json);
+    newest_plan = read;
+    return read;
+}
+
+static void take_plan(sim_engine *engine, const char *path)
+{
+    engine->plan = read_plan(sim_fs_find(engine->proc->machine, path));
+    engine->job->start_step = start_of(
+        engine->plan->shared ? &sim.machines[0] : engine->proc->machine, engine->plan->resume_from);
 }
 
 void sim_engine_begin(sim_proc *proc, const char *const *environment, const char *plan_path,
@@ -513,7 +545,7 @@ void sim_engine_begin(sim_proc *proc, const char *const *environment, const char
     channel->heard = on_heard;
     channel->heard_context = engine;
     sim_check_rank_begins(proc, engine->job->attempt, engine->rank);
-    read_plan(engine, plan_path);
+    take_plan(engine, plan_path);
     engine->job->step = engine->job->start_step;
     engine->job->ranks[engine->rank] = engine;
     sim_fault_moment(SIM_A_RANK_BEGINS);

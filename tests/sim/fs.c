@@ -100,17 +100,14 @@ bool sim_fs_is_below(const char *path, const char *folder)
 static void reserve(sim_inode *inode, int64_t length)
 {
     int64_t capacity = inode->capacity > 0 ? inode->capacity : 512;
-    char *grown;
 
     if (length <= inode->capacity)
         return;
     while (capacity < length)
         capacity *= 2;
-    grown = sim_alloc((size_t)capacity);
-    if (inode->length > 0)
-        memcpy(grown, inode->data, (size_t)inode->length);
-    inode->data = grown;
+    inode->data = realloc(inode->data, (size_t)capacity);
     inode->capacity = capacity;
+    DT_ASSERT(inode->data != NULL);
 }
 
 /* A full disk still takes what the last block of a file has space for: of two files that grow together,

@@ -14,9 +14,10 @@
  *   engine.c    ranks that train                 node.c     how a node is made ready
  *   command.c   what people type                 fault.c    what goes wrong, drawn
  *   check.c     what must hold                   main.c     many schedules
+ *   memory.c    what goes with a world
  *
  * Units      nanoseconds (_ns) of the world's clock, which begins at SIM_BEGIN_NS
- * Ownership  everything lives until the world ends (sim_alloc), but for what the programs take
+ * Ownership  everything lives until the world ends (memory.c), but for what the programs free
  */
 #ifndef DT_SIM_H
 #define DT_SIM_H
@@ -26,7 +27,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/arena.h"
 #include "base/error.h"
 #include "base/strbuf.h"
 
@@ -47,13 +47,17 @@ typedef struct sim_loop sim_loop;
 typedef struct sim_engine sim_engine;
 typedef void sim_fn(void *context);
 
+/* --- memory.c */
+void sim_memory_begin(void); /* what is allocated from now on goes at the end, all of it */
+void sim_memory_end(void);
+void *sim_alloc(size_t bytes);              /* zeroed */
+void *sim_keep(void *memory, size_t bytes); /* as realloc; not of a world */
+
 /* --- task.c */
 extern int64_t sim_now_ns;
 extern sim_task *sim_running; /* NULL: none, the world itself acts */
 
 void sim_world_begin(uint64_t seed, int64_t turns);
-void sim_world_end(void);
-void *sim_alloc(size_t bytes); /* zeroed */
 char *sim_print(const char *fmt, ...) DT_PRINTF(1, 2);
 
 uint64_t sim_draw(void);

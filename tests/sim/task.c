@@ -37,7 +37,6 @@ int64_t sim_now_ns;
 sim_task *sim_running;
 
 static struct {
-    dt_arena arena;
     uint64_t state;
     sim_event **heap;
     size_t count, capacity;
@@ -49,11 +48,10 @@ static struct {
     jmp_buf back;
 } world;
 
-/* --- memory and randomness */
+/* --- randomness */
 
 void sim_world_begin(uint64_t seed, int64_t turns)
 {
-    dt_arena_init(&world.arena, 256 << 10);
     world.state = seed * 0x9e3779b97f4a7c15u + 0x1234567;
     world.count = 0;
     world.numbers = 0;
@@ -63,28 +61,17 @@ void sim_world_begin(uint64_t seed, int64_t turns)
     sim_running = NULL;
 }
 
-void sim_world_end(void)
-{
-    dt_arena_release(&world.arena);
-}
-
-void *sim_alloc(size_t bytes)
-{
-    void *memory = dt_arena_alloc(&world.arena, bytes);
-
-    DT_ASSERT(memory != NULL);
-    return memory;
-}
-
 char *sim_print(const char *fmt, ...)
 {
-    char text[2048];
+    char text[2048], *printed;
     va_list args;
 
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    return dt_arena_strdup(&world.arena, text);
+    printed = sim_alloc(strlen(text) + 1);
+    memcpy(printed, text, strlen(text));
+    return printed;
 }
 
 /* splitmix64 */
@@ -122,8 +109,7 @@ sim_event *sim_at(int64_t when_ns, sim_fn *fn, void *context)
     *event = (sim_event){when_ns > sim_now_ns ? when_ns : sim_now_ns, world.numbers++, fn, context};
     if (world.count > world.capacity) {
         world.capacity = world.capacity > 0 ? 2 * world.capacity : 1024;
-        world.heap = realloc(world.heap, world.capacity * sizeof(world.heap[0]));
-        DT_ASSERT(world.heap != NULL);
+        world.heap = sim_keep(world.heap, world.capacity * sizeof(world.heap[0]));
     }
     for (; at > 0 && is_before(event, world.heap[(at - 1) / 2]); at = (at - 1) / 2)
         world.heap[at] = world.heap[(at - 1) / 2];
@@ -167,8 +153,8 @@ static void begin_task(void)
 
 static void take_stack(sim_task *task)
 {
-    task->stack = world.stack_count > 0 ? world.stacks[--world.stack_count] : malloc(STACK_BYTES);
-    DT_ASSERT(task->stack != NULL);
+    task->stack =
+        world.stack_count > 0 ? world.stacks[--world.stack_count] : sim_keep(NULL, STACK_BYTES);
 }
 
 static void give_stack(sim_task *task)
