@@ -9,8 +9,8 @@ static const char *const strategies[] = {"dp", "ddp", "fsdp", NULL};
 static const char *const models[] = {"gpt2", "mlp", "llama", NULL};
 static const char *const precisions[] = {"fp32", "bf16", "fp16", NULL};
 static const char *const tokenizer_words[] = {"char", "byte", NULL};
-static const char *const token_kinds[] = {"auto", "char", "byte", "llmc", "nanogpt",
-                                          "uint8", "int32", "int64", NULL};
+static const char *const token_kinds[] = {"auto",  "char",  "byte",  "llmc",  "nanogpt",
+                                          "uint8", "int32", "int64", "pairs", NULL};
 #define NAMED(KIND, name, ...) #name,
 static const char *const optimizers[] = {DT_OPTIMIZERS(NAMED) NULL};
 static const char *const adjust_lrs[] = {"original", "match_rms_adamw", NULL};
@@ -27,6 +27,7 @@ static const char *const losses[] = {"cross_entropy", "squared_error", NULL};
 static const char *const recomputes[] = {"none", "selective", "full", NULL};
 static const char *const searches[] = {"grid", "zip", "random", NULL};
 static const char *const tails[] = {"wrap", "drop", NULL};
+static const char *const too_longs[] = {"refuse", "drop", NULL};
 static const char *const ships[] = {"auto", "never", NULL};
 #define NAME(preset, ...) preset,
 static const char *const presets[] = {DT_PRESETS(NAME) NULL};
@@ -241,14 +242,17 @@ const dt_field dt_fields[] = {
      .choices = optimizers,
      .fallback = "adamw",
      .shorthand = true,
-     .help = "how gradients become steps; weight_decay is decoupled from the gradient in adamw, lion and "
-             "muon, and added to it in adam and sgd; fairseq's adam is adamw with the variant fairseq"},
+     .help =
+         "how gradients become steps; weight_decay is decoupled from the gradient in adamw, lion "
+         "and "
+         "muon, and added to it in adam and sgd; fairseq's adam is adamw with the variant fairseq"},
     {.path = "optimizer.variant",
      .type = DT_FIELD_CHOICE,
      AT(optimizer.variant),
      .choices = variants,
      .fallback = "pytorch",
-     .help = "adamw, adam: where epsilon is added: after the bias correction as PyTorch does, or before "
+     .help = "adamw, adam: where epsilon is added: after the bias correction as PyTorch does, or "
+             "before "
              "as fairseq does; it leaves the decay as it is"},
     {.path = "optimizer.lr",
      .type = DT_FIELD_NUMBER,
@@ -296,8 +300,9 @@ const dt_field dt_fields[] = {
      .choices = decays,
      .fallback = "matrices",
      .added = true,
-     .help = "what weight_decay makes smaller; matrices: parameters with two or more dimensions; all: "
-             "norms and biases too, as fairseq has it"},
+     .help =
+         "what weight_decay makes smaller; matrices: parameters with two or more dimensions; all: "
+         "norms and biases too, as fairseq has it"},
     {.path = "optimizer.momentum",
      .type = DT_FIELD_NUMBER,
      AT(optimizer.momentum),

@@ -71,7 +71,7 @@ typedef enum dt_precision_kind {
 } dt_precision_kind;
 typedef enum dt_reduce_kind { DT_REDUCE_FP32, DT_REDUCE_BF16 } dt_reduce_kind;
 typedef enum dt_tokens_kind {
-    DT_TOKENS_AUTO,    /* by the file: .bin with a magic = llmc, beside an .idx of fairseq as that says,
+    DT_TOKENS_AUTO, /* by the file: .bin with a magic = llmc, beside an .idx of fairseq as that says,
                         * other .bin = nanogpt, else char */
     DT_TOKENS_CHAR,    /* one token per Unicode code point of the training text */
     DT_TOKENS_BYTE,    /* 256 tokens */
@@ -80,9 +80,11 @@ typedef enum dt_tokens_kind {
     DT_TOKENS_UINT8,   /* bare ids of that width, as fairseq writes them */
     DT_TOKENS_INT32,
     DT_TOKENS_INT64,
-    DT_TOKENS_ROWS     /* .csv; in no recipe: what a model on rows reads */
+    DT_TOKENS_PAIRS, /* of sentences, as ids (engine/data/sentences.h) */
+    DT_TOKENS_ROWS   /* .csv; in no recipe: what a model on rows reads */
 } dt_tokens_kind;
 typedef enum dt_tail_kind { DT_TAIL_WRAP, DT_TAIL_DROP } dt_tail_kind;
+typedef enum dt_too_long_kind { DT_TOO_LONG_REFUSE, DT_TOO_LONG_DROP } dt_too_long_kind;
 typedef enum dt_ship_kind { DT_SHIP_AUTO, DT_SHIP_NEVER } dt_ship_kind;
 typedef enum dt_schedule_kind {
     DT_SCHEDULE_COSINE,
@@ -174,13 +176,17 @@ typedef struct dt_recipe {
         const char *field;     /* of JSON lines, or column of .csv: what is the text */
         bool cross_documents;  /* attention and targets go from a document into the next */
         int64_t end_of_text;   /* id that ends documents; -1: the tokenizer's */
-        dt_tail_kind tail;     /* the end of an epoch that fills no step */
-        dt_ship_kind ship;     /* to nodes that lack the files */
+        const char *source, *target; /* of sentence pairs: the two languages (runner/corpus/) */
+        const char *codes;           /* "" or a file of subword-nmt, absolute */
+        dt_too_long_kind too_long;   /* pairs: what is over batch.tokens */
+        dt_tail_kind tail;           /* the end of an epoch that fills no step */
+        dt_ship_kind ship;           /* to nodes that lack the files */
     } data;
 
     struct {
         int64_t sequences;  /* per rank and micro-step */
         int64_t tokens;     /* per sequence (T) */
+        int64_t max_tokens; /* pairs: of a batch, padding with them; 0: batches are of sequences */
         int64_t accumulate; /* micro-steps per step */
     } batch;
 

@@ -21,7 +21,10 @@ static dt_status check_whole(dt_dataset_facts *out, const dt_recipe *recipe,
 
     DT_TRY(dt_dataset_open(&dataset, recipe, fixed, err));
     out->vocab = dt_tokenizer_vocab(dataset->tokenizer);
-    out->train_tokens = dataset->train_count;
+    out->train_tokens = dt_dataset_train_tokens(dataset);
+    out->train_groups = dataset->groups.count;
+    out->pairs = dataset->groups.kept;
+    out->too_long = dataset->groups.dropped + dataset->valid_groups.dropped;
 out:
     dt_dataset_close(dataset);
     return st;
@@ -121,7 +124,15 @@ dt_status dt_dataset_check(dt_dataset_facts *out, const dt_recipe *recipe,
 
     *out = (dt_dataset_facts){0};
     dt_arena_init(&arena, 0);
+    if (dt_dataset_pairs_are_text(recipe)) {
+        DT_TRY(dt_dataset_check_pairs_text(out, recipe, err));
+        goto out;
+    }
     DT_TRY(dt_dataset_find_files(&train, &validation, recipe, &arena, err));
+    if (train.items[0].kind == DT_TOKENS_PAIRS) { /* lengths alone are read */
+        DT_TRY(check_whole(out, recipe, fixed, err));
+        goto out;
+    }
     if (dt_tokenizer_is_file(recipe) && !dt_tokens_kind_is_ids(train.items[0].kind)) {
         DT_TRY(check_unprepared(out, recipe, err));
         goto out;

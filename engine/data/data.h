@@ -14,6 +14,9 @@
  *            fairseq's .bin, whose .idx tells the width (recipes/databin.h). Files are
  *            joined in the order of the list, a glob's matches sorted by bytes.
  *            .csv, .npy: rows of numbers (rows.h), each a sample of its own
+ * Pairs      of sentences (sentences.h): a sample is a whole batch of pairs of like length (groups.h),
+ *            with B, S and T of its own, and what an epoch has is known before: no offset, so that a
+ *            step takes the next ranks * accumulate of them
  * Vocabulary char: the code points of training AND validation text, so that validation meets no
  *            unknown one; byte: 256; ids: model.vocab, or the largest id of all files plus 1.
  *            A model.vocab below it is an error, one above it is taken.
@@ -26,6 +29,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "engine/data/groups.h"
 #include "recipes/recipe.h"
 
 #ifdef __cplusplus
@@ -36,7 +40,8 @@ typedef struct dt_tokenizer dt_tokenizer;
 typedef struct dt_dataset dt_dataset;
 
 /* --- tokenizer.c: kinds "char" (code points, sorted), "byte", "ids" (bin files: no text), "bpe" (learned
- * elsewhere: engine/tokens/bpe.h) */
+ * elsewhere: engine/tokens/bpe.h), "pairs" (of sentence pairs: sides.h; text is a source sentence, and
+ * tokens become text as those of a target) */
 int64_t dt_tokenizer_vocab(const dt_tokenizer *tokenizer);
 /* {"kind":"char","characters":"\n !..."}; new reference */
 json_t *dt_tokenizer_to_json(const dt_tokenizer *tokenizer);
@@ -44,6 +49,10 @@ dt_status dt_tokenizer_from_json(dt_tokenizer **out, const json_t *json, dt_erro
 void dt_tokenizer_free(dt_tokenizer *tokenizer);
 /* Kind "bpe": from the recipe's data.tokenizer. DT_ERR_RECIPE naming the file. */
 dt_status dt_tokenizer_read(dt_tokenizer **out, const char *path, dt_error *err);
+/* Kind "pairs": its own file, or what would stand in it. DT_ERR_CORRUPT naming it. */
+dt_status dt_tokenizer_pairs_read(dt_tokenizer **out, const char *path, dt_error *err);
+dt_status dt_tokenizer_pairs_take(dt_tokenizer **out, const char *bytes, size_t length,
+                                  const char *name, dt_error *err);
 /* The file that travels with a checkpoint, borrowed, and the name that it has there; false where the
  * JSON tells everything. */
 bool dt_tokenizer_get_file(const dt_tokenizer *tokenizer, const char **name, const char **bytes,
@@ -52,6 +61,8 @@ bool dt_tokenizer_get_file(const dt_tokenizer *tokenizer, const char **name, con
 int32_t dt_tokenizer_end_of_text(const dt_tokenizer *tokenizer);
 /* NULL for other kinds. Borrowed. */
 const struct dt_bpe *dt_tokenizer_bpe(const dt_tokenizer *tokenizer);
+/* NULL for other kinds. Borrowed. */
+const struct dt_sides *dt_tokenizer_sides(const dt_tokenizer *tokenizer);
 /* What came from JSON has text only with its file: read from the checkpoint's folder. Nothing for the
  * kinds without one. DT_ERR_CORRUPT where it is another file. */
 dt_status dt_tokenizer_load(dt_tokenizer *tokenizer, const char *folder, dt_error *err);
@@ -75,19 +86,27 @@ int64_t dt_dataset_valid_tokens(const dt_dataset *dataset);
 /* What is known of data without training on them; 0 where only a full read can tell. */
 typedef struct dt_dataset_facts {
     int64_t vocab;
-    int64_t train_tokens; /* before the split */
+    int64_t train_tokens;    /* before the split; of pairs: target tokens */
+    int64_t train_groups;    /* of pairs: batches of an epoch */
+    int64_t pairs, too_long; /* training pairs in batches, and pairs that were left out */
 } dt_dataset_facts;
 
 /* The checks of dt_dataset_open that need no full read, for `dtrun validate`; `fixed` as there. */
 dt_status dt_dataset_check(dt_dataset_facts *out, const dt_recipe *recipe,
                            const dt_tokenizer *fixed, dt_error *err);
 
+/* Whether samples are batches of sentence pairs: those functions below that name groups are for these,
+ * and dt_sampler_fill and dt_validation_fill for all others. */
+bool dt_dataset_has_pairs(const dt_dataset *dataset);
+int64_t dt_dataset_valid_pairs(const dt_dataset *dataset);
+
 /* --- sampler.c */
 typedef struct dt_sampler {
     const dt_dataset *dataset;
     int64_t train_tokens; /* of the dataset */
     int64_t tokens;       /* T */
-    int64_t ahead;        /* tokens behind a sequence that it needs: 1, its last target; rows: 0 */
+    int64_t ahead; /* tokens behind a sequence that it needs: 1, its last target; rows, pairs: 0 */
+    bool groups; /* samples are batches of sentence pairs, and train_tokens counts those; T is 1 */
     int64_t sample_targets;
     uint64_t seed;
     int64_t epoch, sample; /* where the next step starts */
@@ -115,6 +134,9 @@ dt_status dt_sampler_seek(dt_sampler *sampler, int64_t epoch, int64_t sample, dt
  * first .. first+count of the current step (no move). The caller maps (micro-step, rank) to `first`. */
 dt_status dt_sampler_fill(dt_sampler *sampler, void *const inputs[], int64_t first, int64_t count,
                           dt_error *err);
+/* The batch of sample `first` of the current step: its shape, and source, previous and targets. */
+dt_status dt_sampler_fill_group(dt_sampler *sampler, dt_pair_shape *shape, void *const inputs[],
+                                int64_t first, dt_error *err);
 /* How many targets count in samples first .. first+count of the current step. A function of the
  * position and the data alone, so that every rank knows a step's divisor before its forward passes. */
 int64_t dt_sampler_valid_targets(dt_sampler *sampler, int64_t first, int64_t count);
@@ -135,6 +157,11 @@ int64_t dt_validation_count(const dt_dataset *dataset, int64_t tokens);
 /* Into place `place` of the tensors of a batch; index -1: a sample none of whose targets counts. */
 dt_status dt_validation_fill(const dt_dataset *dataset, int64_t tokens, int64_t index,
                              void *const inputs[], int64_t place, dt_error *err);
+
+/* Of pairs dt_validation_count counts batches. Batch `index`, the shortest pairs first; -1: one none of
+ * whose targets counts. */
+dt_status dt_validation_fill_group(const dt_dataset *dataset, int64_t index, dt_pair_shape *shape,
+                                   void *const inputs[], dt_error *err);
 
 #ifdef __cplusplus
 }

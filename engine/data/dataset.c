@@ -1,5 +1,5 @@
-/* Three families: text (char, byte), whose tokenizer comes from the text, ids (.bin), whose tokens
- * are used where they are mapped, and rows of numbers. */
+/* Four families: text (char, byte), whose tokenizer comes from the text, ids (.bin), whose tokens
+ * are used where they are mapped, rows of numbers, and sentence pairs. */
 #include "engine/data/dataset_int.h"
 #include "engine/data/documents.h"
 
@@ -208,7 +208,10 @@ dt_status dt_dataset_open(dt_dataset **out, const dt_recipe *recipe, const dt_to
         DT_THROW(err, DT_ERR_NOMEM, "no memory for a dataset");
     dt_arena_init(&dataset->arena, 0);
     DT_TRY(dt_dataset_find_files(&train, &validation, recipe, &dataset->arena, err));
-    if (train.items[0].kind == DT_TOKENS_ROWS) {
+    if (train.items[0].kind == DT_TOKENS_PAIRS) {
+        DT_TRY(check_fixed(fixed, DT_TOKENIZER_PAIRS, err));
+        DT_TRY(dt_dataset_open_pairs(dataset, &train, &validation, recipe, fixed, err));
+    } else if (train.items[0].kind == DT_TOKENS_ROWS) {
         DT_TRY(check_fixed(fixed, DT_TOKENIZER_ROWS, err));
         DT_TRY(dt_dataset_open_rows(dataset, &train, &validation, recipe, err));
     } else {
@@ -229,6 +232,10 @@ void dt_dataset_close(dt_dataset *dataset)
     dt_token_stream_release(&dataset->validation);
     dt_rows_release(&dataset->rows);
     dt_rows_release(&dataset->validation_rows);
+    dt_groups_release(&dataset->groups);
+    dt_groups_release(&dataset->valid_groups);
+    dt_sentences_close(&dataset->sentences);
+    dt_sentences_close(&dataset->validation_sentences);
     dt_tokenizer_free(dataset->tokenizer);
     dt_arena_release(&dataset->arena);
     free(dataset);
@@ -239,12 +246,31 @@ const dt_tokenizer *dt_dataset_tokenizer(const dt_dataset *dataset)
     return dataset->tokenizer;
 }
 
+static int64_t count_targets(const dt_groups *groups)
+{
+    int64_t tokens = 0;
+
+    for (int64_t i = 0; i < groups->count; i++)
+        tokens += groups->targets[i];
+    return tokens;
+}
+
 int64_t dt_dataset_train_tokens(const dt_dataset *dataset)
 {
-    return dataset->train_count;
+    return dataset->has_pairs ? count_targets(&dataset->groups) : dataset->train_count;
 }
 
 int64_t dt_dataset_valid_tokens(const dt_dataset *dataset)
 {
-    return dataset->valid_count;
+    return dataset->has_pairs ? count_targets(&dataset->valid_groups) : dataset->valid_count;
+}
+
+bool dt_dataset_has_pairs(const dt_dataset *dataset)
+{
+    return dataset->has_pairs;
+}
+
+int64_t dt_dataset_valid_pairs(const dt_dataset *dataset)
+{
+    return dataset->valid_groups.kept;
 }

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "engine/data/data.h"
 #include "engine/data/files.h"
+#include "engine/data/groups.h"
 #include "engine/data/rows.h"
 #include "engine/data/stream.h"
 
@@ -25,6 +26,11 @@ struct dt_dataset {
     bool has_rows;
     dt_rows rows, validation_rows;
     const dt_rows *valid_rows;
+    /* Sentence pairs instead of tokens: the counts above are of groups. */
+    bool has_pairs;
+    dt_sentences sentences, validation_sentences;
+    dt_groups groups, valid_groups;
+    dt_pair_ids pair_ids;
 };
 
 /* Training and validation files of the recipe, found, looked at, of one kind. */
@@ -51,6 +57,16 @@ dt_status dt_dataset_open_bytes(dt_dataset *dataset, const dt_data_files *train,
 dt_status dt_dataset_open_rows(dt_dataset *dataset, const dt_data_files *train,
                                const dt_data_files *validation, const dt_recipe *recipe,
                                dt_error *err);
+
+/* dataset_pairs.c: the same of a dataset of sentence pairs. */
+dt_status dt_dataset_open_pairs(dt_dataset *dataset, const dt_data_files *train,
+                                const dt_data_files *validation, const dt_recipe *recipe,
+                                const dt_tokenizer *fixed, dt_error *err);
+/* Whether the recipe's pairs are text that has not become ids yet. */
+bool dt_dataset_pairs_are_text(const dt_recipe *recipe);
+/* The tokenizer's vocabulary, which is what is known of those. */
+dt_status dt_dataset_check_pairs_text(dt_dataset_facts *out, const dt_recipe *recipe,
+                                      dt_error *err);
 
 /* Of so many rows of training files, those before the split. */
 int64_t dt_dataset_split_rows(const dt_recipe *recipe, int64_t count, bool has_validation);

@@ -1,33 +1,13 @@
-/* The order of an epoch is Fisher and Yates' shuffle (Knuth, TAOCP 2, algorithm P) over Philox:
- * a pure function of seed and epoch, the same on every rank, made again where it is needed. */
+/* The order of an epoch is a shuffle (shuffle.h): a pure function of seed and epoch. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/data/dataset_int.h"
 #include "engine/data/documents.h"
-#include "engine/philox.h"
+#include "engine/data/shuffle.h"
 
 #include "base/banned.h"
-
-/* What a draw is for: Philox's `layer`, so that the two never share numbers. */
-enum { DRAW_SHIFT, DRAW_ORDER };
-
-/* Number `index` of a stream of 64-bit draws, of which a Philox block holds two. */
-static uint64_t draw(const dt_philox_key *key, uint64_t index)
-{
-    dt_philox_block block = dt_philox_draw(key, index / 2);
-    const uint32_t *word = &block.word[index % 2 * 2];
-
-    return (uint64_t)word[1] << 32 | word[0];
-}
-
-static dt_philox_key key_of(const dt_sampler *sampler, int64_t epoch, uint32_t what)
-{
-    dt_philox_key key = {
-        .seed = sampler->seed, .step = (uint32_t)epoch, .layer = what, .op = DT_PHILOX_SHUFFLE};
-    return key;
-}
 
 /* An epoch's first sequence starts in [0, T), less where that would leave none: so many places. */
 static int64_t shifts(const dt_sampler *sampler)
@@ -39,9 +19,9 @@ static int64_t shifts(const dt_sampler *sampler)
 
 static int64_t shift_of(const dt_sampler *sampler, int64_t epoch)
 {
-    dt_philox_key key = key_of(sampler, epoch, DRAW_SHIFT);
+    dt_philox_key key = dt_shuffle_key(sampler->seed, epoch, DT_DRAW_SHIFT);
 
-    return (int64_t)(draw(&key, 0) % (uint64_t)shifts(sampler));
+    return (int64_t)(dt_shuffle_draw(&key, 0) % (uint64_t)shifts(sampler));
 }
 
 /* Sequences of an epoch; the last token has no target. */
@@ -64,10 +44,12 @@ void dt_sampler_count(dt_sampler *out, int64_t train_tokens, int64_t tokens, int
 dt_status dt_sampler_init(dt_sampler *out, const dt_dataset *dataset, int64_t tokens, uint64_t seed,
                           dt_error *err)
 {
-    int64_t most, ahead = dataset->has_rows ? 0 : 1;
+    int64_t most, ahead = dataset->has_rows || dataset->has_pairs ? 0 : 1;
 
     memset(out, 0, sizeof(*out));
     DT_ASSERT(tokens > 0);
+    if (dataset->has_pairs)
+        tokens = 1;
     if (dataset->train_count < tokens + ahead)
         return DT_FAIL(
             err, DT_ERR_RECIPE,
@@ -76,13 +58,16 @@ dt_status dt_sampler_init(dt_sampler *out, const dt_dataset *dataset, int64_t to
             (long long)dataset->train_count, (long long)tokens);
     dt_sampler_count(out, dataset->train_count, tokens, ahead, seed);
     out->dataset = dataset;
+    out->groups = dataset->has_pairs;
     if (dataset->has_rows)
         out->sample_targets = dataset->rows.classes ? 1 : dataset->rows.outputs;
     most = (dataset->train_count - ahead) / tokens; /* without a shift */
     out->order = malloc((size_t)most * sizeof(*out->order));
     if (out->order == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the order of %lld %s", (long long)most,
-                       dataset->has_rows ? "rows" : "sequences");
+                       dataset->has_rows    ? "rows"
+                       : dataset->has_pairs ? "batches"
+                                            : "sequences");
     return DT_OK;
 }
 
@@ -117,18 +102,18 @@ static void settle(const dt_sampler *sampler, int64_t *epoch, int64_t *sample)
 static dt_status refuse_drop(const dt_sampler *sampler, int64_t samples, int64_t step_samples,
                              dt_error *err)
 {
-    bool rows = sampler->ahead == 0;
+    bool rows = sampler->ahead == 0 && !sampler->groups;
+    const char *noun = rows ? "rows" : sampler->groups ? "batches" : "sequences";
     char of[48] = "";
 
-    if (!rows)
+    if (!rows && !sampler->groups)
         snprintf(of, sizeof(of), " of %lld tokens", (long long)sampler->tokens);
     return DT_FAIL(
         err, DT_ERR_RECIPE,
         "'data.tail: drop' leaves out the end of an epoch that fills no step, and that is "
         "all of it: an epoch has %lld %s%s, a step %lld; give more %s, smaller batches, "
         "or 'wrap' as 'data.tail'",
-        (long long)samples, rows ? "rows" : "sequences", of, (long long)step_samples,
-        rows ? "rows" : "text");
+        (long long)samples, noun, of, (long long)step_samples, rows ? "rows" : "text");
 }
 
 dt_status dt_sampler_set_tail(dt_sampler *sampler, dt_tail_kind tail, int64_t step_samples,
@@ -181,22 +166,14 @@ dt_status dt_sampler_seek(dt_sampler *sampler, int64_t epoch, int64_t sample, dt
 
 static void make_order(dt_sampler *sampler, int64_t epoch)
 {
-    dt_philox_key key = key_of(sampler, epoch, DRAW_ORDER);
+    dt_philox_key key = dt_shuffle_key(sampler->seed, epoch, DT_DRAW_ORDER);
 
     if (sampler->order_epoch == epoch)
         return;
     sampler->shift = shift_of(sampler, epoch);
     sampler->order_count = count_of(sampler, epoch);
     sampler->order_epoch = epoch;
-    for (int64_t i = 0; i < sampler->order_count; i++)
-        sampler->order[i] = i;
-    for (int64_t i = sampler->order_count - 1; i > 0; i--) {
-        int64_t other = (int64_t)(draw(&key, (uint64_t)i) % (uint64_t)(i + 1));
-        int64_t held = sampler->order[i];
-
-        sampler->order[i] = sampler->order[other];
-        sampler->order[other] = held;
-    }
+    dt_shuffle(sampler->order, sampler->order_count, &key);
 }
 
 /* The first token of a sample of the epoch whose order is made. */
@@ -223,6 +200,18 @@ static int64_t count_ends(const dt_sampler *sampler, int64_t at)
     return ends;
 }
 
+static int64_t count_group_targets(dt_sampler *sampler, int64_t first, int64_t count)
+{
+    int64_t epoch = sampler->epoch, sample = sampler->sample + first, targets = 0;
+
+    for (int64_t i = 0; i < count; i++, sample++) {
+        carry(sampler, &epoch, &sample);
+        make_order(sampler, epoch);
+        targets += sampler->dataset->groups.targets[sampler->order[sample]];
+    }
+    return targets;
+}
+
 /* An epoch has whole sequences only, each followed by its last target. */
 int64_t dt_sampler_valid_targets(dt_sampler *sampler, int64_t first, int64_t count)
 {
@@ -231,6 +220,8 @@ int64_t dt_sampler_valid_targets(dt_sampler *sampler, int64_t first, int64_t cou
     int64_t targets = count * sampler->sample_targets;
 
     DT_ASSERT(first >= 0 && count >= 0);
+    if (dataset->has_pairs)
+        return count_group_targets(sampler, first, count);
     if (dataset->has_rows || dataset->document_end == DT_DOCUMENTS_CROSSED)
         return targets;
     for (int64_t i = 0; i < count; i++, sample++) {
@@ -258,6 +249,19 @@ out:
     return st;
 }
 
+dt_status dt_sampler_fill_group(dt_sampler *sampler, dt_pair_shape *shape, void *const inputs[],
+                                int64_t first, dt_error *err)
+{
+    const dt_dataset *dataset = sampler->dataset;
+    int64_t epoch = sampler->epoch, sample = sampler->sample + first;
+
+    DT_ASSERT(first >= 0 && dataset->has_pairs);
+    carry(sampler, &epoch, &sample);
+    make_order(sampler, epoch);
+    return dt_group_fill(shape, inputs, &dataset->groups, sampler->order[sample],
+                         &dataset->pair_ids, err);
+}
+
 dt_status dt_sampler_fill(dt_sampler *sampler, void *const inputs[], int64_t first, int64_t count,
                           dt_error *err)
 {
@@ -265,7 +269,7 @@ dt_status dt_sampler_fill(dt_sampler *sampler, void *const inputs[], int64_t fir
     int64_t epoch = sampler->epoch, sample = sampler->sample + first;
     dt_status st = DT_OK;
 
-    DT_ASSERT(first >= 0 && count >= 0);
+    DT_ASSERT(first >= 0 && count >= 0 && !dataset->has_pairs);
     for (int64_t i = 0; i < count; i++, sample++) {
         carry(sampler, &epoch, &sample);
         make_order(sampler, epoch);

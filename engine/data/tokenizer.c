@@ -7,11 +7,9 @@
 
 #include "base/banned.h"
 
-static const char *const kind_names[] = {[DT_TOKENIZER_CHAR] = "char",
-                                         [DT_TOKENIZER_BYTE] = "byte",
-                                         [DT_TOKENIZER_IDS] = "ids",
-                                         [DT_TOKENIZER_ROWS] = "rows",
-                                         [DT_TOKENIZER_BPE] = "bpe"};
+static const char *const kind_names[] = {
+    [DT_TOKENIZER_CHAR] = "char", [DT_TOKENIZER_BYTE] = "byte", [DT_TOKENIZER_IDS] = "ids",
+    [DT_TOKENIZER_ROWS] = "rows", [DT_TOKENIZER_BPE] = "bpe",   [DT_TOKENIZER_PAIRS] = "pairs"};
 
 #define KINDS (sizeof(kind_names) / sizeof(kind_names[0]))
 
@@ -96,6 +94,7 @@ void dt_tokenizer_free(dt_tokenizer *tokenizer)
     if (tokenizer == NULL)
         return;
     dt_bpe_free(tokenizer->bpe);
+    dt_sides_free(tokenizer->sides);
     dt_strbuf_release(&tokenizer->file);
     free(tokenizer->characters);
     free(tokenizer);
@@ -129,7 +128,7 @@ json_t *dt_tokenizer_to_json(const dt_tokenizer *tokenizer)
                             (json_int_t)tokenizer->vocab);
     dt_strbuf text;
 
-    if (tokenizer->kind == DT_TOKENIZER_BPE)
+    if (dt_tokenizer_has_file(tokenizer))
         dt_tokenizer_bpe_to_json(out, tokenizer);
     if (tokenizer->kind != DT_TOKENIZER_CHAR)
         return out;
@@ -198,8 +197,8 @@ dt_status dt_tokenizer_from_json(dt_tokenizer **out, const json_t *json, dt_erro
         DT_TRY(dt_tokenizer_new_ids(out, vocab, err));
     else if (k == DT_TOKENIZER_ROWS)
         DT_TRY(dt_tokenizer_new_rows(out, err));
-    else if (k == DT_TOKENIZER_BPE)
-        DT_TRY(dt_tokenizer_bpe_from_json(out, json, vocab, err));
+    else if (k == DT_TOKENIZER_BPE || k == DT_TOKENIZER_PAIRS)
+        DT_TRY(dt_tokenizer_bpe_from_json(out, json, (dt_tokenizer_kind)k, vocab, err));
     else
         DT_THROW(err, DT_ERR_CORRUPT, "tokenizer: kind '%s' with a vocabulary of %lld is not known",
                  kind, (long long)vocab);
@@ -264,7 +263,7 @@ dt_status dt_tokenizer_encode(int32_t **tokens, int64_t *count, const dt_tokeniz
 
     *tokens = NULL;
     *count = 0;
-    if (tokenizer->kind == DT_TOKENIZER_BPE)
+    if (dt_tokenizer_has_file(tokenizer))
         return dt_tokenizer_bpe_encode(tokens, count, tokenizer, text, length, err);
     made = calloc(length + 1, sizeof(*made)); /* none of these makes more than one a byte */
     dt_strbuf_init(&copy);
@@ -285,6 +284,7 @@ dt_status dt_tokenizer_encode(int32_t **tokens, int64_t *count, const dt_tokeniz
     case DT_TOKENIZER_ROWS:
         DT_THROW(err, DT_ERR_USAGE, "the model was trained on rows of numbers: it reads no text");
     case DT_TOKENIZER_BPE: /* above */
+    case DT_TOKENIZER_PAIRS:
         break;
     }
     *tokens = made; /* caller owns *tokens */
@@ -303,6 +303,8 @@ void dt_tokenizer_decode(dt_strbuf *out, const dt_tokenizer *tokenizer, int32_t 
         dt_strbuf_add_fmt(out, "%d ", token);
     else if (tokenizer->kind == DT_TOKENIZER_BPE)
         dt_bpe_decode(out, tokenizer->bpe, token);
+    else if (tokenizer->kind == DT_TOKENIZER_PAIRS)
+        dt_side_decode(out, tokenizer->sides->target, token);
     else if (token < 0 || token >= tokenizer->vocab) /* model.vocab may be the larger one */
         dt_strbuf_add_str(out, "\xef\xbf\xbd");      /* U+FFFD */
     else if (tokenizer->kind == DT_TOKENIZER_BYTE)

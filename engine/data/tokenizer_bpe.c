@@ -1,4 +1,5 @@
-/* A tokenizer that was learned elsewhere, and its file, which travels with the checkpoint. */
+/* A tokenizer that was learned elsewhere, or the two of sentence pairs, and its file, which travels with
+ * the checkpoint. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,12 +33,27 @@ static void name_file(dt_tokenizer *out, const char *path)
                  (int)(length < 40 ? length : 40), name);
 }
 
+static dt_status parse(dt_tokenizer *out, const char *path, dt_error *err)
+{
+    if (out->kind == DT_TOKENIZER_PAIRS)
+        return dt_sides_parse(&out->sides, out->file.data, out->file.length, path, err);
+    if (out->file.length > DT_BPE_MAX_BYTES)
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED, "'%s' has %zu bytes", path, out->file.length);
+    return dt_bpe_parse(&out->bpe, out->file.data, out->file.length, path, err);
+}
+
+static int64_t parsed_vocab(const dt_tokenizer *tokenizer)
+{
+    return tokenizer->kind == DT_TOKENIZER_PAIRS ? tokenizer->sides->target->vocab
+                                                 : dt_bpe_vocab(tokenizer->bpe);
+}
+
 static dt_status read_file(dt_tokenizer *out, const char *path, dt_error *err)
 {
     dt_status st = DT_OK;
 
-    DT_TRY(dt_file_read(&out->file, path, DT_BPE_MAX_BYTES, err));
-    DT_TRY(dt_bpe_parse(&out->bpe, out->file.data, out->file.length, path, err));
+    DT_TRY(dt_file_read(&out->file, path, DT_SIDES_MAX_BYTES, err));
+    DT_TRY(parse(out, path, err));
     digest(out->digest, out->file.data, out->file.length);
 out:
     return st;
@@ -73,14 +89,51 @@ out:
     return st;
 }
 
+dt_status dt_tokenizer_pairs_read(dt_tokenizer **out, const char *path, dt_error *err)
+{
+    dt_tokenizer *made = NULL;
+    dt_status st = DT_OK;
+
+    *out = NULL;
+    DT_TRY(dt_tokenizer_make(&made, DT_TOKENIZER_PAIRS, 1, false, err));
+    DT_TRY(read_file(made, path, err));
+    made->vocab = parsed_vocab(made);
+    snprintf(made->file_name, sizeof(made->file_name), DT_SIDES_FILE);
+    *out = made; /* caller owns *out */
+    made = NULL;
+out:
+    dt_tokenizer_free(made);
+    return st;
+}
+
+dt_status dt_tokenizer_pairs_take(dt_tokenizer **out, const char *bytes, size_t length,
+                                  const char *name, dt_error *err)
+{
+    dt_tokenizer *made = NULL;
+    dt_status st = DT_OK;
+
+    *out = NULL;
+    DT_TRY(dt_tokenizer_make(&made, DT_TOKENIZER_PAIRS, 1, false, err));
+    dt_strbuf_add(&made->file, bytes, length);
+    DT_TRY(parse(made, name, err));
+    digest(made->digest, made->file.data, made->file.length);
+    made->vocab = parsed_vocab(made);
+    snprintf(made->file_name, sizeof(made->file_name), DT_SIDES_FILE);
+    *out = made; /* caller owns *out */
+    made = NULL;
+out:
+    dt_tokenizer_free(made);
+    return st;
+}
+
 void dt_tokenizer_bpe_to_json(json_t *out, const dt_tokenizer *tokenizer)
 {
     json_object_set_new(out, "file", json_string(tokenizer->file_name));
     json_object_set_new(out, "xxh3_128", json_string(tokenizer->digest));
 }
 
-dt_status dt_tokenizer_bpe_from_json(dt_tokenizer **out, const json_t *json, int64_t vocab,
-                                     dt_error *err)
+dt_status dt_tokenizer_bpe_from_json(dt_tokenizer **out, const json_t *json, dt_tokenizer_kind kind,
+                                     int64_t vocab, dt_error *err)
 {
     dt_status st = DT_OK;
     const char *name, *hex;
@@ -90,7 +143,7 @@ dt_status dt_tokenizer_bpe_from_json(dt_tokenizer **out, const json_t *json, int
     if (name[0] == '\0' || name[0] == '.' || strchr(name, '/') != NULL ||
         strlen(name) >= sizeof((*out)->file_name) || strlen(hex) != sizeof((*out)->digest) - 1)
         DT_THROW(err, DT_ERR_CORRUPT, "tokenizer: 'file' or its digest is malformed");
-    DT_TRY(dt_tokenizer_make(out, DT_TOKENIZER_BPE, vocab, false, err));
+    DT_TRY(dt_tokenizer_make(out, kind, vocab, false, err));
     snprintf((*out)->file_name, sizeof((*out)->file_name), "%s", name);
     snprintf((*out)->digest, sizeof((*out)->digest), "%s", hex);
 out:
@@ -103,18 +156,23 @@ dt_status dt_tokenizer_load(dt_tokenizer *tokenizer, const char *folder, dt_erro
     dt_status st = DT_OK;
     dt_strbuf path;
 
-    if (tokenizer->kind != DT_TOKENIZER_BPE || tokenizer->bpe != NULL)
+    if (!dt_tokenizer_has_file(tokenizer) || tokenizer->bpe != NULL || tokenizer->sides != NULL)
         return DT_OK;
     dt_strbuf_init(&path);
     dt_strbuf_add_fmt(&path, "%s/%s", folder, tokenizer->file_name);
     memcpy(wanted, tokenizer->digest, sizeof(wanted));
     DT_TRY(read_file(tokenizer, path.data, err));
-    if (strcmp(wanted, tokenizer->digest) != 0 || dt_bpe_vocab(tokenizer->bpe) != tokenizer->vocab)
+    if (strcmp(wanted, tokenizer->digest) != 0 || parsed_vocab(tokenizer) != tokenizer->vocab)
         DT_THROW(err, DT_ERR_CORRUPT, "'%s' is not the file that the checkpoint was saved with",
                  path.data);
 out:
     dt_strbuf_release(&path);
     return st;
+}
+
+const dt_sides *dt_tokenizer_sides(const dt_tokenizer *tokenizer)
+{
+    return tokenizer->sides;
 }
 
 const dt_bpe *dt_tokenizer_bpe(const dt_tokenizer *tokenizer)
@@ -133,7 +191,7 @@ bool dt_tokenizer_get_file(const dt_tokenizer *tokenizer, const char **name, con
     *name = tokenizer->file_name;
     *bytes = tokenizer->file.data;
     *length = tokenizer->file.length;
-    return tokenizer->kind == DT_TOKENIZER_BPE;
+    return dt_tokenizer_has_file(tokenizer);
 }
 
 dt_status dt_tokenizer_bpe_same(const dt_tokenizer *checkpoint, const dt_tokenizer *recipe,
@@ -151,12 +209,18 @@ dt_status dt_tokenizer_bpe_same(const dt_tokenizer *checkpoint, const dt_tokeniz
 dt_status dt_tokenizer_bpe_encode(int32_t **tokens, int64_t *count, const dt_tokenizer *tokenizer,
                                   const char *text, size_t length, dt_error *err)
 {
+    dt_side_encoder source = {0};
     dt_bpe_encoder *encoder = NULL;
     dt_status st = DT_OK;
     dt_ids ids = {0};
 
-    DT_TRY(dt_bpe_encoder_open(&encoder, tokenizer->bpe, err));
-    DT_TRY(dt_bpe_encode(&ids, encoder, text, length, err));
+    if (tokenizer->kind == DT_TOKENIZER_PAIRS) {
+        DT_TRY(dt_side_encoder_open(&source, tokenizer->sides->source, err));
+        DT_TRY(dt_side_encode(&ids, &source, text, length, err));
+    } else {
+        DT_TRY(dt_bpe_encoder_open(&encoder, tokenizer->bpe, err));
+        DT_TRY(dt_bpe_encode(&ids, encoder, text, length, err));
+    }
     *count = (int64_t)ids.count;
     *tokens = ids.items; /* caller owns *tokens */
     ids = (dt_ids){0};
@@ -164,6 +228,7 @@ dt_status dt_tokenizer_bpe_encode(int32_t **tokens, int64_t *count, const dt_tok
         *tokens = calloc(1, sizeof(**tokens));
 out:
     dt_ids_release(&ids);
+    dt_side_encoder_close(&source);
     dt_bpe_encoder_close(encoder);
     return st;
 }

@@ -6,6 +6,7 @@
 
 #include "engine/data/chars.h"
 #include "engine/data/data.h"
+#include "engine/data/sides.h"
 #include "engine/tokens/bpe.h"
 
 #ifdef __cplusplus
@@ -17,7 +18,8 @@ typedef enum dt_tokenizer_kind {
     DT_TOKENIZER_BYTE,
     DT_TOKENIZER_IDS,
     DT_TOKENIZER_ROWS, /* none: samples are rows of numbers */
-    DT_TOKENIZER_BPE   /* learned elsewhere: a file of its own */
+    DT_TOKENIZER_BPE,  /* learned elsewhere: a file of its own */
+    DT_TOKENIZER_PAIRS /* of sentence pairs: the vocabulary is the target's */
 } dt_tokenizer_kind;
 
 struct dt_tokenizer {
@@ -26,7 +28,8 @@ struct dt_tokenizer {
     uint32_t *characters; /* [vocab], ascending; NULL unless CHAR */
     int32_t ascii[128];   /* code point → token, -1 where it has none; CHAR only */
     dt_bpe *bpe;          /* BPE only; NULL until its file is read */
-    dt_strbuf file;       /* the file, byte by byte; BPE only */
+    dt_sides *sides;      /* PAIRS only; the same */
+    dt_strbuf file;       /* the file, byte by byte; BPE and PAIRS */
     char file_name[64];   /* in a checkpoint */
     char digest[33];      /* of the file, XXH3-128 */
 };
@@ -41,10 +44,16 @@ dt_status dt_tokenizer_make(dt_tokenizer **out, dt_tokenizer_kind kind, int64_t 
                             bool characters, dt_error *err);
 dt_status dt_tokenizer_copy(dt_tokenizer **out, const dt_tokenizer *from, dt_error *err);
 
-/* tokenizer_bpe.c: the parts of tokenizer.c's functions for that kind. */
+/* Whether its kind has a file. */
+static inline bool dt_tokenizer_has_file(const dt_tokenizer *tokenizer)
+{
+    return tokenizer->kind == DT_TOKENIZER_BPE || tokenizer->kind == DT_TOKENIZER_PAIRS;
+}
+
+/* tokenizer_bpe.c: the parts of tokenizer.c's functions for those. */
 void dt_tokenizer_bpe_to_json(json_t *out, const dt_tokenizer *tokenizer);
-dt_status dt_tokenizer_bpe_from_json(dt_tokenizer **out, const json_t *json, int64_t vocab,
-                                     dt_error *err);
+dt_status dt_tokenizer_bpe_from_json(dt_tokenizer **out, const json_t *json, dt_tokenizer_kind kind,
+                                     int64_t vocab, dt_error *err);
 dt_status dt_tokenizer_bpe_encode(int32_t **tokens, int64_t *count, const dt_tokenizer *tokenizer,
                                   const char *text, size_t length, dt_error *err);
 /* DT_ERR_RECIPE where the checkpoint's is another one than the recipe's. */

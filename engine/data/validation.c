@@ -5,8 +5,11 @@
 /* The last token is only ever a target. */
 int64_t dt_validation_count(const dt_dataset *dataset, int64_t tokens)
 {
-    int64_t inputs = dataset->has_rows ? dataset->valid_count : dataset->valid_count - 1;
+    int64_t inputs =
+        dataset->has_rows || dataset->has_pairs ? dataset->valid_count : dataset->valid_count - 1;
 
+    if (dataset->has_pairs)
+        return inputs;
     return inputs > 0 ? (inputs + tokens - 1) / tokens : 0;
 }
 
@@ -26,6 +29,7 @@ dt_status dt_validation_fill(const dt_dataset *dataset, int64_t tokens, int64_t 
     int64_t start = index * tokens, left = dataset->valid_count - 1 - start, have = 0;
     dt_status st = DT_OK;
 
+    DT_ASSERT(!dataset->has_pairs);
     if (dataset->has_rows) {
         fill_row(dataset, index, inputs, place);
         goto out;
@@ -45,4 +49,13 @@ dt_status dt_validation_fill(const dt_dataset *dataset, int64_t tokens, int64_t 
     dt_dataset_mark_documents(dataset, inputs, place, tokens);
 out:
     return st;
+}
+
+dt_status dt_validation_fill_group(const dt_dataset *dataset, int64_t index, dt_pair_shape *shape,
+                                   void *const inputs[], dt_error *err)
+{
+    if (index >= 0)
+        return dt_group_fill(shape, inputs, &dataset->valid_groups, index, &dataset->pair_ids, err);
+    dt_group_blank(shape, inputs, &dataset->pair_ids);
+    return DT_OK;
 }
