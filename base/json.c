@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/display.h"
 #include "base/file.h"
 #include "base/utf8.h"
 
@@ -33,30 +32,6 @@ dt_status dt_json_read(json_t **out, const char *path, size_t max_bytes, dt_erro
 out:
     dt_strbuf_release(&text);
     return st;
-}
-
-static int add_piece(const char *bytes, size_t length, void *out)
-{
-    dt_strbuf_add(out, bytes, length);
-    return 0;
-}
-
-void dt_json_write(dt_strbuf *out, const json_t *value)
-{
-    size_t from = out->length;
-
-    json_dump_callback(value, add_piece, out,
-                       JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
-    dt_display_escape_json(out, from);
-}
-
-void dt_json_write_pretty(dt_strbuf *out, const json_t *value)
-{
-    size_t from = out->length;
-
-    json_dump_callback(value, add_piece, out, JSON_INDENT(2) | JSON_ENCODE_ANY);
-    dt_display_escape_json(out, from);
-    dt_strbuf_add_char(out, '\n');
 }
 
 static dt_status wrong(const json_t *value, const char *key, const char *wanted, const char *where,

@@ -4,7 +4,7 @@
  *   documents SEED COUNT FILE...
  *
  * Texts drawn by a generator, those with some bytes changed, and the files: whether they are
- * taken, in which line not, and what is written of them. Then values built by calls.
+ * taken, in which line not, and what is written of them, by the library and by base/json.h. Then values built by calls.
  */
 #include <jansson.h>
 #include <math.h>
@@ -13,7 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/display.h"
 #include "base/file.h"
+#include "base/json.h"
 
 #include "base/banned.h"
 
@@ -181,21 +183,41 @@ static void damage(dt_strbuf *text)
     }
 }
 
-static int write_piece(const char *bytes, size_t length, void *self)
+static void show_form(const json_t *json, size_t flags)
 {
-    fwrite(bytes, 1, length, self);
-    return 0;
+    char *text = json_dumps(json, flags);
+
+    printf("%s ", text != NULL ? text : "-");
+    free(text);
+}
+
+/* What base/json.h writes is what the library writes, but for what must not be shown. */
+static void check_written(const json_t *json, void (*write)(dt_strbuf *out, const json_t *json),
+                          size_t flags, const char *end)
+{
+    char *text = json_dumps(json, flags | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+    dt_strbuf expected, written;
+
+    dt_strbuf_init(&expected);
+    dt_strbuf_init(&written);
+    dt_strbuf_add_str(&expected, text);
+    dt_display_escape_json(&expected, 0);
+    dt_strbuf_add_str(&expected, end);
+    write(&written, json);
+    DT_ASSERT(strcmp(expected.data, written.data) == 0);
+    dt_strbuf_release(&written);
+    dt_strbuf_release(&expected);
+    free(text);
 }
 
 static void show_value(const json_t *json)
 {
-    char *text = json_dumps(json, JSON_INDENT(1));
-
-    printf("%s ", text != NULL ? text : "-");
-    json_dump_callback(json, write_piece, stdout, JSON_COMPACT | JSON_ENCODE_ANY);
-    printf(" %d\n",
-           json_dump_callback(json, write_piece, stdout, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9)));
-    free(text);
+    show_form(json, JSON_INDENT(1));
+    show_form(json, JSON_COMPACT | JSON_ENCODE_ANY);
+    show_form(json, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+    putchar('\n');
+    check_written(json, dt_json_write, JSON_COMPACT, "");
+    check_written(json, dt_json_write_pretty, JSON_INDENT(2), "\n");
 }
 
 static void show(const char *bytes, size_t length, size_t flags)

@@ -136,13 +136,3 @@ char *json_dumps(const json_t *json, size_t flags)
     write_value(&out, json, flags, 0);
     return dt_strbuf_detach(&out);
 }
-
-int json_dump_callback(const json_t *json, int (*write)(const char *bytes, size_t length, void *to),
-                       void *to, size_t flags)
-{
-    char *text = json_dumps(json, flags);
-    int code = text != NULL ? write(text, strlen(text), to) : -1;
-
-    free(text);
-    return code;
-}

@@ -120,10 +120,8 @@ json_t *json_object_key_value(const char *key);
 json_t *json_loads(const char *text, size_t flags, json_error_t *error);
 json_t *json_loadb(const char *bytes, size_t length, size_t flags, json_error_t *error);
 
-/* Without JSON_ENCODE_ANY only objects and arrays are written: NULL, -1. The caller frees. */
+/* Without JSON_ENCODE_ANY only objects and arrays are written: NULL. The caller frees. */
 char *json_dumps(const json_t *json, size_t flags);
-int json_dump_callback(const json_t *json, int (*write)(const char *bytes, size_t length, void *to),
-                       void *to, size_t flags);
 
 /* s string, s? or null, s% with a size_t of bytes, b int, i int, I json_int_t, f double, n null,
  * o and O a value (o takes the reference), [] and {} of these; space, comma and colon are skipped.

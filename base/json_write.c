@@ -1,0 +1,186 @@
+/* Values as text: straight into the buffer, in the form that jansson writes (tests/bare compares). */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/display.h"
+#include "base/json.h"
+
+#include "base/banned.h"
+
+enum { INDENT = 2, COMPACT = -1 }; /* a depth that is COMPACT stays so: no breaks, no spaces */
+
+static void write_value(dt_strbuf *out, const json_t *value, int depth);
+
+/* 0: the character stands for itself; 'u': for it stands its number. */
+static char escape_of(unsigned char c)
+{
+    static const char named[] = {
+        ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r'};
+
+    if (c >= 0x20)
+        return c == '"' || c == '\\' ? (char)c : '\0';
+    return c < sizeof(named) && named[c] != '\0' ? named[c] : 'u';
+}
+
+static void write_string(dt_strbuf *out, const char *bytes, size_t length)
+{
+    size_t from = 0;
+    char escape;
+
+    dt_strbuf_add_char(out, '"');
+    for (size_t i = 0; i < length; i++) {
+        escape = escape_of((unsigned char)bytes[i]);
+        if (escape == '\0')
+            continue;
+        dt_strbuf_add(out, bytes + from, i - from);
+        from = i + 1;
+        if (escape == 'u')
+            dt_strbuf_add_fmt(out, "\\u%04X", (unsigned)bytes[i]);
+        else
+            dt_strbuf_add(out, (char[]){'\\', escape}, 2);
+    }
+    dt_strbuf_add(out, bytes + from, length - from);
+    dt_strbuf_add_char(out, '"');
+}
+
+static void write_integer(dt_strbuf *out, json_int_t value)
+{
+    unsigned long long left =
+        value < 0 ? 0ull - (unsigned long long)value : (unsigned long long)value;
+    char text[24], *at = text + sizeof(text);
+
+    do
+        *--at = (char)('0' + left % 10);
+    while ((left /= 10) > 0);
+    if (value < 0)
+        *--at = '-';
+    dt_strbuf_add(out, at, (size_t)(text + sizeof(text) - at));
+}
+
+/* 17 digits, always with a point or an exponent, and that without plus and zeros in front. */
+static void write_real(dt_strbuf *out, double value)
+{
+    const char *exponent, *digits;
+    char text[64];
+
+    snprintf(text, sizeof(text), "%.17g", value);
+    exponent = strchr(text, 'e');
+    if (exponent == NULL) {
+        dt_strbuf_add_str(out, text);
+        if (strchr(text, '.') == NULL)
+            dt_strbuf_add_str(out, ".0");
+        return;
+    }
+    digits = exponent + 1 + strspn(exponent + 1, "+-");
+    dt_strbuf_add(out, text, (size_t)(exponent + 1 - text));
+    if (exponent[1] == '-')
+        dt_strbuf_add_char(out, '-');
+    dt_strbuf_add_str(out, digits + strspn(digits, "0"));
+}
+
+static int below(int depth)
+{
+    return depth == COMPACT ? COMPACT : depth + 1;
+}
+
+static void write_break(dt_strbuf *out, int depth)
+{
+    static const char spaces[] = "                                ";
+    size_t left = depth == COMPACT ? 0 : (size_t)depth * INDENT;
+
+    if (depth == COMPACT)
+        return;
+    dt_strbuf_add_char(out, '\n');
+    for (; left > sizeof(spaces) - 1; left -= sizeof(spaces) - 1)
+        dt_strbuf_add(out, spaces, sizeof(spaces) - 1);
+    dt_strbuf_add(out, spaces, left);
+}
+
+static void write_array(dt_strbuf *out, const json_t *array, int depth)
+{
+    const json_t *item;
+    size_t at;
+
+    dt_strbuf_add_char(out, '[');
+    json_array_foreach(array, at, item)
+    {
+        if (at > 0)
+            dt_strbuf_add_char(out, ',');
+        write_break(out, below(depth));
+        write_value(out, item, below(depth));
+    }
+    if (at > 0)
+        write_break(out, depth);
+    dt_strbuf_add_char(out, ']');
+}
+
+static void write_object(dt_strbuf *out, const json_t *object, int depth)
+{
+    bool first = true;
+    const json_t *value;
+    const char *key;
+
+    dt_strbuf_add_char(out, '{');
+    json_object_foreach((json_t *)object, key, value)
+    {
+        if (!first)
+            dt_strbuf_add_char(out, ',');
+        first = false;
+        write_break(out, below(depth));
+        write_string(out, key, strlen(key));
+        dt_strbuf_add_str(out, depth == COMPACT ? ":" : ": ");
+        write_value(out, value, below(depth));
+    }
+    if (!first)
+        write_break(out, depth);
+    dt_strbuf_add_char(out, '}');
+}
+
+static void write_value(dt_strbuf *out, const json_t *value, int depth)
+{
+    switch (json_typeof(value)) {
+    case JSON_OBJECT:
+        write_object(out, value, depth);
+        break;
+    case JSON_ARRAY:
+        write_array(out, value, depth);
+        break;
+    case JSON_STRING:
+        write_string(out, json_string_value(value), json_string_length(value));
+        break;
+    case JSON_INTEGER:
+        write_integer(out, json_integer_value(value));
+        break;
+    case JSON_REAL:
+        write_real(out, json_real_value(value));
+        break;
+    case JSON_TRUE:
+        dt_strbuf_add_str(out, "true");
+        break;
+    case JSON_FALSE:
+        dt_strbuf_add_str(out, "false");
+        break;
+    case JSON_NULL:
+        dt_strbuf_add_str(out, "null");
+    }
+}
+
+void dt_json_write(dt_strbuf *out, const json_t *value)
+{
+    size_t from = out->length;
+
+    if (value == NULL)
+        return;
+    write_value(out, value, COMPACT);
+    dt_display_escape_json(out, from);
+}
+
+void dt_json_write_pretty(dt_strbuf *out, const json_t *value)
+{
+    size_t from = out->length;
+
+    if (value != NULL)
+        write_value(out, value, 0);
+    dt_display_escape_json(out, from);
+    dt_strbuf_add_char(out, '\n');
+}
