@@ -73,6 +73,8 @@ static dt_status bring_resume_point(const dt_prepare_request *request, sim_machi
 
     if (slash == NULL || machine->number == 0)
         return DT_OK;
+    if (machine->full_until_ns > sim_now_ns)
+        return DT_FAIL(err, DT_ERR_IO, "node '%s': no space", machine->name);
     if (!copy_checkpoint(machine, dt_arena_printf(arena, "%s%s", there, slash), &sim.machines[0],
                          from))
         return DT_FAIL(err, DT_ERR_NOT_FOUND, "the checkpoint '%s' is not here", from);
