@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 /* As a plan has them, both at least 1. replicas: that share the memory which is counted: those of a
- * process on CPUs; 1 on cards, where each has its own. host: that memory is the host's, where copies for
+ * process on CPUs; 1 on GPUs, where each has its own. host: that memory is the host's, where copies for
  * saves lie as well. */
 typedef struct dt_memory_ranks {
     int64_t world_size, replicas;

@@ -28,7 +28,7 @@ extern "C" {
 typedef struct dt_node_spec {
     const char *destination; /* what the transport is given */
     int64_t gpus, ranks;     /* -1: as the recipe says for all */
-    bool slots;              /* both are its slots: cards where it has some */
+    bool slots;              /* both are its slots: GPUs where it has some */
 } dt_node_spec;
 
 /* One item of an expanded list. */

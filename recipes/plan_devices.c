@@ -3,10 +3,10 @@
 
 #include "base/banned.h"
 
-/* What the recipe asks of a node, and how much of it is cards: its own numbers, else the recipe's,
- * else what was found. Ranks that are more than cards share them, where cards were asked for. */
+/* What the recipe asks of a node, and how much of it is GPUs: its own numbers, else the recipe's,
+ * else what was found. Ranks that are more than GPUs share them, where GPUs were asked for. */
 typedef struct wish {
-    int64_t cards, ranks;
+    int64_t gpus, ranks;
 } wish;
 
 static wish wish_of(const dt_recipe *recipe, const dt_node_spec *spec, int64_t found)
@@ -14,25 +14,25 @@ static wish wish_of(const dt_recipe *recipe, const dt_node_spec *spec, int64_t f
     int64_t own = spec->slots && found <= 0 ? 0 : spec->gpus;
     int64_t asked = own >= 0 ? own : recipe->gpus;
     int64_t ranks = spec->ranks > 0 ? spec->ranks : recipe->ranks;
-    wish out = {.cards = asked >= 0 ? asked : found > 0 ? found : 0};
+    wish out = {.gpus = asked >= 0 ? asked : found > 0 ? found : 0};
 
-    out.ranks = asked > 0 && ranks > out.cards ? ranks : out.cards;
+    out.ranks = asked > 0 && ranks > out.gpus ? ranks : out.gpus;
     return out;
 }
 
 static dt_status check_found(const wish *wanted, int64_t found, const char *node, dt_error *err)
 {
-    if (found < 0 || wanted->cards <= found)
+    if (found < 0 || wanted->gpus <= found)
         return DT_OK;
     return DT_FAIL(err, DT_ERR_RECIPE,
                    "'gpus' is %lld, and '%s' has %lld: ask for as many as there are, or leave "
                    "'gpus' out to take all of them",
-                   (long long)wanted->cards, node, (long long)found);
+                   (long long)wanted->gpus, node, (long long)found);
 }
 
-static dt_status give(dt_plan_rank *rank, int64_t card, dt_arena *arena, dt_error *err)
+static dt_status give(dt_plan_rank *rank, int64_t gpu, dt_arena *arena, dt_error *err)
 {
-    rank->device = dt_arena_printf(arena, "cuda:%lld", (long long)card);
+    rank->device = dt_arena_printf(arena, "cuda:%lld", (long long)gpu);
     return rank->device != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory for the plan");
 }
 
@@ -49,9 +49,9 @@ static dt_status lay_out(dt_plan *plan, dt_plan_rank *ranks, int64_t *next, int6
 
         *rank = (dt_plan_rank){.node = node,
                                .local_rank = local,
-                               .replicas = dp ? wanted->cards : 1,
+                               .replicas = dp ? wanted->gpus : 1,
                                .threads = threads};
-        DT_TRY(give(rank, local % wanted->cards, arena, err));
+        DT_TRY(give(rank, local % wanted->gpus, arena, err));
     }
 out:
     return st;
@@ -105,7 +105,7 @@ dt_status dt_plan_use_devices(dt_plan *plan, const int64_t *found, dt_arena *are
     if (ranks == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the plan");
     for (int64_t node = 0; node < plan->node_count; node++) {
-        if (wishes[node].cards == 0)
+        if (wishes[node].gpus == 0)
             keep(plan, ranks, &next, node);
         else
             DT_TRY(lay_out(plan, ranks, &next, node, &wishes[node], arena, err));

@@ -45,17 +45,17 @@ out:
     return st;
 }
 
-/* Everything that can be checked, here and on the nodes; or by the data sheet of a card. */
-static dt_status check(dt_preflight *flight, const dt_gpu_spec **card, const dt_recipe *recipe,
+/* Everything that can be checked, here and on the nodes; or by the data sheet of a GPU. */
+static dt_status check(dt_preflight *flight, const dt_gpu_spec **gpu, const dt_recipe *recipe,
                        const dt_recipe_source *source, const dt_call *call, dt_error *err)
 {
     const dt_value *as = dt_arguments_get(call->args, "gpus-as");
     dt_status st = DT_OK;
 
-    *card = NULL;
+    *gpu = NULL;
     if (as->given) {
-        DT_TRY(dt_fit_preflight(flight, card, recipe, source, as->text, call->arena, err));
-        DT_TRY(dt_fit_check_card(flight, *card, err));
+        DT_TRY(dt_fit_preflight(flight, gpu, recipe, source, as->text, call->arena, err));
+        DT_TRY(dt_fit_check_gpu(flight, *gpu, err));
         return dt_weights_preflight(flight, call->arena, err);
     }
     DT_TRY(dt_preflight_check(flight, recipe, source, call->arena, err));
@@ -73,7 +73,7 @@ static dt_status launch(dt_call *call, dt_error *err)
     dt_labels labels = {0};
     dt_preflight flight;
     dt_recipe recipe;
-    const dt_gpu_spec *card;
+    const dt_gpu_spec *gpu;
     const char *run;
     dt_fit fit;
 
@@ -85,8 +85,8 @@ static dt_status launch(dt_call *call, dt_error *err)
     DT_TRY(dt_read_recipe(&recipe, &source, call->args->operands[0], call, err));
     if (source.sweep->points > 0 && !dt_arguments_flag(call->args, "dry-run"))
         return launch_sweep(&source, &labels, call, err);
-    DT_TRY(check(&flight, &card, &recipe, &source, call, err));
-    DT_TRY(dt_fit_make(&fit, &flight, card, call->arena, err));
+    DT_TRY(check(&flight, &gpu, &recipe, &source, call, err));
+    DT_TRY(dt_fit_make(&fit, &flight, gpu, call->arena, err));
     if (dt_arguments_flag(call->args, "dry-run")) {
         DT_TRY(dt_dry_run_print(&fit, call, err));
         goto out;

@@ -13,7 +13,7 @@
 
 #include "base/banned.h"
 
-enum { NODES_MOST = 8192, CARDS_MOST = 16, DEFAULT_CARDS = 8 };
+enum { NODES_MOST = 8192, GPUS_MOST = 16, DEFAULT_GPUS = 8 };
 
 /* "1,2,128" */
 static dt_status parse_nodes(dt_planned *out, const char *text, dt_error *err)
@@ -40,27 +40,27 @@ static dt_status parse_nodes(dt_planned *out, const char *text, dt_error *err)
     return DT_OK;
 }
 
-/* How many nodes the recipe has ("slurm:4" is four), and how many cards each. */
-static dt_status read_nodes(dt_planned *out, bool cards_given, dt_arena *arena, dt_error *err)
+/* How many nodes the recipe has ("slurm:4" is four), and how many GPUs each. */
+static dt_status read_nodes(dt_planned *out, bool gpus_given, dt_arena *arena, dt_error *err)
 {
     const dt_recipe *recipe = &out->recipe;
-    int64_t *cards = &out->machine.fabric.node_cards, nodes = 0;
+    int64_t *gpus = &out->machine.fabric.node_gpus, nodes = 0;
     dt_status st = DT_OK;
 
     for (int64_t i = 0; i < recipe->nodes.count; i++) {
-        int64_t each = recipe->gpus > 0 ? recipe->gpus : DEFAULT_CARDS, many;
+        int64_t each = recipe->gpus > 0 ? recipe->gpus : DEFAULT_GPUS, many;
         dt_node_spec spec;
 
         DT_TRY(dt_node_spec_parse(&spec, recipe->nodes.items[i], arena, err));
         if (spec.gpus > 0)
             each = spec.gpus;
-        if (!cards_given && i > 0 && each != *cards)
+        if (!gpus_given && i > 0 && each != *gpus)
             DT_THROW(err, DT_ERR_USAGE,
                      "the recipe's nodes have %lld and %lld GPUs: a plan is for nodes that are "
                      "alike, give --gpus-per-node",
-                     (long long)*cards, (long long)each);
-        if (!cards_given)
-            *cards = each;
+                     (long long)*gpus, (long long)each);
+        if (!gpus_given)
+            *gpus = each;
         many = dt_node_slurm_count(spec.destination);
         nodes += many > 0 ? many : 1;
     }
@@ -77,27 +77,27 @@ static void read_machine(dt_planned *out, const dt_arguments *args)
     const dt_value *within = dt_arguments_get(args, "node-gbs");
     const dt_value *between = dt_arguments_get(args, "network-gbs");
     dt_machine *machine = &out->machine;
-    double cards;
+    double gpus;
 
-    out->card = &dt_gpu_specs[dt_arguments_get(args, "card")->choice];
+    out->gpu = &dt_gpu_specs[dt_arguments_get(args, "card")->choice];
     out->network = &dt_networks[dt_arguments_get(args, "network")->choice];
-    machine->fabric.nvlink = out->card->nvlink;
+    machine->fabric.nvlink = out->gpu->nvlink;
     out->given_node = within->given;
-    machine->fabric.node_gbs = within->given ? within->number : out->card->node_gbs;
+    machine->fabric.node_gbs = within->given ? within->number : out->gpu->node_gbs;
     out->given_network = between->given;
-    cards = out->network->per_gpu ? (double)machine->fabric.node_cards : 1;
-    machine->fabric.network_gbs = between->given ? between->number : out->network->card_gbs * cards;
+    gpus = out->network->per_gpu ? (double)machine->fabric.node_gpus : 1;
+    machine->fabric.network_gbs = between->given ? between->number : out->network->nic_gbs * gpus;
     out->given_peak = peak->given;
     machine->tflops = peak->given                                       ? peak->number
-                      : out->recipe.precision.kind == DT_PRECISION_FP32 ? out->card->single_tflops
-                                                                        : out->card->half_tflops;
+                      : out->recipe.precision.kind == DT_PRECISION_FP32 ? out->gpu->single_tflops
+                                                                        : out->gpu->half_tflops;
     machine->matrix_tflops = peak->given ? peak->number
                              : out->recipe.precision.kind == DT_PRECISION_BF16
-                                 ? out->card->half_tflops
-                                 : out->card->single_tflops;
+                                 ? out->gpu->half_tflops
+                                 : out->gpu->single_tflops;
     machine->efficiency = dt_arguments_get(args, "efficiency")->number / 100;
-    machine->memory_gbs = out->card->memory_gbs;
-    machine->memory_bytes = out->card->memory_gb * 1e9;
+    machine->memory_gbs = out->gpu->memory_gbs;
+    machine->memory_bytes = out->gpu->memory_gb * 1e9;
 }
 
 /* The recipe's own number, else what the data say; a text says it only when it is read. */
@@ -123,7 +123,7 @@ static dt_status find_vocab(dt_planned *out, const dt_recipe_source *source, dt_
 static dt_status plan(dt_call *call, dt_error *err)
 {
     const dt_value *nodes = dt_arguments_get(call->args, "nodes");
-    const dt_value *cards = dt_arguments_get(call->args, "gpus-per-node");
+    const dt_value *gpus = dt_arguments_get(call->args, "gpus-per-node");
     dt_recipe_source source;
     dt_planned planned = {0};
     dt_status st = DT_OK;
@@ -131,8 +131,8 @@ static dt_status plan(dt_call *call, dt_error *err)
     DT_TRY(dt_read_recipe(&planned.recipe, &source, call->args->operands[0], call, err));
     if (nodes->given)
         DT_TRY(parse_nodes(&planned, nodes->text, err));
-    planned.machine.fabric.node_cards = cards->integer;
-    DT_TRY(read_nodes(&planned, cards->given, call->arena, err));
+    planned.machine.fabric.node_gpus = gpus->integer;
+    DT_TRY(read_nodes(&planned, gpus->given, call->arena, err));
     read_machine(&planned, call->args);
     DT_TRY(find_vocab(&planned, &source, call->arena, err));
     for (int i = 0; i < planned.sizes_count; i++) {
@@ -162,7 +162,7 @@ static const dt_option options[] = {
      .kind = DT_OPTION_INT,
      .value = "G",
      .low = 1,
-     .high = CARDS_MOST,
+     .high = GPUS_MOST,
      .help = "cards of a node (default: the recipe's 'gpus', else 8)"},
     {.name = "card",
      .kind = DT_OPTION_CHOICE,

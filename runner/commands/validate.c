@@ -24,7 +24,7 @@ typedef struct verdict {
     json_t *recipe;    /* resolved */
     char hash[HASH_SIZE];
     dt_preflight flight;
-    const dt_gpu_spec *card; /* NULL: what there is */
+    const dt_gpu_spec *gpu; /* NULL: what there is */
     dt_fit fit;
     dt_error problem; /* the first, where it is not valid */
     dt_error tight;   /* why it does not fit the memory of this machine; no message: it does */
@@ -38,7 +38,7 @@ static dt_status check_flight(verdict *out, const dt_recipe *recipe, const dt_re
     dt_status st;
 
     if (as->given)
-        st = dt_fit_preflight(&out->flight, &out->card, recipe, source, as->text, call->arena, err);
+        st = dt_fit_preflight(&out->flight, &out->gpu, recipe, source, as->text, call->arena, err);
     else if (dt_arguments_flag(call->args, "no-data"))
         st = dt_preflight_without_data(&out->flight, recipe, call->arena, err);
     else
@@ -47,7 +47,7 @@ static dt_status check_flight(verdict *out, const dt_recipe *recipe, const dt_re
     if (st == DT_OK)
         st = dt_weights_preflight(&out->flight, call->arena, err);
     if (st == DT_OK)
-        st = dt_fit_make(&out->fit, &out->flight, out->card, call->arena, err);
+        st = dt_fit_make(&out->fit, &out->flight, out->gpu, call->arena, err);
     if (st == DT_OK || st == DT_ERR_USAGE)
         return st;
     if (strncmp(err->message, out->path, strlen(out->path)) != 0 &&
@@ -77,8 +77,8 @@ static dt_status check(verdict *out, const dt_call *call, dt_error *err)
     out->without_data = dt_arguments_flag(call->args, "no-data");
     DT_TRY(check_flight(out, &recipe, &source, call, err));
     dt_recipe_hash(out->hash, &recipe);
-    if (out->card != NULL)
-        (void)dt_fit_check_card(&out->flight, out->card, &out->tight);
+    if (out->gpu != NULL)
+        (void)dt_fit_check_gpu(&out->flight, out->gpu, &out->tight);
     else
         (void)dt_preflight_fits_here(&out->flight, &recipe, &out->tight);
 out:
@@ -144,7 +144,7 @@ static void add_text(dt_strbuf *out, const verdict *good, dt_arena *arena)
     dt_table_write(out, &table, &term, 2);
     if (good->tight.message[0] != '\0')
         dt_strbuf_add_fmt(out, "%s: warning: launched %s it would be refused: %s\n", good->path,
-                          good->card != NULL ? "there" : "here now", good->tight.message);
+                          good->gpu != NULL ? "there" : "here now", good->tight.message);
 }
 
 /* Errors are told at once, and what is good at the end. */

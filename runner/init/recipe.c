@@ -17,7 +17,7 @@ typedef struct size {
     int64_t layers, heads, embed, tokens, sequences;
     const char *lr;
     int64_t least_tokens, steps_most;
-    bool cards; /* a processor takes days */
+    bool gpus; /* a processor takes days */
 } size;
 
 static const size sizes[] = {
@@ -39,7 +39,7 @@ typedef struct draft {
     dt_arena *arena;
     size of;
     int64_t items; /* tokens or rows to train on, all of the files; estimated where `guessed` */
-    bool guessed, cards;
+    bool guessed, gpus;
     int64_t steps;
     dt_fit fit;
     dt_preflight flight;
@@ -168,7 +168,7 @@ static void add_place(dt_strbuf *out, const draft *d)
 {
     if (d->wish->nodes != NULL)
         add_nodes(out, d->wish->nodes);
-    if (d->cards)
+    if (d->gpus)
         dt_strbuf_add_str(
             out, "strategy: fsdp          # on all GPUs that a node has; 'gpus: N' takes fewer\n"
                  "precision: bf16\n");
@@ -201,7 +201,7 @@ static void add_recipe(dt_strbuf *out, const draft *d)
 
 static dt_status look_at_recipe(draft *d, const char *text, dt_error *err)
 {
-    const dt_gpu_spec *card = NULL;
+    const dt_gpu_spec *gpu = NULL;
     dt_recipe *recipe = dt_arena_alloc(d->arena, sizeof(*recipe));
     dt_recipe_source source = {.path = d->wish->path, .text = text};
     dt_status st = DT_OK;
@@ -210,10 +210,10 @@ static dt_status look_at_recipe(draft *d, const char *text, dt_error *err)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a recipe");
     DT_TRY(dt_recipe_read(recipe, &source, d->arena, err));
     if (d->wish->gpus_as != NULL)
-        DT_TRY(dt_fit_preflight(&d->flight, &card, recipe, NULL, d->wish->gpus_as, d->arena, err));
+        DT_TRY(dt_fit_preflight(&d->flight, &gpu, recipe, NULL, d->wish->gpus_as, d->arena, err));
     else
         DT_TRY(dt_preflight_recipe(&d->flight, recipe, NULL, d->arena, err));
-    DT_TRY(dt_fit_make(&d->fit, &d->flight, card, d->arena, err));
+    DT_TRY(dt_fit_make(&d->fit, &d->flight, gpu, d->arena, err));
 out:
     return st;
 }
@@ -236,15 +236,15 @@ static bool fits(draft *d)
 {
     dt_error tight = DT_ERROR_INIT;
 
-    if (d->fit.card != NULL)
-        return dt_fit_check_card(&d->flight, d->fit.card, &tight) == DT_OK;
+    if (d->fit.gpu != NULL)
+        return dt_fit_check_gpu(&d->flight, d->fit.gpu, &tight) == DT_OK;
     return dt_preflight_fits_here(&d->flight, &d->flight.recipe, &tight);
 }
 
 /* On processors: whoever wants a day's training says so. */
 static bool is_soon(const draft *d)
 {
-    return d->cards || !(d->fit.seconds_low > SOON_SECONDS);
+    return d->gpus || !(d->fit.seconds_low > SOON_SECONDS);
 }
 
 /* Of what a rank sees in a step, on all of them. */
@@ -316,7 +316,7 @@ static dt_status choose(draft *d, dt_error *err)
         d->guessed = false;
     }
     while (!is_rows(d) && index + 1 < SIZES && d->items >= sizes[index + 1].least_tokens &&
-           (d->cards || !sizes[index + 1].cards))
+           (d->gpus || !sizes[index + 1].gpus))
         index++;
     for (; index >= 0; index--) {
         take_size(d, index);
@@ -350,9 +350,9 @@ static const char *where(const draft *d)
     const dt_plan *plan = &d->flight.plan;
     const char *nodes = d->wish->nodes != NULL ? d->wish->nodes : "this machine";
 
-    if (d->fit.card != NULL)
+    if (d->fit.gpu != NULL)
         return dt_arena_printf(d->arena, "%s, as if it had %lld %s each", nodes,
-                               (long long)d->flight.ranks_on_node, d->fit.card->name);
+                               (long long)d->flight.ranks_on_node, d->fit.gpu->name);
     if (d->wish->nodes != NULL)
         return dt_arena_printf(d->arena, "%s, which were not asked what they have", nodes);
     return dt_arena_printf(d->arena, "%s: %s", nodes,
@@ -408,7 +408,7 @@ dt_status dt_init_recipe(dt_strbuf *out, const dt_init_wish *wish, dt_arena *are
                  "give --tokenizer DIR, a folder with a tokenizer.json",
                  wish->look->train.items[0], dt_look_kind_name(wish->look->kind),
                  wish->look->field);
-    d.cards = wish->gpus_as != NULL || (wish->nodes == NULL && dt_placement_gpus_here() > 0);
+    d.gpus = wish->gpus_as != NULL || (wish->nodes == NULL && dt_placement_gpus_here() > 0);
     DT_TRY(choose(&d, err));
     add_head(out, &d);
     add_recipe(out, &d);

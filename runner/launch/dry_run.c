@@ -39,7 +39,7 @@ static dt_status print_json(const dt_fit *fit, dt_error *err)
     json_object_set_new(object, "tokens_per_step", json_integer(flight->tokens_per_step));
     json_object_set_new(object, "memory", memory_to_json(flight));
     json_object_set_new(object, "card",
-                        fit->card != NULL ? json_string(fit->card->name) : json_null());
+                        fit->gpu != NULL ? json_string(fit->gpu->name) : json_null());
     dt_fit_to_json(object, fit);
     json_object_set_new(object, "plan", dt_plan_to_json(&flight->plan));
     return dt_report_json(object, err);
@@ -126,9 +126,9 @@ dt_status dt_dry_run_print(const dt_fit *fit, const dt_call *call, dt_error *err
     dt_strbuf_add_char(&text, '\n');
     add_ranks(&text, &term, &flight->plan, call->arena);
     dt_format_bytes(available, sizeof(available), (double)flight->available_bytes);
-    if (fit->card != NULL)
+    if (fit->gpu != NULL)
         dt_term_add(&text, &term, DT_STYLE_DIM, "\nmemory of one rank (%s has %s):\n",
-                    fit->card->name, available);
+                    fit->gpu->name, available);
     else
         dt_term_add(&text, &term, DT_STYLE_DIM, "\nmemory of one rank (%s free here for %lld):\n",
                     available, (long long)flight->ranks_on_node);

@@ -13,8 +13,8 @@
 #include "base/banned.h"
 
 /* Of the data sheet's rate: what trainings of transformers are reported to reach (docs/scaling.md). */
-#define CARD_SHARE_LOW  0.25
-#define CARD_SHARE_HIGH 0.55
+#define GPU_SHARE_LOW  0.25
+#define GPU_SHARE_HIGH 0.55
 /* A small step is as long as the host takes to ask for its operations, at most: of a block, both ways. */
 #define OP_SECONDS 5e-6
 #define BLOCK_OPS  40
@@ -23,7 +23,7 @@
 #define PROCESSOR_SHARE_HIGH 0.5
 #define PROCESSOR_HZ         2.5e9 /* assumed of a core */
 
-enum { CARDS_USUAL = 8, CARDS_MOST = 16 };
+enum { GPUS_USUAL = 8, GPUS_MOST = 16 };
 
 /* --- messages */
 
@@ -78,34 +78,34 @@ static void span(dt_fit *out, double flops_low, double flops_high)
     out->seconds_high = all / flops_low;
 }
 
-/* A step on the plan's cards, of which nodes have as many as the fullest. */
-static dt_status time_of_cards(dt_fit *out, dt_arena *arena, dt_error *err)
+/* A step on the plan's GPUs, of which nodes have as many as the fullest. */
+static dt_status time_of_gpus(dt_fit *out, dt_arena *arena, dt_error *err)
 {
     const dt_plan *plan = &out->flight->plan;
     const dt_recipe *recipe = &plan->recipe;
     bool dp = recipe->strategy.kind == DT_STRATEGY_DP,
          half = recipe->precision.kind != DT_PRECISION_FP32;
-    double tflops = half ? out->card->half_tflops : out->card->single_tflops;
+    double tflops = half ? out->gpu->half_tflops : out->gpu->single_tflops;
     int64_t steps = dt_preflight_steps(out->flight, NULL), vocab = out->flight->data.vocab;
-    const double shares[] = {CARD_SHARE_HIGH, CARD_SHARE_LOW};
+    const double shares[] = {GPU_SHARE_HIGH, GPU_SHARE_LOW};
     double *const seconds[] = {&out->seconds_low, &out->seconds_high};
     dt_machine machine = {
         .fabric = {.nodes = dp ? 1 : plan->node_count,
-                   .node_cards = dp ? 1 : out->flight->ranks_on_node,
-                   .nvlink = out->card->nvlink,
-                   .node_gbs = out->card->node_gbs},
+                   .node_gpus = dp ? 1 : out->flight->ranks_on_node,
+                   .nvlink = out->gpu->nvlink,
+                   .node_gbs = out->gpu->node_gbs},
         .tflops = tflops,
         .matrix_tflops =
-            recipe->precision.kind == DT_PRECISION_BF16 ? tflops : out->card->single_tflops,
-        .memory_gbs = out->card->memory_gbs,
-        .memory_bytes = out->card->memory_gb * 1e9,
+            recipe->precision.kind == DT_PRECISION_BF16 ? tflops : out->gpu->single_tflops,
+        .memory_gbs = out->gpu->memory_gbs,
+        .memory_bytes = out->gpu->memory_gb * 1e9,
     };
     double asking =
         OP_SECONDS * BLOCK_OPS * (double)((recipe->model.layers + 2) * recipe->batch.accumulate);
     dt_prediction prediction;
     dt_status st = DT_OK;
 
-    machine.fabric.network_gbs = dt_networks[0].card_gbs * (double)machine.fabric.node_cards;
+    machine.fabric.network_gbs = dt_networks[0].nic_gbs * (double)machine.fabric.node_gpus;
     for (int i = 0; i < 2; i++) {
         machine.efficiency = shares[i];
         DT_TRY(dt_predict(&prediction, recipe, vocab, &machine, arena, err));
@@ -113,9 +113,8 @@ static dt_status time_of_cards(dt_fit *out, dt_arena *arena, dt_error *err)
             *seconds[i] = prediction.step_seconds * (double)steps;
     }
     out->seconds_high = fmax(out->seconds_high, asking * (double)steps);
-    out->basis =
-        dt_arena_printf(arena, "%s: %.4g TFLOP/s of its data sheet, %.0f to %.0f %% of it",
-                        out->card->name, tflops, 100 * CARD_SHARE_LOW, 100 * CARD_SHARE_HIGH);
+    out->basis = dt_arena_printf(arena, "%s: %.4g TFLOP/s of its data sheet, %.0f to %.0f %% of it",
+                                 out->gpu->name, tflops, 100 * GPU_SHARE_LOW, 100 * GPU_SHARE_HIGH);
 out:
     return st;
 }
@@ -156,10 +155,10 @@ static dt_status estimate(dt_fit *out, dt_arena *arena, dt_error *err)
     dt_past_speed past;
     double devices = dt_past_speed_devices(plan);
 
-    if (out->card != NULL && !isnan(out->sent_bytes))
-        return time_of_cards(out, arena, err);
+    if (out->gpu != NULL && !isnan(out->sent_bytes))
+        return time_of_gpus(out, arena, err);
     out->basis = "more messages in a step than are counted";
-    if (out->card != NULL)
+    if (out->gpu != NULL)
         return DT_OK;
     dt_past_speed_find(&past, plan, out->flops, arena);
     if (past.runs > 0) {
@@ -187,14 +186,14 @@ static double epochs_of(const dt_preflight *flight)
     return tokens > 0 && steps > 0 ? (double)flight->tokens_per_step * (double)steps / tokens : NAN;
 }
 
-dt_status dt_fit_make(dt_fit *out, const dt_preflight *flight, const dt_gpu_spec *card,
+dt_status dt_fit_make(dt_fit *out, const dt_preflight *flight, const dt_gpu_spec *gpu,
                       dt_arena *arena, dt_error *err)
 {
     const dt_recipe *recipe = &flight->plan.recipe;
     dt_model_config config;
     dt_matrices matrices;
 
-    *out = (dt_fit){.flight = flight, .card = card, .seconds_low = NAN, .seconds_high = NAN};
+    *out = (dt_fit){.flight = flight, .gpu = gpu, .seconds_low = NAN, .seconds_high = NAN};
     dt_model_config_make(&config, recipe, flight->data.vocab);
     dt_matrices_count(&matrices, recipe);
     out->flops = dt_model_flops_per_token(&config) * (double)flight->tokens_per_step;
@@ -205,18 +204,18 @@ dt_status dt_fit_make(dt_fit *out, const dt_preflight *flight, const dt_gpu_spec
     return estimate(out, arena, err);
 }
 
-dt_status dt_fit_parse_cards(const dt_gpu_spec **out, int64_t *count, const char *text,
-                             dt_error *err)
+dt_status dt_fit_parse_gpus(const dt_gpu_spec **out, int64_t *count, const char *text,
+                            dt_error *err)
 {
     size_t length = strcspn(text, ":");
     char *end = NULL;
 
-    *count = text[length] == ':' ? strtoll(text + length + 1, &end, 10) : CARDS_USUAL;
-    if (*count < 1 || *count > CARDS_MOST ||
+    *count = text[length] == ':' ? strtoll(text + length + 1, &end, 10) : GPUS_USUAL;
+    if (*count < 1 || *count > GPUS_MOST ||
         (end != NULL && (*end != '\0' || end == text + length + 1)))
         return DT_FAIL(err, DT_ERR_USAGE,
                        "--gpus-as is '%s': expected 1 to %d cards of a node behind the colon", text,
-                       CARDS_MOST);
+                       GPUS_MOST);
     for (int i = 0; dt_gpu_spec_names[i] != NULL; i++)
         if (strncmp(dt_gpu_spec_names[i], text, length) == 0 &&
             dt_gpu_spec_names[i][length] == '\0') {
@@ -228,24 +227,24 @@ dt_status dt_fit_parse_cards(const dt_gpu_spec **out, int64_t *count, const char
                    text);
 }
 
-dt_status dt_fit_preflight(dt_preflight *out, const dt_gpu_spec **card, const dt_recipe *recipe,
+dt_status dt_fit_preflight(dt_preflight *out, const dt_gpu_spec **gpu, const dt_recipe *recipe,
                            const dt_recipe_source *source, const char *gpus_as, dt_arena *arena,
                            dt_error *err)
 {
     int64_t count;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_fit_parse_cards(card, &count, gpus_as, err));
-    DT_TRY(dt_preflight_with_cards(out, recipe, source, count, arena, err));
-    out->available_bytes = (int64_t)((*card)->memory_gb * 1e9);
+    DT_TRY(dt_fit_parse_gpus(gpu, &count, gpus_as, err));
+    DT_TRY(dt_preflight_with_gpus(out, recipe, source, count, arena, err));
+    out->available_bytes = (int64_t)((*gpu)->memory_gb * 1e9);
 out:
     return st;
 }
 
-dt_status dt_fit_check_card(const dt_preflight *flight, const dt_gpu_spec *card, dt_error *err)
+dt_status dt_fit_check_gpu(const dt_preflight *flight, const dt_gpu_spec *gpu, dt_error *err)
 {
     dt_memory_ranks ranks = dt_plan_memory_ranks(&flight->plan, 0);
 
     return dt_memory_check(&flight->plan.recipe, flight->data.vocab, &ranks, 1,
-                           flight->available_bytes, card->name, err);
+                           flight->available_bytes, gpu->name, err);
 }

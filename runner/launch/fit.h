@@ -1,8 +1,8 @@
 /* fit: what a run takes, said before it starts: its data, memory, messages, arithmetic and time.
  *
  * Time     steps x FLOPs of the model in a step over a rate, at its lowest and its highest: of past runs
- *          on the same devices (past_speed.h); else of cards as predict.h has it, at CARD_SHARE_LOW to
- *          CARD_SHARE_HIGH of the data sheet's rate; else of processors by their instruction set.
+ *          on the same devices (past_speed.h); else of GPUs as predict.h has it, at GPU_SHARE_LOW to
+ *          GPU_SHARE_HIGH of the data sheet's rate; else of processors by their instruction set.
  *          Without evaluations, checkpoints, and what precedes the first step
  */
 #ifndef DT_RUNNER_LAUNCH_FIT_H
@@ -16,7 +16,7 @@
 
 typedef struct dt_fit {
     const dt_preflight *flight;
-    const dt_gpu_spec *card;          /* that ranks are taken to have; NULL: what there is */
+    const dt_gpu_spec *gpu;           /* that ranks are taken to have; NULL: what there is */
     double epochs;                    /* passes over the training data; NaN: not known */
     double flops;                     /* of the model, in a step of all ranks */
     double matrix_flops;              /* and of an optimizer that steps matrices whole */
@@ -26,7 +26,7 @@ typedef struct dt_fit {
 } dt_fit;
 
 /* Borrows the preflight. */
-dt_status dt_fit_make(dt_fit *out, const dt_preflight *flight, const dt_gpu_spec *card,
+dt_status dt_fit_make(dt_fit *out, const dt_preflight *flight, const dt_gpu_spec *gpu,
                       dt_arena *arena, dt_error *err);
 
 /* "8 to 14 minutes", "about 3 hours", "not known"; in the arena. */
@@ -41,7 +41,7 @@ void dt_fit_to_json(json_t *object, const dt_fit *fit);
 /* A line to stderr: how large, how long. */
 void dt_fit_note(const dt_fit *fit, const dt_call *call);
 
-/* --- for cards that need not be there */
+/* --- for GPUs that need not be there */
 
 #define DT_GPUS_AS_OPTION(when)                                                               \
     {                                                                                         \
@@ -50,14 +50,14 @@ void dt_fit_note(const dt_fit *fit, const dt_call *call);
                      "a100, a100-40gb, l40s, rtx4090",                                        \
     }
 
-/* The card of that name (gpu_specs.h), and how many a node has. DT_ERR_USAGE. */
-dt_status dt_fit_parse_cards(const dt_gpu_spec **out, int64_t *count, const char *text,
-                             dt_error *err);
-/* dt_preflight_with_cards as --gpus-as says; available_bytes are the card's. */
-dt_status dt_fit_preflight(dt_preflight *out, const dt_gpu_spec **card, const dt_recipe *recipe,
+/* The GPU of that name (gpu_specs.h), and how many a node has. DT_ERR_USAGE. */
+dt_status dt_fit_parse_gpus(const dt_gpu_spec **out, int64_t *count, const char *text,
+                            dt_error *err);
+/* dt_preflight_with_gpus as --gpus-as says; available_bytes are the GPU's. */
+dt_status dt_fit_preflight(dt_preflight *out, const dt_gpu_spec **gpu, const dt_recipe *recipe,
                            const dt_recipe_source *source, const char *gpus_as, dt_arena *arena,
                            dt_error *err);
-/* Whether a rank fits the card: DT_ERR_RECIPE with the table of its parts. */
-dt_status dt_fit_check_card(const dt_preflight *flight, const dt_gpu_spec *card, dt_error *err);
+/* Whether a rank fits the GPU: DT_ERR_RECIPE with the table of its parts. */
+dt_status dt_fit_check_gpu(const dt_preflight *flight, const dt_gpu_spec *gpu, dt_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* past_speed: what finished runs on the same devices have done, for what a new one may take.
  *
- * Same     the first node's name, its ranks on processors or on cards as here, and the precision
- * Rate     FLOPs of the model a second, whole runs, of one card or of one thread of a processor
+ * Same     the first node's name, its ranks on processors or on GPUs as here, and the precision
+ * Rate     FLOPs of the model a second, whole runs, of one GPU or of one thread of a processor
  * Band     the lowest and the highest rate of the newest runs whose step has a quarter to four times as
  *          many FLOPs, a tenth further each way, a quarter where they are fewer than three; else of
  *          those nearest in size, half as fast and twice as fast
@@ -16,10 +16,10 @@
 typedef struct dt_past_speed {
     int64_t runs;     /* 0: there are none */
     bool like;        /* of about this size */
-    double low, high; /* FLOPs a second of a card or of a thread */
+    double low, high; /* FLOPs a second of a GPU or of a thread */
 } dt_past_speed;
 
-/* Cards, or threads of processors, that compute in the plan. */
+/* GPUs, or threads of processors, that compute in the plan. */
 double dt_past_speed_devices(const dt_plan *plan);
 
 /* A store that cannot be read has no runs. Makes none where there is none. */

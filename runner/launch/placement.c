@@ -9,8 +9,8 @@
 
 #include "base/banned.h"
 
-/* "nvidia0": a card's device file. */
-static bool is_card(const char *name)
+/* "nvidia0": a GPU's device file. */
+static bool is_gpu(const char *name)
 {
     static const char kind[] = "nvidia";
     const char *digits = name + sizeof(kind) - 1;
@@ -34,16 +34,16 @@ int64_t dt_placement_gpus_here(void)
 {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
     DIR *folder = opendir("/dev");
-    int64_t cards = 0;
+    int64_t gpus = 0;
 
     if (folder == NULL)
         return 0;
     for (struct dirent *entry; (entry = readdir(folder)) != NULL;)
-        cards += is_card(entry->d_name);
+        gpus += is_gpu(entry->d_name);
     closedir(folder);
-    if (visible != NULL && count_words(visible) < cards)
-        cards = count_words(visible);
-    return cards;
+    if (visible != NULL && count_words(visible) < gpus)
+        gpus = count_words(visible);
+    return gpus;
 }
 
 static int64_t found_on(const dt_plan *plan, const dt_probe_report *report, int64_t node)
@@ -67,13 +67,13 @@ dt_status dt_placement_assign(dt_plan *plan, const dt_probe_report *report, dt_a
     return dt_plan_use_devices(plan, found, arena, err);
 }
 
-dt_status dt_placement_imagine(dt_plan *plan, int64_t cards, dt_arena *arena, dt_error *err)
+dt_status dt_placement_imagine(dt_plan *plan, int64_t gpus, dt_arena *arena, dt_error *err)
 {
     int64_t *found = dt_arena_alloc_array(arena, (size_t)plan->node_count, sizeof(*found));
 
     if (found == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     for (int64_t node = 0; node < plan->node_count; node++)
-        found[node] = cards;
+        found[node] = gpus;
     return dt_plan_use_devices(plan, found, arena, err);
 }

@@ -20,6 +20,6 @@ dt_status dt_placement_assign(dt_plan *plan, const dt_probe_report *report, dt_a
                               dt_error *err);
 
 /* The same where every node is taken to have so many GPUs, whatever there is. */
-dt_status dt_placement_imagine(dt_plan *plan, int64_t cards, dt_arena *arena, dt_error *err);
+dt_status dt_placement_imagine(dt_plan *plan, int64_t gpus, dt_arena *arena, dt_error *err);
 
 #endif

@@ -46,7 +46,7 @@ static int64_t fullest_node(const dt_plan *plan)
     return most;
 }
 
-/* On processors: what a card holds the engine checks against the card. */
+/* On processors: what a GPU holds the engine checks against the GPU. */
 static int64_t ranks_here(const dt_plan *plan)
 {
     int64_t count = 0;
@@ -139,17 +139,17 @@ out:
     return st;
 }
 
-/* The plan, and what it takes: after the data, whose facts are in *out. cards: of each node, 0: those
+/* The plan, and what it takes: after the data, whose facts are in *out. gpus: of each node, 0: those
  * that are found. */
-static dt_status plan_recipe(dt_preflight *out, const dt_recipe *here, int64_t cards,
+static dt_status plan_recipe(dt_preflight *out, const dt_recipe *here, int64_t gpus,
                              dt_arena *arena, dt_error *err)
 {
     dt_status st = DT_OK;
     dt_memory_ranks ranks;
 
     DT_TRY(dt_slurm_plan(&out->plan, here, arena, err));
-    DT_TRY(cards > 0 ? dt_placement_imagine(&out->plan, cards, arena, err)
-                     : dt_placement_assign(&out->plan, NULL, arena, err));
+    DT_TRY(gpus > 0 ? dt_placement_imagine(&out->plan, gpus, arena, err)
+                    : dt_placement_assign(&out->plan, NULL, arena, err));
     ranks = dt_plan_memory_ranks(&out->plan, 0);
     dt_memory_estimate(&out->memory, &out->recipe, out->data.vocab, &ranks);
     out->ranks_on_node = fullest_node(&out->plan);
@@ -159,7 +159,7 @@ out:
 }
 
 static dt_status look_at_recipe(dt_preflight *out, const dt_recipe *recipe,
-                                const dt_recipe_source *source, bool make, int64_t cards,
+                                const dt_recipe_source *source, bool make, int64_t gpus,
                                 dt_arena *arena, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -170,7 +170,7 @@ static dt_status look_at_recipe(dt_preflight *out, const dt_recipe *recipe,
     if (st == DT_ERR_RECIPE && source != NULL && err != NULL)
         dt_recipe_locate_data(err, source, arena);
     DT_TRY(st);
-    DT_TRY(plan_recipe(out, &here, cards, arena, err));
+    DT_TRY(plan_recipe(out, &here, gpus, arena, err));
     DT_TRY(dt_preflight_check_steps(out, err));
 out:
     return st;
@@ -182,14 +182,14 @@ dt_status dt_preflight_recipe(dt_preflight *out, const dt_recipe *recipe,
     return look_at_recipe(out, recipe, source, false, 0, arena, err);
 }
 
-dt_status dt_preflight_with_cards(dt_preflight *out, const dt_recipe *recipe,
-                                  const dt_recipe_source *source, int64_t cards, dt_arena *arena,
-                                  dt_error *err)
+dt_status dt_preflight_with_gpus(dt_preflight *out, const dt_recipe *recipe,
+                                 const dt_recipe_source *source, int64_t gpus, dt_arena *arena,
+                                 dt_error *err)
 {
     if (recipe->gpus == 0)
         return DT_FAIL(err, DT_ERR_USAGE, "'gpus' is 0: the recipe wants none (--set gpus=%lld)",
-                       (long long)cards);
-    return look_at_recipe(out, recipe, source, false, recipe->gpus > cards ? recipe->gpus : cards,
+                       (long long)gpus);
+    return look_at_recipe(out, recipe, source, false, recipe->gpus > gpus ? recipe->gpus : gpus,
                           arena, err);
 }
 

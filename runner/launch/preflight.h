@@ -38,9 +38,9 @@ dt_status dt_preflight_without_data(dt_preflight *out, const dt_recipe *recipe, 
                                     dt_error *err);
 /* The recipe and its data, for nodes that are taken to have so many GPUs each, whatever they have.
  * DT_ERR_USAGE where it wants none. */
-dt_status dt_preflight_with_cards(dt_preflight *out, const dt_recipe *recipe,
-                                  const dt_recipe_source *source, int64_t cards, dt_arena *arena,
-                                  dt_error *err);
+dt_status dt_preflight_with_gpus(dt_preflight *out, const dt_recipe *recipe,
+                                 const dt_recipe_source *source, int64_t gpus, dt_arena *arena,
+                                 dt_error *err);
 /* Whether the ranks that the plan has here fit the memory that is free now; why not, in err. */
 bool dt_preflight_fits_here(dt_preflight *flight, const dt_recipe *recipe, dt_error *err);
 /* The same, and whether it fits this machine. */

@@ -94,7 +94,7 @@ out:
     return st;
 }
 
-/* Whether the recipe tells sbatch itself, which may be by a card's name. */
+/* Whether the recipe tells sbatch itself, which may be by a GPU's name. */
 static bool says_gpus(const char *const *options, int64_t count)
 {
     bool said = false;
@@ -105,8 +105,8 @@ static bool says_gpus(const char *const *options, int64_t count)
     return said;
 }
 
-/* Ranks may share a card: it is the highest number that counts. */
-static int64_t cards_per_node(const json_t *plan)
+/* Ranks may share a GPU: it is the highest number that counts. */
+static int64_t gpus_per_node(const json_t *plan)
 {
     const json_t *item;
     int64_t most = 0;
@@ -156,7 +156,7 @@ static dt_status make_wish(dt_slurm_wish *out, const json_t *plan, int64_t nodes
         if (cpus > out->cpus_per_task)
             out->cpus_per_task = cpus;
     }
-    out->gpus_per_node = says_gpus(options, out->option_count) ? 0 : cards_per_node(plan);
+    out->gpus_per_node = says_gpus(options, out->option_count) ? 0 : gpus_per_node(plan);
     return DT_OK;
 }
 

@@ -20,7 +20,7 @@ double dt_fabric_bus_gbs(const dt_fabric *fabric)
 {
     if (fabric->nodes == 1)
         return fabric->node_gbs;
-    if (fabric->node_cards == 1)
+    if (fabric->node_gpus == 1)
         return fabric->network_gbs;
     return fmin(fabric->node_gbs, fabric->network_gbs);
 }
@@ -33,7 +33,7 @@ static double usable(const dt_fabric *fabric, dt_traffic_kind kind, int way, int
 
     if (way == RING) {
         const double share[PROTOCOLS] = {many || kind == DT_TRAFFIC_ALL_REDUCE ? 1.0 / 4 : 1.0 / 3,
-                                         fabric->node_cards < 2 ? 0.7 : 0.92, 1};
+                                         fabric->node_gpus < 2 ? 0.7 : 0.92, 1};
         return share[protocol];
     } else {
         const double share[PROTOCOLS] = {1 / 3.8, many ? 0.915 : 7.0 / 9, 1};
@@ -45,19 +45,19 @@ static double latency_us(const dt_fabric *fabric, dt_traffic_kind kind, int way,
 {
     int link = fabric->nvlink ? NVLINK : PCIE;
     double inside_us = step_us[link][way][protocol], between_us = step_us[NETWORK][way][protocol];
-    double nodes = (double)fabric->nodes, cards = (double)fabric->node_cards;
+    double nodes = (double)fabric->nodes, gpus = (double)fabric->node_gpus;
     double both = kind == DT_TRAFFIC_ALL_REDUCE ? 2 : 1, between, inside;
 
     if (fabric->nodes > 1 && protocol == LL)
         inside_us *= 1.8;
     between = way == RING ? both * (nodes - 1) : 2 * floor(log2(nodes));
-    inside = way == RING ? both * (nodes * cards - 1) - between : 2 * (cards - 1);
+    inside = way == RING ? both * (nodes * gpus - 1) - between : 2 * (gpus - 1);
     return start_us[way][protocol] + inside * inside_us + between * between_us;
 }
 
 double dt_collective_seconds(const dt_fabric *fabric, dt_traffic_kind kind, int64_t bytes)
 {
-    double world = (double)(fabric->nodes * fabric->node_cards), best = INFINITY;
+    double world = (double)(fabric->nodes * fabric->node_gpus), best = INFINITY;
 
     if (world < 2)
         return 0;

@@ -6,7 +6,7 @@
  *            Rings: W-1 steps of a gather or a reduce-scatter, 2 (W-1) of an all-reduce, of which
  *            nodes-1, or twice that, go over the network; each rank moves (W-1)/W of the bytes, or
  *            twice that, or for a broadcast all of them, at the bus bandwidth. Trees, for all-reduce: 2 (G-1) steps in a node of G
- *            cards and 2 log2(nodes) over the network; twice the bytes at 0.9 of the bus bandwidth
+ *            GPUs and 2 log2(nodes) over the network; twice the bytes at 0.9 of the bus bandwidth
  * Left out   NVLink SHARP, PAT, and corrections of trees by size: newer ones are faster, the
  *            corrections (0.5 to 1) make trees slower between 4 KB and 64 MB
  * Units      GB/s are 1e9 bytes a second
@@ -20,13 +20,13 @@
 #include "recipes/traffic.h"
 
 typedef struct dt_fabric {
-    int64_t nodes, node_cards;
+    int64_t nodes, node_gpus;
     bool nvlink;
     double node_gbs;    /* bus bandwidth within a node */
     double network_gbs; /* of all network cards of a node together */
 } dt_fabric;
 
-/* 0 where there is one card. */
+/* 0 where there is one GPU. */
 double dt_collective_seconds(const dt_fabric *fabric, dt_traffic_kind kind, int64_t bytes);
 /* Of the slowest link on the way. */
 double dt_fabric_bus_gbs(const dt_fabric *fabric);

@@ -2,7 +2,7 @@
  *
  * Sources    NVIDIA's data sheets of H100 and H200 (SXM), A100 (SXM), L40S, and the Ada GPU
  *            architecture paper (RTX 4090, fp32 sums); matrix rates without sparsity
- * Links      bus bandwidth that NCCL reaches for large gathers among the cards of a node, as its
+ * Links      bus bandwidth that NCCL reaches for large gathers among the GPUs of a node, as its
  *            developers and users report it, see gpu_specs.c. More for an all-reduce with NVLink
  *            SHARP (480 GB/s on 8 H100), which is left out: plans are on the safe side there
  */
@@ -27,8 +27,8 @@ extern const char *const dt_gpu_spec_names[];
 /* Between nodes. */
 typedef struct dt_network {
     const char *name;
-    double card_gbs; /* what one network card delivers */
-    bool per_gpu;    /* a network card for each GPU; else one a node */
+    double nic_gbs; /* what one network card delivers */
+    bool per_gpu;   /* a network card for each GPU; else one a node */
     const char *source;
 } dt_network;
 

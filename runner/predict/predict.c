@@ -41,7 +41,7 @@ static dt_status stage_flops(double **out, const dt_recipe *recipe, int64_t voca
 static double update_seconds(const dt_recipe *recipe, const dt_memory *memory,
                              const dt_machine *machine)
 {
-    double ways = (double)(machine->fabric.nodes * machine->fabric.node_cards);
+    double ways = (double)(machine->fabric.nodes * machine->fabric.node_gpus);
     bool divided = recipe->strategy.kind == DT_STRATEGY_FSDP;
     double elems = (double)memory->parameter_count / (divided ? ways : 1);
     double moments = dt_memory_states(recipe, memory->parameter_count);
@@ -60,7 +60,7 @@ typedef struct timeline {
 static dt_status run(timeline *out, const dt_recipe *recipe, int64_t vocab, int64_t micro_steps,
                      const dt_machine *machine, dt_arena *arena, dt_error *err)
 {
-    int64_t world = machine->fabric.nodes * machine->fabric.node_cards, at = 0;
+    int64_t world = machine->fabric.nodes * machine->fabric.node_gpus, at = 0;
     double rate = machine->tflops * 1e12 * machine->efficiency;
     double now = 0, channel_free = 0, *wait, *flops = NULL;
     dt_traffic traffic;
@@ -138,7 +138,7 @@ static dt_status predict(dt_prediction *out, const dt_recipe *recipe, int64_t vo
                          const dt_machine *machine, dt_arena *arena, dt_error *err)
 {
     double rows = (double)recipe->batch.sequences * (double)recipe->batch.tokens;
-    dt_memory_ranks ranks = {machine->fabric.nodes * machine->fabric.node_cards, 1, false};
+    dt_memory_ranks ranks = {machine->fabric.nodes * machine->fabric.node_gpus, 1, false};
     dt_model_config config;
     timeline line;
     dt_status st = DT_OK;
@@ -173,7 +173,7 @@ dt_status dt_predict(dt_prediction *out, const dt_recipe *recipe, int64_t vocab,
     dt_prediction one;
     dt_status st = DT_OK;
 
-    alone.fabric.nodes = alone.fabric.node_cards = 1;
+    alone.fabric.nodes = alone.fabric.node_gpus = 1;
     DT_TRY(predict(&one, recipe, vocab, &alone, arena, err));
     DT_TRY(predict(out, recipe, vocab, machine, arena, err));
     out->efficiency = out->tokens_per_second / (one.tokens_per_second * (double)out->world_size);
@@ -181,26 +181,26 @@ out:
     return st;
 }
 
-dt_status dt_predict_overlap_end(int64_t *cards, const dt_recipe *recipe, int64_t vocab,
+dt_status dt_predict_overlap_end(int64_t *gpus, const dt_recipe *recipe, int64_t vocab,
                                  const dt_machine *machine, dt_arena *arena, dt_error *err)
 {
-    int64_t most = machine->fabric.node_cards;
+    int64_t most = machine->fabric.node_gpus;
     dt_machine larger = *machine;
     dt_prediction prediction;
     dt_status st = DT_OK;
 
-    *cards = 0;
+    *gpus = 0;
     larger.fabric.nodes = 1;
-    larger.fabric.node_cards = most > 1 ? 2 : 1;
-    while (larger.fabric.nodes * larger.fabric.node_cards <= DT_PLAN_GPUS_MAX) {
+    larger.fabric.node_gpus = most > 1 ? 2 : 1;
+    while (larger.fabric.nodes * larger.fabric.node_gpus <= DT_PLAN_GPUS_MAX) {
         DT_TRY(predict(&prediction, recipe, vocab, &larger, arena, err));
         if (prediction.exposed_seconds > DT_PLAN_EXPOSED_SHARE * prediction.step_seconds) {
-            *cards = prediction.world_size;
+            *gpus = prediction.world_size;
             break;
         }
-        if (larger.fabric.node_cards < most)
-            larger.fabric.node_cards =
-                2 * larger.fabric.node_cards < most ? 2 * larger.fabric.node_cards : most;
+        if (larger.fabric.node_gpus < most)
+            larger.fabric.node_gpus =
+                2 * larger.fabric.node_gpus < most ? 2 * larger.fabric.node_gpus : most;
         else
             larger.fabric.nodes *= 2;
     }

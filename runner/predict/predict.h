@@ -1,8 +1,8 @@
-/* predict: how long a step of a recipe takes on so many cards, from arithmetic alone.
+/* predict: how long a step of a recipe takes on so many GPUs, from arithmetic alone.
  *
  * Compute    FLOPs of each stage (recipes/traffic.h) as the architecture counts them for a token
  *            (recipes/architecture/), times the rows = sequences x tokens; what activation
- *            checkpointing computes again but for the last block; over the card's matrix rate
+ *            checkpointing computes again but for the last block; over the GPU's matrix rate
  *            times `efficiency`. What is not a product is inside the efficiency
  * Update     bytes of memory that an element of a rank's share costs: gradient zeroed, read for the
  *            norm and by the optimizer, 12; master and moments read and written, 8 each; the
@@ -47,11 +47,11 @@ typedef struct dt_prediction {
     double pass_seconds, update_seconds;
     dt_prediction_messages messages[DT_TRAFFIC_KINDS];
     double message_seconds; /* if nothing ran beside them */
-    double exposed_seconds; /* of them, during which the card waits */
+    double exposed_seconds; /* of them, during which the GPU waits */
     double step_seconds;    /* passes, exposed, update */
     double tokens_per_second;
     double mfu;        /* model FLOPs over tflops; nothing for what is computed again */
-    double efficiency; /* tokens per second over world_size times those of one card */
+    double efficiency; /* tokens per second over world_size times those of one GPU */
 } dt_prediction;
 
 /* `recipe` is checked; its nodes and ranks are taken from the machine. vocab as for
@@ -59,12 +59,12 @@ typedef struct dt_prediction {
 dt_status dt_predict(dt_prediction *out, const dt_recipe *recipe, int64_t vocab,
                      const dt_machine *machine, dt_arena *arena, dt_error *err);
 
-/* Where overlap ends: the least number of cards, growing by powers of two within a node and then of
- * nodes up to DT_PLAN_GPUS_MAX, on which the card waits for more than 5 % of the step; 0: none.
+/* Where overlap ends: the least number of GPUs, growing by powers of two within a node and then of
+ * nodes up to DT_PLAN_GPUS_MAX, on which the GPU waits for more than 5 % of the step; 0: none.
  */
 #define DT_PLAN_GPUS_MAX      65536
 #define DT_PLAN_EXPOSED_SHARE 0.05
-dt_status dt_predict_overlap_end(int64_t *cards, const dt_recipe *recipe, int64_t vocab,
+dt_status dt_predict_overlap_end(int64_t *gpus, const dt_recipe *recipe, int64_t vocab,
                                  const dt_machine *machine, dt_arena *arena, dt_error *err);
 
 #endif

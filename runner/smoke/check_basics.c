@@ -17,7 +17,7 @@
 #define MEMORY_SHARE 1.1
 #define MEMORY_SPARE (16 << 20) /* padding, which small models have more of */
 
-/* On its own nodes a recipe may have as many ranks as there are cards. */
+/* On its own nodes a recipe may have as many ranks as there are GPUs. */
 static dt_status count_ranks(dt_smoke *smoke, dt_error *err)
 {
     dt_recipe *recipe = &smoke->recipe;

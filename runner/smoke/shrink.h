@@ -17,10 +17,10 @@ typedef struct dt_shrink {
     int64_t ranks; /* 0: two, or one where the recipe can have no more */
     int64_t steps;
     bool full; /* the model and its batch as they are */
-    bool here; /* the nodes, cards and ranks as they are */
+    bool here; /* the nodes, GPUs and ranks as they are */
 } dt_shrink;
 
-/* Ranks that the recipe asks for, as far as it says: a node whose cards are found has one or more. */
+/* Ranks that the recipe asks for, as far as it says: a node whose GPUs are found has one or more. */
 int64_t dt_shrink_ranks_asked(const dt_recipe *recipe);
 
 /* The same on one rank, of the first node. */

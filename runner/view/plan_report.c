@@ -97,15 +97,15 @@ static void add_assumptions(dt_strbuf *out, const dt_term *term, const dt_planne
                  precision_text(recipe));
     dt_table_add(&table, DT_STYLE_DIM, "passes");
     dt_table_add(&table, DT_STYLE_PLAIN, "%.4g TFLOP/s (%s) x %.3g %% efficiency (assumed)",
-                 machine->tflops, p->given_peak ? "given" : p->card->name,
+                 machine->tflops, p->given_peak ? "given" : p->gpu->name,
                  100 * machine->efficiency);
     dt_table_add(&table, DT_STYLE_DIM, "update");
     dt_table_add(&table, DT_STYLE_PLAIN, "%.4g GB/s of memory (%s) x %.3g %% (assumed)%s",
-                 machine->memory_gbs, p->card->name, 100 * DT_PLAN_MEMORY_SHARE,
+                 machine->memory_gbs, p->gpu->name, 100 * DT_PLAN_MEMORY_SHARE,
                  update_text(p, arena));
     dt_table_add(&table, DT_STYLE_DIM, "in a node");
     dt_table_add(&table, DT_STYLE_PLAIN, "%.4g GB/s: %s", machine->fabric.node_gbs,
-                 p->given_node ? "given" : p->card->node_source);
+                 p->given_node ? "given" : p->gpu->node_source);
     dt_table_add(&table, DT_STYLE_DIM, "between nodes");
     dt_table_add(&table, DT_STYLE_PLAIN, "%.4g GB/s a node: %s", machine->fabric.network_gbs,
                  p->given_network ? "given" : p->network->source);
@@ -196,7 +196,7 @@ static void add_memory(dt_strbuf *out, const dt_term *term, const dt_planned *p,
             dt_table_add(&table, DT_STYLE_PLAIN, "%s",
                          dt_format_bytes(text, sizeof(text), (double)bytes[part]));
         dt_table_add(&table, fits ? DT_STYLE_GOOD : DT_STYLE_BAD, "%s %.0f GB",
-                     fits ? "fits" : "does not fit", p->card->memory_gb);
+                     fits ? "fits" : "does not fit", p->gpu->memory_gb);
     }
     dt_table_write(out, &table, term, 2);
 }
@@ -226,7 +226,7 @@ dt_status dt_plan_report_text(const dt_planned *planned, dt_arena *arena, dt_err
     dt_term_add(&text, &term, DT_STYLE_BOLD, "%s", planned->recipe.name);
     dt_term_add(&text, &term, DT_STYLE_DIM,
                 " on %lld %s a node: a prediction, not a measurement\n\n",
-                (long long)planned->machine.fabric.node_cards, planned->card->name);
+                (long long)planned->machine.fabric.node_gpus, planned->gpu->name);
     add_assumptions(&text, &term, planned, arena);
     dt_strbuf_add_char(&text, '\n');
     add_times(&text, &term, planned, arena);
@@ -295,11 +295,11 @@ dt_status dt_plan_report_json(const dt_planned *planned, dt_error *err)
                                   "flops_per_token", any->token_flops, "item", kind->item));
     json_object_set_new(
         object, "machine",
-        json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f}", "card", planned->card->name,
-                  "gpus_per_node", (json_int_t)machine->fabric.node_cards, "tflops",
-                  machine->tflops, "efficiency", machine->efficiency, "memory_gbs",
-                  machine->memory_gbs, "memory_bytes", machine->memory_bytes, "node_gbs",
-                  machine->fabric.node_gbs, "network_gbs", machine->fabric.network_gbs));
+        json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f}", "card", planned->gpu->name,
+                  "gpus_per_node", (json_int_t)machine->fabric.node_gpus, "tflops", machine->tflops,
+                  "efficiency", machine->efficiency, "memory_gbs", machine->memory_gbs,
+                  "memory_bytes", machine->memory_bytes, "node_gbs", machine->fabric.node_gbs,
+                  "network_gbs", machine->fabric.network_gbs));
     for (int i = 0; i < planned->sizes_count; i++)
         json_array_append_new(sizes, size_to_json(planned, &planned->sizes[i]));
     json_object_set_new(object, "sizes", sizes);

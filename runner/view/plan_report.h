@@ -16,7 +16,7 @@ typedef struct dt_planned_size {
 typedef struct dt_planned {
     dt_recipe recipe;
     int64_t vocab; /* 0: only a full read of the data can tell */
-    const dt_gpu_spec *card;
+    const dt_gpu_spec *gpu;
     const dt_network *network;
     bool given_peak, given_node, given_network; /* instead of the tables' */
     dt_machine machine;                         /* but for its nodes */

@@ -51,7 +51,7 @@ static void test_small_messages_take_the_latency_of_the_best_way(void **state)
                 (4.4 + 2 * (7 * 0.52 * 1.8 + 7 * 5.0) + 16 / (360e3 * 0.9 / 3.8)) * US);
 }
 
-/* 25 MB on 1,024 cards, a tree with LL128: 4.4 + 2 * (7 * 1.2 + 7 * 8.5) us, and 50 MB at
+/* 25 MB on 1,024 GPUs, a tree with LL128: 4.4 + 2 * (7 * 1.2 + 7 * 8.5) us, and 50 MB at
  * 360 * 0.9 * 0.915 GB/s: 168.7 us. A ring would take milliseconds of latency. */
 static void test_trees_carry_buckets_among_many_nodes(void **state)
 {
@@ -66,14 +66,14 @@ static void test_the_slowest_link_sets_the_bandwidth(void **state)
 
     expect_near(dt_fabric_bus_gbs(&one_node), 360);
     expect_near(dt_fabric_bus_gbs(&slow), 11);
-    single.node_gbs = 5; /* no second card in a node to talk to */
+    single.node_gbs = 5; /* no second GPU in a node to talk to */
     expect_near(dt_fabric_bus_gbs(&single), 11);
     expect_near(dt_collective_seconds(&alone, DT_TRAFFIC_ALL_REDUCE, 1 << 20), 0);
 }
 
 /* --- a step */
 
-/* GPT-2 124M, 32 x 1024 tokens, bf16, on cards of 1000 TFLOP/s at 50 %. */
+/* GPT-2 124M, 32 x 1024 tokens, bf16, on GPUs of 1000 TFLOP/s at 50 %. */
 static void fill(dt_recipe *recipe, dt_machine *machine)
 {
     dt_recipe_init(recipe);
@@ -112,7 +112,7 @@ static void test_one_card_takes_its_flops_and_its_update(void **state)
     dt_recipe recipe;
 
     fill(&recipe, &machine);
-    machine.fabric.node_cards = 1;
+    machine.fabric.node_gpus = 1;
     predict(&out, &recipe, &machine);
     expect_near(out.token_flops, 854438400);
     expect_near(out.token_flops, dt_model_flops_per_token(&config));
@@ -139,7 +139,7 @@ static void test_whole_matrices_take_their_flops_and_are_divided(void **state)
     fill(&recipe, &machine);
     predict(&eight, &recipe, &machine);
     assert_true(eight.matrix_flops == 0);
-    machine.fabric.node_cards = 1;
+    machine.fabric.node_gpus = 1;
     predict(&adamw, &recipe, &machine);
     recipe.optimizer.kind = DT_OPTIMIZER_MUON;
     machine.matrix_tflops = 250;
@@ -148,7 +148,7 @@ static void test_whole_matrices_take_their_flops_and_are_divided(void **state)
     assert_true(alone.update_seconds > 12 * block / 125e12 && alone.mfu < adamw.mfu);
     expect_near(alone.token_flops, adamw.token_flops);
 
-    machine.fabric.node_cards = 8;
+    machine.fabric.node_gpus = 8;
     predict(&eight, &recipe, &machine); /* one and a half blocks, to within a matrix */
     assert_true(eight.matrix_flops >= 1.5 * block && eight.matrix_flops < 1.9 * block);
     assert_int_equal(eight.messages[DT_TRAFFIC_BROADCAST].count, 4 * 12);

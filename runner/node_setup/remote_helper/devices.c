@@ -114,17 +114,17 @@ static void read_driver_version(char *driver, size_t size)
     dt_strbuf_release(&text);
 }
 
-/* A folder for each card that this machine, or container, may use. */
+/* A folder for each GPU that this machine, or container, may use. */
 static void add_driver_files(json_t *devices)
 {
     static const char model[] = "Model:";
-    DIR *cards = opendir(DRIVER "/gpus");
+    DIR *gpus = opendir(DRIVER "/gpus");
     struct dirent *entry;
     dt_strbuf path, text;
 
     dt_strbuf_init(&path);
     dt_strbuf_init(&text);
-    while (cards != NULL && (entry = readdir(cards)) != NULL) {
+    while (gpus != NULL && (entry = readdir(gpus)) != NULL) {
         char *name, *end;
 
         if (entry->d_name[0] == '.')
@@ -141,8 +141,8 @@ static void add_driver_files(json_t *devices)
         json_array_append_new(devices,
                               json_pack("{s:s}", "name", *name != '\0' ? name : "NVIDIA GPU"));
     }
-    if (cards != NULL)
-        closedir(cards);
+    if (gpus != NULL)
+        closedir(gpus);
     dt_strbuf_release(&path);
     dt_strbuf_release(&text);
 }
