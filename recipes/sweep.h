@@ -6,7 +6,7 @@
  *           {kind: random, count: 8, seed: 1}   so many of the grid, none twice
  *
  * A reading is of one point; without being asked for another it is of the first, so that every command that
- * reads a recipe has one that can be run. The values go on top of all layers, and --set may not give a field
+ * reads a recipe has one that can be run. The values are laid over all layers, and --set may not give a field
  * that is swept. Of several layers with a sweep the last counts. An item is what the field takes: of a
  * field that is a list an item may be a list.
  */

@@ -185,7 +185,7 @@ static dt_status add_piece(word *w, size_t start, int32_t id, dt_error *err)
     return DT_OK;
 }
 
-/* A character a piece; `text` goes on behind the word with the mark of its end. */
+/* A character a piece; `text` continues behind the word with the mark of its end. */
 static dt_status cut(word *w, const dt_codes *codes, const char *text, size_t length, dt_error *err)
 {
     size_t used;

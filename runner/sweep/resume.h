@@ -5,7 +5,7 @@
 #include "runner/cli/command.h"
 #include "runner/sweep/group.h"
 
-/* Points that were stopped by a person or failed go on from their checkpoints, those that were refused or never
+/* Points that were stopped by a person or failed continue from their checkpoints, those that were refused or never
  * begun are launched; what finished, was cut as one of the worse, or was removed stays as it is. Starts a
  * driver where there is something to do; *count: for how many. DT_ERR_USAGE while it is driven. */
 dt_status dt_group_resume(int64_t *count, dt_sweep_group *group, dt_call *call, dt_error *err);

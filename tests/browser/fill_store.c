@@ -293,7 +293,7 @@ static void add_long(dt_store *store, int64_t points)
 }
 
 /* Points of the steps that it has are there already, and stay as they are. */
-static void go_on(dt_store *store, const char *id, int64_t step)
+static void add_steps(dt_store *store, const char *id, int64_t step)
 {
     must(dt_store_begin(store, &err));
     add_points(store, id, 1, 741, step, dt_clock_wall_ms() - 40000);
@@ -319,8 +319,8 @@ int main(int argc, char **argv)
     else if (strcmp(argv[2], "long") == 0)
         add_long(store, strtoll(argv[3], NULL, 10));
     else
-        go_on(store, strcmp(argv[2], "live") == 0 ? "v6l1ve" : "k3v9x2",
-              strtoll(argv[3], NULL, 10));
+        add_steps(store, strcmp(argv[2], "live") == 0 ? "v6l1ve" : "k3v9x2",
+                  strtoll(argv[3], NULL, 10));
     dt_store_close(store);
     return 0;
 }

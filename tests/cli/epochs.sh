@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A run whose length is in epochs: its steps are those that the engine counts, before it starts, while
-# it runs and once it has ended; killed it is not finished, stopped it goes on, finished it is refused.
+# it runs and once it has ended; killed it is not finished, stopped it continues, finished it is refused.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 sed -i 300q "$work/corpus.txt"
@@ -28,7 +28,7 @@ says "has done all its $steps steps" "--set schedule.epochs=6"
 expect 0 resume "$whole" --wait --json --set schedule.epochs=4
 json "o['state'] == 'finished'" "o['steps'] == o['steps_total'] > $steps"
 
-# A rank is killed after the first checkpoint (tests/fields/moment.c): it is no finished run, it goes on
+# A rank is killed after the first checkpoint (tests/fields/moment.c): it is no finished run, it continues
 # from there.
 cat >"$work/engine" <<SH
 #!/bin/sh

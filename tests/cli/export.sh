@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs as files of other programs, read again by readers that are written here (export_peers.py: by the programs
-# themselves, on demand); with hostile names, numbers that are none, a run that goes on, and a disk that is full.
+# themselves, on demand); with hostile names, numbers that are none, an active run, and a disk that is full.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 here=$(dirname "${BASH_SOURCE[0]}")
@@ -58,7 +58,7 @@ expect 2 export "${runs[0]}" --to csv --json
 expect 3 export "${runs[0]}" --to csv -o "$work/nosuch/a.csv"
 one_line
 
-# A run that goes on: every metric ends at one step, and each line is whole.
+# An active run: every metric ends at one step, and each line is whole.
 expect 0 launch --detach "$work/tiny.yaml" --set schedule.steps=100000000 --set evaluate.every=100000000
 running=$(cat "$work/out")
 within 60 step_reached "$running" 50

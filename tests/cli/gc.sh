@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What can be done without is told, asked about and removed: checkpoints, logs and journals of runs that have ended,
-# what nobody uses of the cache; nothing of a run that goes on, nothing that a launch has just found.
+# what nobody uses of the cache; nothing of an active run, nothing that a launch has just found.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 runs=$work/state/dtrun/runs cache=$work/cache/dtrun
@@ -79,7 +79,7 @@ expect 2 gc --cache-quota much
 says "expected a size"
 expect 2 gc --older soon
 
-# The one that goes on has lost nothing.
+# The active one has lost nothing.
 step_now=$("$dtrun" status "$running" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["step"])')
 within 60 step_reached "$running" $((step_now + 20))
 [ "$(ls "$runs/$running/checkpoints" | wc -l)" -ge 3 ] || fail "checkpoints of a run that goes on are gone"

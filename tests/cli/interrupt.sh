@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Ctrl-C during a followed launch: exit code 130, how to come back, and the run goes on.
+# Ctrl-C during a followed launch: exit code 130, how to come back, and the run continues.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 

@@ -57,7 +57,7 @@ json "o['state'] == 'finished'" "o['step'] == o['steps_total'] == 60" \
 expect 2 resume "$run"
 says "has done all its 60 steps"
 
-# What may change goes on: also data of the same content elsewhere.
+# A change that is allowed resumes: also data of the same content elsewhere.
 cp "$work/corpus.txt" "$work/moved.txt"
 expect 0 resume "$run" --wait --json --set schedule.steps=70 --set "data.train=$work/moved.txt" \
     --set optimizer.lr=1e-3 --set evaluate.every=5 --set ranks=1 --set strategy=fsdp
@@ -90,7 +90,7 @@ printf '%s\n' "$(sed -n 's/.*its digest is \([0-9a-f]*\),.*/\1/p' "$work/err")" 
 expect 0 resume "$run" --wait --set schedule.steps=100 --set model.activation=gelu_tanh
 says "does not say which data it was trained on"
 
-# A stopped run whose next attempt fails before its first step goes on by the recipe that it had.
+# A stopped run whose next attempt fails before its first step continues by the recipe that it had.
 expect 0 launch --detach "$work/tiny.yaml" --set schedule.steps=1000000000 --set schedule.period_steps=100
 run=$(cat "$work/out")
 within 60 step_reached "$run" 5

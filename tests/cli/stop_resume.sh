@@ -2,7 +2,7 @@
 # Detach, look, stop, resume: the resumed run reaches the numbers of one that was never stopped.
 . "$(dirname "$0")/lib.sh"
 make_tiny
-# It would go on for days: stopped when this script is ready, however slow the machine.
+# It would continue for days: stopped when this script is ready, however slow the machine.
 ever=1000000000
 set_steps=(--set schedule.period_steps=8000 --set evaluate.every=4000 --set log.every=1
     --set checkpoint.every=4000)

@@ -28,7 +28,7 @@ json "o['recipe']['optimizer']['lr'] == 3e-3" "o['recipe']['search']['at_once'] 
 expect 0 status lr
 says "lr-4" "optimizer.lr=3e-3 seed=2"
 
-# Side by side; let go of, and its driver killed: the next command goes on with it, and nothing is run twice.
+# Side by side; let go of, and its driver killed: the next command continues it, and nothing is run twice.
 ever=1000000000
 expect 0 launch "$work/sweep.yaml" --detach --set search=zip --set search.at_once=2 --set schedule.steps=$ever --group two
 says two
@@ -48,7 +48,7 @@ json "len(o['runs']) == 2"
 expect 0 stop two
 [ -z "$(driver_of two)" ] || fail "a driver is left"
 
-# What did not finish goes on; a point that somebody finished or removed by hand is left alone.
+# What did not finish continues; a point that somebody finished or removed by hand is left alone.
 expect 2 resume two --set schedule.steps=9
 says "--set is for one run, and 'two' is a sweep"
 expect 0 show two-1 --json

@@ -111,7 +111,7 @@ for family in llama qwen2 qwen3; do
         "$work/$family/config.json" "$work/$family-again/config.json" || fail "config.json is another"
 done
 
-# --- it learns, and goes on without the folder; another begins from its best
+# --- it learns, and continues without the folder; another begins from its best
 expect 0 launch "$work/tune.yaml" --wait --json
 tuned=$(field "o['run']")
 rm -r "$model"

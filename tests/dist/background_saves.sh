@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checkpoints written beside training are those of their steps: a run that goes on from any of them
+# Checkpoints written beside training are those of their steps: a run that continues from any of them
 # ends with the bits of the uninterrupted one, fp16's loss scale included. What stays is what the
 # recipe says.
 . "$(dirname "$0")/lib.sh"

@@ -43,7 +43,7 @@ ranks 2 evaluation --signal -1:15:2 || fail "exit $?"
 ended evaluation stopped
 [ -e "$work/evaluation.ck/step-00000002/complete" ] || fail "no checkpoint of step 2"
 grep -q valid_loss.:[0-9] "$work/evaluation.0" && fail "a part of the text gave a validation loss"
-# It is made up for: the run that goes on has every validation loss of one that was not stopped.
+# It is made up for: the run that continues has every validation loss of one that was not stopped.
 more=(ranks=2 schedule.steps=4 evaluate.every=2 evaluate.sequences=8 "data.validation=[\"$work/text.txt\"]")
 plan whole "${more[@]}"
 ranks 2 whole || fail "exit $?"

@@ -47,7 +47,7 @@ differ "training and"
 rev "$work/text.txt" > "$work/1/text.txt"
 differ "file 1 has other content"
 
-# The folder of the checkpoints is a file: each save fails, training goes on to the last one.
+# The folder of the checkpoints is a file: each save fails, training continues to the last one.
 plan no-room schedule.steps=20 checkpoint.every=5
 : > "$work/no-room.ck"
 code=0

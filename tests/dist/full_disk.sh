@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The disk of the checkpoints fills up while a run trains: each save that fails is an event, the
-# older checkpoint stays whole, training goes on, and saves again when there is room. A best loss
+# older checkpoint stays whole, training continues, and saves again when there is room. A best loss
 # whose save failed is none: the next one is saved though it is worse.
 . "$(dirname "$0")/lib.sh"
 disk=$work/full.ck

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Killed at 100 random points while checkpoints are written (DTRUN_KILLS: at so many), a run always
-# finds a whole one, no older than the last that it told of, and goes on from it to the losses of the
+# finds a whole one, no older than the last that it told of, and continues from it to the losses of the
 # uninterrupted run, bit for bit. Two ranks, fsdp, each with a part of every save; all are killed at
 # once, or one alone, of which the other must learn.
 . "$(dirname "$0")/lib.sh"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A model of kind llama (grouped keys, wide heads, biases and norms of q and k, an odd width): dp, ddp
 # and fsdp in every shard as one process with the same global batch; half precisions near it; what is
-# computed again changes no bit; a stopped and resumed run has the bits of one that was not, and goes on
+# computed again changes no bit; a stopped and resumed run has the bits of one that was not, and continues
 # on another number of ranks; its checkpoint makes text, more than a batch is long.
 . "$(dirname "$0")/lib.sh"
 make_text 40

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A run that changes strategy and number of ranks at its checkpoints goes on like the one that does
+# A run that changes strategy and number of ranks at its checkpoints continues like the one that does
 # not: losses within 1e-6. From ddp on 2 ranks to each sharding of fsdp on 3 to one process; and round
 # through dp and 4 ranks.
 . "$(dirname "$0")/lib.sh"

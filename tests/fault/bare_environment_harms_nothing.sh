@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A command that only looks, from an environment in which nothing works (cron, sudo, another login),
 # meets a run on other machines whose supervisor was killed: the one that it starts has the
-# environment of the launch, and the run goes on. What cannot act leaves the run alone.
+# environment of the launch, and the run continues. What cannot act leaves the run alone.
 . "$(dirname "$0")/hosts.sh"
 
 bare() { env -i XDG_STATE_HOME="$XDG_STATE_HOME" HOME=/nowhere PATH=/nowhere "$@"; }
@@ -12,7 +12,7 @@ kill_supervisor() {
     kill -9 $pid
     await 10 is_dead $pid
 }
-goes_on() { # it still makes steps, in its first attempt
+keeps_stepping() { # it still makes steps, in its first attempt
     local step
     step=$(value "$id" "o['step']")
     await 40 past "$id" $((step + 20))
@@ -35,7 +35,7 @@ grep -q "the variable 'HOOK' is not set where the run is supervised" "$runs/$id/
     fail "it does not say that it cannot notify"
 ! grep -rqs sec-ret "$runs/$id" "$state/dtrun/store.db" || fail "a secret was stored"
 is "who may read it" "$(stat -c %a "$runs/$id/environment")" 600
-goes_on
+keeps_stepping
 
 # A machine on which ssh cannot be run proves nothing about a node.
 code=0
@@ -57,7 +57,7 @@ if unshare --mount true 2>/dev/null; then
     is "lines of complaint ($(<"$state/complaint"))" "$(grep -c "nobody supervises run '$id'.*Read-only" "$state/complaint")" 1
     is "lines of complaint" "$(wc -l <"$state/complaint")" 1
     "$dtrun" status "$id" >/dev/null
-    goes_on
+    keeps_stepping
 fi
 
 # Somebody else's run is left alone, and the list is there all the same.
@@ -75,7 +75,7 @@ if [ "$(id -u)" = 0 ]; then
     is "lines of complaint" "$(wc -l <"$state/complaint")" 1
     [ -z "$(supervisor)" ] || fail "a supervisor was started for somebody else"
     bare "$dtrun" status "$id" >/dev/null
-    goes_on
+    keeps_stepping
 fi
 "$dtrun" stop "$id" >/dev/null || fail "stop: exit $?"
 is state "$(value "$id" "o['state']")" stopped

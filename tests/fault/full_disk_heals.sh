@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The disk is full while ranks train: they go on, and when there is room nothing is missing but
+# The disk is full while ranks train: they continue, and when there is room nothing is missing but
 # output that was dropped and counted.
 . "$(dirname "$0")/lib.sh"
 disk=$XDG_STATE_HOME/dtrun

@@ -23,7 +23,7 @@ old, new = sqlite3.connect('$database', timeout=30), sqlite3.connect('$1')
 old.backup(new)"; }
 set_back() { rm "$database"*; cp "$1" "$database"; }
 
-# No supervisor has it open: the run goes on, and all its points are there again, from the agents'
+# No supervisor has it open: the run continues, and all its points are there again, from the agents'
 # journals. Who watches it sees its end.
 FAKE_STEPS=300 FAKE_STEP_MS=10 "$driver" launch lost 2 2
 await 20 has_step lost 5
@@ -72,7 +72,7 @@ rm "$database"*
 end_is stopped stopped 4
 [ -z "$(processes fake_engine)" ] || fail "ranks are left"
 
-# An older copy, from before the second attempt began: it is the second that goes on.
+# An older copy, from before the second attempt began: it is the second that continues.
 FAULT_RESTARTS=1 FAKE_STEPS=300 FAKE_STEP_MS=20 "$driver" launch older 2
 await 20 has_step older 3
 copy_store "$XDG_STATE_HOME/first.db"

@@ -112,7 +112,7 @@ for place in head tail; do
 done
 
 # The history goes back to an older copy, as after a power loss or from a backup: what was given back
-# since is lost and said; the run goes on, and is not restarted.
+# since is lost and said; the run continues, and is not restarted.
 FAKE_MODE=flood FAKE_STEPS=100000 FAKE_STEP_MS=20 "$driver" launch older 1
 await 20 has_step older 3
 copy_store "$database" "$XDG_STATE_HOME/older.db"

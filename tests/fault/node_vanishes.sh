@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A node that is cut off: for ten seconds nothing is lost and nothing restarted; for good it is told
-# within 20 s, and the run goes on with the others, or when it is back. What it still ran is ended.
+# within 20 s, and the run continues with the others, or when it is back. What it still ran is ended.
 . "$(dirname "$0")/hosts.sh"
 if ! apart; then
     echo "skipped: hosts on 127.0.0.1 cannot be cut off"

@@ -12,7 +12,7 @@ hit() { # id pattern
     [ -n "$pids" ] || fail "nothing there to be killed: $2"
     kill -9 $pids
 }
-goes_on() { # run attempt: from its checkpoint, with the same losses; then it is stopped
+resumes() { # run attempt: from its checkpoint, with the same losses; then it is stopped
     local from
     await 60 in_attempt "$1" "$2"
     from=$("$dtrun" show "$1" --json | python3 -c "
@@ -67,7 +67,7 @@ start=$(date +%s%N)
 hit "$id" 'dtrun-agent serve .*node-1'
 await 60 in_attempt agent 2
 figure 2 "kill -9 of an agent: the next attempt begins" "60 s" "$(seconds_since "$start")"
-goes_on agent 2
+resumes agent 2
 
 # 4: the supervisor is killed and nobody looks
 for round in $(seq $rounds); do
@@ -123,4 +123,4 @@ kill -STOP "$(pid_of hang 2)"
 await 120 in_attempt hang 2
 figure 8 "SIGSTOP of a rank, floor of $hang s: seen, told and the next attempt begun" "$((hang + 15)) s" \
     "$(seconds_since "$start")"
-goes_on hang 2
+resumes hang 2

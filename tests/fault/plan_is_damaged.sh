@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # plan.json and place.json are damaged or gone, and the supervisor is started again: the store's copy
-# is taken, and the run goes on. Where there is no copy either, the run is ended on its nodes, and only
+# is taken, and the run continues. Where there is no copy either, the run is ended on its nodes, and only
 # then failed; `dtrun stop` is right in every case. A plan of a newer dtrun is no damage: its run is left
 # alone.
 . "$(dirname "$0")/lib.sh"

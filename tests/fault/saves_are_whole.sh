@@ -32,21 +32,21 @@ newest() { # step of the newest checkpoint
     name=${name%/complete}
     echo $((10#0${name#step-}))
 }
-goes_on() { [ "$(newest)" -ge $((saved + 10)) ]; } # which the ranks that a kill left do not
+saves_again() { [ "$(newest)" -ge $((saved + 10)) ]; } # which the ranks that a kill left do not
 
 # It has no end of its own, and saves between two kills: neither a fast nor a slow machine is through,
 # or gives up, before all of them were tried.
 id=$("$dtrun" launch --detach "$XDG_STATE_HOME/saves.yaml" --set name=killed) saved=0
 done=0
 while [ $done -lt $kills ]; do
-    await 60 goes_on
+    await 60 saves_again
     sleep "0.$(printf %03d $((RANDOM % 100)))"
     pids=($(processes 'dtrun-engine train'))
     [ ${#pids[@]} -gt 0 ] || continue
     kill -9 "${pids[RANDOM % ${#pids[@]}]}" 2>/dev/null && done=$((done + 1))
     saved=$(newest)
 done
-await 60 goes_on
+await 60 saves_again
 "$dtrun" stop killed >/dev/null
 is "state ($(value killed "o['reason']"))" "$(value killed "o['state']")" stopped
 steps=$(value killed "o['step']")

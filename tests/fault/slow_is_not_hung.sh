@@ -39,7 +39,7 @@ PY
 }
 
 is_told() { [ -n "$(told "$1" slow)" ]; }
-goes_on() { # run: once it is called slow, the machine is quick again
+is_never_hung() { # run: once it is called slow, the machine is quick again
     await 200 is_told "$1"
     kill %%
     await 200 steps "$1" $(($(value "$1" "o['step'] or 0") + 3))
@@ -61,7 +61,7 @@ sed -i "s/accumulate: 60/accumulate: $micro_steps/" "$XDG_STATE_HOME/slow.yaml"
 "$dtrun" launch --detach "$XDG_STATE_HOME/slow.yaml" --set name=middle >/dev/null
 await 120 steps middle 3
 slow $(pids middle)
-goes_on middle
+is_never_hung middle
 like "what is said" "$(told middle slow)" "no step for * s while training: slow, since rank * advanced * ago"
 
 # one that was slow from its first moment, set-up included
@@ -69,7 +69,7 @@ like "what is said" "$(told middle slow)" "no step for * s while training: slow,
     --set failure.hang_seconds=1 --set batch.accumulate=$((4 * micro_steps)) >/dev/null
 await 120 has_pids always
 slow $(pids always)
-goes_on always
+is_never_hung always
 
 # a rank that is stopped while another one is slow
 "$dtrun" launch --detach "$XDG_STATE_HOME/slow.yaml" --set name=hung >/dev/null

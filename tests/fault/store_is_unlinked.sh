@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The history is deleted, or replaced by an empty one, while a run is supervised: it is noticed, the run's
-# rows are in the store that is there now, no point is missing, and the run goes on.
+# rows are in the store that is there now, no point is missing, and the run continues.
 . "$(dirname "$0")/lib.sh"
 database=$XDG_STATE_HOME/dtrun/store.db
 events() {

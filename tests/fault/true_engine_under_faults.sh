@@ -54,7 +54,7 @@ is state "$(value deaf "o['state']")" stopped
 is "exit code" "$(value deaf "o['exit_code']")" 4
 await 10 nothing_left
 
-# A rank or the agent is killed: the run goes on from its checkpoint, and every loss is that of the
+# A rank or the agent is killed: the run continues from its checkpoint, and every loss is that of the
 # run that nothing happened to. They have more steps than are waited for: none may end before its
 # fault, however slow this machine is.
 losses() { "$dtrun" metrics "$1" --name loss | tail -n +2 | cut -d, -f2,4; }

@@ -71,14 +71,14 @@ good corpus.txt "CURL_CA_BUNDLE"
 good corpus.txt "the second time"
 [ -z "$(cat "$work/web/log")" ] || fail "what is there is fetched again: $(asked)"
 
-# Trains on it; the run keeps the URL, and goes on when the cache is gone.
+# Trains on it; the run keeps the URL, and continues when the cache is gone.
 recipe "$base/corpus.txt#sha256=$sum"
 "$dtrun" launch --wait "$work/r.yaml" >"$work/out" 2>&1 || fail "launch: $(cat "$work/out")"
 grep -q "corpus.txt#sha256=$sum" <<<"$("$dtrun" show last --json)" || fail "the run forgets the URL"
 anew
 "$dtrun" resume last --wait --set schedule.steps=5 >"$work/out" 2>&1 || fail "resume: $(cat "$work/out")"
 
-# A connection that breaks goes on where it broke, and is whole in the end.
+# A transfer that breaks continues where it broke, and is whole in the end.
 anew
 good cut.txt "a connection that breaks"
 cached cut.txt "a connection that breaks"

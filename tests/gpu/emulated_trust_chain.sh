@@ -2,7 +2,7 @@
 # The engine with its GPU part on emulated cards (emulated/cuda_runtime.h), whose memory the host may
 # not touch and whose streams do nothing before they are waited for: losses of one process, two
 # ranks that share a card, two cards under dp, the same bits twice and whatever is computed again, a
-# checkpoint that goes on elsewhere. Tiny: what the numbers of a card are is trust_chain.sh's.
+# checkpoint that continues elsewhere. Tiny: what the numbers of a card are is trust_chain.sh's.
 . tests/dist/lib.sh
 make_text 4
 export LD_LIBRARY_PATH=$bin # the emulated card's NVML

@@ -2,7 +2,7 @@
 # On demand, some minutes: DTRUN_BIN=build/test/bin/emulated tests/gpu/loan_stages.sh
 # on_loan.sh on emulated cards, as it will be on a borrowed machine: a folder of its own that nothing is
 # written into, with the scripts and programs alone; no nvidia-smi, no PyTorch, no HOME; with Python and
-# without. Stages end in time, leave few files, say what is missing, and go on where they were cut off or
+# without. Stages end in time, leave few files, say what is missing, and continue where they were cut off or
 # killed.
 set -euo pipefail
 bin=${DTRUN_BIN:?set DTRUN_BIN to the emulated folder of a build}

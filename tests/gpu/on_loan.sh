@@ -10,7 +10,7 @@
 #
 # FOLDER ($OUT, else build/loan) gets 8 files at most, after every step: summary.md, steps.tsv, log.txt,
 # machine.txt, results.md, results.json. What is done is remembered in build/loan (DTRUN_LOAN_KEEP), or in
-# FOLDER where nothing can be written there: the next call goes on behind it. Other programs or another
+# FOLDER where nothing can be written there: the next call continues behind it. Other programs or another
 # card begin anew.
 # Exit code: 0 all good; 1 a step failed; 75 not at the end: call again; 77 no card; 2 called wrongly.
 # DTRUN_BIN holds programs that are built, else build/loan-bin, else they are built in build/gpu.

@@ -43,7 +43,7 @@ expect 0 launch --wait --json "$work/recipe.yaml" --set name=whole --set schedul
 curve whole >"$work/whole"
 mv "$XDG_STATE_HOME" "$work/of-new"
 
-# Updated under a run: its supervisor and agent go on to its end.
+# Updated under a run: its supervisor and agent continue to its end.
 install_from "$old"
 launch calm
 install_from "$new"

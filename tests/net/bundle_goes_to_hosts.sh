@@ -53,7 +53,7 @@ good host1 "a second launch"
 ! grep -q copying "$net/err" || fail "a second launch copies again"
 
 if far; then
-    # What broke off goes on: most of the file is there from a time before.
+    # What broke off continues: most of the file is there from a time before.
     ssh host1 "cd ~/.cache/dtrun/data && for d in *; do head -c 1500000 \$d/* >\$d.part && rm -r \$d; done"
     good host1 "data that broke off"
     sent=$(sed -n 's/.*copying.*: \([0-9]*\) of.*/\1/p' "$net/err" | head -n 1)

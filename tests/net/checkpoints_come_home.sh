@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Hosts that share no folder: every checkpoint is whole on the launch machine; a run goes on from it
+# Hosts that share no folder: every checkpoint is whole on the launch machine; a run continues from it
 # after a killed rank, and on other hosts, and its losses are those of a run that nothing happened to.
 . "$(dirname "$0")/lib.sh"
 hosts 3 apart
@@ -8,7 +8,7 @@ steps() { # RUN: the whole checkpoints here
     (cd "$(home "$1")" && for one in step-*; do [ ! -e "$one/complete" ] || echo -n "${one#step-00000} "; done)
 }
 past() { [ "$(value "$1" "o['step']")" -ge "$2" ]; }
-# The run goes on in short strides until the command is true, and is then halted in one rank: what is
+# The run continues in short strides until the command is true, and is then halted in one rank: what is
 # done to it next finds it where it is, however fast this machine is. A stop wakes the rank.
 walk() { # RUN command...
     local run=$1 stride

@@ -20,7 +20,7 @@ await 60 has_ended "$job"
 [ "$(value one "o['state']")" = stopped ] || fail "stop: $(value one o)"
 grep -q '"step"' <<<"$("$dtrun" checkpoints one --json)" || fail "a stopped run has no checkpoint"
 
-# A supervisor that is killed: steps go on, the next command starts another, agents were never lost.
+# A supervisor that is killed: steps continue, the next command starts another, agents were never lost.
 long two
 await 60 past two 5
 job=$(job_of "$(id two)")
@@ -55,7 +55,7 @@ await 60 says three BeginTime
 "$dtrun" launch "$net/launch/r.yaml" --set name=followed --set 'slurm.options=[--hold]' >"$net/follower" 2>&1 &
 follower=$!
 await 60 grep -q "Slurm job .* waits: .*JobHeldUser" "$net/follower"
-kill $follower # the run goes on
+kill $follower # the run continues
 wait $follower
 for run in three followed; do
     job=$(job_of "$(id $run)")

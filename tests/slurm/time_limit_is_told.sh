@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A job that reaches its time limit ends the run, which says so and goes on in another job. (Slurm looks at
+# A job that reaches its time limit ends the run, which says so and continues in another job. (Slurm looks at
 # limits about once a minute: that is how long this waits.)
 . "$(dirname "$0")/lib.sh"
 cluster 1

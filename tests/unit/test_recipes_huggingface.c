@@ -163,7 +163,7 @@ static void test_it_is_written_again(void **state)
         fail_msg("'%s' is another", key);
     assert_true(json_is_true(json_object_get(written, "tie_word_embeddings")));
     json_decref(written);
-    /* without a file to go on from, and of a vocabulary that lacks the class's tokens */
+    /* without a file to continue from, and of a vocabulary that lacks the class's tokens */
     assert_int_equal(dt_huggingface_write(&written, &recipe, 65, NULL, &err), DT_OK);
     assert_true(json_is_null(json_object_get(written, "eos_token_id")));
     assert_int_equal(json_integer_value(json_object_get(written, "vocab_size")), 65);

@@ -302,7 +302,7 @@ static const struct {
     {"a plan is kept", set_plan},
 };
 
-/* A run that goes on, and one that has ended. */
+/* A run that is active, and one that has ended. */
 static void fill(test_store *t)
 {
     test_store_run(t, "old", "o");
@@ -358,7 +358,7 @@ static void assert_sound(test_store *t)
 }
 
 /* One operation, with the fault at its call number `from`; false: it needed fewer calls. A store that failed
- * goes on: the same operation succeeds once the fault is over. */
+ * continues: the same operation succeeds once the fault is over. */
 static bool try_at(operation run, int kind, int64_t from)
 {
     char *before, *after;

@@ -34,7 +34,7 @@ static int64_t budget(const progress *run, int64_t step_samples)
 }
 
 /* `steps` more, the last `skipped` of which do not count; then a checkpoint. */
-static void go_on(progress *run, int64_t step_samples, int64_t steps, int64_t skipped)
+static void advance(progress *run, int64_t step_samples, int64_t steps, int64_t skipped)
 {
     assert_int_equal(dt_sampler_set_tail(&run->sampler, run->sampler.tail, step_samples, NULL),
                      DT_OK);
@@ -76,7 +76,7 @@ static void test_epochs_end_where_they_end_however_steps_are_cut(void **state)
         start(&run, dataset, tail);
         assert_int_equal(budget(&run, 8), walk(&run, 8));
         for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
-            go_on(&run, cuts[i], 7, 0);
+            advance(&run, cuts[i], 7, 0);
             for (int64_t samples = 1; samples < 20; samples++)
                 assert_int_equal(budget(&run, samples), run.place.step + walk(&run, samples));
         }
@@ -95,9 +95,9 @@ static void test_a_run_that_goes_on_as_it_was_keeps_its_number_of_steps(void **s
 
         start(&run, dataset, tail);
         all = budget(&run, 8);
-        go_on(&run, 8, 5, 0);
+        advance(&run, 8, 5, 0);
         assert_int_equal(budget(&run, 8), all);
-        go_on(&run, 8, all - 5, 0);
+        advance(&run, 8, all - 5, 0);
         assert_int_equal(budget(&run, 8), all);
         dt_sampler_release(&run.sampler);
     }
@@ -114,9 +114,9 @@ static void test_steps_that_fp16_skips_are_off_the_epochs(void **state)
 
         start(&run, dataset, tail);
         all = budget(&run, 8);
-        go_on(&run, 8, 5, 2);
+        advance(&run, 8, 5, 2);
         assert_int_equal(budget(&run, 8), all - 2);
-        go_on(&run, 8, all - 5, 1); /* the last step of all: nothing is left to make up for it */
+        advance(&run, 8, all - 5, 1); /* the last step of all: nothing is left to make up for it */
         assert_int_equal(run.place.step, all - 3);
         assert_int_equal(budget(&run, 8), run.place.step);
         dt_sampler_release(&run.sampler);
@@ -132,7 +132,7 @@ static void test_steps_that_fp16_skips_are_not_off_the_steps(void **state)
     start(&run, dataset, DT_TAIL_WRAP);
     run.recipe.schedule.steps = 20;
     assert_int_equal(budget(&run, 8), 20);
-    go_on(&run, 8, 5, 2);
+    advance(&run, 8, 5, 2);
     assert_int_equal(budget(&run, 8), 20);
     dt_sampler_release(&run.sampler);
     dt_dataset_close(dataset);

@@ -183,7 +183,7 @@ static dt_status add_nodes(rebuilding *all, bool known, dt_error *err)
 
 /* Of the newest attempt, that has not ended: by `starting` ranks that live are followed, others are
  * started; by `running` nobody is given up who only cannot be reached just now. */
-static dt_run_state state_to_go_on(const rebuilding *all)
+static dt_run_state state_to_resume_in(const rebuilding *all)
 {
     if (!has_places(all))
         return DT_RUN_QUEUED;
@@ -195,7 +195,7 @@ static dt_status set_state(rebuilding *all, dt_error *err)
     dt_run *run = &all->last.run;
     bool ended = dt_run_state_is_terminal(run->state), newest = run->attempt == all->newest;
     int64_t started_ms = run->started_ms != 0 ? run->started_ms : all->last.created_ms;
-    dt_run_state before = newest && !ended                ? state_to_go_on(all)
+    dt_run_state before = newest && !ended                ? state_to_resume_in(all)
                           : ended && run->started_ms == 0 ? DT_RUN_QUEUED
                                                           : DT_RUN_STARTING;
     dt_status st;

@@ -100,7 +100,7 @@ void serve()
     }
 }
 
-void go_on(unsigned i)
+void resume(unsigned i)
 {
     current = i;
     dt_emulated.thread = dim3(i, 0, 0);
@@ -177,7 +177,7 @@ void run_block(unsigned threads)
         left = false;
         for (unsigned i = 0; i < threads; i++)
             if (fibers[i].state == RUNS)
-                go_on(i);
+                resume(i);
         for (unsigned first = 0; first < threads; first += 32)
             release(first, first + 32 < threads ? first + 32 : threads, AT_WARP);
         release(0, threads, AT_BLOCK);
