@@ -35,7 +35,9 @@ typedef enum dt_philox_op {
     DT_PHILOX_DROPOUT_RESIDUAL,
     DT_PHILOX_DROPOUT_MLP,
     DT_PHILOX_SHUFFLE,
-    DT_PHILOX_SAMPLE
+    DT_PHILOX_SAMPLE,
+    DT_PHILOX_DROPOUT_CROSS_ATTENTION,
+    DT_PHILOX_DROPOUT_CROSS_RESIDUAL
 } dt_philox_op;
 
 typedef struct dt_philox_clock {

@@ -6,7 +6,7 @@
 
 /* In the order of the enumerations of recipe.h. */
 static const char *const strategies[] = {"dp", "ddp", "fsdp", NULL};
-static const char *const models[] = {"gpt2", "mlp", "llama", NULL};
+static const char *const models[] = {"gpt2", "mlp", "llama", "transformer", NULL};
 static const char *const precisions[] = {"fp32", "bf16", "fp16", NULL};
 static const char *const tokenizer_words[] = {"char", "byte", NULL};
 static const char *const token_kinds[] = {"auto",  "char",  "byte",  "llmc",  "nanogpt",
@@ -23,6 +23,7 @@ static const char *const reduces[] = {"fp32", "bf16", NULL};
 static const char *const positions[] = {"learned", "sinusoidal", NULL};
 static const char *const activations[] = {"gelu_tanh", "gelu", "relu", "tanh", NULL};
 static const char *const rope_scalings[] = {"none", "linear", "llama3", NULL};
+static const char *const norms[] = {"post", "pre", NULL};
 static const char *const losses[] = {"cross_entropy", "squared_error", NULL};
 static const char *const recomputes[] = {"none", "selective", "full", NULL};
 static const char *const searches[] = {"grid", "zip", "random", NULL};

@@ -13,6 +13,8 @@ extern "C" {
  * Of the vocabulary none speaks: it is the data's.
  * gpt2-*: Radford et al. 2019, table 2, with the head counts of the published weights.
  * transformer_lm_gpt2_small: fairseq's architecture of that name, as large as gpt2-medium.
+ * transformer_*: fairseq's architectures of encoder and decoder for translation; iwslt_de_en, wmt_en_de
+ * (base) and vaswani_wmt_en_de_big (big). Embeddings are not shared there unless a run asks for it.
  * All others: the config.json of the published weights; tied or not as there. */
 /* clang-format off */
 #define DT_PRESETS(PRESET)                        \
@@ -53,7 +55,22 @@ extern "C" {
            {"model.head_width", "128"},           \
            {"model.norm_eps", "1e-6"},            \
            {"model.qk_norm", "true"},             \
-           {"model.tied", "false"})
+           {"model.tied", "false"})               \
+    PRESET("transformer_iwslt_de_en", DT_PRESET_TRANSFORMER("512", "1024", "4", "0.1"))   \
+    PRESET("transformer_base", DT_PRESET_TRANSFORMER("512", "2048", "8", "0.1"))          \
+    PRESET("transformer_big", DT_PRESET_TRANSFORMER("1024", "4096", "16", "0.3"))
+#define DT_PRESET_TRANSFORMER(embed, ffn, heads, dropout) \
+    {"model.kind", "transformer"},                \
+    {"model.layers", "6"},                        \
+    {"model.decoder_layers", "6"},                \
+    {"model.heads", heads},                       \
+    {"model.embed", embed},                       \
+    {"model.ffn", ffn},                           \
+    {"model.dropout", dropout},                   \
+    {"model.activation", "relu"},                 \
+    {"model.positions", "sinusoidal"},            \
+    {"model.scale_embedding", "true"},            \
+    {"model.tied", "false"}
 #define DT_PRESET_LLAMA(layers, heads, kv_heads, embed, ffn, theta) \
     {"model.kind", "llama"},                      \
     {"model.layers", layers},                     \

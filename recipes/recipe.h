@@ -42,7 +42,8 @@ typedef enum dt_shard_kind { DT_SHARD_FULL, DT_SHARD_GRADIENTS, DT_SHARD_OPTIMIZ
 typedef enum dt_architecture_kind {
     DT_MODEL_GPT2,
     DT_MODEL_MLP,
-    DT_MODEL_LLAMA
+    DT_MODEL_LLAMA,
+    DT_MODEL_TRANSFORMER
 } dt_architecture_kind;
 typedef enum dt_positions_kind { DT_POSITIONS_LEARNED, DT_POSITIONS_SINUSOIDAL } dt_positions_kind;
 /* GPT-2's tanh approximation of GELU, GELU itself, x Phi(x), and others. */
@@ -58,6 +59,8 @@ typedef enum dt_rope_scaling_kind {
     DT_ROPE_LINEAR, /* all by the factor */
     DT_ROPE_LLAMA3  /* long waves by the factor, short ones not at all, smoothly between */
 } dt_rope_scaling_kind;
+/* Where a block's norms stand: before what they feed, or behind the sum (Xiong et al. 2020). */
+typedef enum dt_norm_kind { DT_NORM_POST, DT_NORM_PRE } dt_norm_kind;
 typedef enum dt_loss_kind { DT_LOSS_CROSS_ENTROPY, DT_LOSS_SQUARED_ERROR } dt_loss_kind;
 typedef enum dt_recompute_kind {
     DT_RECOMPUTE_NONE,
@@ -144,13 +147,20 @@ typedef struct dt_recipe {
         /* llama */
         int64_t kv_heads;   /* heads of keys and values; 0: as many as heads */
         int64_t head_width; /* 0: embed / heads */
-        int64_t ffn;        /* width inside the multi-layer perceptron */
+        int64_t ffn;        /* width inside the multi-layer perceptron; transformer too */
         double rope_theta;
         dt_rope_scaling_kind rope_scaling;
         double rope_factor, rope_low_freq_factor, rope_high_freq_factor;
         int64_t rope_original_tokens; /* llama3: what the frequencies were trained for */
         double norm_eps;
         bool qkv_bias, qk_norm;
+        /* transformer, whose `layers` are its encoder's, and whose `vocab` the targets' */
+        int64_t decoder_layers; /* 0: as many as layers */
+        dt_norm_kind norm;
+        int64_t source_vocab;   /* 0: the targets' */
+        int64_t pad;            /* id that sentences end in, in batches */
+        bool shared_embeddings; /* source, target and head are one matrix */
+        double label_smoothing;
         /* mlp, whose width is `embed` */
         int64_t inputs, outputs; /* numbers of a row that go in; classes, or numbers predicted */
         dt_loss_kind loss;

@@ -66,6 +66,7 @@ void dt_rule_preset_kind(const dt_rule_case *c);
 void dt_rule_kv_heads(const dt_rule_case *c);
 void dt_rule_head_width(const dt_rule_case *c);
 void dt_rule_ffn(const dt_rule_case *c);
+void dt_rule_shared_embeddings(const dt_rule_case *c);
 void dt_rule_rope_factors(const dt_rule_case *c);
 void dt_rule_length(const dt_rule_case *c);
 void dt_rule_warmup(const dt_rule_case *c);

@@ -62,17 +62,31 @@ void dt_rule_head_width(const dt_rule_case *c)
                        "a head is %lld numbers wide, and they are rotated in pairs", width);
 }
 
-/* Of the published models' widths most are near 8/3 of the stream's, with which the three matrices
- * have what GPT-2's two have. */
+/* Of the published models' widths most are four times the stream's, or near 8/3 of it where the perceptron
+ * has three matrices, which then have what two have. */
 void dt_rule_ffn(const dt_rule_case *c)
 {
-    long long usual = (c->recipe->model.embed * 8 / 3 + 63) / 64 * 64;
+    bool three = rotates(c->recipe);
+    long long embed = c->recipe->model.embed;
+    long long usual = three ? (embed * 8 / 3 + 63) / 64 * 64 : 4 * embed;
 
     if (c->recipe->model.ffn == 0 && !dt_architecture_ignores(c->recipe->model.kind, "model.ffn"))
         dt_rule_broken(c, "model.ffn",
-                       "'model.ffn' is missing (width inside the multi-layer perceptron): 8/3 of "
+                       "'model.ffn' is missing (width inside the multi-layer perceptron): %s "
                        "'model.embed' is usual, here %lld",
-                       usual);
+                       three ? "8/3 of" : "4 times", usual);
+}
+
+void dt_rule_shared_embeddings(const dt_rule_case *c)
+{
+    long long source = c->recipe->model.source_vocab, target = c->recipe->model.vocab;
+
+    if (c->recipe->model.shared_embeddings && source > 0 && target > 0 && source != target)
+        dt_rule_broken(
+            c, "model.shared_embeddings",
+            "'model.shared_embeddings' needs one vocabulary, and 'model.source_vocab' is "
+            "%lld, 'model.vocab' %lld",
+            source, target);
 }
 
 void dt_rule_rope_factors(const dt_rule_case *c)

@@ -45,6 +45,13 @@ dt_status dt_dataset_find_files(dt_data_files *train, dt_data_files *validation,
                               : dt_tokens_kind_of(recipe);
     dt_status st = DT_OK;
 
+    if (dt_architecture_find(recipe->model.kind)->reads_pairs && kind != DT_TOKENS_PAIRS &&
+        recipe->data.source[0] == '\0')
+        DT_THROW(
+            err, DT_ERR_UNSUPPORTED,
+            "a model of kind '%s' learns from pairs of sentences, and 'data' names files of one "
+            "text",
+            dt_architecture_find(recipe->model.kind)->name);
     if (recipe->data.train.count == 0)
         DT_THROW(err, DT_ERR_RECIPE, "data.train names no file; give it a file of %s",
                  kind == DT_TOKENS_ROWS ? "rows" : "text or tokens");

@@ -34,11 +34,12 @@ typedef struct dt_model_passes {
     dt_status (*loss)(dt_model *model, const dt_batch *batch, double *loss_sum, dt_error *err);
     dt_status (*evaluate)(dt_model *model, const dt_batch *batch, double *loss_sum,
                           int64_t *counted, dt_error *err);
-    /* MAY, all four or none: what makes text. dt_model_text_of, dt_model_logits, dt_model_extend,
-     * dt_model_extended */
-    dt_model_text (*text)(const dt_model *model);
+    /* MAY: dt_model_logits */
     dt_status (*logits)(dt_model *model, const dt_batch *batch, int64_t last, float *logits,
                         dt_error *err);
+    /* MAY, and the one above with them, all three or none: what makes text. dt_model_text_of,
+     * dt_model_extend, dt_model_extended */
+    dt_model_text (*text)(const dt_model *model);
     dt_status (*extend)(dt_model *model, const dt_tensor *tokens, float *logits, dt_error *err);
     int64_t (*extended)(const dt_model *model);
 } dt_model_passes;

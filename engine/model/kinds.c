@@ -2,7 +2,7 @@
 
 #include "base/banned.h"
 
-extern const dt_model_passes dt_mlp_passes;
+extern const dt_model_passes dt_mlp_passes, dt_transformer_passes;
 extern const dt_decoder_parts dt_gpt2_parts, dt_llama_parts;
 
 /* In the order of dt_architecture_kind. */
@@ -10,6 +10,7 @@ static const dt_model_kind kinds[] = {
     [DT_MODEL_GPT2] = {&dt_decoder_passes, &dt_gpt2_parts},
     [DT_MODEL_MLP] = {&dt_mlp_passes, NULL},
     [DT_MODEL_LLAMA] = {&dt_decoder_passes, &dt_llama_parts},
+    [DT_MODEL_TRANSFORMER] = {&dt_transformer_passes, NULL},
 };
 
 const dt_model_kind *dt_model_kind_find(dt_architecture_kind kind)

@@ -110,7 +110,7 @@ dt_status dt_model_loss(dt_model *model, const dt_batch *batch, double *loss_sum
 dt_status dt_model_evaluate(dt_model *model, const dt_batch *batch, double *loss_sum,
                             int64_t *counted, dt_error *err);
 
-/* --- of kinds that make text */
+/* --- of kinds that make text; logits too of those that translate */
 
 typedef struct dt_model_text {
     int64_t context; /* tokens that a pass sees at most */

@@ -53,7 +53,7 @@ dt_status dt_token_head_train(const dt_token_head *head, const dt_tensor *dx, dt
         dpart = slice(dx, first, count);
         DT_TRY(ops->matmul_forward(head->device, &logits, &x, &head->weight, &no_bias, err));
         DT_TRY(ops->cross_entropy_backward(head->device, &losses, &logits, &target, head->vocab,
-                                           loss_scale, err));
+                                           loss_scale, head->smoothing, err));
         DT_TRY(ops->matmul_backward_weight(head->device, dweight, &no_bias, &logits, &x, err));
         DT_TRY(ops->matmul_backward_input(head->device, &dpart, &logits, &head->weight, err));
     }

@@ -25,6 +25,7 @@ typedef struct dt_token_head {
     dt_tensor x;        /* (N,C) or (B,T,C): the normed output of the last block */
     dt_tensor weight;   /* (Vp,C) */
     dt_tensor losses;   /* F32 (N) */
+    double smoothing;   /* of the targets, in dt_token_head_train */
 } dt_token_head;
 
 /* Rows of a chunk, of `rows` in all: chunks of equal size, so that a backend that prepares a product

@@ -14,6 +14,7 @@
 
 /* Every backend has these. */
 #define DT_OPS_NEEDED(X)      \
+    X(row_lengths)            \
     X(embedding_forward)      \
     X(embedding_backward)     \
     X(layernorm_forward)      \

@@ -47,17 +47,24 @@ typedef enum dt_mask_kind {
     DT_MASK_FULL,     /* all */
     DT_MASK_CAUSAL,   /* those up to its place */
     DT_MASK_SEGMENTS, /* those from where the segment of its place starts up to its place */
+    DT_MASK_LENGTHS,  /* the first of its sequence, as many as key_lengths says */
 } dt_mask_kind;
 
 typedef struct dt_attention_args {
-    dt_mask_kind mask;        /* but for FULL, Q is at most K */
+    dt_mask_kind mask;        /* but for FULL and LENGTHS, Q is at most K */
     dt_tensor segment_starts; /* I32 (B,K): a place's own segment's first; never later than the
                                * place, nor earlier than that of the place before. SEGMENTS only */
+    dt_tensor key_lengths;    /* I32 (B), 1 to K each: LENGTHS only */
     double p;                 /* of dropping a probability */
     const dt_philox_key *key; /* unused where p is 0 */
 } dt_attention_args;
 
 typedef struct dt_ops {
+    /* lengths[b] = 1 and the last place of row b that is not `pad`; 1 where all are.
+     * lengths I32 (B)  tokens I32 (B,T) */
+    dt_status (*row_lengths)(dt_device *, dt_tensor *lengths, const dt_tensor *tokens, int32_t pad,
+                             dt_error *err);
+
     /* out[b,t] = scale*wte[tokens[b,t]] + wpe[t].   out act (B,T,C)  tokens I32 (B,T)
      * wte act (Vp,C)  wpe act (>=T,C), or left out */
     dt_status (*embedding_forward)(dt_device *, dt_tensor *out, const dt_tensor *tokens,
@@ -106,7 +113,7 @@ typedef struct dt_ops {
                                    const dt_attention_args *args, dt_error *err);
     /* Probabilities are recomputed from lse (Dao et al. 2022), the mask from key; the row sums of
      * dout * out stay what they are with dropout. dx: gradients of q, k and v, OVERWRITTEN; those
-     * of k and v are sums over the heads of q that go with each */
+     * of k and v are sums over the heads of q that go with each, 0 of keys that no query sees */
     dt_status (*attention_backward)(dt_device *, const dt_qkv *dx, const dt_tensor *dout,
                                     const dt_qkv *x, const dt_tensor *out, const dt_tensor *lse,
                                     const dt_attention_args *args, dt_error *err);
@@ -158,11 +165,13 @@ typedef struct dt_ops {
      * losses F32 (N)  logits act or F32 (N,Vp)  targets I32 (N) */
     dt_status (*cross_entropy_forward)(dt_device *, dt_tensor *losses, const dt_tensor *logits,
                                        const dt_tensor *targets, int64_t vocab, dt_error *err);
-    /* Also logits := (softmax - onehot) * scale IN PLACE, padded columns 0. scale: 1 / valid
-     * tokens of the whole step, over ranks and micro-steps. */
+    /* With smoothing e (Szegedy et al. 2016) the loss is (1-e) of that and e/V of its sum over all V
+     * targets: log(sum_v exp) - (1-e) logits[n,target[n]] - e/V sum_v logits[n,v]. Also logits :=
+     * (softmax - (1-e) onehot - e/V) * scale IN PLACE, padded columns 0. scale: 1 / valid tokens of
+     * the whole step, over ranks and micro-steps. */
     dt_status (*cross_entropy_backward)(dt_device *, dt_tensor *losses, dt_tensor *logits,
                                         const dt_tensor *targets, int64_t vocab, double scale,
-                                        dt_error *err);
+                                        double smoothing, dt_error *err);
 
     /* losses[n] = sum_o (y[n,o] - targets[n,o])^2; a target that is NaN counts nothing (0, and
      * gradient 0). losses F32 (N)  y act or F32 (N,O)  targets F32 (N,O) */

@@ -7,13 +7,15 @@
 
 #include "base/banned.h"
 
-extern const dt_architecture dt_architecture_gpt2, dt_architecture_mlp, dt_architecture_llama;
+extern const dt_architecture dt_architecture_gpt2, dt_architecture_mlp, dt_architecture_llama,
+    dt_architecture_transformer;
 
 /* In the order of dt_architecture_kind. */
 static const dt_architecture *const architectures[] = {
     [DT_MODEL_GPT2] = &dt_architecture_gpt2,
     [DT_MODEL_MLP] = &dt_architecture_mlp,
     [DT_MODEL_LLAMA] = &dt_architecture_llama,
+    [DT_MODEL_TRANSFORMER] = &dt_architecture_transformer,
 };
 
 const dt_architecture *dt_architecture_find(dt_architecture_kind kind)

@@ -21,6 +21,7 @@
 #include "recipes/architecture/gpt2.h"
 #include "recipes/architecture/llama.h"
 #include "recipes/architecture/mlp.h"
+#include "recipes/architecture/transformer.h"
 #include "recipes/recipe.h"
 
 #ifdef __cplusplus
@@ -111,6 +112,7 @@ typedef struct dt_model_config {
         dt_gpt2_config gpt2;
         dt_mlp_config mlp;
         dt_llama_config llama;
+        dt_transformer_config transformer;
     };
 } dt_model_config;
 
@@ -122,6 +124,7 @@ typedef struct dt_architecture {
     const char *name; /* the recipe's model.kind */
     const char *item; /* what is counted of its data, for people: "token", "row" */
     bool reads_rows;  /* its samples are rows of numbers (engine/data/rows.h), else tokens */
+    bool reads_pairs; /* its samples are pairs of sentences (transformer.h), else one text */
     /* MUST: the recipe's fields that it has a use for and not all kinds have; NULL ends the list */
     const char *const *reads;
     /* MUST: its own part of the config; vocab: of the data */

@@ -244,8 +244,8 @@ static dt_status cross_entropy_forward(subject *s, int i, cost *c)
 static dt_status cross_entropy_backward(subject *s, int i, cost *c)
 {
     c->bytes = 2.0 * bytes_of(&s->logits);
-    return s->device.ops->cross_entropy_backward(&s->device, &s->losses, &s->logits,
-                                                 &s->head_targets, s->size->vocab, 1e-3, &s->err);
+    return s->device.ops->cross_entropy_backward(
+        &s->device, &s->losses, &s->logits, &s->head_targets, s->size->vocab, 1e-3, 0, &s->err);
 }
 
 /* --- flat buffers, of one block's parameters --- */

@@ -8,9 +8,9 @@
 typedef void op_case(bench *b, const int64_t *dim);
 
 /* rows of activations: cases_rows.c */
-op_case case_embedding, case_embedding_fixed_places, case_embedding_no_places, case_layernorm,
-    case_gelu, case_gelu_tanh, case_relu, case_tanh, case_squared_error, case_dropout,
-    case_residual, case_cast;
+op_case case_row_lengths, case_embedding, case_embedding_fixed_places, case_embedding_no_places,
+    case_layernorm, case_gelu, case_gelu_tanh, case_relu, case_tanh, case_squared_error,
+    case_dropout, case_residual, case_cast;
 /* products and softmax: cases_products.c */
 op_case case_matmul, case_matmul_gelu, case_cross_entropy;
 op_case case_attention, case_attention_dropout, case_attention_views;

@@ -16,7 +16,7 @@
 /* "full out", ...: in a message. */
 static const char *named(char out[48], const char *what, const dt_attention_args *args)
 {
-    static const char *const kind[] = {"full ", "", "segments' "};
+    static const char *const kind[] = {"full ", "", "segments' ", "lengths' "};
 
     snprintf(out, 48, "%s%s", kind[args->mask], what);
     return out;
@@ -221,14 +221,32 @@ static dt_tensor segments(bench *b, int64_t batch, int64_t keys)
     return starts;
 }
 
+/* All keys of the first sequence, half of those of the second. */
+static void views_of_lengths(bench *b, ref_attention shape)
+{
+    int32_t said[2] = {(int32_t)shape.keys, (int32_t)((shape.keys + 1) / 2)};
+    dt_attention_args args = {.mask = DT_MASK_LENGTHS,
+                              .key_lengths = bench_tokens(b, 0, 1, shape.b, 1)};
+    dt_philox_key key;
+
+    memcpy(args.key_lengths.data, said, sizeof said);
+    shape.lengths = said;
+    views(b, &shape, &args);
+    shape.mask = dropped(b, &key, 0.3, shape.b * shape.heads * shape.queries * shape.keys);
+    args.p = 0.3;
+    args.key = &key;
+    views(b, &shape, &args);
+}
+
 /* Q K groups D; two sequences, three heads for each group; every mask */
 void case_attention_views(bench *b, const int64_t *dim)
 {
-    ref_attention shape = {2, dim[0], dim[1], 3 * dim[2], dim[2], dim[3], false, NULL, NULL};
+    ref_attention shape = {2, dim[0], dim[1], 3 * dim[2], dim[2], dim[3], false, NULL, NULL, NULL};
     dt_tensor starts = segments(b, shape.b, shape.keys);
     dt_philox_key key;
 
     views(b, &shape, &(dt_attention_args){.mask = DT_MASK_FULL});
+    views_of_lengths(b, shape);
     if (shape.queries > shape.keys)
         return;
     shape.causal = true;

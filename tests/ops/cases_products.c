@@ -80,7 +80,7 @@ void case_matmul_gelu(bench *b, const int64_t *dim)
 }
 
 /* N Vp V; about one target in four is not counted, and padded logits would win if they were */
-void case_cross_entropy(bench *b, const int64_t *dim)
+static void cross_entropy(bench *b, const int64_t *dim, double smoothing)
 {
     int64_t n = dim[0], padded = dim[1], vocab = dim[2];
     const double scale = 1.0 / (double)(2 * n + 1);
@@ -95,15 +95,23 @@ void case_cross_entropy(bench *b, const int64_t *dim)
         for (int64_t j = vocab; j < padded; j++)
             bench_put(&logits.tensor, i * padded + j, 1e4);
     }
-    ref_cross_entropy(want, want_d, logits.value, targets.data, n, padded, vocab, scale);
+    ref_cross_entropy(want, want_d, logits.value, targets.data, n, padded, vocab, scale, 0);
     bench_ok(b->device.ops->cross_entropy_forward(&b->device, &losses, &logits.tensor, &targets,
                                                   vocab, &err),
              &err);
     bench_check(b, "losses", &losses, want);
+    ref_cross_entropy(want, want_d, logits.value, targets.data, n, padded, vocab, scale, smoothing);
     memset(losses.data, 0xff, dt_tensor_bytes(&losses));
     bench_ok(b->device.ops->cross_entropy_backward(&b->device, &losses, &logits.tensor, &targets,
-                                                   vocab, scale, &err),
+                                                   vocab, scale, smoothing, &err),
              &err);
     bench_check(b, "losses of backward", &losses, want);
     bench_check(b, "dlogits", &logits.tensor, want_d);
+}
+
+/* with and without label smoothing, which the backward pass alone has */
+void case_cross_entropy(bench *b, const int64_t *dim)
+{
+    cross_entropy(b, dim, 0);
+    cross_entropy(b, dim, 0.1);
 }

@@ -69,6 +69,27 @@ void case_embedding_no_places(bench *b, const int64_t *dim)
     bench_check(b, "out", &out, want);
 }
 
+/* B T; every id is padding as often as not, the first row nothing else */
+void case_row_lengths(bench *b, const int64_t *dim)
+{
+    int64_t rows = dim[0], columns = dim[1];
+    dt_tensor tokens = bench_tokens(b, 0, 2, rows, columns);
+    dt_tensor lengths = bench_tokens(b, 7, 8, rows, 1);
+    dt_error err = DT_ERROR_INIT;
+    int32_t *token = tokens.data;
+
+    memset(token, 0, (size_t)columns * sizeof *token);
+    bench_ok(b->device.ops->row_lengths(&b->device, &lengths, &tokens, 0, &err), &err);
+    bench_ok(b->device.synchronize(&b->device, &err), &err);
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t length = columns;
+
+        while (length > 1 && token[i * columns + length - 1] == 0)
+            length--;
+        assert_int_equal(((const int32_t *)lengths.data)[i], length);
+    }
+}
+
 /* N C */
 void case_layernorm(bench *b, const int64_t *dim)
 {

@@ -114,7 +114,7 @@ ref_qkv ref_packed(double *qkv, const ref_attention *a)
 ref_attention ref_self_attention(int64_t b, int64_t t, int64_t heads, int64_t d, bool causal,
                                  const double *mask)
 {
-    return (ref_attention){b, t, t, heads, heads, d, causal, NULL, mask};
+    return (ref_attention){b, t, t, heads, heads, d, causal, NULL, mask, NULL};
 }
 
 /* One query of one head: where it stands, and what it sees. */
@@ -135,7 +135,9 @@ static query query_of(const ref_attention *a, const ref_qkv *x, int64_t task)
                    .key = seq * a->keys * x->kv_row + head / (a->heads / a->groups) * a->d,
                    .stride = x->kv_row,
                    .begin = a->starts != NULL ? a->starts[seq * a->keys + at] : 0,
-                   .end = a->causal ? at + 1 : a->keys,
+                   .end = a->causal            ? at + 1
+                          : a->lengths != NULL ? a->lengths[seq]
+                                               : a->keys,
                    .task = task};
 }
 
@@ -257,19 +259,23 @@ double ref_gelu_tanh_slope(double x)
 
 void ref_cross_entropy(double *losses, double *dlogits, const double *logits,
                        const int32_t *targets, int64_t n, int64_t padded, int64_t vocab,
-                       double scale)
+                       double scale, double smoothing)
 {
     for (int64_t i = 0; i < n; i++) {
         const double *row = logits + i * padded;
-        double max = -INFINITY, sum = 0.0;
+        double max = -INFINITY, sum = 0.0, nll = 0.0;
 
         for (int64_t j = 0; j < vocab; j++)
             max = fmax(max, row[j]);
         for (int64_t j = 0; j < vocab; j++)
             sum += exp(row[j] - max);
-        losses[i] = targets[i] < 0 ? 0.0 : log(sum) + max - row[targets[i]];
+        for (int64_t j = 0; j < vocab; j++) /* of every target, by its share */
+            nll += (smoothing / (double)vocab + (j == targets[i] ? 1.0 - smoothing : 0.0)) *
+                   (log(sum) + max - row[j]);
+        losses[i] = targets[i] < 0 ? 0.0 : nll;
         for (int64_t j = 0; j < padded; j++) {
-            double p = exp(row[j] - max) / sum - (j == targets[i] ? 1.0 : 0.0);
+            double p = exp(row[j] - max) / sum - smoothing / (double)vocab -
+                       (j == targets[i] ? 1.0 - smoothing : 0.0);
             dlogits[i * padded + j] = targets[i] < 0 || j >= vocab ? 0.0 : p * scale;
         }
     }

@@ -29,8 +29,9 @@ void ref_matmul_backward(double *dx, double *dw, double *dbias, const double *dy
 typedef struct ref_attention {
     int64_t b, queries, keys, heads, groups, d;
     bool causal;
-    const int32_t *starts; /* (B,K): the first key that each place sees, where causal; or NULL */
-    const double *mask;    /* (B,H,Q,K): factors of the probabilities; or NULL for no dropout */
+    const int32_t *starts;  /* (B,K): the first key that each place sees, where causal; or NULL */
+    const double *mask;     /* (B,H,Q,K): factors of the probabilities; or NULL for no dropout */
+    const int32_t *lengths; /* (B): keys that a sequence's queries see, where not causal; or NULL */
 } ref_attention;
 
 /* q (B,Q,H,D), k and v (B,K,G,D): rows of heads that are so many numbers apart. */
@@ -56,7 +57,7 @@ double ref_gelu_tanh_slope(double x);
 
 void ref_cross_entropy(double *losses, double *dlogits, const double *logits,
                        const int32_t *targets, int64_t n, int64_t padded, int64_t vocab,
-                       double scale);
+                       double scale, double smoothing);
 
 /* m, v: NULL where the kind has none. */
 void ref_optimizer(double *param, double *m, double *v, const double *grad, int64_t n,

@@ -33,6 +33,13 @@ typedef struct row {
     "a dozen fp32 operations a step, three steps; the copy is rounded to the type"
 
 static const row rows[] = {
+    {"row_lengths",
+     case_row_lengths,
+     1e-30,
+     1e-30,
+     1e-30,
+     "whole numbers",
+     {{1, 1}, {3, 2}, {5, 31}, {9, 100}, {130, 7}}},
     {"embedding",
      case_embedding,
      3e-7,

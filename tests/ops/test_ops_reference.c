@@ -142,7 +142,7 @@ static void assert_attention_gradient(void)
 /* Two queries of four heads against five keys of two: all of it in one array. */
 enum { GR_Q = 2 * 2 * 12, GR_K = 2 * 5 * 6, GR_ALL = GR_Q + 2 * GR_K };
 
-static const ref_attention gr_shape = {2, 2, 5, 4, 2, 3, true, NULL, NULL};
+static const ref_attention gr_shape = {2, 2, 5, 4, 2, 3, true, NULL, NULL, NULL};
 
 static ref_qkv grouped(double *all)
 {
@@ -191,7 +191,7 @@ static double cross_entropy_scalar(const double *logits)
 {
     double losses[CE_N], unused[CE_ALL], sum = 0.0;
 
-    ref_cross_entropy(losses, unused, logits, ce_targets, CE_N, CE_VP, CE_V, 1.0);
+    ref_cross_entropy(losses, unused, logits, ce_targets, CE_N, CE_VP, CE_V, 1.0, 0.2);
     for (int i = 0; i < CE_N; i++)
         sum += 0.3 * losses[i];
     return sum;
@@ -202,7 +202,7 @@ static void test_cross_entropy_gradient_is_the_slope_of_the_loss(void **state)
     double logits[CE_ALL], dlogits[CE_ALL], losses[CE_N];
 
     fill(logits, CE_ALL, 0);
-    ref_cross_entropy(losses, dlogits, logits, ce_targets, CE_N, CE_VP, CE_V, 0.3);
+    ref_cross_entropy(losses, dlogits, logits, ce_targets, CE_N, CE_VP, CE_V, 0.3, 0.2);
     assert_gradient(cross_entropy_scalar, logits, dlogits, CE_ALL);
 }
 

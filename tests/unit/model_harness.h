@@ -12,7 +12,8 @@ typedef struct harness {
     dt_model *model;
     float **values; /* fp32 parameters, per unit; the weights are these or a copy in BF16 */
     int32_t *tokens, *targets; /* host memory for one batch of the config's size */
-    dt_batch batch;            /* views of both, (batch, tokens) */
+    int32_t *source;           /* where there is one: then tokens are what the decoder reads */
+    dt_batch batch;            /* views of these, (batch, tokens) */
 } harness;
 
 /* Layers, embed, heads, vocab, context, batch, tokens of a model that is quick to run. */
@@ -27,7 +28,8 @@ void harness_init(harness *h, uint64_t seed);
 void harness_values_changed(harness *h);
 void harness_zero_grads(harness *h);
 int64_t harness_vocab(const harness *h);
-/* Random tokens and targets, about a fifth of them not counted; returns how many are. */
+/* Random tokens and targets, about a fifth of them not counted; returns how many are. Rows of source
+ * end in padding, a third of them in none. */
 int64_t harness_fill_batch(harness *h, uint64_t seed);
 /* A view of `count` sequences from `first` on. */
 dt_batch harness_batch(const harness *h, int64_t first, int64_t count);

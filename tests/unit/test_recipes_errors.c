@@ -102,9 +102,10 @@ static void test_a_wrong_type_says_what_was_expected(void **state)
          "/r/gpt.yaml:4:8: 'nodes' holds an empty text: remove it, or fill it in"},
         {"model: gpt3\n",
          "/r/gpt.yaml:1:8: 'model' is 'gpt3': expected a map, or one of 'gpt2', 'mlp', 'llama', "
-         "or one of 'gpt2-small', 'gpt2-medium', 'gpt2-large', 'gpt2-xl', "
+         "'transformer', or one of 'gpt2-small', 'gpt2-medium', 'gpt2-large', 'gpt2-xl', "
          "'transformer_lm_gpt2_small', 'smollm2-135m', 'smollm2-360m', 'tinyllama-1.1b', "
-         "'llama3.2-1b', 'llama3-8b', 'qwen2.5-0.5b', 'qwen3-0.6b', 'qwen3-8b'"},
+         "'llama3.2-1b', 'llama3-8b', 'qwen2.5-0.5b', 'qwen3-0.6b', 'qwen3-8b', "
+         "'transformer_iwslt_de_en', 'transformer_base', 'transformer_big'"},
         {LEAST "log: often\n",
          "/r/gpt.yaml:4:6: 'log.every' is 'often': expected a whole number, 1 to 1000000 steps"},
     };

@@ -78,7 +78,39 @@ static void test_every_llama_preset_has_its_published_number_of_parameters(void 
         dt_memory_estimate(&memory, &recipe, 0, &one);
         assert_int_equal(memory.parameter_count, cases[i].published);
     }
-    assert_int_equal(dt_presets_count, 5 + sizeof(cases) / sizeof(cases[0]));
+}
+
+/* iwslt_de_en: what fairseq says of the model that its page on IWSLT'14 trains, 8848 German and 6632
+ * English words, head and embedding apart. The others: 12 E + 16 D squares of the width, F as given,
+ * biases and norms, with 32768 joint words and one matrix for all. */
+static void test_every_preset_of_translation_has_its_number_of_parameters(void **state)
+{
+    static const struct {
+        const char *preset;
+        int64_t source, target;
+        bool shared;
+        int64_t parameters, padding_rows;
+    } cases[] = {
+        {"transformer_iwslt_de_en", 8848, 6632, false, 42864640, 112 + 2 * 24},
+        {"transformer_base", 32768, 32768, true, 44138496 + 32768 * 512, 0},
+        {"transformer_big", 32768, 32768, true, 176357376 + 32768 * 1024, 0},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const dt_memory_ranks one = {1, 1, false};
+        dt_memory memory;
+        dt_recipe recipe;
+
+        apply(&recipe, cases[i].preset);
+        recipe.model.vocab = cases[i].target;
+        recipe.model.source_vocab = cases[i].source;
+        recipe.model.shared_embeddings = cases[i].shared;
+        assert_int_equal(recipe.model.kind, DT_MODEL_TRANSFORMER);
+        dt_memory_estimate(&memory, &recipe, 0, &one);
+        assert_int_equal(memory.parameter_count,
+                         cases[i].parameters + cases[i].padding_rows * recipe.model.embed);
+    }
+    assert_int_equal(dt_presets_count, 5 + 8 + sizeof(cases) / sizeof(cases[0]));
 }
 
 int main(void)
@@ -86,6 +118,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_gpt2_preset_has_its_published_number_of_parameters),
         cmocka_unit_test(test_every_llama_preset_has_its_published_number_of_parameters),
+        cmocka_unit_test(test_every_preset_of_translation_has_its_number_of_parameters),
     };
 
     return cmocka_run_group_tests_name("recipes: presets", tests, NULL, NULL);

@@ -1,6 +1,7 @@
 #include <math.h>
 
 #include "engine/model/gpt2/model_int.h"
+#include "engine/model/sinusoids.h"
 
 #include "base/banned.h"
 
@@ -23,6 +24,19 @@ static dt_tensor positions_of(const dt_model *model)
 
     rows += (size_t)(first * table.dim[1]) * dt_dtype_bytes(table.dtype);
     return dt_tensor_2d(rows, table.dtype, table.dim[0] - first, table.dim[1]);
+}
+
+/* Positions count from here: fairseq's padding token is 1, and the first position follows it. */
+#define FIRST_POSITION 2
+
+static dt_status fill_positions(dt_model *model, dt_error *err)
+{
+    dt_decoder *state = model->state;
+
+    if (model->config.gpt2.positions != DT_POSITIONS_SINUSOIDAL)
+        return DT_OK;
+    return dt_sinusoids_fill(model->device, &state->lasting[DT_GPT2_POSITIONS], FIRST_POSITION,
+                             err);
 }
 
 /* Positions of documents begin anew with each: rows of the table, as tokens are of theirs. */
@@ -100,7 +114,7 @@ const dt_decoder_parts dt_gpt2_parts = {
     .share_norms = dt_gpt2_share_norms,
     .take_products = dt_gpt2_take_products,
     .lay_out_behind = dt_gpt2_lay_out_behind,
-    .fill_tables = dt_gpt2_positions_fill,
+    .fill_tables = fill_positions,
     .embed_forward = embed_forward,
     .embed_backward = embed_backward,
     .block_forward = dt_gpt2_block_forward,

@@ -3,10 +3,9 @@
  *   block:  x ─ ln_1 ─ c_attn ─ attention ─ c_proj ─ dropout ─(+ x)─► mid
  *         mid ─ ln_2 ─ c_fc ─ gelu ─ c_proj ─ dropout ─(+ mid)─► out
  *   model:  scale wte[token] + wpe[t] ─ dropout ─ block 0 .. L-1 ─ ln_f ─ head^T ─ loss
- *   head is wte, or lm_head where it is untied; wpe is learned, or the table of gpt2_positions.c
+ *   head is wte, or lm_head where it is untied; wpe is learned, or a table (engine/model/sinusoids.h)
  *
- * Reading order  positions.c  sinusoidal positions
- *                memory.c     what activations a pass keeps, and what it computes again
+ * Reading order  memory.c     what activations a pass keeps, and what it computes again
  *                block.c      one block, both ways
  *                kind.c       both ends, and what engine/model/decoder/ is given
  *
@@ -79,13 +78,6 @@ static inline dt_gpt2_block *dt_gpt2_block_of(const dt_model *model, int layer)
 
     return (dt_gpt2_block *)state->blocks + layer;
 }
-
-/* --- positions.c */
-/* One row of the table: sin(pos f_0) .. sin(pos f_{h-1}), cos(pos f_0) .. cos(pos f_{h-1}), and a
- * zero where `embed` is odd; h = embed / 2 (2 or more), f_i = 10000^(-i/(h-1)). */
-void dt_gpt2_position_row(float *out, int64_t position, int64_t embed);
-/* Fills their table, where they are sinusoidal. */
-dt_status dt_gpt2_positions_fill(dt_model *model, dt_error *err);
 
 /* --- memory.c: as dt_decoder_parts has them */
 void dt_gpt2_take_own(dt_decoder_layout *plan, dt_decoder *state);

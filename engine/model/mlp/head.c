@@ -31,7 +31,7 @@ static dt_status loss_backward(dt_model *model, const dt_tensor *targets, double
     if (has_classes(model))
         return device->ops->cross_entropy_backward(device, &state->losses, &state->outputs,
                                                    &classes, model->config.mlp.outputs, loss_scale,
-                                                   err);
+                                                   0, err);
     return device->ops->squared_error_backward(device, &state->losses, &state->outputs, targets,
                                                loss_scale, err);
 }

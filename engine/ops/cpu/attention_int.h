@@ -33,8 +33,9 @@ typedef struct shape {
     int64_t sp;            /* from one row of scores to the next */
     float scale;           /* 1 / sqrt(D), of a score */
     dt_mask_kind mask;
-    const int32_t *starts; /* (B,K), of segments */
-    bool pairs;            /* of bf16 */
+    const int32_t *starts;  /* (B,K), of segments */
+    const int32_t *lengths; /* (B) */
+    bool pairs;             /* of bf16 */
 } shape;
 
 static inline bool fits(const dt_heads *x, const shape *s, int64_t rows, int64_t heads)
@@ -56,11 +57,15 @@ static inline shape shape_of(const dt_qkv *x, const dt_attention_args *args)
     DT_ASSERT(s.group * s.groups == s.heads && fits(&x->k, &s, s.tk, s.groups) &&
               fits(&x->v, &s, s.tk, s.groups) && x->k.dtype == x->q.dtype &&
               x->v.dtype == x->q.dtype);
-    DT_ASSERT(s.mask == DT_MASK_FULL || s.tq <= s.tk);
+    DT_ASSERT(s.mask == DT_MASK_FULL || s.mask == DT_MASK_LENGTHS || s.tq <= s.tk);
     if (s.mask == DT_MASK_SEGMENTS) {
         DT_ASSERT(args->segment_starts.dtype == DT_I32 &&
                   dt_tensor_elems(&args->segment_starts) == s.b * s.tk);
         s.starts = args->segment_starts.data;
+    }
+    if (s.mask == DT_MASK_LENGTHS) {
+        DT_ASSERT(args->key_lengths.dtype == DT_I32 && dt_tensor_elems(&args->key_lengths) == s.b);
+        s.lengths = args->key_lengths.data;
     }
     s.tkp = dt_cpu_round_up(s.tk, COLS);
     s.sp = s.tkp + LINE; /* rows 4096 bytes apart would share the sets of the first-level cache */
@@ -80,6 +85,8 @@ static inline span keys_of(const shape *s, int64_t sequence, int64_t query)
     int64_t at = query + s->tk - s->tq;
     span keys = {0, s->mask == DT_MASK_FULL ? s->tk : at + 1};
 
+    if (s->mask == DT_MASK_LENGTHS)
+        keys.end = s->lengths[sequence];
     if (s->mask == DT_MASK_SEGMENTS)
         keys.begin = s->starts[sequence * s->tk + at];
     return keys;

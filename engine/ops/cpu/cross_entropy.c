@@ -3,6 +3,7 @@
  * Formula    loss = log(sum_v exp(l_v - max)) + max - l_target     over the first V columns
  *            dl_v = (exp(l_v - max) / sum - [v = target]) scale,   padded columns 0
  *            A target < 0: loss 0, gradient 0.
+ * Smoothing  e: the loss of the target is (1-e) of it, and e of the mean over all V targets
  */
 #include <math.h>
 
@@ -61,11 +62,35 @@ static double row_exp(float *out, const float *x, int64_t n, float max)
     return total;
 }
 
+/* The mean of x - max. */
+static double row_mean(const float *x, int64_t n, float max)
+{
+    double total = 0.0;
+
+    for (int64_t j = 0; j < n; j += DT_ROW_CHUNK) {
+        int64_t count = dt_cpu_min(DT_ROW_CHUNK, n - j);
+        float sum = 0.0f;
+
+#pragma omp simd reduction(+ : sum)
+        for (int64_t k = 0; k < count; k++)
+            sum += x[j + k] - max;
+        total += (double)sum;
+    }
+    return total / (double)n;
+}
+
 static void row_scale(float *x, int64_t n, float factor)
 {
 #pragma omp simd
     for (int64_t j = 0; j < n; j++)
         x[j] *= factor;
+}
+
+static void row_subtract(float *x, int64_t n, float amount)
+{
+#pragma omp simd
+    for (int64_t j = 0; j < n; j++)
+        x[j] -= amount;
 }
 
 static dt_status check(const dt_tensor *losses, const dt_tensor *logits, const dt_tensor *targets,
@@ -121,7 +146,8 @@ out:
 
 dt_status DT_CPU_NAME(cross_entropy_backward)(dt_device *device, dt_tensor *losses,
                                               dt_tensor *logits, const dt_tensor *targets,
-                                              int64_t vocab, double scale, dt_error *err)
+                                              int64_t vocab, double scale, double smoothing,
+                                              dt_error *err)
 {
     dt_status st = DT_OK;
     int64_t n = dt_tensor_rows(logits), stride = dt_tensor_cols(logits);
@@ -145,11 +171,17 @@ dt_status DT_CPU_NAME(cross_entropy_backward)(dt_device *device, dt_tensor *loss
             } else {
                 const float *row = dt_row_read(logits, i * stride, vocab, mine);
                 float max = row_max(row, vocab), aim = row[target[i]];
+                double mean = smoothing > 0 ? row_mean(row, vocab, max) : 0;
                 double sum = row_exp(out, row, vocab, max);
 
                 loss[i] = (float)log(sum) + (max - aim);
+                if (smoothing > 0)
+                    loss[i] = (float)(log(sum) + (1 - smoothing) * (double)(max - aim) -
+                                      smoothing * mean);
                 row_scale(out, vocab, (float)(scale / sum));
-                out[target[i]] -= (float)scale;
+                if (smoothing > 0)
+                    row_subtract(out, vocab, (float)(scale * smoothing / (double)vocab));
+                out[target[i]] -= (float)(scale * (1 - smoothing));
                 memset(out + vocab, 0, (size_t)(stride - vocab) * sizeof *out);
             }
             dt_row_close(logits, i * stride, stride, out);

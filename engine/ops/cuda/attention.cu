@@ -52,6 +52,7 @@ static dt_attention describe(const dt_qkv *x, const dt_tensor *lse, const dt_att
     a.v = rows_of(&x->v);
     a.mask = args->mask;
     a.starts = (const int32_t *)args->segment_starts.data;
+    a.lengths = (const int32_t *)args->key_lengths.data;
     a.lse = (float *)lse->data;
     a.scale = (float)(1.0 / sqrt((double)a.d));
     a.p = (float)p;
@@ -60,7 +61,9 @@ static dt_attention describe(const dt_qkv *x, const dt_tensor *lse, const dt_att
         a.key = *args->key;
     DT_ASSERT(fits(&x->v, &x->k) && x->k.batch == a.batch && x->k.width == a.d &&
               x->k.dtype == x->q.dtype && a.group * a.groups == a.heads);
-    DT_ASSERT(a.mask == DT_MASK_FULL || a.queries <= a.keys);
+    DT_ASSERT(a.mask == DT_MASK_FULL || a.mask == DT_MASK_LENGTHS || a.queries <= a.keys);
+    DT_ASSERT(a.mask != DT_MASK_LENGTHS || (args->key_lengths.dtype == DT_I32 &&
+                                            dt_tensor_elems(&args->key_lengths) == a.batch));
     DT_ASSERT(a.mask != DT_MASK_SEGMENTS ||
               (args->segment_starts.dtype == DT_I32 &&
                dt_tensor_elems(&args->segment_starts) == a.batch * a.keys));

@@ -1,7 +1,7 @@
 /* attention_int: what the ways to compute attention share (ops.h has the formulas).
  *
  *   attention.cu         which way, and the sums of dout * out that both backward passes need
- *   attention_plain.cu   any type and any head of up to 256, a warp a row: fp32, and odd sizes
+ *   attention_plain.cu   any type, mask and head of up to 256, a warp a row: fp32, and odd sizes
  *   attention_flash.cu   bf16 and fp16, heads of 64 and 128, tiles on the tensor cores; causal and
  *                        full, backward of as many queries as keys
  *   attention_cudnn.cu   causal, forward alone, of packed heads that attention_flash.cu takes, by
@@ -32,7 +32,8 @@ struct dt_attention {
     float *lse;         /* (B,H,Q); forward writes it */
     const float *delta; /* (B,H,Q): sum over d of dout * out; backward */
     dt_mask_kind mask;
-    const int32_t *starts; /* (B,K); of segments */
+    const int32_t *starts;  /* (B,K); of segments */
+    const int32_t *lengths; /* (B); of lengths */
     float scale;           /* 1 / sqrt(D) */
     float p, keep;         /* dropout of the probabilities, 1 / (1 - p) */
     dt_philox_key key;
@@ -67,7 +68,8 @@ __device__ inline int64_t dt_attention_head_of(const dt_attention &a, int64_t bg
     return bg * a.group; /* heads = groups * group */
 }
 
-/* The first key that a query sees, and the last; one beyond the sequence may see all of it. */
+/* The first key that a query sees, and the last, of all masks but lengths; one beyond the sequence may
+ * see all of it. */
 __device__ inline int64_t dt_attention_first_key(const dt_attention &a, int64_t bh, int64_t query)
 {
     if (a.mask != DT_MASK_SEGMENTS)

@@ -61,16 +61,23 @@ __device__ inline void write_row(T *row, const float *sum, float factor, int64_t
             row[lane + i * 32] = dt_from_float<T>(sum[i] * factor);
 }
 
+__device__ inline int64_t last_key(const dt_attention &a, int64_t bh, int64_t query)
+{
+    return a.mask == DT_MASK_LENGTHS ? a.lengths[bh / a.heads] - 1
+                                     : dt_attention_last_key(a, query);
+}
+
 template <typename T> __global__ void forward(dt_attention a)
 {
     __shared__ float rows[WARPS][D_MAX];
     int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-    int64_t bh, query = warp_row(&bh, a.queries), last = dt_attention_last_key(a, query);
+    int64_t bh, query = warp_row(&bh, a.queries), last;
     const dt_philox_key drawn = dt_philox_now(&a.key);
     float sum[LANE_COLS] = {}, max = -INFINITY, total = 0.0f;
 
     if (query >= a.queries)
         return;
+    last = last_key(a, bh, query);
     keep_row(rows[warp], dt_attention_query_row<T>(a, a.q, bh, query), a.d, lane);
     for (int64_t first = dt_attention_first_key(a, bh, query); first <= last; first += 32) {
         int64_t key = first + lane, count = last + 1 - first;
@@ -113,12 +120,13 @@ template <typename T> __global__ void backward_queries(dt_attention a)
 {
     __shared__ float rows[WARPS][2][D_MAX];
     int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-    int64_t bh, query = warp_row(&bh, a.queries), last = dt_attention_last_key(a, query);
+    int64_t bh, query = warp_row(&bh, a.queries), last;
     const dt_philox_key drawn = dt_philox_now(&a.key);
     float sum[LANE_COLS] = {};
 
     if (query >= a.queries)
         return;
+    last = last_key(a, bh, query);
     keep_row(rows[warp][0], dt_attention_query_row<T>(a, a.q, bh, query), a.d, lane);
     keep_row(rows[warp][1], dt_attention_out_row<T>(a, a.dout, bh, query), a.d, lane);
     for (int64_t first = dt_attention_first_key(a, bh, query); first <= last; first += 32) {
@@ -135,12 +143,19 @@ template <typename T> __global__ void backward_queries(dt_attention a)
     write_row(dt_attention_query_row<T>(a, a.dq, bh, query), sum, a.scale, a.d, lane);
 }
 
+/* Whether a query sees a key that is not behind it. */
+__device__ inline bool sees(const dt_attention &a, int64_t bh, int64_t query, int64_t key)
+{
+    return a.mask == DT_MASK_LENGTHS ? key < a.lengths[bh / a.heads]
+                                     : dt_attention_first_key(a, bh, query) <= key;
+}
+
 /* The first query that may see a key: those behind it do, up to the end of the key's segment. */
 __device__ inline int64_t first_query(const dt_attention &a, int64_t key)
 {
     int64_t query = key - (a.keys - a.queries);
 
-    return a.mask == DT_MASK_FULL || query < 0 ? 0 : query;
+    return a.mask == DT_MASK_FULL || a.mask == DT_MASK_LENGTHS || query < 0 ? 0 : query;
 }
 
 template <typename T> __global__ void backward_keys(dt_attention a)
@@ -157,11 +172,11 @@ template <typename T> __global__ void backward_keys(dt_attention a)
     keep_row(rows[warp][1], dt_attention_key_row<T>(a, a.v, head, key), a.d, lane);
     for (int64_t bh = head; bh < head + a.group; bh++)
         for (int64_t first = first_query(a, key);
-             first < a.queries && dt_attention_first_key(a, bh, first) <= key; first += 32) {
+             first < a.queries && sees(a, bh, first, key); first += 32) {
             int64_t query = first + lane;
             float ds = 0.0f, weight = 0.0f;
 
-            if (query < a.queries && dt_attention_first_key(a, bh, query) <= key)
+            if (query < a.queries && sees(a, bh, query, key))
                 ds = score_gradient<T>(&weight, a, drawn, bh, query, key, rows[warp][0],
                                        dt_attention_query_row<T>(a, a.q, bh, query), rows[warp][1],
                                        dt_attention_out_row<T>(a, a.dout, bh, query));

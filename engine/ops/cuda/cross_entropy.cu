@@ -54,9 +54,20 @@ __device__ void row_statistics(float *max_out, float *sum_out, const T *row, int
     *max_out = all;
 }
 
+/* The mean of x - max over the block: label smoothing alone, which reads the row once more. */
+template <typename T>
+__device__ float row_mean(const T *row, int64_t vocab, float max, float *shared)
+{
+    float sum = 0.0f;
+
+    for (int64_t j = threadIdx.x; j < vocab; j += blockDim.x)
+        sum += dt_to_float(row[j]) - max;
+    return dt_block_sum(sum, shared) / (float)vocab;
+}
+
 template <typename T, bool BACKWARD>
 __global__ void rows(float *losses, T *logits, const int32_t *targets, int64_t vocab,
-                     int64_t padded, float scale, bool aligned, int *fault)
+                     int64_t padded, float scale, float smoothing, bool aligned, int *fault)
 {
     constexpr int N = dt_vec<T>::N;
     __shared__ float shared[32];
@@ -64,13 +75,17 @@ __global__ void rows(float *losses, T *logits, const int32_t *targets, int64_t v
     T *x = logits + row * padded;
     int32_t target = targets[row];
     bool counts = target >= 0 && target < vocab;
-    float max, sum, factor;
+    float max, sum, factor, mean = 0.0f, even = scale * smoothing / (float)vocab;
 
     row_statistics(&max, &sum, x, vocab, aligned, shared);
+    if (smoothing > 0.0f)
+        mean = row_mean(x, vocab, max, shared);
     if (threadIdx.x == 0 && target >= vocab)
         atomicMax(fault, target < INT_MAX ? target + 1 : target);
     if (threadIdx.x == 0)
-        losses[row] = counts ? logf(sum) + (max - dt_to_float(x[target])) : 0.0f;
+        losses[row] = counts ? logf(sum) + (1.0f - smoothing) * (max - dt_to_float(x[target])) -
+                                   smoothing * mean
+                             : 0.0f;
     if (!BACKWARD)
         return;
     __syncthreads(); /* the target's logit has been read */
@@ -89,7 +104,8 @@ __global__ void rows(float *losses, T *logits, const int32_t *targets, int64_t v
             float g = 0.0f;
 
             if (counts && j + k < vocab)
-                g = __expf(dt_to_float(in.v[k]) - max) * factor - (j + k == target ? scale : 0.0f);
+                g = __expf(dt_to_float(in.v[k]) - max) * factor - even -
+                    (j + k == target ? scale * (1.0f - smoothing) : 0.0f);
             out.v[k] = dt_from_float<T>(g);
         }
         if (whole)
@@ -102,7 +118,8 @@ __global__ void rows(float *losses, T *logits, const int32_t *targets, int64_t v
 
 template <bool BACKWARD>
 static dt_status run(dt_device *device, dt_tensor *losses, const dt_tensor *logits,
-                     const dt_tensor *targets, int64_t vocab, double scale, dt_error *err)
+                     const dt_tensor *targets, int64_t vocab, double scale, double smoothing,
+                     dt_error *err)
 {
     dt_cuda_state *state = dt_cuda_of(device);
     int64_t n = dt_tensor_rows(logits), padded = dt_tensor_cols(logits);
@@ -116,7 +133,7 @@ static dt_status run(dt_device *device, dt_tensor *losses, const dt_tensor *logi
 
         DT_CUDA_LAUNCH((rows<T, BACKWARD>), (unsigned)n, THREADS, 0, state->stream,
                        (float *)losses->data, (T *)logits->data, (const int32_t *)targets->data,
-                       vocab, padded, (float)scale, aligned, state->fault);
+                       vocab, padded, (float)scale, (float)smoothing, aligned, state->fault);
     });
     return dt_cuda_launched("cross entropy", err);
 }
@@ -125,12 +142,12 @@ dt_status dt_cuda_cross_entropy_forward(dt_device *device, dt_tensor *losses,
                                         const dt_tensor *logits, const dt_tensor *targets,
                                         int64_t vocab, dt_error *err)
 {
-    return run<false>(device, losses, logits, targets, vocab, 0.0, err);
+    return run<false>(device, losses, logits, targets, vocab, 0.0, 0.0, err);
 }
 
 dt_status dt_cuda_cross_entropy_backward(dt_device *device, dt_tensor *losses, dt_tensor *logits,
                                          const dt_tensor *targets, int64_t vocab, double scale,
-                                         dt_error *err)
+                                         double smoothing, dt_error *err)
 {
-    return run<true>(device, losses, logits, targets, vocab, scale, err);
+    return run<true>(device, losses, logits, targets, vocab, scale, smoothing, err);
 }

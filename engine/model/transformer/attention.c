@@ -1,0 +1,193 @@
+/* attention: of a sequence to itself, and of the decoder's to the encoder's. */
+#include "engine/model/decoder/decoder.h"
+#include "engine/model/transformer/model_int.h"
+
+#include "base/banned.h"
+
+const dt_tensor *dt_transformer_encoded(const dt_model *model)
+{
+    const dt_transformer_state *state = model->state;
+
+    return dt_transformer_end_of(model, &state->encoder);
+}
+
+/* All rows of the source but padding; those of the decoder up to their own. */
+static dt_attention_args args_of(const dt_transformer_call *c, bool cross, dt_philox_key *key)
+{
+    const dt_transformer_state *state = c->model->state;
+    dt_attention_args args = {.mask = DT_MASK_CAUSAL, .key = key};
+
+    if (cross || !c->side->decoder) {
+        args.mask = DT_MASK_LENGTHS;
+        args.key_lengths = state->lengths;
+    }
+    if (c->dropout == NULL || c->model->config.decoder.attention_dropout == 0)
+        return args;
+    *key = dt_model_dropout_key(c->dropout, c->side->first_layer + c->layer,
+                                cross ? DT_PHILOX_DROPOUT_CROSS_ATTENTION
+                                      : DT_PHILOX_DROPOUT_ATTENTION);
+    args.p = c->model->config.decoder.attention_dropout;
+    return args;
+}
+
+/* q (B,T,C), kv (B,S,2C) */
+static dt_qkv cross_views(const dt_model *model, const dt_tensor *q, const dt_tensor *kv)
+{
+    int64_t heads = model->config.decoder.heads, C = model->config.decoder.embed;
+
+    return (dt_qkv){dt_heads_of(q, 0, heads, C / heads), dt_heads_of(kv, 0, heads, C / heads),
+                    dt_heads_of(kv, C, heads, C / heads)};
+}
+
+static dt_tensor read_gradient(const dt_transformer_call *c)
+{
+    const dt_transformer_state *state = c->model->state;
+
+    return dt_transformer_scratch(c->model, c->side, state->dread, c->model->config.decoder.embed);
+}
+
+/* Of y = x w^T + b: gradients of weight and bias, then dx, which may be where dy was not. */
+static dt_status linear_backward(dt_model *model, dt_tensor *dx, dt_tensor *dw, dt_tensor *db,
+                                 const dt_tensor *dy, const dt_tensor *x, const dt_tensor *w,
+                                 dt_error *err)
+{
+    const dt_ops *ops = model->device->ops;
+    dt_status st = DT_OK;
+
+    DT_TRY(ops->matmul_backward_weight(model->device, dw, db, dy, x, err));
+    DT_TRY(ops->matmul_backward_input(model->device, dx, dy, w, err));
+out:
+    return st;
+}
+
+/* --- to itself */
+
+/* x (B,rows,C) -> qkv (B,rows,3C) -> att (B,rows,C) -> y (B,rows,C) */
+dt_status dt_transformer_attention_forward(dt_transformer_call *c, dt_tensor *y, const dt_tensor *x,
+                                           dt_error *err)
+{
+    dt_device *device = c->model->device;
+    const dt_ops *ops = device->ops;
+    dt_transformer_block *a = c->block;
+    dt_tensor w = dt_decoder_joined(c->w, DT_TRANSFORMER_Q_W, DT_TRANSFORMER_V_W);
+    dt_tensor b = dt_decoder_joined(c->w, DT_TRANSFORMER_Q_B, DT_TRANSFORMER_V_B);
+    dt_qkv views = dt_qkv_packed(&a->qkv, c->model->config.decoder.heads);
+    dt_philox_key key = {0};
+    dt_attention_args args = args_of(c, false, &key);
+    dt_status st = DT_OK;
+
+    DT_TRY(ops->matmul_forward(device, &a->qkv, x, &w, &b, err));
+    DT_TRY(ops->attention_forward(device, &a->att, &a->lse, &views, &args, err));
+    DT_TRY(ops->matmul_forward(device, y, &a->att, &c->w[DT_TRANSFORMER_OUT_W],
+                               &c->w[DT_TRANSFORMER_OUT_B], err));
+out:
+    return st;
+}
+
+/* dy (B,rows,C) -> datt (B,rows,C) -> dqkv (B,rows,3C) -> dx (B,rows,C) */
+dt_status dt_transformer_attention_backward(dt_transformer_call *c, const dt_tensor *dy,
+                                            const dt_tensor *x, dt_error *err)
+{
+    const dt_transformer_state *state = c->model->state;
+    dt_transformer_block *a = c->block;
+    int64_t heads = c->model->config.decoder.heads, C = c->model->config.decoder.embed;
+    dt_tensor dqkv = dt_transformer_scratch(c->model, c->side, state->wide, 3 * C);
+    dt_tensor datt = read_gradient(c), dx = read_gradient(c);
+    dt_tensor w = dt_decoder_joined(c->w, DT_TRANSFORMER_Q_W, DT_TRANSFORMER_V_W);
+    dt_tensor dw = dt_decoder_joined(c->dw, DT_TRANSFORMER_Q_W, DT_TRANSFORMER_V_W);
+    dt_tensor db = dt_decoder_joined(c->dw, DT_TRANSFORMER_Q_B, DT_TRANSFORMER_V_B);
+    dt_qkv views = dt_qkv_packed(&a->qkv, heads), dviews = dt_qkv_packed(&dqkv, heads);
+    dt_philox_key key = {0};
+    dt_attention_args args = args_of(c, false, &key);
+    dt_device *device = c->model->device;
+    dt_status st = DT_OK;
+
+    DT_TRY(linear_backward(c->model, &datt, &c->dw[DT_TRANSFORMER_OUT_W],
+                           &c->dw[DT_TRANSFORMER_OUT_B], dy, &a->att, &c->w[DT_TRANSFORMER_OUT_W],
+                           err));
+    DT_TRY(device->ops->attention_backward(device, &dviews, &datt, &views, &a->att, &a->lse, &args,
+                                           err));
+    DT_TRY(linear_backward(c->model, &dx, &dw, &db, &dqkv, x, &w, err));
+out:
+    return st;
+}
+
+/* --- to the encoder's output */
+
+/* x (B,T,C) -> q (B,T,C); encoded (B,S,C) -> kv (B,S,2C); -> att (B,T,C) -> y (B,T,C) */
+dt_status dt_transformer_cross_forward(dt_transformer_call *c, dt_tensor *y, const dt_tensor *x,
+                                       dt_error *err)
+{
+    dt_device *device = c->model->device;
+    const dt_ops *ops = device->ops;
+    dt_transformer_block *a = c->block;
+    dt_tensor w = dt_decoder_joined(c->w, DT_TRANSFORMER_CROSS_K_W, DT_TRANSFORMER_CROSS_V_W);
+    dt_tensor b = dt_decoder_joined(c->w, DT_TRANSFORMER_CROSS_K_B, DT_TRANSFORMER_CROSS_V_B);
+    dt_qkv views = cross_views(c->model, &a->cross_q, &a->cross_kv);
+    dt_philox_key key = {0};
+    dt_attention_args args = args_of(c, true, &key);
+    dt_status st = DT_OK;
+
+    DT_TRY(ops->matmul_forward(device, &a->cross_q, x, &c->w[DT_TRANSFORMER_CROSS_Q_W],
+                               &c->w[DT_TRANSFORMER_CROSS_Q_B], err));
+    DT_TRY(
+        ops->matmul_forward(device, &a->cross_kv, dt_transformer_encoded(c->model), &w, &b, err));
+    DT_TRY(ops->attention_forward(device, &a->cross_att, &a->cross_lse, &views, &args, err));
+    DT_TRY(ops->matmul_forward(device, y, &a->cross_att, &c->w[DT_TRANSFORMER_CROSS_OUT_W],
+                               &c->w[DT_TRANSFORMER_CROSS_OUT_B], err));
+out:
+    return st;
+}
+
+/* Of keys and values: their weights', and the encoder's output's. */
+static dt_status keys_backward(dt_transformer_call *c, const dt_tensor *dkv, dt_error *err)
+{
+    dt_transformer_state *state = c->model->state;
+    dt_device *device = c->model->device;
+    dt_tensor w = dt_decoder_joined(c->w, DT_TRANSFORMER_CROSS_K_W, DT_TRANSFORMER_CROSS_V_W);
+    dt_tensor dw = dt_decoder_joined(c->dw, DT_TRANSFORMER_CROSS_K_W, DT_TRANSFORMER_CROSS_V_W);
+    dt_tensor db = dt_decoder_joined(c->dw, DT_TRANSFORMER_CROSS_K_B, DT_TRANSFORMER_CROSS_V_B);
+    bool first = c->layer == c->side->layers - 1;
+    dt_tensor part = dt_transformer_scratch(c->model, &state->encoder, state->dpart,
+                                            c->model->config.decoder.embed);
+    dt_tensor *to = first ? &state->dencoded : &part;
+    dt_status st = DT_OK;
+
+    DT_TRY(linear_backward(c->model, to, &dw, &db, dkv, dt_transformer_encoded(c->model), &w, err));
+    if (!first)
+        DT_TRY(
+            device->ops->residual_forward(device, &state->dencoded, &state->dencoded, &part, err));
+out:
+    return st;
+}
+
+/* dy (B,T,C) -> datt (B,T,C) -> dq (B,T,C) -> dx (B,T,C), and dkv (B,S,2C) */
+dt_status dt_transformer_cross_backward(dt_transformer_call *c, const dt_tensor *dy,
+                                        const dt_tensor *x, dt_error *err)
+{
+    const dt_transformer_state *state = c->model->state;
+    dt_transformer_block *a = c->block;
+    int64_t C = c->model->config.decoder.embed;
+    dt_tensor dq = dt_transformer_scratch(c->model, c->side, state->wide, C), dkv;
+    dt_tensor datt = read_gradient(c), dx = read_gradient(c);
+    dt_qkv views = cross_views(c->model, &a->cross_q, &a->cross_kv), dviews;
+    dt_philox_key key = {0};
+    dt_attention_args args = args_of(c, true, &key);
+    dt_device *device = c->model->device;
+    dt_status st = DT_OK;
+
+    dkv = dt_transformer_scratch(c->model, &state->encoder,
+                                 (unsigned char *)state->wide + state->wide_gap, 2 * C);
+    dviews = cross_views(c->model, &dq, &dkv);
+    DT_TRY(linear_backward(c->model, &datt, &c->dw[DT_TRANSFORMER_CROSS_OUT_W],
+                           &c->dw[DT_TRANSFORMER_CROSS_OUT_B], dy, &a->cross_att,
+                           &c->w[DT_TRANSFORMER_CROSS_OUT_W], err));
+    DT_TRY(device->ops->attention_backward(device, &dviews, &datt, &views, &a->cross_att,
+                                           &a->cross_lse, &args, err));
+    DT_TRY(linear_backward(c->model, &dx, &c->dw[DT_TRANSFORMER_CROSS_Q_W],
+                           &c->dw[DT_TRANSFORMER_CROSS_Q_B], &dq, x,
+                           &c->w[DT_TRANSFORMER_CROSS_Q_W], err));
+    DT_TRY(keys_backward(c, &dkv, err));
+out:
+    return st;
+}

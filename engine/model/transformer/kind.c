@@ -1,0 +1,326 @@
+#include <math.h>
+#include <stdlib.h>
+
+#include "engine/model/sinusoids.h"
+#include "engine/model/transformer/model_int.h"
+
+#include "base/banned.h"
+
+extern const dt_model_passes dt_transformer_passes;
+
+static bool is_sinusoidal(const dt_model *model)
+{
+    return model->config.transformer.positions == DT_POSITIONS_SINUSOIDAL;
+}
+
+/* --- open */
+
+static dt_status open_side(dt_transformer_side *side, int64_t layers, dt_error *err)
+{
+    side->blocks = calloc((size_t)layers, sizeof *side->blocks);
+    side->stream = calloc((size_t)layers + 1, sizeof *side->stream);
+    if (!side->blocks || !side->stream)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the state of the model");
+    return DT_OK;
+}
+
+static dt_status open_model(dt_model *model, dt_error *err)
+{
+    const dt_model_config *config = &model->config;
+    dt_transformer_state *state = calloc(1, sizeof *state);
+    dt_status st = DT_OK;
+
+    model->state = state;
+    if (!state)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for the state of the model");
+    state->logits_bytes = DT_LOGITS_BYTES;
+    state->wide_chunks = !model->device->host_reads;
+    DT_TRY(open_side(&state->encoder, config->decoder.layers, err));
+    DT_TRY(open_side(&state->decoder, config->transformer.decoder_layers, err));
+    state->targets = calloc((size_t)(config->batch * config->tokens), sizeof *state->targets);
+    if (!state->targets)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for the state of the model");
+    st = dt_device_arena_open(&state->arena, model->device, model->activation_bytes, err);
+    if (st)
+        dt_error_prefix(err, "activations of %lld blocks over %lld x %lld tokens",
+                        (long long)(config->decoder.layers + config->transformer.decoder_layers),
+                        (long long)config->batch, (long long)config->tokens);
+    DT_TRY(st);
+    dt_transformer_lay_out(model, 1, 1, 1, !config->inference);
+    if (is_sinusoidal(model))
+        DT_TRY(
+            dt_sinusoids_fill(model->device, &state->positions, config->transformer.pad + 1, err));
+out:
+    return st;
+}
+
+static void close_model(dt_model *model)
+{
+    dt_transformer_state *state = model->state;
+
+    if (!state)
+        return;
+    dt_device_arena_close(&state->arena);
+    free(state->targets);
+    free(state->encoder.blocks);
+    free(state->encoder.stream);
+    free(state->decoder.blocks);
+    free(state->decoder.stream);
+    free(state);
+    model->state = NULL;
+}
+
+/* --- ends of a side */
+
+/* Places of what a side has in the root. */
+typedef struct end_params {
+    int embed, positions, norm_w, norm_b;
+} end_params;
+
+static end_params params_of(const dt_model *model, const dt_transformer_side *side)
+{
+    bool own = !model->config.transformer.shared_embeddings;
+
+    if (side->decoder)
+        return (end_params){DT_TRANSFORMER_EMBED, DT_TRANSFORMER_POSITIONS,
+                            DT_TRANSFORMER_DECODER_NORM_W, DT_TRANSFORMER_DECODER_NORM_B};
+    return (end_params){own ? DT_TRANSFORMER_SOURCE_EMBED : DT_TRANSFORMER_EMBED,
+                        DT_TRANSFORMER_SOURCE_POSITIONS, DT_TRANSFORMER_ENCODER_NORM_W,
+                        DT_TRANSFORMER_ENCODER_NORM_B};
+}
+
+static double embedding_scale(const dt_model *model)
+{
+    return model->config.transformer.scale_embedding ? sqrt((double)model->config.decoder.embed)
+                                                     : 1;
+}
+
+static dt_status embed(dt_model *model, dt_transformer_side *side, const dt_tensor *tokens,
+                       const dt_batch *dropout, dt_error *err)
+{
+    const dt_transformer_state *state = model->state;
+    end_params which = params_of(model, side);
+    dt_tensor words = dt_transformer_weight(model, 0, which.embed);
+    dt_tensor positions =
+        is_sinusoidal(model) ? state->positions : dt_transformer_weight(model, 0, which.positions);
+    dt_tensor *y = &side->stream[0];
+    dt_status st = DT_OK;
+
+    DT_TRY(model->device->ops->embedding_forward(model->device, y, tokens, &words, &positions,
+                                                 embedding_scale(model), err));
+    if (dt_transformer_drops(model, dropout))
+        DT_TRY(dt_transformer_drop(model, y, y, dropout, side->first_layer,
+                                   DT_PHILOX_DROPOUT_EMBEDDING, false, err));
+out:
+    return st;
+}
+
+static dt_status embed_backward(dt_model *model, dt_transformer_side *side, const dt_tensor *tokens,
+                                const dt_batch *dropout, dt_error *err)
+{
+    const dt_transformer_state *state = model->state;
+    end_params which = params_of(model, side);
+    dt_tensor dwords = dt_transformer_grad(model, 0, which.embed);
+    dt_tensor dpositions = dt_transformer_grad(model, 0, which.positions);
+    dt_tensor d = dt_transformer_dstream(model, side), dropped = d;
+    dt_status st = DT_OK;
+
+    if (dt_transformer_drops(model, dropout)) {
+        dropped = dt_transformer_scratch(model, side, state->narrow, model->config.decoder.embed);
+        DT_TRY(dt_transformer_drop(model, &dropped, &d, dropout, side->first_layer,
+                                   DT_PHILOX_DROPOUT_EMBEDDING, true, err));
+    }
+    DT_TRY(model->device->ops->embedding_backward(model->device, &dwords, &dpositions, &dropped,
+                                                  tokens, embedding_scale(model), err));
+out:
+    return st;
+}
+
+static dt_status norm_end(dt_model *model, dt_transformer_side *side, dt_error *err)
+{
+    end_params which = params_of(model, side);
+    dt_tensor w = dt_transformer_weight(model, 0, which.norm_w);
+    dt_tensor b = dt_transformer_weight(model, 0, which.norm_b);
+
+    if (!dt_transformer_is_pre(model))
+        return DT_OK;
+    return model->device->ops->layernorm_forward(model->device, &side->norm, &side->norm_mean,
+                                                 &side->norm_rstd, &side->stream[side->layers], &w,
+                                                 &b, DT_TRANSFORMER_NORM_EPS, err);
+}
+
+/* dy becomes the gradient of the stream. */
+static dt_status norm_end_backward(dt_model *model, dt_transformer_side *side, const dt_tensor *dy,
+                                   dt_error *err)
+{
+    end_params which = params_of(model, side);
+    const dt_ops *ops = model->device->ops;
+    dt_status st = DT_OK;
+    dt_tensor w, dw, db, d;
+
+    if (!dt_transformer_is_pre(model))
+        return DT_OK; /* it is that already */
+    w = dt_transformer_weight(model, 0, which.norm_w);
+    dw = dt_transformer_grad(model, 0, which.norm_w);
+    db = dt_transformer_grad(model, 0, which.norm_b);
+    d = dt_transformer_dstream(model, side);
+    DT_TRY(ops->zero(model->device, &d, err));
+    DT_TRY(ops->layernorm_backward(model->device, &d, &dw, &db, dy, &side->stream[side->layers],
+                                   &side->norm_mean, &side->norm_rstd, &w, err));
+out:
+    return st;
+}
+
+/* --- passes */
+
+static dt_status blocks(dt_model *model, dt_transformer_side *side, const dt_batch *dropout,
+                        dt_error *err)
+{
+    return dt_model_blocks_forward(model, side->first_layer, side->first_layer + side->layers,
+                                   dt_transformer_block_forward, dropout, err);
+}
+
+/* Encoder, then decoder, up to what the head reads. Unit 0 is in use when it returns. */
+static dt_status forward(dt_model *model, const dt_batch *batch, const dt_batch *dropout,
+                         dt_error *err)
+{
+    const dt_tensor *source = &batch->inputs[DT_TRANSFORMER_SOURCE];
+    dt_transformer_state *state = model->state;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_model_before_unit(model, 0, false, err));
+    DT_TRY(model->device->ops->row_lengths(model->device, &state->lengths, source,
+                                           (int32_t)model->config.transformer.pad, err));
+    DT_TRY(embed(model, &state->encoder, source, dropout, err));
+    DT_TRY(blocks(model, &state->encoder, dropout, err));
+    DT_TRY(norm_end(model, &state->encoder, err));
+    DT_TRY(embed(model, &state->decoder, &batch->inputs[DT_TRANSFORMER_PREVIOUS], dropout, err));
+    DT_TRY(blocks(model, &state->decoder, dropout, err));
+    DT_TRY(norm_end(model, &state->decoder, err));
+out:
+    return st;
+}
+
+/* From the gradient of what the head read down to the embedding of a side. */
+static dt_status side_backward(dt_model *model, dt_transformer_side *side, const dt_tensor *dend,
+                               const dt_tensor *tokens, const dt_batch *batch, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(norm_end_backward(model, side, dend, err));
+    DT_TRY(dt_model_blocks_backward(model, side->first_layer, side->first_layer + side->layers,
+                                    dt_transformer_block_backward, batch, err));
+    DT_TRY(embed_backward(model, side, tokens, batch, err));
+out:
+    return st;
+}
+
+static dt_status backward(dt_model *model, const dt_batch *batch, dt_error *err)
+{
+    dt_transformer_state *state = model->state;
+    dt_tensor dhead =
+        dt_transformer_scratch(model, &state->decoder, state->dread, model->config.decoder.embed);
+    dt_status st = DT_OK;
+
+    DT_TRY(side_backward(model, &state->decoder, &dhead, &batch->inputs[DT_TRANSFORMER_PREVIOUS],
+                         batch, err));
+    DT_TRY(side_backward(model, &state->encoder, &state->dencoded,
+                         &batch->inputs[DT_TRANSFORMER_SOURCE], batch, err));
+    DT_TRY(dt_model_after_unit(model, 0, true, err));
+    DT_TRY(dt_model_grads_ready(model, 0, err));
+out:
+    return st;
+}
+
+static bool is_ids(const dt_tensor *ids, const dt_model_config *config)
+{
+    return ids->data && ids->dtype == DT_I32 && ids->ndim == 2 && ids->dim[0] > 0 &&
+           ids->dim[1] > 0 && ids->dim[1] <= config->decoder.context &&
+           ids->dim[0] * ids->dim[1] <= config->batch * config->tokens;
+}
+
+/* Takes the batch's shape; a batch that the model was not opened for is a bug. */
+static void lay_out(dt_model *model, const dt_batch *batch, bool with_backward)
+{
+    const dt_tensor *source = &batch->inputs[DT_TRANSFORMER_SOURCE];
+    const dt_tensor *previous = &batch->inputs[DT_TRANSFORMER_PREVIOUS];
+    const dt_tensor *targets = &batch->inputs[DT_TRANSFORMER_TARGETS];
+
+    DT_ASSERT(is_ids(source, &model->config) && is_ids(previous, &model->config));
+    DT_ASSERT(source->dim[0] == previous->dim[0]);
+    DT_ASSERT(!targets->data || dt_tensor_elems(targets) == dt_tensor_elems(previous));
+    dt_transformer_lay_out(model, source->dim[0], source->dim[1], previous->dim[1], with_backward);
+}
+
+static dt_status pass(dt_model *model, const dt_batch *batch, double loss_scale, dt_error *err)
+{
+    const dt_tensor *targets = &batch->inputs[DT_TRANSFORMER_TARGETS];
+    dt_status st = DT_OK;
+
+    DT_ASSERT(!model->config.inference && targets->data);
+    lay_out(model, batch, true);
+    DT_TRY(forward(model, batch, batch, err));
+    DT_TRY(dt_model_after_unit(model, 0, false, err));
+    DT_TRY(dt_model_before_unit(model, 0, true, err));
+    DT_TRY(dt_transformer_head_train(model, targets, loss_scale, err));
+    DT_TRY(backward(model, batch, err));
+out:
+    return st;
+}
+
+/* Laid out once more: the pass may have come from a graph, and another shape before it. */
+static dt_status loss(dt_model *model, const dt_batch *batch, double *loss_sum, dt_error *err)
+{
+    const dt_transformer_state *state = model->state;
+
+    lay_out(model, batch, true);
+    return model->device->ops->sum(model->device, loss_sum, &state->losses, err);
+}
+
+static dt_status evaluate(dt_model *model, const dt_batch *batch, double *loss_sum,
+                          int64_t *counted, dt_error *err)
+{
+    const dt_tensor *targets = &batch->inputs[DT_TRANSFORMER_TARGETS];
+    dt_transformer_state *state = model->state;
+    dt_device *device = model->device;
+    int64_t rows = dt_tensor_elems(targets);
+    dt_status st = DT_OK;
+
+    DT_ASSERT(targets->data);
+    lay_out(model, batch, false);
+    DT_TRY(forward(model, batch, NULL, err));
+    DT_TRY(dt_transformer_head_evaluate(model, targets, err));
+    DT_TRY(dt_model_after_unit(model, 0, false, err));
+    DT_TRY(device->ops->sum(device, loss_sum, &state->losses, err));
+    DT_TRY(device->copy_out(device, state->targets, targets->data, (size_t)rows * sizeof(int32_t),
+                            err));
+    *counted = 0;
+    for (int64_t i = 0; i < rows; i++)
+        *counted += state->targets[i] >= 0;
+out:
+    return st;
+}
+
+static dt_status logits(dt_model *model, const dt_batch *batch, int64_t last, float *logits,
+                        dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_ASSERT(last > 0 && last <= batch->inputs[DT_TRANSFORMER_PREVIOUS].dim[1]);
+    lay_out(model, batch, false);
+    DT_TRY(forward(model, batch, NULL, err));
+    DT_TRY(dt_transformer_head_logits(model, last, logits, err));
+    DT_TRY(dt_model_after_unit(model, 0, false, err));
+out:
+    return st;
+}
+
+const dt_model_passes dt_transformer_passes = {
+    .activation_bytes = dt_transformer_activation_bytes,
+    .open = open_model,
+    .close = close_model,
+    .pass = pass,
+    .loss = loss,
+    .evaluate = evaluate,
+    .logits = logits,
+};

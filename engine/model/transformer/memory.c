@@ -1,0 +1,343 @@
+#include "engine/model/token_head.h"
+#include "engine/model/transformer/model_int.h"
+
+#include "base/banned.h"
+
+/* A pass of some size that is being laid out. */
+typedef struct layout {
+    const dt_model_config *config;
+    dt_layout memory;
+    int64_t B, S, T;
+    int64_t rows; /* of the larger side, over all sentences: what the two share */
+} layout;
+
+static bool is_pre(const layout *plan)
+{
+    return plan->config->transformer.norm == DT_NORM_PRE;
+}
+
+static dt_tensor take(layout *plan, dt_tensor tensor)
+{
+    tensor.data = dt_layout_take(&plan->memory, dt_tensor_bytes(&tensor));
+    return tensor;
+}
+
+static dt_tensor take_act(layout *plan, int64_t B, int64_t rows, int64_t columns)
+{
+    return take(plan, dt_tensor_3d(NULL, plan->config->dtype, B, rows, columns));
+}
+
+static dt_tensor take_stat(layout *plan, int64_t elems)
+{
+    return take(plan, dt_tensor_1d(NULL, DT_F32, elems));
+}
+
+/* For a row of either side. */
+static void *take_shared(layout *plan, int64_t columns)
+{
+    return take_act(plan, 1, plan->rows, columns).data;
+}
+
+/* --- blocks */
+
+/* A block of a side, or one for both: rows of queries, and of the source. */
+typedef struct block_size {
+    int64_t B, rows, source;
+    bool decoder;
+} block_size;
+
+static bool has(const block_size *size, int which)
+{
+    return which != DT_TRANSFORMER_CROSS || size->decoder;
+}
+
+static void take_sums(layout *plan, const block_size *size, dt_transformer_block *block)
+{
+    int64_t C = plan->config->decoder.embed;
+
+    for (int i = 0; i < DT_TRANSFORMER_BRANCHES; i++)
+        if (has(size, i) && !(is_pre(plan) && i == DT_TRANSFORMER_PERCEPTRON))
+            block->sub[i].sum = take_act(plan, size->B, size->rows, C);
+}
+
+static void take_normed(layout *plan, const block_size *size, dt_transformer_block *block)
+{
+    int64_t C = plan->config->decoder.embed;
+
+    for (int i = 0; i < DT_TRANSFORMER_BRANCHES; i++)
+        if (has(size, i) && (is_pre(plan) || i != DT_TRANSFORMER_PERCEPTRON))
+            block->sub[i].normed = take_act(plan, size->B, size->rows, C);
+}
+
+static void take_stats(layout *plan, const block_size *size, dt_transformer_block *block)
+{
+    for (int i = 0; i < DT_TRANSFORMER_BRANCHES; i++)
+        if (has(size, i)) {
+            block->sub[i].mean = take_stat(plan, size->B * size->rows);
+            block->sub[i].rstd = take_stat(plan, size->B * size->rows);
+        }
+}
+
+static dt_tensor take_lse(layout *plan, const block_size *size)
+{
+    return take(plan, dt_tensor_3d(NULL, DT_F32, size->B, plan->config->decoder.heads, size->rows));
+}
+
+/* What products make: 4 C + F of a row, and 4 C more of a decoder's. */
+static void take_products(layout *plan, const block_size *size, dt_transformer_block *block)
+{
+    int64_t C = plan->config->decoder.embed;
+
+    block->qkv = take_act(plan, size->B, size->rows, 3 * C);
+    block->att = take_act(plan, size->B, size->rows, C);
+    block->lse = take_lse(plan, size);
+    if (size->decoder) {
+        block->cross_q = take_act(plan, size->B, size->rows, C);
+        block->cross_kv = take_act(plan, size->B, size->source, 2 * C);
+        block->cross_att = take_act(plan, size->B, size->rows, C);
+        block->cross_lse = take_lse(plan, size);
+    }
+    block->fc = take_act(plan, size->B, size->rows, plan->config->transformer.ffn);
+}
+
+static void reshape(dt_tensor *tensor, int64_t B, int64_t rows)
+{
+    if (tensor->ndim != 3)
+        return;
+    tensor->dim[0] = B;
+    tensor->dim[1] = rows;
+}
+
+/* Of memory that both sides' blocks use: the shapes of one. */
+static void shape_block(dt_transformer_block *block, const layout *plan, int64_t rows)
+{
+    dt_tensor *of_rows[] = {&block->qkv, &block->att, &block->cross_q, &block->cross_att,
+                            &block->fc};
+    dt_tensor *lse[] = {&block->lse, &block->cross_lse};
+
+    for (size_t i = 0; i < sizeof(of_rows) / sizeof(of_rows[0]); i++)
+        reshape(of_rows[i], plan->B, rows);
+    reshape(&block->cross_kv, plan->B, plan->S);
+    for (size_t i = 0; i < 2; i++) {
+        lse[i]->dim[0] = plan->B;
+        lse[i]->dim[2] = rows;
+    }
+    for (int i = 0; i < DT_TRANSFORMER_BRANCHES; i++) {
+        reshape(&block->sub[i].sum, plan->B, rows);
+        reshape(&block->sub[i].normed, plan->B, rows);
+        block->sub[i].mean.dim[0] = block->sub[i].rstd.dim[0] = plan->B * rows;
+    }
+}
+
+/* The last sublayer's end is what the next block reads. */
+static void put_block(const layout *plan, dt_transformer_side *side, int l,
+                      const dt_transformer_block *block, const dt_tensor *stream)
+{
+    dt_transformer_sublayer *last;
+
+    if (side->blocks == NULL)
+        return; /* count only */
+    side->blocks[l] = *block;
+    side->stream[l + 1] = *stream;
+    last = &side->blocks[l].sub[DT_TRANSFORMER_PERCEPTRON];
+    *(is_pre(plan) ? &last->sum : &last->normed) = *stream;
+}
+
+/* With backward: each block's own, and what `shared` has of all of them. */
+static void lay_out_blocks(layout *plan, dt_transformer_side *side,
+                           const dt_transformer_block *shared)
+{
+    block_size size = {plan->B, side->rows, plan->S, side->decoder};
+    dt_recompute_kind recompute = plan->config->recompute;
+    dt_transformer_block block = *shared;
+
+    shape_block(&block, plan, side->rows);
+    for (int l = 0; l < side->layers; l++) {
+        dt_tensor stream;
+
+        if (recompute == DT_RECOMPUTE_NONE)
+            take_normed(plan, &size, &block);
+        if (recompute != DT_RECOMPUTE_FULL) {
+            take_sums(plan, &size, &block);
+            take_stats(plan, &size, &block);
+            take_products(plan, &size, &block);
+        }
+        stream = take_act(plan, plan->B, side->rows, plan->config->decoder.embed);
+        put_block(plan, side, l, &block, &stream);
+    }
+}
+
+/* What blocks of both sides share where something is computed again. */
+static void take_what_is_made_again(layout *plan, dt_transformer_block *shared)
+{
+    block_size size = {1, plan->rows, plan->rows, true};
+    dt_recompute_kind recompute = plan->config->recompute;
+    dt_tensor normed;
+
+    if (recompute == DT_RECOMPUTE_NONE)
+        return;
+    normed = take_act(plan, 1, plan->rows, plan->config->decoder.embed);
+    for (int i = 0; i < DT_TRANSFORMER_BRANCHES; i++)
+        shared->sub[i].normed = normed;
+    if (recompute == DT_RECOMPUTE_SELECTIVE)
+        return;
+    take_sums(plan, &size, shared);
+    take_stats(plan, &size, shared);
+    take_products(plan, &size, shared);
+}
+
+/* A pass without backward: one block's for all of both sides. The stream of a side is one tensor, which
+ * the sums (pre) or the norms (post) are written over. */
+static void lay_out_one_block(layout *plan, dt_transformer_state *state)
+{
+    block_size size = {1, plan->rows, plan->rows, true};
+    dt_transformer_side *const sides[] = {&state->encoder, &state->decoder};
+    int64_t C = plan->config->decoder.embed;
+    dt_tensor normed = {0}, sum = dt_tensor_3d(state->narrow, plan->config->dtype, 1, 1, C);
+    dt_transformer_block one = {.fc = {0}};
+
+    if (is_pre(plan))
+        normed = take_act(plan, 1, plan->rows, C);
+    take_stats(plan, &size, &one);
+    take_products(plan, &size, &one);
+    for (int s = 0; s < 2; s++) {
+        dt_tensor stream = {0};
+        dt_transformer_block block = one;
+
+        if (sides[s]->blocks == NULL)
+            continue;
+        stream = sides[s]->stream[0];
+        for (int i = 0; i < DT_TRANSFORMER_BRANCHES; i++) {
+            block.sub[i].sum = is_pre(plan) ? stream : sum;
+            block.sub[i].normed = is_pre(plan) ? normed : stream;
+        }
+        shape_block(&block, plan, sides[s]->rows);
+        for (int l = 0; l < sides[s]->layers; l++)
+            put_block(plan, sides[s], l, &block, &stream);
+    }
+}
+
+/* --- what stands beside the blocks */
+
+static void lay_out_side(layout *plan, dt_transformer_side *side, bool decoder)
+{
+    const dt_model_config *config = plan->config;
+    int64_t C = config->decoder.embed;
+    dt_tensor embedded;
+
+    side->decoder = decoder;
+    side->first_layer = decoder ? (int)config->decoder.layers : 0;
+    side->layers = (int)(decoder ? config->transformer.decoder_layers : config->decoder.layers);
+    side->B = plan->B;
+    side->rows = decoder ? plan->T : plan->S;
+    embedded = take_act(plan, plan->B, side->rows, C);
+    if (side->stream != NULL)
+        side->stream[0] = embedded;
+    if (!is_pre(plan))
+        return;
+    side->norm = take_act(plan, plan->B, side->rows, C);
+    side->norm_mean = take_stat(plan, plan->B * side->rows);
+    side->norm_rstd = take_stat(plan, plan->B * side->rows);
+}
+
+static void lay_out_logits(layout *plan, dt_transformer_state *state, size_t scratch_bytes,
+                           bool backward)
+{
+    /* without backward logits are fp32 whatever the model's type */
+    size_t elem_bytes = backward ? dt_dtype_bytes(plan->config->dtype) : 4;
+    size_t row_bytes = (size_t)plan->config->decoder.vocab_padded * elem_bytes;
+    int64_t most = state->logits_bytes, room;
+
+    if (state->wide_chunks && (int64_t)scratch_bytes > most)
+        most = (int64_t)scratch_bytes;
+    state->logits_rows = dt_token_head_chunk(&room, plan->B * plan->T, row_bytes, most);
+    state->logits = dt_layout_take(&plan->memory, (size_t)room * row_bytes);
+}
+
+/* The blocks' scratch, and over it the logits. */
+static void lay_out_scratch(layout *plan, dt_transformer_state *state, bool backward)
+{
+    int64_t C = plan->config->decoder.embed, F = plan->config->transformer.ffn;
+    size_t start = plan->memory.bytes, end;
+
+    state->wide = take_shared(plan, backward && F < 3 * C ? 3 * C : F);
+    state->wide_gap = (size_t)(plan->rows * C) * dt_dtype_bytes(plan->config->dtype);
+    state->narrow = take_shared(plan, C);
+    if (backward)
+        state->dpart = take_shared(plan, C);
+    if (backward && !is_pre(plan))
+        state->dsum = take_shared(plan, C);
+    end = plan->memory.bytes;
+    dt_layout_go_back(&plan->memory, start);
+    lay_out_logits(plan, state, end - start, backward);
+    if (plan->memory.bytes < end)
+        dt_layout_take(&plan->memory, end - plan->memory.bytes);
+}
+
+/* Without blocks and streams it counts only. */
+static void lay_out(layout *plan, dt_transformer_state *state, bool backward)
+{
+    const dt_model_config *config = plan->config;
+    int64_t C = config->decoder.embed;
+    dt_transformer_block shared = {.fc = {0}};
+
+    if (config->transformer.positions == DT_POSITIONS_SINUSOIDAL)
+        state->positions =
+            take(plan, dt_tensor_2d(NULL, config->dtype, config->decoder.context, C));
+    lay_out_side(plan, &state->encoder, false);
+    lay_out_side(plan, &state->decoder, true);
+    state->lengths = take(plan, dt_tensor_1d(NULL, DT_I32, plan->B));
+    state->losses = take_stat(plan, plan->B * plan->T);
+    lay_out_scratch(plan, state, backward);
+    if (!backward) {
+        lay_out_one_block(plan, state);
+        return;
+    }
+    state->dread = take_shared(plan, C);
+    state->dstream = take_shared(plan, C);
+    state->dencoded = take_act(plan, plan->B, plan->S, C);
+    take_what_is_made_again(plan, &shared);
+    lay_out_blocks(plan, &state->encoder, &shared);
+    lay_out_blocks(plan, &state->decoder, &shared);
+}
+
+/* --- */
+
+static layout plan_of(const dt_model_config *config, int64_t B, int64_t S, int64_t T)
+{
+    return (layout){.config = config, .B = B, .S = S, .T = T, .rows = B * (S > T ? S : T)};
+}
+
+/* As if all rows were sentences of one token: each has a length. */
+static size_t count_bytes(const dt_model_config *config, bool backward)
+{
+    layout plan = plan_of(config, config->batch * config->tokens, 1, 1);
+    dt_transformer_state state = {.logits_bytes = DT_LOGITS_BYTES};
+
+    lay_out(&plan, &state, backward);
+    return plan.memory.bytes;
+}
+
+size_t dt_transformer_activation_bytes(const dt_model_kind *kind, const dt_model_config *config)
+{
+    size_t without = count_bytes(config, false);
+    size_t with = config->inference ? 0 : count_bytes(config, true);
+
+    return with > without ? with : without;
+}
+
+void dt_transformer_lay_out(dt_model *model, int64_t B, int64_t S, int64_t T, bool backward)
+{
+    dt_transformer_state *state = model->state;
+    layout plan = plan_of(&model->config, B, S, T);
+
+    plan.memory.arena = &state->arena;
+    state->arena.used_bytes = 0;
+    lay_out(&plan, state, backward);
+}
+
+dt_tensor dt_transformer_scratch(const dt_model *model, const dt_transformer_side *side, void *data,
+                                 int64_t columns)
+{
+    return dt_tensor_3d(data, model->config.dtype, side->B, side->rows, columns);
+}

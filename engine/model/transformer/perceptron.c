@@ -1,0 +1,56 @@
+/* perceptron: fc2(activation(fc1(x))). */
+#include "engine/model/transformer/model_int.h"
+
+#include "base/banned.h"
+
+/* The activation's output, and then its gradient. */
+static dt_tensor inside(const dt_transformer_call *c)
+{
+    const dt_transformer_state *state = c->model->state;
+
+    return dt_transformer_scratch(c->model, c->side, state->wide, c->model->config.transformer.ffn);
+}
+
+/* x (B,rows,C) -> fc (B,rows,F) -> activation (B,rows,F) -> y (B,rows,C) */
+dt_status dt_transformer_perceptron_forward(dt_transformer_call *c, dt_tensor *y,
+                                            const dt_tensor *x, dt_error *err)
+{
+    dt_device *device = c->model->device;
+    dt_tensor active = inside(c);
+    dt_status st = DT_OK;
+
+    DT_TRY(device->ops->matmul_forward(device, &c->block->fc, x, &c->w[DT_TRANSFORMER_FC_W],
+                                       &c->w[DT_TRANSFORMER_FC_B], err));
+    if (y == NULL)
+        return DT_OK;
+    DT_TRY(device->ops->activation_forward(device, &active, &c->block->fc,
+                                           c->model->config.transformer.activation, err));
+    DT_TRY(device->ops->matmul_forward(device, y, &active, &c->w[DT_TRANSFORMER_PROJ_W],
+                                       &c->w[DT_TRANSFORMER_PROJ_B], err));
+out:
+    return st;
+}
+
+dt_status dt_transformer_perceptron_backward(dt_transformer_call *c, const dt_tensor *dy,
+                                             const dt_tensor *x, dt_error *err)
+{
+    const dt_transformer_state *state = c->model->state;
+    dt_activation_kind kind = c->model->config.transformer.activation;
+    dt_device *device = c->model->device;
+    const dt_ops *ops = device->ops;
+    dt_tensor active = inside(c), dfc = inside(c);
+    dt_tensor dx =
+        dt_transformer_scratch(c->model, c->side, state->dread, c->model->config.decoder.embed);
+    dt_status st = DT_OK;
+
+    DT_TRY(ops->activation_forward(device, &active, &c->block->fc, kind, err));
+    DT_TRY(ops->matmul_backward_weight(device, &c->dw[DT_TRANSFORMER_PROJ_W],
+                                       &c->dw[DT_TRANSFORMER_PROJ_B], dy, &active, err));
+    DT_TRY(ops->matmul_backward_input(device, &dfc, dy, &c->w[DT_TRANSFORMER_PROJ_W], err));
+    DT_TRY(ops->activation_backward(device, &dfc, &dfc, &c->block->fc, kind, err));
+    DT_TRY(ops->matmul_backward_weight(device, &c->dw[DT_TRANSFORMER_FC_W],
+                                       &c->dw[DT_TRANSFORMER_FC_B], &dfc, x, err));
+    DT_TRY(ops->matmul_backward_input(device, &dx, &dfc, &c->w[DT_TRANSFORMER_FC_W], err));
+out:
+    return st;
+}
