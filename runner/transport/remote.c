@@ -1,11 +1,10 @@
 #define _GNU_SOURCE
-#include "runner/transport/remote.h"
+#include "runner/transport/remote_int.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -13,92 +12,14 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "runner/transport/connection_slots.h"
 
 #include "base/banned.h"
 
-#define SLOT_SECONDS       60.0
-#define SLICE_MS           100 /* how soon `cancelled` is seen */
-#define COMPLAINT_BYTES    8192
-#define WAIT_SLICE_SECONDS 0.005
-#define SSH_FAILED         255
-#define END_SECONDS        5.0 /* that a command which was given up may take to end */
+#define SLOT_SECONDS 60.0
+#define END_SECONDS  5.0 /* that a command which was given up may take to end */
 
 extern char **environ;
-
-/* --- small things */
-
-/* The end of what was written to stderr. */
-static void read_problems(const dt_remote *remote, char *out, size_t size)
-{
-    off_t length = lseek(remote->problems, 0, SEEK_END);
-    off_t from = length > (off_t)size - 1 ? length - ((off_t)size - 1) : 0;
-    ssize_t got = pread(remote->problems, out, size - 1, from);
-
-    out[got > 0 ? got : 0] = '\0';
-    for (char *p = out; p < out + (got > 0 ? got : 0); p++)
-        if (*p == '\0')
-            *p = ' ';
-}
-
-/* The last line that is not the transport's own, where there is one. */
-static const char *last_words(const dt_remote *remote, char *text)
-{
-    bool (*own)(const char *line) = remote->transport->says_itself;
-    size_t length = strlen(text);
-    char *line;
-
-    for (;;) {
-        while (length > 0 && (unsigned char)text[length - 1] <= ' ')
-            text[--length] = '\0';
-        line = strrchr(text, '\n');
-        if (line == NULL || own == NULL || !own(line + 1))
-            break;
-        length = (size_t)(line - text);
-        text[length] = '\0';
-    }
-    line = line != NULL ? line + 1 : text;
-    for (char *p = line; *p != '\0'; p++)
-        if ((unsigned char)*p < ' ' || *p == 0x7f)
-            *p = ' ';
-    return line;
-}
-
-/* Until the descriptor can be read or written. */
-static dt_status wait_for(dt_remote *remote, short events, double deadline, dt_error *err)
-{
-    struct pollfd end = {remote->fd, events, 0};
-
-    for (;;) {
-        int count = poll(&end, 1, SLICE_MS);
-
-        if (count > 0)
-            return DT_OK;
-        if (count < 0 && errno != EINTR)
-            return DT_FAIL(err, DT_ERR_IO, "cannot wait for node '%s': %s", remote->node,
-                           strerror(errno));
-        if (remote->cancelled != NULL && atomic_load(remote->cancelled))
-            return DT_FAIL(err, DT_ERR_BUSY, "node '%s': given up", remote->node);
-        if (dt_clock_monotonic_seconds() > deadline)
-            return DT_FAIL(err, DT_ERR_TIMEOUT, "node '%s': no answer in time", remote->node);
-    }
-}
-
-/* False: it runs on. */
-static bool reap(dt_remote *remote, int *code)
-{
-    int status;
-    pid_t got = waitpid(remote->pid, &status, WNOHANG);
-
-    if (got == 0 || (got < 0 && errno == EINTR))
-        return false;
-    remote->pid = 0;
-    *code = got < 0 ? SSH_FAILED : WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-    return true;
-}
-
-/* --- opening */
 
 static dt_status spawn(dt_remote *remote, const char **argv, dt_error *err)
 {
@@ -140,20 +61,21 @@ out:
 /* It ended before our command ran. */
 static dt_status ended_early(dt_remote *remote, dt_error *err)
 {
-    char complaint[COMPLAINT_BYTES];
+    char complaint[DT_REMOTE_COMPLAINT_BYTES];
     double deadline = dt_clock_monotonic_seconds() + 5.0;
-    int code = SSH_FAILED;
+    int code = DT_REMOTE_SSH_FAILED;
 
-    while (!reap(remote, &code) && dt_clock_monotonic_seconds() < deadline)
-        dt_clock_sleep_seconds(WAIT_SLICE_SECONDS);
-    read_problems(remote, complaint, sizeof(complaint));
-    if (code == SSH_FAILED || remote->transport->says_itself != NULL)
+    while (!dt_remote_reap(remote, &code) && dt_clock_monotonic_seconds() < deadline)
+        dt_clock_sleep_seconds(DT_REMOTE_END_SLICE_SECONDS);
+    dt_remote_read_problems(remote, complaint, sizeof(complaint));
+    if (code == DT_REMOTE_SSH_FAILED || remote->transport->says_itself != NULL)
         return remote->transport->explain(remote->node, complaint, err);
-    return DT_FAIL(err, DT_ERR_UNSUPPORTED,
-                   "node '%s': its login shell ended with code %d instead of running a command: "
-                   "%.300s (an account that may log in, and /bin/sh, are needed)",
-                   remote->node, code,
-                   last_words(remote, complaint[0] != '\0' ? complaint : remote->early.data));
+    return DT_FAIL(
+        err, DT_ERR_UNSUPPORTED,
+        "node '%s': its login shell ended with code %d instead of running a command: "
+        "%.300s (an account that may log in, and /bin/sh, are needed)",
+        remote->node, code,
+        dt_remote_last_words(remote, complaint[0] != '\0' ? complaint : remote->early.data));
 }
 
 /* Reads up to the mark; what came after it stays in `early`. */
@@ -167,14 +89,14 @@ static dt_status skip_noise(dt_remote *remote, double deadline, dt_error *err)
     for (;;) {
         size_t got;
 
-        st = wait_for(remote, POLLIN, deadline, NULL);
+        st = dt_remote_wait(remote, POLLIN, deadline, NULL);
         if (st == DT_ERR_TIMEOUT && remote->transport->says_itself != NULL) {
-            char complaint[COMPLAINT_BYTES];
+            char complaint[DT_REMOTE_COMPLAINT_BYTES];
 
-            read_problems(remote, complaint, sizeof(complaint));
+            dt_remote_read_problems(remote, complaint, sizeof(complaint));
             return DT_FAIL(err, st, "node '%s': %s has begun nothing there after %.0f s: %.300s",
                            remote->node, remote->transport->kind, DT_REMOTE_OPEN_SECONDS,
-                           last_words(remote, complaint));
+                           dt_remote_last_words(remote, complaint));
         }
         if (st == DT_ERR_TIMEOUT)
             return DT_FAIL(err, st,
@@ -241,10 +163,10 @@ static void let_end(dt_remote *remote)
     if (remote->fd < 0 || remote->pid <= 0)
         return;
     dt_remote_write_end(remote);
-    while (dt_clock_monotonic_seconds() < deadline && !reap(remote, &code)) {
+    while (dt_clock_monotonic_seconds() < deadline && !dt_remote_reap(remote, &code)) {
         while (recv(remote->fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
             ; /* nobody wants it */
-        dt_clock_sleep_seconds(WAIT_SLICE_SECONDS);
+        dt_clock_sleep_seconds(DT_REMOTE_END_SLICE_SECONDS);
     }
 }
 
@@ -265,132 +187,4 @@ void dt_remote_close(dt_remote *remote)
         close(remote->problems);
     dt_strbuf_release(&remote->early);
     *remote = (dt_remote){.fd = -1, .problems = -1};
-}
-
-/* --- talking */
-
-dt_status dt_remote_read(dt_remote *remote, void *bytes, size_t size, size_t *got,
-                         double timeout_seconds, dt_error *err)
-{
-    dt_status st;
-    ssize_t count;
-
-    *got = 0;
-    st = wait_for(remote, POLLIN, dt_clock_monotonic_seconds() + timeout_seconds, err);
-    if (st != DT_OK)
-        return st;
-    do
-        count = recv(remote->fd, bytes, size, 0);
-    while (count < 0 && errno == EINTR);
-    if (count < 0 && errno != ECONNRESET)
-        return DT_FAIL(err, DT_ERR_PEER, "cannot read from node '%s': %s", remote->node,
-                       strerror(errno));
-    *got = count > 0 ? (size_t)count : 0;
-    return DT_OK;
-}
-
-dt_status dt_remote_write(dt_remote *remote, const void *bytes, size_t length,
-                          double timeout_seconds, dt_error *err)
-{
-    const char *at = bytes;
-
-    while (length > 0) {
-        double deadline = dt_clock_monotonic_seconds() + timeout_seconds;
-        dt_status st = wait_for(remote, POLLOUT, deadline, err);
-        ssize_t count;
-
-        if (st != DT_OK)
-            return st;
-        count = send(remote->fd, at, length, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (count < 0 && (errno == EINTR || errno == EAGAIN))
-            continue;
-        if (count < 0)
-            return DT_FAIL(err, DT_ERR_PEER, "cannot write to node '%s': %s", remote->node,
-                           strerror(errno));
-        at += count;
-        length -= (size_t)count;
-    }
-    return DT_OK;
-}
-
-void dt_remote_write_end(dt_remote *remote)
-{
-    shutdown(remote->fd, SHUT_WR);
-}
-
-dt_status dt_remote_finish(dt_remote *remote, int *code, dt_error *problem, double timeout_seconds,
-                           dt_error *err)
-{
-    double deadline = dt_clock_monotonic_seconds() + timeout_seconds;
-    char complaint[COMPLAINT_BYTES];
-    int ended = 0;
-
-    dt_remote_write_end(remote);
-    while (!reap(remote, &ended)) {
-        if (remote->cancelled != NULL && atomic_load(remote->cancelled))
-            return DT_FAIL(err, DT_ERR_BUSY, "node '%s': given up", remote->node);
-        if (dt_clock_monotonic_seconds() > deadline)
-            return DT_FAIL(err, DT_ERR_TIMEOUT, "node '%s': the command does not end",
-                           remote->node);
-        dt_clock_sleep_seconds(WAIT_SLICE_SECONDS);
-    }
-    read_problems(remote, complaint, sizeof(complaint));
-    if (remote->transport->explain != NULL &&
-        (ended == SSH_FAILED || (ended != 0 && remote->transport->broke_off != NULL &&
-                                 remote->transport->broke_off(complaint))))
-        return remote->transport->explain(remote->node, complaint, err);
-    if (code != NULL) {
-        *code = ended;
-        if (ended != 0)
-            DT_FAIL(problem, DT_ERR_IO, "%.400s", last_words(remote, complaint));
-    } else if (ended != 0)
-        return DT_FAIL(err, DT_ERR_PEER, "node '%s': %.400s (code %d)", remote->node,
-                       last_words(remote, complaint), ended);
-    return DT_OK;
-}
-
-void dt_remote_print_problems(const dt_remote *remote, int fd)
-{
-    char complaint[COMPLAINT_BYTES];
-    const char *line = complaint, *end;
-
-    read_problems(remote, complaint, sizeof(complaint));
-    for (; *line != '\0'; line = end) {
-        end = line + strcspn(line, "\n");
-        end += *end == '\n' ? 1 : 0;
-        if (remote->transport->says_itself == NULL || !remote->transport->says_itself(line))
-            (void)dt_file_write_all(fd, line, (size_t)(end - line), NULL);
-    }
-}
-
-dt_status dt_remote_ask(dt_strbuf *answer, const char *node, const char *const *words,
-                        const void *input, size_t input_length, size_t max_bytes,
-                        double timeout_seconds, int *code, dt_error *problem,
-                        const atomic_bool *cancelled, dt_error *err)
-{
-    char bytes[16384];
-    dt_remote remote;
-    dt_status st;
-    size_t got;
-
-    dt_strbuf_reset(answer);
-    st = dt_remote_open(&remote, node, words, cancelled, err);
-    if (st != DT_OK)
-        return st;
-    /* A command that ends before it has read all says why by its exit. */
-    if (dt_remote_write(&remote, input, input_length, timeout_seconds, NULL) == DT_ERR_BUSY)
-        DT_THROW(err, DT_ERR_BUSY, "node '%s': given up", node);
-    dt_remote_write_end(&remote);
-    dt_strbuf_add(answer, remote.early.data, remote.early.length);
-    do {
-        DT_TRY(dt_remote_read(&remote, bytes, sizeof(bytes), &got, timeout_seconds, err));
-        dt_strbuf_add(answer, bytes, got);
-        if (answer->length > max_bytes)
-            DT_THROW(err, DT_ERR_CORRUPT, "node '%s' answered with more than %zu bytes", node,
-                     max_bytes);
-    } while (got > 0);
-    DT_TRY(dt_remote_finish(&remote, code, problem, timeout_seconds, err));
-out:
-    dt_remote_close(&remote);
-    return st;
 }

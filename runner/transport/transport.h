@@ -1,7 +1,7 @@
 /* transport: how a node is reached: "the argv that gives me stdin and stdout on that node".
  *
  *   local.c   this machine                 ssh.c     the system's ssh, with the user's own setup
- *   slurm.c   srun, into a job's nodes      remote.c  one command there, as a descriptor
+ *   slurm.c   srun, into a job's nodes      remote*.c one command there, as a descriptor
  *   quote.c   words through a login shell  ssh_errors.c what ssh complains of, with the remedy
  *   connection_slots.c  how many connections are being opened at once
  *   renew.c   past a connection that is stuck

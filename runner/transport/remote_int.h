@@ -1,0 +1,31 @@
+/* remote_int: what the files of one command on a node share.
+ *
+ *   remote_ask.c       all of it in one call, for short answers
+ *   remote.c           from the start of the transport's program until the command runs; closing
+ *   remote_talk.c      what is read from it, written to it, and how it ended
+ *   remote_problems.c  what was said on stderr
+ */
+#ifndef DT_RUNNER_REMOTE_INT_H
+#define DT_RUNNER_REMOTE_INT_H
+
+#include "runner/transport/remote.h"
+
+#define DT_REMOTE_COMPLAINT_BYTES   8192
+#define DT_REMOTE_END_SLICE_SECONDS 0.005
+#define DT_REMOTE_SSH_FAILED        255 /* the transport's own exit code */
+
+/* Until the descriptor can be read or written (poll's `events`). DT_ERR_BUSY where `cancelled` was set,
+ * DT_ERR_TIMEOUT after `deadline` (of dt_clock_monotonic_seconds). */
+dt_status dt_remote_wait(dt_remote *remote, short events, double deadline, dt_error *err);
+
+/* Whether the process has ended, without waiting; once. *code as dt_remote_finish has it. */
+bool dt_remote_reap(dt_remote *remote, int *code);
+
+/* The end of what was written to stderr, as one C string. */
+void dt_remote_read_problems(const dt_remote *remote, char *out, size_t size);
+
+/* The last line of `text` (not empty where there is one) that is not the transport's own, without
+ * control characters; `text` is changed. */
+const char *dt_remote_last_words(const dt_remote *remote, char *text);
+
+#endif
