@@ -342,18 +342,24 @@ void sim_fault_moment(sim_moment moment)
     }
 }
 
-static void draw_fault(int64_t when, const kind *what)
+static sim_machine *draw_machine(const kind *what)
 {
     int first = schedule.first_here ? 0 : 1, last = (int)schedule.nodes + first - 1;
+
+    if (what->where == LAUNCH)
+        first = last = 0;
+    else if (what->where == NODE)
+        first = 1;
+    return &sim.machines[sim_between(first, last)];
+}
+
+static void draw_fault(int64_t when, const kind *what)
+{
     fault *one = sim_alloc(sizeof(*one));
 
     one->kind = what;
     one->length_ns = draw_length(one->kind);
-    if (one->kind->where == LAUNCH)
-        first = last = 0;
-    else if (one->kind->where == NODE)
-        first = 1;
-    one->machine = &sim.machines[sim_between(first, last)];
+    one->machine = draw_machine(what);
     if (sim_chance(1.0 / 3))
         wait_for_moment(one);
     else
@@ -384,6 +390,41 @@ static void stop_time(void *context)
 {
     sim_trace("a stop is asked for");
     sim_command_stop(context != NULL);
+}
+
+/* --- several at once, where they meet: within seconds of each other, most on one machine */
+
+static bool may_be_on(const kind *what, const sim_machine *machine)
+{
+    return what->where == ANYWHERE || (what->where == LAUNCH) == (machine->number == 0);
+}
+
+static void cross(const fault *one)
+{
+    int64_t count = sim_between(2, 4), stops = sim_chance(0.6) ? sim_between(1, 2) : 0;
+    bool quiet = sim_chance(0.5);
+
+    for (int64_t i = 0; i < count; i++) {
+        fault *each = sim_alloc(sizeof(*each));
+
+        each->kind = draw_possible(quiet);
+        each->length_ns = draw_length(each->kind);
+        each->machine = may_be_on(each->kind, one->machine) && sim_chance(0.8)
+                            ? one->machine
+                            : draw_machine(each->kind);
+        sim_at(sim_now_ns + sim_between(0, 3 * SIM_SECOND), begin, each);
+    }
+    for (int64_t i = 0; i < stops; i++)
+        sim_at(sim_now_ns + sim_between(0, 4 * SIM_SECOND), stop_time,
+               sim_chance(0.3) ? &sim : NULL);
+}
+
+static void draw_crossings(int64_t length)
+{
+    static const kind crossing = {"several at once", cross, 0, 0, 0, ANYWHERE, 1, true};
+
+    for (int64_t i = sim_between(1, 2); i > 0; i--)
+        draw_fault(sim_now_ns + sim_between(0, length), &crossing);
 }
 
 /* The status channel of a run that trains for 19 hours times out 25 times. */
@@ -418,6 +459,11 @@ void sim_faults_draw(sim_profile profile)
     }
     if (profile == SIM_MIXED)
         profile = sim_chance(0.1) ? SIM_CALM : sim_chance(0.4) ? SIM_QUIET : SIM_ROUGH;
+    if (profile == SIM_CROSSED) {
+        draw_crossings(length);
+        schedule.resume_wanted = sim_chance(0.5);
+        return;
+    }
     if (profile == SIM_DAMAGE)
         draw_damage(length);
     count = profile == SIM_CALM ? 0 : sim_between(1, 4);

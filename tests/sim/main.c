@@ -2,7 +2,7 @@
  *
  *   sim [--base N] [--count N] [--jobs N]   schedules N, N+1, ... ; exit 1 where one breaks a promise
  *   sim --seed N [--trace]                  that one alone, and all that happens in it
- *   ... --profile calm|quiet|rough|mixed|channel|damage
+ *   ... --profile calm|quiet|rough|mixed|channel|damage|crossed
  *   ... --until-broken                       ends with the first that breaks one
  *
  * Schedules run in processes of CHUNK each: what a virtual process that was killed held of this
@@ -328,7 +328,8 @@ static int run_many(void)
 
 static sim_profile profile_named(const char *name)
 {
-    static const char *const names[] = {"calm", "quiet", "rough", "mixed", "channel", "damage"};
+    static const char *const names[] = {"calm",    "quiet",  "rough",  "mixed",
+                                        "channel", "damage", "crossed"};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (strcmp(names[i], name) == 0)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """plants.py: faults that are planted into the programs, and after how many schedules each is found.
 
-    tests/sim/plants.py [--build DIR] [--most N] [--base N] [--jobs N] [NAME...]
+    tests/sim/plants.py [--build DIR] [--most N] [--base N] [--jobs N] [--profile P] [NAME...]
     tests/sim/plants.py --apply           only whether each can still be planted (test sim.plants_apply)
 
 Each plant is one edit of one file, made in a copy of the sources that is built beside; the product has
@@ -104,7 +104,7 @@ def prepare(build):
             copy.write_bytes(source.read_bytes())
             copy.chmod(source.stat().st_mode)
     for copy in sorted(tree.rglob("*.[ch]")):
-        if "build" not in copy.relative_to(tree).parts and not (ROOT / copy.relative_to(tree)).is_file():
+        if copy.is_file() and "build" not in copy.relative_to(tree).parts and not (ROOT / copy.relative_to(tree)).is_file():
             copy.unlink()
     cache = ["-DCMAKE_C_COMPILER_LAUNCHER=ccache", "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
     run(["cmake", "-S", tree, "-B", tree / "build/test", "-G", "Ninja", "-DDT_CUDA=OFF", *cache])
@@ -116,7 +116,8 @@ def search(tree, options):
     run(["cmake", "--build", tree / "build/test", "--target", "sim", "-j", str(options.jobs)])
     begun = time.monotonic()
     told = subprocess.run([tree / "build/test/bin/sim", "--base", str(options.base), "--count", str(options.most),
-                           "--until-broken", "--jobs", str(options.jobs)], stdout=subprocess.PIPE, text=True).stdout
+                           "--until-broken", "--jobs", str(options.jobs), "--profile", options.profile],
+                          stdout=subprocess.PIPE, text=True).stdout
     found = [(int(seed), promise) for seed, promise in re.findall(r"^seed (\d+): (.*)$", told, re.M)]
     seconds = time.monotonic() - begun
     if not found:
@@ -132,6 +133,7 @@ def main():
     parser.add_argument("--most", type=int, default=20000)
     parser.add_argument("--base", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--profile", default="mixed", help="as the simulator's")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     unknown = set(options.names) - {name for name, *_ in PLANTS}

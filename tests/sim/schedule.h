@@ -43,7 +43,8 @@ typedef enum sim_profile {
     SIM_ROUGH,   /* anything */
     SIM_MIXED,   /* one of these, drawn */
     SIM_CHANNEL, /* 19 hours, in which the way to the nodes fails 25 times */
-    SIM_DAMAGE   /* anything, and the store or a node's folder is deleted besides */
+    SIM_DAMAGE,  /* anything, and the store or a node's folder is deleted besides */
+    SIM_CROSSED  /* anything, several at once and a stop among them */
 } sim_profile;
 
 /* A promise is broken; the first counts. */
