@@ -1,0 +1,427 @@
+/* The transformer beyond its numbers, which test_model_golden.c holds to PyTorch: its table, padding, what is
+ * computed again, the order of the hooks, and memory. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/model/transformer/model_int.h"
+#include "tests/unit/model_harness.h"
+
+#include "base/banned.h"
+
+static const dt_recompute_kind kinds[] = {DT_RECOMPUTE_NONE, DT_RECOMPUTE_SELECTIVE,
+                                          DT_RECOMPUTE_FULL};
+static const char *const kind_names[] = {"none", "selective", "full"};
+
+static dt_model_config plain(void)
+{
+    dt_model_config config = {
+        .kind = DT_MODEL_TRANSFORMER,
+        .batch = 8,
+        .tokens = 11,
+        .dtype = DT_F32,
+        .decoder =
+            {.layers = 2, .heads = 4, .embed = 24, .vocab = 61, .vocab_padded = 128, .context = 16},
+        .transformer = {.decoder_layers = 3,
+                        .ffn = 40,
+                        .source_vocab = 61,
+                        .source_vocab_padded = 128,
+                        .pad = 1,
+                        .activation = DT_ACTIVATION_RELU,
+                        .positions = DT_POSITIONS_SINUSOIDAL,
+                        .scale_embedding = true,
+                        .shared_embeddings = true,
+                        .norm = DT_NORM_POST}};
+    return config;
+}
+
+/* Everything that a config can ask for, in sizes that are multiples of nothing. */
+static dt_model_config rich(dt_dtype dtype)
+{
+    dt_model_config config = plain();
+
+    config.dtype = dtype;
+    config.decoder.embed = 21;
+    config.decoder.heads = 3;
+    config.decoder.dropout = 0.1;
+    config.decoder.attention_dropout = 0.2;
+    config.decoder.own_lm_head = true;
+    config.transformer.ffn = 19;
+    config.transformer.source_vocab = 130;
+    config.transformer.source_vocab_padded = 256;
+    config.transformer.activation = DT_ACTIVATION_GELU;
+    config.transformer.positions = DT_POSITIONS_LEARNED;
+    config.transformer.shared_embeddings = false;
+    config.transformer.norm = DT_NORM_PRE;
+    config.transformer.label_smoothing = 0.1;
+    return config;
+}
+
+static dt_model_config both(int which, dt_dtype dtype)
+{
+    dt_model_config config = rich(dtype);
+
+    if (which % 2 != 0)
+        return config;
+    config = plain();
+    config.dtype = dtype;
+    config.decoder.dropout = 0.1;
+    return config;
+}
+
+static int64_t open_filled(harness *h, const dt_model_config *config)
+{
+    harness_open(h, config);
+    harness_init(h, 5);
+    return harness_fill_batch(h, 9);
+}
+
+/* --- the table */
+
+static void expect_name(const harness *h, int unit, int which, const char *name)
+{
+    assert_string_equal(h->model->params[h->model->units[unit].first_param + which].name, name);
+}
+
+static void test_the_table_has_the_names_of_fairseq(void **state)
+{
+    dt_model_config config = rich(DT_F32);
+    harness h;
+
+    harness_open(&h, &config);
+    assert_int_equal(h.model->unit_count, 1 + 2 + 3);
+    assert_int_equal(h.model->param_count, 9 + 2 * 16 + 3 * 26);
+    expect_name(&h, 0, 0, "encoder.embed_tokens.weight");
+    expect_name(&h, 0, 8, "decoder.output_projection.weight");
+    expect_name(&h, 2, 1, "encoder.layers.1.self_attn.k_proj.weight");
+    expect_name(&h, 2, 10, "encoder.layers.1.fc1.weight");
+    expect_name(&h, 3, 10, "decoder.layers.0.encoder_attn.q_proj.weight");
+    expect_name(&h, 5, 25, "decoder.layers.2.final_layer_norm.bias");
+    harness_close(&h);
+    config = plain();
+    harness_open(&h, &config);
+    assert_int_equal(h.model->param_count, 1 + 2 * 16 + 3 * 26);
+    expect_name(&h, 0, 0, "decoder.embed_tokens.weight");
+    harness_close(&h);
+}
+
+/* 6 N + 12 (Le + 2 Ld) C T, N without norms and biases. */
+static void test_the_flops_are_those_of_the_products(void **state)
+{
+    dt_model_config config = plain();
+    double C = 24, F = 40, T = 11;
+    double matrices = 2 * (4 * C * C + 2 * C * F) + 3 * (8 * C * C + 2 * C * F) + 61 * C;
+
+    assert_true(fabs(dt_model_flops_per_token(&config) -
+                     (6 * matrices + 12.0 * (2 + 2 * 3) * C * T)) < 1e-6);
+}
+
+static void expect_refused(dt_model_config config, const char *part)
+{
+    dt_error err = DT_ERROR_INIT;
+
+    assert_int_equal(dt_model_config_check(&config, &err), DT_ERR_RECIPE);
+    if (!strstr(err.message, part))
+        fail_msg("'%s' does not hold '%s'", err.message, part);
+    dt_error_clear(&err);
+}
+
+static void test_a_config_that_cannot_be_is_refused_with_the_reason(void **state)
+{
+    dt_model_config config = plain();
+
+    config.decoder.heads = 5;
+    expect_refused(config, "'heads' (5) does not divide 'embed' (24)");
+    config = plain();
+    config.transformer.ffn = 0;
+    expect_refused(config, "'ffn' is 0");
+    config = plain();
+    config.transformer.pad = 61;
+    expect_refused(config, "'pad' is 61");
+    config = plain();
+    config.transformer.source_vocab = 60;
+    expect_refused(config, "one vocabulary, and theirs are 60 and 61");
+    config = plain();
+    config.transformer.label_smoothing = 1;
+    expect_refused(config, "'label_smoothing' is 1");
+    config = plain();
+    config.transformer.decoder_layers = 0;
+    expect_refused(config, "'decoder_layers' is 0");
+}
+
+/* --- padding */
+
+/* A batch of sentences first .. first+count as they are, but for columns of padding that all have. */
+static dt_batch cut(harness *h, int64_t first, int64_t count, int64_t S, int64_t T, int32_t *room)
+{
+    int64_t width = h->model->config.tokens;
+    int32_t *source = room, *previous = source + count * S, *targets = previous + count * T;
+    dt_batch batch = harness_batch(h, first, count);
+
+    for (int64_t b = 0; b < count; b++) {
+        memcpy(source + b * S, h->source + (first + b) * width, (size_t)S * sizeof *room);
+        memcpy(previous + b * T, h->tokens + (first + b) * width, (size_t)T * sizeof *room);
+        memcpy(targets + b * T, h->targets + (first + b) * width, (size_t)T * sizeof *room);
+    }
+    batch.inputs[DT_TRANSFORMER_SOURCE] = dt_tensor_2d(source, DT_I32, count, S);
+    batch.inputs[DT_TRANSFORMER_PREVIOUS] = dt_tensor_2d(previous, DT_I32, count, T);
+    batch.inputs[DT_TRANSFORMER_TARGETS] = dt_tensor_2d(targets, DT_I32, count, T);
+    return batch;
+}
+
+/* Answers end too: row b of b words less than there is room for. */
+static void pad_answers(harness *h)
+{
+    int64_t width = h->model->config.tokens;
+
+    for (int64_t i = 0; i < h->model->config.batch * width; i++)
+        if (i % width >= width - i / width) {
+            h->tokens[i] = (int32_t)h->model->config.transformer.pad;
+            h->targets[i] = -1;
+        }
+}
+
+static int64_t length_of(const harness *h, int64_t b)
+{
+    int64_t width = h->model->config.tokens, length = width;
+
+    while (h->source[b * width + length - 1] == h->model->config.transformer.pad)
+        length--;
+    return length;
+}
+
+/* Eight sentences in one batch are as each by itself without any padding. */
+static void test_padding_costs_the_loss_nothing(void **state)
+{
+    for (int which = 0; which < 2; which++) {
+        dt_model_config config = both(which, DT_F32);
+        int64_t elems, width;
+        double loss, alone = 0;
+        float *grads, *sums;
+        int32_t *room;
+        harness h;
+
+        config.decoder.dropout = config.decoder.attention_dropout = 0;
+        open_filled(&h, &config);
+        pad_answers(&h);
+        width = config.tokens;
+        loss = harness_pass(&h, &h.batch, 0.125);
+        grads = harness_copy_grads(&h, &elems);
+        harness_zero_grads(&h);
+        room = calloc((size_t)(3 * width), sizeof *room);
+        for (int64_t b = 0; b < config.batch; b++) {
+            dt_batch one = cut(&h, b, 1, length_of(&h, b), width - b, room);
+
+            alone += harness_pass(&h, &one, 0.125);
+        }
+        sums = harness_copy_grads(&h, &elems);
+        assert_true(fabs(loss - alone) <= 1e-6 * fabs(loss));
+        assert_true(relative_norm(grads, sums, elems) <= 1e-5);
+        free(room);
+        free(grads);
+        free(sums);
+        harness_close(&h);
+    }
+}
+
+/* --- what is computed again */
+
+/* Gradients of two micro-steps, the second of another shape; the loss of both in *loss. */
+static float *grads_of(harness *h, double *loss, int64_t *elems)
+{
+    int32_t room[5 * 11 * 3];
+    dt_batch second = cut(h, 1, 5, 9, 6, room);
+
+    second.micro_step++;
+    *loss = harness_pass(h, &h->batch, 0.125) + harness_pass(h, &second, 0.125);
+    return harness_copy_grads(h, elems);
+}
+
+static void expect_same_bits(dt_model_config config, const char *what)
+{
+    float *expected = NULL;
+    double expected_loss = 0;
+
+    for (size_t k = 0; k < 3; k++) {
+        int64_t elems;
+        double loss;
+        float *grads;
+        harness h;
+
+        config.recompute = kinds[k];
+        open_filled(&h, &config);
+        grads = grads_of(&h, &loss, &elems);
+        harness_close(&h);
+        if (!expected) {
+            expected = grads;
+            expected_loss = loss;
+            continue;
+        }
+        if (memcmp(&loss, &expected_loss, sizeof loss) != 0)
+            fail_msg("%s, %s: loss %.17g, without recomputation %.17g", what, kind_names[k], loss,
+                     expected_loss);
+        if (memcmp(grads, expected, (size_t)elems * sizeof *grads) != 0)
+            fail_msg("%s, %s: other gradients, by %.3g", what, kind_names[k],
+                     relative_norm(grads, expected, elems));
+        free(grads);
+    }
+    free(expected);
+}
+
+static void test_recomputation_gives_the_same_bits(void **state)
+{
+    static const dt_dtype dtypes[] = {DT_F32, DT_BF16, DT_F16};
+
+    for (int d = 0; d < 6; d++) {
+        dt_model_config config = both(d, dtypes[d / 2]);
+
+        expect_same_bits(config, dt_dtype_name(config.dtype));
+        config.decoder.layers = config.transformer.decoder_layers = 1;
+        expect_same_bits(config, "one block");
+    }
+}
+
+/* --- hooks */
+
+#define CALLS_MOST 128
+
+/* Weights are good between before_unit and after_unit only, as where fsdp gathers them. */
+typedef struct visitor {
+    harness *h;
+    void *weights[6];
+    char calls[CALLS_MOST]; /* "b0 ..." without blanks */
+} visitor;
+
+static void note(visitor *v, char what, int unit)
+{
+    size_t n = strlen(v->calls);
+
+    assert_true(n + 3 < sizeof v->calls);
+    v->calls[n] = what;
+    v->calls[n + 1] = (char)('0' + unit);
+}
+
+static dt_status bring(void *self, int unit, bool backward, dt_error *err)
+{
+    visitor *v = self;
+
+    v->h->model->weights[unit] = v->weights[unit];
+    note(v, backward ? 'B' : 'b', unit);
+    return DT_OK;
+}
+
+static dt_status take_away(void *self, int unit, bool backward, dt_error *err)
+{
+    visitor *v = self;
+
+    v->h->model->weights[unit] = NULL; /* a view of it is a bug that the model asserts */
+    note(v, backward ? 'A' : 'a', unit);
+    return DT_OK;
+}
+
+static dt_status ready(void *self, int unit, dt_error *err)
+{
+    note(self, 'r', unit);
+    return DT_OK;
+}
+
+static void test_hooks_come_in_their_order_and_weights_with_them(void **state)
+{
+    for (int k = 0; k < 6; k++) {
+        dt_model_config config = both(k, DT_F32);
+        visitor v = {0};
+        dt_model_hooks hooks = {
+            .self = &v, .before_unit = bring, .after_unit = take_away, .unit_grads_ready = ready};
+        harness h;
+
+        config.recompute = kinds[k / 2];
+        open_filled(&h, &config);
+        v.h = &h;
+        memcpy(v.weights, h.model->weights, sizeof v.weights);
+        memset(h.model->weights, 0, sizeof v.weights);
+        h.model->hooks = &hooks;
+        harness_pass(&h, &h.batch, 1);
+        memcpy(h.model->weights, v.weights, sizeof v.weights);
+        assert_string_equal(v.calls,
+                            "b0b1a1b2a2b3a3b4a4b5a5a0B0B5A5r5B4A4r4B3A3r3B2A2r2B1A1r1A0r0");
+        harness_close(&h);
+    }
+}
+
+/* --- memory */
+
+static void test_the_arena_is_used_to_the_last_byte(void **state)
+{
+    for (int k = 0; k < 6; k++) {
+        dt_model_config config = both(k, DT_F32);
+        const dt_transformer_state *own;
+        int32_t *room;
+        dt_batch one;
+        harness h;
+
+        config.recompute = kinds[k / 2];
+        open_filled(&h, &config);
+        own = h.model->state;
+        room = calloc((size_t)(3 * config.batch * config.tokens), sizeof *room);
+        harness_pass(&h, &h.batch, 1);
+        assert_true(own->arena.used_bytes <= h.model->activation_bytes);
+        one = cut(&h, 0, 8, 1, 1, room); /* then as many sentences as there are rows */
+        one.inputs[DT_TRANSFORMER_SOURCE] = dt_tensor_2d(h.tokens, DT_I32, 88, 1);
+        one.inputs[DT_TRANSFORMER_PREVIOUS] = one.inputs[DT_TRANSFORMER_SOURCE];
+        one.inputs[DT_TRANSFORMER_TARGETS] = dt_tensor_2d(h.targets, DT_I32, 88, 1);
+        harness_pass(&h, &one, 1);
+        assert_int_equal(own->arena.used_bytes, h.model->activation_bytes);
+        assert_int_equal(h.model->activation_bytes, dt_model_activation_bytes(&config));
+        free(room);
+        harness_close(&h);
+    }
+}
+
+/* What `dtrun plan` says of it, against what is taken: under by the rounding to 64 bytes of at most
+ * twenty-three tensors a block and forty beside. */
+static void test_the_description_is_what_a_model_takes(void **state)
+{
+    for (int i = 0; i < 96; i++) {
+        dt_model_config config = both(i, (dt_dtype[]){DT_F32, DT_BF16, DT_F16}[i % 3]);
+        int64_t said, taken, blocks;
+
+        config.recompute = kinds[i / 3 % 3];
+        config.decoder.layers = 1 + i % 7;
+        config.transformer.decoder_layers = 1 + i % 5;
+        config.decoder.embed *= i % 4 < 2 ? 1 : 8;
+        config.transformer.ffn *= i % 5 < 3 ? 1 : 9;
+        config.batch = i % 9 + 1;
+        config.tokens = config.decoder.context = 16 * (1 + i % 11);
+        config.decoder.vocab = config.decoder.vocab_padded = i % 8 ? 128 : 50304;
+        config.transformer.source_vocab = config.transformer.source_vocab_padded =
+            config.decoder.vocab;
+        config.inference = i % 13 == 12;
+        blocks = config.decoder.layers + config.transformer.decoder_layers;
+        said = dt_architecture_find(DT_MODEL_TRANSFORMER)->activation_bytes(&config);
+        taken = (int64_t)dt_model_activation_bytes(&config);
+        if (taken > said + 64 * (23 * blocks + 40) || said > taken)
+            fail_msg("case %d: the model takes %lld bytes, the description says %lld", i,
+                     (long long)taken, (long long)said);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_table_has_the_names_of_fairseq),
+        cmocka_unit_test(test_the_flops_are_those_of_the_products),
+        cmocka_unit_test(test_a_config_that_cannot_be_is_refused_with_the_reason),
+        cmocka_unit_test(test_padding_costs_the_loss_nothing),
+        cmocka_unit_test(test_recomputation_gives_the_same_bits),
+        cmocka_unit_test(test_hooks_come_in_their_order_and_weights_with_them),
+        cmocka_unit_test(test_the_arena_is_used_to_the_last_byte),
+        cmocka_unit_test(test_the_description_is_what_a_model_takes),
+    };
+
+    return cmocka_run_group_tests_name("model: transformer", tests, NULL, NULL);
+}
