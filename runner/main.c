@@ -9,6 +9,7 @@
 #include "runner/cli/help.h"
 #include "runner/cli/report.h"
 #include "runner/cli/suggest.h"
+#include "runner/relay/relay.h"
 #include "runner/sweep/drive.h"
 
 #include "base/banned.h"
@@ -141,6 +142,7 @@ static dt_status call_command(const dt_command *command, int argc, char **argv, 
     dt_arguments args;
     dt_call call;
     dt_problems problems;
+    const char *server;
     dt_strbuf text;
 
     dt_arena_init(&arena, 0);
@@ -152,9 +154,10 @@ static dt_status call_command(const dt_command *command, int argc, char **argv, 
         DT_TRY(dt_report_text(&text, err));
     } else {
         call = (dt_call){&args, &arena, dt_arguments_flag(&args, "json"), DT_EXIT_GOOD, &problems};
-        if (looks_at_runs(command))
+        DT_TRY(dt_relay_server(&server, command, &args, err));
+        if (server == NULL && looks_at_runs(command))
             dt_drive_ensure_all();
-        st = command->run(&call, err);
+        st = server != NULL ? dt_relay_call(&call, server, err) : command->run(&call, err);
         *exit_code = call.exit_code;
         if (st == DT_ERR_RECIPE && problems.errors > 0) { /* all of them, not the first alone */
             *exit_code = dt_report_bad_recipe(&call, err);
@@ -173,6 +176,7 @@ int main(int argc, char **argv)
     dt_error err = DT_ERROR_INIT;
     int exit_code = DT_EXIT_GOOD;
 
+    dt_relay_follow_server();
     if (argc < 2)
         return print_overview(STDERR_FILENO);
     if (strcmp(argv[1], "--version") == 0)

@@ -160,6 +160,7 @@ static enum MHD_Result answer(dt_web_site *site, struct MHD_Connection *connecti
     dt_status st;
 
     request.live = &site->live;
+    request.commands = &site->commands;
     dt_arena_init(&arena, 0);
     route = dt_web_route_find(&request, path);
     if (may_enter(site, &request, route, &reply)) {

@@ -18,6 +18,7 @@
 #include "store/store.h"
 
 struct MHD_Connection;
+struct dt_web_commands;
 struct dt_web_live;
 
 typedef struct dt_web_request {
@@ -30,6 +31,7 @@ typedef struct dt_web_request {
     struct MHD_Connection *connection; /* NULL: asked by this program itself (report.h), */
     const char *const *arguments;      /* with these: a name, its value, ..., NULL */
     struct dt_web_live *live;          /* who follows runs; NULL likewise */
+    struct dt_web_commands *commands;  /* command.h; NULL likewise */
 } dt_web_request;
 
 #define DT_WEB_PART_BYTES ((size_t)32 << 10) /* a stream's part is about as large, or one item */
@@ -95,6 +97,7 @@ dt_status dt_web_events(dt_web_request *request, dt_web_reply *reply, dt_error *
 dt_status dt_web_logs(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_live_of_run(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_prometheus(dt_web_request *request, dt_web_reply *reply, dt_error *err);
+dt_status dt_web_command(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_file(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_run_page(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 

@@ -210,6 +210,7 @@ static void daemon_stop(server *web)
 {
     dt_web_stores_end_waits(&web->site.stores);
     dt_web_live_end_waits(&web->site.live);
+    atomic_store(&web->site.commands.closing, true);
     if (web->daemon != NULL)
         MHD_stop_daemon(web->daemon); /* hangs up, and waits for the threads */
     dt_web_live_end(&web->site.live);
@@ -233,6 +234,8 @@ dt_status dt_web_serve(const dt_web_options *options, dt_error *err)
 
     dt_arena_init(&arena, 0);
     web.site.token = options->token;
+    web.site.commands.rules = options->command;
+    pthread_mutex_init(&web.site.commands.checking, NULL);
     DT_TRY(folder_find(&web.site.folder, &store_path, &arena, err));
     DT_TRY(dt_web_listen(&web.site.listener,
                          options->listen != NULL ? options->listen : DT_WEB_LISTEN_DEFAULT, err));
@@ -249,6 +252,7 @@ out:
     dt_web_listener_close(&web.site.listener);
     close_when_open(web.wake);
     dt_web_stores_close(&web.site.stores);
+    pthread_mutex_destroy(&web.site.commands.checking);
     dt_arena_release(&arena);
     return st;
 }

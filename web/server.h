@@ -10,6 +10,7 @@
 #define DT_WEB_SERVER_H
 
 #include "base/error.h"
+#include "web/command.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,6 +24,7 @@ typedef struct dt_web_options {
     const char *token;      /* what one has to know (access.h); NULL: nothing */
     const char *store_path; /* NULL: $XDG_STATE_HOME/dtrun/store.db; logs and checkpoints are
                                looked for below its folder */
+    dt_web_command_rules command; /* what is run for who asks from another machine */
     int stop_fd;            /* the server ends when it can be read or is hung up; -1: never */
     void (*listening)(void *context, const char *url); /* once, when requests are taken; or NULL;
                                                           "unix:PATH" of a Unix socket */

@@ -3,6 +3,7 @@
 #define DT_WEB_SITE_H
 
 #include "web/admission.h"
+#include "web/command.h"
 #include "web/listen.h"
 #include "web/live.h"
 #include "web/stores.h"
@@ -14,6 +15,7 @@ typedef struct dt_web_site {
     dt_web_stores stores;
     dt_web_admission admission;
     dt_web_live live;
+    dt_web_commands commands;
 } dt_web_site;
 
 #endif

@@ -38,6 +38,7 @@ struct dt_command {
     const dt_option *options;       /* ends with a NULL name; --json and --help are added */
     const char *notes;              /* paragraphs after the options, lines of at most 80 columns */
     bool hidden;
+    bool travels; /* it only reads: --server has it run by another machine's server (runner/relay/) */
     bool signs; /* "-x" is an operand, where no option is called so */
     dt_status (*run)(dt_call *call, dt_error *err);
 };

@@ -18,6 +18,12 @@ static const dt_option common[] = {
 };
 enum { COMMON_COUNT = sizeof(common) / sizeof(common[0]) };
 
+static const dt_option travelling = {
+    .name = "server",
+    .kind = DT_OPTION_TEXT,
+    .value = "URL",
+    .help = "of another machine's runs: ask its 'dtrun serve' (or DTRUN_SERVER)"};
+
 /* getopt_long gives back the option's index plus this, clear of every letter. */
 enum { LONG_BASE = 256 };
 
@@ -29,11 +35,13 @@ dt_status dt_options_of(const dt_option **out, size_t *count, const dt_command *
 
     while (command->options != NULL && command->options[own].name != NULL)
         own++;
-    options = dt_arena_alloc_array(arena, own + COMMON_COUNT, sizeof(options[0]));
+    options = dt_arena_alloc_array(arena, own + COMMON_COUNT + 1, sizeof(options[0]));
     if (options == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     if (own > 0)
         memcpy(options, command->options, own * sizeof(options[0]));
+    if (command->travels)
+        options[own++] = travelling;
     memcpy(options + own, common, sizeof(common));
     *out = options;
     *count = own + COMMON_COUNT;

@@ -52,7 +52,26 @@ dt_status dt_report_styled(const dt_strbuf *text, dt_error *err)
 
 dt_status dt_report_data(const dt_strbuf *data, dt_error *err)
 {
-    return isatty(STDOUT_FILENO) ? dt_report_text(data, err) : write_out(data, err);
+    return dt_term_is_seen() ? dt_report_text(data, err) : write_out(data, err);
+}
+
+dt_status dt_report_relayed(int fd, const dt_strbuf *text, dt_error *err)
+{
+    dt_strbuf shown;
+    dt_status st = DT_OK;
+    dt_term term;
+
+    dt_strbuf_init(&shown);
+    dt_term_init(&term, fd);
+    if (isatty(fd))
+        dt_term_add_whole(&shown, &term, text->data);
+    else
+        dt_strbuf_add(&shown, text->data, text->length);
+    if (dt_file_write_all(fd, shown.data, shown.length, NULL) != DT_OK)
+        st = DT_FAIL(err, DT_ERR_IO, "cannot write to std%s: %s",
+                     fd == STDOUT_FILENO ? "out" : "err", strerror(errno));
+    dt_strbuf_release(&shown);
+    return st;
 }
 
 dt_status dt_report_json(json_t *object, dt_error *err)
@@ -63,7 +82,7 @@ dt_status dt_report_json(json_t *object, dt_error *err)
     if (object == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     dt_strbuf_init(&text);
-    if (isatty(STDOUT_FILENO))
+    if (dt_term_is_seen())
         dt_json_write_pretty(&text, object);
     else
         dt_json_write(&text, object);

@@ -20,6 +20,9 @@ dt_status dt_report_text(const dt_strbuf *text, dt_error *err);
 dt_status dt_report_styled(const dt_strbuf *text, dt_error *err);
 /* What a model wrote: as it is where no terminal reads it. */
 dt_status dt_report_data(const dt_strbuf *data, dt_error *err);
+/* What a command said to stdout or stderr of another machine (runner/relay/): in our styles where a terminal
+ * shows it, else as it is. */
+dt_status dt_report_relayed(int fd, const dt_strbuf *text, dt_error *err);
 /* A line to stderr, whoever reads. */
 void dt_report_say(const char *fmt, ...) DT_PRINTF(1, 2);
 /* A line to stderr, unless the reader is a program. */

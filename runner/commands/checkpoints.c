@@ -91,5 +91,6 @@ const dt_command dt_command_checkpoints = {
     .operands = "RUN",
     .operands_min = 1,
     .operands_max = 1,
+    .travels = true,
     .run = checkpoints,
 };

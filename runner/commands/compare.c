@@ -88,7 +88,7 @@ static dt_status compare(dt_call *call, dt_error *err)
 
     dt_strbuf_init(&text);
     dt_term_init(&term, STDOUT_FILENO);
-    buckets = dt_plot_buckets(term.live && term.columns < CHART_COLUMNS ? term.columns - 1
+    buckets = dt_plot_buckets(term.seen && term.columns < CHART_COLUMNS ? term.columns - 1
                                                                         : CHART_COLUMNS - 1);
     DT_TRY(dt_store_open_to_read(&store, NULL, err));
     DT_TRY(find_runs(&runs, store, call, err));
@@ -135,5 +135,6 @@ const dt_command dt_command_compare = {
         "The keys in which the recipes differ; best and last value of the metrics, with the\n"
         "difference to the first run; their curves over each other. Best is the lowest value,\n"
         "of a throughput or an accuracy the highest. --json has all metrics.\n",
+    .travels = true,
     .run = compare,
 };

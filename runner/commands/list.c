@@ -189,5 +189,6 @@ const dt_command dt_command_list = {
         "\n"
         "Where nobody asks for columns, those keys are shown in which the recipes differ; a\n"
         "narrow terminal leaves out what can be spared.\n",
+    .travels = true,
     .run = list,
 };

@@ -193,5 +193,6 @@ const dt_command dt_command_logs = {
         "are those that were reported with the loss), evaluation, checkpoint, restart, or log\n"
         "(rank, node, text). --json is one object, with lines and history. Of steps that a later\n"
         "attempt did again those of the later one are told.\n",
+    .travels = true,
     .run = logs,
 };

@@ -186,5 +186,6 @@ const dt_command dt_command_metrics = {
         "Of several runs lines begin with the run: run,attempt,step,... and run,step,loss,...\n"
         "Of a run that was resumed the points are those of its one history: what a later\n"
         "attempt did again counts once.\n",
+    .travels = true,
     .run = metrics,
 };

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
+#include "runner/relay/relay.h"
 #include "web/access.h"
 #include "web/server.h"
 
@@ -133,7 +134,11 @@ static dt_status serve(dt_call *call, dt_error *err)
     const char *listen = dt_arguments_get(call->args, "listen")->text;
     serving s = {.call = call};
     dt_web_options options = {
-        .listen = listen, .stop_fd = -1, .listening = listening, .context = &s};
+        .listen = listen,
+        .command = {.program = "/proc/self/exe", .check = dt_relay_check},
+        .stop_fd = -1,
+        .listening = listening,
+        .context = &s};
     dt_status st = DT_OK;
     dt_web_token token;
 

@@ -317,5 +317,6 @@ const dt_command dt_command_show = {
         "digests.\n"
         "--json has these under changes and provenance, and where the\n"
         "values of the recipe come from under origins.\n",
+    .travels = true,
     .run = show,
 };

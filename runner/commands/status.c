@@ -216,5 +216,6 @@ const dt_command dt_command_status = {
         "{rank, seconds}: the rank that the others wait for, and how long in a step.\n"
         "GROUP is a sweep: a line a point; its object has group, ended and points[{name, values,\n"
         "state, run, step, loss, valid_loss}].\n",
+    .travels = true,
     .run = status,
 };

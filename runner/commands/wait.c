@@ -207,5 +207,6 @@ const dt_command dt_command_wait = {
         "counts, step=N is met from that step on. The exit code is 0 where one is met, 1 where\n"
         "the run ends before. Without --until the end is waited for, and the exit code is that\n"
         "of the run.\n",
+    .travels = true,
     .run = wait_run,
 };

@@ -162,7 +162,7 @@ void dt_table_write(dt_strbuf *out, const dt_table *table, const dt_term *term, 
         titles[i] = (dt_table_cell){title != NULL ? title : "", DT_STYLE_DIM};
         titled = titled || title != NULL;
     }
-    if (term->live)
+    if (term->seen)
         fit(widths, table, (size_t)indent, (size_t)(term->columns > 0 ? term->columns : 80));
     if (titled)
         write_row(out, table, term, titles, widths, (size_t)indent);

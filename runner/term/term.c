@@ -46,16 +46,37 @@ void dt_term_measure(dt_term *term)
     term->rows = size.ws_row > 0 ? size.ws_row : term->rows;
 }
 
+/* What DTRUN_TERMINAL says; false: it is not there. Lines elsewhere are not redrawn. */
+static bool described(dt_term *out)
+{
+    const char *text = getenv("DTRUN_TERMINAL"), *size = text != NULL ? strchr(text, ':') : NULL;
+
+    if (size == NULL || sscanf(size + 1, "%dx%d", &out->columns, &out->rows) != 2)
+        return false;
+    out->live = false;
+    out->seen = strncmp(text, "terminal:", 9) == 0;
+    out->colour = strstr(size, ":colour") != NULL;
+    return true;
+}
+
+bool dt_term_is_seen(void)
+{
+    const char *text = getenv("DTRUN_TERMINAL");
+
+    return text != NULL ? strncmp(text, "terminal:", 9) == 0 : isatty(STDOUT_FILENO);
+}
+
 void dt_term_init(dt_term *out, int fd)
 {
     const char *kind = getenv("TERM"), *no_colour = getenv("NO_COLOR");
     bool dumb = kind == NULL || kind[0] == '\0' || strcmp(kind, "dumb") == 0;
 
     out->fd = fd;
-    out->live = isatty(fd) && !dumb;
+    out->live = out->seen = isatty(fd) && !dumb;
     out->colour = out->live && (no_colour == NULL || no_colour[0] == '\0');
     out->unicode = locale_is_utf8();
-    dt_term_measure(out);
+    if (!described(out))
+        dt_term_measure(out);
 }
 
 /* The length of one of our own styles, or of their end, at `text`; 0 where there is none. */

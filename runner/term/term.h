@@ -2,6 +2,8 @@
  *
  * Colour     on a terminal, unless NO_COLOR is set (to anything but "") or TERM is dumb
  * Unicode    where the locale's character set is UTF-8; else plain ASCII is drawn
+ * Elsewhere  where a server runs the command for somebody (web/command.h), DTRUN_TERMINAL says what shows its
+ *            output: "terminal:120x40:colour", "file:80x24"
  * Ownership  a dt_term holds no resources; strings returned are static
  */
 #ifndef DT_RUNNER_TERM_H
@@ -18,7 +20,8 @@ extern "C" {
 
 typedef struct dt_term {
     int fd;
-    bool live;    /* a terminal whose lines can be redrawn */
+    bool seen;    /* a terminal, here or elsewhere: lines fit into `columns` */
+    bool live;    /* one here, whose lines can be redrawn */
     bool colour;  /* escape sequences are welcome */
     bool unicode; /* bars and dots beyond ASCII */
     int columns;  /* 80 where nobody says */
@@ -38,6 +41,8 @@ typedef enum dt_style {
 } dt_style;
 
 void dt_term_init(dt_term *out, int fd);
+/* Whether a person sees what is written to stdout, here or elsewhere. */
+bool dt_term_is_seen(void);
 /* The size again: windows are resized. */
 void dt_term_measure(dt_term *term);
 

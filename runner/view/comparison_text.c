@@ -140,7 +140,7 @@ static void add_chart(dt_strbuf *out, const dt_term *term, const dt_comparison *
                       dt_arena *arena)
 {
     const double **curves = dt_arena_alloc_array(arena, all->count, sizeof(curves[0]));
-    int columns = term->live && term->columns < CHART_COLUMNS ? term->columns : CHART_COLUMNS;
+    int columns = term->seen && term->columns < CHART_COLUMNS ? term->columns : CHART_COLUMNS;
 
     DT_ASSERT(curves != NULL);
     for (size_t r = 0; r < all->count; r++)

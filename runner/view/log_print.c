@@ -64,7 +64,7 @@ dt_status dt_log_print_lines(const dt_log_line *lines, int64_t count, const dt_l
                         lines[i].node);
         else if (lines[i].rank >= 0 && tail->count > 1)
             dt_term_add(&text, term, DT_STYLE_DIM, "[rank %lld] ", (long long)lines[i].rank);
-        if (term->live)
+        if (term->seen)
             dt_term_add(&text, term, DT_STYLE_PLAIN, "%s", lines[i].text);
         else
             dt_strbuf_add_str(&text, lines[i].text);

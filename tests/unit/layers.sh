@@ -68,8 +68,9 @@ inside runner stop cli node_setup supervisor transport
 inside runner init cli corpus launch term
 inside runner smoke cli launch supervisor term
 inside runner sweep channel cli launch supervisor term view
+inside runner relay cli term
 inside runner top cli supervisor term view
-inside runner commands cli convert corpus export gc import init launch smoke stop sweep top view supervisor term
+inside runner commands cli convert corpus export gc import init launch relay smoke stop sweep top view supervisor term
 for folder in engine/*/ runner/*/; do
     case $known in *" $folder"*) ;; *) complain "$folder has no rule here: say what it may include" ;; esac
 done
@@ -123,7 +124,7 @@ hits=$(grep -rnE 'DT_STRATEGY_|dt_strategy_(dp|ddp|fsdp)\b' --include='*.[ch]' e
 
 # What a person sees passes base/display.h, in runner/cli/report.c and runner/term.
 hits=$(grep -nE '\b(v?f?printf|f?puts|putchar|fputc|fwrite|v?dprintf)\(|(STDOUT|STDERR)_FILENO, [a-z]' \
-    runner/{commands,cli,convert,export,gc,import,launch,stop,top,view}/*.c | grep -v '^runner/cli/report.c:' | grep -v 'adddup2')
+    runner/{commands,cli,convert,export,gc,import,launch,relay,stop,top,view}/*.c | grep -v '^runner/cli/report.c:' | grep -v 'adddup2')
 [ -z "$hits" ] || complain "commands print through runner/cli/report.h:"$'\n'"$hits"
 hits=$(grep -nE 'innerHTML|outerHTML|insertAdjacentHTML|document\.write' web/page/*.js)
 [ -z "$hits" ] || complain "the page makes text by textContent alone:"$'\n'"$hits"

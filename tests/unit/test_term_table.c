@@ -11,7 +11,7 @@
 #include "base/banned.h"
 
 static const dt_term plain = {.fd = -1, .columns = 80};
-static const dt_term coloured = {.fd = -1, .live = true, .colour = true, .columns = 80};
+static const dt_term coloured = {.fd = -1, .seen = true, .colour = true, .columns = 80};
 
 static void test_columns_line_up_and_lines_end_without_blanks(void **state)
 {
@@ -84,7 +84,7 @@ static void test_a_narrow_terminal_gets_fewer_columns_and_a_pipe_all(void **stat
     static const int spare[] = {0, 0, 1, 2};
     static const struct {
         int columns;
-        bool live;
+        bool seen;
         const char *expected;
     } cases[] = {
         {34, true, "run     name         step  created\nabcdef  shakespeare     5      now\n"},
@@ -97,7 +97,7 @@ static void test_a_narrow_terminal_gets_fewer_columns_and_a_pipe_all(void **stat
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        dt_term term = {.fd = -1, .live = cases[i].live, .columns = cases[i].columns};
+        dt_term term = {.fd = -1, .seen = cases[i].seen, .columns = cases[i].columns};
         dt_arena arena;
         dt_table table;
         dt_strbuf out;

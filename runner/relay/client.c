@@ -1,0 +1,377 @@
+#define _GNU_SOURCE
+#include <curl/curl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/version.h"
+#include "runner/cli/report.h"
+#include "runner/relay/frames.h"
+#include "runner/relay/relay.h"
+#include "runner/relay/token.h"
+#include "runner/term/term.h"
+#include "web/command.h"
+
+#include "base/banned.h"
+
+#define CONNECT_SECONDS    10L
+#define SILENCE_SECONDS    (6 * DT_WEB_COMMAND_SIGN_SECONDS)
+#define REFUSAL_BYTES_MOST ((size_t)64 << 10)
+#define LINE_BYTES_MOST    ((size_t)1 << 20) /* a longer one is shown in pieces */
+#define LINK_HINT          "the link that 'dtrun serve --link' prints there has it behind 'token='"
+
+typedef struct relay {
+    const char *url; /* as it was given */
+    CURL *curl;
+    long status;       /* HTTP's, once it is there */
+    double heard;      /* when something came last */
+    bool silent;       /* for too long */
+    dt_frames frames;  /* of an answer */
+    dt_strbuf refusal; /* what came instead */
+    dt_strbuf line[2]; /* of stdout and stderr: not whole yet */
+    bool had_token;
+    dt_error problem; /* of ours, while bytes come */
+} relay;
+
+/* --- what is shown */
+
+static dt_status show(relay *r, int which, size_t until, dt_error *err)
+{
+    dt_strbuf *line = &r->line[which], part;
+    dt_status st = DT_OK;
+
+    if (until == 0)
+        return DT_OK;
+    dt_strbuf_init(&part);
+    dt_strbuf_add(&part, line->data, until);
+    st = dt_report_relayed(which == 0 ? STDOUT_FILENO : STDERR_FILENO, &part, err);
+    dt_strbuf_reset(&part);
+    dt_strbuf_add(&part, line->data + until, line->length - until);
+    dt_strbuf_release(line);
+    *line = part;
+    return st;
+}
+
+/* Whole lines: nothing that spans two frames is torn. */
+static dt_status take(void *context, char what, const char *bytes, size_t length, dt_error *err)
+{
+    relay *r = context;
+    int which = what == 'e';
+    dt_strbuf *line = &r->line[which];
+    const char *last;
+
+    dt_strbuf_add(line, bytes, length);
+    last = memrchr(line->data, '\n', line->length);
+    if (last != NULL)
+        return show(r, which, (size_t)(last - line->data) + 1, err);
+    if (length == 0 || line->length > LINE_BYTES_MOST) /* no more for now */
+        return show(r, which, line->length, err);
+    return DT_OK;
+}
+
+static size_t on_bytes(char *bytes, size_t size, size_t count, void *context)
+{
+    relay *r = context;
+    size_t length = size * count;
+    const char *type = NULL;
+
+    r->heard = dt_clock_monotonic_seconds();
+    curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &r->status);
+    curl_easy_getinfo(r->curl, CURLINFO_CONTENT_TYPE, &type);
+    if (r->status == 200 && (type == NULL || strcmp(type, DT_WEB_COMMAND_TYPE) != 0)) {
+        r->status = 0;
+        DT_FAIL(&r->problem, DT_ERR_CORRUPT,
+                "'%s' is no dtrun server: its answer is not how dtrun answers", r->url);
+        return 0;
+    }
+    if (r->status == 200)
+        return dt_frames_add(&r->frames, bytes, length, &r->problem) == DT_OK ? length : 0;
+    if (r->refusal.length + length > REFUSAL_BYTES_MOST)
+        return 0;
+    dt_strbuf_add(&r->refusal, bytes, length);
+    return length;
+}
+
+/* Some times a second; not 0 ends it. */
+static int on_progress(void *context, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+{
+    relay *r = context;
+
+    r->silent = dt_clock_monotonic_seconds() - r->heard > SILENCE_SECONDS;
+    return r->silent;
+}
+
+/* --- the address */
+
+static bool is_loopback(const char *host, size_t length)
+{
+    return (length == 9 && strncasecmp(host, "localhost", 9) == 0) ||
+           (length > 4 && strncmp(host, "127.", 4) == 0 && strspn(host, "0123456789.") >= length) ||
+           (length == 5 && strncmp(host, "[::1]", 5) == 0);
+}
+
+static size_t host_length(const char *host)
+{
+    if (host[0] == '[')
+        return strcspn(host, "]") + (strchr(host, ']') != NULL);
+    return strcspn(host, ":/");
+}
+
+/* The part before the path of a URL, or what connects to a socket. */
+static dt_status check_address(bool *local, const char *url, bool has_token, dt_error *err)
+{
+    const char *host = strstr(url, "://");
+    dt_status st = DT_OK;
+
+    *local = strncmp(url, "unix:", 5) == 0;
+    if (*local)
+        return url[5] != '\0' ? DT_OK
+                              : DT_FAIL(err, DT_ERR_USAGE, "--server: 'unix:' names no socket");
+    if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
+        DT_THROW(
+            err, DT_ERR_USAGE,
+            "--server: '%s' is no address of a server: expected http://HOST:PORT, https://HOST or "
+            "unix:PATH",
+            url);
+    if (strpbrk(url, "?#") != NULL)
+        DT_THROW(err, DT_ERR_USAGE,
+                 "--server: the address ends before '?': what is behind 'token=' belongs into "
+                 "DTRUN_TOKEN, where no list of processes shows it");
+    host += strlen("://");
+    if (memchr(host, '@', strcspn(host, "/")) != NULL)
+        DT_THROW(err, DT_ERR_USAGE, "--server: an address with a password would be seen by others");
+    if (host_length(host) == 0)
+        DT_THROW(err, DT_ERR_USAGE, "--server: '%s' names no host", url);
+    *local = is_loopback(host, host_length(host));
+    if (has_token && !*local && strncmp(url, "http://", 7) == 0)
+        DT_THROW(err, DT_ERR_USAGE,
+                 "--server: over http everybody on the way to '%s' reads the token: give an https "
+                 "address, or forward the port ('ssh -L 8642:127.0.0.1:8642 HOST') and ask "
+                 "http://localhost:8642",
+                 url);
+out:
+    return st;
+}
+
+/* --- the question */
+
+static dt_status add_word(dt_strbuf *out, CURL *curl, const char *fmt, const char *a, const char *b,
+                          dt_error *err)
+{
+    dt_strbuf word;
+    char *escaped;
+
+    dt_strbuf_init(&word);
+    dt_strbuf_add_fmt(&word, fmt, a, b);
+    escaped = curl_easy_escape(curl, word.data, (int)word.length);
+    dt_strbuf_release(&word);
+    if (escaped == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    dt_strbuf_add_fmt(out, "&word=%s", escaped);
+    curl_free(escaped);
+    return DT_OK;
+}
+
+static dt_status add_option(dt_strbuf *out, CURL *curl, const dt_option *option,
+                            const dt_value *value, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (!value->given || strcmp(option->name, "server") == 0)
+        return DT_OK;
+    if (option->kind == DT_OPTION_FLAG)
+        return add_word(out, curl, "--%s%s", option->name, "", err);
+    if (option->kind != DT_OPTION_LIST)
+        return add_word(out, curl, "--%s=%s", option->name, value->text, err);
+    for (size_t i = 0; i < value->items_count; i++)
+        DT_TRY(add_word(out, curl, "--%s=%s", option->name, value->items[i], err));
+out:
+    return st;
+}
+
+static dt_status make_question(dt_strbuf *out, CURL *curl, const char *url, const dt_call *call,
+                               dt_error *err)
+{
+    const dt_arguments *args = call->args;
+    size_t length = strlen(url);
+    dt_status st = DT_OK;
+    dt_term term;
+
+    dt_term_init(&term, STDOUT_FILENO);
+    while (length > 0 && url[length - 1] == '/')
+        length--;
+    if (strncmp(url, "unix:", 5) == 0)
+        dt_strbuf_add_str(out, "http://localhost");
+    else
+        dt_strbuf_add(out, url, length);
+    dt_strbuf_add_fmt(out, "/api/v1/command?columns=%d&rows=%d&colour=%d&unicode=%d&terminal=%d",
+                      term.columns, term.rows, term.colour, term.unicode, dt_term_is_seen());
+    DT_TRY(add_word(out, curl, "%s%s", args->command->name, "", err));
+    for (size_t i = 0; i < args->options_count; i++)
+        DT_TRY(add_option(out, curl, &args->options[i], &args->values[i], err));
+    DT_TRY(add_word(out, curl, "%s%s", "--", "", err));
+    for (int i = 0; i < args->operands_count; i++)
+        DT_TRY(add_word(out, curl, "%s%s", args->operands[i], "", err));
+out:
+    return st;
+}
+
+static void set_options(relay *r, const char *question, struct curl_slist *headers, bool local)
+{
+    CURL *curl = r->curl;
+
+    curl_easy_setopt(curl, CURLOPT_URL, question);
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(curl, CURLOPT_USERAGENT, "dtrun/" DT_VERSION);
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
+    curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
+    curl_easy_setopt(curl, CURLOPT_XFERINFODATA, r);
+    curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_bytes);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, r);
+    if (strncmp(r->url, "unix:", 5) == 0)
+        curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, r->url + 5);
+    if (local) /* no proxy is on the way */
+        curl_easy_setopt(curl, CURLOPT_PROXY, "");
+#if LIBCURL_VERSION_NUM >= 0x075500
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+#else
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
+}
+
+/* --- the answer */
+
+/* The message of an API's error; "" none. */
+static void words_of(dt_strbuf *out, const dt_strbuf *answer)
+{
+    json_t *json;
+    const char *text;
+
+    if (dt_json_parse(&json, answer->data, answer->length, "answer", NULL) != DT_OK)
+        return;
+    text = json_string_value(json_object_get(json_object_get(json, "error"), "message"));
+    if (text != NULL)
+        dt_strbuf_add_str(out, text);
+    json_decref(json);
+}
+
+static dt_status refusal(const relay *r, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_strbuf words;
+
+    dt_strbuf_init(&words);
+    words_of(&words, &r->refusal);
+    if (r->status == 401)
+        DT_THROW(
+            err, DT_ERR_USAGE,
+            "'%s' wants its token: put it into DTRUN_TOKEN, or into a file that DTRUN_TOKEN_FILE "
+            "names (" LINK_HINT ")",
+            r->url);
+    if (r->status == 403 && r->had_token && words.length > 0)
+        DT_THROW(err, DT_ERR_USAGE, "'%s' refuses: %s", r->url, words.data);
+    if (r->status == 404)
+        DT_THROW(err, DT_ERR_USAGE,
+                 "'%s' knows no commands for others: it is no dtrun server, or one from before %s",
+                 r->url, DT_VERSION);
+    if (r->status >= 300 && r->status < 400)
+        DT_THROW(err, DT_ERR_USAGE,
+                 "'%s' sends on to another address, which is not followed with a token: give that "
+                 "one",
+                 r->url);
+    st = DT_FAIL(err, r->status == 503 ? DT_ERR_BUSY : DT_ERR_USAGE, "'%s' answered %ld%s%s",
+                 r->url, r->status, words.length > 0 ? ": " : "", words.data);
+out:
+    dt_strbuf_release(&words);
+    return st;
+}
+
+static dt_status judge(relay *r, CURLcode code, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (r->problem.code != DT_OK) {
+        st = r->problem.code;
+        *err = r->problem;
+        goto out;
+    }
+    if (r->status != 0 && r->status != 200)
+        DT_TRY(refusal(r, err));
+    if (r->silent)
+        DT_THROW(err, DT_ERR_BUSY, "'%s' has said nothing for %g seconds", r->url, SILENCE_SECONDS);
+    if (r->status == 200 && !r->frames.ended)
+        DT_THROW(err, DT_ERR_BUSY, "'%s' broke off: try again", r->url);
+    if (code != CURLE_OK)
+        DT_THROW(err, DT_ERR_BUSY, "'%s': %s (is 'dtrun serve' running there?)", r->url,
+                 curl_easy_strerror(code));
+    if (r->status != 200)
+        DT_THROW(err, DT_ERR_CORRUPT, "'%s' is no dtrun server: it answers nothing", r->url);
+out:
+    return st;
+}
+
+static dt_status ask(relay *r, const char *question, const dt_strbuf *token, bool local,
+                     dt_error *err)
+{
+    struct curl_slist *headers = NULL;
+    dt_status st = DT_OK;
+    dt_strbuf header;
+    CURLcode code;
+
+    dt_strbuf_init(&header);
+    if (token->length > 0) {
+        dt_strbuf_add_fmt(&header, "Authorization: Bearer %s", token->data);
+        headers = curl_slist_append(NULL, header.data);
+        explicit_bzero(header.data, header.length);
+        if (headers == NULL)
+            DT_THROW(err, DT_ERR_NOMEM, "no memory for libcurl");
+    }
+    set_options(r, question, headers, local);
+    r->heard = dt_clock_monotonic_seconds();
+    code = curl_easy_perform(r->curl);
+    curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &r->status);
+    for (int i = 0; i < 2; i++)
+        DT_TRY(show(r, i, r->line[i].length, err));
+    DT_TRY(judge(r, code, err));
+out:
+    curl_slist_free_all(headers);
+    dt_strbuf_release(&header);
+    return st;
+}
+
+dt_status dt_relay_call(dt_call *call, const char *url, dt_error *err)
+{
+    relay r = {.url = url, .problem = DT_ERROR_INIT};
+    dt_strbuf token, question;
+    dt_status st = DT_OK;
+    bool local;
+
+    dt_frames_init(&r.frames, take, &r);
+    dt_strbuf_init(&r.refusal);
+    dt_strbuf_init(&r.line[0]);
+    dt_strbuf_init(&r.line[1]);
+    dt_strbuf_init(&token);
+    dt_strbuf_init(&question);
+    DT_TRY(dt_relay_token(&token, err));
+    DT_TRY(check_address(&local, url, token.length > 0, err));
+    r.had_token = token.length > 0;
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || (r.curl = curl_easy_init()) == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for libcurl");
+    DT_TRY(make_question(&question, r.curl, url, call, err));
+    DT_TRY(ask(&r, question.data, &token, local, err));
+    call->exit_code = r.frames.exit_code;
+out:
+    if (token.length > 0)
+        explicit_bzero(token.data, token.length);
+    curl_easy_cleanup(r.curl);
+    dt_strbuf_release(&token);
+    dt_strbuf_release(&question);
+    dt_strbuf_release(&r.refusal);
+    dt_strbuf_release(&r.line[0]);
+    dt_strbuf_release(&r.line[1]);
+    dt_frames_release(&r.frames);
+    return st;
+}

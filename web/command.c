@@ -1,0 +1,308 @@
+#define _GNU_SOURCE
+#include "web/command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <microhttpd.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "web/request.h"
+
+#include "base/banned.h"
+
+#define RUNNING_MOST  8
+#define WORDS_MOST    128
+#define LOOK_MS       250 /* whether the server ends is looked at so often */
+#define FIRST_SECONDS 0.5 /* the first sign of life, with which who asks knows that it has begun */
+#define END_SECONDS   2.0 /* who has closed its pipes has so long to end */
+
+extern char **environ;
+
+/* --- the words */
+
+typedef struct words {
+    dt_arena *arena;
+    char *all[WORDS_MOST + 1];
+    int count;
+    bool bad;
+} words;
+
+static enum MHD_Result add_word(void *context, enum MHD_ValueKind kind, const char *name,
+                                const char *value)
+{
+    words *w = context;
+
+    if (strcmp(name, "word") != 0)
+        return MHD_YES;
+    if (w->count == WORDS_MOST || value == NULL)
+        w->bad = true;
+    else
+        w->all[w->count++] = dt_arena_strdup(w->arena, value);
+    return MHD_YES;
+}
+
+static dt_status read_words(words *out, const dt_web_request *request, dt_error *err)
+{
+    *out = (words){.arena = request->arena};
+    if (request->connection != NULL)
+        MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, add_word, out);
+    if (out->bad || out->count == 0)
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "expected 1 to %d times 'word': a command and what follows it", WORDS_MOST);
+    for (int i = 0; i < out->count; i++)
+        if (out->all[i] == NULL)
+            return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    return DT_OK;
+}
+
+/* The check permutes what it is given. */
+static dt_status check_words(dt_web_commands *commands, const words *given, dt_error *err)
+{
+    words copy = *given;
+    dt_status st;
+
+    pthread_mutex_lock(&commands->checking);
+    st = commands->rules.check(copy.count, copy.all, err);
+    pthread_mutex_unlock(&commands->checking);
+    return st;
+}
+
+/* --- the process */
+
+typedef struct running {
+    dt_web_commands *commands;
+    pid_t pid;             /* 0: it has been waited for */
+    struct pollfd ends[2]; /* stdout and stderr; fd -1: closed */
+    double said;           /* when something was last told */
+} running;
+
+/* What the command is told of who looks at it, and nothing of who serves: no token, no other server. */
+static dt_status make_environment(char ***out, const dt_web_request *request, dt_error *err)
+{
+    static const char *const left_out[] = {"DTRUN_SERVER=", "DTRUN_TOKEN=",    "DTRUN_TOKEN_FILE=",
+                                           "LC_ALL=",       "DTRUN_TERMINAL=", "JOURNAL_STREAM="};
+    int64_t columns, rows, colour, unicode, terminal;
+    size_t count = 0, kept = 0;
+    dt_status st = DT_OK;
+    char **all;
+
+    DT_TRY(dt_web_argument_int(&columns, request, "columns", 80, 1, 10000, err));
+    DT_TRY(dt_web_argument_int(&rows, request, "rows", 24, 1, 10000, err));
+    DT_TRY(dt_web_argument_int(&colour, request, "colour", 0, 0, 1, err));
+    DT_TRY(dt_web_argument_int(&unicode, request, "unicode", 1, 0, 1, err));
+    DT_TRY(dt_web_argument_int(&terminal, request, "terminal", 0, 0, 1, err));
+    while (environ[count] != NULL)
+        count++;
+    all = dt_arena_alloc_array(request->arena, count + 3, sizeof(*all));
+    if (all == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    for (size_t i = 0; i < count; i++) {
+        bool leave = false;
+
+        for (size_t l = 0; l < sizeof(left_out) / sizeof(left_out[0]); l++)
+            leave = leave || strncmp(environ[i], left_out[l], strlen(left_out[l])) == 0;
+        if (!leave)
+            all[kept++] = environ[i];
+    }
+    all[kept++] = dt_arena_printf(request->arena, "LC_ALL=%s", unicode != 0 ? "C.UTF-8" : "C");
+    all[kept++] = dt_arena_printf(request->arena, "DTRUN_TERMINAL=%s:%lldx%lld%s",
+                                  terminal != 0 ? "terminal" : "file", (long long)columns,
+                                  (long long)rows, colour != 0 ? ":colour" : "");
+    if (all[kept - 1] == NULL || all[kept - 2] == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    all[kept] = NULL;
+    *out = all;
+out:
+    return st;
+}
+
+/* Its own group, so that all of it ends together, and none of the server's blocked signals. */
+static int spawn(pid_t *pid, const char *program, char *const *argv, char *const *environment,
+                 int out, int errors)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none, all;
+    int failed;
+
+    sigemptyset(&none);
+    sigfillset(&all);
+    failed = posix_spawn_file_actions_init(&actions);
+    if (failed != 0)
+        return failed;
+    failed = posix_spawnattr_init(&attributes);
+    if (failed != 0)
+        goto out;
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawnattr_setpgroup(&attributes, 0);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                              POSIX_SPAWN_SETPGROUP);
+    failed = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (failed == 0)
+        failed = posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+    if (failed == 0)
+        failed = posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
+    if (failed == 0)
+        failed = posix_spawn(pid, program, &actions, &attributes, argv, environment);
+    posix_spawnattr_destroy(&attributes);
+out:
+    posix_spawn_file_actions_destroy(&actions);
+    return failed;
+}
+
+static void close_end(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+static dt_status begin(running *r, const words *given, char *const *environment, dt_error *err)
+{
+    int out[2] = {-1, -1}, errors[2] = {-1, -1}, failed;
+    char *argv[WORDS_MOST + 2] = {(char *)"dtrun"};
+    dt_status st = DT_OK;
+
+    for (int i = 0; i < given->count; i++)
+        argv[i + 1] = given->all[i];
+    if (pipe2(out, O_CLOEXEC) != 0 || pipe2(errors, O_CLOEXEC) != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot make a pipe: %s", strerror(errno));
+    failed = spawn(&r->pid, r->commands->rules.program, argv, environment, out[1], errors[1]);
+    if (failed != 0) {
+        r->pid = 0;
+        DT_THROW(err, DT_ERR_IO, "cannot run '%s': %s", r->commands->rules.program,
+                 strerror(failed));
+    }
+    r->ends[0] = (struct pollfd){.fd = out[0], .events = POLLIN};
+    r->ends[1] = (struct pollfd){.fd = errors[0], .events = POLLIN};
+    out[0] = errors[0] = -1;
+out:
+    for (int i = 0; i < 2; i++) {
+        close_end(&out[i]);
+        close_end(&errors[i]);
+    }
+    return st;
+}
+
+static int exit_code_of(int ended)
+{
+    return WIFEXITED(ended) ? WEXITSTATUS(ended) : 128 + WTERMSIG(ended);
+}
+
+static int wait_for(running *r)
+{
+    double until = dt_clock_monotonic_seconds() + END_SECONDS;
+    int ended = 0;
+
+    while (waitpid(r->pid, &ended, WNOHANG) == 0) {
+        if (dt_clock_monotonic_seconds() > until)
+            (void)kill(-r->pid, SIGKILL);
+        dt_clock_sleep_seconds(0.005);
+    }
+    r->pid = 0;
+    return exit_code_of(ended);
+}
+
+static void running_free(void *state)
+{
+    running *r = state;
+
+    close_end(&r->ends[0].fd);
+    close_end(&r->ends[1].fd);
+    if (r->pid > 0) {
+        (void)kill(-r->pid, SIGKILL);
+        while (waitpid(r->pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    atomic_fetch_sub(&r->commands->running, 1);
+    free(r);
+}
+
+/* --- what it says */
+
+static void tell(running *r, dt_strbuf *out, char what, const char *bytes, size_t length)
+{
+    dt_strbuf_add_fmt(out, "%c %zu\n", what, length);
+    dt_strbuf_add(out, bytes, length);
+    r->said = dt_clock_monotonic_seconds();
+}
+
+static void read_end(running *r, dt_strbuf *out, int which)
+{
+    char bytes[DT_WEB_COMMAND_FRAME_BYTES];
+    ssize_t got = read(r->ends[which].fd, bytes, sizeof(bytes));
+
+    if (got > 0)
+        tell(r, out, which == 0 ? 'o' : 'e', bytes, (size_t)got);
+    else if (got == 0 || (errno != EINTR && errno != EAGAIN))
+        close_end(&r->ends[which].fd);
+}
+
+static dt_status next(void *state, dt_store *store, dt_strbuf *out, bool *more, dt_error *err)
+{
+    running *r = state;
+    dt_status st = DT_OK;
+
+    (void)store;
+    *more = true;
+    while (out->length == 0 && (r->ends[0].fd >= 0 || r->ends[1].fd >= 0)) {
+        if (atomic_load(&r->commands->closing))
+            DT_THROW(err, DT_ERR_BUSY, "the server ends");
+        if (poll(r->ends, 2, LOOK_MS) < 0 && errno != EINTR)
+            DT_THROW(err, DT_ERR_IO, "cannot wait for a command: %s", strerror(errno));
+        for (int i = 0; i < 2; i++)
+            if (r->ends[i].fd >= 0 && r->ends[i].revents != 0)
+                read_end(r, out, i);
+        if (dt_clock_monotonic_seconds() - r->said > DT_WEB_COMMAND_SIGN_SECONDS)
+            tell(r, out, 'o', "", 0);
+    }
+    if (r->ends[0].fd >= 0 || r->ends[1].fd >= 0)
+        goto out;
+    dt_strbuf_add_fmt(out, "x %d\n", wait_for(r));
+    *more = false;
+out:
+    return st;
+}
+
+dt_status dt_web_command(dt_web_request *request, dt_web_reply *reply, dt_error *err)
+{
+    dt_web_commands *commands = request->commands;
+    char **environment = NULL;
+    running *r = NULL;
+    words given;
+    dt_status st = DT_OK;
+
+    if (commands == NULL || commands->rules.program == NULL)
+        DT_THROW(err, DT_ERR_NOT_FOUND, "this server runs no commands");
+    DT_TRY(read_words(&given, request, err));
+    DT_TRY(check_words(commands, &given, err));
+    DT_TRY(make_environment(&environment, request, err));
+    r = calloc(1, sizeof(*r));
+    if (r == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    *r = (running){.commands = commands,
+                   .ends = {{.fd = -1}, {.fd = -1}},
+                   .said =
+                       dt_clock_monotonic_seconds() - DT_WEB_COMMAND_SIGN_SECONDS + FIRST_SECONDS};
+    if (atomic_fetch_add(&commands->running, 1) >= RUNNING_MOST)
+        DT_THROW(err, DT_ERR_BUSY, "%d commands run for others: try again in a moment",
+                 RUNNING_MOST);
+    DT_TRY(begin(r, &given, environment, err));
+    dt_web_reply_stream(reply, next, running_free, r);
+    reply->type = DT_WEB_COMMAND_TYPE;
+    reply->stream.waits = true;
+    r = NULL;
+out:
+    if (r != NULL)
+        running_free(r);
+    return st;
+}
