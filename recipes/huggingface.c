@@ -4,13 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "recipes/huggingface_int.h"
 #include "recipes/values.h"
 
 #include "base/banned.h"
-
-#define NAME_SIZE 64
-
-/* --- in */
 
 typedef struct reading {
     dt_huggingface_model *out;
@@ -19,7 +16,7 @@ typedef struct reading {
     dt_arena *arena;
 } reading;
 
-static bool ends(const dt_published_key *key)
+bool dt_huggingface_ends(const dt_published_key *key)
 {
     return key->key == NULL && key->path == NULL;
 }
@@ -44,41 +41,42 @@ static bool is_called(const dt_published_key *key, const char *name)
 
 static const dt_published_key *find_key(const dt_published_key *keys, const char *name)
 {
-    for (; !ends(keys); keys++)
+    for (; !dt_huggingface_ends(keys); keys++)
         if (is_called(keys, name))
             return keys;
     return NULL;
 }
 
 /* "map" of "map.key"; "key" of itself. */
-static const char *map_of(char *room, const char *key)
+const char *dt_huggingface_map_of(char *room, const char *key)
 {
-    snprintf(room, NAME_SIZE, "%.*s", (int)strcspn(key, "."), key);
+    snprintf(room, DT_HUGGINGFACE_NAME_SIZE, "%.*s", (int)strcspn(key, "."), key);
     return room;
 }
 
-static const json_t *json_at(const json_t *object, const char *key)
+const json_t *dt_huggingface_json_at(const json_t *object, const char *key)
 {
     const char *dot = strchr(key, '.');
-    char map[NAME_SIZE];
+    char map[DT_HUGGINGFACE_NAME_SIZE];
 
-    object = json_object_get(object, map_of(map, key));
+    object = json_object_get(object, dt_huggingface_map_of(map, key));
     return dot != NULL ? json_object_get(object, dot + 1) : object;
 }
 
 /* What the file has of it, by whichever name; null is nothing. */
 static const json_t *value_of(const json_t *config, const dt_published_key *key)
 {
-    const json_t *value = key->key != NULL ? json_at(config, key->key) : NULL;
+    const json_t *value = key->key != NULL ? dt_huggingface_json_at(config, key->key) : NULL;
 
     for (int i = 0; i < DT_PUBLISHED_ALSO && key->also[i] != NULL; i++)
         if (value == NULL || json_is_null(value))
-            value = json_at(config, key->also[i]);
+            value = dt_huggingface_json_at(config, key->also[i]);
     return json_is_null(value) ? NULL : value;
 }
 
 /* The key that says of what kind the object is which this one stands in: the first of it. */
-static const dt_published_key *kind_key(const dt_published_key *keys, const dt_published_key *key)
+const dt_published_key *dt_huggingface_kind_key(const dt_published_key *keys,
+                                                const dt_published_key *key)
 {
     size_t length = strcspn(key->key, ".") + 1;
 
@@ -88,7 +86,7 @@ static const dt_published_key *kind_key(const dt_published_key *keys, const dt_p
 }
 
 /* Whether the word is one of those in a text. */
-static bool has_word(const char *words, const char *word)
+bool dt_huggingface_has_word(const char *words, const char *word)
 {
     size_t length = strlen(word), each;
 
@@ -189,7 +187,8 @@ static dt_status check_times(const reading *in, const dt_published_key *key, con
 }
 
 /* As it stands in a recipe; NULL: it cannot. */
-static const char *text_of(const json_t *value, const dt_published_key *key, dt_arena *arena)
+const char *dt_huggingface_text_of(const json_t *value, const dt_published_key *key,
+                                   dt_arena *arena)
 {
     const char *word = json_string_value(value);
 
@@ -231,10 +230,10 @@ static bool applies(const reading *in, const dt_published_key *key)
 
     if (key->when == NULL)
         return true;
-    kind = kind_key(in->out->family->keys, key);
+    kind = dt_huggingface_kind_key(in->out->family->keys, key);
     for (size_t i = 0; i < in->out->count; i++)
         if (strcmp(in->out->values[i].path, kind->path) == 0)
-            return has_word(key->when, in->out->values[i].text);
+            return dt_huggingface_has_word(key->when, in->out->values[i].text);
     return false;
 }
 
@@ -246,7 +245,7 @@ static dt_status take_field(reading *in, const dt_published_key *key, dt_error *
     dt_status st = DT_OK;
 
     if (value != NULL) {
-        text = text_of(value, key, in->arena);
+        text = dt_huggingface_text_of(value, key, in->arena);
         if (text == NULL)
             return DT_FAIL(err, DT_ERR_RECIPE, "'%s': '%s' is %s, which dtrun has not", in->where,
                            key->key, shown(room, sizeof(room), value));
@@ -286,7 +285,7 @@ static bool is_map(const dt_published *family, const char *name)
 {
     size_t length = strlen(name);
 
-    for (const dt_published_key *key = family->keys; !ends(key); key++) {
+    for (const dt_published_key *key = family->keys; !dt_huggingface_ends(key); key++) {
         if (key->key != NULL && strncmp(key->key, name, length) == 0 && key->key[length] == '.')
             return true;
         for (int i = 0; i < DT_PUBLISHED_ALSO && key->also[i] != NULL; i++)
@@ -338,222 +337,10 @@ dt_status dt_huggingface_read(dt_huggingface_model *out, const json_t *config, c
     *out = (dt_huggingface_model){0};
     DT_TRY(find_family(&out->family, &kind, config, where, err));
     out->kind = dt_architecture_find(kind)->name;
-    for (const dt_published_key *key = out->family->keys; !ends(key); key++)
+    for (const dt_published_key *key = out->family->keys; !dt_huggingface_ends(key); key++)
         if (key->path != NULL && !key->least && applies(&in, key))
             DT_TRY(take_field(&in, key, err));
     DT_TRY(check_others(&in, err));
 out:
-    return st;
-}
-
-/* --- out */
-
-static json_t *field_json(const dt_recipe *recipe, const char *path)
-{
-    return dt_field_to_json(recipe, dt_field_find(path));
-}
-
-/* The recipe's value as a text of the table. */
-static void add_text(dt_strbuf *out, const json_t *value)
-{
-    if (json_is_string(value))
-        dt_strbuf_add_str(out, json_string_value(value));
-    else
-        dt_json_write(out, value);
-}
-
-/* Whether a field that the family has fixed is so in the recipe. */
-static bool is_so(const dt_recipe *recipe, const dt_published_key *key)
-{
-    json_t *value = field_json(recipe, key->path);
-    dt_strbuf text;
-    bool same;
-
-    dt_strbuf_init(&text);
-    add_text(&text, value);
-    same = strcmp(text.data, key->absent) == 0;
-    dt_strbuf_release(&text);
-    json_decref(value);
-    return same;
-}
-
-dt_status dt_huggingface_family(const dt_published **out, const dt_recipe *recipe, dt_error *err)
-{
-    const dt_published *family = dt_architecture_find(recipe->model.kind)->published;
-    const char *differs = NULL;
-
-    for (; family != NULL && family->model_type != NULL; family++) {
-        const dt_published_key *key = family->keys;
-
-        while (!ends(key) && (key->key != NULL || is_so(recipe, key)))
-            key++;
-        *out = family;
-        if (ends(key))
-            return DT_OK;
-        differs = key->path;
-    }
-    if (differs == NULL)
-        return DT_FAIL(err, DT_ERR_RECIPE, "a model of kind '%s' has no form in Hugging Face's",
-                       dt_architecture_find(recipe->model.kind)->name);
-    return DT_FAIL(err, DT_ERR_RECIPE,
-                   "a model with this '%s' has no form in Hugging Face's transformers", differs);
-}
-
-static dt_status value_out(json_t **out, const dt_recipe *recipe, const dt_published_key *key,
-                           int64_t vocab, dt_error *err)
-{
-    const char *word;
-
-    if (strcmp(key->path, "model.vocab") == 0) {
-        *out = json_integer(vocab);
-        return DT_OK;
-    }
-    *out = field_json(recipe, key->path);
-    if (key->words == NULL)
-        return DT_OK;
-    word = json_string_value(*out);
-    for (const dt_published_word *pair = key->words; pair->theirs != NULL; pair++)
-        if (word != NULL && strcmp(pair->ours, word) == 0) {
-            json_decref(*out);
-            *out = json_string(pair->theirs);
-            return DT_OK;
-        }
-    return DT_FAIL(err, DT_ERR_RECIPE, "Hugging Face's transformers have no '%s' %s", key->path,
-                   word != NULL ? word : "");
-}
-
-/* How the model that it was made of wrote it stays, where both mean one thing: gelu_pytorch_tanh. */
-static bool means_the_same(const json_t *before, const json_t *now, const dt_published_key *key,
-                           dt_arena *arena)
-{
-    const char *a = before != NULL ? text_of(before, key, arena) : NULL;
-    const char *b = text_of(now, key, arena);
-
-    return a != NULL && b != NULL && strcmp(a, b) == 0;
-}
-
-static void put(json_t *out, const char *name, json_t *value)
-{
-    const char *dot = strchr(name, '.');
-    char room[NAME_SIZE];
-    json_t *map;
-
-    if (dot == NULL) {
-        json_object_set(out, name, value);
-        return;
-    }
-    map = json_object_get(out, map_of(room, name));
-    if (!json_is_object(map)) {
-        map = json_object();
-        json_object_set_new(out, room, map);
-    }
-    json_object_set(map, dot + 1, value);
-}
-
-/* The objects that keys stand in are made anew: what they had by other names would be said twice. */
-static void drop_maps(json_t *out, const dt_published *family)
-{
-    char room[NAME_SIZE];
-
-    for (const dt_published_key *key = family->keys; !ends(key); key++) {
-        if (key->key != NULL && strchr(key->key, '.') != NULL)
-            (void)json_object_del(out, map_of(room, key->key));
-        for (int i = 0; i < DT_PUBLISHED_ALSO && key->also[i] != NULL; i++)
-            (void)json_object_del(out, map_of(room, key->also[i]));
-    }
-}
-
-/* Left out where that means the same: 0 stands for what follows from other fields, and an object of the
- * kind that is meant without one. */
-static bool is_left_out(const dt_published *family, const dt_published_key *key,
-                        const dt_recipe *recipe)
-{
-    const dt_published_key *kind;
-    json_t *value;
-    dt_strbuf text;
-    bool out;
-
-    if (strchr(key->key, '.') == NULL)
-        return key->absent != NULL && strcmp(key->absent, "0") == 0 && is_so(recipe, key);
-    kind = kind_key(family->keys, key);
-    if (key == kind)
-        return is_so(recipe, key);
-    dt_strbuf_init(&text);
-    value = field_json(recipe, kind->path);
-    add_text(&text, value);
-    out = key->when != NULL && !has_word(key->when, text.data);
-    dt_strbuf_release(&text);
-    json_decref(value);
-    return out;
-}
-
-static dt_status put_field(json_t *out, const dt_published *family, const dt_published_key *key,
-                           const dt_recipe *recipe, int64_t vocab, dt_arena *arena, dt_error *err)
-{
-    const json_t *before = json_at(out, key->key);
-    json_t *value = NULL;
-    dt_status st = DT_OK;
-
-    if (is_left_out(family, key, recipe))
-        return DT_OK;
-    DT_TRY(value_out(&value, recipe, key, vocab, err));
-    if (!(key->least && json_number_value(before) > json_number_value(value)) &&
-        !means_the_same(before, value, key, arena))
-        put(out, key->key, value);
-out:
-    json_decref(value);
-    return st;
-}
-
-static dt_status put_fields(json_t *out, const dt_published *family, const dt_recipe *recipe,
-                            int64_t vocab, dt_arena *arena, dt_error *err)
-{
-    dt_status st = DT_OK;
-
-    drop_maps(out, family);
-    for (const dt_published_key *key = family->keys; !ends(key); key++) {
-        if (key->key != NULL && key->path != NULL)
-            DT_TRY(put_field(out, family, key, recipe, vocab, arena, err));
-        else if (key->key != NULL && key->must != NULL && !key->each)
-            json_object_set_new(out, key->key, json_loads(key->must, JSON_DECODE_ANY, NULL));
-    }
-out:
-    return st;
-}
-
-/* Tokens that begin and end a text are the tokenizer's affair: those of the class's defaults may not
- * be in this vocabulary. */
-static void put_tokens(json_t *out, int64_t vocab)
-{
-    static const char *const names[] = {"bos_token_id", "eos_token_id"};
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        const json_t *id = json_object_get(out, names[i]);
-
-        if (id == NULL || (json_is_integer(id) && json_integer_value(id) >= vocab))
-            json_object_set_new(out, names[i], json_null());
-    }
-}
-
-dt_status dt_huggingface_write(json_t **out, const dt_recipe *recipe, int64_t vocab,
-                               const json_t *like, dt_error *err)
-{
-    const dt_published *family;
-    json_t *config = NULL;
-    dt_arena arena;
-    dt_status st = DT_OK;
-
-    *out = NULL;
-    dt_arena_init(&arena, 0);
-    DT_TRY(dt_huggingface_family(&family, recipe, err));
-    config = like != NULL ? json_deep_copy(like) : json_object();
-    json_object_set_new(config, "architectures", json_pack("[s]", family->architecture));
-    json_object_set_new(config, "model_type", json_string(family->model_type));
-    DT_TRY(put_fields(config, family, recipe, vocab, &arena, err));
-    put_tokens(config, vocab);
-    *out = json_incref(config);
-out:
-    json_decref(config);
-    dt_arena_release(&arena);
     return st;
 }
