@@ -1,0 +1,119 @@
+/* nanoGPT's settings, read as its configurator.py does: files of assignments, and --name=value behind them. */
+#include <string.h>
+
+#include "base/file.h"
+#include "runner/convert/nanogpt.h"
+#include "runner/convert/python_values.h"
+
+#include "base/banned.h"
+
+#define FILE_MOST ((size_t)1 << 20)
+
+static dt_status set_one(dt_flags *flags, const char *name, const dt_python_value *value,
+                         const char *shown, const char *place, dt_error *err)
+{
+    size_t row = dt_flags_row(&dt_nanogpt_flags, name, strlen(name));
+    dt_shell_word word = {.open = value->kind == DT_PYTHON_UNKNOWN};
+    dt_status st;
+
+    if (row == dt_nanogpt_flags.count) {
+        dt_draft_left(flags->draft, place, "this name is not known%s", dt_flags_meant(flags, name));
+        return DT_OK;
+    }
+    if (word.open) {
+        flags->uses[row] = (dt_flag_use){0};
+        dt_draft_left(flags->draft, place,
+                      "only Python knows this value; nanoGPT's default is taken");
+        return DT_OK;
+    }
+    word.text = dt_python_text(value, flags->draft->arena);
+    st = dt_flags_set(flags, row, &word, shown, err);
+    if (st != DT_OK)
+        dt_error_prefix(err, "%s", place);
+    return st;
+}
+
+static const char *shown_as(dt_draft *draft, const char *name, const dt_python_value *value)
+{
+    const char *text =
+        value->kind == DT_PYTHON_UNKNOWN
+            ? name
+            : dt_arena_printf(draft->arena, "%s = %s", name, dt_python_text(value, draft->arena));
+
+    return text != NULL ? text : name;
+}
+
+static dt_status read_text(dt_strbuf *out, const char *path, const char *folder, dt_arena *arena,
+                           dt_error *err)
+{
+    const char *beside = folder != NULL ? dt_arena_printf(arena, "%s/%s", folder, path) : NULL;
+
+    if (beside != NULL && path[0] != '/' && !dt_file_exists(path) && dt_file_exists(beside))
+        path = beside;
+    return dt_file_read(out, path, FILE_MOST, err);
+}
+
+static dt_status take_file(dt_flags *flags, const char *path, const char *folder, dt_error *err)
+{
+    dt_draft *draft = flags->draft;
+    dt_python_file file;
+    dt_status st = DT_OK;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    dt_python_init(&file, draft->arena);
+    DT_TRY(read_text(&text, path, folder, draft->arena, err));
+    DT_TRY(dt_python_read(&file, text.data, text.length, path, err));
+    for (size_t i = 0; i < file.count; i++) {
+        const dt_python_statement *s = &file.statements[i];
+        const char *place = dt_arena_printf(draft->arena, "%s:%d: %s", path, s->line, s->shown);
+
+        if (place == NULL)
+            DT_THROW(err, DT_ERR_NOMEM, "no memory");
+        if (s->name == NULL)
+            dt_draft_left(draft, place, "it is no plain assignment, and nothing is run");
+        else
+            DT_TRY(set_one(flags, s->name, &s->value, shown_as(draft, s->name, &s->value), place,
+                           err));
+    }
+out:
+    dt_strbuf_release(&text);
+    return st;
+}
+
+/* "--key=value": a literal of Python, or a text. */
+static dt_status take_option(dt_flags *flags, const char *word, dt_error *err)
+{
+    dt_arena *arena = flags->draft->arena;
+    size_t length = strcspn(word + 2, "=");
+    char *name = dt_arena_strndup(arena, word + 2, length);
+    dt_python_file none;
+    dt_python_value value;
+
+    if (name == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    if (word[2 + length] != '=')
+        return DT_FAIL(err, DT_ERR_USAGE, "%s: expected --name=value", word);
+    dt_python_init(&none, arena);
+    if (!dt_python_evaluate(&value, &none, word + 2 + length + 1))
+        value = (dt_python_value){.kind = DT_PYTHON_TEXT, .text = word + 2 + length + 1};
+    return set_one(flags, name, &value, word, word, err);
+}
+
+dt_status dt_nanogpt_read_settings(dt_flags *flags, dt_draft *draft, const dt_launcher *launcher,
+                                   const char *folder, dt_error *err)
+{
+    dt_status st = dt_flags_read(flags, &dt_nanogpt_flags, NULL, 0, draft, err);
+
+    for (size_t i = 0; i < launcher->count && st == DT_OK; i++) {
+        const dt_shell_word *word = &launcher->words[i];
+
+        if (word->open)
+            dt_draft_left(draft, word->text, "only a shell knows this: put it in yourself");
+        else if (strncmp(word->text, "--", 2) == 0 && word->text[2] != '\0')
+            st = take_option(flags, word->text, err);
+        else if (strcmp(word->text, "--") != 0)
+            st = take_file(flags, word->text, folder, err);
+    }
+    return st;
+}
