@@ -42,6 +42,10 @@ typedef struct dt_model_passes {
     dt_model_text (*text)(const dt_model *model);
     dt_status (*extend)(dt_model *model, const dt_tensor *tokens, float *logits, dt_error *err);
     int64_t (*extended)(const dt_model *model);
+    /* MAY, both or none: dt_model_translate, dt_model_translate_next */
+    dt_status (*translate)(dt_model *model, const dt_tensor *source, dt_error *err);
+    dt_status (*translate_next)(dt_model *model, const dt_tensor *previous, const int32_t *parents,
+                                float *logits, dt_error *err);
 } dt_model_passes;
 
 typedef struct dt_model_kind {

@@ -102,3 +102,17 @@ int64_t dt_model_extended(const dt_model *model)
 {
     return model->kind->passes->extended(model);
 }
+
+dt_status dt_model_translate(dt_model *model, const dt_tensor *source, dt_error *err)
+{
+    if (model->kind->passes->translate == NULL)
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED, "a model of kind '%s' does not translate",
+                       dt_architecture_find(model->config.kind)->name);
+    return model->kind->passes->translate(model, source, err);
+}
+
+dt_status dt_model_translate_next(dt_model *model, const dt_tensor *previous,
+                                  const int32_t *parents, float *logits, dt_error *err)
+{
+    return model->kind->passes->translate_next(model, previous, parents, logits, err);
+}

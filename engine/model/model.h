@@ -132,6 +132,19 @@ dt_status dt_model_logits(dt_model *model, const dt_batch *batch, int64_t last, 
 dt_status dt_model_extend(dt_model *model, const dt_tensor *tokens, float *logits, dt_error *err);
 int64_t dt_model_extended(const dt_model *model); /* tokens so far */
 
+/* --- of kinds that translate: one sentence, in up to config.batch versions that grow side by side. For
+ * config.incremental; DT_ERR_UNSUPPORTED where the kind translates nothing */
+
+/* Begins with source (I32 (1,S), device memory, without padding): what it is encoded to is kept, and so
+ * are the keys and values of it that every block of the decoder attends to. */
+dt_status dt_model_translate(dt_model *model, const dt_tensor *source, dt_error *err);
+/* One token more of each of K versions: `previous` (I32 (K,1), device memory) is what each ended in,
+ * parents[k] which of the last call's versions k continues (NULL in the first call). F32 (K,V) in host
+ * memory, as dt_model_logits behind the whole version but for rounding, at the cost of one token. More than
+ * the context's tokens is a bug. */
+dt_status dt_model_translate_next(dt_model *model, const dt_tensor *previous,
+                                  const int32_t *parents, float *logits, dt_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -410,6 +410,81 @@ static void test_the_description_is_what_a_model_takes(void **state)
     }
 }
 
+/* --- translations that grow */
+
+/* Logits behind one version, whose tokens are in `words`, by the whole pass over them. */
+static void whole_logits(harness *h, float *out, int64_t S, const int32_t *words, int64_t count)
+{
+    dt_batch batch = {0};
+    dt_error err = DT_ERROR_INIT;
+    int32_t previous[16];
+
+    memcpy(previous, words, (size_t)count * sizeof *words);
+    batch.inputs[DT_TRANSFORMER_SOURCE] = dt_tensor_2d(h->source, DT_I32, 1, S);
+    batch.inputs[DT_TRANSFORMER_PREVIOUS] = dt_tensor_2d(previous, DT_I32, 1, count);
+    assert_int_equal(dt_model_logits(h->model, &batch, 1, out, &err), DT_OK);
+}
+
+/* Three versions whose parents change at every step, of two sentences. */
+static void expect_growth(dt_model_config config, double bound)
+{
+    static const int32_t parents[10][3] = {{0, 0, 0}, {2, 0, 1}, {0, 1, 2}, {1, 1, 0}, {2, 2, 2},
+                                           {0, 2, 1}, {1, 0, 2}, {0, 0, 1}, {2, 1, 0}, {0, 1, 1}};
+    dt_error err = DT_ERROR_INIT;
+    float *logits, *whole;
+    harness h;
+
+    config.batch = 3;
+    config.decoder.dropout = config.decoder.attention_dropout = 0;
+    config.inference = config.incremental = true;
+    open_filled(&h, &config);
+    logits = calloc((size_t)(3 * config.decoder.vocab), sizeof *logits);
+    whole = calloc((size_t)config.decoder.vocab, sizeof *whole);
+    for (int64_t S = 4; S <= 11; S += 7) {
+        int32_t words[3][16] = {{2}}, last[3][16];
+        dt_tensor source = dt_tensor_2d(h.source, DT_I32, 1, S);
+
+        assert_int_equal(dt_model_translate(h.model, &source, &err), DT_OK);
+        for (int64_t t = 0; t < 10; t++) {
+            int64_t versions = t == 0 ? 1 : 3;
+            int32_t newest[3];
+            dt_tensor previous = dt_tensor_2d(newest, DT_I32, versions, 1);
+
+            memcpy(last, words, sizeof last);
+            for (int64_t k = 0; k < versions; k++) {
+                memcpy(words[k], last[t == 0 ? 0 : parents[t - 1][k]], sizeof words[k]);
+                if (t > 0)
+                    words[k][t] = (int32_t)(3 + (7 * t + 11 * k) % 50);
+                newest[k] = words[k][t];
+            }
+            assert_int_equal(dt_model_translate_next(h.model, &previous,
+                                                     t == 0 ? NULL : parents[t - 1], logits, &err),
+                             DT_OK);
+            for (int64_t k = 0; k < versions; k++) {
+                double error;
+
+                whole_logits(&h, whole, S, words[k], t + 1);
+                error =
+                    relative_norm(logits + k * config.decoder.vocab, whole, config.decoder.vocab);
+                if (!(error <= bound))
+                    fail_msg("%s, token %d of version %d: relative error %.3g",
+                             dt_dtype_name(config.dtype), (int)t, (int)k, error);
+            }
+        }
+    }
+    free(logits);
+    free(whole);
+    harness_close(&h);
+}
+
+static void test_a_growing_translation_gives_the_whole_ones_logits(void **state)
+{
+    for (int which = 0; which < 2; which++) {
+        expect_growth(both(which, DT_F32), 1e-5);
+        expect_growth(both(which, DT_BF16), 3e-2);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -421,6 +496,7 @@ int main(void)
         cmocka_unit_test(test_hooks_come_in_their_order_and_weights_with_them),
         cmocka_unit_test(test_the_arena_is_used_to_the_last_byte),
         cmocka_unit_test(test_the_description_is_what_a_model_takes),
+        cmocka_unit_test(test_a_growing_translation_gives_the_whole_ones_logits),
     };
 
     return cmocka_run_group_tests_name("model: transformer", tests, NULL, NULL);

@@ -11,13 +11,23 @@ const dt_tensor *dt_transformer_encoded(const dt_model *model)
     return dt_transformer_end_of(model, &state->encoder);
 }
 
+/* Whether the pass adds a token to what is kept. */
+static bool grows(const dt_transformer_call *c)
+{
+    const dt_transformer_state *state = c->model->state;
+
+    return c->side->decoder && state->growth.decoding;
+}
+
 /* All rows of the source but padding; those of the decoder up to their own. */
 static dt_attention_args args_of(const dt_transformer_call *c, bool cross, dt_philox_key *key)
 {
     const dt_transformer_state *state = c->model->state;
     dt_attention_args args = {.mask = DT_MASK_CAUSAL, .key = key};
 
-    if (cross || !c->side->decoder) {
+    if (grows(c)) { /* one query, and nothing but what it sees */
+        args.mask = DT_MASK_FULL;
+    } else if (cross || !c->side->decoder) {
         args.mask = DT_MASK_LENGTHS;
         args.key_lengths = state->lengths;
     }
@@ -77,6 +87,8 @@ dt_status dt_transformer_attention_forward(dt_transformer_call *c, dt_tensor *y,
     dt_status st = DT_OK;
 
     DT_TRY(ops->matmul_forward(device, &a->qkv, x, &w, &b, err));
+    if (grows(c))
+        DT_TRY(dt_transformer_grow(c, &views, err));
     DT_TRY(ops->attention_forward(device, &a->att, &a->lse, &views, &args, err));
     DT_TRY(ops->matmul_forward(device, y, &a->att, &c->w[DT_TRANSFORMER_OUT_W],
                                &c->w[DT_TRANSFORMER_OUT_B], err));
@@ -130,8 +142,11 @@ dt_status dt_transformer_cross_forward(dt_transformer_call *c, dt_tensor *y, con
 
     DT_TRY(ops->matmul_forward(device, &a->cross_q, x, &c->w[DT_TRANSFORMER_CROSS_Q_W],
                                &c->w[DT_TRANSFORMER_CROSS_Q_B], err));
-    DT_TRY(
-        ops->matmul_forward(device, &a->cross_kv, dt_transformer_encoded(c->model), &w, &b, err));
+    if (grows(c))
+        dt_transformer_view_source(c, &views);
+    else
+        DT_TRY(ops->matmul_forward(device, &a->cross_kv, dt_transformer_encoded(c->model), &w, &b,
+                                   err));
     DT_TRY(ops->attention_forward(device, &a->cross_att, &a->cross_lse, &views, &args, err));
     DT_TRY(ops->matmul_forward(device, y, &a->cross_att, &c->w[DT_TRANSFORMER_CROSS_OUT_W],
                                &c->w[DT_TRANSFORMER_CROSS_OUT_B], err));

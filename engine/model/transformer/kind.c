@@ -1,4 +1,3 @@
-#include <math.h>
 #include <stdlib.h>
 
 #include "engine/model/sinusoids.h"
@@ -70,107 +69,6 @@ static void close_model(dt_model *model)
     model->state = NULL;
 }
 
-/* --- ends of a side */
-
-/* Places of what a side has in the root. */
-typedef struct end_params {
-    int embed, positions, norm_w, norm_b;
-} end_params;
-
-static end_params params_of(const dt_model *model, const dt_transformer_side *side)
-{
-    bool own = !model->config.transformer.shared_embeddings;
-
-    if (side->decoder)
-        return (end_params){DT_TRANSFORMER_EMBED, DT_TRANSFORMER_POSITIONS,
-                            DT_TRANSFORMER_DECODER_NORM_W, DT_TRANSFORMER_DECODER_NORM_B};
-    return (end_params){own ? DT_TRANSFORMER_SOURCE_EMBED : DT_TRANSFORMER_EMBED,
-                        DT_TRANSFORMER_SOURCE_POSITIONS, DT_TRANSFORMER_ENCODER_NORM_W,
-                        DT_TRANSFORMER_ENCODER_NORM_B};
-}
-
-static double embedding_scale(const dt_model *model)
-{
-    return model->config.transformer.scale_embedding ? sqrt((double)model->config.decoder.embed)
-                                                     : 1;
-}
-
-static dt_status embed(dt_model *model, dt_transformer_side *side, const dt_tensor *tokens,
-                       const dt_batch *dropout, dt_error *err)
-{
-    const dt_transformer_state *state = model->state;
-    end_params which = params_of(model, side);
-    dt_tensor words = dt_transformer_weight(model, 0, which.embed);
-    dt_tensor positions =
-        is_sinusoidal(model) ? state->positions : dt_transformer_weight(model, 0, which.positions);
-    dt_tensor *y = &side->stream[0];
-    dt_status st = DT_OK;
-
-    DT_TRY(model->device->ops->embedding_forward(model->device, y, tokens, &words, &positions,
-                                                 embedding_scale(model), err));
-    if (dt_transformer_drops(model, dropout))
-        DT_TRY(dt_transformer_drop(model, y, y, dropout, side->first_layer,
-                                   DT_PHILOX_DROPOUT_EMBEDDING, false, err));
-out:
-    return st;
-}
-
-static dt_status embed_backward(dt_model *model, dt_transformer_side *side, const dt_tensor *tokens,
-                                const dt_batch *dropout, dt_error *err)
-{
-    const dt_transformer_state *state = model->state;
-    end_params which = params_of(model, side);
-    dt_tensor dwords = dt_transformer_grad(model, 0, which.embed);
-    dt_tensor dpositions = dt_transformer_grad(model, 0, which.positions);
-    dt_tensor d = dt_transformer_dstream(model, side), dropped = d;
-    dt_status st = DT_OK;
-
-    if (dt_transformer_drops(model, dropout)) {
-        dropped = dt_transformer_scratch(model, side, state->narrow, model->config.decoder.embed);
-        DT_TRY(dt_transformer_drop(model, &dropped, &d, dropout, side->first_layer,
-                                   DT_PHILOX_DROPOUT_EMBEDDING, true, err));
-    }
-    DT_TRY(model->device->ops->embedding_backward(model->device, &dwords, &dpositions, &dropped,
-                                                  tokens, embedding_scale(model), err));
-out:
-    return st;
-}
-
-static dt_status norm_end(dt_model *model, dt_transformer_side *side, dt_error *err)
-{
-    end_params which = params_of(model, side);
-    dt_tensor w = dt_transformer_weight(model, 0, which.norm_w);
-    dt_tensor b = dt_transformer_weight(model, 0, which.norm_b);
-
-    if (!dt_transformer_is_pre(model))
-        return DT_OK;
-    return model->device->ops->layernorm_forward(model->device, &side->norm, &side->norm_mean,
-                                                 &side->norm_rstd, &side->stream[side->layers], &w,
-                                                 &b, DT_TRANSFORMER_NORM_EPS, err);
-}
-
-/* dy becomes the gradient of the stream. */
-static dt_status norm_end_backward(dt_model *model, dt_transformer_side *side, const dt_tensor *dy,
-                                   dt_error *err)
-{
-    end_params which = params_of(model, side);
-    const dt_ops *ops = model->device->ops;
-    dt_status st = DT_OK;
-    dt_tensor w, dw, db, d;
-
-    if (!dt_transformer_is_pre(model))
-        return DT_OK; /* it is that already */
-    w = dt_transformer_weight(model, 0, which.norm_w);
-    dw = dt_transformer_grad(model, 0, which.norm_w);
-    db = dt_transformer_grad(model, 0, which.norm_b);
-    d = dt_transformer_dstream(model, side);
-    DT_TRY(ops->zero(model->device, &d, err));
-    DT_TRY(ops->layernorm_backward(model->device, &d, &dw, &db, dy, &side->stream[side->layers],
-                                   &side->norm_mean, &side->norm_rstd, &w, err));
-out:
-    return st;
-}
-
 /* --- passes */
 
 static dt_status blocks(dt_model *model, dt_transformer_side *side, const dt_batch *dropout,
@@ -188,15 +86,17 @@ static dt_status forward(dt_model *model, const dt_batch *batch, const dt_batch 
     dt_transformer_state *state = model->state;
     dt_status st = DT_OK;
 
+    state->growth.decoding = false;
     DT_TRY(dt_model_before_unit(model, 0, false, err));
     DT_TRY(model->device->ops->row_lengths(model->device, &state->lengths, source,
                                            (int32_t)model->config.transformer.pad, err));
-    DT_TRY(embed(model, &state->encoder, source, dropout, err));
+    DT_TRY(dt_transformer_embed(model, &state->encoder, source, 0, dropout, err));
     DT_TRY(blocks(model, &state->encoder, dropout, err));
-    DT_TRY(norm_end(model, &state->encoder, err));
-    DT_TRY(embed(model, &state->decoder, &batch->inputs[DT_TRANSFORMER_PREVIOUS], dropout, err));
+    DT_TRY(dt_transformer_norm_end(model, &state->encoder, err));
+    DT_TRY(dt_transformer_embed(model, &state->decoder, &batch->inputs[DT_TRANSFORMER_PREVIOUS], 0,
+                                dropout, err));
     DT_TRY(blocks(model, &state->decoder, dropout, err));
-    DT_TRY(norm_end(model, &state->decoder, err));
+    DT_TRY(dt_transformer_norm_end(model, &state->decoder, err));
 out:
     return st;
 }
@@ -207,10 +107,10 @@ static dt_status side_backward(dt_model *model, dt_transformer_side *side, const
 {
     dt_status st = DT_OK;
 
-    DT_TRY(norm_end_backward(model, side, dend, err));
+    DT_TRY(dt_transformer_norm_end_backward(model, side, dend, err));
     DT_TRY(dt_model_blocks_backward(model, side->first_layer, side->first_layer + side->layers,
                                     dt_transformer_block_backward, batch, err));
-    DT_TRY(embed_backward(model, side, tokens, batch, err));
+    DT_TRY(dt_transformer_embed_backward(model, side, tokens, batch, err));
 out:
     return st;
 }
@@ -323,4 +223,6 @@ const dt_model_passes dt_transformer_passes = {
     .loss = loss,
     .evaluate = evaluate,
     .logits = logits,
+    .translate = dt_transformer_translate,
+    .translate_next = dt_transformer_translate_next,
 };

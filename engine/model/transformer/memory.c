@@ -274,6 +274,18 @@ static void lay_out_scratch(layout *plan, dt_transformer_state *state, bool back
         dt_layout_take(&plan->memory, end - plan->memory.bytes);
 }
 
+static void lay_out_growth(layout *plan, dt_transformer_growth *growth)
+{
+    const dt_model_config *config = plan->config;
+    int64_t layers = config->transformer.decoder_layers, C = config->decoder.embed;
+    int64_t rows = layers * config->batch * config->decoder.context;
+
+    for (int i = 0; i < 2; i++)
+        growth->kept[i] = take(plan, dt_tensor_2d(NULL, config->dtype, rows, 2 * C));
+    growth->encoded =
+        take(plan, dt_tensor_3d(NULL, config->dtype, layers, config->decoder.context, 2 * C));
+}
+
 /* Without blocks and streams it counts only. */
 static void lay_out(layout *plan, dt_transformer_state *state, bool backward)
 {
@@ -284,6 +296,8 @@ static void lay_out(layout *plan, dt_transformer_state *state, bool backward)
     if (config->transformer.positions == DT_POSITIONS_SINUSOIDAL)
         state->positions =
             take(plan, dt_tensor_2d(NULL, config->dtype, config->decoder.context, C));
+    if (config->incremental)
+        lay_out_growth(plan, &state->growth);
     lay_out_side(plan, &state->encoder, false);
     lay_out_side(plan, &state->decoder, true);
     state->lengths = take(plan, dt_tensor_1d(NULL, DT_I32, plan->B));

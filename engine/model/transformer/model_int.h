@@ -13,6 +13,8 @@
  *                sublayer.c   norm, branch, dropout and sum, both ways
  *                block.c      a block's sublayers in turn
  *                head.c       logits and loss (engine/model/token_head.h)
+ *                ends.c       embedding and last norm of either side
+ *                growth.c     a translation, token by token
  *                kind.c       whole passes
  *
  * B sentences, S and T tokens of each on either side, C H V Vp as in ops.h; F the perceptron's width.
@@ -78,6 +80,18 @@ typedef struct dt_transformer_side {
     dt_tensor norm, norm_mean, norm_rstd; /* of the end, where pre: its output and statistics */
 } dt_transformer_side;
 
+/* A translation that grows; everything lies at the arena's start and outlives passes. */
+typedef struct dt_transformer_growth {
+    bool decoding;    /* the pass adds a token to each version */
+    int64_t tokens;   /* of each version so far */
+    int64_t source;   /* of the sentence */
+    int64_t versions; /* in the last call */
+    int now;          /* which of kept has them */
+    dt_tensor kept
+        [2]; /* act (layers * versions * context, 2C): keys and values of the versions' tokens */
+    dt_tensor encoded; /* act (layers, context, 2C): of the source */
+} dt_transformer_growth;
+
 /* model->state. */
 typedef struct dt_transformer_state {
     dt_device_arena arena; /* laid out anew by each pass */
@@ -86,6 +100,7 @@ typedef struct dt_transformer_state {
     int32_t *targets;      /* host copy of a batch's targets, to count them */
 
     dt_transformer_side encoder, decoder;
+    dt_transformer_growth growth;
     dt_tensor positions; /* act (context,C), at the arena's start in every pass; where sinusoidal */
     dt_tensor lengths;   /* I32 (B): of the source's rows */
     dt_tensor losses;    /* F32 (B*T) */
@@ -136,6 +151,28 @@ void dt_transformer_lay_out(dt_model *model, int64_t B, int64_t S, int64_t T, bo
 /* Scratch as act (B,rows,columns) of that side. */
 dt_tensor dt_transformer_scratch(const dt_model *model, const dt_transformer_side *side, void *data,
                                  int64_t columns);
+
+/* --- growth.c: of a pass that adds a token to each version */
+/* The new rows' keys and values go behind those that are kept; *views: all of them. */
+dt_status dt_transformer_grow(dt_transformer_call *c, dt_qkv *views, dt_error *err);
+/* The source's, which all versions share. */
+void dt_transformer_view_source(const dt_transformer_call *c, dt_qkv *views);
+/* dt_model_passes' */
+dt_status dt_transformer_translate(dt_model *model, const dt_tensor *source, dt_error *err);
+dt_status dt_transformer_translate_next(dt_model *model, const dt_tensor *previous,
+                                        const int32_t *parents, float *logits, dt_error *err);
+
+/* --- passes' parts, in ends.c */
+/* Tokens of a side to its stream; first: the position of each row's first. */
+dt_status dt_transformer_embed(dt_model *model, dt_transformer_side *side, const dt_tensor *tokens,
+                               int64_t first, const dt_batch *dropout, dt_error *err);
+dt_status dt_transformer_embed_backward(dt_model *model, dt_transformer_side *side,
+                                        const dt_tensor *tokens, const dt_batch *dropout,
+                                        dt_error *err);
+dt_status dt_transformer_norm_end(dt_model *model, dt_transformer_side *side, dt_error *err);
+/* dy becomes the gradient of the stream. */
+dt_status dt_transformer_norm_end_backward(dt_model *model, dt_transformer_side *side,
+                                           const dt_tensor *dy, dt_error *err);
 
 /* --- attention.c, perceptron.c: y: scratch (B,rows,C), the branch without its dropout; x: what it
  * reads. Of the gradient dy that of x goes to state->dread. y NULL: what backward reads alone */

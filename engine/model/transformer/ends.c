@@ -1,0 +1,115 @@
+/* ends: what a side begins and ends with, in the root. */
+#include <math.h>
+
+#include "engine/model/transformer/model_int.h"
+
+#include "base/banned.h"
+
+/* Places of what a side has in the root. */
+typedef struct end_params {
+    int embed, positions, norm_w, norm_b;
+} end_params;
+
+static end_params params_of(const dt_model *model, const dt_transformer_side *side)
+{
+    bool own = !model->config.transformer.shared_embeddings;
+
+    if (side->decoder)
+        return (end_params){DT_TRANSFORMER_EMBED, DT_TRANSFORMER_POSITIONS,
+                            DT_TRANSFORMER_DECODER_NORM_W, DT_TRANSFORMER_DECODER_NORM_B};
+    return (end_params){own ? DT_TRANSFORMER_SOURCE_EMBED : DT_TRANSFORMER_EMBED,
+                        DT_TRANSFORMER_SOURCE_POSITIONS, DT_TRANSFORMER_ENCODER_NORM_W,
+                        DT_TRANSFORMER_ENCODER_NORM_B};
+}
+
+static double embedding_scale(const dt_model *model)
+{
+    return model->config.transformer.scale_embedding ? sqrt((double)model->config.decoder.embed)
+                                                     : 1;
+}
+
+/* Rows of the table of positions, from `first` on. */
+static dt_tensor positions_from(const dt_model *model, int param, int64_t first)
+{
+    const dt_transformer_state *state = model->state;
+    bool sinusoidal = model->config.transformer.positions == DT_POSITIONS_SINUSOIDAL;
+    dt_tensor table = sinusoidal ? state->positions : dt_transformer_weight(model, 0, param);
+    unsigned char *rows = table.data;
+
+    rows += (size_t)(first * table.dim[1]) * dt_dtype_bytes(table.dtype);
+    return dt_tensor_2d(rows, table.dtype, table.dim[0] - first, table.dim[1]);
+}
+
+dt_status dt_transformer_embed(dt_model *model, dt_transformer_side *side, const dt_tensor *tokens,
+                               int64_t first, const dt_batch *dropout, dt_error *err)
+{
+    end_params which = params_of(model, side);
+    dt_tensor words = dt_transformer_weight(model, 0, which.embed);
+    dt_tensor positions = positions_from(model, which.positions, first);
+    dt_tensor *y = &side->stream[0];
+    dt_status st = DT_OK;
+
+    DT_TRY(model->device->ops->embedding_forward(model->device, y, tokens, &words, &positions,
+                                                 embedding_scale(model), err));
+    if (dt_transformer_drops(model, dropout))
+        DT_TRY(dt_transformer_drop(model, y, y, dropout, side->first_layer,
+                                   DT_PHILOX_DROPOUT_EMBEDDING, false, err));
+out:
+    return st;
+}
+
+dt_status dt_transformer_embed_backward(dt_model *model, dt_transformer_side *side,
+                                        const dt_tensor *tokens, const dt_batch *dropout,
+                                        dt_error *err)
+{
+    const dt_transformer_state *state = model->state;
+    end_params which = params_of(model, side);
+    dt_tensor dwords = dt_transformer_grad(model, 0, which.embed);
+    dt_tensor dpositions = dt_transformer_grad(model, 0, which.positions);
+    dt_tensor d = dt_transformer_dstream(model, side), dropped = d;
+    dt_status st = DT_OK;
+
+    if (dt_transformer_drops(model, dropout)) {
+        dropped = dt_transformer_scratch(model, side, state->narrow, model->config.decoder.embed);
+        DT_TRY(dt_transformer_drop(model, &dropped, &d, dropout, side->first_layer,
+                                   DT_PHILOX_DROPOUT_EMBEDDING, true, err));
+    }
+    DT_TRY(model->device->ops->embedding_backward(model->device, &dwords, &dpositions, &dropped,
+                                                  tokens, embedding_scale(model), err));
+out:
+    return st;
+}
+
+dt_status dt_transformer_norm_end(dt_model *model, dt_transformer_side *side, dt_error *err)
+{
+    end_params which = params_of(model, side);
+    dt_tensor w = dt_transformer_weight(model, 0, which.norm_w);
+    dt_tensor b = dt_transformer_weight(model, 0, which.norm_b);
+
+    if (!dt_transformer_is_pre(model))
+        return DT_OK;
+    return model->device->ops->layernorm_forward(model->device, &side->norm, &side->norm_mean,
+                                                 &side->norm_rstd, &side->stream[side->layers], &w,
+                                                 &b, DT_TRANSFORMER_NORM_EPS, err);
+}
+
+dt_status dt_transformer_norm_end_backward(dt_model *model, dt_transformer_side *side,
+                                           const dt_tensor *dy, dt_error *err)
+{
+    end_params which = params_of(model, side);
+    const dt_ops *ops = model->device->ops;
+    dt_status st = DT_OK;
+    dt_tensor w, dw, db, d;
+
+    if (!dt_transformer_is_pre(model))
+        return DT_OK; /* it is that already */
+    w = dt_transformer_weight(model, 0, which.norm_w);
+    dw = dt_transformer_grad(model, 0, which.norm_w);
+    db = dt_transformer_grad(model, 0, which.norm_b);
+    d = dt_transformer_dstream(model, side);
+    DT_TRY(ops->zero(model->device, &d, err));
+    DT_TRY(ops->layernorm_backward(model->device, &d, &dw, &db, dy, &side->stream[side->layers],
+                                   &side->norm_mean, &side->norm_rstd, &w, err));
+out:
+    return st;
+}
