@@ -14,7 +14,8 @@
  *                block.c      a block's sublayers in turn
  *                head.c       logits and loss (engine/model/token_head.h)
  *                ends.c       embedding and last norm of either side
- *                growth.c     a translation, token by token
+ *                kept.c       what a growing translation keeps
+ *                translate.c  a translation, token by token
  *                kind.c       whole passes
  *
  * B sentences, S and T tokens of each on either side, C H V Vp as in ops.h; F the perceptron's width.
@@ -152,12 +153,20 @@ void dt_transformer_lay_out(dt_model *model, int64_t B, int64_t S, int64_t T, bo
 dt_tensor dt_transformer_scratch(const dt_model *model, const dt_transformer_side *side, void *data,
                                  int64_t columns);
 
-/* --- growth.c: of a pass that adds a token to each version */
+/* --- kept.c */
+/* Token `at` of a version in a layer of the decoder; which: of growth.kept. */
+void *dt_transformer_kept_at(const dt_model *model, int which, int64_t layer, int64_t version,
+                             int64_t at);
+dt_status dt_transformer_copy_kept(dt_model *model, void *to, void *from, int64_t elems,
+                                   dt_error *err);
+/* A layer's part of what is kept of the source, (1,S,2C). */
+dt_tensor dt_transformer_kept_source(const dt_model *model, int layer);
+/* Of a pass that adds a token to each version: */
 /* The new rows' keys and values go behind those that are kept; *views: all of them. */
 dt_status dt_transformer_grow(dt_transformer_call *c, dt_qkv *views, dt_error *err);
 /* The source's, which all versions share. */
 void dt_transformer_view_source(const dt_transformer_call *c, dt_qkv *views);
-/* dt_model_passes' */
+/* --- translate.c: dt_model_passes' */
 dt_status dt_transformer_translate(dt_model *model, const dt_tensor *source, dt_error *err);
 dt_status dt_transformer_translate_next(dt_model *model, const dt_tensor *previous,
                                         const int32_t *parents, float *logits, dt_error *err);
