@@ -37,11 +37,6 @@ static struct {
     int count;
 } seen;
 
-void sim_check_begin(void)
-{
-    memset(&seen, 0, sizeof(seen));
-}
-
 void sim_check_point(int64_t attempt, int64_t step)
 {
     int64_t since = schedule.stop_ns;
@@ -121,53 +116,87 @@ static void note_line(const char *line, size_t length, int attempt)
         seen.safe[attempt][number] = true;
 }
 
-static sim_inode *copy_file(sim_machine *machine, const char *to, const char *from, bool synced)
+/* --- what a power loss of the launch machine would leave of the history, now */
+
+/* One connection for all looks of a world, which learns the schema once: a file is the store's, without a copy,
+ * and is only read. */
+static struct {
+    sqlite3 *db;
+    sqlite3_stmt *statement;
+    sim_inode *store, *log;
+} durable;
+
+static void show(sim_inode *shown, const char *from, bool synced)
 {
     const sim_inode *inode = sim_fs_find(&sim.machines[0], from);
-    sim_inode *made = sim_fs_make(machine, to, false);
 
-    if (inode != NULL)
-        sim_fs_write(machine, made, 0, inode->data, synced ? inode->synced : inode->length);
-    return made;
+    shown->data = inode != NULL ? inode->data : NULL;
+    shown->length = inode == NULL ? 0 : synced ? inode->synced : inode->length;
+    shown->synced = shown->capacity = shown->length;
 }
 
-/* What a power loss of the launch machine would leave of the history, now. */
-static int64_t durable_sequence(sim_machine *machine, int attempt, int node)
+static void open_durable(void)
 {
     static const char sql[] = "SELECT acknowledged FROM nodes WHERE attempt = ? AND node = ?";
-    sim_inode *file = copy_file(machine, "/durable.db", SIM_STATE "/dtrun/store.db", false), *log;
-    sqlite3_stmt *statement = NULL;
-    int64_t sequence = -1;
-    sqlite3 *db = NULL;
 
-    log = copy_file(machine, "/durable.db-wal", SIM_STATE "/dtrun/store.db-wal", true);
-    sqlite3_open("/durable.db", &db);
-    sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-    sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
-    sqlite3_bind_int(statement, 1, attempt);
-    sqlite3_bind_int(statement, 2, node);
-    if (statement != NULL && sqlite3_step(statement) == SQLITE_ROW)
-        sequence = sqlite3_column_int64(statement, 0);
-    sqlite3_finalize(statement);
-    sqlite3_close(db);
-    sim_fs_remove(machine, file);
-    sim_fs_remove(machine, log);
+    sqlite3_open("/durable.db", &durable.db);
+    sqlite3_prepare_v2(durable.db, sql, -1, &durable.statement, NULL);
+    if (durable.statement == NULL) { /* no schema yet, and another look will be a first one */
+        sqlite3_db_config(durable.db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+        sqlite3_close(durable.db);
+        durable.db = NULL;
+    }
+}
+
+static int64_t read_durable(int attempt, int node)
+{
+    int64_t sequence = -1;
+
+    if (durable.db == NULL)
+        open_durable();
+    else
+        sqlite3_file_control(durable.db, "main", SQLITE_FCNTL_RESET_CACHE, NULL);
+    sqlite3_bind_int(durable.statement, 1, attempt);
+    sqlite3_bind_int(durable.statement, 2, node);
+    if (durable.statement != NULL && sqlite3_step(durable.statement) == SQLITE_ROW)
+        sequence = sqlite3_column_int64(durable.statement, 0);
+    sqlite3_reset(durable.statement);
+    return sequence;
+}
+
+static int64_t durable_sequence(int attempt, int node)
+{
+    sim_task *self = sim_running;
+    int64_t sequence;
+
+    if (durable.store == NULL) {
+        durable.store = sim_fs_make(&sim.machines[0], "/durable.db", false);
+        durable.log = sim_fs_make(&sim.machines[0], "/durable.db-wal", false);
+    }
+    show(durable.store, SIM_STATE "/dtrun/store.db", false);
+    show(durable.log, SIM_STATE "/dtrun/store.db-wal", true);
+    for (size_t i = 0; i < sizeof(durable.store->shm) / sizeof(durable.store->shm[0]); i++)
+        if (durable.store->shm[i] != NULL) /* the index of the log is made anew */
+            memset(durable.store->shm[i], 0, SIM_SHM_BYTES);
+    sim_running = NULL; /* it is the world's, and outlives who is told */
+    sequence = read_durable(attempt, node);
+    sim_running = self;
     return sequence;
 }
 
 /* An agent is told that what comes before `sequence` is safe. */
 static void check_durable(int attempt, int node, int64_t sequence)
 {
-    sim_machine *machine = sim_machine_self();
-    int64_t durable;
+    const sim_machine *machine = sim_machine_self();
+    int64_t left;
 
     if (machine->full_until_ns > sim_now_ns || machine->slow_until_ns > sim_now_ns ||
         !sim_chance(0.05))
         return;
-    durable = durable_sequence(machine, attempt, node);
-    if (durable < sequence)
+    left = durable_sequence(attempt, node);
+    if (left < sequence)
         sim_fail("the agent of node %d was told that %lld is safe, and a power loss leaves %lld",
-                 node, (long long)sequence, (long long)durable);
+                 node, (long long)sequence, (long long)left);
 }
 
 static void note_safe(const char *folder, int64_t sequence)
@@ -208,6 +237,12 @@ dt_status __wrap_dt_journal_trim(dt_journal *journal, int64_t sequence, int64_t 
 {
     note_safe(sim_self()->cwd, sequence);
     return __real_dt_journal_trim(journal, sequence, most_bytes, err);
+}
+
+void sim_check_begin(void)
+{
+    memset(&seen, 0, sizeof(seen));
+    memset(&durable, 0, sizeof(durable));
 }
 
 /* --- one attempt at a time */

@@ -12,6 +12,7 @@ int sim_fd_new(sim_proc *proc, sim_fd_kind kind)
     for (int fd = 3; fd < SIM_FDS; fd++)
         if (proc->fds[fd].kind == SIM_FD_NONE) {
             proc->fds[fd] = (sim_fd){.kind = kind};
+            proc->fd_count = fd >= proc->fd_count ? fd + 1 : proc->fd_count;
             return fd;
         }
     DT_ASSERT(false && "a process has too many descriptors: is one leaked?");

@@ -53,6 +53,7 @@ sim_proc *sim_proc_start(sim_machine *machine, sim_proc *parent, const char *nam
     snprintf(proc->cwd, sizeof(proc->cwd), "%s", "");
     for (int fd = 0; fd < 3; fd++)
         proc->fds[fd].kind = SIM_FD_NULL;
+    proc->fd_count = 3;
     proc->main = entry;
     proc->argv = argv;
     proc->next = machine->procs;
@@ -95,7 +96,7 @@ void sim_proc_exit(sim_proc *proc, int wait_status)
     for (int i = 0; i < proc->task_count; i++)
         if (!own || proc->tasks[i] != sim_running)
             sim_task_drop(proc->tasks[i]);
-    for (int fd = 0; fd < SIM_FDS; fd++)
+    for (int fd = 0; fd < proc->fd_count; fd++)
         if (proc->fds[fd].kind != SIM_FD_NONE)
             sim_fd_close(proc, fd);
     sim_vfs_drop(proc);

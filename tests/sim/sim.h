@@ -35,7 +35,7 @@
 #define SIM_NEVER    INT64_MAX
 #define SIM_BEGIN_NS (1000 * SIM_SECOND)
 
-enum { SIM_MACHINES = 33, SIM_FDS = 256 };
+enum { SIM_MACHINES = 33, SIM_FDS = 256, SIM_SHM_BYTES = 32768 };
 
 typedef struct sim_task sim_task;
 typedef struct sim_event sim_event;
@@ -125,6 +125,7 @@ struct sim_proc {
     sim_task *tasks[SIM_TASKS];
     int task_count;
     sim_fd fds[SIM_FDS];
+    int fd_count; /* none is above */
     char cwd[512];
     int ready_fd;
     sim_loop *loop; /* that hears signals */
@@ -216,7 +217,7 @@ struct sim_inode {
     int lock_fd;
     /* SQLite's (vfs.c) */
     struct sim_db *dbs;
-    char *shm[8];
+    char *shm[8]; /* SIM_SHM_BYTES each */
 };
 sim_machine *sim_machine_self(void); /* the launch machine for the world */
 const char *sim_fs_resolve(char *out, size_t size, const char *path);

@@ -10,8 +10,6 @@
 
 #include "base/banned.h"
 
-enum { REGION_BYTES = 32768, REGIONS = 8 };
-
 typedef struct sim_db {
     sqlite3_file base;
     struct sim_db *next; /* of the same file */
@@ -125,9 +123,9 @@ static int shm_map(sqlite3_file *file, int region, int size, int extend, void vo
 {
     sim_inode *inode = ((sim_db *)file)->inode;
 
-    DT_ASSERT(region < REGIONS && size == REGION_BYTES);
+    DT_ASSERT(region < (int)(sizeof(inode->shm) / sizeof(inode->shm[0])) && size == SIM_SHM_BYTES);
     if (inode->shm[region] == NULL && extend)
-        inode->shm[region] = sim_alloc(REGION_BYTES);
+        inode->shm[region] = sim_alloc(SIM_SHM_BYTES);
     *out = inode->shm[region];
     return SQLITE_OK;
 }
