@@ -12,6 +12,8 @@ dt_test(NAME launch_attempt LABEL unit LIBS dt_supervisor dt_recipe_reader dt_da
     ${PROJECT_SOURCE_DIR}/runner/launch/overrides.c ${PROJECT_SOURCE_DIR}/runner/launch/preflight_steps.c
     ${PROJECT_SOURCE_DIR}/runner/launch/provenance.c ${PROJECT_SOURCE_DIR}/runner/launch/run_id.c ${PROJECT_SOURCE_DIR}/runner/launch/weights.c
     ${PROJECT_SOURCE_DIR}/runner/cli/child.c)
+dt_test(NAME relay_frames LABEL unit LIBS dt_base
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_relay_frames.c ${PROJECT_SOURCE_DIR}/runner/relay/frames.c)
 dt_test(NAME view_log_tail LABEL unit LIBS dt_supervisor dt_store_support
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_view_log_tail.c ${PROJECT_SOURCE_DIR}/runner/view/log_tail.c)
 dt_test(NAME sweep_halving LABEL unit LIBS m
