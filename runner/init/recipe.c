@@ -1,26 +1,15 @@
 #include "runner/init/recipe.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/resources.h"
-#include "recipes/nodes.h"
 #include "recipes/reader.h"
+#include "runner/init/recipe_int.h"
 #include "runner/launch/placement.h"
-#include "runner/term/format.h"
 
 #include "base/banned.h"
 
-/* From small to large. least_tokens: fewer are learned by heart. */
-typedef struct size {
-    int64_t layers, heads, embed, tokens, sequences;
-    const char *lr;
-    int64_t least_tokens, steps_most;
-    bool gpus; /* a processor takes days */
-} size;
-
-static const size sizes[] = {
+/* From small to large. */
+static const dt_init_size sizes[] = {
     {2, 2, 64, 32, 16, "1e-3", 0, 1000, false},
     {4, 4, 128, 64, 16, "1e-3", 200000, 2000, false},
     {6, 6, 384, 128, 16, "1e-3", 5000000, 5000, false},
@@ -31,175 +20,11 @@ static const size sizes[] = {
 };
 enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
 
-enum { PASSES = 10, STEPS_LEAST = 100, TOKENS_LEAST = 64, LINE = 100, SOON_SECONDS = 3600 };
-
-/* What a draft says, in the making. */
-typedef struct draft {
-    const dt_init_wish *wish;
-    dt_arena *arena;
-    size of;
-    int64_t items; /* tokens or rows to train on, all of the files; estimated where `guessed` */
-    bool guessed, gpus;
-    int64_t steps;
-    dt_fit fit;
-    dt_preflight flight;
-} draft;
-
-static bool is_rows(const draft *d)
-{
-    return d->wish->look->kind == DT_LOOK_ROWS;
-}
-
-/* --- text */
-
-static void add_quoted(dt_strbuf *out, const char *text)
-{
-    dt_strbuf_add_char(out, '"');
-    for (; *text != '\0'; text++) {
-        if (*text == '"' || *text == '\\')
-            dt_strbuf_add_char(out, '\\');
-        if (*text == '\n')
-            dt_strbuf_add_str(out, "\\n");
-        else if (*text == '\t')
-            dt_strbuf_add_str(out, "\\t");
-        else
-            dt_strbuf_add_char(out, *text);
-    }
-    dt_strbuf_add_char(out, '"');
-}
-
-static void add_files(dt_strbuf *out, const char *key, const dt_string_list *files)
-{
-    dt_strbuf_add_fmt(out, "  %s:", key);
-    for (int64_t i = 0; i < files->count; i++) {
-        dt_strbuf_add_str(out, files->count == 1 ? " " : "\n    - ");
-        add_quoted(out, files->items[i]);
-    }
-    dt_strbuf_add_char(out, '\n');
-}
-
-static void add_data(dt_strbuf *out, const draft *d)
-{
-    const dt_look *look = d->wish->look;
-
-    dt_strbuf_add_str(out, "data:\n");
-    add_files(out, "train", &look->train);
-    if (look->validation.count > 0)
-        add_files(out, "validation", &look->validation);
-    else
-        dt_strbuf_add_str(out, "  split: 0.1            # the last tenth validates\n");
-    if (look->kind == DT_LOOK_TEXT && d->wish->tokenizer == NULL)
-        dt_strbuf_add_str(
-            out, "  tokens: char          # or 'tokenizer: DIR' for that of a model you know\n");
-    if (d->wish->tokenizer != NULL && look->kind != DT_LOOK_ROWS) {
-        dt_strbuf_add_str(out, "  tokenizer: ");
-        add_quoted(out, d->wish->tokenizer);
-        dt_strbuf_add_char(out, '\n');
-    }
-    if (look->field != NULL) {
-        dt_strbuf_add_str(out, "  field: ");
-        add_quoted(out, look->field);
-        dt_strbuf_add_str(out, "        # where the text of a document stands\n");
-    }
-}
-
-static void add_model(dt_strbuf *out, const draft *d)
-{
-    const dt_look *look = d->wish->look;
-
-    dt_strbuf_add_str(out, "model:\n");
-    if (is_rows(d)) {
-        dt_strbuf_add_fmt(
-            out,
-            "  kind: mlp\n  layers: 2\n  embed: %lld             # width of the layers\n"
-            "  inputs: %lld            # columns but the last\n"
-            "  outputs: %lld           # %s\n",
-            (long long)d->of.embed, (long long)look->columns - 1,
-            (long long)(look->classes > 0 ? look->classes : 1),
-            look->classes > 0 ? "classes, of which the last column names one"
-                              : "the last column, which is predicted");
-        if (look->classes == 0)
-            dt_strbuf_add_str(out, "  loss: squared_error\n");
-        return;
-    }
-    dt_strbuf_add_fmt(out,
-                      "  kind: gpt2            # or llama, with 'ffn'\n"
-                      "  layers: %lld\n  heads: %lld\n  embed: %lld\n",
-                      (long long)d->of.layers, (long long)d->of.heads, (long long)d->of.embed);
-}
-
-static void add_batch(dt_strbuf *out, const draft *d)
-{
-    if (is_rows(d))
-        dt_strbuf_add_fmt(out, "batch: %lld               # rows of a rank and step\n",
-                          (long long)d->of.sequences);
-    else
-        dt_strbuf_add_fmt(out,
-                          "batch:\n  sequences: %lld         # of a rank and step\n"
-                          "  tokens: %lld            # of each: what the model looks back on\n",
-                          (long long)d->of.sequences, (long long)d->of.tokens);
-}
-
-/* "a,b" as a list; a comma within brackets is of a range. */
-static void add_nodes(dt_strbuf *out, const char *nodes)
-{
-    dt_strbuf one;
-    int depth = 0;
-
-    dt_strbuf_init(&one);
-    dt_strbuf_add_str(out, "nodes: [");
-    for (const char *at = nodes;; at++) {
-        depth += (*at == '[') - (*at == ']');
-        if (*at != '\0' && (*at != ',' || depth > 0)) {
-            dt_strbuf_add_char(&one, *at);
-            continue;
-        }
-        add_quoted(out, one.data);
-        if (*at == '\0')
-            break;
-        dt_strbuf_add_str(out, ", ");
-        dt_strbuf_reset(&one);
-    }
-    dt_strbuf_add_str(out, "] # ssh destinations: 'dtrun doctor' looks at them\n");
-    dt_strbuf_release(&one);
-}
-
-static void add_place(dt_strbuf *out, const draft *d)
-{
-    if (d->wish->nodes != NULL)
-        add_nodes(out, d->wish->nodes);
-    if (d->gpus)
-        dt_strbuf_add_str(
-            out, "strategy: fsdp          # on all GPUs that a node has; 'gpus: N' takes fewer\n"
-                 "precision: bf16\n");
-    else if (d->wish->nodes == NULL)
-        dt_strbuf_add_str(out, "ranks: 1                # 2 train together, by ddp\n");
-}
-
-/* All but the head with its comments, which are known once this has been read. */
-static void add_recipe(dt_strbuf *out, const draft *d)
-{
-    add_data(out, d);
-    add_model(out, d);
-    add_batch(out, d);
-    dt_strbuf_add_fmt(out, "optimizer:\n  lr: %s\nschedule:\n  steps: %lld\n  warmup_steps: %lld\n",
-                      is_rows(d) ? "3e-3" : d->of.lr, (long long)d->steps,
-                      (long long)(d->steps / 20));
-    dt_strbuf_add_fmt(
-        out,
-        "evaluate:\n  every: %lld             # steps; 'every_epoch: 1' goes by passes over "
-        "the data\n",
-        (long long)(d->steps / 10));
-    if (d->steps > 5000)
-        dt_strbuf_add_fmt(
-            out, "checkpoint:\n  every: %lld           # steps; the best is kept as well\n",
-            (long long)(d->steps / 20));
-    add_place(out, d);
-}
+enum { PASSES = 10, STEPS_LEAST = 100, TOKENS_LEAST = 64, SOON_SECONDS = 3600 };
 
 /* --- looked at as validate does */
 
-static dt_status look_at_recipe(draft *d, const char *text, dt_error *err)
+static dt_status look_at_recipe(dt_init_draft *d, const char *text, dt_error *err)
 {
     const dt_gpu_spec *gpu = NULL;
     dt_recipe *recipe = dt_arena_alloc(d->arena, sizeof(*recipe));
@@ -218,13 +43,13 @@ out:
     return st;
 }
 
-static dt_status look(draft *d, dt_error *err)
+static dt_status look(dt_init_draft *d, dt_error *err)
 {
     dt_status st;
     dt_strbuf text;
 
     dt_strbuf_init(&text);
-    add_recipe(&text, d);
+    dt_init_add_recipe(&text, d);
     st = look_at_recipe(d, dt_arena_strdup(d->arena, text.data), err);
     dt_strbuf_release(&text);
     return st;
@@ -232,7 +57,7 @@ static dt_status look(draft *d, dt_error *err)
 
 /* --- the size */
 
-static bool fits(draft *d)
+static bool fits(dt_init_draft *d)
 {
     dt_error tight = DT_ERROR_INIT;
 
@@ -242,15 +67,15 @@ static bool fits(draft *d)
 }
 
 /* On processors: whoever wants a day's training says so. */
-static bool is_soon(const draft *d)
+static bool is_soon(const dt_init_draft *d)
 {
     return d->gpus || !(d->fit.seconds_low > SOON_SECONDS);
 }
 
 /* Of what a rank sees in a step, on all of them. */
-static void set_length(draft *d)
+static void set_length(dt_init_draft *d)
 {
-    double step = (double)(d->of.sequences * (is_rows(d) ? 1 : d->of.tokens));
+    double step = (double)(d->of.sequences * (dt_init_is_rows(d) ? 1 : d->of.tokens));
     double steps = PASSES * (double)d->items / step;
 
     if (d->flight.tokens_per_step > 0)
@@ -263,18 +88,19 @@ static void set_length(draft *d)
 }
 
 /* Sequences that few data have ten of, at least. */
-static void shorten(draft *d)
+static void shorten(dt_init_draft *d)
 {
     while (d->of.tokens > 8 && d->of.tokens * 20 > d->items)
         d->of.tokens /= 2;
-    while (d->of.sequences > 1 && d->of.sequences * (is_rows(d) ? 1 : d->of.tokens) * 4 > d->items)
+    while (d->of.sequences > 1 &&
+           d->of.sequences * (dt_init_is_rows(d) ? 1 : d->of.tokens) * 4 > d->items)
         d->of.sequences /= 2;
 }
 
-static void take_size(draft *d, int index)
+static void take_size(dt_init_draft *d, int index)
 {
     d->of = sizes[index];
-    if (is_rows(d)) {
+    if (dt_init_is_rows(d)) {
         d->of.embed = 64;
         d->of.sequences = 64;
         d->of.tokens = 1;
@@ -284,7 +110,7 @@ static void take_size(draft *d, int index)
     set_length(d);
 }
 
-static int64_t guess_items(const draft *d)
+static int64_t guess_items(const dt_init_draft *d)
 {
     const dt_look *look = d->wish->look;
 
@@ -299,14 +125,14 @@ static int64_t guess_items(const draft *d)
 }
 
 /* The data once, with the smallest; then the largest that they bear and that fits. */
-static dt_status choose(draft *d, dt_error *err)
+static dt_status choose(dt_init_draft *d, dt_error *err)
 {
     int index = 0;
     dt_status st = DT_OK;
 
     d->items = guess_items(d);
     d->guessed = true;
-    if (d->items < TOKENS_LEAST && !is_rows(d))
+    if (d->items < TOKENS_LEAST && !dt_init_is_rows(d))
         DT_THROW(err, DT_ERR_USAGE, "the data have about %lld tokens: too few to learn from",
                  (long long)d->items);
     take_size(d, index);
@@ -315,7 +141,7 @@ static dt_status choose(draft *d, dt_error *err)
         d->items = d->flight.data.train_tokens;
         d->guessed = false;
     }
-    while (!is_rows(d) && index + 1 < SIZES && d->items >= sizes[index + 1].least_tokens &&
+    while (!dt_init_is_rows(d) && index + 1 < SIZES && d->items >= sizes[index + 1].least_tokens &&
            (d->gpus || !sizes[index + 1].gpus))
         index++;
     for (; index >= 0; index--) {
@@ -330,68 +156,6 @@ out:
     return st;
 }
 
-/* --- the head */
-
-static void add_comment(dt_strbuf *out, const char *label, const char *text)
-{
-    dt_strbuf_add_fmt(out, "# %-8s  ", label);
-    for (size_t column = 12; *text != '\0'; text++, column++) {
-        if (*text == ' ' && column + strcspn(text + 1, " ") > LINE - 2) {
-            dt_strbuf_add_str(out, "\n#           ");
-            column = 12;
-        }
-        dt_strbuf_add_char(out, *text != '\n' ? *text : ' ');
-    }
-    dt_strbuf_add_char(out, '\n');
-}
-
-static const char *where(const draft *d)
-{
-    const dt_plan *plan = &d->flight.plan;
-    const char *nodes = d->wish->nodes != NULL ? d->wish->nodes : "this machine";
-
-    if (d->fit.gpu != NULL)
-        return dt_arena_printf(d->arena, "%s, as if it had %lld %s each", nodes,
-                               (long long)d->flight.ranks_on_node, d->fit.gpu->name);
-    if (d->wish->nodes != NULL)
-        return dt_arena_printf(d->arena, "%s, which were not asked what they have", nodes);
-    return dt_arena_printf(d->arena, "%s: %s", nodes,
-                           strcmp(plan->ranks[0].device, "cpu") == 0
-                               ? dt_arena_printf(d->arena, "%lld threads of its processor",
-                                                 (long long)plan->ranks[0].threads)
-                               : "its GPUs");
-}
-
-static void add_head(dt_strbuf *out, const draft *d)
-{
-    char parameters[DT_FORMAT_SIZE], bytes[DT_FORMAT_SIZE], items[DT_FORMAT_SIZE];
-    const char *data = dt_fit_data_text(&d->fit, d->arena);
-
-    dt_strbuf_add_str(
-        out, "# yaml-language-server: $schema=recipe.schema.json\n"
-             "# Written by 'dtrun init'. 'dtrun schema > recipe.schema.json' beside it lets "
-             "editors check it;\n# docs/recipe.md has every field.\n#\n");
-    if (d->guessed)
-        data = dt_arena_printf(d->arena, "%s, about %s to train on by their size", data,
-                               dt_format_count(items, sizeof(items), (double)d->items));
-    add_comment(out, "data",
-                dt_arena_printf(d->arena, "%s: %s", dt_look_kind_name(d->wish->look->kind), data));
-    add_comment(out, "model",
-                dt_arena_printf(
-                    d->arena, "%s parameters, %s of memory a rank",
-                    dt_format_count(parameters, sizeof(parameters),
-                                    (double)d->flight.memory.parameter_count),
-                    dt_format_bytes(bytes, sizeof(bytes), (double)d->flight.memory.total_bytes)));
-    add_comment(out, "where", where(d));
-    add_comment(
-        out, "time",
-        dt_arena_printf(d->arena, "%s (%s)", dt_fit_time_text(&d->fit, d->arena), d->fit.basis));
-    add_comment(
-        out, "next",
-        "'dtrun validate' checks it, 'dtrun smoke' tries it in small, 'dtrun launch' runs it");
-    dt_strbuf_add_str(out, "recipe: 1\n\n");
-}
-
 static bool needs_tokenizer(const dt_look *look)
 {
     return look->kind == DT_LOOK_JSONL || look->kind == DT_LOOK_RECORDS;
@@ -399,7 +163,7 @@ static bool needs_tokenizer(const dt_look *look)
 
 dt_status dt_init_recipe(dt_strbuf *out, const dt_init_wish *wish, dt_arena *arena, dt_error *err)
 {
-    draft d = {.wish = wish, .arena = arena};
+    dt_init_draft d = {.wish = wish, .arena = arena};
     dt_status st = DT_OK;
 
     if (needs_tokenizer(wish->look) && wish->tokenizer == NULL)
@@ -410,8 +174,8 @@ dt_status dt_init_recipe(dt_strbuf *out, const dt_init_wish *wish, dt_arena *are
                  wish->look->field);
     d.gpus = wish->gpus_as != NULL || (wish->nodes == NULL && dt_placement_gpus_here() > 0);
     DT_TRY(choose(&d, err));
-    add_head(out, &d);
-    add_recipe(out, &d);
+    dt_init_add_head(out, &d);
+    dt_init_add_recipe(out, &d);
 out:
     return st;
 }
