@@ -153,3 +153,13 @@ const char *dt_child_complaint(dt_strbuf *errors, const char *name)
     }
     return found != NULL ? found : last;
 }
+
+dt_status dt_child_engine_status(int exit_code, dt_strbuf *errors, dt_error *err)
+{
+    if (exit_code == 0)
+        return DT_OK;
+    if (errors->length > 0)
+        return DT_FAIL(err, exit_code == 2 ? DT_ERR_USAGE : DT_ERR_CORRUPT, "%s",
+                       dt_child_complaint(errors, "dtrun-engine: "));
+    return DT_FAIL(err, DT_ERR_IO, "dtrun-engine ended with code %d without saying why", exit_code);
+}

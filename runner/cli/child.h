@@ -21,5 +21,8 @@ dt_status dt_child_stream(int *exit_code, dt_child_take_fn *take, void *context,
 /* What a program that failed said went wrong: the last line of `errors` with `name` in front, without
  * it; else whatever it said last. Lives in the buffer, which is cut into lines. */
 const char *dt_child_complaint(dt_strbuf *errors, const char *name);
+/* What an engine's end means, in its own words: DT_OK; DT_ERR_USAGE of its code 2, else DT_ERR_CORRUPT;
+ * DT_ERR_IO where it said nothing. The buffer is cut as above. */
+dt_status dt_child_engine_status(int exit_code, dt_strbuf *errors, dt_error *err);
 
 #endif

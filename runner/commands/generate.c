@@ -85,12 +85,7 @@ static dt_status call_engine(dt_strbuf *out, const char *checkpoint, const dt_ca
     DT_TRY(list_arguments(&argv, checkpoint, call, err));
     DT_TRY(dt_child_stream(&exit_code, call->json ? keep : show, out, &errors, (char *const *)argv,
                            err));
-    if (exit_code != 0 && errors.length > 0)
-        st = DT_FAIL(err, exit_code == 2 ? DT_ERR_USAGE : DT_ERR_CORRUPT, "%s",
-                     dt_child_complaint(&errors, "dtrun-engine: "));
-    else if (exit_code != 0)
-        st = DT_FAIL(err, DT_ERR_IO, "dtrun-engine ended with code %d without saying why",
-                     exit_code);
+    st = dt_child_engine_status(exit_code, &errors, err);
 out:
     dt_strbuf_release(&errors);
     return st;
