@@ -177,12 +177,29 @@ out:
     return st;
 }
 
-/* --- experiments */
+/* --- searches */
+
+/* The next page of a search; *token is "" before the first, and after the last. *answer: of the page before, or NULL;
+ * replaced. question: what is asked besides the page; borrowed, the page is put into it. */
+static dt_status search(json_t **answer, dt_strbuf *token, reading *r, const char *path,
+                        json_t *question, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    json_decref(*answer);
+    *answer = NULL;
+    json_object_set_new(question, "max_results", json_integer(RUNS_PAGE));
+    json_object_set_new(question, "page_token", json_string(token->data));
+    DT_TRY(dt_rest_post(r->rest, answer, path, json_incref(question), err));
+    next_page(token, *answer);
+out:
+    return st;
+}
 
 /* The ids of all, or of the one that is named. */
 static dt_status experiments_find(json_t **ids, reading *r, const char *name, dt_error *err)
 {
-    json_t *answer = NULL, *list, *experiment;
+    json_t *question = json_object(), *answer = NULL, *experiment;
     dt_strbuf token;
     dt_status st = DT_OK;
     size_t at;
@@ -190,52 +207,41 @@ static dt_status experiments_find(json_t **ids, reading *r, const char *name, dt
     *ids = json_array();
     dt_strbuf_init(&token);
     do {
-        json_decref(answer);
-        answer = NULL;
-        DT_TRY(dt_rest_post(
-            r->rest, &answer, API "experiments/search",
-            json_pack("{si ss}", "max_results", RUNS_PAGE, "page_token", token.data), err));
-        list = json_object_get(answer, "experiments");
-        json_array_foreach(list, at, experiment)
+        DT_TRY(search(&answer, &token, r, API "experiments/search", question, err));
+        json_array_foreach(json_object_get(answer, "experiments"), at, experiment)
         {
             if (name == NULL || strcmp(text_of(experiment, "name"), name) == 0)
                 json_array_append(*ids, json_object_get(experiment, "experiment_id"));
         }
-        next_page(&token, answer);
     } while (token.length > 0);
     if (json_array_size(*ids) == 0)
         DT_THROW(err, DT_ERR_USAGE, "MLflow has no experiment%s%s%s", name != NULL ? " '" : "",
                  name != NULL ? name : "", name != NULL ? "'" : "");
 out:
     json_decref(answer);
+    json_decref(question);
     dt_strbuf_release(&token);
     return st;
 }
 
 static dt_status runs_read(reading *r, json_t *ids, dt_error *err)
 {
-    json_t *answer = NULL, *list, *there;
+    json_t *question = json_pack("{sO}", "experiment_ids", ids), *answer = NULL, *run;
     dt_strbuf token;
     dt_status st = DT_OK;
     size_t at;
 
     dt_strbuf_init(&token);
     do {
-        json_decref(answer);
-        answer = NULL;
-        DT_TRY(dt_rest_post(r->rest, &answer, API "runs/search",
-                            json_pack("{sO si ss}", "experiment_ids", ids, "max_results", RUNS_PAGE,
-                                      "page_token", token.data),
-                            err));
-        list = json_object_get(answer, "runs");
-        json_array_foreach(list, at, there)
+        DT_TRY(search(&answer, &token, r, API "runs/search", question, err));
+        json_array_foreach(json_object_get(answer, "runs"), at, run)
         {
-            DT_TRY(run_read(r, there, err));
+            DT_TRY(run_read(r, run, err));
         }
-        next_page(&token, answer);
     } while (token.length > 0);
 out:
     json_decref(answer);
+    json_decref(question);
     dt_strbuf_release(&token);
     return st;
 }
