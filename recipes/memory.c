@@ -4,10 +4,11 @@
 
 #include "recipes/architecture/architecture.h"
 #include "recipes/matrices.h"
+#include "recipes/memory_host.h"
 
 #include "base/banned.h"
 
-#define RUNTIME_BYTES ((int64_t)64 << 20) /* program, libraries, stacks, packed products */
+#define GPU_BYTES ((int64_t)64 << 20) /* of a rank on a GPU: what libraries take there */
 
 static int unit_count(const dt_model_config *config)
 {
@@ -141,12 +142,13 @@ static int64_t sending_bytes(const dt_recipe *recipe, const dt_model_config *con
 
 /* The larger of a message and of what a communicator between nodes makes of it: ddp sends buckets. */
 static int64_t communicator_bytes(const dt_recipe *recipe, const dt_model_config *config,
-                                  int64_t world_size)
+                                  const dt_memory_ranks *ranks)
 {
+    bool one_node = ranks->node_ranks == 0 || ranks->node_ranks == ranks->world_size;
     int64_t message = dt_size_times(largest_unit(config), 4);
     double bucket = recipe->strategy.bucket_mb * 1e6;
 
-    if (world_size == 1)
+    if (ranks->world_size == 1 || (ranks->host && one_node)) /* these share a segment */
         return 0;
     if (recipe->strategy.kind == DT_STRATEGY_DDP && (double)message > bucket)
         return (int64_t)bucket;
@@ -211,7 +213,8 @@ void dt_memory_estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab,
     out->activations_bytes = dt_size_times(
         ranks->replicas, dt_architecture_find(config.kind)->activation_bytes(&config));
     out->runtime_bytes =
-        dt_size_plus(RUNTIME_BYTES, communicator_bytes(recipe, &config, ranks->world_size));
+        dt_size_plus(ranks->host ? dt_memory_host_bytes(recipe, &config, ranks) : GPU_BYTES,
+                     communicator_bytes(recipe, &config, ranks));
     out->copy_bytes = ranks->host ? copy_bytes(recipe, count, ranks->world_size) : 0;
     out->buffers_bytes = dt_size_plus(dt_size_plus(out->runtime_bytes, out->copy_bytes),
                                       buffers_bytes(recipe, &config, ranks));

@@ -19,17 +19,19 @@ extern "C" {
 
 /* As a plan has them, both at least 1. replicas: that share the memory which is counted: those of a
  * process on CPUs; 1 on GPUs, where each has its own. host: that memory is the host's, where copies for
- * saves lie as well. */
+ * saves lie as well. node_ranks: on the rank's node; 0: all of them. threads: of each replica; 0: the
+ * recipe's, or one. */
 typedef struct dt_memory_ranks {
     int64_t world_size, replicas;
     bool host;
+    int64_t node_ranks, threads;
 } dt_memory_ranks;
 
 typedef struct dt_memory {
     dt_memory_ranks ranks;
     int64_t parameter_count; /* elements, tied embedding once, vocabulary padded */
     int64_t parameters_bytes, gradients_bytes, optimizer_bytes, activations_bytes, buffers_bytes;
-    int64_t runtime_bytes; /* of the buffers: the program, and what communicators take */
+    int64_t runtime_bytes; /* of the buffers: the program, what products work in, communicators */
     int64_t copy_bytes; /* of the buffers: what a rank writes into a checkpoint, copied for a save
                             * beside training; where ranks hold all of it, rank 0 alone has one */
     int64_t total_bytes;

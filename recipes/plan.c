@@ -93,9 +93,12 @@ out:
 dt_memory_ranks dt_plan_memory_ranks(const dt_plan *plan, int64_t rank)
 {
     bool shares_memory = strcmp(plan->ranks[rank].device, "cpu") == 0;
+    int64_t beside = 0;
 
+    for (int64_t i = 0; i < plan->world_size; i++)
+        beside += plan->ranks[i].node == plan->ranks[rank].node;
     return (dt_memory_ranks){plan->world_size, shares_memory ? plan->ranks[rank].replicas : 1,
-                             shares_memory};
+                             shares_memory, beside, plan->ranks[rank].threads};
 }
 
 /* --- to JSON --- */

@@ -34,7 +34,7 @@
  *   {"event":"checkpoint_failed","step":100,"message":".."}  training continues
  *   {"event":"failed","status":"io","message":".."}          then exit 1
  *   {"event":"finished","step":2000,"steps":2000,"reason":"steps"|"stopped"|"time_limit",
- *    "loss":..,"valid_loss":..}
+ *    "loss":..,"valid_loss":..,"peak_bytes":..}   the last: of the host's memory, of this process
  *   {"event":"where",..}   the answer to `where` (activity.h); the agent's, not of the journal
  * agent → rank
  *   {"command":"rendezvous","name":"comm/main","values":["<hex>",..]}   by rank

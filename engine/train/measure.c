@@ -1,5 +1,7 @@
 #include "engine/train/measure.h"
 
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "engine/ops/ops.h"
 
@@ -76,4 +78,18 @@ int64_t dt_measure_free_memory(dt_device *device)
     int64_t free_bytes, total_bytes;
 
     return device->memory_info(device, &free_bytes, &total_bytes, NULL) == DT_OK ? free_bytes : 0;
+}
+
+int64_t dt_measure_peak_memory(void)
+{
+    FILE *file = fopen("/proc/self/status", "re");
+    long long kilobytes = 0;
+    char line[128];
+
+    if (file == NULL)
+        return 0;
+    while (fgets(line, sizeof(line), file) != NULL)
+        (void)sscanf(line, "VmHWM: %lld kB", &kilobytes);
+    fclose(file);
+    return kilobytes * 1024;
 }

@@ -15,4 +15,8 @@ dt_status dt_measure_matmul(double *flops_per_second, const dt_model *model, dt_
 /* Memory of the device that nobody holds; 0 where it does not say. */
 int64_t dt_measure_free_memory(dt_device *device);
 
+/* The most of the host's memory that this process has held at once, with what it shares with others and
+ * pages of files; 0 where the system does not say. */
+int64_t dt_measure_peak_memory(void);
+
 #endif

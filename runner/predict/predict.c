@@ -138,7 +138,8 @@ static dt_status predict(dt_prediction *out, const dt_recipe *recipe, int64_t vo
                          const dt_machine *machine, dt_arena *arena, dt_error *err)
 {
     double rows = (double)recipe->batch.sequences * (double)recipe->batch.tokens;
-    dt_memory_ranks ranks = {machine->fabric.nodes * machine->fabric.node_gpus, 1, false};
+    dt_memory_ranks ranks = {.world_size = machine->fabric.nodes * machine->fabric.node_gpus,
+                             .replicas = 1};
     dt_model_config config;
     timeline line;
     dt_status st = DT_OK;

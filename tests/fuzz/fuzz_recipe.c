@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 static void check_good(const dt_recipe *recipe, dt_arena *arena)
 {
     char hash[33], back_hash[33];
-    const dt_memory_ranks ranks = {recipe->ranks, 1, false};
+    const dt_memory_ranks ranks = {.world_size = recipe->ranks, .replicas = 1};
     dt_memory memory;
     dt_recipe back;
     dt_plan plan;

@@ -62,7 +62,7 @@ static dt_model_config config_of(size_t i)
 
 static dt_memory estimate_of(size_t i)
 {
-    const dt_memory_ranks one = {1, 1, false};
+    const dt_memory_ranks one = {.world_size = 1, .replicas = 1};
     dt_recipe recipe = {.ranks = 1};
     dt_memory memory;
 

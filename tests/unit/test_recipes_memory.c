@@ -9,6 +9,7 @@
 
 #include "recipes/fields.h"
 #include "recipes/memory.h"
+#include "recipes/memory_host.h"
 
 /* GPT-2 124M at batch 4 x 1024. */
 static void fill(dt_recipe *recipe)
@@ -26,7 +27,7 @@ static void fill(dt_recipe *recipe)
 /* On one node. */
 static void estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab)
 {
-    const dt_memory_ranks ranks = {recipe->ranks, 1, false};
+    const dt_memory_ranks ranks = {.world_size = recipe->ranks, .replicas = 1};
 
     dt_memory_estimate(out, recipe, vocab, &ranks);
 }
@@ -45,7 +46,8 @@ static void test_gpt2_small_has_its_published_number_of_parameters(void **state)
 /* Of dp on a CPU: 16 + 8 bytes an element in fp32, 18 + 6 in bf16 (strategy/dp.c). */
 static void test_replicas_of_a_process_count(void **state)
 {
-    const dt_memory_ranks four = {1, 4, false}, one = {1, 1, false};
+    const dt_memory_ranks four = {.world_size = 1, .replicas = 4},
+                          one = {.world_size = 1, .replicas = 1};
     dt_memory memory, alone;
     dt_recipe recipe;
 
@@ -180,7 +182,8 @@ static void test_activations_follow_the_formula(void **state)
 /* Values and both moments of AdamW, where the memory is the host's and a save comes before the end. */
 static void test_a_save_beside_training_takes_a_copy(void **state)
 {
-    static const dt_memory_ranks hosts = {4, 1, true}, cards = {4, 1, false};
+    static const dt_memory_ranks hosts = {.world_size = 4, .replicas = 1, .host = true},
+                                 cards = {.world_size = 4, .replicas = 1};
     dt_memory memory, without;
     dt_recipe recipe;
 
@@ -190,7 +193,8 @@ static void test_a_save_beside_training_takes_a_copy(void **state)
     dt_memory_estimate(&memory, &recipe, 0, &hosts);
     dt_memory_estimate(&without, &recipe, 0, &cards);
     assert_int_equal(memory.copy_bytes, 12 * memory.parameter_count);
-    assert_int_equal(memory.total_bytes - without.total_bytes, memory.copy_bytes);
+    assert_int_equal(memory.total_bytes - memory.runtime_bytes,
+                     without.total_bytes - without.runtime_bytes + memory.copy_bytes);
     recipe.strategy.kind = DT_STRATEGY_FSDP;
     dt_memory_estimate(&memory, &recipe, 0, &hosts);
     assert_int_equal(memory.copy_bytes, 12 * ((memory.parameter_count + 3) / 4));
@@ -198,6 +202,42 @@ static void test_a_save_beside_training_takes_a_copy(void **state)
     recipe.checkpoint.keep_best = 0;
     dt_memory_estimate(&memory, &recipe, 0, &hosts);
     assert_int_equal(memory.copy_bytes, 0);
+}
+
+static int64_t runtime_of(const dt_recipe *recipe, const dt_memory_ranks *ranks)
+{
+    dt_memory memory;
+
+    dt_memory_estimate(&memory, recipe, 50257, ranks);
+    return memory.runtime_bytes;
+}
+
+/* A segment for those of a node, a message more between nodes, packed operands for each thread, and
+ * fp32 copies where products of 16 bits go by way of fp32. */
+static void test_a_rank_on_the_host_counts_what_it_works_in(void **state)
+{
+    static const dt_memory_ranks one = {.world_size = 1, .replicas = 1, .host = true},
+                                 node = {.world_size = 4, .replicas = 1, .host = true},
+                                 two = {.world_size = 4,
+                                        .replicas = 1,
+                                        .host = true,
+                                        .node_ranks = 2},
+                                 many = {
+                                     .world_size = 1, .replicas = 2, .host = true, .threads = 4};
+    int64_t alone, wide;
+    dt_recipe recipe;
+
+    fill(&recipe);
+    recipe.threads = 1;
+    recipe.precision.kind = DT_PRECISION_FP32;
+    alone = runtime_of(&recipe, &one);
+    assert_int_equal(runtime_of(&recipe, &node) - alone, 10 * DT_MEMORY_SLOT_BYTES);
+    assert_true(runtime_of(&recipe, &two) - alone > 6 * DT_MEMORY_SLOT_BYTES);
+    assert_int_equal(runtime_of(&recipe, &many) - alone, 7 * (7 << 20));
+    recipe.precision.kind = DT_PRECISION_BF16;
+    wide = runtime_of(&recipe, &one) - alone;
+    assert_true(wide >= 4 * 50304 * recipe.model.embed); /* the head's weight at least */
+    assert_true(wide <= 2 * 4 * 50304 * recipe.model.embed + (1 << 20));
 }
 
 static void test_the_vocabulary_is_the_recipes_or_the_datas(void **state)
@@ -218,7 +258,7 @@ static void test_the_vocabulary_is_the_recipes_or_the_datas(void **state)
 
 static void test_what_fits_passes_and_what_does_not_is_told_with_the_table(void **state)
 {
-    const dt_memory_ranks alone = {1, 1, false};
+    const dt_memory_ranks alone = {.world_size = 1, .replicas = 1};
     dt_error err = DT_ERROR_INIT;
     dt_memory memory;
     dt_recipe recipe;
@@ -248,7 +288,7 @@ static void test_what_fits_passes_and_what_does_not_is_told_with_the_table(void 
 
 static void test_the_largest_recipe_does_not_overflow(void **state)
 {
-    const dt_memory_ranks alone = {1, 1, false};
+    const dt_memory_ranks alone = {.world_size = 1, .replicas = 1};
     dt_error err = DT_ERROR_INIT;
     dt_memory memory;
     dt_recipe recipe;
@@ -275,6 +315,7 @@ int main(void)
         cmocka_unit_test(test_a_head_of_its_own_counts_and_sinusoidal_positions_do_not),
         cmocka_unit_test(test_activations_follow_the_formula),
         cmocka_unit_test(test_a_save_beside_training_takes_a_copy),
+        cmocka_unit_test(test_a_rank_on_the_host_counts_what_it_works_in),
         cmocka_unit_test(test_the_vocabulary_is_the_recipes_or_the_datas),
         cmocka_unit_test(test_what_fits_passes_and_what_does_not_is_told_with_the_table),
         cmocka_unit_test(test_the_largest_recipe_does_not_overflow),

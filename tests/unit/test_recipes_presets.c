@@ -39,7 +39,7 @@ static void test_every_gpt2_preset_has_its_published_number_of_parameters(void *
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        const dt_memory_ranks one = {1, 1, false};
+        const dt_memory_ranks one = {.world_size = 1, .replicas = 1};
         dt_memory memory;
         dt_recipe recipe;
 
@@ -68,7 +68,7 @@ static void test_every_llama_preset_has_its_published_number_of_parameters(void 
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        const dt_memory_ranks one = {1, 1, false};
+        const dt_memory_ranks one = {.world_size = 1, .replicas = 1};
         dt_memory memory;
         dt_recipe recipe;
 
@@ -97,7 +97,7 @@ static void test_every_preset_of_translation_has_its_number_of_parameters(void *
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        const dt_memory_ranks one = {1, 1, false};
+        const dt_memory_ranks one = {.world_size = 1, .replicas = 1};
         dt_memory memory;
         dt_recipe recipe;
 

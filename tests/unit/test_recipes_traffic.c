@@ -54,7 +54,7 @@ static void expect(const dt_recipe *recipe, int64_t world_size, int64_t micro_st
 
 static void test_the_units_are_those_of_the_parameter_count(void **state)
 {
-    const dt_memory_ranks one = {1, 1, false};
+    const dt_memory_ranks one = {.world_size = 1, .replicas = 1};
     dt_model_config config;
     dt_memory memory;
     dt_recipe recipe;

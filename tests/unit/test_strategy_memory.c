@@ -15,9 +15,11 @@
 #include <string.h>
 
 #include "engine/checkpoint/snapshot.h"
+#include "engine/comm/shm/segment.h"
 #include "engine/config.h"
 #include "recipes/fields.h"
 #include "recipes/memory.h"
+#include "recipes/memory_host.h"
 #include "tests/dist/ranks.h"
 #include "tests/unit/comm_support.h"
 #include "tests/unit/strategy_support.h"
@@ -25,6 +27,8 @@
 #include "base/banned.h"
 
 #define REPLICAS 3
+
+_Static_assert((size_t)DT_MEMORY_SLOT_BYTES == DT_SEGMENT_SLOT_BYTES, "a slot is a slot");
 
 typedef struct strategy_row {
     const char *name;
@@ -135,7 +139,8 @@ static bool near(const char *what, int64_t said, int64_t taken)
 static int check_recipe(const dt_recipe *recipe, dt_events *events, int rank, int world_size)
 {
     bool dp = recipe->strategy.kind == DT_STRATEGY_DP;
-    dt_memory_ranks shared = {world_size, dp ? REPLICAS : 1, true};
+    dt_memory_ranks shared = {
+        .world_size = world_size, .replicas = dp ? REPLICAS : 1, .host = true};
     bool writes = rank == 0 || recipe->strategy.kind == DT_STRATEGY_FSDP;
     dt_snapshot copy;
     dt_model_config config;

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""What ranks on CPUs have held at most, as the system counts it (VmHWM; the event `finished` has it),
+against what `launch --dry-run` says before: within 5 %, for every strategy, with recomputation, in bf16,
+with saves beside training, and for a model that is nothing beside the program.
+
+    memory_forecast.py [NAME...]        DTRUN_BIN names the folder of the programs
+
+One tolerance is wider, by 3 MB, for `tiny`: it is all program, of which each system keeps other pages
+resident (libraries' versions, read-ahead around a page).
+"""
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+GPT2 = """threads: 1
+model: {kind: gpt2, layers: 4, heads: 4, embed: 256}
+batch: {sequences: 8, tokens: 256}
+data: text.txt
+schedule: {steps: 4, warmup_steps: 1}
+evaluate: {every: 0}
+"""
+MLP = """threads: 1
+model: {kind: mlp, layers: 2, embed: 32, inputs: 4, outputs: 3}
+batch: {sequences: 32}
+data: points.csv
+schedule: {steps: 50, warmup_steps: 1}
+evaluate: {every: 0}
+ranks: 1
+"""
+NONE, SAVES = "checkpoint: {every: 0}\n", "checkpoint: {every: 2}\n"
+RECIPES = {
+    "dp": GPT2 + NONE + "ranks: 2\nstrategy: dp\n",
+    "ddp": GPT2 + NONE + "ranks: 2\nstrategy: ddp\n",
+    "fsdp": GPT2 + NONE + "ranks: 2\nstrategy: fsdp\n",
+    "recomputed": GPT2 + NONE + "ranks: 1\nactivation_checkpointing: full\n",
+    "bf16": GPT2 + NONE + "ranks: 2\nprecision: bf16\n",
+    "saves": GPT2 + SAVES + "ranks: 2\nstrategy: ddp\n",
+    "wide_mlp": MLP.replace("embed: 32", "embed: 1024").replace("sequences: 32", "sequences: 512") + NONE,
+    "tiny": MLP + NONE,
+}
+SHARE = 0.05
+SPARE_BYTES = {"tiny": 3e6}
+
+
+def write_data(folder):
+    draw = random.Random(1)
+    words = "the quick brown fox jumps over a lazy dog and then it sleeps until the morning".split()
+    with open(os.path.join(folder, "text.txt"), "w", encoding="utf-8") as out:
+        for _ in range(4000):
+            out.write(" ".join(draw.choice(words) for _ in range(8)) + "\n")
+    with open(os.path.join(folder, "points.csv"), "w", encoding="utf-8") as out:
+        for i in range(3000):
+            out.write("%g,%g,%g,%g,%d\n" % (*(draw.random() for _ in range(4)), i % 3))
+
+
+def call(*words):
+    said = subprocess.run([os.path.join(os.environ["DTRUN_BIN"], "dtrun"), *words],
+                          capture_output=True, check=False, text=True)
+    if said.returncode != 0:
+        sys.exit("FAILED: dtrun %s: %s" % (" ".join(words), said.stderr))
+    return json.loads(said.stdout)
+
+
+def peak_of(run):
+    """Of the rank that held most."""
+    query = ("SELECT e.json FROM events e JOIN runs r ON e.run = r.run WHERE r.id = '%s' "
+             "AND e.kind = 'finished'") % run
+    rows = call("sql", "--json", query)["rows"]
+    return max(json.loads(row[0])["peak_bytes"] for row in rows)
+
+
+def check(name, folder):
+    path = os.path.join(folder, name + ".yaml")
+    with open(path, "w", encoding="utf-8") as out:
+        out.write(RECIPES[name])
+    said = call("launch", "--dry-run", "--json", path)["memory"]["rank_bytes"]
+    took = peak_of(call("launch", "--wait", "--json", path)["run"])
+    good = abs(took - said) <= SHARE * said + SPARE_BYTES.get(name, 0)
+    print("%-10s forecast %6.1f MB, taken %6.1f MB, %.3f of it%s" %
+          (name, said / 1e6, took / 1e6, took / said, "" if good else ": FAILED"), flush=True)
+    return good
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        for part in ("STATE", "CACHE", "CONFIG"):
+            os.environ["XDG_%s_%s" % (part, "HOME")] = os.path.join(folder, part.lower())
+        os.environ["DTRUN_BIN"] = os.path.realpath(os.environ["DTRUN_BIN"])
+        write_data(folder)
+        results = [check(name, folder) for name in sys.argv[1:] or RECIPES]
+    print("good" if all(results) else "FAILED")
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
