@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include <curl/curl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -218,6 +219,7 @@ out:
 
 static void set_options(relay *r, const char *question, struct curl_slist *headers, bool local)
 {
+    const char *authority = getenv("CURL_CA_BUNDLE"); /* as the program curl has it */
     CURL *curl = r->curl;
 
     curl_easy_setopt(curl, CURLOPT_URL, question);
@@ -233,6 +235,8 @@ static void set_options(relay *r, const char *question, struct curl_slist *heade
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, r);
     if (strncmp(r->url, "unix:", 5) == 0)
         curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, r->url + 5);
+    if (authority != NULL && authority[0] != '\0')
+        curl_easy_setopt(curl, CURLOPT_CAINFO, authority);
     if (local) /* no proxy is on the way */
         curl_easy_setopt(curl, CURLOPT_PROXY, "");
 #if LIBCURL_VERSION_NUM >= 0x075500
@@ -304,6 +308,11 @@ static dt_status judge(relay *r, CURLcode code, dt_error *err)
         DT_THROW(err, DT_ERR_BUSY, "'%s' has said nothing for %g seconds", r->url, SILENCE_SECONDS);
     if (r->status == 200 && !r->frames.ended)
         DT_THROW(err, DT_ERR_BUSY, "'%s' broke off: try again", r->url);
+    if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE)
+        DT_THROW(err, DT_ERR_USAGE,
+                 "'%s' does not prove that it is that host: %s (CURL_CA_BUNDLE names the "
+                 "certificates to trust)",
+                 r->url, curl_easy_strerror(code));
     if (code != CURLE_OK)
         DT_THROW(err, DT_ERR_BUSY, "'%s': %s (is 'dtrun serve' running there?)", r->url,
                  curl_easy_strerror(code));
