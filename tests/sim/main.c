@@ -4,6 +4,7 @@
  *   sim --seed N [--trace]                  that one alone, and all that happens in it
  *   ... --profile calm|quiet|rough|mixed|channel|damage|crossed
  *   ... --until-broken                       ends with the first that breaks one
+ *   sim --seeds FILE                         those that are listed there, each with its profile
  *
  * Schedules run in processes of CHUNK each: what a virtual process that was killed held of this
  * one's memory goes with it, and a crash costs one schedule.
@@ -338,13 +339,43 @@ static sim_profile profile_named(const char *name)
     exit(2);
 }
 
+/* Lines of `PROFILE SEED WHAT`; # begins a comment. */
+static int run_listed(const char *path)
+{
+    char line[512], profile[32];
+    FILE *list = fopen(path, "re");
+    unsigned long long seed;
+    int broken = 0;
+
+    if (list == NULL) {
+        fprintf(stderr, "sim: cannot open '%s'\n", path);
+        return 2;
+    }
+    while (fgets(line, sizeof(line), list) != NULL) {
+        if (line[0] == '#')
+            continue;
+        DT_ASSERT(sscanf(line, "%31s %llu", profile, &seed) == 2);
+        options.profile = profile_named(profile);
+        options.base = seed;
+        options.count = 1;
+        broken |= run_many();
+    }
+    fclose(list);
+    return broken;
+}
+
 int main(int argc, char **argv)
 {
-    static const struct option known[] = {
-        {"base", required_argument, NULL, 'b'},   {"count", required_argument, NULL, 'c'},
-        {"jobs", required_argument, NULL, 'j'},   {"seed", required_argument, NULL, 's'},
-        {"trace", no_argument, NULL, 't'},        {"profile", required_argument, NULL, 'p'},
-        {"until-broken", no_argument, NULL, 'u'}, {NULL, 0, NULL, 0}};
+    static const struct option known[] = {{"base", required_argument, NULL, 'b'},
+                                          {"count", required_argument, NULL, 'c'},
+                                          {"jobs", required_argument, NULL, 'j'},
+                                          {"seed", required_argument, NULL, 's'},
+                                          {"trace", no_argument, NULL, 't'},
+                                          {"profile", required_argument, NULL, 'p'},
+                                          {"until-broken", no_argument, NULL, 'u'},
+                                          {"seeds", required_argument, NULL, 'l'},
+                                          {NULL, 0, NULL, 0}};
+    const char *listed = NULL;
     bool alone = false;
     int option;
 
@@ -363,6 +394,9 @@ int main(int argc, char **argv)
             break;
         case 'u':
             options.until_broken = true;
+            break;
+        case 'l':
+            listed = optarg;
             break;
         case 't':
             sim.trace = true;
@@ -388,6 +422,8 @@ int main(int argc, char **argv)
     keep_store();
     run_schedule(1, SIM_CALM); /* libraries keep what they made at first */
     sim.trace = trace;
+    if (listed != NULL)
+        return run_listed(listed);
     if (!alone)
         return run_many();
     sim_memory_begin();

@@ -206,6 +206,34 @@ static void test_a_peer_that_a_stop_took_is_no_failure(void **state)
     (void)state;
 }
 
+/* A stop was answered while the disk was full, and its supervisor killed; another stop was asked of the next, before
+ * a journal told it of the first. */
+static void test_two_stops_and_the_first_took_the_peer(void **state)
+{
+    static const struct {
+        const char *stopping;
+        bool has_failed;
+    } cases[] = {
+        {STOPPING(",\"person\":true"), false},
+        {"{\"event\":\"stopping\",\"grace_seconds\":10,\"reason\":\"stopped\",\"asked\":false,"
+         "\"person\":true,\"sequence\":1,\"time_ms\":30000}",
+         true}, /* ours, after the loss */
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        dt_verdict verdict;
+
+        assert_int_equal(dt_verdict_init(&verdict, WORLD_SIZE, NULL), DT_OK);
+        see(&verdict, "a", FAILED("1", "peer", "connection closed"));
+        see(&verdict, "a", EXITED("1", "1", "failed", "2"));
+        verdict.stop_asked = true;
+        assert_true(dt_verdict_has_failed(&verdict));
+        see(&verdict, "b", cases[i].stopping);
+        assert_int_equal(dt_verdict_has_failed(&verdict), cases[i].has_failed);
+        dt_verdict_release(&verdict);
+    }
+}
+
 /* A supervisor ended the ranks for a failure, and the store was deleted before it had noted which. */
 static void test_an_end_by_a_supervisor_is_no_signal_from_elsewhere(void **state)
 {
@@ -339,6 +367,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_peer_that_a_stop_took_is_no_failure),
+        cmocka_unit_test(test_two_stops_and_the_first_took_the_peer),
         cmocka_unit_test(test_all_steps_are_done),
         cmocka_unit_test(test_the_first_cause_is_not_the_first_to_arrive),
         cmocka_unit_test(test_the_message_of_the_rank_is_the_reason),

@@ -8,6 +8,7 @@
 
 /* Of a GPU, that a driver may keep without a process of ours. */
 #define MEMORY_SLACK_BYTES ((int64_t)512 << 20)
+#define CLOCKS_MS          1000 /* that two nodes' times, as we know them, may be apart */
 
 dt_status dt_verdict_init(dt_verdict *verdict, int64_t world_size, dt_error *err)
 {
@@ -175,11 +176,14 @@ static void see_finished(dt_verdict *verdict, const dt_message *message)
     verdict->time_limit = strcmp(dt_message_string(message, "reason"), "time_limit") == 0;
 }
 
-/* An agent's word of a stop that we do not know of, as one of a supervisor before us: what another
- * node has of the same stop, that a peer is gone, may have been read first. */
-static void learn_of_stop(dt_verdict *verdict)
+/* An agent's word of a stop that we may not know of, as one of a supervisor before us: what another
+ * node has of the same stop, that a peer is gone, may have been read first. So may another stop, which
+ * was asked of us since: then the times tell which of the two came before the loss. */
+static void learn_of_stop(dt_verdict *verdict, const dt_message *message)
 {
-    if (!verdict->stop_asked && verdict->cause == DT_CAUSE_PEER)
+    bool came_before = message->time_ms <= verdict->cause_time_ms + CLOCKS_MS;
+
+    if (verdict->cause == DT_CAUSE_PEER && (!verdict->stop_asked || came_before))
         verdict->cause = DT_CAUSE_ENDED;
     verdict->stop_asked = true;
 }
@@ -187,11 +191,11 @@ static void learn_of_stop(dt_verdict *verdict)
 static void see_stopping(dt_verdict *verdict, const dt_message *message)
 {
     if (json_is_true(json_object_get(message->json, "asked"))) { /* on the node, past us */
-        learn_of_stop(verdict);
+        learn_of_stop(verdict, message);
         verdict->asked_there = true;
     }
     if (json_is_true(json_object_get(message->json, "person")))
-        learn_of_stop(verdict);
+        learn_of_stop(verdict, message);
     else if (json_is_false(json_object_get(message->json, "person")) &&
              strcmp(dt_message_string(message, "reason"), "stopped") == 0)
         verdict->ended_by_us = true;
