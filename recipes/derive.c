@@ -63,6 +63,19 @@ static void derive_rows(dt_reading *reading)
     }
 }
 
+/* Room for a batch of sentence pairs: so many of the longest. */
+static void derive_pairs(dt_reading *reading)
+{
+    dt_recipe *recipe = reading->recipe;
+    int64_t tokens = recipe->batch.tokens, most = recipe->batch.max_tokens;
+
+    if (most <= 0 || tokens <= 0)
+        return;
+    recipe->batch.sequences = (most + tokens - 1) / tokens;
+    if (!dt_reading_given(reading, "batch.sequences"))
+        derived_from(reading, "batch.sequences", "batch.max_tokens");
+}
+
 /* Of several that one place lacks the first is told. */
 static bool is_told(const dt_reading *reading, const dt_field *field)
 {
@@ -171,6 +184,7 @@ dt_status dt_reading_derive(dt_reading *reading)
     DT_TRY(dt_reading_derive_tokens(reading));
     derive_optimizer(reading);
     derive_rows(reading);
+    derive_pairs(reading);
     derive_validation(reading);
     if (!reading->troubled[dt_reading_row("nodes")] &&
         !reading->troubled[dt_reading_row("hostfile")]) {

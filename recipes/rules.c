@@ -40,6 +40,12 @@ const dt_rule dt_rules[] = {
      .says = "a model on rows says what goes in and what comes out",
      .fields = {"model.kind", "model.inputs", "model.outputs"},
      .look = dt_rule_rows},
+    {.name = "pairs",
+     .says = "a model of sentence pairs, and no other, is given two languages and what a batch may "
+             "hold",
+     .fields = {"model.kind", "data.source", "data.target", "data.tokens", "batch.max_tokens",
+                "batch.sequences"},
+     .look = dt_rule_pairs},
     {.name = "heads-divide-embed",
      .says = "attention heads divide the width of the model",
      .fields = {"model.heads", "model.embed"},

@@ -61,6 +61,7 @@ void dt_rule_webhook(const dt_rule_case *c);
 void dt_rule_tensor(const dt_rule_case *c);
 void dt_rule_model_fields(const dt_rule_case *c);
 void dt_rule_rows(const dt_rule_case *c);
+void dt_rule_pairs(const dt_rule_case *c);
 void dt_rule_heads(const dt_rule_case *c);
 void dt_rule_preset_kind(const dt_rule_case *c);
 void dt_rule_kv_heads(const dt_rule_case *c);

@@ -119,7 +119,8 @@ void dt_rule_jsonl(const dt_rule_case *c)
     const dt_string_list *train = &c->recipe->data.train;
 
     if (c->recipe->data.tokens != DT_TOKENS_AUTO || c->recipe->data.tokenizer[0] != '\0' ||
-        dt_architecture_find(c->recipe->model.kind)->reads_rows)
+        dt_architecture_find(c->recipe->model.kind)->reads_rows ||
+        c->recipe->data.source[0] != '\0')
         return;
     for (int64_t i = 0; i < train->count; i++) {
         const char *path = train->items[i];
@@ -157,6 +158,50 @@ void dt_rule_weights_tokens(const dt_rule_case *c)
             "the text is read %s, and the weights know the tokens of their own tokenizer",
             recipe->data.tokens == DT_TOKENS_BYTE ? "byte by byte" : "character by character");
     dt_strbuf_release(&config);
+}
+
+/* --- sentence pairs --- */
+
+/* Whether the recipe says it itself: what was derived stands where max_tokens does. */
+static bool says_sequences(const dt_rule_case *c)
+{
+    const dt_text_mark *own = dt_reading_mark(c->reading, "batch.sequences");
+    const dt_text_mark *most = dt_reading_mark(c->reading, "batch.max_tokens");
+
+    return c->reading->resolved == NULL && dt_reading_given(c->reading, "batch.sequences") &&
+           (own->source != most->source || own->line != most->line || own->column != most->column);
+}
+
+void dt_rule_pairs(const dt_rule_case *c)
+{
+    const dt_recipe *recipe = c->recipe;
+    const char *source = recipe->data.source, *target = recipe->data.target;
+
+    if (!dt_architecture_find(recipe->model.kind)->reads_pairs) {
+        if (recipe->data.tokens == DT_TOKENS_PAIRS) /* all else it has no use for */
+            dt_rule_broken(
+                c, "data.tokens",
+                "'data.tokens' is 'pairs', of sentences, which a model of kind '%s' does "
+                "not read",
+                dt_architecture_find(recipe->model.kind)->name);
+        return;
+    }
+    if (recipe->data.tokens != DT_TOKENS_PAIRS && (source[0] == '\0' || target[0] == '\0'))
+        dt_rule_broken(c, source[0] == '\0' ? "data.source" : "data.target",
+                       "'%s' is missing: the language to translate %s, as in 'source: de, target: "
+                       "en' for train.de and train.en",
+                       source[0] == '\0' ? "data.source" : "data.target",
+                       source[0] == '\0' ? "from" : "to");
+    if (source[0] != '\0' && strcmp(source, target) == 0)
+        dt_rule_broken(c, "data.target", "'data.source' and 'data.target' are both '%s'", source);
+    if (recipe->batch.max_tokens == 0)
+        dt_rule_broken(c, "batch.max_tokens",
+                       "'batch.max_tokens' is missing: how many tokens a batch of sentence pairs "
+                       "has at most; 4096 is usual");
+    else if (says_sequences(c))
+        dt_rule_broken(c, "batch.sequences",
+                       "'batch.sequences' has no effect beside 'batch.max_tokens', by which "
+                       "sentence pairs are put together: keep one");
 }
 
 /* --- what is measured and kept --- */

@@ -41,7 +41,8 @@ enum {
 
 /* One that lies beside the tensors, the tokenizer's: borrowed until the save is over. */
 typedef struct dt_checkpoint_beside {
-    const char *name; /* "tokenizer.json" or "NAME.tiktoken"; NULL: there is none */
+    /* "tokenizer.json", "translation.json" or "NAME.tiktoken"; NULL: there is none */
+    const char *name;
     const char *bytes;
     size_t length;
 } dt_checkpoint_beside;

@@ -52,7 +52,8 @@ static bool is_file_name(const char *name)
 {
     return strlen(name) < 128 && name[0] != '.' && strchr(name, '/') == NULL &&
            (dt_checkpoint_name_ends(name, DT_CHECKPOINT_TENSORS) ||
-            dt_checkpoint_name_ends(name, ".tiktoken") || strcmp(name, "tokenizer.json") == 0);
+            dt_checkpoint_name_ends(name, ".tiktoken") || strcmp(name, "tokenizer.json") == 0 ||
+            strcmp(name, "translation.json") == 0);
 }
 
 static dt_status file_parse(dt_checkpoint_file *out, const json_t *json, const char *where,

@@ -94,6 +94,12 @@ dt_status dt_fingerprint_make(json_t **out, const dt_recipe *recipe, dt_error *e
                      tails[recipe->data.tail], "seed", (json_int_t)recipe->seed);
     if (*out == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory to compare data");
+    if (train.items[0].kind == DT_TOKENS_PAIRS) {
+        json_object_set_new(*out, "max_tokens", json_integer(recipe->batch.max_tokens));
+        json_object_set_new(
+            *out, "too_long",
+            json_string(recipe->data.too_long == DT_TOO_LONG_DROP ? "drop" : "refuse"));
+    }
 out:
     json_decref(files);
     json_decref(validations);
@@ -149,6 +155,8 @@ static void add_difference(dt_strbuf *out, const char *what, const json_t *was, 
 /* Values of one number may be of two types: 0 and 0.0. */
 static bool same(const json_t *was, const json_t *is)
 {
+    if (was == NULL && is == NULL)
+        return true;
     if (json_is_number(was) && json_is_number(is))
         return json_number_value(was) == json_number_value(is);
     return json_equal(was, is);
@@ -192,6 +200,7 @@ bool dt_fingerprint_differs(dt_strbuf *words, const json_t *was, const json_t *i
     } values[] = {
         {"split", "data.split"},
         {"sequence_tokens", "batch.tokens"},
+        {"max_tokens", "batch.max_tokens"},
         {"tail", "data.tail"},
         {"seed", "seed"},
     };

@@ -3,7 +3,8 @@
  *   {"files": [{"kind": "char", "bytes": 120000, "xxh3_128": "85b9...", "digested_bytes": 120000}],
  *    "validation": [],          files of the same form
  *    "split": 0.1,              null beside validation files
- *    "sequence_tokens": 256, "tail": "wrap", "seed": 1337}
+ *    "sequence_tokens": 256, "tail": "wrap", "seed": 1337,
+ *    "max_tokens": 4096, "too_long": "drop"}    of sentence pairs alone
  *
  * By content: names and places of files do not count, their order does. The tokenizer is the
  * checkpoint's own.

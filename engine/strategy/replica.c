@@ -44,6 +44,14 @@ void dt_replica_close(dt_replica *replica)
     memset(replica, 0, sizeof(*replica));
 }
 
+/* Room for the batch's tensor `i`. */
+static size_t room_of(const dt_replica *replica, int i)
+{
+    bool last = i + 1 == replica->input_count;
+
+    return (last ? replica->upload.bytes : replica->offsets[i + 1]) - replica->offsets[i];
+}
+
 /* The batch's tensor `i`: samples first .. first+samples of the host's, once they are there. */
 static void place_input(dt_replica *replica, int i, const dt_tensor *from, int64_t first,
                         int64_t samples)
@@ -53,7 +61,7 @@ static void place_input(dt_replica *replica, int i, const dt_tensor *from, int64
     const unsigned char *source = from->data;
     unsigned char *host = replica->upload.host, *data = replica->upload.data;
 
-    DT_ASSERT(offset + bytes <= replica->upload.bytes);
+    DT_ASSERT(bytes <= room_of(replica, i));
     memcpy(host + offset, source + (size_t)first * sample_bytes, bytes);
     replica->batch.inputs[i] = *from;
     replica->batch.inputs[i].data = data + offset;
@@ -69,22 +77,25 @@ static int64_t part_start(const dt_micro_batch *from, int64_t part, int64_t part
 /* Of dp, whose replicas have nothing to wait for each other in a pass. */
 static bool has_none(const dt_micro_batch *from, int64_t part, int64_t parts)
 {
-    return parts > 1 && part_start(from, part, parts) == part_start(from, part + 1, parts);
+    return parts > 1 && from->parts == NULL &&
+           part_start(from, part, parts) == part_start(from, part + 1, parts);
 }
 
 /* The host continues while they are copied; the ops that follow find them there. */
-static dt_status load(dt_replica *replica, const dt_micro_batch *from, int64_t part, int64_t parts,
+static dt_status load(dt_replica *replica, const dt_micro_batch *whole, int64_t part, int64_t parts,
                       dt_error *err)
 {
-    int64_t first = part_start(from, part, parts);
-    int64_t samples = part_start(from, part + 1, parts) - first;
-    dt_philox_clock clock = {.step = from->step, .micro_step = from->micro_step};
+    const dt_micro_batch *from = whole->parts != NULL ? &whole->parts[part] : whole;
+    int64_t first = whole->parts != NULL ? 0 : part_start(whole, part, parts);
+    int64_t samples =
+        whole->parts != NULL ? from->samples : part_start(whole, part + 1, parts) - first;
+    dt_philox_clock clock = {.step = whole->step, .micro_step = whole->micro_step};
     dt_status st = DT_OK;
 
-    DT_ASSERT(samples > 0 && samples <= replica->model->config.batch);
+    DT_ASSERT(samples > 0);
     replica->batch.clock = replica->upload.data;
-    replica->batch.seed = from->seed;
-    replica->batch.data_rank = from->first_data_rank + (uint32_t)part;
+    replica->batch.seed = whole->seed;
+    replica->batch.data_rank = whole->first_data_rank + (uint32_t)part;
     DT_TRY(dt_upload_buffer_begin(&replica->upload, err));
     memcpy(replica->upload.host, &clock, sizeof(clock));
     for (int i = 0; i < replica->input_count; i++)

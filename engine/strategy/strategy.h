@@ -38,7 +38,8 @@ typedef struct dt_strategy_options {
  * [r * samples / replicas, (r+1) * samples / replicas) and the data rank first_data_rank + r.
  *
  * Sizes      each batch has its own: samples from 1 to the model's config.batch (dp: times the
- *            replicas), and tensors as wide as these samples are, up to what the architecture says.
+ *            replicas), and tensors as wide as these samples are, up to what the architecture says; of
+ *            narrow ones there may be more samples, up to as many elements.
  *            Ranks, micro-steps and steps may all differ: a step is divided by the targets that count
  *            in all of it (loss_scale), however many a rank or a micro-step has of them. A rank with
  *            nothing left takes part with a sample none of whose targets counts
@@ -48,6 +49,8 @@ typedef struct dt_micro_batch {
     int64_t samples;
     uint64_t seed;
     uint32_t step, micro_step, first_data_rank; /* Philox key of dropout */
+    const struct dt_micro_batch *parts; /* MAY: inputs and samples of each replica, instead of its
+                                         * share of these: they are not of one width */
 } dt_micro_batch;
 
 /* A piece of one parameter that this rank holds; fp32 in host-readable memory. */

@@ -17,17 +17,12 @@ static dt_status look_for_stop(dt_train_session *session, bool *stopped, dt_erro
 
 dt_status dt_evaluate(dt_train_session *session, bool *evaluated, bool *stopped, dt_error *err)
 {
-    const dt_recipe *recipe = session->recipe;
-    int64_t all = dt_validation_count(session->dataset, recipe->batch.tokens);
-    int64_t wanted = recipe->evaluate.sequences;
-    int64_t count = wanted > 0 && wanted < all ? wanted : all;
-    int64_t rows = session->batch.samples, per_pass = rows * session->mesh.data.size;
+    int64_t count = dt_train_session_valid_count(session);
+    int64_t per_pass = dt_train_session_valid_per_pass(session);
     double sums[2] = {0, 0}; /* loss, targets */
-    void *inputs[DT_INPUTS_MAX];
     dt_status st = DT_OK;
 
     *evaluated = *stopped = false;
-    dt_train_session_inputs(session, inputs);
     for (int64_t first = 0; first < count; first += per_pass) {
         double loss_sum;
         int64_t counted;
@@ -35,12 +30,7 @@ dt_status dt_evaluate(dt_train_session *session, bool *evaluated, bool *stopped,
         DT_TRY(look_for_stop(session, stopped, err));
         if (*stopped)
             goto out;
-        for (int64_t row = 0; row < rows; row++) {
-            int64_t turn = first + row * session->mesh.data.size + session->mesh.data.rank;
-
-            DT_TRY(dt_validation_fill(session->dataset, recipe->batch.tokens,
-                                      turn < count ? turn * all / count : -1, inputs, row, err));
-        }
+        DT_TRY(dt_train_session_fill_valid(session, first, err));
         DT_TRY(session->state.strategy->evaluate(&session->state, &session->batch, &loss_sum,
                                                  &counted, err));
         dt_progress_made();

@@ -1,6 +1,6 @@
 /* evaluate: the loss on the validation text.
  *
- * Shapes     evaluate.sequences of them, evenly spread over the text (0: all), divided among the
+ * Shapes     evaluate.sequences of them (of sentence pairs as many batches as have those), evenly spread over the text (0: all), divided among the
  *            data ranks in turns. One that runs out continues with sequences that count nothing, so
  *            that all make the same number of passes.
  * Formula    sum of token losses / tokens, both over all ranks: not a mean of means

@@ -55,11 +55,8 @@ static double matmul_flops_of_all(const dt_train_session *session)
 /* What a step takes at least: its necessary products at the measured rate. */
 static double ideal_step_seconds(const dt_train_session *session)
 {
-    double tokens =
-        (double)(dt_train_session_samples_per_step(session) * session->recipe->batch.tokens);
-
-    return tokens * dt_model_flops_per_token(&session->model->config) /
-           matmul_flops_of_all(session);
+    return dt_train_session_mean_items(session) *
+           dt_model_flops_per_token(&session->model->config) / matmul_flops_of_all(session);
 }
 
 dt_status dt_report_start(dt_train_session *session, dt_error *err)
@@ -103,6 +100,7 @@ static dt_status send_metrics(dt_train_session *session, json_t *values, dt_erro
 void dt_interval_add(dt_interval *interval, const dt_step *step, double seconds)
 {
     interval->steps++;
+    interval->items += step->items;
     interval->seconds += seconds;
     interval->host_overhead_seconds += step->host_overhead_seconds;
 }
@@ -139,8 +137,7 @@ dt_status dt_report_step(dt_train_session *session, const dt_step *step, dt_inte
                          dt_error *err)
 {
     double start = dt_clock_monotonic_seconds(), steps = (double)interval->steps;
-    double tokens = steps * (double)(dt_train_session_samples_per_step(session) *
-                                     session->recipe->batch.tokens);
+    double tokens = (double)interval->items;
     double tokens_per_second = tokens / interval->seconds;
     int64_t sent_before = interval->sent_bytes, sent = session->state.sent_bytes;
     const struct {

@@ -12,7 +12,7 @@
 
 /* Steps since the last metrics, skipped ones too: their time leaves out evaluation and saving. */
 typedef struct dt_interval {
-    int64_t steps;
+    int64_t steps, items;
     double seconds;
     double
         host_overhead_seconds; /* of them, in neither strategy nor collectives: loop, data, events */

@@ -223,6 +223,25 @@ out:
     return st;
 }
 
+/* Batches of sentence pairs, each with room for as many elements as the model takes. */
+static dt_status open_parts(dt_train_session *session, dt_error *err)
+{
+    session->parts = calloc((size_t)session->replicas, sizeof(*session->parts));
+    if (session->parts == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for batches");
+    for (int64_t r = 0; r < session->replicas; r++)
+        for (int i = 0; i < DT_INPUTS_MAX; i++) {
+            dt_tensor *input = &session->parts[r].inputs[i];
+            size_t bytes = dt_tensor_bytes(&session->batch.inputs[i]);
+
+            *input = session->batch.inputs[i];
+            if (input->data != NULL)
+                input->data = (char *)input->data + (size_t)r * (bytes / (size_t)session->replicas);
+        }
+    session->batch.parts = session->parts;
+    return DT_OK;
+}
+
 static dt_status open_batch(dt_train_session *session, dt_error *err)
 {
     const dt_model_config *config = &session->model->config;
@@ -244,7 +263,7 @@ static dt_status open_batch(dt_train_session *session, dt_error *err)
             return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the %s of a batch of %lld samples",
                            inputs[i].name, (long long)samples);
     }
-    return DT_OK;
+    return dt_dataset_has_pairs(session->dataset) ? open_parts(session, err) : DT_OK;
 }
 
 static dt_status open_strategy(dt_train_session *session, dt_error *err)
@@ -434,6 +453,7 @@ void dt_train_session_close(dt_train_session *session)
     dt_weights_close(session->weights);
     for (int i = 0; i < DT_INPUTS_MAX; i++)
         free(session->batch.inputs[i].data);
+    free(session->parts);
     dt_model_close(session->model);
     dt_sampler_release(&session->sampler);
     dt_dataset_close(session->dataset);

@@ -38,8 +38,9 @@ typedef struct dt_train_session {
     dt_comm comm; /* of the whole run */
     dt_strategy_state state;
     struct dt_weights
-        *weights;         /* while it opens: what the model begins from; NULL: drawn, or resumed */
-    dt_micro_batch batch; /* owns its inputs' memory */
+        *weights;          /* while it opens: what the model begins from; NULL: drawn, or resumed */
+    dt_micro_batch batch;  /* owns its inputs' memory */
+    dt_micro_batch *parts; /* (replicas), of sentence pairs: in that memory; else NULL */
 
     struct dt_checkpoint_writer *writer; /* NULL: every save is waited for */
     dt_comm writer_comm;
@@ -64,9 +65,18 @@ dt_status dt_train_session_open(dt_train_session *out, const dt_plan *plan, int6
 void dt_train_session_close(dt_train_session *session); /* accepts a zeroed or half-built one */
 
 /* --- samples.c */
-/* The memory of the batch's tensors. */
-void dt_train_session_inputs(const dt_train_session *session, void *out[DT_INPUTS_MAX]);
-/* Samples of one step, over all ranks and micro-steps. */
+/* The samples of this rank in a micro-step of the current step, into the batch. */
+dt_status dt_train_session_fill(dt_train_session *session, int64_t micro_step, dt_error *err);
+/* Validation samples of one pass, of all ranks together; what it evaluates on, and of those the share of
+ * this rank from `first` on, into the batch: where they are over, samples that count nothing. */
+int64_t dt_train_session_valid_per_pass(const dt_train_session *session);
+int64_t dt_train_session_valid_count(const dt_train_session *session);
+dt_status dt_train_session_fill_valid(dt_train_session *session, int64_t first, dt_error *err);
+/* Tokens or rows that a step is counted as; of sentence pairs its target tokens, and before it is known
+ * those of a mean one. */
+int64_t dt_train_session_items(const dt_train_session *session, int64_t valid_targets);
+double dt_train_session_mean_items(const dt_train_session *session);
+/* Samples of one step, over all ranks and micro-steps. Of sentence pairs a sample is a batch. */
 int64_t dt_train_session_samples_per_step(const dt_train_session *session);
 /* Of those, the first of this rank in a micro-step; those of its batch follow. */
 int64_t dt_train_session_first_sample(const dt_train_session *session, int64_t micro_step);

@@ -10,21 +10,6 @@
 
 #include "base/banned.h"
 
-static dt_status fill_batch(dt_train_session *session, int64_t micro_step, dt_error *err)
-{
-    void *inputs[DT_INPUTS_MAX];
-    dt_status st = DT_OK;
-
-    dt_train_session_inputs(session, inputs);
-    DT_TRY(dt_sampler_fill(&session->sampler, inputs,
-                           dt_train_session_first_sample(session, micro_step),
-                           session->batch.samples, err));
-    session->batch.step = (uint32_t)session->step;
-    session->batch.micro_step = (uint32_t)micro_step;
-out:
-    return st;
-}
-
 /* Gradients of all micro-steps, reduced; their norm is still that of the scaled ones. */
 static dt_status make_gradients(dt_train_session *session, dt_step *step, double valid_targets,
                                 double *loss_sum, dt_error *err)
@@ -39,7 +24,7 @@ static dt_status make_gradients(dt_train_session *session, dt_step *step, double
     for (int64_t m = 0; m < micro_steps; m++) {
         start = dt_clock_monotonic_seconds();
         dt_activity_micro_step(m + 1, micro_steps);
-        DT_TRY(fill_batch(session, m, err));
+        DT_TRY(dt_train_session_fill(session, m, err));
         step->host_overhead_seconds += dt_clock_monotonic_seconds() - start;
         DT_TRY(strategy->forward_backward(state, &session->batch,
                                           session->scaler.scale / valid_targets, &micro_sum, err));
@@ -121,7 +106,8 @@ dt_status dt_step_run(dt_train_session *session, dt_step *out, dt_error *err)
                  (long long)session->step + 1,
                  (long long)(samples * session->recipe->batch.tokens));
     dt_activity_step(session->step + 1);
-    *out = (dt_step){.learning_rate = dt_schedule_lr(session->recipe, session->step)};
+    *out = (dt_step){.learning_rate = dt_schedule_lr(session->recipe, session->step),
+                     .items = dt_train_session_items(session, (int64_t)valid_targets)};
     DT_TRY(make_gradients(session, out, valid_targets, &loss_sum, err));
     DT_TRY(agree(session, out, &loss_sum, &mean_norm, err));
     DT_TRY(dt_scaler_step(&session->scaler, mean_norm, &out->skipped, err));

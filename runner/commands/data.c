@@ -36,19 +36,11 @@ static void add_json(json_t *object, const char *key, const dt_prepared *made)
 
 static void add_text(dt_strbuf *out, const char *name, const dt_prepared *made)
 {
-    char tokens[DT_FORMAT_SIZE], bytes[DT_FORMAT_SIZE];
-    const dt_prepared_facts *facts = &made->facts;
-
     if (made->files.count == 0)
         return;
-    dt_strbuf_add_fmt(out,
-                      "%s: %lld documents of %s, %s tokens of %lld (%.2f bytes a token), %s in the "
-                      "cache\n",
-                      name, (long long)facts->documents,
-                      dt_format_bytes(bytes, sizeof(bytes), (double)facts->bytes),
-                      dt_format_count(tokens, sizeof(tokens), (double)facts->tokens),
-                      (long long)made->vocab, (double)facts->bytes / (double)facts->tokens,
-                      made->found ? "already" : "now");
+    dt_strbuf_add_fmt(out, "%s: ", name);
+    dt_prepared_describe(out, made);
+    dt_strbuf_add_fmt(out, ", %s in the cache\n", made->found ? "already" : "now");
 }
 
 static dt_status prepare(dt_call *call, dt_error *err)
@@ -62,7 +54,7 @@ static dt_status prepare(dt_call *call, dt_error *err)
 
     dt_strbuf_init(&text);
     DT_TRY(dt_read_recipe(&recipe, &source, call->args->operands[1], call, err));
-    if (!dt_tokenizer_is_file(&recipe))
+    if (!dt_tokenizer_is_file(&recipe) && recipe.data.source[0] == '\0')
         DT_THROW(err, DT_ERR_RECIPE,
                  "data.tokenizer names no file: characters and bytes need no preparation");
     DT_TRY(dt_fetch_recipe(&here, &recipe, call->arena, err));

@@ -155,17 +155,24 @@ int64_t dt_csv_column(const char *text, size_t length, const char *name)
     return found;
 }
 
-static dt_status read_record(dt_documents *out, const char *text, size_t length, int64_t column,
-                             dt_strbuf *field, dt_document_fn *add, void *context, dt_error *err)
+bool dt_csv_field(dt_strbuf *out, const char *text, size_t length, int64_t column)
 {
     size_t at = 0;
 
     for (int64_t i = 0; i <= column; i++) {
-        dt_strbuf_reset(field);
-        if (!next_field(field, text, length, &at)) {
-            count_broken(out, "it has too few fields");
-            return DT_OK;
-        }
+        dt_strbuf_reset(out);
+        if (!next_field(out, text, length, &at))
+            return false;
+    }
+    return true;
+}
+
+static dt_status read_record(dt_documents *out, const char *text, size_t length, int64_t column,
+                             dt_strbuf *field, dt_document_fn *add, void *context, dt_error *err)
+{
+    if (!dt_csv_field(field, text, length, column)) {
+        count_broken(out, "it has too few fields");
+        return DT_OK;
     }
     return add_document(out, field->data, field->length, add, context, err);
 }

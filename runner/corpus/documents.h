@@ -44,6 +44,8 @@ dt_status dt_documents_read(dt_documents *out, dt_corpus_kind kind, const char *
 
 /* Bytes of the first record of a .csv, its line break with it; `quoted` may be NULL. */
 size_t dt_csv_record(const char *text, size_t length);
+/* *out becomes a field of the record at `text`, which stands there without its end; false: it has fewer. */
+bool dt_csv_field(dt_strbuf *out, const char *text, size_t length, int64_t column);
 /* The column of that name in the record at `text`; -1: there is none. */
 int64_t dt_csv_column(const char *text, size_t length, const char *name);
 

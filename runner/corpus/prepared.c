@@ -62,6 +62,7 @@ static dt_status read_facts(dt_prepared *out, const char *folder, dt_arena *aren
     DT_TRY(dt_json_get_int(&out->facts.tokens, facts, "tokens", path, err));
     DT_TRY(dt_json_get_int(&out->facts.bytes, facts, "bytes", path, err));
     DT_TRY(dt_json_get_int(&out->facts.broken, facts, "broken", path, err));
+    DT_TRY(dt_json_get_int_or(&out->facts.unknown, facts, "unknown", 0, path, err));
     DT_TRY(dt_json_get_array(&parts, facts, "parts", path, err));
     items = dt_arena_alloc_array(arena, json_array_size(parts) + 1, sizeof(*items));
     if (items == NULL)
@@ -96,16 +97,15 @@ static bool is_whole(const char *folder)
 
 /* --- made */
 
-static dt_status wait_for_lock(int *fd, const char *path, const dt_prepare_options *options,
-                               dt_error *err)
+static dt_status wait_for_lock(int *fd, const char *path, const dt_prepared_job *job, dt_error *err)
 {
     dt_error busy = DT_ERROR_INIT;
     bool told = false;
     dt_status st;
 
     while ((st = dt_file_lock(fd, path, &busy)) == DT_ERR_BUSY) {
-        if (!told && options->tell != NULL)
-            options->tell("another dtrun makes tokens of the same data: waiting for it");
+        if (!told && job->tell != NULL)
+            job->tell("another dtrun makes tokens of the same data: waiting for it");
         told = true;
         dt_error_clear(&busy);
         dt_clock_sleep_seconds(POLL_SECONDS);
@@ -113,8 +113,8 @@ static dt_status wait_for_lock(int *fd, const char *path, const dt_prepare_optio
     return st == DT_OK ? st : DT_FAIL(err, st, "%s", busy.message);
 }
 
-static dt_status make(const char *folder, const dt_data_files *files,
-                      const dt_prepare_options *options, dt_arena *arena, dt_error *err)
+static dt_status make(const char *folder, const dt_prepared_job *job, dt_arena *arena,
+                      dt_error *err)
 {
     const char *lock = dt_arena_printf(arena, "%s.lock", folder);
     dt_status st = DT_OK;
@@ -123,118 +123,64 @@ static dt_status make(const char *folder, const dt_data_files *files,
     if (lock == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_file_make_dirs(folder, 0700, err));
-    DT_TRY(wait_for_lock(&fd, lock, options, err));
+    DT_TRY(wait_for_lock(&fd, lock, job, err));
     if (!is_whole(folder))
-        DT_TRY(dt_corpus_work(folder, files, options, err));
+        DT_TRY(job->work(job->context, folder, err));
 out:
     if (fd >= 0)
         close(fd);
     return st;
 }
 
-dt_status dt_prepared_open(dt_prepared *out, const dt_string_list *patterns, const char *name,
-                           const dt_prepare_options *options, bool make_it, dt_arena *arena,
-                           dt_error *err)
+dt_status dt_prepared_folder(dt_prepared *out, const dt_prepared_job *job, bool make_it,
+                             dt_arena *arena, dt_error *err)
 {
-    dt_status st = DT_OK;
     const char *cache, *folder;
-    char key[DT_DIGEST_SIZE];
-    dt_data_files files;
+    dt_status st = DT_OK;
 
-    *out = (dt_prepared){.vocab = dt_tokenizer_vocab(options->tokenizer)};
-    if (patterns->count == 0)
-        return DT_OK;
-    DT_TRY(dt_data_files_find(&files, patterns, DT_TOKENS_BYTE, name, arena, err));
     DT_TRY(dt_dir_make(&cache, DT_DIR_CACHE, arena, err));
-    DT_TRY(make_key(key, &files, options, cache, err));
-    folder = dt_arena_printf(arena, "%s/tokens/%s", cache, key);
+    folder = dt_arena_printf(arena, "%s/tokens/%s", cache, job->key);
     if (folder == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     out->found = is_whole(folder);
     if (!out->found && !make_it)
         goto out;
     if (!out->found)
-        DT_TRY(make(folder, &files, options, arena, err));
+        DT_TRY(make(folder, job, arena, err));
     DT_TRY(read_facts(out, folder, arena, err));
 out:
     return st;
 }
 
-/* --- of a recipe */
+typedef struct text_work {
+    const dt_data_files *files;
+    const dt_prepare_options *options;
+} text_work;
 
-/* Its file by content, so that nothing that happens to the folder it came from matters to a run. */
-static dt_status keep_tokenizer(const char **out, const dt_tokenizer *tokenizer, dt_arena *arena,
-                                dt_error *err)
+static dt_status work_on_text(void *context, const char *folder, dt_error *err)
 {
-    json_t *json = dt_tokenizer_to_json(tokenizer);
-    const char *cache, *folder, *name, *bytes;
-    dt_status st = DT_OK;
-    size_t length;
+    const text_work *work = context;
 
-    (void)dt_tokenizer_get_file(tokenizer, &name, &bytes, &length);
-    DT_TRY(dt_dir_make(&cache, DT_DIR_CACHE, arena, err));
-    folder = dt_arena_printf(arena, "%s/tokens/tokenizers/%s", cache,
-                             json_string_value(json_object_get(json, "xxh3_128")));
-    *out = folder != NULL ? dt_arena_printf(arena, "%s/%s", folder, name) : NULL;
-    if (*out == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    if (dt_file_exists(*out))
-        goto out;
-    DT_TRY(dt_file_make_dirs(folder, 0700, err));
-    DT_TRY(dt_file_write_atomic(*out, bytes, length, 0600, err));
-out:
-    json_decref(json);
-    return st;
+    return dt_corpus_work(folder, work->files, work->options, err);
 }
 
-/* Where data.tokens says something else the dataset says why that cannot be. */
-static dt_status is_text(bool *out, const dt_recipe *recipe, dt_arena *arena, dt_error *err)
+dt_status dt_prepared_open(dt_prepared *out, const dt_string_list *patterns, const char *name,
+                           const dt_prepare_options *options, bool make_it, dt_arena *arena,
+                           dt_error *err)
 {
     dt_data_files files;
+    text_work work = {&files, options};
+    dt_prepared_job job = {.context = &work, .work = work_on_text, .tell = options->tell};
     dt_status st = DT_OK;
+    const char *cache;
 
-    *out = false;
-    DT_TRY(dt_data_files_find(&files, &recipe->data.train, dt_tokens_kind_of(recipe), "data.train",
-                              arena, err));
-    *out = recipe->data.tokens == DT_TOKENS_AUTO && files.count > 0 &&
-           !dt_tokens_kind_is_ids(files.items[0].kind);
+    *out = (dt_prepared){.vocab = dt_tokenizer_vocab(options->tokenizer)};
+    if (patterns->count == 0)
+        return DT_OK;
+    DT_TRY(dt_data_files_find(&files, patterns, DT_TOKENS_BYTE, name, arena, err));
+    DT_TRY(dt_dir_make(&cache, DT_DIR_CACHE, arena, err));
+    DT_TRY(make_key(job.key, &files, options, cache, err));
+    DT_TRY(dt_prepared_folder(out, &job, make_it, arena, err));
 out:
-    return st;
-}
-
-dt_status dt_prepare_recipe(dt_recipe *recipe, bool make_it, void (*tell)(const char *text),
-                            dt_prepared *train, dt_prepared *validation, dt_arena *arena,
-                            dt_error *err)
-{
-    dt_prepare_options options = {.field = recipe->data.field, .tell = tell};
-    dt_tokenizer *tokenizer = NULL;
-    dt_prepared made[2] = {{.found = false}, {.found = false}};
-    dt_status st = DT_OK;
-    bool text;
-
-    if (!dt_tokenizer_is_file(recipe))
-        goto out;
-    DT_TRY(dt_tokenizer_read(&tokenizer, recipe->data.tokenizer, err));
-    options.tokenizer = tokenizer;
-    DT_TRY(keep_tokenizer(&recipe->data.tokenizer, tokenizer, arena, err));
-    DT_TRY(is_text(&text, recipe, arena, err));
-    if (!text)
-        goto out;
-    DT_TRY(dt_prepared_open(&made[0], &recipe->data.train, "data.train", &options, make_it, arena,
-                            err));
-    DT_TRY(dt_prepared_open(&made[1], &recipe->data.validation, "data.validation", &options,
-                            make_it, arena, err));
-    if (made[0].files.count > 0 &&
-        (recipe->data.validation.count == 0 || made[1].files.count > 0)) {
-        recipe->data.train = made[0].files;
-        recipe->data.validation = made[1].files;
-        recipe->data.tokens = DT_TOKENS_LLMC;
-    }
-out:
-    dt_tokenizer_free(tokenizer);
-    if (train != NULL)
-        *train = made[0];
-    if (validation != NULL)
-        *validation = made[1];
     return st;
 }

@@ -12,4 +12,20 @@
 dt_status dt_corpus_work(const char *folder, const dt_data_files *files,
                          const dt_prepare_options *options, dt_error *err);
 
+/* prepared.c: the folder CACHE/tokens/KEY, made by `work` where it is not whole. */
+typedef struct dt_prepared_job {
+    char key[33]; /* hex */
+    void *context;
+    dt_status (*work)(void *context, const char *folder, dt_error *err);
+    void (*tell)(const char *text); /* MAY be NULL */
+} dt_prepared_job;
+
+dt_status dt_prepared_folder(dt_prepared *out, const dt_prepared_job *job, bool make_it,
+                             dt_arena *arena, dt_error *err);
+
+/* pair_prepared.c: dt_prepare_recipe for sentence pairs: `tokenizer` is theirs. */
+dt_status dt_prepare_pairs(dt_recipe *recipe, const dt_tokenizer *tokenizer, bool make_it,
+                           void (*tell)(const char *text), dt_prepared made[2], dt_arena *arena,
+                           dt_error *err);
+
 #endif

@@ -50,6 +50,9 @@ static const char *batch_text(dt_arena *arena, const dt_recipe *recipe)
 {
     if (dt_architecture_find(recipe->model.kind)->reads_rows)
         return dt_arena_printf(arena, "%lld rows", (long long)recipe->batch.sequences);
+    if (recipe->batch.max_tokens > 0)
+        return dt_arena_printf(arena, "pairs of at most %lld tokens",
+                               (long long)recipe->batch.max_tokens);
     return dt_arena_printf(arena, "%lld sequences x %lld tokens",
                            (long long)recipe->batch.sequences, (long long)recipe->batch.tokens);
 }
@@ -61,8 +64,7 @@ static void add_summary(dt_strbuf *out, const dt_term *term, const dt_fit *fit, 
     const dt_recipe *recipe = &flight->plan.recipe;
     const dt_architecture *kind = dt_architecture_find(recipe->model.kind);
     int64_t steps = dt_preflight_steps(flight, NULL);
-    int64_t ranks =
-        dt_preflight_samples(flight) / recipe->batch.sequences / recipe->batch.accumulate;
+    int64_t ranks = dt_preflight_replicas(flight);
     char text[DT_FORMAT_SIZE], whole[DT_FORMAT_SIZE];
     dt_table table;
 
@@ -77,7 +79,9 @@ static void add_summary(dt_strbuf *out, const dt_term *term, const dt_fit *fit, 
         dt_table_add(&table, DT_STYLE_PLAIN, "%s epochs (so many steps as the data give)",
                      dt_format_whole(text, sizeof(text), recipe->schedule.epochs));
     dt_table_add(&table, DT_STYLE_DIM, "%ss per step", kind->item);
-    dt_table_add(&table, DT_STYLE_PLAIN, "%s = %s x %lld accumulated x %lld ranks",
+    dt_table_add(&table, DT_STYLE_PLAIN,
+                 recipe->batch.max_tokens > 0 ? "%s or so: %s x %lld accumulated x %lld ranks"
+                                              : "%s = %s x %lld accumulated x %lld ranks",
                  dt_format_whole(text, sizeof(text), flight->tokens_per_step),
                  batch_text(arena, recipe), (long long)recipe->batch.accumulate, (long long)ranks);
     if (steps > 0) {

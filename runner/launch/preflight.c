@@ -86,17 +86,16 @@ static void tell(const char *text)
     dt_report_say("%s", text);
 }
 
-static void tell_prepared(const char *name, const dt_prepared *made, int64_t vocab)
+static void tell_prepared(const char *name, const dt_prepared *made)
 {
-    char tokens[DT_FORMAT_SIZE], bytes[DT_FORMAT_SIZE];
-    const dt_prepared_facts *facts = &made->facts;
+    dt_strbuf text;
 
-    if (made->files.count > 0 && !made->found)
-        dt_report_say("%s: %lld documents of %s, %s tokens of %lld (%.2f bytes a token)", name,
-                      (long long)facts->documents,
-                      dt_format_bytes(bytes, sizeof(bytes), (double)facts->bytes),
-                      dt_format_count(tokens, sizeof(tokens), (double)facts->tokens),
-                      (long long)vocab, (double)facts->bytes / (double)facts->tokens);
+    if (made->files.count == 0 || made->found)
+        return;
+    dt_strbuf_init(&text);
+    dt_prepared_describe(&text, made);
+    dt_report_say("%s: %s", name, text.data);
+    dt_strbuf_release(&text);
 }
 
 /* Text becomes tokens where somebody will train on it, or has: it can take an hour. */
@@ -106,8 +105,8 @@ static dt_status prepare_text(dt_recipe *here, bool make, dt_arena *arena, dt_er
     dt_status st = DT_OK;
 
     DT_TRY(dt_prepare_recipe(here, make, tell, &train, &validation, arena, err));
-    tell_prepared("data.train", &train, train.vocab);
-    tell_prepared("data.validation", &validation, validation.vocab);
+    tell_prepared("data.train", &train);
+    tell_prepared("data.validation", &validation);
 out:
     return st;
 }
@@ -134,7 +133,13 @@ static dt_status check_data(dt_preflight *out, dt_recipe *here, const dt_recipe 
     DT_TRY(dt_fetch_recipe(here, recipe, arena, err));
     count_files(out, here, arena);
     DT_TRY(prepare_text(here, make, arena, err));
+    if (here->data.tokens == DT_TOKENS_PAIRS) /* what they were is several forms */
+        count_files(out, here, arena);
     DT_TRY(dt_dataset_check(&out->data, here, NULL, err));
+    if (make && out->data.too_long > 0)
+        dt_report_say("%lld sentence pairs are longer than batch.tokens or batch.max_tokens: they "
+                      "are left out",
+                      (long long)out->data.too_long);
 out:
     return st;
 }
@@ -151,9 +156,9 @@ static dt_status plan_recipe(dt_preflight *out, const dt_recipe *here, int64_t g
     DT_TRY(gpus > 0 ? dt_placement_imagine(&out->plan, gpus, arena, err)
                     : dt_placement_assign(&out->plan, NULL, arena, err));
     ranks = dt_plan_memory_ranks(&out->plan, 0);
-    dt_memory_estimate(&out->memory, &out->recipe, out->data.vocab, &ranks);
+    dt_memory_estimate(&out->memory, here, out->data.vocab, &ranks);
     out->ranks_on_node = fullest_node(&out->plan);
-    out->tokens_per_step = dt_preflight_samples(out) * out->recipe.batch.tokens;
+    out->tokens_per_step = dt_preflight_items(out);
 out:
     return st;
 }

@@ -47,8 +47,11 @@ bool dt_preflight_fits_here(dt_preflight *flight, const dt_recipe *recipe, dt_er
 dt_status dt_preflight_check(dt_preflight *out, const dt_recipe *recipe,
                              const dt_recipe_source *source, dt_arena *arena, dt_error *err);
 
-/* Sequences of one step, over all ranks, replicas and micro-steps. */
+int64_t dt_preflight_replicas(const dt_preflight *flight); /* of all ranks */
+/* Sequences of one step, over all replicas and micro-steps; of sentence pairs batches. */
 int64_t dt_preflight_samples(const dt_preflight *flight);
+/* Tokens or rows of one step; of sentence pairs the target tokens of a mean one. */
+int64_t dt_preflight_items(const dt_preflight *flight);
 /* Whether the recipe's steps fit its data, as far as these are known. DT_ERR_RECIPE. */
 dt_status dt_preflight_check_steps(const dt_preflight *flight, dt_error *err);
 /* Steps of the whole run, as the engine will count them with this plan, from its start (NULL) or

@@ -4,14 +4,37 @@
 
 #include "base/banned.h"
 
-int64_t dt_preflight_samples(const dt_preflight *flight)
+int64_t dt_preflight_replicas(const dt_preflight *flight)
 {
     const dt_plan *plan = &flight->plan;
     int64_t replicas = 0;
 
     for (int64_t r = 0; r < plan->world_size; r++)
         replicas += plan->ranks[r].replicas;
-    return replicas * plan->recipe.batch.sequences * plan->recipe.batch.accumulate;
+    return replicas;
+}
+
+static bool has_pairs(const dt_preflight *flight)
+{
+    return flight->plan.recipe.batch.max_tokens > 0;
+}
+
+int64_t dt_preflight_samples(const dt_preflight *flight)
+{
+    const dt_recipe *recipe = &flight->plan.recipe;
+
+    return dt_preflight_replicas(flight) * (has_pairs(flight) ? 1 : recipe->batch.sequences) *
+           recipe->batch.accumulate;
+}
+
+int64_t dt_preflight_items(const dt_preflight *flight)
+{
+    int64_t samples = dt_preflight_samples(flight), groups = flight->data.train_groups;
+
+    if (!has_pairs(flight))
+        return samples * flight->plan.recipe.batch.tokens;
+    return groups > 0 ? samples * flight->data.train_tokens / groups
+                      : samples * flight->plan.recipe.batch.max_tokens;
 }
 
 /* Of the plan's recipe and the data's tokens; false where these are not known. */
@@ -21,6 +44,11 @@ static bool count_in(dt_sampler *out, const dt_preflight *flight)
 
     int64_t ahead = dt_architecture_find(recipe->model.kind)->reads_rows ? 0 : 1;
 
+    if (has_pairs(flight)) {
+        dt_sampler_count(out, flight->data.train_groups, 1, 0, (uint64_t)recipe->seed);
+        out->groups = true;
+        return flight->data.train_groups > 0;
+    }
     if (flight->data.train_tokens < recipe->batch.tokens + ahead)
         return false;
     dt_sampler_count(out, flight->data.train_tokens, recipe->batch.tokens, ahead,

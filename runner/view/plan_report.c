@@ -58,6 +58,9 @@ static const char *batch_text(const dt_recipe *recipe, dt_arena *arena)
 {
     if (dt_architecture_find(recipe->model.kind)->reads_rows)
         return dt_arena_printf(arena, "%lld rows", (long long)recipe->batch.sequences);
+    if (recipe->batch.max_tokens > 0)
+        return dt_arena_printf(arena, "pairs of at most %lld tokens",
+                               (long long)recipe->batch.max_tokens);
     return dt_arena_printf(arena, "%lld x %lld tokens", (long long)recipe->batch.sequences,
                            (long long)recipe->batch.tokens);
 }

@@ -51,7 +51,7 @@ inside runner term
 inside runner channel
 inside runner slurm
 inside runner predict
-inside runner corpus node_setup
+inside runner corpus node_setup term
 inside runner fetch
 inside runner transport slurm
 inside runner node_setup slurm transport
