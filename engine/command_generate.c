@@ -10,16 +10,22 @@
 #include "engine/arguments.h"
 #include "engine/commands.h"
 #include "engine/generate/generate.h"
+#include "engine/generate/translate.h"
 
 #include "base/banned.h"
 
 #define STOPS_MOST       64
 #define PROMPT_MOST      ((size_t)64 << 20)
 #define TEMPERATURE_MOST 100
+#define BEAMS_MOST       256
 
 typedef struct wanted {
     dt_generate_options options;
     const char *prompt_file;
+    const char *input; /* NULL, or the lines that are translated */
+    int64_t beams;
+    double length_penalty;
+    json_t *translated; /* with --json: what has been, so far */
     const char *stops[STOPS_MOST];
     int64_t seed;
     bool json;
@@ -53,6 +59,13 @@ static dt_status take(wanted *w, int option, const char *text, dt_error *err)
     case 'f':
         w->prompt_file = text;
         return DT_OK;
+    case 'i':
+        w->input = text;
+        return DT_OK;
+    case 'b':
+        return dt_argument_whole(&w->beams, text, "--beam", 1, BEAMS_MOST, err);
+    case 'l':
+        return dt_argument_number(&w->length_penalty, text, "--length-penalty", 0, 10, err);
     case 'n':
         return dt_argument_whole(&out->tokens, text, "--tokens", 1, 1000000, err);
     case 'x':
@@ -88,6 +101,9 @@ static dt_status parse(wanted *out, int argc, char **argv, dt_error *err)
     static const struct option options[] = {{"checkpoint", required_argument, NULL, 'c'},
                                             {"prompt", required_argument, NULL, 'p'},
                                             {"prompt-file", required_argument, NULL, 'f'},
+                                            {"input", required_argument, NULL, 'i'},
+                                            {"beam", required_argument, NULL, 'b'},
+                                            {"length-penalty", required_argument, NULL, 'l'},
                                             {"tokens", required_argument, NULL, 'n'},
                                             {"stop", required_argument, NULL, 'x'},
                                             {"past-end", no_argument, NULL, 'e'},
@@ -105,6 +121,8 @@ static dt_status parse(wanted *out, int argc, char **argv, dt_error *err)
 
     *out = (wanted){
         .seed = 1337,
+        .beams = 1,
+        .length_penalty = 1,
         .options = {
             .prompt = "", .tokens = 300, .device = "cpu", .sampling = {.temperature = 0.8}}};
     while ((option = getopt_long(argc, argv, ":", options, NULL)) != -1) {
@@ -118,6 +136,8 @@ static dt_status parse(wanted *out, int argc, char **argv, dt_error *err)
         DT_THROW(err, DT_ERR_USAGE, "--checkpoint is missing");
     if (out->options.prompt[0] != '\0' && out->prompt_file != NULL)
         DT_THROW(err, DT_ERR_USAGE, "--prompt and --prompt-file are both given; leave one out");
+    if (out->input != NULL && (out->options.prompt[0] != '\0' || out->prompt_file != NULL))
+        DT_THROW(err, DT_ERR_USAGE, "--input and a prompt are both given; leave one out");
     out->options.sampling.seed = (uint64_t)out->seed;
     out->options.stops.texts = out->stops;
 out:
@@ -186,6 +206,61 @@ out:
     return st;
 }
 
+/* --- lines */
+
+static dt_status take_line(void *context, const char *line, size_t length, double score,
+                           dt_error *err)
+{
+    wanted *w = context;
+    dt_status st = DT_OK;
+    dt_strbuf valid;
+
+    dt_strbuf_init(&valid);
+    if (w->json) {
+        dt_utf8_add_valid(&valid, line, length);
+        json_array_append_new(w->translated, json_pack("{s:s%, s:f}", "text", valid.data,
+                                                       valid.length, "score", score));
+    } else {
+        DT_TRY(write_out(line, length, err));
+        DT_TRY(write_out("\n", 1, err));
+    }
+out:
+    dt_strbuf_release(&valid);
+    return st;
+}
+
+static dt_status translate(wanted *w, dt_error *err)
+{
+    dt_translate_options options = {.checkpoint = w->options.checkpoint,
+                                    .beams = w->beams,
+                                    .length_penalty = w->length_penalty,
+                                    .device = w->options.device,
+                                    .threads = w->options.threads,
+                                    .emit = take_line,
+                                    .context = w};
+    json_t *object = json_pack("{s:s, s:[]}", "checkpoint", options.checkpoint, "lines");
+    dt_strbuf text, out;
+    dt_status st = DT_OK;
+
+    dt_strbuf_init(&text);
+    dt_strbuf_init(&out);
+    w->translated = json_object_get(object, "lines");
+    DT_TRY(dt_file_read(&text, strcmp(w->input, "-") == 0 ? "/dev/stdin" : w->input, PROMPT_MOST,
+                        err));
+    options.text = text.data;
+    options.length = text.length;
+    DT_TRY(dt_translate(&options, err));
+    if (w->json) {
+        dt_json_write(&out, object);
+        DT_TRY(dt_print_line(&out, err));
+    }
+out:
+    json_decref(object);
+    dt_strbuf_release(&text);
+    dt_strbuf_release(&out);
+    return st;
+}
+
 dt_status dt_engine_generate(int argc, char **argv, dt_error *err)
 {
     dt_strbuf text, prompt;
@@ -196,6 +271,10 @@ dt_status dt_engine_generate(int argc, char **argv, dt_error *err)
     dt_strbuf_init(&text);
     dt_strbuf_init(&prompt);
     DT_TRY(parse(&w, argc, argv, err));
+    if (w.input != NULL) {
+        DT_TRY(translate(&w, err));
+        goto out;
+    }
     if (w.prompt_file != NULL) {
         DT_TRY(read_prompt(&prompt, w.prompt_file, err));
         w.options.prompt = prompt.data;

@@ -14,6 +14,7 @@
 static const char help[] =
     "usage: dtrun-engine train --plan FILE\n"
     "       dtrun-engine generate --checkpoint DIR [--prompt TEXT | --prompt-file FILE]\n"
+    "                             [--input FILE] [--beam N] [--length-penalty A]\n"
     "                             [--tokens N] [--stop TEXT]... [--past-end] [--temperature X]\n"
     "                             [--top-k K] [--top-p P] [--repetition-penalty R] [--seed S]\n"
     "                             [--device NAME] [--threads N] [--json]\n"
@@ -24,7 +25,8 @@ static const char help[] =
     "train      runs one rank of a plan; 'dtrun launch' writes the plan and starts the ranks.\n"
     "           The rank is in RANK (0 where it is unset), the channel to the agent in\n"
     "           DTRUN_CHANNEL; without it events go to stdout.\n"
-    "generate   prints the prompt and what the model adds to it, as it comes.\n"
+    "generate   prints the prompt and what the model adds to it, as it comes; with --input, each of its\n"
+    "           lines translated.\n"
     "export     makes a folder that Hugging Face's transformers load; says in JSON what is in it.\n"
     "\n"
     "  --plan FILE        plan as JSON\n"

@@ -18,8 +18,8 @@ static dt_status list_arguments(const char ***out, const char *checkpoint, const
                                 dt_error *err)
 {
     static const char *const passed[] = {
-        "prompt", "prompt-file",        "tokens", "temperature", "top-k",
-        "top-p",  "repetition-penalty", "seed",   "device",      "threads"};
+        "input", "beam",  "length-penalty",     "prompt", "prompt-file", "tokens", "temperature",
+        "top-k", "top-p", "repetition-penalty", "seed",   "device",      "threads"};
     enum { PASSED = sizeof(passed) / sizeof(passed[0]) };
     const dt_value *stops = dt_arguments_get(call->args, "stop");
     const char **argv =
@@ -168,6 +168,26 @@ static const dt_option options[] = {
      .kind = DT_OPTION_TEXT,
      .value = "FILE",
      .help = "the same from a file, without the line break at its end"},
+    {.name = "input",
+     .letter = 'i',
+     .kind = DT_OPTION_TEXT,
+     .value = "FILE",
+     .help = "translate its lines, each to a line; - reads them from stdin"},
+    {.name = "beam",
+     .letter = 'b',
+     .kind = DT_OPTION_INT,
+     .value = "N",
+     .fallback = "1",
+     .low = 1,
+     .high = 256,
+     .help = "with --input: search so many translations side by side; 1 takes the likeliest token"},
+    {.name = "length-penalty",
+     .kind = DT_OPTION_NUMBER,
+     .value = "A",
+     .fallback = "1",
+     .low = 0,
+     .high = 10,
+     .help = "with --input: their log-probability is divided by length^A"},
     {.name = "tokens",
      .letter = 'n',
      .kind = DT_OPTION_INT,
@@ -254,6 +274,9 @@ const dt_command dt_command_generate = {
         "tokens, a stop text, or the end of the text where the tokenizer has a token for it.\n"
         "With --json: run, checkpoint, step, prompt, text, tokens, ended (tokens, stop or\n"
         "end_of_text), seed. A model of token ids has no text: it takes and gives numbers, as\n"
-        "in --prompt \"12 7 400\".\n",
+        "in --prompt \"12 7 400\".\n"
+        "With --input, of a run on sentence pairs, each line is translated, in its order: --beam,\n"
+        "as fairseq searches, with the score log-probability / length^A; the end counts in both.\n"
+        "With --json: run, checkpoint, and of each of lines text and score.\n",
     .run = generate,
 };

@@ -1,0 +1,169 @@
+#include "engine/generate/beam.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+typedef struct candidate {
+    double score; /* sum of log-probabilities */
+    int32_t version, token;
+} candidate;
+
+typedef struct search {
+    const dt_beam_options *options;
+    int64_t versions, tokens; /* side by side; of each so far */
+    double *scores;           /* (beams) */
+    int32_t *words, *spare;   /* (beams, most): of each version */
+    int32_t *newest, *parents;
+    float *logits;         /* (beams, vocab) */
+    candidate *candidates; /* (2 beams), best first */
+    int64_t candidate_count, done;
+    dt_beam_result best;
+} search;
+
+static dt_status open_search(search *s, const dt_beam_options *options, dt_error *err)
+{
+    size_t beams = (size_t)options->beams, most = (size_t)options->most;
+
+    *s = (search){.options = options, .versions = 1, .best = {.score = -INFINITY}};
+    s->scores = calloc(beams, sizeof *s->scores);
+    s->words = calloc(beams * most, sizeof *s->words);
+    s->spare = calloc(beams * most, sizeof *s->spare);
+    s->newest = calloc(beams, sizeof *s->newest);
+    s->parents = calloc(beams, sizeof *s->parents);
+    s->logits = calloc(beams * (size_t)options->vocab, sizeof *s->logits);
+    s->candidates = calloc(2 * beams, sizeof *s->candidates);
+    s->best.tokens = calloc(most, sizeof *s->best.tokens);
+    if (!s->scores || !s->words || !s->spare || !s->newest || !s->parents || !s->logits ||
+        !s->candidates || !s->best.tokens)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a search of %zu beams", beams);
+    s->newest[0] = options->end;
+    return DT_OK;
+}
+
+static void close_search(search *s)
+{
+    free(s->scores);
+    free(s->words);
+    free(s->spare);
+    free(s->newest);
+    free(s->parents);
+    free(s->logits);
+    free(s->candidates);
+    free(s->best.tokens);
+}
+
+/* Keeps the 2 * beams best, equals in the order in which they come. */
+static void consider(search *s, candidate new)
+{
+    int64_t most = 2 * s->options->beams, at = s->candidate_count;
+
+    if (new.score == -INFINITY || isnan(new.score) ||
+        (at == most && new.score <= s->candidates[at - 1].score))
+        return;
+    if (at == most)
+        at--;
+    else
+        s->candidate_count++;
+    for (; at > 0 && s->candidates[at - 1].score < new.score; at--)
+        s->candidates[at] = s->candidates[at - 1];
+    s->candidates[at] = new;
+}
+
+static double log_sum(const float *logits, int64_t vocab)
+{
+    double max = logits[0], sum = 0;
+
+    for (int64_t v = 1; v < vocab; v++)
+        max = logits[v] > max ? (double)logits[v] : max;
+    for (int64_t v = 0; v < vocab; v++)
+        sum += exp((double)logits[v] - max);
+    return max + log(sum);
+}
+
+static void consider_all(search *s)
+{
+    const dt_beam_options *o = s->options;
+    bool first = s->tokens == 0, last = s->tokens + 1 == o->most;
+
+    s->candidate_count = 0;
+    for (int64_t k = 0; k < s->versions; k++) {
+        const float *logits = s->logits + k * o->vocab;
+        double all = log_sum(logits, o->vocab);
+
+        for (int32_t v = 0; v < o->vocab; v++) {
+            if (v == o->pad || (v == o->end && first) || (v != o->end && last))
+                continue;
+            consider(s, (candidate){s->scores[k] + (double)logits[v] - all, (int32_t)k, v});
+        }
+    }
+}
+
+static void finish(search *s, const candidate *c)
+{
+    double length = (double)(s->tokens + 1);
+    double score = c->score / pow(length, s->options->length_penalty);
+
+    s->done++;
+    if (score <= s->best.score)
+        return;
+    s->best.score = score;
+    s->best.count = s->tokens;
+    memcpy(s->best.tokens, s->words + c->version * s->options->most,
+           (size_t)s->tokens * sizeof(int32_t));
+}
+
+static void advance(search *s, const candidate *c, int64_t to, double *score)
+{
+    int64_t most = s->options->most;
+
+    memcpy(s->spare + to * most, s->words + c->version * most, (size_t)s->tokens * sizeof(int32_t));
+    s->spare[to * most + s->tokens] = c->token;
+    s->newest[to] = c->token;
+    s->parents[to] = c->version;
+    *score = c->score;
+}
+
+static void step(search *s)
+{
+    int64_t beams = s->options->beams, versions = 0;
+    int32_t *words = s->words;
+
+    consider_all(s);
+    for (int64_t i = 0; i < s->candidate_count; i++) {
+        const candidate *c = &s->candidates[i];
+
+        if (c->token == s->options->end) {
+            if (i < beams && s->done < beams)
+                finish(s, c);
+        } else if (versions < beams) {
+            advance(s, c, versions, &s->scores[versions]);
+            versions++;
+        }
+    }
+    s->words = s->spare;
+    s->spare = words;
+    s->versions = versions;
+    s->tokens++;
+}
+
+dt_status dt_beam_search(dt_beam_result *out, const dt_beam_options *options, dt_beam_next *next,
+                         void *self, dt_error *err)
+{
+    dt_status st = DT_OK;
+    search s;
+
+    DT_ASSERT(options->beams >= 1 && options->most >= 2 && options->vocab >= 2);
+    DT_TRY(open_search(&s, options, err));
+    while (s.versions > 0 && s.done < options->beams && s.tokens < options->most) {
+        DT_TRY(next(self, s.newest, s.tokens == 0 ? NULL : s.parents, s.versions, s.logits, err));
+        step(&s);
+    }
+    *out = s.best;
+    s.best.tokens = NULL;
+out:
+    close_search(&s);
+    return st;
+}

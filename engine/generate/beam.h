@@ -1,0 +1,41 @@
+/* beam: the likeliest sequence that a search side by side finds, as fairseq's SequenceGenerator has it.
+ *
+ * Search    versions begin with the end token. Of all that continue them the 2 * beams likeliest are
+ *           looked at: those among the first `beams` that end are done, the first `beams` that do not
+ *           continue. It is over when `beams` are done, or at `most` tokens, where all must end; one
+ *           that ends at once is none
+ * Score     sum of log-probabilities / length^length_penalty, the end counted in both; the highest of
+ *           those done is the result. One beam is greedy search
+ * Equals    the earlier version, the lower id
+ * Threads   one
+ */
+#ifndef DT_ENGINE_GENERATE_BEAM_H
+#define DT_ENGINE_GENERATE_BEAM_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+typedef struct dt_beam_options {
+    int64_t beams, vocab;
+    int64_t most; /* tokens, the end with them; 2 or more */
+    double length_penalty;
+    int32_t end, pad; /* padding is never taken */
+} dt_beam_options;
+
+/* Logits (versions, vocab) behind each of `versions`, which ended in newest[k] and continues parents[k]
+ * of the call before; parents NULL in the first call. The logits may be written over. */
+typedef dt_status dt_beam_next(void *self, const int32_t *newest, const int32_t *parents,
+                               int64_t versions, float *logits, dt_error *err);
+
+typedef struct dt_beam_result {
+    int32_t *tokens; /* without the end; the caller frees them */
+    int64_t count;
+    double score;
+} dt_beam_result;
+
+/* DT_ERR_NOMEM, or what next fails with; then there is nothing to free. */
+dt_status dt_beam_search(dt_beam_result *out, const dt_beam_options *options, dt_beam_next *next,
+                         void *self, dt_error *err);
+
+#endif

@@ -1,0 +1,105 @@
+#include "engine/generate/loaded.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/config.h"
+#include "engine/data/sides.h"
+#include "recipes/fields.h"
+
+#include "base/banned.h"
+
+dt_status dt_loaded_open(dt_loaded *l, const char *path, dt_error *err)
+{
+    const dt_checkpoint_info *info;
+    const char *kind;
+    dt_status st = DT_OK;
+
+    dt_arena_init(&l->arena, 0);
+    DT_TRY(dt_checkpoint_open(&l->checkpoint, path, err));
+    info = dt_checkpoint_get_info(l->checkpoint);
+    DT_TRY(dt_recipe_from_json(&l->recipe, info->recipe, &l->arena, err));
+    DT_TRY(dt_json_get_string(&kind, info->tokenizer, "kind", path, err));
+    l->ids = strcmp(kind, "ids") == 0;
+    DT_TRY(dt_tokenizer_from_json(&l->tokenizer, info->tokenizer, err));
+    DT_TRY(dt_tokenizer_load(l->tokenizer, path, err));
+out:
+    return st;
+}
+
+/* Every parameter goes into its unit's flat buffer. */
+static dt_status load_weights(dt_loaded *l, dt_error *err)
+{
+    dt_model *model = l->model;
+    float *host = NULL;
+    int64_t largest = 0;
+    dt_status st = DT_OK;
+
+    for (int i = 0; i < model->param_count; i++)
+        if (model->params[i].elems > largest)
+            largest = model->params[i].elems;
+    host = malloc((size_t)largest * sizeof(float));
+    if (host == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for a parameter of %lld elements",
+                 (long long)largest);
+    for (int i = 0; i < model->param_count; i++) {
+        const dt_param *param = &model->params[i];
+
+        DT_TRY(dt_checkpoint_load_param(l->checkpoint, param, host, err));
+        DT_TRY(l->device.copy_in(&l->device,
+                                 (float *)l->model->weights[param->unit] + param->offset_elems,
+                                 host, (size_t)param->elems * sizeof(float), err));
+    }
+out:
+    free(host);
+    return st;
+}
+
+/* What the model was trained with, where the recipe left it to the data. */
+static void take_sides(dt_loaded *l)
+{
+    const dt_sides *sides = dt_tokenizer_sides(l->tokenizer);
+
+    if (sides == NULL)
+        return;
+    if (l->recipe.model.source_vocab == 0)
+        l->recipe.model.source_vocab = sides->source->vocab;
+    l->recipe.model.pad = sides->target->pad;
+}
+
+dt_status dt_loaded_open_model(dt_loaded *l, const char *device, int64_t threads, int64_t batch,
+                               dt_error *err)
+{
+    size_t bytes = 0, ids;
+    dt_model_config config;
+    dt_status st = DT_OK;
+
+    take_sides(l);
+    DT_TRY(dt_config_inference(&config, &l->recipe, dt_tokenizer_vocab(l->tokenizer), err));
+    config.incremental = true;
+    config.batch = batch;
+    ids = (size_t)(config.decoder.context > batch ? config.decoder.context : batch);
+    DT_TRY(dt_device_open(&l->device, device, (int)threads, false, err));
+    DT_TRY(dt_model_open(&l->model, &config, &l->device, err));
+    for (int unit = 0; unit < l->model->unit_count; unit++)
+        bytes += (size_t)l->model->units[unit].elems * sizeof(float) + 64;
+    bytes += ids * sizeof(int32_t) + 64;
+    DT_TRY(dt_device_arena_open(&l->memory, &l->device, bytes, err));
+    for (int unit = 0; unit < l->model->unit_count; unit++)
+        l->model->weights[unit] =
+            dt_device_arena_take(&l->memory, (size_t)l->model->units[unit].elems * sizeof(float));
+    l->tokens_in.data = dt_device_arena_take(&l->memory, ids * sizeof(int32_t));
+    DT_TRY(load_weights(l, err));
+out:
+    return st;
+}
+
+void dt_loaded_close(dt_loaded *l)
+{
+    dt_device_arena_close(&l->memory);
+    dt_model_close(l->model);
+    dt_device_close(&l->device);
+    dt_tokenizer_free(l->tokenizer);
+    dt_checkpoint_close(l->checkpoint);
+    dt_arena_release(&l->arena);
+}

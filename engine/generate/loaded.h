@@ -1,0 +1,32 @@
+/* loaded: a checkpoint as a model with its weights and its tokenizer, to make text with.
+ *
+ * Errors     DT_ERR_CORRUPT, DT_ERR_NOT_FOUND from the checkpoint
+ * Threads    one
+ */
+#ifndef DT_ENGINE_GENERATE_LOADED_H
+#define DT_ENGINE_GENERATE_LOADED_H
+
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/data/data.h"
+#include "engine/model/model.h"
+
+typedef struct dt_loaded {
+    dt_checkpoint *checkpoint;
+    dt_arena arena; /* the recipe's strings */
+    dt_recipe recipe;
+    dt_tokenizer *tokenizer;
+    bool ids; /* numbers instead of text */
+    dt_device device;
+    dt_model *model;
+    dt_device_arena memory;
+    dt_tensor tokens_in; /* I32, room for the context's, and for one of each of batch */
+} dt_loaded;
+
+/* Recipe and tokenizer; a zeroed one may be closed. */
+dt_status dt_loaded_open(dt_loaded *out, const char *path, dt_error *err);
+/* Then the model, for sequences that grow; batch of them side by side. */
+dt_status dt_loaded_open_model(dt_loaded *l, const char *device, int64_t threads, int64_t batch,
+                               dt_error *err);
+void dt_loaded_close(dt_loaded *l);
+
+#endif
