@@ -1,0 +1,112 @@
+/* One node: what runs there, and that it ends, by one command of our agent each. */
+#define _GNU_SOURCE
+#include "runner/stop/direct.h"
+
+#include <string.h>
+
+#include "base/dirs.h"
+#include "runner/cli/child.h"
+#include "runner/node_setup/bootstrap.h"
+#include "runner/node_setup/node_setup.h"
+#include "runner/transport/transport.h"
+
+#include "base/banned.h"
+
+dt_status dt_direct_agent(const char **agent, const char *node, dt_arena *arena, dt_error *err)
+{
+    dt_bootstrap bootstrap = {0};
+    json_t *facts = NULL;
+    dt_status st = DT_OK;
+    int64_t skew_ms;
+
+    if (dt_transport_local.reaches(node))
+        return dt_dir_program(agent, "dtrun-agent", "DTRUN_AGENT", arena, err);
+    DT_TRY(dt_bootstrap_init(&bootstrap, arena, err));
+    DT_TRY(dt_bootstrap_probe(&facts, &skew_ms, &bootstrap, node, "-", NULL, err));
+    DT_TRY(dt_bootstrap_agent(agent, &bootstrap, node, facts, arena, err));
+out:
+    json_decref(facts);
+    dt_bootstrap_release(&bootstrap);
+    return st;
+}
+
+static dt_status run_there(dt_strbuf *out, const char **problem, const char *node,
+                           const char *const *words, dt_arena *arena, dt_error *err)
+{
+    dt_strbuf complaint;
+    dt_status st = DT_OK;
+    const char **argv;
+    size_t length;
+    int code;
+
+    *problem = NULL;
+    dt_strbuf_init(&complaint);
+    DT_TRY(dt_node_command(&argv, node, words, true, arena, err));
+    DT_TRY(dt_child_run(&code, out, &complaint, (char *const *)argv, err));
+    if (code != 0) {
+        length = complaint.length;
+        while (length > 0 && complaint.data[length - 1] == '\n')
+            length--;
+        complaint.data[length] = '\0';
+        *problem = strrchr(complaint.data, '\n'); /* the last line: those before are of its log */
+        *problem = dt_arena_strdup(arena, *problem != NULL ? *problem + 1 : complaint.data);
+        if (*problem == NULL)
+            DT_THROW(err, DT_ERR_NOMEM, "no memory");
+        if ((*problem)[0] == '\0')
+            *problem = "it ended without a word";
+    }
+out:
+    dt_strbuf_release(&complaint);
+    return st;
+}
+
+dt_status dt_direct_running(json_t **runs, const char *agent, const char *node, dt_arena *arena,
+                            dt_error *err)
+{
+    const char *const words[] = {agent, "running", NULL};
+    const char *problem;
+    dt_status st = DT_OK;
+    dt_strbuf out;
+
+    *runs = json_array();
+    dt_strbuf_init(&out);
+    DT_TRY(run_there(&out, &problem, node, words, arena, err));
+    if (problem != NULL)
+        DT_THROW(err, DT_ERR_PEER, "%s: %s", node, problem);
+    for (const char *line = out.data, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+        json_t *entry = NULL;
+
+        DT_TRY(dt_json_parse(&entry, line, (size_t)(end - line), "running", err));
+        json_array_append_new(*runs, entry);
+    }
+out:
+    dt_strbuf_release(&out);
+    return st;
+}
+
+dt_status dt_direct_end(const char **problem, const char *agent, const char *node,
+                        const char *folder, bool now, dt_arena *arena, dt_error *err)
+{
+    const char *const stop[] = {agent, "stop", folder, now ? "--now" : NULL, NULL};
+    const char *const end[] = {agent, "end", folder, NULL};
+    dt_status st = DT_OK;
+    dt_strbuf out;
+
+    dt_strbuf_init(&out);
+    DT_TRY(run_there(&out, problem, node, stop, arena, err));
+    if (*problem != NULL) /* an agent that does not know `stop` too */
+        DT_TRY(run_there(&out, problem, node, end, arena, err));
+    if (*problem != NULL && !dt_transport_local.reaches(node)) { /* its program may be gone */
+        const char *fresh;
+        dt_error unreached = DT_ERROR_INIT;
+
+        if (dt_direct_agent(&fresh, node, arena, &unreached) == DT_OK) {
+            const char *const again[] = {fresh, "end", folder, NULL};
+
+            DT_TRY(run_there(&out, problem, node, again, arena, err));
+        }
+    }
+out:
+    dt_strbuf_release(&out);
+    return st;
+}

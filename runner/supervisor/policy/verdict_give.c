@@ -1,0 +1,85 @@
+/* What follows from all that was seen (verdict.c): whether it failed, may restart, and how it ended in words. */
+#include "runner/supervisor/policy/verdict.h"
+
+#include <stdlib.h>
+
+#include "base/banned.h"
+
+bool dt_verdict_has_failed(const dt_verdict *verdict)
+{
+    return verdict->cause < DT_CAUSE_ENDED ||
+           (verdict->cause == DT_CAUSE_ENDED && !verdict->stop_asked && !verdict->launcher_lost);
+}
+
+bool dt_verdict_has_lost_cause(const dt_verdict *verdict)
+{
+    return verdict->ended_by_us && !verdict->finished_steps && !verdict->time_limit &&
+           !verdict->stop_asked && !verdict->launcher_lost && !dt_verdict_has_failed(verdict);
+}
+
+bool dt_verdict_is_explained(const dt_verdict *verdict)
+{
+    return dt_verdict_has_failed(verdict) || verdict->stop_asked || verdict->launcher_lost ||
+           verdict->time_limit || (verdict->finished && !dt_verdict_has_lost_cause(verdict));
+}
+
+bool dt_verdict_may_restart(const dt_verdict *verdict)
+{
+    return dt_verdict_has_failed(verdict) && !verdict->unrecoverable && !verdict->stop_asked &&
+           verdict->left.length == 0;
+}
+
+void dt_verdict_give(dt_verdict *verdict, dt_run_state *state, int *exit_code, const char **reason)
+{
+    if (dt_verdict_has_failed(verdict)) {
+        *state = DT_RUN_FAILED;
+        *exit_code = verdict->exit_code;
+    } else if (verdict->finished_steps) {
+        *state = DT_RUN_FINISHED;
+        *exit_code = DT_EXIT_GOOD;
+        dt_strbuf_reset(&verdict->reason);
+    } else if (verdict->stop_asked) {
+        bool killed = verdict->cause == DT_CAUSE_ENDED;
+        char *how = killed ? dt_strbuf_detach(&verdict->reason) : NULL;
+
+        *state = DT_RUN_STOPPED;
+        *exit_code = DT_EXIT_STOPPED;
+        dt_strbuf_reset(&verdict->reason);
+        dt_strbuf_add_str(&verdict->reason, "stopped by request");
+        if (killed)
+            dt_strbuf_add_fmt(&verdict->reason, "; it did not end by itself: %s", how);
+        free(how);
+    } else if (verdict->time_limit) {
+        *state = DT_RUN_STOPPED;
+        *exit_code = DT_EXIT_TIME_LIMIT;
+        dt_strbuf_reset(&verdict->reason);
+        dt_strbuf_add_str(&verdict->reason, "its time_limit is over");
+    } else if (verdict->launcher_lost) {
+        *state = DT_RUN_STOPPED;
+        *exit_code = DT_EXIT_STOPPED;
+        dt_strbuf_reset(&verdict->reason);
+        dt_strbuf_add_str(&verdict->reason, "stopped on its nodes because the launch machine was"
+                                            " not heard of (failure.launcher_lost)");
+    } else if (verdict->finished) {
+        *state = DT_RUN_STOPPED;
+        *exit_code = DT_EXIT_STOPPED;
+        dt_strbuf_add_str(&verdict->reason,
+                          "the ranks got a signal to stop that did not come from dtrun");
+    } else {
+        *state = DT_RUN_FAILED;
+        *exit_code = DT_EXIT_FAILED;
+        dt_strbuf_add_str(&verdict->reason,
+                          "every rank exited with code 0 and none said that training is finished");
+    }
+    if (verdict->left.length > 0) {
+        *exit_code = DT_EXIT_LEFT;
+        dt_strbuf_add_fmt(&verdict->reason, "%snot released: %s",
+                          verdict->reason.length > 0 ? "; " : "", verdict->left.data);
+    }
+    if (verdict->unreached.length > 0) {
+        *exit_code = DT_EXIT_LEFT;
+        dt_strbuf_add_fmt(&verdict->reason, "%swhether anything is left is not known: %s",
+                          verdict->reason.length > 0 ? "; " : "", verdict->unreached.data);
+    }
+    *reason = verdict->reason.data;
+}
