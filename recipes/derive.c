@@ -71,9 +71,10 @@ static void derive_pairs(dt_reading *reading)
 
     if (most <= 0 || tokens <= 0)
         return;
+    if (dt_reading_given(reading, "batch.sequences") && reading->resolved == NULL)
+        return; /* the rule "pairs" looks at it */
     recipe->batch.sequences = (most + tokens - 1) / tokens;
-    if (!dt_reading_given(reading, "batch.sequences"))
-        derived_from(reading, "batch.sequences", "batch.max_tokens");
+    derived_from(reading, "batch.sequences", "batch.max_tokens");
 }
 
 /* Of several that one place lacks the first is told. */

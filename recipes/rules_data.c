@@ -162,14 +162,13 @@ void dt_rule_weights_tokens(const dt_rule_case *c)
 
 /* --- sentence pairs --- */
 
-/* Whether the recipe says it itself: what was derived stands where max_tokens does. */
-static bool says_sequences(const dt_rule_case *c)
+/* A recipe that was written out whole has what was derived. */
+static bool says_sequences(const dt_recipe *recipe)
 {
-    const dt_text_mark *own = dt_reading_mark(c->reading, "batch.sequences");
-    const dt_text_mark *most = dt_reading_mark(c->reading, "batch.max_tokens");
+    int64_t tokens = recipe->batch.tokens;
 
-    return c->reading->resolved == NULL && dt_reading_given(c->reading, "batch.sequences") &&
-           (own->source != most->source || own->line != most->line || own->column != most->column);
+    return tokens > 0 &&
+           recipe->batch.sequences != (recipe->batch.max_tokens + tokens - 1) / tokens;
 }
 
 void dt_rule_pairs(const dt_rule_case *c)
@@ -198,7 +197,7 @@ void dt_rule_pairs(const dt_rule_case *c)
         dt_rule_broken(c, "batch.max_tokens",
                        "'batch.max_tokens' is missing: how many tokens a batch of sentence pairs "
                        "has at most; 4096 is usual");
-    else if (says_sequences(c))
+    else if (says_sequences(recipe))
         dt_rule_broken(c, "batch.sequences",
                        "'batch.sequences' has no effect beside 'batch.max_tokens', by which "
                        "sentence pairs are put together: keep one");

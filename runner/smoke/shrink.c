@@ -79,7 +79,12 @@ static void shrink_model(dt_recipe *out)
     }
     out->batch.sequences = at_most(out->batch.sequences,
                                    out->model.vocab > LARGE_VOCABULARY ? FEW_SEQUENCES : SEQUENCES);
-    out->batch.tokens = at_most(out->batch.tokens, TOKENS);
+    if (out->batch.max_tokens > 0) /* sentences stay as long as they are */
+        out->batch.max_tokens = at_most(out->batch.max_tokens, FEW_SEQUENCES * out->batch.tokens);
+    else
+        out->batch.tokens = at_most(out->batch.tokens, TOKENS);
+    if (out->batch.max_tokens > 0)
+        out->batch.sequences = (out->batch.max_tokens + out->batch.tokens - 1) / out->batch.tokens;
     out->batch.accumulate = at_most(out->batch.accumulate, MICRO_STEPS);
 }
 

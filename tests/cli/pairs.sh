@@ -53,14 +53,9 @@ rows = [float(line.rsplit(",", 1)[1]) for line in open(sys.argv[1]) if line[0].i
 assert rows[11] < 0.9 * rows[0], rows
 PY
 
-# every strategy, 1 to 4 ranks: a step is the same 4 batches
-for how in "ddp 2 2" "ddp 4 1" "fsdp 2 2" "fsdp 4 1" "dp 2 2" "dp 4 1"; do
-    read -r strategy ranks accumulate <<<"$how"
-    expect 0 launch "$work/translate.yaml" --set "strategy=$strategy" --set "ranks=$ranks" \
-        --set "batch.accumulate=$accumulate" --wait --json
-    json "o['state'] == 'finished'"
+same_losses() { # those of the last run
     losses "$work/other"
-    python3 - "$work/one" "$work/other" <<'PY' || fail "$how: other losses than one process"
+    python3 - "$work/one" "$work/other" <<'PY' || fail "$1: other losses than one process"
 import sys
 one, other = ([line.split(",") for line in open(name) if line[0].isdigit()] for name in sys.argv[1:])
 assert len(one) == len(other) == 14, (len(one), len(other))
@@ -68,7 +63,21 @@ for a, b in zip(one, other):
     x, y = float(a[2]), float(b[2])
     assert a[:2] == b[:2] and abs(x - y) <= 1e-5 * abs(x), (a, b)
 PY
+}
+
+# every strategy, 1 to 4 ranks: a step is the same 4 batches
+for how in "ddp 2 2" "ddp 4 1" "fsdp 2 2" "fsdp 4 1" "dp 2 2" "dp 4 1"; do
+    read -r strategy ranks accumulate <<<"$how"
+    expect 0 launch "$work/translate.yaml" --set "strategy=$strategy" --set "ranks=$ranks" \
+        --set "batch.accumulate=$accumulate" --wait --json
+    json "o['state'] == 'finished'"
+    same_losses "$how"
 done
+
+# another number of ranks goes on where two stopped, in the middle of an epoch
+expect 0 launch "$work/translate.yaml" --set ranks=2 --set batch.accumulate=2 --set schedule.steps=6 --wait --json
+expect 0 resume "$(field "o['run']")" --set ranks=4 --set batch.accumulate=1 --set schedule.steps=12 --wait
+same_losses "resumed with 4 ranks"
 
 # a rank that dies in the middle of an epoch: the same bits
 expect 0 launch "$work/translate.yaml" --set ranks=2 --set batch.accumulate=2 --wait --json
