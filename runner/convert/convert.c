@@ -1,5 +1,6 @@
 /* Recipes of other programs' command lines: what dtrun import fairseq, llm.c, nanogpt and slurm do. */
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -28,6 +29,13 @@ bool dt_convert_knows(const char *name)
 
 /* --- what is given --- */
 
+static bool is_folder(const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
 /* One word may be a whole line, or the name of a file with one. */
 static dt_status read_script(dt_strbuf *out, const char **source, const char *word, dt_error *err)
 {
@@ -41,6 +49,12 @@ static dt_status read_script(dt_strbuf *out, const char **source, const char *wo
         dt_strbuf_add_str(out, word);
         return DT_OK;
     }
+    if (is_folder(word))
+        return DT_FAIL(
+            err, DT_ERR_USAGE,
+            "'%s' is a folder, not a command line: give the command that trained on it, or "
+            "'dtrun init %s' for a recipe of the text in it",
+            word, word);
     return dt_file_read(out, word, SCRIPT_MOST, err);
 }
 

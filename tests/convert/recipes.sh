@@ -90,5 +90,12 @@ says() {
 says "--max-updates 20: this flag is not known (did you mean '--max-update'?)" "--seed 1: it is given again, as --seed 2" \
     "--lr \$LR: only a shell knows this value"
 grep -q "seed: 2 " "$work/out" || complain "the last of two does not count"
+
+# A folder of text is no command line, and init is named.
+mkdir -p "$work/texts"
+code=0
+"$dtrun" import fairseq "$work/texts" >"$work/out" 2>"$work/err" || code=$?
+[ $code -eq 2 ] || complain "a folder ends with $code"
+says "'$work/texts' is a folder, not a command line" "'dtrun init $work/texts'"
 [ $failed -eq 0 ] && echo "good: $count command lines"
 exit $failed
