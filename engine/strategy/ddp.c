@@ -95,7 +95,7 @@ static int64_t elems_of_mb(double mb)
     return elems > 1 ? (int64_t)elems : 1;
 }
 
-static dt_status open_exchange(dt_strategy_state *state, dt_error *err)
+static dt_status open_async_comm(dt_strategy_state *state, dt_error *err)
 {
     ddp_state *own = state->own;
     dt_comm comm;
@@ -165,7 +165,7 @@ static dt_status ddp_setup(dt_strategy_state *state, uint64_t seed, dt_error *er
     if (!state->options.loads)
         DT_TRY(dt_shard_init(&own->shard, seed, err));
     if (state->mesh.data.size > 1)
-        DT_TRY(open_exchange(state, err));
+        DT_TRY(open_async_comm(state, err));
     for (int unit = 0; unit < model->unit_count; unit++)
         DT_TRY(share_from_data_rank_0(state, own->shard.units[unit].master,
                                       own->shard.units[unit].elems, err));

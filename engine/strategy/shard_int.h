@@ -1,4 +1,4 @@
-/* shard_int: what shard.c and shard_matrices.c share. */
+/* shard_int: what shard.c, shard_matrices.c and shard_step.c share. */
 #ifndef DT_ENGINE_STRATEGY_SHARD_INT_H
 #define DT_ENGINE_STRATEGY_SHARD_INT_H
 
