@@ -21,7 +21,7 @@ dt_status dt_checkpoint_gather(json_t **all, const json_t *mine, bool wanted, dt
         while ((int64_t)received.length < length)
             dt_strbuf_add_char(&received, ' '); /* room */
         DT_TRY(comm->broadcast(comm, received.data, (size_t)length, root, err));
-        /* Goes on after a failure: the others count on every broadcast. */
+        /* Continues after a failure: the others count on every broadcast. */
         if (wanted && parsed == DT_OK)
             parsed = dt_json_parse(&all[root], received.data, (size_t)length,
                                    "a rank's part of the index", err);

@@ -104,7 +104,7 @@ static const dt_option options[] = {
 
 const dt_command dt_command_resume = {
     .name = "resume",
-    .summary = "go on with an ended run from its newest checkpoint",
+    .summary = "continue an ended run from its newest checkpoint",
     .operands = "RUN",
     .operands_min = 1,
     .operands_max = 1,
@@ -112,10 +112,10 @@ const dt_command dt_command_resume = {
     .notes =
         "The run keeps its id and gets another attempt; damaged checkpoints are passed over.\n"
         "A stopped run that is resumed reaches the same numbers as one that was never\n"
-        "stopped. A finished run can go on when it is given more steps.\n"
+        "stopped. A finished run can continue when it is given more steps.\n"
         "\n"
-        "Of a sweep, given by its name, go on the runs that failed or were stopped, and what was\n"
-        "refused or never begun is launched; what finished or was cut by early_stop stays.\n"
+        "Of a sweep, given by its name, the runs that failed or were stopped continue, and what\n"
+        "was refused or never begun is launched; what finished or was cut by early_stop stays.\n"
         "\n"
         "With --from the run goes back: what came after that step stays in its logs, and is no\n"
         "longer its history. 'dtrun fork' leaves the run as it is and begins another.\n"

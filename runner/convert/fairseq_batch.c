@@ -65,7 +65,7 @@ void dt_fairseq_length(dt_draft *draft, const dt_flags *flags)
         return;
     dt_draft_number(draft, "schedule.epochs", 1, "neither --max-update nor --max-epoch is given");
     dt_draft_note(draft, "--max-update",
-                  "neither it nor --max-epoch is given, with which fairseq goes on until it is "
+                  "neither it nor --max-epoch is given, with which fairseq continues until it is "
                   "stopped: set 'schedule.steps' or 'schedule.epochs'");
 }
 

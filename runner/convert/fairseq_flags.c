@@ -4,7 +4,7 @@
 #include "base/banned.h"
 
 #define ADAPTIVE  "dtrun has one table of embeddings and one softmax for all of the vocabulary"
-#define OWN_SAVES "a run has a folder of its own; 'dtrun resume' goes on from its last checkpoint"
+#define OWN_SAVES "a run has a folder of its own; 'dtrun resume' continues from its last checkpoint"
 #define OWN_LOG   "dtrun writes its own log; 'dtrun logs --format jsonl' has a JSON object a line"
 #define FINDS     "dtrun finds ports and addresses itself"
 #define CACHES    "dtrun has nothing of that kind to set"
@@ -156,12 +156,12 @@ static const dt_flag flags[] = {
     {"--keep-best-checkpoints", NULL, DT_TAKES_INT, DT_FLAG_PART, "checkpoint.keep_best", NULL},
     {"--no-save", NULL, DT_TAKES_NOTHING, DT_FLAG_PART, "checkpoint: nothing but the last step's", NULL},
     {"--no-epoch-checkpoints", NULL, DT_TAKES_NOTHING, DT_FLAG_PART, "checkpoint.every_epoch: 0", NULL},
-    {"--no-last-checkpoints", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "dtrun keeps what a run can go on from", NULL},
-    {"--no-save-optimizer-state", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "dtrun keeps what a run can go on from", NULL},
-    {"--write-checkpoints-asynchronously", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "checkpoints are written while the run goes on", NULL},
+    {"--no-last-checkpoints", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "dtrun keeps what a run can resume from", NULL},
+    {"--no-save-optimizer-state", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "dtrun keeps what a run can resume from", NULL},
+    {"--write-checkpoints-asynchronously", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "checkpoints are written while the run continues", NULL},
     {"--best-checkpoint-metric", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "the best is by the validation loss", "loss"},
     {"--maximize-best-checkpoint-metric", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "the best is by the validation loss", NULL},
-    {"--patience", NULL, DT_TAKES_INT, DT_FLAG_LEFT, "a run goes on to its end", "-1"},
+    {"--patience", NULL, DT_TAKES_INT, DT_FLAG_LEFT, "a run continues to its end", "-1"},
     {"--log-interval", NULL, DT_TAKES_INT, DT_FLAG_PART, "log.every", NULL},
     {"--log-format", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, OWN_LOG, NULL},
     {"--log-file", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, OWN_LOG, NULL},

@@ -136,7 +136,7 @@ static void set_cosine(dt_draft *draft, const dt_flags *flags, double lr)
         dt_flags_set_number(draft, flags, "optimizer.lr", "--max-lr", lr);
         if (dt_flags_number(flags, "--min-lr", 0) > 0)
             dt_draft_left(draft, dt_flags_about(flags, "--min-lr"),
-                          "a run goes on to its end, whatever the learning rate is");
+                          "a run continues to its end, whatever the learning rate is");
     }
     dt_draft_number(draft, "schedule.min_lr", low, "%s",
                     dt_flags_from(flags, older ? "--lr" : "--min-lr"));
@@ -186,7 +186,7 @@ void dt_fairseq_schedule(dt_draft *draft, const dt_flags *flags)
         set_cosine(draft, flags, lr);
     else if (dt_flags_number(flags, "--min-lr", -1) > 0)
         dt_draft_left(draft, dt_flags_about(flags, "--min-lr"),
-                      "there it ends the run; a run of dtrun goes on to its end");
+                      "there it ends the run; a run of dtrun continues to its end");
     if (strcmp(kind, "inverse_sqrt") == 0)
         set_warmup(draft, flags, 4000, 0);
     else if (strcmp(kind, "polynomial_decay") == 0)

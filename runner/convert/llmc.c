@@ -20,7 +20,7 @@ static const dt_flag rows[] = {
     {"-n", NULL, DT_TAKES_INT, DT_FLAG_PART, "checkpoint.every", NULL},
     {"-nk", NULL, DT_TAKES_INT, DT_FLAG_PART, "checkpoint.keep", NULL},
     {"-nm", NULL, DT_TAKES_INT, DT_FLAG_LEFT, "no checkpoint is kept for its number", "0"},
-    {"-y", NULL, DT_TAKES_INT, DT_FLAG_LEFT, "'dtrun resume' goes on from the last checkpoint", "0"},
+    {"-y", NULL, DT_TAKES_INT, DT_FLAG_LEFT, "'dtrun resume' continues from the last checkpoint", "0"},
     {"-b", NULL, DT_TAKES_INT, DT_FLAG_PART, "batch.sequences", NULL},
     {"-t", NULL, DT_TAKES_INT, DT_FLAG_PART, "batch.tokens", NULL},
     {"-d", NULL, DT_TAKES_INT, DT_FLAG_PART, "batch.accumulate: so many tokens over those of all ranks", NULL},

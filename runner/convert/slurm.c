@@ -42,7 +42,7 @@ static const dt_flag rows[] = {
     {"--error", "-e", DT_TAKES_TEXT, DT_FLAG_LEFT, OWN " output: see 'dtrun logs'", NULL},
     {"--chdir", "-D", DT_TAKES_TEXT, DT_FLAG_LEFT, OWN " folder; paths start at the recipe's", NULL},
     {"--array", "-a", DT_TAKES_TEXT, DT_FLAG_LEFT, "a job is one run; 'sweep' makes several", NULL},
-    {"--requeue", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "'dtrun resume' goes on from the last checkpoint", NULL},
+    {"--requeue", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "'dtrun resume' continues from the last checkpoint", NULL},
     {"--no-requeue", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "that is so", NULL},
     {"--signal", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "'time_limit' saves and ends a run in time", NULL},
     {"--open-mode", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, OWN " output: see 'dtrun logs'", NULL},

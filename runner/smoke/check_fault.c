@@ -16,7 +16,7 @@ static dt_recipe harmed(const dt_smoke *smoke)
     return out;
 }
 
-/* The step that the second attempt went on from; -1: there is none. */
+/* The step that the second attempt continued from; -1: there is none. */
 static dt_status went_on_from(int64_t *out, const dt_smoke *smoke, const dt_smoke_run *run,
                               dt_error *err)
 {

@@ -75,7 +75,7 @@ at() { python3 -c 'import json, sys; o = json.load(open(sys.argv[1])); print(o["
     "$work/state/dtrun/runs/$run/checkpoints/step-000000$1/index.json"; }
 [ "$(at 80)" = "0 20" ] || fail "after ten steps of two sequences in new data: $(at 80)"
 
-# One of before there were fingerprints, and a field of the model: said, and gone on with.
+# One of before there were fingerprints, and a field of the model: said, and continued.
 index=$work/state/dtrun/runs/$run/checkpoints/step-00000090/index.json
 python3 - "$index" <<'PY'
 import json, sys

@@ -81,7 +81,7 @@ class Agent:
         if event is not None:
             self.seen.append(event)
             if 'sequence' in event:
-                # A jump is the first line of an agent that went on with another's journal.
+                # A jump is the first line of an agent that continued another's journal.
                 follows = event['sequence'] == self.next or event.get('after', -2) + 1 == self.next
                 check(follows or self.next is None, f'event {event} is not number {self.next}')
                 self.next = event['sequence'] + 1

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds before and after this one meet its runs (tests/museum/meet.sh does it with really old programs).
-# What is of a newer build is left alone, said, and gone on with once that build's supervisor is there: its
+# What is of a newer build is left alone, said, and continued once that build's supervisor is there: its
 # agent, its journal, its history. A supervisor of an older one that is stuck is replaced.
 . "$(dirname "$0")/lib.sh"
 export FAKE_STEPS=100000 FAULT_RESTARTS=3

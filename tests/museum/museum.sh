@@ -51,7 +51,7 @@ for run in {plain,epochs,fsdp}-{whole,stopped}; do
     json "len(o['checkpoints']) > 0"
 done
 
-# The one that crashed is still running, as far as its history knows: it is gone on with by itself.
+# The one that crashed is still running, as far as its history knows: it continues by itself.
 for kind in plain epochs fsdp; do
     expect 0 generate "$kind-whole" --seed 1 --tokens 40 --prompt the
     [ $bound != 0 ] || cmp -s "$work/out" "$work/state/$kind.txt" || fail "$kind-whole generates another text"

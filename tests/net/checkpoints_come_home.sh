@@ -52,7 +52,7 @@ is "checkpoints of the store" "$("$dtrun" checkpoints hosts --json |
     python3 -c 'import json, sys; print([c["step"] for c in json.load(sys.stdin)["checkpoints"]])')" "[600, 400]"
 "$dtrun" generate hosts --tokens 5 >"$net/out" 2>&1 || fail "no text from what came home: $(cat "$net/out")"
 
-# Stopped, and gone on with on a host that never saw it and this machine.
+# Stopped, and continued on a host that never saw it and this machine.
 "$dtrun" launch --detach "$net/launch/r.yaml" --set name=moves >/dev/null
 walk moves past moves 20
 "$dtrun" stop moves >"$net/out" 2>&1 || fail "stop: $(cat "$net/out")"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A run that has ended leaves nothing on its nodes but what may be the only one of its kind. It is gone on
-# with all the same; and a supervisor that dies over it is followed by one that ends the run as it was.
+# A run that has ended leaves nothing on its nodes but what may be the only one of its kind. It is resumed
+# all the same; and a supervisor that dies over it is followed by one that ends the run as it was.
 . "$(dirname "$0")/lib.sh"
 hosts 2 apart
 nodes=/root/.local/state/dtrun/nodes
@@ -58,7 +58,7 @@ is "stop" "$? $(grep -ci 'lost\|fail' "$net/stop")" "0 0"
 is "what host2 keeps" "$(left host2)" ""
 is "how it ended" "$(value ends "o['exit_code'], o['reason']")" "4 stopped by request"
 
-# The checkpoint that it went on from is no longer here: what the nodes have of it stays. And an attempt
+# The checkpoint that it continued from is no longer here: what the nodes have of it stays. And an attempt
 # whose agent is gone there is asked for with the newest one.
 at=$(value ends "o['step']")
 "$dtrun" resume ends --detach >"$net/out" 2>&1 || fail "resume: $(cat "$net/out")"
