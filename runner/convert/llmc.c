@@ -3,53 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runner/convert/llmc.h"
 #include "runner/convert/tool.h"
 
 #include "base/banned.h"
-
-#define NO_SKIP "no step is left out but for gradients that are not finite"
-#define FINDS   "dtrun finds ports and addresses itself"
-
-/* a line a flag */
-/* clang-format off */
-static const dt_flag rows[] = {
-    {"-i", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "data.train", NULL},
-    {"-j", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "data.validation", NULL},
-    {"-e", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "model.*: dimensions of d12, gpt2:d12, gpt3:c768 and the like", NULL},
-    {"-o", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "a run has a folder of its own", NULL},
-    {"-n", NULL, DT_TAKES_INT, DT_FLAG_PART, "checkpoint.every", NULL},
-    {"-nk", NULL, DT_TAKES_INT, DT_FLAG_PART, "checkpoint.keep", NULL},
-    {"-nm", NULL, DT_TAKES_INT, DT_FLAG_LEFT, "no checkpoint is kept for its number", "0"},
-    {"-y", NULL, DT_TAKES_INT, DT_FLAG_LEFT, "'dtrun resume' continues from the last checkpoint", "0"},
-    {"-b", NULL, DT_TAKES_INT, DT_FLAG_PART, "batch.sequences", NULL},
-    {"-t", NULL, DT_TAKES_INT, DT_FLAG_PART, "batch.tokens", NULL},
-    {"-d", NULL, DT_TAKES_INT, DT_FLAG_PART, "batch.accumulate: so many tokens over those of all ranks", NULL},
-    {"-x", NULL, DT_TAKES_INT, DT_FLAG_PART, "schedule.steps; -1, or left out: one epoch", NULL},
-    {"-k", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "schedule.kind; wsd is warmup_stable_decay", NULL},
-    {"-l", NULL, DT_TAKES_NUMBER, DT_FLAG_PART, "optimizer.lr", NULL},
-    {"-u", NULL, DT_TAKES_INT, DT_FLAG_PART, "schedule.warmup_steps", NULL},
-    {"-q", NULL, DT_TAKES_NUMBER, DT_FLAG_PART, "schedule.min_lr: this part of -l", NULL},
-    {"-c", NULL, DT_TAKES_NUMBER, DT_FLAG_PART, "optimizer.weight_decay", NULL},
-    {"-sl", NULL, DT_TAKES_NUMBER, DT_FLAG_LEFT, NO_SKIP, "0"},
-    {"-sg", NULL, DT_TAKES_NUMBER, DT_FLAG_LEFT, NO_SKIP, "0"},
-    {"-v", NULL, DT_TAKES_INT, DT_FLAG_PART, "evaluate.every", NULL},
-    {"-m", NULL, DT_TAKES_INT, DT_FLAG_PART, "evaluate.sequences: so many batches of all ranks", NULL},
-    {"-s", NULL, DT_TAKES_INT, DT_FLAG_LEFT, "'dtrun generate RUN' lets a checkpoint write", "0"},
-    {"-g", NULL, DT_TAKES_INT, DT_FLAG_LEFT, "'dtrun generate RUN --tokens N' lets a checkpoint write", NULL},
-    {"-h", NULL, DT_TAKES_INT, DT_FLAG_LEFT, "dtrun does not run HellaSwag; 'dtrun export --to hf' makes what others evaluate", "0"},
-    {"-a", NULL, DT_TAKES_INT, DT_FLAG_LEFT, "every step has samples of its own", "0"},
-    {"-f", NULL, DT_TAKES_INT, DT_FLAG_PART, "precision.tf32 of fp32", NULL},
-    {"-w", NULL, DT_TAKES_INT, DT_FLAG_LEFT, "parameters are always kept in fp32 as well", "1"},
-    {"-ge", NULL, DT_TAKES_INT, DT_FLAG_LEFT, "dtrun picks how products are computed", NULL},
-    {"-z", NULL, DT_TAKES_INT, DT_FLAG_PART, "strategy: 0 is ddp; 1, 2, 3 are fsdp with shard: optimizer, gradients, full", NULL},
-    {"-r", NULL, DT_TAKES_INT, DT_FLAG_PART, "activation_checkpointing: 0 and 1 (GELU) are none, 2 (norms) is selective", NULL},
-    {"-pn", NULL, DT_TAKES_INT, DT_FLAG_PART, "gpus: processes of all nodes", NULL},
-    {"-pg", NULL, DT_TAKES_INT, DT_FLAG_PART, "gpus", NULL},
-    {"-pr", NULL, DT_TAKES_INT, DT_FLAG_LEFT, "one launch starts all ranks", NULL},
-    {"-pi", "-pm", DT_TAKES_TEXT, DT_FLAG_LEFT, FINDS, NULL},
-    {"-ps", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, FINDS, NULL},
-    {"-pf", "-pp", DT_TAKES_TEXT, DT_FLAG_LEFT, FINDS, NULL},
-};
 
 static const struct {
     const char *name;
@@ -76,10 +33,6 @@ static const struct {
     {"gpt2_774M", 36, 20, 1280},
     {"gpt2_1558M", 48, 25, 1600},
 };
-/* clang-format on */
-
-static const dt_flag_table table = {
-    .program = "llm.c", .flags = rows, .count = sizeof(rows) / sizeof(rows[0])};
 
 /* d12, gpt2:d12, gpt3:c768: drawn; gpt2_124M_bf16.bin, out/gpt2_124M.bin: weights. */
 static dt_status set_model(dt_draft *draft, const dt_flags *flags, dt_error *err)
@@ -221,7 +174,7 @@ static dt_status convert(dt_draft *draft, const dt_launcher *launched, const cha
     dt_flags flags;
 
     (void)folder;
-    DT_TRY(dt_flags_read(&flags, &table, launcher.words, launcher.count, draft, err));
+    DT_TRY(dt_flags_read(&flags, &dt_llmc_flags, launcher.words, launcher.count, draft, err));
     for (size_t i = 0; i < flags.operands.count; i++)
         dt_draft_left(draft, flags.operands.words[i].text, "it belongs to no flag");
     DT_TRY(set_devices(draft, &flags, &launcher, err));
@@ -260,6 +213,6 @@ static bool knows(const dt_launcher *launcher)
 
 const dt_convert_tool dt_tool_llmc = {.name = "llm.c",
                                       .what = "train_gpt2cu command",
-                                      .flags = &table,
+                                      .flags = &dt_llmc_flags,
                                       .knows = knows,
                                       .convert = convert};
