@@ -29,6 +29,11 @@ expect 0 generate "$(field "o['run']")" --prompt "line " --tokens 100
 expect 0 launch examples/llama.yaml --set data.train="$work/text.txt" --set model.kv_heads=0 --dry-run --json
 json "o['plan']['recipe']['model']['kind'] == 'llama'"
 
+python3 examples/translation_corpus.py "$work"
+trains 12 examples/translation.yaml --set data.train="$work/train" --set data.validation="$work/valid" \
+    --set data.tokenizer="$work"
+expect 0 generate "$(field "o['run']")" --input "$work/valid.words" --beam 2
+
 # 40,000 GPT-2 tokens; a model of that size takes minutes here, so its blocks are narrow.
 python3 -c '
 import array, random

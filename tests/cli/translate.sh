@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# A model learns to translate numbers in words into digits, and does so line by line: greedy, by beam
+# search, from a file and from stdin, as text and as JSON; what cannot be translated is said.
+. "$(dirname "$0")/lib.sh"
+python3 examples/translation_corpus.py "$work"
+data=(--set data.train="$work/train" --set data.validation="$work/valid" --set data.tokenizer="$work")
+expect 0 launch examples/translation.yaml "${data[@]}" --set schedule.steps=400 --wait --json
+json "o['state'] == 'finished'" "o['valid_loss'] < 0.5"
+run=$(field "o['run']")
+
+right() { # least file
+    local count
+    [ "$(wc -l <"$2")" -eq 200 ] || fail "$(wc -l <"$2") lines of 200"
+    count=$(paste -d'|' "$2" "$work/valid.digits" | awk -F'|' '$1 == $2' | wc -l)
+    [ "$count" -ge "$1" ] || fail "only $count of 200 lines are right"
+}
+expect 0 generate "$run" --input "$work/valid.words"
+cp "$work/out" "$work/greedy"
+right 120 "$work/greedy"
+"$dtrun" generate "$run" --input - --beam 1 <"$work/valid.words" >"$work/out" || fail "nothing from stdin"
+cmp "$work/out" "$work/greedy" || fail "one beam is not greedy"
+expect 0 generate "$run" --input "$work/valid.words" --beam 4 --length-penalty 0.6 --json
+json "len(o['lines']) == 200" "all(l['score'] < 0 for l in o['lines'])"
+field "'\\n'.join(l['text'] for l in o['lines'])" >"$work/beam"
+right 120 "$work/beam"
+
+yes one | head -n 40 | tr '\n' ' ' >"$work/long"
+expect 2 generate "$run" --input "$work/long"
+says "line 1" "41 tokens" "32 at most"
+expect 2 generate "$run" --input "$work/long" --prompt one
+says "--input and a prompt are both given"
+: >"$work/empty"
+expect 0 generate "$run" --input "$work/empty"
+[ ! -s "$work/out" ] || fail "nothing became $(cat "$work/out")"
