@@ -5,8 +5,9 @@ with saves beside training, and for a model that is nothing beside the program.
 
     memory_forecast.py [NAME...]        DTRUN_BIN names the folder of the programs
 
-One tolerance is wider, by 3 MB, for `tiny`: it is all program, of which each system keeps other pages
-resident (libraries' versions, read-ahead around a page).
+Two tolerances are wider. `tiny` by 3 MB: it is all program, of which each system keeps other pages
+resident (libraries' versions, read-ahead around a page). `bf16` by 12 MB where the processor has
+instructions for the type: the fp32 copies of a product that are forecast (memory_host.h) are not made there.
 """
 import json
 import os
@@ -42,7 +43,12 @@ RECIPES = {
     "tiny": MLP + NONE,
 }
 SHARE = 0.05
-SPARE_BYTES = {"tiny": 3e6}
+
+
+def spare_bytes(name):
+    with open("/proc/cpuinfo", encoding="utf-8") as info:
+        has_bf16 = "avx512_bf16" in info.read()
+    return 3e6 if name == "tiny" else 12e6 if name == "bf16" and has_bf16 else 0
 
 
 def write_data(folder):
@@ -78,7 +84,7 @@ def check(name, folder):
         out.write(RECIPES[name])
     said = call("launch", "--dry-run", "--json", path)["memory"]["rank_bytes"]
     took = peak_of(call("launch", "--wait", "--json", path)["run"])
-    good = abs(took - said) <= SHARE * said + SPARE_BYTES.get(name, 0)
+    good = abs(took - said) <= SHARE * said + spare_bytes(name)
     print("%-10s forecast %6.1f MB, taken %6.1f MB, %.3f of it%s" %
           (name, said / 1e6, took / 1e6, took / said, "" if good else ": FAILED"), flush=True)
     return good
