@@ -24,12 +24,12 @@ const dt_architecture *dt_architecture_find(dt_architecture_kind kind)
     return architectures[kind];
 }
 
-bool dt_architecture_reads_rows(const char *name)
+const dt_architecture *dt_architecture_named(const char *name)
 {
     for (size_t i = 0; i < sizeof(architectures) / sizeof(architectures[0]); i++)
         if (strcmp(architectures[i]->name, name) == 0)
-            return architectures[i]->reads_rows;
-    return false;
+            return architectures[i];
+    return NULL;
 }
 
 static bool reads(const dt_architecture *architecture, const char *path)

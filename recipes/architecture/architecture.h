@@ -151,8 +151,8 @@ const dt_architecture *dt_architecture_find(dt_architecture_kind kind);
 /* Those of all kinds, one after another: the kind of the family `index`; false behind the last. */
 bool dt_architecture_published(const struct dt_published **out, dt_architecture_kind *kind,
                                size_t index);
-/* By the name of a recipe, which may be of a kind that is not known. */
-bool dt_architecture_reads_rows(const char *name);
+/* By the name that a recipe has; NULL: a kind that is not known. */
+const dt_architecture *dt_architecture_named(const char *name);
 /* Whether a recipe's field is one that other kinds read, and this one does not. */
 bool dt_architecture_ignores(dt_architecture_kind kind, const char *path);
 

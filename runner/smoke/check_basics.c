@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "runner/smoke/smoke_int.h"
 #include "runner/term/format.h"
 
@@ -97,6 +98,30 @@ out:
     return st;
 }
 
+/* Whatever the words are to its tokenizer, a line is translated. */
+static dt_status translates(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
+{
+    const char *path = dt_arena_printf(smoke->arena, "%s/lines.txt", smoke->place.folder);
+    const char *const words[] = {"generate", smoke->trained.row.id, "--input", path,
+                                 "--tokens", "8",                   NULL};
+    static const char lines[] = "a line\nand another\n";
+    json_t *said = NULL;
+    dt_status st = DT_OK;
+    int exit_code = 0;
+
+    if (path == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    DT_TRY(dt_file_write_atomic(path, lines, sizeof(lines) - 1, 0600, err));
+    DT_TRY(dt_smoke_place_call(&said, &exit_code, &smoke->place, words, err));
+    if (exit_code != 0 || json_array_size(json_object_get(said, "lines")) != 2)
+        dt_smoke_fail(out, smoke, "dtrun generate --input ends with exit code %d", exit_code);
+    else
+        dt_smoke_figure(out, smoke, "2 lines translated");
+out:
+    json_decref(said);
+    return st;
+}
+
 dt_status dt_smoke_generates(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
 {
     const char *const words[] = {"generate", smoke->trained.row.id, "--tokens", "8", NULL};
@@ -108,6 +133,8 @@ dt_status dt_smoke_generates(dt_smoke_result *out, dt_smoke *smoke, dt_error *er
         dt_smoke_skip(out, smoke, "a model on rows makes no text");
         return DT_OK;
     }
+    if (smoke->pairs)
+        return translates(out, smoke, err);
     DT_TRY(dt_smoke_place_call(&said, &exit_code, &smoke->place, words, err));
     if (exit_code != 0 || !json_is_string(json_object_get(said, "text")))
         dt_smoke_fail(out, smoke, "dtrun generate ends with exit code %d", exit_code);

@@ -77,6 +77,7 @@ static dt_status prepare(dt_smoke *smoke, const dt_recipe *recipe, const dt_reci
     dt_shrink_recipe(&smoke->recipe, recipe, &smoke->wish->how);
     smoke->ranks = smoke->recipe.ranks; /* of its own nodes: what the first run has */
     smoke->rows = dt_architecture_find(recipe->model.kind)->reads_rows;
+    smoke->pairs = dt_architecture_find(recipe->model.kind)->reads_pairs;
     return dt_preflight_recipe(&smoke->flight, &smoke->recipe, source, smoke->arena, err);
 }
 

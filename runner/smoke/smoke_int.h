@@ -14,6 +14,7 @@ typedef struct dt_smoke {
     dt_preflight flight;    /* of that */
     dt_smoke_run trained;   /* the undisturbed run; row.id NULL: it did not come about */
     bool rows;              /* its samples are rows of numbers */
+    bool pairs;             /* or pairs of sentences */
     int64_t ranks;          /* that train side by side: processes, or replicas of one */
     dt_arena *arena;
 } dt_smoke;

@@ -228,23 +228,25 @@ const char *dt_runs_total(char *buf, size_t size, const dt_run *run)
     return buf;
 }
 
-bool dt_runs_has_rows(const dt_run *run)
+const dt_architecture *dt_runs_architecture(const dt_run *run)
 {
+    const dt_architecture *found;
     const char *kind = NULL;
     json_t *recipe = NULL;
-    bool rows;
 
     if (dt_json_parse(&recipe, run->recipe_json, strlen(run->recipe_json), "stored recipe", NULL) ==
         DT_OK)
         kind = json_string_value(json_object_get(json_object_get(recipe, "model"), "kind"));
-    rows = kind != NULL && dt_architecture_reads_rows(kind);
+    found = kind != NULL ? dt_architecture_named(kind) : NULL;
     json_decref(recipe);
-    return rows;
+    return found;
 }
 
 const char *dt_runs_speed(const dt_run *run)
 {
-    return dt_runs_has_rows(run) ? "rows/s" : "tokens/s";
+    const dt_architecture *kind = dt_runs_architecture(run);
+
+    return kind != NULL && kind->reads_rows ? "rows/s" : "tokens/s";
 }
 
 dt_style dt_runs_style(dt_run_state state)

@@ -39,8 +39,8 @@ dt_status dt_runs_status_json(json_t **out, dt_store *store, const dt_run *run, 
  * Returns buf. */
 const char *dt_runs_total(char *buf, size_t size, const dt_run *run);
 
-/* Whether its model is one on rows of numbers, which makes no text. */
-bool dt_runs_has_rows(const dt_run *run);
+/* Of its model; NULL where that is not known. */
+const struct dt_architecture *dt_runs_architecture(const dt_run *run);
 /* What its speed is counted in: "tokens/s", "rows/s". Static. */
 const char *dt_runs_speed(const dt_run *run);
 

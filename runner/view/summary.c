@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "recipes/architecture/architecture.h"
 #include "runner/cli/report.h"
 #include "runner/term/format.h"
 #include "runner/term/table.h"
@@ -77,10 +78,15 @@ void dt_summary_add_incident(dt_strbuf *out, const dt_term *term, const dt_incid
 static void add_next(dt_strbuf *out, const dt_term *term, const dt_run *run,
                      const dt_store_checkpoint *checkpoint)
 {
+    const dt_architecture *kind = dt_runs_architecture(run);
     const char *dtrun = program_invocation_name;
 
     dt_term_add(out, term, DT_STYLE_DIM, "\nworth trying next:\n");
-    if (run->state == DT_RUN_FINISHED && checkpoint != NULL && !dt_runs_has_rows(run))
+    if (run->state == DT_RUN_FINISHED && checkpoint != NULL && kind != NULL && kind->reads_pairs)
+        dt_term_add(out, term, DT_STYLE_PLAIN,
+                    "  %s generate %s --input FILE    its lines, translated\n", dtrun, run->id);
+    else if (run->state == DT_RUN_FINISHED && checkpoint != NULL &&
+             (kind == NULL || !kind->reads_rows))
         dt_term_add(out, term, DT_STYLE_PLAIN, "  %s generate %s    text from the model\n", dtrun,
                     run->id);
     if (run->state == DT_RUN_FAILED)
