@@ -107,6 +107,15 @@ static void test_the_estimate_of_parameters_is_the_models_table(void **state)
     }
 }
 
+#ifdef __SANITIZE_ADDRESS__
+/* What ops have freed would stay resident, more of it the more often they are called. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "quarantine_size_mb=1";
+}
+#endif
+
 /* The most memory that a process holds which runs one pass, in bytes. */
 static int64_t peak_of_pass(const dt_model_config *config)
 {

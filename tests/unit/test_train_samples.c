@@ -26,11 +26,15 @@ typedef struct reading {
     int64_t count;
 } reading;
 
-static void read_step(reading *out, dt_sampler *sampler, dt_recipe *recipe, const dt_mesh *mesh)
+static void read_step(reading *out, dt_dataset *dataset, dt_sampler *sampler, dt_recipe *recipe,
+                      const dt_mesh *mesh)
 {
     int64_t rows = STEP_SAMPLES / MICRO_STEPS / mesh->data.size;
-    dt_train_session session = {
-        .mesh = *mesh, .recipe = recipe, .replicas = 1, .batch = {.samples = rows}};
+    dt_train_session session = {.mesh = *mesh,
+                                .recipe = recipe,
+                                .dataset = dataset,
+                                .replicas = 1,
+                                .batch = {.samples = rows}};
     int32_t inputs[STEP_SAMPLES * T], targets[STEP_SAMPLES * T];
 
     recipe->batch.sequences = rows;
@@ -56,8 +60,8 @@ static int holders(const reading *readings, int64_t ranks, int32_t start)
     return found;
 }
 
-static void check_mesh(dt_sampler *sampler, const int32_t *all, int64_t data_size,
-                       int64_t tensor_size)
+static void check_mesh(dt_dataset *dataset, dt_sampler *sampler, const int32_t *all,
+                       int64_t data_size, int64_t tensor_size)
 {
     reading readings[RANKS_MOST];
     dt_recipe recipe = {0};
@@ -65,7 +69,7 @@ static void check_mesh(dt_sampler *sampler, const int32_t *all, int64_t data_siz
     for (int64_t rank = 0; rank < data_size * tensor_size; rank++) {
         dt_mesh mesh = dt_mesh_of(rank, data_size, tensor_size);
 
-        read_step(&readings[rank], sampler, &recipe, &mesh);
+        read_step(&readings[rank], dataset, sampler, &recipe, &mesh);
         assert_int_equal(readings[rank].count, STEP_SAMPLES / data_size);
         if (mesh.tensor.rank > 0)
             assert_memory_equal(readings[rank].starts, readings[rank - 1].starts,
@@ -85,9 +89,9 @@ static void test_a_step_has_the_same_samples_on_every_mesh(void **state)
     reading all;
 
     assert_int_equal(dt_sampler_init(&sampler, dataset, T, 7, NULL), DT_OK);
-    read_step(&all, &sampler, &recipe, &one);
+    read_step(&all, dataset, &sampler, &recipe, &one);
     for (size_t i = 0; i < sizeof(meshes) / sizeof(meshes[0]); i++)
-        check_mesh(&sampler, all.starts, meshes[i][0], meshes[i][1]);
+        check_mesh(dataset, &sampler, all.starts, meshes[i][0], meshes[i][1]);
     dt_sampler_release(&sampler);
     dt_dataset_close(dataset);
 }
