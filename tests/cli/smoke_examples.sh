@@ -11,9 +11,12 @@ draw = random.Random(1)
 array.array("H", (draw.randrange(50257) for _ in range(400000))).tofile(open("'"$work"'/gpt2.bin", "wb"))'
 awk 'BEGIN { srand(1); for (i = 0; i < 3000; i++) { c = i % 3
     printf "%g,%g,%g,%g,%d\n", c + rand(), rand(), rand() - c, rand(), c } }' >"$work/points.csv"
+mkdir "$work/pairs"
+python3 examples/translation_corpus.py "$work/pairs"
 
 data_of() { # recipe
     case $1 in
+    *translation*) echo "$work/pairs/train" ;;
     *mlp*) echo "$work/points.csv" ;;
     *gpt2-124m*) echo "$work/gpt2.bin" ;;
     *fine-tune* | *fairseq*) echo "$work/small.bin" ;;
@@ -29,6 +32,7 @@ for recipe in examples/*.yaml; do
     also=()
     case $recipe in
     *fine-tune*) also=(--set model.from="$weights" --set batch.tokens=16) ;;
+    *translation*) also=(--set data.validation="$work/pairs/valid" --set data.tokenizer="$work/pairs") ;;
     *fairseq*) cp "$work/small.bin" "$work/valid.bin" && also=(--set data.validation="$work/valid.bin") ;;
     esac
     expect 0 validate --no-data "$recipe" "${also[@]}"
@@ -39,6 +43,11 @@ done
 # Every preset is read; of those that smoke makes the same small model of, one is tried: presets are taken until each
 # value that is no size was tried once.
 printf 'data: text.txt\nschedule: {steps: 2000, warmup_steps: 100}\n' >"$work/preset.yaml"
+cat >"$work/preset_of_pairs.yaml" <<'YAML'
+data: {train: pairs/train, validation: pairs/valid, source: words, target: digits}
+batch: {max_tokens: 1024}
+schedule: {steps: 2000, warmup_steps: 100}
+YAML
 python3 - >"$work/presets" <<'PY'
 import re
 sizes = {"model.layers", "model.heads", "model.kv_heads", "model.embed", "model.ffn", "model.head_width", "model.rope_theta"}
@@ -56,12 +65,13 @@ for name in sorted(presets, key=lambda name: -len(presets[name])):
         chosen.add(name)
     seen |= presets[name]
 for name in presets:
-    print(name, "smoke" if name in chosen else "validate")
+    print(name, "smoke" if name in chosen else "validate",
+          "preset_of_pairs" if ("kind", "TRANSFORMER") in presets[name] else "preset")
 PY
-while read -r preset how; do
-    expect 0 validate "$work/preset.yaml" --set model="$preset"
+while read -r preset how recipe; do
+    expect 0 validate "$work/$recipe.yaml" --set model="$preset"
     [ "$how" = smoke ] || continue
-    expect 0 smoke "$work/preset.yaml" --set model="$preset"
+    expect 0 smoke "$work/$recipe.yaml" --set model="$preset"
     echo "$preset: $(tail -n 1 "$work/out")"
 done <"$work/presets"
 [ "$(grep -c smoke "$work/presets")" -ge 4 ] || fail "too few presets are tried"
