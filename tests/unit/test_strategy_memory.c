@@ -212,7 +212,7 @@ static void check_kind(dt_architecture_kind kind)
 {
     for (int world_size = 1; world_size <= 3; world_size += 2) {
         combination c = {kind, world_size};
-        ranks all = {.world_size = world_size, .timeout_seconds = 60, .body = body, .self = &c};
+        ranks all = {.world_size = world_size, .timeout_seconds = 240, .body = body, .self = &c};
 
         assert_int_equal(ranks_run(&all), 0);
     }
