@@ -126,7 +126,8 @@ static bool wants_json(int argc, char **argv)
     return false;
 }
 
-/* What is about runs meets sweeps that nobody drives. */
+/* What is about runs meets sweeps that nobody drives: but a server's looks start nothing that would end
+ * with them. */
 static bool looks_at_runs(const dt_command *command)
 {
     return !command->hidden && (strstr(command->operands, "RUN") != NULL ||
@@ -155,7 +156,7 @@ static dt_status call_command(const dt_command *command, int argc, char **argv, 
     } else {
         call = (dt_call){&args, &arena, dt_arguments_flag(&args, "json"), DT_EXIT_GOOD, &problems};
         DT_TRY(dt_relay_server(&server, command, &args, err));
-        if (server == NULL && looks_at_runs(command))
+        if (server == NULL && looks_at_runs(command) && !dt_relay_is_served())
             dt_drive_ensure_all();
         st = server != NULL ? dt_relay_call(&call, server, err) : command->run(&call, err);
         *exit_code = call.exit_code;

@@ -1,5 +1,6 @@
 #include "engine/generate/translate.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,6 +90,9 @@ static dt_status translate_line(translator *t, const dt_translate_options *optio
     DT_TRY(copy_ids(t, &source, t->source.items, 1, (int64_t)t->source.count, err));
     DT_TRY(dt_model_translate(t->from.model, &source, err));
     DT_TRY(dt_beam_search(&found, &t->beam, next, t, err));
+    if (!isfinite(found.score))
+        DT_THROW(err, DT_ERR_CORRUPT,
+                 "the model's numbers are not finite: the run diverged before this checkpoint");
     for (int64_t i = 0; i < found.count; i++)
         dt_side_decode(&t->line, t->sides->target, found.tokens[i]);
     while (t->line.length > 0 && t->line.data[t->line.length - 1] == ' ')
@@ -110,13 +114,14 @@ dt_status dt_translate(const dt_translate_options *options, dt_error *err)
     DT_TRY(open_translator(&t, options, err));
     for (; text < end; line++) {
         const char *stop = memchr(text, '\n', (size_t)(end - text));
-        size_t length = (size_t)((stop != NULL ? stop : end) - text);
+        size_t whole = (size_t)((stop != NULL ? stop : end) - text);
+        size_t length = whole > 0 && text[whole - 1] == '\r' ? whole - 1 : whole;
 
         st = translate_line(&t, options, text, length, err);
         if (st != DT_OK)
             dt_error_prefix(err, "line %lld", (long long)line);
         DT_TRY(st);
-        text += length + 1;
+        text += whole + 1;
     }
 out:
     close_translator(&t);

@@ -100,6 +100,21 @@ out:
     return st;
 }
 
+dt_status dt_token_head_sum(dt_device *device, const dt_tensor *losses, const dt_tensor *targets,
+                            int32_t *on_host, double *loss_sum, int64_t *counted, dt_error *err)
+{
+    int64_t rows = dt_tensor_elems(targets);
+    dt_status st = DT_OK;
+
+    DT_TRY(device->ops->sum(device, loss_sum, losses, err));
+    DT_TRY(device->copy_out(device, on_host, targets->data, (size_t)rows * sizeof(*on_host), err));
+    *counted = 0;
+    for (int64_t i = 0; i < rows; i++)
+        *counted += on_host[i] >= 0;
+out:
+    return st;
+}
+
 dt_status dt_token_head_logits(const dt_token_head *head, int64_t sequences, int64_t last,
                                float *logits, dt_error *err)
 {

@@ -38,6 +38,10 @@ dt_status dt_token_head_train(const dt_token_head *head, const dt_tensor *dx, dt
 /* Losses only. */
 dt_status dt_token_head_evaluate(const dt_token_head *head, const dt_tensor *targets,
                                  dt_error *err);
+/* After dt_token_head_evaluate: the losses' sum, and how many targets were counted (those below 0 are
+ * not). on_host: room for the targets. */
+dt_status dt_token_head_sum(dt_device *device, const dt_tensor *losses, const dt_tensor *targets,
+                            int32_t *on_host, double *loss_sum, int64_t *counted, dt_error *err);
 /* Logits of the last positions of each of `sequences`, F32 (sequences, last, V) in host memory. */
 dt_status dt_token_head_logits(const dt_token_head *head, int64_t sequences, int64_t last,
                                float *logits, dt_error *err);

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/file.h"
 #include "engine/data/data.h"
@@ -196,16 +195,6 @@ out:
 
 /* --- the tokenizer that its text is read by */
 
-static bool tokenizer_is_there(const char *path, dt_arena *arena)
-{
-    const char *inside = dt_arena_printf(arena, "%s/tokenizer.json", path);
-    struct stat info;
-
-    if (stat(path, &info) == 0 && !S_ISDIR(info.st_mode))
-        return true;
-    return inside != NULL && dt_file_exists(inside);
-}
-
 static bool was_set(const dt_call *call, const char *key)
 {
     const dt_value *sets = dt_arguments_get(call->args, "set");
@@ -245,8 +234,7 @@ dt_status dt_existing_run_tokenizer(dt_recipe *recipe, const dt_run *run,
     dt_status st = DT_OK;
     size_t length;
 
-    if (!dt_tokenizer_is_file(recipe) || tokenizer_is_there(gone, call->arena) ||
-        was_set(call, "data.tokenizer"))
+    if (!dt_tokenizer_is_file(recipe) || dt_file_exists(gone) || was_set(call, "data.tokenizer"))
         goto out;
     DT_TRY(dt_tokenizer_from_json(&tokenizer, dt_checkpoint_get_info(checkpoint)->tokenizer, err));
     if (!dt_tokenizer_get_file(tokenizer, &name, &bytes, &length))

@@ -86,11 +86,16 @@ out:
     return st;
 }
 
+bool dt_relay_is_served(void)
+{
+    return getenv("DTRUN_TERMINAL") != NULL;
+}
+
 void dt_relay_follow_server(void)
 {
     pid_t server = getppid();
 
-    if (getenv("DTRUN_TERMINAL") == NULL)
+    if (!dt_relay_is_served())
         return;
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != server)
         _exit(DT_EXIT_SYSTEM);

@@ -156,14 +156,16 @@ out:
 
 /* --- the question */
 
-static dt_status add_word(dt_strbuf *out, CURL *curl, const char *fmt, const char *a, const char *b,
-                          dt_error *err)
+/* "NAME", or "NAME=VALUE" where there is a value. */
+static dt_status add_word(dt_strbuf *out, CURL *curl, const char *dashes, const char *name,
+                          const char *value, dt_error *err)
 {
     dt_strbuf word;
     char *escaped;
 
     dt_strbuf_init(&word);
-    dt_strbuf_add_fmt(&word, fmt, a, b);
+    dt_strbuf_add_fmt(&word, "%s%s%s%s", dashes, name, value != NULL ? "=" : "",
+                      value != NULL ? value : "");
     escaped = curl_easy_escape(curl, word.data, (int)word.length);
     dt_strbuf_release(&word);
     if (escaped == NULL)
@@ -181,11 +183,11 @@ static dt_status add_option(dt_strbuf *out, CURL *curl, const dt_option *option,
     if (!value->given || strcmp(option->name, "server") == 0)
         return DT_OK;
     if (option->kind == DT_OPTION_FLAG)
-        return add_word(out, curl, "--%s%s", option->name, "", err);
+        return add_word(out, curl, "--", option->name, NULL, err);
     if (option->kind != DT_OPTION_LIST)
-        return add_word(out, curl, "--%s=%s", option->name, value->text, err);
+        return add_word(out, curl, "--", option->name, value->text, err);
     for (size_t i = 0; i < value->items_count; i++)
-        DT_TRY(add_word(out, curl, "--%s=%s", option->name, value->items[i], err));
+        DT_TRY(add_word(out, curl, "--", option->name, value->items[i], err));
 out:
     return st;
 }
@@ -207,12 +209,12 @@ static dt_status make_question(dt_strbuf *out, CURL *curl, const char *url, cons
         dt_strbuf_add(out, url, length);
     dt_strbuf_add_fmt(out, "/api/v1/command?columns=%d&rows=%d&colour=%d&unicode=%d&terminal=%d",
                       term.columns, term.rows, term.colour, term.unicode, dt_term_is_seen());
-    DT_TRY(add_word(out, curl, "%s%s", args->command->name, "", err));
+    DT_TRY(add_word(out, curl, "", args->command->name, NULL, err));
     for (size_t i = 0; i < args->options_count; i++)
         DT_TRY(add_option(out, curl, &args->options[i], &args->values[i], err));
-    DT_TRY(add_word(out, curl, "%s%s", "--", "", err));
+    DT_TRY(add_word(out, curl, "--", "", NULL, err));
     for (int i = 0; i < args->operands_count; i++)
-        DT_TRY(add_word(out, curl, "%s%s", args->operands[i], "", err));
+        DT_TRY(add_word(out, curl, "", args->operands[i], NULL, err));
 out:
     return st;
 }

@@ -24,6 +24,8 @@ dt_status dt_relay_call(dt_call *call, const char *url, dt_error *err);
 
 /* The other side: whether somebody elsewhere may have this run (dt_web_command_rules.check). */
 dt_status dt_relay_check(int argc, char **argv, dt_error *err);
+/* Whether this process is run by a server, for somebody elsewhere. */
+bool dt_relay_is_served(void);
 /* What is run for somebody elsewhere ends with its server. */
 void dt_relay_follow_server(void);
 

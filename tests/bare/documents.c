@@ -183,41 +183,44 @@ static void damage(dt_strbuf *text)
     }
 }
 
-static void show_form(const json_t *json, size_t flags)
-{
-    char *text = json_dumps(json, flags);
-
-    printf("%s ", text != NULL ? text : "-");
-    free(text);
-}
+typedef void (*writer)(dt_strbuf *out, const json_t *json);
 
 /* What base/json.h writes is what the library writes, but for what must not be shown. */
-static void check_written(const json_t *json, void (*write)(dt_strbuf *out, const json_t *json),
-                          size_t flags, const char *end)
+static void check_written(const json_t *json, const dt_strbuf *written, bool pretty)
 {
-    char *text = json_dumps(json, flags | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
-    dt_strbuf expected, written;
+#ifdef JANSSON_VERSION /* what stands in for it writes nothing itself */
+    char *text = json_dumps(json, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17) |
+                                      (pretty ? JSON_INDENT(2) : JSON_COMPACT));
+    dt_strbuf expected;
 
     dt_strbuf_init(&expected);
-    dt_strbuf_init(&written);
     dt_strbuf_add_str(&expected, text);
     dt_display_escape_json(&expected, 0);
-    dt_strbuf_add_str(&expected, end);
-    write(&written, json);
-    DT_ASSERT(strcmp(expected.data, written.data) == 0);
-    dt_strbuf_release(&written);
+    dt_strbuf_add_str(&expected, pretty ? "\n" : "");
+    DT_ASSERT(strcmp(expected.data, written->data) == 0);
     dt_strbuf_release(&expected);
     free(text);
+#else
+    (void)json, (void)written, (void)pretty;
+#endif
+}
+
+static void show_written(const json_t *json, writer write, bool pretty)
+{
+    dt_strbuf written;
+
+    dt_strbuf_init(&written);
+    write(&written, json);
+    check_written(json, &written, pretty);
+    printf("%s ", written.data);
+    dt_strbuf_release(&written);
 }
 
 static void show_value(const json_t *json)
 {
-    show_form(json, JSON_INDENT(1));
-    show_form(json, JSON_COMPACT | JSON_ENCODE_ANY);
-    show_form(json, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+    show_written(json, dt_json_write, false);
+    show_written(json, dt_json_write_pretty, true);
     putchar('\n');
-    check_written(json, dt_json_write, JSON_COMPACT, "");
-    check_written(json, dt_json_write_pretty, JSON_INDENT(2), "\n");
 }
 
 static void show(const char *bytes, size_t length, size_t flags)

@@ -79,6 +79,17 @@ expect 0 launch "$work/translate.yaml" --set ranks=2 --set batch.accumulate=2 --
 expect 0 resume "$(field "o['run']")" --set ranks=4 --set batch.accumulate=1 --set schedule.steps=12 --wait
 same_losses "resumed with 4 ranks"
 
+# its dictionaries: where they are, nothing is said of them; where they have gone, the checkpoint's are taken
+expect 0 fork last@10 --set schedule.steps=13 --wait
+grep -q tokenizer "$work/err" && fail "a tokenizer that is there is said to be gone: $(cat "$work/err")"
+mkdir "$work/dicts"
+cp "$work"/dict.*.txt "$work/dicts"
+expect 0 launch "$work/translate.yaml" --set "data.tokenizer=$work/dicts" --set schedule.steps=6 --wait
+rm -r "$work/dicts"
+expect 0 resume last --set schedule.steps=12 --wait
+says "the tokenizer is no longer at"
+same_losses "resumed with the checkpoint's dictionaries"
+
 # a rank that dies in the middle of an epoch: the same bits
 expect 0 launch "$work/translate.yaml" --set ranks=2 --set batch.accumulate=2 --wait --json
 whole=$(field "(o['loss'], o['valid_loss'])")

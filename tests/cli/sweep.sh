@@ -38,6 +38,8 @@ driver=$(driver_of two)
 kill -9 "$driver"
 expect 0 status two --json
 json "[p['values'] for p in o['points']] == ['optimizer.lr=1e-3 seed=1', 'optimizer.lr=3e-3 seed=2']"
+DTRUN_TERMINAL=file:80x24 expect 0 status two # as a server runs it: what it started would end with the server
+[ -z "$(driver_of two)" ] || fail "what is run for others starts a driver"
 driven() { "$dtrun" status two >/dev/null; [ -n "$(driver_of two)" ]; }
 within 20 driven
 [ "$(driver_of two)" != "$driver" ] || fail "the killed driver is there"

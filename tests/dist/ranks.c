@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/strbuf.h"
 
 #include "base/banned.h"
@@ -52,7 +53,7 @@ static void meet(agent *a, int rank, const char *name, json_t *value)
 {
     json_t *values = json_object_get(a->meetings, name), *answer, *each;
     size_t at;
-    char *line;
+    dt_strbuf line;
 
     if (values == NULL) {
         values = json_array();
@@ -67,12 +68,13 @@ static void meet(agent *a, int rank, const char *name, json_t *value)
             return;
     }
     answer = json_pack("{s:s, s:s, s:O}", "command", "rendezvous", "name", name, "values", values);
-    line = json_dumps(answer, JSON_COMPACT);
+    dt_strbuf_init(&line);
+    dt_json_write(&line, answer);
+    dt_strbuf_add_char(&line, '\n');
     for (int i = 0; i < a->ranks->world_size; i++)
-        if (a->mine[i] >= 0 && (send(a->mine[i], line, strlen(line), MSG_NOSIGNAL) < 0 ||
-                                send(a->mine[i], "\n", 1, MSG_NOSIGNAL) < 0))
+        if (a->mine[i] >= 0 && send(a->mine[i], line.data, line.length, MSG_NOSIGNAL) < 0)
             fprintf(stderr, "ranks: rank %d does not take its rendezvous\n", i);
-    free(line);
+    dt_strbuf_release(&line);
     json_decref(answer);
     json_object_del(a->meetings, name);
 }

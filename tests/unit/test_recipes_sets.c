@@ -145,16 +145,18 @@ static void test_changes_are_told_by_field_and_without_secrets(void **state)
 {
     reading before, after;
     json_t *changes;
-    char *text;
+    dt_strbuf text;
 
     expect_good(&before, LEAST, NULL);
     expect_good(&after, LEAST "notify: https://a.example/secret\nbatch: 3\n", "ranks=2");
     changes = dt_recipe_changes(&before.recipe, &after.recipe);
-    text = json_dumps(changes, JSON_COMPACT);
-    assert_string_equal(text, "[{\"key\":\"ranks\",\"old\":1,\"new\":2},"
-                              "{\"key\":\"batch.sequences\",\"old\":8,\"new\":3},"
-                              "{\"key\":\"notify.webhook\",\"old\":\"\",\"new\":\"(not shown)\"}]");
-    free(text);
+    dt_strbuf_init(&text);
+    dt_json_write(&text, changes);
+    assert_string_equal(text.data,
+                        "[{\"key\":\"ranks\",\"old\":1,\"new\":2},"
+                        "{\"key\":\"batch.sequences\",\"old\":8,\"new\":3},"
+                        "{\"key\":\"notify.webhook\",\"old\":\"\",\"new\":\"(not shown)\"}]");
+    dt_strbuf_release(&text);
     json_decref(changes);
     changes = dt_recipe_changes(&after.recipe, &after.recipe);
     assert_int_equal(json_array_size(changes), 0);

@@ -47,10 +47,6 @@ typedef struct json_error_t {
 /* Flags of reading and writing, with jansson's values. */
 #define JSON_REJECT_DUPLICATES 0x1
 #define JSON_DECODE_ANY        0x4
-#define JSON_INDENT(n)         ((size_t)(n)&0x1F)
-#define JSON_COMPACT           0x20
-#define JSON_ENCODE_ANY        0x200
-#define JSON_REAL_PRECISION(n) (((size_t)(n)&0x1F) << 11) /* 0: 17 digits */
 
 /* New references. Strings and keys are UTF-8: NULL, or -1, where they are not. */
 json_t *json_object(void);
@@ -119,9 +115,6 @@ json_t *json_object_key_value(const char *key);
  * object or an array. */
 json_t *json_loads(const char *text, size_t flags, json_error_t *error);
 json_t *json_loadb(const char *bytes, size_t length, size_t flags, json_error_t *error);
-
-/* Without JSON_ENCODE_ANY only objects and arrays are written: NULL. The caller frees. */
-char *json_dumps(const json_t *json, size_t flags);
 
 /* s string, s? or null, s% with a size_t of bytes, b int, i int, I json_int_t, f double, n null,
  * o and O a value (o takes the reference), [] and {} of these; space, comma and colon are skipped.

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 
 #include "engine/model/sinusoids.h"
+#include "engine/model/token_head.h"
 #include "engine/model/transformer/model_int.h"
 
 #include "base/banned.h"
@@ -182,8 +183,6 @@ static dt_status evaluate(dt_model *model, const dt_batch *batch, double *loss_s
 {
     const dt_tensor *targets = &batch->inputs[DT_TRANSFORMER_TARGETS];
     dt_transformer_state *state = model->state;
-    dt_device *device = model->device;
-    int64_t rows = dt_tensor_elems(targets);
     dt_status st = DT_OK;
 
     DT_ASSERT(targets->data);
@@ -191,12 +190,8 @@ static dt_status evaluate(dt_model *model, const dt_batch *batch, double *loss_s
     DT_TRY(forward(model, batch, NULL, err));
     DT_TRY(dt_transformer_head_evaluate(model, targets, err));
     DT_TRY(dt_model_after_unit(model, 0, false, err));
-    DT_TRY(device->ops->sum(device, loss_sum, &state->losses, err));
-    DT_TRY(device->copy_out(device, state->targets, targets->data, (size_t)rows * sizeof(int32_t),
-                            err));
-    *counted = 0;
-    for (int64_t i = 0; i < rows; i++)
-        *counted += state->targets[i] >= 0;
+    DT_TRY(dt_token_head_sum(model->device, &state->losses, targets, state->targets, loss_sum,
+                             counted, err));
 out:
     return st;
 }
