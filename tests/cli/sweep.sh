@@ -36,10 +36,10 @@ both_run() { [ "$("$dtrun" list --group two --state running --json | python3 -c 
 within 20 both_run
 driver=$(driver_of two)
 kill -9 "$driver"
-expect 0 status two --json
-json "[p['values'] for p in o['points']] == ['optimizer.lr=1e-3 seed=1', 'optimizer.lr=3e-3 seed=2']"
 DTRUN_TERMINAL=file:80x24 expect 0 status two # as a server runs it: what it started would end with the server
 [ -z "$(driver_of two)" ] || fail "what is run for others starts a driver"
+expect 0 status two --json
+json "[p['values'] for p in o['points']] == ['optimizer.lr=1e-3 seed=1', 'optimizer.lr=3e-3 seed=2']"
 driven() { "$dtrun" status two >/dev/null; [ -n "$(driver_of two)" ]; }
 within 20 driven
 [ "$(driver_of two)" != "$driver" ] || fail "the killed driver is there"
