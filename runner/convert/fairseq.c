@@ -42,7 +42,7 @@ static void set_strategy(dt_draft *draft, const dt_flags *flags)
                       "what is kept of activations stays on the device");
 }
 
-static dt_status check_kind(const dt_flags *flags, dt_draft *draft, dt_error *err)
+static dt_status check_language_model(const dt_flags *flags, dt_draft *draft, dt_error *err)
 {
     const char *task = dt_flags_text(flags, "--task", NULL);
     const char *criterion = dt_flags_text(flags, "--criterion", "cross_entropy");
@@ -51,11 +51,30 @@ static dt_status check_kind(const dt_flags *flags, dt_draft *draft, dt_error *er
         dt_draft_note(draft, "--task", "it is not given, and taken for language_modeling");
     else if (strcmp(task, "language_modeling") != 0)
         return DT_FAIL(err, DT_ERR_USAGE,
-                       "--task %s: dtrun trains language models, which is language_modeling", task);
+                       "--task %s: dtrun has language_modeling and translation of fairseq's", task);
     if (strcmp(criterion, "cross_entropy") != 0)
         dt_draft_left(draft, dt_flags_about(flags, "--criterion"),
                       "the loss is cross_entropy, over all of the vocabulary");
     return DT_OK;
+}
+
+/* What is trained, its data and its batches. */
+static dt_status set_subject(double *step_tokens, dt_draft *draft, const dt_flags *flags,
+                             dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (dt_fairseq_is_pairs(flags)) {
+        DT_TRY(dt_fairseq_pairs_model(draft, flags, err));
+        dt_fairseq_pairs_data(draft, flags);
+        return dt_fairseq_pairs_batch(step_tokens, draft, flags, err);
+    }
+    DT_TRY(check_language_model(flags, draft, err));
+    DT_TRY(dt_fairseq_model(draft, flags, err));
+    dt_fairseq_data(draft, flags);
+    DT_TRY(dt_fairseq_batch(step_tokens, draft, flags, err));
+out:
+    return st;
 }
 
 static void set_devices(dt_draft *draft, const dt_flags *flags, dt_launcher *launcher)
@@ -81,12 +100,9 @@ static dt_status convert(dt_draft *draft, const dt_launcher *launched, const cha
 
     (void)folder;
     DT_TRY(dt_flags_read(&flags, &dt_fairseq_flags, launcher.words, launcher.count, draft, err));
-    DT_TRY(check_kind(&flags, draft, err));
     set_devices(draft, &flags, &launcher);
-    DT_TRY(dt_fairseq_model(draft, &flags, err));
+    DT_TRY(set_subject(&step_tokens, draft, &flags, err));
     set_strategy(draft, &flags);
-    dt_fairseq_data(draft, &flags);
-    DT_TRY(dt_fairseq_batch(&step_tokens, draft, &flags, err));
     dt_fairseq_precision(draft, &flags, &launcher, step_tokens);
     DT_TRY(dt_fairseq_optimizer(draft, &flags, err));
     DT_TRY(dt_fairseq_first(&lr, &flags, "--lr", 0.25, err));

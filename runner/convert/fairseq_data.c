@@ -6,20 +6,19 @@
 #include "base/banned.h"
 
 static const char *joined(dt_draft *draft, const char *folder, size_t length, const char *subset,
-                          size_t subset_length)
+                          size_t subset_length, const char *ending)
 {
-    const char *path = dt_arena_printf(draft->arena, "%.*s%s%.*s.bin", (int)length, folder,
+    const char *path = dt_arena_printf(draft->arena, "%.*s%s%.*s%s", (int)length, folder,
                                        length > 0 && folder[length - 1] == '/' ? "" : "/",
-                                       (int)subset_length, subset);
+                                       (int)subset_length, subset, ending);
 
     if (path == NULL)
         draft->no_memory = true;
     return path != NULL ? path : "";
 }
 
-/* Of every folder ("a:b") the files of every subset ("valid,valid1"). */
-static void set_files(dt_draft *draft, const char *path, const char *folders, const char *subsets,
-                      const char *from)
+void dt_fairseq_files(dt_draft *draft, const char *path, const char *folders, const char *subsets,
+                      const char *ending, const char *from)
 {
     enum { MOST = 64 };
     const char *files[MOST];
@@ -30,17 +29,17 @@ static void set_files(dt_draft *draft, const char *path, const char *folders, co
         for (const char *s = subsets; *s != '\0'; s += subset + (s[subset] != '\0')) {
             subset = strcspn(s, ",");
             if (folder > 0 && subset > 0 && count < MOST)
-                files[count++] = joined(draft, f, folder, s, subset);
+                files[count++] = joined(draft, f, folder, s, subset, ending);
         }
     }
     if (count > 0)
         dt_draft_texts(draft, path, files, count, from);
 }
 
-void dt_fairseq_data(dt_draft *draft, const dt_flags *flags)
+const char *dt_fairseq_folder(dt_draft *draft, const dt_flags *flags)
 {
     const dt_shell_command *operands = &flags->operands;
-    const char *folder = "DATA", *first;
+    const char *folder = "DATA";
 
     for (size_t i = 0; i < operands->count; i++)
         if (operands->words[i].open || strstr(operands->words[i].text, "${") != NULL)
@@ -55,11 +54,18 @@ void dt_fairseq_data(dt_draft *draft, const dt_flags *flags)
         dt_draft_note(draft, "data", "no folder of data is named: put files into 'data'");
         folder = "data";
     }
+    return folder;
+}
+
+void dt_fairseq_data(dt_draft *draft, const dt_flags *flags)
+{
+    const char *folder = dt_fairseq_folder(draft, flags), *first;
+
     first = dt_arena_strndup(draft->arena, folder, strcspn(folder, ":"));
-    set_files(draft, "data.train", folder, dt_flags_text(flags, "--train-subset", "train"),
-              "the folder that is named");
-    set_files(draft, "data.validation", first != NULL ? first : "",
-              dt_flags_text(flags, "--valid-subset", "valid"), "beside it");
+    dt_fairseq_files(draft, "data.train", folder, dt_flags_text(flags, "--train-subset", "train"),
+                     ".bin", "the folder that is named");
+    dt_fairseq_files(draft, "data.validation", first != NULL ? first : "",
+                     dt_flags_text(flags, "--valid-subset", "valid"), ".bin", "beside it");
     dt_draft_note(draft, folder,
                   "fairseq's .bin files are taken as they are; the .idx beside each tells how wide "
                   "its ids are, and dict.txt how many there are");

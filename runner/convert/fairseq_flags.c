@@ -1,4 +1,4 @@
-/* The flags of fairseq-train that a language model meets. */
+/* The flags of fairseq-train that a language model or a translation meets. */
 #include "runner/convert/fairseq.h"
 
 #include "base/banned.h"
@@ -9,19 +9,37 @@
 #define FINDS     "dtrun finds ports and addresses itself"
 #define CACHES    "dtrun has nothing of that kind to set"
 #define NO_TRICK  "dtrun has no such part of a model"
+#define BLEU      "'dtrun generate --input' translates a file by what was learned"
 #define WHOLE     "a sample is so many tokens, whatever ends in it"
 
 /* a line a flag */
 /* clang-format off */
 static const dt_flag flags[] = {
     /* what is trained */
-    {"--task", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "language_modeling, the only one that dtrun has", NULL},
+    {"--task", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "language_modeling or translation; left out, --arch tells", NULL},
     {"--arch", "-a", DT_TAKES_TEXT, DT_FLAG_PART, "model.*: the dimensions that it stands for", NULL},
-    {"--criterion", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "cross_entropy, the only one that dtrun has for tokens", NULL},
-    {"--decoder-layers", NULL, DT_TAKES_INT, DT_FLAG_PART, "model.layers", NULL},
+    {"--criterion", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "cross_entropy; of a translation label_smoothed_cross_entropy too", NULL},
+    {"--label-smoothing", NULL, DT_TAKES_NUMBER, DT_FLAG_PART, "model.label_smoothing, of a translation", NULL},
+    {"--ignore-prefix-size", NULL, DT_TAKES_INT, DT_FLAG_LEFT, "every target counts", "0"},
+    {"--report-accuracy", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "dtrun reports losses", NULL},
+    {"--encoder-layers", NULL, DT_TAKES_INT, DT_FLAG_PART, "model.layers, of a translation", NULL},
+    {"--encoder-attention-heads", NULL, DT_TAKES_INT, DT_FLAG_PART, "model.heads, of a translation", NULL},
+    {"--encoder-embed-dim", NULL, DT_TAKES_INT, DT_FLAG_PART, "model.embed, of a translation", NULL},
+    {"--encoder-ffn-embed-dim", NULL, DT_TAKES_INT, DT_FLAG_PART, "model.ffn, of a translation", NULL},
+    {"--encoder-normalize-before", NULL, DT_TAKES_NOTHING, DT_FLAG_PART, "with the decoder's: model.norm: pre, of a translation", NULL},
+    {"--encoder-learned-pos", NULL, DT_TAKES_NOTHING, DT_FLAG_PART, "with the decoder's: model.positions: learned, of a translation", NULL},
+    {"--encoder-layerdrop", NULL, DT_TAKES_NUMBER, DT_FLAG_LEFT, NO_TRICK, "0"},
+    {"--encoder-layers-to-keep", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, NO_TRICK, NULL},
+    {"--encoder-embed-path", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "embeddings are drawn", NULL},
+    {"--decoder-embed-path", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "embeddings are drawn", NULL},
+    {"--share-all-embeddings", NULL, DT_TAKES_NOTHING, DT_FLAG_PART, "model.shared_embeddings and model.tied, of a translation", NULL},
+    {"--merge-src-tgt-embed", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, NO_TRICK, NULL},
+    {"--no-cross-attention", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, NO_TRICK, NULL},
+    {"--cross-self-attention", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, NO_TRICK, NULL},
+    {"--decoder-layers", NULL, DT_TAKES_INT, DT_FLAG_PART, "model.layers; of a translation model.decoder_layers", NULL},
     {"--decoder-attention-heads", NULL, DT_TAKES_INT, DT_FLAG_PART, "model.heads", NULL},
     {"--decoder-embed-dim", NULL, DT_TAKES_INT, DT_FLAG_PART, "model.embed", NULL},
-    {"--decoder-ffn-embed-dim", NULL, DT_TAKES_INT, DT_FLAG_PART, "nothing where it is four times the width, as dtrun's gpt2 has it", NULL},
+    {"--decoder-ffn-embed-dim", NULL, DT_TAKES_INT, DT_FLAG_PART, "nothing where it is four times the width, as dtrun's gpt2 has it, or the encoder's of a translation", NULL},
     {"--decoder-input-dim", NULL, DT_TAKES_INT, DT_FLAG_PART, "nothing where it is the width", NULL},
     {"--decoder-output-dim", NULL, DT_TAKES_INT, DT_FLAG_PART, "nothing where it is the width", NULL},
     {"--activation-fn", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "model.activation; gelu_accurate and gelu_fast are gelu_tanh", NULL},
@@ -31,7 +49,7 @@ static const dt_flag flags[] = {
     {"--share-decoder-input-output-embed", NULL, DT_TAKES_NOTHING, DT_FLAG_PART, "model.tied", NULL},
     {"--decoder-learned-pos", NULL, DT_TAKES_NOTHING, DT_FLAG_PART, "model.positions: learned; else sinusoidal", NULL},
     {"--no-scale-embedding", NULL, DT_TAKES_NOTHING, DT_FLAG_PART, "model.scale_embedding: false; else true", NULL},
-    {"--decoder-normalize-before", NULL, DT_TAKES_NOTHING, DT_FLAG_PART, "nothing: norms stand before, in both programs", NULL},
+    {"--decoder-normalize-before", NULL, DT_TAKES_NOTHING, DT_FLAG_PART, "of a translation, with the encoder's, model.norm: pre; of a language model nothing: norms stand before, in both programs", NULL},
     {"--no-decoder-final-norm", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "dtrun has a norm behind the last block", NULL},
     {"--no-token-positional-embeddings", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "positions are learned or sinusoidal", NULL},
     {"--layernorm-embedding", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, NO_TRICK, NULL},
@@ -53,10 +71,26 @@ static const dt_flag flags[] = {
     {"--offload-activations", NULL, DT_TAKES_NOTHING, DT_FLAG_PART, "activation_checkpointing: full; they stay where they are", NULL},
     /* data and batch */
     {"--tokens-per-sample", NULL, DT_TAKES_INT, DT_FLAG_PART, "batch.tokens", NULL},
-    {"--max-target-positions", NULL, DT_TAKES_INT, DT_FLAG_LEFT, "positions are as many as 'batch.tokens'", NULL},
+    {"--max-source-positions", NULL, DT_TAKES_INT, DT_FLAG_PART, "batch.tokens, of a translation", NULL},
+    {"--max-target-positions", NULL, DT_TAKES_INT, DT_FLAG_PART, "batch.tokens, of a translation", NULL},
+    {"--source-lang", "-s", DT_TAKES_TEXT, DT_FLAG_PART, "data.source; left out, by the files or the name of the folder", NULL},
+    {"--target-lang", "-t", DT_TAKES_TEXT, DT_FLAG_PART, "data.target", NULL},
+    {"--left-pad-source", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "nothing: padding stands behind sentences, and no number depends on where", NULL},
+    {"--left-pad-target", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "nothing: padding stands behind sentences, and no number depends on where", NULL},
+    {"--truncate-source", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "sentences are whole, or left out ('data.too_long')", NULL},
+    {"--upsample-primary", NULL, DT_TAKES_INT, DT_FLAG_LEFT, "every pair comes once an epoch", "1"},
+    {"--load-alignments", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, NO_TRICK, NULL},
+    {"--num-batch-buckets", NULL, DT_TAKES_INT, DT_FLAG_LEFT, CACHES, "0"},
+    {"--eval-bleu", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, BLEU, NULL},
+    {"--eval-bleu-args", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, BLEU, NULL},
+    {"--eval-bleu-detok", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, BLEU, NULL},
+    {"--eval-bleu-detok-args", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, BLEU, NULL},
+    {"--eval-bleu-remove-bpe", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, BLEU, NULL},
+    {"--eval-bleu-print-samples", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, BLEU, NULL},
+    {"--eval-tokenized-bleu", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, BLEU, NULL},
     {"--batch-size", "--max-sentences", DT_TAKES_INT, DT_FLAG_PART, "batch.sequences", NULL},
-    {"--max-tokens", NULL, DT_TAKES_INT, DT_FLAG_PART, "batch.sequences: so many tokens over those of a sample", NULL},
-    {"--required-batch-size-multiple", NULL, DT_TAKES_INT, DT_FLAG_PART, "batch.sequences is one, where --max-tokens allows more", NULL},
+    {"--max-tokens", NULL, DT_TAKES_INT, DT_FLAG_PART, "batch.sequences: so many tokens over those of a sample; of a translation batch.max_tokens", NULL},
+    {"--required-batch-size-multiple", NULL, DT_TAKES_INT, DT_FLAG_PART, "batch.sequences is one, where --max-tokens allows more; of a translation nothing", NULL},
     {"--update-freq", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "batch.accumulate", NULL},
     {"--sample-break-mode", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, WHOLE, "none"},
     {"--shorten-method", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, WHOLE, "none"},
@@ -69,7 +103,7 @@ static const dt_flag flags[] = {
     {"--train-subset", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "data.train: the file's name", NULL},
     {"--valid-subset", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "data.validation: the files' names", NULL},
     {"--dataset-impl", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "dtrun reads what mmap writes", "mmap"},
-    {"--skip-invalid-size-inputs-valid-test", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "no sample is too long", NULL},
+    {"--skip-invalid-size-inputs-valid-test", NULL, DT_TAKES_NOTHING, DT_FLAG_PART, "data.too_long: drop, of a translation; of a language model no sample is too long", NULL},
     {"--num-workers", NULL, DT_TAKES_INT, DT_FLAG_LEFT, "samples are read where they are used", NULL},
     {"--data-buffer-size", NULL, DT_TAKES_INT, DT_FLAG_LEFT, "samples are read where they are used", NULL},
     {"--max-tokens-valid", NULL, DT_TAKES_INT, DT_FLAG_LEFT, "validation has the batch of training", NULL},

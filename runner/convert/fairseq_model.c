@@ -5,9 +5,8 @@
 
 #include "base/banned.h"
 
-/* A dimension by its flag, or else the architecture's. */
-static double dimension(dt_draft *draft, const dt_flags *flags, const char *path, const char *flag,
-                        double of_arch, const char *arch)
+double dt_fairseq_dimension(dt_draft *draft, const dt_flags *flags, const char *path,
+                            const char *flag, double of_arch, const char *arch)
 {
     double value = dt_flags_number(flags, flag, of_arch);
 
@@ -39,7 +38,7 @@ static void check_widths(dt_draft *draft, const dt_flags *flags, const dt_fairse
                           "embeddings are as wide as the model, %.0f", embed);
 }
 
-static void set_activation(dt_draft *draft, const dt_flags *flags, const dt_fairseq_arch *arch,
+void dt_fairseq_activation(dt_draft *draft, const dt_flags *flags, const char *of_arch,
                            const char *from)
 {
     static const struct {
@@ -49,7 +48,7 @@ static void set_activation(dt_draft *draft, const dt_flags *flags, const dt_fair
                  {"gelu_fast", "gelu_tanh"},
                  {"gelu_accurate", "gelu_tanh"},
                  {"tanh", "tanh"}};
-    const char *name = dt_flags_text(flags, "--activation-fn", arch->activation);
+    const char *name = dt_flags_text(flags, "--activation-fn", of_arch);
 
     if (dt_flags_given(flags, "--activation-fn"))
         from = dt_flags_from(flags, "--activation-fn");
@@ -98,15 +97,20 @@ dt_status dt_fairseq_model(dt_draft *draft, const dt_flags *flags, dt_error *err
                        meant != NULL ? "'?)" : "");
     from = dt_flags_from(flags, "--arch");
     dt_draft_word(draft, "model.kind", "gpt2", "%s", from);
-    dimension(draft, flags, "model.layers", "--decoder-layers", arch->layers, from);
-    dimension(draft, flags, "model.heads", "--decoder-attention-heads", arch->heads, from);
-    embed = dimension(draft, flags, "model.embed", "--decoder-embed-dim", arch->embed, from);
-    dimension(draft, flags, "model.dropout", "--dropout", arch->dropout, from);
-    dimension(draft, flags, "model.attention_dropout", "--attention-dropout",
-              arch->attention_dropout, from);
+    dt_fairseq_dimension(draft, flags, "model.layers", "--decoder-layers", arch->layers, from);
+    dt_fairseq_dimension(draft, flags, "model.heads", "--decoder-attention-heads", arch->heads,
+                         from);
+    embed =
+        dt_fairseq_dimension(draft, flags, "model.embed", "--decoder-embed-dim", arch->embed, from);
+    dt_fairseq_dimension(draft, flags, "model.dropout", "--dropout", arch->dropout, from);
+    dt_fairseq_dimension(draft, flags, "model.attention_dropout", "--attention-dropout",
+                         arch->attention_dropout, from);
     check_widths(draft, flags, arch, embed, from);
-    set_activation(draft, flags, arch, from);
+    dt_fairseq_activation(draft, flags, arch->activation, from);
     set_ways(draft, flags, arch, from);
+    if (dt_flags_given(flags, "--max-target-positions"))
+        dt_draft_left(draft, dt_flags_about(flags, "--max-target-positions"),
+                      "positions are as many as 'batch.tokens'");
     if (arch->lacks != NULL)
         dt_draft_left(draft, from, "it has %s: dtrun has neither", arch->lacks);
     return DT_OK;

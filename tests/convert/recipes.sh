@@ -74,7 +74,10 @@ wrong "did you mean 'transformer_lm_gpt2_small'" "${base[@]}" --arch transformer
 wrong "--max-update: expected a whole number, got 'ten'" "${base[@]}" --arch transformer_lm --max-update ten
 wrong "--lr: expected a number" "${base[@]}" --arch transformer_lm --lr fast
 wrong "--batch-size: its value is missing" "${base[@]}" --arch transformer_lm --batch-size --fp16
-wrong "--task translation" fairseq -- fairseq-train d --task translation --arch transformer_lm
+wrong "did you mean 'transformer'" fairseq -- fairseq-train d --task translation --arch transforme
+wrong "of fairseq's models of translation" fairseq -- fairseq-train d --task translation --arch transformer_lm
+wrong "--task translation_moe: dtrun has language_modeling and translation" fairseq -- fairseq-train d --task translation_moe --arch transformer
+wrong "neither --max-tokens nor --batch-size" fairseq -- fairseq-train d --arch transformer
 wrong "makes no recipe" "${base[@]}" --arch transformer_lm --decoder-attention-heads 7
 wrong "is not a multiple of" llm.c -- ./train_gpt2cu -b 4 -t 64 -d 1000 -e d12
 wrong "cannot be divided among 3 ranks" nanogpt -- torchrun --nproc_per_node 3 train.py
@@ -90,6 +93,23 @@ says() {
 says "--max-updates 20: this flag is not known (did you mean '--max-update'?)" "--seed 1: it is given again, as --seed 2" \
     "--lr \$LR: only a shell knows this value"
 grep -q "seed: 2 " "$work/out" || complain "the last of two does not count"
+
+# Languages: as they are given, by the files that are there, by the folder's name, or not known.
+languages() { # source target arguments...
+    local source=$1 target=$2
+    shift 2
+    "$dtrun" import fairseq -- fairseq-train "$@" --arch transformer --max-tokens 512 >"$work/out" 2>"$work/err" || complain "$*: $(cat "$work/err")"
+    grep -q "source: $source " "$work/out" && grep -q "target: $target " "$work/out" || complain "$*: not $source and $target"
+}
+mkdir -p "$work/bin"
+touch "$work/bin"/train.ro-hu.{ro,hu}.{bin,idx}
+languages ro hu "$work/bin"
+languages ro hu "$work/bin/"
+languages cs en "$work/bin" -s cs -t en
+languages ro en "$work/bin" --target-lang en
+languages de en d/wmt.de-en/
+languages SOURCE TARGET d-/x
+says "put the languages into"
 
 # A folder of text is no command line, and init is named.
 mkdir -p "$work/texts"
