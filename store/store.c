@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/dirs.h"
@@ -147,18 +148,24 @@ void dt_store_rollback(dt_store *store)
     dt_sql_after_end(store);
 }
 
-dt_status dt_store_log_open(dt_store *store, int *fd, dt_error *err)
+dt_status dt_store_sync(dt_store *store, dt_error *err)
 {
     dt_status st = DT_OK;
     dt_strbuf path;
+    int fd;
 
     /* SQLite takes no lock on the log itself, so that closing it gives none away. */
     dt_strbuf_init(&path);
     dt_strbuf_add_fmt(&path, "%s-wal", store->path);
-    *fd = open(path.data, O_RDONLY | O_CLOEXEC);
-    if (*fd < 0)
-        st = DT_FAIL(err, DT_ERR_IO, "cannot open the log of the run store '%s': %s", path.data,
-                     strerror(errno));
+    fd = open(path.data, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        DT_THROW(err, DT_ERR_IO, "cannot open the log of the run store '%s': %s", path.data,
+                 strerror(errno));
+    if (fdatasync(fd) != 0 && errno != EINVAL)
+        DT_THROW(err, DT_ERR_IO, "cannot sync the run store: %s", strerror(errno));
+out:
+    if (fd >= 0)
+        close(fd);
     dt_strbuf_release(&path);
     return st;
 }

@@ -5,7 +5,7 @@
  *   2 Metrics are append-only, keyed (run, attempt, name, step).
  *   3 What came from a node's journal is written in one transaction with the new acknowledged
  *     number of that journal: nothing is lost or doubled, whenever the writer dies. The node is
- *     sent that number once it is on the disk (dt_store_log_open): a power loss takes nothing that
+ *     sent that number once it is on the disk (dt_store_sync): a power loss takes nothing that
  *     the node has given back.
  *   4 Each multi-row change is one transaction.
  *   5 One writer per run (its supervisor, which holds the run's lock); readers need no lock.
@@ -54,8 +54,8 @@ bool dt_store_renew(dt_store *store, const char *run);
 /* Or: the rows of the run go to the store that is at that path, which is made where there is none; what
  * it says of such a run already stays. Not in a transaction. (move.c) */
 dt_status dt_store_move_run(dt_store *old, const char *run, dt_error *err);
-/* A descriptor, the caller's, of the file whose fdatasync makes all durable that was committed. */
-dt_status dt_store_log_open(dt_store *store, int *fd, dt_error *err);
+/* No power loss takes any more what was committed. */
+dt_status dt_store_sync(dt_store *store, dt_error *err);
 
 /* --- run.c */
 typedef enum dt_run_state {

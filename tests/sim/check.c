@@ -318,6 +318,20 @@ static void check_safe(void)
                          attempt);
 }
 
+/* No store is deleted or set back: whatever dies, and whenever, none is taken for such a one. */
+static void check_never_older(dt_store *store, dt_arena *arena)
+{
+    dt_store_event *events;
+    int64_t count;
+
+    if (schedule.damaged ||
+        dt_store_event_list(store, &events, &count, SIM_RUN, 0, 0, arena, NULL) != DT_OK)
+        return;
+    for (int64_t i = 0; i < count; i++)
+        if (strcmp(events[i].kind, "gap") == 0 && strstr(events[i].json, "written anew") != NULL)
+            sim_fail("the run store was taken for an older one: %s", events[i].json);
+}
+
 /* Each rank prints a line a step: in its log they stand once. */
 static void check_log(int64_t rank)
 {
@@ -422,6 +436,7 @@ static int look(sim_proc *proc)
             dt_mend_run(store, SIM_RUN);
         check_points(store, &arena);
         check_saved(store, &arena);
+        check_never_older(store, &arena);
         check_safe();
         for (int64_t rank = 0; rank < schedule.nodes * schedule.ranks_per_node; rank++)
             check_log(rank);

@@ -41,8 +41,9 @@ static void put(test_store *t, const char *name, const char *text)
 /* An attempt that is at `step`; it resumes from where the one before was. */
 static void keep(test_store *t, int64_t attempt, dt_run_state state, int64_t step)
 {
-    static const dt_node nodes[] = {{.node = 0, .name = "a", .state = "released"},
-                                    {.node = 1, .name = "b", .state = "running"}};
+    static const dt_node nodes[] = {
+        {.node = 0, .name = "a", .state = "released", .acknowledged = 7},
+        {.node = 1, .name = "b", .state = "running", .acknowledged = 9}};
     const dt_kept kept = {.run = {.id = "aa",
                                   .name = "n",
                                   .state = state,
@@ -259,6 +260,84 @@ static void test_an_end_that_an_older_store_does_not_know(void **state)
     assert_int_equal(find(t).step, 50);
 }
 
+static void store_nodes(test_store *t, int64_t first, int64_t second)
+{
+    const dt_node rows[] = {{.node = 0, .name = "a", .state = "released", .acknowledged = first},
+                            {.node = 1, .name = "b", .state = "running", .acknowledged = second}};
+
+    assert_good(t, dt_store_node_set(t->store, "aa", 1, &rows[0], &t->err));
+    assert_good(t, dt_store_node_set(t->store, "aa", 1, &rows[1], &t->err));
+}
+
+static int64_t count_checkpoints(test_store *t)
+{
+    return test_store_number(t, "SELECT count(*) FROM checkpoints");
+}
+
+/* A supervisor was killed between the two writes of an end. */
+static void test_a_store_that_lacks_the_end_alone_is_no_older_one(void **state)
+{
+    test_store *t = *state;
+    fake_world world;
+
+    test_store_run(t, "aa", "n");
+    assert_good(t, dt_store_run_set_state(t->store, "aa", DT_RUN_RUNNING, -1, "", 2000, &t->err));
+    store_nodes(t, 7, 9);
+    keep(t, 1, DT_RUN_FAILED, 100);
+    fake_world_init(&world, folder_of(t));
+    fake_must_save(&world); /* nobody reported it */
+    assert_true(rebuild(t));
+    assert_int_equal(find(t).state, DT_RUN_FAILED);
+    assert_int_equal(find(t).exit_code, 3);
+    assert_string_equal(find(t).reason, "why");
+    assert_int_equal(find(t).ended_ms, 3000);
+    assert_int_equal(count_gaps(t), 0);
+    assert_int_equal(count_checkpoints(t), 0);
+    assert_int_equal(count_nodes(t, 1, "running"), 1);
+    assert_false(rebuild(t));
+    fake_world_release(&world);
+}
+
+static void test_a_store_that_lacks_events_of_one_node_is_an_older_one(void **state)
+{
+    test_store *t = *state;
+    fake_world world;
+
+    test_store_run(t, "aa", "n");
+    store_nodes(t, 7, 8);
+    keep(t, 1, DT_RUN_FAILED, 100);
+    fake_world_init(&world, folder_of(t));
+    fake_must_save(&world);
+    assert_true(rebuild(t));
+    assert_int_equal(find(t).state, DT_RUN_FAILED);
+    assert_int_equal(count_gaps(t), 1);
+    assert_int_equal(count_checkpoints(t), 1);
+    fake_world_release(&world);
+}
+
+/* As dtrun wrote it before it said how far the journals were: nobody knows what is missing. */
+static void test_where_journals_are_not_told_the_store_may_be_an_older_one(void **state)
+{
+    test_store *t = *state;
+    dt_strbuf text;
+    char *at;
+
+    test_store_run(t, "aa", "n");
+    store_nodes(t, 7, 9);
+    keep(t, 1, DT_RUN_FAILED, 100);
+    dt_strbuf_init(&text);
+    assert_good(t, dt_file_read(
+                       &text, dt_arena_printf(&t->arena, "%s/attempt-1/history.json", folder_of(t)),
+                       1 << 20, &t->err));
+    while ((at = strstr(text.data, "\"acknowledged\"")) != NULL)
+        at[1] = 'x';
+    put(t, "attempt-1/history.json", text.data);
+    dt_strbuf_release(&text);
+    assert_true(rebuild(t));
+    assert_int_equal(find(t).state, DT_RUN_FAILED);
+    assert_int_equal(count_gaps(t), 1);
+}
+
 static void test_checkpoints_of_the_folder_are_known_again(void **state)
 {
     test_store *t = *state;
@@ -307,6 +386,9 @@ int main(void)
         TEST(test_attempts_of_which_nothing_is_known_keep_their_numbers),
         TEST(test_what_a_newer_dtrun_kept_is_left_alone),
         TEST(test_an_end_that_an_older_store_does_not_know),
+        TEST(test_a_store_that_lacks_the_end_alone_is_no_older_one),
+        TEST(test_a_store_that_lacks_events_of_one_node_is_an_older_one),
+        TEST(test_where_journals_are_not_told_the_store_may_be_an_older_one),
         TEST(test_checkpoints_of_the_folder_are_known_again),
         TEST(test_a_folder_that_says_nothing_changes_nothing),
     };

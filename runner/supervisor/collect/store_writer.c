@@ -1,10 +1,8 @@
 #define _GNU_SOURCE
 #include "runner/supervisor/collect/store_writer.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -131,7 +129,6 @@ static void note_stall(dt_store_writer *writer, dt_status st, const dt_error *er
 static dt_status sync_all(dt_store_writer *writer, dt_error *err)
 {
     dt_status st = DT_OK;
-    int fd = -1;
 
     if (writer->calls.sync != NULL)
         DT_TRY(writer->calls.sync(writer->context, err));
@@ -140,12 +137,8 @@ static dt_status sync_all(dt_store_writer *writer, dt_error *err)
         dt_store_set_patience(writer->store, BUSY_MS);
     }
     DT_TRY(check_current(writer, err));
-    DT_TRY(dt_store_log_open(writer->store, &fd, err));
-    if (fdatasync(fd) != 0 && errno != EINVAL)
-        DT_THROW(err, DT_ERR_IO, "cannot sync the run store: %s", strerror(errno));
+    DT_TRY(dt_store_sync(writer->store, err));
 out:
-    if (fd >= 0)
-        close(fd);
     return st;
 }
 

@@ -57,9 +57,10 @@ static json_t *nodes_to_json(const dt_kept *kept)
     json_t *nodes = json_array();
 
     for (int64_t i = 0; i < kept->node_count; i++)
-        json_array_append_new(nodes,
-                              json_pack("{s:o, s:o}", "name", dt_json_text(kept->nodes[i].name),
-                                        "state", dt_json_text(kept->nodes[i].state)));
+        json_array_append_new(nodes, json_pack("{s:o, s:o, s:I}", "name",
+                                               dt_json_text(kept->nodes[i].name), "state",
+                                               dt_json_text(kept->nodes[i].state), "acknowledged",
+                                               (json_int_t)kept->nodes[i].acknowledged));
     return nodes;
 }
 
@@ -192,6 +193,8 @@ static dt_status read_nodes(dt_kept *out, const reading *from, dt_error *err)
         nodes[i] = (dt_node){.node = (int64_t)i};
         DT_TRY(read_text(&nodes[i].name, &one, "name", err));
         DT_TRY(read_text(&nodes[i].state, &one, "state", err));
+        DT_TRY(dt_json_get_int_or(&nodes[i].acknowledged, entry, "acknowledged", -1, from->where,
+                                  err));
     }
     out->nodes = nodes;
     out->node_count = (int64_t)json_array_size(array);

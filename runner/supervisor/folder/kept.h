@@ -2,7 +2,8 @@
  *
  * The supervisor writes it when it begins to follow the attempt, when a stop is asked for, and when the
  * attempt has ended. Of points and events it has none: those are in the agents' journals. From it the
- * rows of a run are written anew where the store was deleted or set back (rebuild.h).
+ * rows of a run are written anew where the store was deleted or set back (rebuild.h). How far the journals
+ * were stored says whether it was set back, or lacks the end alone (behind.h).
  *
  * File       mode 0600, replaced whole and synced
  * Ownership  strings of what is read live in the arena
@@ -18,7 +19,7 @@ typedef struct dt_kept {
     int64_t created_ms, start_step; /* of the attempt */
     const char *changes_json;       /* what --set changed */
     const char *provenance_json;    /* where it comes from; "{}" in what an older dtrun wrote */
-    const dt_node *nodes;           /* name and state */
+    const dt_node *nodes;           /* name, state, acknowledged: -1 in what an older dtrun wrote */
     int64_t node_count;
     bool stop_asked;
 } dt_kept;

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "runner/node_setup/node_setup.h"
 #include "runner/supervisor/folder/adopt.h"
+#include "runner/supervisor/folder/behind.h"
 #include "runner/supervisor/folder/kept.h"
 #include "runner/supervisor/folder/labels.h"
 #include "runner/supervisor/folder/run_folder.h"
@@ -23,42 +24,10 @@
 typedef struct rebuilding {
     dt_store *store;
     const char *run, *folder;
-    int64_t newest;    /* attempt that the folder knows */
-    int64_t stored;    /* that the store knew; 0: none */
-    bool stored_ended; /* and that had ended there */
-    dt_kept last;      /* of the newest attempt that can be read so far */
+    dt_behind behind;
+    dt_kept last; /* of the newest attempt that can be read so far */
     dt_arena arena;
 } rebuilding;
-
-/* --- whether */
-
-static dt_status look_into_store(rebuilding *all, dt_error *err)
-{
-    dt_error problem = DT_ERROR_INIT;
-    dt_attempt *attempts;
-    int64_t count = 0;
-    dt_status st =
-        dt_store_attempt_list(all->store, &attempts, &count, all->run, &all->arena, &problem);
-
-    if (st != DT_OK && st != DT_ERR_NOT_FOUND)
-        return DT_FAIL(err, st, "%s", problem.message);
-    if (st == DT_OK && count > 0) {
-        all->stored = attempts[count - 1].attempt;
-        all->stored_ended = dt_run_state_is_terminal(attempts[count - 1].state);
-    }
-    return DT_OK;
-}
-
-static bool is_behind(rebuilding *all)
-{
-    dt_kept kept;
-
-    if (all->stored != all->newest)
-        return all->stored < all->newest;
-    return all->newest > 0 && !all->stored_ended &&
-           dt_kept_read(&kept, all->folder, all->newest, &all->arena, NULL) == DT_OK &&
-           dt_run_state_is_terminal(kept.run.state);
-}
 
 /* --- the attempts */
 
@@ -90,8 +59,8 @@ static dt_status find_first(rebuilding *all, dt_error *err)
     dt_error problem = DT_ERROR_INIT;
     dt_status st = DT_ERR_NOT_FOUND;
 
-    for (int64_t attempt = 1; attempt <= all->newest && st != DT_OK && st != DT_ERR_UNSUPPORTED;
-         attempt++) {
+    for (int64_t attempt = 1;
+         attempt <= all->behind.newest && st != DT_OK && st != DT_ERR_UNSUPPORTED; attempt++) {
         dt_error_clear(&problem);
         st = dt_kept_read(&all->last, all->folder, attempt, &all->arena, &problem);
     }
@@ -150,14 +119,14 @@ static bool has_places(const rebuilding *all)
     DIR *dir;
 
     dt_strbuf_init(&path);
-    dt_strbuf_add_fmt(&path, "%s/attempt-%lld", all->folder, (long long)all->newest);
+    dt_strbuf_add_fmt(&path, "%s/attempt-%lld", all->folder, (long long)all->behind.newest);
     dir = opendir(path.data);
     while (dir != NULL && !found && (entry = readdir(dir)) != NULL) {
         if (strncmp(entry->d_name, "node-", strlen("node-")) != 0)
             continue;
         dt_strbuf_reset(&path);
         dt_strbuf_add_fmt(&path, "%s/attempt-%lld/%s/" DT_NODE_LAYOUT_FILE, all->folder,
-                          (long long)all->newest, entry->d_name);
+                          (long long)all->behind.newest, entry->d_name);
         found = dt_file_exists(path.data);
     }
     if (dir != NULL)
@@ -176,6 +145,7 @@ static dt_status add_nodes(rebuilding *all, bool known, dt_error *err)
 
         if (!known && strcmp(row.state, "released") != 0)
             row.state = "lost";
+        row.acknowledged = 0; /* of what its journal told, nothing is here */
         st = dt_store_node_set(all->store, all->run, all->last.run.attempt, &row, err);
     }
     return st;
@@ -193,7 +163,7 @@ static dt_run_state state_to_resume_in(const rebuilding *all)
 static dt_status set_state(rebuilding *all, dt_error *err)
 {
     dt_run *run = &all->last.run;
-    bool ended = dt_run_state_is_terminal(run->state), newest = run->attempt == all->newest;
+    bool ended = dt_run_state_is_terminal(run->state), newest = run->attempt == all->behind.newest;
     int64_t started_ms = run->started_ms != 0 ? run->started_ms : all->last.created_ms;
     dt_run_state before = newest && !ended                ? state_to_resume_in(all)
                           : ended && run->started_ms == 0 ? DT_RUN_QUEUED
@@ -201,7 +171,7 @@ static dt_status set_state(rebuilding *all, dt_error *err)
     dt_status st;
 
     DT_TRY(dt_store_run_set_state(all->store, all->run, before, -1, "", started_ms, err));
-    if ((ended || !newest) && run->attempt > all->stored)
+    if ((ended || !newest) && run->attempt > all->behind.stored)
         DT_TRY(add_nodes(all, ended, err));
     if (run->first_step_ms != 0)
         DT_TRY(dt_store_run_set_progress(all->store, all->run, run->step, run->loss,
@@ -223,11 +193,12 @@ static dt_status write_attempts(rebuilding *all, dt_error *err)
     dt_status st;
 
     DT_TRY(find_first(all, err));
-    for (int64_t attempt = all->stored > 0 ? all->stored : 1; attempt <= all->newest; attempt++) {
-        if (attempt == all->stored && all->stored_ended)
+    for (int64_t attempt = all->behind.stored > 0 ? all->behind.stored : 1;
+         attempt <= all->behind.newest; attempt++) {
+        if (attempt == all->behind.stored && all->behind.stored_ended)
             continue;
         DT_TRY(recall(all, attempt, err));
-        if (attempt > all->stored)
+        if (attempt > all->behind.stored)
             DT_TRY(add_attempt(all, err));
         DT_TRY(set_state(all, err));
     }
@@ -239,7 +210,7 @@ out:
 
 static dt_status add_event(rebuilding *all, json_t *json, dt_error *err)
 {
-    dt_store_event event = {.attempt = all->newest,
+    dt_store_event event = {.attempt = all->behind.newest,
                             .node = -1,
                             .sequence = -1,
                             .rank = -1,
@@ -262,11 +233,11 @@ static dt_status tell(rebuilding *all, dt_error *err)
     char before[200], text[400];
     dt_status st;
 
-    if (all->stored == 0)
+    if (all->behind.stored == 0)
         snprintf(before, sizeof(before), "the run store had lost run '%.100s'", all->run);
     else
         snprintf(before, sizeof(before), "the run store knew run '%.100s' only as of attempt %lld",
-                 all->run, (long long)all->stored);
+                 all->run, (long long)all->behind.stored);
     snprintf(text, sizeof(text),
              "%s: it was written anew from its folder, and what the agents do not hold any more is"
              " missing",
@@ -280,16 +251,40 @@ out:
     return st;
 }
 
+/* Of the attempt that the store knows but for its end. */
+static dt_status write_end(rebuilding *all, dt_error *err)
+{
+    const dt_run *run = &all->last.run;
+    dt_status st;
+
+    DT_TRY(dt_kept_read(&all->last, all->folder, all->behind.newest, &all->arena, err));
+    DT_TRY(dt_store_run_set_state(all->store, all->run, run->state, run->exit_code, run->reason,
+                                  run->ended_ms, err));
+    dt_log_info("how attempt %lld of run '%s' ended was kept in its folder alone",
+                (long long)all->behind.newest, all->run);
+out:
+    return st;
+}
+
+static dt_status write_lost(rebuilding *all, dt_error *err)
+{
+    dt_status st;
+
+    DT_TRY(write_attempts(all, err));
+    DT_TRY(dt_adopt_checkpoints(all->store, all->run, all->folder, &all->arena, err));
+    if (all->behind.newest > all->behind.stored)
+        DT_TRY(dt_adopt_logs(all->store, all->run, all->folder, all->behind.newest, err));
+    DT_TRY(tell(all, err));
+out:
+    return st;
+}
+
 static dt_status write_rows(rebuilding *all, dt_error *err)
 {
     bool restored;
     dt_status st;
 
-    DT_TRY(write_attempts(all, err));
-    DT_TRY(dt_adopt_checkpoints(all->store, all->run, all->folder, &all->arena, err));
-    if (all->newest > all->stored)
-        DT_TRY(dt_adopt_logs(all->store, all->run, all->folder, all->newest, err));
-    DT_TRY(tell(all, err));
+    DT_TRY(all->behind.what == DT_BEHIND_END ? write_end(all, err) : write_lost(all, err));
     if (all->last.run.exit_code != DT_EXIT_LEFT)
         DT_TRY(dt_store_run_restore(all->store, &restored, all->run, err));
 out:
@@ -304,9 +299,7 @@ static dt_status look(rebuilding *all, dt_store *store, const char *run, dt_erro
     *all = (rebuilding){.store = store, .run = run};
     dt_arena_init(&all->arena, 0);
     DT_TRY(dt_run_path(&all->folder, run, NULL, &all->arena, err));
-    all->newest = dt_kept_newest(all->folder);
-    if (all->newest > 0)
-        DT_TRY(look_into_store(all, err));
+    DT_TRY(dt_behind_look(&all->behind, store, run, all->folder, &all->arena, err));
 out:
     return st;
 }
@@ -316,7 +309,7 @@ dt_status dt_rebuild_is_needed(bool *needed, dt_store *store, const char *run, d
     rebuilding all;
     dt_status st = look(&all, store, run, err);
 
-    *needed = st == DT_OK && is_behind(&all);
+    *needed = st == DT_OK && all.behind.what != DT_BEHIND_NOTHING;
     dt_arena_release(&all.arena);
     return st;
 }
@@ -329,7 +322,7 @@ dt_status dt_rebuild_run(bool *rebuilt, dt_store *store, const char *run, dt_err
 
     *rebuilt = false;
     DT_TRY(look(&all, store, run, err));
-    if (!is_behind(&all))
+    if (all.behind.what == DT_BEHIND_NOTHING)
         goto out;
     DT_TRY(dt_store_begin(store, err));
     begun = true;

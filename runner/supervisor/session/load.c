@@ -151,6 +151,18 @@ out:
     return st;
 }
 
+/* That there is the attempt is on the disk of the store before its folder says so: else a power loss
+ * would make the store an older one (behind.h). */
+static dt_status keep_first(dt_session *session, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+
+    if (dt_store_sync(session->store, &problem) == DT_OK)
+        return dt_session_keep(session, err);
+    dt_log_warn("%s: the attempt is not kept beside it yet", problem.message);
+    return DT_OK;
+}
+
 dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
 {
     dt_status st;
@@ -180,7 +192,7 @@ dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
     DT_TRY(dt_watch_open(session, err));
     DT_TRY(dt_recall_events(session, err));
     session->kept.stop_asked = session->verdict.stop_asked;
-    DT_TRY(dt_session_keep(session, err));
+    DT_TRY(keep_first(session, err));
     session->begun_seconds = dt_session_now(session);
 out:
     return st;

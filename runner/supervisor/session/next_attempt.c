@@ -139,6 +139,21 @@ static void keep_next(const dt_session *session, const dt_next_attempt *next)
         dt_log_warn("%s", problem.message); /* the next supervisor does it */
 }
 
+/* Once the store has it on its disk: else a power loss would make it an older one (behind.h). */
+static void keep_both(dt_session *session, const dt_next_attempt *next, int code,
+                      const char *reason)
+{
+    dt_error problem = DT_ERROR_INIT;
+
+    if (dt_store_sync(session->store, &problem) != DT_OK) {
+        dt_log_warn("%s: attempt %lld is not kept beside it yet", problem.message,
+                    (long long)next->attempt);
+        return;
+    }
+    keep_next(session, next);
+    dt_session_keep_end(session, DT_RUN_FAILED, code, reason);
+}
+
 static dt_status add_attempt(dt_session *session, const dt_next_attempt *next, int code,
                              const char *reason, dt_error *err)
 {
@@ -158,8 +173,7 @@ static dt_status add_attempt(dt_session *session, const dt_next_attempt *next, i
     DT_TRY(add_event(session, next, reason, err));
     DT_TRY(dt_store_commit(session->store, err));
     begun = false;
-    keep_next(session, next);
-    dt_session_keep_end(session, DT_RUN_FAILED, code, reason);
+    keep_both(session, next, code, reason);
 out:
     if (begun)
         dt_store_rollback(session->store);

@@ -22,6 +22,7 @@ static dt_status end_attempt(dt_session *session, dt_run_state state, int code, 
     bool restored = false, begun = false;
     dt_status st;
 
+    DT_TRY(dt_store_sync(session->store, err));
     dt_session_keep_end(session, state, code, reason);
     DT_TRY(dt_store_begin(session->store, err));
     begun = true;

@@ -1,0 +1,69 @@
+#include "runner/supervisor/folder/behind.h"
+
+#include "runner/supervisor/folder/kept.h"
+
+#include "base/banned.h"
+
+static dt_status look_into_store(dt_behind *out, dt_store *store, const char *run, dt_arena *arena,
+                                 dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_attempt *attempts;
+    int64_t count = 0;
+    dt_status st = dt_store_attempt_list(store, &attempts, &count, run, arena, &problem);
+
+    if (st != DT_OK && st != DT_ERR_NOT_FOUND)
+        return DT_FAIL(err, st, "%s", problem.message);
+    if (st == DT_OK && count > 0) {
+        out->stored = attempts[count - 1].attempt;
+        out->stored_ended = dt_run_state_is_terminal(attempts[count - 1].state);
+    }
+    return DT_OK;
+}
+
+/* Whether the store's row of that node is as far as what is kept. */
+static bool has_node(const dt_node *rows, int64_t count, const dt_node *kept)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (rows[i].node == kept->node)
+            return rows[i].acknowledged >= kept->acknowledged;
+    return false;
+}
+
+/* What an older dtrun kept says of no journal how far it was: then nobody knows. */
+static dt_status has_journals(bool *all, dt_store *store, const dt_kept *kept, dt_arena *arena,
+                              dt_error *err)
+{
+    dt_node *rows;
+    int64_t count;
+    dt_status st =
+        dt_store_node_list(store, &rows, &count, kept->run.id, kept->run.attempt, arena, err);
+
+    *all = st == DT_OK;
+    for (int64_t i = 0; *all && i < kept->node_count; i++)
+        *all = kept->nodes[i].acknowledged >= 0 && has_node(rows, count, &kept->nodes[i]);
+    return st;
+}
+
+dt_status dt_behind_look(dt_behind *out, dt_store *store, const char *run, const char *folder,
+                         dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_kept kept;
+    bool all;
+
+    *out = (dt_behind){.newest = dt_kept_newest(folder)};
+    if (out->newest == 0)
+        return DT_OK;
+    DT_TRY(look_into_store(out, store, run, arena, err));
+    if (out->stored < out->newest) {
+        out->what = DT_BEHIND_ROWS;
+    } else if (out->stored == out->newest && !out->stored_ended &&
+               dt_kept_read(&kept, folder, out->newest, arena, NULL) == DT_OK &&
+               dt_run_state_is_terminal(kept.run.state)) {
+        DT_TRY(has_journals(&all, store, &kept, arena, err));
+        out->what = all ? DT_BEHIND_END : DT_BEHIND_ROWS;
+    }
+out:
+    return st;
+}
