@@ -28,6 +28,40 @@ make_text() {
     }' > "$work/text.txt"
 }
 
+# Sentence pairs $work/train.pairs and $work/valid.pairs, as 'dtrun data prepare' writes them
+# (engine/data/sentences.h), with their dictionaries: the target is the source backwards, some words left out.
+# ${pairs[@]}: a small model on them.
+make_pairs() {
+    python3 - "$work" <<'PY'
+import json, random, struct, sys
+draw, words = random.Random(9), 40
+def write(name, count):
+    sources = [[draw.randrange(4, 4 + words) for _ in range(draw.randrange(1, 14))] for _ in range(count)]
+    sides = [[line + [2] for line in sources],
+             [[word + 1 for word in reversed(line) if word % 7] + [2] for line in sources]]
+    with open(f"{sys.argv[1]}/{name}.pairs", "wb") as out:
+        head = b"DTPAIRS\x01" + struct.pack("<qqqi", count, *(sum(map(len, side)) for side in sides), 2)
+        out.write(head.ljust(64, b"\0"))
+        for side in sides:
+            starts = [0]
+            for line in side:
+                starts.append(starts[-1] + len(line))
+            out.write(struct.pack(f"<{count + 1}q", *starts))
+        for side in sides:
+            for line in side:
+                out.write(struct.pack(f"<{len(line)}H", *line))
+write("train", 300)
+write("valid", 45)
+side = lambda letter, count: {"dictionary": "".join(f"{letter}{i} 9\n" for i in range(count))}
+with open(f"{sys.argv[1]}/translation.json", "w") as out:
+    json.dump({"version": 1, "source": side("s", words), "target": side("t", words + 1)}, out)
+PY
+    pairs=(model.kind=transformer model.ffn=40 model.decoder_layers=1 model.source_vocab=44 model.label_smoothing=0.1
+        "data.train=[\"$work/train.pairs\"]" "data.validation=[\"$work/valid.pairs\"]" data.tokens=pairs
+        data.tokenizer="$work/translation.json" data.source=s data.target=t
+        batch.sequences=1 batch.tokens=16 batch.max_tokens=64)
+}
+
 # plan NAME FIELD=VALUE...: a small model on that text; checkpoints go to $work/NAME.ck
 plan() {
     local name=$1
