@@ -10,7 +10,7 @@
 # order, and do not round probabilities to bf16: forced down one by one (DTRUN_CPU_ISA times
 # ONEDNN_MAX_CPU_ISA) they moved losses and norms by at most 2.1e-8 and 2.2e-7 in fp32, 2.8e-4 and
 # 3.8e-3 in bf16, 3e-5 and 5.4e-4 in fp16, where single roundings turn. The bounds are six times that,
-# for processors that were not there.
+# for processors that were not there. The transformer's were made with avx2.
 . "$(dirname "$0")/lib.sh"
 golden=tests/golden/losses
 make_text 40
@@ -45,6 +45,9 @@ fairseq=(model.activation=gelu model.positions=sinusoidal model.scale_embedding=
 golden fairseq 1.2e-7 2e-6 "${fairseq[@]}"
 golden llama 1.2e-7 2e-6 model.kind=llama model.kv_heads=2 model.ffn=88 model.head_width=10 model.qk_norm=true \
     model.qkv_bias=true model.tied=false
+make_pairs
+golden transformer 1.2e-7 2e-6 "${pairs[@]}" model.activation=relu model.positions=sinusoidal model.scale_embedding=true \
+    model.dropout=0.1 model.attention_dropout=0.1
 for kind in selective full; do # what is computed again is the same
     train 1 $kind schedule.steps=50 "${fairseq[@]}" activation_checkpointing=$kind
     same_bits fairseq $kind 50

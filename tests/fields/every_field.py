@@ -49,6 +49,10 @@ MUON = {'optimizer.kind': 'muon'}
 LLAMA = {'model.kind': 'llama', 'model.ffn': 40, 'model.kv_heads': 1}
 LONG_WAVES = {**LLAMA, 'model.rope_scaling': 'llama3', 'model.rope_original_tokens': 16}
 APART = {'data.cross_documents': 'false', 'data.end_of_text': 1}
+PAIRS = {'model.kind': 'transformer', 'model.ffn': 40, 'data.train': 'pairs/train', 'data.validation': 'pairs/valid',
+         'data.source': 's', 'data.target': 't', 'data.tokenizer': 'pairs',
+         'batch.max_tokens': 64}
+ONE_DICTIONARY = {**PAIRS, 'data.tokenizer': 'pairs/dict.s.txt'}
 SGD = {'optimizer.kind': 'sgd', 'optimizer.momentum': 0.9}
 
 # A field's values; the first one that has a group is in that group's runs.
@@ -91,6 +95,12 @@ FIELDS = {
     'model.norm_eps': [value(1e-6, 'llama', LLAMA)],
     'model.qkv_bias': [value('true', 'llama', LLAMA)],
     'model.qk_norm': [value('true', 'llama', LLAMA)],
+    'model.decoder_layers': [value(2, 'pairs', PAIRS)],
+    'model.norm': [value('pre', 'pairs', PAIRS)],
+    'model.source_vocab': [value(70, 'pairs', PAIRS)],
+    'model.pad': [value(3, 'pairs', PAIRS)],
+    'model.shared_embeddings': [value('true', 'shared', ONE_DICTIONARY)],
+    'model.label_smoothing': [value(0.2, 'pairs', PAIRS)],
     'activation_checkpointing': [value('selective', 'divided'), value('full', None)],
     'cuda_graphs': [value('false', 'plain')],
     'precision.kind': [value('bf16', 'divided', bound=HALF), value('fp16', 'half', bound=HALF)],
@@ -108,9 +118,13 @@ FIELDS = {
                                                              'schedule.steps': 0})],
     'data.cross_documents': [value('false', 'divided', APART)],
     'data.end_of_text': [value(2, 'llama', {**LLAMA, **APART}), value(3, None, APART)],
+    'data.source': [value('t', 'shared', {**ONE_DICTIONARY, 'data.target': 's'})],
+    'data.target': [value('s', None, {**ONE_DICTIONARY, 'data.source': 't'})],
+    'data.too_long': [value('drop', 'pairs', {**PAIRS, 'batch.tokens': 10})],
     'data.ship': [value('never', 'plain')],
     'batch.sequences': [value(3, 'dp')],
     'batch.tokens': [value(24, 'dp')],
+    'batch.max_tokens': [value(48, 'pairs', PAIRS)],
     'batch.accumulate': [value(2, 'divided')],
     'optimizer.kind': [value('sgd', 'sgd'), value('adam', 'three')],
     'optimizer.variant': [value('fairseq', 'plain')],
@@ -163,17 +177,7 @@ LEFT_OUT = {
     'model.inputs': 'of models on rows: dist.mlp_trains_on_rows',
     'model.outputs': 'of models on rows: dist.mlp_trains_on_rows',
     'model.loss': 'of models on rows: dist.mlp_trains_on_rows',
-    'data.source': 'of models on pairs of sentences: cli.pairs',
-    'data.target': 'of models on pairs of sentences: cli.pairs',
     'data.codes': 'of models on pairs of sentences: unit.corpus_pairs',
-    'data.too_long': 'of models on pairs of sentences: cli.pairs',
-    'batch.max_tokens': 'of models on pairs of sentences: cli.pairs',
-    'model.decoder_layers': 'of models on pairs of sentences: unit.model_transformer',
-    'model.norm': 'of models on pairs of sentences: unit.model_transformer',
-    'model.source_vocab': 'of models on pairs of sentences: unit.model_transformer',
-    'model.pad': 'of models on pairs of sentences: unit.model_transformer',
-    'model.shared_embeddings': 'of models on pairs of sentences: unit.model_transformer',
-    'model.label_smoothing': 'of models on pairs of sentences: unit.model_transformer',
     'model.from': 'files of its own: cli.weights',
     'search.kind': 'of sweeps: cli.sweep',
     'search.count': 'of sweeps: cli.sweep',
@@ -207,8 +211,18 @@ class Place:
         for name, lines in (('corpus.txt', 160), ('more.txt', 40)):
             text = '\n'.join(' '.join(draw.choice(words) for _ in range(8)) for _ in range(lines))
             (self.folder / name).write_text(text + '\n')
+        pairs = self.folder / 'pairs'
+        pairs.mkdir()
+        for language in 'st':
+            (pairs / f'dict.{language}.txt').write_text(''.join(f'{word} 9\n' for word in words))
+        for name, lines in (('train', 200), ('valid', 40)):
+            for language in 'st':
+                (pairs / f'{name}.{language}').write_text(''.join(
+                    ' '.join(draw.choice(words) for _ in range(draw.randrange(1, 13))) + '\n'
+                    for _ in range(lines)))
         (self.folder / 'hosts').write_text('localhost\n')
         (self.folder / 'base.yaml').write_text('name: base\n' + self.base())
+        (self.folder / 'pairs.yaml').write_text('name: base\n' + self.base('batch.sequences'))
         for what in ('kill', 'stop'):
             engine = self.folder / f'engine-{what}'
             engine.write_text(
@@ -218,11 +232,12 @@ class Place:
             engine.chmod(0o755)
 
     @staticmethod
-    def base():
+    def base(without=None):
         rooms = {}
         for path, item in BASE.items():
             room, _, key = path.rpartition('.')
-            rooms.setdefault(room, []).append(f'{key}: {item}')
+            if path != without:
+                rooms.setdefault(room, []).append(f'{key}: {item}')
         return ''.join('\n'.join(lines) + '\n' if not room else f'{room}: {{{", ".join(lines)}}}\n'
                        for room, lines in rooms.items())
 
@@ -338,7 +353,8 @@ def other_world(place, words, before, every, bound, values):
 def go(place, name, sets, bound):
     """One recipe through all ways: what is wrong, '' nothing."""
     values = {**BASE, **sets}
-    words = [str(place.folder / 'base.yaml'), *flatten(sets)]
+    recipe = 'pairs.yaml' if 'batch.max_tokens' in sets else 'base.yaml'
+    words = [str(place.folder / recipe), *flatten(sets)]
     every = int(values['log.every'])
     begun, before, wrong = time.monotonic(), None, []
     for way in (finish, crash, stop, other_world):
