@@ -49,9 +49,9 @@ MUON = {'optimizer.kind': 'muon'}
 LLAMA = {'model.kind': 'llama', 'model.ffn': 40, 'model.kv_heads': 1}
 LONG_WAVES = {**LLAMA, 'model.rope_scaling': 'llama3', 'model.rope_original_tokens': 16}
 APART = {'data.cross_documents': 'false', 'data.end_of_text': 1}
-PAIRS = {'model.kind': 'transformer', 'model.ffn': 40, 'data.train': 'pairs/train', 'data.validation': 'pairs/valid',
-         'data.source': 's', 'data.target': 't', 'data.tokenizer': 'pairs',
-         'batch.max_tokens': 64}
+PAIRS = {'model.kind': 'transformer', 'model.ffn': 40, 'data.train': 'pairs/train',
+         'data.validation': 'pairs/valid', 'data.source': 's', 'data.target': 't',
+         'data.tokenizer': 'pairs', 'batch.max_tokens': 64}
 ONE_DICTIONARY = {**PAIRS, 'data.tokenizer': 'pairs/dict.s.txt'}
 SGD = {'optimizer.kind': 'sgd', 'optimizer.momentum': 0.9}
 
@@ -119,7 +119,7 @@ FIELDS = {
     'data.cross_documents': [value('false', 'divided', APART)],
     'data.end_of_text': [value(2, 'llama', {**LLAMA, **APART}), value(3, None, APART)],
     'data.source': [value('t', 'shared', {**ONE_DICTIONARY, 'data.target': 's'})],
-    'data.target': [value('s', None, {**ONE_DICTIONARY, 'data.source': 't'})],
+    'data.target': [value('s', 'shared', {**ONE_DICTIONARY, 'data.source': 't'})],
     'data.too_long': [value('drop', 'pairs', {**PAIRS, 'batch.tokens': 10})],
     'data.ship': [value('never', 'plain')],
     'batch.sequences': [value(3, 'dp')],
