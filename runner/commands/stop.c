@@ -9,8 +9,8 @@
 #include "runner/cli/command.h"
 #include "runner/cli/interrupt.h"
 #include "runner/cli/report.h"
-#include "runner/stop/direct.h"
 #include "runner/stop/orphans.h"
+#include "runner/stop/stop.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/sweep/report.h"
 #include "runner/term/live.h"
@@ -20,7 +20,6 @@
 
 #define LOOK_SECONDS   0.2
 #define ENSURE_SECONDS 2.0
-#define WRITE_BYTES    65536
 /* Beyond the grace of the recipe: for the kill, the proof and the last rows. */
 #define PATIENCE_SECONDS 60.0
 
@@ -51,23 +50,6 @@ static void draw(dt_live *live, const dt_run *run, double seconds)
                 (long long)run->step, dt_clock_duration(text, sizeof(text), seconds));
     dt_live_draw(live, "", block.data);
     dt_strbuf_release(&block);
-}
-
-/* Whether there is room for what the end of a run writes. */
-static dt_status check_writable(dt_arena *arena, dt_error *err)
-{
-    static const char nothing[WRITE_BYTES];
-    const char *state, *path;
-    dt_status st;
-
-    DT_TRY(dt_dir_make(&state, DT_DIR_STATE, arena, err));
-    path = dt_arena_printf(arena, "%s/.room.%d", state, (int)getpid());
-    if (path == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    st = dt_file_write_atomic(path, nothing, sizeof(nothing), 0600, err);
-    (void)dt_file_remove_tree(path, NULL);
-out:
-    return st;
 }
 
 /* Until the run has ended. DT_ERR_TIMEOUT; *left where the watcher did not wait for it. */
@@ -108,7 +90,8 @@ static dt_status await_end(dt_run *run, bool *left, dt_store *store, const dt_ca
                      id, dt_run_state_name(seen.state), now - start, id, id);
         if (now - ensured > ENSURE_SECONDS) {
             ensured = now;
-            DT_TRY(check_writable(call->arena, err)); /* else nobody can say that it has ended */
+            DT_TRY(
+                dt_stop_check_room(call->arena, err)); /* else nobody can say that it has ended */
             (void)dt_supervisor_ensure(&seen, NULL);  /* asked again in two seconds */
         }
         dt_clock_sleep_seconds(LOOK_SECONDS);
@@ -199,127 +182,6 @@ out:
     return st;
 }
 
-/* --- without the history */
-
-static dt_status say_direct(const char *run, int64_t asked, const dt_strbuf *left, const char *why,
-                            dt_call *call, dt_error *err)
-{
-    dt_status st = DT_OK;
-    json_t *object;
-    dt_strbuf text;
-
-    dt_strbuf_init(&text);
-    call->exit_code = left->length > 0 ? DT_EXIT_LEFT : DT_EXIT_GOOD;
-    if (call->json) {
-        object = dt_report_object();
-        json_object_set_new(object, "run", json_string(run));
-        json_object_set_new(object, "directly", json_true());
-        json_object_set_new(object, "nodes_asked", json_integer(asked));
-        json_object_set_new(object, "left", dt_json_text(left->data));
-        json_object_set_new(object, "reason", dt_json_text(why));
-        DT_TRY(dt_report_json(object, err));
-        goto out;
-    }
-    if (left->length > 0)
-        dt_strbuf_add_fmt(&text, "whether anything of run %s is left is not known: %s\n", run,
-                          left->data);
-    else
-        dt_strbuf_add_fmt(&text, "nothing of run %s is left running\n", run);
-    dt_strbuf_add_fmt(&text, "its %lld node%s asked without the run history: %s\n",
-                      (long long)asked, asked == 1 ? " was" : "s were", why);
-    DT_TRY(dt_report_text(&text, err));
-out:
-    dt_strbuf_release(&text);
-    return st;
-}
-
-/* A supervisor that is there stops the run in its own way, and writes it down once it can; the
- * agents are asked all the same, since they are what proves it. */
-static dt_status stop_directly(const char *ref, bool now, const dt_error *why, dt_call *call,
-                               dt_error *err)
-{
-    const char *run, *folder;
-    dt_status st = DT_OK;
-    dt_strbuf left;
-    int64_t asked;
-
-    dt_strbuf_init(&left);
-    if (dt_direct_find(&run, ref, call->arena, NULL) != DT_OK)
-        DT_THROW(err, why->code, "%s", why->message);
-    DT_TRY(dt_run_path(&folder, run, NULL, call->arena, err));
-    DT_TRY(dt_run_check_owner(run, folder, err));
-    (void)dt_supervisor_stop_running(run, now, NULL);
-    DT_TRY(dt_direct_stop(&asked, &left, run, now, call->arena, err));
-    DT_TRY(say_direct(run, asked, &left, why->message, call, err));
-out:
-    dt_strbuf_release(&left);
-    return st;
-}
-
-/* --- on one node, whoever's history it is in */
-
-static void say_running(dt_strbuf *text, const json_t *entry, const char *what)
-{
-    dt_strbuf_add_fmt(text, "%s attempt %s: %s\n", json_string_value(json_object_get(entry, "run")),
-                      json_string_value(json_object_get(entry, "attempt")), what);
-}
-
-static dt_status stop_on_node(const char *node, const char *ref, dt_call *call, dt_error *err)
-{
-    bool now = dt_arguments_flag(call->args, "now");
-    bool list = ref == NULL && !dt_arguments_flag(call->args, "all");
-    json_t *runs = NULL, *entry, *told = json_array();
-    dt_status st = DT_OK;
-    const char *agent, *wanted = NULL;
-    dt_strbuf text;
-    size_t i;
-
-    dt_strbuf_init(&text);
-    DT_TRY(dt_direct_agent(&agent, node, call->arena, err));
-    DT_TRY(dt_direct_running(&runs, agent, node, call->arena, err));
-    if (ref != NULL)
-        DT_TRY(dt_direct_pick(&wanted, runs, ref, err));
-    json_array_foreach(runs, i, entry)
-    {
-        const char *folder = json_string_value(json_object_get(entry, "folder"));
-        const char *problem = NULL;
-        const char *run = json_string_value(json_object_get(entry, "run"));
-
-        if (folder == NULL || run == NULL ||
-            (ref != NULL && (wanted == NULL || strcmp(run, wanted) != 0)))
-            continue;
-        if (!list)
-            DT_TRY(dt_direct_end(&problem, agent, node, folder, now, call->arena, err));
-        if (problem != NULL)
-            call->exit_code = DT_EXIT_LEFT;
-        say_running(&text, entry,
-                    list              ? "is running"
-                    : problem != NULL ? problem
-                                      : "nothing is left of it");
-        json_object_set_new(entry, "stopped", json_boolean(!list && problem == NULL));
-        json_array_append(told, entry);
-    }
-    if (call->json) {
-        json_t *object = dt_report_object();
-
-        json_object_set_new(object, "node", dt_json_text(node));
-        json_object_set(object, "runs", told);
-        DT_TRY(dt_report_json(object, err));
-        goto out;
-    }
-    if (json_array_size(told) == 0)
-        dt_strbuf_add_fmt(&text, "nothing of %s runs on %s\n", ref != NULL ? ref : "dtrun", node);
-    else if (list)
-        dt_strbuf_add_fmt(&text, "'dtrun stop --node %s RUN' stops one, '--all' all of them\n",
-                          node);
-    DT_TRY(dt_report_text(&text, err));
-out:
-    json_decref(runs);
-    json_decref(told);
-    dt_strbuf_release(&text);
-    return st;
-}
-
 static dt_status stop(dt_call *call, dt_error *err)
 {
     bool now = dt_arguments_flag(call->args, "now"), already, left = false;
@@ -332,7 +194,7 @@ static dt_status stop(dt_call *call, dt_error *err)
     dt_run run;
 
     if (node != NULL)
-        return stop_on_node(node, ref, call, err);
+        return dt_stop_on_node(node, ref, call, err);
     if (ref == NULL)
         DT_THROW(err, DT_ERR_USAGE, "RUN is missing: which one? ('dtrun list')");
     if (dt_arguments_flag(call->args, "all"))
@@ -341,7 +203,7 @@ static dt_status stop(dt_call *call, dt_error *err)
         return dt_group_stop(&group, now, call, err);
     st = dt_runs_open(&store, &run, ref, call, &problem);
     if (st != DT_OK && st != DT_ERR_USAGE)
-        return stop_directly(ref, now, &problem, call, err);
+        return dt_stop_without_history(ref, now, &problem, call, err);
     if (st != DT_OK)
         DT_THROW(err, st, "%s", problem.message);
     already = dt_run_state_is_terminal(run.state);
@@ -352,7 +214,7 @@ static dt_status stop(dt_call *call, dt_error *err)
         if (st == DT_OK)
             st = await_end(&run, &left, store, call, &problem);
         if (st != DT_OK) {
-            DT_TRY(stop_directly(run.id, now, &problem, call, err));
+            DT_TRY(dt_stop_without_history(run.id, now, &problem, call, err));
             goto out;
         }
     }

@@ -41,6 +41,9 @@ dt_status dt_supervisor_stop(const char *run, bool now, dt_error *err);
 /* The same of a supervisor that is there; none is started. DT_ERR_NOT_FOUND: there is none. */
 dt_status dt_supervisor_stop_running(const char *run, bool now, dt_error *err);
 
+/* Whether somebody supervises the run at this moment. */
+bool dt_supervisor_is_running(const char *run);
+
 /* The main of `dtrun supervise ID`. */
 dt_status dt_supervisor_main(const char *run, dt_error *err);
 

@@ -346,36 +346,51 @@ dt_status dt_group_read_recipe(dt_strbuf *out, const dt_sweep_group *group, size
 
 /* --- stop */
 
+/* An empty file can be made on a disk that is full. */
 dt_status dt_group_ask_stop(const dt_sweep_group *group, bool now, dt_error *err)
 {
-    const char *text = now ? "now\n" : "\n";
+    const char *text = now ? "now\n" : "\n"; /* as a driver of before 0.3 reads it */
+    dt_status st = DT_OK;
 
-    return write_text(group, "stop", text, strlen(text), err);
+    if (now)
+        DT_TRY(write_text(group, "stop.now", "", 0, err));
+    if (write_text(group, "stop", text, strlen(text), NULL) != DT_OK)
+        DT_TRY(write_text(group, "stop", "", 0, err));
+out:
+    return st;
+}
+
+static bool is_there(const dt_sweep_group *group, const char *name)
+{
+    dt_strbuf path;
+    bool there;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_add_fmt(&path, "%s/%s", group->folder, name);
+    there = dt_file_exists(path.data);
+    dt_strbuf_release(&path);
+    return there;
 }
 
 dt_status dt_group_forget_stop(const dt_sweep_group *group, dt_error *err)
 {
+    static const char *const names[] = {"stop", "stop.now"};
+    dt_status st = DT_OK;
     dt_strbuf path;
-    dt_status st;
 
     dt_strbuf_init(&path);
-    dt_strbuf_add_fmt(&path, "%s/stop", group->folder);
-    st = dt_file_remove_tree(path.data, err);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        dt_strbuf_reset(&path);
+        dt_strbuf_add_fmt(&path, "%s/%s", group->folder, names[i]);
+        DT_TRY(dt_file_remove_tree(path.data, err));
+    }
+out:
     dt_strbuf_release(&path);
     return st;
 }
 
 bool dt_group_stop_asked(const dt_sweep_group *group, bool *now)
 {
-    dt_strbuf path, text;
-    bool asked;
-
-    dt_strbuf_init(&path);
-    dt_strbuf_init(&text);
-    dt_strbuf_add_fmt(&path, "%s/stop", group->folder);
-    asked = dt_file_read(&text, path.data, 64, NULL) == DT_OK;
-    *now = asked && strncmp(text.data, "now", 3) == 0;
-    dt_strbuf_release(&path);
-    dt_strbuf_release(&text);
-    return asked;
+    *now = is_there(group, "stop.now");
+    return *now || is_there(group, "stop");
 }

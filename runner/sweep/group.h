@@ -7,7 +7,7 @@
  *     recipe.yaml    as it was written
  *     progress.json  by the driver alone: {"progress": 1, "ended", "points": [{"run", "problem", "cut",
  *                    "again"}]}
- *     stop           somebody asked for it; "now" in it: at once
+ *     stop           somebody asked for it; stop.now: at once
  *     driver.lock, driver.log, environment
  *
  * Invariant  a point is begun once: its run is in the history under the point's name and group before it is in

@@ -236,16 +236,3 @@ out:
     dt_arena_release(&arena);
     return st;
 }
-
-dt_status dt_group_stop(const dt_sweep_group *group, bool now, dt_call *call, dt_error *err)
-{
-    dt_status st = DT_OK;
-
-    if (!group->ended)
-        DT_TRY(dt_group_ask_stop(group, now, err));
-    DT_TRY(dt_group_follow(group->name, call, err));
-    if (call->exit_code == DT_EXIT_STOPPED)
-        call->exit_code = DT_EXIT_GOOD; /* which was asked for */
-out:
-    return st;
-}

@@ -67,7 +67,7 @@ inside runner launch cli corpus fetch node_setup predict slurm supervisor term t
 inside runner stop cli node_setup supervisor transport
 inside runner init cli corpus launch term
 inside runner smoke cli launch supervisor term
-inside runner sweep channel cli launch supervisor term view
+inside runner sweep channel cli launch stop supervisor term view
 inside runner relay cli term
 inside runner top cli supervisor term view
 inside runner commands cli convert corpus export gc import init launch relay smoke stop sweep top view supervisor term

@@ -15,17 +15,20 @@
 
 #define READY_SECONDS 30.0
 
-/* Whether somebody supervises the run at this moment. */
-static bool is_supervised(const char *run, dt_arena *arena)
+bool dt_supervisor_is_running(const char *run)
 {
     const char *path;
+    dt_arena arena;
     int lock = -1;
-    dt_status st = dt_run_path(&path, run, "supervisor.lock", arena, NULL);
+    dt_status st;
 
+    dt_arena_init(&arena, 0);
+    st = dt_run_path(&path, run, "supervisor.lock", &arena, NULL);
     if (st == DT_OK)
         st = dt_file_lock(&lock, path, NULL);
     if (lock >= 0)
         close(lock);
+    dt_arena_release(&arena);
     return st == DT_ERR_BUSY;
 }
 
@@ -47,7 +50,7 @@ static dt_status start(const char *run, const dt_detach_place *place, dt_error *
         dt_error_clear(&problem);
         st = dt_detach_start(argv, log, place, READY_SECONDS, &problem);
     }
-    if (st == DT_ERR_BUSY || (st != DT_OK && is_supervised(run, &arena)))
+    if (st == DT_ERR_BUSY || (st != DT_OK && dt_supervisor_is_running(run)))
         st = DT_OK; /* somebody was quicker, this machine is slow, or ours died and has an heir */
     else if (st != DT_OK)
         DT_THROW(err, st, "%s", problem.message);

@@ -1,0 +1,173 @@
+/* Runs whose history cannot be used: their agents are asked, and prove it. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/dirs.h"
+#include "base/file.h"
+#include "runner/cli/report.h"
+#include "runner/stop/direct.h"
+#include "runner/stop/stop.h"
+#include "runner/supervisor/supervisor.h"
+
+#include "base/banned.h"
+
+#define END_SECONDS  3.0 /* of a supervisor that has nothing to wait for */
+#define LOOK_SECONDS 0.05
+#define WRITE_BYTES  65536
+
+dt_status dt_stop_check_room(dt_arena *arena, dt_error *err)
+{
+    static const char nothing[WRITE_BYTES];
+    const char *state, *path;
+    dt_status st;
+
+    DT_TRY(dt_dir_make(&state, DT_DIR_STATE, arena, err));
+    path = dt_arena_printf(arena, "%s/.room.%d", state, (int)getpid());
+    if (path == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    st = dt_file_write_atomic(path, nothing, sizeof(nothing), 0600, err);
+    (void)dt_file_remove_tree(path, NULL);
+out:
+    return st;
+}
+
+/* A run that was asked, and what is known of it then. */
+typedef struct asked {
+    const char *run;
+    int64_t nodes;
+    const char *left; /* nodes where it is not proved, and why; "" none */
+    bool waits;       /* its supervisor, for room to write the end down */
+} asked;
+
+/* A supervisor that is there stops the run in its own way, and writes it down once it can. */
+static dt_status ask(const char *run, bool now, dt_call *call, dt_error *err)
+{
+    const char *folder;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_run_path(&folder, run, NULL, call->arena, err));
+    DT_TRY(dt_run_check_owner(run, folder, err));
+    (void)dt_supervisor_stop_running(run, now, NULL);
+out:
+    return st;
+}
+
+/* The agents are asked all the same, since they are what proves it. */
+static dt_status prove(asked *out, const char *run, bool now, dt_call *call, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_strbuf left;
+
+    dt_strbuf_init(&left);
+    *out = (asked){.run = run};
+    DT_TRY(dt_direct_stop(&out->nodes, &left, run, now, call->arena, err));
+    out->left = dt_arena_strdup(call->arena, left.data);
+    if (out->left == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    if (left.length > 0)
+        call->exit_code = DT_EXIT_LEFT;
+out:
+    dt_strbuf_release(&left);
+    return st;
+}
+
+/* Until their supervisors have ended, or are such that wait. */
+static void look_at_supervisors(asked *all, int64_t count)
+{
+    double deadline = dt_clock_monotonic_seconds() + END_SECONDS;
+
+    for (int64_t i = 0; i < count; i++)
+        while ((all[i].waits = dt_supervisor_is_running(all[i].run)) &&
+               dt_clock_monotonic_seconds() < deadline)
+            dt_clock_sleep_seconds(LOOK_SECONDS);
+}
+
+static void add_text(dt_strbuf *text, const asked *one, const char *why)
+{
+    if (one->left[0] != '\0')
+        dt_strbuf_add_fmt(text, "whether anything of run %s is left is not known: %s\n", one->run,
+                          one->left);
+    else if (one->waits)
+        dt_strbuf_add_fmt(text,
+                          "no rank of run %s is left running, and nothing that they held; its "
+                          "supervisor waits until it can write the end into the run history\n",
+                          one->run);
+    else
+        dt_strbuf_add_fmt(text, "nothing of run %s is left running\n", one->run);
+    dt_strbuf_add_fmt(text, "its %lld node%s asked without the run history: %s\n",
+                      (long long)one->nodes, one->nodes == 1 ? " was" : "s were", why);
+}
+
+static void add_json(json_t *object, const asked *one, const char *why)
+{
+    json_object_set_new(object, "run", json_string(one->run));
+    json_object_set_new(object, "directly", json_true());
+    json_object_set_new(object, "nodes_asked", json_integer(one->nodes));
+    json_object_set_new(object, "left", dt_json_text(one->left));
+    json_object_set_new(object, "supervisor_waits", json_boolean(one->waits));
+    json_object_set_new(object, "reason", dt_json_text(why));
+}
+
+dt_status dt_stop_without_history(const char *ref, bool now, const dt_error *why, dt_call *call,
+                                  dt_error *err)
+{
+    json_t *object;
+    const char *run;
+    dt_status st = DT_OK;
+    dt_strbuf text;
+    asked one;
+
+    dt_strbuf_init(&text);
+    if (dt_direct_find(&run, ref, call->arena, NULL) != DT_OK)
+        DT_THROW(err, why->code, "%s", why->message);
+    DT_TRY(ask(run, now, call, err));
+    DT_TRY(prove(&one, run, now, call, err));
+    look_at_supervisors(&one, 1);
+    add_text(&text, &one, why->message);
+    if (!call->json) {
+        DT_TRY(dt_report_text(&text, err));
+        goto out;
+    }
+    object = dt_report_object();
+    add_json(object, &one, why->message);
+    DT_TRY(dt_report_json(object, err));
+out:
+    dt_strbuf_release(&text);
+    return st;
+}
+
+dt_status dt_stop_all_without_history(const char *const *runs, int64_t count, bool now,
+                                      const dt_error *why, dt_call *call, dt_error *err)
+{
+    asked *all = dt_arena_alloc_array(call->arena, (size_t)count, sizeof(*all));
+    json_t *object = NULL, *told = json_array();
+    dt_status st = DT_OK;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    if (all == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    for (int64_t i = 0; i < count; i++)
+        DT_TRY(ask(runs[i], now, call, err));
+    for (int64_t i = 0; i < count; i++)
+        DT_TRY(prove(&all[i], runs[i], now, call, err));
+    look_at_supervisors(all, count);
+    for (int64_t i = 0; i < count; i++) {
+        object = json_object();
+        add_json(object, &all[i], why->message);
+        json_array_append_new(told, object);
+        add_text(&text, &all[i], why->message);
+    }
+    if (!call->json) {
+        DT_TRY(dt_report_text(&text, err));
+        goto out;
+    }
+    object = dt_report_object();
+    json_object_set(object, "runs", told);
+    DT_TRY(dt_report_json(object, err));
+out:
+    json_decref(told);
+    dt_strbuf_release(&text);
+    return st;
+}

@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# The disk of the history is full: a run, one without its supervisor, and a sweep can be stopped all the same, what
+# stop says of them is so, and once there is room the history has their ends.
+. "$(dirname "$0")/lib.sh"
+make_tiny
+mkdir "$work/small"
+if ! mount -t tmpfs -o size=80m none "$work/small" 2>/dev/null; then
+    echo "skipped: a file system of its own needs root"
+    exit 77
+fi
+trap 'free_space; at_exit' EXIT
+export XDG_STATE_HOME=$work/small
+fill_space() {
+    dd if=/dev/zero of="$work/small/filler" bs=64k 2>/dev/null
+    dd if=/dev/zero of="$work/small/filler2" bs=512 2>/dev/null
+}
+free_space() { rm -f "$work"/small/filler*; }
+processes() { pgrep -f "^([^ ]*/)?$1.*$2"; } # program run
+long=(--set schedule.steps=100000000 --set evaluate.every=100000000 --set checkpoint.every=500)
+launch() { # arguments...
+    expect 0 launch --detach "$@" "${long[@]}"
+    run=$(cat "$work/out")
+    within 60 step_reached "$run" 10
+}
+gone() { # run: neither ranks nor those who wait to write its end down
+    [ -z "$(processes dtrun "$1")" ]
+}
+is_stopped() { # run
+    within 30 state_is "$1" stopped
+    within 30 gone "$1"
+    expect 0 stop "$1"
+    says "had already ended: stopped"
+}
+
+for how in "" --now; do
+    launch "$work/tiny.yaml"
+    fill_space
+    expect 0 stop $how "$run"
+    [ -z "$(processes dtrun-engine "$run")" ] || fail "ranks are left"
+    says "no rank of run $run is left running" "its supervisor waits" "No space left"
+    [ -n "$(processes 'dtrun supervise' "$run")" ] || fail "no supervisor waits"
+    free_space
+    is_stopped "$run"
+done
+
+launch "$work/tiny.yaml"
+kill -9 "$(processes 'dtrun supervise' "$run")"
+fill_space
+expect 0 stop --now "$run" --json
+json "o['run'] == '$run'" "o['left'] == ''" "o['directly']" "o['nodes_asked'] == 1"
+[ -z "$(processes dtrun-engine "$run")" ] || fail "ranks are left"
+free_space
+is_stopped "$run"
+
+# A sweep: its driver has to learn of it, and no other point begins.
+cat >"$work/sweep.yaml" <<'YAML'
+extends: tiny.yaml
+sweep: {seed: [1, 2, 3]}
+search: {at_once: 2}
+YAML
+expect 0 launch --detach "$work/sweep.yaml" "${long[@]}" --group many
+all_run() {
+    expect 0 status many --json
+    [ "$(field "[p['state'] for p in o['points']]")" = "['running', 'running', 'waiting']" ]
+}
+within 60 all_run
+expect 0 status many --json
+runs=$(field "' '.join(p['run'] for p in o['points'][:2])")
+fill_space
+expect 0 stop many --now --json
+json "sorted(r['run'] for r in o['runs']) == sorted('$runs'.split())" "all(r['left'] == '' for r in o['runs'])"
+for run in $runs; do
+    [ -z "$(processes dtrun-engine "$run")" ] || fail "ranks of $run are left"
+done
+free_space
+ended() { "$dtrun" status many --json >"$work/out"; [ "$(field "o['ended']")" = True ]; }
+within 30 ended
+for run in $runs; do is_stopped "$run"; done
+expect 0 list --group many --json
+json "len(o['runs']) == 2"
+umount "$work/small"
