@@ -1,0 +1,156 @@
+/* The data of a session: opened where the checkpoint left them, and the same on all ranks. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "engine/data/budget.h"
+#include "engine/data/fingerprint.h"
+#include "engine/train/session_int.h"
+#include "engine/weights/weights.h"
+
+#include "base/banned.h"
+
+/* To continue means the same data: with others, as was asked for, they begin at their start. */
+static dt_status compare_with_checkpoint(dt_train_session *session,
+                                         const dt_checkpoint_info *resumed, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_strbuf words;
+
+    dt_strbuf_init(&words);
+    if (resumed->data == NULL) {
+        if (session->mesh.world.rank == 0)
+            dt_log_warn("'%s' does not say which data it was trained on: they are not compared",
+                        session->plan->resume_from);
+        goto out;
+    }
+    session->new_data = dt_fingerprint_differs(&words, resumed->data, session->fingerprint);
+    if (session->new_data && !session->plan->new_data)
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "'%s' was trained on other data: %s (resume with what they were, or with "
+                 "--new-data)",
+                 session->plan->resume_from, words.data);
+    if (session->new_data && session->mesh.world.rank == 0)
+        dt_log_info("new data from their start: %s", words.data);
+out:
+    dt_strbuf_release(&words);
+    return st;
+}
+
+/* Tokens mean what they meant to the weights of a checkpoint. */
+static dt_status tokenizer_of_weights(dt_tokenizer **out, const dt_train_session *session,
+                                      dt_error *err)
+{
+    const json_t *json = session->weights != NULL ? dt_weights_tokenizer(session->weights) : NULL;
+
+    return json != NULL ? dt_tokenizer_from_json(out, json, err) : DT_OK;
+}
+
+dt_status dt_session_open_data(dt_train_session *session, const dt_checkpoint_info *resumed,
+                               dt_error *err)
+{
+    dt_tokenizer *fixed = NULL;
+    dt_budget_place place = {0};
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_fingerprint_make(&session->fingerprint, session->recipe, err));
+    if (resumed != NULL) {
+        DT_TRY(compare_with_checkpoint(session, resumed, err));
+        place = (dt_budget_place){resumed->step, resumed->epoch, resumed->sample};
+        if (session->new_data)
+            place.epoch = place.sample = 0;
+        DT_TRY(dt_tokenizer_from_json(&fixed, resumed->tokenizer, err));
+    } else {
+        DT_TRY(tokenizer_of_weights(&fixed, session, err));
+    }
+    DT_TRY(dt_dataset_open(&session->dataset, session->recipe, fixed, err));
+    DT_TRY(dt_sampler_init(&session->sampler, session->dataset, session->recipe->batch.tokens,
+                           (uint64_t)session->recipe->seed, err));
+    DT_TRY(dt_sampler_set_tail(&session->sampler, session->recipe->data.tail,
+                               dt_train_session_samples_per_step(session), err));
+    session->resolved.schedule.steps = dt_budget_steps(&session->plan->recipe, &session->sampler,
+                                                       dt_train_session_samples_per_step(session),
+                                                       resumed != NULL ? &place : NULL);
+out:
+    dt_tokenizer_free(fixed);
+    return st;
+}
+
+/* Files of one length may have other content. */
+static dt_status compare_content(dt_train_session *session, dt_error *err)
+{
+    dt_comm *comm = &session->comm;
+    json_t *theirs = NULL;
+    dt_status st = DT_OK;
+    dt_strbuf mine, first, words;
+    int64_t length;
+    double differ;
+
+    dt_strbuf_init(&mine);
+    dt_strbuf_init(&first);
+    dt_strbuf_init(&words);
+    dt_json_write(&mine, session->fingerprint);
+    length = (int64_t)mine.length;
+    DT_TRY(comm->broadcast(comm, &length, sizeof(length), 0, err));
+    for (int64_t i = 0; i < length; i++)
+        dt_strbuf_add_char(&first, session->mesh.world.rank == 0 ? mine.data[i] : ' ');
+    DT_TRY(comm->broadcast(comm, first.data, (size_t)length, 0, err));
+    differ = strcmp(mine.data, first.data) != 0 ? 1 : 0;
+    if (differ > 0 && dt_json_parse(&theirs, first.data, first.length, "rank 0", NULL) == DT_OK &&
+        !dt_fingerprint_differs(&words, theirs, session->fingerprint))
+        dt_strbuf_add_str(&words, "the validation files differ");
+    DT_TRY(comm->all_reduce_f64(comm, &differ, 1, err));
+    if (differ > 0)
+        DT_THROW(
+            err, DT_ERR_RECIPE,
+            "the ranks read different data: %.0f of %lld ranks differ from rank 0%s%s (put the "
+            "same files on every node)",
+            differ, (long long)session->mesh.world.size,
+            words.length > 0 ? "; from there to this rank: " : "", words.data);
+out:
+    json_decref(theirs);
+    dt_strbuf_release(&mine);
+    dt_strbuf_release(&first);
+    dt_strbuf_release(&words);
+    return st;
+}
+
+/* Training and validation items, and the vocabulary, which rows have none of. */
+static dt_status refuse_counts(const dt_train_session *session, const int64_t first[3],
+                               const int64_t mine[3], double differ, dt_error *err)
+{
+    const dt_architecture *kind = dt_architecture_find(session->recipe->model.kind);
+    char vocab[2][48] = {"", ""};
+
+    if (!kind->reads_rows) {
+        snprintf(vocab[0], sizeof(vocab[0]), " of a vocabulary of %lld", (long long)first[2]);
+        snprintf(vocab[1], sizeof(vocab[1]), " of %lld", (long long)mine[2]);
+    }
+    return DT_FAIL(
+        err, DT_ERR_RECIPE,
+        "the ranks read different data: rank 0 has %lld training and %lld validation "
+        "%ss%s, this rank %lld and %lld%s, and %.0f of %lld ranks differ from rank 0 (put "
+        "the same files on every node)",
+        (long long)first[0], (long long)first[1], kind->item, vocab[0], (long long)mine[0],
+        (long long)mine[1], vocab[1], differ, (long long)session->mesh.world.size);
+}
+
+dt_status dt_session_compare_data(dt_train_session *session, dt_error *err)
+{
+    const dt_dataset *dataset = session->dataset;
+    dt_comm *comm = &session->comm;
+    int64_t mine[] = {dt_dataset_train_tokens(dataset), dt_dataset_valid_tokens(dataset),
+                      dt_tokenizer_vocab(dt_dataset_tokenizer(dataset))};
+    int64_t first[] = {mine[0], mine[1], mine[2]};
+    double differ;
+    dt_status st = DT_OK;
+
+    DT_TRY(comm->broadcast(comm, first, sizeof(first), 0, err));
+    differ = memcmp(mine, first, sizeof(first)) != 0 ? 1 : 0;
+    DT_TRY(comm->all_reduce_f64(comm, &differ, 1, err));
+    if (differ > 0)
+        DT_TRY(refuse_counts(session, first, mine, differ, err));
+    DT_TRY(compare_content(session, err));
+out:
+    return st;
+}

@@ -1,0 +1,76 @@
+/* What a session begins from: the state of a checkpoint, or weights of elsewhere. */
+#include <math.h>
+
+#include "base/log.h"
+#include "engine/data/fingerprint.h"
+#include "engine/train/session_int.h"
+#include "engine/weights/weights.h"
+
+#include "base/banned.h"
+
+/* The epoch that the last step began in: a stop during its evaluation left none in the checkpoint. */
+static int64_t epoch_before(const dt_train_session *session, const dt_checkpoint_info *info)
+{
+    int64_t samples = dt_sampler_epoch_samples(&session->sampler);
+    int64_t behind = info->step_samples - info->sample;
+
+    return behind > 0 ? info->epoch - 1 - (behind - 1) / samples : info->epoch;
+}
+
+dt_status dt_session_resume(dt_train_session *session, dt_checkpoint *checkpoint, dt_error *err)
+{
+    const dt_checkpoint_info *info = dt_checkpoint_get_info(checkpoint);
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_checkpoint_load(checkpoint, &session->state, err));
+    if (!session->new_data)
+        DT_TRY(dt_sampler_seek(&session->sampler, info->epoch, info->sample, err));
+    session->step = info->step;
+    session->loss = info->loss;
+    session->valid_loss = info->valid_loss;
+    session->valid_step = isnan(info->valid_loss) ? -1 : info->step;
+    session->epoch_valid = session->sampler.epoch;
+    if (!session->new_data && session->valid_step < 0 && info->epoch > 0)
+        session->epoch_valid = epoch_before(session, info);
+    session->best.loss = info->best_loss;
+    if (session->new_data || dt_fingerprint_validation_differs(info->data, session->fingerprint)) {
+        dt_log_info("the validation data are others: the best loss begins anew");
+        session->best.loss = NAN;
+    }
+    if (session->scaler.on && info->loss_scale > 0) {
+        session->scaler.scale = info->loss_scale;
+        session->scaler.clean_steps = info->clean_steps;
+        session->scaler.skipped_steps = info->skipped_steps;
+    }
+out:
+    return st;
+}
+
+dt_status dt_session_open_weights(dt_train_session *session, dt_error *err)
+{
+    const dt_plan *plan = session->plan;
+
+    if (plan->resume_from[0] != '\0')
+        return DT_OK;
+    if (plan->weights.kind == DT_WEIGHTS_NONE)
+        return plan->recipe.model.from[0] == '\0'
+                   ? DT_OK
+                   : DT_FAIL(err, DT_ERR_CORRUPT, "the plan lacks the files of '%s'",
+                             plan->recipe.model.from);
+    return dt_weights_open(&session->weights, &plan->weights, err);
+}
+
+dt_status dt_session_load_weights(dt_train_session *session, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (session->weights == NULL)
+        return DT_OK;
+    DT_TRY(dt_weights_load(session->weights, &session->state, err));
+    if (session->mesh.world.rank == 0)
+        dt_log_info("the parameters are those of '%s'", session->recipe->model.from);
+out:
+    dt_weights_close(session->weights);
+    session->weights = NULL;
+    return st;
+}
