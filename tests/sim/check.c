@@ -22,6 +22,7 @@ double sim_loss(int64_t attempt, int64_t step)
 
 #define STOP_NS    (30 * SIM_SECOND)  /* beyond its grace */
 #define IDLE_NS    (900 * SIM_SECOND) /* of an agent that nobody needs any more */
+#define HUNG_NS    (90 * SIM_SECOND)  /* of an agent that says nothing, beyond a minute */
 #define SETTLED_NS (10 * SIM_SECOND)  /* a rank that was killed may be gone only then */
 
 enum { ATTEMPTS = 64, STEPS = 64, FOLLOWED = 256 };
@@ -35,6 +36,8 @@ static struct {
     bool safe[ATTEMPTS][STEPS];
     followed journals[FOLLOWED];
     int count;
+    int64_t begun,
+        resumes; /* the newest attempt of which a rank began, and what was resumed by then */
 } seen;
 
 void sim_check_point(int64_t attempt, int64_t step)
@@ -245,12 +248,61 @@ void sim_check_begin(void)
     memset(&durable, 0, sizeof(durable));
 }
 
+/* --- only an agent that could have spoken for long, and did not, is replaced */
+
+void sim_check_replaced(const void *proc)
+{
+    const sim_proc *agent = proc;
+    const sim_machine *machine = agent->machine;
+    int64_t lately = sim_now_ns - HUNG_NS;
+    char folder[64];
+
+    snprintf(folder, sizeof(folder), "/attempt-%lld/", (long long)seen.begun);
+    if (strstr(agent->cwd, folder) == NULL || agent->paused || agent->woken_ns > lately ||
+        machine->slow_until_ns > lately || machine->full_until_ns > lately)
+        return;
+    sim_fail("agent[%d] on %s is replaced, and nothing had kept it from speaking", agent->pid,
+             machine->name);
+}
+
 /* --- one attempt at a time */
+
+/* That attempt began to train when all that can end one was over, and there was none since. */
+static bool had_peace(int64_t attempt)
+{
+    return schedule.trained_attempt == attempt &&
+           schedule.harm_until_ns + SETTLED_NS < schedule.trained_ns;
+}
+
+/* Each has its reason: what can end one and was over before it trained is none. */
+static void check_count(int64_t attempt)
+{
+    int64_t most = 1 + schedule.harms + schedule.resumes;
+
+    if (schedule.nodes_min > 0) /* each may be followed by one without the nodes that are away */
+        most += schedule.harms;
+    if (attempt > most)
+        sim_fail("%lld attempts, after %lld things that can end one: %s", (long long)attempt,
+                 (long long)schedule.harms, schedule.reason);
+    if (seen.resumes == schedule.resumes && had_peace(attempt - 1))
+        sim_fail("attempt %lld follows one to which nothing had happened since it began to train",
+                 (long long)attempt);
+    seen.begun = attempt;
+    seen.resumes = schedule.resumes;
+}
+
+/* Who could not is given up where the attempt ends, and its ranks may still be there. */
+static bool could_be_asked(const sim_machine *machine)
+{
+    return !machine->troubled && machine->closed_until_ns + 60 * SIM_SECOND < sim_now_ns;
+}
 
 void sim_check_rank_begins(void *context, int64_t attempt, int64_t rank)
 {
     sim_proc *proc = context;
 
+    if (attempt > seen.begun)
+        check_count(attempt);
     proc->attempt = attempt;
     proc->rank = rank;
     for (int i = 0; i < sim.machine_count; i++)
@@ -261,7 +313,7 @@ void sim_check_rank_begins(void *context, int64_t attempt, int64_t rank)
                 sim_fail("rank %lld of attempt %lld runs twice", (long long)rank,
                          (long long)attempt);
             if (each->attempt != attempt &&
-                (&sim.machines[i] == proc->machine || !sim.machines[i].troubled))
+                (&sim.machines[i] == proc->machine || could_be_asked(&sim.machines[i])))
                 sim_fail("a rank of attempt %lld begins on %s while one of attempt %lld lives on "
                          "%s",
                          (long long)attempt, proc->machine->name, (long long)each->attempt,
@@ -377,17 +429,8 @@ static void check_saved(dt_store *store, dt_arena *arena)
 
 /* --- the end */
 
-/* The attempt that a stop was accepted in began to train when all that can end one was over. */
-static bool stopped_in_peace(void)
-{
-    return schedule.stop_ns > schedule.trained_ns &&
-           schedule.harm_until_ns + SETTLED_NS < schedule.trained_ns;
-}
-
 static void check_ending(void)
 {
-    int64_t most = 1 + schedule.harms + schedule.resumes;
-
     switch (schedule.state) {
     case DT_RUN_FINISHED:
         break;
@@ -400,9 +443,11 @@ static void check_ending(void)
             sim_fail("the run failed, and nothing had happened to it: %s", schedule.reason);
         if (schedule.reason[0] == '\0')
             sim_fail("the run failed without a reason");
-        if (schedule.attempt_at_stop == schedule.attempt && stopped_in_peace())
-            sim_fail("the run failed, and a stop was all that had happened to its last attempt: %s",
-                     schedule.reason);
+        if (had_peace(schedule.attempt))
+            sim_fail(
+                "the run failed, and nothing but perhaps a stop had happened since attempt %lld"
+                " began to train: %s",
+                (long long)schedule.attempt, schedule.reason);
         break;
     default:
         sim_fail("the run has not ended");
@@ -410,11 +455,8 @@ static void check_ending(void)
     if (schedule.attempt_at_stop > 0 && schedule.attempt > schedule.attempt_at_stop)
         sim_fail("attempt %lld follows a stop that was accepted in attempt %lld",
                  (long long)schedule.attempt, (long long)schedule.attempt_at_stop);
-    if (schedule.nodes_min > 0) /* each may be followed by one without the nodes that are away */
-        most += schedule.harms;
-    if (schedule.attempt > most)
-        sim_fail("%lld attempts, after %lld things that can end one: %s",
-                 (long long)schedule.attempt, (long long)schedule.harms, schedule.reason);
+    if (schedule.attempt > seen.begun) /* no rank of it began */
+        check_count(schedule.attempt);
 }
 
 static void check_nothing_lives(void)

@@ -310,6 +310,7 @@ static void begin_training(job *one)
         return;
     one->training = true;
     one->step_began_ns = schedule.trained_ns = sim_now_ns;
+    schedule.trained_attempt = one->attempt;
     say(one->ranks[0], "{\"event\":\"phase\",\"phase\":\"train\"}\n");
     sim_at(sim_now_ns + schedule.step_ns, tick, one);
 }

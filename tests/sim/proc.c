@@ -119,6 +119,7 @@ void sim_proc_exit(sim_proc *proc, int wait_status)
 static void pause_all(sim_proc *proc, bool paused)
 {
     proc->paused = paused;
+    proc->woken_ns = sim_now_ns;
     for (int i = 0; i < proc->task_count; i++)
         sim_task_hold(proc->tasks[i], paused);
     if (proc->engine != NULL)

@@ -22,10 +22,10 @@ typedef struct sim_schedule {
     bool stop_asked;
     bool troubled, resume_wanted;
     bool damaged; /* what was written down is gone: points may be, where nobody else had them */
-    int64_t stop_ns, trouble_until_ns; /* when it was accepted; when the last fault is over */
-    int64_t harm_until_ns,
-        trained_ns; /* the same of those that end attempts; the newest's first step */
-    int64_t resumes, attempt_at_stop; /* 0: none was accepted */
+    int64_t stop_ns, trouble_until_ns;   /* when it was accepted; when the last fault is over */
+    int64_t harm_until_ns;               /* the same of those that end attempts */
+    int64_t trained_ns, trained_attempt; /* when the newest that did began to train, and which */
+    int64_t resumes, attempt_at_stop;    /* 0: none was accepted */
 
     /* what has been seen */
     bool ended; /* the store says so */
@@ -72,6 +72,7 @@ void sim_fault_moment(sim_moment moment); /* it is now: some faults wait for one
 /* --- check.c */
 void sim_check_begin(void);                          /* a new world */
 void sim_check_point(int64_t attempt, int64_t step); /* a rank made it */
+void sim_check_replaced(const void *proc);           /* an agent is ended for another */
 void sim_check_rank_begins(void *proc, int64_t attempt, int64_t rank);
 void sim_check_now(void); /* now and then */
 void sim_check_end(void); /* the run has ended, and all is quiet */

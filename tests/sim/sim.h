@@ -121,6 +121,7 @@ struct sim_proc {
     int wait_status;
     const char *mark;      /* DTRUN_NODE_DIR=... of a rank */
     int64_t attempt, rank; /* of one */
+    int64_t woken_ns;      /* it was paused until then; 0: never */
     int64_t idle_since_ns; /* of an agent: the run has ended, and it has no ranks; 0: not so */
     sim_task *tasks[SIM_TASKS];
     int task_count;

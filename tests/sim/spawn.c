@@ -107,6 +107,9 @@ bool dt_process_signal(pid_t pid, int64_t start_ticks, int number)
 
     if (proc == NULL || proc->start_ticks != start_ticks)
         return false;
+    if (number == SIGKILL && strcmp(proc->name, "agent") == 0 &&
+        strcmp(sim_self()->name, "connect") == 0)
+        sim_check_replaced(proc);
     sim_proc_signal(proc, number);
     return true;
 }

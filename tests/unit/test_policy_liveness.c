@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <math.h>
 
 #include "runner/channel/poll_clock.h"
 #include "runner/supervisor/policy/liveness.h"
@@ -165,6 +166,16 @@ static void test_doubt_is_probed_and_said(void **state)
     assert_false(dt_liveness_judge(&facts).probe);
 }
 
+static void test_a_probe_that_hung_says_nothing_of_before(void **state)
+{
+    assert_true(isinf(dt_liveness_reached(0, 50, 99, 100, false)));
+    assert_float_equal(dt_liveness_reached(INFINITY, 50, 99, 100, true), 100, 1e-9);
+    assert_float_equal(dt_liveness_reached(0, -1, 99, 100, true), 0, 1e-9);   /* prompt */
+    assert_float_equal(dt_liveness_reached(0, -1, 91, 100, true), 100, 1e-9); /* a cut, until now */
+    assert_float_equal(dt_liveness_reached(20, 50, 91, 100, true), 100, 1e-9);
+    assert_float_equal(dt_liveness_reached(20, 97, 91, 100, true), 20, 1e-9); /* a slow machine */
+}
+
 static void test_a_pause_is_no_silence(void **state)
 {
     dt_poll_clock clock = {.seconds = 100, .monotonic_seconds = 100};
@@ -219,6 +230,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_facts_give_acts),
         cmocka_unit_test(test_doubt_is_probed_and_said),
+        cmocka_unit_test(test_a_probe_that_hung_says_nothing_of_before),
         cmocka_unit_test(test_a_pause_is_no_silence),
         cmocka_unit_test(test_timers_after_a_pause_see_no_time),
     };

@@ -1,6 +1,5 @@
 /* node_life: a link from its opening to its end, and what is asked of it. */
 #define _GNU_SOURCE
-#include <math.h>
 #include <stdlib.h>
 
 #include "runner/supervisor/connection/node_int.h"
@@ -9,15 +8,13 @@
 
 /* --- its life */
 
-static void on_probed(void *context, dt_contact contact)
+static void on_probed(void *context, dt_contact contact, double begun_seconds)
 {
     dt_node_link *link = context;
     double now = dt_node_now(link);
 
-    if (contact != DT_CONTACT_COMMAND)
-        link->reached_seconds = INFINITY;
-    else if (isinf(link->reached_seconds))
-        link->reached_seconds = now;
+    link->reached_seconds = dt_liveness_reached(link->reached_seconds, link->command_seconds,
+                                                begun_seconds, now, contact == DT_CONTACT_COMMAND);
     if (contact == DT_CONTACT_COMMAND)
         link->command_seconds = now;
     else if (contact == DT_CONTACT_HOST)

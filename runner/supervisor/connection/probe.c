@@ -12,6 +12,7 @@
 typedef struct probe {
     dt_node_process *process;
     dt_node_prober *prober;
+    double begun_seconds;
     struct probe *next;
 } probe;
 
@@ -45,13 +46,15 @@ static void on_exited(void *context, int64_t code, int number)
 {
     probe *one = context;
     dt_node_prober *prober = one->prober;
+    double begun_seconds = one->begun_seconds;
 
     take_out(one);
     if (number == 0)
-        prober->probed(prober->context, (dt_contact)code);
+        prober->probed(prober->context, (dt_contact)code, begun_seconds);
 }
 
-void dt_node_prober_begin(dt_node_prober *prober, const char *node, const char *agent)
+void dt_node_prober_begin(dt_node_prober *prober, const char *node, const char *agent,
+                          double now_seconds)
 {
     const char *const words[] = {agent, "--version", NULL};
     probe *one = calloc(1, sizeof(*one));
@@ -61,6 +64,7 @@ void dt_node_prober_begin(dt_node_prober *prober, const char *node, const char *
     DT_ASSERT(one != NULL);
     dt_arena_init(&arena, 0);
     one->prober = prober;
+    one->begun_seconds = now_seconds;
     one->next = prober->first;
     prober->first = one;
     if (dt_node_probe_command(&argv, node, words, &arena, NULL) == DT_OK)

@@ -14,11 +14,13 @@
 
 typedef struct dt_node_prober dt_node_prober;
 
-typedef void dt_node_probed_fn(void *context, dt_contact contact);
+typedef void dt_node_probed_fn(void *context, dt_contact contact, double begun_seconds);
 
 dt_node_prober *dt_node_prober_open(uv_loop_t *loop, dt_node_probed_fn *probed, void *context);
-/* Runs `agent --version` there. One that cannot be tried is told as DT_CONTACT_UNKNOWN at once. */
-void dt_node_prober_begin(dt_node_prober *prober, const char *node, const char *agent);
+/* Runs `agent --version` there. One that cannot be tried is told as DT_CONTACT_UNKNOWN at once. now_seconds
+ * is told with what comes of it, as when it was begun. */
+void dt_node_prober_begin(dt_node_prober *prober, const char *node, const char *agent,
+                          double now_seconds);
 void dt_node_prober_forget(dt_node_prober *prober); /* those on their way: no call comes */
 void dt_node_prober_close(dt_node_prober *prober);  /* forgets; accepts NULL */
 

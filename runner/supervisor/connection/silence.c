@@ -87,7 +87,7 @@ dt_liveness_act dt_node_judge(dt_node_link *link, char *why, size_t why_size)
 
     if (verdict.probe) {
         link->probed_seconds = facts.now;
-        dt_node_prober_begin(link->prober, link->name, link->place.agent);
+        dt_node_prober_begin(link->prober, link->name, link->place.agent, facts.now);
     }
     if (verdict.unreachable && facts.started)
         show_unreachable(link);

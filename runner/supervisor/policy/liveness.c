@@ -1,5 +1,7 @@
 #include "runner/supervisor/policy/liveness.h"
 
+#include <math.h>
+
 #include "base/banned.h"
 
 #define SILENT_SECONDS      6.0
@@ -7,6 +9,7 @@
 #define CONNECT_MOST        20.0
 #define DOUBT_SECONDS       8.0
 #define PROBE_EVERY_SECONDS 3.0
+#define LATE_SECONDS        5.0
 #define FRESH_SECONDS       10.0
 #define GONE_SECONDS        16.0
 #define STOPPING_SECONDS    20.0
@@ -105,6 +108,15 @@ static dt_liveness_act act_on(const dt_liveness_facts *facts)
         return DT_LIVENESS_REPLACE;
     }
     return is_stuck(facts) ? DT_LIVENESS_RECONNECT : DT_LIVENESS_WAIT;
+}
+
+double dt_liveness_reached(double reached, double command, double begun, double now, bool ran)
+{
+    if (!ran)
+        return INFINITY;
+    if (isinf(reached) || (now - begun > LATE_SECONDS && command < begun))
+        return now;
+    return reached;
 }
 
 dt_liveness_verdict dt_liveness_judge(const dt_liveness_facts *facts)
