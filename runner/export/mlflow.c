@@ -3,17 +3,18 @@
  * Again       a run of ours is found there by its tag; what MLflow has of a metric, by its newest step: what is
  *             missing is sent, whatever broke off before, and nothing twice
  * --follow    the same again and again until the runs have ended. It is a program apart that reads the store: a
- *             server that is slow or dead costs a training nothing, and is told all of it once it is back
+ *             server that is slow or dead costs a training nothing, and is told all of it once it is back.
+ *             What it refuses (a wrong token, a run deleted there) ends it after a while alone (mlflow_patience.h)
  * Undone      MLflow takes nothing back: of steps that an attempt does again it keeps what it had first
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "runner/cli/report.h"
 #include "runner/export/export.h"
 #include "runner/export/mlflow_body.h"
-#include "runner/fetch/rest.h"
+#include "runner/export/mlflow_open.h"
+#include "runner/export/mlflow_patience.h"
 
 #include "base/banned.h"
 
@@ -47,8 +48,8 @@ static dt_status experiment_take(tracking *t, const json_t *id, dt_error *err)
     return t->experiment != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
-/* By its name; made where there is none. */
-static dt_status experiment_find(tracking *t, const char *name, dt_error *err)
+/* *there: false where it is not. */
+static dt_status experiment_ask(tracking *t, bool *there, const char *name, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
     json_t *answer = NULL;
@@ -59,42 +60,83 @@ static dt_status experiment_find(tracking *t, const char *name, dt_error *err)
     dt_strbuf_add_str(&path, API "experiments/get-by-name?experiment_name=");
     dt_rest_escape(&path, name);
     st = dt_rest_get(t->rest, &answer, path.data, &problem);
-    if (st == DT_OK) {
-        DT_TRY(experiment_take(
-            t, json_object_get(json_object_get(answer, "experiment"), "experiment_id"), err));
-        goto out;
-    }
-    if (st != DT_ERR_NOT_FOUND)
-        DT_THROW(err, st, "%s", problem.message);
-    DT_TRY(dt_rest_post(t->rest, &answer, API "experiments/create",
-                        json_pack("{so}", "name", dt_json_text(name)), err));
-    DT_TRY(experiment_take(t, json_object_get(answer, "experiment_id"), err));
-out:
+    *there = st == DT_OK;
+    if (st == DT_OK)
+        st = experiment_take(
+            t, json_object_get(json_object_get(answer, "experiment"), "experiment_id"), err);
+    else
+        st = st == DT_ERR_NOT_FOUND ? DT_OK : DT_FAIL(err, st, "%s", problem.message);
     json_decref(answer);
     dt_strbuf_release(&path);
     return st;
 }
 
+/* By its name; made where there is none. Whether one was made whose answer was lost is asked before it is made again. */
+static dt_status experiment_find(tracking *t, const char *name, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    json_t *answer = NULL;
+    bool there;
+    dt_status st;
+
+    for (int tries = 0;; tries++) {
+        if (tries > 0 && !dt_rest_pause(t->rest, tries))
+            return DT_FAIL(err, DT_ERR_BUSY, "%s", problem.message);
+        DT_TRY(experiment_ask(t, &there, name, err));
+        if (there)
+            return DT_OK;
+        dt_error_clear(&problem);
+        st = dt_rest_post_once(t->rest, &answer, API "experiments/create",
+                               json_pack("{so}", "name", dt_json_text(name)), &problem);
+        if (st == DT_OK)
+            break;
+        if (st != DT_ERR_BUSY)
+            return DT_FAIL(err, st, "%s", problem.message);
+    }
+    st = experiment_take(t, json_object_get(answer, "experiment_id"), err);
+out:
+    json_decref(answer);
+    return st;
+}
+
 /* --- a run */
 
-/* As MLflow has it, with its newest points; made where there is none. */
+/* As MLflow has it, by our tag, with its newest points; NULL: it has none. */
+static dt_status run_ask(json_t **out, const tracking *t, const dt_run *run, dt_error *err)
+{
+    json_t *answer;
+    dt_status st = dt_rest_post(t->rest, &answer, API "runs/search",
+                                dt_mlflow_search_body(t->experiment, run), err);
+
+    *out = json_incref(json_array_get(json_object_get(answer, "runs"), 0));
+    json_decref(answer);
+    return st;
+}
+
+/* Made where there is none: once, and not again before a search, since one whose answer was lost may be there. */
 static dt_status run_find(json_t **out, const tracking *t, const dt_run *run, dt_error *err)
 {
+    dt_error problem = DT_ERROR_INIT;
     json_t *answer = NULL;
     dt_status st;
 
-    DT_TRY(dt_rest_post(t->rest, &answer, API "runs/search",
-                        dt_mlflow_search_body(t->experiment, run), err));
-    *out = json_incref(json_array_get(json_object_get(answer, "runs"), 0));
-    json_decref(answer);
-    answer = NULL;
-    if (*out != NULL)
-        goto out;
-    DT_TRY(dt_rest_post(t->rest, &answer, API "runs/create",
-                        dt_mlflow_create_body(t->experiment, run), err));
+    for (int tries = 0;; tries++) {
+        if (tries > 0 && !dt_rest_pause(t->rest, tries))
+            return DT_FAIL(err, DT_ERR_BUSY, "%s", problem.message);
+        DT_TRY(run_ask(out, t, run, err));
+        if (*out != NULL)
+            return DT_OK;
+        dt_error_clear(&problem);
+        st = dt_rest_post_once(t->rest, &answer, API "runs/create",
+                               dt_mlflow_create_body(t->experiment, run), &problem);
+        if (st == DT_OK)
+            break;
+        if (st != DT_ERR_BUSY)
+            return DT_FAIL(err, st, "%s", problem.message);
+    }
     *out = json_incref(json_object_get(answer, "run"));
-out:
     json_decref(answer);
+out:
     return st;
 }
 
@@ -226,41 +268,47 @@ out:
     return st;
 }
 
-/* Until all runs have ended, and longer where the server is not there. */
+static void follow_note(const tracking *t, dt_status st, const char *problem)
+{
+    if (dt_mlflow_is_refusal(st))
+        dt_report_note(t->job->call, "%s: asking again for %d min, in case it is mended", problem,
+                       (int)DT_MLFLOW_REFUSED_SECONDS_MOST / 60);
+    else
+        dt_report_note(t->job->call, "%s: trying again until it answers", problem);
+}
+
+/* Until all runs have ended, and longer where the server is not there. A refusal ends it only where it lasts. */
 static dt_status follow(tracking *t, const char *experiment, dt_error *err)
 {
+    dt_mlflow_patience patience = {0};
     dt_error problem = DT_ERROR_INIT;
-    bool over = false, lost = false;
+    dt_status said = DT_OK, st = DT_OK;
+    bool over = false;
 
-    while (!over) {
-        dt_status st = round_send(t, experiment, &over, &problem);
-
-        if (st != DT_OK && st != DT_ERR_BUSY)
+    for (;;) {
+        st = round_send(t, experiment, &over, &problem);
+        if (st == DT_OK && over)
+            return DT_OK;
+        if (dt_mlflow_gives_up(&patience, st, dt_clock_monotonic_seconds()))
             return DT_FAIL(err, st, "%s", problem.message);
-        if (st != DT_OK && !lost)
-            dt_report_note(t->job->call, "%s: trying again until it answers", problem.message);
-        if (st == DT_OK && lost)
+        if (st != DT_OK && st != said)
+            follow_note(t, st, problem.message);
+        if (st == DT_OK && said != DT_OK)
             dt_report_note(t->job->call, "it answers again");
-        over = over && st == DT_OK;
-        lost = st != DT_OK;
+        said = st;
         dt_error_clear(&problem);
-        if (!over)
-            dt_clock_sleep_seconds(FOLLOW_SECONDS);
+        dt_clock_sleep_seconds(FOLLOW_SECONDS);
     }
-    return DT_OK;
 }
 
 static dt_status write_mlflow(const dt_export_job *job, dt_error *err)
 {
-    const dt_rest_access access = {.token = getenv("MLFLOW_TRACKING_TOKEN"),
-                                   .name = getenv("MLFLOW_TRACKING_USERNAME"),
-                                   .password = getenv("MLFLOW_TRACKING_PASSWORD")};
     const char *experiment = dt_arguments_get(job->call->args, "experiment")->text;
     tracking t = {.job = job};
     dt_status st;
     bool over;
 
-    DT_TRY(dt_rest_open(&t.rest, job->target, &access, err));
+    DT_TRY(dt_mlflow_open(&t.rest, job->target, err));
     st = dt_arguments_flag(job->call->args, "follow") ? follow(&t, experiment, err)
                                                       : round_send(&t, experiment, &over, err);
 out:

@@ -9,18 +9,23 @@
 
 #include "base/banned.h"
 
-#define TRIES             5
-#define PAUSE_SECONDS     0.5 /* before the second try; then twice as long each time */
-#define CONNECT_SECONDS   10L
-#define TRY_SECONDS       120L
-#define ANSWER_BYTES_MOST ((size_t)256 << 20)
-#define WORDS_MOST        300 /* of what a server says is wrong */
+#define TRIES              5
+#define PAUSE_SECONDS      0.5  /* before the second try; then twice as long each time */
+#define PAUSE_SECONDS_MOST 60.0 /* that a server may ask for */
+#define CONNECT_SECONDS    10L
+#define TRY_SECONDS        120.0
+#define ANSWER_BYTES_MOST  ((size_t)64 << 20)
+#define WORDS_MOST         300 /* of what a server says is wrong */
 
 struct dt_rest {
     CURL *curl;
     struct curl_slist *headers;
     char *base;
     char *name, *password;
+    char *remedy;
+    int tries;
+    double try_seconds;
+    double wanted_seconds; /* by the last answer's Retry-After; 0: none */
     dt_strbuf answer;
 };
 
@@ -58,11 +63,28 @@ static char *copy(const char *text)
     return out;
 }
 
+/* What a URL below it would lose or a terminal obey, and what would be shown and kept of it. */
+static dt_status base_check(const char *base, dt_error *err)
+{
+    const char *at = strstr(base, "://");
+
+    if (strncmp(base, "http://", 7) != 0 && strncmp(base, "https://", 8) != 0)
+        return DT_FAIL(err, DT_ERR_USAGE, "the address begins with http:// or https://");
+    if (memchr(at + 3, '@', strcspn(at + 3, "/?#")) != NULL)
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "an address with a password would be shown and kept: the environment has "
+                       "room for it");
+    for (; *base != '\0'; base++)
+        if ((unsigned char)*base <= ' ' || *base == 0x7f || *base == '?' || *base == '#')
+            return DT_FAIL(err, DT_ERR_USAGE,
+                           "the address ends with its path, and has no spaces, '?' or '#'");
+    return DT_OK;
+}
+
 dt_status dt_rest_open(dt_rest **out, const char *base, const dt_rest_access *access, dt_error *err)
 {
     dt_rest *rest = calloc(1, sizeof(*rest));
     dt_status st = DT_OK;
-    const char *at;
 
     *out = NULL;
     if (rest == NULL || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
@@ -73,15 +95,12 @@ dt_status dt_rest_open(dt_rest **out, const char *base, const dt_rest_access *ac
     rest->base = copy(base);
     rest->name = copy(access->name);
     rest->password = copy(access->password);
+    rest->remedy = copy(access->remedy);
+    rest->tries = access->tries > 0 ? access->tries : TRIES;
+    rest->try_seconds = access->try_seconds > 0 ? access->try_seconds : TRY_SECONDS;
     for (size_t end = strlen(rest->base); end > 0 && rest->base[end - 1] == '/';)
         rest->base[--end] = '\0';
-    at = strstr(base, "://");
-    if (strncmp(base, "http://", 7) != 0 && strncmp(base, "https://", 8) != 0)
-        DT_THROW(err, DT_ERR_USAGE, "the address begins with http:// or https://");
-    if (memchr(at + 3, '@', strcspn(at + 3, "/")) != NULL)
-        DT_THROW(err, DT_ERR_USAGE,
-                 "an address with a password would be shown and kept: the environment has room for "
-                 "it");
+    DT_TRY(base_check(base, err));
     DT_TRY(headers_make(rest, access, err));
     rest->curl = curl_easy_init();
     if (rest->curl == NULL)
@@ -103,6 +122,7 @@ void dt_rest_close(dt_rest *rest)
     free(rest->base);
     free(rest->name);
     free(rest->password);
+    free(rest->remedy);
     free(rest);
     curl_global_cleanup();
 }
@@ -117,7 +137,7 @@ static void options_set(dt_rest *rest, const char *url, const char *body)
     curl_easy_setopt(curl, CURLOPT_USERAGENT, "dtrun");
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT, TRY_SECONDS);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)(rest->try_seconds * 1e3));
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_bytes);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, &rest->answer);
 #if LIBCURL_VERSION_NUM >= 0x075500
@@ -133,21 +153,43 @@ static void options_set(dt_rest *rest, const char *url, const char *body)
     }
 }
 
-/* What the server says of its refusal, in a line; "" nothing that is fit to be shown. */
-static void words_of(char *out, size_t size, const dt_strbuf *answer)
+/* A server's text, in a line that no terminal obeys. */
+static void line_add(dt_strbuf *out, const char *text, size_t most)
+{
+    for (size_t i = 0; i < most && text[i] != '\0'; i++)
+        dt_strbuf_add_char(out, (unsigned char)text[i] < ' ' || text[i] == 0x7f ? ' ' : text[i]);
+}
+
+/* What the server says of its refusal; nothing where it is not fit to be shown. */
+static void words_add(dt_strbuf *out, const dt_strbuf *answer)
 {
     const char *text;
     json_t *json;
 
-    out[0] = '\0';
     if (dt_json_parse(&json, answer->data, answer->length, "answer", NULL) != DT_OK)
         return;
     text = json_string_value(json_object_get(json, "message"));
-    for (size_t i = 0; text != NULL && text[i] != '\0' && i + 3 < size; i++) {
-        out[i] = (unsigned char)text[i] < ' ' ? ' ' : text[i];
-        out[i + 1] = '\0';
+    if (text != NULL && text[0] != '\0') {
+        dt_strbuf_add_str(out, ": ");
+        line_add(out, text, WORDS_MOST);
     }
     json_decref(json);
+}
+
+static void hint_add(dt_strbuf *out, const dt_rest *rest, long status)
+{
+    const char *where = NULL;
+
+    if ((status == 401 || status == 403) && rest->remedy != NULL) {
+        dt_strbuf_add_fmt(out, "; %s", rest->remedy);
+    } else if (status >= 300 && status < 400) {
+        curl_easy_getinfo(rest->curl, CURLINFO_REDIRECT_URL, &where);
+        dt_strbuf_add_str(out, ": it sends on to '");
+        line_add(out, where != NULL ? where : "", where != NULL ? strcspn(where, "?#") : 0);
+        dt_strbuf_add_str(out, "', where nothing is told; give the tracking server's own address");
+    } else if (rest->wanted_seconds > PAUSE_SECONDS_MOST) {
+        dt_strbuf_add_fmt(out, "; it asks to come back in %.0f s", rest->wanted_seconds);
+    }
 }
 
 static dt_status refusal(const dt_rest *rest, long status, dt_error *err)
@@ -155,50 +197,76 @@ static dt_status refusal(const dt_rest *rest, long status, dt_error *err)
     dt_status st = status == 429 || status == 408 || status >= 500 ? DT_ERR_BUSY
                    : status == 404                                 ? DT_ERR_NOT_FOUND
                                                                    : DT_ERR_USAGE;
-    char words[WORDS_MOST];
+    dt_strbuf text;
 
-    words_of(words, sizeof(words), &rest->answer);
-    return DT_FAIL(err, st, "'%s' answered %ld%s%s", rest->base, status,
-                   words[0] != '\0' ? ": " : "", words);
+    dt_strbuf_init(&text);
+    words_add(&text, &rest->answer);
+    hint_add(&text, rest, status);
+    DT_FAIL(err, st, "'%s' answered %ld%s", rest->base, status, text.data);
+    dt_strbuf_release(&text);
+    return st;
 }
 
-static dt_status try_once(dt_rest *rest, const char *url, const char *body, dt_error *err)
+static dt_status try_once(dt_rest *rest, const char *url, const char *body, bool again,
+                          dt_error *err)
 {
+    curl_off_t wanted = 0;
     long status = 0;
     CURLcode code;
 
     dt_strbuf_reset(&rest->answer);
+    rest->wanted_seconds = 0;
     options_set(rest, url, body);
+    /* libcurl itself repeats what was sent over an old connection that ends without an answer */
+    curl_easy_setopt(rest->curl, CURLOPT_FRESH_CONNECT, again ? 0L : 1L);
     code = curl_easy_perform(rest->curl);
     if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL)
         return DT_FAIL(err, DT_ERR_USAGE, "'%s': %s", rest->base, curl_easy_strerror(code));
+    if (code == CURLE_WRITE_ERROR)
+        return DT_FAIL(err, DT_ERR_CORRUPT, "'%s' answers with more than %zu MB", rest->base,
+                       ANSWER_BYTES_MOST >> 20);
     if (code != CURLE_OK)
         return DT_FAIL(err, DT_ERR_BUSY, "'%s': %s", rest->base, curl_easy_strerror(code));
     curl_easy_getinfo(rest->curl, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_getinfo(rest->curl, CURLINFO_RETRY_AFTER, &wanted); /* seconds, also of a date */
+    rest->wanted_seconds = (double)wanted;
     return status >= 200 && status < 300 ? DT_OK : refusal(rest, status, err);
 }
 
-static dt_status ask(dt_rest *rest, json_t **answer, const char *path, const char *body,
+/* Whether another try is worth it, and then after a pause. None where the server wants a longer one than anybody
+ * waits for, nor where most of a try's time has gone. */
+static bool pause_before(const dt_rest *rest, int try, double began)
+{
+    double pause = PAUSE_SECONDS * (double)(1 << (try < 10 ? try - 1 : 9));
+
+    if (try >= rest->tries || rest->wanted_seconds > PAUSE_SECONDS_MOST ||
+        dt_clock_monotonic_seconds() - began >= 0.9 * rest->try_seconds)
+        return false;
+    dt_clock_sleep_seconds(pause > rest->wanted_seconds ? pause : rest->wanted_seconds);
+    return true;
+}
+
+static dt_status ask(dt_rest *rest, json_t **answer, const char *path, const char *body, bool again,
                      dt_error *err)
 {
-    double pause = PAUSE_SECONDS;
+    double began = dt_clock_monotonic_seconds();
     dt_error problem = DT_ERROR_INIT;
-    dt_status st = DT_ERR_BUSY;
+    dt_status st;
     dt_strbuf url;
+    int try = 0;
 
     *answer = NULL;
     dt_strbuf_init(&url);
     dt_strbuf_add_fmt(&url, "%s/%s", rest->base, path);
-    for (int i = 0; i < TRIES && st == DT_ERR_BUSY; i++, pause *= 2) {
-        if (i > 0)
-            dt_clock_sleep_seconds(pause / 2);
+    do {
         dt_error_clear(&problem);
-        st = try_once(rest, url.data, body, &problem);
-    }
+        st = try_once(rest, url.data, body, again, &problem);
+        try++;
+    } while (st == DT_ERR_BUSY && again && pause_before(rest, try, began));
     if (st != DT_OK)
         DT_THROW(err, st, "%s", problem.message);
-    DT_TRY(
-        dt_json_parse(answer, rest->answer.data, rest->answer.length, "the server's answer", err));
+    if (dt_json_parse(answer, rest->answer.data, rest->answer.length, "answer", NULL) != DT_OK)
+        DT_THROW(err, DT_ERR_CORRUPT, "'%s' answers with something that is not JSON", rest->base);
 out:
     dt_strbuf_release(&url);
     return st;
@@ -206,11 +274,11 @@ out:
 
 dt_status dt_rest_get(dt_rest *rest, json_t **answer, const char *path, dt_error *err)
 {
-    return ask(rest, answer, path, NULL, err);
+    return ask(rest, answer, path, NULL, true, err);
 }
 
-dt_status dt_rest_post(dt_rest *rest, json_t **answer, const char *path, json_t *body,
-                       dt_error *err)
+static dt_status post(dt_rest *rest, json_t **answer, const char *path, json_t *body, bool again,
+                      dt_error *err)
 {
     dt_strbuf text;
     dt_status st;
@@ -218,9 +286,26 @@ dt_status dt_rest_post(dt_rest *rest, json_t **answer, const char *path, json_t 
     dt_strbuf_init(&text);
     dt_json_write(&text, body);
     json_decref(body);
-    st = ask(rest, answer, path, text.data, err);
+    st = ask(rest, answer, path, text.data, again, err);
     dt_strbuf_release(&text);
     return st;
+}
+
+dt_status dt_rest_post(dt_rest *rest, json_t **answer, const char *path, json_t *body,
+                       dt_error *err)
+{
+    return post(rest, answer, path, body, true, err);
+}
+
+dt_status dt_rest_post_once(dt_rest *rest, json_t **answer, const char *path, json_t *body,
+                            dt_error *err)
+{
+    return post(rest, answer, path, body, false, err);
+}
+
+bool dt_rest_pause(const dt_rest *rest, int tries)
+{
+    return pause_before(rest, tries, dt_clock_monotonic_seconds());
 }
 
 void dt_rest_escape(dt_strbuf *out, const char *text)

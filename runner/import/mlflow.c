@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "runner/export/mlflow_body.h"
-#include "runner/fetch/rest.h"
+#include "runner/export/mlflow_open.h"
 #include "runner/import/import.h"
 
 #include "base/banned.h"
@@ -248,14 +248,11 @@ out:
 
 static dt_status read_mlflow(dt_imported *out, const dt_import_source *source, dt_error *err)
 {
-    const dt_rest_access access = {.token = getenv("MLFLOW_TRACKING_TOKEN"),
-                                   .name = getenv("MLFLOW_TRACKING_USERNAME"),
-                                   .password = getenv("MLFLOW_TRACKING_PASSWORD")};
     reading r = {.out = out, .seen = json_object()};
     json_t *ids = NULL;
     dt_status st;
 
-    DT_TRY(dt_rest_open(&r.rest, source->path, &access, err));
+    DT_TRY(dt_mlflow_open(&r.rest, source->path, err));
     DT_TRY(
         experiments_find(&ids, &r, dt_arguments_get(source->call->args, "experiment")->text, err));
     DT_TRY(runs_read(&r, ids, err));

@@ -14,3 +14,6 @@ endforeach()
 dt_test(NAME export_mlflow_body LABEL unit
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_export_mlflow_body.c ${PROJECT_SOURCE_DIR}/runner/export/mlflow_body.c
   LIBS dt_store dt_json m)
+dt_test(NAME export_mlflow_patience LABEL unit
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_export_mlflow_patience.c ${PROJECT_SOURCE_DIR}/runner/export/mlflow_patience.c
+  LIBS dt_base)
