@@ -67,7 +67,9 @@ void dt_strbuf_add_str(dt_strbuf *buf, const char *text)
 
 void dt_strbuf_add_char(dt_strbuf *buf, char c)
 {
-    dt_strbuf_add(buf, &c, 1);
+    reserve(buf, 1);
+    buf->data[buf->length++] = c;
+    buf->data[buf->length] = '\0';
 }
 
 void dt_strbuf_add_fmt(dt_strbuf *buf, const char *fmt, ...)

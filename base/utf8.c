@@ -70,17 +70,13 @@ size_t dt_utf8_encode(char *out, uint32_t code)
 
 void dt_utf8_add_valid(dt_strbuf *out, const char *text, size_t length)
 {
-    const unsigned char *at = (const unsigned char *)text, *end = at + length;
+    for (size_t at = 0; at < length; at++) { /* past one that is not valid */
+        size_t valid = dt_utf8_valid_length(text + at, length - at);
 
-    while (at < end) {
-        uint32_t code;
-        size_t bytes = dt_utf8_decode(&code, at, (size_t)(end - at));
-
-        if (bytes > 0)
-            dt_strbuf_add(out, at, bytes);
-        else
+        dt_strbuf_add(out, text + at, valid);
+        at += valid;
+        if (at < length)
             dt_strbuf_add_str(out, DT_UTF8_REPLACEMENT);
-        at += bytes > 0 ? bytes : 1;
     }
 }
 

@@ -2,6 +2,7 @@
 #include "runner/channel/stream.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,7 +19,7 @@ struct dt_stream {
     dt_stream_calls calls;
     void *context;
     bool ended, closing;
-    char bytes[READ_BYTES]; /* one read at a time */
+    char bytes[READ_BYTES]; /* one read at a time; the last, as it is not cleared */
 };
 
 typedef struct write_request {
@@ -73,7 +74,7 @@ static void on_read(uv_stream_t *pipe, ssize_t got, const uv_buf_t *buf)
 dt_status dt_stream_open(dt_stream **out, uv_loop_t *loop, int fd, size_t max_line_bytes,
                          const dt_stream_calls *calls, void *context, dt_error *err)
 {
-    dt_stream *stream = calloc(1, sizeof(*stream));
+    dt_stream *stream = malloc(sizeof(*stream));
     int problem;
 
     *out = NULL;
@@ -81,6 +82,7 @@ dt_status dt_stream_open(dt_stream **out, uv_loop_t *loop, int fd, size_t max_li
         close(fd);
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     }
+    memset(stream, 0, offsetof(dt_stream, bytes));
     dt_lines_init(&stream->lines, max_line_bytes);
     stream->calls = *calls;
     stream->context = context;
