@@ -4,8 +4,11 @@
 usage: test_page.py FILL_STORE SERVE_STORE [FOLDER_FOR_SCREENSHOTS]
 Exits 77 where python3-selenium, Chromium or its driver is missing.
 """
+import contextlib
+import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -132,6 +135,30 @@ class Page(Browsing):
         self.assertEqual(numbers[1], "1.7519")
         self.assertEqual(numbers[4], "1 min 30 s")
         self.shoot("list")
+
+    def test_a_model_on_rows_has_rows(self):
+        with contextlib.closing(sqlite3.connect(self.store)) as store:
+            where = "run = (SELECT run FROM runs WHERE id = 'm4x9tr')"
+            before = store.execute(f"SELECT recipe_json FROM attempts WHERE {where}").fetchone()[0]
+            put = lambda recipe: store.execute(f"UPDATE attempts SET recipe_json = ? WHERE {where}", (recipe,)) and store.commit()
+            recipe = json.loads(before)
+            recipe.setdefault("model", {})["inputs"] = 4
+            put(json.dumps(recipe))
+            try:
+                self.open("", lambda: self.text("#runs th[data-sort=tokens_per_second]") == "Speed")
+                speeds = {row.find_element(By.TAG_NAME, "code").text: row.find_elements(By.CSS_SELECTOR, ".number")[2].text
+                          for row in self.browser.find_elements(By.CSS_SELECTOR, "#runs tbody tr")}
+                self.assertTrue(speeds["m4x9tr"].endswith(" rows/s"), speeds)
+                self.assertTrue(speeds["h7c2qa"].endswith(" tokens/s"), speeds)
+                self.open("?q=m4x9tr", lambda: self.text("#runs th[data-sort=tokens_per_second]") == "Rows/s")
+                self.open_run("m4x9tr")
+                self.wait(lambda: "Rows per second" in self.texts("#charts h2") and "Rows/s" in self.texts("#figures dt"))
+                self.assertEqual(self.text("#axis option[value=tokens]"), "rows")
+                self.assertNotIn("okens", self.text("#figures") + self.text("#charts"))
+                self.open("compare?runs=m4x9tr,h7c2qa", lambda: "Speed" in self.texts("#charts h2"))
+                self.assertEqual(self.text("#axis option[value=tokens]"), "tokens or rows")
+            finally:
+                put(before)
 
     def test_what_looks_like_html_stays_text(self):
         self.open("", lambda: len(self.texts("#runs tbody tr")) == 6)
@@ -385,6 +412,19 @@ class History(Browsing):
         self.assertIn("Loss", self.text("#loss-card .readout"))
         self.assertIn("17,000", self.text("#speed-card .readout"))
         self.shoot("crosshair")
+        for width, scheme in ((1280, "light"), (390, "dark")):
+            self.look(width, 900, scheme)
+            self.script("document.getElementById('loss-chart').scrollIntoView({block: 'center'})")
+            for side in (-0.3, 0.3):  # of the chart's middle
+                canvas = self.browser.find_element(By.ID, "loss-chart")
+                ActionChains(self.browser, 50).move_to_element_with_offset(canvas, int(side * canvas.size["width"]), 0).perform()
+                self.wait(lambda: self.text("#loss-card .readout") != "")
+                self.assertEqual(self.script("""
+                    const box = (css) => document.querySelector(`#loss-card ${css}`).getBoundingClientRect();
+                    const [said, head, chart, cross] = ['.readout', '.card-head', '.chart', '.cross'].map(box);
+                    return [said.top >= head.bottom, said.left >= chart.left, said.right <= chart.right,
+                            said.bottom <= chart.bottom, said.right < cross.left || said.left > cross.right];"""), [True] * 5)
+                self.shoot(f"crosshair-{width}-{'left' if side < 0 else 'right'}")
 
     def test_axes_smoothing_and_scale_are_chosen_and_kept(self):
         self.open_long()

@@ -204,6 +204,16 @@ export class Curves {
     const said = this.series.map((s) => this.said(s, x)).filter(Boolean);
     setText(this.readout, said.length === 0 ? ''
       : `${said.map((one) => one.words).join(' · ')} at ${text.count(said[0].step)}`);
+    this.placeReadout(area, pixel);
+  }
+
+  // Within the curves, on the side where the crosshair is not: the title stays free, however many lines it has.
+  placeReadout(area, pixel) {
+    const left = pixel > (area.left + area.right) / 2;
+    this.readout.style.top = `${area.top}px`;
+    this.readout.style.maxHeight = `${area.bottom - area.top}px`;
+    this.readout.style.left = left ? `${area.left + 4}px` : 'auto';
+    this.readout.style.right = left ? 'auto' : '4px';
   }
 
   said(series, x) {

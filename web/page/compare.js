@@ -4,7 +4,7 @@ import {colour, el, setText, table} from '/dom.js';
 import {ACTIVE_MS, QUIET_MS, getJson, isActive, keepAddress, poll} from '/live.js';
 import {Band, Series} from '/series.js';
 import * as text from '/text.js';
-import {View, bindControls, putAddress} from '/view.js';
+import {View, bindControls, nameItems, putAddress} from '/view.js';
 import {RunCharts} from '/run_charts.js';
 
 const RUNS_MOST = 8; // and groups: curves that can be told apart
@@ -99,7 +99,7 @@ async function readRun(id) {
   const path = pathOf(id);
   const [{run}, {resolved}] = await Promise.all([getJson(path), getJson(`${path}/recipe`)]);
   return {id: run.id, path, href: `/runs/${encodeURIComponent(run.id)}`, recipes: [resolved], series: new Series(path),
-          title: `${run.name} ${run.id}`, metrics: [], begun: 0, state: run.state};
+          title: `${run.name} ${run.id}`, metrics: [], begun: 0, state: run.state, item: run.item};
 }
 
 async function readGroup(group) {
@@ -107,7 +107,8 @@ async function readGroup(group) {
   await series.update();
   const recipes = [];
   for (const id of series.runs.slice(0, RECIPES_MOST)) recipes.push((await getJson(`${pathOf(id)}/recipe`)).resolved);
-  return {id: group, href: `/?q=${encodeURIComponent(group)}`, recipes, series, metrics: series.names, begun: 0,
+  const item = series.runs.length > 0 ? (await getJson(pathOf(series.runs[0]))).run.item : 'token';
+  return {id: group, href: `/?q=${encodeURIComponent(group)}`, recipes, series, metrics: series.names, begun: 0, item,
           title: `${group}, ${series.runs.length} run${series.runs.length === 1 ? '' : 's'}`, state: 'running'};
 }
 
@@ -148,7 +149,9 @@ export async function showCompare() {
 
   const begin = async () => {
     runs = await Promise.all([...groups.map(readGroup), ...ids.map(readRun)]);
-    charts.setSources(runs.map((run) => ({source: run.series, title: run.title, begun: () => run.begun})),
+    nameItems(runs.map((run) => run.item));
+    charts.setSources(runs.map((run) => ({source: run.series, title: run.title, begun: () => run.begun,
+                                      item: () => run.item})),
                       undefined, keepAddress && ids.length === count
                         ? (name) => keepAddress({runs: ids.join(',')}, name, view)
                         : keepAddress && count === 1 ? (name) => keepAddress({group: groups[0]}, name, view) : null);

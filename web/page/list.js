@@ -35,7 +35,19 @@ class Query {
   }
 }
 
-function row(run, now, ticked, tick) {
+// What the runs' speeds are counted in: "Tokens/s", or "Speed" where they differ and each says it by itself.
+function speedUnit(runs) {
+  const units = new Set(runs.map((run) => text.speedUnit(run.item)));
+  return units.size > 1 ? 'Speed' : [...units][0] ?? text.speedUnit('token');
+}
+
+function speedOf(run, unit) {
+  const speed = text.count(run.tokens_per_second);
+  return unit === 'Speed' && run.tokens_per_second !== null
+    ? `${speed} ${text.speedUnit(run.item).toLowerCase()}` : speed;
+}
+
+function row(run, now, unit, ticked, tick) {
   const cell = (name, title, ...content) =>
     el('td', {class: name, 'data-title': title}, ...content);
   const link = el('a', {href: `/runs/${encodeURIComponent(run.id)}`, class: 'run-link'},
@@ -57,7 +69,7 @@ function row(run, now, ticked, tick) {
       progressBar(run.step, run.steps_total, run.state)),
     cell('number', 'Loss', text.loss(run.loss)),
     cell('number', 'Validation', text.loss(run.valid_loss)),
-    cell('number', 'Tokens/s', text.count(run.tokens_per_second)),
+    cell('number', unit, speedOf(run, unit)),
     cell('number time', 'Started', el('span', {
       title: text.dateTime(run.started_ms ?? run.created_ms),
       text: text.ago(run.started_ms ?? run.created_ms, now)})),
@@ -73,11 +85,12 @@ class Rows {
   }
 
   show(runs, now, ticked, tick) {
+    const unit = speedUnit(runs);
     const rows = runs.map((run) => {
-      const key = JSON.stringify(run) + text.ago(run.started_ms ?? run.created_ms, now);
+      const key = JSON.stringify(run) + unit + text.ago(run.started_ms ?? run.created_ms, now);
       const old = this.shown.get(run.id);
       if (old && old.key === key) return old.node;
-      const node = row(run, now, ticked, tick);
+      const node = row(run, now, unit, ticked, tick);
       const focused = old && old.node.contains(document.activeElement)
         ? document.activeElement.tagName.toLowerCase() : null;
       if (old) old.node.replaceWith(node);
@@ -140,6 +153,7 @@ export function showList() {
     byId('search').hidden = total === 0 && !searched;
     setText(byId('summary'), total === 0 ? ''
       : `${text.count(total)} ${searched ? 'found' : 'in all'}` + (active > 0 ? `, ${active} active` : ''));
+    setText(document.querySelector('#runs th[data-sort=tokens_per_second] button'), speedUnit(runs));
     rows.show(runs, now, ticked, tick);
     showPages(query, total);
     showSort(query);

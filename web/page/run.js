@@ -5,7 +5,7 @@ import {Checkpoints, Output, Recipe, showAttempts, showChanges, showRanks} from 
 import {marksOf} from '/marks.js';
 import {Series} from '/series.js';
 import * as text from '/text.js';
-import {View, bindControls} from '/view.js';
+import {View, bindControls, nameItems} from '/view.js';
 import {RunCharts} from '/run_charts.js';
 
 const DRAW_MS = 250;
@@ -44,7 +44,7 @@ function showFigures(run, series) {
     ['Loss', text.loss(run.loss)],
     ['Validation loss', text.loss(run.valid_loss)],
     ['Best validation', text.loss(series.lowest('valid_loss'))],
-    ['Tokens/s', text.count(run.mean_tokens_per_second)],
+    [text.speedUnit(run.item), text.count(run.mean_tokens_per_second)],
     ['Step time', text.duration(series.newest('step_seconds'))],
     ['Gradient norm', text.compact(series.newest('gradient_norm'))],
     ['Learning rate', text.compact(series.newest('learning_rate'))],
@@ -68,10 +68,11 @@ export function showRun() {
   const output = new Output(byId('output-tabs'), byId('output'), path, byId('find'),
                             (rank) => live.follow(rank));
   let marks = [];
+  let item = 'token'; // what the run reads
   let begun = 0; // of the run, in ms: where the axis of time begins
   let drawing = 0; // a timer: what is told is drawn so often
 
-  charts.setSources([{source: series, title: '', begun: () => begun}], () => marks,
+  charts.setSources([{source: series, title: '', begun: () => begun, item: () => item}], () => marks,
                     keepAddress && ((name) => keepAddress({runs: id}, name, view)));
   byId('keep').hidden = !keepAddress;
   if (keepAddress) byId('keep').href = keepAddress({runs: id}, null, {from: null, to: null});
@@ -87,6 +88,8 @@ export function showRun() {
     showProgress(shown.run);
     showRanks(byId('ranks'), shown.nodes);
     showAttempts(byId('attempts-card'), byId('attempts'), shown.attempts);
+    item = shown.run.item;
+    nameItems([item]);
     begun = shown.attempts[0].started_ms ?? shown.run.created_ms;
     output.setRanks(shown.nodes.flatMap((node) => node.ranks.map((rank) => rank.rank)));
   };

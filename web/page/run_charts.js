@@ -64,7 +64,7 @@ export class RunCharts {
     }), {rootMargin: '200px'});
   }
 
-  // sources: [{source, title, begun: () => ms}], one a run or a group of them
+  // sources: [{source, title, begun: () => ms, item: () => what it reads}], one a run or a group of them
   // keep: (metric) => the address of a file with its points; null: there is none
   setSources(sources, marks = () => [], keep = null) {
     this.sources = sources;
@@ -95,7 +95,15 @@ export class RunCharts {
     this.draw();
   }
 
-  makeCard(chart) {
+  // The same with what the runs read in its title.
+  named(chart) {
+    if (chart.names[0] !== 'tokens_per_second') return chart;
+    const items = new Set(this.sources.map(({item}) => item()));
+    return {...chart, title: items.size > 1 ? 'Speed' : items.has('row') ? 'Rows per second' : 'Tokens per second'};
+  }
+
+  makeCard(usual) {
+    const chart = this.named(usual);
     const canvas = el('canvas', {id: `${chart.id}-chart`, role: 'img', 'aria-label': chart.title});
     const card = el('section', {id: `${chart.id}-card`, class: chart.tall ? 'card wide-card' : 'card',
                                 'aria-labelledby': `${chart.id}-title`},
@@ -121,7 +129,7 @@ export class RunCharts {
     const several = this.sources.length > 1;
     return this.sources.flatMap(({source, title, begun}, run) => chart.names.map((name, at) => ({
       name, source, dots: DOTS.has(name), fromZero: chart.fromZero,
-      title: several ? title : chart.titles?.[name] ?? TITLES[name] ?? chart.title,
+      title: several ? title : chart.titles?.[name] ?? (name === 'tokens_per_second' ? chart.title : TITLES[name] ?? chart.title),
       colour: `curve-${1 + (several ? run : chart.hue - 1 + at) % HUES}`,
       x: (point, axis) => this.place(source, begun(), point, axis)})));
   }

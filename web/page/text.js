@@ -27,6 +27,11 @@ export function compact(value) {
   return value.toExponential(2).replace(/\.?0*e/, 'e');
 }
 
+// Of what a run reads, "token" or "row".
+export function speedUnit(item) {
+  return item === 'row' ? 'Rows/s' : 'Tokens/s';
+}
+
 export function bytes(value) {
   const units = ['B', 'KB', 'MB', 'GB', 'TB'];
   let unit = 0;

@@ -71,6 +71,13 @@ export class View {
   }
 }
 
+// What the axis of what was read is called, by what the runs read.
+export function nameItems(items) {
+  const option = document.querySelector('#axis option[value=tokens]');
+  const name = new Set(items).size > 1 ? 'tokens or rows' : items[0] === 'row' ? 'rows' : 'tokens';
+  if (option.textContent !== name) option.textContent = name;
+}
+
 // The controls of a view; what they are is in the page.
 export function bindControls(view) {
   const byId = (id) => document.getElementById(id);
