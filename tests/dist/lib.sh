@@ -28,34 +28,47 @@ make_text() {
     }' > "$work/text.txt"
 }
 
-# Sentence pairs $work/train.pairs and $work/valid.pairs, as 'dtrun data prepare' writes them
-# (engine/data/sentences.h), with their dictionaries: the target is the source backwards, some words left out.
-# ${pairs[@]}: a small model on them.
+# pairs_file NAME COUNT SEED: sentence pairs as 'dtrun data prepare' writes them (engine/data/sentences.h), in $work. The
+# target is the source backwards, some words left out. By awk and printf: a borrowed machine may have no Python.
+pairs_file() {
+    # shellcheck disable=SC2059 # the bytes are the format
+    printf "$(awk -v count="$2" -v x="$3" '
+        function draw(n) { x = x * 16807 % 2147483647; return int(x / 64) % n }
+        function bytes(value, width,    i) {
+            for (i = 0; i < width; i++) { printf "\\%03o", value % 256; value = int(value / 256) }
+        }
+        BEGIN {
+            for (i = 0; i < count; i++) {
+                words = 1 + draw(13)
+                for (j = 0; j < words; j++) source[s++] = 4 + draw(40)
+                for (j = s - 1; j >= s - words; j--) if (source[j] % 7) target[t++] = source[j] + 1
+                source[s++] = target[t++] = 2 # ends a sentence
+                from[i + 1] = s; to[i + 1] = t
+            }
+            printf "DTPAIRS"; bytes(1, 1)
+            bytes(count, 8); bytes(s, 8); bytes(t, 8); bytes(2, 4); bytes(0, 28)
+            for (i = 0; i <= count; i++) bytes(from[i] + 0, 8)
+            for (i = 0; i <= count; i++) bytes(to[i] + 0, 8)
+            for (i = 0; i < s; i++) bytes(source[i], 2)
+            for (i = 0; i < t; i++) bytes(target[i], 2)
+        }')" > "$work/$1.pairs"
+}
+
+# dictionary LETTER COUNT: COUNT words, as a string of JSON
+dictionary() {
+    awk -v letter="$1" -v count="$2" 'BEGIN {
+        printf "\""
+        for (i = 0; i < count; i++) printf "%s%d 9\\n", letter, i
+        printf "\""
+    }'
+}
+
+# Sentence pairs $work/train.pairs and $work/valid.pairs with their dictionaries; ${pairs[@]}: a small model on them.
 make_pairs() {
-    python3 - "$work" <<'PY'
-import json, random, struct, sys
-draw, words = random.Random(9), 40
-def write(name, count):
-    sources = [[draw.randrange(4, 4 + words) for _ in range(draw.randrange(1, 14))] for _ in range(count)]
-    sides = [[line + [2] for line in sources],
-             [[word + 1 for word in reversed(line) if word % 7] + [2] for line in sources]]
-    with open(f"{sys.argv[1]}/{name}.pairs", "wb") as out:
-        head = b"DTPAIRS\x01" + struct.pack("<qqqi", count, *(sum(map(len, side)) for side in sides), 2)
-        out.write(head.ljust(64, b"\0"))
-        for side in sides:
-            starts = [0]
-            for line in side:
-                starts.append(starts[-1] + len(line))
-            out.write(struct.pack(f"<{count + 1}q", *starts))
-        for side in sides:
-            for line in side:
-                out.write(struct.pack(f"<{len(line)}H", *line))
-write("train", 300)
-write("valid", 45)
-side = lambda letter, count: {"dictionary": "".join(f"{letter}{i} 9\n" for i in range(count))}
-with open(f"{sys.argv[1]}/translation.json", "w") as out:
-    json.dump({"version": 1, "source": side("s", words), "target": side("t", words + 1)}, out)
-PY
+    pairs_file train 300 9
+    pairs_file valid 45 77
+    printf '{"version": 1, "source": {"dictionary": %s}, "target": {"dictionary": %s}}\n' "$(dictionary s 40)" \
+        "$(dictionary t 41)" > "$work/translation.json"
     pairs=(model.kind=transformer model.ffn=40 model.decoder_layers=1 model.source_vocab=44 model.label_smoothing=0.1
         "data.train=[\"$work/train.pairs\"]" "data.validation=[\"$work/valid.pairs\"]" data.tokens=pairs
         data.tokenizer="$work/translation.json" data.source=s data.target=t

@@ -57,6 +57,7 @@ has "$work/out/machine.txt" 'MISSING: torch'
 has "$work/out/machine.txt" 'MISSING: Python'
 has "$work/out/machine.txt" 'MISSING: nvidia-smi'
 has "$work/out/summary.md" '| trust-bits | good |'
+has "$work/out/summary.md" '| trust-models | good |'
 has "$work/out/summary.md" '| first-speed | good |'
 has "$work/out/log.txt" 'tokens/s'
 stage "$plain" check "$work/out"

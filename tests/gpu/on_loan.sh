@@ -212,6 +212,7 @@ check() {
     step trust-one 90 bash tests/gpu/trust_chain.sh "$device" one
     step first-speed 90 bash -c 'measure first'
     step trust-bits 120 bash tests/gpu/trust_chain.sh "$device" bits
+    step trust-models 120 bash tests/gpu/trust_chain.sh "$device" llama transformer documents
     step trust-ranks 120 bash tests/gpu/trust_chain.sh "$device" ranks
 }
 speed() {

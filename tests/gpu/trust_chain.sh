@@ -3,21 +3,24 @@
 # on one card (collectives staged through the host) in every strategy, the same bits run after run,
 # a checkpoint of the card taken up by the CPU and back.
 # DEVICE is cuda:0 where it is left out; cpu tries the script. DTRUN_BIN holds dtrun-engine and its
-# libdtrun-cuda.so. WHAT is some of one, ranks, bits, moves, types. DTRUN_LOAN_QUICK=1: tiny sizes and fewer
+# libdtrun-cuda.so. WHAT is some of the names at the end. DTRUN_LOAN_QUICK=1: tiny sizes and fewer
 # runs, to try the script on emulated cards.
 cd "$(dirname "$0")/../.."
 . tests/dist/lib.sh
 device=${1:-cuda:0}
 shift $(($# > 0))
-parts=${*:-one ranks bits moves types llama}
+every="one ranks bits moves types llama transformer documents"
+parts=${*:-$every}
 [ "$device" = cpu ] || "$bin/card_info" "$device" || exit $?
 make_text 40
 card=(device="$device")
 size=() batch=12 last=20 half=20 whole=40 worlds="1 2" strategies="ddp fsdp" shards="full gradients optimizer"
+recomputed="none selective full" places="post pre" switches="true false" kinds="gpt2 llama"
 common=(schedule.steps=30 evaluate.every=15 evaluate.sequences=33 batch.accumulate=2)
 if [ -n "${DTRUN_LOAN_QUICK:-}" ]; then
     size=(model.layers=1 model.heads=2 model.embed=32 batch.tokens=8 schedule.warmup_steps=1 evaluate.sequences=2)
     batch=2 last=3 half=2 whole=4 worlds=1 strategies=ddp shards=full
+    recomputed="none full" places=pre switches=true kinds=gpt2
     common=(schedule.steps=3 evaluate.every=2 evaluate.sequences=2 batch.accumulate=1)
 fi
 # trains W NAME FIELD=VALUE...: of that size, as many steps as the last that is compared
@@ -124,11 +127,11 @@ types() {
 # The ops that Llama's blocks alone have, with and without norms of queries and keys.
 llama() {
     local norms again
-    for norms in true false; do
+    for norms in $switches; do
         local model=(model.kind=llama model.kv_heads=2 model.head_width=10 model.ffn=88 model.qk_norm=$norms
             model.qkv_bias=$norms batch.sequences=12 "${common[@]}")
         train 1 cpu-llama "${model[@]}"
-        for again in none selective full; do
+        for again in $recomputed; do
             train 1 card-llama-$again "${model[@]}" "${card[@]}" activation_checkpointing=$again
             same cpu-llama card-llama-$again 1e-5
             same card-llama-none card-llama-$again 0
@@ -136,11 +139,55 @@ llama() {
     done
 }
 
+# An encoder and decoder on sentence pairs of many lengths: padded rows that attention does not see, attention over
+# the source, smoothed labels, losses masked where a sentence has ended. On wide heads in bf16 too, where a card takes
+# products of matrices.
+transformer() {
+    local norm again model=("${pairs[@]}" "${common[@]}" schedule.steps=$last)
+    for norm in $places; do
+        train 1 cpu-$norm "${model[@]}" model.norm=$norm
+        for again in $recomputed; do
+            train 1 card-$norm-$again "${model[@]}" "${card[@]}" model.norm=$norm activation_checkpointing=$again
+            same cpu-$norm card-$norm-$again 1e-5
+            same card-$norm-none card-$norm-$again 0
+        done
+    done
+    model+=(model.dropout=0.1 precision.kind=bf16 model.embed=128 model.heads=2 model.layers=1)
+    [ -z "${DTRUN_LOAN_QUICK:-}" ] || model+=(batch.max_tokens=16 schedule.steps=3 evaluate.every=0)
+    train 1 cpu-wide "${model[@]}"
+    for again in true false; do
+        train 1 card-wide-$again "${model[@]}" "${card[@]}" cuda_graphs=$again
+        same_metric loss cpu-wide card-wide-$again 1e-2
+    done
+    same_bits card-wide-true card-wide-false $last
+}
+
+# Several documents in a sequence, which do not see each other; each of the words begins one.
+documents() {
+    local kind again apart=("${common[@]}" data.cross_documents=false data.end_of_text=1)
+    for kind in $kinds; do
+        local model=("${apart[@]}" model.kind=$kind)
+        [ $kind = gpt2 ] || model+=(model.kv_heads=2 model.ffn=88)
+        trains 1 cpu-apart-$kind "${model[@]}"
+        [ $kind != gpt2 ] || ! "$bin/dist_compare" metrics loss "$work/cpu.0" "$work/cpu-apart-gpt2.0" 1e-5 > /dev/null ||
+            fail "documents that see each other have the losses of those that do not"
+        for again in none full; do
+            trains 1 card-apart-$kind-$again "${model[@]}" "${card[@]}" activation_checkpointing=$again
+            same cpu-apart-$kind card-apart-$kind-$again 1e-5
+            same card-apart-$kind-none card-apart-$kind-$again 0
+        done
+    done
+}
+
 for part in $parts; do
+    case " $every " in
+        *" $part "*) ;;
+        *) fail "no part '$part': $every" ;;
+    esac
     case $part in
-        one | bits | moves | types | llama) $part ;;
         ranks) ranks_of_one_card ;;
-        *) fail "no part '$part': one, ranks, bits, moves, types, llama" ;;
+        transformer) make_pairs && transformer ;;
+        *) $part ;;
     esac
     echo "$device, $part: good"
 done
