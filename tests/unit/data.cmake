@@ -16,3 +16,4 @@ foreach(part layouts faults damage)
     SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_checkpoint_${part}.c
             ${CMAKE_CURRENT_SOURCE_DIR}/checkpoint_support.c)
 endforeach()
+dt_test(NAME bleu LABEL unit SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_bleu.c LIBS dt_bleu dt_json)

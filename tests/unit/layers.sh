@@ -21,7 +21,7 @@ check recipes base recipes
 check engine base recipes engine
 check store base store
 check web base store web
-check runner base recipes engine/data engine/tokens engine/checkpoint engine/strategy engine/weights store web runner
+check runner base recipes engine/bleu engine/data engine/tokens engine/checkpoint engine/strategy engine/weights store web runner
 
 # Inside engine/ and runner/, folder by folder; what lies beside the folders is for all of them.
 inside() { # part folder allowed...
@@ -34,6 +34,7 @@ inside() { # part folder allowed...
     known+=" $part/$folder/"
 }
 known=
+inside engine bleu
 inside engine ops device
 inside engine device ops
 inside engine model device ops
