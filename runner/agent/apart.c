@@ -7,16 +7,19 @@
 
 #include "base/banned.h"
 
-void dt_agent_apart(dt_apart_fn *work, const char *folder)
+bool dt_agent_apart(dt_apart_fn *work, const char *folder)
 {
     pid_t child = fork();
+    int status = 0;
 
     if (child < 0)
-        return;
+        return false;
     if (child == 0) {
         work(folder);
         _exit(0);
     }
-    while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
-        ;
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR)
+            return false;
+    return WIFEXITED(status);
 }

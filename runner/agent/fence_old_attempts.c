@@ -6,8 +6,8 @@
  * those of the earlier ones lie beside it.
  *
  * Only an agent that lives on this very machine is touched: where BASE is shared between nodes, the
- * other folders are other nodes'. What has no folder any more, because the node's home was wiped, is
- * known by its mark (direct.c).
+ * other folders are other nodes'. What has no agent, because the node's home was wiped or another one that
+ * ends it has just killed it, is known by its mark (direct.c).
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -37,6 +37,16 @@ static void end_agent(const char *folder)
         dt_log_error("%s", err.message);
 }
 
+/* Another one that ends it too (`dtrun-agent end`, a second connection) takes us for an agent that hangs, and kills
+ * us: it goes on, and is not waited for. What is left is ended here without the agent. */
+static void end_holder(const char *folder)
+{
+    dt_error err = DT_ERROR_INIT;
+
+    if (!dt_agent_apart(end_agent, folder) && dt_agent_end_marked(folder, &err) != DT_OK)
+        dt_log_error("%s", err.message);
+}
+
 static void end_nodes_of(const char *attempt)
 {
     DIR *dir = opendir(attempt);
@@ -50,7 +60,7 @@ static void end_nodes_of(const char *attempt)
         dt_strbuf_reset(&folder);
         dt_strbuf_add_fmt(&folder, "%s/%s", attempt, entry->d_name);
         if (dt_agent_holder_is_here(folder.data))
-            dt_agent_apart(end_agent, folder.data);
+            end_holder(folder.data);
     }
     if (dir != NULL)
         closedir(dir);
@@ -69,8 +79,9 @@ static bool sees_our_files(long long pid)
     return length > 0 && length == own && memcmp(theirs, ours, (size_t)own) == 0;
 }
 
-/* `before`: BASE/attempt-, as its processes have it in their marks. */
-static void end_homeless(const char *before, size_t length, long own_attempt)
+/* What has no agent: its folder is gone, or who held it was killed. `before`: BASE/attempt-, as its processes
+ * have it in their marks. */
+static void end_agentless(const char *before, size_t length, long own_attempt)
 {
     dt_error err = DT_ERROR_INIT;
     const char *folder;
@@ -84,10 +95,10 @@ static void end_homeless(const char *before, size_t length, long own_attempt)
         const json_t *first = json_array_get(json_object_get(entry, "pids"), 0);
 
         if (strncmp(folder, before, length) != 0 || sscanf(folder + length, "%ld", &other) != 1 ||
-            other >= own_attempt || dt_file_exists(folder) ||
+            other >= own_attempt || dt_agent_holder_is_here(folder) ||
             !sees_our_files((long long)json_integer_value(first)))
             continue;
-        dt_log_warn("'%s' is gone, and what ran there is ended", folder);
+        dt_log_warn("no agent is in '%s', and what runs there is ended", folder);
         if (dt_agent_end_marked(folder, &err) != DT_OK)
             dt_log_error("%s", err.message);
     }
@@ -122,8 +133,6 @@ void dt_agent_fence_old_attempts(const char *folder)
     if (slash == NULL || sscanf(slash, "/attempt-%ld", &own) != 1)
         return; /* a folder that was made by hand */
     *slash = '\0';
-    if (before > 0)
-        end_homeless(folder, before, own);
     dir = opendir(base);
     dt_strbuf_init(&attempt);
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
@@ -136,4 +145,6 @@ void dt_agent_fence_old_attempts(const char *folder)
     if (dir != NULL)
         closedir(dir);
     dt_strbuf_release(&attempt);
+    if (before > 0)
+        end_agentless(folder, before, own);
 }

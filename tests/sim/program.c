@@ -143,7 +143,7 @@ static int run_errand(sim_proc *proc)
     return 0;
 }
 
-void dt_agent_apart(dt_apart_fn *work, const char *folder)
+bool dt_agent_apart(dt_apart_fn *work, const char *folder)
 {
     errand *one = sim_alloc(sizeof(*one));
     sim_proc *child;
@@ -155,4 +155,5 @@ void dt_agent_apart(dt_apart_fn *work, const char *folder)
     while (!child->over)
         sim_wait(sim_now_ns + 10 * SIM_MS);
     child->buried = true;
+    return WIFEXITED(child->wait_status);
 }

@@ -169,11 +169,14 @@ static void test_doubt_is_probed_and_said(void **state)
 static void test_a_probe_that_hung_says_nothing_of_before(void **state)
 {
     assert_true(isinf(dt_liveness_reached(0, 50, 99, 100, false)));
-    assert_float_equal(dt_liveness_reached(INFINITY, 50, 99, 100, true), 100, 1e-9);
-    assert_float_equal(dt_liveness_reached(0, -1, 99, 100, true), 0, 1e-9);   /* prompt */
-    assert_float_equal(dt_liveness_reached(0, -1, 91, 100, true), 100, 1e-9); /* a cut, until now */
-    assert_float_equal(dt_liveness_reached(20, 50, 91, 100, true), 100, 1e-9);
-    assert_float_equal(dt_liveness_reached(20, 97, 91, 100, true), 20, 1e-9); /* a slow machine */
+    assert_float_equal(dt_liveness_reached(INFINITY, 99, 99.5, 100, true), 100, 1e-9);
+    assert_float_equal(dt_liveness_reached(0, 91, 99.5, 100, true), 0,
+                       1e-9);                                                /* the first, prompt */
+    assert_float_equal(dt_liveness_reached(0, 86, 94, 100, true), 98, 1e-9); /* it hung in a cut */
+    assert_float_equal(dt_liveness_reached(0, 86, 99.5, 100, true), 99.5,
+                       1e-9); /* ... overtook it */
+    assert_float_equal(dt_liveness_reached(99.5, 100, 94, 103, true), 99.5, 1e-9);
+    assert_float_equal(dt_liveness_reached(20, 97, 94, 100, true), 20, 1e-9); /* a slow machine */
 }
 
 static void test_a_pause_is_no_silence(void **state)

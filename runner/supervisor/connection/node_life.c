@@ -1,5 +1,6 @@
 /* node_life: a link from its opening to its end, and what is asked of it. */
 #define _GNU_SOURCE
+#include <math.h>
 #include <stdlib.h>
 
 #include "runner/supervisor/connection/node_int.h"
@@ -13,8 +14,9 @@ static void on_probed(void *context, dt_contact contact, double begun_seconds)
     dt_node_link *link = context;
     double now = dt_node_now(link);
 
-    link->reached_seconds = dt_liveness_reached(link->reached_seconds, link->command_seconds,
-                                                begun_seconds, now, contact == DT_CONTACT_COMMAND);
+    link->reached_seconds =
+        dt_liveness_reached(link->reached_seconds, fmax(link->heard_seconds, link->command_seconds),
+                            begun_seconds, now, contact == DT_CONTACT_COMMAND);
     if (contact == DT_CONTACT_COMMAND)
         link->command_seconds = now;
     else if (contact == DT_CONTACT_HOST)

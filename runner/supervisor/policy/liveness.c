@@ -9,7 +9,8 @@
 #define CONNECT_MOST        20.0
 #define DOUBT_SECONDS       8.0
 #define PROBE_EVERY_SECONDS 3.0
-#define LATE_SECONDS        5.0
+#define LATE_SECONDS        2.0
+#define UNPROVEN_SECONDS    10.0 /* more than until the first probe, or from one to the next */
 #define FRESH_SECONDS       10.0
 #define GONE_SECONDS        16.0
 #define STOPPING_SECONDS    20.0
@@ -110,13 +111,15 @@ static dt_liveness_act act_on(const dt_liveness_facts *facts)
     return is_stuck(facts) ? DT_LIVENESS_RECONNECT : DT_LIVENESS_WAIT;
 }
 
-double dt_liveness_reached(double reached, double command, double begun, double now, bool ran)
+double dt_liveness_reached(double reached, double proven, double begun, double now, bool ran)
 {
+    double since = later(begun, now - LATE_SECONDS);
+
     if (!ran)
         return INFINITY;
-    if (isinf(reached) || (now - begun > LATE_SECONDS && command < begun))
+    if (isinf(reached))
         return now;
-    return reached;
+    return since - proven > UNPROVEN_SECONDS ? since : reached;
 }
 
 dt_liveness_verdict dt_liveness_judge(const dt_liveness_facts *facts)

@@ -77,9 +77,10 @@ typedef struct dt_liveness_verdict {
 } dt_liveness_verdict;
 
 /* facts.reached after one more probe, which was begun then; ran: it ran a command there. Infinite: the last
- * one did not. One that is answered late has hung, where none was answered since it was begun: until
- * now nothing could be reached. command: as in the facts, before it. */
-double dt_liveness_reached(double reached, double command, double begun, double now, bool ran);
+ * one did not. proven: the last time before that something came from there, a line or an answer. One
+ * that hung proves nothing of the time before its answer: where there was no proof for long, it
+ * could be reached only since. */
+double dt_liveness_reached(double reached, double proven, double begun, double now, bool ran);
 
 dt_liveness_verdict dt_liveness_judge(const dt_liveness_facts *facts);
 
