@@ -18,6 +18,8 @@ static const char help[] =
     "                             [--tokens N] [--stop TEXT]... [--past-end] [--temperature X]\n"
     "                             [--top-k K] [--top-p P] [--repetition-penalty R] [--seed S]\n"
     "                             [--device NAME] [--threads N] [--json]\n"
+    "       dtrun-engine score --checkpoint DIR --input FILE [--target FILE] [--device NAME]\n"
+    "                          [--threads N] [--json]\n"
     "       dtrun-engine export --checkpoint DIR --output DIR [--origin DIR] [--dtype TYPE]\n"
     "                           [--file-mb N]\n"
     "       dtrun-engine --version | --help\n"
@@ -25,8 +27,12 @@ static const char help[] =
     "train      runs one rank of a plan; 'dtrun launch' writes the plan and starts the ranks.\n"
     "           The rank is in RANK (0 where it is unset), the channel to the agent in\n"
     "           DTRUN_CHANNEL; without it events go to stdout.\n"
-    "generate   prints the prompt and what the model adds to it, as it comes; with --input, each of its\n"
+    "generate   prints the prompt and what the model adds to it, as it comes; with --input, each "
+    "of its\n"
     "           lines translated.\n"
+    "score      prints the log-likelihood of each line of a file and its tokens, then of all; of "
+    "pairs\n"
+    "           that of the target's, given the input's.\n"
     "export     makes a folder that Hugging Face's transformers load; says in JSON what is in it.\n"
     "\n"
     "  --plan FILE        plan as JSON\n"
@@ -68,6 +74,8 @@ int main(int argc, char **argv)
         st = dt_engine_train(argc - 1, argv + 1, &err);
     else if (strcmp(command, "generate") == 0)
         st = dt_engine_generate(argc - 1, argv + 1, &err);
+    else if (strcmp(command, "score") == 0)
+        st = dt_engine_score(argc - 1, argv + 1, &err);
     else if (strcmp(command, "export") == 0)
         st = dt_engine_export(argc - 1, argv + 1, &err);
     else if (argc < 2)

@@ -16,24 +16,6 @@ typedef struct generator {
     float *logits; /* (V) */
 } generator;
 
-/* What a text begins with that no prompt begins. */
-static dt_status first_token(int32_t **prompt, generator *g, dt_error *err)
-{
-    int32_t end = dt_tokenizer_end_of_text(g->from.tokenizer);
-
-    if (end < 0 &&
-        dt_tokenizer_encode(prompt, &g->prompt_count, g->from.tokenizer, "\n", 1, NULL) == DT_OK &&
-        g->prompt_count > 0)
-        return DT_OK;
-    free(*prompt);
-    *prompt = calloc(1, sizeof(**prompt));
-    if (*prompt == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a prompt");
-    **prompt = end >= 0 ? end : 0;
-    g->prompt_count = 1;
-    return DT_OK;
-}
-
 static dt_status make_room(generator *g, const dt_generate_options *options, dt_error *err)
 {
     size_t room = (size_t)(g->prompt_count + options->tokens);
@@ -65,7 +47,7 @@ static dt_status start_text(generator *g, const dt_generate_options *options, dt
         DT_TRY(dt_tokenizer_encode(&prompt, &g->prompt_count, g->from.tokenizer, options->prompt,
                                    strlen(options->prompt), err));
     if (g->prompt_count == 0)
-        DT_TRY(first_token(&prompt, g, err));
+        DT_TRY(dt_loaded_first_tokens(&prompt, &g->prompt_count, &g->from, err));
     DT_TRY(make_room(g, options, err));
     for (int64_t i = 0; i < g->prompt_count; i++)
         add_token(g, prompt[i]);

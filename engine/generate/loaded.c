@@ -94,6 +94,23 @@ out:
     return st;
 }
 
+dt_status dt_loaded_first_tokens(int32_t **out, int64_t *count, const dt_loaded *l, dt_error *err)
+{
+    int32_t end = dt_tokenizer_end_of_text(l->tokenizer);
+
+    *out = NULL;
+    if (end < 0 && dt_tokenizer_encode(out, count, l->tokenizer, "\n", 1, NULL) == DT_OK &&
+        *count > 0)
+        return DT_OK;
+    free(*out);
+    *out = calloc(1, sizeof(**out));
+    if (*out == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a prompt");
+    **out = end >= 0 ? end : 0;
+    *count = 1;
+    return DT_OK;
+}
+
 void dt_loaded_close(dt_loaded *l)
 {
     dt_device_arena_close(&l->memory);

@@ -27,6 +27,9 @@ dt_status dt_loaded_open(dt_loaded *out, const char *path, dt_error *err);
 /* Then the model, for sequences that grow; batch of them side by side. */
 dt_status dt_loaded_open_model(dt_loaded *l, const char *device, int64_t threads, int64_t batch,
                                dt_error *err);
+/* What a text begins with that no prompt begins: the end of the text before, else a line break. The caller
+ * frees. */
+dt_status dt_loaded_first_tokens(int32_t **out, int64_t *count, const dt_loaded *l, dt_error *err);
 void dt_loaded_close(dt_loaded *l);
 
 #endif

@@ -7,6 +7,7 @@
 #include "engine/data/sides.h"
 #include "engine/generate/beam.h"
 #include "engine/generate/loaded.h"
+#include "engine/tokens/text_lines.h"
 
 #include "base/banned.h"
 
@@ -105,23 +106,20 @@ out:
 
 dt_status dt_translate(const dt_translate_options *options, dt_error *err)
 {
-    const char *text = options->text, *end = options->text + options->length;
+    dt_text_lines lines = {options->text, options->text + options->length};
     dt_status st = DT_OK;
+    const char *text;
     int64_t line = 1;
+    size_t length;
     translator t = {.beam = {0}};
 
     dt_strbuf_init(&t.line);
     DT_TRY(open_translator(&t, options, err));
-    for (; text < end; line++) {
-        const char *stop = memchr(text, '\n', (size_t)(end - text));
-        size_t whole = (size_t)((stop != NULL ? stop : end) - text);
-        size_t length = whole > 0 && text[whole - 1] == '\r' ? whole - 1 : whole;
-
+    for (; dt_text_lines_next(&text, &length, &lines); line++) {
         st = translate_line(&t, options, text, length, err);
         if (st != DT_OK)
             dt_error_prefix(err, "line %lld", (long long)line);
         DT_TRY(st);
-        text += whole + 1;
     }
 out:
     close_translator(&t);

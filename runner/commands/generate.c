@@ -1,110 +1,14 @@
 /* dtrun generate: text from a checkpoint; the engine does the work. */
-#include <string.h>
-
-#include "engine/checkpoint/checkpoint.h"
-#include "runner/cli/child.h"
+#include "base/file.h"
 #include "runner/cli/command.h"
-#include "runner/cli/program.h"
 #include "runner/cli/report.h"
-#include "runner/launch/existing_run.h"
-#include "runner/supervisor/supervisor.h"
+#include "runner/launch/from_checkpoint.h"
+#include "runner/view/bleu.h"
 #include "runner/view/runs.h"
 
 #include "base/banned.h"
 
-/* --- the engine */
-
-static dt_status list_arguments(const char ***out, const char *checkpoint, const dt_call *call,
-                                dt_error *err)
-{
-    static const char *const passed[] = {
-        "input", "beam",  "length-penalty",     "prompt", "prompt-file", "tokens", "temperature",
-        "top-k", "top-p", "repetition-penalty", "seed",   "device",      "threads"};
-    enum { PASSED = sizeof(passed) / sizeof(passed[0]) };
-    const dt_value *stops = dt_arguments_get(call->args, "stop");
-    const char **argv =
-        dt_arena_alloc_array(call->arena, 8 + 2 * (PASSED + stops->items_count), sizeof(*argv));
-    dt_status st = DT_OK;
-    size_t argc = 0;
-
-    if (argv == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    DT_TRY(dt_program_engine(&argv[argc++], call->arena, err));
-    argv[argc++] = "generate";
-    argv[argc++] = "--checkpoint";
-    argv[argc++] = checkpoint;
-    for (size_t i = 0; i < PASSED; i++) {
-        const dt_value *value = dt_arguments_get(call->args, passed[i]);
-
-        if (value->text == NULL)
-            continue;
-        argv[argc] = dt_arena_printf(call->arena, "--%s", passed[i]);
-        if (argv[argc++] == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory");
-        argv[argc++] = value->text;
-    }
-    for (size_t i = 0; i < stops->items_count; i++) {
-        argv[argc++] = "--stop";
-        argv[argc++] = stops->items[i];
-    }
-    if (dt_arguments_flag(call->args, "past-end"))
-        argv[argc++] = "--past-end";
-    if (call->json)
-        argv[argc++] = "--json";
-    *out = argv; /* in the arena, ends with NULL */
-out:
-    return st;
-}
-
-static dt_status show(void *context, const char *bytes, size_t length, dt_error *err)
-{
-    dt_strbuf *text = context;
-
-    dt_strbuf_reset(text);
-    dt_strbuf_add(text, bytes, length);
-    return dt_report_data(text, err);
-}
-
-static dt_status keep(void *context, const char *bytes, size_t length, dt_error *err)
-{
-    (void)err;
-    dt_strbuf_add(context, bytes, length);
-    return DT_OK;
-}
-
-/* Text is shown as it comes; JSON is whole at the end, in `out`. */
-static dt_status call_engine(dt_strbuf *out, const char *checkpoint, const dt_call *call,
-                             dt_error *err)
-{
-    const char **argv = NULL;
-    dt_status st = DT_OK;
-    dt_strbuf errors;
-    int exit_code = 0;
-
-    dt_strbuf_init(&errors);
-    DT_TRY(list_arguments(&argv, checkpoint, call, err));
-    DT_TRY(dt_child_stream(&exit_code, call->json ? keep : show, out, &errors, (char *const *)argv,
-                           err));
-    st = dt_child_engine_status(exit_code, &errors, err);
-out:
-    dt_strbuf_release(&errors);
-    return st;
-}
-
-static dt_status print_json(const dt_strbuf *text, const dt_run *run, dt_error *err)
-{
-    json_t *object = dt_report_object(), *from_engine = NULL;
-    dt_status st = DT_OK;
-
-    DT_TRY(dt_json_parse(&from_engine, text->data, text->length, "dtrun-engine", err));
-    json_object_set_new(object, "run", json_string(run->id));
-    json_object_update_missing(object, from_engine);
-    DT_TRY(dt_report_json(json_incref(object), err));
-out:
-    json_decref(object);
-    json_decref(from_engine);
-    return st;
-}
+#define FILE_MOST ((size_t)1 << 30)
 
 /* "-" is stdin, of either option; a prompt that is that alone is given by a file. */
 static dt_status check_prompt(const dt_call *call, dt_error *err)
@@ -116,43 +20,89 @@ static dt_status check_prompt(const dt_call *call, dt_error *err)
     return DT_OK;
 }
 
-static dt_status find_checkpoint(const char **path, dt_store *store, const dt_run *run,
-                                 const dt_call *call, dt_error *err)
+static dt_status check_reference(const dt_call *call, dt_error *err)
 {
-    const char *which = dt_arguments_get(call->args, "checkpoint")->text;
-    const char *parent, *newest = "";
-    dt_status st = DT_OK;
+    const dt_value *reference = dt_arguments_get(call->args, "reference");
 
-    if (which == NULL) {
-        DT_TRY(dt_run_path(&parent, run->id, "checkpoints", call->arena, err));
-        DT_TRY(dt_checkpoint_find_newest(&newest, parent, call->arena, err));
+    if (reference->given && !dt_arguments_get(call->args, "input")->given)
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "--reference is of the lines that are translated: give them (--input)");
+    if (reference->given && !dt_file_exists(reference->text))
+        return DT_FAIL(err, DT_ERR_USAGE, "--reference: there is no '%s'", reference->text);
+    return DT_OK;
+}
+
+/* What was translated, against the reference. */
+static dt_status compare(const dt_strbuf *text, dt_call *call, json_t *object, dt_error *err)
+{
+    const char *path = dt_arguments_get(call->args, "reference")->text;
+    const char *names[] = {"what was translated", NULL};
+    dt_bleu_report report;
+    dt_status st = DT_OK;
+    dt_strbuf theirs, out;
+
+    if (path == NULL)
+        return DT_OK;
+    dt_strbuf_init(&theirs);
+    dt_strbuf_init(&out);
+    names[1] = dt_arena_printf(call->arena, "'%s'", path);
+    if (names[1] == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    DT_TRY(dt_file_read(&theirs, path, FILE_MOST, err));
+    DT_TRY(dt_bleu_compare(&report, text, &theirs, names,
+                           dt_arguments_get(call->args, "tokenize")->text, call->arena, err));
+    if (object != NULL) {
+        json_t *bleu = json_object();
+
+        dt_bleu_add_json(bleu, &report);
+        json_object_set_new(object, "bleu", bleu);
+    } else {
+        dt_bleu_add_text(&out, &report);
+        out.data[--out.length] = '\0';
+        dt_report_note(call, "%s", out.data);
     }
-    if (newest == NULL)
-        DT_THROW(err, DT_ERR_NOT_FOUND,
-                 "run '%s' has no whole checkpoint: it is %s, and one is saved every"
-                 " checkpoint.every steps and at the end",
-                 run->id, dt_run_state_name(run->state));
-    DT_TRY(dt_existing_run_checkpoint_path(path, store, run, which, call->arena, err));
 out:
+    dt_strbuf_release(&theirs);
+    dt_strbuf_release(&out);
     return st;
+}
+
+/* The translations of an answer, a line each. */
+static void join_lines(dt_strbuf *out, const json_t *object)
+{
+    const json_t *line;
+    size_t i;
+
+    json_array_foreach(json_object_get(object, "lines"), i, line)
+    {
+        dt_strbuf_add_str(out, json_string_value(json_object_get(line, "text")));
+        dt_strbuf_add_char(out, '\n');
+    }
 }
 
 static dt_status generate(dt_call *call, dt_error *err)
 {
+    static const char *const here[] = {"reference", "tokenize", NULL};
     const char *checkpoint;
     dt_store *store = NULL;
+    json_t *object = NULL;
     dt_status st = DT_OK;
     dt_strbuf text;
     dt_run run;
 
     dt_strbuf_init(&text);
     DT_TRY(check_prompt(call, err));
+    DT_TRY(check_reference(call, err));
     DT_TRY(dt_runs_open(&store, &run, call->args->operands[0], call, err));
-    DT_TRY(find_checkpoint(&checkpoint, store, &run, call, err));
-    DT_TRY(call_engine(&text, checkpoint, call, err));
-    if (call->json)
-        DT_TRY(print_json(&text, &run, err));
+    DT_TRY(dt_from_checkpoint_find(&checkpoint, store, &run, call, err));
+    DT_TRY(dt_from_checkpoint_call(&object, &text, &run, checkpoint, here, call, err));
+    if (object != NULL)
+        join_lines(&text, object);
+    DT_TRY(compare(&text, call, object, err));
+    if (object != NULL)
+        DT_TRY(dt_report_json(json_incref(object), err));
 out:
+    json_decref(object);
     dt_store_close(store);
     dt_strbuf_release(&text);
     return st;
@@ -188,6 +138,16 @@ static const dt_option options[] = {
      .low = 0,
      .high = 10,
      .help = "with --input: their log-probability is divided by length^A"},
+    {.name = "reference",
+     .kind = DT_OPTION_TEXT,
+     .value = "FILE",
+     .help = "with --input: translations of its lines, to which BLEU is told of ours"},
+    {.name = "tokenize",
+     .kind = DT_OPTION_CHOICE,
+     .value = "HOW",
+     .fallback = "13a",
+     .choices = dt_bleu_tokenizers,
+     .help = "with --reference: what a word of BLEU is"},
     {.name = "tokens",
      .letter = 'n',
      .kind = DT_OPTION_INT,
@@ -277,6 +237,7 @@ const dt_command dt_command_generate = {
         "in --prompt \"12 7 400\".\n"
         "With --input, of a run on sentence pairs, each line is translated, in its order: --beam,\n"
         "as fairseq searches, with the score log-probability / length^A; the end counts in both.\n"
-        "With --json: run, checkpoint, and of each of lines text and score.\n",
+        "With --json: run, checkpoint, and of each of lines text and score. With --reference,\n"
+        "BLEU as `dtrun score` has it, on stderr or as bleu.\n",
     .run = generate,
 };

@@ -4,9 +4,9 @@
 . "$(dirname "$0")/lib.sh"
 python3 examples/translation_corpus.py "$work"
 data=(--set data.train="$work/train" --set data.validation="$work/valid" --set data.tokenizer="$work")
-expect 0 launch examples/translation.yaml "${data[@]}" --set schedule.steps=400 --wait --json
+expect 0 launch examples/translation.yaml "${data[@]}" --set schedule.steps=400 --set evaluate.sequences=0 --wait --json
 json "o['state'] == 'finished'" "o['valid_loss'] < 0.5"
-run=$(field "o['run']")
+run=$(field "o['run']") valid_loss=$(field "o['valid_loss']")
 
 right() { # least file
     local count
@@ -35,3 +35,33 @@ says "--input and a prompt are both given"
 : >"$work/empty"
 expect 0 generate "$run" --input "$work/empty"
 [ ! -s "$work/out" ] || fail "nothing became $(cat "$work/out")"
+
+# What the run foretells of the validation pairs is its validation loss; BLEU of its translations.
+expect 0 score "$run" --input "$work/valid.words" --target "$work/valid.digits" --json
+json "len(o['lines']) == 200" "abs(o['loss'] - $valid_loss) < 1e-5 * $valid_loss" \
+    "abs(sum(l['log_likelihood'] for l in o['lines']) / -o['tokens'] - o['loss']) < 1e-9" \
+    "abs(math.log(o['perplexity']) - o['loss']) < 1e-9"
+sed 's/$/\r/' "$work/valid.digits" >"$work/digits.crlf"
+expect 0 score "$run" --input "$work/crlf" --target "$work/digits.crlf"
+says "all: loss 0."
+[ "$(wc -l <"$work/out")" -eq 201 ] || fail "$(wc -l <"$work/out") lines"
+head -n 199 "$work/valid.digits" >"$work/short"
+expect 2 score "$run" --input "$work/valid.words" --target "$work/short"
+says "--target ends before line 200 of --input"
+expect 2 score "$run" --input "$work/short" --target "$work/valid.digits"
+says "--input ends before line 200 of --target"
+expect 2 score "$run" --input "$work/valid.words"
+says "give the translations too (--target)"
+expect 2 score "$run" --input "$work/long" --target "$work/long"
+says "line 1" "41 tokens" "32 at most"
+expect 0 generate "$run" --input "$work/valid.words" --reference "$work/valid.digits"
+cmp "$work/out" "$work/greedy" || fail "a reference changes translations"
+says "BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp"
+expect 0 generate "$run" --input "$work/valid.words" --reference "$work/greedy" --tokenize none --json
+json "abs(o['bleu']['bleu'] - 100) < 1e-9" "o['bleu']['brevity_penalty'] == 1" "'tok:none' in o['bleu']['signature']"
+expect 2 generate "$run" --input "$work/valid.words" --reference "$work/short"
+says "what was translated has 200 lines, and '$work/short' has 199"
+expect 2 generate "$run" --reference "$work/short"
+says "give them (--input)"
+expect 2 generate "$run" --input "$work/valid.words" --reference "$work/nothing"
+says "there is no"

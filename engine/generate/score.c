@@ -1,0 +1,222 @@
+#include "engine/generate/score.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "engine/data/sides.h"
+#include "engine/generate/loaded.h"
+#include "engine/tokens/text_lines.h"
+
+#include "base/banned.h"
+
+typedef struct scorer {
+    dt_loaded from;
+    const dt_sides *sides; /* NULL: of texts */
+    dt_side_encoder encoders[DT_LANGUAGES];
+    dt_ids ids[DT_LANGUAGES]; /* of a line; of a text the first alone, with what it begins with */
+    dt_device_arena memory;
+    void *inputs[DT_INPUTS_MAX]; /* room for the context's ids */
+    int64_t context;
+    int32_t *first; /* what a text begins with */
+    int64_t first_count;
+} scorer;
+
+/* --- what is opened */
+
+static dt_status open_text(scorer *s, dt_error *err)
+{
+    dt_model_text text;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_model_text_of(&text, s->from.model, err));
+    DT_TRY(dt_loaded_first_tokens(&s->first, &s->first_count, &s->from, err));
+    s->context = text.context;
+out:
+    return st;
+}
+
+static dt_status open_pairs(scorer *s, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_side_encoder_open(&s->encoders[DT_SOURCE], s->sides->source, err));
+    DT_TRY(dt_side_encoder_open(&s->encoders[DT_TARGET], s->sides->target, err));
+    s->context = s->from.model->config.tokens;
+out:
+    return st;
+}
+
+static dt_status check_pairs(const scorer *s, const dt_score_options *options, dt_error *err)
+{
+    if (s->sides != NULL && options->target.text == NULL)
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "the run learned pairs of sentences: give the translations too (--target)");
+    if (s->sides == NULL && options->target.text != NULL)
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "the run learned no pairs of sentences: leave out --target");
+    return DT_OK;
+}
+
+static dt_status open_scorer(scorer *s, const dt_score_options *options, dt_error *err)
+{
+    enum { INPUTS = 3 };
+    size_t bytes;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_loaded_open(&s->from, options->checkpoint, err));
+    s->sides = dt_tokenizer_sides(s->from.tokenizer);
+    DT_TRY(check_pairs(s, options, err));
+    DT_TRY(dt_loaded_open_model(&s->from, options->device, options->threads, 1, err));
+    DT_TRY(s->sides != NULL ? open_pairs(s, err) : open_text(s, err));
+    bytes = (size_t)(s->context + 1) * sizeof(int32_t) + 64;
+    DT_TRY(dt_device_arena_open(&s->memory, &s->from.device, INPUTS * bytes, err));
+    for (int i = 0; i < INPUTS; i++)
+        s->inputs[i] = dt_device_arena_take(&s->memory, bytes - 64);
+out:
+    return st;
+}
+
+static void close_scorer(scorer *s)
+{
+    for (int i = 0; i < DT_LANGUAGES; i++) {
+        dt_side_encoder_close(&s->encoders[i]);
+        dt_ids_release(&s->ids[i]);
+    }
+    free(s->first);
+    dt_device_arena_close(&s->memory);
+    dt_loaded_close(&s->from);
+}
+
+/* --- a line */
+
+static dt_status add_ids(dt_ids *out, const int32_t *ids, int64_t count, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    for (int64_t i = 0; i < count; i++)
+        DT_TRY(dt_ids_add(out, ids[i], err));
+out:
+    return st;
+}
+
+static dt_status put(scorer *s, dt_tensor *out, int place, const int32_t *ids, int64_t count,
+                     dt_error *err)
+{
+    dt_device *device = &s->from.device;
+
+    *out = dt_tensor_2d(s->inputs[place], DT_I32, 1, count);
+    return device->copy_in(device, out->data, ids, (size_t)count * sizeof(*ids), err);
+}
+
+static dt_status evaluate(scorer *s, const dt_batch *batch, const dt_score_options *options,
+                          dt_error *err)
+{
+    double loss = 0;
+    int64_t counted = 0;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_model_evaluate(s->from.model, batch, &loss, &counted, err));
+    if (!isfinite(loss))
+        DT_THROW(err, DT_ERR_CORRUPT,
+                 "the model's numbers are not finite: the run diverged before this checkpoint");
+    DT_TRY(options->emit(options->context, counted > 0 ? -loss : 0, counted, err));
+out:
+    return st;
+}
+
+static dt_status refuse_long(int64_t tokens, int64_t most, dt_error *err)
+{
+    return DT_FAIL(err, DT_ERR_USAGE, "it has %lld tokens, and the model sees %lld at most",
+                   (long long)tokens, (long long)most);
+}
+
+static dt_status score_text(scorer *s, const dt_score_options *options, const char *line,
+                            size_t length, dt_error *err)
+{
+    int32_t end = dt_tokenizer_end_of_text(s->from.tokenizer), *encoded = NULL;
+    dt_ids *ids = &s->ids[0];
+    dt_batch batch = {.seed = 0};
+    dt_status st = DT_OK;
+    int64_t count = 0;
+
+    ids->count = 0;
+    if (length > 0)
+        DT_TRY(dt_tokenizer_encode(&encoded, &count, s->from.tokenizer, line, length, err));
+    DT_TRY(add_ids(ids, s->first, s->first_count, err));
+    DT_TRY(add_ids(ids, encoded, count, err));
+    if (end >= 0)
+        DT_TRY(dt_ids_add(ids, end, err));
+    count = (int64_t)ids->count - 1; /* each but the first is foretold by those before it */
+    if (count > s->context)
+        DT_TRY(refuse_long(count, s->context, err));
+    if (count == s->first_count - 1) {
+        DT_TRY(options->emit(options->context, 0, 0, err));
+        goto out;
+    }
+    DT_TRY(put(s, &batch.inputs[DT_DECODER_TOKENS], 0, ids->items, count, err));
+    for (int64_t i = 0; i < s->first_count; i++) /* what is given is not foretold */
+        ids->items[i] = -1;
+    DT_TRY(put(s, &batch.inputs[DT_DECODER_TARGETS], 1, ids->items + 1, count, err));
+    DT_TRY(evaluate(s, &batch, options, err));
+out:
+    free(encoded);
+    return st;
+}
+
+static dt_status score_pair(scorer *s, const dt_score_options *options, const char *const lines[],
+                            const size_t lengths[], dt_error *err)
+{
+    const dt_ids *source = &s->ids[DT_SOURCE], *target = &s->ids[DT_TARGET];
+    dt_batch batch = {.seed = 0};
+    dt_ids previous = {0};
+    dt_status st = DT_OK;
+
+    for (int i = 0; i < DT_LANGUAGES; i++) {
+        s->ids[i].count = 0;
+        DT_TRY(dt_side_encode(&s->ids[i], &s->encoders[i], lines[i], lengths[i], err));
+        if ((int64_t)s->ids[i].count > s->context)
+            DT_TRY(refuse_long((int64_t)s->ids[i].count, s->context, err));
+    }
+    DT_TRY(dt_ids_add(&previous, s->sides->target->end, err));
+    DT_TRY(add_ids(&previous, target->items, (int64_t)target->count - 1, err));
+    DT_TRY(put(s, &batch.inputs[DT_TRANSFORMER_SOURCE], 0, source->items, (int64_t)source->count,
+               err));
+    DT_TRY(put(s, &batch.inputs[DT_TRANSFORMER_PREVIOUS], 1, previous.items,
+               (int64_t)previous.count, err));
+    DT_TRY(put(s, &batch.inputs[DT_TRANSFORMER_TARGETS], 2, target->items, (int64_t)target->count,
+               err));
+    DT_TRY(evaluate(s, &batch, options, err));
+out:
+    dt_ids_release(&previous);
+    return st;
+}
+
+dt_status dt_score(const dt_score_options *options, dt_error *err)
+{
+    dt_text_lines input = {options->input.text, options->input.text + options->input.length};
+    dt_text_lines target = {options->target.text, options->target.text};
+    const char *lines[DT_LANGUAGES] = {NULL};
+    size_t lengths[DT_LANGUAGES] = {0};
+    dt_status st = DT_OK;
+    int64_t line = 1;
+    scorer s = {.sides = NULL};
+
+    if (target.at != NULL)
+        target.end += options->target.length;
+    DT_TRY(open_scorer(&s, options, err));
+    for (; dt_text_lines_next(&lines[0], &lengths[0], &input); line++) {
+        if (s.sides != NULL && !dt_text_lines_next(&lines[1], &lengths[1], &target))
+            DT_THROW(err, DT_ERR_USAGE, "--target ends before line %lld of --input",
+                     (long long)line);
+        st = s.sides != NULL ? score_pair(&s, options, lines, lengths, err)
+                             : score_text(&s, options, lines[0], lengths[0], err);
+        if (st != DT_OK)
+            dt_error_prefix(err, "line %lld", (long long)line);
+        DT_TRY(st);
+    }
+    if (s.sides != NULL && dt_text_lines_next(&lines[1], &lengths[1], &target))
+        DT_THROW(err, DT_ERR_USAGE, "--input ends before line %lld of --target", (long long)line);
+out:
+    close_scorer(&s);
+    return st;
+}

@@ -1,0 +1,166 @@
+#include "runner/launch/from_checkpoint.h"
+
+#include <string.h>
+
+#include "engine/checkpoint/checkpoint.h"
+#include "runner/cli/child.h"
+#include "runner/cli/program.h"
+#include "runner/cli/report.h"
+#include "runner/launch/existing_run.h"
+#include "runner/supervisor/supervisor.h"
+
+#include "base/banned.h"
+
+dt_status dt_from_checkpoint_find(const char **path, dt_store *store, const dt_run *run,
+                                  const dt_call *call, dt_error *err)
+{
+    const char *which = dt_arguments_get(call->args, "checkpoint")->text;
+    const char *parent, *newest = "";
+    dt_status st = DT_OK;
+
+    if (which == NULL) {
+        DT_TRY(dt_run_path(&parent, run->id, "checkpoints", call->arena, err));
+        DT_TRY(dt_checkpoint_find_newest(&newest, parent, call->arena, err));
+    }
+    if (newest == NULL)
+        DT_THROW(err, DT_ERR_NOT_FOUND,
+                 "run '%s' has no whole checkpoint: it is %s, and one is saved every"
+                 " checkpoint.every steps and at the end",
+                 run->id, dt_run_state_name(run->state));
+    DT_TRY(dt_existing_run_checkpoint_path(path, store, run, which, call->arena, err));
+out:
+    return st;
+}
+
+/* --- the engine's arguments */
+
+typedef struct words {
+    const char **items; /* ends with NULL */
+    size_t count;
+    dt_arena *arena;
+} words;
+
+static bool is_ours(const dt_option *option, const char *const *here)
+{
+    static const char *const always[] = {"checkpoint", "help", NULL};
+
+    for (size_t i = 0; always[i] != NULL; i++)
+        if (strcmp(option->name, always[i]) == 0)
+            return true;
+    for (size_t i = 0; here[i] != NULL; i++)
+        if (strcmp(option->name, here[i]) == 0)
+            return true;
+    return false;
+}
+
+static dt_status add(words *out, const dt_option *option, const char *value, dt_error *err)
+{
+    const char *name = dt_arena_printf(out->arena, "--%s", option->name);
+
+    if (name == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    out->items[out->count++] = name;
+    if (value != NULL)
+        out->items[out->count++] = value;
+    return DT_OK;
+}
+
+static dt_status add_option(words *out, const dt_option *option, const dt_value *value,
+                            dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (option->kind == DT_OPTION_FLAG)
+        return value->given ? add(out, option, NULL, err) : DT_OK;
+    if (option->kind != DT_OPTION_LIST)
+        return value->text != NULL ? add(out, option, value->text, err) : DT_OK;
+    for (size_t i = 0; i < value->items_count; i++)
+        DT_TRY(add(out, option, value->items[i], err));
+out:
+    return st;
+}
+
+static dt_status list_words(words *out, const char *checkpoint, const char *const *here,
+                            const dt_call *call, dt_error *err)
+{
+    const dt_arguments *args = call->args;
+    size_t most = 8;
+    dt_status st = DT_OK;
+
+    for (size_t i = 0; i < args->options_count; i++)
+        most += 2 * (1 + args->values[i].items_count);
+    *out = (words){.arena = call->arena};
+    out->items = dt_arena_alloc_array(call->arena, most, sizeof(*out->items));
+    if (out->items == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    memset(out->items, 0, most * sizeof(*out->items));
+    DT_TRY(dt_program_engine(&out->items[out->count++], call->arena, err));
+    out->items[out->count++] = args->command->name;
+    out->items[out->count++] = "--checkpoint";
+    out->items[out->count++] = checkpoint;
+    for (size_t i = 0; i < args->options_count; i++)
+        if (!is_ours(&args->options[i], here))
+            DT_TRY(add_option(out, &args->options[i], &args->values[i], err));
+out:
+    return st;
+}
+
+/* --- the call */
+
+static dt_status show(void *context, const char *bytes, size_t length, dt_error *err)
+{
+    dt_strbuf part;
+    dt_status st;
+
+    dt_strbuf_init(&part);
+    dt_strbuf_add(&part, bytes, length);
+    dt_strbuf_add(context, bytes, length);
+    st = dt_report_data(&part, err);
+    dt_strbuf_release(&part);
+    return st;
+}
+
+static dt_status keep(void *context, const char *bytes, size_t length, dt_error *err)
+{
+    (void)err;
+    dt_strbuf_add(context, bytes, length);
+    return DT_OK;
+}
+
+static dt_status add_run(json_t **object, const dt_strbuf *text, const dt_run *run, dt_error *err)
+{
+    json_t *from_engine = NULL;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_json_parse(&from_engine, text->data, text->length, "dtrun-engine", err));
+    *object = dt_report_object();
+    json_object_set_new(*object, "run", json_string(run->id));
+    json_object_update_missing(*object, from_engine);
+out:
+    json_decref(from_engine);
+    return st;
+}
+
+dt_status dt_from_checkpoint_call(json_t **object, dt_strbuf *text, const dt_run *run,
+                                  const char *checkpoint, const char *const *here,
+                                  const dt_call *call, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_strbuf errors;
+    int exit_code = 0;
+    words argv;
+
+    *object = NULL;
+    dt_strbuf_init(&errors);
+    DT_TRY(list_words(&argv, checkpoint, here, call, err));
+    DT_TRY(dt_child_stream(&exit_code, call->json ? keep : show, text, &errors,
+                           (char *const *)argv.items, err));
+    DT_TRY(dt_child_engine_status(exit_code, &errors, err));
+    if (call->json) {
+        DT_TRY(add_run(object, text, run, err));
+        dt_strbuf_reset(text);
+    }
+out:
+    dt_strbuf_release(&errors);
+    return st;
+}

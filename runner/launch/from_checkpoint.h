@@ -1,0 +1,22 @@
+/* from_checkpoint: what the engine makes of a run's checkpoint, for a command that hands it its options.
+ *
+ * The command has --checkpoint (STEP, best or a folder), and its name is the engine's. */
+#ifndef DT_LAUNCH_FROM_CHECKPOINT_H
+#define DT_LAUNCH_FROM_CHECKPOINT_H
+
+#include "base/json.h"
+#include "runner/cli/command.h"
+#include "store/store.h"
+
+/* The one that --checkpoint names; without it the newest. DT_ERR_NOT_FOUND. */
+dt_status dt_from_checkpoint_find(const char **path, dt_store *store, const dt_run *run,
+                                  const dt_call *call, dt_error *err);
+
+/* Calls `dtrun-engine COMMAND` with what was given, but for the options that `here` lists (ends with NULL).
+ * What it says is shown as it comes, and kept in `text`; with --json *object is its answer, with version and
+ * run in front (new reference), and else NULL. */
+dt_status dt_from_checkpoint_call(json_t **object, dt_strbuf *text, const dt_run *run,
+                                  const char *checkpoint, const char *const *here,
+                                  const dt_call *call, dt_error *err);
+
+#endif

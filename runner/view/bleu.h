@@ -1,0 +1,29 @@
+/* bleu: BLEU of translations against references (engine/bleu/bleu.h), as a line of sacreBLEU's and as JSON:
+ *   {"bleu", "precisions", "brevity_penalty", "ratio", "hypothesis_words", "reference_words", "lines", "signature"}
+ */
+#ifndef DT_RUNNER_VIEW_BLEU_H
+#define DT_RUNNER_VIEW_BLEU_H
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "engine/bleu/bleu.h"
+
+extern const char *const dt_bleu_tokenizers[]; /* for an option; ends with NULL */
+
+typedef struct dt_bleu_report {
+    dt_bleu_counts counts;
+    dt_bleu bleu;
+    int64_t lines;
+    const char *signature; /* in the arena */
+} dt_bleu_report;
+
+/* Lines, each against that of the other text; `names` are those of both, for messages. DT_ERR_USAGE where there
+ * are not as many of them, or none. */
+dt_status dt_bleu_compare(dt_bleu_report *out, const dt_strbuf *ours, const dt_strbuf *theirs,
+                          const char *const names[2], const char *tokenizer, dt_arena *arena,
+                          dt_error *err);
+/* One line, with its end. */
+void dt_bleu_add_text(dt_strbuf *out, const dt_bleu_report *report);
+void dt_bleu_add_json(json_t *object, const dt_bleu_report *report);
+
+#endif

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# How likely lines are to a run: chances of what may come next add up to one, lines are added up, and what cannot be
+# scored is named. Of sentence pairs: cli.translate.
+. "$(dirname "$0")/lib.sh"
+make_tiny
+expect 0 launch --wait --json "$work/tiny.yaml" --set schedule.steps=300
+run=$(field "o['run']")
+
+grep -o . "$work/corpus.txt" | sort -u >"$work/letters"
+expect 0 score "$run" --input "$work/letters" --json
+json "len(o['lines']) == $(wc -l <"$work/letters")" "all(l['tokens'] == 1 and l['log_likelihood'] < 0 for l in o['lines'])" \
+    "0.95 < sum(math.exp(l['log_likelihood']) for l in o['lines']) < 1 + 1e-5" \
+    "abs(o['log_likelihood'] - sum(l['log_likelihood'] for l in o['lines'])) < 1e-9" "o['tokens'] == len(o['lines'])"
+
+# after "th" comes "e", if anything: a line's likelihood is that of its letters one after another
+printf 'th\nthe\nthq\n\nthe\r\nthe' >"$work/lines"
+expect 0 score "$run" --input "$work/lines"
+python3 - "$work/out" <<'PY' || fail "$(cat "$work/out")"
+import sys
+rows = [line.rstrip("\n").split("\t") for line in open(sys.argv[1])]
+assert len(rows) == 7 and rows[6][2].startswith("all: loss "), rows
+numbers = [(float(row[0]), int(row[1])) for row in rows]
+assert [tokens for _, tokens in numbers] == [2, 3, 3, 0, 3, 3, 14], numbers
+assert 0 > numbers[0][0] > numbers[1][0] > numbers[2][0] + 2 and numbers[3][0] == 0, numbers
+assert numbers[1] == numbers[4] == numbers[5], numbers
+assert abs(numbers[6][0] - sum(score for score, _ in numbers[:6])) < 1e-5, numbers
+PY
+"$dtrun" score "$run" --input - <"$work/lines" >"$work/stdin" || fail "nothing from stdin"
+cmp "$work/stdin" "$work/out" || fail "stdin is scored otherwise"
+: >"$work/empty"
+expect 0 score "$run" --input "$work/empty" --json
+json "o['lines'] == []" "o['tokens'] == 0" "o['loss'] is None" "o['perplexity'] is None"
+expect 0 score "$run" --input "$work/empty"
+says "no token was scored"
+
+expect 2 score "$run" --input "$work/lines" --reference "$work/lines"
+says "is for files alone"
+expect 2 score --input "$work/lines"
+says "RUN is missing"
+expect 2 score "$run"
+says "--input is missing"
+expect 2 score "$run" --input "$work/lines" --target "$work/lines"
+says "leave out --target"
+expect 3 score "$run" --input "$work/nothing"
+one_line
+printf 'the\nthe quick brown fox\n' >"$work/long" # 16 tokens are seen
+expect 2 score "$run" --input "$work/long"
+says "line 2" "it has 19 tokens, and the model sees 16 at most"
+printf 'the\n\xff\xfe\n' >"$work/bytes"
+expect 2 score "$run" --input "$work/bytes"
+says "line 2"
+expect 0 score "$run" --input "$work/lines" --checkpoint best
+expect 2 score "$run" --input "$work/lines" --checkpoint 7
