@@ -105,7 +105,10 @@ bool dt_node_has_started(const dt_supervised_node *node)
 
 bool dt_node_may_have_started(const dt_supervised_node *node)
 {
-    return dt_node_has_started(node) || node->session->rows_lost;
+    const dt_session *session = node->session;
+
+    return dt_node_has_started(node) || session->rows_lost ||
+           dt_collector_progress(session->collector)->step > session->start_step;
 }
 
 int64_t dt_session_count_lost(const dt_session *session)

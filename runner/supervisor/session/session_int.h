@@ -141,7 +141,7 @@ void dt_session_keep_end(dt_session *session, dt_run_state state, int code, cons
 dt_status dt_session_note(dt_session *session, const char *event, const char *message,
                           dt_error *err);
 bool dt_node_has_started(const dt_supervised_node *node); /* a rank, in this attempt */
-/* It has, or the rows that would tell were lost with the store. */
+/* It has: a step was made, which all ranks make; or the rows that would tell were lost with the store. */
 bool dt_node_may_have_started(const dt_supervised_node *node);
 int64_t dt_session_count_lost(const dt_session *session);
 
