@@ -1,4 +1,4 @@
-/* api_live: a run while it trains, as server-sent events (text/event-stream).
+/* api_live: a run, several, or a list of them while they train, as server-sent events (text/event-stream).
  *
  *   event: open   the cursor of this moment: what was before it is to be asked for elsewhere
  *   event: news   what is new since the cursor before
@@ -13,19 +13,25 @@
 #include "base/clock.h"
 #include "web/live.h"
 #include "web/request.h"
+#include "web/runs_asked.h"
 
 #include "base/banned.h"
 
 #define BEAT_SECONDS 10.0 /* something is sent so often */
 #define LOOK_SECONDS 2.0  /* whether the other side is still there */
 #define RANKS_MOST   65536
+#define RUNS_MOST    8 /* of one stream */
 
 typedef struct stream {
     dt_web_live *live;
-    dt_web_follower follower;
-    double sent; /* when something was, monotonic */
-    int fd;      /* of the connection, to look at; -1: none */
-    bool open;   /* it has no cursor of its own and is told the one of now */
+    dt_web_follower followers[RUNS_MOST];
+    int count;
+    dt_run_search search; /* of a list */
+    char *words, *sort;   /* its own */
+    int64_t version;      /* of the store that was reported */
+    double sent;          /* when something was, monotonic */
+    int fd;               /* of the connection, to look at; -1: none */
+    bool open;            /* it has no cursor of its own and is told the one of now */
 } stream;
 
 static bool has_left(const stream *s)
@@ -37,19 +43,28 @@ static bool has_left(const stream *s)
 
 static void stream_open(stream *s, dt_strbuf *out)
 {
-    if (s->open)
-        dt_strbuf_add_fmt(out, "event: open\nid: %s\ndata: {\"api\":%d}\n\n",
-                          s->follower.after.data, DT_WEB_API_VERSION);
-    else
+    if (!s->open) {
         dt_strbuf_add_str(out, ":\n\n"); /* the headers go at once */
+        return;
+    }
+    dt_strbuf_add_str(out, "event: open\nid: ");
+    dt_web_live_id_add(out, &s->followers[0]);
+    dt_strbuf_add_fmt(out, "\ndata: {\"api\":%d}\n\n", DT_WEB_API_VERSION);
 }
 
 /* A run that was removed meanwhile is the end, which is told where it is asked for again. */
 static dt_status tell(dt_strbuf *out, stream *s, bool *more, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
-    dt_status st = dt_web_live_tell(out, s->live, &s->follower, &problem);
+    dt_status st = DT_OK;
+    int64_t version = s->version;
 
+    for (int i = 0; i < s->count && st == DT_OK; i++) {
+        s->followers[i].version = version;
+        st = dt_web_live_tell(out, s->live, &s->followers[i], &problem);
+        if (s->followers[i].version < 0)
+            s->version = -1; /* there is more of it */
+    }
     *more = st == DT_OK;
     if (st == DT_OK || st == DT_ERR_NOT_FOUND)
         return DT_OK;
@@ -66,7 +81,7 @@ static dt_status stream_next(void *state, dt_store *store, dt_strbuf *out, bool 
     if (store != NULL)
         stream_open(s, out);
     while (out->length == 0) {
-        dt_web_wait found = dt_web_live_wait(s->live, &s->follower.version, LOOK_SECONDS);
+        dt_web_wait found = dt_web_live_wait(s->live, &s->version, LOOK_SECONDS);
 
         *more = found != DT_WEB_OVER && !has_left(s);
         if (!*more)
@@ -89,8 +104,12 @@ static void stream_free(void *state)
 
     if (s->live != NULL)
         dt_web_live_leave(s->live);
-    free(s->follower.run);
-    dt_strbuf_release(&s->follower.after);
+    for (int i = 0; i < s->count; i++) {
+        free(s->followers[i].run);
+        dt_strbuf_release(&s->followers[i].after);
+    }
+    free(s->words);
+    free(s->sort);
     free(s);
 }
 
@@ -113,36 +132,137 @@ static int descriptor_of(struct MHD_Connection *connection)
     return info != NULL ? info->connect_fd : -1;
 }
 
-dt_status dt_web_live_of_run(dt_web_request *request, dt_web_reply *reply, dt_error *err)
-{
-    const char *given = cursor_given(request);
-    stream *s = calloc(1, sizeof(*s));
-    dt_status st = DT_OK;
-    dt_run run;
+/* --- what is followed */
 
+static dt_status stream_begin(stream **out, dt_web_request *request, dt_web_reply *reply,
+                              dt_error *err)
+{
+    stream *s = calloc(1, sizeof(*s));
+
+    *out = s;
     if (s == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
-    dt_strbuf_init(&s->follower.after);
     dt_web_reply_stream(reply, stream_next, stream_free, s);
     reply->type = "text/event-stream; charset=utf-8";
     reply->stream.waits = true;
-    s->follower.version = -1;
+    s->version = -1;
     s->fd = descriptor_of(request->connection);
     s->sent = dt_clock_monotonic_seconds();
-    DT_TRY(dt_web_run(&run, request, err));
-    DT_TRY(dt_web_argument_int(&s->follower.rank, request, "rank", -1, -1, RANKS_MOST, err));
-    s->follower.run = strdup(run.id);
-    if (s->follower.run == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
-    s->open = given == NULL || given[0] == '\0';
-    if (s->open)
-        DT_TRY(dt_web_live_now(&s->follower.after, request->live, request->store, run.id,
-                               s->follower.rank, err));
-    else
-        dt_strbuf_add_str(&s->follower.after, given);
+    return DT_OK;
+}
+
+static dt_status follower_add(stream *s, const char *run, dt_error *err)
+{
+    dt_web_follower *follower = &s->followers[s->count++];
+
+    dt_strbuf_init(&follower->after);
+    follower->rank = -1;
+    follower->run = strdup(run);
+    return follower->run != NULL ? DT_OK
+                                 : DT_FAIL(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
+}
+
+/* The cursors of all of them, by commas; false: it is not so many, or what would end an event's line. */
+static bool cursors_take(stream *s, const char *given)
+{
+    if (strpbrk(given, "\r\n") != NULL)
+        return false;
+    for (int i = 0; i < s->count; i++) {
+        size_t length = i + 1 < s->count ? strcspn(given, ",") : strlen(given);
+
+        if (length == 0 || (i + 1 < s->count && given[length] != ','))
+            return false;
+        dt_strbuf_reset(&s->followers[i].after);
+        dt_strbuf_add(&s->followers[i].after, given, length);
+        given += length + (i + 1 < s->count);
+    }
+    return true;
+}
+
+/* From the cursor that came with the request, or from now on. */
+static dt_status stream_follow(stream *s, dt_web_request *request, dt_error *err)
+{
+    const char *given = cursor_given(request);
+    dt_status st = DT_OK;
+
+    s->open = given == NULL || !cursors_take(s, given);
+    for (int i = 0; s->open && i < s->count; i++)
+        DT_TRY(dt_web_live_now(request->live, request->store, &s->followers[i], err));
     if (!dt_web_live_join(request->live))
         DT_THROW(err, DT_ERR_BUSY, "too many follow runs: ask for what is new instead");
     s->live = request->live;
+out:
+    return st;
+}
+
+dt_status dt_web_live_of_run(dt_web_request *request, dt_web_reply *reply, dt_error *err)
+{
+    dt_status st;
+    dt_run run;
+    stream *s;
+
+    DT_TRY(stream_begin(&s, request, reply, err));
+    DT_TRY(dt_web_run(&run, request, err));
+    DT_TRY(follower_add(s, run.id, err));
+    DT_TRY(dt_web_argument_int(&s->followers[0].rank, request, "rank", -1, -1, RANKS_MOST, err));
+    DT_TRY(stream_follow(s, request, err));
+out:
+    return st;
+}
+
+static dt_status runs_follow(stream *s, dt_web_request *request, dt_error *err)
+{
+    const char **ids;
+    int64_t count;
+    dt_status st;
+
+    DT_TRY(dt_web_runs_asked(&ids, &count, request, request->arena, err));
+    if (count == 0 || count > RUNS_MOST)
+        DT_THROW(err, DT_ERR_USAGE, "'runs': 1 to %d", RUNS_MOST);
+    for (int64_t i = 0; i < count; i++)
+        DT_TRY(follower_add(s, ids[i], err));
+    for (int i = 0; i < s->count; i++) {
+        s->followers[i].among = s->followers;
+        s->followers[i].count = s->count;
+    }
+out:
+    return st;
+}
+
+/* Who asks for the same list is told the same. */
+static dt_status list_follow(stream *s, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_strbuf key;
+
+    dt_strbuf_init(&key);
+    s->words = s->search.words != NULL ? strdup(s->search.words) : NULL;
+    s->sort = s->search.sort != NULL ? strdup(s->search.sort) : NULL;
+    if ((s->search.words != NULL && s->words == NULL) ||
+        (s->search.sort != NULL && s->sort == NULL))
+        DT_THROW(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
+    s->search.words = s->words;
+    s->search.sort = s->sort;
+    dt_strbuf_add_fmt(&key, "?%lld %lld %d %d %s %s", (long long)s->search.limit,
+                      (long long)s->search.offset, s->search.state, s->search.rising,
+                      s->sort != NULL ? s->sort : "-", s->words != NULL ? s->words : "");
+    DT_TRY(follower_add(s, key.data, err));
+    s->followers[0].search = &s->search;
+out:
+    dt_strbuf_release(&key);
+    return st;
+}
+
+dt_status dt_web_live_of_several(dt_web_request *request, dt_web_reply *reply, dt_error *err)
+{
+    dt_status st;
+    stream *s;
+
+    DT_TRY(stream_begin(&s, request, reply, err));
+    DT_TRY(dt_web_search_asked(&s->search, request, DT_WEB_LIVE_LIST_MOST, err));
+    DT_TRY(dt_web_argument(request, "runs") != NULL ? runs_follow(s, request, err)
+                                                    : list_follow(s, err));
+    DT_TRY(stream_follow(s, request, err));
 out:
     return st;
 }

@@ -5,11 +5,11 @@
 
 #include "web/request.h"
 #include "web/run_json.h"
+#include "web/runs_asked.h"
 
 #include "base/banned.h"
 
-#define RUNS_DEFAULT 200
-#define RUNS_MOST    1000
+#define RUNS_MOST 1000
 
 typedef struct listing {
     dt_arena ids_arena, arena; /* the latter of one run */
@@ -65,22 +65,11 @@ static void listing_free(void *state)
     free(l);
 }
 
-/* "loss" or "-loss": what is largest or newest first has the sign. */
-static void read_sort(dt_run_search *search, const char *text)
-{
-    if (text == NULL)
-        return;
-    search->rising = text[0] != '-';
-    search->sort = text + (text[0] == '-');
-}
-
 dt_status dt_web_runs(dt_web_request *request, dt_web_reply *reply, dt_error *err)
 {
-    dt_run_search search = {.state = -1, .words = dt_web_argument(request, "q")};
-    const char *wanted = dt_web_argument(request, "state");
     listing *l = calloc(1, sizeof(*l));
+    dt_run_search search;
     dt_status st = DT_OK;
-    dt_run_state state;
 
     if (l == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
@@ -88,13 +77,7 @@ dt_status dt_web_runs(dt_web_request *request, dt_web_reply *reply, dt_error *er
     dt_arena_init(&l->ids_arena, 0);
     dt_arena_init(&l->arena, 0);
     l->now_ms = request->now_ms;
-    DT_TRY(dt_web_argument_int(&search.limit, request, "limit", RUNS_DEFAULT, 1, RUNS_MOST, err));
-    DT_TRY(dt_web_argument_int(&search.offset, request, "offset", 0, 0, INT32_MAX, err));
-    if (wanted != NULL && !dt_run_state_parse(&state, wanted))
-        DT_THROW(err, DT_ERR_USAGE, "'state': '%.32s' is not a state of a run", wanted);
-    if (wanted != NULL)
-        search.state = (int)state;
-    read_sort(&search, dt_web_argument(request, "sort"));
+    DT_TRY(dt_web_search_asked(&search, request, RUNS_MOST, err));
     l->offset = search.offset;
     DT_TRY(dt_store_run_search(request->store, &l->ids, &l->count, &l->total, &search,
                                &l->ids_arena, err));

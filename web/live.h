@@ -15,15 +15,15 @@
 #include "base/strbuf.h"
 #include "web/stores.h"
 
-#define DT_WEB_LIVE_NEWS 16 /* that are kept for others */
+#define DT_WEB_LIVE_NEWS 64 /* that are kept for others */
 
 /* What is new after a cursor. */
 typedef struct dt_web_news {
-    char *run, *before; /* id and cursor; NULL: an empty place */
+    char *run, *before; /* id, or what a list is of, and cursor; NULL: an empty place */
     int64_t rank, version;
     char *after; /* the cursor past it */
     char *body;  /* fields of an object, "" where nothing is new */
-    char *view;  /* the run as /api/v1/runs/ID has it */
+    char *view;  /* the run as /api/v1/runs/ID has it; NULL of a list */
     uint64_t view_hash;
     bool more; /* to be asked for at once */
     bool anew; /* the cursor was of another store: what was before `after` is to be asked for */
@@ -58,18 +58,31 @@ dt_web_wait dt_web_live_wait(dt_web_live *live, int64_t *version, double seconds
 
 /* --- live_news.c */
 typedef struct dt_web_follower {
-    char *run;       /* id */
+    char *run;       /* id; of a list, a text that tells it from others */
     int64_t rank;    /* whose log is told, too; -1: none */
     dt_strbuf after; /* the cursor */
     int64_t version; /* of the store that was reported */
     uint64_t view_hash;
+    const dt_run_search *search;   /* a list: of these runs; NULL: a run */
+    struct dt_web_follower *among; /* those of its stream, itself one of them; NULL: it is alone */
+    int count;                     /* of them */
 } dt_web_follower;
 /* Adds an event of the stream where anything is new, and moves the follower past it. */
 dt_status dt_web_live_tell(dt_strbuf *out, dt_web_live *live, dt_web_follower *follower,
                            dt_error *err);
-/* The cursor of this moment. */
-dt_status dt_web_live_now(dt_strbuf *out, dt_web_live *live, dt_store *store, const char *run,
-                          int64_t rank, dt_error *err);
+/* What an event's id is: the cursors of all of its stream, by commas. */
+void dt_web_live_id_add(dt_strbuf *out, const dt_web_follower *follower);
+/* Puts the follower at this moment. */
+dt_status dt_web_live_now(dt_web_live *live, dt_store *store, dt_web_follower *follower,
+                          dt_error *err);
+
+/* --- live_list.c: of a list, the runs in it that have changed, its order and how many there are. Its cursor says which
+ * runs it had, and by a hash of each how it was: "STORE.TOTAL.ID-HASH.ID-HASH." */
+#define DT_WEB_LIVE_LIST_MOST 200 /* runs */
+dt_status dt_web_live_list_read(dt_web_news *news, dt_web_live *live, dt_store *store,
+                                const dt_run_search *search, dt_error *err);
+dt_status dt_web_live_list_now(dt_strbuf *out, dt_web_live *live, dt_store *store,
+                               const dt_run_search *search, dt_error *err);
 void dt_web_news_release(dt_web_news *news);
 
 #endif

@@ -3,10 +3,18 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/banned.h"
 
 #define SERIES_MOST 4096
+
+uint64_t dt_web_cursor_store(const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 ? (uint64_t)info.st_ino : 0;
+}
 
 /* --- writing: curves by their step, most of them have the same */
 

@@ -19,6 +19,8 @@ typedef struct dt_web_cursor {
 
 #define DT_WEB_CURSOR_BYTES_MOST ((size_t)24 << 10) /* of a text that is read */
 
+/* STORE of the file at a path. */
+uint64_t dt_web_cursor_store(const char *path);
 void dt_web_cursor_add(dt_strbuf *out, const dt_web_cursor *cursor);
 /* Of any bytes; what it needs is in the arena. false: it is none. */
 bool dt_web_cursor_read(dt_web_cursor *out, const char *text, dt_arena *arena);

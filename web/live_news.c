@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "web/live.h"
@@ -226,17 +225,10 @@ out:
 
 /* --- all of it */
 
-static uint64_t store_number(const dt_web_live *live)
+static dt_status run_now(dt_strbuf *out, dt_web_live *live, dt_store *store, const char *id,
+                         int64_t rank, dt_error *err)
 {
-    struct stat info;
-
-    return stat(live->stores->path, &info) == 0 ? (uint64_t)info.st_ino : 0;
-}
-
-dt_status dt_web_live_now(dt_strbuf *out, dt_web_live *live, dt_store *store, const char *id,
-                          int64_t rank, dt_error *err)
-{
-    dt_web_cursor now = {.store = store_number(live)};
+    dt_web_cursor now = {.store = dt_web_cursor_store(live->stores->path)};
     dt_arena arena;
     dt_status st;
     dt_run run;
@@ -251,6 +243,14 @@ dt_status dt_web_live_now(dt_strbuf *out, dt_web_live *live, dt_store *store, co
 out:
     dt_arena_release(&arena);
     return st;
+}
+
+dt_status dt_web_live_now(dt_web_live *live, dt_store *store, dt_web_follower *follower,
+                          dt_error *err)
+{
+    return follower->search != NULL
+               ? dt_web_live_list_now(&follower->after, live, store, follower->search, err)
+               : run_now(&follower->after, live, store, follower->run, follower->rank, err);
 }
 
 static dt_status body_add(dt_strbuf *body, dt_web_cursor *at, dt_web_news *news, dt_web_live *live,
@@ -283,9 +283,10 @@ static dt_status news_read(dt_web_news *news, dt_web_live *live, dt_store *store
     dt_strbuf_init(&body);
     dt_strbuf_init(&after);
     request.arena = &arena;
-    news->anew = !dt_web_cursor_read(&at, news->before, &arena) || at.store != store_number(live);
+    news->anew = !dt_web_cursor_read(&at, news->before, &arena) ||
+                 at.store != dt_web_cursor_store(live->stores->path);
     if (news->anew) {
-        DT_TRY(dt_web_live_now(&after, live, store, news->run, news->rank, err));
+        DT_TRY(run_now(&after, live, store, news->run, news->rank, err));
     } else {
         DT_TRY(body_add(&body, &at, news, live, &request, err));
         dt_web_cursor_add(&after, &at);
@@ -321,7 +322,9 @@ static dt_status news_make(dt_web_news *news, dt_web_live *live, const dt_web_fo
                           .version = follower->version};
     DT_ASSERT(news->run != NULL && news->before != NULL);
     DT_TRY(dt_web_stores_take(&handle, live->stores, DT_WEB_CHEAP, err));
-    DT_TRY(news_read(news, live, handle->store, err));
+    DT_TRY(follower->search != NULL
+               ? dt_web_live_list_read(news, live, handle->store, follower->search, err)
+               : news_read(news, live, handle->store, err));
 out:
     if (handle != NULL)
         dt_web_stores_give_back(live->stores, handle);
@@ -354,11 +357,24 @@ static dt_status news_find(dt_web_news **out, dt_web_live *live, const dt_web_fo
     return st;
 }
 
-static void event_add(dt_strbuf *out, const dt_web_news *news, bool with_view)
+void dt_web_live_id_add(dt_strbuf *out, const dt_web_follower *follower)
+{
+    if (follower->among == NULL)
+        dt_strbuf_add_str(out, follower->after.data);
+    for (int i = 0; follower->among != NULL && i < follower->count; i++)
+        dt_strbuf_add_fmt(out, "%s%s", i > 0 ? "," : "", follower->among[i].after.data);
+}
+
+static void event_add(dt_strbuf *out, const dt_web_news *news, const dt_web_follower *follower,
+                      bool with_view)
 {
     const char *body = news->body[0] == ',' ? news->body + 1 : news->body;
 
-    dt_strbuf_add_fmt(out, "event: news\nid: %s\ndata: {", news->after);
+    dt_strbuf_add_str(out, "event: news\nid: ");
+    dt_web_live_id_add(out, follower);
+    dt_strbuf_add_str(out, "\ndata: {");
+    if (follower->among != NULL)
+        dt_strbuf_add_fmt(out, "\"run\":\"%s\",", news->run); /* an id has nothing to escape */
     dt_strbuf_add_str(out, body);
     if (with_view) {
         dt_strbuf_add_str(out, body[0] != '\0' ? ",\"view\":" : "\"view\":");
@@ -378,11 +394,12 @@ dt_status dt_web_live_tell(dt_strbuf *out, dt_web_live *live, dt_web_follower *f
     dt_strbuf_reset(&follower->after);
     dt_strbuf_add_str(&follower->after, news->after);
     if (news->anew) {
-        dt_strbuf_add_fmt(out, "event: open\nid: %s\ndata: {\"api\":%d}\n\n", news->after,
-                          DT_WEB_API_VERSION);
+        dt_strbuf_add_str(out, "event: open\nid: ");
+        dt_web_live_id_add(out, follower);
+        dt_strbuf_add_fmt(out, "\ndata: {\"api\":%d}\n\n", DT_WEB_API_VERSION);
     } else {
         if (news->body[0] != '\0' || news->view_hash != follower->view_hash)
-            event_add(out, news, news->view_hash != follower->view_hash);
+            event_add(out, news, follower, news->view_hash != follower->view_hash);
         follower->view_hash = news->view_hash;
         if (news->more)
             follower->version = -1; /* to be asked again at once */

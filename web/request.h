@@ -96,6 +96,7 @@ dt_status dt_web_checkpoints(dt_web_request *request, dt_web_reply *reply, dt_er
 dt_status dt_web_events(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_logs(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_live_of_run(dt_web_request *request, dt_web_reply *reply, dt_error *err);
+dt_status dt_web_live_of_several(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_prometheus(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_command(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_file(dt_web_request *request, dt_web_reply *reply, dt_error *err);

@@ -45,3 +45,33 @@ dt_status dt_web_runs_asked(const char ***ids, int64_t *count, dt_web_request *r
         return DT_FAIL(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
     return named(*ids, count, request, list, arena, err);
 }
+
+#define LIMIT_DEFAULT 200
+
+/* "loss" or "-loss": what is largest or newest first has the sign. */
+static void read_sort(dt_run_search *search, const char *text)
+{
+    if (text == NULL)
+        return;
+    search->rising = text[0] != '-';
+    search->sort = text + (text[0] == '-');
+}
+
+dt_status dt_web_search_asked(dt_run_search *out, dt_web_request *request, int64_t limit_most,
+                              dt_error *err)
+{
+    const char *wanted = dt_web_argument(request, "state");
+    dt_status st = DT_OK;
+    dt_run_state state;
+
+    *out = (dt_run_search){.state = -1, .words = dt_web_argument(request, "q")};
+    DT_TRY(dt_web_argument_int(&out->limit, request, "limit", LIMIT_DEFAULT, 1, limit_most, err));
+    DT_TRY(dt_web_argument_int(&out->offset, request, "offset", 0, 0, INT32_MAX, err));
+    if (wanted != NULL && !dt_run_state_parse(&state, wanted))
+        DT_THROW(err, DT_ERR_USAGE, "'state': '%.32s' is not a state of a run", wanted);
+    if (wanted != NULL)
+        out->state = (int)state;
+    read_sort(out, dt_web_argument(request, "sort"));
+out:
+    return st;
+}

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 """What open pages cost the server: clients that follow a run which goes on, as the page does.
 
-    tests/bench/live.py [--build build/bench-release] [--clients 50] [--seconds 30]
+    tests/bench/live.py [--build build/bench-release] [--clients 50] [--seconds 30] [--page run|list|compare] [--runs 100]
 
-Starts a run of its own in a folder of its own (two ranks, a point of each metric every step), a server, and the
-clients; prints a table. The processor's time is that of the server alone.
+Starts a run of its own in a folder of its own (two ranks, a point of each metric every step) beside others that have
+ended, a server, and the clients, each with the page of that run, the list's first page or a comparison of that run
+with 3 others; prints a table. The processor's time is that of the server alone.
 """
 
 import argparse
@@ -39,10 +40,10 @@ def processor_seconds(pid):
 class Client(threading.Thread):
     """Follows until told to end; counts what came."""
 
-    def __init__(self, server, run, bearer):
+    def __init__(self, server, path, bearer):
         super().__init__(daemon=True)
         self.connection = http.client.HTTPConnection(server, timeout=60)
-        self.path, self.bearer = f"/api/v1/runs/{run}/live?rank=0", bearer
+        self.path, self.bearer = path, bearer
         self.news = self.points = self.bytes = 0
         self.first = threading.Event()
 
@@ -64,6 +65,8 @@ def main():
     parser.add_argument("--build", default=pathlib.Path(__file__).resolve().parents[2] / "build" / "bench-release")
     parser.add_argument("--clients", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=30)
+    parser.add_argument("--page", choices=("run", "list", "compare"), default="run")
+    parser.add_argument("--runs", type=int, default=100, help="others, that have ended")
     options = parser.parse_args()
     dtrun = str(pathlib.Path(options.build).resolve() / "bin" / "dtrun")
     with tempfile.TemporaryDirectory(prefix="dtrun-live-") as folder:
@@ -72,6 +75,10 @@ def main():
         pathlib.Path(folder, "text.txt").write_text("to be, or not to be: that is the question. " * 500)
         pathlib.Path(folder, "live.yaml").write_text(RECIPE)
         call = lambda *words: subprocess.run([dtrun, *words], env=env, check=True, capture_output=True, text=True).stdout
+        with open(folder + "/old.csv", "w", encoding="ascii") as file:
+            file.write("run,step,loss\n")
+            file.writelines(f"old{i},{step},{1 + i / (step + 1)}\n" for i in range(options.runs) for step in range(20))
+        others = json.loads(call("import", "csv", folder + "/old.csv", "--json"))["runs"]
         run = call("launch", "--detach", folder + "/live.yaml").strip()
         server = subprocess.Popen([dtrun, "serve", "--listen", "127.0.0.1:0"], env=env, stdout=subprocess.PIPE,
                                   stderr=subprocess.DEVNULL, text=True)
@@ -80,7 +87,9 @@ def main():
             host, bearer = link.split("/")[2], link.partition("token=")[2]
             while json.loads(call("status", "--json", run))["step"] < 5:
                 time.sleep(0.2)
-            clients = [Client(host, run, bearer) for _ in range(options.clients)]
+            path = {"run": f"/api/v1/runs/{run}/live?rank=0", "list": "/api/v1/live?limit=100&offset=0",
+                    "compare": f"/api/v1/live?runs={','.join([run] + others[:3])}"}[options.page]
+            clients = [Client(host, path, bearer) for _ in range(options.clients)]
             for client in clients:
                 client.start()
             for client in clients:
@@ -93,7 +102,9 @@ def main():
             grown = [[now - then for now, then in zip((c.news, c.points, c.bytes), old)]
                      for c, old in zip(clients, counted)]
             each = [sum(g[i] for g in grown) / len(grown) / seconds for i in range(3)]
-            print(f"| {options.clients} open pages of a run that goes on, the server | < 5 % of a core | "
+            what = {"run": "a run that goes on", "list": f"{options.runs + 1} runs, one of which goes on",
+                    "compare": "4 runs compared, one of which goes on"}[options.page]
+            print(f"| {options.clients} open pages of {what}, the server | < 5 % of a core | "
                   f"{100 * used / seconds:.1f} %; each was told {each[0]:.1f} times a second of "
                   f"{each[1]:.0f} points a curve in {each[2] / 1000:.0f} kB; load {os.getloadavg()[0]:.1f} |")
         finally:

@@ -255,6 +255,32 @@ class Page(Browsing):
         self.assertEqual(self.asked("/metrics"), 2, "curves were asked for again")
         self.shoot("live")
 
+    def test_the_list_moves_by_what_it_is_told(self):
+        self.open("", lambda: len(self.texts("#runs tbody tr")) == 6)
+        self.wait(lambda: self.asked("/api/v1/runs?") == 2)  # the second after the stream has opened
+        row = "#runs tbody tr:nth-child(6) .steps"
+        self.assertNotIn("1,110", self.text(row))
+        still = self.browser.find_element(By.CSS_SELECTOR, "#runs tbody tr:nth-child(4)")
+        subprocess.run([FILL, self.store, "live", "1110"], check=True)
+        self.wait(lambda: self.text(row) == "1,110 / 2,000")
+        subprocess.run([FILL, self.store, "live", "1120"], check=True)
+        self.wait(lambda: self.text(row) == "1,120 / 2,000")
+        self.assertEqual(self.asked("/api/v1/runs?"), 2, "the list was asked for again")
+        self.assertIn("2,000 / 2,000", still.text)  # what did not change is in place
+        self.browser.find_element(By.ID, "q").send_keys("v6l1ve")  # another list has a stream of its own
+        self.wait(lambda: len(self.texts("#runs tbody tr")) == 1 and self.asked("/runs?limit=100&offset=0&q=v6l1ve") >= 2)
+        subprocess.run([FILL, self.store, "live", "1130"], check=True)
+        self.wait(lambda: self.texts("#runs tbody .steps") == ["1,130 / 2,000"])
+
+    def test_the_runs_compared_move_by_what_is_told(self):
+        self.open("compare?runs=v6l1ve,m4x9tr", lambda: self.browser.find_elements(By.ID, "loss-chart"))
+        self.wait(lambda: self.asked("/metrics") == 4)  # two after the stream has opened
+        for step in (1250, 1260):
+            subprocess.run([FILL, self.store, "live", str(step)], check=True)
+            self.wait(lambda: self.points("loss-chart")[-1] == step)
+            self.assertEqual(len(self.points("loss-chart")), len(set(self.points("loss-chart"))))
+        self.assertEqual(self.asked("/metrics"), 4, "curves were asked for again")
+
     def test_the_loss_is_shown_on_a_logarithmic_scale_on_demand(self):
         self.open_run("m4x9tr")
         kind = "return Chart.getChart('loss-chart').scales.y.type"

@@ -29,16 +29,18 @@ typedef struct follower {
     char cursor[512];
 } follower;
 
+/* query: of a run, or a path of its own */
 static void follow(follower *f, const test_web *web, const char *query)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)web->port)};
     struct timeval patience = {.tv_sec = 60};
     char request[1024];
     int length = snprintf(request, sizeof(request),
-                          "GET /api/v1/runs/aa/live%s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n"
+                          "GET %s%s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n"
                           "%s%s%s\r\n",
-                          query, web->port, f->cursor[0] != '\0' ? "Last-Event-ID: " : "",
-                          f->cursor, f->cursor[0] != '\0' ? "\r\n" : "");
+                          query[0] == '/' ? "" : "/api/v1/runs/aa/live", query, web->port,
+                          f->cursor[0] != '\0' ? "Last-Event-ID: " : "", f->cursor,
+                          f->cursor[0] != '\0' ? "\r\n" : "");
 
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     f->fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -269,6 +271,147 @@ static void test_a_cursor_of_another_store_begins_anew(void **state)
     leave(&f);
 }
 
+/* --- several runs, and lists */
+
+static void set_step(test_store *t, const char *run, int64_t step)
+{
+    assert_good(t,
+                dt_store_run_set_progress(t->store, run, step, (double)step, NAN, NAN, 1, &t->err));
+}
+
+/* The step that a run has in a list's news; -1: it is not among what changed. */
+static int64_t step_told(const json_t *news, const char *run)
+{
+    const json_t *one;
+    size_t at;
+
+    json_array_foreach(json_object_get(news, "runs"), at, one)
+    {
+        if (strcmp(json_string_value(json_object_get(one, "id")), run) == 0)
+            return json_integer_value(json_object_get(one, "step"));
+    }
+    return -1;
+}
+
+static void test_a_list_tells_of_the_runs_that_changed_alone(void **state)
+{
+    test_web *web = *state;
+    test_store *t = &web->rows;
+    follower f = {.cursor = ""};
+    json_t *news;
+
+    begin_run(t);
+    test_store_run(t, "bb", "other");
+    follow(&f, web, "/api/v1/live?sort=name");
+    json_decref(next_event(&f, "open"));
+    set_step(t, "aa", 7);
+    news = next_event(&f, "news");
+    assert_int_equal(step_told(news, "aa"), 7);
+    assert_int_equal(step_told(news, "bb"), -1);
+    assert_int_equal(json_array_size(json_object_get(news, "order")), 2);
+    json_decref(news);
+    leave(&f);
+    set_step(t, "bb", 3); /* while nobody listens */
+    test_store_run(t, "cc", "third");
+    follow(&f, web, "/api/v1/live?sort=name");
+    for (news = next_event(&f, "news"); json_integer_value(json_object_get(news, "total")) < 3;
+         news = next_event(&f, "news"))
+        json_decref(news);
+    assert_int_equal(step_told(news, "aa"), -1);
+    assert_int_equal(step_told(news, "bb"), 3);
+    assert_int_equal(step_told(news, "cc"), 0);
+    assert_string_equal(json_string_value(json_array_get(json_object_get(news, "order"), 2)), "cc");
+    json_decref(news);
+    leave(&f);
+    follow(&f, web, "/api/v1/live?q=third"); /* another list: what one has of `cc` still holds */
+    set_step(t, "aa", 8);
+    set_step(t, "cc", 5);
+    do {
+        news = next_event(&f, "news");
+        assert_int_equal(json_integer_value(json_object_get(news, "total")), 1);
+        assert_int_equal(step_told(news, "aa"), -1);
+    } while (step_told(news, "cc") != 5 && (json_decref(news), true));
+    json_decref(news);
+    leave(&f);
+}
+
+static void test_several_runs_are_told_in_one_stream(void **state)
+{
+    test_web *web = *state;
+    test_store *t = &web->rows;
+    heard told = {.attempt = 1};
+    follower f = {.cursor = ""};
+    int64_t other = 0;
+    json_t *news;
+
+    begin_run(t);
+    add_step(t, 1, 0);
+    test_store_run(t, "bb", "other");
+    follow(&f, web, "/api/v1/live?runs=aa,bb");
+    json_decref(next_event(&f, "open"));
+    assert_non_null(strchr(f.cursor, ','));
+    for (int64_t step = 1; step <= 9; step++) {
+        add_step(t, 1, step);
+        set_step(t, "bb", step);
+        if (step % 3 == 0) { /* the cursor is that of both */
+            leave(&f);
+            follow(&f, web, "/api/v1/live?runs=aa,bb");
+        }
+    }
+    while (sum(told.points, 1) < 9 || other < 9) {
+        const json_t *run;
+
+        news = next_event(&f, "news");
+        if (strcmp(json_string_value(json_object_get(news, "run")), "aa") == 0) {
+            take(&told, news);
+            continue;
+        }
+        run = json_object_get(json_object_get(news, "view"), "run");
+        assert_string_equal(json_string_value(json_object_get(run, "id")), "bb");
+        other = json_integer_value(json_object_get(run, "step"));
+        json_decref(news);
+    }
+    assert_int_equal(sum(told.points, 1), 9);
+    leave(&f);
+    snprintf(f.cursor, sizeof(f.cursor), "1.1.0.0"); /* one for two */
+    follow(&f, web, "/api/v1/live?runs=aa,bb");
+    json_decref(next_event(&f, "open"));
+    leave(&f);
+    f.cursor[0] = '\0'; /* an event of somebody else's */
+    follow(&f, web, "/api/v1/live?runs=aa,bb&after=1.1.0.0,x%0Aevent:%20news%0Adata:%20{}");
+    json_decref(next_event(&f, "open"));
+    assert_null(strchr(f.cursor, 'x'));
+    leave(&f);
+}
+
+static void test_what_cannot_be_followed_is_refused(void **state)
+{
+    static const struct {
+        const char *path;
+        int status;
+    } wrong[] = {
+        {"/api/v1/live?runs=", 400},     {"/api/v1/live?runs=aa,nosuch", 404},
+        {"/api/v1/live?limit=201", 400}, {"/api/v1/live?state=odd", 400},
+        {"/api/v1/live?sort=odd", 400},  {"/api/v1/live?runs=r1,r2,r3,r4,r5,r6,r7,r8,r9", 400},
+    };
+    test_web *web = *state;
+    test_answer answer;
+    char id[8];
+
+    begin_run(&web->rows);
+    for (int i = 1; i <= 9; i++) {
+        snprintf(id, sizeof(id), "r%d", i);
+        test_store_run(&web->rows, id, "n");
+    }
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        test_answer_init(&answer);
+        test_web_get(web, &answer, wrong[i].path);
+        if (answer.status != wrong[i].status)
+            fail_msg("%s: %d", wrong[i].path, (int)answer.status);
+        test_answer_release(&answer);
+    }
+}
+
 static void test_there_is_a_limit_to_those_who_follow_and_not_to_others(void **state)
 {
     static follower many[64];
@@ -365,6 +508,9 @@ int main(void)
         WITH_WEB(test_the_log_of_a_rank_comes_line_by_line),
         WITH_WEB(test_a_cursor_of_another_store_begins_anew),
         WITH_WEB(test_there_is_a_limit_to_those_who_follow_and_not_to_others),
+        WITH_WEB(test_a_list_tells_of_the_runs_that_changed_alone),
+        WITH_WEB(test_several_runs_are_told_in_one_stream),
+        WITH_WEB(test_what_cannot_be_followed_is_refused),
         cmocka_unit_test_setup_teardown(test_only_who_may_read_may_follow, test_web_setup_locked,
                                         test_web_teardown),
         cmocka_unit_test(test_a_cursor_comes_back_as_it_was),

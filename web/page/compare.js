@@ -1,7 +1,7 @@
 // compare: several runs and groups of runs over each other, what differs in their recipes, and what their metrics came
 // to. A group is a band with its mean.
 import {colour, el, setText, table} from '/dom.js';
-import {ACTIVE_MS, QUIET_MS, getJson, isActive, keepAddress, poll} from '/live.js';
+import {ACTIVE_MS, Live, QUIET_MS, getJson, isActive, keepAddress, poll} from '/live.js';
 import {Band, Series} from '/series.js';
 import * as text from '/text.js';
 import {View, bindControls, nameItems, putAddress} from '/view.js';
@@ -10,6 +10,7 @@ import {RunCharts} from '/run_charts.js';
 const RUNS_MOST = 8; // and groups: curves that can be told apart
 const RECIPES_MOST = 100; // of a group that are read
 const VALUES_SHOWN = 3;
+const DRAW_MS = 250;
 
 const byId = (id) => document.getElementById(id);
 
@@ -112,15 +113,19 @@ async function readGroup(group) {
           title: `${group}, ${series.runs.length} run${series.runs.length === 1 ? '' : 's'}`, state: 'running'};
 }
 
+function take(run, {run: now, attempts, metrics}) {
+  Object.assign(run, {metrics, state: now.state, begun: attempts[0].started_ms ?? now.created_ms});
+}
+
 async function update(run) {
   if (run.series instanceof Band) {
     const fresh = await run.series.update();
     run.metrics = run.series.names;
     return fresh;
   }
-  const {run: now, attempts, metrics} = await getJson(run.path);
-  Object.assign(run, {metrics, state: now.state, begun: attempts[0].started_ms ?? now.created_ms});
-  return run.series.update(now.attempt, metrics.length);
+  const view = await getJson(run.path);
+  take(run, view);
+  return run.series.update(view.run.attempt, view.metrics.length);
 }
 
 export async function showCompare() {
@@ -164,7 +169,23 @@ export async function showCompare() {
     });
   };
 
-  poll(async () => {
+  let drawing = 0; // a timer: what is told is drawn so often
+  const draw = () => {
+    drawing = 0;
+    charts.setNames([...new Set(runs.flatMap((run) => run.metrics))]);
+    charts.draw();
+    tables();
+  };
+  const told = (news) => {
+    const run = runs?.find((one) => one.id === news.run);
+    if (!run) return;
+    if (news.view) take(run, news.view);
+    const known = (!news.view || news.view.run.attempt === run.series.attempt)
+      && (!news.attempt || run.series.add(news.attempt, news.series ?? {}, view));
+    if (!known) again(true); // an attempt more: what it undid is the server's to say
+    else if (drawing === 0) drawing = setTimeout(draw, DRAW_MS);
+  };
+  const again = poll(async () => {
     byId('none').hidden = count > 0;
     byId('comparison').hidden = count === 0;
     if (count === 0) return QUIET_MS;
@@ -180,6 +201,9 @@ export async function showCompare() {
       charts.draw();
       tables();
     }
-    return groups.length === 0 && runs.some((run) => isActive(run.state)) ? ACTIVE_MS : QUIET_MS;
+    if (groups.length > 0) return QUIET_MS; // bands are asked for anew
+    live.follow(null);
+    return live.wait ?? (runs.some((run) => isActive(run.state)) ? ACTIVE_MS : QUIET_MS);
   });
+  const live = new Live(() => `/api/v1/live?${new URLSearchParams({runs: ids.join(',')})}`, () => again(true), told);
 }

@@ -1,6 +1,6 @@
 // list: the runs that are looked for, page by page; what is looked for stands in the address.
 import {el, pill, progressBar, setText} from '/dom.js';
-import {ACTIVE_MS, QUIET_MS, getJson, isActive, poll} from '/live.js';
+import {ACTIVE_MS, Live, QUIET_MS, getJson, isActive, poll} from '/live.js';
 import * as text from '/text.js';
 
 const PAGE = 100; // runs
@@ -28,10 +28,10 @@ class Query {
     history.replaceState(null, '', address);
   }
 
-  get path() {
+  get asked() {
     const asked = new URLSearchParams({limit: PAGE, offset: (this.page - 1) * PAGE});
     for (const name of ['q', 'state', 'sort']) if (this[name] !== '') asked.set(name, this[name]);
-    return `/api/v1/runs?${asked}`;
+    return asked;
   }
 }
 
@@ -141,10 +141,10 @@ export function showList() {
     showTicked();
   };
 
-  const again = poll(async () => {
-    const mine = ++asked;
-    const {runs, time_ms: now, total} = await getJson(query.path);
-    if (mine !== asked) return ACTIVE_MS;
+  let shown = {runs: [], total: 0, time_ms: 0};
+
+  const show = () => {
+    const {runs, time_ms: now, total} = shown;
     const active = runs.filter((run) => isActive(run.state)).length;
     const searched = query.q !== '' || query.state !== '';
     byId('runs').hidden = runs.length === 0;
@@ -157,10 +157,31 @@ export function showList() {
     rows.show(runs, now, ticked, tick);
     showPages(query, total);
     showSort(query);
-    return active > 0 ? ACTIVE_MS : QUIET_MS;
+    return active;
+  };
+  const again = poll(async () => {
+    const mine = ++asked;
+    const answer = await getJson(`/api/v1/runs?${query.asked}`);
+    if (mine !== asked) return ACTIVE_MS;
+    shown = answer;
+    const active = show();
+    live.follow(null);
+    return live.wait ?? (active > 0 ? ACTIVE_MS : QUIET_MS);
   });
+  // The runs that have changed, in the order that all have now.
+  const told = (news) => {
+    const known = new Map([...shown.runs, ...news.runs].map((run) => [run.id, run]));
+    if (!news.order.every((id) => known.has(id))) {
+      again(true); // it is newer than the answer that is on its way
+      return;
+    }
+    shown = {...news, runs: news.order.map((id) => known.get(id))};
+    show();
+  };
+  const live = new Live(() => `/api/v1/live?${query.asked}`, () => again(true), told);
   const change = (changes) => {
     query.set(changes);
+    live.stop(); // what it tells is of another list
     again(true);
   };
   byId('q').value = query.q;

@@ -65,12 +65,12 @@ export function poll(step) {
   return run;
 }
 
-// News of a run by server-sent events, while the page is seen. `opened` is called when all that there is has to be asked
+// News by server-sent events, while the page is seen; `address` says of whom: (rank) => path. `opened` is called when all that there is has to be asked
 // for, as nothing of before will be told; `told` with each piece of news. Where the server does not tell (too many
 // follow, an old proxy between), it is tried again later; meanwhile `wait` lets the page ask by itself.
 export class Live {
-  constructor(path, opened, told) {
-    Object.assign(this, {path, opened, told, on: false, rank: null, source: null, timer: 0});
+  constructor(address, opened, told) {
+    Object.assign(this, {address, opened, told, on: false, rank: null, source: null, timer: 0});
     document.addEventListener('visibilitychange', () => this.start());
     // the connection, of which a browser has few, is given back at once
     addEventListener('pagehide', () => this.stop());
@@ -90,7 +90,7 @@ export class Live {
   start() {
     this.stop();
     if (document.hidden || typeof EventSource === 'undefined') return;
-    const source = new EventSource(`${this.path}/live${this.rank === null ? '' : `?rank=${this.rank}`}`);
+    const source = new EventSource(this.address(this.rank));
     this.source = source;
     source.addEventListener('open', (event) => {
       if (event instanceof MessageEvent) { // the server's word, not the browser's

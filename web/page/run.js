@@ -135,5 +135,5 @@ export function showRun() {
         showCurves(newest, true);
       }, DRAW_MS);
   };
-  const live = new Live(path, () => again(true), told);
+  const live = new Live((rank) => `${path}/live${rank === null ? '' : `?rank=${rank}`}`, () => again(true), told);
 }
