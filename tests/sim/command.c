@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "engine/checkpoint/checkpoint.h"
 #include "recipes/plan.h"
 #include "recipes/reader.h"
 #include "runner/supervisor/folder/mend.h"
@@ -158,6 +159,26 @@ void sim_command_launch(void)
     run("launch", launch);
 }
 
+/* As `resume --from STEP`, which goes back: the earliest that is reported and whole here. */
+static dt_status find_earliest(dt_resume_point *from, dt_store *store, dt_arena *arena,
+                               dt_error *err)
+{
+    dt_checkpoint *checkpoint = NULL;
+    dt_store_checkpoint *rows;
+    int64_t count;
+    dt_status st = dt_store_checkpoint_list(store, &rows, &count, SIM_RUN, arena, err);
+
+    for (int64_t i = 0; st == DT_OK && i < count; i++) {
+        if (rows[i].step >= from->step || !dt_file_exists(rows[i].path) ||
+            dt_checkpoint_open(&checkpoint, rows[i].path, NULL) != DT_OK)
+            continue;
+        from->path = rows[i].path;
+        from->step = rows[i].step;
+        dt_checkpoint_close(checkpoint);
+    }
+    return st;
+}
+
 static int resume(sim_proc *proc)
 {
     dt_error err = DT_ERROR_INIT;
@@ -175,6 +196,9 @@ static int resume(sim_proc *proc)
     if (!dt_run_state_is_terminal(row.state) || row.state == DT_RUN_FINISHED)
         goto out;
     DT_TRY(dt_run_newest_checkpoint(&from, store, SIM_RUN, FOLDER "/checkpoints", &arena, &err));
+    if (sim.seed % 4 == 1 && from.path != NULL) /* not drawn: other seeds stay what they were */
+        DT_TRY(find_earliest(&from, store, &arena, &err));
+    sim_trace("it goes on from step %lld", (long long)from.step);
     DT_TRY(plan_write(&recipe, row.attempt + 1, from.path != NULL ? from.path : "", &arena, &err));
     DT_TRY(dt_store_attempt_add(store, SIM_RUN, from.step, schedule.steps, row.recipe_json, "0",
                                 dt_clock_wall_ms(), &attempt, &err));
