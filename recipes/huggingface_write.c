@@ -51,7 +51,8 @@ dt_status dt_huggingface_family(const dt_published **out, const dt_recipe *recip
         differs = key->path;
     }
     if (differs == NULL)
-        return DT_FAIL(err, DT_ERR_RECIPE, "a model of kind '%s' has no form in Hugging Face's",
+        return DT_FAIL(err, DT_ERR_RECIPE,
+                       "a model of kind '%s' has no form in Hugging Face's transformers",
                        dt_architecture_find(recipe->model.kind)->name);
     return DT_FAIL(err, DT_ERR_RECIPE,
                    "a model with this '%s' has no form in Hugging Face's transformers", differs);

@@ -96,6 +96,9 @@ static dt_status translate_line(translator *t, const dt_translate_options *optio
                  "the model's numbers are not finite: the run diverged before this checkpoint");
     for (int64_t i = 0; i < found.count; i++)
         dt_side_decode(&t->line, t->sides->target, found.tokens[i]);
+    for (size_t i = 0; i < t->line.length; i++) /* a line of input stays one line */
+        if (t->line.data[i] == '\n' || t->line.data[i] == '\r')
+            t->line.data[i] = ' ';
     while (t->line.length > 0 && t->line.data[t->line.length - 1] == ' ')
         t->line.data[--t->line.length] = '\0';
     DT_TRY(options->emit(options->context, t->line.data, t->line.length, found.score, err));

@@ -8,8 +8,6 @@
 
 #include "base/banned.h"
 
-#define FILE_MOST ((size_t)1 << 30)
-
 /* "-" is stdin, of either option; a prompt that is that alone is given by a file. */
 static dt_status check_prompt(const dt_call *call, dt_error *err)
 {
@@ -29,6 +27,8 @@ static dt_status check_reference(const dt_call *call, dt_error *err)
                        "--reference is of the lines that are translated: give them (--input)");
     if (reference->given && !dt_file_exists(reference->text))
         return DT_FAIL(err, DT_ERR_USAGE, "--reference: there is no '%s'", reference->text);
+    if (reference->given)
+        return dt_bleu_expect(dt_arguments_get(call->args, "input")->text, reference->text, err);
     return DT_OK;
 }
 
@@ -48,7 +48,7 @@ static dt_status compare(const dt_strbuf *text, dt_call *call, json_t *object, d
     names[1] = dt_arena_printf(call->arena, "'%s'", path);
     if (names[1] == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    DT_TRY(dt_file_read(&theirs, path, FILE_MOST, err));
+    DT_TRY(dt_file_read(&theirs, path, DT_BLEU_FILE_MOST, err));
     DT_TRY(dt_bleu_compare(&report, text, &theirs, names,
                            dt_arguments_get(call->args, "tokenize")->text, call->arena, err));
     if (object != NULL) {

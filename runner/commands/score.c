@@ -10,8 +10,6 @@
 
 #include "base/banned.h"
 
-#define FILE_MOST ((size_t)1 << 30)
-
 /* --- a run and lines; the engine does the work */
 
 static dt_status score_lines(dt_call *call, dt_error *err)
@@ -47,7 +45,7 @@ out:
 
 static dt_status read_file(dt_strbuf *out, const char *path, dt_error *err)
 {
-    return dt_file_read(out, strcmp(path, "-") == 0 ? "/dev/stdin" : path, FILE_MOST, err);
+    return dt_file_read(out, strcmp(path, "-") == 0 ? "/dev/stdin" : path, DT_BLEU_FILE_MOST, err);
 }
 
 static dt_status check_files(const char *const paths[2], const dt_call *call, dt_error *err)

@@ -1,5 +1,9 @@
 #include "runner/view/bleu.h"
 
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
 #include "base/version.h"
 #include "engine/tokens/text_lines.h"
 
@@ -17,6 +21,38 @@ static int64_t count_lines(const dt_strbuf *text)
     while (dt_text_lines_next(&line, &length, &lines))
         count++;
     return count;
+}
+
+static dt_status count_file(int64_t *out, const char *path, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    DT_TRY(dt_file_read(&text, path, DT_BLEU_FILE_MOST, err));
+    *out = count_lines(&text);
+out:
+    dt_strbuf_release(&text);
+    return st;
+}
+
+dt_status dt_bleu_expect(const char *input, const char *reference, dt_error *err)
+{
+    struct stat is;
+    int64_t ours, theirs;
+    dt_status st = DT_OK;
+
+    if (strcmp(input, "-") == 0 || stat(input, &is) != 0 || !S_ISREG(is.st_mode))
+        return DT_OK;
+    DT_TRY(count_file(&ours, input, err));
+    DT_TRY(count_file(&theirs, reference, err));
+    if (ours != theirs)
+        DT_THROW(
+            err, DT_ERR_USAGE,
+            "--input '%s' has %lld lines, and --reference '%s' has %lld: expected one for each",
+            input, (long long)ours, reference, (long long)theirs);
+out:
+    return st;
 }
 
 dt_status dt_bleu_compare(dt_bleu_report *out, const dt_strbuf *ours, const dt_strbuf *theirs,

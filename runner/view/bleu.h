@@ -8,6 +8,8 @@
 #include "base/json.h"
 #include "engine/bleu/bleu.h"
 
+#define DT_BLEU_FILE_MOST ((size_t)1 << 30)
+
 extern const char *const dt_bleu_tokenizers[]; /* for an option; ends with NULL */
 
 typedef struct dt_bleu_report {
@@ -22,6 +24,9 @@ typedef struct dt_bleu_report {
 dt_status dt_bleu_compare(dt_bleu_report *out, const dt_strbuf *ours, const dt_strbuf *theirs,
                           const char *const names[2], const char *tokenizer, dt_arena *arena,
                           dt_error *err);
+/* The same refusal, before there is a translation: `input` is the file that is translated. Its lines are not
+ * counted where it is a pipe. */
+dt_status dt_bleu_expect(const char *input, const char *reference, dt_error *err);
 /* One line, with its end. */
 void dt_bleu_add_text(dt_strbuf *out, const dt_bleu_report *report);
 void dt_bleu_add_json(json_t *object, const dt_bleu_report *report);

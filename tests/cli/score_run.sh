@@ -51,3 +51,12 @@ expect 2 score "$run" --input "$work/bytes"
 says "line 2"
 expect 0 score "$run" --input "$work/lines" --checkpoint best
 expect 2 score "$run" --input "$work/lines" --checkpoint 7
+
+# What a run of bytes foretells of a line is its validation loss of that line, behind a line break.
+printf '\nthe quick brown ' >"$work/valid"
+tail -c 16 "$work/valid" >"$work/line"
+expect 0 launch --wait --json "$work/tiny.yaml" --set data.tokenizer=byte --set data.validation="$work/valid" \
+    --set schedule.steps=20
+loss=$(field "o['valid_loss']")
+expect 0 score "$(field "o['run']")" --input "$work/line" --json
+json "o['tokens'] == 16" "abs(o['loss'] / $loss - 1) < 1e-5"

@@ -60,8 +60,34 @@ says "BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp"
 expect 0 generate "$run" --input "$work/valid.words" --reference "$work/greedy" --tokenize none --json
 json "abs(o['bleu']['bleu'] - 100) < 1e-9" "o['bleu']['brevity_penalty'] == 1" "'tok:none' in o['bleu']['signature']"
 expect 2 generate "$run" --input "$work/valid.words" --reference "$work/short"
+says "'$work/valid.words' has 200 lines, and --reference '$work/short' has 199"
+[ ! -s "$work/out" ] || fail "it translates first, and looks at the reference then"
+"$dtrun" generate "$run" --input - --reference "$work/short" <"$work/valid.words" >"$work/out" 2>"$work/err"
+[ $? -eq 2 ] || fail "a pipe of 200 lines against 199 is taken"
 says "what was translated has 200 lines, and '$work/short' has 199"
+expect 3 export --to hf "$run" "$work/hf"
+says "a model of kind 'transformer' has no form in Hugging Face's transformers"
+[ ! -e "$work/hf" ] || fail "a refused export leaves a folder"
 expect 2 generate "$run" --reference "$work/short"
 says "give them (--input)"
 expect 2 generate "$run" --input "$work/valid.words" --reference "$work/nothing"
 says "there is no"
+
+# Where a model has learned of line breaks within a sentence, a line of input stays one line.
+python3 - "$work/breaks.jsonl" <<'PY'
+import json, sys
+with open(sys.argv[1], "w") as file:
+    for i in range(64):
+        file.write(json.dumps({"de": f"zeile {i % 8}", "en": "a\nb\r\nc"}) + "\n")
+PY
+cat >"$work/breaks.yaml" <<YAML
+model: {kind: transformer, layers: 1, heads: 2, embed: 32, ffn: 32}
+data: {train: breaks.jsonl, source: de, target: en, tokenizer: $PWD/tests/golden/tokens/gpt2.json, split: 0.9}
+batch: {max_tokens: 128, tokens: 24}
+optimizer: {lr: 0.01}
+schedule: {kind: constant, steps: 60}
+YAML
+expect 0 launch "$work/breaks.yaml" --wait --json
+printf 'zeile 1\nzeile 2\n' >"$work/two"
+expect 0 generate "$(field "o['run']")" --input "$work/two"
+printf 'a b  c\na b  c\n' | cmp - "$work/out" || fail "two lines became $(cat -A "$work/out")"
