@@ -17,10 +17,11 @@
 
 #include "base/banned.h"
 
-#define BEAT_SECONDS 10.0 /* something is sent so often */
-#define LOOK_SECONDS 2.0  /* whether the other side is still there */
-#define RANKS_MOST   65536
-#define RUNS_MOST    8 /* of one stream */
+#define BEAT_SECONDS  10.0 /* something is sent so often */
+#define LOOK_SECONDS  2.0  /* whether the other side is still there */
+#define LATER_SECONDS 0.5  /* before a list is asked for again */
+#define RANKS_MOST    65536
+#define RUNS_MOST     8 /* of one stream */
 
 typedef struct stream {
     dt_web_live *live;
@@ -31,6 +32,7 @@ typedef struct stream {
     int64_t version;      /* of the store that was reported */
     double sent;          /* when something was, monotonic */
     int fd;               /* of the connection, to look at; -1: none */
+    bool later;           /* what is new is told after a pause */
     bool open;            /* it has no cursor of its own and is told the one of now */
 } stream;
 
@@ -59,10 +61,13 @@ static dt_status tell(dt_strbuf *out, stream *s, bool *more, dt_error *err)
     dt_status st = DT_OK;
     int64_t version = s->version;
 
+    s->later = false;
     for (int i = 0; i < s->count && st == DT_OK; i++) {
         s->followers[i].version = version;
         st = dt_web_live_tell(out, s->live, &s->followers[i], &problem);
-        if (s->followers[i].version < 0)
+        if (s->followers[i].version == DT_WEB_LIVE_LATER)
+            s->later = true;
+        else if (s->followers[i].version < 0)
             s->version = -1; /* there is more of it */
     }
     *more = st == DT_OK;
@@ -81,8 +86,11 @@ static dt_status stream_next(void *state, dt_store *store, dt_strbuf *out, bool 
     if (store != NULL)
         stream_open(s, out);
     while (out->length == 0) {
-        dt_web_wait found = dt_web_live_wait(s->live, &s->version, LOOK_SECONDS);
+        dt_web_wait found =
+            dt_web_live_wait(s->live, &s->version, s->later ? LATER_SECONDS : LOOK_SECONDS);
 
+        if (found == DT_WEB_QUIET && s->later)
+            found = DT_WEB_NEWS;
         *more = found != DT_WEB_OVER && !has_left(s);
         if (!*more)
             goto out;

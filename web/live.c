@@ -129,6 +129,8 @@ void dt_web_live_end(dt_web_live *live)
     pthread_join(live->watcher, NULL);
     for (int i = 0; i < DT_WEB_LIVE_NEWS; i++)
         dt_web_news_release(&live->news[i]);
+    for (int i = 0; i < DT_WEB_LIVE_LISTS; i++)
+        dt_web_list_release(&live->lists[i]);
     pthread_cond_destroy(&live->changed);
     pthread_cond_destroy(&live->wanted);
     pthread_mutex_destroy(&live->lock);

@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "base/json.h"
 #include "base/strbuf.h"
 #include "web/stores.h"
 
@@ -25,23 +26,37 @@ typedef struct dt_web_news {
     char *body;  /* fields of an object, "" where nothing is new */
     char *view;  /* the run as /api/v1/runs/ID has it; NULL of a list */
     uint64_t view_hash;
-    bool more; /* to be asked for at once */
-    bool anew; /* the cursor was of another store: what was before `after` is to be asked for */
+    bool more;  /* to be asked for at once */
+    bool later; /* of a list that was read a moment ago: to be asked for again after a pause */
+    bool anew;  /* the cursor was of another store: what was before `after` is to be asked for */
 } dt_web_news;
+
+#define DT_WEB_LIVE_LISTS 8 /* that are kept for others */
+
+/* A list as it was read last. */
+typedef struct dt_web_list {
+    char *key;    /* what it is of; NULL: an empty place */
+    char *after;  /* the cursor of who has all of it */
+    char *order;  /* its ids as JSON */
+    json_t *rows; /* by their mark in a cursor, each as JSON text */
+    int64_t total, version, now_ms;
+    double made, cost; /* when, monotonic, and the seconds that it took */
+} dt_web_list;
 
 typedef struct dt_web_live {
     dt_web_stores *stores;
     const char *folder;   /* of the store */
     int most;             /* followers at once */
-    pthread_mutex_t lock; /* of all below, but for `news` */
+    pthread_mutex_t lock; /* of all below, but for `news` and `lists` */
     pthread_cond_t changed, wanted;
     int64_t version; /* rises when the store has changed */
     int followers;
     bool begun, closing;
     pthread_t watcher;
-    pthread_mutex_t reading; /* of `news` */
+    pthread_mutex_t reading; /* of `news` and `lists` */
     dt_web_news news[DT_WEB_LIVE_NEWS];
-    int oldest;
+    dt_web_list lists[DT_WEB_LIVE_LISTS];
+    int oldest, oldest_list;
 } dt_web_live;
 
 dt_status dt_web_live_begin(dt_web_live *live, dt_web_stores *stores, const char *folder, int most,
@@ -78,11 +93,14 @@ dt_status dt_web_live_now(dt_web_live *live, dt_store *store, dt_web_follower *f
 
 /* --- live_list.c: of a list, the runs in it that have changed, its order and how many there are. Its cursor says which
  * runs it had, and by a hash of each how it was: "STORE.TOTAL.ID-HASH.ID-HASH." */
-#define DT_WEB_LIVE_LIST_MOST 200 /* runs */
+#define DT_WEB_LIVE_LIST_MOST 200  /* runs */
+#define DT_WEB_LIVE_LATER     (-2) /* version of a follower who is told more after a pause */
+/* A list is read once for all who are told of it, and not again before 20 times as long as that took has gone. */
 dt_status dt_web_live_list_read(dt_web_news *news, dt_web_live *live, dt_store *store,
                                 const dt_run_search *search, dt_error *err);
-dt_status dt_web_live_list_now(dt_strbuf *out, dt_web_live *live, dt_store *store,
+dt_status dt_web_live_list_now(dt_strbuf *out, dt_web_live *live, dt_store *store, const char *key,
                                const dt_run_search *search, dt_error *err);
+void dt_web_list_release(dt_web_list *list);
 void dt_web_news_release(dt_web_news *news);
 
 #endif

@@ -1,5 +1,7 @@
+#define _GNU_SOURCE
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -10,12 +12,8 @@
 
 #include "base/banned.h"
 
-typedef struct listing {
-    const char **ids;
-    int64_t count, total;
-    dt_strbuf after;   /* the cursor */
-    dt_strbuf changed; /* objects of runs, by commas */
-} listing;
+#define PAUSE_TIMES 20 /* as long as a reading takes, so that readings take 5 % of a core at most */
+#define PAUSE_MOST  10.0
 
 static uint32_t hash_of(const dt_strbuf *text)
 {
@@ -27,8 +25,8 @@ static uint32_t hash_of(const dt_strbuf *text)
 }
 
 /* A run that was removed meanwhile is left out. What the clock alone changes is no news. */
-static dt_status run_add(listing *l, const char *before, dt_store *store, const char *id,
-                         int64_t now_ms, dt_error *err)
+static dt_status row_add(dt_web_list *list, dt_strbuf *after, dt_strbuf *order, dt_store *store,
+                         const char *id, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
     json_t *json = NULL, *elapsed;
@@ -45,17 +43,17 @@ static dt_status run_add(listing *l, const char *before, dt_store *store, const 
         st = st == DT_ERR_NOT_FOUND ? DT_OK : DT_FAIL(err, st, "%s", problem.message);
         goto out;
     }
-    json = dt_web_run_json(&run, now_ms);
+    json = dt_web_run_json(&run, list->now_ms);
     elapsed = json_incref(json_object_get(json, "elapsed_seconds"));
     json_object_del(json, "elapsed_seconds");
     dt_json_write(&text, json);
     json_object_set_new(json, "elapsed_seconds", elapsed);
     snprintf(mark, sizeof(mark), ".%.64s-%" PRIx32 ".", run.id, hash_of(&text));
-    dt_strbuf_add_str(&l->after, mark + 1);
-    if (before == NULL || strstr(before, mark) == NULL) {
-        dt_strbuf_add_str(&l->changed, l->changed.length > 0 ? "," : "");
-        dt_json_write(&l->changed, json);
-    }
+    dt_strbuf_add_str(after, mark + 1);
+    dt_strbuf_add_fmt(order, "%s\"%s\"", order->length > 0 ? "," : "", run.id);
+    dt_strbuf_reset(&text);
+    dt_json_write(&text, json);
+    json_object_set_new(list->rows, mark, json_stringn(text.data, text.length));
 out:
     json_decref(json);
     dt_strbuf_release(&text);
@@ -63,29 +61,97 @@ out:
     return st;
 }
 
-/* before: what is known is left out of `changed`; NULL: nothing is. */
-static dt_status read_list(listing *l, const char *before, dt_web_live *live, dt_store *store,
-                           const dt_run_search *search, int64_t now_ms, dt_arena *arena,
-                           dt_error *err)
+void dt_web_list_release(dt_web_list *list)
 {
+    free(list->key);
+    free(list->after);
+    free(list->order);
+    json_decref(list->rows);
+    *list = (dt_web_list){0};
+}
+
+static dt_status list_make(dt_web_list *list, dt_web_live *live, dt_store *store, const char *key,
+                           int64_t version, const dt_run_search *search, dt_error *err)
+{
+    double began = dt_clock_monotonic_seconds();
+    dt_strbuf after, order;
+    const char **ids;
+    dt_arena arena;
+    int64_t count;
     dt_status st;
 
-    DT_TRY(dt_store_run_search(store, &l->ids, &l->count, &l->total, search, arena, err));
-    dt_strbuf_add_fmt(&l->after, "%" PRIx64 ".%" PRId64 ".",
-                      dt_web_cursor_store(live->stores->path), l->total);
-    for (int64_t i = 0; i < l->count; i++)
-        DT_TRY(run_add(l, before, store, l->ids[i], now_ms, err));
+    *list = (dt_web_list){.key = strdup(key),
+                          .rows = json_object(),
+                          .version = version,
+                          .now_ms = dt_clock_wall_ms()};
+    DT_ASSERT(list->key != NULL && list->rows != NULL);
+    dt_arena_init(&arena, 0);
+    dt_strbuf_init(&after);
+    dt_strbuf_init(&order);
+    DT_TRY(dt_store_run_search(store, &ids, &count, &list->total, search, &arena, err));
+    dt_strbuf_add_fmt(&after, "%" PRIx64 ".%" PRId64 ".", dt_web_cursor_store(live->stores->path),
+                      list->total);
+    for (int64_t i = 0; i < count; i++)
+        DT_TRY(row_add(list, &after, &order, store, ids[i], err));
+    list->after = dt_strbuf_detach(&after);
+    list->order = dt_strbuf_detach(&order);
+    list->made = dt_clock_monotonic_seconds();
+    list->cost = list->made - began;
 out:
+    dt_strbuf_release(&after);
+    dt_strbuf_release(&order);
+    dt_arena_release(&arena);
+    if (st != DT_OK)
+        dt_web_list_release(list);
     return st;
 }
 
-static void body_add(dt_strbuf *body, const listing *l, int64_t now_ms)
+static bool is_young(const dt_web_list *list)
 {
-    dt_strbuf_add_fmt(body, "\"time_ms\":%" PRId64 ",\"total\":%" PRId64 ",\"order\":[", now_ms,
-                      l->total);
-    for (int64_t i = 0; i < l->count; i++)
-        dt_strbuf_add_fmt(body, "%s\"%s\"", i > 0 ? "," : "", l->ids[i]);
-    dt_strbuf_add_fmt(body, "],\"runs\":[%s]", l->changed.data);
+    double pause = PAUSE_TIMES * list->cost;
+
+    return dt_clock_monotonic_seconds() - list->made < (pause < PAUSE_MOST ? pause : PAUSE_MOST);
+}
+
+/* As it is in this version of the store, or was a moment ago. */
+static dt_status list_find(dt_web_list **out, dt_web_live *live, dt_store *store, const char *key,
+                           int64_t version, const dt_run_search *search, dt_error *err)
+{
+    dt_web_list *place = NULL;
+
+    for (int i = 0; i < DT_WEB_LIVE_LISTS; i++)
+        if (live->lists[i].key != NULL && strcmp(live->lists[i].key, key) == 0)
+            place = &live->lists[i];
+    *out = place;
+    if (place != NULL && (place->version == version || is_young(place)))
+        return DT_OK;
+    if (place == NULL) {
+        place = &live->lists[live->oldest_list];
+        live->oldest_list = (live->oldest_list + 1) % DT_WEB_LIVE_LISTS;
+    }
+    *out = place;
+    dt_web_list_release(place);
+    return list_make(place, live, store, key, version, search, err);
+}
+
+/* With the runs that the cursor does not have as they are. */
+static void body_add(dt_strbuf *body, const dt_web_list *list, const char *before)
+{
+    const char *mark, *comma = "";
+    json_t *row;
+
+    dt_strbuf_add_fmt(body,
+                      "\"time_ms\":%" PRId64 ",\"total\":%" PRId64 ",\"order\":[%s],\"runs\":[",
+                      list->now_ms, list->total, list->order);
+    json_object_foreach(list->rows, mark, row)
+    {
+        if (strstr(before, mark) != NULL)
+            continue;
+        dt_strbuf_add_str(body, comma);
+        dt_strbuf_add(body, json_string_value(row), json_string_length(row));
+        comma = ",";
+    }
+    dt_strbuf_add_char(body, ']');
 }
 
 /* Whether a cursor is of this store. */
@@ -100,46 +166,39 @@ static bool is_ours(const dt_web_live *live, const char *cursor)
 dt_status dt_web_live_list_read(dt_web_news *news, dt_web_live *live, dt_store *store,
                                 const dt_run_search *search, dt_error *err)
 {
-    int64_t now_ms = dt_clock_wall_ms();
-    listing l = {0};
-    dt_strbuf body;
-    dt_arena arena;
+    dt_web_list *list;
+    dt_strbuf text;
     dt_status st;
 
-    dt_arena_init(&arena, 0);
-    dt_strbuf_init(&body);
-    dt_strbuf_init(&l.after);
-    dt_strbuf_init(&l.changed);
+    dt_strbuf_init(&text);
+    DT_TRY(list_find(&list, live, store, news->run, news->version, search, err));
     news->anew = !is_ours(live, news->before);
-    DT_TRY(read_list(&l, news->before, live, store, search, now_ms, &arena, err));
-    if (!news->anew && strcmp(l.after.data, news->before) != 0)
-        body_add(&body, &l, now_ms);
-    news->after = dt_strbuf_detach(&l.after);
-    news->body = dt_strbuf_detach(&body);
+    news->later = list->version != news->version;
+    if (!news->anew && strcmp(list->after, news->before) != 0)
+        body_add(&text, list, news->before);
+    news->body = dt_strbuf_detach(&text);
+    dt_strbuf_add_str(&text, list->after);
+    news->after = dt_strbuf_detach(&text);
 out:
-    dt_strbuf_release(&body);
-    dt_strbuf_release(&l.after);
-    dt_strbuf_release(&l.changed);
-    dt_arena_release(&arena);
+    dt_strbuf_release(&text);
     return st;
 }
 
-dt_status dt_web_live_list_now(dt_strbuf *out, dt_web_live *live, dt_store *store,
+dt_status dt_web_live_list_now(dt_strbuf *out, dt_web_live *live, dt_store *store, const char *key,
                                const dt_run_search *search, dt_error *err)
 {
-    listing l = {0};
-    dt_arena arena;
+    dt_web_list *list;
+    int64_t version;
     dt_status st;
 
-    dt_arena_init(&arena, 0);
-    dt_strbuf_init(&l.after);
-    dt_strbuf_init(&l.changed);
-    DT_TRY(read_list(&l, NULL, live, store, search, 0, &arena, err));
+    pthread_mutex_lock(&live->lock);
+    version = live->version;
+    pthread_mutex_unlock(&live->lock);
+    pthread_mutex_lock(&live->reading);
+    DT_TRY(list_find(&list, live, store, key, version, search, err));
     dt_strbuf_reset(out);
-    dt_strbuf_add(out, l.after.data, l.after.length);
+    dt_strbuf_add_str(out, list->after);
 out:
-    dt_strbuf_release(&l.after);
-    dt_strbuf_release(&l.changed);
-    dt_arena_release(&arena);
+    pthread_mutex_unlock(&live->reading);
     return st;
 }

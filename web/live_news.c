@@ -249,7 +249,8 @@ dt_status dt_web_live_now(dt_web_live *live, dt_store *store, dt_web_follower *f
                           dt_error *err)
 {
     return follower->search != NULL
-               ? dt_web_live_list_now(&follower->after, live, store, follower->search, err)
+               ? dt_web_live_list_now(&follower->after, live, store, follower->run,
+                                      follower->search, err)
                : run_now(&follower->after, live, store, follower->run, follower->rank, err);
 }
 
@@ -343,7 +344,7 @@ static dt_status news_find(dt_web_news **out, dt_web_live *live, const dt_web_fo
     for (int i = 0; i < DT_WEB_LIVE_NEWS; i++) {
         dt_web_news *news = &live->news[i];
 
-        if (news->run != NULL && news->version == follower->version &&
+        if (news->run != NULL && !news->later && news->version == follower->version &&
             news->rank == follower->rank && strcmp(news->before, follower->after.data) == 0 &&
             strcmp(news->run, follower->run) == 0) {
             *out = news;
@@ -403,6 +404,8 @@ dt_status dt_web_live_tell(dt_strbuf *out, dt_web_live *live, dt_web_follower *f
         follower->view_hash = news->view_hash;
         if (news->more)
             follower->version = -1; /* to be asked again at once */
+        if (news->later)
+            follower->version = DT_WEB_LIVE_LATER;
     }
 out:
     pthread_mutex_unlock(&live->reading);
