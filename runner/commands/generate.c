@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
+#include "runner/export/output.h"
 #include "runner/launch/from_checkpoint.h"
 #include "runner/view/bleu.h"
 #include "runner/view/runs.h"
@@ -16,6 +17,41 @@ static dt_status check_prompt(const dt_call *call, dt_error *err)
         return DT_FAIL(err, DT_ERR_USAGE,
                        "--prompt and --prompt-file are both given; leave one out");
     return DT_OK;
+}
+
+/* That it can be written is found out before there is something to write. */
+static dt_status check_output(const dt_call *call, dt_error *err)
+{
+    const char *path = dt_arguments_get(call->args, "output")->text;
+    dt_output output;
+    dt_status st = DT_OK;
+
+    if (path == NULL)
+        return DT_OK;
+    if (!dt_arguments_get(call->args, "input")->given)
+        DT_THROW(err, DT_ERR_USAGE,
+                 "--output is for lines that are translated: give them (--input)");
+    if (call->json)
+        DT_THROW(err, DT_ERR_USAGE, "--output and --json are both given; leave one out");
+    DT_TRY(dt_output_open(&output, path, dt_arguments_flag(call->args, "force"), call->arena, err));
+    (void)dt_output_close(&output, DT_ERR_USAGE, NULL); /* nothing is left of it */
+out:
+    return st;
+}
+
+static dt_status write_output(const dt_strbuf *text, const dt_call *call, dt_error *err)
+{
+    const char *path = dt_arguments_get(call->args, "output")->text;
+    dt_output output;
+    dt_status st = DT_OK;
+
+    if (path == NULL)
+        return DT_OK;
+    DT_TRY(dt_output_open(&output, path, dt_arguments_flag(call->args, "force"), call->arena, err));
+    dt_strbuf_add(&output.text, text->data, text->length);
+    st = dt_output_close(&output, DT_OK, err);
+out:
+    return st;
 }
 
 static dt_status check_reference(const dt_call *call, dt_error *err)
@@ -82,7 +118,7 @@ static void join_lines(dt_strbuf *out, const json_t *object)
 
 static dt_status generate(dt_call *call, dt_error *err)
 {
-    static const char *const here[] = {"reference", "tokenize", NULL};
+    static const char *const here[] = {"reference", "tokenize", "output", "force", NULL};
     const char *checkpoint;
     dt_store *store = NULL;
     json_t *object = NULL;
@@ -93,9 +129,12 @@ static dt_status generate(dt_call *call, dt_error *err)
     dt_strbuf_init(&text);
     DT_TRY(check_prompt(call, err));
     DT_TRY(check_reference(call, err));
+    DT_TRY(check_output(call, err));
     DT_TRY(dt_runs_open(&store, &run, call->args->operands[0], call, err));
     DT_TRY(dt_from_checkpoint_find(&checkpoint, store, &run, call, err));
-    DT_TRY(dt_from_checkpoint_call(&object, &text, &run, checkpoint, here, call, err));
+    DT_TRY(dt_from_checkpoint_call(&object, &text, &run, checkpoint, here,
+                                   dt_arguments_get(call->args, "output")->given, call, err));
+    DT_TRY(write_output(&text, call, err));
     if (object != NULL)
         join_lines(&text, object);
     DT_TRY(compare(&text, call, object, err));
@@ -123,6 +162,14 @@ static const dt_option options[] = {
      .kind = DT_OPTION_TEXT,
      .value = "FILE",
      .help = "translate its lines, each to a line; - reads them from stdin"},
+    {.name = "output",
+     .letter = 'o',
+     .kind = DT_OPTION_TEXT,
+     .value = "FILE",
+     .help = "with --input: write the translations there, once all of them are done"},
+    {.name = "force",
+     .kind = DT_OPTION_FLAG,
+     .help = "with --output: replace a file that is there"},
     {.name = "beam",
      .letter = 'b',
      .kind = DT_OPTION_INT,

@@ -31,7 +31,7 @@ static dt_status score_lines(dt_call *call, dt_error *err)
                      here[i]);
     DT_TRY(dt_runs_open(&store, &run, call->args->operands[0], call, err));
     DT_TRY(dt_from_checkpoint_find(&checkpoint, store, &run, call, err));
-    DT_TRY(dt_from_checkpoint_call(&object, &text, &run, checkpoint, here, call, err));
+    DT_TRY(dt_from_checkpoint_call(&object, &text, &run, checkpoint, here, false, call, err));
     if (object != NULL)
         DT_TRY(dt_report_json(json_incref(object), err));
 out:

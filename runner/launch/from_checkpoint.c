@@ -142,7 +142,7 @@ out:
 }
 
 dt_status dt_from_checkpoint_call(json_t **object, dt_strbuf *text, const dt_run *run,
-                                  const char *checkpoint, const char *const *here,
+                                  const char *checkpoint, const char *const *here, bool quiet,
                                   const dt_call *call, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -153,7 +153,7 @@ dt_status dt_from_checkpoint_call(json_t **object, dt_strbuf *text, const dt_run
     *object = NULL;
     dt_strbuf_init(&errors);
     DT_TRY(list_words(&argv, checkpoint, here, call, err));
-    DT_TRY(dt_child_stream(&exit_code, call->json ? keep : show, text, &errors,
+    DT_TRY(dt_child_stream(&exit_code, call->json || quiet ? keep : show, text, &errors,
                            (char *const *)argv.items, err));
     DT_TRY(dt_child_engine_status(exit_code, &errors, err));
     if (call->json) {

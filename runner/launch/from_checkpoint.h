@@ -13,10 +13,10 @@ dt_status dt_from_checkpoint_find(const char **path, dt_store *store, const dt_r
                                   const dt_call *call, dt_error *err);
 
 /* Calls `dtrun-engine COMMAND` with what was given, but for the options that `here` lists (ends with NULL).
- * What it says is shown as it comes, and kept in `text`; with --json *object is its answer, with version and
+ * What it says is kept in `text`, and shown as it comes, unless it is `quiet`; with --json *object is its answer, with version and
  * run in front (new reference), and else NULL. */
 dt_status dt_from_checkpoint_call(json_t **object, dt_strbuf *text, const dt_run *run,
-                                  const char *checkpoint, const char *const *here,
+                                  const char *checkpoint, const char *const *here, bool quiet,
                                   const dt_call *call, dt_error *err);
 
 #endif

@@ -73,6 +73,26 @@ says "give them (--input)"
 expect 2 generate "$run" --input "$work/valid.words" --reference "$work/nothing"
 says "there is no"
 
+# A file of translations is there whole, or as it was.
+expect 0 generate "$run" --input "$work/valid.words" --output "$work/file"
+cmp "$work/file" "$work/greedy" || fail "the file has other translations"
+[ ! -s "$work/out" ] || fail "what goes into a file is shown too"
+expect 2 generate "$run" --input "$work/valid.words" --output "$work/file"
+cmp "$work/file" "$work/greedy" || fail "a refusal changed the file"
+printf 'one\n\xff\n' >"$work/broken"
+expect 2 generate "$run" --input "$work/broken" --output "$work/file" --force
+says "line 2"
+cmp "$work/file" "$work/greedy" || fail "half a translation replaced the file"
+expect 0 generate "$run" --input "$work/empty" --output "$work/file" --force
+[ -f "$work/file" ] && [ ! -s "$work/file" ] || fail "nothing became $(cat "$work/file")"
+expect 3 generate "$run" --input "$work/broken" --output "$work/missing/file"
+says "cannot write '$work/missing/file'"
+expect 2 generate "$run" --input "$work/broken" --output "$work/file" --json
+says "--output and --json are both given"
+expect 2 generate "$run" --output "$work/other"
+says "give them (--input)"
+[ -z "$(find "$work" -maxdepth 1 -name 'file.*' -o -name other)" ] || fail "something is left beside it"
+
 # Where a model has learned of line breaks within a sentence, a line of input stays one line.
 python3 - "$work/breaks.jsonl" <<'PY'
 import json, sys
