@@ -287,14 +287,14 @@ static dt_status follow(tracking *t, const char *experiment, dt_error *err)
 
     for (;;) {
         st = round_send(t, experiment, &over, &problem);
+        if (st == DT_OK && said != DT_OK)
+            dt_report_note(t->job->call, "it answers again");
         if (st == DT_OK && over)
             return DT_OK;
         if (dt_mlflow_gives_up(&patience, st, dt_clock_monotonic_seconds()))
             return DT_FAIL(err, st, "%s", problem.message);
         if (st != DT_OK && st != said)
             follow_note(t, st, problem.message);
-        if (st == DT_OK && said != DT_OK)
-            dt_report_note(t->job->call, "it answers again");
         said = st;
         dt_error_clear(&problem);
         dt_clock_sleep_seconds(FOLLOW_SECONDS);
