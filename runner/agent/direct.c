@@ -1,7 +1,8 @@
 /* direct: what ends a run on this node without anybody who supervises it.
  *
  *   stop      the agent in DIR is asked by a signal; where it does not end its ranks in time, or
- *             there is none, `end` does it
+ *             there is none, `end` does it. Says so where the agent itself stays: a supervisor
+ *             has it, or its journal cannot be written
  *   end       an agent that serves nobody; where DIR cannot be used (it is gone, the disk is full or read-only) what
  *             carries its mark is killed without it
  *   running   which runs have processes here
@@ -23,12 +24,14 @@
 #include "base/log.h"
 #include "runner/agent/agent_int.h"
 #include "runner/agent/process/process.h"
+#include "runner/channel/protocol.h"
 
 #include "base/banned.h"
 
 #define KILL_SECONDS      10.0
 #define BEYOND_SECONDS    15.0 /* the grace: for the kill and the proof */
 #define GRACE_SECONDS     30.0 /* where the plan does not say */
+#define LEAVE_SECONDS     6.0  /* for an agent that nobody needs */
 #define LOOK_SECONDS      0.05
 #define PLAN_BYTES        ((size_t)16 << 20)
 #define ENVIRONMENT_BYTES ((size_t)4 << 20)
@@ -120,8 +123,16 @@ dt_status dt_agent_stop(const char *folder, bool now, dt_error *err)
         found = NULL;
         dt_clock_sleep_seconds(LOOK_SECONDS);
     }
-    if (!asked || count > 0) /* one that did it continues: its journal is wanted */
-        st = dt_agent_end(folder, true, err);
+    if (!asked || count > 0) { /* one that did it continues: its journal is wanted */
+        DT_TRY(dt_agent_end(folder, true, err));
+        goto out;
+    }
+    deadline = dt_clock_monotonic_seconds() + LEAVE_SECONDS;
+    while (!now && dt_agent_holder_is_here(folder) && dt_clock_monotonic_seconds() < deadline)
+        dt_clock_sleep_seconds(LOOK_SECONDS);
+    if (!now && dt_agent_holder_is_here(folder)) /* now: whoever wants it gone says `end` next */
+        st = dt_file_write_all(STDOUT_FILENO, DT_PROTOCOL_AGENT_STAYS,
+                               strlen(DT_PROTOCOL_AGENT_STAYS), err);
 out:
     free(found);
     return st;

@@ -76,7 +76,7 @@ static void on_alive(uv_timer_t *timer)
     dt_agent_client_check(agent);
     if (agent->client != NULL || working || agent->journal_full) /* what it knows is nowhere else */
         agent->quiet_since_seconds = now;
-    if (now - agent->quiet_since_seconds > agent->quiet_max_seconds) {
+    if (now - agent->quiet_since_seconds > (agent->asked ? 0 : agent->quiet_max_seconds)) {
         dt_log_info("nobody has asked for anything for a while: leaving");
         dt_agent_quit(agent);
     }

@@ -12,6 +12,8 @@
 #define DT_PROTOCOL_JOURNAL_VERSION 1
 /* In front of what `dtrun-agent connect` says on its stderr where a newer dtrun must be used. */
 #define DT_PROTOCOL_NEWER "of a newer dtrun: "
+/* All that `dtrun-agent stop` says on its stdout, where the ranks are gone and the agent is not. */
+#define DT_PROTOCOL_AGENT_STAYS "agent stays\n"
 
 #define DT_PROTOCOL_MAX_LINE_BYTES ((size_t)1 << 20)
 /* A command: `start` holds the plan, of at most 16 MiB, which may name ten thousand files. */

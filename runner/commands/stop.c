@@ -92,7 +92,7 @@ static dt_status await_end(dt_run *run, bool *left, dt_store *store, const dt_ca
             ensured = now;
             DT_TRY(
                 dt_stop_check_room(call->arena, err)); /* else nobody can say that it has ended */
-            (void)dt_supervisor_ensure(&seen, NULL);  /* asked again in two seconds */
+            (void)dt_supervisor_ensure(&seen, NULL);   /* asked again in two seconds */
         }
         dt_clock_sleep_seconds(LOOK_SECONDS);
     }
@@ -266,6 +266,9 @@ const dt_command dt_command_stop = {
         "so.\n"
         "GROUP is a sweep: all its runs are stopped, and no other point begins.\n"
         "Needs neither the run history nor the supervisor: where they cannot be used the agents\n"
-        "that the folder of the run names are asked directly, and prove it.\n",
+        "that the folder of the run names are asked directly, and prove it. Where the end\n"
+        "cannot be written then (a full disk), supervisor and agents wait for room, which is\n"
+        "said (5); --now ends them as well, with what they have not written: the run is stopped\n"
+        "in the history once a command can write that.\n",
     .run = stop,
 };

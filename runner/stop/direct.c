@@ -13,8 +13,8 @@
 
 typedef struct stopping {
     const char *run;
-    bool now;
-    int64_t asked;
+    dt_direct_how how;
+    dt_direct_seen *seen;
     dt_strbuf *left;
     dt_arena *arena;
 } stopping;
@@ -22,6 +22,20 @@ typedef struct stopping {
 static void add_left(stopping *all, const char *node, const char *why)
 {
     dt_strbuf_add_fmt(all->left, "%s%s: %s", all->left->length > 0 ? "; " : "", node, why);
+}
+
+static dt_status end_in(stopping *all, const char **problem, const char *agent, const char *node,
+                        const char *folder, dt_error *err)
+{
+    bool stays = false;
+    dt_status st;
+
+    if (all->how == DT_DIRECT_ALL)
+        return dt_direct_end_agent(problem, agent, node, folder, all->arena, err);
+    st = dt_direct_end(problem, agent, node, folder, all->how == DT_DIRECT_NOW, &stays, all->arena,
+                       err);
+    all->seen->stays += stays ? 1 : 0;
+    return st;
 }
 
 static dt_status end_place(stopping *all, const char *here, dt_error *err)
@@ -34,20 +48,19 @@ static dt_status end_place(stopping *all, const char *here, dt_error *err)
     read_st = dt_node_layout_read(&place, here, all->arena, &unread);
     json_decref(place.paths);
     if (read_st == DT_OK) {
-        DT_TRY(dt_direct_end(&problem, place.agent, place.node, place.folder, all->now, all->arena,
-                             err));
+        DT_TRY(end_in(all, &problem, place.agent, place.node, place.folder, err));
     } else { /* where it was this machine its folder is this one */
         const char *agent;
 
         DT_TRY(dt_direct_agent(&agent, "localhost", all->arena, err));
-        DT_TRY(dt_direct_end(&problem, agent, "localhost", here, all->now, all->arena, err));
+        DT_TRY(end_in(all, &problem, agent, "localhost", here, err));
         if (read_st != DT_ERR_NOT_FOUND && problem == NULL &&
             !dt_file_exists(dt_arena_printf(all->arena, "%s/agent.lock", here)))
             problem = dt_arena_printf(all->arena, "%s (see 'dtrun stop --node HOST %s')",
                                       unread.message, all->run);
         place.node = "localhost";
     }
-    all->asked += read_st != DT_ERR_NOT_FOUND ? 1 : 0;
+    all->seen->asked += read_st != DT_ERR_NOT_FOUND ? 1 : 0;
     if (problem != NULL)
         add_left(all, place.node, problem);
 out:
@@ -83,16 +96,16 @@ static dt_status end_attempt(stopping *all, const char *folder, dt_error *err)
     return each_folder(all, folder, "node-", end_place, err);
 }
 
-dt_status dt_direct_stop(int64_t *asked, dt_strbuf *left, const char *run, bool now,
+dt_status dt_direct_stop(dt_direct_seen *seen, dt_strbuf *left, const char *run, dt_direct_how how,
                          dt_arena *arena, dt_error *err)
 {
-    stopping all = {.run = run, .now = now, .left = left, .arena = arena};
+    stopping all = {.run = run, .how = how, .seen = seen, .left = left, .arena = arena};
     const char *folder;
     dt_status st;
 
+    *seen = (dt_direct_seen){0};
     DT_TRY(dt_run_path(&folder, run, NULL, arena, err));
     DT_TRY(each_folder(&all, folder, "attempt-", end_attempt, err));
 out:
-    *asked = all.asked;
     return st;
 }

@@ -17,9 +17,20 @@
  * run), or a unique prefix. DT_ERR_NOT_FOUND. */
 dt_status dt_direct_find(const char **run, const char *ref, dt_arena *arena, dt_error *err);
 
-/* Ends what the run has on the nodes that its folder names. *asked: how many there were; `left`
- * gets those where it is not proved, and why. now: without the grace. */
-dt_status dt_direct_stop(int64_t *asked, dt_strbuf *left, const char *run, bool now,
+typedef enum dt_direct_how {
+    DT_DIRECT_GRACE, /* as `dtrun stop` */
+    DT_DIRECT_NOW, /* the ranks are killed; agents stay while a supervisor has them, or their journal is unwritten */
+    DT_DIRECT_ALL, /* agents too, with what they could not write */
+} dt_direct_how;
+
+typedef struct dt_direct_seen {
+    int64_t asked; /* nodes that there were */
+    int64_t stays; /* DT_DIRECT_GRACE: agents that are still there, without a rank */
+} dt_direct_seen;
+
+/* Ends what the run has on the nodes that its folder names; `left` gets those where it is not proved,
+ * and why. */
+dt_status dt_direct_stop(dt_direct_seen *seen, dt_strbuf *left, const char *run, dt_direct_how how,
                          dt_arena *arena, dt_error *err);
 
 /* Where our agent is on the node; it is put there first where it is not. */
@@ -30,8 +41,12 @@ dt_status dt_direct_running(json_t **runs, const char *agent, const char *node, 
 /* Of what runs there: the run whose id `ref` is, or alone begins. *run is borrowed from `runs`; NULL: there
  * is none. DT_ERR_USAGE where `ref` is empty, or begins several: the message lists them. */
 dt_status dt_direct_pick(const char **run, const json_t *runs, const char *ref, dt_error *err);
-/* Ends what is in that folder there; *problem: why it is not done, NULL where it is. */
+/* Ends what is in that folder there; *problem: why it is not done, NULL where it is. *stays: the agent itself
+ * is still there (known where `now` is not). */
 dt_status dt_direct_end(const char **problem, const char *agent, const char *node,
-                        const char *folder, bool now, dt_arena *arena, dt_error *err);
+                        const char *folder, bool now, bool *stays, dt_arena *arena, dt_error *err);
+/* The agent too. */
+dt_status dt_direct_end_agent(const char **problem, const char *agent, const char *node,
+                              const char *folder, dt_arena *arena, dt_error *err);
 
 #endif

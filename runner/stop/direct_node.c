@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/dirs.h"
+#include "runner/channel/protocol.h"
 #include "runner/cli/child.h"
 #include "runner/node_setup/bootstrap.h"
 #include "runner/node_setup/node_setup.h"
@@ -85,7 +86,7 @@ out:
 }
 
 dt_status dt_direct_end(const char **problem, const char *agent, const char *node,
-                        const char *folder, bool now, dt_arena *arena, dt_error *err)
+                        const char *folder, bool now, bool *stays, dt_arena *arena, dt_error *err)
 {
     const char *const stop[] = {agent, "stop", folder, now ? "--now" : NULL, NULL};
     const char *const end[] = {agent, "end", folder, NULL};
@@ -94,6 +95,7 @@ dt_status dt_direct_end(const char **problem, const char *agent, const char *nod
 
     dt_strbuf_init(&out);
     DT_TRY(run_there(&out, problem, node, stop, arena, err));
+    *stays = *problem == NULL && strstr(out.data, DT_PROTOCOL_AGENT_STAYS) != NULL;
     if (*problem != NULL) /* an agent that does not know `stop` too */
         DT_TRY(run_there(&out, problem, node, end, arena, err));
     if (*problem != NULL && !dt_transport_local.reaches(node)) { /* its program may be gone */
@@ -107,6 +109,19 @@ dt_status dt_direct_end(const char **problem, const char *agent, const char *nod
         }
     }
 out:
+    dt_strbuf_release(&out);
+    return st;
+}
+
+dt_status dt_direct_end_agent(const char **problem, const char *agent, const char *node,
+                              const char *folder, dt_arena *arena, dt_error *err)
+{
+    const char *const end[] = {agent, "end", folder, NULL};
+    dt_status st;
+    dt_strbuf out;
+
+    dt_strbuf_init(&out);
+    st = run_there(&out, problem, node, end, arena, err);
     dt_strbuf_release(&out);
     return st;
 }

@@ -32,13 +32,14 @@ dt_status dt_stop_on_node(const char *node, const char *ref, dt_call *call, dt_e
     {
         const char *folder = json_string_value(json_object_get(entry, "folder"));
         const char *problem = NULL;
+        bool stays;
         const char *run = json_string_value(json_object_get(entry, "run"));
 
         if (folder == NULL || run == NULL ||
             (ref != NULL && (wanted == NULL || strcmp(run, wanted) != 0)))
             continue;
         if (!list)
-            DT_TRY(dt_direct_end(&problem, agent, node, folder, now, call->arena, err));
+            DT_TRY(dt_direct_end(&problem, agent, node, folder, now, &stays, call->arena, err));
         if (problem != NULL)
             call->exit_code = DT_EXIT_LEFT;
         say_running(&text, entry,

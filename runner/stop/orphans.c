@@ -17,7 +17,7 @@ static dt_status end_on(const char **problem, dt_store *store, const dt_run *run
     dt_error unplaced = DT_ERROR_INIT;
     dt_node_layout place = {0};
     const char *here;
-    bool restored;
+    bool restored, stays;
     dt_status st;
 
     *problem = NULL;
@@ -27,7 +27,8 @@ static dt_status end_on(const char **problem, dt_store *store, const dt_run *run
     st = dt_copies_place(&place, &restored, store, run->id, attempt, node->node, here, arena,
                          &unplaced);
     if (st == DT_OK)
-        DT_TRY(dt_direct_end(problem, place.agent, node->name, place.folder, true, arena, err));
+        DT_TRY(dt_direct_end(problem, place.agent, node->name, place.folder, true, &stays, arena,
+                             err));
     else if (st != DT_ERR_NOT_FOUND) /* where nothing was placed nothing is left */
         *problem = dt_arena_strdup(arena, unplaced.message);
     st = DT_OK;

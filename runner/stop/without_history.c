@@ -35,9 +35,10 @@ out:
 /* A run that was asked, and what is known of it then. */
 typedef struct asked {
     const char *run;
-    int64_t nodes;
+    dt_direct_seen seen;
     const char *left; /* nodes where it is not proved, and why; "" none */
     bool waits;       /* its supervisor, for room to write the end down */
+    const char *kept; /* why that could not be ended as well; NULL: nobody tried */
 } asked;
 
 /* A supervisor that is there stops the run in its own way, and writes it down once it can. */
@@ -54,14 +55,14 @@ out:
 }
 
 /* The agents are asked all the same, since they are what proves it. */
-static dt_status prove(asked *out, const char *run, bool now, dt_call *call, dt_error *err)
+static dt_status prove(asked *out, const char *run, dt_direct_how how, dt_call *call, dt_error *err)
 {
     dt_status st = DT_OK;
     dt_strbuf left;
 
     dt_strbuf_init(&left);
     *out = (asked){.run = run};
-    DT_TRY(dt_direct_stop(&out->nodes, &left, run, now, call->arena, err));
+    DT_TRY(dt_direct_stop(&out->seen, &left, run, how, call->arena, err));
     out->left = dt_arena_strdup(call->arena, left.data);
     if (out->left == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
@@ -83,29 +84,81 @@ static void look_at_supervisors(asked *all, int64_t count)
             dt_clock_sleep_seconds(LOOK_SECONDS);
 }
 
+/* Supervisors that could not write down the end are ended, and agents that could not their journals. */
+static dt_status end_those_that_wait(asked *all, int64_t count, dt_call *call, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st = DT_OK;
+    int lock = -1;
+
+    for (int64_t i = 0; i < count; i++) {
+        if (all[i].left[0] != '\0')
+            continue;
+        dt_error_clear(&problem);
+        if (dt_supervisor_end(&lock, all[i].run, &problem) != DT_OK) {
+            all[i].kept = dt_arena_strdup(call->arena, problem.message);
+            continue;
+        }
+        st = prove(&all[i], all[i].run, DT_DIRECT_ALL, call, err);
+        close(lock);
+        if (st != DT_OK)
+            return st;
+    }
+    return st;
+}
+
+/* Who is left, once the ranks are gone. */
+static dt_status settle(asked *all, int64_t count, bool now, dt_call *call, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    look_at_supervisors(all, count);
+    if (now)
+        DT_TRY(end_those_that_wait(all, count, call, err));
+    for (int64_t i = 0; i < count; i++)
+        if (all[i].waits || all[i].seen.stays > 0)
+            call->exit_code = DT_EXIT_LEFT;
+out:
+    return st;
+}
+
+static void add_waiting(dt_strbuf *text, const asked *one)
+{
+    dt_strbuf_add_fmt(text, "no rank of run %s is left running, and nothing that they held; ",
+                      one->run);
+    if (one->waits)
+        dt_strbuf_add_str(text, "its supervisor waits until it can write the end into the run "
+                                "history\n");
+    else
+        dt_strbuf_add_fmt(text, "agents on %lld of its nodes wait for room for their journals\n",
+                          (long long)one->seen.stays);
+    if (one->kept != NULL)
+        dt_strbuf_add_fmt(text, "it could not be ended: %s\n", one->kept);
+    else
+        dt_strbuf_add_fmt(text, "'dtrun stop %s --now' ends that too\n", one->run);
+}
+
 static void add_text(dt_strbuf *text, const asked *one, const char *why)
 {
     if (one->left[0] != '\0')
         dt_strbuf_add_fmt(text, "whether anything of run %s is left is not known: %s\n", one->run,
                           one->left);
-    else if (one->waits)
-        dt_strbuf_add_fmt(text,
-                          "no rank of run %s is left running, and nothing that they held; its "
-                          "supervisor waits until it can write the end into the run history\n",
-                          one->run);
+    else if (one->waits || one->seen.stays > 0)
+        add_waiting(text, one);
     else
         dt_strbuf_add_fmt(text, "nothing of run %s is left running\n", one->run);
     dt_strbuf_add_fmt(text, "its %lld node%s asked without the run history: %s\n",
-                      (long long)one->nodes, one->nodes == 1 ? " was" : "s were", why);
+                      (long long)one->seen.asked, one->seen.asked == 1 ? " was" : "s were", why);
 }
 
 static void add_json(json_t *object, const asked *one, const char *why)
 {
     json_object_set_new(object, "run", json_string(one->run));
     json_object_set_new(object, "directly", json_true());
-    json_object_set_new(object, "nodes_asked", json_integer(one->nodes));
+    json_object_set_new(object, "nodes_asked", json_integer(one->seen.asked));
     json_object_set_new(object, "left", dt_json_text(one->left));
     json_object_set_new(object, "supervisor_waits", json_boolean(one->waits));
+    json_object_set_new(object, "agents_wait", json_integer(one->seen.stays));
     json_object_set_new(object, "reason", dt_json_text(why));
 }
 
@@ -122,8 +175,8 @@ dt_status dt_stop_without_history(const char *ref, bool now, const dt_error *why
     if (dt_direct_find(&run, ref, call->arena, NULL) != DT_OK)
         DT_THROW(err, why->code, "%s", why->message);
     DT_TRY(ask(run, now, call, err));
-    DT_TRY(prove(&one, run, now, call, err));
-    look_at_supervisors(&one, 1);
+    DT_TRY(prove(&one, run, now ? DT_DIRECT_NOW : DT_DIRECT_GRACE, call, err));
+    DT_TRY(settle(&one, 1, now, call, err));
     add_text(&text, &one, why->message);
     if (!call->json) {
         DT_TRY(dt_report_text(&text, err));
@@ -151,8 +204,8 @@ dt_status dt_stop_all_without_history(const char *const *runs, int64_t count, bo
     for (int64_t i = 0; i < count; i++)
         DT_TRY(ask(runs[i], now, call, err));
     for (int64_t i = 0; i < count; i++)
-        DT_TRY(prove(&all[i], runs[i], now, call, err));
-    look_at_supervisors(all, count);
+        DT_TRY(prove(&all[i], runs[i], now ? DT_DIRECT_NOW : DT_DIRECT_GRACE, call, err));
+    DT_TRY(settle(all, count, now, call, err));
     for (int64_t i = 0; i < count; i++) {
         object = json_object();
         add_json(object, &all[i], why->message);

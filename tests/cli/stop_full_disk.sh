@@ -32,16 +32,22 @@ is_stopped() { # run
     says "had already ended: stopped"
 }
 
-for how in "" --now; do
-    launch "$work/tiny.yaml"
-    fill_space
-    expect 0 stop $how "$run"
-    [ -z "$(processes dtrun-engine "$run")" ] || fail "ranks are left"
-    says "no rank of run $run is left running" "its supervisor waits" "No space left"
-    [ -n "$(processes 'dtrun supervise' "$run")" ] || fail "no supervisor waits"
-    free_space
-    is_stopped "$run"
-done
+launch "$work/tiny.yaml"
+fill_space
+expect 5 stop "$run"
+[ -z "$(processes dtrun-engine "$run")" ] || fail "ranks are left"
+says "no rank of run $run is left running" "its supervisor waits" "No space left"
+[ -n "$(processes 'dtrun supervise' "$run")" ] || fail "no supervisor waits"
+free_space
+is_stopped "$run"
+
+launch "$work/tiny.yaml"
+fill_space
+expect 0 stop --now "$run"
+says "nothing of run $run is left running" "No space left"
+[ -z "$(processes dtrun "$run")" ] || fail "stop --now said that nothing is left"
+free_space
+is_stopped "$run"
 
 launch "$work/tiny.yaml"
 kill -9 "$(processes 'dtrun supervise' "$run")"

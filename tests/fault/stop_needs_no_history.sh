@@ -15,6 +15,7 @@ ranks_of() { # run: its ranks and nobody else's
         is_dead "$file" || echo "$file"
     done
 }
+processes_of() { { processes "supervise $1 "; processes "runs/$1/"; } | sort -u; } # ranks, agents and supervisor
 no_ranks() { [ -z "$(ranks_of "$1")" ]; }
 no_supervisor() { [ -z "$(processes "supervise $1")" ]; }
 kill_supervisor() { # run
@@ -93,11 +94,36 @@ if mkdir -p "$TMPDIR_OUT/keep" && mv "$disk" "$TMPDIR_OUT/keep/" && mkdir "$disk
         await 20 has_step "full-$also" 3
         [ $also = supervised ] || kill_supervisor "full-$also"
         head -c 8M /dev/zero >"$disk/filler" 2>/dev/null || true
+        # Without --now who has something to write waits for room, and stop says so.
+        status=0
+        "$dtrun" stop "full-$also" >"$TMPDIR_OUT/out" 2>&1 || status=$?
+        no_ranks "full-$also" || fail "ranks are left: $(cat "$TMPDIR_OUT/out")"
+        if [ -n "$(processes_of "full-$also")" ]; then
+            is "exit code of stop, with a supervisor that waits" $status 5
+            grep -q 'its supervisor waits until' "$TMPDIR_OUT/out" ||
+                fail "stop does not name the supervisor: $(cat "$TMPDIR_OUT/out")"
+        fi
         stop_is_good "full-$also" --now
+        left=$(processes_of "full-$also")
+        [ -z "$left" ] || fail "stop --now said that nothing is left of full-$also: $(ps -o args= -p "${left//$'\n'/,}")"
+        "$dtrun" status "full-$also" >"$TMPDIR_OUT/out" 2>&1 || true # starts no rank
+        no_ranks "full-$also" || fail "a look at the run began it again"
         rm -f "$disk/filler"
+        "$driver" ensure "full-$also"
         await 60 has_ended "full-$also"
         is state "$(get "full-$also" state)" stopped
+        is attempt "$(get "full-$also" attempt)" 1
     done
+    # At once, without a stop that waits before it; and it can be resumed.
+    "$driver" launch full-at-once 2
+    await 20 has_step full-at-once 3
+    head -c 8M /dev/zero >"$disk/filler" 2>/dev/null || true
+    stop_is_good full-at-once --now
+    [ -z "$(processes_of full-at-once)" ] || fail "stop --now said that nothing is left of full-at-once"
+    rm -f "$disk/filler"
+    "$driver" ensure full-at-once
+    end_is full-at-once stopped 4
+    grep -q '^follow ' "$disk/runs/full-at-once/supervisor.lock" || fail "the mark outlives the run's end"
     # Read-only for whoever stops.
     "$driver" launch read-only 2
     await 20 has_step read-only 3

@@ -65,7 +65,7 @@ inside runner gc node_setup/remote_helper supervisor sweep
 inside runner import cli export fetch launch supervisor term
 inside runner convert cli term
 inside runner launch cli corpus fetch node_setup predict slurm supervisor term transport
-inside runner stop cli node_setup supervisor transport
+inside runner stop channel cli node_setup supervisor transport
 inside runner init cli corpus launch term
 inside runner smoke cli launch supervisor term
 inside runner sweep channel cli launch stop supervisor term view

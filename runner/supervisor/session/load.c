@@ -11,6 +11,7 @@
 #include "recipes/plan.h"
 #include "runner/supervisor/folder/copies.h"
 #include "runner/supervisor/folder/rebuild.h"
+#include "runner/supervisor/folder/stop_mark.h"
 #include "runner/supervisor/session/session_int.h"
 #include "runner/supervisor/supervisor.h"
 
@@ -163,6 +164,24 @@ static dt_status keep_first(dt_session *session, dt_error *err)
     return DT_OK;
 }
 
+/* A person ended the supervisor before this one, and the agents with it: what died with them was stopped. */
+static dt_status obey_mark(dt_session *session, dt_error *err)
+{
+    bool known = session->verdict.stop_asked;
+    dt_status st = DT_OK;
+
+    if (!dt_stop_mark_covers(session->folder, session->attempt))
+        goto out;
+    session->verdict.stop_asked = session->verdict.asked_there = session->stop_now = true;
+    if (!known) {
+        DT_TRY(dt_collector_note(session->collector,
+                                 json_pack("{s:s, s:b}", "event", "stop", "now", 1), err));
+        DT_TRY(dt_collector_commit(session->collector, err));
+    }
+out:
+    return st;
+}
+
 dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
 {
     dt_status st;
@@ -191,6 +210,7 @@ dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
     DT_TRY(dt_collector_commit(session->collector, err)); /* what was noted on the way */
     DT_TRY(dt_watch_open(session, err));
     DT_TRY(dt_recall_events(session, err));
+    DT_TRY(obey_mark(session, err));
     session->kept.stop_asked = session->verdict.stop_asked;
     DT_TRY(keep_first(session, err));
     session->begun_seconds = dt_session_now(session);

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "runner/channel/detach.h"
+#include "runner/supervisor/folder/stop_mark.h"
 #include "runner/supervisor/session/state.h"
 #include "runner/supervisor/supervisor.h"
 
@@ -131,7 +132,12 @@ static dt_status hold_and_supervise(const char *run, const char *lock_path, dt_n
         }
         if (st != DT_OK)
             return st;
+        (void)dt_stop_mark_reserve(lock,
+                                   NULL); /* on a full disk a stop says that it has no place */
         st = supervise(run, notifier, ready, begun, err);
+        if (st == DT_OK && !is_active(run, arena))
+            (void)dt_stop_mark_clear(lock,
+                                     NULL); /* of an attempt that has ended it says nothing new */
         close(lock);
         if ((st != DT_OK && st != DT_ERR_USAGE) || !is_active(run, arena))
             return st;

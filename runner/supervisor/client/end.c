@@ -1,0 +1,74 @@
+/* end: a supervisor is ended from outside, for good. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "runner/supervisor/client/lock_holder.h"
+#include "runner/supervisor/folder/stop_mark.h"
+#include "runner/supervisor/supervisor.h"
+
+#include "base/banned.h"
+
+/* The newest of which there is a folder: what is in the store may be older. */
+static int64_t newest_attempt(const char *folder)
+{
+    DIR *dir = opendir(folder);
+    struct dirent *entry;
+    int64_t newest = 1, attempt;
+
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        attempt =
+            strncmp(entry->d_name, "attempt-", 8) == 0 ? strtoll(entry->d_name + 8, NULL, 10) : 0;
+        newest = attempt > newest ? attempt : newest;
+    }
+    if (dir != NULL)
+        closedir(dir);
+    return newest;
+}
+
+/* Before anybody is ended for it. */
+static dt_status check_place(const char *lock, dt_error *err)
+{
+    int fd = open(lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    dt_status st = fd >= 0 ? dt_stop_mark_reserve(fd, err)
+                           : DT_FAIL(err, DT_ERR_IO, "cannot open '%s': %s", lock, strerror(errno));
+
+    if (fd >= 0)
+        close(fd);
+    return st;
+}
+
+dt_status dt_supervisor_end(int *lock, const char *run, dt_error *err)
+{
+    const char *folder, *path;
+    dt_status st;
+    dt_arena arena;
+    pid_t pid;
+
+    *lock = -1;
+    dt_arena_init(&arena, 0);
+    DT_TRY(dt_run_path(&folder, run, NULL, &arena, err));
+    DT_TRY(dt_run_path(&path, run, "supervisor.lock", &arena, err));
+    DT_TRY(check_place(path, err));
+    st = dt_file_lock(lock, path, NULL);
+    if (st != DT_OK) {
+        pid = dt_lock_holder_find(path, run);
+        if (pid == 0)
+            DT_THROW(err, DT_ERR_BUSY, "its supervisor cannot be seen from here");
+        (void)dt_lock_holder_kill(pid, path);
+        DT_TRY(dt_file_lock(lock, path, err));
+    }
+    DT_TRY(dt_stop_mark_set(*lock, newest_attempt(folder), err));
+out:
+    if (st != DT_OK && *lock >= 0) {
+        close(*lock);
+        *lock = -1;
+    }
+    dt_arena_release(&arena);
+    return st;
+}
