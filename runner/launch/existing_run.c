@@ -11,6 +11,7 @@
 #include "recipes/fields.h"
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"
+#include "runner/supervisor/folder/resume_point.h"
 #include "runner/supervisor/supervisor.h"
 
 #include "base/banned.h"
@@ -126,9 +127,15 @@ static dt_status refuse_unknown(const dt_run *run, const char *which,
     return st;
 }
 
+/* The attempts that it is held against; count 0: whatever way it is of. */
+typedef struct ways {
+    dt_attempt *attempts;
+    int64_t count;
+} ways;
+
 /* Of several the newer attempt's comes first in the list. */
-static const dt_store_checkpoint *choose(const dt_store_checkpoint *rows, int64_t count, bool best,
-                                         int64_t step)
+static const dt_store_checkpoint *choose(const dt_store_checkpoint *rows, int64_t count,
+                                         const ways *against, bool best, int64_t step)
 {
     const dt_store_checkpoint *chosen = NULL;
 
@@ -137,27 +144,49 @@ static const dt_store_checkpoint *choose(const dt_store_checkpoint *rows, int64_
                                (chosen == NULL || rows[i].valid_loss < chosen->valid_loss)
                          : chosen == NULL && rows[i].step == step;
 
-        if (fits && dt_file_exists(rows[i].path))
+        if (fits && dt_resume_point_left(against->attempts, against->count, &rows[i]) == NULL &&
+            dt_file_exists(rows[i].path))
             chosen = &rows[i];
     }
     return chosen;
 }
 
+/* One that is there, but where the run has begun again before it. */
+static dt_status refuse_left(const dt_run *run, const dt_store_checkpoint *row,
+                             const dt_attempt *again, dt_error *err)
+{
+    return DT_FAIL(err, DT_ERR_USAGE,
+                   "the checkpoint of step %lld is of a way that run '%s' has left (attempt %lld "
+                   "began again at step %lld), and its history does not lead there: a new run can "
+                   "begin with its weights ('model.from: run:%s@%lld')",
+                   (long long)row->step, run->id, (long long)again->attempt,
+                   (long long)again->start_step, run->id, (long long)row->step);
+}
+
+/* to_continue: only one that the run's history leads to. */
 static dt_status open_asked(dt_checkpoint **out, const char **path, dt_store *store,
-                            const dt_run *run, const char *which, dt_arena *arena, dt_error *err)
+                            const dt_run *run, const char *which, bool to_continue, dt_arena *arena,
+                            dt_error *err)
 {
     bool best = strcmp(which, "best") == 0;
-    const dt_store_checkpoint *chosen;
+    const ways any = {NULL, 0};
+    const dt_store_checkpoint *chosen, *left;
     dt_store_checkpoint *rows;
     dt_status st = DT_OK;
     char *end;
     long long step = strtoll(which, &end, 10);
+    ways own = {NULL, 0};
     int64_t count;
 
     if (!best && (end == which || *end != '\0' || step < 0))
         DT_THROW(err, DT_ERR_USAGE, "'%s' is neither a step nor 'best'", which);
     DT_TRY(dt_store_checkpoint_list(store, &rows, &count, run->id, arena, err));
-    chosen = choose(rows, count, best, step);
+    if (to_continue)
+        DT_TRY(dt_store_attempt_list(store, &own.attempts, &own.count, run->id, arena, err));
+    chosen = choose(rows, count, &own, best, step);
+    left = chosen == NULL ? choose(rows, count, &any, best, step) : NULL;
+    if (left != NULL)
+        DT_TRY(refuse_left(run, left, dt_resume_point_left(own.attempts, own.count, left), err));
     if (chosen == NULL)
         DT_TRY(refuse_unknown(run, which, rows, count, err));
     *path = chosen->path;
@@ -171,7 +200,7 @@ dt_status dt_existing_run_checkpoint(dt_checkpoint **out, const char **path, dt_
                                      dt_error *err)
 {
     return which == NULL ? open_newest(out, path, store, run, arena, err)
-                         : open_asked(out, path, store, run, which, arena, err);
+                         : open_asked(out, path, store, run, which, true, arena, err);
 }
 
 dt_status dt_existing_run_checkpoint_path(const char **path, dt_store *store, const dt_run *run,
@@ -185,8 +214,10 @@ dt_status dt_existing_run_checkpoint_path(const char **path, dt_store *store, co
     if (which != NULL && strchr(which, '/') != NULL) {
         *path = which;
         DT_TRY(dt_checkpoint_open(&checkpoint, which, err));
+    } else if (which != NULL) {
+        DT_TRY(open_asked(&checkpoint, path, store, run, which, false, arena, err));
     } else {
-        DT_TRY(dt_existing_run_checkpoint(&checkpoint, path, store, run, which, arena, err));
+        DT_TRY(open_newest(&checkpoint, path, store, run, arena, err));
     }
 out:
     dt_checkpoint_close(checkpoint);

@@ -18,7 +18,8 @@ dt_status dt_existing_run_recipe(dt_recipe *out, dt_origins *origins, dt_store *
                                  const dt_call *call, dt_error *err);
 
 /* An open checkpoint of the run: the newest that is whole (which NULL), the one of a step ("400"), or
- * that of the lowest validation loss ("best"). The caller closes it; *path lives in the arena. */
+ * that of the lowest validation loss ("best"), of those that the run's history leads to (resume_point.h).
+ * The caller closes it; *path lives in the arena. */
 dt_status dt_existing_run_checkpoint(dt_checkpoint **out, const char **path, dt_store *store,
                                      const dt_run *run, const char *which, dt_arena *arena,
                                      dt_error *err);

@@ -67,6 +67,14 @@ expect 0 show "$fork" --json
 json "o['attempts'][4]['start_step'] == 40"
 expect 0 stop "$fork"
 
+# What was saved on a way that the run has left leads to no history of it: text can be made with it, no more.
+for command in resume fork; do
+    if [ $command = resume ]; then expect 2 resume "$fork" --from 60; else expect 2 fork "$fork@60"; fi
+    one_line
+    says "the checkpoint of step 60 is of a way that run '$fork' has left" "began again at step 40" "model.from: run:$fork@60"
+done
+expect 0 generate "$fork" --checkpoint 60 --tokens 2
+
 expect 2 fork "$fork@33"
 one_line
 says "has no checkpoint of step 33 (it has "

@@ -21,14 +21,13 @@ static const char *name_of(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
-/* Whether a later attempt started before it: then it lies on a line that the run has left, and its
- * history does not lead there. */
-static bool is_undone(const known *all, const dt_store_checkpoint *row)
+const dt_attempt *dt_resume_point_left(const dt_attempt *attempts, int64_t count,
+                                       const dt_store_checkpoint *checkpoint)
 {
-    for (int64_t i = 0; i < all->attempts_count; i++)
-        if (all->attempts[i].attempt > row->attempt && all->attempts[i].start_step < row->step)
-            return true;
-    return false;
+    for (int64_t i = 0; i < count; i++)
+        if (attempts[i].attempt > checkpoint->attempt && attempts[i].start_step < checkpoint->step)
+            return &attempts[i];
+    return NULL;
 }
 
 /* By name: the folder may be called otherwise than when the row was written. */
@@ -38,7 +37,7 @@ static bool is_known(const void *context, const char *path)
 
     for (int64_t i = 0; i < all->count; i++)
         if (strcmp(name_of(all->rows[i].path), name_of(path)) == 0)
-            return !is_undone(all, &all->rows[i]);
+            return dt_resume_point_left(all->attempts, all->attempts_count, &all->rows[i]) == NULL;
     return false;
 }
 

@@ -27,6 +27,11 @@ typedef struct dt_resume_point {
 dt_status dt_run_newest_checkpoint(dt_resume_point *out, dt_store *store, const char *run,
                                    const char *parent, dt_arena *arena, dt_error *err);
 
+/* The attempt that began again before the checkpoint's step, after the one that saved it: the run has left
+ * that way, and its history does not lead there. NULL: there is none. */
+const dt_attempt *dt_resume_point_left(const dt_attempt *attempts, int64_t count,
+                                       const dt_store_checkpoint *checkpoint);
+
 #ifdef __cplusplus
 }
 #endif
