@@ -42,7 +42,7 @@ static const char help[] =
     "  --prompt-file FILE the same from a file\n"
     "  --tokens N         how many tokens to add at most (default 300)\n"
     "  --stop TEXT        ends before this text; may be given again\n"
-    "  --past-end         goes on behind an end-of-text token\n"
+    "  --past-end         continues behind an end-of-text token\n"
     "  --temperature X    0 takes the likeliest, 1 samples as learnt (default 0.8)\n"
     "  --top-k K          samples among the K likeliest only (default 0: all)\n"
     "  --top-p P          samples among the likeliest whose chances add up to P (default 1: all)\n"
@@ -52,7 +52,7 @@ static const char help[] =
     "  --threads N        of the cpu, default 0: all cores\n"
     "  --json             one JSON object: checkpoint, step, prompt, text, tokens, ended, seed\n"
     "  --output DIR       the folder to make\n"
-    "  --origin DIR       config.json and tokenizer files that it goes on from\n"
+    "  --origin DIR       config.json and tokenizer files that it continues from\n"
     "  --dtype TYPE       fp32 (default), bf16 or fp16\n"
     "  --file-mb N        tensors in one file, in MB (default 5000)\n";
 

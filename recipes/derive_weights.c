@@ -198,7 +198,7 @@ static dt_status look(dt_weights_files *files, json_t **description, const char 
     if (reading->resolved != NULL)
         DT_THROW(
             reading->err, DT_ERR_RECIPE,
-            "'model.from' is for a new run: one that is there goes on from its own checkpoint");
+            "'model.from' is for a new run: one that is there continues from its own checkpoint");
     DT_TRY(find(path, reading));
     DT_TRY(dt_weights_find(files, *path, reading->arena, reading->err));
     DT_TRY(dt_weights_describe(description, files, reading->err));

@@ -74,7 +74,7 @@ const dt_field dt_fields[] = {
      .low = 0,
      .high = 1024,
      .fallback = "0",
-     .help = "a run that lost nodes goes on with the others where at least so many are left; "
+     .help = "a run that lost nodes continues with the others where at least so many are left; "
              "0: all are needed"},
     {.path = "gpus",
      .type = DT_FIELD_INT,
@@ -311,7 +311,7 @@ const dt_field dt_fields[] = {
      .high = 1,
      .high_open = true,
      .fallback = "0",
-     .help = "sgd, muon: share of the last step that goes on; 0.95 for muon unless given"},
+     .help = "sgd, muon: share of the last step that is kept; 0.95 for muon unless given"},
     {.path = "optimizer.nesterov",
      .type = DT_FIELD_BOOL,
      AT(optimizer.nesterov),

@@ -38,7 +38,7 @@ static void end_agent(const char *folder)
 }
 
 /* Another one that ends it too (`dtrun-agent end`, a second connection) takes us for an agent that hangs, and kills
- * us: it goes on, and is not waited for. What is left is ended here without the agent. */
+ * us: it continues, and is not waited for. What is left is ended here without the agent. */
 static void end_holder(const char *folder)
 {
     dt_error err = DT_ERROR_INIT;

@@ -13,7 +13,7 @@ const char dt_help_about_runs[] =
 const char dt_help_about_exit[] =
     "Exit codes: 0 good, 1 the run failed, 2 command line or recipe, 3 a node or the\n"
     "system, 4 stopped by a person, 5 processes or memory not released,\n"
-    "124 its time_limit is over, 130 interrupted (the run goes on).\n";
+    "124 its time_limit is over, 130 interrupted (the run continues).\n";
 
 /* Words of text from `column` on, wrapped at the right edge under TEXT_COLUMN. */
 static void add_wrapped(dt_strbuf *out, const char *text, size_t column)

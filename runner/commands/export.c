@@ -214,7 +214,7 @@ static const dt_option options[] = {
      .help = "with --to mlflow: the experiment, which is made where there is none"},
     {.name = "follow",
      .kind = DT_OPTION_FLAG,
-     .help = "with --to mlflow: go on until the runs have ended"},
+     .help = "with --to mlflow: continue until the runs have ended"},
     {.name = "force", .kind = DT_OPTION_FLAG, .help = "replace a file that is there"},
     {0},
 };
@@ -236,12 +236,12 @@ const dt_command dt_command_export = {
         "             safetensors, and the tokenizer that model.from came with\n"
         "mlflow       URL of a tracking server, as http://localhost:5000: points, recipe, tags,\n"
         "             state. Again it sends what is missing, also where it broke off; --follow\n"
-        "             goes on until the runs have ended: a server that is away is waited for,\n"
+        "             continues until the runs have ended: a server that is away is waited for,\n"
         "             one that refuses for 10 minutes ends it. MLFLOW_TRACKING_USERNAME and\n"
         "             _PASSWORD, else _TOKEN, of the environment\n"
         "\n"
         "A file is there whole or not at all, and replaces another one only with --force. A run\n"
-        "that goes on is exported up to the step that it has done. Of a value that is not\n"
+        "that continues is exported up to the step that it has done. Of a value that is not\n"
         "finite csv has nan, inf or -inf, JSON null and that word in \"not_finite\".\n",
     .run = export_runs,
 };

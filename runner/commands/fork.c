@@ -115,7 +115,7 @@ const dt_command dt_command_fork = {
     .options = options,
     .notes =
         "The new run has the history of the other up to the checkpoint as its past, and a copy\n"
-        "of the checkpoint (hard links, where the disk has them): the other may go on, or be\n"
+        "of the checkpoint (hard links, where the disk has them): the other may continue, or be\n"
         "removed. Without @ it is the newest checkpoint, @best the one of the lowest\n"
         "validation loss. What may change is what 'dtrun resume' may change; without a change\n"
         "the new run reaches the numbers of the other, bit for bit.\n",

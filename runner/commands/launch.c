@@ -29,7 +29,7 @@ static dt_status launch_sweep(const dt_recipe_source *source, const dt_labels *l
     dt_strbuf_init(&text);
     DT_TRY(dt_sweep_launch(&name, source, labels, call, err));
     if (!dt_arguments_flag(call->args, "detach")) {
-        dt_report_note(call, "sweep '%s' of %lld runs; Ctrl-C lets go of it, it goes on", name,
+        dt_report_note(call, "sweep '%s' of %lld runs; Ctrl-C lets go of it, it continues", name,
                        (long long)source->sweep->points);
         DT_TRY(dt_group_follow(name, call, err));
     } else if (call->json) {
@@ -122,20 +122,21 @@ const dt_command dt_command_launch = {
     .operands_min = 1,
     .operands_max = 1,
     .options = options,
-    .notes = "Without --wait or --detach the run is followed: a live view on a terminal, plain\n"
-             "lines elsewhere. Ctrl-C leaves the view with exit code 130; the run goes on, and\n"
-             "'dtrun status --watch RUN' comes back to it.\n"
-             "\n"
-             "The recipe, its data, the nodes, their memory and their disks are checked before\n"
-             "anything is started. Nodes need an sshd and nothing of dtrun's: docs/nodes.md says\n"
-             "what goes there. At the end the exit code is that of the run. With --json the\n"
-             "object at the end has at least run, state, steps, loss, valid_loss, seconds.\n"
-             "\n"
-             "With nodes: slurm:4 a job is submitted and waited for, and given back at the end;\n"
-             "nodes: slurm takes the machines of the Slurm job that this runs in (docs/slurm.md).\n"
-             "Data by https are fetched into ~/.cache/dtrun/data first; what breaks off goes on.\n"
-             "\n"
-             "A recipe with a 'sweep' is launched as a group of runs, NAME-1 and so on, one after\n"
-             "another or search.at_once side by side; --dry-run looks at the first.\n",
+    .notes =
+        "Without --wait or --detach the run is followed: a live view on a terminal, plain\n"
+        "lines elsewhere. Ctrl-C leaves the view with exit code 130; the run continues, and\n"
+        "'dtrun status --watch RUN' comes back to it.\n"
+        "\n"
+        "The recipe, its data, the nodes, their memory and their disks are checked before\n"
+        "anything is started. Nodes need an sshd and nothing of dtrun's: docs/nodes.md says\n"
+        "what goes there. At the end the exit code is that of the run. With --json the\n"
+        "object at the end has at least run, state, steps, loss, valid_loss, seconds.\n"
+        "\n"
+        "With nodes: slurm:4 a job is submitted and waited for, and given back at the end;\n"
+        "nodes: slurm takes the machines of the Slurm job that this runs in (docs/slurm.md).\n"
+        "Data by https are fetched into ~/.cache/dtrun/data first; what breaks off continues.\n"
+        "\n"
+        "A recipe with a 'sweep' is launched as a group of runs, NAME-1 and so on, one after\n"
+        "another or search.at_once side by side; --dry-run looks at the first.\n",
     .run = launch,
 };

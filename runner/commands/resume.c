@@ -27,7 +27,7 @@ static dt_status resume_sweep(dt_sweep_group *group, dt_call *call, dt_error *er
             DT_THROW(err, DT_ERR_USAGE, "--%s is for one run, and '%s' is a sweep", of_a_run[i],
                      group->name);
     DT_TRY(dt_group_resume(&count, group, call, err));
-    dt_report_note(call, "sweep '%s': %lld of %lld runs go on or begin", group->name,
+    dt_report_note(call, "sweep '%s': %lld of %lld runs continue or begin", group->name,
                    (long long)count, (long long)group->count);
     if (count > 0 && !dt_arguments_flag(call->args, "detach")) {
         DT_TRY(dt_group_follow(group->name, call, err));
@@ -128,6 +128,6 @@ const dt_command dt_command_resume = {
         "content and order of the files, data.split, data.tail, batch.tokens and the seed.\n"
         "With it the data begin at their start, and so do epochs; the tokenizer stays.\n"
         "With --new-model what is computed with the parameters may change (rope_theta, norm_eps,\n"
-        "activation, heads, ...): training goes on from them, as of the other model.\n",
+        "activation, heads, ...): training continues from them, as of the other model.\n",
     .run = resume,
 };

@@ -133,12 +133,11 @@ static dt_status serve(dt_call *call, dt_error *err)
 {
     const char *listen = dt_arguments_get(call->args, "listen")->text;
     serving s = {.call = call};
-    dt_web_options options = {
-        .listen = listen,
-        .command = {.program = "/proc/self/exe", .check = dt_relay_check},
-        .stop_fd = -1,
-        .listening = listening,
-        .context = &s};
+    dt_web_options options = {.listen = listen,
+                              .command = {.program = "/proc/self/exe", .check = dt_relay_check},
+                              .stop_fd = -1,
+                              .listening = listening,
+                              .context = &s};
     dt_status st = DT_OK;
     dt_web_token token;
 
@@ -186,7 +185,8 @@ const dt_command dt_command_serve = {
         "\n"
         "The link has a token, which the browser keeps as a cookie; without it nobody reads a\n"
         "run, for every user of the machine reaches its ports. It is in serve.token of the state\n"
-        "folder (0600) and stays the same, so that links and bookmarks go on. A program sends it\n"
+        "folder (0600) and stays the same, so that links and bookmarks last. A program sends "
+        "it\n"
         "as 'Authorization: Bearer TOKEN'. A socket unix:PATH has mode 0600 and needs none. In\n"
         "the system's journal the link is left out: 'dtrun serve --link' prints it.\n",
     .run = serve,

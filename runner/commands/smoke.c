@@ -250,7 +250,7 @@ static const dt_option options[] = {
     {.name = "disk-full",
      .kind = DT_OPTION_LIST,
      .value = "rank=R@S",
-     .help = "give rank R no room for files after step S, and see that the run goes on"},
+     .help = "give rank R no room for files after step S, and see that the run continues"},
     {.name = "bitflip",
      .kind = DT_OPTION_LIST,
      .value = "rank=R@S",

@@ -152,7 +152,7 @@ static dt_status say_end(dt_store *store, const dt_run *run, bool already, const
     if (path != NULL)
         dt_strbuf_add_fmt(&text, "checkpoint of step %lld: %s\n", (long long)step, path);
     if (path != NULL && run->state != DT_RUN_FINISHED)
-        dt_strbuf_add_fmt(&text, "'dtrun resume %s' goes on from it\n", run->id);
+        dt_strbuf_add_fmt(&text, "'dtrun resume %s' continues from it\n", run->id);
     if (path == NULL)
         dt_strbuf_add_str(&text, "no checkpoint was saved\n");
     DT_TRY(dt_report_text(&text, err));

@@ -159,7 +159,7 @@ const dt_command dt_command_store = {
         "check reads all of store.db, holds what charts are drawn from against the points, and\n"
         "says which runs have no folder, which folders no run, and what is left of a removal;\n"
         "the exit code is 1 where there is anything. backup writes FILE, which must not be there,\n"
-        "as the history is at that moment: runs go on meanwhile. To use it, put it in the place\n"
+        "as the history is at that moment, while runs continue. To use it, put it in the place\n"
         "of store.db while nothing runs.\n",
     .run = maintain,
 };

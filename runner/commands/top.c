@@ -43,7 +43,7 @@ const dt_command dt_command_top = {
         "What runs, and what ended in the last ten minutes, a line each. Keys: j, k and arrows\n"
         "move, Enter opens a run (a curve over the whole width, and what was said last) and Esc\n"
         "goes back, m and M change the metric, s the order, a shows all runs, q leaves; the runs\n"
-        "go on. With RUN that one is open at first. Where there is no terminal the lines are\n"
+        "continue. With RUN that one is open at first. Where there is no terminal the lines are\n"
         "printed once.\n",
     .run = top,
 };

@@ -2,7 +2,7 @@
  *
  * Away      a server that is not there, or is busy, is waited for without end
  * Refusals  (401, 403, another 4xx, an answer that is no JSON, as of a proxy before a server that starts) may be mended
- *           while the run goes on; those that last for DT_MLFLOW_REFUSED_SECONDS_MOST without a round that goes well
+ *           while the run continues; those that last for DT_MLFLOW_REFUSED_SECONDS_MOST without a round that goes well
  *           end it. What fails on this side ends it at once
  */
 #ifndef DT_EXPORT_MLFLOW_PATIENCE_H
@@ -21,7 +21,7 @@ typedef struct dt_mlflow_patience {
 } dt_mlflow_patience;
 
 bool dt_mlflow_is_refusal(dt_status st);
-/* After a round that ended with st; now_seconds of a clock that only goes on. */
+/* After a round that ended with st; now_seconds of a clock that never goes back. */
 bool dt_mlflow_gives_up(dt_mlflow_patience *patience, dt_status st, double now_seconds);
 
 #endif

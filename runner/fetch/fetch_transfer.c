@@ -299,7 +299,7 @@ static dt_status judge_failure(transfer *t, CURLcode code, const char *detail, b
                        words);
     return DT_FAIL(err, DT_ERR_IO,
                    "cannot fetch '%s': %s: is the network up, and the name right? What is here is "
-                   "kept, another launch goes on from it",
+                   "kept, another launch continues from it",
                    t->url->shown, words);
 }
 

@@ -24,7 +24,7 @@ static dt_status refuse_without_checkpoint(const dt_run *run, dt_error *err)
     if (below > 0)
         snprintf(words, sizeof(words), " below %lld", (long long)below);
     return DT_FAIL(err, DT_ERR_NOT_FOUND,
-                   "run '%s' has no whole checkpoint to go on from: launch it anew, with a"
+                   "run '%s' has no whole checkpoint to continue from: launch it anew, with a"
                    " checkpoint.every%s",
                    run->id, words);
 }
@@ -60,7 +60,7 @@ static dt_status find_recipe(dt_store *store, dt_run *run, const dt_call *call, 
     if (strcmp(standing.recipe_hash, run->recipe_hash) != 0)
         dt_report_note(
             call,
-            "attempt %lld failed before its first step: the run goes on by the recipe of "
+            "attempt %lld failed before its first step: the run continues by the recipe of "
             "attempt %lld",
             (long long)run->attempt, (long long)standing.attempt);
     run->recipe_json = standing.recipe_json;

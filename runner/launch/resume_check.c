@@ -87,7 +87,7 @@ static dt_status refuse_complete(const dt_run *run, const dt_preflight *flight,
         dt_strbuf_add_fmt(&more, " --set schedule.epochs=%lld",
                           (long long)recipe->schedule.epochs * 2);
     DT_FAIL(err, DT_ERR_RECIPE,
-            "run '%s' has done all its %lld steps: to go on give it more, as in"
+            "run '%s' has done all its %lld steps: to continue give it more, as in"
             " 'dtrun %s %s%s'",
             run->id, (long long)info->step, call->args->command->name, run->id, more.data);
     dt_strbuf_release(&more);

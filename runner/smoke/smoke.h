@@ -17,7 +17,8 @@
 typedef enum dt_smoke_verdict { DT_SMOKE_GOOD, DT_SMOKE_FAILED, DT_SMOKE_SKIPPED } dt_smoke_verdict;
 
 typedef struct dt_smoke_result {
-    const char *check, *promise; /* "resumes", "killed after a save, it goes on to the same bits" */
+    const char *check,
+        *promise; /* "resumes", "killed after a save, it continues to the same bits" */
     dt_smoke_verdict verdict;
     const char *figure; /* what was measured; why it failed or was left out */
     double seconds;

@@ -44,7 +44,7 @@ dt_status dt_supervisor_stop_running(const char *run, bool now, dt_error *err);
 /* Whether somebody supervises the run at this moment. */
 bool dt_supervisor_is_running(const char *run);
 /* For a stop that nobody can write down: no supervisor is left, and the one that follows the run once it can be
- * written goes on with the stop (folder/stop_mark.h). *lock: keeps others from it, the caller's to close. An error:
+ * written continues with the stop (folder/stop_mark.h). *lock: keeps others from it, the caller's to close. An error:
  * all is as it was. */
 dt_status dt_supervisor_end(int *lock, const char *run, dt_error *err);
 

@@ -222,7 +222,7 @@ dt_status dt_group_follow(const char *name, dt_call *call, dt_error *err)
         if (group.ended)
             break;
         if (dt_interrupt_seen()) {
-            dt_report_note(call, "the sweep goes on: 'dtrun status %s', 'dtrun stop %s'", name,
+            dt_report_note(call, "the sweep continues: 'dtrun status %s', 'dtrun stop %s'", name,
                            name);
             call->exit_code = DT_EXIT_INTERRUPTED;
             goto out;

@@ -76,7 +76,7 @@ dt_status dt_group_resume(int64_t *count, dt_sweep_group *group, dt_call *call, 
     if (st == DT_ERR_BUSY)
         DT_THROW(
             err, DT_ERR_USAGE,
-            "sweep '%s' goes on: it can be resumed once it has ended ('dtrun stop %s' ends it)",
+            "sweep '%s' continues: it can be resumed once it has ended ('dtrun stop %s' ends it)",
             group->name, group->name);
     if (st != DT_OK)
         DT_THROW(err, st, "%s", problem.message);

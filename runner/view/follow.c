@@ -240,7 +240,7 @@ void dt_follow_say_left(const dt_run *run)
 {
     const char *dtrun = program_invocation_name;
 
-    dt_report_say("left run %s, which goes on\n"
+    dt_report_say("left run %s, which continues\n"
                   "  %s status --watch %s   to come back\n"
                   "  %s logs -f %s          to read along\n"
                   "  %s stop %s             to save a checkpoint and stop",

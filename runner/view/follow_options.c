@@ -15,7 +15,7 @@ dt_status dt_follow_options_check(const dt_call *call, dt_error *err)
     if (dt_arguments_flag(call->args, "log-steps") && dt_arguments_flag(call->args, "detach"))
         return DT_FAIL(err, DT_ERR_USAGE,
                        "--log-steps and --detach do not go together: 'dtrun logs "
-                       "--steps -f RUN' tells of a run that goes on");
+                       "--steps -f RUN' tells of a run that continues");
     return DT_OK;
 }
 

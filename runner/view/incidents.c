@@ -35,7 +35,7 @@ static const char *checkpoint_failed_sentence(const json_t *json, dt_arena *aren
     if (dt_json_get_string_or(&message, json, "message", "", "event", NULL) != DT_OK ||
         dt_json_get_int_or(&step, json, "step", 0, "event", NULL) != DT_OK)
         return NULL;
-    return dt_arena_printf(arena, "step %lld  checkpoint failed, training goes on: %s",
+    return dt_arena_printf(arena, "step %lld  checkpoint failed, training continues: %s",
                            (long long)step, message);
 }
 
@@ -48,7 +48,7 @@ static const char *restart_sentence(const json_t *json, dt_arena *arena)
         dt_json_get_int_or(&attempt, json, "attempt", 0, "event", NULL) != DT_OK ||
         dt_json_get_int_or(&step, json, "step", 0, "event", NULL) != DT_OK)
         return NULL;
-    return dt_arena_printf(arena, "attempt %lld goes on from step %lld: %s", (long long)attempt,
+    return dt_arena_printf(arena, "attempt %lld continues from step %lld: %s", (long long)attempt,
                            (long long)step, reason);
 }
 

@@ -155,7 +155,7 @@ const char *dt_runs_attempt_sentence(const dt_attempt *attempts, int64_t at, dt_
     const dt_attempt *before = &attempts[at - 1];
 
     return dt_arena_printf(
-        arena, "attempt %lld goes on from step %lld; attempt %lld %s%s%s%s",
+        arena, "attempt %lld continues from step %lld; attempt %lld %s%s%s%s",
         (long long)attempts[at].attempt, (long long)attempts[at].start_step,
         (long long)before->attempt, before->state == DT_RUN_STOPPED ? "was " : "",
         dt_run_state_name(before->state), before->reason[0] != '\0' ? ": " : "", before->reason);

@@ -26,7 +26,7 @@ dt_status dt_runs_ensure(const dt_run *run, const dt_call *call);
 /* The keys that lists, status and launch share: run, name, state, attempt, step, ... New
  * reference. */
 json_t *dt_runs_to_json(const dt_run *run);
-/* "attempt 3 goes on from step 40; attempt 2 failed: why", of the attempt at index `at` from 1 on;
+/* "attempt 3 continues from step 40; attempt 2 failed: why", of the attempt at index `at` from 1 on;
  * lives in the arena. */
 const char *dt_runs_attempt_sentence(const dt_attempt *attempts, int64_t at, dt_arena *arena);
 /* [{attempt, state, start_step, elapsed_seconds, reason}], oldest first. New reference. */

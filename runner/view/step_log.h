@@ -3,7 +3,7 @@
  *   step 740/2000  loss 1.7000  learning rate 0.0006  gradient norm 0.61  16.6k tokens/s
  *   step 750/2000  validation loss 1.7519
  *   step 750/2000  checkpoint saved, 3.21 MB
- *   attempt 2 goes on from step 750: rank 1 on gpu-b was killed by signal 9 (SIGKILL)
+ *   attempt 2 continues from step 750: rank 1 on gpu-b was killed by signal 9 (SIGKILL)
  *
  * or each as a JSON object: time, kind ("step", "evaluation", "checkpoint", "restart", "checkpoint_failed"), attempt,
  * step, steps_total, and of a step "values", all metrics that were reported with its loss; what JSON has no number

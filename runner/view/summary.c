@@ -94,8 +94,8 @@ static void add_next(dt_strbuf *out, const dt_term *term, const dt_run *run,
                     run->id);
     if (run->state != DT_RUN_FINISHED && checkpoint != NULL &&
         (run->steps_total == 0 || checkpoint->step < run->steps_total))
-        dt_term_add(out, term, DT_STYLE_PLAIN, "  %s resume %s      go on from step %lld\n", dtrun,
-                    run->id, (long long)checkpoint->step);
+        dt_term_add(out, term, DT_STYLE_PLAIN, "  %s resume %s      continue from step %lld\n",
+                    dtrun, run->id, (long long)checkpoint->step);
     dt_term_add(out, term, DT_STYLE_PLAIN, "  %s show %s        everything about the run\n", dtrun,
                 run->id);
     dt_term_add(out, term, DT_STYLE_PLAIN, "  %s serve              the page, with charts\n",

@@ -6,7 +6,7 @@
  *   shakespeare · k3v9x2 · running · 2 ranks
  *   ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━╸───────────────  54%  1,080 of 2,000 steps
  *   loss 1.8421   validation 1.9034   41.2k tokens/s
- *   elapsed 1m02s   left 53s   Ctrl-C leaves, the run goes on
+ *   elapsed 1m02s   left 53s   Ctrl-C leaves, the run continues
  */
 #include <math.h>
 #include <stdlib.h>
@@ -96,8 +96,8 @@ static void add_pair(live_view *live, const char *label, const char *value, cons
 /* On the line that was begun, below it, or shorter, as the terminal is wide. */
 static void add_hint(live_view *live)
 {
-    static const char *const hints[] = {"Ctrl-C leaves, the run goes on", "Ctrl-C leaves the view",
-                                        "Ctrl-C leaves"};
+    static const char *const hints[] = {"Ctrl-C leaves, the run continues",
+                                        "Ctrl-C leaves the view", "Ctrl-C leaves"};
     const char *line = strrchr(live->block.data, '\n');
     size_t used = dt_term_width(line != NULL ? line + 1 : live->block.data), at = 0;
     size_t room = live->term.columns > 1 ? (size_t)live->term.columns - 1 : 1;

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What open pages cost the server: clients that follow a run which goes on, as the page does.
+"""What open pages cost the server: clients that follow a run which continues, as the page does.
 
     tests/bench/live.py [--build build/bench-release] [--clients 50] [--seconds 30] [--page run|list|compare] [--runs 100]
 
@@ -102,8 +102,8 @@ def main():
             grown = [[now - then for now, then in zip((c.news, c.points, c.bytes), old)]
                      for c, old in zip(clients, counted)]
             each = [sum(g[i] for g in grown) / len(grown) / seconds for i in range(3)]
-            what = {"run": "a run that goes on", "list": f"{options.runs + 1} runs, one of which goes on",
-                    "compare": "4 runs compared, one of which goes on"}[options.page]
+            what = {"run": "a run that continues", "list": f"{options.runs + 1} runs, one of which continues",
+                    "compare": "4 runs compared, one of which continues"}[options.page]
             print(f"| {options.clients} open pages of {what}, the server | < 5 % of a core | "
                   f"{100 * used / seconds:.1f} %; each was told {each[0]:.1f} times a second of "
                   f"{each[1]:.0f} points a curve in {each[2] / 1000:.0f} kB; load {os.getloadavg()[0]:.1f} |")

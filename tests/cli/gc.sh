@@ -82,5 +82,5 @@ expect 2 gc --older soon
 # The active one has lost nothing.
 step_now=$("$dtrun" status "$running" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["step"])')
 within 60 step_reached "$running" $((step_now + 20))
-[ "$(ls "$runs/$running/checkpoints" | wc -l)" -ge 3 ] || fail "checkpoints of a run that goes on are gone"
+[ "$(ls "$runs/$running/checkpoints" | wc -l)" -ge 3 ] || fail "checkpoints of a run that continues are gone"
 expect 0 stop "$running"

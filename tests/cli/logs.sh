@@ -69,7 +69,7 @@ within 60 step_reached "$run" $((step_now + 1))
 expect 0 stop "$run"
 wait $follower
 expect 0 logs "$run" --steps -n 0
-[ "$(grep -c 'attempt 2 goes on from step .*SIGKILL' "$work/out")" -eq 1 ] || fail "the restart is not told once with its cause"
+[ "$(grep -c 'attempt 2 continues from step .*SIGKILL' "$work/out")" -eq 1 ] || fail "the restart is not told once with its cause"
 grep -q '"kind":"restart".*SIGKILL' "$work/followed" || { cp "$work/followed" "$work/out"; fail "the followed log lacks the restart"; }
 
 # Names and values that an imported run may have.

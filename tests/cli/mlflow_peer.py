@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """On demand: `dtrun export --to mlflow` and `dtrun import mlflow` with a real tracking server, which this starts: broken
-off in the middle, done again, followed while a run goes on and the server dies, refused, and brought back.
+off in the middle, done again, followed while a run continues and the server dies, refused, and brought back.
 
     python3 -m venv V && V/bin/pip install mlflow
     V/bin/python tests/cli/mlflow_peer.py build/dev/bin/dtrun

@@ -74,7 +74,7 @@ for how in "ddp 2 2" "ddp 4 1" "fsdp 2 2" "fsdp 4 1" "dp 2 2" "dp 4 1"; do
     same_losses "$how"
 done
 
-# another number of ranks goes on where two stopped, in the middle of an epoch
+# another number of ranks continues where two stopped, in the middle of an epoch
 expect 0 launch "$work/translate.yaml" --set ranks=2 --set batch.accumulate=2 --set schedule.steps=6 --wait --json
 expect 0 resume "$(field "o['run']")" --set ranks=4 --set batch.accumulate=1 --set schedule.steps=12 --wait
 same_losses "resumed with 4 ranks"
@@ -97,7 +97,7 @@ DTRUN_FAULT="kill 1@7" expect 0 launch "$work/translate.yaml" --set ranks=2 --se
 json "o['attempt'] == 2"
 [ "$(field "(o['loss'], o['valid_loss'])")" = "$whole" ] || fail "the resumed run ends elsewhere than $whole"
 
-# steps of epochs are known before, also where another number of ranks goes on
+# steps of epochs are known before, also where another number of ranks continues
 expect 0 launch "$work/translate.yaml" --set schedule.steps=0 --set schedule.epochs=2 --dry-run --json
 steps=$(field "o['time']['steps'] if 'time' in o and 'steps' in o['time'] else o.get('steps')")
 expect 0 launch "$work/translate.yaml" --set schedule.steps=0 --set schedule.epochs=2 --wait --json

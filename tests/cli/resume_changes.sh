@@ -101,6 +101,6 @@ expect 0 status "$run" --json
 json "o['state'] == 'failed'"
 at=$(field "o['step']")
 expect 0 resume "$run" --wait --set schedule.steps=$((at + 5))
-says "attempt 2 failed before its first step: the run goes on by the recipe of attempt 1"
+says "attempt 2 failed before its first step: the run continues by the recipe of attempt 1"
 expect 0 show "$run" --json
 json "o['state'] == 'finished'" "o['recipe']['optimizer']['lr'] == 3e-3" "o['attempt'] == 3"

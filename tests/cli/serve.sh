@@ -47,7 +47,7 @@ expect 0 serve --link --listen "${url#http://}"
 [ "$(cat "$work/out")" = "$link" ] || fail "prints another link"
 end
 
-start --listen "${url#http://}" # again: links go on
+start --listen "${url#http://}" # again: links continue
 [ "$(head -n 1 "$work/out")" = "$link" ] || fail "the link is another one"
 end
 start --listen 127.0.0.1:0 --new-token

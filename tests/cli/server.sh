@@ -82,7 +82,7 @@ within 30 test -s "$work/follow"
 kill -TERM $reader
 wait $reader 2>/dev/null
 subject="logs --follow, whose reader ends"
-within 30 child_gone || fail "the command goes on without its reader"
+within 30 child_gone || fail "the command continues without its reader"
 XDG_STATE_HOME=$work/nowhere "$dtrun" wait going --until step=1000000000 --server "$url" >"$work/wait.out" 2>"$work/wait.err" &
 reader=$!
 within 30 child_there

@@ -56,10 +56,10 @@ says "--set is for one run, and 'two' is a sweep"
 expect 0 show two-1 --json
 expect 0 resume two-1 --wait --json --set schedule.steps=$(($(field "o['step']") + 5))
 expect 0 resume two --detach
-says "1 of 2 runs go on or begin"
+says "1 of 2 runs continue or begin"
 within 20 state_is two-2 running
 expect 2 resume two
-says "sweep 'two' goes on"
+says "sweep 'two' continues"
 expect 0 stop two --json
 json "[p['state'] for p in o['points']] == ['finished', 'stopped']"
 expect 0 rm two-2 --yes

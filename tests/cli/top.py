@@ -2,7 +2,7 @@
 """`dtrun top` on a terminal of its own: what keys do, other sizes, and every way out.
 
     tests/cli/top.py DTRUN            with XDG_STATE_HOME as tests/cli/top.sh fills it
-    tests/cli/top.py DTRUN watched    while two runs, long1 and long2, go on (tests/cli/together.sh)
+    tests/cli/top.py DTRUN watched    while two runs, long1 and long2, continue (tests/cli/together.sh)
 """
 
 import fcntl
@@ -165,7 +165,7 @@ def without_store():
         file.write("this is no history" * 100)
     t.wait("says what is wrong, and keeps what it had", lambda t: "store" in t.frame()[-1] and "river" in "\n".join(t.frame()))
     os.rename(store + ".away", store)
-    t.wait("goes on once it is there", lambda t: t.frame()[-1].startswith("q quit"))
+    t.wait("continues once it is there", lambda t: t.frame()[-1].startswith("q quit"))
     t.press(b"q")
     t.ends("q", code=0)
 

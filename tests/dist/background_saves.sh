@@ -19,7 +19,7 @@ check() { # name ranks precision
     [ "$(grep -c '"event":"checkpoint",' "$work/$1.0")" = 6 ] || fail "$1: not six events"
     for step in 14 28; do
         plan "$1-$step" "ranks=$2" "${common[@]}" "resume=$work/$1.ck/step-000000$step"
-        ranks "$2" "$1-$step" || fail "$1 does not go on from step $step"
+        ranks "$2" "$1-$step" || fail "$1 does not continue from step $step"
         same_metric loss "$1" "$1-$step" 0
         same_bits "$1" "$1-$step" 40
     done

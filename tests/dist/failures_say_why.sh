@@ -54,7 +54,7 @@ code=0
 ranks 1 no-room || code=$?
 [ $code = 1 ] || fail "a run without its last checkpoint exits $code"
 [ "$(grep -c '"event":"checkpoint_failed"' "$work/no-room.0")" = 3 ] || fail "not three failed saves"
-[ "$(grep -c '"learning_rate"' "$work/no-room.0")" = 20 ] || fail "training did not go on"
+[ "$(grep -c '"learning_rate"' "$work/no-room.0")" = 20 ] || fail "training did not continue"
 
 # A bit flips in the parameters of one rank: all say so before the next save, which is not made.
 plan flipped ranks=2 checkpoint.every=5

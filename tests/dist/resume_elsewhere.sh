@@ -11,7 +11,7 @@ leg() { # name ranks first-step last-step FIELD=VALUE...
     shift 4
     train "$ranks" "$name" "${common[@]}" batch.sequences=$((12 / ranks)) schedule.steps="$last" "$@"
     [ "$(grep -c '"learning_rate"' "$work/$name.0")" = $((last - first)) ] ||
-        fail "$name did not go on from step $first"
+        fail "$name did not continue from step $first"
     same_metric loss one "$name" 1e-6
     at="$work/$name.ck/$(printf 'step-%08d' "$last")"
 }

@@ -51,7 +51,7 @@ else:
     check('neither eu-stack nor gdb' in hung['stack_note'], f'{hung}')
 
 # the ranks are as they were: one that was stopped still is, the other one ends when told
-check(state(pids[0]) == 'T', 'rank 0 goes on')
+check(state(pids[0]) == 'T', 'rank 0 continues')
 agent.send(command='diagnose', rank=7)
 check('no such rank' in agent.wait('error')['message'], 'a rank that is not there is diagnosed')
 agent.send(command='diagnose', rank=1)

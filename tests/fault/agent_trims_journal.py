@@ -1,4 +1,4 @@
-"""What is acknowledged is given back to the disk, and an agent that is restarted goes on from there."""
+"""What is acknowledged is given back to the disk, and an agent that is restarted continues from there."""
 import os, signal
 from agent_talk import Agent, check
 

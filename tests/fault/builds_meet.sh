@@ -83,7 +83,7 @@ cp "$driver" "$XDG_STATE_HOME/dtrun-newer"
 mv "$XDG_STATE_HOME/dtrun-newer" "$XDG_STATE_HOME/dtrun-here"
 set_version 99
 kill -9 $(processes fake_engine)
-await 30 says history "dtrun was updated: '$XDG_STATE_HOME/dtrun-here' goes on"
+await 30 says history "dtrun was updated: '$XDG_STATE_HOME/dtrun-here' continues"
 await 20 no_supervisor history
 says history "a newer dtrun wrote it (version 99"
 set_version "$(ls "$(dirname "$0")/../../store/schema" | wc -l)"

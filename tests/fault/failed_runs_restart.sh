@@ -9,7 +9,7 @@ end_is once finished 0
 is attempt "$(get once attempt)" 2
 is points "$(get once points)" 150
 is step "$(get once step)" 150
-why="*attempt 2 goes on from step 0; attempt 1 failed: rank 1 on localhost was killed by signal 6*"
+why="*attempt 2 continues from step 0; attempt 1 failed: rank 1 on localhost was killed by signal 6*"
 like "what status says of the restart" "$("$DTRUN_BIN/dtrun" status once)" "$why"
 like "what logs say of the restart" "$("$DTRUN_BIN/dtrun" logs once)" "$why"
 like "what show says of the restart" "$("$DTRUN_BIN/dtrun" show once)" "*1  failed*signal 6 (SIGABRT)*"

@@ -25,7 +25,7 @@ start=$(date +%s%N)
 await 90 past cut $((step + 50))
 is attempt "$(value cut "o['attempt']")" 1
 figure 3 "a node cut off for 10 s: attempts begun beyond the first" 0 "$(($(value cut "o['attempt']") - 1))"
-figure 3 "... and the ranks go on after the cut" "30 s" "$(seconds_since "$start")"
+figure 3 "... and the ranks continue after the cut" "30 s" "$(seconds_since "$start")"
 stopped cut "$id"
 
 for strategy in ddp fsdp; do
@@ -42,7 +42,7 @@ for strategy in ddp fsdp; do
     figure 3 "... and the survivors freed, the next attempt begun" "60 s" "$(seconds_since "$start")"
     from=$("$dtrun" show $run --json | python3 -c "
 import json, sys; print(json.load(sys.stdin)['attempts'][-1]['start_step'])")
-    [ "$from" -ge 50 ] || fail "it goes on from step $from: the checkpoint was not used"
+    [ "$from" -ge 50 ] || fail "it continues from step $from: the checkpoint was not used"
     await 60 past $run $((from + 20))
     is nodes "$(value $run "len(o['nodes'])")" 1
     is "ranks" "$(value $run "sum(len(n['ranks']) for n in o['nodes'])")" 2

@@ -17,7 +17,7 @@ resumes() { # run attempt: from its checkpoint, with the same losses; then it is
     await 60 in_attempt "$1" "$2"
     from=$("$dtrun" show "$1" --json | python3 -c "
 import json, sys; print(json.load(sys.stdin)['attempts'][-1]['start_step'])")
-    [ "$from" -ge 50 ] || fail "it goes on from step $from: the checkpoint was not used"
+    [ "$from" -ge 50 ] || fail "it continues from step $from: the checkpoint was not used"
     await 120 past "$1" $((from + 100))
     is "attempt of $1" "$(value "$1" "o['attempt']")" "$2"
     "$dtrun" stop "$1" >/dev/null

@@ -73,5 +73,5 @@ passes "the writer killed at ${DTRUN_KILLS:-some} random points of a save: what 
     "$DTRUN_BIN/test_checkpoint_writer"
 passes "killed, and the disk full, at every call of a save: an older whole one loads" \
     "$DTRUN_BIN/test_checkpoint_faults"
-passes "a disk that fills up while a run saves: the older one stays, training goes on" \
+passes "a disk that fills up while a run saves: the older one stays, training continues" \
     bash tests/dist/full_disk.sh

@@ -294,7 +294,7 @@ class Run:
         pid = self.kill(self.pids('dtrun supervise'), signal.SIGSTOP, draw, 'the supervisor')
 
         def go_on():
-            self.say('the supervisor goes on')
+            self.say('the supervisor continues')
             if pid in processes(self.id):
                 os.kill(pid, signal.SIGCONT)
         if pid is not None:

@@ -3,7 +3,7 @@
   throttle.py SHARE SECONDS PID...
 
 A turn ends when each that wants some has used processor time, not when a clock says so: on a busy
-machine they get their share too. SIGTERM ends it; whatever ends it, they go on afterwards."""
+machine they get their share too. SIGTERM ends it; whatever ends it, they continue afterwards."""
 import os, signal, sys, time
 
 LONGEST_TURN = 0.5  # where the machine is so busy that nobody gets anything

@@ -75,7 +75,7 @@ for victim in rank agent; do
     await 60 in_attempt $victim 2
     from=$("$dtrun" show $victim --json | python3 -c "
 import json, sys; print(json.load(sys.stdin)['attempts'][-1]['start_step'])")
-    [ "$from" -ge 500 ] || fail "it goes on from step $from: the checkpoint was not used"
+    [ "$from" -ge 500 ] || fail "it continues from step $from: the checkpoint was not used"
     await 120 past $victim $((from + 300))
     "$dtrun" stop $victim >/dev/null
     is state "$(value $victim "o['state']")" stopped

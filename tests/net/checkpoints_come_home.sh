@@ -59,7 +59,7 @@ walk moves past moves 20
 at=$(value moves "o['step']")
 [ "$at" -lt 600 ] || fail "it was over before it was stopped"
 wants 0 "" "$dtrun" resume moves --wait --set 'nodes=[host3, localhost]'
-is "step that it went on from" "$(start_of moves 2)" "$at"
+is "step that it continued from" "$(start_of moves 2)" "$at"
 same_curve moves golden "$points"
 [[ $(steps moves) == *"600 " ]] || fail "the last checkpoint is not here: $(steps moves)"
 

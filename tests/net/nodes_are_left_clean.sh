@@ -37,7 +37,7 @@ on host1 rm -r "$nodes/$run"
 # left: here because something holds the agent's lock there.
 "$dtrun" resume ends --detach >"$net/out" 2>&1 || fail "resume: $(cat "$net/out")"
 await 60 past ends $((at + 50))
-is "step that it went on from" "$("$dtrun" show ends --json | python3 -c "
+is "step that it continued from" "$("$dtrun" show ends --json | python3 -c "
 import json, sys
 print([a['start_step'] for a in json.load(sys.stdin)['attempts']][-1])")" "$at"
 "$net_sh" on "$net" host2 flock -o "$nodes/$run/attempt-2/node-1/agent.lock" sleep 300 &

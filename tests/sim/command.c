@@ -198,7 +198,7 @@ static int resume(sim_proc *proc)
     DT_TRY(dt_run_newest_checkpoint(&from, store, SIM_RUN, FOLDER "/checkpoints", &arena, &err));
     if (sim.seed % 4 == 1 && from.path != NULL) /* not drawn: other seeds stay what they were */
         DT_TRY(find_earliest(&from, store, &arena, &err));
-    sim_trace("it goes on from step %lld", (long long)from.step);
+    sim_trace("it continues from step %lld", (long long)from.step);
     DT_TRY(plan_write(&recipe, row.attempt + 1, from.path != NULL ? from.path : "", &arena, &err));
     DT_TRY(dt_store_attempt_add(store, SIM_RUN, from.step, schedule.steps, row.recipe_json, "0",
                                 dt_clock_wall_ms(), &attempt, &err));

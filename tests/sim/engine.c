@@ -484,7 +484,7 @@ static int64_t start_of(sim_machine *machine, const char *resume_from)
     snprintf(path, sizeof(path), "%s/" DT_CHECKPOINT_MARKER, resume_from);
     inode = sim_fs_find(machine, path);
     if (inode == NULL) {
-        sim_fail("a rank goes on from '%s', which is not on %s", resume_from, machine->name);
+        sim_fail("a rank continues from '%s', which is not on %s", resume_from, machine->name);
         return 0;
     }
     snprintf(path, sizeof(path), "%.*s", (int)inode->length, inode->data);

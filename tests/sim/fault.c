@@ -60,7 +60,7 @@ static void kill_one(const fault *one, const char *name)
 
 static void go_on(void *context)
 {
-    sim_trace("%s[%d] goes on", ((sim_proc *)context)->name, ((sim_proc *)context)->pid);
+    sim_trace("%s[%d] continues", ((sim_proc *)context)->name, ((sim_proc *)context)->pid);
     sim_proc_signal(context, SIGCONT);
 }
 

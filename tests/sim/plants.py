@@ -64,7 +64,7 @@ PLANTS = [
      "runner/agent/journal/journal.c",
      "        journal->next_sequence = (journal->next_sequence / DT_JOURNAL_JUMP + 1) * DT_JOURNAL_JUMP;\n    journal->opened_again",
      "        ;\n    journal->opened_again"),
-    ("unknown resume point", "a run goes on from a checkpoint that its history does not know",
+    ("unknown resume point", "a run continues from a checkpoint that its history does not know",
      "runner/supervisor/folder/resume_point.c",
      "            return !is_undone(all, &all->rows[i]);\n    return false;\n",
      "            return !is_undone(all, &all->rows[i]);\n    return true;\n"),

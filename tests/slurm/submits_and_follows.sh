@@ -17,7 +17,7 @@ await 60 has_ended "$job"
     fail "the last checkpoint is not here"
 [ "$("$dtrun" logs "$run" | grep -c .)" -gt 0 ] || fail "no logs are here"
 
-# Goes on in another job.
+# Continues in another job.
 wants 0 "" "$dtrun" resume --wait "$run" --set schedule.steps=60
 [ "$(value "$run" "(o['state'], o['step'], o['attempt'])")" = "('finished', 60, 2)" ] || fail "resumed: $(value "$run" o)"
 [ "$(job_of "$run")" -gt "$job" ] || fail "a resumed run does not submit anew"

@@ -65,7 +65,7 @@ static void test_a_node_that_may_be_rebooting_is_waited_for(void **state)
         {"and no longer", {AWAY, .waited_seconds = 3601}, false},
         {"a person started it", {AWAY, .restarts = 0}, false},
         {"another architecture", {AWAY, .failed = DT_ERR_UNSUPPORTED}, false},
-        {"the run may go on without it", {AWAY, .nodes_min = 2}, false},
+        {"the run may continue without it", {AWAY, .nodes_min = 2}, false},
         {"the run has just enough nodes", {AWAY, .nodes_min = 3}, true},
         {"the attempt is being ended", {AWAY, .preparing = false}, false},
     };

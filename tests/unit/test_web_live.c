@@ -85,7 +85,7 @@ static json_t *next_event(follower *f, const char *kind)
     }
 }
 
-/* --- a run that goes on */
+/* --- a run that continues */
 
 static void begin_run(test_store *t)
 {

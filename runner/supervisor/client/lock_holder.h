@@ -1,6 +1,6 @@
 /* lock_holder: the process that holds a run's supervisor.lock on this machine, and its end.
  *
- * Any supervisor may be ended at any moment: the next goes on from the store and the agents' journals.
+ * Any supervisor may be ended at any moment: the next continues from the store and the agents' journals.
  */
 #ifndef DT_SUPERVISOR_LOCK_HOLDER_H
 #define DT_SUPERVISOR_LOCK_HOLDER_H

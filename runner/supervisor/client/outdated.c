@@ -58,7 +58,7 @@ bool dt_outdated_end(const char *run, const char *folder)
         goto out;
     dt_log_warn(
         "the supervisor of run '%s' (process %d) is another dtrun's and listens to nobody: it is "
-        "ended, and one of this dtrun goes on",
+        "ended, and one of this dtrun continues",
         run, (int)pid);
     ended = dt_lock_holder_kill(pid, lock.data);
 out:

@@ -42,7 +42,7 @@ static void on_hello(dt_node_link *link, const dt_message *message)
     const char *state = dt_message_string(message, "state");
 
     if (protocol > DT_PROTOCOL_VERSION) {
-        on_newer(link, "it goes on by its own protocol");
+        on_newer(link, "it continues by its own protocol");
         return;
     }
     if (protocol < DT_PROTOCOL_OLDEST) {

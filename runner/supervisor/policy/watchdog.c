@@ -58,7 +58,7 @@ static bool is_quiet(dt_watchdog_condition condition)
     return condition == DT_WATCHDOG_WAITS || condition == DT_WATCHDOG_SLEEPS;
 }
 
-/* Time goes to what lasts; whatever else was going on before has ended. */
+/* Time goes to what lasts; whatever else was continuing before has ended. */
 static void count(dt_watchdog_rank *rank, dt_watchdog_condition now, double used, double passed)
 {
     rank->still_seconds += passed;

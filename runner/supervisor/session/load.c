@@ -28,7 +28,7 @@ static dt_status read_run(dt_session *session, const char *run, dt_error *err)
     if (strcmp(row.id, run) != 0)
         DT_THROW(err, DT_ERR_NOT_FOUND, "no run has the id '%s'", run);
     if (dt_run_state_is_terminal(row.state))
-        DT_THROW(err, DT_ERR_USAGE, "run '%s' has ended (%s): 'dtrun resume %s' goes on with it",
+        DT_THROW(err, DT_ERR_USAGE, "run '%s' has ended (%s): 'dtrun resume %s' continues with it",
                  run, dt_run_state_name(row.state), run);
     session->kept.run = row;
     session->run = row.id;

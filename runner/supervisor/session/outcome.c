@@ -142,7 +142,7 @@ dt_status dt_restart_or_end(bool *again, dt_session *session, dt_error *err)
     }
     if (*again) {
         DT_TRY(dt_next_attempt_add(session, &next, code, reason, err));
-        dt_log_warn("%s: attempt %lld goes on from step %lld", reason, (long long)next.attempt,
+        dt_log_warn("%s: attempt %lld continues from step %lld", reason, (long long)next.attempt,
                     (long long)next.start_step);
         notify(session, "restarted", next.attempt, reason);
     } else {

@@ -168,7 +168,7 @@ static void hand_over(const char *run)
 
     if (!find_successor(path))
         return;
-    dt_log_info("dtrun was updated: '%s' goes on", path);
+    dt_log_info("dtrun was updated: '%s' continues", path);
     execv(path, (char *const *)argv);
     dt_log_warn("cannot run '%s': %s", path, strerror(errno));
 }

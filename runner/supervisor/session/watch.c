@@ -166,7 +166,7 @@ static dt_status look(dt_session *session, dt_error *err)
     verdict =
         dt_watchdog_decide(&session->watchdog, silent, dt_silence_limit(&session->silence), &hung);
     if (verdict != DT_WATCHDOG_HANGS && session->asked) {
-        dt_log_info("it goes on");
+        dt_log_info("it continues");
         session->asked = false;
     }
     if (verdict == DT_WATCHDOG_FINE)
