@@ -185,8 +185,7 @@ const dt_command dt_command_serve = {
         "\n"
         "The link has a token, which the browser keeps as a cookie; without it nobody reads a\n"
         "run, for every user of the machine reaches its ports. It is in serve.token of the state\n"
-        "folder (0600) and stays the same, so that links and bookmarks last. A program sends "
-        "it\n"
+        "folder (0600) and stays the same, so that links and bookmarks last. Programs send it\n"
         "as 'Authorization: Bearer TOKEN'. A socket unix:PATH has mode 0600 and needs none. In\n"
         "the system's journal the link is left out: 'dtrun serve --link' prints it.\n",
     .run = serve,
