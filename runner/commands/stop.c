@@ -11,6 +11,7 @@
 #include "runner/cli/report.h"
 #include "runner/stop/orphans.h"
 #include "runner/stop/stop.h"
+#include "runner/supervisor/folder/room.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/sweep/report.h"
 #include "runner/term/live.h"
@@ -90,9 +91,8 @@ static dt_status await_end(dt_run *run, bool *left, dt_store *store, const dt_ca
                      id, dt_run_state_name(seen.state), now - start, id, id);
         if (now - ensured > ENSURE_SECONDS) {
             ensured = now;
-            DT_TRY(
-                dt_stop_check_room(call->arena, err)); /* else nobody can say that it has ended */
-            (void)dt_supervisor_ensure(&seen, NULL);   /* asked again in two seconds */
+            DT_TRY(dt_run_check_room(call->arena, err)); /* else nobody can say that it has ended */
+            (void)dt_supervisor_ensure(&seen, NULL);     /* asked again in two seconds */
         }
         dt_clock_sleep_seconds(LOOK_SECONDS);
     }

@@ -16,9 +16,6 @@ dt_status dt_stop_without_history(const char *ref, bool now, const dt_error *why
 dt_status dt_stop_all_without_history(const char *const *runs, int64_t count, bool now,
                                       const dt_error *why, dt_call *call, dt_error *err);
 
-/* Whether there is room for what the end of a run writes. */
-dt_status dt_stop_check_room(dt_arena *arena, dt_error *err);
-
 /* On that node alone: the run that `ref` names; NULL: with --all every one, else they are listed. */
 dt_status dt_stop_on_node(const char *node, const char *ref, dt_call *call, dt_error *err);
 

@@ -1,9 +1,7 @@
 /* Runs whose history cannot be used: their agents are asked, and prove it. */
-#include <stdio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/dirs.h"
 #include "base/file.h"
 #include "runner/cli/report.h"
 #include "runner/stop/direct.h"
@@ -14,23 +12,6 @@
 
 #define END_SECONDS  3.0 /* of a supervisor that has nothing to wait for */
 #define LOOK_SECONDS 0.05
-#define WRITE_BYTES  65536
-
-dt_status dt_stop_check_room(dt_arena *arena, dt_error *err)
-{
-    static const char nothing[WRITE_BYTES];
-    const char *state, *path;
-    dt_status st;
-
-    DT_TRY(dt_dir_make(&state, DT_DIR_STATE, arena, err));
-    path = dt_arena_printf(arena, "%s/.room.%d", state, (int)getpid());
-    if (path == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    st = dt_file_write_atomic(path, nothing, sizeof(nothing), 0600, err);
-    (void)dt_file_remove_tree(path, NULL);
-out:
-    return st;
-}
 
 /* A run that was asked, and what is known of it then. */
 typedef struct asked {

@@ -27,7 +27,8 @@ dt_status dt_supervisor_keep_environment(const char *run, const char *text, dt_e
 dt_status dt_supervisor_start(const char *run, dt_error *err);
 
 /* The same with the environment that was kept, for a run that is active and has none. deliberate: a
- * person acts on the run (folder/launch_env.h). DT_ERR_UNSUPPORTED where the run is another user's. */
+ * person acts on the run (folder/launch_env.h). DT_ERR_UNSUPPORTED where the run is another user's, DT_ERR_IO
+ * where it was stopped on a full disk that still is (folder/stop_mark.h). */
 dt_status dt_supervisor_revive(const char *run, bool deliberate, dt_error *err);
 
 /* For a command that only looks: starts one where the run is active and has none (its lock is free);

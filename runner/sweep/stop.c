@@ -1,6 +1,7 @@
 /* The stop of a sweep: the driver's, or where nothing can be written, each of its runs'. */
 #include "runner/stop/stop.h"
 #include "runner/cli/report.h"
+#include "runner/supervisor/folder/room.h"
 #include "runner/sweep/begin.h"
 #include "runner/sweep/report.h"
 
@@ -46,7 +47,7 @@ dt_status dt_group_stop(const dt_sweep_group *group, bool now, dt_call *call, dt
 
     if (!group->ended) {
         asked = dt_group_ask_stop(group, now, &unasked);
-        if (asked != DT_OK || dt_stop_check_room(call->arena, &full) != DT_OK) {
+        if (asked != DT_OK || dt_run_check_room(call->arena, &full) != DT_OK) {
             DT_TRY(stop_points(group->name, now, asked != DT_OK ? &unasked : &full, call, err));
             if (asked != DT_OK) /* the next points begin where there is room again */
                 DT_THROW(err, asked, "%s", unasked.message);

@@ -7,11 +7,21 @@
 #include "recipes/architecture/architecture.h"
 #include "runner/cli/report.h"
 #include "runner/supervisor/folder/mend.h"
+#include "runner/supervisor/folder/stop_mark.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/term/format.h"
 #include "runner/view/node_lines.h"
 
 #include "base/banned.h"
+
+/* Whether a stop ended the run where its end could not be written. */
+static bool was_stopped(const dt_run *run, dt_arena *arena)
+{
+    const char *folder;
+
+    return dt_run_path(&folder, run->id, NULL, arena, NULL) == DT_OK &&
+           dt_stop_mark_covers(folder, run->attempt);
+}
 
 dt_status dt_runs_ensure(const dt_run *run, const dt_call *call)
 {
@@ -20,7 +30,11 @@ dt_status dt_runs_ensure(const dt_run *run, const dt_call *call)
 
     if (!dt_run_state_is_terminal(run->state))
         st = dt_supervisor_ensure(run, &incident);
-    if (st != DT_OK) /* with --json too: the object has no place for it */
+    if (st != DT_OK && was_stopped(run, call->arena))
+        dt_report_say("dtrun: run '%s' was stopped, and nothing of it runs; the history says so "
+                      "once it can be written: %s",
+                      run->id, incident.message);
+    else if (st != DT_OK) /* with --json too: the object has no place for it */
         dt_report_say("dtrun: nobody supervises run '%s' just now: %s", run->id, incident.message);
     return st;
 }

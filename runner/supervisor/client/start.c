@@ -9,6 +9,8 @@
 #include "runner/channel/socket.h"
 #include "runner/supervisor/client/outdated.h"
 #include "runner/supervisor/folder/launch_env.h"
+#include "runner/supervisor/folder/room.h"
+#include "runner/supervisor/folder/stop_mark.h"
 #include "runner/supervisor/supervisor.h"
 
 #include "base/banned.h"
@@ -104,6 +106,8 @@ dt_status dt_supervisor_revive(const char *run, bool deliberate, dt_error *err)
     DT_TRY(dt_run_path(&folder, run, NULL, &arena, err));
     DT_TRY(dt_run_check_owner(run, folder, err));
     DT_TRY(find_state_home(&state_home, &arena, err));
+    if (dt_stop_mark_covers(folder, 0)) /* all that one could do is to write the end */
+        DT_TRY(dt_run_check_room(&arena, err));
     st = dt_launch_env_for_revival(&env, folder, state_home, deliberate, &arena, &problem);
     if (st == DT_ERR_NOT_FOUND) { /* a dtrun before this one launched it */
         DT_TRY(start(run, NULL, err));
