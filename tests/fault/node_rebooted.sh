@@ -24,8 +24,7 @@ await 20 has_step one 3
 reboot one
 second_attempt() { [ "$(get one attempt)" = 2 ]; }
 await 30 second_attempt
-grep -q "node localhost was rebooted: attempt 2 continues" "$runs/one/supervisor.log" ||
-    fail "the reason of the restart: $(tail -n 5 "$runs/one/supervisor.log")"
+await 10 grep -q "node localhost was rebooted: attempt 2 continues" "$runs/one/supervisor.log" # said after it is stored
 await 20 has_step one 3
 
 # The supervisor went down with it, as on the launch machine; what it meets then is of another boot.
@@ -58,8 +57,7 @@ done
 "$DTRUN_BIN/dtrun" status two >/dev/null
 second_of_two() { [ "$(get two attempt)" = 2 ]; }
 await 30 second_of_two
-grep -q "node localhost was rebooted: attempt 2 continues" "$runs/two/supervisor.log" ||
-    fail "the reason of the restart: $(tail -n 5 "$runs/two/supervisor.log")"
+await 10 grep -q "node localhost was rebooted: attempt 2 continues" "$runs/two/supervisor.log" # said after it is stored
 await 20 has_step two 3
 "$DTRUN_BIN/dtrun" stop two >/dev/null || fail "stop: exit $?"
 end_is two stopped 4
