@@ -7,12 +7,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "runner/supervisor/client/lock_holder.h"
 #include "runner/supervisor/folder/stop_mark.h"
 #include "runner/supervisor/supervisor.h"
 
 #include "base/banned.h"
+
+#define TAKE_SECONDS 5.0
+#define LOOK_SECONDS 0.05
 
 /* The newest of which there is a folder: what is in the store may be older. */
 static int64_t newest_attempt(const char *folder)
@@ -43,26 +47,38 @@ static dt_status check_place(const char *lock, dt_error *err)
     return st;
 }
 
+/* Whoever has it is ended; also the one that somebody starts in its place meanwhile (the driver of a sweep, which
+ * asks for the stop again and again). DT_ERR_BUSY: it stays, or cannot be seen from here. */
+static dt_status take_lock(int *lock, const char *path, const char *run, dt_error *err)
+{
+    double deadline = dt_clock_monotonic_seconds() + TAKE_SECONDS;
+    dt_status st;
+    pid_t pid;
+
+    while ((st = dt_file_lock(lock, path, NULL)) == DT_ERR_BUSY &&
+           dt_clock_monotonic_seconds() < deadline) {
+        pid = dt_lock_holder_find(path, run);
+        if (pid != 0)
+            (void)dt_lock_holder_kill(pid, path);
+        else /* it is being started, or another machine's */
+            dt_clock_sleep_seconds(LOOK_SECONDS);
+    }
+    return st == DT_OK ? DT_OK
+                       : DT_FAIL(err, DT_ERR_BUSY, "its supervisor cannot be seen from here");
+}
+
 dt_status dt_supervisor_end(int *lock, const char *run, dt_error *err)
 {
     const char *folder, *path;
     dt_status st;
     dt_arena arena;
-    pid_t pid;
 
     *lock = -1;
     dt_arena_init(&arena, 0);
     DT_TRY(dt_run_path(&folder, run, NULL, &arena, err));
     DT_TRY(dt_run_path(&path, run, "supervisor.lock", &arena, err));
     DT_TRY(check_place(path, err));
-    st = dt_file_lock(lock, path, NULL);
-    if (st != DT_OK) {
-        pid = dt_lock_holder_find(path, run);
-        if (pid == 0)
-            DT_THROW(err, DT_ERR_BUSY, "its supervisor cannot be seen from here");
-        (void)dt_lock_holder_kill(pid, path);
-        DT_TRY(dt_file_lock(lock, path, err));
-    }
+    DT_TRY(take_lock(lock, path, run, err));
     DT_TRY(dt_stop_mark_set(*lock, newest_attempt(folder), err));
 out:
     if (st != DT_OK && *lock >= 0) {
