@@ -16,7 +16,8 @@ fill_space() {
 }
 free_space() { rm -f "$work"/small/filler*; }
 processes() { pgrep -f "^([^ ]*/)?$1.*$2"; } # program run
-long=(--set schedule.steps=100000000 --set evaluate.every=100000000 --set checkpoint.every=500)
+# No checkpoint comes between: one that finds no room is removed, and then there is some.
+long=(--set schedule.steps=100000000 --set evaluate.every=100000000 --set checkpoint.every=100000000)
 launch() { # arguments...
     expect 0 launch --detach "$@" "${long[@]}"
     run=$(cat "$work/out")
