@@ -17,6 +17,9 @@
 static const struct {
     const char *name, *rising, *falling; /* NULLs last either way; of equals the newer run first */
 } orders[] = {
+    /* by the table's own key: only what is shown is read */
+    {"created", "SELECT r.id" MATCHES " ORDER BY r.run LIMIT ?3 OFFSET ?4",
+     "SELECT r.id" MATCHES " ORDER BY r.run DESC LIMIT ?3 OFFSET ?4"},
 #define ORDER(key, column)                                                \
     {                                                                     \
         key,                                                              \
@@ -26,7 +29,6 @@ static const struct {
             " DESC, r.run DESC LIMIT ?3"                                  \
             " OFFSET ?4"                                                  \
     }
-    ORDER("created", "r.run"),
     ORDER("name", "r.name"),
     ORDER("state", "a.state"),
     ORDER("step", "r.step"),
@@ -60,8 +62,11 @@ static dt_status total_read(dt_store *store, int64_t *total, const char *state, 
     dt_status st = DT_OK;
     bool more;
 
-    DT_TRY(DT_SQL_OPEN(&rows, store, NULL, err, "SELECT count(*)" MATCHES, DT_TEXT(state),
-                       DT_TEXT(words)));
+    if (state == NULL && words == NULL) /* every run has its attempt */
+        DT_TRY(DT_SQL_OPEN(&rows, store, NULL, err, "SELECT count(*) FROM runs"));
+    else
+        DT_TRY(DT_SQL_OPEN(&rows, store, NULL, err, "SELECT count(*)" MATCHES, DT_TEXT(state),
+                           DT_TEXT(words)));
     DT_TRY(dt_sql_next(&rows, &more, err));
     *total = dt_sql_int(&rows);
 out:
