@@ -186,7 +186,9 @@ static open_curve *slot_of(const dt_pyramid *pyramid, const char *run, int64_t a
         hash = (hash ^ (uint8_t)*at) * 1099511628211u;
     for (const char *at = name; *at != '\0'; at++)
         hash = (hash ^ (uint8_t)*at) * 1099511628211u;
-    for (size_t i = (size_t)(hash >> 17);; i++) {
+    /* What names differ in is mostly their last letter, which has moved few bits yet. */
+    hash = (hash ^ hash >> 32) * 0x9e3779b97f4a7c15u;
+    for (size_t i = (size_t)(hash >> 32);; i++) {
         open_curve *slot = &pyramid->slots[i & (pyramid->capacity - 1)];
 
         if (slot->run == NULL || (slot->piles.attempt == attempt && strcmp(slot->name, name) == 0 &&
