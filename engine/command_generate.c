@@ -42,6 +42,17 @@ static dt_status add_stop(wanted *w, const char *text, dt_error *err)
     return DT_OK;
 }
 
+static dt_status take_precision(dt_dtype *out, const char *text, dt_error *err)
+{
+    if (strcmp(text, "fp32") == 0)
+        *out = DT_F32;
+    else if (strcmp(text, "bf16") == 0)
+        *out = DT_BF16;
+    else
+        return DT_FAIL(err, DT_ERR_USAGE, "--precision is '%s': expected fp32 or bf16", text);
+    return DT_OK;
+}
+
 static dt_status take(wanted *w, int option, const char *text, dt_error *err)
 {
     dt_generate_options *out = &w->options;
@@ -90,6 +101,8 @@ static dt_status take(wanted *w, int option, const char *text, dt_error *err)
         return DT_OK;
     case 'j':
         return dt_argument_whole(&out->threads, text, "--threads", 0, 1024, err);
+    case 'w':
+        return take_precision(&out->precision, text, err);
     default:
         w->json = true;
         return DT_OK;
@@ -114,6 +127,7 @@ static dt_status parse(wanted *out, int argc, char **argv, dt_error *err)
                                             {"seed", required_argument, NULL, 's'},
                                             {"device", required_argument, NULL, 'd'},
                                             {"threads", required_argument, NULL, 'j'},
+                                            {"precision", required_argument, NULL, 'w'},
                                             {"json", no_argument, NULL, 'J'},
                                             {NULL, 0, NULL, 0}};
     int option;
@@ -236,6 +250,7 @@ static dt_status translate(wanted *w, dt_error *err)
                                     .length_penalty = w->length_penalty,
                                     .device = w->options.device,
                                     .threads = w->options.threads,
+                                    .precision = w->options.precision,
                                     .emit = take_line,
                                     .context = w};
     json_t *object = json_pack("{s:s, s:[]}", "checkpoint", options.checkpoint, "lines");

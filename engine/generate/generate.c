@@ -139,7 +139,8 @@ dt_status dt_generate(dt_strbuf *out, dt_generated *result, const dt_generate_op
 
     *result = (dt_generated){0};
     DT_TRY(dt_loaded_open(&g.from, options->checkpoint, err));
-    DT_TRY(dt_loaded_open_model(&g.from, options->device, options->threads, 1, err));
+    DT_TRY(dt_loaded_open_model(&g.from, options->device, options->threads, options->precision, 1,
+                                err));
     DT_TRY(dt_model_text_of(&g.text, g.from.model, err));
     DT_TRY(start_text(&g, options, err));
     result->step = dt_checkpoint_get_info(g.from.checkpoint)->step;

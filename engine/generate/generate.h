@@ -10,6 +10,7 @@
 #ifndef DT_ENGINE_GENERATE_GENERATE_H
 #define DT_ENGINE_GENERATE_GENERATE_H
 
+#include "base/dtype.h"
 #include "base/strbuf.h"
 #include "engine/generate/sample.h"
 #include "engine/generate/stops.h"
@@ -30,6 +31,7 @@ typedef struct dt_generate_options {
     bool past_end;      /* the end-of-text token is a token like others */
     const char *device; /* "cpu" or "cuda:N" */
     int64_t threads;    /* CPU; 0: all cores */
+    dt_dtype precision; /* F32 or BF16: of weights and activations */
     dt_sampling sampling;
     /* New text as it comes, whole characters; may be NULL. What it returns ends the generation. */
     dt_status (*emit)(void *context, const char *text, size_t length, dt_error *err);

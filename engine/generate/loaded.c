@@ -27,17 +27,42 @@ out:
     return st;
 }
 
-/* Every parameter goes into its unit's flat buffer. */
-static dt_status load_weights(dt_loaded *l, dt_error *err)
+/* One parameter in its unit's flat buffer, in the model's type. */
+static dt_status put_weights(dt_loaded *l, const dt_param *param, const float *host, dt_error *err)
 {
-    dt_model *model = l->model;
-    float *host = NULL;
-    int64_t largest = 0;
+    dt_dtype dtype = l->model->config.dtype;
+    char *unit = l->model->weights[param->unit];
+    dt_tensor to = dt_tensor_1d(unit + (size_t)param->offset_elems * dt_dtype_bytes(dtype), dtype,
+                                param->elems);
+    dt_tensor from = dt_tensor_1d(l->wide.data, DT_F32, param->elems);
+    size_t bytes = (size_t)param->elems * sizeof(float);
     dt_status st = DT_OK;
+
+    if (dtype == DT_F32)
+        return l->device.copy_in(&l->device, to.data, host, bytes, err);
+    DT_TRY(l->device.copy_in(&l->device, from.data, host, bytes, err));
+    DT_TRY(l->device.ops->cast(&l->device, &to, &from, err));
+out:
+    return st;
+}
+
+static int64_t largest_param(const dt_model *model)
+{
+    int64_t largest = 0;
 
     for (int i = 0; i < model->param_count; i++)
         if (model->params[i].elems > largest)
             largest = model->params[i].elems;
+    return largest;
+}
+
+static dt_status load_weights(dt_loaded *l, dt_error *err)
+{
+    int64_t largest = largest_param(l->model);
+    const dt_model *model = l->model;
+    dt_status st = DT_OK;
+    float *host;
+
     host = malloc((size_t)largest * sizeof(float));
     if (host == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for a parameter of %lld elements",
@@ -46,9 +71,7 @@ static dt_status load_weights(dt_loaded *l, dt_error *err)
         const dt_param *param = &model->params[i];
 
         DT_TRY(dt_checkpoint_load_param(l->checkpoint, param, host, err));
-        DT_TRY(l->device.copy_in(&l->device,
-                                 (float *)l->model->weights[param->unit] + param->offset_elems,
-                                 host, (size_t)param->elems * sizeof(float), err));
+        DT_TRY(put_weights(l, param, host, err));
     }
 out:
     free(host);
@@ -67,27 +90,31 @@ static void take_sides(dt_loaded *l)
     l->recipe.model.pad = sides->target->pad;
 }
 
-dt_status dt_loaded_open_model(dt_loaded *l, const char *device, int64_t threads, int64_t batch,
-                               dt_error *err)
+dt_status dt_loaded_open_model(dt_loaded *l, const char *device, int64_t threads, dt_dtype dtype,
+                               int64_t batch, dt_error *err)
 {
-    size_t bytes = 0, ids;
+    size_t bytes = 0, ids, each, wide;
     dt_model_config config;
     dt_status st = DT_OK;
 
     take_sides(l);
     DT_TRY(dt_config_inference(&config, &l->recipe, dt_tokenizer_vocab(l->tokenizer), err));
     config.incremental = true;
+    config.dtype = dtype;
+    each = dt_dtype_bytes(dtype);
     config.batch = batch;
     ids = (size_t)(config.decoder.context > batch ? config.decoder.context : batch);
     DT_TRY(dt_device_open(&l->device, device, (int)threads, false, err));
     DT_TRY(dt_model_open(&l->model, &config, &l->device, err));
     for (int unit = 0; unit < l->model->unit_count; unit++)
-        bytes += (size_t)l->model->units[unit].elems * sizeof(float) + 64;
-    bytes += ids * sizeof(int32_t) + 64;
+        bytes += (size_t)l->model->units[unit].elems * each + 64;
+    wide = dtype == DT_F32 ? 0 : (size_t)largest_param(l->model) * sizeof(float);
+    bytes += wide + 64 + ids * sizeof(int32_t) + 64;
     DT_TRY(dt_device_arena_open(&l->memory, &l->device, bytes, err));
     for (int unit = 0; unit < l->model->unit_count; unit++)
         l->model->weights[unit] =
-            dt_device_arena_take(&l->memory, (size_t)l->model->units[unit].elems * sizeof(float));
+            dt_device_arena_take(&l->memory, (size_t)l->model->units[unit].elems * each);
+    l->wide.data = wide > 0 ? dt_device_arena_take(&l->memory, wide) : NULL;
     l->tokens_in.data = dt_device_arena_take(&l->memory, ids * sizeof(int32_t));
     DT_TRY(load_weights(l, err));
 out:

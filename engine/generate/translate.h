@@ -10,6 +10,7 @@
 
 #include <stdint.h>
 
+#include "base/dtype.h"
 #include "base/error.h"
 #include "base/strbuf.h"
 
@@ -21,6 +22,7 @@ typedef struct dt_translate_options {
     double length_penalty;
     const char *device; /* "cpu" or "cuda:N" */
     int64_t threads;    /* CPU; 0: all cores */
+    dt_dtype precision; /* F32 or BF16: of weights and activations */
     /* Each line as it is done, without its line break, in order, and its score (beam.h). What it returns
      * ends the translation. */
     dt_status (*emit)(void *context, const char *line, size_t length, double score, dt_error *err);

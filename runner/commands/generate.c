@@ -147,6 +147,8 @@ out:
     return st;
 }
 
+static const char *const precisions[] = {"fp32", "bf16", NULL};
+
 static const dt_option options[] = {
     {.name = "prompt",
      .letter = 'p',
@@ -266,6 +268,12 @@ static const dt_option options[] = {
      .low = 0,
      .high = 1024,
      .help = "of the cpu; 0 for all cores"},
+    {.name = "precision",
+     .kind = DT_OPTION_CHOICE,
+     .value = "P",
+     .fallback = "fp32",
+     .choices = precisions,
+     .help = "of weights and activations: fp32, or bf16, which reads half as many bytes a token"},
     {0},
 };
 

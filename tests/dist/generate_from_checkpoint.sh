@@ -39,6 +39,9 @@ PY
 generate --tokens 50 --top-p 0.000001 > "$work/a"
 generate --tokens 50 --temperature 0 > "$work/b"
 cmp "$work/a" "$work/b" || fail "the likeliest alone is not the likeliest"
+generate --tokens 8 --temperature 0 --prompt "the sh" > "$work/a"
+generate --tokens 8 --temperature 0 --prompt "the sh" --precision bf16 > "$work/c" # rounded otherwise, by 1 in 256
+cmp "$work/a" "$work/c" || fail "bf16 takes other letters than fp32 where the text is clear"
 generate --tokens 50 --temperature 0 --repetition-penalty 50 > "$work/a"
 cmp -s "$work/a" "$work/b" && fail "a penalty changes nothing"
 generate --tokens 5 --seed 5 --prompt "the ship" > "$work/a"
@@ -58,6 +61,7 @@ refused 2 "--stop is empty" generate --checkpoint "$checkpoint" --stop ""
 refused 2 "both given" generate --checkpoint "$checkpoint" --prompt a --prompt-file "$work/prompt"
 refused 1 "$work/nowhere" generate --checkpoint "$checkpoint" --prompt-file "$work/nowhere"
 refused 2 "--top-p is '1.5'" generate --checkpoint "$checkpoint" --top-p 1.5
+refused 2 "--precision is 'fp8'" generate --checkpoint "$checkpoint" --precision fp8
 refused 2 "unknown argument '--what'" generate --checkpoint "$checkpoint" --what
 refused 2 "unknown argument 'more'" generate --checkpoint "$checkpoint" more
 refused 2 "unknown command 'dance'" dance

@@ -1,8 +1,9 @@
-/* matmul: the three products of a linear layer, through oneDNN.
+/* matmul: the three products of a linear layer, through oneDNN but for few rows.
  *
  * Formula    y = x w^T + bias      dx = dy w      dw += dy^T x, dbias += column sums of dy
  * Shapes     x,dx (N,I)  w,dw (O,I)  y,dy (N,O)  bias,dbias (O)
  */
+#include "engine/ops/cpu/matmul_few.h"
 #include "engine/ops/cpu/matmul_wide.h"
 #include "engine/ops/cpu/ops_int.h"
 #include "engine/ops/cpu/product.h"
@@ -39,8 +40,12 @@ dt_status DT_CPU_NAME(matmul_forward)(dt_device *device, dt_tensor *y, const dt_
               dt_tensor_cols(y) == product.n);
     DT_TRY(dt_row_check(x, "matmul", err));
     DT_TRY(dt_row_check(y, "matmul", err));
-    DT_TRY(multiply(device, &product, y->data, x->data, w->data, product.bias ? bias->data : NULL,
-                    err));
+    if (product.m <= DT_CPU_FEW_ROWS)
+        DT_TRY(DT_CPU_NAME(matmul_few)(device, &product, y->data, x->data, w->data,
+                                       product.bias ? bias->data : NULL, err));
+    else
+        DT_TRY(multiply(device, &product, y->data, x->data, w->data,
+                        product.bias ? bias->data : NULL, err));
 out:
     return st;
 }
