@@ -7,8 +7,9 @@
 Builds the programs first (build/bench-release). --shakespeare: the tinyshakespeare text; without
 it those rows are left out. --torch: a Python that has PyTorch 2; without it there are no peers.
 --seeds: runs of char-Shakespeare; --rounds: of each setting of the 124M. --only: first_step, char,
-bf16, fp32, ranks, save. --quick tries everything in small: its figures mean nothing.
-The whole takes 25 minutes on two cores, which should have nothing else to do.
+bf16, fp32, ranks, save, llama_bf16, llama_fp32, translation, decode_bf16, decode_fp32 (these with
+transformers beside PyTorch). --quick tries everything in small: its figures mean nothing.
+The first six take 25 minutes on two cores, which should have nothing else to do.
 """
 
 import argparse
@@ -20,7 +21,11 @@ import tempfile
 import time
 
 import runs
+import measures_models
 from measures import MEASURES, Settings
+
+
+ALL = {**MEASURES, **measures_models.MEASURES}
 
 
 def main():
@@ -29,7 +34,7 @@ def main():
     parser.add_argument("--torch")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--only", choices=MEASURES, action="append")
+    parser.add_argument("--only", choices=ALL, action="append")
     parser.add_argument("--quick", action="store_true")
     args = parser.parse_args()
 
@@ -41,7 +46,7 @@ def main():
         settings.gpt2_data(state)
         print(f"{datetime.date.today()}, {runs.machine()}; medians\n")
         print("| measure | bar | dtrun | PyTorch | runs |\n|---|---|---|---|---|")
-        for name, measure in MEASURES.items():
+        for name, measure in ALL.items():
             if args.only and name not in args.only:
                 continue
             start = time.monotonic()

@@ -73,10 +73,10 @@ class PeakMemory(threading.Thread):
             self.peak_bytes = max(self.peak_bytes, int(held[1]) * 1024)
 
 
-def launch(recipe, **sets):
+def launch(recipe, keep=False, **sets):
     """A whole run: its final object, its points, seconds to the first step, a rank's memory.
 
-    A key of `sets` is a path of the recipe with '__' for '.'. Checkpoints are deleted."""
+    A key of `sets` is a path of the recipe with '__' for '.'. Checkpoints are deleted, unless told to keep them."""
     args = [word for key, value in sets.items()
             for word in ("--set", f"{key.replace('__', '.')}={value}")]
     memory = PeakMemory()
@@ -91,7 +91,8 @@ def launch(recipe, **sets):
     end["first_step_seconds"] = min(when(point["time"]) for point in end["points"]) - asked
     end["peak_bytes"] = memory.peak_bytes
     runs = pathlib.Path(os.environ["XDG_STATE_HOME"]) / "dtrun" / "runs"
-    shutil.rmtree(runs / end["run"] / "checkpoints", ignore_errors=True)
+    if not keep:
+        shutil.rmtree(runs / end["run"] / "checkpoints", ignore_errors=True)
     return end
 
 
@@ -104,13 +105,12 @@ def values(run, name, skip=0):
     return [point["value"] for point in run["points"] if point["name"] == name][skip:]
 
 
-def peer(python, **options):
+def peer(python, script="peer_torch.py", **options):
     """The peer's answer for the one way of running that is asked for: eager or compile."""
     args = [word for key, value in options.items()
             for word in (f"--{key.replace('_', '-')}", str(value))]
-    script = ROOT / "tests" / "bench" / "peer_torch.py"
     try:
-        done = subprocess.run([python, script, *args], capture_output=True, text=True,
+        done = subprocess.run([python, ROOT / "tests" / "bench" / script, *args], capture_output=True, text=True,
                               timeout=PEER_SECONDS)
     except subprocess.TimeoutExpired:
         raise Failed(f"the peer took over {PEER_SECONDS} s: {' '.join(args)}") from None

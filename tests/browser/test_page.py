@@ -87,16 +87,25 @@ class Browsing(unittest.TestCase):
         self.wait(until)
 
     def wait(self, condition):
-        # an element may be replaced between being found and being read
         WebDriverWait(self.browser, PATIENCE_SECONDS, 0.1,
                       ignored_exceptions=[StaleElementReferenceException]
                       ).until(lambda _: condition())
 
+    def read(self, what):
+        """Again where an element was replaced between being found and being read: the page is live."""
+        end = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                return what()
+            except StaleElementReferenceException:
+                if time.monotonic() > end:
+                    raise
+
     def text(self, css):
-        return self.browser.find_element(By.CSS_SELECTOR, css).text
+        return self.read(lambda: self.browser.find_element(By.CSS_SELECTOR, css).text)
 
     def texts(self, css):
-        return [element.text for element in self.browser.find_elements(By.CSS_SELECTOR, css)]
+        return self.read(lambda: [element.text for element in self.browser.find_elements(By.CSS_SELECTOR, css)])
 
     def script(self, code):
         return self.browser.execute_script(code)
