@@ -30,7 +30,8 @@ typedef struct dt_model_passes {
     void (*close)(dt_model *model);
     /* MUST: dt_model_pass, dt_model_loss, dt_model_evaluate. Every batch has sizes of its own, up to
      * the config's: activations are laid out anew by each pass */
-    dt_status (*pass)(dt_model *model, const dt_batch *batch, double loss_scale, dt_error *err);
+    dt_status (*pass)(dt_model *model, const dt_batch *batch, const double *loss_scale,
+                      dt_error *err);
     dt_status (*loss)(dt_model *model, const dt_batch *batch, double *loss_sum, dt_error *err);
     dt_status (*evaluate)(dt_model *model, const dt_batch *batch, double *loss_sum,
                           int64_t *counted, dt_error *err);

@@ -62,7 +62,8 @@ int64_t dt_model_param_elems(const dt_model *model)
 
 /* --- what the kind does */
 
-dt_status dt_model_pass(dt_model *model, const dt_batch *batch, double loss_scale, dt_error *err)
+dt_status dt_model_pass(dt_model *model, const dt_batch *batch, const double *loss_scale,
+                        dt_error *err)
 {
     return model->kind->passes->pass(model, batch, loss_scale, err);
 }

@@ -35,7 +35,7 @@ static int64_t count_of(const dt_token_head *head, int64_t first, int64_t end)
 }
 
 dt_status dt_token_head_train(const dt_token_head *head, const dt_tensor *dx, dt_tensor *dweight,
-                              const dt_tensor *targets, double loss_scale, dt_error *err)
+                              const dt_tensor *targets, const double *loss_scale, dt_error *err)
 {
     const dt_ops *ops = head->device->ops;
     dt_tensor all = dt_tensor_1d(targets->data, DT_I32, dt_tensor_elems(targets)), no_bias = {0};

@@ -34,7 +34,7 @@ int64_t dt_token_head_chunk(int64_t *room, int64_t rows, size_t row_bytes, int64
 
 /* Losses, dweight += and dx (as x, overwritten). targets I32, N in all. */
 dt_status dt_token_head_train(const dt_token_head *head, const dt_tensor *dx, dt_tensor *dweight,
-                              const dt_tensor *targets, double loss_scale, dt_error *err);
+                              const dt_tensor *targets, const double *loss_scale, dt_error *err);
 /* Losses only. */
 dt_status dt_token_head_evaluate(const dt_token_head *head, const dt_tensor *targets,
                                  dt_error *err);

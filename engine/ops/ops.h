@@ -167,20 +167,21 @@ typedef struct dt_ops {
                                        const dt_tensor *targets, int64_t vocab, dt_error *err);
     /* With smoothing e (Szegedy et al. 2016) the loss is (1-e) of that and e/V of its sum over all V
      * targets: log(sum_v exp) - (1-e) logits[n,target[n]] - e/V sum_v logits[n,v]. Also logits :=
-     * (softmax - (1-e) onehot - e/V) * scale IN PLACE, padded columns 0. scale: 1 / valid tokens of
-     * the whole step, over ranks and micro-steps. */
+     * (softmax - (1-e) onehot - e/V) * scale IN PLACE, padded columns 0. scale, in the
+     * device's memory: 1 / valid tokens of the whole step, over ranks and micro-steps. */
     dt_status (*cross_entropy_backward)(dt_device *, dt_tensor *losses, dt_tensor *logits,
-                                        const dt_tensor *targets, int64_t vocab, double scale,
-                                        double smoothing, dt_error *err);
+                                        const dt_tensor *targets, int64_t vocab,
+                                        const double *scale, double smoothing, dt_error *err);
 
     /* losses[n] = sum_o (y[n,o] - targets[n,o])^2; a target that is NaN counts nothing (0, and
      * gradient 0). losses F32 (N)  y act or F32 (N,O)  targets F32 (N,O) */
     dt_status (*squared_error_forward)(dt_device *, dt_tensor *losses, const dt_tensor *y,
                                        const dt_tensor *targets, dt_error *err);
-    /* Also y := 2 (y - targets) * scale IN PLACE. scale: 1 / the numbers that count in the whole
-     * step. */
+    /* Also y := 2 (y - targets) * scale IN PLACE. scale, in the device's memory: 1 / the numbers that
+     * count in the whole step. */
     dt_status (*squared_error_backward)(dt_device *, dt_tensor *losses, dt_tensor *y,
-                                        const dt_tensor *targets, double scale, dt_error *err);
+                                        const dt_tensor *targets, const double *scale,
+                                        dt_error *err);
 
     /* param and the states that the rule has F32 (n) in place, grad F32 (n), which may be param; copy
      * act (n) := param in the compute type, or left out. What a state holds before step 1 is 0. factors lie in the

@@ -10,20 +10,19 @@
 /* What the ops of a pass hold by value; behind it, the places of the units. */
 typedef struct pass_key {
     int64_t dim[DT_INPUTS_MAX][DT_MAX_DIMS];
-    const void *batch, *clock;
+    const void *batch, *clock, *loss_scale;
     uint64_t seed;
-    double loss_scale;
     uint64_t data_rank;
 } pass_key;
 
 _Static_assert(sizeof(pass_key) ==
-                   (3 + DT_INPUTS_MAX * DT_MAX_DIMS) * sizeof(uint64_t) + 2 * sizeof(void *),
+                   (2 + DT_INPUTS_MAX * DT_MAX_DIMS) * sizeof(uint64_t) + 3 * sizeof(void *),
                "keys are compared byte by byte: no padding");
 
 typedef struct run {
     dt_pass *pass;
     const dt_batch *batch;
-    double loss_scale;
+    const double *loss_scale;
     dt_graph_cache *graph_cache; /* while recording */
 } run;
 
@@ -84,7 +83,7 @@ static void put_back(dt_pass *pass)
     memcpy(model->grads, pass->places + model->unit_count, bytes);
 }
 
-static void write_key(dt_pass *pass, const dt_batch *batch, double loss_scale)
+static void write_key(dt_pass *pass, const dt_batch *batch, const double *loss_scale)
 {
     unsigned char *key = dt_graph_cache_key(pass->graph_cache);
     pass_key numbers = {.batch = batch->inputs[0].data,
@@ -183,7 +182,7 @@ static dt_status record(void *self, dt_graph_cache *graph_cache, dt_error *err)
     return st;
 }
 
-dt_status dt_pass_run(dt_pass *pass, const dt_batch *batch, double loss_scale, dt_error *err)
+dt_status dt_pass_run(dt_pass *pass, const dt_batch *batch, const double *loss_scale, dt_error *err)
 {
     run r = {.pass = pass, .batch = batch, .loss_scale = loss_scale};
     const dt_graph_cache_ops ops = {

@@ -7,7 +7,15 @@
 /* What starts here may be read 16 bytes at a time. */
 #define LINE_BYTES ((size_t)64)
 
-/* Where each input of a batch starts, behind the clock; returns the end. */
+/* What is not of the batch, in front of it. */
+typedef struct numbers {
+    dt_philox_clock clock;
+    double loss_scale;
+} numbers;
+
+_Static_assert(sizeof(numbers) <= LINE_BYTES, "the inputs are behind them");
+
+/* Where each input of a batch starts, behind the numbers; returns the end. */
 static size_t lay_out_feed(dt_replica *replica)
 {
     const dt_model_config *config = &replica->model->config;
@@ -83,21 +91,24 @@ static bool has_none(const dt_micro_batch *from, int64_t part, int64_t parts)
 
 /* The host continues while they are copied; the ops that follow find them there. */
 static dt_status load(dt_replica *replica, const dt_micro_batch *whole, int64_t part, int64_t parts,
-                      dt_error *err)
+                      double loss_scale, dt_error *err)
 {
     const dt_micro_batch *from = whole->parts != NULL ? &whole->parts[part] : whole;
     int64_t first = whole->parts != NULL ? 0 : part_start(whole, part, parts);
     int64_t samples =
         whole->parts != NULL ? from->samples : part_start(whole, part + 1, parts) - first;
-    dt_philox_clock clock = {.step = whole->step, .micro_step = whole->micro_step};
+    numbers first_line = {.clock = {.step = whole->step, .micro_step = whole->micro_step},
+                          .loss_scale = loss_scale};
+    numbers *placed = replica->upload.data;
     dt_status st = DT_OK;
 
     DT_ASSERT(samples > 0);
-    replica->batch.clock = replica->upload.data;
+    replica->batch.clock = &placed->clock;
+    replica->loss_scale = &placed->loss_scale;
     replica->batch.seed = whole->seed;
     replica->batch.data_rank = whole->first_data_rank + (uint32_t)part;
     DT_TRY(dt_upload_buffer_begin(&replica->upload, err));
-    memcpy(replica->upload.host, &clock, sizeof(clock));
+    memcpy(replica->upload.host, &first_line, sizeof(first_line));
     for (int i = 0; i < replica->input_count; i++)
         place_input(replica, i, &from->inputs[i], first, samples);
     DT_TRY(dt_upload_buffer_send(&replica->upload, err));
@@ -114,8 +125,8 @@ dt_status dt_replica_forward_backward(dt_replica *replica, const dt_micro_batch 
     *loss_sum = 0;
     if (has_none(batch, part, parts))
         return DT_OK;
-    DT_TRY(load(replica, batch, part, parts, err));
-    DT_TRY(dt_pass_run(&replica->pass, &replica->batch, loss_scale, err));
+    DT_TRY(load(replica, batch, part, parts, loss_scale, err));
+    DT_TRY(dt_pass_run(&replica->pass, &replica->batch, replica->loss_scale, err));
     DT_TRY(dt_model_loss(replica->model, &replica->batch, loss_sum, err));
 out:
     return st;
@@ -130,7 +141,7 @@ dt_status dt_replica_evaluate(dt_replica *replica, const dt_micro_batch *batch, 
     *counted = 0;
     if (has_none(batch, part, parts))
         return DT_OK;
-    DT_TRY(load(replica, batch, part, parts, err));
+    DT_TRY(load(replica, batch, part, parts, 0, err));
     DT_TRY(dt_model_evaluate(replica->model, &replica->batch, loss_sum, counted, err));
 out:
     return st;

@@ -12,7 +12,8 @@
 
 typedef struct dt_replica {
     dt_model *model;
-    dt_upload_buffer upload; /* the clock of dropout, then the inputs */
+    dt_upload_buffer upload;  /* the clock of dropout and the scale of the loss, then the inputs */
+    const double *loss_scale; /* in it */
     size_t offsets[DT_INPUTS_MAX];
     int input_count;
     dt_batch batch;

@@ -53,6 +53,7 @@ typedef struct subject {
     dt_tensor bias[4], no_bias;
     dt_tensor others[BLOCK_BUFFERS]; /* cards: as large as those of the block, in turn with them */
     dt_optimizer_factors *factors;
+    double *loss_scale;
     dt_status fill; /* of the tensors so far */
     dt_error err;
 } subject;
@@ -244,8 +245,9 @@ static dt_status cross_entropy_forward(subject *s, int i, cost *c)
 static dt_status cross_entropy_backward(subject *s, int i, cost *c)
 {
     c->bytes = 2.0 * bytes_of(&s->logits);
-    return s->device.ops->cross_entropy_backward(
-        &s->device, &s->losses, &s->logits, &s->head_targets, s->size->vocab, 1e-3, 0, &s->err);
+    return s->device.ops->cross_entropy_backward(&s->device, &s->losses, &s->logits,
+                                                 &s->head_targets, s->size->vocab, s->loss_scale, 0,
+                                                 &s->err);
 }
 
 /* --- flat buffers, of one block's parameters --- */
@@ -380,6 +382,14 @@ static dt_status fill_factors(subject *s, dt_device_arena *arena)
     return s->device.copy_in(&s->device, s->factors, &factors, sizeof(factors), &s->err);
 }
 
+static dt_status fill_loss_scale(subject *s, dt_device_arena *arena)
+{
+    const double scale = 1e-3;
+
+    s->loss_scale = dt_device_arena_take(arena, sizeof(scale));
+    return s->device.copy_in(&s->device, s->loss_scale, &scale, sizeof(scale), &s->err);
+}
+
 static dt_tensor *block_buffer(subject *s, int i)
 {
     dt_tensor *all[BLOCK_BUFFERS] = {&s->x, &s->y, &s->z, &s->qkv, &s->dqkv, &s->wide, &s->wide2};
@@ -439,7 +449,9 @@ static dt_status subject_fill(subject *s, dt_device_arena *arena)
     s->states[1] = tensor_new(s, arena, DT_F32, 1, 1, params);
     s->grad = tensor_new(s, arena, DT_F32, 1, 1, params);
     s->copy = tensor_new(s, arena, s->act, 1, 1, params);
-    return s->fill == DT_OK ? fill_factors(s, arena) : s->fill;
+    if (s->fill == DT_OK)
+        s->fill = fill_factors(s, arena);
+    return s->fill == DT_OK ? fill_loss_scale(s, arena) : s->fill;
 }
 
 static int by_value(const void *a, const void *b)

@@ -115,7 +115,7 @@ static dt_status run_step(subject *s, int64_t step, double *loss, dt_error *err)
 
         DT_TRY(ops->zero(&s->device, &grads, err));
     }
-    DT_TRY(dt_model_pass(model, &s->batch, scale, err));
+    DT_TRY(dt_model_pass(model, &s->batch, &scale, err));
     DT_TRY(dt_model_loss(model, &s->batch, loss, err));
     *loss *= scale;
     for (int u = 0; u < model->unit_count; u++) {

@@ -103,7 +103,8 @@ static void cross_entropy(bench *b, const int64_t *dim, double smoothing)
     ref_cross_entropy(want, want_d, logits.value, targets.data, n, padded, vocab, scale, smoothing);
     memset(losses.data, 0xff, dt_tensor_bytes(&losses));
     bench_ok(b->device.ops->cross_entropy_backward(&b->device, &losses, &logits.tensor, &targets,
-                                                   vocab, scale, smoothing, &err),
+                                                   vocab, bench_bytes(b, &scale, sizeof(scale)),
+                                                   smoothing, &err),
              &err);
     bench_check(b, "losses of backward", &losses, want);
     bench_check(b, "dlogits", &logits.tensor, want_d);

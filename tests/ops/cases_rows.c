@@ -210,7 +210,7 @@ void case_squared_error(bench *b, const int64_t *dim)
         &err);
     bench_check(b, "losses", &losses, want);
     bench_ok(b->device.ops->squared_error_backward(&b->device, &losses, &y.tensor, &targets.tensor,
-                                                   scale, &err),
+                                                   bench_bytes(b, &scale, sizeof(scale)), &err),
              &err);
     bench_check(b, "losses of backward", &losses, want);
     bench_check(b, "dy", &y.tensor, gradient);

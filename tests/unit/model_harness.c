@@ -235,7 +235,7 @@ double harness_pass(harness *h, const dt_batch *batch, double loss_scale)
     dt_error err = DT_ERROR_INIT;
     double loss_sum = NAN;
 
-    good(dt_model_pass(h->model, batch, loss_scale, &err), &err);
+    good(dt_model_pass(h->model, batch, &loss_scale, &err), &err);
     good(dt_model_loss(h->model, batch, &loss_sum, &err), &err);
     return loss_sum;
 }

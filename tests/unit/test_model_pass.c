@@ -254,10 +254,11 @@ static void test_a_hook_that_fails_ends_the_pass_there(void **state)
     h.model->hooks = &hooks;
     for (int n = 1; n <= 14; n++) {
         dt_error err = DT_ERROR_INIT;
+        const double scale = 1;
 
         r.calls = 0;
         r.fail_at = n;
-        assert_int_equal(dt_model_pass(h.model, &h.batch, 1, &err), DT_ERR_COMM);
+        assert_int_equal(dt_model_pass(h.model, &h.batch, &scale, &err), DT_ERR_COMM);
         assert_int_equal(r.calls, n);
         assert_string_equal(err.message, "the recorder fails here");
     }

@@ -181,7 +181,7 @@ dt_attention_args dt_decoder_attention_args(const dt_model *model, const dt_batc
 
 /* Losses, and the gradients of head and norm; state->dstream is written. x: what the norm read. */
 dt_status dt_decoder_head_train(dt_model *model, const dt_tensor *x, const dt_tensor *targets,
-                                double loss_scale, dt_error *err);
+                                const double *loss_scale, dt_error *err);
 /* Losses only. */
 dt_status dt_decoder_head_evaluate(dt_model *model, const dt_tensor *targets, dt_error *err);
 /* Logits of the last positions, to the host. */

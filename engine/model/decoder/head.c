@@ -18,7 +18,7 @@ static dt_token_head head_of(const dt_model *model)
 }
 
 dt_status dt_decoder_head_train(dt_model *model, const dt_tensor *x, const dt_tensor *targets,
-                                double loss_scale, dt_error *err)
+                                const double *loss_scale, dt_error *err)
 {
     dt_device *device = model->device;
     dt_decoder *state = model->state;

@@ -169,7 +169,8 @@ static void lay_out(dt_model *model, const dt_batch *batch, bool with_backward)
     state->positions = batch->inputs[DT_DECODER_POSITIONS];
 }
 
-static dt_status pass(dt_model *model, const dt_batch *batch, double loss_scale, dt_error *err)
+static dt_status pass(dt_model *model, const dt_batch *batch, const double *loss_scale,
+                      dt_error *err)
 {
     const dt_tensor *last = last_of(model), *targets = &batch->inputs[DT_DECODER_TARGETS];
     dt_status st = DT_OK;

@@ -21,7 +21,7 @@ dt_status dt_mlp_head_forward(dt_model *model, dt_error *err)
 }
 
 /* Of the outputs, in their place. */
-static dt_status loss_backward(dt_model *model, const dt_tensor *targets, double loss_scale,
+static dt_status loss_backward(dt_model *model, const dt_tensor *targets, const double *loss_scale,
                                dt_error *err)
 {
     dt_device *device = model->device;
@@ -36,7 +36,7 @@ static dt_status loss_backward(dt_model *model, const dt_tensor *targets, double
                                                loss_scale, err);
 }
 
-dt_status dt_mlp_head_train(dt_model *model, const dt_tensor *targets, double loss_scale,
+dt_status dt_mlp_head_train(dt_model *model, const dt_tensor *targets, const double *loss_scale,
                             dt_error *err)
 {
     dt_device *device = model->device;

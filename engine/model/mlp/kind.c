@@ -71,7 +71,8 @@ out:
     return st;
 }
 
-static dt_status pass(dt_model *model, const dt_batch *batch, double loss_scale, dt_error *err)
+static dt_status pass(dt_model *model, const dt_batch *batch, const double *loss_scale,
+                      dt_error *err)
 {
     dt_status st = DT_OK;
 

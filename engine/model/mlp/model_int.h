@@ -48,7 +48,7 @@ const dt_tensor *dt_mlp_input_of(const dt_mlp_state *state, int layer);
 /* --- head.c; the last layer's output is there */
 dt_status dt_mlp_head_forward(dt_model *model, dt_error *err);
 /* Losses; the gradients of the head, and of its input into state->dout. */
-dt_status dt_mlp_head_train(dt_model *model, const dt_tensor *targets, double loss_scale,
+dt_status dt_mlp_head_train(dt_model *model, const dt_tensor *targets, const double *loss_scale,
                             dt_error *err);
 /* Losses only. */
 dt_status dt_mlp_head_evaluate(dt_model *model, const dt_tensor *targets, dt_error *err);

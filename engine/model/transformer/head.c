@@ -23,8 +23,8 @@ static dt_token_head head_of(const dt_model *model)
                            .smoothing = model->config.transformer.label_smoothing};
 }
 
-dt_status dt_transformer_head_train(dt_model *model, const dt_tensor *targets, double loss_scale,
-                                    dt_error *err)
+dt_status dt_transformer_head_train(dt_model *model, const dt_tensor *targets,
+                                    const double *loss_scale, dt_error *err)
 {
     const dt_transformer_state *state = model->state;
     dt_token_head head = head_of(model);

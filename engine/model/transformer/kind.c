@@ -153,7 +153,8 @@ static void lay_out(dt_model *model, const dt_batch *batch, bool with_backward)
     dt_transformer_lay_out(model, source->dim[0], source->dim[1], previous->dim[1], with_backward);
 }
 
-static dt_status pass(dt_model *model, const dt_batch *batch, double loss_scale, dt_error *err)
+static dt_status pass(dt_model *model, const dt_batch *batch, const double *loss_scale,
+                      dt_error *err)
 {
     const dt_tensor *targets = &batch->inputs[DT_TRANSFORMER_TARGETS];
     dt_status st = DT_OK;

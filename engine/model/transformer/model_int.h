@@ -224,8 +224,8 @@ dt_tensor dt_transformer_dstream(const dt_model *model, const dt_transformer_sid
 
 /* --- head.c; after the decoder's end */
 /* Losses, and the gradients of head and of the decoder's stream. */
-dt_status dt_transformer_head_train(dt_model *model, const dt_tensor *targets, double loss_scale,
-                                    dt_error *err);
+dt_status dt_transformer_head_train(dt_model *model, const dt_tensor *targets,
+                                    const double *loss_scale, dt_error *err);
 dt_status dt_transformer_head_evaluate(dt_model *model, const dt_tensor *targets, dt_error *err);
 /* Of the last positions, to the host. */
 dt_status dt_transformer_head_logits(dt_model *model, int64_t last, float *logits, dt_error *err);

@@ -146,11 +146,12 @@ out:
 
 dt_status DT_CPU_NAME(cross_entropy_backward)(dt_device *device, dt_tensor *losses,
                                               dt_tensor *logits, const dt_tensor *targets,
-                                              int64_t vocab, double scale, double smoothing,
-                                              dt_error *err)
+                                              int64_t vocab, const double *scale_at,
+                                              double smoothing, dt_error *err)
 {
     dt_status st = DT_OK;
     int64_t n = dt_tensor_rows(logits), stride = dt_tensor_cols(logits);
+    const double scale = *scale_at;
     const int32_t *target = targets->data;
     float *loss = losses->data;
     dt_cpu_scratch scratch;

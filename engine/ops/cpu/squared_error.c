@@ -82,9 +82,10 @@ dt_status DT_CPU_NAME(squared_error_forward)(dt_device *device, dt_tensor *losse
 }
 
 dt_status DT_CPU_NAME(squared_error_backward)(dt_device *device, dt_tensor *losses, dt_tensor *y,
-                                              const dt_tensor *targets, double scale, dt_error *err)
+                                              const dt_tensor *targets, const double *scale,
+                                              dt_error *err)
 {
-    float factor = (float)(2.0 * scale);
+    float factor = (float)(2.0 * *scale);
 
     return each_row(device, losses, y, targets, &factor, err);
 }

@@ -67,7 +67,8 @@ __device__ float row_mean(const T *row, int64_t vocab, float max, float *shared)
 
 template <typename T, bool BACKWARD>
 __global__ void rows(float *losses, T *logits, const int32_t *targets, int64_t vocab,
-                     int64_t padded, float scale, float smoothing, bool aligned, int *fault)
+                     int64_t padded, const double *scale_at, float smoothing, bool aligned,
+                     int *fault)
 {
     constexpr int N = dt_vec<T>::N;
     __shared__ float shared[32];
@@ -75,7 +76,7 @@ __global__ void rows(float *losses, T *logits, const int32_t *targets, int64_t v
     T *x = logits + row * padded;
     int32_t target = targets[row];
     bool counts = target >= 0 && target < vocab;
-    float max, sum, factor, mean = 0.0f, even = scale * smoothing / (float)vocab;
+    float max, sum, factor, even, mean = 0.0f, scale;
 
     row_statistics(&max, &sum, x, vocab, aligned, shared);
     if (smoothing > 0.0f)
@@ -89,6 +90,8 @@ __global__ void rows(float *losses, T *logits, const int32_t *targets, int64_t v
     if (!BACKWARD)
         return;
     __syncthreads(); /* the target's logit has been read */
+    scale = (float)*scale_at;
+    even = scale * smoothing / (float)vocab;
     factor = counts ? scale / sum : 0.0f;
     for (int64_t j = (int64_t)threadIdx.x * N; j < padded; j += (int64_t)blockDim.x * N) {
         dt_vec<T> in, out;
@@ -118,7 +121,7 @@ __global__ void rows(float *losses, T *logits, const int32_t *targets, int64_t v
 
 template <bool BACKWARD>
 static dt_status run(dt_device *device, dt_tensor *losses, const dt_tensor *logits,
-                     const dt_tensor *targets, int64_t vocab, double scale, double smoothing,
+                     const dt_tensor *targets, int64_t vocab, const double *scale, double smoothing,
                      dt_error *err)
 {
     dt_cuda_state *state = dt_cuda_of(device);
@@ -133,7 +136,7 @@ static dt_status run(dt_device *device, dt_tensor *losses, const dt_tensor *logi
 
         DT_CUDA_LAUNCH((rows<T, BACKWARD>), (unsigned)n, THREADS, 0, state->stream,
                        (float *)losses->data, (T *)logits->data, (const int32_t *)targets->data,
-                       vocab, padded, (float)scale, (float)smoothing, aligned, state->fault);
+                       vocab, padded, scale, (float)smoothing, aligned, state->fault);
     });
     return dt_cuda_launched("cross entropy", err);
 }
@@ -142,12 +145,12 @@ dt_status dt_cuda_cross_entropy_forward(dt_device *device, dt_tensor *losses,
                                         const dt_tensor *logits, const dt_tensor *targets,
                                         int64_t vocab, dt_error *err)
 {
-    return run<false>(device, losses, logits, targets, vocab, 0.0, 0.0, err);
+    return run<false>(device, losses, logits, targets, vocab, NULL, 0.0, err);
 }
 
 dt_status dt_cuda_cross_entropy_backward(dt_device *device, dt_tensor *losses, dt_tensor *logits,
-                                         const dt_tensor *targets, int64_t vocab, double scale,
-                                         double smoothing, dt_error *err)
+                                         const dt_tensor *targets, int64_t vocab,
+                                         const double *scale, double smoothing, dt_error *err)
 {
     return run<true>(device, losses, logits, targets, vocab, scale, smoothing, err);
 }
