@@ -54,7 +54,7 @@ static dt_status resume(dt_call *call, dt_error *err)
     dt_run run;
 
     DT_TRY(dt_follow_options_check(call, err));
-    if (dt_group_is_meant(&group, call->args->operands[0], call->arena))
+    if (dt_group_is_meant(&group, call->args->operands[0], call))
         return resume_sweep(&group, call, err);
     DT_TRY(dt_runs_open(&store, &run, call->args->operands[0], call, err));
     if (!dt_run_state_is_terminal(run.state))

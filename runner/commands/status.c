@@ -172,7 +172,7 @@ static dt_status status(dt_call *call, dt_error *err)
     DT_TRY(watches_all(&all, call, err));
     if (all)
         return dt_top(NULL, &(dt_top_wish){.metric = "loss"}, call, err);
-    if (dt_group_is_meant(&group, ref, call->arena)) {
+    if (dt_group_is_meant(&group, ref, call)) {
         if (dt_arguments_flag(call->args, "watch"))
             return dt_group_follow(group.name, call, err);
         DT_TRY(dt_store_open(&store, NULL, err));

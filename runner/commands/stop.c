@@ -199,7 +199,7 @@ static dt_status stop(dt_call *call, dt_error *err)
         DT_THROW(err, DT_ERR_USAGE, "RUN is missing: which one? ('dtrun list')");
     if (dt_arguments_flag(call->args, "all"))
         DT_THROW(err, DT_ERR_USAGE, "--all is for --node HOST: all runs there");
-    if (dt_group_is_meant(&group, ref, call->arena))
+    if (dt_group_is_meant(&group, ref, call))
         return dt_group_stop(&group, now, call, err);
     st = dt_runs_open(&store, &run, ref, call, &problem);
     if (st != DT_OK && st != DT_ERR_USAGE)

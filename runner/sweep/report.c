@@ -185,16 +185,24 @@ out:
     return st;
 }
 
-bool dt_group_is_meant(dt_sweep_group *out, const char *ref, dt_arena *arena)
+bool dt_group_is_meant(dt_sweep_group *out, const char *ref, dt_call *call)
 {
     dt_store *store = NULL;
-    bool meant;
+    bool meant, unreadable;
+    dt_status found;
     dt_run run;
 
-    if (dt_group_read(out, ref, arena, NULL) != DT_OK)
+    if (dt_group_read(out, ref, call->arena, NULL) != DT_OK)
         return false;
-    meant = !out->ended || dt_store_open(&store, NULL, NULL) != DT_OK ||
-            dt_store_run_find(store, &run, ref, arena, NULL) == DT_ERR_NOT_FOUND;
+    unreadable = dt_store_open(&store, NULL, NULL) != DT_OK;
+    found = unreadable ? DT_ERR_IO : dt_store_run_find(store, &run, ref, call->arena, NULL);
+    meant = !out->ended || unreadable || found == DT_ERR_NOT_FOUND;
+    if (found == DT_OK && meant)
+        dt_report_note(call, "'%s' is a sweep that has not ended; the run %s is meant by its id",
+                       ref, run.id);
+    else if (found == DT_OK)
+        dt_report_note(call, "'%s' is run %s, and a sweep that has ended ('dtrun list --group %s')",
+                       ref, run.id, ref);
     dt_store_close(store);
     return meant;
 }

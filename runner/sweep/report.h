@@ -20,8 +20,8 @@ dt_status dt_group_table(dt_strbuf *out, const dt_term *term, const dt_sweep_gro
                          dt_store *store, dt_arena *arena, dt_error *err);
 
 /* Whether `ref` is a sweep: one that has not ended, before a run of that name; else where there is no such
- * run. */
-bool dt_group_is_meant(dt_sweep_group *out, const char *ref, dt_arena *arena);
+ * run. Where it could be both, a note says which it is. */
+bool dt_group_is_meant(dt_sweep_group *out, const char *ref, dt_call *call);
 
 /* Asks for a stop, and waits until no run of it is left. Ctrl-C leaves it: 130. */
 dt_status dt_group_stop(const dt_sweep_group *group, bool now, dt_call *call, dt_error *err);

@@ -111,6 +111,14 @@ YAML
 expect 0 launch "$work/halving.yaml" --wait --json --set schedule.steps=3000
 json "o['points'][0]['state'] == 'finished'" "o['points'][1]['state'] in ('cut', 'finished')" "o['points'][1]['cut'] >= 20"
 
+# A run that has the name of a sweep that has ended: it is the run, and that is said.
+expect 0 launch "$work/tiny.yaml" --wait --json --set name=two --set schedule.steps=2 --set schedule.warmup_steps=1
+run=$(field "o['run']")
+expect 0 status two
+says "'two' is run $run, and a sweep that has ended ('dtrun list --group two')" "run $run"
+expect 0 status two --json
+json "o['run'] == '$run'"
+
 # Folders of sweeps that have ended go; their runs stay.
 expect 0 gc sweeps --older 1d --yes
 says "there is nothing to remove"
