@@ -8,7 +8,9 @@
 
 #include "base/banned.h"
 
-#define GPU_BYTES ((int64_t)64 << 20) /* of a rank on a GPU: what libraries take there */
+#define GPU_BYTES          ((int64_t)64 << 20) /* of a rank on a GPU: what libraries take there */
+#define NCCL_CHANNELS      32
+#define NCCL_CHANNEL_BYTES ((int64_t)12 << 20)
 
 static int unit_count(const dt_model_config *config)
 {
@@ -140,7 +142,19 @@ static int64_t sending_bytes(const dt_recipe *recipe, const dt_model_config *con
     return dt_size_times(root_and_blocks(config, !fsdp), each);
 }
 
-/* The larger of a message and of what a communicator between nodes makes of it: ddp sends buckets. */
+/* On a GPU NCCL keeps the same for messages of any size: of a ring each channel has 10 MiB that its
+ * neighbour writes to (three protocols) and 2 MiB of counters towards the next, at most 32 channels in
+ * a node (its developers, NVIDIA/nccl issues 864 and 1685). All-reduces take trees too, which have two
+ * neighbours. Cards without it go through pinned memory of the host (engine/comm/staged.c). */
+static int64_t card_communicator_bytes(const dt_recipe *recipe)
+{
+    int64_t neighbours = recipe->strategy.kind == DT_STRATEGY_FSDP ? 1 : 3;
+
+    return neighbours * NCCL_CHANNELS * NCCL_CHANNEL_BYTES;
+}
+
+/* On CPUs the larger of a message and of what a communicator between nodes makes of it: ddp sends
+ * buckets. */
 static int64_t communicator_bytes(const dt_recipe *recipe, const dt_model_config *config,
                                   const dt_memory_ranks *ranks)
 {
@@ -148,7 +162,11 @@ static int64_t communicator_bytes(const dt_recipe *recipe, const dt_model_config
     int64_t message = dt_size_times(largest_unit(config), 4);
     double bucket = recipe->strategy.bucket_mb * 1e6;
 
-    if (ranks->world_size == 1 || (ranks->host && one_node)) /* these share a segment */
+    if (ranks->world_size == 1)
+        return 0;
+    if (!ranks->host)
+        return card_communicator_bytes(recipe);
+    if (one_node) /* these share a segment */
         return 0;
     if (recipe->strategy.kind == DT_STRATEGY_DDP && (double)message > bucket)
         return (int64_t)bucket;

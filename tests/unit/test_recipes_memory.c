@@ -240,6 +240,27 @@ static void test_a_rank_on_the_host_counts_what_it_works_in(void **state)
     assert_true(wide <= 2 * 4 * 50304 * recipe.model.embed + (1 << 20));
 }
 
+/* NCCL keeps its channels' buffers, whatever is sent, and from wherever. */
+static void test_a_rank_on_a_gpu_counts_channels_and_no_message(void **state)
+{
+    static const dt_memory_ranks one = {.world_size = 1, .replicas = 1},
+                                 node = {.world_size = 8, .replicas = 1, .node_ranks = 8},
+                                 two = {.world_size = 8, .replicas = 1, .node_ranks = 4};
+    const int64_t ring = 32 * ((int64_t)12 << 20);
+    int64_t alone;
+    dt_recipe recipe;
+
+    fill(&recipe);
+    recipe.strategy.kind = DT_STRATEGY_FSDP;
+    alone = runtime_of(&recipe, &one);
+    assert_int_equal(runtime_of(&recipe, &node) - alone, ring);
+    assert_int_equal(runtime_of(&recipe, &two) - alone, ring);
+    recipe.model.embed *= 8; /* its largest unit is 1.6 GB */
+    assert_int_equal(runtime_of(&recipe, &node) - alone, ring);
+    recipe.strategy.kind = DT_STRATEGY_DDP; /* a tree's two neighbours too */
+    assert_int_equal(runtime_of(&recipe, &node) - alone, 3 * ring);
+}
+
 static void test_the_vocabulary_is_the_recipes_or_the_datas(void **state)
 {
     dt_memory recipes, datas, unknown, small;
@@ -316,6 +337,7 @@ int main(void)
         cmocka_unit_test(test_activations_follow_the_formula),
         cmocka_unit_test(test_a_save_beside_training_takes_a_copy),
         cmocka_unit_test(test_a_rank_on_the_host_counts_what_it_works_in),
+        cmocka_unit_test(test_a_rank_on_a_gpu_counts_channels_and_no_message),
         cmocka_unit_test(test_the_vocabulary_is_the_recipes_or_the_datas),
         cmocka_unit_test(test_what_fits_passes_and_what_does_not_is_told_with_the_table),
         cmocka_unit_test(test_the_largest_recipe_does_not_overflow),

@@ -9,7 +9,7 @@
 
 #include "emulator.h"
 
-#define WINDOW_BYTES ((size_t)1 << 30)
+#define WINDOW_BYTES ((size_t)4 << 30) /* what is not touched takes nothing */
 #define PAGE_BYTES   ((size_t)4096)
 
 namespace
