@@ -48,9 +48,10 @@
     X(zero)
 
 /* Several ops in one: CUDA's. A backend without them leaves NULL. */
-#define DT_OPS_FUSED(X)     \
-    X(matmul_gelu_forward)  \
-    X(matmul_gelu_backward) \
+#define DT_OPS_FUSED(X)        \
+    X(matmul_gelu_forward)     \
+    X(matmul_gelu_backward)    \
+    X(matmul_residual_forward) \
     X(sum_squares_each)
 
 #define DT_OPS(X)    \

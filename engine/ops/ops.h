@@ -216,6 +216,11 @@ typedef struct dt_ops {
      * dpre,pre act (N,I), dy act (N,O) */
     dt_status (*matmul_gelu_backward)(dt_device *, dt_tensor *dpre, const dt_tensor *dy,
                                       const dt_tensor *w, const dt_tensor *pre, dt_error *err);
+    /* y = a + x w^T + bias, as matmul_forward and residual_forward, before or after the product is rounded.
+     * y,a act (N,O), y not a */
+    dt_status (*matmul_residual_forward)(dt_device *, dt_tensor *y, const dt_tensor *a,
+                                         const dt_tensor *x, const dt_tensor *w,
+                                         const dt_tensor *bias, dt_error *err);
     /* out[i] = sum_squares of x[i], and the device is waited for once. */
     dt_status (*sum_squares_each)(dt_device *, double *out, const dt_tensor *x, int count,
                                   dt_error *err);

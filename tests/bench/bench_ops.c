@@ -111,6 +111,16 @@ static dt_status matmul_gelu_forward(subject *s, int i, cost *c)
                                               &s->err);
 }
 
+static dt_status matmul_residual_forward(subject *s, int i, cost *c)
+{
+    const dt_tensor *x, *w;
+    dt_tensor *y;
+
+    linear(s, 3, &x, &w, &y, c);
+    c->bytes += bytes_of(y);
+    return s->device.ops->matmul_residual_forward(&s->device, y, &s->z, x, w, &s->bias[3], &s->err);
+}
+
 static dt_status matmul_gelu_backward(subject *s, int i, cost *c)
 {
     const dt_tensor *pre, *w;
@@ -304,6 +314,7 @@ static const struct {
     ROW(matmul_backward_weight, 5),
     ROW(matmul_gelu_forward, 1),
     ROW(matmul_gelu_backward, 1),
+    ROW(matmul_residual_forward, 1),
     ROW(attention_forward, 2),
     ROW(attention_backward, 2),
     ROW(activation_forward, 1),
@@ -516,8 +527,10 @@ static dt_status bench(subject *s, const char *only)
            s->device.threads);
     printf("%-24s %-18s %10s %10s %10s\n", "op", "rows, in, out", "ms", "GB/s", "GFLOP/s");
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
-        if (strncmp(rows[r].name, "matmul_gelu", 11) == 0 &&
-            s->device.ops->matmul_gelu_forward == NULL)
+        if ((strncmp(rows[r].name, "matmul_gelu", 11) == 0 &&
+             s->device.ops->matmul_gelu_forward == NULL) ||
+            (strcmp(rows[r].name, "matmul_residual_forward") == 0 &&
+             s->device.ops->matmul_residual_forward == NULL))
             continue;
         for (int i = 0; i < rows[r].shapes && strncmp(rows[r].name, only, strlen(only)) == 0; i++) {
             cost c = {0};

@@ -79,6 +79,32 @@ void case_matmul_gelu(bench *b, const int64_t *dim)
     bench_check(b, "dpre", &dpre, want);
 }
 
+/* N I O, where the backend has it: y = a + x w^T + bias, and without the bias */
+void case_matmul_residual(bench *b, const int64_t *dim)
+{
+    int64_t n = dim[0], i = dim[1], o = dim[2];
+    const dt_ops *ops = b->device.ops;
+    operand x = bench_random(b, b->act, 1.0, n, i, 0), w = bench_random(b, b->act, 1.0, o, i, 0);
+    operand bias = bench_random(b, b->act, 1.0, o, 0, 0);
+    operand a = bench_random(b, b->act, 2.0, n, o, 0);
+    const operand *biases[] = {&bias, NULL};
+    dt_error err = DT_ERROR_INIT;
+
+    for (int k = 0; k < 2 && ops->matmul_residual_forward != NULL; k++) {
+        const operand *added = biases[k];
+        dt_tensor y = bench_output(b, b->act, n, o, 0);
+        double *want = bench_doubles(b, n * o);
+
+        bench_ok(ops->matmul_residual_forward(&b->device, &y, &a.tensor, &x.tensor, &w.tensor,
+                                              added != NULL ? &added->tensor : NULL, &err),
+                 &err);
+        ref_matmul_forward(want, x.value, w.value, added != NULL ? added->value : NULL, n, i, o);
+        for (int64_t at = 0; at < n * o; at++)
+            want[at] += a.value[at];
+        bench_check(b, added != NULL ? "y" : "y without bias", &y, want);
+    }
+}
+
 /* N Vp V; about one target in four is not counted, and padded logits would win if they were */
 static void cross_entropy(bench *b, const int64_t *dim, double smoothing)
 {

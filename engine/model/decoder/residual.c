@@ -8,19 +8,33 @@ bool dt_decoder_drops(const dt_model *model, const dt_batch *dropout)
     return dropout && model->config.decoder.dropout > 0;
 }
 
-dt_status dt_decoder_project(dt_model *model, dt_tensor *y, const dt_tensor *x, const dt_tensor *w,
-                             const dt_tensor *b, const dt_batch *dropout, int layer,
-                             dt_philox_op op, dt_error *err)
+/* Without dropout in between the device may have one op for both; not in place. */
+static bool adds_in_the_product(const dt_model *model, const dt_tensor *y, const dt_tensor *onto,
+                                const dt_batch *dropout)
+{
+    return model->device->ops->matmul_residual_forward != NULL && y->data != onto->data &&
+           !dt_decoder_drops(model, dropout);
+}
+
+dt_status dt_decoder_project(dt_model *model, dt_tensor *y, const dt_tensor *onto,
+                             const dt_tensor *x, const dt_tensor *w, const dt_tensor *b,
+                             const dt_batch *dropout, int layer, dt_philox_op op, dt_error *err)
 {
     const dt_ops *ops = model->device->ops;
+    dt_decoder *state = model->state;
+    dt_tensor *added = &state->narrow;
     dt_status st = DT_OK;
     dt_philox_key key;
 
-    DT_TRY(ops->matmul_forward(model->device, y, x, w, b, err));
+    if (adds_in_the_product(model, y, onto, dropout))
+        return ops->matmul_residual_forward(model->device, y, onto, x, w, b, err);
+    DT_TRY(ops->matmul_forward(model->device, added, x, w, b, err));
     if (dt_decoder_drops(model, dropout)) {
         key = dt_model_dropout_key(dropout, layer, op);
-        DT_TRY(ops->dropout_forward(model->device, y, y, model->config.decoder.dropout, &key, err));
+        DT_TRY(ops->dropout_forward(model->device, added, added, model->config.decoder.dropout,
+                                    &key, err));
     }
+    DT_TRY(ops->residual_forward(model->device, y, onto, added, err));
 out:
     return st;
 }

@@ -17,7 +17,6 @@ dt_status dt_gpt2_block_products(dt_model *model, int layer, const dt_tensor *x,
 {
     dt_device *device = model->device;
     const dt_ops *ops = device->ops;
-    dt_decoder *state = model->state;
     dt_gpt2_block *a = dt_gpt2_block_of(model, layer);
     dt_philox_key key = {0};
     dt_attention_args args = dt_decoder_attention_args(model, dropout, layer, &key);
@@ -32,10 +31,9 @@ dt_status dt_gpt2_block_products(dt_model *model, int layer, const dt_tensor *x,
     seen = dt_qkv_packed(&a->attended, model->config.decoder.heads);
     seen.q = dt_heads_last(seen.q, a->att.dim[1]);
     DT_TRY(ops->attention_forward(device, &a->att, &a->lse, &seen, &args, err));
-    DT_TRY(dt_decoder_project(model, &state->narrow, &a->att, &w[DT_GPT2_ATTN_PROJ_W],
+    DT_TRY(dt_decoder_project(model, &a->mid, x, &a->att, &w[DT_GPT2_ATTN_PROJ_W],
                               &w[DT_GPT2_ATTN_PROJ_B], dropout, layer, DT_PHILOX_DROPOUT_RESIDUAL,
                               err));
-    DT_TRY(ops->residual_forward(device, &a->mid, x, &state->narrow, err));
 
     /* mid (B,T,C) -> ln_2 (B,T,C) -> fc (B,T,4C) */
     DT_TRY(ops->layernorm_forward(device, &a->ln_2, &a->ln_2_mean, &a->ln_2_rstd, &a->mid,
@@ -55,7 +53,6 @@ dt_status dt_gpt2_block_forward(dt_model *model, int layer, dt_tensor *y, const 
 {
     dt_device *device = model->device;
     const dt_ops *ops = device->ops;
-    dt_decoder *state = model->state;
     dt_gpt2_block *a = dt_gpt2_block_of(model, layer);
     dt_status st = DT_OK;
 
@@ -64,9 +61,8 @@ dt_status dt_gpt2_block_forward(dt_model *model, int layer, dt_tensor *y, const 
     if (!fuses_gelu(model))
         DT_TRY(
             ops->activation_forward(device, &a->gelu, &a->fc, model->config.gpt2.activation, err));
-    DT_TRY(dt_decoder_project(model, &state->narrow, &a->gelu, &w[DT_GPT2_MLP_PROJ_W],
+    DT_TRY(dt_decoder_project(model, y, &a->mid, &a->gelu, &w[DT_GPT2_MLP_PROJ_W],
                               &w[DT_GPT2_MLP_PROJ_B], dropout, layer, DT_PHILOX_DROPOUT_MLP, err));
-    DT_TRY(ops->residual_forward(device, y, &a->mid, &state->narrow, err));
 out:
     return st;
 }

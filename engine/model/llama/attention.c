@@ -91,7 +91,6 @@ dt_status dt_llama_attention_forward(dt_model *model, int layer, const dt_tensor
     dt_device *device = model->device;
     const dt_ops *ops = device->ops;
     const dt_model_config *config = &model->config;
-    dt_decoder *state = model->state;
     dt_llama_block *a = dt_llama_block_of(model, layer);
     dt_philox_key key = {0};
     dt_attention_args args = dt_decoder_attention_args(model, dropout, layer, &key);
@@ -106,9 +105,8 @@ dt_status dt_llama_attention_forward(dt_model *model, int layer, const dt_tensor
     DT_TRY(turn(model, a, w, err));
     views = seen(config, a);
     DT_TRY(ops->attention_forward(device, &a->att, &a->lse, &views, &args, err));
-    DT_TRY(dt_decoder_project(model, &state->narrow, &a->att, &w[DT_LLAMA_O_W], &no_bias, dropout,
+    DT_TRY(dt_decoder_project(model, &a->mid, x, &a->att, &w[DT_LLAMA_O_W], &no_bias, dropout,
                               layer, DT_PHILOX_DROPOUT_RESIDUAL, err));
-    DT_TRY(ops->residual_forward(device, &a->mid, x, &state->narrow, err));
 out:
     return st;
 }

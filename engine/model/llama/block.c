@@ -32,7 +32,6 @@ dt_status dt_llama_block_forward(dt_model *model, int layer, dt_tensor *y, const
                                  const dt_tensor *w, const dt_batch *dropout, dt_error *err)
 {
     dt_device *device = model->device;
-    dt_decoder *state = model->state;
     dt_llama_block *a = dt_llama_block_of(model, layer);
     dt_tensor no_bias = {0};
     dt_status st = DT_OK;
@@ -40,9 +39,8 @@ dt_status dt_llama_block_forward(dt_model *model, int layer, dt_tensor *y, const
     DT_TRY(dt_llama_block_products(model, layer, x, w, dropout, err));
     /* gate_up (B,T,2F) -> act (B,T,F) -> out (B,T,C) */
     DT_TRY(device->ops->swiglu_forward(device, &a->act, &a->gate_up, err));
-    DT_TRY(dt_decoder_project(model, &state->narrow, &a->act, &w[DT_LLAMA_DOWN_W], &no_bias,
-                              dropout, layer, DT_PHILOX_DROPOUT_MLP, err));
-    DT_TRY(device->ops->residual_forward(device, y, &a->mid, &state->narrow, err));
+    DT_TRY(dt_decoder_project(model, y, &a->mid, &a->act, &w[DT_LLAMA_DOWN_W], &no_bias, dropout,
+                              layer, DT_PHILOX_DROPOUT_MLP, err));
 out:
     return st;
 }

@@ -4,6 +4,7 @@
  *   backward input   dx^T (I,N) = w^T dy^T      A = w (I,O),            B = dy (O,N)
  *   backward weight  dw^T (I,O) += x^T dy       A = x (I,N),            B = dy (O,N) transposed;
  *                                               dbias by an epilogue that sums B over N
+ *   forward onto a   y^T = a^T + w^T' x^T    C = a
  * GELU's epilogues are those of the tanh approximation. They work on the sums in fp32, before these
  * are rounded to what is stored; where the library has no kernel for a shape, the two ops are run.
  */
@@ -101,6 +102,27 @@ dt_status dt_cuda_matmul_backward_input(dt_device *device, dt_tensor *dx, const 
     return p.n == 0 ? DT_OK : dt_cuda_product_run(device, &p, err);
 }
 
+/* In one piece where there is such a kernel and it is faster; the same each time for a shape. Both write what
+ * they read nothing of. */
+static dt_status run_one_or_several(dt_device *device, const dt_cuda_product *p, bool suits,
+                                    dt_cuda_work *fused, dt_cuda_work *split, void *call,
+                                    dt_error *err)
+{
+    dt_cuda_way way = suits ? dt_cuda_product_way(device, p) : DT_CUDA_SPLIT;
+    bool done = false;
+    dt_status st = DT_OK;
+
+    if (way != DT_CUDA_SPLIT)
+        DT_TRY(dt_cuda_product_try(device, p, &done, err));
+    if (done && way == DT_CUDA_NOT_COMPARED)
+        done = dt_cuda_product_compare(device, p, fused, split, call) == DT_CUDA_FUSED &&
+               fused(call, NULL) == DT_OK;
+    if (!done)
+        DT_TRY(split(call, err));
+out:
+    return st;
+}
+
 /* --- with GELU */
 
 /* Rows of aux must be whole vectors of the library's. */
@@ -121,25 +143,6 @@ struct gelu_call {
 static dt_status gelu_fused(void *self, dt_error *err)
 {
     return dt_cuda_product_run(((gelu_call *)self)->device, &((gelu_call *)self)->p, err);
-}
-
-/* In one piece where there is such a kernel and it is faster; the same each time for a shape. */
-static dt_status run_gelu(gelu_call *call, bool suits, dt_cuda_work *split, dt_error *err)
-{
-    dt_cuda_way way = suits ? dt_cuda_product_way(call->device, &call->p) : DT_CUDA_SPLIT;
-    bool done = false;
-    dt_status st = DT_OK;
-
-    if (way != DT_CUDA_SPLIT)
-        DT_TRY(dt_cuda_product_try(call->device, &call->p, &done, err));
-    if (done && way == DT_CUDA_NOT_COMPARED)
-        done = dt_cuda_product_compare(call->device, &call->p, gelu_fused, split, call) ==
-                   DT_CUDA_FUSED &&
-               gelu_fused(call, NULL) == DT_OK;
-    if (!done)
-        DT_TRY(split(call, err));
-out:
-    return st;
 }
 
 static dt_status gelu_forward_split(void *self, dt_error *err)
@@ -164,7 +167,8 @@ dt_status dt_cuda_matmul_gelu_forward(dt_device *device, dt_tensor *y, dt_tensor
     call.p.epilogue = DT_CUDA_BIAS_GELU;
     if (call.p.n == 0)
         return DT_OK;
-    return run_gelu(&call, call.p.bias != NULL && aux_suits(pre), gelu_forward_split, err);
+    return run_one_or_several(device, &call.p, call.p.bias != NULL && aux_suits(pre), gelu_fused,
+                              gelu_forward_split, &call, err);
 }
 
 static dt_status gelu_backward_split(void *self, dt_error *err)
@@ -187,7 +191,50 @@ dt_status dt_cuda_matmul_gelu_backward(dt_device *device, dt_tensor *dpre, const
     DT_ASSERT(dt_tensor_elems(pre) == dt_tensor_elems(dpre) && pre->dtype == dpre->dtype);
     call.p.aux = pre->data; /* which the library only reads here */
     call.p.epilogue = DT_CUDA_GELU_SLOPE;
-    return call.p.n == 0 ? DT_OK : run_gelu(&call, aux_suits(pre), gelu_backward_split, err);
+    return call.p.n == 0 ? DT_OK
+                         : run_one_or_several(device, &call.p, aux_suits(pre), gelu_fused,
+                                              gelu_backward_split, &call, err);
+}
+
+/* --- with what it is added to */
+
+/* Of one call, for both ways to do it. */
+struct residual_call {
+    dt_device *device;
+    dt_cuda_product p; /* with C */
+    dt_tensor *y;
+    const dt_tensor *a, *x, *w, *bias;
+};
+
+static dt_status residual_fused(void *self, dt_error *err)
+{
+    return dt_cuda_product_run(((residual_call *)self)->device, &((residual_call *)self)->p, err);
+}
+
+static dt_status residual_split(void *self, dt_error *err)
+{
+    residual_call *c = (residual_call *)self;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_cuda_matmul_forward(c->device, c->y, c->x, c->w, c->bias, err));
+    DT_TRY(dt_cuda_residual_forward(c->device, c->y, c->a, c->y, err));
+out:
+    return st;
+}
+
+dt_status dt_cuda_matmul_residual_forward(dt_device *device, dt_tensor *y, const dt_tensor *a,
+                                          const dt_tensor *x, const dt_tensor *w,
+                                          const dt_tensor *bias, dt_error *err)
+{
+    residual_call call = {device, forward_of(y, x, w, bias), y, a, x, w, bias};
+
+    DT_ASSERT(a->data != y->data && a->dtype == y->dtype &&
+              dt_tensor_elems(a) == dt_tensor_elems(y));
+    call.p.c = a->data;
+    call.p.beta = 1.0f;
+    return call.p.n == 0 ? DT_OK
+                         : run_one_or_several(device, &call.p, true, residual_fused, residual_split,
+                                              &call, err);
 }
 
 /* --- the bias's gradient: column sums, in stripes of rows that are added in order */

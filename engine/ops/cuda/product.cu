@@ -180,6 +180,14 @@ static uint32_t alignment(const void *pointer)
     return lowest == 0 || lowest > ALIGN_MOST ? ALIGN_MOST : (uint32_t)lowest;
 }
 
+/* C is found at D's: the library is told the lesser alignment of both. */
+static uint32_t alignment_of_sums(const dt_cuda_product *p)
+{
+    uint32_t d = alignment(p->d), c = alignment(p->c);
+
+    return c < d ? c : d;
+}
+
 dt_cuda_kind dt_cuda_product_kind(const dt_cuda_product *p)
 {
     dt_cuda_kind what = {p->m,
@@ -187,7 +195,7 @@ dt_cuda_kind dt_cuda_product_kind(const dt_cuda_product *p)
                          p->k,
                          alignment(p->a),
                          alignment(p->b),
-                         alignment(p->d),
+                         alignment_of_sums(p),
                          alignment(p->epilogue == DT_CUDA_SUM_B ? p->sum : p->bias),
                          alignment(p->aux),
                          (uint32_t)p->in,
@@ -224,8 +232,8 @@ cublasStatus_t dt_cuda_product_multiply(dt_cuda_state *state, const dt_cuda_plan
     const float one = 1.0f;
 
     return cublasLtMatmul(state->products->handle, made->desc, &one, p->a, made->a, p->b, made->b,
-                          &p->beta, d, made->d, d, made->d, algo, state->products->workspace,
-                          DT_CUDA_WORKSPACE_BYTES, state->stream);
+                          &p->beta, p->c != NULL ? p->c : d, made->d, d, made->d, algo,
+                          state->products->workspace, DT_CUDA_WORKSPACE_BYTES, state->stream);
 }
 
 dt_status dt_cuda_product_try(dt_device *device, const dt_cuda_product *p, bool *done,

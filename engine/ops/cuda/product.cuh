@@ -1,10 +1,10 @@
 /* product: one matrix product on a card, through cuBLASLt.
  *
- *   D (m,n) = epilogue(A B + beta D)     column-major, which is how the library sees the transposes
- *                                        of row-major tensors
+ *   D (m,n) = epilogue(A B + beta C)     C is D or another; column-major, which is how the
+ *                                        library sees the transposes of row-major tensors
  * Plans      layouts and the algorithm are chosen at the first product of a kind and kept. The
  *            candidates that the library names are run and timed on the tensors of that call, those
- *            that accumulate on a copy of D's size, unless the choice is known from before (tuned.h);
+ *            that accumulate in D on a copy of its size, unless the choice is known from before (tuned.h);
  *            that one is run once too. What fails is not taken
  * Pieces     what an epilogue does may be faster in kernels of our own behind the product: both are
  *            timed once for a shape, and kept likewise. DTRUN_PRODUCTS=fused, split: that one always
@@ -30,6 +30,7 @@ struct dt_cuda_product {
     int64_t m, n, k;
     bool transpose_a, transpose_b; /* A is stored (k,m), B (n,k) */
     const void *a, *b;
+    const void *c; /* (m,n), in the type of D; NULL: D itself */
     void *d;
     dt_dtype in, out; /* of A and B; of D */
     float beta;       /* 0 or 1 */

@@ -69,7 +69,7 @@ static float time_work(dt_cuda_state *state, const stopwatch &watch, int trials,
 
 /* --- the algorithm */
 
-/* A product that may be run again and again: where it adds to D, into a copy. */
+/* A product that may be run again and again: where it adds to what D holds, into a copy. */
 struct trial {
     dt_cuda_state *state;
     const dt_cuda_plan *made;
@@ -93,7 +93,7 @@ static dt_status open_trial(trial *t, dt_cuda_state *state, const dt_cuda_plan *
     dt_status st = DT_OK;
 
     *t = {state, made, p, NULL, p->d, {}};
-    if (p->beta != 0.0f) {
+    if (p->beta != 0.0f && p->c == NULL) {
         DT_TRY(dt_cuda_check(cudaMalloc(&t->copy, bytes), "choosing an algorithm", err));
         t->d = t->copy;
     }
