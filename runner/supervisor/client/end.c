@@ -48,14 +48,14 @@ static dt_status check_place(const char *lock, dt_error *err)
 }
 
 /* Whoever has it is ended; also the one that somebody starts in its place meanwhile (the driver of a sweep, which
- * asks for the stop again and again). DT_ERR_BUSY: it stays, or cannot be seen from here. */
+ * asks for the stop again and again). DT_ERR_BUSY: it stays, or cannot be seen from here; else dt_file_lock's. */
 static dt_status take_lock(int *lock, const char *path, const char *run, dt_error *err)
 {
     double deadline = dt_clock_monotonic_seconds() + TAKE_SECONDS;
     dt_status st;
     pid_t pid;
 
-    while ((st = dt_file_lock(lock, path, NULL)) == DT_ERR_BUSY &&
+    while ((st = dt_file_lock(lock, path, err)) == DT_ERR_BUSY &&
            dt_clock_monotonic_seconds() < deadline) {
         pid = dt_lock_holder_find(path, run);
         if (pid != 0)
@@ -63,8 +63,8 @@ static dt_status take_lock(int *lock, const char *path, const char *run, dt_erro
         else /* it is being started, or another machine's */
             dt_clock_sleep_seconds(LOOK_SECONDS);
     }
-    return st == DT_OK ? DT_OK
-                       : DT_FAIL(err, DT_ERR_BUSY, "its supervisor cannot be seen from here");
+    return st == DT_ERR_BUSY ? DT_FAIL(err, DT_ERR_BUSY, "its supervisor cannot be seen from here")
+                             : st;
 }
 
 dt_status dt_supervisor_end(int *lock, const char *run, dt_error *err)
