@@ -99,8 +99,8 @@ void dt_model_init_range(float *out, const dt_model *model, int param, int64_t f
                          uint64_t seed);
 
 /* Forward and backward of one micro-step: the ops, which the host does not wait for and which may
- * be recorded (device/graph.h). Gradients accumulate into grads. loss_scale, in the
- * device's memory: 1 / valid targets of the whole step. */
+ * be recorded (device/graph.h). Gradients accumulate into grads. loss_scale, in the device's memory:
+ * 1 / valid targets of the whole step. */
 dt_status dt_model_pass(dt_model *model, const dt_batch *batch, const double *loss_scale,
                         dt_error *err);
 /* After it, for the same batch: the sum of the targets' losses (not yet divided), which the host

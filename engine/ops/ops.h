@@ -167,8 +167,8 @@ typedef struct dt_ops {
                                        const dt_tensor *targets, int64_t vocab, dt_error *err);
     /* With smoothing e (Szegedy et al. 2016) the loss is (1-e) of that and e/V of its sum over all V
      * targets: log(sum_v exp) - (1-e) logits[n,target[n]] - e/V sum_v logits[n,v]. Also logits :=
-     * (softmax - (1-e) onehot - e/V) * scale IN PLACE, padded columns 0. scale, in the
-     * device's memory: 1 / valid tokens of the whole step, over ranks and micro-steps. */
+     * (softmax - (1-e) onehot - e/V) * scale IN PLACE, padded columns 0. scale, in the device's
+     * memory: 1 / valid tokens of the whole step, over ranks and micro-steps. */
     dt_status (*cross_entropy_backward)(dt_device *, dt_tensor *losses, dt_tensor *logits,
                                         const dt_tensor *targets, int64_t vocab,
                                         const double *scale, double smoothing, dt_error *err);

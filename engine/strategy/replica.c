@@ -7,15 +7,15 @@
 /* What starts here may be read 16 bytes at a time. */
 #define LINE_BYTES ((size_t)64)
 
-/* What is not of the batch, in front of it. */
-typedef struct numbers {
+/* What a pass reads beside its inputs, in front of them. */
+typedef struct upload_header {
     dt_philox_clock clock;
     double loss_scale;
-} numbers;
+} upload_header;
 
-_Static_assert(sizeof(numbers) <= LINE_BYTES, "the inputs are behind them");
+_Static_assert(sizeof(upload_header) <= LINE_BYTES, "the inputs are behind it");
 
-/* Where each input of a batch starts, behind the numbers; returns the end. */
+/* Where each input of a batch starts, behind the header; returns the end. */
 static size_t lay_out_feed(dt_replica *replica)
 {
     const dt_model_config *config = &replica->model->config;
@@ -97,9 +97,9 @@ static dt_status load(dt_replica *replica, const dt_micro_batch *whole, int64_t 
     int64_t first = whole->parts != NULL ? 0 : part_start(whole, part, parts);
     int64_t samples =
         whole->parts != NULL ? from->samples : part_start(whole, part + 1, parts) - first;
-    numbers first_line = {.clock = {.step = whole->step, .micro_step = whole->micro_step},
-                          .loss_scale = loss_scale};
-    numbers *placed = replica->upload.data;
+    upload_header header = {.clock = {.step = whole->step, .micro_step = whole->micro_step},
+                            .loss_scale = loss_scale};
+    const upload_header *placed = replica->upload.data; /* for its places: device memory */
     dt_status st = DT_OK;
 
     DT_ASSERT(samples > 0);
@@ -108,7 +108,7 @@ static dt_status load(dt_replica *replica, const dt_micro_batch *whole, int64_t 
     replica->batch.seed = whole->seed;
     replica->batch.data_rank = whole->first_data_rank + (uint32_t)part;
     DT_TRY(dt_upload_buffer_begin(&replica->upload, err));
-    memcpy(replica->upload.host, &first_line, sizeof(first_line));
+    memcpy(replica->upload.host, &header, sizeof(header));
     for (int i = 0; i < replica->input_count; i++)
         place_input(replica, i, &from->inputs[i], first, samples);
     DT_TRY(dt_upload_buffer_send(&replica->upload, err));

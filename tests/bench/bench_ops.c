@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "engine/ops/list.h"
 #include "engine/ops/ops.h"
 #include "engine/optim/optimizer.h"
 
@@ -518,6 +519,17 @@ out:
 }
 
 /* Rows whose name begins with `only`. */
+/* Whether the backend has this op. */
+static bool has(const dt_ops *ops, const char *name)
+{
+#define ONE(op)                 \
+    if (strcmp(name, #op) == 0) \
+        return ops->op != NULL;
+    DT_OPS_FUSED(ONE)
+#undef ONE
+    return true;
+}
+
 static dt_status bench(subject *s, const char *only)
 {
     dt_status st = DT_OK;
@@ -527,10 +539,7 @@ static dt_status bench(subject *s, const char *only)
            s->device.threads);
     printf("%-24s %-18s %10s %10s %10s\n", "op", "rows, in, out", "ms", "GB/s", "GFLOP/s");
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
-        if ((strncmp(rows[r].name, "matmul_gelu", 11) == 0 &&
-             s->device.ops->matmul_gelu_forward == NULL) ||
-            (strcmp(rows[r].name, "matmul_residual_forward") == 0 &&
-             s->device.ops->matmul_residual_forward == NULL))
+        if (!has(s->device.ops, rows[r].name))
             continue;
         for (int i = 0; i < rows[r].shapes && strncmp(rows[r].name, only, strlen(only)) == 0; i++) {
             cost c = {0};

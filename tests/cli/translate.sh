@@ -27,6 +27,9 @@ json "len(o['lines']) == 200" "all(l['score'] < 0 for l in o['lines'])"
 field "'\\n'.join(l['text'] for l in o['lines'])" >"$work/beam"
 right 120 "$work/beam"
 
+expect 0 generate "$run" --input "$work/valid.words" --precision bf16
+right 120 "$work/out"
+
 yes one | head -n 40 | tr '\n' ' ' >"$work/long"
 expect 2 generate "$run" --input "$work/long"
 says "line 1" "41 tokens" "32 at most"

@@ -165,7 +165,7 @@ int dt_decoder_head_param(const dt_model *model);
 
 /* Whether a pass with this key drops what config.dropout says: false where p is 0. */
 bool dt_decoder_drops(const dt_model *model, const dt_batch *dropout);
-/* y = onto + dropout(x w^T + b), by way of state->narrow; b of no data: none. y may be onto. */
+/* y = onto + dropout(x w^T + b); b of no data: none. y may be onto. state->narrow is scratch. */
 dt_status dt_decoder_project(dt_model *model, dt_tensor *y, const dt_tensor *onto,
                              const dt_tensor *x, const dt_tensor *w, const dt_tensor *b,
                              const dt_batch *dropout, int layer, dt_philox_op op, dt_error *err);

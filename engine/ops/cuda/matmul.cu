@@ -4,7 +4,7 @@
  *   backward input   dx^T (I,N) = w^T dy^T      A = w (I,O),            B = dy (O,N)
  *   backward weight  dw^T (I,O) += x^T dy       A = x (I,N),            B = dy (O,N) transposed;
  *                                               dbias by an epilogue that sums B over N
- *   forward onto a   y^T = a^T + w^T' x^T    C = a
+ *   forward onto a   y^T (O,N)  = a^T + w^T' x^T, as forward with C = a
  * GELU's epilogues are those of the tanh approximation. They work on the sums in fp32, before these
  * are rounded to what is stored; where the library has no kernel for a shape, the two ops are run.
  */
@@ -102,9 +102,9 @@ dt_status dt_cuda_matmul_backward_input(dt_device *device, dt_tensor *dx, const 
     return p.n == 0 ? DT_OK : dt_cuda_product_run(device, &p, err);
 }
 
-/* In one piece where there is such a kernel and it is faster; the same each time for a shape. Both write what
- * they read nothing of. */
-static dt_status run_one_or_several(dt_device *device, const dt_cuda_product *p, bool suits,
+/* In one piece where there is such a kernel and it is faster; the same each time for a shape. Neither way reads
+ * what it writes, so that both can be run again and again. */
+static dt_status run_fused_or_split(dt_device *device, const dt_cuda_product *p, bool suits,
                                     dt_cuda_work *fused, dt_cuda_work *split, void *call,
                                     dt_error *err)
 {
@@ -167,7 +167,7 @@ dt_status dt_cuda_matmul_gelu_forward(dt_device *device, dt_tensor *y, dt_tensor
     call.p.epilogue = DT_CUDA_BIAS_GELU;
     if (call.p.n == 0)
         return DT_OK;
-    return run_one_or_several(device, &call.p, call.p.bias != NULL && aux_suits(pre), gelu_fused,
+    return run_fused_or_split(device, &call.p, call.p.bias != NULL && aux_suits(pre), gelu_fused,
                               gelu_forward_split, &call, err);
 }
 
@@ -192,7 +192,7 @@ dt_status dt_cuda_matmul_gelu_backward(dt_device *device, dt_tensor *dpre, const
     call.p.aux = pre->data; /* which the library only reads here */
     call.p.epilogue = DT_CUDA_GELU_SLOPE;
     return call.p.n == 0 ? DT_OK
-                         : run_one_or_several(device, &call.p, aux_suits(pre), gelu_fused,
+                         : run_fused_or_split(device, &call.p, aux_suits(pre), gelu_fused,
                                               gelu_backward_split, &call, err);
 }
 
@@ -233,7 +233,7 @@ dt_status dt_cuda_matmul_residual_forward(dt_device *device, dt_tensor *y, const
     call.p.c = a->data;
     call.p.beta = 1.0f;
     return call.p.n == 0 ? DT_OK
-                         : run_one_or_several(device, &call.p, true, residual_fused, residual_split,
+                         : run_fused_or_split(device, &call.p, true, residual_fused, residual_split,
                                               &call, err);
 }
 
