@@ -518,7 +518,6 @@ out:
     return st;
 }
 
-/* Rows whose name begins with `only`. */
 /* Whether the backend has this op. */
 static bool has(const dt_ops *ops, const char *name)
 {
@@ -530,6 +529,7 @@ static bool has(const dt_ops *ops, const char *name)
     return true;
 }
 
+/* Rows whose name begins with `only`. */
 static dt_status bench(subject *s, const char *only)
 {
     dt_status st = DT_OK;
