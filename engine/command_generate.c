@@ -9,6 +9,7 @@
 #include "base/utf8.h"
 #include "engine/arguments.h"
 #include "engine/commands.h"
+#include "engine/generate/continue.h"
 #include "engine/generate/generate.h"
 #include "engine/generate/translate.h"
 
@@ -18,14 +19,14 @@
 #define PROMPT_MOST      ((size_t)64 << 20)
 #define TEMPERATURE_MOST 100
 #define BEAMS_MOST       256
+#define BATCH_MOST       1024
 
 typedef struct wanted {
     dt_generate_options options;
     const char *prompt_file;
-    const char *input; /* NULL, or the lines that are translated */
-    int64_t beams;
-    double length_penalty;
-    json_t *translated; /* with --json: what has been, so far */
+    const char *input; /* NULL, or the lines that are translated or continued */
+    int64_t batch;
+    json_t *lines; /* with --json: those that are done */
     const char *stops[STOPS_MOST];
     int64_t seed;
     bool json;
@@ -36,9 +37,9 @@ static dt_status add_stop(wanted *w, const char *text, dt_error *err)
 {
     if (text[0] == '\0')
         return DT_FAIL(err, DT_ERR_USAGE, "--stop is empty: expected a text");
-    if (w->options.stops.count == STOPS_MOST)
+    if (w->options.rules.stops.count == STOPS_MOST)
         return DT_FAIL(err, DT_ERR_USAGE, "more than %d times --stop", STOPS_MOST);
-    w->stops[w->options.stops.count++] = text;
+    w->stops[w->options.rules.stops.count++] = text;
     return DT_OK;
 }
 
@@ -74,26 +75,29 @@ static dt_status take(wanted *w, int option, const char *text, dt_error *err)
         w->input = text;
         return DT_OK;
     case 'b':
-        return dt_argument_whole(&w->beams, text, "--beam", 1, BEAMS_MOST, err);
+        return dt_argument_whole(&w->options.rules.beams, text, "--beam", 1, BEAMS_MOST, err);
     case 'l':
-        return dt_argument_number(&w->length_penalty, text, "--length-penalty", 0, 10, err);
+        return dt_argument_number(&w->options.rules.length_penalty, text, "--length-penalty", 0, 10,
+                                  err);
+    case 'a':
+        return dt_argument_whole(&w->batch, text, "--batch", 1, BATCH_MOST, err);
     case 'n':
-        return dt_argument_whole(&out->tokens, text, "--tokens", 1, 1000000, err);
+        return dt_argument_whole(&out->rules.tokens, text, "--tokens", 1, 1000000, err);
     case 'x':
         return add_stop(w, text, err);
     case 'e':
-        out->past_end = true;
+        out->rules.past_end = true;
         return DT_OK;
     case 't':
-        return dt_argument_number(&out->sampling.temperature, text, "--temperature", 0,
+        return dt_argument_number(&out->rules.sampling.temperature, text, "--temperature", 0,
                                   TEMPERATURE_MOST, err);
     case 'k':
-        return dt_argument_whole(&out->sampling.top_k, text, "--top-k", 0, 1 << 24, err);
+        return dt_argument_whole(&out->rules.sampling.top_k, text, "--top-k", 0, 1 << 24, err);
     case 'q':
-        return dt_argument_number(&out->sampling.top_p, text, "--top-p", 0, 1, err);
+        return dt_argument_number(&out->rules.sampling.top_p, text, "--top-p", 0, 1, err);
     case 'r':
-        return dt_argument_number(&out->sampling.penalty, text, "--repetition-penalty", 0.01, 100,
-                                  err);
+        return dt_argument_number(&out->rules.sampling.penalty, text, "--repetition-penalty", 0.01,
+                                  100, err);
     case 's':
         return dt_argument_whole(&w->seed, text, "--seed", 0, INT64_MAX, err);
     case 'd':
@@ -117,6 +121,7 @@ static dt_status parse(wanted *out, int argc, char **argv, dt_error *err)
                                             {"input", required_argument, NULL, 'i'},
                                             {"beam", required_argument, NULL, 'b'},
                                             {"length-penalty", required_argument, NULL, 'l'},
+                                            {"batch", required_argument, NULL, 'a'},
                                             {"tokens", required_argument, NULL, 'n'},
                                             {"stop", required_argument, NULL, 'x'},
                                             {"past-end", no_argument, NULL, 'e'},
@@ -133,12 +138,14 @@ static dt_status parse(wanted *out, int argc, char **argv, dt_error *err)
     int option;
     dt_status st = DT_OK;
 
-    *out = (wanted){
-        .seed = 1337,
-        .beams = 1,
-        .length_penalty = 1,
-        .options = {
-            .prompt = "", .tokens = 300, .device = "cpu", .sampling = {.temperature = 0.8}}};
+    *out = (wanted){.seed = 1337,
+                    .batch = DT_CONTINUE_EXACT,
+                    .options = {.prompt = "",
+                                .device = "cpu",
+                                .rules = {.tokens = 300,
+                                          .sampling = {.temperature = 0.8},
+                                          .beams = 1,
+                                          .length_penalty = 1}}};
     while ((option = getopt_long(argc, argv, ":", options, NULL)) != -1) {
         if (option == '?' || option == ':')
             DT_TRY(dt_argument_refuse(argv, option, err));
@@ -152,8 +159,10 @@ static dt_status parse(wanted *out, int argc, char **argv, dt_error *err)
         DT_THROW(err, DT_ERR_USAGE, "--prompt and --prompt-file are both given; leave one out");
     if (out->input != NULL && (out->options.prompt[0] != '\0' || out->prompt_file != NULL))
         DT_THROW(err, DT_ERR_USAGE, "--input and a prompt are both given; leave one out");
-    out->options.sampling.seed = (uint64_t)out->seed;
-    out->options.stops.texts = out->stops;
+    out->options.rules.sampling.seed = (uint64_t)out->seed;
+    out->options.rules.stops.texts = out->stops;
+    if (out->options.rules.beams > 1 && out->options.rules.stops.count > 0)
+        DT_THROW(err, DT_ERR_USAGE, "--beam and --stop are both given; leave one out");
 out:
     return st;
 }
@@ -203,14 +212,16 @@ static dt_status print_json(const wanted *w, const dt_generated *result, const d
     dt_strbuf_init(&valid);
     dt_strbuf_init(&out);
     dt_utf8_add_valid(&valid, text->data, text->length); /* a model of bytes may add any */
-    object =
-        json_pack("{s:s, s:I, s:s, s:s%, s:I, s:s, s:I}", "checkpoint", w->options.checkpoint,
-                  "step", (json_int_t)result->step, "prompt", w->options.prompt, "text", valid.data,
-                  valid.length, "tokens", (json_int_t)result->tokens, "ended",
-                  dt_generate_end_name(result->end), "seed", (json_int_t)w->options.sampling.seed);
+    object = json_pack("{s:s, s:I, s:s, s:s%, s:I, s:s, s:I}", "checkpoint", w->options.checkpoint,
+                       "step", (json_int_t)result->step, "prompt", w->options.prompt, "text",
+                       valid.data, valid.length, "tokens", (json_int_t)result->tokens, "ended",
+                       dt_text_end_name(result->end), "seed",
+                       (json_int_t)w->options.rules.sampling.seed);
     if (object == NULL)
         DT_THROW(err, DT_ERR_UNSUPPORTED,
                  "the prompt is not UTF-8, so it does not go into JSON (leave out --json)");
+    if (w->options.rules.beams > 1)
+        json_object_set_new(object, "score", json_real(result->score));
     dt_json_write(&out, object);
     DT_TRY(dt_print_line(&out, err));
 out:
@@ -222,8 +233,8 @@ out:
 
 /* --- lines */
 
-static dt_status take_line(void *context, const char *line, size_t length, double score,
-                           dt_error *err)
+static dt_status take_translation(void *context, const char *line, size_t length, double score,
+                                  dt_error *err)
 {
     wanted *w = context;
     dt_status st = DT_OK;
@@ -232,8 +243,8 @@ static dt_status take_line(void *context, const char *line, size_t length, doubl
     dt_strbuf_init(&valid);
     if (w->json) {
         dt_utf8_add_valid(&valid, line, length);
-        json_array_append_new(w->translated, json_pack("{s:s%, s:f}", "text", valid.data,
-                                                       valid.length, "score", score));
+        json_array_append_new(
+            w->lines, json_pack("{s:s%, s:f}", "text", valid.data, valid.length, "score", score));
     } else {
         DT_TRY(write_out(line, length, err));
         DT_TRY(write_out("\n", 1, err));
@@ -243,28 +254,94 @@ out:
     return st;
 }
 
-static dt_status translate(wanted *w, dt_error *err)
+static dt_status translate(wanted *w, const dt_strbuf *text, dt_error *err)
 {
     dt_translate_options options = {.checkpoint = w->options.checkpoint,
-                                    .beams = w->beams,
-                                    .length_penalty = w->length_penalty,
+                                    .text = text->data,
+                                    .length = text->length,
+                                    .beams = w->options.rules.beams,
+                                    .length_penalty = w->options.rules.length_penalty,
                                     .device = w->options.device,
                                     .threads = w->options.threads,
                                     .precision = w->options.precision,
-                                    .emit = take_line,
+                                    .emit = take_translation,
                                     .context = w};
-    json_t *object = json_pack("{s:s, s:[]}", "checkpoint", options.checkpoint, "lines");
-    dt_strbuf text, out;
+
+    return dt_translate(&options, err);
+}
+
+static dt_status take_continued(void *context, const char *prompt, size_t length,
+                                const dt_text *text, dt_error *err)
+{
+    wanted *w = context;
     dt_status st = DT_OK;
+    dt_strbuf begin, added;
+
+    dt_strbuf_init(&begin);
+    dt_strbuf_init(&added);
+    dt_utf8_add_valid(&begin, prompt, length);
+    dt_utf8_add_valid(&added, text->text.data, text->text.length);
+    if (w->json) {
+        json_t *object = json_pack("{s:s%, s:s%, s:I, s:s}", "prompt", begin.data, begin.length,
+                                   "text", added.data, added.length, "tokens",
+                                   (json_int_t)text->added, "ended", dt_text_end_name(text->end));
+
+        if (w->options.rules.beams > 1)
+            json_object_set_new(object, "score", json_real(text->score));
+        json_array_append_new(w->lines, object);
+        goto out;
+    }
+    dt_strbuf_add(&begin, added.data, added.length);
+    for (size_t i = 0; i < begin.length; i++) /* a line of input stays one line */
+        if (begin.data[i] == '\n' || begin.data[i] == '\r')
+            begin.data[i] = ' ';
+    dt_strbuf_add_char(&begin, '\n');
+    DT_TRY(write_out(begin.data, begin.length, err));
+out:
+    dt_strbuf_release(&begin);
+    dt_strbuf_release(&added);
+    return st;
+}
+
+static dt_status continue_lines(wanted *w, const dt_strbuf *text, int64_t *step, dt_error *err)
+{
+    dt_continue_options options = {.checkpoint = w->options.checkpoint,
+                                   .text = text->data,
+                                   .length = text->length,
+                                   .batch = w->batch,
+                                   .rules = w->options.rules,
+                                   .device = w->options.device,
+                                   .threads = w->options.threads,
+                                   .precision = w->options.precision,
+                                   .emit = take_continued,
+                                   .context = w};
+
+    return dt_continue(step, &options, err);
+}
+
+static dt_status each_line(wanted *w, dt_error *err)
+{
+    json_t *object = json_pack("{s:s, s:[]}", "checkpoint", w->options.checkpoint, "lines");
+    dt_status st = DT_OK;
+    dt_strbuf text, out;
+    int64_t step = 0;
+    bool pairs;
 
     dt_strbuf_init(&text);
     dt_strbuf_init(&out);
-    w->translated = json_object_get(object, "lines");
+    w->lines = json_object_get(object, "lines");
     DT_TRY(dt_file_read(&text, strcmp(w->input, "-") == 0 ? "/dev/stdin" : w->input, PROMPT_MOST,
                         err));
-    options.text = text.data;
-    options.length = text.length;
-    DT_TRY(dt_translate(&options, err));
+    DT_TRY(dt_loaded_is_of_pairs(&pairs, w->options.checkpoint, err));
+    if (pairs)
+        DT_TRY(translate(w, &text, err));
+    else
+        DT_TRY(continue_lines(w, &text, &step, err));
+    if (!pairs) {
+        json_object_set_new(object, "step", json_integer((json_int_t)step));
+        json_object_set_new(object, "seed",
+                            json_integer((json_int_t)w->options.rules.sampling.seed));
+    }
     if (w->json) {
         dt_json_write(&out, object);
         DT_TRY(dt_print_line(&out, err));
@@ -287,7 +364,7 @@ dt_status dt_engine_generate(int argc, char **argv, dt_error *err)
     dt_strbuf_init(&prompt);
     DT_TRY(parse(&w, argc, argv, err));
     if (w.input != NULL) {
-        DT_TRY(translate(&w, err));
+        DT_TRY(each_line(&w, err));
         goto out;
     }
     if (w.prompt_file != NULL) {

@@ -93,8 +93,9 @@ static void consider_all(search *s)
         const float *logits = s->logits + k * o->vocab;
         double all = log_sum(logits, o->vocab);
 
-        for (int32_t v = 0; v < o->vocab; v++) {
-            if (v == o->pad || (v == o->end && first) || (v != o->end && last))
+        for (int32_t v = 0; v < (o->ids > 0 ? o->ids : o->vocab); v++) {
+            if (v == o->pad || (!o->texts && v == o->end && first) ||
+                (!o->texts && v != o->end && last))
                 continue;
             consider(s, (candidate){s->scores[k] + (double)logits[v] - all, (int32_t)k, v});
         }
@@ -105,14 +106,17 @@ static void finish(search *s, const candidate *c)
 {
     double length = (double)(s->tokens + 1);
     double score = c->score / pow(length, s->options->length_penalty);
+    bool cut = c->token != s->options->end;
 
     s->done++;
     if (score <= s->best.score)
         return;
     s->best.score = score;
-    s->best.count = s->tokens;
+    s->best.count = s->tokens + cut;
     memcpy(s->best.tokens, s->words + c->version * s->options->most,
            (size_t)s->tokens * sizeof(int32_t));
+    if (cut)
+        s->best.tokens[s->tokens] = c->token;
 }
 
 static void advance(search *s, const candidate *c, int64_t to, double *score)
@@ -129,13 +133,14 @@ static void advance(search *s, const candidate *c, int64_t to, double *score)
 static void step(search *s)
 {
     int64_t beams = s->options->beams, versions = 0;
+    bool cut = s->options->texts && s->tokens + 1 == s->options->most;
     int32_t *words = s->words;
 
     consider_all(s);
     for (int64_t i = 0; i < s->candidate_count; i++) {
         const candidate *c = &s->candidates[i];
 
-        if (c->token == s->options->end) {
+        if (c->token == s->options->end || cut) {
             if (i < beams && s->done < beams)
                 finish(s, c);
         } else if (versions < beams) {
@@ -155,7 +160,8 @@ dt_status dt_beam_search(dt_beam_result *out, const dt_beam_options *options, dt
     dt_status st = DT_OK;
     search s;
 
-    DT_ASSERT(options->beams >= 1 && options->most >= 2 && options->vocab >= 2);
+    DT_ASSERT(options->beams >= 1 && options->most >= (options->texts ? 1 : 2) &&
+              options->vocab >= 2);
     DT_TRY(open_search(&s, options, err));
     while (s.versions > 0 && s.done < options->beams && s.tokens < options->most) {
         DT_TRY(next(self, s.newest, s.tokens == 0 ? NULL : s.parents, s.versions, s.logits, err));

@@ -1,9 +1,10 @@
-/* beam: the likeliest sequence that a search side by side finds, as fairseq's SequenceGenerator has it.
+/* beam: the likeliest sequence that a search side by side finds, of translations as fairseq's SequenceGenerator has
+ * it, of texts as transformers' generate with early_stopping.
  *
  * Search    versions begin with the end token. Of all that continue them the 2 * beams likeliest are
  *           looked at: those among the first `beams` that end are done, the first `beams` that do not
  *           continue. It is over when `beams` are done, or at `most` tokens, where all must end; one
- *           that ends at once is none
+ *           that ends at once is none. Texts may end at once, and at `most` tokens are done as they are
  * Score     sum of log-probabilities / length^length_penalty, the end counted in both; the highest of
  *           those done is the result. One beam is greedy search
  * Equals    the earlier version, the lower id
@@ -12,19 +13,23 @@
 #ifndef DT_ENGINE_GENERATE_BEAM_H
 #define DT_ENGINE_GENERATE_BEAM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
 
 typedef struct dt_beam_options {
     int64_t beams, vocab;
-    int64_t most; /* tokens, the end with them; 2 or more */
+    int64_t ids;  /* of them, the first that may be taken; 0: all */
+    int64_t most; /* tokens, the end with them; of translations 2 or more */
     double length_penalty;
-    int32_t end, pad; /* padding is never taken */
+    int32_t end, pad; /* padding is never taken; -1: there is none */
+    bool texts;
 } dt_beam_options;
 
 /* Logits (versions, vocab) behind each of `versions`, which ended in newest[k] and continues parents[k]
- * of the call before; parents NULL in the first call. The logits may be written over. */
+ * of the call before; parents NULL in the first call, where `end` is the newest. The logits may be written
+ * over. */
 typedef dt_status dt_beam_next(void *self, const int32_t *newest, const int32_t *parents,
                                int64_t versions, float *logits, dt_error *err);
 

@@ -90,8 +90,13 @@ static void take_sides(dt_loaded *l)
     l->recipe.model.pad = sides->target->pad;
 }
 
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 dt_status dt_loaded_open_model(dt_loaded *l, const char *device, int64_t threads, dt_dtype dtype,
-                               int64_t batch, dt_error *err)
+                               const dt_loaded_room *room, dt_error *err)
 {
     size_t bytes = 0, ids, each, wide;
     dt_model_config config;
@@ -102,8 +107,11 @@ dt_status dt_loaded_open_model(dt_loaded *l, const char *device, int64_t threads
     config.incremental = true;
     config.dtype = dtype;
     each = dt_dtype_bytes(dtype);
-    config.batch = batch;
-    ids = (size_t)(config.decoder.context > batch ? config.decoder.context : batch);
+    /* a pass over a token of each sequence has as many rows as one over so many samples */
+    config.batch = larger(room->batch, (room->sequences + config.tokens - 1) / config.tokens);
+    config.sequences = room->sequences;
+    config.kept = room->kept;
+    ids = (size_t)larger(config.decoder.context, larger(room->batch, room->sequences));
     DT_TRY(dt_device_open(&l->device, device, (int)threads, false, err));
     DT_TRY(dt_model_open(&l->model, &config, &l->device, err));
     for (int unit = 0; unit < l->model->unit_count; unit++)
@@ -146,4 +154,16 @@ void dt_loaded_close(dt_loaded *l)
     dt_tokenizer_free(l->tokenizer);
     dt_checkpoint_close(l->checkpoint);
     dt_arena_release(&l->arena);
+}
+
+dt_status dt_loaded_is_of_pairs(bool *out, const char *path, dt_error *err)
+{
+    dt_loaded from = {0};
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_loaded_open(&from, path, err));
+    *out = dt_tokenizer_sides(from.tokenizer) != NULL;
+out:
+    dt_loaded_close(&from);
+    return st;
 }

@@ -20,17 +20,26 @@ typedef struct dt_loaded {
     dt_model *model;
     dt_device_arena memory;
     dt_tensor wide;      /* F32, room for a parameter; NULL where the model is F32 */
-    dt_tensor tokens_in; /* I32, room for the context's, and for one of each of batch */
+    dt_tensor tokens_in; /* I32, room for the context's, and for one of each of what grows */
 } dt_loaded;
+
+typedef struct dt_loaded_room {
+    int64_t batch;     /* versions of a translation */
+    int64_t sequences; /* texts that grow side by side */
+    int64_t kept;      /* tokens of each of them; 0: the context */
+} dt_loaded_room;
 
 /* Recipe and tokenizer; a zeroed one may be closed. */
 dt_status dt_loaded_open(dt_loaded *out, const char *path, dt_error *err);
-/* Then the model, for sequences that grow; batch of them side by side. dtype: of weights and activations. */
+/* Then the model, for sequences that grow. dtype: of weights and activations. */
 dt_status dt_loaded_open_model(dt_loaded *l, const char *device, int64_t threads, dt_dtype dtype,
-                               int64_t batch, dt_error *err);
+                               const dt_loaded_room *room, dt_error *err);
 /* What a text begins with that no prompt begins: the end of the text before, else a line break. The caller
  * frees. */
 dt_status dt_loaded_first_tokens(int32_t **out, int64_t *count, const dt_loaded *l, dt_error *err);
 void dt_loaded_close(dt_loaded *l);
+
+/* Whether a checkpoint is of a run on sentence pairs. */
+dt_status dt_loaded_is_of_pairs(bool *out, const char *path, dt_error *err);
 
 #endif

@@ -66,7 +66,8 @@ static dt_status open_scorer(scorer *s, const dt_score_options *options, dt_erro
     DT_TRY(dt_loaded_open(&s->from, options->checkpoint, err));
     s->sides = dt_tokenizer_sides(s->from.tokenizer);
     DT_TRY(check_pairs(s, options, err));
-    DT_TRY(dt_loaded_open_model(&s->from, options->device, options->threads, DT_F32, 1, err));
+    DT_TRY(dt_loaded_open_model(&s->from, options->device, options->threads, DT_F32,
+                                &(dt_loaded_room){.batch = 1}, err));
     DT_TRY(s->sides != NULL ? open_pairs(s, err) : open_text(s, err));
     bytes = (size_t)(s->context + 1) * sizeof(int32_t) + 64;
     DT_TRY(dt_device_arena_open(&s->memory, &s->from.device, INPUTS * bytes, err));

@@ -31,7 +31,7 @@ static dt_status open_translator(translator *t, const dt_translate_options *opti
         DT_THROW(err, DT_ERR_UNSUPPORTED,
                  "the run learned no pairs of sentences, so that it translates no lines");
     DT_TRY(dt_loaded_open_model(&t->from, options->device, options->threads, options->precision,
-                                options->beams, err));
+                                &(dt_loaded_room){.batch = options->beams}, err));
     DT_TRY(dt_side_encoder_open(&t->encoder, t->sides->source, err));
     config = &t->from.model->config;
     t->beam = (dt_beam_options){.beams = options->beams,

@@ -38,11 +38,15 @@ typedef struct dt_model_passes {
     /* MAY: dt_model_logits */
     dt_status (*logits)(dt_model *model, const dt_batch *batch, int64_t last, float *logits,
                         dt_error *err);
-    /* MAY, and the one above with them, all three or none: what makes text. dt_model_text_of,
-     * dt_model_extend, dt_model_extended */
+    /* MAY, and the one above with them, all or none: what makes text. dt_model_text_of,
+     * dt_model_extend and those behind it */
     dt_model_text (*text)(const dt_model *model);
-    dt_status (*extend)(dt_model *model, const dt_tensor *tokens, float *logits, dt_error *err);
-    int64_t (*extended)(const dt_model *model);
+    dt_status (*extend)(dt_model *model, int64_t sequence, const dt_tensor *tokens, float *logits,
+                        dt_error *err);
+    dt_status (*extend_each)(dt_model *model, const dt_tensor *tokens, float *logits,
+                             dt_error *err);
+    dt_status (*replace)(dt_model *model, int64_t to, int64_t from, dt_error *err);
+    int64_t (*extended)(const dt_model *model, int64_t sequence);
     /* MAY, both or none: dt_model_translate, dt_model_translate_next */
     dt_status (*translate)(dt_model *model, const dt_tensor *source, dt_error *err);
     dt_status (*translate_next)(dt_model *model, const dt_tensor *previous, const int32_t *parents,

@@ -97,14 +97,26 @@ dt_status dt_model_logits(dt_model *model, const dt_batch *batch, int64_t last, 
     return model->kind->passes->logits(model, batch, last, logits, err);
 }
 
-dt_status dt_model_extend(dt_model *model, const dt_tensor *tokens, float *logits, dt_error *err)
+dt_status dt_model_extend(dt_model *model, int64_t sequence, const dt_tensor *tokens, float *logits,
+                          dt_error *err)
 {
-    return model->kind->passes->extend(model, tokens, logits, err);
+    return model->kind->passes->extend(model, sequence, tokens, logits, err);
 }
 
-int64_t dt_model_extended(const dt_model *model)
+dt_status dt_model_extend_each(dt_model *model, const dt_tensor *tokens, float *logits,
+                               dt_error *err)
 {
-    return model->kind->passes->extended(model);
+    return model->kind->passes->extend_each(model, tokens, logits, err);
+}
+
+dt_status dt_model_replace(dt_model *model, int64_t to, int64_t from, dt_error *err)
+{
+    return model->kind->passes->replace(model, to, from, err);
+}
+
+int64_t dt_model_extended(const dt_model *model, int64_t sequence)
+{
+    return model->kind->passes->extended(model, sequence);
 }
 
 dt_status dt_model_translate(dt_model *model, const dt_tensor *source, dt_error *err)

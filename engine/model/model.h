@@ -125,13 +125,22 @@ dt_status dt_model_text_of(dt_model_text *out, const dt_model *model, dt_error *
 dt_status dt_model_logits(dt_model *model, const dt_batch *batch, int64_t last, float *logits,
                           dt_error *err);
 
-/* One sequence that grows: the logits behind the last of `tokens` (I32 (1,n), device memory), given
- * those of all earlier calls; F32 (V) in host memory. As dt_model_logits over the whole sequence
- * but for rounding, at the cost of n tokens: what earlier ones left is kept. For
- * config.incremental; other passes in between leave the sequence alone. More than the context's
- * tokens in all is a bug. */
-dt_status dt_model_extend(dt_model *model, const dt_tensor *tokens, float *logits, dt_error *err);
-int64_t dt_model_extended(const dt_model *model); /* tokens so far */
+/* Sequences that grow side by side, config.sequences of them, for config.incremental: what earlier tokens
+ * left is kept, and other passes in between leave it alone. The logits are dt_model_logits' over the whole
+ * sequence but for rounding, and of one sequence have the same bits whatever the others are. More than
+ * config.kept tokens of one is a bug. */
+
+/* The logits behind the last of `tokens` (I32 (1,n), device memory), given those of all earlier calls; F32
+ * (V) in host memory. */
+dt_status dt_model_extend(dt_model *model, int64_t sequence, const dt_tensor *tokens, float *logits,
+                          dt_error *err);
+/* One token more of each of the first K: tokens I32 (K,1), device memory; logits (K,V). Each has some. */
+dt_status dt_model_extend_each(dt_model *model, const dt_tensor *tokens, float *logits,
+                               dt_error *err);
+/* Sequence `to` becomes what `from` is; DT_SEQUENCE_EMPTY: one without tokens. */
+#define DT_SEQUENCE_EMPTY (-1)
+dt_status dt_model_replace(dt_model *model, int64_t to, int64_t from, dt_error *err);
+int64_t dt_model_extended(const dt_model *model, int64_t sequence); /* tokens so far */
 
 /* --- of kinds that translate: one sentence, in up to config.batch versions that grow side by side. For
  * config.incremental; DT_ERR_UNSUPPORTED where the kind translates nothing */

@@ -122,6 +122,10 @@ dt_status dt_token_head_logits(const dt_token_head *head, int64_t sequences, int
     dt_tensor no_bias = {0};
     dt_status st = DT_OK;
 
+    if (tokens == last) { /* all rows: together */
+        tokens = last = tokens * sequences;
+        sequences = 1;
+    }
     for (int64_t b = 0; b < sequences; b++) {
         int64_t end = (b + 1) * tokens;
 

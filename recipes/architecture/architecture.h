@@ -107,6 +107,8 @@ typedef struct dt_model_config {
     dt_dtype dtype;   /* of activations and of the weights that enter ops: F32, BF16 or F16 */
     bool inference;   /* no backward */
     bool incremental; /* inference: room for what dt_model_extend keeps */
+    int64_t sequences; /* incremental: how many grow side by side; 0: one */
+    int64_t kept;      /* incremental: tokens of each that are kept at most; 0: the context */
     dt_decoder_config decoder;
     union { /* by kind */
         dt_gpt2_config gpt2;

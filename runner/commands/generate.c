@@ -29,8 +29,7 @@ static dt_status check_output(const dt_call *call, dt_error *err)
     if (path == NULL)
         return DT_OK;
     if (!dt_arguments_get(call->args, "input")->given)
-        DT_THROW(err, DT_ERR_USAGE,
-                 "--output is for lines that are translated: give them (--input)");
+        DT_THROW(err, DT_ERR_USAGE, "--output is for the lines of a file: give them (--input)");
     if (call->json)
         DT_THROW(err, DT_ERR_USAGE, "--output and --json are both given; leave one out");
     DT_TRY(dt_output_open(&output, path, dt_arguments_flag(call->args, "force"), call->arena, err));
@@ -60,7 +59,7 @@ static dt_status check_reference(const dt_call *call, dt_error *err)
 
     if (reference->given && !dt_arguments_get(call->args, "input")->given)
         return DT_FAIL(err, DT_ERR_USAGE,
-                       "--reference is of the lines that are translated: give them (--input)");
+                       "--reference is of the lines of a file: give them (--input)");
     if (reference->given && !dt_file_exists(reference->text))
         return DT_FAIL(err, DT_ERR_USAGE, "--reference: there is no '%s'", reference->text);
     if (reference->given)
@@ -103,14 +102,17 @@ out:
     return st;
 }
 
-/* The translations of an answer, a line each. */
+/* What an answer has made of each line, as it would be printed but for line breaks. */
 static void join_lines(dt_strbuf *out, const json_t *object)
 {
-    const json_t *line;
+    const json_t *line, *prompt;
     size_t i;
 
     json_array_foreach(json_object_get(object, "lines"), i, line)
     {
+        prompt = json_object_get(line, "prompt");
+        if (prompt != NULL)
+            dt_strbuf_add_str(out, json_string_value(prompt));
         dt_strbuf_add_str(out, json_string_value(json_object_get(line, "text")));
         dt_strbuf_add_char(out, '\n');
     }
@@ -163,12 +165,21 @@ static const dt_option options[] = {
      .letter = 'i',
      .kind = DT_OPTION_TEXT,
      .value = "FILE",
-     .help = "translate its lines, each to a line; - reads them from stdin"},
+     .help =
+         "translate its lines, each to a line, or of a run on texts continue each; - reads them "
+         "from stdin"},
+    {.name = "batch",
+     .kind = DT_OPTION_INT,
+     .value = "N",
+     .fallback = "16",
+     .low = 1,
+     .high = 1024,
+     .help = "with --input: so many texts grow side by side"},
     {.name = "output",
      .letter = 'o',
      .kind = DT_OPTION_TEXT,
      .value = "FILE",
-     .help = "with --input: write the translations there, once all of them are done"},
+     .help = "with --input: write the lines there, once all of them are done"},
     {.name = "force",
      .kind = DT_OPTION_FLAG,
      .help = "with --output: replace a file that is there"},
@@ -179,14 +190,15 @@ static const dt_option options[] = {
      .fallback = "1",
      .low = 1,
      .high = 256,
-     .help = "with --input: search so many translations side by side; 1 takes the likeliest token"},
+     .help = "search so many translations or texts side by side for the likeliest; 1: translations "
+             "take the likeliest token, texts are drawn"},
     {.name = "length-penalty",
      .kind = DT_OPTION_NUMBER,
      .value = "A",
      .fallback = "1",
      .low = 0,
      .high = 10,
-     .help = "with --input: their log-probability is divided by length^A"},
+     .help = "of a search: log-probabilities are divided by length^A"},
     {.name = "reference",
      .kind = DT_OPTION_TEXT,
      .value = "FILE",
@@ -290,6 +302,13 @@ const dt_command dt_command_generate = {
         "With --json: run, checkpoint, step, prompt, text, tokens, ended (tokens, stop or\n"
         "end_of_text), seed. A model of token ids has no text: it takes and gives numbers, as\n"
         "in --prompt \"12 7 400\".\n"
+        "With --input, of a run on texts, each line is a prompt: printed are the lines and what\n"
+        "the model adds to them, line breaks as spaces. Line i, counted from 0, has the text that\n"
+        "--prompt and the seed S + i give; on a CPU to the bit, whatever the --batch up to 16.\n"
+        "With --json: run, checkpoint, step, seed, and of each of lines prompt, text, tokens,\n"
+        "ended.\n"
+        "With --beam nothing is drawn: of the texts of at most --tokens that a search finds, the\n"
+        "likeliest, as transformers searches (early_stopping); with --json its score.\n"
         "With --input, of a run on sentence pairs, each line is translated, in its order: --beam,\n"
         "as fairseq searches, with the score log-probability / length^A; the end counts in both.\n"
         "With --json: run, checkpoint, and of each of lines text and score. With --reference,\n"

@@ -114,32 +114,40 @@ def weights(size):
     return size["vocab"] * C + size["layers"] * (2 * C * C + 2 * C * width + 3 * C * size["ffn"])
 
 
-def decode(settings, dtype, bar):
+def decode(settings, dtype, batch, bar):
+    """Texts that grow side by side, each from a prompt of four tokens."""
     size, path = llama_recipe(settings, dtype, 1)
     run = launch(path, keep=True, checkpoint__every=1)["run"]
+    prompts = pathlib.Path(os.environ["XDG_STATE_HOME"]) / "prompts"
+    draw = random.Random(1)
+    prompts.write_text("".join(" ".join(str(draw.randrange(size["vocab"])) for _ in range(4)) + "\n"
+                               for _ in range(batch)))
+    begin = ["--prompt-file", prompts] if batch == 1 else ["--input", prompts, "--batch", batch]
     long = 24 if settings.quick else 72
 
     def seconds(count):
         begun = time.monotonic()
-        output("dtrun", "generate", run, "--prompt", "4 5 6 7", "--temperature", 0, "--tokens", count, "--past-end",
+        output("dtrun", "generate", run, *begin, "--temperature", 0, "--tokens", count, "--past-end",
                "--precision", dtype)
         return time.monotonic() - begun
 
     seconds(8)
-    speed = statistics.median((long - 8) / (seconds(long) - seconds(8)) for _ in range(settings.rounds))
+    speed = statistics.median(batch * (long - 8) / (seconds(long) - seconds(8)) for _ in range(settings.rounds))
     share, beside = "", ""
     if settings.torch:
-        theirs, all_ways = best(settings, mode="decode", dtype=dtype, **{**size, "tokens": long, "batch": 1})
+        theirs, all_ways = best(settings, mode="decode", dtype=dtype, **{**size, "tokens": long, "batch": batch})
         beside = f"ours {speed / theirs['tokens_per_second']:.2f}×; {all_ways}"
         read = peer(settings.torch, "peer_models.py", mode="read", compile="eager")["tokens_per_second"]
-        used = speed * weights(size) * (2 if dtype == "bf16" else 4)
+        used = speed / batch * weights(size) * (2 if dtype == "bf16" else 4)
         share = f"; {used / 1e9:.1f} of {read / 1e9:.1f} GB/s that two threads read"
-    return [(f"greedy decoding, SmolLM2-135M's shape, {dtype}, batch 1", bar, f"{speed:.1f} tokens/s{share}", beside,
-             settings.rounds)]
+    return [(f"greedy decoding, SmolLM2-135M's shape, {dtype}, batch {batch}", bar, f"{speed:.1f} tokens/s{share}",
+             beside, settings.rounds)]
 
 
 MEASURES = {"llama_bf16": lambda settings: llama(settings, "bf16", "≥ 1.5×"),
             "llama_fp32": lambda settings: llama(settings, "fp32", "≥ 1.2×"),
             "translation": translation,
-            "decode_bf16": lambda settings: decode(settings, "bf16", "≥ 2×"),
-            "decode_fp32": lambda settings: decode(settings, "fp32", "")}
+            "decode_bf16": lambda settings: decode(settings, "bf16", 1, "≥ 2×"),
+            "decode_fp32": lambda settings: decode(settings, "fp32", 1, ""),
+            "decode_bf16_16": lambda settings: decode(settings, "bf16", 16, "≥ 2×"),
+            "decode_fp32_16": lambda settings: decode(settings, "fp32", 16, "")}

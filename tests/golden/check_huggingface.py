@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Holds `dtrun export` to the real transformers: what it makes loads without a warning, and gives the
-same logits and the same greedy text as what the run began from.
+"""Holds dtrun to the real transformers: what `dtrun export` makes loads without a warning, and gives the
+same logits and the same greedy text as what the run began from; `dtrun generate` finds the texts that its
+beam search finds, with the same scores.
 
     DTRUN_BIN=build/test/bin python3 tests/golden/check_huggingface.py      (PyTorch, transformers)
 
@@ -9,6 +10,7 @@ they are (a learning rate below fp32's smallest number), exported in each type, 
 """
 
 import array
+import json
 import logging
 import os
 import pathlib
@@ -18,6 +20,7 @@ import sys
 import tempfile
 import warnings
 
+import tokenizers
 import torch
 import transformers
 
@@ -116,6 +119,64 @@ def check(name, config, work, listener):
         print(f"{name} {dtype}: logits within {error:.1e}")
 
 
+# --- searches
+
+END = "<|endoftext|>"
+PROMPTS = ["a", "the quick", "over", "it is", "zz top", "q"]
+NEW = 9
+
+
+def save_tokenizer(folder):
+    """Bytes, and the end of a text."""
+    letters = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    made = tokenizers.Tokenizer(tokenizers.models.BPE({letter: i for i, letter in enumerate(letters)}, []))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = tokenizers.decoders.ByteLevel()
+    made.add_special_tokens([END])
+    saved = transformers.PreTrainedTokenizerFast(tokenizer_object=made, eos_token=END)
+    saved.save_pretrained(folder)
+    return saved
+
+
+def search(model, tokenizer, prompt, beams, penalty):
+    ids = torch.tensor([tokenizer(prompt)["input_ids"]])
+    with torch.no_grad():
+        found = model.generate(ids, do_sample=False, num_beams=beams, early_stopping=True, length_penalty=penalty,
+                               max_new_tokens=NEW, eos_token_id=tokenizer.eos_token_id, pad_token_id=0,
+                               return_dict_in_generate=True, output_scores=True)
+    new = [t for t in found.sequences[0, ids.shape[1]:].tolist()]
+    if tokenizer.eos_token_id in new:
+        new = new[:new.index(tokenizer.eos_token_id)]
+    return tokenizer.decode(new), found.sequences_scores[0].item()
+
+
+def check_searches(name, config, work):
+    config.vocab_size, config.bos_token_id, config.eos_token_id = 257, None, 256
+    model = save(name, config, work / name)
+    tokenizer = save_tokenizer(work / name)
+    with torch.no_grad():  # some searches end before NEW tokens, some do not
+        model.get_output_embeddings().weight[256] += 0.05
+    model.save_pretrained(work / name)
+    (work / "text.txt").write_text("the quick brown fox jumps over the lazy dog\n" * 200)
+    (work / "prompts.txt").write_text("\n".join(PROMPTS))
+    recipe = work / f"{name}.yaml"
+    recipe.write_text(
+        f"model: {{from: {name}}}\ndata: {{train: text.txt, tokenizer: {name}}}\n"
+        f"batch: {{sequences: 2, tokens: {CONTEXT}}}\nschedule: {{steps: 1}}\n"
+        "optimizer: {kind: sgd, lr: 1e-99, weight_decay: 0}\nevaluate: {sequences: 2}\n")
+    dtrun("launch", "--wait", recipe)
+    ends = set()
+    for beams in 2, 3, 8:
+        for penalty in 0, 1, 2.5:
+            lines = json.loads(dtrun("generate", name, "--input", work / "prompts.txt", "--beam", beams, "--tokens", NEW,
+                                     "--length-penalty", penalty, "--json"))["lines"]
+            for line in lines:
+                text, score = search(model, tokenizer, line["prompt"], beams, penalty)
+                assert line["text"] == text and abs(line["score"] - score) < 1e-4, (beams, penalty, line, text, score)
+                ends.add(line["ended"])
+    print(f"{name}: searches of 2, 3 and 8 beams find the same texts ({', '.join(sorted(ends))})")
+
+
 def main():
     listener = Listener()
     transformers.utils.logging.get_logger("transformers").addHandler(listener)
@@ -128,6 +189,9 @@ def main():
             array.array("H", (draw.randrange(VOCAB) for _ in range(4000))).tofile(file)
         for name, config in CONFIGS.items():
             check(name, config, work, listener)
+        check_searches("searched_llama", transformers.LlamaConfig(**LLAMA, tie_word_embeddings=False), work)
+        check_searches("searched_gpt2", transformers.GPT2Config(n_positions=CONTEXT, n_embd=48, n_layer=3, n_head=4,
+                                                                tie_word_embeddings=False), work)
     print("good")
 
 

@@ -77,3 +77,14 @@ for device in cpu cuda:0; do
         --temperature 0 --device $device > "$work/by-$device"
 done
 cmp "$work/by-cpu" "$work/by-cuda:0" || fail "the card continues a Llama's text in another way"
+
+# Lines of several lengths, side by side.
+printf '%s\n' 'the' 'a' 'the cat' >"$work/lines"
+for model in one.ck/step-00000004 normed-none.ck/step-00000003; do
+    for device in cpu cuda:0; do
+        "$bin/dtrun-engine" generate --checkpoint "$work/$model" --input "$work/lines" --tokens 3 --past-end \
+            --temperature 0 --device $device > "$work/by-$device" || fail "no lines by $device"
+    done
+    cmp "$work/by-cpu" "$work/by-cuda:0" || fail "the card continues lines of $model in another way"
+    [ "$(wc -l <"$work/by-cpu")" = 3 ] || fail "lines of $model: $(cat "$work/by-cpu")"
+done

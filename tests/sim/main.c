@@ -34,7 +34,7 @@ enum { CHUNK = 250, JOBS_MOST = 64, TOLD_MOST = 20 };
 /* What has not ended by then does not: the sum of many says what the longest took. */
 #define LIMIT_NS      (30 * 3600 * SIM_SECOND)
 #define LIMIT_TURNS   600000
-#define LIMIT_SECONDS 20 /* of a processor: a loop that takes no turns */
+#define LIMIT_SECONDS 60 /* of a processor: a loop that takes no turns */
 
 static char *empty_store; /* of a first world: the others begin with it */
 static int64_t empty_store_bytes;

@@ -9,6 +9,8 @@ dt_test(NAME model_pass LABEL unit LIBS dt_model dt_cpu m
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_model_pass.c ${harness})
 dt_test(NAME model_extend LABEL unit LIBS dt_model dt_cpu m
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_model_extend.c ${harness})
+dt_test(NAME model_sequences LABEL unit LIBS dt_model dt_cpu m
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_model_sequences.c ${harness})
 dt_test(NAME model_recompute LABEL unit LIBS dt_model dt_cpu m
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_model_recompute.c ${harness})
 dt_test(NAME model_golden LABEL unit LIBS dt_model dt_optim dt_cpu dt_json m

@@ -37,8 +37,8 @@ static void extend(harness *h, int64_t from, int64_t end, const float *whole, do
     dt_error err = DT_ERROR_INIT;
     double error;
 
-    assert_int_equal(dt_model_extended(h->model), from);
-    assert_int_equal(dt_model_extend(h->model, &tokens, logits, &err), DT_OK);
+    assert_int_equal(dt_model_extended(h->model, 0), from);
+    assert_int_equal(dt_model_extend(h->model, 0, &tokens, logits, &err), DT_OK);
     error = relative_norm(logits, whole + (end - 1) * V, V);
     if (!(error <= bound))
         fail_msg("%s, tokens %lld to %lld: relative error %.3g",

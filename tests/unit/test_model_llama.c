@@ -354,8 +354,8 @@ static void expect_growth(dt_model_config config, double bound)
         dt_tensor tokens = dt_tensor_2d(h.tokens + from, DT_I32, 1, ends[i] - from);
         double error;
 
-        assert_int_equal(dt_model_extended(h.model), from);
-        assert_int_equal(dt_model_extend(h.model, &tokens, logits, &err), DT_OK);
+        assert_int_equal(dt_model_extended(h.model, 0), from);
+        assert_int_equal(dt_model_extend(h.model, 0, &tokens, logits, &err), DT_OK);
         error = relative_norm(logits, whole + (ends[i] - 1) * V, V);
         if (!(error <= bound))
             fail_msg("%s, up to token %lld: relative error %.3g", dt_dtype_name(config.dtype),

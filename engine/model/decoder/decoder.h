@@ -6,11 +6,14 @@
  * rows of recipes/architecture/decoder.h. Whole passes, the order of the hooks, memory but for a block's
  * own, the head, and what dropout lies on are here, once.
  *
- * Reading order  passes.c    whole passes: dt_decoder_passes
+ * Reading order  kind.c      dt_decoder_passes
+ *                passes.c    whole passes
  *                memory.c    which activations a pass keeps and where
  *                residual.c  what blocks add to the residual stream
  *                params.c    views of weights and gradients
  *                head.c      logits and loss (engine/model/token_head.h)
+ *                growth.c    sequences that grow
+ *                kept.c      what is kept of them
  *
  * B T C V Vp as in ops.h; L blocks; act: config.dtype.
  * Dropout    after the embedding, and where a block asks for it; masks are drawn again in backward,
@@ -42,6 +45,17 @@ extern "C" {
 #define DT_DECODER_BLOCK_BYTES  4096
 #define DT_DECODER_BLOCK_PARAMS 32
 
+/* Sequences that grow: what the pass continues. */
+typedef struct dt_decoder_growth {
+    int64_t *tokens;   /* [sequences]: so far, before the pass */
+    int64_t sequence;  /* that the pass continues ... */
+    bool each;         /* ... or one token of each of the first B */
+    int64_t longest;   /* of those, that token with it */
+    dt_tensor places;  /* I32 (B,1): where each of them stands; device memory, as the next */
+    dt_tensor lengths; /* I32 (B): places + 1 */
+    int32_t *on_host;  /* [2 * sequences]: the same two */
+} dt_decoder_growth;
+
 /* model->state of these kinds: the pass that is laid out. */
 typedef struct dt_decoder {
     dt_device_arena arena; /* laid out anew by each pass */
@@ -53,9 +67,9 @@ typedef struct dt_decoder {
     dt_tensor
         lasting[DT_DECODER_LASTING]; /* the kind's, at the arena's start and thus at one place in
                                             * every pass: tables, what a growing sequence keeps */
-    int64_t kept_tokens;             /* of the growing sequence */
-    dt_tensor starts, positions;     /* the batch's, where it has them (DT_DECODER_STARTS) */
-    int64_t first_position;          /* of the pass: 0, or kept_tokens where it continues */
+    dt_decoder_growth growth;
+    dt_tensor starts, positions; /* the batch's, where it has them (DT_DECODER_STARTS) */
+    int64_t first_position;      /* of the pass: 0, or behind what is kept where it continues one */
     dt_tensor *stream; /* [layers + 1] act (B,T,C), the residual stream: what block l reads, and
                              * behind them what the final norm does; without backward all the same memory */
     void *blocks;      /* [layers] of the kind's own; without backward all the same memory */
@@ -90,6 +104,8 @@ typedef struct dt_decoder_parts {
     int embedding_param,
         head_param; /* of the root; the head is the embedding where config.own_lm_head
                                       * is false */
+    int kept_first,
+        kept_end; /* of lasting: what sequences keep as they grow (dt_decoder_take_kept) */
     /* MUST: whether the config leaves a parameter out (unit 0: of the root) */
     bool (*lacks)(const dt_model_config *config, int unit, int which);
 
@@ -109,8 +125,8 @@ typedef struct dt_decoder_parts {
     void (*take_products)(dt_decoder_layout *plan, void *block, const dt_tensor *stream);
     /* MAY: columns that dnarrow has room for, where those may be more than C */
     int64_t (*gradient_columns)(const dt_model_config *config);
-    /* MUST: of a pass that continues the sequence, once it is laid out: what is kept of its tokens goes
-     * behind what is kept of the earlier ones */
+    /* MUST: of a pass that continues one sequence or each, once it is laid out: where what is kept of
+     * the tokens goes, and where attention finds it */
     void (*lay_out_behind)(dt_model *model);
     /* MAY: fills the tables among `lasting`, whose places are known */
     dt_status (*fill_tables)(dt_model *model, dt_error *err);
@@ -146,6 +162,8 @@ void dt_decoder_take(dt_decoder_layout *plan, dt_tensor *tensor);
 dt_tensor dt_decoder_take_act(dt_decoder_layout *plan, int64_t width); /* (B,T,width) */
 dt_tensor dt_decoder_take_stat(dt_decoder_layout *plan, int64_t each); /* F32 (B*T*each) */
 dt_tensor dt_decoder_take_lse(dt_decoder_layout *plan, int64_t heads); /* F32 (B,heads,T) */
+/* act (layers * sequences, kept, columns), where config.incremental: what each block keeps of each. */
+void dt_decoder_take_kept(dt_decoder_layout *plan, dt_decoder *state, int which, int64_t columns);
 /* The larger of a pass with backward (but for inference) and one without. */
 size_t dt_decoder_count_bytes(const dt_decoder_parts *parts, const dt_model_config *config);
 /* Points the state's tensors into the arena for a pass over (B,T). */
@@ -172,10 +190,50 @@ dt_status dt_decoder_project(dt_model *model, dt_tensor *y, const dt_tensor *ont
 /* The gradient that reaches what is added, in *dy: the stream's, through the dropout. */
 dt_status dt_decoder_project_grad(dt_model *model, dt_tensor *dy, const dt_batch *dropout,
                                   int layer, dt_philox_op op, dt_error *err);
-/* Of causal attention, within documents where the batch tells them apart; *key: room for the one that
- * args points to. */
+/* Of causal attention, within documents where the batch tells them apart, and over what is kept where it
+ * continues each of some sequences; *key: room for the one that args points to. */
 dt_attention_args dt_decoder_attention_args(const dt_model *model, const dt_batch *dropout,
                                             int layer, dt_philox_key *key);
+
+/* --- growth.c; as kind.h has them */
+
+dt_status dt_decoder_extend(dt_model *model, int64_t sequence, const dt_tensor *tokens,
+                            float *logits, dt_error *err);
+dt_status dt_decoder_extend_each(dt_model *model, const dt_tensor *tokens, float *logits,
+                                 dt_error *err);
+
+/* --- kept.c */
+
+/* Sequences that it can keep, and the room of each in one of the kept. */
+int64_t dt_decoder_sequences(const dt_model *model);
+int64_t dt_decoder_kept_room(const dt_model_config *config);
+/* Of kept `which`, what block `layer` has of `sequence`: (1,rows,columns) from token `first` on. */
+dt_tensor dt_decoder_kept(const dt_model *model, int which, int64_t layer, int64_t sequence,
+                          int64_t first, int64_t rows);
+/* Where the pass continues each: columns first .. of made (B,1,all) go behind what is kept of theirs. */
+dt_status dt_decoder_keep(dt_model *model, int which, int64_t layer, const dt_tensor *made,
+                          int64_t first, dt_error *err);
+/* Then: `heads` heads from column `first` on of all that is kept of each. */
+dt_heads dt_decoder_kept_heads(const dt_model *model, int which, int64_t layer, int64_t first,
+                               int64_t heads, int64_t width);
+/* As kind.h has them. */
+dt_status dt_decoder_replace(dt_model *model, int64_t to, int64_t from, dt_error *err);
+int64_t dt_decoder_extended(const dt_model *model, int64_t sequence);
+
+/* --- passes.c */
+
+/* As kind.h has them. */
+dt_status dt_decoder_pass(dt_model *model, const dt_batch *batch, const double *loss_scale,
+                          dt_error *err);
+dt_status dt_decoder_loss(dt_model *model, const dt_batch *batch, double *loss_sum, dt_error *err);
+dt_status dt_decoder_evaluate(dt_model *model, const dt_batch *batch, double *loss_sum,
+                              int64_t *counted, dt_error *err);
+dt_status dt_decoder_logits(dt_model *model, const dt_batch *batch, int64_t last, float *logits,
+                            dt_error *err);
+/* Without backward, of a batch of tokens alone; infer: up to the final norm, and unit 0 is in use when
+ * it returns. */
+void dt_decoder_begin(dt_model *model, const dt_batch *batch);
+dt_status dt_decoder_infer(dt_model *model, const dt_batch *batch, dt_error *err);
 
 /* --- head.c; after the final norm */
 

@@ -43,6 +43,32 @@ dt_tensor dt_decoder_take_lse(dt_decoder_layout *plan, int64_t heads)
     return tensor;
 }
 
+void dt_decoder_take_kept(dt_decoder_layout *plan, dt_decoder *state, int which, int64_t columns)
+{
+    const dt_model_config *config = plan->config;
+    int64_t sequences = config->sequences > 0 ? config->sequences : 1;
+
+    if (!config->incremental)
+        return;
+    state->lasting[which] = dt_tensor_3d(NULL, config->dtype, config->decoder.layers * sequences,
+                                         dt_decoder_kept_room(config), columns);
+    dt_decoder_take(plan, &state->lasting[which]);
+}
+
+/* What a pass says of the sequences that it continues. */
+static void take_growth(dt_decoder_layout *plan, dt_decoder *state)
+{
+    int64_t sequences = plan->config->sequences;
+
+    state->growth.each = false;
+    if (sequences < 2)
+        return;
+    state->growth.places = dt_tensor_2d(NULL, DT_I32, sequences, 1);
+    state->growth.lengths = dt_tensor_1d(NULL, DT_I32, sequences);
+    dt_decoder_take(plan, &state->growth.places);
+    dt_decoder_take(plan, &state->growth.lengths);
+}
+
 /* What block l has, and where its output goes. */
 static void put_block(const dt_decoder_parts *parts, dt_decoder *state, int64_t l,
                       const block_room *block, const dt_tensor *out)
@@ -143,6 +169,7 @@ static void lay_out(dt_decoder_layout *plan, const dt_decoder_parts *parts, dt_d
     state->T = plan->T;
     state->first_position = 0;
     parts->take_own(plan, state);
+    take_growth(plan, state);
     embedded = dt_decoder_take_act(plan, C);
     if (state->stream != NULL)
         state->stream[0] = embedded;

@@ -1,59 +1,7 @@
-#include <stdlib.h>
-
 #include "engine/model/decoder/decoder.h"
 #include "engine/model/token_head.h"
 
 #include "base/banned.h"
-
-static size_t activation_bytes(const dt_model_kind *kind, const dt_model_config *config)
-{
-    return dt_decoder_count_bytes(kind->decoder, config);
-}
-
-static dt_status open_model(dt_model *model, dt_error *err)
-{
-    const dt_model_config *config = &model->config;
-    const dt_decoder_parts *parts = model->kind->decoder;
-    size_t layers = (size_t)config->decoder.layers;
-    dt_decoder *state = calloc(1, sizeof *state);
-    dt_status st = DT_OK;
-
-    model->state = state;
-    if (!state)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory for the state of the model");
-    state->logits_bytes = DT_LOGITS_BYTES;
-    state->wide_chunks = !model->device->host_reads;
-    state->blocks = calloc(layers, parts->block_bytes);
-    state->stream = calloc(layers + 1, sizeof *state->stream);
-    state->targets = calloc((size_t)(config->batch * config->tokens), sizeof *state->targets);
-    if (!state->blocks || !state->stream || !state->targets)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory for the state of the model");
-    st = dt_device_arena_open(&state->arena, model->device, model->activation_bytes, err);
-    if (st)
-        dt_error_prefix(err, "activations of %lld blocks over %lld x %lld tokens",
-                        (long long)config->decoder.layers, (long long)config->batch,
-                        (long long)config->tokens);
-    DT_TRY(st);
-    dt_decoder_lay_out(model, 1, 1, !config->inference);
-    if (parts->fill_tables != NULL)
-        DT_TRY(parts->fill_tables(model, err));
-out:
-    return st;
-}
-
-static void close_model(dt_model *model)
-{
-    dt_decoder *state = model->state;
-
-    if (!state)
-        return;
-    dt_device_arena_close(&state->arena);
-    free(state->targets);
-    free(state->stream);
-    free(state->blocks);
-    free(state);
-    model->state = NULL;
-}
 
 /* What the final norm reads. */
 static const dt_tensor *last_of(const dt_model *model)
@@ -169,8 +117,8 @@ static void lay_out(dt_model *model, const dt_batch *batch, bool with_backward)
     state->positions = batch->inputs[DT_DECODER_POSITIONS];
 }
 
-static dt_status pass(dt_model *model, const dt_batch *batch, const double *loss_scale,
-                      dt_error *err)
+dt_status dt_decoder_pass(dt_model *model, const dt_batch *batch, const double *loss_scale,
+                          dt_error *err)
 {
     const dt_tensor *last = last_of(model), *targets = &batch->inputs[DT_DECODER_TARGETS];
     dt_status st = DT_OK;
@@ -188,7 +136,7 @@ out:
 }
 
 /* Laid out once more: the pass may have come from a graph, and another shape before it. */
-static dt_status loss(dt_model *model, const dt_batch *batch, double *loss_sum, dt_error *err)
+dt_status dt_decoder_loss(dt_model *model, const dt_batch *batch, double *loss_sum, dt_error *err)
 {
     const dt_decoder *state = model->state;
 
@@ -196,8 +144,12 @@ static dt_status loss(dt_model *model, const dt_batch *batch, double *loss_sum, 
     return model->device->ops->sum(model->device, loss_sum, &state->losses, err);
 }
 
-/* Final norm of a pass without backward that is laid out; unit 0 is in use when it returns. */
-static dt_status infer(dt_model *model, const dt_batch *batch, dt_error *err)
+void dt_decoder_begin(dt_model *model, const dt_batch *batch)
+{
+    lay_out(model, batch, false);
+}
+
+dt_status dt_decoder_infer(dt_model *model, const dt_batch *batch, dt_error *err)
 {
     dt_status st = DT_OK;
 
@@ -207,8 +159,8 @@ out:
     return st;
 }
 
-static dt_status evaluate(dt_model *model, const dt_batch *batch, double *loss_sum,
-                          int64_t *counted, dt_error *err)
+dt_status dt_decoder_evaluate(dt_model *model, const dt_batch *batch, double *loss_sum,
+                              int64_t *counted, dt_error *err)
 {
     const dt_tensor *targets = &batch->inputs[DT_DECODER_TARGETS];
     dt_decoder *state = model->state;
@@ -216,7 +168,7 @@ static dt_status evaluate(dt_model *model, const dt_batch *batch, double *loss_s
 
     DT_ASSERT(targets->data);
     lay_out(model, batch, false);
-    DT_TRY(infer(model, batch, err));
+    DT_TRY(dt_decoder_infer(model, batch, err));
     DT_TRY(dt_decoder_head_evaluate(model, targets, err));
     DT_TRY(dt_model_after_unit(model, 0, false, err));
     DT_TRY(dt_token_head_sum(model->device, &state->losses, targets, state->targets, loss_sum,
@@ -225,61 +177,16 @@ out:
     return st;
 }
 
-static dt_status logits(dt_model *model, const dt_batch *batch, int64_t last, float *logits,
-                        dt_error *err)
+dt_status dt_decoder_logits(dt_model *model, const dt_batch *batch, int64_t last, float *logits,
+                            dt_error *err)
 {
     dt_status st = DT_OK;
 
     DT_ASSERT(last > 0 && last <= batch->inputs[DT_DECODER_TOKENS].dim[1]);
     lay_out(model, batch, false);
-    DT_TRY(infer(model, batch, err));
+    DT_TRY(dt_decoder_infer(model, batch, err));
     DT_TRY(dt_decoder_head_logits(model, last, logits, err));
     DT_TRY(dt_model_after_unit(model, 0, false, err));
 out:
     return st;
 }
-
-static dt_status extend(dt_model *model, const dt_tensor *tokens, float *logits, dt_error *err)
-{
-    dt_decoder *state = model->state;
-    dt_batch batch = {.inputs[DT_DECODER_TOKENS] = *tokens};
-    dt_status st = DT_OK;
-
-    DT_ASSERT(model->config.incremental && tokens->dim[0] == 1);
-    DT_ASSERT(state->kept_tokens + tokens->dim[1] <= model->config.decoder.context);
-    lay_out(model, &batch, false);
-    model->kind->decoder->lay_out_behind(model);
-    state->first_position = state->kept_tokens;
-    DT_TRY(infer(model, &batch, err));
-    DT_TRY(dt_decoder_head_logits(model, 1, logits, err));
-    DT_TRY(dt_model_after_unit(model, 0, false, err));
-    state->kept_tokens += tokens->dim[1];
-out:
-    return st;
-}
-
-static int64_t extended(const dt_model *model)
-{
-    const dt_decoder *state = model->state;
-
-    return state->kept_tokens;
-}
-
-static dt_model_text text(const dt_model *model)
-{
-    return (dt_model_text){.context = model->config.decoder.context,
-                           .vocab = model->config.decoder.vocab};
-}
-
-const dt_model_passes dt_decoder_passes = {
-    .activation_bytes = activation_bytes,
-    .open = open_model,
-    .close = close_model,
-    .pass = pass,
-    .loss = loss,
-    .evaluate = evaluate,
-    .text = text,
-    .logits = logits,
-    .extend = extend,
-    .extended = extended,
-};

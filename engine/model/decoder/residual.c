@@ -64,6 +64,10 @@ dt_attention_args dt_decoder_attention_args(const dt_model *model, const dt_batc
         args.mask = DT_MASK_SEGMENTS;
         args.segment_starts = state->starts;
     }
+    if (state->growth.each) {
+        args.mask = DT_MASK_LENGTHS;
+        args.key_lengths = state->growth.lengths;
+    }
     if (!dropout || model->config.decoder.attention_dropout == 0)
         return args;
     *key = dt_model_dropout_key(dropout, layer, DT_PHILOX_DROPOUT_ATTENTION);

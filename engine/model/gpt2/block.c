@@ -10,6 +10,25 @@ static bool fuses_gelu(const dt_model *model)
            model->config.gpt2.activation == DT_ACTIVATION_GELU_TANH;
 }
 
+/* What attention sees, which is kept first where the pass continues each of some sequences. */
+static dt_status see(dt_qkv *out, dt_model *model, int layer, dt_gpt2_block *a, dt_error *err)
+{
+    const dt_decoder *state = model->state;
+    int64_t heads = model->config.decoder.heads, C = model->config.decoder.embed, D = C / heads;
+    dt_status st = DT_OK;
+
+    *out = dt_qkv_packed(&a->attended, heads);
+    if (!state->growth.each) {
+        out->q = dt_heads_last(out->q, a->att.dim[1]);
+        return DT_OK;
+    }
+    DT_TRY(dt_decoder_keep(model, DT_GPT2_KEPT, layer, &a->qkv, 0, err));
+    out->k = dt_decoder_kept_heads(model, DT_GPT2_KEPT, layer, C, heads, D);
+    out->v = dt_decoder_kept_heads(model, DT_GPT2_KEPT, layer, 2 * C, heads, D);
+out:
+    return st;
+}
+
 /* From the block's input up to fc: every product whose result backward reads; and GELU of that,
  * where the two are one. */
 dt_status dt_gpt2_block_products(dt_model *model, int layer, const dt_tensor *x, const dt_tensor *w,
@@ -28,8 +47,7 @@ dt_status dt_gpt2_block_products(dt_model *model, int layer, const dt_tensor *x,
                                   &w[DT_GPT2_LN_1_W], &w[DT_GPT2_LN_1_B], DT_GPT2_NORM_EPS, err));
     DT_TRY(ops->matmul_forward(device, &a->qkv, &a->ln_1, &w[DT_GPT2_ATTN_W], &w[DT_GPT2_ATTN_B],
                                err));
-    seen = dt_qkv_packed(&a->attended, model->config.decoder.heads);
-    seen.q = dt_heads_last(seen.q, a->att.dim[1]);
+    DT_TRY(see(&seen, model, layer, a, err));
     DT_TRY(ops->attention_forward(device, &a->att, &a->lse, &seen, &args, err));
     DT_TRY(dt_decoder_project(model, &a->mid, x, &a->att, &w[DT_GPT2_ATTN_PROJ_W],
                               &w[DT_GPT2_ATTN_PROJ_B], dropout, layer, DT_PHILOX_DROPOUT_RESIDUAL,

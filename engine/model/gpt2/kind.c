@@ -39,7 +39,8 @@ static dt_status fill_positions(dt_model *model, dt_error *err)
                              err);
 }
 
-/* Positions of documents begin anew with each: rows of the table, as tokens are of theirs. */
+/* Positions of documents begin anew with each, and sequences that grow side by side stand each at its own:
+ * rows of the table, as tokens are of theirs. */
 static dt_status embed_forward(dt_model *model, dt_tensor *y, const dt_tensor *tokens,
                                dt_error *err)
 {
@@ -107,6 +108,8 @@ const dt_decoder_parts dt_gpt2_parts = {
     .block_bytes = sizeof(dt_gpt2_block),
     .embedding_param = DT_GPT2_WTE,
     .head_param = DT_GPT2_HEAD,
+    .kept_first = DT_GPT2_KEPT,
+    .kept_end = DT_GPT2_KEPT + 1,
     .lacks = dt_gpt2_lacks,
     .take_own = dt_gpt2_take_own,
     .take_scratch = dt_gpt2_take_scratch,

@@ -2,7 +2,7 @@
 
 #include "base/banned.h"
 
-/* Sinusoidal positions (context,C), and a growing sequence's q k v (layers,context,3C). */
+/* Sinusoidal positions (context,C), and what growing sequences keep. */
 void dt_gpt2_take_own(dt_decoder_layout *plan, dt_decoder *state)
 {
     const dt_model_config *config = plan->config;
@@ -14,12 +14,7 @@ void dt_gpt2_take_own(dt_decoder_layout *plan, dt_decoder *state)
         *positions = dt_tensor_2d(NULL, config->dtype, context, C);
         dt_decoder_take(plan, positions);
     }
-    if (config->incremental) {
-        dt_tensor *kept = &state->lasting[DT_GPT2_KEPT];
-
-        *kept = dt_tensor_3d(NULL, config->dtype, config->decoder.layers, context, 3 * C);
-        dt_decoder_take(plan, kept);
-    }
+    dt_decoder_take_kept(plan, state, DT_GPT2_KEPT, 3 * C);
     state->norm_mean = dt_decoder_take_stat(plan, 1);
     state->norm_rstd = dt_decoder_take_stat(plan, 1);
 }
@@ -73,20 +68,18 @@ void dt_gpt2_take_products(dt_decoder_layout *plan, void *block, const dt_tensor
     a->attended = a->qkv;
 }
 
+/* One sequence's q k v are made where they are kept; those of each are copied there. */
 void dt_gpt2_lay_out_behind(dt_model *model)
 {
-    dt_decoder *state = model->state;
-    dt_gpt2_block *blocks = state->blocks;
-    const dt_tensor *kept = &state->lasting[DT_GPT2_KEPT];
-    int64_t width = kept->dim[2], first = state->kept_tokens;
-    size_t row_bytes = (size_t)width * dt_dtype_bytes(kept->dtype);
+    const dt_decoder *state = model->state;
+    const dt_decoder_growth *growth = &state->growth;
+    int64_t first = state->first_position;
 
-    for (int64_t l = 0; l < model->config.decoder.layers; l++) {
-        unsigned char *start = kept->data;
+    for (int l = 0; !growth->each && l < (int)model->config.decoder.layers; l++) {
+        dt_gpt2_block *a = dt_gpt2_block_of(model, l);
 
-        start += (size_t)(l * kept->dim[1]) * row_bytes;
-        blocks[l].qkv =
-            dt_tensor_3d(start + (size_t)first * row_bytes, kept->dtype, 1, state->T, width);
-        blocks[l].attended = dt_tensor_3d(start, kept->dtype, 1, first + state->T, width);
+        a->qkv = dt_decoder_kept(model, DT_GPT2_KEPT, l, growth->sequence, first, state->T);
+        a->attended =
+            dt_decoder_kept(model, DT_GPT2_KEPT, l, growth->sequence, 0, first + state->T);
     }
 }

@@ -57,7 +57,7 @@ typedef struct dt_gpt2_block {
     dt_tensor qkv;                  /* (B,T,3C): q, k, v, of each H heads of C/H */
     dt_tensor att;                  /* (B,T,C): heads side by side */
     dt_tensor lse;                  /* (B,H,T) */
-    dt_tensor attended; /* qkv of the keys: qkv, or a growing sequence's from its start */
+    dt_tensor attended; /* qkv of the keys: qkv, or one growing sequence's from its start */
     dt_tensor mid;      /* (B,T,C): x + c_proj's */
     dt_tensor ln_2;     /* (B,T,C) */
     dt_tensor ln_2_mean, ln_2_rstd; /* (B*T) */
@@ -69,7 +69,7 @@ typedef struct dt_gpt2_block {
 /* Places among what outlives passes. */
 enum {
     DT_GPT2_POSITIONS, /* (context,C) where they are sinusoidal */
-    DT_GPT2_KEPT       /* (layers,context,3C): q k v of a growing sequence */
+    DT_GPT2_KEPT       /* (layers * sequences,kept,3C): q k v of growing sequences */
 };
 
 static inline dt_gpt2_block *dt_gpt2_block_of(const dt_model *model, int layer)

@@ -67,6 +67,15 @@ out:
     return st;
 }
 
+/* One row of each sequence as the rows of one. */
+static dt_heads rows_of_one(dt_heads h)
+{
+    h.rows = h.batch;
+    h.row_stride = h.sequence_stride;
+    h.batch = 1;
+    return h;
+}
+
 /* Queries and keys, as made, normed where the model does that, and rotated. */
 static dt_status turn(dt_model *model, dt_llama_block *a, const dt_tensor *w, dt_error *err)
 {
@@ -76,11 +85,32 @@ static dt_status turn(dt_model *model, dt_llama_block *a, const dt_tensor *w, dt
     dt_qkv from = made(config, a), to = seen(config, a);
     dt_status st = DT_OK;
 
+    if (((const dt_decoder *)model->state)->growth.each) {
+        from.q = to.q = rows_of_one(from.q);
+        from.k = to.k = rows_of_one(from.k);
+    }
     to.k = dt_heads_last(to.k, from.k.rows);
     DT_TRY(device->ops->rotary_forward(device, &to.q, &a->q_rstd, &from.q, &w[DT_LLAMA_Q_NORM],
                                        &angles, config->llama.norm_eps, err));
     DT_TRY(device->ops->rotary_forward(device, &to.k, &a->k_rstd, &from.k, &w[DT_LLAMA_K_NORM],
                                        &angles, config->llama.norm_eps, err));
+out:
+    return st;
+}
+
+/* The rotated keys and the values of each sequence go to where they are kept, and attention sees those. */
+static dt_status keep_each(dt_qkv *views, dt_model *model, int layer, const dt_llama_block *a,
+                           dt_error *err)
+{
+    const dt_model_config *config = &model->config;
+    int64_t A = dt_llama_q_width(config), D = config->llama.head_width, G = config->llama.kv_heads;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_decoder_keep(model, DT_LLAMA_KEPT_KEYS, layer, &a->qkv, A, err));
+    DT_TRY(dt_decoder_keep(model, DT_LLAMA_KEPT_VALUES, layer, &a->qkv,
+                           A + dt_llama_kv_width(config), err));
+    views->k = dt_decoder_kept_heads(model, DT_LLAMA_KEPT_KEYS, layer, 0, G, D);
+    views->v = dt_decoder_kept_heads(model, DT_LLAMA_KEPT_VALUES, layer, 0, G, D);
 out:
     return st;
 }
@@ -104,6 +134,8 @@ dt_status dt_llama_attention_forward(dt_model *model, int layer, const dt_tensor
     DT_TRY(make_qkv(model, a, w, err));
     DT_TRY(turn(model, a, w, err));
     views = seen(config, a);
+    if (((const dt_decoder *)model->state)->growth.each)
+        DT_TRY(keep_each(&views, model, layer, a, err));
     DT_TRY(ops->attention_forward(device, &a->att, &a->lse, &views, &args, err));
     DT_TRY(dt_decoder_project(model, &a->mid, x, &a->att, &w[DT_LLAMA_O_W], &no_bias, dropout,
                               layer, DT_PHILOX_DROPOUT_RESIDUAL, err));

@@ -8,9 +8,15 @@ static dt_status embed_forward(dt_model *model, dt_tensor *y, const dt_tensor *t
                                dt_error *err)
 {
     dt_tensor weight = dt_decoder_weight(model, 0, DT_LLAMA_EMBED), no_positions = {0};
+    const dt_decoder *state = model->state;
+    dt_status st = DT_OK;
 
-    return model->device->ops->embedding_forward(model->device, y, tokens, &weight, &no_positions,
-                                                 1, err);
+    if (state->growth.each)
+        DT_TRY(dt_llama_angles_gather(model, err));
+    DT_TRY(model->device->ops->embedding_forward(model->device, y, tokens, &weight, &no_positions,
+                                                 1, err));
+out:
+    return st;
 }
 
 static dt_status embed_backward(dt_model *model, const dt_tensor *dy, const dt_tensor *tokens,
@@ -46,6 +52,8 @@ const dt_decoder_parts dt_llama_parts = {
     .block_bytes = sizeof(dt_llama_block),
     .embedding_param = DT_LLAMA_EMBED,
     .head_param = DT_LLAMA_HEAD,
+    .kept_first = DT_LLAMA_KEPT_KEYS,
+    .kept_end = DT_LLAMA_KEPT_VALUES + 1,
     .lacks = dt_llama_lacks,
     .take_own = dt_llama_take_own,
     .take_scratch = dt_llama_take_scratch,

@@ -14,11 +14,12 @@ void dt_llama_take_own(dt_decoder_layout *plan, dt_decoder *state)
 
     *angles = dt_tensor_2d(NULL, DT_F32, config->decoder.context, config->llama.head_width);
     dt_decoder_take(plan, angles);
-    for (int i = DT_LLAMA_KEPT_KEYS; config->incremental && i <= DT_LLAMA_KEPT_VALUES; i++) {
-        state->lasting[i] = dt_tensor_3d(NULL, config->dtype, config->decoder.layers,
-                                         config->decoder.context, dt_llama_kv_width(config));
-        dt_decoder_take(plan, &state->lasting[i]);
-    }
+    for (int i = DT_LLAMA_KEPT_KEYS; i <= DT_LLAMA_KEPT_VALUES; i++)
+        dt_decoder_take_kept(plan, state, i, dt_llama_kv_width(config));
+    state->lasting[DT_LLAMA_ROW_ANGLES] =
+        dt_tensor_2d(NULL, DT_F32, config->sequences, config->llama.head_width);
+    if (config->sequences > 1)
+        dt_decoder_take(plan, &state->lasting[DT_LLAMA_ROW_ANGLES]);
     state->norm_rstd = dt_decoder_take_stat(plan, 1);
 }
 
@@ -90,25 +91,18 @@ void dt_llama_take_products(dt_decoder_layout *plan, void *block, const dt_tenso
     a->gate_up = dt_decoder_take_act(plan, 2 * config->llama.ffn);
 }
 
-/* The first `count` rows of layer l, as (1,count,columns). */
-static dt_tensor rows_of(const dt_tensor *kept, int64_t l, int64_t count)
-{
-    unsigned char *start = kept->data;
-
-    start += (size_t)(l * kept->dim[1] * kept->dim[2]) * dt_dtype_bytes(kept->dtype);
-    return dt_tensor_3d(start, kept->dtype, 1, count, kept->dim[2]);
-}
-
+/* One sequence's keys and values are made where they are kept; those of each are copied there. */
 void dt_llama_lay_out_behind(dt_model *model)
 {
-    dt_decoder *state = model->state;
-    int64_t tokens = state->kept_tokens + state->T;
+    const dt_decoder *state = model->state;
+    const dt_decoder_growth *growth = &state->growth;
+    int64_t tokens = state->first_position + state->T;
 
-    for (int l = 0; l < (int)model->config.decoder.layers; l++) {
+    for (int l = 0; !growth->each && l < (int)model->config.decoder.layers; l++) {
         dt_llama_block *a = dt_llama_block_of(model, l);
 
         a->qkv.dim[2] = dt_llama_q_width(&model->config);
-        a->keys = rows_of(&state->lasting[DT_LLAMA_KEPT_KEYS], l, tokens);
-        a->values = rows_of(&state->lasting[DT_LLAMA_KEPT_VALUES], l, tokens);
+        a->keys = dt_decoder_kept(model, DT_LLAMA_KEPT_KEYS, l, growth->sequence, 0, tokens);
+        a->values = dt_decoder_kept(model, DT_LLAMA_KEPT_VALUES, l, growth->sequence, 0, tokens);
     }
 }

@@ -46,13 +46,14 @@
  * memory, with one another and with the scratch of the backward pass. */
 typedef struct dt_llama_block {
     dt_tensor norm_1, norm_1_rstd; /* (B,T,C), F32 (B*T) */
-    dt_tensor qkv; /* (B,T,Q): queries, keys and values; of a growing sequence (1,T,A), queries */
+    dt_tensor qkv; /* (B,T,Q): queries, keys and values; of one growing sequence (1,T,A), queries */
     dt_tensor turned;         /* (B,T,R): queries and keys, normed and rotated; no data: in place */
     dt_tensor q_rstd, k_rstd; /* F32 (B*T*H), (B*T*G); no data where nothing is normed */
-    dt_tensor keys, values; /* (1,tokens,G D) of a growing sequence from its start; else no data */
-    dt_tensor att;          /* (B,T,A): heads side by side */
-    dt_tensor lse;          /* F32 (B,H,T) */
-    dt_tensor mid;          /* (B,T,C): x + o_proj's */
+    dt_tensor keys,
+        values;    /* (1,tokens,G D) of one growing sequence from its start; else no data */
+    dt_tensor att; /* (B,T,A): heads side by side */
+    dt_tensor lse; /* F32 (B,H,T) */
+    dt_tensor mid; /* (B,T,C): x + o_proj's */
     dt_tensor norm_2, norm_2_rstd;
     dt_tensor gate_up; /* (B,T,2F); its gradient in backward */
     dt_tensor
@@ -62,9 +63,10 @@ typedef struct dt_llama_block {
 
 /* Places among what outlives passes. */
 enum {
-    DT_LLAMA_ANGLES,     /* F32 (context,D) */
-    DT_LLAMA_KEPT_KEYS,  /* (layers,context,G D): of a growing sequence */
-    DT_LLAMA_KEPT_VALUES /* likewise */
+    DT_LLAMA_ANGLES,      /* F32 (context,D) */
+    DT_LLAMA_KEPT_KEYS,   /* (layers * sequences,kept,G D): of growing sequences */
+    DT_LLAMA_KEPT_VALUES, /* likewise */
+    DT_LLAMA_ROW_ANGLES   /* F32 (sequences,D): of a pass that continues each of some */
 };
 
 static inline dt_llama_block *dt_llama_block_of(const dt_model *model, int layer)
@@ -79,8 +81,10 @@ static inline dt_llama_block *dt_llama_block_of(const dt_model *model, int layer
 void dt_llama_angles_row(float *out, int64_t position, const dt_llama_config *config);
 /* Fills their table. */
 dt_status dt_llama_angles_fill(dt_model *model, dt_error *err);
-/* The rows for the pass that is laid out. */
+/* The rows for the pass that is laid out; of one that continues each of some sequences a row of each, which
+ * dt_llama_angles_gather has fetched. */
 dt_tensor dt_llama_angles(const dt_decoder *state);
+dt_status dt_llama_angles_gather(dt_model *model, dt_error *err);
 
 /* --- memory.c: as dt_decoder_parts has them */
 void dt_llama_take_own(dt_decoder_layout *plan, dt_decoder *state);

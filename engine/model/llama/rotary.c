@@ -82,5 +82,16 @@ dt_tensor dt_llama_angles(const dt_decoder *state)
     int64_t first = state->first_position, width = angles->dim[1];
     float *rows = angles->data;
 
+    if (state->growth.each)
+        return dt_tensor_2d(state->lasting[DT_LLAMA_ROW_ANGLES].data, DT_F32, state->B, width);
     return dt_tensor_2d(rows + first * width, DT_F32, angles->dim[0] - first, width);
+}
+
+dt_status dt_llama_angles_gather(dt_model *model, dt_error *err)
+{
+    const dt_decoder *state = model->state;
+    dt_tensor rows = dt_llama_angles(state), none = {0};
+
+    return model->device->ops->embedding_forward(model->device, &rows, &state->growth.places,
+                                                 &state->lasting[DT_LLAMA_ANGLES], &none, 1, err);
 }

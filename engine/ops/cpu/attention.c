@@ -5,6 +5,7 @@
  *            divide those of P, and the largest of these is exactly 1 where they are rounded
  * Scratch    3 K D floats a thread, and BLOCK K
  */
+#include "engine/ops/cpu/attention_few.h"
 #include "engine/ops/cpu/attention_int.h"
 
 #include "base/banned.h"
@@ -127,6 +128,8 @@ dt_status DT_CPU_NAME(attention_forward)(dt_device *device, dt_tensor *out, dt_t
     DT_ASSERT(out->ndim == 3 && dt_tensor_elems(out) == s.b * s.tq * s.heads * s.d);
     DT_ASSERT(lse->dtype == DT_F32 && dt_tensor_elems(lse) == s.b * s.heads * s.tq);
     DT_TRY(dt_row_check(out, "attention", err));
+    if (s.tq == 1 && args->p == 0)
+        return DT_CPU_NAME(attention_few)(device, out, lse, x, args, err);
     DT_TRY(dt_cpu_scratch_take(&scratch, device, forward_floats(&s), err));
 #pragma omp parallel num_threads(dt_cpu_threads(device, s.b *s.tq *s.tk *s.heads *s.d))
     {

@@ -24,29 +24,39 @@ static inline const float *wide(const void *data, dt_dtype type, int64_t start, 
     return scratch;
 }
 
-static inline void add_products(float *sums, const float *x, const float *const *w, int64_t n)
+/* Of two rows of x. Which one of them a row is, and what the other is, changes nothing in its sums. */
+static inline void add_products(float *first, float *second, const float *x0, const float *x1,
+                                const float *const *w, int64_t n)
 {
     const float *w0 = w[0], *w1 = w[1], *w2 = w[2], *w3 = w[3];
-    float s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+    float s0 = 0, s1 = 0, s2 = 0, s3 = 0, t0 = 0, t1 = 0, t2 = 0, t3 = 0;
 
-#pragma omp simd reduction(+ : s0, s1, s2, s3)
+#pragma omp simd reduction(+ : s0, s1, s2, s3, t0, t1, t2, t3)
     for (int64_t i = 0; i < n; i++) {
-        s0 += x[i] * w0[i];
-        s1 += x[i] * w1[i];
-        s2 += x[i] * w2[i];
-        s3 += x[i] * w3[i];
+        s0 += x0[i] * w0[i];
+        s1 += x0[i] * w1[i];
+        s2 += x0[i] * w2[i];
+        s3 += x0[i] * w3[i];
+        t0 += x1[i] * w0[i];
+        t1 += x1[i] * w1[i];
+        t2 += x1[i] * w2[i];
+        t3 += x1[i] * w3[i];
     }
-    sums[0] += s0;
-    sums[1] += s1;
-    sums[2] += s2;
-    sums[3] += s3;
+    first[0] += s0;
+    first[1] += s1;
+    first[2] += s2;
+    first[3] += s3;
+    second[0] += t0;
+    second[1] += t1;
+    second[2] += t2;
+    second[3] += t3;
 }
 
 /* Columns j .. j + count of every row of y. Where there are fewer than OUTPUTS the last stands for the rest. */
 static void columns(const few *f, int64_t j, int64_t count, float *scratch)
 {
     const dt_cpu_product *p = f->product;
-    float sums[DT_CPU_FEW_ROWS][OUTPUTS] = {{0}}, bias[OUTPUTS] = {0};
+    float sums[DT_CPU_FEW_ROWS + 1][OUTPUTS] = {{0}}, bias[OUTPUTS] = {0};
     dt_tensor y = dt_tensor_1d(f->y, p->c_type, p->m * p->n);
     const float *w[OUTPUTS];
 
@@ -56,8 +66,11 @@ static void columns(const few *f, int64_t j, int64_t count, float *scratch)
         for (int64_t o = 0; o < OUTPUTS; o++)
             w[o] = o < count ? wide(f->w, p->type, (j + o) * p->k + at, n, scratch + o * CHUNK)
                              : w[count - 1];
-        for (int64_t i = 0; i < p->m; i++)
-            add_products(sums[i], f->x + i * p->k + at, w, n);
+        for (int64_t i = 0; i < p->m; i += 2) {
+            const float *x = f->x + i * p->k + at;
+
+            add_products(sums[i], sums[i + 1], x, i + 1 < p->m ? x + p->k : x, w, n);
+        }
     }
     if (p->bias)
         memcpy(bias, wide(f->bias, p->type, j, count, scratch), (size_t)count * sizeof(bias[0]));

@@ -11,7 +11,7 @@
 #include "engine/ops/cpu/cpu_int.h"
 #include "engine/ops/cpu/product.h"
 
-#define DT_CPU_FEW_ROWS 8
+#define DT_CPU_FEW_ROWS 16
 
 dt_status DT_CPU_NAME(matmul_few)(dt_device *device, const dt_cpu_product *product, void *y,
                                   const void *x, const void *w, const void *bias, dt_error *err);

@@ -1,0 +1,274 @@
+#include "engine/generate/continue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/tokens/text_lines.h"
+
+#include "base/banned.h"
+
+typedef struct line {
+    const char *prompt;
+    size_t length;
+    dt_text text;
+} line;
+
+typedef struct lines {
+    const dt_continue_options *options;
+    dt_loaded from;
+    line *items;
+    int64_t count, begun, given; /* given: told of, from the first on */
+    int64_t *active;             /* [batch]: the line that grows as sequence k */
+    int64_t active_count, batch;
+    int64_t vocab;
+    int32_t *newest; /* [batch] */
+    float *logits;   /* (batch, V) */
+} lines;
+
+/* --- before anything is made */
+
+static int64_t count_lines(const dt_continue_options *options)
+{
+    dt_text_lines all = {options->text, options->text + options->length};
+    const char *prompt;
+    int64_t count = 0;
+    size_t length;
+
+    while (dt_text_lines_next(&prompt, &length, &all))
+        count++;
+    return count;
+}
+
+static dt_status read_lines(lines *l, dt_error *err)
+{
+    const dt_continue_options *options = l->options;
+    dt_text_lines all = {options->text, options->text + options->length};
+    int64_t most = count_lines(options);
+    dt_status st = DT_OK;
+    const char *prompt;
+    size_t length;
+
+    l->items = calloc((size_t)most + 1, sizeof *l->items);
+    if (l->items == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for %lld lines", (long long)most);
+    while (dt_text_lines_next(&prompt, &length, &all)) {
+        line *to = &l->items[l->count];
+
+        to->prompt = prompt;
+        to->length = length;
+        st = dt_text_open(&to->text, &l->from, &options->rules, prompt, length,
+                          options->rules.sampling.seed + (uint64_t)l->count, err);
+        l->count++; /* it may be closed */
+        if (st != DT_OK)
+            dt_error_prefix(err, "line %lld", (long long)l->count);
+        DT_TRY(st);
+    }
+out:
+    return st;
+}
+
+static bool searches(const lines *l)
+{
+    return l->options->rules.beams > 1;
+}
+
+/* Room for the longest of them, up to what the model sees. */
+static dt_loaded_room room_of(const lines *l)
+{
+    int64_t context = l->from.recipe.batch.tokens, longest = 0;
+
+    for (int64_t i = 0; i < l->count; i++)
+        longest = l->items[i].text.count > longest ? l->items[i].text.count : longest;
+    longest += l->options->rules.tokens;
+    return (dt_loaded_room){.batch = 1,
+                            .sequences =
+                                searches(l) ? dt_text_sequences(&l->options->rules) : l->batch,
+                            .kept = longest < context ? longest : 0};
+}
+
+static dt_status open_lines(lines *l, dt_error *err)
+{
+    const dt_continue_options *options = l->options;
+    dt_model_text of;
+    dt_loaded_room room;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_loaded_open(&l->from, options->checkpoint, err));
+    DT_TRY(read_lines(l, err));
+    if (l->count == 0)
+        return DT_OK;
+    l->batch = options->batch < l->count ? options->batch : l->count;
+    room = room_of(l);
+    DT_TRY(dt_loaded_open_model(&l->from, options->device, options->threads, options->precision,
+                                &room, err));
+    DT_TRY(dt_model_text_of(&of, l->from.model, err));
+    l->vocab = of.vocab;
+    l->active = calloc((size_t)l->batch, sizeof *l->active);
+    l->newest = calloc((size_t)l->batch, sizeof *l->newest);
+    l->logits = calloc((size_t)(l->batch * of.vocab), sizeof *l->logits);
+    if (l->active == NULL || l->newest == NULL || l->logits == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for %lld lines side by side", (long long)l->batch);
+out:
+    return st;
+}
+
+static void close_lines(lines *l)
+{
+    for (int64_t i = 0; i < l->count; i++)
+        dt_text_close(&l->items[i].text);
+    free(l->items);
+    free(l->active);
+    free(l->newest);
+    free(l->logits);
+    dt_loaded_close(&l->from);
+}
+
+/* --- the texts */
+
+static dt_text *text_of(const lines *l, int64_t sequence)
+{
+    return &l->items[l->active[sequence]].text;
+}
+
+/* One token of it alone: its prompt's pass, or one over a window. */
+static dt_status grow_alone(lines *l, int64_t sequence, dt_error *err)
+{
+    dt_text *text = text_of(l, sequence);
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_text_logits(l->logits, text, &l->from, sequence, err));
+    dt_text_take(text, l->logits);
+out:
+    return st;
+}
+
+/* Past the context nothing that is kept is of use: such a text is made to its end at once. */
+static bool outgrows(const lines *l, const dt_text *text)
+{
+    return text->count > l->from.model->config.decoder.context;
+}
+
+/* The next line, as one sequence more; it may have ended by then. */
+static dt_status begin(lines *l, dt_error *err)
+{
+    int64_t sequence = l->active_count;
+    dt_text *text;
+    dt_status st = DT_OK;
+
+    l->active[sequence] = l->begun++;
+    text = text_of(l, sequence);
+    DT_TRY(dt_model_replace(l->from.model, sequence, DT_SEQUENCE_EMPTY, err));
+    do
+        DT_TRY(grow_alone(l, sequence, err));
+    while (!text->done && outgrows(l, text));
+    l->active_count += !text->done;
+out:
+    return st;
+}
+
+/* The last sequence takes the place of one that has ended. */
+static dt_status leave(lines *l, int64_t sequence, dt_error *err)
+{
+    int64_t last = l->active_count - 1;
+    dt_status st = DT_OK;
+
+    if (sequence != last)
+        DT_TRY(dt_model_replace(l->from.model, sequence, last, err));
+    l->active[sequence] = l->active[last];
+    l->active_count = last;
+out:
+    return st;
+}
+
+static dt_status grow_each(lines *l, dt_error *err)
+{
+    dt_device *device = &l->from.device;
+    dt_tensor tokens = dt_tensor_2d(l->from.tokens_in.data, DT_I32, l->active_count, 1);
+    dt_status st = DT_OK;
+
+    for (int64_t k = 0; k < l->active_count; k++) {
+        const dt_text *text = text_of(l, k);
+
+        l->newest[k] = text->tokens[text->count - 1];
+    }
+    DT_TRY(device->copy_in(device, tokens.data, l->newest,
+                           (size_t)l->active_count * sizeof *l->newest, err));
+    DT_TRY(dt_model_extend_each(l->from.model, &tokens, l->logits, err));
+    for (int64_t k = 0; k < l->active_count; k++)
+        dt_text_take(text_of(l, k), l->logits + k * l->vocab);
+out:
+    return st;
+}
+
+static dt_status end_some(lines *l, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    for (int64_t k = l->active_count - 1; k >= 0; k--) {
+        while (!text_of(l, k)->done && outgrows(l, text_of(l, k)))
+            DT_TRY(grow_alone(l, k, err));
+        if (text_of(l, k)->done)
+            DT_TRY(leave(l, k, err));
+    }
+out:
+    return st;
+}
+
+/* In their order, as far as they are done. */
+static dt_status give(lines *l, dt_error *err)
+{
+    const dt_continue_options *options = l->options;
+    dt_status st = DT_OK;
+
+    for (; l->given < l->begun && l->items[l->given].text.done; l->given++) {
+        line *of = &l->items[l->given];
+
+        DT_TRY(options->emit(options->context, of->prompt, of->length, &of->text, err));
+        dt_text_close(&of->text);
+    }
+out:
+    return st;
+}
+
+/* A search fills what grows side by side with one line. */
+static dt_status search_next(lines *l, dt_error *err)
+{
+    dt_status st = dt_text_search(&l->items[l->begun].text, &l->from, err);
+
+    l->begun++;
+    if (st != DT_OK)
+        dt_error_prefix(err, "line %lld", (long long)l->begun);
+    return st;
+}
+
+static dt_status grow(lines *l, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (searches(l))
+        return search_next(l, err);
+    while (l->active_count < l->batch && l->begun < l->count)
+        DT_TRY(begin(l, err));
+    if (l->active_count > 0) {
+        DT_TRY(grow_each(l, err));
+        DT_TRY(end_some(l, err));
+    }
+out:
+    return st;
+}
+
+dt_status dt_continue(int64_t *step, const dt_continue_options *options, dt_error *err)
+{
+    lines l = {.options = options};
+    dt_status st = DT_OK;
+
+    DT_TRY(open_lines(&l, err));
+    *step = dt_checkpoint_get_info(l.from.checkpoint)->step;
+    while (l.given < l.count) {
+        DT_TRY(grow(&l, err));
+        DT_TRY(give(&l, err));
+    }
+out:
+    close_lines(&l);
+    return st;
+}
