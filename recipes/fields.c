@@ -19,6 +19,7 @@ static const char *const schedules[] = {"cosine",   "inverse_sqrt",        "line
                                         "constant", "warmup_stable_decay", NULL};
 static const char *const decays[] = {"matrices", "all", NULL};
 static const char *const shards[] = {"full", "gradients", "optimizer", NULL};
+static const char *const best_bys[] = {"valid_loss", "valid_bleu", NULL};
 static const char *const reduces[] = {"fp32", "bf16", NULL};
 static const char *const positions[] = {"learned", "sinusoidal", NULL};
 static const char *const activations[] = {"gelu_tanh", "gelu", "relu", "tanh", NULL};
@@ -476,6 +477,24 @@ const dt_field dt_fields[] = {
      .high = BILLION,
      .fallback = "256",
      .help = "validation sequences that are looked at each time; 0 takes all"},
+    {.path = "evaluate.bleu",
+     .type = DT_FIELD_BOOL,
+     AT(evaluate.bleu),
+     .fallback = "false",
+     .added = true,
+     .ignorable = true,
+     .help = "of sentence pairs: those that are looked at are translated too, and BLEU is told as "
+             "valid_bleu"},
+    {.path = "evaluate.beam",
+     .type = DT_FIELD_INT,
+     AT(evaluate.beam),
+     .low = 1,
+     .high = 64,
+     .fallback = "1",
+     .added = true,
+     .ignorable = true,
+     .help = "for that, so many translations of a sentence are searched side by side; 1: the "
+             "likeliest token each time"},
 
     {.path = "checkpoint.every",
      .type = DT_FIELD_INT,
@@ -515,8 +534,15 @@ const dt_field dt_fields[] = {
      .low = 0,
      .high = MILLION,
      .fallback = "1",
-     .help = "an evaluation with the lowest validation loss so far saves one, and the so many "
-             "lowest stay; 0: none for that reason"},
+     .help = "an evaluation that is the best so far saves one, and the so many best stay; 0: none "
+             "for that reason"},
+    {.path = "checkpoint.best_by",
+     .type = DT_FIELD_CHOICE,
+     AT(checkpoint.best_by),
+     .choices = best_bys,
+     .fallback = "valid_loss",
+     .added = true,
+     .help = "what the best is: the lowest valid_loss, or the highest valid_bleu"},
 
     {.path = "log.every",
      .type = DT_FIELD_INT,
@@ -606,8 +632,8 @@ const dt_field dt_fields[] = {
      .added = true,
      .ignorable = true,
      .shorthand = true,
-     .help = "what runs of a sweep are compared by, the lower the better, as in valid_loss; "
-             "left out: all run to their end"},
+     .help = "what runs of a sweep are compared by, as in valid_loss: the lower the better, but of "
+             "BLEU, accuracies and what is told per second; left out: all run to their end"},
     {.path = "early_stop.after",
      .type = DT_FIELD_INT,
      AT(early_stop.after),
@@ -627,7 +653,7 @@ const dt_field dt_fields[] = {
      .fallback = "0.5",
      .added = true,
      .ignorable = true,
-     .help = "fraction that goes on each time; the others are stopped, with a checkpoint"},
+     .help = "fraction that continues each time; the others are stopped, with a checkpoint"},
 
     {.path = "notify.webhook",
      .type = DT_FIELD_STRING,

@@ -186,6 +186,23 @@ static int64_t buffers_bytes(const dt_recipe *recipe, const dt_model_config *con
         dt_size_plus(gathered, sending_bytes(recipe, config, ranks->world_size)));
 }
 
+/* Of engine/train/valid_bleu.h: activations, and weights where they are divided. */
+static int64_t translator_bytes(const dt_recipe *recipe, const dt_model_config *config)
+{
+    const dt_architecture *kind = dt_architecture_find(config->kind);
+    dt_model_config one = *config;
+    int64_t weights =
+        dt_size_times(root_and_blocks(config, true), (int64_t)dt_dtype_bytes(config->dtype));
+
+    if (!recipe->evaluate.bleu || !kind->reads_pairs)
+        return 0;
+    one.inference = one.incremental = true;
+    one.batch = recipe->evaluate.beam;
+    if (!is_full_shard(recipe) || !recipe->strategy.reshard_after_forward)
+        weights = 0;
+    return dt_size_plus(kind->activation_bytes(&one), weights);
+}
+
 bool dt_memory_saves_beside(const dt_recipe *recipe, bool validates)
 {
     int64_t steps = recipe->schedule.steps > 0 ? recipe->schedule.steps : INT64_MAX;
@@ -234,8 +251,10 @@ void dt_memory_estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab,
         dt_size_plus(ranks->host ? dt_memory_host_bytes(recipe, &config, ranks) : GPU_BYTES,
                      communicator_bytes(recipe, &config, ranks));
     out->copy_bytes = ranks->host ? copy_bytes(recipe, count, ranks->world_size) : 0;
-    out->buffers_bytes = dt_size_plus(dt_size_plus(out->runtime_bytes, out->copy_bytes),
-                                      buffers_bytes(recipe, &config, ranks));
+    out->translator_bytes = translator_bytes(recipe, &config);
+    out->buffers_bytes =
+        dt_size_plus(dt_size_plus(out->runtime_bytes, out->copy_bytes),
+                     dt_size_plus(out->translator_bytes, buffers_bytes(recipe, &config, ranks)));
     out->total_bytes =
         dt_size_plus(dt_size_plus(out->parameters_bytes,
                                   dt_size_plus(out->gradients_bytes, out->optimizer_bytes)),
@@ -326,8 +345,9 @@ void dt_memory_table(dt_strbuf *out, const dt_memory *memory, const dt_recipe *r
     dt_strbuf_add_fmt(out, "%ss x %lld layers%s\n", kind->item, (long long)recipe->model.layers,
                       recomputes[recipe->activation_checkpointing]);
     add_line(out, "buffers", memory->buffers_bytes);
-    dt_strbuf_add_fmt(out, "%ss, %sgradients on their way, %sthe program\n", kind->item,
+    dt_strbuf_add_fmt(out, "%ss, %sgradients on their way, %s%sthe program\n", kind->item,
                       is_full_shard(recipe) ? "gathered weights, " : "",
+                      memory->translator_bytes > 0 ? "a model that translates, " : "",
                       memory->copy_bytes > 0 ? "a copy for saves, " : "");
     add_line(out, "a rank", memory->total_bytes);
     dt_strbuf_add_str(out, "in all");

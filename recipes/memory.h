@@ -34,6 +34,7 @@ typedef struct dt_memory {
     int64_t runtime_bytes; /* of the buffers: the program, what products work in, communicators */
     int64_t copy_bytes; /* of the buffers: what a rank writes into a checkpoint, copied for a save
                             * beside training; where ranks hold all of it, rank 0 alone has one */
+    int64_t translator_bytes; /* of the buffers: a second model for 'evaluate.bleu' */
     int64_t total_bytes;
 } dt_memory;
 

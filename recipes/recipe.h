@@ -72,6 +72,7 @@ typedef enum dt_precision_kind {
     DT_PRECISION_BF16,
     DT_PRECISION_FP16
 } dt_precision_kind;
+typedef enum dt_best_by { DT_BEST_BY_VALID_LOSS, DT_BEST_BY_VALID_BLEU } dt_best_by;
 typedef enum dt_reduce_kind { DT_REDUCE_FP32, DT_REDUCE_BF16 } dt_reduce_kind;
 typedef enum dt_tokens_kind {
     DT_TOKENS_AUTO, /* by the file: .bin with a magic = llmc, beside an .idx of fairseq as that says,
@@ -224,6 +225,8 @@ typedef struct dt_recipe {
         int64_t every;       /* steps; 0: only at the end */
         int64_t every_epoch; /* epochs; 0: none */
         int64_t sequences;   /* validation sequences per evaluation, all ranks together; 0: all */
+        bool bleu;           /* of sentence pairs: they are translated too */
+        int64_t beam;        /* of those translations, side by side */
     } evaluate;
 
     struct {
@@ -231,7 +234,8 @@ typedef struct dt_recipe {
         int64_t keep;        /* the last K of those stay; 0: all */
         int64_t every_epoch; /* epochs; 0: none */
         int64_t keep_epochs; /* the last K of those stay; 0: all */
-        int64_t keep_best;   /* the K with the lowest validation loss stay as well */
+        int64_t keep_best;   /* the K best stay as well */
+        dt_best_by best_by;
     } checkpoint;
 
     struct {

@@ -130,6 +130,12 @@ const dt_rule dt_rules[] = {
      .look = dt_rule_epoch_evaluation,
      .remedy = "give 'data.validation' or a 'data.split'"},
 
+    {.name = "best-by",
+     .says = "the best is by something that is measured",
+     .fields = {"checkpoint.best_by", "evaluate.bleu"},
+     .look = dt_rule_best_by,
+     .remedy = "set 'evaluate.bleu: true'"},
+
     {.name = "two-lengths",
      .warning = true,
      .says = "steps and epochs both say how long the run is",

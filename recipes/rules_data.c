@@ -251,6 +251,13 @@ void dt_rule_best(const dt_rule_case *c)
                    validates(recipe) ? "before the end" : "('data.split' is 0)");
 }
 
+void dt_rule_best_by(const dt_rule_case *c)
+{
+    if (c->recipe->checkpoint.best_by == DT_BEST_BY_VALID_BLEU && !c->recipe->evaluate.bleu)
+        dt_rule_broken(c, "checkpoint.best_by",
+                       "'checkpoint.best_by' is 'valid_bleu', which nothing measures");
+}
+
 static void look_at_interval(const dt_rule_case *c, const char *path, int64_t every)
 {
     if (every > c->recipe->schedule.steps && dt_reading_written(c->reading, path))

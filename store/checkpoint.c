@@ -55,17 +55,19 @@ dt_status dt_store_checkpoint_add(dt_store *store, const char *run,
                           "DELETE FROM checkpoints WHERE run = ?1 AND path <> ?2"
                           " AND substr(path, -length(?3)) = ?3",
                           DT_INT(number), DT_TEXT(checkpoint->path), DT_TEXT(tail)));
-    DT_TRY(DT_SQL_RUN(store, err,
-                      "INSERT INTO checkpoints (run, path, attempt, step, bytes, time_ms, digest,"
-                      " valid_loss, seconds) VALUES (?1, ?2, ?3, ?4, ?5, ?6, coalesce(?7, ''), ?8,"
-                      " coalesce(?9, 0)) ON CONFLICT (run, path) DO UPDATE SET"
-                      " attempt = excluded.attempt, step = excluded.step, bytes = excluded.bytes,"
-                      " time_ms = excluded.time_ms, digest = excluded.digest,"
-                      " valid_loss = excluded.valid_loss, seconds = excluded.seconds",
-                      DT_INT(number), DT_TEXT(checkpoint->path), DT_INT(checkpoint->attempt),
-                      DT_INT(checkpoint->step), DT_INT(checkpoint->bytes),
-                      DT_INT(checkpoint->time_ms), DT_TEXT(checkpoint->digest),
-                      DT_REAL(checkpoint->valid_loss), DT_REAL(checkpoint->seconds)));
+    DT_TRY(
+        DT_SQL_RUN(store, err,
+                   "INSERT INTO checkpoints (run, path, attempt, step, bytes, time_ms, digest,"
+                   " valid_loss, seconds, score) VALUES (?1, ?2, ?3, ?4, ?5, ?6, coalesce(?7, ''),"
+                   " ?8, coalesce(?9, 0), ?10) ON CONFLICT (run, path) DO UPDATE SET"
+                   " attempt = excluded.attempt, step = excluded.step, bytes = excluded.bytes,"
+                   " time_ms = excluded.time_ms, digest = excluded.digest,"
+                   " valid_loss = excluded.valid_loss, seconds = excluded.seconds,"
+                   " score = excluded.score",
+                   DT_INT(number), DT_TEXT(checkpoint->path), DT_INT(checkpoint->attempt),
+                   DT_INT(checkpoint->step), DT_INT(checkpoint->bytes), DT_INT(checkpoint->time_ms),
+                   DT_TEXT(checkpoint->digest), DT_REAL(checkpoint->valid_loss),
+                   DT_REAL(checkpoint->seconds), DT_REAL(checkpoint->score)));
 out:
     dt_arena_release(&arena);
     return dt_sql_group_end(&group, st, err);
@@ -83,6 +85,7 @@ static dt_status checkpoint_read(void *item, dt_sql_rows *rows, dt_error *err)
     checkpoint->digest = dt_sql_text(rows);
     checkpoint->valid_loss = dt_sql_real(rows);
     checkpoint->seconds = dt_sql_real(rows);
+    checkpoint->score = dt_sql_real(rows);
     return DT_OK;
 }
 
@@ -90,8 +93,9 @@ dt_status dt_store_checkpoint_list(dt_store *store, dt_store_checkpoint **out, i
                                    const char *run, dt_arena *arena, dt_error *err)
 {
     const dt_sql_selection selection = {
-        .sql = "SELECT attempt, step, bytes, time_ms, path, digest, valid_loss, seconds"
-               " FROM checkpoints WHERE run = ?1 ORDER BY step DESC, attempt DESC",
+        .sql = "SELECT attempt, step, bytes, time_ms, path, digest, valid_loss, seconds,"
+               " coalesce(score, valid_loss) FROM checkpoints WHERE run = ?1 ORDER BY step DESC, "
+               "attempt DESC",
         .item_bytes = sizeof(**out),
         .read = checkpoint_read,
     };

@@ -16,6 +16,7 @@ extern const char dt_embedded_schema_0003[];
 extern const char dt_embedded_schema_0004[];
 extern const char dt_embedded_schema_0005[];
 extern const char dt_embedded_schema_0006[];
+extern const char dt_embedded_schema_0007[];
 extern const char dt_embedded_pyramid_trigger[];
 
 static dt_status number_read(dt_store *store, int64_t *out, const char *sql, dt_error *err)
@@ -49,10 +50,10 @@ static const struct {
     const char *sql;
     dt_status (*after)(dt_store *store, dt_error *err); /* NULL: nothing */
 } migrations[] = {
-    {dt_embedded_schema_0001, NULL},          {dt_embedded_schema_0002, NULL},
-    {dt_embedded_schema_0003, NULL},          {dt_embedded_schema_0004, NULL},
-    {dt_embedded_schema_0005, NULL},
-    {dt_embedded_schema_0006, build_pyramid},
+    {dt_embedded_schema_0001, NULL}, {dt_embedded_schema_0002, NULL},
+    {dt_embedded_schema_0003, NULL}, {dt_embedded_schema_0004, NULL},
+    {dt_embedded_schema_0005, NULL}, {dt_embedded_schema_0006, build_pyramid},
+    {dt_embedded_schema_0007, NULL},
 };
 
 const int64_t dt_store_version = sizeof(migrations) / sizeof(migrations[0]);

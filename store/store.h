@@ -272,6 +272,8 @@ dt_status dt_store_metric_list(dt_store *store, dt_metric **out, int64_t *count,
                                dt_error *err);
 dt_status dt_store_metric_names(dt_store *store, const char ***out, int64_t *count, const char *run,
                                 dt_arena *arena, dt_error *err);
+/* Whether the highest value of a metric is its best, as with throughput. */
+bool dt_metric_more_is_better(const char *name);
 
 /* --- curve.c */
 /* The same lines point by point, for those who do not hold them: what is found stays as it was at
@@ -399,8 +401,8 @@ dt_status dt_store_event_list(dt_store *store, dt_store_event **out, int64_t *co
 typedef struct dt_store_checkpoint {
     int64_t attempt, step, bytes, time_ms;
     const char *path, *digest;
-    double valid_loss; /* NaN: none */
-    double seconds;    /* that the save took */
+    double valid_loss, score; /* NaN: none; of scores the lowest is the best of a run */
+    double seconds;           /* that the save took */
 } dt_store_checkpoint;
 /* Replaces one with the same path. */
 dt_status dt_store_checkpoint_add(dt_store *store, const char *run,

@@ -37,12 +37,13 @@ dt_status dt_web_checkpoints(dt_web_request *request, dt_web_reply *reply, dt_er
         const dt_store_checkpoint *c = &checkpoints[i];
 
         json_array_append_new(
-            list, json_pack("{sI sI so so sI so so so sb}", "attempt", (json_int_t)c->attempt,
-                            "step", (json_int_t)c->step, "path", dt_web_string_json(c->path),
-                            "digest", dt_web_string_json(c->digest), "bytes", (json_int_t)c->bytes,
-                            "time_ms", dt_web_time_json(c->time_ms), "valid_loss",
-                            dt_json_number(c->valid_loss), "seconds", dt_json_number(c->seconds),
-                            "present", (int)checkpoint_present(request, run.id, c->path)));
+            list,
+            json_pack("{sI sI so so sI so so so so sb}", "attempt", (json_int_t)c->attempt, "step",
+                      (json_int_t)c->step, "path", dt_web_string_json(c->path), "digest",
+                      dt_web_string_json(c->digest), "bytes", (json_int_t)c->bytes, "time_ms",
+                      dt_web_time_json(c->time_ms), "valid_loss", dt_json_number(c->valid_loss),
+                      "score", dt_json_number(c->score), "seconds", dt_json_number(c->seconds),
+                      "present", (int)checkpoint_present(request, run.id, c->path)));
     }
     st = dt_web_reply_json(
         reply, 200, json_pack("{so sO}", "run", dt_web_string_json(run.id), "checkpoints", list),

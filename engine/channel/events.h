@@ -25,12 +25,12 @@
  *   {"event":"metrics","step":12,"values":{"gpu_busy_percent_rank_3":..,"gpu_used_bytes_rank_3":..,
  *    "gpu_temperature_c_rank_3":..,"gpu_power_watts_rank_3":..}}   by every rank on a GPU, of its
  *    card, as NVML tells
- *   {"event":"metrics","step":50,"values":{"valid_loss":..}}
+ *   {"event":"metrics","step":50,"values":{"valid_loss":..,"valid_bleu":..}}
  *   {"event":"pace","step":12,"step_seconds":..,"waited_seconds":..}   of a step, by every rank of
  *    several, every 5 s: the one that waited least for the others is the one they wait for
  *   {"event":"phase","phase":"train"|"evaluate"|"save"}     the hang detector's hint
  *   {"event":"checkpoint","step":100,"directory":"step-00000100","bytes":..,"digest":"..",
- *    "valid_loss":..|null,"seconds":..}
+ *    "valid_loss":..|null,"score":..|null,"seconds":..}   score: the lower, the better
  *   {"event":"checkpoint_failed","step":100,"message":".."}  training continues
  *   {"event":"failed","status":"io","message":".."}          then exit 1
  *   {"event":"finished","step":2000,"steps":2000,"reason":"steps"|"stopped"|"time_limit",

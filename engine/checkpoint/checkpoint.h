@@ -50,21 +50,28 @@ typedef struct dt_checkpoint_beside {
 /* Everything but the tensors. */
 typedef struct dt_checkpoint_info {
     const char *run;
-    int64_t attempt, step;   /* steps done: where optimizer and schedule stand */
-    int64_t steps_total;     /* of the run, by recipe and data; 0: not known */
-    int64_t epoch, sample;   /* sampler: where the next step starts */
-    int64_t step_samples;    /* of a step, over all ranks and micro-steps; 0: not known */
-    double loss, valid_loss; /* of this step; NaN: none */
-    double best_loss;        /* the lowest valid_loss so far whose checkpoint is whole, with this */
-    unsigned kept_for;       /* DT_CHECKPOINT_STEPS | ... */
-    const char *optimizer;   /* the recipe's value: what the moments mean */
-    double loss_scale;       /* fp16; 0: none */
+    int64_t attempt, step; /* steps done: where optimizer and schedule stand */
+    int64_t steps_total;   /* of the run, by recipe and data; 0: not known */
+    int64_t epoch, sample; /* sampler: where the next step starts */
+    int64_t step_samples;  /* of a step, over all ranks and micro-steps; 0: not known */
+    double loss, valid_loss, valid_bleu; /* of this step; NaN: none */
+    double best_score;     /* the lowest so far whose checkpoint is whole, with this */
+    unsigned kept_for;     /* DT_CHECKPOINT_STEPS | ... */
+    const char *optimizer; /* the recipe's value: what the moments mean */
+    double loss_scale;     /* fp16; 0: none */
     int64_t clean_steps, skipped_steps;
+    dt_best_by best_by;                  /* the recipe's */
     json_t *recipe;                      /* resolved */
     json_t *tokenizer;                   /* dt_tokenizer_to_json */
     json_t *data;                        /* dt_fingerprint_make; NULL: not known */
     dt_checkpoint_beside tokenizer_file; /* for a save: rank 0 writes it */
 } dt_checkpoint_info;
+
+/* What checkpoints are compared by: the lower, the better; NaN: this step was not evaluated. */
+static inline double dt_checkpoint_score(const dt_checkpoint_info *info)
+{
+    return info->best_by == DT_BEST_BY_VALID_BLEU ? -info->valid_bleu : info->valid_loss;
+}
 
 /* Where the ranks write. */
 typedef struct dt_checkpoint_place {
@@ -92,7 +99,7 @@ dt_status dt_checkpoint_save(dt_checkpoint_saved *out, const dt_checkpoint_place
 typedef struct dt_checkpoint_keep {
     int64_t newest; /* of those saved every few steps or at an end; 0: all */
     int64_t epochs; /* of those saved at the end of an epoch; 0: all */
-    int64_t best;   /* of those saved as the best so far: the lowest losses, the newer of equals */
+    int64_t best;   /* of those saved as the best so far: the lowest scores, the newer of equals */
 } dt_checkpoint_keep;
 
 /* Removes the others, and leftovers of killed saves. The writer calls it, between saves. Newest:

@@ -42,7 +42,12 @@ json_t *dt_checkpoint_info_make(const dt_checkpoint_info *info)
     json_object_set_new(out, "step_samples", json_integer((json_int_t)info->step_samples));
     json_object_set_new(out, "loss", dt_json_number(info->loss));
     json_object_set_new(out, "valid_loss", dt_json_number(info->valid_loss));
-    json_object_set_new(out, "best_loss", dt_json_number(info->best_loss));
+    if (info->best_by == DT_BEST_BY_VALID_BLEU) {
+        json_object_set_new(out, "valid_bleu", dt_json_number(info->valid_bleu));
+        json_object_set_new(out, "best_bleu", dt_json_number(-info->best_score));
+    } else {
+        json_object_set_new(out, "best_loss", dt_json_number(info->best_score));
+    }
     json_object_set_new(out, "kept_for", kept_for);
     json_object_set_new(out, "optimizer", json_string(info->optimizer));
     json_object_set_new(out, "scaler", scaler_make(info));
@@ -102,6 +107,30 @@ static dt_status kept_for_parse(dt_checkpoint_info *out, const json_t *json, con
     return DT_OK;
 }
 
+static dt_status number_or_none(double *out, const json_t *json, const char *key, const char *where,
+                                dt_error *err)
+{
+    *out = NAN;
+    return json_object_get(json, key) != NULL ? dt_json_get_number(out, json, key, where, err)
+                                              : DT_OK;
+}
+
+static dt_status best_parse(dt_checkpoint_info *out, const json_t *json, const char *where,
+                            dt_error *err)
+{
+    double loss, bleu;
+    dt_status st = DT_OK;
+
+    DT_TRY(number_or_none(&loss, json, "best_loss", where, err));
+    DT_TRY(number_or_none(&bleu, json, "best_bleu", where, err));
+    DT_TRY(number_or_none(&out->valid_bleu, json, "valid_bleu", where, err));
+    out->best_by =
+        json_object_get(json, "best_bleu") != NULL ? DT_BEST_BY_VALID_BLEU : DT_BEST_BY_VALID_LOSS;
+    out->best_score = out->best_by == DT_BEST_BY_VALID_BLEU ? -bleu : loss;
+out:
+    return st;
+}
+
 dt_status dt_checkpoint_info_parse(dt_checkpoint_info *out, const json_t *json, const char *where,
                                    dt_error *err)
 {
@@ -126,9 +155,7 @@ dt_status dt_checkpoint_info_parse(dt_checkpoint_info *out, const json_t *json, 
     DT_TRY(dt_json_get_number(&out->valid_loss, json, "valid_loss", where, err));
     DT_TRY(dt_json_get_int_or(&out->steps_total, json, "steps_total", 0, where, err));
     DT_TRY(dt_json_get_int_or(&out->step_samples, json, "step_samples", 0, where, err));
-    out->best_loss = NAN;
-    if (json_object_get(json, "best_loss") != NULL)
-        DT_TRY(dt_json_get_number(&out->best_loss, json, "best_loss", where, err));
+    DT_TRY(best_parse(out, json, where, err));
     DT_TRY(kept_for_parse(out, json, where, err));
     DT_TRY(dt_json_get_string_or(&out->optimizer, json, "optimizer", "adamw", where, err));
     DT_TRY(scaler_parse(out, json, where, err));

@@ -54,6 +54,8 @@ static dt_status look_at(dt_checkpoint_entry *entry, dt_arena *arena, dt_error *
         entry->opens = entry->marked;
         entry->attempt = info->attempt;
         entry->valid_loss = info->valid_loss;
+        entry->score = dt_checkpoint_score(info);
+        entry->best_by = info->best_by;
         entry->kept_for = info->kept_for;
     } else {
         entry->problem = dt_arena_strdup(arena, problem.message);

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "engine/checkpoint/name.h"
+#include "recipes/recipe.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -17,13 +18,14 @@ extern "C" {
 typedef struct dt_checkpoint_entry {
     const char *path;
     dt_checkpoint_name name;
-    bool whole;          /* marked `complete` */
-    bool marked;         /* that, or `part` */
-    bool opens;          /* marked, and its index and sizes agree (data not digested) */
-    const char *problem; /* why not; "" where it opens */
-    int64_t attempt;     /* -1 where it does not open */
-    double valid_loss;
-    unsigned kept_for; /* DT_CHECKPOINT_STEPS | ... */
+    bool whole;               /* marked `complete` */
+    bool marked;              /* that, or `part` */
+    bool opens;               /* marked, and its index and sizes agree (data not digested) */
+    const char *problem;      /* why not; "" where it opens */
+    int64_t attempt;          /* -1 where it does not open */
+    double valid_loss, score; /* dt_checkpoint_score */
+    dt_best_by best_by;       /* whose */
+    unsigned kept_for;        /* DT_CHECKPOINT_STEPS | ... */
 } dt_checkpoint_entry;
 
 /* Everything that bears a checkpoint's name; nothing where `parent` is not there. Both outputs live

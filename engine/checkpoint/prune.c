@@ -34,16 +34,21 @@ static void keep_newest(pruning *run, unsigned reasons, int64_t limit)
     }
 }
 
-/* -1 where none is left. Of equals the newer one. */
+/* By what the newest goes by, which may be another than older ones. -1 where none is left. Of equals the
+ * newer one. */
 static int64_t next_best(const pruning *run)
 {
-    int64_t best = -1;
+    int64_t best = -1, newest = 0;
+
+    while (newest < run->count && !run->entries[newest].opens)
+        newest++;
 
     for (int64_t i = 0; i < run->count; i++) {
         const dt_checkpoint_entry *entry = &run->entries[i];
 
         if (entry->opens && (entry->kept_for & DT_CHECKPOINT_BEST) && !run->is_best[i] &&
-            (best < 0 || entry->valid_loss < run->entries[best].valid_loss))
+            entry->best_by == run->entries[newest].best_by &&
+            (best < 0 || entry->score < run->entries[best].score))
             best = i;
     }
     return best;

@@ -94,8 +94,10 @@ void dt_checkpoint_writer_start(dt_checkpoint_writer *writer, const dt_checkpoin
     DT_ASSERT(!writer->busy);
     dt_snapshot_take(&writer->snapshot);
     writer->info = *info;
-    writer->outcome = (dt_checkpoint_outcome){
-        .err = DT_ERROR_INIT, .step = info->step, .valid_loss = info->valid_loss};
+    writer->outcome = (dt_checkpoint_outcome){.err = DT_ERROR_INIT,
+                                              .step = info->step,
+                                              .valid_loss = info->valid_loss,
+                                              .score = dt_checkpoint_score(info)};
     writer->start_seconds = dt_clock_monotonic_seconds();
     writer->busy = true;
     atomic_store(&writer->done, false);

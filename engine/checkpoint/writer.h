@@ -24,8 +24,8 @@ typedef struct dt_checkpoint_outcome {
     dt_error err;
     dt_checkpoint_saved saved;
     int64_t step;
-    double valid_loss;
-    double seconds; /* from start to the end of writing */
+    double valid_loss, score; /* dt_checkpoint_score */
+    double seconds;           /* from start to the end of writing */
 } dt_checkpoint_outcome;
 
 /* `state` and `comm`, which nobody else uses, are borrowed until close; place->parent too.

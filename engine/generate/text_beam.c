@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/generate/beam.h"
+#include "engine/search/beam.h"
 #include "engine/generate/text.h"
 
 #include "base/banned.h"

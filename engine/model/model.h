@@ -98,6 +98,12 @@ void dt_model_init_param(float *out, const dt_model *model, int param, uint64_t 
 void dt_model_init_range(float *out, const dt_model *model, int param, int64_t first, int64_t elems,
                          uint64_t seed);
 
+/* Calls `visit` for each unit while its weights can be read, in the order and with the hooks of a forward
+ * pass. */
+dt_status dt_model_visit_units(dt_model *model,
+                               dt_status (*visit)(void *self, int unit, dt_error *err), void *self,
+                               dt_error *err);
+
 /* Forward and backward of one micro-step: the ops, which the host does not wait for and which may
  * be recorded (device/graph.h). Gradients accumulate into grads. loss_scale, in the device's memory:
  * 1 / valid targets of the whole step. */

@@ -56,6 +56,24 @@ out:
     return st;
 }
 
+dt_status dt_model_visit_units(dt_model *model,
+                               dt_status (*visit)(void *self, int unit, dt_error *err), void *self,
+                               dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_model_before_unit(model, 0, false, err));
+    DT_TRY(visit(self, 0, err));
+    for (int unit = 1; unit < model->unit_count; unit++) {
+        DT_TRY(dt_model_before_unit(model, unit, false, err));
+        DT_TRY(visit(self, unit, err));
+        DT_TRY(dt_model_after_unit(model, unit, false, err));
+    }
+    DT_TRY(dt_model_after_unit(model, 0, false, err));
+out:
+    return st;
+}
+
 static dt_tensor view(const dt_model *model, int unit, int which, void *base, dt_dtype dtype)
 {
     const dt_param *param = &model->params[model->units[unit].first_param + which];

@@ -81,6 +81,7 @@ static dt_status take_memory(dt_strategy_state *state, dt_error *err)
         state->parameters_bytes += (int64_t)dt_dtype_bytes(model->config.dtype) * elems;
     state->gradients_bytes = 4 * elems;
     state->optimizer_bytes = dt_shard_optimizer_bytes(&own->shard);
+    state->keeps_weights = true;
     state->held_bytes = state->parameters_bytes + state->gradients_bytes + state->optimizer_bytes;
     state->buffers_bytes = (int64_t)(own->replica.upload.bytes + own->shard.work_bytes) +
                            (own->bf16_buffers != NULL ? 2 * elems : 0);

@@ -128,6 +128,7 @@ static void fill_accounts(dt_strategy_state *state)
         (4 + (dtype != DT_F32 ? type_bytes : 0) + others * type_bytes) * elems;
     state->gradients_bytes = 4 * own->count * elems;
     state->optimizer_bytes = dt_shard_optimizer_bytes(&own->shard);
+    state->keeps_weights = true;
     state->held_bytes = state->parameters_bytes + state->gradients_bytes + state->optimizer_bytes;
     state->buffers_bytes = others * (int64_t)state->model->activation_bytes +
                            received_bytes(own, state->model) + (int64_t)own->shard.work_bytes;

@@ -144,6 +144,7 @@ static void fill_accounts(dt_strategy_state *state)
     state->buffers_bytes += (own->holds_grads ? 0 : 4 * grad_buffers) +
                             (own->sends_bf16 ? 2 * grad_buffers : 0) +
                             (int64_t)(own->replica.upload.bytes + own->shard.work_bytes);
+    state->keeps_weights = own->keeps_weights;
     state->held_bytes = state->parameters_bytes + state->gradients_bytes + state->optimizer_bytes;
 }
 

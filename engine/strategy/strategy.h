@@ -77,6 +77,7 @@ typedef struct dt_strategy_state {
     dt_strategy_options options;
     dt_model_hooks hooks; /* set up by the strategy, pointed to by model->hooks */
     void *own;
+    bool keeps_weights; /* model->weights stay from one pass to the next, until an update */
     int64_t parameters_bytes, gradients_bytes, optimizer_bytes; /* held by this rank, from setup */
     int64_t held_bytes;                                         /* their sum */
     int64_t buffers_bytes; /* batches, gathered units, pieces being sent */

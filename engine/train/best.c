@@ -4,24 +4,24 @@
 
 #include "base/banned.h"
 
-bool dt_best_depends(const dt_best *best, double loss)
+bool dt_best_depends(const dt_best *best, double score)
 {
-    return loss > best->saving && !(loss > best->loss);
+    return score > best->saving && !(score > best->score);
 }
 
-bool dt_best_is(const dt_best *best, double loss)
+bool dt_best_is(const dt_best *best, double score)
 {
-    return !isnan(loss) && !(loss > best->loss) && !(loss > best->saving);
+    return !isnan(score) && !(score > best->score) && !(score > best->saving);
 }
 
-void dt_best_begin(dt_best *best, double loss)
+void dt_best_begin(dt_best *best, double score)
 {
-    best->saving = loss;
+    best->saving = score;
 }
 
 void dt_best_end(dt_best *best, bool whole)
 {
     if (whole && !isnan(best->saving))
-        best->loss = best->saving;
+        best->score = best->saving;
     best->saving = NAN;
 }

@@ -2,6 +2,7 @@
 
 #include "engine/channel/stop.h"
 #include "engine/progress.h"
+#include "engine/train/valid_bleu.h"
 
 #include "base/banned.h"
 
@@ -23,6 +24,8 @@ dt_status dt_evaluate(dt_train_session *session, bool *evaluated, bool *stopped,
     dt_status st = DT_OK;
 
     *evaluated = *stopped = false;
+    if (count > 0)
+        DT_TRY(dt_valid_bleu_begin(session, err));
     for (int64_t first = 0; first < count; first += per_pass) {
         double loss_sum;
         int64_t counted;
@@ -34,11 +37,15 @@ dt_status dt_evaluate(dt_train_session *session, bool *evaluated, bool *stopped,
         DT_TRY(session->state.strategy->evaluate(&session->state, &session->batch, &loss_sum,
                                                  &counted, err));
         dt_progress_made();
+        DT_TRY(dt_valid_bleu_add(session, stopped, err));
+        if (*stopped)
+            goto out;
         sums[0] += loss_sum;
         sums[1] += (double)counted;
     }
     if (count == 0)
         goto out;
+    DT_TRY(dt_valid_bleu_end(&session->valid_bleu, session, err));
     for (int i = 0; i < 2; i++)
         sums[i] = dt_mesh_term(&session->mesh, DT_MESH_DATA, sums[i]);
     DT_TRY(session->comm.all_reduce_f64(&session->comm, sums, 2, err));

@@ -9,6 +9,7 @@
 #include "engine/channel/activity.h"
 #include "engine/device/nvml.h"
 #include "engine/train/measure.h"
+#include "engine/train/valid_bleu.h"
 
 #include "base/banned.h"
 
@@ -31,7 +32,8 @@ static dt_status report_memory(dt_train_session *session, dt_error *err)
         {"gradients_bytes", state->gradients_bytes},
         {"optimizer_bytes", state->optimizer_bytes},
         {"activations_bytes", (int64_t)session->model->activation_bytes},
-        {"buffers_bytes", state->buffers_bytes + dt_checkpoint_writer_bytes(session->writer)},
+        {"buffers_bytes", state->buffers_bytes + dt_checkpoint_writer_bytes(session->writer) +
+                              dt_valid_bleu_bytes(session->bleu)},
         {"free_bytes", dt_measure_free_memory(&session->device)},
     };
     json_t *event = json_pack("{s:s}", "event", "memory");
@@ -196,12 +198,16 @@ dt_status dt_report_pace(dt_train_session *session, dt_pace *pace, dt_error *err
     return st;
 }
 
-dt_status dt_report_valid_loss(dt_train_session *session, dt_error *err)
+dt_status dt_report_evaluation(dt_train_session *session, dt_error *err)
 {
+    json_t *values;
+
     if (session->mesh.world.rank != 0)
         return DT_OK;
-    return send_metrics(session,
-                        json_pack("{s:o}", "valid_loss", dt_json_number(session->valid_loss)), err);
+    values = json_pack("{s:o}", "valid_loss", dt_json_number(session->valid_loss));
+    if (session->bleu != NULL)
+        json_object_set_new(values, "valid_bleu", dt_json_number(session->valid_bleu));
+    return send_metrics(session, values, err);
 }
 
 dt_status dt_report_checkpoint(dt_train_session *session, const dt_checkpoint_outcome *outcome,
@@ -211,10 +217,11 @@ dt_status dt_report_checkpoint(dt_train_session *session, const dt_checkpoint_ou
         return DT_OK;
     return dt_events_send(
         session->events,
-        json_pack("{s:s, s:I, s:s, s:I, s:s, s:o, s:o}", "event", "checkpoint", "step",
+        json_pack("{s:s, s:I, s:s, s:I, s:s, s:o, s:o, s:o}", "event", "checkpoint", "step",
                   as_json(outcome->step), "directory", outcome->saved.directory, "bytes",
                   as_json(outcome->saved.bytes), "digest", outcome->saved.digest, "valid_loss",
-                  dt_json_number(outcome->valid_loss), "seconds", dt_json_number(outcome->seconds)),
+                  dt_json_number(outcome->valid_loss), "score", dt_json_number(outcome->score),
+                  "seconds", dt_json_number(outcome->seconds)),
         err);
 }
 

@@ -34,7 +34,7 @@ dt_status dt_report_step(dt_train_session *session, const dt_step *step, dt_inte
                          dt_error *err);
 /* After each step; begins by itself. */
 dt_status dt_report_pace(dt_train_session *session, dt_pace *pace, dt_error *err);
-dt_status dt_report_valid_loss(dt_train_session *session, dt_error *err);
+dt_status dt_report_evaluation(dt_train_session *session, dt_error *err);
 dt_status dt_report_checkpoint(dt_train_session *session, const dt_checkpoint_outcome *outcome,
                                dt_error *err);
 dt_status dt_report_checkpoint_failed(dt_train_session *session, int64_t step, const char *message,

@@ -44,6 +44,13 @@ static dt_checkpoint_keep keep_of(const dt_recipe *recipe)
     };
 }
 
+/* Of the last evaluation. */
+static double score_of(const dt_train_session *session)
+{
+    return session->recipe->checkpoint.best_by == DT_BEST_BY_VALID_BLEU ? -session->valid_bleu
+                                                                        : session->valid_loss;
+}
+
 static dt_checkpoint_info info_make(dt_train_session *session, unsigned reasons)
 {
     const dt_plan *plan = session->plan;
@@ -65,7 +72,9 @@ static dt_checkpoint_info info_make(dt_train_session *session, unsigned reasons)
         .step_samples = dt_train_session_samples_per_step(session),
         .loss = session->loss,
         .valid_loss = session->valid_step == session->step ? session->valid_loss : NAN,
-        .best_loss = is_best ? session->valid_loss : session->best.loss,
+        .valid_bleu = session->valid_step == session->step ? session->valid_bleu : NAN,
+        .best_score = is_best ? score_of(session) : session->best.score,
+        .best_by = session->recipe->checkpoint.best_by,
         .kept_for = reasons,
         .optimizer = json_string_value(json_object_get(optimizer, "kind")),
         .loss_scale = session->scaler.on ? session->scaler.scale : 0,
@@ -187,7 +196,8 @@ static dt_status save_and_wait(dt_train_session *session, unsigned reasons, bool
     dt_checkpoint_place place = place_of(session);
     dt_checkpoint_keep keep = keep_of(session->recipe);
     dt_checkpoint_info info = info_make(session, reasons);
-    dt_checkpoint_outcome outcome = {.step = info.step, .valid_loss = info.valid_loss};
+    dt_checkpoint_outcome outcome = {
+        .step = info.step, .valid_loss = info.valid_loss, .score = dt_checkpoint_score(&info)};
     dt_error unpruned = DT_ERROR_INIT;
     dt_status st = DT_OK;
 
@@ -211,11 +221,11 @@ static dt_status is_best(bool *out, dt_train_session *session, dt_error *err)
 {
     dt_status st = DT_OK;
 
-    if (dt_best_depends(&session->best, session->valid_loss))
+    if (dt_best_depends(&session->best, score_of(session)))
         DT_TRY(collect(session, true, err));
-    *out = dt_best_is(&session->best, session->valid_loss);
+    *out = dt_best_is(&session->best, score_of(session));
     if (*out)
-        dt_best_begin(&session->best, session->valid_loss);
+        dt_best_begin(&session->best, score_of(session));
     if (*out && session->recipe->checkpoint.keep_best == 0) { /* none is to be saved */
         dt_best_end(&session->best, true);
         *out = false;

@@ -14,6 +14,7 @@
 #include "engine/device/nvml.h"
 #include "engine/train/measure.h"
 #include "engine/train/saving.h"
+#include "engine/train/valid_bleu.h"
 #include "engine/weights/weights.h"
 #include "recipes/memory.h"
 
@@ -188,7 +189,7 @@ dt_status dt_train_session_open(dt_train_session *out, const dt_plan *plan, int6
     out->recipe = &out->resolved;
     out->events = events;
     out->replicas = plan->ranks[rank].replicas;
-    out->loss = out->valid_loss = NAN;
+    out->loss = out->valid_loss = out->valid_bleu = NAN;
     out->best = (dt_best){NAN, NAN};
     out->valid_step = -1;
     out->compared_step = -1;
@@ -213,6 +214,7 @@ dt_status dt_train_session_open(dt_train_session *out, const dt_plan *plan, int6
     DT_TRY(dt_comm_open(&out->comm, events, "main", out->mesh.world, DT_COMM_TIMEOUT_SECONDS, err));
     DT_TRY(dt_session_compare_data(out, err));
     DT_TRY(open_strategy(out, err));
+    DT_TRY(dt_valid_bleu_open(out, err));
     if (checkpoint != NULL)
         DT_TRY(dt_session_resume(out, checkpoint, err));
     DT_TRY(dt_session_load_weights(out, err));
@@ -229,6 +231,7 @@ out:
 void dt_train_session_close(dt_train_session *session)
 {
     dt_saving_close(session);
+    dt_valid_bleu_close(session->bleu);
     if (session->state.strategy != NULL)
         session->state.strategy->teardown(&session->state);
     dt_comm_close(&session->comm);

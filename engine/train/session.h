@@ -42,6 +42,8 @@ typedef struct dt_train_session {
     dt_micro_batch batch;  /* owns its inputs' memory */
     dt_micro_batch *parts; /* (replicas), of sentence pairs: in that memory; else NULL */
 
+    struct dt_valid_bleu *bleu; /* NULL: nothing is translated */
+
     struct dt_checkpoint_writer *writer; /* NULL: every save is waited for */
     dt_comm writer_comm;
 
@@ -51,9 +53,10 @@ typedef struct dt_train_session {
     int64_t step;          /* steps done: optimizer and schedule stand here */
     double loss;           /* of the last step; NaN before the first */
     double valid_loss;     /* of the last evaluation; NaN before the first */
+    double valid_bleu;     /* the same, where translations are looked at */
     int64_t compared_step; /* after which the replicas were compared last; -1: not yet */
     int64_t valid_step;    /* whose it is; -1: none of this attempt */
-    dt_best best;          /* validation loss of the run */
+    dt_best best;          /* of the run */
     double matmul_flops;   /* measured at the start */
     double start_seconds;  /* when this attempt started, for the time limit */
     dt_faults faults;      /* planted ones; usually none */

@@ -32,10 +32,15 @@ dt_status dt_session_resume(dt_train_session *session, dt_checkpoint *checkpoint
     session->epoch_valid = session->sampler.epoch;
     if (!session->new_data && session->valid_step < 0 && info->epoch > 0)
         session->epoch_valid = epoch_before(session, info);
-    session->best.loss = info->best_loss;
+    session->valid_bleu = info->valid_bleu;
+    session->best.score = info->best_score;
+    if (info->best_by != session->recipe->checkpoint.best_by) {
+        dt_log_info("the best is by another number than before: it begins anew");
+        session->best.score = NAN;
+    }
     if (session->new_data || dt_fingerprint_validation_differs(info->data, session->fingerprint)) {
         dt_log_info("the validation data are others: the best loss begins anew");
-        session->best.loss = NAN;
+        session->best.score = NAN;
     }
     if (session->scaler.on && info->loss_scale > 0) {
         session->scaler.scale = info->loss_scale;

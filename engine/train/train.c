@@ -25,7 +25,7 @@ static dt_status evaluate(dt_train_session *session, bool *evaluated, bool *last
     DT_TRY(dt_replicas_compare(session, err));
     DT_TRY(dt_evaluate(session, evaluated, &stopped, err));
     if (*evaluated)
-        DT_TRY(dt_report_valid_loss(session, err));
+        DT_TRY(dt_report_evaluation(session, err));
     DT_TRY(dt_report_phase(session, "train", err));
     *last = *last || stopped;
 out:

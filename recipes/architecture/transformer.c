@@ -319,15 +319,27 @@ static dt_row_cost row_cost(const dt_model_config *config, bool backward)
                          scratch};
 }
 
+/* Elements that translations keep: keys and values of theirs, twice, and of the source. */
+static int64_t growth(const dt_model_config *config)
+{
+    int64_t rows = dt_size_times(config->transformer.decoder_layers, config->decoder.context);
+
+    return dt_size_times(dt_size_times(rows, 2 * config->batch + 1), 2 * config->decoder.embed);
+}
+
 /* And sinusoidal positions, T C. */
 static int64_t activation_bytes(const dt_model_config *config)
 {
+    int64_t kept = config->incremental
+                       ? dt_size_times(growth(config), (int64_t)dt_dtype_bytes(config->dtype))
+                       : 0;
     int64_t width = config->decoder.embed * (int64_t)dt_dtype_bytes(config->dtype);
     int64_t positions = config->transformer.positions == DT_POSITIONS_SINUSOIDAL
                             ? dt_size_times(config->decoder.context, width)
                             : 0;
 
-    return dt_size_plus(dt_decoder_activation_bytes(config, row_cost), positions);
+    return dt_size_plus(dt_size_plus(dt_decoder_activation_bytes(config, row_cost), positions),
+                        kept);
 }
 
 static const char *const reads[] = {
@@ -353,6 +365,8 @@ static const char *const reads[] = {
     "data.target",
     "data.codes",
     "data.too_long",
+    "evaluate.bleu",
+    "evaluate.beam",
     NULL,
 };
 

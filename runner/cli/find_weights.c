@@ -38,8 +38,7 @@ static const char *choose(const dt_store_checkpoint *rows, int64_t count, const 
         bool fits;
 
         if (wanted->best)
-            fits =
-                !isnan(row->valid_loss) && (chosen == NULL || row->valid_loss < chosen->valid_loss);
+            fits = !isnan(row->score) && (chosen == NULL || row->score < chosen->score);
         else if (wanted->last)
             fits = chosen == NULL || row->attempt > chosen->attempt;
         else

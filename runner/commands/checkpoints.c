@@ -20,6 +20,7 @@ static json_t *to_json(const dt_store_checkpoint *checkpoint)
     json_object_set_new(object, "attempt", json_integer(checkpoint->attempt));
     json_object_set_new(object, "bytes", json_integer(checkpoint->bytes));
     json_object_set_new(object, "valid_loss", dt_json_number(checkpoint->valid_loss));
+    json_object_set_new(object, "score", dt_json_number(checkpoint->score));
     json_object_set_new(object, "seconds", dt_json_number(checkpoint->seconds));
     json_object_set_new(object, "time", json_string(dt_clock_iso(time, checkpoint->time_ms)));
     json_object_set_new(object, "digest", json_string(checkpoint->digest));

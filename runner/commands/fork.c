@@ -74,6 +74,7 @@ static dt_status fork_run(dt_call *call, dt_error *err)
     dt_interrupt_catch(); /* Ctrl-C from here on leaves a whole run, never half of one */
     begun.parent = &parent;
     begun.valid_loss = dt_checkpoint_get_info(checkpoint)->valid_loss;
+    begun.score = dt_checkpoint_score(dt_checkpoint_get_info(checkpoint));
     source.path = parent.recipe_path;
     source.text = parent.recipe_text;
     DT_TRY(dt_attempt_launch(&run, store, &source, &labels, &begun, &flight, call->arena, err));

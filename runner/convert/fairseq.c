@@ -114,6 +114,7 @@ static dt_status convert(dt_draft *draft, const dt_launcher *launched, const cha
     dt_flags_set_number(draft, &flags, "seed", "--seed", 1);
     dt_fairseq_evaluation(draft, &flags);
     dt_fairseq_checkpoints(draft, &flags);
+    dt_fairseq_bleu(draft, &flags);
     dt_flags_set_number(draft, &flags, "log.every", "--log-interval", 100);
     dt_flags_carry(&flags);
 out:

@@ -44,6 +44,10 @@ void dt_fairseq_files(dt_draft *draft, const char *path, const char *folders, co
                       const char *ending, const char *from);
 void dt_fairseq_evaluation(dt_draft *draft, const dt_flags *flags);
 void dt_fairseq_checkpoints(dt_draft *draft, const dt_flags *flags);
+
+/* --- fairseq_bleu.c */
+/* What translations are measured by, and which checkpoint is the best. */
+void dt_fairseq_bleu(dt_draft *draft, const dt_flags *flags);
 /* fairseq_pairs.c: the task translation. By --task, and without it by the architecture. */
 bool dt_fairseq_is_pairs(const dt_flags *flags);
 dt_status dt_fairseq_pairs_model(dt_draft *draft, const dt_flags *flags, dt_error *err);

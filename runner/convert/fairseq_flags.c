@@ -9,7 +9,7 @@
 #define FINDS     "dtrun finds ports and addresses itself"
 #define CACHES    "dtrun has nothing of that kind to set"
 #define NO_TRICK  "dtrun has no such part of a model"
-#define BLEU      "'dtrun generate --input' translates a file by what was learned"
+#define BLEU      "BLEU is of the text that the tokens stand for, by 13a's words"
 #define WHOLE     "a sample is so many tokens, whatever ends in it"
 
 /* a line a flag */
@@ -81,12 +81,12 @@ static const dt_flag flags[] = {
     {"--upsample-primary", NULL, DT_TAKES_INT, DT_FLAG_LEFT, "every pair comes once an epoch", "1"},
     {"--load-alignments", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, NO_TRICK, NULL},
     {"--num-batch-buckets", NULL, DT_TAKES_INT, DT_FLAG_LEFT, CACHES, "0"},
-    {"--eval-bleu", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, BLEU, NULL},
-    {"--eval-bleu-args", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, BLEU, NULL},
+    {"--eval-bleu", NULL, DT_TAKES_NOTHING, DT_FLAG_PART, "evaluate.bleu", NULL},
+    {"--eval-bleu-args", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "evaluate.beam: its beam", NULL},
     {"--eval-bleu-detok", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, BLEU, NULL},
     {"--eval-bleu-detok-args", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, BLEU, NULL},
     {"--eval-bleu-remove-bpe", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, BLEU, NULL},
-    {"--eval-bleu-print-samples", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, BLEU, NULL},
+    {"--eval-bleu-print-samples", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "'dtrun generate --input' shows translations", NULL},
     {"--eval-tokenized-bleu", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, BLEU, NULL},
     {"--batch-size", "--max-sentences", DT_TAKES_INT, DT_FLAG_PART, "batch.sequences", NULL},
     {"--max-tokens", NULL, DT_TAKES_INT, DT_FLAG_PART, "batch.sequences: so many tokens over those of a sample; of a translation batch.max_tokens", NULL},
@@ -193,8 +193,8 @@ static const dt_flag flags[] = {
     {"--no-last-checkpoints", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "dtrun keeps what a run can resume from", NULL},
     {"--no-save-optimizer-state", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "dtrun keeps what a run can resume from", NULL},
     {"--write-checkpoints-asynchronously", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "checkpoints are written while the run continues", NULL},
-    {"--best-checkpoint-metric", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "the best is by the validation loss", "loss"},
-    {"--maximize-best-checkpoint-metric", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "the best is by the validation loss", NULL},
+    {"--best-checkpoint-metric", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "checkpoint.best_by: loss or bleu", NULL},
+    {"--maximize-best-checkpoint-metric", NULL, DT_TAKES_NOTHING, DT_FLAG_PART, "checkpoint.best_by: of BLEU the highest is the best", NULL},
     {"--patience", NULL, DT_TAKES_INT, DT_FLAG_LEFT, "a run continues to its end", "-1"},
     {"--log-interval", NULL, DT_TAKES_INT, DT_FLAG_PART, "log.every", NULL},
     {"--log-format", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, OWN_LOG, NULL},

@@ -116,6 +116,7 @@ static dt_status add_run(dt_store *store, const dt_run *row, const beginning *of
     dt_store_checkpoint checkpoint = {.path = of->checkpoint,
                                       .digest = of->digest,
                                       .valid_loss = NAN,
+                                      .score = NAN,
                                       .time_ms = row->created_ms};
     bool begun = false;
     dt_status st;
@@ -126,6 +127,7 @@ static dt_status add_run(dt_store *store, const dt_run *row, const beginning *of
     if (of->fork != NULL) {
         checkpoint.step = row->parent_step;
         checkpoint.valid_loss = of->fork->valid_loss;
+        checkpoint.score = of->fork->score;
         checkpoint.bytes = dt_tree_bytes(of->checkpoint);
         DT_TRY(dt_store_run_copy_past(store, of->run, of->fork->parent->id, checkpoint.step, err));
         DT_TRY(dt_store_checkpoint_add(store, of->run, &checkpoint, err));

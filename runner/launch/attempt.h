@@ -19,6 +19,7 @@ typedef struct dt_fork {
     const char *checkpoint; /* of that run: it gets a copy of its own */
     const char *name;       /* of the new run */
     double valid_loss;      /* of the checkpoint; NaN: none */
+    double score;           /* the same; store.h */
     dt_budget_place at;
 } dt_fork;
 

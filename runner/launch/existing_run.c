@@ -118,8 +118,8 @@ static dt_status refuse_unknown(const dt_run *run, const char *which,
                               (long long)rows[i].step);
     if (strcmp(which, "best") == 0)
         st = DT_FAIL(err, DT_ERR_NOT_FOUND,
-                     "no checkpoint of run '%s' has a validation loss (it has %s)", run->id,
-                     steps.length > 0 ? steps.data : "none");
+                     "no checkpoint of run '%s' is of a step that was evaluated (it has %s)",
+                     run->id, steps.length > 0 ? steps.data : "none");
     else
         st = DT_FAIL(err, DT_ERR_NOT_FOUND, "run '%s' has no checkpoint of step %s (it has %s)",
                      run->id, which, steps.length > 0 ? steps.data : "none");
@@ -140,9 +140,9 @@ static const dt_store_checkpoint *choose(const dt_store_checkpoint *rows, int64_
     const dt_store_checkpoint *chosen = NULL;
 
     for (int64_t i = 0; i < count; i++) {
-        bool fits = best ? !isnan(rows[i].valid_loss) &&
-                               (chosen == NULL || rows[i].valid_loss < chosen->valid_loss)
-                         : chosen == NULL && rows[i].step == step;
+        bool fits = best
+                        ? !isnan(rows[i].score) && (chosen == NULL || rows[i].score < chosen->score)
+                        : chosen == NULL && rows[i].step == step;
 
         if (fits && dt_resume_point_left(against->attempts, against->count, &rows[i]) == NULL &&
             dt_file_exists(rows[i].path))

@@ -61,7 +61,7 @@ dt_status dt_smoke_resumes(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
     else if (same)
         dt_smoke_figure(
             out, smoke,
-            "rank %lld killed after step %lld, gone on from step %lld: %lld losses the same",
+            "rank %lld killed after step %lld, continued from step %lld: %lld losses the same",
             (long long)rank, (long long)at, (long long)from, (long long)steps);
 out:
     return st;

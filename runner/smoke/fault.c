@@ -37,7 +37,7 @@ const dt_smoke_fault_kind dt_smoke_fault_kinds[DT_SMOKE_FAULT_KINDS] = {
     {.option = "bitflip",
      .word = "flip",
      .promise =
-         "a bit that flips in one rank's parameters is noticed before it is saved: gone on from "
+         "a bit that flips in one rank's parameters is noticed before it is saved: continued from "
          "before, to the same bits",
      .restarts = true,
      .same_bits = true,

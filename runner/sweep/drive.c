@@ -98,6 +98,7 @@ out:
 
 static dt_status cut_at(drive *of, int64_t rung, dt_error *err)
 {
+    bool more_is_better = dt_metric_more_is_better(of->group.metric);
     int64_t count = of->group.count;
     dt_status st = DT_OK;
     dt_arena arena;
@@ -111,6 +112,8 @@ static dt_status cut_at(drive *of, int64_t rung, dt_error *err)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (int64_t i = 0; i < count; i++)
         DT_TRY(value_at(&values[i], &there[i], of, i, rung, &arena, err));
+    for (int64_t i = 0; more_is_better && i < count; i++)
+        values[i] = -values[i];
     for (int64_t i = 0; i < count; i++) {
         dt_sweep_point *point = &of->group.points[i];
 
@@ -119,7 +122,7 @@ static dt_status cut_at(drive *of, int64_t rung, dt_error *err)
             continue;
         point->cut = rung;
         dt_log_info("%s is stopped: %s is %g at step %lld", point->name, of->group.metric,
-                    values[i], (long long)rung);
+                    more_is_better ? -values[i] : values[i], (long long)rung);
         DT_TRY(dt_group_write_progress(&of->group, err));
         (void)dt_supervisor_stop(point->run, false, NULL);
     }

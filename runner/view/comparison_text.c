@@ -113,7 +113,7 @@ static void add_metric(dt_strbuf *out, const dt_term *term, const dt_comparison 
                                  {"at step", true}, {"to first", true}, {"last", true},
                                  {"to first", true}};
     static const int spare[] = {0, 0, 0, 2, 1, 0, 3};
-    bool more = dt_curve_more_is_better(name);
+    bool more = dt_metric_more_is_better(name);
     char text[VALUE_SIZE], step[DT_FORMAT_SIZE];
     dt_table table;
 

@@ -153,13 +153,7 @@ out:
     return st;
 }
 
-bool dt_curve_more_is_better(const char *name)
-{
-    return strstr(name, "per_second") != NULL || strstr(name, "accuracy") != NULL ||
-           strstr(name, "utilization") != NULL;
-}
-
 const dt_curve_point *dt_curve_best(const dt_curve *curve, const char *name)
 {
-    return dt_curve_more_is_better(name) ? &curve->highest : &curve->lowest;
+    return dt_metric_more_is_better(name) ? &curve->highest : &curve->lowest;
 }

@@ -32,8 +32,6 @@ dt_status dt_curve_extent(bool *there, int64_t *first_step, int64_t *last_step, 
  * out->first_step and out->last_step are set. */
 dt_status dt_curve_sketch(dt_curve *out, dt_store *store, const char *run, const char *name,
                           size_t most, dt_arena *arena, dt_error *err);
-/* Whether the highest value of a metric is its best, as with throughput. */
-bool dt_curve_more_is_better(const char *name);
 const dt_curve_point *dt_curve_best(const dt_curve *curve, const char *name);
 
 #endif

@@ -23,7 +23,7 @@
 
 /* How far the view has been told. */
 typedef struct cursors {
-    int64_t attempt, loss_step, valid_step, checkpoint_step, event_id;
+    int64_t attempt, loss_step, valid_step, bleu_step, checkpoint_step, event_id;
 } cursors;
 
 typedef struct follower {
@@ -88,7 +88,7 @@ static dt_status place_cursors(follower *f, dt_follow_from from, dt_error *err)
     if (from == DT_FOLLOW_FROM_START)
         DT_TRY(start_step(&step, f, err));
     f->at.attempt = f->row.attempt;
-    f->at.loss_step = f->at.valid_step = f->at.checkpoint_step = step;
+    f->at.loss_step = f->at.valid_step = f->at.bleu_step = f->at.checkpoint_step = step;
     DT_TRY(
         dt_store_event_list(f->store, &events, &count, f->run, f->at.event_id, 0, &f->arena, err));
     for (int64_t i = 0; i < count; i++)
@@ -177,6 +177,8 @@ static dt_status next_frame(follower *f, dt_error *err)
     DT_TRY(new_points(&f->frame.losses, &f->frame.losses_count, &f->at.loss_step, f, "loss", err));
     DT_TRY(new_points(&f->frame.valid_losses, &f->frame.valid_losses_count, &f->at.valid_step, f,
                       "valid_loss", err));
+    DT_TRY(new_points(&f->frame.valid_bleus, &f->frame.valid_bleus_count, &f->at.bleu_step, f,
+                      "valid_bleu", err));
     DT_TRY(new_checkpoints(f, err));
     DT_TRY(new_troubles(f, err));
 out:

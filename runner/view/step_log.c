@@ -61,7 +61,7 @@ static dt_status skip_old(dt_step_reading *r, const dt_store_curves *curves, int
     int64_t step;
 
     for (int64_t i = 0; i < curves->count; i++) {
-        if (strcmp(curves->curves[i].name, DT_VALID_LOSS) == 0)
+        if (dt_step_log_is_evaluation(curves->curves[i].name))
             continue;
         DT_TRY(dt_store_curve_back(r->store, curves, i, most, &step, err));
         r->log->step = step > r->log->step ? step : r->log->step;

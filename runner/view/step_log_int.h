@@ -2,11 +2,14 @@
 #ifndef DT_RUNNER_VIEW_STEP_LOG_INT_H
 #define DT_RUNNER_VIEW_STEP_LOG_INT_H
 
+#include <string.h>
+
 #include "base/json.h"
 #include "base/strbuf.h"
 #include "runner/view/step_log.h"
 
 #define DT_VALID_LOSS "valid_loss"
+#define DT_VALID_BLEU "valid_bleu"
 
 typedef struct dt_step_reading {
     dt_step_log *log;
@@ -15,6 +18,12 @@ typedef struct dt_step_reading {
     dt_step_lines *out;
     dt_arena *arena;
 } dt_step_reading;
+
+/* Of an evaluation, which has a line of its own. */
+static inline bool dt_step_log_is_evaluation(const char *metric)
+{
+    return strcmp(metric, DT_VALID_LOSS) == 0 || strcmp(metric, DT_VALID_BLEU) == 0;
+}
 
 /* --- step_log_lines.c */
 /* text NULL: DT_ERR_NOMEM. */

@@ -1,4 +1,5 @@
 /* step_log_rare: what happens seldom: evaluations, checkpoints, and what went wrong. */
+#include <math.h>
 #include <string.h>
 
 #include "runner/term/format.h"
@@ -7,23 +8,37 @@
 
 #include "base/banned.h"
 
+/* NaN: that evaluation has none. */
+static double at_step(const dt_metric *points, int64_t count, int64_t step)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (points[i].step == step)
+            return points[i].value;
+    return NAN;
+}
+
 dt_status dt_step_log_read_evaluations(dt_step_reading *r, dt_error *err)
 {
-    int64_t *after = &r->log->valid_step, count;
+    int64_t *after = &r->log->valid_step, count, bleu_count;
+    dt_metric *points, *bleus;
     dt_status st = DT_OK;
-    dt_metric *points;
     dt_strbuf text;
 
     DT_TRY(dt_store_metric_list(r->store, &points, &count, r->run->id, DT_VALID_LOSS, *after, false,
                                 r->arena, err));
+    DT_TRY(dt_store_metric_list(r->store, &bleus, &bleu_count, r->run->id, DT_VALID_BLEU, *after,
+                                false, r->arena, err));
     for (int64_t i = 0; i < count; i++) {
         const dt_metric *p = &points[i];
+        double bleu = at_step(bleus, bleu_count, p->step);
 
         *after = p->step;
         if (r->log->json) {
             json_t *object = dt_step_log_object(r, "evaluation", p->time_ms, p->attempt, p->step);
 
             json_object_set_new(object, DT_VALID_LOSS, dt_json_number(p->value));
+            if (!isnan(bleu))
+                json_object_set_new(object, DT_VALID_BLEU, dt_json_number(bleu));
             DT_TRY(dt_step_log_add_json(r, p->time_ms, object, err));
             continue;
         }
@@ -31,6 +46,8 @@ dt_status dt_step_log_read_evaluations(dt_step_reading *r, dt_error *err)
         dt_step_log_add_place(&text, r, p->step);
         dt_strbuf_add_str(&text, "  validation loss ");
         dt_step_log_add_loss(&text, p->value);
+        if (!isnan(bleu))
+            dt_strbuf_add_fmt(&text, "  BLEU %.2f", bleu);
         DT_TRY(dt_step_log_add_text(r, p->time_ms, &text, err));
     }
 out:

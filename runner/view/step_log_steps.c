@@ -128,7 +128,7 @@ static dt_status fill_window(window *w, const dt_step_reading *r, const dt_store
     *w = (window){.arena = r->arena, .last_step = INT64_MAX};
     for (int64_t i = 0; i < curves->count; i++) {
         w->of_curve = 0;
-        if (strcmp(curves->curves[i].name, DT_VALID_LOSS) == 0)
+        if (dt_step_log_is_evaluation(curves->curves[i].name))
             continue;
         DT_TRY(
             dt_store_curve_scan(r->store, curves, i, r->log->step, w->last_step, gather, w, err));

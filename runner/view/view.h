@@ -19,8 +19,8 @@ typedef struct dt_frame {
     double now_seconds; /* monotonic */
 
     /* New since the last frame, oldest first. */
-    const dt_metric *losses, *valid_losses;
-    int64_t losses_count, valid_losses_count;
+    const dt_metric *losses, *valid_losses, *valid_bleus;
+    int64_t losses_count, valid_losses_count, valid_bleus_count;
     const dt_store_checkpoint *const *checkpoints;
     int64_t checkpoints_count;
     const char *const *troubles; /* sentences: a checkpoint that failed, a rank that died */

@@ -62,6 +62,11 @@ static void add_rare(lines_view *lines, const dt_frame *frame)
         dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "  validation loss %s\n",
                     dt_format_loss(text, sizeof(text), frame->valid_losses[i].value));
     }
+    for (int64_t i = 0; i < frame->valid_bleus_count; i++) {
+        add_place(lines, frame->valid_bleus[i].step, frame->run);
+        dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "  validation BLEU %.2f\n",
+                    frame->valid_bleus[i].value);
+    }
     for (int64_t i = 0; i < frame->checkpoints_count; i++) {
         add_place(lines, frame->checkpoints[i]->step, frame->run);
         dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "  checkpoint saved, %s\n",

@@ -40,6 +40,12 @@ static void add_above(live_view *live, const dt_frame *frame)
         dt_term_add(&live->above, &live->term, DT_STYLE_PLAIN, "%s\n",
                     dt_format_loss(value, sizeof(value), point->value));
     }
+    for (int64_t i = 0; i < frame->valid_bleus_count; i++) {
+        const dt_metric *point = &frame->valid_bleus[i];
+        dt_term_add(&live->above, &live->term, DT_STYLE_DIM, "step %7s  validation BLEU ",
+                    dt_format_whole(step, sizeof(step), point->step));
+        dt_term_add(&live->above, &live->term, DT_STYLE_PLAIN, "%.2f\n", point->value);
+    }
     for (int64_t i = 0; i < frame->checkpoints_count; i++)
         dt_term_add(&live->above, &live->term, DT_STYLE_DIM, "step %7s  checkpoint, %s\n",
                     dt_format_whole(step, sizeof(step), frame->checkpoints[i]->step),

@@ -110,6 +110,7 @@ static void add_checkpoints(dt_store *store, const char *folder, const char *id,
                                           .path = name,
                                           .digest = "9f86d081884c7d65",
                                           .valid_loss = 1.75 + 2.4 * exp(-(double)step / 280),
+                                          .score = NAN,
                                           .seconds = 0.062};
 
         snprintf(name, sizeof(name), "step-%08lld", (long long)step);

@@ -88,3 +88,13 @@ for model in one.ck/step-00000004 normed-none.ck/step-00000003; do
     cmp "$work/by-cpu" "$work/by-cuda:0" || fail "the card continues lines of $model in another way"
     [ "$(wc -l <"$work/by-cpu")" = 3 ] || fail "lines of $model: $(cat "$work/by-cpu")"
 done
+
+# Pairs, and their translations at evaluation.
+make_pairs
+for device in cpu cuda:0; do
+    train 2 "pairs-$device" "${pairs[@]}" schedule.steps=2 model.embed=16 model.heads=2 batch.max_tokens=32 \
+        evaluate.sequences=4 evaluate.bleu=true evaluate.beam=2 strategy.kind=fsdp device=$device
+done
+for metric in loss valid_loss valid_bleu; do
+    same_metric $metric pairs-cpu pairs-cuda:0 1e-5
+done

@@ -46,8 +46,9 @@ inside engine comm channel device ops
 inside engine strategy comm device model ops optim
 inside engine checkpoint comm data model strategy
 inside engine weights checkpoint data model ops strategy
-inside engine train channel checkpoint comm data device model ops optim strategy weights
-inside engine generate checkpoint data device model tokens train
+inside engine search data device model
+inside engine train bleu search channel checkpoint comm data device model ops optim strategy weights
+inside engine generate checkpoint data device model search tokens train
 inside runner term
 inside runner channel
 inside runner slurm

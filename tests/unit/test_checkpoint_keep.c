@@ -90,6 +90,50 @@ static void test_of_equal_losses_the_newer_is_the_better(void **state)
     fake_world_release(&world);
 }
 
+static dt_checkpoint *open_one(const char *path)
+{
+    dt_error err = DT_ERROR_INIT;
+    dt_checkpoint *checkpoint;
+
+    if (dt_checkpoint_open(&checkpoint, path, &err) != DT_OK)
+        fail_msg("%s", err.message);
+    return checkpoint;
+}
+
+/* Which comes back; older ones that were saved by the loss count no longer. */
+static void test_the_best_may_be_by_bleu(void **state)
+{
+    fake_world world;
+    dt_checkpoint *checkpoint;
+    const dt_checkpoint_info *info;
+    char path[256];
+
+    fake_world_init(&world, *state);
+    save_one(&world, 10, BEST, 0.5);
+    world.info.best_by = DT_BEST_BY_VALID_BLEU;
+    world.info.valid_bleu = 40;
+    world.info.best_score = -40;
+    save_one(&world, 20, BEST, 3);
+    world.info.valid_bleu = 41;
+    world.info.best_score = -41;
+    save_one(&world, 30, BEST, 4);
+    world.info.valid_bleu = NAN;
+    save_one(&world, 40, STEPS, NAN);
+    expect_steps(world.parent, (dt_checkpoint_keep){1, 1, 2}, "20 30 40");
+    expect_steps(world.parent, (dt_checkpoint_keep){1, 1, 1}, "30 40");
+    for (int step = 30; step <= 40; step += 10) {
+        snprintf(path, sizeof(path), "%s/step-000000%d", world.parent, step);
+        checkpoint = open_one(path);
+        info = dt_checkpoint_get_info(checkpoint);
+        assert_int_equal(info->best_by, DT_BEST_BY_VALID_BLEU);
+        assert_true(info->best_score == -41);
+        assert_true(step == 30 ? dt_checkpoint_score(info) == -41
+                               : isnan(dt_checkpoint_score(info)));
+        dt_checkpoint_close(checkpoint);
+    }
+    fake_world_release(&world);
+}
+
 static void test_the_newest_stays_whatever_it_was_saved_for(void **state)
 {
     fake_world world;
@@ -121,16 +165,6 @@ static void test_one_that_is_held_stays_until_it_is_let_go(void **state)
     fake_world_release(&world);
 }
 
-static dt_checkpoint *open_one(const char *path)
-{
-    dt_error err = DT_ERROR_INIT;
-    dt_checkpoint *checkpoint;
-
-    if (dt_checkpoint_open(&checkpoint, path, &err) != DT_OK)
-        fail_msg("%s", err.message);
-    return checkpoint;
-}
-
 static void test_scaler_optimizer_and_reasons_come_back(void **state)
 {
     fake_world world;
@@ -140,7 +174,7 @@ static void test_scaler_optimizer_and_reasons_come_back(void **state)
 
     fake_world_init(&world, *state);
     world.info.kept_for = EPOCH | BEST;
-    world.info.best_loss = 0.1;
+    world.info.best_score = 0.1;
     world.info.optimizer = "sgd";
     world.info.loss_scale = 0x1p-9;
     world.info.clean_steps = 7;
@@ -150,7 +184,7 @@ static void test_scaler_optimizer_and_reasons_come_back(void **state)
     checkpoint = open_one(path);
     info = dt_checkpoint_get_info(checkpoint);
     assert_int_equal(info->kept_for, EPOCH | BEST);
-    assert_true(info->best_loss == 0.1 && info->loss_scale == 0x1p-9);
+    assert_true(info->best_score == 0.1 && info->loss_scale == 0x1p-9);
     assert_string_equal(info->optimizer, "sgd");
     assert_int_equal(info->clean_steps, 7);
     assert_int_equal(info->skipped_steps, 3);
@@ -174,7 +208,7 @@ static void test_an_index_without_them_is_read(void **state)
     assert_int_equal(dt_checkpoint_info_parse(&info, json, "index", NULL), DT_OK);
     assert_int_equal(info.kept_for, STEPS);
     assert_string_equal(info.optimizer, "adamw");
-    assert_true(isnan(info.best_loss) && info.loss_scale == 0);
+    assert_true(isnan(info.best_score) && info.loss_scale == 0);
     json_decref(json);
     fake_world_release(&world);
 }
@@ -282,6 +316,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_FOLDER(test_each_rule_keeps_its_own),
         IN_FOLDER(test_of_equal_losses_the_newer_is_the_better),
+        IN_FOLDER(test_the_best_may_be_by_bleu),
         IN_FOLDER(test_the_newest_stays_whatever_it_was_saved_for),
         IN_FOLDER(test_one_that_is_held_stays_until_it_is_let_go),
         IN_FOLDER(test_scaler_optimizer_and_reasons_come_back),

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "engine/generate/beam.h"
+#include "engine/search/beam.h"
 
 #include "base/banned.h"
 

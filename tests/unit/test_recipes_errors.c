@@ -39,7 +39,7 @@ static void test_an_unknown_key_names_the_line_and_what_was_meant(void **state)
          "/r/gpt.yaml:4:1: unknown key 'optimizer.lr' (write it as 'optimizer: {lr: ...}')"},
         {LEAST "checkpoint: {frobnicate: 1}\n",
          "/r/gpt.yaml:4:14: unknown key 'frobnicate' (known here: every, keep, "
-         "every_epoch, keep_epochs, keep_best)"},
+         "every_epoch, keep_epochs, keep_best, best_by)"},
         {LEAST "<<: 1\n",
          "/r/gpt.yaml:4:1: unknown key '<<' (known here: name, nodes, hostfile, nodes_min, "
          "gpus, ranks, threads, tensor, network, slurm, strategy, model, activation_checkpointing, "

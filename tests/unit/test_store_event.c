@@ -81,6 +81,7 @@ static void test_checkpoints_are_newest_first_and_one_a_path(void **state)
                                       .path = "step-100",
                                       .digest = "d1",
                                       .valid_loss = NAN,
+                                      .score = NAN,
                                       .seconds = 0.5};
     dt_store_checkpoint *list;
     int64_t count;
@@ -94,6 +95,7 @@ static void test_checkpoints_are_newest_first_and_one_a_path(void **state)
     checkpoint.step = 100;
     checkpoint.path = "step-100";
     checkpoint.digest = "d2";
+    checkpoint.score = -31.5;
     assert_good(t, dt_store_checkpoint_add(t->store, "aa", &checkpoint, &t->err));
 
     assert_good(t, dt_store_checkpoint_list(t->store, &list, &count, "aa", &t->arena, &t->err));
@@ -102,6 +104,8 @@ static void test_checkpoints_are_newest_first_and_one_a_path(void **state)
     assert_int_equal(list[0].bytes, (int64_t)5 << 32);
     assert_int_equal(list[0].time_ms, 77);
     assert_true(list[0].valid_loss == 1.25 && list[0].seconds == 0.5);
+    assert_true(list[0].score == 1.25); /* where none is said */
+    assert_true(list[1].score == -31.5);
     assert_int_equal(list[1].step, 100);
     assert_string_equal(list[1].digest, "d2");
     assert_string_equal(list[1].path, "step-100");

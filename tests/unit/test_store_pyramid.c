@@ -359,6 +359,7 @@ static void migrate_again(test_store *t)
     dt_store_close(t->store);
     t->store = NULL;
     test_store_run_sql(t, "DROP TABLE pyramid; ALTER TABLE metrics DROP COLUMN in_pyramid;"
+                          "ALTER TABLE checkpoints DROP COLUMN score;"
                           "PRAGMA user_version = 5");
     assert_good(t, dt_store_open(&t->store, t->path, &t->err));
 }

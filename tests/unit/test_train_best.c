@@ -46,13 +46,13 @@ static void test_a_save_that_failed_leaves_the_best_as_it_was(void **state)
     dt_best best = {NAN, NAN};
 
     dt_best_end(&best, true); /* a save of another reason */
-    assert_true(isnan(best.loss));
+    assert_true(isnan(best.score));
     dt_best_begin(&best, 2.0);
     dt_best_end(&best, false);
     assert_true(dt_best_is(&best, 3.0)); /* none is saved */
     dt_best_begin(&best, 3.0);
     dt_best_end(&best, true);
-    assert_true(best.loss == 3.0);
+    assert_true(best.score == 3.0);
     dt_best_begin(&best, 2.5);
     dt_best_end(&best, false);
     assert_true(dt_best_is(&best, 2.8));

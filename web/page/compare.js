@@ -71,7 +71,7 @@ function beside(value, base, isBase) {
 }
 
 function isBetterHigh(name) {
-  return /per_second$/.test(name);
+  return /per_second|accuracy|utilization|bleu/.test(name);
 }
 
 function showMetrics(runs, base) {

@@ -68,9 +68,9 @@ export class Checkpoints {
     const {checkpoints} = await getJson(this.path);
     const present = checkpoints.filter((c) => c.present);
     this.present = present;
-    const losses = present.map((c) => c.valid_loss).filter((value) => value !== null);
-    const best = Math.min(...losses);
-    const validLoss = (c) => losses.length > 1 && c.valid_loss === best
+    const scores = present.map((c) => c.score).filter((value) => value !== null);
+    const best = Math.min(...scores);
+    const validLoss = (c) => scores.length > 1 && c.score === best
       ? el('span', {}, el('span', {class: 'tag', text: 'best'}), text.loss(c.valid_loss))
       : text.loss(c.valid_loss);
     showWhenChanged(this.node, present, () => present.length === 0

@@ -8,6 +8,7 @@ const HUES = 8; // --curve-1 and on
 // How the known ones are shown; a chart may hold several metrics.
 const CHARTS = [
   {id: 'loss', hue: 1, title: 'Loss', names: ['loss', 'valid_loss'], tall: true},
+  {id: 'bleu', hue: 2, title: 'Validation BLEU', names: ['valid_bleu']},
   {id: 'rate', hue: 3, title: 'Learning rate', names: ['learning_rate']},
   {id: 'speed', hue: 4, title: 'Tokens per second', names: ['tokens_per_second'], fromZero: true},
   {id: 'norm', hue: 5, title: 'Gradient norm', names: ['gradient_norm']},
@@ -16,8 +17,8 @@ const CHARTS = [
 ];
 const TITLES = {loss: 'Loss', valid_loss: 'Validation loss', learning_rate: 'Learning rate',
                 tokens_per_second: 'Tokens/s', gradient_norm: 'Gradient norm',
-                step_seconds: 'Step time'};
-const DOTS = new Set(['valid_loss']);
+                step_seconds: 'Step time', valid_bleu: 'Validation BLEU'};
+const DOTS = new Set(['valid_loss', 'valid_bleu']);
 
 function otherChart(name) {
   const words = name.replaceAll('_', ' ');

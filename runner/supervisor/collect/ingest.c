@@ -122,6 +122,7 @@ dt_status dt_collector_checkpoint(dt_collector *collector, const dt_message *mes
         .time_ms = message->time_ms,
         .digest = dt_message_string(message, "digest"),
         .valid_loss = dt_message_number(message, "valid_loss"),
+        .score = dt_message_number(message, "score"),
         .seconds = dt_message_number(message, "seconds"),
     };
     dt_strbuf path;

@@ -45,7 +45,8 @@ static dt_status add(dt_store *store, const char *run, const dt_checkpoint_entry
     dt_store_checkpoint row = {.attempt = entry->attempt,
                                .step = entry->name.step,
                                .path = entry->path,
-                               .valid_loss = entry->valid_loss};
+                               .valid_loss = entry->valid_loss,
+                               .score = entry->score};
     dt_strbuf path, marker;
     struct stat info;
     dt_status st;

@@ -1,4 +1,4 @@
-#include "engine/generate/beam.h"
+#include "engine/search/beam.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -10,8 +10,8 @@
  * Equals    the earlier version, the lower id
  * Threads   one
  */
-#ifndef DT_ENGINE_GENERATE_BEAM_H
-#define DT_ENGINE_GENERATE_BEAM_H
+#ifndef DT_ENGINE_SEARCH_BEAM_H
+#define DT_ENGINE_SEARCH_BEAM_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,0 +1,258 @@
+#include "engine/train/valid_bleu.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/bleu/bleu.h"
+#include "engine/channel/stop.h"
+#include "engine/config.h"
+#include "engine/device/layout.h"
+#include "engine/progress.h"
+#include "engine/search/translator.h"
+
+#include "base/banned.h"
+
+#define TOGETHER     8 /* sentences of a rank between two looks at the others */
+#define UNKNOWN_WORD "UNKNOWNWORDOFTHETARGET" /* instead of <unk>, which a translation may have */
+
+typedef struct dt_valid_bleu {
+    dt_model *model;
+    dt_device_arena memory;
+    dt_tensor ids;
+    void **gathered; /* a unit's weights of its own; NULL: where they train */
+    dt_translator translator;
+    const dt_sides *sides;
+    dt_bleu_counts counts;
+    dt_strbuf line, target;
+} dt_valid_bleu;
+
+/* --- its model */
+
+static void lay_out(void *self, dt_layout *layout)
+{
+    dt_train_session *session = self;
+    dt_valid_bleu *bleu = session->bleu;
+    const dt_model *model = bleu->model;
+
+    bleu->ids = dt_tensor_1d(NULL, DT_I32, dt_translator_ids(&model->config));
+    bleu->ids.data = dt_layout_take(layout, dt_tensor_bytes(&bleu->ids));
+    for (int unit = 0; bleu->gathered != NULL && unit < model->unit_count; unit++)
+        bleu->gathered[unit] = dt_layout_take(layout, (size_t)model->units[unit].elems *
+                                                          dt_dtype_bytes(model->config.dtype));
+}
+
+static dt_status open_model(dt_train_session *session, dt_error *err)
+{
+    const dt_tokenizer *tokenizer = dt_dataset_tokenizer(session->dataset);
+    dt_valid_bleu *bleu = session->bleu;
+    dt_model_config config;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_config_inference(&config, session->recipe, dt_tokenizer_vocab(tokenizer), err));
+    config.dtype = session->model->config.dtype;
+    dt_translator_config(&config, session->recipe->evaluate.beam);
+    DT_TRY(dt_model_open(&bleu->model, &config, &session->device, err));
+    DT_ASSERT(bleu->model->unit_count == session->model->unit_count);
+    if (!session->state.keeps_weights)
+        bleu->gathered = calloc((size_t)bleu->model->unit_count, sizeof(*bleu->gathered));
+    if (!session->state.keeps_weights && bleu->gathered == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for a table of units");
+    DT_TRY(dt_layout_open(&bleu->memory, &session->device, lay_out, session, err));
+    bleu->sides = dt_tokenizer_sides(tokenizer);
+    bleu->translator =
+        dt_translator_of(bleu->model, &bleu->ids, bleu->sides, session->recipe->evaluate.beam, 1);
+out:
+    return st;
+}
+
+dt_status dt_valid_bleu_open(dt_train_session *session, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (!session->recipe->evaluate.bleu || session->parts == NULL)
+        return DT_OK;
+    session->bleu = calloc(1, sizeof(*session->bleu));
+    if (session->bleu == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for translations");
+    dt_strbuf_init(&session->bleu->line);
+    dt_strbuf_init(&session->bleu->target);
+    st = open_model(session, err);
+    if (st != DT_OK)
+        dt_error_prefix(err, "'evaluate.bleu'");
+    return st;
+}
+
+void dt_valid_bleu_close(dt_valid_bleu *bleu)
+{
+    if (bleu == NULL)
+        return;
+    dt_device_arena_close(&bleu->memory);
+    dt_model_close(bleu->model);
+    free(bleu->gathered);
+    dt_strbuf_release(&bleu->line);
+    dt_strbuf_release(&bleu->target);
+    free(bleu);
+}
+
+int64_t dt_valid_bleu_bytes(const dt_valid_bleu *bleu)
+{
+    return bleu == NULL
+               ? 0
+               : (int64_t)bleu->model->activation_bytes + (int64_t)bleu->memory.capacity_bytes;
+}
+
+/* --- an evaluation */
+
+/* While they are there: a copy of them, or where they stay. */
+static dt_status take_unit(void *self, int unit, dt_error *err)
+{
+    dt_train_session *session = self;
+    dt_valid_bleu *bleu = session->bleu;
+    dt_tensor to = dt_tensor_1d(NULL, bleu->model->config.dtype, bleu->model->units[unit].elems);
+    dt_tensor from = to;
+
+    from.data = bleu->model->weights[unit] = session->model->weights[unit];
+    if (bleu->gathered == NULL)
+        return DT_OK;
+    to.data = bleu->model->weights[unit] = bleu->gathered[unit];
+    return session->device.ops->cast(&session->device, &to, &from, err);
+}
+
+dt_status dt_valid_bleu_begin(dt_train_session *session, dt_error *err)
+{
+    dt_valid_bleu *bleu = session->bleu;
+    dt_status st = DT_OK;
+
+    if (bleu == NULL)
+        return DT_OK;
+    memset(&bleu->counts, 0, sizeof(bleu->counts));
+    DT_TRY(dt_model_visit_units(session->model, take_unit, session, err));
+out:
+    return st;
+}
+
+/* Without what fills a row up. */
+static int64_t length_of(const int32_t *row, int64_t width, int32_t filler)
+{
+    while (width > 0 && row[width - 1] == filler)
+        width--;
+    return width;
+}
+
+static void read_target(dt_strbuf *out, const dt_side *side, const int32_t *ids, int64_t count)
+{
+    dt_strbuf_reset(out);
+    for (int64_t i = 0; i < count; i++)
+        if (side->bpe == NULL && ids[i] == DT_DICTIONARY_UNKNOWN)
+            dt_strbuf_add_str(out, UNKNOWN_WORD " ");
+        else
+            dt_side_decode(out, side, ids[i]);
+}
+
+/* What a model whose numbers are not finite says is no line. */
+static dt_status add_pair(dt_valid_bleu *bleu, const int32_t *source, int64_t source_count,
+                          const int32_t *target, int64_t target_count, dt_error *err)
+{
+    dt_beam_result found = {0};
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_translator_run(&found, &bleu->translator, source, source_count, err));
+    dt_translator_line(&bleu->line, bleu->sides->target, found.tokens,
+                       isfinite(found.score) ? found.count : 0);
+    read_target(&bleu->target, bleu->sides->target, target, target_count);
+    DT_TRY(dt_bleu_add(&bleu->counts, DT_BLEU_WORDS_13A, bleu->line.data, bleu->line.length,
+                       bleu->target.data, bleu->target.length, err));
+out:
+    free(found.tokens);
+    return st;
+}
+
+static dt_status add_sample(dt_valid_bleu *bleu, const dt_micro_batch *part, int64_t i,
+                            dt_error *err)
+{
+    int64_t S = part->inputs[DT_TRANSFORMER_SOURCE].dim[1];
+    int64_t T = part->inputs[DT_TRANSFORMER_TARGETS].dim[1], target_count;
+    const int32_t *source = (const int32_t *)part->inputs[DT_TRANSFORMER_SOURCE].data + i * S;
+    const int32_t *target = (const int32_t *)part->inputs[DT_TRANSFORMER_TARGETS].data + i * T;
+
+    dt_progress_made();
+    target_count = length_of(target, T, -1);
+    if (target_count == 0) /* a sample that counts nothing */
+        return DT_OK;
+    return add_pair(bleu, source, length_of(source, S, bleu->sides->source->pad), target,
+                    target_count, err);
+}
+
+/* The next ones of this rank's batches, at most TOGETHER of them; *left: not all. */
+static dt_status add_some(bool *left, dt_train_session *session, int64_t *r, int64_t *i,
+                          dt_error *err)
+{
+    int64_t done = 0;
+    dt_status st = DT_OK;
+
+    while (*r < session->replicas && done < TOGETHER && !dt_stop_asked()) {
+        const dt_micro_batch *part = &session->parts[*r];
+
+        DT_TRY(add_sample(session->bleu, part, *i, err));
+        done++;
+        if (++*i == part->samples) {
+            *i = 0;
+            ++*r;
+        }
+    }
+    *left = *r < session->replicas;
+out:
+    return st;
+}
+
+/* Ranks whose sentences are long are not waited for until all theirs are done, and a stop is heard. */
+dt_status dt_valid_bleu_add(dt_train_session *session, bool *stopped, dt_error *err)
+{
+    double sums[2] = {1, 0}; /* that have some left, that were asked to stop */
+    int64_t r = 0, i = 0;
+    dt_status st = DT_OK;
+    bool left;
+
+    while (session->bleu != NULL && sums[0] > 0 && sums[1] == 0) {
+        DT_TRY(add_some(&left, session, &r, &i, err));
+        sums[0] = left ? 1 : 0;
+        sums[1] = dt_stop_asked() ? 1 : 0;
+        DT_TRY(session->comm.all_reduce_f64(&session->comm, sums, 2, err));
+    }
+    *stopped = sums[1] > 0;
+out:
+    return st;
+}
+
+/* --- of all ranks */
+
+/* Counts are whole numbers far below 2^53. */
+static int64_t *count_at(dt_bleu_counts *counts, int i)
+{
+    if (i < DT_BLEU_ORDERS)
+        return &counts->matched[i];
+    if (i < 2 * DT_BLEU_ORDERS)
+        return &counts->made[i - DT_BLEU_ORDERS];
+    return i == 2 * DT_BLEU_ORDERS ? &counts->length : &counts->reference_length;
+}
+
+dt_status dt_valid_bleu_end(double *out, dt_train_session *session, dt_error *err)
+{
+    enum { COUNTS = 2 * DT_BLEU_ORDERS + 2 };
+    dt_bleu_counts all;
+    double sums[COUNTS];
+    dt_status st = DT_OK;
+
+    if (session->bleu == NULL)
+        return DT_OK;
+    all = session->bleu->counts;
+    for (int i = 0; i < COUNTS; i++)
+        sums[i] = dt_mesh_term(&session->mesh, DT_MESH_DATA, (double)*count_at(&all, i));
+    DT_TRY(session->comm.all_reduce_f64(&session->comm, sums, COUNTS, err));
+    for (int i = 0; i < COUNTS; i++)
+        *count_at(&all, i) = (int64_t)sums[i];
+    *out = dt_bleu_of(&all).score;
+out:
+    return st;
+}
