@@ -13,12 +13,15 @@ typedef struct scorer {
     dt_loaded from;
     const dt_sides *sides; /* NULL: of texts */
     dt_side_encoder encoders[DT_LANGUAGES];
-    dt_ids ids[DT_LANGUAGES]; /* of a line; of a text the first alone, with what it begins with */
+    dt_ids ids[DT_LANGUAGES]; /* of a line; of a text with what it begins with, and the targets of a
+                               * window */
     dt_device_arena memory;
     void *inputs[DT_INPUTS_MAX]; /* room for the context's ids */
     int64_t context;
     int32_t *first; /* what a text begins with */
     int64_t first_count;
+    double log_likelihood; /* of the line, so far */
+    int64_t counted;
 } scorer;
 
 /* --- what is opened */
@@ -109,8 +112,8 @@ static dt_status put(scorer *s, dt_tensor *out, int place, const int32_t *ids, i
     return device->copy_in(device, out->data, ids, (size_t)count * sizeof(*ids), err);
 }
 
-static dt_status evaluate(scorer *s, const dt_batch *batch, const dt_score_options *options,
-                          dt_error *err)
+/* Adds to what is known of a line. */
+static dt_status evaluate(scorer *s, const dt_batch *batch, dt_error *err)
 {
     double loss = 0;
     int64_t counted = 0;
@@ -120,23 +123,59 @@ static dt_status evaluate(scorer *s, const dt_batch *batch, const dt_score_optio
     if (!isfinite(loss))
         DT_THROW(err, DT_ERR_CORRUPT,
                  "the model's numbers are not finite: the run diverged before this checkpoint");
-    DT_TRY(options->emit(options->context, counted > 0 ? -loss : 0, counted, err));
+    s->log_likelihood -= counted > 0 ? loss : 0;
+    s->counted += counted;
 out:
     return st;
 }
 
+/* A sentence has no windows: attention sees all of the source. */
 static dt_status refuse_long(int64_t tokens, int64_t most, dt_error *err)
 {
     return DT_FAIL(err, DT_ERR_USAGE, "it has %lld tokens, and the model sees %lld at most",
                    (long long)tokens, (long long)most);
 }
 
-static dt_status score_text(scorer *s, const dt_score_options *options, const char *line,
-                            size_t length, dt_error *err)
+/* Tokens begin .. end foretell those behind them, of which the first `given` count nothing. */
+static dt_status evaluate_window(scorer *s, int64_t begin, int64_t end, int64_t given,
+                                 dt_error *err)
+{
+    const int32_t *ids = s->ids[0].items;
+    dt_ids *targets = &s->ids[1];
+    dt_batch batch = {.seed = 0};
+    dt_status st = DT_OK;
+
+    targets->count = 0;
+    for (int64_t i = begin; i < end; i++)
+        DT_TRY(dt_ids_add(targets, i - begin < given ? -1 : ids[i + 1], err));
+    DT_TRY(put(s, &batch.inputs[DT_DECODER_TOKENS], 0, ids + begin, end - begin, err));
+    DT_TRY(put(s, &batch.inputs[DT_DECODER_TARGETS], 1, targets->items, end - begin, err));
+    DT_TRY(evaluate(s, &batch, err));
+out:
+    return st;
+}
+
+/* In windows of the context, each but the first half of what was foretold before and half new. */
+static dt_status evaluate_text(scorer *s, dt_error *err)
+{
+    int64_t count = (int64_t)s->ids[0].count - 1, given = s->first_count - 1, end;
+    dt_status st = DT_OK;
+
+    for (int64_t done = 0; done < count; done = end) {
+        int64_t room = done == 0 ? s->context : (s->context + 1) / 2, begin;
+
+        end = count - done < room ? count : done + room;
+        begin = end > s->context ? end - s->context : 0;
+        DT_TRY(evaluate_window(s, begin, end, done > given ? done - begin : given - begin, err));
+    }
+out:
+    return st;
+}
+
+static dt_status score_text(scorer *s, const char *line, size_t length, dt_error *err)
 {
     int32_t end = dt_tokenizer_end_of_text(s->from.tokenizer), *encoded = NULL;
     dt_ids *ids = &s->ids[0];
-    dt_batch batch = {.seed = 0};
     dt_status st = DT_OK;
     int64_t count = 0;
 
@@ -147,25 +186,15 @@ static dt_status score_text(scorer *s, const dt_score_options *options, const ch
     DT_TRY(add_ids(ids, encoded, count, err));
     if (end >= 0)
         DT_TRY(dt_ids_add(ids, end, err));
-    count = (int64_t)ids->count - 1; /* each but the first is foretold by those before it */
-    if (count > s->context)
-        DT_TRY(refuse_long(count, s->context, err));
-    if (count == s->first_count - 1) {
-        DT_TRY(options->emit(options->context, 0, 0, err));
-        goto out;
-    }
-    DT_TRY(put(s, &batch.inputs[DT_DECODER_TOKENS], 0, ids->items, count, err));
-    for (int64_t i = 0; i < s->first_count; i++) /* what is given is not foretold */
-        ids->items[i] = -1;
-    DT_TRY(put(s, &batch.inputs[DT_DECODER_TARGETS], 1, ids->items + 1, count, err));
-    DT_TRY(evaluate(s, &batch, options, err));
+    if ((int64_t)ids->count > s->first_count)
+        DT_TRY(evaluate_text(s, err));
 out:
     free(encoded);
     return st;
 }
 
-static dt_status score_pair(scorer *s, const dt_score_options *options, const char *const lines[],
-                            const size_t lengths[], dt_error *err)
+static dt_status score_pair(scorer *s, const char *const lines[], const size_t lengths[],
+                            dt_error *err)
 {
     const dt_ids *source = &s->ids[DT_SOURCE], *target = &s->ids[DT_TARGET];
     dt_batch batch = {.seed = 0};
@@ -186,7 +215,7 @@ static dt_status score_pair(scorer *s, const dt_score_options *options, const ch
                (int64_t)previous.count, err));
     DT_TRY(put(s, &batch.inputs[DT_TRANSFORMER_TARGETS], 2, target->items, (int64_t)target->count,
                err));
-    DT_TRY(evaluate(s, &batch, options, err));
+    DT_TRY(evaluate(s, &batch, err));
 out:
     dt_ids_release(&previous);
     return st;
@@ -209,8 +238,12 @@ dt_status dt_score(const dt_score_options *options, dt_error *err)
         if (s.sides != NULL && !dt_text_lines_next(&lines[1], &lengths[1], &target))
             DT_THROW(err, DT_ERR_USAGE, "--target ends before line %lld of --input",
                      (long long)line);
-        st = s.sides != NULL ? score_pair(&s, options, lines, lengths, err)
-                             : score_text(&s, options, lines[0], lengths[0], err);
+        s.log_likelihood = 0;
+        s.counted = 0;
+        st = s.sides != NULL ? score_pair(&s, lines, lengths, err)
+                             : score_text(&s, lines[0], lengths[0], err);
+        if (st == DT_OK)
+            st = options->emit(options->context, s.log_likelihood, s.counted, err);
         if (st != DT_OK)
             dt_error_prefix(err, "line %lld", (long long)line);
         DT_TRY(st);

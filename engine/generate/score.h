@@ -4,7 +4,10 @@
  *              line's tokens, then the end of text where there is one
  * A pair       the target's tokens and its end, given the source
  * Numbers      those of validation: their sum over the lines' tokens is the validation loss of the same lines
- * Errors       DT_ERR_USAGE for a line that is longer than the model sees, naming it; else as dt_generate
+ * Windows      of a text that is longer than the context: of that many tokens, each but the first half
+ *              of what the one before foretold; a token is foretold once, from half a context or more
+ * Errors       DT_ERR_USAGE for a sentence that is longer than the model sees, naming its line; else as
+ *              dt_generate
  */
 #ifndef DT_ENGINE_GENERATE_SCORE_H
 #define DT_ENGINE_GENERATE_SCORE_H

@@ -43,9 +43,11 @@ expect 2 score "$run" --input "$work/lines" --target "$work/lines"
 says "leave out --target"
 expect 3 score "$run" --input "$work/nothing"
 one_line
-printf 'the\nthe quick brown fox\n' >"$work/long" # 16 tokens are seen
-expect 2 score "$run" --input "$work/long"
-says "line 2" "it has 19 tokens, and the model sees 16 at most"
+# 16 tokens are seen: of a longer line the last 8 by a window of their own, after the 8 before them
+printf '%s\n' 'the quick brown ' 'the quick brown fox jumps' 'he quick brown fox jumps' >"$work/long"
+expect 0 score "$run" --input "$work/long" --json
+json "[l['tokens'] for l in o['lines']] == [16, 25, 24]" \
+    "o['lines'][0]['log_likelihood'] > o['lines'][1]['log_likelihood']" "o['loss'] < 3"
 printf 'the\n\xff\xfe\n' >"$work/bytes"
 expect 2 score "$run" --input "$work/bytes"
 says "line 2"

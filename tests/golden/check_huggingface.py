@@ -150,6 +150,24 @@ def search(model, tokenizer, prompt, beams, penalty):
     return tokenizer.decode(new), found.sequences_scores[0].item()
 
 
+def check_windows(name, model, tokenizer, work):
+    """Texts longer than the context, in windows whose first half was foretold before."""
+    lines = [" ".join(PROMPTS) * times for times in (1, 3, 10)]
+    (work / "long.txt").write_text("\n".join(lines))
+    scored = json.loads(dtrun("score", name, "--input", work / "long.txt", "--json"))["lines"]
+    for line, score in zip(lines, scored, strict=True):
+        ids = [256] + tokenizer(line)["input_ids"] + [256]
+        total = done = 0
+        while done < len(ids) - 1:
+            end = min(len(ids) - 1, done + ((CONTEXT + 1) // 2 if done else CONTEXT))
+            begin = max(0, end - CONTEXT)
+            with torch.no_grad():
+                logs = model(torch.tensor([ids[begin:end]])).logits[0].log_softmax(-1)
+            total += sum(logs[i - begin, ids[i + 1]].item() for i in range(done, end))
+            done = end
+        assert score["tokens"] == len(ids) - 1 and abs(score["log_likelihood"] / total - 1) < 1e-5, (score, total)
+
+
 def check_searches(name, config, work):
     config.vocab_size, config.bos_token_id, config.eos_token_id = 257, None, 256
     model = save(name, config, work / name)
@@ -174,6 +192,7 @@ def check_searches(name, config, work):
                 text, score = search(model, tokenizer, line["prompt"], beams, penalty)
                 assert line["text"] == text and abs(line["score"] - score) < 1e-4, (beams, penalty, line, text, score)
                 ends.add(line["ended"])
+    check_windows(name, model, tokenizer, work)
     print(f"{name}: searches of 2, 3 and 8 beams find the same texts ({', '.join(sorted(ends))})")
 
 
